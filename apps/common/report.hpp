@@ -1,0 +1,42 @@
+// What the apps measure and how they say it: a small table for people, JSON for programs.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "common/options.hpp"
+#include "tasuki/operation.hpp"
+
+namespace apps {
+
+/// Seconds of this rank in one run; what is not computation is spent in the halo's start and wait.
+struct Timing {
+  double total = 0;
+  double compute = 0;
+};
+
+struct Result {
+  int iterations = 0;
+  double seconds_per_iteration = 0;
+  double communication_share = 0;  ///< of the time, on the rank that communicates longest
+  double flops_per_iteration = 0;
+  std::string norm_name;  ///< what the app calls its measure of convergence
+  double norm = 0;
+  std::string norm_remark;
+  bool norm_wrong = false;       ///< known to be another value
+  std::optional<bool> verified;  ///< bitwise equal to the serial run; empty: not asked
+};
+
+/// Iterations to run: as given, 3 for `--verify`, else as many as take about 3 seconds, for which `run(n)` is tried.
+/// Collective; the same on all ranks.
+int choose_iterations(const tasuki::Context& context, const Options& options, const std::function<Timing(int)>& run);
+
+/// Fills the times of `result`. Collective.
+void reduce_times(const tasuki::Context& context, const Timing& timing, Result& result);
+
+/// Prints and writes what is asked for, on rank 0, and returns the exit code: 1 if a check failed.
+int report(const tasuki::Grid& grid, const std::string& app, const Options& options, const tasuki::Operation& halo,
+           const Result& result);
+
+}  // namespace apps

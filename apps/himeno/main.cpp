@@ -1,0 +1,86 @@
+// himeno: the Himeno benchmark (Jacobi's method for Poisson's equation, 19 points, single precision) on Tasuki.
+//   mpirun -n 4 himeno --size M --split 2x2x1 --verify
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+
+#include "common/gather.hpp"
+#include "common/options.hpp"
+#include "common/program.hpp"
+#include "common/report.hpp"
+#include "himeno/serial.hpp"
+#include "himeno/solver.hpp"
+
+namespace {
+
+const apps::AppInfo kInfo{
+    "himeno",
+    "The Himeno benchmark: Jacobi's method for Poisson's equation in three dimensions",
+    3,
+    "M",
+    {{"XS", {32, 32, 64}},
+     {"S", {64, 64, 128}},
+     {"M", {128, 128, 256}},
+     {"L", {256, 256, 512}},
+     {"XL", {512, 512, 1024}}},
+};
+
+// Gosa after three iterations, as the benchmark publishes it.
+const std::map<std::vector<std::int64_t>, double> kKnownGosa = {
+    {{32, 32, 64}, 6.229796e-03},
+    {{64, 64, 128}, 3.296794e-03},
+    {{128, 128, 256}, 1.693459e-03},
+    {{256, 256, 512}, 8.606862e-04},
+};
+
+void check_gosa(const apps::Options& options, apps::Result& result) {
+  const auto known = kKnownGosa.find(options.extents);
+  if (result.iterations != 3 || known == kKnownGosa.end()) return;
+  result.norm_wrong = !(std::abs(result.norm - known->second) < 1e-6 * known->second);
+  result.norm_remark =
+      result.norm_wrong ? fmt::format("  known gosa: WRONG, it is {:.6e}", known->second) : "  known gosa: ok";
+}
+
+// All ranks' arrays with their shadows and, for a comparison, on rank 0 the serial run's and the gathered pressure.
+std::int64_t memory_needed(const tasuki::Grid& grid, bool verify) {
+  const tasuki::Box own = grid.owned();
+  std::int64_t cells =
+      own.empty() ? 0 : himeno::kArrays * (own.extent(0) + 2) * (own.extent(1) + 2) * (own.extent(2) + 2);
+  if (verify) cells += own.cells();
+  if (verify && grid.context().is_root()) {
+    cells += (himeno::kArrays + 2) * grid.extent(0) * grid.extent(1) * grid.extent(2);
+  }
+  return cells * static_cast<std::int64_t>(sizeof(float));
+}
+
+int himeno_main(const tasuki::Context& context, const apps::Options& options) {
+  {
+    const tasuki::Grid grid(context, options.extents, options.grid());
+    apps::require_memory(context, memory_needed(grid, options.verify),
+                         fmt::format("himeno {}{}", options.size, options.verify ? " with --verify" : ""));
+  }
+  himeno::Solver solver(context, options);
+  const auto from_start = [&solver](int iterations) {
+    solver.initialise();
+    return solver.run(iterations);
+  };
+  apps::Result result;
+  result.iterations = apps::choose_iterations(context, options, from_start);
+  apps::reduce_times(context, from_start(result.iterations), result);
+  result.norm_name = "gosa";
+  result.norm = solver.gosa();
+  result.flops_per_iteration = himeno::kFlopsPerCell;
+  for (const auto extent : options.extents) result.flops_per_iteration *= static_cast<double>(extent - 2);
+  check_gosa(options, result);
+  if (options.verify) result.verified = solver.equals_serial(result.iterations);
+  return apps::report(solver.grid(), kInfo.name, options, solver.halo(), result);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return apps::run_program(argc, argv, [&](const tasuki::Context& context) {
+    return himeno_main(context, apps::parse_options(context, argc, argv, kInfo));
+  });
+}

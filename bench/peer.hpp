@@ -1,0 +1,76 @@
+// What the driver asks of a peer (a way to do the communication of a case), and the register of all peers.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tasuki/context.hpp"
+#include "tasuki/field.hpp"
+
+namespace bench {
+
+/// One peer's communication for one case, prepared as well as that peer can. `start` and `wait` are called by all ranks
+/// in turn; a peer that cannot be split does everything in `start`.
+class Runner {
+ public:
+  virtual ~Runner() = default;
+  virtual void start() = 0;
+  virtual void wait() {}
+  /// Bytes that the prepared operation occupies, where the peer can tell.
+  virtual std::optional<std::int64_t> memory() const { return std::nullopt; }
+};
+using RunnerPtr = std::unique_ptr<Runner>;
+
+/// The halo exchange of fields that share one grid. Corners included wherever two widths are positive.
+struct HaloCase {
+  tasuki::Context context;
+  tasuki::Grid grid;
+  std::vector<tasuki::Field<double>> fields;  ///< allocated with the shadow that is to be exchanged
+  tasuki::Width width;                        ///< what is exchanged: the shadow, or nothing
+};
+
+/// A block of `rows` x `columns` doubles of a row-major matrix whose rows are `stride` doubles apart goes from rank 0
+/// to the same place in rank 1's matrix, and from there to `back` in rank 0's. Ranks above 1 have no part in it.
+struct TransferCase {
+  tasuki::Context context;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t stride = 0;
+  double* block = nullptr;    ///< ranks 0 and 1: first element of the block
+  double* back = nullptr;     ///< rank 0: where the block arrives that comes back
+  double* scratch = nullptr;  ///< rank 0: the block in a second matrix of the same shape, for bounds
+};
+
+/// `bytes` bytes at `data` of rank 0 go to `data` of all ranks.
+struct BroadcastCase {
+  tasuki::Context context;
+  std::byte* data = nullptr;
+  std::int64_t bytes = 0;
+};
+
+/// A competitor. An empty function means that it has no answer to that kind of case.
+struct Peer {
+  std::string name;
+  std::function<RunnerPtr(const HaloCase&)> halo;
+  std::function<RunnerPtr(const TransferCase&)> transfer;
+  std::function<RunnerPtr(const BroadcastCase&)> broadcast;
+  bool splits = false;  ///< `start` returns without waiting for others, so that its own cost can be measured
+  bool solo = false;    ///< a bound: only rank 0 works, on its own memory, and nothing arrives at other ranks
+};
+
+/// Tasuki first, then by name.
+const std::vector<Peer>& peers();
+
+/// A file of bench/peers/ has one of these at namespace scope.
+struct RegisterPeer {
+  explicit RegisterPeer(Peer peer);
+};
+
+/// The peer that the others are compared with.
+inline constexpr const char* kReference = "tasuki";
+
+}  // namespace bench

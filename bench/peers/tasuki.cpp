@@ -1,0 +1,65 @@
+// Tasuki itself.
+#include "tasuki/tasuki.hpp"
+
+#include "peer.hpp"
+
+namespace bench {
+namespace {
+
+template <class Operation>
+class OperationRunner : public Runner {
+ public:
+  explicit OperationRunner(Operation operation) : operation_(std::move(operation)) {}
+  void start() override { operation_.start(); }
+  void wait() override { operation_.wait(); }
+  std::optional<std::int64_t> memory() const override { return operation_.memory(); }
+
+ private:
+  Operation operation_;
+};
+
+RunnerPtr halo(const HaloCase& problem) {
+  std::vector<tasuki::HaloField> fields;
+  for (const auto& field : problem.fields) fields.emplace_back(field, problem.width);
+  return std::make_unique<OperationRunner<tasuki::Halo>>(tasuki::Halo(fields));
+}
+
+// Rank 0 starts both ways at once, as the other peers post their receive beforehand.
+class ThereAndBack : public Runner {
+ public:
+  explicit ThereAndBack(const TransferCase& t)
+      : rank_(t.context.rank()), there_(way(t, 0, t.block, 1, t.block)), back_(way(t, 1, t.block, 0, t.back)) {}
+
+  void start() override {
+    there_.start();
+    if (rank_ != 1) back_.start();
+    there_.wait();
+    if (rank_ == 1) back_.start();
+    back_.wait();
+  }
+  std::optional<std::int64_t> memory() const override { return there_.memory() + back_.memory(); }
+
+ private:
+  static tasuki::Transfer way(const TransferCase& t, int from, double* source, int to, double* destination) {
+    const auto block = tasuki::Layout::vector(t.rows, t.columns, t.stride, tasuki::Layout::of<double>());
+    return tasuki::Transfer(t.context, {from, source, block}, {to, destination, block});
+  }
+
+  int rank_;
+  tasuki::Transfer there_;
+  tasuki::Transfer back_;
+};
+
+RunnerPtr transfer(const TransferCase& t) {
+  return std::make_unique<ThereAndBack>(t);
+}
+
+RunnerPtr broadcast(const BroadcastCase& b) {
+  return std::make_unique<OperationRunner<tasuki::Broadcast>>(tasuki::Broadcast(b.context, 0, b.data, b.bytes));
+}
+
+const RegisterPeer kPeer(
+    {.name = "tasuki", .halo = halo, .transfer = transfer, .broadcast = broadcast, .splits = true, .solo = false});
+
+}  // namespace
+}  // namespace bench

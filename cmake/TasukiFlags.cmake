@@ -1,0 +1,18 @@
+# tasuki_flags: warnings and sanitizers for everything that is compiled here. No -march: the copy kernels choose their
+# instructions at run time, so one build serves all x86-64 machines.
+add_library(tasuki_flags INTERFACE)
+set(cxx_flags -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
+if(TASUKI_WERROR)
+  list(APPEND cxx_flags -Werror)
+endif()
+if(TASUKI_SANITIZE)
+  if(NOT TASUKI_SANITIZE MATCHES "^(address|undefined|address,undefined|thread)$")
+    message(FATAL_ERROR "TASUKI_SANITIZE is '${TASUKI_SANITIZE}'; it must be address,undefined (or one) or thread")
+  endif()
+  list(APPEND cxx_flags -fsanitize=${TASUKI_SANITIZE} -fno-omit-frame-pointer)
+  if(TASUKI_SANITIZE MATCHES "undefined")
+    list(APPEND cxx_flags -fno-sanitize-recover=undefined)
+  endif()
+  target_link_options(tasuki_flags INTERFACE -fsanitize=${TASUKI_SANITIZE})
+endif()
+target_compile_options(tasuki_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${cxx_flags}>")

@@ -1,0 +1,11 @@
+# Installs the headers, the library and a CMake package, so that users write find_package(tasuki).
+include(CMakePackageConfigHelpers)
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/tasuki)
+install(TARGETS tasuki EXPORT tasukiTargets COMPONENT tasuki)
+install(DIRECTORY include/tasuki DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT tasuki)
+install(EXPORT tasukiTargets NAMESPACE tasuki:: DESTINATION ${package_folder} COMPONENT tasuki)
+configure_package_config_file(cmake/tasukiConfig.cmake.in ${CMAKE_BINARY_DIR}/tasukiConfig.cmake
+                              INSTALL_DESTINATION ${package_folder})
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/tasukiConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/tasukiConfig.cmake ${CMAKE_BINARY_DIR}/tasukiConfigVersion.cmake
+        DESTINATION ${package_folder} COMPONENT tasuki)

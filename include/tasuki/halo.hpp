@@ -1,0 +1,45 @@
+// Halo: fills the shadows of fields from the ranks that own the cells, or adds shadows into their owners.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "tasuki/field.hpp"
+#include "tasuki/operation.hpp"
+
+namespace tasuki {
+
+/// A field and how much of its shadow takes part. The default is the whole shadow.
+struct HaloField {
+  HaloField(const FieldBase& f) : field(f), width(f.shadow()) {}  // NOLINT(google-explicit-constructor)
+  HaloField(const FieldBase& f, const Width& w) : field(f), width(w) {}
+  FieldBase field;
+  Width width;  ///< At most the shadow on every side. May exceed a neighbour's box: the owner, however far, serves it.
+};
+
+struct HaloOptions : OperationOptions {
+  bool corners = true;  ///< Also the cells that lie outside the owned box in two or more dimensions.
+  /// Add every shadow cell into the cell's owner instead (the adjoint; elements must be numbers). Shadows keep their
+  /// values. Additions to one cell happen in a fixed order, so the result does not depend on path or engine.
+  bool reverse = false;
+  /// Fields with two copies: the user swaps each of them exactly once between two starts. Lets the ranks say one epoch
+  /// early that a halo may be written, which hides that latency. After `start` the old copy's shadow must not be read.
+  bool alternating = false;
+};
+
+/// An exchange of the halos of any number of fields (on any grids of one context) in one operation. Cells outside a
+/// non-periodic grid are left alone. A field with two copies is exchanged in the copy that is current at `start`;
+/// all ranks must have swapped alike.
+class Halo : public Operation {
+ public:
+  Halo(const std::vector<HaloField>& fields, const HaloOptions& options = {});
+  explicit Halo(const HaloField& field, const HaloOptions& options = {})
+      : Halo(std::vector<HaloField>{field}, options) {}
+};
+
+/// Overlap helper: `compute` every boundary box of `field` (cells within `width` of a side), start the halo, `compute`
+/// the interior box while it travels, wait. `compute(box)` gets boxes in local indices, disjoint, together all owned
+/// cells, and should drive nothing of Tasuki. Typically `field` is the new copy, after `swap`.
+void overlap(Halo& halo, const FieldBase& field, const Width& width, const std::function<void(const Box&)>& compute);
+
+}  // namespace tasuki

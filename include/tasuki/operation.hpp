@@ -1,0 +1,53 @@
+// Operation: what Halo, Transfer and Broadcast have in common. Persistent: init, then start / test / wait, then free.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "tasuki/context.hpp"
+#include "tasuki/plan.hpp"
+
+namespace tasuki {
+
+/// What may be forced; `auto` lets the planner and the settings choose.
+struct OperationOptions {
+  std::string path = "auto";    ///< `auto` or the name of a path for all pieces that leave the rank (docs/paths.md).
+  std::string engine = "auto";  ///< `auto` (= TASUKI_ENGINE, else `inline`), `inline`, `thread`.
+};
+
+/// A handle to a prepared communication; copies refer to the same one. Made collectively by the derived classes, with
+/// the same arguments on all ranks where they must agree; then every rank runs it as often as it likes. Any number of
+/// operations may be active at once and they may be started in any order that differs between ranks.
+class Operation {
+ public:
+  /// Begins epoch n = 1, 2, ... Local; never allocates. Throws if the operation is active, or was freed.
+  void start();
+  /// True if the epoch started last has ended on this rank. Local; drives the operation, does not block.
+  bool test();
+  /// Returns when the epoch started last has ended on this rank; at once if none is active. Throws if a rank that it
+  /// depends on has died, or after the context's deadline, naming rank, operation and command.
+  void wait();
+  /// Gives everything back. Local. Throws if active. The destructor of the last handle does the same without throwing.
+  void free();
+  bool active() const;
+
+  /// The pieces of this rank, a table: piece, bytes, pattern, path, predicted µs, and why others were not taken. Local.
+  std::string explain() const;
+  const Plan& plan() const;     ///< This rank's plan.
+  std::int64_t memory() const;  ///< Bytes that the plan and its lowered form occupy on this rank.
+  const Context& context() const;
+
+  class State;
+  State& state() const { return *state_; }  ///< For Tasuki's own sources.
+
+ protected:
+  Operation() = default;
+  std::shared_ptr<State> state_;
+};
+
+/// Collective over the operation's context: gathers the plans of all ranks and runs the verifier on them; every rank
+/// gets the same report.
+VerifyReport verify(const Operation& operation, int epochs = 0);
+
+}  // namespace tasuki

@@ -1,0 +1,147 @@
+// Plan: what one rank does in one epoch of an operation, as pure data. Printable, serialisable, verifiable,
+// simulatable.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tasuki/strided_copy.hpp"
+
+namespace tasuki {
+
+/// What a command does. Source and destination are buffers of the plan; see `Command` for the fields each verb uses.
+enum class Verb : std::uint8_t {
+  copy,    ///< strided copies into this rank's memory; the source may be a peer's memory (a pull)
+  put,     ///< strided copies into a peer's memory
+  send,    ///< `bytes` contiguous bytes at `offset` of `src` leave as a message to `peer` with `tag`
+  recv,    ///< a message from `peer` with `tag` fills `bytes` bytes at `offset` of `dst`
+  signal,  ///< everything earlier in this lane becomes visible, then the signal buffer `dst` (a peer's) advances
+  wait,    ///< blocks the lane until this rank's signal buffer `src` has reached the command's value
+  reduce,  ///< as `copy`, but adds elements of `dtype` to the destination
+  fence,   ///< orders the lane's earlier puts before its later ones where a path does not
+};
+
+/// What a buffer is for. `signal` buffers hold one monotonic 64-bit counter, written by one rank, read by its owner.
+enum class Role : std::uint8_t { input, output, inout, scratch, signal };
+
+std::string_view to_string(Verb verb);
+std::string_view to_string(Role role);
+
+/// A buffer that the plan touches: this rank's own or a peer's. The pair (rank, name) identifies it in all plans.
+/// A buffer with `ring` > 1 has that many copies, used in turn: epoch e (counted from 1) touches copy e % ring.
+/// That is how an alternating pair of fields and an eager staging ring look alike.
+struct Buffer {
+  std::string name;
+  std::int32_t rank = 0;
+  Role role = Role::scratch;
+  std::int64_t bytes = 0;  ///< of one copy
+  std::int32_t ring = 1;
+  std::int32_t per_epoch = 0;  ///< signal buffers: how far the counter advances in one epoch
+  friend bool operator==(const Buffer&, const Buffer&) = default;
+};
+
+/// A chunk loop, kept symbolic: the consecutive commands of one lane that name it run `count` times, in order.
+struct Loop {
+  std::int64_t count = 1;
+  friend bool operator==(const Loop&, const Loop&) = default;
+};
+
+/// One command. Commands of a lane are consecutive in the plan and run in order; lanes run independently of each other
+/// except for `deps`. All lanes begin when the operation is started and the epoch ends when all have ended.
+///
+/// In chunk c of a loop the source offset moves by c * src_step and the destination offset by c * dst_step.
+/// Signals count: a `signal` with index i in epoch e sets its counter to (e - 1) * per_epoch + i + 1, where inside a
+/// loop i = index + c. A `wait` with that index blocks until the counter has reached what epoch e - lag sets it to. In
+/// the first `lag` epochs a wait with `credit` is satisfied at once (the permission was granted beforehand); without
+/// `credit` it waits for what epoch 1 sets (a peer must have started at least once before its memory is touched).
+struct Command {
+  Verb verb = Verb::fence;
+  DType dtype = DType::none;  ///< reduce
+  std::int16_t path = 0;      ///< index into `Plan::paths`: who emitted it and knows how to carry it
+  std::int32_t lane = 0;
+  std::int32_t peer = -1;       ///< the other rank; -1 if there is none
+  std::int32_t src = -1;        ///< index into `Plan::buffers`
+  std::int32_t dst = -1;        ///< index into `Plan::buffers`
+  std::int32_t first_copy = 0;  ///< copy, put, reduce: range of `Plan::copies`
+  std::int32_t copy_count = 0;
+  std::int32_t first_dep = 0;  ///< range of `Plan::deps`: commands of other lanes that must have ended (all chunks)
+  std::int32_t dep_count = 0;
+  std::int32_t loop = -1;   ///< index into `Plan::loops`
+  std::int32_t tag = 0;     ///< send, recv: matches within (sender, receiver, operation)
+  std::int32_t index = 0;   ///< signal, wait
+  std::int32_t lag = 0;     ///< wait
+  bool credit = false;      ///< wait: a permission granted beforehand, so that the first `lag` epochs need no signal
+  std::int64_t offset = 0;  ///< send, recv
+  std::int64_t bytes = 0;   ///< send, recv: message size; copy, put, reduce: bytes moved in one chunk
+  std::int64_t src_step = 0;
+  std::int64_t dst_step = 0;
+  friend bool operator==(const Command&, const Command&) = default;
+};
+
+/// Post-condition: in every epoch, the bytes that `copies` name in `src` (as they were when its owner started) end up
+/// in `dst`, which this rank owns, copied or (`dtype` != none) added. All moves together write every byte of `dst`
+/// that they name exactly once, except that several additions may meet.
+struct Expect {
+  std::int32_t src = -1;
+  std::int32_t dst = -1;
+  std::int32_t first_copy = 0;
+  std::int32_t copy_count = 0;
+  DType dtype = DType::none;
+  friend bool operator==(const Expect&, const Expect&) = default;
+};
+
+/// One rank's plan.
+struct Plan {
+  std::string operation;  ///< for people: `halo p,q`
+  std::int32_t rank = 0;
+  std::int32_t ranks = 1;  ///< ranks of the context
+  std::vector<std::string> paths;
+  std::vector<Buffer> buffers;
+  std::vector<StridedCopy> copies;
+  std::vector<Loop> loops;
+  std::vector<Command> commands;
+  std::vector<std::int32_t> deps;
+  std::vector<Expect> expects;
+  friend bool operator==(const Plan&, const Plan&) = default;
+
+  std::int64_t memory() const;  ///< Bytes that the plan's arrays occupy.
+
+  /// Checks what a single plan can get wrong by itself: indices in range, lanes consecutive, loops inside one lane,
+  /// roles and owners that suit the verbs, offsets inside buffers. Returns the complaints, one line each; empty if
+  /// sound.
+  std::vector<std::string> complaints() const;
+};
+
+/// Text form, one command a line, for people and diffs. `plan_from_text(to_text(p)) == p`.
+std::string to_text(const Plan& plan);
+Plan plan_from_text(std::string_view text);  ///< Throws `Error` with the line number.
+
+/// JSON form. `plan_from_json(to_json(p)) == p`.
+std::string to_json(const Plan& plan);
+Plan plan_from_json(std::string_view json);  ///< Throws `Error` saying where and what.
+
+/// What the verifier found over the plans of all ranks.
+struct VerifyReport {
+  std::vector<std::string> problems;  ///< one sentence each; names ranks, commands (`rank 2 #7 put -> 3`) and buffers
+  std::int64_t commands = 0;          ///< command instances executed, loops unrolled, all ranks and epochs
+  std::int64_t bytes = 0;             ///< bytes whose provenance was followed in one epoch
+  bool ok() const { return problems.empty(); }
+  std::string text() const;
+};
+
+/// Verifies the plans of all ranks (index = rank) together by running them symbolically for `epochs` epochs
+/// (0: as many as the largest ring needs plus one):
+///  * each plan is sound by itself (`Plan::complaints`); buffers that two plans name agree in bytes, role, ring;
+///  * every send has its receive with equal bytes, every signal is awaited for and every wait is signalled;
+///  * no deadlock: every lane ends; if not, the cycle of who waits for whom is named;
+///  * every byte that an `Expect` names is written exactly once in an epoch (or gets exactly its additions) and comes
+///    from where the expectation says; no other user byte is written;
+///  * no hazard: two accesses to one byte, one of them a write, are ordered by happens-before, inside an epoch and
+///    across epochs. Between epochs the owner's user is taken to read every output byte and to write every input byte
+///    of the copies that the ring gives to the epoch just ended and to the one about to start.
+VerifyReport verify(std::span<const Plan> plans, int epochs = 0);
+
+}  // namespace tasuki

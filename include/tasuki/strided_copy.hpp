@@ -1,0 +1,67 @@
+// StridedCopy: one nest of blocks copied from one strided pattern to another; the unit of work of every plan.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tasuki/layout.hpp"
+
+namespace tasuki {
+
+/// Copies `block` bytes, repeated by `ndims` nested dimensions (outermost first). Offsets and strides are in bytes and
+/// relative to the source's and the destination's base. Plain data: printable, serialisable, trivially copyable.
+struct StridedCopy {
+  struct Dim {
+    std::int64_t count = 1;
+    std::int64_t src_stride = 0;
+    std::int64_t dst_stride = 0;
+    friend bool operator==(const Dim&, const Dim&) = default;
+  };
+  std::int64_t src_offset = 0;
+  std::int64_t dst_offset = 0;
+  std::int64_t block = 0;
+  std::int32_t ndims = 0;
+  std::array<Dim, kMaxDims> dims{};
+
+  std::int64_t blocks() const;                             ///< Product of the counts.
+  std::int64_t bytes() const { return blocks() * block; }  ///< Bytes moved.
+  Pattern src_pattern() const;
+  Pattern dst_pattern() const;
+  friend bool operator==(const StridedCopy&, const StridedCopy&) = default;
+};
+
+/// Zips two layouts of equal size and any shapes into the shortest list of matching strided copies that the normal
+/// forms allow: byte i of the source's sequence goes to byte i of the destination's ("name the pattern on both sides",
+/// paper 5). Throws `Error` if the sizes differ or if `dst` names a byte twice.
+std::vector<StridedCopy> zip(const Layout& src, const Layout& dst);
+
+/// Same bytes moved in the order that memory likes best: dimensions sorted so that the destination is written forwards,
+/// mergeable dimensions merged. Only for copies whose source and destination do not overlap.
+StridedCopy reordered(const StridedCopy& copy);
+
+/// A function that performs one `StridedCopy`, chosen once for its block size, strides and length.
+/// `src` and `dst` are the bases that the offsets are relative to. Never allocates.
+using CopyFunction = void (*)(const StridedCopy& copy, const std::byte* src, std::byte* dst);
+
+/// Where the destination's next reader is, which decides about stores that bypass the cache.
+enum class CopyHint : std::uint8_t { cached, streaming };
+CopyFunction select_copy(const StridedCopy& copy, CopyHint hint = CopyHint::cached);
+
+/// Number types that reductions know.
+enum class DType : std::uint8_t { none, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64 };
+std::string_view to_string(DType type);
+DType dtype_from_string(std::string_view name);  ///< Throws `Error` for an unknown name.
+std::int64_t size_of(DType type);                ///< Bytes of one element; 0 for `none`.
+
+/// As `select_copy`, but adds each source element to the destination element. Throws if `block` is not a whole number
+/// of elements of `type`.
+CopyFunction select_add(const StridedCopy& copy, DType type);
+
+/// One line for people.
+std::string describe(const StridedCopy& copy);
+
+}  // namespace tasuki

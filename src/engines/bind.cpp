@@ -1,0 +1,174 @@
+// Bind: see bind.hpp.
+#include "engines/bind.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <new>
+#include <sstream>
+#include <utility>
+
+#include "tasuki/error.hpp"
+
+namespace tasuki {
+
+namespace {
+
+constexpr std::int64_t kLine = 64;  // a counter fills a cache line, so that no two writers share one
+// From this size on a command's destination will not stay in the cache anyway.
+constexpr std::int64_t kStreaming = std::int64_t{4} << 20;
+
+std::int64_t room(const Buffer& buffer) {
+  return (buffer.bytes + kLine - 1) / kLine * kLine * buffer.ring;
+}
+
+struct Binding {
+  const Planning& planning;
+  Program& program;
+  const std::vector<bool>& shared;
+  int me;
+
+  bool user(const Buffer& buffer) const { return buffer.role != Role::scratch && buffer.role != Role::signal; }
+
+  void place(Located& where, std::byte* at, const Buffer& buffer) const {
+    where.copies = buffer.ring;
+    where.ring = buffer.ring;
+    for (int i = 0; i < buffer.ring; ++i)
+      where.base[static_cast<std::size_t>(i)] = at + i * (room(buffer) / buffer.ring);
+  }
+
+  // Collective: one shared block a rank holds all its counters and shared scratch. Returns what to tell the peers.
+  std::string place_own() {
+    const auto& buffers = program.plan.buffers;
+    std::int64_t total = 0;
+    for (std::size_t b = 0; b < buffers.size(); ++b) {
+      if (buffers[b].rank == me && !user(buffers[b]) && shared[b]) total += room(buffers[b]);
+    }
+    auto block = planning.runtime.memory().allocate(total);
+    std::byte* at = block.get();
+    program.memory.push_back(block);
+    std::string told;
+    for (std::size_t b = 0; b < buffers.size(); ++b) {
+      const Buffer& buffer = buffers[b];
+      if (buffer.rank != me || user(buffer)) continue;
+      if (!shared[b]) {
+        const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(room(buffer), kLine));
+        std::shared_ptr<void> memory(std::aligned_alloc(kLine, bytes), std::free);
+        if (!memory)
+          throw Error(fmt::format("rank {}: {}: no memory for {} bytes of scratch", me, program.plan.operation, bytes));
+        std::memset(memory.get(), 0, bytes);
+        place(program.where[b], static_cast<std::byte*>(memory.get()), buffer);
+        program.memory.push_back(std::move(memory));
+        continue;
+      }
+      place(program.where[b], at, buffer);
+      const SharedAddress address = planning.runtime.memory().find(at, room(buffer));
+      told += fmt::format("{} {} {}\n", buffer.name, address.window, address.offset);
+      at += room(buffer);
+    }
+    return told;
+  }
+
+  void place_user() {
+    const auto& buffers = program.plan.buffers;
+    for (std::size_t b = 0; b < buffers.size(); ++b) {
+      // A plan may name a buffer of a rank it never touches (in an expectation).
+      if (!user(buffers[b]) || !planning.knows(buffers[b].rank)) continue;
+      std::size_t u = 0;
+      while (planning.buffers[u].name != buffers[b].name) ++u;
+      const UserBuffer& mine = planning.buffers[u];
+      const Place& theirs = planning.place(buffers[b].rank, static_cast<int>(u));
+      Located& where = program.where[b];
+      where.copies = theirs.copies;
+      where.ring = theirs.ring;
+      // Both sides change copies alike (checked when the operation is made), so this rank's choice is also the peer's.
+      where.current = mine.current;
+      for (std::size_t i = 0; i < static_cast<std::size_t>(theirs.copies); ++i) {
+        where.base[i] = buffers[b].rank == me      ? mine.memory[i]
+                        : theirs.shared[0].valid() ? planning.runtime.memory().map(buffers[b].rank, theirs.shared[i])
+                                                   : nullptr;
+      }
+    }
+  }
+
+  void place_remote(const std::map<std::pair<int, std::string>, SharedAddress>& told) {
+    const auto& buffers = program.plan.buffers;
+    for (std::size_t b = 0; b < buffers.size(); ++b) {
+      if (buffers[b].rank == me || user(buffers[b])) continue;
+      const auto it = told.find({buffers[b].rank, buffers[b].name});
+      std::byte* at = it == told.end() ? nullptr : planning.runtime.memory().map(buffers[b].rank, it->second);
+      if (at == nullptr) {
+        throw Error(fmt::format("rank {}: {}: buffer {} of rank {} cannot be reached (a defect in Tasuki)", me,
+                                program.plan.operation, buffers[b].name, buffers[b].rank));
+      }
+      place(program.where[b], at, buffers[b]);
+    }
+  }
+
+  std::vector<std::uint64_t> remote_addresses(const Command& c) const {
+    const Buffer& buffer = program.plan.buffers[static_cast<std::size_t>(c.src)];
+    std::size_t u = 0;
+    while (planning.buffers[u].name != buffer.name) ++u;
+    const Place& place = planning.place(buffer.rank, static_cast<int>(u));
+    return {place.address.begin(), place.address.begin() + place.copies};
+  }
+
+  void lower(int operation, bool threaded) {
+    const Plan& plan = program.plan;
+    program.channels.resize(plan.commands.size());
+    for (std::size_t i = 0; i < plan.commands.size(); ++i) {
+      const Command& c = plan.commands[i];
+      program.first_function.push_back(static_cast<std::int32_t>(program.functions.size()));
+      const Path& path = planning.paths.find(plan.paths[static_cast<std::size_t>(c.path)]);
+      if (path.carries(c)) {
+        const Located& own = program.where[static_cast<std::size_t>(c.verb == Verb::send ? c.src : c.dst)];
+        const std::int64_t rounds = c.loop < 0 ? 1 : plan.loops[static_cast<std::size_t>(c.loop)].count;
+        ChannelRequest request{
+            planning.runtime, plan, c, rounds, operation, {own.base.begin(), own.base.begin() + own.copies}, {},
+            threaded};
+        if (c.verb == Verb::copy) request.remote = remote_addresses(c);
+        program.channels[i] = path.open(request);
+        continue;
+      }
+      const CopyHint hint = c.bytes >= kStreaming ? CopyHint::streaming : CopyHint::cached;
+      for (std::int32_t k = 0; k < c.copy_count; ++k) {
+        const StridedCopy& copy = plan.copies[static_cast<std::size_t>(c.first_copy + k)];
+        program.functions.push_back(c.verb == Verb::reduce ? select_add(copy, c.dtype) : select_copy(copy, hint));
+      }
+    }
+  }
+};
+
+}  // namespace
+
+Program bind(const Planning& planning, Draft draft, int operation, bool threaded) {
+  Runtime& runtime = planning.runtime;
+  Program program;
+  program.plan = std::move(draft.plan);
+  program.where.resize(program.plan.buffers.size());
+  Binding binding{planning, program, draft.shared, runtime.rank()};
+  const std::vector<std::string> blobs(planning.peers.size(), binding.place_own());
+  const auto answers = exchange(runtime, planning.peers, blobs);
+  std::string complaint;
+  try {
+    std::map<std::pair<int, std::string>, SharedAddress> told;
+    for (std::size_t p = 0; p < answers.size(); ++p) {
+      std::istringstream lines(answers[p]);
+      std::string name;
+      SharedAddress address;
+      while (lines >> name >> address.window >> address.offset) told[{planning.peers[p], name}] = address;
+    }
+    binding.place_user();
+    binding.place_remote(told);
+    binding.lower(operation, threaded);
+  } catch (const std::exception& error) {
+    complaint = error.what();
+  }
+  Agreement(runtime, program.plan.operation).complain(complaint).check();
+  return program;
+}
+
+}  // namespace tasuki

@@ -1,0 +1,38 @@
+// Channel: a transport that a path lends to an engine for one command it cannot carry out with loads and stores.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tasuki/plan.hpp"
+
+namespace tasuki {
+
+class Runtime;
+
+/// What a path needs to know to open a channel for a command. Addresses are per ring copy of the buffer.
+struct ChannelRequest {
+  Runtime& runtime;
+  const Plan& plan;
+  const Command& command;
+  std::int64_t rounds;                ///< of the command's loop; 1 outside loops
+  int operation;                      ///< number of the operation, equal on all ranks
+  std::vector<std::byte*> local;      ///< this rank's side
+  std::vector<std::uint64_t> remote;  ///< the peer's side, in the peer's address space; empty for send and recv
+  bool threaded;                      ///< another thread than the user's will drive it
+};
+
+class Channel {
+ public:
+  virtual ~Channel() = default;
+  /// Starts round `round` of the command on copy `copy` of its buffers.
+  virtual void start(std::int64_t round, int copy) = 0;
+  /// True when what was started has ended. Never blocks.
+  virtual bool test() = 0;
+  /// Withdraws what was started, after a failure.
+  virtual void cancel() {}
+};
+
+}  // namespace tasuki

@@ -1,0 +1,56 @@
+// The loop nest that all kernels share: the two innermost dimensions as plain loops, the others as an odometer.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "tasuki/strided_copy.hpp"
+
+namespace tasuki {
+
+/// One row. The two sides do not overlap, so loads may go ahead of stores.
+template <bool Unroll, class BlockBody>
+[[gnu::always_inline]] inline void for_each_in_row(const StridedCopy::Dim& row, const std::byte* __restrict src,
+                                                   std::byte* __restrict dst, const BlockBody& block) {
+  if constexpr (Unroll) {
+#pragma GCC unroll 4
+    for (std::int64_t i = 0; i < row.count; ++i) block(src + i * row.src_stride, dst + i * row.dst_stride);
+  } else {
+    for (std::int64_t i = 0; i < row.count; ++i) block(src + i * row.src_stride, dst + i * row.dst_stride);
+  }
+}
+
+/// Calls `block(source, destination)` for every block of `copy`, in order. Always inlined, so that each kernel gets its
+/// own loops for its own block. Unroll where the block is a few instructions; not where it is a call.
+template <bool Unroll = true, class BlockBody>
+[[gnu::always_inline]] inline void for_each_block(const StridedCopy& copy, const std::byte* src, std::byte* dst,
+                                                  const BlockBody& block) {
+  src += copy.src_offset;
+  dst += copy.dst_offset;
+  if (copy.ndims == 0) return block(src, dst);
+  if (copy.blocks() == 0) return;
+  constexpr StridedCopy::Dim kOnce{1, 0, 0};
+  const StridedCopy::Dim inner = copy.dims[copy.ndims - 1];
+  const StridedCopy::Dim middle = copy.ndims > 1 ? copy.dims[copy.ndims - 2] : kOnce;
+  std::array<std::int64_t, kMaxDims> index{};
+  for (;;) {
+    for (std::int64_t row = 0; row < middle.count; ++row) {
+      for_each_in_row<Unroll>(inner, src + row * middle.src_stride, dst + row * middle.dst_stride, block);
+    }
+    int dim = copy.ndims - 3;
+    for (; dim >= 0; --dim) {
+      const StridedCopy::Dim& outer = copy.dims[dim];
+      src += outer.src_stride;
+      dst += outer.dst_stride;
+      if (++index[dim] < outer.count) break;
+      src -= outer.count * outer.src_stride;
+      dst -= outer.count * outer.dst_stride;
+      index[dim] = 0;
+    }
+    if (dim < 0) return;
+  }
+}
+
+}  // namespace tasuki

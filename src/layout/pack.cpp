@@ -1,0 +1,84 @@
+// Packing, unpacking and reordering: what the kernels are given to do.
+#include <algorithm>
+
+#include "tasuki/layout.hpp"
+#include "tasuki/strided_copy.hpp"
+
+namespace tasuki {
+namespace {
+
+// The nest as a gather into consecutive bytes, or, `inverse`, as a scatter from them.
+StridedCopy packing(const Block& block, std::int64_t packed_offset, bool inverse) {
+  StridedCopy copy;
+  copy.block = block.bytes;
+  copy.ndims = static_cast<std::int32_t>(block.dims.size());
+  (inverse ? copy.dst_offset : copy.src_offset) = block.offset;
+  (inverse ? copy.src_offset : copy.dst_offset) = packed_offset;
+  std::int64_t packed_stride = block.bytes;
+  for (std::size_t i = block.dims.size(); i-- > 0;) {
+    const auto [count, stride] = block.dims[i];
+    copy.dims[i] =
+        inverse ? StridedCopy::Dim{count, packed_stride, stride} : StridedCopy::Dim{count, stride, packed_stride};
+    packed_stride *= count;
+  }
+  return copy;
+}
+
+void transfer(const Layout& layout, const std::byte* src, std::byte* dst, bool inverse) {
+  std::int64_t packed = 0;
+  for (const Block& block : layout.blocks()) {
+    const StridedCopy copy = packing(block, packed, inverse);
+    select_copy(copy)(copy, src, dst);
+    packed += copy.bytes();
+  }
+}
+
+}  // namespace
+
+void Layout::pack(const void* base, void* packed) const {
+  transfer(*this, static_cast<const std::byte*>(base), static_cast<std::byte*>(packed), false);
+}
+
+void Layout::unpack(const void* packed, void* base) const {
+  transfer(*this, static_cast<const std::byte*>(packed), static_cast<std::byte*>(base), true);
+}
+
+StridedCopy reordered(const StridedCopy& copy) {
+  StridedCopy result = copy;
+  result.ndims = 0;
+  result.dims = {};
+  for (int i = 0; i < copy.ndims; ++i) {
+    StridedCopy::Dim dim = copy.dims[i];
+    if (dim.count == 1) continue;
+    if (dim.dst_stride < 0) {  // start at the other end
+      result.src_offset += (dim.count - 1) * dim.src_stride;
+      result.dst_offset += (dim.count - 1) * dim.dst_stride;
+      dim.src_stride = -dim.src_stride;
+      dim.dst_stride = -dim.dst_stride;
+    }
+    result.dims[result.ndims++] = dim;
+  }
+  auto* const dims = result.dims.data();
+  std::stable_sort(dims, dims + result.ndims, [](const auto& a, const auto& b) { return a.dst_stride > b.dst_stride; });
+
+  // From the inside out: what continues the block joins it, what continues the dimension inside it joins that.
+  int kept = result.ndims;  // dims[kept, ndims) are final
+  for (int i = result.ndims; i-- > 0;) {
+    const StridedCopy::Dim dim = dims[i];
+    const bool innermost = kept == result.ndims;
+    if (innermost && dim.src_stride == result.block && dim.dst_stride == result.block) {
+      result.block *= dim.count;
+    } else if (!innermost && dim.src_stride == dims[kept].count * dims[kept].src_stride &&
+               dim.dst_stride == dims[kept].count * dims[kept].dst_stride) {
+      dims[kept].count *= dim.count;
+    } else {
+      dims[--kept] = dim;
+    }
+  }
+  std::copy(dims + kept, dims + result.ndims, dims);
+  std::fill(dims + result.ndims - kept, dims + result.ndims, StridedCopy::Dim{});
+  result.ndims -= kept;
+  return result;
+}
+
+}  // namespace tasuki

@@ -1,0 +1,131 @@
+// Zips two layouts: cuts both into nests of equal size, refines each pair to common strides, and folds what comes out.
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "layout/normalise.hpp"
+#include "tasuki/error.hpp"
+#include "tasuki/strided_copy.hpp"
+
+namespace tasuki {
+namespace {
+
+using Fold = Normaliser<2>;
+
+std::int64_t size_of_nest(const Block& nest) {
+  std::int64_t size = nest.bytes;
+  for (const Dim& dim : nest.dims) size *= dim.count;
+  return size;
+}
+
+// One side of the zip: the nests still to come, the next one last.
+class Side {
+ public:
+  explicit Side(const Layout& layout) : left_(layout.blocks().rbegin(), layout.blocks().rend()) {}
+  bool empty() const { return left_.empty(); }
+  const Block& next() const { return left_.back(); }
+  std::int64_t next_size() const { return size_of_nest(next()); }
+  void pop() { left_.pop_back(); }
+
+  /// Cuts the next nest so that its first part has `wanted` bytes, or comes as near as one cut along its outermost
+  /// dimension can.
+  void cut(std::int64_t wanted) {
+    Block rest = std::move(left_.back());
+    left_.pop_back();
+    Block first = rest;
+    if (rest.dims.empty()) {
+      first.bytes = wanted;
+      rest.offset += wanted;
+      rest.bytes -= wanted;
+    } else {
+      Dim& outer = rest.dims.front();
+      const std::int64_t unit = size_of_nest(rest) / outer.count;
+      const std::int64_t taken = std::max<std::int64_t>(1, wanted / unit);
+      first.dims.front().count = taken;
+      rest.offset += taken * outer.stride;
+      outer.count -= taken;
+      drop_single(first);
+      drop_single(rest);
+    }
+    left_.push_back(std::move(rest));
+    left_.push_back(std::move(first));
+  }
+
+ private:
+  static void drop_single(Block& nest) {
+    if (nest.dims.front().count == 1) nest.dims.erase(nest.dims.begin());
+  }
+  std::vector<Block> left_;
+};
+
+// A nest as a number system: position p of its byte sequence lies at the sum of digit x stride, where the digits'
+// weights are 1, block size, block size x innermost count, …
+class Digits {
+ public:
+  explicit Digits(const Block& nest) : nest_(nest), next_(nest.bytes), dim_(nest.dims.size()) {}
+  std::int64_t next_weight() const { return next_; }  // where the next dimension begins
+  /// The distance in memory of two bytes that lie `step` apart in the sequence, within the current digit.
+  std::int64_t stride(std::int64_t step) const { return stride_ * (step / weight_); }
+  void advance() {
+    const Dim& dim = nest_.dims[--dim_];
+    weight_ = next_;
+    stride_ = dim.stride;
+    next_ *= dim.count;
+  }
+
+ private:
+  const Block& nest_;
+  std::int64_t weight_ = 1;
+  std::int64_t stride_ = 1;
+  std::int64_t next_;
+  std::size_t dim_;  // dimensions not yet entered
+};
+
+// Appends the pair as one nest if the weights of both sides, taken together, divide each other in turn.
+bool refine(const Block& src, const Block& dst, Fold& fold) {
+  const std::int64_t size = size_of_nest(src);
+  Digits src_digits(src);
+  Digits dst_digits(dst);
+  std::array<Fold::Step, 2 * kMaxDims + 2> steps;  // filled from the back: innermost first
+  std::size_t begin = steps.size();
+  const std::int64_t block = std::min(src.bytes, dst.bytes);
+  for (std::int64_t weight = block; weight < size;) {
+    if (src_digits.next_weight() == weight) src_digits.advance();
+    if (dst_digits.next_weight() == weight) dst_digits.advance();
+    const std::int64_t next = std::min(src_digits.next_weight(), dst_digits.next_weight());
+    if (next % weight != 0) return false;
+    steps[--begin] = {next / weight, {src_digits.stride(weight), dst_digits.stride(weight)}};
+    weight = next;
+  }
+  fold.nest({src.offset, dst.offset}, block, std::span(steps).subspan(begin));
+  return true;
+}
+
+}  // namespace
+
+std::vector<StridedCopy> zip(const Layout& src, const Layout& dst) {
+  if (src.size() != dst.size())
+    throw Error(fmt::format("zip: the source ({}) names {} bytes and the destination ({}) {}; they must be equal",
+                            src.describe(), src.size(), dst.describe(), dst.size()));
+  if (dst.overlaps())
+    throw Error(fmt::format("zip: the destination ({}) names a byte twice; only a source may", dst.describe()));
+  Fold fold("zip");
+  Side from(src);
+  Side to(dst);
+  while (!from.empty()) {
+    const std::int64_t from_size = from.next_size();
+    const std::int64_t to_size = to.next_size();
+    if (from_size == to_size && refine(from.next(), to.next(), fold)) {
+      from.pop();
+      to.pop();
+    } else if (from_size > to_size || (from_size == to_size && !from.next().dims.empty())) {
+      from.cut(from_size == to_size ? 1 : to_size);
+    } else {
+      to.cut(from_size);
+    }
+  }
+  return fold.finish();
+}
+
+}  // namespace tasuki

@@ -1,0 +1,164 @@
+// Halo: turns fields and widths into moves. The geometry is in halo_pieces.cpp.
+#include "tasuki/halo.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "operations/halo_pieces.hpp"
+#include "operations/state.hpp"
+#include "tasuki/error.hpp"
+#include "topology/field_storage.hpp"
+
+namespace tasuki {
+
+namespace {
+
+// Extents in memory of the field on `rank`, whose box differs from this rank's.
+std::vector<std::int64_t> memory_extents(const FieldBase& field, int rank) {
+  const Box box = field.grid().owned(rank);
+  const Index strides = field.strides();
+  const Index mine = field.extents();
+  std::vector<std::int64_t> extents;
+  for (int d = 0; d < box.ndims; ++d) {
+    const auto i = static_cast<std::size_t>(d);
+    extents.push_back(box.extent(d) + field.shadow().lo[i] + field.shadow().hi[i]);
+  }
+  // Padding is what the row's stride has more than cells; only there in two dimensions and more.
+  if (box.ndims > 1) {
+    const auto last = static_cast<std::size_t>(box.ndims - 1);
+    extents.back() += strides[last - 1] - mine[last];
+  }
+  return extents;
+}
+
+Layout box_layout(const FieldBase& field, int rank, const Index& at, const Index& count) {
+  const auto extents = memory_extents(field, rank);
+  return Layout::subarray(extents, std::span(count.data(), extents.size()), std::span(at.data(), extents.size()),
+                          Layout::bytes(field.element_bytes()));
+}
+
+std::string complaint_about(const HaloField& entry, const HaloOptions& options) {
+  const FieldBase& field = entry.field;
+  if (field.storage()->freed) return fmt::format("field {} has been freed", field.name());
+  for (std::size_t d = 0; d < static_cast<std::size_t>(field.grid().ndims()); ++d) {
+    if (entry.width.lo[d] < 0 || entry.width.hi[d] < 0 || entry.width.lo[d] > field.shadow().lo[d] ||
+        entry.width.hi[d] > field.shadow().hi[d]) {
+      return fmt::format(
+          "width {}/{} (below/above) of field {} in dimension {} does not fit its shadow {}/{}; give a width "
+          "from 0 to the shadow, or make the field with a wider shadow",
+          entry.width.lo[d], entry.width.hi[d], field.name(), d, field.shadow().lo[d], field.shadow().hi[d]);
+    }
+  }
+  if (options.reverse && field.dtype() == DType::none) {
+    return fmt::format("reverse needs numbers to add, but the elements of field {} ({} bytes each) are not",
+                       field.name(), field.element_bytes());
+  }
+  return {};
+}
+
+std::string complaint_about(const std::vector<HaloField>& fields) {
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (&fields[i].field.grid().context().runtime() != &fields[0].field.grid().context().runtime()) {
+      return fmt::format("field {} belongs to another context than field {}", fields[i].field.name(),
+                         fields[0].field.name());
+    }
+    for (std::size_t j = 0; j < i; ++j) {
+      const auto& a = *fields[i].field.storage();
+      const auto& b = *fields[j].field.storage();
+      for (const std::byte* p : a.memory) {
+        for (const std::byte* q : b.memory) {
+          if (p < q + b.bytes && q < p + a.bytes && a.bytes > 0 && b.bytes > 0) {
+            return fmt::format(
+                "fields {} and {} overlap in memory (or are the same field twice): their shadows would be "
+                "written twice",
+                a.name, b.name);
+          }
+        }
+      }
+    }
+  }
+  return {};
+}
+
+Description describe(const std::vector<HaloField>& fields, const HaloOptions& options) {
+  if (fields.empty()) throw Error("Halo: argument 'fields' is empty; give at least one field");
+  Runtime& runtime = fields[0].field.grid().context().runtime();
+  Description d{{}, {}, {}, compose_links, Agreement(runtime, "Halo"), {}};
+  std::vector<std::string> names;
+  std::string complaint;
+  for (const auto& entry : fields) {
+    names.push_back(entry.field.name());
+    if (complaint.empty()) complaint = complaint_about(entry, options);
+  }
+  if (complaint.empty()) complaint = complaint_about(fields);
+  d.name = fmt::format("{} {}", options.reverse ? "reverse halo" : "halo", fmt::join(names, ","));
+  d.agreement.same("fields", fmt::format("{}", fmt::join(names, ",")));
+  d.agreement.same("corners", options.corners ? "true" : "false").same("reverse", options.reverse ? "true" : "false");
+  d.agreement.same("alternating", options.alternating ? "true" : "false");
+  for (const auto& [field, width] : fields) {
+    const auto dims = static_cast<std::size_t>(field.grid().ndims());
+    d.agreement.same("width of field " + field.name(),
+                     fmt::format("{}/{}", fmt::join(width.lo.begin(), width.lo.begin() + dims, ","),
+                                 fmt::join(width.hi.begin(), width.hi.begin() + dims, ",")));
+    d.agreement.same("element size of field " + field.name(), field.element_bytes());
+    d.agreement.same("current copy of field " + field.name(), field.current());
+  }
+  d.agreement.complain(complaint);
+  if (!complaint.empty()) return d;
+
+  std::set<std::string> taken;
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    const auto& [field, width] = fields[f];
+    const auto& storage = field.storage();
+    std::string name = field.name();
+    if (!taken.insert(name).second) taken.insert(name = fmt::format("{}#{}", name, f));
+    UserBuffer buffer;
+    buffer.name = name;
+    buffer.bytes = field.bytes();
+    buffer.memory = storage->memory;
+    if (field.copies() > 1) {
+      buffer.current = &storage->current;
+      buffer.alternating = options.alternating;
+    }
+    d.buffers.push_back(std::move(buffer));
+    ++storage->users;
+    d.keep.emplace_back(static_cast<void*>(storage.get()), [storage](void*) { --storage->users; });
+    const int index = static_cast<int>(f);
+    for (const auto& piece : halo_pieces(field.grid(), width, field.shadow(), options.corners, runtime.rank())) {
+      Move move;
+      move.seq = piece.seq * static_cast<std::int64_t>(fields.size()) + index;
+      move.src = move.dst = index;
+      move.label = fmt::format("{} {}", name, piece.direction);
+      const Layout own = box_layout(field, piece.owner, piece.owner_at, piece.count);
+      const Layout shadow = box_layout(field, piece.receiver, piece.receiver_at, piece.count);
+      move.src_rank = options.reverse ? piece.receiver : piece.owner;
+      move.dst_rank = options.reverse ? piece.owner : piece.receiver;
+      move.copies = options.reverse ? zip(shadow, own) : zip(own, shadow);
+      for (auto& copy : move.copies) copy = reordered(copy);
+      if (options.reverse) move.add = field.dtype();
+      d.moves.push_back(std::move(move));
+    }
+  }
+  return d;
+}
+
+}  // namespace
+
+Halo::Halo(const std::vector<HaloField>& fields, const HaloOptions& options) {
+  Description description = describe(fields, options);
+  state_ = std::make_shared<State>(fields[0].field.grid().context(), std::move(description), options);
+}
+
+void overlap(Halo& halo, const FieldBase& field, const Width& width, const std::function<void(const Box&)>& compute) {
+  for (const Box& box : field.boundary(width)) compute(box);
+  halo.start();
+  const Box interior = field.interior(width);
+  if (!interior.empty()) compute(interior);
+  halo.wait();
+}
+
+}  // namespace tasuki

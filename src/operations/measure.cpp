@@ -1,0 +1,124 @@
+// Measuring the machine: every path runs the same three transfers, and their times give its constants.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "paths/path.hpp"
+#include "support/mpi.hpp"
+#include "tasuki/error.hpp"
+#include "tasuki/memory.hpp"
+#include "tasuki/transfer.hpp"
+#include "topology/runtime.hpp"
+
+namespace tasuki {
+
+namespace {
+
+constexpr std::int64_t kLarge = 256 << 10;
+constexpr std::int64_t kRuns = 2048;
+constexpr std::int64_t kStride = 512;  // bytes between the runs of 8 bytes
+constexpr int kBatches = 7;
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Seconds that one transfer takes, from `a` to `b`; there and back alternate so that both ends count.
+double time_transfer(const Context& context, const std::string& path, int a, int b, std::byte* from, std::byte* to,
+                     const Layout& layout) {
+  OperationOptions options;
+  options.path = path == "self" ? "auto" : path;
+  options.engine = "inline";
+  Transfer there(context, {a, from, layout}, {b, to, layout}, options);
+  Transfer back(context, {b, from, layout}, {a, to, layout}, options);
+  if (context.rank() != a && context.rank() != b) return 0;
+  const auto once = [&] {
+    there.start();
+    there.wait();
+    back.start();
+    back.wait();
+  };
+  for (int i = 0; i < 3; ++i) once();
+  // Both ends must do equally many rounds, so the number is fixed; the best batch has met the fewest disturbances.
+  const int rounds = layout.size() < 1024 ? 200 : 10;
+  double best = 1e9;
+  for (int batch = 0; batch < kBatches; ++batch) {
+    const double begin = now();
+    for (int i = 0; i < rounds; ++i) once();
+    best = std::min(best, (now() - begin) / (2 * rounds));
+  }
+  return best;
+}
+
+// The nearest rank that rank 0 can use the path with; -1 if there is none.
+int partner_for(const Context& context, const Path& path) {
+  const Runtime& runtime = context.runtime();
+  if (path.name() == "self") return 0;
+  const bool shared = path.name().starts_with("shared:");
+  for (int rank = 1; rank < context.size(); ++rank) {
+    if (!shared || runtime.topology().same_island(0, rank)) return rank;
+  }
+  return -1;
+}
+
+Profile::Section measure(const Context& context, const Path& path, std::byte* from, std::byte* to) {
+  const int partner = partner_for(context, path);
+  if (partner < 0) return {};
+  const auto time = [&](const Layout& layout) {
+    return time_transfer(context, path.name(), 0, partner, from, to, layout);
+  };
+  double seconds[3] = {};
+  try {
+    seconds[0] = time(Layout::bytes(8));
+    seconds[1] = time(Layout::bytes(kLarge));
+    seconds[2] = time(Layout::hvector(kRuns, 1, kStride, Layout::bytes(8)));
+  } catch (const Error&) {
+    return {};  // all ranks throw alike when a path cannot be used here; its offers will say why
+  }
+  check_mpi(MPI_Bcast(seconds, 3, MPI_DOUBLE, 0, context.comm()), "MPI_Bcast");
+  const double latency = std::max(seconds[0], 1e-9);
+  const double bandwidth = kLarge / std::max(seconds[1] - latency, 1e-9);
+  const double per_run = std::max((seconds[2] - latency - kRuns * 8 / bandwidth) / kRuns, 1e-11);
+  return {{"latency", latency}, {"bandwidth", bandwidth}, {"per_run", per_run}};
+}
+
+}  // namespace
+
+void complete_profile(const Context& context, PathSet& paths) {
+  Runtime& runtime = context.runtime();
+  paths.profile = load_profile(runtime);
+  std::vector<const Path*> missing;
+  for (const auto& path : paths.all()) {
+    if (!paths.profile.has(path->name()) && partner_for(context, *path) >= 0) missing.push_back(path.get());
+  }
+  if (missing.empty()) return;
+  const std::int64_t room = std::max(kLarge, kRuns * kStride);
+  const auto from = shared_alloc(context, room);
+  const auto to = shared_alloc(context, room);
+  std::fill_n(from.get(), room, std::byte{1});
+  std::fill_n(to.get(), room, std::byte{2});
+  Profile measured = paths.profile;
+  for (const Path* path : missing) {
+    auto section = measure(context, *path, from.get(), to.get());
+    if (!section.empty()) measured.set(path->name(), std::move(section));
+  }
+  paths.profile = measured;
+  // With more ranks than cores the numbers say more about the scheduler than about the machine: good for today only.
+  int local = 0;
+  for (const auto& process : runtime.topology().processes)
+    local += process.host == runtime.topology().processes[0].host;
+  if (local <= static_cast<int>(std::thread::hardware_concurrency())) save_profile(runtime, paths.profile);
+}
+
+PathSet& paths_of(const Context& context) {
+  Runtime& runtime = context.runtime();
+  if (!runtime.paths) {
+    runtime.paths = std::make_shared<PathSet>(runtime);
+    complete_profile(context, *runtime.paths);
+  }
+  return *runtime.paths;
+}
+
+}  // namespace tasuki

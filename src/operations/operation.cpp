@@ -1,0 +1,187 @@
+// Operation: preparation from a description, and start / test / wait / free.
+#include "tasuki/operation.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "engines/bind.hpp"
+#include "operations/state.hpp"
+#include "support/mpi.hpp"
+#include "tasuki/error.hpp"
+
+namespace tasuki {
+
+namespace {
+
+std::string resolve(const std::string& option, const std::string& setting, const char* otherwise) {
+  if (option != "auto") return option;
+  return setting != "auto" ? setting : otherwise;
+}
+
+}  // namespace
+
+Operation::State::State(const Context& context, Description description, const OperationOptions& options)
+    : context_(context), name_(description.name), keep_(std::move(description.keep)) {
+  Runtime& runtime = context.runtime();
+  const std::string path = resolve(options.path, runtime.settings().path, "auto");
+  const std::string engine = resolve(options.engine, runtime.settings().engine, "inline");
+  Agreement& agreement = description.agreement;
+  agreement.same("path", path).same("engine", engine);
+  agreement.complain(engine_complaint(engine));
+  agreement.check();
+  PathSet& paths = paths_of(context);
+  const int number = runtime.next_operation();
+  buffers_ = std::move(description.buffers);
+  Planning planning{runtime, paths, name_, path, buffers_, description.moves, {}, {}, {}};
+  planning.peers = peers_of(description.moves, runtime.rank());
+  peers_ = planning.peers;
+  std::string complaint = paths.complaint(path);
+  if (complaint.empty()) {
+    exchange_places(planning);
+    complaint = choose(planning);
+  }
+  Draft draft;
+  if (complaint.empty()) {
+    try {
+      draft = make_plan(planning, description.compose);
+    } catch (const std::exception& error) {
+      complaint = error.what();
+    }
+  }
+  Agreement(runtime, name_).complain(complaint).check();
+  Program program = bind(planning, std::move(draft), number, engine_is_threaded(engine));
+  explanation_ = tasuki::explain(planning, program.plan);
+  executor_ = std::make_unique<Executor>(std::move(program));
+  memory_ = executor_->memory();
+  engine_ = make_engine(engine, *executor_);
+  first_copy_.resize(buffers_.size());
+  runtime.reserve_active();
+}
+
+Operation::State::~State() {
+  if (active_ && engine_) {
+    engine_->stop();
+    ended();
+  }
+  if (executor_) context_.runtime().unreserve_active();
+}
+
+void Operation::State::check_alive(const char* call) const {
+  if (!executor_) {
+    throw Error(fmt::format("rank {}: {}: {} after free; make the operation again", context_.rank(), name_, call));
+  }
+}
+
+const Plan& Operation::State::plan() const {
+  check_alive("plan");
+  return executor_->plan();
+}
+
+void Operation::State::check_alternation() {
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    if (!buffers_[i].alternating) continue;
+    if (epoch_ == 0) first_copy_[i] = *buffers_[i].current;
+    const int expected = static_cast<int>((static_cast<std::uint64_t>(first_copy_[i]) + epoch_) % 2);
+    if (*buffers_[i].current == expected) continue;
+    throw Error(
+        fmt::format("rank {}: {}: field {} shows copy {} at start {}, but an alternating halo needs copy {}: call "
+                    "swap exactly once between two starts, or make the halo without alternating",
+                    context_.rank(), name_, buffers_[i].name, *buffers_[i].current, epoch_ + 1, expected));
+  }
+}
+
+void Operation::State::start() {
+  check_alive("start");
+  if (active_) {
+    throw Error(fmt::format("rank {}: {}: start while epoch {} is still active; wait for it first", context_.rank(),
+                            name_, epoch_));
+  }
+  check_alternation();
+  ++epoch_;
+  active_ = true;
+  context_.runtime().add_active(this);
+  engine_->start();
+}
+
+void Operation::State::ended() {
+  active_ = false;
+  context_.runtime().remove_active(this);
+}
+
+bool Operation::State::test() {
+  check_alive("test");
+  if (!active_) return true;
+  if (!engine_->test()) return false;
+  ended();
+  return true;
+}
+
+// Called while some operation waits; this one's end is noticed by its own test or wait.
+void Operation::State::progress() {
+  if (active_ && !driving_) engine_->test();
+}
+
+void Operation::State::wait() {
+  check_alive("wait");
+  if (!active_) return;
+  driving_ = true;
+  try {
+    wait_until(
+        context_.runtime(), peers_, [this] { return engine_->test(); },
+        [this] {
+          engine_->stop();
+          return fmt::format("rank {}: {}: epoch {} did not end: {}", context_.rank(), name_, epoch_,
+                             executor_->blocked());
+        });
+  } catch (...) {
+    driving_ = false;
+    engine_->stop();
+    ended();
+    throw;
+  }
+  driving_ = false;
+  ended();
+}
+
+void Operation::State::free() {
+  if (!executor_) return;
+  if (active_) {
+    throw Error(
+        fmt::format("rank {}: {}: free while epoch {} is active; wait for it first", context_.rank(), name_, epoch_));
+  }
+  engine_.reset();
+  executor_.reset();
+  keep_.clear();
+  context_.runtime().unreserve_active();
+}
+
+void Operation::start() {
+  state_->start();
+}
+bool Operation::test() {
+  return state_->test();
+}
+void Operation::wait() {
+  state_->wait();
+}
+void Operation::free() {
+  state_->free();
+}
+bool Operation::active() const {
+  return state_->active();
+}
+std::string Operation::explain() const {
+  return state_->explanation();
+}
+const Plan& Operation::plan() const {
+  return state_->plan();
+}
+std::int64_t Operation::memory() const {
+  return state_->memory();
+}
+const Context& Operation::context() const {
+  return state_->context();
+}
+
+}  // namespace tasuki

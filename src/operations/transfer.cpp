@@ -1,0 +1,165 @@
+// Transfer: one move between two layouts, given in two halves so that both ranks' cores may share a large one.
+#include "tasuki/transfer.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "operations/state.hpp"
+#include "tasuki/error.hpp"
+
+namespace tasuki {
+
+namespace {
+
+// From this size on the planner may let sender and receiver work on a half each.
+constexpr std::int64_t kSplitFrom = 32 << 10;
+
+// Layouts travel between the two ranks as numbers: for each block offset, bytes, dims and the dims themselves.
+std::string pack_layout(const Layout& layout) {
+  std::vector<std::int64_t> numbers;
+  for (const Block& block : layout.blocks()) {
+    numbers.insert(numbers.end(), {block.offset, block.bytes, static_cast<std::int64_t>(block.dims.size())});
+    for (const Dim& dim : block.dims) numbers.insert(numbers.end(), {dim.count, dim.stride});
+  }
+  return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(std::int64_t)};
+}
+
+Layout unpack_layout(const std::string& blob) {
+  std::vector<std::int64_t> numbers(blob.size() / sizeof(std::int64_t));
+  std::memcpy(numbers.data(), blob.data(), numbers.size() * sizeof(std::int64_t));
+  std::vector<Layout> parts;
+  std::vector<std::int64_t> offsets;
+  for (std::size_t i = 0; i < numbers.size();) {
+    offsets.push_back(numbers[i]);
+    Layout part = Layout::bytes(numbers[i + 1]);
+    const auto dims = static_cast<std::size_t>(numbers[i + 2]);
+    i += 3;
+    for (std::size_t d = dims; d-- > 0;) part = Layout::hvector(numbers[i + 2 * d], 1, numbers[i + 2 * d + 1], part);
+    parts.push_back(std::move(part));
+    i += 2 * dims;
+  }
+  const std::vector<std::int64_t> ones(parts.size(), 1);
+  return Layout::structure(ones, offsets, parts);
+}
+
+// Cuts each copy along its outermost dimension into two lists of about equal bytes.
+std::array<std::vector<StridedCopy>, 2> halves(const std::vector<StridedCopy>& copies) {
+  std::array<std::vector<StridedCopy>, 2> result;
+  for (const StridedCopy& copy : copies) {
+    StridedCopy first = copy;
+    StridedCopy second = copy;
+    if (copy.ndims > 0 && copy.dims[0].count > 1) {
+      const std::int64_t rows = copy.dims[0].count / 2;
+      first.dims[0].count = rows;
+      second.dims[0].count -= rows;
+      second.src_offset += rows * copy.dims[0].src_stride;
+      second.dst_offset += rows * copy.dims[0].dst_stride;
+    } else if (copy.ndims == 0 && copy.block > 1) {
+      first.block = std::max<std::int64_t>(copy.block / 2 / 4096 * 4096, 1);
+      second.block -= first.block;
+      second.src_offset += first.block;
+      second.dst_offset += first.block;
+    } else {
+      result[0].push_back(copy);
+      continue;
+    }
+    result[0].push_back(first);
+    result[1].push_back(second);
+  }
+  return result;
+}
+
+std::string side_complaint(const char* name, const TransferSide& side, int ranks) {
+  if (side.rank >= 0 && side.rank < ranks) return {};
+  return fmt::format("argument '{}.rank' is {}, but the context has ranks 0 to {}", name, side.rank, ranks - 1);
+}
+
+UserBuffer user_buffer(const char* name, Role role, const TransferSide& side, const Layout& layout, bool here) {
+  UserBuffer buffer;
+  buffer.name = name;
+  buffer.role = role;
+  if (!here) return buffer;
+  buffer.bytes = layout.true_upper_bound() - layout.true_lower_bound();
+  buffer.memory = {static_cast<std::byte*>(side.base) + layout.true_lower_bound()};
+  return buffer;
+}
+
+// The complaint of a rank that is one of the sides; empty if there is none.
+std::string moves_between(Description& d, int me, const TransferSide& from, const TransferSide& to, const Layout& src,
+                          const Layout& dst) {
+  if (src.size() != dst.size()) {
+    return fmt::format("layouts of unequal size: 'from' names {} bytes on rank {}, 'to' names {} bytes on rank {}",
+                       src.size(), from.rank, dst.size(), to.rank);
+  }
+  const void* base = me == from.rank ? from.base : to.base;
+  if (base == nullptr && src.size() > 0)
+    return fmt::format("argument '{}.base' is null", me == from.rank ? "from" : "to");
+  if (dst.overlaps()) return fmt::format("layout 'to' ({}) names a byte twice; a destination must not", dst.describe());
+  if (from.rank == to.rank && src.size() > 0) {
+    const std::array<std::int64_t, 2> ones{1, 1};
+    const std::array<std::int64_t, 2> at{0, static_cast<const char*>(to.base) - static_cast<const char*>(from.base)};
+    const std::array<Layout, 2> both{src, dst};
+    if (!src.overlaps() && Layout::structure(ones, at, both).overlaps())
+      return "source and destination overlap in memory";
+  }
+  std::vector<StridedCopy> copies;
+  for (const auto& copy : zip(src, dst)) {
+    copies.push_back(reordered(copy));
+    copies.back().src_offset -= src.true_lower_bound();
+    copies.back().dst_offset -= dst.true_lower_bound();
+  }
+  std::array<std::vector<StridedCopy>, 2> parts{copies, {}};
+  if (src.size() >= kSplitFrom && from.rank != to.rank) parts = halves(copies);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].empty()) continue;
+    Move move;
+    move.seq = static_cast<std::int64_t>(i);
+    move.src_rank = from.rank;
+    move.dst_rank = to.rank;
+    move.src = 0;
+    move.dst = 1;
+    move.label = parts[1].empty() ? "all" : i == 0 ? "first half" : "second half";
+    move.copies = std::move(parts[i]);
+    if (move.bytes() > 0) d.moves.push_back(std::move(move));
+  }
+  return {};
+}
+
+Description describe(const Context& context, const TransferSide& from, const TransferSide& to) {
+  Runtime& runtime = context.runtime();
+  const int me = runtime.rank();
+  Description d{
+      fmt::format("transfer {}->{}", from.rank, to.rank), {}, {}, compose_links, Agreement(runtime, "Transfer"), {}};
+  Agreement ranks(runtime, "Transfer");
+  ranks.same("from.rank", from.rank).same("to.rank", to.rank);
+  ranks.complain(side_complaint("from", from, runtime.size()));
+  ranks.complain(side_complaint("to", to, runtime.size()));
+  ranks.check();
+  const bool source = me == from.rank;
+  const bool target = me == to.rank;
+  Layout src = source ? from.layout : Layout();
+  Layout dst = target ? to.layout : Layout();
+  if (source != target) {
+    const std::array<int, 1> peer{source ? to.rank : from.rank};
+    const std::array<std::string, 1> blob{pack_layout(source ? src : dst)};
+    const auto answer = exchange(runtime, peer, blob);
+    (source ? dst : src) = unpack_layout(answer[0]);
+  }
+  d.buffers.push_back(user_buffer("from", Role::input, from, src, source));
+  d.buffers.push_back(user_buffer("to", Role::output, to, dst, target));
+  if (source || target) d.agreement.complain(moves_between(d, me, from, to, src, dst));
+  return d;
+}
+
+}  // namespace
+
+Transfer::Transfer(const Context& context, const TransferSide& from, const TransferSide& to,
+                   const OperationOptions& options)
+    : Operation() {
+  state_ = std::make_shared<State>(context, describe(context, from, to), options);
+}
+
+}  // namespace tasuki

@@ -1,0 +1,21 @@
+// verify(Operation): the verifier on the plans of all ranks, gathered as JSON.
+#include <vector>
+
+#include "operations/state.hpp"
+#include "support/mpi.hpp"
+#include "tasuki/operation.hpp"
+#include "topology/collective.hpp"
+
+namespace tasuki {
+
+VerifyReport verify(const Operation& operation, int epochs) {
+  Runtime& runtime = operation.context().runtime();
+  std::vector<Plan> plans;
+  for (const auto& text :
+       gather_texts(runtime, to_json(operation.plan()), "verify: gathering the plans of all ranks")) {
+    plans.push_back(plan_from_json(text));
+  }
+  return verify(plans, epochs);
+}
+
+}  // namespace tasuki

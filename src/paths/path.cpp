@@ -1,0 +1,129 @@
+// Path: what all paths share: registration, prices, packed sides.
+#include "paths/path.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "tasuki/error.hpp"
+
+namespace tasuki {
+
+namespace {
+
+std::vector<PathRegistration::Make>& makers() {
+  static std::vector<PathRegistration::Make> list;
+  return list;
+}
+
+// Used only where nothing could be measured, that is where no second rank exists on which it could matter.
+constexpr double kLatency = 1e-6;
+constexpr double kBandwidth = 5e9;
+constexpr double kPerRun = 2e-9;
+
+std::vector<StridedCopy> packed(std::span<const StridedCopy> copies, std::int64_t offset, bool pack_destination) {
+  std::vector<StridedCopy> result(copies.begin(), copies.end());
+  for (auto& copy : result) {
+    (pack_destination ? copy.dst_offset : copy.src_offset) = offset;
+    offset += copy.bytes();
+    std::int64_t stride = copy.block;
+    for (int d = copy.ndims - 1; d >= 0; --d) {
+      (pack_destination ? copy.dims[d].dst_stride : copy.dims[d].src_stride) = stride;
+      stride *= copy.dims[d].count;
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+std::int64_t Move::bytes() const {
+  std::int64_t sum = 0;
+  for (const auto& copy : copies) sum += copy.bytes();
+  return sum;
+}
+
+std::int64_t Move::runs() const {
+  std::int64_t sum = 0;
+  for (const auto& copy : copies) sum += copy.blocks();
+  return sum;
+}
+
+std::string Link::name(const char* what, int writer) const {
+  return fmt::format("{}/{}.{}<{}", path, what, number, writer);
+}
+
+std::int64_t Link::bytes() const {
+  std::int64_t sum = 0;
+  for (const auto* move : moves) sum += move->bytes();
+  return sum;
+}
+
+bool Path::carries(const Command& command) const {
+  return command.verb == Verb::send || command.verb == Verb::recv;
+}
+
+std::unique_ptr<Channel> Path::open(const ChannelRequest& request) const {
+  throw Error(fmt::format("rank {}: {}: path {} opens no channel for {} (a defect in Tasuki)", request.plan.rank,
+                          request.plan.operation, name(), to_string(request.command.verb)));
+}
+
+Offer priced(const Profile& profile, const std::string& name, const Move& move) {
+  const double per_byte = 1.0 / profile.get(name, "bandwidth", kBandwidth);
+  const double per_run = profile.get(name, "per_run", kPerRun);
+  return Offer::yes(profile.get(name, "latency", kLatency),
+                    static_cast<double>(move.bytes()) * per_byte + static_cast<double>(move.runs()) * per_run);
+}
+
+std::vector<StridedCopy> pack_side(std::span<const StridedCopy> copies, std::int64_t offset) {
+  return packed(copies, offset, true);
+}
+
+std::vector<StridedCopy> unpack_side(std::span<const StridedCopy> copies, std::int64_t offset) {
+  return packed(copies, offset, false);
+}
+
+int deliver(Builder& builder, const Link& link, std::size_t i, int source, std::span<const StridedCopy> copies,
+            std::int64_t source_step) {
+  const Move& move = *link.moves[i];
+  if (move.add != DType::none) return builder.reduce(link.peer, source, link.dst[i], copies, move.add);
+  return builder.copy(link.peer, source, link.dst[i], copies, source_step, builder.user_step());
+}
+
+PathRegistration::PathRegistration(Make make) {
+  makers().push_back(make);
+}
+
+PathSet::PathSet(Runtime& runtime) {
+  for (const auto make : makers()) paths_.push_back(make(runtime, profile));
+  // Link order of the sources must not decide anything.
+  std::sort(paths_.begin(), paths_.end(), [](const auto& a, const auto& b) { return a->name() < b->name(); });
+}
+
+const Path& PathSet::find(const std::string& name) const {
+  for (const auto& path : paths_) {
+    if (path->name() == name) return *path;
+  }
+  throw Error(fmt::format("a plan names path {}, which this build of Tasuki does not have", name));
+}
+
+bool PathSet::allows(const std::string& wanted, const Path& path) {
+  const std::string name = path.name();
+  return wanted == "auto" || name == wanted || name.substr(0, name.find(':')) == wanted;
+}
+
+std::string PathSet::complaint(const std::string& wanted) const {
+  std::vector<std::string> names{"auto"};
+  for (const auto& path : paths_) {
+    if (wanted != "self" && allows(wanted, *path)) return {};
+    const std::string name = path->name();
+    const std::string family = name.substr(0, name.find(':'));
+    if (name == "self") continue;
+    if (std::find(names.begin(), names.end(), family) == names.end()) names.push_back(family);
+    if (family != name) names.push_back(name);
+  }
+  return fmt::format("there is no path '{}'; give one of {}", wanted, fmt::join(names, ", "));
+}
+
+}  // namespace tasuki

@@ -1,0 +1,179 @@
+// Builder: see builder.hpp.
+#include "plan/builder.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "tasuki/error.hpp"
+
+namespace tasuki {
+
+Builder::Builder(std::string operation, int rank, int ranks) {
+  draft_.plan.operation = std::move(operation);
+  draft_.plan.rank = rank;
+  draft_.plan.ranks = ranks;
+}
+
+int Builder::buffer(const std::string& name, int rank, Role role, std::int64_t bytes, int ring, bool shared) {
+  auto& buffers = draft_.plan.buffers;
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    if (buffers[i].rank == rank && buffers[i].name == name) return static_cast<int>(i);
+  }
+  buffers.push_back({name, rank, role, bytes, ring, 0});
+  draft_.shared.push_back(shared);
+  waited_.push_back(0);
+  return static_cast<int>(buffers.size()) - 1;
+}
+
+int Builder::counter(const std::string& name, int rank) {
+  return buffer(name, rank, Role::signal, sizeof(std::uint64_t), 1, true);
+}
+
+void Builder::begin_lane() {
+  ++lane_;
+}
+
+void Builder::begin_loop(std::int64_t count, std::int64_t step) {
+  loop_ = static_cast<int>(draft_.plan.loops.size());
+  draft_.plan.loops.push_back({count});
+  count_ = count;
+  step_ = step;
+}
+
+void Builder::end_loop() {
+  loop_ = -1;
+  count_ = 1;
+  step_ = 0;
+}
+
+void Builder::set_path(const std::string& name) {
+  auto& paths = draft_.plan.paths;
+  auto it = std::find(paths.begin(), paths.end(), name);
+  path_ = static_cast<int>(it - paths.begin());
+  if (it == paths.end()) paths.push_back(name);
+}
+
+Command& Builder::add(Verb verb, int peer) {
+  Command c;
+  c.verb = verb;
+  c.peer = peer;
+  c.lane = lane_;
+  c.path = static_cast<std::int16_t>(path_);
+  c.loop = loop_;
+  return draft_.plan.commands.emplace_back(c);
+}
+
+int Builder::store(std::span<const StridedCopy> copies) {
+  auto& all = draft_.plan.copies;
+  // Puts and expectations often name the same copies: share the last range if it is equal.
+  if (all.size() >= copies.size() && std::equal(copies.begin(), copies.end(), all.end() - copies.size())) {
+    return static_cast<int>(all.size() - copies.size());
+  }
+  all.insert(all.end(), copies.begin(), copies.end());
+  return static_cast<int>(all.size() - copies.size());
+}
+
+int Builder::move(Verb verb, int peer, int src, int dst, std::span<const StridedCopy> copies, std::int64_t src_step,
+                  std::int64_t dst_step) {
+  const int first = store(copies);
+  Command& c = add(verb, peer);
+  c.src = src;
+  c.dst = dst;
+  c.first_copy = first;
+  c.copy_count = static_cast<std::int32_t>(copies.size());
+  for (const auto& copy : copies) c.bytes += copy.bytes();
+  c.src_step = src_step;
+  c.dst_step = dst_step;
+  return static_cast<int>(draft_.plan.commands.size()) - 1;
+}
+
+int Builder::copy(int peer, int src, int dst, std::span<const StridedCopy> copies, std::int64_t src_step,
+                  std::int64_t dst_step) {
+  return move(Verb::copy, peer, src, dst, copies, src_step, dst_step);
+}
+
+int Builder::put(int peer, int src, int dst, std::span<const StridedCopy> copies, std::int64_t src_step,
+                 std::int64_t dst_step) {
+  return move(Verb::put, peer, src, dst, copies, src_step, dst_step);
+}
+
+int Builder::reduce(int peer, int src, int dst, std::span<const StridedCopy> copies, DType dtype) {
+  const int index = move(Verb::reduce, peer, src, dst, copies, 0, 0);
+  draft_.plan.commands[index].dtype = dtype;
+  return index;
+}
+
+int Builder::send(int peer, int src, std::int64_t offset, std::int64_t bytes, int tag, std::int64_t step) {
+  Command& c = add(Verb::send, peer);
+  c.src = src;
+  c.offset = offset;
+  c.bytes = bytes;
+  c.tag = tag;
+  c.src_step = step;
+  return static_cast<int>(draft_.plan.commands.size()) - 1;
+}
+
+int Builder::recv(int peer, int dst, std::int64_t offset, std::int64_t bytes, int tag, std::int64_t step) {
+  Command& c = add(Verb::recv, peer);
+  c.dst = dst;
+  c.offset = offset;
+  c.bytes = bytes;
+  c.tag = tag;
+  c.dst_step = step;
+  return static_cast<int>(draft_.plan.commands.size()) - 1;
+}
+
+int Builder::signal(int peer, int counter) {
+  Command& c = add(Verb::signal, peer);
+  c.dst = counter;
+  auto& per_epoch = draft_.plan.buffers[counter].per_epoch;
+  c.index = per_epoch;
+  per_epoch += static_cast<std::int32_t>(count_);
+  return static_cast<int>(draft_.plan.commands.size()) - 1;
+}
+
+int Builder::wait(int peer, int counter, int lag, bool credit) {
+  Command& c = add(Verb::wait, peer);
+  c.src = counter;
+  c.lag = lag;
+  c.credit = credit;
+  c.index = waited_[counter];
+  waited_[counter] += static_cast<std::int32_t>(count_);
+  draft_.plan.buffers[counter].per_epoch = waited_[counter];
+  return static_cast<int>(draft_.plan.commands.size()) - 1;
+}
+
+void Builder::depend(int command, int other) {
+  deps_.emplace_back(command, other);
+}
+
+void Builder::expect(int src, int dst, std::span<const StridedCopy> copies, DType dtype) {
+  const int first = store(copies);
+  draft_.plan.expects.push_back({src, dst, first, static_cast<std::int32_t>(copies.size()), dtype});
+}
+
+Draft Builder::finish() {
+  auto& plan = draft_.plan;
+  std::stable_sort(deps_.begin(), deps_.end());
+  for (const auto& [command, other] : deps_) {
+    Command& c = plan.commands[command];
+    if (c.dep_count == 0) c.first_dep = static_cast<std::int32_t>(plan.deps.size());
+    ++c.dep_count;
+    plan.deps.push_back(other);
+  }
+  for (auto* v : {&plan.deps}) v->shrink_to_fit();
+  plan.buffers.shrink_to_fit();
+  plan.commands.shrink_to_fit();
+  plan.copies.shrink_to_fit();
+  const auto complaints = plan.complaints();
+  if (!complaints.empty()) {
+    throw Error(fmt::format("rank {}: {}: Tasuki made an unsound plan (a defect in Tasuki): {}", plan.rank,
+                            plan.operation, fmt::join(complaints, "; ")));
+  }
+  return std::move(draft_);
+}
+
+}  // namespace tasuki

@@ -1,0 +1,73 @@
+// Builder: assembles one rank's plan command by command, keeping the bookkeeping (indices, lanes, counters,
+// dependencies).
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tasuki/plan.hpp"
+
+namespace tasuki {
+
+/// A plan being made, with what lowering needs to know besides.
+struct Draft {
+  Plan plan;
+  std::vector<bool> shared;  ///< per buffer: its owner must place it where peers can reach it
+};
+
+class Builder {
+ public:
+  Builder(std::string operation, int rank, int ranks);
+
+  int rank() const { return draft_.plan.rank; }
+
+  /// The buffer (rank, name), added if it is new. Scratch that peers touch is `shared`.
+  int buffer(const std::string& name, int rank, Role role, std::int64_t bytes, int ring = 1, bool shared = false);
+  /// The counter called `name` that `rank` owns.
+  int counter(const std::string& name, int rank);
+
+  void begin_lane();
+  /// Commands from here to `end_loop` run `count` times; in every round user offsets move by `step` bytes.
+  void begin_loop(std::int64_t count, std::int64_t step);
+  void end_loop();
+  void set_path(const std::string& name);
+
+  /// All return the command's index. Copy, put and reduce move `copies` from `src` to `dst`; the steps say how far each
+  /// side moves in a round of the surrounding loop (`user_step()` for user buffers).
+  int copy(int peer, int src, int dst, std::span<const StridedCopy> copies, std::int64_t src_step,
+           std::int64_t dst_step);
+  int put(int peer, int src, int dst, std::span<const StridedCopy> copies, std::int64_t src_step,
+          std::int64_t dst_step);
+  int reduce(int peer, int src, int dst, std::span<const StridedCopy> copies, DType dtype);
+  int send(int peer, int src, std::int64_t offset, std::int64_t bytes, int tag, std::int64_t step);
+  int recv(int peer, int dst, std::int64_t offset, std::int64_t bytes, int tag, std::int64_t step);
+  int signal(int peer, int counter);
+  int wait(int peer, int counter, int lag = 0, bool credit = false);
+
+  std::int64_t user_step() const { return step_; }
+  std::int64_t rounds() const { return count_; }
+  /// `command` must not run before `other` (of another lane) has ended.
+  void depend(int command, int other);
+  void expect(int src, int dst, std::span<const StridedCopy> copies, DType dtype);
+
+  const Plan& plan() const { return draft_.plan; }
+  Draft finish();  ///< Ends the building; throws if the plan complains about itself (a defect of Tasuki's own).
+
+ private:
+  Command& add(Verb verb, int peer);
+  int move(Verb verb, int peer, int src, int dst, std::span<const StridedCopy> copies, std::int64_t src_step,
+           std::int64_t dst_step);
+  int store(std::span<const StridedCopy> copies);
+
+  Draft draft_;
+  std::vector<std::pair<std::int32_t, std::int32_t>> deps_;
+  int lane_ = -1;
+  int path_ = 0;
+  int loop_ = -1;
+  std::int64_t count_ = 1;
+  std::int64_t step_ = 0;
+  std::vector<std::int32_t> waited_;  ///< per buffer: how many indices of the counter are taken by waits so far
+};
+
+}  // namespace tasuki

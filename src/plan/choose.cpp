@@ -1,0 +1,181 @@
+// Choosing a path for every move: offers from all paths, then the assignment whose slowest resource ends first.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "plan/planner.hpp"
+
+namespace tasuki {
+
+namespace {
+
+// Index of the path chosen for every outgoing move; costs are compared as (slowest resource, sum of all).
+class Assignment {
+ public:
+  Assignment(const Planning& planning, std::vector<std::size_t> moves) : planning_(planning), moves_(std::move(moves)) {
+    for (const auto& path : planning.paths.all()) resources_.push_back(path->resource());
+  }
+
+  const Offer& offer(std::size_t move, std::size_t path) const {
+    return planning_.choices[moves_[move]].offers[path].second;
+  }
+
+  std::pair<double, double> cost(const std::vector<std::size_t>& chosen) const {
+    std::map<std::string, double> busy;
+    std::set<std::pair<int, std::size_t>> links;
+    double sum = 0;
+    for (std::size_t i = 0; i < chosen.size(); ++i) {
+      const Offer& o = offer(i, chosen[i]);
+      double seconds = o.seconds;
+      if (links.emplace(planning_.moves[moves_[i]].dst_rank, chosen[i]).second) seconds += o.latency;
+      busy[resources_[chosen[i]]] += seconds;
+      sum += seconds;
+    }
+    double slowest = 0;
+    for (const auto& [name, seconds] : busy) slowest = std::max(slowest, seconds);
+    return {slowest, sum};
+  }
+
+  // Starts from the cheapest path of each move, then lets whole peers and single moves change while that helps.
+  std::vector<std::size_t> solve() const {
+    const std::size_t paths = resources_.size();
+    std::vector<std::size_t> chosen(moves_.size());
+    std::map<int, std::vector<std::size_t>> by_peer;
+    for (std::size_t i = 0; i < moves_.size(); ++i) {
+      double best = std::numeric_limits<double>::infinity();
+      for (std::size_t p = 0; p < paths; ++p) {
+        const Offer& o = offer(i, p);
+        if (o.usable && o.latency + o.seconds < best) {
+          best = o.latency + o.seconds;
+          chosen[i] = p;
+        }
+      }
+      by_peer[planning_.moves[moves_[i]].dst_rank].push_back(i);
+    }
+    auto best = cost(chosen);
+    const auto consider = [&](const std::vector<std::size_t>& members, std::size_t path) {
+      auto trial = chosen;
+      for (const std::size_t i : members) {
+        if (!offer(i, path).usable) return false;
+        trial[i] = path;
+      }
+      const auto c = cost(trial);
+      if (c >= best) return false;
+      best = c;
+      chosen = std::move(trial);
+      return true;
+    };
+    bool better = true;
+    for (int round = 0; better && round < 8; ++round) {
+      better = false;
+      for (const auto& [peer, members] : by_peer) {
+        for (std::size_t p = 0; p < paths; ++p) better = consider(members, p) || better;
+      }
+      for (std::size_t i = 0; i < chosen.size(); ++i) {
+        for (std::size_t p = 0; p < paths; ++p) better = consider({i}, p) || better;
+      }
+    }
+    return chosen;
+  }
+
+ private:
+  const Planning& planning_;
+  std::vector<std::size_t> moves_;
+  std::vector<std::string> resources_;
+};
+
+std::string no_path(const Planning& planning, const Move& move, const Choice& choice) {
+  std::string text =
+      fmt::format("no path can carry '{}' from rank {} to rank {}", move.label, move.src_rank, move.dst_rank);
+  if (planning.wanted != "auto") text += fmt::format(" when path '{}' is forced", planning.wanted);
+  text += " (";
+  const char* separator = "";
+  for (const auto& [name, offer] : choice.offers) {
+    if (name == "self") continue;
+    text += fmt::format("{}{}: {}", separator, name, offer.why_not);
+    separator = "; ";
+  }
+  return text + ")";
+}
+
+}  // namespace
+
+std::string choose(Planning& planning) {
+  const int me = planning.runtime.rank();
+  const auto& paths = planning.paths.all();
+  planning.choices.assign(planning.moves.size(), {});
+  std::string complaint;
+  std::vector<std::size_t> leaving;
+  for (std::size_t i = 0; i < planning.moves.size(); ++i) {
+    const Move& move = planning.moves[i];
+    if (move.src_rank != me) continue;
+    Choice& choice = planning.choices[i];
+    bool usable = false;
+    for (const auto& path : paths) {
+      Offer offer = path->offer(move, planning.place(move.src_rank, move.src), planning.place(move.dst_rank, move.dst));
+      // A piece that stays on its rank is never forced elsewhere.
+      if (move.src_rank != move.dst_rank && offer.usable && !PathSet::allows(planning.wanted, *path)) {
+        offer.usable = false;
+        offer.why_not = "another path is forced";
+      }
+      usable = usable || offer.usable;
+      choice.offers.emplace_back(path->name(), std::move(offer));
+    }
+    if (usable) {
+      leaving.push_back(i);
+    } else if (complaint.empty()) {
+      complaint = no_path(planning, move, choice);
+    }
+  }
+  // Ranks that complain still take part in the exchange; all throw together afterwards.
+  if (complaint.empty()) {
+    const auto chosen = Assignment(planning, leaving).solve();
+    for (std::size_t i = 0; i < leaving.size(); ++i) {
+      Choice& choice = planning.choices[leaving[i]];
+      choice.path = paths[chosen[i]].get();
+      choice.latency = choice.offers[chosen[i]].second.latency;
+      choice.seconds = choice.offers[chosen[i]].second.seconds;
+    }
+  }
+  std::vector<std::string> blobs;
+  for (const int peer : planning.peers) {
+    std::string blob;
+    for (std::size_t i = 0; i < planning.moves.size(); ++i) {
+      const Choice& choice = planning.choices[i];
+      if (planning.moves[i].src_rank != me || planning.moves[i].dst_rank != peer || choice.path == nullptr) continue;
+      blob += fmt::format("{} {} {:.9e} {:.9e}\n", planning.moves[i].seq, choice.path->name(), choice.latency,
+                          choice.seconds);
+    }
+    blobs.push_back(std::move(blob));
+  }
+  const auto answers = exchange(planning.runtime, planning.peers, blobs);
+  for (std::size_t p = 0; p < answers.size(); ++p) {
+    std::map<std::int64_t, std::size_t> by_seq;
+    for (std::size_t i = 0; i < planning.moves.size(); ++i) {
+      if (planning.moves[i].src_rank == planning.peers[p]) by_seq[planning.moves[i].seq] = i;
+    }
+    std::istringstream lines(answers[p]);
+    std::int64_t seq = 0;
+    std::string name;
+    double latency = 0;
+    double seconds = 0;
+    while (lines >> seq >> name >> latency >> seconds) {
+      const auto it = by_seq.find(seq);
+      if (it == by_seq.end()) continue;
+      planning.choices[it->second] = {&planning.paths.find(name), latency, seconds, {}};
+    }
+  }
+  for (std::size_t i = 0; i < planning.moves.size() && complaint.empty(); ++i) {
+    if (planning.choices[i].path != nullptr) continue;
+    complaint = fmt::format("rank {} has chosen no path for '{}' to rank {}", planning.moves[i].src_rank,
+                            planning.moves[i].label, planning.moves[i].dst_rank);
+  }
+  return complaint;
+}
+
+}  // namespace tasuki

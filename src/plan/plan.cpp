@@ -1,0 +1,97 @@
+// Plan as data: names of verbs and roles, the memory that a plan takes, and how messages name its parts.
+#include "tasuki/plan.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+
+#include "fields.hpp"
+#include "label.hpp"
+#include "tasuki/error.hpp"
+
+namespace tasuki {
+namespace {
+
+constexpr std::array<std::string_view, 8> kVerbs = {"copy", "put", "send", "recv", "signal", "wait", "reduce", "fence"};
+constexpr std::array<std::string_view, 5> kRoles = {"input", "output", "inout", "scratch", "signal"};
+
+template <class Enum, std::size_t N>
+std::string_view name_of(Enum value, const std::array<std::string_view, N>& names) {
+  const auto i = static_cast<std::size_t>(value);
+  return i < N ? names[i] : "unknown";
+}
+
+template <class Enum, std::size_t N>
+void parse_name(std::string_view name, Enum& value, const std::array<std::string_view, N>& names,
+                std::string_view what) {
+  for (std::size_t i = 0; i < N; ++i) {
+    if (names[i] == name) {
+      value = static_cast<Enum>(i);
+      return;
+    }
+  }
+  throw Error(fmt::format("'{}' is no {}; it is one of {}", name, what, fmt::join(names, ", ")));
+}
+
+template <class T>
+std::int64_t array_bytes(const std::vector<T>& array) {
+  return static_cast<std::int64_t>(array.size() * sizeof(T));
+}
+
+}  // namespace
+
+std::string_view to_string(Verb verb) {
+  return name_of(verb, kVerbs);
+}
+std::string_view to_string(Role role) {
+  return name_of(role, kRoles);
+}
+
+std::int64_t Plan::memory() const {
+  std::int64_t total = array_bytes(paths) + array_bytes(buffers) + array_bytes(copies) + array_bytes(loops) +
+                       array_bytes(commands) + array_bytes(deps) + array_bytes(expects);
+  total += static_cast<std::int64_t>(operation.size());
+  for (const auto& path : paths) total += static_cast<std::int64_t>(path.size());
+  for (const auto& buffer : buffers) total += static_cast<std::int64_t>(buffer.name.size());
+  return total;
+}
+
+namespace detail {
+
+void parse(std::string_view name, Verb& verb) {
+  parse_name(name, verb, kVerbs, "verb");
+}
+void parse(std::string_view name, Role& role) {
+  parse_name(name, role, kRoles, "role");
+}
+
+void check_writable(const Plan& plan) {
+  for (std::size_t i = 0; i < plan.copies.size(); ++i) {
+    if (plan.copies[i].ndims < 0 || plan.copies[i].ndims > kMaxDims) {
+      throw Error(fmt::format("rank {}: plan '{}' cannot be written: copy {} has {} dimensions, not 0 to {}", plan.rank,
+                              plan.operation, i, plan.copies[i].ndims, kMaxDims));
+    }
+  }
+}
+
+std::string label(const Buffer& buffer) {
+  return fmt::format("'{}' of rank {}", buffer.name, buffer.rank);
+}
+
+std::string label(const Plan& plan, std::int64_t command) {
+  std::string text = fmt::format("rank {} #{}", plan.rank, command);
+  if (command < 0 || command >= std::ssize(plan.commands)) return text;
+  const Command& c = plan.commands[command];
+  text += fmt::format(" {}", to_string(c.verb));
+  const std::int32_t signal = c.verb == Verb::signal ? c.dst : c.verb == Verb::wait ? c.src : -1;
+  if (signal >= 0 && signal < std::ssize(plan.buffers)) text += fmt::format(" {}", plan.buffers[signal].name);
+  if (c.peer >= 0) {
+    const bool outward = c.verb == Verb::put || c.verb == Verb::send || c.verb == Verb::signal;
+    text += fmt::format(" {} {}", outward ? "->" : "<-", c.peer);
+  }
+  return text;
+}
+
+}  // namespace detail
+}  // namespace tasuki

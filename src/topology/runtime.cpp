@@ -1,0 +1,158 @@
+// Runtime: how the parts of a context come to life together, and how they let go of each other.
+#include "topology/runtime.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "support/mpi.hpp"
+#include "tasuki/error.hpp"
+#include "topology/collective.hpp"
+
+namespace tasuki {
+namespace {
+
+constexpr int kSpins = 300;
+constexpr int kSpinsCrowded = 10;
+
+/// MPI's end, if it is ours to bring about: with the last runtime, and only if all of them parted in peace.
+struct Session {
+  int runtimes = 0;
+  bool ours = false;
+  bool broken = false;
+};
+Session session;
+
+MPI_Comm duplicate(MPI_Comm comm) {
+  MPI_Comm copy = MPI_COMM_NULL;
+  check_mpi(MPI_Comm_dup(comm, &copy), "MPI_Comm_dup");
+  check_mpi(MPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  return copy;
+}
+
+}  // namespace
+
+Runtime::Runtime(MPI_Comm comm, bool owns_mpi) : exceptions_at_birth_(std::uncaught_exceptions()) {
+  session.ours = session.ours || owns_mpi;
+  comm_ = duplicate(comm);
+  messages_ = duplicate(comm);
+  check_mpi(MPI_Query_thread(&thread_level_), "MPI_Query_thread");
+
+  topology_ = discover(comm_, 0);
+  everyone_.resize(topology_.size());
+  std::iota(everyone_.begin(), everyone_.end(), 0);
+  const auto neighbours = std::count_if(everyone_.begin(), everyone_.end(),
+                                        [this](int other) { return topology_.same_host(other, rank()); });
+  spins_ = neighbours > sysconf(_SC_NPROCESSORS_ONLN) ? kSpinsCrowded : kSpins;
+
+  memory_ = std::make_unique<SharedMemory>(comm_);
+  liveness_ = std::make_unique<Liveness>(topology_, *memory_);
+  memory_->agree_with([this](std::vector<std::uint64_t> words) {
+    return and_over_ranks(*this, std::move(words), "allocating shared memory with the other ranks");
+  });
+
+  Agreement agreement(*this, "Context");
+  try {
+    settings_ = settings_from_environment();
+  } catch (const Error& error) {
+    agreement.complain(error.what());
+  }
+  agreement.same("TASUKI_ISLAND", settings_.island)
+      .same("TASUKI_PATH", settings_.path)
+      .same("TASUKI_ENGINE", settings_.engine)
+      .same("TASUKI_DEADLINE", fmt::format("{:g}", settings_.deadline))
+      .same("TASUKI_PROFILE", settings_.profile)
+      .check();
+  deadline = settings_.deadline;
+  cut_islands(topology_, settings_.island);
+  ++session.runtimes;
+}
+
+Runtime::~Runtime() {
+  const bool peaceful = leave_together();
+  if (!peaceful) {
+    memory_->abandon();
+    session.broken = true;
+  }
+  liveness_.reset();
+  memory_.reset();
+  if (peaceful) {
+    MPI_Comm_free(&messages_);
+    MPI_Comm_free(&comm_);
+  }
+  if (--session.runtimes == 0 && session.ours && !session.broken && mpi_running()) MPI_Finalize();
+}
+
+/// True once all ranks are here, so that what follows may be collective.
+bool Runtime::leave_together() {
+  if (!mpi_running()) {
+    memory_->abandon();
+    return false;
+  }
+  try {
+    if (std::uncaught_exceptions() > exceptions_at_birth_) fail(fmt::format("rank {} left with an exception", rank()));
+    if (failed_) return false;
+    deadline = std::numeric_limits<double>::infinity();  // the others may be at work for as long as they like
+    barrier();
+    return true;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "tasuki: leaving a context without the other ranks: %s\n", error.what());
+    return false;
+  }
+}
+
+void Runtime::barrier() {
+  const auto begin = [this](int&, std::vector<MPI_Request>& requests) {
+    check_mpi(MPI_Ibarrier(comm_, &requests.emplace_back(MPI_REQUEST_NULL)), "MPI_Ibarrier");
+  };
+  complete(*this, everyone_, 0, begin, "barrier");
+}
+
+void Runtime::reserve_active() {
+  active_.reserve(++reserved_);
+}
+
+void Runtime::unreserve_active() {
+  --reserved_;
+}
+
+void Runtime::add_active(Progressing* op) {
+  active_.push_back(op);
+}
+
+void Runtime::remove_active(Progressing* op) {
+  const auto found = std::find(active_.begin(), active_.end(), op);
+  if (found == active_.end()) return;
+  *found = active_.back();
+  active_.pop_back();
+}
+
+void Runtime::progress_all() {
+  if (progressing_) return;
+  progressing_ = true;
+  try {
+    // Backwards: an operation that ends removes itself, and the last one, already served, takes its place.
+    for (std::size_t i = active_.size(); i-- > 0;)
+      if (i < active_.size()) active_[i]->progress();
+  } catch (...) {
+    progressing_ = false;
+    throw;
+  }
+  progressing_ = false;
+}
+
+void Runtime::fail(const std::string& why) {
+  if (failed_) return;
+  failed_ = true;
+  liveness_->give_up(why);
+  memory_->abandon();
+}
+
+}  // namespace tasuki

@@ -1,0 +1,86 @@
+// Finds hosts and processes: MPI says which ranks share a host, /proc whether they can be watched.
+#include "topology/topology.hpp"
+
+#include <unistd.h>
+
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "support/mpi.hpp"
+#include "topology/process.hpp"
+
+namespace tasuki {
+namespace {
+
+/// What every rank tells every other.
+struct Record {
+  std::int64_t pid = 0;
+  std::uint64_t born = 0;
+  std::int32_t leader = 0;  // lowest rank of the host
+  std::int32_t local = 0;
+  char name[MPI_MAX_PROCESSOR_NAME] = {};
+};
+
+Record own_record(MPI_Comm comm, int rank) {
+  Record own;
+  own.pid = getpid();
+  own.born = own_start_time();
+  int length = 0;
+  check_mpi(MPI_Get_processor_name(own.name, &length), "MPI_Get_processor_name");
+
+  MPI_Comm host = MPI_COMM_NULL;
+  check_mpi(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host), "MPI_Comm_split_type");
+  check_mpi(MPI_Comm_set_errhandler(host, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  check_mpi(MPI_Comm_rank(host, &own.local), "MPI_Comm_rank");
+  own.leader = rank;
+  check_mpi(MPI_Bcast(&own.leader, 1, MPI_INT32_T, 0, host), "MPI_Bcast");
+  check_mpi(MPI_Comm_free(&host), "MPI_Comm_free");
+  return own;
+}
+
+}  // namespace
+
+Topology discover(MPI_Comm comm, int island_size) {
+  Topology topology;
+  int size = 0;
+  check_mpi(MPI_Comm_rank(comm, &topology.rank), "MPI_Comm_rank");
+  check_mpi(MPI_Comm_size(comm, &size), "MPI_Comm_size");
+
+  const Record own = own_record(comm, topology.rank);
+  std::vector<Record> records(size);
+  check_mpi(MPI_Allgather(&own, sizeof own, MPI_BYTE, records.data(), sizeof own, MPI_BYTE, comm), "MPI_Allgather");
+
+  std::map<int, int> host_of_leader;
+  for (const Record& record : records) {
+    // A host's leader is its lowest rank, so hosts are numbered in the order of their first ranks.
+    const auto [host, added] = host_of_leader.try_emplace(record.leader, static_cast<int>(host_of_leader.size()));
+    Process process;
+    process.host = host->second;
+    process.local = record.local;
+    process.pid = record.pid;
+    process.born = record.born;
+    process.name.assign(record.name, strnlen(record.name, sizeof record.name));
+    topology.processes.push_back(std::move(process));
+  }
+  topology.hosts = static_cast<int>(host_of_leader.size());
+
+  topology.visible = true;  // ranks of one host in different containers may not see each other's processes
+  for (const Process& process : topology.processes)
+    if (process.host == topology.processes[topology.rank].host)
+      topology.visible = topology.visible && process.born != 0 && life_of(process.pid, process.born) == Life::running;
+
+  cut_islands(topology, island_size);
+  return topology;
+}
+
+void cut_islands(Topology& topology, int island_size) {
+  std::map<std::pair<int, int>, int> islands;  // (host, which island of the host) -> number
+  for (Process& process : topology.processes) {
+    const std::pair key{process.host, island_size > 0 ? process.local / island_size : 0};
+    process.island = islands.try_emplace(key, static_cast<int>(islands.size())).first->second;
+  }
+  topology.islands = static_cast<int>(islands.size());
+}
+
+}  // namespace tasuki

@@ -1,0 +1,41 @@
+// Topology: who can reach whom. Found once from MPI; the rest of Tasuki only asks.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tasuki {
+
+struct Process {
+  int host = 0;    ///< ranks with equal host share a machine (`MPI_Comm_split_type` shared)
+  int island = 0;  ///< ranks with equal island may store into each other's memory
+  int local = 0;   ///< rank within the host
+  std::int64_t pid = 0;
+  std::uint64_t born =
+      0;             ///< start time from /proc, so that a reused pid is not taken for the same process; 0: unknown
+  std::string name;  ///< host name
+};
+
+struct Topology {
+  int rank = 0;
+  std::vector<Process> processes;  ///< index = rank
+  int hosts = 0;
+  int islands = 0;
+  bool visible = false;  ///< every process of this host could be seen in /proc, so its death can be told
+
+  int size() const { return static_cast<int>(processes.size()); }
+  bool same_host(int a, int b) const { return processes[a].host == processes[b].host; }
+  bool same_island(int a, int b) const { return processes[a].island == processes[b].island; }
+};
+
+/// Collective over `comm`. `island_size` > 0 cuts every host into islands of that many ranks (in rank order).
+Topology discover(MPI_Comm comm, int island_size);
+
+/// Renumbers the islands of a topology whose hosts are known, in the order of their first ranks. Local;
+/// `island_size` as for `discover`, 0 makes every host one island.
+void cut_islands(Topology& topology, int island_size);
+
+}  // namespace tasuki

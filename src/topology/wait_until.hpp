@@ -1,0 +1,66 @@
+// The loop of every wait: a small hot spin here, and the slow part (clock, liveness, deadline) out of line.
+#pragma once
+
+#include <exception>
+#include <span>
+#include <string>
+
+#include "topology/runtime.hpp"
+
+namespace tasuki {
+
+inline void cpu_pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+/// What a wait does between polls once it has spun for a little.
+class PatientWait {
+ public:
+  PatientWait(Runtime& runtime, std::span<const int> needs);
+
+  /// Lets others run; now and then drives the active operations and looks at the clock and at the ranks needed. False
+  /// once there is nothing left to hope for.
+  bool go_on();
+  /// One more drive, after `go_on` said no: a rank may have done its part just before it died.
+  void drive() { runtime_.progress_all(); }
+  /// Marks this rank as having given up and throws.
+  [[noreturn]] void fail(const std::string& what);
+
+ private:
+  Runtime& runtime_;
+  std::span<const int> needs_;
+  double begin_;
+  double next_look_;
+  unsigned turns_ = 0;
+  std::string why_;
+};
+
+inline constexpr int kLastPolls = 1000;  // after the death of a rank, for what it did before
+
+template <class Poll, class What>
+void wait_until(Runtime& runtime, std::span<const int> needs, Poll&& poll, What&& what) {
+  try {
+    for (int spin = runtime.spins(); spin > 0; --spin) {
+      if (poll()) return;
+      cpu_pause();
+    }
+    PatientWait wait(runtime, needs);
+    do {
+      if (poll()) return;
+    } while (wait.go_on());
+    for (int i = 0; i < kLastPolls; ++i) {
+      if (poll()) return;
+      wait.drive();
+    }
+    wait.fail(what());
+  } catch (const std::exception& error) {
+    runtime.fail(error.what());
+    throw;
+  }
+}
+
+}  // namespace tasuki

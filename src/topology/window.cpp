@@ -1,0 +1,147 @@
+// Creates shared windows and finds out, before anyone stores into them, whether there is memory behind them.
+#include "topology/window.hpp"
+
+#include <sys/mman.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "support/mpi.hpp"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23  // Linux 5.14; older headers do not name it, older kernels answer EINVAL
+#endif
+
+namespace tasuki {
+
+std::int64_t Gaps::aligned(std::int64_t offset, std::int64_t alignment) const {
+  const auto address = static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(base_)) + offset;
+  return offset + (alignment - address % alignment) % alignment;
+}
+
+Gaps::Map::const_iterator Gaps::first_fit(std::int64_t bytes, std::int64_t alignment) const {
+  auto gap = gaps_.begin();
+  while (gap != gaps_.end() && aligned(gap->first, alignment) - gap->first > gap->second - bytes) ++gap;
+  return gap;
+}
+
+bool Gaps::fits(std::int64_t bytes, std::int64_t alignment) const {
+  return first_fit(bytes, alignment) != gaps_.end();
+}
+
+std::int64_t Gaps::take(std::int64_t bytes, std::int64_t alignment) {
+  const auto gap = first_fit(bytes, alignment);
+  const auto [begin, size] = *gap;
+  const std::int64_t offset = aligned(begin, alignment);
+  gaps_.erase(gap);
+  if (offset > begin) gaps_[begin] = offset - begin;
+  if (offset + bytes < begin + size) gaps_[offset + bytes] = begin + size - (offset + bytes);
+  return offset;
+}
+
+void Gaps::give_back(std::int64_t offset, std::int64_t bytes) {
+  const auto next = gaps_.lower_bound(offset);
+  if (next != gaps_.end() && next->first == offset + bytes) {
+    bytes += next->second;
+    gaps_.erase(next);
+  }
+  const auto after = gaps_.lower_bound(offset);
+  if (after != gaps_.begin()) {
+    const auto before = std::prev(after);
+    if (before->first + before->second == offset) {
+      before->second += bytes;
+      return;
+    }
+  }
+  if (bytes > 0) gaps_[offset] = bytes;
+}
+
+std::string create_window(Window& window, MPI_Comm host, std::int64_t bytes) {
+  MPI_Info info = MPI_INFO_NULL;
+  check_mpi(MPI_Info_create(&info), "MPI_Info_create");
+  // Parts need not follow each other: each may start on a page of its own, near the rank that uses it.
+  check_mpi(MPI_Info_set(info, "alloc_shared_noncontig", "true"), "MPI_Info_set");
+  void* base = nullptr;
+  const int code = MPI_Win_allocate_shared(bytes, 1, info, host, &base, &window.handle);
+  MPI_Info_free(&info);
+  if (code != MPI_SUCCESS) {
+    window.handle = MPI_WIN_NULL;
+    return "MPI_Win_allocate_shared failed: " + mpi_error_text(code);
+  }
+  check_mpi(MPI_Win_set_errhandler(window.handle, MPI_ERRORS_RETURN), "MPI_Win_set_errhandler");
+
+  int rank = 0;
+  int size = 0;
+  check_mpi(MPI_Comm_rank(host, &rank), "MPI_Comm_rank");
+  check_mpi(MPI_Comm_size(host, &size), "MPI_Comm_size");
+  for (int peer = 0; peer < size; ++peer) {
+    MPI_Aint peer_bytes = 0;
+    int unit = 0;
+    void* peer_base = nullptr;
+    check_mpi(MPI_Win_shared_query(window.handle, peer, &peer_bytes, &unit, &peer_base), "MPI_Win_shared_query");
+    window.parts.push_back({static_cast<std::byte*>(peer_base), peer_bytes});
+  }
+  // MPI may round a part up; what was asked for is what may be used.
+  window.parts[rank] = {static_cast<std::byte*>(base), bytes};
+  window.gaps = Gaps(window.parts[rank].base, bytes);
+  if (!populate(window.parts[rank].base, bytes)) return "the memory behind it ran out";
+  return {};
+}
+
+bool populate(std::byte* begin, std::int64_t bytes) {
+  if (bytes == 0) return true;
+  const std::intptr_t page = sysconf(_SC_PAGESIZE);
+  const auto address = reinterpret_cast<std::intptr_t>(begin);
+  const std::intptr_t first = address / page * page;
+  if (madvise(reinterpret_cast<void*>(first), address + bytes - first, MADV_POPULATE_WRITE) == 0) return true;
+  return errno == EINVAL;  // the kernel does not know the request: nothing can be said beforehand
+}
+
+std::string backing_folder(const void* p) {
+  std::ifstream maps("/proc/self/maps");
+  const auto address = reinterpret_cast<std::uintptr_t>(p);
+  for (std::string line; std::getline(maps, line);) {
+    std::istringstream fields(line);
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+    char dash = 0;
+    std::string permissions, offset, device, inode, path;
+    fields >> std::hex >> begin >> dash >> end >> permissions >> offset >> device >> inode >> std::ws;
+    if (address < begin || address >= end) continue;
+    std::getline(fields, path);
+    const std::size_t slash = path.rfind('/');
+    return path.starts_with('/') && slash > 0 ? path.substr(0, slash) : std::string{};
+  }
+  return {};
+}
+
+std::optional<std::int64_t> free_space(const std::string& folder) {
+  struct statvfs space {};
+  if (folder.empty() || statvfs(folder.c_str(), &space) != 0) return std::nullopt;
+  return static_cast<std::int64_t>(space.f_bavail * space.f_frsize);
+}
+
+std::string describe_space(const std::string& folder) {
+  struct statvfs space {};
+  if (folder.empty() || statvfs(folder.c_str(), &space) != 0) return {};
+  return fmt::format("{} free of {} in {}", describe_bytes(static_cast<std::int64_t>(space.f_bavail * space.f_frsize)),
+                     describe_bytes(static_cast<std::int64_t>(space.f_blocks * space.f_frsize)), folder);
+}
+
+std::string describe_bytes(std::int64_t bytes) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  auto value = static_cast<double>(bytes);
+  int unit = 0;
+  for (; value >= 1024 && unit < 4; ++unit) value /= 1024;
+  return fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+}  // namespace tasuki

@@ -1,0 +1,67 @@
+// Window: one MPI shared window over the ranks of a host, and the free space in this rank's part of it.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tasuki {
+
+struct WindowPart {
+  std::byte* base = nullptr;
+  std::int64_t size = 0;
+};
+
+/// Free space of a window's part, as gaps. Offsets are relative to `base`, alignment is that of addresses.
+class Gaps {
+ public:
+  Gaps() = default;
+  Gaps(std::byte* base, std::int64_t size) : base_(base) { give_back(0, size); }
+
+  bool fits(std::int64_t bytes, std::int64_t alignment) const;
+  /// The offset of `bytes` bytes, first fit; they must fit.
+  std::int64_t take(std::int64_t bytes, std::int64_t alignment);
+  void give_back(std::int64_t offset, std::int64_t bytes);  ///< Merges with neighbouring gaps.
+
+ private:
+  using Map = std::map<std::int64_t, std::int64_t>;  // offset -> bytes
+  std::int64_t aligned(std::int64_t offset, std::int64_t alignment) const;
+  Map::const_iterator first_fit(std::int64_t bytes, std::int64_t alignment) const;
+
+  std::byte* base_ = nullptr;
+  Map gaps_;
+};
+
+struct Window {
+  std::int64_t id = 0;
+  bool slab = false;  ///< holds many blocks; otherwise one
+  int blocks = 0;     ///< allocations in it, the same number on all ranks
+  MPI_Win handle = MPI_WIN_NULL;
+  std::vector<WindowPart> parts;  ///< index = rank within the host
+  Gaps gaps;                      ///< of this rank's part
+};
+
+/// Makes the window's parts, `bytes` on this rank. Collective over `host`. Empty if it worked, else what went wrong
+/// (then `window.handle` says whether the window exists and must be freed).
+std::string create_window(Window& window, MPI_Comm host, std::int64_t bytes);
+
+/// Obtains the memory behind [begin, begin + bytes) now and near this process; without this, a full file system kills
+/// the process at some later store. False if there is not enough.
+bool populate(std::byte* begin, std::int64_t bytes);
+
+/// The folder of the file that backs the memory at `p`; empty if there is none.
+std::string backing_folder(const void* p);
+
+/// `1.0 MiB free of 64.0 MiB in /dev/shm`; empty if the folder cannot be examined.
+std::string describe_space(const std::string& folder);
+std::optional<std::int64_t> free_space(const std::string& folder);
+
+/// `3.5 MiB`.
+std::string describe_bytes(std::int64_t bytes);
+
+}  // namespace tasuki

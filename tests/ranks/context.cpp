@@ -1,0 +1,193 @@
+// Contexts: what they know of the ranks, their life, their waits.
+#include "tasuki/context.hpp"
+
+#include <doctest/doctest.h>
+#include <mpi.h>
+
+#include <chrono>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "error_of.hpp"
+#include "tasuki/tasuki.hpp"
+#include "topology/runtime.hpp"
+
+using namespace tasuki;
+
+namespace {
+
+struct Counted : Progressing {
+  explicit Counted(Runtime& r) : runtime(r) {}
+  void progress() override {
+    ++calls;
+    runtime.progress_all();  // must not recurse
+    if (calls == ends_after) runtime.remove_active(this);
+  }
+  Runtime& runtime;
+  int calls = 0;
+  int ends_after = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a context knows its ranks and describes them") {
+  int rank = 0;
+  int size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  Context ctx(MPI_COMM_WORLD);
+  CHECK(ctx.rank() == rank);
+  CHECK(ctx.size() == size);
+  CHECK(ctx.is_root() == (rank == 0));
+  int same = MPI_IDENT;
+  MPI_Comm_compare(ctx.comm(), MPI_COMM_WORLD, &same);
+  CHECK(same == MPI_CONGRUENT);
+  const Topology& topology = ctx.runtime().topology();
+  CHECK(topology.visible);
+  CHECK(topology.islands == topology.hosts);
+  const std::string text = ctx.describe();
+  CHECK(std::count(text.begin(), text.end(), '\n') == size + 1);
+  CHECK(text.find("rank " + std::to_string(size - 1) + ": host ") != std::string::npos);
+}
+
+TEST_CASE("contexts work on parts of the ranks, side by side, and outlive the communicator they were made from") {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm half = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half);
+  Context all(MPI_COMM_WORLD);
+  Context part(half);
+  MPI_Comm_free(&half);
+  const Context copy = part;
+  CHECK(copy.size() == (all.size() + (rank % 2 == 0 ? 1 : 0)) / 2);
+  part.barrier();
+  all.barrier();
+  CHECK(&copy.runtime() == &part.runtime());
+}
+
+TEST_CASE("making and ending contexts over and over leaves nothing behind") {
+  for (int i = 0; i < 40; ++i) {
+    Context ctx(MPI_COMM_WORLD);
+    ctx.barrier();
+  }
+}
+
+TEST_CASE("contexts of nothing are refused") {
+  CHECK(error_of([] { Context ctx(MPI_COMM_NULL); }) ==
+        "Context: argument 'comm' is MPI_COMM_NULL; pass a communicator");
+}
+
+TEST_CASE("an exception that passes a context does not make it wait for other ranks") {
+  const std::string error = error_of([] {
+    Context ctx(MPI_COMM_WORLD);
+    MPI_Barrier(ctx.comm());
+    if (ctx.rank() == 0) throw Error("thrown on rank 0");
+  });
+  CHECK(error == (Context(MPI_COMM_WORLD).is_root() ? "thrown on rank 0" : "no error"));
+}
+
+TEST_CASE("the deadline is set in seconds") {
+  Context ctx(MPI_COMM_WORLD);
+  CHECK(ctx.deadline() == 30);
+  ctx.set_deadline(2.5);
+  CHECK(ctx.deadline() == 2.5);
+  ctx.set_deadline(std::numeric_limits<double>::infinity());
+  for (const double bad : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN()})
+    CHECK(error_of([&] { ctx.set_deadline(bad); }).find("argument 'seconds' is") != std::string::npos);
+}
+
+TEST_CASE("a wait that nobody ends fails at its deadline, and the ranks that need this one are told") {
+  Context ctx(MPI_COMM_WORLD);
+  MPI_Barrier(ctx.comm());
+  ctx.set_deadline(ctx.is_root() ? 0.05 : 20);
+  const std::vector<int> needs{0};
+  const auto begin = std::chrono::steady_clock::now();
+  const std::string error = error_of([&] {
+    wait_until(
+        ctx.runtime(), needs, [] { return false; },
+        [&] { return "rank " + std::to_string(ctx.rank()) + ": test: waiting for rank 0"; });
+  });
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(15));
+  if (ctx.is_root())
+    CHECK(error ==
+          "rank 0: test: waiting for rank 0: the deadline of 0.05 s has passed; TASUKI_DEADLINE or "
+          "Context::set_deadline allow more");
+  else
+    CHECK(error == "rank " + std::to_string(ctx.rank()) +
+                       ": test: waiting for rank 0: rank 0 gave up because on rank 0 the deadline of 0.05 s has "
+                       "passed: rank 0: test: waiting for rank 0");
+  CHECK(ctx.runtime().failed());
+}
+
+TEST_CASE("a barrier fails on every rank if one does not come, instead of hanging") {
+  Context ctx(MPI_COMM_WORLD);
+  MPI_Barrier(ctx.comm());
+  const bool missing = ctx.rank() == ctx.size() - 1;
+  ctx.set_deadline(missing ? 20 : 0.1);
+  if (ctx.size() == 1) return;
+  if (missing) {
+    // Sees the others give up.
+    const std::vector<int> needs{0};
+    CHECK(error_of([&] {
+            wait_until(
+                ctx.runtime(), needs, [] { return false; }, [] { return "late"; });
+          }).find("late: rank 0 gave up because on rank ") == 0);
+  } else {
+    const std::string error = error_of([&] { ctx.barrier(); });
+    CHECK(error.find("rank " + std::to_string(ctx.rank()) + ": barrier: ") == 0);
+  }
+}
+
+TEST_CASE("what a rank did before it gave up still counts") {
+  Context ctx(MPI_COMM_WORLD);
+  MPI_Barrier(ctx.comm());  // a rank that is still making the context would hear of it there
+  // Polls become true only after a while: as if the data arrived together with the news of the failure.
+  if (ctx.is_root()) ctx.runtime().fail("nothing in particular");
+  int polls_left = ctx.runtime().spins() + 200;
+  const std::vector<int> needs{0};
+  wait_until(
+      ctx.runtime(), needs, [&] { return polls_left-- <= 0; }, [] { return "never needed"; });
+  CHECK(polls_left < 0);
+}
+
+TEST_CASE("what a poll throws ends the wait as it is, and this rank counts as having given up") {
+  Context ctx(MPI_COMM_WORLD);
+  MPI_Barrier(ctx.comm());
+  const auto poll = []() -> bool { throw Error("broken link"); };
+  CHECK(error_of([&] { wait_until(ctx.runtime(), {}, poll, [] { return "unused"; }); }) == "broken link");
+  CHECK(ctx.runtime().failed());
+  CHECK(error_of([&] {
+          const std::vector<int> needs{0};
+          wait_until(
+              ctx.runtime(), needs, [&] { return ctx.is_root(); }, [] { return "wait"; });
+        }) == (ctx.is_root() ? "no error" : "wait: rank 0 gave up because broken link"));
+}
+
+TEST_CASE("a wait drives all active operations, and they may end while it does") {
+  Context ctx(MPI_COMM_WORLD);
+  Runtime& runtime = ctx.runtime();
+  Counted a(runtime);
+  Counted b(runtime);
+  Counted c(runtime);
+  b.ends_after = 2;
+  for (Counted* op : {&a, &b, &c}) {
+    runtime.reserve_active();
+    runtime.add_active(op);
+  }
+  runtime.progress_all();
+  runtime.progress_all();
+  runtime.progress_all();
+  CHECK(a.calls == 3);
+  CHECK(b.calls == 2);
+  CHECK(c.calls == 3);
+  wait_until(
+      runtime, {}, [&] { return a.calls >= 10 && c.calls >= 10; }, [] { return "wait"; });
+  CHECK(b.calls == 2);
+  runtime.remove_active(&a);
+  runtime.remove_active(&c);
+  runtime.remove_active(&c);  // not there any more: nothing happens
+  for (int i = 0; i < 3; ++i) runtime.unreserve_active();
+}

@@ -1,0 +1,120 @@
+// What all ranks must agree on: differences and complaints are thrown by every rank, with ranks and values.
+#include <doctest/doctest.h>
+#include <mpi.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "error_of.hpp"
+#include "tasuki/tasuki.hpp"
+#include "topology/runtime.hpp"
+
+using namespace tasuki;
+
+TEST_CASE("equal arguments pass, and a difference names argument, ranks and values on every rank") {
+  Context ctx(MPI_COMM_WORLD);
+  const int last = ctx.size() - 1;
+  const auto agree = [&](const std::string& corners) {
+    return error_of(
+        [&] { Agreement(ctx.runtime(), "Halo").same("fields", 3).same("corners", corners).same("name", "").check(); });
+  };
+  CHECK(agree("true") == "no error");
+  const std::string error = agree(ctx.rank() == last ? "false" : "true");
+  if (ctx.size() == 1)
+    CHECK(error == "no error");
+  else
+    CHECK(error == "Halo: argument 'corners' differs between ranks: rank 0 has true, rank " + std::to_string(last) +
+                       " has false");
+  CHECK(agree("true") == "no error");  // and the context can go on
+}
+
+TEST_CASE("ranks that do different things are told so") {
+  Context ctx(MPI_COMM_WORLD);
+  if (ctx.size() == 1) return;
+  const bool odd = ctx.rank() == 1;
+  CHECK(error_of([&] {
+          Agreement(ctx.runtime(), odd ? "Grid" : "Halo").check();
+        }).find("the ranks do different things: rank 0 makes Halo, rank 1 makes Grid") == 0);
+  CHECK(error_of([&] { Agreement(ctx.runtime(), "Halo").same(odd ? "a" : "b", 1).check(); }) ==
+        "Halo: the ranks pass different arguments: rank 0 'b', rank 1 'a'");
+  CHECK(error_of([&] {
+          Agreement agreement(ctx.runtime(), "Halo");
+          if (odd) agreement.same("a", 1);
+          agreement.check();
+        }) == "Halo: rank 0 passes 0 arguments, rank 1 passes 1");
+}
+
+TEST_CASE("a complaint of one rank is thrown by all, before any difference") {
+  Context ctx(MPI_COMM_WORLD);
+  const int last = ctx.size() - 1;
+  CHECK(error_of([&] {
+          Agreement agreement(ctx.runtime(), "Field 'T'");
+          agreement.same("rank", ctx.rank());
+          if (ctx.rank() == last) agreement.complain("argument 'pad' is -1").complain("and more");
+          agreement.check();
+        }) == "Field 'T': rank " + std::to_string(last) + ": argument 'pad' is -1");
+}
+
+TEST_CASE("settings are read from the environment") {
+  setenv("TASUKI_ISLAND", "2", 1);
+  setenv("TASUKI_DEADLINE", "7.5", 1);
+  setenv("TASUKI_PATH", "mpi", 1);
+  setenv("TASUKI_ENGINE", "", 1);
+  Context ctx(MPI_COMM_WORLD);
+  unsetenv("TASUKI_ISLAND");
+  unsetenv("TASUKI_DEADLINE");
+  unsetenv("TASUKI_PATH");
+  unsetenv("TASUKI_ENGINE");
+  CHECK(ctx.deadline() == 7.5);
+  CHECK(ctx.runtime().settings().path == "mpi");
+  CHECK(ctx.runtime().settings().engine == "auto");
+  const Topology& topology = ctx.runtime().topology();
+  for (int rank = 0; rank < ctx.size(); ++rank)
+    for (int other = 0; other < ctx.size(); ++other)
+      CHECK(topology.same_island(rank, other) ==
+            (topology.same_host(rank, other) &&
+             topology.processes[rank].local / 2 == topology.processes[other].local / 2));
+}
+
+TEST_CASE("bad or different settings are an error on every rank") {
+  int rank = 0;
+  int size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const auto with = [](const char* name, const std::string& value) {
+    setenv(name, value.c_str(), 1);
+    const std::string error = error_of([] { Context ctx(MPI_COMM_WORLD); });
+    unsetenv(name);
+    return error;
+  };
+  for (const char* value : {"two", "-1", "1.5", "3 ", "nan", "99999999999"})
+    CHECK(with("TASUKI_ISLAND", value) == "Context: rank 0: TASUKI_ISLAND is '" + std::string(value) +
+                                              "'; it must be a number of ranks, 0 for whole hosts");
+  CHECK(with("TASUKI_DEADLINE", "0") ==
+        "Context: rank 0: TASUKI_DEADLINE is '0'; it must be a number of seconds above 0");
+  const std::string error = with("TASUKI_ISLAND", rank == size - 1 && size > 1 ? "3" : "4");
+  if (size > 1)
+    CHECK(error == "Context: argument 'TASUKI_ISLAND' differs between ranks: rank 0 has 4, rank " +
+                       std::to_string(size - 1) + " has 3");
+  else
+    CHECK(error == "no error");
+  CHECK(error_of([] { Context ctx(MPI_COMM_WORLD); }) == "no error");
+}
+
+TEST_CASE("neighbours exchange blobs of any size, also with themselves") {
+  Context ctx(MPI_COMM_WORLD);
+  const int right = (ctx.rank() + 1) % ctx.size();
+  const int left = (ctx.rank() + ctx.size() - 1) % ctx.size();
+  const auto blob = [](int from, int to) {
+    return std::string(static_cast<std::size_t>(from) * 100000, char('a' + to));
+  };
+  for (int round = 0; round < 3; ++round) {
+    // On two ranks left and right are the same rank, and on one they are this one: messages arrive in order.
+    const std::vector<int> peers{left, right};
+    const auto got = exchange(ctx.runtime(), peers, std::vector{blob(ctx.rank(), left), blob(ctx.rank(), right)});
+    REQUIRE(got.size() == 2);
+    CHECK(got[0] == blob(left, ctx.rank()));
+    CHECK(got[1] == blob(right, ctx.rank()));
+  }
+  CHECK(exchange(ctx.runtime(), {}, {}).empty());
+}

@@ -1,0 +1,69 @@
+"""The scripts of tools/ that others' files pass through: tables, the README's example, the launcher's choices."""
+
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+
+import mpirun  # noqa: E402
+import readme_example  # noqa: E402
+import tables  # noqa: E402
+
+RESULTS = """{"machine": {"cores": 2}, "cases": [
+  {"group": "halo", "case": "64^3 w1", "peers": {
+     "tasuki": {"median_us": 10, "p10_us": 9.5, "p90_us": 123.4},
+     "mpi": {"median_us": 23, "p10_us": 22, "p90_us": 25}}, "ratios": {"mpi": 2.3}},
+  {"group": "halo", "case": "8^3", "peers": {"tasuki": {"median_us": 1, "p10_us": 1, "p90_us": 1}}, "ratios": {}}]}"""
+
+
+class Tables(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.results = Path(self.folder.name)
+        (self.results / "cpu.json").write_text(RESULTS)
+
+    def test_a_marked_place_is_filled_and_filling_it_again_changes_nothing(self):
+        known = tables.load_tables(self.results)
+        text = "before\n<!-- table:halo -->\nold\n<!-- /table -->\nafter\n"
+        once = tables.refreshed(text, known, "README.md")
+        self.assertIn("| 64^3 w1 | 10.0 (9.50–123) | 23.0 **×2.30** |", once)
+        self.assertIn("| 8^3 | 1.00 (1.00–1.00) | – |", once)
+        self.assertIn("cores 2", once)
+        self.assertNotIn("old", once)
+        self.assertTrue(once.startswith("before\n") and once.endswith("<!-- /table -->\nafter\n"))
+        self.assertEqual(once, tables.refreshed(once, known, "README.md"))
+
+    def test_an_unknown_or_ambiguous_name_is_an_error(self):
+        (self.results / "gpu.json").write_text(RESULTS)
+        known = tables.load_tables(self.results)
+        for name in ("halo", "nothing"):
+            with self.assertRaisesRegex(SystemExit, f"'{name}'.*cpu/halo, gpu/halo"):
+                tables.refreshed(f"<!-- table:{name} -->\n<!-- /table -->", known, "README.md")
+
+
+class ReadmeExample(unittest.TestCase):
+    def test_the_first_block_is_taken_and_lines_lead_back(self):
+        block = readme_example.first_block("text\n```cpp\nint a;\n```\n```cpp\nint b;\n```\n", "README.md")
+        self.assertEqual(block, '#line 3 "README.md"\nint a;\n')
+
+    def test_no_block_is_an_error(self):
+        with self.assertRaisesRegex(SystemExit, "no ```cpp block"):
+            readme_example.first_block("text", "README.md")
+
+
+class Launcher(unittest.TestCase):
+    def test_the_build_folder_around_a_program_names_the_launcher(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "CMakeCache.txt").write_text("A:STRING=1\nMPIEXEC_EXECUTABLE:FILEPATH=/some/mpirun\n")
+            self.assertEqual(mpirun.launcher_of(f"{folder}/bin/program"), "/some/mpirun")
+
+    def test_a_program_elsewhere_is_an_error(self):
+        with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(SystemExit, "--mpiexec"):
+            mpirun.launcher_of(f"{folder}/program")
+
+
+if __name__ == "__main__":
+    unittest.main()

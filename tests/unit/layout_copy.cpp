@@ -1,0 +1,167 @@
+// Copying: pack and unpack, every kernel at every block size, alignment and number of dimensions, and reordering.
+#include <doctest/doctest.h>
+
+#include <cstring>
+
+#include "layout_model.hpp"
+
+using tasuki::CopyHint;
+using tasuki::kMaxDims;
+using tasuki::Layout;
+using tasuki::StridedCopy;
+using namespace layout_model;
+
+namespace {
+
+using Bytes = std::vector<unsigned char>;
+
+Bytes random_bytes(Random& random, std::size_t count) {
+  Bytes bytes(count);
+  for (unsigned char& byte : bytes) byte = static_cast<unsigned char>(random.number(0, 255));
+  return bytes;
+}
+
+// Source and destination offsets of each byte that a copy moves, in order.
+std::vector<std::pair<std::int64_t, std::int64_t>> moves(const StridedCopy& copy) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> result;
+  for (std::int64_t i = 0; i < copy.blocks(); ++i) {
+    std::int64_t rest = i, from = copy.src_offset, to = copy.dst_offset;
+    for (int dim = copy.ndims; dim-- > 0;) {
+      from += rest % copy.dims[dim].count * copy.dims[dim].src_stride;
+      to += rest % copy.dims[dim].count * copy.dims[dim].dst_stride;
+      rest /= copy.dims[dim].count;
+    }
+    for (std::int64_t byte = 0; byte < copy.block; ++byte) result.emplace_back(from + byte, to + byte);
+  }
+  return result;
+}
+
+// A copy whose destination names no byte twice, its dimensions in random order and direction.
+StridedCopy random_copy(Random& random, std::int64_t block, int ndims, std::int64_t max_count) {
+  StridedCopy copy;
+  copy.block = block;
+  copy.ndims = ndims;
+  std::int64_t src_span = block, dst_span = block;
+  for (const std::int64_t dim : random.permutation(ndims)) {
+    const std::int64_t count = random.number(1, max_count);
+    const std::int64_t src_stride = random.number(0, 2) == 0 ? src_span : src_span + random.number(0, 40);
+    const std::int64_t dst_stride = random.number(0, 2) == 0 ? dst_span : dst_span + random.number(0, 40);
+    src_span += (count - 1) * src_stride;
+    dst_span += (count - 1) * dst_stride;
+    const bool src_back = random.number(0, 3) == 0, dst_back = random.number(0, 3) == 0;
+    copy.dims[static_cast<std::size_t>(dim)] = {count, src_back ? -src_stride : src_stride,
+                                                dst_back ? -dst_stride : dst_stride};
+    if (src_back) copy.src_offset += (count - 1) * src_stride;
+    if (dst_back) copy.dst_offset += (count - 1) * dst_stride;
+  }
+  copy.src_offset += random.number(0, 70);
+  copy.dst_offset += random.number(0, 70);
+  return copy;
+}
+
+void check_copy(Random& random, const StridedCopy& copy, const StridedCopy& performed, CopyHint hint) {
+  const auto pairs = moves(copy);
+  std::size_t src_size = 1, dst_size = 1;
+  for (const auto& [from, to] : pairs) {
+    src_size = std::max(src_size, static_cast<std::size_t>(from) + 1);
+    dst_size = std::max(dst_size, static_cast<std::size_t>(to) + 1);
+  }
+  const Bytes src = random_bytes(random, src_size);
+  Bytes dst = random_bytes(random, dst_size);
+  Bytes expected = dst;
+  for (const auto& [from, to] : pairs) expected[static_cast<std::size_t>(to)] = src[static_cast<std::size_t>(from)];
+  select_copy(performed, hint)(performed, reinterpret_cast<const std::byte*>(src.data()),
+                               reinterpret_cast<std::byte*>(dst.data()));
+  CHECK(dst == expected);
+}
+
+}  // namespace
+
+TEST_CASE("pack and unpack: random layouts gather and scatter their bytes in order, and touch no others") {
+  Random random(5);
+  for (int i = 0; i < 2000; ++i) {
+    const Pair pair = random.layout(static_cast<int>(random.number(1, 5)), 3000);
+    const Layout& layout = pair.layout;
+    const std::int64_t low = layout.true_lower_bound();
+    const Bytes memory = random_bytes(random, static_cast<std::size_t>(layout.true_upper_bound() - low));
+    const auto at = [low](std::int64_t offset) { return static_cast<std::size_t>(offset - low); };
+    Bytes packed(static_cast<std::size_t>(layout.size()));
+    layout.pack(memory.data() - low, packed.data());
+    Bytes expected;
+    for (const std::int64_t offset : pair.model.offsets) expected.push_back(memory[at(offset)]);
+    CAPTURE(i);
+    CAPTURE(layout.describe());
+    CHECK(packed == expected);
+
+    if (layout.overlaps()) continue;
+    Bytes target = random_bytes(random, memory.size());
+    Bytes wanted = target;
+    for (std::size_t byte = 0; byte < packed.size(); ++byte) wanted[at(pair.model.offsets[byte])] = packed[byte];
+    layout.unpack(packed.data(), target.data() - low);
+    CHECK(target == wanted);
+  }
+}
+
+TEST_CASE("copy kernels: every block size, 0 to 7 dimensions, any alignment and direction, both hints") {
+  Random random(6);
+  for (std::int64_t block = 1; block <= 140; ++block)
+    for (int ndims = 0; ndims <= kMaxDims; ++ndims) {
+      const std::int64_t max_count = ndims < 3 ? 12 : ndims < 5 ? 4 : 2;
+      const StridedCopy copy = random_copy(random, block, ndims, max_count);
+      CAPTURE(describe(copy));
+      check_copy(random, copy, copy, CopyHint::cached);
+      check_copy(random, copy, copy, CopyHint::streaming);
+    }
+  for (const std::int64_t block : {1, 2, 4, 8, 12, 16, 64, 4096, 5000}) {  // long rows, and rows a page apart
+    for (const std::int64_t src_stride : {block, block + 3, std::int64_t{8192}})
+      for (const std::int64_t dst_stride : {block, block + 5, std::int64_t{8192}}) {
+        StridedCopy copy{3, 1, block, 1, {}};
+        copy.dims[0] = {101, src_stride, dst_stride};
+        CAPTURE(describe(copy));
+        check_copy(random, copy, copy, CopyHint::cached);
+        check_copy(random, copy, copy, CopyHint::streaming);
+      }
+  }
+}
+
+TEST_CASE("copy kernels: a zero count or an empty block moves nothing") {
+  for (const std::int64_t block : {0, 1, 8, 40, 500})
+    for (int zero = 0; zero < 4; ++zero)
+      for (const CopyHint hint : {CopyHint::cached, CopyHint::streaming}) {
+        StridedCopy copy{0, 0, block, 4, {}};
+        for (int dim = 0; dim < 4; ++dim) copy.dims[dim] = {block > 0 && dim == zero ? 0 : 2, 8, 8};
+        select_copy(copy, hint)(copy, nullptr, nullptr);
+        CHECK(copy.bytes() == 0);
+      }
+}
+
+TEST_CASE("reordered: moves the same bytes to the same places, the destination forwards, dimensions merged") {
+  Random random(8);
+  for (int i = 0; i < 2000; ++i) {
+    const StridedCopy copy = random_copy(random, random.number(1, 20), static_cast<int>(random.number(0, 7)), 3);
+    const StridedCopy better = reordered(copy);
+    CAPTURE(describe(copy));
+    CAPTURE(describe(better));
+    auto before = moves(copy), after = moves(better);
+    std::sort(before.begin(), before.end());
+    std::sort(after.begin(), after.end());
+    CHECK(before == after);
+    for (int dim = 0; dim < better.ndims; ++dim) {
+      CHECK(better.dims[dim].dst_stride > 0);
+      CHECK(better.dims[dim].count > 1);
+      if (dim > 0) CHECK(better.dims[dim - 1].dst_stride >= better.dims[dim].dst_stride);
+    }
+    CHECK(reordered(better) == better);
+    check_copy(random, copy, better, CopyHint::cached);
+  }
+}
+
+TEST_CASE("reordered: a matrix copied by columns becomes one block") {
+  StridedCopy columns{0, 0, 8, 2, {}};
+  columns.dims[0] = {16, 8, 8};
+  columns.dims[1] = {32, 128, 128};
+  CHECK(reordered(columns) == StridedCopy{0, 0, 4096, 0, {}});
+  StridedCopy backwards{248, 248, 8, 1, {}};
+  backwards.dims[0] = {32, -8, -8};
+  CHECK(reordered(backwards) == StridedCopy{0, 0, 256, 0, {}});
+}

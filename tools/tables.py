@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Writes the benchmark tables of README.md and docs/ from the JSON files of bench/results/.
+
+A table stands between <!-- table:FILE/GROUP --> and <!-- /table -->, for group GROUP of bench/results/FILE.json; the
+name may be the group alone if one file only has it. With --check nothing is written, and stale tables are an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+MARKED = re.compile(r"(<!-- table:(?P<name>[^\s>]+) -->\n).*?(<!-- /table -->)", re.S)
+OWN = "tasuki"
+
+
+def number(value: float) -> str:
+    """Three significant digits without an exponent."""
+    if value >= 100:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def own_cell(measured: dict | None) -> str:
+    if measured is None:
+        return "–"
+    median, p10, p90 = (number(measured[key]) for key in ("median_us", "p10_us", "p90_us"))
+    return f"{median} ({p10}–{p90})"
+
+
+def peer_cell(measured: dict | None, ratio: float | None) -> str:
+    if measured is None:
+        return "–"
+    return number(measured["median_us"]) + (f" **×{number(ratio)}**" if ratio is not None else "")
+
+
+def table(cases: list[dict], machine: dict) -> str:
+    """One row a case. A ratio is the peer's time over Tasuki's: above 1, Tasuki is faster."""
+    peers = list(dict.fromkeys(peer for case in cases for peer in case["peers"] if peer != OWN))
+    rows = [["case", f"{OWN}, µs", *(f"{peer}, µs" for peer in peers)], ["---"] + ["---:"] * (len(peers) + 1)]
+    for case in cases:
+        times, ratios = case["peers"], case["ratios"]
+        rows.append([case["case"], own_cell(times.get(OWN)), *(peer_cell(times.get(p), ratios.get(p)) for p in peers)])
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    where = ", ".join(f"{key} {value}" for key, value in machine.items() if value)
+    note = f"Medians, for {OWN} with the 10th and 90th percentile; × is the peer's time over {OWN}'s. {where}."
+    return "\n".join([*lines, "", note, ""])
+
+
+def load_tables(folder: Path) -> dict[str, str]:
+    """All tables by name: FILE/GROUP, and GROUP where that is unambiguous."""
+    named: dict[str, str] = {}
+    files_with: dict[str, list[str]] = {}
+    for path in sorted(folder.glob("*.json")):
+        results = json.loads(path.read_text())
+        groups: dict[str, list[dict]] = {}
+        for case in results["cases"]:
+            groups.setdefault(case["group"], []).append(case)
+        for group, cases in groups.items():
+            named[f"{path.stem}/{group}"] = table(cases, results["machine"])
+            files_with.setdefault(group, []).append(path.stem)
+    for group, files in files_with.items():
+        if len(files) == 1:
+            named[group] = named[f"{files[0]}/{group}"]
+    return named
+
+
+def refreshed(text: str, tables: dict[str, str], source: str) -> str:
+    def replace(match: re.Match) -> str:
+        name = match["name"]
+        if name not in tables:
+            known = ", ".join(sorted(tables)) or "none: run `make bench`"
+            raise SystemExit(f"tables.py: {source} wants table '{name}'; there are: {known}")
+        return match[1] + tables[name] + match[3]
+
+    return MARKED.sub(replace, text)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="only say whether the tables are up to date")
+    arguments = parser.parse_args()
+    tables = load_tables(ROOT / "bench" / "results")
+    stale = 0
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        if not path.exists():
+            continue
+        before = path.read_text()
+        after = refreshed(before, tables, str(path.relative_to(ROOT)))
+        if after == before:
+            continue
+        if arguments.check:
+            print(f"tables.py: the tables of {path.relative_to(ROOT)} are stale; run tools/tables.py", file=sys.stderr)
+            stale += 1
+        else:
+            path.write_text(after)
+            print(f"tables.py: refreshed {path.relative_to(ROOT)}")
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
