@@ -23,7 +23,8 @@ struct HaloOptions : OperationOptions {
   /// values. Additions to one cell happen in a fixed order, so the result does not depend on path or engine.
   bool reverse = false;
   /// Fields with two copies: the user swaps each of them exactly once between two starts. Lets the ranks say one epoch
-  /// early that a halo may be written, which hides that latency. After `start` the old copy's shadow must not be read.
+  /// early that a halo may be written, which hides that latency. After `start` the
+  /// shadow of the copy that is not shown belongs to the halo: it must be neither read nor written.
   bool alternating = false;
 };
 

@@ -62,7 +62,7 @@ struct Command {
   DType dtype = DType::none;  ///< reduce
   std::int16_t path = 0;      ///< index into `Plan::paths`: who emitted it and knows how to carry it
   std::int32_t lane = 0;
-  std::int32_t peer = -1;       ///< the other rank; -1 if there is none
+  std::int32_t peer = -1;       ///< the other rank; -1 if there is none; a local copy may name whom it packs for
   std::int32_t src = -1;        ///< index into `Plan::buffers`
   std::int32_t dst = -1;        ///< index into `Plan::buffers`
   std::int32_t first_copy = 0;  ///< copy, put, reduce: range of `Plan::copies`
@@ -83,7 +83,8 @@ struct Command {
 
 /// Post-condition: in every epoch, the bytes that `copies` name in `src` (as they were when its owner started) end up
 /// in `dst`, which this rank owns, copied or (`dtype` != none) added. All moves together write every byte of `dst`
-/// that they name exactly once, except that several additions may meet.
+/// that they name exactly once, except that several additions may meet. Additions add to what a copy of another
+/// expectation brings to the byte, or else to what the owner's user put there before the start.
 struct Expect {
   std::int32_t src = -1;
   std::int32_t dst = -1;
@@ -133,15 +134,21 @@ struct VerifyReport {
 };
 
 /// Verifies the plans of all ranks (index = rank) together by running them symbolically for `epochs` epochs
-/// (0: as many as the largest ring needs plus one):
+/// (0: enough that every copy of the largest ring is used again and the longest lag has passed):
 ///  * each plan is sound by itself (`Plan::complaints`); buffers that two plans name agree in bytes, role, ring;
 ///  * every send has its receive with equal bytes, every signal is awaited for and every wait is signalled;
 ///  * no deadlock: every lane ends; if not, the cycle of who waits for whom is named;
 ///  * every byte that an `Expect` names is written exactly once in an epoch (or gets exactly its additions) and comes
 ///    from where the expectation says; no other user byte is written;
 ///  * no hazard: two accesses to one byte, one of them a write, are ordered by happens-before, inside an epoch and
-///    across epochs. Between epochs the owner's user is taken to read every output byte and to write every input byte
-///    of the copies that the ring gives to the epoch just ended and to the one about to start.
+///    across epochs. Between epochs the owner's user is taken to read every output byte of the copies that the ring
+///    gives to the epoch just ended, and to write every input byte of those that it gives to the one about to start.
+///    Inputs are the bytes that expectations take or add to, outputs those in which they end.
+///
+/// A send blocks until its receive is reached, so that no plan depends on buffering; yet its end does not say that the
+/// receive was reached, so that no plan depends on its absence either. Commands of one lane count as ordered.
+/// Local. Problems are returned, at most about 20; throws `Error` only for negative `epochs`. Plans that are too large
+/// to follow (some 10^8 units moved) are a problem as well.
 VerifyReport verify(std::span<const Plan> plans, int epochs = 0);
 
 }  // namespace tasuki

@@ -44,10 +44,12 @@ std::vector<StridedCopy> zip(const Layout& src, const Layout& dst);
 StridedCopy reordered(const StridedCopy& copy);
 
 /// A function that performs one `StridedCopy`, chosen once for its block size, strides and length.
-/// `src` and `dst` are the bases that the offsets are relative to. Never allocates.
+/// `src` and `dst` are the bases that the offsets are relative to; the bytes read and the bytes written must not
+/// overlap. Any alignment. Never allocates.
 using CopyFunction = void (*)(const StridedCopy& copy, const std::byte* src, std::byte* dst);
 
-/// Where the destination's next reader is, which decides about stores that bypass the cache.
+/// Where the destination's next reader is. `streaming` bypasses the cache with blocks of 64 bytes and more: faster when
+/// the destination is in memory (twice, for large copies), slower when it is in the cache. The stores are fenced.
 enum class CopyHint : std::uint8_t { cached, streaming };
 CopyFunction select_copy(const StridedCopy& copy, CopyHint hint = CopyHint::cached);
 

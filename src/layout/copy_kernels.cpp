@@ -19,8 +19,9 @@
 namespace tasuki {
 namespace {
 
-constexpr std::int64_t kLine = 64;           // a cache line
-constexpr std::int64_t kLargestFixed = 128;  // the largest block moved without memcpy
+constexpr std::int64_t kLine = 64;    // a cache line
+constexpr std::int64_t kPage = 4096;  // what one entry of the address translation cache covers
+constexpr std::int64_t kLargestFixed = 256;
 
 typedef std::uint64_t Word16 __attribute__((vector_size(16)));
 
@@ -44,7 +45,7 @@ template <std::int64_t Bytes>
 
 template <std::int64_t Bytes>
 void copy_fixed(const StridedCopy& copy, const std::byte* src, std::byte* dst) {
-  for_each_block(copy, src, dst, [](const std::byte* from, std::byte* to) { move<Bytes>(from, to); });
+  for_each_block<(Bytes <= kLine)>(copy, src, dst, [](const std::byte* from, std::byte* to) { move<Bytes>(from, to); });
 }
 
 // Blocks of Head to Head + Tail bytes: two pieces that overlap.
@@ -139,12 +140,18 @@ void copy_streaming(const StridedCopy& copy, const std::byte* src, std::byte* ds
 // whole pages apart all fall into one set of the cache. There the call to memcpy, which is slow enough to keep few of
 // them in flight, measures up to twice as fast as the plain loop. Scattered stores suffer only from the cache set.
 bool too_many_in_flight(const StridedCopy& copy) {
-  constexpr std::int64_t kPage = 4096;
   constexpr std::int64_t kMoreThanCacheWays = 64;
   const auto [count, src_stride, dst_stride] = copy.dims[copy.ndims - 1];
   if (count < kMoreThanCacheWays || copy.block > kLine / 2) return false;
   if (dst_stride == copy.block) return std::abs(src_stride) >= kPage;
   return src_stride == copy.block && dst_stride != 0 && dst_stride % kPage == 0;
+}
+
+// Blocks of a few lines: memcpy wins where they lie close, plain moves win (up to twofold) where each is on a new page.
+std::int64_t largest_without_memcpy(const StridedCopy& copy) {
+  const auto [count, src_stride, dst_stride] = copy.dims[copy.ndims - 1];
+  const bool far = std::abs(src_stride) >= kPage || std::abs(dst_stride) >= kPage;
+  return far && copy.block % 8 == 0 ? kLargestFixed : kLine;
 }
 
 // copy_fixed for the multiples of 8.
@@ -161,7 +168,7 @@ CopyFunction select_copy(const StridedCopy& copy, CopyHint hint) {
   if (block == 0) return copy_nothing;
   if (hint == CopyHint::streaming && block >= kLine) return copy_streaming;
   if (copy.ndims == 0) return copy_contiguous;
-  if (block > kLargestFixed || (block > kLine && block % 8 != 0)) return copy_wide;
+  if (block > largest_without_memcpy(copy)) return copy_wide;
   if (too_many_in_flight(copy)) return copy_wide;
   const bool gather = copy.dims[copy.ndims - 1].dst_stride == block;
   if (block == 1) return copy_fixed<1>;

@@ -200,7 +200,8 @@ Description describe(const Context& context, int root, void* data, std::int64_t 
     for (const int child : tree.children[static_cast<std::size_t>(me)]) add(me, child);
   }
   d.compose = [parts, shape, root, bytes, me](Composer& composer) {
-    for (std::size_t t = 0; t < parts.size(); ++t) {
+    // A rank alone has no edges; neither has a message of no bytes.
+    for (std::size_t t = 0; t < parts.size() && !composer.planning().moves.empty(); ++t) {
       PartLane(composer, parts[t], static_cast<int>(t), shape.chunk).emit();
     }
     if (me == root || bytes == 0) return;

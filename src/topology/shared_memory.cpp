@@ -212,7 +212,11 @@ Window& SharedMemory::Impl::add_window(const Request& request, bool slab) {
 
   // Asked before MPI is, because in some MPIs only one rank returns from a window that does not fit.
   const auto space = free_space(folder);
-  throw_if(space && *space < sum ? explain("it does not fit") : "", request.asked);
+  const bool fits = !space || *space >= sum;
+  Bits room;
+  room.append(fits);
+  room.words = agree(std::move(room.words));
+  if (!room.next()) throw_if(fits ? "" : explain("it does not fit"), request.asked);
 
   Window added;
   added.id = next_window++;

@@ -15,6 +15,7 @@ namespace {
 
 constexpr double kLookInterval = 2e-3;  // seconds between looks at the other ranks
 constexpr double kLookShare = 20;       // with many ranks a look costs more: at most 1/20 of the time goes into it
+constexpr double kGrace = 0.3;          // seconds for other ranks to pass on what a failed rank had sent
 constexpr unsigned kTurnsPerDrive = 4;  // yields between drives of the other operations
 
 double now() {
@@ -24,16 +25,18 @@ double now() {
 }  // namespace
 
 PatientWait::PatientWait(Runtime& runtime, std::span<const int> needs)
-    : runtime_(runtime), needs_(needs), begin_(now()), next_look_(begin_ + kLookInterval) {}
+    : runtime_(runtime), needs_(needs), next_look_(now() + kLookInterval), end_(now() + runtime.deadline) {}
 
 bool PatientWait::go_on() {
   if (++turns_ % kTurnsPerDrive == 0) runtime_.progress_all();
   sched_yield();
   const double time = now();
-  if (time < next_look_) return true;
-  why_ = runtime_.liveness().failure(needs_);
-  next_look_ = time + std::max(kLookInterval, kLookShare * (now() - time));
-  return why_.empty() && time - begin_ < runtime_.deadline;
+  if (time >= next_look_ && why_.empty()) {
+    why_ = runtime_.liveness().failure(needs_);
+    next_look_ = time + std::max(kLookInterval, kLookShare * (now() - time));
+    if (!why_.empty()) end_ = std::min(end_, time + kGrace);
+  }
+  return time < end_;
 }
 
 void PatientWait::fail(const std::string& what) {

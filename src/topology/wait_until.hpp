@@ -23,23 +23,19 @@ class PatientWait {
   PatientWait(Runtime& runtime, std::span<const int> needs);
 
   /// Lets others run; now and then drives the active operations and looks at the clock and at the ranks needed. False
-  /// once there is nothing left to hope for.
+  /// at the deadline, or some time after a rank was found to have failed: what it did before may still be on its way.
   bool go_on();
-  /// One more drive, after `go_on` said no: a rank may have done its part just before it died.
-  void drive() { runtime_.progress_all(); }
   /// Marks this rank as having given up and throws.
   [[noreturn]] void fail(const std::string& what);
 
  private:
   Runtime& runtime_;
   std::span<const int> needs_;
-  double begin_;
   double next_look_;
+  double end_;
   unsigned turns_ = 0;
   std::string why_;
 };
-
-inline constexpr int kLastPolls = 1000;  // after the death of a rank, for what it did before
 
 template <class Poll, class What>
 void wait_until(Runtime& runtime, std::span<const int> needs, Poll&& poll, What&& what) {
@@ -49,14 +45,10 @@ void wait_until(Runtime& runtime, std::span<const int> needs, Poll&& poll, What&
       cpu_pause();
     }
     PatientWait wait(runtime, needs);
-    do {
-      if (poll()) return;
-    } while (wait.go_on());
-    for (int i = 0; i < kLastPolls; ++i) {
-      if (poll()) return;
-      wait.drive();
+    for (bool more = true;; more = wait.go_on()) {
+      if (poll()) return;  // also after the last look at the clock: this process may have been stopped for long
+      if (!more) wait.fail(what());
     }
-    wait.fail(what());
   } catch (const std::exception& error) {
     runtime.fail(error.what());
     throw;

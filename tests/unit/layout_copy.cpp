@@ -112,7 +112,8 @@ TEST_CASE("copy kernels: every block size, 0 to 7 dimensions, any alignment and 
       check_copy(random, copy, copy, CopyHint::cached);
       check_copy(random, copy, copy, CopyHint::streaming);
     }
-  for (const std::int64_t block : {1, 2, 4, 8, 12, 16, 64, 4096, 5000}) {  // long rows, and rows a page apart
+  for (const std::int64_t block :
+       {1, 2, 3, 4, 8, 12, 16, 64, 72, 100, 128, 256, 264, 4096, 5000}) {  // long rows, and rows a page apart
     for (const std::int64_t src_stride : {block, block + 3, std::int64_t{8192}})
       for (const std::int64_t dst_stride : {block, block + 5, std::int64_t{8192}}) {
         StridedCopy copy{3, 1, block, 1, {}};

@@ -255,6 +255,7 @@ void change(std::vector<Plan>& plans, Random& random) {
   Plan& plan = plans[below(random, plans.size())];
   const std::size_t i = below(random, plan.commands.size());
   Command& c = plan.commands[i];
+  if (plan.copies.empty()) return;
   const auto other = below(random, plan.commands.size());
   const auto nudge = static_cast<std::int32_t>(below(random, 3)) - 1;
   switch (below(random, 12)) {

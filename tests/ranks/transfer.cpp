@@ -1,0 +1,136 @@
+// Transfers: layouts of different shape on the two sides, on every path, between every kind of pair.
+#include "tasuki/transfer.hpp"
+
+#include <doctest/doctest.h>
+#include <mpi.h>
+
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "error_of.hpp"
+#include "tasuki/tasuki.hpp"
+
+using namespace tasuki;
+
+namespace {
+
+std::vector<std::string> paths_for(const Context& ctx) {
+  if (std::getenv("TASUKI_ISLAND") != nullptr) return {"auto", "mpi"};
+  return ctx.size() == 1
+             ? std::vector<std::string>{"auto"}
+             : std::vector<std::string>{"auto", "shared:put", "shared:pull", "shared:eager", "shared:read", "mpi"};
+}
+
+// A random layout without overlaps of exactly `bytes` bytes (a multiple of 8): vector, list or negative stride.
+Layout random_layout(std::int64_t bytes, std::mt19937& random) {
+  const std::int64_t cells = bytes / 8;
+  const Layout cell = Layout::of<double>();
+  switch (random() % 4) {
+    case 0:
+      return Layout::contiguous(cells, cell);
+    case 1:
+      return Layout::vector(cells, 1, 2 + static_cast<std::int64_t>(random() % 5), cell);
+    case 2:
+      return Layout::hvector(cells, 1, -24, cell);
+    default: {
+      std::vector<std::int64_t> lengths;
+      std::vector<std::int64_t> displacements;
+      std::int64_t at = 0;
+      for (std::int64_t left = cells; left > 0;) {
+        const std::int64_t length = std::min<std::int64_t>(left, 1 + static_cast<std::int64_t>(random() % 9));
+        at += static_cast<std::int64_t>(random() % 4);
+        lengths.push_back(length);
+        displacements.push_back(at);
+        at += length;
+        left -= length;
+      }
+      return Layout::indexed(lengths, displacements, cell);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("any layout arrives in any other of equal size, on every path, with new data every time, thread too") {
+  Context ctx(MPI_COMM_WORLD);
+  std::mt19937 random(5);
+  constexpr std::int64_t kRoom = 1 << 20;
+  const auto shared = shared_alloc(ctx, 2 * kRoom);
+  for (int i = 0; i < 24; ++i) {
+    const std::int64_t bytes = 8 * (1 + static_cast<std::int64_t>(random() % (i % 4 == 0 ? 12000 : 300)));
+    const Layout src = random_layout(bytes, random);
+    const Layout dst = random_layout(bytes, random);
+    const int from = static_cast<int>(random() % static_cast<unsigned>(ctx.size()));
+    const int to = static_cast<int>(random() % static_cast<unsigned>(ctx.size()));
+    const auto names = paths_for(ctx);
+    OperationOptions options;
+    options.path = from == to ? "auto" : names[random() % names.size()];
+    options.engine = i % 3 == 0 ? "thread" : "inline";
+    std::byte* out = shared.get() - src.true_lower_bound();
+    std::byte* in = shared.get() + kRoom - dst.true_lower_bound();
+    Transfer transfer(ctx, {from, out, src}, {to, in, dst}, options);
+    CHECK(verify(transfer).ok());
+    for (int iteration = 0; iteration < 3; ++iteration) {
+      std::mt19937 noise(static_cast<unsigned>(i * 10 + iteration));
+      std::vector<std::byte> sent(static_cast<std::size_t>(bytes));
+      for (auto& byte : sent) byte = static_cast<std::byte>(noise());
+      if (ctx.rank() == from) src.unpack(sent.data(), out);
+      if (ctx.rank() == to) std::memset(shared.get() + kRoom, 0, kRoom);
+      transfer.start();
+      transfer.wait();
+      if (ctx.rank() == to) {
+        std::vector<std::byte> got(sent.size());
+        dst.pack(in, got.data());
+        CHECK(got == sent);
+      }
+    }
+    ctx.barrier();
+  }
+}
+
+TEST_CASE("private memory is transferred too, large and small") {
+  Context ctx(MPI_COMM_WORLD);
+  const int last = ctx.size() - 1;
+  for (const std::int64_t cells : {1, 100, 5000, 300000}) {
+    std::vector<double> out(static_cast<std::size_t>(cells));
+    std::vector<double> in(static_cast<std::size_t>(cells));
+    Transfer transfer(ctx, {0, out.data(), Layout::of<double>(cells)}, {last, in.data(), Layout::of<double>(cells)});
+    CHECK(verify(transfer).ok());
+    for (int iteration = 0; iteration < 3; ++iteration) {
+      for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<double>(i) + 0.5 * iteration;
+      transfer.start();
+      transfer.wait();
+      if (ctx.rank() == last) CHECK(in == out);
+    }
+  }
+}
+
+TEST_CASE("wrong arguments of a transfer are named on every rank") {
+  Context ctx(MPI_COMM_WORLD);
+  const int last = ctx.size() - 1;
+  std::vector<double> a(16);
+  std::vector<double> b(16);
+  const Layout eight = Layout::of<double>(8);
+  CHECK(error_of([&] {
+          Transfer t(ctx, {0, a.data(), eight}, {last, b.data(), Layout::of<double>(7)});
+        }).find("layouts of unequal size: 'from' names 64 bytes on rank 0, 'to' names 56 bytes") != std::string::npos);
+  CHECK(error_of([&] {
+          Transfer t(ctx, {0, a.data(), eight}, {99, b.data(), eight});
+        }).find("'to.rank' is 99") != std::string::npos);
+  CHECK(error_of([&] {
+          Transfer t(ctx, {0, a.data(), eight}, {last, b.data(), Layout::vector(8, 1, 0, Layout::of<double>())});
+        }).find("names a byte twice") != std::string::npos);
+  CHECK(error_of([&] {
+          Transfer t(ctx, {0, nullptr, eight}, {last, b.data(), eight});
+        }).find("'from.base' is null") != std::string::npos);
+  CHECK(error_of([&] {
+          Transfer t(ctx, {0, a.data(), eight}, {0, a.data() + 4, eight});
+        }).find("source and destination overlap") != std::string::npos);
+  if (ctx.size() > 1) {
+    CHECK(error_of([&] {
+            Transfer t(ctx, {ctx.rank() == 1 ? 1 : 0, a.data(), eight}, {last, b.data(), eight});
+          }).find("from.rank") != std::string::npos);
+  }
+}
