@@ -25,14 +25,16 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Seconds that one transfer takes, from `a` to `b`; there and back alternate so that both ends count.
+// Seconds that one transfer takes, from `a` to `b`. What arrives goes back from the same memory, so that the bytes
+// really change caches, as a program's do; a rank alone copies between two places.
 double time_transfer(const Context& context, const std::string& path, int a, int b, std::byte* from, std::byte* to,
                      const Layout& layout) {
   OperationOptions options;
   options.path = path == "self" ? "auto" : path;
   options.engine = "inline";
-  Transfer there(context, {a, from, layout}, {b, to, layout}, options);
-  Transfer back(context, {b, from, layout}, {a, to, layout}, options);
+  std::byte* at = a == b ? to : from;
+  Transfer there(context, {a, from, layout}, {b, at, layout}, options);
+  Transfer back(context, {b, at, layout}, {a, from, layout}, options);
   if (context.rank() != a && context.rank() != b) return 0;
   const auto once = [&] {
     there.start();

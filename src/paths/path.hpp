@@ -81,7 +81,8 @@ class Path {
   virtual ~Path() = default;
   /// As users and plans write it. `shared:put` belongs to the family `shared`; either may be forced.
   virtual std::string name() const = 0;
-  /// What is busy while the path moves bytes. Pieces on different resources travel at the same time.
+  /// What is busy while the path moves bytes: `core` (the sender's), `peer core` (the receiver's), or hardware of its
+  /// own. Pieces on different resources travel at the same time.
   virtual std::string resource() const { return "core"; }
   virtual Offer offer(const Move& move, const Place& src, const Place& dst) const = 0;
 

@@ -12,6 +12,7 @@ class SharedPull final : public Path {
  public:
   SharedPull(const Runtime& runtime, const Profile& profile) : topology_(runtime.topology()), profile_(profile) {}
   std::string name() const override { return "shared:pull"; }
+  std::string resource() const override { return "peer core"; }
 
   Offer offer(const Move& move, const Place& src, const Place&) const override {
     if (move.src_rank == move.dst_rank) return Offer::no("same rank");

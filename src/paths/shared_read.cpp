@@ -145,6 +145,7 @@ class SharedRead final : public Path {
   SharedRead(Runtime& runtime, const Profile& profile)
       : topology_(runtime.topology()), profile_(profile), refused_(probe(runtime)) {}
   std::string name() const override { return "shared:read"; }
+  std::string resource() const override { return "peer core"; }
 
   Offer offer(const Move& move, const Place&, const Place&) const override {
     if (move.src_rank == move.dst_rank) return Offer::no("same rank");

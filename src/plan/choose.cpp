@@ -18,7 +18,18 @@ namespace {
 class Assignment {
  public:
   Assignment(const Planning& planning, std::vector<std::size_t> moves) : planning_(planning), moves_(std::move(moves)) {
-    for (const auto& path : planning.paths.all()) resources_.push_back(path->resource());
+    std::int64_t leaves = 0;
+    std::int64_t arrives = 0;
+    for (const auto& move : planning.moves) {
+      if (move.dst_rank != planning.runtime.rank()) leaves += move.bytes();
+      if (move.src_rank != planning.runtime.rank()) arrives += move.bytes();
+    }
+    // In an exchange the peers have to send as much as they get: their cores are no help then.
+    const bool helped = 2 * arrives < leaves;
+    for (const auto& path : planning.paths.all()) {
+      const std::string resource = path->resource();
+      resources_.push_back(resource == "peer core" && !helped ? "core" : resource);
+    }
   }
 
   const Offer& offer(std::size_t move, std::size_t path) const {
