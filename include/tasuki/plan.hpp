@@ -148,7 +148,7 @@ struct VerifyReport {
 /// A send blocks until its receive is reached, so that no plan depends on buffering; yet its end does not say that the
 /// receive was reached, so that no plan depends on its absence either. Commands of one lane count as ordered.
 /// Local. Problems are returned, at most about 20; throws `Error` only for negative `epochs`. Plans that are too large
-/// to follow (some 10^8 units moved) are a problem as well.
+/// to follow (more than 2^26 units moved, a unit being what divides all sizes and offsets) are a problem as well.
 VerifyReport verify(std::span<const Plan> plans, int epochs = 0);
 
 }  // namespace tasuki

@@ -34,10 +34,7 @@ struct Binding {
   bool user(const Buffer& buffer) const { return buffer.role != Role::scratch && buffer.role != Role::signal; }
 
   void place(Located& where, std::byte* at, const Buffer& buffer) const {
-    where.copies = buffer.ring;
-    where.ring = buffer.ring;
-    for (int i = 0; i < buffer.ring; ++i)
-      where.base[static_cast<std::size_t>(i)] = at + i * (room(buffer) / buffer.ring);
+    where = {at, room(buffer) / buffer.ring, buffer.ring, buffer.ring > 1, nullptr};
   }
 
   // Collective: one shared block a rank holds all its counters and shared scratch. Returns what to tell the peers.
@@ -81,16 +78,15 @@ struct Binding {
       while (planning.buffers[u].name != buffers[b].name) ++u;
       const UserBuffer& mine = planning.buffers[u];
       const Place& theirs = planning.place(buffers[b].rank, static_cast<int>(u));
-      Located& where = program.where[b];
-      where.copies = theirs.copies;
-      where.ring = theirs.ring;
-      // Both sides change copies alike (checked when the operation is made), so this rank's choice is also the peer's.
-      where.current = mine.current;
+      std::array<std::byte*, 2> at{};
       for (std::size_t i = 0; i < static_cast<std::size_t>(theirs.copies); ++i) {
-        where.base[i] = buffers[b].rank == me      ? mine.memory[i]
-                        : theirs.shared[0].valid() ? planning.runtime.memory().map(buffers[b].rank, theirs.shared[i])
-                                                   : nullptr;
+        if (buffers[b].rank == me) at[i] = mine.memory[i];
+        if (buffers[b].rank != me && theirs.shared[0].valid()) {
+          at[i] = planning.runtime.memory().map(buffers[b].rank, theirs.shared[i]);
+        }
       }
+      // Both sides change copies alike (checked when the operation is made), so this rank's choice is also the peer's.
+      program.where[b] = {at[0], theirs.copies > 1 ? at[1] - at[0] : 0, theirs.copies, theirs.ring > 1, mine.current};
     }
   }
 
@@ -126,9 +122,8 @@ struct Binding {
       if (path.carries(c)) {
         const Located& own = program.where[static_cast<std::size_t>(c.verb == Verb::send ? c.src : c.dst)];
         const std::int64_t rounds = c.loop < 0 ? 1 : plan.loops[static_cast<std::size_t>(c.loop)].count;
-        ChannelRequest request{
-            planning.runtime, plan, c, rounds, operation, {own.base.begin(), own.base.begin() + own.copies}, {},
-            threaded};
+        ChannelRequest request{planning.runtime, plan, c, rounds, operation, {}, {}, threaded};
+        for (int copy = 0; copy < own.copies; ++copy) request.local.push_back(own.copy(copy));
         if (c.verb == Verb::copy) request.remote = remote_addresses(c);
         program.channels[i] = path.open(request);
         continue;

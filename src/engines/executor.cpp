@@ -44,7 +44,7 @@ Executor::Executor(Program program) : program_(std::move(program)) {
     }
     if (c.verb == Verb::signal || c.verb == Verb::wait) {
       const auto buffer = static_cast<std::size_t>(c.verb == Verb::signal ? c.dst : c.src);
-      s.counter = reinterpret_cast<std::atomic<std::uint64_t>*>(program_.where[buffer].base[0]);
+      s.counter = reinterpret_cast<std::atomic<std::uint64_t>*>(program_.where[buffer].base);
       s.per_epoch = static_cast<std::uint64_t>(plan.buffers[buffer].per_epoch);
       s.index = static_cast<std::uint64_t>(c.index);
       s.lag = static_cast<std::uint64_t>(c.lag);
@@ -62,7 +62,7 @@ Executor::Executor(Program program) : program_(std::move(program)) {
   base_.resize(program_.where.size());
   first_.assign(program_.where.size(), 0);
   for (std::size_t b = 0; b < base_.size(); ++b) {
-    base_[b] = program_.where[b].base[0];
+    base_[b] = program_.where[b].base;
     if (program_.where[b].copies > 1) changing_.push_back(static_cast<std::int32_t>(b));
   }
 }
@@ -76,18 +76,18 @@ std::int64_t Executor::memory() const {
 int Executor::copy_of(std::int32_t buffer) const {
   const Located& where = program_.where[static_cast<std::size_t>(buffer)];
   if (where.copies == 1) return 0;
-  if (where.ring > 1)
-    return static_cast<int>((static_cast<std::uint64_t>(first_[static_cast<std::size_t>(buffer)]) + epoch_ - 1) % 2);
-  return where.current != nullptr ? *where.current : 0;
+  if (!where.takes_turns) return where.current != nullptr ? *where.current : 0;
+  const auto first = static_cast<std::uint64_t>(first_[static_cast<std::size_t>(buffer)]);
+  return static_cast<int>((first + epoch_ - 1) % static_cast<std::uint64_t>(where.copies));
 }
 
 void Executor::begin() {
   ++epoch_;
   for (const auto b : changing_) {
-    const int* current = program_.where[static_cast<std::size_t>(b)].current;
-    if (epoch_ == 1 && current != nullptr) first_[static_cast<std::size_t>(b)] = *current;
-    base_[static_cast<std::size_t>(b)] =
-        program_.where[static_cast<std::size_t>(b)].base[static_cast<std::size_t>(copy_of(b))];
+    const auto i = static_cast<std::size_t>(b);
+    const Located& where = program_.where[i];
+    if (epoch_ == 1 && where.current != nullptr) first_[i] = *where.current;
+    base_[i] = where.copy(copy_of(b));
   }
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     Lane& lane = lanes_[i];
@@ -150,7 +150,9 @@ bool Executor::run_step(Step& step, Lane& lane) {
       step.counter->store(target(step, lane.round), std::memory_order_release);
       return true;
     case Verb::wait:
-      return step.counter->load(std::memory_order_acquire) >= target(step, lane.round);
+      if (step.seen >= target(step, lane.round)) return true;
+      step.seen = step.counter->load(std::memory_order_acquire);
+      return step.seen >= target(step, lane.round);
     case Verb::fence:
       std::atomic_thread_fence(std::memory_order_seq_cst);
       return true;

@@ -15,12 +15,15 @@
 
 namespace tasuki {
 
-/// Where a plan's buffer is in this process. Buffers that cannot be reached from here have no base (channels do).
+/// Where a plan's buffer is in this process: copy i at base + i * stride. Buffers that cannot be reached from here have
+/// no base (channels carry what concerns them).
 struct Located {
-  std::array<std::byte*, 2> base{};
+  std::byte* base = nullptr;
+  std::ptrdiff_t stride = 0;
   int copies = 1;
-  int ring = 1;                  ///< 2: the copies take turns
-  const int* current = nullptr;  ///< the copy the user shows: for rings read at the first start, else at every start
+  bool takes_turns = false;      ///< epoch e uses copy (first + e - 1) % copies
+  const int* current = nullptr;  ///< the copy the user shows: with turns read at the first start, else at every start
+  std::byte* copy(int i) const { return base + i * stride; }
 };
 
 /// A plan bound to this process: addresses, copy functions, channels.
@@ -70,6 +73,7 @@ class Executor {
     std::uint64_t per_epoch = 0;
     std::uint64_t index = 0;
     std::uint64_t lag = 0;
+    std::uint64_t seen = 0;  ///< what the counter was last seen at: often enough for several epochs
     Channel* channel = nullptr;
     std::int32_t channel_buffer = -1;
     std::int32_t first_dep = 0;

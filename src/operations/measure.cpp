@@ -16,7 +16,7 @@ namespace tasuki {
 
 namespace {
 
-constexpr std::int64_t kLarge = 256 << 10;
+constexpr std::int64_t kLarge = 32 << 10;  // about a face
 constexpr std::int64_t kRuns = 2048;
 constexpr std::int64_t kStride = 512;  // bytes between the runs of 8 bytes
 constexpr int kBatches = 7;
@@ -28,7 +28,7 @@ double now() {
 // Seconds that one transfer takes, from `a` to `b`. What arrives goes back from the same memory, so that the bytes
 // really change caches, as a program's do; a rank alone copies between two places.
 double time_transfer(const Context& context, const std::string& path, int a, int b, std::byte* from, std::byte* to,
-                     const Layout& layout) {
+                     const Layout& layout, bool stream = false) {
   OperationOptions options;
   options.path = path == "self" ? "auto" : path;
   options.engine = "inline";
@@ -39,17 +39,18 @@ double time_transfer(const Context& context, const std::string& path, int a, int
   const auto once = [&] {
     there.start();
     there.wait();
+    if (stream) return;
     back.start();
     back.wait();
   };
   for (int i = 0; i < 3; ++i) once();
   // Both ends must do equally many rounds, so the number is fixed; the best batch has met the fewest disturbances.
-  const int rounds = layout.size() < 1024 ? 200 : 10;
+  const int rounds = layout.size() < 1024 ? 200 : 20;
   double best = 1e9;
   for (int batch = 0; batch < kBatches; ++batch) {
     const double begin = now();
     for (int i = 0; i < rounds; ++i) once();
-    best = std::min(best, (now() - begin) / (2 * rounds));
+    best = std::min(best, (now() - begin) / (stream ? rounds : 2 * rounds));
   }
   return best;
 }
@@ -71,18 +72,20 @@ Profile::Section measure(const Context& context, const Path& path, std::byte* fr
   const auto time = [&](const Layout& layout) {
     return time_transfer(context, path.name(), 0, partner, from, to, layout);
   };
-  double seconds[3] = {};
+  double seconds[4] = {};
   try {
     seconds[0] = time(Layout::bytes(8));
     seconds[1] = time(Layout::bytes(kLarge));
     seconds[2] = time(Layout::hvector(kRuns, 1, kStride, Layout::bytes(8)));
+    seconds[3] = time_transfer(context, path.name(), 0, partner, from, to, Layout::bytes(8), true);
   } catch (const Error&) {
     return {};  // all ranks throw alike when a path cannot be used here; its offers will say why
   }
-  check_mpi(MPI_Bcast(seconds, 3, MPI_DOUBLE, 0, context.comm()), "MPI_Bcast");
-  const double latency = std::max(seconds[0], 1e-9);
-  const double bandwidth = kLarge / std::max(seconds[1] - latency, 1e-9);
-  const double per_run = std::max((seconds[2] - latency - kRuns * 8 / bandwidth) / kRuns, 1e-11);
+  check_mpi(MPI_Bcast(seconds, 4, MPI_DOUBLE, 0, context.comm()), "MPI_Bcast");
+  // A plan's link may find itself in either position.
+  const double latency = std::max((seconds[0] + seconds[3]) / 2, 1e-9);
+  const double bandwidth = kLarge / std::max(seconds[1] - seconds[0], 1e-9);
+  const double per_run = std::max((seconds[2] - seconds[0] - kRuns * 8 / bandwidth) / kRuns, 1e-11);
   return {{"latency", latency}, {"bandwidth", bandwidth}, {"per_run", per_run}};
 }
 

@@ -1,8 +1,9 @@
-// Transfer: one move between two layouts, given in two halves so that both ranks' cores may share a large one.
+// Transfer: one move between two layouts; a large one is cut into parts, so that paths may share it or pipeline it.
 #include "tasuki/transfer.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
@@ -14,8 +15,8 @@ namespace tasuki {
 
 namespace {
 
-// From this size on the planner may let sender and receiver work on a half each.
-constexpr std::int64_t kSplitFrom = 32 << 10;
+constexpr std::int64_t kPart = 8 << 10;  // parts are at least this large
+constexpr std::int64_t kMostParts = 8;
 
 // Layouts travel between the two ranks as numbers: for each block offset, bytes, dims and the dims themselves.
 std::string pack_layout(const Layout& layout) {
@@ -45,29 +46,29 @@ Layout unpack_layout(const std::string& blob) {
   return Layout::structure(ones, offsets, parts);
 }
 
-// Cuts each copy along its outermost dimension into two lists of about equal bytes.
-std::array<std::vector<StridedCopy>, 2> halves(const std::vector<StridedCopy>& copies) {
-  std::array<std::vector<StridedCopy>, 2> result;
+// Cuts the copies into lists of about equal bytes, each copy along its outermost dimension.
+std::vector<std::vector<StridedCopy>> cut(const std::vector<StridedCopy>& copies, std::int64_t parts) {
+  std::vector<std::vector<StridedCopy>> result(static_cast<std::size_t>(parts));
   for (const StridedCopy& copy : copies) {
-    StridedCopy first = copy;
-    StridedCopy second = copy;
-    if (copy.ndims > 0 && copy.dims[0].count > 1) {
-      const std::int64_t rows = copy.dims[0].count / 2;
-      first.dims[0].count = rows;
-      second.dims[0].count -= rows;
-      second.src_offset += rows * copy.dims[0].src_stride;
-      second.dst_offset += rows * copy.dims[0].dst_stride;
-    } else if (copy.ndims == 0 && copy.block > 1) {
-      first.block = std::max<std::int64_t>(copy.block / 2 / 4096 * 4096, 1);
-      second.block -= first.block;
-      second.src_offset += first.block;
-      second.dst_offset += first.block;
-    } else {
-      result[0].push_back(copy);
-      continue;
+    const bool rows = copy.ndims > 0;
+    const std::int64_t unit = rows ? 1 : 64;  // whole cache lines of a contiguous block
+    const std::int64_t units = rows ? copy.dims[0].count : (copy.block + unit - 1) / unit;
+    for (std::int64_t p = 0; p < parts; ++p) {
+      const std::int64_t begin = units * p / parts;
+      const std::int64_t end = units * (p + 1) / parts;
+      if (begin == end) continue;
+      StridedCopy piece = copy;
+      if (rows) {
+        piece.dims[0].count = end - begin;
+        piece.src_offset += begin * copy.dims[0].src_stride;
+        piece.dst_offset += begin * copy.dims[0].dst_stride;
+      } else {
+        piece.block = std::min(end * unit, copy.block) - begin * unit;
+        piece.src_offset += begin * unit;
+        piece.dst_offset += begin * unit;
+      }
+      result[static_cast<std::size_t>(p)].push_back(piece);
     }
-    result[0].push_back(first);
-    result[1].push_back(second);
   }
   return result;
 }
@@ -111,8 +112,8 @@ std::string moves_between(Description& d, int me, const TransferSide& from, cons
     copies.back().src_offset -= src.true_lower_bound();
     copies.back().dst_offset -= dst.true_lower_bound();
   }
-  std::array<std::vector<StridedCopy>, 2> parts{copies, {}};
-  if (src.size() >= kSplitFrom && from.rank != to.rank) parts = halves(copies);
+  const std::int64_t wanted = from.rank == to.rank ? 1 : std::clamp<std::int64_t>(src.size() / kPart, 1, kMostParts);
+  auto parts = cut(copies, wanted);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (parts[i].empty()) continue;
     Move move;
@@ -121,7 +122,7 @@ std::string moves_between(Description& d, int me, const TransferSide& from, cons
     move.dst_rank = to.rank;
     move.src = 0;
     move.dst = 1;
-    move.label = parts[1].empty() ? "all" : i == 0 ? "first half" : "second half";
+    move.label = wanted == 1 ? "all" : fmt::format("part {} of {}", i + 1, wanted);
     move.copies = std::move(parts[i]);
     if (move.bytes() > 0) d.moves.push_back(std::move(move));
   }
