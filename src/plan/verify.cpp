@@ -50,9 +50,10 @@ void run_stages(std::span<const Plan> plans, std::int64_t epochs, VerifyReport& 
   const World world = expand(plans);
   const std::int64_t work = world.instances + world.moved / world.unit + 1;
   if (epochs > kMostEpochs || epochs > kMostWork / work) {
-    throw Error(fmt::format("'{}' would run {} epochs of {} commands and {} bytes, more than the verifier follows; "
-                            "verify a smaller case, with shorter rings and lags",
-                            plans[0].operation, epochs, world.instances, world.moved));
+    throw Error(
+        fmt::format("'{}' would run {} epochs of {} commands and {} bytes, more than the verifier follows; "
+                    "verify a smaller case, with shorter rings and lags",
+                    plans[0].operation, epochs, world.instances, world.moved));
   }
   Findings findings;
   Memory memory(world, findings);

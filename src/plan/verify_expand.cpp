@@ -17,6 +17,7 @@ __extension__ using Wide = __int128;
 /// Beyond these the verifier would need gigabytes or minutes.
 constexpr std::int64_t kMostCells = std::int64_t{1} << 26;
 constexpr std::int64_t kMostInstances = std::int64_t{1} << 24;
+constexpr std::int64_t kMostLanes = std::int64_t{1} << 13;  ///< every lane has a clock with an entry for every lane
 
 /// What moves in one chunk of a command, as the same thing for all verbs.
 struct Pattern {
@@ -147,6 +148,9 @@ class Expander {
         world_.lanes.back().end = i + 1;
         instances += chunks(plan, plan.commands[i]);
       }
+    }
+    if (std::ssize(world_.lanes) + std::ssize(world_.plans) > kMostLanes) {
+      too_large(fmt::format("have {} lanes", world_.lanes.size()));
     }
     if (instances > kMostInstances) too_large(fmt::format("run more than {} commands", kMostInstances));
     world_.instances = static_cast<std::int64_t>(instances);

@@ -98,7 +98,7 @@ class Runner {
   std::vector<RankState> ranks_;
   std::vector<Counter> counters_;                                                     ///< [area]
   std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, Channel> channels_;  ///< sender, receiver, tag
-  std::set<std::pair<std::int32_t, std::int32_t>> awake_;  ///< epoch, rank
+  std::set<std::pair<std::int32_t, std::int32_t>> awake_;                             ///< epoch, rank
   std::int64_t executed_ = 0;
   std::vector<std::string> problems_;
 };

@@ -45,14 +45,14 @@ Runtime::Runtime(MPI_Comm comm, bool owns_mpi) : exceptions_at_birth_(std::uncau
   messages_ = duplicate(comm);
   check_mpi(MPI_Query_thread(&thread_level_), "MPI_Query_thread");
 
-  topology_ = discover(comm_, 0);
+  memory_ = std::make_unique<SharedMemory>(comm_);
+  topology_ = discover(comm_, memory_->host_comm());
   everyone_.resize(topology_.size());
   std::iota(everyone_.begin(), everyone_.end(), 0);
   const auto neighbours = std::count_if(everyone_.begin(), everyone_.end(),
                                         [this](int other) { return topology_.same_host(other, rank()); });
   spins_ = neighbours > sysconf(_SC_NPROCESSORS_ONLN) ? kSpinsCrowded : kSpins;
 
-  memory_ = std::make_unique<SharedMemory>(comm_);
   liveness_ = std::make_unique<Liveness>(topology_, *memory_);
   memory_->agree_with([this](std::vector<std::uint64_t> words) {
     return and_over_ranks(*this, std::move(words), "allocating shared memory with the other ranks");

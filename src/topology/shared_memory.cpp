@@ -311,6 +311,9 @@ void SharedMemory::agree_with(Agree agree) {
 MPI_Comm SharedMemory::comm() const {
   return impl_->comm;
 }
+MPI_Comm SharedMemory::host_comm() const {
+  return impl_->host;
+}
 int SharedMemory::windows() const {
   return static_cast<int>(impl_->windows.size());
 }

@@ -51,7 +51,8 @@ class SharedMemory {
   void agree_with(Agree agree);
 
   MPI_Comm comm() const;
-  int windows() const;  ///< How many exist now.
+  MPI_Comm host_comm() const;  ///< The ranks of this host, in the order of `comm`. Ends with this object.
+  int windows() const;         ///< How many exist now.
 
  private:
   struct Impl;

@@ -22,32 +22,28 @@ struct Record {
   char name[MPI_MAX_PROCESSOR_NAME] = {};
 };
 
-Record own_record(MPI_Comm comm, int rank) {
+Record own_record(MPI_Comm host, int rank) {
   Record own;
   own.pid = getpid();
   own.born = own_start_time();
   int length = 0;
   check_mpi(MPI_Get_processor_name(own.name, &length), "MPI_Get_processor_name");
 
-  MPI_Comm host = MPI_COMM_NULL;
-  check_mpi(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host), "MPI_Comm_split_type");
-  check_mpi(MPI_Comm_set_errhandler(host, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   check_mpi(MPI_Comm_rank(host, &own.local), "MPI_Comm_rank");
   own.leader = rank;
   check_mpi(MPI_Bcast(&own.leader, 1, MPI_INT32_T, 0, host), "MPI_Bcast");
-  check_mpi(MPI_Comm_free(&host), "MPI_Comm_free");
   return own;
 }
 
 }  // namespace
 
-Topology discover(MPI_Comm comm, int island_size) {
+Topology discover(MPI_Comm comm, MPI_Comm host) {
   Topology topology;
   int size = 0;
   check_mpi(MPI_Comm_rank(comm, &topology.rank), "MPI_Comm_rank");
   check_mpi(MPI_Comm_size(comm, &size), "MPI_Comm_size");
 
-  const Record own = own_record(comm, topology.rank);
+  const Record own = own_record(host, topology.rank);
   std::vector<Record> records(size);
   check_mpi(MPI_Allgather(&own, sizeof own, MPI_BYTE, records.data(), sizeof own, MPI_BYTE, comm), "MPI_Allgather");
 
@@ -70,7 +66,7 @@ Topology discover(MPI_Comm comm, int island_size) {
     if (process.host == topology.processes[topology.rank].host)
       topology.visible = topology.visible && process.born != 0 && life_of(process.pid, process.born) == Life::running;
 
-  cut_islands(topology, island_size);
+  cut_islands(topology, 0);
   return topology;
 }
 

@@ -31,11 +31,11 @@ struct Topology {
   bool same_island(int a, int b) const { return processes[a].island == processes[b].island; }
 };
 
-/// Collective over `comm`. `island_size` > 0 cuts every host into islands of that many ranks (in rank order).
-Topology discover(MPI_Comm comm, int island_size);
+/// Collective over `comm`; `host` are its ranks that share this host, in the same order. Every host is one island.
+Topology discover(MPI_Comm comm, MPI_Comm host);
 
-/// Renumbers the islands of a topology whose hosts are known, in the order of their first ranks. Local;
-/// `island_size` as for `discover`, 0 makes every host one island.
+/// Cuts every host into islands of `island_size` ranks, in rank order; 0 makes every host one island. Islands are
+/// numbered in the order of their first ranks. Local.
 void cut_islands(Topology& topology, int island_size);
 
 }  // namespace tasuki

@@ -363,5 +363,10 @@ TEST_CASE("what is too large to follow is said, not tried") {
   CHECK(tells(verify(plans), {"more than the verifier follows"}));
   auto rings = samples::eager_halo(2, 1000000000, 1);
   CHECK(tells(verify(rings), {"more than the verifier follows"}));
+  samples::Hand lanes("lanes", 0, 1);
+  for (std::int32_t i = 0; i < 10000; ++i) {
+    lanes.plan.commands.emplace_back().lane = i;
+  }
+  CHECK(tells(verify(std::vector<Plan>{lanes.plan}), {"have 10000 lanes", "more than the verifier follows"}));
   CHECK_THROWS_AS(verify(plans, -1), Error);
 }

@@ -1,0 +1,39 @@
+// One rank is killed in the middle of its exchanges. Every other rank must leave its wait with an error that names the
+// dead one; it prints the error and how long it waited. Run with the launcher's recovery on (killed_rank.py).
+//
+//   killed_rank VICTIM PATH ENGINE
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+
+#include "tasuki/tasuki.hpp"
+
+int main(int argc, char** argv) {
+  tasuki::Context ctx(argc, argv);
+  const int victim = std::atoi(argv[1]);
+  ctx.set_deadline(10);
+  const tasuki::Grid grid(ctx, {64 * ctx.size(), 33}, {.split = {ctx.size(), 1}});
+  const tasuki::Field<double> u(grid, {.name = "u"});
+  tasuki::HaloOptions options;
+  options.path = argv[2];
+  options.engine = argv[3];
+  tasuki::Halo halo(tasuki::HaloField(u), options);
+  auto begin = std::chrono::steady_clock::now();
+  try {
+    for (int iteration = 0;; ++iteration) {
+      begin = std::chrono::steady_clock::now();
+      if (ctx.rank() == victim && iteration == 100) kill(getpid(), SIGKILL);
+      halo.start();
+      halo.wait();
+    }
+  } catch (const tasuki::Error& error) {
+    const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
+    fmt::print("survivor {} after {:.2f} s: {}\n", ctx.rank(), waited.count(), error.what());
+    std::fflush(stdout);
+    _exit(0);
+  }
+}
