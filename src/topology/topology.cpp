@@ -50,9 +50,9 @@ Topology discover(MPI_Comm comm, MPI_Comm host) {
   std::map<int, int> host_of_leader;
   for (const Record& record : records) {
     // A host's leader is its lowest rank, so hosts are numbered in the order of their first ranks.
-    const auto [host, added] = host_of_leader.try_emplace(record.leader, static_cast<int>(host_of_leader.size()));
+    const auto [entry, added] = host_of_leader.try_emplace(record.leader, static_cast<int>(host_of_leader.size()));
     Process process;
-    process.host = host->second;
+    process.host = entry->second;
     process.local = record.local;
     process.pid = record.pid;
     process.born = record.born;
