@@ -17,6 +17,11 @@ struct Problem {
   /// Runs the operation with data that change every time and says on all ranks what went wrong; empty: nothing.
   std::function<std::string(const Peer&, Runner&)> verify;
   double iterations_per_run = 1;  ///< what a start and a wait count as (2 for there and back)
+  /// What a program does with the data around each exchange, if that belongs to the case: before each start, after each
+  /// wait. The same without any exchange is timed too and taken off, so that cache misses count which an exchange
+  /// causes.
+  std::function<void()> before;
+  std::function<void()> after;
   bool time_start_only = false;
   bool barrier_between = false;  ///< ranks are brought together before each start
   std::int64_t cache_lines = 0;  ///< lines of 64 bytes that the received bytes lie in; 0: not asked
@@ -41,6 +46,6 @@ std::string agree(const tasuki::Context& context, const std::string& complaint);
 /// Used by the halo and the overhead group.
 Problem halo_problem(const tasuki::Context& context, const std::vector<std::int64_t>& cells, int fields,
                      const std::vector<int>& split, const tasuki::Width& shadow, const std::vector<bool>& periodic,
-                     bool exchange = true);
+                     bool exchange = true, bool in_use = false);
 
 }  // namespace bench

@@ -88,6 +88,31 @@ std::int64_t cache_lines_of_halo(const tasuki::Field<double>& field) {
   return static_cast<std::int64_t>(lines.size());
 }
 
+// One cell in each line of 64 bytes that is sent and one in each that is received: writing and reading these brings the
+// lines to this rank's core as computing would.
+struct Lines {
+  std::vector<std::int64_t> sent;
+  std::vector<std::int64_t> received;
+};
+
+Lines lines_of(const tasuki::Field<double>& field, const tasuki::Width& width) {
+  Lines lines;
+  std::int64_t last_sent = -1;
+  std::int64_t last_received = -1;
+  const tasuki::Box own = field.owned();
+  for_all_cells(field, [&](std::int64_t offset, const tasuki::Index& at, bool owned) {
+    bool boundary = false;
+    for (int d = 0; d < 3; ++d) {
+      boundary = boundary || at[d] < own.lo[d] + width.hi[d] || at[d] >= own.hi[d] - width.lo[d];
+    }
+    std::int64_t& last = owned ? last_sent : last_received;
+    if ((owned && !boundary) || offset / 8 == last) return;
+    last = offset / 8;
+    (owned ? lines.sent : lines.received).push_back(offset);
+  });
+  return lines;
+}
+
 std::string shape(const std::vector<std::int64_t>& cells) {
   if (cells[0] == cells[1] && cells[1] == cells[2]) return fmt::format("{}^3", cells[0]);
   return fmt::format("{}", fmt::join(cells, "x"));
@@ -97,7 +122,7 @@ std::string shape(const std::vector<std::int64_t>& cells) {
 
 Problem halo_problem(const tasuki::Context& context, const std::vector<std::int64_t>& cells, int fields,
                      const std::vector<int>& split, const tasuki::Width& shadow, const std::vector<bool>& periodic,
-                     bool exchange) {
+                     bool exchange, bool in_use) {
   std::vector<std::int64_t> extents;
   for (std::size_t d = 0; d < cells.size(); ++d) extents.push_back(cells[d] * split[d]);
   tasuki::GridOptions options;
@@ -111,6 +136,22 @@ Problem halo_problem(const tasuki::Context& context, const std::vector<std::int6
   problem.make = [halo](const Peer& peer) { return peer.halo ? peer.halo(*halo) : nullptr; };
   problem.verify = [halo, exchange](const Peer&, Runner& runner) { return verify_halo(*halo, exchange, runner); };
   if (exchange) problem.cache_lines = cache_lines_of_halo(halo->fields[0]) * fields;
+  if (in_use) {
+    auto lines = std::make_shared<Lines>(lines_of(halo->fields[0], shadow));
+    problem.before = [halo, lines] {
+      for (auto& field : halo->fields) {
+        for (const std::int64_t at : lines->sent) field.data()[at] += 1;
+      }
+    };
+    problem.after = [halo, lines] {
+      double sum = 0;
+      for (auto& field : halo->fields) {
+        for (const std::int64_t at : lines->received) sum += field.data()[at];
+      }
+      volatile double sink = sum;
+      static_cast<void>(sink);
+    };
+  }
   return problem;
 }
 
@@ -129,12 +170,15 @@ std::vector<Case> halo_cases(int ranks) {
       split[d] = ranks;
       const std::int64_t padded = size.n + 2 * size.width;
       const std::string fields = size.fields > 1 ? fmt::format(" x {} fields", size.fields) : "";
-      cases.push_back({"halo",
-                       fmt::format("{} w{}{} split {}", shape(cells), size.width, fields, fmt::join(split, "x")),
-                       (padded * padded * padded - size.n * size.n * size.n) * 8 * size.fields, size.quick && d == 0,
-                       [=](const tasuki::Context& context) {
-                         return halo_problem(context, cells, size.fields, split, size.width, {true, true, true});
-                       }});
+      for (const bool in_use : {false, true}) {
+        cases.push_back(
+            {in_use ? "halo-in-use" : "halo",
+             fmt::format("{} w{}{} split {}", shape(cells), size.width, fields, fmt::join(split, "x")),
+             (padded * padded * padded - size.n * size.n * size.n) * 8 * size.fields, size.quick && d == 0,
+             [=](const tasuki::Context& context) {
+               return halo_problem(context, cells, size.fields, split, size.width, {true, true, true}, true, in_use);
+             }});
+      }
     }
   }
   // Only the two faces across one dimension: shows what a face costs that is one run, many runs, or single elements.

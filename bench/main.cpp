@@ -31,7 +31,7 @@ Options parse(CLI::App& app, int argc, char** argv) {
   std::vector<std::string> names;
   for (const auto& peer : bench::peers()) names.push_back(peer.name);
   app.add_option("--group", options.groups, "only these groups")
-      ->check(CLI::IsMember({"halo", "face", "transfer", "broadcast", "overhead"}));
+      ->check(CLI::IsMember({"halo", "halo-in-use", "face", "transfer", "broadcast", "overhead"}));
   app.add_option("--filter", options.filter, "only cases whose name contains this text");
   app.add_option("--peer", options.peers, "only these peers")->check(CLI::IsMember(names));
   auto* rounds = app.add_option("--rounds", options.settings.rounds, "samples a peer")

@@ -44,6 +44,7 @@ double run(const tasuki::Context& context, const Problem& problem, Runner& runne
   const double begin = MPI_Wtime();
   for (int n = 0; n < iterations; ++n) {
     if (problem.barrier_between) MPI_Barrier(context.comm());
+    if (problem.before) problem.before();
     if (problem.time_start_only) {
       const double since = MPI_Wtime();
       runner.start();
@@ -52,6 +53,7 @@ double run(const tasuki::Context& context, const Problem& problem, Runner& runne
       runner.start();
     }
     runner.wait();
+    if (problem.after) problem.after();
   }
   return problem.time_start_only ? started : MPI_Wtime() - begin;
 }
@@ -91,6 +93,20 @@ void calibrate(const tasuki::Context& context, const Problem& problem, Contender
     contender.iterations =
         static_cast<int>(std::clamp(fitting, 2.0 * contender.iterations, 10.0 * contender.iterations));
   }
+}
+
+// What `before` and `after` take when no bytes travel; ranks keep step as an exchange would make them.
+double use_microseconds(const tasuki::Context& context, const Problem& problem, int rounds) {
+  struct Nothing final : Runner {
+    void start() override {}
+  };
+  constexpr int iterations = 200;
+  Nothing nothing;
+  std::vector<double> samples;
+  for (int round = 0; round < rounds; ++round) {
+    samples.push_back(max_over_ranks(context, run(context, problem, nothing, iterations)) / iterations * 1e6);
+  }
+  return percentile(samples, 0.5);
 }
 
 // What the times of a case contain that has a barrier before each start.
@@ -151,6 +167,12 @@ CaseResult measure(const tasuki::Context& context, const Case& one, const std::v
       Contender& contender = contenders[(turn + round) % contenders.size()];
       const double seconds = slowest(context, problem, contender);
       contender.samples.push_back(seconds * 1e6 / contender.iterations / problem.iterations_per_run);
+    }
+  }
+  if (problem.before) {
+    result.use = use_microseconds(context, problem, settings.rounds);
+    for (Contender& contender : contenders) {
+      for (double& sample : contender.samples) sample -= result.use;
     }
   }
   if (problem.barrier_between && !problem.time_start_only) result.barrier = barrier_microseconds(context);

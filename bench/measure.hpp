@@ -29,6 +29,7 @@ struct CaseResult {
   std::vector<Times> times;             ///< of the peers that have an answer and a right one
   std::vector<std::string> complaints;  ///< of the verification, a peer each
   double barrier = 0;                   ///< µs, where the times contain one
+  double use = 0;                       ///< µs, taken off the times: what the program does with the data by itself
   std::int64_t cache_lines = 0;
 };
 
