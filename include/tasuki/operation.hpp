@@ -21,7 +21,8 @@ struct OperationOptions {
 /// operations may be active at once and they may be started in any order that differs between ranks.
 class Operation {
  public:
-  /// Begins epoch n = 1, 2, ... Local; never allocates. Throws if the operation is active, or was freed.
+  /// Begins epoch n = 1, 2, ... Local; never allocates. Throws if the operation is active, or was
+  /// freed, or is an alternating halo whose fields were not swapped exactly once.
   void start();
   /// True if the epoch started last has ended on this rank. Local; drives the operation, does not block.
   bool test();

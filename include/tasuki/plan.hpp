@@ -31,7 +31,8 @@ std::string_view to_string(Verb verb);
 std::string_view to_string(Role role);
 
 /// A buffer that the plan touches: this rank's own or a peer's. The pair (rank, name) identifies it in all plans.
-/// A buffer with `ring` > 1 has that many copies, used in turn: epoch e (counted from 1) touches copy e % ring.
+/// A buffer with `ring` > 1 has that many copies, used in turn: epoch e (counted from 1) touches copy e % ring
+/// (copies are counted so that this holds; a user's pair is counted from the copy shown at the first start).
 /// That is how an alternating pair of fields and an eager staging ring look alike.
 struct Buffer {
   std::string name;

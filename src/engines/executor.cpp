@@ -61,6 +61,7 @@ Executor::Executor(Program program) : program_(std::move(program)) {
   ended_.assign(plan.commands.size(), 0);
   base_.resize(program_.where.size());
   first_.assign(program_.where.size(), 0);
+  copy_.assign(program_.where.size(), 0);
   for (std::size_t b = 0; b < base_.size(); ++b) {
     base_[b] = program_.where[b].base;
     if (program_.where[b].copies > 1) changing_.push_back(static_cast<std::int32_t>(b));
@@ -73,11 +74,11 @@ std::int64_t Executor::memory() const {
                                    ended_.size() * sizeof(std::uint64_t) + base_.size() * sizeof(std::byte*));
 }
 
-int Executor::copy_of(std::int32_t buffer) const {
-  const Located& where = program_.where[static_cast<std::size_t>(buffer)];
+int Executor::copy_of(std::size_t buffer) const {
+  const Located& where = program_.where[buffer];
   if (where.copies == 1) return 0;
   if (!where.takes_turns) return where.current != nullptr ? *where.current : 0;
-  const auto first = static_cast<std::uint64_t>(first_[static_cast<std::size_t>(buffer)]);
+  const auto first = static_cast<std::uint64_t>(first_[buffer]);
   return static_cast<int>((first + epoch_ - 1) % static_cast<std::uint64_t>(where.copies));
 }
 
@@ -87,7 +88,8 @@ void Executor::begin() {
     const auto i = static_cast<std::size_t>(b);
     const Located& where = program_.where[i];
     if (epoch_ == 1 && where.current != nullptr) first_[i] = *where.current;
-    base_[i] = where.copy(copy_of(b));
+    copy_[i] = copy_of(i);
+    base_[i] = where.copy(copy_[i]);
   }
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     Lane& lane = lanes_[i];
@@ -97,10 +99,14 @@ void Executor::begin() {
     open_[i] = static_cast<std::int32_t>(i);
   }
   open_count_ = lanes_.size();
-  for (std::size_t i = 0; i < open_count_; ++i) run(lanes_[i], true);
+  announced_ = false;
 }
 
 bool Executor::progress() {
+  if (!announced_) {
+    announced_ = true;
+    for (Lane& lane : lanes_) run(lane, true);
+  }
   for (std::size_t i = 0; i < open_count_;) {
     if (run(lanes_[static_cast<std::size_t>(open_[i])], false)) {
       open_[i] = open_[--open_count_];
@@ -129,7 +135,7 @@ std::uint64_t Executor::target(const Step& step, std::int64_t round) const {
 bool Executor::run_step(Step& step, Lane& lane) {
   if (step.channel != nullptr) {
     if (!lane.running) {
-      step.channel->start(lane.round, step.channel_buffer >= 0 ? copy_of(step.channel_buffer) : 0);
+      step.channel->start(lane.round, copy_[static_cast<std::size_t>(step.channel_buffer)]);
       lane.running = true;
     }
     if (!step.channel->test()) return false;

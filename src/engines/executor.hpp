@@ -45,9 +45,10 @@ class Executor {
   std::int64_t memory() const;
   std::uint64_t epoch() const { return epoch_; }
 
-  /// Begins the next epoch: tells and posts what costs nothing first, so that peers can go ahead, then works.
+  /// Begins the next epoch and fixes which copies it uses. On the user's thread: it reads what the user shows.
   void begin();
-  /// Does all that can be done now. True when every lane has ended.
+  /// Does all that can be done now; the first time it tells and posts what costs nothing before it works, so that peers
+  /// can go ahead. True when every lane has ended.
   bool progress();
   /// What the unfinished lanes wait for, for messages: `#3 wait shared:put/arrived.0<1 from rank 1`.
   std::string blocked() const;
@@ -90,7 +91,7 @@ class Executor {
   bool run(Lane& lane, bool announce_only);
   bool run_step(Step& step, Lane& lane);
   std::uint64_t target(const Step& step, std::int64_t round) const;
-  int copy_of(std::int32_t buffer) const;
+  int copy_of(std::size_t buffer) const;
 
   Program program_;
   std::vector<Step> steps_;
@@ -99,9 +100,11 @@ class Executor {
   std::size_t open_count_ = 0;
   std::vector<std::byte*> base_;        ///< per buffer, of the copy this epoch uses
   std::vector<std::int32_t> changing_;  ///< buffers with more than one copy
+  std::vector<int> copy_;               ///< per buffer: the copy this epoch uses
   std::vector<int> first_;              ///< rings: copy of epoch 1
   std::vector<std::uint64_t> ended_;    ///< per command: epoch in which it last ended
   std::uint64_t epoch_ = 0;
+  bool announced_ = true;
 };
 
 }  // namespace tasuki

@@ -70,10 +70,7 @@ class Worker {
     try {
       if (state == State::asked) {
         // Fails if the caller has asked to stop meanwhile.
-        if (job.state.compare_exchange_strong(state, State::running, std::memory_order_acq_rel)) {
-          job.executor.begin();
-          state = State::running;
-        }
+        if (job.state.compare_exchange_strong(state, State::running, std::memory_order_acq_rel)) state = State::running;
       }
       if (state == State::stopping) {
         job.executor.cancel();
@@ -140,6 +137,7 @@ class Thread final : public Engine {
   ~Thread() override { Worker::instance().remove(&job_); }
 
   void start() override {
+    job_.executor.begin();
     job_.state.store(State::asked, std::memory_order_release);
     Worker::instance().wake();
   }

@@ -55,12 +55,22 @@ double predict(const Shape& shape, std::int64_t bytes, std::span<const int> isla
 
 Shape choose_shape(const Context& context, std::span<const int> island, int root, std::int64_t bytes,
                    const BroadcastOptions& options) {
-  const Profile& profile = paths_of(context).profile;
-  // Trees are laid out before paths are chosen: the constants of the path most edges can take.
-  const bool shared = context.runtime().topology().islands < context.size();
-  const char* section = shared ? "shared:put" : "mpi";
-  const double latency = profile.get(section, "latency", 1e-6);
-  const double bandwidth = profile.get(section, "bandwidth", 5e9);
+  // Trees are laid out before paths are chosen: with the constants of the best path that joins the root and its
+  // nearest.
+  const PathSet& paths = paths_of(context);
+  const Topology& topology = context.runtime().topology();
+  double latency = 1e-6;
+  double bandwidth = 0;
+  for (const auto& path : paths.all()) {
+    for (int rank = 0; rank < context.size(); ++rank) {
+      if (rank == root || !path->joins(topology, root, rank)) continue;
+      const double speed = paths.profile.get(path->name(), "bandwidth", 0);
+      if (speed <= bandwidth) continue;
+      bandwidth = speed;
+      latency = paths.profile.get(path->name(), "latency", latency);
+    }
+  }
+  if (bandwidth <= 0) bandwidth = 5e9;
   Shape best;
   double best_time = std::numeric_limits<double>::infinity();
   for (const int trees : {1, 2, 3}) {

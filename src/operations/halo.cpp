@@ -84,6 +84,43 @@ std::string complaint_about(const std::vector<HaloField>& fields) {
   return {};
 }
 
+// Buffers and moves of all fields.
+void add_moves(Description& d, const std::vector<HaloField>& fields, const HaloOptions& options, int rank) {
+  std::set<std::string> taken;
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    const auto& [field, width] = fields[f];
+    const auto& storage = field.storage();
+    std::string name = field.name();
+    if (!taken.insert(name).second) taken.insert(name = fmt::format("{}#{}", name, f));
+    UserBuffer buffer;
+    buffer.name = name;
+    buffer.bytes = field.bytes();
+    buffer.memory = storage->memory;
+    if (field.copies() > 1) {
+      buffer.current = &storage->current;
+      buffer.alternating = options.alternating;
+    }
+    d.buffers.push_back(std::move(buffer));
+    ++storage->users;
+    d.keep.emplace_back(static_cast<void*>(storage.get()), [storage](void*) { --storage->users; });
+    const int index = static_cast<int>(f);
+    for (const auto& piece : halo_pieces(field.grid(), width, field.shadow(), options.corners, rank)) {
+      Move move;
+      move.seq = piece.seq * static_cast<std::int64_t>(fields.size()) + index;
+      move.src = move.dst = index;
+      move.label = fmt::format("{} {}", name, piece.direction);
+      const Layout own = box_layout(field, piece.owner, piece.owner_at, piece.count);
+      const Layout shadow = box_layout(field, piece.receiver, piece.receiver_at, piece.count);
+      move.src_rank = options.reverse ? piece.receiver : piece.owner;
+      move.dst_rank = options.reverse ? piece.owner : piece.receiver;
+      move.copies = options.reverse ? zip(shadow, own) : zip(own, shadow);
+      for (auto& copy : move.copies) copy = reordered(copy);
+      if (options.reverse) move.add = field.dtype();
+      d.moves.push_back(std::move(move));
+    }
+  }
+}
+
 Description describe(const std::vector<HaloField>& fields, const HaloOptions& options) {
   if (fields.empty()) throw Error("Halo: argument 'fields' is empty; give at least one field");
   Runtime& runtime = fields[0].field.grid().context().runtime();
@@ -109,39 +146,10 @@ Description describe(const std::vector<HaloField>& fields, const HaloOptions& op
   }
   d.agreement.complain(complaint);
   if (!complaint.empty()) return d;
-
-  std::set<std::string> taken;
-  for (std::size_t f = 0; f < fields.size(); ++f) {
-    const auto& [field, width] = fields[f];
-    const auto& storage = field.storage();
-    std::string name = field.name();
-    if (!taken.insert(name).second) taken.insert(name = fmt::format("{}#{}", name, f));
-    UserBuffer buffer;
-    buffer.name = name;
-    buffer.bytes = field.bytes();
-    buffer.memory = storage->memory;
-    if (field.copies() > 1) {
-      buffer.current = &storage->current;
-      buffer.alternating = options.alternating;
-    }
-    d.buffers.push_back(std::move(buffer));
-    ++storage->users;
-    d.keep.emplace_back(static_cast<void*>(storage.get()), [storage](void*) { --storage->users; });
-    const int index = static_cast<int>(f);
-    for (const auto& piece : halo_pieces(field.grid(), width, field.shadow(), options.corners, runtime.rank())) {
-      Move move;
-      move.seq = piece.seq * static_cast<std::int64_t>(fields.size()) + index;
-      move.src = move.dst = index;
-      move.label = fmt::format("{} {}", name, piece.direction);
-      const Layout own = box_layout(field, piece.owner, piece.owner_at, piece.count);
-      const Layout shadow = box_layout(field, piece.receiver, piece.receiver_at, piece.count);
-      move.src_rank = options.reverse ? piece.receiver : piece.owner;
-      move.dst_rank = options.reverse ? piece.owner : piece.receiver;
-      move.copies = options.reverse ? zip(shadow, own) : zip(own, shadow);
-      for (auto& copy : move.copies) copy = reordered(copy);
-      if (options.reverse) move.add = field.dtype();
-      d.moves.push_back(std::move(move));
-    }
+  try {
+    add_moves(d, fields, options, runtime.rank());
+  } catch (const Error& error) {
+    d.agreement.complain(error.what());  // every rank must throw, not only this one
   }
   return d;
 }

@@ -30,7 +30,7 @@ double now() {
 double time_transfer(const Context& context, const std::string& path, int a, int b, std::byte* from, std::byte* to,
                      const Layout& layout, bool stream = false) {
   OperationOptions options;
-  options.path = path == "self" ? "auto" : path;
+  options.path = a == b ? "auto" : path;  // what stays on a rank cannot be forced
   options.engine = "inline";
   std::byte* at = a == b ? to : from;
   Transfer there(context, {a, from, layout}, {b, at, layout}, options);
@@ -55,15 +55,19 @@ double time_transfer(const Context& context, const std::string& path, int a, int
   return best;
 }
 
-// The nearest rank that rank 0 can use the path with; -1 if there is none.
+// The rank that shows what the path is for: the farthest that it joins with rank 0 (another host rather than another
+// island rather than a neighbour); -1 if there is none.
 int partner_for(const Context& context, const Path& path) {
-  const Runtime& runtime = context.runtime();
-  if (path.name() == "self") return 0;
-  const bool shared = path.name().starts_with("shared:");
-  for (int rank = 1; rank < context.size(); ++rank) {
-    if (!shared || runtime.topology().same_island(0, rank)) return rank;
+  const Topology& topology = context.runtime().topology();
+  int best = -1;
+  int farthest = -1;
+  for (int rank = 0; rank < context.size(); ++rank) {
+    if (!path.joins(topology, 0, rank)) continue;
+    const int far = topology.same_host(0, rank) ? (topology.same_island(0, rank) ? 0 : 1) : 2;
+    if (far > farthest) best = rank;
+    farthest = std::max(far, farthest);
   }
-  return -1;
+  return best;
 }
 
 Profile::Section measure(const Context& context, const Path& path, std::byte* from, std::byte* to) {

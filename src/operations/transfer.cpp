@@ -151,7 +151,11 @@ Description describe(const Context& context, const TransferSide& from, const Tra
   }
   d.buffers.push_back(user_buffer("from", Role::input, from, src, source));
   d.buffers.push_back(user_buffer("to", Role::output, to, dst, target));
-  if (source || target) d.agreement.complain(moves_between(d, me, from, to, src, dst));
+  try {
+    if (source || target) d.agreement.complain(moves_between(d, me, from, to, src, dst));
+  } catch (const Error& error) {
+    d.agreement.complain(error.what());  // every rank must throw, not only this one
+  }
   return d;
 }
 

@@ -97,6 +97,7 @@ class Mpi final : public Path {
  public:
   explicit Mpi(const Profile& profile) : profile_(profile) {}
   std::string name() const override { return "mpi"; }
+  bool joins(const Topology&, int a, int b) const override { return a != b; }
 
   Offer offer(const Move& move, const Place&, const Place&) const override {
     if (move.src_rank == move.dst_rank) return Offer::no("same rank");

@@ -81,6 +81,8 @@ class Path {
   virtual ~Path() = default;
   /// As users and plans write it. `shared:put` belongs to the family `shared`; either may be forced.
   virtual std::string name() const = 0;
+  /// Whether the path can join these two ranks at all; what it takes besides is for `offer` to say.
+  virtual bool joins(const Topology& topology, int a, int b) const = 0;
   /// What is busy while the path moves bytes: `core` (the sender's), `peer core` (the receiver's), or hardware of its
   /// own. Pieces on different resources travel at the same time.
   virtual std::string resource() const { return "core"; }

@@ -22,6 +22,7 @@ class SharedEager final : public Path {
  public:
   SharedEager(const Runtime& runtime, const Profile& profile) : topology_(runtime.topology()), profile_(profile) {}
   std::string name() const override { return "shared:eager"; }
+  bool joins(const Topology& topology, int a, int b) const override { return a != b && topology.same_island(a, b); }
 
   Offer offer(const Move& move, const Place&, const Place&) const override {
     if (move.src_rank == move.dst_rank) return Offer::no("same rank");

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "plan/planner.hpp"
 
@@ -41,6 +43,7 @@ std::string explain(const Planning& planning, const Plan& plan) {
   text += fmt::format("{:<26} {:>5} {:>5} {:>12} {:<12} {:<14} {:>9}  {}\n", "piece", "from", "to", "bytes", "pattern",
                       "path", "us", "others, us or why not");
   std::map<std::string, double> busy;
+  std::set<std::pair<int, const Path*>> links;  // a link's latency is paid once
   for (std::size_t i = 0; i < planning.moves.size(); ++i) {
     const Move& move = planning.moves[i];
     const Choice& choice = planning.choices[i];
@@ -48,10 +51,13 @@ std::string explain(const Planning& planning, const Plan& plan) {
     text += fmt::format("{:<26} {:>5} {:>5} {:>12} {:<12} {:<14} {:>9.2f}  {}\n", move.label, move.src_rank,
                         move.dst_rank, move.bytes(), to_string(pattern_of(move)), choice.path->name(), seconds * 1e6,
                         move.src_rank == me ? others(choice) : "decided by the sender");
-    if (move.src_rank == me) busy[choice.path->resource()] += seconds;
+    if (move.src_rank != me) continue;
+    busy[choice.path->resource()] += choice.seconds;
+    if (links.emplace(move.dst_rank, choice.path).second) busy[choice.path->resource()] += choice.latency;
   }
   for (const auto& [resource, seconds] : busy) {
-    text += fmt::format("sending keeps {} busy for {:.2f} us\n", resource, seconds * 1e6);
+    text +=
+        fmt::format("sending keeps {} busy for {:.2f} us (a link's latency counted once)\n", resource, seconds * 1e6);
   }
   return text;
 }
