@@ -73,7 +73,7 @@ class FieldBase {
  protected:
   FieldBase(const Grid& grid, const FieldOptions& options, std::int64_t element_bytes, DType dtype);
   FieldBase(const Grid& grid, const FieldOptions& options, std::int64_t element_bytes, DType dtype,
-            std::vector<void*> memory);
+            const std::vector<void*>& memory);
   std::shared_ptr<Storage> storage_;
 };
 

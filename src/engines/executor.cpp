@@ -173,8 +173,8 @@ bool Executor::run(Lane& lane, bool announce_only) {
   while (lane.at < lane.last) {
     Step& step = steps_[static_cast<std::size_t>(lane.at)];
     if (announce_only && step.verb != Verb::signal && step.verb != Verb::recv) return false;
-    for (std::int32_t d = 0; d < step.dep_count; ++d) {
-      const auto dep = program_.plan.deps[static_cast<std::size_t>(step.first_dep + d)];
+    for (std::int32_t d = step.first_dep; d < step.first_dep + step.dep_count; ++d) {
+      const auto dep = program_.plan.deps[static_cast<std::size_t>(d)];
       if (ended_[static_cast<std::size_t>(dep)] != epoch_) return false;
     }
     if (!run_step(step, lane)) return false;

@@ -19,6 +19,9 @@
 namespace tasuki {
 namespace {
 
+constexpr int kSpins = 200;      // rounds without an active job before sleeping
+constexpr int kBusyRounds = 64;  // rounds between yields while a job waits for its peers
+
 enum class State : int { idle, asked, running, done, stopping };
 
 struct Job {
@@ -86,8 +89,6 @@ class Worker {
   }
 
   void loop() {
-    constexpr int kSpins = 200;      // rounds without an active job before sleeping
-    constexpr int kBusyRounds = 64;  // rounds between yields while a job waits for its peers
     int quiet = 0;
     int busy = 0;
     while (!ending_.load(std::memory_order_relaxed)) {

@@ -19,6 +19,8 @@ namespace tasuki {
 
 namespace {
 
+constexpr int kMostTrees = 16;
+
 struct Shape {
   int trees = 1;
   int arity = 1;
@@ -45,7 +47,8 @@ double predict(const Shape& shape, std::int64_t bytes, std::span<const int> isla
   const std::int64_t part = (bytes + shape.trees - 1) / shape.trees;
   const std::int64_t chunk = std::min(shape.chunk, part);
   const double step = static_cast<double>(chunk) / bandwidth + latency;
-  const double chunks = static_cast<double>((part + chunk - 1) / chunk);
+  const std::int64_t whole_chunks = (part + chunk - 1) / chunk;
+  const auto chunks = static_cast<double>(whole_chunks);
   // Parts share the cores of the ranks they meet on; with trees turned against each other that is about the inner
   // ranks.
   const double sharing = 1.0 + 0.5 * (shape.trees - 1);
@@ -170,7 +173,6 @@ std::string complaint_about(const Context& context, int root, const void* data, 
     return fmt::format("argument 'root' is {}, but the context has ranks 0 to {}", root, context.size() - 1);
   if (bytes < 0) return fmt::format("argument 'bytes' is {}; it must not be negative", bytes);
   if (data == nullptr && bytes > 0) return "argument 'data' is null";
-  constexpr int kMostTrees = 16;
   if (o.trees < 0 || o.trees > kMostTrees)
     return fmt::format("option 'trees' is {}; give 0 (chosen) to {}", o.trees, kMostTrees);
   if (o.arity < 0) return fmt::format("option 'arity' is {}; give 0 (chosen) or more", o.arity);

@@ -15,6 +15,8 @@
 namespace tasuki {
 namespace {
 
+constexpr int kPerOperation = 64;  // tags, one a link between two ranks
+
 // One persistent request for every round and ring copy: all addresses are known when the operation is made.
 class Message final : public Channel {
  public:
@@ -79,7 +81,6 @@ class Message final : public Channel {
     int* upper = nullptr;
     check_mpi(MPI_Comm_get_attr(r.runtime.messages(), MPI_TAG_UB, static_cast<void*>(&upper), &flag),
               "MPI_Comm_get_attr");
-    constexpr int kPerOperation = 64;
     const std::int64_t room = (flag != 0 ? *upper : 32767) / kPerOperation;
     if (r.command.tag >= kPerOperation) {
       throw Error(fmt::format("rank {}: {}: more than {} links between two ranks", r.plan.rank, r.plan.operation,

@@ -46,8 +46,7 @@ std::vector<std::string> shortened(const std::vector<std::string>& all) {
 }
 
 void run_stages(std::span<const Plan> plans, std::int64_t epochs, VerifyReport& report, std::vector<std::string>& all) {
-  using namespace detail;
-  const World world = expand(plans);
+  const detail::World world = detail::expand(plans);
   const std::int64_t work = world.instances + world.moved / world.unit + 1;
   if (epochs > kMostEpochs || epochs > kMostWork / work) {
     throw Error(
@@ -55,9 +54,9 @@ void run_stages(std::span<const Plan> plans, std::int64_t epochs, VerifyReport& 
                     "verify a smaller case, with shorter rings and lags",
                     plans[0].operation, epochs, world.instances, world.moved));
   }
-  Findings findings;
-  Memory memory(world, findings);
-  Runner runner(world, memory, static_cast<std::int32_t>(epochs));
+  detail::Findings findings;
+  detail::Memory memory(world, findings);
+  detail::Runner runner(world, memory, static_cast<std::int32_t>(epochs));
   runner.run();
   for (std::string& problem : runner.problems()) all.push_back(std::move(problem));
   for (std::string& problem : findings.sentences()) all.push_back(std::move(problem));

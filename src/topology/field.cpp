@@ -136,7 +136,7 @@ FieldBase::FieldBase(const Grid& grid, const FieldOptions& options, std::int64_t
 }
 
 FieldBase::FieldBase(const Grid& grid, const FieldOptions& options, std::int64_t element_bytes, DType dtype,
-                     std::vector<void*> memory)
+                     const std::vector<void*>& memory)
     : storage_(make_storage(grid, options, element_bytes, dtype, &memory)) {
   for (void* pointer : memory) storage_->memory.push_back(static_cast<std::byte*>(pointer));
 }

@@ -25,7 +25,7 @@ constexpr std::int64_t kPaged = 64 << 10;              // blocks from this size 
 constexpr std::int64_t kLine = 64;                     // alignment of the others, and the smallest block
 constexpr std::int64_t kNewSlab = -1;                  // in place of a window's id
 constexpr std::int64_t kNewWindow = -2;
-constexpr std::int64_t kLargest = std::int64_t{1} << 60;
+constexpr std::int64_t kLargest = std::int64_t{1} << 50;  // so that no sum over ranks leaves 64 bits
 
 /// A row of yes/no answers in words that can be combined by AND.
 class Bits {
@@ -178,7 +178,7 @@ std::int64_t SharedMemory::Impl::settle(const Request& request) {
     }
     entry = gone ? allocations.erase(entry) : std::next(entry);
   }
-  if (!all_valid) throw_if(request.valid ? "" : "a size cannot be negative or above 2^60 bytes", request.asked);
+  if (!all_valid) throw_if(request.valid ? "" : "a size cannot be negative or above 1 PiB", request.asked);
   return slab;
 }
 
@@ -204,15 +204,13 @@ Window& SharedMemory::Impl::add_window(const Request& request, bool slab) {
   check_mpi(MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT64_T, MPI_SUM, host), "MPI_Allreduce");
   const auto explain = [&](const std::string& what) {
     return fmt::format(
-        "{}; the ranks of its host asked for {} together, and there is {}. Enlarge that file system (docker run "
-        "--shm-size, mount -o remount,size=) or allocate less",
-        what, describe_bytes(sum),
-        folder.empty() ? "no word from the system of how much is left" : describe_space(folder));
+        "{}; the ranks of its host asked for {} together, and there is {}. Allocate less{}", what, describe_bytes(sum),
+        space_for_windows(folder).text,
+        folder.empty() ? "" : ", or enlarge that file system (docker run --shm-size, mount -o remount,size=)");
   };
 
   // Asked before MPI is, because in some MPIs only one rank returns from a window that does not fit.
-  const auto space = free_space(folder);
-  const bool fits = !space || *space >= sum;
+  const bool fits = space_for_windows(folder).bytes >= sum;
   Bits room;
   room.append(fits);
   room.words = agree(std::move(room.words));

@@ -122,17 +122,15 @@ std::string backing_folder(const void* p) {
   return {};
 }
 
-std::optional<std::int64_t> free_space(const std::string& folder) {
-  struct statvfs space {};
-  if (folder.empty() || statvfs(folder.c_str(), &space) != 0) return std::nullopt;
-  return static_cast<std::int64_t>(space.f_bavail * space.f_frsize);
-}
-
-std::string describe_space(const std::string& folder) {
-  struct statvfs space {};
-  if (folder.empty() || statvfs(folder.c_str(), &space) != 0) return {};
-  return fmt::format("{} free of {} in {}", describe_bytes(static_cast<std::int64_t>(space.f_bavail * space.f_frsize)),
-                     describe_bytes(static_cast<std::int64_t>(space.f_blocks * space.f_frsize)), folder);
+Space space_for_windows(const std::string& folder) {
+  struct statvfs system {};
+  if (folder.empty() || statvfs(folder.c_str(), &system) != 0) {
+    const std::int64_t memory = std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+    return {memory, describe_bytes(memory) + " of memory"};
+  }
+  const auto free = static_cast<std::int64_t>(system.f_bavail * system.f_frsize);
+  const auto all = static_cast<std::int64_t>(system.f_blocks * system.f_frsize);
+  return {free, fmt::format("{} free of {} in {}", describe_bytes(free), describe_bytes(all), folder)};
 }
 
 std::string describe_bytes(std::int64_t bytes) {

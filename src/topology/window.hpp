@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,9 +56,12 @@ bool populate(std::byte* begin, std::int64_t bytes);
 /// The folder of the file that backs the memory at `p`; empty if there is none.
 std::string backing_folder(const void* p);
 
-/// `1.0 MiB free of 64.0 MiB in /dev/shm`; empty if the folder cannot be examined.
-std::string describe_space(const std::string& folder);
-std::optional<std::int64_t> free_space(const std::string& folder);
+struct Space {
+  std::int64_t bytes = 0;
+  std::string text;  ///< `1.0 MiB free of 64.0 MiB in /dev/shm`, `47.1 GiB of memory`
+};
+/// The most that windows can get: what is free in the file system of `folder`, or the host's memory if it is empty.
+Space space_for_windows(const std::string& folder);
 
 /// `3.5 MiB`.
 std::string describe_bytes(std::int64_t bytes);

@@ -49,7 +49,9 @@ def main() -> int:
             for rank, text in re.findall(r"^survivor (\d+) after [\d.]+ s: (.*)$", run.stdout, re.MULTILINE)
         }
         complaints = [
-            f"rank {rank} said nothing" if rank not in told else f"rank {rank} does not name rank {VICTIM}: {told[rank]}"
+            f"rank {rank} said nothing"
+            if rank not in told
+            else f"rank {rank} does not name rank {VICTIM}: {told[rank]}"
             for rank in range(RANKS)
             if rank != VICTIM and f"rank {VICTIM} (pid" not in told.get(rank, "")
         ]

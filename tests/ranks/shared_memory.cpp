@@ -175,8 +175,8 @@ TEST_CASE("an impossible size on one rank is an error on all, and allocation goe
   const bool odd = ctx.rank() == last;
   CHECK(error_of([&] { (void)memory.allocate(odd ? -5 : 64); }) ==
         "SharedMemory: rank " + std::to_string(last) +
-            " could not get -5 bytes: a size cannot be negative or above 2^60 bytes");
-  const std::string error = error_of([&] { (void)memory.allocate(odd ? std::int64_t{1} << 55 : 64); });
+            " could not get -5 bytes: a size cannot be negative or above 1 PiB");
+  const std::string error = error_of([&] { (void)memory.allocate(odd ? std::int64_t{1} << 45 : 64); });
   CHECK(error.find("SharedMemory: rank ") == 0);
   CHECK(error.find(" could not get ") != std::string::npos);
   CHECK(error.find("the ranks of its host asked for ") != std::string::npos);
