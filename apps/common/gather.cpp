@@ -37,9 +37,10 @@ void require_memory(const tasuki::Context& context, std::int64_t bytes, const st
   if (worst.lack <= 0) return;
   std::int64_t numbers[2] = {needed, available};
   MPI_Bcast(numbers, 2, MPI_INT64_T, worst.rank, context.comm());
-  throw tasuki::Error(fmt::format("{} needs {:.1f} GiB on the host of rank {}, which has {:.1f} GiB available", what,
-                                  static_cast<double>(numbers[0]) / (1 << 30), worst.rank,
-                                  static_cast<double>(numbers[1]) / (1 << 30)));
+  throw tasuki::Error(fmt::format(
+      "{} needs {:.1f} GiB on the host of rank {}, which has {:.1f} GiB available; "
+      "choose a smaller size, or spread the ranks over more hosts",
+      what, static_cast<double>(numbers[0]) / (1 << 30), worst.rank, static_cast<double>(numbers[1]) / (1 << 30)));
 }
 
 }  // namespace apps

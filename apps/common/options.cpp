@@ -113,7 +113,7 @@ Options parse_options(const tasuki::Context& context, int argc, char** argv, con
   app.add_option("--split", split, "ranks in each dimension, such as 2x2x1; 0: chosen (default: all chosen)")
       ->check(check([&info](const std::string& text) { parse_split(text, info.ndims); }));
   app.add_option("--iterations", options.iterations, "default: 3 with --verify, else about 3 seconds")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, std::numeric_limits<int>::max()));
   app.add_option("--overlap", overlap, "compute the interior while the halo travels")
       ->check(CLI::IsMember({"on", "off"}))
       ->capture_default_str();

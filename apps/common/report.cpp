@@ -58,8 +58,9 @@ int report(const tasuki::Grid& grid, const std::string& app, const Options& opti
 
   fmt::print("{} {}: {} cells on {} rank{}, split {}\n", app, options.size, join(options.extents), context.size(),
              context.size() == 1 ? "" : "s", split_of(grid));
-  fmt::print("  overlap {}, path {} ({}), engine {}\n", overlap, options.path, fmt::join(halo.plan().paths, ", "),
-             options.engine);
+  const auto& paths = halo.plan().paths;
+  fmt::print("  overlap {}, path {} ({}), engine {}\n", overlap, options.path,
+             paths.empty() ? "not needed" : fmt::format("{}", fmt::join(paths, ", ")), options.engine);
   fmt::print("  iterations            {}\n", result.iterations);
   fmt::print("  time per iteration    {:.1f} us\n", result.seconds_per_iteration * 1e6);
   fmt::print("  performance           {:.3f} GFLOPS\n", gflops);
