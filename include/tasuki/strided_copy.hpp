@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +43,11 @@ std::vector<StridedCopy> zip(const Layout& src, const Layout& dst);
 /// Same bytes moved in the order that memory likes best: dimensions sorted so that the destination is written forwards,
 /// mergeable dimensions merged. Only for copies whose source and destination do not overlap.
 StridedCopy reordered(const StridedCopy& copy);
+
+/// Joins two copies of one shape, both relative to the same bases, into one nest that takes their rows in turn, if that
+/// saves memory traffic: blocks smaller than a cache line in large copies, such as the two element-strided faces of a
+/// periodic dimension, whose sources lie in the lines that hold the other's destinations. Empty if it does not.
+std::optional<StridedCopy> fused(const StridedCopy& a, const StridedCopy& b);
 
 /// A function that performs one `StridedCopy`, chosen once for its block size, strides and length.
 /// `src` and `dst` are the bases that the offsets are relative to; the bytes read and the bytes written must not

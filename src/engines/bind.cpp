@@ -128,8 +128,7 @@ struct Binding {
         program.channels[i] = path.open(request);
         continue;
       }
-      // A line that the peer's core holds costs a store ten times what it costs to go round the caches.
-      const CopyHint hint = c.verb == Verb::put || c.bytes >= kStreaming ? CopyHint::streaming : CopyHint::cached;
+      const CopyHint hint = c.bytes >= kStreaming ? CopyHint::streaming : CopyHint::cached;
       for (std::int32_t k = c.first_copy; k < c.first_copy + c.copy_count; ++k) {
         const StridedCopy& copy = plan.copies[static_cast<std::size_t>(k)];
         program.functions.push_back(c.verb == Verb::reduce ? select_add(copy, c.dtype) : select_copy(copy, hint));

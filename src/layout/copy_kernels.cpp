@@ -132,100 +132,11 @@ void copy_streaming(const StridedCopy& copy, const std::byte* src, std::byte* ds
   _mm_sfence();  // such stores are weakly ordered: whatever signals the arrival comes after
 }
 
-// Collects small blocks in the first-level cache and lets whole lines bypass the rest: a destination that is packed
-// gets the same stores as a contiguous one.
-class PackedStream {
- public:
-  explicit PackedStream(std::byte* dst)
-      : head_(static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(dst) % kLine)),
-        to_(dst - head_),
-        fill_(head_) {}
-
-  std::byte* end() { return buffer_ + fill_; }
-  /// Blocks of `bytes` that `end` has room for; at least one, since the buffer has a line to spare.
-  std::int64_t room(std::int64_t bytes) const { return (kRoom + kLine - fill_) / bytes; }
-  void add(std::int64_t bytes) {
-    fill_ += bytes;
-    if (fill_ < kRoom) return;
-    lines(kRoom);
-    std::memcpy(buffer_, buffer_ + kRoom, static_cast<std::size_t>(fill_ - kRoom));
-    fill_ -= kRoom;
-    to_ += kRoom;
-    head_ = 0;
-  }
-  void finish() {
-    const std::int64_t whole = fill_ / kLine * kLine;
-    if (whole > 0) lines(whole);
-    const std::int64_t begin = whole > 0 ? whole : head_;
-    std::memcpy(to_ + begin, buffer_ + begin, static_cast<std::size_t>(fill_ - begin));
-    _mm_sfence();
-  }
-
- private:
-  static constexpr std::int64_t kRoom = 4096;
-
-  void lines(std::int64_t bytes) {
-    std::int64_t at = 0;
-    if (head_ > 0) {
-      std::memcpy(to_ + head_, buffer_ + head_, static_cast<std::size_t>(kLine - head_));
-      at = kLine;
-    }
-    for (; at < bytes; at += 16) {
-      _mm_stream_si128(reinterpret_cast<__m128i*>(to_ + at),
-                       _mm_load_si128(reinterpret_cast<const __m128i*>(buffer_ + at)));
-    }
-  }
-
-  std::int64_t head_;  // bytes of the first line that lie before the destination
-  std::byte* to_;      // where the buffer's first byte goes; on a line
-  std::int64_t fill_;
-  alignas(kLine) std::byte buffer_[kRoom + kLine];
-};
-
-// The row function of copy_packed_streaming is a constant of the block size, so that nothing is looked up per row.
-template <CopyFunction Row>
-void copy_packed_streaming(const StridedCopy& copy, const std::byte* src, std::byte* dst) {
-  PackedStream stream(dst + copy.dst_offset);
-  StridedCopy rows = copy;
-  const StridedCopy::Dim inner = rows.dims[--rows.ndims];
-  for_each_block<false>(rows, src, dst, [&](const std::byte* from, std::byte*) {
-    for (std::int64_t done = 0; done < inner.count;) {
-      StridedCopy piece;
-      piece.block = copy.block;
-      piece.ndims = 1;
-      piece.dims[0] = {std::min(inner.count - done, stream.room(copy.block)), inner.src_stride, copy.block};
-      Row(piece, from + done * inner.src_stride, stream.end());
-      stream.add(piece.dims[0].count * copy.block);
-      done += piece.dims[0].count;
-    }
-  });
-  stream.finish();
-}
-
-CopyFunction select_packed_streaming(std::int64_t block) {
-  if (block == 2) return copy_packed_streaming<copy_gather<2>>;
-  if (block == 4) return copy_packed_streaming<copy_gather<4>>;
-  if (block == 8) return copy_packed_streaming<copy_fixed<8>>;
-  if (block == 16) return copy_packed_streaming<copy_fixed<16>>;
-  return copy_packed_streaming<copy_wide>;
-}
 #else
 void copy_streaming(const StridedCopy& copy, const std::byte* src, std::byte* dst) {
   copy_wide(copy, src, dst);
 }
-CopyFunction select_packed_streaming(std::int64_t) {
-  return copy_wide;
-}
 #endif
-
-bool packed_destination(const StridedCopy& copy) {
-  std::int64_t stride = copy.block;
-  for (int d = copy.ndims - 1; d >= 0; --d) {
-    if (copy.dims[d].dst_stride != stride) return false;
-    stride *= copy.dims[d].count;
-  }
-  return true;
-}
 
 // Long rows of numbers a page or more apart, dense on the other side: every one costs a page lookup, and if they are
 // whole pages apart all fall into one set of the cache. There the call to memcpy, which is slow enough to keep few of
@@ -259,9 +170,6 @@ CopyFunction select_copy(const StridedCopy& copy, CopyHint hint) {
   if (block == 0) return copy_nothing;
   if (hint == CopyHint::streaming && block >= kLine) return copy_streaming;
   if (copy.ndims == 0) return copy_contiguous;
-  if (hint == CopyHint::streaming && copy.bytes() >= 4 * kLine && packed_destination(copy)) {
-    return select_packed_streaming(block);
-  }
   if (block > largest_without_memcpy(copy)) return copy_wide;
   if (too_many_in_flight(copy)) return copy_wide;
   const bool gather = copy.dims[copy.ndims - 1].dst_stride == block;

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "tasuki/error.hpp"
@@ -76,9 +77,47 @@ int Builder::store(std::span<const StridedCopy> copies) {
   return static_cast<int>(all.size() - copies.size());
 }
 
+// A copy that follows its like becomes part of it, and pairs of copies that gain by it one nest.
+bool Builder::append(Verb verb, int peer, int src, int dst, std::span<const StridedCopy> copies, std::int64_t src_step,
+                     std::int64_t dst_step) {
+  auto& all = draft_.plan.copies;
+  if (verb == Verb::reduce || draft_.plan.commands.empty()) return false;  // additions keep their order
+  Command& last = draft_.plan.commands.back();
+  if (last.verb != verb || last.lane != lane_ || last.path != path_ || last.peer != peer || last.loop != loop_ ||
+      last.src != src || last.dst != dst || last.src_step != src_step || last.dst_step != dst_step) {
+    return false;
+  }
+  const auto count = static_cast<std::size_t>(last.copy_count);
+  const auto first = static_cast<std::size_t>(last.first_copy);
+  if (!last_is_own_) {
+    last.first_copy = static_cast<std::int32_t>(all.size());
+    for (std::size_t k = 0; k < count; ++k) all.push_back(StridedCopy{all[first + k]});
+    last_is_own_ = true;
+  }
+  for (const auto& copy : copies) {
+    last.bytes += copy.bytes();
+    const auto begin = all.begin() + last.first_copy;
+    std::optional<StridedCopy> joined;
+    const auto partner =
+        std::find_if(begin, all.end(), [&](const auto& c) { return (joined = fused(c, copy)).has_value(); });
+    if (partner != all.end()) {
+      *partner = *joined;
+    } else {
+      all.push_back(copy);
+    }
+  }
+  last.copy_count = static_cast<std::int32_t>(all.size()) - last.first_copy;
+  return true;
+}
+
 int Builder::move(Verb verb, int peer, int src, int dst, std::span<const StridedCopy> copies, std::int64_t src_step,
                   std::int64_t dst_step) {
+  if (append(verb, peer, src, dst, copies, src_step, dst_step)) {
+    return static_cast<int>(draft_.plan.commands.size()) - 1;
+  }
+  const auto stored = draft_.plan.copies.size();
   const int first = store(copies);
+  last_is_own_ = static_cast<std::size_t>(first) == stored;
   Command& c = add(verb, peer);
   c.src = src;
   c.dst = dst;
@@ -152,6 +191,7 @@ void Builder::depend(int command, int other) {
 
 void Builder::expect(int src, int dst, std::span<const StridedCopy> copies, DType dtype) {
   const int first = store(copies);
+  last_is_own_ = false;
   draft_.plan.expects.push_back({src, dst, first, static_cast<std::int32_t>(copies.size()), dtype});
 }
 

@@ -33,8 +33,9 @@ class Builder {
   void end_loop();
   void set_path(const std::string& name);
 
-  /// All return the command's index. Copy, put and reduce move `copies` from `src` to `dst`; the steps say how far each
-  /// side moves in a round of the surrounding loop (`user_step()` for user buffers).
+  /// All return the command's index; moves of one kind that follow each other share a command. Copy, put and reduce
+  /// move `copies` from `src` to `dst`; the steps say how far each side moves in a round of the surrounding loop
+  /// (`user_step()` for user buffers).
   int copy(int peer, int src, int dst, std::span<const StridedCopy> copies, std::int64_t src_step,
            std::int64_t dst_step);
   int put(int peer, int src, int dst, std::span<const StridedCopy> copies, std::int64_t src_step,
@@ -58,6 +59,8 @@ class Builder {
   Command& add(Verb verb, int peer);
   int move(Verb verb, int peer, int src, int dst, std::span<const StridedCopy> copies, std::int64_t src_step,
            std::int64_t dst_step);
+  bool append(Verb verb, int peer, int src, int dst, std::span<const StridedCopy> copies, std::int64_t src_step,
+              std::int64_t dst_step);
   int store(std::span<const StridedCopy> copies);
 
   Draft draft_;
@@ -67,6 +70,7 @@ class Builder {
   int loop_ = -1;
   std::int64_t count_ = 1;
   std::int64_t step_ = 0;
+  bool last_is_own_ = false;          ///< nothing else names the copies of the last command, and they end the array
   std::vector<std::int32_t> waited_;  ///< per buffer: how many indices of the counter are taken by waits so far
 };
 

@@ -1,6 +1,7 @@
 // Copying: pack and unpack, every kernel at every block size, alignment and number of dimensions, and reordering.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "layout_model.hpp"
@@ -165,4 +166,36 @@ TEST_CASE("reordered: a matrix copied by columns becomes one block") {
   StridedCopy backwards{248, 248, 8, 1, {}};
   backwards.dims[0] = {32, -8, -8};
   CHECK(reordered(backwards) == StridedCopy{0, 0, 256, 0, {}});
+}
+
+TEST_CASE("fused: the two joined copies' bytes and no others, and only where lines are shared") {
+  StridedCopy low;
+  low.block = 8;
+  low.ndims = 2;
+  low.dims[0] = {33, 8000, 8000};
+  low.dims[1] = {31, 240, 240};
+  low.src_offset = 200;
+  low.dst_offset = 8;
+  StridedCopy high = low;
+  high.src_offset = 16;
+  high.dst_offset = 208;
+  const auto pair = tasuki::fused(low, high);
+  REQUIRE(pair.has_value());
+  auto expected = moves(low);
+  const auto rest = moves(high);
+  expected.insert(expected.end(), rest.begin(), rest.end());
+  auto joined = moves(*pair);
+  std::sort(expected.begin(), expected.end());
+  std::sort(joined.begin(), joined.end());
+  CHECK(joined == expected);
+
+  StridedCopy other = high;
+  other.dims[1].count = 30;
+  CHECK_FALSE(tasuki::fused(low, other).has_value());  // another shape
+  other = high;
+  other.block = low.block = 64;
+  CHECK_FALSE(tasuki::fused(low, other).has_value());  // whole lines
+  low.block = 8;
+  low.dims[0].count = high.dims[0].count = 2;
+  CHECK_FALSE(tasuki::fused(low, high).has_value());  // small enough to stay in the cache
 }

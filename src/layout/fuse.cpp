@@ -1,0 +1,30 @@
+// Fusing: two copies that touch the same cache lines become one nest.
+#include <algorithm>
+
+#include "tasuki/strided_copy.hpp"
+
+namespace tasuki {
+
+namespace {
+
+constexpr std::int64_t kLine = 64;              // bytes of a cache line
+constexpr std::int64_t kFirstLevel = 32 << 10;  // bytes of the first-level cache
+constexpr std::int64_t kRow = 512;              // blocks of a row that still leave a line each for its partner's row
+
+}  // namespace
+
+std::optional<StridedCopy> fused(const StridedCopy& a, const StridedCopy& b) {
+  // Two dimensions: rows are what takes turns. Small copies stay in the cache by themselves.
+  if (a.block != b.block || a.ndims != b.ndims || a.ndims < 2 || a.ndims == kMaxDims) return {};
+  if (a.block >= kLine || a.blocks() * 2 * kLine <= kFirstLevel) return {};
+  if (!std::equal(a.dims.begin(), a.dims.begin() + a.ndims, b.dims.begin())) return {};
+  const auto inner = static_cast<std::size_t>(a.ndims) - 1;
+  if (a.dims[inner].count > kRow) return {};
+  StridedCopy pair = a;
+  pair.dims[inner + 1] = pair.dims[inner];
+  pair.dims[inner] = {2, b.src_offset - a.src_offset, b.dst_offset - a.dst_offset};
+  ++pair.ndims;
+  return pair;
+}
+
+}  // namespace tasuki
