@@ -13,7 +13,7 @@ std::int64_t Program::bytes() const {
                                    first_function.size() * sizeof(std::int32_t) + channels.size() * sizeof(void*));
 }
 
-Executor::Executor(Program program) : program_(std::move(program)) {
+Executor::Executor(Program program) : program_(std::move(program)), recorder_(Recorder::open(program_.plan)) {
   const Plan& plan = program_.plan;
   std::vector<bool> awaited(plan.commands.size(), false);
   for (const auto dep : plan.deps) awaited[static_cast<std::size_t>(dep)] = true;
@@ -52,7 +52,7 @@ Executor::Executor(Program program) : program_(std::move(program)) {
     s.channel = program_.channels[i].get();
     s.channel_buffer = c.verb == Verb::send ? c.src : c.dst;
     if (lanes_.empty() || plan.commands[static_cast<std::size_t>(lanes_.back().first)].lane != c.lane) {
-      lanes_.push_back({s.command, s.command, s.command, 0, false});
+      lanes_.push_back({s.command, s.command, s.command, 0, false, 0});
     }
     lanes_.back().last = s.command + 1;
     steps_.push_back(s);
@@ -96,6 +96,7 @@ void Executor::begin() {
     lane.at = lane.first;
     lane.round = 0;
     lane.running = false;
+    lane.begun = 0;
     open_[i] = static_cast<std::int32_t>(i);
   }
   open_count_ = lanes_.size();
@@ -177,7 +178,9 @@ bool Executor::run(Lane& lane, bool announce_only) {
       const auto dep = program_.plan.deps[static_cast<std::size_t>(d)];
       if (ended_[static_cast<std::size_t>(dep)] != epoch_) return false;
     }
+    if (recorder_ && lane.begun == 0) lane.begun = Recorder::now();
     if (!run_step(step, lane)) return false;
+    if (recorder_) recorder_->record(Traced::command, epoch_, std::exchange(lane.begun, 0), step.command, lane.round);
     // Who depends on a command inside a loop waits for its last round.
     if (step.awaited && lane.round + 1 == step.rounds) ended_[static_cast<std::size_t>(step.command)] = epoch_;
     if (step.loop_first >= 0) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engines/channel.hpp"
+#include "engines/trace.hpp"
 #include "tasuki/plan.hpp"
 #include "tasuki/strided_copy.hpp"
 
@@ -44,6 +45,7 @@ class Executor {
   const Plan& plan() const { return program_.plan; }
   std::int64_t memory() const;
   std::uint64_t epoch() const { return epoch_; }
+  Recorder* recorder() const { return recorder_.get(); }  ///< null unless this process is traced
 
   /// Begins the next epoch and fixes which copies it uses. On the user's thread: it reads what the user shows.
   void begin();
@@ -85,7 +87,8 @@ class Executor {
     std::int32_t last = 0;
     std::int32_t at = 0;
     std::int64_t round = 0;
-    bool running = false;  ///< the channel of the current step has been started
+    bool running = false;    ///< the channel of the current step has been started
+    std::int64_t begun = 0;  ///< traced: when the current step was first tried; 0 before
   };
 
   bool run(Lane& lane, bool announce_only);
@@ -105,6 +108,7 @@ class Executor {
   std::vector<std::uint64_t> ended_;    ///< per command: epoch in which it last ended
   std::uint64_t epoch_ = 0;
   bool announced_ = true;
+  std::unique_ptr<Recorder> recorder_;
 };
 
 }  // namespace tasuki

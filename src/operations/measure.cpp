@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "engines/trace.hpp"
 #include "paths/path.hpp"
 #include "support/mpi.hpp"
 #include "tasuki/error.hpp"
@@ -103,6 +104,7 @@ void complete_profile(const Context& context, PathSet& paths) {
     if (!paths.profile.has(path->name()) && partner_for(context, *path) >= 0) missing.push_back(path.get());
   }
   if (missing.empty()) return;
+  const TracePause pause;
   const std::int64_t room = std::max(kLarge, kRuns * kStride);
   const auto from = shared_alloc(context, room);
   const auto to = shared_alloc(context, room);

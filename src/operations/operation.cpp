@@ -99,6 +99,7 @@ void Operation::State::start() {
   }
   check_alternation();
   ++epoch_;
+  const TracedCall traced(executor_->recorder(), Traced::start, epoch_);
   active_ = true;
   context_.runtime().add_active(this);
   engine_->start();
@@ -112,6 +113,7 @@ void Operation::State::ended() {
 bool Operation::State::test() {
   check_alive("test");
   if (!active_) return true;
+  const TracedCall traced(executor_->recorder(), Traced::test, epoch_);
   if (!engine_->test()) return false;
   ended();
   return true;
@@ -125,6 +127,7 @@ void Operation::State::progress() {
 void Operation::State::wait() {
   check_alive("wait");
   if (!active_) return;
+  const TracedCall traced(executor_->recorder(), Traced::wait, epoch_);
   driving_ = true;
   try {
     wait_until(

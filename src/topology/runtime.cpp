@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "engines/trace.hpp"
 #include "support/mpi.hpp"
 #include "tasuki/error.hpp"
 #include "topology/collective.hpp"
@@ -61,6 +62,7 @@ Runtime::Runtime(MPI_Comm comm, bool owns_mpi) : exceptions_at_birth_(std::uncau
   Agreement agreement(*this, "Context");
   try {
     settings_ = settings_from_environment();
+    if (!settings_.trace.empty()) prepare_trace(settings_.trace);
   } catch (const Error& error) {
     agreement.complain(error.what());
   }
@@ -69,9 +71,11 @@ Runtime::Runtime(MPI_Comm comm, bool owns_mpi) : exceptions_at_birth_(std::uncau
       .same("TASUKI_ENGINE", settings_.engine)
       .same("TASUKI_DEADLINE", fmt::format("{:g}", settings_.deadline))
       .same("TASUKI_PROFILE", settings_.profile)
+      .same("TASUKI_TRACE", settings_.trace)
       .check();
   deadline = settings_.deadline;
   cut_islands(topology_, settings_.island);
+  if (!settings_.trace.empty()) begin_trace(settings_.trace, topology_, comm_);
   ++session.runtimes;
 }
 
@@ -87,7 +91,8 @@ Runtime::~Runtime() {
     MPI_Comm_free(&messages_);
     MPI_Comm_free(&comm_);
   }
-  if (--session.runtimes == 0 && session.ours && !session.broken && mpi_running()) MPI_Finalize();
+  if (--session.runtimes == 0) save_trace();
+  if (session.runtimes == 0 && session.ours && !session.broken && mpi_running()) MPI_Finalize();
 }
 
 /// True once all ranks are here, so that what follows may be collective.

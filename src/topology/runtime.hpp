@@ -23,6 +23,7 @@ struct Settings {
   std::string engine = "auto";  ///< TASUKI_ENGINE
   double deadline = 30.0;       ///< TASUKI_DEADLINE, seconds
   std::string profile;          ///< TASUKI_PROFILE: the profile's file; empty = the user's cache folder
+  std::string trace;            ///< TASUKI_TRACE: the folder that ranks write what they did into; empty = nothing
 };
 Settings settings_from_environment();  ///< Throws `Error` naming variable and value.
 

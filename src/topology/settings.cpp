@@ -43,6 +43,7 @@ Settings settings_from_environment() {
   if (const std::string text = variable("TASUKI_PATH"); !text.empty()) settings.path = text;
   if (const std::string text = variable("TASUKI_ENGINE"); !text.empty()) settings.engine = text;
   settings.profile = variable("TASUKI_PROFILE");
+  settings.trace = variable("TASUKI_TRACE");
   return settings;
 }
 
