@@ -9,84 +9,20 @@ The launcher is --mpiexec, or what CMake found for the build folder that the pro
 from __future__ import annotations
 
 import argparse
-import contextlib
-import os
-import re
+import importlib.util
 import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
-TIMED_OUT = 124  # as timeout(1)
-
-
-def is_open_mpi(launcher: str) -> bool:
-    version = subprocess.run([launcher, "--version"], capture_output=True, text=True, check=True).stdout
-    return "Open MPI" in version or "OpenRTE" in version
-
-
-def launch(launcher: str, ranks: int, program: list[str], recover: bool = False) -> tuple[list[str], dict[str, str]]:
-    """The command line and the environment. With `recover` a killed rank does not take the others with it."""
-    environment = dict(os.environ)
-    if is_open_mpi(launcher):
-        # More ranks than cores is normal in tests, and ranks bound to one core each would then share it.
-        flags = ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
-        if recover:
-            flags.append("--enable-recovery")
-        for name, value in {
-            "OMPI_ALLOW_RUN_AS_ROOT": "1",
-            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-            "OMPI_MCA_osc": "^ucx",  # prints an error at MPI_Win_allocate_shared where there is no fast network
-        }.items():
-            environment.setdefault(name, value)
-    else:
-        flags = ["-disable-auto-cleanup"] if recover else []
-    return [launcher, *flags, "-n", str(ranks), *program], environment
-
-
-def launcher_of(program: str) -> str:
-    """The launcher recorded in the CMakeCache.txt of the build folder around the program."""
-    for folder in Path(program).resolve().parents:
-        cache = folder / "CMakeCache.txt"
-        if cache.exists():
-            found = re.search(r"^MPIEXEC_EXECUTABLE:\w+=(.+)$", cache.read_text(), re.M)
-            if found:
-                return found.group(1)
-    sys.exit(f"mpirun.py: {program} is in no CMake build folder that has an MPI; name the launcher with --mpiexec")
-
-
-def processes_below(root: int) -> list[int]:
-    """The processes at the leaves of the tree that starts with `root`: the ranks, or `root` if it has no children."""
-    children: dict[int, list[int]] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parent = int(stat.read_text().rpartition(")")[2].split()[1])  # the name before it may hold spaces
-        except OSError:
-            continue  # ended meanwhile
-        children.setdefault(parent, []).append(int(stat.parent.name))
-    leaves, open_ends = [], [root]
-    while open_ends:
-        process = open_ends.pop()
-        below = children.get(process, [])
-        open_ends += below
-        if not below:
-            leaves.append(process)
-    return leaves
-
-
-def stop(launcher: subprocess.Popen) -> None:
-    """Ends the ranks, and the launcher if that is not enough.
-
-    The ranks are signalled directly: a launcher that is told to stop drops what they still have to say.
-    """
-    for end in (lambda: [os.kill(p, signal.SIGTERM) for p in processes_below(launcher.pid)], launcher.terminate):
-        with contextlib.suppress(subprocess.TimeoutExpired, ProcessLookupError):
-            end()
-            launcher.wait(10)
-            return
-    launcher.kill()
-    launcher.wait()
+# The package's own launcher, by its path: this script must run before the package can be imported.
+_spec = importlib.util.spec_from_file_location(
+    "tasuki_launch", Path(__file__).resolve().parents[1] / "python" / "tasuki" / "launch.py"
+)
+launcher = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(launcher)
+launch, launcher_of, LaunchError = launcher.launch, launcher.launcher_of, launcher.LaunchError
 
 
 def main() -> int:
@@ -104,18 +40,20 @@ def main() -> int:
     if arguments.ranks < 1:
         parser.error(f"-n is {arguments.ranks}; it must be at least 1")
 
-    launcher = arguments.mpiexec or launcher_of(arguments.program[0])
-    command, environment = launch(launcher, arguments.ranks, arguments.program, arguments.recover)
-    process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL)
+    try:
+        mpiexec = arguments.mpiexec or launcher_of(arguments.program[0])
+    except LaunchError as error:
+        sys.exit(f"mpirun.py: {error}")
+    process = launcher.start(mpiexec, arguments.ranks, arguments.program, arguments.recover)
     signal.signal(signal.SIGTERM, lambda *_: process.terminate())
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to the launcher too, which stops the ranks
     try:
-        status = process.wait(arguments.timeout)
+        process.wait(arguments.timeout)
     except subprocess.TimeoutExpired:
         print(f"mpirun.py: stopping the ranks after {arguments.timeout:g} s", file=sys.stderr, flush=True)
-        stop(process)
-        return TIMED_OUT
-    return status if status >= 0 else 128 - status
+        launcher.stop(process)
+        return launcher.TIMED_OUT
+    return launcher.exit_status(process)
 
 
 if __name__ == "__main__":

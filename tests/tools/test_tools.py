@@ -61,7 +61,7 @@ class Launcher(unittest.TestCase):
             self.assertEqual(mpirun.launcher_of(f"{folder}/bin/program"), "/some/mpirun")
 
     def test_a_program_elsewhere_is_an_error(self):
-        with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(SystemExit, "--mpiexec"):
+        with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(mpirun.LaunchError, "--mpiexec"):
             mpirun.launcher_of(f"{folder}/program")
 
 

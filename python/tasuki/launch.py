@@ -1,0 +1,150 @@
+"""Starts programs on ranks under the MPI that they were built with, and finds programs and launcher.
+
+Uses the standard library only: tools/mpirun.py loads this file before anything is installed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+TIMED_OUT = 124  # as timeout(1)
+PACKAGE = Path(__file__).resolve().parent
+
+
+class LaunchError(Exception):
+    """A program or a launcher that cannot be found or run; the text says what to do."""
+
+
+def is_open_mpi(launcher: str) -> bool:
+    version = subprocess.run([launcher, "--version"], capture_output=True, text=True, check=True).stdout
+    return "Open MPI" in version or "OpenRTE" in version
+
+
+def launch(launcher: str, ranks: int, program: list[str], recover: bool = False) -> tuple[list[str], dict[str, str]]:
+    """The command line and the environment. With `recover` a killed rank does not take the others with it."""
+    environment = dict(os.environ)
+    if is_open_mpi(launcher):
+        # More ranks than cores is normal in tests, and ranks bound to one core each would then share it.
+        flags = ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
+        if recover:
+            flags.append("--enable-recovery")
+        for name, value in {
+            "OMPI_ALLOW_RUN_AS_ROOT": "1",
+            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            "OMPI_MCA_osc": "^ucx",  # prints an error at MPI_Win_allocate_shared where there is no fast network
+        }.items():
+            environment.setdefault(name, value)
+    else:
+        flags = ["-disable-auto-cleanup"] if recover else []
+    return [launcher, *flags, "-n", str(ranks), *program], environment
+
+
+def launcher_of(program: str) -> str:
+    """The launcher recorded in the CMakeCache.txt of the build folder around the program."""
+    for folder in Path(program).resolve().parents:
+        cache = folder / "CMakeCache.txt"
+        if cache.exists():
+            found = re.search(r"^MPIEXEC_EXECUTABLE:\w+=(.+)$", cache.read_text(), re.M)
+            if found:
+                return found.group(1)
+    raise LaunchError(f"{program} is in no CMake build folder that has an MPI; name the launcher with --mpiexec")
+
+
+def launcher_beside(binary: Path) -> str:
+    """The launcher of the MPI library that `binary` is linked with."""
+    libraries = subprocess.run(["ldd", str(binary)], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"libmpi\S*\.so\S* => (\S+)", libraries)
+    if not found:
+        raise LaunchError(f"{binary} finds no MPI library (`ldd {binary}`); install the MPI that it was built with")
+    for folder in Path(found.group(1)).resolve().parents:
+        for name in ("mpirun", "mpiexec"):
+            if os.access(folder / "bin" / name, os.X_OK):
+                return str(folder / "bin" / name)
+    raise LaunchError(f"there is no mpirun with the MPI library {found.group(1)}; name one in TASUKI_MPIEXEC")
+
+
+def launcher_for(binary: Path) -> str:
+    """TASUKI_MPIEXEC, or the launcher of the MPI that `binary` is linked with."""
+    named = os.environ.get("TASUKI_MPIEXEC")
+    if not named:
+        return launcher_beside(binary)
+    if not shutil.which(named):
+        raise LaunchError(f"TASUKI_MPIEXEC is '{named}', which is not there or cannot be executed")
+    return named
+
+
+def bin_folders() -> list[Path]:
+    """Where Tasuki's own programs may be: TASUKI_BIN, or the package, or the build folder of a checkout around it."""
+    named = os.environ.get("TASUKI_BIN")
+    return [Path(named)] if named else [PACKAGE / "bin", PACKAGE.parents[1] / "build" / "bin"]
+
+
+def own_program(name: str) -> Path:
+    for folder in bin_folders():
+        if os.access(folder / name, os.X_OK):
+            return folder / name
+    looked = ", ".join(map(str, bin_folders()))
+    raise LaunchError(
+        f"the program {name} is not in {looked}; build it (`make build`) or name its folder in TASUKI_BIN"
+    )
+
+
+def core_library() -> Path:
+    """The compiled part of the Python package."""
+    from importlib.util import find_spec
+
+    spec = find_spec("tasuki._core")
+    if spec is None or not spec.origin:
+        raise LaunchError(f"{PACKAGE} has no compiled core; install the package (`pip install .`)")
+    return Path(spec.origin)
+
+
+def start(launcher: str, ranks: int, program: list[str], recover: bool = False, extra: dict[str, str] | None = None,
+          **options) -> subprocess.Popen:  # fmt: skip
+    """Starts the ranks; `extra` goes into their environment, `options` to Popen."""
+    command, environment = launch(launcher, ranks, program, recover)
+    return subprocess.Popen(command, env=environment | (extra or {}), stdin=subprocess.DEVNULL, **options)
+
+
+def processes_below(root: int) -> list[int]:
+    """The processes at the leaves of the tree that starts with `root`: the ranks, or `root` if it has no children."""
+    children: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(stat.read_text().rpartition(")")[2].split()[1])  # the name before it may hold spaces
+        except OSError:
+            continue  # ended meanwhile
+        children.setdefault(parent, []).append(int(stat.parent.name))
+    leaves, open_ends = [], [root]
+    while open_ends:
+        process = open_ends.pop()
+        below = children.get(process, [])
+        open_ends += below
+        if not below:
+            leaves.append(process)
+    return leaves
+
+
+def stop(launcher: subprocess.Popen) -> None:
+    """Ends the ranks, and the launcher if that is not enough.
+
+    The ranks are signalled directly: a launcher that is told to stop drops what they still have to say.
+    """
+    for end in (lambda: [os.kill(p, signal.SIGTERM) for p in processes_below(launcher.pid)], launcher.terminate):
+        with contextlib.suppress(subprocess.TimeoutExpired, ProcessLookupError):
+            end()
+            launcher.wait(10)
+            return
+    launcher.kill()
+    launcher.wait()
+
+
+def exit_status(process: subprocess.Popen) -> int:
+    """The shell's convention: 128 + the signal that ended it."""
+    return process.returncode if process.returncode >= 0 else 128 - process.returncode
