@@ -122,6 +122,7 @@ Options parse_options(const tasuki::Context& context, int argc, char** argv, con
   app.add_flag("--reorder", options.reorder, "let Tasuki place the boxes on the ranks");
   app.add_flag("--verify", options.verify, "compare every bit of the result with a serial run");
   app.add_flag("--explain", options.explain, "print what the halo's plan does and why");
+  app.add_flag("--progress", options.progress, "tell on stderr how far a run is, such as: 30 of 100");
   app.add_option("--json", options.json, "write the results to this file");
   try {
     app.parse(argc, argv);

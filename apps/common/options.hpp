@@ -32,6 +32,7 @@ struct Options {
   bool verify = false;
   bool explain = false;
   bool reorder = false;
+  bool progress = false;
 
   tasuki::GridOptions grid() const;
 };

@@ -27,6 +27,11 @@ std::string mpi_version() {
 
 }  // namespace
 
+void Progress::say(int iterations) {
+  fmt::print(stderr, "{} of {}\n", iterations, total_);
+  next_ += step_;
+}
+
 int choose_iterations(const tasuki::Context& context, const Options& options, const std::function<Timing(int)>& run) {
   if (options.iterations > 0) return options.iterations;
   if (options.verify) return 3;

@@ -28,6 +28,22 @@ struct Result {
   std::optional<bool> verified;  ///< bitwise equal to the serial run; empty: not asked
 };
 
+/// Tells on stderr, on rank 0 and with `--progress`, how many iterations are done: about a hundred lines a run.
+class Progress {
+ public:
+  Progress(const tasuki::Context& context, const Options& options, int total)
+      : step_(total / 100 + 1), total_(total), next_(options.progress && context.is_root() ? step_ : total + 1) {}
+  void done(int iterations) {
+    if (iterations >= next_) say(iterations);
+  }
+
+ private:
+  void say(int iterations);
+  int step_;
+  int total_;
+  int next_;
+};
+
 /// Iterations to run: as given, 3 for `--verify`, else as many as take about 3 seconds, for which `run(n)` is tried.
 /// Collective; the same on all ranks.
 int choose_iterations(const tasuki::Context& context, const Options& options, const std::function<Timing(int)>& run);

@@ -14,7 +14,7 @@ namespace himeno {
 Solver::Solver(const tasuki::Context& context, const apps::Options& options)
     : grid_(context, options.extents, options.grid()),
       extents_(options.extents),
-      overlap_(options.overlap),
+      options_(options),
       a_{constant("a0", 1), constant("a1", 1), constant("a2", 1), constant("a3", 1.0F / 6)},
       b_{constant("b0", 0), constant("b1", 0), constant("b2", 0)},
       c_{constant("c0", 1), constant("c1", 1), constant("c2", 1)},
@@ -58,6 +58,7 @@ void Solver::initialise() {
 
 apps::Timing Solver::run(int iterations) {
   apps::Timing timing;
+  apps::Progress progress(grid_.context(), options_, iterations);
   grid_.context().barrier();
   const double begin = MPI_Wtime();
   for (int n = 0; n < iterations; ++n) {
@@ -68,13 +69,14 @@ apps::Timing Solver::run(int iterations) {
       local_gosa_ += sweep(coefficients_, p_.next(), p_.data(), region(box));
       timing.compute += MPI_Wtime() - since;
     };
-    if (overlap_) {
+    if (options_.overlap) {
       tasuki::overlap(halo_, p_, 1, compute);
     } else {
       compute(p_.local_owned());
       halo_.start();
       halo_.wait();
     }
+    progress.done(n + 1);
   }
   timing.total = MPI_Wtime() - begin;
   return timing;

@@ -28,7 +28,7 @@ class Solver {
 
   tasuki::Grid grid_;
   std::vector<std::int64_t> extents_;
-  bool overlap_;
+  apps::Options options_;
   std::vector<tasuki::Field<float>> a_, b_, c_;
   tasuki::Field<float> bnd_, wrk1_, p_;
   tasuki::Halo halo_;

@@ -21,15 +21,15 @@ const apps::AppInfo kInfo{"laplace", "Jacobi's method for Laplace's equation in 
 
 class Solver {
  public:
-  Solver(const tasuki::Context& context, const apps::Options& options)
-      : grid(context, options.extents, options.grid()),
+  Solver(const tasuki::Context& context, const apps::Options& given)
+      : grid(context, given.extents, given.grid()),
         u(grid, {.name = "u", .shadow = 1, .copies = 2}),
         // The stencil has no corners, and every iteration swaps the copies once.
-        halo(u, {{.path = options.path, .engine = options.engine},
+        halo(u, {{.path = given.path, .engine = given.engine},
                  /*corners=*/false,
                  /*reverse=*/false,
                  /*alternating=*/true}),
-        overlap(options.overlap) {}
+        options(given) {}
 
   void initialise() {
     u.swap();  // once between two exchanges, as promised by `alternating`
@@ -44,6 +44,7 @@ class Solver {
 
   apps::Timing run(int iterations) {
     apps::Timing timing;
+    apps::Progress progress(grid.context(), options, iterations);
     grid.context().barrier();
     const double begin = MPI_Wtime();
     for (int n = 0; n < iterations; ++n) {
@@ -54,13 +55,14 @@ class Solver {
         local_change = std::max(local_change, laplace::sweep(u.next(), u.data(), region(box)));
         timing.compute += MPI_Wtime() - since;
       };
-      if (overlap) {
+      if (options.overlap) {
         tasuki::overlap(halo, u, 1, compute);
       } else {
         compute(u.local_owned());
         halo.start();
         halo.wait();
       }
+      progress.done(n + 1);
     }
     timing.total = MPI_Wtime() - begin;
     return timing;
@@ -100,7 +102,7 @@ class Solver {
   tasuki::Grid grid;
   tasuki::Field<double> u;
   tasuki::Halo halo;
-  bool overlap;
+  apps::Options options;
   double local_change = 0;
 };
 

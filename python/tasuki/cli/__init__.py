@@ -1,0 +1,93 @@
+"""The command line `tasuki`. Each command is a module of this package of the same name, imported when it is used."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from importlib import import_module
+
+import click
+
+from tasuki.launch import LaunchError
+
+# What `tasuki --help` says of each command; the modules, with what they import, are only loaded to run one.
+COMMANDS = {
+    "himeno": "Run the Himeno benchmark on ranks.",
+    "laplace": "Run the Laplace example on ranks.",
+    "run": "Run a Python script or a program on ranks.",
+    "info": "Show ranks, hosts, GPUs, MPI and NCCL: what is usable, what is not and why.",
+    "tune": "Measure the machine profile that the planner's choices rest on.",
+    "explain": "Show the plan of a halo, a transfer or a broadcast: pieces, paths, costs.",
+    "verify": "Check plan files, or the plans of a trace.",
+    "bench": "Time Tasuki and its peers on the same cases.",
+    "plot": "Draw figures from benchmark results.",
+    "trace": "Record a run: a timeline of every command on every rank.",
+    "report": "Make one HTML page of a folder with traces and results.",
+}
+
+
+class Failure(Exception):
+    """Something that the user can set right, told in one line."""
+
+
+class Group(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        return import_module(f"tasuki.cli.{name}").command if name in COMMANDS else None
+
+    def resolve_command(self, ctx: click.Context, args: list[str]):
+        if args and args[0] not in COMMANDS:
+            raise click.UsageError(f"there is no command '{args[0]}'; there are: {', '.join(COMMANDS)}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--debug", is_flag=True, help="Show where an error came from. May also follow the command.")
+@click.version_option(package_name="tasuki")
+def cli(debug: bool) -> None:
+    """Tasuki: communication that repeats, planned once and run many times."""
+    if debug:
+        click.get_current_context().meta["tasuki.debug"] = True
+
+
+def explain_failure(error: BaseException) -> tuple[str, int]:
+    """One line for the user, and the exit status."""
+    if isinstance(error, click.UsageError):
+        where = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
+        return error.format_message() + where, 2
+    if isinstance(error, click.ClickException):
+        return error.format_message(), error.exit_code
+    if isinstance(error, (Failure, LaunchError, OSError)):
+        return str(error), 1
+    if isinstance(error, (KeyboardInterrupt, click.Abort)):
+        return "interrupted", 130
+    core = sys.modules.get("tasuki")  # only if a command has loaded it
+    if isinstance(error, getattr(core, "Error", ())):
+        return str(error), 1
+    return f"{type(error).__name__}: {error} (a defect in Tasuki; --debug shows where)", 70
+
+
+def main(arguments: list[str] | None = None) -> int:
+    arguments = sys.argv[1:] if arguments is None else arguments
+    own = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    try:
+        return cli.main(arguments, prog_name="tasuki", standalone_mode=False) or 0
+    except BaseException as error:
+        if isinstance(error, SystemExit):
+            raise
+        text, status = explain_failure(error)
+        if "--debug" in own:
+            traceback.print_exc()
+        print(f"tasuki: {' '.join(text.split())}", file=sys.stderr)
+        return status
+
+
+def entry() -> None:
+    """The console script."""
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""What `tasuki himeno` and `tasuki laplace` are: a C++ program run on ranks, its results as a table or as JSON."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from tasuki.cli.common import common, emit, microseconds, read_json, run_ranks, table
+from tasuki.launch import launcher_for, own_program
+
+
+def show(console: Console, runs: list[dict]) -> None:
+    columns = [">ranks", "split", "overlap", "paths", ">iterations", ">µs/iteration", ">GFLOPS", ">× first", ">comm. %"]
+    first = runs[0]["seconds_per_iteration"]
+    rows = [
+        [
+            run["ranks"],
+            run["split"],
+            "on" if run["overlap"] else "off",
+            ", ".join(run["paths_used"]) or "not needed",
+            run["iterations"],
+            microseconds(run["seconds_per_iteration"] * 1e6),
+            f"{run['gflops']:.3f}",
+            f"{first / run['seconds_per_iteration']:.2f}",
+            f"{run['communication_share'] * 100:.1f}",
+        ]
+        for run in runs
+    ]
+    app, size = runs[0]["app"], "x".join(map(str, runs[0]["extents"]))
+    console.print(table(f"{app} {size}, {runs[0]['mpi']}", columns, rows))
+    verdicts = {None: "not verified (--verify)", True: "every bit as in the serial run", False: "WRONG"}
+    for run in runs:
+        norm = next(name for name in ("gosa", "change") if name in run)
+        console.print(f"{run['ranks']} ranks: {norm} {run[norm]:.6e}, {verdicts[run['verified']]}")
+
+
+def app_command(name: str, about: str) -> click.Command:
+    @click.command(name, help=f"{about} Several -n or --overlap both: one run each, for scaling and overlap figures.")
+    @click.option(
+        "-n", "--ranks", type=click.IntRange(1), multiple=True, default=[4], show_default=True, help="May be repeated."
+    )
+    @click.option("--size", help="A size by name or as extents, such as 64x64x128; a wrong one lists the names.")
+    @click.option("--split", help="Ranks in each dimension, such as 2x2x1.")
+    @click.option("--iterations", type=click.IntRange(1), help="Default: 3 with --verify, else about 3 seconds.")
+    @click.option("--overlap", type=click.Choice(["on", "off", "both"]), default="on", show_default=True)
+    @click.option("--path", default="auto", show_default=True, help="Path of the halo: auto, shared, mpi, ...")
+    @click.option("--engine", default="auto", show_default=True, help="Who drives the halo: auto, inline, thread.")
+    @click.option("--verify", is_flag=True, help="Compare every bit of the result with a serial run.")
+    @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Also write the results here.")
+    @common
+    def command(ranks, size, split, iterations, overlap, path, engine, verify, output, as_json) -> None:
+        program = own_program(name)
+        arguments = ["--progress", "--path", path, "--engine", engine, *(["--verify"] if verify else [])]
+        for option, value in (("--size", size), ("--split", split), ("--iterations", iterations)):
+            arguments += [option, str(value)] if value is not None else []
+        runs = []
+        with tempfile.TemporaryDirectory() as folder:
+            result = Path(folder) / "result.json"
+            for n in ranks:
+                for mode in ["on", "off"] if overlap == "both" else [overlap]:
+                    full = [str(program), *arguments, "--overlap", mode, "--json", str(result)]
+                    run_ranks(n, full, launcher_for(program), what=f"{name} on {n} rank{'s' * (n > 1)}")
+                    runs.append(read_json(result))
+        data = {"runs": runs}
+        if output:
+            output.write_text(json.dumps(data, indent=1) + "\n")
+        emit(data, as_json, lambda console: show(console, runs))
+
+    return command

@@ -1,0 +1,49 @@
+"""`tasuki run`: a Python script or any program on ranks, under the MPI that Tasuki was built with."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import click
+
+from tasuki.cli import Failure
+from tasuki.cli.common import common, emit, ranks_option, run_ranks
+from tasuki.launch import LaunchError, bin_folders, core_library, launcher_for, own_program
+
+
+def resolve(program: tuple[str, ...]) -> tuple[list[str], str]:
+    """The command line and the launcher for a script, a program of Tasuki's by its name, or any other program."""
+    first, rest = program[0], list(program[1:])
+    if first.endswith(".py"):
+        if not Path(first).is_file():
+            raise Failure(f"the script {first} is not there")
+        return [sys.executable, first, *rest], launcher_for(core_library())
+    found = shutil.which(first)
+    if "/" not in first and any((folder / first).exists() for folder in bin_folders()):
+        found = str(own_program(first))
+    if not found:
+        raise Failure(f"{first} is not a script (*.py), not a program of Tasuki's, and not an executable on PATH")
+    try:
+        return [found, *rest], launcher_for(Path(found))
+    except LaunchError:  # a shell script or an interpreter: what it runs decides, so the package's own MPI
+        return [found, *rest], launcher_for(core_library())
+
+
+@click.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@ranks_option(4)
+@click.option(
+    "--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds after which the ranks are stopped."
+)
+@click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
+@common
+def command(ranks: int, timeout: float | None, program: tuple[str, ...], as_json: bool) -> int:
+    """Run PROGRAM, a Python script (*.py) or an executable, with its arguments on ranks. Ends with its exit status."""
+    full, launcher = resolve(program)
+    status = run_ranks(ranks, full, launcher, what=Path(program[0]).name, own=False, timeout=timeout)
+    if as_json:
+        emit({"command": full, "launcher": launcher, "ranks": ranks, "status": status}, True, lambda console: None)
+    elif status != 0:
+        raise Failure(f"{program[0]} on {ranks} ranks ended with status {status}")
+    return status
