@@ -98,6 +98,7 @@ class Mpi final : public Path {
  public:
   explicit Mpi(const Profile& profile) : profile_(profile) {}
   std::string name() const override { return "mpi"; }
+  int preference() const override { return 3; }
   bool joins(const Topology&, int a, int b) const override { return a != b; }
 
   Offer offer(const Move& move, const Place&, const Place&) const override {

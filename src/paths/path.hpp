@@ -86,6 +86,9 @@ class Path {
   /// What is busy while the path moves bytes: `core` (the sender's), `peer core` (the receiver's), or hardware of its
   /// own. Pieces on different resources travel at the same time.
   virtual std::string resource() const { return "core"; }
+  /// Where offers differ by less than measurements do, the lowest wins: 0 one pass, by whoever has the bytes; 1 one
+  /// pass, by whoever wants them; 2 staged; 3 through somebody else's library.
+  virtual int preference() const { return 2; }
   virtual Offer offer(const Move& move, const Place& src, const Place& dst) const = 0;
 
   virtual void open_send(Builder&, Link&) const {}

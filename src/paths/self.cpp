@@ -10,6 +10,7 @@ class Self final : public Path {
  public:
   explicit Self(const Profile& profile) : profile_(profile) {}
   std::string name() const override { return "self"; }
+  int preference() const override { return 0; }
   bool joins(const Topology&, int a, int b) const override { return a == b; }
 
   Offer offer(const Move& move, const Place&, const Place&) const override {

@@ -12,6 +12,7 @@ class SharedPut final : public Path {
  public:
   SharedPut(const Runtime& runtime, const Profile& profile) : topology_(runtime.topology()), profile_(profile) {}
   std::string name() const override { return "shared:put"; }
+  int preference() const override { return 0; }
   bool joins(const Topology& topology, int a, int b) const override { return a != b && topology.same_island(a, b); }
 
   Offer offer(const Move& move, const Place&, const Place& dst) const override {

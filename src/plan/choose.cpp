@@ -52,31 +52,27 @@ class Assignment {
     return {slowest, sum};
   }
 
-  // Starts from the cheapest path of each move, then lets whole peers and single moves change while that helps.
+  // Starts from the best path of each move, then lets whole peers and single moves change while that helps.
   std::vector<std::size_t> solve() const {
     const std::size_t paths = resources_.size();
     std::vector<std::size_t> chosen(moves_.size());
     std::map<int, std::vector<std::size_t>> by_peer;
     for (std::size_t i = 0; i < moves_.size(); ++i) {
-      double best = std::numeric_limits<double>::infinity();
-      for (std::size_t p = 0; p < paths; ++p) {
-        const Offer& o = offer(i, p);
-        if (o.usable && o.latency + o.seconds < best) {
-          best = o.latency + o.seconds;
-          chosen[i] = p;
-        }
-      }
+      chosen[i] = best_alone(i);
       by_peer[planning_.moves[moves_[i]].dst_rank].push_back(i);
     }
     auto best = cost(chosen);
     const auto consider = [&](const std::vector<std::size_t>& members, std::size_t path) {
       auto trial = chosen;
+      double least = 0;  // what a change must gain to be more than noise
       for (const std::size_t i : members) {
         if (!offer(i, path).usable) return false;
+        // What becomes parallel is a gain of another kind.
+        if (resources_[chosen[i]] == resources_[path]) least += offer(i, chosen[i]).seconds * kNoise;
         trial[i] = path;
       }
       const auto c = cost(trial);
-      if (c >= best) return false;
+      if (c >= best || (least > 0 && best.second - c.second < least)) return false;
       best = c;
       chosen = std::move(trial);
       return true;
@@ -95,6 +91,25 @@ class Assignment {
   }
 
  private:
+  // Measured costs are good to about so much.
+  static constexpr double kNoise = 0.2;
+
+  // The cheapest path, or the preferred one of those that cost about the same.
+  std::size_t best_alone(std::size_t move) const {
+    const auto seconds = [&](std::size_t p) { return offer(move, p).latency + offer(move, p).seconds; };
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t p = 0; p < resources_.size(); ++p) {
+      if (offer(move, p).usable) least = std::min(least, seconds(p));
+    }
+    std::size_t best = resources_.size();
+    for (std::size_t p = 0; p < resources_.size(); ++p) {
+      if (!offer(move, p).usable || seconds(p) > least * (1 + kNoise)) continue;
+      if (best == resources_.size() || order(p) < order(best)) best = p;
+    }
+    return best;
+  }
+  int order(std::size_t path) const { return planning_.paths.all()[path]->preference(); }
+
   const Planning& planning_;
   std::vector<std::size_t> moves_;
   std::vector<std::string> resources_;
