@@ -84,6 +84,9 @@ std::string complaint_about(const std::vector<HaloField>& fields) {
   return {};
 }
 
+// More than a field has on any rank: its pieces stay together, so that paths can treat them together.
+constexpr std::int64_t kPiecesPerField = std::int64_t{1} << 48;
+
 // Buffers and moves of all fields.
 void add_moves(Description& d, const std::vector<HaloField>& fields, const HaloOptions& options, int rank) {
   std::set<std::string> taken;
@@ -106,7 +109,7 @@ void add_moves(Description& d, const std::vector<HaloField>& fields, const HaloO
     const int index = static_cast<int>(f);
     for (const auto& piece : halo_pieces(field.grid(), width, field.shadow(), options.corners, rank)) {
       Move move;
-      move.seq = piece.seq * static_cast<std::int64_t>(fields.size()) + index;
+      move.seq = index * kPiecesPerField + piece.seq;
       move.src = move.dst = index;
       move.label = fmt::format("{} {}", name, piece.direction);
       const Layout own = box_layout(field, piece.owner, piece.owner_at, piece.count);

@@ -68,6 +68,7 @@ struct Link {
   std::vector<int> src;  ///< plan buffer per move
   std::vector<int> dst;
   std::vector<int> commands;  ///< filled by `recv`: the command that delivers each move (for ordering additions)
+  bool mutual = false;        ///< moves go both ways between the two ranks: neither has time to spare for the other
   bool alternating = false;   ///< all destinations are rings of two: permission may be given an epoch early
   std::int64_t capacity = 0;  ///< bytes of all rounds together: what a scratch buffer of the link must hold
   std::int64_t filled = 0;    ///< bytes of the rounds before the current `send` or `recv`: where its scratch begins

@@ -1,10 +1,12 @@
 // Path `shared:eager`: the sender packs into a ring at the receiver, which unpacks. Two passes, but only packed cache
 // lines go from core to core, the sender does not wait for the receiver to start, and any memory will do: for small or
-// scattered pieces and for memory that nobody shares. Large links are handed over in slices, so that the receiver
-// unpacks one while the sender packs the next.
+// scattered pieces and for memory that nobody shares. Large links that go one way are handed over in slices, so that
+// the receiver unpacks one while the sender packs the next; where both send, both are busy packing meanwhile.
 //
-//   sender's lane:    wait credit (granted for a ring's length of epochs beforehand)   { put ... signal filled } a
-//   slice receiver's lane:  { wait filled   copy (reduce) ... } a slice                      signal credit
+//   sender's lane:    wait credit   { put ... signal filled } a slice
+//   receiver's lane:  { wait filled   copy (reduce) ... } a slice   signal credit
+//
+// The credit is granted for a ring's length of epochs beforehand.
 #include "paths/path.hpp"
 
 namespace tasuki {
@@ -69,6 +71,7 @@ class SharedEager final : public Path {
   // A slice ends with a move that fills it, and with the last one.
   static bool slice_ends(const Link& link, std::size_t move) {
     if (move + 1 == link.moves.size()) return true;
+    if (link.mutual) return false;
     std::int64_t bytes = 0;
     for (std::size_t i = 0; i <= move; ++i) {
       bytes += link.moves[i]->bytes();

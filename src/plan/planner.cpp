@@ -65,6 +65,9 @@ Link Composer::link(const std::vector<std::size_t>& moves, int number) {
   link.path = path(moves.front()).name();
   link.peer = first.src_rank == builder_.rank() ? first.dst_rank : first.src_rank;
   link.number = number;
+  link.mutual = std::any_of(planning_.moves.begin(), planning_.moves.end(), [&](const Move& move) {
+    return move.src_rank == first.dst_rank && move.dst_rank == first.src_rank;
+  });
   link.alternating = true;
   for (const std::size_t i : moves) {
     const Move& move = planning_.moves[i];
