@@ -55,7 +55,9 @@ class Trace {
     // One process has one file, also if its contexts are over parts of the world.
     check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
     check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &ranks_), "MPI_Comm_size");
-    host_ = topology.processes[static_cast<std::size_t>(topology.rank)].name;
+    const Process& own = topology.processes[static_cast<std::size_t>(topology.rank)];
+    host_ = own.name;
+    island_ = own.island;
     folder_ = folder;
     offset_ = offset;
     events_.resize(kEvents);
@@ -115,6 +117,7 @@ class Trace {
                                  {"rank", rank_},
                                  {"ranks", ranks_},
                                  {"host", host_},
+                                 {"island", island_},
                                  {"pid", getpid()},
                                  {"clock_offset_ns", offset_},
                                  {"events_overwritten", count - kept},
@@ -137,6 +140,7 @@ class Trace {
   static constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
   std::string folder_;
   std::string host_;
+  int island_ = 0;
   int rank_ = 0;
   int ranks_ = 1;
   std::int64_t offset_ = 0;

@@ -1,0 +1,88 @@
+"""`tasuki trace`: records a run on ranks, merges what they recorded into one timeline, and adds up what was exposed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from tasuki import timeline
+from tasuki.cli import Failure
+from tasuki.cli.common import common, emit, microseconds, ranks_option, run_ranks, table
+from tasuki.cli.run import resolve
+
+
+def show(console: Console, data: dict) -> None:
+    rows = [
+        [
+            r["rank"],
+            f"{r['seconds'] * 1e3:.2f}",
+            f"{r['compute'] * 1e3:.2f}",
+            f"{r['exposed'] * 1e3:.2f}",
+            f"{100 * r['exposed'] / r['seconds']:.1f}" if r["seconds"] else None,
+            f"{r['hidden'] * 1e3:.2f}",
+        ]
+        for r in data["ranks"]
+    ]
+    columns = [">rank", ">in all", ">compute", ">exposed", ">exposed %", ">hidden"]
+    console.print(table("the program, ms from its first call to its last", columns, rows))
+    rows = [
+        [o["operation"], o["epochs"], ", ".join(o["paths"]), microseconds(o["exposed_us"]), microseconds(o["span_us"])]
+        for o in data["operations"]
+    ]
+    columns = ["operation", ">epochs", "paths", ">exposed µs", ">whole µs"]
+    console.print(table("operations, medians of an epoch (whole: first start to last end of any rank)", columns, rows))
+    rows = [
+        [c["verb"], c["path"], c["count"], microseconds(c["median_us"]), f"{c['seconds'] * 1e3:.2f}", c["bytes"]]
+        for c in data["commands"]
+    ]
+    console.print(table("commands of all ranks", ["verb", "path", ">count", ">median µs", ">ms", ">bytes"], rows))
+    for r in data["ranks"]:
+        if r["events_overwritten"]:
+            console.print(f"rank {r['rank']}: the first {r['events_overwritten']} events did not fit and are gone")
+        if r["operations_left_out"]:
+            console.print(f"rank {r['rank']}: {r['operations_left_out']} operations were too many and are not recorded")
+    console.print(f"timeline: {data['timeline']} (open in ui.perfetto.dev or chrome://tracing)")
+
+
+@click.command("trace", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@ranks_option(4)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, file_okay=False), default=Path("trace"), show_default=True,
+    help="Folder for the ranks' files, timeline.json and summary.json; must be new or empty.",
+)  # fmt: skip
+@click.option(
+    "--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds after which the ranks are stopped."
+)
+@click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
+@common
+def command(ranks: int, output: Path, timeout: float | None, program: tuple[str, ...], as_json: bool) -> int:
+    """Run PROGRAM with its arguments on ranks, recording every call and command, and say what was exposed.
+
+    Exposed is the time that the program spends inside start, test and wait; between two calls it computes.
+    """
+    if output.exists() and any(output.iterdir()):
+        raise Failure(f"--output {output}: this folder is not empty; name another")
+    full, launcher = resolve(program)
+    environment = {"TASUKI_TRACE": str(output.resolve())}
+    status = run_ranks(ranks, full, launcher, what=program[0], own=as_json, timeout=timeout, environment=environment)
+    if status != 0 and not (output / "rank-0.json").exists():
+        raise Failure(f"{program[0]} on {ranks} ranks ended with status {status} and left no trace")
+    data = {**write_merged(output), "status": status}
+    emit(data, as_json, lambda console: show(console, data))
+    return status
+
+
+def write_merged(folder: Path) -> dict:
+    """Writes timeline.json and summary.json beside the ranks' files; returns the summary."""
+    try:
+        traces = timeline.load(folder)
+    except timeline.TraceError as error:
+        raise Failure(str(error)) from None
+    target = folder / "timeline.json"
+    target.write_text(json.dumps(timeline.chrome(traces), separators=(",", ":")) + "\n")
+    data = {**timeline.summary(traces), "timeline": str(target)}
+    (folder / "summary.json").write_text(json.dumps(data, indent=1) + "\n")
+    return data
