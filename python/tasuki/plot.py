@@ -1,0 +1,200 @@
+"""Figures from benchmark results: bandwidth and latency against size, strong scaling, overlap. Needs matplotlib."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+from matplotlib import pyplot as plt  # noqa: E402
+from matplotlib.figure import Figure  # noqa: E402
+
+OWN = "tasuki"
+BOUND = "copy_loop"  # a peer that no communication can beat: one process copying in its own memory
+COLOURS = {OWN: "#c0392b", BOUND: "#222222"}
+OTHERS = ["#2c7fb8", "#41ab5d", "#9e6fc0", "#e08214", "#7f7f7f", "#17a2a2"]
+LEADING_SIZE = re.compile(r"^[\d.]+( ?[KMG]?i?B\b)?")
+LEAST_POINTS = 3  # of a line against size
+
+
+@dataclass
+class Results:
+    """What the files given hold: cases of tasuki-bench, runs of the apps, the machine's copying limit."""
+
+    cases: list[dict] = field(default_factory=list)
+    runs: list[dict] = field(default_factory=list)
+    limit: list[dict] = field(default_factory=list)  # bytes, us
+    machines: list[dict] = field(default_factory=list)
+
+    def add(self, data: object, source: Path) -> None:
+        """Raises ValueError saying what is wrong with the file."""
+        if not isinstance(data, dict) or not {"cases", "runs", "limit"} & set(data):
+            raise ValueError(f"{source}: no results: neither 'cases' (bench), 'runs' (himeno, laplace) nor 'limit'")
+        for i, case in enumerate(data.get("cases", [])):
+            for key in ("group", "case", "bytes", "peers"):
+                if key not in case:
+                    raise ValueError(f"{source}: cases[{i}] has no '{key}'")
+            for name, peer in case["peers"].items():
+                missing = [k for k in ("median_us", "p10_us", "p90_us") if not isinstance(peer.get(k), (int, float))]
+                if missing:
+                    raise ValueError(f"{source}: cases[{i}].peers.{name}.{missing[0]} is no number")
+        for i, run in enumerate(data.get("runs", [])):
+            for key in ("app", "size", "ranks", "overlap", "seconds_per_iteration"):
+                if key not in run:
+                    raise ValueError(f"{source}: runs[{i}] has no '{key}'")
+        self.cases += data.get("cases", [])
+        self.runs += data.get("runs", [])
+        self.limit += data.get("limit", [])
+        if "machine" in data:
+            self.machines.append(data["machine"])
+
+
+def series_of(cases: list[dict]) -> dict[str, list[dict]]:
+    """Cases that differ in their leading size only, by what the rest of their names says."""
+    found: dict[str, list[dict]] = defaultdict(list)
+    for case in cases:
+        if case["bytes"] > 0:
+            found[LEADING_SIZE.sub("n", case["case"])].append(case)
+    return {name: sorted(of, key=lambda c: c["bytes"]) for name, of in found.items() if len(of) >= LEAST_POINTS}
+
+
+def colours(peers: list[str]) -> dict[str, str]:
+    rest = (p for p in sorted(peers) if p not in COLOURS)
+    return COLOURS | {peer: OTHERS[i % len(OTHERS)] for i, peer in enumerate(rest)}
+
+
+def human_bytes(value: float, _position: int = 0) -> str:
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if value >= size:
+            return f"{value / size:g} {unit}"
+    return f"{value:g} B"
+
+
+def draw_line(axes, cases: list[dict], peer: str, colour: str, per_second: bool) -> None:
+    points = [(c["bytes"], c["peers"][peer]) for c in cases if peer in c["peers"]]
+    size = [b for b, _ in points]
+
+    def value(bytes_: int, microseconds: float) -> float:
+        return bytes_ / microseconds / 1e3 if per_second else microseconds
+
+    style = {"color": colour, "lw": 2.2 if peer == OWN else 1.3, "zorder": 3 if peer == OWN else 2}
+    if peer == BOUND:
+        style |= {"ls": "--", "label": "limit: plain loop in one process"}
+    axes.plot(size, [value(b, p["median_us"]) for b, p in points], marker="o", ms=3.5, **({"label": peer} | style))
+    if peer == OWN:
+        edges = [[value(b, p[key]) for b, p in points] for key in ("p10_us", "p90_us")]
+        axes.fill_between(size, *edges, color=colour, alpha=0.15, lw=0)
+
+
+def against_size(results: Results, group: str, per_second: bool) -> Figure | None:
+    """Bandwidth or latency of a group, a panel a series. None if no series has enough sizes."""
+    series = series_of([c for c in results.cases if c["group"] == group])
+    if not series:
+        return None
+    columns = min(3, len(series))
+    rows = -(-len(series) // columns)
+    figure, grid = plt.subplots(
+        rows, columns, figsize=(4.2 * columns, 3.2 * rows), squeeze=False, sharey=True, layout="constrained"
+    )
+    peers = list(dict.fromkeys(p for cases in series.values() for c in cases for p in c["peers"]))
+    palette = colours(peers)
+    limit = sorted(results.limit, key=lambda p: p["bytes"])
+    for axes, (name, cases) in zip(grid.flat, series.items()):
+        for peer in peers:
+            draw_line(axes, cases, peer, palette[peer], per_second)
+        inside = [p for p in limit if p["bytes"] <= cases[-1]["bytes"] and p["bytes"] >= cases[0]["bytes"]]
+        if inside and BOUND not in peers:
+            values = [p["bytes"] / p["us"] / 1e3 if per_second else p["us"] for p in inside]
+            axes.plot(
+                [p["bytes"] for p in inside], values, "--", color="#222222", lw=1.3, label="limit: one core's copy"
+            )
+        axes.set(xscale="log", yscale="log", title=f"{group}: {name}")
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_major_formatter(human_bytes)
+        axes.tick_params(axis="x", labelsize=7)
+        axes.grid(alpha=0.3)
+    for axes in list(grid.flat)[len(series) :]:
+        axes.set_visible(False)
+    for row in grid:
+        row[0].set_ylabel("GB/s" if per_second else "µs (median; band: 10th to 90th percentile)")
+    handles = {label: handle for axes in grid.flat for handle, label in zip(*axes.get_legend_handles_labels())}
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+    return figure
+
+
+def problems(runs: list[dict]) -> dict[str, list[dict]]:
+    found: dict[str, list[dict]] = defaultdict(list)
+    for run in runs:
+        found[f"{run['app']} {run['size']}"].append(run)
+    return found
+
+
+def scaling(results: Results) -> Figure | None:
+    """Speed-up over one rank (or the fewest) of the same problem, with the ideal."""
+    shown = {name: runs for name, runs in problems(results.runs).items() if len({r["ranks"] for r in runs}) >= 2}
+    if not shown:
+        return None
+    figure, axes = plt.subplots(figsize=(5.4, 3.8), layout="constrained")
+    most = 1
+    for i, (name, runs) in enumerate(shown.items()):
+        for overlap, style in ((True, "-"), (False, ":")):
+            chosen = sorted((r for r in runs if r["overlap"] == overlap), key=lambda r: r["ranks"])
+            if len(chosen) < 2:
+                continue
+            first = chosen[0]
+            speed = [first["seconds_per_iteration"] / r["seconds_per_iteration"] * first["ranks"] for r in chosen]
+            label = f"{name}, {'overlapped' if overlap else 'no overlap'}"
+            axes.plot([r["ranks"] for r in chosen], speed, style, marker="o", color=OTHERS[i % 6], label=label)
+            most = max(most, chosen[-1]["ranks"])
+    axes.plot([1, most], [1, most], "--", color="#222222", lw=1, label="ideal")
+    cores = {m["cores"] for m in results.machines if "cores" in m}
+    if len(cores) == 1 and min(cores) < most:
+        axes.axvline(min(cores), color="#999999", lw=1, ls="-.", label=f"cores of the machine ({min(cores)})")
+    axes.set(xlabel="ranks", ylabel="speed-up", title="strong scaling")
+    axes.legend(fontsize=8, frameon=False)
+    axes.grid(alpha=0.3)
+    return figure
+
+
+def overlap(results: Results) -> Figure | None:
+    """Time of an iteration with and without overlap, side by side."""
+    pairs = []
+    for name, runs in problems(results.runs).items():
+        for ranks in sorted({r["ranks"] for r in runs}):
+            both = {r["overlap"]: r for r in runs if r["ranks"] == ranks}
+            if len(both) == 2:
+                pairs.append((f"{name}\n{ranks} rank{'s' * (ranks > 1)}", both[False], both[True]))
+    if not pairs:
+        return None
+    figure, axes = plt.subplots(figsize=(1.6 + 1.3 * len(pairs), 3.6), layout="constrained")
+    for side, which, label, colour in ((-0.2, 1, "no overlap", "#7f7f7f"), (0.2, 2, "overlap", COLOURS[OWN])):
+        relative = [pair[which]["seconds_per_iteration"] / pair[1]["seconds_per_iteration"] for pair in pairs]
+        bars = axes.bar([i + side for i in range(len(pairs))], relative, 0.38, label=label, color=colour)
+        texts = [f"{pair[which]['seconds_per_iteration'] * 1e6:.0f} µs" for pair in pairs]
+        axes.bar_label(bars, texts, fontsize=7)
+    axes.set_xticks(range(len(pairs)), [pair[0] for pair in pairs], fontsize=8)
+    axes.set(ylabel="time of an iteration\n(no overlap = 1)", title="overlap")
+    axes.legend(fontsize=8, frameon=False, loc="lower right")
+    return figure
+
+
+def figures(results: Results) -> dict[str, Figure]:
+    """All figures that the results are enough for, by name."""
+    found: dict[str, Figure | None] = {}
+    for group in dict.fromkeys(c["group"] for c in results.cases):
+        found[f"bandwidth-{group}"] = against_size(results, group, per_second=True)
+        found[f"latency-{group}"] = against_size(results, group, per_second=False)
+    found["scaling"] = scaling(results)
+    found["overlap"] = overlap(results)
+    return {name: figure for name, figure in found.items() if figure is not None}
+
+
+def save(figure: Figure, target: object, kind: str) -> None:
+    """The same input gives the same file."""
+    with matplotlib.rc_context({"svg.hashsalt": "tasuki", "svg.fonttype": "none"}):
+        figure.savefig(target, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
+    plt.close(figure)
