@@ -1,6 +1,7 @@
-// The one exception type that Tasuki throws.
+// The one exception type that Tasuki throws, and the one that a host program may throw through a wait.
 #pragma once
 
+#include <exception>
 #include <stdexcept>
 #include <string>
 
@@ -12,6 +13,13 @@ namespace tasuki {
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
+};
+
+/// Thrown by `WaitHooks::look` to leave a wait early (Ctrl-C in an interpreter). An operation whose wait was left so is
+/// still active and may be waited for again; anything else that was waiting fails like at a deadline.
+class Interruption : public std::exception {
+ public:
+  const char* what() const noexcept override { return "the wait was interrupted"; }
 };
 
 }  // namespace tasuki

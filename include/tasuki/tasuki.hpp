@@ -13,3 +13,4 @@
 #include "tasuki/plan.hpp"
 #include "tasuki/strided_copy.hpp"
 #include "tasuki/transfer.hpp"
+#include "tasuki/wait_hooks.hpp"

@@ -137,6 +137,9 @@ void Operation::State::wait() {
           return fmt::format("rank {}: {}: epoch {} did not end: {}", context_.rank(), name_, epoch_,
                              executor_->blocked());
         });
+  } catch (const Interruption&) {
+    driving_ = false;  // still active: the user may wait again
+    throw;
   } catch (...) {
     driving_ = false;
     engine_->stop();

@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -30,8 +31,9 @@ Buffers complete(Runtime& runtime, std::span<const int> needs, Buffers buffers, 
   try {
     begin(flight->buffers, flight->requests);
     wait_all(runtime, needs, flight->requests, doing);
-  } catch (...) {
+  } catch (const std::exception& error) {
     (void)flight.release();
+    runtime.fail(error.what());  // has an effect after an interruption; other failures have said so already
     throw;
   }
   return std::move(flight->buffers);

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "tasuki/error.hpp"
+#include "tasuki/wait_hooks.hpp"
 
 namespace tasuki {
 namespace {
@@ -18,20 +19,33 @@ constexpr double kLookShare = 20;       // with many ranks a look costs more: at
 constexpr double kGrace = 0.3;          // seconds for other ranks to pass on what a failed rank had sent
 constexpr unsigned kTurnsPerDrive = 4;  // yields between drives of the other operations
 
+WaitHooks hooks;
+
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace
 
+void set_wait_hooks(const WaitHooks& wanted) {
+  hooks = wanted;
+}
+
 PatientWait::PatientWait(Runtime& runtime, std::span<const int> needs)
-    : runtime_(runtime), needs_(needs), next_look_(now() + kLookInterval), end_(now() + runtime.deadline) {}
+    : runtime_(runtime), needs_(needs), next_look_(now() + kLookInterval), end_(now() + runtime.deadline) {
+  if (hooks.begin != nullptr) token_ = hooks.begin(runtime_);
+}
+
+PatientWait::~PatientWait() {
+  if (hooks.end != nullptr) hooks.end(runtime_, token_);
+}
 
 bool PatientWait::go_on() {
   if (++turns_ % kTurnsPerDrive == 0) runtime_.progress_all();
   sched_yield();
   const double time = now();
   if (time >= next_look_ && why_.empty()) {
+    if (hooks.look != nullptr) hooks.look(token_);
     why_ = runtime_.liveness().failure(needs_);
     next_look_ = time + std::max(kLookInterval, kLookShare * (now() - time));
     if (!why_.empty()) end_ = std::min(end_, time + kGrace);

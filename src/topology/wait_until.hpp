@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "tasuki/error.hpp"
 #include "topology/runtime.hpp"
 
 namespace tasuki {
@@ -21,6 +22,9 @@ inline void cpu_pause() {
 class PatientWait {
  public:
   PatientWait(Runtime& runtime, std::span<const int> needs);
+  ~PatientWait();
+  PatientWait(const PatientWait&) = delete;
+  PatientWait& operator=(const PatientWait&) = delete;
 
   /// Lets others run; now and then drives the active operations and looks at the clock and at the ranks needed. False
   /// at the deadline, or some time after a rank was found to have failed: what it did before may still be on its way.
@@ -35,6 +39,7 @@ class PatientWait {
   double end_;
   unsigned turns_ = 0;
   std::string why_;
+  void* token_ = nullptr;  // the hooks' own
 };
 
 template <class Poll, class What>
@@ -49,6 +54,8 @@ void wait_until(Runtime& runtime, std::span<const int> needs, Poll&& poll, What&
       if (poll()) return;  // also after the last look at the clock: this process may have been stopped for long
       if (!more) wait.fail(what());
     }
+  } catch (const Interruption&) {
+    throw;  // what that means for the ranks, the caller knows
   } catch (const std::exception& error) {
     runtime.fail(error.what());
     throw;
