@@ -1,0 +1,229 @@
+// Context and Grid: the ranks and how an array is cut over them.
+#include <fmt/format.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "arguments.hpp"
+#include "grid.hpp"
+#include "module.hpp"
+#include "owner.hpp"
+#include "support/mpi.hpp"
+#include "tasuki/error.hpp"
+
+namespace tasuki::python {
+namespace {
+
+std::string library_version() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+  int length = 0;
+  check_mpi(MPI_Get_library_version(text, &length), "MPI_Get_library_version");
+  return {text, static_cast<std::size_t>(length)};
+}
+
+// A handle of another MPI library means nothing here, and calling MPI with it would crash.
+void check_same_library(nb::handle comm) {
+  const auto module = nb::cast<std::string>(nb::str(comm.type().attr("__module__")));
+  if (!module.starts_with("mpi4py")) return;
+  auto theirs = nb::cast<std::string>(nb::module_::import_("mpi4py.MPI").attr("Get_library_version")());
+  theirs = theirs.substr(0, theirs.find('\0'));
+  const std::string ours = library_version();
+  if (theirs.substr(0, theirs.find('\n')) != ours.substr(0, ours.find('\n')))
+    throw Error(
+        fmt::format("Context: argument 'comm' belongs to mpi4py on {}, but Tasuki was built with {}; import "
+                    "tasuki before mpi4py, or set MPI4PY_LIBMPI to Tasuki's MPI library",
+                    theirs.substr(0, theirs.find('\n')), ours.substr(0, ours.find('\n'))));
+}
+
+MPI_Comm communicator(nb::handle comm) {
+  if (!mpi_running())
+    throw Error(
+        "Context: argument 'comm' was given, but MPI is not running (not started yet, or finalised); import "
+        "mpi4py.MPI first, or leave 'comm' out and let Tasuki start MPI");
+  std::int64_t number = 0;
+  if (nb::hasattr(comm, "py2f")) {
+    check_same_library(comm);
+    number = nb::cast<std::int64_t>(comm.attr("py2f")());
+  } else if (nb::isinstance<nb::bool_>(comm) || !nb::try_cast(comm, number, false)) {
+    throw Error(
+        fmt::format("Context: argument 'comm' is {}; it must be a communicator of mpi4py, or its Fortran handle "
+                    "(an int: comm.py2f(), MPI_Comm_c2f)",
+                    shown(comm)));
+  }
+  const auto handle = static_cast<MPI_Fint>(number);
+  const MPI_Comm found = handle == number ? MPI_Comm_f2c(handle) : MPI_COMM_NULL;
+  // Whether it is a communicator at all is asked where a wrong answer returns an error instead of ending the program.
+  bool valid = found != MPI_COMM_NULL && found != MPI_Comm();
+  if (valid) {
+    const MPI_Comm places[] = {MPI_COMM_WORLD, MPI_COMM_SELF};
+    MPI_Errhandler before[2];
+    for (int i = 0; i < 2; ++i) {
+      MPI_Comm_get_errhandler(places[i], &before[i]);
+      MPI_Comm_set_errhandler(places[i], MPI_ERRORS_RETURN);
+    }
+    int size = 0;
+    valid = MPI_Comm_size(found, &size) == MPI_SUCCESS;
+    for (int i = 0; i < 2; ++i) {
+      MPI_Comm_set_errhandler(places[i], before[i]);
+      MPI_Errhandler_free(&before[i]);
+    }
+  }
+  if (!valid)
+    throw Error(fmt::format("Context: argument 'comm' is {}, which is no communicator of this MPI; give comm.py2f()",
+                            shown(comm)));
+  return found;
+}
+
+ContextHandle make_context(nb::handle comm) {
+  if (!comm.is_none()) return {Owner::make(std::make_unique<Context>(communicator(comm)))};
+  int argc = 0;
+  char** argv = nullptr;
+  return {Owner::make(std::make_unique<Context>(argc, argv))};
+}
+
+GridHandle make_grid(const ContextHandle& context, const std::vector<std::int64_t>& shape,
+                     const std::optional<std::vector<int>>& split,
+                     const std::variant<bool, std::vector<bool>>& periodic,
+                     const std::optional<std::vector<std::optional<std::vector<std::int64_t>>>>& cuts, bool reorder) {
+  GridOptions options;
+  if (split) options.split = *split;
+  if (const bool* all = std::get_if<bool>(&periodic)) {
+    options.periodic.assign(shape.size(), *all);
+  } else {
+    options.periodic = std::get<1>(periodic);
+  }
+  if (cuts)
+    for (const auto& list : *cuts) options.cuts.push_back(list.value_or(std::vector<std::int64_t>{}));
+  options.reorder = reorder;
+  const std::shared_ptr<Owner>& owner = context.owner;
+  return {std::make_shared<Held<Grid>>(owner, Grid(owner->context(), shape, options))};
+}
+
+template <class F>
+nb::tuple per_dimension(const Grid& grid, F&& f) {
+  nb::list result;
+  for (int d = 0; d < grid.ndims(); ++d) result.append(f(d));
+  return nb::tuple(result);
+}
+
+void bind_context(nb::module_& m) {
+  nb::class_<ContextHandle>(m, "Context", R"(A group of ranks and what Tasuki knows of it: hosts, islands, paths.
+
+Collective over the communicator. Making grids, fields and operations is collective over the context, in the same order
+on every rank; starting, testing and waiting are local. One thread at a time may use the objects of one context.
+
+A context lives until `close()` or the end of the program, which waits for all ranks.)")
+      .def(
+          "__init__", [](ContextHandle* self, nb::handle comm) { new (self) ContextHandle(make_context(comm)); },
+          nb::arg("comm") = nb::none(), nb::sig("def __init__(self, comm: object | None = None) -> None"),
+          R"(comm: a communicator of mpi4py, or its Fortran handle (int); it is duplicated.
+None: MPI_COMM_WORLD; MPI is started if nobody has, and then ended with the program.
+Raises tasuki.Error if `comm` is not a communicator of the MPI that Tasuki was built with.)")
+      .def_prop_ro(
+          "rank", [](const ContextHandle& c) { return c.owner->context().rank(); }, "This process's rank.")
+      .def_prop_ro(
+          "size", [](const ContextHandle& c) { return c.owner->context().size(); }, "Number of ranks.")
+      .def_prop_rw(
+          "deadline", [](const ContextHandle& c) { return c.owner->context().deadline(); },
+          [](const ContextHandle& c, double seconds) { c.owner->context().set_deadline(seconds); },
+          "Seconds that a wait may take before it fails; 30 unless TASUKI_DEADLINE or this says otherwise.")
+      .def_prop_ro(
+          "handle", [](const ContextHandle& c) { return MPI_Comm_c2f(c.owner->context().comm()); },
+          "Fortran handle of Tasuki's communicator, for collectives of your own: mpi4py.MPI.Comm.f2py(handle).")
+      .def(
+          "barrier", [](const ContextHandle& c) { c.owner->context().barrier(); },
+          "Waits for all ranks. Collective. Raises like a wait if a rank has died.")
+      .def(
+          "describe", [](const ContextHandle& c) { return c.owner->context().describe(); },
+          "Ranks, hosts and islands, a line each. Local.")
+      .def(
+          "close", [](const ContextHandle& c) { c.owner->close(); },
+          R"(Frees all operations and fields of the context, and the context. Collective.
+
+Raises on all ranks, and does nothing, while an operation is active or an array still looks at a field.)")
+      .def("__repr__", [](const ContextHandle& c) {
+        return fmt::format("<tasuki.Context rank {} of {}>", c.owner->context().rank(), c.owner->context().size());
+      });
+}
+
+void bind_grid(nb::module_& m) {
+  nb::class_<GridHandle>(m, "Grid", R"(A global array of cells cut into boxes, one a rank; 1 to 7 dimensions.
+
+Dimension 0 is the slowest in memory, the last is contiguous. Immutable.)")
+      .def(
+          "__init__",
+          [](GridHandle* self, const ContextHandle& context, const std::vector<std::int64_t>& shape,
+             const std::optional<std::vector<int>>& split, const std::variant<bool, std::vector<bool>>& periodic,
+             const std::optional<std::vector<std::optional<std::vector<std::int64_t>>>>& cuts,
+             bool reorder) { new (self) GridHandle(make_grid(context, shape, split, periodic, cuts, reorder)); },
+          nb::arg("context"), nb::arg("shape"), nb::kw_only(), nb::arg("split") = nb::none(),
+          nb::arg("periodic") = false, nb::arg("cuts") = nb::none(), nb::arg("reorder") = false,
+          nb::sig("def __init__(self, context: Context, shape: Sequence[int], *, split: Sequence[int] | None = None, "
+                  "periodic: bool | Sequence[bool] = False, cuts: Sequence[Sequence[int] | None] | None = None, "
+                  "reorder: bool = False) -> None"),
+          R"(Collective, with the same arguments on all ranks.
+
+shape: global cells in each dimension.
+split: ranks in each dimension, their product the context's size; 0: chosen; 1: not split. None: all chosen.
+periodic: for all dimensions, or one a dimension.
+cuts: explicit boundaries: for a dimension, split + 1 ascending indices from 0 to the extent, or None.
+reorder: place boxes on ranks so that large faces stay inside islands.
+Raises tasuki.Error on all ranks if an argument is bad on one or differs between them.)")
+      .def_prop_ro("context", [](const GridHandle& g) { return ContextHandle{g.held->shared_owner()}; })
+      .def_prop_ro("ndim", [](const GridHandle& g) { return g.grid().ndims(); })
+      .def_prop_ro(
+          "shape",
+          [](const GridHandle& g) { return per_dimension(g.grid(), [&](int d) { return g.grid().extent(d); }); },
+          nb::sig("def shape(self) -> tuple[int, ...]"), "Global cells in each dimension.")
+      .def_prop_ro(
+          "split",
+          [](const GridHandle& g) { return per_dimension(g.grid(), [&](int d) { return g.grid().split(d); }); },
+          nb::sig("def split(self) -> tuple[int, ...]"), "Ranks in each dimension.")
+      .def_prop_ro(
+          "periodic",
+          [](const GridHandle& g) { return per_dimension(g.grid(), [&](int d) { return g.grid().periodic(d); }); },
+          nb::sig("def periodic(self) -> tuple[bool, ...]"))
+      .def_prop_ro(
+          "box", [](const GridHandle& g) { return slices(g.grid().owned()); },
+          nb::sig("def box(self) -> tuple[slice, ...]"),
+          "This rank's cells in global indices, a slice a dimension: `global_array[grid.box]`.")
+      .def(
+          "box_of", [](const GridHandle& g, int rank) { return slices(g.grid().owned(rank)); }, nb::arg("rank"),
+          nb::sig("def box_of(self, rank: int) -> tuple[slice, ...]"), "The cells of `rank` in global indices.")
+      .def(
+          "coords", [](const GridHandle& g, int rank) { return tuple_of(g.grid().coords(rank), g.grid().ndims()); },
+          nb::arg("rank"), nb::sig("def coords(self, rank: int) -> tuple[int, ...]"),
+          "Where `rank` is in the grid of ranks.")
+      .def(
+          "rank_at",
+          [](const GridHandle& g, const std::vector<int>& coords) {
+            if (coords.size() != static_cast<std::size_t>(g.grid().ndims()))
+              throw Error(fmt::format("Grid.rank_at: argument 'coords' has {} entries; the grid has {} dimensions",
+                                      coords.size(), g.grid().ndims()));
+            std::array<int, kMaxDims> all{};
+            std::copy(coords.begin(), coords.end(), all.begin());
+            return g.grid().rank_at(all);
+          },
+          nb::arg("coords"), nb::sig("def rank_at(self, coords: Sequence[int]) -> int"),
+          "The rank at these coordinates of the grid of ranks.")
+      .def("__repr__", [](const GridHandle& g) {
+        const auto text = [](nb::handle value) { return nb::cast<std::string>(nb::str(value)); };
+        const Grid& grid = g.grid();
+        return fmt::format("<tasuki.Grid {} split {}>",
+                           text(per_dimension(grid, [&](int d) { return grid.extent(d); })),
+                           text(per_dimension(grid, [&](int d) { return grid.split(d); })));
+      });
+}
+
+}  // namespace
+
+void bind_context_and_grid(nb::module_& m) {
+  bind_context(m);
+  bind_grid(m);
+}
+
+}  // namespace tasuki::python

@@ -1,0 +1,50 @@
+// What Python calls a Field: the core's field with an element type known at run time, and NumPy's views of it.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "memory.hpp"
+#include "owner.hpp"
+#include "tasuki/field.hpp"
+
+namespace tasuki::python {
+
+/// The core's field, whose constructors are for derived classes.
+class AnyField : public FieldBase {
+ public:
+  using FieldBase::FieldBase;
+  AnyField(const Grid& grid, const FieldOptions& options, std::int64_t element_bytes, DType dtype)
+      : FieldBase(grid, options, element_bytes, dtype) {}
+  AnyField(const Grid& grid, const FieldOptions& options, std::int64_t element_bytes, DType dtype,
+           const std::vector<void*>& memory)
+      : FieldBase(grid, options, element_bytes, dtype, memory) {}
+};
+
+class PyField : public Held<AnyField> {
+ public:
+  /// `sources` are the user's arrays, one a copy; empty if the memory is Tasuki's.
+  PyField(std::shared_ptr<Owner> owner, AnyField core, nb::object dtype, std::vector<Array> sources);
+
+  nb::object array(int copy);  ///< All local cells, shadow included.
+  nb::object owned(int copy);  ///< The same without the shadow.
+  const nb::object& dtype() const { return dtype_; }
+  bool is_wrapped() const { return !sources_.empty(); }
+  const std::vector<Array>& sources() const { return sources_; }
+  void free();
+  std::string in_use() const override;
+
+ private:
+  struct Copy {
+    nb::object block, array, owned;
+  };
+  void drop_views() const;
+
+  nb::object dtype_;
+  std::vector<Array> sources_;
+  mutable std::array<Copy, 2> copies_;  // made when first asked for
+};
+
+}  // namespace tasuki::python

@@ -1,0 +1,278 @@
+// Arrays in and out.
+#include "memory.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "arguments.hpp"
+#include "module.hpp"
+#include "tasuki/error.hpp"
+#include "tasuki/memory.hpp"
+#include "tasuki/strided_copy.hpp"
+
+namespace tasuki::python {
+namespace {
+
+nb::object numpy(const char* name) {
+  return nb::module_::import_("numpy").attr(name);
+}
+
+std::string kind_of(nb::handle object) {
+  return nb::cast<std::string>(nb::str(object.type().attr("__name__")));
+}
+
+/// Calls `f`; what Python raises there becomes an `Error` about the argument.
+template <class F>
+auto or_complain(const std::string& argument, nb::handle object, F&& f) {
+  try {
+    return f();
+  } catch (const nb::python_error& error) {
+    throw Error(fmt::format("argument '{}' is a {} whose memory cannot be shared: {}", argument, kind_of(object),
+                            nb::cast<std::string>(nb::str(error.value()))));
+  }
+}
+
+void refuse_device(nb::handle object, const std::string& argument) {
+  std::string device;
+  if (nb::hasattr(object, "__dlpack_device__")) {
+    const auto place = or_complain(argument, object, [&] { return object.attr("__dlpack_device__")(); });
+    const int kind = nb::cast<int>(place[0]);
+    if (kind != nb::device::cpu::value && kind != nb::device::cuda_host::value)
+      device = fmt::format("DLPack device {}:{}", kind, nb::cast<int>(place[1]));
+  } else if (nb::hasattr(object, "__cuda_array_interface__")) {
+    device = "a CUDA device";
+  }
+  if (device.empty()) return;
+  throw Error(
+      fmt::format("argument '{}' is a {} on {}; Tasuki's Python package takes memory of the CPU only so far: "
+                  "copy it to the host first",
+                  argument, kind_of(object), device));
+}
+
+// Arrays of NumPy, and everything that NumPy can look at without a copy.
+Array from_numpy(nb::handle object, const std::string& argument, bool writable) {
+  Array array;
+  const nb::object seen = or_complain(argument, object, [&] { return numpy("asarray")(object); });
+  const nb::object interface = seen.attr("__array_interface__");
+  const nb::object data = interface["data"];
+  if (writable && nb::cast<bool>(data[1]))
+    throw Error(fmt::format("argument '{}' is read-only, but Tasuki writes into it; give a writable array", argument));
+  array.data = reinterpret_cast<std::byte*>(nb::cast<std::uintptr_t>(data[0]));
+  array.shape = nb::cast<std::vector<std::int64_t>>(seen.attr("shape"));
+  array.strides = nb::cast<std::vector<std::int64_t>>(seen.attr("strides"));
+  array.dtype = seen.attr("dtype");
+  return array;
+}
+
+nb::object dtype_of(const nb::dlpack::dtype& type, const std::string& argument) {
+  using nb::dlpack::dtype_code;
+  const char* kind = nullptr;
+  switch (static_cast<dtype_code>(type.code)) {
+    case dtype_code::Int:
+      kind = "int";
+      break;
+    case dtype_code::UInt:
+      kind = "uint";
+      break;
+    case dtype_code::Float:
+      kind = "float";
+      break;
+    case dtype_code::Complex:
+      kind = "complex";
+      break;
+    case dtype_code::Bool:
+      return numpy("dtype")("bool");
+    case dtype_code::Bfloat:
+      return numpy("dtype")(nb::module_::import_("ml_dtypes").attr("bfloat16"));
+    default:
+      break;
+  }
+  if (kind == nullptr || type.lanes != 1)
+    throw Error(
+        fmt::format("argument '{}' has elements of DLPack type {} with {} bits and {} lanes, which NumPy does "
+                    "not know; look at it as bytes first",
+                    argument, type.code, type.bits, type.lanes));
+  return numpy("dtype")(fmt::format("{}{}", kind, type.bits));
+}
+
+Array from_dlpack(nb::handle object, const std::string& argument, bool writable) {
+  Array array;
+  nb::ndarray<nb::ro> seen;
+  if (nb::ndarray<> open; nb::try_cast(object, open)) {
+    seen = nb::ndarray<nb::ro>(open);
+  } else if (writable || !nb::try_cast(object, seen)) {
+    throw Error(fmt::format("argument '{}' is a {} that does not hand out its memory by DLPack{}", argument,
+                            kind_of(object),
+                            writable ? " for writing; is it read-only, or does it need a gradient?"
+                                     : "; is it sparse, or does it need a gradient?"));
+  }
+  array.data = const_cast<std::byte*>(static_cast<const std::byte*>(seen.data()));
+  array.dtype = or_complain(argument, object, [&] { return dtype_of(seen.dtype(), argument); });
+  const auto bytes = element_bytes(array.dtype);
+  for (std::size_t d = 0; d < seen.ndim(); ++d) {
+    array.shape.push_back(static_cast<std::int64_t>(seen.shape(d)));
+    array.strides.push_back(seen.stride(d) * bytes);
+  }
+  return array;
+}
+
+// Shows a block's bytes to NumPy.
+int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  static std::byte nothing;  // buffers of no bytes have an address all the same
+  const auto* block = nb::inst_ptr<MemoryBlock>(self);
+  std::byte* data = block->bytes() == 0 ? &nothing : block->data();
+  if (data == nullptr) {
+    PyErr_SetString(PyExc_BufferError, "this memory has been given back");
+    return -1;
+  }
+  return PyBuffer_FillInfo(view, self, data, block->bytes(), 0, flags);
+}
+
+nb::object shared_array(const ContextHandle& context, const std::vector<std::int64_t>& shape, nb::handle dtype_value) {
+  const std::shared_ptr<Owner>& owner = context.owner;
+  nb::object dtype;
+  std::int64_t bytes = 0;
+  owner->agree("shared_array", [&] {
+    dtype = dtype_from(dtype_value, "dtype");
+    bytes = element_bytes(dtype);
+    for (const std::int64_t extent : shape) {
+      if (extent < 0)
+        throw Error(fmt::format("argument 'shape' is ({}); extents must be 0 or more", fmt::join(shape, ", ")));
+      if (__builtin_mul_overflow(bytes, extent, &bytes))
+        throw Error(fmt::format("argument 'shape' is ({}); that is more than 2^63 bytes", fmt::join(shape, ", ")));
+    }
+  });
+  const std::shared_ptr<std::byte> memory = shared_alloc(owner->context(), bytes);
+  auto block = std::make_unique<MemoryBlock>(owner, memory, memory.get(), bytes, "memory of a shared_array", 0);
+  return numpy_array(nb::cast(block.release(), nb::rv_policy::take_ownership), dtype, nb::cast(shape), nb::none());
+}
+
+}  // namespace
+
+std::int64_t Array::low() const {
+  std::int64_t sum = 0;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] == 0) return 0;
+    if (strides[d] < 0) sum += strides[d] * (shape[d] - 1);
+  }
+  return sum;
+}
+
+std::int64_t Array::high() const {
+  std::int64_t sum = element_bytes;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] == 0) return 0;
+    if (strides[d] > 0) sum += strides[d] * (shape[d] - 1);
+  }
+  return sum;
+}
+
+bool Array::is_contiguous() const {
+  std::int64_t expected = element_bytes;
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    if (shape[d] == 0) return true;
+    if (shape[d] != 1 && strides[d] != expected) return false;
+    expected *= shape[d];
+  }
+  return true;
+}
+
+Layout Array::layout() const {
+  Layout all = Layout::bytes(element_bytes);
+  for (std::size_t d = shape.size(); d-- > 0;) all = Layout::hvector(shape[d], 1, strides[d], all);
+  return all;
+}
+
+void Array::check_unmoved(const std::string& what) const {
+  const void* now = data;
+  if (PyObject_CheckBuffer(object.ptr()) != 0) {
+    Py_buffer view;
+    if (PyObject_GetBuffer(object.ptr(), &view, PyBUF_STRIDES) != 0) nb::raise_python_error();
+    now = view.buf;
+    PyBuffer_Release(&view);
+  } else if (nb::hasattr(object, "data_ptr")) {  // PyTorch
+    now = reinterpret_cast<const void*>(nb::cast<std::uintptr_t>(object.attr("data_ptr")()));
+  }
+  if (now != data)
+    throw Error(
+        fmt::format("{} has moved from {} to {} since it was given to Tasuki; plans bind addresses once, so make "
+                    "the field or operation again after resizing its array",
+                    what, fmt::ptr(data), fmt::ptr(now)));
+}
+
+Array array_from(nb::handle object, const std::string& argument, bool writable) {
+  refuse_device(object, argument);
+  Array array;
+  if (nb::hasattr(object, "__array_interface__") || PyObject_CheckBuffer(object.ptr()) != 0) {
+    array = from_numpy(object, argument, writable);
+  } else if (nb::hasattr(object, "__dlpack__")) {
+    array = from_dlpack(object, argument, writable);
+  } else {
+    throw Error(
+        fmt::format("argument '{}' is a {}, which shows no memory; give an array of NumPy, PyTorch or another "
+                    "library with the buffer protocol, __array_interface__ or DLPack",
+                    argument, kind_of(object)));
+  }
+  array.object = nb::borrow(object);
+  array.dtype = dtype_from(array.dtype, argument.c_str());
+  array.element_bytes = element_bytes(array.dtype);
+  return array;
+}
+
+nb::object dtype_from(nb::handle value, const char* argument) {
+  nb::object dtype;
+  try {
+    dtype = numpy("dtype")(value);
+  } catch (const nb::python_error& error) {
+    throw Error(fmt::format("argument '{}' is {}, which is no type of NumPy: {}", argument, shown(value),
+                            nb::cast<std::string>(nb::str(error.value()))));
+  }
+  if (nb::cast<bool>(dtype.attr("hasobject")))
+    throw Error(
+        fmt::format("argument '{}': elements of type {} are Python objects, which mean nothing to another rank; "
+                    "use numbers or a struct of numbers",
+                    argument, shown(dtype)));
+  if (element_bytes(dtype) == 0)
+    throw Error(fmt::format("argument '{}': elements of type {} have no bytes", argument, shown(dtype)));
+  return dtype;
+}
+
+std::int64_t element_bytes(nb::handle dtype) {
+  return nb::cast<std::int64_t>(dtype.attr("itemsize"));
+}
+
+DType number_type(nb::handle dtype) {
+  const auto kind = nb::cast<std::string>(dtype.attr("kind"));
+  const std::int64_t bits = element_bytes(dtype) * 8;
+  if (!nb::cast<bool>(dtype.attr("isnative")) || (kind != "i" && kind != "u" && kind != "f")) return DType::none;
+  if (kind == "f" && bits != 32 && bits != 64) return DType::none;
+  return dtype_from_string(fmt::format("{}{}", kind, bits));
+}
+
+std::string MemoryBlock::in_use() const {
+  if (data_ == nullptr) return {};
+  const nb::object self = nb::find(this);
+  if (!self.is_valid() || Py_REFCNT(self.ptr()) <= references_ + 1) return {};  // `self` is one
+  return fmt::format("the {} is still looked at by an array; delete the array first", name_);
+}
+
+nb::object numpy_array(nb::handle block, nb::handle dtype, nb::handle shape, nb::handle strides) {
+  return numpy("ndarray")(shape, dtype, block, 0, strides);
+}
+
+void bind_memory(nb::module_& m) {
+  static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)}, {0, nullptr}};
+  nb::class_<MemoryBlock>(m, "_Block", nb::type_slots(slots), "Bytes of Tasuki that NumPy arrays look at.");
+  m.def("shared_array", shared_array, nb::arg("context"), nb::arg("shape"), nb::arg("dtype") = "float64",
+        nb::sig("def shared_array(context: Context, shape: Sequence[int], dtype: DTypeLike = 'float64') -> "
+                "NDArray[Any]"),
+        R"(A NumPy array, filled with zeros, that the ranks of the same host can reach.
+
+Transfers and broadcasts from and to it need no staging. Collective; the shape may differ between ranks, and extents may
+be 0. The memory is given back with the last array that looks at it.)");
+}
+
+}  // namespace tasuki::python

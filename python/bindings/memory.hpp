@@ -1,0 +1,76 @@
+// Memory between Tasuki and Python: arrays of any library come in without a copy, and the core's memory goes out as
+// NumPy arrays. What memory on a device will need belongs here.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "owner.hpp"
+#include "tasuki/layout.hpp"
+#include "tasuki/strided_copy.hpp"
+
+namespace tasuki::python {
+
+/// Someone else's array, looked at in place and kept alive.
+struct Array {
+  nb::object object;
+  std::byte* data = nullptr;  ///< The first element; others may lie before it where strides are negative.
+  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> strides;  ///< In bytes.
+  nb::object dtype;                   ///< NumPy's.
+  std::int64_t element_bytes = 0;
+
+  std::int64_t low() const;    ///< The lowest byte, relative to `data`; 0 or less.
+  std::int64_t high() const;   ///< One past the highest byte, relative to `data`.
+  bool is_contiguous() const;  ///< In C order.
+  Layout layout() const;       ///< Its elements in C order, relative to `data`.
+  /// Throws `Error` if the array has moved its elements elsewhere since it was looked at.
+  void check_unmoved(const std::string& what) const;
+};
+
+/// Looks at anything that shows its memory: `__array_interface__`, the buffer protocol, DLPack. Throws `Error` naming
+/// `argument` if it has none, would have to be copied, is on a device, or (if `writable`) may not be written.
+Array array_from(nb::handle object, const std::string& argument, bool writable);
+
+/// `numpy.dtype(value)`; throws `Error` if there is no such type or its elements are Python objects.
+nb::object dtype_from(nb::handle value, const char* argument);
+DType number_type(nb::handle dtype);  ///< `none` for what the core cannot add.
+std::int64_t element_bytes(nb::handle dtype);
+
+/// Bytes of the core that NumPy arrays look at. The arrays keep it alive, and it keeps the bytes.
+class MemoryBlock : public Member {
+ public:
+  /// `references`: how many Python references belong to Tasuki itself; others are users that look at the bytes.
+  MemoryBlock(std::shared_ptr<Owner> owner, std::shared_ptr<void> keep, std::byte* data, std::int64_t bytes,
+              std::string name, int references)
+      : Member(std::move(owner)),
+        keep_(std::move(keep)),
+        data_(data),
+        bytes_(bytes),
+        name_(std::move(name)),
+        references_(references) {}
+  ~MemoryBlock() override { owner().retire(std::move(keep_)); }
+  void release() noexcept override {
+    keep_.reset();
+    data_ = nullptr;
+  }
+  std::string in_use() const override;
+  std::byte* data() const { return data_; }
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  std::shared_ptr<void> keep_;
+  std::byte* data_;
+  std::int64_t bytes_;
+  std::string name_;
+  int references_;
+};
+
+/// A NumPy array over a block, from its start. Strides in bytes.
+nb::object numpy_array(nb::handle block, nb::handle dtype, nb::handle shape, nb::handle strides);
+
+}  // namespace tasuki::python

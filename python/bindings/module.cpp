@@ -1,0 +1,54 @@
+// The extension module: exceptions, waits, the end of the program, and what the other files bind.
+#include "module.hpp"
+
+#include <dlfcn.h>
+#include <mpi.h>
+#include <nanobind/stl/string.h>
+
+#include "owner.hpp"
+#include "tasuki/error.hpp"
+
+namespace nb = nanobind;
+using namespace tasuki::python;
+
+namespace {
+
+// Where the MPI library was loaded from: its launcher is the one to use.
+std::string mpi_library() {
+  Dl_info info;
+  if (dladdr(reinterpret_cast<void*>(&MPI_Init), &info) == 0 || info.dli_fname == nullptr) return {};
+  return info.dli_fname;
+}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+  nb::set_leak_warnings(false);  // objects of a program that just ends are no leak
+  nb::exception<tasuki::Error> error(m, "Error", PyExc_RuntimeError);
+  error.attr("__module__") = "tasuki";
+  error.doc() = "Every failure that Tasuki can describe; the text names rank, operation, argument and what to do.";
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const tasuki::Interruption& interruption) {
+      // Python's own exception was set when the signal was seen.
+      if (PyErr_Occurred() == nullptr) PyErr_SetString(PyExc_KeyboardInterrupt, interruption.what());
+    }
+  });
+  install_wait_hooks();
+  bind_context_and_grid(m);
+  bind_memory(m);
+  bind_field(m);
+  bind_plan(m);
+  bind_layout(m);
+  bind_operations(m);
+  m.attr("__version__") = TASUKI_VERSION;
+  m.attr("mpiexec") = TASUKI_MPIEXEC;
+  m.def("mpi_library", mpi_library, "The file that MPI was loaded from; empty if that cannot be told.");
+  m.def("_close_all", [] { Owner::close_all(); });
+  m.def("_any_with_others", [] { return Owner::any_with_others(); });
+  m.def("_fail_all", [](const std::string& why) {
+    Owner::fail_all(why);
+    end_without_mpi();
+  });
+}

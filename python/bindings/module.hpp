@@ -1,0 +1,15 @@
+// What each file of the bindings adds to the module.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace tasuki::python {
+
+void bind_context_and_grid(nanobind::module_& m);
+void bind_memory(nanobind::module_& m);
+void bind_field(nanobind::module_& m);
+void bind_layout(nanobind::module_& m);
+void bind_plan(nanobind::module_& m);
+void bind_operations(nanobind::module_& m);
+
+}  // namespace tasuki::python

@@ -1,0 +1,252 @@
+// Halo, Transfer and Broadcast: made from Python's arguments; start, test and wait go straight to the core.
+#include "operation.hpp"
+
+#include <fmt/format.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "arguments.hpp"
+#include "layout.hpp"
+#include "module.hpp"
+#include "tasuki/broadcast.hpp"
+#include "tasuki/error.hpp"
+#include "tasuki/halo.hpp"
+#include "tasuki/transfer.hpp"
+
+namespace tasuki::python {
+namespace {
+
+/// `with halo.overlap():` starts, computes, waits.
+struct Overlap {
+  nb::object operation;
+  PyOperation& target() const { return *nb::inst_ptr<PyOperation>(operation); }
+};
+
+/// A field, or a pair (field, width).
+HaloField halo_field(nb::handle entry, std::vector<nb::object>& keep) {
+  nb::object field = nb::borrow(entry);
+  nb::object width = nb::none();
+  if (nb::isinstance<nb::tuple>(entry) && nb::len(entry) == 2) {
+    field = entry[0];
+    width = entry[1];
+  }
+  if (!nb::isinstance<PyField>(field))
+    throw Error(fmt::format("Halo: argument 'fields' has the entry {}; it must be a Field or a pair (Field, width)",
+                            shown(entry)));
+  keep.push_back(field);
+  const AnyField& core = nb::inst_ptr<PyField>(field)->core();
+  return width.is_none() ? HaloField(core) : HaloField(core, width_from(width, core.grid().ndims(), "width"));
+}
+
+void make_halo(PyHalo* self, nb::handle fields, nb::handle width, bool corners, bool reverse, bool alternating,
+               const std::string& path, const std::string& engine) {
+  std::vector<nb::object> entries;
+  if (nb::isinstance<PyField>(fields) || nb::isinstance<nb::tuple>(fields) || !nb::try_cast(fields, entries)) {
+    // One field, or one pair; a tuple of fields is a list all the same.
+    if (nb::isinstance<nb::tuple>(fields) && !(nb::len(fields) == 2 && !nb::isinstance<PyField>(fields[1]))) {
+      entries = nb::cast<std::vector<nb::object>>(fields);
+    } else {
+      entries = {nb::borrow(fields)};
+    }
+  }
+  if (entries.empty()) throw Error("Halo: argument 'fields' is empty; give at least one field");
+  OperationCore core;
+  // Which context to agree with is known from the first field only.
+  nb::object first = nb::isinstance<nb::tuple>(entries[0]) ? nb::object(entries[0][0]) : entries[0];
+  if (!nb::isinstance<PyField>(first))
+    throw Error(fmt::format(
+        "Halo: argument 'fields' is {}; it must be a Field, a pair (Field, width) or a list of these", shown(fields)));
+  const std::shared_ptr<Owner>& owner = nb::inst_ptr<PyField>(first)->shared_owner();
+  std::vector<HaloField> halos;
+  owner->agree("Halo", [&] {
+    for (const nb::object& entry : entries) {
+      const bool pair = nb::isinstance<nb::tuple>(entry);
+      halos.push_back(
+          halo_field(pair || width.is_none() ? nb::object(entry) : nb::make_tuple(entry, width), core.fields));
+    }
+  });
+  HaloOptions options;
+  options.corners = corners;
+  options.reverse = reverse;
+  options.alternating = alternating;
+  options.path = path;
+  options.engine = engine;
+  core.operation = Halo(halos, options);
+  new (self) PyHalo(owner, std::move(core));
+}
+
+/// (rank, array), (rank, array, layout) or, on the other ranks, (rank, None).
+TransferSide transfer_side(nb::handle value, const char* argument, bool writable, int rank, std::vector<Array>& keep) {
+  std::vector<nb::object> parts;
+  TransferSide side;
+  if (!nb::try_cast(value, parts) || parts.size() < 2 || parts.size() > 3 || !nb::try_cast(parts[0], side.rank, false))
+    throw Error(
+        fmt::format("argument '{}' is {}; it must be (rank, array) or (rank, array, layout), where ranks other than "
+                    "that one may give None for the array",
+                    argument, shown(value)));
+  if (side.rank != rank) return side;
+  if (parts[1].is_none())
+    throw Error(fmt::format("argument '{}' has no array on rank {}, which is that side", argument, rank));
+  const Array array = array_from(parts[1], fmt::format("{}[1]", argument), writable);
+  side.base = array.data;
+  side.layout = parts.size() == 3 && !parts[2].is_none() ? layout_inside(parts[2], array, argument) : array.layout();
+  keep.push_back(array);
+  return side;
+}
+
+void make_transfer(PyTransfer* self, const ContextHandle& context, nb::handle source, nb::handle target,
+                   const std::string& path, const std::string& engine) {
+  const std::shared_ptr<Owner>& owner = context.owner;
+  const int rank = owner->context().rank();
+  OperationCore core;
+  TransferSide from;
+  TransferSide to;
+  owner->agree("Transfer", [&] {
+    from = transfer_side(source, "source", false, rank, core.arrays);
+    to = transfer_side(target, "target", true, rank, core.arrays);
+  });
+  OperationOptions options;
+  options.path = path;
+  options.engine = engine;
+  core.operation = Transfer(owner->context(), from, to, options);
+  new (self) PyTransfer(owner, std::move(core));
+}
+
+void make_broadcast(PyBroadcast* self, const ContextHandle& context, int root, nb::handle data, int trees, int arity,
+                    std::int64_t chunk, const std::string& path, const std::string& engine) {
+  const std::shared_ptr<Owner>& owner = context.owner;
+  OperationCore core;
+  owner->agree("Broadcast", [&] {
+    core.arrays.push_back(array_from(data, "array", owner->context().rank() != root));
+    if (!core.arrays[0].is_contiguous())
+      throw Error(
+          "argument 'array' is not contiguous in C order; use numpy.ascontiguousarray, or a Transfer for strides");
+  });
+  const Array& array = core.arrays[0];
+  BroadcastOptions options;
+  options.trees = trees;
+  options.arity = arity;
+  options.chunk = chunk;
+  options.path = path;
+  options.engine = engine;
+  core.operation = Broadcast(owner->context(), root, array.data, array.high(), options);
+  new (self) PyBroadcast(owner, std::move(core));
+}
+
+}  // namespace
+
+PyOperation::PyOperation(std::shared_ptr<Owner> owner, OperationCore core)
+    : Held<OperationCore>(std::move(owner), std::move(core)) {
+  for (const Array& array : this->core().arrays) watched_.emplace_back(array, "an array of this operation");
+  for (const nb::object& object : this->core().fields) {
+    const auto* field = nb::inst_ptr<PyField>(object);
+    for (const Array& source : field->sources())
+      watched_.emplace_back(source, fmt::format("the memory of field '{}'", field->core().name()));
+  }
+}
+
+void PyOperation::start() const {
+  Operation& operation = this->operation();
+  for (const auto& [array, what] : watched_) array.check_unmoved(what);
+  operation.start();
+}
+
+void PyOperation::free() {
+  operation().free();
+  watched_.clear();
+  core().fields.clear();
+  core().arrays.clear();
+}
+
+std::string PyOperation::in_use() const {
+  return operation().active() ? "an operation is still active; wait for it first" : "";
+}
+
+void bind_operations(nb::module_& m) {
+  nb::class_<PyOperation>(m, "Operation",
+                          R"(A prepared communication. Made collectively; every rank runs it as often as it likes.
+
+Any number may be active at once, started in any order that differs between ranks. While a wait goes on, other Python
+threads run, and Ctrl-C ends it: the operation is then still active and may be waited for again.)")
+      .def("start", &PyOperation::start,
+           "Begins an epoch. Local. Raises if the operation is active, or if an array that it uses has moved.")
+      .def(
+          "test", [](const PyOperation& op) { return op.operation().test(); },
+          "True if the epoch started last has ended on this rank. Local; drives the operation, does not block.")
+      .def("wait", &PyOperation::wait,
+           R"(Returns when the epoch started last has ended on this rank; at once if none is active.
+
+Raises tasuki.Error if a rank that it depends on has died, or after the context's deadline.)")
+      .def("free", &PyOperation::free, "Gives everything back. Local. Raises if the operation is active.")
+      .def(
+          "overlap", [](nb::handle op) { return Overlap{nb::borrow(op)}; },
+          R"(`with operation.overlap(): ...` starts, computes the body meanwhile, and waits.
+
+If the body raises, the operation is waited for all the same, so that it can be used again.)")
+      .def(
+          "explain", [](const PyOperation& op) { return op.operation().explain(); },
+          "The pieces of this rank, a table: bytes, pattern, path, predicted µs, why other paths were not taken. "
+          "Local.")
+      .def_prop_ro("active", [](const PyOperation& op) { return op.operation().active(); })
+      .def_prop_ro(
+          "plan", [](const PyOperation& op) { return op.operation().plan(); }, "This rank's plan, a copy.")
+      .def_prop_ro(
+          "memory", [](const PyOperation& op) { return op.operation().memory(); },
+          "Bytes that the plan and its lowered form occupy on this rank.")
+      .def("__repr__", [](const PyOperation& op) {
+        return fmt::format("<tasuki operation '{}'>", op.operation().plan().operation);
+      });
+  nb::class_<Overlap>(m, "_Overlap")
+      .def("__enter__",
+           [](nb::handle self) {
+             nb::inst_ptr<Overlap>(self)->target().start();
+             return nb::borrow(self);
+           })
+      .def(
+          "__exit__", [](const Overlap& self, nb::args) { self.target().wait(); },
+          nb::sig("def __exit__(self, *exception: object) -> None"));
+
+  nb::class_<PyHalo, PyOperation>(m, "Halo", R"(Fills the shadows of fields from the ranks that own the cells.
+
+Cells outside a grid that is not periodic are left alone. A field with two copies is exchanged in the copy that is
+current at `start`.)")
+      .def(
+          "__init__", make_halo, nb::arg("fields"), nb::kw_only(), nb::arg("width") = nb::none(),
+          nb::arg("corners") = true, nb::arg("reverse") = false, nb::arg("alternating") = false,
+          nb::arg("path") = "auto", nb::arg("engine") = "auto",
+          nb::sig("def __init__(self, fields: Field | tuple[Field, Width] | Sequence[Field | tuple[Field, Width]], *, "
+                  "width: Width | None = None, corners: bool = True, reverse: bool = False, alternating: bool = False, "
+                  "path: str = 'auto', engine: str = 'auto') -> None"),
+          R"(Collective, with the same arguments on all ranks.
+
+fields: a field, a pair (field, width), or a list of these, on any grids of one context.
+width: cells of the shadow that take part, for fields given without one; None: the whole shadow.
+corners: also the cells outside the box in two or more dimensions.
+reverse: add every shadow cell into its owner instead (the adjoint: the gradient of the exchange).
+alternating: a promise that each field with two copies is swapped exactly once between two starts.
+path, engine: 'auto', or the name of the one to force.)");
+  nb::class_<PyTransfer, PyOperation>(m, "Transfer",
+                                      "Any strided array of one rank to any of another's, of equal bytes, in one pass.")
+      .def("__init__", make_transfer, nb::arg("context"), nb::arg("source"), nb::arg("target"), nb::kw_only(),
+           nb::arg("path") = "auto", nb::arg("engine") = "auto",
+           nb::sig("def __init__(self, context: Context, source: tuple[Any, ...], target: tuple[Any, ...], *, "
+                   "path: str = 'auto', engine: str = 'auto') -> None"),
+           R"(Collective over the context; the two ranks may be the same.
+
+source, target: (rank, array), or (rank, array, layout) with a Layout in bytes relative to the array's first element.
+Other ranks give (rank, None). Without a layout the array's own shape and strides say which bytes, in C order. The
+target must be writable. Arrays of `shared_array` and fields move without staging.
+Raises tasuki.Error on all ranks if the sizes differ, or an array is of no use.)");
+  nb::class_<PyBroadcast, PyOperation>(m, "Broadcast", "One rank's array to all ranks, pipelined over trees.")
+      .def("__init__", make_broadcast, nb::arg("context"), nb::arg("root"), nb::arg("array"), nb::kw_only(),
+           nb::arg("trees") = 0, nb::arg("arity") = 0, nb::arg("chunk") = 0, nb::arg("path") = "auto",
+           nb::arg("engine") = "auto",
+           nb::sig("def __init__(self, context: Context, root: int, array: object, *, trees: int = 0, arity: int = 0, "
+                   "chunk: int = 0, path: str = 'auto', engine: str = 'auto') -> None"),
+           R"(Collective. `array` is contiguous, of equally many bytes on all ranks, writable except on `root`.
+
+trees, arity, chunk (bytes): 0: chosen by cost.)");
+}
+
+}  // namespace tasuki::python

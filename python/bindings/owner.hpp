@@ -1,0 +1,107 @@
+// Owner: what the Python objects of one context share. It knows them all, so that they let go of MPI in the right order
+// when the program ends, and it keeps other Python threads out while one waits without the interpreter's lock.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tasuki/context.hpp"
+
+namespace tasuki::python {
+
+namespace nb = nanobind;
+
+class Owner;
+
+/// A Python object that holds something of the core: `release` drops it, and the object is of no use afterwards.
+class Member {
+ public:
+  explicit Member(std::shared_ptr<Owner> owner);
+  virtual ~Member();
+  Member(const Member&) = delete;
+  Member& operator=(const Member&) = delete;
+
+  virtual void release() noexcept = 0;
+  /// Why the context cannot be closed while this object is in use; empty if it can.
+  virtual std::string in_use() const { return {}; }
+  Owner& owner() const { return *owner_; }
+  const std::shared_ptr<Owner>& shared_owner() const { return owner_; }
+
+ private:
+  std::shared_ptr<Owner> owner_;
+  std::uint64_t number_;
+};
+
+class Owner {
+ public:
+  /// A context's owner, known to the process until `close`. Contexts never end by garbage collection, for their end is
+  /// collective and the order in which ranks collect garbage is not.
+  static std::shared_ptr<Owner> make(std::unique_ptr<Context> context);
+  static void close_all() noexcept;              ///< In reverse order of making.
+  static void fail_all(const std::string& why);  ///< Tells the other ranks that this one will not go on.
+  static Owner* of(const Runtime& runtime);      ///< Null if the context is not one of Python's.
+  static bool any_with_others();                 ///< True if a context has more than one rank.
+
+  /// The context, for a call on behalf of Python. Throws `Error` if it was closed or another thread is waiting on it.
+  Context& context() const {
+    if (context_ == nullptr || waiting_) refuse();
+    return *context_;
+  }
+  Runtime& runtime() const { return context().runtime(); }
+  /// Runs `check` on this rank; what it throws is thrown by all ranks, so that none goes on alone. Collective.
+  void agree(const std::string& operation, const std::function<void()>& check) const;
+  void close();  ///< Collective. Throws on all ranks, and does nothing, if something is in use on one.
+
+  /// Destroys `core` now, or when no thread waits any more.
+  void retire(std::shared_ptr<void> core);
+  void begin_wait() { waiting_ = true; }
+  void end_wait();
+
+ private:
+  friend class Member;
+  explicit Owner(std::unique_ptr<Context> context) : context_(std::move(context)) {}
+  [[noreturn]] void refuse() const;
+  void let_go() noexcept;
+
+  std::unique_ptr<Context> context_;
+  std::map<std::uint64_t, Member*> members_;  // in the order of making
+  std::uint64_t next_ = 0;
+  bool waiting_ = false;
+  std::vector<std::shared_ptr<void>> graveyard_;
+};
+
+/// What Python calls a Context.
+struct ContextHandle {
+  std::shared_ptr<Owner> owner;
+};
+
+/// A member that holds one object of the core.
+template <class T>
+class Held : public Member {
+ public:
+  Held(std::shared_ptr<Owner> owner, T core) : Member(std::move(owner)), core_(std::make_shared<T>(std::move(core))) {}
+  ~Held() override { owner().retire(std::move(core_)); }
+  void release() noexcept override { core_.reset(); }
+  T& core() const {
+    (void)owner().context();
+    return *core_;
+  }
+
+ private:
+  std::shared_ptr<T> core_;
+};
+
+/// Gives up the interpreter's lock in waits and looks for signals there. Called once, by the module.
+void install_wait_hooks();
+/// After an uncaught exception: ends the process at the very end of the interpreter's own, before MPI_Finalize could
+/// wait for ranks that cannot come.
+void end_without_mpi();
+
+}  // namespace tasuki::python

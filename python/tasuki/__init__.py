@@ -1,0 +1,59 @@
+"""Tasuki: halos, strided transfers and broadcasts of parallel array codes, planned once and run many times.
+
+Start with `Context`, `Grid`, `Field` and `Halo`; docs/python.md is the guide.
+"""
+
+from __future__ import annotations
+
+import atexit as _atexit
+import sys as _sys
+
+from . import _core
+from ._core import (
+    Broadcast,
+    Context,
+    Error,
+    Field,
+    Grid,
+    Halo,
+    Layout,
+    Operation,
+    Plan,
+    Transfer,
+    VerifyReport,
+    __version__,
+    shared_array,
+    verify,
+    verify_plans,
+)
+
+__all__ = [
+    "Broadcast",
+    "Context",
+    "Error",
+    "Field",
+    "Grid",
+    "Halo",
+    "Layout",
+    "Operation",
+    "Plan",
+    "Transfer",
+    "VerifyReport",
+    "__version__",
+    "shared_array",
+    "verify",
+    "verify_plans",
+]
+
+_earlier_hook = _sys.excepthook
+
+
+def _tell_others(kind, value, trace):
+    """An exception that ends this rank must not leave the others waiting: their waits end with its text."""
+    _earlier_hook(kind, value, trace)
+    if _core._any_with_others():
+        _core._fail_all(f"of an uncaught {kind.__name__}: {value}")
+
+
+_sys.excepthook = _tell_others
+_atexit.register(_core._close_all)
