@@ -23,11 +23,11 @@ def plans_of(paths: list[Path]) -> list[tuple[str, list[tuple[Path, str]]]]:
     operations: dict[tuple[int, str], dict[int, tuple[Path, str]]] = {}
     for file in files:
         content = read_json(file)
-        if not isinstance(content, dict) or not ("commands" in content or "plans" in content):
+        if not isinstance(content, dict) or not ({"buffers", "commands"} <= set(content) or "plans" in content):
             if file in paths:
-                raise Failure(f"{file}: neither a plan ('commands') nor a rank's trace ('plans')")
+                raise Failure(f"{file}: neither a plan ('buffers', 'commands') nor a rank's trace ('plans')")
             continue  # other files of a folder
-        plans = content.get("plans", [content]) if "plans" in content else [content]
+        plans = content.get("plans", [content])
         for number, plan in enumerate(plans):
             key = (number, str(plan.get("operation", "")))
             rank = plan.get("rank", 0)
