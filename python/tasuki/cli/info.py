@@ -1,0 +1,151 @@
+"""`tasuki info`: what of the machine Tasuki can use, and why not the rest."""
+
+from __future__ import annotations
+
+import csv
+import ctypes
+import ctypes.util
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from tasuki.cli import Failure
+from tasuki.cli.common import common, emit, ranks_option, table
+from tasuki.cli.ranks import on_ranks
+from tasuki.launch import bin_folders, core_library, launcher_for
+
+PATHS = ["shared:put", "shared:pull", "shared:eager", "shared:read", "mpi"]
+
+
+def usable(name: str, ok: bool, text: str) -> dict:
+    return {"what": name, "usable": ok, "text": text}
+
+
+def command_output(*command: str) -> tuple[str | None, str]:
+    """The program's output, or None and why there is none."""
+    if not shutil.which(command[0]):
+        return None, f"{command[0]} is not on PATH"
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    except subprocess.TimeoutExpired:
+        return None, f"{command[0]} does not answer"
+    if done.returncode != 0:
+        said = (done.stderr + done.stdout).strip().splitlines() or ["no output"]
+        return None, f"{command[0]}: {said[0]}"
+    return done.stdout, ""
+
+
+def gpus() -> tuple[list[dict], str]:
+    fields = ["index", "name", "memory.total", "driver_version", "pci.bus_id"]
+    out, why = command_output("nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader")
+    if out is None:
+        return [], why
+    rows = csv.reader(out.splitlines(), skipinitialspace=True)
+    return [dict(zip(fields, row)) for row in rows if len(row) == len(fields)], ""
+
+
+def gpu_links() -> list[str]:
+    """How each pair of GPUs is joined, such as `0-1: NV18`, from the driver's matrix."""
+    out, _ = command_output("nvidia-smi", "topo", "-m")
+    lines = re.sub(r"\x1b\[[\d;]*m", "", out or "").splitlines()
+    found = []
+    for line in lines:
+        cells = line.split()
+        if cells and re.fullmatch(r"GPU\d+", cells[0]):
+            row = int(cells[0][3:])
+            found += [f"{row}-{column}: {cells[1 + column]}" for column in range(row + 1, len(cells) - 1)
+                      if re.fullmatch(r"NV\d+|PIX|PXB|PHB|NODE|SYS", cells[1 + column])]  # fmt: skip
+    return found
+
+
+def nccl() -> dict:
+    name = ctypes.util.find_library("nccl") or "libnccl.so.2"
+    try:
+        library = ctypes.CDLL(name)
+    except OSError as error:
+        return usable("NCCL", False, f"{error}; needed only for GPUs on several islands")
+    version = ctypes.c_int()
+    if library.ncclGetVersion(ctypes.byref(version)) != 0:
+        return usable("NCCL", False, f"{name} does not tell its version")
+    v = version.value
+    return usable("NCCL", True, f"{v // 10000}.{v // 100 % 100}.{v % 100}")
+
+
+def cuda_driver() -> dict:
+    try:
+        library = ctypes.CDLL("libcuda.so.1")
+    except OSError as error:
+        return usable("CUDA driver", False, f"{error}; no GPU memory or GPU paths")
+    version = ctypes.c_int()
+    status = library.cuDriverGetVersion(ctypes.byref(version))
+    if status != 0:
+        return usable("CUDA driver", False, f"cuDriverGetVersion returns {status}")
+    return usable("CUDA driver", True, f"CUDA {version.value // 1000}.{version.value % 1000 // 10}")
+
+
+def machine() -> list[dict]:
+    """What does not need ranks."""
+    shm = os.statvfs("/dev/shm")
+    free = shm.f_bavail * shm.f_frsize
+    scope = Path("/proc/sys/kernel/yama/ptrace_scope")
+    level = scope.read_text().strip() if scope.exists() else "0"
+    devices, why = gpus()
+    rows = [
+        usable("cores", True, str(len(os.sched_getaffinity(0)))),
+        usable("shared memory", free > 64 << 20, f"/dev/shm has {free / 2**30:.1f} GiB free"),
+        usable("reading other processes", level == "0" or os.geteuid() == 0, f"kernel.yama.ptrace_scope is {level}"),
+        cuda_driver(),
+        usable(
+            "GPUs", bool(devices), "; ".join(f"{d['index']}: {d['name']}, {d['memory.total']}" for d in devices) or why
+        ),
+        nccl(),
+    ]
+    links = gpu_links() if len(devices) > 1 else []
+    if links:
+        rows.append(usable("GPU links", True, ", ".join(links)))
+    return rows
+
+
+def reason(path: str, refusal: str | None) -> str:
+    """What a refusal says of this path; it lists the reasons of all."""
+    own = re.search(rf"[(;] ?{path}: ([^;)]+)", refusal or "")
+    return own[1] if own else refusal or "works"
+
+
+def programs() -> list[dict]:
+    names = ["himeno", "laplace", "tasuki-bench"]
+    found = {n: next((str(f / n) for f in bin_folders() if (f / n).exists()), None) for n in names}
+    return [usable(n, at is not None, at or f"not in {', '.join(map(str, bin_folders()))}") for n, at in found.items()]
+
+
+@click.command("info")
+@ranks_option(2)
+@common
+def command(ranks: int, as_json: bool) -> None:
+    """Show what can be used here: MPI, paths between ranks (tried out on this many), islands, GPUs, links, NCCL."""
+    import tasuki
+    from tasuki import _core
+
+    rows = machine() + programs()
+    launcher = launcher_for(core_library())
+    topology = ""
+    try:
+        answer = on_ranks("info", {"paths": PATHS}, ranks, f"asking {ranks} ranks")[0]
+        topology = answer["describe"]
+        rows.append(usable("MPI", True, f"{topology.splitlines()[0].partition('; ')[2]}, started by {launcher}"))
+        rows += [usable(f"path {name}", why is None, reason(name, why)) for name, why in answer["paths"].items()]
+    except Failure as error:
+        rows.append(usable("MPI", False, f"{launcher}: {error}"))
+    data = {"version": tasuki.__version__, "core": _core.__file__, "usable": rows, "topology": topology.splitlines()}
+
+    def show(console: Console) -> None:
+        lines = [[r["what"], "[green]yes[/green]" if r["usable"] else "[red]no[/red]", r["text"]] for r in rows]
+        console.print(table(f"tasuki {tasuki.__version__}", ["what", "usable", ""], lines))
+        console.print(topology.strip(), markup=False)
+
+    emit(data, as_json, show)

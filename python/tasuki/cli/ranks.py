@@ -1,0 +1,101 @@
+"""What runs on the ranks for `tasuki info`, `tune` and `explain`: a task by name, its options as JSON, a file a rank.
+
+python -m tasuki.cli.ranks TASK OPTIONS FOLDER
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from tasuki.cli.common import python_on_ranks, run_ranks
+
+
+def info(context, options: dict) -> dict:
+    """Sends something from rank 0 to rank 1 over each path: None if that works, else why not."""
+    import tasuki
+
+    paths = {}
+    array = tasuki.shared_array(context, (8,))
+    for path in options["paths"] if context.size > 1 else []:
+        try:
+            ends = [(rank, array if context.rank == rank else None) for rank in (0, 1)]
+            operation = tasuki.Transfer(context, *ends, path=path)
+            operation.start()
+            operation.wait()
+            paths[path] = None
+        except tasuki.Error as error:
+            paths[path] = str(error)
+    return {"describe": context.describe(), "paths": paths}
+
+
+def tune(context, options: dict) -> dict:
+    """Making an operation measures what the profile lacks; TASUKI_PROFILE names a file that is not there yet."""
+    import tasuki
+
+    field = tasuki.Field(tasuki.Grid(context, [4 * context.size]))
+    tasuki.Halo(field)
+    return {}
+
+
+def explain(context, options: dict) -> dict:
+    """The plan of the operation that the options describe."""
+    import numpy
+
+    import tasuki
+
+    force = {"path": options["path"], "engine": options["engine"]}
+    kind = options["kind"]
+    if kind == "halo":
+        grid = tasuki.Grid(context, options["extents"], split=options["split"], periodic=options["periodic"])
+        fields = [
+            tasuki.Field(grid, options["dtype"], shadow=options["shadow"], copies=options["copies"], name=f"f{i}")
+            for i in range(options["fields"])
+        ]
+        operation = tasuki.Halo(
+            fields, corners=options["corners"], reverse=options["reverse"], alternating=options["copies"] == 2, **force
+        )
+    elif kind == "transfer":
+        rows, columns, stride = options["rows"], options["columns"], options["stride"]
+        make = tasuki.shared_array if options["shared"] else lambda _, shape, dtype: numpy.zeros(shape, dtype)
+        block = make(context, (rows, stride), options["dtype"])[:, :columns]
+        ends = [(rank, block if context.rank == rank else None) for rank in (options["source"], options["target"])]
+        operation = tasuki.Transfer(context, *ends, **force)
+    else:
+        array = tasuki.shared_array(context, (options["bytes"],), "uint8")
+        shape = {key: options[key] for key in ("trees", "arity", "chunk")}
+        operation = tasuki.Broadcast(context, options["root"], array, **shape, **force)
+    return {"text": operation.explain(), "plan": json.loads(operation.plan.json()), "memory": operation.memory}
+
+
+TASKS = {"info": info, "tune": tune, "explain": explain}
+
+
+def on_ranks(task: str, options: dict, ranks: int, what: str, environment: dict[str, str] | None = None) -> list[dict]:
+    """Runs the task on ranks and returns what each has to say, by rank."""
+    with tempfile.TemporaryDirectory() as folder:
+        program, launcher = python_on_ranks("tasuki.cli.ranks", [task, json.dumps(options), folder])
+        run_ranks(ranks, program, launcher, what=what, environment=environment)
+        return [json.loads((Path(folder) / f"{rank}.json").read_text()) for rank in range(ranks)]
+
+
+def main() -> int:
+    import tasuki
+
+    task, options, folder = sys.argv[1:]
+    try:
+        context = tasuki.Context()
+        answer = TASKS[task](context, json.loads(options))
+    except tasuki.Error as error:
+        # All ranks fail alike; the launcher ends those that would still wait.
+        print(error, file=sys.stderr, flush=True)
+        os._exit(1)
+    (Path(folder) / f"{context.rank}.json").write_text(json.dumps(answer))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
