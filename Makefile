@@ -40,7 +40,9 @@ laplace: configure ## the Laplace example on 4 ranks
 	@$(compile) $(BUILD) --target laplace
 	$(mpirun) -n 4 $(BUILD)/bin/laplace
 
-test: build ## all tests; without TASUKI_MPI, ranks 1 to 4 with MPICH first
+test: ## all tests; without TASUKI_MPI, ranks 1 to 4 with MPICH first
+	@$(PYTHON) tools/setup.py --python
+	@$(MAKE) build
 ifeq ($(TASUKI_MPI),)
 	@$(MAKE) test-mpich TASUKI_MPI=mpich
 endif

