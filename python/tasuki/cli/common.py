@@ -85,12 +85,14 @@ def read_json(path: Path) -> object:
 
 
 def first_complaint(lines: list[str]) -> str:
-    """What a program said on stderr first, without the banners of Open MPI's launcher."""
-    banner = False
+    """What a program said on stderr first, without the banners of Open MPI's launcher; of a traceback its error."""
+    banner = traced = False
     for line in lines:
         if line.startswith("-----"):
             banner = not banner
-        elif not banner and line.strip():
+        elif line.startswith("Traceback "):
+            traced = True
+        elif not banner and line.strip() and not (traced and line.startswith(" ")):
             return line.strip()
     return "it said nothing"
 

@@ -1,0 +1,119 @@
+"""`tasuki bench`: Tasuki and its peers on the same cases: the C++ driver, and peers in Python if asked for."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from tasuki.cli import Failure
+from tasuki.cli.common import common, emit, microseconds, python_on_ranks, ranks_option, read_json, run_ranks, table
+from tasuki.launch import launcher_for, own_program
+
+OWN = "tasuki"
+PYTHON_PEERS = {"mpi4py": "mpi4py==4.1.2", "ghex": "ghex==0.9.0"}
+LIMIT_SIZES = [1 << power for power in range(12, 27, 2)]
+
+
+def copying_limit() -> list[dict]:
+    """What one core takes to copy n bytes between two buffers of its own: no message is faster."""
+    source, target = (ctypes.create_string_buffer(LIMIT_SIZES[-1]) for _ in range(2))
+    points = []
+    for size in LIMIT_SIZES:
+        rounds = max(3, (16 << 20) // size)
+        best = float("inf")
+        for _ in range(5):
+            begin = time.perf_counter()
+            for _ in range(rounds):
+                ctypes.memmove(target, source, size)
+            best = min(best, (time.perf_counter() - begin) / rounds)
+        points.append({"bytes": size, "us": best * 1e6})
+    return points
+
+
+def python_peers(install: bool) -> tuple[list[str], list[str]]:
+    """Which there are, and what to say about the others. mpi4py is needed for all."""
+    for name, requirement in PYTHON_PEERS.items():
+        if install and find_spec(name) is None:
+            done = subprocess.run([sys.executable, "-m", "pip", "install", requirement], check=False, stdout=sys.stderr)
+            if done.returncode != 0:
+                raise Failure(f"pip could not install {requirement}; what it said is above")
+    there = [name for name in PYTHON_PEERS if find_spec(name)]
+    missing = [f"{n}: skipped, not installed ({r}; --install-peers)" for n, r in PYTHON_PEERS.items() if n not in there]
+    if "mpi4py" not in there:
+        raise Failure(f"the Python peers need mpi4py; pip install {PYTHON_PEERS['mpi4py']}, or give --install-peers")
+    return there, missing
+
+
+def show(console: Console, data: dict) -> None:
+    groups = list(dict.fromkeys(case["group"] for case in data["cases"]))
+    for group in groups:
+        cases = [case for case in data["cases"] if case["group"] == group]
+        peers = [p for p in dict.fromkeys(p for case in cases for p in case["peers"]) if p != OWN]
+        rows = []
+        for case in cases:
+            own = case["peers"].get(OWN)
+            row = [case["case"], f"{microseconds(own['median_us'])}" if own else None]
+            row.append(f"{case['bytes'] / own['median_us'] / 1e3:.2f}" if own and case["bytes"] else None)
+            for peer in peers:
+                other, ratio = case["peers"].get(peer), case["ratios"].get(peer)
+                times = f" ×{ratio:.2f}" if ratio else ""
+                row.append(f"{microseconds(other['median_us'])}{times}" if other else None)
+            rows.append(row)
+        console.print(
+            table(
+                f"{group}, median µs (× = over tasuki)", ["case", ">tasuki", ">GB/s", *(f">{p}" for p in peers)], rows
+            )
+        )
+
+
+@click.command("bench")
+@ranks_option(2)
+@click.option("--group", multiple=True, help="Only these groups; a wrong one lists them.")
+@click.option("--filter", "text", default="", help="Only cases whose names contain this.")
+@click.option("--peer", multiple=True, help="Only these peers of the C++ driver; a wrong one lists them.")
+@click.option("--rounds", type=click.IntRange(1), help="Samples a peer.")
+@click.option("--quick", is_flag=True, help="Few cases, short rounds: to see that all works, not to quote.")
+@click.option("--python", "in_python", is_flag=True, help="Also the peers in Python: mpi4py, and GHEX if installed.")
+@click.option("--only-python", is_flag=True, help="Only the peers in Python.")
+@click.option("--install-peers", is_flag=True, help="Install the Python peers that are missing.")
+@click.option(
+    "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the results here, for tasuki plot."
+)
+@common
+def command(ranks, group, text, peer, rounds, quick, in_python, only_python, install_peers, output, as_json) -> int:
+    """Time Tasuki and its peers on the same cases, in turn, after checking that each moves the right bytes."""
+    data: dict = {"machine": {"ranks": ranks}, "cases": [], "skipped": []}
+    with tempfile.TemporaryDirectory() as folder:
+        if not only_python:
+            program, target = own_program("tasuki-bench"), Path(folder) / "bench.json"
+            arguments = ["--json", str(target), "--filter", text, *(["--quick"] if quick else [])]
+            for option, values in (("--group", group), ("--peer", peer), ("--rounds", [rounds] if rounds else [])):
+                for value in values:
+                    arguments += [option, str(value)]
+            run_ranks(ranks, [str(program), *arguments], launcher_for(program), what="benchmarks")
+            data |= read_json(target)
+        if in_python or only_python:
+            there, data["skipped"] = python_peers(install_peers)
+            target = Path(folder) / "python.json"
+            arguments = [str(target), str(rounds or (5 if quick else 15)), OWN, *there]
+            run_ranks(ranks, *python_on_ranks("tasuki.cli.peers", arguments), what="Python peers")
+            data["cases"] += read_json(target)
+    data["limit"] = copying_limit()
+    if output:
+        output.write_text(json.dumps(data, indent=1) + "\n")
+    emit(data, as_json, lambda console: show(console, data))
+    for skipped in data.get("skipped", []):
+        print(skipped, file=sys.stderr)
+    complaints = [text for case in data["cases"] for text in case.get("failed", [])]
+    if complaints:
+        raise Failure(f"wrong results: {'; '.join(complaints)}")
+    return 0

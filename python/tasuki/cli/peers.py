@@ -1,0 +1,200 @@
+"""What runs on the ranks for `tasuki bench --python`: a halo exchange in Python by Tasuki, mpi4py and GHEX, in turn.
+
+    python -m tasuki.cli.peers FILE ROUNDS PEER...
+
+Every rank has a box of doubles with a shadow, periodic in all dimensions, corners included, as in the C++ driver.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import tasuki
+
+ROUND_SECONDS = 0.02
+CASES = [(16, 1), (64, 1), (128, 2)]  # cells a side of a rank's cube, width of its shadow
+
+
+class Problem:
+    """Which cells a rank has, and what they must hold: cell (i, j, k) of epoch e the value of `at(i, j, k, e)`."""
+
+    def __init__(self, comm, cells: int, width: int) -> None:
+        self.comm, self.cells, self.width = comm, cells, width
+        self.split = [comm.Get_size(), 1, 1]
+        self.cart = comm.Create_cart(self.split, periods=[True] * 3)
+        self.lo = [c * cells for c in self.cart.Get_coords(comm.Get_rank())]
+        self.shape = [cells + 2 * width] * 3
+        self.owned = (slice(width, width + cells),) * 3
+        self.bytes = 8 * ((cells + 2 * width) ** 3 - cells**3)
+
+    def values(self, epoch: int) -> np.ndarray:
+        """What the whole local array must hold after the exchange."""
+        total = 0
+        for d in range(3):
+            extent = self.cells * self.split[d]
+            index = (np.arange(self.shape[d]) + self.lo[d] - self.width) % extent
+            total = total * 1000 + index.reshape([-1 if k == d else 1 for k in range(3)])
+        return (total + 0.125 * epoch).astype(np.float64)
+
+
+class Tasuki:
+    def __init__(self, problem: Problem) -> None:
+        self.context = tasuki.Context(problem.comm)
+        extents = [problem.cells * s for s in problem.split]
+        grid = tasuki.Grid(self.context, extents, split=problem.split, periodic=True)
+        self.field = tasuki.Field(grid, "float64", shadow=problem.width)
+        self.halo = tasuki.Halo(self.field)
+        self.array = np.asarray(self.field.array)
+
+    def exchange(self) -> None:
+        self.halo.start()
+        self.halo.wait()
+
+
+class Mpi4py:
+    """Persistent requests on sub-array datatypes, one a direction."""
+
+    def __init__(self, problem: Problem) -> None:
+        from mpi4py import MPI
+
+        self.array = np.zeros(problem.shape)
+        self.requests = []
+        self.all = MPI.Request.Startall, MPI.Request.Waitall
+        w, n = problem.width, problem.cells
+        coords = problem.cart.Get_coords(problem.comm.Get_rank())
+        for number, way in enumerate(itertools.product((-1, 0, 1), repeat=3)):
+            if not any(way):
+                continue
+            size = [n if s == 0 else w for s in way]
+            out = [{-1: w, 0: w, 1: n}[s] for s in way]
+            into = [{-1: n + w, 0: w, 1: 0}[s] for s in way]
+            for make, start, other, sign in (
+                (problem.comm.Send_init, out, way, 1),
+                (problem.comm.Recv_init, into, way, -1),
+            ):
+                kind = MPI.DOUBLE.Create_subarray(problem.shape, size, start).Commit()
+                at = [(c + sign * s) % p for c, s, p in zip(coords, other, problem.split)]
+                self.requests.append(make([self.array, 1, kind], problem.cart.Get_cart_rank(at), number))
+
+    def exchange(self) -> None:
+        start, wait = self.all
+        start(self.requests)
+        wait(self.requests)
+
+
+class Ghex:
+    def __init__(self, problem: Problem) -> None:
+        from ghex.context import make_context
+        from ghex.structured.cartesian_sets import IndexSpace
+        from ghex.structured.regular import (
+            DomainDescriptor,
+            HaloGenerator,
+            make_communication_object,
+            make_field_descriptor,
+            make_pattern,
+        )
+
+        context = make_context(problem.cart, False)
+        widths = ((problem.width,) * 2,) * 3
+        whole = IndexSpace.from_sizes(*[problem.cells * s for s in problem.split])
+        coords = tuple(problem.cart.Get_coords(problem.cart.Get_rank()))
+        owned = whole.decompose(problem.split)[coords].subset["definition"]
+        domain = DomainDescriptor(context.rank(), owned)
+        halo = HaloGenerator(whole.subset["definition"], widths, (True,) * 3)
+        self.array = np.zeros(problem.shape, order="F")
+        self.keep = make_pattern(context, halo, [domain])
+        field = make_field_descriptor(domain, self.array, (problem.width,) * 3, tuple(problem.shape))
+        self.exchanger, self.info = make_communication_object(context), self.keep(field)
+
+    def exchange(self) -> None:
+        self.exchanger.exchange([self.info]).wait()
+
+
+PEERS = {"tasuki": Tasuki, "mpi4py": Mpi4py, "ghex": Ghex}
+
+
+def wrong(problem: Problem, peer) -> str:
+    """Runs three epochs with new data; empty if all cells are right on all ranks."""
+    bad = 0
+    for epoch in range(1, 4):
+        peer.array[...] = -1
+        peer.array[problem.owned] = problem.values(epoch)[problem.owned]
+        problem.comm.Barrier()
+        peer.exchange()
+        bad += int((peer.array != problem.values(epoch)).sum())
+    bad = problem.comm.allreduce(bad)
+    return f"{bad} cells are wrong" if bad else ""
+
+
+def seconds(problem: Problem, peer, iterations: int) -> float:
+    problem.comm.Barrier()
+    begin = time.perf_counter()
+    for _ in range(iterations):
+        peer.exchange()
+    return problem.comm.allreduce(time.perf_counter() - begin, max_of()) / iterations
+
+
+def max_of():
+    from mpi4py import MPI
+
+    return MPI.MAX
+
+
+def measure(problem: Problem, names: list[str], rounds: int) -> dict:
+    peers, init, failed = {}, {}, []
+    for name in names:
+        begin = time.perf_counter()
+        peers[name] = PEERS[name](problem)
+        init[name] = (time.perf_counter() - begin) * 1e6
+        complaint = wrong(problem, peers[name])
+        if complaint:
+            failed.append(f"{name}: {complaint}")
+    counts = {n: max(1, int(ROUND_SECONDS / max(seconds(problem, p, 10), 1e-7))) for n, p in peers.items()}
+    samples = {n: [] for n in peers}
+    for _ in range(rounds):
+        for name, peer in peers.items():
+            samples[name].append(seconds(problem, peer, counts[name]) * 1e6)
+    times = {
+        name: {
+            **{key: float(np.percentile(s, q)) for key, q in (("median_us", 50), ("p10_us", 10), ("p90_us", 90))},
+            "init_us": init[name],
+            "iterations": counts[name] * rounds,
+        }
+        for name, s in samples.items()
+    }
+    own = times["tasuki"]["median_us"]
+    return {
+        "group": "halo-python",
+        "case": f"{problem.cells}^3 w{problem.width} split {'x'.join(map(str, problem.split))}",
+        "bytes": problem.bytes,
+        "peers": times,
+        "ratios": {name: t["median_us"] / own for name, t in times.items() if name != "tasuki"},
+        "failed": failed,
+    }
+
+
+def main() -> None:
+    # mpi4py's wheel takes the MPI library that this names.
+    os.environ.setdefault("MPI4PY_LIBMPI", tasuki._core.mpi_library())
+    from mpi4py import MPI
+
+    file, rounds, *names = sys.argv[1:]
+    comm = MPI.COMM_WORLD
+    cases = []
+    for i, (cells, width) in enumerate(CASES):
+        if comm.rank == 0:
+            print(f"{i} of {len(CASES)}: halo-python: {cells}^3 w{width}", file=sys.stderr, flush=True)
+        cases.append(measure(Problem(comm, cells, width), names, int(rounds)))
+    if comm.rank == 0:
+        Path(file).write_text(json.dumps(cases))
+
+
+if __name__ == "__main__":
+    main()
