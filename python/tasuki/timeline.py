@@ -140,7 +140,12 @@ def chrome(traces: list[RankTrace]) -> dict:
             key = (e.operation, about["lane"])
             if key not in lanes:
                 lanes[key] = len(lanes) + 1
-                name_of(pid, lanes[key], f"{about['operation']} #{e.operation}, lane {about['lane']}", 1 + len(lanes))
+                name_of(
+                    pid,
+                    lanes[key],
+                    f"{about['operation']} #{e.operation}, lane {about['lane']}",
+                    1 + e.operation * 1000 + about["lane"],
+                )
             peer = f" ({about['peer']})" if about["peer"] >= 0 else ""
             args = {**about, "epoch": e.epoch, "command": e.command, "round": e.round}
             span(pid, lanes[key], about["verb"] + peer, "command", e.begin, e.end, args)

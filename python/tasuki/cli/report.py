@@ -1,0 +1,41 @@
+"""`tasuki report`: one HTML page, without network, of a folder with traces, results, profile and info."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tasuki.cli import Failure
+from tasuki.cli.common import common, emit
+
+
+@click.command("report")
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Default: FOLDER/report.html.")
+@common
+def command(folder: Path, output: Path | None, as_json: bool) -> None:
+    """Make one page of what FOLDER holds: machine, topology, plans, timeline, benchmarks.
+
+    It may hold a trace (`tasuki trace -o FOLDER`), results (`tasuki bench|himeno|laplace --output FOLDER/x.json`), a
+    machine profile (`tasuki tune --output FOLDER/profile.json`) and `tasuki info --json > FOLDER/info.json`.
+    """
+    try:
+        from tasuki import report
+        from tasuki.timeline import TraceError
+
+        page, ignored = report.build(folder)
+    except ImportError as error:
+        raise Failure(f"the report needs matplotlib ({error}); pip install 'tasuki[plot]'") from None
+    except (ValueError, TraceError) as error:
+        raise Failure(str(error)) from None
+    target = output or folder / "report.html"
+    target.write_text(page)
+    data = {"report": str(target), "ignored": ignored}
+
+    def show(console) -> None:
+        console.print(str(target))
+        if ignored:
+            console.print(f"not used: {', '.join(ignored)}")
+
+    emit(data, as_json, show)
