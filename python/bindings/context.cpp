@@ -22,7 +22,7 @@ std::string library_version() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
   int length = 0;
   check_mpi(MPI_Get_library_version(text, &length), "MPI_Get_library_version");
-  return {text, static_cast<std::size_t>(length)};
+  return text;  // some count the zero at the end
 }
 
 // A handle of another MPI library means nothing here, and calling MPI with it would crash.

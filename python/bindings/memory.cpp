@@ -7,6 +7,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 #include "arguments.hpp"
 #include "module.hpp"
 #include "tasuki/error.hpp"
@@ -55,7 +57,11 @@ void refuse_device(nb::handle object, const std::string& argument) {
 // Arrays of NumPy, and everything that NumPy can look at without a copy.
 Array from_numpy(nb::handle object, const std::string& argument, bool writable) {
   Array array;
-  const nb::object seen = or_complain(argument, object, [&] { return numpy("asarray")(object); });
+  const nb::object seen = or_complain(argument, object, [&] {
+    if (nb::hasattr(object, "__array_interface__")) return nb::object(numpy("asarray")(object));
+    return nb::object(
+        numpy("asarray")(nb::steal(PyMemoryView_FromObject(object.ptr()))));  // `bytes` are no string here
+  });
   const nb::object interface = seen.attr("__array_interface__");
   const nb::object data = interface["data"];
   if (writable && nb::cast<bool>(data[1]))
@@ -171,9 +177,9 @@ std::int64_t Array::high() const {
 }
 
 bool Array::is_contiguous() const {
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return true;
   std::int64_t expected = element_bytes;
   for (std::size_t d = shape.size(); d-- > 0;) {
-    if (shape[d] == 0) return true;
     if (shape[d] != 1 && strides[d] != expected) return false;
     expected *= shape[d];
   }
