@@ -1,0 +1,44 @@
+"""Runs the command line as users do, with a cache folder of its own."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+LIMIT = 50  # seconds a command may take
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="session")
+def tasuki(cache):
+    """`tasuki("info", "--json")` gives what was printed, JSON parsed; after a failure its one line, or all of --debug."""
+
+    def run(*arguments, status=0, **environment):
+        command = [sys.executable, "-m", "tasuki", *map(str, arguments)]
+        settings = {**os.environ, "XDG_CACHE_HOME": str(cache), **environment}
+        done = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=LIMIT, check=False)
+        assert done.returncode == status, f"{arguments}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        if "--debug" in arguments:
+            return done.stderr
+        if status != 0:
+            told = [line for line in done.stderr.splitlines() if line.startswith("tasuki: ")]
+            assert len(told) <= 1 and "Traceback" not in done.stderr, done.stderr
+            return told[0] if told else done.stdout
+        return json.loads(done.stdout) if "--json" in arguments and arguments[0] != "run" else done.stdout
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def traced(tasuki, tmp_path_factory):
+    """A folder with the trace of a short run on two ranks, and its summary."""
+    folder = tmp_path_factory.mktemp("traced") / "run"
+    size = ["--size", "32x32x64", "--iterations", "20"]
+    summary = tasuki("trace", "--json", "-n", 2, "-o", folder, "himeno", *size, "--path", "shared:put")
+    return folder, summary

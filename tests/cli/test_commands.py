@@ -1,0 +1,138 @@
+"""Each command once as a user runs it, and what it says to input that is wrong."""
+
+import json
+
+import pytest
+
+COMMANDS = ["himeno", "laplace", "run", "info", "tune", "explain", "verify", "bench", "plot", "trace", "report"]
+
+
+def test_help_lists_every_command_and_each_has_json(tasuki):
+    text = tasuki("--help")
+    assert all(f"\n  {name} " in text for name in COMMANDS)
+    for name in COMMANDS:
+        options = tasuki("explain", "halo", "--help") if name == "explain" else tasuki(name, "--help")
+        assert "--json" in options and "--debug" in options, name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "expected"),
+    [
+        (["himen"], 2, "there is no command 'himen'; there are: himeno, laplace, run"),
+        (["himeno", "-n", "0"], 2, "0 is not in the range x>=1"),
+        (["himeno", "--overlap", "maybe"], 2, "'on', 'off', 'both'"),
+        (["run", "nothing.py"], 1, "the script nothing.py is not there"),
+        (["run", "no-such-program"], 1, "not an executable on PATH"),
+        (["explain", "halo", "--extents", "3y"], 2, "'3y' is not like 64x64x128"),
+        (["explain", "halo", "-n", "2", "--rank", "2"], 1, "there are ranks 0 to 1"),
+        (["explain", "transfer", "--columns", "9", "--stride", "8"], 1, "rows would overlap"),
+        (["plot", "nothing.json"], 1, "nothing.json: No such file"),
+        (["trace", "-o", "/", "himeno"], 1, "this folder is not empty"),
+    ],
+)
+def test_wrong_input_is_one_clear_line(tasuki, arguments, status, expected):
+    assert expected in tasuki(*arguments, status=status)
+
+
+def test_debug_shows_where(tasuki):
+    told = tasuki("run", "--debug", "nothing.py", status=1)
+    assert "Traceback" in told and told.endswith("tasuki: the script nothing.py is not there\n")
+
+
+def test_an_app_scales_verifies_and_writes_results(tasuki, tmp_path):
+    file = tmp_path / "runs.json"
+    data = tasuki(
+        "laplace", "-n", 1, "-n", 2, "--size", 64, "--verify", "--overlap", "both", "--output", file, "--json"
+    )
+    assert [(r["ranks"], r["overlap"]) for r in data["runs"]] == [(1, True), (1, False), (2, True), (2, False)]
+    assert all(r["verified"] is True and r["seconds_per_iteration"] > 0 for r in data["runs"])
+    assert json.loads(file.read_text()) == data
+    figures = tasuki("plot", file, "-o", tmp_path, "--json")["figures"]
+    assert [f.rpartition("/")[2] for f in figures] == ["scaling.svg", "overlap.svg"]
+
+
+def test_what_an_app_refuses_is_passed_on(tasuki):
+    told = tasuki("himeno", "-n", 2, "--size", "32x32x64", "--path", "pigeon", status=1)
+    assert "there is no path 'pigeon'; give one of auto, mpi, shared" in told
+
+
+def test_a_script_runs_on_ranks_and_its_status_is_kept(tasuki, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("import sys, tasuki\nprint('rank', tasuki.Context().rank, sys.argv[1])\nsys.exit(0)\n")
+    text = tasuki("run", "-n", 2, script, "--flag")
+    assert sorted(text.split()) == sorted(["rank", "0", "--flag", "rank", "1", "--flag"])
+    script.write_text("import sys\nsys.exit(3)\n")
+    assert "ended with status 3" in tasuki("run", "-n", 2, script, status=1)
+
+
+def test_a_run_that_hangs_is_stopped(tasuki, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("import time\ntime.sleep(100)\n")
+    assert "ended with status" in tasuki("run", "-n", 1, "--timeout", 2, script, status=1)
+
+
+def test_info_tries_the_paths_and_says_why_not(tasuki):
+    data = tasuki("info", "-n", 2, "--json", TASUKI_ISLAND="1")
+    found = {row["what"]: row for row in data["usable"]}
+    assert found["path mpi"]["usable"] and found["MPI"]["usable"]
+    assert not found["path shared:put"]["usable"] and found["path shared:put"]["text"] == "another island"
+    assert all(row["text"] for row in data["usable"])
+    assert data["topology"][0].startswith("2 ranks, 1 host, 2 islands")
+
+
+def test_tune_writes_the_medians_of_its_rounds(tasuki, tmp_path):
+    file = tmp_path / "profile.json"
+    data = tasuki("tune", "--rounds", 2, "--output", file, "--json")
+    written = json.loads(file.read_text())
+    assert written["paths"] == data["paths"] and "mpi" in written["paths"]
+    # The library takes it.
+    assert tasuki("explain", "halo", "-n", 2, "--extents", "16x16", "--json", TASUKI_PROFILE=str(file))
+
+
+def test_explain_reads_every_piece_and_its_plans_verify(tasuki, tmp_path):
+    data = tasuki("explain", "halo", "-n", 2, "--extents", "16x16", "--plans", tmp_path, "--path", "mpi", "--json")
+    pieces = data["ranks"][0]["pieces"]
+    leaving = [p for p in pieces if p["from"] == 0 and p["to"] == 1]
+    assert len(leaving) == 6 and all(p["path"] == "mpi" and p["us"] > 0 for p in leaving)
+    assert sum(p["bytes"] for p in pieces if p["to"] == 0) == 8 * (10 * 18 - 8 * 16)
+    report = tasuki("verify", tmp_path, "--json")["operations"]
+    assert [(r["operation"], r["ranks"], r["ok"]) for r in report] == [("halo f0", 2, True)]
+
+
+@pytest.mark.parametrize("kind", ["transfer", "broadcast"])
+def test_explain_knows_the_other_operations(tasuki, kind):
+    assert tasuki("explain", kind, "-n", 2, "--json")["ranks"][0]["pieces"]
+    assert "predicted µs" in tasuki("explain", kind, "-n", 2)
+
+
+def test_bench_times_peers_and_plots_them(tasuki, tmp_path):
+    file = tmp_path / "bench.json"
+    text = tasuki("bench", "--quick", "--group", "broadcast", "--output", file)
+    assert "mpi_bcast" in text and "×" in text
+    data = json.loads(file.read_text())
+    assert data["cases"] and data["limit"] and all(p["us"] > 0 for p in data["limit"])
+    figures = tasuki("plot", file, "-o", tmp_path, "--only", "bandwidth", "--json")["figures"]
+    svg = (tmp_path / "bandwidth-broadcast.svg").read_text()
+    assert len(figures) == 1 and "limit: one core" in svg and "tasuki" in svg
+    assert "there are: bandwidth-broadcast" in tasuki("plot", file, "--only", "bendwidth", status=1)
+    assert "bradcast not in" in tasuki("bench", "--group", "bradcast", status=1)
+
+
+def test_bench_in_python_checks_its_peers(tasuki):
+    pytest.importorskip("mpi4py")
+    data = tasuki("bench", "--only-python", "--quick", "--rounds", 2, "--json")
+    assert [c["group"] for c in data["cases"]] == ["halo-python"] * 3
+    for case in data["cases"]:
+        assert {"tasuki", "mpi4py"} <= set(case["peers"]) and case["failed"] == []
+
+
+def test_damaged_files_say_where(tasuki, tmp_path):
+    broken = tmp_path / "broken.json"
+    broken.write_text('{"cases": [\n  {"group": }]}')
+    for command in (["plot", broken], ["verify", broken]):
+        assert "broken.json: not JSON at line 2, column 13" in tasuki(*command, status=1)
+    broken.write_text('{"cases": [{"group": "halo", "case": "8", "bytes": 1, "peers": {"tasuki": {}}}]}')
+    assert "cases[0].peers.tasuki.median_us is no number" in tasuki("plot", broken, status=1)
+    broken.write_text("{}")
+    assert "no results" in tasuki("plot", broken, status=1)
+    assert "neither a plan" in tasuki("verify", broken, status=1)
