@@ -17,7 +17,7 @@ def cache(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def tasuki(cache):
-    """`tasuki("info", "--json")` gives what was printed, JSON parsed; after a failure its one line, or all of --debug."""
+    """`tasuki("info", "--json")` gives what was printed, JSON parsed; after a failure its line, or all of --debug."""
 
     def run(*arguments, status=0, **environment):
         command = [sys.executable, "-m", "tasuki", *map(str, arguments)]
