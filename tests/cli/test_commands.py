@@ -107,7 +107,7 @@ def test_explain_knows_the_other_operations(tasuki, kind):
 
 def test_bench_times_peers_and_plots_them(tasuki, tmp_path):
     file = tmp_path / "bench.json"
-    text = tasuki("bench", "--quick", "--group", "broadcast", "--output", file)
+    text = tasuki("bench", "--quick", "--rounds", 2, "--group", "broadcast", "--output", file)
     assert "mpi_bcast" in text and "×" in text
     data = json.loads(file.read_text())
     assert data["cases"] and data["limit"] and all(p["us"] > 0 for p in data["limit"])

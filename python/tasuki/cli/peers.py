@@ -66,7 +66,7 @@ class Mpi4py:
 
         self.array = np.zeros(problem.shape)
         self.requests = []
-        self.all = MPI.Request.Startall, MPI.Request.Waitall
+        self.all = MPI.Prequest.Startall, MPI.Prequest.Waitall
         w, n = problem.width, problem.cells
         coords = problem.cart.Get_coords(problem.comm.Get_rank())
         for number, way in enumerate(itertools.product((-1, 0, 1), repeat=3)):
@@ -108,7 +108,7 @@ class Ghex:
         owned = whole.decompose(problem.split)[coords].subset["definition"]
         domain = DomainDescriptor(context.rank(), owned)
         halo = HaloGenerator(whole.subset["definition"], widths, (True,) * 3)
-        self.array = np.zeros(problem.shape, order="F")
+        self.array = np.zeros(problem.shape)
         self.keep = make_pattern(context, halo, [domain])
         field = make_field_descriptor(domain, self.array, (problem.width,) * 3, tuple(problem.shape))
         self.exchanger, self.info = make_communication_object(context), self.keep(field)
