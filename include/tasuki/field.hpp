@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "tasuki/device.hpp"
 #include "tasuki/grid.hpp"
 #include "tasuki/strided_copy.hpp"
 
@@ -35,6 +36,9 @@ struct FieldOptions {
   Width shadow = 1;      ///< Cells allocated around the owned box, also in unsplit and non-periodic dimensions.
   int copies = 1;        ///< 1, or 2: a pair of buffers that `swap` exchanges (Jacobi's old and new).
   std::int64_t pad = 0;  ///< Extra cells at the end of each row of the last dimension, for alignment.
+  /// On the device: memory of this rank's GPU (`use_gpu`), which only kernels read and write; see `upload`. For the
+  /// user's own memory it is found out from the pointers, so it need only be said where an empty rank has none.
+  Memory memory = Memory::host;
 };
 
 /// What `Field<T>` is underneath: the part that does not depend on the element type.
@@ -46,6 +50,7 @@ class FieldBase {
   std::int64_t element_bytes() const;
   DType dtype() const;  ///< `none` for elements that are not numbers.
   const Width& shadow() const;
+  Memory memory() const;
   int copies() const;
   int current() const;             ///< Which copy `data()` shows; advanced by `swap`.
   Box owned() const;               ///< This rank's cells, global indices.
@@ -54,6 +59,11 @@ class FieldBase {
   Index strides() const;           ///< In elements, for local indices.
   std::int64_t bytes() const;      ///< Of one copy in memory.
   std::byte* raw(int copy) const;  ///< Start of copy 0 or 1; throws after `free`.
+
+  /// Copies all of the current copy's `bytes()`, shadow and padding included, from or to host memory. For fields on the
+  /// device; works for all. Blocks until done, after whatever the default stream has to do. Local.
+  void upload(const void* host) const;
+  void download(void* host) const;
 
   /// The next copy becomes the current one. Local. With one copy it throws.
   void swap();
@@ -71,6 +81,7 @@ class FieldBase {
   const std::shared_ptr<Storage>& storage() const { return storage_; }  ///< For Tasuki's own sources.
 
  protected:
+  void need_host(const char* call) const;  ///< throws if the memory is on a device
   FieldBase(const Grid& grid, const FieldOptions& options, std::int64_t element_bytes, DType dtype);
   FieldBase(const Grid& grid, const FieldOptions& options, std::int64_t element_bytes, DType dtype,
             const std::vector<void*>& memory);
@@ -123,10 +134,12 @@ class Field : public FieldBase {
   T* next() const { return reinterpret_cast<T*>(raw((current() + 1) % copies())); }  ///< What `swap` will show.
 
   /// Calls `f(global index, element&)` for every owned cell of the current copy. For set-up and checks, not for speed.
+  /// Throws for a field on the device.
   template <class F>
   void for_each(F&& f) const {
     const Box own = owned();
     if (own.empty()) return;
+    need_host("for_each");
     const Index stride = strides();
     Index at = own.lo;
     for (;;) {

@@ -6,14 +6,16 @@
 #include <string>
 
 #include "tasuki/context.hpp"
+#include "tasuki/device.hpp"
 #include "tasuki/plan.hpp"
 
 namespace tasuki {
 
 /// What may be forced; `auto` lets the planner and the settings choose.
 struct OperationOptions {
-  std::string path = "auto";    ///< `auto` or the name of a path for all pieces that leave the rank (docs/paths.md).
-  std::string engine = "auto";  ///< `auto` (= TASUKI_ENGINE, else `inline`), `inline`, `thread`.
+  std::string path = "auto";  ///< `auto` or the name of a path for all pieces that leave the rank (docs/paths.md).
+  /// `auto` (= TASUKI_ENGINE, else `inline`), `inline`, `thread`; for GPU memory `auto` or `stream`.
+  std::string engine = "auto";
 };
 
 /// A handle to a prepared communication; copies refer to the same one. Made collectively by the derived classes, with
@@ -29,6 +31,16 @@ class Operation {
   /// Returns when the epoch started last has ended on this rank; at once if none is active. Throws if a rank that it
   /// depends on has died, or after the context's deadline, naming rank, operation and command.
   void wait();
+  /// For operations on GPU memory. The epoch becomes work of `stream`, in its order and without host synchronisation:
+  /// `start` says that the shadows may be written and moves what leaves this rank, after the stream's earlier work;
+  /// later work of the stream may change what was sent. After `wait` comes work that reads what has arrived. `run` is
+  /// both in one kernel. Legal while the stream is being captured: each replay of the graph is an epoch more; fields
+  /// with two copies are captured as they are shown, so capture an iteration for each. An exchange that fails (a peer
+  /// has died, the deadline has passed) ends its kernels, and the next call of these or `synchronize` throws.
+  void start(Stream stream);
+  void wait(Stream stream);
+  void run(Stream stream);
+
   /// Gives everything back. Local. Throws if active. The destructor of the last handle does the same without throwing.
   void free();
   bool active() const;

@@ -3,6 +3,7 @@
 
 #include "tasuki/broadcast.hpp"
 #include "tasuki/context.hpp"
+#include "tasuki/device.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/field.hpp"
 #include "tasuki/grid.hpp"

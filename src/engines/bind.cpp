@@ -8,7 +8,6 @@
 #include <exception>
 #include <map>
 #include <new>
-#include <sstream>
 #include <utility>
 
 #include "tasuki/error.hpp"
@@ -25,10 +24,16 @@ std::int64_t room(const Buffer& buffer) {
   return (buffer.bytes + kLine - 1) / kLine * kLine * buffer.ring;
 }
 
+// Where a rank has put a buffer that others touch.
+struct Told {
+  SharedAddress shared;
+  GpuAddress gpu;
+};
+
 struct Binding {
   const Planning& planning;
   Program& program;
-  const std::vector<bool>& shared;
+  const std::vector<Home>& homes;
   int me;
 
   bool user(const Buffer& buffer) const { return buffer.role != Role::scratch && buffer.role != Role::signal; }
@@ -37,36 +42,52 @@ struct Binding {
     where = {at, room(buffer) / buffer.ring, buffer.ring, buffer.ring > 1, nullptr};
   }
 
-  // Collective: one shared block a rank holds all its counters and shared scratch. Returns what to tell the peers.
+  // Collective: one block a home holds all of this rank's counters and scratch there. Returns what to tell the peers.
   std::string place_own() {
     const auto& buffers = program.plan.buffers;
-    std::int64_t total = 0;
-    for (std::size_t b = 0; b < buffers.size(); ++b) {
-      if (buffers[b].rank == me && !user(buffers[b]) && shared[b]) total += room(buffers[b]);
-    }
-    auto block = planning.runtime.memory().allocate(total);
-    std::byte* at = block.get();
-    program.memory.push_back(block);
+    const auto mine = [&](std::size_t b, Home home) {
+      return buffers[b].rank == me && !user(buffers[b]) && homes[b] == home;
+    };
     std::string told;
-    for (std::size_t b = 0; b < buffers.size(); ++b) {
-      const Buffer& buffer = buffers[b];
-      if (buffer.rank != me || user(buffer)) continue;
-      if (!shared[b]) {
-        const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(room(buffer), kLine));
-        std::shared_ptr<void> memory(std::aligned_alloc(kLine, bytes), std::free);
-        if (!memory)
-          throw Error(fmt::format("rank {}: {}: no memory for {} bytes of scratch", me, program.plan.operation, bytes));
-        std::memset(memory.get(), 0, bytes);
-        place(program.where[b], static_cast<std::byte*>(memory.get()), buffer);
-        program.memory.push_back(std::move(memory));
-        continue;
+    for (const Home home : {Home::own, Home::shared, Home::device, Home::pinned}) {
+      std::int64_t total = 0;
+      for (std::size_t b = 0; b < buffers.size(); ++b) total += mine(b, home) ? room(buffers[b]) : 0;
+      const auto block = allocate(home, total);
+      std::byte* at = block.get();
+      for (std::size_t b = 0; b < buffers.size(); ++b) {
+        if (!mine(b, home)) continue;
+        place(program.where[b], at, buffers[b]);
+        Told entry;
+        if (home == Home::shared) entry.shared = planning.runtime.memory().find(at, room(buffers[b]));
+        std::string why;
+        if (home == Home::device) entry.gpu = planning.runtime.gpus->find(at, why);
+        at += room(buffers[b]);
+        if (home == Home::own || home == Home::pinned) continue;
+        told += buffers[b].name + '\n' + std::string(reinterpret_cast<const char*>(&entry), sizeof entry);
       }
-      place(program.where[b], at, buffer);
-      const SharedAddress address = planning.runtime.memory().find(at, room(buffer));
-      told += fmt::format("{} {} {}\n", buffer.name, address.window, address.offset);
-      at += room(buffer);
+      if (block) program.memory.push_back(block);
     }
     return told;
+  }
+
+  // Zero-filled.
+  std::shared_ptr<void> own_memory(std::int64_t bytes) const {
+    std::shared_ptr<void> memory(std::aligned_alloc(kLine, static_cast<std::size_t>(bytes)), std::free);
+    if (!memory)
+      throw Error(fmt::format("rank {}: {}: no memory for {} bytes of scratch", me, program.plan.operation, bytes));
+    std::memset(memory.get(), 0, static_cast<std::size_t>(bytes));
+    return memory;
+  }
+
+  std::shared_ptr<std::byte> allocate(Home home, std::int64_t bytes) const {
+    if (home == Home::shared) return planning.runtime.memory().allocate(bytes);
+    if (home == Home::device) return planning.runtime.gpus ? planning.runtime.gpus->allocate(bytes) : nullptr;
+    if (bytes == 0) return nullptr;
+    if (home == Home::pinned) {
+      return {gpu()->allocate_mapped(bytes), [](std::byte* p) { gpu()->release_mapped(p); }};
+    }
+    const auto memory = own_memory(bytes);
+    return {memory, static_cast<std::byte*>(memory.get())};
   }
 
   void place_user() {
@@ -84,18 +105,33 @@ struct Binding {
         if (buffers[b].rank != me && theirs.shared[0].valid()) {
           at[i] = planning.runtime.memory().map(buffers[b].rank, theirs.shared[i]);
         }
+        if (buffers[b].rank != me && theirs.gpu[0].valid != 0 && reachable(buffers[b].rank)) {
+          at[i] = map(buffers[b].rank, theirs.gpu[i]);
+        }
       }
       // Both sides change copies alike (checked when the operation is made), so this rank's choice is also the peer's.
       program.where[b] = {at[0], theirs.copies > 1 ? at[1] - at[0] : 0, theirs.copies, theirs.ring > 1, mine.current};
     }
   }
 
-  void place_remote(const std::map<std::pair<int, std::string>, SharedAddress>& told) {
+  bool reachable(int rank) const { return planning.runtime.gpus && planning.runtime.gpus->why_not(rank).empty(); }
+
+  std::byte* map(int rank, const GpuAddress& address) {
+    const auto mapped = planning.runtime.gpus->map(rank, address);
+    program.memory.push_back(mapped);
+    return mapped.get();
+  }
+
+  void place_remote(const std::map<std::pair<int, std::string>, Told>& told) {
     const auto& buffers = program.plan.buffers;
     for (std::size_t b = 0; b < buffers.size(); ++b) {
       if (buffers[b].rank == me || user(buffers[b])) continue;
       const auto it = told.find({buffers[b].rank, buffers[b].name});
-      std::byte* at = it == told.end() ? nullptr : planning.runtime.memory().map(buffers[b].rank, it->second);
+      std::byte* at = nullptr;
+      if (it != told.end()) {
+        at = it->second.gpu.valid != 0 ? map(buffers[b].rank, it->second.gpu)
+                                       : planning.runtime.memory().map(buffers[b].rank, it->second.shared);
+      }
       if (at == nullptr) {
         throw Error(fmt::format("rank {}: {}: buffer {} of rank {} cannot be reached (a defect in Tasuki)", me,
                                 program.plan.operation, buffers[b].name, buffers[b].rank));
@@ -144,17 +180,19 @@ Program bind(const Planning& planning, Draft draft, int operation, bool threaded
   Program program;
   program.plan = std::move(draft.plan);
   program.where.resize(program.plan.buffers.size());
-  Binding binding{planning, program, draft.shared, runtime.rank()};
+  Binding binding{planning, program, draft.home, runtime.rank()};
   const std::vector<std::string> blobs(planning.peers.size(), binding.place_own());
   const auto answers = exchange(runtime, planning.peers, blobs);
   std::string complaint;
   try {
-    std::map<std::pair<int, std::string>, SharedAddress> told;
+    std::map<std::pair<int, std::string>, Told> told;
     for (std::size_t p = 0; p < answers.size(); ++p) {
-      std::istringstream lines(answers[p]);
-      std::string name;
-      SharedAddress address;
-      while (lines >> name >> address.window >> address.offset) told[{planning.peers[p], name}] = address;
+      for (std::size_t at = 0; at < answers[p].size();) {
+        const std::size_t end = answers[p].find('\n', at);
+        Told& entry = told[{planning.peers[p], answers[p].substr(at, end - at)}];
+        std::memcpy(&entry, answers[p].data() + end + 1, sizeof entry);
+        at = end + 1 + sizeof entry;
+      }
     }
     binding.place_user();
     binding.place_remote(told);

@@ -13,6 +13,7 @@ namespace tasuki {
 namespace {
 struct Entry {
   bool threaded;
+  Memory memory;
   EngineRegistration::Make make;
 };
 std::map<std::string, Entry>& entries() {
@@ -21,8 +22,12 @@ std::map<std::string, Entry>& entries() {
 }
 }  // namespace
 
-EngineRegistration::EngineRegistration(std::string name, bool threaded, Make make) {
-  entries()[std::move(name)] = {threaded, make};
+void Engine::enqueue(Stream, int) {
+  throw Error("streams are for operations on GPU memory; call start() and wait() without one");
+}
+
+EngineRegistration::EngineRegistration(std::string name, bool threaded, Make make, Memory memory) {
+  entries()[std::move(name)] = {threaded, memory, make};
 }
 
 std::string engine_complaint(const std::string& name) {
@@ -32,10 +37,15 @@ std::string engine_complaint(const std::string& name) {
   return fmt::format("there is no engine '{}'; give one of {}", name, names);
 }
 
-std::unique_ptr<Engine> make_engine(const std::string& name, Executor& executor) {
+std::unique_ptr<Engine> make_engine(const std::string& name, Executor& executor, Runtime& runtime) {
   const auto it = entries().find(name);
   if (it == entries().end()) throw Error(engine_complaint(name));
-  return it->second.make(executor);
+  return it->second.make(executor, runtime);
+}
+
+Memory engine_memory(const std::string& name) {
+  const auto it = entries().find(name);
+  return it != entries().end() ? it->second.memory : Memory::host;
 }
 
 bool engine_is_threaded(const std::string& name) {

@@ -43,6 +43,7 @@ class Executor {
   explicit Executor(Program program);
 
   const Plan& plan() const { return program_.plan; }
+  const Program& program() const { return program_; }
   std::int64_t memory() const;
   std::uint64_t epoch() const { return epoch_; }
   Recorder* recorder() const { return recorder_.get(); }  ///< null unless this process is traced

@@ -20,8 +20,9 @@ class Inline final : public Engine {
   Executor& executor_;
 };
 
-const EngineRegistration registration{
-    "inline", false, [](Executor& executor) -> std::unique_ptr<Engine> { return std::make_unique<Inline>(executor); }};
+const EngineRegistration registration{"inline", false, [](Executor& executor, Runtime&) -> std::unique_ptr<Engine> {
+                                        return std::make_unique<Inline>(executor);
+                                      }};
 
 }  // namespace
 }  // namespace tasuki

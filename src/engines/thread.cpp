@@ -167,8 +167,9 @@ class Thread final : public Engine {
   Job job_;
 };
 
-const EngineRegistration registration{
-    "thread", true, [](Executor& executor) -> std::unique_ptr<Engine> { return std::make_unique<Thread>(executor); }};
+const EngineRegistration registration{"thread", true, [](Executor& executor, Runtime&) -> std::unique_ptr<Engine> {
+                                        return std::make_unique<Thread>(executor);
+                                      }};
 
 }  // namespace
 }  // namespace tasuki

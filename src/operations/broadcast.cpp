@@ -190,7 +190,9 @@ Description describe(const Context& context, int root, void* data, std::int64_t 
   std::vector<int> island;
   for (const auto& process : runtime.topology().processes) island.push_back(process.island);
   const Shape shape = choose_shape(context, island, root, bytes, options);
-  d.buffers.push_back({"data", Role::inout, bytes, {static_cast<std::byte*>(data)}, nullptr, false});
+  d.buffers.push_back({"data", Role::inout, bytes, {static_cast<std::byte*>(data)}, nullptr, false, Memory::host});
+  if (bytes > 0 && memory_of(data) == Memory::device)
+    d.agreement.complain("argument 'data' is on a GPU, which broadcasts do not know; copy it to host memory first");
   std::vector<Part> parts;
   const int me = runtime.rank();
   for (int t = 0; t < shape.trees; ++t) {

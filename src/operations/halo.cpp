@@ -99,6 +99,7 @@ void add_moves(Description& d, const std::vector<HaloField>& fields, const HaloO
     buffer.name = name;
     buffer.bytes = field.bytes();
     buffer.memory = storage->memory;
+    buffer.where = storage->where;
     if (field.copies() > 1) {
       buffer.current = &storage->current;
       buffer.alternating = options.alternating;

@@ -3,12 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "engines/bind.hpp"
 #include "operations/state.hpp"
 #include "support/mpi.hpp"
 #include "tasuki/error.hpp"
+#include "topology/collective.hpp"
 
 namespace tasuki {
 
@@ -19,20 +21,37 @@ std::string resolve(const std::string& option, const std::string& setting, const
   return setting != "auto" ? setting : otherwise;
 }
 
+// Whether any rank has a buffer on a GPU. Collective where GPUs are used.
+Memory memory_of_all(Runtime& runtime, const std::vector<UserBuffer>& buffers) {
+  if (!runtime.gpus) return Memory::host;
+  const bool mine =
+      std::any_of(buffers.begin(), buffers.end(), [](const auto& buffer) { return buffer.where == Memory::device; });
+  const auto none = and_over_ranks(runtime, {mine ? std::uint64_t{0} : std::uint64_t{1}}, "making an operation");
+  return none[0] == 0 ? Memory::device : Memory::host;
+}
+
 }  // namespace
 
 Operation::State::State(const Context& context, Description description, const OperationOptions& options)
     : context_(context), name_(description.name), keep_(std::move(description.keep)) {
   Runtime& runtime = context.runtime();
   const std::string path = resolve(options.path, runtime.settings().path, "auto");
-  const std::string engine = resolve(options.engine, runtime.settings().engine, "inline");
+  buffers_ = std::move(description.buffers);
+  const Memory memory = memory_of_all(runtime, buffers_);
+  const std::string engine = memory == Memory::device && options.engine == "auto"
+                                 ? "stream"
+                                 : resolve(options.engine, runtime.settings().engine, "inline");
   Agreement& agreement = description.agreement;
   agreement.same("path", path).same("engine", engine);
   agreement.complain(engine_complaint(engine));
+  if (engine_memory(engine) != memory) {
+    agreement.complain(
+        fmt::format("engine '{}' works on {} memory, but the operation is on {} memory; use engine 'auto'", engine,
+                    to_string(engine_memory(engine)), to_string(memory)));
+  }
   agreement.check();
   PathSet& paths = paths_of(context);
   const int number = runtime.next_operation();
-  buffers_ = std::move(description.buffers);
   Planning planning{runtime, paths, name_, path, buffers_, description.moves, {}, {}, {}};
   planning.peers = peers_of(description.moves, runtime.rank());
   peers_ = planning.peers;
@@ -54,7 +73,7 @@ Operation::State::State(const Context& context, Description description, const O
   explanation_ = tasuki::explain(planning, program.plan);
   executor_ = std::make_unique<Executor>(std::move(program));
   memory_ = executor_->memory();
-  engine_ = make_engine(engine, *executor_);
+  engine_ = make_engine(engine, *executor_, runtime);
   first_copy_.resize(buffers_.size());
   runtime.reserve_active();
 }
@@ -62,7 +81,7 @@ Operation::State::State(const Context& context, Description description, const O
 Operation::State::~State() {
   if (active_ && engine_) {
     engine_->stop();
-    ended();
+    if (!in_stream_) ended();
   }
   if (executor_) context_.runtime().unreserve_active();
 }
@@ -71,6 +90,12 @@ void Operation::State::check_alive(const char* call) const {
   if (!executor_) {
     throw Error(fmt::format("rank {}: {}: {} after free; make the operation again", context_.rank(), name_, call));
   }
+}
+
+void Operation::State::check_host(const char* call) const {
+  if (!active_ || !in_stream_) return;
+  throw Error(
+      fmt::format("rank {}: {}: {}() after start(stream); end it with wait(stream)", context_.rank(), name_, call));
 }
 
 const Plan& Operation::State::plan() const {
@@ -105,6 +130,24 @@ void Operation::State::start() {
   engine_->start();
 }
 
+void Operation::State::enqueue(Stream stream, int parts) {
+  const bool starts = (parts & 1) != 0;
+  check_alive(starts ? "start" : "wait");
+  if (starts && active_) {
+    throw Error(fmt::format("rank {}: {}: start while epoch {} is still active; wait for it first", context_.rank(),
+                            name_, epoch_));
+  }
+  if (!starts && !(active_ && in_stream_)) {
+    throw Error(fmt::format("rank {}: {}: wait(stream) without start(stream) before it", context_.rank(), name_));
+  }
+  if (starts) {
+    check_alternation();
+    ++epoch_;
+  }
+  engine_->enqueue(stream, parts);
+  active_ = in_stream_ = (parts & 2) == 0;
+}
+
 void Operation::State::ended() {
   active_ = false;
   context_.runtime().remove_active(this);
@@ -112,6 +155,7 @@ void Operation::State::ended() {
 
 bool Operation::State::test() {
   check_alive("test");
+  check_host("test");
   if (!active_) return true;
   const TracedCall traced(executor_->recorder(), Traced::test, epoch_);
   if (!engine_->test()) return false;
@@ -126,6 +170,7 @@ void Operation::State::progress() {
 
 void Operation::State::wait() {
   check_alive("wait");
+  check_host("wait");
   if (!active_) return;
   const TracedCall traced(executor_->recorder(), Traced::wait, epoch_);
   driving_ = true;
@@ -170,6 +215,15 @@ bool Operation::test() {
 }
 void Operation::wait() {
   state_->wait();
+}
+void Operation::start(Stream stream) {
+  state_->enqueue(stream, 1);
+}
+void Operation::wait(Stream stream) {
+  state_->enqueue(stream, 2);
+}
+void Operation::run(Stream stream) {
+  state_->enqueue(stream, 3);
 }
 void Operation::free() {
   state_->free();

@@ -33,6 +33,7 @@ class Operation::State final : public Progressing {
   void start();
   bool test();
   void wait();
+  void enqueue(Stream stream, int parts);
   void free();
   void progress() override;
 
@@ -44,6 +45,7 @@ class Operation::State final : public Progressing {
 
  private:
   void check_alive(const char* call) const;
+  void check_host(const char* call) const;
   void check_alternation();
   void ended();
 
@@ -59,6 +61,7 @@ class Operation::State final : public Progressing {
   std::unique_ptr<Engine> engine_;
   std::uint64_t epoch_ = 0;
   bool active_ = false;
+  bool in_stream_ = false;  ///< the active epoch was started in a stream
   bool driving_ = false;
 };
 

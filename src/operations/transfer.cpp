@@ -85,12 +85,13 @@ UserBuffer user_buffer(const char* name, Role role, const TransferSide& side, co
   if (!here) return buffer;
   buffer.bytes = layout.true_upper_bound() - layout.true_lower_bound();
   buffer.memory = {static_cast<std::byte*>(side.base) + layout.true_lower_bound()};
+  buffer.where = memory_of(side.base);
   return buffer;
 }
 
 // The complaint of a rank that is one of the sides; empty if there is none.
 std::string moves_between(Description& d, int me, const TransferSide& from, const TransferSide& to, const Layout& src,
-                          const Layout& dst) {
+                          const Layout& dst, bool on_gpu) {
   if (src.size() != dst.size()) {
     return fmt::format("layouts of unequal size: 'from' names {} bytes on rank {}, 'to' names {} bytes on rank {}",
                        src.size(), from.rank, dst.size(), to.rank);
@@ -98,6 +99,9 @@ std::string moves_between(Description& d, int me, const TransferSide& from, cons
   const void* base = me == from.rank ? from.base : to.base;
   if (base == nullptr && src.size() > 0)
     return fmt::format("argument '{}.base' is null", me == from.rank ? "from" : "to");
+  if (memory_of(base) == Memory::device && !on_gpu)
+    return fmt::format("argument '{}.base' is on a GPU; call use_gpu on all ranks first",
+                       me == from.rank ? "from" : "to");
   if (dst.overlaps()) return fmt::format("layout 'to' ({}) names a byte twice; a destination must not", dst.describe());
   if (from.rank == to.rank && src.size() > 0) {
     const std::array<std::int64_t, 2> ones{1, 1};
@@ -152,7 +156,7 @@ Description describe(const Context& context, const TransferSide& from, const Tra
   d.buffers.push_back(user_buffer("from", Role::input, from, src, source));
   d.buffers.push_back(user_buffer("to", Role::output, to, dst, target));
   try {
-    if (source || target) d.agreement.complain(moves_between(d, me, from, to, src, dst));
+    if (source || target) d.agreement.complain(moves_between(d, me, from, to, src, dst, runtime.gpus != nullptr));
   } catch (const Error& error) {
     d.agreement.complain(error.what());  // every rank must throw, not only this one
   }

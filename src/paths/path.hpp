@@ -22,6 +22,7 @@
 #include "plan/builder.hpp"
 #include "tasuki/context.hpp"
 #include "tasuki/strided_copy.hpp"
+#include "topology/gpu_memory.hpp"
 #include "topology/runtime.hpp"
 
 namespace tasuki {
@@ -31,7 +32,9 @@ struct Place {
   std::int32_t copies = 1;
   std::int32_t ring = 1;   ///< 2 if the operation alternates between the copies
   std::int64_t bytes = 0;  ///< of one copy
-  std::array<SharedAddress, 2> shared{};
+  Memory memory = Memory::host;
+  std::array<SharedAddress, 2> shared{};   ///< host memory
+  std::array<GpuAddress, 2> gpu{};         ///< GPU memory
   std::array<std::uint64_t, 2> address{};  ///< in the owner's address space
 };
 
@@ -84,6 +87,9 @@ class Path {
   virtual std::string name() const = 0;
   /// Whether the path can join these two ranks at all; what it takes besides is for `offer` to say.
   virtual bool joins(const Topology& topology, int a, int b) const = 0;
+  /// The memory that it works on, and whether it can move between these two; offers are asked for only then.
+  virtual Memory memory() const { return Memory::host; }
+  virtual bool serves(Memory src, Memory dst) const { return src == memory() && dst == memory(); }
   /// What is busy while the path moves bytes: `core` (the sender's), `peer core` (the receiver's), or hardware of its
   /// own. Pieces on different resources travel at the same time.
   virtual std::string resource() const { return "core"; }

@@ -11,6 +11,7 @@ class Self final : public Path {
   explicit Self(const Profile& profile) : profile_(profile) {}
   std::string name() const override { return "self"; }
   int preference() const override { return 0; }
+  bool serves(Memory src, Memory dst) const override { return src == dst; }
   bool joins(const Topology&, int a, int b) const override { return a == b; }
 
   Offer offer(const Move& move, const Place&, const Place&) const override {

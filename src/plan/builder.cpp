@@ -18,19 +18,19 @@ Builder::Builder(std::string operation, int rank, int ranks) {
   draft_.plan.ranks = ranks;
 }
 
-int Builder::buffer(const std::string& name, int rank, Role role, std::int64_t bytes, int ring, bool shared) {
+int Builder::buffer(const std::string& name, int rank, Role role, std::int64_t bytes, int ring, Home home) {
   auto& buffers = draft_.plan.buffers;
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     if (buffers[i].rank == rank && buffers[i].name == name) return static_cast<int>(i);
   }
   buffers.push_back({name, rank, role, bytes, ring, 0});
-  draft_.shared.push_back(shared);
+  draft_.home.push_back(home);
   waited_.push_back(0);
   return static_cast<int>(buffers.size()) - 1;
 }
 
-int Builder::counter(const std::string& name, int rank) {
-  return buffer(name, rank, Role::signal, sizeof(std::uint64_t), 1, true);
+int Builder::counter(const std::string& name, int rank, Home home) {
+  return buffer(name, rank, Role::signal, sizeof(std::uint64_t), 1, home);
 }
 
 void Builder::begin_lane() {

@@ -10,10 +10,18 @@
 
 namespace tasuki {
 
+/// Where memory that a plan needs besides the user's is placed.
+enum class Home : std::uint8_t {
+  own,     ///< this process's memory
+  shared,  ///< host memory that the ranks of the host map
+  device,  ///< GPU memory that the ranks of the island map
+  pinned,  ///< this process's memory, for the processor and the GPU
+};
+
 /// A plan being made, with what lowering needs to know besides.
 struct Draft {
   Plan plan;
-  std::vector<bool> shared;  ///< per buffer: its owner must place it where peers can reach it
+  std::vector<Home> home;  ///< per buffer that is not the user's
 };
 
 class Builder {
@@ -22,10 +30,10 @@ class Builder {
 
   int rank() const { return draft_.plan.rank; }
 
-  /// The buffer (rank, name), added if it is new. Scratch that peers touch is `shared`.
-  int buffer(const std::string& name, int rank, Role role, std::int64_t bytes, int ring = 1, bool shared = false);
+  /// The buffer (rank, name), added if it is new.
+  int buffer(const std::string& name, int rank, Role role, std::int64_t bytes, int ring = 1, Home home = Home::own);
   /// The counter called `name` that `rank` owns.
-  int counter(const std::string& name, int rank);
+  int counter(const std::string& name, int rank, Home home = Home::shared);
 
   void begin_lane();
   /// Commands from here to `end_loop` run `count` times; in every round user offsets move by `step` bytes.

@@ -143,7 +143,12 @@ std::string choose(Planning& planning) {
     Choice& choice = planning.choices[i];
     bool usable = false;
     for (const auto& path : paths) {
-      Offer offer = path->offer(move, planning.place(move.src_rank, move.src), planning.place(move.dst_rank, move.dst));
+      const Place& src = planning.place(move.src_rank, move.src);
+      const Place& dst = planning.place(move.dst_rank, move.dst);
+      Offer offer =
+          path->serves(src.memory, dst.memory)
+              ? path->offer(move, src, dst)
+              : Offer::no(fmt::format("not for {} to {} memory", to_string(src.memory), to_string(dst.memory)));
       // A piece that stays on its rank is never forced elsewhere.
       if (move.src_rank != move.dst_rank && offer.usable && !PathSet::allows(planning.wanted, *path)) {
         offer.usable = false;

@@ -34,12 +34,19 @@ void exchange_places(Planning& planning) {
     place.copies = static_cast<std::int32_t>(buffer.memory.size());
     place.ring = buffer.alternating ? 2 : 1;
     place.bytes = buffer.bytes;
-    for (std::size_t i = 0; i < buffer.memory.size(); ++i) {
-      place.shared[i] = planning.runtime.memory().find(buffer.memory[i], buffer.bytes);
+    place.memory = buffer.where;
+    for (std::size_t i = 0; i < std::min(buffer.memory.size(), place.gpu.size()); ++i) {
+      if (buffer.where == Memory::device) {
+        std::string why;
+        if (buffer.bytes > 0) place.gpu[i] = planning.runtime.gpus->find(buffer.memory[i], why);
+      } else {
+        place.shared[i] = planning.runtime.memory().find(buffer.memory[i], buffer.bytes);
+      }
       place.address[i] = reinterpret_cast<std::uint64_t>(buffer.memory[i]);
     }
     // A pair of which only one copy is shared counts as private: paths must serve both alike.
     if (buffer.memory.size() == 2 && !place.shared[1].valid()) place.shared[0] = {};
+    if (buffer.memory.size() == 2 && place.gpu[1].valid == 0) place.gpu[0] = {};
     mine.push_back(place);
   }
   const std::string blob(reinterpret_cast<const char*>(mine.data()), mine.size() * sizeof(Place));

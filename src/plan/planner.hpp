@@ -21,6 +21,7 @@ struct UserBuffer {
   std::vector<std::byte*> memory;  ///< one pointer a copy
   const int* current = nullptr;    ///< which copy the user shows now; nullptr: there is one
   bool alternating = false;        ///< the user promises to change copies between starts
+  Memory where = Memory::host;
 };
 
 /// What was decided about a move, and what else could have been.

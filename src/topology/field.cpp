@@ -2,6 +2,7 @@
 #include "tasuki/field.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "layout/checked.hpp"
 #include "tasuki/error.hpp"
 #include "topology/field_storage.hpp"
+#include "topology/gpu_memory.hpp"
 #include "topology/runtime.hpp"
 
 namespace tasuki {
@@ -61,6 +63,21 @@ void check_memory(const std::vector<void*>& memory, int copies, std::int64_t byt
         fmt::format("memory[0] and memory[1] overlap: they are {} bytes apart, and a copy has {}", apart, bytes));
 }
 
+Memory where_is(const std::vector<void*>& memory, Memory said) {
+  Memory found = said;
+  for (const void* pointer : memory) {
+    if (pointer == nullptr) continue;
+    const Memory actual = memory_of(pointer);
+    if (said == Memory::device && actual == Memory::host)
+      throw Error(
+          "argument 'memory' is said to be on the device, but it points to host memory; pass what cudaMalloc gave");
+    if (pointer != memory[0] && actual != memory_of(memory[0]))
+      throw Error("memory[0] and memory[1] are not both on the host or both on the device");
+    found = actual;
+  }
+  return found;
+}
+
 template <class T>
 std::string first_entries(const T& list, int count) {
   return fmt::format("{}", fmt::join(list.begin(), list.begin() + count, ", "));
@@ -80,6 +97,7 @@ std::shared_ptr<FieldBase::Storage> make_storage(const Grid& grid, const FieldOp
     check_copies(options.copies);
     set_shape(*field, options.pad);
     if (memory != nullptr) check_memory(*memory, options.copies, field->bytes);
+    field->where = memory != nullptr ? where_is(*memory, options.memory) : options.memory;
   } catch (const Error& error) {
     agreement.complain(error.what());
   }
@@ -92,8 +110,10 @@ std::shared_ptr<FieldBase::Storage> make_storage(const Grid& grid, const FieldOp
       .same("shadow.hi", first_entries(options.shadow.hi, grid.ndims()))
       .same("copies", options.copies)
       .same("pad", options.pad)
-      .same("memory", memory == nullptr ? "Tasuki's" : "the user's")
+      .same("memory",
+            fmt::format("{} on the {}", memory == nullptr ? "Tasuki's" : "the user's", to_string(field->where)))
       .check();
+  if (field->where == Memory::device) gpu_memory(grid.context().runtime());
   return field;
 }
 
@@ -130,7 +150,9 @@ Width::Width(const std::vector<std::int64_t>& below, const std::vector<std::int6
 FieldBase::FieldBase(const Grid& grid, const FieldOptions& options, std::int64_t element_bytes, DType dtype)
     : storage_(make_storage(grid, options, element_bytes, dtype, nullptr)) {
   for (int i = 0; i < options.copies; ++i) {
-    storage_->blocks.push_back(grid.context().runtime().memory().allocate(storage_->bytes));
+    Runtime& runtime = grid.context().runtime();
+    storage_->blocks.push_back(storage_->where == Memory::device ? gpu_memory(runtime).allocate(storage_->bytes)
+                                                                 : runtime.memory().allocate(storage_->bytes));
     storage_->memory.push_back(storage_->blocks.back().get());
   }
 }
@@ -155,6 +177,9 @@ DType FieldBase::dtype() const {
 }
 const Width& FieldBase::shadow() const {
   return storage_->shadow;
+}
+Memory FieldBase::memory() const {
+  return storage_->where;
 }
 int FieldBase::copies() const {
   return static_cast<int>(storage_->memory.size());
@@ -191,6 +216,26 @@ std::byte* FieldBase::raw(int copy) const {
   if (copy < 0 || copy >= copies())
     throw Error(fmt::format("Field '{}': argument 'copy' is {}; the field has {}", name(), copy, copies()));
   return storage_->memory[copy];
+}
+
+void FieldBase::need_host(const char* call) const {
+  if (storage_->where != Memory::host)
+    throw Error(fmt::format("Field '{}': {} needs host memory, but the field is on the device; download it first",
+                            name(), call));
+}
+
+void FieldBase::upload(const void* host) const {
+  std::byte* at = raw(current());
+  if (bytes() == 0) return;
+  storage_->where == Memory::device ? gpu()->copy(at, host, bytes())
+                                    : static_cast<void>(std::memcpy(at, host, static_cast<std::size_t>(bytes())));
+}
+
+void FieldBase::download(void* host) const {
+  const std::byte* at = raw(current());
+  if (bytes() == 0) return;
+  storage_->where == Memory::device ? gpu()->copy(host, at, bytes())
+                                    : static_cast<void>(std::memcpy(host, at, static_cast<std::size_t>(bytes())));
 }
 
 void FieldBase::swap() {

@@ -18,6 +18,7 @@ struct FieldBase::Storage {
   std::string name;
   std::int64_t element_bytes = 0;
   DType dtype = DType::none;
+  Memory where = Memory::host;
   Width shadow;
   Index extents{};  // local cells, shadow included
   Index strides{};  // in elements

@@ -16,6 +16,7 @@
 #include "support/mpi.hpp"
 #include "tasuki/error.hpp"
 #include "topology/collective.hpp"
+#include "topology/gpu_memory.hpp"
 
 namespace tasuki {
 namespace {
@@ -85,6 +86,8 @@ Runtime::~Runtime() {
     memory_->abandon();
     session.broken = true;
   }
+  paths.reset();
+  gpus.reset();
   liveness_.reset();
   memory_.reset();
   if (peaceful) {

@@ -37,6 +37,7 @@ class Progressing {
   ~Progressing() = default;
 };
 
+class GpuMemory;
 class PathSet;
 
 class Runtime {
@@ -53,6 +54,7 @@ class Runtime {
   const Settings& settings() const { return settings_; }
   SharedMemory& memory() { return *memory_; }
   Liveness& liveness() { return *liveness_; }
+  const Liveness& liveness() const { return *liveness_; }
   MPI_Comm comm() const { return comm_; }          ///< for the user and for agreement
   MPI_Comm messages() const { return messages_; }  ///< for the mpi path only
   int rank() const { return topology_.rank; }
@@ -60,6 +62,7 @@ class Runtime {
   int thread_level() const { return thread_level_; }           ///< MPI_THREAD_...
   std::span<const int> everyone() const { return everyone_; }  ///< all ranks
   double deadline = 30.0;
+  std::shared_ptr<GpuMemory> gpus;  ///< made collectively by the first use of a GPU (topology/gpu_memory.hpp)
   std::shared_ptr<PathSet> paths;  ///< made collectively by the first operation (paths/path.hpp)
 
   /// How often a wait polls before it yields: few times if the ranks of this host outnumber its cores.

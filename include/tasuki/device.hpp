@@ -1,0 +1,36 @@
+// Device: where memory is, and the streams that order the work on a GPU. Needs no CUDA header.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "tasuki/context.hpp"
+
+struct CUstream_st;
+
+namespace tasuki {
+
+/// Where a field's bytes are.
+enum class Memory : std::uint8_t { host, device };
+std::string_view to_string(Memory memory);
+
+/// What CUDA calls `cudaStream_t`; nullptr is the default stream.
+using Stream = CUstream_st*;
+
+/// Empty if this process can use a GPU; else what is missing (no CUDA in this build, no driver, no device). Local.
+std::string why_no_gpu();
+
+/// Settles which GPU this rank uses and finds out which ranks can store into each other's GPU memory. The GPU is the
+/// current CUDA device if the process has chosen one other than the first, else the one of the rank's place on its
+/// host (local rank modulo the GPUs seen), which becomes the current device. Returns its ordinal. Collective; throws
+/// on every rank if a rank has no GPU. Making a field on the device does the same, so call it only to compute on the
+/// same GPU before there is a field. Later calls only return the ordinal.
+int use_gpu(const Context& context);
+
+/// Waits on the host until the work in `stream` is done, as every wait of Tasuki does: throws if an exchange in it has
+/// failed, if a rank has died (exchanges that wait for it are ended) or at the context's deadline. Local. Where no GPU
+/// is used it returns at once.
+void synchronize(const Context& context, Stream stream);
+
+}  // namespace tasuki

@@ -1,0 +1,56 @@
+// The shapes that one-sided paths share, whatever memory they work on: a put straight into the destination, and an
+// eager put into a ring at the receiver, which unpacks.
+#pragma once
+
+#include "paths/path.hpp"
+
+namespace tasuki {
+
+/// The sender stores straight into the receiver's memory, one pass from scattered source to scattered destination.
+///
+///   sender's lane:    wait ready    put ...  signal arrived
+///   receiver's lane:  signal ready           wait arrived
+class PutPath : public Path {
+ public:
+  explicit PutPath(Home counters) : counters_(counters) {}
+  int preference() const override { return 0; }
+
+  void open_send(Builder& builder, Link& link) const override;
+  void send(Builder& builder, Link& link) const override;
+  void open_recv(Builder& builder, Link& link) const override;
+  void recv(Builder& builder, Link& link) const override;
+
+ private:
+  Home counters_;
+};
+
+/// The sender packs into a ring at the receiver, which unpacks. Two passes, but only packed lines travel, the sender
+/// does not wait for the receiver to start, and any memory will do: for small or scattered pieces and for memory that
+/// nobody shares. Large links that go one way are handed over in slices, so that the receiver unpacks one while the
+/// sender packs the next; where both send, both are busy packing meanwhile.
+///
+///   sender's lane:    wait credit   { put ... signal filled } a slice
+///   receiver's lane:  { wait filled   copy (reduce) ... } a slice   signal credit
+///
+/// The credit is granted for a ring's length of epochs beforehand.
+class EagerPath : public Path {
+ public:
+  /// `slice`: the smallest that is worth its own signal, in bytes. The ring is in memory of the kind `home`.
+  EagerPath(Home home, std::int64_t slice) : home_(home), slice_(slice) {}
+
+  void open_send(Builder& builder, Link& link) const override;
+  void send(Builder& builder, Link& link) const override;
+  void open_recv(Builder& builder, Link& link) const override;
+  void recv(Builder& builder, Link& link) const override;
+  void close_recv(Builder& builder, Link& link) const override;
+
+ private:
+  bool slice_ends(const Link& link, std::size_t move) const;
+  int ring(Builder& builder, const Link& link, int receiver) const;
+  int counter(Builder& builder, const Link& link, const char* what, int writer, int owner) const;
+
+  Home home_;
+  std::int64_t slice_;
+};
+
+}  // namespace tasuki

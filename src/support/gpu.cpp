@@ -1,0 +1,54 @@
+// The process's GPUs, if it has any: asked for once, when something wants one.
+#include "support/gpu.hpp"
+
+#include <dlfcn.h>
+
+namespace tasuki {
+
+namespace {
+
+GpuSupport::Make& maker() {
+  static GpuSupport::Make make = nullptr;
+  return make;
+}
+
+struct Found {
+  Gpu* gpu = nullptr;
+  std::string why_not = "this build of Tasuki has no CUDA; build it where nvcc is, with TASUKI_CUDA=ON";
+  Found() {
+    if (maker() != nullptr) gpu = maker()(why_not);
+  }
+};
+
+const Found& found() {
+  static const Found all;
+  return all;
+}
+
+}  // namespace
+
+GpuSupport::GpuSupport(Make make) {
+  maker() = make;
+}
+
+Gpu* gpu() {
+  return found().gpu;
+}
+
+Memory memory_of(const void* p) {
+  if (maker() == nullptr) return Memory::host;
+  void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (driver == nullptr) return Memory::host;
+  dlclose(driver);
+  return gpu() != nullptr ? gpu()->where(p) : Memory::host;
+}
+
+std::string why_no_gpu() {
+  return gpu() != nullptr ? std::string() : found().why_not;
+}
+
+std::string_view to_string(Memory memory) {
+  return memory == Memory::device ? "device" : "host";
+}
+
+}  // namespace tasuki

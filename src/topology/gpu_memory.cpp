@@ -1,0 +1,177 @@
+// GpuMemory: see gpu_memory.hpp.
+#include "topology/gpu_memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "tasuki/error.hpp"
+#include "topology/collective.hpp"
+#include "topology/runtime.hpp"
+
+namespace tasuki {
+
+namespace {
+
+std::atomic_ref<std::uint64_t> word(std::byte* p) {
+  return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(p));
+}
+
+// What ranks tell each other when they try out whether they can map each other's memory.
+struct Sample {
+  GpuAddress address;
+  char name[96] = {};
+};
+
+}  // namespace
+
+GpuMemory::GpuMemory(Runtime& runtime) : runtime_(runtime), gpu_(*gpu()) {
+  ordinal_ = gpu_.current();
+  if (ordinal_ == 0) ordinal_ = runtime.topology().processes[runtime.rank()].local % gpu_.count();
+  gpu_.select(ordinal_);
+  names_.resize(static_cast<std::size_t>(runtime.size()));
+  why_not_.resize(static_cast<std::size_t>(runtime.size()));
+  abort_ = reinterpret_cast<std::uint32_t*>(gpu_.allocate_mapped(64));
+  try_out();
+}
+
+GpuMemory::~GpuMemory() {
+  std::atomic_ref<std::uint32_t>(*abort_).store(1);  // freeing waits for kernels: none may wait for other ranks
+  open_.clear();
+  sweep(true);
+  gpu_.release_mapped(reinterpret_cast<std::byte*>(abort_));
+}
+
+int GpuMemory::processors() const {
+  return gpu_.processors(ordinal_);
+}
+
+// Every rank of the island maps a sample of every other's memory and reads it. Only what worked both ways counts.
+void GpuMemory::try_out() {
+  const auto& topology = runtime_.topology();
+  const int me = runtime_.rank();
+  constexpr std::int64_t kBytes = 256;
+  const auto sample = allocate(kBytes);
+  const std::int64_t mark = me + 1;
+  gpu_.copy(sample.get(), &mark, sizeof mark);
+  Sample mine;
+  std::string why;
+  mine.address = find(sample.get(), why);
+  const std::string name = gpu_.name(ordinal_);
+  std::copy_n(name.begin(), std::min(name.size(), sizeof mine.name - 1), mine.name);
+  const std::vector<std::string> blobs(static_cast<std::size_t>(runtime_.size()),
+                                       std::string(reinterpret_cast<const char*>(&mine), sizeof mine));
+  const auto samples = exchange(runtime_, runtime_.everyone(), blobs);
+  std::vector<std::string> verdicts;
+  for (int rank = 0; rank < runtime_.size(); ++rank) {
+    const auto r = static_cast<std::size_t>(rank);
+    Sample theirs;
+    std::memcpy(&theirs, samples[r].data(), sizeof theirs);
+    names_[r] = theirs.name;
+    auto& problem = why_not_[r];
+    if (rank != me && !topology.same_host(me, rank)) problem = "another host";
+    if (rank != me && problem.empty() && !topology.same_island(me, rank)) problem = "another island";
+    if (rank != me && problem.empty() && theirs.address.valid == 0) problem = "its GPU memory cannot be shared";
+    if (rank != me && problem.empty()) {
+      try {
+        const auto seen = map(rank, theirs.address);
+        std::int64_t value = 0;
+        gpu_.copy(&value, seen.get(), sizeof value);
+        if (value != rank + 1) problem = fmt::format("read {} where rank {} wrote {}", value, rank, rank + 1);
+      } catch (const Error& error) {
+        problem = error.what();
+      }
+    }
+    verdicts.push_back(problem);
+  }
+  const auto answers = exchange(runtime_, runtime_.everyone(), verdicts);
+  for (std::size_t r = 0; r < answers.size(); ++r) {
+    if (why_not_[r].empty() && !answers[r].empty()) why_not_[r] = fmt::format("rank {} says: {}", r, answers[r]);
+  }
+  runtime_.barrier();  // nobody gives its sample back while another reads it
+}
+
+std::shared_ptr<std::byte> GpuMemory::allocate(std::int64_t bytes) {
+  sweep(false);
+  Retired entry;
+  entry.flag = runtime_.memory().allocate(sizeof(std::uint64_t));
+  // Below a page neighbours share an allocation and so a handle, which only few drivers allow to be opened twice.
+  std::string problem;
+  try {
+    entry.memory = gpu_.allocate(std::max<std::int64_t>(bytes, 64));
+  } catch (const Error& error) {
+    problem = error.what();
+  }
+  Agreement(runtime_, "GPU memory").complain(problem).check();
+  return {entry.memory, [entry, retired = retired_](std::byte*) {
+            word(entry.flag.get()).store(1, std::memory_order_release);
+            retired->push_back(entry);
+          }};
+}
+
+void GpuMemory::sweep(bool all) {
+  const auto& topology = runtime_.topology();
+  std::erase_if(*retired_, [&](const Retired& entry) {
+    for (int rank = 0; rank < runtime_.size() && !all; ++rank) {
+      if (!topology.same_host(rank, runtime_.rank())) continue;
+      std::byte* flag = runtime_.memory().map(rank, runtime_.memory().find(entry.flag.get(), sizeof(std::uint64_t)));
+      if (word(flag).load(std::memory_order_acquire) == 0) return false;
+    }
+    gpu_.release(entry.memory);
+    return true;
+  });
+}
+
+GpuAddress GpuMemory::find(const void* p, std::string& why) const {
+  GpuAddress address;
+  why = gpu_.share(p, address.handle, address.offset);
+  address.valid = why.empty() ? 1 : 0;
+  return address;
+}
+
+std::shared_ptr<std::byte> GpuMemory::map(int rank, const GpuAddress& address) {
+  if (address.valid == 0) throw Error(fmt::format("rank {} has not shared that GPU memory", rank));
+  auto& known = open_[{rank, address.handle.bytes}];
+  auto base = known.lock();
+  if (!base) {
+    base = {gpu_.open(address.handle), [](std::byte* p) { gpu()->close(p); }};
+    known = base;
+  }
+  return {base, base.get() + address.offset};
+}
+
+GpuMemory& gpu_memory(Runtime& runtime) {
+  if (!runtime.gpus) {
+    Agreement agreement(runtime, "use_gpu");
+    const std::string why = why_no_gpu();
+    if (!why.empty()) agreement.complain("this rank cannot use a GPU: " + why);
+    agreement.check();
+    runtime.gpus = std::make_shared<GpuMemory>(runtime);
+  }
+  return *runtime.gpus;
+}
+
+int use_gpu(const Context& context) {
+  return gpu_memory(context.runtime()).ordinal();
+}
+
+void synchronize(const Context& context, Stream stream) {
+  Runtime& runtime = context.runtime();
+  if (!runtime.gpus) return;
+  GpuMemory& memory = *runtime.gpus;
+  try {
+    wait_until(
+        runtime, runtime.everyone(), [stream] { return gpu()->done(stream); },
+        [&] { return fmt::format("rank {}: synchronize: the work in the stream did not end", runtime.rank()); });
+  } catch (const Interruption&) {
+    throw;
+  } catch (...) {
+    // No kernel is left spinning: those that wait for others look at this word.
+    std::atomic_ref<std::uint32_t>(*memory.abort_word()).store(1);
+    throw;
+  }
+}
+
+}  // namespace tasuki

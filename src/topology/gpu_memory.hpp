@@ -1,0 +1,72 @@
+// GpuMemory: the GPUs of a context's ranks, and memory on them that ranks of one island map into each other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/gpu.hpp"
+
+namespace tasuki {
+
+class Runtime;
+
+/// Names bytes of one rank's GPU memory to the other ranks of its host. Plain data, sent between ranks.
+struct GpuAddress {
+  GpuHandle handle;
+  std::int64_t offset = 0;
+  std::int32_t valid = 0;
+};
+
+class GpuMemory {
+ public:
+  explicit GpuMemory(Runtime& runtime);  ///< Collective: see `use_gpu`.
+  ~GpuMemory();
+  GpuMemory(const GpuMemory&) = delete;
+  GpuMemory& operator=(const GpuMemory&) = delete;
+
+  int ordinal() const { return ordinal_; }
+  int processors() const;
+  const std::string& name(int rank) const { return names_[static_cast<std::size_t>(rank)]; }
+  /// Empty if this rank and `rank` can store into each other's memory (tried out when this was made); else why not.
+  const std::string& why_not(int rank) const { return why_not_[static_cast<std::size_t>(rank)]; }
+
+  /// `bytes` zero-filled bytes (may differ per rank and be 0) on this rank's GPU. Collective. The last pointer gives
+  /// the block up, locally; its memory is freed in a later `allocate`, or at the end, when all ranks of the host have
+  /// given up theirs, so that a peer's late store never lands in memory that has a new owner.
+  std::shared_ptr<std::byte> allocate(std::int64_t bytes);
+
+  /// The name by which peers can map `p`; not valid if the memory cannot be shared, and then `why` says why.
+  GpuAddress find(const void* p, std::string& why) const;
+  /// Where this process sees `address` of `rank`. Lives as long as the pointer. Local.
+  std::shared_ptr<std::byte> map(int rank, const GpuAddress& address);
+
+  /// A word in host memory that kernels look at while they wait: not 0 tells them to give up.
+  std::uint32_t* abort_word() const { return abort_; }
+
+ private:
+  struct Retired {
+    std::byte* memory = nullptr;
+    std::shared_ptr<std::byte> flag;  // shared by the host's ranks: 1 once this rank has given the block up
+  };
+  void try_out();
+  void sweep(bool all);
+
+  Runtime& runtime_;
+  Gpu& gpu_;
+  int ordinal_ = 0;
+  std::vector<std::string> names_;
+  std::vector<std::string> why_not_;
+  std::uint32_t* abort_ = nullptr;
+  std::shared_ptr<std::vector<Retired>> retired_ = std::make_shared<std::vector<Retired>>();
+  std::map<std::pair<int, std::array<std::uint8_t, 64>>, std::weak_ptr<std::byte>> open_;
+};
+
+/// The context's GPU memory, made when first asked for. Collective then.
+GpuMemory& gpu_memory(Runtime& runtime);
+
+}  // namespace tasuki
