@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -82,18 +83,24 @@ def show(console: Console, data: dict) -> None:
 @click.option("--peer", multiple=True, help="Only these peers of the C++ driver; a wrong one lists them.")
 @click.option("--rounds", type=click.IntRange(1), help="Samples a peer.")
 @click.option("--quick", is_flag=True, help="Few cases, short rounds: to see that all works, not to quote.")
-@click.option("--python", "in_python", is_flag=True, help="Also the peers in Python: mpi4py, and GHEX if installed.")
-@click.option("--only-python", is_flag=True, help="Only the peers in Python.")
+@click.option(
+    "--part",
+    multiple=True,
+    type=click.Choice(["driver", "python", "limit"]),
+    default=["driver", "limit"],
+    show_default=True,
+    help="The C++ driver; the peers in Python (mpi4py, and GHEX if installed); what one core copies. May be repeated.",
+)
 @click.option("--install-peers", is_flag=True, help="Install the Python peers that are missing.")
 @click.option(
     "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the results here, for tasuki plot."
 )
 @common
-def command(ranks, group, text, peer, rounds, quick, in_python, only_python, install_peers, output, as_json) -> int:
+def command(ranks, group, text, peer, rounds, quick, part, install_peers, output, as_json) -> int:
     """Time Tasuki and its peers on the same cases, in turn, after checking that each moves the right bytes."""
-    data: dict = {"machine": {"ranks": ranks}, "cases": [], "skipped": []}
+    data: dict = {"machine": {"ranks": ranks, "cores": os.cpu_count()}, "cases": [], "skipped": []}
     with tempfile.TemporaryDirectory() as folder:
-        if not only_python:
+        if "driver" in part:
             program, target = own_program("tasuki-bench"), Path(folder) / "bench.json"
             arguments = ["--json", str(target), "--filter", text, *(["--quick"] if quick else [])]
             for option, values in (("--group", group), ("--peer", peer), ("--rounds", [rounds] if rounds else [])):
@@ -101,13 +108,14 @@ def command(ranks, group, text, peer, rounds, quick, in_python, only_python, ins
                     arguments += [option, str(value)]
             run_ranks(ranks, [str(program), *arguments], launcher_for(program), what="benchmarks")
             data |= read_json(target)
-        if in_python or only_python:
+        if "python" in part:
             there, data["skipped"] = python_peers(install_peers)
             target = Path(folder) / "python.json"
             arguments = [str(target), str(rounds or (5 if quick else 15)), OWN, *there]
             run_ranks(ranks, *python_on_ranks("tasuki.cli.peers", arguments), what="Python peers")
             data["cases"] += read_json(target)
-    data["limit"] = copying_limit()
+    if "limit" in part:
+        data["limit"] = copying_limit()
     if output:
         output.write_text(json.dumps(data, indent=1) + "\n")
     emit(data, as_json, lambda console: show(console, data))

@@ -126,7 +126,14 @@ def run_ranks(
             text=True,
             errors="replace",
         )
-        limit = threading.Timer(timeout or threading.TIMEOUT_MAX, launch.stop, [process])
+        stopped = threading.Event()
+
+        def stop() -> None:
+            stopped.set()
+            print(f"tasuki: stopping the ranks after {timeout:g} s", file=sys.stderr)
+            launch.stop(process)
+
+        limit = threading.Timer(timeout or threading.TIMEOUT_MAX, stop)
         limit.daemon = True
         limit.start()
         try:
@@ -145,7 +152,7 @@ def run_ranks(
             raise
         finally:
             limit.cancel()
-    status = launch.exit_status(process)
+    status = launch.TIMED_OUT if stopped.is_set() else launch.exit_status(process)
     if own and status != 0:
         if "--debug" in sys.argv:
             print("".join(said), file=sys.stderr)

@@ -45,5 +45,5 @@ def command(ranks: int, timeout: float | None, program: tuple[str, ...], as_json
     if as_json:
         emit({"command": full, "launcher": launcher, "ranks": ranks, "status": status}, True, lambda console: None)
     elif status != 0:
-        raise Failure(f"{program[0]} on {ranks} ranks ended with status {status}")
+        print(f"tasuki: {program[0]} on {ranks} ranks ended with status {status}", file=sys.stderr)
     return status
