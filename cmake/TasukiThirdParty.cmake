@@ -1,12 +1,18 @@
 # tasuki_third_party: the header-only libraries (nlohmann/json, CLI11, doctest, fmt) that tools/setup.py unpacks.
 # Only sources use them; no public header of Tasuki does.
-set(TASUKI_THIRD_PARTY_INCLUDE ${PROJECT_SOURCE_DIR}/.deps/include
-    CACHE PATH "Folder with nlohmann/, CLI/, doctest/ and fmt/")
+set(third_party ${PROJECT_SOURCE_DIR}/.deps/include)
+if(SKBUILD) # pip has put them beside the interpreter
+  execute_process(COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/python/build/header_folders.py
+                  OUTPUT_VARIABLE third_party OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+endif()
+set(TASUKI_THIRD_PARTY_INCLUDE ${third_party} CACHE STRING "Folders with nlohmann/, CLI/, doctest/ and fmt/")
 foreach(header nlohmann/json.hpp CLI/CLI.hpp doctest/doctest.h fmt/format.h)
-  if(NOT EXISTS ${TASUKI_THIRD_PARTY_INCLUDE}/${header})
+  find_file(found_header ${header} PATHS ${TASUKI_THIRD_PARTY_INCLUDE} NO_DEFAULT_PATH NO_CACHE)
+  if(NOT found_header)
     message(FATAL_ERROR "${TASUKI_THIRD_PARTY_INCLUDE}/${header} is missing; run `make setup`, "
                         "or set TASUKI_THIRD_PARTY_INCLUDE to a folder that has it")
   endif()
+  unset(found_header)
 endforeach()
 add_library(tasuki_third_party INTERFACE)
 target_include_directories(tasuki_third_party SYSTEM INTERFACE ${TASUKI_THIRD_PARTY_INCLUDE})

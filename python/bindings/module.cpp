@@ -43,7 +43,6 @@ NB_MODULE(_core, m) {
   bind_layout(m);
   bind_operations(m);
   m.attr("__version__") = TASUKI_VERSION;
-  m.attr("mpiexec") = TASUKI_MPIEXEC;
   m.def("mpi_library", mpi_library, "The file that MPI was loaded from; empty if that cannot be told.");
   m.def("_close_all", [] { Owner::close_all(); });
   m.def("_any_with_others", [] { return Owner::any_with_others(); });

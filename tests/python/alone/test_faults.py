@@ -1,0 +1,224 @@
+"""Ranks that raise, die, are interrupted or end early: the others are told, and nothing hangs or crashes."""
+
+from __future__ import annotations
+
+import signal
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+HALO = """
+import os, sys, threading, time
+import tasuki
+context = tasuki.Context()
+print(f"pid of rank {context.rank}: {os.getpid()}", flush=True)
+field = tasuki.Field(tasuki.Grid(context, (64,), periodic=True), name="u")
+halo = tasuki.Halo(field)
+"""
+
+
+def test_an_uncaught_exception_is_told_to_the_others(start):
+    running = start(
+        3,
+        HALO
+        + """
+if context.rank == 1:
+    raise ValueError("no such luck")
+halo.start()
+try:
+    halo.wait()
+except tasuki.Error as error:
+    print(f"rank {context.rank} was told: {error}", flush=True)
+    raise
+""",
+        recover=True,  # so that what the others say does not depend on how fast the launcher ends them
+    )
+    status, text = running.finish()
+    assert status not in (0, 124) and running.seconds < 15, text
+    assert "ValueError: no such luck" in text
+    for rank in 0, 2:
+        assert f"rank {rank} was told: rank {rank}: halo u" in text
+        assert "rank 1 gave up because of an uncaught ValueError: no such luck" in text
+
+
+@pytest.mark.parametrize("order", ["import mpi4py.MPI", "pass"])
+def test_an_uncaught_exception_ends_the_job_with_mpi4py(start, order):
+    """MPI_Finalize of mpi4py, wherever it was imported, must not wait for ranks that wait for this one."""
+    running = start(
+        2,
+        order
+        + HALO
+        + """
+from mpi4py import MPI
+if context.rank == 0:
+    raise ValueError("no such luck")
+MPI.COMM_WORLD.barrier()
+""",
+    )
+    status, text = running.finish()
+    assert status not in (0, 124) and running.seconds < 15 and "no such luck" in text, text
+
+
+def test_bad_arguments_end_all_ranks(start):
+    status, text = start(2, HALO + "tasuki.Grid(context, (4, 4), split=(3, 1))").finish()
+    assert status not in (0, 124) and text.count("split") >= 2, text
+
+
+@pytest.mark.parametrize("engine", ["inline", "thread"])
+def test_a_killed_rank(start, engine):
+    running = start(
+        3,
+        HALO
+        + """
+halo = tasuki.Halo(field, engine=sys.argv[1])
+for step in range(10**9):
+    if context.rank == 0 and step == 100: print("running", flush=True)
+    halo.start()
+    try:
+        halo.wait()
+    except tasuki.Error as error:
+        print(f"rank {context.rank} was told: {error}", flush=True)
+        os._exit(0)  # any other status would make the launcher end those that are still to speak
+""",
+        engine,
+        recover=True,
+    )
+    running.wait_for("running")
+    running.signal(1, signal.SIGKILL)
+    status, text = running.finish()
+    assert status != 124 and running.seconds < 20, text
+    for rank in 0, 2:
+        assert f"rank {rank} was told: rank {rank}: halo u" in text, text
+    assert "rank 1 (pid" in text, text
+
+
+def test_control_c_leaves_a_wait_that_can_be_resumed(start):
+    running = start(
+        2,
+        HALO
+        + """
+if context.rank == 1:
+    while not os.path.exists("go on"): time.sleep(0.01)
+halo.start()
+try:
+    if context.rank == 0: print("waiting", flush=True)
+    halo.wait()
+except KeyboardInterrupt:
+    print("interrupted:", halo.active, flush=True)
+    open("go on", "w").close()
+    halo.wait()
+print("done", halo.active, flush=True)
+""",
+    )
+    running.wait_for("waiting")
+    running.signal(0)
+    status, text = running.finish()
+    assert status == 0 and "interrupted: True" in text and text.count("done False") == 2, text
+
+
+def test_control_c_during_a_collective_ends_the_job(start):
+    running = start(
+        2,
+        HALO
+        + """
+if context.rank == 0:
+    print("waiting", flush=True)
+    context.barrier()
+time.sleep(30)
+""",
+        timeout=20,
+    )
+    running.wait_for("waiting")
+    running.signal(0)
+    status, text = running.finish()
+    assert status not in (0, 124) and running.seconds < 15 and "KeyboardInterrupt" in text, text
+
+
+def test_other_threads_run_while_one_waits(run):
+    """And are kept out of the context meanwhile; what they drop is destroyed afterwards."""
+    status, text = run(
+        2,
+        HALO
+        + """
+other = tasuki.Halo(field)
+if context.rank == 1:
+    while not os.path.exists("go on"): time.sleep(0.01)
+    halo.start(); halo.wait()
+else:
+    def work():
+        global other
+        for turn in range(1000): time.sleep(0.0001)
+        try:
+            other.start()
+        except tasuki.Error as error:
+            print("kept out:", error, flush=True)
+        del other
+        open("go on", "w").close()
+    halo.start()
+    thread = threading.Thread(target=work)
+    thread.start()
+    halo.wait()
+    thread.join()
+    halo.start()
+if context.rank == 1: halo.start()
+halo.wait()
+print("done", flush=True)
+""",
+    )
+    assert status == 0 and "kept out: rank 0: another thread" in text and text.count("done") == 2, text
+
+
+def test_the_deadline(run):
+    status, text = run(
+        2,
+        HALO
+        + """
+context.deadline = 0.5
+if context.rank == 0:
+    halo.start()
+    try:
+        halo.wait()
+    except tasuki.Error as error:
+        print("told:", error, flush=True)
+        open("over", "w").close()
+else:
+    while not os.path.exists("over"): time.sleep(0.01)
+os._exit(0)
+""",
+    )
+    assert "told: rank 0: halo u: epoch 1 did not end" in text and "the deadline of 0.5 s has passed" in text, text
+
+
+ENDINGS = {
+    "falls off the end": "",
+    "sys.exit": "sys.exit(0)",
+    "active": "halo.start()",
+    "arrays kept": "seen = field.array; import numpy; more = numpy.asarray(field)[1:]",
+    "cycle": "field_list = [field]; field_list.append(field_list)",
+    "closed": "del field, halo; context.close()",
+    "another context": "other = tasuki.Context(context.handle); f = tasuki.Field(tasuki.Grid(other, (4,)))",
+    "mpi4py": "from mpi4py import MPI",
+    "finalized": "from mpi4py import MPI; halo.free(); field.free(); MPI.Finalize()",
+    "thread engine": "h = tasuki.Halo(field, engine='thread'); h.start(); h.wait()",
+    "shared arrays": "a = tasuki.shared_array(context, (9,)); b = tasuki.Broadcast(context, 0, a)",
+    "atexit": "import atexit; atexit.register(lambda: field.array.sum())",
+}
+
+
+IMPORTED_FIRST = ["active", "arrays kept", "finalized"]
+
+
+def test_the_end(start):
+    """However a program ends: status 0, nothing printed by MPI or Python, no wait."""
+    cases = [("pass", ending) for ending in ENDINGS] + [("from mpi4py import MPI", ending) for ending in IMPORTED_FIRST]
+
+    def attempt(case):
+        first, ending = case
+        status, text = start(2, f"{first}\n{HALO}\n{ENDINGS[ending]}").finish()
+        rest = [line for line in text.splitlines() if not line.startswith("pid of rank")]
+        if ending == "finalized":  # the core says that it was left without the other ranks
+            rest = [line for line in rest if "tasuki" not in line]
+        return [] if status == 0 and not rest else [(first, ending, status, text)]
+
+    with ThreadPoolExecutor(4) as pool:  # most of their time is waiting for the launcher
+        assert not sum(pool.map(attempt, cases), [])

@@ -1,0 +1,91 @@
+"""The package as a whole: types, import time, what a start and a wait cost, and the examples."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tasuki
+
+ROOT = Path(__file__).resolve().parents[3]
+EXAMPLES = ROOT / "examples"
+
+
+def test_types():
+    """The stub is what mypy sees: examples and tests must agree with it, and a wrong call must not."""
+    checked = [EXAMPLES, ROOT / "tests" / "python" / "ranks", ROOT / "python" / "tasuki" / "__init__.py"]
+    options = ["--no-incremental", "--cache-dir", os.devnull, "--ignore-missing-imports", "--check-untyped-defs"]
+    environment = {**os.environ, "MYPYPATH": os.environ["PYTHONPATH"]}
+    mypy = [sys.executable, "-m", "mypy", *options]
+    result = subprocess.run([*mypy, *checked], env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    wrong = "import tasuki\ntasuki.Grid(tasuki.Context(), 'abc', periodic=3)\nreveal_type(tasuki.verify)\n"
+    result = subprocess.run([*mypy, "-c", wrong], env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 1 and '"periodic" to "Grid" has incompatible type "int"' in result.stdout, result.stdout
+
+
+def test_everything_is_documented():
+    missing = []
+    for name in tasuki.__all__:
+        thing = getattr(tasuki, name)
+        if not isinstance(thing, str) and not thing.__doc__:
+            missing.append(name)
+    assert not missing
+
+
+def test_import_is_quick_and_brings_little():
+    """0.15 s more than the interpreter alone, at best of five: the machine may be busy."""
+    code = (
+        "import sys, time; begin = time.perf_counter(); import tasuki; print(time.perf_counter() - begin, "
+        "*(m for m in ('numpy', 'mpi4py', 'click', 'matplotlib') if m in sys.modules))"
+    )
+    times = []
+    for _ in range(5):
+        took, *brought = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.split()
+        assert not brought
+        times.append(float(took))
+    assert min(times) < 0.15, times
+
+
+def test_the_price_of_python(run):
+    """start and wait of a plan without work, in a loop of Python, against the bare call of a bound method."""
+    status, text = run(
+        1,
+        """
+        import timeit
+        import tasuki
+        context = tasuki.Context()
+        halo = tasuki.Halo(tasuki.Field(tasuki.Grid(context, (8,))))
+        start, wait = halo.start, halo.wait
+        def pair():
+            start()
+            wait()
+        print("pair", min(timeit.repeat(pair, number=20000, repeat=7)) / 20000 * 1e9)
+        """,
+    )
+    assert status == 0, text
+    nanoseconds = float(re.search(r"pair (\S+)", text)[1])
+    assert nanoseconds < 1000, text
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks", "says"),
+    [
+        ("heat.py", 4, "heat after 100 steps on 4 ranks: equal to the serial run"),
+        ("himeno.py", 3, "equal to the serial run"),
+        ("torch_convolution.py", 4, "output and gradients equal those of the whole image"),
+    ],
+)
+def test_example(run, name, ranks, says):
+    if "torch" in name and importlib.util.find_spec("torch") is None:
+        pytest.skip(f"{name}: PyTorch is not installed")
+    status, text = run(ranks, (EXAMPLES / name).read_text(), timeout=90)
+    assert status == 0 and says in text, text
