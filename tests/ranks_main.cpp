@@ -12,6 +12,9 @@
 #include <string>
 #include <vector>
 
+/// Why this program cannot run here, or empty; set by programs that need more than ranks.
+std::string (*why_skip)(int ranks) = nullptr;
+
 namespace {
 
 int world_rank = 0;
@@ -119,6 +122,15 @@ int main(int argc, char** argv) {
   if (provided != MPI_THREAD_MULTIPLE) {
     std::fprintf(stderr, "this MPI does not provide MPI_THREAD_MULTIPLE, which the tests need\n");
     MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+  }
+
+  int ranks = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const std::string reason = why_skip != nullptr ? why_skip(ranks) : "";
+  if (!reason.empty()) {
+    if (world_rank == 0) print("SKIPPED: " + reason + "\n");
+    MPI_Finalize();
+    return EXIT_SUCCESS;
   }
 
   doctest::Context context;

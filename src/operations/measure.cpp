@@ -32,12 +32,18 @@ double time_transfer(const Context& context, const std::string& path, int a, int
                      const Layout& layout, bool stream = false) {
   OperationOptions options;
   options.path = a == b ? "auto" : path;  // what stays on a rank cannot be forced
-  options.engine = "inline";
+  const bool on_gpu = memory_of(from) == Memory::device;
+  if (!on_gpu) options.engine = "inline";
   std::byte* at = a == b ? to : from;
   Transfer there(context, {a, from, layout}, {b, at, layout}, options);
   Transfer back(context, {b, at, layout}, {a, from, layout}, options);
   if (context.rank() != a && context.rank() != b) return 0;
   const auto once = [&] {
+    if (on_gpu) {
+      there.run(nullptr);
+      if (!stream) back.run(nullptr);
+      return;
+    }
     there.start();
     there.wait();
     if (stream) return;
@@ -51,6 +57,7 @@ double time_transfer(const Context& context, const std::string& path, int a, int
   for (int batch = 0; batch < kBatches; ++batch) {
     const double begin = now();
     for (int i = 0; i < rounds; ++i) once();
+    if (on_gpu) synchronize(context, nullptr);
     best = std::min(best, (now() - begin) / (stream ? rounds : 2 * rounds));
   }
   return best;
@@ -99,22 +106,31 @@ Profile::Section measure(const Context& context, const Path& path, std::byte* fr
 void complete_profile(const Context& context, PathSet& paths) {
   Runtime& runtime = context.runtime();
   paths.profile = load_profile(runtime);
-  std::vector<const Path*> missing;
-  for (const auto& path : paths.all()) {
-    if (!paths.profile.has(path->name()) && partner_for(context, *path) >= 0) missing.push_back(path.get());
-  }
-  if (missing.empty()) return;
-  const TracePause pause;
-  const std::int64_t room = std::max(kLarge, kRuns * kStride);
-  const auto from = shared_alloc(context, room);
-  const auto to = shared_alloc(context, room);
-  std::fill_n(from.get(), room, std::byte{1});
-  std::fill_n(to.get(), room, std::byte{2});
   Profile measured = paths.profile;
-  for (const Path* path : missing) {
-    auto section = measure(context, *path, from.get(), to.get());
-    if (!section.empty()) measured.set(path->name(), std::move(section));
+  bool any = false;
+  const TracePause pause;
+  for (const Memory memory : {Memory::host, Memory::device}) {
+    std::vector<const Path*> missing;
+    for (const auto& path : paths.all()) {
+      if (path->memory() == memory && !paths.profile.has(path->name()) && partner_for(context, *path) >= 0) {
+        missing.push_back(path.get());
+      }
+    }
+    if (missing.empty()) continue;
+    any = true;
+    const std::int64_t room = std::max(kLarge, kRuns * kStride);
+    const auto from = memory == Memory::device ? runtime.gpus->allocate(room) : shared_alloc(context, room);
+    const auto to = memory == Memory::device ? runtime.gpus->allocate(room) : shared_alloc(context, room);
+    if (memory == Memory::host) {
+      std::fill_n(from.get(), room, std::byte{1});
+      std::fill_n(to.get(), room, std::byte{2});
+    }
+    for (const Path* path : missing) {
+      auto section = measure(context, *path, from.get(), to.get());
+      if (!section.empty()) measured.set(path->name(), std::move(section));
+    }
   }
+  if (!any) return;
   paths.profile = measured;
   // With more ranks than cores the numbers say more about the scheduler than about the machine: good for today only.
   int local = 0;
@@ -125,11 +141,15 @@ void complete_profile(const Context& context, PathSet& paths) {
 
 PathSet& paths_of(const Context& context) {
   Runtime& runtime = context.runtime();
-  if (!runtime.paths) {
-    runtime.paths = std::make_shared<PathSet>(runtime);
-    complete_profile(context, *runtime.paths);
+  if (!runtime.paths) runtime.paths = std::make_shared<PathSet>(runtime);
+  PathSet& paths = *runtime.paths;
+  // Once for the paths between hosts' memories, and once more when GPUs come in.
+  const int stage = runtime.gpus ? 2 : 1;
+  if (paths.measured < stage) {
+    paths.measured = stage;  // the transfers that measure ask for the paths too
+    complete_profile(context, paths);
   }
-  return *runtime.paths;
+  return paths;
 }
 
 }  // namespace tasuki

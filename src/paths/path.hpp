@@ -132,6 +132,7 @@ class PathSet {
   /// Empty if `wanted` is `auto`, a family or a name that exists; else a complaint that lists what does.
   std::string complaint(const std::string& wanted) const;
   Profile profile;
+  int measured = 0;  ///< 1: paths for host memory, 2: for GPU memory too
 
  private:
   std::vector<std::unique_ptr<Path>> paths_;

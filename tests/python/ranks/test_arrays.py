@@ -208,7 +208,7 @@ def test_bad_halos(grid):
         ((field, 2), "width 2/2.*does not fit its shadow 1/1"),
     ):
         with pytest.raises(tasuki.Error, match=pattern):
-            tasuki.Halo(fields)
+            tasuki.Halo(fields)  # type: ignore[arg-type]
     with pytest.raises(tasuki.Error, match="reverse needs numbers"):
         tasuki.Halo(field, reverse=True)
     with pytest.raises(tasuki.Error, match="no-such-path"):
@@ -216,7 +216,7 @@ def test_bad_halos(grid):
     with pytest.raises(tasuki.Error, match="swap.* needs two copies"):
         field.swap()
     with pytest.raises(TypeError, match="Grid"):
-        tasuki.Field("grid")
+        tasuki.Field("grid")  # type: ignore[arg-type]
 
 
 def test_empty_boxes(context):

@@ -12,7 +12,7 @@ import tasuki
 
 def draw_view(data, size, dtype):
     """A view of `size` elements: of random shape, order and strides, negative ones too, in a larger array."""
-    shape = []
+    shape: list[int] = []
     rest = size
     while rest > 1 and len(shape) < 3:
         factor = data.draw(st.sampled_from([f for f in range(1, rest + 1) if rest % f == 0]))
@@ -80,7 +80,7 @@ def test_bad_transfers(context):
         ((0, good), (last, np.broadcast_to(good, (1, 4))), "read-only"),
     ):
         with pytest.raises(tasuki.Error, match=pattern):
-            tasuki.Transfer(context, source, target)
+            tasuki.Transfer(context, source, target)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("options", [{}, {"trees": 2, "arity": 2, "chunk": 64}])

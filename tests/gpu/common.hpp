@@ -1,0 +1,81 @@
+// What the GPU tests share: checked calls, a stream, and the modes in which an exchange can be driven.
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <doctest/doctest.h>
+#include <mpi.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tasuki/tasuki.hpp"
+
+#define CUDA_OK(call) REQUIRE((call) == cudaSuccess)
+
+namespace gpu_tests {
+
+class OwnStream {
+ public:
+  OwnStream() { CUDA_OK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
+  ~OwnStream() { cudaStreamDestroy(stream_); }
+  OwnStream(const OwnStream&) = delete;
+  OwnStream& operator=(const OwnStream&) = delete;
+  cudaStream_t get() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+/// Drives one operation in one way: `run` and `split` in a stream, `host` without one, `graph` from captured graphs,
+/// one for each state that `key` tells apart.
+class Driver {
+ public:
+  static std::vector<std::string> modes() { return {"run", "split", "host", "graph"}; }
+
+  Driver(const tasuki::Context& context, std::string mode) : context_(context), mode_(std::move(mode)) {}
+  ~Driver() {
+    for (auto& [key, graph] : graphs_) cudaGraphExecDestroy(graph);
+  }
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+
+  void operator()(tasuki::Operation& operation, int key) {
+    if (mode_ == "host") {
+      operation.start();
+      operation.wait();
+      return;
+    }
+    if (mode_ == "run") operation.run(stream_.get());
+    if (mode_ == "split") {
+      operation.start(stream_.get());
+      operation.wait(stream_.get());
+    }
+    if (mode_ == "graph") {
+      if (!graphs_.contains(key)) {
+        cudaGraph_t graph = nullptr;
+        CUDA_OK(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeThreadLocal));
+        operation.run(stream_.get());
+        CUDA_OK(cudaStreamEndCapture(stream_.get(), &graph));
+        CUDA_OK(cudaGraphInstantiate(&graphs_[key], graph, 0));
+        CUDA_OK(cudaGraphDestroy(graph));
+      }
+      CUDA_OK(cudaGraphLaunch(graphs_[key], stream_.get()));
+    }
+    tasuki::synchronize(context_, stream_.get());
+  }
+
+ private:
+  tasuki::Context context_;
+  std::string mode_;
+  OwnStream stream_;
+  std::map<int, cudaGraphExec_t> graphs_;
+};
+
+inline std::vector<std::string> gpu_paths(const tasuki::Context& context) {
+  if (context.size() == 1) return {"auto"};
+  return {"auto", "peer:put", "peer:eager"};
+}
+
+}  // namespace gpu_tests

@@ -1,0 +1,25 @@
+// GPU tests need a GPU a rank: two processes on one GPU take turns of milliseconds, so that signals between them crawl.
+#include <cuda_runtime_api.h>
+
+#include <string>
+
+#include "tasuki/device.hpp"
+
+extern std::string (*why_skip)(int ranks);
+
+namespace {
+
+const bool set = [] {
+  why_skip = [](int ranks) {
+    const std::string why = tasuki::why_no_gpu();
+    if (!why.empty()) return "no GPU tests: " + why;
+    int count = 0;
+    cudaGetDeviceCount(&count);
+    if (count >= ranks) return std::string();
+    return "GPU tests on " + std::to_string(ranks) + " ranks need as many GPUs; this machine shows " +
+           std::to_string(count);
+  };
+  return true;
+}();
+
+}  // namespace
