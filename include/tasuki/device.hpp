@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -32,5 +33,21 @@ int use_gpu(const Context& context);
 /// failed, if a rank has died (exchanges that wait for it are ended) or at the context's deadline. Local. Where no GPU
 /// is used it returns at once.
 void synchronize(const Context& context, Stream stream);
+
+class GpuFork;
+
+/// A second stream on the current GPU, for an exchange that travels while the first computes: `branch`, put the
+/// exchange into the stream it returns and the interior's kernel into the first, `join`. Work in the branch goes ahead
+/// of other work that is ready. All is local, ordered on the GPU without waiting on the host, and legal while the
+/// stream is being captured. Making one throws where there is no GPU.
+class Fork {
+ public:
+  Fork();
+  Stream branch(Stream from);  ///< The second stream; what comes in it comes after the work that `from` has so far.
+  void join(Stream into);      ///< Later work of `into` comes after the second stream's.
+
+ private:
+  std::shared_ptr<GpuFork> parts_;
+};
 
 }  // namespace tasuki

@@ -6,7 +6,7 @@
 
 #include "engines/engine.hpp"
 #include "engines/gpu_program.hpp"
-#include "support/cuda.cuh"
+#include "tasuki/cuda.cuh"
 #include "topology/gpu_memory.hpp"
 
 namespace tasuki {

@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 
+#include "tasuki/error.hpp"
+
 namespace tasuki {
 
 namespace {
@@ -45,6 +47,19 @@ Memory memory_of(const void* p) {
 
 std::string why_no_gpu() {
   return gpu() != nullptr ? std::string() : found().why_not;
+}
+
+Fork::Fork() {
+  if (gpu() == nullptr) throw Error("Fork: this process cannot use a GPU: " + why_no_gpu());
+  parts_ = gpu()->fork();
+}
+
+Stream Fork::branch(Stream from) {
+  return parts_->branch(from);
+}
+
+void Fork::join(Stream into) {
+  parts_->join(into);
 }
 
 std::string_view to_string(Memory memory) {

@@ -5,12 +5,46 @@
 
 #include <cstring>
 
-#include "support/cuda.cuh"
+#include "tasuki/cuda.cuh"
 
 namespace tasuki {
 namespace {
 
 static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(GpuHandle));
+
+class CudaFork final : public GpuFork {
+ public:
+  CudaFork() {
+    int least = 0;
+    int greatest = 0;
+    TASUKI_CUDA(cudaDeviceGetStreamPriorityRange, &least, &greatest);
+    TASUKI_CUDA(cudaStreamCreateWithPriority, &stream_, cudaStreamNonBlocking, greatest);
+    TASUKI_CUDA(cudaEventCreateWithFlags, &begin_, cudaEventDisableTiming);
+    TASUKI_CUDA(cudaEventCreateWithFlags, &end_, cudaEventDisableTiming);
+  }
+  ~CudaFork() override {
+    cudaEventDestroy(end_);
+    cudaEventDestroy(begin_);
+    cudaStreamDestroy(stream_);
+  }
+  CudaFork(const CudaFork&) = delete;
+  CudaFork& operator=(const CudaFork&) = delete;
+
+  Stream branch(Stream from) override {
+    TASUKI_CUDA(cudaEventRecord, begin_, from);
+    TASUKI_CUDA(cudaStreamWaitEvent, stream_, begin_, 0);
+    return stream_;
+  }
+  void join(Stream into) override {
+    TASUKI_CUDA(cudaEventRecord, end_, stream_);
+    TASUKI_CUDA(cudaStreamWaitEvent, into, end_, 0);
+  }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t begin_ = nullptr;
+  cudaEvent_t end_ = nullptr;
+};
 
 class Cuda final : public Gpu {
  public:
@@ -126,6 +160,7 @@ class Cuda final : public Gpu {
     TASUKI_CUDA(cudaStreamIsCapturing, stream, &status);
     return status != cudaStreamCaptureStatusNone;
   }
+  std::shared_ptr<GpuFork> fork() override { return std::make_shared<CudaFork>(); }
 
  private:
   int count_;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "tasuki/device.hpp"
@@ -15,6 +16,14 @@ namespace tasuki {
 struct GpuHandle {
   std::array<std::uint8_t, 64> bytes{};
   friend bool operator==(const GpuHandle&, const GpuHandle&) = default;
+};
+
+/// See `Fork`.
+class GpuFork {
+ public:
+  virtual ~GpuFork() = default;
+  virtual Stream branch(Stream from) = 0;
+  virtual void join(Stream into) = 0;
 };
 
 class Gpu {
@@ -40,6 +49,7 @@ class Gpu {
 
   virtual bool done(Stream stream) = 0;       ///< true if all work in the stream has ended
   virtual bool capturing(Stream stream) = 0;  ///< true if the stream is being captured into a graph
+  virtual std::shared_ptr<GpuFork> fork() = 0;
 };
 
 /// The process's GPUs; nullptr where `why_no_gpu` has something to say.

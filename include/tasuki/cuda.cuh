@@ -1,4 +1,4 @@
-// What the CUDA sources share: checked calls. No fmt here: it does not compile with nvcc.
+// Checked CUDA calls, for Tasuki's own .cu files and for programs that bring kernels of their own.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,6 +9,7 @@
 
 namespace tasuki {
 
+/// Throws `Error` with the call, the current GPU and CUDA's words for `code` unless that is success.
 inline void check_cuda(cudaError_t code, const char* call) {
   if (code == cudaSuccess) return;
   cudaGetLastError();  // a failed call must not be reported again by the next
@@ -18,6 +19,7 @@ inline void check_cuda(cudaError_t code, const char* call) {
               cudaGetErrorName(code) + ")");
 }
 
+/// `TASUKI_CUDA(cudaMalloc, &p, bytes)` calls and checks. After a kernel launch: `TASUKI_CUDA(cudaGetLastError)`.
 #define TASUKI_CUDA(call, ...) ::tasuki::check_cuda(call(__VA_ARGS__), #call)
 
 }  // namespace tasuki
