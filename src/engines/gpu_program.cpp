@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <cstring>
 
 #include "tasuki/error.hpp"
 
@@ -13,13 +14,15 @@ namespace tasuki {
 
 namespace {
 
-constexpr std::int64_t kBytesPerBlock = 16 << 10;  // so much is worth another thread block
+// So much is worth another thread block: bytes where they lie together, units where each is a memory access of its own.
+constexpr std::int64_t kBytesPerBlock = 16 << 10;
+constexpr std::int64_t kUnitsPerBlock = 1024;
 constexpr std::int64_t kMostUnits = std::int64_t{1} << 30;
 
 GpuDim dim_of(std::int64_t count, std::int64_t src_stride, std::int64_t dst_stride) {
   GpuDim dim;
   dim.count = static_cast<std::uint32_t>(count);
-  const auto log = static_cast<std::uint32_t>(std::bit_width(dim.count - 1));  // ceil of the logarithm
+  const auto log = static_cast<std::uint32_t>(std::bit_width(dim.count - 1));  // of the next power of two
   dim.shift = 31 + log;
   dim.magic = static_cast<std::uint32_t>(((std::uint64_t{1} << dim.shift) + dim.count - 1) / dim.count);
   dim.src_stride = src_stride;
@@ -31,52 +34,93 @@ bool moves_data(Verb verb) {
   return verb == Verb::copy || verb == Verb::put || verb == Verb::reduce;
 }
 
+// A task while it is put together.
+struct Parts {
+  std::vector<std::int32_t> ends;
+  std::vector<GpuStep> steps;
+  std::vector<GpuCopy> copies;
+  std::vector<GpuDim> dims;
+  std::vector<std::int32_t> deps;
+  std::int64_t blocks = 0;  // wanted
+};
+
 class Lowering {
  public:
-  Lowering(const Program& program, int most_blocks) : in_(program), plan_(program.plan), most_(most_blocks) {}
+  Lowering(const Program& program, int most_blocks, bool atomics)
+      : in_(program),
+        plan_(program.plan),
+        most_(most_blocks),
+        atomics_(atomics),
+        awaited_(plan_.commands.size(), false) {
+    for (const auto dep : plan_.deps) awaited_[static_cast<std::size_t>(dep)] = true;
+    for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
+      const bool fresh = i == 0 || plan_.commands[i].lane != plan_.commands[i - 1].lane;
+      if (fresh) lanes_.push_back({i, i});
+      lanes_.back().second = i + 1;
+    }
+  }
 
   GpuProgram run() {
-    places();
-    std::vector<bool> awaited(plan_.commands.size(), false);
-    for (const auto dep : plan_.deps) awaited[static_cast<std::size_t>(dep)] = true;
-    out_.deps = plan_.deps;
-    for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
-      const Command& c = plan_.commands[i];
-      if (out_.lanes.empty() || plan_.commands[static_cast<std::size_t>(out_.lanes.back().first)].lane != c.lane) {
-        out_.lanes.push_back({static_cast<std::int32_t>(i), static_cast<std::int32_t>(i), {}});
-        bytes_.push_back(0);
+    for (int parts = 1; parts < 4; ++parts) {
+      Parts light;
+      std::vector<Parts> tasks;
+      for (const auto& [first, last] : lanes_) {
+        Parts task;
+        for (std::size_t i = first; i < last; ++i) {
+          if ((part_of(first, last, i) & parts) != 0) add_step(task, static_cast<std::int32_t>(i));
+        }
+        if (task.steps.empty()) continue;
+        if (task.blocks > 0) {
+          task.ends.push_back(static_cast<std::int32_t>(task.steps.size()));
+          tasks.push_back(std::move(task));
+        } else {
+          for (GpuStep& step : task.steps) step.first_dep += static_cast<std::int32_t>(light.deps.size());
+          light.steps.insert(light.steps.end(), task.steps.begin(), task.steps.end());
+          light.deps.insert(light.deps.end(), task.deps.begin(), task.deps.end());
+          light.ends.push_back(static_cast<std::int32_t>(light.steps.size()));
+        }
       }
-      out_.lanes.back().last = static_cast<std::int32_t>(i) + 1;
-      out_.steps.push_back(step(c, static_cast<std::int32_t>(i)));
-      out_.steps.back().awaited = awaited[i] ? 1 : 0;
+      light.blocks = 1;
+      tasks.insert(tasks.begin(), std::move(light));
+      deal_out(tasks, parts);
     }
-    for (auto& lane : out_.lanes) parts(lane);
-    deal_out();
     return std::move(out_);
   }
 
  private:
-  void places() {
-    for (const Located& where : in_.where) {
-      GpuPlace place;
-      place.base = where.base;
-      place.stride = where.stride;
-      place.copies = static_cast<std::uint32_t>(where.copies);
-      place.takes_turns = where.takes_turns ? 1 : 0;
-      if (where.copies > 1 && where.current != nullptr) {
-        const auto known = std::find(out_.pairs.begin(), out_.pairs.end(), where.current);
-        place.pair = static_cast<std::int32_t>(known - out_.pairs.begin());
-        if (known == out_.pairs.end()) out_.pairs.push_back(where.current);
-      }
-      out_.places.push_back(place);
-    }
+  // A lane that waits for what it then unpacks, or only waits, belongs to the wait, but for what it tells beforehand.
+  int part_of(std::size_t first, std::size_t last, std::size_t command) const {
+    const auto begin = plan_.commands.begin() + static_cast<std::ptrdiff_t>(first);
+    const auto end = plan_.commands.begin() + static_cast<std::ptrdiff_t>(last);
+    const bool waits = std::any_of(begin, end, [](const Command& c) { return c.verb == Verb::wait; });
+    const bool puts = std::any_of(begin, end, [](const Command& c) { return c.verb == Verb::put; });
+    const bool depends = std::any_of(begin, end, [](const Command& c) { return c.dep_count > 0; });
+    if ((!waits || puts) && !depends) return kPartStart;
+    const auto told = std::find_if(begin, end, [](const Command& c) { return c.verb != Verb::signal; });
+    return static_cast<std::size_t>(told - plan_.commands.begin()) > command ? kPartStart : kPartWait;
+  }
+
+  GpuPlace place(std::int32_t buffer) {
+    const Located& where = in_.where[static_cast<std::size_t>(buffer)];
+    GpuPlace place;
+    place.base = where.base;
+    place.stride = where.stride;
+    place.copies = static_cast<std::uint32_t>(where.copies);
+    place.takes_turns = where.takes_turns ? 1 : 0;
+    if (where.copies < 2 || where.current == nullptr) return place;
+    const auto known = std::find(out_.pairs.begin(), out_.pairs.end(), where.current);
+    place.pair = static_cast<std::int16_t>(known - out_.pairs.begin());
+    if (known == out_.pairs.end()) out_.pairs.push_back(where.current);
     if (out_.pairs.size() > kGpuPairs) {
       throw Error(fmt::format("rank {}: {}: {} fields with two copies; one operation on GPU memory takes at most {}",
                               plan_.rank, plan_.operation, out_.pairs.size(), kGpuPairs));
     }
+    if (where.takes_turns) out_.turning |= std::uint64_t{1} << place.pair;
+    return place;
   }
 
-  GpuStep step(const Command& c, std::int32_t index) {
+  void add_step(Parts& task, std::int32_t index) {
+    const Command& c = plan_.commands[static_cast<std::size_t>(index)];
     if (c.loop >= 0 || in_.channels[static_cast<std::size_t>(index)]) {
       throw Error(fmt::format("rank {}: {}: engine 'stream' cannot run {}; use another path or host memory", plan_.rank,
                               plan_.operation, c.loop >= 0 ? "chunk loops" : "messages through the host"));
@@ -85,41 +129,57 @@ class Lowering {
     s.verb = c.verb;
     s.dtype = c.dtype;
     s.command = index;
-    s.src = c.src;
-    s.dst = c.dst;
-    s.first_dep = c.first_dep;
+    s.awaited = awaited_[static_cast<std::size_t>(index)] ? 1 : 0;
+    s.first_dep = static_cast<std::int32_t>(task.deps.size());
     s.deps = c.dep_count;
+    for (auto d = c.first_dep; d < c.first_dep + c.dep_count; ++d) {
+      task.deps.push_back(plan_.deps[static_cast<std::size_t>(d)]);
+    }
     if (c.verb == Verb::signal || c.verb == Verb::wait) {
       const auto buffer = static_cast<std::size_t>(c.verb == Verb::signal ? c.dst : c.src);
       s.counter = reinterpret_cast<std::uint64_t*>(in_.where[buffer].base);
       s.per_epoch = static_cast<std::uint64_t>(plan_.buffers[buffer].per_epoch);
       s.index = static_cast<std::uint64_t>(c.index);
-      s.lag = static_cast<std::uint64_t>(c.lag);
+      s.lag = static_cast<std::uint32_t>(c.lag);
       s.credit = c.credit ? 1 : 0;
     }
     if (moves_data(c.verb)) {
-      bytes_.back() += c.bytes;
-      s.first_copy = static_cast<std::int32_t>(out_.copies.size());
+      s.src = place(c.src);
+      s.dst = place(c.dst);
+      s.first_copy = static_cast<std::int32_t>(task.copies.size());
       std::int64_t units = 0;
       for (std::int32_t k = c.first_copy; k < c.first_copy + c.copy_count; ++k) {
-        units += add(plan_.copies[static_cast<std::size_t>(k)], c);
+        units += add_copy(task, plan_.copies[static_cast<std::size_t>(k)], c);
       }
-      s.copies = static_cast<std::int32_t>(out_.copies.size()) - s.first_copy;
+      s.copies = static_cast<std::int32_t>(task.copies.size()) - s.first_copy;
+      std::int64_t blocks = std::max<std::int64_t>(1, std::max(c.bytes / kBytesPerBlock, units / kUnitsPerBlock));
+      // Additions keep their order, and a counter that advances several times in an epoch has no room for shares.
+      if (c.verb == Verb::reduce || !may_share(c.lane)) blocks = 1;
+      task.blocks = std::max(task.blocks, blocks);
       // Few units: one for each thread, all in flight at once. Many: as many as a thread can keep in flight.
-      const std::int64_t threads = std::int64_t{kGpuThreads} * std::max<std::int64_t>(1, c.bytes / kBytesPerBlock);
-      s.tile_units = static_cast<std::uint32_t>(std::clamp<std::int64_t>(units / threads, 1, kTileUnits));
+      s.tile_units = static_cast<std::uint32_t>(
+          std::clamp<std::int64_t>(units / (kGpuThreads * std::min<std::int64_t>(blocks, most_)), 1, kTileUnits));
       for (std::int32_t k = s.first_copy; k < s.first_copy + s.copies; ++k) {
-        GpuCopy& copy = out_.copies[static_cast<std::size_t>(k)];
+        GpuCopy& copy = task.copies[static_cast<std::size_t>(k)];
         copy.first_tile = s.tiles;
         const std::uint32_t tile = 32 * s.tile_units;
         s.tiles += (copy.units + tile - 1) / tile;
       }
     }
-    return s;
+    task.steps.push_back(s);
+  }
+
+  // Whether several blocks may run the lane and add their shares to its signals.
+  bool may_share(std::int32_t lane) const {
+    for (const Command& c : plan_.commands) {
+      if (c.lane != lane || c.verb != Verb::signal) continue;
+      if (!atomics_ || plan_.buffers[static_cast<std::size_t>(c.dst)].per_epoch > 1) return false;
+    }
+    return true;
   }
 
   // Adds the copy in the widest units that its addresses and strides allow; returns how many.
-  std::int64_t add(const StridedCopy& copy, const Command& c) {
+  std::int64_t add_copy(Parts& task, const StridedCopy& copy, const Command& c) {
     std::int64_t unit = c.verb == Verb::reduce ? size_of(c.dtype) : 16;
     if (c.verb != Verb::reduce) {
       const auto fits = [&](std::int64_t value) {
@@ -139,104 +199,98 @@ class Lowering {
       }
     }
     const std::int64_t units = copy.bytes() / unit;
-    if (units > kMostUnits) return halves(copy, c);
+    if (units > kMostUnits) return add_halves(task, copy, c);
     if (units == 0) return 0;
     GpuCopy out;
     out.src_offset = copy.src_offset;
     out.dst_offset = copy.dst_offset;
     out.units = static_cast<std::uint32_t>(units);
     out.log_unit = static_cast<std::int16_t>(std::bit_width(static_cast<std::uint64_t>(unit)) - 1);
-    out.first_dim = static_cast<std::int32_t>(out_.dims.size());
-    if (copy.block > unit || copy.ndims == 0) out_.dims.push_back(dim_of(copy.block / unit, unit, unit));
+    out.first_dim = static_cast<std::int32_t>(task.dims.size());
+    if (copy.block > unit || copy.ndims == 0) task.dims.push_back(dim_of(copy.block / unit, unit, unit));
     for (int d = copy.ndims - 1; d >= 0; --d) {
-      out_.dims.push_back(dim_of(copy.dims[d].count, copy.dims[d].src_stride, copy.dims[d].dst_stride));
+      task.dims.push_back(dim_of(copy.dims[d].count, copy.dims[d].src_stride, copy.dims[d].dst_stride));
     }
-    out.dims = static_cast<std::int16_t>(static_cast<std::int32_t>(out_.dims.size()) - out.first_dim);
-    out_.copies.push_back(out);
+    out.dims = static_cast<std::int16_t>(static_cast<std::int32_t>(task.dims.size()) - out.first_dim);
+    task.copies.push_back(out);
     return units;
   }
 
   // Too large for the kernel's numbers: two of half the size.
-  std::int64_t halves(const StridedCopy& copy, const Command& c) {
+  std::int64_t add_halves(Parts& task, const StridedCopy& copy, const Command& c) {
     StridedCopy first = copy;
     StridedCopy second = copy;
-    const int d = static_cast<int>(
-        std::find_if(copy.dims.begin(), copy.dims.begin() + copy.ndims, [](const auto& dim) { return dim.count > 1; }) -
-        copy.dims.begin());
-    if (d == copy.ndims) {
+    const auto end = copy.dims.begin() + copy.ndims;
+    const auto d = std::find_if(copy.dims.begin(), end, [](const auto& dim) { return dim.count > 1; });
+    if (d == end) {
       first.block = copy.block / 32 * 16;
       second.block = copy.block - first.block;
       second.src_offset += first.block;
       second.dst_offset += first.block;
     } else {
-      auto& dim = first.dims[static_cast<std::size_t>(d)];
-      dim.count /= 2;
-      second.dims[static_cast<std::size_t>(d)].count -= dim.count;
-      second.src_offset += dim.count * dim.src_stride;
-      second.dst_offset += dim.count * dim.dst_stride;
+      const auto i = static_cast<std::size_t>(d - copy.dims.begin());
+      first.dims[i].count /= 2;
+      second.dims[i].count -= first.dims[i].count;
+      second.src_offset += first.dims[i].count * d->src_stride;
+      second.dst_offset += first.dims[i].count * d->dst_stride;
     }
-    return add(first, c) + add(second, c);
+    return add_copy(task, first, c) + add_copy(task, second, c);
   }
 
-  // A lane that waits for what it then unpacks, or only waits, belongs to the wait, except for what it tells
-  // beforehand.
-  void parts(GpuLane& lane) {
-    const auto begin = out_.steps.begin() + lane.first;
-    const auto end = out_.steps.begin() + lane.last;
-    const bool waits = std::any_of(begin, end, [](const GpuStep& s) { return s.verb == Verb::wait; });
-    const bool puts = std::any_of(begin, end, [](const GpuStep& s) { return s.verb == Verb::put; });
-    const bool depends = std::any_of(begin, end, [](const GpuStep& s) { return s.deps > 0; });
-    if ((!waits || puts) && !depends) return;
-    auto step = begin;
-    while (step != end && step->verb == Verb::signal) ++step;
-    for (; step != end; ++step) step->part = kPartWait;
+  // Thread blocks in proportion to what the tasks want, so that they end together.
+  void deal_out(const std::vector<Parts>& tasks, int parts) {
+    if (tasks.size() > kGpuTasks) {
+      throw Error(fmt::format("rank {}: {}: {} lanes move data; one operation on GPU memory takes at most {}",
+                              plan_.rank, plan_.operation, tasks.size(), kGpuTasks - 1));
+    }
+    std::int64_t sum = 0;
+    for (const Parts& task : tasks) sum += task.blocks;
+    for (const Parts& task : tasks) {
+      std::int64_t blocks = task.blocks;
+      if (sum > most_) blocks = std::max<std::int64_t>(1, blocks * most_ / sum);
+      GpuTask out;
+      out.offset = static_cast<std::uint32_t>(out_.bytes.size());
+      out.first_block = out_.blocks[parts];
+      write(task);
+      out.bytes = static_cast<std::uint32_t>(out_.bytes.size()) - out.offset;
+      out_.blocks[parts] += static_cast<int>(blocks);
+      out_.tasks[parts].push_back(out);
+    }
   }
 
-  // Thread blocks by bytes, so that lanes end together; additions keep their order, so their lanes get one.
-  void deal_out() {
-    for (int parts = 1; parts < 4; ++parts) {
-      std::vector<std::int64_t> wanted(out_.lanes.size(), 0);
-      std::int64_t sum = 0;
-      for (std::size_t i = 0; i < out_.lanes.size(); ++i) {
-        const GpuLane& lane = out_.lanes[i];
-        std::int64_t moving = 0;
-        bool adds = false;
-        for (auto s = lane.first; s < lane.last; ++s) {
-          const GpuStep& step = out_.steps[static_cast<std::size_t>(s)];
-          if ((step.part & parts) == 0 || step.tiles == 0) continue;
-          moving = std::max<std::int64_t>(moving, step.tiles);
-          adds = adds || step.verb == Verb::reduce;
-        }
-        if (moving == 0) continue;
-        const std::int64_t by_bytes = (bytes_[i] + kBytesPerBlock - 1) / kBytesPerBlock;
-        const std::int64_t by_tiles = (moving + kGpuThreads / 32 - 1) / (kGpuThreads / 32);
-        wanted[i] = adds ? 1 : std::max<std::int64_t>(1, std::min(by_bytes, by_tiles));
-        sum += wanted[i];
-      }
-      auto& blocks = out_.blocks[parts];
-      blocks.push_back({-1, 0});
-      for (std::size_t i = 0; i < out_.lanes.size(); ++i) {
-        std::int64_t count = wanted[i];
-        if (sum > most_ && count > 1) count = std::max<std::int64_t>(1, count * most_ / sum);
-        out_.lanes[i].blocks[parts] = static_cast<std::int32_t>(count);
-        for (std::int64_t b = 0; b < count; ++b) {
-          blocks.push_back({static_cast<std::int32_t>(i), static_cast<std::int32_t>(b)});
-        }
-      }
-    }
+  void write(const Parts& task) {
+    const std::size_t begin = out_.bytes.size();
+    out_.bytes.resize(begin + (sizeof(GpuTaskHeader) + 15) / 16 * 16);
+    const auto put = [&](const auto& values) {
+      const std::size_t at = out_.bytes.size();
+      const std::size_t bytes = values.size() * sizeof(values[0]);
+      out_.bytes.resize(at + (bytes + 15) / 16 * 16);
+      if (bytes > 0) std::memcpy(out_.bytes.data() + at, values.data(), bytes);
+      return static_cast<std::int32_t>(at - begin);
+    };
+    GpuTaskHeader header;
+    header.lanes = static_cast<std::int32_t>(task.ends.size());
+    header.ends = put(task.ends);
+    header.steps = put(task.steps);
+    header.copies = put(task.copies);
+    header.dims = put(task.dims);
+    header.deps = put(task.deps);
+    std::memcpy(out_.bytes.data() + begin, &header, sizeof header);
   }
 
   const Program& in_;
   const Plan& plan_;
   int most_;
+  bool atomics_;
+  std::vector<bool> awaited_;
+  std::vector<std::pair<std::size_t, std::size_t>> lanes_;  // first and past the last command
   GpuProgram out_;
-  std::vector<std::int64_t> bytes_;  // per lane
 };
 
 }  // namespace
 
-GpuProgram lower(const Program& program, int most_blocks) {
-  return Lowering(program, most_blocks).run();
+GpuProgram lower(const Program& program, int most_blocks, bool atomics) {
+  return Lowering(program, most_blocks, atomics).run();
 }
 
 std::string describe_failure(const Plan& plan, const Runtime& runtime, std::int32_t command, std::uint64_t epoch,
@@ -246,7 +300,7 @@ std::string describe_failure(const Plan& plan, const Runtime& runtime, std::int3
       c.verb == Verb::wait ? plan.buffers[static_cast<std::size_t>(c.src)].name : std::string(to_string(c.verb));
   const std::string dead = runtime.liveness().failure(runtime.everyone());
   return fmt::format("rank {}: {}: epoch {} did not end: the GPU waited for #{} {} with rank {} (at {}, needs {}){}",
-                     plan.rank, plan.operation, epoch, command, what, c.peer, value, target,
+                     plan.rank, plan.operation, epoch, command, what, c.peer, value / kSignal, target / kSignal,
                      dead.empty() ? fmt::format(" for {} s", runtime.deadline) : "; " + dead);
 }
 

@@ -1,11 +1,13 @@
 // GpuProgram: a plan lowered to plain arrays that a kernel can run. Made on the host, without CUDA.
 //
-// Every lane is run by a group of thread blocks, all of its steps by all of them: a wait is polled by each block, a
-// move's tiles are dealt out to the group's warps, and a signal is given by the last block that gets there. Lanes that
-// move nothing are run by single threads of one further block. An epoch has two parts, which one kernel may run
-// together: `start` sends, `wait` receives.
+// A lane that moves data becomes a task of some thread blocks, all of its steps done by all of them: a wait is polled
+// by each block, a move's tiles are dealt out to the warps, and a signal is complete when every block has added its
+// share. The lanes that move nothing are one further task of a single block, a thread each. An epoch has two parts,
+// which one kernel may run together: start sends, wait receives. What a task needs lies together, so that a block can
+// fetch it at once.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -15,30 +17,34 @@
 
 namespace tasuki {
 
-constexpr int kGpuDims = 8;       ///< seven of the copy's and the units of a block
 constexpr int kGpuPairs = 64;     ///< user's pairs of copies in one operation
-constexpr int kTileUnits = 8;     ///< most units that a thread moves of a tile
+constexpr int kGpuTasks = 128;    ///< in one launch
 constexpr int kGpuThreads = 512;  ///< of a block
+constexpr int kTileUnits = 8;     ///< most units that a thread moves of a tile
 constexpr int kPartStart = 1;
 constexpr int kPartWait = 2;
+/// What a complete signal adds to its counter: one block's share is 1, the first block's is the rest.
+constexpr std::uint64_t kSignal = 1 << 16;
 
 /// One dimension of a copy, in units; n / count is (n * magic) >> shift for n < 2^31.
 struct GpuDim {
   std::uint32_t count = 1;
   std::uint32_t magic = 0;
   std::uint32_t shift = 0;
+  std::uint32_t spare = 0;
   std::int64_t src_stride = 0;
   std::int64_t dst_stride = 0;
 };
 
-/// A strided copy of `units` units of 2^log_unit bytes (reductions: of one element), cut into tiles.
+/// A strided copy of `units` units of 2^log_unit bytes (reductions: of one element), cut into tiles. Its dimensions,
+/// innermost first, are among the task's.
 struct GpuCopy {
   std::int64_t src_offset = 0;
   std::int64_t dst_offset = 0;
   std::uint32_t units = 0;
   std::uint32_t first_tile = 0;  ///< within its step
   std::int32_t first_dim = 0;
-  std::int16_t dims = 0;  ///< innermost first
+  std::int16_t dims = 0;
   std::int16_t log_unit = 0;
 };
 
@@ -47,57 +53,59 @@ struct GpuPlace {
   std::byte* base = nullptr;
   std::int64_t stride = 0;
   std::uint32_t copies = 1;
-  std::int32_t pair = -1;        ///< a user's pair: which bit of the launch's selection tells the copy of
-  std::int32_t takes_turns = 0;  ///< the first epoch; else of every epoch
+  std::int16_t pair = -1;        ///< a user's pair: which bit of the launch's selection tells the copy of
+  std::int16_t takes_turns = 0;  ///< the first epoch; else of every epoch
 };
 
 struct GpuStep {
-  Verb verb{};
-  DType dtype = DType::none;
-  std::int32_t command = 0;
-  std::int32_t part = kPartStart;
-  std::int32_t src = -1;
-  std::int32_t dst = -1;
-  std::int32_t first_copy = 0;
-  std::int32_t copies = 0;
-  std::uint32_t tiles = 0;
-  std::uint32_t tile_units = 1;  ///< units that a thread moves of a tile
-  std::uint64_t* counter = nullptr;
+  GpuPlace src;  ///< moves
+  GpuPlace dst;
+  std::uint64_t* counter = nullptr;  ///< signals and waits
   std::uint64_t per_epoch = 0;
   std::uint64_t index = 0;
-  std::uint64_t lag = 0;
-  std::int32_t credit = 0;
-  std::int32_t first_dep = 0;
+  std::uint32_t lag = 0;
+  std::uint32_t tiles = 0;
+  std::uint32_t tile_units = 1;  ///< units that a thread moves of a tile
+  std::int32_t first_copy = 0;   ///< among the task's
+  std::int32_t copies = 0;
+  std::int32_t first_dep = 0;  ///< among the task's: commands that must have ended
   std::int32_t deps = 0;
-  std::int32_t awaited = 0;  ///< another lane depends on it
+  std::int32_t command = 0;  ///< also the place of its own end in the list of ends
+  std::int16_t awaited = 0;  ///< another lane depends on it
+  std::int16_t credit = 0;
+  Verb verb{};
+  DType dtype = DType::none;
 };
 
-struct GpuLane {
-  std::int32_t first = 0;
-  std::int32_t last = 0;
-  std::int32_t blocks[4] = {};  ///< by parts: how many thread blocks run it; 0 if it moves nothing
+/// The beginning of a task's bytes: its lanes' ends (step numbers; one lane after the other), then steps, copies,
+/// dimensions and dependencies at these offsets.
+struct GpuTaskHeader {
+  std::int32_t lanes = 0;
+  std::int32_t ends = 0;
+  std::int32_t steps = 0;
+  std::int32_t copies = 0;
+  std::int32_t dims = 0;
+  std::int32_t deps = 0;
 };
 
-/// What one thread block does in a launch of some parts.
-struct GpuBlock {
-  std::int32_t lane = -1;  ///< -1: all lanes that move nothing, a thread each
-  std::int32_t index = 0;  ///< of the lane's blocks
+struct GpuTask {
+  std::uint32_t offset = 0;  ///< of its bytes
+  std::uint32_t bytes = 0;
+  std::int32_t first_block = 0;
 };
 
 struct GpuProgram {
-  std::vector<GpuStep> steps;
-  std::vector<GpuCopy> copies;
-  std::vector<GpuDim> dims;
-  std::vector<GpuPlace> places;
-  std::vector<std::int32_t> deps;
-  std::vector<GpuLane> lanes;
-  std::vector<GpuBlock> blocks[4];  ///< by parts
-  std::vector<const int*> pairs;    ///< which copy of each pair the user shows
+  std::vector<std::byte> bytes;   ///< of all tasks
+  std::vector<GpuTask> tasks[4];  ///< by parts; the first is that of single threads
+  int blocks[4] = {};             ///< by parts
+  std::vector<const int*> pairs;  ///< which copy of each pair the user shows
+  std::uint64_t turning = 0;      ///< pairs that take turns
 };
 
-/// Lowers a bound program. `most_blocks` is how many thread blocks may do nothing but move. Throws `Error` for what the
-/// kernel does not run: chunk loops, commands that need a channel, more than kGpuPairs pairs.
-GpuProgram lower(const Program& program, int most_blocks);
+/// Lowers a bound program. `most_blocks` is how many thread blocks may move data at once; without `atomics` a signal to
+/// another GPU cannot be added to by several blocks. Throws `Error` for what the kernel does not run: chunk loops,
+/// commands that need a channel, more than kGpuPairs pairs or kGpuTasks tasks.
+GpuProgram lower(const Program& program, int most_blocks, bool atomics);
 
 /// What to say when a kernel has given up waiting at `command`, whose counter stood at `value`.
 std::string describe_failure(const Plan& plan, const Runtime& runtime, std::int32_t command, std::uint64_t epoch,

@@ -1,8 +1,9 @@
 // Engine `stream`: for operations on GPU memory. An epoch is one kernel in the caller's stream (or two: start and
 // wait), which runs the lowered plan (gpu_program.hpp). The epoch's number lives on the GPU, so that a captured graph
 // can be replayed.
+#include <algorithm>
 #include <atomic>
-#include <cstring>
+#include <iterator>
 
 #include "engines/engine.hpp"
 #include "engines/gpu_program.hpp"
@@ -13,11 +14,12 @@ namespace tasuki {
 namespace {
 
 constexpr unsigned kPollsPerLook = 256;  // polls between two looks at the clock and at the abort word
+constexpr std::uint32_t kShared =
+    24 << 10;  // bytes of a task that a block fetches at once; larger ones stay where they are
 
-// What lasts from epoch to epoch.
+// What lasts from epoch to epoch, on the GPU.
 struct State {
-  std::uint64_t epoch;     // the last that has ended
-  std::uint32_t finished;  // blocks of the running kernel
+  unsigned long long tickets[4];  // by parts: how many blocks have taken one in launches that count themselves
   std::uint32_t failed;
 };
 
@@ -31,22 +33,19 @@ struct Failure {
 };
 
 struct Launch {
-  const GpuStep* steps;
-  const GpuCopy* copies;
-  const GpuDim* dims;
-  const GpuPlace* places;
-  const std::int32_t* deps;
-  const GpuLane* lanes;
-  const GpuBlock* blocks;
-  std::int32_t lane_count;
-  std::int32_t parts;
-  std::uint64_t selection;  // bit p: the copy of pair p
-  std::uint64_t patience;   // ns
+  const std::byte* bytes;
+  std::uint64_t* ends;  // per command: what those that depend on it wait for
   State* state;
-  std::uint32_t* arrived;  // per step: blocks of its lane that have got there
-  std::uint64_t* done;     // per step: epoch in which it last ended
   Failure* failure;
   const std::uint32_t* abort;
+  std::uint64_t epoch;      // 0: this launch counts itself
+  std::uint64_t counted;    // epochs before launches began to count themselves
+  std::uint64_t selection;  // bit p: the copy of pair p
+  std::uint64_t patience;   // ns
+  std::int32_t blocks[4];   // by parts
+  std::int32_t parts;
+  std::int32_t task_count;
+  GpuTask tasks[kGpuTasks];
 };
 
 __device__ std::uint64_t now_ns() {
@@ -63,6 +62,10 @@ __device__ std::uint64_t load_acquire(const std::uint64_t* p) {
 
 __device__ void store_release(std::uint64_t* p, std::uint64_t value) {
   asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
+}
+
+__device__ void add_release(std::uint64_t* p, std::uint64_t value) {
+  asm volatile("red.release.sys.add.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
 }
 
 __device__ bool failed(const Launch& l) {
@@ -102,7 +105,7 @@ __device__ std::uint64_t target_of(const GpuStep& step, std::uint64_t epoch) {
       epoch = 1;
     }
   }
-  return (epoch - 1) * step.per_epoch + step.index + 1;
+  return ((epoch - 1) * step.per_epoch + step.index + 1) * kSignal;
 }
 
 __device__ std::byte* base_of(const Launch& l, const GpuPlace& place, std::uint64_t epoch) {
@@ -189,20 +192,30 @@ __device__ void add_tile_of(DType type, const GpuCopy& copy, const GpuDim* dims,
   }
 }
 
+// A task as its header says, wherever its bytes are.
+struct Task {
+  const std::byte* at;
+  __device__ const GpuTaskHeader& header() const { return *reinterpret_cast<const GpuTaskHeader*>(at); }
+  template <class T>
+  __device__ const T* list(std::int32_t offset) const {
+    return reinterpret_cast<const T*>(at + offset);
+  }
+};
+
 // The tiles of a step that are this warp's.
-__device__ void move(const Launch& l, const GpuStep& step, std::uint64_t epoch, std::uint32_t warp,
-                     std::uint32_t warps) {
-  const std::byte* src = base_of(l, l.places[step.src], epoch);
-  std::byte* dst = base_of(l, l.places[step.dst], epoch);
-  const GpuCopy* copies = l.copies + step.first_copy;
+__device__ void move(const Launch& l, const GpuStep& step, const GpuCopy* copies, const GpuDim* all_dims,
+                     std::uint64_t epoch, std::uint32_t warp, std::uint32_t warps) {
+  const std::byte* src = base_of(l, step.src, epoch);
+  std::byte* dst = base_of(l, step.dst, epoch);
+  copies += step.first_copy;
   for (std::uint32_t tile = warp; tile < step.tiles; tile += warps) {
     int low = 0;
     for (int high = step.copies; high - low > 1;) {
       const int middle = (low + high) / 2;
       (copies[middle].first_tile <= tile ? low : high) = middle;
     }
-    const GpuCopy copy = copies[low];
-    const GpuDim* dims = l.dims + copy.first_dim;
+    const GpuCopy& copy = copies[low];
+    const GpuDim* dims = all_dims + copy.first_dim;
     const std::uint32_t first = (tile - copy.first_tile) * 32 * step.tile_units + threadIdx.x % 32;
     if (step.verb == Verb::reduce) {
       add_tile_of(step.dtype, copy, dims, first, step.tile_units, src, dst);
@@ -227,86 +240,112 @@ __device__ void move(const Launch& l, const GpuStep& step, std::uint64_t epoch, 
   }
 }
 
-// True for the last of the lane's blocks to get to the step; what they all have stored comes before what it does next.
-__device__ bool last_to_arrive(const Launch& l, std::int32_t step, std::uint32_t blocks) {
-  __threadfence_system();
-  if (blocks == 1) return true;
-  if (atomicAdd(&l.arrived[step], 1u) + 1 != blocks) return false;
-  l.arrived[step] = 0;
-  __threadfence_system();
-  return true;
-}
-
-__device__ bool deps_ended(const Launch& l, const GpuStep& step, std::uint64_t epoch) {
-  for (std::int32_t d = step.first_dep; d < step.first_dep + step.deps; ++d) {
-    if (!await(l, &l.done[l.deps[d]], epoch, step, epoch)) return false;
+__device__ bool deps_ended(const Launch& l, const Task& task, const GpuStep& step, std::uint64_t epoch) {
+  const auto* deps = task.list<std::int32_t>(task.header().deps) + step.first_dep;
+  for (std::int32_t d = 0; d < step.deps; ++d) {
+    if (!await(l, &l.ends[deps[d]], epoch * kSignal, step, epoch)) return false;
   }
   return true;
 }
 
+// Adds this block's share; all that its threads have stored comes before (they have met at a barrier).
+__device__ void give(std::uint64_t* counter, std::uint64_t value, std::uint32_t block, std::uint32_t blocks) {
+  if (blocks == 1) {
+    store_release(counter, value);
+  } else {
+    add_release(counter, block == 0 ? kSignal - blocks + 1 : 1);
+  }
+}
+
 // A lane that moves data, by all threads of `blocks` blocks.
-__device__ void run_lane(const Launch& l, const GpuLane& lane, std::uint32_t block, std::uint64_t epoch) {
-  __shared__ bool going;
-  const auto blocks = static_cast<std::uint32_t>(lane.blocks[l.parts]);
+__device__ void run_lane(const Launch& l, const Task& task, std::uint32_t block, std::uint32_t blocks,
+                         std::uint64_t epoch) {
+  const auto& header = task.header();
+  const auto* steps = task.list<GpuStep>(header.steps);
+  const std::int32_t count = *task.list<std::int32_t>(header.ends);
   const std::uint32_t warp = threadIdx.x / 32 * blocks + block;
-  for (std::int32_t s = lane.first; s < lane.last; ++s) {
-    const GpuStep& step = l.steps[s];
-    if ((step.part & l.parts) == 0) continue;
+  for (std::int32_t s = 0; s < count; ++s) {
+    const GpuStep& step = steps[s];
     if (step.deps > 0 || step.verb == Verb::wait) {
-      __syncthreads();
-      if (threadIdx.x == 0) {
-        going = deps_ended(l, step, epoch) &&
-                (step.verb != Verb::wait || await(l, step.counter, target_of(step, epoch), step, epoch));
-      }
-      __syncthreads();
-      if (!going) return;
+      const bool going = threadIdx.x != 0 ||
+                         (deps_ended(l, task, step, epoch) &&
+                          (step.verb != Verb::wait || await(l, step.counter, target_of(step, epoch), step, epoch)));
+      if (__syncthreads_and(going) == 0) return;
     }
-    if (step.tiles > 0) move(l, step, epoch, warp, blocks * (kGpuThreads / 32));
-    if (step.verb == Verb::signal || step.verb == Verb::reduce || step.awaited != 0) __syncthreads();
-    if (threadIdx.x == 0 && (step.verb == Verb::signal || step.awaited != 0) && last_to_arrive(l, s, blocks)) {
-      if (step.verb == Verb::signal) store_release(step.counter, target_of(step, epoch));
-      if (step.awaited != 0) store_release(&l.done[s], epoch);
+    if (step.tiles > 0) {
+      move(l, step, task.list<GpuCopy>(header.copies), task.list<GpuDim>(header.dims), epoch, warp,
+           blocks * (kGpuThreads / 32));
     }
+    if (step.verb != Verb::signal && step.verb != Verb::reduce && step.awaited == 0) continue;
+    __syncthreads();
+    if (threadIdx.x != 0) continue;
+    if (step.verb == Verb::signal) give(step.counter, target_of(step, epoch), block, blocks);
+    if (step.awaited != 0) give(&l.ends[step.command], epoch * kSignal, block, blocks);
   }
 }
 
 // A lane that moves nothing, by one thread.
-__device__ void run_light_lane(const Launch& l, const GpuLane& lane, std::uint64_t epoch) {
-  for (std::int32_t s = lane.first; s < lane.last; ++s) {
-    const GpuStep& step = l.steps[s];
-    if ((step.part & l.parts) == 0) continue;
-    if (!deps_ended(l, step, epoch)) return;
+__device__ void run_light_lane(const Launch& l, const Task& task, std::int32_t lane, std::uint64_t epoch) {
+  const auto& header = task.header();
+  const auto* ends = task.list<std::int32_t>(header.ends);
+  const auto* steps = task.list<GpuStep>(header.steps);
+  for (std::int32_t s = lane == 0 ? 0 : ends[lane - 1]; s < ends[lane]; ++s) {
+    const GpuStep& step = steps[s];
+    if (!deps_ended(l, task, step, epoch)) return;
     if (step.verb == Verb::wait && !await(l, step.counter, target_of(step, epoch), step, epoch)) return;
     if (step.verb == Verb::signal) store_release(step.counter, target_of(step, epoch));
-    if (step.awaited != 0) store_release(&l.done[s], epoch);
+    if (step.awaited != 0) store_release(&l.ends[step.command], epoch * kSignal);
   }
 }
 
+// The number of a launch that counts itself: kernels of one operation follow each other, so the tickets of one lie
+// between those of its neighbours.
+__device__ std::uint64_t own_epoch(const Launch& l) {
+  const int both = kPartStart | kPartWait;
+  const auto ticket = atomicAdd(&l.state->tickets[l.parts], 1ull);
+  const int other = l.parts == both ? kPartWait : both;
+  const auto before = *static_cast<volatile unsigned long long*>(&l.state->tickets[other]);
+  return l.counted + ticket / l.blocks[l.parts] + before / l.blocks[other] + 1;
+}
+
 __global__ void __launch_bounds__(kGpuThreads) run_plan(const __grid_constant__ Launch l) {
-  const std::uint64_t epoch = *static_cast<volatile std::uint64_t*>(&l.state->epoch) + 1;
-  const GpuBlock block = l.blocks[blockIdx.x];
-  if (failed(l)) {
-    // Nothing is touched any more; the host will be told.
-  } else if (block.lane >= 0) {
-    run_lane(l, l.lanes[block.lane], static_cast<std::uint32_t>(block.index), epoch);
-  } else {
-    for (std::int32_t i = static_cast<std::int32_t>(threadIdx.x); i < l.lane_count; i += kGpuThreads) {
-      if (l.lanes[i].blocks[l.parts] == 0) run_light_lane(l, l.lanes[i], epoch);
+  __shared__ alignas(16) std::byte fetched[kShared];
+  __shared__ std::uint64_t shared_epoch;
+  const auto me = static_cast<std::int32_t>(blockIdx.x);
+  int t = 0;
+  for (int high = l.task_count; high - t > 1;) {
+    const int middle = (t + high) / 2;
+    (l.tasks[middle].first_block <= me ? t : high) = middle;
+  }
+  const GpuTask at = l.tasks[t];
+  const std::int32_t end = t + 1 < l.task_count ? l.tasks[t + 1].first_block : static_cast<std::int32_t>(gridDim.x);
+  if (threadIdx.x == 0) shared_epoch = l.epoch != 0 ? l.epoch : own_epoch(l);
+  const bool fits = at.bytes <= kShared;
+  if (fits) {
+    const auto* from = reinterpret_cast<const uint4*>(l.bytes + at.offset);
+    for (std::uint32_t i = threadIdx.x; i < at.bytes / 16; i += kGpuThreads) {
+      reinterpret_cast<uint4*>(fetched)[i] = from[i];
     }
   }
+  const bool dead = failed(l);  // then nothing is touched any more; the host will be told
   __syncthreads();
-  if (threadIdx.x != 0) return;
-  __threadfence();
-  if (atomicAdd(&l.state->finished, 1u) + 1 != gridDim.x) return;
-  l.state->finished = 0;
-  if ((l.parts & kPartWait) != 0) l.state->epoch = epoch;
+  if (dead) return;
+  const Task task{fits ? fetched : l.bytes + at.offset};
+  if (t > 0) {
+    run_lane(l, task, static_cast<std::uint32_t>(me - at.first_block), static_cast<std::uint32_t>(end - at.first_block),
+             shared_epoch);
+    return;
+  }
+  for (auto lane = static_cast<std::int32_t>(threadIdx.x); lane < task.header().lanes; lane += kGpuThreads) {
+    run_light_lane(l, task, lane, shared_epoch);
+  }
 }
 
 class StreamEngine final : public Engine {
  public:
   StreamEngine(Executor& executor, Runtime& runtime) : executor_(executor), runtime_(runtime) {
     // Half of the GPU at most: what computes meanwhile needs room too.
-    program_ = lower(executor.program(), std::max(1, runtime.gpus->processors() / 2));
+    program_ = lower(executor.program(), std::max(1, runtime.gpus->processors() / 2), runtime.gpus->atomics());
     failure_ = {reinterpret_cast<Failure*>(gpu()->allocate_mapped(sizeof(Failure))),
                 [](Failure* p) { gpu()->release_mapped(reinterpret_cast<std::byte*>(p)); }};
     upload();
@@ -320,18 +359,27 @@ class StreamEngine final : public Engine {
 
   void enqueue(Stream stream, int parts) override {
     complain();
+    if (!replayed_ && gpu()->capturing(stream)) {
+      // From now on nobody on the host knows how often it has run.
+      replayed_ = true;
+      launch_.counted = epoch_;
+      launch_.epoch = 0;
+    }
     for (std::size_t p = 0; p < program_.pairs.size(); ++p) {
       const std::uint64_t bit = std::uint64_t{1} << p;
-      const bool turns = (turning_ & bit) != 0;
+      const bool turns = (program_.turning & bit) != 0;
       if (turns && started_) continue;  // the kernel counts from the copy of the first epoch
       launch_.selection = (launch_.selection & ~bit) | (*program_.pairs[p] != 0 ? bit : 0);
     }
     started_ = true;
+    if ((parts & kPartStart) != 0) ++epoch_;
+    if (!replayed_) launch_.epoch = epoch_;
     launch_.parts = parts;
     launch_.patience = static_cast<std::uint64_t>(std::min(runtime_.deadline, 1e6) * 1e9);
-    launch_.blocks = blocks_[parts];
-    const auto grid = static_cast<unsigned>(program_.blocks[parts].size());
-    run_plan<<<grid, kGpuThreads, 0, stream>>>(launch_);
+    const auto& tasks = program_.tasks[parts];
+    launch_.task_count = static_cast<std::int32_t>(tasks.size());
+    std::copy(tasks.begin(), tasks.end(), launch_.tasks);
+    run_plan<<<static_cast<unsigned>(program_.blocks[parts]), kGpuThreads, 0, stream>>>(launch_);
     check_cuda(cudaGetLastError(), "launching an exchange");
   }
 
@@ -354,43 +402,18 @@ class StreamEngine final : public Engine {
   }
 
  private:
-  template <class T>
-  T* place(std::byte*& at, const std::vector<T>& values) {
-    T* here = reinterpret_cast<T*>(at);
-    if (!values.empty()) gpu()->copy(here, values.data(), static_cast<std::int64_t>(values.size() * sizeof(T)));
-    at += room(values.size() * sizeof(T));
-    return here;
-  }
-  static std::int64_t room(std::size_t bytes) { return static_cast<std::int64_t>((bytes + 63) / 64 * 64); }
-
   void upload() {
-    const GpuProgram& p = program_;
-    const std::vector<std::uint32_t> arrived(p.steps.size(), 0);
-    const std::vector<std::uint64_t> done(p.steps.size(), 0);
-    const std::vector<State> state(1);
-    std::int64_t total = room(sizeof(State));
-    const auto count = [&](const auto& values) { total += room(values.size() * sizeof(values[0])); };
-    count(p.steps), count(p.copies), count(p.dims), count(p.places), count(p.deps), count(p.lanes);
-    for (int parts = 1; parts < 4; ++parts) count(p.blocks[parts]);
-    count(arrived), count(done);
-    memory_ = {gpu()->allocate(total), [](std::byte* m) { gpu()->release(m); }};
-    std::byte* at = memory_.get();
-    launch_.state = place(at, state);
-    launch_.steps = place(at, p.steps);
-    launch_.copies = place(at, p.copies);
-    launch_.dims = place(at, p.dims);
-    launch_.places = place(at, p.places);
-    launch_.deps = place(at, p.deps);
-    launch_.lanes = place(at, p.lanes);
-    for (int parts = 1; parts < 4; ++parts) blocks_[parts] = place(at, p.blocks[parts]);
-    launch_.arrived = place(at, arrived);
-    launch_.done = place(at, done);
-    launch_.lane_count = static_cast<std::int32_t>(p.lanes.size());
+    const auto round_up = [](std::size_t bytes) { return static_cast<std::int64_t>((bytes + 63) / 64 * 64); };
+    const std::int64_t program = round_up(program_.bytes.size());
+    const std::int64_t ends = round_up(executor_.plan().commands.size() * sizeof(std::uint64_t));
+    memory_ = {gpu()->allocate(program + ends + round_up(sizeof(State))), [](std::byte* m) { gpu()->release(m); }};
+    gpu()->copy(memory_.get(), program_.bytes.data(), static_cast<std::int64_t>(program_.bytes.size()));
+    launch_.bytes = memory_.get();
+    launch_.ends = reinterpret_cast<std::uint64_t*>(memory_.get() + program);
+    launch_.state = reinterpret_cast<State*>(memory_.get() + program + ends);
     launch_.failure = failure_.get();
     launch_.abort = runtime_.gpus->abort_word();
-    for (const GpuPlace& place : p.places) {
-      if (place.pair >= 0 && place.takes_turns != 0) turning_ |= std::uint64_t{1} << place.pair;
-    }
+    std::copy(std::begin(program_.blocks), std::end(program_.blocks), launch_.blocks);
   }
 
   // Throws if a kernel has given up.
@@ -407,10 +430,10 @@ class StreamEngine final : public Engine {
   GpuProgram program_;
   std::shared_ptr<Failure> failure_;
   std::shared_ptr<std::byte> memory_;
-  GpuBlock* blocks_[4] = {};
   Launch launch_{};
-  std::uint64_t turning_ = 0;  // pairs whose copy the kernel counts itself
+  std::uint64_t epoch_ = 0;  // as far as the host knows
   bool started_ = false;
+  bool replayed_ = false;  // part of a graph: the launches count themselves
   cudaEvent_t ended_ = nullptr;
 };
 

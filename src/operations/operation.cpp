@@ -144,6 +144,7 @@ void Operation::State::enqueue(Stream stream, int parts) {
     check_alternation();
     ++epoch_;
   }
+  const TracedCall traced(executor_->recorder(), starts ? Traced::start : Traced::wait, epoch_);
   engine_->enqueue(stream, parts);
   active_ = in_stream_ = (parts & 2) == 0;
 }

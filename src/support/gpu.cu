@@ -75,6 +75,15 @@ class Cuda final : public Gpu {
     }
     return std::string(properties.name) + " (" + id + ")";
   }
+  bool adds_to(int ordinal, const std::string& other) const override {
+    for (int peer = 0; peer < count_; ++peer) {
+      if (name(peer) != other) continue;
+      int yes = peer == ordinal ? 1 : 0;
+      if (yes == 0) TASUKI_CUDA(cudaDeviceGetP2PAttribute, &yes, cudaDevP2PAttrNativeAtomicSupported, ordinal, peer);
+      return yes != 0;
+    }
+    return false;
+  }
   int processors(int ordinal) const override {
     int number = 0;
     TASUKI_CUDA(cudaDeviceGetAttribute, &number, cudaDevAttrMultiProcessorCount, ordinal);

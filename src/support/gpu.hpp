@@ -33,6 +33,8 @@ class Gpu {
   virtual int current() const = 0;
   virtual void select(int ordinal) = 0;
   virtual std::string name(int ordinal) const = 0;  ///< `NVIDIA H200 (GPU-1f3c…)`, the same in every process
+  /// True if GPU `ordinal` can add to the memory of the one called `name`, which this process must see too.
+  virtual bool adds_to(int ordinal, const std::string& name) const = 0;
   virtual int processors(int ordinal) const = 0;    ///< multiprocessors
 
   virtual Memory where(const void* p) const = 0;        ///< host for whatever CUDA does not know

@@ -84,6 +84,7 @@ void GpuMemory::try_out() {
         problem = error.what();
       }
     }
+    if (rank != me && problem.empty()) atomics_ = atomics_ && gpu_.adds_to(ordinal_, names_[r]);
     verdicts.push_back(problem);
   }
   const auto answers = exchange(runtime_, runtime_.everyone(), verdicts);

@@ -35,6 +35,9 @@ class GpuMemory {
   /// Empty if this rank and `rank` can store into each other's memory (tried out when this was made); else why not.
   const std::string& why_not(int rank) const { return why_not_[static_cast<std::size_t>(rank)]; }
 
+  /// True if the GPUs can add to each other's memory, not only store.
+  bool atomics() const { return atomics_; }
+
   /// `bytes` zero-filled bytes (may differ per rank and be 0) on this rank's GPU. Collective. The last pointer gives
   /// the block up, locally; its memory is freed in a later `allocate`, or at the end, when all ranks of the host have
   /// given up theirs, so that a peer's late store never lands in memory that has a new owner.
@@ -59,6 +62,7 @@ class GpuMemory {
   Runtime& runtime_;
   Gpu& gpu_;
   int ordinal_ = 0;
+  bool atomics_ = true;
   std::vector<std::string> names_;
   std::vector<std::string> why_not_;
   std::uint32_t* abort_ = nullptr;
