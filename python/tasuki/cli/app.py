@@ -35,7 +35,8 @@ def show(console: Console, runs: list[dict]) -> None:
     verdicts = {None: "not verified (--verify)", True: "every bit as in the serial run", False: "WRONG"}
     for run in runs:
         norm = next(name for name in ("gosa", "change") if name in run)
-        console.print(f"{run['ranks']} ranks: {norm} {run[norm]:.6e}, {verdicts[run['verified']]}")
+        plural = "s" * (run["ranks"] > 1)
+        console.print(f"{run['ranks']} rank{plural}: {norm} {run[norm]:.6e}, {verdicts[run['verified']]}")
 
 
 def app_command(name: str, about: str) -> click.Command:

@@ -19,8 +19,6 @@ from tasuki.cli.common import common, emit, ranks_option, table
 from tasuki.cli.ranks import on_ranks
 from tasuki.launch import bin_folders, core_library, launcher_for
 
-PATHS = ["shared:put", "shared:pull", "shared:eager", "shared:read", "mpi"]
-
 
 def usable(name: str, ok: bool, text: str) -> dict:
     return {"what": name, "usable": ok, "text": text}
@@ -135,7 +133,7 @@ def command(ranks: int, as_json: bool) -> None:
     launcher = launcher_for(core_library())
     topology = ""
     try:
-        answer = on_ranks("info", {"paths": PATHS}, ranks, f"asking {ranks} ranks")[0]
+        answer = on_ranks("info", {}, ranks, f"asking {ranks} ranks")[0]
         topology = answer["describe"]
         rows.append(usable("MPI", True, f"{topology.splitlines()[0].partition('; ')[2]}, started by {launcher}"))
         rows += [usable(f"path {name}", why is None, reason(name, why)) for name, why in answer["paths"].items()]

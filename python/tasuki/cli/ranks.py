@@ -14,21 +14,31 @@ from pathlib import Path
 from tasuki.cli.common import python_on_ranks, run_ranks
 
 
-def info(context, options: dict) -> dict:
-    """Sends something from rank 0 to rank 1 over each path: None if that works, else why not."""
+def send_once(context, array, path: str) -> str | None:
+    """Sends something from rank 0 to rank 1 over a path: None if that works, else why not."""
     import tasuki
 
-    paths = {}
+    ends = [(rank, array if context.rank == rank else None) for rank in (0, 1)]
+    try:
+        operation = tasuki.Transfer(context, *ends, path=path)
+        operation.start()
+        operation.wait()
+    except tasuki.Error as error:
+        return str(error)
+    return None
+
+
+def info(context, options: dict) -> dict:
+    """What the core says of itself and of each path that it knows."""
+    import tasuki
+
+    if context.size == 1:
+        return {"describe": context.describe(), "paths": {}}
     array = tasuki.shared_array(context, (8,))
-    for path in options["paths"] if context.size > 1 else []:
-        try:
-            ends = [(rank, array if context.rank == rank else None) for rank in (0, 1)]
-            operation = tasuki.Transfer(context, *ends, path=path)
-            operation.start()
-            operation.wait()
-            paths[path] = None
-        except tasuki.Error as error:
-            paths[path] = str(error)
+    # The refusal of a path that does not exist lists those that do, and families such as `shared`.
+    names = send_once(context, array, "none").rpartition("give one of ")[2].split(", ")
+    families = {name.partition(":")[0] for name in names if ":" in name} | {"auto"}
+    paths = {name: send_once(context, array, name) for name in names if name not in families}
     return {"describe": context.describe(), "paths": paths}
 
 
