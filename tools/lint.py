@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = ROOT / ".deps" / "bin"
-CODE = ["include", "src", "apps", "bench", "tests"]
+CODE = ["include", "src", "apps", "bench", "tests", "python"]
 SUFFIXES = {".hpp", ".cpp", ".cu", ".cuh", ".h", ".c"}
 
 
@@ -51,7 +51,7 @@ def tidy(build: Path, wanted: list[str]) -> bool:
 def main() -> int:
     build = Path(sys.argv[1]).resolve()
     sources = sorted(str(p.relative_to(ROOT)) for d in CODE for p in (ROOT / d).rglob("*") if p.suffix in SUFFIXES)
-    python = [p for p in ("tools", "tests", "python", "directives") if (ROOT / p).is_dir()]
+    python = [p for p in ("tools", "tests", "python", "examples", "directives") if (ROOT / p).is_dir()]
     good = [
         check("clang-format", [BIN / "clang-format", "--dry-run", "--Werror", *sources]),
         check("ruff", [BIN / "ruff", "check", "--quiet", *python]),

@@ -76,6 +76,15 @@ def test_the_price_of_python(run):
     assert nanoseconds < 1000, text
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+def test_the_documentation(run, page):
+    """The Python pieces of a page, one after the other, are a program that runs."""
+    pieces = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.M | re.S)
+    assert pieces
+    status, text = run(2, "\n".join(pieces) + "\nprint('the end')")
+    assert status == 0 and text.count("the end") == 2, text
+
+
 @pytest.mark.parametrize(
     ("name", "ranks", "says"),
     [
