@@ -15,8 +15,8 @@ namespace tasuki {
 namespace {
 
 // So much is worth another thread block: bytes where they lie together, units where each is a memory access of its own.
-constexpr std::int64_t kBytesPerBlock = 16 << 10;
-constexpr std::int64_t kUnitsPerBlock = 1024;
+constexpr std::int64_t kBytesPerBlock = 8 << 10;
+constexpr std::int64_t kUnitsPerBlock = 256;
 constexpr std::int64_t kMostUnits = std::int64_t{1} << 30;
 
 GpuDim dim_of(std::int64_t count, std::int64_t src_stride, std::int64_t dst_stride) {

@@ -344,8 +344,8 @@ __global__ void __launch_bounds__(kGpuThreads) run_plan(const __grid_constant__ 
 class StreamEngine final : public Engine {
  public:
   StreamEngine(Executor& executor, Runtime& runtime) : executor_(executor), runtime_(runtime) {
-    // Half of the GPU at most: what computes meanwhile needs room too.
-    program_ = lower(executor.program(), std::max(1, runtime.gpus->processors() / 2), runtime.gpus->atomics());
+    // Two small blocks a multiprocessor: enough to fill the links, and what computes meanwhile finds room beside them.
+    program_ = lower(executor.program(), 2 * runtime.gpus->processors(), runtime.gpus->atomics());
     failure_ = {reinterpret_cast<Failure*>(gpu()->allocate_mapped(sizeof(Failure))),
                 [](Failure* p) { gpu()->release_mapped(reinterpret_cast<std::byte*>(p)); }};
     upload();
