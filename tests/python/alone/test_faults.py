@@ -11,6 +11,7 @@ HALO = """
 import os, sys, threading, time
 import tasuki
 context = tasuki.Context()
+context.deadline = 600  # far beyond the launcher's time limit: whoever is told in time was not told by it
 print(f"pid of rank {context.rank}: {os.getpid()}", flush=True)
 field = tasuki.Field(tasuki.Grid(context, (64,), periodic=True), name="u")
 halo = tasuki.Halo(field)
@@ -34,7 +35,7 @@ except tasuki.Error as error:
         recover=True,  # so that what the others say does not depend on how fast the launcher ends them
     )
     status, text = running.finish()
-    assert status not in (0, 124) and running.seconds < 15, text
+    assert status not in (0, 124), text
     assert "ValueError: no such luck" in text
     for rank in 0, 2:
         assert f"rank {rank} was told: rank {rank}: halo u" in text
@@ -56,7 +57,7 @@ MPI.COMM_WORLD.barrier()
 """,
     )
     status, text = running.finish()
-    assert status not in (0, 124) and running.seconds < 15 and "no such luck" in text, text
+    assert status not in (0, 124) and "no such luck" in text, text
 
 
 def test_bad_arguments_end_all_ranks(start):
@@ -86,7 +87,7 @@ for step in range(10**9):
     running.wait_for("running")
     running.signal(1, signal.SIGKILL)
     status, text = running.finish()
-    assert status != 124 and running.seconds < 20, text
+    assert status != 124, text
     for rank in 0, 2:
         assert f"rank {rank} was told: rank {rank}: halo u" in text, text
     assert "rank 1 (pid" in text, text
@@ -124,14 +125,13 @@ def test_control_c_during_a_collective_ends_the_job(start):
 if context.rank == 0:
     print("waiting", flush=True)
     context.barrier()
-time.sleep(30)
+time.sleep(1000)
 """,
-        timeout=20,
     )
     running.wait_for("waiting")
     running.signal(0)
     status, text = running.finish()
-    assert status not in (0, 124) and running.seconds < 15 and "KeyboardInterrupt" in text, text
+    assert status not in (0, 124) and "KeyboardInterrupt" in text, text
 
 
 def test_other_threads_run_while_one_waits(run):
