@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "tasuki/device.hpp"
 #include "tasuki/plan.hpp"
 
 namespace tasuki {
@@ -28,9 +29,14 @@ class Channel {
  public:
   virtual ~Channel() = default;
   /// Starts round `round` of the command on copy `copy` of its buffers.
-  virtual void start(std::int64_t round, int copy) = 0;
+  virtual void start(std::int64_t round, int copy);
   /// True when what was started has ended. Never blocks.
-  virtual bool test() = 0;
+  virtual bool test();
+  /// For channels that carry GPU memory: the command becomes work of `stream`. Those of one epoch come between
+  /// `begin_group` and `end_group` of the first.
+  virtual void enqueue(Stream stream);
+  virtual void begin_group() {}
+  virtual void end_group() {}
   /// Withdraws what was started, after a failure.
   virtual void cancel() {}
 };

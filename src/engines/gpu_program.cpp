@@ -61,13 +61,13 @@ class Lowering {
   }
 
   GpuProgram run() {
-    for (int parts = 1; parts < 4; ++parts) {
+    for (const int parts : {1, 2, 3, kPartPack, kPartUnpack}) {
       Parts light;
       std::vector<Parts> tasks;
       for (const auto& [first, last] : lanes_) {
         Parts task;
         for (std::size_t i = first; i < last; ++i) {
-          if ((part_of(first, last, i) & parts) != 0) add_step(task, static_cast<std::int32_t>(i));
+          if (!messages(i) && (part_of(first, last, i) & parts) != 0) add_step(task, static_cast<std::int32_t>(i));
         }
         if (task.steps.empty()) continue;
         if (task.blocks > 0) {
@@ -80,16 +80,25 @@ class Lowering {
           light.ends.push_back(static_cast<std::int32_t>(light.steps.size()));
         }
       }
+      if (parts == 3) out_.direct = !tasks.empty() || !light.steps.empty();
       light.blocks = 1;
       tasks.insert(tasks.begin(), std::move(light));
       deal_out(tasks, parts);
+    }
+    for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
+      if (messages(i)) out_.messages.push_back(static_cast<std::int32_t>(i));
     }
     return std::move(out_);
   }
 
  private:
+  bool messages(std::size_t command) const { return in_.channels[command] != nullptr; }
+
   // A lane that waits for what it then unpacks, or only waits, belongs to the wait, but for what it tells beforehand.
   int part_of(std::size_t first, std::size_t last, std::size_t command) const {
+    for (std::size_t i = first; i < last; ++i) {
+      if (messages(i)) return command < i ? kPartPack : kPartUnpack;
+    }
     const auto begin = plan_.commands.begin() + static_cast<std::ptrdiff_t>(first);
     const auto end = plan_.commands.begin() + static_cast<std::ptrdiff_t>(last);
     const bool waits = std::any_of(begin, end, [](const Command& c) { return c.verb == Verb::wait; });
@@ -121,9 +130,9 @@ class Lowering {
 
   void add_step(Parts& task, std::int32_t index) {
     const Command& c = plan_.commands[static_cast<std::size_t>(index)];
-    if (c.loop >= 0 || in_.channels[static_cast<std::size_t>(index)]) {
-      throw Error(fmt::format("rank {}: {}: engine 'stream' cannot run {}; use another path or host memory", plan_.rank,
-                              plan_.operation, c.loop >= 0 ? "chunk loops" : "messages through the host"));
+    if (c.loop >= 0) {
+      throw Error(fmt::format("rank {}: {}: engine 'stream' cannot run chunk loops; use host memory", plan_.rank,
+                              plan_.operation));
     }
     GpuStep s;
     s.verb = c.verb;

@@ -23,6 +23,9 @@ constexpr int kGpuThreads = 256;  ///< of a block
 constexpr int kTileUnits = 8;     ///< most units that a thread moves of a tile
 constexpr int kPartStart = 1;
 constexpr int kPartWait = 2;
+constexpr int kPartPack = 4;    ///< beside them: what comes before messages
+constexpr int kPartUnpack = 8;  ///< and after
+constexpr int kParts = 9;       ///< room for tables by parts
 /// What a complete signal adds to its counter: one block's share is 1, the first block's is the rest.
 constexpr std::uint64_t kSignal = 1 << 16;
 
@@ -95,16 +98,18 @@ struct GpuTask {
 };
 
 struct GpuProgram {
-  std::vector<std::byte> bytes;   ///< of all tasks
-  std::vector<GpuTask> tasks[4];  ///< by parts; the first is that of single threads
-  int blocks[4] = {};             ///< by parts
-  std::vector<const int*> pairs;  ///< which copy of each pair the user shows
-  std::uint64_t turning = 0;      ///< pairs that take turns
+  std::vector<std::byte> bytes;        ///< of all tasks
+  std::vector<GpuTask> tasks[kParts];  ///< by parts; the first is that of single threads
+  int blocks[kParts] = {};             ///< by parts
+  bool direct = false;                 ///< there is something to do besides messages
+  std::vector<std::int32_t> messages;  ///< commands that go through channels
+  std::vector<const int*> pairs;       ///< which copy of each pair the user shows
+  std::uint64_t turning = 0;           ///< pairs that take turns
 };
 
 /// Lowers a bound program. `most_blocks` is how many thread blocks may move data at once; without `atomics` a signal to
-/// another GPU cannot be added to by several blocks. Throws `Error` for what the kernel does not run: chunk loops,
-/// commands that need a channel, more than kGpuPairs pairs or kGpuTasks tasks.
+/// another GPU cannot be added to by several blocks. Throws `Error` for what the kernel does not run: chunk loops, more
+/// than kGpuPairs pairs or kGpuTasks tasks.
 GpuProgram lower(const Program& program, int most_blocks, bool atomics);
 
 /// What to say when a kernel has given up waiting at `command`, whose counter stood at `value`.

@@ -19,7 +19,7 @@ constexpr std::uint32_t kShared =
 
 // What lasts from epoch to epoch, on the GPU.
 struct State {
-  unsigned long long tickets[4];  // by parts: how many blocks have taken one in launches that count themselves
+  unsigned long long tickets[kParts];  // by parts: how many blocks have taken one in launches that count themselves
   std::uint32_t failed;
 };
 
@@ -38,11 +38,11 @@ struct Launch {
   State* state;
   Failure* failure;
   const std::uint32_t* abort;
-  std::uint64_t epoch;      // 0: this launch counts itself
-  std::uint64_t counted;    // epochs before launches began to count themselves
-  std::uint64_t selection;  // bit p: the copy of pair p
-  std::uint64_t patience;   // ns
-  std::int32_t blocks[4];   // by parts
+  std::uint64_t epoch;          // 0: this launch counts itself
+  std::uint64_t counted;        // epochs before launches began to count themselves
+  std::uint64_t selection;      // bit p: the copy of pair p
+  std::uint64_t patience;       // ns
+  std::int32_t blocks[kParts];  // by parts
   std::int32_t parts;
   std::int32_t task_count;
   GpuTask tasks[kGpuTasks];
@@ -303,6 +303,7 @@ __device__ void run_light_lane(const Launch& l, const Task& task, std::int32_t l
 __device__ std::uint64_t own_epoch(const Launch& l) {
   const int both = kPartStart | kPartWait;
   const auto ticket = atomicAdd(&l.state->tickets[l.parts], 1ull);
+  if (l.parts > both) return l.counted + ticket / l.blocks[l.parts] + 1;
   const int other = l.parts == both ? kPartWait : both;
   const auto before = *static_cast<volatile unsigned long long*>(&l.state->tickets[other]);
   return l.counted + ticket / l.blocks[l.parts] + before / l.blocks[other] + 1;
@@ -349,12 +350,19 @@ class StreamEngine final : public Engine {
     failure_ = {reinterpret_cast<Failure*>(gpu()->allocate_mapped(sizeof(Failure))),
                 [](Failure* p) { gpu()->release_mapped(reinterpret_cast<std::byte*>(p)); }};
     upload();
-    TASUKI_CUDA(cudaEventCreateWithFlags, &ended_, cudaEventDisableTiming);
+    for (cudaEvent_t* event : {&ended_, &begun_, &packed_, &unpacked_}) {
+      TASUKI_CUDA(cudaEventCreateWithFlags, event, cudaEventDisableTiming);
+    }
+    int least = 0;
+    int greatest = 0;
+    TASUKI_CUDA(cudaDeviceGetStreamPriorityRange, &least, &greatest);
+    TASUKI_CUDA(cudaStreamCreateWithPriority, &beside_, cudaStreamNonBlocking, greatest);
   }
 
   ~StreamEngine() override {
     cudaDeviceSynchronize();  // whatever stream the last kernels are in: they use what is given back now
-    cudaEventDestroy(ended_);
+    for (cudaEvent_t event : {ended_, begun_, packed_, unpacked_}) cudaEventDestroy(event);
+    cudaStreamDestroy(beside_);
   }
 
   void enqueue(Stream stream, int parts) override {
@@ -374,13 +382,19 @@ class StreamEngine final : public Engine {
     started_ = true;
     if ((parts & kPartStart) != 0) ++epoch_;
     if (!replayed_) launch_.epoch = epoch_;
-    launch_.parts = parts;
     launch_.patience = static_cast<std::uint64_t>(std::min(runtime_.deadline, 1e6) * 1e9);
-    const auto& tasks = program_.tasks[parts];
-    launch_.task_count = static_cast<std::int32_t>(tasks.size());
-    std::copy(tasks.begin(), tasks.end(), launch_.tasks);
-    run_plan<<<static_cast<unsigned>(program_.blocks[parts]), kGpuThreads, 0, stream>>>(launch_);
-    check_cuda(cudaGetLastError(), "launching an exchange");
+    const bool messages = !program_.messages.empty();
+    if (messages && (parts & kPartStart) != 0) send(stream);
+    if (messages && parts == (kPartStart | kPartWait)) launch(kPartUnpack, beside_);
+    if (program_.direct) launch(parts, stream);
+    if (messages && parts == kPartStart) {
+      TASUKI_CUDA(cudaStreamWaitEvent, stream, packed_, 0);  // what was sent may change from here on
+    }
+    if (messages && (parts & kPartWait) != 0) {
+      if (parts == kPartWait) launch(kPartUnpack, beside_);
+      TASUKI_CUDA(cudaEventRecord, unpacked_, beside_);
+      TASUKI_CUDA(cudaStreamWaitEvent, stream, unpacked_, 0);
+    }
   }
 
   void start() override {
@@ -397,11 +411,33 @@ class StreamEngine final : public Engine {
   }
 
   void stop() override {
-    std::atomic_ref<std::uint32_t>(*runtime_.gpus->abort_word()).store(1);
+    runtime_.gpus->abort();
     cudaDeviceSynchronize();
   }
 
  private:
+  void launch(int parts, Stream stream) {
+    const auto& tasks = program_.tasks[parts];
+    launch_.parts = parts;
+    launch_.task_count = static_cast<std::int32_t>(tasks.size());
+    std::copy(tasks.begin(), tasks.end(), launch_.tasks);
+    run_plan<<<static_cast<unsigned>(program_.blocks[parts]), kGpuThreads, 0, stream>>>(launch_);
+    check_cuda(cudaGetLastError(), "launching an exchange");
+  }
+
+  // Messages travel in a stream of their own, beside the kernel that serves the GPUs in reach.
+  void send(Stream stream) {
+    TASUKI_CUDA(cudaEventRecord, begun_, stream);
+    TASUKI_CUDA(cudaStreamWaitEvent, beside_, begun_, 0);
+    launch(kPartPack, beside_);
+    TASUKI_CUDA(cudaEventRecord, packed_, beside_);
+    const auto& channels = executor_.program().channels;
+    Channel& first = *channels[static_cast<std::size_t>(program_.messages.front())];
+    first.begin_group();
+    for (const auto command : program_.messages) channels[static_cast<std::size_t>(command)]->enqueue(beside_);
+    first.end_group();
+  }
+
   void upload() {
     const auto round_up = [](std::size_t bytes) { return static_cast<std::int64_t>((bytes + 63) / 64 * 64); };
     const std::int64_t program = round_up(program_.bytes.size());
@@ -435,6 +471,10 @@ class StreamEngine final : public Engine {
   bool started_ = false;
   bool replayed_ = false;  // part of a graph: the launches count themselves
   cudaEvent_t ended_ = nullptr;
+  cudaEvent_t begun_ = nullptr;
+  cudaEvent_t packed_ = nullptr;
+  cudaEvent_t unpacked_ = nullptr;
+  cudaStream_t beside_ = nullptr;
 };
 
 const EngineRegistration registration{"stream", false,

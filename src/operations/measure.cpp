@@ -139,14 +139,18 @@ void complete_profile(const Context& context, PathSet& paths) {
   if (local <= static_cast<int>(std::thread::hardware_concurrency())) save_profile(runtime, paths.profile);
 }
 
-PathSet& paths_of(const Context& context) {
+PathSet& paths_of(const Context& context, const std::string& wanted) {
   Runtime& runtime = context.runtime();
   if (!runtime.paths) runtime.paths = std::make_shared<PathSet>(runtime);
   PathSet& paths = *runtime.paths;
-  // Once for the paths between hosts' memories, and once more when GPUs come in.
-  const int stage = runtime.gpus ? 2 : 1;
-  if (paths.measured < stage) {
-    paths.measured = stage;  // the transfers that measure ask for the paths too
+  std::string usable;
+  for (const auto& path : paths.all()) {
+    if (runtime.gpus) path->prepare(runtime, wanted);
+    if (partner_for(context, *path) >= 0) usable += path->name() + ' ';
+  }
+  // The transfers that measure come here too, and find that it has been seen to.
+  if (usable != paths.measured) {
+    paths.measured = usable;
     complete_profile(context, paths);
   }
   return paths;

@@ -50,7 +50,7 @@ Operation::State::State(const Context& context, Description description, const O
                     to_string(engine_memory(engine)), to_string(memory)));
   }
   agreement.check();
-  PathSet& paths = paths_of(context);
+  PathSet& paths = paths_of(context, path);
   const int number = runtime.next_operation();
   Planning planning{runtime, paths, name_, path, buffers_, description.moves, {}, {}, {}};
   planning.peers = peers_of(description.moves, runtime.rank());

@@ -1,9 +1,6 @@
-// Path `mpi`: packed contiguous messages over persistent requests; reaches every rank. A link whose bytes already lie
-// together on a side is sent or received there without packing. MPI never sees a datatype other than bytes.
-//
-//   sender's lane:    copy (pack) ...   send
-//   receiver's lane:  recv              copy (unpack, reduce) ...
-#include "paths/path.hpp"
+// Path `mpi`: packed contiguous messages (shapes.hpp has the commands) over persistent requests; reaches every rank.
+// MPI never sees a datatype other than bytes.
+#include "paths/shapes.hpp"
 
 #include <fmt/format.h>
 
@@ -94,50 +91,15 @@ class Message final : public Channel {
   MPI_Request* running_ = nullptr;
 };
 
-class Mpi final : public Path {
+class Mpi final : public MessagePath {
  public:
-  explicit Mpi(const Profile& profile) : profile_(profile) {}
+  explicit Mpi(const Profile& profile) : MessagePath(Home::own), profile_(profile) {}
   std::string name() const override { return "mpi"; }
-  int preference() const override { return 3; }
   bool joins(const Topology&, int a, int b) const override { return a != b; }
 
   Offer offer(const Move& move, const Place&, const Place&) const override {
     if (move.src_rank == move.dst_rank) return Offer::no("same rank");
     return priced(profile_, name(), move);
-  }
-
-  void send(Builder& builder, Link& link) const override {
-    const Move& first = *link.moves[0];
-    if (link.moves.size() == 1 && first.copies.size() == 1 && first.copies[0].ndims == 0) {
-      builder.send(link.peer, link.src[0], first.copies[0].src_offset, first.bytes(), link.number, builder.user_step());
-      return;
-    }
-    const int scratch = builder.buffer(link.name("out", link.peer), builder.rank(), Role::scratch, link.capacity);
-    const std::int64_t step = builder.rounds() > 1 ? link.bytes() : 0;
-    std::int64_t offset = link.filled;
-    for (std::size_t i = 0; i < link.moves.size(); ++i) {
-      builder.copy(link.peer, link.src[i], scratch, pack_side(link.moves[i]->copies, offset), builder.user_step(),
-                   step);
-      offset += link.moves[i]->bytes();
-    }
-    builder.send(link.peer, scratch, link.filled, link.bytes(), link.number, step);
-  }
-
-  void recv(Builder& builder, Link& link) const override {
-    const Move& first = *link.moves[0];
-    if (link.moves.size() == 1 && first.copies.size() == 1 && first.copies[0].ndims == 0 && first.add == DType::none) {
-      link.commands.push_back(builder.recv(link.peer, link.dst[0], first.copies[0].dst_offset, first.bytes(),
-                                           link.number, builder.user_step()));
-      return;
-    }
-    const int scratch = builder.buffer(link.name("in", link.peer), builder.rank(), Role::scratch, link.capacity);
-    const std::int64_t step = builder.rounds() > 1 ? link.bytes() : 0;
-    builder.recv(link.peer, scratch, link.filled, link.bytes(), link.number, step);
-    std::int64_t offset = link.filled;
-    for (std::size_t i = 0; i < link.moves.size(); ++i) {
-      link.commands.push_back(deliver(builder, link, i, scratch, unpack_side(link.moves[i]->copies, offset), step));
-      offset += link.moves[i]->bytes();
-    }
   }
 
   std::unique_ptr<Channel> open(const ChannelRequest& request) const override {

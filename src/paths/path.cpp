@@ -60,6 +60,8 @@ std::int64_t Link::bytes() const {
   return sum;
 }
 
+void Path::prepare(Runtime&, const std::string&) {}
+
 bool Path::carries(const Command& command) const {
   return command.verb == Verb::send || command.verb == Verb::recv;
 }

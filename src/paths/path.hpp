@@ -96,6 +96,9 @@ class Path {
   /// Where offers differ by less than measurements do, the lowest wins: 0 one pass, by whoever has the bytes; 1 one
   /// pass, by whoever wants them; 2 staged; 3 through somebody else's library.
   virtual int preference() const { return 2; }
+  /// Called before offers are asked for when an operation on GPU memory may be made, with the path that is wanted: what
+  /// takes long, or all ranks together, is done once here. Collective.
+  virtual void prepare(Runtime& runtime, const std::string& wanted);
   virtual Offer offer(const Move& move, const Place& src, const Place& dst) const = 0;
 
   virtual void open_send(Builder&, Link&) const {}
@@ -132,15 +135,15 @@ class PathSet {
   /// Empty if `wanted` is `auto`, a family or a name that exists; else a complaint that lists what does.
   std::string complaint(const std::string& wanted) const;
   Profile profile;
-  int measured = 0;  ///< 1: paths for host memory, 2: for GPU memory too
+  std::string measured;  ///< the paths that could be used when the profile was last completed
 
  private:
   std::vector<std::unique_ptr<Path>> paths_;
 };
 
 /// The path set of the context's ranks; made with the first operation, its profile read from the file or, where that
-/// lacks a path, measured. Collective then, local afterwards.
-PathSet& paths_of(const Context& context);
+/// lacks a path, measured. Collective. `wanted` is the path that the operation asks for.
+PathSet& paths_of(const Context& context, const std::string& wanted = "auto");
 
 /// Registers a path at load time: `const PathRegistration registration{[](Runtime& r, const Profile& p) { ... }};`
 /// The profile outlives the path and is complete when offers are asked for.

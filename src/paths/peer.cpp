@@ -15,9 +15,8 @@ class Peer : public Shape {
       : Shape(Home::device, args...), runtime_(runtime), profile_(profile) {}
   Memory memory() const override { return Memory::device; }
   std::string resource() const override { return "links of the GPU"; }
-  bool joins(const Topology& topology, int a, int b) const override {
-    return a != b && topology.same_island(a, b) && runtime_.gpus &&
-           runtime_.gpus->why_not(a == runtime_.rank() ? b : a).empty();
+  bool joins(const Topology&, int a, int b) const override {
+    return a != b && runtime_.gpus && runtime_.gpus->reach(a, b);
   }
 
  protected:

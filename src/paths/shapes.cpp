@@ -95,4 +95,44 @@ int EagerPath::ring(Builder& builder, const Link& link, int receiver) const {
   return builder.buffer(link.name("eager", sender), receiver, Role::scratch, link.capacity, ring_length(link), home_);
 }
 
+bool MessagePath::as_it_is(const Link& link) const {
+  const Move& first = *link.moves[0];
+  return home_ == Home::own && link.moves.size() == 1 && first.copies.size() == 1 && first.copies[0].ndims == 0;
+}
+
+void MessagePath::send(Builder& builder, Link& link) const {
+  const Move& first = *link.moves[0];
+  if (as_it_is(link)) {
+    builder.send(link.peer, link.src[0], first.copies[0].src_offset, first.bytes(), link.number, builder.user_step());
+    return;
+  }
+  const int scratch =
+      builder.buffer(link.name("out", link.peer), builder.rank(), Role::scratch, link.capacity, 1, home_);
+  const std::int64_t step = builder.rounds() > 1 ? link.bytes() : 0;
+  std::int64_t offset = link.filled;
+  for (std::size_t i = 0; i < link.moves.size(); ++i) {
+    builder.copy(link.peer, link.src[i], scratch, pack_side(link.moves[i]->copies, offset), builder.user_step(), step);
+    offset += link.moves[i]->bytes();
+  }
+  builder.send(link.peer, scratch, link.filled, link.bytes(), link.number, step);
+}
+
+void MessagePath::recv(Builder& builder, Link& link) const {
+  const Move& first = *link.moves[0];
+  if (as_it_is(link) && first.add == DType::none) {
+    link.commands.push_back(builder.recv(link.peer, link.dst[0], first.copies[0].dst_offset, first.bytes(), link.number,
+                                         builder.user_step()));
+    return;
+  }
+  const int scratch =
+      builder.buffer(link.name("in", link.peer), builder.rank(), Role::scratch, link.capacity, 1, home_);
+  const std::int64_t step = builder.rounds() > 1 ? link.bytes() : 0;
+  builder.recv(link.peer, scratch, link.filled, link.bytes(), link.number, step);
+  std::int64_t offset = link.filled;
+  for (std::size_t i = 0; i < link.moves.size(); ++i) {
+    link.commands.push_back(deliver(builder, link, i, scratch, unpack_side(link.moves[i]->copies, offset), step));
+    offset += link.moves[i]->bytes();
+  }
+}
+
 }  // namespace tasuki

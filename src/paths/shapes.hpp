@@ -1,5 +1,5 @@
-// The shapes that one-sided paths share, whatever memory they work on: a put straight into the destination, and an
-// eager put into a ring at the receiver, which unpacks.
+// The shapes that paths share, whatever memory they work on: a put straight into the destination, an eager put into a
+// ring at the receiver, which unpacks, and messages through somebody else's library.
 #pragma once
 
 #include "paths/path.hpp"
@@ -51,6 +51,26 @@ class EagerPath : public Path {
 
   Home home_;
   std::int64_t slice_;
+};
+
+/// Packed contiguous messages. A link whose bytes already lie together on a side is sent or received there without
+/// packing, if the memory is what messages may lie in (`Home::own`, the user's).
+///
+///   sender's lane:    copy (pack) ...   send
+///   receiver's lane:  recv              copy (unpack, reduce) ...
+class MessagePath : public Path {
+ public:
+  /// Staging is in memory of the kind `home`.
+  explicit MessagePath(Home home) : home_(home) {}
+  int preference() const override { return 3; }
+
+  void send(Builder& builder, Link& link) const override;
+  void recv(Builder& builder, Link& link) const override;
+
+ private:
+  bool as_it_is(const Link& link) const;
+
+  Home home_;
 };
 
 }  // namespace tasuki

@@ -44,6 +44,11 @@ GpuMemory::~GpuMemory() {
   gpu_.release_mapped(reinterpret_cast<std::byte*>(abort_));
 }
 
+bool GpuMemory::complete() const {
+  return std::all_of(reach_.begin(), reach_.end(),
+                     [](const std::string& row) { return row.find('0') == std::string::npos; });
+}
+
 int GpuMemory::processors() const {
   return gpu_.processors(ordinal_);
 }
@@ -91,7 +96,9 @@ void GpuMemory::try_out() {
   for (std::size_t r = 0; r < answers.size(); ++r) {
     if (why_not_[r].empty() && !answers[r].empty()) why_not_[r] = fmt::format("rank {} says: {}", r, answers[r]);
   }
-  runtime_.barrier();  // nobody gives its sample back while another reads it
+  std::string row;
+  for (const auto& problem : why_not_) row += problem.empty() ? '1' : '0';
+  reach_ = gather_texts(runtime_, row, "looking for GPUs");  // after this nobody reads another's sample any more
 }
 
 std::shared_ptr<std::byte> GpuMemory::allocate(std::int64_t bytes) {
@@ -110,6 +117,11 @@ std::shared_ptr<std::byte> GpuMemory::allocate(std::int64_t bytes) {
             word(entry.flag.get()).store(1, std::memory_order_release);
             retired->push_back(entry);
           }};
+}
+
+void GpuMemory::abort() {
+  std::atomic_ref<std::uint32_t>(*abort_).store(1);
+  for (const auto& action : aborts_) action();
 }
 
 void GpuMemory::sweep(bool all) {
@@ -169,8 +181,7 @@ void synchronize(const Context& context, Stream stream) {
   } catch (const Interruption&) {
     throw;
   } catch (...) {
-    // No kernel is left spinning: those that wait for others look at this word.
-    std::atomic_ref<std::uint32_t>(*memory.abort_word()).store(1);
+    memory.abort();  // nothing is left spinning
     throw;
   }
 }

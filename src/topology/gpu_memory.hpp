@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -48,6 +49,14 @@ class GpuMemory {
   /// Where this process sees `address` of `rank`. Lives as long as the pointer. Local.
   std::shared_ptr<std::byte> map(int rank, const GpuAddress& address);
 
+  /// Whether two ranks reach each other; the same on every rank.
+  bool reach(int a, int b) const { return reach_[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)] == '1'; }
+  /// True if all do.
+  bool complete() const;
+
+  /// Ends what waits for other ranks on the GPU: kernels, and whatever has said how. For failures.
+  void abort();
+  void on_abort(std::function<void()> action) { aborts_.push_back(std::move(action)); }
   /// A word in host memory that kernels look at while they wait: not 0 tells them to give up.
   std::uint32_t* abort_word() const { return abort_; }
 
@@ -63,6 +72,8 @@ class GpuMemory {
   Gpu& gpu_;
   int ordinal_ = 0;
   bool atomics_ = true;
+  std::vector<std::string> reach_;  ///< a row a rank, '1' for those that it reaches
+  std::vector<std::function<void()>> aborts_;
   std::vector<std::string> names_;
   std::vector<std::string> why_not_;
   std::uint32_t* abort_ = nullptr;

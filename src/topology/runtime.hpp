@@ -63,7 +63,7 @@ class Runtime {
   std::span<const int> everyone() const { return everyone_; }  ///< all ranks
   double deadline = 30.0;
   std::shared_ptr<GpuMemory> gpus;  ///< made collectively by the first use of a GPU (topology/gpu_memory.hpp)
-  std::shared_ptr<PathSet> paths;  ///< made collectively by the first operation (paths/path.hpp)
+  std::shared_ptr<PathSet> paths;   ///< made collectively by the first operation (paths/path.hpp)
 
   /// How often a wait polls before it yields: few times if the ranks of this host outnumber its cores.
   int spins() const { return spins_; }

@@ -1,0 +1,202 @@
+// Path `nccl`: packed messages between GPUs that cannot reach each other (or anywhere, if forced), in stream order.
+//
+// One NCCL communicator serves all operations of a context, and NCCL wants its calls in the same order everywhere:
+// ranks that use several operations over this path must start them in the same order. The library is opened when it is
+// first needed, so that programs run where there is none.
+#include <cuda_runtime.h>
+#include <dlfcn.h>
+#include <mpi.h>
+
+#include "paths/shapes.hpp"
+#include "tasuki/cuda.cuh"
+#include "tasuki/error.hpp"
+#include "topology/gpu_memory.hpp"
+
+#if __has_include(<nccl.h>)
+#include <nccl.h>
+#define TASUKI_NCCL 1
+#endif
+
+namespace tasuki {
+namespace {
+
+#ifdef TASUKI_NCCL
+
+// The functions of the library that this process has.
+struct Nccl {
+  decltype(&ncclGetUniqueId) get_unique_id = nullptr;
+  decltype(&ncclCommInitRank) init = nullptr;
+  decltype(&ncclCommAbort) abort = nullptr;
+  decltype(&ncclCommDestroy) destroy = nullptr;
+  decltype(&ncclGroupStart) group_start = nullptr;
+  decltype(&ncclGroupEnd) group_end = nullptr;
+  decltype(&ncclSend) send = nullptr;
+  decltype(&ncclRecv) recv = nullptr;
+  decltype(&ncclGetErrorString) error = nullptr;
+  std::string why_not;
+
+  static const Nccl& get() {
+    static const Nccl library;
+    return library;
+  }
+
+  void check(ncclResult_t code, const char* call) const {
+    if (code == ncclSuccess) return;
+    int device = -1;
+    cudaGetDevice(&device);
+    throw Error(std::string(call) + " on GPU " + std::to_string(device) + " failed: " + error(code) +
+                "; NCCL_DEBUG=WARN says more");
+  }
+
+ private:
+  Nccl() {
+    void* library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      why_not = std::string("NCCL cannot be opened (") + dlerror() + "); install it or put it on LD_LIBRARY_PATH";
+      return;
+    }
+    const auto find = [&](auto& function, const char* name) {
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+      if (function == nullptr) why_not = std::string("this NCCL has no ") + name;
+    };
+    find(get_unique_id, "ncclGetUniqueId");
+    find(init, "ncclCommInitRank");
+    find(abort, "ncclCommAbort");
+    find(destroy, "ncclCommDestroy");
+    find(group_start, "ncclGroupStart");
+    find(group_end, "ncclGroupEnd");
+    find(send, "ncclSend");
+    find(recv, "ncclRecv");
+    find(error, "ncclGetErrorString");
+  }
+};
+
+class Communicator {
+ public:
+  // Collective. Connects every pair of ranks now, so that no exchange pays for it.
+  explicit Communicator(Runtime& runtime) {
+    const Nccl& nccl = Nccl::get();
+    ncclUniqueId id{};
+    if (runtime.rank() == 0) nccl.check(nccl.get_unique_id(&id), "ncclGetUniqueId");
+    if (MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, runtime.comm()) != MPI_SUCCESS) {
+      throw Error("MPI_Bcast failed while NCCL was being connected");
+    }
+    nccl.check(nccl.init(&comm_, runtime.size(), id, runtime.rank()), "ncclCommInitRank");
+    std::byte* bytes = gpu()->allocate(2 * runtime.size());
+    nccl.check(nccl.group_start(), "ncclGroupStart");
+    for (int peer = 0; peer < runtime.size(); ++peer) {
+      if (peer == runtime.rank()) continue;
+      nccl.check(nccl.send(bytes + peer, 1, ncclUint8, peer, comm_, nullptr), "ncclSend");
+      nccl.check(nccl.recv(bytes + runtime.size() + peer, 1, ncclUint8, peer, comm_, nullptr), "ncclRecv");
+    }
+    nccl.check(nccl.group_end(), "ncclGroupEnd");
+    check_cuda(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+    gpu()->release(bytes);
+  }
+  ~Communicator() { drop(false); }
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  void drop(bool abort) {
+    if (comm_ == nullptr) return;
+    abort ? Nccl::get().abort(comm_) : Nccl::get().destroy(comm_);
+    comm_ = nullptr;
+  }
+  ncclComm_t get() const {
+    if (comm_ == nullptr) throw Error("the NCCL communicator was aborted after a failure; end the program");
+    return comm_;
+  }
+
+ private:
+  ncclComm_t comm_ = nullptr;
+};
+
+class Message final : public Channel {
+ public:
+  Message(std::shared_ptr<Communicator> comm, const ChannelRequest& r)
+      : comm_(std::move(comm)),
+        sends_(r.command.verb == Verb::send),
+        at_(r.local[0] + r.command.offset),
+        bytes_(static_cast<std::size_t>(r.command.bytes)),
+        peer_(r.command.peer) {}
+
+  void begin_group() override { Nccl::get().check(Nccl::get().group_start(), "ncclGroupStart"); }
+  void end_group() override { Nccl::get().check(Nccl::get().group_end(), "ncclGroupEnd"); }
+  void enqueue(Stream stream) override {
+    const Nccl& nccl = Nccl::get();
+    if (sends_) {
+      nccl.check(nccl.send(at_, bytes_, ncclUint8, peer_, comm_->get(), stream), "ncclSend");
+    } else {
+      nccl.check(nccl.recv(at_, bytes_, ncclUint8, peer_, comm_->get(), stream), "ncclRecv");
+    }
+  }
+
+ private:
+  std::shared_ptr<Communicator> comm_;
+  bool sends_;
+  std::byte* at_;
+  std::size_t bytes_;
+  int peer_;
+};
+
+#endif
+
+class NcclPath final : public MessagePath {
+ public:
+  NcclPath(Runtime& runtime, const Profile& profile) : MessagePath(Home::device), profile_(profile) {
+    static_cast<void>(runtime);
+  }
+  std::string name() const override { return "nccl"; }
+  Memory memory() const override { return Memory::device; }
+  std::string resource() const override { return "NCCL"; }
+  bool joins(const Topology&, int a, int b) const override { return a != b && connected(); }
+
+  // Connecting takes a second and memory: only where GPUs do not reach each other, or where it is asked for.
+  void prepare(Runtime& runtime, const std::string& wanted) override {
+    if (connected() || (runtime.gpus->complete() && wanted != name())) return;
+#ifdef TASUKI_NCCL
+    why_not_ = Nccl::get().why_not;
+    Agreement(runtime, "path nccl").same("NCCL", why_not_.empty() ? "usable" : "not usable").check();
+    if (!why_not_.empty()) return;
+    comm_ = std::make_shared<Communicator>(runtime);
+    runtime.gpus->on_abort([comm = std::weak_ptr(comm_)] {
+      if (const auto alive = comm.lock()) alive->drop(true);
+    });
+#else
+    why_not_ = "built without nccl.h";
+#endif
+  }
+
+  Offer offer(const Move& move, const Place&, const Place&) const override {
+    if (move.src_rank == move.dst_rank) return Offer::no("same rank");
+    if (!connected()) return Offer::no(why_not_);
+    return priced(profile_, name(), move);
+  }
+
+#ifdef TASUKI_NCCL
+  std::unique_ptr<Channel> open(const ChannelRequest& request) const override {
+    return std::make_unique<Message>(comm_, request);
+  }
+#endif
+
+ private:
+#ifdef TASUKI_NCCL
+  bool connected() const {
+    return comm_ != nullptr;
+  }
+  std::shared_ptr<Communicator> comm_;
+#else
+  bool connected() const {
+    return false;
+  }
+#endif
+  const Profile& profile_;
+  std::string why_not_ = "not connected: all GPUs reach each other (path 'nccl' connects it)";
+};
+
+const PathRegistration registration{[](Runtime& runtime, const Profile& profile) -> std::unique_ptr<Path> {
+  return std::make_unique<NcclPath>(runtime, profile);
+}};
+
+}  // namespace
+}  // namespace tasuki
