@@ -309,7 +309,7 @@ __device__ std::uint64_t own_epoch(const Launch& l) {
   return l.counted + ticket / l.blocks[l.parts] + before / l.blocks[other] + 1;
 }
 
-__global__ void __launch_bounds__(kGpuThreads) run_plan(const __grid_constant__ Launch l) {
+__global__ void __launch_bounds__(kGpuThreads, 2) run_plan(const __grid_constant__ Launch l) {
   __shared__ alignas(16) std::byte fetched[kShared];
   __shared__ std::uint64_t shared_epoch;
   const auto me = static_cast<std::int32_t>(blockIdx.x);
@@ -345,8 +345,13 @@ __global__ void __launch_bounds__(kGpuThreads) run_plan(const __grid_constant__ 
 class StreamEngine final : public Engine {
  public:
   StreamEngine(Executor& executor, Runtime& runtime) : executor_(executor), runtime_(runtime) {
-    // Two small blocks a multiprocessor: enough to fill the links, and what computes meanwhile finds room beside them.
-    program_ = lower(executor.program(), 2 * runtime.gpus->processors(), runtime.gpus->atomics());
+    // Blocks wait for other ranks, so all of them must find room at once: a block takes at most half of what a
+    // multiprocessor has, so that there may be one on each, and whole multiprocessors are left to those who carry
+    // messages.
+    const int processors = runtime.gpus->processors();
+    const auto& channels = executor.program().channels;
+    const bool messages = std::any_of(channels.begin(), channels.end(), [](const auto& c) { return c != nullptr; });
+    program_ = lower(executor.program(), std::max(1, messages ? processors / 2 : processors), runtime.gpus->atomics());
     failure_ = {reinterpret_cast<Failure*>(gpu()->allocate_mapped(sizeof(Failure))),
                 [](Failure* p) { gpu()->release_mapped(reinterpret_cast<std::byte*>(p)); }};
     upload();

@@ -17,7 +17,8 @@ namespace tasuki {
 
 namespace {
 
-constexpr std::int64_t kLarge = 32 << 10;  // about a face
+constexpr std::int64_t kLarge = 32 << 10;      // about a face
+constexpr std::int64_t kLargeOnGpu = 4 << 20;  // where launching no longer counts
 constexpr std::int64_t kRuns = 2048;
 constexpr std::int64_t kStride = 512;  // bytes between the runs of 8 bytes
 constexpr int kBatches = 7;
@@ -79,6 +80,7 @@ int partner_for(const Context& context, const Path& path) {
 }
 
 Profile::Section measure(const Context& context, const Path& path, std::byte* from, std::byte* to) {
+  const std::int64_t large = path.memory() == Memory::device ? kLargeOnGpu : kLarge;
   const int partner = partner_for(context, path);
   if (partner < 0) return {};
   const auto time = [&](const Layout& layout) {
@@ -87,7 +89,7 @@ Profile::Section measure(const Context& context, const Path& path, std::byte* fr
   double seconds[4] = {};
   try {
     seconds[0] = time(Layout::bytes(8));
-    seconds[1] = time(Layout::bytes(kLarge));
+    seconds[1] = time(Layout::bytes(large));
     seconds[2] = time(Layout::hvector(kRuns, 1, kStride, Layout::bytes(8)));
     seconds[3] = time_transfer(context, path.name(), 0, partner, from, to, Layout::bytes(8), true);
   } catch (const Error&) {
@@ -96,7 +98,7 @@ Profile::Section measure(const Context& context, const Path& path, std::byte* fr
   check_mpi(MPI_Bcast(seconds, 4, MPI_DOUBLE, 0, context.comm()), "MPI_Bcast");
   // A plan's link may find itself in either position.
   const double latency = std::max((seconds[0] + seconds[3]) / 2, 1e-9);
-  const double bandwidth = kLarge / std::max(seconds[1] - seconds[0], 1e-9);
+  const double bandwidth = static_cast<double>(large) / std::max(seconds[1] - seconds[0], 1e-9);
   const double per_run = std::max((seconds[2] - seconds[0] - kRuns * 8 / bandwidth) / kRuns, 1e-11);
   return {{"latency", latency}, {"bandwidth", bandwidth}, {"per_run", per_run}};
 }
@@ -118,7 +120,7 @@ void complete_profile(const Context& context, PathSet& paths) {
     }
     if (missing.empty()) continue;
     any = true;
-    const std::int64_t room = std::max(kLarge, kRuns * kStride);
+    const std::int64_t room = std::max(memory == Memory::device ? kLargeOnGpu : kLarge, kRuns * kStride);
     const auto from = memory == Memory::device ? runtime.gpus->allocate(room) : shared_alloc(context, room);
     const auto to = memory == Memory::device ? runtime.gpus->allocate(room) : shared_alloc(context, room);
     if (memory == Memory::host) {

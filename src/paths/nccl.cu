@@ -143,17 +143,18 @@ class Message final : public Channel {
 
 class NcclPath final : public MessagePath {
  public:
-  NcclPath(Runtime& runtime, const Profile& profile) : MessagePath(Home::device), profile_(profile) {
-    static_cast<void>(runtime);
-  }
+  NcclPath(Runtime& runtime, const Profile& profile)
+      : MessagePath(Home::device), runtime_(runtime), profile_(profile) {}
   std::string name() const override { return "nccl"; }
   Memory memory() const override { return Memory::device; }
   std::string resource() const override { return "NCCL"; }
+  bool latencies_overlap() const override { return true; }
   bool joins(const Topology&, int a, int b) const override { return a != b && connected(); }
 
   // Connecting takes a second and memory: only where GPUs do not reach each other, or where it is asked for.
   void prepare(Runtime& runtime, const std::string& wanted) override {
-    if (connected() || (runtime.gpus->complete() && wanted != name())) return;
+    forced_ = wanted == name();
+    if (connected() || (runtime.gpus->complete() && !forced_)) return;
 #ifdef TASUKI_NCCL
     why_not_ = Nccl::get().why_not;
     Agreement(runtime, "path nccl").same("NCCL", why_not_.empty() ? "usable" : "not usable").check();
@@ -170,6 +171,7 @@ class NcclPath final : public MessagePath {
   Offer offer(const Move& move, const Place&, const Place&) const override {
     if (move.src_rank == move.dst_rank) return Offer::no("same rank");
     if (!connected()) return Offer::no(why_not_);
+    if (!forced_ && runtime_.gpus->reach(move.src_rank, move.dst_rank)) return Offer::no("the GPUs reach each other");
     return priced(profile_, name(), move);
   }
 
@@ -190,7 +192,9 @@ class NcclPath final : public MessagePath {
     return false;
   }
 #endif
+  const Runtime& runtime_;
   const Profile& profile_;
+  bool forced_ = false;
   std::string why_not_ = "not connected: all GPUs reach each other (path 'nccl' connects it)";
 };
 

@@ -93,6 +93,8 @@ class Path {
   /// What is busy while the path moves bytes: `core` (the sender's), `peer core` (the receiver's), or hardware of its
   /// own. Pieces on different resources travel at the same time.
   virtual std::string resource() const { return "core"; }
+  /// Whether the latencies of links to different peers pass at the same time, rather than keep the resource busy.
+  virtual bool latencies_overlap() const { return false; }
   /// Where offers differ by less than measurements do, the lowest wins: 0 one pass, by whoever has the bytes; 1 one
   /// pass, by whoever wants them; 2 staged; 3 through somebody else's library.
   virtual int preference() const { return 2; }

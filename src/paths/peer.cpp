@@ -15,6 +15,7 @@ class Peer : public Shape {
       : Shape(Home::device, args...), runtime_(runtime), profile_(profile) {}
   Memory memory() const override { return Memory::device; }
   std::string resource() const override { return "links of the GPU"; }
+  bool latencies_overlap() const override { return true; }
   bool joins(const Topology&, int a, int b) const override {
     return a != b && runtime_.gpus && runtime_.gpus->reach(a, b);
   }

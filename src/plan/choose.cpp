@@ -38,13 +38,23 @@ class Assignment {
 
   std::pair<double, double> cost(const std::vector<std::size_t>& chosen) const {
     std::map<std::string, double> busy;
+    std::map<std::string, double> latency;  // of what passes at the same time
     std::set<std::pair<int, std::size_t>> links;
     double sum = 0;
     for (std::size_t i = 0; i < chosen.size(); ++i) {
       const Offer& o = offer(i, chosen[i]);
+      const std::string& resource = resources_[chosen[i]];
       double seconds = o.seconds;
-      if (links.emplace(planning_.moves[moves_[i]].dst_rank, chosen[i]).second) seconds += o.latency;
-      busy[resources_[chosen[i]]] += seconds;
+      if (planning_.paths.all()[chosen[i]]->latencies_overlap()) {
+        latency[resource] = std::max(latency[resource], o.latency);
+      } else if (links.emplace(planning_.moves[moves_[i]].dst_rank, chosen[i]).second) {
+        seconds += o.latency;
+      }
+      busy[resource] += seconds;
+      sum += seconds;
+    }
+    for (const auto& [resource, seconds] : latency) {
+      busy[resource] += seconds;
       sum += seconds;
     }
     double slowest = 0;
