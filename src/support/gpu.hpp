@@ -35,7 +35,7 @@ class Gpu {
   virtual std::string name(int ordinal) const = 0;  ///< `NVIDIA H200 (GPU-1f3c…)`, the same in every process
   /// True if GPU `ordinal` can add to the memory of the one called `name`, which this process must see too.
   virtual bool adds_to(int ordinal, const std::string& name) const = 0;
-  virtual int processors(int ordinal) const = 0;    ///< multiprocessors
+  virtual int processors(int ordinal) const = 0;  ///< multiprocessors
 
   virtual Memory where(const void* p) const = 0;        ///< host for whatever CUDA does not know
   virtual std::byte* allocate(std::int64_t bytes) = 0;  ///< on the current device, zero-filled
