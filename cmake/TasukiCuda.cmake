@@ -1,4 +1,19 @@
 # Adds the GPU sources (src/*/*.cu) to the library. Without such sources, or without nvcc, nothing here has an effect.
+
+# tasuki_add_cuda(TARGET SOURCE...): adds .cu files to a target and tells its C++ sources by TASUKI_HAVE_CUDA.
+function(tasuki_add_cuda target)
+  get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
+  if(NOT CUDA IN_LIST languages OR NOT ARGN)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES "${CMAKE_CUDA_ARCHITECTURES}" CUDA_STANDARD 20)
+  target_sources(${target} PRIVATE ${ARGN})
+  target_compile_options(
+    ${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:--extended-lambda;--expt-relaxed-constexpr;-Xcompiler=-Wall,-Wextra>")
+  target_compile_definitions(${target} PRIVATE TASUKI_HAVE_CUDA)
+  target_link_libraries(${target} PRIVATE CUDA::cudart_static)
+endfunction()
+
 file(GLOB cuda_sources CONFIGURE_DEPENDS src/*/*.cu)
 if(NOT cuda_sources OR NOT TASUKI_CUDA)
   return()
@@ -22,8 +37,4 @@ if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION) # older CMakes do not know that thi
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
 endif()
-set_target_properties(tasuki PROPERTIES CUDA_ARCHITECTURES "${CMAKE_CUDA_ARCHITECTURES}" CUDA_STANDARD 20)
-target_compile_options(tasuki PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:--extended-lambda;-Xcompiler=-Wall,-Wextra>")
-target_sources(tasuki PRIVATE ${cuda_sources})
-target_compile_definitions(tasuki PRIVATE TASUKI_HAVE_CUDA)
-target_link_libraries(tasuki PRIVATE CUDA::cudart_static)
+tasuki_add_cuda(tasuki ${cuda_sources})

@@ -10,6 +10,8 @@
 #include <stdexcept>
 
 #include "common/program.hpp"
+#include "tasuki/device.hpp"
+#include "tasuki/error.hpp"
 
 namespace apps {
 namespace {
@@ -117,10 +119,19 @@ Options parse_options(const tasuki::Context& context, int argc, char** argv, con
   app.add_option("--overlap", overlap, "compute the interior while the halo travels")
       ->check(CLI::IsMember({"on", "off"}))
       ->capture_default_str();
-  app.add_option("--path", options.path, "path of the halo's messages: auto, shared, mpi")->capture_default_str();
-  app.add_option("--engine", options.engine, "who drives the halo: auto, inline, thread")->capture_default_str();
+  app.add_option("--path", options.path, "path of the halo's messages: auto, shared, mpi, peer, ...")
+      ->capture_default_str();
+  app.add_option("--engine", options.engine,
+                 "who drives the halo: auto, inline, thread; on GPUs auto, stream, graph (iterations as CUDA graphs)")
+      ->capture_default_str();
+  app.add_option("--device", options.device, "where to compute; auto: on GPUs if every rank sees one")
+      ->check(CLI::IsMember({"auto", "cpu", "gpu"}))
+      ->capture_default_str();
   app.add_flag("--reorder", options.reorder, "let Tasuki place the boxes on the ranks");
-  app.add_flag("--verify", options.verify, "compare every bit of the result with a serial run");
+  auto* verify = app.add_flag("--verify", options.verify, "compare every bit of the result with a serial run");
+  app.add_flag("!--no-communication", options.communicate,
+               "leave the halo's exchange out: the time that communication cannot beat, and a wrong result")
+      ->excludes(verify);
   app.add_flag("--explain", options.explain, "print what the halo's plan does and why");
   app.add_flag("--progress", options.progress, "tell on stderr how far a run is, such as: 30 of 100");
   app.add_option("--json", options.json, "write the results to this file");
@@ -136,6 +147,23 @@ Options parse_options(const tasuki::Context& context, int argc, char** argv, con
   if (!split.empty()) options.split = parse_split(split, info.ndims);
   options.overlap = overlap == "on";
   return options;
+}
+
+bool settle_device(const tasuki::Context& context, Options& options) {
+  const bool cpu_engine = options.engine == "inline" || options.engine == "thread";
+  if (options.device == "cpu" || (options.device == "auto" && cpu_engine)) return false;
+  const std::string missing = tasuki::why_no_gpu();
+  int on_gpus = missing.empty() ? 1 : 0;
+  MPI_Allreduce(MPI_IN_PLACE, &on_gpus, 1, MPI_INT, MPI_MIN, context.comm());
+  if (on_gpus == 0 && options.device == "auto") return false;
+  if (!missing.empty()) throw tasuki::Error("--device gpu: " + missing);
+  if (on_gpus == 0) throw tasuki::Error("--device gpu: another rank has no GPU");
+  if (options.engine == "auto") options.engine = "graph";
+  if (options.engine != "stream" && options.engine != "graph") {
+    throw tasuki::Error(
+        fmt::format("--engine {}: on GPUs it is auto, stream or graph; for this one add --device cpu", options.engine));
+  }
+  return true;
 }
 
 }  // namespace apps

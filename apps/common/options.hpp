@@ -26,19 +26,25 @@ struct Options {
   std::vector<int> split;             ///< empty: Tasuki chooses
   std::string path = "auto";
   std::string engine = "auto";
-  std::string json;    ///< file for the results; empty: none
-  int iterations = 0;  ///< 0: chosen by the app
+  std::string device = "auto";  ///< auto, cpu, gpu
+  std::string json;             ///< file for the results; empty: none
+  int iterations = 0;           ///< 0: chosen by the app
   bool overlap = true;
   bool verify = false;
   bool explain = false;
   bool reorder = false;
   bool progress = false;
+  bool communicate = true;  ///< false: computes as if every halo were always there
 
   tasuki::GridOptions grid() const;
 };
 
 /// Reads the command line; all ranks see the same one. After `--help` or an error, which rank 0 prints, throws `Exit`.
 Options parse_options(const tasuki::Context& context, int argc, char** argv, const AppInfo& info);
+
+/// True if the ranks compute on GPUs: as `options.device` says, `auto` meaning where all ranks have one. Settles an
+/// `auto` of `options.engine` for GPUs. Collective; throws `tasuki::Error` for what cannot be.
+bool settle_device(const tasuki::Context& context, Options& options);
 
 /// `512x512x1024`, or `512` for all of `ndims` dimensions. Throws `std::invalid_argument` for anything else.
 std::vector<std::int64_t> parse_extents(const std::string& text, int ndims);

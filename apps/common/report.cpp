@@ -10,6 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "common/gpu.hpp"
 #include "tasuki/error.hpp"
 
 namespace apps {
@@ -53,23 +54,49 @@ void reduce_times(const tasuki::Context& context, const Timing& timing, Result& 
   result.communication_share = longest[1];
 }
 
+void describe_gpus(const tasuki::Context& context, [[maybe_unused]] bool on_gpus, [[maybe_unused]] Result& result) {
+#ifdef TASUKI_HAVE_CUDA
+  if (!on_gpus) return;
+  const Gpus gpus = gpus_of(context);
+  result.gpus = gpus.number;
+  result.gpu_name = gpus.name;
+#else
+  static_cast<void>(context);
+#endif
+}
+
+void reduce_split(const tasuki::Context& context, const Split& split, Result& result) {
+  double longest[2] = {split.compute, split.exchange};
+  MPI_Allreduce(MPI_IN_PLACE, longest, 2, MPI_DOUBLE, MPI_MAX, context.comm());
+  result.split = Split{longest[0], longest[1]};
+  result.communication_share = std::max(0.0, 1 - longest[0] / result.seconds_per_iteration);
+}
+
 int report(const tasuki::Grid& grid, const std::string& app, const Options& options, const tasuki::Operation& halo,
            const Result& result) {
   const bool failed = result.norm_wrong || !result.verified.value_or(true);
   const tasuki::Context& context = grid.context();
   if (!context.is_root()) return failed ? 1 : 0;
   const double gflops = result.flops_per_iteration / result.seconds_per_iteration * 1e-9;
+  const double exposed = result.split ? std::max(0.0, result.seconds_per_iteration - result.split->compute) : 0;
   const std::string overlap = options.overlap ? "on" : "off";
 
   fmt::print("{} {}: {} cells on {} rank{}, split {}\n", app, options.size, join(options.extents), context.size(),
              context.size() == 1 ? "" : "s", split_of(grid));
   const auto& paths = halo.plan().paths;
+  if (result.gpus > 0) fmt::print("  on {} GPU{}, {}\n", result.gpus, result.gpus == 1 ? "" : "s", result.gpu_name);
+  if (!options.communicate) fmt::print("  WITHOUT COMMUNICATION: the result is wrong on more than one rank\n");
   fmt::print("  overlap {}, path {} ({}), engine {}\n", overlap, options.path,
              paths.empty() ? "not needed" : fmt::format("{}", fmt::join(paths, ", ")), options.engine);
   fmt::print("  iterations            {}\n", result.iterations);
   fmt::print("  time per iteration    {:.1f} us\n", result.seconds_per_iteration * 1e6);
   fmt::print("  performance           {:.3f} GFLOPS\n", gflops);
   fmt::print("  communication share   {:.1f} %\n", result.communication_share * 100);
+  if (result.split) {
+    fmt::print("  computation alone     {:.1f} us\n", result.split->compute * 1e6);
+    fmt::print("  exchange alone        {:.1f} us, of which {:.1f} us are not hidden\n", result.split->exchange * 1e6,
+               exposed * 1e6);
+  }
   fmt::print("  {:<21} {:.6e}{}\n", result.norm_name, result.norm, result.norm_remark);
   if (result.verified) {
     fmt::print("  verified              {}\n",
@@ -90,6 +117,13 @@ int report(const tasuki::Grid& grid, const std::string& app, const Options& opti
                            {"seconds_per_iteration", result.seconds_per_iteration},
                            {"communication_share", result.communication_share},
                            {"verified", nullptr},
+                           {"device", result.gpus > 0 ? "gpu" : "cpu"},
+                           {"gpus", result.gpus},
+                           {"gpu", result.gpu_name},
+                           {"compute_us", nullptr},
+                           {"exchange_us", nullptr},
+                           {"exposed_us", nullptr},
+                           {"communicate", options.communicate},
                            {"path", options.path},
                            {"paths_used", halo.plan().paths},
                            {"engine", options.engine},
@@ -97,6 +131,11 @@ int report(const tasuki::Grid& grid, const std::string& app, const Options& opti
                            {"reorder", options.reorder},
                            {"mpi", mpi_version()}};
     if (result.verified) json["verified"] = *result.verified;
+    if (result.split) {
+      json["compute_us"] = result.split->compute * 1e6;
+      json["exchange_us"] = result.split->exchange * 1e6;
+      json["exposed_us"] = exposed * 1e6;
+    }
     std::ofstream file(options.json);
     file << json.dump(2) << '\n';
     file.close();

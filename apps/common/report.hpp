@@ -16,8 +16,17 @@ struct Timing {
   double compute = 0;
 };
 
+/// Seconds of one iteration, on the rank for which they are longest.
+struct Split {
+  double compute = 0;   ///< with the exchange left out
+  double exchange = 0;  ///< with the computation left out
+};
+
 struct Result {
   int iterations = 0;
+  int gpus = 0;  ///< different ones; 0: computed on the CPU
+  std::string gpu_name;
+  std::optional<Split> split;
   double seconds_per_iteration = 0;
   double communication_share = 0;  ///< of the time, on the rank that communicates longest
   double flops_per_iteration = 0;
@@ -50,6 +59,12 @@ int choose_iterations(const tasuki::Context& context, const Options& options, co
 
 /// Fills the times of `result`. Collective.
 void reduce_times(const tasuki::Context& context, const Timing& timing, Result& result);
+
+/// Fills in which GPUs are used, if any. Collective.
+void describe_gpus(const tasuki::Context& context, bool on_gpus, Result& result);
+
+/// Fills the split of `result`, whose times are known, and its share of communication: what is not hidden. Collective.
+void reduce_split(const tasuki::Context& context, const Split& split, Result& result);
 
 /// Prints and writes what is asked for, on rank 0, and returns the exit code: 1 if a check failed.
 int report(const tasuki::Grid& grid, const std::string& app, const Options& options, const tasuki::Operation& halo,

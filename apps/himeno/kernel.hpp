@@ -18,6 +18,29 @@ struct Coefficients {
   const float* wrk1 = nullptr;  ///< source term
 };
 
+/// An array of the equation and the constant that the benchmark fills it with.
+struct Array {
+  const char* name;
+  float value;
+};
+inline constexpr std::array<Array, 12> kArrays = {{{"a0", 1},
+                                                   {"a1", 1},
+                                                   {"a2", 1},
+                                                   {"a3", 1.0F / 6},
+                                                   {"b0", 0},
+                                                   {"b1", 0},
+                                                   {"b2", 0},
+                                                   {"c0", 1},
+                                                   {"c1", 1},
+                                                   {"c2", 1},
+                                                   {"bnd", 1},
+                                                   {"wrk1", 0}}};
+
+/// The coefficients in arrays that are in the order of `kArrays`.
+inline Coefficients coefficients_in(const std::array<const float*, kArrays.size()>& at) {
+  return {{at[0], at[1], at[2], at[3]}, {at[4], at[5], at[6]}, {at[7], at[8], at[9]}, at[10], at[11]};
+}
+
 /// Cells lo <= (i, j, k) < hi of arrays in which a step in i and in j takes so many elements.
 struct Region {
   std::array<std::int64_t, 3> lo{};

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <map>
+#include <memory>
 
 #include "common/gather.hpp"
 #include "common/options.hpp"
@@ -23,7 +24,9 @@ const apps::AppInfo kInfo{
      {"S", {64, 64, 128}},
      {"M", {128, 128, 256}},
      {"L", {256, 256, 512}},
-     {"XL", {512, 512, 1024}}},
+     {"XL", {512, 512, 1024}},
+     {"LX", {1025, 513, 513}},
+     {"LLX", {2049, 513, 513}}},
 };
 
 // Gosa after three iterations, as the benchmark publishes it.
@@ -42,39 +45,50 @@ void check_gosa(const apps::Options& options, apps::Result& result) {
       result.norm_wrong ? fmt::format("  known gosa: WRONG, it is {:.6e}", known->second) : "  known gosa: ok";
 }
 
-// All ranks' arrays with their shadows and, for a comparison, on rank 0 the serial run's and the gathered pressure.
-std::int64_t memory_needed(const tasuki::Grid& grid, bool verify) {
+// On the hosts: all ranks' arrays with their shadows, unless those are on GPUs; for a comparison also this rank's
+// pressure on its way to rank 0, and there the serial run's arrays and the gathered pressure.
+std::int64_t memory_needed(const tasuki::Grid& grid, bool on_gpus, bool verify) {
+  constexpr std::int64_t kAll = himeno::kArrays.size() + 2;
   const tasuki::Box own = grid.owned();
-  std::int64_t cells =
-      own.empty() ? 0 : himeno::kArrays * (own.extent(0) + 2) * (own.extent(1) + 2) * (own.extent(2) + 2);
-  if (verify) cells += own.cells();
-  if (verify && grid.context().is_root()) {
-    cells += (himeno::kArrays + 2) * grid.extent(0) * grid.extent(1) * grid.extent(2);
-  }
+  std::int64_t cells = 0;
+  if (!own.empty() && !on_gpus) cells += kAll * (own.extent(0) + 2) * (own.extent(1) + 2) * (own.extent(2) + 2);
+  if (verify) cells += (on_gpus ? 2 : 1) * own.cells();
+  if (verify && grid.context().is_root()) cells += (kAll + 2) * grid.extent(0) * grid.extent(1) * grid.extent(2);
   return cells * static_cast<std::int64_t>(sizeof(float));
 }
 
-int himeno_main(const tasuki::Context& context, const apps::Options& options) {
+std::unique_ptr<himeno::Solver> make_solver(const tasuki::Context& context, const apps::Options& options,
+                                            [[maybe_unused]] bool on_gpus) {
+#ifdef TASUKI_HAVE_CUDA
+  if (on_gpus) return himeno::make_gpu_solver(context, options);
+#endif
+  return himeno::make_cpu_solver(context, options);
+}
+
+int himeno_main(const tasuki::Context& context, apps::Options options) {
+  const bool on_gpus = apps::settle_device(context, options);
   {
     const tasuki::Grid grid(context, options.extents, options.grid());
-    apps::require_memory(context, memory_needed(grid, options.verify),
+    apps::require_memory(context, memory_needed(grid, on_gpus, options.verify),
                          fmt::format("himeno {}{}", options.size, options.verify ? " with --verify" : ""));
   }
-  himeno::Solver solver(context, options);
+  const auto solver = make_solver(context, options, on_gpus);
   const auto from_start = [&solver](int iterations) {
-    solver.initialise();
-    return solver.run(iterations);
+    solver->initialise();
+    return solver->run(iterations);
   };
   apps::Result result;
+  apps::describe_gpus(context, on_gpus, result);
   result.iterations = apps::choose_iterations(context, options, from_start);
   apps::reduce_times(context, from_start(result.iterations), result);
   result.norm_name = "gosa";
-  result.norm = solver.gosa();
+  result.norm = solver->gosa();
   result.flops_per_iteration = himeno::kFlopsPerCell;
   for (const auto extent : options.extents) result.flops_per_iteration *= static_cast<double>(extent - 2);
-  check_gosa(options, result);
-  if (options.verify) result.verified = solver.equals_serial(result.iterations);
-  return apps::report(solver.grid(), kInfo.name, options, solver.halo(), result);
+  if (options.communicate) check_gosa(options, result);
+  if (options.verify) result.verified = solver->equals_serial(result.iterations);
+  if (const auto split = solver->split(result.iterations)) apps::reduce_split(context, *split, result);
+  return apps::report(solver->grid(), kInfo.name, options, solver->halo(), result);
 }
 
 }  // namespace

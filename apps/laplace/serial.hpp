@@ -7,7 +7,7 @@
 namespace laplace {
 
 /// The start: 0 inside, and on the boundary, where it stays, 1 along the first row and a slope down the first column.
-inline double initial_value(std::int64_t i, std::int64_t j, std::int64_t rows) {
+constexpr double initial_value(std::int64_t i, std::int64_t j, std::int64_t rows) {
   if (i == 0) return 1;
   return j == 0 ? static_cast<double>(rows - 1 - i) / static_cast<double>(rows - 1) : 0;
 }

@@ -1,0 +1,89 @@
+// Repeated work on this rank's GPU.
+#include "common/gpu.hpp"
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <type_traits>
+#include <vector>
+
+#include "tasuki/cuda.cuh"
+
+namespace apps {
+namespace {
+
+constexpr int kMostInGraph = 20;  // even: so many that starting a graph does not count, so few that capturing is quick
+
+using Graph = std::unique_ptr<std::remove_pointer_t<cudaGraphExec_t>, void (*)(cudaGraphExec_t)>;
+
+// What `count` calls of `enqueue` put into the stream, without running it.
+Graph capture(cudaStream_t stream, int count, const std::function<void()>& enqueue) {
+  cudaGraph_t captured = nullptr;
+  TASUKI_CUDA(cudaStreamBeginCapture, stream, cudaStreamCaptureModeThreadLocal);
+  try {
+    for (int n = 0; n < count; ++n) enqueue();
+  } catch (...) {
+    cudaStreamEndCapture(stream, &captured);
+    if (captured != nullptr) cudaGraphDestroy(captured);
+    throw;
+  }
+  TASUKI_CUDA(cudaStreamEndCapture, stream, &captured);
+  cudaGraphExec_t ready = nullptr;
+  const cudaError_t code = cudaGraphInstantiate(&ready, captured, 0);
+  cudaGraphDestroy(captured);
+  tasuki::check_cuda(code, "cudaGraphInstantiate");
+  Graph graph(ready, [](cudaGraphExec_t g) { cudaGraphExecDestroy(g); });
+  TASUKI_CUDA(cudaGraphUpload, ready, stream);
+  return graph;
+}
+
+}  // namespace
+
+Gpus gpus_of(const tasuki::Context& context) {
+  int ordinal = 0;
+  TASUKI_CUDA(cudaGetDevice, &ordinal);
+  cudaDeviceProp properties{};
+  TASUKI_CUDA(cudaGetDeviceProperties, &properties, ordinal);
+  constexpr int kBytes = sizeof properties.uuid;
+  std::vector<char> all(static_cast<std::size_t>(context.size()) * kBytes);
+  MPI_Allgather(&properties.uuid, kBytes, MPI_BYTE, all.data(), kBytes, MPI_BYTE, context.comm());
+  std::set<std::string> different;
+  for (int rank = 0; rank < context.size(); ++rank) different.emplace(all.data() + rank * kBytes, kBytes);
+  return {static_cast<int>(different.size()), properties.name};
+}
+
+GpuQueue::GpuQueue(const tasuki::Context& context, bool graphs) : context_(context), graphs_(graphs) {
+  // Tasuki's own run time has done so already; this one has its own idea of the current device.
+  TASUKI_CUDA(cudaSetDevice, tasuki::use_gpu(context));
+  cudaStream_t stream = nullptr;
+  TASUKI_CUDA(cudaStreamCreateWithFlags, &stream, cudaStreamNonBlocking);
+  stream_ = {stream, [](cudaStream_t s) { cudaStreamDestroy(s); }};
+}
+
+tasuki::Stream GpuQueue::stream() const {
+  return stream_.get();
+}
+
+void GpuQueue::finish() const {
+  tasuki::synchronize(context_, stream());
+}
+
+double GpuQueue::time(int count, const std::function<void()>& enqueue) {
+  const int in_graph = graphs_ ? std::min(count, kMostInGraph) / 2 * 2 : 0;
+  Graph graph(nullptr, [](cudaGraphExec_t) {});
+  if (in_graph > 0) graph = capture(stream(), in_graph, enqueue);
+  finish();
+  context_.barrier();
+  const double begin = MPI_Wtime();
+  int done = 0;
+  for (; graph != nullptr && done + in_graph <= count; done += in_graph) {
+    TASUKI_CUDA(cudaGraphLaunch, graph.get(), stream());
+  }
+  for (; done < count; ++done) enqueue();
+  finish();
+  return MPI_Wtime() - begin;
+}
+
+}  // namespace apps

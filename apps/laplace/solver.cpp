@@ -1,0 +1,66 @@
+// What solving on CPUs and on GPUs have in common.
+#include "laplace/solver.hpp"
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/gather.hpp"
+#include "laplace/serial.hpp"
+
+namespace laplace {
+
+Solver::Solver(const tasuki::Context& context, const apps::Options& options, tasuki::Memory memory)
+    : grid_(context, options.extents, options.grid()),
+      options_(options),
+      u_(grid_, layout(memory)),
+      // The stencil has no corners, and every iteration swaps the copies once.
+      halo_(tasuki::HaloField(u_, 1),
+            {{.path = options.path, .engine = memory == tasuki::Memory::device ? std::string("auto") : options.engine},
+             /*corners=*/false,
+             /*reverse=*/false,
+             /*alternating=*/true}) {}
+
+// On a GPU every row's first cell lies at a multiple of 128 bytes, so that 32 threads read whole lines (on ranks with
+// as many cells in a row as the first has; the others read single cells).
+tasuki::FieldOptions Solver::layout(tasuki::Memory memory) const {
+  tasuki::FieldOptions options{.name = "u", .shadow = 1, .copies = 2, .memory = memory};
+  if (memory == tasuki::Memory::host) return options;
+  constexpr std::int64_t kLine = 128 / sizeof(double);
+  options.shadow.lo[1] = kLine;
+  const std::int64_t row = kLine + grid_.owned(0).extent(1) + options.shadow.hi[1];
+  options.pad = (kLine - row % kLine) % kLine;
+  return options;
+}
+
+// The cells of `box` (local indices) that are not on the fixed boundary of the whole grid.
+Region Solver::region(const tasuki::Box& box) const {
+  Region region{.stride = u_.strides()[0]};
+  for (int d = 0; d < 2; ++d) {
+    const std::int64_t to_local = u_.local_owned().lo[d] - u_.owned().lo[d];
+    region.lo[d] = std::max(box.lo[d], 1 + to_local);
+    region.hi[d] = std::min(box.hi[d], grid_.extent(d) - 1 + to_local);
+  }
+  return region;
+}
+
+double Solver::change() const {
+  double change = local_change();
+  MPI_Allreduce(MPI_IN_PLACE, &change, 1, MPI_DOUBLE, MPI_MAX, grid_.context().comm());
+  return change;
+}
+
+bool Solver::equals_serial(int iterations) const {
+  const std::vector<double> parallel = apps::gather_on_root(u_);
+  int equal = 0;
+  if (grid_.context().is_root()) {
+    const std::vector<double> serial = solve_serially(grid_.extent(0), grid_.extent(1), iterations);
+    equal = serial.size() == parallel.size() &&
+            std::memcmp(serial.data(), parallel.data(), serial.size() * sizeof(double)) == 0;
+  }
+  MPI_Bcast(&equal, 1, MPI_INT, 0, grid_.context().comm());
+  return equal != 0;
+}
+
+}  // namespace laplace
