@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "tasuki/device.hpp"
@@ -32,11 +33,16 @@ class Channel {
   virtual void start(std::int64_t round, int copy);
   /// True when what was started has ended. Never blocks.
   virtual bool test();
-  /// For channels that carry GPU memory: the command becomes work of `stream`. Those of one epoch come between
+  /// For channels that carry GPU memory: the command becomes work of `stream`. Those of one epoch and path come between
   /// `begin_group` and `end_group` of the first.
   virtual void enqueue(Stream stream);
   virtual void begin_group() {}
   virtual void end_group() {}
+  /// Where the GPU sees that what was enqueued has ended: the e-th time sets this to e * kSignal (gpu_program.hpp).
+  /// nullptr: the order of the stream says so.
+  virtual const std::uint64_t* ended() const { return nullptr; }
+  /// What went wrong since, if something did: a whole message with rank, operation and call.
+  virtual std::string failure() const { return {}; }
   /// Withdraws what was started, after a failure.
   virtual void cancel() {}
 };

@@ -33,8 +33,8 @@ struct Program {
   std::vector<Located> where;                      ///< per buffer
   std::vector<CopyFunction> functions;             ///< one after the other for each command's copies
   std::vector<std::int32_t> first_function;        ///< per command
+  std::vector<std::shared_ptr<void>> memory;       ///< scratch and counters, kept alive for the channels too
   std::vector<std::unique_ptr<Channel>> channels;  ///< per command; nullptr: loads and stores do
-  std::vector<std::shared_ptr<void>> memory;       ///< scratch and counters, kept alive
   std::int64_t bytes() const;                      ///< without scratch
 };
 

@@ -61,13 +61,14 @@ class Lowering {
   }
 
   GpuProgram run() {
-    for (const int parts : {1, 2, 3, kPartPack, kPartUnpack}) {
+    for (const int parts : {1, 2, 3, kPartPack, kPartArrive, kPartUnpack}) {
       Parts light;
       std::vector<Parts> tasks;
       for (const auto& [first, last] : lanes_) {
         Parts task;
         for (std::size_t i = first; i < last; ++i) {
-          if (!messages(i) && (part_of(first, last, i) & parts) != 0) add_step(task, static_cast<std::int32_t>(i));
+          const int part = messages(i) ? (ended(i) != nullptr ? kPartArrive : 0) : part_of(first, last, i);
+          if ((part & parts) != 0) add_step(task, static_cast<std::int32_t>(i));
         }
         if (task.steps.empty()) continue;
         if (task.blocks > 0) {
@@ -81,6 +82,7 @@ class Lowering {
         }
       }
       if (parts == 3) out_.direct = !tasks.empty() || !light.steps.empty();
+      if (parts == kPartArrive) out_.arrivals = !light.steps.empty();
       light.blocks = 1;
       tasks.insert(tasks.begin(), std::move(light));
       deal_out(tasks, parts);
@@ -93,6 +95,7 @@ class Lowering {
 
  private:
   bool messages(std::size_t command) const { return in_.channels[command] != nullptr; }
+  const std::uint64_t* ended(std::size_t command) const { return in_.channels[command]->ended(); }
 
   // A lane that waits for what it then unpacks, or only waits, belongs to the wait, but for what it tells beforehand.
   int part_of(std::size_t first, std::size_t last, std::size_t command) const {
@@ -151,6 +154,11 @@ class Lowering {
       s.index = static_cast<std::uint64_t>(c.index);
       s.lag = static_cast<std::uint32_t>(c.lag);
       s.credit = c.credit ? 1 : 0;
+    }
+    if (c.verb == Verb::send || c.verb == Verb::recv) {
+      s.verb = Verb::wait;
+      s.counter = const_cast<std::uint64_t*>(ended(static_cast<std::size_t>(index)));  // waits only read
+      s.per_epoch = 1;
     }
     if (moves_data(c.verb)) {
       s.src = place(c.src);

@@ -23,9 +23,10 @@ constexpr int kGpuThreads = 256;  ///< of a block
 constexpr int kTileUnits = 8;     ///< most units that a thread moves of a tile
 constexpr int kPartStart = 1;
 constexpr int kPartWait = 2;
-constexpr int kPartPack = 4;    ///< beside them: what comes before messages
-constexpr int kPartUnpack = 8;  ///< and after
-constexpr int kParts = 9;       ///< room for tables by parts
+constexpr int kPartPack = 4;     ///< beside them: what comes before messages
+constexpr int kPartUnpack = 8;   ///< and after
+constexpr int kPartArrive = 16;  ///< between them: waiting for messages that others than the stream carry
+constexpr int kParts = 17;       ///< room for tables by parts
 /// What a complete signal adds to its counter: one block's share is 1, the first block's is the rest.
 constexpr std::uint64_t kSignal = 1 << 16;
 
@@ -103,6 +104,7 @@ struct GpuProgram {
   int blocks[kParts] = {};             ///< by parts
   bool direct = false;                 ///< there is something to do besides messages
   std::vector<std::int32_t> messages;  ///< commands that go through channels
+  bool arrivals = false;               ///< some of them must be waited for
   std::vector<const int*> pairs;       ///< which copy of each pair the user shows
   std::uint64_t turning = 0;           ///< pairs that take turns
 };

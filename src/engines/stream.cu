@@ -436,11 +436,21 @@ class StreamEngine final : public Engine {
     TASUKI_CUDA(cudaStreamWaitEvent, beside_, begun_, 0);
     launch(kPartPack, beside_);
     TASUKI_CUDA(cudaEventRecord, packed_, beside_);
-    const auto& channels = executor_.program().channels;
-    Channel& first = *channels[static_cast<std::size_t>(program_.messages.front())];
-    first.begin_group();
-    for (const auto command : program_.messages) channels[static_cast<std::size_t>(command)]->enqueue(beside_);
-    first.end_group();
+    const Plan& plan = executor_.plan();
+    for (std::size_t path = 0; path < plan.paths.size(); ++path) {
+      Channel* first = nullptr;
+      for (const auto command : program_.messages) {
+        if (plan.commands[static_cast<std::size_t>(command)].path != static_cast<int>(path)) continue;
+        Channel& channel = *executor_.program().channels[static_cast<std::size_t>(command)];
+        if (first == nullptr) {
+          first = &channel;
+          first->begin_group();
+        }
+        channel.enqueue(beside_);
+      }
+      if (first != nullptr) first->end_group();
+    }
+    if (program_.arrivals) launch(kPartArrive, beside_);
   }
 
   void upload() {
@@ -460,8 +470,14 @@ class StreamEngine final : public Engine {
   // Throws if a kernel has given up.
   void complain() {
     if (std::atomic_ref<std::uint32_t>(failure_->set).load() == 0) return;
-    const std::string text = describe_failure(executor_.plan(), runtime_, failure_->command, failure_->epoch,
-                                              failure_->value, failure_->target);
+    std::string text;
+    for (std::size_t m = 0; m < program_.messages.size() && text.empty(); ++m) {
+      text = executor_.program().channels[static_cast<std::size_t>(program_.messages[m])]->failure();
+    }
+    if (text.empty()) {
+      text = describe_failure(executor_.plan(), runtime_, failure_->command, failure_->epoch, failure_->value,
+                              failure_->target);
+    }
     runtime_.fail(text);
     throw Error(text);
   }

@@ -154,6 +154,9 @@ PathSet& paths_of(const Context& context, const std::string& wanted) {
   if (usable != paths.measured) {
     paths.measured = usable;
     complete_profile(context, paths);
+    for (const auto& path : paths.all()) {
+      if (runtime.gpus) path->prepare(runtime, wanted);  // again: each transfer wanted its own
+    }
   }
   return paths;
 }

@@ -1,48 +1,28 @@
 // Path `mpi`: packed contiguous messages (shapes.hpp has the commands) over persistent requests; reaches every rank.
-// MPI never sees a datatype other than bytes.
-#include "paths/shapes.hpp"
-
 #include <fmt/format.h>
 
-#include <limits>
-
+#include "paths/mpi_message.hpp"
+#include "paths/shapes.hpp"
 #include "support/mpi.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
 namespace {
 
-constexpr int kPerOperation = 64;  // tags, one a link between two ranks
-
 // One persistent request for every round and ring copy: all addresses are known when the operation is made.
 class Message final : public Channel {
  public:
   explicit Message(const ChannelRequest& r) : copies_(static_cast<int>(r.local.size())) {
-    const Command& c = r.command;
-    if (c.bytes > std::numeric_limits<int>::max()) {
-      throw Error(
-          fmt::format("rank {}: {}: a message of {} bytes to rank {} is more than MPI takes at once (2 GiB); "
-                      "split the grid further or use fewer fields in one operation",
-                      r.plan.rank, r.plan.operation, c.bytes, c.peer));
-    }
     if (r.threaded && r.runtime.thread_level() < MPI_THREAD_MULTIPLE) {
       throw Error(
           fmt::format("rank {}: {}: engine 'thread' with path 'mpi' needs MPI_THREAD_MULTIPLE, but MPI was "
                       "started with less; use engine 'inline' or start MPI with MPI_Init_thread",
                       r.plan.rank, r.plan.operation));
     }
-    const bool sends = c.verb == Verb::send;
-    const std::int64_t step = sends ? c.src_step : c.dst_step;
-    const int tag = tag_of(r);
+    const std::int64_t step = r.command.verb == Verb::send ? r.command.src_step : r.command.dst_step;
     for (std::int64_t round = 0; round < r.rounds; ++round) {
       for (std::byte* base : r.local) {
-        MPI_Request request = MPI_REQUEST_NULL;
-        std::byte* at = base + c.offset + round * step;
-        const int bytes = static_cast<int>(c.bytes);
-        check_mpi(sends ? MPI_Send_init(at, bytes, MPI_BYTE, c.peer, tag, r.runtime.messages(), &request)
-                        : MPI_Recv_init(at, bytes, MPI_BYTE, c.peer, tag, r.runtime.messages(), &request),
-                  sends ? "MPI_Send_init" : "MPI_Recv_init");
-        requests_.push_back(request);
+        requests_.push_back(make_message(r, base + r.command.offset + round * step));
       }
     }
   }
@@ -72,20 +52,6 @@ class Message final : public Channel {
   }
 
  private:
-  // Operations are numbered alike on all ranks, so the number keeps their messages apart.
-  static int tag_of(const ChannelRequest& r) {
-    int flag = 0;
-    int* upper = nullptr;
-    check_mpi(MPI_Comm_get_attr(r.runtime.messages(), MPI_TAG_UB, static_cast<void*>(&upper), &flag),
-              "MPI_Comm_get_attr");
-    const std::int64_t room = (flag != 0 ? *upper : 32767) / kPerOperation;
-    if (r.command.tag >= kPerOperation) {
-      throw Error(fmt::format("rank {}: {}: more than {} links between two ranks", r.plan.rank, r.plan.operation,
-                              kPerOperation));
-    }
-    return static_cast<int>(r.operation % room) * kPerOperation + r.command.tag;
-  }
-
   int copies_;
   std::vector<MPI_Request> requests_;
   MPI_Request* running_ = nullptr;

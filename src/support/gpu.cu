@@ -169,6 +169,9 @@ class Cuda final : public Gpu {
     TASUKI_CUDA(cudaStreamIsCapturing, stream, &status);
     return status != cudaStreamCaptureStatusNone;
   }
+  void call(Stream stream, void (*function)(void*), void* argument) override {
+    TASUKI_CUDA(cudaLaunchHostFunc, stream, function, argument);
+  }
   std::shared_ptr<GpuFork> fork() override { return std::make_shared<CudaFork>(); }
 
  private:

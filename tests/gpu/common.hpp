@@ -77,8 +77,8 @@ class Driver {
 inline std::vector<std::string> gpu_paths(const tasuki::Context& context) {
   if (context.size() == 1) return {"auto"};
   // Across islands only messages travel; `auto` then is the hybrid.
-  if (std::getenv("TASUKI_ISLAND") != nullptr) return {"auto", "nccl"};
-  return {"auto", "peer:put", "peer:eager", "nccl"};
+  if (std::getenv("TASUKI_ISLAND") != nullptr) return {"auto", "nccl", "mpi"};
+  return {"auto", "peer:put", "peer:eager", "nccl", "mpi"};
 }
 
 }  // namespace gpu_tests

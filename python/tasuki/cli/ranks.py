@@ -37,7 +37,7 @@ def info(context, options: dict) -> dict:
     array = tasuki.shared_array(context, (8,))
     # The refusal of a path that does not exist lists those that do, and families such as `shared`.
     names = send_once(context, array, "none").rpartition("give one of ")[2].split(", ")
-    families = {name.partition(":")[0] for name in names if ":" in name} | {"auto"}
+    families = {name.partition(":")[0] for name in names if ":" in name} - {"mpi"} | {"auto"}  # `mpi` is a path too
     paths = {name: send_once(context, array, name) for name in names if name not in families}
     return {"describe": context.describe(), "paths": paths}
 

@@ -1,0 +1,48 @@
+// Worker: the process's progress thread, for what must go on while the user's threads compute.
+//
+// There is one a process, started with its first task. It serves all tasks in turn, yields while they wait for peers,
+// and sleeps in the kernel when none has anything to do.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace tasuki {
+
+class Worker {
+ public:
+  class Task {
+   public:
+    virtual ~Task() = default;
+    /// Does what can be done now, without blocking. True if there was something to do. Called by the worker only.
+    virtual bool serve() = 0;
+    /// Whether somebody has asked for something that `serve` has not seen; then the worker does not go to sleep.
+    virtual bool asked() const = 0;
+  };
+
+  static Worker& instance();
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  void add(Task* task);
+  void remove(Task* task);  ///< Afterwards the worker does not touch it any more.
+  /// To be called after a task has been asked for something. Neither blocks nor allocates.
+  void wake();
+
+ private:
+  Worker() = default;
+  void loop();
+  void sleep(int calls);
+
+  std::mutex mutex_;
+  std::vector<Task*> tasks_;
+  std::atomic<bool> asleep_{false};
+  std::atomic<bool> ending_{false};
+  std::atomic<int> calls_{0};
+  std::thread thread_;
+};
+
+}  // namespace tasuki

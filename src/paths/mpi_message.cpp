@@ -1,0 +1,51 @@
+// Persistent requests: see mpi_message.hpp.
+#include "paths/mpi_message.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "support/mpi.hpp"
+#include "tasuki/error.hpp"
+#include "tasuki/plan.hpp"
+#include "topology/runtime.hpp"
+
+namespace tasuki {
+namespace {
+
+constexpr int kPerOperation = 64;  // tags, one a link between two ranks
+
+// Operations are numbered alike on all ranks, so the number keeps their messages apart.
+int tag_of(const ChannelRequest& r) {
+  int flag = 0;
+  int* upper = nullptr;
+  check_mpi(MPI_Comm_get_attr(r.runtime.messages(), MPI_TAG_UB, static_cast<void*>(&upper), &flag),
+            "MPI_Comm_get_attr");
+  const std::int64_t room = (flag != 0 ? *upper : 32767) / kPerOperation;
+  if (r.command.tag >= kPerOperation) {
+    throw Error(
+        fmt::format("rank {}: {}: more than {} links between two ranks", r.plan.rank, r.plan.operation, kPerOperation));
+  }
+  return static_cast<int>(r.operation % room) * kPerOperation + r.command.tag;
+}
+
+}  // namespace
+
+MPI_Request make_message(const ChannelRequest& r, std::byte* at) {
+  const Command& c = r.command;
+  if (c.bytes > std::numeric_limits<int>::max()) {
+    throw Error(
+        fmt::format("rank {}: {}: a message of {} bytes to rank {} is more than MPI takes at once (2 GiB); "
+                    "split the grid further or use fewer fields in one operation",
+                    r.plan.rank, r.plan.operation, c.bytes, c.peer));
+  }
+  MPI_Request request = MPI_REQUEST_NULL;
+  const int bytes = static_cast<int>(c.bytes);
+  const bool sends = c.verb == Verb::send;
+  check_mpi(sends ? MPI_Send_init(at, bytes, MPI_BYTE, c.peer, tag_of(r), r.runtime.messages(), &request)
+                  : MPI_Recv_init(at, bytes, MPI_BYTE, c.peer, tag_of(r), r.runtime.messages(), &request),
+            sends ? "MPI_Send_init" : "MPI_Recv_init");
+  return request;
+}
+
+}  // namespace tasuki

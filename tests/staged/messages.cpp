@@ -1,0 +1,189 @@
+// Path `mpi:staged` without a GPU: the test takes the stream's part (it packs, asks, and waits for the words), so that
+// what the host does is tested everywhere. Needs a program of its own, for it replaces the process's GPUs.
+#include <doctest/doctest.h>
+#include <mpi.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engines/gpu_program.hpp"
+#include "paths/path.hpp"
+#include "tasuki/tasuki.hpp"
+#include "topology/gpu_memory.hpp"
+#include "topology/runtime.hpp"
+
+using namespace tasuki;
+
+namespace {
+
+// Host memory that no other rank can map, and streams that do everything at once.
+class NoGpu final : public Gpu {
+ public:
+  int count() const override { return 1; }
+  int current() const override { return 0; }
+  void select(int) override {}
+  std::string name(int) const override { return "none"; }
+  bool adds_to(int, const std::string&) const override { return false; }
+  int processors(int) const override { return 1; }
+  Memory where(const void*) const override { return Memory::host; }
+  std::byte* allocate(std::int64_t bytes) override {
+    return static_cast<std::byte*>(std::calloc(1, static_cast<std::size_t>(bytes)));
+  }
+  void release(std::byte* p) noexcept override { std::free(p); }
+  std::byte* allocate_mapped(std::int64_t bytes) override { return allocate(bytes); }
+  void release_mapped(std::byte* p) noexcept override { std::free(p); }
+  void copy(void* dst, const void* src, std::int64_t bytes) override {
+    std::memcpy(dst, src, static_cast<std::size_t>(bytes));
+  }
+  std::string share(const void*, GpuHandle&, std::int64_t&) override { return "there is no GPU"; }
+  std::byte* open(const GpuHandle&) override { return nullptr; }
+  void close(std::byte*) noexcept override {}
+  bool done(Stream) override { return true; }
+  bool capturing(Stream) override { return false; }
+  void call(Stream, void (*function)(void*), void* argument) override { std::thread(function, argument).join(); }
+  std::shared_ptr<GpuFork> fork() override { return nullptr; }
+};
+
+const GpuSupport support{[](std::string&) -> Gpu* {
+  static NoGpu gpu;
+  return &gpu;
+}};
+
+// One operation's messages: from every rank to every other.
+class Messages {
+ public:
+  Messages(const Context& context, PathSet& paths, int operation, std::int64_t out, std::int64_t in)
+      : ranks_(context.size()), me_(context.rank()), out_(out), in_(in) {
+    plan_.operation = "all to all";
+    plan_.rank = me_;
+    plan_.ranks = ranks_;
+    plan_.paths = {"mpi:staged"};
+    memory_.resize(static_cast<std::size_t>(ranks_ * (out + in)));
+    for (int peer = 0; peer < ranks_; ++peer) {
+      for (const Verb verb : {Verb::send, Verb::recv}) {
+        if (peer == me_) continue;
+        Command c;
+        c.verb = verb;
+        c.peer = peer;
+        c.offset = (verb == Verb::send ? at_out(peer) : at_in(peer)) - memory_.data();
+        c.bytes = verb == Verb::send ? out : in;
+        plan_.commands.push_back(c);
+      }
+    }
+    for (const Command& c : plan_.commands) {
+      channels_.push_back(
+          paths.find("mpi:staged").open({context.runtime(), plan_, c, 1, operation, {memory_.data()}, {}, false}));
+    }
+  }
+
+  void start(int epoch) {
+    for (int peer = 0; peer < ranks_; ++peer) std::fill_n(at_out(peer), out_, letter(me_, peer, epoch));
+    if (channels_.empty()) return;
+    channels_.front()->begin_group();
+    for (const auto& channel : channels_) channel->enqueue(nullptr);
+    channels_.front()->end_group();
+  }
+
+  // False if MPI has failed: then a word tells the GPU to give up.
+  bool wait(const Context& context, int epoch) {
+    const auto target = static_cast<std::uint64_t>(epoch) * kSignal;
+    const std::atomic_ref<std::uint32_t> abort(*context.runtime().gpus->abort_word());
+    for (const auto& channel : channels_) {
+      const std::atomic_ref<std::uint64_t> word(*const_cast<std::uint64_t*>(channel->ended()));
+      while (word.load(std::memory_order_acquire) < target) {
+        if (abort.load() != 0) return false;
+        std::this_thread::yield();
+      }
+      CHECK(word.load() == target);
+    }
+    return true;
+  }
+
+  int wrong(int epoch) {
+    int count = 0;
+    for (int peer = 0; peer < ranks_; ++peer) {
+      for (std::int64_t i = 0; i < in_ && peer != me_; ++i) {
+        if (at_in(peer)[i] != letter(peer, me_, epoch)) ++count;
+      }
+    }
+    return count;
+  }
+
+  std::string failure() const {
+    std::string text;
+    for (const auto& channel : channels_) text += channel->failure();
+    return text;
+  }
+
+ private:
+  static std::byte letter(int from, int to, int epoch) { return static_cast<std::byte>(from + 16 * to + 7 * epoch); }
+  std::byte* at_out(int peer) { return memory_.data() + peer * out_; }
+  std::byte* at_in(int peer) { return memory_.data() + ranks_ * out_ + peer * in_; }
+
+  int ranks_;
+  int me_;
+  std::int64_t out_;
+  std::int64_t in_;
+  Plan plan_;
+  std::vector<std::byte> memory_;  // the staging; outlives the channels
+  std::vector<std::unique_ptr<Channel>> channels_;
+};
+
+std::unique_ptr<PathSet> prepared_paths(const Context& context, const std::string& wanted) {
+  use_gpu(context);
+  auto paths = std::make_unique<PathSet>(context.runtime());
+  for (const auto& path : paths->all()) {
+    if (path->name() == "mpi:staged") path->prepare(context.runtime(), wanted);
+  }
+  return paths;
+}
+
+}  // namespace
+
+TEST_CASE("the progress thread carries staged messages, epoch for epoch, of several operations") {
+  const Context ctx(MPI_COMM_WORLD);
+  const auto paths = prepared_paths(ctx, "auto");
+  for (const std::int64_t bytes : {1, 40, 5000, 300000}) {
+    Messages first(ctx, *paths, ctx.runtime().next_operation(), bytes, bytes);
+    Messages second(ctx, *paths, ctx.runtime().next_operation(), 8, 8);
+    for (int epoch = 1; epoch <= 20; ++epoch) {
+      first.start(epoch);
+      if (epoch % 2 == 1) second.start(epoch / 2 + 1);
+      // Long enough for the thread to go to sleep, on some ranks.
+      if (epoch % 5 == ctx.rank() % 5) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      REQUIRE(first.wait(ctx, epoch));
+      CHECK(first.wrong(epoch) == 0);
+      if (epoch % 2 == 0) continue;
+      REQUIRE(second.wait(ctx, epoch / 2 + 1));
+      CHECK(second.wrong(epoch / 2 + 1) == 0);
+    }
+    CHECK(first.failure().empty());
+    CHECK(second.failure().empty());
+  }
+}
+
+TEST_CASE("when MPI refuses a staged message on the progress thread, waits on the GPU are told to end, and why") {
+  const Context ctx(MPI_COMM_WORLD);
+  const auto paths = prepared_paths(ctx, "mpi");
+  // Sent short, as they should be, or longer than the receiver expects.
+  Messages messages(ctx, *paths, ctx.runtime().next_operation(), ctx.is_root() ? 32 : 16, 16);
+  messages.start(1);
+  const bool arrived = messages.wait(ctx, 1);
+  CHECK(arrived == ctx.is_root());
+  const std::string text = messages.failure();
+  INFO(text);
+  if (ctx.is_root()) {
+    CHECK(text.empty());
+  } else {
+    CHECK(text.find("rank " + std::to_string(ctx.rank()) +
+                    ": all to all: epoch 1 did not end: #1 recv with rank 0: ") == 0);
+    CHECK(text.find("MPI_Testsome failed: ") != std::string::npos);
+  }
+  ctx.barrier();
+}
