@@ -154,7 +154,7 @@ class NcclPath final : public MessagePath {
   // Connecting takes a second and memory: only where GPUs do not reach each other, or where it is asked for.
   void prepare(Runtime& runtime, const std::string& wanted) override {
     forced_ = wanted == name();
-    if (connected() || (runtime.gpus->complete() && !forced_)) return;
+    if (connected() || !PathSet::allows(wanted, *this) || (runtime.gpus->complete() && !forced_)) return;
 #ifdef TASUKI_NCCL
     why_not_ = Nccl::get().why_not;
     Agreement(runtime, "path nccl").same("NCCL", why_not_.empty() ? "usable" : "not usable").check();
