@@ -5,9 +5,15 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdlib>
 
+#ifdef TASUKI_HAVE_CUDA
+#include "gpu/cases.hpp"
+#include "gpu/problem.hpp"
+#endif
 #include "report.hpp"
+#include "tasuki/device.hpp"
 #include "tasuki/error.hpp"
 
 namespace {
@@ -15,6 +21,8 @@ namespace {
 struct Options {
   std::vector<std::string> groups;
   std::vector<std::string> peers;
+  std::vector<std::string> paths;
+  std::string device = "auto";
   std::string filter;
   std::string json;
   std::string commit;
@@ -31,7 +39,13 @@ Options parse(CLI::App& app, int argc, char** argv) {
   std::vector<std::string> names;
   for (const auto& peer : bench::peers()) names.push_back(peer.name);
   app.add_option("--group", options.groups, "only these groups")
-      ->check(CLI::IsMember({"halo", "halo-in-use", "face", "transfer", "broadcast", "overhead"}));
+      ->check(CLI::IsMember(
+          {"halo", "halo-in-use", "face", "transfer", "broadcast", "overhead", "gpu-halo", "gpu-face", "gpu-copy"}));
+  app.add_option("--device", options.device, "where the data are; auto: as --group says, else on GPUs if all have one")
+      ->check(CLI::IsMember({"auto", "cpu", "gpu"}))
+      ->capture_default_str();
+  app.add_option("--peer-path", options.paths, "on GPUs also Tasuki forced to these paths, as peers of their own")
+      ->delimiter(',');
   app.add_option("--filter", options.filter, "only cases whose name contains this text");
   app.add_option("--peer", options.peers, "only these peers")->check(CLI::IsMember(names));
   auto* rounds = app.add_option("--rounds", options.settings.rounds, "samples a peer")
@@ -49,28 +63,70 @@ Options parse(CLI::App& app, int argc, char** argv) {
   return options;
 }
 
-std::vector<bench::Case> chosen_cases(int ranks, const Options& options) {
-  std::vector<bench::Case> chosen;
+bool of_gpus(const std::string& group) {
+  return group.starts_with("gpu-");
+}
+
+// Whether the cases on GPUs are to run. Collective; throws on all ranks if they cannot.
+bool settle_device(const tasuki::Context& context, const Options& options) {
+  const auto& groups = options.groups;
+  std::string device = options.device;
+  if (device == "auto" && !groups.empty()) {
+    device = std::any_of(groups.begin(), groups.end(), of_gpus) ? "gpu" : "cpu";
+  }
+  if (device == "cpu") return false;
+  std::string missing = tasuki::why_no_gpu();
+  if (!missing.empty()) missing = fmt::format("rank {}: {}", context.rank(), missing);
+  missing = bench::agree(context, missing);
+  if (missing.empty()) return true;
+  if (device == "gpu") throw tasuki::Error("the cases on GPUs cannot run: " + missing);
+  return false;
+}
+
+std::vector<bench::Case> cases_on([[maybe_unused]] bool gpus, int ranks) {
+#ifdef TASUKI_HAVE_CUDA
+  if (gpus) return bench::gpu_cases(ranks);
+#endif
+  std::vector<bench::Case> all;
   for (const auto& group : {bench::halo_cases(ranks), bench::transfer_cases(ranks), bench::broadcast_cases(ranks),
                             bench::overhead_cases(ranks)}) {
-    for (const auto& one : group) {
-      const auto& groups = options.groups;
-      if (!groups.empty() && std::find(groups.begin(), groups.end(), one.group) == groups.end()) continue;
-      if (options.quick && !one.quick) continue;
-      if (one.name.find(options.filter) != std::string::npos) chosen.push_back(one);
-    }
+    all.insert(all.end(), group.begin(), group.end());
+  }
+  return all;
+}
+
+std::vector<bench::Case> chosen_cases(bool gpus, int ranks, const Options& options) {
+  std::vector<bench::Case> chosen;
+  for (const auto& one : cases_on(gpus, ranks)) {
+    const auto& groups = options.groups;
+    if (!groups.empty() && std::find(groups.begin(), groups.end(), one.group) == groups.end()) continue;
+    if (options.quick && !one.quick) continue;
+    if (one.name.find(options.filter) != std::string::npos) chosen.push_back(one);
   }
   return chosen;
 }
 
-int run(const tasuki::Context& context, const Options& options) {
-  const std::vector<bench::Case> cases = chosen_cases(context.size(), options);
+// What belongs to GPUs alone: the facts for the report, and the peers that --peer-path adds. Collective.
+bench::Facts prepare_gpus([[maybe_unused]] const tasuki::Context& context, [[maybe_unused]] Options& options) {
+#ifdef TASUKI_HAVE_CUDA
+  for (const auto& path : options.paths) {
+    bench::add_forced_path(path);
+    if (!options.peers.empty()) options.peers.push_back("tasuki " + path);
+  }
+  return bench::gpu_machine(context);
+#else
+  return {};
+#endif
+}
+
+int run(const tasuki::Context& context, Options options) {
+  const bool gpus = settle_device(context, options);
+  const std::vector<bench::Case> cases = chosen_cases(gpus, context.size(), options);
+  const bench::Facts facts = gpus ? prepare_gpus(context, options) : bench::Facts{};
   if (options.list) {
     if (!context.is_root()) return 0;
     for (const auto& one : cases) fmt::print("{}: {}\n", one.group, one.name);
-    fmt::print("peers:");
-    for (const auto& peer : bench::peers()) fmt::print(" {}", peer.name);
-    fmt::print("\n");
+    for (const auto& peer : bench::peers()) fmt::print("peer: {}\n", peer.name);
     return 0;
   }
   if (cases.empty()) throw tasuki::Error("tasuki-bench: no case is left by --group, --filter and --quick; see --list");
@@ -82,14 +138,14 @@ int run(const tasuki::Context& context, const Options& options) {
       failed = true;
       if (context.is_root()) fmt::print(stderr, "WRONG: {}\n", complaint);
     }
-    if (context.is_root()) fmt::print(stderr, "{} of {}: {}: {}\n", all.size(), cases.size(), one.group, one.name);
-  }
-  if (context.is_root()) {
-    bench::print_table(all);
+    if (!context.is_root()) continue;
+    fmt::print(stderr, "{} of {}: {}: {}\n", all.size(), cases.size(), one.group, one.name);
+    // After every case: what has been measured is kept if a later one ends the job.
     if (!options.json.empty()) {
-      bench::write_json(options.json, all, options.settings, context.size(), options.commit);
+      bench::write_json(options.json, all, options.settings, context.size(), options.commit, facts);
     }
   }
+  if (context.is_root()) bench::print_table(all);
   return failed ? 1 : 0;
 }
 

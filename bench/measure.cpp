@@ -55,6 +55,7 @@ double run(const tasuki::Context& context, const Problem& problem, Runner& runne
     runner.wait();
     if (problem.after) problem.after();
   }
+  runner.finish();
   return problem.time_start_only ? started : MPI_Wtime() - begin;
 }
 
@@ -69,6 +70,7 @@ double slowest(const tasuki::Context& context, const Problem& problem, const Con
       contender.runner->start();
       contender.runner->wait();
     }
+    contender.runner->finish();
     seconds = MPI_Wtime() - begin;
   }
   sleepy_barrier(context);
@@ -166,7 +168,8 @@ CaseResult measure(const tasuki::Context& context, const Case& one, const std::v
     for (std::size_t turn = 0; turn < contenders.size(); ++turn) {
       Contender& contender = contenders[(turn + round) % contenders.size()];
       const double seconds = slowest(context, problem, contender);
-      contender.samples.push_back(seconds * 1e6 / contender.iterations / problem.iterations_per_run);
+      contender.samples.push_back(seconds * 1e6 / contender.iterations / contender.runner->exchanges() /
+                                  problem.iterations_per_run);
     }
   }
   if (problem.before) {
@@ -177,7 +180,9 @@ CaseResult measure(const tasuki::Context& context, const Case& one, const std::v
   }
   if (problem.barrier_between && !problem.time_start_only) result.barrier = barrier_microseconds(context);
   for (const Contender& contender : contenders) {
-    Times times{contender.peer->name, 0, 0, 0, contender.init, contender.iterations, contender.runner->memory()};
+    Times times{
+        contender.peer->name,      0, 0, 0, contender.init, contender.iterations * contender.runner->exchanges(),
+        contender.runner->memory()};
     times.p10 = percentile(contender.samples, 0.1);
     times.median = percentile(contender.samples, 0.5);
     times.p90 = percentile(contender.samples, 0.9);

@@ -20,6 +20,11 @@ class Runner {
   virtual ~Runner() = default;
   virtual void start() = 0;
   virtual void wait() {}
+  /// Returns when all that was started has ended on this rank: for peers whose `start` and `wait` only put work into a
+  /// GPU's stream.
+  virtual void finish() {}
+  /// Exchanges that one start makes.
+  virtual int exchanges() const { return 1; }
   /// Bytes that the prepared operation occupies, where the peer can tell.
   virtual std::optional<std::int64_t> memory() const { return std::nullopt; }
 };
@@ -52,6 +57,8 @@ struct BroadcastCase {
   std::int64_t bytes = 0;
 };
 
+struct GpuCase;  // gpu/problem.hpp
+
 /// A competitor. An empty function means that it has no answer to that kind of case.
 struct Peer {
   std::string name;
@@ -60,6 +67,8 @@ struct Peer {
   std::function<RunnerPtr(const BroadcastCase&)> broadcast;
   bool splits = false;  ///< `start` returns without waiting for others, so that its own cost can be measured
   bool solo = false;    ///< a bound: only rank 0 works, on its own memory, and nothing arrives at other ranks
+  std::function<RunnerPtr(const GpuCase&)> gpu = {};
+  bool silent = false;  ///< a bound: moves the bytes, but ranks do not tell each other when they may and when they have
 };
 
 /// Tasuki first, then by name.
@@ -72,5 +81,7 @@ struct RegisterPeer {
 
 /// The peer that the others are compared with.
 inline constexpr const char* kReference = "tasuki";
+/// Ends the name of a peer that is replayed as a CUDA graph; such peers are compared with each other.
+inline constexpr const char* kReplayed = " graph";
 
 }  // namespace bench

@@ -42,6 +42,13 @@ double median_of(const CaseResult& result, const std::string& peer) {
   return 0;
 }
 
+// The median of the peer that this one is compared with; 0 if there is none, or it is that one itself.
+double reference_of(const CaseResult& result, const std::string& peer) {
+  const bool graph = peer.ends_with(kReplayed);
+  const std::string reference = graph ? std::string(kReference) + kReplayed : kReference;
+  return peer == reference ? 0 : median_of(result, reference);
+}
+
 std::string microseconds(double value) {
   if (value < 10) return fmt::format("{:.3f}", value);
   return value < 1000 ? fmt::format("{:.1f}", value) : fmt::format("{:.0f}", value);
@@ -56,10 +63,10 @@ void print_table(const std::vector<Measured>& all) {
   for (const Measured& measured : all) {
     if (measured.one.group != group) fmt::print("--- {}\n", measured.one.group);
     group = measured.one.group;
-    const double reference = median_of(measured.result, kReference);
     std::string name = measured.one.name;
     std::string bytes = std::to_string(measured.one.bytes);
     for (const Times& times : measured.result.times) {
+      const double reference = reference_of(measured.result, times.peer);
       fmt::print("{:<36} {:>10}  {:<15} {:>10} {:>10} {:>10} {:>8.3f} {:>9}\n", name, bytes, times.peer,
                  microseconds(times.median), microseconds(times.p10), microseconds(times.p90),
                  static_cast<double>(measured.one.bytes) / times.median * 1e-3,
@@ -72,7 +79,7 @@ void print_table(const std::vector<Measured>& all) {
 }
 
 void write_json(const std::string& file, const std::vector<Measured>& all, const Settings& settings, int ranks,
-                const std::string& commit) {
+                const std::string& commit, const Facts& facts) {
   nlohmann::json cases = nlohmann::json::array();
   for (const Measured& measured : all) {
     nlohmann::json one = {{"group", measured.one.group},        {"case", measured.one.name},
@@ -80,7 +87,6 @@ void write_json(const std::string& file, const std::vector<Measured>& all, const
                           {"ratios", nlohmann::json::object()}, {"failed", measured.result.complaints}};
     if (measured.result.cache_lines > 0) one["cache_lines"] = measured.result.cache_lines;
     if (measured.result.barrier > 0) one["barrier_us"] = measured.result.barrier;
-    const double reference = median_of(measured.result, kReference);
     for (const Times& times : measured.result.times) {
       auto& peer = one["peers"][times.peer];
       peer = {{"median_us", times.median},
@@ -89,18 +95,20 @@ void write_json(const std::string& file, const std::vector<Measured>& all, const
               {"init_us", times.init},
               {"iterations", times.iterations}};
       if (times.memory) peer["memory_bytes"] = *times.memory;
-      if (reference > 0 && times.peer != kReference) one["ratios"][times.peer] = times.median / reference;
+      const double reference = reference_of(measured.result, times.peer);
+      if (reference > 0) one["ratios"][times.peer] = times.median / reference;
     }
     cases.push_back(one);
   }
-  const nlohmann::json json = {{"machine",
-                                {{"cpu", cpu_model()},
-                                 {"cores", std::thread::hardware_concurrency()},
-                                 {"ranks", ranks},
-                                 {"mpi", mpi_version()},
-                                 {"compiler", "gcc " __VERSION__},
-                                 {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
-                                 {"commit", commit}}},
+  nlohmann::json machine = {{"cpu", cpu_model()},
+                            {"cores", std::thread::hardware_concurrency()},
+                            {"ranks", ranks},
+                            {"mpi", mpi_version()},
+                            {"compiler", "gcc " __VERSION__},
+                            {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
+                            {"commit", commit}};
+  for (const auto& [name, value] : facts) machine[name] = value;
+  const nlohmann::json json = {{"machine", machine},
                                {"settings", {{"rounds", settings.rounds}, {"round_seconds", settings.round_seconds}}},
                                {"cases", cases}};
   std::ofstream out(file);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "measure.hpp"
@@ -15,8 +16,11 @@ struct Measured {
 
 void print_table(const std::vector<Measured>& all);
 
+/// What a report says of the machine by names of its own, after what it finds out by itself.
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
 /// Throws `tasuki::Error` if the file cannot be written.
 void write_json(const std::string& file, const std::vector<Measured>& all, const Settings& settings, int ranks,
-                const std::string& commit);
+                const std::string& commit, const Facts& facts);
 
 }  // namespace bench

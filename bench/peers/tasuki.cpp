@@ -2,6 +2,9 @@
 #include "tasuki/tasuki.hpp"
 
 #include "peer.hpp"
+#ifdef TASUKI_HAVE_CUDA
+#include "gpu/problem.hpp"
+#endif
 
 namespace bench {
 namespace {
@@ -58,8 +61,16 @@ RunnerPtr broadcast(const BroadcastCase& b) {
   return std::make_unique<OperationRunner<tasuki::Broadcast>>(tasuki::Broadcast(b.context, 0, b.data, b.bytes));
 }
 
-const RegisterPeer kPeer(
-    {.name = "tasuki", .halo = halo, .transfer = transfer, .broadcast = broadcast, .splits = true, .solo = false});
+const RegisterPeer kPeer({.name = "tasuki",
+                          .halo = halo,
+                          .transfer = transfer,
+                          .broadcast = broadcast,
+                          .splits = true,
+                          .solo = false,
+#ifdef TASUKI_HAVE_CUDA
+                          .gpu = tasuki_on_gpus
+#endif
+});
 
 }  // namespace
 }  // namespace bench
