@@ -1,7 +1,7 @@
 // One rank is killed in the middle of its exchanges. Every other rank must leave its wait with an error that names the
 // dead one; it prints the error and how long it waited. Run with the launcher's recovery on (killed_rank.py).
 //
-//   killed_rank VICTIM PATH ENGINE
+//   killed_rank VICTIM PATH ENGINE MEMORY
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 
 #include "tasuki/tasuki.hpp"
 
@@ -16,8 +17,13 @@ int main(int argc, char** argv) {
   tasuki::Context ctx(argc, argv);
   const int victim = std::atoi(argv[1]);
   ctx.set_deadline(10);
+  const bool on_gpu = std::string_view(argv[4]) == "device";
+  if (on_gpu && !tasuki::why_no_gpu().empty()) {
+    fmt::print("left out: {}\n", tasuki::why_no_gpu());
+    return 0;
+  }
   const tasuki::Grid grid(ctx, {64 * ctx.size(), 33}, {.split = {ctx.size(), 1}});
-  const tasuki::Field<double> u(grid, {.name = "u"});
+  const tasuki::Field<double> u(grid, {.name = "u", .memory = on_gpu ? tasuki::Memory::device : tasuki::Memory::host});
   tasuki::HaloOptions options;
   options.path = argv[2];
   options.engine = argv[3];
@@ -27,6 +33,11 @@ int main(int argc, char** argv) {
     for (int iteration = 0;; ++iteration) {
       begin = std::chrono::steady_clock::now();
       if (ctx.rank() == victim && iteration == 100) kill(getpid(), SIGKILL);
+      if (on_gpu) {
+        halo.run(nullptr);
+        tasuki::synchronize(ctx, nullptr);
+        continue;
+      }
       halo.start();
       halo.wait();
     }

@@ -35,15 +35,24 @@ def main() -> int:
     parser.add_argument("program", help="the program killed_rank")
     arguments = parser.parse_args()
     failures = 0
-    for path, engine in (("shared", "inline"), ("shared", "thread"), ("mpi", "inline")):
+    for path, engine, memory in (
+        ("shared", "inline", "host"),
+        ("shared", "thread", "host"),
+        ("mpi", "inline", "host"),
+        ("peer", "stream", "device"),
+        ("mpi", "stream", "device"),
+    ):
         before = left_behind()
         run = subprocess.run(
             [sys.executable, arguments.launcher, "--recover", "--timeout", "60", "-n", str(RANKS)]
-            + [arguments.program, str(VICTIM), path, engine],
+            + [arguments.program, str(VICTIM), path, engine, memory],
             capture_output=True,
             text=True,
             check=False,
         )
+        if "left out: " in run.stdout:
+            print(f"path {path}, engine {engine}: {run.stdout.splitlines()[0]}")
+            continue
         told = {
             int(rank): text
             for rank, text in re.findall(r"^survivor (\d+) after [\d.]+ s: (.*)$", run.stdout, re.MULTILINE)
