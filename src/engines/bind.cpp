@@ -20,8 +20,10 @@ constexpr std::int64_t kLine = 64;  // a counter fills a cache line, so that no 
 // From this size on a command's destination will not stay in the cache anyway.
 constexpr std::int64_t kStreaming = std::int64_t{4} << 20;
 
-std::int64_t room(const Buffer& buffer) {
-  return (buffer.bytes + kLine - 1) / kLine * kLine * buffer.ring;
+// Of all copies of a buffer.
+std::int64_t room(const Buffer& buffer, Home home) {
+  const std::int64_t bytes = home == Home::stamped ? 2 * buffer.bytes : buffer.bytes;
+  return (bytes + kLine - 1) / kLine * kLine * buffer.ring;
 }
 
 // Where a rank has put a buffer that others touch.
@@ -38,8 +40,11 @@ struct Binding {
 
   bool user(const Buffer& buffer) const { return buffer.role != Role::scratch && buffer.role != Role::signal; }
 
-  void place(Located& where, std::byte* at, const Buffer& buffer) const {
-    where = {at, room(buffer) / buffer.ring, buffer.ring, buffer.ring > 1, nullptr};
+  std::int64_t room_of(std::size_t b) const { return room(program.plan.buffers[b], homes[b]); }
+
+  void place(std::size_t b, std::byte* at) const {
+    const Buffer& buffer = program.plan.buffers[b];
+    program.where[b] = {at, room_of(b) / buffer.ring, buffer.ring, buffer.ring > 1, homes[b] == Home::stamped, nullptr};
   }
 
   // Collective: one block a home holds all of this rank's counters and scratch there. Returns what to tell the peers.
@@ -49,19 +54,19 @@ struct Binding {
       return buffers[b].rank == me && !user(buffers[b]) && homes[b] == home;
     };
     std::string told;
-    for (const Home home : {Home::own, Home::shared, Home::device, Home::pinned}) {
+    for (const Home home : {Home::own, Home::shared, Home::device, Home::stamped, Home::pinned}) {
       std::int64_t total = 0;
-      for (std::size_t b = 0; b < buffers.size(); ++b) total += mine(b, home) ? room(buffers[b]) : 0;
+      for (std::size_t b = 0; b < buffers.size(); ++b) total += mine(b, home) ? room_of(b) : 0;
       const auto block = allocate(home, total);
       std::byte* at = block.get();
       for (std::size_t b = 0; b < buffers.size(); ++b) {
         if (!mine(b, home)) continue;
-        place(program.where[b], at, buffers[b]);
+        place(b, at);
         Told entry;
-        if (home == Home::shared) entry.shared = planning.runtime.memory().find(at, room(buffers[b]));
+        if (home == Home::shared) entry.shared = planning.runtime.memory().find(at, room_of(b));
         std::string why;
-        if (home == Home::device) entry.gpu = planning.runtime.gpus->find(at, why);
-        at += room(buffers[b]);
+        if (home == Home::device || home == Home::stamped) entry.gpu = planning.runtime.gpus->find(at, why);
+        at += room_of(b);
         if (home == Home::own || home == Home::pinned) continue;
         told += buffers[b].name + '\n' + std::string(reinterpret_cast<const char*>(&entry), sizeof entry);
       }
@@ -81,7 +86,9 @@ struct Binding {
 
   std::shared_ptr<std::byte> allocate(Home home, std::int64_t bytes) const {
     if (home == Home::shared) return planning.runtime.memory().allocate(bytes);
-    if (home == Home::device) return planning.runtime.gpus ? planning.runtime.gpus->allocate(bytes) : nullptr;
+    if (home == Home::device || home == Home::stamped) {
+      return planning.runtime.gpus ? planning.runtime.gpus->allocate(bytes) : nullptr;
+    }
     if (bytes == 0) return nullptr;
     if (home == Home::pinned) {
       return {gpu()->allocate_mapped(bytes), [](std::byte* p) { gpu()->release_mapped(p); }};
@@ -110,7 +117,8 @@ struct Binding {
         }
       }
       // Both sides change copies alike (checked when the operation is made), so this rank's choice is also the peer's.
-      program.where[b] = {at[0], theirs.copies > 1 ? at[1] - at[0] : 0, theirs.copies, theirs.ring > 1, mine.current};
+      program.where[b] = {at[0],       theirs.copies > 1 ? at[1] - at[0] : 0, theirs.copies, theirs.ring > 1, false,
+                          mine.current};
     }
   }
 
@@ -136,7 +144,7 @@ struct Binding {
         throw Error(fmt::format("rank {}: {}: buffer {} of rank {} cannot be reached (a defect in Tasuki)", me,
                                 program.plan.operation, buffers[b].name, buffers[b].rank));
       }
-      place(program.where[b], at, buffers[b]);
+      place(b, at);
     }
   }
 

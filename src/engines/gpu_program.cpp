@@ -149,6 +149,7 @@ class Lowering {
     }
     if (c.verb == Verb::signal || c.verb == Verb::wait) {
       const auto buffer = static_cast<std::size_t>(c.verb == Verb::signal ? c.dst : c.src);
+      if (in_.where[buffer].stamped) return;  // the stamps themselves say it
       s.counter = reinterpret_cast<std::uint64_t*>(in_.where[buffer].base);
       s.per_epoch = static_cast<std::uint64_t>(plan_.buffers[buffer].per_epoch);
       s.index = static_cast<std::uint64_t>(c.index);
@@ -163,6 +164,8 @@ class Lowering {
     if (moves_data(c.verb)) {
       s.src = place(c.src);
       s.dst = place(c.dst);
+      if (stamped(c.src)) s.stamped = kStampedSource;
+      if (stamped(c.dst)) s.stamped = kStampedTarget;
       s.first_copy = static_cast<std::int32_t>(task.copies.size());
       std::int64_t units = 0;
       for (std::int32_t k = c.first_copy; k < c.first_copy + c.copy_count; ++k) {
@@ -175,7 +178,8 @@ class Lowering {
       task.blocks = std::max(task.blocks, blocks);
       // Few units: one for each thread, all in flight at once. Many: as many as a thread can keep in flight.
       s.tile_units = static_cast<std::uint32_t>(
-          std::clamp<std::int64_t>(units / (kGpuThreads * std::min<std::int64_t>(blocks, most_)), 1, kTileUnits));
+          std::clamp<std::int64_t>(units / (kGpuThreads * std::min<std::int64_t>(blocks, most_)), 1,
+                                   s.stamped != 0 ? kStampedTileUnits : kTileUnits));
       for (std::int32_t k = s.first_copy; k < s.first_copy + s.copies; ++k) {
         GpuCopy& copy = task.copies[static_cast<std::size_t>(k)];
         copy.first_tile = s.tiles;
@@ -186,10 +190,12 @@ class Lowering {
     task.steps.push_back(s);
   }
 
+  bool stamped(std::int32_t buffer) const { return in_.where[static_cast<std::size_t>(buffer)].stamped; }
+
   // Whether several blocks may run the lane and add their shares to its signals.
   bool may_share(std::int32_t lane) const {
     for (const Command& c : plan_.commands) {
-      if (c.lane != lane || c.verb != Verb::signal) continue;
+      if (c.lane != lane || c.verb != Verb::signal || stamped(c.dst)) continue;
       if (!atomics_ || plan_.buffers[static_cast<std::size_t>(c.dst)].per_epoch > 1) return false;
     }
     return true;
@@ -218,15 +224,20 @@ class Lowering {
     const std::int64_t units = copy.bytes() / unit;
     if (units > kMostUnits) return add_halves(task, copy, c);
     if (units == 0) return 0;
+    const std::int64_t src_scale = stamped(c.src) ? 2 : 1;
+    const std::int64_t dst_scale = stamped(c.dst) ? 2 : 1;
     GpuCopy out;
-    out.src_offset = copy.src_offset;
-    out.dst_offset = copy.dst_offset;
+    out.src_offset = copy.src_offset * src_scale;
+    out.dst_offset = copy.dst_offset * dst_scale;
     out.units = static_cast<std::uint32_t>(units);
     out.log_unit = static_cast<std::int16_t>(std::bit_width(static_cast<std::uint64_t>(unit)) - 1);
     out.first_dim = static_cast<std::int32_t>(task.dims.size());
-    if (copy.block > unit || copy.ndims == 0) task.dims.push_back(dim_of(copy.block / unit, unit, unit));
+    const auto add_dim = [&](std::int64_t count, std::int64_t src_stride, std::int64_t dst_stride) {
+      task.dims.push_back(dim_of(count, src_stride * src_scale, dst_stride * dst_scale));
+    };
+    if (copy.block > unit || copy.ndims == 0) add_dim(copy.block / unit, unit, unit);
     for (int d = copy.ndims - 1; d >= 0; --d) {
-      task.dims.push_back(dim_of(copy.dims[d].count, copy.dims[d].src_stride, copy.dims[d].dst_stride));
+      add_dim(copy.dims[d].count, copy.dims[d].src_stride, copy.dims[d].dst_stride);
     }
     out.dims = static_cast<std::int16_t>(static_cast<std::int32_t>(task.dims.size()) - out.first_dim);
     task.copies.push_back(out);

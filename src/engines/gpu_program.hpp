@@ -21,6 +21,7 @@ constexpr int kGpuPairs = 64;     ///< user's pairs of copies in one operation
 constexpr int kGpuTasks = 128;    ///< in one launch
 constexpr int kGpuThreads = 256;  ///< of a block
 constexpr int kTileUnits = 8;     ///< most units that a thread moves of a tile
+constexpr int kStampedTileUnits = 4;
 constexpr int kPartStart = 1;
 constexpr int kPartWait = 2;
 constexpr int kPartPack = 4;     ///< beside them: what comes before messages
@@ -76,10 +77,14 @@ struct GpuStep {
   std::int32_t deps = 0;
   std::int32_t command = 0;  ///< also the place of its own end in the list of ends
   std::int16_t awaited = 0;  ///< another lane depends on it
-  std::int16_t credit = 0;
+  std::int8_t credit = 0;
+  std::int8_t stamped = 0;  ///< which side, if any, has stamps: its offsets and strides are doubled
   Verb verb{};
   DType dtype = DType::none;
 };
+
+constexpr std::int8_t kStampedSource = 1;
+constexpr std::int8_t kStampedTarget = 2;
 
 /// The beginning of a task's bytes: its lanes' ends (step numbers; one lane after the other), then steps, copies,
 /// dimensions and dependencies at these offsets.

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "engines/engine.hpp"
+#include "engines/gpu_copy.cuh"
 #include "engines/gpu_program.hpp"
 #include "tasuki/cuda.cuh"
 #include "topology/gpu_memory.hpp"
@@ -72,26 +73,45 @@ __device__ bool failed(const Launch& l) {
   return *static_cast<volatile std::uint32_t*>(&l.state->failed) != 0;
 }
 
+// How long a thread goes on looking for what a step waits for.
+class Patience {
+ public:
+  __device__ Patience(const Launch& l, const GpuStep& step, std::uint64_t epoch) : l_(l), step_(step), epoch_(epoch) {}
+
+  // After a look in vain, which showed `value` instead of `target`: false if nobody can be waited for any longer.
+  __device__ bool more(std::uint64_t value, std::uint64_t target) {
+    if (polls_ == 0) begin_ = now_ns();
+    if (++polls_ % kPollsPerLook != 0) return true;
+    if (failed(l_)) return false;
+    const bool told = *static_cast<const volatile std::uint32_t*>(l_.abort) != 0;
+    if (!told && now_ns() - begin_ < l_.patience) return true;
+    if (atomicExch(&l_.state->failed, 1u) == 0) {
+      l_.failure->command = step_.command;
+      l_.failure->epoch = epoch_;
+      l_.failure->value = value;
+      l_.failure->target = target;
+      __threadfence_system();
+      *static_cast<volatile std::uint32_t*>(&l_.failure->set) = 1;
+    }
+    return false;
+  }
+
+ private:
+  const Launch& l_;
+  const GpuStep& step_;
+  std::uint64_t epoch_;
+  std::uint64_t begin_ = 0;
+  unsigned polls_ = 0;
+};
+
 // Polls until the counter has reached `target`. False if nobody can be waited for any longer.
 __device__ bool await(const Launch& l, const std::uint64_t* counter, std::uint64_t target, const GpuStep& step,
                       std::uint64_t epoch) {
-  if (load_acquire(counter) >= target) return true;
-  const std::uint64_t begin = now_ns();
-  for (unsigned polls = 1;; ++polls) {
-    if (load_acquire(counter) >= target) return true;
-    if (polls % kPollsPerLook != 0) continue;
-    if (failed(l)) return false;
-    const bool told = *static_cast<const volatile std::uint32_t*>(l.abort) != 0;
-    if (!told && now_ns() - begin < l.patience) continue;
-    if (atomicExch(&l.state->failed, 1u) == 0) {
-      l.failure->command = step.command;
-      l.failure->epoch = epoch;
-      l.failure->value = load_acquire(counter);
-      l.failure->target = target;
-      __threadfence_system();
-      *static_cast<volatile std::uint32_t*>(&l.failure->set) = 1;
-    }
-    return false;
+  Patience patience(l, step, epoch);
+  for (;;) {
+    const std::uint64_t value = load_acquire(counter);
+    if (value >= target) return true;
+    if (!patience.more(value, target)) return false;
   }
 }
 
@@ -115,83 +135,6 @@ __device__ std::byte* base_of(const Launch& l, const GpuPlace& place, std::uint6
   return place.base + static_cast<std::int64_t>(copy) * place.stride;
 }
 
-// Where unit n of a copy is, relative to the two bases.
-__device__ void locate(const GpuCopy& copy, const GpuDim* dims, std::uint32_t n, std::int64_t& src, std::int64_t& dst) {
-  src = copy.src_offset;
-  dst = copy.dst_offset;
-  for (int d = 0; d + 1 < copy.dims; ++d) {
-    const GpuDim dim = dims[d];
-    const auto next = static_cast<std::uint32_t>((static_cast<std::uint64_t>(n) * dim.magic) >> dim.shift);
-    const std::uint32_t at = n - next * dim.count;
-    src += at * dim.src_stride;
-    dst += at * dim.dst_stride;
-    n = next;
-  }
-  src += n * dims[copy.dims - 1].src_stride;
-  dst += n * dims[copy.dims - 1].dst_stride;
-}
-
-// One warp, one tile: all loads go out before the first store.
-template <class Unit>
-__device__ void move_tile(const GpuCopy& copy, const GpuDim* dims, std::uint32_t first, std::uint32_t units,
-                          const std::byte* src, std::byte* dst) {
-  Unit value[kTileUnits];
-  Unit* to[kTileUnits];
-#pragma unroll
-  for (int j = 0; j < kTileUnits; ++j) {
-    const std::uint32_t n = first + 32 * j;
-    to[j] = nullptr;
-    if (j >= units || n >= copy.units) continue;
-    std::int64_t from_at;
-    std::int64_t to_at;
-    locate(copy, dims, n, from_at, to_at);
-    value[j] = *reinterpret_cast<const Unit*>(src + from_at);
-    to[j] = reinterpret_cast<Unit*>(dst + to_at);
-  }
-#pragma unroll
-  for (int j = 0; j < kTileUnits; ++j) {
-    if (to[j] != nullptr) *to[j] = value[j];
-  }
-}
-
-template <class Number>
-__device__ void add_tile(const GpuCopy& copy, const GpuDim* dims, std::uint32_t first, std::uint32_t units,
-                         const std::byte* src, std::byte* dst) {
-  for (std::uint32_t j = 0; j < units; ++j) {
-    const std::uint32_t n = first + 32 * j;
-    if (n >= copy.units) return;
-    std::int64_t from_at;
-    std::int64_t to_at;
-    locate(copy, dims, n, from_at, to_at);
-    Number* to = reinterpret_cast<Number*>(dst + to_at);
-    *to = static_cast<Number>(*to + *reinterpret_cast<const Number*>(src + from_at));
-  }
-}
-
-__device__ void add_tile_of(DType type, const GpuCopy& copy, const GpuDim* dims, std::uint32_t first,
-                            std::uint32_t units, const std::byte* src, std::byte* dst) {
-  switch (type) {
-    case DType::f32:
-      return add_tile<float>(copy, dims, first, units, src, dst);
-    case DType::f64:
-      return add_tile<double>(copy, dims, first, units, src, dst);
-    case DType::i8:
-    case DType::u8:
-      return add_tile<std::uint8_t>(copy, dims, first, units, src, dst);
-    case DType::i16:
-    case DType::u16:
-      return add_tile<std::uint16_t>(copy, dims, first, units, src, dst);
-    case DType::i32:
-    case DType::u32:
-      return add_tile<std::uint32_t>(copy, dims, first, units, src, dst);
-    case DType::i64:
-    case DType::u64:
-      return add_tile<std::uint64_t>(copy, dims, first, units, src, dst);
-    case DType::none:
-      return;
-  }
-}
-
 // A task as its header says, wherever its bytes are.
 struct Task {
   const std::byte* at;
@@ -202,11 +145,25 @@ struct Task {
   }
 };
 
-// The tiles of a step that are this warp's.
-__device__ void move(const Launch& l, const GpuStep& step, const GpuCopy* copies, const GpuDim* all_dims,
+template <class Unit, class Stamped>
+__device__ bool move_unit_tile(const GpuStep& step, const GpuTile& tile, std::uint32_t stamp, const Stamped& patient) {
+  if (step.stamped == kStampedSource) return unstamp_tile<Unit>(tile, stamp, patient);
+  if (step.stamped == kStampedTarget) {
+    stamp_tile<Unit>(tile, stamp);
+  } else {
+    move_tile<Unit>(tile);
+  }
+  return true;
+}
+
+// The tiles of a step that are this warp's. False if something that was to be moved never came.
+__device__ bool move(const Launch& l, const GpuStep& step, const GpuCopy* copies, const GpuDim* all_dims,
                      std::uint64_t epoch, std::uint32_t warp, std::uint32_t warps) {
   const std::byte* src = base_of(l, step.src, epoch);
   std::byte* dst = base_of(l, step.dst, epoch);
+  const auto stamp = static_cast<std::uint32_t>(epoch);
+  Patience patience(l, step, epoch);
+  const auto patient = [&] { return patience.more((epoch - 1) * kSignal, epoch * kSignal); };
   copies += step.first_copy;
   for (std::uint32_t tile = warp; tile < step.tiles; tile += warps) {
     int low = 0;
@@ -215,29 +172,29 @@ __device__ void move(const Launch& l, const GpuStep& step, const GpuCopy* copies
       (copies[middle].first_tile <= tile ? low : high) = middle;
     }
     const GpuCopy& copy = copies[low];
-    const GpuDim* dims = all_dims + copy.first_dim;
-    const std::uint32_t first = (tile - copy.first_tile) * 32 * step.tile_units + threadIdx.x % 32;
+    const GpuTile t{copy,
+                    all_dims + copy.first_dim,
+                    (tile - copy.first_tile) * 32 * step.tile_units + threadIdx.x % 32,
+                    step.tile_units,
+                    src,
+                    dst};
+    bool came = true;
     if (step.verb == Verb::reduce) {
-      add_tile_of(step.dtype, copy, dims, first, step.tile_units, src, dst);
-      continue;
+      came = add_tile_of(step.dtype, t, step.stamped == kStampedSource, stamp, patient);
+    } else if (copy.log_unit == 4) {
+      came = move_unit_tile<uint4>(step, t, stamp, patient);
+    } else if (copy.log_unit == 3) {
+      came = move_unit_tile<uint2>(step, t, stamp, patient);
+    } else if (copy.log_unit == 2) {
+      came = move_unit_tile<std::uint32_t>(step, t, stamp, patient);
+    } else if (copy.log_unit == 1) {
+      move_tile<std::uint16_t>(t);
+    } else {
+      move_tile<std::uint8_t>(t);
     }
-    switch (copy.log_unit) {
-      case 4:
-        move_tile<uint4>(copy, dims, first, step.tile_units, src, dst);
-        break;
-      case 3:
-        move_tile<std::uint64_t>(copy, dims, first, step.tile_units, src, dst);
-        break;
-      case 2:
-        move_tile<std::uint32_t>(copy, dims, first, step.tile_units, src, dst);
-        break;
-      case 1:
-        move_tile<std::uint16_t>(copy, dims, first, step.tile_units, src, dst);
-        break;
-      default:
-        move_tile<std::uint8_t>(copy, dims, first, step.tile_units, src, dst);
-    }
+    if (!came) return false;
   }
+  return true;
 }
 
 __device__ bool deps_ended(const Launch& l, const Task& task, const GpuStep& step, std::uint64_t epoch) {
@@ -273,8 +230,9 @@ __device__ void run_lane(const Launch& l, const Task& task, std::uint32_t block,
       if (__syncthreads_and(going) == 0) return;
     }
     if (step.tiles > 0) {
-      move(l, step, task.list<GpuCopy>(header.copies), task.list<GpuDim>(header.dims), epoch, warp,
-           blocks * (kGpuThreads / 32));
+      const bool came = move(l, step, task.list<GpuCopy>(header.copies), task.list<GpuDim>(header.dims), epoch, warp,
+                             blocks * (kGpuThreads / 32));
+      if (step.stamped == kStampedSource && __syncthreads_and(came) == 0) return;
     }
     if (step.verb != Verb::signal && step.verb != Verb::reduce && step.awaited == 0) continue;
     __syncthreads();

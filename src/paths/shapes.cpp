@@ -36,13 +36,23 @@ void PutPath::recv(Builder& builder, Link& link) const {
   link.commands.assign(link.moves.size(), wait);
 }
 
-int EagerPath::counter(Builder& builder, const Link& link, const char* what, int writer, int owner) const {
-  return builder.counter(link.name(what, writer), owner, home_);
+int EagerPath::counter(Builder& builder, const Link& link, const char* what, int writer, int owner, Home home) const {
+  return builder.counter(link.name(what, writer), owner, home);
+}
+
+// A stamped counter is none: the stamps in the ring say the same.
+int EagerPath::filled(Builder& builder, const Link& link, int writer, int owner) const {
+  return counter(builder, link, "filled", writer, owner, home_);
+}
+
+int EagerPath::credit(Builder& builder, const Link& link, int writer, int owner) const {
+  return counter(builder, link, "credit", writer, owner, home_ == Home::stamped ? Home::device : home_);
 }
 
 void EagerPath::open_send(Builder& builder, Link& link) const {
   link.scratch = ring(builder, link, link.peer);
-  builder.wait(link.peer, counter(builder, link, "credit", link.peer, builder.rank()), ring_length(link), true);
+  if (link.mutual) return;
+  builder.wait(link.peer, credit(builder, link, link.peer, builder.rank()), ring_length(link), true);
 }
 
 void EagerPath::send(Builder& builder, Link& link) const {
@@ -52,7 +62,7 @@ void EagerPath::send(Builder& builder, Link& link) const {
     builder.put(link.peer, link.src[i], link.scratch, copies, builder.user_step(),
                 builder.rounds() > 1 ? link.bytes() : 0);
     offset += link.moves[i]->bytes();
-    if (slice_ends(link, i)) builder.signal(link.peer, counter(builder, link, "filled", builder.rank(), link.peer));
+    if (slice_ends(link, i)) builder.signal(link.peer, filled(builder, link, builder.rank(), link.peer));
   }
 }
 
@@ -64,7 +74,7 @@ void EagerPath::recv(Builder& builder, Link& link) const {
   std::int64_t offset = link.filled;
   for (std::size_t i = 0; i < link.moves.size(); ++i) {
     if (i == 0 || slice_ends(link, i - 1)) {
-      builder.wait(link.peer, counter(builder, link, "filled", link.peer, builder.rank()));
+      builder.wait(link.peer, filled(builder, link, link.peer, builder.rank()));
     }
     const auto copies = unpack_side(link.moves[i]->copies, offset);
     link.commands.push_back(deliver(builder, link, i, link.scratch, copies, builder.rounds() > 1 ? link.bytes() : 0));
@@ -73,7 +83,7 @@ void EagerPath::recv(Builder& builder, Link& link) const {
 }
 
 void EagerPath::close_recv(Builder& builder, Link& link) const {
-  builder.signal(link.peer, counter(builder, link, "credit", builder.rank(), link.peer));
+  if (!link.mutual) builder.signal(link.peer, credit(builder, link, builder.rank(), link.peer));
 }
 
 // A slice ends with a move that fills it, and with the last one.

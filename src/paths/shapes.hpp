@@ -32,7 +32,10 @@ class PutPath : public Path {
 ///   sender's lane:    wait credit   { put ... signal filled } a slice
 ///   receiver's lane:  { wait filled   copy (reduce) ... } a slice   signal credit
 ///
-/// The credit is granted for a ring's length of epochs beforehand.
+/// The credit is granted for a ring's length of epochs beforehand. Where both send, there is none: what came from the
+/// peer in the last epoch says that it has unpacked those before, and a ring has at least two copies.
+///
+/// In a ring of kind `Home::stamped` every word tells by itself whether it has arrived: no signal, nothing to order.
 class EagerPath : public Path {
  public:
   /// `slice`: the smallest that is worth its own signal, in bytes. The ring is in memory of the kind `home`.
@@ -47,7 +50,9 @@ class EagerPath : public Path {
  private:
   bool slice_ends(const Link& link, std::size_t move) const;
   int ring(Builder& builder, const Link& link, int receiver) const;
-  int counter(Builder& builder, const Link& link, const char* what, int writer, int owner) const;
+  int counter(Builder& builder, const Link& link, const char* what, int writer, int owner, Home home) const;
+  int filled(Builder& builder, const Link& link, int writer, int owner) const;
+  int credit(Builder& builder, const Link& link, int writer, int owner) const;
 
   Home home_;
   std::int64_t slice_;

@@ -12,10 +12,11 @@ namespace tasuki {
 
 /// Where memory that a plan needs besides the user's is placed.
 enum class Home : std::uint8_t {
-  own,     ///< this process's memory
-  shared,  ///< host memory that the ranks of the host map
-  device,  ///< GPU memory that the ranks of the island map
-  pinned,  ///< this process's memory, for the processor and the GPU
+  own,      ///< this process's memory
+  shared,   ///< host memory that the ranks of the host map
+  device,   ///< GPU memory that the ranks of the island map
+  stamped,  ///< the same, twice as large: beside every 4 bytes is the number of the epoch that wrote them
+  pinned,   ///< this process's memory, for the processor and the GPU
 };
 
 /// A plan being made, with what lowering needs to know besides.

@@ -1,0 +1,268 @@
+// How a warp moves a tile of a strided copy (gpu_program.hpp): plainly, with additions, and into or out of memory in
+// which every word of 4 bytes has the epoch's number, its stamp, beside it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engines/gpu_program.hpp"
+
+namespace tasuki {
+
+/// A tile of `copy` as seen by one thread: the units first, first + 32, ... of which there are at most `units`.
+struct GpuTile {
+  const GpuCopy& copy;
+  const GpuDim* dims;
+  std::uint32_t first;
+  std::uint32_t units;
+  const std::byte* src;
+  std::byte* dst;
+};
+
+// Where unit n of a copy is, relative to the two bases.
+__device__ inline void locate(const GpuCopy& copy, const GpuDim* dims, std::uint32_t n, std::int64_t& src,
+                              std::int64_t& dst) {
+  src = copy.src_offset;
+  dst = copy.dst_offset;
+  for (int d = 0; d + 1 < copy.dims; ++d) {
+    const GpuDim dim = dims[d];
+    const auto next = static_cast<std::uint32_t>((static_cast<std::uint64_t>(n) * dim.magic) >> dim.shift);
+    const std::uint32_t at = n - next * dim.count;
+    src += at * dim.src_stride;
+    dst += at * dim.dst_stride;
+    n = next;
+  }
+  src += n * dims[copy.dims - 1].src_stride;
+  dst += n * dims[copy.dims - 1].dst_stride;
+}
+
+// All loads go out before the first store.
+template <class Unit>
+__device__ void move_tile(const GpuTile& t) {
+  Unit value[kTileUnits];
+  Unit* to[kTileUnits];
+#pragma unroll
+  for (int j = 0; j < kTileUnits; ++j) {
+    const std::uint32_t n = t.first + 32 * j;
+    to[j] = nullptr;
+    if (j >= t.units || n >= t.copy.units) continue;
+    std::int64_t from_at;
+    std::int64_t to_at;
+    locate(t.copy, t.dims, n, from_at, to_at);
+    value[j] = *reinterpret_cast<const Unit*>(t.src + from_at);
+    to[j] = reinterpret_cast<Unit*>(t.dst + to_at);
+  }
+#pragma unroll
+  for (int j = 0; j < kTileUnits; ++j) {
+    if (to[j] != nullptr) *to[j] = value[j];
+  }
+}
+
+// Two words and their stamps, or one: what a single store makes visible (a vector of two pairs may come in halves, so
+// each has its stamp).
+struct alignas(16) StampedPair {
+  std::uint32_t low;
+  std::uint32_t low_stamp;
+  std::uint32_t high;
+  std::uint32_t high_stamp;
+};
+struct alignas(8) StampedWord {
+  std::uint32_t word;
+  std::uint32_t stamp;
+};
+
+__device__ inline void store_stamped(StampedPair* to, std::uint32_t low, std::uint32_t high, std::uint32_t stamp) {
+  asm volatile("st.volatile.global.v4.u32 [%0], {%1, %2, %3, %2};" ::"l"(to), "r"(low), "r"(stamp), "r"(high)
+               : "memory");
+}
+
+__device__ inline void store_stamped(StampedWord* to, std::uint32_t word, std::uint32_t stamp) {
+  asm volatile("st.volatile.global.v2.u32 [%0], {%1, %2};" ::"l"(to), "r"(word), "r"(stamp) : "memory");
+}
+
+__device__ inline StampedPair load_stamped(const StampedPair* from) {
+  StampedPair p;
+  asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(p.low), "=r"(p.low_stamp), "=r"(p.high), "=r"(p.high_stamp)
+               : "l"(from)
+               : "memory");
+  return p;
+}
+
+__device__ inline StampedWord load_stamped(const StampedWord* from) {
+  StampedWord w;
+  asm volatile("ld.volatile.global.v2.u32 {%0, %1}, [%2];" : "=r"(w.word), "=r"(w.stamp) : "l"(from) : "memory");
+  return w;
+}
+
+// A unit of 4, 8 or 16 bytes as it is in plain and in stamped memory.
+template <class Unit>
+struct Stamping;
+
+template <>
+struct Stamping<std::uint32_t> {
+  __device__ static void store(std::byte* to, std::uint32_t value, std::uint32_t stamp) {
+    store_stamped(reinterpret_cast<StampedWord*>(to), value, stamp);
+  }
+  __device__ static bool load(const std::byte* from, std::uint32_t stamp, std::uint32_t& value) {
+    const StampedWord w = load_stamped(reinterpret_cast<const StampedWord*>(from));
+    value = w.word;
+    return w.stamp == stamp;
+  }
+};
+
+template <>
+struct Stamping<uint2> {
+  __device__ static void store(std::byte* to, uint2 value, std::uint32_t stamp) {
+    store_stamped(reinterpret_cast<StampedPair*>(to), value.x, value.y, stamp);
+  }
+  __device__ static bool load(const std::byte* from, std::uint32_t stamp, uint2& value) {
+    const StampedPair p = load_stamped(reinterpret_cast<const StampedPair*>(from));
+    value = make_uint2(p.low, p.high);
+    return p.low_stamp == stamp && p.high_stamp == stamp;
+  }
+};
+
+template <>
+struct Stamping<uint4> {
+  __device__ static void store(std::byte* to, uint4 value, std::uint32_t stamp) {
+    auto* pairs = reinterpret_cast<StampedPair*>(to);
+    store_stamped(pairs, value.x, value.y, stamp);
+    store_stamped(pairs + 1, value.z, value.w, stamp);
+  }
+  __device__ static bool load(const std::byte* from, std::uint32_t stamp, uint4& value) {
+    const auto* pairs = reinterpret_cast<const StampedPair*>(from);
+    const StampedPair a = load_stamped(pairs);
+    const StampedPair b = load_stamped(pairs + 1);
+    value = make_uint4(a.low, a.high, b.low, b.high);
+    return a.low_stamp == stamp && a.high_stamp == stamp && b.low_stamp == stamp && b.high_stamp == stamp;
+  }
+};
+
+template <class Unit>
+__device__ void stamp_tile(const GpuTile& t, std::uint32_t stamp) {
+  Unit value[kStampedTileUnits];
+  std::byte* to[kStampedTileUnits];
+#pragma unroll
+  for (int j = 0; j < kStampedTileUnits; ++j) {
+    const std::uint32_t n = t.first + 32 * j;
+    to[j] = nullptr;
+    if (j >= t.units || n >= t.copy.units) continue;
+    std::int64_t from_at;
+    std::int64_t to_at;
+    locate(t.copy, t.dims, n, from_at, to_at);
+    value[j] = *reinterpret_cast<const Unit*>(t.src + from_at);
+    to[j] = t.dst + to_at;
+  }
+#pragma unroll
+  for (int j = 0; j < kStampedTileUnits; ++j) {
+    if (to[j] != nullptr) Stamping<Unit>::store(to[j], value[j], stamp);
+  }
+}
+
+// Takes the units as they come. `patient()` says after a look in vain whether to go on. False if not all have come.
+template <class Unit, class Patient>
+__device__ bool unstamp_tile(const GpuTile& t, std::uint32_t stamp, const Patient& patient) {
+  const std::byte* from[kStampedTileUnits];
+  Unit* to[kStampedTileUnits];
+#pragma unroll
+  for (int j = 0; j < kStampedTileUnits; ++j) {
+    const std::uint32_t n = t.first + 32 * j;
+    from[j] = nullptr;
+    if (j >= t.units || n >= t.copy.units) continue;
+    std::int64_t from_at;
+    std::int64_t to_at;
+    locate(t.copy, t.dims, n, from_at, to_at);
+    from[j] = t.src + from_at;
+    to[j] = reinterpret_cast<Unit*>(t.dst + to_at);
+  }
+  for (;;) {
+    bool missing = false;
+    Unit value[kStampedTileUnits];
+    bool here[kStampedTileUnits];
+#pragma unroll
+    for (int j = 0; j < kStampedTileUnits; ++j) {
+      here[j] = from[j] != nullptr && Stamping<Unit>::load(from[j], stamp, value[j]);
+    }
+#pragma unroll
+    for (int j = 0; j < kStampedTileUnits; ++j) {
+      if (here[j]) {
+        *to[j] = value[j];
+        from[j] = nullptr;
+      }
+      missing = missing || from[j] != nullptr;
+    }
+    if (!missing) return true;
+    if (!patient()) return false;
+  }
+}
+
+// Elements in packed memory may follow smaller ones and so lie anywhere.
+template <class Number>
+__device__ Number load_anywhere(const std::byte* from) {
+  if (reinterpret_cast<std::uintptr_t>(from) % sizeof(Number) == 0) return *reinterpret_cast<const Number*>(from);
+  Number value;
+  for (std::size_t i = 0; i < sizeof value; ++i) reinterpret_cast<std::byte*>(&value)[i] = from[i];
+  return value;
+}
+
+// False if the element has not come.
+template <class Number, class Patient>
+__device__ bool load_stamped_number(const std::byte* from, std::uint32_t stamp, Number& value, const Patient& patient) {
+  static_assert(sizeof(Number) % 4 == 0);
+  for (std::size_t i = 0; i < sizeof value / 4;) {
+    const StampedWord w = load_stamped(reinterpret_cast<const StampedWord*>(from) + i);
+    if (w.stamp == stamp) {
+      reinterpret_cast<std::uint32_t*>(&value)[i++] = w.word;
+    } else if (!patient()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+template <class Number, class Patient>
+__device__ bool add_tile(const GpuTile& t, bool stamped, std::uint32_t stamp, const Patient& patient) {
+  for (std::uint32_t j = 0; j < t.units; ++j) {
+    const std::uint32_t n = t.first + 32 * j;
+    if (n >= t.copy.units) break;
+    std::int64_t from_at;
+    std::int64_t to_at;
+    locate(t.copy, t.dims, n, from_at, to_at);
+    Number value{};
+    if constexpr (sizeof(Number) % 4 == 0) {
+      if (stamped && !load_stamped_number(t.src + from_at, stamp, value, patient)) return false;
+    }
+    if (!stamped) value = load_anywhere<Number>(t.src + from_at);
+    Number* to = reinterpret_cast<Number*>(t.dst + to_at);
+    *to = static_cast<Number>(*to + value);
+  }
+  return true;
+}
+
+template <class Patient>
+__device__ bool add_tile_of(DType type, const GpuTile& t, bool stamped, std::uint32_t stamp, const Patient& patient) {
+  switch (type) {
+    case DType::f32:
+      return add_tile<float>(t, stamped, stamp, patient);
+    case DType::f64:
+      return add_tile<double>(t, stamped, stamp, patient);
+    case DType::i8:
+    case DType::u8:
+      return add_tile<std::uint8_t>(t, stamped, stamp, patient);
+    case DType::i16:
+    case DType::u16:
+      return add_tile<std::uint16_t>(t, stamped, stamp, patient);
+    case DType::i32:
+    case DType::u32:
+      return add_tile<std::uint32_t>(t, stamped, stamp, patient);
+    case DType::i64:
+    case DType::u64:
+      return add_tile<std::uint64_t>(t, stamped, stamp, patient);
+    case DType::none:
+      return true;
+  }
+  return true;
+}
+
+}  // namespace tasuki
