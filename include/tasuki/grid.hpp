@@ -28,7 +28,8 @@ Box intersect(const Box& a, const Box& b);
 /// How a grid is cut.
 struct GridOptions {
   /// Ranks in each dimension; the product must be the context's size. A 0 is chosen by Tasuki (all zeros, or nothing:
-  /// all are) so that no rank is left without cells if that is possible, and the faces are small. 1 leaves the
+  /// all are) so that no rank is left without cells if that is possible, and the faces are cheap: few cells, which
+  /// count twice across the last dimension, where each is a memory access of its own. 1 leaves the
   /// dimension unsplit.
   std::vector<int> split = {};
   std::vector<bool> periodic = {};  ///< Per dimension; missing entries are false.

@@ -16,6 +16,9 @@
 namespace tasuki {
 namespace {
 
+// What a cell of a face across the last dimension costs in cells of other faces: each is a memory access of its own.
+constexpr std::int64_t kScattered = 2;
+
 std::string times(std::span<const int> numbers) {
   return fmt::format("{}", fmt::join(numbers, " x "));
 }
@@ -171,7 +174,8 @@ std::vector<int> choose_split(std::span<const std::int64_t> extents, std::span<c
     for (std::size_t d = 0; d < trial.size(); ++d) {
       const std::int64_t parts = filled(extents[d], trial[d]);
       boxes *= parts;
-      faces += (parts - 1 + (periodic[d] && parts > 1 ? 1 : 0)) * (cells / extents[d]);
+      const bool scattered = d > 0 && d + 1 == trial.size();
+      faces += (parts - 1 + (periodic[d] && parts > 1 ? 1 : 0)) * (cells / extents[d]) * (scattered ? kScattered : 1);
       largest *= (extents[d] + parts - 1) / parts;
     }
     const Badness badness{-boxes, faces, largest};

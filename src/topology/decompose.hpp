@@ -33,8 +33,9 @@ Decomposition decompose(std::span<const std::int64_t> extents, const GridOptions
 std::vector<std::int64_t> even_cuts(std::int64_t extent, int parts);
 
 /// Completes `split`, in which 0 is open; the other entries must divide `ranks`. Of all ways it takes those that leave
-/// the fewest ranks without cells, of these the one with the fewest cells on faces between ranks, then the smallest
-/// largest box, then the one that splits earlier dimensions more (their faces are contiguous in memory).
+/// the fewest ranks without cells, of these the one with the fewest cells on faces between ranks (those across the last
+/// dimension, which lie apart in memory, count twice), then the smallest largest box, then the one that splits earlier
+/// dimensions more (their faces are contiguous in memory).
 std::vector<int> choose_split(std::span<const std::int64_t> extents, std::span<const int> split,
                               const std::vector<bool>& periodic, int ranks);
 

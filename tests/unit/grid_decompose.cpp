@@ -48,12 +48,12 @@ TEST_CASE("boxes are numbered row-major and cover the grid once") {
   CHECK(cells == 5 * 7 * 3);
 }
 
-TEST_CASE("the automatic split has the smallest faces, not the squarest grid of ranks") {
-  CHECK(chosen({64, 64}, 4) == Split{2, 2});
-  CHECK(chosen({64, 64, 64}, 8) == Split{2, 2, 2});
+TEST_CASE("the automatic split has the cheapest faces: few cells, those across the last dimension counted twice") {
+  CHECK(chosen({64, 64}, 4) == Split{4, 1});
+  CHECK(chosen({64, 64, 64}, 8) == Split{4, 2, 1});
   CHECK(chosen({1000, 8}, 4) == Split{4, 1});
   CHECK(chosen({8, 1000}, 4) == Split{1, 4});
-  CHECK(chosen({256, 256, 512}, 4) == Split{2, 1, 2});
+  CHECK(chosen({256, 256, 512}, 4) == Split{2, 2, 1});
   CHECK(chosen({64, 64}, 7) == Split{7, 1});
   CHECK(chosen({64}, 5) == Split{5});
 }
@@ -62,12 +62,14 @@ TEST_CASE("given entries of the split stay, and periodic faces count") {
   CHECK(chosen({64, 64, 64}, 8, {0, 1, 0}) == Split{4, 1, 2});
   CHECK(chosen({64, 64}, 6, {0, 6}) == Split{1, 6});
   // Two parts of a periodic dimension touch twice, of another once.
-  CHECK(chosen({64, 64}, 2, {}, {true, false}) == Split{1, 2});
+  CHECK(chosen({96, 64}, 2, {}, {false, false}) == Split{2, 1});
+  CHECK(chosen({70, 64}, 2, {}, {true, false}) == Split{2, 1});
+  CHECK(chosen({30, 64}, 2, {}, {true, false}) == Split{1, 2});
   CHECK(chosen({64, 64}, 2, {}, {false, true}) == Split{2, 1});
 }
 
 TEST_CASE("the automatic split leaves no rank without cells if that is possible") {
-  CHECK(chosen({2, 6}, 4) == Split{1, 4});
+  CHECK(chosen({2, 6}, 4) == Split{2, 2});
   CHECK(chosen({3, 4}, 12) == Split{3, 4});
   CHECK(chosen({3, 3}, 16) == Split{4, 4});
 }
