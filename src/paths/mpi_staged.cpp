@@ -80,8 +80,10 @@ class Batch final : public Worker::Task {
     return true;
   }
 
+  // Once the GPU has been told to give up, nobody waits for messages any more.
   bool asked() const override {
-    return !broken_.load(std::memory_order_relaxed) && asked_.load(std::memory_order_seq_cst) != ended_;
+    return asked_.load(std::memory_order_seq_cst) != ended_ &&
+           std::atomic_ref<std::uint32_t>(*abort_).load(std::memory_order_relaxed) == 0;
   }
 
  private:
