@@ -52,16 +52,16 @@ test-mpich: TASUKI_MPI = mpich
 test-mpich: ## the tests on 1 to 4 ranks with MPICH
 	@$(PYTHON) tools/setup.py
 	@$(bin)/cmake --preset release -B build-mpich -DTASUKI_MPI=mpich $(CMAKE_FLAGS) > /dev/null
-	@$(compile) build-mpich --target rank_tests failing_tests
-	@$(ctest) --test-dir build-mpich --tests-regex '^(ranks_[1-4]|harness_.*)$$'
+	@$(compile) build-mpich --target rank_tests staged_tests failing_tests
+	@$(ctest) --test-dir build-mpich --tests-regex '^(ranks_[1-4]|staged_.*|harness_.*)$$'
 
 sanitize: setup ## unit and rank tests under the address, undefined-behaviour and thread sanitizers
 	$(configure) --preset asan
-	@$(compile) build-asan --target unit_tests rank_tests failing_tests
-	@$(ctest) --test-dir build-asan --tests-regex '^(unit|ranks_[1-4]|harness_.*)$$'
+	@$(compile) build-asan --target unit_tests rank_tests staged_tests failing_tests
+	@$(ctest) --test-dir build-asan --tests-regex '^(unit|ranks_[1-4]|staged_.*|harness_.*)$$'
 	$(configure) --preset tsan
-	@$(compile) build-tsan --target unit_tests rank_tests
-	@$(ctest) --test-dir build-tsan --tests-regex '^(unit|threads_.*)$$'
+	@$(compile) build-tsan --target unit_tests rank_tests staged_tests
+	@$(ctest) --test-dir build-tsan --tests-regex '^(unit|threads_.*|staged_2)$$'
 
 bench: configure ## the benchmarks on 2 ranks; refreshes the tables of README.md and docs/
 	@$(compile) $(BUILD) --target tasuki-bench
