@@ -1,16 +1,17 @@
-// Field: made from a type or from the user's arrays, and seen as NumPy arrays.
+// Field: made from a type or from the user's arrays, and seen as arrays of NumPy or on a GPU.
 #include "field.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <limits>
 #include <optional>
 
 #include "arguments.hpp"
+#include "device_array.hpp"
 #include "grid.hpp"
 #include "module.hpp"
 #include "tasuki/error.hpp"
@@ -55,29 +56,41 @@ std::int64_t checked_padding(const Array& array, const Box& own, const Width& sh
 struct FieldArguments {
   nb::object dtype;
   FieldOptions options;
+  bool wraps = false;
   std::vector<Array> sources;
 };
+
+std::string name_of(std::size_t i, std::size_t count) {
+  return count == 1 ? "memory" : fmt::format("memory[{}]", i);
+}
 
 void read_arguments(FieldArguments& all, const Grid& grid, nb::handle dtype, nb::handle shadow,
                     std::optional<int> copies, std::int64_t pad, nb::handle memory) {
   all.options.shadow = width_from(shadow, grid.ndims(), "shadow");
   all.options.pad = pad;
-  if (memory.is_none()) {
+  if (std::string place; memory.is_none() || nb::try_cast(memory, place)) {
+    if (!memory.is_none() && place != "host" && place != "device")
+      throw Error(
+          fmt::format("argument 'memory' is {}; it must be 'host', 'device', an array, or a list with one array a copy",
+                      shown(memory)));
+    if (place == "device") all.options.memory = Memory::device;
     all.options.copies = copies.value_or(1);
     all.dtype = dtype.is_none() ? dtype_from(nb::str("float64"), "dtype") : dtype_from(dtype, "dtype");
     return;
   }
+  all.wraps = true;
   const std::vector<nb::object> list = as_list(memory);
   all.options.copies = copies.value_or(static_cast<int>(list.size()));
   if (pad != 0)
     throw Error(
         fmt::format("argument 'pad' is {}, but 'memory' was given, whose strides say it: leave 'pad' out", pad));
   for (std::size_t i = 0; i < list.size(); ++i) {
-    const std::string argument = list.size() == 1 ? "memory" : fmt::format("memory[{}]", i);
-    Array array = array_from(list[i], argument, true);
+    const std::string argument = name_of(i, list.size());
+    Array array = array_from(list[i], argument, true, true);
     const std::int64_t padding = checked_padding(array, grid.owned(), all.options.shadow, argument);
     if (i == 0) {
       all.options.pad = padding;
+      all.options.memory = array.where;
       all.dtype = dtype.is_none() ? array.dtype : dtype_from(dtype, "dtype");
     }
     if (!array.dtype.equal(all.dtype))
@@ -86,6 +99,10 @@ void read_arguments(FieldArguments& all, const Grid& grid, nb::handle dtype, nb:
     if (padding != all.options.pad)
       throw Error(fmt::format("memory[0] has rows padded by {} elements, but {} by {}; they must be alike",
                               all.options.pad, argument, padding));
+    if (array.where != all.options.memory)
+      throw Error(fmt::format("memory[0] is on the {}, but {} on the {}; they must be alike",
+                              to_string(all.options.memory), argument, to_string(array.where)));
+    check_gpu(array, grid.context(), argument);
     all.sources.push_back(std::move(array));
   }
 }
@@ -99,19 +116,29 @@ void make_field(PyField* self, const GridHandle& grid, nb::handle dtype, nb::han
   all.options.name = name;
   const std::int64_t bytes = element_bytes(all.dtype);
   const DType number = number_type(all.dtype);
-  if (memory.is_none()) {
+  if (!all.wraps) {
     new (self) PyField(owner, AnyField(grid.grid(), all.options, bytes, number), all.dtype, {});
     return;
   }
   std::vector<void*> pointers;
   for (const Array& array : all.sources) pointers.push_back(array.data);
-  new (self) PyField(owner, AnyField(grid.grid(), all.options, bytes, number, pointers), all.dtype, all.sources);
+  const AnyField field(grid.grid(), all.options, bytes, number, pointers);
+  if (field.memory() == Memory::device) {  // which GPU this rank uses is settled now at the latest
+    owner->agree(fmt::format("Field '{}'", name), [&] {
+      for (std::size_t i = 0; i < all.sources.size(); ++i)
+        check_gpu(all.sources[i], owner->context(), name_of(i, all.sources.size()));
+    });
+  }
+  new (self) PyField(owner, field, all.dtype, all.sources);
 }
 
 // Shows the current copy to whoever asks for a buffer; it is NumPy's array that is shown and kept.
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   try {
     auto* field = nb::inst_ptr<PyField>(self);
+    if (field->on_gpu())
+      throw Error(
+          fmt::format("Field '{}' is on a GPU, where this library cannot look; use download()", field->core().name()));
     return PyObject_GetBuffer(field->array(field->core().current()).ptr(), view, flags);
   } catch (nb::python_error& error) {
     error.restore();
@@ -138,74 +165,21 @@ Width width_of(const PyField& field, nb::handle width) {
 
 }  // namespace
 
-PyField::PyField(std::shared_ptr<Owner> owner, AnyField core, nb::object dtype, std::vector<Array> sources)
-    : Held<AnyField>(std::move(owner), std::move(core)), dtype_(std::move(dtype)), sources_(std::move(sources)) {}
-
-nb::object PyField::array(int copy) {
-  Copy& views = copies_[static_cast<std::size_t>(copy)];
-  if (views.array.is_valid()) return views.array;
-  const AnyField& field = core();
-  std::byte* data = field.raw(copy);
-  if (!views.block.is_valid()) {
-    // The core's storage keeps memory of its own; memory of the user's is kept by its array.
-    std::shared_ptr<void> keep = field.storage();
-    if (is_wrapped()) keep = std::make_shared<nb::object>(sources_[static_cast<std::size_t>(copy)].object);
-    auto block = std::make_unique<MemoryBlock>(shared_owner(), std::move(keep), data, field.bytes(),
-                                               fmt::format("memory of field '{}'", field.name()),
-                                               is_wrapped() ? std::numeric_limits<int>::max() - 1 : 1);
-    views.block = nb::cast(block.release(), nb::rv_policy::take_ownership);
-  }
-  const int ndims = field.grid().ndims();
-  Index strides = field.strides();
-  for (auto& stride : strides) stride *= field.element_bytes();
-  views.array = numpy_array(views.block, dtype_, tuple_of(field.extents(), ndims), tuple_of(strides, ndims));
-  return views.array;
-}
-
-nb::object PyField::owned(int copy) {
-  Copy& views = copies_[static_cast<std::size_t>(copy)];
-  if (!views.owned.is_valid()) views.owned = array(copy)[slices(core().local_owned())];
-  return views.owned;
-}
-
-void PyField::drop_views() const {
-  for (Copy& copy : copies_) {
-    copy.owned.reset();
-    copy.array.reset();
-  }
-}
-
-std::string PyField::in_use() const {
-  drop_views();
-  return {};
-}
-
-void PyField::free() {
-  drop_views();
-  for (const Copy& copy : copies_) {
-    if (!copy.block.is_valid()) continue;
-    const std::string why = nb::inst_ptr<MemoryBlock>(copy.block)->in_use();
-    if (!why.empty()) throw Error(fmt::format("Field '{}': free: {}", core().name(), why));
-  }
-  core().free();
-  for (Copy& copy : copies_) copy.block.reset();
-  sources_.clear();
-}
-
 void bind_field(nb::module_& m) {
   static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)}, {0, nullptr}};
   nb::class_<PyField> field(m, "Field", nb::type_slots(slots),
                             R"(A distributed array over a grid, with a shadow for the neighbours' cells.
 
-It is an array to every library: numpy.asarray(field), torch.from_dlpack(field) and memoryview(field) look at the current
-copy in place. Local indices start at 0 and include the shadow.)");
+It is an array to every library, which looks at the current copy in place: on the host numpy.asarray(field),
+torch.from_dlpack(field), memoryview(field); on a GPU cupy.asarray(field), torch.from_dlpack(field),
+jax.dlpack.from_dlpack(field). Local indices start at 0 and include the shadow.)");
   field
       .def("__init__", make_field, nb::arg("grid"), nb::arg("dtype") = nb::none(), nb::kw_only(), nb::arg("shadow") = 1,
            nb::arg("copies") = nb::none(), nb::arg("pad") = 0, nb::arg("memory") = nb::none(),
            nb::arg("name") = "field",
-           nb::sig(
-               "def __init__(self, grid: Grid, dtype: DTypeLike | None = None, *, shadow: Width = 1, "
-               "copies: int | None = None, pad: int = 0, memory: object | None = None, name: str = 'field') -> None"),
+           nb::sig("def __init__(self, grid: Grid, dtype: DTypeLike | None = None, *, shadow: Width = 1, "
+                   "copies: int | None = None, pad: int = 0, memory: object | Literal['host', 'device'] | None = None, "
+                   "name: str = 'field') -> None"),
            R"(Collective, with the same arguments on all ranks (memory and its address may differ).
 
 dtype: anything that numpy.dtype takes, without Python objects; None: float64, or that of `memory`.
@@ -213,21 +187,33 @@ shadow: cells allocated around the owned box: an int, or one entry a dimension, 
 copies: 1, or 2: a pair of buffers that `swap` exchanges.
 pad: extra elements at the end of each row of the last dimension.
 memory: an array of this rank's box with its shadow, in C order (rows may be padded), or a list with one a copy; it is
-used in place. None: memory of Tasuki, zero-filled, that the ranks of the same host can reach.
+used in place, on the host or on this rank's GPU. 'host' or None: memory of Tasuki, zero-filled, that the ranks of the
+same host can reach. 'device': such memory on this rank's GPU (see `use_gpu`).
 Raises tasuki.Error on all ranks if an array on one has the wrong dtype, shape, strides or device or is read-only, or if
 arguments differ between ranks.)")
       .def_prop_ro(
-          "array", [](PyField& f) { return f.array(f.core().current()); }, nb::sig("def array(self) -> NDArray[Any]"),
-          "The current copy in place: all local cells, shadow included, padding excluded.")
+          "array", [](PyField& f) { return f.array(f.core().current()); }, nb::sig("def array(self) -> Any"),
+          "The current copy in place: all local cells, shadow included, padding excluded. NumPy's, or a DeviceArray.")
       .def_prop_ro(
-          "owned", [](PyField& f) { return f.owned(f.core().current()); }, nb::sig("def owned(self) -> NDArray[Any]"),
+          "owned", [](PyField& f) { return f.owned(f.core().current()); }, nb::sig("def owned(self) -> Any"),
           "The current copy in place, without the shadow: the cells of `box`.")
       .def_prop_ro(
-          "next", [](PyField& f) { return f.array(next_copy(f)); }, nb::sig("def next(self) -> NDArray[Any]"),
+          "next", [](PyField& f) { return f.array(next_copy(f)); }, nb::sig("def next(self) -> Any"),
           "The copy that `swap` will show, shadow included; with one copy, `array`.")
       .def(
           "swap", [](PyField& f) { f.core().swap(); },
           "The other copy becomes the current one. Local. Raises with one copy.")
+      .def(
+          "upload", [](PyField& f, nb::handle values, nb::handle stream) { f.upload(values, stream); },
+          nb::arg("values"), nb::arg("stream") = nb::none(),
+          nb::sig("def upload(self, values: ArrayLike, stream: Any = None) -> None"),
+          R"(Fills the current copy, shadow included, from the host: an array of `shape`, or what NumPy spreads to it.
+
+On a GPU: after the work in `stream` (as for `Halo.start`), and done when it returns. Local.)")
+      .def(
+          "download", [](PyField& f, nb::handle stream) { return f.download(stream); }, nb::arg("stream") = nb::none(),
+          nb::sig("def download(self, stream: Any = None) -> NDArray[Any]"),
+          "A NumPy copy of the current copy, shadow included; on a GPU after the work in `stream`. Local.")
       .def(
           "boundary",
           [](const PyField& f, nb::handle width) {
@@ -260,6 +246,9 @@ width: as `shadow`, which is the default. Boxes that would be empty are left out
       .def_prop_ro("ndim", [](const PyField& f) { return f.core().grid().ndims(); })
       .def_prop_ro(
           "dtype", [](const PyField& f) { return f.dtype(); }, nb::sig("def dtype(self) -> dtype[Any]"))
+      .def_prop_ro(
+          "memory", [](const PyField& f) { return std::string(to_string(f.core().memory())); },
+          nb::sig("def memory(self) -> Literal['host', 'device']"), "Where its bytes are.")
       .def_prop_ro("name", [](const PyField& f) { return f.core().name(); })
       .def_prop_ro(
           "nbytes", [](const PyField& f) { return f.core().bytes(); }, "Bytes of one copy, padding included.")
@@ -274,15 +263,28 @@ width: as `shadow`, which is the default. Boxes that would be empty are left out
       .def(
           "__array__",
           [](PyField& f, nb::kwargs options) {
-            return nb::module_::import_("numpy").attr("asarray")(f.array(f.core().current()), **options);
+            const nb::object array = f.array(f.core().current());
+            if (f.on_gpu()) return array.attr("__array__")(**options);
+            return nb::module_::import_("numpy").attr("asarray")(array, **options);
           },
           nb::sig("def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]"))
+      .def_prop_ro(
+          "__cuda_array_interface__",
+          [](PyField& f) {
+            if (!f.on_gpu()) throw nb::attribute_error("__cuda_array_interface__: the field is on the host");
+            return nb::object(f.array(f.core().current()).attr("__cuda_array_interface__"));
+          },
+          nb::sig("def __cuda_array_interface__(self) -> dict[str, Any]"), "On a GPU only: see DeviceArray.")
       .def(
           "__dlpack__",
           [](PyField& f, nb::kwargs options) { return f.array(f.core().current()).attr("__dlpack__")(**options); },
           nb::sig("def __dlpack__(self, **options: Any) -> Any"))
       .def(
-          "__dlpack_device__", [](const PyField&) { return nb::make_tuple(1, 0); },
+          "__dlpack_device__",
+          [](PyField& f) {
+            return f.on_gpu() ? nb::make_tuple(nb::device::cuda::value, use_gpu(f.owner().context()))
+                              : nb::make_tuple(nb::device::cpu::value, 0);
+          },
           nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
       .def("__repr__", [](const PyField& f) {
         return fmt::format("<tasuki.Field '{}' {} {}>", f.core().name(), nb::cast<std::string>(nb::str(f.dtype())),

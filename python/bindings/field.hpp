@@ -1,4 +1,5 @@
-// What Python calls a Field: the core's field with an element type known at run time, and NumPy's views of it.
+// What Python calls a Field: the core's field with an element type known at run time, and views of it: NumPy's, or
+// DeviceArrays.
 #pragma once
 
 #include <array>
@@ -8,6 +9,7 @@
 
 #include "memory.hpp"
 #include "owner.hpp"
+#include "stream.hpp"
 #include "tasuki/field.hpp"
 
 namespace tasuki::python {
@@ -30,6 +32,11 @@ class PyField : public Held<AnyField> {
 
   nb::object array(int copy);  ///< All local cells, shadow included.
   nb::object owned(int copy);  ///< The same without the shadow.
+  bool on_gpu() const { return core().memory() == Memory::device; }
+  Library library() const;  ///< Whose memory it is.
+  /// Copies all local cells of the current copy from or to an array of NumPy, on a GPU after the work in `stream`.
+  void upload(nb::handle values, nb::handle stream);
+  nb::object download(nb::handle stream);
   const nb::object& dtype() const { return dtype_; }
   bool is_wrapped() const { return !sources_.empty(); }
   const std::vector<Array>& sources() const { return sources_; }
@@ -41,6 +48,10 @@ class PyField : public Held<AnyField> {
     nb::object block, array, owned;
   };
   void drop_views() const;
+  nb::tuple shape() const;
+  nb::tuple strides() const;  ///< In bytes.
+  std::int64_t span() const;  ///< Bytes from the first element to the end of the last.
+  nb::object image(nb::handle stream);
 
   nb::object dtype_;
   std::vector<Array> sources_;

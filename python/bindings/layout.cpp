@@ -69,8 +69,8 @@ the same order are equal. Local; raises tasuki.Error for negative counts and off
           "of", [](nb::handle dtype) { return Layout::bytes(element_bytes(dtype_from(dtype, "dtype"))); },
           nb::arg("dtype"), nb::sig("def of(dtype: DTypeLike) -> Layout"), "One element of a NumPy type.")
       .def_static(
-          "of_array", [](nb::handle array) { return array_from(array, "array", false).layout(); }, nb::arg("array"),
-          "The elements of an array in C order, relative to its first, by its shape and strides.")
+          "of_array", [](nb::handle array) { return array_from(array, "array", false, true).layout(); },
+          nb::arg("array"), "The elements of an array in C order, relative to its first, by its shape and strides.")
       .def_static("contiguous", &Layout::contiguous, nb::arg("count"), nb::arg("element"))
       .def_static("vector", &Layout::vector, nb::arg("count"), nb::arg("block_length"), nb::arg("stride"),
                   nb::arg("element"))

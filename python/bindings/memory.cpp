@@ -1,6 +1,7 @@
 // Arrays in and out.
 #include "memory.hpp"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nanobind/ndarray.h>
@@ -8,12 +9,14 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <typeinfo>
 
 #include "arguments.hpp"
 #include "module.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/memory.hpp"
 #include "tasuki/strided_copy.hpp"
+#include "topology/runtime.hpp"
 
 namespace tasuki::python {
 namespace {
@@ -37,21 +40,37 @@ auto or_complain(const std::string& argument, nb::handle object, F&& f) {
   }
 }
 
-void refuse_device(nb::handle object, const std::string& argument) {
-  std::string device;
+struct Place {
+  Memory where = Memory::host;
+  int gpu = -1;
+};
+
+Place place_of(nb::handle object, const std::string& argument) {
   if (nb::hasattr(object, "__dlpack_device__")) {
     const auto place = or_complain(argument, object, [&] { return object.attr("__dlpack_device__")(); });
     const int kind = nb::cast<int>(place[0]);
-    if (kind != nb::device::cpu::value && kind != nb::device::cuda_host::value)
-      device = fmt::format("DLPack device {}:{}", kind, nb::cast<int>(place[1]));
-  } else if (nb::hasattr(object, "__cuda_array_interface__")) {
-    device = "a CUDA device";
+    if (kind == nb::device::cpu::value || kind == nb::device::cuda_host::value) return {};
+    const int number = nb::cast<int>(place[1]);
+    if (kind == nb::device::cuda::value || kind == nb::device::cuda_managed::value) return {Memory::device, number};
+    throw Error(
+        fmt::format("argument '{}' is a {} on DLPack device {}:{}; Tasuki takes memory of the CPU and of CUDA GPUs: "
+                    "copy it there first",
+                    argument, kind_of(object), kind, number));
   }
-  if (device.empty()) return;
-  throw Error(
-      fmt::format("argument '{}' is a {} on {}; Tasuki's Python package takes memory of the CPU only so far: "
-                  "copy it to the host first",
-                  argument, kind_of(object), device));
+  return {nb::hasattr(object, "__cuda_array_interface__") ? Memory::device : Memory::host, -1};
+}
+
+// What the driver says, if the process uses one: not every protocol names the GPU.
+int gpu_of(const void* p, int otherwise) {
+  void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (driver == nullptr) return otherwise;
+  using Ask = int (*)(void*, int, std::uintptr_t);
+  const auto ask = reinterpret_cast<Ask>(dlsym(driver, "cuPointerGetAttribute"));
+  constexpr int kDeviceOrdinal = 9;  // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+  int ordinal = otherwise;
+  if (ask == nullptr || ask(&ordinal, kDeviceOrdinal, reinterpret_cast<std::uintptr_t>(p)) != 0) ordinal = otherwise;
+  dlclose(driver);
+  return ordinal;
 }
 
 // Arrays of NumPy, and everything that NumPy can look at without a copy.
@@ -125,6 +144,68 @@ Array from_dlpack(nb::handle object, const std::string& argument, bool writable)
   return array;
 }
 
+// NumPy's type of what __cuda_array_interface__ describes: `descr` says more than `typestr` about structs.
+nb::object interface_type(nb::handle interface) {
+  const nb::object typestr = interface["typestr"];
+  if (nb::cast<std::string>(nb::str(typestr)).find('V') != std::string::npos &&
+      nb::cast<bool>(interface.attr("__contains__")("descr"))) {
+    const nb::object described = numpy("dtype")(interface["descr"]);
+    if (described.attr("itemsize").equal(numpy("dtype")(typestr).attr("itemsize"))) return described;
+  }
+  return numpy("dtype")(typestr);
+}
+
+Array from_cuda_interface(nb::handle object, const std::string& argument, bool writable) {
+  Array array;
+  bool read_only = false;
+  bool masked = false;
+  try {
+    const nb::object interface = object.attr("__cuda_array_interface__");
+    const auto get = [&](const char* name) { return nb::object(interface.attr("get")(name)); };
+    array.dtype = interface_type(interface);
+    array.shape = nb::cast<std::vector<std::int64_t>>(interface["shape"]);
+    array.data = reinterpret_cast<std::byte*>(nb::cast<std::uintptr_t>(interface["data"][0]));
+    read_only = nb::cast<bool>(interface["data"][1]);
+    masked = !get("mask").is_none();
+    if (const nb::object strides = get("strides"); !strides.is_none()) {
+      array.strides = nb::cast<std::vector<std::int64_t>>(strides);
+    } else {
+      array.strides.resize(array.shape.size());
+      std::int64_t stride = element_bytes(array.dtype);
+      for (std::size_t d = array.shape.size(); d-- > 0; stride *= array.shape[d]) array.strides[d] = stride;
+    }
+  } catch (const nb::python_error& error) {
+    throw Error(fmt::format("argument '{}' is a {} whose __cuda_array_interface__ cannot be read: {}", argument,
+                            kind_of(object), nb::cast<std::string>(nb::str(error.value()))));
+  } catch (const std::bad_cast&) {
+    throw Error(fmt::format("argument '{}' is a {} whose __cuda_array_interface__ has entries of a wrong type: {}",
+                            argument, kind_of(object), shown(object.attr("__cuda_array_interface__"))));
+  }
+  if (array.strides.size() != array.shape.size())
+    throw Error(fmt::format("argument '{}' is a {} whose __cuda_array_interface__ has {} extents and {} strides",
+                            argument, kind_of(object), array.shape.size(), array.strides.size()));
+  if (masked) throw Error(fmt::format("argument '{}' is masked; give the array without its mask", argument));
+  if (writable && read_only)
+    throw Error(fmt::format("argument '{}' is read-only, but Tasuki writes into it; give a writable array", argument));
+  return array;
+}
+
+// DLPack first: more libraries have it for every type of theirs, but not for structs, nor has Numba.
+Array from_gpu(nb::handle object, const Place& place, const std::string& argument, bool writable) {
+  Array array;
+  const bool interface = nb::hasattr(object, "__cuda_array_interface__");
+  try {
+    array = nb::hasattr(object, "__dlpack__") ? from_dlpack(object, argument, writable)
+                                              : from_cuda_interface(object, argument, writable);
+  } catch (const Error&) {
+    if (!interface) throw;
+    array = from_cuda_interface(object, argument, writable);
+  }
+  array.where = Memory::device;
+  array.gpu = gpu_of(array.data, place.gpu);
+  return array;
+}
+
 // Shows a block's bytes to NumPy.
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   static std::byte nothing;  // buffers of no bytes have an address all the same
@@ -194,7 +275,7 @@ Layout Array::layout() const {
 
 void Array::check_unmoved(const std::string& what) const {
   const void* now = data;
-  if (PyObject_CheckBuffer(object.ptr()) != 0) {
+  if (where == Memory::host && PyObject_CheckBuffer(object.ptr()) != 0) {
     Py_buffer view;
     if (PyObject_GetBuffer(object.ptr(), &view, PyBUF_STRIDES) != 0) nb::raise_python_error();
     now = view.buf;
@@ -209,23 +290,43 @@ void Array::check_unmoved(const std::string& what) const {
                     what, fmt::ptr(data), fmt::ptr(now)));
 }
 
-Array array_from(nb::handle object, const std::string& argument, bool writable) {
-  refuse_device(object, argument);
+Array array_from(nb::handle object, const std::string& argument, bool writable, bool on_gpu_too) {
   Array array;
-  if (nb::hasattr(object, "__array_interface__") || PyObject_CheckBuffer(object.ptr()) != 0) {
+  const Place place = place_of(object, argument);
+  if (place.where == Memory::device) {
+    if (!on_gpu_too)
+      throw Error(
+          fmt::format("argument '{}' is a {} on a GPU; this call takes memory of the CPU only: copy it to the "
+                      "host first",
+                      argument, kind_of(object)));
+    array = from_gpu(object, place, argument, writable);
+  } else if (nb::hasattr(object, "__array_interface__") || PyObject_CheckBuffer(object.ptr()) != 0) {
     array = from_numpy(object, argument, writable);
   } else if (nb::hasattr(object, "__dlpack__")) {
     array = from_dlpack(object, argument, writable);
   } else {
     throw Error(
         fmt::format("argument '{}' is a {}, which shows no memory; give an array of NumPy, PyTorch or another "
-                    "library with the buffer protocol, __array_interface__ or DLPack",
+                    "library with the buffer protocol, __array_interface__, __cuda_array_interface__ or DLPack",
                     argument, kind_of(object)));
   }
   array.object = nb::borrow(object);
   array.dtype = dtype_from(array.dtype, argument.c_str());
   array.element_bytes = element_bytes(array.dtype);
   return array;
+}
+
+void check_gpu(const Array& array, const Context& context, const std::string& argument) {
+  if (array.where == Memory::host) return;
+  if (const std::string why = why_no_gpu(); !why.empty())
+    throw Error(fmt::format("argument '{}' is on a GPU, but this rank cannot use one: {}", argument, why));
+  if (!context.runtime().gpus || array.gpu < 0) return;
+  const int mine = use_gpu(context);
+  if (array.gpu != mine && array.high() > 0)
+    throw Error(
+        fmt::format("argument '{}' is on GPU {}, but this rank uses GPU {}; call tasuki.use_gpu(context) and select "
+                    "the GPU it returns (cupy.cuda.Device(n).use(), torch.cuda.set_device(n)) before making arrays",
+                    argument, array.gpu, mine));
 }
 
 nb::object dtype_from(nb::handle value, const char* argument) {

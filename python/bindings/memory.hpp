@@ -1,5 +1,5 @@
 // Memory between Tasuki and Python: arrays of any library come in without a copy, and the core's memory goes out as
-// NumPy arrays. What memory on a device will need belongs here.
+// arrays of NumPy or, on a GPU, as DeviceArray.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "owner.hpp"
+#include "tasuki/device.hpp"
 #include "tasuki/layout.hpp"
 #include "tasuki/strided_copy.hpp"
 
@@ -23,6 +24,8 @@ struct Array {
   std::vector<std::int64_t> strides;  ///< In bytes.
   nb::object dtype;                   ///< NumPy's.
   std::int64_t element_bytes = 0;
+  Memory where = Memory::host;
+  int gpu = -1;  ///< CUDA's ordinal, if that can be told.
 
   std::int64_t low() const;    ///< The lowest byte, relative to `data`; 0 or less.
   std::int64_t high() const;   ///< One past the highest byte, relative to `data`.
@@ -32,9 +35,13 @@ struct Array {
   void check_unmoved(const std::string& what) const;
 };
 
-/// Looks at anything that shows its memory: `__array_interface__`, the buffer protocol, DLPack. Throws `Error` naming
-/// `argument` if it has none, would have to be copied, is on a device, or (if `writable`) may not be written.
-Array array_from(nb::handle object, const std::string& argument, bool writable);
+/// Looks at anything that shows its memory: `__array_interface__`, the buffer protocol, DLPack,
+/// `__cuda_array_interface__`. Throws `Error` naming `argument` if it has none, would have to be copied, is on a device
+/// (on a GPU only unless `on_gpu_too`), or (if `writable`) may not be written.
+Array array_from(nb::handle object, const std::string& argument, bool writable, bool on_gpu_too = false);
+
+/// Throws `Error` if `array` is on another GPU than this rank uses, or if this rank can use none.
+void check_gpu(const Array& array, const Context& context, const std::string& argument);
 
 /// `numpy.dtype(value)`; throws `Error` if there is no such type or its elements are Python objects.
 nb::object dtype_from(nb::handle value, const char* argument);

@@ -38,6 +38,7 @@ NB_MODULE(_core, m) {
   install_wait_hooks();
   bind_context_and_grid(m);
   bind_memory(m);
+  bind_device(m);
   bind_field(m);
   bind_plan(m);
   bind_layout(m);

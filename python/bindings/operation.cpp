@@ -1,10 +1,14 @@
-// Halo, Transfer and Broadcast: made from Python's arguments; start, test and wait go straight to the core.
+// Halo, Transfer and Broadcast: made from Python's arguments; start, test and wait go straight to the core, on GPUs
+// with the stream that the user's library is in.
 #include "operation.hpp"
 
 #include <fmt/format.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cstdint>
 
 #include "arguments.hpp"
 #include "layout.hpp"
@@ -13,6 +17,8 @@
 #include "tasuki/error.hpp"
 #include "tasuki/halo.hpp"
 #include "tasuki/transfer.hpp"
+#include "topology/collective.hpp"
+#include "topology/runtime.hpp"
 
 namespace tasuki::python {
 namespace {
@@ -20,8 +26,17 @@ namespace {
 /// `with halo.overlap():` starts, computes, waits.
 struct Overlap {
   nb::object operation;
-  PyOperation& target() const { return *nb::inst_ptr<PyOperation>(operation); }
+  nb::object stream;
+  Stream used = nullptr;
+  const PyOperation& target() const { return *nb::inst_ptr<PyOperation>(operation); }
 };
+
+/// Whether an operation on these arrays, which not every rank has, is one on GPUs. Collective where GPUs are used.
+bool any_on_gpu(Runtime& runtime, const std::vector<Array>& arrays) {
+  if (!runtime.gpus) return false;
+  const bool mine = std::any_of(arrays.begin(), arrays.end(), [](const Array& a) { return a.where == Memory::device; });
+  return and_over_ranks(runtime, {mine ? std::uint64_t{0} : std::uint64_t{1}}, "making an operation")[0] == 0;
+}
 
 /// A field, or a pair (field, width).
 HaloField halo_field(nb::handle entry, std::vector<nb::object>& keep) {
@@ -73,11 +88,14 @@ void make_halo(PyHalo* self, nb::handle fields, nb::handle width, bool corners, 
   options.path = path;
   options.engine = engine;
   core.operation = Halo(halos, options);
+  if (nb::inst_ptr<PyField>(core.fields[0])->on_gpu()) core.fork.emplace();
   new (self) PyHalo(owner, std::move(core));
 }
 
 /// (rank, array), (rank, array, layout) or, on the other ranks, (rank, None).
-TransferSide transfer_side(nb::handle value, const char* argument, bool writable, int rank, std::vector<Array>& keep) {
+TransferSide transfer_side(nb::handle value, const char* argument, bool writable, const Context& context,
+                           std::vector<Array>& keep) {
+  const int rank = context.rank();
   std::vector<nb::object> parts;
   TransferSide side;
   if (!nb::try_cast(value, parts) || parts.size() < 2 || parts.size() > 3 || !nb::try_cast(parts[0], side.rank, false))
@@ -88,7 +106,8 @@ TransferSide transfer_side(nb::handle value, const char* argument, bool writable
   if (side.rank != rank) return side;
   if (parts[1].is_none())
     throw Error(fmt::format("argument '{}' has no array on rank {}, which is that side", argument, rank));
-  const Array array = array_from(parts[1], fmt::format("{}[1]", argument), writable);
+  const Array array = array_from(parts[1], fmt::format("{}[1]", argument), writable, true);
+  check_gpu(array, context, fmt::format("{}[1]", argument));
   side.base = array.data;
   side.layout = parts.size() == 3 && !parts[2].is_none() ? layout_inside(parts[2], array, argument) : array.layout();
   keep.push_back(array);
@@ -98,18 +117,18 @@ TransferSide transfer_side(nb::handle value, const char* argument, bool writable
 void make_transfer(PyTransfer* self, const ContextHandle& context, nb::handle source, nb::handle target,
                    const std::string& path, const std::string& engine) {
   const std::shared_ptr<Owner>& owner = context.owner;
-  const int rank = owner->context().rank();
   OperationCore core;
   TransferSide from;
   TransferSide to;
   owner->agree("Transfer", [&] {
-    from = transfer_side(source, "source", false, rank, core.arrays);
-    to = transfer_side(target, "target", true, rank, core.arrays);
+    from = transfer_side(source, "source", false, owner->context(), core.arrays);
+    to = transfer_side(target, "target", true, owner->context(), core.arrays);
   });
   OperationOptions options;
   options.path = path;
   options.engine = engine;
   core.operation = Transfer(owner->context(), from, to, options);
+  if (any_on_gpu(owner->runtime(), core.arrays)) core.fork.emplace();
   new (self) PyTransfer(owner, std::move(core));
 }
 
@@ -144,12 +163,75 @@ PyOperation::PyOperation(std::shared_ptr<Owner> owner, OperationCore core)
     for (const Array& source : field->sources())
       watched_.emplace_back(source, fmt::format("the memory of field '{}'", field->core().name()));
   }
+  for (const auto& [array, what] : watched_)
+    if (library_ == Library::none) library_ = library_of(array.object);
 }
 
-void PyOperation::start() const {
-  Operation& operation = this->operation();
+void PyOperation::check_unmoved() const {
   for (const auto& [array, what] : watched_) array.check_unmoved(what);
-  operation.start();
+}
+
+void PyOperation::refuse_stream(nb::handle stream, const char* call) const {
+  if (stream.is_none()) return;
+  throw Error(
+      fmt::format("rank {}: {}: {}: argument 'stream' is {}, but streams are for operations on GPU memory, and "
+                  "this one is on the host; leave it out",
+                  owner().context().rank(), operation().plan().operation, call, shown(stream)));
+}
+
+Stream PyOperation::stream_of(nb::handle stream) const {
+  select_gpu(use_gpu(owner().context()));
+  return stream_or_current(stream, library_);
+}
+
+void PyOperation::start(nb::handle stream) const {
+  check_unmoved();
+  if (on_gpu()) {
+    operation().start(stream_of(stream));
+  } else {
+    refuse_stream(stream, "start");
+    operation().start();
+  }
+}
+
+void PyOperation::wait(nb::handle stream) const {
+  if (on_gpu()) {
+    operation().wait(stream_of(stream));
+  } else {
+    refuse_stream(stream, "wait");
+    operation().wait();
+  }
+}
+
+void PyOperation::run(nb::handle stream) const {
+  if (on_gpu()) {
+    check_unmoved();
+    operation().run(stream_of(stream));
+  } else {
+    refuse_stream(stream, "run");
+    start(stream);
+    wait(stream);
+  }
+}
+
+Stream PyOperation::begin_overlap(nb::handle stream) const {
+  if (!on_gpu()) {
+    refuse_stream(stream, "overlap");
+    start(stream);
+    return nullptr;
+  }
+  check_unmoved();
+  Stream used = stream_of(stream);
+  operation().run(core().fork->branch(used));
+  return used;
+}
+
+void PyOperation::end_overlap(Stream stream) const {
+  if (on_gpu()) {
+    core().fork->join(stream);
+  } else {
+    operation().wait();
+  }
 }
 
 void PyOperation::free() {
@@ -168,22 +250,41 @@ void bind_operations(nb::module_& m) {
                           R"(A prepared communication. Made collectively; every rank runs it as often as it likes.
 
 Any number may be active at once, started in any order that differs between ranks. While a wait goes on, other Python
-threads run, and Ctrl-C ends it: the operation is then still active and may be waited for again.)")
-      .def("start", &PyOperation::start,
-           "Begins an epoch. Local. Raises if the operation is active, or if an array that it uses has moved.")
+threads run, and Ctrl-C ends it: the operation is then still active and may be waited for again.
+
+On GPU memory an epoch is work of a stream, in its order; the host does not wait (`tasuki.synchronize` does), and graph
+captures of the stream take it in. `stream` is a stream of CuPy or PyTorch, an object with `__cuda_stream__`, or an
+address. None: the current stream of the library whose arrays the fields wrap; else that of CuPy or PyTorch, if the
+process uses exactly one of them; else the legacy default stream. On host memory it must be None.)")
+      .def("start", &PyOperation::start, nb::arg("stream") = nb::none(),
+           nb::sig("def start(self, stream: Any = None) -> None"),
+           R"(Begins an epoch. Local. Raises if the operation is active, or if an array that it uses has moved.
+
+On GPUs: what is sent may be changed by work that follows in the stream.)")
       .def(
           "test", [](const PyOperation& op) { return op.operation().test(); },
-          "True if the epoch started last has ended on this rank. Local; drives the operation, does not block.")
-      .def("wait", &PyOperation::wait,
+          "True if the epoch started last has ended on this rank. Local; drives the operation, does not block. Not on "
+          "GPUs.")
+      .def("wait", &PyOperation::wait, nb::arg("stream") = nb::none(),
+           nb::sig("def wait(self, stream: Any = None) -> None"),
            R"(Returns when the epoch started last has ended on this rank; at once if none is active.
 
-Raises tasuki.Error if a rank that it depends on has died, or after the context's deadline.)")
+Raises tasuki.Error if a rank that it depends on has died, or after the context's deadline.
+On GPUs: returns at once; what has arrived may be read by work that follows in the stream.)")
+      .def("run", &PyOperation::run, nb::arg("stream") = nb::none(),
+           nb::sig("def run(self, stream: Any = None) -> None"), "`start` and `wait`; on GPUs in one kernel.")
       .def("free", &PyOperation::free, "Gives everything back. Local. Raises if the operation is active.")
       .def(
-          "overlap", [](nb::handle op) { return Overlap{nb::borrow(op)}; },
+          "overlap",
+          [](nb::handle op, nb::handle stream) {
+            return Overlap{nb::borrow(op), nb::borrow(stream)};
+          },
+          nb::arg("stream") = nb::none(), nb::sig("def overlap(self, stream: Any = None) -> _Overlap"),
           R"(`with operation.overlap(): ...` starts, computes the body meanwhile, and waits.
 
-If the body raises, the operation is waited for all the same, so that it can be used again.)")
+If the body raises, the operation is waited for all the same, so that it can be used again.
+On GPUs: the exchange goes into a second stream, after the work that `stream` has so far and beside what the body puts
+into it; work that follows the body comes after both.)")
       .def(
           "explain", [](const PyOperation& op) { return op.operation().explain(); },
           "The pieces of this rank, a table: bytes, pattern, path, predicted µs, why other paths were not taken. "
@@ -200,11 +301,12 @@ If the body raises, the operation is waited for all the same, so that it can be 
   nb::class_<Overlap>(m, "_Overlap")
       .def("__enter__",
            [](nb::handle self) {
-             nb::inst_ptr<Overlap>(self)->target().start();
+             auto* overlap = nb::inst_ptr<Overlap>(self);
+             overlap->used = overlap->target().begin_overlap(overlap->stream);
              return nb::borrow(self);
            })
       .def(
-          "__exit__", [](const Overlap& self, nb::args) { self.target().wait(); },
+          "__exit__", [](const Overlap& self, nb::args) { self.target().end_overlap(self.used); },
           nb::sig("def __exit__(self, *exception: object) -> None"));
 
   nb::class_<PyHalo, PyOperation>(m, "Halo", R"(Fills the shadows of fields from the ranks that own the cells.
@@ -236,9 +338,11 @@ path, engine: 'auto', or the name of the one to force.)");
 
 source, target: (rank, array), or (rank, array, layout) with a Layout in bytes relative to the array's first element.
 Other ranks give (rank, None). Without a layout the array's own shape and strides say which bytes, in C order. The
-target must be writable. Arrays of `shared_array` and fields move without staging.
+target must be writable. Arrays of `shared_array` and fields move without staging. Both arrays may be on GPUs, once all
+ranks have called `use_gpu`.
 Raises tasuki.Error on all ranks if the sizes differ, or an array is of no use.)");
-  nb::class_<PyBroadcast, PyOperation>(m, "Broadcast", "One rank's array to all ranks, pipelined over trees.")
+  nb::class_<PyBroadcast, PyOperation>(m, "Broadcast",
+                                       "One rank's array to all ranks, pipelined over trees; on the host.")
       .def("__init__", make_broadcast, nb::arg("context"), nb::arg("root"), nb::arg("array"), nb::kw_only(),
            nb::arg("trees") = 0, nb::arg("arity") = 0, nb::arg("chunk") = 0, nb::arg("path") = "auto",
            nb::arg("engine") = "auto",

@@ -1,12 +1,15 @@
 // What Python calls an operation: the core's, and the Python objects that it must keep alive.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "field.hpp"
 #include "memory.hpp"
 #include "owner.hpp"
+#include "stream.hpp"
 #include "tasuki/operation.hpp"
 
 namespace tasuki::python {
@@ -22,6 +25,7 @@ class AnyOperation : public Operation {
 struct OperationCore {
   std::vector<nb::object> fields;
   std::vector<Array> arrays;
+  std::optional<Fork> fork;  ///< On GPUs: where `overlap` puts the exchange.
   AnyOperation operation;
 };
 
@@ -29,13 +33,22 @@ class PyOperation : public Held<OperationCore> {
  public:
   PyOperation(std::shared_ptr<Owner> owner, OperationCore core);
   Operation& operation() const { return core().operation; }
-  void start() const;
-  void wait() const { operation().wait(); }
+  bool on_gpu() const { return core().fork.has_value(); }
+  void start(nb::handle stream) const;
+  void wait(nb::handle stream) const;
+  void run(nb::handle stream) const;
+  Stream begin_overlap(nb::handle stream) const;  ///< Returns what `end_overlap` must be given.
+  void end_overlap(Stream stream) const;
   void free();
   std::string in_use() const override;
 
  private:
+  void check_unmoved() const;
+  void refuse_stream(nb::handle stream, const char* call) const;
+  Stream stream_of(nb::handle stream) const;
+
   std::vector<std::pair<Array, std::string>> watched_;  ///< arrays of the user's, which could move
+  Library library_ = Library::none;                     ///< of the user's arrays
 };
 
 class PyHalo : public PyOperation {

@@ -12,6 +12,7 @@ from . import _core
 from ._core import (
     Broadcast,
     Context,
+    DeviceArray,
     Error,
     Field,
     Grid,
@@ -24,13 +25,17 @@ from ._core import (
     __version__,
     mpi_library,
     shared_array,
+    synchronize,
+    use_gpu,
     verify,
     verify_plans,
+    why_no_gpu,
 )
 
 __all__ = [
     "Broadcast",
     "Context",
+    "DeviceArray",
     "Error",
     "Field",
     "Grid",
@@ -43,8 +48,11 @@ __all__ = [
     "__version__",
     "mpi_library",
     "shared_array",
+    "synchronize",
+    "use_gpu",
     "verify",
     "verify_plans",
+    "why_no_gpu",
 ]
 
 _earlier_hook = _sys.excepthook

@@ -38,14 +38,9 @@ class OnlyInterface:
         self.array = array
 
 
-class OnDevice:
-    def __init__(self, array):
-        self.__cuda_array_interface__ = array.__array_interface__
-
-
-class OnDeviceByDLPack(OnlyDLPack):
+class OnROCm(OnlyDLPack):
     def __dlpack_device__(self):
-        return (2, 0)
+        return (10, 0)
 
 
 def test_a_field_is_an_array(grid):
@@ -65,6 +60,7 @@ def test_a_field_is_an_array(grid):
     assert field.next is before and field.current == 1
     assert np.asarray(field, dtype="float64").dtype == np.float64
     assert field.__dlpack_device__() == (1, 0)
+    assert field.memory == "host" and not hasattr(field, "__cuda_array_interface__")
 
 
 def test_arrays_outlive_their_field(grid):
@@ -139,9 +135,9 @@ BAD = {
     "order": (lambda s: np.zeros(s, order="F"), r"strides .* C order"),
     "stride": (lambda s: np.zeros((s[0], 2 * s[1]))[:, ::2], r"strides .*ascontiguousarray"),
     "read-only": (lambda s: np.broadcast_to(0.0, s), r"read-only"),
-    "device": (lambda s: OnDevice(np.zeros(s)), r"on a CUDA device; .* copy it to the host"),
-    "device by DLPack": (lambda s: OnDeviceByDLPack(np.zeros(s)), r"DLPack device 2:0"),
-    "no array": (lambda s: "text", r"is a str, which shows no memory"),
+    "device": (lambda s: OnROCm(np.zeros(s)), r"is a OnROCm on DLPack device 10:0; .* CUDA GPUs"),
+    "no place": (lambda s: "text", r"is 'text'; it must be 'host', 'device', an array"),
+    "no array": (lambda s: 7, r"is a int, which shows no memory"),
     "list of numbers": (lambda s: [1.0, 2.0], r"memory\[0\]' is a float, which shows no memory"),
     "objects": (lambda s: np.zeros(s, object), r"Python objects"),
     "dtype": (lambda s: np.zeros(s, "float32"), r"float32.*'dtype' is dtype\('float64'\)"),
