@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import os
 import re
@@ -19,7 +20,9 @@ EXAMPLES = ROOT / "examples"
 
 def test_types():
     """The stub is what mypy sees: examples and tests must agree with it, and a wrong call must not."""
-    checked = [EXAMPLES, ROOT / "tests" / "python" / "ranks", ROOT / "python" / "tasuki" / "__init__.py"]
+    tests = ROOT / "tests" / "python"
+    checked = [EXAMPLES, tests / "ranks", ROOT / "python" / "tasuki" / "__init__.py"]
+    checked += (tests / "gpu").glob("test_*.py")  # its conftest.py is a module of the same name
     options = ["--no-incremental", "--cache-dir", os.devnull, "--ignore-missing-imports", "--check-untyped-defs"]
     environment = {**os.environ, "MYPYPATH": os.environ["PYTHONPATH"]}
     mypy = [sys.executable, "-m", "mypy", *options]
@@ -43,7 +46,8 @@ def test_import_is_quick_and_brings_little():
     """0.15 s of processor time at the best of five: the machine may be busy."""
     code = (
         "import sys, time; begin = time.process_time(); import tasuki; print(time.process_time() - begin, "
-        "*(m for m in ('numpy', 'mpi4py', 'click', 'matplotlib') if m in sys.modules))"
+        "*(m for m in ('numpy', 'mpi4py', 'click', 'matplotlib', 'cupy', 'torch') if m in sys.modules), "
+        "*(lib for lib in ('libcuda.', 'libcudart', 'libnccl') if lib in open('/proc/self/maps').read()))"
     )
     times = []
     for _ in range(5):
@@ -88,7 +92,7 @@ def test_the_documentation(run, page):
 @pytest.mark.parametrize(
     ("name", "ranks", "says"),
     [
-        ("heat.py", 4, "heat after 100 steps on 4 ranks: equal to the serial run"),
+        ("heat.py", 4, "heat after 100 steps on 4 ranks with numpy: equal to the serial run"),
         ("himeno.py", 3, "equal to the serial run"),
         ("torch_convolution.py", 4, "output and gradients equal those of the whole image"),
     ],
@@ -98,3 +102,37 @@ def test_example(run, name, ranks, says):
         pytest.skip(f"{name}: PyTorch is not installed")
     status, text = run(ranks, (EXAMPLES / name).read_text(), timeout=90)
     assert status == 0 and says in text, text
+
+
+def gpus():
+    """How many this process sees."""
+    if tasuki.why_no_gpu():
+        return 0
+    number = ctypes.c_int()
+    assert ctypes.CDLL("libcuda.so.1").cuDeviceGetCount(ctypes.byref(number)) == 0
+    return number.value
+
+
+@pytest.mark.parametrize(
+    ("name", "library", "arguments", "says"),
+    [
+        ("heat.py", "cupy", ["--backend", "cupy"], "ranks with cupy: equal to the serial run"),
+        ("heat.py", "torch", ["--backend", "torch"], "ranks with torch: equal to the serial run"),
+        (
+            "himeno.py",
+            "cupy",
+            ["--device", "gpu", "--iterations", "53"],
+            "with CuPy and graphs: .* equal to the serial",
+        ),
+        ("himeno.py", "cupy", ["--device", "gpu", "--no-graphs"], "with CuPy: .* equal to the serial run"),
+        ("torch_convolution.py", "torch", ["--device", "gpu"], "on cuda: output and gradients equal"),
+    ],
+)
+def test_example_on_gpus(run, name, library, arguments, says):
+    """One rank a GPU, on as many as there are, up to 4."""
+    if tasuki.why_no_gpu():
+        pytest.skip(f"{name} on GPUs: {tasuki.why_no_gpu()}")
+    if importlib.util.find_spec(library) is None:
+        pytest.skip(f"{name} on GPUs: {library} is not installed")
+    status, text = run(min(4, gpus()), (EXAMPLES / name).read_text(), *arguments, timeout=180)
+    assert status == 0 and re.search(says, text), text
