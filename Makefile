@@ -16,7 +16,7 @@ configure = $(bin)/cmake -DTASUKI_MPI=$(or $(TASUKI_MPI),auto) $(CMAKE_FLAGS)
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build himeno laplace test test-mpich sanitize bench lint clean
+.PHONY: help setup configure build himeno laplace test test-mpich sanitize bench bench-gpu lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|'
@@ -66,7 +66,17 @@ sanitize: setup ## unit and rank tests under the address, undefined-behaviour an
 bench: configure ## the benchmarks on 2 ranks; refreshes the tables of README.md and docs/
 	@$(compile) $(BUILD) --target tasuki-bench
 	@mkdir -p bench/results
-	$(mpirun) -n 2 $(BUILD)/bin/tasuki-bench --json bench/results/cpu.json --commit "$$(git describe --always --dirty 2> /dev/null)"
+	$(mpirun) -n 2 $(BUILD)/bin/tasuki-bench --device cpu --json bench/results/cpu.json --commit "$$(git describe --always --dirty 2> /dev/null)"
+	@$(PYTHON) tools/tables.py
+
+# Ranks of bench-gpu: one a GPU.
+GPUS ?= $(shell nvidia-smi --list-gpus 2> /dev/null | grep -c '^GPU')
+
+bench-gpu: configure ## the benchmarks on this machine's GPUs (or GPUS=n of them); refreshes the tables
+	@test "$(GPUS)" -gt 0 || { echo "bench-gpu: nvidia-smi lists no GPU here; GPUS=n says how many to use"; exit 1; }
+	@$(compile) $(BUILD) --target tasuki-bench
+	@mkdir -p bench/results
+	$(mpirun) -n $(GPUS) $(BUILD)/bin/tasuki-bench --device gpu --json bench/results/gpu-$(GPUS).json --commit "$$(git describe --always --dirty 2> /dev/null)"
 	@$(PYTHON) tools/tables.py
 
 lint: ## formatting and static checks

@@ -27,6 +27,7 @@ struct Options {
   std::string json;
   std::string commit;
   bench::Settings settings;
+  bool rounds_given = false;
   bool list = false;
   bool quick = false;
 };
@@ -48,7 +49,7 @@ Options parse(CLI::App& app, int argc, char** argv) {
       ->delimiter(',');
   app.add_option("--filter", options.filter, "only cases whose name contains this text");
   app.add_option("--peer", options.peers, "only these peers")->check(CLI::IsMember(names));
-  auto* rounds = app.add_option("--rounds", options.settings.rounds, "samples a peer")
+  auto* rounds = app.add_option("--rounds", options.settings.rounds, "samples a peer; 7 on GPUs")
                      ->check(CLI::Range(1, 100000))
                      ->capture_default_str();
   app.add_option("--json", options.json, "write the results to this file");
@@ -56,11 +57,18 @@ Options parse(CLI::App& app, int argc, char** argv) {
   app.add_flag("--list", options.list, "name the cases and the peers and end");
   app.add_flag("--quick", options.quick, "few cases, short rounds: to see that all works, not to quote");
   app.parse(argc, argv);
-  if (options.quick) {
-    options.settings.round_seconds = 0.003;
-    if (rounds->empty()) options.settings.rounds = 5;
-  }
+  options.rounds_given = !rounds->empty();
   return options;
+}
+
+// Machines with several GPUs are dear, and quieter than small ones: fewer and shorter rounds.
+bench::Settings settings_for(bool gpus, const Options& options) {
+  bench::Settings settings = options.settings;
+  if (gpus) settings.round_seconds = 0.02;
+  if (gpus && !options.rounds_given) settings.rounds = 7;
+  if (options.quick) settings.round_seconds = 0.003;
+  if (options.quick && !options.rounds_given) settings.rounds = 5;
+  return settings;
 }
 
 bool of_gpus(const std::string& group) {
@@ -122,6 +130,8 @@ bench::Facts prepare_gpus([[maybe_unused]] const tasuki::Context& context, [[may
 int run(const tasuki::Context& context, Options options) {
   const bool gpus = settle_device(context, options);
   const std::vector<bench::Case> cases = chosen_cases(gpus, context.size(), options);
+  if (!gpus && !options.paths.empty()) throw tasuki::Error("--peer-path is for the cases on GPUs; add --device gpu");
+  const bench::Settings settings = settings_for(gpus, options);
   const bench::Facts facts = gpus ? prepare_gpus(context, options) : bench::Facts{};
   if (options.list) {
     if (!context.is_root()) return 0;
@@ -133,7 +143,7 @@ int run(const tasuki::Context& context, Options options) {
   std::vector<bench::Measured> all;
   bool failed = false;
   for (const auto& one : cases) {
-    all.push_back({one, bench::measure(context, one, options.peers, options.settings)});
+    all.push_back({one, bench::measure(context, one, options.peers, settings)});
     for (const auto& complaint : all.back().result.complaints) {
       failed = true;
       if (context.is_root()) fmt::print(stderr, "WRONG: {}\n", complaint);
@@ -142,7 +152,7 @@ int run(const tasuki::Context& context, Options options) {
     fmt::print(stderr, "{} of {}: {}: {}\n", all.size(), cases.size(), one.group, one.name);
     // After every case: what has been measured is kept if a later one ends the job.
     if (!options.json.empty()) {
-      bench::write_json(options.json, all, options.settings, context.size(), options.commit, facts);
+      bench::write_json(options.json, all, settings, context.size(), options.commit, facts);
     }
   }
   if (context.is_root()) bench::print_table(all);

@@ -2,7 +2,9 @@
 """Writes the benchmark tables of README.md and docs/ from the JSON files of bench/results/.
 
 A table stands between <!-- table:FILE/GROUP --> and <!-- /table -->, for group GROUP of bench/results/FILE.json; the
-name may be the group alone if one file only has it. With --check nothing is written, and stale tables are an error.
+name may be the group alone if one file only has it, and FILE/GROUP/TEXT takes only cases whose names contain the text.
+A table of a FILE gpu-N that is not there is empty: not every machine has GPUs. With --check nothing is written, and stale
+tables are an error.
 """
 
 from __future__ import annotations
@@ -11,11 +13,14 @@ import argparse
 import json
 import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 MARKED = re.compile(r"(<!-- table:(?P<name>[^\s>]+) -->\n).*?(<!-- /table -->)", re.S)
+OPTIONAL = re.compile(r"gpu-\d+")
 OWN = "tasuki"
+GRAPH = " graph"  # ends the name of a peer that is replayed as a CUDA graph
 
 
 def number(value: float) -> str:
@@ -38,22 +43,45 @@ def peer_cell(measured: dict | None, ratio: float | None) -> str:
     return number(measured["median_us"]) + (f" **×{number(ratio)}**" if ratio is not None else "")
 
 
-def table(cases: list[dict], machine: dict) -> str:
+# What stands above the table of a group that a text need not have: `machine` of the file fills the braces.
+CAPTIONS = {
+    "gpu-halo": "Halo of a 3D grid, all periodic, cells a rank; {gpus} × {gpu}, a rank each:",
+    "gpu-face": "One face of a cube from GPU to GPU; {gpus} × {gpu}:",
+    "gpu-copy": "Contiguous bytes from GPU to GPU, exchanges back to back; {gpus} × {gpu}:",
+}
+
+
+def shown(peer: str) -> bool:
+    """Not the own paths one by one: they say what the choice was worth, which is for the JSON."""
+    return peer != OWN and (not peer.startswith(f"{OWN} ") or peer.endswith(GRAPH))
+
+
+def table(group: str, cases: list[dict], machine: dict) -> str:
     """One row a case. A ratio is the peer's time over Tasuki's: above 1, Tasuki is faster."""
-    peers = list(dict.fromkeys(peer for case in cases for peer in case["peers"] if peer != OWN))
+    peers = list(dict.fromkeys(peer for case in cases for peer in case["peers"] if shown(peer)))
+    peers.sort(key=lambda peer: not peer.startswith(OWN))
     rows = [["case", f"{OWN}, µs", *(f"{peer}, µs" for peer in peers)], ["---"] + ["---:"] * (len(peers) + 1)]
     for case in cases:
         times, ratios = case["peers"], case["ratios"]
         rows.append([case["case"], own_cell(times.get(OWN)), *(peer_cell(times.get(p), ratios.get(p)) for p in peers)])
     lines = ["| " + " | ".join(row) + " |" for row in rows]
+    caption = [CAPTIONS[group].format_map(machine), ""] if group in CAPTIONS else []
     where = ", ".join(f"{key} {value}" for key, value in machine.items() if value)
-    note = f"Medians, for {OWN} with the 10th and 90th percentile; × is the peer's time over {OWN}'s. {where}."
-    return "\n".join([*lines, "", note, ""])
+    over = f"{OWN}'s, of graphs over {OWN}{GRAPH}'s" if any(p.endswith(GRAPH) for p in peers) else f"{OWN}'s"
+    note = f"Medians, for {OWN} with the 10th and 90th percentile; × is the peer's time over {over}. {where}."
+    return "\n".join([*caption, *lines, "", note, ""])
 
 
-def load_tables(folder: Path) -> dict[str, str]:
-    """All tables by name: FILE/GROUP, and GROUP where that is unambiguous."""
-    named: dict[str, str] = {}
+@dataclass
+class Group:
+    name: str
+    cases: list[dict]
+    machine: dict
+
+
+def load_tables(folder: Path) -> dict[str, Group]:
+    """What there are tables of, by name: FILE/GROUP, and GROUP where that is unambiguous."""
+    named: dict[str, Group] = {}
     files_with: dict[str, list[str]] = {}
     for path in sorted(folder.glob("*.json")):
         results = json.loads(path.read_text())
@@ -61,7 +89,7 @@ def load_tables(folder: Path) -> dict[str, str]:
         for case in results["cases"]:
             groups.setdefault(case["group"], []).append(case)
         for group, cases in groups.items():
-            named[f"{path.stem}/{group}"] = table(cases, results["machine"])
+            named[f"{path.stem}/{group}"] = Group(group, cases, results["machine"])
             files_with.setdefault(group, []).append(path.stem)
     for group, files in files_with.items():
         if len(files) == 1:
@@ -69,13 +97,18 @@ def load_tables(folder: Path) -> dict[str, str]:
     return named
 
 
-def refreshed(text: str, tables: dict[str, str], source: str) -> str:
+def refreshed(text: str, tables: dict[str, Group], source: str) -> str:
     def replace(match: re.Match) -> str:
-        name = match["name"]
-        if name not in tables:
+        file, _, rest = match["name"].partition("/")
+        group, _, wanted = rest.partition("/")
+        if OPTIONAL.fullmatch(file) and not any(name.startswith(f"{file}/") for name in tables):
+            return match[1] + match[3]
+        found = tables.get(f"{file}/{group}" if rest else file)
+        cases = [case for case in found.cases if wanted in case["case"]] if found else []
+        if not cases:
             known = ", ".join(sorted(tables)) or "none: run `make bench`"
-            raise SystemExit(f"tables.py: {source} wants table '{name}'; there are: {known}")
-        return match[1] + tables[name] + match[3]
+            raise SystemExit(f"tables.py: {source} wants table '{match['name']}'; there are: {known}")
+        return match[1] + table(found.name, cases, found.machine) + match[3]
 
     return MARKED.sub(replace, text)
 

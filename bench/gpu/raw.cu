@@ -30,16 +30,21 @@ struct Exchange {
   const std::uint64_t* arrived_here;
 };
 
+__device__ std::uint64_t now() {
+  std::uint64_t t;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
+  return t;
+}
+
 __device__ void await(const std::uint64_t* word, std::uint64_t target) {
-  std::uint64_t begin;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
-  for (;;) {
+  std::uint64_t begin = 0;
+  for (unsigned polls = 0;; ++polls) {
     std::uint64_t value;
     asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
     if (value >= target) return;
-    std::uint64_t now;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    if (now - begin > kPatience) return;
+    if (polls % 1024 != 0) continue;
+    if (begin == 0) begin = now();
+    if (now() - begin > kPatience) return;
   }
 }
 

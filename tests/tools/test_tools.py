@@ -36,6 +36,16 @@ class Tables(unittest.TestCase):
         self.assertTrue(once.startswith("before\n") and once.endswith("<!-- /table -->\nafter\n"))
         self.assertEqual(once, tables.refreshed(once, known, "README.md"))
 
+    def test_a_text_selects_cases_and_a_file_that_is_not_there_gives_an_empty_place(self):
+        known = tables.load_tables(self.results)
+        text = "<!-- table:cpu/halo/64^3 -->\n<!-- /table -->\n<!-- table:gpu-4/gpu-halo -->\nold\n<!-- /table -->\n"
+        once = tables.refreshed(text, known, "README.md")
+        self.assertIn("| 64^3 w1 |", once)
+        self.assertNotIn("| 8^3 |", once)
+        self.assertTrue(once.endswith("<!-- table:gpu-4/gpu-halo -->\n<!-- /table -->\n"))
+        with self.assertRaisesRegex(SystemExit, "cpu/halo/32"):
+            tables.refreshed("<!-- table:cpu/halo/32 -->\n<!-- /table -->", known, "README.md")
+
     def test_an_unknown_or_ambiguous_name_is_an_error(self):
         (self.results / "gpu.json").write_text(RESULTS)
         known = tables.load_tables(self.results)
