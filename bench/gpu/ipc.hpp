@@ -32,6 +32,8 @@ class PeerEvents {
   explicit PeerEvents(const tasuki::Context& context);
   CUevent_st* mine(int waiter) const { return mine_[static_cast<std::size_t>(waiter)].get(); }
   CUevent_st* theirs(int rank) const { return theirs_[static_cast<std::size_t>(rank)].get(); }  ///< made for this rank
+  /// Gives the others' events back, which must come before any rank destroys its own. Local.
+  void close() { theirs_.clear(); }
 
  private:
   using Event = std::shared_ptr<CUevent_st>;

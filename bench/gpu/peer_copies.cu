@@ -116,7 +116,11 @@ class PeerCopies : public Runner {
     TASUKI_CUDA(cudaEventCreateWithFlags, &begun_, cudaEventDisableTiming);
     for (int rank = 0; rank < problem.context.size(); ++rank) add_neighbour(rank);
   }
-  ~PeerCopies() override { cudaEventDestroy(begun_); }
+  ~PeerCopies() override {
+    cudaEventDestroy(begun_);
+    ready_.close();
+    arrived_.close();  // then giving up the counters brings the ranks together, before any destroys its own events
+  }
   PeerCopies(const PeerCopies&) = delete;
   PeerCopies& operator=(const PeerCopies&) = delete;
 
