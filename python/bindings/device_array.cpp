@@ -56,7 +56,7 @@ void make_ready(const DeviceArray& array, nb::handle stream) {
   order(current_stream(array.library), stream_from(nb::int_(number)));
 }
 
-nb::object dlpack(nb::handle self, nb::kwargs options) {
+nb::object dlpack(nb::handle self, const nb::kwargs& options) {
   const auto& array = *nb::inst_ptr<DeviceArray>(self);
   nb::dict rest;
   nb::object stream = nb::none();

@@ -262,7 +262,7 @@ width: as `shadow`, which is the default. Boxes that would be empty are left out
           "Cells around the box, a pair (below, above) a dimension.")
       .def(
           "__array__",
-          [](PyField& f, nb::kwargs options) {
+          [](PyField& f, const nb::kwargs& options) {
             const nb::object array = f.array(f.core().current());
             if (f.on_gpu()) return array.attr("__array__")(**options);
             return nb::module_::import_("numpy").attr("asarray")(array, **options);
@@ -277,7 +277,9 @@ width: as `shadow`, which is the default. Boxes that would be empty are left out
           nb::sig("def __cuda_array_interface__(self) -> dict[str, Any]"), "On a GPU only: see DeviceArray.")
       .def(
           "__dlpack__",
-          [](PyField& f, nb::kwargs options) { return f.array(f.core().current()).attr("__dlpack__")(**options); },
+          [](PyField& f, const nb::kwargs& options) {
+            return f.array(f.core().current()).attr("__dlpack__")(**options);
+          },
           nb::sig("def __dlpack__(self, **options: Any) -> Any"))
       .def(
           "__dlpack_device__",

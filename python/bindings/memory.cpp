@@ -149,7 +149,7 @@ nb::object interface_type(nb::handle interface) {
   const nb::object typestr = interface["typestr"];
   if (nb::cast<std::string>(nb::str(typestr)).find('V') != std::string::npos &&
       nb::cast<bool>(interface.attr("__contains__")("descr"))) {
-    const nb::object described = numpy("dtype")(interface["descr"]);
+    nb::object described = numpy("dtype")(interface["descr"]);
     if (described.attr("itemsize").equal(numpy("dtype")(typestr).attr("itemsize"))) return described;
   }
   return numpy("dtype")(typestr);

@@ -306,7 +306,7 @@ into it; work that follows the body comes after both.)")
              return nb::borrow(self);
            })
       .def(
-          "__exit__", [](const Overlap& self, nb::args) { self.target().end_overlap(self.used); },
+          "__exit__", [](const Overlap& self, const nb::args&) { self.target().end_overlap(self.used); },
           nb::sig("def __exit__(self, *exception: object) -> None"));
 
   nb::class_<PyHalo, PyOperation>(m, "Halo", R"(Fills the shadows of fields from the ranks that own the cells.
