@@ -121,7 +121,7 @@ bench::Facts prepare_gpus([[maybe_unused]] const tasuki::Context& context, [[may
     bench::add_forced_path(path);
     if (!options.peers.empty()) options.peers.push_back("tasuki " + path);
   }
-  const bench::Facts facts = bench::gpu_machine(context);
+  bench::Facts facts = bench::gpu_machine(context);
   for (const auto& [name, value] : facts) {
     if (name != "gpus" || !context.is_root() || std::stoi(value) >= context.size()) continue;
     fmt::print(stderr, "{} ranks share {} GPUs and take turns of milliseconds: these times say nothing\n",
