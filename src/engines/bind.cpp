@@ -166,7 +166,7 @@ struct Binding {
       if (path.carries(c)) {
         const Located& own = program.where[static_cast<std::size_t>(c.verb == Verb::send ? c.src : c.dst)];
         const std::int64_t rounds = c.loop < 0 ? 1 : plan.loops[static_cast<std::size_t>(c.loop)].count;
-        ChannelRequest request{planning.runtime, plan, c, rounds, operation, {}, {}, threaded};
+        ChannelRequest request{planning.runtime, plan, c, program.where, rounds, operation, {}, {}, threaded};
         for (int copy = 0; copy < own.copies; ++copy) request.local.push_back(own.copy(copy));
         if (c.verb == Verb::copy) request.remote = remote_addresses(c);
         program.channels[i] = path.open(request);

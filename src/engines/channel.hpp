@@ -14,11 +14,14 @@ namespace tasuki {
 
 class Runtime;
 
+struct Located;
+
 /// What a path needs to know to open a channel for a command. Addresses are per ring copy of the buffer.
 struct ChannelRequest {
   Runtime& runtime;
   const Plan& plan;
   const Command& command;
+  const std::vector<Located>& where;  ///< of all buffers of the plan
   std::int64_t rounds;                ///< of the command's loop; 1 outside loops
   int operation;                      ///< number of the operation, equal on all ranks
   std::vector<std::byte*> local;      ///< this rank's side

@@ -3,50 +3,16 @@
 // them.
 #include <algorithm>
 
-#include "paths/shapes.hpp"
-#include "topology/gpu_memory.hpp"
+#include "paths/peer.hpp"
 
 namespace tasuki {
 namespace {
-
-// What both have in common: whom they reach.
-template <class Shape>
-class Peer : public Shape {
- public:
-  template <class... Args>
-  Peer(const Runtime& runtime, const Profile& profile, Args... args)
-      : Shape(args...), runtime_(runtime), profile_(profile) {}
-  Memory memory() const override { return Memory::device; }
-  std::string resource() const override { return "links of the GPU"; }
-  bool latencies_overlap() const override { return true; }
-  bool joins(const Topology&, int a, int b) const override {
-    return a != b && runtime_.gpus && runtime_.gpus->reach(a, b);
-  }
-
- protected:
-  Offer reach(const Move& move) const {
-    if (move.src_rank == move.dst_rank) return Offer::no("same rank");
-    const int peer = move.src_rank == runtime_.rank() ? move.dst_rank : move.src_rank;
-    const std::string& why = runtime_.gpus->why_not(peer);
-    return why.empty() ? priced(profile_, this->name(), move) : Offer::no(why);
-  }
-
- private:
-  const Runtime& runtime_;
-  const Profile& profile_;
-};
 
 class PeerPut final : public Peer<PutPath> {
  public:
   PeerPut(const Runtime& runtime, const Profile& profile) : Peer(runtime, profile, Home::device) {}
   std::string name() const override { return "peer:put"; }
-  Offer offer(const Move& move, const Place&, const Place& dst) const override {
-    if (move.add != DType::none) return Offer::no("a put cannot add");
-    if (move.src_rank != move.dst_rank && dst.gpu[0].valid == 0) {
-      return Offer::no("destination is GPU memory that cannot be shared");
-    }
-    return reach(move);
-  }
+  Offer offer(const Move& move, const Place&, const Place& dst) const override { return into(move, dst); }
 };
 
 // The kernel's receivers are as fast as its senders: slices only cost signals.

@@ -78,7 +78,7 @@ inline std::vector<std::string> gpu_paths(const tasuki::Context& context) {
   if (context.size() == 1) return {"auto"};
   // Across islands only messages travel; `auto` then is the hybrid.
   if (std::getenv("TASUKI_ISLAND") != nullptr) return {"auto", "nccl", "mpi"};
-  return {"auto", "peer:put", "peer:eager", "peer:stamped", "nccl", "mpi"};
+  return {"auto", "peer:put", "peer:eager", "peer:stamped", "peer:copy", "nccl", "mpi"};
 }
 
 }  // namespace gpu_tests

@@ -78,7 +78,7 @@ class Messages {
     }
     for (const Command& c : plan_.commands) {
       channels_.push_back(
-          paths.find("mpi:staged").open({context.runtime(), plan_, c, 1, operation, {memory_.data()}, {}, false}));
+          paths.find("mpi:staged").open({context.runtime(), plan_, c, {}, 1, operation, {memory_.data()}, {}, false}));
     }
   }
 
