@@ -24,6 +24,7 @@ __device__ inline void locate(const GpuCopy& copy, const GpuDim* dims, std::uint
                               std::int64_t& dst) {
   src = copy.src_offset;
   dst = copy.dst_offset;
+#pragma unroll 1
   for (int d = 0; d + 1 < copy.dims; ++d) {
     const GpuDim dim = dims[d];
     const auto next = static_cast<std::uint32_t>((static_cast<std::uint64_t>(n) * dim.magic) >> dim.shift);
@@ -141,10 +142,10 @@ struct Stamping<uint4> {
 
 template <class Unit>
 __device__ void stamp_tile(const GpuTile& t, std::uint32_t stamp) {
-  Unit value[kStampedTileUnits];
-  std::byte* to[kStampedTileUnits];
+  Unit value[kTileUnits];
+  std::byte* to[kTileUnits];
 #pragma unroll
-  for (int j = 0; j < kStampedTileUnits; ++j) {
+  for (int j = 0; j < kTileUnits; ++j) {
     const std::uint32_t n = t.first + 32 * j;
     to[j] = nullptr;
     if (j >= t.units || n >= t.copy.units) continue;
@@ -155,7 +156,7 @@ __device__ void stamp_tile(const GpuTile& t, std::uint32_t stamp) {
     to[j] = t.dst + to_at;
   }
 #pragma unroll
-  for (int j = 0; j < kStampedTileUnits; ++j) {
+  for (int j = 0; j < kTileUnits; ++j) {
     if (to[j] != nullptr) Stamping<Unit>::store(to[j], value[j], stamp);
   }
 }
@@ -163,10 +164,10 @@ __device__ void stamp_tile(const GpuTile& t, std::uint32_t stamp) {
 // Takes the units as they come. `patient()` says after a look in vain whether to go on. False if not all have come.
 template <class Unit, class Patient>
 __device__ bool unstamp_tile(const GpuTile& t, std::uint32_t stamp, const Patient& patient) {
-  const std::byte* from[kStampedTileUnits];
-  Unit* to[kStampedTileUnits];
+  const std::byte* from[kTileUnits];
+  Unit* to[kTileUnits];
 #pragma unroll
-  for (int j = 0; j < kStampedTileUnits; ++j) {
+  for (int j = 0; j < kTileUnits; ++j) {
     const std::uint32_t n = t.first + 32 * j;
     from[j] = nullptr;
     if (j >= t.units || n >= t.copy.units) continue;
@@ -178,14 +179,14 @@ __device__ bool unstamp_tile(const GpuTile& t, std::uint32_t stamp, const Patien
   }
   for (;;) {
     bool missing = false;
-    Unit value[kStampedTileUnits];
-    bool here[kStampedTileUnits];
+    Unit value[kTileUnits];
+    bool here[kTileUnits];
 #pragma unroll
-    for (int j = 0; j < kStampedTileUnits; ++j) {
+    for (int j = 0; j < kTileUnits; ++j) {
       here[j] = from[j] != nullptr && Stamping<Unit>::load(from[j], stamp, value[j]);
     }
 #pragma unroll
-    for (int j = 0; j < kStampedTileUnits; ++j) {
+    for (int j = 0; j < kTileUnits; ++j) {
       if (here[j]) {
         *to[j] = value[j];
         from[j] = nullptr;

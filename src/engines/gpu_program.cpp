@@ -41,7 +41,13 @@ struct Parts {
   std::vector<GpuCopy> copies;
   std::vector<GpuDim> dims;
   std::vector<std::int32_t> deps;
-  std::int64_t blocks = 0;  // wanted
+  std::int64_t bytes = 0;  // that it moves
+  std::int64_t units = 0;
+  bool alone = false;  // must not be shared by several blocks
+  // Thread blocks that it is worth.
+  std::int64_t blocks() const {
+    return alone ? 1 : std::max({std::int64_t{1}, bytes / kBytesPerBlock, units / kUnitsPerBlock});
+  }
 };
 
 class Lowering {
@@ -71,7 +77,7 @@ class Lowering {
           if ((part & parts) != 0) add_step(task, static_cast<std::int32_t>(i));
         }
         if (task.steps.empty()) continue;
-        if (task.blocks > 0) {
+        if (task.units > 0) {
           task.ends.push_back(static_cast<std::int32_t>(task.steps.size()));
           tasks.push_back(std::move(task));
         } else {
@@ -83,7 +89,6 @@ class Lowering {
       }
       if (parts == 3) out_.direct = !tasks.empty() || !light.steps.empty();
       if (parts == kPartArrive) out_.arrivals = !light.steps.empty();
-      light.blocks = 1;
       tasks.insert(tasks.begin(), std::move(light));
       deal_out(tasks, parts);
     }
@@ -167,25 +172,13 @@ class Lowering {
       if (stamped(c.src)) s.stamped = kStampedSource;
       if (stamped(c.dst)) s.stamped = kStampedTarget;
       s.first_copy = static_cast<std::int32_t>(task.copies.size());
-      std::int64_t units = 0;
       for (std::int32_t k = c.first_copy; k < c.first_copy + c.copy_count; ++k) {
-        units += add_copy(task, plan_.copies[static_cast<std::size_t>(k)], c);
+        task.units += add_copy(task, plan_.copies[static_cast<std::size_t>(k)], c);
       }
       s.copies = static_cast<std::int32_t>(task.copies.size()) - s.first_copy;
-      std::int64_t blocks = std::max<std::int64_t>(1, std::max(c.bytes / kBytesPerBlock, units / kUnitsPerBlock));
+      task.bytes += c.bytes;
       // Additions keep their order, and a counter that advances several times in an epoch has no room for shares.
-      if (c.verb == Verb::reduce || !may_share(c.lane)) blocks = 1;
-      task.blocks = std::max(task.blocks, blocks);
-      // Few units: one for each thread, all in flight at once. Many: as many as a thread can keep in flight.
-      s.tile_units = static_cast<std::uint32_t>(
-          std::clamp<std::int64_t>(units / (kGpuThreads * std::min<std::int64_t>(blocks, most_)), 1,
-                                   s.stamped != 0 ? kStampedTileUnits : kTileUnits));
-      for (std::int32_t k = s.first_copy; k < s.first_copy + s.copies; ++k) {
-        GpuCopy& copy = task.copies[static_cast<std::size_t>(k)];
-        copy.first_tile = s.tiles;
-        const std::uint32_t tile = 32 * s.tile_units;
-        s.tiles += (copy.units + tile - 1) / tile;
-      }
+      task.alone = task.alone || c.verb == Verb::reduce || !may_share(c.lane);
     }
     task.steps.push_back(s);
   }
@@ -265,17 +258,18 @@ class Lowering {
     return add_copy(task, first, c) + add_copy(task, second, c);
   }
 
-  // Thread blocks in proportion to what the tasks want, so that they end together.
-  void deal_out(const std::vector<Parts>& tasks, int parts) {
+  // Thread blocks in proportion to what the tasks are worth, so that they end together.
+  void deal_out(std::vector<Parts>& tasks, int parts) {
     if (tasks.size() > kGpuTasks) {
       throw Error(fmt::format("rank {}: {}: {} lanes move data; one operation on GPU memory takes at most {}",
                               plan_.rank, plan_.operation, tasks.size(), kGpuTasks - 1));
     }
     std::int64_t sum = 0;
-    for (const Parts& task : tasks) sum += task.blocks;
-    for (const Parts& task : tasks) {
-      std::int64_t blocks = task.blocks;
+    for (const Parts& task : tasks) sum += task.blocks();
+    for (Parts& task : tasks) {
+      std::int64_t blocks = task.blocks();
       if (sum > most_) blocks = std::max<std::int64_t>(1, blocks * most_ / sum);
+      cut(task, blocks);
       GpuTask out;
       out.offset = static_cast<std::uint32_t>(out_.bytes.size());
       out.first_block = out_.blocks[parts];
@@ -283,6 +277,21 @@ class Lowering {
       out.bytes = static_cast<std::uint32_t>(out_.bytes.size()) - out.offset;
       out_.blocks[parts] += static_cast<int>(blocks);
       out_.tasks[parts].push_back(out);
+    }
+  }
+
+  // Tiles of few units if there are few: one for each thread, all in flight at once. Else of as many as a thread can
+  // keep in flight.
+  static void cut(Parts& task, std::int64_t blocks) {
+    const auto units =
+        static_cast<std::uint32_t>(std::clamp<std::int64_t>(task.units / (kGpuThreads * blocks), 1, kTileUnits));
+    for (GpuStep& step : task.steps) {
+      step.tile_units = units;
+      for (std::int32_t k = step.first_copy; k < step.first_copy + step.copies; ++k) {
+        GpuCopy& copy = task.copies[static_cast<std::size_t>(k)];
+        copy.first_tile = step.tiles;
+        step.tiles += (copy.units + 32 * units - 1) / (32 * units);
+      }
     }
   }
 

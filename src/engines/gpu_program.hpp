@@ -20,8 +20,7 @@ namespace tasuki {
 constexpr int kGpuPairs = 64;     ///< user's pairs of copies in one operation
 constexpr int kGpuTasks = 128;    ///< in one launch
 constexpr int kGpuThreads = 256;  ///< of a block
-constexpr int kTileUnits = 8;     ///< most units that a thread moves of a tile
-constexpr int kStampedTileUnits = 4;
+constexpr int kTileUnits = 4;     ///< most units that a thread moves of a tile
 constexpr int kPartStart = 1;
 constexpr int kPartWait = 2;
 constexpr int kPartPack = 4;     ///< beside them: what comes before messages

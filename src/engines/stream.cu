@@ -221,6 +221,8 @@ __device__ void run_lane(const Launch& l, const Task& task, std::uint32_t block,
   const auto* steps = task.list<GpuStep>(header.steps);
   const std::int32_t count = *task.list<std::int32_t>(header.ends);
   const std::uint32_t warp = threadIdx.x / 32 * blocks + block;
+  const std::uint32_t warps = blocks * (kGpuThreads / 32);
+  std::uint32_t dealt = 0;  // tiles of the steps so far: the next one's first is for the warp after their last
   for (std::int32_t s = 0; s < count; ++s) {
     const GpuStep& step = steps[s];
     if (step.deps > 0 || step.verb == Verb::wait) {
@@ -230,8 +232,9 @@ __device__ void run_lane(const Launch& l, const Task& task, std::uint32_t block,
       if (__syncthreads_and(going) == 0) return;
     }
     if (step.tiles > 0) {
-      const bool came = move(l, step, task.list<GpuCopy>(header.copies), task.list<GpuDim>(header.dims), epoch, warp,
-                             blocks * (kGpuThreads / 32));
+      const bool came = move(l, step, task.list<GpuCopy>(header.copies), task.list<GpuDim>(header.dims), epoch,
+                             (warp + warps - dealt % warps) % warps, warps);
+      dealt += step.tiles;
       if (step.stamped == kStampedSource && __syncthreads_and(came) == 0) return;
     }
     if (step.verb != Verb::signal && step.verb != Verb::reduce && step.awaited == 0) continue;
@@ -313,7 +316,7 @@ class StreamEngine final : public Engine {
     failure_ = {reinterpret_cast<Failure*>(gpu()->allocate_mapped(sizeof(Failure))),
                 [](Failure* p) { gpu()->release_mapped(reinterpret_cast<std::byte*>(p)); }};
     upload();
-    for (cudaEvent_t* event : {&ended_, &begun_, &packed_, &unpacked_}) {
+    for (cudaEvent_t* event : {&ended_, &begun_, &read_, &unpacked_}) {
       TASUKI_CUDA(cudaEventCreateWithFlags, event, cudaEventDisableTiming);
     }
     int least = 0;
@@ -324,7 +327,7 @@ class StreamEngine final : public Engine {
 
   ~StreamEngine() override {
     cudaDeviceSynchronize();  // whatever stream the last kernels are in: they use what is given back now
-    for (cudaEvent_t event : {ended_, begun_, packed_, unpacked_}) cudaEventDestroy(event);
+    for (cudaEvent_t event : {ended_, begun_, read_, unpacked_}) cudaEventDestroy(event);
     cudaStreamDestroy(beside_);
   }
 
@@ -346,18 +349,13 @@ class StreamEngine final : public Engine {
     if ((parts & kPartStart) != 0) ++epoch_;
     if (!replayed_) launch_.epoch = epoch_;
     launch_.patience = static_cast<std::uint64_t>(std::min(runtime_.deadline, 1e6) * 1e9);
-    const bool messages = !program_.messages.empty();
-    if (messages && (parts & kPartStart) != 0) send(stream);
-    if (messages && parts == (kPartStart | kPartWait)) launch(kPartUnpack, beside_);
+    const bool channels = !program_.messages.empty();
+    if (channels && (parts & kPartStart) != 0) send(stream);
     if (program_.direct) launch(parts, stream);
-    if (messages && parts == kPartStart) {
-      TASUKI_CUDA(cudaStreamWaitEvent, stream, packed_, 0);  // what was sent may change from here on
+    if (channels && parts == kPartStart) {
+      TASUKI_CUDA(cudaStreamWaitEvent, stream, read_, 0);  // what was sent may change from here on
     }
-    if (messages && (parts & kPartWait) != 0) {
-      if (parts == kPartWait) launch(kPartUnpack, beside_);
-      TASUKI_CUDA(cudaEventRecord, unpacked_, beside_);
-      TASUKI_CUDA(cudaStreamWaitEvent, stream, unpacked_, 0);
-    }
+    if (channels && (parts & kPartWait) != 0) TASUKI_CUDA(cudaStreamWaitEvent, stream, unpacked_, 0);
   }
 
   void start() override {
@@ -388,13 +386,16 @@ class StreamEngine final : public Engine {
     check_cuda(cudaGetLastError(), "launching an exchange");
   }
 
-  // Messages travel in a stream of their own, beside the kernel that serves the GPUs in reach.
+  // What channels carry travels in a stream of its own, beside the kernel that serves the GPUs in reach.
   void send(Stream stream) {
     TASUKI_CUDA(cudaEventRecord, begun_, stream);
     TASUKI_CUDA(cudaStreamWaitEvent, beside_, begun_, 0);
     launch(kPartPack, beside_);
-    TASUKI_CUDA(cudaEventRecord, packed_, beside_);
     const Plan& plan = executor_.plan();
+    const bool in_place = std::any_of(program_.messages.begin(), program_.messages.end(), [&](std::int32_t command) {
+      return plan.commands[static_cast<std::size_t>(command)].verb == Verb::put;
+    });
+    if (!in_place) TASUKI_CUDA(cudaEventRecord, read_, beside_);
     for (std::size_t path = 0; path < plan.paths.size(); ++path) {
       Channel* first = nullptr;
       for (const auto command : program_.messages) {
@@ -408,7 +409,10 @@ class StreamEngine final : public Engine {
       }
       if (first != nullptr) first->end_group();
     }
+    if (in_place) TASUKI_CUDA(cudaEventRecord, read_, beside_);
     if (program_.arrivals) launch(kPartArrive, beside_);
+    launch(kPartUnpack, beside_);
+    TASUKI_CUDA(cudaEventRecord, unpacked_, beside_);
   }
 
   void upload() {
@@ -451,7 +455,7 @@ class StreamEngine final : public Engine {
   bool replayed_ = false;  // part of a graph: the launches count themselves
   cudaEvent_t ended_ = nullptr;
   cudaEvent_t begun_ = nullptr;
-  cudaEvent_t packed_ = nullptr;
+  cudaEvent_t read_ = nullptr;
   cudaEvent_t unpacked_ = nullptr;
   cudaStream_t beside_ = nullptr;
 };

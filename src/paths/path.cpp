@@ -118,10 +118,10 @@ bool PathSet::allows(const std::string& wanted, const Path& path) {
 std::string PathSet::complaint(const std::string& wanted) const {
   std::vector<std::string> names{"auto"};
   for (const auto& path : paths_) {
-    if (wanted != "self" && allows(wanted, *path)) return {};
     const std::string name = path->name();
     const std::string family = name.substr(0, name.find(':'));
-    if (name == "self") continue;
+    if (family == "self") continue;  // cannot be chosen
+    if (allows(wanted, *path)) return {};
     if (std::find(names.begin(), names.end(), family) == names.end()) names.push_back(family);
     if (family != name) names.push_back(name);
   }

@@ -1,4 +1,5 @@
-// Path `self`: source and destination belong to the same rank (a periodic dimension that is not split).
+// Paths `self` and, in GPU memory, `self:gpu`: source and destination belong to the same rank (a periodic dimension
+// that is not split).
 //
 //   receiver's lane:  copy (or reduce) ...        the sender's lane is the same rank's and empty
 #include "paths/path.hpp"
@@ -8,11 +9,15 @@ namespace {
 
 class Self final : public Path {
  public:
-  explicit Self(const Profile& profile) : profile_(profile) {}
-  std::string name() const override { return "self"; }
+  Self(Memory memory, const Runtime& runtime, const Profile& profile)
+      : memory_(memory), runtime_(runtime), profile_(profile) {}
+  std::string name() const override { return memory_ == Memory::host ? "self" : "self:gpu"; }
+  Memory memory() const override { return memory_; }
+  std::string resource() const override { return memory_ == Memory::host ? "core" : "GPU"; }
   int preference() const override { return 0; }
-  bool serves(Memory src, Memory dst) const override { return src == dst; }
-  bool joins(const Topology&, int a, int b) const override { return a == b; }
+  bool joins(const Topology&, int a, int b) const override {
+    return a == b && (memory_ == Memory::host || runtime_.gpus);
+  }
 
   Offer offer(const Move& move, const Place&, const Place&) const override {
     if (move.src_rank != move.dst_rank) return Offer::no("another rank");
@@ -30,11 +35,17 @@ class Self final : public Path {
   }
 
  private:
+  Memory memory_;
+  const Runtime& runtime_;
   const Profile& profile_;
 };
 
-const PathRegistration registration{
-    [](Runtime&, const Profile& profile) -> std::unique_ptr<Path> { return std::make_unique<Self>(profile); }};
+const PathRegistration on_host{[](Runtime& runtime, const Profile& profile) -> std::unique_ptr<Path> {
+  return std::make_unique<Self>(Memory::host, runtime, profile);
+}};
+const PathRegistration on_gpu{[](Runtime& runtime, const Profile& profile) -> std::unique_ptr<Path> {
+  return std::make_unique<Self>(Memory::device, runtime, profile);
+}};
 
 }  // namespace
 }  // namespace tasuki

@@ -40,6 +40,7 @@ class Assignment {
     std::map<std::string, double> busy;
     std::map<std::string, double> latency;  // of what passes at the same time
     std::set<std::pair<int, std::size_t>> links;
+    std::set<int> served;  // peers that have a link
     double sum = 0;
     for (std::size_t i = 0; i < chosen.size(); ++i) {
       const Offer& o = offer(i, chosen[i]);
@@ -47,6 +48,8 @@ class Assignment {
       double seconds = o.seconds;
       if (planning_.paths.all()[chosen[i]]->latencies_overlap()) {
         latency[resource] = std::max(latency[resource], o.latency);
+        const int peer = planning_.moves[moves_[i]].dst_rank;
+        if (links.emplace(peer, chosen[i]).second && !served.insert(peer).second) seconds += o.latency * kSecondLink;
       } else if (links.emplace(planning_.moves[moves_[i]].dst_rank, chosen[i]).second) {
         seconds += o.latency;
       }
@@ -101,6 +104,8 @@ class Assignment {
   }
 
  private:
+  // What a further link to a peer costs even where latencies pass at the same time, in its latencies.
+  static constexpr double kSecondLink = 0.2;
   // Measured costs are good to about so much.
   static constexpr double kNoise = 0.2;
 
@@ -132,7 +137,7 @@ std::string no_path(const Planning& planning, const Move& move, const Choice& ch
   text += " (";
   const char* separator = "";
   for (const auto& [name, offer] : choice.offers) {
-    if (name == "self") continue;
+    if (name.starts_with("self")) continue;
     text += fmt::format("{}{}: {}", separator, name, offer.why_not);
     separator = "; ";
   }

@@ -19,10 +19,11 @@ Pattern pattern_of(const Move& move) {
   return worst;
 }
 
-std::string others(const Choice& choice) {
+// Of the other paths for that kind of memory.
+std::string others(const Planning& planning, const Choice& choice) {
   std::string text;
   for (const auto& [name, offer] : choice.offers) {
-    if (choice.path->name() == name ||
+    if (choice.path->name() == name || choice.path->memory() != planning.paths.find(name).memory() ||
         (!offer.usable && (offer.why_not == "same rank" || offer.why_not == "another rank"))) {
       continue;
     }
@@ -50,7 +51,7 @@ std::string explain(const Planning& planning, const Plan& plan) {
     const double seconds = choice.latency + choice.seconds;
     text += fmt::format("{:<26} {:>5} {:>5} {:>12} {:<12} {:<14} {:>9.2f}  {}\n", move.label, move.src_rank,
                         move.dst_rank, move.bytes(), to_string(pattern_of(move)), choice.path->name(), seconds * 1e6,
-                        move.src_rank == me ? others(choice) : "decided by the sender");
+                        move.src_rank == me ? others(planning, choice) : "decided by the sender");
     if (move.src_rank != me) continue;
     busy[choice.path->resource()] += choice.seconds;
     if (links.emplace(move.dst_rank, choice.path).second) busy[choice.path->resource()] += choice.latency;
