@@ -3,8 +3,8 @@
 
 A table stands between <!-- table:FILE/GROUP --> and <!-- /table -->, for group GROUP of bench/results/FILE.json; the
 name may be the group alone if one file only has it, and FILE/GROUP/TEXT takes only cases whose names contain the text.
-A table of a FILE gpu-N that is not there is empty: not every machine has GPUs. With --check nothing is written, and stale
-tables are an error.
+A table of a FILE gpu-N that is not there is empty: not every machine has GPUs. With --check nothing is written, and
+stale tables are an error.
 """
 
 from __future__ import annotations
