@@ -223,22 +223,23 @@ __device__ void run_lane(const Launch& l, const Task& task, std::uint32_t block,
   const std::uint32_t warp = threadIdx.x / 32 * blocks + block;
   const std::uint32_t warps = blocks * (kGpuThreads / 32);
   std::uint32_t dealt = 0;  // tiles of the steps so far: the next one's first is for the warp after their last
+  bool came = true;         // whatever this thread has waited for
   for (std::int32_t s = 0; s < count; ++s) {
     const GpuStep& step = steps[s];
     if (step.deps > 0 || step.verb == Verb::wait) {
-      const bool going = threadIdx.x != 0 ||
-                         (deps_ended(l, task, step, epoch) &&
-                          (step.verb != Verb::wait || await(l, step.counter, target_of(step, epoch), step, epoch)));
-      if (__syncthreads_and(going) == 0) return;
+      if (threadIdx.x == 0) {
+        came = came && deps_ended(l, task, step, epoch) &&
+               (step.verb != Verb::wait || await(l, step.counter, target_of(step, epoch), step, epoch));
+      }
+      if (__syncthreads_and(came) == 0) return;
     }
-    if (step.tiles > 0) {
-      const bool came = move(l, step, task.list<GpuCopy>(header.copies), task.list<GpuDim>(header.dims), epoch,
-                             (warp + warps - dealt % warps) % warps, warps);
-      dealt += step.tiles;
-      if (step.stamped == kStampedSource && __syncthreads_and(came) == 0) return;
+    if (step.tiles > 0 && came) {
+      came = move(l, step, task.list<GpuCopy>(header.copies), task.list<GpuDim>(header.dims), epoch,
+                  (warp + warps - dealt % warps) % warps, warps);
     }
+    dealt += step.tiles;
     if (step.verb != Verb::signal && step.verb != Verb::reduce && step.awaited == 0) continue;
-    __syncthreads();
+    if (__syncthreads_and(came) == 0) return;
     if (threadIdx.x != 0) continue;
     if (step.verb == Verb::signal) give(step.counter, target_of(step, epoch), block, blocks);
     if (step.awaited != 0) give(&l.ends[step.command], epoch * kSignal, block, blocks);

@@ -17,9 +17,10 @@ namespace tasuki {
 
 namespace {
 
-constexpr std::int64_t kLarge = 32 << 10;      // about a face
-constexpr std::int64_t kLargeOnGpu = 4 << 20;  // where launching no longer counts
+constexpr std::int64_t kLarge = 32 << 10;       // about a face
+constexpr std::int64_t kLargeOnGpu = 64 << 20;  // where launching no longer counts
 constexpr std::int64_t kRuns = 2048;
+constexpr std::int64_t kRunsOnGpu = 64 << 10;
 constexpr std::int64_t kStride = 512;  // bytes between the runs of 8 bytes
 constexpr int kBatches = 7;
 
@@ -53,7 +54,7 @@ double time_transfer(const Context& context, const std::string& path, int a, int
   };
   for (int i = 0; i < 3; ++i) once();
   // Both ends must do equally many rounds, so the number is fixed; the best batch has met the fewest disturbances.
-  const int rounds = layout.size() < 1024 ? 200 : 20;
+  const int rounds = layout.size() < 1024 ? 200 : layout.size() < kLargeOnGpu ? 20 : 2;
   double best = 1e9;
   for (int batch = 0; batch < kBatches; ++batch) {
     const double begin = now();
@@ -81,6 +82,7 @@ int partner_for(const Context& context, const Path& path) {
 
 Profile::Section measure(const Context& context, const Path& path, std::byte* from, std::byte* to) {
   const std::int64_t large = path.memory() == Memory::device ? kLargeOnGpu : kLarge;
+  const std::int64_t runs = path.memory() == Memory::device ? kRunsOnGpu : kRuns;
   const int partner = partner_for(context, path);
   if (partner < 0) return {};
   const auto time = [&](const Layout& layout) {
@@ -90,7 +92,7 @@ Profile::Section measure(const Context& context, const Path& path, std::byte* fr
   try {
     seconds[0] = time(Layout::bytes(8));
     seconds[1] = time(Layout::bytes(large));
-    seconds[2] = time(Layout::hvector(kRuns, 1, kStride, Layout::bytes(8)));
+    seconds[2] = time(Layout::hvector(runs, 1, kStride, Layout::bytes(8)));
     seconds[3] = time_transfer(context, path.name(), 0, partner, from, to, Layout::bytes(8), true);
   } catch (const Error&) {
     return {};  // all ranks throw alike when a path cannot be used here; its offers will say why
@@ -99,7 +101,8 @@ Profile::Section measure(const Context& context, const Path& path, std::byte* fr
   // A plan's link may find itself in either position.
   const double latency = std::max((seconds[0] + seconds[3]) / 2, 1e-9);
   const double bandwidth = static_cast<double>(large) / std::max(seconds[1] - seconds[0], 1e-9);
-  const double per_run = std::max((seconds[2] - seconds[0] - kRuns * 8 / bandwidth) / kRuns, 1e-11);
+  const double per_run = std::max(
+      (seconds[2] - seconds[0] - static_cast<double>(runs * 8) / bandwidth) / static_cast<double>(runs), 1e-11);
   return {{"latency", latency}, {"bandwidth", bandwidth}, {"per_run", per_run}};
 }
 
@@ -120,7 +123,8 @@ void complete_profile(const Context& context, PathSet& paths) {
     }
     if (missing.empty()) continue;
     any = true;
-    const std::int64_t room = std::max(memory == Memory::device ? kLargeOnGpu : kLarge, kRuns * kStride);
+    const std::int64_t room =
+        memory == Memory::device ? std::max(kLargeOnGpu, kRunsOnGpu * kStride) : std::max(kLarge, kRuns * kStride);
     const auto from = memory == Memory::device ? runtime.gpus->allocate(room) : shared_alloc(context, room);
     const auto to = memory == Memory::device ? runtime.gpus->allocate(room) : shared_alloc(context, room);
     if (memory == Memory::host) {

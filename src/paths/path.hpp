@@ -95,9 +95,8 @@ class Path {
   virtual std::string resource() const { return "core"; }
   /// Whether the latencies of links to different peers pass at the same time, rather than keep the resource busy.
   virtual bool latencies_overlap() const { return false; }
-  /// Where offers differ by less than measurements do, the lowest wins: -1 one pass, and nothing that computes is busy
-  /// with it; 0 one pass, by whoever has the bytes; 1 one pass, by whoever wants them; 2 staged; 3 through somebody
-  /// else's library.
+  /// Where offers differ by less than measurements do, the lowest wins: 0 one pass, by whoever has the bytes; 1 one
+  /// pass, by whoever wants them; 2 staged; 3 through somebody else's library. Among equals the cheapest wins.
   virtual int preference() const { return 2; }
   /// Called before offers are asked for when an operation on GPU memory may be made, with the path that is wanted: what
   /// takes long, or all ranks together, is done once here. Collective.

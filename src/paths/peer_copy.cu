@@ -76,7 +76,6 @@ class PeerCopy final : public Peer<PutPath> {
  public:
   PeerCopy(const Runtime& runtime, const Profile& profile) : Peer(runtime, profile, Home::device) {}
   std::string name() const override { return "peer:copy"; }
-  int preference() const override { return -1; }
   Offer offer(const Move& move, const Place&, const Place& dst) const override {
     std::int64_t count = 0;
     for (const StridedCopy& copy : move.copies) count += calls(copy);

@@ -119,7 +119,8 @@ class Assignment {
     std::size_t best = resources_.size();
     for (std::size_t p = 0; p < resources_.size(); ++p) {
       if (!offer(move, p).usable || seconds(p) > least * (1 + kNoise)) continue;
-      if (best == resources_.size() || order(p) < order(best)) best = p;
+      if (best == resources_.size() || std::pair(order(p), seconds(p)) < std::pair(order(best), seconds(best)))
+        best = p;
     }
     return best;
   }
