@@ -6,16 +6,17 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
 #include "support/mpi.hpp"
+#include "support/text_file.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -85,15 +86,14 @@ class Trace {
     const std::filesystem::path target = std::filesystem::path(folder_) / fmt::format("rank-{}.json", rank_);
     const std::string draft = target.string() + ".part";
     saved_ = count;
-    try {
-      std::ofstream out;
-      out.exceptions(std::ios::failbit | std::ios::badbit);
-      out.open(draft);
-      write(out, count);
-      out.close();
-      std::filesystem::rename(draft, target);
-    } catch (const std::exception& error) {
-      fmt::print(stderr, "tasuki: rank {}: cannot write the trace {}: {}\n", rank_, target.string(), error.what());
+    std::error_code error;
+    if (write_text(draft, text(count))) {
+      std::filesystem::rename(draft, target, error);
+    } else {
+      error.assign(errno, std::generic_category());
+    }
+    if (error) {
+      fmt::print(stderr, "tasuki: rank {}: cannot write the trace {}: {}\n", rank_, target.string(), error.message());
     }
   }
 
@@ -111,7 +111,7 @@ class Trace {
     return true;
   }
 
-  void write(std::ostream& out, std::uint64_t count) const {
+  std::string text(std::uint64_t count) const {
     const std::uint64_t kept = std::min(count, kEvents);
     const nlohmann::json head = {{"format", kFormat},
                                  {"rank", rank_},
@@ -124,17 +124,17 @@ class Trace {
                                  {"operations_left_out", left_out_},
                                  {"kinds", {"start", "test", "wait", "command"}},
                                  {"fields", {"kind", "operation", "command", "epoch", "round", "begin_ns", "end_ns"}}};
-    out << '{';
-    for (const auto& [key, value] : head.items()) out << fmt::format("\"{}\": {},\n", key, value.dump());
-    out << "\"plans\": [";
-    for (std::size_t i = 0; i < plans_.size(); ++i) out << (i > 0 ? ",\n" : "\n") << to_json(plans_[i]);
-    out << "],\n\"events\": [";
+    std::string out = "{";
+    for (const auto& [key, value] : head.items()) out += fmt::format("\"{}\": {},\n", key, value.dump());
+    out += "\"plans\": [";
+    for (std::size_t i = 0; i < plans_.size(); ++i) out += (i > 0 ? ",\n" : "\n") + to_json(plans_[i]);
+    out += "],\n\"events\": [";
     for (std::uint64_t i = count - kept; i < count; ++i) {
       const Event& e = events_[i % kEvents];
-      out << fmt::format("{}[{},{},{},{},{},{},{}]", i > count - kept ? ",\n" : "\n", static_cast<int>(e.what),
+      out += fmt::format("{}[{},{},{},{},{},{},{}]", i > count - kept ? ",\n" : "\n", static_cast<int>(e.what),
                          e.operation, e.command, e.epoch, e.round, e.begin + offset_, e.end + offset_);
     }
-    out << "]}\n";
+    return out + "]}\n";
   }
 
   static constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();

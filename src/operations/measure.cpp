@@ -154,10 +154,17 @@ PathSet& paths_of(const Context& context, const std::string& wanted) {
     if (runtime.gpus) path->prepare(runtime, wanted);
     if (partner_for(context, *path) >= 0) usable += path->name() + ' ';
   }
-  // The transfers that measure come here too, and find that it has been seen to.
-  if (usable != paths.measured) {
+  // The transfers that measure come here too, and have it seen to by whoever called them.
+  if (usable != paths.measured && !paths.measuring) {
+    paths.measuring = true;
+    try {
+      complete_profile(context, paths);
+    } catch (...) {
+      paths.measuring = false;
+      throw;
+    }
+    paths.measuring = false;
     paths.measured = usable;
-    complete_profile(context, paths);
     for (const auto& path : paths.all()) {
       if (runtime.gpus) path->prepare(runtime, wanted);  // again: each transfer wanted its own
     }

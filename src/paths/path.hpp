@@ -137,7 +137,8 @@ class PathSet {
   /// Empty if `wanted` is `auto`, a family or a name that exists; else a complaint that lists what does.
   std::string complaint(const std::string& wanted) const;
   Profile profile;
-  std::string measured;  ///< the paths that could be used when the profile was last completed
+  std::string measured;    ///< the paths that could be used when the profile was last completed
+  bool measuring = false;  ///< it is being completed
 
  private:
   std::vector<std::unique_ptr<Path>> paths_;

@@ -8,11 +8,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "support/mpi.hpp"
+#include "support/text_file.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -105,13 +104,8 @@ Profile load_profile(Runtime& runtime) {
   const std::string file = profile_file(runtime);
   std::string text;
   if (runtime.rank() == 0 && !file.empty()) {
-    std::ifstream in(file);
-    std::ostringstream all;
-    if (in) {
-      all << in.rdbuf();
-      text = all.str();
-      if (text.empty()) text = " ";  // an empty file is a corrupt one, not a missing one
-    }
+    const auto read = read_text(file);
+    if (read) text = read->empty() ? " " : *read;  // an empty file is a corrupt one, not a missing one
   }
   text = broadcast_text(runtime, text);
   return text.empty() ? Profile() : Profile::from_json(text, file);
@@ -125,13 +119,10 @@ void save_profile(Runtime& runtime, const Profile& profile) {
   const std::filesystem::path target(file);
   if (target.has_parent_path()) std::filesystem::create_directories(target.parent_path(), error);
   const std::string draft = fmt::format("{}.{}", file, getpid());
-  {
-    std::ofstream out(draft);
-    out << profile.to_json(fmt::format("{}, {}", runtime.topology().processes[0].name, mpi_name()));
-    if (!out) {
-      fmt::print(stderr, "tasuki: cannot write the machine profile {}; it will be measured again next time\n", draft);
-      return;
-    }
+  const std::string machine = fmt::format("{}, {}", runtime.topology().processes[0].name, mpi_name());
+  if (!write_text(draft, profile.to_json(machine))) {
+    fmt::print(stderr, "tasuki: cannot write the machine profile {}; it will be measured again next time\n", draft);
+    return;
   }
   std::filesystem::rename(draft, target, error);
   if (error) fmt::print(stderr, "tasuki: cannot write the machine profile {}: {}\n", file, error.message());

@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <set>
-#include <sstream>
 #include <utility>
 
 #include "plan/planner.hpp"
@@ -131,6 +131,18 @@ class Assignment {
   std::vector<std::string> resources_;
 };
 
+// What the sender of a move tells its receiver. Paths are numbered as in the set, which is the same on all ranks.
+struct Decision {
+  std::int64_t seq = 0;
+  std::int64_t path = 0;
+  double latency = 0;
+  double seconds = 0;
+};
+
+std::int64_t number_of(const std::vector<std::unique_ptr<Path>>& paths, const Path* path) {
+  return std::find_if(paths.begin(), paths.end(), [&](const auto& p) { return p.get() == path; }) - paths.begin();
+}
+
 std::string no_path(const Planning& planning, const Move& move, const Choice& choice) {
   std::string text =
       fmt::format("no path can carry '{}' from rank {} to rank {}", move.label, move.src_rank, move.dst_rank);
@@ -195,8 +207,8 @@ std::string choose(Planning& planning) {
     for (std::size_t i = 0; i < planning.moves.size(); ++i) {
       const Choice& choice = planning.choices[i];
       if (planning.moves[i].src_rank != me || planning.moves[i].dst_rank != peer || choice.path == nullptr) continue;
-      blob += fmt::format("{} {} {:.9e} {:.9e}\n", planning.moves[i].seq, choice.path->name(), choice.latency,
-                          choice.seconds);
+      const Decision decision{planning.moves[i].seq, number_of(paths, choice.path), choice.latency, choice.seconds};
+      blob.append(reinterpret_cast<const char*>(&decision), sizeof decision);
     }
     blobs.push_back(std::move(blob));
   }
@@ -206,15 +218,13 @@ std::string choose(Planning& planning) {
     for (std::size_t i = 0; i < planning.moves.size(); ++i) {
       if (planning.moves[i].src_rank == planning.peers[p]) by_seq[planning.moves[i].seq] = i;
     }
-    std::istringstream lines(answers[p]);
-    std::int64_t seq = 0;
-    std::string name;
-    double latency = 0;
-    double seconds = 0;
-    while (lines >> seq >> name >> latency >> seconds) {
-      const auto it = by_seq.find(seq);
+    for (std::size_t at = 0; at + sizeof(Decision) <= answers[p].size(); at += sizeof(Decision)) {
+      Decision decision;
+      std::memcpy(&decision, answers[p].data() + at, sizeof decision);
+      const auto it = by_seq.find(decision.seq);
       if (it == by_seq.end()) continue;
-      planning.choices[it->second] = {&planning.paths.find(name), latency, seconds, {}};
+      const Path* path = paths[static_cast<std::size_t>(decision.path)].get();
+      planning.choices[it->second] = {path, decision.latency, decision.seconds, {}};
     }
   }
   for (std::size_t i = 0; i < planning.moves.size() && complaint.empty(); ++i) {

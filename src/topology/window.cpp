@@ -6,14 +6,14 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <iterator>
-#include <sstream>
 
 #include <fmt/format.h>
 
 #include "support/mpi.hpp"
+#include "support/text_file.hpp"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23  // Linux 5.14; older headers do not name it, older kernels answer EINVAL
@@ -105,17 +105,19 @@ bool populate(std::byte* begin, std::int64_t bytes) {
 }
 
 std::string backing_folder(const void* p) {
-  std::ifstream maps("/proc/self/maps");
+  const std::string maps = read_text("/proc/self/maps").value_or("");
   const auto address = reinterpret_cast<std::uintptr_t>(p);
-  for (std::string line; std::getline(maps, line);) {
-    std::istringstream fields(line);
-    std::uintptr_t begin = 0;
-    std::uintptr_t end = 0;
-    char dash = 0;
-    std::string permissions, offset, device, inode, path;
-    fields >> std::hex >> begin >> dash >> end >> permissions >> offset >> device >> inode >> std::ws;
+  for (std::size_t at = 0; at < maps.size();) {
+    const std::size_t line_end = std::min(maps.find('\n', at), maps.size());
+    const std::string line = maps.substr(at, line_end - at);
+    at = line_end + 1;
+    // begin-end permissions offset device inode path
+    unsigned long begin = 0;
+    unsigned long end = 0;
+    int path_at = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx %*s %*s %*s %*s %n", &begin, &end, &path_at) != 2) continue;
     if (address < begin || address >= end) continue;
-    std::getline(fields, path);
+    const std::string path = line.substr(static_cast<std::size_t>(path_at));
     const std::size_t slash = path.rfind('/');
     return path.starts_with('/') && slash > 0 ? path.substr(0, slash) : std::string{};
   }
