@@ -16,7 +16,7 @@ configure = $(bin)/cmake -DTASUKI_MPI=$(or $(TASUKI_MPI),auto) $(CMAKE_FLAGS)
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build himeno laplace test test-mpich sanitize bench bench-gpu lint clean
+.PHONY: help setup configure build himeno laplace test test-mpich sanitize bench gpu bench-gpu lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|'
@@ -69,14 +69,18 @@ bench: configure ## the benchmarks on 2 ranks; refreshes the tables of README.md
 	$(mpirun) -n 2 $(BUILD)/bin/tasuki-bench --device cpu --json bench/results/cpu.json --commit "$$(git describe --always --dirty 2> /dev/null)"
 	@$(PYTHON) tools/tables.py
 
-# Ranks of bench-gpu: one a GPU.
+# Ranks of `make gpu`: one a GPU.
 GPUS ?= $(shell nvidia-smi --list-gpus 2> /dev/null | grep -c '^GPU')
 
-bench-gpu: configure ## the benchmarks on this machine's GPUs (or GPUS=n of them); refreshes the tables
+gpu: build ## tests, benchmarks and Himeno on this machine's GPUs (or GPUS=n of them); refreshes the tables
+	@test "$(GPUS)" -gt 0 || { echo "gpu: nvidia-smi lists no GPU here; GPUS=n says how many to use"; exit 1; }
+	@$(PYTHON) tools/gpu.py --build $(BUILD) --ranks $(GPUS) --commit "$$(git describe --always --dirty 2> /dev/null)"
+	@$(PYTHON) tools/tables.py
+
+bench-gpu: configure ## the benchmarks alone
 	@test "$(GPUS)" -gt 0 || { echo "bench-gpu: nvidia-smi lists no GPU here; GPUS=n says how many to use"; exit 1; }
 	@$(compile) $(BUILD) --target tasuki-bench
-	@mkdir -p bench/results
-	$(mpirun) -n $(GPUS) $(BUILD)/bin/tasuki-bench --device gpu --json bench/results/gpu-$(GPUS).json --commit "$$(git describe --always --dirty 2> /dev/null)"
+	@$(PYTHON) tools/gpu.py --build $(BUILD) --ranks $(GPUS) --commit "$$(git describe --always --dirty 2> /dev/null)" --only bench
 	@$(PYTHON) tools/tables.py
 
 lint: ## formatting and static checks

@@ -3,8 +3,8 @@
 
 A table stands between <!-- table:FILE/GROUP --> and <!-- /table -->, for group GROUP of bench/results/FILE.json; the
 name may be the group alone if one file only has it, and FILE/GROUP/TEXT takes only cases whose names contain the text.
-A table of a FILE gpu-N that is not there is empty: not every machine has GPUs. With --check nothing is written, and
-stale tables are an error.
+A table of a FILE gpu-N that is not there is empty: not every machine has GPUs. <!-- himeno:FILE --> stands for the
+runs of Himeno in bench/results/himeno-FILE.json. With --check nothing is written, and stale tables are an error.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 MARKED = re.compile(r"(<!-- table:(?P<name>[^\s>]+) -->\n).*?(<!-- /table -->)", re.S)
+HIMENO = re.compile(r"(<!-- himeno:(?P<name>[^\s>]+) -->\n).*?(<!-- /himeno -->)", re.S)
 OPTIONAL = re.compile(r"gpu-\d+")
 OWN = "tasuki"
 GRAPH = " graph"  # ends the name of a peer that is replayed as a CUDA graph
@@ -72,6 +73,29 @@ def table(group: str, cases: list[dict], machine: dict) -> str:
     return "\n".join([*caption, *lines, "", note, ""])
 
 
+def himeno_table(results: dict) -> str:
+    """One row a run; the columns are those of the app's report."""
+    columns = ["size", "split", "engine", "overlap", "µs an iteration", "GFLOPS", "computation alone, µs"]
+    columns += ["exchange alone, µs", "not hidden, µs", "result"]
+    rows = [columns, ["---"] * 4 + ["---:"] * 5 + ["---"]]
+    for run in results["runs"]:
+        split = "x".join(map(str, run["split"])) if isinstance(run["split"], list) else run["split"]
+        if "island" in run:
+            split += f", islands of {run['island']}, path {run['path']}"
+        alone = [number(run[key]) if run.get(key) is not None else "–" for key in COLUMNS_ALONE]
+        overlap = run["overlap"] if isinstance(run["overlap"], str) else ("on" if run["overlap"] else "off")
+        how = "every bit as in the serial run" if run["verified"] else ""
+        if not run.get("communicate", True):
+            how = "without communication: the ideal"
+        times = [number(run["seconds_per_iteration"] * 1e6), f"{run['gflops']:.0f}"]
+        rows.append([run["size"], split, run["engine"], overlap, *times, *alone, how])
+    where = ", ".join(f"{key} {value}" for key, value in results["machine"].items() if value)
+    return "\n".join([*("| " + " | ".join(row) + " |" for row in rows), "", f"{where}.", ""])
+
+
+COLUMNS_ALONE = ("compute_us", "exchange_us", "exposed_us")
+
+
 @dataclass
 class Group:
     name: str
@@ -85,6 +109,8 @@ def load_tables(folder: Path) -> dict[str, Group]:
     files_with: dict[str, list[str]] = {}
     for path in sorted(folder.glob("*.json")):
         results = json.loads(path.read_text())
+        if "cases" not in results:
+            continue
         groups: dict[str, list[dict]] = {}
         for case in results["cases"]:
             groups.setdefault(case["group"], []).append(case)
@@ -113,6 +139,14 @@ def refreshed(text: str, tables: dict[str, Group], source: str) -> str:
     return MARKED.sub(replace, text)
 
 
+def with_himeno(text: str, folder: Path) -> str:
+    def replace(match: re.Match) -> str:
+        file = folder / f"himeno-{match['name']}.json"
+        return match[1] + (himeno_table(json.loads(file.read_text())) if file.exists() else "") + match[3]
+
+    return HIMENO.sub(replace, text)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="only say whether the tables are up to date")
@@ -123,7 +157,7 @@ def main() -> int:
         if not path.exists():
             continue
         before = path.read_text()
-        after = refreshed(before, tables, str(path.relative_to(ROOT)))
+        after = with_himeno(refreshed(before, tables, str(path.relative_to(ROOT))), ROOT / "bench" / "results")
         if after == before:
             continue
         if arguments.check:

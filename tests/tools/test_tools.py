@@ -1,5 +1,6 @@
 """The scripts of tools/ that others' files pass through: tables, the README's example, the launcher's choices."""
 
+import json
 import sys
 import tempfile
 import unittest
@@ -35,6 +36,19 @@ class Tables(unittest.TestCase):
         self.assertNotIn("old", once)
         self.assertTrue(once.startswith("before\n") and once.endswith("<!-- /table -->\nafter\n"))
         self.assertEqual(once, tables.refreshed(once, known, "README.md"))
+
+    def test_a_table_of_himeno_has_a_row_for_each_run(self):
+        run = {"size": "S", "split": "2x1x1", "engine": "graph", "overlap": True, "seconds_per_iteration": 9.6e-6}
+        run |= {"gflops": 1720.4, "compute_us": 5.4, "exchange_us": 6.4, "exposed_us": 4.2, "verified": True}
+        (self.results / "himeno-gpu-2.json").write_text(json.dumps({"machine": {"gpus": 2}, "runs": [run]}))
+        self.assertNotIn("himeno-gpu-2", " ".join(tables.load_tables(self.results)))
+        text = tables.with_himeno("<!-- himeno:gpu-2 -->\nold\n<!-- /himeno -->\n", self.results)
+        self.assertIn("| S | 2x1x1 | graph | on | 9.60 | 1720 | 5.40 | 6.40 | 4.20 | every bit as in", text)
+        self.assertNotIn("old", text)
+        self.assertEqual(
+            tables.with_himeno("<!-- himeno:gpu-4 -->\nold\n<!-- /himeno -->\n", self.results),
+            "<!-- himeno:gpu-4 -->\n<!-- /himeno -->\n",
+        )
 
     def test_a_text_selects_cases_and_a_file_that_is_not_there_gives_an_empty_place(self):
         known = tables.load_tables(self.results)
