@@ -39,6 +39,10 @@ struct Options {
   tasuki::GridOptions grid() const;
 };
 
+/// Thread blocks for an exchange on a GPU that computes meanwhile: the exchange then takes a little longer, which is
+/// hidden, and slows the computation less, which is not.
+inline constexpr int kBlocksBeside = 32;
+
 /// Reads the command line; all ranks see the same one. After `--help` or an error, which rank 0 prints, throws `Exit`.
 Options parse_options(const tasuki::Context& context, int argc, char** argv, const AppInfo& info);
 

@@ -59,15 +59,16 @@ class GpuSolver final : public Solver {
     const tasuki::Stream stream = queue_.stream();
     if (exchange) p_.swap();  // from here on `now` is the pressure to compute
     const int now = exchange ? p_.current() : (unshown_ = 1 - unshown_);
-    const auto sweep = [&](const GpuSweep& part) {
-      if (compute) part.enqueue(coefficients_, p_.data(1 - now), p_.data(now), stream);
+    const auto sweep = [&](const GpuSweep& part, tasuki::Stream where) {
+      if (compute) part.enqueue(coefficients_, p_.data(1 - now), p_.data(now), where);
     };
-    sweep(sides_);
-    const bool aside = exchange && compute && overlaps_;
-    if (aside) halo_.run(fork_.branch(stream));
-    sweep(rest_);
-    if (aside) fork_.join(stream);
-    if (exchange && exchanges_ && !aside) halo_.run(stream);
+    // The sides go ahead in a stream of their own, then the exchange that they need; the interior fills what is left.
+    const tasuki::Stream ahead = overlaps_ && compute ? fork_.branch(stream) : stream;
+    sweep(sides_, ahead);
+    if (exchange && exchanges_ && overlaps_) halo_.run(ahead);
+    sweep(rest_, stream);
+    if (ahead != stream) fork_.join(stream);
+    if (exchange && exchanges_ && !overlaps_) halo_.run(stream);
   }
 
   std::vector<Region> regions(const std::vector<tasuki::Box>& boxes) const {

@@ -17,7 +17,9 @@ Solver::Solver(const tasuki::Context& context, const apps::Options& options, tas
       u_(grid_, layout(memory)),
       // The stencil has no corners, and every iteration swaps the copies once.
       halo_(tasuki::HaloField(u_, 1),
-            {{.path = options.path, .engine = memory == tasuki::Memory::device ? std::string("auto") : options.engine},
+            {{.path = options.path,
+              .engine = memory == tasuki::Memory::device ? std::string("auto") : options.engine,
+              .blocks = options.overlap ? apps::kBlocksBeside : 0},
              /*corners=*/false,
              /*reverse=*/false,
              /*alternating=*/true}) {}

@@ -16,6 +16,9 @@ struct OperationOptions {
   std::string path = "auto";  ///< `auto` or the name of a path for all pieces that leave the rank (docs/paths.md).
   /// `auto` (= TASUKI_ENGINE, else `inline`), `inline`, `thread`; for GPU memory `auto` or `stream`.
   std::string engine = "auto";
+  /// GPU memory: thread blocks of 256 that an exchange may take, at most one a multiprocessor; 0: as many as it gains
+  /// by. Few leave more of the GPU to a kernel beside which the exchange travels. Local: ranks may differ.
+  int blocks = 0;
 };
 
 /// A handle to a prepared communication; copies refer to the same one. Made collectively by the derived classes, with

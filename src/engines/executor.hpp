@@ -36,6 +36,7 @@ struct Program {
   std::vector<std::int32_t> first_function;        ///< per command
   std::vector<std::shared_ptr<void>> memory;       ///< scratch and counters, kept alive for the channels too
   std::vector<std::unique_ptr<Channel>> channels;  ///< per command; nullptr: loads and stores do
+  int blocks = 0;                                  ///< on GPUs: OperationOptions::blocks
   std::int64_t bytes() const;                      ///< without scratch
 };
 

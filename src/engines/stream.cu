@@ -313,7 +313,9 @@ class StreamEngine final : public Engine {
     const int processors = runtime.gpus->processors();
     const auto& channels = executor.program().channels;
     const bool messages = std::any_of(channels.begin(), channels.end(), [](const auto& c) { return c != nullptr; });
-    program_ = lower(executor.program(), std::max(1, messages ? processors / 2 : processors), runtime.gpus->atomics());
+    const int most = std::max(1, messages ? processors / 2 : processors);
+    const int wanted = executor.program().blocks;
+    program_ = lower(executor.program(), wanted > 0 ? std::min(wanted, most) : most, runtime.gpus->atomics());
     failure_ = {reinterpret_cast<Failure*>(gpu()->allocate_mapped(sizeof(Failure))),
                 [](Failure* p) { gpu()->release_mapped(reinterpret_cast<std::byte*>(p)); }};
     upload();

@@ -44,6 +44,8 @@ Operation::State::State(const Context& context, Description description, const O
   Agreement& agreement = description.agreement;
   agreement.same("path", path).same("engine", engine);
   agreement.complain(engine_complaint(engine));
+  if (options.blocks < 0)
+    agreement.complain(fmt::format("argument 'blocks' is {}; it must be 0 or more", options.blocks));
   if (engine_memory(engine) != memory) {
     agreement.complain(
         fmt::format("engine '{}' works on {} memory, but the operation is on {} memory; use engine 'auto'", engine,
@@ -70,6 +72,7 @@ Operation::State::State(const Context& context, Description description, const O
   }
   Agreement(runtime, name_).complain(complaint).check();
   Program program = bind(planning, std::move(draft), number, engine_is_threaded(engine));
+  program.blocks = options.blocks;
   explanation_ = tasuki::explain(planning, program.plan);
   executor_ = std::make_unique<Executor>(std::move(program));
   memory_ = executor_->memory();
