@@ -31,7 +31,8 @@ def show(console: Console, runs: list[dict]) -> None:
         for run in runs
     ]
     app, size = runs[0]["app"], "x".join(map(str, runs[0]["extents"]))
-    console.print(table(f"{app} {size}, {runs[0]['mpi']}", columns, rows))
+    where = f", on {runs[0]['gpu']}" if runs[0]["device"] == "gpu" else ""
+    console.print(table(f"{app} {size}, {runs[0]['mpi']}{where}", columns, rows))
     verdicts = {None: "not verified (--verify)", True: "every bit as in the serial run", False: "WRONG"}
     for run in runs:
         norm = next(name for name in ("gosa", "change") if name in run)
@@ -48,14 +49,18 @@ def app_command(name: str, about: str) -> click.Command:
     @click.option("--split", help="Ranks in each dimension, such as 2x2x1.")
     @click.option("--iterations", type=click.IntRange(1), help="Default: 3 with --verify, else about 3 seconds.")
     @click.option("--overlap", type=click.Choice(["on", "off", "both"]), default="on", show_default=True)
-    @click.option("--path", default="auto", show_default=True, help="Path of the halo: auto, shared, mpi, ...")
-    @click.option("--engine", default="auto", show_default=True, help="Who drives the halo: auto, inline, thread.")
+    @click.option("--path", default="auto", show_default=True, help="Path of the halo: auto, shared, mpi, peer, ...")
+    @click.option(
+        "--engine", default="auto", show_default=True, help="auto, inline, thread; on GPUs auto, stream, graph."
+    )
+    @click.option("--device", type=click.Choice(["auto", "cpu", "gpu"]), default="auto", show_default=True)
     @click.option("--verify", is_flag=True, help="Compare every bit of the result with a serial run.")
     @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Also write the results here.")
     @common
-    def command(ranks, size, split, iterations, overlap, path, engine, verify, output, as_json) -> None:
+    def command(ranks, size, split, iterations, overlap, path, engine, device, verify, output, as_json) -> None:
         program = own_program(name)
-        arguments = ["--progress", "--path", path, "--engine", engine, *(["--verify"] if verify else [])]
+        arguments = ["--progress", "--path", path, "--engine", engine, "--device", device]
+        arguments += ["--verify"] if verify else []
         for option, value in (("--size", size), ("--split", split), ("--iterations", iterations)):
             arguments += [option, str(value)] if value is not None else []
         runs = []

@@ -83,6 +83,13 @@ def show(console: Console, data: dict) -> None:
 @click.option("--group", multiple=True, help="Only these groups; a wrong one lists them.")
 @click.option("--filter", "text", default="", help="Only cases whose names contain this.")
 @click.option("--peer", multiple=True, help="Only these peers of the C++ driver; a wrong one lists them.")
+@click.option(
+    "--device",
+    type=click.Choice(["auto", "cpu", "gpu"]),
+    default="auto",
+    show_default=True,
+    help="The driver's cases: those in host memory or those on GPUs; auto: what --group belongs to, or GPUs if any.",
+)
 @click.option("--rounds", type=click.IntRange(1), help="Samples a peer.")
 @click.option("--quick", is_flag=True, help="Few cases, short rounds: to see that all works, not to quote.")
 @click.option(
@@ -98,13 +105,13 @@ def show(console: Console, data: dict) -> None:
     "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the results here, for tasuki plot."
 )
 @common
-def command(ranks, group, text, peer, rounds, quick, part, install_peers, output, as_json) -> int:
+def command(ranks, group, text, peer, device, rounds, quick, part, install_peers, output, as_json) -> int:
     """Time Tasuki and its peers on the same cases, in turn, after checking that each moves the right bytes."""
     data: dict = {"machine": {"ranks": ranks, "cores": os.cpu_count()}, "cases": [], "skipped": []}
     with tempfile.TemporaryDirectory() as folder:
         if "driver" in part:
             program, target = own_program("tasuki-bench"), Path(folder) / "bench.json"
-            arguments = ["--json", str(target), "--filter", text, *(["--quick"] if quick else [])]
+            arguments = ["--json", str(target), "--filter", text, "--device", device, *(["--quick"] if quick else [])]
             for option, values in (("--group", group), ("--peer", peer), ("--rounds", [rounds] if rounds else [])):
                 for value in values:
                     arguments += [option, str(value)]

@@ -102,6 +102,7 @@ def command() -> None:
 @click.option("--corners/--no-corners", default=True, show_default=True)
 @click.option("--periodic/--no-periodic", default=True, show_default=True)
 @click.option("--reverse", is_flag=True, help="Add shadows into their owners.")
+@click.option("--memory", type=click.Choice(["host", "device"]), default="host", show_default=True)
 @dtype_option
 @shared_options
 def halo(ranks: int, rank: int, plans: Path | None, as_json: bool, **options) -> None:

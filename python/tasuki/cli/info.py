@@ -135,6 +135,7 @@ def command(ranks: int, as_json: bool) -> None:
     try:
         answer = on_ranks("info", {}, ranks, f"asking {ranks} ranks")[0]
         topology = answer["describe"]
+        rows.append(usable("GPU memory", not answer["why_no_gpu"], answer["why_no_gpu"] or "fields may be on GPUs"))
         rows.append(usable("MPI", True, f"{topology.splitlines()[0].partition('; ')[2]}, started by {launcher}"))
         rows += [usable(f"path {name}", why is None, reason(name, why)) for name, why in answer["paths"].items()]
     except Failure as error:

@@ -16,38 +16,48 @@ from tasuki.cli.common import python_on_ranks, run_ranks
 
 def send_once(context, array, path: str) -> str | None:
     """Sends something from rank 0 to rank 1 over a path: None if that works, else why not."""
+    import numpy
+
     import tasuki
 
     ends = [(rank, array if context.rank == rank else None) for rank in (0, 1)]
     try:
         operation = tasuki.Transfer(context, *ends, path=path)
-        operation.start()
-        operation.wait()
+        operation.run()
+        if not isinstance(array, numpy.ndarray):
+            tasuki.synchronize(context)
     except tasuki.Error as error:
         return str(error)
     return None
 
 
 def info(context, options: dict) -> dict:
-    """What the core says of itself and of each path that it knows."""
+    """What the core says of itself, of GPUs, and of each path that it knows, on host memory and on GPUs."""
     import tasuki
 
+    answer = {"why_no_gpu": tasuki.why_no_gpu(), "paths": {}}
     if context.size == 1:
-        return {"describe": context.describe(), "paths": {}}
-    array = tasuki.shared_array(context, (8,))
+        return answer | {"describe": context.describe()}
+    arrays = [tasuki.shared_array(context, (8,))]
+    if not answer["why_no_gpu"]:
+        arrays.append(tasuki.Field(tasuki.Grid(context, (8 * context.size,)), memory="device").array)
     # The refusal of a path that does not exist lists those that do, and families such as `shared`.
-    names = send_once(context, array, "none").rpartition("give one of ")[2].split(", ")
+    names = send_once(context, arrays[0], "none").rpartition("give one of ")[2].split(", ")
     families = {name.partition(":")[0] for name in names if ":" in name} - {"mpi"} | {"auto"}  # `mpi` is a path too
-    paths = {name: send_once(context, array, name) for name in names if name not in families}
-    return {"describe": context.describe(), "paths": paths}
+    for name in (name for name in names if name not in families):
+        refusals = [send_once(context, array, name) for array in arrays]
+        answer["paths"][name] = None if None in refusals else refusals[-1]
+    return answer | {"describe": context.describe()}
 
 
 def tune(context, options: dict) -> dict:
     """Making an operation measures what the profile lacks; TASUKI_PROFILE names a file that is not there yet."""
     import tasuki
 
-    field = tasuki.Field(tasuki.Grid(context, [4 * context.size]))
-    tasuki.Halo(field)
+    grid = tasuki.Grid(context, [4 * context.size])
+    tasuki.Halo(tasuki.Field(grid))
+    if not tasuki.why_no_gpu():
+        tasuki.Halo(tasuki.Field(grid, memory="device"))
     return {}
 
 
@@ -62,7 +72,9 @@ def explain(context, options: dict) -> dict:
     if kind == "halo":
         grid = tasuki.Grid(context, options["extents"], split=options["split"], periodic=options["periodic"])
         fields = [
-            tasuki.Field(grid, options["dtype"], shadow=options["shadow"], copies=options["copies"], name=f"f{i}")
+            tasuki.Field(
+                grid, options["dtype"], name=f"f{i}", **{k: options[k] for k in ("shadow", "copies", "memory")}
+            )
             for i in range(options["fields"])
         ]
         operation = tasuki.Halo(
