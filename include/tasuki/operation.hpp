@@ -13,7 +13,9 @@ namespace tasuki {
 
 /// What may be forced; `auto` lets the planner and the settings choose.
 struct OperationOptions {
-  std::string path = "auto";  ///< `auto` or the name of a path for all pieces that leave the rank (docs/paths.md).
+  /// For the pieces that leave the rank: `auto`, or a path by name or family (docs/paths.md), or several with commas
+  /// between them, of which the cheapest is taken for each piece.
+  std::string path = "auto";
   /// `auto` (= TASUKI_ENGINE, else `inline`), `inline`, `thread`; for GPU memory `auto` or `stream`.
   std::string engine = "auto";
   /// GPU memory: thread blocks of 256 that an exchange may take, at most one a multiprocessor; 0: as many as it gains

@@ -193,7 +193,7 @@ class MpiStaged final : public MessagePath {
 
   // Measured, and so on offer, only where GPUs do not reach each other or where it is asked for.
   void prepare(Runtime& runtime, const std::string& wanted) override {
-    forced_ = wanted != "auto" && PathSet::allows(wanted, *this);
+    forced_ = PathSet::forces(wanted, *this);
     if (prepared_ || (runtime.gpus->complete() && !forced_)) return;
     prepared_ = true;
     const bool enough = runtime.thread_level() >= MPI_THREAD_MULTIPLE;

@@ -153,7 +153,7 @@ class NcclPath final : public MessagePath {
 
   // Connecting takes a second and memory: only where GPUs do not reach each other, or where it is asked for.
   void prepare(Runtime& runtime, const std::string& wanted) override {
-    forced_ = wanted == name();
+    forced_ = PathSet::forces(wanted, *this);
     if (connected() || !PathSet::allows(wanted, *this) || (runtime.gpus->complete() && !forced_)) return;
 #ifdef TASUKI_NCCL
     why_not_ = Nccl::get().why_not;

@@ -93,6 +93,25 @@ int deliver(Builder& builder, const Link& link, std::size_t i, int source, std::
   return builder.copy(link.peer, source, link.dst[i], copies, source_step, builder.user_step());
 }
 
+namespace {
+
+std::string family_of(const std::string& name) {
+  return name.substr(0, name.find(':'));
+}
+
+// The names in a list with commas.
+std::vector<std::string> listed(const std::string& names) {
+  std::vector<std::string> all;
+  for (std::size_t at = 0; at <= names.size();) {
+    const std::size_t end = std::min(names.find(',', at), names.size());
+    all.push_back(names.substr(at, end - at));
+    at = end + 1;
+  }
+  return all;
+}
+
+}  // namespace
+
 PathRegistration::PathRegistration(Make make) {
   makers().push_back(make);
 }
@@ -112,20 +131,31 @@ const Path& PathSet::find(const std::string& name) const {
 
 bool PathSet::allows(const std::string& wanted, const Path& path) {
   const std::string name = path.name();
-  return wanted == "auto" || name == wanted || name.substr(0, name.find(':')) == wanted;
+  const std::string family = family_of(name);
+  for (const std::string& one : listed(wanted)) {
+    if (one == "auto" || one == name || one == family) return true;
+  }
+  return false;
+}
+
+bool PathSet::forces(const std::string& wanted, const Path& path) {
+  return wanted != "auto" && listed(wanted).size() == 1 && allows(wanted, path);
 }
 
 std::string PathSet::complaint(const std::string& wanted) const {
   std::vector<std::string> names{"auto"};
   for (const auto& path : paths_) {
-    const std::string name = path->name();
-    const std::string family = name.substr(0, name.find(':'));
+    const std::string family = family_of(path->name());
     if (family == "self") continue;  // cannot be chosen
-    if (allows(wanted, *path)) return {};
     if (std::find(names.begin(), names.end(), family) == names.end()) names.push_back(family);
-    if (family != name) names.push_back(name);
+    if (family != path->name()) names.push_back(path->name());
   }
-  return fmt::format("there is no path '{}'; give one of {}", wanted, fmt::join(names, ", "));
+  for (const std::string& one : listed(wanted)) {
+    if (std::find(names.begin(), names.end(), one) != names.end()) continue;
+    return fmt::format("there is no path '{}'; give one of {}, or several with commas between them", one,
+                       fmt::join(names, ", "));
+  }
+  return {};
 }
 
 }  // namespace tasuki

@@ -132,9 +132,11 @@ class PathSet {
   explicit PathSet(Runtime& runtime);  ///< Collective: probes what the ranks can do. The profile is still empty.
   const std::vector<std::unique_ptr<Path>>& all() const { return paths_; }
   const Path& find(const std::string& name) const;
-  /// True if `wanted` (`auto`, a family or a name) allows `path`.
+  /// True if `wanted` (`auto`, a family or a name, or several with commas between them) allows `path`.
   static bool allows(const std::string& wanted, const Path& path);
-  /// Empty if `wanted` is `auto`, a family or a name that exists; else a complaint that lists what does.
+  /// True if it is the only name or family in `wanted`.
+  static bool forces(const std::string& wanted, const Path& path);
+  /// Empty if all that `wanted` names exists; else a complaint that lists what does.
   std::string complaint(const std::string& wanted) const;
   Profile profile;
   std::string measured;    ///< the paths that could be used when the profile was last completed

@@ -321,6 +321,11 @@ TEST_CASE("wrong arguments of a halo are named on every rank") {
   CHECK(error_of([&] {
           Halo halo(HaloField(u), options);
         }).find("there is no path 'carrier pigeon'; give one of auto, mpi") != std::string::npos);
+  options.path = "shared:eager,pigeon";
+  CHECK(error_of([&] { Halo halo(HaloField(u), options); }).find("there is no path 'pigeon'; give one of auto, mpi") !=
+        std::string::npos);
+  options.path = "shared:eager,mpi";
+  CHECK(verify(Halo(HaloField(u), options)).ok());
   options.path = "auto";
   options.engine = "steam";
   CHECK(error_of([&] {

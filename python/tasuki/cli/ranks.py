@@ -42,7 +42,7 @@ def info(context, options: dict) -> dict:
     if not answer["why_no_gpu"]:
         arrays.append(tasuki.Field(tasuki.Grid(context, (8 * context.size,)), memory="device").array)
     # The refusal of a path that does not exist lists those that do, and families such as `shared`.
-    names = send_once(context, arrays[0], "none").rpartition("give one of ")[2].split(", ")
+    names = send_once(context, arrays[0], "none").rpartition("give one of ")[2].partition(", or ")[0].split(", ")
     families = {name.partition(":")[0] for name in names if ":" in name} - {"mpi"} | {"auto"}  # `mpi` is a path too
     for name in (name for name in names if name not in families):
         refusals = [send_once(context, array, name) for array in arrays]
