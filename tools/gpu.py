@@ -16,8 +16,8 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SIZES = ("S", "M", "L", "XL", "LX")
-SERIAL_LIMIT = ("S", "M", "L")  # a serial run of the larger ones takes minutes
+ITERATIONS = {"S": 5000, "M": 3000, "L": 1000, "XL": 200, "LX": 200}  # of a timed run: a fraction of a second
+VERIFIED = ("S", "M", "L")  # a serial run of the larger ones takes minutes
 TESTS = "^(gpu_|python_gpu_|faults_killed_rank)"
 
 
@@ -74,17 +74,18 @@ class Session:
                     runs.append(json.loads(file.read_text()) | ({"island": island} if island else {}))
 
         for ranks in sorted({1, min(2, self.ranks), self.ranks}):
-            for size in SERIAL_LIMIT:
+            for size in VERIFIED:
                 one(ranks, size, "--iterations", "20", "--verify")
-        for size in SIZES:
-            one(1, size)
-            one(self.ranks, size, "--engine", "graph")
-            one(self.ranks, size, "--engine", "stream")
-            one(self.ranks, size, "--overlap", "off")
-            one(self.ranks, size, "--overlap", "off", "--no-communication")
+        for size, iterations in ITERATIONS.items():
+            timed = ("--iterations", str(iterations))
+            one(1, size, *timed)
+            one(self.ranks, size, *timed, "--engine", "graph")
+            one(self.ranks, size, *timed, "--engine", "stream")
+            one(self.ranks, size, *timed, "--overlap", "off")
+            one(self.ranks, size, *timed, "--overlap", "off", "--no-communication")
         if self.ranks == 4:
             for size in ("S", "M"):
-                for path in ("auto", "nccl", "mpi"):
+                for path in ("auto", "nccl", "mpi", "peer,mpi"):
                     one(4, size, "--split", "2x2x1", "--path", path, island=2)
         (self.out / f"himeno-gpu-{self.ranks}.json").write_text(
             json.dumps({"machine": machine, "runs": runs}, indent=1) + "\n"
