@@ -183,7 +183,7 @@ TEST_CASE("when MPI refuses a staged message on the progress thread, waits on th
   } else {
     CHECK(text.find("rank " + std::to_string(ctx.rank()) +
                     ": all to all: epoch 1 did not end: #1 recv with rank 0: ") == 0);
-    CHECK(text.find("MPI_Testsome failed: ") != std::string::npos);
+    CHECK(text.find("MPI_Test failed: ") != std::string::npos);
   }
   ctx.barrier();
 }
