@@ -118,9 +118,9 @@ class Batch final : public Worker::Task {
       if (!messages_[i].active) continue;
       int ended = 0;
       const int code = MPI_Test(&requests_[i], &ended, MPI_STATUS_IGNORE);
-      if (code != MPI_SUCCESS) return fail(i, "MPI_Test", code);
-      if (ended == 0) continue;
+      if (code == MPI_SUCCESS && ended == 0) continue;
       messages_[i].active = false;
+      if (code != MPI_SUCCESS) return fail(i, "MPI_Test", code);
       std::atomic_ref<std::uint64_t>(*word(i)).store((ended_ + 1) * kSignal, std::memory_order_release);
       --left_;
     }
