@@ -42,6 +42,7 @@ laplace: configure ## the Laplace example on 4 ranks
 
 test: ## all tests; without TASUKI_MPI, ranks 1 to 4 with MPICH first
 	@$(PYTHON) tools/setup.py --python
+	@$(configure) --preset release -B $(BUILD) > /dev/null # also where it was done before Python was there
 	@$(MAKE) build
 ifeq ($(TASUKI_MPI),)
 	@$(MAKE) test-mpich TASUKI_MPI=mpich
