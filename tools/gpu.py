@@ -63,6 +63,7 @@ class Session:
 
     def himeno(self, machine: dict) -> None:
         runs = []
+        target = self.out / f"himeno-gpu-{self.ranks}.json"
 
         def one(ranks: int, size: str, *options: str, island: int = 0) -> None:
             with tempfile.TemporaryDirectory() as folder:
@@ -72,6 +73,7 @@ class Session:
                 name = f"himeno {size} on {ranks}{f' in islands of {island}' if island else ''} {' '.join(options)}"
                 if self.step(name, [*where, *command], timeout=120):
                     runs.append(json.loads(file.read_text()) | ({"island": island} if island else {}))
+                    target.write_text(json.dumps({"machine": machine, "runs": runs}, indent=1) + "\n")
 
         for ranks in sorted({1, min(2, self.ranks), self.ranks}):
             for size in VERIFIED:
@@ -87,9 +89,6 @@ class Session:
             for size in ("S", "M"):
                 for path in ("auto", "nccl", "mpi", "peer,mpi"):
                     one(4, size, "--split", "2x2x1", "--path", path, island=2)
-        (self.out / f"himeno-gpu-{self.ranks}.json").write_text(
-            json.dumps({"machine": machine, "runs": runs}, indent=1) + "\n"
-        )
 
 
 def main() -> int:
