@@ -104,6 +104,9 @@ def main() -> int:
     arguments.out.mkdir(parents=True, exist_ok=True)
     session = Session(arguments)
     machine = {"commit": arguments.commit, "gpus": arguments.ranks}
+    known = session.out / f"gpu-{arguments.ranks}.json"
+    if arguments.only == "himeno" and known.exists():
+        machine = json.loads(known.read_text())["machine"] | machine
     if arguments.only in (None, "bench"):
         machine = session.bench(arguments.commit)
     if arguments.only in (None, "himeno"):

@@ -3,7 +3,7 @@
 
 A table stands between <!-- table:FILE/GROUP --> and <!-- /table -->, for group GROUP of bench/results/FILE.json; the
 name may be the group alone if one file only has it, and FILE/GROUP/TEXT takes only cases whose names contain the text.
-A table of a FILE gpu-N that is not there is empty: not every machine has GPUs. <!-- himeno:FILE --> stands for the
+A table that a FILE gpu-N lacks is empty: not every machine has GPUs. <!-- himeno:FILE --> stands for the
 runs of Himeno in bench/results/himeno-FILE.json. With --check nothing is written, and stale tables are an error.
 """
 
@@ -127,10 +127,10 @@ def refreshed(text: str, tables: dict[str, Group], source: str) -> str:
     def replace(match: re.Match) -> str:
         file, _, rest = match["name"].partition("/")
         group, _, wanted = rest.partition("/")
-        if OPTIONAL.fullmatch(file) and not any(name.startswith(f"{file}/") for name in tables):
-            return match[1] + match[3]
         found = tables.get(f"{file}/{group}" if rest else file)
         cases = [case for case in found.cases if wanted in case["case"]] if found else []
+        if not cases and OPTIONAL.fullmatch(file):
+            return match[1] + match[3]
         if not cases:
             known = ", ".join(sorted(tables)) or "none: run `make bench`"
             raise SystemExit(f"tables.py: {source} wants table '{match['name']}'; there are: {known}")

@@ -31,7 +31,8 @@ Graph capture(cudaStream_t stream, int count, const std::function<void()>& enque
   }
   TASUKI_CUDA(cudaStreamEndCapture, stream, &captured);
   cudaGraphExec_t ready = nullptr;
-  const cudaError_t code = cudaGraphInstantiate(&ready, captured, 0);
+  // By themselves graphs forget that the branch of an exchange goes ahead of the interior.
+  const cudaError_t code = cudaGraphInstantiate(&ready, captured, cudaGraphInstantiateFlagUseNodePriority);
   cudaGraphDestroy(captured);
   tasuki::check_cuda(code, "cudaGraphInstantiate");
   Graph graph(ready, [](cudaGraphExec_t g) { cudaGraphExecDestroy(g); });

@@ -291,6 +291,11 @@ void Array::check_unmoved(const std::string& what) const {
 }
 
 Array array_from(nb::handle object, const std::string& argument, bool writable, bool on_gpu_too) {
+  if (writable && nb::hasattr(object, "requires_grad") && nb::object(object.attr("requires_grad")).is(nb::bool_(true)))
+    throw Error(
+        fmt::format("argument '{}' is a {} that needs a gradient, which would miss what Tasuki writes; use its "
+                    "detach(), and a reverse halo for the gradient",
+                    argument, kind_of(object)));
   Array array;
   const Place place = place_of(object, argument);
   if (place.where == Memory::device) {

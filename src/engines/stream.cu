@@ -353,8 +353,10 @@ class StreamEngine final : public Engine {
     if (!replayed_) launch_.epoch = epoch_;
     launch_.patience = static_cast<std::uint64_t>(std::min(runtime_.deadline, 1e6) * 1e9);
     const bool channels = !program_.messages.empty();
-    if (channels && (parts & kPartStart) != 0) send(stream);
+    if (channels && (parts & kPartStart) != 0) TASUKI_CUDA(cudaEventRecord, begun_, stream);
+    // Before the channels' work, for which the host may have to wait: peers' channels wait for what this kernel tells.
     if (program_.direct) launch(parts, stream);
+    if (channels && (parts & kPartStart) != 0) send();
     if (channels && parts == kPartStart) {
       TASUKI_CUDA(cudaStreamWaitEvent, stream, read_, 0);  // what was sent may change from here on
     }
@@ -390,8 +392,7 @@ class StreamEngine final : public Engine {
   }
 
   // What channels carry travels in a stream of its own, beside the kernel that serves the GPUs in reach.
-  void send(Stream stream) {
-    TASUKI_CUDA(cudaEventRecord, begun_, stream);
+  void send() {
     TASUKI_CUDA(cudaStreamWaitEvent, beside_, begun_, 0);
     launch(kPartPack, beside_);
     const Plan& plan = executor_.plan();

@@ -177,7 +177,7 @@ def test_pytorch_only(grid, context):
     tensor = torch.zeros(local_shape(grid), dtype=torch.bfloat16, device=f"cuda:{gpu}")
     field = tasuki.Field(grid, memory=tensor)
     assert str(field.dtype) == "bfloat16" and torch.from_dlpack(field).data_ptr() == tensor.data_ptr()
-    with pytest.raises(tasuki.Error, match="does it need a gradient"):
+    with pytest.raises(tasuki.Error, match="needs a gradient"):
         tasuki.Field(grid, memory=torch.zeros(local_shape(grid), device=f"cuda:{gpu}", requires_grad=True))
     resized = torch.zeros(local_shape(grid), device=f"cuda:{gpu}")
     halo = tasuki.Halo(tasuki.Field(grid, memory=resized, name="moving"))

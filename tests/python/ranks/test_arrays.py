@@ -130,11 +130,22 @@ def test_moved_numpy_array(grid):
     del kept
 
 
+class Learnt:
+    """As a PyTorch tensor that takes part in automatic differentiation."""
+
+    requires_grad = True
+
+    def __init__(self, array):
+        self.array = array
+        self.__array_interface__ = array.__array_interface__
+
+
 BAD = {
     "shape": (lambda s: np.zeros((s[0] + 1, s[1])), r"has shape .* with its shadow has shape"),
     "order": (lambda s: np.zeros(s, order="F"), r"strides .* C order"),
     "stride": (lambda s: np.zeros((s[0], 2 * s[1]))[:, ::2], r"strides .*ascontiguousarray"),
     "read-only": (lambda s: np.broadcast_to(0.0, s), r"read-only"),
+    "gradient": (lambda s: Learnt(np.zeros(s)), r"is a Learnt that needs a gradient"),
     "device": (lambda s: OnROCm(np.zeros(s)), r"is a OnROCm on DLPack device 10:0; .* CUDA GPUs"),
     "no place": (lambda s: "text", r"is 'text'; it must be 'host', 'device', an array"),
     "no array": (lambda s: 7, r"is a int, which shows no memory"),
