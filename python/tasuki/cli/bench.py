@@ -107,7 +107,9 @@ def show(console: Console, data: dict) -> None:
 @common
 def command(ranks, group, text, peer, device, rounds, quick, part, install_peers, output, as_json) -> int:
     """Time Tasuki and its peers on the same cases, in turn, after checking that each moves the right bytes."""
-    data: dict = {"machine": {"ranks": ranks, "cores": os.cpu_count()}, "cases": [], "skipped": []}
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    machine = {"ranks": ranks, "cores": os.cpu_count(), "commit": os.environ.get("TASUKI_COMMIT", ""), "date": now}
+    data: dict = {"machine": machine, "cases": [], "skipped": []}
     with tempfile.TemporaryDirectory() as folder:
         if "driver" in part:
             program, target = own_program("tasuki-bench"), Path(folder) / "bench.json"
