@@ -7,6 +7,7 @@
 #include <cstring>
 #include <set>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "tasuki/cuda.cuh"
@@ -85,6 +86,55 @@ double GpuQueue::time(int count, const std::function<void()>& enqueue) {
   for (; done < count; ++done) enqueue();
   finish();
   return MPI_Wtime() - begin;
+}
+
+GpuSteps::GpuSteps(const tasuki::Context& context, const Options& options, const tasuki::FieldBase& field,
+                   const tasuki::Halo& halo, Sweep sweep)
+    : context_(context),
+      options_(options),
+      field_(field),
+      halo_(halo),
+      sweep_(std::move(sweep)),
+      queue_(context, options.engine == "graph"),
+      exchanges_(!halo.plan().commands.empty()),
+      overlaps_(options.overlap && exchanges_) {}
+
+void GpuSteps::exchange() {
+  if (exchanges_) halo_.run(stream());
+}
+
+Timing GpuSteps::run(int iterations) {
+  const double seconds = time(iterations, true, options_.communicate);
+  return {seconds, seconds};
+}
+
+std::optional<Split> GpuSteps::split(int iterations) {
+  if (!options_.communicate) return {};
+  const double compute = time(iterations, true, false);
+  const double exchange = time(iterations, false, true);  // nearly nothing on a rank without neighbours
+  return Split{compute / iterations, exchange / iterations};
+}
+
+double GpuSteps::time(int iterations, bool compute, bool exchange) {
+  Progress progress(context_, options_, iterations);
+  int done = 0;
+  return queue_.time(iterations, [&] {
+    step(compute, exchange);
+    progress.done(++done);
+  });
+}
+
+// Puts a step into the stream.
+void GpuSteps::step(bool compute, bool exchange) {
+  if (exchange) field_.swap();  // from here on `now` is the copy to compute
+  const int now = exchange ? field_.current() : (unshown_ = 1 - unshown_);
+  const bool aside = overlaps_ && compute;
+  const tasuki::Stream ahead = aside ? fork_.branch(stream()) : stream();
+  if (aside) sweep_(true, now, ahead);
+  if (exchange && exchanges_ && overlaps_) halo_.run(ahead);
+  if (compute) sweep_(false, now, stream());
+  if (aside) fork_.join(stream());
+  if (exchange && exchanges_ && !overlaps_) halo_.run(stream());
 }
 
 }  // namespace apps

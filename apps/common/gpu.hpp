@@ -1,12 +1,15 @@
-// Repeated work on this rank's GPU: a stream of its own, CUDA graphs, and the time that it takes.
+// Repeated work on this rank's GPU: a stream of its own, CUDA graphs, the time that it takes; and Jacobi steps as such
+// work.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
-#include "tasuki/context.hpp"
-#include "tasuki/device.hpp"
+#include "common/options.hpp"
+#include "common/report.hpp"
+#include "tasuki/tasuki.hpp"
 
 namespace apps {
 
@@ -34,6 +37,42 @@ class GpuQueue {
   tasuki::Context context_;
   std::shared_ptr<CUstream_st> stream_;
   bool graphs_;
+};
+
+/// Jacobi steps of a field with two copies: sweeps and the halo's exchanges. If the exchange is to overlap, the cells
+/// at the sides go ahead in a second stream, then the exchange that needs them; the interior fills what is left of the
+/// GPU.
+class GpuSteps {
+ public:
+  /// Puts a sweep into `stream` that reads copy 1 - `now` of the field and writes copy `now`: of the cells at the sides
+  /// or of the rest, which without overlap are all.
+  using Sweep = std::function<void(bool sides, int now, tasuki::Stream stream)>;
+
+  /// `halo` is the field's, and alternating. Collective.
+  GpuSteps(const tasuki::Context& context, const Options& options, const tasuki::FieldBase& field,
+           const tasuki::Halo& halo, Sweep sweep);
+
+  bool overlap() const { return overlaps_; }
+  tasuki::Stream stream() const { return queue_.stream(); }
+  void finish() const { queue_.finish(); }
+  void exchange();                             ///< By itself, for the start.
+  Timing run(int iterations);                  ///< Without exchanges if the options say so.
+  std::optional<Split> split(int iterations);  ///< The two parts of a step by themselves; spoils the field.
+
+ private:
+  double time(int iterations, bool compute, bool exchange);
+  void step(bool compute, bool exchange);
+
+  tasuki::Context context_;
+  Options options_;
+  tasuki::FieldBase field_;
+  tasuki::Halo halo_;
+  Sweep sweep_;
+  GpuQueue queue_;
+  tasuki::Fork fork_;
+  bool exchanges_;  // false on a rank without neighbours
+  bool overlaps_;
+  int unshown_ = 0;  // without exchanges the copies take turns behind the field's back: its swaps belong to the halo
 };
 
 }  // namespace apps

@@ -37,11 +37,11 @@ __device__ inline void locate(const GpuCopy& copy, const GpuDim* dims, std::uint
   dst += n * dims[copy.dims - 1].dst_stride;
 }
 
-// All loads go out before the first store.
-template <class Unit>
-__device__ void move_tile(const GpuTile& t) {
+// Moves a tile: all loads go out before the first `store(to, value)`.
+template <class Unit, class Store>
+__device__ void move_tile(const GpuTile& t, const Store& store) {
   Unit value[kTileUnits];
-  Unit* to[kTileUnits];
+  std::byte* to[kTileUnits];
 #pragma unroll
   for (int j = 0; j < kTileUnits; ++j) {
     const std::uint32_t n = t.first + 32 * j;
@@ -51,12 +51,17 @@ __device__ void move_tile(const GpuTile& t) {
     std::int64_t to_at;
     locate(t.copy, t.dims, n, from_at, to_at);
     value[j] = *reinterpret_cast<const Unit*>(t.src + from_at);
-    to[j] = reinterpret_cast<Unit*>(t.dst + to_at);
+    to[j] = t.dst + to_at;
   }
 #pragma unroll
   for (int j = 0; j < kTileUnits; ++j) {
-    if (to[j] != nullptr) *to[j] = value[j];
+    if (to[j] != nullptr) store(to[j], value[j]);
   }
+}
+
+template <class Unit>
+__device__ void move_tile(const GpuTile& t) {
+  move_tile<Unit>(t, [](std::byte* to, const Unit& value) { *reinterpret_cast<Unit*>(to) = value; });
 }
 
 // Two words and their stamps, or one: what a single store makes visible (a vector of two pairs may come in halves, so
@@ -142,23 +147,7 @@ struct Stamping<uint4> {
 
 template <class Unit>
 __device__ void stamp_tile(const GpuTile& t, std::uint32_t stamp) {
-  Unit value[kTileUnits];
-  std::byte* to[kTileUnits];
-#pragma unroll
-  for (int j = 0; j < kTileUnits; ++j) {
-    const std::uint32_t n = t.first + 32 * j;
-    to[j] = nullptr;
-    if (j >= t.units || n >= t.copy.units) continue;
-    std::int64_t from_at;
-    std::int64_t to_at;
-    locate(t.copy, t.dims, n, from_at, to_at);
-    value[j] = *reinterpret_cast<const Unit*>(t.src + from_at);
-    to[j] = t.dst + to_at;
-  }
-#pragma unroll
-  for (int j = 0; j < kTileUnits; ++j) {
-    if (to[j] != nullptr) Stamping<Unit>::store(to[j], value[j], stamp);
-  }
+  move_tile<Unit>(t, [stamp](std::byte* to, const Unit& value) { Stamping<Unit>::store(to, value, stamp); });
 }
 
 // Takes the units as they come. `patient()` says after a look in vain whether to go on. False if not all have come.
