@@ -1,6 +1,6 @@
 // laplace: Jacobi's method for Laplace's equation in two dimensions, double precision, on Tasuki. What to copy: a field
 // with two copies and its halo (solver.cpp), an iteration with or without overlap on CPUs (cpu_solver.cpp) and on GPUs
-// (gpu_solver.cu).
+// (common/gpu.cu).
 //   mpirun -n 4 laplace --size 4096 --split 2x2 --verify
 #include <fmt/format.h>
 
