@@ -161,6 +161,9 @@ int run(const tasuki::Context& context, Options options) {
       bench::write_json(options.json, all, settings, context.size(), options.commit, facts);
     }
   }
+#ifdef TASUKI_HAVE_CUDA
+  bench::end_nvshmem();
+#endif
   if (context.is_root()) bench::print_table(all);
   return failed ? 1 : 0;
 }

@@ -124,7 +124,8 @@ Problem halo_problem(const tasuki::Context& context, const HaloShape& shape) {
     return std::vector<tasuki::Operation>{
         tasuki::Halo(std::vector<tasuki::HaloField>(fields.begin(), fields.end()), how)};
   };
-  return problem_of(std::make_shared<GpuCase>(GpuCase{context, fields, moves, operations}));
+  return problem_of(std::make_shared<GpuCase>(
+      GpuCase{.context = context, .fields = fields, .moves = moves, .operations = operations}));
 }
 
 tasuki::Layout layout_of(const tasuki::FieldBase& field, const GpuBox& box) {
@@ -148,7 +149,8 @@ Problem transfer_problem(const tasuki::Context& context, const std::vector<std::
     const tasuki::TransferSide to{move.target, field.raw(0), layout_of(field, move.to)};
     return std::vector<tasuki::Operation>{tasuki::Transfer(context, from, to, how)};
   };
-  return problem_of(std::make_shared<GpuCase>(GpuCase{context, fields, moves_of(context.rank(), {move}), operations}));
+  return problem_of(std::make_shared<GpuCase>(GpuCase{
+      .context = context, .fields = fields, .moves = moves_of(context.rank(), {move}), .operations = operations}));
 }
 
 std::string size_name(std::int64_t bytes) {

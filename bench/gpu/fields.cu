@@ -78,11 +78,11 @@ CellBox cells_of(const tasuki::FieldBase& field, const GpuBox& box) {
   return cells;
 }
 
-// Calls `f` with the field's memory as words of the size of its elements.
+// Calls `f` with the memory of a copy of the field as words of the size of its elements.
 template <class F>
-void as_words(const tasuki::FieldBase& field, F&& f) {
-  if (field.element_bytes() == 4) return f(reinterpret_cast<std::uint32_t*>(field.raw(0)));
-  if (field.element_bytes() == 8) return f(reinterpret_cast<std::uint64_t*>(field.raw(0)));
+void as_words(const tasuki::FieldBase& field, int copy, F&& f) {
+  if (field.element_bytes() == 4) return f(reinterpret_cast<std::uint32_t*>(field.raw(copy)));
+  if (field.element_bytes() == 8) return f(reinterpret_cast<std::uint64_t*>(field.raw(copy)));
   throw tasuki::Error("a field of elements of " + std::to_string(field.element_bytes()) +
                       " bytes is not foreseen here; they may have 4 or 8");
 }
@@ -114,7 +114,7 @@ void fill_fields(const GpuCase& problem, int round) {
   for (int f = 0; f < static_cast<int>(problem.fields.size()); ++f) {
     const tasuki::FieldBase& field = problem.fields[static_cast<std::size_t>(f)];
     const std::int64_t cells = field.bytes() / field.element_bytes();
-    as_words(field, [&](auto* data) {
+    as_words(field, problem.copy, [&](auto* data) {
       fill<<<blocks_for(cells), kThreads, 0, stream>>>(data, cells, seed_of(problem.context.rank(), f, round));
     });
     TASUKI_CUDA(cudaGetLastError);
@@ -131,7 +131,7 @@ std::string wrong_in_fields(const GpuCase& problem, int round) {
     if (move.target != me) continue;
     const tasuki::FieldBase& field = problem.fields[static_cast<std::size_t>(move.field)];
     const CellBox to = cells_of(field, move.to);
-    as_words(field, [&](auto* data) {
+    as_words(field, problem.copy, [&](auto* data) {
       check_received<<<blocks_for(to.cells()), kThreads, 0, stream>>>(
           data, cells_of(field, move.from), to, seed_of(move.source, move.field, round), seed_of(me, move.field, round),
           move.field, move.source, wrong);
@@ -141,7 +141,7 @@ std::string wrong_in_fields(const GpuCase& problem, int round) {
   for (int f = 0; f < static_cast<int>(problem.fields.size()); ++f) {
     const tasuki::FieldBase& field = problem.fields[static_cast<std::size_t>(f)];
     const std::int64_t cells = field.bytes() / field.element_bytes();
-    as_words(field, [&](auto* data) {
+    as_words(field, problem.copy, [&](auto* data) {
       check_unchanged<<<blocks_for(cells), kThreads, 0, stream>>>(data, cells, seed_of(me, f, round), f, wrong);
     });
     TASUKI_CUDA(cudaGetLastError);

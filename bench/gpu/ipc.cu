@@ -3,25 +3,11 @@
 
 #include <mpi.h>
 
-#include <functional>
-
-#include "case.hpp"
+#include "gpu/problem.hpp"
 #include "tasuki/cuda.cuh"
 
 namespace bench {
 namespace {
-
-// Runs `act`, and throws on all ranks what it throws on any.
-void together(const tasuki::Context& context, const std::function<void()>& act) {
-  std::string complaint;
-  try {
-    act();
-  } catch (const tasuki::Error& error) {
-    complaint = "rank " + std::to_string(context.rank()) + ": " + error.what();
-  }
-  complaint = agree(context, complaint);
-  if (!complaint.empty()) throw tasuki::Error(complaint);
-}
 
 void need_one_host(const tasuki::Context& context) {
   MPI_Comm host = MPI_COMM_NULL;

@@ -44,7 +44,8 @@ std::vector<std::pair<std::string, std::string>> gpu_machine(const tasuki::Conte
           {"gpus", std::to_string(different.size())},
           {"driver", driver() + " (CUDA " + cuda_version(most) + ")"},
           {"cuda", cuda_version(runtime)},
-          {"nccl", nccl_version()}};
+          {"nccl", nccl_version()},
+          {"nvshmem", nvshmem_version()}};
 }
 
 }  // namespace bench

@@ -61,6 +61,17 @@ GpuRows rows_of(const tasuki::FieldBase& field, const GpuBox& box) {
   return r;
 }
 
+void together(const tasuki::Context& context, const std::function<void()>& act) {
+  std::string complaint;
+  try {
+    act();
+  } catch (const tasuki::Error& error) {
+    complaint = fmt::format("rank {}: {}", context.rank(), error.what());
+  }
+  complaint = agree(context, complaint);
+  if (!complaint.empty()) throw tasuki::Error(complaint);
+}
+
 bool everywhere(const tasuki::Context& context, bool here) {
   int all = here ? 1 : 0;
   MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, context.comm());

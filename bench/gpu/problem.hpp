@@ -30,7 +30,8 @@ struct GpuMove {
 
 struct GpuCase {
   tasuki::Context context;
-  std::vector<tasuki::FieldBase> fields;  ///< on the device, one copy each
+  std::vector<tasuki::FieldBase> fields;  ///< on the device
+  int copy = 0;                           ///< of each field, that is exchanged
   std::vector<GpuMove> moves;             ///< those that this rank has part in, everywhere in the same order
   /// The same as operations of Tasuki over the path of that name. Collective.
   std::function<std::vector<tasuki::Operation>(const std::string& path)> operations;
@@ -66,6 +67,9 @@ void fill_fields(const GpuCase& problem, int round);
 /// Undoes the exchange.
 std::string wrong_in_fields(const GpuCase& problem, int round);
 
+/// Runs `act`, and throws on all ranks what it throws on any, with that rank's number. Collective.
+void together(const tasuki::Context& context, const std::function<void()>& act);
+
 /// True if it is on all ranks. Collective.
 bool everywhere(const tasuki::Context& context, bool here);
 
@@ -79,9 +83,13 @@ RunnerPtr replayed(const GpuCase& problem, RunnerPtr runner);
 /// Tasuki as it chooses by itself.
 RunnerPtr tasuki_on_gpus(const GpuCase& problem);
 
-/// GPU, driver, CUDA and NCCL, by what a report calls them. Collective.
+/// GPU, driver, CUDA, NCCL and NVSHMEM, by what a report calls them. Collective.
 std::vector<std::pair<std::string, std::string>> gpu_machine(const tasuki::Context& context);
 /// Of the NCCL that the peer uses; else why there is none.
 std::string nccl_version();
+/// Of the NVSHMEM that the peer uses; empty: there is none.
+std::string nvshmem_version();
+/// Disconnects from NVSHMEM, if it was connected: before the process ends without an error. Collective.
+void end_nvshmem();
 
 }  // namespace bench
