@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstring>
 #include <set>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -16,30 +15,6 @@ namespace apps {
 namespace {
 
 constexpr int kMostInGraph = 20;  // even: so many that starting a graph does not count, so few that capturing is quick
-
-using Graph = std::unique_ptr<std::remove_pointer_t<cudaGraphExec_t>, void (*)(cudaGraphExec_t)>;
-
-// What `count` calls of `enqueue` put into the stream, without running it.
-Graph capture(cudaStream_t stream, int count, const std::function<void()>& enqueue) {
-  cudaGraph_t captured = nullptr;
-  TASUKI_CUDA(cudaStreamBeginCapture, stream, cudaStreamCaptureModeThreadLocal);
-  try {
-    for (int n = 0; n < count; ++n) enqueue();
-  } catch (...) {
-    cudaStreamEndCapture(stream, &captured);
-    if (captured != nullptr) cudaGraphDestroy(captured);
-    throw;
-  }
-  TASUKI_CUDA(cudaStreamEndCapture, stream, &captured);
-  cudaGraphExec_t ready = nullptr;
-  // By themselves graphs forget that the branch of an exchange goes ahead of the interior.
-  const cudaError_t code = cudaGraphInstantiate(&ready, captured, cudaGraphInstantiateFlagUseNodePriority);
-  cudaGraphDestroy(captured);
-  tasuki::check_cuda(code, "cudaGraphInstantiate");
-  Graph graph(ready, [](cudaGraphExec_t g) { cudaGraphExecDestroy(g); });
-  TASUKI_CUDA(cudaGraphUpload, ready, stream);
-  return graph;
-}
 
 }  // namespace
 
@@ -74,15 +49,17 @@ void GpuQueue::finish() const {
 
 double GpuQueue::time(int count, const std::function<void()>& enqueue) {
   const int in_graph = graphs_ ? std::min(count, kMostInGraph) / 2 * 2 : 0;
-  Graph graph(nullptr, [](cudaGraphExec_t) {});
-  if (in_graph > 0) graph = capture(stream(), in_graph, enqueue);
+  std::optional<tasuki::Graph> graph;
+  if (in_graph > 0) {
+    graph.emplace(stream(), [&] {
+      for (int n = 0; n < in_graph; ++n) enqueue();
+    });
+  }
   finish();
   context_.barrier();
   const double begin = MPI_Wtime();
   int done = 0;
-  for (; graph != nullptr && done + in_graph <= count; done += in_graph) {
-    TASUKI_CUDA(cudaGraphLaunch, graph.get(), stream());
-  }
+  for (; graph && done + in_graph <= count; done += in_graph) graph->launch(stream());
   for (; done < count; ++done) enqueue();
   finish();
   return MPI_Wtime() - begin;

@@ -6,6 +6,7 @@
 #include "tasuki/device.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/field.hpp"
+#include "tasuki/graph.hpp"
 #include "tasuki/grid.hpp"
 #include "tasuki/halo.hpp"
 #include "tasuki/layout.hpp"

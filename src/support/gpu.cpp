@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include "tasuki/error.hpp"
+#include "tasuki/graph.hpp"
 
 namespace tasuki {
 
@@ -60,6 +61,23 @@ Stream Fork::branch(Stream from) {
 
 void Fork::join(Stream into) {
   parts_->join(into);
+}
+
+Graph::Graph(Stream stream, const std::function<void()>& enqueue) {
+  if (gpu() == nullptr) throw Error("Graph: this process cannot use a GPU: " + why_no_gpu());
+  constexpr std::uintptr_t kLegacy = 1;  // what CUDA calls cudaStreamLegacy
+  if (reinterpret_cast<std::uintptr_t>(stream) <= kLegacy) {
+    throw Error("Graph: argument 'stream' is the default stream, which CUDA cannot capture; make a stream of your own");
+  }
+  if (gpu()->capturing(stream)) {
+    throw Error(
+        "Graph: argument 'stream' is being captured already; end that capture first, or enqueue the work in it");
+  }
+  captured_ = gpu()->capture(stream, enqueue);
+}
+
+void Graph::launch(Stream stream) const {
+  captured_->launch(stream);
 }
 
 std::string_view to_string(Memory memory) {

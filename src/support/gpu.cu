@@ -4,6 +4,7 @@
 #include <cuda.h>
 
 #include <cstring>
+#include <type_traits>
 
 #include "tasuki/cuda.cuh"
 
@@ -44,6 +45,51 @@ class CudaFork final : public GpuFork {
   cudaStream_t stream_ = nullptr;
   cudaEvent_t begin_ = nullptr;
   cudaEvent_t end_ = nullptr;
+};
+
+class CudaGraph final : public GpuGraph {
+ public:
+  CudaGraph(Stream stream, const std::function<void()>& enqueue) {
+    const Captured captured = capture(stream, enqueue);
+    cudaGraphExec_t ready = nullptr;
+    // By themselves graphs forget that the branch of a fork goes ahead.
+    TASUKI_CUDA(cudaGraphInstantiate, &ready, captured.get(), cudaGraphInstantiateFlagUseNodePriority);
+    ready_.reset(ready);
+    TASUKI_CUDA(cudaGraphUpload, ready, stream);
+  }
+
+  void launch(Stream stream) override { TASUKI_CUDA(cudaGraphLaunch, ready_.get(), stream); }
+
+ private:
+  struct Destroy {
+    void operator()(cudaGraph_t graph) const { cudaGraphDestroy(graph); }
+    void operator()(cudaGraphExec_t graph) const { cudaGraphExecDestroy(graph); }  // CUDA waits for replays
+  };
+  using Captured = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, Destroy>;
+  using Ready = std::unique_ptr<std::remove_pointer_t<cudaGraphExec_t>, Destroy>;
+
+  static Captured capture(Stream stream, const std::function<void()>& enqueue) {
+    TASUKI_CUDA(cudaStreamBeginCapture, stream, cudaStreamCaptureModeThreadLocal);
+    cudaGraph_t graph = nullptr;
+    try {
+      enqueue();
+    } catch (...) {
+      cudaStreamEndCapture(stream, &graph);
+      cudaGetLastError();  // that this cannot end well is not the next call's fault
+      const Captured dropped(graph);
+      throw;
+    }
+    const cudaError_t code = cudaStreamEndCapture(stream, &graph);
+    Captured captured(graph);
+    if (code == cudaSuccess) return captured;
+    cudaGetLastError();
+    throw Error(std::string("Graph: what was enqueued could not be captured: ") + cudaGetErrorString(code) + " (" +
+                cudaGetErrorName(code) +
+                "); calls that wait, allocate device memory or load kernels must be made before, and every branch must "
+                "join the stream again");
+  }
+
+  Ready ready_;
 };
 
 class Cuda final : public Gpu {
@@ -173,6 +219,9 @@ class Cuda final : public Gpu {
     TASUKI_CUDA(cudaLaunchHostFunc, stream, function, argument);
   }
   std::shared_ptr<GpuFork> fork() override { return std::make_shared<CudaFork>(); }
+  std::shared_ptr<GpuGraph> capture(Stream stream, const std::function<void()>& enqueue) override {
+    return std::make_shared<CudaGraph>(stream, enqueue);
+  }
 
  private:
   int count_;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -24,6 +25,13 @@ class GpuFork {
   virtual ~GpuFork() = default;
   virtual Stream branch(Stream from) = 0;
   virtual void join(Stream into) = 0;
+};
+
+/// See `Graph`.
+class GpuGraph {
+ public:
+  virtual ~GpuGraph() = default;
+  virtual void launch(Stream stream) = 0;
 };
 
 class Gpu {
@@ -55,6 +63,8 @@ class Gpu {
   /// returns. It must neither block nor call CUDA. In a captured graph it is called at every replay.
   virtual void call(Stream stream, void (*function)(void*), void* argument) = 0;
   virtual std::shared_ptr<GpuFork> fork() = 0;
+  /// What `enqueue` puts into the stream, which is not the default stream. Its exceptions are passed on.
+  virtual std::shared_ptr<GpuGraph> capture(Stream stream, const std::function<void()>& enqueue) = 0;
 };
 
 /// The process's GPUs; nullptr where `why_no_gpu` has something to say.

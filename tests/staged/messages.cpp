@@ -48,6 +48,7 @@ class NoGpu final : public Gpu {
   bool capturing(Stream) override { return false; }
   void call(Stream, void (*function)(void*), void* argument) override { std::thread(function, argument).join(); }
   std::shared_ptr<GpuFork> fork() override { return nullptr; }
+  std::shared_ptr<GpuGraph> capture(Stream, const std::function<void()>&) override { return nullptr; }
 };
 
 const GpuSupport support{[](std::string&) -> Gpu* {

@@ -1,0 +1,46 @@
+// A runner whose starts are captured in a CUDA graph and replayed.
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "gpu/problem.hpp"
+
+namespace bench {
+namespace {
+
+constexpr int kExchanges = 10;
+
+class Replayed : public Runner {
+ public:
+  Replayed(const GpuCase& problem, RunnerPtr runner)
+      : runner_(std::move(runner)), stream_(gpu_stream(problem.context)) {
+    exchange();  // what is done lazily may not be captured
+    runner_->finish();
+    graph_.emplace(stream_, [this] {
+      for (int n = 0; n < kExchanges; ++n) exchange();
+    });
+  }
+  void start() override { graph_->launch(stream_); }
+  void finish() override { runner_->finish(); }
+  int exchanges() const override { return kExchanges; }
+  std::optional<std::int64_t> memory() const override { return runner_->memory(); }
+
+ private:
+  void exchange() {
+    runner_->start();
+    runner_->wait();
+  }
+
+  RunnerPtr runner_;  // outlives the graph, which uses its memory
+  tasuki::Stream stream_;
+  std::optional<tasuki::Graph> graph_;
+};
+
+}  // namespace
+
+RunnerPtr replayed(const GpuCase& problem, RunnerPtr runner) {
+  if (!runner) return nullptr;
+  return std::make_unique<Replayed>(problem, std::move(runner));
+}
+
+}  // namespace bench
