@@ -174,6 +174,13 @@ void synchronize(const Context& context, Stream stream) {
   Runtime& runtime = context.runtime();
   if (!runtime.gpus) return;
   GpuMemory& memory = *runtime.gpus;
+  // CUDA would refuse to look, and that is no reason to end what others are exchanging.
+  if (stream != nullptr && gpu()->capturing(stream)) {
+    throw Error(
+        fmt::format("rank {}: synchronize: the stream is being captured into a graph, where nothing can be "
+                    "waited for; call it after the graph's launch",
+                    runtime.rank()));
+  }
   try {
     wait_until(
         runtime, runtime.everyone(), [stream] { return gpu()->done(stream); },
