@@ -9,6 +9,7 @@ void bind_context_and_grid(nanobind::module_& m);
 void bind_memory(nanobind::module_& m);
 void bind_device(nanobind::module_& m);
 void bind_field(nanobind::module_& m);
+void bind_graph(nanobind::module_& m);
 void bind_layout(nanobind::module_& m);
 void bind_plan(nanobind::module_& m);
 void bind_operations(nanobind::module_& m);

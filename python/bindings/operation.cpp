@@ -55,7 +55,7 @@ HaloField halo_field(nb::handle entry, std::vector<nb::object>& keep) {
 }
 
 void make_halo(PyHalo* self, nb::handle fields, nb::handle width, bool corners, bool reverse, bool alternating,
-               const std::string& path, const std::string& engine) {
+               const std::string& path, const std::string& engine, int blocks) {
   std::vector<nb::object> entries;
   if (nb::isinstance<PyField>(fields) || nb::isinstance<nb::tuple>(fields) || !nb::try_cast(fields, entries)) {
     // One field, or one pair; a tuple of fields is a list all the same.
@@ -87,6 +87,7 @@ void make_halo(PyHalo* self, nb::handle fields, nb::handle width, bool corners, 
   options.alternating = alternating;
   options.path = path;
   options.engine = engine;
+  options.blocks = blocks;
   core.operation = Halo(halos, options);
   if (nb::inst_ptr<PyField>(core.fields[0])->on_gpu()) core.fork.emplace();
   new (self) PyHalo(owner, std::move(core));
@@ -115,7 +116,7 @@ TransferSide transfer_side(nb::handle value, const char* argument, bool writable
 }
 
 void make_transfer(PyTransfer* self, const ContextHandle& context, nb::handle source, nb::handle target,
-                   const std::string& path, const std::string& engine) {
+                   const std::string& path, const std::string& engine, int blocks) {
   const std::shared_ptr<Owner>& owner = context.owner;
   OperationCore core;
   TransferSide from;
@@ -127,6 +128,7 @@ void make_transfer(PyTransfer* self, const ContextHandle& context, nb::handle so
   OperationOptions options;
   options.path = path;
   options.engine = engine;
+  options.blocks = blocks;
   core.operation = Transfer(owner->context(), from, to, options);
   if (any_on_gpu(owner->runtime(), core.arrays)) core.fork.emplace();
   new (self) PyTransfer(owner, std::move(core));
@@ -316,10 +318,10 @@ current at `start`.)")
       .def(
           "__init__", make_halo, nb::arg("fields"), nb::kw_only(), nb::arg("width") = nb::none(),
           nb::arg("corners") = true, nb::arg("reverse") = false, nb::arg("alternating") = false,
-          nb::arg("path") = "auto", nb::arg("engine") = "auto",
+          nb::arg("path") = "auto", nb::arg("engine") = "auto", nb::arg("blocks") = 0,
           nb::sig("def __init__(self, fields: Field | tuple[Field, Width] | Sequence[Field | tuple[Field, Width]], *, "
                   "width: Width | None = None, corners: bool = True, reverse: bool = False, alternating: bool = False, "
-                  "path: str = 'auto', engine: str = 'auto') -> None"),
+                  "path: str = 'auto', engine: str = 'auto', blocks: int = 0) -> None"),
           R"(Collective, with the same arguments on all ranks.
 
 fields: a field, a pair (field, width), or a list of these, on any grids of one context.
@@ -327,19 +329,22 @@ width: cells of the shadow that take part, for fields given without one; None: t
 corners: also the cells outside the box in two or more dimensions.
 reverse: add every shadow cell into its owner instead (the adjoint: the gradient of the exchange).
 alternating: a promise that each field with two copies is swapped exactly once between two starts.
-path, engine: 'auto', or the name of the one to force.)");
+path, engine: 'auto', or the name of the one to force.
+blocks: on GPUs, thread blocks of 256 that an exchange may take, 0: as many as it gains by. Few (32) leave more of the
+GPU to what computes meanwhile.)");
   nb::class_<PyTransfer, PyOperation>(m, "Transfer",
                                       "Any strided array of one rank to any of another's, of equal bytes, in one pass.")
       .def("__init__", make_transfer, nb::arg("context"), nb::arg("source"), nb::arg("target"), nb::kw_only(),
-           nb::arg("path") = "auto", nb::arg("engine") = "auto",
+           nb::arg("path") = "auto", nb::arg("engine") = "auto", nb::arg("blocks") = 0,
            nb::sig("def __init__(self, context: Context, source: tuple[Any, ...], target: tuple[Any, ...], *, "
-                   "path: str = 'auto', engine: str = 'auto') -> None"),
+                   "path: str = 'auto', engine: str = 'auto', blocks: int = 0) -> None"),
            R"(Collective over the context; the two ranks may be the same.
 
 source, target: (rank, array), or (rank, array, layout) with a Layout in bytes relative to the array's first element.
 Other ranks give (rank, None). Without a layout the array's own shape and strides say which bytes, in C order. The
 target must be writable. Arrays of `shared_array` and fields move without staging. Both arrays may be on GPUs, once all
 ranks have called `use_gpu`.
+blocks: as for `Halo`.
 Raises tasuki.Error on all ranks if the sizes differ, or an array is of no use.)");
   nb::class_<PyBroadcast, PyOperation>(m, "Broadcast",
                                        "One rank's array to all ranks, pipelined over trees; on the host.")

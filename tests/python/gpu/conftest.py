@@ -77,6 +77,9 @@ class CuPy:
     def new_stream(self):
         return self.xp.cuda.Stream(non_blocking=True)
 
+    def external(self, stream):
+        return self.xp.cuda.ExternalStream(stream.ptr)
+
     def within(self, stream):
         return stream
 
@@ -116,6 +119,9 @@ class PyTorch:
 
     def new_stream(self):
         return self.xp.cuda.Stream()
+
+    def external(self, stream):
+        return self.xp.cuda.ExternalStream(stream.ptr)
 
     def within(self, stream):
         return self.xp.cuda.stream(stream)

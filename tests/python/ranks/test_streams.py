@@ -188,3 +188,20 @@ def test_without_a_gpu(context):
         with pytest.raises(tasuki.Error, match="cannot use a GPU") as raised:
             call()
         assert why in str(raised.value)
+    called = []
+    for make in tasuki.Fork, lambda: tasuki.Graph(lambda: called.append(1)), lambda: tasuki.Graph(called.clear, 7):
+        with pytest.raises(tasuki.Error, match="(Fork|Graph): this process cannot use a GPU: ") as raised:
+            make()
+        assert why in str(raised.value)
+    assert not called
+
+
+def test_bad_arguments_of_graphs(context):
+    for bad in None, 5, "text":
+        with pytest.raises(TypeError):
+            tasuki.Graph(bad, 7)
+    with pytest.raises(tasuki.Error, match="argument 'stream' is 'text'; it must be"):
+        tasuki.Graph(lambda: None, "text")
+    field = tasuki.Field(tasuki.Grid(context, (8,)))
+    with pytest.raises(tasuki.Error, match="argument 'blocks' is -1; it must be 0 or more"):
+        tasuki.Halo(field, blocks=-1)
