@@ -82,10 +82,10 @@ class OnHost:
     def __init__(self, shape):
         try:
             from numba import njit
-
-            self.name, self.sweep = "Numba", njit(fastmath=False)(sweep_by_loops)
         except ImportError:
             self.name, self.sweep = "NumPy", sweep_by_arrays
+        else:
+            self.name, self.sweep = "Numba", njit(fastmath=False)(sweep_by_loops)
         self.constants = np.repeat(CONSTANTS, np.prod(shape)).reshape(-1, *shape)
 
     def prepare(self, boxes):
@@ -249,7 +249,7 @@ class Solver:
         self.sides = self.sweep.prepare([self.inside(box, extents) for box in p.boundary(width)])
         self.rest = self.sweep.prepare([self.inside(p.interior(width), extents)])
         for boxes in self.sides, self.rest:
-            self.sweep(*self.copies, boxes)  # compiles
+            self.sweep(self.copies[0], self.copies[1], boxes)  # compiles
         values = np.zeros(p.shape, np.float32)
         values[p.local_box] = start_values(extents, p.box)
         for _ in range(2):  # cells that are never computed are the same in both copies

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -197,7 +198,8 @@ def test_without_a_gpu(context):
 
 
 def test_bad_arguments_of_graphs(context):
-    for bad in None, 5, "text":
+    wrong: list[Any] = [None, 5, "text"]
+    for bad in wrong:
         with pytest.raises(TypeError):
             tasuki.Graph(bad, 7)
     with pytest.raises(tasuki.Error, match="argument 'stream' is 'text'; it must be"):
