@@ -110,7 +110,6 @@ struct Box {
   int i, j, k, end_i, end_j, end_k;   // the cells to compute
 };
 __constant__ const Box boxes[] = {BOXES};
-
 union Group { CELLS cells; float at[V]; };
 __device__ Group load(const float* p, bool once = false) {
   return {once ? __ldcs((const CELLS*)p) : __ldg((const CELLS*)p)};
@@ -178,6 +177,7 @@ class OnGpu:
         self.strides = [stride // 4 for stride in p.array.strides[:2]]
         self.constants = cupy.repeat(cupy.asarray(CONSTANTS), self.plane)
         self.fork = tasuki.Fork()
+        self.ahead = cupy.cuda.Stream.from_external(self.fork.branch())
 
     @staticmethod
     def layout(grid):
@@ -210,10 +210,10 @@ class OnGpu:
 
     def step(self, halo, old, new, sides, rest):
         """The sides, then the exchange that needs them, go ahead in a second stream beside the rest."""
-        ahead = self.fork.branch()
-        with self.cupy.cuda.ExternalStream(ahead.ptr):
+        self.fork.branch()
+        with self.ahead:
             self(old, new, sides)
-        halo.run(ahead)
+            halo.run()
         self(old, new, rest)
         self.fork.join()
 

@@ -53,8 +53,8 @@ void launch(const PyGraph& self, nb::handle stream) {
 void bind_graph(nb::module_& m) {
   nb::class_<PyStream>(m, "Stream", R"(A stream of Tasuki's, for other libraries to put work into.
 
-cupy.cuda.ExternalStream(stream.ptr) and torch.cuda.ExternalStream(stream.ptr) are it; whatever knows `__cuda_stream__`
-takes it as it is.)")
+It is cupy.cuda.Stream.from_external(stream) (before CuPy 14 cupy.cuda.ExternalStream(stream.ptr)) and
+torch.cuda.ExternalStream(stream.ptr); whatever knows `__cuda_stream__` takes it as it is.)")
       .def_prop_ro("ptr", &PyStream::address, "Its address.")
       .def(
           "__cuda_stream__", [](const PyStream& s) { return nb::make_tuple(0, s.address()); },
@@ -66,7 +66,7 @@ takes it as it is.)")
 `halo.overlap()` puts the exchange there. With a Fork of your own, the cells that the neighbours need go ahead as well:
 
     ahead = fork.branch(stream)
-    with cupy.cuda.ExternalStream(ahead.ptr):
+    with cupy.cuda.Stream.from_external(ahead):
         ...                         # kernels for the sides
     halo.run(ahead)
     ...                             # kernels for the interior, in `stream`

@@ -78,7 +78,7 @@ class CuPy:
         return self.xp.cuda.Stream(non_blocking=True)
 
     def external(self, stream):
-        return self.xp.cuda.ExternalStream(stream.ptr)
+        return self.xp.cuda.Stream.from_external(stream)
 
     def within(self, stream):
         return stream
