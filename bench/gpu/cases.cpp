@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 
@@ -13,11 +14,11 @@ namespace bench {
 namespace {
 
 std::vector<tasuki::FieldBase> fields_of(const tasuki::Grid& grid, int number, int element_bytes,
-                                         const tasuki::Width& shadow) {
+                                         const tasuki::Width& shadow, int copies = 1) {
   std::vector<tasuki::FieldBase> fields;
   for (int f = 0; f < number; ++f) {
     const tasuki::FieldOptions options{
-        .name = fmt::format("f{}", f), .shadow = shadow, .memory = tasuki::Memory::device};
+        .name = fmt::format("f{}", f), .shadow = shadow, .copies = copies, .memory = tasuki::Memory::device};
     if (element_bytes == 4) {
       fields.push_back(tasuki::Field<float>(grid, options));
     } else {
@@ -69,31 +70,72 @@ std::vector<GpuMove> moves_of(int rank, const std::vector<GpuMove>& all) {
   return mine;
 }
 
-std::string verify(const GpuCase& problem, const Peer& peer, Runner& runner) {
+// The same problem for each copy of its fields.
+using Copies = std::vector<GpuCase>;
+
+std::string verify(const Copies& copies, const Peer& peer, Runner& runner) {
+  const tasuki::Context& context = copies[0].context;
   std::string complaint;
-  // No barrier between the rounds: a peer that lets a rank run ahead into another's memory must be seen.
+  // No barrier between the rounds: a peer that lets a rank run ahead into another's memory must be seen. But a shadow
+  // that is not shown belongs to an alternating halo, and may be filled only when nobody can be about to write it.
+  const bool meet = peer.silent || copies.size() > 1;
   for (int round = 1; round <= 4; ++round) {
-    fill_fields(problem, round);
-    if (peer.silent) {
-      finish_stream(problem.context);
-      problem.context.barrier();
+    for (const GpuCase& copy : copies) fill_fields(copy, 2 * round + copy.copy);
+    if (meet) {
+      finish_stream(context);
+      context.barrier();
     }
-    runner.start();
-    runner.wait();
+    for (std::size_t n = 0; n < copies.size(); ++n) {
+      runner.start();
+      runner.wait();
+    }
     runner.finish();
-    if (peer.silent) problem.context.barrier();
-    const std::string wrong = wrong_in_fields(problem, round);
-    if (complaint.empty() && !wrong.empty()) {
-      complaint = fmt::format("rank {}, round {}: {}", problem.context.rank(), round, wrong);
+    if (meet) context.barrier();
+    for (const GpuCase& copy : copies) {
+      const std::string wrong = wrong_in_fields(copy, 2 * round + copy.copy);
+      if (!complaint.empty() || wrong.empty()) continue;
+      complaint = fmt::format("rank {}, round {}, copy {}: {}", context.rank(), round, copy.copy, wrong);
     }
   }
-  return agree(problem.context, complaint);
+  return agree(context, complaint);
 }
 
-Problem problem_of(const std::shared_ptr<GpuCase>& gpu) {
+// Two runners, for one copy each, that are started in turn.
+class InTurn : public Runner {
+ public:
+  InTurn(RunnerPtr first, RunnerPtr second) : runners_{std::move(first), std::move(second)} {}
+  void start() override {
+    turn_ = 1 - turn_;
+    runners_[turn_]->start();
+  }
+  void wait() override { runners_[turn_]->wait(); }
+  void finish() override {
+    for (const RunnerPtr& runner : runners_) runner->finish();
+  }
+  int exchanges() const override { return runners_[0]->exchanges(); }
+
+ private:
+  RunnerPtr runners_[2];
+  std::size_t turn_ = 1;
+};
+
+RunnerPtr make(const Copies& copies, const Peer& peer) {
+  if (!peer.gpu) return nullptr;
+  RunnerPtr first = peer.gpu(copies[0]);
+  if (!first || copies.size() == 1 || peer.name.starts_with(kReference)) return first;
+  RunnerPtr second = peer.gpu(copies[1]);
+  return second ? std::make_unique<InTurn>(std::move(first), std::move(second)) : nullptr;
+}
+
+Problem problem_of(const GpuCase& gpu) {
+  auto copies = std::make_shared<Copies>();
+  for (int copy = 0; copy < gpu.fields[0].copies(); ++copy) {
+    copies->push_back(gpu);
+    copies->back().copy = copy;
+  }
   Problem problem;
-  problem.make = [gpu](const Peer& peer) { return peer.gpu ? peer.gpu(*gpu) : nullptr; };
-  problem.verify = [gpu](const Peer& peer, Runner& runner) { return verify(*gpu, peer, runner); };
+  problem.make = [copies](const Peer& peer) { return make(*copies, peer); };
+  problem.verify = [copies](const Peer& peer, Runner& runner) { return verify(*copies, peer, runner); };
   return problem;
 }
 
@@ -105,6 +147,7 @@ struct HaloShape {
   int fields = 1;
   int element_bytes = 4;
   bool corners = true;
+  int copies = 1;
 };
 
 Problem halo_problem(const tasuki::Context& context, const HaloShape& shape) {
@@ -115,17 +158,17 @@ Problem halo_problem(const tasuki::Context& context, const HaloShape& shape) {
   options.split = shape.split;
   options.periodic = shape.periodic;
   const tasuki::Grid grid(context, extents, options);
-  const auto fields = fields_of(grid, shape.fields, shape.element_bytes, shape.width);
+  const auto fields = fields_of(grid, shape.fields, shape.element_bytes, shape.width, shape.copies);
   const auto moves = moves_of(context.rank(), halo_moves(fields[0], shape.fields, shape.width, shape.corners));
-  const auto operations = [fields, corners = shape.corners](const std::string& path) {
+  const auto operations = [fields, shape](const std::string& path) {
     tasuki::HaloOptions how;
     how.path = path;
-    how.corners = corners;
+    how.corners = shape.corners;
+    how.alternating = shape.copies == 2;
     return std::vector<tasuki::Operation>{
         tasuki::Halo(std::vector<tasuki::HaloField>(fields.begin(), fields.end()), how)};
   };
-  return problem_of(std::make_shared<GpuCase>(
-      GpuCase{.context = context, .fields = fields, .moves = moves, .operations = operations}));
+  return problem_of({.context = context, .fields = fields, .moves = moves, .operations = operations});
 }
 
 tasuki::Layout layout_of(const tasuki::FieldBase& field, const GpuBox& box) {
@@ -149,8 +192,8 @@ Problem transfer_problem(const tasuki::Context& context, const std::vector<std::
     const tasuki::TransferSide to{move.target, field.raw(0), layout_of(field, move.to)};
     return std::vector<tasuki::Operation>{tasuki::Transfer(context, from, to, how)};
   };
-  return problem_of(std::make_shared<GpuCase>(GpuCase{
-      .context = context, .fields = fields, .moves = moves_of(context.rank(), {move}), .operations = operations}));
+  return problem_of(
+      {.context = context, .fields = fields, .moves = moves_of(context.rank(), {move}), .operations = operations});
 }
 
 std::string size_name(std::int64_t bytes) {
@@ -171,31 +214,47 @@ void add_halos(int ranks, std::vector<Case>& cases) {
     std::int64_t width = 1;
     int fields = 1;
     bool corners = true;
+    bool periodic = true;
+    int copies = 1;
+    bool every_split = false;  // else only the one in two dimensions, or the first
   };
-  const Size sizes[] = {{.n = 64},
-                        {.n = 64, .fields = 4},
-                        {.n = 256},
-                        {.n = 256, .corners = false},
-                        {.n = 256, .fields = 4},
+  const Size sizes[] = {{.n = 64, .every_split = true},
+                        {.n = 64, .fields = 4, .every_split = true},
+                        {.n = 64, .periodic = false},
+                        {.n = 64, .fields = 4, .periodic = false},
+                        {.n = 64, .periodic = false, .copies = 2},
+                        {.n = 64, .fields = 4, .periodic = false, .copies = 2},
+                        {.n = 256, .every_split = true},
+                        {.n = 256, .corners = false, .every_split = true},
+                        {.n = 256, .fields = 4, .every_split = true},
+                        {.n = 256, .periodic = false},
+                        {.n = 256, .periodic = false, .copies = 2},
                         {.n = 256, .width = 2},
-                        {.n = 512},
-                        {.n = 512, .fields = 4},
-                        {.n = 64, .element_bytes = 8},
-                        {.n = 256, .element_bytes = 8}};
+                        {.n = 256, .element_bytes = 8},
+                        {.n = 512, .every_split = true}};
   for (const Size& size : sizes) {
     for (const auto& split : splits) {
+      if (!size.every_split && split != splits[ranks == 4 ? 1 : 0]) continue;
       HaloShape shape{{size.n, size.n, size.n}, split};
       shape.width = size.width;
       shape.fields = size.fields;
       shape.element_bytes = size.element_bytes;
       shape.corners = size.corners;
-      const std::int64_t padded = size.n + 2 * size.width;
-      const std::int64_t received =
-          size.corners ? padded * padded * padded - size.n * size.n * size.n : 6 * size.width * size.n * size.n;
+      shape.periodic.assign(3, size.periodic);
+      shape.copies = size.copies;
+      std::int64_t padded = 1;
+      std::int64_t faces = 0;
+      for (const int parts : split) {
+        const int sides = size.periodic ? 2 : std::min(parts - 1, 2);  // of the rank that has most
+        padded *= size.n + sides * size.width;
+        faces += sides * size.width * size.n * size.n;
+      }
+      const std::int64_t received = size.corners ? padded - size.n * size.n * size.n : faces;
       cases.push_back({"gpu-halo",
-                       fmt::format("{}^3 f{} w{}{}{} split {}", size.n, 8 * size.element_bytes, size.width,
+                       fmt::format("{}^3 f{} w{}{}{}{}{} split {}", size.n, 8 * size.element_bytes, size.width,
                                    size.fields > 1 ? fmt::format(" x {} fields", size.fields) : "",
-                                   size.corners ? "" : " faces only", fmt::join(split, "x")),
+                                   size.corners ? "" : " faces only", size.periodic ? "" : " open",
+                                   size.copies == 2 ? " swapped" : "", fmt::join(split, "x")),
                        received * size.element_bytes * size.fields, size.n == 64,
                        [shape](const tasuki::Context& context) { return halo_problem(context, shape); }});
     }

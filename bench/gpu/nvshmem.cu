@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstdlib>
 #include <set>
 
@@ -49,11 +48,13 @@ struct Nvshmem {
 
  private:
   Nvshmem() {
-    setenv("NVSHMEM_DISABLE_NVLS", "1",
-           1);  // multicast serves its collectives only, and can leave a host's GPUs unusable
-    setenv("NVSHMEM_REMOTE_TRANSPORT", "none", 0);       // GPUs that reach each other need none
-    setenv("NVSHMEM_DISABLE_LOCAL_ONLY_PROXY", "1", 0);  // nor a thread that polls beside all other peers
-    setenv("NVSHMEM_SYMMETRIC_SIZE", "8G", 0);           // two runners with two buffers of 1 GiB, and the smaller ones
+    // Multicast serves only its collectives, and can leave the GPUs of a host unusable. GPUs that reach each other need
+    // no transport, nor a thread that polls beside all other peers. Room is needed for two runners with two buffers of
+    // 1 GiB, and for smaller ones.
+    setenv("NVSHMEM_DISABLE_NVLS", "1", 1);
+    setenv("NVSHMEM_REMOTE_TRANSPORT", "none", 0);
+    setenv("NVSHMEM_DISABLE_LOCAL_ONLY_PROXY", "1", 0);
+    setenv("NVSHMEM_SYMMETRIC_SIZE", "8G", 0);
     tasuki::DynamicLibrary library("NVSHMEM", "libnvshmem_host.so.3", BENCH_NVSHMEM_LIBRARY);
     library.find(version, "nvshmemx_vendor_get_version_info");
     library.find(get_unique_id, "nvshmemx_get_uniqueid");
@@ -123,7 +124,7 @@ void need_connection(const tasuki::Context& context) {
 using SymmetricMemory = std::shared_ptr<std::byte>;
 
 // At least so many bytes, for which all ranks ask alike. Memory is used again and never given back, because giving it
-// back is collective and runners may end one by one after an error. Collective; throws on all ranks or on none.
+// back is collective and after an error runners end on their own. Collective; throws on all ranks or on none.
 SymmetricMemory symmetric_memory(const tasuki::Context& context, std::size_t bytes) {
   struct Block {
     std::byte* at;
@@ -139,7 +140,8 @@ SymmetricMemory symmetric_memory(const tasuki::Context& context, std::size_t byt
     if (!block->used && block->bytes >= bytes) return lease(*block);
   }
   const Nvshmem& nvshmem = Nvshmem::get();
-  bytes = std::bit_ceil(bytes);
+  constexpr std::size_t kGrain = 2 << 20;
+  bytes = (bytes + kGrain - 1) / kGrain * kGrain;
   auto* const at = static_cast<std::byte*>(nvshmem.malloc(bytes));
   together(context, [&] {
     if (at == nullptr) throw tasuki::Error("nvshmem_malloc of " + std::to_string(bytes) + " bytes failed");

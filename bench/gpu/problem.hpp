@@ -31,7 +31,7 @@ struct GpuMove {
 struct GpuCase {
   tasuki::Context context;
   std::vector<tasuki::FieldBase> fields;  ///< on the device
-  int copy = 0;                           ///< of each field, that is exchanged
+  int copy = 0;                           ///< of each field, that is exchanged; Tasuki takes both in turn
   std::vector<GpuMove> moves;             ///< those that this rank has part in, everywhere in the same order
   /// The same as operations of Tasuki over the path of that name. Collective.
   std::function<std::vector<tasuki::Operation>(const std::string& path)> operations;
