@@ -1,24 +1,42 @@
 #!/usr/bin/env python3
-"""Tests and measures on a machine with GPUs: the tests that need them, the benchmark, and Himeno at all sizes.
+"""Tests and measures on a machine with GPUs: the tests that need them, the benchmark, Himeno and Laplace at all sizes.
 
-Writes bench/results/gpu-N.json, himeno-gpu-N.json and gpu-N-tests.txt (or into --out), N being the ranks, one a GPU.
-Every step goes on after a failure of another; the exit status says whether there was one. `make gpu` builds first.
+Writes bench/results/gpu-N.json, himeno-gpu-N.json, laplace-gpu-N.json and gpu-N-tests.txt (or into --out), N being the
+ranks, one a GPU. Every step goes on after a failure of another; the exit status says whether there was one. `make gpu`
+builds first. `--only sanitize` runs compute-sanitizer, which nothing else does, for it takes minutes.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import mpirun  # noqa: E402
+
 ROOT = Path(__file__).resolve().parent.parent
-ITERATIONS = {"S": 5000, "M": 3000, "L": 1000, "XL": 200, "LX": 200}  # of a timed run: a fraction of a second
-VERIFIED = ("S", "M", "L")  # a serial run of the larger ones takes minutes
+# Iterations of a timed run: a fraction of a second. Not calibrated, so that every run computes the same.
+ITERATIONS = {"S": 5000, "M": 3000, "L": 1000, "XL": 200, "LX": 200, "LLX": 100}
+ISLAND_ITERATIONS = {"S": 2000, "M": 1000}
+STAGED_ITERATIONS = 300  # where messages go through the hosts
+LAPLACE_ITERATIONS = {"8192": 1000, "16384": 300}
 TESTS = "^(gpu_|python_gpu_|faults_killed_rank)"
+SANITIZERS = ("memcheck", "racecheck", "initcheck")
+SANITIZED = "9 x 10 x 11*,a reverse halo*,the user's GPU memory*,transfers there and back*"  # quick on one rank
+SUMMARY = "SUMMARY:"
+
+
+def sanitizer_lines(tool: str, output: str) -> list[str]:
+    """What a tool of compute-sanitizer says at its end, and the tests' own last line."""
+    said = [line.strip("= ").strip() for line in output.splitlines() if SUMMARY in line or "test cases:" in line]
+    return [f"compute-sanitizer {tool}: {line}" for line in said]
 
 
 class Session:
@@ -61,34 +79,95 @@ class Session:
         self.step("bench", self.on_ranks(self.ranks, "tasuki-bench", *options))
         return json.loads(file.read_text())["machine"] if file.exists() else {"commit": commit}
 
-    def himeno(self, machine: dict) -> None:
-        runs = []
-        target = self.out / f"himeno-gpu-{self.ranks}.json"
-
-        def one(ranks: int, size: str, *options: str, island: int = 0) -> None:
+    def sanitize(self) -> None:
+        """On one rank. The lines of an earlier run are replaced."""
+        log = self.out / f"gpu-{self.ranks}-tests.txt"
+        kept = log.read_text().splitlines() if log.exists() else []
+        lines = [line for line in kept if not line.startswith("compute-sanitizer")]
+        program = shutil.which("compute-sanitizer") or shutil.which("/usr/local/cuda/bin/compute-sanitizer")
+        if program is None:
+            print("gpu.py: compute-sanitizer is not on this machine: nothing was checked with it", flush=True)
+            lines.append("compute-sanitizer: not on this machine")
+        else:
+            tests = self.build / "bin" / "gpu_tests"
+            launch = [
+                sys.executable,
+                ROOT / "tools" / "mpirun.py",
+                "--mpiexec",
+                mpirun.launcher_of(str(tests)),
+                "-n",
+                1,
+            ]
             with tempfile.TemporaryDirectory() as folder:
-                file = Path(folder) / "run.json"
-                command = self.on_ranks(ranks, "himeno", "--size", size, *options, "--json", file)
-                where = ["env", f"TASUKI_ISLAND={island}"] if island else []
-                name = f"himeno {size} on {ranks}{f' in islands of {island}' if island else ''} {' '.join(options)}"
-                if self.step(name, [*where, *command], timeout=120):
-                    runs.append(json.loads(file.read_text()) | ({"island": island} if island else {}))
-                    target.write_text(json.dumps({"machine": machine, "runs": runs}, indent=1) + "\n")
+                for tool in SANITIZERS:
+                    output = Path(folder) / tool
+                    check = [program, "--tool", tool, "--error-exitcode", 3, tests, f"--test-case={SANITIZED}"]
+                    good = self.step(f"compute-sanitizer {tool}", [*launch, *check], output)
+                    said = sanitizer_lines(tool, output.read_text())
+                    if good and not any(SUMMARY in line for line in said):
+                        self.failed.append(f"compute-sanitizer {tool} without a summary")
+                    lines += said or [f"compute-sanitizer {tool}: no summary"]
+        log.write_text("\n".join(lines) + "\n")
 
-        for ranks in sorted({1, min(2, self.ranks), self.ranks}):
-            for size in VERIFIED:
-                one(ranks, size, "--iterations", "20", "--verify")
+    def himeno(self, machine: dict) -> None:
+        runs = Runs(self, "himeno", machine)
+        n = self.ranks
+        # The serial run that a result is compared with takes long for L: once, on all ranks.
+        for ranks, sizes in {1: "M", min(2, n): "SM", n: "SML"}.items():
+            for size in sizes:
+                runs.one(ranks, size, "--iterations", "20", "--verify")
+        if n == 4:
+            for split in ("4x1x1", "1x4x1", "1x1x4", "1x2x2"):
+                runs.one(4, "M", "--split", split, "--iterations", "20", "--verify")
         for size, iterations in ITERATIONS.items():
             timed = ("--iterations", str(iterations))
-            one(1, size, *timed)
-            one(self.ranks, size, *timed, "--engine", "graph")
-            one(self.ranks, size, *timed, "--engine", "stream")
-            one(self.ranks, size, *timed, "--overlap", "off")
-            one(self.ranks, size, *timed, "--overlap", "off", "--no-communication")
-        if self.ranks == 4:
-            for size in ("S", "M"):
+            if size != "LLX":
+                runs.one(1, size, *timed)
+            if n > 2 and size in ("M", "L", "XL"):
+                runs.one(2, size, *timed)
+            runs.one(n, size, *timed)
+            if size in ("LX", "LLX"):
+                continue
+            if size != "XL":
+                runs.one(n, size, *timed, "--engine", "stream")
+            runs.one(n, size, *timed, "--overlap", "off")
+            runs.one(n, size, *timed, "--overlap", "off", "--no-communication")
+        if n == 4:
+            for size, iterations in ISLAND_ITERATIONS.items():
                 for path in ("auto", "nccl", "mpi", "peer,mpi"):
-                    one(4, size, "--split", "2x2x1", "--path", path, island=2)
+                    count = STAGED_ITERATIONS if "mpi" in path else iterations
+                    how = ("--split", "2x2x1", "--path", path, "--iterations", str(count))
+                    runs.one(4, size, *how, island=2)
+
+    def laplace(self, machine: dict) -> None:
+        runs = Runs(self, "laplace", machine)
+        for ranks in sorted({1, self.ranks}):
+            runs.one(ranks, "1000", "--iterations", "20", "--verify")
+        for size, iterations in LAPLACE_ITERATIONS.items():
+            timed = ("--iterations", str(iterations))
+            runs.one(1, size, *timed)
+            if self.ranks > 1:
+                runs.one(self.ranks, size, *timed)
+                runs.one(self.ranks, size, *timed, "--overlap", "off")
+
+
+class Runs:
+    """Runs of an app, kept in APP-gpu-N.json as they come."""
+
+    def __init__(self, session: Session, app: str, machine: dict):
+        self.session, self.app, self.machine = session, app, machine
+        self.file = session.out / f"{app}-gpu-{session.ranks}.json"
+        self.runs: list[dict] = []
+
+    def one(self, ranks: int, size: str, *options: str, island: int = 0) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "run.json"
+            command = self.session.on_ranks(ranks, self.app, "--size", size, *options, "--json", file)
+            where = ["env", f"TASUKI_ISLAND={island}"] if island else []
+            name = f"{self.app} {size} on {ranks}{f' in islands of {island}' if island else ''} {' '.join(options)}"
+            if self.session.step(name, [*where, *command], timeout=120):
+                self.runs.append(json.loads(file.read_text()) | ({"island": island} if island else {}))
+                self.file.write_text(json.dumps({"machine": self.machine, "runs": self.runs}, indent=1) + "\n")
 
 
 def main() -> int:
@@ -97,7 +176,8 @@ def main() -> int:
     parser.add_argument("--ranks", type=int, required=True, help="one a GPU")
     parser.add_argument("--out", type=Path, default=ROOT / "bench" / "results")
     parser.add_argument("--commit", default="", help="what was built, for the results")
-    parser.add_argument("--only", choices=("tests", "bench", "himeno"), help="one of the three parts")
+    parts = ("tests", "bench", "himeno", "laplace", "sanitize")
+    parser.add_argument("--only", choices=parts, help="one part; without it all but sanitize")
     arguments = parser.parse_args()
     if arguments.ranks < 1:
         parser.error("--ranks: this machine shows no GPU")
@@ -105,14 +185,18 @@ def main() -> int:
     session = Session(arguments)
     machine = {"commit": arguments.commit, "gpus": arguments.ranks}
     known = session.out / f"gpu-{arguments.ranks}.json"
-    if arguments.only == "himeno" and known.exists():
+    if arguments.only in ("himeno", "laplace") and known.exists():
         machine = json.loads(known.read_text())["machine"] | machine
     if arguments.only in (None, "bench"):
         machine = session.bench(arguments.commit)
     if arguments.only in (None, "himeno"):
         session.himeno(machine)
+    if arguments.only in (None, "laplace"):
+        session.laplace(machine)
     if arguments.only in (None, "tests"):
         session.tests()
+    if arguments.only == "sanitize":
+        session.sanitize()
     if session.failed:
         print(f"gpu.py: failed: {', '.join(session.failed)}")
     return 1 if session.failed else 0

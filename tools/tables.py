@@ -3,8 +3,9 @@
 
 A table stands between <!-- table:FILE/GROUP --> and <!-- /table -->, for group GROUP of bench/results/FILE.json; the
 name may be the group alone if one file only has it, and FILE/GROUP/TEXT takes only cases whose names contain the text.
-A table that a FILE gpu-N lacks is empty: not every machine has GPUs. <!-- himeno:FILE --> stands for the
-runs of Himeno in bench/results/himeno-FILE.json. With --check nothing is written, and stale tables are an error.
+A table that a FILE gpu-N lacks is empty: not every machine has GPUs. <!-- himeno:FILE --> stands for the runs of Himeno
+in bench/results/himeno-FILE.json, and <!-- laplace:FILE --> likewise. With --check nothing is written, and stale tables
+are an error.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 MARKED = re.compile(r"(<!-- table:(?P<name>[^\s>]+) -->\n).*?(<!-- /table -->)", re.S)
-HIMENO = re.compile(r"(<!-- himeno:(?P<name>[^\s>]+) -->\n).*?(<!-- /himeno -->)", re.S)
+RUNS = re.compile(r"(<!-- (?P<app>himeno|laplace):(?P<name>[^\s>]+) -->\n).*?(<!-- /(?P=app) -->)", re.S)
 OPTIONAL = re.compile(r"gpu-\d+")
 OWN = "tasuki"
 GRAPH = " graph"  # ends the name of a peer that is replayed as a CUDA graph
@@ -73,7 +74,7 @@ def table(group: str, cases: list[dict], machine: dict) -> str:
     return "\n".join([*caption, *lines, "", note, ""])
 
 
-def himeno_table(results: dict) -> str:
+def runs_table(results: dict) -> str:
     """One row a run; the columns are those of the app's report."""
     columns = ["size", "split", "engine", "overlap", "µs an iteration", "GFLOPS", "computation alone, µs"]
     columns += ["exchange alone, µs", "not hidden, µs", "result"]
@@ -139,12 +140,12 @@ def refreshed(text: str, tables: dict[str, Group], source: str) -> str:
     return MARKED.sub(replace, text)
 
 
-def with_himeno(text: str, folder: Path) -> str:
+def with_runs(text: str, folder: Path) -> str:
     def replace(match: re.Match) -> str:
-        file = folder / f"himeno-{match['name']}.json"
-        return match[1] + (himeno_table(json.loads(file.read_text())) if file.exists() else "") + match[3]
+        file = folder / f"{match['app']}-{match['name']}.json"
+        return match[1] + (runs_table(json.loads(file.read_text())) if file.exists() else "") + match[4]
 
-    return HIMENO.sub(replace, text)
+    return RUNS.sub(replace, text)
 
 
 def main() -> int:
@@ -157,7 +158,7 @@ def main() -> int:
         if not path.exists():
             continue
         before = path.read_text()
-        after = with_himeno(refreshed(before, tables, str(path.relative_to(ROOT))), ROOT / "bench" / "results")
+        after = with_runs(refreshed(before, tables, str(path.relative_to(ROOT))), ROOT / "bench" / "results")
         if after == before:
             continue
         if arguments.check:

@@ -42,11 +42,11 @@ class Tables(unittest.TestCase):
         run |= {"gflops": 1720.4, "compute_us": 5.4, "exchange_us": 6.4, "exposed_us": 4.2, "verified": True}
         (self.results / "himeno-gpu-2.json").write_text(json.dumps({"machine": {"gpus": 2}, "runs": [run]}))
         self.assertNotIn("himeno-gpu-2", " ".join(tables.load_tables(self.results)))
-        text = tables.with_himeno("<!-- himeno:gpu-2 -->\nold\n<!-- /himeno -->\n", self.results)
+        text = tables.with_runs("<!-- himeno:gpu-2 -->\nold\n<!-- /himeno -->\n", self.results)
         self.assertIn("| S | 2x1x1 | graph | on | 9.60 | 1720 | 5.40 | 6.40 | 4.20 | every bit as in", text)
         self.assertNotIn("old", text)
         self.assertEqual(
-            tables.with_himeno("<!-- himeno:gpu-4 -->\nold\n<!-- /himeno -->\n", self.results),
+            tables.with_runs("<!-- himeno:gpu-4 -->\nold\n<!-- /himeno -->\n", self.results),
             "<!-- himeno:gpu-4 -->\n<!-- /himeno -->\n",
         )
 
