@@ -21,7 +21,8 @@ def command(files: tuple[Path, ...], output: Path, kind: str, only: tuple[str, .
     """Draw bandwidth and latency against size with the machine's limit, strong scaling, and overlap, from FILES.
 
     Results of several files go into the same figures. Scaling needs runs of one problem on several rank counts, overlap
-    needs runs with and without (`tasuki himeno -n 1 -n 2 --overlap both --output FILE`).
+    needs runs with and without (`tasuki himeno -n 1 -n 2 --overlap both --output FILE`, or the apps' files of
+    `make gpu`); of several like runs the longest counts, and of those the fastest.
     """
     try:
         from tasuki import plot
