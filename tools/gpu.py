@@ -123,7 +123,7 @@ class Session:
             timed = ("--iterations", str(iterations))
             if size != "LLX":
                 runs.one(1, size, *timed)
-            if n > 2 and size in ("M", "L", "XL"):
+            if n > 2 and size not in ("LX", "LLX"):
                 runs.one(2, size, *timed)
             runs.one(n, size, *timed)
             if size in ("LX", "LLX"):

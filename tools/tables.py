@@ -47,7 +47,7 @@ def peer_cell(measured: dict | None, ratio: float | None) -> str:
 
 # What stands above the table of a group that a text need not have: `machine` of the file fills the braces.
 CAPTIONS = {
-    "gpu-halo": "Halo of a 3D grid, all periodic, cells a rank; {gpus} × {gpu}, a rank each:",
+    "gpu-halo": "Halo of a 3D grid, periodic unless open, cells a rank; {gpus} × {gpu}, a rank each:",
     "gpu-face": "One face of a cube from GPU to GPU; {gpus} × {gpu}:",
     "gpu-copy": "Contiguous bytes from GPU to GPU, exchanges back to back; {gpus} × {gpu}:",
 }
