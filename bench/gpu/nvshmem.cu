@@ -33,6 +33,7 @@ struct Nvshmem {
   decltype(&nvshmemx_get_uniqueid) get_unique_id = nullptr;
   decltype(&nvshmemx_set_attr_uniqueid_args) set_unique_id = nullptr;
   decltype(&nvshmemx_hostlib_init_attr) init = nullptr;
+  decltype(&nvshmemx_init_status) status = nullptr;
   decltype(&nvshmemx_hostlib_finalize) finalize = nullptr;
   decltype(&nvshmem_malloc) malloc = nullptr;
   decltype(&nvshmem_ptr) mapped = nullptr;
@@ -60,6 +61,7 @@ struct Nvshmem {
     library.find(get_unique_id, "nvshmemx_get_uniqueid");
     library.find(set_unique_id, "nvshmemx_set_attr_uniqueid_args");
     library.find(init, "nvshmemx_hostlib_init_attr");
+    library.find(status, "nvshmemx_init_status");
     library.find(finalize, "nvshmemx_hostlib_finalize");
     library.find(malloc, "nvshmem_malloc");
     library.find(mapped, "nvshmem_ptr");
@@ -87,11 +89,11 @@ void need_own_gpus(const tasuki::Context& context) {
 // Once in a process. Collective; throws on all ranks or on none.
 void connect(const tasuki::Context& context) {
   const Nvshmem& nvshmem = Nvshmem::get();
+  const std::string says_more = "; NVSHMEM_DEBUG=WARN says more";
   const auto call = [&](int code, const char* name) {
     together(context, [&] {
       if (code == 0) return;
-      throw tasuki::Error(std::string(name) + " failed with " + std::to_string(code) +
-                          "; NVSHMEM_DEBUG=WARN says more");
+      throw tasuki::Error(std::string(name) + " failed with status " + std::to_string(code) + says_more);
     });
   };
   together(context, [&] {
@@ -105,6 +107,12 @@ void connect(const tasuki::Context& context) {
   nvshmemx_init_attr_t attributes = NVSHMEMX_INIT_ATTR_INITIALIZER;
   call(nvshmem.set_unique_id(context.rank(), context.size(), &id, &attributes), "nvshmemx_set_attr_uniqueid_args");
   call(nvshmem.init(NVSHMEMX_INIT_WITH_UNIQUEID, &attributes), "nvshmemx_hostlib_init_attr");
+  // It reports success also when it could not prepare the GPU, and then ends the process at the next call.
+  together(context, [&] {
+    const int status = nvshmem.status();
+    if (status == NVSHMEM_STATUS_IS_INITIALIZED) return;
+    throw tasuki::Error("this GPU cannot be used: nvshmemx_init_status is " + std::to_string(status) + says_more);
+  });
   initialised = true;
 }
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
+import gpu  # noqa: E402
 import mpirun  # noqa: E402
 import readme_example  # noqa: E402
 import tables  # noqa: E402
@@ -45,6 +46,11 @@ class Tables(unittest.TestCase):
         text = tables.with_runs("<!-- himeno:gpu-2 -->\nold\n<!-- /himeno -->\n", self.results)
         self.assertIn("| S | 2x1x1 | graph | on | 9.60 | 1720 | 5.40 | 6.40 | 4.20 | every bit as in", text)
         self.assertNotIn("old", text)
+        (self.results / "laplace-gpu-2.json").write_text(json.dumps({"machine": {}, "runs": [run | {"size": "8192"}]}))
+        both = "<!-- laplace:gpu-2 -->\n<!-- /laplace -->\n<!-- himeno:gpu-2 -->\n<!-- /himeno -->\n"
+        text = tables.with_runs(both, self.results)
+        self.assertEqual((text.count("| 8192 | 2x1x1 |"), text.count("| S | 2x1x1 |")), (1, 1))
+        self.assertEqual(text, tables.with_runs(text, self.results))
         self.assertEqual(
             tables.with_runs("<!-- himeno:gpu-4 -->\nold\n<!-- /himeno -->\n", self.results),
             "<!-- himeno:gpu-4 -->\n<!-- /himeno -->\n",
@@ -76,6 +82,14 @@ class ReadmeExample(unittest.TestCase):
     def test_no_block_is_an_error(self):
         with self.assertRaisesRegex(SystemExit, "no ```cpp block"):
             readme_example.first_block("text", "README.md")
+
+
+class Sanitizer(unittest.TestCase):
+    def test_what_it_says_at_the_end_is_kept(self):
+        output = "========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)\n========= at kernel\nother\n"
+        said = ["compute-sanitizer racecheck: RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)"]
+        self.assertEqual(gpu.sanitizer_lines("racecheck", output), said)
+        self.assertEqual(gpu.sanitizer_lines("memcheck", "stopped after 300 s\n"), [])
 
 
 class Launcher(unittest.TestCase):
