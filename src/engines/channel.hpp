@@ -41,9 +41,11 @@ class Channel {
   virtual void enqueue(Stream stream);
   virtual void begin_group() {}
   virtual void end_group() {}
-  /// Where the GPU sees that what was enqueued has ended: the e-th time sets this to e * kSignal (gpu_program.hpp).
-  /// nullptr: the order of the stream says so.
+  /// For channels of GPU memory that are no work of a stream: where the GPU sees that a message has ended, the e-th time
+  /// by e * kSignal (gpu_program.hpp). nullptr: the order of the stream says so.
   virtual const std::uint64_t* ended() const { return nullptr; }
+  /// And where it says, by the same number, that its memory is ready: packed, or no longer needed by an earlier epoch.
+  virtual std::uint64_t* asked() const { return nullptr; }
   /// What went wrong since, if something did: a whole message with rank, operation and call.
   virtual std::string failure() const { return {}; }
   /// Withdraws what was started, after a failure.

@@ -37,25 +37,56 @@ __device__ inline void locate(const GpuCopy& copy, const GpuDim* dims, std::uint
   dst += n * dims[copy.dims - 1].dst_stride;
 }
 
+// Where a thread's units of a tile are. Dimension by dimension for all of them: their divisions do not wait for each
+// other.
+struct TilePlaces {
+  const std::byte* src[kTileUnits];
+  std::byte* dst[kTileUnits];
+  std::uint32_t count;  // of units that there are
+
+  __device__ explicit TilePlaces(const GpuTile& t) {
+    std::uint32_t n[kTileUnits];
+#pragma unroll
+    for (int j = 0; j < kTileUnits; ++j) {
+      n[j] = t.first + 32 * j;
+      src[j] = t.src + t.copy.src_offset;
+      dst[j] = t.dst + t.copy.dst_offset;
+    }
+    count = t.first < t.copy.units ? min(t.units, (t.copy.units - t.first + 31) / 32) : 0;
+    const int last = t.copy.dims - 1;
+#pragma unroll 1
+    for (int d = 0; d < last; ++d) {
+      const GpuDim dim = t.dims[d];
+#pragma unroll
+      for (int j = 0; j < kTileUnits; ++j) {
+        const auto next = static_cast<std::uint32_t>((static_cast<std::uint64_t>(n[j]) * dim.magic) >> dim.shift);
+        const std::uint32_t at = n[j] - next * dim.count;
+        src[j] += at * dim.src_stride;
+        dst[j] += at * dim.dst_stride;
+        n[j] = next;
+      }
+    }
+    const GpuDim dim = t.dims[last];
+#pragma unroll
+    for (int j = 0; j < kTileUnits; ++j) {
+      src[j] += n[j] * dim.src_stride;
+      dst[j] += n[j] * dim.dst_stride;
+    }
+  }
+};
+
 // Moves a tile: all loads go out before the first `store(to, value)`.
 template <class Unit, class Store>
 __device__ void move_tile(const GpuTile& t, const Store& store) {
+  const TilePlaces at(t);
   Unit value[kTileUnits];
-  std::byte* to[kTileUnits];
 #pragma unroll
   for (int j = 0; j < kTileUnits; ++j) {
-    const std::uint32_t n = t.first + 32 * j;
-    to[j] = nullptr;
-    if (j >= t.units || n >= t.copy.units) continue;
-    std::int64_t from_at;
-    std::int64_t to_at;
-    locate(t.copy, t.dims, n, from_at, to_at);
-    value[j] = *reinterpret_cast<const Unit*>(t.src + from_at);
-    to[j] = t.dst + to_at;
+    if (j < at.count) value[j] = *reinterpret_cast<const Unit*>(at.src[j]);
   }
 #pragma unroll
   for (int j = 0; j < kTileUnits; ++j) {
-    if (to[j] != nullptr) store(to[j], value[j]);
+    if (j < at.count) store(at.dst[j], value[j]);
   }
 }
 
@@ -153,36 +184,22 @@ __device__ void stamp_tile(const GpuTile& t, std::uint32_t stamp) {
 // Takes the units as they come. `patient()` says after a look in vain whether to go on. False if not all have come.
 template <class Unit, class Patient>
 __device__ bool unstamp_tile(const GpuTile& t, std::uint32_t stamp, const Patient& patient) {
-  const std::byte* from[kTileUnits];
-  Unit* to[kTileUnits];
-#pragma unroll
-  for (int j = 0; j < kTileUnits; ++j) {
-    const std::uint32_t n = t.first + 32 * j;
-    from[j] = nullptr;
-    if (j >= t.units || n >= t.copy.units) continue;
-    std::int64_t from_at;
-    std::int64_t to_at;
-    locate(t.copy, t.dims, n, from_at, to_at);
-    from[j] = t.src + from_at;
-    to[j] = reinterpret_cast<Unit*>(t.dst + to_at);
-  }
+  const TilePlaces at(t);
+  std::uint32_t missing = (1u << at.count) - 1;  // a bit a unit
   for (;;) {
-    bool missing = false;
     Unit value[kTileUnits];
-    bool here[kTileUnits];
+    std::uint32_t here = 0;
 #pragma unroll
     for (int j = 0; j < kTileUnits; ++j) {
-      here[j] = from[j] != nullptr && Stamping<Unit>::load(from[j], stamp, value[j]);
+      const std::uint32_t bit = 1u << j;
+      if ((missing & bit) != 0 && Stamping<Unit>::load(at.src[j], stamp, value[j])) here |= bit;
     }
 #pragma unroll
     for (int j = 0; j < kTileUnits; ++j) {
-      if (here[j]) {
-        *to[j] = value[j];
-        from[j] = nullptr;
-      }
-      missing = missing || from[j] != nullptr;
+      if ((here & (1u << j)) != 0) *reinterpret_cast<Unit*>(at.dst[j]) = value[j];
     }
-    if (!missing) return true;
+    missing &= ~here;
+    if (missing == 0) return true;
     if (!patient()) return false;
   }
 }

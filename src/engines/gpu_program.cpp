@@ -67,7 +67,14 @@ class Lowering {
   }
 
   GpuProgram run() {
-    for (const int parts : {1, 2, 3, kPartPack, kPartArrive, kPartUnpack}) {
+    for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
+      if (messages(i)) out_.messages.push_back(static_cast<std::int32_t>(i));
+    }
+    out_.in_line = !out_.messages.empty() &&
+                   std::none_of(lanes_.begin(), lanes_.end(), [&](const auto& lane) { return forwards(lane); });
+    std::int64_t worth[kBoth] = {};
+    for (const int parts : {kPartStart, kPartWait, kBoth, kPartPack, kPartArrive, kPartUnpack, kBefore, kAfter}) {
+      if (parts > kBoth && out_.messages.empty()) break;
       Parts light;
       std::vector<Parts> tasks;
       for (const auto& [first, last] : lanes_) {
@@ -87,18 +94,59 @@ class Lowering {
           light.ends.push_back(static_cast<std::int32_t>(light.steps.size()));
         }
       }
-      if (parts == 3) out_.direct = !tasks.empty() || !light.steps.empty();
+      if (parts == kBoth) out_.direct = !tasks.empty() || !light.steps.empty();
       if (parts == kPartArrive) out_.arrivals = !light.steps.empty();
+      if (parts == kBoth && 2 * std::min(worth[kPartStart], worth[kPartWait]) > most_) {
+        in_rounds();
+        continue;
+      }
+      if (parts < kBoth) worth[parts] = worth_of(tasks);
       tasks.insert(tasks.begin(), std::move(light));
       deal_out(tasks, parts);
-    }
-    for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
-      if (messages(i)) out_.messages.push_back(static_cast<std::int32_t>(i));
     }
     return std::move(out_);
   }
 
  private:
+  // Whether a message of the lane needs something that arrives.
+  bool forwards(const std::pair<std::size_t, std::size_t>& lane) const {
+    bool depends = false;
+    for (std::size_t i = lane.first; i < lane.second; ++i) {
+      depends = depends || plan_.commands[i].dep_count > 0;
+      if (messages(i) && depends) return true;
+    }
+    return false;
+  }
+
+  // In thread blocks. Without those that receive what is stamped while it comes, and those that send it.
+  static std::int64_t worth_of(const std::vector<Parts>& tasks) {
+    std::int64_t sum = 0;
+    for (const Parts& task : tasks) {
+      const bool stamped = std::any_of(task.steps.begin(), task.steps.end(), [](const auto& s) { return s.stamped; });
+      if (!stamped) sum += task.blocks();
+    }
+    return sum;
+  }
+
+  // The two parts one after the other, each by all blocks: they are what they are as kernels of their own.
+  void in_rounds() {
+    const auto& start = out_.tasks[kPartStart];
+    const auto& wait = out_.tasks[kPartWait];
+    auto& both = out_.tasks[kBoth];
+    both = start;
+    both.insert(both.end(), wait.begin(), wait.end());
+    if (both.size() > kGpuTasks) complain_about_tasks(both.size());
+    out_.blocks[kBoth] = std::max(out_.blocks[kPartStart], out_.blocks[kPartWait]);
+    const auto first = static_cast<std::int32_t>(start.size());
+    out_.rounds[kBoth] = {{0, first, out_.blocks[kPartStart]},
+                          {first, static_cast<std::int32_t>(both.size()), out_.blocks[kPartWait]}};
+  }
+
+  [[noreturn]] void complain_about_tasks(std::size_t tasks) const {
+    throw Error(fmt::format("rank {}: {}: {} lanes move data; one operation on GPU memory takes at most {}", plan_.rank,
+                            plan_.operation, tasks, kGpuTasks - 1));
+  }
+
   bool messages(std::size_t command) const { return in_.channels[command] != nullptr; }
   const std::uint64_t* ended(std::size_t command) const { return in_.channels[command]->ended(); }
 
@@ -162,9 +210,15 @@ class Lowering {
       s.credit = c.credit ? 1 : 0;
     }
     if (c.verb == Verb::send || c.verb == Verb::recv) {
-      s.verb = Verb::wait;
-      s.counter = const_cast<std::uint64_t*>(ended(static_cast<std::size_t>(index)));  // waits only read
+      const Channel& channel = *in_.channels[static_cast<std::size_t>(index)];
       s.per_epoch = 1;
+      s.verb = Verb::signal;
+      s.counter = channel.asked();
+      s.awaited = 0;
+      task.steps.push_back(s);
+      s.verb = Verb::wait;
+      s.counter = const_cast<std::uint64_t*>(channel.ended());  // waits only read
+      s.awaited = awaited_[static_cast<std::size_t>(index)] ? 1 : 0;
     }
     if (moves_data(c.verb)) {
       s.src = place(c.src);
@@ -260,10 +314,7 @@ class Lowering {
 
   // Thread blocks in proportion to what the tasks are worth, so that they end together.
   void deal_out(std::vector<Parts>& tasks, int parts) {
-    if (tasks.size() > kGpuTasks) {
-      throw Error(fmt::format("rank {}: {}: {} lanes move data; one operation on GPU memory takes at most {}",
-                              plan_.rank, plan_.operation, tasks.size(), kGpuTasks - 1));
-    }
+    if (tasks.size() > kGpuTasks) complain_about_tasks(tasks.size());
     std::int64_t sum = 0;
     for (const Parts& task : tasks) sum += task.blocks();
     for (Parts& task : tasks) {
@@ -278,6 +329,7 @@ class Lowering {
       out_.blocks[parts] += static_cast<int>(blocks);
       out_.tasks[parts].push_back(out);
     }
+    out_.rounds[parts] = {{0, static_cast<std::int32_t>(out_.tasks[parts].size()), out_.blocks[parts]}};
   }
 
   // Tiles of few units if there are few: one for each thread, all in flight at once. Else of as many as a thread can

@@ -3,8 +3,9 @@
 // A lane that moves data becomes a task of some thread blocks, all of its steps done by all of them: a wait is polled
 // by each block, a move's tiles are dealt out to the warps, and a signal is complete when every block has added its
 // share. The lanes that move nothing are one further task of a single block, a thread each. An epoch has two parts,
-// which one kernel may run together: start sends, wait receives. What a task needs lies together, so that a block can
-// fetch it at once.
+// which one kernel may run together: start sends, wait receives. Where each of them is worth more than half of the
+// blocks, they are two rounds of the same blocks: nobody sends while half of the GPU only waits to receive. What a task
+// needs lies together, so that a block can fetch it at once.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +26,11 @@ constexpr int kPartStart = 1;
 constexpr int kPartWait = 2;
 constexpr int kPartPack = 4;     ///< beside them: what comes before messages
 constexpr int kPartUnpack = 8;   ///< and after
-constexpr int kPartArrive = 16;  ///< between them: waiting for messages that others than the stream carry
+constexpr int kPartArrive = 16;  ///< between them: asking others than the stream for messages, and waiting for them
 constexpr int kParts = 17;       ///< room for tables by parts
+constexpr int kBoth = kPartStart | kPartWait;
+constexpr int kBefore = kPartPack | kPartStart;  ///< where messages go in the same stream: before
+constexpr int kAfter = kPartUnpack | kPartWait;  ///< and after them
 /// What a complete signal adds to its counter: one block's share is 1, the first block's is the rest.
 constexpr std::uint64_t kSignal = 1 << 16;
 
@@ -102,15 +106,24 @@ struct GpuTask {
   std::int32_t first_block = 0;
 };
 
+/// Tasks that all blocks do before those of the next round; the first of them is that of single threads.
+struct GpuRound {
+  std::int32_t first_task = 0;
+  std::int32_t last_task = 0;  ///< past the last
+  std::int32_t blocks = 0;
+};
+
 struct GpuProgram {
-  std::vector<std::byte> bytes;        ///< of all tasks
-  std::vector<GpuTask> tasks[kParts];  ///< by parts; the first is that of single threads
-  int blocks[kParts] = {};             ///< by parts
-  bool direct = false;                 ///< there is something to do besides messages
-  std::vector<std::int32_t> messages;  ///< commands that go through channels
-  bool arrivals = false;               ///< some of them must be waited for
-  std::vector<const int*> pairs;       ///< which copy of each pair the user shows
-  std::uint64_t turning = 0;           ///< pairs that take turns
+  std::vector<std::byte> bytes;          ///< of all tasks
+  std::vector<GpuTask> tasks[kParts];    ///< by parts
+  int blocks[kParts] = {};               ///< by parts
+  std::vector<GpuRound> rounds[kParts];  ///< by parts: one or two
+  bool direct = false;                   ///< there is something to do besides messages
+  std::vector<std::int32_t> messages;    ///< commands that go through channels
+  bool arrivals = false;                 ///< some of them must be asked and waited for
+  bool in_line = false;           ///< no message needs what arrives: kBefore, messages, kAfter can be one sequence
+  std::vector<const int*> pairs;  ///< which copy of each pair the user shows
+  std::uint64_t turning = 0;      ///< pairs that take turns
 };
 
 /// Lowers a bound program. `most_blocks` is how many thread blocks may move data at once; without `atomics` a signal to

@@ -1,6 +1,7 @@
 // Engine `stream`: for operations on GPU memory. An epoch is one kernel in the caller's stream (or two: start and
-// wait), which runs the lowered plan (gpu_program.hpp). The epoch's number lives on the GPU, so that a captured graph
-// can be replayed.
+// wait), which runs the lowered plan (gpu_program.hpp). Messages that no kernel carries come between two kernels, or
+// beside them where something else of the caller's may come between start and wait. The epoch's number lives on the
+// GPU, so that a captured graph can be replayed.
 #include <algorithm>
 #include <atomic>
 #include <iterator>
@@ -45,7 +46,9 @@ struct Launch {
   std::uint64_t patience;       // ns
   std::int32_t blocks[kParts];  // by parts
   std::int32_t parts;
-  std::int32_t task_count;
+  std::int32_t twin;  // other parts that may have been launched in this one's place in earlier epochs, or 0
+  std::int32_t rounds;
+  GpuRound round[2];
   GpuTask tasks[kGpuTasks];
 };
 
@@ -156,6 +159,16 @@ __device__ bool move_unit_tile(const GpuStep& step, const GpuTile& tile, std::ui
   return true;
 }
 
+// Which of the copies a tile belongs to: by the whole warp, a copy a thread.
+__device__ int copy_of(const GpuCopy* copies, int count, std::uint32_t tile) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  for (int first = 0;; first += 32) {
+    const bool before = first + lane < count && copies[first + lane].first_tile <= tile;
+    const int found = __popc(__ballot_sync(~0u, before));
+    if (found < 32 || first + 32 >= count) return first + found - 1;
+  }
+}
+
 // The tiles of a step that are this warp's. False if something that was to be moved never came.
 __device__ bool move(const Launch& l, const GpuStep& step, const GpuCopy* copies, const GpuDim* all_dims,
                      std::uint64_t epoch, std::uint32_t warp, std::uint32_t warps) {
@@ -166,12 +179,7 @@ __device__ bool move(const Launch& l, const GpuStep& step, const GpuCopy* copies
   const auto patient = [&] { return patience.more((epoch - 1) * kSignal, epoch * kSignal); };
   copies += step.first_copy;
   for (std::uint32_t tile = warp; tile < step.tiles; tile += warps) {
-    int low = 0;
-    for (int high = step.copies; high - low > 1;) {
-      const int middle = (low + high) / 2;
-      (copies[middle].first_tile <= tile ? low : high) = middle;
-    }
-    const GpuCopy& copy = copies[low];
+    const GpuCopy& copy = copies[copy_of(copies, step.copies, tile)];
     const GpuTile t{copy,
                     all_dims + copy.first_dim,
                     (tile - copy.first_tile) * 32 * step.tile_units + threadIdx.x % 32,
@@ -192,7 +200,7 @@ __device__ bool move(const Launch& l, const GpuStep& step, const GpuCopy* copies
     } else {
       move_tile<std::uint8_t>(t);
     }
-    if (!came) return false;
+    if (__all_sync(~0u, came) == 0) return false;
   }
   return true;
 }
@@ -263,26 +271,23 @@ __device__ void run_light_lane(const Launch& l, const Task& task, std::int32_t l
 // The number of a launch that counts itself: kernels of one operation follow each other, so the tickets of one lie
 // between those of its neighbours.
 __device__ std::uint64_t own_epoch(const Launch& l) {
-  const int both = kPartStart | kPartWait;
   const auto ticket = atomicAdd(&l.state->tickets[l.parts], 1ull);
-  if (l.parts > both) return l.counted + ticket / l.blocks[l.parts] + 1;
-  const int other = l.parts == both ? kPartWait : both;
-  const auto before = *static_cast<volatile unsigned long long*>(&l.state->tickets[other]);
-  return l.counted + ticket / l.blocks[l.parts] + before / l.blocks[other] + 1;
+  const std::uint64_t mine = l.counted + ticket / l.blocks[l.parts] + 1;
+  if (l.twin == 0) return mine;
+  return mine + *static_cast<volatile unsigned long long*>(&l.state->tickets[l.twin]) / l.blocks[l.twin];
 }
 
-__global__ void __launch_bounds__(kGpuThreads, 2) run_plan(const __grid_constant__ Launch l) {
-  __shared__ alignas(16) std::byte fetched[kShared];
-  __shared__ std::uint64_t shared_epoch;
+// This block's share of a round.
+__device__ void run_round(const Launch& l, const GpuRound& round, std::byte* fetched, const std::uint64_t& epoch) {
   const auto me = static_cast<std::int32_t>(blockIdx.x);
-  int t = 0;
-  for (int high = l.task_count; high - t > 1;) {
+  if (me >= round.blocks) return;
+  int t = round.first_task;
+  for (int high = round.last_task; high - t > 1;) {
     const int middle = (t + high) / 2;
     (l.tasks[middle].first_block <= me ? t : high) = middle;
   }
   const GpuTask at = l.tasks[t];
-  const std::int32_t end = t + 1 < l.task_count ? l.tasks[t + 1].first_block : static_cast<std::int32_t>(gridDim.x);
-  if (threadIdx.x == 0) shared_epoch = l.epoch != 0 ? l.epoch : own_epoch(l);
+  const std::int32_t end = t + 1 < round.last_task ? l.tasks[t + 1].first_block : round.blocks;
   const bool fits = at.bytes <= kShared;
   if (fits) {
     const auto* from = reinterpret_cast<const uint4*>(l.bytes + at.offset);
@@ -291,16 +296,26 @@ __global__ void __launch_bounds__(kGpuThreads, 2) run_plan(const __grid_constant
     }
   }
   const bool dead = failed(l);  // then nothing is touched any more; the host will be told
-  __syncthreads();
-  if (dead) return;
+  if (__syncthreads_or(dead)) return;
   const Task task{fits ? fetched : l.bytes + at.offset};
-  if (t > 0) {
+  if (t > round.first_task) {
     run_lane(l, task, static_cast<std::uint32_t>(me - at.first_block), static_cast<std::uint32_t>(end - at.first_block),
-             shared_epoch);
+             epoch);
     return;
   }
   for (auto lane = static_cast<std::int32_t>(threadIdx.x); lane < task.header().lanes; lane += kGpuThreads) {
-    run_light_lane(l, task, lane, shared_epoch);
+    run_light_lane(l, task, lane, epoch);
+  }
+}
+
+__global__ void __launch_bounds__(kGpuThreads, 2) run_plan(const __grid_constant__ Launch l) {
+  __shared__ alignas(16) std::byte fetched[kShared];
+  __shared__ std::uint64_t shared_epoch;
+  if (threadIdx.x == 0) shared_epoch = l.epoch != 0 ? l.epoch : own_epoch(l);
+#pragma unroll 1
+  for (int round = 0; round < l.rounds; ++round) {
+    if (round > 0) __syncthreads();  // nobody needs the first round's task any more
+    run_round(l, l.round[round], fetched, shared_epoch);
   }
 }
 
@@ -353,10 +368,16 @@ class StreamEngine final : public Engine {
     if (!replayed_) launch_.epoch = epoch_;
     launch_.patience = static_cast<std::uint64_t>(std::min(runtime_.deadline, 1e6) * 1e9);
     const bool channels = !program_.messages.empty();
+    if (program_.in_line && parts == kBoth) {
+      launch(kBefore, stream);
+      messages(stream);
+      launch(kAfter, stream);
+      return;
+    }
     if (channels && (parts & kPartStart) != 0) TASUKI_CUDA(cudaEventRecord, begun_, stream);
     // Before the channels' work, for which the host may have to wait: peers' channels wait for what this kernel tells.
     if (program_.direct) launch(parts, stream);
-    if (channels && (parts & kPartStart) != 0) send();
+    if (channels && (parts & kPartStart) != 0) send_beside();
     if (channels && parts == kPartStart) {
       TASUKI_CUDA(cudaStreamWaitEvent, stream, read_, 0);  // what was sent may change from here on
     }
@@ -364,7 +385,7 @@ class StreamEngine final : public Engine {
   }
 
   void start() override {
-    enqueue(nullptr, kPartStart | kPartWait);
+    enqueue(nullptr, kBoth);
     TASUKI_CUDA(cudaEventRecord, ended_, nullptr);
   }
 
@@ -385,38 +406,70 @@ class StreamEngine final : public Engine {
   void launch(int parts, Stream stream) {
     const auto& tasks = program_.tasks[parts];
     launch_.parts = parts;
-    launch_.task_count = static_cast<std::int32_t>(tasks.size());
+    launch_.twin = twin_of(parts);
+    launch_.rounds = static_cast<std::int32_t>(program_.rounds[parts].size());
+    std::copy(program_.rounds[parts].begin(), program_.rounds[parts].end(), launch_.round);
     std::copy(tasks.begin(), tasks.end(), launch_.tasks);
     run_plan<<<static_cast<unsigned>(program_.blocks[parts]), kGpuThreads, 0, stream>>>(launch_);
     check_cuda(cudaGetLastError(), "launching an exchange");
   }
 
+  // Every epoch has one launch of these parts or of their twin.
+  std::int32_t twin_of(int parts) const {
+    const bool in_line = program_.in_line;
+    switch (parts) {
+      case kBoth:
+        return kPartWait;
+      case kPartStart:
+        return in_line ? kBefore : kBoth;
+      case kPartWait:
+        return in_line ? kAfter : kBoth;
+      case kPartPack:
+        return in_line ? kBefore : 0;
+      case kPartUnpack:
+        return in_line ? kAfter : 0;
+      case kBefore:
+        return kPartPack;
+      case kAfter:
+        return kPartUnpack;
+      default:
+        return 0;
+    }
+  }
+
   // What channels carry travels in a stream of its own, beside the kernel that serves the GPUs in reach.
-  void send() {
+  void send_beside() {
     TASUKI_CUDA(cudaStreamWaitEvent, beside_, begun_, 0);
     launch(kPartPack, beside_);
-    const Plan& plan = executor_.plan();
+    const auto& commands = executor_.plan().commands;
     const bool in_place = std::any_of(program_.messages.begin(), program_.messages.end(), [&](std::int32_t command) {
-      return plan.commands[static_cast<std::size_t>(command)].verb == Verb::put;
+      return commands[static_cast<std::size_t>(command)].verb == Verb::put;
     });
     if (!in_place) TASUKI_CUDA(cudaEventRecord, read_, beside_);
+    messages(beside_);
+    if (in_place) TASUKI_CUDA(cudaEventRecord, read_, beside_);
+    launch(kPartUnpack, beside_);
+    TASUKI_CUDA(cudaEventRecord, unpacked_, beside_);
+  }
+
+  // One group a path, in the order that all ranks have.
+  void messages(Stream stream) {
+    const Plan& plan = executor_.plan();
     for (std::size_t path = 0; path < plan.paths.size(); ++path) {
       Channel* first = nullptr;
       for (const auto command : program_.messages) {
         if (plan.commands[static_cast<std::size_t>(command)].path != static_cast<int>(path)) continue;
         Channel& channel = *executor_.program().channels[static_cast<std::size_t>(command)];
+        if (channel.ended() != nullptr) continue;  // asked and waited for below
         if (first == nullptr) {
           first = &channel;
           first->begin_group();
         }
-        channel.enqueue(beside_);
+        channel.enqueue(stream);
       }
       if (first != nullptr) first->end_group();
     }
-    if (in_place) TASUKI_CUDA(cudaEventRecord, read_, beside_);
-    if (program_.arrivals) launch(kPartArrive, beside_);
-    launch(kPartUnpack, beside_);
-    TASUKI_CUDA(cudaEventRecord, unpacked_, beside_);
+    if (program_.arrivals) launch(kPartArrive, stream);
   }
 
   void upload() {

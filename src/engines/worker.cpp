@@ -2,6 +2,7 @@
 #include "engines/worker.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 #include "topology/wait_until.hpp"
 
@@ -9,7 +10,9 @@ namespace tasuki {
 namespace {
 
 constexpr int kSpins = 200;      // rounds without an active task before sleeping
+constexpr int kYields = 20000;   // or before moments of sleep, if tasks may be asked silently
 constexpr int kBusyRounds = 64;  // rounds between yields while a task waits for its peers
+constexpr std::chrono::microseconds kMoment{50};
 
 }  // namespace
 
@@ -28,12 +31,17 @@ Worker::~Worker() {
 void Worker::add(Task* task) {
   const std::lock_guard lock(mutex_);
   tasks_.push_back(task);
+  if (task->asked_silently()) {
+    ++silent_;
+    calls_.fetch_add(1);  // in case it sleeps until it is woken
+    calls_.notify_one();
+  }
   if (!thread_.joinable()) thread_ = std::thread([this] { loop(); });
 }
 
 void Worker::remove(Task* task) {
   const std::lock_guard lock(mutex_);
-  std::erase(tasks_, task);
+  if (std::erase(tasks_, task) > 0 && task->asked_silently()) --silent_;
 }
 
 void Worker::wake() {
@@ -62,6 +70,15 @@ void Worker::loop() {
     }
     if (++quiet < kSpins) {
       cpu_pause();
+      continue;
+    }
+    if (silent_.load(std::memory_order_relaxed) > 0) {
+      if (quiet < kYields) {
+        std::this_thread::yield();
+      } else {
+        std::this_thread::sleep_for(kMoment);
+        quiet = kYields;
+      }
       continue;
     }
     sleep(calls);

@@ -1,7 +1,8 @@
 // Worker: the process's progress thread, for what must go on while the user's threads compute.
 //
 // There is one a process, started with its first task. It serves all tasks in turn, yields while they wait for peers,
-// and sleeps in the kernel when none has anything to do.
+// and sleeps in the kernel when none has anything to do: until it is woken, or, if a GPU asks, which cannot wake it,
+// for moments.
 #pragma once
 
 #include <atomic>
@@ -20,6 +21,8 @@ class Worker {
     virtual bool serve() = 0;
     /// Whether somebody has asked for something that `serve` has not seen; then the worker does not go to sleep.
     virtual bool asked() const = 0;
+    /// Whether it is asked without a call of `wake`.
+    virtual bool asked_silently() const { return false; }
   };
 
   static Worker& instance();
@@ -39,6 +42,7 @@ class Worker {
 
   std::mutex mutex_;
   std::vector<Task*> tasks_;
+  std::atomic<int> silent_{0};  // tasks that are asked silently
   std::atomic<bool> asleep_{false};
   std::atomic<bool> ending_{false};
   std::atomic<int> calls_{0};

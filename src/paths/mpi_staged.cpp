@@ -1,15 +1,17 @@
 // Path `mpi:staged`: packed messages between GPUs that cannot reach each other (or anywhere, if forced), by MPI through
 // pinned host memory, into which the GPU packs and from which it unpacks. MPI never sees a pointer to GPU memory.
 //
-//   stream:  pack   ask the worker    wait for all messages' words    unpack
-//   worker:                       start ... test ... store a word a message
+//   GPU:     pack    store a word a message, wait for another    unpack
+//   worker:                        start ... test ... store
 //
-// Epochs are counted where they are asked for, so that a captured graph can be replayed.
+// The GPU says itself what it wants, so that a captured graph can be replayed and no call from the stream to the host
+// is needed, which would take longer than a small message.
 #include <fmt/format.h>
 #include <mpi.h>
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 
 #include "engines/gpu_program.hpp"
 #include "engines/worker.hpp"
@@ -24,15 +26,16 @@ namespace {
 
 constexpr const char* kName = "mpi:staged";
 
-// The messages of one operation: asked for together by the stream, driven by the worker.
+// The messages of one operation, driven by the worker.
 class Batch final : public Worker::Task {
  public:
   explicit Batch(const ChannelRequest& r) : abort_(r.runtime.gpus->abort_word()), rank_(r.plan.rank) {
     operation_ = r.plan.operation;
-    const auto count = std::count_if(r.plan.commands.begin(), r.plan.commands.end(), [&](const Command& c) {
-      return (c.verb == Verb::send || c.verb == Verb::recv) && c.path == r.command.path;
-    });
-    const auto bytes = static_cast<std::int64_t>(sizeof(std::uint64_t)) * count;
+    most_ =
+        static_cast<std::size_t>(std::count_if(r.plan.commands.begin(), r.plan.commands.end(), [&](const Command& c) {
+          return (c.verb == Verb::send || c.verb == Verb::recv) && c.path == r.command.path;
+        }));
+    const auto bytes = static_cast<std::int64_t>(2 * sizeof(std::uint64_t) * most_);
     words_ = {gpu()->allocate_mapped(bytes), [](std::byte* p) { gpu()->release_mapped(p); }};
     Worker::instance().add(this);
   }
@@ -51,17 +54,14 @@ class Batch final : public Worker::Task {
   // All messages are added before the first is asked for.
   std::size_t add(const ChannelRequest& r) {
     const auto command = static_cast<std::int64_t>(&r.command - r.plan.commands.data());
+    const std::lock_guard lock(adding_);
     requests_.push_back(make_message(r, r.local[0] + r.command.offset));
-    messages_.push_back({command, r.command.peer, r.command.verb == Verb::send, false});
+    messages_.push_back({command, r.command.peer, r.command.verb == Verb::send, false, 0});
     return requests_.size() - 1;
   }
 
-  void enqueue(Stream stream) {
-    gpu()->call(
-        stream, [](void* batch) { static_cast<Batch*>(batch)->ask(); }, this);
-  }
-
-  std::uint64_t* word(std::size_t message) const { return reinterpret_cast<std::uint64_t*>(words_.get()) + message; }
+  std::uint64_t* ended(std::size_t message) const { return word(message); }
+  std::uint64_t* asked(std::size_t message) const { return word(most_ + message); }
 
   // What MPI has said about this message, if it has failed.
   std::string failure(std::size_t message) const {
@@ -69,20 +69,27 @@ class Batch final : public Worker::Task {
   }
 
   bool serve() override {
-    if (!asked()) return false;
-    if (!running_) {
-      begin();
-    } else {
-      look();
+    // Once the GPU has been told to give up, nobody waits for messages any more.
+    if (std::atomic_ref<std::uint32_t>(*abort_).load(std::memory_order_relaxed) != 0) return false;
+    const std::lock_guard lock(adding_);
+    // Receives first, so that nothing arrives unexpected that need not.
+    for (const bool sends : {false, true}) {
+      for (std::size_t i = 0; i < messages_.size(); ++i) {
+        if (messages_[i].sends == sends && !messages_[i].active && wanted(i) && !begin(i)) return false;
+      }
     }
-    return true;
+    // One by one: where several are tested together, not every MPI leaves errors to the communicator's handler.
+    bool busy = false;
+    for (std::size_t i = 0; i < messages_.size(); ++i) {
+      if (!messages_[i].active) continue;
+      busy = true;
+      if (!look(i)) return false;
+    }
+    return busy;
   }
 
-  // Once the GPU has been told to give up, nobody waits for messages any more.
-  bool asked() const override {
-    return asked_.load(std::memory_order_seq_cst) != ended_ &&
-           std::atomic_ref<std::uint32_t>(*abort_).load(std::memory_order_relaxed) == 0;
-  }
+  bool asked() const override { return false; }
+  bool asked_silently() const override { return true; }
 
  private:
   struct Message {
@@ -90,65 +97,54 @@ class Batch final : public Worker::Task {
     int peer = 0;
     bool sends = false;
     bool active = false;
+    std::uint64_t epochs = 0;  // that have ended
   };
 
-  // On CUDA's thread. The staging has been packed, and what had arrived there before has been unpacked.
-  void ask() {
-    asked_.fetch_add(1, std::memory_order_seq_cst);
-    Worker::instance().wake();
+  std::uint64_t* word(std::size_t at) const { return reinterpret_cast<std::uint64_t*>(words_.get()) + at; }
+
+  // Whether the staging has been packed, or what had arrived there before has been unpacked.
+  bool wanted(std::size_t message) const {
+    const std::atomic_ref<std::uint64_t> seen(*asked(message));
+    return seen.load(std::memory_order_acquire) > messages_[message].epochs * kSignal;
   }
 
-  // Receives first, so that nothing arrives unexpected that need not.
-  void begin() {
-    running_ = true;
-    for (const bool sends : {false, true}) {
-      for (std::size_t i = 0; i < requests_.size(); ++i) {
-        if (messages_[i].sends != sends) continue;
-        const int code = MPI_Start(&requests_[i]);
-        if (code != MPI_SUCCESS) return fail(i, "MPI_Start", code);
-        messages_[i].active = true;
-      }
-    }
-    left_ = requests_.size();
+  bool begin(std::size_t message) {
+    const int code = MPI_Start(&requests_[message]);
+    if (code != MPI_SUCCESS) return fail(message, "MPI_Start", code);
+    return messages_[message].active = true;
   }
 
-  // One by one: where several are tested together, not every MPI leaves errors to the communicator's handler.
-  void look() {
-    for (std::size_t i = 0; i < requests_.size(); ++i) {
-      if (!messages_[i].active) continue;
-      int ended = 0;
-      const int code = MPI_Test(&requests_[i], &ended, MPI_STATUS_IGNORE);
-      if (code == MPI_SUCCESS && ended == 0) continue;
-      messages_[i].active = false;
-      if (code != MPI_SUCCESS) return fail(i, "MPI_Test", code);
-      std::atomic_ref<std::uint64_t>(*word(i)).store((ended_ + 1) * kSignal, std::memory_order_release);
-      --left_;
-    }
-    if (left_ > 0) return;
-    running_ = false;
-    ++ended_;
+  bool look(std::size_t message) {
+    Message& m = messages_[message];
+    int ended = 0;
+    const int code = MPI_Test(&requests_[message], &ended, MPI_STATUS_IGNORE);
+    if (code == MPI_SUCCESS && ended == 0) return true;
+    m.active = false;
+    if (code != MPI_SUCCESS) return fail(message, "MPI_Test", code);
+    ++m.epochs;
+    std::atomic_ref<std::uint64_t>(*this->ended(message)).store(m.epochs * kSignal, std::memory_order_release);
+    return true;
   }
 
   // Ends the kernels that wait; the engine then asks why.
-  void fail(std::size_t message, const char* call, int code) {
+  bool fail(std::size_t message, const char* call, int code) {
     const Message& m = messages_[message];
     failed_ = message;
     failure_ = fmt::format("rank {}: {}: epoch {} did not end: #{} {} with rank {}: {} failed: {}", rank_, operation_,
-                           ended_ + 1, m.command, m.sends ? "send" : "recv", m.peer, call, mpi_error_text(code));
+                           m.epochs + 1, m.command, m.sends ? "send" : "recv", m.peer, call, mpi_error_text(code));
     broken_.store(true, std::memory_order_release);
     std::atomic_ref<std::uint32_t>(*abort_).store(1);
+    return false;
   }
 
   std::uint32_t* abort_;
   int rank_;
   std::string operation_;
-  std::shared_ptr<std::byte> words_;  // per message, in host memory that the GPU reads
+  std::size_t most_ = 0;              // messages
+  std::shared_ptr<std::byte> words_;  // per message one that the GPU reads, then one that it writes; in host memory
+  std::mutex adding_;
   std::vector<MPI_Request> requests_;
   std::vector<Message> messages_;
-  std::atomic<std::uint64_t> asked_{0};  // epochs
-  std::uint64_t ended_ = 0;              // epochs; from here on the worker's alone
-  bool running_ = false;
-  std::size_t left_ = 0;
   std::size_t failed_ = 0;  // and its text: written before `broken_`
   std::string failure_;
   std::atomic<bool> broken_{false};
@@ -159,16 +155,13 @@ class StagedMessage final : public Channel {
   StagedMessage(std::shared_ptr<Batch> batch, const ChannelRequest& r)
       : batch_(std::move(batch)), message_(batch_->add(r)) {}
 
-  // The batch needs asking once an epoch.
-  void enqueue(Stream stream) override { stream_ = stream; }
-  void end_group() override { batch_->enqueue(stream_); }
-  const std::uint64_t* ended() const override { return batch_->word(message_); }
+  const std::uint64_t* ended() const override { return batch_->ended(message_); }
+  std::uint64_t* asked() const override { return batch_->asked(message_); }
   std::string failure() const override { return batch_->failure(message_); }
 
  private:
   std::shared_ptr<Batch> batch_;
   std::size_t message_;
-  Stream stream_ = nullptr;
 };
 
 class MpiStaged final : public MessagePath {

@@ -1,4 +1,4 @@
-// Path `mpi:staged` without a GPU: the test takes the stream's part (it packs, asks, and waits for the words), so that
+// Path `mpi:staged` without a GPU: the test takes the GPU's part (it packs, asks, and waits for the words), so that
 // what the host does is tested everywhere. Needs a program of its own, for it replaces the process's GPUs.
 #include <doctest/doctest.h>
 #include <mpi.h>
@@ -85,10 +85,10 @@ class Messages {
 
   void start(int epoch) {
     for (int peer = 0; peer < ranks_; ++peer) std::fill_n(at_out(peer), out_, letter(me_, peer, epoch));
-    if (channels_.empty()) return;
-    channels_.front()->begin_group();
-    for (const auto& channel : channels_) channel->enqueue(nullptr);
-    channels_.front()->end_group();
+    for (const auto& channel : channels_) {
+      const std::atomic_ref<std::uint64_t> word(*channel->asked());
+      word.store(static_cast<std::uint64_t>(epoch) * kSignal, std::memory_order_release);
+    }
   }
 
   // False if MPI has failed: then a word tells the GPU to give up.

@@ -1,4 +1,5 @@
-// Lowering messages that others than the stream carry: they are packed, waited for and unpacked in parts of their own.
+// Lowering messages: they are packed, asked and waited for if others than the stream carry them, and unpacked, in parts
+// of their own.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -14,11 +15,12 @@ namespace {
 
 class Told final : public Channel {
  public:
-  explicit Told(const std::uint64_t* word) : word_(word) {}
-  const std::uint64_t* ended() const override { return word_; }
+  explicit Told(std::uint64_t* words) : words_(words) {}
+  const std::uint64_t* ended() const override { return words_; }
+  std::uint64_t* asked() const override { return words_ == nullptr ? nullptr : words_ + 1; }
 
  private:
-  const std::uint64_t* word_;
+  std::uint64_t* words_;
 };
 
 // The verbs of all steps of a part, and the counters that they look at.
@@ -37,14 +39,15 @@ struct Part {
         std::memcpy(&step, at + header.steps + s * static_cast<int>(sizeof step), sizeof step);
         verbs += std::string(to_string(step.verb)) + ' ';
         if (step.counter != nullptr) counters.push_back(step.counter);
-        CHECK((step.verb == Verb::wait) == (step.per_epoch == 1));
+        CHECK((step.counter != nullptr) == (step.per_epoch == 1));
       }
       verbs += "| ";
     }
   }
 };
 
-GpuProgram lowered(const std::uint64_t* sent, const std::uint64_t* received) {
+// What is sent may depend on what is received.
+GpuProgram lowered(std::uint64_t* sent, std::uint64_t* received, bool forward = false) {
   Builder builder("test", 0, 2);
   builder.set_path("some messages");
   const int from = builder.buffer("from", 0, Role::input, 64);
@@ -54,11 +57,12 @@ GpuProgram lowered(const std::uint64_t* sent, const std::uint64_t* received) {
   StridedCopy copy;
   copy.block = 16;
   builder.begin_lane();
-  builder.copy(1, from, out, std::array{copy}, 0, 0);
-  const int send = builder.send(1, out, 0, 16, 0, 0);
-  builder.begin_lane();
   const int recv = builder.recv(1, in, 0, 16, 0, 0);
-  builder.copy(1, in, to, std::array{copy}, 0, 0);
+  const int unpacked = builder.copy(1, in, to, std::array{copy}, 0, 0);
+  builder.begin_lane();
+  const int packed = builder.copy(1, from, out, std::array{copy}, 0, 0);
+  if (forward) builder.depend(packed, unpacked);
+  const int send = builder.send(1, out, 0, 16, 0, 0);
   Program program;
   program.plan = builder.finish().plan;
   program.channels.resize(program.plan.commands.size());
@@ -74,8 +78,8 @@ GpuProgram lowered(const std::uint64_t* sent, const std::uint64_t* received) {
 }  // namespace
 
 TEST_CASE("messages that a word tells of are waited for between packing and unpacking, each by a thread") {
-  std::uint64_t words[2] = {};
-  const GpuProgram program = lowered(&words[0], &words[1]);
+  std::uint64_t words[4] = {};
+  const GpuProgram program = lowered(&words[0], &words[2]);
   CHECK(program.arrivals);
   CHECK(!program.direct);
   CHECK(program.messages.size() == 2);
@@ -83,8 +87,8 @@ TEST_CASE("messages that a word tells of are waited for between packing and unpa
   CHECK(Part(program, kPartPack).verbs == "| copy | ");
   CHECK(Part(program, kPartUnpack).verbs == "| copy | ");
   const Part arrive(program, kPartArrive);
-  CHECK(arrive.verbs == "wait wait | ");
-  CHECK(arrive.counters == std::vector<const std::uint64_t*>{&words[0], &words[1]});
+  CHECK(arrive.verbs == "signal wait signal wait | ");
+  CHECK(arrive.counters == std::vector<const std::uint64_t*>{&words[3], &words[2], &words[1], &words[0]});
 }
 
 TEST_CASE("messages in the order of the stream are not waited for") {
@@ -93,4 +97,11 @@ TEST_CASE("messages in the order of the stream are not waited for") {
   CHECK(program.messages.size() == 2);
   CHECK(Part(program, kPartArrive).verbs == "| ");
   CHECK(Part(program, kPartPack).verbs == "| copy | ");
+  CHECK(program.in_line);
+  CHECK(Part(program, kBefore).verbs == "| copy | ");
+  CHECK(Part(program, kAfter).verbs == "| copy | ");
+}
+
+TEST_CASE("a message that needs another cannot stand in one line with it") {
+  CHECK(!lowered(nullptr, nullptr, true).in_line);
 }

@@ -232,3 +232,41 @@ TEST_CASE("a stamped ring: what goes in comes out, whatever the units on the two
     CHECK(lowered.tasks[kPartWait].size() == 2);
   }
 }
+
+TEST_CASE("where sending and receiving are worth more blocks than there may be, all blocks do one after the other") {
+  constexpr std::int64_t kBytes = 64 << 10;
+  std::uint64_t counters[2] = {};
+  std::vector<std::byte> memory(2 * kBytes);
+  Builder builder("test", 0, 2);
+  builder.set_path("peer:eager");
+  const int a = builder.buffer("a", 0, Role::inout, 2 * kBytes);
+  const int out = builder.buffer("out", 1, Role::scratch, kBytes, 1, Home::device);
+  const int in = builder.buffer("in", 0, Role::scratch, kBytes, 1, Home::device);
+  StridedCopy copy;
+  copy.block = kBytes;
+  builder.begin_lane();
+  builder.put(1, a, out, std::array{copy}, 0, 0);
+  builder.signal(1, builder.counter("filled<0", 1, Home::device));
+  builder.begin_lane();
+  builder.wait(1, builder.counter("filled<1", 0, Home::device));
+  builder.copy(1, in, a, std::array{copy}, 0, 0);
+  Program program;
+  program.plan = builder.finish().plan;
+  program.channels.resize(program.plan.commands.size());
+  std::size_t next = 0;
+  for (const auto& buffer : program.plan.buffers) {
+    const bool counts = buffer.role == Role::signal;
+    program.where.push_back(
+        {counts ? reinterpret_cast<std::byte*>(&counters[next++]) : memory.data(), 0, 1, false, false, nullptr});
+  }
+  const GpuProgram few = lower(program, 8, true);
+  REQUIRE(few.rounds[kBoth].size() == 2);
+  CHECK(few.tasks[kBoth].size() == 4);  // each round begins with the lanes that move nothing
+  CHECK(few.rounds[kBoth][0].blocks == few.blocks[kPartStart]);
+  CHECK(few.rounds[kBoth][1].first_task == 2);
+  CHECK(few.rounds[kBoth][1].last_task == 4);
+  CHECK(few.blocks[kBoth] == std::max(few.blocks[kPartStart], few.blocks[kPartWait]));
+  const GpuProgram many = lower(program, 132, true);
+  CHECK(many.rounds[kBoth].size() == 1);
+  CHECK(many.tasks[kBoth].size() == 3);
+}
