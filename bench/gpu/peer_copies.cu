@@ -112,7 +112,8 @@ class PeerCopies : public Runner {
         arrived_(problem.context),
         ready_told_(problem.context),
         arrived_told_(problem.context) {
-    for (const tasuki::FieldBase& field : problem.fields) fields_.emplace_back(problem.context, field.raw(problem.copy));
+    for (const tasuki::FieldBase& field : problem.fields)
+      fields_.emplace_back(problem.context, field.raw(problem.copy));
     TASUKI_CUDA(cudaEventCreateWithFlags, &begun_, cudaEventDisableTiming);
     for (int rank = 0; rank < problem.context.size(); ++rank) add_neighbour(rank);
   }

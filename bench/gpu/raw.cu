@@ -117,7 +117,8 @@ std::optional<Pieces> pieces_of(const GpuCase& problem) {
 class RawRunner : public Runner {
  public:
   RawRunner(const GpuCase& problem, const Pieces& pieces) : problem_(problem), stream_(gpu_stream(problem.context)) {
-    for (const tasuki::FieldBase& field : problem.fields) fields_.emplace_back(problem.context, field.raw(problem.copy));
+    for (const tasuki::FieldBase& field : problem.fields)
+      fields_.emplace_back(problem.context, field.raw(problem.copy));
     if (!pieces.out) return;
     const GpuMove& out = *pieces.out;
     const auto f = static_cast<std::size_t>(out.field);
