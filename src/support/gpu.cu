@@ -215,9 +215,6 @@ class Cuda final : public Gpu {
     TASUKI_CUDA(cudaStreamIsCapturing, stream, &status);
     return status != cudaStreamCaptureStatusNone;
   }
-  void call(Stream stream, void (*function)(void*), void* argument) override {
-    TASUKI_CUDA(cudaLaunchHostFunc, stream, function, argument);
-  }
   std::shared_ptr<GpuFork> fork() override { return std::make_shared<CudaFork>(); }
   std::shared_ptr<GpuGraph> capture(Stream stream, const std::function<void()>& enqueue) override {
     return std::make_shared<CudaGraph>(stream, enqueue);

@@ -59,9 +59,6 @@ class Gpu {
 
   virtual bool done(Stream stream) = 0;       ///< true if all work in the stream has ended
   virtual bool capturing(Stream stream) = 0;  ///< true if the stream is being captured into a graph
-  /// Calls `function` on a thread of CUDA's when the stream gets there; what follows in the stream waits until it
-  /// returns. It must neither block nor call CUDA. In a captured graph it is called at every replay.
-  virtual void call(Stream stream, void (*function)(void*), void* argument) = 0;
   virtual std::shared_ptr<GpuFork> fork() = 0;
   /// What `enqueue` puts into the stream, which is not the default stream. Its exceptions are passed on.
   virtual std::shared_ptr<GpuGraph> capture(Stream stream, const std::function<void()>& enqueue) = 0;

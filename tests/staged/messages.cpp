@@ -46,7 +46,6 @@ class NoGpu final : public Gpu {
   void close(std::byte*) noexcept override {}
   bool done(Stream) override { return true; }
   bool capturing(Stream) override { return false; }
-  void call(Stream, void (*function)(void*), void* argument) override { std::thread(function, argument).join(); }
   std::shared_ptr<GpuFork> fork() override { return nullptr; }
   std::shared_ptr<GpuGraph> capture(Stream, const std::function<void()>&) override { return nullptr; }
 };
