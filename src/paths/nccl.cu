@@ -4,72 +4,18 @@
 // ranks that use several operations over this path must start them in the same order. The library is opened when it is
 // first needed, so that programs run where there is none.
 #include <cuda_runtime.h>
-#include <dlfcn.h>
 #include <mpi.h>
 
 #include "paths/shapes.hpp"
+#include "support/nccl.hpp"
 #include "tasuki/cuda.cuh"
 #include "tasuki/error.hpp"
 #include "topology/gpu_memory.hpp"
-
-#if __has_include(<nccl.h>)
-#include <nccl.h>
-#define TASUKI_NCCL 1
-#endif
 
 namespace tasuki {
 namespace {
 
 #ifdef TASUKI_NCCL
-
-// The functions of the library that this process has.
-struct Nccl {
-  decltype(&ncclGetUniqueId) get_unique_id = nullptr;
-  decltype(&ncclCommInitRank) init = nullptr;
-  decltype(&ncclCommAbort) abort = nullptr;
-  decltype(&ncclCommDestroy) destroy = nullptr;
-  decltype(&ncclGroupStart) group_start = nullptr;
-  decltype(&ncclGroupEnd) group_end = nullptr;
-  decltype(&ncclSend) send = nullptr;
-  decltype(&ncclRecv) recv = nullptr;
-  decltype(&ncclGetErrorString) error = nullptr;
-  std::string why_not;
-
-  static const Nccl& get() {
-    static const Nccl library;
-    return library;
-  }
-
-  void check(ncclResult_t code, const char* call) const {
-    if (code == ncclSuccess) return;
-    int device = -1;
-    cudaGetDevice(&device);
-    throw Error(std::string(call) + " on GPU " + std::to_string(device) + " failed: " + error(code) +
-                "; NCCL_DEBUG=WARN says more");
-  }
-
- private:
-  Nccl() {
-    void* library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-      why_not = std::string("NCCL cannot be opened (") + dlerror() + "); install it or put it on LD_LIBRARY_PATH";
-      return;
-    }
-    const auto find = [&](auto& function, const char* name) {
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
-      if (function == nullptr) why_not = std::string("this NCCL has no ") + name;
-    };
-    find(get_unique_id, "ncclGetUniqueId");
-    find(init, "ncclCommInitRank");
-    find(abort, "ncclCommAbort");
-    find(destroy, "ncclCommDestroy");
-    find(group_start, "ncclGroupStart");
-    find(group_end, "ncclGroupEnd");
-    find(send, "ncclSend");
-    find(recv, "ncclRecv");
-    find(error, "ncclGetErrorString");
-  }
-};
 
 class Communicator {
  public:
