@@ -37,17 +37,18 @@ __device__ inline void locate(const GpuCopy& copy, const GpuDim* dims, std::uint
   dst += n * dims[copy.dims - 1].dst_stride;
 }
 
-// Where a thread's units of a tile are. Dimension by dimension for all of them: their divisions do not wait for each
-// other.
+// Where a thread's units of a tile are, up to Most of them. Dimension by dimension for all: their divisions do not wait
+// for each other.
+template <int Most>
 struct TilePlaces {
-  const std::byte* src[kTileUnits];
-  std::byte* dst[kTileUnits];
+  const std::byte* src[Most];
+  std::byte* dst[Most];
   std::uint32_t count;  // of units that there are
 
   __device__ explicit TilePlaces(const GpuTile& t) {
-    std::uint32_t n[kTileUnits];
+    std::uint32_t n[Most];
 #pragma unroll
-    for (int j = 0; j < kTileUnits; ++j) {
+    for (int j = 0; j < Most; ++j) {
       n[j] = t.first + 32 * j;
       src[j] = t.src + t.copy.src_offset;
       dst[j] = t.dst + t.copy.dst_offset;
@@ -58,7 +59,7 @@ struct TilePlaces {
     for (int d = 0; d < last; ++d) {
       const GpuDim dim = t.dims[d];
 #pragma unroll
-      for (int j = 0; j < kTileUnits; ++j) {
+      for (int j = 0; j < Most; ++j) {
         const auto next = static_cast<std::uint32_t>((static_cast<std::uint64_t>(n[j]) * dim.magic) >> dim.shift);
         const std::uint32_t at = n[j] - next * dim.count;
         src[j] += at * dim.src_stride;
@@ -68,7 +69,7 @@ struct TilePlaces {
     }
     const GpuDim dim = t.dims[last];
 #pragma unroll
-    for (int j = 0; j < kTileUnits; ++j) {
+    for (int j = 0; j < Most; ++j) {
       src[j] += n[j] * dim.src_stride;
       dst[j] += n[j] * dim.dst_stride;
     }
@@ -76,23 +77,23 @@ struct TilePlaces {
 };
 
 // Moves a tile: all loads go out before the first `store(to, value)`.
-template <class Unit, class Store>
+template <class Unit, int Most, class Store>
 __device__ void move_tile(const GpuTile& t, const Store& store) {
-  const TilePlaces at(t);
-  Unit value[kTileUnits];
+  const TilePlaces<Most> at(t);
+  Unit value[Most];
 #pragma unroll
-  for (int j = 0; j < kTileUnits; ++j) {
+  for (int j = 0; j < Most; ++j) {
     if (j < at.count) value[j] = *reinterpret_cast<const Unit*>(at.src[j]);
   }
 #pragma unroll
-  for (int j = 0; j < kTileUnits; ++j) {
+  for (int j = 0; j < Most; ++j) {
     if (j < at.count) store(at.dst[j], value[j]);
   }
 }
 
-template <class Unit>
+template <class Unit, int Most>
 __device__ void move_tile(const GpuTile& t) {
-  move_tile<Unit>(t, [](std::byte* to, const Unit& value) { *reinterpret_cast<Unit*>(to) = value; });
+  move_tile<Unit, Most>(t, [](std::byte* to, const Unit& value) { *reinterpret_cast<Unit*>(to) = value; });
 }
 
 // Two words and their stamps, or one: what a single store makes visible (a vector of two pairs may come in halves, so
@@ -176,26 +177,26 @@ struct Stamping<uint4> {
   }
 };
 
-template <class Unit>
+template <class Unit, int Most>
 __device__ void stamp_tile(const GpuTile& t, std::uint32_t stamp) {
-  move_tile<Unit>(t, [stamp](std::byte* to, const Unit& value) { Stamping<Unit>::store(to, value, stamp); });
+  move_tile<Unit, Most>(t, [stamp](std::byte* to, const Unit& value) { Stamping<Unit>::store(to, value, stamp); });
 }
 
 // Takes the units as they come. `patient()` says after a look in vain whether to go on. False if not all have come.
-template <class Unit, class Patient>
+template <class Unit, int Most, class Patient>
 __device__ bool unstamp_tile(const GpuTile& t, std::uint32_t stamp, const Patient& patient) {
-  const TilePlaces at(t);
+  const TilePlaces<Most> at(t);
   std::uint32_t missing = (1u << at.count) - 1;  // a bit a unit
   for (;;) {
-    Unit value[kTileUnits];
+    Unit value[Most];
     std::uint32_t here = 0;
 #pragma unroll
-    for (int j = 0; j < kTileUnits; ++j) {
+    for (int j = 0; j < Most; ++j) {
       const std::uint32_t bit = 1u << j;
       if ((missing & bit) != 0 && Stamping<Unit>::load(at.src[j], stamp, value[j])) here |= bit;
     }
 #pragma unroll
-    for (int j = 0; j < kTileUnits; ++j) {
+    for (int j = 0; j < Most; ++j) {
       if ((here & (1u << j)) != 0) *reinterpret_cast<Unit*>(at.dst[j]) = value[j];
     }
     missing &= ~here;

@@ -71,7 +71,7 @@ class Lowering {
       if (messages(i)) out_.messages.push_back(static_cast<std::int32_t>(i));
     }
     out_.in_line = !out_.messages.empty() &&
-                   std::none_of(lanes_.begin(), lanes_.end(), [&](const auto& lane) { return forwards(lane); });
+                   std::none_of(lanes_.begin(), lanes_.end(), [&](const auto& lane) { return stands_alone(lane); });
     std::int64_t worth[kBoth] = {};
     for (const int parts : {kPartStart, kPartWait, kBoth, kPartPack, kPartArrive, kPartUnpack, kBefore, kAfter}) {
       if (parts > kBoth && out_.messages.empty()) break;
@@ -108,12 +108,13 @@ class Lowering {
   }
 
  private:
-  // Whether a message of the lane needs something that arrives.
-  bool forwards(const std::pair<std::size_t, std::size_t>& lane) const {
+  // Whether the lane's message cannot stand between two kernels that serve all lanes: it needs something that arrives,
+  // or is no message but a copy, which takes long to begin and had better do so while the first kernel works.
+  bool stands_alone(const std::pair<std::size_t, std::size_t>& lane) const {
     bool depends = false;
     for (std::size_t i = lane.first; i < lane.second; ++i) {
       depends = depends || plan_.commands[i].dep_count > 0;
-      if (messages(i) && depends) return true;
+      if (messages(i) && (depends || plan_.commands[i].verb == Verb::put)) return true;
     }
     return false;
   }

@@ -121,7 +121,7 @@ struct GpuProgram {
   bool direct = false;                   ///< there is something to do besides messages
   std::vector<std::int32_t> messages;    ///< commands that go through channels
   bool arrivals = false;                 ///< some of them must be asked and waited for
-  bool in_line = false;           ///< no message needs what arrives: kBefore, messages, kAfter can be one sequence
+  bool in_line = false;           ///< kBefore, messages, kAfter can be one sequence
   std::vector<const int*> pairs;  ///< which copy of each pair the user shows
   std::uint64_t turning = 0;      ///< pairs that take turns
 };

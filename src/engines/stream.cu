@@ -148,15 +148,22 @@ struct Task {
   }
 };
 
-template <class Unit, class Stamped>
-__device__ bool move_unit_tile(const GpuStep& step, const GpuTile& tile, std::uint32_t stamp, const Stamped& patient) {
-  if (step.stamped == kStampedSource) return unstamp_tile<Unit>(tile, stamp, patient);
+template <class Unit, int Most, class Patient>
+__device__ bool move_some(const GpuStep& step, const GpuTile& tile, std::uint32_t stamp, const Patient& patient) {
+  if (step.stamped == kStampedSource) return unstamp_tile<Unit, Most>(tile, stamp, patient);
   if (step.stamped == kStampedTarget) {
-    stamp_tile<Unit>(tile, stamp);
+    stamp_tile<Unit, Most>(tile, stamp);
   } else {
-    move_tile<Unit>(tile);
+    move_tile<Unit, Most>(tile);
   }
   return true;
+}
+
+// In an exchange of little a tile has one unit a thread: nobody computes the places of others.
+template <class Unit, class Patient>
+__device__ bool move_unit_tile(const GpuStep& step, const GpuTile& tile, std::uint32_t stamp, const Patient& patient) {
+  return step.tile_units == 1 ? move_some<Unit, 1>(step, tile, stamp, patient)
+                              : move_some<Unit, kTileUnits>(step, tile, stamp, patient);
 }
 
 // Which of the copies a tile belongs to: by the whole warp, a copy a thread.
@@ -196,9 +203,9 @@ __device__ bool move(const Launch& l, const GpuStep& step, const GpuCopy* copies
     } else if (copy.log_unit == 2) {
       came = move_unit_tile<std::uint32_t>(step, t, stamp, patient);
     } else if (copy.log_unit == 1) {
-      move_tile<std::uint16_t>(t);
+      move_tile<std::uint16_t, kTileUnits>(t);
     } else {
-      move_tile<std::uint8_t>(t);
+      move_tile<std::uint8_t, kTileUnits>(t);
     }
     if (__all_sync(~0u, came) == 0) return false;
   }

@@ -106,24 +106,19 @@ class Assignment {
  private:
   // What a further link to a peer costs even where latencies pass at the same time, in its latencies.
   static constexpr double kSecondLink = 0.2;
-  // Measured costs are good to about so much; on GPUs, whose long copies take the same time whenever nobody else is
-  // there, to no more than that of so many seconds.
+  // Measured costs are good to about so much.
   static constexpr double kNoise = 0.2;
-  static constexpr double kSteady = 100e-6;
 
   // The cheapest path, or the preferred one of those that cost about the same.
   std::size_t best_alone(std::size_t move) const {
     const auto seconds = [&](std::size_t p) { return offer(move, p).latency + offer(move, p).seconds; };
-    const bool on_gpu =
-        planning_.place(planning_.runtime.rank(), planning_.moves[moves_[move]].src).memory == Memory::device;
     double least = std::numeric_limits<double>::infinity();
     for (std::size_t p = 0; p < resources_.size(); ++p) {
       if (offer(move, p).usable) least = std::min(least, seconds(p));
     }
-    const double noise = kNoise * (on_gpu ? std::min(least, kSteady) : least);
     std::size_t best = resources_.size();
     for (std::size_t p = 0; p < resources_.size(); ++p) {
-      if (!offer(move, p).usable || seconds(p) > least + noise) continue;
+      if (!offer(move, p).usable || seconds(p) > least * (1 + kNoise)) continue;
       if (best == resources_.size() || std::pair(order(p), seconds(p)) < std::pair(order(best), seconds(best)))
         best = p;
     }
