@@ -24,7 +24,7 @@ function(tasuki_use_nvshmem target)
   set(places $ENV{NVSHMEM_HOME})
   set(find_package "import importlib.util as u; print(*u.find_spec('nvidia.nvshmem').submodule_search_locations, sep=';')")
   foreach(python IN ITEMS ${Python3_EXECUTABLE} python3)
-    execute_process(COMMAND ${python} -c ${find_package} OUTPUT_VARIABLE folders OUTPUT_STRIP_TRAILING_WHITESPACE
+    execute_process(COMMAND ${python} -c "${find_package}" OUTPUT_VARIABLE folders OUTPUT_STRIP_TRAILING_WHITESPACE
                     ERROR_QUIET RESULT_VARIABLE code)
     list(APPEND places ${folders})
   endforeach()

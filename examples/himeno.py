@@ -10,6 +10,7 @@ CUDA graphs replay that. The pressure is checked, bit for bit, against the same 
 import argparse
 import sys
 import time
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -294,8 +295,12 @@ def main():
 
         cupy.cuda.Device(tasuki.use_gpu(context)).use()
         stream = cupy.cuda.Stream(non_blocking=True)
-        stream.use()  # from here on it is what Tasuki's halos go into, too
-    solver = Solver(context, extents, on_gpu)
+    with stream or nullcontext():  # from here on it is what Tasuki's halos go into, too
+        run(context, extents, stream, arguments)
+
+
+def run(context, extents, stream, arguments):
+    solver = Solver(context, extents, stream is not None)
     # An even number: a field with two copies is captured as they are shown.
     in_graph = 0 if stream is None or arguments.no_graphs else min(20, arguments.iterations) // 2 * 2
     graph: Any = tasuki.Graph(lambda: [solver.iterate() for _ in range(in_graph)], stream) if in_graph else None

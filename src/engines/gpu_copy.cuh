@@ -139,42 +139,51 @@ struct Stamping;
 
 template <>
 struct Stamping<std::uint32_t> {
+  using Stamped = StampedWord;
   __device__ static void store(std::byte* to, std::uint32_t value, std::uint32_t stamp) {
     store_stamped(reinterpret_cast<StampedWord*>(to), value, stamp);
   }
-  __device__ static bool load(const std::byte* from, std::uint32_t stamp, std::uint32_t& value) {
-    const StampedWord w = load_stamped(reinterpret_cast<const StampedWord*>(from));
-    value = w.word;
-    return w.stamp == stamp;
+  __device__ static Stamped load(const std::byte* from) {
+    return load_stamped(reinterpret_cast<const StampedWord*>(from));
   }
+  __device__ static bool came(const Stamped& s, std::uint32_t stamp) { return s.stamp == stamp; }
+  __device__ static std::uint32_t value(const Stamped& s) { return s.word; }
 };
 
 template <>
 struct Stamping<uint2> {
+  using Stamped = StampedPair;
   __device__ static void store(std::byte* to, uint2 value, std::uint32_t stamp) {
     store_stamped(reinterpret_cast<StampedPair*>(to), value.x, value.y, stamp);
   }
-  __device__ static bool load(const std::byte* from, std::uint32_t stamp, uint2& value) {
-    const StampedPair p = load_stamped(reinterpret_cast<const StampedPair*>(from));
-    value = make_uint2(p.low, p.high);
-    return p.low_stamp == stamp && p.high_stamp == stamp;
+  __device__ static Stamped load(const std::byte* from) {
+    return load_stamped(reinterpret_cast<const StampedPair*>(from));
   }
+  __device__ static bool came(const Stamped& s, std::uint32_t stamp) {
+    return s.low_stamp == stamp && s.high_stamp == stamp;
+  }
+  __device__ static uint2 value(const Stamped& s) { return make_uint2(s.low, s.high); }
 };
 
 template <>
 struct Stamping<uint4> {
+  struct Stamped {
+    StampedPair low;
+    StampedPair high;
+  };
   __device__ static void store(std::byte* to, uint4 value, std::uint32_t stamp) {
     auto* pairs = reinterpret_cast<StampedPair*>(to);
     store_stamped(pairs, value.x, value.y, stamp);
     store_stamped(pairs + 1, value.z, value.w, stamp);
   }
-  __device__ static bool load(const std::byte* from, std::uint32_t stamp, uint4& value) {
+  __device__ static Stamped load(const std::byte* from) {
     const auto* pairs = reinterpret_cast<const StampedPair*>(from);
-    const StampedPair a = load_stamped(pairs);
-    const StampedPair b = load_stamped(pairs + 1);
-    value = make_uint4(a.low, a.high, b.low, b.high);
-    return a.low_stamp == stamp && a.high_stamp == stamp && b.low_stamp == stamp && b.high_stamp == stamp;
+    return {load_stamped(pairs), load_stamped(pairs + 1)};
   }
+  __device__ static bool came(const Stamped& s, std::uint32_t stamp) {
+    return Stamping<uint2>::came(s.low, stamp) && Stamping<uint2>::came(s.high, stamp);
+  }
+  __device__ static uint4 value(const Stamped& s) { return make_uint4(s.low.low, s.low.high, s.high.low, s.high.high); }
 };
 
 template <class Unit, int Most>
@@ -185,21 +194,21 @@ __device__ void stamp_tile(const GpuTile& t, std::uint32_t stamp) {
 // Takes the units as they come. `patient()` says after a look in vain whether to go on. False if not all have come.
 template <class Unit, int Most, class Patient>
 __device__ bool unstamp_tile(const GpuTile& t, std::uint32_t stamp, const Patient& patient) {
+  using Stamps = Stamping<Unit>;
   const TilePlaces<Most> at(t);
+  if (at.count == 0) return true;
   std::uint32_t missing = (1u << at.count) - 1;  // a bit a unit
   for (;;) {
-    Unit value[Most];
-    std::uint32_t here = 0;
+    typename Stamps::Stamped seen[Most];
+#pragma unroll
+    for (int j = 0; j < Most; ++j) seen[j] = Stamps::load(j < at.count ? at.src[j] : at.src[0]);  // all at once
 #pragma unroll
     for (int j = 0; j < Most; ++j) {
       const std::uint32_t bit = 1u << j;
-      if ((missing & bit) != 0 && Stamping<Unit>::load(at.src[j], stamp, value[j])) here |= bit;
+      if ((missing & bit) == 0 || !Stamps::came(seen[j], stamp)) continue;
+      *reinterpret_cast<Unit*>(at.dst[j]) = Stamps::value(seen[j]);
+      missing &= ~bit;
     }
-#pragma unroll
-    for (int j = 0; j < Most; ++j) {
-      if ((here & (1u << j)) != 0) *reinterpret_cast<Unit*>(at.dst[j]) = value[j];
-    }
-    missing &= ~here;
     if (missing == 0) return true;
     if (!patient()) return false;
   }

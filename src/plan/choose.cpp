@@ -81,7 +81,7 @@ class Assignment {
       for (const std::size_t i : members) {
         if (!offer(i, path).usable) return false;
         // What becomes parallel is a gain of another kind.
-        if (resources_[chosen[i]] == resources_[path]) least += offer(i, chosen[i]).seconds * kNoise;
+        if (resources_[chosen[i]] == resources_[path]) least += offer(i, chosen[i]).seconds * noise(i);
         trial[i] = path;
       }
       const auto c = cost(trial);
@@ -106,8 +106,11 @@ class Assignment {
  private:
   // What a further link to a peer costs even where latencies pass at the same time, in its latencies.
   static constexpr double kSecondLink = 0.2;
-  // Measured costs are good to about so much.
-  static constexpr double kNoise = 0.2;
+  // Measured costs are good to about so much: processors have other work as well, GPUs have not.
+  double noise(std::size_t move) const {
+    const Move& m = planning_.moves[moves_[move]];
+    return planning_.place(m.src_rank, m.src).memory == Memory::device ? 0.1 : 0.2;
+  }
 
   // The cheapest path, or the preferred one of those that cost about the same.
   std::size_t best_alone(std::size_t move) const {
@@ -118,7 +121,7 @@ class Assignment {
     }
     std::size_t best = resources_.size();
     for (std::size_t p = 0; p < resources_.size(); ++p) {
-      if (!offer(move, p).usable || seconds(p) > least * (1 + kNoise)) continue;
+      if (!offer(move, p).usable || seconds(p) > least * (1 + noise(move))) continue;
       if (best == resources_.size() || std::pair(order(p), seconds(p)) < std::pair(order(best), seconds(best)))
         best = p;
     }
