@@ -4,8 +4,8 @@
 A table stands between <!-- table:FILE/GROUP --> and <!-- /table -->, for group GROUP of bench/results/FILE.json; the
 name may be the group alone if one file only has it, and FILE/GROUP/TEXT takes only cases whose names contain the text.
 A table that a FILE gpu-N lacks is empty: not every machine has GPUs. <!-- himeno:FILE --> stands for the runs of Himeno
-in bench/results/himeno-FILE.json, and <!-- laplace:FILE --> likewise. With --check nothing is written, and stale tables
-are an error.
+in bench/results/himeno-FILE.json, of which <!-- himeno:FILE/summary --> says the least, and <!-- laplace:FILE -->
+likewise. With --check nothing is written, and stale tables are an error.
 """
 
 from __future__ import annotations
@@ -94,6 +94,30 @@ def runs_table(results: dict) -> str:
     return "\n".join([*("| " + " | ".join(row) + " |" for row in rows), "", f"{where}.", ""])
 
 
+def summary_table(results: dict) -> str:
+    """One row a size: a single GPU, all of them by graphs, and how near that is to the time without communication."""
+    runs = [run for run in results["runs"] if "island" not in run and not run["verified"] and run["engine"] == "graph"]
+    most = max(run["ranks"] for run in runs)
+
+    def time(size: str, ranks: int, **what: bool) -> float | None:
+        wanted = {"size": size, "ranks": ranks, **what}
+        found = [run for run in runs if all(run.get(key) == value for key, value in wanted.items())]
+        return found[0]["seconds_per_iteration"] * 1e6 if found else None
+
+    columns = ["Himeno", "1 GPU, µs", f"{most} GPUs, µs", "speedup", "without communication, µs", "exposed"]
+    rows = [columns, ["---"] + ["---:"] * (len(columns) - 1)]
+    for size in dict.fromkeys(run["size"] for run in runs):
+        alone, all_gpus = time(size, 1), time(size, most, overlap=True, communicate=True)
+        if all_gpus is None:
+            continue
+        ideal = time(size, most, communicate=False)
+        row = [size, number(alone) if alone else "–", number(all_gpus), number(alone / all_gpus) if alone else "–"]
+        row += [number(ideal), f"{(all_gpus / ideal - 1) * 100:.1f} %"] if ideal else ["–", "–"]
+        rows.append(row)
+    where = ", ".join(f"{key} {value}" for key, value in results["machine"].items() if value)
+    return "\n".join([*("| " + " | ".join(row) + " |" for row in rows), "", f"An iteration. {where}.", ""])
+
+
 COLUMNS_ALONE = ("compute_us", "exchange_us", "exposed_us")
 
 
@@ -142,8 +166,10 @@ def refreshed(text: str, tables: dict[str, Group], source: str) -> str:
 
 def with_runs(text: str, folder: Path) -> str:
     def replace(match: re.Match) -> str:
-        file = folder / f"{match['app']}-{match['name']}.json"
-        return match[1] + (runs_table(json.loads(file.read_text())) if file.exists() else "") + match[4]
+        name, _, form = match["name"].partition("/")
+        file = folder / f"{match['app']}-{name}.json"
+        made = summary_table if form == "summary" else runs_table
+        return match[1] + (made(json.loads(file.read_text())) if file.exists() else "") + match[4]
 
     return RUNS.sub(replace, text)
 

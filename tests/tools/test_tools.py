@@ -56,6 +56,24 @@ class Tables(unittest.TestCase):
             "<!-- himeno:gpu-4 -->\n<!-- /himeno -->\n",
         )
 
+    def test_a_summary_has_a_row_for_each_size(self):
+        run = {"size": "S", "engine": "graph", "overlap": True, "communicate": True, "verified": None}
+        ideal = {"overlap": False, "communicate": False}
+        runs = [
+            run | {"ranks": ranks, "seconds_per_iteration": seconds} | more
+            for ranks, seconds, more in [
+                (1, 40e-6, {}),
+                (4, 99e-6, {"engine": "stream"}),
+                (4, 98e-6, {"verified": True}),
+                (4, 97e-6, {"island": 2}),
+                (4, 12.5e-6, {}),
+                (4, 10e-6, ideal),
+            ]
+        ]
+        (self.results / "himeno-gpu-4.json").write_text(json.dumps({"machine": {}, "runs": runs}))
+        text = tables.with_runs("<!-- himeno:gpu-4/summary -->\n<!-- /himeno -->\n", self.results)
+        self.assertIn("| S | 40.0 | 12.5 | 3.20 | 10.0 | 25.0 % |", text)
+
     def test_a_text_selects_cases_and_a_file_that_is_not_there_gives_an_empty_place(self):
         known = tables.load_tables(self.results)
         text = "<!-- table:cpu/halo/64^3 -->\n<!-- /table -->\n<!-- table:gpu-4/gpu-halo -->\nold\n<!-- /table -->\n"
