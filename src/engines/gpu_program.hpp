@@ -106,6 +106,16 @@ struct GpuTask {
   std::int32_t first_block = 0;
 };
 
+/// What a traced kernel says of a command: when the task's first block began it and had ended it, by the GPU's clock.
+struct GpuEvent {
+  std::uint64_t epoch = 0;
+  std::uint64_t begin = 0;  ///< ns
+  std::uint64_t end = 0;
+  std::int32_t command = 0;
+  std::int32_t spare = 0;
+};
+constexpr std::uint64_t kGpuEvents = 1 << 15;  ///< that an operation keeps; older ones are overwritten
+
 /// Tasks that all blocks do before those of the next round; the first of them is that of single threads.
 struct GpuRound {
   std::int32_t first_task = 0;
@@ -121,9 +131,9 @@ struct GpuProgram {
   bool direct = false;                   ///< there is something to do besides messages
   std::vector<std::int32_t> messages;    ///< commands that go through channels
   bool arrivals = false;                 ///< some of them must be asked and waited for
-  bool in_line = false;           ///< kBefore, messages, kAfter can be one sequence
-  std::vector<const int*> pairs;  ///< which copy of each pair the user shows
-  std::uint64_t turning = 0;      ///< pairs that take turns
+  bool in_line = false;                  ///< kBefore, messages, kAfter can be one sequence
+  std::vector<const int*> pairs;         ///< which copy of each pair the user shows
+  std::uint64_t turning = 0;             ///< pairs that take turns
 };
 
 /// Lowers a bound program. `most_blocks` is how many thread blocks may move data at once; without `atomics` a signal to

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <atomic>
 #include <iterator>
+#include <vector>
 
 #include "engines/engine.hpp"
+#include "engines/gpu_clock.cuh"
 #include "engines/gpu_copy.cuh"
 #include "engines/gpu_program.hpp"
 #include "tasuki/cuda.cuh"
@@ -22,6 +24,7 @@ constexpr std::uint32_t kShared =
 // What lasts from epoch to epoch, on the GPU.
 struct State {
   unsigned long long tickets[kParts];  // by parts: how many blocks have taken one in launches that count themselves
+  unsigned long long recorded;         // events, if traced
   std::uint32_t failed;
 };
 
@@ -40,6 +43,7 @@ struct Launch {
   State* state;
   Failure* failure;
   const std::uint32_t* abort;
+  GpuEvent* events;             // of traced kernels
   std::uint64_t epoch;          // 0: this launch counts itself
   std::uint64_t counted;        // epochs before launches began to count themselves
   std::uint64_t selection;      // bit p: the copy of pair p
@@ -50,12 +54,6 @@ struct Launch {
   GpuRound round[2];
   GpuTask tasks[kGpuTasks];
 };
-
-__device__ std::uint64_t now_ns() {
-  std::uint64_t t;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
-  return t;
-}
 
 __device__ std::uint64_t load_acquire(const std::uint64_t* p) {
   std::uint64_t value;
@@ -73,6 +71,11 @@ __device__ void add_release(std::uint64_t* p, std::uint64_t value) {
 
 __device__ bool failed(const Launch& l) {
   return *static_cast<volatile std::uint32_t*>(&l.state->failed) != 0;
+}
+
+__device__ void record(const Launch& l, const GpuStep& step, std::uint64_t epoch, std::uint64_t begin) {
+  const auto at = atomicAdd(&l.state->recorded, 1ull);
+  l.events[at % kGpuEvents] = {epoch, begin, now_ns(), step.command, 0};
 }
 
 // How long a thread goes on looking for what a step waits for.
@@ -229,6 +232,7 @@ __device__ void give(std::uint64_t* counter, std::uint64_t value, std::uint32_t 
 }
 
 // A lane that moves data, by all threads of `blocks` blocks.
+template <bool kTraced>
 __device__ void run_lane(const Launch& l, const Task& task, std::uint32_t block, std::uint32_t blocks,
                          std::uint64_t epoch) {
   const auto& header = task.header();
@@ -240,6 +244,8 @@ __device__ void run_lane(const Launch& l, const Task& task, std::uint32_t block,
   bool came = true;         // whatever this thread has waited for
   for (std::int32_t s = 0; s < count; ++s) {
     const GpuStep& step = steps[s];
+    const std::uint64_t begin = kTraced ? now_ns() : 0;
+    const bool watched = kTraced && block == 0 && threadIdx.x == 0;
     if (step.deps > 0 || step.verb == Verb::wait) {
       if (threadIdx.x == 0) {
         came = came && deps_ended(l, task, step, epoch) &&
@@ -252,25 +258,29 @@ __device__ void run_lane(const Launch& l, const Task& task, std::uint32_t block,
                   (warp + warps - dealt % warps) % warps, warps);
     }
     dealt += step.tiles;
-    if (step.verb != Verb::signal && step.verb != Verb::reduce && step.awaited == 0) continue;
-    if (__syncthreads_and(came) == 0) return;
-    if (threadIdx.x != 0) continue;
-    if (step.verb == Verb::signal) give(step.counter, target_of(step, epoch), block, blocks);
-    if (step.awaited != 0) give(&l.ends[step.command], epoch * kSignal, block, blocks);
+    if (step.verb == Verb::signal || step.verb == Verb::reduce || step.awaited != 0) {
+      if (__syncthreads_and(came) == 0) return;
+      if (threadIdx.x == 0 && step.verb == Verb::signal) give(step.counter, target_of(step, epoch), block, blocks);
+      if (threadIdx.x == 0 && step.awaited != 0) give(&l.ends[step.command], epoch * kSignal, block, blocks);
+    }
+    if (watched && came) record(l, step, epoch, begin);
   }
 }
 
 // A lane that moves nothing, by one thread.
+template <bool kTraced>
 __device__ void run_light_lane(const Launch& l, const Task& task, std::int32_t lane, std::uint64_t epoch) {
   const auto& header = task.header();
   const auto* ends = task.list<std::int32_t>(header.ends);
   const auto* steps = task.list<GpuStep>(header.steps);
   for (std::int32_t s = lane == 0 ? 0 : ends[lane - 1]; s < ends[lane]; ++s) {
     const GpuStep& step = steps[s];
+    const std::uint64_t begin = kTraced ? now_ns() : 0;
     if (!deps_ended(l, task, step, epoch)) return;
     if (step.verb == Verb::wait && !await(l, step.counter, target_of(step, epoch), step, epoch)) return;
     if (step.verb == Verb::signal) store_release(step.counter, target_of(step, epoch));
     if (step.awaited != 0) store_release(&l.ends[step.command], epoch * kSignal);
+    if (kTraced) record(l, step, epoch, begin);
   }
 }
 
@@ -284,6 +294,7 @@ __device__ std::uint64_t own_epoch(const Launch& l) {
 }
 
 // This block's share of a round. All loads that it begins with are on their way together.
+template <bool kTraced>
 __device__ void run_round(const Launch& l, const GpuRound& round, std::byte* fetched, const std::uint64_t& epoch) {
   const auto me = static_cast<std::int32_t>(blockIdx.x);
   if (me >= round.blocks) return;
@@ -305,30 +316,30 @@ __device__ void run_round(const Launch& l, const GpuRound& round, std::byte* fet
   if (__syncthreads_or(dead)) return;
   const Task task{fits ? fetched : l.bytes + at.offset};
   if (t > round.first_task) {
-    run_lane(l, task, static_cast<std::uint32_t>(me - at.first_block), static_cast<std::uint32_t>(end - at.first_block),
-             epoch);
+    run_lane<kTraced>(l, task, static_cast<std::uint32_t>(me - at.first_block),
+                      static_cast<std::uint32_t>(end - at.first_block), epoch);
     return;
   }
   for (auto lane = static_cast<std::int32_t>(threadIdx.x); lane < task.header().lanes; lane += kGpuThreads) {
-    run_light_lane(l, task, lane, epoch);
+    run_light_lane<kTraced>(l, task, lane, epoch);
   }
 }
 
 // With two rounds or, some tenths of a microsecond sooner, with one.
-template <bool kRounds>
+template <bool kRounds, bool kTraced>
 __global__ void __launch_bounds__(kGpuThreads, 2) run_plan(const __grid_constant__ Launch l) {
   __shared__ alignas(16) std::byte fetched[kShared];
   __shared__ std::uint64_t shared_epoch;
   // By the last warp, which often has nothing to fetch.
   if (threadIdx.x == kGpuThreads - 1) shared_epoch = l.epoch != 0 ? l.epoch : own_epoch(l);
   if constexpr (!kRounds) {
-    run_round(l, l.round[0], fetched, shared_epoch);
+    run_round<kTraced>(l, l.round[0], fetched, shared_epoch);
     return;
   }
 #pragma unroll 1
   for (int round = 0; round < 2; ++round) {
     if (round > 0) __syncthreads();  // nobody needs the first round's task any more
-    run_round(l, l.round[round], fetched, shared_epoch);
+    run_round<kTraced>(l, l.round[round], fetched, shared_epoch);
   }
 }
 
@@ -358,6 +369,7 @@ class StreamEngine final : public Engine {
 
   ~StreamEngine() override {
     cudaDeviceSynchronize();  // whatever stream the last kernels are in: they use what is given back now
+    if (launch_.events != nullptr) tell();
     for (cudaEvent_t event : {ended_, begun_, read_, unpacked_}) cudaEventDestroy(event);
     cudaStreamDestroy(beside_);
   }
@@ -423,7 +435,10 @@ class StreamEngine final : public Engine {
     const auto& rounds = program_.rounds[parts];
     std::copy(rounds.begin(), rounds.end(), launch_.round);
     std::copy(tasks.begin(), tasks.end(), launch_.tasks);
-    const auto kernel = rounds.size() == 1 ? run_plan<false> : run_plan<true>;
+    const bool one = rounds.size() == 1;
+    const bool traced = launch_.events != nullptr;
+    const auto kernel = traced ? (one ? run_plan<false, true> : run_plan<true, true>)
+                               : (one ? run_plan<false, false> : run_plan<true, false>);
     kernel<<<static_cast<unsigned>(program_.blocks[parts]), kGpuThreads, 0, stream>>>(launch_);
     check_cuda(cudaGetLastError(), "launching an exchange");
   }
@@ -490,14 +505,36 @@ class StreamEngine final : public Engine {
     const auto round_up = [](std::size_t bytes) { return static_cast<std::int64_t>((bytes + 63) / 64 * 64); };
     const std::int64_t program = round_up(program_.bytes.size());
     const std::int64_t ends = round_up(executor_.plan().commands.size() * sizeof(std::uint64_t));
-    memory_ = {gpu()->allocate(program + ends + round_up(sizeof(State))), [](std::byte* m) { gpu()->release(m); }};
+    const std::int64_t state = round_up(sizeof(State));
+    const bool traced = executor_.recorder() != nullptr;
+    const std::int64_t events = traced ? static_cast<std::int64_t>(kGpuEvents * sizeof(GpuEvent)) : 0;
+    memory_ = {gpu()->allocate(program + ends + state + events), [](std::byte* m) { gpu()->release(m); }};
     gpu()->copy(memory_.get(), program_.bytes.data(), static_cast<std::int64_t>(program_.bytes.size()));
     launch_.bytes = memory_.get();
     launch_.ends = reinterpret_cast<std::uint64_t*>(memory_.get() + program);
     launch_.state = reinterpret_cast<State*>(memory_.get() + program + ends);
+    if (traced) launch_.events = reinterpret_cast<GpuEvent*>(memory_.get() + program + ends + state);
     launch_.failure = failure_.get();
     launch_.abort = runtime_.gpus->abort_word();
     std::copy(std::begin(program_.blocks), std::end(program_.blocks), launch_.blocks);
+  }
+
+  // Passes on what the kernels have recorded, unless the GPU has failed: then there is worse to tell.
+  void tell() noexcept {
+    try {
+      State state{};
+      gpu()->copy(&state, launch_.state, sizeof state);
+      const std::uint64_t kept = std::min<std::uint64_t>(state.recorded, kGpuEvents);
+      std::vector<GpuEvent> events(kept);
+      if (kept == 0) return;
+      gpu()->copy(events.data(), launch_.events, static_cast<std::int64_t>(kept * sizeof(GpuEvent)));
+      const std::int64_t offset = gpu_clock_offset(beside_);
+      for (const GpuEvent& e : events) {
+        executor_.recorder()->record_command(e.epoch, static_cast<std::int64_t>(e.begin) + offset,
+                                             static_cast<std::int64_t>(e.end) + offset, e.command);
+      }
+    } catch (const Error&) {
+    }
   }
 
   // Throws if a kernel has given up.

@@ -170,6 +170,10 @@ void Recorder::record(Traced what, std::uint64_t epoch, std::int64_t begin, std:
   Trace::instance().record({begin, now(), round, static_cast<std::uint32_t>(epoch), operation_, command, what});
 }
 
+void Recorder::record_command(std::uint64_t epoch, std::int64_t begin, std::int64_t end, std::int32_t command) {
+  Trace::instance().record({begin, end, 0, static_cast<std::uint32_t>(epoch), operation_, command, Traced::command});
+}
+
 TracePause::TracePause() {
   ++Trace::instance().paused;
 }

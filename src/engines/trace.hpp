@@ -25,6 +25,8 @@ class Recorder {
   static std::int64_t now();  ///< ns of this process's monotonic clock
   /// An event that began at `begin` and ends now. `command` and `round` (of its loop) only count for commands.
   void record(Traced what, std::uint64_t epoch, std::int64_t begin, std::int32_t command = -1, std::int64_t round = 0);
+  /// A command that somebody else has watched, in this process's clock.
+  void record_command(std::uint64_t epoch, std::int64_t begin, std::int64_t end, std::int32_t command);
 
  private:
   explicit Recorder(std::int32_t operation) : operation_(operation) {}
