@@ -1,0 +1,342 @@
+// The kernel that runs a lowered plan (gpu_program.hpp): what it gets at its launch, how its threads wait and tell, how
+// its blocks share the work. For stream.cu alone, which launches it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engines/gpu_clock.cuh"
+#include "engines/gpu_copy.cuh"
+#include "engines/gpu_program.hpp"
+
+namespace tasuki {
+namespace {
+
+constexpr unsigned kPollsPerLook = 256;  // polls between two looks at the clock and at the abort word
+constexpr std::uint32_t kShared =
+    24 << 10;  // bytes of a task that a block fetches at once; larger ones stay where they are
+
+// What lasts from epoch to epoch, on the GPU.
+struct State {
+  unsigned long long tickets[kParts];  // by parts: how many blocks have taken one in launches that count themselves
+  unsigned long long recorded;         // events, if traced
+  std::uint32_t failed;
+};
+
+// Where a wait that gives up says so; in host memory.
+struct Failure {
+  std::uint32_t set;
+  std::int32_t command;
+  std::uint64_t epoch;
+  std::uint64_t value;
+  std::uint64_t target;
+};
+
+struct Launch {
+  const std::byte* bytes;
+  std::uint64_t* ends;  // per command: what those that depend on it wait for
+  State* state;
+  Failure* failure;
+  const std::uint32_t* abort;
+  GpuEvent* events;             // of traced kernels
+  std::uint64_t epoch;          // 0: this launch counts itself
+  std::uint64_t counted;        // epochs before launches began to count themselves
+  std::uint64_t selection;      // bit p: the copy of pair p
+  std::uint64_t patience;       // ns
+  std::int32_t blocks[kParts];  // by parts
+  std::int32_t parts;
+  std::int32_t twin;  // other parts that may have been launched in this one's place in earlier epochs, or 0
+  GpuRound round[2];
+  GpuTask tasks[kGpuTasks];
+};
+
+__device__ std::uint64_t load_acquire(const std::uint64_t* p) {
+  std::uint64_t value;
+  asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
+  return value;
+}
+
+__device__ void store_release(std::uint64_t* p, std::uint64_t value) {
+  asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
+}
+
+__device__ void add_release(std::uint64_t* p, std::uint64_t value) {
+  asm volatile("red.release.sys.add.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
+}
+
+__device__ bool failed(const Launch& l) {
+  return *static_cast<volatile std::uint32_t*>(&l.state->failed) != 0;
+}
+
+__device__ void record(const Launch& l, const GpuStep& step, std::uint64_t epoch, std::uint64_t begin) {
+  const auto at = atomicAdd(&l.state->recorded, 1ull);
+  l.events[at % kGpuEvents] = {epoch, begin, now_ns(), step.command, 0};
+}
+
+// How long a thread goes on looking for what a step waits for.
+class Patience {
+ public:
+  __device__ Patience(const Launch& l, const GpuStep& step, std::uint64_t epoch) : l_(l), step_(step), epoch_(epoch) {}
+
+  // After a look in vain, which showed `value` instead of `target`: false if nobody can be waited for any longer.
+  __device__ bool more(std::uint64_t value, std::uint64_t target) {
+    if (polls_ == 0) begin_ = now_ns();
+    if (++polls_ % kPollsPerLook != 0) return true;
+    if (failed(l_)) return false;
+    const bool told = *static_cast<const volatile std::uint32_t*>(l_.abort) != 0;
+    if (!told && now_ns() - begin_ < l_.patience) return true;
+    if (atomicExch(&l_.state->failed, 1u) == 0) {
+      l_.failure->command = step_.command;
+      l_.failure->epoch = epoch_;
+      l_.failure->value = value;
+      l_.failure->target = target;
+      __threadfence_system();
+      *static_cast<volatile std::uint32_t*>(&l_.failure->set) = 1;
+    }
+    return false;
+  }
+
+ private:
+  const Launch& l_;
+  const GpuStep& step_;
+  std::uint64_t epoch_;
+  std::uint64_t begin_ = 0;
+  unsigned polls_ = 0;
+};
+
+// Polls until the counter has reached `target`. False if nobody can be waited for any longer.
+__device__ bool await(const Launch& l, const std::uint64_t* counter, std::uint64_t target, const GpuStep& step,
+                      std::uint64_t epoch) {
+  Patience patience(l, step, epoch);
+  for (;;) {
+    const std::uint64_t value = load_acquire(counter);
+    if (value >= target) return true;
+    if (!patience.more(value, target)) return false;
+  }
+}
+
+__device__ std::uint64_t target_of(const GpuStep& step, std::uint64_t epoch) {
+  if (step.verb == Verb::wait) {
+    if (epoch > step.lag) {
+      epoch -= step.lag;
+    } else if (step.credit != 0) {
+      return 0;
+    } else {
+      epoch = 1;
+    }
+  }
+  return ((epoch - 1) * step.per_epoch + step.index + 1) * kSignal;
+}
+
+__device__ std::byte* base_of(const Launch& l, const GpuPlace& place, std::uint64_t epoch) {
+  if (place.copies == 1) return place.base;
+  std::uint64_t copy = place.pair >= 0 ? (l.selection >> place.pair) & 1 : 0;
+  if (place.takes_turns != 0) copy = (copy + epoch - 1) % place.copies;
+  return place.base + static_cast<std::int64_t>(copy) * place.stride;
+}
+
+// A task as its header says, wherever its bytes are.
+struct Task {
+  const std::byte* at;
+  __device__ const GpuTaskHeader& header() const { return *reinterpret_cast<const GpuTaskHeader*>(at); }
+  template <class T>
+  __device__ const T* list(std::int32_t offset) const {
+    return reinterpret_cast<const T*>(at + offset);
+  }
+};
+
+template <class Unit, int Most, class Patient>
+__device__ bool move_some(const GpuStep& step, const GpuTile& tile, std::uint32_t stamp, const Patient& patient) {
+  if (step.stamped == kStampedSource) return unstamp_tile<Unit, Most>(tile, stamp, patient);
+  if (step.stamped == kStampedTarget) {
+    stamp_tile<Unit, Most>(tile, stamp);
+  } else {
+    move_tile<Unit, Most>(tile);
+  }
+  return true;
+}
+
+// In an exchange of little a tile has one unit a thread: nobody computes the places of others.
+template <class Unit, class Patient>
+__device__ bool move_unit_tile(const GpuStep& step, const GpuTile& tile, std::uint32_t stamp, const Patient& patient) {
+  return step.tile_units == 1 ? move_some<Unit, 1>(step, tile, stamp, patient)
+                              : move_some<Unit, kTileUnits>(step, tile, stamp, patient);
+}
+
+// Which of the copies a tile belongs to: by the whole warp, a copy a thread.
+__device__ int copy_of(const GpuCopy* copies, int count, std::uint32_t tile) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  for (int first = 0;; first += 32) {
+    const bool before = first + lane < count && copies[first + lane].first_tile <= tile;
+    const int found = __popc(__ballot_sync(~0u, before));
+    if (found < 32 || first + 32 >= count) return first + found - 1;
+  }
+}
+
+// The tiles of a step that are this warp's. False if something that was to be moved never came.
+__device__ bool move(const Launch& l, const GpuStep& step, const GpuCopy* copies, const GpuDim* all_dims,
+                     std::uint64_t epoch, std::uint32_t warp, std::uint32_t warps) {
+  const std::byte* src = base_of(l, step.src, epoch);
+  std::byte* dst = base_of(l, step.dst, epoch);
+  const auto stamp = static_cast<std::uint32_t>(epoch);
+  Patience patience(l, step, epoch);
+  const auto patient = [&] { return patience.more((epoch - 1) * kSignal, epoch * kSignal); };
+  copies += step.first_copy;
+  for (std::uint32_t tile = warp; tile < step.tiles; tile += warps) {
+    const GpuCopy& copy = copies[copy_of(copies, step.copies, tile)];
+    const GpuTile t{copy,
+                    all_dims + copy.first_dim,
+                    (tile - copy.first_tile) * 32 * step.tile_units + threadIdx.x % 32,
+                    step.tile_units,
+                    src,
+                    dst};
+    bool came = true;
+    if (step.verb == Verb::reduce) {
+      came = add_tile_of(step.dtype, t, step.stamped == kStampedSource, stamp, patient);
+    } else if (copy.log_unit == 4) {
+      came = move_unit_tile<uint4>(step, t, stamp, patient);
+    } else if (copy.log_unit == 3) {
+      came = move_unit_tile<uint2>(step, t, stamp, patient);
+    } else if (copy.log_unit == 2) {
+      came = move_unit_tile<std::uint32_t>(step, t, stamp, patient);
+    } else if (copy.log_unit == 1) {
+      move_tile<std::uint16_t, kTileUnits>(t);
+    } else {
+      move_tile<std::uint8_t, kTileUnits>(t);
+    }
+    if (__all_sync(~0u, came) == 0) return false;
+  }
+  return true;
+}
+
+__device__ bool deps_ended(const Launch& l, const Task& task, const GpuStep& step, std::uint64_t epoch) {
+  const auto* deps = task.list<std::int32_t>(task.header().deps) + step.first_dep;
+  for (std::int32_t d = 0; d < step.deps; ++d) {
+    if (!await(l, &l.ends[deps[d]], epoch * kSignal, step, epoch)) return false;
+  }
+  return true;
+}
+
+// Adds this block's share; all that its threads have stored comes before (they have met at a barrier).
+__device__ void give(std::uint64_t* counter, std::uint64_t value, std::uint32_t block, std::uint32_t blocks) {
+  if (blocks == 1) {
+    store_release(counter, value);
+  } else {
+    add_release(counter, block == 0 ? kSignal - blocks + 1 : 1);
+  }
+}
+
+// A lane that moves data, by all threads of `blocks` blocks.
+template <bool kTraced>
+__device__ void run_lane(const Launch& l, const Task& task, std::uint32_t block, std::uint32_t blocks,
+                         std::uint64_t epoch) {
+  const auto& header = task.header();
+  const auto* steps = task.list<GpuStep>(header.steps);
+  const std::int32_t count = *task.list<std::int32_t>(header.ends);
+  const std::uint32_t warp = threadIdx.x / 32 * blocks + block;
+  const std::uint32_t warps = blocks * (kGpuThreads / 32);
+  std::uint32_t dealt = 0;  // tiles of the steps so far: the next one's first is for the warp after their last
+  bool came = true;         // whatever this thread has waited for
+  for (std::int32_t s = 0; s < count; ++s) {
+    const GpuStep& step = steps[s];
+    const std::uint64_t begin = kTraced ? now_ns() : 0;
+    const bool watched = kTraced && block == 0 && threadIdx.x == 0;
+    if (step.deps > 0 || step.verb == Verb::wait) {
+      if (threadIdx.x == 0) {
+        came = came && deps_ended(l, task, step, epoch) &&
+               (step.verb != Verb::wait || await(l, step.counter, target_of(step, epoch), step, epoch));
+      }
+      if (__syncthreads_and(came) == 0) return;
+    }
+    if (step.tiles > 0 && came) {
+      came = move(l, step, task.list<GpuCopy>(header.copies), task.list<GpuDim>(header.dims), epoch,
+                  (warp + warps - dealt % warps) % warps, warps);
+    }
+    dealt += step.tiles;
+    if (step.verb == Verb::signal || step.verb == Verb::reduce || step.awaited != 0) {
+      if (__syncthreads_and(came) == 0) return;
+      if (threadIdx.x == 0 && step.verb == Verb::signal) give(step.counter, target_of(step, epoch), block, blocks);
+      if (threadIdx.x == 0 && step.awaited != 0) give(&l.ends[step.command], epoch * kSignal, block, blocks);
+    }
+    if (watched && came) record(l, step, epoch, begin);
+  }
+}
+
+// A lane that moves nothing, by one thread.
+template <bool kTraced>
+__device__ void run_light_lane(const Launch& l, const Task& task, std::int32_t lane, std::uint64_t epoch) {
+  const auto& header = task.header();
+  const auto* ends = task.list<std::int32_t>(header.ends);
+  const auto* steps = task.list<GpuStep>(header.steps);
+  for (std::int32_t s = lane == 0 ? 0 : ends[lane - 1]; s < ends[lane]; ++s) {
+    const GpuStep& step = steps[s];
+    const std::uint64_t begin = kTraced ? now_ns() : 0;
+    if (!deps_ended(l, task, step, epoch)) return;
+    if (step.verb == Verb::wait && !await(l, step.counter, target_of(step, epoch), step, epoch)) return;
+    if (step.verb == Verb::signal) store_release(step.counter, target_of(step, epoch));
+    if (step.awaited != 0) store_release(&l.ends[step.command], epoch * kSignal);
+    if (kTraced) record(l, step, epoch, begin);
+  }
+}
+
+// The number of a launch that counts itself: kernels of one operation follow each other, so the tickets of one lie
+// between those of its neighbours.
+__device__ std::uint64_t own_epoch(const Launch& l) {
+  const auto ticket = atomicAdd(&l.state->tickets[l.parts], 1ull);
+  const std::uint64_t mine = l.counted + ticket / l.blocks[l.parts] + 1;
+  if (l.twin == 0) return mine;
+  return mine + *static_cast<volatile unsigned long long*>(&l.state->tickets[l.twin]) / l.blocks[l.twin];
+}
+
+// This block's share of a round. All loads that it begins with are on their way together.
+template <bool kTraced>
+__device__ void run_round(const Launch& l, const GpuRound& round, std::byte* fetched, const std::uint64_t& epoch) {
+  const auto me = static_cast<std::int32_t>(blockIdx.x);
+  if (me >= round.blocks) return;
+  const bool dead = failed(l);  // then nothing is touched any more; the host will be told
+  int t = round.first_task;
+  for (int high = round.last_task; high - t > 1;) {
+    const int middle = (t + high) / 2;
+    (l.tasks[middle].first_block <= me ? t : high) = middle;
+  }
+  const GpuTask at = l.tasks[t];
+  const std::int32_t end = t + 1 < round.last_task ? l.tasks[t + 1].first_block : round.blocks;
+  const bool fits = at.bytes <= kShared;
+  if (fits) {
+    const auto* from = reinterpret_cast<const uint4*>(l.bytes + at.offset);
+    for (std::uint32_t i = threadIdx.x; i < at.bytes / 16; i += kGpuThreads) {
+      reinterpret_cast<uint4*>(fetched)[i] = from[i];
+    }
+  }
+  if (__syncthreads_or(dead)) return;
+  const Task task{fits ? fetched : l.bytes + at.offset};
+  if (t > round.first_task) {
+    run_lane<kTraced>(l, task, static_cast<std::uint32_t>(me - at.first_block),
+                      static_cast<std::uint32_t>(end - at.first_block), epoch);
+    return;
+  }
+  for (auto lane = static_cast<std::int32_t>(threadIdx.x); lane < task.header().lanes; lane += kGpuThreads) {
+    run_light_lane<kTraced>(l, task, lane, epoch);
+  }
+}
+
+// With two rounds or, some tenths of a microsecond sooner, with one.
+template <bool kRounds, bool kTraced>
+__global__ void __launch_bounds__(kGpuThreads, 2) run_plan(const __grid_constant__ Launch l) {
+  __shared__ alignas(16) std::byte fetched[kShared];
+  __shared__ std::uint64_t shared_epoch;
+  // By the last warp, which often has nothing to fetch.
+  if (threadIdx.x == kGpuThreads - 1) shared_epoch = l.epoch != 0 ? l.epoch : own_epoch(l);
+  if constexpr (!kRounds) {
+    run_round<kTraced>(l, l.round[0], fetched, shared_epoch);
+    return;
+  }
+#pragma unroll 1
+  for (int round = 0; round < 2; ++round) {
+    if (round > 0) __syncthreads();  // nobody needs the first round's task any more
+    run_round<kTraced>(l, l.round[round], fetched, shared_epoch);
+  }
+}
+
+}  // namespace
+}  // namespace tasuki
