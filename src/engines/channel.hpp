@@ -41,8 +41,8 @@ class Channel {
   virtual void enqueue(Stream stream);
   virtual void begin_group() {}
   virtual void end_group() {}
-  /// For channels of GPU memory that are no work of a stream: where the GPU sees that a message has ended, the e-th time
-  /// by e * kSignal (gpu_program.hpp). nullptr: the order of the stream says so.
+  /// For channels of GPU memory that are no work of a stream: where the GPU sees that a message has ended, the e-th
+  /// time by e * kSignal (gpu_program.hpp). nullptr: the order of the stream says so.
   virtual const std::uint64_t* ended() const { return nullptr; }
   /// And where it says, by the same number, that its memory is ready: packed, or no longer needed by an earlier epoch.
   virtual std::uint64_t* asked() const { return nullptr; }

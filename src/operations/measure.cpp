@@ -17,8 +17,8 @@ namespace tasuki {
 
 namespace {
 
-constexpr std::int64_t kLarge = 32 << 10;       // about a face
-constexpr std::int64_t kLargeOnGpu = 64 << 20;  // where launching no longer counts
+constexpr std::int64_t kLarge = 32 << 10;      // about a face
+constexpr std::int64_t kLargeOnGpu = 1 << 20;  // the same
 constexpr std::int64_t kRuns = 2048;
 constexpr std::int64_t kRunsOnGpu = 64 << 10;
 constexpr std::int64_t kStride = 512;  // bytes between the runs of 8 bytes
@@ -54,7 +54,7 @@ double time_transfer(const Context& context, const std::string& path, int a, int
   };
   for (int i = 0; i < 3; ++i) once();
   // Both ends must do equally many rounds, so the number is fixed; the best batch has met the fewest disturbances.
-  const int rounds = layout.size() < 1024 ? 200 : layout.size() < kLargeOnGpu ? 20 : 2;
+  const int rounds = layout.size() < 1024 ? 200 : 20;
   double best = 1e9;
   for (int batch = 0; batch < kBatches; ++batch) {
     const double begin = now();
@@ -81,8 +81,9 @@ int partner_for(const Context& context, const Path& path) {
 }
 
 Profile::Section measure(const Context& context, const Path& path, std::byte* from, std::byte* to) {
-  const std::int64_t large = path.memory() == Memory::device ? kLargeOnGpu : kLarge;
-  const std::int64_t runs = path.memory() == Memory::device ? kRunsOnGpu : kRuns;
+  const bool on_gpu = path.memory() == Memory::device;
+  const std::int64_t large = on_gpu ? kLargeOnGpu : kLarge;
+  const std::int64_t runs = on_gpu ? kRunsOnGpu : kRuns;
   const int partner = partner_for(context, path);
   if (partner < 0) return {};
   const auto time = [&](const Layout& layout) {
@@ -98,8 +99,10 @@ Profile::Section measure(const Context& context, const Path& path, std::byte* fr
     return {};  // all ranks throw alike when a path cannot be used here; its offers will say why
   }
   check_mpi(MPI_Bcast(seconds, 4, MPI_DOUBLE, 0, context.comm()), "MPI_Bcast");
-  // A plan's link may find itself in either position.
-  const double latency = std::max((seconds[0] + seconds[3]) / 2, 1e-9);
+  // A plan's link may find itself in either position. On GPUs links to and from a rank are served at once, and wait for
+  // nothing but each other: the better time is nearer.
+  const double between = on_gpu ? std::min(seconds[0], seconds[3]) : (seconds[0] + seconds[3]) / 2;
+  const double latency = std::max(between, 1e-9);
   const double bandwidth = static_cast<double>(large) / std::max(seconds[1] - seconds[0], 1e-9);
   const double per_run = std::max(
       (seconds[2] - seconds[0] - static_cast<double>(runs * 8) / bandwidth) / static_cast<double>(runs), 1e-11);
