@@ -49,12 +49,14 @@ std::int64_t gpu_clock_offset(Stream stream) {
     asked.store(static_cast<std::uint64_t>(i) + 1);
     while (told.load() == 0 && Recorder::now() - begin < static_cast<std::int64_t>(kPatience)) {
     }
+    if (told.load() == 0) break;
     const std::int64_t took = Recorder::now() - begin;
     if (took >= fastest) continue;
     fastest = took;
     offset = begin + took / 2 - static_cast<std::int64_t>(told.load());
   }
   TASUKI_CUDA(cudaStreamSynchronize, stream);
+  if (fastest == std::numeric_limits<std::int64_t>::max()) throw Error("the GPU did not tell its time within a second");
   return offset;
 }
 

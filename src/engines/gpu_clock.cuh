@@ -14,7 +14,7 @@ __device__ inline std::uint64_t now_ns() {
 }
 
 /// What to add to the current GPU's clock to have `Recorder::now()`, in ns; good to about a microsecond. Waits for
-/// `stream`, which should be idle.
+/// `stream`, which should be idle. Throws `Error` if the GPU does not answer.
 std::int64_t gpu_clock_offset(Stream stream);
 
 }  // namespace tasuki

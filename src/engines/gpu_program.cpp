@@ -75,6 +75,7 @@ class Lowering {
     std::int64_t worth[kBoth] = {};
     for (const int parts : {kPartStart, kPartWait, kBoth, kPartPack, kPartArrive, kPartUnpack, kBefore, kAfter}) {
       if (parts > kBoth && out_.messages.empty()) break;
+      if ((parts == kBefore || parts == kAfter) && !out_.in_line) continue;
       Parts light;
       std::vector<Parts> tasks;
       for (const auto& [first, last] : lanes_) {
@@ -96,7 +97,9 @@ class Lowering {
       }
       if (parts == kBoth) out_.direct = !tasks.empty() || !light.steps.empty();
       if (parts == kPartArrive) out_.arrivals = !light.steps.empty();
-      if (parts == kBoth && 2 * std::min(worth[kPartStart], worth[kPartWait]) > most_) {
+      const bool both_want_most = 2 * std::min(worth[kPartStart], worth[kPartWait]) > most_;
+      if (parts == kBoth && both_want_most &&
+          out_.tasks[kPartStart].size() + out_.tasks[kPartWait].size() <= kGpuTasks) {
         in_rounds();
         continue;
       }
@@ -136,16 +139,10 @@ class Lowering {
     auto& both = out_.tasks[kBoth];
     both = start;
     both.insert(both.end(), wait.begin(), wait.end());
-    if (both.size() > kGpuTasks) complain_about_tasks(both.size());
     out_.blocks[kBoth] = std::max(out_.blocks[kPartStart], out_.blocks[kPartWait]);
     const auto first = static_cast<std::int32_t>(start.size());
     out_.rounds[kBoth] = {{0, first, out_.blocks[kPartStart]},
                           {first, static_cast<std::int32_t>(both.size()), out_.blocks[kPartWait]}};
-  }
-
-  [[noreturn]] void complain_about_tasks(std::size_t tasks) const {
-    throw Error(fmt::format("rank {}: {}: {} lanes move data; one operation on GPU memory takes at most {}", plan_.rank,
-                            plan_.operation, tasks, kGpuTasks - 1));
   }
 
   bool messages(std::size_t command) const { return in_.channels[command] != nullptr; }
@@ -315,7 +312,10 @@ class Lowering {
 
   // Thread blocks in proportion to what the tasks are worth, so that they end together.
   void deal_out(std::vector<Parts>& tasks, int parts) {
-    if (tasks.size() > kGpuTasks) complain_about_tasks(tasks.size());
+    if (tasks.size() > kGpuTasks) {
+      throw Error(fmt::format("rank {}: {}: {} lanes move data; one operation on GPU memory takes at most {}",
+                              plan_.rank, plan_.operation, tasks.size(), kGpuTasks - 1));
+    }
     std::int64_t sum = 0;
     for (const Parts& task : tasks) sum += task.blocks();
     for (Parts& task : tasks) {
