@@ -7,7 +7,9 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 
+#include "engines/message_order.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -18,6 +20,8 @@ namespace {
 constexpr std::int64_t kBytesPerBlock = 8 << 10;
 constexpr std::int64_t kUnitsPerBlock = 256;
 constexpr std::int64_t kMostUnits = std::int64_t{1} << 30;
+// So many are enough to keep the way to the host busy, where staging is.
+constexpr std::int64_t kStagingBlocks = 16;
 
 GpuDim dim_of(std::int64_t count, std::int64_t src_stride, std::int64_t dst_stride) {
   GpuDim dim;
@@ -43,60 +47,89 @@ struct Parts {
   std::vector<std::int32_t> deps;
   std::int64_t bytes = 0;  // that it moves
   std::int64_t units = 0;
-  bool alone = false;  // must not be shared by several blocks
+  std::int64_t most = std::numeric_limits<std::int64_t>::max();  // blocks that may share it
+  bool staging = false;                                          // messages that a thread carries come and go there
   // Thread blocks that it is worth.
   std::int64_t blocks() const {
-    return alone ? 1 : std::max({std::int64_t{1}, bytes / kBytesPerBlock, units / kUnitsPerBlock});
+    return std::min(most, std::max({std::int64_t{1}, bytes / kBytesPerBlock, units / kUnitsPerBlock}));
   }
 };
 
 class Lowering {
+  struct Lane {
+    std::size_t first = 0;
+    std::size_t last = 0;  // past the last command
+    bool asks = false;     // for messages, while it goes on
+  };
+
  public:
   Lowering(const Program& program, int most_blocks, bool atomics)
       : in_(program),
         plan_(program.plan),
         most_(most_blocks),
         atomics_(atomics),
-        awaited_(plan_.commands.size(), false) {
-    for (const auto dep : plan_.deps) awaited_[static_cast<std::size_t>(dep)] = true;
+        awaited_(plan_.commands.size(), false),
+        asked_(plan_.commands.size(), false),
+        late_(plan_.commands.size(), false) {
     for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
+      asked_[i] = in_.channels[i] != nullptr && in_.channels[i]->ended() != nullptr;
       const bool fresh = i == 0 || plan_.commands[i].lane != plan_.commands[i - 1].lane;
-      if (fresh) lanes_.push_back({i, i});
-      lanes_.back().second = i + 1;
+      if (fresh) lanes_.push_back({i, i, false});
+      lanes_.back().last = i + 1;
+      lanes_.back().asks = lanes_.back().asks || asked_[i];
+    }
+    deps_ = message_order(plan_, asked_);
+    for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
+      const Command& c = plan_.commands[i];
+      for (auto d = c.first_dep; d < c.first_dep + c.dep_count; ++d) {
+        deps_[i].push_back(plan_.deps[static_cast<std::size_t>(d)]);
+      }
+      for (const auto dep : deps_[i]) awaited_[static_cast<std::size_t>(dep)] = true;
+    }
+    for (const Lane& lane : lanes_) {
+      if (lane.asks) find_late(lane);
     }
   }
 
   GpuProgram run() {
     for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
-      if (messages(i)) out_.messages.push_back(static_cast<std::int32_t>(i));
+      if (in_stream(i)) out_.messages.push_back(static_cast<std::int32_t>(i));
     }
     out_.in_line = !out_.messages.empty() &&
                    std::none_of(lanes_.begin(), lanes_.end(), [&](const auto& lane) { return stands_alone(lane); });
     std::int64_t worth[kBoth] = {};
-    for (const int parts : {kPartStart, kPartWait, kBoth, kPartPack, kPartArrive, kPartUnpack, kBefore, kAfter}) {
+    for (const int parts : {kPartStart, kPartWait, kBoth, kPartPack, kPartUnpack, kBefore, kAfter}) {
       if (parts > kBoth && out_.messages.empty()) break;
       if ((parts == kBefore || parts == kAfter) && !out_.in_line) continue;
       Parts light;
       std::vector<Parts> tasks;
-      for (const auto& [first, last] : lanes_) {
+      for (const Lane& lane : lanes_) {
         Parts task;
-        for (std::size_t i = first; i < last; ++i) {
-          const int part = messages(i) ? (ended(i) != nullptr ? kPartArrive : 0) : part_of(first, last, i);
-          if ((part & parts) != 0) add_step(task, static_cast<std::int32_t>(i));
+        Parts asks;
+        Parts waits;
+        for (std::size_t i = lane.first; i < lane.last; ++i) {
+          const auto command = static_cast<std::int32_t>(i);
+          if (asked_[i]) {
+            if ((part_of(lane, i) & parts) != 0) add_ask(asks, command);
+            if ((kPartWait & parts) != 0) add_answer(waits, command);
+          } else if ((part_of(lane, i) & parts) != 0) {
+            add_step(task, command);
+          }
         }
-        if (task.steps.empty()) continue;
         if (task.units > 0) {
+          if (lane.asks) {
+            task.staging = true;
+            task.most = std::min(task.most, kStagingBlocks);
+          }
           task.ends.push_back(static_cast<std::int32_t>(task.steps.size()));
           tasks.push_back(std::move(task));
         } else {
-          for (GpuStep& step : task.steps) step.first_dep += static_cast<std::int32_t>(light.deps.size());
-          light.steps.insert(light.steps.end(), task.steps.begin(), task.steps.end());
-          light.deps.insert(light.deps.end(), task.deps.begin(), task.deps.end());
-          light.ends.push_back(static_cast<std::int32_t>(light.steps.size()));
+          add_light_lane(light, task);
         }
+        add_light_lane(light, asks);
+        add_light_lane(light, waits);
       }
       if (parts == kBoth) out_.direct = !tasks.empty() || !light.steps.empty();
-      if (parts == kPartArrive) out_.arrivals = !light.steps.empty();
       const bool both_want_most = 2 * std::min(worth[kPartStart], worth[kPartWait]) > most_;
       if (parts == kBoth && both_want_most &&
           out_.tasks[kPartStart].size() + out_.tasks[kPartWait].size() <= kGpuTasks) {
@@ -113,21 +146,39 @@ class Lowering {
  private:
   // Whether the lane's message cannot stand between two kernels that serve all lanes: it needs something that arrives,
   // or is no message but a copy, which takes long to begin and had better do so while the first kernel works.
-  bool stands_alone(const std::pair<std::size_t, std::size_t>& lane) const {
+  bool stands_alone(const Lane& lane) const {
     bool depends = false;
-    for (std::size_t i = lane.first; i < lane.second; ++i) {
+    for (std::size_t i = lane.first; i < lane.last; ++i) {
       depends = depends || plan_.commands[i].dep_count > 0;
-      if (messages(i) && (depends || plan_.commands[i].verb == Verb::put)) return true;
+      if (in_stream(i) && (depends || plan_.commands[i].verb == Verb::put)) return true;
     }
     return false;
   }
 
-  // In thread blocks. Without those that receive what is stamped while it comes, and those that send it.
+  // Which of the commands of a lane that asks for messages cannot begin before something has arrived.
+  void find_late(const Lane& lane) {
+    bool moved_late = false;
+    for (std::size_t i = lane.first; i < lane.last; ++i) {
+      const Command& c = plan_.commands[i];
+      if (in_stream(i)) {
+        throw Error(fmt::format("rank {}: {}: lane {} has messages of two kinds (a defect in Tasuki)", plan_.rank,
+                                plan_.operation, c.lane));
+      }
+      late_[i] = c.dep_count > 0 || c.verb == Verb::wait || (!asked_[i] && moved_late) ||
+                 std::any_of(deps_[i].begin(), deps_[i].end(), [&](std::int32_t dep) {
+                   return asked_[static_cast<std::size_t>(dep)] || late_[static_cast<std::size_t>(dep)];
+                 });
+      moved_late = moved_late || (!asked_[i] && late_[i]);
+    }
+  }
+
+  // In thread blocks. Without those that receive what is stamped while it comes, and those that send it; and without
+  // those whose messages travel meanwhile, which had better pack some while they unpack others.
   static std::int64_t worth_of(const std::vector<Parts>& tasks) {
     std::int64_t sum = 0;
     for (const Parts& task : tasks) {
       const bool stamped = std::any_of(task.steps.begin(), task.steps.end(), [](const auto& s) { return s.stamped; });
-      if (!stamped) sum += task.blocks();
+      if (!stamped && !task.staging) sum += task.blocks();
     }
     return sum;
   }
@@ -145,16 +196,17 @@ class Lowering {
                           {first, static_cast<std::int32_t>(both.size()), out_.blocks[kPartWait]}};
   }
 
-  bool messages(std::size_t command) const { return in_.channels[command] != nullptr; }
-  const std::uint64_t* ended(std::size_t command) const { return in_.channels[command]->ended(); }
+  bool in_stream(std::size_t command) const { return in_.channels[command] != nullptr && !asked_[command]; }
 
   // A lane that waits for what it then unpacks, or only waits, belongs to the wait, but for what it tells beforehand.
-  int part_of(std::size_t first, std::size_t last, std::size_t command) const {
-    for (std::size_t i = first; i < last; ++i) {
-      if (messages(i)) return command < i ? kPartPack : kPartUnpack;
+  int part_of(const Lane& lane, std::size_t command) const {
+    if (in_stream(command)) return 0;
+    if (lane.asks) return late_[command] ? kPartWait : kPartStart;
+    for (std::size_t i = lane.first; i < lane.last; ++i) {
+      if (in_stream(i)) return command < i ? kPartPack : kPartUnpack;
     }
-    const auto begin = plan_.commands.begin() + static_cast<std::ptrdiff_t>(first);
-    const auto end = plan_.commands.begin() + static_cast<std::ptrdiff_t>(last);
+    const auto begin = plan_.commands.begin() + static_cast<std::ptrdiff_t>(lane.first);
+    const auto end = plan_.commands.begin() + static_cast<std::ptrdiff_t>(lane.last);
     const bool waits = std::any_of(begin, end, [](const Command& c) { return c.verb == Verb::wait; });
     const bool puts = std::any_of(begin, end, [](const Command& c) { return c.verb == Verb::put; });
     const bool depends = std::any_of(begin, end, [](const Command& c) { return c.dep_count > 0; });
@@ -182,6 +234,46 @@ class Lowering {
     return place;
   }
 
+  // Without what the task's earlier steps have waited for.
+  void add_deps(Parts& task, GpuStep& step) const {
+    step.first_dep = static_cast<std::int32_t>(task.deps.size());
+    for (const auto dep : deps_[static_cast<std::size_t>(step.command)]) {
+      if (std::find(task.deps.begin(), task.deps.end(), dep) == task.deps.end()) task.deps.push_back(dep);
+    }
+    step.deps = static_cast<std::int32_t>(task.deps.size()) - step.first_dep;
+  }
+
+  // Asks for a message: its staging has been packed, or is free, because earlier epochs are in the same stream.
+  void add_ask(Parts& lane, std::int32_t index) const {
+    GpuStep s;
+    s.verb = Verb::signal;
+    s.command = index;
+    s.counter = in_.channels[static_cast<std::size_t>(index)]->asked();
+    s.per_epoch = 1;
+    s.untold = 1;
+    add_deps(lane, s);
+    lane.steps.push_back(s);
+  }
+
+  // Waits until it has ended. Nobody else looks at the host's word: those who depend on it wait in the GPU's memory.
+  void add_answer(Parts& lane, std::int32_t index) const {
+    GpuStep s;
+    s.verb = Verb::wait;
+    s.command = index;
+    s.counter = const_cast<std::uint64_t*>(in_.channels[static_cast<std::size_t>(index)]->ended());  // waits only read
+    s.per_epoch = 1;
+    s.awaited = awaited_[static_cast<std::size_t>(index)] ? 1 : 0;
+    lane.steps.push_back(s);
+  }
+
+  static void add_light_lane(Parts& light, Parts& lane) {
+    if (lane.steps.empty()) return;
+    for (GpuStep& step : lane.steps) step.first_dep += static_cast<std::int32_t>(light.deps.size());
+    light.steps.insert(light.steps.end(), lane.steps.begin(), lane.steps.end());
+    light.deps.insert(light.deps.end(), lane.deps.begin(), lane.deps.end());
+    light.ends.push_back(static_cast<std::int32_t>(light.steps.size()));
+  }
+
   void add_step(Parts& task, std::int32_t index) {
     const Command& c = plan_.commands[static_cast<std::size_t>(index)];
     if (c.loop >= 0) {
@@ -193,11 +285,6 @@ class Lowering {
     s.dtype = c.dtype;
     s.command = index;
     s.awaited = awaited_[static_cast<std::size_t>(index)] ? 1 : 0;
-    s.first_dep = static_cast<std::int32_t>(task.deps.size());
-    s.deps = c.dep_count;
-    for (auto d = c.first_dep; d < c.first_dep + c.dep_count; ++d) {
-      task.deps.push_back(plan_.deps[static_cast<std::size_t>(d)]);
-    }
     if (c.verb == Verb::signal || c.verb == Verb::wait) {
       const auto buffer = static_cast<std::size_t>(c.verb == Verb::signal ? c.dst : c.src);
       if (in_.where[buffer].stamped) return;  // the stamps themselves say it
@@ -207,17 +294,7 @@ class Lowering {
       s.lag = static_cast<std::uint32_t>(c.lag);
       s.credit = c.credit ? 1 : 0;
     }
-    if (c.verb == Verb::send || c.verb == Verb::recv) {
-      const Channel& channel = *in_.channels[static_cast<std::size_t>(index)];
-      s.per_epoch = 1;
-      s.verb = Verb::signal;
-      s.counter = channel.asked();
-      s.awaited = 0;
-      task.steps.push_back(s);
-      s.verb = Verb::wait;
-      s.counter = const_cast<std::uint64_t*>(channel.ended());  // waits only read
-      s.awaited = awaited_[static_cast<std::size_t>(index)] ? 1 : 0;
-    }
+    add_deps(task, s);
     if (moves_data(c.verb)) {
       s.src = place(c.src);
       s.dst = place(c.dst);
@@ -230,7 +307,7 @@ class Lowering {
       s.copies = static_cast<std::int32_t>(task.copies.size()) - s.first_copy;
       task.bytes += c.bytes;
       // Additions keep their order, and a counter that advances several times in an epoch has no room for shares.
-      task.alone = task.alone || c.verb == Verb::reduce || !may_share(c.lane);
+      if (c.verb == Verb::reduce || !may_share(c.lane)) task.most = 1;
     }
     task.steps.push_back(s);
   }
@@ -316,6 +393,12 @@ class Lowering {
       throw Error(fmt::format("rank {}: {}: {} lanes move data; one operation on GPU memory takes at most {}",
                               plan_.rank, plan_.operation, tasks.size(), kGpuTasks - 1));
     }
+    if (tasks[0].ends.size() > kGpuThreads) {
+      throw Error(
+          fmt::format("rank {}: {}: {} threads would tell other ranks or wait for them; one operation on GPU "
+                      "memory takes at most {}",
+                      plan_.rank, plan_.operation, tasks[0].ends.size(), kGpuThreads));
+    }
     std::int64_t sum = 0;
     for (const Parts& task : tasks) sum += task.blocks();
     for (Parts& task : tasks) {
@@ -372,8 +455,11 @@ class Lowering {
   const Plan& plan_;
   int most_;
   bool atomics_;
-  std::vector<bool> awaited_;
-  std::vector<std::pair<std::size_t, std::size_t>> lanes_;  // first and past the last command
+  std::vector<bool> awaited_;  // somebody depends on it
+  std::vector<bool> asked_;    // messages that the GPU asks others than the stream for
+  std::vector<bool> late_;     // in lanes that ask
+  std::vector<std::vector<std::int32_t>> deps_;
+  std::vector<Lane> lanes_;
   GpuProgram out_;
 };
 

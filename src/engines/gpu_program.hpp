@@ -6,6 +6,10 @@
 // which one kernel may run together: start sends, wait receives. Where each of them is worth more than half of the
 // blocks, they are two rounds of the same blocks: nobody sends while half of the GPU only waits to receive. What a task
 // needs lies together, so that a block can fetch it at once.
+//
+// Messages that a thread of the process carries (`Channel::ended`) have two such threads of the single block a lane:
+// one asks for them, each when its bytes have been packed, one waits for them and tells the blocks that unpack. The
+// lane's blocks pack the next meanwhile, or unpack the last.
 #pragma once
 
 #include <cstddef>
@@ -24,10 +28,9 @@ constexpr int kGpuThreads = 256;  ///< of a block
 constexpr int kTileUnits = 4;     ///< most units that a thread moves of a tile
 constexpr int kPartStart = 1;
 constexpr int kPartWait = 2;
-constexpr int kPartPack = 4;     ///< beside them: what comes before messages
-constexpr int kPartUnpack = 8;   ///< and after
-constexpr int kPartArrive = 16;  ///< between them: asking others than the stream for messages, and waiting for them
-constexpr int kParts = 17;       ///< room for tables by parts
+constexpr int kPartPack = 4;    ///< beside them: what comes before messages in a stream
+constexpr int kPartUnpack = 8;  ///< and after
+constexpr int kParts = 11;      ///< room for tables by parts
 constexpr int kBoth = kPartStart | kPartWait;
 constexpr int kBefore = kPartPack | kPartStart;  ///< where messages go in the same stream: before
 constexpr int kAfter = kPartUnpack | kPartWait;  ///< and after them
@@ -79,7 +82,8 @@ struct GpuStep {
   std::int32_t first_dep = 0;  ///< among the task's: commands that must have ended
   std::int32_t deps = 0;
   std::int32_t command = 0;  ///< also the place of its own end in the list of ends
-  std::int16_t awaited = 0;  ///< another lane depends on it
+  std::int8_t awaited = 0;   ///< others depend on it
+  std::int8_t untold = 0;    ///< not recorded when traced: the command has another step, which is
   std::int8_t credit = 0;
   std::int8_t stamped = 0;  ///< which side, if any, has stamps: its offsets and strides are doubled
   Verb verb{};
@@ -129,8 +133,7 @@ struct GpuProgram {
   int blocks[kParts] = {};               ///< by parts
   std::vector<GpuRound> rounds[kParts];  ///< by parts: one or two
   bool direct = false;                   ///< there is something to do besides messages
-  std::vector<std::int32_t> messages;    ///< commands that go through channels
-  bool arrivals = false;                 ///< some of them must be asked and waited for
+  std::vector<std::int32_t> messages;    ///< commands that channels carry in a stream
   bool in_line = false;                  ///< kBefore, messages, kAfter can be one sequence
   std::vector<const int*> pairs;         ///< which copy of each pair the user shows
   std::uint64_t turning = 0;             ///< pairs that take turns
@@ -138,7 +141,7 @@ struct GpuProgram {
 
 /// Lowers a bound program. `most_blocks` is how many thread blocks may move data at once; without `atomics` a signal to
 /// another GPU cannot be added to by several blocks. Throws `Error` for what the kernel does not run: chunk loops, more
-/// than kGpuPairs pairs or kGpuTasks tasks.
+/// than kGpuPairs pairs, kGpuTasks tasks or kGpuThreads lanes that move nothing.
 GpuProgram lower(const Program& program, int most_blocks, bool atomics);
 
 /// What to say when a kernel has given up waiting at `command`, whose counter stood at `value`.

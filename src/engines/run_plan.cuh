@@ -73,10 +73,11 @@ __device__ void record(const Launch& l, const GpuStep& step, std::uint64_t epoch
   l.events[at % kGpuEvents] = {epoch, begin, now_ns(), step.command, 0};
 }
 
-// How long a thread goes on looking for what a step waits for.
+// How long a thread goes on looking for what is waited for: `command`, or its end.
 class Patience {
  public:
-  __device__ Patience(const Launch& l, const GpuStep& step, std::uint64_t epoch) : l_(l), step_(step), epoch_(epoch) {}
+  __device__ Patience(const Launch& l, const std::int32_t& command, std::uint64_t epoch)
+      : l_(l), command_(command), epoch_(epoch) {}
 
   // After a look in vain, which showed `value` instead of `target`: false if nobody can be waited for any longer.
   __device__ bool more(std::uint64_t value, std::uint64_t target) {
@@ -86,7 +87,7 @@ class Patience {
     const bool told = *static_cast<const volatile std::uint32_t*>(l_.abort) != 0;
     if (!told && now_ns() - begin_ < l_.patience) return true;
     if (atomicExch(&l_.state->failed, 1u) == 0) {
-      l_.failure->command = step_.command;
+      l_.failure->command = command_;
       l_.failure->epoch = epoch_;
       l_.failure->value = value;
       l_.failure->target = target;
@@ -98,16 +99,16 @@ class Patience {
 
  private:
   const Launch& l_;
-  const GpuStep& step_;
+  const std::int32_t& command_;  // where it is: no register for it
   std::uint64_t epoch_;
   std::uint64_t begin_ = 0;
   unsigned polls_ = 0;
 };
 
 // Polls until the counter has reached `target`. False if nobody can be waited for any longer.
-__device__ bool await(const Launch& l, const std::uint64_t* counter, std::uint64_t target, const GpuStep& step,
+__device__ bool await(const Launch& l, const std::uint64_t* counter, std::uint64_t target, const std::int32_t& command,
                       std::uint64_t epoch) {
-  Patience patience(l, step, epoch);
+  Patience patience(l, command, epoch);
   for (;;) {
     const std::uint64_t value = load_acquire(counter);
     if (value >= target) return true;
@@ -179,7 +180,7 @@ __device__ bool move(const Launch& l, const GpuStep& step, const GpuCopy* copies
   const std::byte* src = base_of(l, step.src, epoch);
   std::byte* dst = base_of(l, step.dst, epoch);
   const auto stamp = static_cast<std::uint32_t>(epoch);
-  Patience patience(l, step, epoch);
+  Patience patience(l, step.command, epoch);
   const auto patient = [&] { return patience.more((epoch - 1) * kSignal, epoch * kSignal); };
   copies += step.first_copy;
   for (std::uint32_t tile = warp; tile < step.tiles; tile += warps) {
@@ -212,7 +213,7 @@ __device__ bool move(const Launch& l, const GpuStep& step, const GpuCopy* copies
 __device__ bool deps_ended(const Launch& l, const Task& task, const GpuStep& step, std::uint64_t epoch) {
   const auto* deps = task.list<std::int32_t>(task.header().deps) + step.first_dep;
   for (std::int32_t d = 0; d < step.deps; ++d) {
-    if (!await(l, &l.ends[deps[d]], epoch * kSignal, step, epoch)) return false;
+    if (!await(l, &l.ends[deps[d]], epoch * kSignal, deps[d], epoch)) return false;
   }
   return true;
 }
@@ -244,7 +245,7 @@ __device__ void run_lane(const Launch& l, const Task& task, std::uint32_t block,
     if (step.deps > 0 || step.verb == Verb::wait) {
       if (threadIdx.x == 0) {
         came = came && deps_ended(l, task, step, epoch) &&
-               (step.verb != Verb::wait || await(l, step.counter, target_of(step, epoch), step, epoch));
+               (step.verb != Verb::wait || await(l, step.counter, target_of(step, epoch), step.command, epoch));
       }
       if (__syncthreads_and(came) == 0) return;
     }
@@ -272,10 +273,10 @@ __device__ void run_light_lane(const Launch& l, const Task& task, std::int32_t l
     const GpuStep& step = steps[s];
     const std::uint64_t begin = kTraced ? now_ns() : 0;
     if (!deps_ended(l, task, step, epoch)) return;
-    if (step.verb == Verb::wait && !await(l, step.counter, target_of(step, epoch), step, epoch)) return;
+    if (step.verb == Verb::wait && !await(l, step.counter, target_of(step, epoch), step.command, epoch)) return;
     if (step.verb == Verb::signal) store_release(step.counter, target_of(step, epoch));
     if (step.awaited != 0) store_release(&l.ends[step.command], epoch * kSignal);
-    if (kTraced) record(l, step, epoch, begin);
+    if (kTraced && step.untold == 0) record(l, step, epoch, begin);
   }
 }
 

@@ -1,5 +1,5 @@
 // Engine `stream`: for operations on GPU memory. An epoch is one kernel in the caller's stream (or two: start and
-// wait), which runs the lowered plan (gpu_program.hpp). Messages that no kernel carries come between two kernels, or
+// wait), which runs the lowered plan (gpu_program.hpp). Messages that are work of a stream come between two kernels, or
 // beside them where something else of the caller's may come between start and wait. The epoch's number lives on the
 // GPU, so that a captured graph can be replayed.
 #include <algorithm>
@@ -22,10 +22,11 @@ class StreamEngine final : public Engine {
   StreamEngine(Executor& executor, Runtime& runtime) : executor_(executor), runtime_(runtime) {
     // Blocks wait for other ranks, so all of them must find room at once: a block takes at most half of what a
     // multiprocessor has, so that there may be one on each, and whole multiprocessors are left to those who carry
-    // messages.
+    // messages in a stream.
     const int processors = runtime.gpus->processors();
     const auto& channels = executor.program().channels;
-    const bool messages = std::any_of(channels.begin(), channels.end(), [](const auto& c) { return c != nullptr; });
+    const bool messages = std::any_of(channels.begin(), channels.end(),
+                                      [](const auto& c) { return c != nullptr && c->ended() == nullptr; });
     const int most = std::max(1, messages ? processors / 2 : processors);
     const int wanted = executor.program().blocks;
     program_ = lower(executor.program(), wanted > 0 ? std::min(wanted, most) : most, runtime.gpus->atomics());
@@ -140,7 +141,7 @@ class StreamEngine final : public Engine {
     }
   }
 
-  // What channels carry travels in a stream of its own, beside the kernel that serves the GPUs in reach.
+  // What channels carry in a stream travels in one of its own, beside the kernel that serves the GPUs in reach.
   void send_beside() {
     TASUKI_CUDA(cudaStreamWaitEvent, beside_, begun_, 0);
     launch(kPartPack, beside_);
@@ -163,7 +164,6 @@ class StreamEngine final : public Engine {
       for (const auto command : program_.messages) {
         if (plan.commands[static_cast<std::size_t>(command)].path != static_cast<int>(path)) continue;
         Channel& channel = *executor_.program().channels[static_cast<std::size_t>(command)];
-        if (channel.ended() != nullptr) continue;  // asked and waited for below
         if (first == nullptr) {
           first = &channel;
           first->begin_group();
@@ -172,7 +172,6 @@ class StreamEngine final : public Engine {
       }
       if (first != nullptr) first->end_group();
     }
-    if (program_.arrivals) launch(kPartArrive, stream);
   }
 
   void upload() {
@@ -215,8 +214,8 @@ class StreamEngine final : public Engine {
   void complain() {
     if (std::atomic_ref<std::uint32_t>(failure_->set).load() == 0) return;
     std::string text;
-    for (std::size_t m = 0; m < program_.messages.size() && text.empty(); ++m) {
-      text = executor_.program().channels[static_cast<std::size_t>(program_.messages[m])]->failure();
+    for (const auto& channel : executor_.program().channels) {
+      if (text.empty() && channel != nullptr) text = channel->failure();
     }
     if (text.empty()) {
       text = describe_failure(executor_.plan(), runtime_, failure_->command, failure_->epoch, failure_->value,

@@ -1,15 +1,16 @@
-// Lowering messages: they are packed, asked and waited for if others than the stream carry them, and unpacked, in parts
-// of their own.
+// Lowering messages: those in the order of a stream have parts before and after them; those that a word tells of have a
+// thread that asks and one that waits, in the ordinary parts.
 #include <doctest/doctest.h>
 
 #include <array>
-#include <cstring>
 #include <memory>
+#include <string>
 
-#include "engines/gpu_program.hpp"
+#include "gpu_view.hpp"
 #include "plan/builder.hpp"
 
 using namespace tasuki;
+using namespace gpu_view;
 
 namespace {
 
@@ -23,30 +24,59 @@ class Told final : public Channel {
   std::uint64_t* words_;
 };
 
-// The verbs of all steps of a part, and the counters that they look at.
-struct Part {
-  std::string verbs;
-  std::vector<const std::uint64_t*> counters;
-
-  Part(const GpuProgram& program, int part) {
-    for (const GpuTask& task : program.tasks[part]) {
-      const std::byte* at = program.bytes.data() + task.offset;
-      GpuTaskHeader header;
-      std::memcpy(&header, at, sizeof header);
-      const int count = (header.copies - header.steps) / static_cast<int>(sizeof(GpuStep));
-      for (int s = 0; s < count; ++s) {
-        GpuStep step;
-        std::memcpy(&step, at + header.steps + s * static_cast<int>(sizeof step), sizeof step);
-        verbs += std::string(to_string(step.verb)) + ' ';
-        if (step.counter != nullptr) counters.push_back(step.counter);
+// A part as text: tasks, their lanes and steps, a step as its verb, command, dependencies, and ! if others depend on
+// it.
+std::string text_of(const GpuProgram& program, int part) {
+  std::string text;
+  for (const GpuTask& task : program.tasks[part]) {
+    const View view(program, task);
+    for (const auto& lane : view.lanes()) {
+      for (const GpuStep& step : lane) {
+        text += std::string(to_string(step.verb)) + std::to_string(step.command);
+        for (const auto dep : view.deps(step)) text += '<' + std::to_string(dep);
+        text += step.awaited != 0 ? "! " : " ";
         CHECK((step.counter != nullptr) == (step.per_epoch == 1));
+        CHECK((step.untold != 0) == (step.verb == Verb::signal));
       }
-      verbs += "| ";
+      text += ", ";
     }
+    text += "| ";
   }
-};
+  return text;
+}
 
-// What is sent may depend on what is received.
+std::vector<const std::uint64_t*> counters_of(const GpuProgram& program, int part) {
+  std::vector<const std::uint64_t*> counters;
+  for (const auto& lane : View(program, program.tasks[part][0]).lanes()) {
+    for (const GpuStep& step : lane) counters.push_back(step.counter);
+  }
+  return counters;
+}
+
+Program with_channels(Plan plan, const std::vector<std::uint64_t*>& words) {
+  alignas(16) static std::byte memory[256];
+  Program program;
+  program.plan = std::move(plan);
+  std::size_t next = 0;
+  for (const Command& c : program.plan.commands) {
+    const bool message = c.verb == Verb::send || c.verb == Verb::recv;
+    program.channels.push_back(message ? std::make_unique<Told>(words[next++]) : nullptr);
+  }
+  Located where;
+  where.base = memory;
+  program.where.assign(program.plan.buffers.size(), where);
+  return program;
+}
+
+StridedCopy block(std::int64_t src, std::int64_t dst, std::int64_t bytes = 16) {
+  StridedCopy copy;
+  copy.src_offset = src;
+  copy.dst_offset = dst;
+  copy.block = bytes;
+  return copy;
+}
+
+// #0 recv, #1 unpack; #2 pack, #3 send. What is sent may depend on what is received.
 GpuProgram lowered(std::uint64_t* sent, std::uint64_t* received, bool forward = false) {
   Builder builder("test", 0, 2);
   builder.set_path("some messages");
@@ -54,52 +84,86 @@ GpuProgram lowered(std::uint64_t* sent, std::uint64_t* received, bool forward = 
   const int to = builder.buffer("to", 0, Role::output, 64);
   const int out = builder.buffer("out", 0, Role::scratch, 16, 1, Home::pinned);
   const int in = builder.buffer("in", 0, Role::scratch, 16, 1, Home::pinned);
-  StridedCopy copy;
-  copy.block = 16;
   builder.begin_lane();
-  const int recv = builder.recv(1, in, 0, 16, 0, 0);
-  const int unpacked = builder.copy(1, in, to, std::array{copy}, 0, 0);
+  builder.recv(1, in, 0, 16, 0, 0);
+  const int unpacked = builder.copy(1, in, to, std::array{block(0, 0)}, 0, 0);
   builder.begin_lane();
-  const int packed = builder.copy(1, from, out, std::array{copy}, 0, 0);
+  const int packed = builder.copy(1, from, out, std::array{block(0, 0)}, 0, 0);
   if (forward) builder.depend(packed, unpacked);
-  const int send = builder.send(1, out, 0, 16, 0, 0);
-  Program program;
-  program.plan = builder.finish().plan;
-  program.channels.resize(program.plan.commands.size());
-  program.channels[static_cast<std::size_t>(send)] = std::make_unique<Told>(sent);
-  program.channels[static_cast<std::size_t>(recv)] = std::make_unique<Told>(received);
-  alignas(16) static std::byte memory[64];
-  Located where;
-  where.base = memory;
-  program.where.assign(program.plan.buffers.size(), where);
-  return lower(program, 8, true);
+  builder.send(1, out, 0, 16, 0, 0);
+  return lower(with_channels(builder.finish().plan, {received, sent}), 8, true);
 }
 
 }  // namespace
 
-TEST_CASE("messages that a word tells of are waited for between packing and unpacking, each by a thread") {
+TEST_CASE("messages that a word tells of are asked for by one thread and waited for by another, in one kernel") {
   std::uint64_t words[4] = {};
   const GpuProgram program = lowered(&words[0], &words[2]);
-  CHECK(program.arrivals);
-  CHECK(!program.direct);
-  CHECK(program.messages.size() == 2);
-  CHECK(program.blocks[kPartArrive] == 1);
-  CHECK(Part(program, kPartPack).verbs == "| copy | ");
-  CHECK(Part(program, kPartUnpack).verbs == "| copy | ");
-  const Part arrive(program, kPartArrive);
-  CHECK(arrive.verbs == "signal wait signal wait | ");
-  CHECK(arrive.counters == std::vector<const std::uint64_t*>{&words[3], &words[2], &words[1], &words[0]});
+  CHECK(program.direct);
+  CHECK(program.messages.empty());
+  CHECK(text_of(program, kBoth) == "signal0 , wait0! , signal3<2 , wait3 , | copy1<0 , | copy2! , | ");
+  CHECK(counters_of(program, kBoth) == std::vector<const std::uint64_t*>{&words[3], &words[2], &words[1], &words[0]});
+  CHECK(text_of(program, kPartStart) == "signal0 , signal3<2 , | copy2! , | ");
+  CHECK(text_of(program, kPartWait) == "wait0! , wait3 , | copy1<0 , | ");
+}
+
+TEST_CASE("a message that needs another is asked for when that has been unpacked") {
+  std::uint64_t words[4] = {};
+  const GpuProgram program = lowered(&words[0], &words[2], true);
+  CHECK(text_of(program, kBoth) == "signal0 , wait0! , signal3<2 , wait3 , | copy1<0! , | copy2<1! , | ");
+  CHECK(text_of(program, kPartStart) == "signal0 , | ");
+  CHECK(text_of(program, kPartWait) == "wait0! , signal3<2 , wait3 , | copy1<0! , | copy2<1! , | ");
+}
+
+TEST_CASE("in a lane of several messages only those commands wait for a message that touch its bytes") {
+  std::uint64_t words[8] = {};
+  Builder builder("test", 0, 3);  // moves with two peers stay two commands
+  builder.set_path("some messages");
+  const int from = builder.buffer("from", 0, Role::input, 128);
+  const int to = builder.buffer("to", 0, Role::output, 128);
+  const int out = builder.buffer("out", 0, Role::scratch, 32, 1, Home::pinned);
+  const int in = builder.buffer("in", 0, Role::scratch, 32, 1, Home::pinned);
+  builder.begin_lane();
+  builder.copy(1, from, out, std::array{block(0, 0)}, 0, 0);
+  builder.send(1, out, 0, 16, 0, 0);
+  builder.copy(1, from, out, std::array{block(16, 16)}, 0, 0);
+  builder.send(1, out, 16, 16, 0, 0);
+  const auto send_lane = [&](std::int64_t second) {
+    builder.begin_lane();
+    builder.recv(1, in, 0, 16, 0, 0);
+    builder.copy(1, in, to, std::array{block(0, 0, 8)}, 0, 0);
+    builder.copy(2, in, to, std::array{block(8, 8, 8)}, 0, 0);
+    builder.recv(1, in, second, 16, 0, 0);
+    builder.copy(1, in, to, std::array{block(second, 16)}, 0, 0);
+  };
+  SUBCASE("places of their own: all receives at once, packing goes on") {
+    send_lane(16);
+    const auto program =
+        lower(with_channels(builder.finish().plan, {&words[0], &words[2], &words[4], &words[6]}), 8, true);
+    CHECK(text_of(program, kBoth) ==
+          "signal1<0 signal3<2 , wait1 wait3 , signal4 signal7 , wait4! wait7! , "
+          "| copy0! copy2! , | copy5<4 copy6 copy8<7 , | ");
+    CHECK(text_of(program, kPartStart) == "signal1<0 signal3<2 , signal4 signal7 , | copy0! copy2! , | ");
+    CHECK(text_of(program, kPartWait) == "wait1 wait3 , wait4! wait7! , | copy5<4 copy6 copy8<7 , | ");
+  }
+  SUBCASE("the same place again: the second message waits until the first has been unpacked") {
+    send_lane(0);
+    const auto program =
+        lower(with_channels(builder.finish().plan, {&words[0], &words[2], &words[4], &words[6]}), 8, true);
+    CHECK(text_of(program, kPartStart) == "signal1<0 signal3<2 , signal4 , | copy0! copy2! , | ");
+    CHECK(text_of(program, kPartWait) == "wait1 wait3 , signal7<6<4 , wait4! wait7! , | copy5<4 copy6! copy8<7 , | ");
+  }
 }
 
 TEST_CASE("messages in the order of the stream are not waited for") {
   const GpuProgram program = lowered(nullptr, nullptr);
-  CHECK(!program.arrivals);
   CHECK(program.messages.size() == 2);
-  CHECK(Part(program, kPartArrive).verbs == "| ");
-  CHECK(Part(program, kPartPack).verbs == "| copy | ");
+  CHECK(!program.direct);
+  CHECK(text_of(program, kPartPack) == "| copy2 , | ");
+  CHECK(text_of(program, kPartUnpack) == "| copy1 , | ");
   CHECK(program.in_line);
-  CHECK(Part(program, kBefore).verbs == "| copy | ");
-  CHECK(Part(program, kAfter).verbs == "| copy | ");
+  CHECK(text_of(program, kBefore) == "| copy2 , | ");
+  CHECK(text_of(program, kAfter) == "| copy1 , | ");
 }
 
 TEST_CASE("a message that needs another cannot stand in one line with it") {

@@ -8,66 +8,13 @@
 #include <map>
 #include <random>
 
+#include "gpu_view.hpp"
 #include "plan/builder.hpp"
 
 using namespace tasuki;
+using namespace gpu_view;
 
 namespace {
-
-// A task's lists, as the kernel reads them.
-struct View {
-  const std::byte* at;
-  GpuTaskHeader header;
-  View(const GpuProgram& program, const GpuTask& task) : at(program.bytes.data() + task.offset) {
-    std::memcpy(&header, at, sizeof header);
-  }
-  template <class T>
-  T get(std::int32_t offset, std::int32_t index) const {
-    T value;
-    std::memcpy(&value, at + offset + static_cast<std::size_t>(index) * sizeof(T), sizeof value);
-    return value;
-  }
-};
-
-// Stamped memory has every word of 4 bytes at twice its offset.
-void move_unit(const GpuStep& step, const std::byte* src, std::byte* dst, std::size_t bytes) {
-  if (step.stamped == 0) {
-    std::memcpy(dst, src, bytes);
-    return;
-  }
-  REQUIRE(bytes % 4 == 0);
-  for (std::size_t i = 0; i < bytes; i += 4) {
-    std::memcpy(dst + (step.stamped == kStampedTarget ? 2 * i : i), src + (step.stamped == kStampedSource ? 2 * i : i),
-                4);
-  }
-}
-
-// Moves what the step's tiles name, one unit after the other; returns how many units.
-std::int64_t follow(const View& view, const GpuStep& step) {
-  std::int64_t moved = 0;
-  for (std::uint32_t tile = 0; tile < step.tiles; ++tile) {
-    std::int32_t k = step.first_copy + step.copies - 1;
-    while (view.get<GpuCopy>(view.header.copies, k).first_tile > tile) --k;
-    const auto copy = view.get<GpuCopy>(view.header.copies, k);
-    const std::uint32_t begin = (tile - copy.first_tile) * 32 * step.tile_units;
-    for (std::uint32_t unit = begin; unit < begin + 32 * step.tile_units && unit < copy.units; ++unit) {
-      std::int64_t src = copy.src_offset;
-      std::int64_t dst = copy.dst_offset;
-      std::uint32_t rest = unit;
-      for (int d = 0; d < copy.dims; ++d) {
-        const auto dim = view.get<GpuDim>(view.header.dims, copy.first_dim + d);
-        const auto next = static_cast<std::uint32_t>((std::uint64_t{rest} * dim.magic) >> dim.shift);
-        const std::uint32_t index = d + 1 < copy.dims ? rest - next * dim.count : rest;
-        src += index * dim.src_stride;
-        dst += index * dim.dst_stride;
-        rest = next;
-      }
-      move_unit(step, step.src.base + src, step.dst.base + dst, std::size_t{1} << copy.log_unit);
-      ++moved;
-    }
-  }
-  return moved;
-}
 
 Program bound(Draft draft, const std::map<std::string, std::byte*>& memory) {
   Program program;
