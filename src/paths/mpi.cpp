@@ -68,6 +68,8 @@ class Mpi final : public MessagePath {
     return priced(profile_, name(), move);
   }
 
+  std::int64_t slice_of(std::int64_t) const override { return kMostOfMpi; }
+
   std::unique_ptr<Channel> open(const ChannelRequest& request) const override {
     return std::make_unique<Message>(request);
   }

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <limits>
-
 #include "support/mpi.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/plan.hpp"
@@ -33,12 +31,6 @@ int tag_of(const ChannelRequest& r) {
 
 MPI_Request make_message(const ChannelRequest& r, std::byte* at) {
   const Command& c = r.command;
-  if (c.bytes > std::numeric_limits<int>::max()) {
-    throw Error(
-        fmt::format("rank {}: {}: a message of {} bytes to rank {} is more than MPI takes at once (2 GiB); "
-                    "split the grid further or use fewer fields in one operation",
-                    r.plan.rank, r.plan.operation, c.bytes, c.peer));
-  }
   MPI_Request request = MPI_REQUEST_NULL;
   const int bytes = static_cast<int>(c.bytes);
   const bool sends = c.verb == Verb::send;

@@ -4,13 +4,19 @@
 #include <mpi.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 
 #include "engines/channel.hpp"
 
 namespace tasuki {
 
+/// The largest message that MPI takes.
+constexpr std::int64_t kMostOfMpi = std::numeric_limits<int>::max();
+
 /// A request, not started, that sends or receives the command's bytes at `at`, on the runtime's communicator for
-/// messages. Throws `Error` if MPI cannot take so much at once, or if there are too many links between two ranks.
+/// messages; at most kMostOfMpi bytes. Messages of one link have one tag, so both sides must start them in one order.
+/// Throws `Error` if there are too many links between two ranks.
 MPI_Request make_message(const ChannelRequest& request, std::byte* at);
 
 }  // namespace tasuki

@@ -5,7 +5,8 @@
 //   worker:                        start ... test ... store
 //
 // The GPU says itself what it wants, so that a captured graph can be replayed and no call from the stream to the host
-// is needed, which would take longer than a small message.
+// is needed, which would take longer than a small message. Large links go in slices: one is packed while another
+// travels and a third is unpacked.
 #include <fmt/format.h>
 #include <mpi.h>
 
@@ -25,6 +26,8 @@ namespace tasuki {
 namespace {
 
 constexpr const char* kName = "mpi:staged";
+constexpr std::int64_t kSlice = 1 << 20;  // bytes that are worth a message of their own
+constexpr std::int64_t kSlices = 16;      // about so many are enough to keep all busy
 
 // The messages of one operation, driven by the worker.
 class Batch final : public Worker::Task {
@@ -56,7 +59,12 @@ class Batch final : public Worker::Task {
     const auto command = static_cast<std::int64_t>(&r.command - r.plan.commands.data());
     const std::lock_guard lock(adding_);
     requests_.push_back(make_message(r, r.local[0] + r.command.offset));
-    messages_.push_back({command, r.command.peer, r.command.verb == Verb::send, false, 0});
+    Message m{command, r.command.peer, r.command.tag, r.command.verb == Verb::send, false, -1, 0};
+    for (std::size_t i = 0; i < messages_.size(); ++i) {
+      const Message& other = messages_[i];
+      if (other.peer == m.peer && other.tag == m.tag && other.sends == m.sends) m.behind = static_cast<int>(i);
+    }
+    messages_.push_back(m);
     return requests_.size() - 1;
   }
 
@@ -95,17 +103,23 @@ class Batch final : public Worker::Task {
   struct Message {
     std::int64_t command = 0;
     int peer = 0;
+    int tag = 0;
     bool sends = false;
     bool active = false;
+    int behind = -1;           // the message before it with this tag, which MPI tells apart by their order alone
     std::uint64_t epochs = 0;  // that have ended
+    std::uint64_t started() const { return epochs + (active ? 1 : 0); }
   };
 
   std::uint64_t* word(std::size_t at) const { return reinterpret_cast<std::uint64_t*>(words_.get()) + at; }
 
-  // Whether the staging has been packed, or what had arrived there before has been unpacked.
+  // Whether the staging has been packed, or what had arrived there before has been unpacked. The GPU asks in order too,
+  // but a word may have been looked at before it did so and the next one afterwards.
   bool wanted(std::size_t message) const {
+    const Message& m = messages_[message];
+    const bool turn = m.behind < 0 || messages_[static_cast<std::size_t>(m.behind)].started() > m.epochs;
     const std::atomic_ref<std::uint64_t> seen(*asked(message));
-    return seen.load(std::memory_order_acquire) > messages_[message].epochs * kSignal;
+    return turn && seen.load(std::memory_order_acquire) > m.epochs * kSignal;
   }
 
   bool begin(std::size_t message) {
@@ -173,6 +187,9 @@ class MpiStaged final : public MessagePath {
   std::string resource() const override { return "MPI through the host"; }
   bool latencies_overlap() const override { return true; }
   bool joins(const Topology&, int a, int b) const override { return a != b && usable_; }
+  std::int64_t slice_of(std::int64_t bytes) const override {
+    return std::min(kMostOfMpi, std::max(kSlice, (bytes + kSlices - 1) / kSlices));
+  }
 
   // Measured, and so on offer, only where GPUs do not reach each other or where it is asked for.
   void prepare(Runtime& runtime, const std::string& wanted) override {

@@ -70,7 +70,10 @@ struct Link {
   std::vector<const Move*> moves;
   std::vector<int> src;  ///< plan buffer per move
   std::vector<int> dst;
-  std::vector<int> commands;  ///< filled by `recv`: the command that delivers each move (for ordering additions)
+  /// Filled by `recv`, for ordering additions: the command that delivers each move, or the last of several; the first
+  /// of them is then in `first_commands`, which is empty where every move is delivered at once.
+  std::vector<int> commands;
+  std::vector<int> first_commands;
   bool mutual = false;        ///< moves go both ways between the two ranks: neither has time to spare for the other
   bool alternating = false;   ///< all destinations are rings of two: permission may be given an epoch early
   std::int64_t capacity = 0;  ///< bytes of all rounds together: what a scratch buffer of the link must hold

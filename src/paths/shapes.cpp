@@ -1,6 +1,8 @@
 // The shapes of one-sided paths: see shapes.hpp.
 #include "paths/shapes.hpp"
 
+#include <algorithm>
+
 namespace tasuki {
 
 namespace {
@@ -105,43 +107,117 @@ int EagerPath::ring(Builder& builder, const Link& link, int receiver) const {
   return builder.buffer(link.name("eager", sender), receiver, Role::scratch, link.capacity, ring_length(link), home_);
 }
 
+namespace {
+
+constexpr std::int64_t kUnit = 64;  // whole elements, and what is aligned stays so
+
+// Consecutive steps of the outermost dimension; without it if there is one.
+StridedCopy steps_of(const StridedCopy& copy, std::int64_t begin, std::int64_t end) {
+  StridedCopy part = copy;
+  part.src_offset += begin * copy.dims[0].src_stride;
+  part.dst_offset += begin * copy.dims[0].dst_stride;
+  part.dims[0].count = end - begin;
+  if (end - begin > 1) return part;
+  std::move(part.dims.begin() + 1, part.dims.end(), part.dims.begin());
+  part.dims.back() = {};
+  --part.ndims;
+  return part;
+}
+
+StridedCopy bytes_of(const StridedCopy& block, std::int64_t begin, std::int64_t end) {
+  StridedCopy part = block;
+  part.src_offset += begin;
+  part.dst_offset += begin;
+  part.block = end - begin;
+  return part;
+}
+
+// Adds the copy in pieces of at most `most` bytes, or of one unit, and of about equal size.
+void cut(const StridedCopy& copy, std::int64_t most, std::vector<StridedCopy>& pieces) {
+  if (copy.bytes() <= most) {
+    pieces.push_back(copy);
+    return;
+  }
+  const bool steps = copy.ndims > 0;
+  const std::int64_t count = steps ? copy.dims[0].count : (copy.block + kUnit - 1) / kUnit;
+  const std::int64_t fit = std::max<std::int64_t>(1, most / (steps ? copy.bytes() / count : kUnit));
+  const std::int64_t parts = (count + fit - 1) / fit;
+  for (std::int64_t p = 0; p < parts; ++p) {
+    const std::int64_t begin = count * p / parts;
+    const std::int64_t end = count * (p + 1) / parts;
+    if (steps) {
+      cut(steps_of(copy, begin, end), most, pieces);
+    } else {
+      pieces.push_back(bytes_of(copy, begin * kUnit, std::min(end * kUnit, copy.block)));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Slice> slices(const Link& link, std::int64_t most) {
+  std::vector<Slice> all(1);
+  most = std::max(most, kUnit);
+  for (std::size_t i = 0; i < link.moves.size(); ++i) {
+    std::vector<StridedCopy> pieces;
+    for (const StridedCopy& copy : link.moves[i]->copies) cut(copy, most, pieces);
+    for (const StridedCopy& piece : pieces) {
+      const std::int64_t begin = all.back().begin + all.back().bytes;
+      if (all.back().bytes > 0 && all.back().bytes + piece.bytes() > most) all.push_back({begin, 0, {}});
+      Slice& slice = all.back();
+      if (slice.parts.empty() || slice.parts.back().move != i) slice.parts.push_back({i, begin, {}});
+      slice.parts.back().copies.push_back(piece);
+      slice.bytes += piece.bytes();
+    }
+  }
+  return all;
+}
+
 bool MessagePath::as_it_is(const Link& link) const {
   const Move& first = *link.moves[0];
   return home_ == Home::own && link.moves.size() == 1 && first.copies.size() == 1 && first.copies[0].ndims == 0;
 }
 
 void MessagePath::send(Builder& builder, Link& link) const {
-  const Move& first = *link.moves[0];
-  if (as_it_is(link)) {
-    builder.send(link.peer, link.src[0], first.copies[0].src_offset, first.bytes(), link.number, builder.user_step());
-    return;
-  }
+  const bool packs = !as_it_is(link);
   const int scratch =
-      builder.buffer(link.name("out", link.peer), builder.rank(), Role::scratch, link.capacity, 1, home_);
+      packs ? builder.buffer(link.name("out", link.peer), builder.rank(), Role::scratch, link.capacity, 1, home_) : -1;
   const std::int64_t step = builder.rounds() > 1 ? link.bytes() : 0;
-  std::int64_t offset = link.filled;
-  for (std::size_t i = 0; i < link.moves.size(); ++i) {
-    builder.copy(link.peer, link.src[i], scratch, pack_side(link.moves[i]->copies, offset), builder.user_step(), step);
-    offset += link.moves[i]->bytes();
+  for (const Slice& slice : slices(link, slice_of(link.bytes()))) {
+    if (!packs) {
+      builder.send(link.peer, link.src[0], slice.parts[0].copies[0].src_offset, slice.bytes, link.number,
+                   builder.user_step());
+      continue;
+    }
+    for (const auto& [move, begin, copies] : slice.parts) {
+      builder.copy(link.peer, link.src[move], scratch, pack_side(copies, link.filled + begin), builder.user_step(),
+                   step);
+    }
+    builder.send(link.peer, scratch, link.filled + slice.begin, slice.bytes, link.number, step);
   }
-  builder.send(link.peer, scratch, link.filled, link.bytes(), link.number, step);
 }
 
 void MessagePath::recv(Builder& builder, Link& link) const {
-  const Move& first = *link.moves[0];
-  if (as_it_is(link) && first.add == DType::none) {
-    link.commands.push_back(builder.recv(link.peer, link.dst[0], first.copies[0].dst_offset, first.bytes(), link.number,
-                                         builder.user_step()));
-    return;
-  }
+  const bool unpacks = !as_it_is(link) || link.moves[0]->add != DType::none;
   const int scratch =
-      builder.buffer(link.name("in", link.peer), builder.rank(), Role::scratch, link.capacity, 1, home_);
+      unpacks ? builder.buffer(link.name("in", link.peer), builder.rank(), Role::scratch, link.capacity, 1, home_) : -1;
   const std::int64_t step = builder.rounds() > 1 ? link.bytes() : 0;
-  builder.recv(link.peer, scratch, link.filled, link.bytes(), link.number, step);
-  std::int64_t offset = link.filled;
-  for (std::size_t i = 0; i < link.moves.size(); ++i) {
-    link.commands.push_back(deliver(builder, link, i, scratch, unpack_side(link.moves[i]->copies, offset), step));
-    offset += link.moves[i]->bytes();
+  link.commands.assign(link.moves.size(), -1);
+  link.first_commands = link.commands;
+  const auto delivers = [&link](std::size_t move, int command) {
+    link.commands[move] = command;
+    if (link.first_commands[move] < 0) link.first_commands[move] = command;
+  };
+  for (const Slice& slice : slices(link, slice_of(link.bytes()))) {
+    if (!unpacks) {
+      delivers(0, builder.recv(link.peer, link.dst[0], slice.parts[0].copies[0].dst_offset, slice.bytes, link.number,
+                               builder.user_step()));
+      continue;
+    }
+    builder.recv(link.peer, scratch, link.filled + slice.begin, slice.bytes, link.number, step);
+    for (const auto& [move, begin, copies] : slice.parts) {
+      delivers(move, deliver(builder, link, move, scratch, unpack_side(copies, link.filled + begin), step));
+    }
   }
 }
 

@@ -58,11 +58,29 @@ class EagerPath : public Path {
   std::int64_t slice_;
 };
 
+/// What one message of a link takes: consecutive bytes of all that the link packs.
+struct Slice {
+  struct Part {
+    std::size_t move = 0;
+    std::int64_t begin = 0;  ///< among the link's packed bytes
+    std::vector<StridedCopy> copies;
+  };
+  std::int64_t begin = 0;
+  std::int64_t bytes = 0;
+  std::vector<Part> parts;
+};
+
+/// The link's moves, in order, as slices of at most `most` bytes (at least 64, at multiples of which blocks are cut).
+/// Both ranks cut alike.
+std::vector<Slice> slices(const Link& link, std::int64_t most);
+
 /// Packed contiguous messages. A link whose bytes already lie together on a side is sent or received there without
-/// packing, if the memory is what messages may lie in (`Home::own`, the user's).
+/// packing, if the memory is what messages may lie in (`Home::own`, the user's). A link larger than a slice goes as
+/// several messages, each with a place of its own in the staging, so that one travels while the next is packed and the
+/// last unpacked. They have one tag, and are started in the order of the lane on both sides.
 ///
-///   sender's lane:    copy (pack) ...   send
-///   receiver's lane:  recv              copy (unpack, reduce) ...
+///   sender's lane:    { copy (pack) ...   send } a slice
+///   receiver's lane:  { recv              copy (unpack, reduce) ... } a slice
 class MessagePath : public Path {
  public:
   /// Staging is in memory of the kind `home`.
@@ -71,6 +89,10 @@ class MessagePath : public Path {
 
   void send(Builder& builder, Link& link) const override;
   void recv(Builder& builder, Link& link) const override;
+
+ protected:
+  /// The largest message, in bytes, for what a link sends at once: `bytes`.
+  virtual std::int64_t slice_of(std::int64_t bytes) const { return bytes; }
 
  private:
   bool as_it_is(const Link& link) const;

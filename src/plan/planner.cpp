@@ -97,7 +97,7 @@ void compose_links(Composer& composer) {
     if (composer.incoming(i)) links[{false, moves[i].src_rank, path}].push_back(i);
     if (composer.outgoing(i) && !composer.incoming(i)) links[{true, moves[i].dst_rank, path}].push_back(i);
   }
-  std::vector<std::pair<std::int64_t, int>> additions;  // seq, command
+  std::vector<std::tuple<std::int64_t, int, int>> additions;  // seq, first and last command
   for (auto& [key, members] : links) {
     std::sort(members.begin(), members.end(), [&](auto a, auto b) { return moves[a].seq < moves[b].seq; });
     Link link = composer.link(members);
@@ -114,7 +114,9 @@ void compose_links(Composer& composer) {
     path.recv(builder, link);
     path.close_recv(builder, link);
     for (std::size_t i = 0; i < members.size(); ++i) {
-      if (moves[members[i]].add != DType::none) additions.emplace_back(moves[members[i]].seq, link.commands[i]);
+      if (moves[members[i]].add == DType::none) continue;
+      const int first = link.first_commands.empty() ? link.commands[i] : link.first_commands[i];
+      additions.emplace_back(moves[members[i]].seq, first, link.commands[i]);
     }
   }
   for (std::size_t i = 0; i < moves.size(); ++i) {
@@ -127,9 +129,10 @@ void compose_links(Composer& composer) {
   std::sort(additions.begin(), additions.end());
   for (std::size_t i = 1; i < additions.size(); ++i) {
     const auto& commands = builder.plan().commands;
-    if (commands[static_cast<std::size_t>(additions[i].second)].lane !=
-        commands[static_cast<std::size_t>(additions[i - 1].second)].lane) {
-      builder.depend(additions[i].second, additions[i - 1].second);
+    const int next = std::get<1>(additions[i]);
+    const int last = std::get<2>(additions[i - 1]);
+    if (commands[static_cast<std::size_t>(next)].lane != commands[static_cast<std::size_t>(last)].lane) {
+      builder.depend(next, last);
     }
   }
 }
