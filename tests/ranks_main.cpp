@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "rank_test.hpp"
+
 /// Why this program cannot run here, or empty; set by programs that need more than ranks.
 std::string (*why_skip)(int ranks) = nullptr;
 
@@ -114,6 +116,11 @@ bool report(bool failed) {
 }
 
 }  // namespace
+
+void on_ranks(void (*body)(const tasuki::Context&)) {
+  const tasuki::Context context(MPI_COMM_WORLD);
+  body(context);
+}
 
 int main(int argc, char** argv) {
   int provided = MPI_THREAD_SINGLE;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace tasuki {
 
@@ -30,7 +31,9 @@ class Context {
 
   int rank() const;
   int size() const;
-  MPI_Comm comm() const;  ///< Tasuki's duplicate; for the user's own collectives, not for point-to-point messages.
+  /// Tasuki's duplicate; for the user's own collectives, not for point-to-point messages. MPI_COMM_NULL in a context of
+  /// `run_threads`.
+  MPI_Comm comm() const;
   bool is_root() const { return rank() == 0; }
 
   /// Seconds that a wait may take before it fails; 30 unless `TASUKI_DEADLINE` or this says otherwise. Local.
@@ -42,7 +45,8 @@ class Context {
   /// Ranks, hosts and islands, a line each. Local.
   std::string describe() const;
 
-  Runtime& runtime() const { return *runtime_; }  ///< For Tasuki's own sources.
+  explicit Context(std::shared_ptr<Runtime> runtime) : runtime_(std::move(runtime)) {}  ///< For Tasuki's own sources.
+  Runtime& runtime() const { return *runtime_; }                                        ///< Likewise.
   const std::shared_ptr<Runtime>& shared_runtime() const { return runtime_; }
 
  private:

@@ -14,5 +14,6 @@
 #include "tasuki/operation.hpp"
 #include "tasuki/plan.hpp"
 #include "tasuki/strided_copy.hpp"
+#include "tasuki/threads.hpp"
 #include "tasuki/transfer.hpp"
 #include "tasuki/wait_hooks.hpp"

@@ -2,15 +2,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <thread>
 
 #include "engines/trace.hpp"
 #include "paths/path.hpp"
-#include "support/mpi.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/memory.hpp"
 #include "tasuki/transfer.hpp"
+#include "topology/collective.hpp"
 #include "topology/runtime.hpp"
 
 namespace tasuki {
@@ -89,7 +90,7 @@ Profile::Section measure(const Context& context, const Path& path, std::byte* fr
   const auto time = [&](const Layout& layout) {
     return time_transfer(context, path.name(), 0, partner, from, to, layout);
   };
-  double seconds[4] = {};
+  std::array<double, 4> seconds{};
   try {
     seconds[0] = time(Layout::bytes(8));
     seconds[1] = time(Layout::bytes(large));
@@ -98,7 +99,8 @@ Profile::Section measure(const Context& context, const Path& path, std::byte* fr
   } catch (const Error&) {
     return {};  // all ranks throw alike when a path cannot be used here; its offers will say why
   }
-  check_mpi(MPI_Bcast(seconds, 4, MPI_DOUBLE, 0, context.comm()), "MPI_Bcast");
+  using Seconds = std::array<double, 4>;
+  seconds = from_text<Seconds>(text_of_root(context.runtime(), as_text(seconds), "measuring the machine"));
   // A plan's link may find itself in either position. On GPUs links to and from a rank are served at once, and wait for
   // nothing but each other: the better time is nearer.
   const double between = on_gpu ? std::min(seconds[0], seconds[3]) : (seconds[0] + seconds[3]) / 2;

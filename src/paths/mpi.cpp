@@ -59,12 +59,14 @@ class Message final : public Channel {
 
 class Mpi final : public MessagePath {
  public:
-  explicit Mpi(const Profile& profile) : MessagePath(Home::own), profile_(profile) {}
+  Mpi(const Topology& topology, const Profile& profile)
+      : MessagePath(Home::own), topology_(topology), profile_(profile) {}
   std::string name() const override { return "mpi"; }
-  bool joins(const Topology&, int a, int b) const override { return a != b; }
+  bool joins(const Topology& topology, int a, int b) const override { return a != b && !topology.threads; }
 
   Offer offer(const Move& move, const Place&, const Place&) const override {
     if (move.src_rank == move.dst_rank) return Offer::no("same rank");
+    if (topology_.threads) return Offer::no("the ranks are threads of one process");
     return priced(profile_, name(), move);
   }
 
@@ -75,11 +77,13 @@ class Mpi final : public MessagePath {
   }
 
  private:
+  const Topology& topology_;
   const Profile& profile_;
 };
 
-const PathRegistration registration{
-    [](Runtime&, const Profile& profile) -> std::unique_ptr<Path> { return std::make_unique<Mpi>(profile); }};
+const PathRegistration registration{[](Runtime& runtime, const Profile& profile) -> std::unique_ptr<Path> {
+  return std::make_unique<Mpi>(runtime.topology(), profile);
+}};
 
 }  // namespace
 }  // namespace tasuki

@@ -4,12 +4,12 @@
 // ranks that use several operations over this path must start them in the same order. The library is opened when it is
 // first needed, so that programs run where there is none.
 #include <cuda_runtime.h>
-#include <mpi.h>
 
 #include "paths/shapes.hpp"
 #include "support/nccl.hpp"
 #include "tasuki/cuda.cuh"
 #include "tasuki/error.hpp"
+#include "topology/collective.hpp"
 #include "topology/gpu_memory.hpp"
 
 namespace tasuki {
@@ -24,9 +24,7 @@ class Communicator {
     const Nccl& nccl = Nccl::get();
     ncclUniqueId id{};
     if (runtime.rank() == 0) nccl.check(nccl.get_unique_id(&id), "ncclGetUniqueId");
-    if (MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, runtime.comm()) != MPI_SUCCESS) {
-      throw Error("MPI_Bcast failed while NCCL was being connected");
-    }
+    id = from_text<ncclUniqueId>(text_of_root(runtime, as_text(id), "connecting NCCL"));
     nccl.check(nccl.init(&comm_, runtime.size(), id, runtime.rank()), "ncclCommInitRank");
     std::byte* bytes = gpu()->allocate(2 * runtime.size());
     nccl.check(nccl.group_start(), "ncclGroupStart");

@@ -2,6 +2,7 @@
 #include "paths/profile.hpp"
 
 #include <fmt/format.h>
+#include <mpi.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -10,9 +11,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "support/mpi.hpp"
 #include "support/text_file.hpp"
 #include "tasuki/error.hpp"
+#include "topology/collective.hpp"
 
 namespace tasuki {
 
@@ -31,14 +32,6 @@ std::string mpi_name() {
     if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.') name += c;
   }
   return name;
-}
-
-std::string broadcast_text(Runtime& runtime, std::string text) {
-  auto size = static_cast<long long>(text.size());
-  check_mpi(MPI_Bcast(&size, 1, MPI_LONG_LONG, 0, runtime.comm()), "MPI_Bcast");
-  text.resize(static_cast<std::size_t>(size));
-  check_mpi(MPI_Bcast(text.data(), static_cast<int>(size), MPI_BYTE, 0, runtime.comm()), "MPI_Bcast");
-  return text;
 }
 
 }  // namespace
@@ -107,7 +100,7 @@ Profile load_profile(Runtime& runtime) {
     const auto read = read_text(file);
     if (read) text = read->empty() ? " " : *read;  // an empty file is a corrupt one, not a missing one
   }
-  text = broadcast_text(runtime, text);
+  text = text_of_root(runtime, text, "reading the machine profile");
   return text.empty() ? Profile() : Profile::from_json(text, file);
 }
 

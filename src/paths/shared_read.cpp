@@ -6,13 +6,14 @@
 #include <fmt/format.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 
 #include "paths/path.hpp"
-#include "support/mpi.hpp"
 #include "tasuki/error.hpp"
+#include "topology/collective.hpp"
 
 namespace tasuki {
 namespace {
@@ -119,15 +120,14 @@ std::string probe(Runtime& runtime) {
     std::uint64_t address;
   };
   const std::uint64_t word = 0x7461737569000000ULL + static_cast<std::uint64_t>(me);
-  std::vector<Target> targets(static_cast<std::size_t>(runtime.size()));
   const Target mine{topology.processes[static_cast<std::size_t>(me)].pid, reinterpret_cast<std::uint64_t>(&word)};
-  check_mpi(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, targets.data(), sizeof mine, MPI_BYTE, runtime.comm()),
-            "MPI_Allgather");
+  const std::string doing = "finding out whether ranks may read each other's memory";
+  const auto targets = gather_texts(runtime, as_text(mine), doing);
   int error = 0;
   for (int other = (me + 1) % runtime.size(); other != me; other = (other + 1) % runtime.size()) {
     if (!topology.same_host(me, other)) continue;
     std::uint64_t seen = 0;
-    const Target& target = targets[static_cast<std::size_t>(other)];
+    const auto target = from_text<Target>(targets[static_cast<std::size_t>(other)]);
     iovec to{&seen, sizeof seen};
     iovec from{reinterpret_cast<void*>(target.address), sizeof seen};  // NOLINT: another process's address
     if (process_vm_readv(static_cast<pid_t>(target.pid), &to, 1, &from, 1, 0) != sizeof seen) error = errno;
@@ -136,7 +136,9 @@ std::string probe(Runtime& runtime) {
   }
   int worst = 0;
   // Also keeps every `word` alive until all have read.
-  check_mpi(MPI_Allreduce(&error, &worst, 1, MPI_INT, MPI_MAX, runtime.comm()), "MPI_Allreduce");
+  for (const std::string& text : gather_texts(runtime, as_text(error), doing)) {
+    worst = std::max(worst, from_text<int>(text));
+  }
   return worst == 0 ? std::string() : fmt::format("process_vm_readv is refused here: {}", std::strerror(worst));
 }
 

@@ -203,6 +203,14 @@ class Cuda final : public Gpu {
     return static_cast<std::byte*>(base);
   }
   void close(std::byte* base) noexcept override { cudaIpcCloseMemHandle(base); }
+  void reach(const void* p) override {
+    cudaPointerAttributes attributes{};
+    TASUKI_CUDA(cudaPointerGetAttributes, &attributes, p);
+    if (attributes.device == current()) return;
+    const cudaError_t code = cudaDeviceEnablePeerAccess(attributes.device, 0);
+    cudaGetLastError();  // that it is enabled already is no error of a later call
+    if (code != cudaErrorPeerAccessAlreadyEnabled) check_cuda(code, "cudaDeviceEnablePeerAccess");
+  }
 
   bool done(Stream stream) override {
     const cudaError_t code = cudaStreamQuery(stream);

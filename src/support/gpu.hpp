@@ -56,6 +56,8 @@ class Gpu {
   virtual std::string share(const void* p, GpuHandle& handle, std::int64_t& offset) = 0;
   virtual std::byte* open(const GpuHandle& handle) = 0;
   virtual void close(std::byte* base) noexcept = 0;
+  /// Lets the current device use memory of this process on another.
+  virtual void reach(const void* p) = 0;
 
   virtual bool done(Stream stream) = 0;       ///< true if all work in the stream has ended
   virtual bool capturing(Stream stream) = 0;  ///< true if the stream is being captured into a graph

@@ -48,10 +48,10 @@ MPI_Comm checked(MPI_Comm comm) {
 
 Context::Context(int& argc, char**& argv) {
   const bool ours = start_mpi(argc, argv);
-  runtime_ = std::make_shared<Runtime>(MPI_COMM_WORLD, ours);
+  runtime_ = std::make_shared<Runtime>(communicator_over(MPI_COMM_WORLD), ours);
 }
 
-Context::Context(MPI_Comm comm) : runtime_(std::make_shared<Runtime>(checked(comm), false)) {}
+Context::Context(MPI_Comm comm) : runtime_(std::make_shared<Runtime>(communicator_over(checked(comm)), false)) {}
 
 int Context::rank() const {
   return runtime_->rank();
@@ -84,8 +84,9 @@ std::string Context::describe() const {
   check_mpi(MPI_Get_library_version(version, &length), "MPI_Get_library_version");
   const std::string first_line(version, std::strcspn(version, "\n,"));
   const auto count = [](int n, const char* what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); };
-  std::string text = fmt::format("{}, {}, {}; {}\n", count(size(), "rank"), count(topology.hosts, "host"),
-                                 count(topology.islands, "island"), first_line);
+  std::string text =
+      fmt::format("{}, {}, {}; {}\n", count(size(), "rank"), count(topology.hosts, "host"),
+                  count(topology.islands, "island"), topology.threads ? "threads of one process" : first_line);
   for (int r = 0; r < size(); ++r) {
     const Process& process = topology.processes[r];
     text += fmt::format("rank {}: host {} ({}), island {}, pid {}\n", r, process.host, process.name, process.island,

@@ -79,6 +79,10 @@ void GpuMemory::try_out() {
     if (rank != me && !topology.same_host(me, rank)) problem = "another host";
     if (rank != me && problem.empty() && !topology.same_island(me, rank)) problem = "another island";
     if (rank != me && problem.empty() && theirs.address.valid == 0) problem = "its GPU memory cannot be shared";
+    // Kernels that wait for each other need a GPU each; processes take turns on one, slowly.
+    if (rank != me && problem.empty() && topology.threads && names_[r] == name) {
+      problem = fmt::format("ranks {} and {} are threads that drive the same GPU {}", me, rank, name);
+    }
     if (rank != me && problem.empty()) {
       try {
         const auto seen = map(rank, theirs.address);
@@ -140,12 +144,18 @@ void GpuMemory::sweep(bool all) {
 GpuAddress GpuMemory::find(const void* p, std::string& why) const {
   GpuAddress address;
   why = gpu_.share(p, address.handle, address.offset);
+  address.pointer = reinterpret_cast<std::uint64_t>(p);
   address.valid = why.empty() ? 1 : 0;
   return address;
 }
 
 std::shared_ptr<std::byte> GpuMemory::map(int rank, const GpuAddress& address) {
   if (address.valid == 0) throw Error(fmt::format("rank {} has not shared that GPU memory", rank));
+  if (runtime_.topology().same_process(rank, runtime_.rank())) {
+    auto* const p = reinterpret_cast<std::byte*>(address.pointer);  // NOLINT: of this process
+    gpu_.reach(p);
+    return {p, [](std::byte*) {}};
+  }
   auto& known = open_[{rank, address.handle.bytes}];
   auto base = known.lock();
   if (!base) {

@@ -20,6 +20,7 @@ class Runtime;
 struct GpuAddress {
   GpuHandle handle;
   std::int64_t offset = 0;
+  std::uint64_t pointer = 0;  ///< in the rank's process
   std::int32_t valid = 0;
 };
 

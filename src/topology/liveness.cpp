@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "support/mpi.hpp"
 #include "topology/process.hpp"
 
 namespace tasuki {
@@ -23,17 +22,15 @@ struct alignas(64) Liveness::Page {
   char why[504] = {};
 };
 
-Liveness::Liveness(const Topology& topology, SharedMemory& memory)
+Liveness::Liveness(const Topology& topology, SharedMemory& memory, Communicator& communicator)
     : topology_(topology), memory_(memory), page_(memory.allocate(sizeof(Page))), pages_(topology.size(), nullptr) {
   static_assert(std::atomic<std::uint32_t>::is_always_lock_free, "pages are shared between processes");
   new (page_.get()) Page;
   const SharedAddress own = memory_.find(page_.get(), sizeof(Page));
-  std::vector<SharedAddress> addresses(topology_.size());
-  check_mpi(MPI_Allgather(&own, sizeof own, MPI_BYTE, addresses.data(), sizeof own, MPI_BYTE, memory_.comm()),
-            "MPI_Allgather");  // also: nobody looks at a page before it is made
+  const auto addresses = gather_now(communicator, as_text(own));  // also: nobody looks at a page before it is made
   for (int rank = 0; rank < topology_.size(); ++rank)
     if (topology_.same_host(rank, topology_.rank))
-      pages_[rank] = reinterpret_cast<const Page*>(memory_.map(rank, addresses[rank]));
+      pages_[rank] = reinterpret_cast<const Page*>(memory_.map(rank, from_text<SharedAddress>(addresses[rank])));
 }
 
 std::string Liveness::failure(std::span<const int> ranks) const {

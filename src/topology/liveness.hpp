@@ -16,7 +16,7 @@ namespace tasuki {
 /// ranks of a host about each other. Ranks of other hosts are only covered by deadlines and MPI's own errors.
 class Liveness {
  public:
-  Liveness(const Topology& topology, SharedMemory& memory);  ///< Collective.
+  Liveness(const Topology& topology, SharedMemory& memory, Communicator& communicator);  ///< Collective.
 
   /// Empty if none of `ranks` is known to be dead or to have given up (this rank itself never is); else a sentence:
   /// `rank 3 (pid 4711 on host a) has died` or `rank 2 gave up because rank 3 (pid ...) has died`. Costs a few

@@ -32,37 +32,33 @@ struct Session {
 };
 Session session;
 
-MPI_Comm duplicate(MPI_Comm comm) {
-  MPI_Comm copy = MPI_COMM_NULL;
-  check_mpi(MPI_Comm_dup(comm, &copy), "MPI_Comm_dup");
-  check_mpi(MPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-  return copy;
-}
-
 }  // namespace
 
-Runtime::Runtime(MPI_Comm comm, bool owns_mpi) : exceptions_at_birth_(std::uncaught_exceptions()) {
-  session.ours = session.ours || owns_mpi;
-  comm_ = duplicate(comm);
-  messages_ = duplicate(comm);
-  check_mpi(MPI_Query_thread(&thread_level_), "MPI_Query_thread");
-
-  memory_ = std::make_unique<SharedMemory>(comm_);
-  topology_ = discover(comm_, memory_->host_comm());
+Runtime::Runtime(std::unique_ptr<Communicator> communicator, bool owns_mpi)
+    : communicator_(std::move(communicator)), exceptions_at_birth_(std::uncaught_exceptions()) {
+  if (!communicator_->threads()) {
+    session.ours = session.ours || owns_mpi;
+    check_mpi(MPI_Query_thread(&thread_level_), "MPI_Query_thread");
+  }
+  memory_ = std::make_unique<SharedMemory>(*communicator_);
+  topology_ = discover(*communicator_);
   everyone_.resize(topology_.size());
   std::iota(everyone_.begin(), everyone_.end(), 0);
   const auto neighbours = std::count_if(everyone_.begin(), everyone_.end(),
                                         [this](int other) { return topology_.same_host(other, rank()); });
   spins_ = neighbours > sysconf(_SC_NPROCESSORS_ONLN) ? kSpinsCrowded : kSpins;
 
-  liveness_ = std::make_unique<Liveness>(topology_, *memory_);
-  memory_->agree_with([this](std::vector<std::uint64_t> words) {
-    return and_over_ranks(*this, std::move(words), "allocating shared memory with the other ranks");
+  liveness_ = std::make_unique<Liveness>(topology_, *memory_, *communicator_);
+  memory_->agree_with([this](const std::vector<std::uint64_t>& words) {
+    return and_over_ranks(*this, words, "allocating shared memory with the other ranks");
   });
 
   Agreement agreement(*this, "Context");
   try {
     settings_ = settings_from_environment();
+    if (!settings_.trace.empty() && topology_.threads)
+      throw Error(
+          "TASUKI_TRACE: a process keeps one record, and the ranks are its threads; run a process a rank to trace");
     if (!settings_.trace.empty()) prepare_trace(settings_.trace);
   } catch (const Error& error) {
     agreement.complain(error.what());
@@ -76,34 +72,31 @@ Runtime::Runtime(MPI_Comm comm, bool owns_mpi) : exceptions_at_birth_(std::uncau
       .check();
   deadline = settings_.deadline;
   cut_islands(topology_, settings_.island);
-  if (!settings_.trace.empty()) begin_trace(settings_.trace, topology_, comm_);
-  ++session.runtimes;
+  if (!settings_.trace.empty()) begin_trace(settings_.trace, topology_, comm());
+  if (!topology_.threads) ++session.runtimes;
 }
 
 Runtime::~Runtime() {
   const bool peaceful = leave_together();
   if (!peaceful) {
     memory_->abandon();
-    session.broken = true;
+    communicator_->abandon(fmt::format("rank {} left without the others", rank()));
   }
+  const bool threads = topology_.threads;
   paths.reset();
   gpus.reset();
   liveness_.reset();
   memory_.reset();
-  if (peaceful) {
-    MPI_Comm_free(&messages_);
-    MPI_Comm_free(&comm_);
-  }
+  communicator_.reset();
+  if (threads) return;
+  session.broken = session.broken || !peaceful;
   if (--session.runtimes == 0) save_trace();
   if (session.runtimes == 0 && session.ours && !session.broken && mpi_running()) MPI_Finalize();
 }
 
 /// True once all ranks are here, so that what follows may be collective.
 bool Runtime::leave_together() {
-  if (!mpi_running()) {
-    memory_->abandon();
-    return false;
-  }
+  if (!communicator_->running()) return false;
   try {
     if (std::uncaught_exceptions() > exceptions_at_birth_) fail(fmt::format("rank {} left with an exception", rank()));
     if (failed_) return false;
@@ -117,10 +110,7 @@ bool Runtime::leave_together() {
 }
 
 void Runtime::barrier() {
-  const auto begin = [this](int&, std::vector<MPI_Request>& requests) {
-    check_mpi(MPI_Ibarrier(comm_, &requests.emplace_back(MPI_REQUEST_NULL)), "MPI_Ibarrier");
-  };
-  complete(*this, everyone_, 0, begin, "barrier");
+  and_over_ranks(*this, {0}, "barrier");
 }
 
 void Runtime::reserve_active() {
@@ -161,6 +151,7 @@ void Runtime::fail(const std::string& why) {
   failed_ = true;
   liveness_->give_up(why);
   memory_->abandon();
+  communicator_->abandon(why);
 }
 
 }  // namespace tasuki

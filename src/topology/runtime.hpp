@@ -2,14 +2,13 @@
 // operations that are active.
 #pragma once
 
-#include <mpi.h>
-
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "topology/communicator.hpp"
 #include "topology/liveness.hpp"
 #include "topology/shared_memory.hpp"
 #include "topology/topology.hpp"
@@ -43,7 +42,7 @@ class PathSet;
 class Runtime {
  public:
   /// Collective. With `owns_mpi`, MPI ends with the last runtime of the process.
-  Runtime(MPI_Comm comm, bool owns_mpi);
+  Runtime(std::unique_ptr<Communicator> communicator, bool owns_mpi);
   /// Waits for the other ranks (as long as they are alive) and gives everything back. After `fail`, while an exception
   /// is unwinding, or when MPI has ended, it only lets go: the operating system cleans up.
   ~Runtime();
@@ -55,11 +54,12 @@ class Runtime {
   SharedMemory& memory() { return *memory_; }
   Liveness& liveness() { return *liveness_; }
   const Liveness& liveness() const { return *liveness_; }
-  MPI_Comm comm() const { return comm_; }          ///< for the user and for agreement
-  MPI_Comm messages() const { return messages_; }  ///< for the mpi path only
+  Communicator& communicator() { return *communicator_; }
+  MPI_Comm comm() const { return communicator_->mpi(); }           ///< for the user
+  MPI_Comm messages() const { return communicator_->messages(); }  ///< for the mpi path only
   int rank() const { return topology_.rank; }
   int size() const { return topology_.size(); }
-  int thread_level() const { return thread_level_; }           ///< MPI_THREAD_...
+  int thread_level() const { return thread_level_; }           ///< MPI_THREAD_...; -1 without MPI
   std::span<const int> everyone() const { return everyone_; }  ///< all ranks
   double deadline = 30.0;
   std::shared_ptr<GpuMemory> gpus;  ///< made collectively by the first use of a GPU (topology/gpu_memory.hpp)
@@ -90,9 +90,8 @@ class Runtime {
  private:
   bool leave_together();
 
-  MPI_Comm comm_ = MPI_COMM_NULL;
-  MPI_Comm messages_ = MPI_COMM_NULL;
-  int thread_level_ = 0;
+  std::unique_ptr<Communicator> communicator_;
+  int thread_level_ = -1;
   int spins_ = 0;
   int operations_ = 0;
   int exceptions_at_birth_ = 0;

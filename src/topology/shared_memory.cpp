@@ -2,6 +2,7 @@
 // and windows, so one AND over bits (fits here? given back?) decides everything alike on every rank.
 #include "topology/shared_memory.hpp"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,7 +13,6 @@
 
 #include <fmt/format.h>
 
-#include "support/mpi.hpp"
 #include "tasuki/error.hpp"
 #include "topology/window.hpp"
 
@@ -68,16 +68,14 @@ struct Allocation {
 }  // namespace
 
 struct SharedMemory::Impl {
-  MPI_Comm comm = MPI_COMM_NULL;
-  MPI_Comm host = MPI_COMM_NULL;
-  int rank = 0;
-  int local = 0;
+  Communicator& communicator;
+  const int rank;
+  const int local;
   std::int64_t page = 4096;
-  std::vector<int> host_rank;  // index = rank; MPI_UNDEFINED on other hosts
   Agree agree;
   bool abandoned = false;
-  int exceptions_at_birth = 0;
-  std::string folder;  // where MPI keeps windows, once one is known
+  const int exceptions_at_birth;
+  std::string folder;  // where windows are kept, once one is known
 
   // Windows and allocations are the same on all ranks, but for sizes and offsets.
   std::vector<Window> windows;                             // ascending ids
@@ -86,7 +84,7 @@ struct SharedMemory::Impl {
   std::int64_t next_window = 0;
   std::int64_t next_allocation = 0;
 
-  explicit Impl(MPI_Comm communicator);
+  explicit Impl(Communicator& comm);
   std::shared_ptr<std::byte> allocate(const std::shared_ptr<Impl>& self, std::int64_t bytes);
   Window& window(std::int64_t id);
   std::int64_t settle(const Request& request);
@@ -98,33 +96,17 @@ struct SharedMemory::Impl {
   void free_all();
 };
 
-SharedMemory::Impl::Impl(MPI_Comm communicator) : comm(communicator), page(sysconf(_SC_PAGESIZE)) {
-  exceptions_at_birth = std::uncaught_exceptions();
-  int size = 0;
-  check_mpi(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
-  check_mpi(MPI_Comm_size(comm, &size), "MPI_Comm_size");
-  check_mpi(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host), "MPI_Comm_split_type");
-  check_mpi(MPI_Comm_set_errhandler(host, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-  check_mpi(MPI_Comm_rank(host, &local), "MPI_Comm_rank");
-
-  MPI_Group everyone = MPI_GROUP_NULL;
-  MPI_Group neighbours = MPI_GROUP_NULL;
-  check_mpi(MPI_Comm_group(comm, &everyone), "MPI_Comm_group");
-  check_mpi(MPI_Comm_group(host, &neighbours), "MPI_Comm_group");
-  std::vector<int> ranks(size);
-  for (int r = 0; r < size; ++r) ranks[r] = r;
-  host_rank.resize(size);
-  check_mpi(MPI_Group_translate_ranks(everyone, size, ranks.data(), neighbours, host_rank.data()),
-            "MPI_Group_translate_ranks");
-  MPI_Group_free(&everyone);
-  MPI_Group_free(&neighbours);
-
-  agree = [this](std::vector<std::uint64_t> words) {
-    check_mpi(MPI_Allreduce(MPI_IN_PLACE, words.data(), static_cast<int>(words.size()), MPI_UINT64_T, MPI_BAND, comm),
-              "MPI_Allreduce");
-    return words;
-  };
-}
+SharedMemory::Impl::Impl(Communicator& comm)
+    : communicator(comm),
+      rank(comm.rank()),
+      local(comm.places()[static_cast<std::size_t>(rank)]),
+      page(sysconf(_SC_PAGESIZE)),
+      agree([this](const std::vector<std::uint64_t>& words) {
+        const auto pending = communicator.combine(words);
+        while (!pending->ended()) sched_yield();
+        return pending->words;
+      }),
+      exceptions_at_birth(std::uncaught_exceptions()) {}
 
 Window& SharedMemory::Impl::window(std::int64_t id) {
   const auto found = std::lower_bound(windows.begin(), windows.end(), id,
@@ -184,24 +166,22 @@ std::int64_t SharedMemory::Impl::settle(const Request& request) {
 
 /// Called by all ranks if any has a complaint: the lowest rank's goes to everybody.
 void SharedMemory::Impl::throw_if(const std::string& complaint, std::int64_t bytes) {
-  const int nobody = static_cast<int>(host_rank.size());
-  int first = complaint.empty() ? nobody : rank;
-  check_mpi(MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, comm), "MPI_Allreduce");
-  if (first == nobody) return;
-  char text[1024] = {};
-  if (first == rank)
-    fmt::format_to_n(text, sizeof text - 1, "SharedMemory: rank {} could not get {}: {}", rank,
-                     bytes < 0 ? fmt::format("{} bytes", bytes) : describe_bytes(bytes), complaint);
-  check_mpi(MPI_Bcast(text, sizeof text, MPI_CHAR, first, comm), "MPI_Bcast");
-  throw Error(text);
+  std::string own;
+  if (!complaint.empty())
+    own = fmt::format("SharedMemory: rank {} could not get {}: {}", rank,
+                      bytes < 0 ? fmt::format("{} bytes", bytes) : describe_bytes(bytes), complaint);
+  for (const std::string& text : gather_now(communicator, own))
+    if (!text.empty()) throw Error(text);
 }
 
 /// A new window, counted as holding one block. If it fails, all ranks throw.
 Window& SharedMemory::Impl::add_window(const Request& request, bool slab) {
   // A page more, for moving the start to the alignment, should MPI not begin a part on a page.
   const std::int64_t bytes = (slab ? kSlab : request.bytes) + page;
-  std::int64_t sum = bytes;
-  check_mpi(MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT64_T, MPI_SUM, host), "MPI_Allreduce");
+  const auto asked = gather_now(communicator, as_text(bytes));
+  std::int64_t sum = 0;
+  for (std::size_t r = 0; r < asked.size(); ++r)
+    if (communicator.places()[r] >= 0) sum += from_text<std::int64_t>(asked[r]);
   const auto explain = [&](const std::string& what) {
     return fmt::format(
         "{}; the ranks of its host asked for {} together, and there is {}. Allocate less{}", what, describe_bytes(sum),
@@ -220,17 +200,18 @@ Window& SharedMemory::Impl::add_window(const Request& request, bool slab) {
   added.id = next_window++;
   added.slab = slab;
   added.blocks = 1;
-  const std::string complaint = create_window(added, host, bytes);
+  const std::string complaint = communicator.create_window(added, bytes);
+  if (added.exists) added.gaps = Gaps(added.parts[local].base, bytes);
   if (!added.parts.empty() && folder.empty()) folder = backing_folder(added.parts[local].base);
 
   Bits made;
-  made.append(added.handle != MPI_WIN_NULL);
+  made.append(added.exists);
   made.append(complaint.empty());
   made.words = agree(std::move(made.words));
   const bool all_exist = made.next();
   if (!made.next()) {
     const std::string why = complaint.empty() ? "" : explain(complaint);
-    if (all_exist) MPI_Win_free(&added.handle);  // otherwise it cannot be freed: that takes all ranks
+    if (all_exist) communicator.free_window(added);  // otherwise it cannot be freed: that takes all ranks
     throw_if(why, request.asked);
   }
   windows.push_back(std::move(added));
@@ -242,7 +223,7 @@ Window& SharedMemory::Impl::add_window(const Request& request, bool slab) {
 void SharedMemory::Impl::collect() {
   const auto idle = [](const Window& w) { return w.blocks == 0 && w.id != 0; };
   for (Window& w : windows)
-    if (idle(w)) check_mpi(MPI_Win_free(&w.handle), "MPI_Win_free");
+    if (idle(w)) communicator.free_window(w);
   if (std::erase_if(windows, idle) > 0) index_parts();
 }
 
@@ -258,15 +239,14 @@ void SharedMemory::Impl::release(std::int64_t id) {
 }
 
 void SharedMemory::Impl::free_all() {
-  for (Window& w : windows) MPI_Win_free(&w.handle);
-  MPI_Comm_free(&host);
+  for (Window& w : windows) communicator.free_window(w);
 }
 
-SharedMemory::SharedMemory(MPI_Comm comm) : impl_(std::make_shared<Impl>(comm)) {}
+SharedMemory::SharedMemory(Communicator& communicator) : impl_(std::make_shared<Impl>(communicator)) {}
 
 SharedMemory::~SharedMemory() {
   const bool unwinding = std::uncaught_exceptions() > impl_->exceptions_at_birth;
-  if (!impl_->abandoned && !unwinding && mpi_running()) impl_->free_all();
+  if (!impl_->abandoned && !unwinding && impl_->communicator.running()) impl_->free_all();
   impl_->windows.clear();
   impl_->owned.clear();
 }
@@ -288,11 +268,12 @@ SharedAddress SharedMemory::find(const void* p, std::int64_t bytes) const {
 }
 
 std::byte* SharedMemory::map(int rank, SharedAddress address) const {
-  if (rank < 0 || rank >= static_cast<int>(impl_->host_rank.size()))
+  const std::vector<int>& places = impl_->communicator.places();
+  if (rank < 0 || rank >= static_cast<int>(places.size()))
     throw Error(fmt::format("SharedMemory: rank {}: there is no rank {}; the context has {}", impl_->rank, rank,
-                            impl_->host_rank.size()));
-  const int peer = impl_->host_rank[rank];
-  if (peer == MPI_UNDEFINED || !address.valid()) return nullptr;
+                            places.size()));
+  const int peer = places[static_cast<std::size_t>(rank)];
+  if (peer < 0 || !address.valid()) return nullptr;
   const WindowPart& part = impl_->window(address.window).parts[peer];
   if (address.offset < 0 || address.offset > part.size)
     throw Error(fmt::format("SharedMemory: rank {}: offset {} lies outside rank {}'s {} bytes of window {}",
@@ -305,12 +286,6 @@ void SharedMemory::abandon() {
 }
 void SharedMemory::agree_with(Agree agree) {
   impl_->agree = std::move(agree);
-}
-MPI_Comm SharedMemory::comm() const {
-  return impl_->comm;
-}
-MPI_Comm SharedMemory::host_comm() const {
-  return impl_->host;
 }
 int SharedMemory::windows() const {
   return static_cast<int>(impl_->windows.size());

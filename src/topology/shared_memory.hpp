@@ -1,13 +1,13 @@
-// SharedMemory: memory that the ranks of one host map into each other, from MPI_Win_allocate_shared.
+// SharedMemory: memory that the ranks of one host see of each other, in windows of their communicator.
 #pragma once
-
-#include <mpi.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
+
+#include "topology/communicator.hpp"
 
 namespace tasuki {
 
@@ -27,8 +27,8 @@ class SharedMemory {
   /// Bitwise AND of each word over all ranks of the communicator.
   using Agree = std::function<std::vector<std::uint64_t>(std::vector<std::uint64_t>)>;
 
-  explicit SharedMemory(MPI_Comm comm);  ///< Collective; `comm` stays the caller's and must outlive this.
-  ~SharedMemory();  ///< Collective if MPI is running, unless `abandon` was called or an exception is unwinding.
+  explicit SharedMemory(Communicator& communicator);  ///< Collective; the communicator must outlive this.
+  ~SharedMemory();  ///< Collective if ranks can talk, unless `abandon` was called or an exception is unwinding.
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
 
@@ -47,12 +47,10 @@ class SharedMemory {
   /// ranks that will not come.
   void abandon();
 
-  /// Replaces the blocking MPI_Allreduce by which `allocate` begins, so that it can fail instead of hanging.
+  /// Replaces the endless wait by which `allocate` begins, so that it can fail instead of hanging.
   void agree_with(Agree agree);
 
-  MPI_Comm comm() const;
-  MPI_Comm host_comm() const;  ///< The ranks of this host, in the order of `comm`. Ends with this object.
-  int windows() const;         ///< How many exist now.
+  int windows() const;  ///< How many exist now.
 
  private:
   struct Impl;

@@ -1,13 +1,13 @@
-// Finds hosts and processes: MPI says which ranks share a host, /proc whether they can be watched.
+// Finds hosts and processes: the communicator says which ranks share a host, /proc whether they can be watched.
 #include "topology/topology.hpp"
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <utility>
 
-#include "support/mpi.hpp"
 #include "topology/process.hpp"
 
 namespace tasuki {
@@ -19,33 +19,30 @@ struct Record {
   std::uint64_t born = 0;
   std::int32_t leader = 0;  // lowest rank of the host
   std::int32_t local = 0;
-  char name[MPI_MAX_PROCESSOR_NAME] = {};
+  char name[256] = {};
 };
 
-Record own_record(MPI_Comm host, int rank) {
+Record own_record(const Communicator& communicator) {
   Record own;
   own.pid = getpid();
   own.born = own_start_time();
-  int length = 0;
-  check_mpi(MPI_Get_processor_name(own.name, &length), "MPI_Get_processor_name");
-
-  check_mpi(MPI_Comm_rank(host, &own.local), "MPI_Comm_rank");
-  own.leader = rank;
-  check_mpi(MPI_Bcast(&own.leader, 1, MPI_INT32_T, 0, host), "MPI_Bcast");
+  if (gethostname(own.name, sizeof own.name - 1) != 0) std::strcpy(own.name, "unknown");
+  const std::vector<int>& places = communicator.places();
+  const auto leader = std::find_if(places.begin(), places.end(), [](int place) { return place >= 0; });
+  own.leader = static_cast<std::int32_t>(leader - places.begin());
+  own.local = places[static_cast<std::size_t>(communicator.rank())];
   return own;
 }
 
 }  // namespace
 
-Topology discover(MPI_Comm comm, MPI_Comm host) {
+Topology discover(Communicator& communicator) {
   Topology topology;
-  int size = 0;
-  check_mpi(MPI_Comm_rank(comm, &topology.rank), "MPI_Comm_rank");
-  check_mpi(MPI_Comm_size(comm, &size), "MPI_Comm_size");
-
-  const Record own = own_record(host, topology.rank);
-  std::vector<Record> records(size);
-  check_mpi(MPI_Allgather(&own, sizeof own, MPI_BYTE, records.data(), sizeof own, MPI_BYTE, comm), "MPI_Allgather");
+  topology.rank = communicator.rank();
+  topology.threads = communicator.threads();
+  std::vector<Record> records;
+  for (const std::string& text : gather_now(communicator, as_text(own_record(communicator))))
+    records.push_back(from_text<Record>(text));
 
   std::map<int, int> host_of_leader;
   for (const Record& record : records) {

@@ -1,16 +1,16 @@
-// Topology: who can reach whom. Found once from MPI; the rest of Tasuki only asks.
+// Topology: who can reach whom. Found once; the rest of Tasuki only asks.
 #pragma once
-
-#include <mpi.h>
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "topology/communicator.hpp"
+
 namespace tasuki {
 
 struct Process {
-  int host = 0;    ///< ranks with equal host share a machine (`MPI_Comm_split_type` shared)
+  int host = 0;    ///< ranks with equal host share a machine
   int island = 0;  ///< ranks with equal island may store into each other's memory
   int local = 0;   ///< rank within the host
   std::int64_t pid = 0;
@@ -24,15 +24,17 @@ struct Topology {
   std::vector<Process> processes;  ///< index = rank
   int hosts = 0;
   int islands = 0;
+  bool threads = false;  ///< the ranks are threads of one process, without MPI
   bool visible = false;  ///< every process of this host could be seen in /proc, so its death can be told
 
   int size() const { return static_cast<int>(processes.size()); }
   bool same_host(int a, int b) const { return processes[a].host == processes[b].host; }
   bool same_island(int a, int b) const { return processes[a].island == processes[b].island; }
+  bool same_process(int a, int b) const { return a == b || threads; }
 };
 
-/// Collective over `comm`; `host` are its ranks that share this host, in the same order. Every host is one island.
-Topology discover(MPI_Comm comm, MPI_Comm host);
+/// Collective. Every host is one island.
+Topology discover(Communicator& communicator);
 
 /// Cuts every host into islands of `island_size` ranks, in rank order; 0 makes every host one island. Islands are
 /// numbered in the order of their first ranks. Local.

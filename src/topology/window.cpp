@@ -1,4 +1,4 @@
-// Creates shared windows and finds out, before anyone stores into them, whether there is memory behind them.
+// The free space in a window's part, and whether there is memory behind it before anyone stores into it.
 #include "topology/window.hpp"
 
 #include <sys/mman.h>
@@ -12,7 +12,6 @@
 
 #include <fmt/format.h>
 
-#include "support/mpi.hpp"
 #include "support/text_file.hpp"
 
 #ifndef MADV_POPULATE_WRITE
@@ -61,38 +60,6 @@ void Gaps::give_back(std::int64_t offset, std::int64_t bytes) {
     }
   }
   if (bytes > 0) gaps_[offset] = bytes;
-}
-
-std::string create_window(Window& window, MPI_Comm host, std::int64_t bytes) {
-  MPI_Info info = MPI_INFO_NULL;
-  check_mpi(MPI_Info_create(&info), "MPI_Info_create");
-  // Parts need not follow each other: each may start on a page of its own, near the rank that uses it.
-  check_mpi(MPI_Info_set(info, "alloc_shared_noncontig", "true"), "MPI_Info_set");
-  void* base = nullptr;
-  const int code = MPI_Win_allocate_shared(bytes, 1, info, host, &base, &window.handle);
-  MPI_Info_free(&info);
-  if (code != MPI_SUCCESS) {
-    window.handle = MPI_WIN_NULL;
-    return "MPI_Win_allocate_shared failed: " + mpi_error_text(code);
-  }
-  check_mpi(MPI_Win_set_errhandler(window.handle, MPI_ERRORS_RETURN), "MPI_Win_set_errhandler");
-
-  int rank = 0;
-  int size = 0;
-  check_mpi(MPI_Comm_rank(host, &rank), "MPI_Comm_rank");
-  check_mpi(MPI_Comm_size(host, &size), "MPI_Comm_size");
-  for (int peer = 0; peer < size; ++peer) {
-    MPI_Aint peer_bytes = 0;
-    int unit = 0;
-    void* peer_base = nullptr;
-    check_mpi(MPI_Win_shared_query(window.handle, peer, &peer_bytes, &unit, &peer_base), "MPI_Win_shared_query");
-    window.parts.push_back({static_cast<std::byte*>(peer_base), peer_bytes});
-  }
-  // MPI may round a part up; what was asked for is what may be used.
-  window.parts[rank] = {static_cast<std::byte*>(base), bytes};
-  window.gaps = Gaps(window.parts[rank].base, bytes);
-  if (!populate(window.parts[rank].base, bytes)) return "the memory behind it ran out";
-  return {};
 }
 
 bool populate(std::byte* begin, std::int64_t bytes) {

@@ -1,4 +1,4 @@
-// Window: one MPI shared window over the ranks of a host, and the free space in this rank's part of it.
+// Window: memory that the ranks of a host share, and the free space in this rank's part of it.
 #pragma once
 
 #include <mpi.h>
@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -40,14 +41,12 @@ struct Window {
   std::int64_t id = 0;
   bool slab = false;  ///< holds many blocks; otherwise one
   int blocks = 0;     ///< allocations in it, the same number on all ranks
-  MPI_Win handle = MPI_WIN_NULL;
-  std::vector<WindowPart> parts;  ///< index = rank within the host
-  Gaps gaps;                      ///< of this rank's part
+  bool exists = false;
+  MPI_Win handle = MPI_WIN_NULL;                 ///< between processes
+  std::vector<std::shared_ptr<std::byte>> kept;  ///< between threads: what the parts lie in
+  std::vector<WindowPart> parts;                 ///< index = rank within the host
+  Gaps gaps;                                     ///< of this rank's part
 };
-
-/// Makes the window's parts, `bytes` on this rank. Collective over `host`. Empty if it worked, else what went wrong
-/// (then `window.handle` says whether the window exists and must be freed).
-std::string create_window(Window& window, MPI_Comm host, std::int64_t bytes);
 
 /// Obtains the memory behind [begin, begin + bytes) now and near this process; without this, a full file system kills
 /// the process at some later store. False if there is not enough.

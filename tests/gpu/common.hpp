@@ -3,7 +3,6 @@
 
 #include <cuda_runtime_api.h>
 #include <doctest/doctest.h>
-#include <mpi.h>
 
 #include <cstdlib>
 #include <functional>
@@ -11,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "rank_test.hpp"
 #include "tasuki/tasuki.hpp"
 
 #define CUDA_OK(call) REQUIRE((call) == cudaSuccess)
@@ -78,7 +78,9 @@ inline std::vector<std::string> gpu_paths(const tasuki::Context& context) {
   if (context.size() == 1) return {"auto"};
   // Across islands only messages travel; `auto` then is the hybrid.
   if (std::getenv("TASUKI_ISLAND") != nullptr) return {"auto", "nccl", "mpi"};
-  return {"auto", "peer:put", "peer:eager", "peer:stamped", "peer:copy", "nccl", "mpi"};
+  std::vector<std::string> paths{"auto", "peer:put", "peer:eager", "peer:stamped", "peer:copy", "nccl"};
+  if (context.comm() != MPI_COMM_NULL) paths.emplace_back("mpi");
+  return paths;
 }
 
 }  // namespace gpu_tests

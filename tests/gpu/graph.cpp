@@ -103,8 +103,7 @@ bool is_capturing(Stream stream) {
 
 }  // namespace
 
-TEST_CASE("a replayed graph does what its work does by itself, bit for bit, on every path") {
-  Context ctx(MPI_COMM_WORLD);
+RANK_TEST("a replayed graph does what its work does by itself, bit for bit, on every path") {
   use_gpu(ctx);
   for (const auto& path : gpu_paths(ctx)) {
     CAPTURE(path);
@@ -135,8 +134,7 @@ TEST_CASE("a replayed graph does what its work does by itself, bit for bit, on e
   }
 }
 
-TEST_CASE("an exception in a capture is passed on, and everything can be used on") {
-  Context ctx(MPI_COMM_WORLD);
+RANK_TEST("an exception in a capture is passed on, and everything can be used on") {
   use_gpu(ctx);
   const OwnStream own;
   Stream stream = own.get();
@@ -163,8 +161,7 @@ TEST_CASE("an exception in a capture is passed on, and everything can be used on
   ctx.barrier();
 }
 
-TEST_CASE("what cannot be captured is named, and an empty graph is one") {
-  Context ctx(MPI_COMM_WORLD);
+RANK_TEST("what cannot be captured is named, and an empty graph is one") {
   use_gpu(ctx);
   const OwnStream own;
   Stream stream = own.get();

@@ -189,8 +189,7 @@ void run_case(const Context& ctx, const Case& c, const std::string& path, const 
 
 }  // namespace
 
-TEST_CASE("random halos on GPUs fill exactly the shadows asked for, on every path, driven in every way") {
-  Context ctx(MPI_COMM_WORLD);
+RANK_TEST("random halos on GPUs fill exactly the shadows asked for, on every path, driven in every way") {
   std::mt19937 random(4321);
   for (int i = 0; i < 10; ++i) {
     const Case c = random_case(ctx.size(), random);
@@ -210,8 +209,7 @@ TEST_CASE("random halos on GPUs fill exactly the shadows asked for, on every pat
   }
 }
 
-TEST_CASE("9 x 10 x 11 cells with halos 1, 3 and 2, and 65 x 66 x 67 with 2, all periodic") {
-  Context ctx(MPI_COMM_WORLD);
+RANK_TEST("9 x 10 x 11 cells with halos 1, 3 and 2, and 65 x 66 x 67 with 2, all periodic") {
   std::mt19937 random(7);
   for (const auto& [extents, shadow] :
        {std::pair<std::vector<std::int64_t>, Width>{{9, 10, 11}, Width({1, 3, 2}, {1, 3, 2})},
@@ -227,8 +225,7 @@ TEST_CASE("9 x 10 x 11 cells with halos 1, 3 and 2, and 65 x 66 x 67 with 2, all
   }
 }
 
-TEST_CASE("a reverse halo on GPUs equals the one on the host bit for bit") {
-  Context ctx(MPI_COMM_WORLD);
+RANK_TEST("a reverse halo on GPUs equals the one on the host bit for bit") {
   std::mt19937 random(99);
   for (int i = 0; i < 6; ++i) {
     const Case c = random_case(ctx.size(), random);
@@ -260,8 +257,7 @@ TEST_CASE("a reverse halo on GPUs equals the one on the host bit for bit") {
   }
 }
 
-TEST_CASE("the user's GPU memory is exchanged, also where it cannot be mapped by others") {
-  Context ctx(MPI_COMM_WORLD);
+RANK_TEST("the user's GPU memory is exchanged, also where it cannot be mapped by others") {
   use_gpu(ctx);
   GridOptions grid_options;
   grid_options.periodic = {true, true};
@@ -309,8 +305,7 @@ TEST_CASE("the user's GPU memory is exchanged, also where it cannot be mapped by
   }
 }
 
-TEST_CASE("wrong uses of GPU memory are named on every rank") {
-  Context ctx(MPI_COMM_WORLD);
+RANK_TEST("wrong uses of GPU memory are named on every rank") {
   const Grid grid(ctx, {40, 40});
   const Field<double> device(grid, {.name = "d", .memory = Memory::device});
   const Field<double> host(grid, {.name = "h"});

@@ -37,8 +37,7 @@ Layout pattern(int kind, std::int64_t count, std::int64_t block, std::mt19937& r
 
 }  // namespace
 
-TEST_CASE("transfers between GPUs move every byte and no other, for all patterns and units") {
-  Context ctx(MPI_COMM_WORLD);
+RANK_TEST("transfers between GPUs move every byte and no other, for all patterns and units") {
   use_gpu(ctx);
   std::mt19937 random(5);
   const int last = ctx.size() - 1;
@@ -89,8 +88,7 @@ TEST_CASE("transfers between GPUs move every byte and no other, for all patterns
   }
 }
 
-TEST_CASE("transfers there and back keep their order in a stream, without waits on the host, on every path") {
-  Context ctx(MPI_COMM_WORLD);
+RANK_TEST("transfers there and back keep their order in a stream, without waits on the host, on every path") {
   use_gpu(ctx);
   const int last = ctx.size() - 1;
   constexpr int kEpochs = 12;
@@ -128,8 +126,7 @@ TEST_CASE("transfers there and back keep their order in a stream, without waits 
   }
 }
 
-TEST_CASE("a transfer of more than 2 GiB, by single numbers too far apart for 32 bits") {
-  Context ctx(MPI_COMM_WORLD);
+RANK_TEST("a transfer of more than 2 GiB, by single numbers too far apart for 32 bits") {
   use_gpu(ctx);
   const int last = ctx.size() - 1;
   const std::int64_t stride = std::int64_t{1} << 20;

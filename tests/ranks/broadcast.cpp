@@ -2,14 +2,15 @@
 #include "tasuki/broadcast.hpp"
 
 #include <doctest/doctest.h>
-#include <mpi.h>
 
 #include <random>
 #include <string>
 #include <vector>
 
 #include "error_of.hpp"
+#include "host_paths.hpp"
 #include "operations/trees.hpp"
+#include "rank_test.hpp"
 #include "tasuki/tasuki.hpp"
 
 using namespace tasuki;
@@ -34,15 +35,11 @@ void run(const Context& ctx, int root, std::byte* data, std::int64_t bytes, cons
 
 }  // namespace
 
-TEST_CASE("every size, root, tree shape, chunk, path and engine delivers the root's bytes, thread too") {
-  Context ctx(MPI_COMM_WORLD);
+RANK_TEST("every size, root, tree shape, chunk, path and engine delivers the root's bytes, thread too") {
   std::mt19937 random(11);
   const auto shared = shared_alloc(ctx, 1 << 20);
   std::vector<std::byte> own(1 << 20);
-  std::vector<std::string> paths{"auto", "mpi"};
-  if (ctx.size() > 1 && std::getenv("TASUKI_ISLAND") == nullptr) {
-    paths.insert(paths.end(), {"shared:put", "shared:pull", "shared:eager", "shared:read"});
-  }
+  const std::vector<std::string> paths = host_paths(ctx);
   for (const std::int64_t bytes : {0, 1, 8, 63, 4097, 65536, 300001}) {
     for (int i = 0; i < 4; ++i) {
       BroadcastOptions options;
@@ -65,8 +62,7 @@ TEST_CASE("every size, root, tree shape, chunk, path and engine delivers the roo
   }
 }
 
-TEST_CASE("the chunk loop of a broadcast stays symbolic: the plan's size does not grow with the message") {
-  Context ctx(MPI_COMM_WORLD);
+RANK_TEST("the chunk loop of a broadcast stays symbolic: the plan's size does not grow with the message") {
   const auto shared = shared_alloc(ctx, 1 << 22);
   BroadcastOptions options;
   options.chunk = 4096;
@@ -77,8 +73,7 @@ TEST_CASE("the chunk loop of a broadcast stays symbolic: the plan's size does no
   if (ctx.size() > 1) CHECK(!large.plan().loops.empty());
 }
 
-TEST_CASE("wrong arguments of a broadcast are named on every rank") {
-  Context ctx(MPI_COMM_WORLD);
+RANK_TEST("wrong arguments of a broadcast are named on every rank") {
   std::vector<std::byte> data(64);
   CHECK(error_of([&] { Broadcast b(ctx, ctx.size(), data.data(), 64); }).find("argument 'root'") != std::string::npos);
   CHECK(error_of([&] { Broadcast b(ctx, 0, data.data(), -1); }).find("argument 'bytes' is -1") != std::string::npos);

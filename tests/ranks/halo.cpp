@@ -3,7 +3,6 @@
 #include "tasuki/halo.hpp"
 
 #include <doctest/doctest.h>
-#include <mpi.h>
 
 #include <array>
 #include <cstdint>
@@ -12,7 +11,10 @@
 #include <vector>
 
 #include "error_of.hpp"
+#include "host_paths.hpp"
+#include "rank_test.hpp"
 #include "tasuki/tasuki.hpp"
+#include "topology/collective.hpp"
 
 using namespace tasuki;
 
@@ -76,12 +78,6 @@ void for_each_cell(const Field<double>& field, const Width& width, F&& f) {
     }
     if (d < 0) return;
   }
-}
-
-std::vector<std::string> paths_for(const Context& ctx) {
-  if (std::getenv("TASUKI_ISLAND") != nullptr) return {"auto", "mpi"};
-  if (ctx.size() == 1) return {"auto"};
-  return {"auto", "shared", "shared:put", "shared:pull", "shared:eager", "shared:read", "mpi"};
 }
 
 struct Case {
@@ -172,13 +168,12 @@ void run_case(const Context& ctx, const Case& c, const std::string& path, const 
 
 }  // namespace
 
-TEST_CASE("random grids, widths and splits fill exactly the shadows asked for, on every path and engine, thread too") {
-  Context ctx(MPI_COMM_WORLD);
+RANK_TEST("random grids, widths and splits fill exactly the shadows asked for, on every path and engine, thread too") {
   std::mt19937 random(1234);
   const int cases = ctx.size() > 8 ? 4 : 12;
   for (int i = 0; i < cases; ++i) {
     const Case c = random_case(ctx.size(), random);
-    for (const auto& path : paths_for(ctx)) {
+    for (const auto& path : host_paths(ctx)) {
       const std::string engine = random() % 3 == 0 ? "thread" : "inline";
       CAPTURE(i);
       CAPTURE(path);
@@ -188,8 +183,7 @@ TEST_CASE("random grids, widths and splits fill exactly the shadows asked for, o
   }
 }
 
-TEST_CASE("9 x 10 x 11 cells with halos 1, 3 and 2, all periodic, every split of the ranks") {
-  Context ctx(MPI_COMM_WORLD);
+RANK_TEST("9 x 10 x 11 cells with halos 1, 3 and 2, all periodic, every split of the ranks") {
   std::mt19937 random(7);
   for (int i = 0; i < 3; ++i) {
     Case c;
@@ -203,12 +197,11 @@ TEST_CASE("9 x 10 x 11 cells with halos 1, 3 and 2, all periodic, every split of
   }
 }
 
-TEST_CASE("memory that the user brings is exchanged on every path") {
-  Context ctx(MPI_COMM_WORLD);
+RANK_TEST("memory that the user brings is exchanged on every path") {
   GridOptions options;
   options.periodic = {true, true};
   const Grid grid(ctx, {31, 37}, options);
-  for (const auto& path : paths_for(ctx)) {
+  for (const auto& path : host_paths(ctx)) {
     if (path == "shared:put" || path == "shared:pull")
       continue;  // nobody can map it; the test below shows what is said
     const Box own = grid.owned();
@@ -231,14 +224,13 @@ TEST_CASE("memory that the user brings is exchanged on every path") {
   }
 }
 
-TEST_CASE(
+RANK_TEST(
     "a reverse halo adds every shadow into its owner, and the result does not depend on path or engine, thread too") {
-  Context ctx(MPI_COMM_WORLD);
   std::mt19937 random(99);
   for (int i = 0; i < 6; ++i) {
     Case c = random_case(ctx.size(), random);
     std::vector<std::vector<double>> results;
-    for (const auto& path : paths_for(ctx)) {
+    for (const auto& path : host_paths(ctx)) {
       if (path == "shared:put" || path == "shared:read") continue;  // these cannot add
       const Grid grid(ctx, c.extents, c.grid);
       const Field<double> field(grid, {.name = "f", .shadow = c.shadows[0]});
@@ -268,8 +260,11 @@ TEST_CASE(
           if (sides == 0) after += cell;
           if (sides == 0) result.push_back(cell);
         });
-        std::array<double, 3> sums{before, added, after};
-        MPI_Allreduce(MPI_IN_PLACE, sums.data(), 3, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        std::array<double, 3> sums{};
+        for (const auto& text : gather_texts(ctx.runtime(), as_text(std::array{before, added, after}), "adding")) {
+          const auto theirs = from_text<std::array<double, 3>>(text);
+          for (std::size_t k = 0; k < sums.size(); ++k) sums[k] += theirs[k];
+        }
         CHECK(sums[2] == doctest::Approx(sums[0] + sums[1]));
       }
       results.push_back(std::move(result));
@@ -278,8 +273,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("overlap computes boundary and interior once each and fills the shadow of the new copy") {
-  Context ctx(MPI_COMM_WORLD);
+RANK_TEST("overlap computes boundary and interior once each and fills the shadow of the new copy") {
   GridOptions options;
   options.periodic = {true, true};
   const Grid grid(ctx, {17, 23}, options);
@@ -309,8 +303,7 @@ TEST_CASE("overlap computes boundary and interior once each and fills the shadow
   }
 }
 
-TEST_CASE("wrong arguments of a halo are named on every rank") {
-  Context ctx(MPI_COMM_WORLD);
+RANK_TEST("wrong arguments of a halo are named on every rank") {
   const Grid grid(ctx, {40, 40});
   Field<double> u(grid, {.name = "u", .shadow = 1});
   CHECK(error_of([&] { Halo halo(HaloField(u, 2)); }).find("width 2/2 (below/above) of field u in dimension 0") !=
@@ -352,8 +345,7 @@ TEST_CASE("wrong arguments of a halo are named on every rank") {
   }
 }
 
-TEST_CASE("a field in use cannot be freed, an operation cannot be started twice, and alternation is checked") {
-  Context ctx(MPI_COMM_WORLD);
+RANK_TEST("a field in use cannot be freed, an operation cannot be started twice, and alternation is checked") {
   GridOptions options;
   options.periodic = {true};
   const Grid grid(ctx, {64}, options);
@@ -384,13 +376,12 @@ TEST_CASE("a field in use cannot be freed, an operation cannot be started twice,
   CHECK(error_of([&] { halo.start(); }).find("call swap exactly once between two starts") != std::string::npos);
 }
 
-TEST_CASE(
+RANK_TEST(
     "operations may be started and waited for in different orders on different ranks, any number active, thread too") {
-  Context ctx(MPI_COMM_WORLD);
   GridOptions options;
   options.periodic = {true, true};
   const Grid grid(ctx, {24, 24}, options);
-  for (const auto& path : paths_for(ctx)) {
+  for (const auto& path : host_paths(ctx)) {
     constexpr std::size_t kCount = 5;
     std::vector<Field<double>> fields;
     std::vector<Halo> halos;

@@ -46,7 +46,7 @@ TEST_CASE("a rank whose process has ended is named with pid and host") {
   Topology topology = ctx.runtime().topology();
   topology.processes[last].pid = child;
   topology.processes[last].born = 0;
-  Liveness liveness(topology, ctx.runtime().memory());
+  Liveness liveness(topology, ctx.runtime().memory(), ctx.runtime().communicator());
   const std::string expected = "rank " + std::to_string(last) + " (pid " + std::to_string(child) + " on host " +
                                topology.processes[last].name + ") has died";
   const bool watching = ctx.rank() != last;  // a rank does not watch itself

@@ -2,7 +2,6 @@
 #include "tasuki/transfer.hpp"
 
 #include <doctest/doctest.h>
-#include <mpi.h>
 
 #include <cstring>
 #include <random>
@@ -10,18 +9,13 @@
 #include <vector>
 
 #include "error_of.hpp"
+#include "host_paths.hpp"
+#include "rank_test.hpp"
 #include "tasuki/tasuki.hpp"
 
 using namespace tasuki;
 
 namespace {
-
-std::vector<std::string> paths_for(const Context& ctx) {
-  if (std::getenv("TASUKI_ISLAND") != nullptr) return {"auto", "mpi"};
-  return ctx.size() == 1
-             ? std::vector<std::string>{"auto"}
-             : std::vector<std::string>{"auto", "shared:put", "shared:pull", "shared:eager", "shared:read", "mpi"};
-}
 
 // A random layout without overlaps of exactly `bytes` bytes (a multiple of 8): vector, list or negative stride.
 Layout random_layout(std::int64_t bytes, std::mt19937& random) {
@@ -53,8 +47,7 @@ Layout random_layout(std::int64_t bytes, std::mt19937& random) {
 
 }  // namespace
 
-TEST_CASE("any layout arrives in any other of equal size, on every path, with new data every time, thread too") {
-  Context ctx(MPI_COMM_WORLD);
+RANK_TEST("any layout arrives in any other of equal size, on every path, with new data every time, thread too") {
   std::mt19937 random(5);
   constexpr std::int64_t kRoom = 1 << 20;
   const auto shared = shared_alloc(ctx, 2 * kRoom);
@@ -64,7 +57,7 @@ TEST_CASE("any layout arrives in any other of equal size, on every path, with ne
     const Layout dst = random_layout(bytes, random);
     const int from = static_cast<int>(random() % static_cast<unsigned>(ctx.size()));
     const int to = static_cast<int>(random() % static_cast<unsigned>(ctx.size()));
-    const auto names = paths_for(ctx);
+    const auto names = host_paths(ctx);
     OperationOptions options;
     options.path = from == to ? "auto" : names[random() % names.size()];
     options.engine = i % 3 == 0 ? "thread" : "inline";
@@ -90,8 +83,7 @@ TEST_CASE("any layout arrives in any other of equal size, on every path, with ne
   }
 }
 
-TEST_CASE("private memory is transferred too, large and small") {
-  Context ctx(MPI_COMM_WORLD);
+RANK_TEST("private memory is transferred too, large and small") {
   const int last = ctx.size() - 1;
   for (const std::int64_t cells : {1, 100, 5000, 300000}) {
     std::vector<double> out(static_cast<std::size_t>(cells));
@@ -107,8 +99,7 @@ TEST_CASE("private memory is transferred too, large and small") {
   }
 }
 
-TEST_CASE("wrong arguments of a transfer are named on every rank") {
-  Context ctx(MPI_COMM_WORLD);
+RANK_TEST("wrong arguments of a transfer are named on every rank") {
   const int last = ctx.size() - 1;
   std::vector<double> a(16);
   std::vector<double> b(16);

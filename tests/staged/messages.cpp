@@ -44,6 +44,7 @@ class NoGpu final : public Gpu {
   std::string share(const void*, GpuHandle&, std::int64_t&) override { return "there is no GPU"; }
   std::byte* open(const GpuHandle&) override { return nullptr; }
   void close(std::byte*) noexcept override {}
+  void reach(const void*) override {}
   bool done(Stream) override { return true; }
   bool capturing(Stream) override { return false; }
   std::shared_ptr<GpuFork> fork() override { return nullptr; }

@@ -1,0 +1,65 @@
+// Threads as ranks: see threads.hpp.
+#include "tasuki/threads.hpp"
+
+#include <exception>
+#include <memory>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "tasuki/error.hpp"
+#include "topology/runtime.hpp"
+#include "topology/team.hpp"
+
+namespace tasuki {
+namespace {
+
+constexpr int kMostRanks = 1024;
+
+std::string text_of(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "it left with an exception";
+  }
+}
+
+}  // namespace
+
+void run_threads(int ranks, const std::function<void(const Context&)>& body) {
+  if (ranks < 1 || ranks > kMostRanks)
+    throw Error(fmt::format("run_threads: argument 'ranks' is {}; it must be between 1 and {}", ranks, kMostRanks));
+  const auto team = std::make_shared<Team>(ranks);
+  std::vector<std::exception_ptr> thrown(static_cast<std::size_t>(ranks));
+  const auto run = [&](int rank) {
+    try {
+      const Context context(std::make_shared<Runtime>(communicator_of(team, rank), false));
+      body(context);
+    } catch (...) {
+      thrown[static_cast<std::size_t>(rank)] = std::current_exception();
+      team->fail(rank, text_of(std::current_exception()));
+    }
+  };
+  std::vector<std::thread> threads;
+  threads.reserve(thrown.size());
+  for (int rank = 0; rank < ranks; ++rank) {
+    try {
+      threads.emplace_back(run, rank);
+    } catch (const std::system_error& error) {
+      const Error why(fmt::format("run_threads: thread {} of {} could not be started: {}", rank, ranks, error.what()));
+      thrown[static_cast<std::size_t>(rank)] = std::make_exception_ptr(why);
+      team->fail(rank, why.what());
+      break;
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+  const int first = team->failed();
+  if (first >= 0 && thrown[static_cast<std::size_t>(first)])
+    std::rethrow_exception(thrown[static_cast<std::size_t>(first)]);
+}
+
+}  // namespace tasuki

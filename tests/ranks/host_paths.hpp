@@ -1,0 +1,20 @@
+// The paths that tests force on host memory: all that join the ranks of this context.
+#pragma once
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "tasuki/context.hpp"
+#include "topology/runtime.hpp"
+
+inline std::vector<std::string> host_paths(const tasuki::Context& ctx) {
+  std::vector<std::string> paths{"auto"};
+  if (ctx.size() == 1) return paths;
+  // Across islands only messages travel.
+  if (std::getenv("TASUKI_ISLAND") == nullptr) {
+    paths.insert(paths.end(), {"shared:put", "shared:pull", "shared:eager", "shared:read"});
+  }
+  if (!ctx.runtime().topology().threads) paths.emplace_back("mpi");
+  return paths;
+}

@@ -1,0 +1,122 @@
+// Ranks that are threads: what is special about them. That everything else is as with processes, the rank tests show,
+// which this program runs too.
+#include "tasuki/threads.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "rank_test.hpp"
+#include "ranks/error_of.hpp"
+#include "tasuki/tasuki.hpp"
+
+using namespace tasuki;
+
+TEST_CASE("run_threads runs its body once on every rank, as often as it is called") {
+  for (const int ranks : {1, 2, 5}) {
+    std::vector<std::atomic<int>> calls(static_cast<std::size_t>(ranks));
+    run_threads(ranks, [&](const Context& ctx) {
+      CHECK(ctx.size() == ranks);
+      CHECK(ctx.comm() == MPI_COMM_NULL);
+      ++calls[static_cast<std::size_t>(ctx.rank())];
+      ctx.barrier();
+      for (const auto& called : calls) CHECK(called == 1);
+      CHECK(ctx.describe().find("threads of one process") != std::string::npos);
+      CHECK(ctx.describe().find("rank " + std::to_string(ranks - 1)) != std::string::npos);
+    });
+  }
+}
+
+TEST_CASE("a number of threads that makes no sense is refused") {
+  const auto nothing = [](const Context&) {};
+  CHECK(error_of([&] { run_threads(0, nothing); }) ==
+        "run_threads: argument 'ranks' is 0; it must be between 1 and 1024");
+  CHECK(error_of([&] { run_threads(-3, nothing); }).find("'ranks' is -3") != std::string::npos);
+  CHECK(error_of([&] { run_threads(1025, nothing); }).find("'ranks' is 1025") != std::string::npos);
+}
+
+TEST_CASE("what a rank throws ends the waits of the others, and comes out") {
+  std::atomic<int> told{0};
+  const auto body = [&](const Context& ctx) {
+    GridOptions options;
+    options.periodic = {true};
+    const Grid grid(ctx, {30}, options);
+    const Field<double> field(grid);
+    Halo halo(HaloField{field});
+    for (int epoch = 0; epoch < 3; ++epoch) {
+      halo.start();
+      halo.wait();
+    }
+    if (ctx.rank() == 1) throw std::out_of_range("a cell too far");
+    const std::string text = error_of([&] {
+      for (;;) {
+        halo.start();
+        halo.wait();
+      }
+    });
+    CHECK(text.find("rank 1 gave up because rank 1 left with an exception") != std::string::npos);
+    ++told;
+  };
+  CHECK_THROWS_AS(run_threads(3, body), std::out_of_range);
+  CHECK(told == 2);
+}
+
+TEST_CASE("a rank that fails while others make their context does not keep them waiting") {
+  // Islands of an impossible size, for this context only.
+  setenv("TASUKI_ISLAND", "many", 1);
+  const std::string text = error_of([] { run_threads(3, [](const Context&) {}); });
+  unsetenv("TASUKI_ISLAND");
+  CHECK(text.find("TASUKI_ISLAND is 'many'") != std::string::npos);
+}
+
+TEST_CASE("arguments that differ between threads are an error on all") {
+  std::atomic<int> refused{0};
+  run_threads(4, [&](const Context& ctx) {
+    const std::string text = error_of([&] { Grid(ctx, {ctx.rank() == 2 ? 9 : 8}); });
+    CHECK(text.find("differs between ranks: rank 0 has 8, rank 2 has 9") != std::string::npos);
+    ++refused;
+  });
+  CHECK(refused == 4);
+}
+
+TEST_CASE("a wait between threads has a deadline") {
+  const std::string text = error_of([] {
+    run_threads(2, [](const Context& ctx) {
+      Context own = ctx;
+      const Grid grid(ctx, {20});
+      const Field<float> field(grid);
+      Halo halo(HaloField{field});
+      own.set_deadline(0.2);
+      if (ctx.rank() == 1) halo.start();
+      if (ctx.rank() == 1) halo.wait();
+      ctx.barrier();
+    });
+  });
+  CHECK(text.find("the deadline of 0.2 s has passed") != std::string::npos);
+}
+
+TEST_CASE("islands of threads cannot reach each other, and the error says why") {
+  setenv("TASUKI_ISLAND", "1", 1);
+  const std::string text = error_of([] {
+    run_threads(2, [](const Context& ctx) {
+      const Grid grid(ctx, {20});
+      const Field<float> field(grid);
+      Halo halo(HaloField{field});
+    });
+  });
+  unsetenv("TASUKI_ISLAND");
+  CHECK(text.find("no path can carry") != std::string::npos);
+  CHECK(text.find("mpi: the ranks are threads of one process") != std::string::npos);
+}
+
+TEST_CASE("a trace of threads is refused") {
+  setenv("TASUKI_TRACE", "/nowhere", 1);
+  const std::string text = error_of([] { run_threads(2, [](const Context&) {}); });
+  unsetenv("TASUKI_TRACE");
+  CHECK(text.find("run a process a rank to trace") != std::string::npos);
+}
