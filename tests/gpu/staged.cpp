@@ -1,0 +1,136 @@
+// Path `mpi:staged` with links of several messages, of odd sizes, driven in every way: what arrives is what other paths
+// bring, bit for bit. On a rank that reaches its peers it is forced.
+#include <mpi.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "common.hpp"
+
+using namespace tasuki;
+using namespace gpu_tests;
+
+namespace {
+
+std::int64_t messages(const Plan& plan) {
+  return std::count_if(plan.commands.begin(), plan.commands.end(),
+                       [](const Command& c) { return c.verb == Verb::send || c.verb == Verb::recv; });
+}
+
+bool mpi_runs() {
+  int running = 0;
+  MPI_Initialized(&running);
+  return running != 0;
+}
+
+// What halos of large faces leave after some iterations, each with new data.
+std::vector<double> after_halos(const Context& ctx, const std::string& path, const std::string& mode, bool reverse) {
+  GridOptions torus;
+  torus.periodic = {true, true, true};
+  torus.split = {ctx.size(), 1, 1};
+  const Grid grid(ctx, {8 * ctx.size() + 1, 701, 333}, torus);
+  const Field<double> u(grid, {.name = "u", .shadow = 2, .memory = Memory::device});
+  const Field<float> v(grid, {.name = "v", .shadow = 1, .memory = Memory::device});
+  HaloOptions options;
+  options.path = path;
+  options.reverse = reverse;
+  Halo halo({HaloField(u), HaloField(v)}, options);
+  if (path == "mpi") {
+    CHECK(messages(halo.plan()) > 8);
+    const VerifyReport report = verify(halo);
+    INFO(report.text());
+    CHECK(report.ok());
+  }
+  Driver drive(ctx, mode);
+  std::vector<double> result;
+  for (int iteration = 0; iteration < 4; ++iteration) {
+    // Numbers whose sum depends on the order of adding.
+    std::mt19937 random(static_cast<unsigned>(100 * ctx.rank() + iteration));
+    std::vector<double> a(static_cast<std::size_t>(u.bytes()) / sizeof(double));
+    std::vector<float> b(static_cast<std::size_t>(v.bytes()) / sizeof(float));
+    for (double& x : a) x = std::ldexp(static_cast<double>(random()), static_cast<int>(random() % 20));
+    for (float& x : b) x = static_cast<float>(random());
+    u.upload(a.data());
+    v.upload(b.data());
+    ctx.barrier();
+    drive(halo, 0);
+    u.download(a.data());
+    v.download(b.data());
+    result.insert(result.end(), a.begin(), a.end());
+    result.insert(result.end(), b.begin(), b.end());
+  }
+  ctx.barrier();
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("large faces in slices through the host: the halo of the other paths, bit for bit, driven in every way") {
+  if (!mpi_runs()) return;  // there is nothing to stage for
+  Context ctx(MPI_COMM_WORLD);
+  use_gpu(ctx);
+  if (ctx.size() == 1) return;
+  for (const bool reverse : {false, true}) {
+    const auto expected = after_halos(ctx, "auto", "host", reverse);
+    for (const auto& mode : Driver::modes()) {
+      CAPTURE(mode);
+      CAPTURE(reverse);
+      const auto got = after_halos(ctx, "mpi", mode, reverse);
+      REQUIRE(got.size() == expected.size());
+      CHECK(std::equal(got.begin(), got.end(), expected.begin()));
+    }
+  }
+}
+
+TEST_CASE("transfers in slices through the host, one after the other in a stream without waits on the host") {
+  if (!mpi_runs()) return;
+  Context ctx(MPI_COMM_WORLD);
+  use_gpu(ctx);
+  if (ctx.size() == 1) return;
+  const int last = ctx.size() - 1;
+  constexpr int kEpochs = 6;
+  // From just above one slice to slices of more than the least size; rows of an odd number of words, then of bytes.
+  for (const auto& [rows, row] : {std::pair<std::int64_t, std::int64_t>{1049, 1004}, {50021, 516}, {7001, 3001}}) {
+    const auto bytes = static_cast<std::size_t>(rows * row);
+    const auto room = static_cast<std::size_t>(rows * (row + 20));
+    const Layout scattered = Layout::hvector(rows, 1, row + 20, Layout::bytes(row));
+    void* from = nullptr;
+    void* to = nullptr;
+    CUDA_OK(cudaMalloc(&from, room));
+    CUDA_OK(cudaMalloc(&to, bytes * kEpochs));
+    CUDA_OK(cudaMemset(to, 0xEE, bytes * kEpochs));
+    CUDA_OK(cudaStreamSynchronize(nullptr));
+    {
+      const OwnStream stream;
+      std::vector<Transfer> transfers;
+      for (int epoch = 0; epoch < kEpochs; ++epoch) {
+        transfers.emplace_back(ctx, TransferSide{0, from, scattered},
+                               TransferSide{last, static_cast<std::byte*>(to) + static_cast<std::size_t>(epoch) * bytes,
+                                            Layout::bytes(static_cast<std::int64_t>(bytes))},
+                               OperationOptions{.path = "mpi"});
+      }
+      if (ctx.is_root() || ctx.rank() == last) CHECK(messages(transfers[0].plan()) > 1);
+      // Twice each: the staging is used again.
+      for (int epoch = 0; epoch < 2 * kEpochs; ++epoch) {
+        if (ctx.is_root()) CUDA_OK(cudaMemsetAsync(from, epoch + 1, room, stream.get()));
+        transfers[static_cast<std::size_t>(epoch % kEpochs)].run(stream.get());
+      }
+      synchronize(ctx, stream.get());
+    }
+    if (ctx.rank() == last) {
+      std::vector<unsigned char> got(bytes * kEpochs);
+      CUDA_OK(cudaMemcpy(got.data(), to, got.size(), cudaMemcpyDeviceToHost));
+      std::size_t wrong = 0;
+      for (std::size_t i = 0; i < got.size(); ++i) wrong += got[i] == kEpochs + i / bytes + 1 ? 0 : 1;
+      CAPTURE(rows);
+      CHECK(wrong == 0);
+    }
+    ctx.barrier();
+    CUDA_OK(cudaFree(from));
+    CUDA_OK(cudaFree(to));
+  }
+}
