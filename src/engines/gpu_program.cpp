@@ -4,11 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <cstdlib>
-#include <cstring>
-#include <limits>
 
+#include "engines/gpu_task.hpp"
 #include "engines/message_order.hpp"
 #include "tasuki/error.hpp"
 
@@ -16,44 +13,12 @@ namespace tasuki {
 
 namespace {
 
-// So much is worth another thread block: bytes where they lie together, units where each is a memory access of its own.
-constexpr std::int64_t kBytesPerBlock = 8 << 10;
-constexpr std::int64_t kUnitsPerBlock = 256;
-constexpr std::int64_t kMostUnits = std::int64_t{1} << 30;
 // So many are enough to keep the way to the host busy, where staging is.
 constexpr std::int64_t kStagingBlocks = 16;
-
-GpuDim dim_of(std::int64_t count, std::int64_t src_stride, std::int64_t dst_stride) {
-  GpuDim dim;
-  dim.count = static_cast<std::uint32_t>(count);
-  const auto log = static_cast<std::uint32_t>(std::bit_width(dim.count - 1));  // of the next power of two
-  dim.shift = 31 + log;
-  dim.magic = static_cast<std::uint32_t>(((std::uint64_t{1} << dim.shift) + dim.count - 1) / dim.count);
-  dim.src_stride = src_stride;
-  dim.dst_stride = dst_stride;
-  return dim;
-}
 
 bool moves_data(Verb verb) {
   return verb == Verb::copy || verb == Verb::put || verb == Verb::reduce;
 }
-
-// A task while it is put together.
-struct Parts {
-  std::vector<std::int32_t> ends;
-  std::vector<GpuStep> steps;
-  std::vector<GpuCopy> copies;
-  std::vector<GpuDim> dims;
-  std::vector<std::int32_t> deps;
-  std::int64_t bytes = 0;  // that it moves
-  std::int64_t units = 0;
-  std::int64_t most = std::numeric_limits<std::int64_t>::max();  // blocks that may share it
-  bool staging = false;                                          // messages that a thread carries come and go there
-  // Thread blocks that it is worth.
-  std::int64_t blocks() const {
-    return std::min(most, std::max({std::int64_t{1}, bytes / kBytesPerBlock, units / kUnitsPerBlock}));
-  }
-};
 
 class Lowering {
   struct Lane {
@@ -101,12 +66,12 @@ class Lowering {
     for (const int parts : {kPartStart, kPartWait, kBoth, kPartPack, kPartUnpack, kBefore, kAfter}) {
       if (parts > kBoth && out_.messages.empty()) break;
       if ((parts == kBefore || parts == kAfter) && !out_.in_line) continue;
-      Parts light;
-      std::vector<Parts> tasks;
+      TaskDraft light;
+      std::vector<TaskDraft> tasks;
       for (const Lane& lane : lanes_) {
-        Parts task;
-        Parts asks;
-        Parts waits;
+        TaskDraft task;
+        TaskDraft asks;
+        TaskDraft waits;
         for (std::size_t i = lane.first; i < lane.last; ++i) {
           const auto command = static_cast<std::int32_t>(i);
           if (asked_[i]) {
@@ -124,10 +89,10 @@ class Lowering {
           task.ends.push_back(static_cast<std::int32_t>(task.steps.size()));
           tasks.push_back(std::move(task));
         } else {
-          add_light_lane(light, task);
+          light.add_lane(task);
         }
-        add_light_lane(light, asks);
-        add_light_lane(light, waits);
+        light.add_lane(asks);
+        light.add_lane(waits);
       }
       if (parts == kBoth) out_.direct = !tasks.empty() || !light.steps.empty();
       const bool both_want_most = 2 * std::min(worth[kPartStart], worth[kPartWait]) > most_;
@@ -174,9 +139,9 @@ class Lowering {
 
   // In thread blocks. Without those that receive what is stamped while it comes, and those that send it; and without
   // those whose messages travel meanwhile, which had better pack some while they unpack others.
-  static std::int64_t worth_of(const std::vector<Parts>& tasks) {
+  static std::int64_t worth_of(const std::vector<TaskDraft>& tasks) {
     std::int64_t sum = 0;
-    for (const Parts& task : tasks) {
+    for (const TaskDraft& task : tasks) {
       const bool stamped = std::any_of(task.steps.begin(), task.steps.end(), [](const auto& s) { return s.stamped; });
       if (!stamped && !task.staging) sum += task.blocks();
     }
@@ -235,7 +200,7 @@ class Lowering {
   }
 
   // Without what the task's earlier steps have waited for.
-  void add_deps(Parts& task, GpuStep& step) const {
+  void add_deps(TaskDraft& task, GpuStep& step) const {
     step.first_dep = static_cast<std::int32_t>(task.deps.size());
     for (const auto dep : deps_[static_cast<std::size_t>(step.command)]) {
       if (std::find(task.deps.begin(), task.deps.end(), dep) == task.deps.end()) task.deps.push_back(dep);
@@ -244,7 +209,7 @@ class Lowering {
   }
 
   // Asks for a message: its staging has been packed, or is free, because earlier epochs are in the same stream.
-  void add_ask(Parts& lane, std::int32_t index) const {
+  void add_ask(TaskDraft& lane, std::int32_t index) const {
     GpuStep s;
     s.verb = Verb::signal;
     s.command = index;
@@ -256,7 +221,7 @@ class Lowering {
   }
 
   // Waits until it has ended. Nobody else looks at the host's word: those who depend on it wait in the GPU's memory.
-  void add_answer(Parts& lane, std::int32_t index) const {
+  void add_answer(TaskDraft& lane, std::int32_t index) const {
     GpuStep s;
     s.verb = Verb::wait;
     s.command = index;
@@ -266,15 +231,7 @@ class Lowering {
     lane.steps.push_back(s);
   }
 
-  static void add_light_lane(Parts& light, Parts& lane) {
-    if (lane.steps.empty()) return;
-    for (GpuStep& step : lane.steps) step.first_dep += static_cast<std::int32_t>(light.deps.size());
-    light.steps.insert(light.steps.end(), lane.steps.begin(), lane.steps.end());
-    light.deps.insert(light.deps.end(), lane.deps.begin(), lane.deps.end());
-    light.ends.push_back(static_cast<std::int32_t>(light.steps.size()));
-  }
-
-  void add_step(Parts& task, std::int32_t index) {
+  void add_step(TaskDraft& task, std::int32_t index) {
     const Command& c = plan_.commands[static_cast<std::size_t>(index)];
     if (c.loop >= 0) {
       throw Error(fmt::format("rank {}: {}: engine 'stream' cannot run chunk loops; use host memory", plan_.rank,
@@ -302,7 +259,9 @@ class Lowering {
       if (stamped(c.dst)) s.stamped = kStampedTarget;
       s.first_copy = static_cast<std::int32_t>(task.copies.size());
       for (std::int32_t k = c.first_copy; k < c.first_copy + c.copy_count; ++k) {
-        task.units += add_copy(task, plan_.copies[static_cast<std::size_t>(k)], c);
+        task.units +=
+            task.add_copy(plan_.copies[static_cast<std::size_t>(k)], in_.where[static_cast<std::size_t>(c.src)],
+                          in_.where[static_cast<std::size_t>(c.dst)], c.verb == Verb::reduce ? size_of(c.dtype) : 0);
       }
       s.copies = static_cast<std::int32_t>(task.copies.size()) - s.first_copy;
       task.bytes += c.bytes;
@@ -323,72 +282,8 @@ class Lowering {
     return true;
   }
 
-  // Adds the copy in the widest units that its addresses and strides allow; returns how many.
-  std::int64_t add_copy(Parts& task, const StridedCopy& copy, const Command& c) {
-    std::int64_t unit = c.verb == Verb::reduce ? size_of(c.dtype) : 16;
-    if (c.verb != Verb::reduce) {
-      const auto fits = [&](std::int64_t value) {
-        while (value % unit != 0) unit /= 2;
-      };
-      for (const auto b : {c.src, c.dst}) {
-        const Located& where = in_.where[static_cast<std::size_t>(b)];
-        fits(static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(where.base) % 16));
-        fits(where.copies > 1 ? std::abs(where.stride) : 0);
-      }
-      fits(copy.src_offset);
-      fits(copy.dst_offset);
-      fits(copy.block);
-      for (int d = 0; d < copy.ndims; ++d) {
-        fits(std::abs(copy.dims[d].src_stride));
-        fits(std::abs(copy.dims[d].dst_stride));
-      }
-    }
-    const std::int64_t units = copy.bytes() / unit;
-    if (units > kMostUnits) return add_halves(task, copy, c);
-    if (units == 0) return 0;
-    const std::int64_t src_scale = stamped(c.src) ? 2 : 1;
-    const std::int64_t dst_scale = stamped(c.dst) ? 2 : 1;
-    GpuCopy out;
-    out.src_offset = copy.src_offset * src_scale;
-    out.dst_offset = copy.dst_offset * dst_scale;
-    out.units = static_cast<std::uint32_t>(units);
-    out.log_unit = static_cast<std::int16_t>(std::bit_width(static_cast<std::uint64_t>(unit)) - 1);
-    out.first_dim = static_cast<std::int32_t>(task.dims.size());
-    const auto add_dim = [&](std::int64_t count, std::int64_t src_stride, std::int64_t dst_stride) {
-      task.dims.push_back(dim_of(count, src_stride * src_scale, dst_stride * dst_scale));
-    };
-    if (copy.block > unit || copy.ndims == 0) add_dim(copy.block / unit, unit, unit);
-    for (int d = copy.ndims - 1; d >= 0; --d) {
-      add_dim(copy.dims[d].count, copy.dims[d].src_stride, copy.dims[d].dst_stride);
-    }
-    out.dims = static_cast<std::int16_t>(static_cast<std::int32_t>(task.dims.size()) - out.first_dim);
-    task.copies.push_back(out);
-    return units;
-  }
-
-  // Too large for the kernel's numbers: two of half the size.
-  std::int64_t add_halves(Parts& task, const StridedCopy& copy, const Command& c) {
-    StridedCopy first = copy;
-    StridedCopy second = copy;
-    const auto end = copy.dims.begin() + copy.ndims;
-    const auto d = std::find_if(copy.dims.begin(), end, [](const auto& dim) { return dim.count > 1; });
-    if (d == end) {
-      first.block = copy.block / 32 * 16;
-      second.block = copy.block - first.block;
-      second.src_offset += first.block;
-      second.dst_offset += first.block;
-    } else {
-      const auto i = static_cast<std::size_t>(d - copy.dims.begin());
-      first.dims[i].count /= 2;
-      second.dims[i].count -= first.dims[i].count;
-      second.src_offset += first.dims[i].count * d->src_stride;
-      second.dst_offset += first.dims[i].count * d->dst_stride;
-    }
-    return add_copy(task, first, c) + add_copy(task, second, c);
-  }
-
   // Thread blocks in proportion to what the tasks are worth, so that they end together.
-  void deal_out(std::vector<Parts>& tasks, int parts) {
+  void deal_out(std::vector<TaskDraft>& tasks, int parts) {
     if (tasks.size() > kGpuTasks) {
       throw Error(fmt::format("rank {}: {}: {} lanes move data; one operation on GPU memory takes at most {}",
                               plan_.rank, plan_.operation, tasks.size(), kGpuTasks - 1));
@@ -400,55 +295,20 @@ class Lowering {
                       plan_.rank, plan_.operation, tasks[0].ends.size(), kGpuThreads));
     }
     std::int64_t sum = 0;
-    for (const Parts& task : tasks) sum += task.blocks();
-    for (Parts& task : tasks) {
+    for (const TaskDraft& task : tasks) sum += task.blocks();
+    for (TaskDraft& task : tasks) {
       std::int64_t blocks = task.blocks();
       if (sum > most_) blocks = std::max<std::int64_t>(1, blocks * most_ / sum);
-      cut(task, blocks);
+      task.cut(blocks);
       GpuTask out;
       out.offset = static_cast<std::uint32_t>(out_.bytes.size());
       out.first_block = out_.blocks[parts];
-      write(task);
+      task.write(out_.bytes);
       out.bytes = static_cast<std::uint32_t>(out_.bytes.size()) - out.offset;
       out_.blocks[parts] += static_cast<int>(blocks);
       out_.tasks[parts].push_back(out);
     }
     out_.rounds[parts] = {{0, static_cast<std::int32_t>(out_.tasks[parts].size()), out_.blocks[parts]}};
-  }
-
-  // Tiles of few units if there are few: one for each thread, all in flight at once. Else of as many as a thread can
-  // keep in flight.
-  static void cut(Parts& task, std::int64_t blocks) {
-    const auto units =
-        static_cast<std::uint32_t>(std::clamp<std::int64_t>(task.units / (kGpuThreads * blocks), 1, kTileUnits));
-    for (GpuStep& step : task.steps) {
-      step.tile_units = units;
-      for (std::int32_t k = step.first_copy; k < step.first_copy + step.copies; ++k) {
-        GpuCopy& copy = task.copies[static_cast<std::size_t>(k)];
-        copy.first_tile = step.tiles;
-        step.tiles += (copy.units + 32 * units - 1) / (32 * units);
-      }
-    }
-  }
-
-  void write(const Parts& task) {
-    const std::size_t begin = out_.bytes.size();
-    out_.bytes.resize(begin + (sizeof(GpuTaskHeader) + 15) / 16 * 16);
-    const auto put = [&](const auto& values) {
-      const std::size_t at = out_.bytes.size();
-      const std::size_t bytes = values.size() * sizeof(values[0]);
-      out_.bytes.resize(at + (bytes + 15) / 16 * 16);
-      if (bytes > 0) std::memcpy(out_.bytes.data() + at, values.data(), bytes);
-      return static_cast<std::int32_t>(at - begin);
-    };
-    GpuTaskHeader header;
-    header.lanes = static_cast<std::int32_t>(task.ends.size());
-    header.ends = put(task.ends);
-    header.steps = put(task.steps);
-    header.copies = put(task.copies);
-    header.dims = put(task.dims);
-    header.deps = put(task.deps);
-    std::memcpy(out_.bytes.data() + begin, &header, sizeof header);
   }
 
   const Program& in_;

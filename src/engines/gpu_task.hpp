@@ -1,0 +1,37 @@
+// A task of a GPU program while it is put together: strided copies become units and dimensions, then tiles.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "engines/executor.hpp"
+#include "engines/gpu_program.hpp"
+
+namespace tasuki {
+
+struct TaskDraft {
+  std::vector<std::int32_t> ends;  ///< of lanes, as in GpuTaskHeader
+  std::vector<GpuStep> steps;
+  std::vector<GpuCopy> copies;
+  std::vector<GpuDim> dims;
+  std::vector<std::int32_t> deps;
+  std::int64_t bytes = 0;  ///< that it moves
+  std::int64_t units = 0;
+  std::int64_t most = std::numeric_limits<std::int64_t>::max();  ///< blocks that may share it
+  bool staging = false;  ///< it packs or unpacks messages that a thread carries meanwhile
+
+  std::int64_t blocks() const;  ///< Thread blocks that it is worth.
+  /// Adds the copy in the widest units that addresses and strides allow, or, for additions, in elements of `element`
+  /// bytes. Returns how many units.
+  std::int64_t add_copy(const StridedCopy& copy, const Located& src, const Located& dst, std::int64_t element);
+  /// Adds the steps of another task as a lane of this one.
+  void add_lane(const TaskDraft& lane);
+  /// Cuts what the steps move into tiles for so many blocks.
+  void cut(std::int64_t blocks_of_it);
+  /// Appends the task's bytes, which begin with its header.
+  void write(std::vector<std::byte>& to) const;
+};
+
+}  // namespace tasuki
