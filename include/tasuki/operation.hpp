@@ -39,10 +39,10 @@ class Operation {
   /// For operations on GPU memory. The epoch becomes work of `stream`, in its order and without host synchronisation:
   /// `start` says that the shadows may be written and moves what leaves this rank, after the stream's earlier work;
   /// later work of the stream may change what was sent. After `wait` comes work that reads what has arrived. `run` is
-  /// both, in one kernel, or in two with messages between them where some travel as such. Legal while the stream is
-  /// being captured: each replay of the graph is an epoch more; fields with two copies are captured as they are shown,
-  /// so capture an iteration for each. An exchange that fails (a peer has died, the deadline has passed) ends its
-  /// kernels, and the next call of these or `synchronize` throws.
+  /// both, in one kernel, or in two where the stream carries messages, which are between them. Legal while the stream
+  /// is being captured: each replay of the graph is an epoch more; fields with two copies are captured as they are
+  /// shown, so capture an iteration for each. An exchange that fails (a peer has died, the deadline has passed) ends
+  /// its kernels, and the next call of these or `synchronize` throws.
   void start(Stream stream);
   void wait(Stream stream);
   void run(Stream stream);

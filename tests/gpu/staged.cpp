@@ -1,7 +1,5 @@
 // Path `mpi:staged` with links of several messages, of odd sizes, driven in every way: what arrives is what other paths
 // bring, bit for bit. On a rank that reaches its peers it is forced.
-#include <mpi.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -21,10 +19,9 @@ std::int64_t messages(const Plan& plan) {
                        [](const Command& c) { return c.verb == Verb::send || c.verb == Verb::recv; });
 }
 
-bool mpi_runs() {
-  int running = 0;
-  MPI_Initialized(&running);
-  return running != 0;
+// Ranks that are threads have no MPI, and a single one no messages.
+bool sends_messages(const Context& ctx) {
+  return ctx.comm() != MPI_COMM_NULL && ctx.size() > 1;
 }
 
 // What halos of large faces leave after some iterations, each with new data.
@@ -69,11 +66,9 @@ std::vector<double> after_halos(const Context& ctx, const std::string& path, con
 
 }  // namespace
 
-TEST_CASE("large faces in slices through the host: the halo of the other paths, bit for bit, driven in every way") {
-  if (!mpi_runs()) return;  // there is nothing to stage for
-  Context ctx(MPI_COMM_WORLD);
+RANK_TEST("large faces in slices through the host: the halo of the other paths, bit for bit, driven in every way") {
+  if (!sends_messages(ctx)) return;
   use_gpu(ctx);
-  if (ctx.size() == 1) return;
   for (const bool reverse : {false, true}) {
     const auto expected = after_halos(ctx, "auto", "host", reverse);
     for (const auto& mode : Driver::modes()) {
@@ -86,11 +81,9 @@ TEST_CASE("large faces in slices through the host: the halo of the other paths, 
   }
 }
 
-TEST_CASE("transfers in slices through the host, one after the other in a stream without waits on the host") {
-  if (!mpi_runs()) return;
-  Context ctx(MPI_COMM_WORLD);
+RANK_TEST("transfers in slices through the host, one after the other in a stream without waits on the host") {
+  if (!sends_messages(ctx)) return;
   use_gpu(ctx);
-  if (ctx.size() == 1) return;
   const int last = ctx.size() - 1;
   constexpr int kEpochs = 6;
   // From just above one slice to slices of more than the least size; rows of an odd number of words, then of bytes.
