@@ -97,7 +97,7 @@ class Trace {
     }
   }
 
-  int paused = 0;
+  std::atomic<int> paused{0};
 
  private:
   // A loop around `test` would fill the record with nothing else.

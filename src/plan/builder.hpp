@@ -30,6 +30,7 @@ class Builder {
   Builder(std::string operation, int rank, int ranks);
 
   int rank() const { return draft_.plan.rank; }
+  int ranks() const { return draft_.plan.ranks; }
 
   /// The buffer (rank, name), added if it is new.
   int buffer(const std::string& name, int rank, Role role, std::int64_t bytes, int ring = 1, Home home = Home::own);

@@ -90,12 +90,16 @@ Link Composer::link(const std::vector<std::size_t>& moves, int number) {
 void compose_links(Composer& composer) {
   const auto& moves = composer.planning().moves;
   Builder& builder = composer.builder();
-  // Links by (receiving first, peer, path): lanes that only announce come before lanes that work.
+  // Links by (receiving first, distance, path): lanes that only announce come before lanes that work. Every rank begins
+  // with the rank after itself, so that not all send to the same one first.
   std::map<std::tuple<bool, int, std::string>, std::vector<std::size_t>> links;
+  const auto ahead = [&builder](int from, int to) { return (to - from + builder.ranks()) % builder.ranks(); };
   for (std::size_t i = 0; i < moves.size(); ++i) {
+    const Move& move = moves[i];
     const std::string path = composer.path(i).name();
-    if (composer.incoming(i)) links[{false, moves[i].src_rank, path}].push_back(i);
-    if (composer.outgoing(i) && !composer.incoming(i)) links[{true, moves[i].dst_rank, path}].push_back(i);
+    const int distance = ahead(move.src_rank, move.dst_rank);
+    if (composer.incoming(i)) links[{false, distance, path}].push_back(i);
+    if (composer.outgoing(i) && !composer.incoming(i)) links[{true, distance, path}].push_back(i);
   }
   std::vector<std::tuple<std::int64_t, int, int>> additions;  // seq, first and last command
   for (auto& [key, members] : links) {
