@@ -67,33 +67,12 @@ class Lowering {
       if (parts > kBoth && out_.messages.empty()) break;
       if ((parts == kBefore || parts == kAfter) && !out_.in_line) continue;
       TaskDraft light;
+      TaskDraft answers;
       std::vector<TaskDraft> tasks;
-      for (const Lane& lane : lanes_) {
-        TaskDraft task;
-        TaskDraft asks;
-        TaskDraft waits;
-        for (std::size_t i = lane.first; i < lane.last; ++i) {
-          const auto command = static_cast<std::int32_t>(i);
-          if (asked_[i]) {
-            if ((part_of(lane, i) & parts) != 0) add_ask(asks, command);
-            if ((kPartWait & parts) != 0) add_answer(waits, command);
-          } else if ((part_of(lane, i) & parts) != 0) {
-            add_step(task, command);
-          }
-        }
-        if (task.units > 0) {
-          if (lane.asks) {
-            task.staging = true;
-            task.most = std::min(task.most, kStagingBlocks);
-          }
-          task.ends.push_back(static_cast<std::int32_t>(task.steps.size()));
-          tasks.push_back(std::move(task));
-        } else {
-          light.add_lane(task);
-        }
-        light.add_lane(asks);
-        light.add_lane(waits);
-      }
+      for (const Lane& lane : lanes_) lower_lane(lane, parts, tasks, light, answers);
+      // A look at a word of the host takes long: by warps that do nothing else, so that nobody waits for it besides.
+      if (!answers.ends.empty()) light.fill_warp();
+      light.add_lanes(answers);
       if (parts == kBoth) out_.direct = !tasks.empty() || !light.steps.empty();
       const bool both_want_most = 2 * std::min(worth[kPartStart], worth[kPartWait]) > most_;
       if (parts == kBoth && both_want_most &&
@@ -109,6 +88,30 @@ class Lowering {
   }
 
  private:
+  // The lane's steps of these parts: a task or a thread for its moves, and threads that ask for messages and wait.
+  void lower_lane(const Lane& lane, int parts, std::vector<TaskDraft>& tasks, TaskDraft& light, TaskDraft& answers) {
+    TaskDraft task;
+    TaskDraft asks;
+    TaskDraft waits;
+    for (std::size_t i = lane.first; i < lane.last; ++i) {
+      const auto command = static_cast<std::int32_t>(i);
+      const bool now = (part_of(lane, i) & parts) != 0;
+      if (now && asked_[i]) add_ask(asks, command);
+      if (now && !asked_[i]) add_step(task, command);
+      if (asked_[i] && (kPartWait & parts) != 0) add_answer(waits, command);
+    }
+    if (task.units > 0) {
+      task.staging = lane.asks;
+      if (lane.asks) task.most = std::min(task.most, kStagingBlocks);
+      task.ends.push_back(static_cast<std::int32_t>(task.steps.size()));
+      tasks.push_back(std::move(task));
+    } else {
+      light.add_lane(task);
+    }
+    light.add_lane(asks);
+    answers.add_lane(waits);
+  }
+
   // Whether the lane's message cannot stand between two kernels that serve all lanes: it needs something that arrives,
   // or is no message but a copy, which takes long to begin and had better do so while the first kernel works.
   bool stands_alone(const Lane& lane) const {

@@ -104,12 +104,22 @@ std::int64_t TaskDraft::add_copy(const StridedCopy& copy, const Located& src, co
 
 void TaskDraft::add_lane(const TaskDraft& lane) {
   if (lane.steps.empty()) return;
-  for (GpuStep step : lane.steps) {
+  TaskDraft one = lane;
+  one.ends = {static_cast<std::int32_t>(lane.steps.size())};
+  add_lanes(one);
+}
+
+void TaskDraft::add_lanes(const TaskDraft& other) {
+  for (const std::int32_t end : other.ends) ends.push_back(static_cast<std::int32_t>(steps.size()) + end);
+  for (GpuStep step : other.steps) {
     step.first_dep += static_cast<std::int32_t>(deps.size());
     steps.push_back(step);
   }
-  deps.insert(deps.end(), lane.deps.begin(), lane.deps.end());
-  ends.push_back(static_cast<std::int32_t>(steps.size()));
+  deps.insert(deps.end(), other.deps.begin(), other.deps.end());
+}
+
+void TaskDraft::fill_warp() {
+  while (ends.size() % 32 != 0) ends.push_back(static_cast<std::int32_t>(steps.size()));
 }
 
 // Tiles of few units if there are few: one for each thread, all in flight at once. Else of as many as a thread can

@@ -26,8 +26,12 @@ struct TaskDraft {
   /// Adds the copy in the widest units that addresses and strides allow, or, for additions, in elements of `element`
   /// bytes. Returns how many units.
   std::int64_t add_copy(const StridedCopy& copy, const Located& src, const Located& dst, std::int64_t element);
-  /// Adds the steps of another task as a lane of this one.
+  /// Adds the steps of another task as a lane of this one, if it has any.
   void add_lane(const TaskDraft& lane);
+  /// Adds the lanes of another task.
+  void add_lanes(const TaskDraft& other);
+  /// Adds empty lanes: the next one is the first of a warp, if lanes are threads.
+  void fill_warp();
   /// Cuts what the steps move into tiles for so many blocks.
   void cut(std::int64_t blocks_of_it);
   /// Appends the task's bytes, which begin with its header.

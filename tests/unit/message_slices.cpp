@@ -263,7 +263,9 @@ class ImitatedGpu {
   void launch(int part) {
     for (const GpuTask& task : lowered_.tasks[part]) {
       const View view(lowered_, task);
-      for (auto& lane : view.lanes()) running_.push_back({view, lane, 0});
+      for (auto& lane : view.lanes()) {
+        if (!lane.empty()) running_.push_back({view, lane, 0});
+      }
     }
   }
   bool idle() const { return running_.empty(); }
