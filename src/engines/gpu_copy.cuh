@@ -19,24 +19,6 @@ struct GpuTile {
   std::byte* dst;
 };
 
-// Where unit n of a copy is, relative to the two bases.
-__device__ inline void locate(const GpuCopy& copy, const GpuDim* dims, std::uint32_t n, std::int64_t& src,
-                              std::int64_t& dst) {
-  src = copy.src_offset;
-  dst = copy.dst_offset;
-#pragma unroll 1
-  for (int d = 0; d + 1 < copy.dims; ++d) {
-    const GpuDim dim = dims[d];
-    const auto next = static_cast<std::uint32_t>((static_cast<std::uint64_t>(n) * dim.magic) >> dim.shift);
-    const std::uint32_t at = n - next * dim.count;
-    src += at * dim.src_stride;
-    dst += at * dim.dst_stride;
-    n = next;
-  }
-  src += n * dims[copy.dims - 1].src_stride;
-  dst += n * dims[copy.dims - 1].dst_stride;
-}
-
 // Where a thread's units of a tile are, up to Most of them. Dimension by dimension for all: their divisions do not wait
 // for each other.
 template <int Most>
@@ -241,17 +223,14 @@ __device__ bool load_stamped_number(const std::byte* from, std::uint32_t stamp, 
 template <class Number, class Patient>
 __device__ bool add_tile(const GpuTile& t, bool stamped, std::uint32_t stamp, const Patient& patient) {
   for (std::uint32_t j = 0; j < t.units; ++j) {
-    const std::uint32_t n = t.first + 32 * j;
-    if (n >= t.copy.units) break;
-    std::int64_t from_at;
-    std::int64_t to_at;
-    locate(t.copy, t.dims, n, from_at, to_at);
+    const TilePlaces<1> at(GpuTile{t.copy, t.dims, t.first + 32 * j, 1, t.src, t.dst});
+    if (at.count == 0) break;
     Number value{};
     if constexpr (sizeof(Number) % 4 == 0) {
-      if (stamped && !load_stamped_number(t.src + from_at, stamp, value, patient)) return false;
+      if (stamped && !load_stamped_number(at.src[0], stamp, value, patient)) return false;
     }
-    if (!stamped) value = load_anywhere<Number>(t.src + from_at);
-    Number* to = reinterpret_cast<Number*>(t.dst + to_at);
+    if (!stamped) value = load_anywhere<Number>(at.src[0]);
+    Number* to = reinterpret_cast<Number*>(at.dst[0]);
     *to = static_cast<Number>(*to + value);
   }
   return true;

@@ -285,7 +285,8 @@ class Lowering {
     return true;
   }
 
-  // Thread blocks in proportion to what the tasks are worth, so that they end together.
+  // Thread blocks in proportion to what the tasks are worth, so that they end together. But staging, for which the way
+  // to the host takes longer than any copying beside it, does not have to give way to that.
   void deal_out(std::vector<TaskDraft>& tasks, int parts) {
     if (tasks.size() > kGpuTasks) {
       throw Error(fmt::format("rank {}: {}: {} lanes move data; one operation on GPU memory takes at most {}",
@@ -297,11 +298,17 @@ class Lowering {
                       "memory takes at most {}",
                       plan_.rank, plan_.operation, tasks[0].ends.size(), kGpuThreads));
     }
-    std::int64_t sum = 0;
-    for (const TaskDraft& task : tasks) sum += task.blocks();
+    std::int64_t sum[2] = {};  // of others, of staging
+    for (const TaskDraft& task : tasks) sum[task.staging ? 1 : 0] += task.blocks();
+    std::int64_t room[2] = {sum[0], sum[1]};
+    if (sum[0] + sum[1] > most_) {
+      room[1] = std::min<std::int64_t>(sum[1], sum[0] > 0 ? (most_ + 1) / 2 : most_);
+      room[0] = std::min(sum[0], most_ - room[1]);
+    }
     for (TaskDraft& task : tasks) {
-      std::int64_t blocks = task.blocks();
-      if (sum > most_) blocks = std::max<std::int64_t>(1, blocks * most_ / sum);
+      const int kind = task.staging ? 1 : 0;
+      const std::int64_t blocks =
+          std::max<std::int64_t>(1, task.blocks() * room[kind] / std::max(sum[kind], std::int64_t{1}));
       task.cut(blocks);
       GpuTask out;
       out.offset = static_cast<std::uint32_t>(out_.bytes.size());

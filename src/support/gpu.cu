@@ -4,7 +4,10 @@
 #include <cuda.h>
 
 #include <cstring>
+#include <mutex>
+#include <set>
 #include <type_traits>
+#include <utility>
 
 #include "tasuki/cuda.cuh"
 
@@ -206,10 +209,16 @@ class Cuda final : public Gpu {
   void reach(const void* p) override {
     cudaPointerAttributes attributes{};
     TASUKI_CUDA(cudaPointerGetAttributes, &attributes, p);
-    if (attributes.device == current()) return;
+    const std::pair way{current(), attributes.device};
+    const std::lock_guard lock(reaching_);
+    if (way.first == way.second || reached_.contains(way)) return;
     const cudaError_t code = cudaDeviceEnablePeerAccess(attributes.device, 0);
-    cudaGetLastError();  // that it is enabled already is no error of a later call
-    if (code != cudaErrorPeerAccessAlreadyEnabled) check_cuda(code, "cudaDeviceEnablePeerAccess");
+    if (code == cudaErrorPeerAccessAlreadyEnabled) {
+      cudaGetLastError();  // by somebody else, and no error of a later call
+    } else {
+      check_cuda(code, "cudaDeviceEnablePeerAccess");
+    }
+    reached_.insert(way);
   }
 
   bool done(Stream stream) override {
@@ -232,6 +241,8 @@ class Cuda final : public Gpu {
   int count_;
   decltype(&cuMemGetAddressRange) address_range_ = nullptr;
   decltype(&cuPointerGetAttribute) attribute_ = nullptr;
+  std::mutex reaching_;
+  std::set<std::pair<int, int>> reached_;  // devices that may use the memory of others, by either
 };
 
 const GpuSupport support{[](std::string& why_not) -> Gpu* {

@@ -75,10 +75,13 @@ class Driver {
 };
 
 inline std::vector<std::string> gpu_paths(const tasuki::Context& context) {
-  if (context.size() == 1) return {"auto"};
+  std::vector<std::string> paths{"auto"};
+  if (context.size() == 1) return paths;
   // Across islands only messages travel; `auto` then is the hybrid.
-  if (std::getenv("TASUKI_ISLAND") != nullptr) return {"auto", "nccl", "mpi"};
-  std::vector<std::string> paths{"auto", "peer:put", "peer:eager", "peer:stamped", "peer:copy", "nccl"};
+  if (std::getenv("TASUKI_ISLAND") == nullptr) {
+    paths.insert(paths.end(), {"peer:put", "peer:eager", "peer:stamped", "peer:copy"});
+  }
+  paths.emplace_back("nccl");
   if (context.comm() != MPI_COMM_NULL) paths.emplace_back("mpi");
   return paths;
 }

@@ -177,3 +177,24 @@ TEST_CASE("messages in the order of the stream are not waited for") {
 TEST_CASE("a message that needs another cannot stand in one line with it") {
   CHECK(!lowered(nullptr, nullptr, true).in_line);
 }
+
+TEST_CASE("staging keeps its thread blocks beside copying that could use them all") {
+  std::uint64_t words[2] = {};
+  Builder builder("test", 0, 2);
+  builder.set_path("some messages");
+  const std::int64_t face = 1 << 20;
+  const std::int64_t bulk = 64 << 20;
+  const int from = builder.buffer("from", 0, Role::input, bulk);
+  const int to = builder.buffer("to", 0, Role::output, bulk);
+  const int out = builder.buffer("out", 0, Role::scratch, face, 1, Home::pinned);
+  builder.begin_lane();
+  builder.copy(1, from, out, std::array{block(0, 0, face)}, 0, 0);
+  builder.send(1, out, 0, face, 0, 0);
+  builder.begin_lane();
+  builder.copy(0, from, to, std::array{block(0, 0, bulk)}, 0, 0);
+  const GpuProgram program = lower(with_channels(builder.finish().plan, {&words[0]}), 132, true);
+  const auto& tasks = program.tasks[kBoth];
+  REQUIRE(tasks.size() == 3);  // threads, packing, copying
+  CHECK(tasks[2].first_block - tasks[1].first_block == 16);
+  CHECK(program.blocks[kBoth] - tasks[2].first_block == 132 - 17);
+}
