@@ -107,7 +107,7 @@ class MpiCommunicator final : public Communicator {
     const auto contents = [comm = comm_](Flight& f, Pending&) {
       f.offsets.assign(f.sizes.size(), 0);
       std::partial_sum(f.sizes.begin(), f.sizes.end() - 1, f.offsets.begin() + 1);
-      f.all.resize(static_cast<std::size_t>(f.offsets.back() + f.sizes.back()));
+      f.all.resize(static_cast<std::size_t>(f.offsets.back()) + static_cast<std::size_t>(f.sizes.back()));
       check_mpi(MPI_Iallgatherv(f.own.data(), static_cast<int>(f.own.size()), MPI_CHAR, f.all.data(), f.sizes.data(),
                                 f.offsets.data(), MPI_CHAR, comm, f.request()),
                 "MPI_Iallgatherv");
