@@ -1,35 +1,51 @@
 // Bringing a distributed field together on rank 0, to compare it with a serial run.
 #pragma once
 
-#include <mpi.h>
-
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "tasuki/error.hpp"
 #include "tasuki/field.hpp"
+#include "tasuki/transfer.hpp"
 
 namespace apps {
 
 /// Collective. Throws `tasuki::Error` on all ranks if some host has not got the sum of its ranks' `bytes` free.
 void require_memory(const tasuki::Context& context, std::int64_t bytes, const std::string& what);
 
-/// Calls `f(offset of its first cell, cells)` for every row of `box` in an array of these strides.
-template <class F>
-void for_rows(const tasuki::Box& box, const tasuki::Index& strides, F&& f) {
-  if (box.empty()) return;
-  const int last = box.ndims - 1;
-  tasuki::Index at = box.lo;
-  for (;;) {
-    std::int64_t offset = 0;
-    for (int d = 0; d <= last; ++d) offset += at[d] * strides[d];
-    f(offset, box.extent(last));
-    int d = last - 1;
-    for (; d >= 0 && ++at[d] == box.hi[d]; --d) at[d] = box.lo[d];
-    if (d < 0) return;
-  }
+/// While it exists, ranks wait for each other as long as they live: one of them has much to do.
+class PatientContext {
+ public:
+  explicit PatientContext(const tasuki::Context& context);
+  ~PatientContext();
+  PatientContext(const PatientContext&) = delete;
+  PatientContext& operator=(const PatientContext&) = delete;
+
+ private:
+  tasuki::Context context_;
+  double deadline_;
+};
+
+/// The cells of `box` in a row-major array that has these elements in each dimension.
+template <class T>
+tasuki::Layout layout_of(const tasuki::Box& box, const std::vector<std::int64_t>& sizes) {
+  const auto n = static_cast<std::size_t>(box.ndims);
+  std::vector<std::int64_t> cells(n);
+  for (std::size_t d = 0; d < n; ++d) cells[d] = box.empty() ? 0 : box.extent(static_cast<int>(d));
+  const std::vector<std::int64_t> starts(box.lo.begin(), box.lo.begin() + box.ndims);
+  return tasuki::Layout::subarray(sizes, cells, starts, tasuki::Layout::bytes(sizeof(T)));
+}
+
+/// Elements in each dimension of a field's array, padding included.
+template <class T>
+std::vector<std::int64_t> sizes_of(const tasuki::Field<T>& field) {
+  const tasuki::Index strides = field.strides();
+  std::vector<std::int64_t> sizes{field.extents()[0]};
+  for (int d = 1; d < field.grid().ndims(); ++d) sizes.push_back(strides[d - 1] / strides[d]);
+  return sizes;
 }
 
 /// The current copy of `field` as one row-major array on rank 0; empty on the others. Collective.
@@ -37,50 +53,45 @@ template <class T>
 std::vector<T> gather_on_root(const tasuki::Field<T>& field) {
   const tasuki::Grid& grid = field.grid();
   const tasuki::Context& context = grid.context();
-  std::vector<T> packed;
-  packed.reserve(field.owned().cells());
   std::vector<T> downloaded(field.memory() == tasuki::Memory::device ? field.bytes() / sizeof(T) : 0);
   if (!downloaded.empty()) field.download(downloaded.data());
-  const T* const cells_here = downloaded.empty() ? field.data() : downloaded.data();
-  for_rows(field.local_owned(), field.strides(), [&](std::int64_t at, std::int64_t length) {
-    packed.insert(packed.end(), cells_here + at, cells_here + at + length);
-  });
+  T* const here = downloaded.empty() ? field.data() : downloaded.data();
 
-  std::vector<int> counts(context.size());
-  std::vector<int> displacements(context.size());
-  std::int64_t cells = 0;
-  for (int rank = 0; rank < context.size(); ++rank) {
-    counts[rank] = static_cast<int>(grid.owned(rank).cells());
-    displacements[rank] = static_cast<int>(cells);
-    cells += grid.owned(rank).cells();
-    if (cells > std::numeric_limits<int>::max()) {
-      throw tasuki::Error("gather_on_root: the grid has more than 2^31 cells, which MPI_Gatherv cannot count");
-    }
+  std::vector<std::int64_t> global_sizes;
+  std::int64_t cells = 1;
+  for (int d = 0; d < grid.ndims(); ++d) {
+    global_sizes.push_back(grid.extent(d));
+    cells *= grid.extent(d);
   }
-  MPI_Datatype element = MPI_DATATYPE_NULL;
-  MPI_Type_contiguous(sizeof(T), MPI_BYTE, &element);
-  MPI_Type_commit(&element);
-  std::vector<T> received(context.is_root() ? cells : 0);
-  MPI_Gatherv(packed.data(), static_cast<int>(packed.size()), element, received.data(), counts.data(),
-              displacements.data(), element, 0, context.comm());
-  MPI_Type_free(&element);
-  if (!context.is_root()) return {};
-
-  std::vector<T> global(cells);
-  tasuki::Index strides{};
-  std::int64_t stride = 1;
-  for (int d = grid.ndims() - 1; d >= 0; --d) {
-    strides[d] = stride;
-    stride *= grid.extent(d);
-  }
-  const T* from = received.data();
+  std::vector<T> global(context.is_root() ? cells : 0);
+  tasuki::OperationOptions between_hosts;
+  between_hosts.path = "shared,mpi";  // whatever the halo's path is
   for (int rank = 0; rank < context.size(); ++rank) {
-    for_rows(grid.owned(rank), strides, [&](std::int64_t at, std::int64_t length) {
-      std::copy(from, from + length, global.begin() + at);
-      from += length;
-    });
+    if (grid.owned(rank).empty()) continue;
+    tasuki::TransferSide from{rank, here, {}};
+    tasuki::TransferSide to{0, global.data(), {}};
+    if (rank == context.rank()) from.layout = layout_of<T>(field.local_owned(), sizes_of(field));
+    if (context.is_root()) to.layout = layout_of<T>(grid.owned(rank), global_sizes);
+    tasuki::Transfer transfer(context, from, to, between_hosts);
+    transfer.start();
+    transfer.wait();
   }
   return global;
+}
+
+/// Whether rank 0's `serial()` is the gathered field, bit for bit; the same on all ranks. Collective.
+template <class T, class Serial>
+bool equals_serial(const tasuki::Field<T>& field, Serial&& serial) {
+  const tasuki::Context& context = field.grid().context();
+  const PatientContext patience(context);
+  const std::vector<T> parallel = gather_on_root(field);
+  bool equal = false;
+  if (context.is_root()) {
+    const std::vector<T> expected = serial();
+    equal = expected.size() == parallel.size() &&
+            std::memcmp(expected.data(), parallel.data(), expected.size() * sizeof(T)) == 0;
+  }
+  return context.allgather(equal)[0];
 }
 
 }  // namespace apps

@@ -1,8 +1,6 @@
 // Repeated work on this rank's GPU.
 #include "common/gpu.hpp"
 
-#include <mpi.h>
-
 #include <algorithm>
 #include <cstring>
 #include <set>
@@ -23,11 +21,8 @@ Gpus gpus_of(const tasuki::Context& context) {
   TASUKI_CUDA(cudaGetDevice, &ordinal);
   cudaDeviceProp properties{};
   TASUKI_CUDA(cudaGetDeviceProperties, &properties, ordinal);
-  constexpr int kBytes = sizeof properties.uuid;
-  std::vector<char> all(static_cast<std::size_t>(context.size()) * kBytes);
-  MPI_Allgather(&properties.uuid, kBytes, MPI_BYTE, all.data(), kBytes, MPI_BYTE, context.comm());
-  std::set<std::string> different;
-  for (int rank = 0; rank < context.size(); ++rank) different.emplace(all.data() + rank * kBytes, kBytes);
+  const auto all = context.allgather(std::string(properties.uuid.bytes, sizeof properties.uuid.bytes));
+  const std::set<std::string> different(all.begin(), all.end());
   return {static_cast<int>(different.size()), properties.name};
 }
 
@@ -57,12 +52,12 @@ double GpuQueue::time(int count, const std::function<void()>& enqueue) {
   }
   finish();
   context_.barrier();
-  const double begin = MPI_Wtime();
+  const double begin = now();
   int done = 0;
   for (; graph && done + in_graph <= count; done += in_graph) graph->launch(stream());
   for (; done < count; ++done) enqueue();
   finish();
-  return MPI_Wtime() - begin;
+  return now() - begin;
 }
 
 GpuSteps::GpuSteps(const tasuki::Context& context, const Options& options, const tasuki::FieldBase& field,

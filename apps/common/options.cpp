@@ -5,11 +5,11 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <stdexcept>
 
-#include "common/program.hpp"
 #include "tasuki/device.hpp"
 #include "tasuki/error.hpp"
 
@@ -99,7 +99,7 @@ std::string split_of(const tasuki::Grid& grid) {
   return join(split);
 }
 
-Options parse_options(const tasuki::Context& context, int argc, char** argv, const AppInfo& info) {
+CommandLine parse_options(int argc, char** argv, const AppInfo& info) {
   const auto extents_of = [&info](const std::string& text) {
     const auto named = info.named_sizes.find(text);
     return named != info.named_sizes.end() ? named->second : parse_extents(text, info.ndims);
@@ -127,6 +127,8 @@ Options parse_options(const tasuki::Context& context, int argc, char** argv, con
   app.add_option("--device", options.device, "where to compute; auto: on GPUs if every rank sees one")
       ->check(CLI::IsMember({"auto", "cpu", "gpu"}))
       ->capture_default_str();
+  app.add_option("--threads", options.threads, "ranks are this many threads of one process, not processes")
+      ->check(CLI::Range(1, 1024));
   app.add_flag("--reorder", options.reorder, "let Tasuki place the boxes on the ranks");
   auto* verify = app.add_flag("--verify", options.verify, "compare every bit of the result with a serial run");
   app.add_flag("!--no-communication", options.communicate,
@@ -139,25 +141,23 @@ Options parse_options(const tasuki::Context& context, int argc, char** argv, con
     app.parse(argc, argv);
   } catch (const CLI::ParseError& end) {
     const bool failed = end.get_exit_code() != static_cast<int>(CLI::ExitCodes::Success);
-    if (context.is_root() && failed) fmt::print(stderr, "{}: {}\n", info.name, end.what());
-    if (context.is_root() && !failed) fmt::print("{}", app.help());
-    throw Exit{failed ? 2 : 0};
+    return {options, failed ? 2 : 0, failed ? fmt::format("{}: {}\n", info.name, end.what()) : app.help()};
   }
   options.extents = extents_of(options.size);
   if (!split.empty()) options.split = parse_split(split, info.ndims);
   options.overlap = overlap == "on";
-  return options;
+  return {options, std::nullopt, {}};
 }
 
 bool settle_device(const tasuki::Context& context, Options& options) {
   const bool cpu_engine = options.engine == "inline" || options.engine == "thread";
   if (options.device == "cpu" || (options.device == "auto" && cpu_engine)) return false;
   const std::string missing = tasuki::why_no_gpu();
-  int on_gpus = missing.empty() ? 1 : 0;
-  MPI_Allreduce(MPI_IN_PLACE, &on_gpus, 1, MPI_INT, MPI_MIN, context.comm());
-  if (on_gpus == 0 && options.device == "auto") return false;
+  const std::vector<bool> have_one = context.allgather(missing.empty());
+  const bool all = std::find(have_one.begin(), have_one.end(), false) == have_one.end();
+  if (!all && options.device == "auto") return false;
   if (!missing.empty()) throw tasuki::Error("--device gpu: " + missing);
-  if (on_gpus == 0) throw tasuki::Error("--device gpu: another rank has no GPU");
+  if (!all) throw tasuki::Error("--device gpu: another rank has no GPU");
   if (options.engine == "auto") options.engine = "graph";
   if (options.engine != "stream" && options.engine != "graph") {
     throw tasuki::Error(

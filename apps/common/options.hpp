@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ struct Options {
   std::string device = "auto";  ///< auto, cpu, gpu
   std::string json;             ///< file for the results; empty: none
   int iterations = 0;           ///< 0: chosen by the app
+  int threads = 0;              ///< ranks that are threads of this process; 0: they are processes
   bool overlap = true;
   bool verify = false;
   bool explain = false;
@@ -43,8 +45,13 @@ struct Options {
 /// hidden, and slows the computation less, which is not.
 inline constexpr int kBlocksBeside = 32;
 
-/// Reads the command line; all ranks see the same one. After `--help` or an error, which rank 0 prints, throws `Exit`.
-Options parse_options(const tasuki::Context& context, int argc, char** argv, const AppInfo& info);
+/// What a command line says. Where there is nothing to run, the exit code for leaving and what rank 0 prints before.
+struct CommandLine {
+  Options options;
+  std::optional<int> code;
+  std::string said;
+};
+CommandLine parse_options(int argc, char** argv, const AppInfo& info);
 
 /// True if the ranks compute on GPUs: as `options.device` says, `auto` meaning where all ranks have one. Settles an
 /// `auto` of `options.engine` for GPUs. Collective; throws `tasuki::Error` for what cannot be.

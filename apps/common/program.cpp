@@ -10,6 +10,8 @@
 #include <exception>
 #include <string>
 
+#include "tasuki/threads.hpp"
+
 namespace apps {
 namespace {
 
@@ -25,19 +27,36 @@ namespace {
   _exit(1);
 }
 
+int run_on_processes(int argc, char** argv, const CommandLine& line, const Body& body) {
+  const tasuki::Context context(argc, argv);
+  if (line.code) {
+    if (context.is_root()) fmt::print(*line.code == 0 ? stdout : stderr, "{}", line.said);
+    return *line.code;
+  }
+  // Caught while the context lives: its destructor would end MPI, for which the other ranks are not ready.
+  try {
+    return body(context, line.options);
+  } catch (const std::exception& error) {
+    fail(context, error.what());
+  }
+}
+
+int run_on_threads(const Options& options, const Body& body) {
+  int code = 0;
+  tasuki::run_threads(options.threads, [&](const tasuki::Context& context) {
+    const int own = body(context, options);
+    if (context.is_root()) code = own;
+  });
+  return code;
+}
+
 }  // namespace
 
-int run_program(int argc, char** argv, const std::function<int(const tasuki::Context&)>& body) {
+int run_program(int argc, char** argv, const AppInfo& info, const Body& body) {
   try {
-    const tasuki::Context context(argc, argv);
-    // Caught while the context lives: its destructor would end MPI, for which the other ranks are not ready.
-    try {
-      return body(context);
-    } catch (const Exit& exit) {
-      return exit.code;
-    } catch (const std::exception& error) {
-      fail(context, error.what());
-    }
+    const CommandLine line = parse_options(argc, argv, info);
+    return line.options.threads > 0 && !line.code ? run_on_threads(line.options, body)
+                                                  : run_on_processes(argc, argv, line, body);
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
     std::fflush(nullptr);

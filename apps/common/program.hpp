@@ -3,16 +3,16 @@
 
 #include <functional>
 
+#include "common/options.hpp"
 #include "tasuki/context.hpp"
 
 namespace apps {
 
-/// Thrown to leave the program with an exit code and without a message (after `--help`, or a bad option).
-struct Exit {
-  int code = 0;
-};
+/// What an app does on every rank; returns the exit code.
+using Body = std::function<int(const tasuki::Context&, Options)>;
 
-/// Starts MPI, calls `body` and returns its exit code. If a rank fails, the job prints one line and ends.
-int run_program(int argc, char** argv, const std::function<int(const tasuki::Context&)>& body);
+/// Reads the command line, starts MPI, or with `--threads N` as many threads as ranks, calls `body` and returns its
+/// exit code. If a rank fails, the job prints one line and ends.
+int run_program(int argc, char** argv, const AppInfo& info, const Body& body);
 
 }  // namespace apps

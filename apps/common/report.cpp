@@ -6,6 +6,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -26,7 +27,16 @@ std::string mpi_version() {
   return version.substr(0, version.find(", package"));
 }
 
+double longest(const tasuki::Context& context, double value) {
+  const std::vector<double> all = context.allgather(value);
+  return *std::max_element(all.begin(), all.end());
+}
+
 }  // namespace
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 void Progress::say(int iterations) {
   fmt::print(stderr, "{} of {}\n", iterations, total_);
@@ -38,8 +48,7 @@ int choose_iterations(const tasuki::Context& context, const Options& options, co
   if (options.verify) return 3;
   int iterations = 1;
   for (;;) {
-    double seconds = run(iterations).total;
-    MPI_Bcast(&seconds, 1, MPI_DOUBLE, 0, context.comm());
+    const double seconds = context.allgather(run(iterations).total)[0];
     const double factor = 3.0 / std::max(seconds, 1e-7);
     // Trust a trial that took a tenth of a second; a shorter one only leads to the next.
     if (seconds >= 0.1) return std::max(1, static_cast<int>(std::min(iterations * factor, 1e9)));
@@ -48,10 +57,8 @@ int choose_iterations(const tasuki::Context& context, const Options& options, co
 }
 
 void reduce_times(const tasuki::Context& context, const Timing& timing, Result& result) {
-  double longest[2] = {timing.total, (timing.total - timing.compute) / timing.total};
-  MPI_Allreduce(MPI_IN_PLACE, longest, 2, MPI_DOUBLE, MPI_MAX, context.comm());
-  result.seconds_per_iteration = longest[0] / result.iterations;
-  result.communication_share = longest[1];
+  result.seconds_per_iteration = longest(context, timing.total) / result.iterations;
+  result.communication_share = longest(context, (timing.total - timing.compute) / timing.total);
 }
 
 void describe_gpus(const tasuki::Context& context, [[maybe_unused]] bool on_gpus, [[maybe_unused]] Result& result) {
@@ -66,10 +73,8 @@ void describe_gpus(const tasuki::Context& context, [[maybe_unused]] bool on_gpus
 }
 
 void reduce_split(const tasuki::Context& context, const Split& split, Result& result) {
-  double longest[2] = {split.compute, split.exchange};
-  MPI_Allreduce(MPI_IN_PLACE, longest, 2, MPI_DOUBLE, MPI_MAX, context.comm());
-  result.split = Split{longest[0], longest[1]};
-  result.communication_share = std::max(0.0, 1 - longest[0] / result.seconds_per_iteration);
+  result.split = Split{longest(context, split.compute), longest(context, split.exchange)};
+  result.communication_share = std::max(0.0, 1 - result.split->compute / result.seconds_per_iteration);
 }
 
 int report(const tasuki::Grid& grid, const std::string& app, const Options& options, const tasuki::Operation& halo,
@@ -81,8 +86,8 @@ int report(const tasuki::Grid& grid, const std::string& app, const Options& opti
   const double exposed = result.split ? std::max(0.0, result.seconds_per_iteration - result.split->compute) : 0;
   const std::string overlap = options.overlap ? "on" : "off";
 
-  fmt::print("{} {}: {} cells on {} rank{}, split {}\n", app, options.size, join(options.extents), context.size(),
-             context.size() == 1 ? "" : "s", split_of(grid));
+  fmt::print("{} {}: {} cells on {} {}{}, split {}\n", app, options.size, join(options.extents), context.size(),
+             options.threads > 0 ? "thread" : "rank", context.size() == 1 ? "" : "s", split_of(grid));
   const auto& paths = halo.plan().paths;
   if (result.gpus > 0) fmt::print("  on {} GPU{}, {}\n", result.gpus, result.gpus == 1 ? "" : "s", result.gpu_name);
   if (!options.communicate) fmt::print("  WITHOUT COMMUNICATION: the result is wrong on more than one rank\n");
@@ -111,6 +116,7 @@ int report(const tasuki::Grid& grid, const std::string& app, const Options& opti
                            {"extents", options.extents},
                            {"split", split_of(grid)},
                            {"ranks", context.size()},
+                           {"threads", options.threads > 0},
                            {"iterations", result.iterations},
                            {result.norm_name, result.norm},
                            {"gflops", gflops},

@@ -10,6 +10,9 @@
 
 namespace apps {
 
+/// Seconds since some moment.
+double now();
+
 /// Seconds of this rank in one run; what is not computation is spent in the halo's start and wait.
 struct Timing {
   double total = 0;

@@ -94,7 +94,5 @@ int himeno_main(const tasuki::Context& context, apps::Options options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return apps::run_program(argc, argv, [&](const tasuki::Context& context) {
-    return himeno_main(context, apps::parse_options(context, argc, argv, kInfo));
-  });
+  return apps::run_program(argc, argv, kInfo, himeno_main);
 }

@@ -1,10 +1,9 @@
 // What solving on CPUs and on GPUs have in common.
 #include "himeno/solver.hpp"
 
-#include <mpi.h>
-
 #include <algorithm>
-#include <cstring>
+#include <numeric>
+#include <vector>
 
 #include "common/gather.hpp"
 #include "himeno/serial.hpp"
@@ -56,21 +55,12 @@ Region Solver::region(const tasuki::Box& box) const {
 }
 
 double Solver::gosa() const {
-  double gosa = local_gosa();
-  MPI_Allreduce(MPI_IN_PLACE, &gosa, 1, MPI_DOUBLE, MPI_SUM, grid_.context().comm());
-  return gosa;
+  const std::vector<double> parts = grid_.context().allgather(local_gosa());
+  return std::accumulate(parts.begin(), parts.end(), 0.0);
 }
 
 bool Solver::equals_serial(int iterations) const {
-  const std::vector<float> parallel = apps::gather_on_root(p_);
-  int equal = 0;
-  if (grid_.context().is_root()) {
-    const std::vector<float> serial = solve_serially(options_.extents, iterations);
-    equal = serial.size() == parallel.size() &&
-            std::memcmp(serial.data(), parallel.data(), serial.size() * sizeof(float)) == 0;
-  }
-  MPI_Bcast(&equal, 1, MPI_INT, 0, grid_.context().comm());
-  return equal != 0;
+  return apps::equals_serial(p_, [&] { return solve_serially(options_.extents, iterations); });
 }
 
 }  // namespace himeno

@@ -62,7 +62,5 @@ int laplace_main(const tasuki::Context& context, apps::Options options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return apps::run_program(argc, argv, [&](const tasuki::Context& context) {
-    return laplace_main(context, apps::parse_options(context, argc, argv, kInfo));
-  });
+  return apps::run_program(argc, argv, kInfo, laplace_main);
 }

@@ -1,10 +1,8 @@
 // What solving on CPUs and on GPUs have in common.
 #include "laplace/solver.hpp"
 
-#include <mpi.h>
-
 #include <algorithm>
-#include <cstring>
+#include <vector>
 
 #include "common/gather.hpp"
 #include "laplace/serial.hpp"
@@ -48,21 +46,12 @@ Region Solver::region(const tasuki::Box& box) const {
 }
 
 double Solver::change() const {
-  double change = local_change();
-  MPI_Allreduce(MPI_IN_PLACE, &change, 1, MPI_DOUBLE, MPI_MAX, grid_.context().comm());
-  return change;
+  const std::vector<double> changes = grid_.context().allgather(local_change());
+  return *std::max_element(changes.begin(), changes.end());
 }
 
 bool Solver::equals_serial(int iterations) const {
-  const std::vector<double> parallel = apps::gather_on_root(u_);
-  int equal = 0;
-  if (grid_.context().is_root()) {
-    const std::vector<double> serial = solve_serially(grid_.extent(0), grid_.extent(1), iterations);
-    equal = serial.size() == parallel.size() &&
-            std::memcmp(serial.data(), parallel.data(), serial.size() * sizeof(double)) == 0;
-  }
-  MPI_Bcast(&equal, 1, MPI_INT, 0, grid_.context().comm());
-  return equal != 0;
+  return apps::equals_serial(u_, [&] { return solve_serially(grid_.extent(0), grid_.extent(1), iterations); });
 }
 
 }  // namespace laplace

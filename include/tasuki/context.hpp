@@ -4,9 +4,12 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace tasuki {
 
@@ -41,6 +44,22 @@ class Context {
   void set_deadline(double seconds);
 
   void barrier() const;  ///< Collective. Fails like a wait if a rank has died.
+
+  /// What every rank gives, in the order of ranks: for norms and decisions, also where there is no MPI. Collective.
+  /// Fails like a wait if a rank has died.
+  std::vector<std::string> allgather(const std::string& bytes) const;
+  template <class T>
+  requires(std::is_trivially_copyable_v<T> && !std::is_array_v<T> &&
+           !std::is_pointer_v<T>) std::vector<T> allgather(const T& value)
+  const {
+    std::vector<T> all;
+    for (const std::string& bytes : allgather(std::string(reinterpret_cast<const char*>(&value), sizeof value))) {
+      T one;
+      std::memcpy(&one, bytes.data(), sizeof one);
+      all.push_back(one);
+    }
+    return all;
+  }
 
   /// Ranks, hosts and islands, a line each. Local.
   std::string describe() const;

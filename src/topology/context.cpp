@@ -8,6 +8,7 @@
 
 #include "support/mpi.hpp"
 #include "tasuki/error.hpp"
+#include "topology/collective.hpp"
 #include "topology/runtime.hpp"
 
 namespace tasuki {
@@ -75,6 +76,10 @@ void Context::set_deadline(double seconds) {
 
 void Context::barrier() const {
   runtime_->barrier();
+}
+
+std::vector<std::string> Context::allgather(const std::string& bytes) const {
+  return gather_texts(*runtime_, bytes, "allgather");
 }
 
 std::string Context::describe() const {

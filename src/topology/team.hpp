@@ -19,8 +19,9 @@ class Team {
   explicit Team(int ranks) : ranks_(ranks) {}
   int ranks() const { return ranks_; }
 
-  /// What `rank` says in the collective call number `call`.
-  void post(std::uint64_t call, int rank, const std::string& text);
+  /// What `rank` says in the collective call number `call`, which is `kind` ("gathers texts"). Throws `Error` if
+  /// another rank's is of another kind.
+  void post(std::uint64_t call, const std::string& kind, int rank, const std::string& text);
   /// What all have said; false until they have. Every rank takes it once.
   bool take(std::uint64_t call, std::vector<std::string>& texts);
 
@@ -35,6 +36,8 @@ class Team {
 
  private:
   struct Call {
+    std::string kind;
+    int first = 0;  // who was first here
     std::vector<std::string> texts;
     int posted = 0;
     int taken = 0;

@@ -7,15 +7,25 @@
 
 #include <fmt/format.h>
 
+#include "tasuki/error.hpp"
 #include "topology/team.hpp"
 #include "topology/window.hpp"
 
 namespace tasuki {
 
-void Team::post(std::uint64_t call, int rank, const std::string& text) {
+void Team::post(std::uint64_t call, const std::string& kind, int rank, const std::string& text) {
   const std::lock_guard lock(mutex_);
   Call& entry = calls_[call];
-  entry.texts.resize(static_cast<std::size_t>(ranks_));
+  if (entry.posted == 0) {
+    entry.kind = kind;
+    entry.first = rank;
+    entry.texts.resize(static_cast<std::size_t>(ranks_));
+  }
+  if (entry.kind != kind)
+    throw Error(
+        fmt::format("the ranks do different things: rank {} {}, rank {} {}; all ranks of a context must make the same "
+                    "collective calls in the same order",
+                    entry.first, entry.kind, rank, kind));
   entry.texts[static_cast<std::size_t>(rank)] = text;
   ++entry.posted;
 }
@@ -118,12 +128,13 @@ class ThreadCommunicator final : public Communicator {
   }
 
   std::unique_ptr<Pending> gather(const std::string& text) override {
-    team_->post(++calls_, rank_, text);
+    team_->post(++calls_, "gathers texts", rank_, text);
     return std::make_unique<Collective>(team_, calls_);
   }
 
   std::unique_ptr<Pending> combine(const std::vector<std::uint64_t>& words) override {
-    team_->post(++calls_, rank_, std::string(reinterpret_cast<const char*>(words.data()), words.size() * 8));
+    team_->post(++calls_, fmt::format("combines {} words", words.size()), rank_,
+                std::string(reinterpret_cast<const char*>(words.data()), words.size() * sizeof(std::uint64_t)));
     return std::make_unique<Combined>(team_, calls_, words.size());
   }
 

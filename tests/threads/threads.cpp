@@ -84,6 +84,13 @@ TEST_CASE("arguments that differ between threads are an error on all") {
   CHECK(refused == 4);
 }
 
+TEST_CASE("threads that make different collective calls are told so") {
+  const std::string text = error_of(
+      [] { run_threads(3, [](const Context& ctx) { ctx.rank() == 1 ? (void)ctx.allgather(1.5) : ctx.barrier(); }); });
+  CHECK(text.find("the ranks do different things: rank ") != std::string::npos);
+  CHECK(text.find("rank 1 gathers texts") != std::string::npos);
+}
+
 TEST_CASE("a wait between threads has a deadline") {
   const std::string text = error_of([] {
     run_threads(2, [](const Context& ctx) {
