@@ -328,14 +328,14 @@ __global__ void __launch_bounds__(kGpuThreads, 2) run_plan(const __grid_constant
   __shared__ std::uint64_t shared_epoch;
   // By the last warp, which often has nothing to fetch.
   if (threadIdx.x == kGpuThreads - 1) shared_epoch = l.epoch != 0 ? l.epoch : own_epoch(l);
-  if constexpr (!kRounds) {
-    run_round<kTraced>(l, l.round[0], fetched, shared_epoch);
-    return;
-  }
+  if constexpr (kRounds) {
 #pragma unroll 1
-  for (int round = 0; round < 2; ++round) {
-    if (round > 0) __syncthreads();  // nobody needs the first round's task any more
-    run_round<kTraced>(l, l.round[round], fetched, shared_epoch);
+    for (int round = 0; round < 2; ++round) {
+      if (round > 0) __syncthreads();  // nobody needs the first round's task any more
+      run_round<kTraced>(l, l.round[round], fetched, shared_epoch);
+    }
+  } else {
+    run_round<kTraced>(l, l.round[0], fetched, shared_epoch);
   }
 }
 
