@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <map>
 #include <set>
@@ -134,7 +133,9 @@ class Assignment {
   std::vector<std::string> resources_;
 };
 
-// What the sender of a move tells its receiver. Paths are numbered as in the set, which is the same on all ranks.
+// What the sender of a move tells its receiver. Paths are numbered as in the set, which is the same on all ranks. If it
+// has a complaint instead, it says so once, and the text follows.
+constexpr std::int64_t kComplaint = -1;
 struct Decision {
   std::int64_t seq = 0;
   std::int64_t path = 0;
@@ -207,11 +208,12 @@ std::string choose(Planning& planning) {
   std::vector<std::string> blobs;
   for (const int peer : planning.peers) {
     std::string blob;
+    if (!complaint.empty()) blob = as_text(Decision{.seq = kComplaint}) + complaint;
     for (std::size_t i = 0; i < planning.moves.size(); ++i) {
       const Choice& choice = planning.choices[i];
       if (planning.moves[i].src_rank != me || planning.moves[i].dst_rank != peer || choice.path == nullptr) continue;
       const Decision decision{planning.moves[i].seq, number_of(paths, choice.path), choice.latency, choice.seconds};
-      blob.append(reinterpret_cast<const char*>(&decision), sizeof decision);
+      blob += as_text(decision);
     }
     blobs.push_back(std::move(blob));
   }
@@ -222,8 +224,11 @@ std::string choose(Planning& planning) {
       if (planning.moves[i].src_rank == planning.peers[p]) by_seq[planning.moves[i].seq] = i;
     }
     for (std::size_t at = 0; at + sizeof(Decision) <= answers[p].size(); at += sizeof(Decision)) {
-      Decision decision;
-      std::memcpy(&decision, answers[p].data() + at, sizeof decision);
+      const auto decision = from_text<Decision>(answers[p].substr(at, sizeof(Decision)));
+      if (decision.seq == kComplaint) {
+        if (complaint.empty()) complaint = answers[p].substr(at + sizeof decision);
+        break;
+      }
       const auto it = by_seq.find(decision.seq);
       if (it == by_seq.end()) continue;
       const Path* path = paths[static_cast<std::size_t>(decision.path)].get();

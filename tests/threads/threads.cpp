@@ -116,9 +116,18 @@ TEST_CASE("islands of threads cannot reach each other, and the error says why") 
       Halo halo(HaloField{field});
     });
   });
+  // Also where only another rank than the one that speaks has something to send.
+  const std::string elsewhere = error_of([] {
+    run_threads(2, [](const Context& ctx) {
+      char byte = 0;
+      Transfer transfer(ctx, {1, &byte, Layout::bytes(1)}, {0, &byte, Layout::bytes(1)});
+    });
+  });
   unsetenv("TASUKI_ISLAND");
-  CHECK(text.find("no path can carry") != std::string::npos);
-  CHECK(text.find("mpi: the ranks are threads of one process") != std::string::npos);
+  for (const std::string& said : {text, elsewhere}) {
+    CHECK(said.find("no path can carry") != std::string::npos);
+    CHECK(said.find("mpi: the ranks are threads of one process") != std::string::npos);
+  }
 }
 
 TEST_CASE("a trace of threads is refused") {
