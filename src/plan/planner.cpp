@@ -90,16 +90,16 @@ Link Composer::link(const std::vector<std::size_t>& moves, int number) {
 void compose_links(Composer& composer) {
   const auto& moves = composer.planning().moves;
   Builder& builder = composer.builder();
-  // Links by (receiving first, distance, path): lanes that only announce come before lanes that work. Every rank begins
-  // with the rank after itself, so that not all send to the same one first.
-  std::map<std::tuple<bool, int, std::string>, std::vector<std::size_t>> links;
-  const auto ahead = [&builder](int from, int to) { return (to - from + builder.ranks()) % builder.ranks(); };
+  // Links by (kind, distance, path): lanes that only announce come before lanes that send, and what stays here last,
+  // for nobody else waits for it. Every rank begins with the rank after itself, so that not all send to the same one
+  // first.
+  enum Kind { kReceives, kSends, kStays };
+  std::map<std::tuple<Kind, int, std::string>, std::vector<std::size_t>> links;
   for (std::size_t i = 0; i < moves.size(); ++i) {
     const Move& move = moves[i];
-    const std::string path = composer.path(i).name();
-    const int distance = ahead(move.src_rank, move.dst_rank);
-    if (composer.incoming(i)) links[{false, distance, path}].push_back(i);
-    if (composer.outgoing(i) && !composer.incoming(i)) links[{true, distance, path}].push_back(i);
+    const int distance = (move.dst_rank - move.src_rank + builder.ranks()) % builder.ranks();
+    const Kind kind = distance == 0 ? kStays : composer.incoming(i) ? kReceives : kSends;
+    if (composer.incoming(i) || composer.outgoing(i)) links[{kind, distance, composer.path(i).name()}].push_back(i);
   }
   std::vector<std::tuple<std::int64_t, int, int>> additions;  // seq, first and last command
   for (auto& [key, members] : links) {
@@ -108,7 +108,7 @@ void compose_links(Composer& composer) {
     const Path& path = composer.path(members.front());
     builder.begin_lane();
     builder.set_path(link.path);
-    if (std::get<0>(key)) {
+    if (std::get<0>(key) == kSends) {
       path.open_send(builder, link);
       path.send(builder, link);
       path.close_send(builder, link);
