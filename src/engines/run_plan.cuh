@@ -16,11 +16,15 @@ constexpr unsigned kPollsPerLook = 256;  // polls between two looks at the clock
 constexpr std::uint32_t kShared =
     24 << 10;  // bytes of a task that a block fetches at once; larger ones stay where they are
 
-// What lasts from epoch to epoch, on the GPU.
+// What lasts from epoch to epoch, on the GPU. Each in a line of the cache of its own: all blocks take tickets at once,
+// and what shares a line with them is long in coming.
+struct alignas(128) Ticket {
+  unsigned long long taken;
+};
 struct State {
-  unsigned long long tickets[kParts];  // by parts: how many blocks have taken one in launches that count themselves
-  unsigned long long recorded;         // events, if traced
-  std::uint32_t failed;
+  Ticket tickets[kParts];  // by parts: how many blocks have taken one in launches that count themselves
+  alignas(128) unsigned long long recorded;  // events, if traced
+  alignas(128) std::uint32_t failed;
 };
 
 // Where a wait that gives up says so; in host memory.
@@ -283,10 +287,10 @@ __device__ void run_light_lane(const Launch& l, const Task& task, std::int32_t l
 // The number of a launch that counts itself: kernels of one operation follow each other, so the tickets of one lie
 // between those of its neighbours.
 __device__ std::uint64_t own_epoch(const Launch& l) {
-  const auto ticket = atomicAdd(&l.state->tickets[l.parts], 1ull);
+  const auto ticket = atomicAdd(&l.state->tickets[l.parts].taken, 1ull);
   const std::uint64_t mine = l.counted + ticket / l.blocks[l.parts] + 1;
   if (l.twin == 0) return mine;
-  return mine + *static_cast<volatile unsigned long long*>(&l.state->tickets[l.twin]) / l.blocks[l.twin];
+  return mine + *static_cast<volatile unsigned long long*>(&l.state->tickets[l.twin].taken) / l.blocks[l.twin];
 }
 
 // This block's share of a round. All loads that it begins with are on their way together.

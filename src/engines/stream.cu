@@ -175,7 +175,7 @@ class StreamEngine final : public Engine {
   }
 
   void upload() {
-    const auto round_up = [](std::size_t bytes) { return static_cast<std::int64_t>((bytes + 63) / 64 * 64); };
+    const auto round_up = [](std::size_t bytes) { return static_cast<std::int64_t>((bytes + 127) / 128 * 128); };
     const std::int64_t program = round_up(program_.bytes.size());
     const std::int64_t ends = round_up(executor_.plan().commands.size() * sizeof(std::uint64_t));
     const std::int64_t state = round_up(sizeof(State));
