@@ -8,14 +8,28 @@
 
 namespace tasuki {
 
-std::vector<std::string> gather_now(Communicator& communicator, const std::string& text) {
-  const auto pending = communicator.gather(text);
-  while (!pending->ended()) {
+namespace {
+
+void finish(const Communicator& communicator, Pending& pending) {
+  while (!pending.ended()) {
     const std::string why = communicator.broken();
     if (!why.empty()) throw Error(fmt::format("Context: rank {}: {}", communicator.rank(), why));
     sched_yield();
   }
+}
+
+}  // namespace
+
+std::vector<std::string> gather_now(Communicator& communicator, const std::string& text) {
+  const auto pending = communicator.gather(text);
+  finish(communicator, *pending);
   return std::move(pending->texts);
+}
+
+std::vector<std::uint64_t> combine_now(Communicator& communicator, const std::vector<std::uint64_t>& words) {
+  const auto pending = communicator.combine(words);
+  finish(communicator, *pending);
+  return std::move(pending->words);
 }
 
 }  // namespace tasuki

@@ -70,8 +70,9 @@ class Communicator {
 /// Collective over `comm`, which stays the caller's.
 std::unique_ptr<Communicator> communicator_over(MPI_Comm comm);
 
-/// `Communicator::gather`, to the end. For the time when a context is being made: without a deadline.
+/// `Communicator::gather` and `combine`, to the end. For the time when a context is being made: without a deadline.
 std::vector<std::string> gather_now(Communicator& communicator, const std::string& text);
+std::vector<std::uint64_t> combine_now(Communicator& communicator, const std::vector<std::uint64_t>& words);
 
 /// The bytes of plain data as text, and back.
 template <class T>

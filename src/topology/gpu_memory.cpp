@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 
 #include "tasuki/error.hpp"
 #include "topology/collective.hpp"
@@ -66,14 +65,12 @@ void GpuMemory::try_out() {
   mine.address = find(sample.get(), why);
   const std::string name = gpu_.name(ordinal_);
   std::copy_n(name.begin(), std::min(name.size(), sizeof mine.name - 1), mine.name);
-  const std::vector<std::string> blobs(static_cast<std::size_t>(runtime_.size()),
-                                       std::string(reinterpret_cast<const char*>(&mine), sizeof mine));
+  const std::vector<std::string> blobs(static_cast<std::size_t>(runtime_.size()), as_text(mine));
   const auto samples = exchange(runtime_, runtime_.everyone(), blobs);
   std::vector<std::string> verdicts;
   for (int rank = 0; rank < runtime_.size(); ++rank) {
     const auto r = static_cast<std::size_t>(rank);
-    Sample theirs;
-    std::memcpy(&theirs, samples[r].data(), sizeof theirs);
+    const auto theirs = from_text<Sample>(samples[r]);
     names_[r] = theirs.name;
     auto& problem = why_not_[r];
     if (rank != me && !topology.same_host(me, rank)) problem = "another host";

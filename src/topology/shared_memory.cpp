@@ -2,7 +2,6 @@
 // and windows, so one AND over bits (fits here? given back?) decides everything alike on every rank.
 #include "topology/shared_memory.hpp"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -101,11 +100,7 @@ SharedMemory::Impl::Impl(Communicator& comm)
       rank(comm.rank()),
       local(comm.places()[static_cast<std::size_t>(rank)]),
       page(sysconf(_SC_PAGESIZE)),
-      agree([this](const std::vector<std::uint64_t>& words) {
-        const auto pending = communicator.combine(words);
-        while (!pending->ended()) sched_yield();
-        return pending->words;
-      }),
+      agree([this](const std::vector<std::uint64_t>& words) { return combine_now(communicator, words); }),
       exceptions_at_birth(std::uncaught_exceptions()) {}
 
 Window& SharedMemory::Impl::window(std::int64_t id) {
