@@ -1,12 +1,13 @@
-// Measuring the machine: every path runs the same three transfers, and their times give its constants.
+// Measuring the machine: every path runs the same few transfers, and their times give its constants.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
+#include <initializer_list>
 #include <thread>
 
 #include "engines/trace.hpp"
+#include "operations/exchange.hpp"
 #include "paths/path.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/memory.hpp"
@@ -18,53 +19,83 @@ namespace tasuki {
 
 namespace {
 
-constexpr std::int64_t kLarge = 32 << 10;      // about a face
-constexpr std::int64_t kLargeOnGpu = 1 << 20;  // the same
+constexpr std::int64_t kLarge = 32 << 10;    // about a face
+constexpr std::int64_t kLargeOnGpu = kBulk;  // the same
 constexpr std::int64_t kRuns = 2048;
 constexpr std::int64_t kRunsOnGpu = 64 << 10;
-constexpr std::int64_t kStride = 512;  // bytes between the runs of 8 bytes
-constexpr int kBatches = 7;
+constexpr std::int64_t kStride = 512;          // bytes between the runs of 8 bytes
+constexpr std::int64_t kBulkOnGpu = 16 << 20;  // enough to tell a path's full speed
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Seconds that one transfer takes, from `a` to `b`. What arrives goes back from the same memory, so that the bytes
-// really change caches, as a program's do; a rank alone copies between two places.
-double time_transfer(const Context& context, const std::string& path, int a, int b, std::byte* from, std::byte* to,
-                     const Layout& layout, bool stream = false) {
-  OperationOptions options;
-  options.path = a == b ? "auto" : path;  // what stays on a rank cannot be forced
-  const bool on_gpu = memory_of(from) == Memory::device;
-  if (!on_gpu) options.engine = "inline";
-  std::byte* at = a == b ? to : from;
-  Transfer there(context, {a, from, layout}, {b, at, layout}, options);
-  Transfer back(context, {b, at, layout}, {a, from, layout}, options);
-  if (context.rank() != a && context.rank() != b) return 0;
-  const auto once = [&] {
-    if (on_gpu) {
-      there.run(nullptr);
-      if (!stream) back.run(nullptr);
-      return;
-    }
-    there.start();
-    there.wait();
-    if (stream) return;
-    back.start();
-    back.wait();
-  };
-  for (int i = 0; i < 3; ++i) once();
-  // Both ends must do equally many rounds, so the number is fixed; the best batch has met the fewest disturbances.
-  const int rounds = layout.size() < 1024 ? 200 : 20;
-  double best = 1e9;
-  for (int batch = 0; batch < kBatches; ++batch) {
-    const double begin = now();
-    for (int i = 0; i < rounds; ++i) once();
-    if (on_gpu) synchronize(context, nullptr);
-    best = std::min(best, (now() - begin) / (stream ? rounds : 2 * rounds));
+// One path between two ranks while it is measured.
+class Ways {
+ public:
+  Ways(const Context& context, const Path& path, int a, int b, std::byte* from, std::byte* to)
+      : context_(context), on_gpu_(path.memory() == Memory::device), a_(a), b_(b), from_(from), to_(to) {
+    options_.path = a == b ? "auto" : path.name();  // what stays on a rank cannot be forced
+    if (!on_gpu_) options_.engine = "inline";
   }
-  return best;
-}
+
+  /// Seconds that a transfer takes. What arrives goes back from the same memory, so that the bytes really change
+  /// caches, as a program's do; a rank alone copies between two places.
+  double there_and_back(const Layout& layout) const {
+    std::byte* at = a_ == b_ ? to_ : from_;
+    Transfer there(context_, {a_, from_, layout}, {b_, at, layout}, options_);
+    Transfer back(context_, {b_, at, layout}, {a_, from_, layout}, options_);
+    return time(layout, {&there, &back}) / 2;
+  }
+  /// The same where one follows the other.
+  double one_after_another(const Layout& layout) const {
+    std::byte* at = a_ == b_ ? to_ : from_;
+    Transfer there(context_, {a_, from_, layout}, {b_, at, layout}, options_);
+    return time(layout, {&there});
+  }
+  /// Seconds that it takes both ranks to have the other's.
+  double both(const Layout& layout) const {
+    Exchange exchange(context_, a_, b_, from_, to_, layout, options_);
+    return time(layout, {&exchange});
+  }
+
+ private:
+  // Both ends must do equally many rounds, so the number is fixed; the best batch has met the fewest disturbances. Many
+  // short ones, then, so that some fall between those; on GPUs batches that are long beside their end on the host.
+  double time(const Layout& layout, std::initializer_list<Operation*> operations) const {
+    if (context_.rank() != a_ && context_.rank() != b_) return 0;
+    const auto once = [&] {
+      for (Operation* operation : operations) {
+        if (on_gpu_) {
+          operation->run(nullptr);
+          continue;
+        }
+        operation->start();
+        operation->wait();
+      }
+    };
+    for (int i = 0; i < 3; ++i) once();
+    const int all = layout.size() < 1024 ? 1400 : layout.size() <= kLargeOnGpu ? 140 : 28;
+    const int batches = on_gpu_ ? 7 : layout.size() < 1024 ? 28 : 70;
+    const int rounds = all / batches;
+    double best = 1e9;
+    for (int batch = 0; batch < batches; ++batch) {
+      const double begin = now();
+      for (int i = 0; i < rounds; ++i) once();
+      if (on_gpu_) synchronize(context_, nullptr);
+      best = std::min(best, (now() - begin) / rounds);
+    }
+    return best;
+  }
+
+  const Context& context_;
+  bool on_gpu_;
+  int a_;
+  int b_;
+  std::byte* from_;
+  std::byte* to_;
+  OperationOptions options_;
+};
 
 // The rank that shows what the path is for: the farthest that it joins with rank 0 (another host rather than another
 // island rather than a neighbour); -1 if there is none.
@@ -87,28 +118,34 @@ Profile::Section measure(const Context& context, const Path& path, std::byte* fr
   const std::int64_t runs = on_gpu ? kRunsOnGpu : kRuns;
   const int partner = partner_for(context, path);
   if (partner < 0) return {};
-  const auto time = [&](const Layout& layout) {
-    return time_transfer(context, path.name(), 0, partner, from, to, layout);
-  };
-  std::array<double, 4> seconds{};
+  const Ways ways(context, path, 0, partner, from, to);
+  const Layout word = Layout::bytes(8);
+  struct Seconds {
+    double there = 0, after = 0, both = 0, large = 0, scattered = 0, bulk = 0;
+  } t;
   try {
-    seconds[0] = time(Layout::bytes(8));
-    seconds[1] = time(Layout::bytes(large));
-    seconds[2] = time(Layout::hvector(runs, 1, kStride, Layout::bytes(8)));
-    seconds[3] = time_transfer(context, path.name(), 0, partner, from, to, Layout::bytes(8), true);
+    t.there = ways.there_and_back(word);
+    t.after = ways.one_after_another(word);
+    if (partner != 0) t.both = ways.both(word);
+    t.large = ways.there_and_back(Layout::bytes(large));
+    t.scattered = ways.there_and_back(Layout::hvector(runs, 1, kStride, word));
+    if (on_gpu) t.bulk = ways.there_and_back(Layout::bytes(kBulkOnGpu));
   } catch (const Error&) {
     return {};  // all ranks throw alike when a path cannot be used here; its offers will say why
   }
-  using Seconds = std::array<double, 4>;
-  seconds = from_text<Seconds>(text_of_root(context.runtime(), as_text(seconds), "measuring the machine"));
+  t = from_text<Seconds>(text_of_root(context.runtime(), as_text(t), "measuring the machine"));
+  constexpr double kLeast = 1e-9;
   // A plan's link may find itself in either position. On GPUs links to and from a rank are served at once, and wait for
   // nothing but each other: the better time is nearer.
-  const double between = on_gpu ? std::min(seconds[0], seconds[3]) : (seconds[0] + seconds[3]) / 2;
-  const double latency = std::max(between, 1e-9);
-  const double bandwidth = static_cast<double>(large) / std::max(seconds[1] - seconds[0], 1e-9);
-  const double per_run = std::max(
-      (seconds[2] - seconds[0] - static_cast<double>(runs * 8) / bandwidth) / static_cast<double>(runs), 1e-11);
-  return {{"latency", latency}, {"bandwidth", bandwidth}, {"per_run", per_run}};
+  const double latency = std::max(on_gpu ? std::min(t.there, t.after) : (t.there + t.after) / 2, kLeast);
+  const double bandwidth = static_cast<double>(large) / std::max(t.large - t.there, kLeast);
+  const double per_run =
+      std::max((t.scattered - t.there - static_cast<double>(runs * 8) / bandwidth) / static_cast<double>(runs), 1e-11);
+  Profile::Section section{{"latency", latency}, {"bandwidth", bandwidth}, {"per_run", per_run}};
+  if (partner != 0) section["mutual_latency"] = std::max(t.both, kLeast);
+  // Only GPUs have engines that begin late and are the faster then.
+  if (on_gpu) section["bulk_bandwidth"] = static_cast<double>(kBulkOnGpu - large) / std::max(t.bulk - t.large, kLeast);
+  return section;
 }
 
 }  // namespace
@@ -129,7 +166,7 @@ void complete_profile(const Context& context, PathSet& paths) {
     if (missing.empty()) continue;
     any = true;
     const std::int64_t room =
-        memory == Memory::device ? std::max(kLargeOnGpu, kRunsOnGpu * kStride) : std::max(kLarge, kRuns * kStride);
+        memory == Memory::device ? std::max(kBulkOnGpu, kRunsOnGpu * kStride) : std::max(kLarge, kRuns * kStride);
     const auto from = memory == Memory::device ? runtime.gpus->allocate(room) : shared_alloc(context, room);
     const auto to = memory == Memory::device ? runtime.gpus->allocate(room) : shared_alloc(context, room);
     if (memory == Memory::host) {

@@ -54,6 +54,7 @@ Operation::State::State(const Context& context, Description description, const O
   agreement.check();
   PathSet& paths = paths_of(context, path);
   const int number = runtime.next_operation();
+  mark_mutual(description.moves);
   Planning planning{runtime, paths, name_, path, buffers_, description.moves, {}, {}, {}};
   planning.peers = peers_of(description.moves, runtime.rank());
   peers_ = planning.peers;

@@ -72,10 +72,13 @@ std::unique_ptr<Channel> Path::open(const ChannelRequest& request) const {
 }
 
 Offer priced(const Profile& profile, const std::string& name, const Move& move) {
-  const double per_byte = 1.0 / profile.get(name, "bandwidth", kBandwidth);
-  const double per_run = profile.get(name, "per_run", kPerRun);
-  return Offer::yes(profile.get(name, "latency", kLatency),
-                    static_cast<double>(move.bytes()) * per_byte + static_cast<double>(move.runs()) * per_run);
+  const double bandwidth = profile.get(name, "bandwidth", kBandwidth);
+  const double bulk_bandwidth = profile.get(name, "bulk_bandwidth", bandwidth);
+  const double latency = profile.get(name, "latency", kLatency);
+  const std::int64_t bulk = std::max<std::int64_t>(move.bytes() - kBulk, 0);
+  return Offer::yes(move.mutual ? profile.get(name, "mutual_latency", latency) : latency,
+                    static_cast<double>(move.bytes() - bulk) / bandwidth + static_cast<double>(bulk) / bulk_bandwidth +
+                        static_cast<double>(move.runs()) * profile.get(name, "per_run", kPerRun));
 }
 
 std::vector<StridedCopy> pack_side(std::span<const StridedCopy> copies, std::int64_t offset) {

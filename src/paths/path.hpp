@@ -47,6 +47,7 @@ struct Move {
   int dst = 0;  ///< user buffer of the destination rank
   std::vector<StridedCopy> copies;
   DType add = DType::none;  ///< not `none`: add to the destination, do not overwrite
+  bool mutual = false;      ///< moves go the other way between these two ranks as well; `mark_mutual` sets it
   std::string label;        ///< for people: `p face +0`
   std::int64_t bytes() const;
   std::int64_t runs() const;  ///< contiguous runs on the more scattered side
@@ -118,8 +119,8 @@ class Path {
   virtual std::unique_ptr<Channel> open(const ChannelRequest& request) const;
 };
 
-/// What a move costs on the path called `name`: the profile's latency for its link, then bytes over bandwidth and the
-/// extra time of every contiguous run. `Offer::yes` with these.
+/// What a move costs on the path called `name`: the profile's latency for its link, then bytes over bandwidth (what is
+/// above `kBulk` over that of bulk) and the extra time of every contiguous run. `Offer::yes` with these.
 Offer priced(const Profile& profile, const std::string& name, const Move& move);
 
 /// The same strided copies with one side packed: consecutive bytes from `offset` on.

@@ -1,6 +1,7 @@
 // Profile: the machine's constants that costs are made of. Measured once, kept as JSON, the same on every rank.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 
@@ -8,7 +9,12 @@
 
 namespace tasuki {
 
-/// A section a path, a number a constant, in seconds and bytes per second.
+/// From here on, bytes of a piece cost what they cost in bulk, where the profile knows that: how soon a path is at full
+/// speed and how fast that is are two things.
+constexpr std::int64_t kBulk = std::int64_t{1} << 20;
+
+/// A section a path, a number a constant, in seconds and bytes per second: `latency`, `mutual_latency` (where both
+/// ranks send), `bandwidth`, `bulk_bandwidth`, `per_run`.
 class Profile {
  public:
   using Section = std::map<std::string, double>;
@@ -20,7 +26,8 @@ class Profile {
   const std::map<std::string, Section>& sections() const { return sections_; }
 
   std::string to_json(const std::string& machine) const;
-  /// Throws `Error` naming `file` and what is wrong with it: not JSON, wrong shape, not positive finite numbers.
+  /// Empty if an earlier version of Tasuki wrote it, to be measured again. Throws `Error` naming `file` and what is
+  /// wrong with it: not JSON, wrong shape, not positive finite numbers.
   static Profile from_json(const std::string& text, const std::string& file);
 
  private:

@@ -17,6 +17,12 @@ std::vector<int> peers_of(const std::vector<Move>& moves, int rank) {
   return {peers.begin(), peers.end()};
 }
 
+void mark_mutual(std::vector<Move>& moves) {
+  std::set<std::pair<int, int>> ways;
+  for (const auto& move : moves) ways.emplace(move.src_rank, move.dst_rank);
+  for (auto& move : moves) move.mutual = ways.contains({move.dst_rank, move.src_rank});
+}
+
 bool Planning::knows(int rank) const {
   return rank == runtime.rank() || std::binary_search(peers.begin(), peers.end(), rank);
 }
@@ -72,9 +78,7 @@ Link Composer::link(const std::vector<std::size_t>& moves, int number) {
   link.path = path(moves.front()).name();
   link.peer = first.src_rank == builder_.rank() ? first.dst_rank : first.src_rank;
   link.number = number;
-  link.mutual = std::any_of(planning_.moves.begin(), planning_.moves.end(), [&](const Move& move) {
-    return move.src_rank == first.dst_rank && move.dst_rank == first.src_rank;
-  });
+  link.mutual = first.mutual;
   link.alternating = true;
   for (const std::size_t i : moves) {
     const Move& move = planning_.moves[i];

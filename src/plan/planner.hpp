@@ -51,6 +51,9 @@ struct Planning {
 /// Ranks in `moves` other than `rank`, ascending.
 std::vector<int> peers_of(const std::vector<Move>& moves, int rank);
 
+/// Tells the moves to which others run opposite. Both ranks of a move come to the same, for they list the same moves.
+void mark_mutual(std::vector<Move>& moves);
+
 /// Peers tell each other where their buffers are. Collective over the ranks concerned.
 void exchange_places(Planning& planning);
 

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "plan/planner.hpp"
 #include "tasuki/error.hpp"
 
 using namespace tasuki;
@@ -34,12 +35,43 @@ TEST_CASE("a corrupt profile is named with the place and what to do") {
   const std::string advice = "delete the file to have it measured again, or set TASUKI_PROFILE to another";
   CHECK(complaint("{\"version\": 1,").find("p.json: not JSON at byte") != std::string::npos);
   CHECK(complaint(" ").find(advice) != std::string::npos);
-  CHECK(complaint("[]").find("no profile of version 1") != std::string::npos);
-  CHECK(complaint("{\"version\": 2, \"paths\": {}}").find("no profile of version 1") != std::string::npos);
-  CHECK(complaint("{\"version\": 1}").find("\"paths\" is missing") != std::string::npos);
-  CHECK(complaint("{\"version\": 1, \"paths\": {\"mpi\": 3}}").find("\"mpi\" is no object") != std::string::npos);
-  CHECK(complaint("{\"version\": 1, \"paths\": {\"mpi\": {\"latency\": -1}}}").find("\"mpi\".\"latency\" is -1") !=
+  CHECK(complaint("[]").find("no profile of version 2") != std::string::npos);
+  CHECK(complaint("{\"version\": 3, \"paths\": {}}").find("no profile of version 2") != std::string::npos);
+  CHECK(complaint("{\"version\": \"2\", \"paths\": {}}").find("no profile of version 2") != std::string::npos);
+  CHECK(complaint("{\"version\": 2}").find("\"paths\" is missing") != std::string::npos);
+  CHECK(complaint("{\"version\": 2, \"paths\": {\"mpi\": 3}}").find("\"mpi\" is no object") != std::string::npos);
+  CHECK(complaint("{\"version\": 2, \"paths\": {\"mpi\": {\"latency\": -1}}}").find("\"mpi\".\"latency\" is -1") !=
         std::string::npos);
-  CHECK(complaint("{\"version\": 1, \"paths\": {\"mpi\": {\"latency\": \"fast\"}}}").find("not a positive number") !=
+  CHECK(complaint("{\"version\": 2, \"paths\": {\"mpi\": {\"latency\": \"fast\"}}}").find("not a positive number") !=
         std::string::npos);
+}
+
+TEST_CASE("a profile of an earlier version is none, and measured again") {
+  const std::string old = "{\"version\": 1, \"paths\": {\"mpi\": {\"latency\": 1e-6}}}";
+  CHECK(Profile::from_json(old, "p.json").sections().empty());
+}
+
+TEST_CASE("a piece costs what its link does: both ways where the peer sends too, in bulk what is above a face") {
+  Profile profile;
+  profile.set(
+      "mpi",
+      {{"latency", 3e-6}, {"mutual_latency", 4e-6}, {"bandwidth", 1e9}, {"bulk_bandwidth", 2e9}, {"per_run", 1e-9}});
+  profile.set("nccl", {{"latency", 3e-6}, {"bandwidth", 1e9}, {"per_run", 1e-9}});
+  Move move;
+  StridedCopy copy;
+  copy.block = kBulk + 2000;
+  move.copies = {copy};
+  const double face = static_cast<double>(kBulk) / 1e9 + 1e-9;
+  CHECK(priced(profile, "mpi", move).latency == 3e-6);
+  CHECK(priced(profile, "mpi", move).seconds == doctest::Approx(face + 1e-6));
+  CHECK(priced(profile, "nccl", move).seconds == doctest::Approx(face + 2e-6));
+  std::vector<Move> moves{move, move, move};
+  moves[0].dst_rank = 1;  // 0 to 1, 1 to 0, 2 to 0
+  moves[1].src_rank = 1;
+  moves[2].src_rank = 2;
+  mark_mutual(moves);
+  CHECK(priced(profile, "mpi", moves[0]).latency == 4e-6);
+  CHECK(priced(profile, "mpi", moves[1]).latency == 4e-6);
+  CHECK(priced(profile, "nccl", moves[1]).latency == 3e-6);
+  CHECK(priced(profile, "mpi", moves[2]).latency == 3e-6);
 }

@@ -72,13 +72,14 @@ def command(ranks: int, rounds: int, output: Path | None, as_json: bool) -> None
         [
             path,
             f"{c['latency'] * 1e6:.3f}",
+            f"{c['mutual_latency'] * 1e6:.3f}" if "mutual_latency" in c else "",
             f"{c['bandwidth'] / 1e9:.2f}",
             f"{c['per_run'] * 1e9:.2f}",
             f"{spreads[path] * 100:.0f}",
         ]
         for path, c in paths.items()
     ]
-    columns = ["path", ">latency µs", ">GB/s", ">ns a run", ">spread %"]
+    columns = ["path", ">latency µs", ">both ways µs", ">GB/s", ">ns a run", ">spread %"]
     data = {"file": str(target), "rounds": rounds, "spread": spreads, **profile}
 
     def show(console) -> None:

@@ -73,9 +73,17 @@ def machine_section(material: Material) -> str:
         parts += ["<h2>benchmarks ran on</h2>", table(["what", "value"], machine.items())]
     for name, profile in material.profiles.items():
         rows = [
-            [path, c["latency"] * 1e6, c["bandwidth"] / 1e9, c["per_run"] * 1e9] for path, c in profile["paths"].items()
+            [
+                path,
+                c["latency"] * 1e6,
+                c["mutual_latency"] * 1e6 if "mutual_latency" in c else None,
+                c["bandwidth"] / 1e9,
+                c["per_run"] * 1e9,
+            ]
+            for path, c in profile["paths"].items()
         ]
-        parts += [f"<h2>machine profile {escape(name)}</h2>", table(["path", "latency µs", "GB/s", "ns a run"], rows)]
+        columns = ["path", "latency µs", "both ways µs", "GB/s", "ns a run"]
+        parts += [f"<h2>machine profile {escape(name)}</h2>", table(columns, rows)]
     return "".join(parts)
 
 
