@@ -53,10 +53,11 @@ class Ways {
     Transfer there(context_, {a_, from_, layout}, {b_, at, layout}, options_);
     return time(layout, {&there});
   }
-  /// Seconds that it takes both ranks to have the other's.
+  /// Seconds that it takes both ranks to have the other's, which go back likewise.
   double both(const Layout& layout) const {
-    Exchange exchange(context_, a_, b_, from_, to_, layout, options_);
-    return time(layout, {&exchange});
+    Exchange there(context_, a_, b_, from_, to_, layout, options_);
+    Exchange back(context_, a_, b_, to_, from_, layout, options_);
+    return time(layout, {&there, &back}) / 2;
   }
 
  private:
@@ -112,39 +113,59 @@ int partner_for(const Context& context, const Path& path) {
   return best;
 }
 
+// Seconds that a path takes for what is measured, one way or both ways at once.
+struct Seconds {
+  double word = 0, large = 0, scattered = 0, bulk = 0;
+};
+
+template <class Time>
+Seconds seconds_for(const Time& time, bool on_gpu) {
+  const Layout word = Layout::bytes(8);
+  Seconds seconds;
+  seconds.word = time(word);
+  seconds.large = time(Layout::bytes(on_gpu ? kLargeOnGpu : kLarge));
+  seconds.scattered = time(Layout::hvector(on_gpu ? kRunsOnGpu : kRuns, 1, kStride, word));
+  // Only GPUs have engines that begin late and are the faster then.
+  if (on_gpu) seconds.bulk = time(Layout::bytes(kBulkOnGpu));
+  return seconds;
+}
+
+void set_constants(Profile::Section& section, const std::string& prefix, const Seconds& t, bool on_gpu) {
+  constexpr double kLeast = 1e-9;
+  const auto large = static_cast<double>(on_gpu ? kLargeOnGpu : kLarge);
+  const auto runs = static_cast<double>(on_gpu ? kRunsOnGpu : kRuns);
+  const double bandwidth = large / std::max(t.large - t.word, kLeast);
+  section[prefix + "latency"] = std::max(t.word, kLeast);
+  section[prefix + "bandwidth"] = bandwidth;
+  section[prefix + "per_run"] = std::max((t.scattered - t.word - runs * 8 / bandwidth) / runs, 1e-11);
+  const double rest = static_cast<double>(kBulkOnGpu) - large;
+  if (on_gpu) section[prefix + "bulk_bandwidth"] = rest / std::max(t.bulk - t.large, kLeast);
+}
+
 Profile::Section measure(const Context& context, const Path& path, std::byte* from, std::byte* to) {
   const bool on_gpu = path.memory() == Memory::device;
-  const std::int64_t large = on_gpu ? kLargeOnGpu : kLarge;
-  const std::int64_t runs = on_gpu ? kRunsOnGpu : kRuns;
   const int partner = partner_for(context, path);
   if (partner < 0) return {};
   const Ways ways(context, path, 0, partner, from, to);
-  const Layout word = Layout::bytes(8);
-  struct Seconds {
-    double there = 0, after = 0, both = 0, large = 0, scattered = 0, bulk = 0;
+  struct {
+    Seconds one_way, both_ways;
+    double after = 0;
   } t;
   try {
-    t.there = ways.there_and_back(word);
-    t.after = ways.one_after_another(word);
-    if (partner != 0) t.both = ways.both(word);
-    t.large = ways.there_and_back(Layout::bytes(large));
-    t.scattered = ways.there_and_back(Layout::hvector(runs, 1, kStride, word));
-    if (on_gpu) t.bulk = ways.there_and_back(Layout::bytes(kBulkOnGpu));
+    t.one_way = seconds_for([&](const Layout& layout) { return ways.there_and_back(layout); }, on_gpu);
+    t.after = ways.one_after_another(Layout::bytes(8));
+    if (partner != 0) t.both_ways = seconds_for([&](const Layout& layout) { return ways.both(layout); }, on_gpu);
   } catch (const Error&) {
     return {};  // all ranks throw alike when a path cannot be used here; its offers will say why
   }
-  t = from_text<Seconds>(text_of_root(context.runtime(), as_text(t), "measuring the machine"));
-  constexpr double kLeast = 1e-9;
-  // A plan's link may find itself in either position. On GPUs links to and from a rank are served at once, and wait for
+  t = from_text<decltype(t)>(text_of_root(context.runtime(), as_text(t), "measuring the machine"));
+  Profile::Section section;
+  set_constants(section, "", t.one_way, on_gpu);
+  if (partner != 0) set_constants(section, "mutual_", t.both_ways, on_gpu);
+  // A link may find itself in either position. On GPUs links to and from a rank are served at once, and wait for
   // nothing but each other: the better time is nearer.
-  const double latency = std::max(on_gpu ? std::min(t.there, t.after) : (t.there + t.after) / 2, kLeast);
-  const double bandwidth = static_cast<double>(large) / std::max(t.large - t.there, kLeast);
-  const double per_run =
-      std::max((t.scattered - t.there - static_cast<double>(runs * 8) / bandwidth) / static_cast<double>(runs), 1e-11);
-  Profile::Section section{{"latency", latency}, {"bandwidth", bandwidth}, {"per_run", per_run}};
-  if (partner != 0) section["mutual_latency"] = std::max(t.both, kLeast);
-  // Only GPUs have engines that begin late and are the faster then.
-  if (on_gpu) section["bulk_bandwidth"] = static_cast<double>(kBulkOnGpu - large) / std::max(t.bulk - t.large, kLeast);
+  const double latency = on_gpu ? std::min(t.one_way.word, t.after) : (t.one_way.word + t.after) / 2;
+  section["latency"] = std::max(latency, section["latency"] * 1e-3);
   return section;
 }
 

@@ -72,13 +72,16 @@ std::unique_ptr<Channel> Path::open(const ChannelRequest& request) const {
 }
 
 Offer priced(const Profile& profile, const std::string& name, const Move& move) {
-  const double bandwidth = profile.get(name, "bandwidth", kBandwidth);
-  const double bulk_bandwidth = profile.get(name, "bulk_bandwidth", bandwidth);
-  const double latency = profile.get(name, "latency", kLatency);
+  const auto constant = [&](const char* key, double fallback) {
+    const double one_way = profile.get(name, key, fallback);
+    return move.mutual ? profile.get(name, std::string("mutual_") + key, one_way) : one_way;
+  };
+  const double bandwidth = constant("bandwidth", kBandwidth);
   const std::int64_t bulk = std::max<std::int64_t>(move.bytes() - kBulk, 0);
-  return Offer::yes(move.mutual ? profile.get(name, "mutual_latency", latency) : latency,
-                    static_cast<double>(move.bytes() - bulk) / bandwidth + static_cast<double>(bulk) / bulk_bandwidth +
-                        static_cast<double>(move.runs()) * profile.get(name, "per_run", kPerRun));
+  return Offer::yes(constant("latency", kLatency),
+                    static_cast<double>(move.bytes() - bulk) / bandwidth +
+                        static_cast<double>(bulk) / constant("bulk_bandwidth", bandwidth) +
+                        static_cast<double>(move.runs()) * constant("per_run", kPerRun));
 }
 
 std::vector<StridedCopy> pack_side(std::span<const StridedCopy> copies, std::int64_t offset) {

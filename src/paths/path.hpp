@@ -120,7 +120,8 @@ class Path {
 };
 
 /// What a move costs on the path called `name`: the profile's latency for its link, then bytes over bandwidth (what is
-/// above `kBulk` over that of bulk) and the extra time of every contiguous run. `Offer::yes` with these.
+/// above `kBulk` over that of bulk) and the extra time of every contiguous run, with the mutual constants for a mutual
+/// move. `Offer::yes` with these.
 Offer priced(const Profile& profile, const std::string& name, const Move& move);
 
 /// The same strided copies with one side packed: consecutive bytes from `offset` on.

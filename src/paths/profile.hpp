@@ -13,8 +13,8 @@ namespace tasuki {
 /// speed and how fast that is are two things.
 constexpr std::int64_t kBulk = std::int64_t{1} << 20;
 
-/// A section a path, a number a constant, in seconds and bytes per second: `latency`, `mutual_latency` (where both
-/// ranks send), `bandwidth`, `bulk_bandwidth`, `per_run`.
+/// A section a path, a number a constant, in seconds and bytes per second: `latency`, `bandwidth`, `bulk_bandwidth`,
+/// `per_run`, and the same with `mutual_` before it, for where both ranks send.
 class Profile {
  public:
   using Section = std::map<std::string, double>;

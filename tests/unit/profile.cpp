@@ -53,9 +53,12 @@ TEST_CASE("a profile of an earlier version is none, and measured again") {
 
 TEST_CASE("a piece costs what its link does: both ways where the peer sends too, in bulk what is above a face") {
   Profile profile;
-  profile.set(
-      "mpi",
-      {{"latency", 3e-6}, {"mutual_latency", 4e-6}, {"bandwidth", 1e9}, {"bulk_bandwidth", 2e9}, {"per_run", 1e-9}});
+  profile.set("mpi", {{"latency", 3e-6},
+                      {"mutual_latency", 4e-6},
+                      {"bandwidth", 1e9},
+                      {"bulk_bandwidth", 2e9},
+                      {"per_run", 1e-9},
+                      {"mutual_per_run", 5e-6}});
   profile.set("nccl", {{"latency", 3e-6}, {"bandwidth", 1e9}, {"per_run", 1e-9}});
   Move move;
   StridedCopy copy;
@@ -72,6 +75,7 @@ TEST_CASE("a piece costs what its link does: both ways where the peer sends too,
   mark_mutual(moves);
   CHECK(priced(profile, "mpi", moves[0]).latency == 4e-6);
   CHECK(priced(profile, "mpi", moves[1]).latency == 4e-6);
+  CHECK(priced(profile, "mpi", moves[1]).seconds == doctest::Approx(face + 1e-6 + 5e-6 - 1e-9));
   CHECK(priced(profile, "nccl", moves[1]).latency == 3e-6);
   CHECK(priced(profile, "mpi", moves[2]).latency == 3e-6);
 }
