@@ -174,6 +174,10 @@ class Checker {
     const bool has_src = names_buffer(i, c.src, "source", moves || c.verb == Verb::send || c.verb == Verb::wait);
     const bool has_dst = names_buffer(i, c.dst, "destination", moves || c.verb == Verb::recv || c.verb == Verb::signal);
     if (c.verb != Verb::wait && c.credit) say("{} has credit; only a wait may", who);
+    if (!moves && !message && (c.bytes != 0 || c.offset != 0 || c.src_step != 0 || c.dst_step != 0)) {
+      say("{} moves nothing but has bytes {}, offset {} and steps {}, {}; they must be 0", who, c.bytes, c.offset,
+          c.src_step, c.dst_step);
+    }
     if (!moves && c.copy_count != 0) say("{} does not copy but names {} copies", who, c.copy_count);
     if (c.verb != Verb::reduce && c.dtype != DType::none) {
       say("{} does not add but names the type {}", who, to_string(c.dtype));

@@ -184,7 +184,8 @@ class Expander {
     if (bytes / world_.unit > kMostCells) too_large(fmt::format("move more than {} units", kMostCells));
     for (const Plan& plan : world_.plans) {
       for (const Command& c : plan.commands) {
-        if (c.verb != Verb::send) world_.moved += c.bytes * chunks(plan, c);
+        const bool moves = c.verb == Verb::copy || c.verb == Verb::put || c.verb == Verb::reduce;
+        if (moves || c.verb == Verb::recv) world_.moved += c.bytes * chunks(plan, c);
       }
     }
   }

@@ -150,6 +150,10 @@ TEST_CASE("roles and owners that do not suit the verb") {
       plans, [](Plan& p) { p.commands[2].dst = p.commands[0].src, p.commands[2].peer = 1; }, "must be the peer's");
   complains(
       plans, [](Plan& p) { p.commands[0].src = p.commands[2].dst; }, "which is not its own");
+  complains(
+      plans, [](Plan& p) { p.commands[0].bytes = -2; }, "moves nothing but has bytes -2");
+  complains(
+      plans, [](Plan& p) { p.commands[2].dst_step = 8; }, "moves nothing but has bytes 0, offset 0 and steps 0, 8");
   const auto messages = samples::message_halo(3);
   complains(
       messages, [](Plan& p) { p.commands[1].peer = 1; }, "needs another rank as its peer");
