@@ -1,4 +1,5 @@
 // Ranks that are processes: nonblocking collectives, pairwise messages and shared windows of MPI.
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <numeric>
@@ -13,12 +14,16 @@ namespace {
 
 constexpr int kSizeTag = 1;  // in the communicator that is otherwise for collectives only
 constexpr int kTextTag = 2;
+constexpr std::int64_t kPart =
+    16 << 20;  // bytes of a rank's text that are gathered at once, at most: MPI counts in int
 
 /// What MPI works on.
 struct Flight {
   std::vector<MPI_Request> requests;
   std::string own;
-  std::vector<int> sizes, offsets;
+  std::vector<std::int64_t> sizes;
+  std::int64_t taken = 0;         // of every text
+  std::vector<int> parts, begin;  // of what is on its way
   std::vector<char> all;
   std::vector<std::uint64_t> words;
   std::vector<std::int64_t> out_sizes, in_sizes;
@@ -27,13 +32,14 @@ struct Flight {
   MPI_Request* request() { return &requests.emplace_back(MPI_REQUEST_NULL); }
 };
 
-/// Calls that follow each other: every step begins some, or takes what they have brought.
+/// Calls that follow each other: every step begins some, or takes what they have brought. One that returns true does so
+/// again.
 class MpiPending final : public Pending {
  public:
-  using Step = std::function<void(Flight&, Pending&)>;
+  using Step = std::function<bool(Flight&, Pending&)>;
   MpiPending(Flight flight, std::vector<Step> steps)
       : flight_(std::make_unique<Flight>(std::move(flight))), steps_(std::move(steps)) {
-    steps_[next_++](*flight_, *this);
+    step();
   }
   ~MpiPending() override {
     // MPI may write into the buffers later, so they are never given back.
@@ -49,11 +55,15 @@ class MpiPending final : public Pending {
       if (done == 0) return false;
       flight_->requests.clear();
       if (next_ == steps_.size()) return true;
-      steps_[next_++](*flight_, *this);
+      step();
     }
   }
 
  private:
+  void step() {
+    if (!steps_[next_](*flight_, *this)) ++next_;
+  }
+
   std::unique_ptr<Flight> flight_;
   std::vector<Step> steps_;
   std::size_t next_ = 0;
@@ -97,26 +107,40 @@ class MpiCommunicator final : public Communicator {
 
   std::unique_ptr<Pending> gather(const std::string& text) override {
     Flight flight;
-    flight.own = text.substr(0, static_cast<std::size_t>(std::numeric_limits<int>::max() / size()));  // MPI's counts
+    flight.own = text;
     flight.sizes.assign(places_.size(), 0);
-    flight.sizes[static_cast<std::size_t>(rank_)] = static_cast<int>(flight.own.size());
-    const auto sizes = [comm = comm_](Flight& f, Pending&) {
-      check_mpi(MPI_Iallgather(MPI_IN_PLACE, 1, MPI_INT, f.sizes.data(), 1, MPI_INT, comm, f.request()),
+    flight.sizes[static_cast<std::size_t>(rank_)] = static_cast<std::int64_t>(text.size());
+    flight.parts.assign(places_.size(), 0);
+    flight.begin.assign(places_.size(), 0);
+    const auto sizes = [comm = comm_](Flight& f, Pending& pending) {
+      pending.texts.resize(f.sizes.size());
+      check_mpi(MPI_Iallgather(MPI_IN_PLACE, 1, MPI_INT64_T, f.sizes.data(), 1, MPI_INT64_T, comm, f.request()),
                 "MPI_Iallgather");
+      return false;
     };
-    const auto contents = [comm = comm_](Flight& f, Pending&) {
-      f.offsets.assign(f.sizes.size(), 0);
-      std::partial_sum(f.sizes.begin(), f.sizes.end() - 1, f.offsets.begin() + 1);
-      f.all.resize(static_cast<std::size_t>(f.offsets.back()) + static_cast<std::size_t>(f.sizes.back()));
-      check_mpi(MPI_Iallgatherv(f.own.data(), static_cast<int>(f.own.size()), MPI_CHAR, f.all.data(), f.sizes.data(),
-                                f.offsets.data(), MPI_CHAR, comm, f.request()),
+    const std::int64_t most = std::min<std::int64_t>(kPart, std::numeric_limits<int>::max() / size());
+    const auto parts = [comm = comm_, rank = static_cast<std::size_t>(rank_), most](Flight& f, Pending& pending) {
+      std::int64_t left = 0;
+      for (std::size_t r = 0; r < f.sizes.size(); ++r) {
+        if (f.parts[r] > 0) pending.texts[r].append(f.all.data() + f.begin[r], static_cast<std::size_t>(f.parts[r]));
+        left = std::max(left, f.sizes[r] - f.taken);
+      }
+      if (left <= 0) return false;
+      int total = 0;
+      for (std::size_t r = 0; r < f.sizes.size(); ++r) {
+        f.begin[r] = total;
+        f.parts[r] = static_cast<int>(std::clamp<std::int64_t>(f.sizes[r] - f.taken, 0, most));
+        total += f.parts[r];
+      }
+      f.all.resize(static_cast<std::size_t>(total));
+      const char* own = f.own.data() + std::min(f.taken, f.sizes[rank]);
+      check_mpi(MPI_Iallgatherv(own, f.parts[rank], MPI_CHAR, f.all.data(), f.parts.data(), f.begin.data(), MPI_CHAR,
+                                comm, f.request()),
                 "MPI_Iallgatherv");
+      f.taken += most;
+      return true;
     };
-    const auto take = [](Flight& f, Pending& pending) {
-      for (std::size_t rank = 0; rank < f.sizes.size(); ++rank)
-        pending.texts.emplace_back(f.all.data() + f.offsets[rank], static_cast<std::size_t>(f.sizes[rank]));
-    };
-    return std::make_unique<MpiPending>(std::move(flight), std::vector<MpiPending::Step>{sizes, contents, take});
+    return std::make_unique<MpiPending>(std::move(flight), std::vector<MpiPending::Step>{sizes, parts});
   }
 
   std::unique_ptr<Pending> combine(const std::vector<std::uint64_t>& words) override {
@@ -126,8 +150,12 @@ class MpiCommunicator final : public Communicator {
       check_mpi(MPI_Iallreduce(MPI_IN_PLACE, f.words.data(), static_cast<int>(f.words.size()), MPI_UINT64_T, MPI_BAND,
                                comm, f.request()),
                 "MPI_Iallreduce");
+      return false;
     };
-    const auto take = [](Flight& f, Pending& pending) { pending.words = f.words; };
+    const auto take = [](Flight& f, Pending& pending) {
+      pending.words = f.words;
+      return false;
+    };
     return std::make_unique<MpiPending>(std::move(flight), std::vector<MpiPending::Step>{reduce, take});
   }
 
@@ -153,6 +181,7 @@ class MpiCommunicator final : public Communicator {
       swap(
           f, kSizeTag, [&](std::size_t i) { return one(f.in_sizes[i]); },
           [&](std::size_t i) { return one(f.out_sizes[i]); });
+      return false;
     };
     const auto contents = [swap](Flight& f, Pending&) {
       const auto one = [](std::string& text) {
@@ -161,8 +190,12 @@ class MpiCommunicator final : public Communicator {
       for (std::size_t i = 0; i < f.in.size(); ++i) f.in[i].resize(static_cast<std::size_t>(f.in_sizes[i]));
       swap(
           f, kTextTag, [&](std::size_t i) { return one(f.in[i]); }, [&](std::size_t i) { return one(f.out[i]); });
+      return false;
     };
-    const auto take = [](Flight& f, Pending& pending) { pending.texts = std::move(f.in); };
+    const auto take = [](Flight& f, Pending& pending) {
+      pending.texts = std::move(f.in);
+      return false;
+    };
     return std::make_unique<MpiPending>(std::move(flight), std::vector<MpiPending::Step>{sizes, contents, take});
   }
 

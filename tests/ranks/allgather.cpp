@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rank_test.hpp"
@@ -20,6 +21,19 @@ RANK_TEST("allgather brings what every rank gives, in the order of ranks") {
   REQUIRE(pairs.size() == static_cast<std::size_t>(ctx.size()));
   REQUIRE(odd.size() == pairs.size());
   REQUIRE(texts.size() == pairs.size());
+  // More than travels at once, of the last rank only.
+  const std::size_t many = ctx.rank() + 1 == ctx.size() ? (std::size_t{33} << 20) + 5 : 3;
+  std::string long_one(many, 'a');
+  for (std::size_t i = 0; i < many; ++i) long_one[i] = static_cast<char>('a' + i % 23);
+  const auto long_ones = ctx.allgather(long_one);
+  REQUIRE(long_ones.size() == pairs.size());
+  CHECK(long_ones.back().size() == (std::size_t{33} << 20) + 5);
+  if (ctx.rank() + 1 == ctx.size()) CHECK(long_ones.back() == long_one);
+  CHECK(std::string_view(long_ones.back()).substr((std::size_t{32} << 20) + 1, 3) ==
+        std::string{static_cast<char>('a' + ((std::size_t{32} << 20) + 1) % 23),
+                    static_cast<char>('a' + ((std::size_t{32} << 20) + 2) % 23),
+                    static_cast<char>('a' + ((std::size_t{32} << 20) + 3) % 23)});
+  for (std::size_t r = 0; r + 1 < long_ones.size(); ++r) CHECK(long_ones[r] == "abc");
   for (int rank = 0; rank < ctx.size(); ++rank) {
     const auto r = static_cast<std::size_t>(rank);
     CHECK(pairs[r].number == 1000 + rank);
