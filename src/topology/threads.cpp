@@ -1,6 +1,7 @@
 // Threads as ranks: see threads.hpp.
 #include "tasuki/threads.hpp"
 
+#include <algorithm>
 #include <exception>
 #include <memory>
 #include <system_error>
@@ -24,7 +25,7 @@ std::string text_of(const std::exception_ptr& thrown) {
   } catch (const std::exception& error) {
     return error.what();
   } catch (...) {
-    return "it left with an exception";
+    return "not one of the standard library's";
   }
 }
 
@@ -38,7 +39,14 @@ void run_threads(int ranks, const std::function<void(const Context&)>& body) {
   const auto run = [&](int rank) {
     try {
       const Context context(std::make_shared<Runtime>(communicator_of(team, rank), false));
-      body(context);
+      try {
+        body(context);
+      } catch (...) {
+        // Now, and not when the context ends: what the body has made and kept may hold it.
+        context.runtime().fail(
+            fmt::format("rank {} left with an exception: {}", rank, text_of(std::current_exception())));
+        throw;
+      }
     } catch (...) {
       thrown[static_cast<std::size_t>(rank)] = std::current_exception();
       team->fail(rank, text_of(std::current_exception()));
@@ -57,9 +65,11 @@ void run_threads(int ranks, const std::function<void(const Context&)>& body) {
     }
   }
   for (std::thread& thread : threads) thread.join();
+  // The first rank to fail may have thrown nothing in the end; what others threw is not to be lost then.
   const int first = team->failed();
-  if (first >= 0 && thrown[static_cast<std::size_t>(first)])
-    std::rethrow_exception(thrown[static_cast<std::size_t>(first)]);
+  if (first >= 0) std::rotate(thrown.begin(), thrown.begin() + first, thrown.begin() + first + 1);
+  for (const std::exception_ptr& one : thrown)
+    if (one) std::rethrow_exception(one);
 }
 
 }  // namespace tasuki

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "rank_test.hpp"
@@ -64,6 +65,50 @@ TEST_CASE("what a rank throws ends the waits of the others, and comes out") {
   };
   CHECK_THROWS_AS(run_threads(3, body), std::out_of_range);
   CHECK(told == 2);
+}
+
+TEST_CASE("what a rank throws ends the waits of the others also while something holds its context") {
+  std::vector<Field<double>> kept;
+  std::atomic<int> told{0};
+  const auto begin = std::chrono::steady_clock::now();
+  const auto body = [&](const Context& ctx) {
+    const Grid grid(ctx, {30}, {.periodic = {true}});
+    const Field<double> field(grid);
+    Halo halo(HaloField{field});
+    if (ctx.rank() == 1) {
+      kept.push_back(field);
+      throw std::out_of_range("a cell too far");
+    }
+    const std::string text = error_of([&] {
+      halo.start();
+      halo.wait();
+    });
+    CHECK(text.find("rank 1 left with an exception: a cell too far") != std::string::npos);
+    ++told;
+  };
+  CHECK_THROWS_AS(run_threads(3, body), std::out_of_range);
+  CHECK(told == 2);
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(15));
+}
+
+TEST_CASE("what others throw comes out where the first rank to fail has caught its error") {
+  const std::string text = error_of([] {
+    run_threads(2, [](const Context& ctx) {
+      Context own = ctx;
+      const Grid grid(ctx, {20}, {.periodic = {true}});
+      const Field<float> field(grid);
+      Halo halo(HaloField{field});
+      if (ctx.rank() == 0) {
+        own.set_deadline(0.1);
+        halo.start();
+        CHECK(error_of([&] { halo.wait(); }).find("the deadline of 0.1 s has passed") != std::string::npos);
+        return;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      throw std::out_of_range("something of its own");
+    });
+  });
+  CHECK(text == "something of its own");
 }
 
 TEST_CASE("a rank that fails while others make their context does not keep them waiting") {
