@@ -66,7 +66,7 @@ Shape choose_shape(const Context& context, std::span<const int> island, int root
   double bandwidth = 0;
   for (const auto& path : paths.all()) {
     for (int rank = 0; rank < context.size(); ++rank) {
-      if (rank == root || !path->joins(topology, root, rank)) continue;
+      if (path->memory() != Memory::host || rank == root || !path->joins(topology, root, rank)) continue;
       const double speed = paths.profile.get(path->name(), "bandwidth", 0);
       if (speed <= bandwidth) continue;
       bandwidth = speed;
