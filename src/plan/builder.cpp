@@ -12,6 +12,12 @@
 
 namespace tasuki {
 
+namespace {
+
+constexpr std::ptrdiff_t kClose = 128;  // copies between two that become a pair, at most
+
+}  // namespace
+
 Builder::Builder(std::string operation, int rank, int ranks) {
   draft_.plan.operation = std::move(operation);
   draft_.plan.rank = rank;
@@ -96,7 +102,8 @@ bool Builder::append(Verb verb, int peer, int src, int dst, std::span<const Stri
   }
   for (const auto& copy : copies) {
     last.bytes += copy.bytes();
-    const auto begin = all.begin() + last.first_copy;
+    // Pairs follow each other closely; with very many copies looking at all of them would take seconds.
+    const auto begin = std::max(all.begin() + last.first_copy, all.end() - std::min(kClose, std::ssize(all)));
     std::optional<StridedCopy> joined;
     const auto partner =
         std::find_if(begin, all.end(), [&](const auto& c) { return (joined = fused(c, copy)).has_value(); });
