@@ -51,6 +51,8 @@ class Grid {
   Grid(const Context& context, std::vector<std::int64_t> extents, GridOptions options = {});
 
   const Context& context() const { return context_; }
+  /// Which of the context's grids and fields it is, in the order in which they were made; the same on every rank.
+  int number() const;
   int ndims() const;
   std::int64_t extent(int d) const;  ///< Global cells in dimension d.
   int split(int d) const;            ///< Ranks in dimension d.

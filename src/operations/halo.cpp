@@ -94,7 +94,7 @@ void add_moves(Description& d, const std::vector<HaloField>& fields, const HaloO
     const auto& [field, width] = fields[f];
     const auto& storage = field.storage();
     std::string name = field.name();
-    if (!taken.insert(name).second) taken.insert(name = fmt::format("{}#{}", name, f));
+    for (std::size_t n = f; !taken.insert(name).second; ++n) name = fmt::format("{}#{}", field.name(), n);
     UserBuffer buffer;
     buffer.name = name;
     buffer.bytes = field.bytes();
@@ -145,6 +145,7 @@ Description describe(const std::vector<HaloField>& fields, const HaloOptions& op
     d.agreement.same("width of field " + field.name(),
                      fmt::format("{}/{}", fmt::join(width.lo.begin(), width.lo.begin() + dims, ","),
                                  fmt::join(width.hi.begin(), width.hi.begin() + dims, ",")));
+    d.agreement.same("field " + field.name(), fmt::format("the context's object {}", field.storage()->number));
     d.agreement.same("element size of field " + field.name(), field.element_bytes());
     d.agreement.same("current copy of field " + field.name(), field.current());
   }

@@ -28,6 +28,14 @@ std::string pack_layout(const Layout& layout) {
   return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(std::int64_t)};
 }
 
+// The layout of a block that begins at its base.
+Layout nest(const Block& block) {
+  Layout layout = Layout::bytes(block.bytes);
+  for (std::size_t d = block.dims.size(); d-- > 0;)
+    layout = Layout::hvector(block.dims[d].count, 1, block.dims[d].stride, layout);
+  return layout;
+}
+
 Layout unpack_layout(const std::string& blob) {
   std::vector<std::int64_t> numbers(blob.size() / sizeof(std::int64_t));
   std::memcpy(numbers.data(), blob.data(), numbers.size() * sizeof(std::int64_t));
@@ -35,12 +43,13 @@ Layout unpack_layout(const std::string& blob) {
   std::vector<std::int64_t> offsets;
   for (std::size_t i = 0; i < numbers.size();) {
     offsets.push_back(numbers[i]);
-    Layout part = Layout::bytes(numbers[i + 1]);
-    const auto dims = static_cast<std::size_t>(numbers[i + 2]);
+    Block block{0, numbers[i + 1], std::vector<Dim>(static_cast<std::size_t>(numbers[i + 2]))};
     i += 3;
-    for (std::size_t d = dims; d-- > 0;) part = Layout::hvector(numbers[i + 2 * d], 1, numbers[i + 2 * d + 1], part);
-    parts.push_back(std::move(part));
-    i += 2 * dims;
+    for (Dim& dim : block.dims) {
+      dim = {numbers[i], numbers[i + 1]};
+      i += 2;
+    }
+    parts.push_back(nest(block));
   }
   const std::vector<std::int64_t> ones(parts.size(), 1);
   return Layout::structure(ones, offsets, parts);
@@ -96,19 +105,24 @@ std::string moves_between(Description& d, int me, const TransferSide& from, cons
     return fmt::format("layouts of unequal size: 'from' names {} bytes on rank {}, 'to' names {} bytes on rank {}",
                        src.size(), from.rank, dst.size(), to.rank);
   }
-  const void* base = me == from.rank ? from.base : to.base;
-  if (base == nullptr && src.size() > 0)
-    return fmt::format("argument '{}.base' is null", me == from.rank ? "from" : "to");
-  if (memory_of(base) == Memory::device && !on_gpu)
-    return fmt::format("argument '{}.base' is on a GPU; call use_gpu on all ranks first",
-                       me == from.rank ? "from" : "to");
+  for (const auto& [name, side] : {std::pair{"from", &from}, std::pair{"to", &to}}) {
+    if (side->rank != me) continue;
+    if (side->base == nullptr && src.size() > 0) return fmt::format("argument '{}.base' is null", name);
+    if (memory_of(side->base) == Memory::device && !on_gpu)
+      return fmt::format("argument '{}.base' is on a GPU; call use_gpu on all ranks first", name);
+  }
   if (dst.overlaps()) return fmt::format("layout 'to' ({}) names a byte twice; a destination must not", dst.describe());
   if (from.rank == to.rank && src.size() > 0) {
-    const std::array<std::int64_t, 2> ones{1, 1};
-    const std::array<std::int64_t, 2> at{0, static_cast<const char*>(to.base) - static_cast<const char*>(from.base)};
-    const std::array<Layout, 2> both{src, dst};
-    if (!src.overlaps() && Layout::structure(ones, at, both).overlaps())
-      return "source and destination overlap in memory";
+    // Block by block, for the source may name a byte twice.
+    const std::int64_t apart = static_cast<const char*>(to.base) - static_cast<const char*>(from.base);
+    for (Block block : src.blocks()) {
+      std::erase_if(block.dims, [](const Dim& dim) { return dim.stride == 0; });
+      const std::array<std::int64_t, 2> ones{1, 1};
+      const std::array<std::int64_t, 2> at{block.offset, apart};
+      const std::array<Layout, 2> both{nest(block), dst};
+      if (!both[0].overlaps() && Layout::structure(ones, at, both).overlaps())
+        return "source and destination overlap in memory";
+    }
   }
   std::vector<StridedCopy> copies;
   for (const auto& copy : zip(src, dst)) {

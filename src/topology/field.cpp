@@ -93,6 +93,7 @@ std::shared_ptr<FieldBase::Storage> make_storage(const Grid& grid, const FieldOp
   field->dtype = dtype;
   field->shadow = options.shadow;
   Agreement agreement(grid.context().runtime(), fmt::format("Field '{}'", options.name));
+  if (options.name.empty()) agreement.complain("option 'name' is empty; plans and errors name the field");
   try {
     check_copies(options.copies);
     set_shape(*field, options.pad);
@@ -103,7 +104,7 @@ std::shared_ptr<FieldBase::Storage> make_storage(const Grid& grid, const FieldOp
   }
   std::string extents;
   for (int d = 0; d < grid.ndims(); ++d) extents += fmt::format("{}{}", d == 0 ? "" : " x ", grid.extent(d));
-  agreement.same("grid", extents)
+  agreement.same("grid", fmt::format("{} (the context's object {})", extents, grid.number()))
       .same("element bytes", element_bytes)
       .same("element type", std::string(to_string(dtype)))
       .same("shadow.lo", first_entries(options.shadow.lo, grid.ndims()))
@@ -113,6 +114,7 @@ std::shared_ptr<FieldBase::Storage> make_storage(const Grid& grid, const FieldOp
       .same("memory",
             fmt::format("{} on the {}", memory == nullptr ? "Tasuki's" : "the user's", to_string(field->where)))
       .check();
+  field->number = grid.context().runtime().next_object();
   if (field->where == Memory::device) gpu_memory(grid.context().runtime());
   return field;
 }

@@ -14,7 +14,8 @@ namespace tasuki {
 struct FieldBase::Storage {
   explicit Storage(const Grid& g) : grid(g) {}
 
-  Grid grid;  // first, so that the context outlives the memory
+  Grid grid;       // first, so that the context outlives the memory
+  int number = 0;  // the same on all ranks, and no other field's
   std::string name;
   std::int64_t element_bytes = 0;
   DType dtype = DType::none;

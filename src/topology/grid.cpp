@@ -13,6 +13,7 @@
 namespace tasuki {
 
 struct Grid::Shape {
+  int number = 0;
   Decomposition cut;
   std::vector<int> rank_of_box;
   std::vector<int> box_of_rank;
@@ -33,6 +34,7 @@ Grid::Grid(const Context& context, std::vector<std::int64_t> extents, GridOption
       .same("cuts", fmt::format("{}", options.cuts))
       .same("reorder", options.reorder ? "true" : "false")
       .check();
+  shape->number = runtime.next_object();
 
   const Topology& topology = runtime.topology();
   std::vector<int> island_of_rank;
@@ -42,6 +44,10 @@ Grid::Grid(const Context& context, std::vector<std::int64_t> extents, GridOption
   shape->box_of_rank.resize(context.size());
   for (int box = 0; box < context.size(); ++box) shape->box_of_rank[shape->rank_of_box[box]] = box;
   shape_ = std::move(shape);
+}
+
+int Grid::number() const {
+  return shape_->number;
 }
 
 int Grid::ndims() const {

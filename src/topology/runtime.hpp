@@ -73,6 +73,8 @@ class Runtime {
 
   /// The next operation's number: equal on all ranks, since operations are made collectively in the same order.
   int next_operation() { return ++operations_; }
+  /// Likewise of a grid or field. Called when all ranks have agreed that there will be one.
+  int next_object() { return ++objects_; }
 
   /// Active operations. `reserve` room before `add` so that starting does not allocate.
   void reserve_active();
@@ -94,6 +96,7 @@ class Runtime {
   int thread_level_ = -1;
   int spins_ = 0;
   int operations_ = 0;
+  int objects_ = 0;
   int exceptions_at_birth_ = 0;
   std::size_t reserved_ = 0;
   bool progressing_ = false;

@@ -337,12 +337,61 @@ RANK_TEST("wrong arguments of a halo are named on every rank") {
     const std::string text = error_of([&] { Halo halo(HaloField(u), differing); });
     CHECK(text.find("corners") != std::string::npos);
     CHECK(text.find("rank 1") != std::string::npos);
+    // Alike in all but that they are two.
+    const Field<double> v(grid, {.name = "u", .shadow = 1});
+    CHECK(error_of([&] { Halo halo(HaloField(ctx.rank() == 1 ? v : u)); }).find("argument 'field u' differs") !=
+          std::string::npos);
+    const Grid across(ctx, {40, 40}, {.split = {1, ctx.size()}});
+    CHECK(error_of([&] { Field<double> w(ctx.rank() == 1 ? across : grid); }).find("argument 'grid' differs") !=
+          std::string::npos);
     std::vector<double> memory(static_cast<std::size_t>(u.bytes() / 8));
     const Field<double> wrapped(grid, std::vector<double*>{memory.data()}, {.name = "mine"});
     HaloOptions put;
     put.path = "shared:put";
     CHECK(error_of([&] { Halo halo(HaloField(wrapped), put); }).find("no path can carry") != std::string::npos);
   }
+}
+
+RANK_TEST("fields of the same name are told apart, and one without a name is refused") {
+  const Grid grid(ctx, {12, 10}, {.periodic = {true, true}});
+  std::vector<Field<double>> fields;
+  for (const char* name : {"u", "u#2", "u", "u#1", "u"})
+    fields.emplace_back(grid, FieldOptions{.name = name, .shadow = 1});
+  Halo halo(std::vector<HaloField>(fields.begin(), fields.end()));
+  CHECK(verify(halo).ok());
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    fields[i].for_each([&](const Index& at, double& cell) { cell = value(grid, at, static_cast<int>(i), 1); });
+  }
+  halo.start();
+  halo.wait();
+  int wrong = 0;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    for_each_cell(fields[i], fields[i].shadow(), [&](const Index& at, int, bool, double& cell) {
+      if (cell != value(grid, at, static_cast<int>(i), 1)) ++wrong;
+    });
+  }
+  CHECK(wrong == 0);
+  CHECK(error_of([&] { Field<double> none(grid, {.name = ""}); }).find("option 'name' is empty") != std::string::npos);
+}
+
+RANK_TEST("what one rank alone does wrong is an error on all, and nothing is the worse for it") {
+  const Grid grid(ctx, {24});
+  Field<double> pair(grid, {.name = "pair", .shadow = 1, .copies = 2});
+  HaloOptions options;
+  options.alternating = true;
+  Halo halo(HaloField(pair), options);
+  CHECK(error_of([&] { halo.run(nullptr); }).find("streams are for operations on GPU memory") != std::string::npos);
+  for (int i = 0; i < 3; ++i) {
+    halo.start();
+    halo.wait();
+    pair.swap();
+  }
+  const int last = ctx.size() - 1;
+  if (ctx.rank() == last) halo.free();
+  const std::string text = error_of([&] { verify(halo); });
+  CHECK(text.find("rank " + std::to_string(last)) != std::string::npos);
+  CHECK(text.find("plan after free") != std::string::npos);
+  ctx.barrier();
 }
 
 RANK_TEST("a field in use cannot be freed, an operation cannot be started twice, and alternation is checked") {

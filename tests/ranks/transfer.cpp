@@ -119,6 +119,19 @@ RANK_TEST("wrong arguments of a transfer are named on every rank") {
   CHECK(error_of([&] {
           Transfer t(ctx, {0, a.data(), eight}, {0, a.data() + 4, eight});
         }).find("source and destination overlap") != std::string::npos);
+  // Both sides on one rank: each has its own base. A source may name a byte twice, but not what is written.
+  CHECK(error_of([&] {
+          Transfer t(ctx, {0, a.data(), eight}, {0, nullptr, eight});
+        }).find("'to.base' is null") != std::string::npos);
+  const Layout twice = Layout::vector(8, 1, 0, Layout::of<double>());
+  CHECK(error_of([&] {
+          Transfer t(ctx, {0, a.data() + 7, twice}, {0, a.data(), eight});
+        }).find("source and destination overlap") != std::string::npos);
+  a[0] = 4.5;
+  Transfer spread(ctx, {0, a.data(), twice}, {0, a.data() + 1, eight});
+  spread.start();
+  spread.wait();
+  if (ctx.is_root()) CHECK(a[8] == 4.5);
   if (ctx.size() > 1) {
     CHECK(error_of([&] {
             Transfer t(ctx, {ctx.rank() == 1 ? 1 : 0, a.data(), eight}, {last, b.data(), eight});
