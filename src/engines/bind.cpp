@@ -37,6 +37,7 @@ struct Binding {
   Program& program;
   const std::vector<Home>& homes;
   int me;
+  std::string complaint;  // for when the peers have been told: they wait for that
 
   bool user(const Buffer& buffer) const { return buffer.role != Role::scratch && buffer.role != Role::signal; }
 
@@ -57,7 +58,8 @@ struct Binding {
     for (const Home home : {Home::own, Home::shared, Home::device, Home::stamped, Home::pinned}) {
       std::int64_t total = 0;
       for (std::size_t b = 0; b < buffers.size(); ++b) total += mine(b, home) ? room_of(b) : 0;
-      const auto block = allocate(home, total);
+      const auto block = total > 0 || !local(home) ? allocate(home, total) : nullptr;
+      if (block == nullptr) continue;
       std::byte* at = block.get();
       for (std::size_t b = 0; b < buffers.size(); ++b) {
         if (!mine(b, home)) continue;
@@ -75,26 +77,24 @@ struct Binding {
     return told;
   }
 
-  // Zero-filled.
-  std::shared_ptr<void> own_memory(std::int64_t bytes) const {
-    std::shared_ptr<void> memory(std::aligned_alloc(kLine, static_cast<std::size_t>(bytes)), std::free);
-    if (!memory)
-      throw Error(fmt::format("rank {}: {}: no memory for {} bytes of scratch", me, program.plan.operation, bytes));
-    std::memset(memory.get(), 0, static_cast<std::size_t>(bytes));
-    return memory;
-  }
+  static bool local(Home home) { return home == Home::own || home == Home::pinned; }
 
-  std::shared_ptr<std::byte> allocate(Home home, std::int64_t bytes) const {
+  // Zero-filled. Collective unless the home is local, and then null, with a complaint, if there is no room.
+  std::shared_ptr<std::byte> allocate(Home home, std::int64_t bytes) {
     if (home == Home::shared) return planning.runtime.memory().allocate(bytes);
-    if (home == Home::device || home == Home::stamped) {
-      return planning.runtime.gpus ? planning.runtime.gpus->allocate(bytes) : nullptr;
+    if (!local(home)) return planning.runtime.gpus ? planning.runtime.gpus->allocate(bytes) : nullptr;
+    try {
+      if (home == Home::pinned) {
+        return {gpu()->allocate_mapped(bytes), [](std::byte* p) { gpu()->release_mapped(p); }};
+      }
+      auto* const memory = static_cast<std::byte*>(std::aligned_alloc(kLine, static_cast<std::size_t>(bytes)));
+      if (memory == nullptr) throw Error(fmt::format("no memory for {} bytes of scratch", bytes));
+      std::memset(memory, 0, static_cast<std::size_t>(bytes));
+      return {memory, [](std::byte* p) { std::free(p); }};
+    } catch (const Error& error) {
+      complaint = error.what();
+      return nullptr;
     }
-    if (bytes == 0) return nullptr;
-    if (home == Home::pinned) {
-      return {gpu()->allocate_mapped(bytes), [](std::byte* p) { gpu()->release_mapped(p); }};
-    }
-    const auto memory = own_memory(bytes);
-    return {memory, static_cast<std::byte*>(memory.get())};
   }
 
   void place_user() {
@@ -188,10 +188,10 @@ Program bind(const Planning& planning, Draft draft, int operation, bool threaded
   Program program;
   program.plan = std::move(draft.plan);
   program.where.resize(program.plan.buffers.size());
-  Binding binding{planning, program, draft.home, runtime.rank()};
+  Binding binding{planning, program, draft.home, runtime.rank(), {}};
   const std::vector<std::string> blobs(planning.peers.size(), binding.place_own());
   const auto answers = exchange(runtime, planning.peers, blobs);
-  std::string complaint;
+  std::string complaint = binding.complaint;
   try {
     std::map<std::pair<int, std::string>, Told> told;
     for (std::size_t p = 0; p < answers.size(); ++p) {
@@ -204,7 +204,7 @@ Program bind(const Planning& planning, Draft draft, int operation, bool threaded
     }
     binding.place_user();
     binding.place_remote(told);
-    binding.lower(operation, threaded);
+    if (complaint.empty()) binding.lower(operation, threaded);
   } catch (const std::exception& error) {
     complaint = error.what();
   }

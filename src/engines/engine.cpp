@@ -23,7 +23,7 @@ std::map<std::string, Entry>& entries() {
 }  // namespace
 
 void Engine::enqueue(Stream, int) {
-  throw Error("streams are for operations on GPU memory; call start() and wait() without one");
+  throw Error("this engine has no streams (a defect in Tasuki)");
 }
 
 EngineRegistration::EngineRegistration(std::string name, bool threaded, Make make, Memory memory) {

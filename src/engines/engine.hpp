@@ -20,8 +20,11 @@ class Engine {
   virtual bool test() = 0;   ///< True if it has ended; does what the caller's thread has to do for it.
   /// As `Operation` has them; only engines for GPU memory can. `parts`: 1 start, 2 wait, 3 both.
   virtual void enqueue(Stream stream, int parts);
+  virtual bool captured() const { return false; }  ///< True if an epoch is part of a graph, which may run again.
   /// Ends the driving after a failure, so that the executor is the caller's again.
   virtual void stop() {}
+  /// The operation is destroyed while an epoch is active: lets go of it. The engine is destroyed next.
+  virtual void abandon() { stop(); }
 };
 
 /// Makes the engine called `name` for `executor`; throws `Error` listing the engines if there is none.

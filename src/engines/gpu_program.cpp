@@ -189,7 +189,8 @@ class Lowering {
     place.base = where.base;
     place.stride = where.stride;
     place.copies = static_cast<std::uint32_t>(where.copies);
-    place.takes_turns = where.takes_turns ? 1 : 0;
+    // Of a user's pair the copy is the one that is shown at each launch: a graph knows only that.
+    place.takes_turns = where.takes_turns && where.current == nullptr ? 1 : 0;
     if (where.copies < 2 || where.current == nullptr) return place;
     const auto known = std::find(out_.pairs.begin(), out_.pairs.end(), where.current);
     place.pair = static_cast<std::int16_t>(known - out_.pairs.begin());
@@ -198,7 +199,6 @@ class Lowering {
       throw Error(fmt::format("rank {}: {}: {} fields with two copies; one operation on GPU memory takes at most {}",
                               plan_.rank, plan_.operation, out_.pairs.size(), kGpuPairs));
     }
-    if (where.takes_turns) out_.turning |= std::uint64_t{1} << place.pair;
     return place;
   }
 

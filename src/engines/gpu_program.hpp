@@ -59,13 +59,13 @@ struct GpuCopy {
   std::int16_t log_unit = 0;
 };
 
-/// Where a buffer is: base + copy * stride, the copy being the epoch's turn, or what the host says when it launches.
+/// Where a buffer is: base + copy * stride, the copy being the epoch's turn, or what the user shows at the launch.
 struct GpuPlace {
   std::byte* base = nullptr;
   std::int64_t stride = 0;
   std::uint32_t copies = 1;
-  std::int16_t pair = -1;        ///< a user's pair: which bit of the launch's selection tells the copy of
-  std::int16_t takes_turns = 0;  ///< the first epoch; else of every epoch
+  std::int16_t pair = -1;        ///< a user's pair: which bit of the launch's selection tells the copy
+  std::int16_t takes_turns = 0;  ///< epoch e uses copy (e - 1) % copies
 };
 
 struct GpuStep {
@@ -136,7 +136,6 @@ struct GpuProgram {
   std::vector<std::int32_t> messages;    ///< commands that channels carry in a stream
   bool in_line = false;                  ///< kBefore, messages, kAfter can be one sequence
   std::vector<const int*> pairs;         ///< which copy of each pair the user shows
-  std::uint64_t turning = 0;             ///< pairs that take turns
 };
 
 /// Lowers a bound program. `most_blocks` is how many thread blocks may move data at once; without `atomics` a signal to

@@ -85,7 +85,7 @@ class Patience {
 
   // After a look in vain, which showed `value` instead of `target`: false if nobody can be waited for any longer.
   __device__ bool more(std::uint64_t value, std::uint64_t target) {
-    if (polls_ == 0) begin_ = now_ns();
+    if (begin_ == 0) begin_ = now_ns();
     if (++polls_ % kPollsPerLook != 0) return true;
     if (failed(l_)) return false;
     const bool told = *static_cast<const volatile std::uint32_t*>(l_.abort) != 0;

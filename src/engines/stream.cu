@@ -39,14 +39,18 @@ class StreamEngine final : public Engine {
     int least = 0;
     int greatest = 0;
     TASUKI_CUDA(cudaDeviceGetStreamPriorityRange, &least, &greatest);
-    TASUKI_CUDA(cudaStreamCreateWithPriority, &beside_, cudaStreamNonBlocking, greatest);
+    for (cudaStream_t* stream : {&own_, &beside_}) {
+      TASUKI_CUDA(cudaStreamCreateWithPriority, stream, cudaStreamNonBlocking, greatest);
+    }
+    watched_ = runtime.gpus->watch([this] { complain(); });
   }
 
   ~StreamEngine() override {
+    if (runtime_.failed()) runtime_.gpus->abort();  // what waits for other ranks may have nobody to wait for
     cudaDeviceSynchronize();  // whatever stream the last kernels are in: they use what is given back now
     if (launch_.events != nullptr) tell();
     for (cudaEvent_t event : {ended_, begun_, read_, unpacked_}) cudaEventDestroy(event);
-    cudaStreamDestroy(beside_);
+    for (cudaStream_t stream : {own_, beside_}) cudaStreamDestroy(stream);
   }
 
   void enqueue(Stream stream, int parts) override {
@@ -57,14 +61,13 @@ class StreamEngine final : public Engine {
       launch_.counted = epoch_;
       launch_.epoch = 0;
     }
-    for (std::size_t p = 0; p < program_.pairs.size(); ++p) {
-      const std::uint64_t bit = std::uint64_t{1} << p;
-      const bool turns = (program_.turning & bit) != 0;
-      if (turns && started_) continue;  // the kernel counts from the copy of the first epoch
-      launch_.selection = (launch_.selection & ~bit) | (*program_.pairs[p] != 0 ? bit : 0);
+    if ((parts & kPartStart) != 0) {  // the copies that are shown now, also for what waits
+      launch_.selection = 0;
+      for (std::size_t p = 0; p < program_.pairs.size(); ++p) {
+        if (*program_.pairs[p] != 0) launch_.selection |= std::uint64_t{1} << p;
+      }
+      ++epoch_;
     }
-    started_ = true;
-    if ((parts & kPartStart) != 0) ++epoch_;
     if (!replayed_) launch_.epoch = epoch_;
     launch_.patience = static_cast<std::uint64_t>(std::min(runtime_.deadline, 1e6) * 1e9);
     const bool channels = !program_.messages.empty();
@@ -84,9 +87,13 @@ class StreamEngine final : public Engine {
     if (channels && (parts & kPartWait) != 0) TASUKI_CUDA(cudaStreamWaitEvent, stream, unpacked_, 0);
   }
 
+  // In a stream of its own, after what is in the default stream: operations may be started in any order, which differs
+  // between ranks, so none may have to wait for another to end.
   void start() override {
-    enqueue(nullptr, kBoth);
     TASUKI_CUDA(cudaEventRecord, ended_, nullptr);
+    TASUKI_CUDA(cudaStreamWaitEvent, own_, ended_, 0);
+    enqueue(own_, kBoth);
+    TASUKI_CUDA(cudaEventRecord, ended_, own_);
   }
 
   bool test() override {
@@ -101,6 +108,12 @@ class StreamEngine final : public Engine {
     runtime_.gpus->abort();
     cudaDeviceSynchronize();
   }
+
+  bool captured() const override { return replayed_; }
+
+  // What has been enqueued ends by itself, at the latest with its deadline, and the destructor waits for that. To end
+  // it now would end what other operations wait for as well.
+  void abandon() override {}
 
  private:
   void launch(int parts, Stream stream) {
@@ -232,13 +245,14 @@ class StreamEngine final : public Engine {
   std::shared_ptr<std::byte> memory_;
   Launch launch_{};
   std::uint64_t epoch_ = 0;  // as far as the host knows
-  bool started_ = false;
-  bool replayed_ = false;  // part of a graph: the launches count themselves
+  bool replayed_ = false;    // part of a graph: the launches count themselves
   cudaEvent_t ended_ = nullptr;
   cudaEvent_t begun_ = nullptr;
   cudaEvent_t read_ = nullptr;
   cudaEvent_t unpacked_ = nullptr;
-  cudaStream_t beside_ = nullptr;
+  cudaStream_t own_ = nullptr;     // for epochs that the host starts
+  cudaStream_t beside_ = nullptr;  // for messages
+  std::shared_ptr<void> watched_;
 };
 
 const EngineRegistration registration{"stream", false,

@@ -37,7 +37,7 @@ Operation::State::State(const Context& context, Description description, const O
   Runtime& runtime = context.runtime();
   const std::string path = resolve(options.path, runtime.settings().path, "auto");
   buffers_ = std::move(description.buffers);
-  const Memory memory = memory_of_all(runtime, buffers_);
+  const Memory memory = where_ = memory_of_all(runtime, buffers_);
   const std::string engine = memory == Memory::device && options.engine == "auto"
                                  ? "stream"
                                  : resolve(options.engine, runtime.settings().engine, "inline");
@@ -64,27 +64,23 @@ Operation::State::State(const Context& context, Description description, const O
     complaint = choose(planning);
   }
   Draft draft;
-  if (complaint.empty()) {
-    try {
-      draft = make_plan(planning, description.compose);
-    } catch (const std::exception& error) {
-      complaint = error.what();
-    }
-  }
-  Agreement(runtime, name_).complain(complaint).check();
+  all_do(runtime, name_, [&] {
+    if (!complaint.empty()) throw Error(complaint);
+    draft = make_plan(planning, description.compose);
+  });
   Program program = bind(planning, std::move(draft), number, engine_is_threaded(engine));
   program.blocks = options.blocks;
   explanation_ = tasuki::explain(planning, program.plan);
   executor_ = std::make_unique<Executor>(std::move(program));
   memory_ = executor_->memory();
-  engine_ = make_engine(engine, *executor_, runtime);
+  all_do(runtime, name_, [&] { engine_ = make_engine(engine, *executor_, runtime); });
   first_copy_.resize(buffers_.size());
   runtime.reserve_active();
 }
 
 Operation::State::~State() {
   if (active_ && engine_) {
-    engine_->stop();
+    engine_->abandon();
     if (!in_stream_) ended();
   }
   if (executor_) context_.runtime().unreserve_active();
@@ -137,6 +133,12 @@ void Operation::State::start() {
 void Operation::State::enqueue(Stream stream, int parts) {
   const bool starts = (parts & 1) != 0;
   check_alive(starts ? "start" : "wait");
+  if (where_ != Memory::device) {
+    throw Error(
+        fmt::format("rank {}: {}: streams are for operations on GPU memory, and this one is on host memory; call "
+                    "start() and wait() without one",
+                    context_.rank(), name_));
+  }
   if (starts && active_) {
     throw Error(fmt::format("rank {}: {}: start while epoch {} is still active; wait for it first", context_.rank(),
                             name_, epoch_));
@@ -145,7 +147,7 @@ void Operation::State::enqueue(Stream stream, int parts) {
     throw Error(fmt::format("rank {}: {}: wait(stream) without start(stream) before it", context_.rank(), name_));
   }
   if (starts) {
-    check_alternation();
+    if (!engine_->captured()) check_alternation();  // how often a graph is replayed nobody here knows
     ++epoch_;
   }
   const TracedCall traced(executor_->recorder(), starts ? Traced::start : Traced::wait, epoch_);

@@ -62,6 +62,7 @@ class Operation::State final : public Progressing {
   std::uint64_t epoch_ = 0;
   bool active_ = false;
   bool in_stream_ = false;  ///< the active epoch was started in a stream
+  Memory where_ = Memory::host;
   bool driving_ = false;
 };
 

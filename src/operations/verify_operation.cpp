@@ -10,9 +10,10 @@ namespace tasuki {
 
 VerifyReport verify(const Operation& operation, int epochs) {
   Runtime& runtime = operation.context().runtime();
+  std::string own;
+  all_do(runtime, "verify", [&] { own = to_json(operation.plan()); });
   std::vector<Plan> plans;
-  for (const auto& text :
-       gather_texts(runtime, to_json(operation.plan()), "verify: gathering the plans of all ranks")) {
+  for (const auto& text : gather_texts(runtime, own, "verify: gathering the plans of all ranks")) {
     plans.push_back(plan_from_json(text));
   }
   return verify(plans, epochs);

@@ -5,6 +5,9 @@
 // first needed, so that programs run where there is none.
 #include <cuda_runtime.h>
 
+#include <memory>
+#include <string>
+
 #include "paths/shapes.hpp"
 #include "support/nccl.hpp"
 #include "tasuki/cuda.cuh"
@@ -23,19 +26,29 @@ class Communicator {
   explicit Communicator(Runtime& runtime) {
     const Nccl& nccl = Nccl::get();
     ncclUniqueId id{};
-    if (runtime.rank() == 0) nccl.check(nccl.get_unique_id(&id), "ncclGetUniqueId");
+    all_do(runtime, "path nccl", [&] {
+      if (runtime.rank() == 0) nccl.check(nccl.get_unique_id(&id), "ncclGetUniqueId");
+    });
     id = from_text<ncclUniqueId>(text_of_root(runtime, as_text(id), "connecting NCCL"));
-    nccl.check(nccl.init(&comm_, runtime.size(), id, runtime.rank()), "ncclCommInitRank");
-    std::byte* bytes = gpu()->allocate(2 * runtime.size());
-    nccl.check(nccl.group_start(), "ncclGroupStart");
-    for (int peer = 0; peer < runtime.size(); ++peer) {
-      if (peer == runtime.rank()) continue;
-      nccl.check(nccl.send(bytes + peer, 1, ncclUint8, peer, comm_, nullptr), "ncclSend");
-      nccl.check(nccl.recv(bytes + runtime.size() + peer, 1, ncclUint8, peer, comm_, nullptr), "ncclRecv");
-    }
-    nccl.check(nccl.group_end(), "ncclGroupEnd");
-    check_cuda(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
-    gpu()->release(bytes);
+    std::shared_ptr<std::byte> bytes;
+    all_do(runtime, "path nccl", [&] {
+      bytes = {gpu()->allocate(2 * runtime.size()), [](std::byte* p) { gpu()->release(p); }};
+      // NCCL waits for all ranks here, without a deadline.
+      nccl.check(nccl.init(&comm_, runtime.size(), id, runtime.rank()), "ncclCommInitRank");
+    });
+    all_do(runtime, "path nccl", [&] {
+      nccl.check(nccl.group_start(), "ncclGroupStart");
+      for (int peer = 0; peer < runtime.size(); ++peer) {
+        if (peer == runtime.rank()) continue;
+        std::byte* const to = bytes.get() + runtime.size() + peer;
+        nccl.check(nccl.send(bytes.get() + peer, 1, ncclUint8, peer, comm_, nullptr), "ncclSend");
+        nccl.check(nccl.recv(to, 1, ncclUint8, peer, comm_, nullptr), "ncclRecv");
+      }
+      nccl.check(nccl.group_end(), "ncclGroupEnd");
+    });
+    wait_until(
+        runtime, runtime.everyone(), [] { return gpu()->done(nullptr); },
+        [&] { return "rank " + std::to_string(runtime.rank()) + ": path nccl: connecting every pair of ranks"; });
   }
   ~Communicator() { drop(false); }
   Communicator(const Communicator&) = delete;

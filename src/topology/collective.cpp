@@ -55,4 +55,14 @@ std::vector<std::string> exchange(Runtime& runtime, std::span<const int> peers, 
   return std::move(pending->texts);
 }
 
+void all_do(Runtime& runtime, const std::string& operation, const std::function<void()>& local) {
+  std::string problem;
+  try {
+    local();
+  } catch (const std::exception& error) {
+    problem = error.what();
+  }
+  Agreement(runtime, operation).complain(problem).check();
+}
+
 }  // namespace tasuki

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,5 +19,9 @@ std::vector<std::string> gather_texts(Runtime& runtime, const std::string& text,
 
 /// Rank 0's text on every rank; what others pass does not count. Collective.
 std::string text_of_root(Runtime& runtime, const std::string& text, const std::string& doing);
+
+/// Calls `local`; if it throws an exception on one rank, all ranks throw an `Error` with its text and that rank's
+/// number. Collective.
+void all_do(Runtime& runtime, const std::string& operation, const std::function<void()>& local);
 
 }  // namespace tasuki

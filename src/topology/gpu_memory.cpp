@@ -27,20 +27,22 @@ struct Sample {
 }  // namespace
 
 GpuMemory::GpuMemory(Runtime& runtime) : runtime_(runtime), gpu_(*gpu()) {
-  ordinal_ = gpu_.current();
-  if (ordinal_ == 0) ordinal_ = runtime.topology().processes[runtime.rank()].local % gpu_.count();
-  gpu_.select(ordinal_);
   names_.resize(static_cast<std::size_t>(runtime.size()));
   why_not_.resize(static_cast<std::size_t>(runtime.size()));
-  abort_ = reinterpret_cast<std::uint32_t*>(gpu_.allocate_mapped(64));
+  all_do(runtime_, "using the GPU", [&] {
+    ordinal_ = gpu_.current();
+    if (ordinal_ == 0) ordinal_ = runtime.topology().processes[runtime.rank()].local % gpu_.count();
+    gpu_.select(ordinal_);
+    abort_ = {reinterpret_cast<std::uint32_t*>(gpu_.allocate_mapped(64)),
+              [&gpu = gpu_](std::uint32_t* p) { gpu.release_mapped(reinterpret_cast<std::byte*>(p)); }};
+  });
   try_out();
 }
 
 GpuMemory::~GpuMemory() {
   std::atomic_ref<std::uint32_t>(*abort_).store(1);  // freeing waits for kernels: none may wait for other ranks
   open_.clear();
-  sweep(true);
-  gpu_.release_mapped(reinterpret_cast<std::byte*>(abort_));
+  retired_->clear();
 }
 
 bool GpuMemory::complete() const {
@@ -59,11 +61,14 @@ void GpuMemory::try_out() {
   constexpr std::int64_t kBytes = 256;
   const auto sample = allocate(kBytes);
   const std::int64_t mark = me + 1;
-  gpu_.copy(sample.get(), &mark, sizeof mark);
   Sample mine;
-  std::string why;
-  mine.address = find(sample.get(), why);
-  const std::string name = gpu_.name(ordinal_);
+  std::string name;
+  all_do(runtime_, "using the GPU", [&] {
+    gpu_.copy(sample.get(), &mark, sizeof mark);
+    std::string why;
+    mine.address = find(sample.get(), why);
+    name = gpu_.name(ordinal_);
+  });
   std::copy_n(name.begin(), std::min(name.size(), sizeof mine.name - 1), mine.name);
   const std::vector<std::string> blobs(static_cast<std::size_t>(runtime_.size()), as_text(mine));
   const auto samples = exchange(runtime_, runtime_.everyone(), blobs);
@@ -86,11 +91,11 @@ void GpuMemory::try_out() {
         std::int64_t value = 0;
         gpu_.copy(&value, seen.get(), sizeof value);
         if (value != rank + 1) problem = fmt::format("read {} where rank {} wrote {}", value, rank, rank + 1);
+        if (problem.empty()) atomics_ = atomics_ && gpu_.adds_to(ordinal_, names_[r]);
       } catch (const Error& error) {
         problem = error.what();
       }
     }
-    if (rank != me && problem.empty()) atomics_ = atomics_ && gpu_.adds_to(ordinal_, names_[r]);
     verdicts.push_back(problem);
   }
   const auto answers = exchange(runtime_, runtime_.everyone(), verdicts);
@@ -103,18 +108,21 @@ void GpuMemory::try_out() {
 }
 
 std::shared_ptr<std::byte> GpuMemory::allocate(std::int64_t bytes) {
-  sweep(false);
+  sweep();
   Retired entry;
   entry.flag = runtime_.memory().allocate(sizeof(std::uint64_t));
-  // Below a page neighbours share an allocation and so a handle, which only few drivers allow to be opened twice.
-  std::string problem;
-  try {
-    entry.memory = gpu_.allocate(std::max<std::int64_t>(bytes, 64));
-  } catch (const Error& error) {
-    problem = error.what();
+  const SharedAddress mine = runtime_.memory().find(entry.flag.get(), sizeof(std::uint64_t));
+  const auto addresses = gather_texts(runtime_, as_text(mine), "allocating GPU memory");
+  for (int rank = 0; rank < runtime_.size(); ++rank) {
+    if (!runtime_.topology().same_host(rank, runtime_.rank())) continue;
+    const auto address = from_text<SharedAddress>(addresses[static_cast<std::size_t>(rank)]);
+    entry.flags.push_back(runtime_.memory().map(rank, address));
   }
-  Agreement(runtime_, "GPU memory").complain(problem).check();
-  return {entry.memory, [entry, retired = retired_](std::byte*) {
+  all_do(runtime_, "GPU memory", [&] {
+    // Below a page neighbours share an allocation and so a handle, which only few drivers allow to be opened twice.
+    entry.memory = {gpu_.allocate(std::max<std::int64_t>(bytes, 64)), [&gpu = gpu_](std::byte* p) { gpu.release(p); }};
+  });
+  return {entry.memory.get(), [entry, retired = retired_](std::byte*) {
             word(entry.flag.get()).store(1, std::memory_order_release);
             retired->push_back(entry);
           }};
@@ -125,16 +133,20 @@ void GpuMemory::abort() {
   for (const auto& action : aborts_) action();
 }
 
-void GpuMemory::sweep(bool all) {
-  const auto& topology = runtime_.topology();
-  std::erase_if(*retired_, [&](const Retired& entry) {
-    for (int rank = 0; rank < runtime_.size() && !all; ++rank) {
-      if (!topology.same_host(rank, runtime_.rank())) continue;
-      std::byte* flag = runtime_.memory().map(rank, runtime_.memory().find(entry.flag.get(), sizeof(std::uint64_t)));
-      if (word(flag).load(std::memory_order_acquire) == 0) return false;
-    }
-    gpu_.release(entry.memory);
-    return true;
+std::shared_ptr<void> GpuMemory::watch(std::function<void()> check) {
+  const auto at = checks_.insert(checks_.end(), std::move(check));
+  return {&*at, [this, at](void*) { checks_.erase(at); }};
+}
+
+void GpuMemory::check() const {
+  for (const auto& check : checks_) check();
+}
+
+// Frees what all ranks of the host have given up.
+void GpuMemory::sweep() {
+  std::erase_if(*retired_, [](const Retired& entry) {
+    return std::all_of(entry.flags.begin(), entry.flags.end(),
+                       [](std::byte* flag) { return word(flag).load(std::memory_order_acquire) != 0; });
   });
 }
 
@@ -192,6 +204,7 @@ void synchronize(const Context& context, Stream stream) {
     wait_until(
         runtime, runtime.everyone(), [stream] { return gpu()->done(stream); },
         [&] { return fmt::format("rank {}: synchronize: the work in the stream did not end", runtime.rank()); });
+    memory.check();  // kernels that gave up have ended too
   } catch (const Interruption&) {
     throw;
   } catch (...) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <string>
@@ -58,16 +59,20 @@ class GpuMemory {
   /// Ends what waits for other ranks on the GPU: kernels, and whatever has said how. For failures.
   void abort();
   void on_abort(std::function<void()> action) { aborts_.push_back(std::move(action)); }
+  /// `check` throws if what it watches over has failed; it is asked by `check` as long as the pointer lives.
+  std::shared_ptr<void> watch(std::function<void()> check);
+  void check() const;
   /// A word in host memory that kernels look at while they wait: not 0 tells them to give up.
-  std::uint32_t* abort_word() const { return abort_; }
+  std::uint32_t* abort_word() const { return abort_.get(); }
 
  private:
   struct Retired {
-    std::byte* memory = nullptr;
+    std::shared_ptr<std::byte> memory;
     std::shared_ptr<std::byte> flag;  // shared by the host's ranks: 1 once this rank has given the block up
+    std::vector<std::byte*> flags;    // of all ranks of the host
   };
   void try_out();
-  void sweep(bool all);
+  void sweep();
 
   Runtime& runtime_;
   Gpu& gpu_;
@@ -75,9 +80,10 @@ class GpuMemory {
   bool atomics_ = true;
   std::vector<std::string> reach_;  ///< a row a rank, '1' for those that it reaches
   std::vector<std::function<void()>> aborts_;
+  std::list<std::function<void()>> checks_;
   std::vector<std::string> names_;
   std::vector<std::string> why_not_;
-  std::uint32_t* abort_ = nullptr;
+  std::shared_ptr<std::uint32_t> abort_;
   std::shared_ptr<std::vector<Retired>> retired_ = std::make_shared<std::vector<Retired>>();
   std::map<std::pair<int, std::array<std::uint8_t, 64>>, std::weak_ptr<std::byte>> open_;
 };

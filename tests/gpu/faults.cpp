@@ -1,0 +1,125 @@
+// Operations on GPU memory that go wrong, or in another order than elsewhere: nothing hangs, nothing is lost, and what
+// failed is not taken for done.
+#include <chrono>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "common.hpp"
+#include "ranks/error_of.hpp"
+#include "tasuki/memory.hpp"
+
+using namespace tasuki;
+using namespace gpu_tests;
+
+namespace {
+
+constexpr std::int64_t kBytes = 1 << 20;
+
+class Block {
+ public:
+  explicit Block(int value) {
+    CUDA_OK(cudaMalloc(&memory_, kBytes));
+    set(value);
+  }
+  ~Block() { cudaFree(memory_); }
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+  void set(int value) {
+    CUDA_OK(cudaMemset(memory_, value, kBytes));
+    CUDA_OK(cudaDeviceSynchronize());
+  }
+  void* get() const { return memory_; }
+  /// The value that all bytes have, or -1.
+  int value() const {
+    std::vector<unsigned char> bytes(kBytes);
+    CUDA_OK(cudaMemcpy(bytes.data(), memory_, bytes.size(), cudaMemcpyDeviceToHost));
+    for (const unsigned char byte : bytes)
+      if (byte != bytes[0]) return -1;
+    return bytes[0];
+  }
+
+ private:
+  void* memory_ = nullptr;
+};
+
+}  // namespace
+
+RANK_TEST("operations on GPUs may be started in orders that differ between ranks") {
+  use_gpu(ctx);
+  const int last = ctx.size() - 1;
+  const Layout whole = Layout::bytes(kBytes);
+  for (const auto& path : gpu_paths(ctx)) {
+    if (path == "nccl" || last == 0) continue;  // NCCL wants its calls in the same order everywhere
+    CAPTURE(path);
+    Block out(1);
+    Block in(0);
+    Transfer up(ctx, {0, out.get(), whole}, {last, in.get(), whole}, {.path = path});
+    Transfer down(ctx, {last, out.get(), whole}, {0, in.get(), whole}, {.path = path});
+    for (int epoch = 1; epoch < 5; ++epoch) {
+      out.set(10 * epoch + ctx.rank());
+      std::vector<Operation*> order{&up, &down};
+      if (ctx.rank() == last) std::swap(order[0], order[1]);
+      for (Operation* operation : order) operation->start();
+      for (Operation* operation : order) operation->wait();
+      if (ctx.rank() == 0) CHECK(in.value() == 10 * epoch + last);
+      if (ctx.rank() == last) CHECK(in.value() == 10 * epoch);
+    }
+    ctx.barrier();
+  }
+}
+
+RANK_TEST("an exchange that gave up is an error of synchronize, also when its kernel has ended") {
+  // With a context of its own, which is spent afterwards.
+  if (ctx.size() == 1 || ctx.comm() == MPI_COMM_NULL) return;
+  Context own(ctx.comm());
+  use_gpu(own);
+  const Layout whole = Layout::bytes(kBytes);
+  const int last = own.size() - 1;
+  const Block out(7);
+  const Block in(0);
+  {
+    Transfer transfer(own, {last, out.get(), whole}, {0, in.get(), whole});
+    own.barrier();
+    own.set_deadline(0.2);
+    if (own.rank() == 0) {
+      transfer.run(nullptr);
+      std::this_thread::sleep_for(std::chrono::milliseconds(600));  // the kernel's own deadline passes
+      const std::string text = error_of([&] { synchronize(own, nullptr); });
+      CHECK(text.find("did not end") == std::string::npos);
+      CHECK(text.find("transfer") != std::string::npos);
+      CHECK(own.runtime().failed());
+    } else {
+      std::this_thread::sleep_for(std::chrono::milliseconds(900));
+    }
+  }
+  CUDA_OK(cudaDeviceSynchronize());
+  ctx.barrier();
+}
+
+RANK_TEST("an operation that is destroyed in flight takes no other with it") {
+  const Grid grid(ctx, {33, 40}, {.periodic = {true, true}});
+  const Field<double> a(grid, {.name = "a", .shadow = 1, .memory = Memory::device});
+  const Field<double> b(grid, {.name = "b", .shadow = 1, .memory = Memory::device});
+  const OwnStream stream;
+  std::optional<Halo> leaves(std::in_place, HaloField(a));
+  Halo stays{HaloField(b)};
+  leaves->start(stream.get());
+  leaves.reset();
+  ctx.barrier();
+  for (int i = 0; i < 300; ++i) stays.run(stream.get());
+  CHECK(error_of([&] { synchronize(ctx, stream.get()); }) == "no error");
+}
+
+RANK_TEST("GPU memory that was given up is used again, also where ranks have shared different amounts") {
+  use_gpu(ctx);
+  const auto uneven = shared_alloc(ctx, ctx.rank() == 0 ? 4096 : 64 * (1 + ctx.rank()));
+  std::size_t free_bytes = 0;
+  std::size_t all_bytes = 0;
+  CUDA_OK(cudaMemGetInfo(&free_bytes, &all_bytes));
+  const auto least = static_cast<std::int64_t>(all_bytes) / 8;
+  const Grid grid(ctx, {ctx.size(), least / 8});
+  // Twice what there is.
+  for (int i = 0; i < 16; ++i) Field<double>(grid, {.memory = Memory::device});
+  CHECK(uneven != nullptr);
+}
