@@ -15,6 +15,10 @@ namespace tasuki {
 
 class Runtime;
 
+/// What can be passed on as its bytes.
+template <class T>
+concept Plain = std::is_trivially_copyable_v<T> && !std::is_array_v<T> && !std::is_pointer_v<T>;
+
 /// A group of ranks over an MPI communicator, with what Tasuki knows of it: hosts, islands, shared memory, the machine
 /// profile. A cheap handle; copies refer to the same group. Every grid, field and operation keeps its context alive.
 ///
@@ -48,10 +52,8 @@ class Context {
   /// What every rank gives, in the order of ranks: for norms and decisions, also where there is no MPI. Collective.
   /// Fails like a wait if a rank has died.
   std::vector<std::string> allgather(const std::string& bytes) const;
-  template <class T>
-  requires(std::is_trivially_copyable_v<T> && !std::is_array_v<T> &&
-           !std::is_pointer_v<T>) std::vector<T> allgather(const T& value)
-  const {
+  template <Plain T>
+  std::vector<T> allgather(const T& value) const {
     std::vector<T> all;
     for (const std::string& bytes : allgather(std::string(reinterpret_cast<const char*>(&value), sizeof value))) {
       T one;

@@ -25,7 +25,8 @@ struct OperationOptions {
 
 /// A handle to a prepared communication; copies refer to the same one. Made collectively by the derived classes, with
 /// the same arguments on all ranks where they must agree; then every rank runs it as often as it likes. Any number of
-/// operations may be active at once and they may be started in any order that differs between ranks.
+/// operations may be active at once and they may be started in any order that differs between ranks; only what is put
+/// into one stream runs in that stream's order.
 class Operation {
  public:
   /// Begins epoch n = 1, 2, ... Local; never allocates. Throws if the operation is active, or was

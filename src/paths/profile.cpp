@@ -59,6 +59,8 @@ Profile Profile::from_json(const std::string& text, const std::string& file) {
     json = nlohmann::json::parse(text);
   } catch (const nlohmann::json::parse_error& error) {
     throw fail(fmt::format("not JSON at byte {}", error.byte));
+  } catch (const nlohmann::json::exception& error) {
+    throw fail(error.what());  // a number too large for a double, say
   }
   const bool numbered = json.is_object() && json.contains("version") && json["version"].is_number_integer();
   const int version = numbered ? json["version"].get<int>() : 0;

@@ -146,6 +146,8 @@ Json parsed(std::string_view json) {
     return Json::parse(json);
   } catch (const Json::parse_error& error) {
     throw Error(fmt::format("plan JSON, byte {}: {}", error.byte, error.what()));
+  } catch (const Json::exception& error) {
+    throw Error(fmt::format("plan JSON: {}", error.what()));  // a number too large for a double, say
   }
 }
 

@@ -27,12 +27,14 @@ void finish(Runtime& runtime, std::span<const int> needs, Pending& pending, cons
 
 std::vector<std::uint64_t> and_over_ranks(Runtime& runtime, const std::vector<std::uint64_t>& words,
                                           const std::string& doing) {
+  runtime.refuse_if_failed(doing);
   const auto pending = runtime.communicator().combine(words);
   finish(runtime, runtime.everyone(), *pending, doing);
   return std::move(pending->words);
 }
 
 std::vector<std::string> gather_texts(Runtime& runtime, const std::string& text, const std::string& doing) {
+  runtime.refuse_if_failed(doing);
   const auto pending = runtime.communicator().gather(text);
   finish(runtime, runtime.everyone(), *pending, doing);
   return std::move(pending->texts);
@@ -50,8 +52,10 @@ std::vector<std::string> exchange(Runtime& runtime, std::span<const int> peers, 
       throw Error(
           fmt::format("exchange: rank {} has a blob of {} bytes; 2 GiB are too many", runtime.rank(), blob.size()));
   }
+  const std::string doing = "exchanging descriptions with neighbours";
+  runtime.refuse_if_failed(doing);
   const auto pending = runtime.communicator().exchange(peers, blobs);
-  finish(runtime, peers, *pending, "exchanging descriptions with neighbours");
+  finish(runtime, peers, *pending, doing);
   return std::move(pending->texts);
 }
 

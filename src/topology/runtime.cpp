@@ -146,9 +146,18 @@ void Runtime::progress_all() {
   progressing_ = false;
 }
 
+void Runtime::refuse_if_failed(const std::string& doing) const {
+  if (!failed_) return;
+  throw Error(
+      fmt::format("rank {}: {}: the context has failed before and cannot be used again ({}); end the program, or make "
+                  "another context",
+                  rank(), doing, failure_));
+}
+
 void Runtime::fail(const std::string& why) {
   if (failed_) return;
   failed_ = true;
+  failure_ = why;
   liveness_->give_up(why);
   memory_->abandon();
   communicator_->abandon(why);

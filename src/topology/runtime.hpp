@@ -88,6 +88,9 @@ class Runtime {
   /// reason counts.
   void fail(const std::string& why);
   bool failed() const { return failed_; }
+  /// Throws if this rank has failed: what it began with others is not at an end everywhere, and would be mixed up with
+  /// what comes now. `doing` is for the message.
+  void refuse_if_failed(const std::string& doing) const;
 
  private:
   bool leave_together();
@@ -101,6 +104,7 @@ class Runtime {
   std::size_t reserved_ = 0;
   bool progressing_ = false;
   bool failed_ = false;
+  std::string failure_;  // why
   Settings settings_;
   Topology topology_;
   std::vector<int> everyone_;

@@ -120,6 +120,11 @@ TEST_CASE("a wait that nobody ends fails at its deadline, and the ranks that nee
                        ": test: waiting for rank 0: rank 0 gave up because on rank 0 the deadline of 0.05 s has "
                        "passed: rank 0: test: waiting for rank 0");
   CHECK(ctx.runtime().failed());
+  const auto again = std::chrono::steady_clock::now();
+  CHECK(error_of([&] { ctx.barrier(); }).find("barrier: the context has failed before and cannot be used again") !=
+        std::string::npos);
+  CHECK(error_of([&] { Grid(ctx, {8}); }).find("cannot be used again") != std::string::npos);
+  CHECK(std::chrono::steady_clock::now() - again < std::chrono::seconds(5));
 }
 
 TEST_CASE("a barrier fails on every rank if one does not come, instead of hanging") {

@@ -34,6 +34,7 @@ TEST_CASE("a profile reads back and answers with measured values before fallback
 TEST_CASE("a corrupt profile is named with the place and what to do") {
   const std::string advice = "delete the file to have it measured again, or set TASUKI_PROFILE to another";
   CHECK(complaint("{\"version\": 1,").find("p.json: not JSON at byte") != std::string::npos);
+  CHECK(complaint("{\"version\": 1e999}").find("1e999") != std::string::npos);
   CHECK(complaint(" ").find(advice) != std::string::npos);
   CHECK(complaint("[]").find("no profile of version 2") != std::string::npos);
   CHECK(complaint("{\"version\": 3, \"paths\": {}}").find("no profile of version 2") != std::string::npos);
