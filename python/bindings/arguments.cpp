@@ -2,7 +2,11 @@
 #include "arguments.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <string_view>
+
+#include "field.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki::python {
@@ -15,14 +19,78 @@ namespace {
                   argument, shown(value), ndims));
 }
 
-bool as_integer(nb::handle value, std::int64_t& result) {
-  return !nb::isinstance<nb::bool_>(value) && nb::try_cast(value, result, false);
+constexpr Py_ssize_t kLongText = 200;  // characters
+constexpr std::size_t kLongList = 8;
+constexpr int kDeep = 3;
+
+// Whoever made the text may have put anything into it.
+std::string cut(nb::handle text) {
+  const bool longer = PyUnicode_GetLength(text.ptr()) > kLongText;
+  const nb::object some = nb::steal(PyUnicode_Substring(text.ptr(), 0, kLongText));
+  if (!some.is_valid()) nb::raise_python_error();
+  const nb::object bytes = nb::steal(PyUnicode_AsEncodedString(some.ptr(), "utf-8", "backslashreplace"));
+  if (!bytes.is_valid()) nb::raise_python_error();
+  return std::string(PyBytes_AsString(bytes.ptr())) + (longer ? "..." : "");
+}
+
+// Of any library. A field has a short text of its own, and a type only has the attributes of its instances.
+bool is_array(nb::handle value) {
+  if (nb::isinstance<PyField>(value) || PyType_Check(value.ptr()) != 0) return false;
+  return nb::hasattr(value, "dtype") && nb::hasattr(value, "shape") && nb::len(nb::object(value.attr("shape"))) > 0;
+}
+
+std::string shown_at(nb::handle value, int depth);
+
+std::string shown_list(nb::handle list, int depth) {
+  std::vector<std::string> texts;
+  const std::size_t count = nb::len(list);
+  for (std::size_t i = 0; i < std::min(count, kLongList); ++i) texts.push_back(shown_at(list[i], depth + 1));
+  if (count > kLongList) texts.emplace_back("...");
+  const std::string inner = fmt::format("{}", fmt::join(texts, ", "));
+  if (nb::isinstance<nb::list>(list)) return fmt::format("[{}]", inner);
+  return fmt::format("({}{})", inner, count == 1 ? "," : "");
+}
+
+std::string shown_at(nb::handle value, int depth) {
+  try {
+    if (is_array(value)) {
+      const nb::object dtype = value.attr("dtype");
+      const nb::object shape = value.attr("shape");
+      return fmt::format("a {} of {} with shape {}", kind_of(value), cut(nb::str(dtype)),
+                         cut(nb::str(nb::tuple(shape))));
+    }
+    if ((PyTuple_CheckExact(value.ptr()) || PyList_CheckExact(value.ptr())) && depth < kDeep)
+      return shown_list(value, depth);
+    return cut(nb::repr(value));
+  } catch (const std::exception&) {  // a message must not fail for what it is about
+    return fmt::format("a {} without a text", kind_of(value));
+  }
 }
 
 }  // namespace
 
+std::string kind_of(nb::handle value) {
+  return nb::cast<std::string>(nb::str(value.type().attr("__name__")));
+}
+
 std::string shown(nb::handle value) {
-  return nb::cast<std::string>(nb::repr(value));
+  return shown_at(value, 0);
+}
+
+bool as_truth(nb::handle value, Truth& result) noexcept {
+  const std::string_view type = Py_TYPE(value.ptr())->tp_name;
+  if (!nb::isinstance<nb::bool_>(value) && type != "numpy.bool" && type != "numpy.bool_") return false;
+  result.value = PyObject_IsTrue(value.ptr()) == 1;
+  return true;
+}
+
+void check_made(nb::handle object) {
+  if (nb::inst_ready(object)) return;
+  throw nb::type_error(
+      fmt::format("a {} without content was given; where a class of yours derives from one of Tasuki's, its __init__ "
+                  "must call super().__init__(...)",
+                  kind_of(object))
+          .c_str());
 }
 
 Width width_from(nb::handle value, int ndims, const char* argument) {

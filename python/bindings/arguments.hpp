@@ -20,8 +20,34 @@ Width width_from(nb::handle value, int ndims, const char* argument);
 /// A tuple of slices, one a dimension: indexes any array.
 nb::tuple slices(const Box& box);
 
-/// `shown(value)`, for error messages.
+/// `repr(value)` for error messages: cut where it is long, with type and shape instead of what an array holds.
 std::string shown(nb::handle value);
+
+/// The name of its type, for error messages.
+std::string kind_of(nb::handle value);
+
+/// Anything with `__index__` that fits `T`, so NumPy's integers too, but no bool: that would be a slip.
+template <class T>
+bool as_integer(nb::handle value, T& result) {
+  return !nb::isinstance<nb::bool_>(value) && nb::try_cast(value, result);
+}
+
+/// A bool, Python's or NumPy's.
+struct Truth {
+  bool value = false;
+  operator bool() const { return value; }  // NOLINT(google-explicit-constructor)
+};
+bool as_truth(nb::handle value, Truth& result) noexcept;
+
+/// Throws TypeError for an object without content: made by `__new__`, or of a class that forgets `super().__init__`.
+void check_made(nb::handle object);
+
+/// The `T` in an object that is known to be one. Throws TypeError like `check_made`.
+template <class T>
+T& inside(nb::handle object) {
+  check_made(object);
+  return *nb::inst_ptr<T>(object);
+}
 
 /// The first `count` entries as a tuple of ints.
 template <class List>
@@ -32,3 +58,11 @@ nb::tuple tuple_of(const List& list, int count) {
 }
 
 }  // namespace tasuki::python
+
+template <>
+struct nanobind::detail::type_caster<tasuki::python::Truth> {
+  NB_TYPE_CASTER(tasuki::python::Truth, const_name("bool"))
+  bool from_python(handle source, std::uint32_t, cleanup_list*) noexcept {
+    return tasuki::python::as_truth(source, value);
+  }
+};

@@ -48,7 +48,7 @@ MPI_Comm communicator(nb::handle comm) {
   if (nb::hasattr(comm, "py2f")) {
     check_same_library(comm);
     number = nb::cast<std::int64_t>(comm.attr("py2f")());
-  } else if (nb::isinstance<nb::bool_>(comm) || !nb::try_cast(comm, number, false)) {
+  } else if (!as_integer(comm, number)) {
     throw Error(
         fmt::format("Context: argument 'comm' is {}; it must be a communicator of mpi4py, or its Fortran handle "
                     "(an int: comm.py2f(), MPI_Comm_c2f)",
@@ -78,6 +78,13 @@ MPI_Comm communicator(nb::handle comm) {
   return found;
 }
 
+template <class F>
+nb::tuple per_dimension(const Grid& grid, F&& f) {
+  nb::list result;
+  for (int d = 0; d < grid.ndims(); ++d) result.append(f(d));
+  return nb::tuple(result);
+}
+
 ContextHandle make_context(nb::handle comm) {
   if (!comm.is_none()) return {Owner::make(std::make_unique<Context>(communicator(comm)))};
   int argc = 0;
@@ -87,27 +94,24 @@ ContextHandle make_context(nb::handle comm) {
 
 GridHandle make_grid(const ContextHandle& context, const std::vector<std::int64_t>& shape,
                      const std::optional<std::vector<int>>& split,
-                     const std::variant<bool, std::vector<bool>>& periodic,
-                     const std::optional<std::vector<std::optional<std::vector<std::int64_t>>>>& cuts, bool reorder) {
+                     const std::variant<Truth, std::vector<Truth>>& periodic,
+                     const std::optional<std::vector<std::optional<std::vector<std::int64_t>>>>& cuts, Truth reorder) {
   GridOptions options;
   if (split) options.split = *split;
-  if (const bool* all = std::get_if<bool>(&periodic)) {
+  if (const Truth* all = std::get_if<Truth>(&periodic)) {
     options.periodic.assign(shape.size(), *all);
   } else {
-    options.periodic = std::get<1>(periodic);
+    const auto& each = std::get<1>(periodic);
+    options.periodic.assign(each.begin(), each.end());
   }
   if (cuts)
     for (const auto& list : *cuts) options.cuts.push_back(list.value_or(std::vector<std::int64_t>{}));
   options.reorder = reorder;
   const std::shared_ptr<Owner>& owner = context.owner;
-  return {std::make_shared<Held<Grid>>(owner, Grid(owner->context(), shape, options))};
-}
-
-template <class F>
-nb::tuple per_dimension(const Grid& grid, F&& f) {
-  nb::list result;
-  for (int d = 0; d < grid.ndims(); ++d) result.append(f(d));
-  return nb::tuple(result);
+  const Grid grid(owner->context(), shape, options);
+  std::string text = fmt::format(".Grid {} split {}", shown(per_dimension(grid, [&](int d) { return grid.extent(d); })),
+                                 shown(per_dimension(grid, [&](int d) { return grid.split(d); })));
+  return {std::make_shared<Held<Grid>>(owner, grid), std::move(text)};
 }
 
 void bind_context(nb::module_& m) {
@@ -144,10 +148,9 @@ Raises tasuki.Error if `comm` is not a communicator of the MPI that Tasuki was b
           "close", [](const ContextHandle& c) { c.owner->close(); },
           R"(Frees all operations and fields of the context, and the context. Collective.
 
-Raises on all ranks, and does nothing, while an operation is active or an array still looks at a field.)")
-      .def("__repr__", [](const ContextHandle& c) {
-        return fmt::format("<tasuki.Context rank {} of {}>", c.owner->context().rank(), c.owner->context().size());
-      });
+Raises on all ranks, and does nothing, while an operation is active or an array still looks at a field. A second call
+does nothing.)")
+      .def("__repr__", [](const ContextHandle& c) { return c.owner->text(); });
 }
 
 void bind_grid(nb::module_& m) {
@@ -157,14 +160,15 @@ Dimension 0 is the slowest in memory, the last is contiguous. Immutable.)")
       .def(
           "__init__",
           [](GridHandle* self, const ContextHandle& context, const std::vector<std::int64_t>& shape,
-             const std::optional<std::vector<int>>& split, const std::variant<bool, std::vector<bool>>& periodic,
+             const std::optional<std::vector<int>>& split, const std::variant<Truth, std::vector<Truth>>& periodic,
              const std::optional<std::vector<std::optional<std::vector<std::int64_t>>>>& cuts,
-             bool reorder) { new (self) GridHandle(make_grid(context, shape, split, periodic, cuts, reorder)); },
+             Truth reorder) { new (self) GridHandle(make_grid(context, shape, split, periodic, cuts, reorder)); },
           nb::arg("context"), nb::arg("shape"), nb::kw_only(), nb::arg("split") = nb::none(),
           nb::arg("periodic") = false, nb::arg("cuts") = nb::none(), nb::arg("reorder") = false,
-          nb::sig("def __init__(self, context: Context, shape: Sequence[int], *, split: Sequence[int] | None = None, "
-                  "periodic: bool | Sequence[bool] = False, cuts: Sequence[Sequence[int] | None] | None = None, "
-                  "reorder: bool = False) -> None"),
+          nb::sig("def __init__(self, context: Context, shape: Sequence[SupportsIndex], *, "
+                  "split: Sequence[SupportsIndex] | None = None, "
+                  "periodic: Truth | Sequence[Truth] | NDArray[bool_] = False, "
+                  "cuts: Sequence[Sequence[SupportsIndex] | None] | None = None, reorder: Truth = False) -> None"),
           R"(Collective, with the same arguments on all ranks.
 
 shape: global cells in each dimension.
@@ -193,10 +197,11 @@ Raises tasuki.Error on all ranks if an argument is bad on one or differs between
           "This rank's cells in global indices, a slice a dimension: `global_array[grid.box]`.")
       .def(
           "box_of", [](const GridHandle& g, int rank) { return slices(g.grid().owned(rank)); }, nb::arg("rank"),
-          nb::sig("def box_of(self, rank: int) -> tuple[slice, ...]"), "The cells of `rank` in global indices.")
+          nb::sig("def box_of(self, rank: SupportsIndex) -> tuple[slice, ...]"),
+          "The cells of `rank` in global indices.")
       .def(
           "coords", [](const GridHandle& g, int rank) { return tuple_of(g.grid().coords(rank), g.grid().ndims()); },
-          nb::arg("rank"), nb::sig("def coords(self, rank: int) -> tuple[int, ...]"),
+          nb::arg("rank"), nb::sig("def coords(self, rank: SupportsIndex) -> tuple[int, ...]"),
           "Where `rank` is in the grid of ranks.")
       .def(
           "rank_at",
@@ -208,15 +213,9 @@ Raises tasuki.Error on all ranks if an argument is bad on one or differs between
             std::copy(coords.begin(), coords.end(), all.begin());
             return g.grid().rank_at(all);
           },
-          nb::arg("coords"), nb::sig("def rank_at(self, coords: Sequence[int]) -> int"),
+          nb::arg("coords"), nb::sig("def rank_at(self, coords: Sequence[SupportsIndex]) -> int"),
           "The rank at these coordinates of the grid of ranks.")
-      .def("__repr__", [](const GridHandle& g) {
-        const auto text = [](nb::handle value) { return nb::cast<std::string>(nb::str(value)); };
-        const Grid& grid = g.grid();
-        return fmt::format("<tasuki.Grid {} split {}>",
-                           text(per_dimension(grid, [&](int d) { return grid.extent(d); })),
-                           text(per_dimension(grid, [&](int d) { return grid.split(d); })));
-      });
+      .def("__repr__", [](const GridHandle& g) { return g.held->shown_as(g.text); });
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ nb::dlpack::dtype dlpack_type(nb::handle dtype) {
 // The data must be ready for the consumer's stream: the standard's numbers are not CUDA's.
 void make_ready(const DeviceArray& array, nb::handle stream) {
   std::int64_t number = 1;  // None: the legacy default stream
-  if (!stream.is_none() && (nb::isinstance<nb::bool_>(stream) || !nb::try_cast(stream, number, false)))
+  if (!stream.is_none() && !as_integer(stream, number))
     throw nb::type_error(
         fmt::format("__dlpack__: argument 'stream' is {}; DLPack has None or an int", shown(stream)).c_str());
   if (number == -1) return;
@@ -57,7 +57,7 @@ void make_ready(const DeviceArray& array, nb::handle stream) {
 }
 
 nb::object dlpack(nb::handle self, const nb::kwargs& options) {
-  const auto& array = *nb::inst_ptr<DeviceArray>(self);
+  const auto& array = inside<DeviceArray>(self);
   nb::dict rest;
   nb::object stream = nb::none();
   for (const auto& [key, value] : options) {
@@ -155,7 +155,7 @@ DeviceArray DeviceArray::at(nb::handle key) const {
       part.shape.push_back(PySlice_AdjustIndices(shape[d], &start, &stop, step));
       part.strides.push_back(strides[d] * step);
       index = part.shape.back() == 0 ? 0 : start;
-    } else if (nb::isinstance<nb::bool_>(entries[d]) || !nb::try_cast(entries[d], index, false)) {
+    } else if (!as_integer(entries[d], index)) {
       throw nb::index_error(
           fmt::format("index {} is no slice, integer or '...'; other libraries have more: cupy.asarray(array)",
                       shown(entries[d]))

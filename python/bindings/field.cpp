@@ -15,6 +15,7 @@
 #include "grid.hpp"
 #include "module.hpp"
 #include "tasuki/error.hpp"
+#include "topology/runtime.hpp"
 
 namespace tasuki::python {
 namespace {
@@ -80,6 +81,8 @@ void read_arguments(FieldArguments& all, const Grid& grid, nb::handle dtype, nb:
   }
   all.wraps = true;
   const std::vector<nb::object> list = as_list(memory);
+  if (list.empty())
+    throw Error(fmt::format("argument 'memory' is {}, an empty list; it needs one array a copy", shown(memory)));
   all.options.copies = copies.value_or(static_cast<int>(list.size()));
   if (pad != 0)
     throw Error(
@@ -111,8 +114,11 @@ void make_field(PyField* self, const GridHandle& grid, nb::handle dtype, nb::han
                 std::int64_t pad, nb::handle memory, const std::string& name) {
   const std::shared_ptr<Owner>& owner = grid.held->shared_owner();
   FieldArguments all;
-  owner->agree(fmt::format("Field '{}'", name),
-               [&] { read_arguments(all, grid.grid(), dtype, shadow, copies, pad, memory); });
+  owner->agree(fmt::format("Field '{}'", name), [&](Agreement& agreement) {
+    read_arguments(all, grid.grid(), dtype, shadow, copies, pad, memory);
+    // The core knows numbers and sizes, but two structs of one size apart only by this.
+    agreement.same("dtype", nb::cast<std::string>(nb::str(all.dtype)));
+  });
   all.options.name = name;
   const std::int64_t bytes = element_bytes(all.dtype);
   const DType number = number_type(all.dtype);
@@ -135,13 +141,15 @@ void make_field(PyField* self, const GridHandle& grid, nb::handle dtype, nb::han
 // Shows the current copy to whoever asks for a buffer; it is NumPy's array that is shown and kept.
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   try {
-    auto* field = nb::inst_ptr<PyField>(self);
+    auto* field = &inside<PyField>(self);
     if (field->on_gpu())
       throw Error(
           fmt::format("Field '{}' is on a GPU, where this library cannot look; use download()", field->core().name()));
     return PyObject_GetBuffer(field->array(field->core().current()).ptr(), view, flags);
   } catch (nb::python_error& error) {
     error.restore();
+  } catch (const nb::builtin_exception& error) {
+    PyErr_SetString(PyExc_TypeError, error.what());
   } catch (const std::exception& error) {
     PyErr_SetString(PyExc_BufferError, error.what());
   }
@@ -178,8 +186,8 @@ jax.dlpack.from_dlpack(field). Local indices start at 0 and include the shadow.)
            nb::arg("copies") = nb::none(), nb::arg("pad") = 0, nb::arg("memory") = nb::none(),
            nb::arg("name") = "field",
            nb::sig("def __init__(self, grid: Grid, dtype: DTypeLike | None = None, *, shadow: Width = 1, "
-                   "copies: int | None = None, pad: int = 0, memory: object | Literal['host', 'device'] | None = None, "
-                   "name: str = 'field') -> None"),
+                   "copies: SupportsIndex | None = None, pad: SupportsIndex = 0, "
+                   "memory: object | Literal['host', 'device'] | None = None, name: str = 'field') -> None"),
            R"(Collective, with the same arguments on all ranks (memory and its address may differ).
 
 dtype: anything that numpy.dtype takes, without Python objects; None: float64, or that of `memory`.
@@ -288,10 +296,7 @@ width: as `shadow`, which is the default. Boxes that would be empty are left out
                               : nb::make_tuple(nb::device::cpu::value, 0);
           },
           nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
-      .def("__repr__", [](const PyField& f) {
-        return fmt::format("<tasuki.Field '{}' {} {}>", f.core().name(), nb::cast<std::string>(nb::str(f.dtype())),
-                           nb::cast<std::string>(nb::str(tuple_of(f.core().extents(), f.core().grid().ndims()))));
-      });
+      .def("__repr__", &PyField::text);
 }
 
 }  // namespace tasuki::python

@@ -42,6 +42,7 @@ class PyField : public Held<AnyField> {
   const std::vector<Array>& sources() const { return sources_; }
   void free();
   std::string in_use() const override;
+  std::string text() const { return shown_as(text_); }  ///< Of its `repr`.
 
  private:
   struct Copy {
@@ -54,6 +55,7 @@ class PyField : public Held<AnyField> {
   nb::object image(nb::handle stream);
 
   nb::object dtype_;
+  std::string text_;
   std::vector<Array> sources_;
   mutable std::array<Copy, 2> copies_;  // made when first asked for
 };

@@ -21,7 +21,9 @@ namespace {
 }  // namespace
 
 PyField::PyField(std::shared_ptr<Owner> owner, AnyField core, nb::object dtype, std::vector<Array> sources)
-    : Held<AnyField>(std::move(owner), std::move(core)), dtype_(std::move(dtype)), sources_(std::move(sources)) {}
+    : Held<AnyField>(std::move(owner), std::move(core)), dtype_(std::move(dtype)), sources_(std::move(sources)) {
+  text_ = fmt::format(".Field '{}' {} {}", this->core().name(), nb::cast<std::string>(nb::str(dtype_)), shown(shape()));
+}
 
 nb::object PyField::array(int copy) {
   Copy& views = copies_[static_cast<std::size_t>(copy)];
@@ -31,7 +33,7 @@ nb::object PyField::array(int copy) {
   if (!views.block.is_valid()) {
     // The core's storage keeps memory of its own; memory of the user's is kept by its array.
     std::shared_ptr<void> keep = field.storage();
-    if (is_wrapped()) keep = std::make_shared<nb::object>(sources_[static_cast<std::size_t>(copy)].object);
+    if (is_wrapped()) keep = std::make_shared<Array>(sources_[static_cast<std::size_t>(copy)]);
     auto block = std::make_unique<MemoryBlock>(shared_owner(), std::move(keep), data, field.bytes(),
                                                fmt::format("memory of field '{}'", field.name()),
                                                is_wrapped() ? std::numeric_limits<int>::max() - 1 : 1);
@@ -132,6 +134,7 @@ void PyField::free() {
     if (!why.empty()) throw Error(fmt::format("Field '{}': free: {}", core().name(), why));
   }
   core().free();
+  set_freed();
   for (Copy& copy : copies_) copy.block.reset();
   sources_.clear();
 }

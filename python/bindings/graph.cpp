@@ -33,7 +33,7 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
 }
 
 int clear(PyObject* self) {
-  nb::inst_ptr<PyGraph>(self)->enqueue.reset();
+  if (nb::inst_ready(self)) nb::inst_ptr<PyGraph>(self)->enqueue.reset();
   return 0;
 }
 

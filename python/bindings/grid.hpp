@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "owner.hpp"
 #include "tasuki/grid.hpp"
@@ -10,6 +11,7 @@ namespace tasuki::python {
 
 struct GridHandle {
   std::shared_ptr<Held<Grid>> held;
+  std::string text;  ///< of its `repr`
   const Grid& grid() const { return held->core(); }
 };
 

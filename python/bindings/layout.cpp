@@ -49,7 +49,7 @@ nb::list blocks(const Layout& layout) {
 Layout layout_inside(nb::handle value, const Array& array, const std::string& argument) {
   if (!nb::isinstance<Layout>(value))
     throw Error(fmt::format("argument '{}' has {} where a Layout belongs", argument, shown(value)));
-  const Layout& layout = *nb::inst_ptr<Layout>(value);
+  const Layout& layout = inside<Layout>(value);
   if (layout.size() > 0 && (layout.true_lower_bound() < array.low() || layout.true_upper_bound() > array.high()))
     throw Error(
         fmt::format("argument '{}': the layout names bytes {} to {}, but the array spans bytes {} to {} relative to "
@@ -119,6 +119,7 @@ the same order are equal. Local; raises tasuki.Error for negative counts and off
            "Scatters `size` bytes to the layout's bytes of `array`.")
       .def(nb::self == nb::self)
       .def("__repr__", [](const Layout& l) { return fmt::format("<tasuki.Layout {}>", l.describe()); });
+  m.attr("Layout").attr("__hash__") = nb::none();  // as Python has it for what is equal by value and has no cheap hash
 }
 
 }  // namespace tasuki::python

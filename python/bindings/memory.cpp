@@ -12,6 +12,7 @@
 #include <typeinfo>
 
 #include "arguments.hpp"
+#include "field.hpp"
 #include "module.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/memory.hpp"
@@ -23,10 +24,6 @@ namespace {
 
 nb::object numpy(const char* name) {
   return nb::module_::import_("numpy").attr(name);
-}
-
-std::string kind_of(nb::handle object) {
-  return nb::cast<std::string>(nb::str(object.type().attr("__name__")));
 }
 
 /// Calls `f`; what Python raises there becomes an `Error` about the argument.
@@ -73,14 +70,38 @@ int gpu_of(const void* p, int otherwise) {
   return ordinal;
 }
 
+nb::object numpy_view(nb::handle object, const std::string& argument) {
+  return or_complain(argument, object, [&] {
+    if (nb::hasattr(object, "__array_interface__")) return nb::object(numpy("asarray")(object));
+    nb::object view = nb::steal(PyMemoryView_FromObject(object.ptr()));
+    if (!view.is_valid()) nb::raise_python_error();
+    return nb::object(numpy("asarray")(view));  // `bytes` are no string here
+  });
+}
+
+// What shows a new copy of its values at every look has no memory to work in.
+void check_in_place(nb::handle object, nb::handle seen, const std::string& argument) {
+  if (nb::isinstance(object, numpy("generic")))
+    throw Error(
+        fmt::format("argument '{}' is {}, a number of NumPy, which makes a copy of itself; give an array: "
+                    "numpy.array(value)",
+                    argument, shown(object)));
+  if (PyObject_CheckBuffer(object.ptr()) != 0 || nb::cast<std::int64_t>(seen.attr("nbytes")) == 0) return;
+  const auto place = [](nb::handle array) { return nb::object(array.attr("__array_interface__")["data"][0]); };
+  const nb::object again = numpy_view(object, argument);
+  if (!place(again).equal(place(seen)))
+    throw Error(
+        fmt::format("argument '{}' is a {}, which makes a copy of itself; give numpy.asarray(...) of it, or an array "
+                    "of your own where Tasuki writes",
+                    argument, kind_of(object)));
+}
+
 // Arrays of NumPy, and everything that NumPy can look at without a copy.
 Array from_numpy(nb::handle object, const std::string& argument, bool writable) {
   Array array;
-  const nb::object seen = or_complain(argument, object, [&] {
-    if (nb::hasattr(object, "__array_interface__")) return nb::object(numpy("asarray")(object));
-    return nb::object(
-        numpy("asarray")(nb::steal(PyMemoryView_FromObject(object.ptr()))));  // `bytes` are no string here
-  });
+  const nb::object seen = numpy_view(object, argument);
+  check_in_place(object, seen, argument);
+  if (!seen.is(object)) array.seen = std::make_shared<nb::object>(seen);
   const nb::object interface = seen.attr("__array_interface__");
   const nb::object data = interface["data"];
   if (writable && nb::cast<bool>(data[1]))
@@ -134,6 +155,7 @@ Array from_dlpack(nb::handle object, const std::string& argument, bool writable)
                             writable ? " for writing; is it read-only, or does it need a gradient?"
                                      : "; is it sparse, or does it need a gradient?"));
   }
+  array.seen = std::make_shared<nb::ndarray<nb::ro>>(seen);
   array.data = const_cast<std::byte*>(static_cast<const std::byte*>(seen.data()));
   array.dtype = or_complain(argument, object, [&] { return dtype_of(seen.dtype(), argument); });
   const auto bytes = element_bytes(array.dtype);
@@ -209,6 +231,10 @@ Array from_gpu(nb::handle object, const Place& place, const std::string& argumen
 // Shows a block's bytes to NumPy.
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   static std::byte nothing;  // buffers of no bytes have an address all the same
+  if (!nb::inst_ready(self)) {
+    PyErr_SetString(PyExc_TypeError, "this memory has no content: only Tasuki makes it");
+    return -1;
+  }
   const auto* block = nb::inst_ptr<MemoryBlock>(self);
   std::byte* data = block->bytes() == 0 ? &nothing : block->data();
   if (data == nullptr) {
@@ -316,6 +342,8 @@ Array array_from(nb::handle object, const std::string& argument, bool writable, 
                     argument, kind_of(object)));
   }
   array.object = nb::borrow(object);
+  // A field keeps its own memory; a view of it would be taken for a user's, who must give it up before `free`.
+  if (nb::isinstance<PyField>(object)) array.seen.reset();
   array.dtype = dtype_from(array.dtype, argument.c_str());
   array.element_bytes = element_bytes(array.dtype);
   return array;
@@ -379,8 +407,8 @@ void bind_memory(nb::module_& m) {
   static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)}, {0, nullptr}};
   nb::class_<MemoryBlock>(m, "_Block", nb::type_slots(slots), "Bytes of Tasuki that NumPy arrays look at.");
   m.def("shared_array", shared_array, nb::arg("context"), nb::arg("shape"), nb::arg("dtype") = "float64",
-        nb::sig("def shared_array(context: Context, shape: Sequence[int], dtype: DTypeLike = 'float64') -> "
-                "NDArray[Any]"),
+        nb::sig("def shared_array(context: Context, shape: Sequence[SupportsIndex], "
+                "dtype: DTypeLike = 'float64') -> NDArray[Any]"),
         R"(A NumPy array, filled with zeros, that the ranks of the same host can reach.
 
 Transfers and broadcasts from and to it need no staging. Collective; the shape may differ between ranks, and extents may

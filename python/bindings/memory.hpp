@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "owner.hpp"
@@ -19,7 +20,8 @@ namespace tasuki::python {
 /// Someone else's array, looked at in place and kept alive.
 struct Array {
   nb::object object;
-  std::byte* data = nullptr;  ///< The first element; others may lie before it where strides are negative.
+  std::shared_ptr<void> seen;  ///< What the memory was read from, where that is not `object` itself.
+  std::byte* data = nullptr;   ///< The first element; others may lie before it where strides are negative.
   std::vector<std::int64_t> shape;
   std::vector<std::int64_t> strides;  ///< In bytes.
   nb::object dtype;                   ///< NumPy's.
@@ -62,8 +64,8 @@ class MemoryBlock : public Member {
         references_(references) {}
   ~MemoryBlock() override { owner().retire(std::move(keep_)); }
   void release() noexcept override {
-    keep_.reset();
     data_ = nullptr;
+    const auto last = std::move(keep_);  // which may take this block along
   }
   std::string in_use() const override;
   std::byte* data() const { return data_; }

@@ -28,7 +28,7 @@ struct Overlap {
   nb::object operation;
   nb::object stream;
   Stream used = nullptr;
-  const PyOperation& target() const { return *nb::inst_ptr<PyOperation>(operation); }
+  const PyOperation& target() const { return inside<PyOperation>(operation); }
 };
 
 /// Whether an operation on these arrays, which not every rank has, is one on GPUs. Collective where GPUs are used.
@@ -47,14 +47,14 @@ HaloField halo_field(nb::handle entry, std::vector<nb::object>& keep) {
     width = entry[1];
   }
   if (!nb::isinstance<PyField>(field))
-    throw Error(fmt::format("Halo: argument 'fields' has the entry {}; it must be a Field or a pair (Field, width)",
-                            shown(entry)));
+    throw Error(
+        fmt::format("argument 'fields' has the entry {}; it must be a Field or a pair (Field, width)", shown(entry)));
   keep.push_back(field);
-  const AnyField& core = nb::inst_ptr<PyField>(field)->core();
+  const AnyField& core = inside<PyField>(field).core();
   return width.is_none() ? HaloField(core) : HaloField(core, width_from(width, core.grid().ndims(), "width"));
 }
 
-void make_halo(PyHalo* self, nb::handle fields, nb::handle width, bool corners, bool reverse, bool alternating,
+void make_halo(PyHalo* self, nb::handle fields, nb::handle width, Truth corners, Truth reverse, Truth alternating,
                const std::string& path, const std::string& engine, int blocks) {
   std::vector<nb::object> entries;
   if (nb::isinstance<PyField>(fields) || nb::isinstance<nb::tuple>(fields) || !nb::try_cast(fields, entries)) {
@@ -68,11 +68,12 @@ void make_halo(PyHalo* self, nb::handle fields, nb::handle width, bool corners, 
   if (entries.empty()) throw Error("Halo: argument 'fields' is empty; give at least one field");
   OperationCore core;
   // Which context to agree with is known from the first field only.
-  nb::object first = nb::isinstance<nb::tuple>(entries[0]) ? nb::object(entries[0][0]) : entries[0];
+  const bool entry_is_pair = nb::isinstance<nb::tuple>(entries[0]) && nb::len(entries[0]) > 0;
+  const nb::object first = entry_is_pair ? nb::object(entries[0][0]) : entries[0];
   if (!nb::isinstance<PyField>(first))
     throw Error(fmt::format(
         "Halo: argument 'fields' is {}; it must be a Field, a pair (Field, width) or a list of these", shown(fields)));
-  const std::shared_ptr<Owner>& owner = nb::inst_ptr<PyField>(first)->shared_owner();
+  const std::shared_ptr<Owner>& owner = inside<PyField>(first).shared_owner();
   std::vector<HaloField> halos;
   owner->agree("Halo", [&] {
     for (const nb::object& entry : entries) {
@@ -99,7 +100,7 @@ TransferSide transfer_side(nb::handle value, const char* argument, bool writable
   const int rank = context.rank();
   std::vector<nb::object> parts;
   TransferSide side;
-  if (!nb::try_cast(value, parts) || parts.size() < 2 || parts.size() > 3 || !nb::try_cast(parts[0], side.rank, false))
+  if (!nb::try_cast(value, parts) || parts.size() < 2 || parts.size() > 3 || !as_integer(parts[0], side.rank))
     throw Error(
         fmt::format("argument '{}' is {}; it must be (rank, array) or (rank, array, layout), where ranks other than "
                     "that one may give None for the array",
@@ -159,6 +160,7 @@ void make_broadcast(PyBroadcast* self, const ContextHandle& context, int root, n
 
 PyOperation::PyOperation(std::shared_ptr<Owner> owner, OperationCore core)
     : Held<OperationCore>(std::move(owner), std::move(core)) {
+  text_ = fmt::format(" operation '{}'", operation().plan().operation);
   for (const Array& array : this->core().arrays) watched_.emplace_back(array, "an array of this operation");
   for (const nb::object& object : this->core().fields) {
     const auto* field = nb::inst_ptr<PyField>(object);
@@ -238,6 +240,7 @@ void PyOperation::end_overlap(Stream stream) const {
 
 void PyOperation::free() {
   operation().free();
+  set_freed();
   watched_.clear();
   core().fields.clear();
   core().arrays.clear();
@@ -279,6 +282,7 @@ On GPUs: returns at once; what has arrived may be read by work that follows in t
       .def(
           "overlap",
           [](nb::handle op, nb::handle stream) {
+            check_made(op);
             return Overlap{nb::borrow(op), nb::borrow(stream)};
           },
           nb::arg("stream") = nb::none(), nb::sig("def overlap(self, stream: Any = None) -> _Overlap"),
@@ -297,14 +301,12 @@ into it; work that follows the body comes after both.)")
       .def_prop_ro(
           "memory", [](const PyOperation& op) { return op.operation().memory(); },
           "Bytes that the plan and its lowered form occupy on this rank.")
-      .def("__repr__", [](const PyOperation& op) {
-        return fmt::format("<tasuki operation '{}'>", op.operation().plan().operation);
-      });
+      .def("__repr__", &PyOperation::text);
   nb::class_<Overlap>(m, "_Overlap")
       .def("__enter__",
            [](nb::handle self) {
-             auto* overlap = nb::inst_ptr<Overlap>(self);
-             overlap->used = overlap->target().begin_overlap(overlap->stream);
+             auto& overlap = inside<Overlap>(self);
+             overlap.used = overlap.target().begin_overlap(overlap.stream);
              return nb::borrow(self);
            })
       .def(
@@ -315,14 +317,14 @@ into it; work that follows the body comes after both.)")
 
 Cells outside a grid that is not periodic are left alone. A field with two copies is exchanged in the copy that is
 current at `start`.)")
-      .def(
-          "__init__", make_halo, nb::arg("fields"), nb::kw_only(), nb::arg("width") = nb::none(),
-          nb::arg("corners") = true, nb::arg("reverse") = false, nb::arg("alternating") = false,
-          nb::arg("path") = "auto", nb::arg("engine") = "auto", nb::arg("blocks") = 0,
-          nb::sig("def __init__(self, fields: Field | tuple[Field, Width] | Sequence[Field | tuple[Field, Width]], *, "
-                  "width: Width | None = None, corners: bool = True, reverse: bool = False, alternating: bool = False, "
-                  "path: str = 'auto', engine: str = 'auto', blocks: int = 0) -> None"),
-          R"(Collective, with the same arguments on all ranks.
+      .def("__init__", make_halo, nb::arg("fields"), nb::kw_only(), nb::arg("width") = nb::none(),
+           nb::arg("corners") = true, nb::arg("reverse") = false, nb::arg("alternating") = false,
+           nb::arg("path") = "auto", nb::arg("engine") = "auto", nb::arg("blocks") = 0,
+           nb::sig("def __init__(self, fields: Field | tuple[Field, Width] | Sequence[Field | tuple[Field, Width]], *, "
+                   "width: Width | None = None, corners: Truth = True, reverse: Truth = False, "
+                   "alternating: Truth = False, path: str = 'auto', engine: str = 'auto', blocks: SupportsIndex = 0) "
+                   "-> None"),
+           R"(Collective, with the same arguments on all ranks.
 
 fields: a field, a pair (field, width), or a list of these, on any grids of one context.
 width: cells of the shadow that take part, for fields given without one; None: the whole shadow.
@@ -337,7 +339,7 @@ GPU to what computes meanwhile.)");
       .def("__init__", make_transfer, nb::arg("context"), nb::arg("source"), nb::arg("target"), nb::kw_only(),
            nb::arg("path") = "auto", nb::arg("engine") = "auto", nb::arg("blocks") = 0,
            nb::sig("def __init__(self, context: Context, source: tuple[Any, ...], target: tuple[Any, ...], *, "
-                   "path: str = 'auto', engine: str = 'auto', blocks: int = 0) -> None"),
+                   "path: str = 'auto', engine: str = 'auto', blocks: SupportsIndex = 0) -> None"),
            R"(Collective over the context; the two ranks may be the same.
 
 source, target: (rank, array), or (rank, array, layout) with a Layout in bytes relative to the array's first element.
@@ -351,8 +353,9 @@ Raises tasuki.Error on all ranks if the sizes differ, or an array is of no use.)
       .def("__init__", make_broadcast, nb::arg("context"), nb::arg("root"), nb::arg("array"), nb::kw_only(),
            nb::arg("trees") = 0, nb::arg("arity") = 0, nb::arg("chunk") = 0, nb::arg("path") = "auto",
            nb::arg("engine") = "auto",
-           nb::sig("def __init__(self, context: Context, root: int, array: object, *, trees: int = 0, arity: int = 0, "
-                   "chunk: int = 0, path: str = 'auto', engine: str = 'auto') -> None"),
+           nb::sig("def __init__(self, context: Context, root: SupportsIndex, array: object, *, "
+                   "trees: SupportsIndex = 0, arity: SupportsIndex = 0, chunk: SupportsIndex = 0, "
+                   "path: str = 'auto', engine: str = 'auto') -> None"),
            R"(Collective. `array` is contiguous, of equally many bytes on all ranks, writable except on `root`.
 
 trees, arity, chunk (bytes): 0: chosen by cost.)");

@@ -41,6 +41,7 @@ class PyOperation : public Held<OperationCore> {
   void end_overlap(Stream stream) const;
   void free();
   std::string in_use() const override;
+  std::string text() const { return shown_as(text_); }  ///< Of its `repr`.
 
  private:
   void check_unmoved() const;
@@ -48,7 +49,8 @@ class PyOperation : public Held<OperationCore> {
   Stream stream_of(nb::handle stream) const;
 
   std::vector<std::pair<Array, std::string>> watched_;  ///< arrays of the user's, which could move
-  Library library_ = Library::none;                     ///< of the user's arrays
+  std::string text_;
+  Library library_ = Library::none;  ///< of the user's arrays
 };
 
 class PyHalo : public PyOperation {

@@ -1,7 +1,9 @@
-// Life and death of contexts in an interpreter: exit, threads, signals.
+// Life and death of contexts in an interpreter: exit, threads, signals, forks.
 #include "owner.hpp"
 
+#include <cxxabi.h>
 #include <fmt/format.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +23,18 @@ std::vector<std::shared_ptr<Owner>>& owners() {
   return *all;
 }
 
+bool forked = false;  // whether this process is a child that the process which uses Tasuki has forked
+
+/// Takes the interpreter's lock back. An interpreter that has ended would unwind this thread through the core, which
+/// the rest of the process still uses: the thread sleeps instead until the process is gone.
+void take_lock(void* token) {
+  try {
+    PyEval_RestoreThread(static_cast<PyThreadState*>(token));
+  } catch (const abi::__forced_unwind&) {
+    for (;;) pause();
+  }
+}
+
 void* begin_wait(Runtime& runtime) {
   if (PyGILState_Check() == 0) return nullptr;  // a thread of C++, or one that gave the lock up itself
   if (Owner* owner = Owner::of(runtime)) owner->begin_wait();
@@ -29,7 +43,7 @@ void* begin_wait(Runtime& runtime) {
 
 void look(void* token) {
   if (token == nullptr) return;
-  PyEval_RestoreThread(static_cast<PyThreadState*>(token));
+  take_lock(token);
   const bool signalled = PyErr_CheckSignals() != 0;  // the error stays with this thread until the call returns
   PyEval_SaveThread();
   if (signalled) throw Interruption();
@@ -37,7 +51,7 @@ void look(void* token) {
 
 void end_wait(Runtime& runtime, void* token) {
   if (token == nullptr) return;
-  PyEval_RestoreThread(static_cast<PyThreadState*>(token));
+  take_lock(token);
   if (Owner* owner = Owner::of(runtime)) owner->end_wait();
 }
 
@@ -49,6 +63,11 @@ Member::Member(std::shared_ptr<Owner> owner) : owner_(std::move(owner)), number_
 
 Member::~Member() {
   owner_->members_.erase(number_);
+}
+
+std::string Member::shown_as(const std::string& text) const {
+  const char* end = owner_->closed() ? ", closed" : freed_ ? ", freed" : "";
+  return fmt::format("<tasuki{}{}>", text, end);
 }
 
 std::shared_ptr<Owner> Owner::make(std::unique_ptr<Context> context) {
@@ -63,7 +82,13 @@ Owner* Owner::of(const Runtime& runtime) {
 }
 
 bool Owner::any_with_others() {
-  return std::any_of(owners().begin(), owners().end(), [](const auto& owner) { return owner->context_->size() > 1; });
+  return !forked &&
+         std::any_of(owners().begin(), owners().end(), [](const auto& owner) { return owner->context_->size() > 1; });
+}
+
+std::string Owner::text() const {
+  if (closed()) return "<tasuki.Context, closed>";
+  return fmt::format("<tasuki.Context rank {} of {}>", context_->rank(), context_->size());
 }
 
 void Owner::refuse() const {
@@ -75,22 +100,47 @@ void Owner::refuse() const {
 }
 
 void Owner::agree(const std::string& operation, const std::function<void()>& check) const {
+  agree(operation, [&](Agreement&) { check(); });
+}
+
+void Owner::agree(const std::string& operation, const std::function<void(Agreement&)>& check) const {
   Agreement agreement(runtime(), operation);
+  std::exception_ptr wrong_type;  // is what this rank raises; the others raise that it did
   try {
-    check();
+    check(agreement);
+  } catch (const nb::builtin_exception& error) {
+    wrong_type = std::current_exception();
+    agreement.complain(error.what());
   } catch (const std::exception& error) {  // a Python exception too: every rank must learn of it
     agreement.complain(error.what());
   }
-  agreement.check();
+  try {
+    agreement.check();
+  } catch (const Error&) {
+    if (wrong_type) std::rethrow_exception(wrong_type);
+    throw;
+  }
 }
 
+// What dies in here may run Python's code, which finds the context closed, and may take other members along.
 void Owner::let_go() noexcept {
-  for (auto at = members_.rbegin(); at != members_.rend(); ++at) at->second->release();
-  graveyard_.clear();
-  context_.reset();
+  const std::unique_ptr<Context> last = std::move(context_);
+  waiting_ = true;  // freeing may wait: what other threads drop meanwhile goes into the graveyard
+  while (!members_.empty()) {
+    Member* member = members_.rbegin()->second;
+    members_.erase(std::prev(members_.end()));
+    member->release();
+  }
+  waiting_ = false;
+  bury();
+}
+
+void Owner::bury() noexcept {
+  while (!graveyard_.empty()) const auto dead = std::exchange(graveyard_, {});
 }
 
 void Owner::close() {
+  if (closed()) return;
   agree("Context.close", [this] {
     for (const auto& [number, member] : members_)
       if (const std::string why = member->in_use(); !why.empty()) throw Error(why);
@@ -102,27 +152,46 @@ void Owner::close() {
 }
 
 void Owner::close_all() noexcept {
+  if (forked) return;
+  const auto waited_for =
+      std::find_if(owners().begin(), owners().end(), [](const auto& owner) { return owner->waiting_; });
+  if (waited_for != owners().end()) {
+    std::fprintf(stderr, "tasuki: rank %d: the program ended while a thread waited; join threads before the end\n",
+                 (*waited_for)->context_->rank());
+    fail_all("its program ended while a thread waited");
+    end_without_mpi();
+  }
   while (!owners().empty()) {
     const std::shared_ptr<Owner> last = owners().back();
-    last->let_go();  // its waits still find it
     owners().pop_back();
+    if (last->waiting_) {
+      new std::shared_ptr<Owner>(last);  // never destroyed: its thread goes on
+    } else {
+      last->let_go();
+    }
   }
 }
 
 void Owner::fail_all(const std::string& why) {
+  if (forked) return;
   for (const auto& owner : owners()) owner->context_->runtime().fail(why);
 }
 
 void Owner::retire(std::shared_ptr<void> core) {
-  if (waiting_) graveyard_.push_back(std::move(core));
+  if (forked) {
+    new std::shared_ptr<void>(std::move(core));
+  } else if (waiting_) {
+    graveyard_.push_back(std::move(core));
+  }
 }
 
 void Owner::end_wait() {
   waiting_ = false;
-  const auto dead = std::exchange(graveyard_, {});
+  bury();
 }
 
 void install_wait_hooks() {
+  pthread_atfork(nullptr, nullptr, [] { forked = true; });
   set_wait_hooks({.begin = begin_wait, .look = look, .end = end_wait});
 }
 

@@ -14,6 +14,10 @@
 
 #include "tasuki/context.hpp"
 
+namespace tasuki {
+class Agreement;
+}
+
 namespace tasuki::python {
 
 namespace nb = nanobind;
@@ -31,12 +35,18 @@ class Member {
   virtual void release() noexcept = 0;
   /// Why the context cannot be closed while this object is in use; empty if it can.
   virtual std::string in_use() const { return {}; }
+  /// What `repr` says: that never raises, so `text` was made while the object was of use.
+  std::string shown_as(const std::string& text) const;
   Owner& owner() const { return *owner_; }
   const std::shared_ptr<Owner>& shared_owner() const { return owner_; }
+
+ protected:
+  void set_freed() { freed_ = true; }
 
  private:
   std::shared_ptr<Owner> owner_;
   std::uint64_t number_;
+  bool freed_ = false;
 };
 
 class Owner {
@@ -44,10 +54,12 @@ class Owner {
   /// A context's owner, known to the process until `close`. Contexts never end by garbage collection, for their end is
   /// collective and the order in which ranks collect garbage is not.
   static std::shared_ptr<Owner> make(std::unique_ptr<Context> context);
-  static void close_all() noexcept;              ///< In reverse order of making.
+  /// For the end of the program, in reverse order of making. A context that another thread waits for stays as it is:
+  /// the other ranks are told, and the process ends as after an uncaught exception.
+  static void close_all() noexcept;
   static void fail_all(const std::string& why);  ///< Tells the other ranks that this one will not go on.
   static Owner* of(const Runtime& runtime);      ///< Null if the context is not one of Python's.
-  static bool any_with_others();                 ///< True if a context has more than one rank.
+  static bool any_with_others();                 ///< True if a context has more than one rank, and none in a fork.
 
   /// The context, for a call on behalf of Python. Throws `Error` if it was closed or another thread is waiting on it.
   Context& context() const {
@@ -57,9 +69,14 @@ class Owner {
   Runtime& runtime() const { return context().runtime(); }
   /// Runs `check` on this rank; what it throws is thrown by all ranks, so that none goes on alone. Collective.
   void agree(const std::string& operation, const std::function<void()>& check) const;
-  void close();  ///< Collective. Throws on all ranks, and does nothing, if something is in use on one.
+  /// The same for a `check` that names values which must be equal on all ranks.
+  void agree(const std::string& operation, const std::function<void(Agreement&)>& check) const;
+  /// Collective. Throws on all ranks, and does nothing, if something is in use on one. A second call does nothing.
+  void close();
+  bool closed() const { return context_ == nullptr; }
+  std::string text() const;  ///< Of a Context's `repr`, in any state.
 
-  /// Destroys `core` now, or when no thread waits any more.
+  /// Destroys `core` now, or when no thread waits any more. Never in a fork: what the core shares is the parent's.
   void retire(std::shared_ptr<void> core);
   void begin_wait() { waiting_ = true; }
   void end_wait();
@@ -69,6 +86,7 @@ class Owner {
   explicit Owner(std::unique_ptr<Context> context) : context_(std::move(context)) {}
   [[noreturn]] void refuse() const;
   void let_go() noexcept;
+  void bury() noexcept;
 
   std::unique_ptr<Context> context_;
   std::map<std::uint64_t, Member*> members_;  // in the order of making
@@ -98,10 +116,11 @@ class Held : public Member {
   std::shared_ptr<T> core_;
 };
 
-/// Gives up the interpreter's lock in waits and looks for signals there. Called once, by the module.
+/// Gives up the interpreter's lock in waits and looks for signals there, and learns of forks. Called once, by the
+/// module.
 void install_wait_hooks();
-/// After an uncaught exception: ends the process at the very end of the interpreter's own, before MPI_Finalize could
-/// wait for ranks that cannot come.
+/// After an uncaught exception, or where a thread still waits: ends the process at the very end of the interpreter's
+/// own, before MPI_Finalize could wait for ranks that cannot come.
 void end_without_mpi();
 
 }  // namespace tasuki::python

@@ -15,7 +15,7 @@ namespace tasuki::python {
 namespace {
 
 Plan plan_from(nb::handle value, std::size_t index) {
-  if (nb::isinstance<Plan>(value)) return *nb::inst_ptr<Plan>(value);
+  if (nb::isinstance<Plan>(value)) return inside<Plan>(value);
   std::string text;
   if (!nb::try_cast(value, text))
     throw Error(fmt::format("verify_plans: plans[{}] is {}; it must be a Plan or its JSON text", index, shown(value)));
@@ -52,6 +52,7 @@ void bind_plan(nb::module_& m) {
         return fmt::format("<tasuki.Plan '{}' of rank {} of {}, {} commands>", plan.operation, plan.rank, plan.ranks,
                            plan.commands.size());
       });
+  m.attr("Plan").attr("__hash__") = nb::none();  // as Python has it for what is equal by value and has no cheap hash
   nb::class_<VerifyReport>(m, "VerifyReport", "What the verifier found; true if nothing.")
       .def_prop_ro("ok", &VerifyReport::ok)
       .def_ro("problems", &VerifyReport::problems, "One sentence each, naming ranks, commands and buffers.")

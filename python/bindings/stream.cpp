@@ -71,7 +71,7 @@ Stream stream_from(nb::handle value) {
                             nb::cast<std::string>(nb::str(error.value()))));
   }
   std::uintptr_t number = 0;
-  if (nb::isinstance<nb::bool_>(address) || !nb::isinstance<nb::int_>(address) || !nb::try_cast(address, number, false))
+  if (!as_integer(address, number))
     throw Error(
         fmt::format("argument 'stream' is {}; it must be None, a stream of CuPy or PyTorch, an object with "
                     "__cuda_stream__, or a stream's address as an int",

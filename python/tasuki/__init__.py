@@ -64,11 +64,22 @@ __all__ = [
 _earlier_hook = _sys.excepthook
 
 
+def _text_of(value):
+    """Of an exception: whatever its `__str__` does, as text that can be sent."""
+    try:
+        text = str(value)
+    except BaseException:
+        return "(its text cannot be made)"
+    return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
+
+
 def _tell_others(kind, value, trace):
     """An exception that ends this rank must not leave the others waiting: their waits end with its text."""
-    _earlier_hook(kind, value, trace)
-    if _core._any_with_others():
-        _core._fail_all(f"of an uncaught {kind.__name__}: {value}")
+    try:
+        _earlier_hook(kind, value, trace)
+    finally:
+        if _core._any_with_others():  # never in a forked child: the parent goes on
+            _core._fail_all(f"of an uncaught {kind.__name__}: {_text_of(value)}")
 
 
 _sys.excepthook = _tell_others

@@ -42,6 +42,86 @@ except tasuki.Error as error:
         assert "rank 1 gave up because of an uncaught ValueError: no such luck" in text
 
 
+UNTOLD = {
+    "no text": ("Odd", "an uncaught Odd: (its text cannot be made)"),
+    "surrogate": ("ValueError('-\\udc80\\0-')", "an uncaught ValueError: -\\udc80\\0-"),
+}
+
+
+@pytest.mark.parametrize("what", UNTOLD)
+def test_an_exception_without_a_proper_text_is_told(run, what):
+    thrown, told = UNTOLD[what]
+    status, text = run(
+        3,  # of two, the launcher ends the one that is left
+        HALO
+        + f"""
+class Odd(Exception):
+    def __str__(self): raise RuntimeError("no text")
+if context.rank == 1:
+    raise {thrown}
+try:
+    halo.run()
+except tasuki.Error as error:
+    print(f"rank {{context.rank}} was told: {{error}}", flush=True)
+    raise
+""",
+        recover=True,
+    )
+    assert status not in (0, 124) and "rank 0 was told: " in text and told in text, text
+
+
+def test_the_end_while_a_thread_waits(run):
+    """Nothing is freed below the thread, and the others learn that this rank will not come."""
+    status, text = run(
+        3,  # of two, the launcher ends the one that is left
+        HALO
+        + """
+other = tasuki.Context(context.handle)
+if context.rank == 0:
+    threading.Thread(target=halo.run, daemon=True).start()
+    time.sleep(0.2)
+elif context.rank == 1:
+    try:
+        context.barrier()
+    except tasuki.Error as error:
+        print(f"rank 1 was told: {error}", flush=True)
+        raise
+else:
+    context.barrier()
+""",
+        recover=True,
+    )
+    assert status not in (0, 124, 139) and "Segmentation" not in text, text
+    assert "rank 0: the program ended while a thread waited; join threads before the end" in text
+    assert "rank 1 was told: " in text and "rank 0 gave up because its program ended while a thread waited" in text
+
+
+@pytest.mark.parametrize("end", ["sys.exit()", "raise ValueError('in the child')"])
+def test_a_forked_child_does_not_speak_for_its_parent(run, end):
+    status, text = run(
+        2,
+        HALO
+        + f"""
+child = 0
+if context.rank == 0:
+    child = os.fork()
+    if child == 0:
+        {end}
+    os.waitpid(child, 0)
+for _ in range(3): halo.run()
+context.barrier()
+halo.free()
+field.free()
+field = tasuki.Field(tasuki.Grid(context, (64,), periodic=True))
+tasuki.Halo(field).run()
+del field
+context.close()
+print("fine", flush=True)
+""",
+    )
+    assert status == 0 and text.count("fine") == 2, text
+
+
 @pytest.mark.parametrize("order", ["import mpi4py.MPI", "pass"])
 def test_an_uncaught_exception_ends_the_job_with_mpi4py(start, order):
     """MPI_Finalize of mpi4py, wherever it was imported, must not wait for ranks that wait for this one."""
@@ -194,6 +274,9 @@ ENDINGS = {
     "sys.exit": "sys.exit(0)",
     "active": "halo.start()",
     "arrays kept": "seen = field.array; import numpy; more = numpy.asarray(field)[1:]",
+    "array seen, field dropped": "field.array[...] = 1; del field",
+    "then closed": "field.array[...] = 1; del field; context.close(); context.close()",
+    "finalizer": "sys.keep = type('D', (), {'u': field, '__del__': lambda self: repr(self.u)})()",
     "cycle": "field_list = [field]; field_list.append(field_list)",
     "closed": "del field, halo; context.close()",
     "another context": "other = tasuki.Context(context.handle); f = tasuki.Field(tasuki.Grid(other, (4,)))",

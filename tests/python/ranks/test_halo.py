@@ -161,6 +161,8 @@ def test_plans_are_data(context):
     assert tasuki.Plan.from_json(plan.json()) == plan == tasuki.Plan.from_text(plan.text())
     assert (plan.rank, plan.ranks) == (context.rank, context.size)
     assert plan.complaints() == []
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(plan)
     assert "halo field" in halo.explain() and "halo field" in repr(halo)
     mpi = pytest.importorskip("mpi4py.MPI")
     texts = mpi.Comm.f2py(context.handle).allgather(plan.json())
@@ -185,3 +187,4 @@ def test_no_wait_between_starts(context):
     with pytest.raises(tasuki.Error, match="after free"):
         halo.start()
     field.free()
+    assert repr(halo).endswith(", freed>") and repr(field).endswith(", freed>")

@@ -138,6 +138,8 @@ def test_layouts(context):
     assert face != column and face == tasuki.Layout.hindexed([1] * 4, [8, 28, 48, 68], number)
     assert (face.size, face.extent, face.runs, face.pattern, face.overlaps) == (16, 80, 4, "stride", False)
     assert face.blocks == [(8, 4, [(4, 20)])] and "Layout" in repr(face)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(face)
     both = tasuki.Layout.structure([1, 2], [0, 8], [tasuki.Layout.bytes(4), number])
     assert both.size == 12 and both.true_upper_bound == 16
     assert tasuki.Layout.indexed([2, 1], [0, 4], number).size == 12
@@ -167,14 +169,37 @@ def test_contexts(context):
         other.close()
     del seen
     other.close()
-    for use in halo.start, other.describe, lambda: field.array, lambda: tasuki.Grid(other, (3, 3)), other.close:
+    for use in halo.start, other.describe, lambda: field.array, lambda: tasuki.Grid(other, (3, 3)):
         with pytest.raises(tasuki.Error, match="has been closed"):
             use()
+    other.close()  # once more does nothing
+    assert repr(other) == "<tasuki.Context, closed>" and repr(halo) == "<tasuki operation 'halo u', closed>"
+    assert repr(field).startswith("<tasuki.Field 'u' float64 (") and repr(field).endswith(", closed>")
     with pytest.raises(tasuki.Error, match="belongs to another context"):
         tasuki.Halo([tasuki.Field(tasuki.Grid(c, (8, 8)), name="v") for c in (context, tasuki.Context(context.handle))])
     for bad in (-77, 12345678, 2**70, 2**40, "world", 1.5, True):
         with pytest.raises(tasuki.Error, match="'comm' is"):
             tasuki.Context(bad)
+
+
+def test_close_with_an_operation_that_keeps_its_fields(context):
+    other = tasuki.Context(context.handle)
+    grid = tasuki.Grid(other, (8, 8))
+    halos = []
+    for name in "uvw":
+        field = tasuki.Field(grid, name=name, copies=2)
+        field.array[...] = field.next[...] = 1
+        halos.append(tasuki.Halo(field))
+        del field
+    wrapped = tasuki.Field(grid, memory=tasuki.Field(grid))
+    freed = tasuki.Halo(tasuki.Field(grid))
+    freed.free()
+    other.close()
+    assert (
+        repr(wrapped).endswith(", closed>")
+        and repr(grid).endswith(", closed>")
+        and repr(halos[0]).endswith(", closed>")
+    )
 
 
 def test_mpi4py_communicators(context):
