@@ -22,8 +22,15 @@ class LaunchError(Exception):
 
 
 def is_open_mpi(launcher: str) -> bool:
-    version = subprocess.run([launcher, "--version"], capture_output=True, text=True, check=True).stdout
-    return "Open MPI" in version or "OpenRTE" in version
+    try:
+        done = subprocess.run([launcher, "--version"], capture_output=True, text=True, errors="replace", check=False)
+    except OSError as error:
+        raise LaunchError(f"the launcher {launcher} cannot be run: {error.strerror}; is it MPI's mpiexec?") from None
+    if done.returncode != 0:
+        said = next(filter(None, map(str.strip, (done.stderr + done.stdout).splitlines())), "it said nothing")
+        status = exit_status(done)
+        raise LaunchError(f"`{launcher} --version` ended with status {status}: {said}; is it MPI's mpiexec?")
+    return "Open MPI" in done.stdout or "OpenRTE" in done.stdout
 
 
 def launch(launcher: str, ranks: int, program: list[str], recover: bool = False) -> tuple[list[str], dict[str, str]]:
@@ -141,10 +148,13 @@ def stop(launcher: subprocess.Popen) -> None:
             end()
             launcher.wait(10)
             return
-    launcher.kill()
+    # Whoever is still there takes no notice of being asked; and ranks may outlive a launcher that is killed.
+    for process in {*processes_below(launcher.pid), launcher.pid}:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
     launcher.wait()
 
 
-def exit_status(process: subprocess.Popen) -> int:
+def exit_status(process: subprocess.Popen | subprocess.CompletedProcess) -> int:
     """The shell's convention: 128 + the signal that ended it."""
     return process.returncode if process.returncode >= 0 else 128 - process.returncode

@@ -13,12 +13,31 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as plt  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 
+from tasuki.checked import (  # noqa: E402
+    COUNT,
+    LIST,
+    NUMBER,
+    OBJECT,
+    POSITIVE,
+    POSITIVE_COUNT,
+    SWITCH,
+    TEXT,
+    FileError,
+    need,
+    need_all,
+)
+
 OWN = "tasuki"
 BOUND = "copy_loop"  # a peer that no communication can beat: one process copying in its own memory
 COLOURS = {OWN: "#c0392b", BOUND: "#222222"}
 OTHERS = ["#2c7fb8", "#41ab5d", "#9e6fc0", "#e08214", "#7f7f7f", "#17a2a2"]
 LEADING_SIZE = re.compile(r"^[\d.]+( ?[KMG]?i?B\b)?")
 LEAST_POINTS = 3  # of a line against size
+CASE = {"group": TEXT, "case": TEXT, "bytes": NUMBER, "peers": OBJECT}
+TIMES = {"median_us": POSITIVE, "p10_us": POSITIVE, "p90_us": POSITIVE}
+RUN = {"app": TEXT, "size": TEXT, "ranks": POSITIVE_COUNT, "overlap": SWITCH, "seconds_per_iteration": POSITIVE}
+RUN_MAY_HAVE = {"iterations": COUNT, "communicate": SWITCH, "device": TEXT}
+LIMIT = {"bytes": POSITIVE, "us": POSITIVE}
 
 
 @dataclass
@@ -31,26 +50,27 @@ class Results:
     machines: list[dict] = field(default_factory=list)
 
     def add(self, data: object, source: Path) -> None:
-        """Raises ValueError saying what is wrong with the file."""
+        """Raises FileError saying what is wrong with the file; then nothing of it is taken."""
         if not isinstance(data, dict) or not {"cases", "runs", "limit"} & set(data):
-            raise ValueError(f"{source}: no results: neither 'cases' (bench), 'runs' (himeno, laplace) nor 'limit'")
-        for i, case in enumerate(data.get("cases", [])):
-            for key in ("group", "case", "bytes", "peers"):
-                if key not in case:
-                    raise ValueError(f"{source}: cases[{i}] has no '{key}'")
+            raise FileError(f"{source}: no results: neither 'cases' (bench), 'runs' (himeno, laplace) nor 'limit'")
+        cases, runs, limit = (need(data.get(key, []), LIST, source, key) for key in ("cases", "runs", "limit"))
+        for i, case in enumerate(cases):
+            need_all(case, CASE, source, f"cases[{i}]")
             for name, peer in case["peers"].items():
-                missing = [k for k in ("median_us", "p10_us", "p90_us") if not isinstance(peer.get(k), (int, float))]
-                if missing:
-                    raise ValueError(f"{source}: cases[{i}].peers.{name}.{missing[0]} is no number")
-        for i, run in enumerate(data.get("runs", [])):
-            for key in ("app", "size", "ranks", "overlap", "seconds_per_iteration"):
-                if key not in run:
-                    raise ValueError(f"{source}: runs[{i}] has no '{key}'")
-        self.cases += data.get("cases", [])
-        self.runs += data.get("runs", [])
-        self.limit += data.get("limit", [])
-        if "machine" in data:
-            self.machines.append(data["machine"])
+                need_all(peer, TIMES, source, f"cases[{i}].peers.{name}")
+        for i, run in enumerate(runs):
+            given = {key: kind for key, kind in RUN_MAY_HAVE.items() if isinstance(run, dict) and key in run}
+            need_all(run, RUN | given, source, f"runs[{i}]")
+        for i, point in enumerate(limit):
+            need_all(point, LIMIT, source, f"limit[{i}]")
+        machine = need(data.get("machine", {}), OBJECT, source, "machine")
+        if "cores" in machine:
+            need(machine["cores"], POSITIVE_COUNT, source, "machine.cores")
+        self.cases += cases
+        self.runs += runs
+        self.limit += limit
+        if machine:
+            self.machines.append(machine)
 
 
 def series_of(cases: list[dict]) -> dict[str, list[dict]]:

@@ -7,21 +7,22 @@ the program and one for each lane of each operation.
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from statistics import median
+
+from tasuki.checked import COUNT, LIST, POSITIVE_COUNT, TEXT, FileError, is_whole, need_all, read_json, shown
 
 FORMAT = 1
 FIELDS = ["kind", "operation", "command", "epoch", "round", "begin_ns", "end_ns"]
 KINDS = ["start", "test", "wait", "command"]
 CALLS = {KINDS.index(name) for name in ("start", "test", "wait")}
 COMMAND = KINDS.index("command")
-
-
-class TraceError(Exception):
-    """A trace that cannot be read; the text names the file and what is wrong."""
+MOST_NAMED = 10  # of missing ranks
 
 
 @dataclass(frozen=True)
@@ -54,40 +55,86 @@ class RankTrace:
         return self.plans[event.operation]["commands"][event.command]
 
 
+def some_missing(there: Collection[int], ranks: int) -> tuple[int, str]:
+    """How many of the ranks are not there, and the first of them in words. Takes no time for absurdly many ranks."""
+    count = ranks - sum(rank < ranks for rank in there)
+    named = list(islice((rank for rank in range(ranks) if rank not in there), MOST_NAMED)) if count else []
+    more = f" and {count - len(named)} more" if count > len(named) else ""
+    return count, ", ".join(map(str, named)) + more
+
+
+HEAD = {
+    "rank": COUNT,
+    "ranks": POSITIVE_COUNT,
+    "host": TEXT,
+    "island": COUNT,
+    "events_overwritten": COUNT,
+    "operations_left_out": COUNT,
+}
+
+
+def sound_plan(plan: object, file: Path, place: str) -> dict:
+    """The plan with every list that it may leave out, having been looked at by the core."""
+    import tasuki
+
+    need_all(plan, {"operation": TEXT, "paths": LIST, "buffers": LIST, "commands": LIST}, file, place)
+    try:
+        read = tasuki.Plan.from_json(json.dumps(plan))
+    except tasuki.Error as error:
+        raise FileError(f"{file}: {place}: {error}") from None
+    complaints = read.complaints()
+    if complaints:
+        raise FileError(f"{file}: {place}: {complaints[0]}")
+    return {"deps": []} | json.loads(read.json()) | {"operation": plan["operation"]}
+
+
+def sound_event(numbers: object, plans: list[dict], file: Path, place: str) -> Event:
+    if not isinstance(numbers, list) or len(numbers) != len(FIELDS) or not all(map(is_whole, numbers)):
+        raise FileError(f"{file}: {place} is {shown(numbers)}; it must be {len(FIELDS)} whole numbers")
+    event = Event(*numbers)
+    if not 0 <= event.kind < len(KINDS):
+        raise FileError(f"{file}: {place} is of kind {event.kind}; there are 0 to {len(KINDS) - 1}")
+    if not 0 <= event.operation < len(plans):
+        raise FileError(f"{file}: {place} is of operation {event.operation}; there are {len(plans)}")
+    commands = len(plans[event.operation]["commands"])
+    if event.kind == COMMAND and not 0 <= event.command < commands:
+        raise FileError(f"{file}: {place} is of command {event.command}; operation {event.operation} has {commands}")
+    if event.end < event.begin:
+        raise FileError(f"{file}: {place} ends at {event.end} ns, before it begins at {event.begin} ns")
+    return event
+
+
 def load_rank(file: Path) -> RankTrace:
-    try:
-        data = json.loads(file.read_text())
-    except json.JSONDecodeError as error:
-        raise TraceError(f"{file}: not JSON at line {error.lineno}, column {error.colno}: {error.msg}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise TraceError(f"{file}: {error}") from None
+    data = read_json(file)
     if not isinstance(data, dict) or data.get("format") != FORMAT or data.get("fields") != FIELDS:
-        raise TraceError(f"{file}: no trace of format {FORMAT}")
-    try:
-        trace = RankTrace(
-            *(data[key] for key in ("rank", "ranks", "host", "island", "events_overwritten", "operations_left_out")),
-            data["plans"],
-            [Event(*event) for event in data["events"]],
-        )
-        for i, event in enumerate(trace.events):
-            known = event.kind in CALLS or (event.kind == COMMAND and trace.command(event))
-            if not known or not trace.plans[event.operation] or event.end < event.begin:
-                raise TraceError(f"{file}: event {i} is not one: {event}")
-    except (KeyError, IndexError, TypeError) as error:
-        raise TraceError(f"{file}: damaged: {type(error).__name__} {error}") from None
-    return trace
+        raise FileError(f"{file}: no trace of format {FORMAT}")
+    need_all(data, HEAD | {"plans": LIST, "events": LIST}, file)
+    if file.name != f"rank-{data['rank']}.json":
+        raise FileError(f"{file}: its rank is {data['rank']}; was it renamed?")
+    plans = [sound_plan(plan, file, f"plans[{i}]") for i, plan in enumerate(data["plans"])]
+    events = [sound_event(event, plans, file, f"events[{i}]") for i, event in enumerate(data["events"])]
+    return RankTrace(*(data[key] for key in HEAD), plans, events)
 
 
 def load(folder: Path) -> list[RankTrace]:
     """The traces of all ranks, by rank."""
     first = folder / "rank-0.json"
     if not first.exists():
-        raise TraceError(f"{folder} has no rank-0.json; was the run recorded (TASUKI_TRACE), and did it use Tasuki?")
-    ranks = load_rank(first).ranks
-    missing = [str(r) for r in range(ranks) if not (folder / f"rank-{r}.json").exists()]
-    if missing:
-        raise TraceError(f"{folder}: of {ranks} ranks, these have written nothing: {', '.join(missing)}")
-    return [load_rank(folder / f"rank-{r}.json") for r in range(ranks)]
+        raise FileError(f"{folder} has no rank-0.json; was the run recorded (TASUKI_TRACE), and did it use Tasuki?")
+    zero = load_rank(first)
+    names = (re.fullmatch(r"rank-(0|[1-9]\d{0,8})\.json", file.name) for file in folder.iterdir())
+    count, missing = some_missing({int(name[1]) for name in names if name}, zero.ranks)
+    if count:
+        raise FileError(f"{first} is of {zero.ranks} ranks; these have written nothing: {missing}")
+    others = [folder / f"rank-{rank}.json" for rank in range(1, zero.ranks)]
+    traces = [zero, *map(load_rank, others)]
+    for file, trace in zip([first, *others], traces):
+        if trace.ranks != zero.ranks:
+            raise FileError(f"{file} is of a run on {trace.ranks} ranks, and rank-0.json of one on {zero.ranks}")
+        for i, plan in enumerate(trace.plans):
+            if plan.get("ranks", 1) > trace.ranks:
+                raise FileError(f"{file}: plans[{i}] is for {plan['ranks']} ranks; there are {trace.ranks}")
+    return traces
 
 
 def gaps(calls: list[Event]) -> list[tuple[int, int]]:

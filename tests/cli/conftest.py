@@ -16,13 +16,39 @@ def cache(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def tasuki(cache):
+def started(cache):
+    """Starts `tasuki`, with its output in pipes."""
+
+    def start(*arguments, **environment):
+        command = [sys.executable, "-m", "tasuki", *map(str, arguments)]
+        settings = {**os.environ, "XDG_CACHE_HOME": str(cache), **environment}
+        return subprocess.Popen(command, env=settings, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def finished(started):
+    """Runs `tasuki` to its end: the status, and all that it printed."""
+
+    def run(*arguments, **environment):
+        with started(*arguments, **environment) as process:
+            try:
+                printed = process.communicate(timeout=LIMIT)
+            except subprocess.TimeoutExpired:
+                process.terminate()
+                raise
+        return subprocess.CompletedProcess(process.args, process.returncode, *printed)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def tasuki(finished):
     """`tasuki("info", "--json")` gives what was printed, JSON parsed; after a failure its line, or all of --debug."""
 
     def run(*arguments, status=0, **environment):
-        command = [sys.executable, "-m", "tasuki", *map(str, arguments)]
-        settings = {**os.environ, "XDG_CACHE_HOME": str(cache), **environment}
-        done = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=LIMIT, check=False)
+        done = finished(*arguments, **environment)
         assert done.returncode == status, f"{arguments}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         if "--debug" in arguments:
             return done.stderr

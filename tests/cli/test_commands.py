@@ -1,8 +1,14 @@
 """Each command once as a user runs it, and what it says to input that is wrong."""
 
 import json
+import os
+import re
+import signal
+import time
 
 import pytest
+
+import tasuki as package
 
 COMMANDS = ["himeno", "laplace", "run", "info", "tune", "explain", "verify", "bench", "plot", "trace", "report"]
 
@@ -27,11 +33,27 @@ def test_help_lists_every_command_and_each_has_json(tasuki):
         (["explain", "halo", "-n", "2", "--rank", "2"], 1, "there are ranks 0 to 1"),
         (["explain", "transfer", "--columns", "9", "--stride", "8"], 1, "rows would overlap"),
         (["plot", "nothing.json"], 1, "nothing.json: No such file"),
+        (["explain", "halo", "--extents", "999999999999999999999x2"], 2, "with numbers from 1 to 9223372036854775807"),
+        (["explain", "halo", "--rank", "-7"], 2, "-7 is not in the range x>=-1"),
+        (["explain", "transfer", "--rows", "99999999999999999999"], 2, "is not in the range"),
+        (["run", "--timeout", "inf", "himeno"], 2, "'inf' is not a number of seconds above 0"),
+        (["trace", "--timeout", "nan", "himeno"], 2, "'nan' is not a number of seconds above 0"),
         (["trace", "-o", "/", "himeno"], 1, "this folder is not empty"),
     ],
 )
 def test_wrong_input_is_one_clear_line(tasuki, arguments, status, expected):
     assert expected in tasuki(*arguments, status=status)
+
+
+@pytest.mark.parametrize("arguments", [[], ["explain"]])
+def test_without_arguments_there_is_help(finished, arguments):
+    done = finished(*arguments)
+    assert done.returncode == 2 and done.stdout == "" and "tasuki: " not in done.stderr
+    assert re.search(r"\nCommands:\n  (himeno|broadcast) ", done.stderr)  # line by line
+
+
+def test_the_version_is_that_of_the_package(tasuki):
+    assert tasuki("--version").split() == ["tasuki,", "version", package.__version__]
 
 
 def test_debug_shows_where(tasuki):
@@ -40,7 +62,7 @@ def test_debug_shows_where(tasuki):
 
 
 def test_an_app_scales_verifies_and_writes_results(tasuki, tmp_path):
-    file = tmp_path / "runs.json"
+    file = tmp_path / "new" / "folder" / "runs.json"
     data = tasuki(
         "laplace", "-n", 1, "-n", 2, "--size", 64, "--verify", "--overlap", "both", "--output", file, "--json"
     )
@@ -49,6 +71,23 @@ def test_an_app_scales_verifies_and_writes_results(tasuki, tmp_path):
     assert json.loads(file.read_text()) == data
     figures = tasuki("plot", file, "-o", tmp_path, "--json")["figures"]
     assert [f.rpartition("/")[2] for f in figures] == ["scaling.svg", "overlap.svg"]
+
+
+@pytest.mark.parametrize("command", ["laplace", "bench", "tune"])
+def test_a_result_that_cannot_be_written_is_refused_before_the_run(tasuki, tmp_path, command):
+    (tmp_path / "file").write_text("kept")
+    told = tasuki(command, "--output", tmp_path / "file" / "x.json", status=1, TASUKI_MPIEXEC="/bin/false")
+    assert f"x.json cannot be written: {tmp_path}/file is no folder" in told
+    told = tasuki(command, "--output", tmp_path / "file", status=1, TASUKI_MPIEXEC="/bin/false")
+    assert "`/bin/false --version` ended with status 1" in told
+    assert (tmp_path / "file").read_text() == "kept" and len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("command", ["himeno", "bench", "tune", "explain"])
+def test_a_launcher_that_starts_nothing_is_said_to(tasuki, command):
+    arguments = ["explain", "halo"] if command == "explain" else [command]
+    told = tasuki(*arguments, status=1, TASUKI_MPIEXEC="/bin/true")
+    assert "the launcher /bin/true ended with status 0 without the ranks having said anything" in told
 
 
 def test_what_an_app_refuses_is_passed_on(tasuki):
@@ -65,6 +104,36 @@ def test_a_script_runs_on_ranks_and_its_status_is_kept(tasuki, tmp_path):
     assert "ended with status 3" in tasuki("run", "-n", 2, script, status=3)
 
 
+def test_with_json_what_the_ranks_print_is_on_stderr(finished, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("import sys\nprint('hello')\nsys.exit(3)\n")
+    done = finished("run", "--json", "-n", 1, script)
+    assert done.returncode == 3 and json.loads(done.stdout)["status"] == 3 and "hello" in done.stderr
+
+
+def is_there(process):
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+def test_a_signal_stops_the_ranks(started, tmp_path, name):
+    script = tmp_path / "script.py"
+    script.write_text("import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(60)\n")
+    with started("run", "-n", 2, script) as process:
+        ranks = [int(process.stdout.readline()) for _ in range(2)]
+        process.send_signal(getattr(signal, name))
+        assert process.wait(30) == 128 + getattr(signal, name)
+        assert ("interrupted" if name == "SIGINT" else f"stopped by {name}") in process.stderr.read()
+    patience = time.monotonic() + 5
+    while any(map(is_there, ranks)) and time.monotonic() < patience:
+        time.sleep(0.05)
+    assert not any(map(is_there, ranks))
+
+
 def test_a_run_that_hangs_is_stopped(tasuki, tmp_path):
     script = tmp_path / "script.py"
     script.write_text("import time\ntime.sleep(100)\n")
@@ -78,6 +147,14 @@ def test_info_tries_the_paths_and_says_why_not(tasuki):
     assert not found["path shared:put"]["usable"] and found["path shared:put"]["text"] == "another island"
     assert all(row["text"] for row in data["usable"])
     assert data["topology"][0].startswith("2 ranks, 1 host, 2 islands")
+
+
+def test_tune_refuses_more_ranks_than_cores(tasuki):
+    ranks = os.cpu_count() + 1
+    if ranks > 4:
+        pytest.skip(f"{ranks} ranks are too many for a test")
+    told = tasuki("tune", "-n", max(2, ranks), status=1)
+    assert "would measure how they take turns" in told and f"give at most -n {ranks - 1}" in told
 
 
 def test_tune_writes_the_medians_of_its_rounds(tasuki, tmp_path):
@@ -97,6 +174,13 @@ def test_explain_reads_every_piece_and_its_plans_verify(tasuki, tmp_path):
     assert sum(p["bytes"] for p in pieces if p["to"] == 0) == 8 * (10 * 18 - 8 * 16)
     report = tasuki("verify", tmp_path, "--json")["operations"]
     assert [(r["operation"], r["ranks"], r["ok"]) for r in report] == [("halo f0", 2, True)]
+
+
+def test_plans_of_more_ranks_do_not_stay_behind(tasuki, tmp_path):
+    for stale in ("plan-2.json", "plan-x.json"):
+        (tmp_path / stale).write_text("{}")
+    tasuki("explain", "halo", "-n", 2, "--extents", "16x16", "--plans", tmp_path)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["plan-0.json", "plan-1.json", "plan-x.json"]
 
 
 @pytest.mark.parametrize("kind", ["transfer", "broadcast"])
@@ -132,7 +216,42 @@ def test_damaged_files_say_where(tasuki, tmp_path):
     for command in (["plot", broken], ["verify", broken]):
         assert "broken.json: not JSON at line 2, column 13" in tasuki(*command, status=1)
     broken.write_text('{"cases": [{"group": "halo", "case": "8", "bytes": 1, "peers": {"tasuki": {}}}]}')
-    assert "cases[0].peers.tasuki.median_us is no number" in tasuki("plot", broken, status=1)
+    assert "cases[0].peers.tasuki has no 'median_us'" in tasuki("plot", broken, status=1)
     broken.write_text("{}")
     assert "no results" in tasuki("plot", broken, status=1)
     assert "neither a plan" in tasuki("verify", broken, status=1)
+
+
+PLAN = '"format": 1, "buffers": [], "commands": []'
+RUN = '"app": "a", "size": "S", "ranks": 2, "overlap": true, "seconds_per_iteration": 1'
+
+
+@pytest.mark.parametrize(
+    ("command", "text", "expected"),
+    [
+        ("verify", '{"plans": [1]}', "plans[0] is 1; it must be an object"),
+        ("verify", '{"plans": null}', "plans is null; it must be a list"),
+        ("verify", '{PLAN, "rank": [1]}', "rank is [1]; it must be a whole number of at least 0"),
+        ("verify", '{"plans": [{PLAN, "rank": "x"}]}', "plans[0].rank is 'x'; it must be a whole number"),
+        ("verify", '{PLAN, "rank": 2, "ranks": 2}', "rank is 2; 'ranks' is 2"),
+        ("verify", '{PLAN, "ranks": 1000000000000}', "rank 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 999999999989 more"),
+        ("verify", "[" * 100000 + "]" * 100000, "its lists or objects lie in each other too deeply"),
+        ("verify", '{"plans": ' + "[" * 900 + "]" * 900 + "}", "its lists or objects lie in each other too deeply"),
+        ("verify", "1" * 5000, "not JSON that can be read: Exceeds the limit"),
+        ("plot", '{"cases": 5}', "cases is 5; it must be a list"),
+        ("plot", '{"cases": [3]}', "cases[0] is 3; it must be an object"),
+        ("plot", '{"limit": 3}', "limit is 3; it must be a list"),
+        ("plot", '{"limit": [{"bytes": 1, "us": NaN}]}', "limit[0].us is nan; it must be a number above 0"),
+        ("plot", '{"runs": [{RUN, "ranks": "2"}]}', "runs[0].ranks is '2'; it must be a whole number"),
+        (
+            "plot",
+            '{"runs": [{RUN, "seconds_per_iteration": 0}]}',
+            "runs[0].seconds_per_iteration is 0; it must be",
+        ),
+    ],
+)
+def test_corrupt_files_are_one_clear_line(tasuki, tmp_path, command, text, expected):
+    file = tmp_path / "corrupt.json"
+    file.write_text(text.replace("PLAN", PLAN).replace("RUN", RUN))
+    told = tasuki(command, file, status=1)
+    assert f"{file}: " in told and expected in told and len(told) < 500

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from tasuki import timeline
+from tasuki.checked import FileError
 
 
 def spans(folder):
@@ -117,14 +118,42 @@ def test_a_damaged_trace_says_so(traced, tmp_path):
     for text, expected in (
         (whole[:2000], "rank-1.json: not JSON at line"),
         (whole.replace('"format": 1,', '"format": 9,', 1), "no trace of format 1"),
-        (re.sub(r"\[3,0,0,", "[3,0,999,", whole, count=1), "damaged: IndexError"),
+        (re.sub(r"\[3,0,0,", "[3,0,999,", whole, count=1), "is of command 999; operation 0 has"),
+        (re.sub(r"\[3,0,0,", "[3,-1,0,", whole, count=1), "is of operation -1; there are 1"),
+        (re.sub(r"\[3,0,0,", "[3,0,[0],", whole, count=1), "it must be 7 whole numbers"),
+        (whole.replace('"operation": "halo p",', "", 1), "rank-1.json: plans[0] has no 'operation'"),
+        (whole.replace('"verb":"signal"', '"verb":"shout"', 1), "rank-1.json: plans[0]: plan JSON, commands["),
+        (whole.replace('"ranks": 2,', '"ranks": "2",', 1), "ranks is '2'; it must be a whole number"),
+        (whole.replace('"ranks": 2,', '"ranks": 1000000000000,', 1), "is of a run on 1000000000000 ranks"),
     ):
         file.write_text(text)
-        with pytest.raises(timeline.TraceError, match=re.escape(expected)):
+        with pytest.raises(FileError, match=re.escape(expected)):
             timeline.load(tmp_path)
     file.unlink()
-    with pytest.raises(timeline.TraceError, match="these have written nothing: 1"):
+    with pytest.raises(FileError, match="these have written nothing: 1"):
         timeline.load(tmp_path)
+    zero = tmp_path / "rank-0.json"
+    zero.write_text(zero.read_text().replace('"ranks": 2,', '"ranks": 1000000000000,', 1))
+    with pytest.raises(FileError, match="nothing: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 999999999989 more"):
+        timeline.load(tmp_path)
+
+
+def test_the_status_of_a_program_that_fails_is_passed_on_with_its_trace(finished, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys, tasuki\nprint('hello')\ncontext = tasuki.Context()\n"
+        "tasuki.Halo(tasuki.Field(tasuki.Grid(context, (8,)))).run()\ncontext.close()\nsys.exit(3)\n"
+    )
+    folder = tmp_path / "run"
+    done = finished("trace", "--json", "-n", 1, "-o", folder, script)
+    assert done.returncode == 3 and "hello" in done.stderr, done.stderr
+    assert json.loads(done.stdout)["status"] == 3 and (folder / "timeline.json").exists()
+
+
+def test_a_program_that_is_stopped_has_no_trace_but_the_status_of_timeout(tasuki, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("import time\ntime.sleep(60)\n")
+    tasuki("trace", "--timeout", 1, "-n", 1, "-o", tmp_path / "run", script, status=124)
 
 
 # Appended to a copy of the page: presses every tab and notes which section shows.
@@ -176,3 +205,18 @@ def test_the_report_opens_in_a_browser_and_its_tabs_work(tasuki, traced, tmp_pat
 
 def test_a_folder_without_anything_is_an_error(tasuki, tmp_path):
     assert "nothing to report on" in tasuki("report", tmp_path, status=1)
+
+
+def test_the_report_leaves_out_what_is_damaged_and_says_so(tasuki, traced, tmp_path):
+    shutil.copy(traced[0] / "rank-0.json", tmp_path)  # without rank 1
+    (tmp_path / "broken.json").write_text("{")
+    (tmp_path / "cases.json").write_text('{"cases": 5}')
+    told = tasuki("report", tmp_path, status=1)
+    assert "nothing to report on" in told and "cases.json: cases is 5; it must be a list" in told
+    info = {"usable": [{"what": "MPI", "usable": True, "text": "there"}], "topology": ["2 ranks"]}
+    (tmp_path / "info.json").write_text(json.dumps(info))
+    made = tasuki("report", tmp_path, "--json", "--output", tmp_path / "new" / "page.html")
+    assert sorted(made["left_out"]) == ["broken.json", "cases.json", "the trace (rank-*.json)"]
+    page = (tmp_path / "new" / "page.html").read_text()
+    assert "left out, being damaged" in page and "these have written nothing: 1" in page and "there" in page
+    assert f"left out: broken.json: {tmp_path}/broken.json: not JSON at line 1" in tasuki("report", tmp_path)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import sys
+import threading
 import traceback
 from importlib import import_module
 
 import click
 
+from tasuki import __version__
+from tasuki.checked import FileError
 from tasuki.launch import LaunchError
 
 # What `tasuki --help` says of each command; the modules, with what they import, are only loaded to run one.
@@ -26,8 +31,23 @@ COMMANDS = {
 }
 
 
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
 class Failure(Exception):
-    """Something that the user can set right, told in one line."""
+    """Something that the user can set right, told in one line; and the exit status."""
+
+    def __init__(self, text: str, status: int = 1) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class Stopped(BaseException):
+    """A signal asks for the end. Raised wherever the command is, which stops what it has started on its way out."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"stopped by {signal.Signals(number).name}")
+        self.number = number
 
 
 class Group(click.Group):
@@ -49,11 +69,26 @@ class Group(click.Group):
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--debug", is_flag=True, help="Show where an error came from. May also follow the command.")
-@click.version_option(package_name="tasuki")
+@click.version_option(__version__)
 def cli(debug: bool) -> None:
     """Tasuki: communication that repeats, planned once and run many times."""
     if debug:
         click.get_current_context().meta["tasuki.debug"] = True
+
+
+def stop_on_signals() -> None:
+    """Has the first of the signals that mean the end raise `Stopped`; those that are ignored (nohup) stay so."""
+
+    def stop(number: int, _frame: object) -> None:
+        for each in STOPPING:
+            signal.signal(each, signal.SIG_IGN)  # stopping the ranks takes a while, and must not be cut short
+        raise Stopped(number)
+
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for each in STOPPING:
+        if signal.getsignal(each) in (signal.SIG_DFL, signal.default_int_handler):
+            signal.signal(each, stop)
 
 
 def explain_failure(error: BaseException) -> tuple[str, int]:
@@ -63,8 +98,12 @@ def explain_failure(error: BaseException) -> tuple[str, int]:
         return error.format_message() + where, 2
     if isinstance(error, click.ClickException):
         return error.format_message(), error.exit_code
-    if isinstance(error, (Failure, LaunchError, OSError)):
+    if isinstance(error, Failure):
+        return str(error), error.status
+    if isinstance(error, (FileError, LaunchError, OSError)):
         return str(error), 1
+    if isinstance(error, Stopped):
+        return "interrupted" if error.number == signal.SIGINT else str(error), 128 + error.number
     if isinstance(error, (KeyboardInterrupt, click.Abort)):
         return "interrupted", 130
     core = sys.modules.get("tasuki")  # only if a command has loaded it
@@ -76,15 +115,20 @@ def explain_failure(error: BaseException) -> tuple[str, int]:
 def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    stop_on_signals()
     try:
         return cli.main(arguments, prog_name="tasuki", standalone_mode=False) or 0
     except BaseException as error:
         if isinstance(error, SystemExit):
             raise
+        if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):  # new in Click 8.2
+            print(error.format_message(), file=sys.stderr)  # the help, whose lines are to stay as they are
+            return 2
         text, status = explain_failure(error)
         if "--debug" in own:
             traceback.print_exc()
-        print(f"tasuki: {' '.join(text.split())}", file=sys.stderr)
+        with contextlib.suppress(OSError):  # after SIGHUP the terminal is gone
+            print(f"tasuki: {' '.join(text.split())}", file=sys.stderr)
         return status
 
 

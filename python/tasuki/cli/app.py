@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from tasuki.cli.common import common, emit, microseconds, read_json, run_ranks, table
+from tasuki.checked import read_json
+from tasuki.cli.common import check_output, common, emit, microseconds, run_ranks, table
 from tasuki.launch import launcher_for, own_program
 
 
@@ -58,6 +59,7 @@ def app_command(name: str, about: str) -> click.Command:
     @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Also write the results here.")
     @common
     def command(ranks, size, split, iterations, overlap, path, engine, device, verify, output, as_json) -> None:
+        check_output(output)
         program = own_program(name)
         arguments = ["--progress", "--path", path, "--engine", engine, "--device", device]
         arguments += ["--verify"] if verify else []
@@ -65,11 +67,12 @@ def app_command(name: str, about: str) -> click.Command:
             arguments += [option, str(value)] if value is not None else []
         runs = []
         with tempfile.TemporaryDirectory() as folder:
-            result = Path(folder) / "result.json"
             for n in ranks:
                 for mode in ["on", "off"] if overlap == "both" else [overlap]:
+                    result = Path(folder) / f"{len(runs)}.json"
                     full = [str(program), *arguments, "--overlap", mode, "--json", str(result)]
-                    run_ranks(n, full, launcher_for(program), what=f"{name} on {n} rank{'s' * (n > 1)}")
+                    what = f"{name} on {n} rank{'s' * (n > 1)}"
+                    run_ranks(n, full, launcher_for(program), what=what, leaves=[result])
                     runs.append(read_json(result))
         data = {"runs": runs}
         if output:

@@ -15,8 +15,18 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from tasuki.checked import read_json
 from tasuki.cli import Failure
-from tasuki.cli.common import common, emit, microseconds, python_on_ranks, ranks_option, read_json, run_ranks, table
+from tasuki.cli.common import (
+    check_output,
+    common,
+    emit,
+    microseconds,
+    python_on_ranks,
+    ranks_option,
+    run_ranks,
+    table,
+)
 from tasuki.launch import launcher_for, own_program
 
 OWN = "tasuki"
@@ -107,6 +117,7 @@ def show(console: Console, data: dict) -> None:
 @common
 def command(ranks, group, text, peer, device, rounds, quick, part, install_peers, output, as_json) -> int:
     """Time Tasuki and its peers on the same cases, in turn, after checking that each moves the right bytes."""
+    check_output(output)
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     machine = {"ranks": ranks, "cores": os.cpu_count(), "commit": os.environ.get("TASUKI_COMMIT", ""), "date": now}
     data: dict = {"machine": machine, "cases": [], "skipped": []}
@@ -117,13 +128,14 @@ def command(ranks, group, text, peer, device, rounds, quick, part, install_peers
             for option, values in (("--group", group), ("--peer", peer), ("--rounds", [rounds] if rounds else [])):
                 for value in values:
                     arguments += [option, str(value)]
-            run_ranks(ranks, [str(program), *arguments], launcher_for(program), what="benchmarks")
+            run_ranks(ranks, [str(program), *arguments], launcher_for(program), what="benchmarks", leaves=[target])
             data |= read_json(target)
         if "python" in part:
             there, data["skipped"] = python_peers(install_peers)
             target = Path(folder) / "python.json"
             arguments = [str(target), str(rounds or (5 if quick else 15)), OWN, *there]
-            run_ranks(ranks, *python_on_ranks("tasuki.cli.peers", arguments), what="Python peers")
+            peers = python_on_ranks("tasuki.cli.peers", arguments)
+            run_ranks(ranks, *peers, what="Python peers", leaves=[target])
             data["cases"] += read_json(target)
     if "limit" in part:
         data["limit"] = copying_limit()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -17,6 +20,8 @@ from rich.table import Table
 
 from tasuki import launch
 from tasuki.cli import Failure
+
+INT_MOST, LONG_MOST = (1 << 31) - 1, (1 << 63) - 1  # of an `int` and an `int64` of the core
 
 PROGRESS = re.compile(r"(\d+) of (\d+)(?:: (.*))?$")
 
@@ -31,6 +36,44 @@ def ranks_option(default: int) -> Callable:
     return click.option(
         "-n", "--ranks", type=click.IntRange(1), default=default, show_default=True, help="Number of ranks."
     )
+
+
+class Seconds(click.ParamType):
+    """A time limit. More than the system can wait for is the same as that."""
+
+    name = "seconds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            seconds = float(value)
+        except ValueError:
+            seconds = math.nan
+        if not (math.isfinite(seconds) and seconds > 0):
+            self.fail(f"'{value}' is not a number of seconds above 0", param, ctx)
+        return min(seconds, threading.TIMEOUT_MAX)
+
+
+def timeout_option(function: Callable) -> Callable:
+    return click.option("--timeout", type=Seconds(), help="Seconds after which the ranks are stopped.")(function)
+
+
+def check_output(file: Path | None) -> None:
+    """Makes the folder of a file that is to be written after a long run, and tries whether it can be written: now, not
+    when the results are there. A file that exists stays as it is."""
+    if file is None:
+        return
+    target = file.resolve()  # of a link what it leads to
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        new = not target.exists()
+        if new or target.is_file():  # to open a pipe and close it again would end it for its reader
+            target.open("a").close()
+        if new:
+            target.unlink()
+    except OSError as error:
+        no_folder = isinstance(error, (FileExistsError, NotADirectoryError))
+        why = f"{target.parent} is no folder" if no_folder else error.strerror
+        raise Failure(f"{file} cannot be written: {why}; name another file") from None
 
 
 def console(stderr: bool = False) -> Console:
@@ -70,20 +113,6 @@ def microseconds(value: float) -> str:
     return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 1000 else f"{value:.0f}"
 
 
-def read_json(path: Path) -> object:
-    """The file's content; errors say where it is not JSON."""
-    try:
-        text = path.read_text()
-    except UnicodeDecodeError as error:
-        raise Failure(f"{path}: not text at byte {error.start}; a JSON file is needed") from None
-    except OSError as error:
-        raise Failure(f"{path}: {error.strerror}") from None
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise Failure(f"{path}: not JSON at line {error.lineno}, column {error.colno}: {error.msg}") from None
-
-
 def first_complaint(lines: list[str]) -> str:
     """What a program said on stderr first, without the banners of Open MPI's launcher; of a traceback its error."""
     banner = traced = False
@@ -97,6 +126,19 @@ def first_complaint(lines: list[str]) -> str:
     return "it said nothing"
 
 
+def stop_listening(process: subprocess.Popen, listen: Callable[[], None]) -> None:
+    """Stops the ranks, and listens meanwhile: with a pipe that is full they could not end."""
+
+    def listen_on() -> None:
+        with contextlib.suppress(OSError):  # after SIGHUP the terminal is gone
+            listen()
+
+    rest = threading.Thread(target=listen_on, daemon=True)
+    rest.start()
+    launch.stop(process)
+    rest.join(1)
+
+
 def run_ranks(
     ranks: int,
     program: list[str],
@@ -104,14 +146,16 @@ def run_ranks(
     *,
     what: str,
     own: bool = True,
+    quiet: bool = False,
+    leaves: Sequence[Path] = (),
     timeout: float | None = None,
     environment: dict[str, str] | None = None,
 ) -> int:
-    """Runs a program on ranks to its end; on Ctrl-C or after `timeout` seconds the ranks are stopped.
+    """Runs a program on ranks to its end; on Ctrl-C, a signal or after `timeout` seconds the ranks are stopped.
 
-    What Tasuki's `own` programs print is dropped, and if they fail that is a `Failure` with what they said first. Other
-    programs' output is passed on, and their exit status returned. A line on stderr such as `3 of 10: halo` moves the
-    progress bar.
+    What Tasuki's `own` programs print is dropped, and if they fail, or do not leave the files that they should, that is
+    a `Failure` with what they said first. Other programs' output is passed on (if `quiet`, all of it to stderr), and
+    their exit status returned. A line on stderr such as `3 of 10: halo` moves the progress bar.
     """
     said: list[str] = []
     with progress() as bar:
@@ -121,7 +165,7 @@ def run_ranks(
             ranks,
             program,
             extra=environment,
-            stdout=subprocess.DEVNULL if own else None,
+            stdout=subprocess.DEVNULL if own else sys.stderr if quiet else None,
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
@@ -136,7 +180,8 @@ def run_ranks(
         limit = threading.Timer(timeout or threading.TIMEOUT_MAX, stop)
         limit.daemon = True
         limit.start()
-        try:
+
+        def listen() -> None:
             for line in process.stderr:
                 told = PROGRESS.match(line)
                 if told:
@@ -146,9 +191,12 @@ def run_ranks(
                     said.append(line)
                 else:
                     print(line, end="", file=sys.stderr)
+
+        try:
+            listen()
             process.wait()
-        except KeyboardInterrupt:
-            launch.stop(process)
+        except BaseException:  # Stopped, above all
+            stop_listening(process, listen)
             raise
         finally:
             limit.cancel()
@@ -157,6 +205,11 @@ def run_ranks(
         if "--debug" in sys.argv:
             print("".join(said), file=sys.stderr)
         raise Failure(f"{what} ended with status {status}: {first_complaint(said)}")
+    if status == 0 and not all(file.exists() for file in leaves):
+        raise Failure(
+            f"{what}: the launcher {launcher} ended with status 0 without the ranks having said anything; is it the "
+            "mpiexec of the MPI that Tasuki was built with (TASUKI_MPIEXEC)?"
+        )
     return status
 
 

@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 
 from tasuki.cli import Failure
-from tasuki.cli.common import common, emit, ranks_option, table
+from tasuki.cli.common import INT_MOST, LONG_MOST, check_output, common, emit, ranks_option, table
 from tasuki.cli.ranks import on_ranks
 
 DTYPES = ["float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
@@ -32,13 +32,14 @@ def pieces_of(text: str) -> list[dict]:
     return found
 
 
-def numbers(least: int) -> Callable:
+def numbers(least: int, most: int) -> Callable:
     def parse(ctx: click.Context, option: click.Option, text: str | None):
         if text is None:
             return None
-        if not re.fullmatch(r"\d+(x\d+)*", text) or any(int(n) < least for n in text.split("x")):
-            raise click.BadParameter(f"'{text}' is not like 64x64x128, with numbers of at least {least}")
-        return [int(n) for n in text.split("x")]
+        found = [int(n) for n in text.split("x")] if re.fullmatch(r"\d{1,20}(x\d{1,20})*", text, re.ASCII) else []
+        if not found or min(found) < least or max(found) > most:
+            raise click.BadParameter(f"'{text}' is not like 64x64x128, with numbers from {least} to {most}")
+        return found
 
     return parse
 
@@ -60,13 +61,18 @@ def show(console: Console, data: dict, rank: int) -> None:
 def finish(kind: str, options: dict, ranks: int, rank: int, plans: Path | None, as_json: bool) -> None:
     if rank >= ranks:
         raise Failure(f"--rank is {rank}; there are ranks 0 to {ranks - 1}")
+    files = [plans / f"plan-{number}.json" for number in range(ranks)] if plans else []
+    for file in files:
+        check_output(file)
     answers = on_ranks("explain", {"kind": kind, **options}, ranks, f"planning the {kind} on {ranks} ranks")
     for answer in answers:
         answer["pieces"] = pieces_of(answer["text"])
     if plans:
-        plans.mkdir(parents=True, exist_ok=True)
-        for number, answer in enumerate(answers):
-            (plans / f"plan-{number}.json").write_text(json.dumps(answer["plan"], indent=1) + "\n")
+        for old in plans.glob("plan-*.json"):  # of more ranks: `tasuki verify` would take them for this operation's
+            if re.fullmatch(r"plan-\d+\.json", old.name):
+                old.unlink()
+        for file, answer in zip(files, answers):
+            file.write_text(json.dumps(answer["plan"], indent=1) + "\n")
     data = {"kind": kind, "options": options, "ranks": answers}
     emit(data, as_json, lambda console: show(console, data, rank))
 
@@ -75,7 +81,13 @@ def shared_options(function: Callable) -> Callable:
     folder = click.Path(path_type=Path, file_okay=False)
     for option in (
         click.option("--plans", type=folder, help="Also write the plans into this folder, for tasuki verify."),
-        click.option("--rank", default=0, show_default=True, help="Whose pieces to show; -1: every rank's."),
+        click.option(
+            "--rank",
+            type=click.IntRange(-1),
+            default=0,
+            show_default=True,
+            help="Whose pieces to show; -1: every rank's.",
+        ),
         click.option("--engine", default="auto", show_default=True, help="Who drives: auto, inline, thread."),
         click.option("--path", default="auto", show_default=True, help="Force a path for what leaves a rank."),
         ranks_option(4),
@@ -94,10 +106,10 @@ def command() -> None:
 
 
 @command.command("halo")
-@click.option("--extents", default="64x64x64", callback=numbers(1), show_default=True, help="Global cells.")
-@click.option("--split", callback=numbers(0), help="Ranks a dimension; 0: chosen. Default: all chosen.")
-@click.option("--shadow", type=click.IntRange(0), default=1, show_default=True, help="Cells on every side.")
-@click.option("--fields", type=click.IntRange(1), default=1, show_default=True)
+@click.option("--extents", default="64x64x64", callback=numbers(1, LONG_MOST), show_default=True, help="Global cells.")
+@click.option("--split", callback=numbers(0, INT_MOST), help="Ranks a dimension; 0: chosen. Default: all chosen.")
+@click.option("--shadow", type=click.IntRange(0, INT_MOST), default=1, show_default=True, help="Cells on every side.")
+@click.option("--fields", type=click.IntRange(1, INT_MOST), default=1, show_default=True)
 @click.option("--copies", type=click.IntRange(1, 2), default=1, show_default=True, help="2: an alternating pair.")
 @click.option("--corners/--no-corners", default=True, show_default=True)
 @click.option("--periodic/--no-periodic", default=True, show_default=True)
@@ -111,11 +123,13 @@ def halo(ranks: int, rank: int, plans: Path | None, as_json: bool, **options) ->
 
 
 @command.command("transfer")
-@click.option("--rows", type=click.IntRange(1), default=256, show_default=True)
-@click.option("--columns", type=click.IntRange(1), default=16, show_default=True)
-@click.option("--stride", type=click.IntRange(1), default=4096, show_default=True, help="Elements from row to row.")
-@click.option("--source", type=click.IntRange(0), default=0, show_default=True, help="Rank that sends.")
-@click.option("--target", type=click.IntRange(0), default=1, show_default=True, help="Rank that receives.")
+@click.option("--rows", type=click.IntRange(1, LONG_MOST), default=256, show_default=True)
+@click.option("--columns", type=click.IntRange(1, LONG_MOST), default=16, show_default=True)
+@click.option(
+    "--stride", type=click.IntRange(1, LONG_MOST), default=4096, show_default=True, help="Elements from row to row."
+)
+@click.option("--source", type=click.IntRange(0, INT_MOST), default=0, show_default=True, help="Rank that sends.")
+@click.option("--target", type=click.IntRange(0, INT_MOST), default=1, show_default=True, help="Rank that receives.")
 @click.option("--shared/--private", default=True, show_default=True, help="Memory of Tasuki, or the user's own.")
 @dtype_option
 @shared_options
@@ -127,11 +141,11 @@ def transfer(ranks: int, rank: int, plans: Path | None, as_json: bool, **options
 
 
 @command.command("broadcast")
-@click.option("--bytes", type=click.IntRange(1), default=1 << 20, show_default=True)
-@click.option("--root", type=click.IntRange(0), default=0, show_default=True)
-@click.option("--trees", type=click.IntRange(0), default=0, help="0: chosen by cost.")
-@click.option("--arity", type=click.IntRange(0), default=0, help="0: chosen by cost.")
-@click.option("--chunk", type=click.IntRange(0), default=0, help="Bytes; 0: chosen by cost.")
+@click.option("--bytes", type=click.IntRange(1, LONG_MOST), default=1 << 20, show_default=True)
+@click.option("--root", type=click.IntRange(0, INT_MOST), default=0, show_default=True)
+@click.option("--trees", type=click.IntRange(0, INT_MOST), default=0, help="0: chosen by cost.")
+@click.option("--arity", type=click.IntRange(0, INT_MOST), default=0, help="0: chosen by cost.")
+@click.option("--chunk", type=click.IntRange(0, LONG_MOST), default=0, help="Bytes; 0: chosen by cost.")
 @shared_options
 def broadcast(ranks: int, rank: int, plans: Path | None, as_json: bool, **options) -> None:
     """One rank's bytes to all ranks."""

@@ -17,7 +17,7 @@ from rich.console import Console
 from tasuki.cli import Failure
 from tasuki.cli.common import common, emit, ranks_option, table
 from tasuki.cli.ranks import on_ranks
-from tasuki.launch import bin_folders, core_library, launcher_for
+from tasuki.launch import LaunchError, bin_folders, core_library, launcher_for
 
 
 def usable(name: str, ok: bool, text: str) -> dict:
@@ -130,15 +130,15 @@ def command(ranks: int, as_json: bool) -> None:
     from tasuki import _core
 
     rows = machine() + programs()
-    launcher = launcher_for(core_library())
-    topology = ""
+    topology, launcher = "", "the launcher"
     try:
+        launcher = launcher_for(core_library())
         answer = on_ranks("info", {}, ranks, f"asking {ranks} ranks")[0]
         topology = answer["describe"]
         rows.append(usable("GPU memory", not answer["why_no_gpu"], answer["why_no_gpu"] or "fields may be on GPUs"))
         rows.append(usable("MPI", True, f"{topology.splitlines()[0].partition('; ')[2]}, started by {launcher}"))
         rows += [usable(f"path {name}", why is None, reason(name, why)) for name, why in answer["paths"].items()]
-    except Failure as error:
+    except (Failure, LaunchError) as error:
         rows.append(usable("MPI", False, f"{launcher}: {error}"))
     data = {"version": tasuki.__version__, "core": _core.__file__, "usable": rows, "topology": topology.splitlines()}
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
+from tasuki.checked import read_json
 from tasuki.cli import Failure
-from tasuki.cli.common import common, emit, read_json
+from tasuki.cli.common import common, emit
 
 
 @click.command("plot")
@@ -30,10 +31,7 @@ def command(files: tuple[Path, ...], output: Path, kind: str, only: tuple[str, .
         raise Failure(f"figures need matplotlib ({error}); pip install 'tasuki[plot]'") from None
     results = plot.Results()
     for file in files:
-        try:
-            results.add(read_json(file), file)
-        except ValueError as error:
-            raise Failure(str(error)) from None
+        results.add(read_json(file), file)
     found = plot.figures(results)
     if not found:
         raise Failure("these results are not enough for any figure; see tasuki plot --help")

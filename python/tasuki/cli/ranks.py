@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import sys
 import tempfile
 from pathlib import Path
@@ -48,6 +49,11 @@ def info(context, options: dict) -> dict:
         refusals = [send_once(context, array, name) for array in arrays]
         answer["paths"][name] = None if None in refusals else refusals[-1]
     return answer | {"describe": context.describe()}
+
+
+def host(context, options: dict) -> dict:
+    """Where this rank runs."""
+    return {"host": platform.node(), "cores": os.cpu_count()}
 
 
 def tune(context, options: dict) -> dict:
@@ -93,15 +99,16 @@ def explain(context, options: dict) -> dict:
     return {"text": operation.explain(), "plan": json.loads(operation.plan.json()), "memory": operation.memory}
 
 
-TASKS = {"info": info, "tune": tune, "explain": explain}
+TASKS = {"host": host, "info": info, "tune": tune, "explain": explain}
 
 
 def on_ranks(task: str, options: dict, ranks: int, what: str, environment: dict[str, str] | None = None) -> list[dict]:
     """Runs the task on ranks and returns what each has to say, by rank."""
     with tempfile.TemporaryDirectory() as folder:
         program, launcher = python_on_ranks("tasuki.cli.ranks", [task, json.dumps(options), folder])
-        run_ranks(ranks, program, launcher, what=what, environment=environment)
-        return [json.loads((Path(folder) / f"{rank}.json").read_text()) for rank in range(ranks)]
+        answers = [Path(folder) / f"{rank}.json" for rank in range(ranks)]
+        run_ranks(ranks, program, launcher, what=what, leaves=answers, environment=environment)
+        return [json.loads(answer.read_text()) for answer in answers]
 
 
 def main() -> int:

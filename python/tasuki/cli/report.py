@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from tasuki.cli import Failure
-from tasuki.cli.common import common, emit
+from tasuki.cli.common import check_output, common, emit
 
 
 @click.command("report")
@@ -18,24 +18,25 @@ def command(folder: Path, output: Path | None, as_json: bool) -> None:
     """Make one page of what FOLDER holds: machine, topology, plans, timeline, benchmarks.
 
     It may hold a trace (`tasuki trace -o FOLDER`), results (`tasuki bench|himeno|laplace --output FOLDER/x.json`), a
-    machine profile (`tasuki tune --output FOLDER/profile.json`) and `tasuki info --json > FOLDER/info.json`.
+    machine profile (`tasuki tune --output FOLDER/profile.json`) and `tasuki info --json > FOLDER/info.json`. Damaged
+    files are left out, which is said here and on the page.
     """
+    check_output(output)
     try:
         from tasuki import report
-        from tasuki.timeline import TraceError
 
-        page, ignored = report.build(folder)
+        page, ignored, left_out = report.build(folder)
     except ImportError as error:
         raise Failure(f"the report needs matplotlib ({error}); pip install 'tasuki[plot]'") from None
-    except (ValueError, TraceError) as error:
-        raise Failure(str(error)) from None
     target = output or folder / "report.html"
-    target.write_text(page)
-    data = {"report": str(target), "ignored": ignored}
+    target.write_text(page, encoding="utf-8")
+    data = {"report": str(target), "ignored": ignored, "left_out": left_out}
 
     def show(console) -> None:
         console.print(str(target))
         if ignored:
             console.print(f"not used: {', '.join(ignored)}")
+        for what, why in left_out.items():
+            console.print(f"left out: {what}: {why}", markup=False)
 
     emit(data, as_json, show)

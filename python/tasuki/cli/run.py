@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from tasuki.cli import Failure
-from tasuki.cli.common import common, emit, ranks_option, run_ranks
+from tasuki.cli.common import common, emit, ranks_option, run_ranks, timeout_option
 from tasuki.launch import LaunchError, bin_folders, core_library, launcher_for, own_program
 
 
@@ -33,15 +33,17 @@ def resolve(program: tuple[str, ...]) -> tuple[list[str], str]:
 
 @click.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @ranks_option(4)
-@click.option(
-    "--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds after which the ranks are stopped."
-)
+@timeout_option
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
 @common
 def command(ranks: int, timeout: float | None, program: tuple[str, ...], as_json: bool) -> int:
-    """Run PROGRAM, a Python script (*.py) or an executable, with its arguments on ranks. Ends with its exit status."""
+    """Run PROGRAM, a Python script (*.py) or an executable, with its arguments on ranks. Ends with its exit status.
+
+    With --json, what the program prints on stdout is on stderr.
+    """
     full, launcher = resolve(program)
-    status = run_ranks(ranks, full, launcher, what=Path(program[0]).name, own=False, timeout=timeout)
+    what = Path(program[0]).name
+    status = run_ranks(ranks, full, launcher, what=what, own=False, quiet=as_json, timeout=timeout)
     if as_json:
         emit({"command": full, "launcher": launcher, "ranks": ranks, "status": status}, True, lambda console: None)
     elif status != 0:

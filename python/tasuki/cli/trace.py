@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import click
 from rich.console import Console
 
 from tasuki import timeline
+from tasuki.checked import FileError
 from tasuki.cli import Failure
-from tasuki.cli.common import common, emit, microseconds, ranks_option, run_ranks, table
+from tasuki.cli.common import common, emit, microseconds, ranks_option, run_ranks, table, timeout_option
 from tasuki.cli.run import resolve
 
 
@@ -53,34 +55,45 @@ def show(console: Console, data: dict) -> None:
     "-o", "--output", type=click.Path(path_type=Path, file_okay=False), default=Path("trace"), show_default=True,
     help="Folder for the ranks' files, timeline.json and summary.json; must be new or empty.",
 )  # fmt: skip
-@click.option(
-    "--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds after which the ranks are stopped."
-)
+@timeout_option
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
 @common
 def command(ranks: int, output: Path, timeout: float | None, program: tuple[str, ...], as_json: bool) -> int:
     """Run PROGRAM with its arguments on ranks, recording every call and command, and say what was exposed.
 
-    Exposed is the time that the program spends inside start, test and wait; between two calls it computes.
+    Exposed is the time that the program spends inside start, test and wait; between two calls it computes. Ends with
+    the program's exit status. With --json, what the program prints on stdout is on stderr.
     """
     if output.exists() and any(output.iterdir()):
         raise Failure(f"--output {output}: this folder is not empty; name another")
     full, launcher = resolve(program)
     environment = {"TASUKI_TRACE": str(output.resolve())}
-    status = run_ranks(ranks, full, launcher, what=program[0], own=as_json, timeout=timeout, environment=environment)
+    status = run_ranks(
+        ranks,
+        full,
+        launcher,
+        what=program[0],
+        own=False,
+        quiet=as_json,
+        timeout=timeout,
+        environment=environment,
+    )
+    ended = f"{program[0]} on {ranks} ranks ended with status {status}"
     if status != 0 and not (output / "rank-0.json").exists():
-        raise Failure(f"{program[0]} on {ranks} ranks ended with status {status} and left no trace")
-    data = {**write_merged(output), "status": status}
+        raise Failure(f"{ended} and left no trace", status)
+    try:
+        data = {**write_merged(output), "status": status}
+    except FileError as error:
+        raise Failure(f"{ended}; {error}" if status else str(error), status or 1) from None
     emit(data, as_json, lambda console: show(console, data))
+    if status != 0:
+        print(f"tasuki: {ended}", file=sys.stderr)
     return status
 
 
 def write_merged(folder: Path) -> dict:
     """Writes timeline.json and summary.json beside the ranks' files; returns the summary."""
-    try:
-        traces = timeline.load(folder)
-    except timeline.TraceError as error:
-        raise Failure(str(error)) from None
+    traces = timeline.load(folder)
     target = folder / "timeline.json"
     target.write_text(json.dumps(timeline.chrome(traces), separators=(",", ":")) + "\n")
     data = {**timeline.summary(traces), "timeline": str(target)}

@@ -10,19 +10,46 @@ from statistics import median
 
 import click
 
+from tasuki.checked import read_json
 from tasuki.cli import Failure
-from tasuki.cli.common import common, emit, progress, read_json, table
+from tasuki.cli.common import check_output, common, emit, progress, table
 from tasuki.cli.ranks import on_ranks
 
 
-def profile_file(measured: Path) -> Path:
+def profile_file(name: str) -> Path:
     """Where the library looks: TASUKI_PROFILE, or the file of that name in the user's cache folder."""
     named = os.environ.get("TASUKI_PROFILE")
     if named:
         return Path(named)
     cache = os.environ.get("XDG_CACHE_HOME")
     folder = Path(cache) if cache else Path.home() / ".cache"
-    return folder / "tasuki" / measured.name
+    return folder / "tasuki" / name
+
+
+def check_cores(ranks: int) -> None:
+    """The library keeps nothing that it measured with more ranks on a host than cores: says so before, not after."""
+    if ranks <= (os.cpu_count() or 1):
+        return
+    answers = on_ranks("host", {}, ranks, "asking the ranks where they are")
+    first = answers[0]
+    here = sum(answer["host"] == first["host"] for answer in answers)
+    if here > first["cores"]:
+        raise Failure(
+            f"-n {ranks}: {here} ranks on the {first['cores']} hardware threads of {first['host']} would measure how "
+            f"they take turns; give at most -n {first['cores']}, or more hosts"
+        )
+
+
+def write_profile(target: Path, profile: dict) -> None:
+    """In one step, for others may read it meanwhile."""
+    text = json.dumps(profile, indent=2) + "\n"
+    target = target.resolve()  # a link stays one
+    if target.exists() and not target.is_file():  # such as /dev/stdout, which must not be replaced
+        target.write_text(text)
+        return
+    draft = target.with_name(f"{target.name}.{os.getpid()}")
+    draft.write_text(text)
+    draft.replace(target)
 
 
 def measure(ranks: int, folder: Path, number: int) -> Path:
@@ -32,8 +59,8 @@ def measure(ranks: int, folder: Path, number: int) -> Path:
     found = list((cache / "tasuki").glob("profile-*.json"))
     if not found:
         raise Failure(
-            f"{ranks} ranks on {os.cpu_count()} hardware threads: with more ranks than these nothing is kept; give a "
-            "smaller -n"
+            f"{ranks} ranks measured, but rank 0 kept nothing, as with more ranks on its host than hardware threads: "
+            "give a smaller -n"
         )
     return found[0]
 
@@ -52,11 +79,13 @@ def command(ranks: int, rounds: int, output: Path | None, as_json: bool) -> None
 
     Leave the machine otherwise idle meanwhile. All later plans on this machine use the file.
     """
+    check_output(output or profile_file("profile.json"))
+    check_cores(ranks)
     with tempfile.TemporaryDirectory() as temporary:
         with progress() as bar:
             files = [measure(ranks, Path(temporary), i) for i in bar.track(range(rounds), description="tuning")]
         profiles = [read_json(file) for file in files]
-        target = output or profile_file(files[0])
+        target = output or profile_file(files[0].name)
     paths: dict[str, dict[str, float]] = {}
     spreads: dict[str, float] = {}
     for path in profiles[0]["paths"]:
@@ -64,10 +93,7 @@ def command(ranks: int, rounds: int, output: Path | None, as_json: bool) -> None
         paths[path] = {key: median(m[key] for m in measured) for key in measured[0]}
         spreads[path] = max(spread([m[key] for m in measured]) for key in ("latency", "bandwidth"))
     profile = {**profiles[0], "paths": paths}
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_name(f"{target.name}.{os.getpid()}")
-    draft.write_text(json.dumps(profile, indent=2) + "\n")
-    draft.replace(target)
+    write_profile(target, profile)
     rows = [
         [
             path,

@@ -3,61 +3,95 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 from rich.console import Console
 
+from tasuki import checked, timeline
 from tasuki.cli import Failure
-from tasuki.cli.common import common, emit, read_json, table
+from tasuki.cli.common import INT_MOST, common, emit, table
 
 
-def plans_of(paths: list[Path]) -> list[tuple[str, list[tuple[Path, str]]]]:
-    """Operations and their plans, each with its file, by rank. A trace file holds the plans of one rank, in order."""
+@dataclass(frozen=True)
+class RankPlan:
+    file: Path
+    place: str  # in the file, for messages
+    operation: str
+    rank: int
+    ranks: int
+    text: str  # JSON
+
+
+def plans_in(content: dict, file: Path) -> list[RankPlan]:
+    """The plans of a file: one, or those of a trace. Raises FileError if they are none."""
+    several = "plans" in content
+    plans = checked.need(content["plans"], checked.LIST, file, "plans") if several else [content]
+    found = []
+    for i, plan in enumerate(plans):
+        place = f"plans[{i}]" if several else ""
+        checked.need(plan, checked.OBJECT, file, place)
+        known = {"operation": "", "rank": 0, "ranks": 1} | plan
+        kinds = {"operation": checked.TEXT, "rank": checked.COUNT, "ranks": checked.POSITIVE_COUNT}
+        checked.need_all(known, kinds, file, place)
+        if known["rank"] >= known["ranks"]:
+            where = f"{place}.rank" if place else "rank"
+            raise checked.FileError(f"{file}: {where} is {known['rank']}; 'ranks' is {known['ranks']}")
+        told = {key: known[key] for key in kinds}
+        found.append(RankPlan(file, f"{place}: " if place else "", text=json.dumps(plan), **told))
+    return found
+
+
+def plans_of(paths: list[Path]) -> list[tuple[str, list[RankPlan]]]:
+    """Operations and their plans, by rank. A trace file holds the plans of one rank, in order."""
     files: list[Path] = []
     for path in paths:
         found = sorted(path.glob("*.json")) if path.is_dir() else [path]
         if not found:
             raise Failure(f"{path}: no *.json files in this folder")
         files += found
-    operations: dict[tuple[int, str], dict[int, tuple[Path, str]]] = {}
+    operations: dict[tuple[int, str], dict[int, RankPlan]] = {}
     for file in files:
-        content = read_json(file)
+        content = checked.read_json(file)
         if not isinstance(content, dict) or not ({"buffers", "commands"} <= set(content) or "plans" in content):
             if file in paths:
                 raise Failure(f"{file}: neither a plan ('buffers', 'commands') nor a rank's trace ('plans')")
             continue  # other files of a folder
-        plans = content.get("plans", [content])
-        for number, plan in enumerate(plans):
-            key = (number, str(plan.get("operation", "")))
-            rank = plan.get("rank", 0)
-            if rank in operations.setdefault(key, {}):
-                other = operations[key][rank][0]
-                raise Failure(f"{file}: rank {rank} of operation '{key[1]}' is in {other} already")
-            operations[key][rank] = (file, json.dumps(plan))
+        for number, plan in enumerate(plans_in(content, file)):
+            same = operations.setdefault((number, plan.operation), {})
+            if plan.rank in same:
+                raise Failure(
+                    f"{file}: rank {plan.rank} of operation '{plan.operation}' is in {same[plan.rank].file} already"
+                )
+            same[plan.rank] = plan
     if not operations:
         raise Failure(
             "no plans found; give plan files, or a folder that `tasuki trace` or `tasuki explain` has written"
         )
     result = []
     for (_, name), by_rank in sorted(operations.items()):
-        ranks = max(json.loads(text).get("ranks", 1) for _, text in by_rank.values())
-        missing = [str(rank) for rank in range(ranks) if rank not in by_rank]
-        if missing:
-            raise Failure(f"operation '{name}' has {ranks} ranks; the plan of rank {', '.join(missing)} is missing")
+        most = max(by_rank.values(), key=lambda plan: plan.ranks)
+        count, missing = timeline.some_missing(by_rank, most.ranks)
+        if count:
+            plans = "plan" if count == 1 else f"{count} plans"
+            verb = "is" if count == 1 else "are"
+            raise Failure(
+                f"{most.file}: operation '{name}' has {most.ranks} ranks; the {plans} of rank {missing} {verb} missing"
+            )
         result.append((name, [by_rank[rank] for rank in sorted(by_rank)]))
     return result
 
 
-def check(name: str, plans: list[tuple[Path, str]], epochs: int) -> dict:
+def check(name: str, plans: list[RankPlan], epochs: int) -> dict:
     import tasuki
 
-    for file, text in plans:
+    for plan in plans:
         try:
-            tasuki.Plan.from_json(text)
+            tasuki.Plan.from_json(plan.text)
         except tasuki.Error as error:
-            raise Failure(f"{file}: {error}") from None
-    report = tasuki.verify_plans([text for _, text in plans], epochs)
+            raise Failure(f"{plan.file}: {plan.place}{error}") from None
+    report = tasuki.verify_plans([plan.text for plan in plans], epochs)
     return {
         "operation": name,
         "ranks": len(plans),
@@ -70,7 +104,9 @@ def check(name: str, plans: list[tuple[Path, str]], epochs: int) -> dict:
 
 @click.command("verify")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option("--epochs", type=click.IntRange(0), default=0, help="Epochs to follow; 0: as many as the plans need.")
+@click.option(
+    "--epochs", type=click.IntRange(0, INT_MOST), default=0, help="Epochs to follow; 0: as many as the plans need."
+)
 @common
 def command(paths: tuple[Path, ...], epochs: int, as_json: bool) -> int:
     """Check that the plans of all ranks fit together: matching messages, every byte once, no race, no deadlock.

@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from tasuki import timeline
+from tasuki import checked, timeline
 from tasuki.report import drawing
 
 MOST_OPERATIONS = 12
@@ -20,32 +20,63 @@ CALL_COLOURS = {"compute": "#9fb8c8", "start": "#d98a80", "wait": "#c0392b", "te
 
 
 class Material:
-    """What a folder holds. Every file is looked at; what is none of Tasuki's is named in `ignored`."""
+    """What a folder holds. Every file is looked at; what is none of Tasuki's is named in `ignored`, what is damaged in
+    `left_out`, with the reason. A trace is good if the files of all its ranks are."""
 
     def __init__(self, folder: Path) -> None:
         from tasuki.plot import Results
 
         self.results, self.info, self.profiles, self.ignored = Results(), None, {}, []
-        self.traces = timeline.load(folder) if (folder / "rank-0.json").exists() else []
+        self.traces: list[timeline.RankTrace] = []
+        self.left_out: dict[str, str] = {}
+        try:
+            if any(folder.glob("rank-*.json")):
+                self.traces = timeline.load(folder)
+        except checked.FileError as error:
+            self.left_out["the trace (rank-*.json)"] = str(error)
         for file in sorted(folder.glob("*.json")):
             if file.name.startswith("rank-") or file.name in ("timeline.json", "summary.json"):
                 continue
             try:
-                data = json.loads(file.read_text())
-            except ValueError as error:
-                raise ValueError(f"{file}: not JSON: {error}") from None
-            keys = set(data) if isinstance(data, dict) else set()
-            if {"usable", "topology"} <= keys:
-                self.info = data
-            elif {"machine", "version", "paths"} <= keys:
-                self.profiles[file.name] = data
-            elif {"cases", "runs", "limit"} & keys:
-                self.results.add(data, file)
-            else:
-                self.ignored.append(file.name)
+                self.add(file)
+            except checked.FileError as error:
+                self.left_out[file.name] = str(error)
+
+    def add(self, file: Path) -> None:
+        """Raises FileError saying what is wrong with the file; then nothing of it is taken."""
+        data = checked.read_json(file)
+        keys = set(data) if isinstance(data, dict) else set()
+        if {"usable", "topology"} <= keys:
+            self.info = sound_info(data, file)
+        elif {"machine", "version", "paths"} <= keys:
+            self.profiles[file.name] = sound_profile(data, file)
+        elif {"cases", "runs", "limit"} & keys:
+            self.results.add(data, file)
+        else:
+            self.ignored.append(file.name)
 
     def empty(self) -> bool:
         return not (self.traces or self.info or self.profiles or self.results.cases or self.results.runs)
+
+
+def sound_info(data: dict, file: Path) -> dict:
+    checked.need_all(data, {"usable": checked.LIST, "topology": checked.LIST}, file)
+    for i, row in enumerate(data["usable"]):
+        kinds = {"what": checked.TEXT, "usable": checked.SWITCH, "text": checked.TEXT}
+        checked.need_all(row, kinds, file, f"usable[{i}]")
+    for i, line in enumerate(data["topology"]):
+        checked.need(line, checked.TEXT, file, f"topology[{i}]")
+    return data
+
+
+def sound_profile(data: dict, file: Path) -> dict:
+    checked.need_all(data, {"paths": checked.OBJECT}, file)
+    for path, constants in data["paths"].items():
+        checked.need_all(
+            constants, dict.fromkeys(("latency", "bandwidth", "per_run"), checked.NUMBER), file, f"paths.{path}"
+        )
+        checked.need(constants.get("mutual_latency", 0), checked.NUMBER, file, f"paths.{path}.mutual_latency")
+    return data
 
 
 def table(columns: list[str], rows: Iterable[Iterable[object]]) -> str:
@@ -60,12 +91,14 @@ def table(columns: list[str], rows: Iterable[Iterable[object]]) -> str:
 
 
 def key(colours: dict[str, str]) -> str:
-    items = "".join(f"<span><i style=background:{c}></i>{escape(n)}</span>" for n, c in colours.items())
+    items = "".join(f"<span><i style=background:{c}></i>{escape(n or 'no path')}</span>" for n, c in colours.items())
     return f'<p class="key">{items}</p>'
 
 
 def machine_section(material: Material) -> str:
     parts = []
+    if material.left_out:
+        parts += ["<h2>left out, being damaged</h2>", table(["what", "why"], material.left_out.items())]
     if material.info:
         rows = [[r["what"], "yes" if r["usable"] else "no", r["text"]] for r in material.info["usable"]]
         parts += [table(["what", "usable", ""], rows), f"<pre>{escape(chr(10).join(material.info['topology']))}</pre>"]
@@ -189,11 +222,13 @@ SECTIONS = {
 }
 
 
-def build(folder: Path) -> tuple[str, list[str]]:
-    """The page, and the names of the files that it did not use. Raises ValueError or TraceError for damaged ones."""
+def build(folder: Path) -> tuple[str, list[str], dict[str, str]]:
+    """The page, the names of the files that it has no use for, and those that are damaged with what is wrong with them.
+    Raises FileError if nothing is left."""
     material = Material(folder)
     if material.empty():
-        raise ValueError(f"{folder} has nothing to report on; see tasuki report --help")
+        damaged = f"; left out is what is damaged: {'; '.join(material.left_out.values())}" if material.left_out else ""
+        raise checked.FileError(f"{folder} has nothing to report on (see tasuki report --help){damaged}")
     tabs, sections = "", ""
     for name, (make, how) in SECTIONS.items():
         content = make(material) or f'<p class="remark">Nothing here. It is filled by: {escape(how)}</p>'
@@ -201,12 +236,12 @@ def build(folder: Path) -> tuple[str, list[str]]:
         sections += f'<section id="{name}" role="tabpanel" hidden>{content}</section>\n'
     rows = json.dumps(timeline_rows(material.traces), separators=(",", ":")).replace("</", "<\\/")
     own = files("tasuki.report")
-    page = Template((own / "page.html").read_text()).substitute(
+    page = Template((own / "page.html").read_text(encoding="utf-8")).substitute(
         title=escape(f"Tasuki: {folder.resolve().name}"),
-        css=(own / "page.css").read_text(),
-        script=(own / "page.js").read_text(),
+        css=(own / "page.css").read_text(encoding="utf-8"),
+        script=(own / "page.js").read_text(encoding="utf-8"),
         tabs=tabs,
         sections=sections,
         timeline=rows,
     )
-    return page, material.ignored
+    return page, material.ignored, material.left_out

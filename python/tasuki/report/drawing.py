@@ -15,7 +15,7 @@ STEP, ROW, BOX = 120, 34, (70, 22)  # pixels: a level to the next, a lane to the
 
 
 def path_colours(traces: list[RankTrace]) -> dict[str, str]:
-    names = sorted({path for t in traces for plan in t.plans for path in plan["paths"]})
+    names = sorted({path for t in traces for plan in t.plans for path in plan["paths"] or [""]})
     return {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(names)}
 
 
