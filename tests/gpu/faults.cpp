@@ -8,6 +8,7 @@
 #include "common.hpp"
 #include "ranks/error_of.hpp"
 #include "tasuki/memory.hpp"
+#include "topology/runtime.hpp"
 
 using namespace tasuki;
 using namespace gpu_tests;
@@ -16,15 +17,15 @@ namespace {
 
 constexpr std::int64_t kBytes = 1 << 20;
 
-class Block {
+class DeviceBytes {
  public:
-  explicit Block(int value) {
+  explicit DeviceBytes(int value) {
     CUDA_OK(cudaMalloc(&memory_, kBytes));
     set(value);
   }
-  ~Block() { cudaFree(memory_); }
-  Block(const Block&) = delete;
-  Block& operator=(const Block&) = delete;
+  ~DeviceBytes() { cudaFree(memory_); }
+  DeviceBytes(const DeviceBytes&) = delete;
+  DeviceBytes& operator=(const DeviceBytes&) = delete;
   void set(int value) {
     CUDA_OK(cudaMemset(memory_, value, kBytes));
     CUDA_OK(cudaDeviceSynchronize());
@@ -52,8 +53,8 @@ RANK_TEST("operations on GPUs may be started in orders that differ between ranks
   for (const auto& path : gpu_paths(ctx)) {
     if (path == "nccl" || last == 0) continue;  // NCCL wants its calls in the same order everywhere
     CAPTURE(path);
-    Block out(1);
-    Block in(0);
+    DeviceBytes out(1);
+    DeviceBytes in(0);
     Transfer up(ctx, {0, out.get(), whole}, {last, in.get(), whole}, {.path = path});
     Transfer down(ctx, {last, out.get(), whole}, {0, in.get(), whole}, {.path = path});
     for (int epoch = 1; epoch < 5; ++epoch) {
@@ -76,8 +77,8 @@ RANK_TEST("an exchange that gave up is an error of synchronize, also when its ke
   use_gpu(own);
   const Layout whole = Layout::bytes(kBytes);
   const int last = own.size() - 1;
-  const Block out(7);
-  const Block in(0);
+  const DeviceBytes out(7);
+  const DeviceBytes in(0);
   {
     Transfer transfer(own, {last, out.get(), whole}, {0, in.get(), whole});
     own.barrier();
