@@ -51,6 +51,9 @@ struct Move {
   std::string label;        ///< for people: `p face +0`
   std::int64_t bytes() const;
   std::int64_t runs() const;  ///< contiguous runs on the more scattered side
+  /// Whether most runs are shorter than a cache line. To store or load them from another core takes whole lines away
+  /// from the rank that works on them, which no measurement of the move by itself shows.
+  bool shares_lines() const { return bytes() < 64 * runs(); }
 };
 
 /// What a path says to a move.
@@ -101,7 +104,7 @@ class Path {
   virtual bool latencies_overlap() const { return false; }
   /// Where offers differ by less than measurements do, the lowest wins: 0 one pass, by whoever has the bytes; 1 one
   /// pass, by whoever wants them; 2 staged; 3 through somebody else's library. Among equals the cheapest wins.
-  virtual int preference() const { return 2; }
+  virtual int preference(const Move&) const { return 2; }
   /// Called before offers are asked for when an operation on GPU memory may be made, with the path that is wanted: what
   /// takes long, or all ranks together, is done once here. Collective.
   virtual void prepare(Runtime& runtime, const std::string& wanted);

@@ -12,7 +12,7 @@ class SharedPull final : public Path {
  public:
   SharedPull(const Runtime& runtime, const Profile& profile) : topology_(runtime.topology()), profile_(profile) {}
   std::string name() const override { return "shared:pull"; }
-  int preference() const override { return 1; }
+  int preference(const Move& move) const override { return move.shares_lines() ? 2 : 1; }
   bool joins(const Topology& topology, int a, int b) const override { return a != b && topology.same_island(a, b); }
   std::string resource() const override { return "peer core"; }
 

@@ -10,6 +10,7 @@ class SharedPut final : public PutPath {
   SharedPut(const Runtime& runtime, const Profile& profile)
       : PutPath(Home::shared), topology_(runtime.topology()), profile_(profile) {}
   std::string name() const override { return "shared:put"; }
+  int preference(const Move& move) const override { return move.shares_lines() ? 2 : 0; }
   bool joins(const Topology& topology, int a, int b) const override { return a != b && topology.same_island(a, b); }
 
   Offer offer(const Move& move, const Place&, const Place& dst) const override {

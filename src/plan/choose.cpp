@@ -76,11 +76,14 @@ class Assignment {
     auto best = cost(chosen);
     const auto consider = [&](const std::vector<std::size_t>& members, std::size_t path) {
       auto trial = chosen;
-      double least = 0;  // what a change must gain to be more than noise
+      // Where some pieces take the path already, the rest may join them for any gain: one link is simpler than two.
+      const bool joins = members.size() > 1 &&
+                         std::any_of(members.begin(), members.end(), [&](std::size_t i) { return chosen[i] == path; });
+      double least = 0;  // what another change must gain to be more than noise
       for (const std::size_t i : members) {
         if (!offer(i, path).usable) return false;
         // What becomes parallel is a gain of another kind.
-        if (resources_[chosen[i]] == resources_[path]) least += offer(i, chosen[i]).seconds * noise(i);
+        if (!joins && resources_[chosen[i]] == resources_[path]) least += offer(i, chosen[i]).seconds * noise(i);
         trial[i] = path;
       }
       const auto c = cost(trial);
@@ -121,12 +124,15 @@ class Assignment {
     std::size_t best = resources_.size();
     for (std::size_t p = 0; p < resources_.size(); ++p) {
       if (!offer(move, p).usable || seconds(p) > least * (1 + noise(move))) continue;
-      if (best == resources_.size() || std::pair(order(p), seconds(p)) < std::pair(order(best), seconds(best)))
+      if (best == resources_.size() ||
+          std::pair(order(move, p), seconds(p)) < std::pair(order(move, best), seconds(best)))
         best = p;
     }
     return best;
   }
-  int order(std::size_t path) const { return planning_.paths.all()[path]->preference(); }
+  int order(std::size_t move, std::size_t path) const {
+    return planning_.paths.all()[path]->preference(planning_.moves[moves_[move]]);
+  }
 
   const Planning& planning_;
   std::vector<std::size_t> moves_;
