@@ -31,7 +31,7 @@ class PeerStamped final : public Peer<EagerPath> {
  public:
   PeerStamped(const Runtime& runtime, const Profile& profile) : Peer(runtime, profile, Home::stamped, kSlice) {}
   std::string name() const override { return "peer:stamped"; }
-  // As a put: of what was measured to cost about the same, this is the faster in use, where both ranks send.
+  // As a put: no staging that takes a signal, so of the two the cheaper one.
   int preference(const Move&) const override { return 0; }
   Offer offer(const Move& move, const Place& src, const Place& dst) const override {
     if (move.add != DType::none && size_of(move.add) < 4) return Offer::no("stamps stand beside words of 4 bytes");
