@@ -71,17 +71,33 @@ std::unique_ptr<Channel> Path::open(const ChannelRequest& request) const {
                           request.plan.operation, name(), to_string(request.command.verb)));
 }
 
+namespace {
+
+// The constant of the path called `name` that holds for the move.
+double constant(const Profile& profile, const std::string& name, const Move& move, const char* key, double fallback) {
+  const double one_way = profile.get(name, key, fallback);
+  return move.mutual ? profile.get(name, std::string("mutual_") + key, one_way) : one_way;
+}
+
+double run_seconds(const Profile& profile, const std::string& name, const Move& move) {
+  return static_cast<double>(move.runs()) * constant(profile, name, move, "per_run", kPerRun);
+}
+
+}  // namespace
+
 Offer priced(const Profile& profile, const std::string& name, const Move& move) {
-  const auto constant = [&](const char* key, double fallback) {
-    const double one_way = profile.get(name, key, fallback);
-    return move.mutual ? profile.get(name, std::string("mutual_") + key, one_way) : one_way;
-  };
-  const double bandwidth = constant("bandwidth", kBandwidth);
+  const double bandwidth = constant(profile, name, move, "bandwidth", kBandwidth);
+  const double bulk_bandwidth = constant(profile, name, move, "bulk_bandwidth", bandwidth);
   const std::int64_t bulk = std::max<std::int64_t>(move.bytes() - kBulk, 0);
-  return Offer::yes(constant("latency", kLatency),
-                    static_cast<double>(move.bytes() - bulk) / bandwidth +
-                        static_cast<double>(bulk) / constant("bulk_bandwidth", bandwidth) +
-                        static_cast<double>(move.runs()) * constant("per_run", kPerRun));
+  return Offer::yes(constant(profile, name, move, "latency", kLatency),
+                    static_cast<double>(move.bytes() - bulk) / bandwidth + static_cast<double>(bulk) / bulk_bandwidth +
+                        run_seconds(profile, name, move));
+}
+
+Offer priced_in_place(const Profile& profile, const std::string& name, const Move& move) {
+  Offer offer = priced(profile, name, move);
+  if (move.shares_lines()) offer.seconds += run_seconds(profile, name, move);
+  return offer;
 }
 
 std::vector<StridedCopy> pack_side(std::span<const StridedCopy> copies, std::int64_t offset) {

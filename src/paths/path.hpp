@@ -51,8 +51,7 @@ struct Move {
   std::string label;        ///< for people: `p face +0`
   std::int64_t bytes() const;
   std::int64_t runs() const;  ///< contiguous runs on the more scattered side
-  /// Whether most runs are shorter than a cache line. To store or load them from another core takes whole lines away
-  /// from the rank that works on them, which no measurement of the move by itself shows.
+  /// Whether most runs are shorter than a cache line.
   bool shares_lines() const { return bytes() < 64 * runs(); }
 };
 
@@ -104,7 +103,7 @@ class Path {
   virtual bool latencies_overlap() const { return false; }
   /// Where offers differ by less than measurements do, the lowest wins: 0 one pass, by whoever has the bytes; 1 one
   /// pass, by whoever wants them; 2 staged; 3 through somebody else's library. Among equals the cheapest wins.
-  virtual int preference(const Move&) const { return 2; }
+  virtual int preference() const { return 2; }
   /// Called before offers are asked for when an operation on GPU memory may be made, with the path that is wanted: what
   /// takes long, or all ranks together, is done once here. Collective.
   virtual void prepare(Runtime& runtime, const std::string& wanted);
@@ -126,6 +125,9 @@ class Path {
 /// above `kBulk` over that of bulk) and the extra time of every contiguous run, with the mutual constants for a mutual
 /// move. `Offer::yes` with these.
 Offer priced(const Profile& profile, const std::string& name, const Move& move);
+/// The same for a path that stores into or loads from memory which another core works on. Runs shorter than a cache
+/// line cost twice: the lines have to come back, which takes that core as long when it works on them again.
+Offer priced_in_place(const Profile& profile, const std::string& name, const Move& move);
 
 /// The same strided copies with one side packed: consecutive bytes from `offset` on.
 std::vector<StridedCopy> pack_side(std::span<const StridedCopy> copies, std::int64_t offset);

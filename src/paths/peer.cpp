@@ -32,7 +32,7 @@ class PeerStamped final : public Peer<EagerPath> {
   PeerStamped(const Runtime& runtime, const Profile& profile) : Peer(runtime, profile, Home::stamped, kSlice) {}
   std::string name() const override { return "peer:stamped"; }
   // As a put: no staging that takes a signal, so of the two the cheaper one.
-  int preference(const Move&) const override { return 0; }
+  int preference() const override { return 0; }
   Offer offer(const Move& move, const Place& src, const Place& dst) const override {
     if (move.add != DType::none && size_of(move.add) < 4) return Offer::no("stamps stand beside words of 4 bytes");
     return in_words(move, src, dst) ? reach(move) : Offer::no("stamps stand beside words of 4 bytes");

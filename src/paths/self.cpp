@@ -14,7 +14,7 @@ class Self final : public Path {
   std::string name() const override { return memory_ == Memory::host ? "self" : "self:gpu"; }
   Memory memory() const override { return memory_; }
   std::string resource() const override { return memory_ == Memory::host ? "core" : "GPU"; }
-  int preference(const Move&) const override { return 0; }
+  int preference() const override { return 0; }
   bool joins(const Topology&, int a, int b) const override {
     return a == b && (memory_ == Memory::host || runtime_.gpus);
   }

@@ -13,7 +13,7 @@ namespace tasuki {
 class PutPath : public Path {
  public:
   explicit PutPath(Home counters) : counters_(counters) {}
-  int preference(const Move&) const override { return 0; }
+  int preference() const override { return 0; }
 
   void open_send(Builder& builder, Link& link) const override;
   void send(Builder& builder, Link& link) const override;
@@ -85,7 +85,7 @@ class MessagePath : public Path {
  public:
   /// Staging is in memory of the kind `home`.
   explicit MessagePath(Home home) : home_(home) {}
-  int preference(const Move&) const override { return 3; }
+  int preference() const override { return 3; }
 
   void send(Builder& builder, Link& link) const override;
   void recv(Builder& builder, Link& link) const override;

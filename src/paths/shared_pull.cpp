@@ -12,7 +12,7 @@ class SharedPull final : public Path {
  public:
   SharedPull(const Runtime& runtime, const Profile& profile) : topology_(runtime.topology()), profile_(profile) {}
   std::string name() const override { return "shared:pull"; }
-  int preference(const Move& move) const override { return move.shares_lines() ? 2 : 1; }
+  int preference() const override { return 1; }
   bool joins(const Topology& topology, int a, int b) const override { return a != b && topology.same_island(a, b); }
   std::string resource() const override { return "peer core"; }
 
@@ -20,7 +20,7 @@ class SharedPull final : public Path {
     if (move.src_rank == move.dst_rank) return Offer::no("same rank");
     if (!topology_.same_island(move.src_rank, move.dst_rank)) return Offer::no("another island");
     if (!src.shared[0].valid()) return Offer::no("source is not in shared memory");
-    return priced(profile_, name(), move);
+    return priced_in_place(profile_, name(), move);
   }
 
   void send(Builder& builder, Link& link) const override {

@@ -10,7 +10,6 @@ class SharedPut final : public PutPath {
   SharedPut(const Runtime& runtime, const Profile& profile)
       : PutPath(Home::shared), topology_(runtime.topology()), profile_(profile) {}
   std::string name() const override { return "shared:put"; }
-  int preference(const Move& move) const override { return move.shares_lines() ? 2 : 0; }
   bool joins(const Topology& topology, int a, int b) const override { return a != b && topology.same_island(a, b); }
 
   Offer offer(const Move& move, const Place&, const Place& dst) const override {
@@ -18,7 +17,7 @@ class SharedPut final : public PutPath {
     if (!topology_.same_island(move.src_rank, move.dst_rank)) return Offer::no("another island");
     if (!dst.shared[0].valid()) return Offer::no("destination is not in shared memory");
     if (move.add != DType::none) return Offer::no("a put cannot add");
-    return priced(profile_, name(), move);
+    return priced_in_place(profile_, name(), move);
   }
 
  private:

@@ -147,7 +147,7 @@ class SharedRead final : public Path {
   SharedRead(Runtime& runtime, const Profile& profile)
       : topology_(runtime.topology()), profile_(profile), refused_(probe(runtime)) {}
   std::string name() const override { return "shared:read"; }
-  int preference(const Move&) const override { return 1; }
+  int preference() const override { return 1; }
   bool joins(const Topology& topology, int a, int b) const override { return a != b && topology.same_island(a, b); }
   std::string resource() const override { return "peer core"; }
 

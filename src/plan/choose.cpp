@@ -124,15 +124,12 @@ class Assignment {
     std::size_t best = resources_.size();
     for (std::size_t p = 0; p < resources_.size(); ++p) {
       if (!offer(move, p).usable || seconds(p) > least * (1 + noise(move))) continue;
-      if (best == resources_.size() ||
-          std::pair(order(move, p), seconds(p)) < std::pair(order(move, best), seconds(best)))
+      if (best == resources_.size() || std::pair(order(p), seconds(p)) < std::pair(order(best), seconds(best)))
         best = p;
     }
     return best;
   }
-  int order(std::size_t move, std::size_t path) const {
-    return planning_.paths.all()[path]->preference(planning_.moves[moves_[move]]);
-  }
+  int order(std::size_t path) const { return planning_.paths.all()[path]->preference(); }
 
   const Planning& planning_;
   std::vector<std::size_t> moves_;
