@@ -5,12 +5,12 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <exception>
 #include <map>
 #include <new>
 #include <utility>
 
 #include "tasuki/error.hpp"
+#include "topology/collective.hpp"
 
 namespace tasuki {
 
@@ -191,8 +191,8 @@ Program bind(const Planning& planning, Draft draft, int operation, bool threaded
   Binding binding{planning, program, draft.home, runtime.rank(), {}};
   const std::vector<std::string> blobs(planning.peers.size(), binding.place_own());
   const auto answers = exchange(runtime, planning.peers, blobs);
-  std::string complaint = binding.complaint;
-  try {
+  all_do(runtime, program.plan.operation, [&] {
+    if (!binding.complaint.empty()) throw Error(binding.complaint);
     std::map<std::pair<int, std::string>, Told> told;
     for (std::size_t p = 0; p < answers.size(); ++p) {
       for (std::size_t at = 0; at < answers[p].size();) {
@@ -204,11 +204,8 @@ Program bind(const Planning& planning, Draft draft, int operation, bool threaded
     }
     binding.place_user();
     binding.place_remote(told);
-    if (complaint.empty()) binding.lower(operation, threaded);
-  } catch (const std::exception& error) {
-    complaint = error.what();
-  }
-  Agreement(runtime, program.plan.operation).complain(complaint).check();
+    binding.lower(operation, threaded);
+  });
   return program;
 }
 

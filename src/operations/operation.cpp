@@ -122,7 +122,7 @@ void Operation::State::start() {
     throw Error(fmt::format("rank {}: {}: start while epoch {} is still active; wait for it first", context_.rank(),
                             name_, epoch_));
   }
-  if (context_.runtime().failed()) context_.runtime().refuse_if_failed(name_);
+  context_.runtime().refuse_if_failed(name_);
   check_alternation();
   ++epoch_;
   const TracedCall traced(executor_->recorder(), Traced::start, epoch_);
@@ -148,7 +148,7 @@ void Operation::State::enqueue(Stream stream, int parts) {
     throw Error(fmt::format("rank {}: {}: wait(stream) without start(stream) before it", context_.rank(), name_));
   }
   if (starts) {
-    if (context_.runtime().failed()) context_.runtime().refuse_if_failed(name_);
+    context_.runtime().refuse_if_failed(name_);
     if (!engine_->captured()) check_alternation();  // how often a graph is replayed nobody here knows
     ++epoch_;
   }
