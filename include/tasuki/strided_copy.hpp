@@ -49,6 +49,10 @@ StridedCopy reordered(const StridedCopy& copy);
 /// periodic dimension, whose sources lie in the lines that hold the other's destinations. Empty if it does not.
 std::optional<StridedCopy> fused(const StridedCopy& a, const StridedCopy& b);
 
+/// One copy for two, both relative to the same bases, if `b` goes on where `a` ends on both sides: with the bytes that
+/// follow a contiguous block, or with the next steps of the outermost dimension. Empty if it does not.
+std::optional<StridedCopy> continued(const StridedCopy& a, const StridedCopy& b);
+
 /// A function that performs one `StridedCopy`, chosen once for its block size, strides and length.
 /// `src` and `dst` are the bases that the offsets are relative to; the bytes read and the bytes written must not
 /// overlap. Any alignment. Never allocates.

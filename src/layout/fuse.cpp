@@ -1,4 +1,4 @@
-// Fusing: two copies that touch the same cache lines become one nest.
+// Two copies that become one: those that touch the same cache lines, and those of which one continues the other.
 #include <algorithm>
 
 #include "tasuki/strided_copy.hpp"
@@ -25,6 +25,26 @@ std::optional<StridedCopy> fused(const StridedCopy& a, const StridedCopy& b) {
   pair.dims[inner] = {2, b.src_offset - a.src_offset, b.dst_offset - a.dst_offset};
   ++pair.ndims;
   return pair;
+}
+
+std::optional<StridedCopy> continued(const StridedCopy& a, const StridedCopy& b) {
+  if (a.ndims != b.ndims) return {};
+  const std::int64_t src_step = b.src_offset - a.src_offset;
+  const std::int64_t dst_step = b.dst_offset - a.dst_offset;
+  StridedCopy whole = a;
+  if (a.ndims == 0) {
+    if (src_step != a.block || dst_step != a.block) return {};
+    whole.block += b.block;
+    return whole;
+  }
+  auto& outer = whole.dims[0];
+  if (a.block != b.block || outer.src_stride != b.dims[0].src_stride || outer.dst_stride != b.dims[0].dst_stride) {
+    return {};
+  }
+  if (src_step != outer.count * outer.src_stride || dst_step != outer.count * outer.dst_stride) return {};
+  if (!std::equal(a.dims.begin() + 1, a.dims.begin() + a.ndims, b.dims.begin() + 1)) return {};
+  outer.count += b.dims[0].count;
+  return whole;
 }
 
 }  // namespace tasuki

@@ -24,7 +24,7 @@ constexpr std::int64_t kLargeOnGpu = kBulk;  // the same
 constexpr std::int64_t kRuns = 2048;
 constexpr std::int64_t kRunsOnGpu = 64 << 10;
 constexpr std::int64_t kStride = 512;          // bytes between the runs of 8 bytes
-constexpr std::int64_t kBulkOnGpu = 16 << 20;  // enough to tell a path's full speed
+constexpr std::int64_t kBulkOnGpu = 64 << 20;  // enough to tell a path's full speed
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();

@@ -83,7 +83,7 @@ int Builder::store(std::span<const StridedCopy> copies) {
   return static_cast<int>(all.size() - copies.size());
 }
 
-// A copy that follows its like becomes part of it, and pairs of copies that gain by it one nest.
+// A copy that follows its like becomes part of it, and pairs of copies that continue each other, or gain by it, one.
 bool Builder::append(Verb verb, int peer, int src, int dst, std::span<const StridedCopy> copies, std::int64_t src_step,
                      std::int64_t dst_step) {
   auto& all = draft_.plan.copies;
@@ -102,6 +102,12 @@ bool Builder::append(Verb verb, int peer, int src, int dst, std::span<const Stri
   }
   for (const auto& copy : copies) {
     last.bytes += copy.bytes();
+    if (std::ssize(all) > last.first_copy) {
+      if (const auto whole = continued(all.back(), copy)) {
+        all.back() = *whole;
+        continue;
+      }
+    }
     // Pairs follow each other closely; with very many copies looking at all of them would take seconds.
     const auto begin = std::max(all.begin() + last.first_copy, all.end() - std::min(kClose, std::ssize(all)));
     std::optional<StridedCopy> joined;

@@ -111,7 +111,7 @@ class Assignment {
   // Measured costs are good to about so much: processors have other work as well, GPUs have not.
   double noise(std::size_t move) const {
     const Move& m = planning_.moves[moves_[move]];
-    return planning_.place(m.src_rank, m.src).memory == Memory::device ? 0.05 : 0.2;
+    return planning_.place(m.src_rank, m.src).memory == Memory::device ? 0.03 : 0.2;
   }
 
   // The cheapest path, or the preferred one of those that cost about the same.

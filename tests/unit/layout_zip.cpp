@@ -122,6 +122,52 @@ TEST_CASE("zip: random layouts move the same bytes as pack and unpack, and what 
   CHECK(zipped > 1000);
 }
 
+TEST_CASE("continued: what is cut along its outermost dimension becomes one copy again, and nothing else does") {
+  Random random(11);
+  const auto joined = [](const StridedCopy& a, const StridedCopy& b) {
+    auto all = expand_both({a, b});
+    const auto whole = tasuki::continued(a, b);
+    if (whole) CHECK(expand_both({*whole}) == all);
+    return whole.has_value();
+  };
+  for (int ndims = 0; ndims <= 3; ++ndims) {
+    CAPTURE(ndims);
+    StridedCopy first{random.number(0, 100), random.number(0, 100), random.number(1, 40), ndims, {}};
+    for (int d = 0; d < ndims; ++d) {
+      first.dims[static_cast<std::size_t>(d)] = {random.number(1, 4), random.number(1, 300), random.number(1, 300)};
+    }
+    StridedCopy second = first;
+    const std::int64_t src_step = ndims == 0 ? first.block : first.dims[0].count * first.dims[0].src_stride;
+    const std::int64_t dst_step = ndims == 0 ? first.block : first.dims[0].count * first.dims[0].dst_stride;
+    second.src_offset += src_step;
+    second.dst_offset += dst_step;
+    CHECK(joined(first, second));
+    CHECK_FALSE(joined(second, first));
+    StridedCopy other = second;  // more of them
+    (ndims == 0 ? other.block : other.dims[0].count) += 3;
+    CHECK(joined(first, other));
+    for (std::int64_t StridedCopy::*offset : {&StridedCopy::src_offset, &StridedCopy::dst_offset}) {
+      other = second;
+      other.*offset += 1;
+      CHECK_FALSE(joined(first, other));
+    }
+    if (ndims == 0) continue;
+    other = second;
+    other.block += 1;
+    CHECK_FALSE(joined(first, other));
+    other = second;
+    other.dims[0].dst_stride += 1;
+    CHECK_FALSE(joined(first, other));
+    if (ndims == 1) continue;
+    other = second;
+    other.dims[1].src_stride += 1;
+    CHECK_FALSE(joined(first, other));
+    other = second;
+    --other.ndims;
+    CHECK_FALSE(joined(first, other));
+  }
+}
+
 TEST_CASE("zip: a source may name a byte twice, nothing zips to nothing") {
   const Layout thrice = Layout::hvector(3, 1, 0, Layout::bytes(8));
   CHECK(zip(thrice, Layout::bytes(24)).size() == 1);
