@@ -113,12 +113,13 @@ class Lowering {
   }
 
   // Whether the lane's message cannot stand between two kernels that serve all lanes: it needs something that arrives,
-  // or is no message but a copy, which takes long to begin and had better do so while the first kernel works.
+  // or is no message but a copy, which takes long to begin and had better do so while the first kernel serves others.
   bool stands_alone(const Lane& lane) const {
     bool depends = false;
     for (std::size_t i = lane.first; i < lane.last; ++i) {
       depends = depends || plan_.commands[i].dep_count > 0;
-      if (in_stream(i) && (depends || plan_.commands[i].verb == Verb::put)) return true;
+      const bool copies = plan_.commands[i].verb == Verb::put && lanes_.size() > 1;
+      if (in_stream(i) && (depends || copies)) return true;
     }
     return false;
   }

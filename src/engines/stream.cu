@@ -17,17 +17,22 @@
 namespace tasuki {
 namespace {
 
+constexpr int kFollowing = 4;  // blocks for each multiprocessor where they may follow each other
+
 class StreamEngine final : public Engine {
  public:
   StreamEngine(Executor& executor, Runtime& runtime) : executor_(executor), runtime_(runtime) {
     // Blocks wait for other ranks, so all of them must find room at once: a block takes at most half of what a
     // multiprocessor has, so that there may be one on each, and whole multiprocessors are left to those who carry
-    // messages in a stream.
+    // messages in a stream. Where all only copy they may follow each other.
     const int processors = runtime.gpus->processors();
     const auto& channels = executor.program().channels;
+    const auto& commands = executor.plan().commands;
     const bool messages = std::any_of(channels.begin(), channels.end(),
                                       [](const auto& c) { return c != nullptr && c->ended() == nullptr; });
-    const int most = std::max(1, messages ? processors / 2 : processors);
+    const bool alone = std::all_of(commands.begin(), commands.end(),
+                                   [](const auto& c) { return c.verb == Verb::copy && c.dep_count == 0; });
+    const int most = messages ? std::max(1, processors / 2) : processors * (alone ? kFollowing : 1);
     const int wanted = executor.program().blocks;
     program_ = lower(executor.program(), wanted > 0 ? std::min(wanted, most) : most, runtime.gpus->atomics());
     failure_ = {reinterpret_cast<Failure*>(gpu()->allocate_mapped(sizeof(Failure))),

@@ -162,9 +162,8 @@ Profile::Section measure(const Context& context, const Path& path, std::byte* fr
   Profile::Section section;
   set_constants(section, "", t.one_way, on_gpu);
   if (partner != 0) set_constants(section, "mutual_", t.both_ways, on_gpu);
-  // A link may find itself in either position. On GPUs links to and from a rank are served at once, and wait for
-  // nothing but each other: the better time is nearer.
-  const double latency = on_gpu ? std::min(t.one_way.word, t.after) : (t.one_way.word + t.after) / 2;
+  // A link may find itself in either position.
+  const double latency = (t.one_way.word + t.after) / 2;
   section["latency"] = std::max(latency, section["latency"] * 1e-3);
   return section;
 }

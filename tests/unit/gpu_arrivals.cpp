@@ -178,6 +178,32 @@ TEST_CASE("a message that needs another cannot stand in one line with it") {
   CHECK(!lowered(nullptr, nullptr, true).in_line);
 }
 
+TEST_CASE(
+    "a copy engine's put stands in one line with what waits and signals for it, unless others are served beside") {
+  for (const bool others : {false, true}) {
+    CAPTURE(others);
+    Builder builder("test", 0, 2);
+    builder.set_path("some copies");
+    const int from = builder.buffer("from", 0, Role::input, 64);
+    const int to = builder.buffer("to", 1, Role::output, 64);
+    if (others) {
+      builder.begin_lane();
+      builder.signal(1, builder.counter("ready<0", 1, Home::device));
+      builder.wait(1, builder.counter("arrived<1", 0, Home::device));
+    }
+    builder.begin_lane();
+    builder.wait(1, builder.counter("ready<1", 0, Home::device));
+    const int put = builder.put(1, from, to, std::array{block(0, 0)}, 0, 0);
+    builder.signal(1, builder.counter("arrived<0", 1, Home::device));
+    Program bound = with_channels(builder.finish().plan, {});
+    bound.channels[static_cast<std::size_t>(put)] = std::make_unique<Told>(nullptr);
+    const GpuProgram program = lower(bound, 8, true);
+    CHECK(program.messages == std::vector{put});
+    CHECK(program.in_line == !others);
+    CHECK(program.direct == others);
+  }
+}
+
 TEST_CASE("staging keeps its thread blocks beside copying that could use them all") {
   std::uint64_t words[2] = {};
   Builder builder("test", 0, 2);
