@@ -76,7 +76,10 @@ class StreamEngine final : public Engine {
     if (!replayed_) launch_.epoch = epoch_;
     launch_.patience = static_cast<std::uint64_t>(std::min(runtime_.deadline, 1e6) * 1e9);
     const bool channels = !program_.messages.empty();
-    if (program_.in_line && parts == kBoth) {
+    // In the default stream a copy waits for what is in that of the destination's GPU, if this process drives that one
+    // as well; and the permission to copy is given there.
+    const bool default_stream = stream == nullptr || stream == cudaStreamLegacy;
+    if (program_.in_line && parts == kBoth && !(default_stream && has_puts())) {
       launch(kBefore, stream);
       messages(stream);
       launch(kAfter, stream);
@@ -159,14 +162,19 @@ class StreamEngine final : public Engine {
     }
   }
 
+  // Whether a copy engine is among the channels.
+  bool has_puts() const {
+    const auto& commands = executor_.plan().commands;
+    return std::any_of(program_.messages.begin(), program_.messages.end(), [&](std::int32_t command) {
+      return commands[static_cast<std::size_t>(command)].verb == Verb::put;
+    });
+  }
+
   // What channels carry in a stream travels in one of its own, beside the kernel that serves the GPUs in reach.
   void send_beside() {
     TASUKI_CUDA(cudaStreamWaitEvent, beside_, begun_, 0);
     launch(kPartPack, beside_);
-    const auto& commands = executor_.plan().commands;
-    const bool in_place = std::any_of(program_.messages.begin(), program_.messages.end(), [&](std::int32_t command) {
-      return commands[static_cast<std::size_t>(command)].verb == Verb::put;
-    });
+    const bool in_place = has_puts();
     if (!in_place) TASUKI_CUDA(cudaEventRecord, read_, beside_);
     messages(beside_);
     if (in_place) TASUKI_CUDA(cudaEventRecord, read_, beside_);

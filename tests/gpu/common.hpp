@@ -74,11 +74,16 @@ class Driver {
   std::map<int, cudaGraphExec_t> graphs_;
 };
 
+/// Whether GPUs are told not to reach each other.
+inline bool in_islands() {
+  return std::getenv("TASUKI_ISLAND") != nullptr;
+}
+
 inline std::vector<std::string> gpu_paths(const tasuki::Context& context) {
   std::vector<std::string> paths{"auto"};
   if (context.size() == 1) return paths;
   // Across islands only messages travel; `auto` then is the hybrid.
-  if (std::getenv("TASUKI_ISLAND") == nullptr) {
+  if (!in_islands()) {
     paths.insert(paths.end(), {"peer:put", "peer:eager", "peer:stamped", "peer:copy"});
   }
   paths.emplace_back("nccl");

@@ -276,7 +276,7 @@ RANK_TEST("the user's GPU memory is exchanged, also where it cannot be mapped by
       auto* odd = reinterpret_cast<float*>(static_cast<std::byte*>(memory) + 20);
       const Field<float> field(grid, {odd}, {.name = "mine"});
       CHECK(field.memory() == Memory::device);
-      if (pool && ctx.size() > 1 && std::getenv("TASUKI_ISLAND") == nullptr) {
+      if (pool && ctx.size() > 1 && !in_islands()) {
         HaloOptions options;
         options.path = "peer:put";
         CHECK(error_of([&] { Halo halo(HaloField(field), options); }).find("cannot be shared") != std::string::npos);
