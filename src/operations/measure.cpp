@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <initializer_list>
+#include <map>
+#include <optional>
 #include <thread>
 
 #include "engines/trace.hpp"
@@ -19,6 +21,7 @@ namespace tasuki {
 
 namespace {
 
+constexpr int kPasses = 3;                   // over all paths
 constexpr std::int64_t kLarge = 32 << 10;    // about a face
 constexpr std::int64_t kLargeOnGpu = kBulk;  // the same
 constexpr std::int64_t kRuns = 2048;
@@ -76,9 +79,11 @@ class Ways {
       }
     };
     for (int i = 0; i < 3; ++i) once();
-    const int all = layout.size() < 1024 ? 1400 : layout.size() <= kLargeOnGpu ? 140 : 28;
-    const int batches = on_gpu_ ? 7 : layout.size() < 1024 ? 28 : 70;
-    const int rounds = all / batches;
+    const bool word = layout.size() < 1024;
+    const int on_host = word ? 50 : 2;
+    const int on_gpu = word ? 200 : layout.size() <= kLargeOnGpu ? 20 : 4;
+    const int rounds = on_gpu_ ? on_gpu : on_host;
+    const int batches = on_gpu_ ? 3 : word ? 10 : 24;
     double best = 1e9;
     for (int batch = 0; batch < batches; ++batch) {
       const double begin = now();
@@ -116,6 +121,22 @@ int partner_for(const Context& context, const Path& path) {
 // Seconds that a path takes for what is measured, one way or both ways at once.
 struct Seconds {
   double word = 0, large = 0, scattered = 0, bulk = 0;
+  void keep_least(const Seconds& other) {
+    word = std::min(word, other.word);
+    large = std::min(large, other.large);
+    scattered = std::min(scattered, other.scattered);
+    bulk = std::min(bulk, other.bulk);
+  }
+};
+
+struct Times {
+  Seconds one_way, both_ways;
+  double after = 0;  // of words that follow each other one way
+  void keep_least(const Times& other) {
+    one_way.keep_least(other.one_way);
+    both_ways.keep_least(other.both_ways);
+    after = std::min(after, other.after);
+  }
 };
 
 template <class Time>
@@ -142,26 +163,27 @@ void set_constants(Profile::Section& section, const std::string& prefix, const S
   if (on_gpu) section[prefix + "bulk_bandwidth"] = rest / std::max(t.bulk - t.large, kLeast);
 }
 
-Profile::Section measure(const Context& context, const Path& path, std::byte* from, std::byte* to) {
+// Nothing if the path cannot be used here: then all ranks throw alike, and its offers will say why.
+std::optional<Times> measure(const Context& context, const Path& path, std::byte* from, std::byte* to) {
   const bool on_gpu = path.memory() == Memory::device;
   const int partner = partner_for(context, path);
-  if (partner < 0) return {};
   const Ways ways(context, path, 0, partner, from, to);
-  struct {
-    Seconds one_way, both_ways;
-    double after = 0;
-  } t;
+  Times t;
   try {
     t.one_way = seconds_for([&](const Layout& layout) { return ways.there_and_back(layout); }, on_gpu);
     t.after = ways.one_after_another(Layout::bytes(8));
     if (partner != 0) t.both_ways = seconds_for([&](const Layout& layout) { return ways.both(layout); }, on_gpu);
   } catch (const Error&) {
-    return {};  // all ranks throw alike when a path cannot be used here; its offers will say why
+    return {};
   }
-  t = from_text<decltype(t)>(text_of_root(context.runtime(), as_text(t), "measuring the machine"));
+  return from_text<Times>(text_of_root(context.runtime(), as_text(t), "measuring the machine"));
+}
+
+Profile::Section constants(const Context& context, const Path& path, const Times& t) {
+  const bool on_gpu = path.memory() == Memory::device;
   Profile::Section section;
   set_constants(section, "", t.one_way, on_gpu);
-  if (partner != 0) set_constants(section, "mutual_", t.both_ways, on_gpu);
+  if (partner_for(context, path) != 0) set_constants(section, "mutual_", t.both_ways, on_gpu);
   // A link may find itself in either position.
   const double latency = (t.one_way.word + t.after) / 2;
   section["latency"] = std::max(latency, section["latency"] * 1e-3);
@@ -193,9 +215,21 @@ void complete_profile(const Context& context, PathSet& paths) {
       std::fill_n(from.get(), room, std::byte{1});
       std::fill_n(to.get(), room, std::byte{2});
     }
+    // What disturbs one path for some milliseconds is gone when its turn comes again.
+    std::map<const Path*, std::optional<Times>> times;
+    for (int pass = 0; pass < kPasses; ++pass) {
+      for (const Path* path : missing) {
+        if (pass > 0 && !times[path]) continue;
+        const std::optional<Times> found = measure(context, *path, from.get(), to.get());
+        if (pass == 0 || !found) {
+          times[path] = found;
+        } else {
+          times[path]->keep_least(*found);
+        }
+      }
+    }
     for (const Path* path : missing) {
-      auto section = measure(context, *path, from.get(), to.get());
-      if (!section.empty()) measured.set(path->name(), std::move(section));
+      if (times[path]) measured.set(path->name(), constants(context, *path, *times[path]));
     }
   }
   if (!any) return;

@@ -69,7 +69,7 @@ struct Offer {
 struct Link {
   std::string path;
   int peer = 0;
-  int number = 0;  ///< tells links between the same two ranks on the same path apart; the same on both ranks
+  int number = 0;  ///< tells links from one rank to another apart; the same on both
   std::vector<const Move*> moves;
   std::vector<int> src;  ///< plan buffer per move
   std::vector<int> dst;

@@ -106,9 +106,14 @@ void compose_links(Composer& composer) {
     if (composer.incoming(i) || composer.outgoing(i)) links[{kind, distance, composer.path(i).name()}].push_back(i);
   }
   std::vector<std::tuple<std::int64_t, int, int>> additions;  // seq, first and last command
+  std::pair<Kind, int> before{kStays, -1};
+  int number = 0;  // of the link among those between the same two ranks
   for (auto& [key, members] : links) {
+    const std::pair ends{std::get<0>(key), std::get<1>(key)};
+    number = ends == before ? number + 1 : 0;
+    before = ends;
     std::sort(members.begin(), members.end(), [&](auto a, auto b) { return moves[a].seq < moves[b].seq; });
-    Link link = composer.link(members);
+    Link link = composer.link(members, number);
     const Path& path = composer.path(members.front());
     builder.begin_lane();
     builder.set_path(link.path);

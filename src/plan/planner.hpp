@@ -69,7 +69,7 @@ class Composer {
   const Planning& planning() const { return planning_; }
   Builder& builder() { return builder_; }
   /// A link for moves (indices) that go the same way between the same ranks over the same path.
-  Link link(const std::vector<std::size_t>& moves, int number = 0);
+  Link link(const std::vector<std::size_t>& moves, int number);
   const Path& path(std::size_t move) const { return *planning_.choices[move].path; }
   bool outgoing(std::size_t move) const { return planning_.moves[move].src_rank == builder_.rank(); }
   bool incoming(std::size_t move) const { return planning_.moves[move].dst_rank == builder_.rank(); }
