@@ -42,9 +42,9 @@ def main() -> int:
 
     try:
         mpiexec = arguments.mpiexec or launcher_of(arguments.program[0])
+        process = launcher.start(mpiexec, arguments.ranks, arguments.program, arguments.recover)
     except LaunchError as error:
         sys.exit(f"mpirun.py: {error}")
-    process = launcher.start(mpiexec, arguments.ranks, arguments.program, arguments.recover)
     signal.signal(signal.SIGTERM, lambda *_: process.terminate())
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to the launcher too, which stops the ranks
     try:

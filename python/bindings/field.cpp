@@ -8,6 +8,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "arguments.hpp"
@@ -36,12 +37,18 @@ std::int64_t checked_padding(const Array& array, const Box& own, const Width& sh
   if (array.shape != expected)
     throw Error(fmt::format("argument '{}' has shape ({}); on this rank the box with its shadow has shape ({})",
                             argument, fmt::join(array.shape, ", "), fmt::join(expected, ", ")));
-  if (expected.size() < 2 || array.is_contiguous()) {
+  if (expected.size() < 2) {
     if (array.is_contiguous()) return 0;
     throw Error(fmt::format("argument '{}' has a stride of {} bytes; neighbouring elements must be {} bytes apart",
                             argument, array.strides[0], array.element_bytes));
   }
   const std::size_t last = expected.size() - 1;
+  if (array.is_contiguous()) {
+    // No row follows a single one, but its stride tells of the padding that other ranks have.
+    const std::int64_t rest = array.strides[last - 1] - expected[last] * array.element_bytes;
+    const bool single = std::all_of(expected.begin(), expected.end() - 1, [](std::int64_t n) { return n <= 1; });
+    return single && rest > 0 && rest % array.element_bytes == 0 ? rest / array.element_bytes : 0;
+  }
   const std::int64_t row = array.strides[last - 1] / array.element_bytes;
   std::vector<std::int64_t> strides(expected.size(), array.element_bytes);
   std::int64_t stride = row * array.element_bytes;

@@ -396,7 +396,9 @@ std::string MemoryBlock::in_use() const {
   if (data_ == nullptr) return {};
   const nb::object self = nb::find(this);
   if (!self.is_valid() || Py_REFCNT(self.ptr()) <= references_ + 1) return {};  // `self` is one
-  return fmt::format("the {} is still looked at by an array; delete the array first", name_);
+  return fmt::format(
+      "the {} is still looked at by an array; delete the array first, and free an operation that it was given to",
+      name_);
 }
 
 nb::object numpy_array(nb::handle block, nb::handle dtype, nb::handle shape, nb::handle strides) {

@@ -1,6 +1,8 @@
 """The scripts of tools/ that others' files pass through: tables, the README's example, the launcher's choices."""
 
 import json
+import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -119,6 +121,12 @@ class Launcher(unittest.TestCase):
     def test_a_program_elsewhere_is_an_error(self):
         with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(mpirun.LaunchError, "--mpiexec"):
             mpirun.launcher_of(f"{folder}/program")
+
+    def test_a_launcher_that_cannot_tell_its_version_is_one_line(self):
+        command = [sys.executable, Path(mpirun.__file__), "--mpiexec", shutil.which("false"), "-n", "1", sys.executable]
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.assertEqual(run.returncode, 1)
+        self.assertRegex(run.stderr, r"^mpirun.py: `.*false --version` ended with status 1: .*\n$")
 
 
 if __name__ == "__main__":

@@ -105,6 +105,13 @@ def test_two_copies_and_padded_rows(grid):
     assert np.shares_memory(field.array, old) and np.shares_memory(field.next, new)
 
 
+def test_a_single_row_is_padded_like_those_of_other_ranks(context):
+    grid = tasuki.Grid(context, (context.size + 1, 8), split=(context.size, 1))  # two rows on one rank
+    mine = np.zeros((grid.box[0].stop - grid.box[0].start, 13))[:, :8]
+    field = tasuki.Field(grid, shadow=0, memory=mine)
+    assert field.array.strides == mine.strides and np.shares_memory(field.array, mine)
+
+
 def test_standard_library_buffers(context):
     line = tasuki.Grid(context, (16,))
     count = line.box[0].stop - line.box[0].start + 2
