@@ -204,8 +204,9 @@ def test_bench_times_peers_and_plots_them(tasuki, tmp_path):
 
 def test_bench_in_python_checks_its_peers(tasuki):
     pytest.importorskip("mpi4py")
-    data = tasuki("bench", "--part", "python", "--rounds", 2, "--json")
-    assert [c["group"] for c in data["cases"]] == ["halo-python"] * 3
+    data = tasuki("bench", "--part", "python", "--filter", "64^3", "--rounds", 2, "--json")
+    assert [c["group"] for c in data["cases"]] == ["halo-python"] * 6
+    assert data["cases"][5]["case"] == "64^3 w1 x 4 fields split 1x1x2"
     for case in data["cases"]:
         assert {"tasuki", "mpi4py"} <= set(case["peers"]) and case["failed"] == []
 

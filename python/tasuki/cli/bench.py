@@ -27,7 +27,7 @@ from tasuki.cli.common import (
     run_ranks,
     table,
 )
-from tasuki.launch import launcher_for, own_program
+from tasuki.launch import core_library, launcher_for, own_program
 
 OWN = "tasuki"
 PYTHON_PEERS = {"mpi4py": "mpi4py==4.1.2", "ghex": "ghex==0.9.0"}
@@ -56,7 +56,10 @@ def python_peers(install: bool) -> tuple[list[str], list[str]]:
     """Which there are, and what to say about the others. mpi4py is needed for all."""
     for name, requirement in PYTHON_PEERS.items():
         if install and find_spec(name) is None:
-            done = subprocess.run([sys.executable, "-m", "pip", "install", requirement], check=False, stdout=sys.stderr)
+            # GHEX is built against the first MPI on the path: the one that the ranks are started with.
+            path = f"{Path(launcher_for(core_library())).resolve().parent}{os.pathsep}{os.environ.get('PATH', '')}"
+            command = [sys.executable, "-m", "pip", "install", requirement]
+            done = subprocess.run(command, check=False, stdout=sys.stderr, env=os.environ | {"PATH": path})
             if done.returncode != 0:
                 raise Failure(f"pip could not install {requirement}; what it said is above")
     there = [name for name in PYTHON_PEERS if find_spec(name)]
@@ -133,7 +136,7 @@ def command(ranks, group, text, peer, device, rounds, quick, part, install_peers
         if "python" in part:
             there, data["skipped"] = python_peers(install_peers)
             target = Path(folder) / "python.json"
-            arguments = [str(target), str(rounds or (5 if quick else 15)), OWN, *there]
+            arguments = [str(target), str(rounds or (5 if quick else 15)), text, OWN, *there]
             peers = python_on_ranks("tasuki.cli.peers", arguments)
             run_ranks(ranks, *peers, what="Python peers", leaves=[target])
             data["cases"] += read_json(target)

@@ -1,8 +1,9 @@
-"""What runs on the ranks for `tasuki bench --python`: a halo exchange in Python by Tasuki, mpi4py and GHEX, in turn.
+"""What `tasuki bench --part python` runs on the ranks: halo exchanges in Python by Tasuki, mpi4py and GHEX, in turn.
 
-    python -m tasuki.cli.peers FILE ROUNDS PEER...
+    python -m tasuki.cli.peers FILE ROUNDS TEXT PEER...
 
-Every rank has a box of doubles with a shadow, periodic in all dimensions, corners included, as in the C++ driver.
+The cases of the C++ driver's group `halo` whose names contain TEXT: every rank has boxes of doubles with a shadow,
+periodic in all dimensions, corners included.
 """
 
 from __future__ import annotations
@@ -19,29 +20,29 @@ import numpy as np
 import tasuki
 
 ROUND_SECONDS = 0.02
-CASES = [(16, 1), (64, 1), (128, 2)]  # cells a side of a rank's cube, width of its shadow
+# Cells a side of a rank's cube, width of its shadow, fields; the dimension that is split over the ranks.
+CASES = list(itertools.product([(16, 1, 1), (64, 1, 1), (64, 1, 4), (128, 2, 1)], range(3)))
 
 
 class Problem:
-    """Which cells a rank has, and what they must hold: cell (i, j, k) of epoch e the value of `at(i, j, k, e)`."""
+    """Which cells a rank has, and what they must hold."""
 
-    def __init__(self, comm, cells: int, width: int) -> None:
-        self.comm, self.cells, self.width = comm, cells, width
-        self.split = [comm.Get_size(), 1, 1]
+    def __init__(self, comm, cells: int, width: int, fields: int, split: list[int]) -> None:
+        self.comm, self.cells, self.width, self.fields, self.split = comm, cells, width, fields, split
         self.cart = comm.Create_cart(self.split, periods=[True] * 3)
         self.lo = [c * cells for c in self.cart.Get_coords(comm.Get_rank())]
         self.shape = [cells + 2 * width] * 3
         self.owned = (slice(width, width + cells),) * 3
-        self.bytes = 8 * ((cells + 2 * width) ** 3 - cells**3)
+        self.bytes = 8 * fields * ((cells + 2 * width) ** 3 - cells**3)
 
-    def values(self, epoch: int) -> np.ndarray:
-        """What the whole local array must hold after the exchange."""
+    def values(self, epoch: int, field: int) -> np.ndarray:
+        """What the whole local array of a field must hold after the exchange."""
         total = 0
         for d in range(3):
             extent = self.cells * self.split[d]
             index = (np.arange(self.shape[d]) + self.lo[d] - self.width) % extent
             total = total * 1000 + index.reshape([-1 if k == d else 1 for k in range(3)])
-        return (total + 0.125 * epoch).astype(np.float64)
+        return total + 0.125 * epoch + 0.015625 * field
 
 
 class Tasuki:
@@ -49,9 +50,9 @@ class Tasuki:
         self.context = tasuki.Context(problem.comm)
         extents = [problem.cells * s for s in problem.split]
         grid = tasuki.Grid(self.context, extents, split=problem.split, periodic=True)
-        self.field = tasuki.Field(grid, "float64", shadow=problem.width)
-        self.halo = tasuki.Halo(self.field)
-        self.array = np.asarray(self.field.array)
+        fields = [tasuki.Field(grid, "float64", shadow=problem.width) for _ in range(problem.fields)]
+        self.halo = tasuki.Halo(fields)
+        self.arrays = [field.array for field in fields]
 
     def exchange(self) -> None:
         self.halo.start()
@@ -59,19 +60,18 @@ class Tasuki:
 
 
 class Mpi4py:
-    """Persistent requests on sub-array datatypes, one a direction."""
+    """Persistent requests on sub-array datatypes, one a field and direction."""
 
     def __init__(self, problem: Problem) -> None:
         from mpi4py import MPI
 
-        self.array = np.zeros(problem.shape)
+        self.arrays = [np.zeros(problem.shape) for _ in range(problem.fields)]
         self.requests = []
         self.all = MPI.Prequest.Startall, MPI.Prequest.Waitall
         w, n = problem.width, problem.cells
         coords = problem.cart.Get_coords(problem.comm.Get_rank())
-        for number, way in enumerate(itertools.product((-1, 0, 1), repeat=3)):
-            if not any(way):
-                continue
+        ways = [way for way in itertools.product((-1, 0, 1), repeat=3) if any(way)]
+        for number, (array, way) in enumerate(itertools.product(self.arrays, ways)):
             size = [n if s == 0 else w for s in way]
             out = [{-1: w, 0: w, 1: n}[s] for s in way]
             into = [{-1: n + w, 0: w, 1: 0}[s] for s in way]
@@ -81,7 +81,7 @@ class Mpi4py:
             ):
                 kind = MPI.DOUBLE.Create_subarray(problem.shape, size, start).Commit()
                 at = [(c + sign * s) % p for c, s, p in zip(coords, other, problem.split)]
-                self.requests.append(make([self.array, 1, kind], problem.cart.Get_cart_rank(at), number))
+                self.requests.append(make([array, 1, kind], problem.cart.Get_cart_rank(at), number))
 
     def exchange(self) -> None:
         start, wait = self.all
@@ -108,13 +108,15 @@ class Ghex:
         owned = whole.decompose(problem.split)[coords].subset["definition"]
         domain = DomainDescriptor(context.rank(), owned)
         halo = HaloGenerator(whole.subset["definition"], widths, (True,) * 3)
-        self.array = np.zeros(problem.shape)
-        self.keep = make_pattern(context, halo, [domain])
-        field = make_field_descriptor(domain, self.array, (problem.width,) * 3, tuple(problem.shape))
-        self.exchanger, self.info = make_communication_object(context), self.keep(field)
+        self.arrays = [np.zeros(problem.shape) for _ in range(problem.fields)]
+        self.pattern = make_pattern(context, halo, [domain])
+        self.keep = [
+            make_field_descriptor(domain, array, (problem.width,) * 3, tuple(problem.shape)) for array in self.arrays
+        ]
+        self.exchanger, self.infos = make_communication_object(context), [self.pattern(f) for f in self.keep]
 
     def exchange(self) -> None:
-        self.exchanger.exchange([self.info]).wait()
+        self.exchanger.exchange(self.infos).wait()
 
 
 PEERS = {"tasuki": Tasuki, "mpi4py": Mpi4py, "ghex": Ghex}
@@ -124,11 +126,13 @@ def wrong(problem: Problem, peer) -> str:
     """Runs three epochs with new data; empty if all cells are right on all ranks."""
     bad = 0
     for epoch in range(1, 4):
-        peer.array[...] = -1
-        peer.array[problem.owned] = problem.values(epoch)[problem.owned]
+        expected = [problem.values(epoch, field) for field in range(problem.fields)]
+        for array, values in zip(peer.arrays, expected):
+            array[...] = -1
+            array[problem.owned] = values[problem.owned]
         problem.comm.Barrier()
         peer.exchange()
-        bad += int((peer.array != problem.values(epoch)).sum())
+        bad += sum(int((array != values).sum()) for array, values in zip(peer.arrays, expected))
     bad = problem.comm.allreduce(bad)
     return f"{bad} cells are wrong" if bad else ""
 
@@ -147,7 +151,13 @@ def max_of():
     return MPI.MAX
 
 
-def measure(problem: Problem, names: list[str], rounds: int) -> dict:
+def name_of(cells: int, width: int, fields: int, split: list[int]) -> str:
+    """As in the C++ driver."""
+    several = f" x {fields} fields" if fields > 1 else ""
+    return f"{cells}^3 w{width}{several} split {'x'.join(map(str, split))}"
+
+
+def measure(problem: Problem, case: str, names: list[str], rounds: int) -> dict:
     peers, init, failed = {}, {}, []
     for name in names:
         begin = time.perf_counter()
@@ -172,7 +182,7 @@ def measure(problem: Problem, names: list[str], rounds: int) -> dict:
     own = times["tasuki"]["median_us"]
     return {
         "group": "halo-python",
-        "case": f"{problem.cells}^3 w{problem.width} split {'x'.join(map(str, problem.split))}",
+        "case": case,
         "bytes": problem.bytes,
         "peers": times,
         "ratios": {name: t["median_us"] / own for name, t in times.items() if name != "tasuki"},
@@ -185,13 +195,19 @@ def main() -> None:
     os.environ.setdefault("MPI4PY_LIBMPI", tasuki._core.mpi_library())
     from mpi4py import MPI
 
-    file, rounds, *names = sys.argv[1:]
+    file, rounds, text, *names = sys.argv[1:]
     comm = MPI.COMM_WORLD
+    wanted = {}
+    for shape, d in CASES:
+        split = [comm.size if d == k else 1 for k in range(3)]
+        wanted |= {name_of(*shape, split): (*shape, split)}  # one rank has one split
     cases = []
-    for i, (cells, width) in enumerate(CASES):
+    for case, shape in wanted.items():
+        if text not in case:
+            continue
         if comm.rank == 0:
-            print(f"{i} of {len(CASES)}: halo-python: {cells}^3 w{width}", file=sys.stderr, flush=True)
-        cases.append(measure(Problem(comm, cells, width), names, int(rounds)))
+            print(f"{len(cases)} of {len(wanted)}: halo-python: {case}", file=sys.stderr, flush=True)
+        cases.append(measure(Problem(comm, *shape), case, names, int(rounds)))
     if comm.rank == 0:
         Path(file).write_text(json.dumps(cases))
 
