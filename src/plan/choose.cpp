@@ -76,9 +76,16 @@ class Assignment {
     auto best = cost(chosen);
     const auto consider = [&](const std::vector<std::size_t>& members, std::size_t path) {
       auto trial = chosen;
-      // Where some pieces take the path already, the rest may join them for any gain: one link is simpler than two.
-      const bool joins = members.size() > 1 &&
-                         std::any_of(members.begin(), members.end(), [&](std::size_t i) { return chosen[i] == path; });
+      // Where some pieces take the path already, the rest may join them for any gain: one link is simpler than two. But
+      // whole lines not from one pass to two, of which the second is dearer where caches have more to hold than when it
+      // was measured.
+      const auto may_join = [&](std::size_t i) {
+        return order(path) <= order(chosen[i]) || planning_.moves[moves_[i]].shares_lines();
+      };
+      const bool joins =
+          members.size() > 1 &&
+          std::any_of(members.begin(), members.end(), [&](std::size_t i) { return chosen[i] == path; }) &&
+          std::all_of(members.begin(), members.end(), may_join);
       double least = 0;  // what another change must gain to be more than noise
       for (const std::size_t i : members) {
         if (!offer(i, path).usable) return false;
