@@ -191,6 +191,8 @@ bool Executor::run(Lane& lane, bool announce_only) {
       lane.round = 0;
     }
     ++lane.at;
+    // Between slices that it hands over a lane lets others work on the same cache lines.
+    if (step.verb == Verb::signal && step.rounds == 1 && !announce_only && lane.at < lane.last) return false;
   }
   return true;
 }

@@ -58,13 +58,13 @@ void EagerPath::open_send(Builder& builder, Link& link) const {
 }
 
 void EagerPath::send(Builder& builder, Link& link) const {
-  std::int64_t offset = link.filled;
-  for (std::size_t i = 0; i < link.moves.size(); ++i) {
-    const auto copies = pack_side(link.moves[i]->copies, offset);
-    builder.put(link.peer, link.src[i], link.scratch, copies, builder.user_step(),
-                builder.rounds() > 1 ? link.bytes() : 0);
-    offset += link.moves[i]->bytes();
-    if (slice_ends(link, i)) builder.signal(link.peer, filled(builder, link, builder.rank(), link.peer));
+  const std::int64_t step = builder.rounds() > 1 ? link.bytes() : 0;
+  for (const Slice& slice : handed_over(link, builder.rounds())) {
+    for (const auto& [move, begin, copies] : slice.parts) {
+      builder.put(link.peer, link.src[move], link.scratch, pack_side(copies, link.filled + begin), builder.user_step(),
+                  step);
+    }
+    builder.signal(link.peer, filled(builder, link, builder.rank(), link.peer));
   }
 }
 
@@ -73,33 +73,20 @@ void EagerPath::open_recv(Builder& builder, Link& link) const {
 }
 
 void EagerPath::recv(Builder& builder, Link& link) const {
-  std::int64_t offset = link.filled;
-  for (std::size_t i = 0; i < link.moves.size(); ++i) {
-    if (i == 0 || slice_ends(link, i - 1)) {
-      builder.wait(link.peer, filled(builder, link, link.peer, builder.rank()));
+  const std::int64_t step = builder.rounds() > 1 ? link.bytes() : 0;
+  link.commands.assign(link.moves.size(), -1);
+  link.first_commands = link.commands;
+  for (const Slice& slice : handed_over(link, builder.rounds())) {
+    builder.wait(link.peer, filled(builder, link, link.peer, builder.rank()));
+    for (const auto& [move, begin, copies] : slice.parts) {
+      link.commands[move] = deliver(builder, link, move, link.scratch, unpack_side(copies, link.filled + begin), step);
+      if (link.first_commands[move] < 0) link.first_commands[move] = link.commands[move];
     }
-    const auto copies = unpack_side(link.moves[i]->copies, offset);
-    link.commands.push_back(deliver(builder, link, i, link.scratch, copies, builder.rounds() > 1 ? link.bytes() : 0));
-    offset += link.moves[i]->bytes();
   }
 }
 
 void EagerPath::close_recv(Builder& builder, Link& link) const {
   if (!link.mutual) builder.signal(link.peer, credit(builder, link, builder.rank(), link.peer));
-}
-
-// A slice ends with a move that fills it, and with the last one.
-bool EagerPath::slice_ends(const Link& link, std::size_t move) const {
-  if (move + 1 == link.moves.size()) return true;
-  if (link.mutual) return false;
-  std::int64_t bytes = 0;
-  for (std::size_t i = 0; i <= move; ++i) {
-    bytes += link.moves[i]->bytes();
-    if (bytes < slice_) continue;
-    if (i == move) return true;
-    bytes = 0;
-  }
-  return false;
 }
 
 int EagerPath::ring(Builder& builder, const Link& link, int receiver) const {
@@ -169,6 +156,65 @@ std::vector<Slice> slices(const Link& link, std::int64_t most) {
       slice.parts.back().copies.push_back(piece);
       slice.bytes += piece.bytes();
     }
+  }
+  return all;
+}
+
+namespace {
+
+constexpr std::int64_t kLine = 64;               // bytes of a cache line
+constexpr std::int64_t kManyLines = 1 << 20;     // bytes of lines that drive each other out of a core's own caches
+constexpr std::int64_t kSliceLines = 128 << 10;  // and of those that surely stay there
+constexpr std::int64_t kWorthCutting = 4 << 10;  // bytes of a move
+constexpr std::int64_t kMostInterleaved = 64;
+
+// Bytes of the lines of which only a part is moved.
+std::int64_t shared_lines(const Link& link) {
+  std::int64_t sum = 0;
+  for (const Move* move : link.moves) sum += move->shares_lines() ? move->runs() * kLine : 0;
+  return sum;
+}
+
+// Part p of `parts` of each large move, and all small ones in the first slice.
+std::vector<Slice> interleaved(const Link& link, std::int64_t parts) {
+  std::vector<Slice> all;
+  std::int64_t at = 0;
+  for (std::int64_t p = 0; p < parts; ++p) {
+    Slice slice{at, 0, {}};
+    for (std::size_t i = 0; i < link.moves.size(); ++i) {
+      Slice::Part part{i, at, {}};
+      for (const StridedCopy& copy : link.moves[i]->copies) {
+        const bool whole = copy.ndims == 0 || copy.bytes() < kWorthCutting;
+        const std::int64_t begin = whole ? 0 : copy.dims[0].count * p / parts;
+        const std::int64_t end = whole ? 0 : copy.dims[0].count * (p + 1) / parts;
+        if (whole && p == 0) part.copies.push_back(copy);
+        if (begin < end) part.copies.push_back(steps_of(copy, begin, end));
+      }
+      for (const StridedCopy& copy : part.copies) at += copy.bytes();
+      if (!part.copies.empty()) slice.parts.push_back(std::move(part));
+    }
+    slice.bytes = at - slice.begin;
+    if (slice.bytes > 0) all.push_back(std::move(slice));
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<Slice> EagerPath::handed_over(const Link& link, std::int64_t rounds) const {
+  const std::int64_t lines = shared_lines(link);
+  const bool adds = std::any_of(link.moves.begin(), link.moves.end(), [](auto* m) { return m->add != DType::none; });
+  if (home_ == Home::shared && link.mutual && rounds == 1 && !adds && lines > kManyLines) {
+    return interleaved(link, std::min(lines / kSliceLines, kMostInterleaved));
+  }
+  std::vector<Slice> all;
+  std::int64_t at = 0;
+  for (std::size_t i = 0; i < link.moves.size(); ++i) {
+    // A slice ends with a move that fills it, and with the last one.
+    if (all.empty() || (!link.mutual && all.back().bytes >= slice_)) all.push_back({at, 0, {}});
+    all.back().parts.push_back({i, at, link.moves[i]->copies});
+    all.back().bytes += link.moves[i]->bytes();
+    at += link.moves[i]->bytes();
   }
   return all;
 }

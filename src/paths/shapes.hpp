@@ -24,10 +24,24 @@ class PutPath : public Path {
   Home counters_;
 };
 
+/// What is handed over at once of a link: consecutive bytes of all that the link packs.
+struct Slice {
+  struct Part {
+    std::size_t move = 0;
+    std::int64_t begin = 0;  ///< among the link's packed bytes
+    std::vector<StridedCopy> copies;
+  };
+  std::int64_t begin = 0;
+  std::int64_t bytes = 0;
+  std::vector<Part> parts;
+};
+
 /// The sender packs into a ring at the receiver, which unpacks. Two passes, but only packed lines travel, the sender
 /// does not wait for the receiver to start, and any memory will do: for small or scattered pieces and for memory that
 /// nobody shares. Large links that go one way are handed over in slices, so that the receiver unpacks one while the
-/// sender packs the next; where both send, both are busy packing meanwhile.
+/// sender packs the next; where both send, both are busy packing meanwhile. But what both send of so many cache lines
+/// that a core's own caches cannot hold them goes in slices too, part of each move: what arrives belongs into lines
+/// that have just been packed from.
 ///
 ///   sender's lane:    wait credit   { put ... signal filled } a slice
 ///   receiver's lane:  { wait filled   copy (reduce) ... } a slice   signal credit
@@ -48,7 +62,7 @@ class EagerPath : public Path {
   void close_recv(Builder& builder, Link& link) const override;
 
  private:
-  bool slice_ends(const Link& link, std::size_t move) const;
+  std::vector<Slice> handed_over(const Link& link, std::int64_t rounds) const;
   int ring(Builder& builder, const Link& link, int receiver) const;
   int counter(Builder& builder, const Link& link, const char* what, int writer, int owner, Home home) const;
   int filled(Builder& builder, const Link& link, int writer, int owner) const;
@@ -56,18 +70,6 @@ class EagerPath : public Path {
 
   Home home_;
   std::int64_t slice_;
-};
-
-/// What one message of a link takes: consecutive bytes of all that the link packs.
-struct Slice {
-  struct Part {
-    std::size_t move = 0;
-    std::int64_t begin = 0;  ///< among the link's packed bytes
-    std::vector<StridedCopy> copies;
-  };
-  std::int64_t begin = 0;
-  std::int64_t bytes = 0;
-  std::vector<Part> parts;
 };
 
 /// The link's moves, in order, as slices of at most `most` bytes (at least 64, at multiples of which blocks are cut).

@@ -197,6 +197,31 @@ RANK_TEST("9 x 10 x 11 cells with halos 1, 3 and 2, all periodic, every split of
   }
 }
 
+RANK_TEST(
+    "more lines of short runs than a core's caches hold are handed over in slices of all faces, both ways at once") {
+  if (ctx.size() == 1 || ctx.size() > 4) return;
+  Case c;
+  c.extents = {181, 103, 5 * ctx.size() + 1};
+  c.grid.split = {1, 1, ctx.size()};
+  c.grid.periodic = {true, true, true};
+  c.shadows = {Width({1, 0, 2}, {0, 1, 1}), Width(1)};
+  c.widths = c.shadows;
+  c.copies = {1, 2};
+  c.alternating = true;
+  for (const char* engine : {"inline", "thread"}) {
+    CAPTURE(engine);
+    run_case(ctx, c, "shared:eager", engine);
+  }
+  const Grid grid(ctx, c.extents, c.grid);
+  const Field<double> field(grid, {.shadow = c.shadows[0]});
+  HaloOptions options;
+  options.path = "shared:eager";
+  const Halo halo(HaloField(field), options);
+  const auto signals = std::count_if(halo.plan().commands.begin(), halo.plan().commands.end(),
+                                     [](const Command& command) { return command.verb == Verb::signal; });
+  CHECK(signals > 8);
+}
+
 RANK_TEST("memory that the user brings is exchanged on every path") {
   GridOptions options;
   options.periodic = {true, true};
