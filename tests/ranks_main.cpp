@@ -6,10 +6,12 @@
 #include <mpi.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "rank_test.hpp"
@@ -65,6 +67,8 @@ class RankReporter : public doctest::ConsoleReporter {
     ConsoleReporter::test_case_end(stats);
     if (left_early_ && !crashed_) {
       print(titled(world_rank, output.str()));
+      // A launcher drops what it has not passed on when a job aborts.
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
       MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
     }
   }
