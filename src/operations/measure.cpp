@@ -80,9 +80,9 @@ class Ways {
     };
     for (int i = 0; i < 3; ++i) once();
     const bool word = layout.size() < 1024;
-    const int on_host = word ? 50 : 2;
-    const int on_gpu = word ? 200 : layout.size() <= kLargeOnGpu ? 20 : 4;
-    const int rounds = on_gpu_ ? on_gpu : on_host;
+    const int gpu_rounds = word ? 200 : layout.size() <= kLargeOnGpu ? 20 : 4;
+    const int host_rounds = word ? 50 : 2;
+    const int rounds = on_gpu_ ? gpu_rounds : host_rounds;
     const int batches = on_gpu_ ? 3 : word ? 10 : 24;
     double best = 1e9;
     for (int batch = 0; batch < batches; ++batch) {

@@ -50,6 +50,15 @@ std::int64_t Move::runs() const {
   return sum;
 }
 
+void Link::delivers(std::size_t move, int command) {
+  if (commands.empty()) {
+    commands.assign(moves.size(), -1);
+    first_commands = commands;
+  }
+  commands[move] = command;
+  if (first_commands[move] < 0) first_commands[move] = command;
+}
+
 std::string Link::name(const char* what, int writer) const {
   return fmt::format("{}/{}.{}<{}", path, what, number, writer);
 }

@@ -74,7 +74,7 @@ struct Link {
   std::vector<int> src;  ///< plan buffer per move
   std::vector<int> dst;
   /// Filled by `recv`, for ordering additions: the command that delivers each move, or the last of several; the first
-  /// of them is then in `first_commands`, which is empty where every move is delivered at once.
+  /// of them is then in `first_commands`, which is empty where the path delivers every move at once.
   std::vector<int> commands;
   std::vector<int> first_commands;
   bool mutual = false;        ///< moves go both ways between the two ranks: neither has time to spare for the other
@@ -82,6 +82,8 @@ struct Link {
   std::int64_t capacity = 0;  ///< bytes of all rounds together: what a scratch buffer of the link must hold
   std::int64_t filled = 0;    ///< bytes of the rounds before the current `send` or `recv`: where its scratch begins
   int scratch = -1;           ///< for the path's own use between its calls
+  /// Called by a `recv` that may deliver moves in several commands, for each of them in order.
+  void delivers(std::size_t move, int command);
   std::string name(const char* what, int writer) const;  ///< a name for the link's counters and scratch
   std::int64_t bytes() const;                            ///< of one round
 };

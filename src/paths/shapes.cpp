@@ -74,13 +74,10 @@ void EagerPath::open_recv(Builder& builder, Link& link) const {
 
 void EagerPath::recv(Builder& builder, Link& link) const {
   const std::int64_t step = builder.rounds() > 1 ? link.bytes() : 0;
-  link.commands.assign(link.moves.size(), -1);
-  link.first_commands = link.commands;
   for (const Slice& slice : handed_over(link, builder.rounds())) {
     builder.wait(link.peer, filled(builder, link, link.peer, builder.rank()));
     for (const auto& [move, begin, copies] : slice.parts) {
-      link.commands[move] = deliver(builder, link, move, link.scratch, unpack_side(copies, link.filled + begin), step);
-      if (link.first_commands[move] < 0) link.first_commands[move] = link.commands[move];
+      link.delivers(move, deliver(builder, link, move, link.scratch, unpack_side(copies, link.filled + begin), step));
     }
   }
 }
@@ -248,21 +245,15 @@ void MessagePath::recv(Builder& builder, Link& link) const {
   const int scratch =
       unpacks ? builder.buffer(link.name("in", link.peer), builder.rank(), Role::scratch, link.capacity, 1, home_) : -1;
   const std::int64_t step = builder.rounds() > 1 ? link.bytes() : 0;
-  link.commands.assign(link.moves.size(), -1);
-  link.first_commands = link.commands;
-  const auto delivers = [&link](std::size_t move, int command) {
-    link.commands[move] = command;
-    if (link.first_commands[move] < 0) link.first_commands[move] = command;
-  };
   for (const Slice& slice : slices(link, slice_of(link.bytes()))) {
     if (!unpacks) {
-      delivers(0, builder.recv(link.peer, link.dst[0], slice.parts[0].copies[0].dst_offset, slice.bytes, link.number,
-                               builder.user_step()));
+      link.delivers(0, builder.recv(link.peer, link.dst[0], slice.parts[0].copies[0].dst_offset, slice.bytes,
+                                    link.number, builder.user_step()));
       continue;
     }
     builder.recv(link.peer, scratch, link.filled + slice.begin, slice.bytes, link.number, step);
     for (const auto& [move, begin, copies] : slice.parts) {
-      delivers(move, deliver(builder, link, move, scratch, unpack_side(copies, link.filled + begin), step));
+      link.delivers(move, deliver(builder, link, move, scratch, unpack_side(copies, link.filled + begin), step));
     }
   }
 }

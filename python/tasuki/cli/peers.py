@@ -200,11 +200,11 @@ def main() -> None:
     wanted = {}
     for shape, d in CASES:
         split = [comm.size if d == k else 1 for k in range(3)]
-        wanted |= {name_of(*shape, split): (*shape, split)}  # one rank has one split
+        case = name_of(*shape, split)
+        if text in case:
+            wanted[case] = (*shape, split)  # one rank has one split
     cases = []
     for case, shape in wanted.items():
-        if text not in case:
-            continue
         if comm.rank == 0:
             print(f"{len(cases)} of {len(wanted)}: halo-python: {case}", file=sys.stderr, flush=True)
         cases.append(measure(Problem(comm, *shape), case, names, int(rounds)))
