@@ -22,7 +22,8 @@ constexpr std::int64_t kStreaming = std::int64_t{4} << 20;
 
 // Of all copies of a buffer.
 std::int64_t room(const Buffer& buffer, Home home) {
-  const std::int64_t bytes = home == Home::stamped ? 2 * buffer.bytes : buffer.bytes;
+  const std::int64_t lines = (buffer.bytes + kStampedData - 1) / kStampedData;
+  const std::int64_t bytes = home == Home::stamped ? lines * kStampedLine : buffer.bytes;
   return (bytes + kLine - 1) / kLine * kLine * buffer.ring;
 }
 

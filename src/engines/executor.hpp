@@ -23,7 +23,7 @@ struct Located {
   std::ptrdiff_t stride = 0;
   int copies = 1;
   bool takes_turns = false;      ///< epoch e uses copy (first + e - 1) % copies
-  bool stamped = false;          ///< what Home::stamped says; offset i of the plan is at 2 * i
+  bool stamped = false;          ///< what Home::stamped says: of the plan's bytes a line holds kStampedData
   const int* current = nullptr;  ///< the copy the user shows: with turns read at the first start, else at every start
   std::byte* copy(int i) const { return base + i * stride; }
 };

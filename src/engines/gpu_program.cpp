@@ -15,6 +15,7 @@ namespace {
 
 // So many are enough to keep the way to the host busy, where staging is.
 constexpr std::int64_t kStagingBlocks = 16;
+constexpr std::int64_t kMostSpread = 4;
 
 bool moves_data(Verb verb) {
   return verb == Verb::copy || verb == Verb::put || verb == Verb::reduce;
@@ -286,6 +287,14 @@ class Lowering {
     return true;
   }
 
+  // How many times as many blocks as they are worth lines may have of what is left over: a multiprocessor is the sooner
+  // through with few. Others would have to add their shares to more signals.
+  static std::int64_t spread_of(const std::vector<TaskDraft>& tasks, std::int64_t left) {
+    std::int64_t sum = 0;
+    for (const TaskDraft& task : tasks) sum += task.lines > 0 ? task.blocks() : 0;
+    return 1 + (sum > 0 ? std::clamp<std::int64_t>(left / sum, 0, kMostSpread - 1) : 0);
+  }
+
   // Thread blocks in proportion to what the tasks are worth, so that they end together. But staging, for which the way
   // to the host takes longer than any copying beside it, does not have to give way to that.
   void deal_out(std::vector<TaskDraft>& tasks, int parts) {
@@ -306,10 +315,12 @@ class Lowering {
       room[1] = std::min<std::int64_t>(sum[1], sum[0] > 0 ? (most_ + 1) / 2 : most_);
       room[0] = std::min(sum[0], most_ - room[1]);
     }
+    const std::int64_t spread = spread_of(tasks, most_ - sum[0] - sum[1]);
     for (TaskDraft& task : tasks) {
       const int kind = task.staging ? 1 : 0;
-      const std::int64_t blocks =
+      const std::int64_t share =
           std::max<std::int64_t>(1, task.blocks() * room[kind] / std::max(sum[kind], std::int64_t{1}));
+      const std::int64_t blocks = task.lines == 0 ? share : std::clamp<std::int64_t>(task.lines, 1, share * spread);
       task.cut(blocks);
       GpuTask out;
       out.offset = static_cast<std::uint32_t>(out_.bytes.size());

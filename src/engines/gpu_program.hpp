@@ -1,11 +1,11 @@
 // GpuProgram: a plan lowered to plain arrays that a kernel can run. Made on the host, without CUDA.
 //
 // A lane that moves data becomes a task of some thread blocks, all of its steps done by all of them: a wait is polled
-// by each block, a move's tiles are dealt out to the warps, and a signal is complete when every block has added its
-// share. The lanes that move nothing are one further task of a single block, a thread each. An epoch has two parts,
-// which one kernel may run together: start sends, wait receives. Where each of them is worth more than half of the
-// blocks, they are two rounds of the same blocks: nobody sends while half of the GPU only waits to receive. What a task
-// needs lies together, so that a block can fetch it at once.
+// by each block, a move's tiles are dealt out to the warps, neighbours to one block, and a signal is complete when
+// every block has added its share. The lanes that move nothing are one further task of a single block, a thread each.
+// An epoch has two parts, which one kernel may run together: start sends, wait receives. Where each of them is worth
+// more than half of the blocks, they are two rounds of the same blocks: nobody sends while half of the GPU only waits
+// to receive. What a task needs lies together, so that a block can fetch it at once.
 //
 // Messages that a thread of the process carries (`Channel::ended`) have two such threads of the single block a lane:
 // one asks for them, each when its bytes have been packed, one waits for them and tells the blocks that unpack. The
@@ -25,7 +25,8 @@ namespace tasuki {
 constexpr int kGpuPairs = 64;     ///< user's pairs of copies in one operation
 constexpr int kGpuTasks = 128;    ///< in one launch
 constexpr int kGpuThreads = 256;  ///< of a block
-constexpr int kTileUnits = 4;     ///< most units that a thread moves of a tile
+constexpr int kGpuWarps = kGpuThreads / 32;
+constexpr int kTileUnits = 4;  ///< most units that a thread moves of a tile; of stamped tiles, lines of a warp
 constexpr int kPartStart = 1;
 constexpr int kPartWait = 2;
 constexpr int kPartPack = 4;    ///< beside them: what comes before messages in a stream
@@ -37,18 +38,19 @@ constexpr int kAfter = kPartUnpack | kPartWait;  ///< and after them
 /// What a complete signal adds to its counter: one block's share is 1, the first block's is the rest.
 constexpr std::uint64_t kSignal = 1 << 16;
 
-/// One dimension of a copy, in units; n / count is (n * magic) >> shift for n < 2^31.
+/// One dimension of a copy, in units; n / count is (n * magic) >> (32 + shift) for n < 2^31 and more than one of them.
 struct GpuDim {
   std::uint32_t count = 1;
   std::uint32_t magic = 0;
   std::uint32_t shift = 0;
-  std::uint32_t spare = 0;
-  std::int64_t src_stride = 0;
-  std::int64_t dst_stride = 0;
+  std::int32_t src_stride = 0;
+  std::int32_t dst_stride = 0;
+  std::uint32_t spare[3] = {};
 };
 
 /// A strided copy of `units` units of 2^log_unit bytes (reductions: of one element), cut into tiles. Its dimensions,
-/// innermost first, are among the task's.
+/// innermost first, are among the task's; strides are in units (reductions: in bytes). On a stamped side the units
+/// follow each other in the lines from its offset on, and the strides there are zero.
 struct GpuCopy {
   std::int64_t src_offset = 0;
   std::int64_t dst_offset = 0;
@@ -76,8 +78,12 @@ struct GpuStep {
   std::uint64_t index = 0;
   std::uint32_t lag = 0;
   std::uint32_t tiles = 0;
-  std::uint32_t tile_units = 1;  ///< units that a thread moves of a tile
-  std::int32_t first_copy = 0;   ///< among the task's
+  std::uint32_t rounds = 0;       ///< in which each block takes a tile a warp, neighbours
+  std::uint32_t share = 0;        ///< of the rest: tiles of each block, neighbours too, and one more
+  std::uint32_t more = 0;         ///< of so many blocks from
+  std::uint32_t first_block = 0;  ///< this one on
+  std::uint32_t tile_units = 1;   ///< units that a thread moves of a tile, or, from or to lines, lines of a tile
+  std::int32_t first_copy = 0;    ///< among the task's
   std::int32_t copies = 0;
   std::int32_t first_dep = 0;  ///< among the task's: commands that must have ended
   std::int32_t deps = 0;
@@ -85,11 +91,12 @@ struct GpuStep {
   std::int8_t awaited = 0;   ///< others depend on it
   std::int8_t untold = 0;    ///< not recorded when traced: the command has another step, which is
   std::int8_t credit = 0;
-  std::int8_t stamped = 0;  ///< which side, if any, has stamps: its offsets and strides are doubled
+  std::int8_t stamped = 0;  ///< which side, if any, is stamped lines
   Verb verb{};
   DType dtype = DType::none;
 };
 
+constexpr std::uint32_t kLineWords = 120;  ///< of 4 bytes, in a stamped line
 constexpr std::int8_t kStampedSource = 1;
 constexpr std::int8_t kStampedTarget = 2;
 

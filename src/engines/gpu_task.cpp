@@ -5,7 +5,11 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <utility>
+
+#include "plan/builder.hpp"
+#include "tasuki/error.hpp"
 
 namespace tasuki {
 
@@ -14,15 +18,21 @@ namespace {
 // So much is worth another thread block: bytes where they lie together, units where each is a memory access of its own.
 constexpr std::int64_t kBytesPerBlock = 8 << 10;
 constexpr std::int64_t kUnitsPerBlock = 256;
+constexpr std::int64_t kWord = 4;  // bytes of a unit of stamped memory
+constexpr std::int64_t kRow = 32;  // bytes that are loaded together
 constexpr std::int64_t kMostUnits = std::int64_t{1} << 30;
-GpuDim dim_of(std::int64_t count, std::int64_t src_stride, std::int64_t dst_stride) {
+constexpr std::int64_t kMostReach = std::numeric_limits<std::int32_t>::max();  // of what strides are counted in
+
+// Strides in bytes over `scale`.
+GpuDim dim_of(std::int64_t count, std::int64_t src_stride, std::int64_t dst_stride, std::int64_t scale) {
   GpuDim dim;
   dim.count = static_cast<std::uint32_t>(count);
+  dim.src_stride = static_cast<std::int32_t>(src_stride / scale);
+  dim.dst_stride = static_cast<std::int32_t>(dst_stride / scale);
+  if (count == 1) return dim;
   const auto log = static_cast<std::uint32_t>(std::bit_width(dim.count - 1));  // of the next power of two
-  dim.shift = 31 + log;
-  dim.magic = static_cast<std::uint32_t>(((std::uint64_t{1} << dim.shift) + dim.count - 1) / dim.count);
-  dim.src_stride = src_stride;
-  dim.dst_stride = dst_stride;
+  dim.shift = log - 1;
+  dim.magic = static_cast<std::uint32_t>(((std::uint64_t{1} << (31 + log)) + dim.count - 1) / dim.count);
   return dim;
 }
 
@@ -44,6 +54,22 @@ std::int64_t unit_of(const StridedCopy& copy, const Located& src, const Located&
     fits(std::abs(copy.dims[d].dst_stride));
   }
   return unit;
+}
+
+std::uint32_t lines_of(std::uint32_t words) {
+  return (words + kLineWords - 1) / kLineWords;
+}
+
+// Where in stamped memory the lines of a copy begin whose packed side has this offset and these strides.
+std::int64_t line_of(const StridedCopy& copy, std::int64_t offset, std::int64_t StridedCopy::Dim::*stride) {
+  std::int64_t packed = copy.block;
+  bool in_order = offset % kStampedData == 0;
+  for (int d = copy.ndims - 1; d >= 0; --d) {
+    in_order = in_order && (copy.dims[d].*stride == packed || copy.dims[d].count == 1);
+    packed *= copy.dims[d].count;
+  }
+  if (!in_order) throw Error("a copy is not packed into stamped lines in order (a defect in Tasuki)");
+  return offset / kStampedData * kStampedLine;
 }
 
 // Two of half the size.
@@ -69,37 +95,56 @@ std::pair<StridedCopy, StridedCopy> halves(const StridedCopy& copy) {
 
 }  // namespace
 
+std::int64_t reach(const StridedCopy& copy) {
+  std::int64_t src = copy.block;
+  std::int64_t dst = copy.block;
+  for (int d = 0; d < copy.ndims; ++d) {
+    src += (copy.dims[d].count - 1) * std::abs(copy.dims[d].src_stride);
+    dst += (copy.dims[d].count - 1) * std::abs(copy.dims[d].dst_stride);
+  }
+  return std::max(src, dst);
+}
+
+bool fits_lines(const StridedCopy& copy, bool adds) {
+  return copy.bytes() / kWord <= kMostUnits && reach(copy) / (adds ? 1 : kWord) <= kMostReach;
+}
+
 std::int64_t TaskDraft::blocks() const {
   return std::min(most, std::max({std::int64_t{1}, bytes / kBytesPerBlock, units / kUnitsPerBlock}));
 }
 
 std::int64_t TaskDraft::add_copy(const StridedCopy& copy, const Located& src, const Located& dst,
                                  std::int64_t element) {
-  const std::int64_t unit = element > 0 ? element : unit_of(copy, src, dst);
+  const bool stamped = src.stamped || dst.stamped;
+  const std::int64_t unit = element > 0 ? element : stamped ? kWord : unit_of(copy, src, dst);
+  const std::int64_t scale = element > 0 ? 1 : unit;  // elements may lie anywhere
   const std::int64_t units_of_it = copy.bytes() / unit;
-  if (units_of_it > kMostUnits) {  // too large for the kernel's numbers
+  if (units_of_it > kMostUnits || reach(copy) / scale > kMostReach) {  // too large for the kernel's numbers
+    if (stamped) throw Error("a copy is too large for stamped lines (a defect in Tasuki)");
     const auto [first, second] = halves(copy);
     return add_copy(first, src, dst, element) + add_copy(second, src, dst, element);
   }
   if (units_of_it == 0) return 0;
-  const std::int64_t src_scale = src.stamped ? 2 : 1;
-  const std::int64_t dst_scale = dst.stamped ? 2 : 1;
   GpuCopy out;
-  out.src_offset = copy.src_offset * src_scale;
-  out.dst_offset = copy.dst_offset * dst_scale;
+  out.src_offset = src.stamped ? line_of(copy, copy.src_offset, &StridedCopy::Dim::src_stride) : copy.src_offset;
+  out.dst_offset = dst.stamped ? line_of(copy, copy.dst_offset, &StridedCopy::Dim::dst_stride) : copy.dst_offset;
   out.units = static_cast<std::uint32_t>(units_of_it);
   out.log_unit = static_cast<std::int16_t>(std::bit_width(static_cast<std::uint64_t>(unit)) - 1);
   out.first_dim = static_cast<std::int32_t>(dims.size());
   const auto add_dim = [&](std::int64_t count, std::int64_t src_stride, std::int64_t dst_stride) {
-    dims.push_back(dim_of(count, src_stride * src_scale, dst_stride * dst_scale));
+    dims.push_back(dim_of(count, src.stamped ? 0 : src_stride, dst.stamped ? 0 : dst_stride, scale));
   };
-  if (copy.block > unit || copy.ndims == 0) add_dim(copy.block / unit, unit, unit);
+  if (copy.block > unit) add_dim(copy.block / unit, unit, unit);
   for (int d = copy.ndims - 1; d >= 0; --d) {
-    add_dim(copy.dims[d].count, copy.dims[d].src_stride, copy.dims[d].dst_stride);
+    if (copy.dims[d].count > 1) add_dim(copy.dims[d].count, copy.dims[d].src_stride, copy.dims[d].dst_stride);
   }
+  if (static_cast<std::int32_t>(dims.size()) == out.first_dim) add_dim(1, 0, 0);
   out.dims = static_cast<std::int16_t>(static_cast<std::int32_t>(dims.size()) - out.first_dim);
   copies.push_back(out);
-  return units_of_it;
+  if (!stamped || element > 0) return units_of_it;
+  lines += lines_of(out.units);
+  // A thread moves several words of a line: worth one unit, unless each word is a memory access of its own.
+  return copy.block >= kRow ? 32 * lines_of(out.units) : units_of_it;
 }
 
 void TaskDraft::add_lane(const TaskDraft& lane) {
@@ -123,17 +168,37 @@ void TaskDraft::fill_warp() {
 }
 
 // Tiles of few units if there are few: one for each thread, all in flight at once. Else of as many as a thread can
-// keep in flight.
+// keep in flight, but no more than need be for the same number of rounds. Of lines likewise, of which a thread moves a
+// part.
 void TaskDraft::cut(std::int64_t blocks_of_it) {
+  const auto rows = [](const GpuStep& step, const GpuCopy& copy) {  // of which a tile has some
+    const bool in_lines = step.stamped != 0 && step.verb != Verb::reduce;
+    return in_lines ? lines_of(copy.units) : (copy.units + 31) / 32;
+  };
+  const auto warps = static_cast<std::uint32_t>(kGpuWarps * blocks_of_it);
+  std::int64_t sum = 0;
+  for (const GpuStep& step : steps) {
+    for (std::int32_t k = step.first_copy; k < step.first_copy + step.copies; ++k) {
+      sum += rows(step, copies[static_cast<std::size_t>(k)]);
+    }
+  }
+  const std::int64_t rounds = std::max<std::int64_t>(1, (sum + kTileUnits * warps - 1) / (kTileUnits * warps));
   const auto tile =
-      static_cast<std::uint32_t>(std::clamp<std::int64_t>(units / (kGpuThreads * blocks_of_it), 1, kTileUnits));
+      static_cast<std::uint32_t>(std::max<std::int64_t>(1, (sum + rounds * warps - 1) / (rounds * warps)));
+  const auto blocks = static_cast<std::uint32_t>(blocks_of_it);
+  std::uint32_t next = 0;  // the block whose turn it is to have one more
   for (GpuStep& step : steps) {
     step.tile_units = tile;
     for (std::int32_t k = step.first_copy; k < step.first_copy + step.copies; ++k) {
       GpuCopy& copy = copies[static_cast<std::size_t>(k)];
       copy.first_tile = step.tiles;
-      step.tiles += (copy.units + 32 * tile - 1) / (32 * tile);
+      step.tiles += (rows(step, copy) + tile - 1) / tile;
     }
+    step.rounds = step.tiles / warps;
+    step.share = step.tiles % warps / blocks;
+    step.more = step.tiles % warps % blocks;
+    step.first_block = next;
+    next = (next + step.more) % blocks;
   }
 }
 

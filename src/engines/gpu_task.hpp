@@ -11,6 +11,11 @@
 
 namespace tasuki {
 
+/// Bytes from the first place that the copy touches to the last, on the side where that is more.
+std::int64_t reach(const StridedCopy& copy);
+/// Whether the kernel can count the words of a copy out of or into stamped lines (others are cut into several copies).
+bool fits_lines(const StridedCopy& copy, bool adds);
+
 struct TaskDraft {
   std::vector<std::int32_t> ends;  ///< of lanes, as in GpuTaskHeader
   std::vector<GpuStep> steps;
@@ -19,6 +24,7 @@ struct TaskDraft {
   std::vector<std::int32_t> deps;
   std::int64_t bytes = 0;  ///< that it moves
   std::int64_t units = 0;
+  std::int64_t lines = 0;                                        ///< stamped ones that it fills or takes
   std::int64_t most = std::numeric_limits<std::int64_t>::max();  ///< blocks that may share it
   bool staging = false;  ///< it packs or unpacks messages that a thread carries meanwhile
 

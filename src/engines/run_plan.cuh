@@ -7,12 +7,14 @@
 
 #include "engines/gpu_clock.cuh"
 #include "engines/gpu_copy.cuh"
+#include "engines/gpu_lines.cuh"
 #include "engines/gpu_program.hpp"
 
 namespace tasuki {
 namespace {
 
 constexpr unsigned kPollsPerLook = 256;  // polls between two looks at the clock and at the abort word
+constexpr std::uint32_t kWarps = kGpuWarps;
 constexpr std::uint32_t kShared =
     24 << 10;  // bytes of a task that a block fetches at once; larger ones stay where they are
 
@@ -150,22 +152,28 @@ struct Task {
   }
 };
 
-template <class Unit, int Most, class Patient>
-__device__ bool move_some(const GpuStep& step, const GpuTile& tile, std::uint32_t stamp, const Patient& patient) {
-  if (step.stamped == kStampedSource) return unstamp_tile<Unit, Most>(tile, stamp, patient);
-  if (step.stamped == kStampedTarget) {
-    stamp_tile<Unit, Most>(tile, stamp);
+// In an exchange of little a tile has one unit a thread: nobody computes the places of others.
+template <class Unit>
+__device__ void move_unit_tile(const GpuStep& step, const GpuTile& tile) {
+  if (step.tile_units == 1) {
+    move_tile<Unit, 1>(tile);
   } else {
-    move_tile<Unit, Most>(tile);
+    move_tile<Unit, kTileUnits>(tile);
   }
-  return true;
 }
 
-// In an exchange of little a tile has one unit a thread: nobody computes the places of others.
-template <class Unit, class Patient>
-__device__ bool move_unit_tile(const GpuStep& step, const GpuTile& tile, std::uint32_t stamp, const Patient& patient) {
-  return step.tile_units == 1 ? move_some<Unit, 1>(step, tile, stamp, patient)
-                              : move_some<Unit, kTileUnits>(step, tile, stamp, patient);
+template <class Patient>
+__device__ bool move_lines(const GpuStep& step, const GpuLines& tile, std::uint32_t stamp, const Patient& patient) {
+  const bool few = step.tile_units == 1;
+  if (step.stamped == kStampedSource) {
+    return few ? take_lines<1>(tile, stamp, patient) : take_lines<kTileUnits>(tile, stamp, patient);
+  }
+  if (few) {
+    fill_lines<1>(tile, stamp);
+  } else {
+    fill_lines<kTileUnits>(tile, stamp);
+  }
+  return true;
 }
 
 // Which of the copies a tile belongs to: by the whole warp, a copy a thread.
@@ -178,32 +186,60 @@ __device__ int copy_of(const GpuCopy* copies, int count, std::uint32_t tile) {
   }
 }
 
-// The tiles of a step that are this warp's. False if something that was to be moved never came.
+// The tiles of a step that are one warp's; those of a block are neighbours, so that a multiprocessor touches few pages
+// of memory at a time.
+struct Dealt {
+  const GpuStep& step;
+  std::uint32_t block;
+  std::uint32_t blocks;
+
+  // Where the block's tiles of those begin that are left after the rounds, and how many they are.
+  __device__ std::uint32_t rest() const {
+    return (step.rounds * kWarps) * blocks + turn() * step.share + min(turn(), step.more);
+  }
+  __device__ std::uint32_t rest_count() const { return step.share + (turn() < step.more ? 1 : 0); }
+
+ private:
+  __device__ std::uint32_t turn() const {
+    return block >= step.first_block ? block - step.first_block : block + blocks - step.first_block;
+  }
+};
+
+// What is dealt to this warp, and of the rest the tile of its turn. False if something that was to be moved never came.
 __device__ bool move(const Launch& l, const GpuStep& step, const GpuCopy* copies, const GpuDim* all_dims,
-                     std::uint64_t epoch, std::uint32_t warp, std::uint32_t warps) {
+                     std::uint64_t epoch, const Dealt& dealt, std::uint32_t turn) {
   const std::byte* src = base_of(l, step.src, epoch);
   std::byte* dst = base_of(l, step.dst, epoch);
   const auto stamp = static_cast<std::uint32_t>(epoch);
   Patience patience(l, step.command, epoch);
   const auto patient = [&] { return patience.more((epoch - 1) * kSignal, epoch * kSignal); };
   copies += step.first_copy;
-  for (std::uint32_t tile = warp; tile < step.tiles; tile += warps) {
+  for (std::uint32_t round = 0; round <= step.rounds; ++round) {
+    std::uint32_t tile = (round * dealt.blocks + dealt.block) * kWarps + threadIdx.x / 32;
+    if (round == step.rounds) {
+      if (turn >= dealt.rest_count()) break;
+      tile = dealt.rest() + turn;
+    }
     const GpuCopy& copy = copies[copy_of(copies, step.copies, tile)];
-    const GpuTile t{copy,
-                    all_dims + copy.first_dim,
-                    (tile - copy.first_tile) * 32 * step.tile_units + threadIdx.x % 32,
-                    step.tile_units,
-                    src,
-                    dst};
+    const GpuDim* dims = all_dims + copy.first_dim;
+    const std::uint32_t first = (tile - copy.first_tile) * step.tile_units;
+    if (step.stamped != 0 && step.verb != Verb::reduce) {
+      const std::uint32_t lines = (copy.units + kLineWords - 1) / kLineWords;
+      const GpuLines t{copy, dims, first, min(step.tile_units, lines - first), src, dst};
+      if (!move_lines(step, t, stamp, patient)) return false;
+      continue;
+    }
+    const GpuTile t{copy, dims, first * 32 + threadIdx.x % 32, min(copy.units, (first + step.tile_units) * 32),
+                    src,  dst};
     bool came = true;
     if (step.verb == Verb::reduce) {
       came = add_tile_of(step.dtype, t, step.stamped == kStampedSource, stamp, patient);
     } else if (copy.log_unit == 4) {
-      came = move_unit_tile<uint4>(step, t, stamp, patient);
+      move_unit_tile<uint4>(step, t);
     } else if (copy.log_unit == 3) {
-      came = move_unit_tile<uint2>(step, t, stamp, patient);
+      move_unit_tile<uint2>(step, t);
     } else if (copy.log_unit == 2) {
-      came = move_unit_tile<std::uint32_t>(step, t, stamp, patient);
+      move_unit_tile<std::uint32_t>(step, t);
     } else if (copy.log_unit == 1) {
       move_tile<std::uint16_t, kTileUnits>(t);
     } else {
@@ -238,10 +274,8 @@ __device__ void run_lane(const Launch& l, const Task& task, std::uint32_t block,
   const auto& header = task.header();
   const auto* steps = task.list<GpuStep>(header.steps);
   const std::int32_t count = *task.list<std::int32_t>(header.ends);
-  const std::uint32_t warp = threadIdx.x / 32 * blocks + block;
-  const std::uint32_t warps = blocks * (kGpuThreads / 32);
-  std::uint32_t dealt = 0;  // tiles of the steps so far: the next one's first is for the warp after their last
-  bool came = true;         // whatever this thread has waited for
+  std::uint32_t turn = threadIdx.x / 32;  // of this warp: the next step's first tile is for the one after the last's
+  bool came = true;                       // whatever this thread has waited for
   for (std::int32_t s = 0; s < count; ++s) {
     const GpuStep& step = steps[s];
     const std::uint64_t begin = kTraced ? now_ns() : 0;
@@ -254,10 +288,10 @@ __device__ void run_lane(const Launch& l, const Task& task, std::uint32_t block,
       if (__syncthreads_and(came) == 0) return;
     }
     if (step.tiles > 0 && came) {
-      came = move(l, step, task.list<GpuCopy>(header.copies), task.list<GpuDim>(header.dims), epoch,
-                  (warp + warps - dealt % warps) % warps, warps);
+      const Dealt dealt{step, block, blocks};
+      came = move(l, step, task.list<GpuCopy>(header.copies), task.list<GpuDim>(header.dims), epoch, dealt, turn);
+      turn = (turn - dealt.rest_count()) % kWarps;
     }
-    dealt += step.tiles;
     if (step.verb == Verb::signal || step.verb == Verb::reduce || step.awaited != 0) {
       if (__syncthreads_and(came) == 0) return;
       if (threadIdx.x == 0 && step.verb == Verb::signal) give(step.counter, target_of(step, epoch), block, blocks);

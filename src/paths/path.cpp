@@ -22,11 +22,16 @@ constexpr double kLatency = 1e-6;
 constexpr double kBandwidth = 5e9;
 constexpr double kPerRun = 2e-9;
 
-std::vector<StridedCopy> packed(std::span<const StridedCopy> copies, std::int64_t offset, bool pack_destination) {
+std::int64_t round_up(std::int64_t bytes, std::int64_t grain) {
+  return (bytes + grain - 1) / grain * grain;
+}
+
+std::vector<StridedCopy> packed(std::span<const StridedCopy> copies, std::int64_t offset, std::int64_t grain,
+                                bool pack_destination) {
   std::vector<StridedCopy> result(copies.begin(), copies.end());
   for (auto& copy : result) {
     (pack_destination ? copy.dst_offset : copy.src_offset) = offset;
-    offset += copy.bytes();
+    offset += round_up(copy.bytes(), grain);
     std::int64_t stride = copy.block;
     for (int d = copy.ndims - 1; d >= 0; --d) {
       (pack_destination ? copy.dims[d].dst_stride : copy.dims[d].src_stride) = stride;
@@ -39,9 +44,7 @@ std::vector<StridedCopy> packed(std::span<const StridedCopy> copies, std::int64_
 }  // namespace
 
 std::int64_t Move::bytes() const {
-  std::int64_t sum = 0;
-  for (const auto& copy : copies) sum += copy.bytes();
-  return sum;
+  return packed_bytes(copies);
 }
 
 std::int64_t Move::runs() const {
@@ -109,12 +112,18 @@ Offer priced_in_place(const Profile& profile, const std::string& name, const Mov
   return offer;
 }
 
-std::vector<StridedCopy> pack_side(std::span<const StridedCopy> copies, std::int64_t offset) {
-  return packed(copies, offset, true);
+std::vector<StridedCopy> pack_side(std::span<const StridedCopy> copies, std::int64_t offset, std::int64_t grain) {
+  return packed(copies, offset, grain, true);
 }
 
-std::vector<StridedCopy> unpack_side(std::span<const StridedCopy> copies, std::int64_t offset) {
-  return packed(copies, offset, false);
+std::vector<StridedCopy> unpack_side(std::span<const StridedCopy> copies, std::int64_t offset, std::int64_t grain) {
+  return packed(copies, offset, grain, false);
+}
+
+std::int64_t packed_bytes(std::span<const StridedCopy> copies, std::int64_t grain) {
+  std::int64_t sum = 0;
+  for (const auto& copy : copies) sum += round_up(copy.bytes(), grain);
+  return sum;
 }
 
 int deliver(Builder& builder, const Link& link, std::size_t i, int source, std::span<const StridedCopy> copies,

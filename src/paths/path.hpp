@@ -131,9 +131,12 @@ Offer priced(const Profile& profile, const std::string& name, const Move& move);
 /// line cost twice: the lines have to come back, which takes that core as long when it works on them again.
 Offer priced_in_place(const Profile& profile, const std::string& name, const Move& move);
 
-/// The same strided copies with one side packed: consecutive bytes from `offset` on.
-std::vector<StridedCopy> pack_side(std::span<const StridedCopy> copies, std::int64_t offset);
-std::vector<StridedCopy> unpack_side(std::span<const StridedCopy> copies, std::int64_t offset);
+/// The same strided copies with one side packed: consecutive bytes from `offset` on, or, with a `grain`, each copy from
+/// the next multiple of it on.
+std::vector<StridedCopy> pack_side(std::span<const StridedCopy> copies, std::int64_t offset, std::int64_t grain = 1);
+std::vector<StridedCopy> unpack_side(std::span<const StridedCopy> copies, std::int64_t offset, std::int64_t grain = 1);
+/// Bytes that copies take on their packed side.
+std::int64_t packed_bytes(std::span<const StridedCopy> copies, std::int64_t grain = 1);
 /// Sends a move from packed bytes in plan buffer `scratch` to its destination: a copy, or a reduction.
 int deliver(Builder& builder, const Link& link, std::size_t move, int scratch, std::span<const StridedCopy> copies,
             std::int64_t scratch_step);

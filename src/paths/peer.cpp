@@ -3,6 +3,7 @@
 // them.
 #include <algorithm>
 
+#include "engines/gpu_task.hpp"
 #include "paths/peer.hpp"
 
 namespace tasuki {
@@ -25,8 +26,8 @@ class PeerEager final : public Peer<EagerPath> {
   Offer offer(const Move& move, const Place&, const Place&) const override { return reach(move); }
 };
 
-// For small messages: every 4 bytes travel with the epoch's number beside them, so nobody waits for stores to be seen
-// before a signal, at the price of twice the bytes.
+// For small messages: every 15 bytes travel with a byte of the epoch's number beside them, so nobody waits for stores
+// to be seen before a signal, at the price of a pass over the ring.
 class PeerStamped final : public Peer<EagerPath> {
  public:
   PeerStamped(const Runtime& runtime, const Profile& profile) : Peer(runtime, profile, Home::stamped, kSlice) {}
@@ -34,8 +35,11 @@ class PeerStamped final : public Peer<EagerPath> {
   // As a put: no staging that takes a signal, so of the two the cheaper one.
   int preference() const override { return 0; }
   Offer offer(const Move& move, const Place& src, const Place& dst) const override {
-    if (move.add != DType::none && size_of(move.add) < 4) return Offer::no("stamps stand beside words of 4 bytes");
-    return in_words(move, src, dst) ? reach(move) : Offer::no("stamps stand beside words of 4 bytes");
+    const bool adds_less = move.add != DType::none && size_of(move.add) < 4;
+    if (adds_less || !in_words(move, src, dst)) return Offer::no("stamped lines hold words of 4 bytes");
+    const auto fits = [&](const StridedCopy& copy) { return fits_lines(copy, move.add != DType::none); };
+    if (!std::all_of(move.copies.begin(), move.copies.end(), fits)) return Offer::no("too large for stamped lines");
+    return reach(move);
   }
 
  private:

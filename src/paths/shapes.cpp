@@ -61,8 +61,8 @@ void EagerPath::send(Builder& builder, Link& link) const {
   const std::int64_t step = builder.rounds() > 1 ? link.bytes() : 0;
   for (const Slice& slice : handed_over(link, builder.rounds())) {
     for (const auto& [move, begin, copies] : slice.parts) {
-      builder.put(link.peer, link.src[move], link.scratch, pack_side(copies, link.filled + begin), builder.user_step(),
-                  step);
+      builder.put(link.peer, link.src[move], link.scratch, pack_side(copies, link.filled + begin, grain()),
+                  builder.user_step(), step);
     }
     builder.signal(link.peer, filled(builder, link, builder.rank(), link.peer));
   }
@@ -77,7 +77,8 @@ void EagerPath::recv(Builder& builder, Link& link) const {
   for (const Slice& slice : handed_over(link, builder.rounds())) {
     builder.wait(link.peer, filled(builder, link, link.peer, builder.rank()));
     for (const auto& [move, begin, copies] : slice.parts) {
-      link.delivers(move, deliver(builder, link, move, link.scratch, unpack_side(copies, link.filled + begin), step));
+      link.delivers(
+          move, deliver(builder, link, move, link.scratch, unpack_side(copies, link.filled + begin, grain()), step));
     }
   }
 }
@@ -86,9 +87,18 @@ void EagerPath::close_recv(Builder& builder, Link& link) const {
   if (!link.mutual) builder.signal(link.peer, credit(builder, link, builder.rank(), link.peer));
 }
 
+std::int64_t EagerPath::grain() const {
+  return home_ == Home::stamped ? kStampedData : 1;
+}
+
 int EagerPath::ring(Builder& builder, const Link& link, int receiver) const {
   const int sender = receiver == link.peer ? builder.rank() : link.peer;
-  return builder.buffer(link.name("eager", sender), receiver, Role::scratch, link.capacity, ring_length(link), home_);
+  std::int64_t bytes = link.capacity;
+  if (grain() > 1) {  // never in chunk loops
+    bytes = 0;
+    for (const Move* move : link.moves) bytes += packed_bytes(move->copies, grain());
+  }
+  return builder.buffer(link.name("eager", sender), receiver, Role::scratch, bytes, ring_length(link), home_);
 }
 
 namespace {
@@ -209,9 +219,10 @@ std::vector<Slice> EagerPath::handed_over(const Link& link, std::int64_t rounds)
   for (std::size_t i = 0; i < link.moves.size(); ++i) {
     // A slice ends with a move that fills it, and with the last one.
     if (all.empty() || (!link.mutual && all.back().bytes >= slice_)) all.push_back({at, 0, {}});
+    const std::int64_t bytes = packed_bytes(link.moves[i]->copies, grain());
     all.back().parts.push_back({i, at, link.moves[i]->copies});
-    all.back().bytes += link.moves[i]->bytes();
-    at += link.moves[i]->bytes();
+    all.back().bytes += bytes;
+    at += bytes;
   }
   return all;
 }

@@ -49,7 +49,8 @@ struct Slice {
 /// The credit is granted for a ring's length of epochs beforehand. Where both send, there is none: what came from the
 /// peer in the last epoch says that it has unpacked those before, and a ring has at least two copies.
 ///
-/// In a ring of kind `Home::stamped` every word tells by itself whether it has arrived: no signal, nothing to order.
+/// In a ring of kind `Home::stamped` every 16 bytes tell by themselves whether they have arrived: no signal, nothing to
+/// order.
 class EagerPath : public Path {
  public:
   /// `slice`: the smallest that is worth its own signal, in bytes. The ring is in memory of the kind `home`.
@@ -63,6 +64,7 @@ class EagerPath : public Path {
 
  private:
   std::vector<Slice> handed_over(const Link& link, std::int64_t rounds) const;
+  std::int64_t grain() const;  // at multiples of which a copy begins in the ring
   int ring(Builder& builder, const Link& link, int receiver) const;
   int counter(Builder& builder, const Link& link, const char* what, int writer, int owner, Home home) const;
   int filled(Builder& builder, const Link& link, int writer, int owner) const;

@@ -95,6 +95,8 @@ bool Builder::append(Verb verb, int peer, int src, int dst, std::span<const Stri
   }
   const auto count = static_cast<std::size_t>(last.copy_count);
   const auto first = static_cast<std::size_t>(last.first_copy);
+  const auto stamped = [this](int buffer) { return draft_.home[static_cast<std::size_t>(buffer)] == Home::stamped; };
+  const bool may_join = !stamped(src) && !stamped(dst);  // every copy begins a line, and fills it in its own order
   if (!last_is_own_) {
     last.first_copy = static_cast<std::int32_t>(all.size());
     for (std::size_t k = 0; k < count; ++k) all.push_back(StridedCopy{all[first + k]});
@@ -102,7 +104,7 @@ bool Builder::append(Verb verb, int peer, int src, int dst, std::span<const Stri
   }
   for (const auto& copy : copies) {
     last.bytes += copy.bytes();
-    if (std::ssize(all) > last.first_copy) {
+    if (may_join && std::ssize(all) > last.first_copy) {
       if (const auto whole = continued(all.back(), copy)) {
         all.back() = *whole;
         continue;
@@ -111,8 +113,8 @@ bool Builder::append(Verb verb, int peer, int src, int dst, std::span<const Stri
     // Pairs follow each other closely; with very many copies looking at all of them would take seconds.
     const auto begin = std::max(all.begin() + last.first_copy, all.end() - std::min(kClose, std::ssize(all)));
     std::optional<StridedCopy> joined;
-    const auto partner =
-        std::find_if(begin, all.end(), [&](const auto& c) { return (joined = fused(c, copy)).has_value(); });
+    const auto partner = std::find_if(begin, all.end(),
+                                      [&](const auto& c) { return may_join && (joined = fused(c, copy)).has_value(); });
     if (partner != all.end()) {
       *partner = *joined;
     } else {

@@ -15,9 +15,14 @@ enum class Home : std::uint8_t {
   own,      ///< this process's memory
   shared,   ///< host memory that the ranks of the host map
   device,   ///< GPU memory that the ranks of the island map
-  stamped,  ///< the same, twice as large: beside every 4 bytes is the number of the epoch that wrote them
+  stamped,  ///< the same in lines, which say by themselves whether an epoch has written them (`kStampedLine`)
   pinned,   ///< this process's memory, for the processor and the GPU
 };
+
+/// A line of stamped memory has 32 words of 16 bytes, each of which a GPU stores and loads at once: 15 bytes of data
+/// and a byte of the epoch's number. Every strided copy begins a line; plans count the bytes of data.
+constexpr std::int64_t kStampedLine = 512;
+constexpr std::int64_t kStampedData = 480;
 
 /// A plan being made, with what lowering needs to know besides.
 struct Draft {

@@ -8,6 +8,7 @@
 #include <map>
 #include <random>
 
+#include "engines/gpu_task.hpp"
 #include "gpu_view.hpp"
 #include "plan/builder.hpp"
 
@@ -111,31 +112,32 @@ TEST_CASE("a plan's parts: a put sends in the start, its receiver waits in the w
   CHECK(lowered.messages.empty());
 }
 
-TEST_CASE("a stamped ring: what goes in comes out, whatever the units on the two sides, and nothing is signalled") {
+TEST_CASE("a stamped ring: what goes in comes out, in lines and parts of lines, and nothing is signalled") {
   std::mt19937 random(12);
   for (int round = 0; round < 100; ++round) {
-    // Two scattered boxes go through the ring one behind the other, the second at an odd word.
+    // A block and a scattered box go through the ring, each from the beginning of a line on.
     const std::int64_t block = std::array<std::int64_t, 5>{4, 8, 12, 16, 48}[random() % 5];
-    const auto rows = static_cast<std::int64_t>(1 + random() % 5);
+    const auto rows = static_cast<std::int64_t>(1 + random() % 70);
     StridedCopy first;
-    first.block = 4 * static_cast<std::int64_t>(1 + random() % 3);
+    first.block = 4 * static_cast<std::int64_t>(1 + random() % 300);
     StridedCopy second;
-    second.src_offset = 64;
+    second.src_offset = 1200;
     second.block = block;
     second.ndims = 1;
     second.dims[0] = {rows, block + 4 * static_cast<std::int64_t>(random() % 3), block};
-    second.dst_offset = first.block;
-    std::vector<std::byte> from(1024);
+    second.dst_offset = (first.block + kStampedData - 1) / kStampedData * kStampedData;
+    constexpr std::size_t kBytes = 6000;
+    std::vector<std::byte> from(kBytes);
     for (auto& byte : from) byte = static_cast<std::byte>(random());
-    std::vector<std::byte> ring(2048);
-    std::vector<std::byte> to(1024);
+    std::vector<std::byte> ring(8192);
+    std::vector<std::byte> to(kBytes);
     std::uint64_t counter = 0;
 
     Builder builder("test", 0, 2);
     builder.set_path("peer:stamped");
-    const std::int64_t bytes = first.block + rows * block;
-    const int a = builder.buffer("a", 0, Role::input, 1024);
-    const int b = builder.buffer("b", 0, Role::output, 1024);
+    const std::int64_t bytes = second.dst_offset + rows * block;
+    const int a = builder.buffer("a", 0, Role::input, kBytes);
+    const int b = builder.buffer("b", 0, Role::output, kBytes);
     const int out = builder.buffer("out", 1, Role::scratch, bytes, 2, Home::stamped);
     const int in = builder.buffer("in", 0, Role::scratch, bytes, 2, Home::stamped);
     builder.begin_lane();
@@ -167,7 +169,7 @@ TEST_CASE("a stamped ring: what goes in comes out, whatever the units on the two
       CHECK(step.stamped == (t == 1 ? kStampedTarget : kStampedSource));
       follow(view, step);
     }
-    std::vector<std::byte> expected(1024);
+    std::vector<std::byte> expected(kBytes);
     for (const auto& copy : {first, second}) {
       for (std::int64_t row = 0; row < (copy.ndims == 0 ? 1 : rows); ++row) {
         const std::int64_t at = copy.src_offset + row * copy.dims[0].src_stride * copy.ndims;
@@ -178,6 +180,66 @@ TEST_CASE("a stamped ring: what goes in comes out, whatever the units on the two
     CHECK(lowered.tasks[kPartStart].size() == 2);
     CHECK(lowered.tasks[kPartWait].size() == 2);
   }
+}
+
+TEST_CASE("tiles are dealt out in whole rounds of all warps, and the rest evenly") {
+  for (const std::int64_t units : {1, 31, 4096, 9000, 70000, 1000000}) {
+    for (const std::int64_t blocks : {1, 3, 132}) {
+      TaskDraft task;
+      task.steps.resize(3);
+      StridedCopy copy;
+      copy.block = 16 * units;
+      for (GpuStep& step : task.steps) {
+        step.verb = Verb::copy;
+        step.first_copy = static_cast<std::int32_t>(task.copies.size());
+        step.copies = 1;
+        task.add_copy(copy, Located{}, Located{}, 0);
+      }
+      task.cut(blocks);
+      std::uint32_t next = 0;
+      for (const GpuStep& step : task.steps) {
+        CHECK(step.tile_units <= kTileUnits);
+        CHECK(step.tiles * step.tile_units * 32 >= units);
+        CHECK((step.tiles - 1) * step.tile_units * 32 < units);
+        const std::int64_t rest = step.tiles - step.rounds * kGpuWarps * blocks;
+        CHECK(rest == step.share * blocks + step.more);
+        CHECK(rest < kGpuWarps * blocks);
+        CHECK(step.first_block == next);
+        next = (next + step.more) % static_cast<std::uint32_t>(blocks);
+      }
+    }
+  }
+}
+
+TEST_CASE("a copy from end to end of a field of many GB is cut where the kernel's numbers end") {
+  constexpr std::int64_t kFar = std::int64_t{3} << 30;
+  StridedCopy copy;
+  copy.block = 4;
+  copy.ndims = 2;
+  copy.dims[0] = {9, kFar, 8};
+  copy.dims[1] = {2, 16, 4};
+  CHECK(reach(copy) == 8 * kFar + 16 + 4);
+  CHECK(!fits_lines(copy, false));
+  TaskDraft task;
+  CHECK(task.add_copy(copy, Located{}, Located{}, 0) == 18);
+  CHECK(task.copies.size() > 1);
+  std::map<std::int64_t, std::int64_t> moved;  // where each word goes
+  for (const GpuCopy& part : task.copies) {
+    for (std::uint32_t n = 0; n < part.units; ++n) {
+      std::int64_t at[2] = {part.src_offset, part.dst_offset};
+      std::uint32_t rest = n;
+      for (int d = 0; d < part.dims; ++d) {
+        const GpuDim& dim = task.dims[static_cast<std::size_t>(part.first_dim + d)];
+        const std::uint32_t index = d + 1 < part.dims ? rest % dim.count : rest;
+        rest /= dim.count;
+        at[0] += std::int64_t{4} * static_cast<std::int32_t>(index * static_cast<std::uint32_t>(dim.src_stride));
+        at[1] += std::int64_t{4} * static_cast<std::int32_t>(index * static_cast<std::uint32_t>(dim.dst_stride));
+      }
+      moved[at[0]] = at[1];
+    }
+  }
+  CHECK(moved.size() == 18);
+  for (const auto& [src, dst] : moved) CHECK(dst == src / kFar * 8 + src % kFar / 4);
 }
 
 TEST_CASE("where sending and receiving are worth more blocks than there may be, all blocks do one after the other") {

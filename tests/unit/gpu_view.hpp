@@ -43,7 +43,26 @@ struct View {
   }
 };
 
-/// Stamped memory has every word of 4 bytes at twice its offset.
+/// Where byte `byte` of word `word` is in stamped lines: words below 96 of a line whole in the thread's 16 bytes, those
+/// after them in the last three of them.
+inline std::size_t in_lines(std::size_t word, std::size_t byte) {
+  const std::size_t line = word / kLineWords * 512;
+  const std::size_t w = word % kLineWords;
+  if (w < 96) return line + w % 32 * 16 + w / 32 * 4 + byte;
+  const std::size_t last = 4 * (w - 96) + byte;
+  return line + last / 3 * 16 + 12 + last % 3;
+}
+
+inline void move_word(const GpuStep& step, const std::byte* src, std::byte* dst, std::size_t word) {
+  for (std::size_t i = 0; i < 4; ++i) {
+    if (step.stamped == kStampedTarget) {
+      dst[in_lines(word, i)] = src[i];
+    } else {
+      dst[i] = src[in_lines(word, i)];
+    }
+  }
+}
+
 inline void move_unit(const GpuStep& step, const std::byte* src, std::byte* dst, std::size_t bytes) {
   if (step.verb == Verb::reduce) {
     REQUIRE(step.dtype == DType::f64);
@@ -54,15 +73,7 @@ inline void move_unit(const GpuStep& step, const std::byte* src, std::byte* dst,
     std::memcpy(dst, &sum[1], sizeof(double));
     return;
   }
-  if (step.stamped == 0) {
-    std::memcpy(dst, src, bytes);
-    return;
-  }
-  REQUIRE(bytes % 4 == 0);
-  for (std::size_t i = 0; i < bytes; i += 4) {
-    std::memcpy(dst + (step.stamped == kStampedTarget ? 2 * i : i), src + (step.stamped == kStampedSource ? 2 * i : i),
-                4);
-  }
+  std::memcpy(dst, src, bytes);
 }
 
 /// Moves what the step's tiles name, one unit after the other; returns how many units.
@@ -72,20 +83,27 @@ inline std::int64_t follow(const View& view, const GpuStep& step) {
     std::int32_t k = step.first_copy + step.copies - 1;
     while (view.get<GpuCopy>(view.header.copies, k).first_tile > tile) --k;
     const auto copy = view.get<GpuCopy>(view.header.copies, k);
-    const std::uint32_t begin = (tile - copy.first_tile) * 32 * step.tile_units;
-    for (std::uint32_t unit = begin; unit < begin + 32 * step.tile_units && unit < copy.units; ++unit) {
+    const std::uint32_t units = step.tile_units * (step.stamped != 0 ? kLineWords : 32);
+    const std::uint32_t begin = (tile - copy.first_tile) * units;
+    for (std::uint32_t unit = begin; unit < begin + units && unit < copy.units; ++unit) {
       std::int64_t src = copy.src_offset;
       std::int64_t dst = copy.dst_offset;
       std::uint32_t rest = unit;
+      const std::int64_t scale = step.verb == Verb::reduce ? 1 : std::int64_t{1} << copy.log_unit;
       for (int d = 0; d < copy.dims; ++d) {
         const auto dim = view.get<GpuDim>(view.header.dims, copy.first_dim + d);
-        const auto next = static_cast<std::uint32_t>((std::uint64_t{rest} * dim.magic) >> dim.shift);
+        const auto next = static_cast<std::uint32_t>((std::uint64_t{rest} * dim.magic) >> (32 + dim.shift));
         const std::uint32_t index = d + 1 < copy.dims ? rest - next * dim.count : rest;
-        src += index * dim.src_stride;
-        dst += index * dim.dst_stride;
+        src += static_cast<std::int64_t>(index) * dim.src_stride * scale;
+        dst += static_cast<std::int64_t>(index) * dim.dst_stride * scale;
         rest = next;
       }
-      move_unit(step, step.src.base + src, step.dst.base + dst, std::size_t{1} << copy.log_unit);
+      if (step.stamped != 0) {
+        REQUIRE(copy.log_unit == 2);
+        move_word(step, step.src.base + src, step.dst.base + dst, unit);
+      } else {
+        move_unit(step, step.src.base + src, step.dst.base + dst, std::size_t{1} << copy.log_unit);
+      }
       ++moved;
     }
   }
