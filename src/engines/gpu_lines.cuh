@@ -7,6 +7,7 @@
 // threads side by side load words side by side, and bytes 3 * i to 3 * i + 2 of the last 24 words.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "engines/gpu_places.cuh"
@@ -18,6 +19,7 @@ namespace tasuki {
 constexpr int kLineParts = 4;             // words that a thread moves of a line; threads from 24 on one less
 constexpr std::uint32_t kLastWords = 96;  // those before are whole in a piece
 
+#ifdef __CUDACC__
 __device__ inline void store_piece(std::byte* to, const uint4& piece) {
   const std::uint64_t low = piece.x | static_cast<std::uint64_t>(piece.y) << 32;
   const std::uint64_t high = piece.z | static_cast<std::uint64_t>(piece.w) << 32;
@@ -36,6 +38,10 @@ __device__ inline uint4 load_piece(const std::byte* from) {
   return make_uint4(static_cast<std::uint32_t>(low), static_cast<std::uint32_t>(low >> 32),
                     static_cast<std::uint32_t>(high), static_cast<std::uint32_t>(high >> 32));
 }
+#else  // tests run warps on a processor, and say how
+void store_piece(std::byte* to, const uint4& piece);
+uint4 load_piece(const std::byte* from);
+#endif
 
 __device__ inline bool came(const uint4& piece, std::uint32_t stamp) {
   return piece.w >> 24 == (stamp & 0xff);

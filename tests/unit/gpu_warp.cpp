@@ -1,0 +1,233 @@
+// The code that a GPU's warps run, run on a processor: tiles of strided copies, stamped lines, additions.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <random>
+#include <vector>
+
+#include "engines/gpu_task.hpp"
+#include "gpu_view.hpp"
+#include "plan/builder.hpp"
+#include "warp.hpp"
+
+namespace {
+
+using namespace tasuki;
+
+constexpr std::size_t kField = 60000;
+
+// A copy within kField bytes on the scattered side, in words.
+StridedCopy random_copy(std::mt19937& random) {
+  StridedCopy copy;
+  copy.src_offset = 4 * static_cast<std::int64_t>(random() % 100);
+  copy.block = 4 * static_cast<std::int64_t>(1 + random() % (random() % 2 == 0 ? 3 : 40));
+  copy.ndims = static_cast<int>(random() % 3);
+  std::int64_t stride = copy.block;
+  for (int d = copy.ndims - 1; d >= 0; --d) {
+    stride += 4 * static_cast<std::int64_t>(random() % 5);
+    const auto count = static_cast<std::int64_t>(1 + random() % 17);
+    copy.dims[d] = {count, stride, 0};
+    stride *= count;
+  }
+  return copy;
+}
+
+StridedCopy turned(StridedCopy copy) {
+  std::swap(copy.src_offset, copy.dst_offset);
+  for (int d = 0; d < copy.ndims; ++d) std::swap(copy.dims[d].src_stride, copy.dims[d].dst_stride);
+  return copy;
+}
+
+// Packed on the side of the destination, from the beginning of the given line on.
+StridedCopy packed(StridedCopy copy, std::int64_t line) {
+  copy.dst_offset = line * kStampedData;
+  std::int64_t stride = copy.block;
+  for (int d = copy.ndims - 1; d >= 0; --d) {
+    copy.dims[d].dst_stride = stride;
+    stride *= copy.dims[d].count;
+  }
+  return copy;
+}
+
+std::vector<std::byte> random_bytes(std::mt19937& random, std::size_t count) {
+  std::vector<std::byte> bytes(count);
+  for (auto& byte : bytes) byte = static_cast<std::byte>(random());
+  return bytes;
+}
+
+// A task of one copy, and where it is.
+struct Work {
+  TaskDraft task;
+  const std::byte* src;
+  std::byte* dst;
+
+  Work(const StridedCopy& copy, const Located& from, const Located& to, std::int64_t element = 0)
+      : src(from.base), dst(to.base) {
+    task.steps.resize(1);
+    task.steps[0].copies = 1;
+    task.add_copy(copy, from, to, element);
+    REQUIRE(task.copies.size() == 1);
+  }
+  const GpuCopy& copy() const { return task.copies[0]; }
+  std::uint32_t lines() const { return (copy().units + kLineWords - 1) / kLineWords; }
+  GpuLines tile(std::uint32_t first, std::uint32_t most) const {
+    return {copy(), task.dims.data(), first, std::min(most, lines() - first), src, dst};
+  }
+};
+
+Located at(std::vector<std::byte>& bytes, bool stamped = false) {
+  return {bytes.data(), 0, 1, false, stamped, nullptr};
+}
+
+const auto forever = [] { return true; };
+
+template <int Most>
+void fill(const Work& work, std::uint32_t stamp) {
+  for (std::uint32_t first = 0; first < work.lines(); first += Most) {
+    warp::run([&] { fill_lines<Most>(work.tile(first, Most), stamp); });
+  }
+}
+
+template <int Most, class Patient>
+bool take(const Work& work, std::uint32_t stamp, const Patient& patient) {
+  std::atomic<int> came{0};
+  std::uint32_t tiles = 0;
+  for (std::uint32_t first = 0; first < work.lines(); first += Most, ++tiles) {
+    warp::run([&] { came += take_lines<Most>(work.tile(first, Most), stamp, patient) ? 1 : 0; });
+  }
+  CHECK((came == 0 || came == static_cast<int>(32 * tiles)));  // all threads of a warp say the same
+  return came > 0;
+}
+
+}  // namespace
+
+TEST_CASE("warps: what goes into stamped lines comes out of them, whatever the epoch, and nothing else is touched") {
+  std::mt19937 random(21);
+  for (int round = 0; round < 40; ++round) {
+    const StridedCopy copy = packed(random_copy(random), static_cast<std::int64_t>(random() % 3));
+    auto from = random_bytes(random, kField);
+    auto to = random_bytes(random, kField);
+    std::vector<std::byte> ring(static_cast<std::size_t>(copy.bytes() / kStampedData + 4) * kStampedLine);
+    const auto stamp = static_cast<std::uint32_t>(random());
+    const Work put(copy, at(from), at(ring, true));
+    const Work get(turned(copy), at(ring, true), at(to));
+    if (round % 2 == 0) {
+      fill<1>(put, stamp);
+    } else {
+      fill<kTileUnits>(put, stamp);
+    }
+    auto expected = to;
+    for (std::uint32_t n = 0; n < put.copy().units; ++n) {
+      std::int64_t offset = copy.src_offset;
+      std::int64_t rest = n;
+      offset += rest % (copy.block / 4) * 4;
+      rest /= copy.block / 4;
+      for (int d = copy.ndims - 1; d >= 0; --d) {
+        offset += rest % copy.dims[d].count * copy.dims[d].src_stride;
+        rest /= copy.dims[d].count;
+      }
+      for (std::size_t byte = 0; byte < 4; ++byte) {
+        const auto place = static_cast<std::size_t>(offset) + byte;
+        expected[place] = from[place];
+        const auto line = static_cast<std::size_t>(put.copy().dst_offset);
+        REQUIRE(ring[line + gpu_view::in_lines(n, byte)] == from[place]);
+      }
+      std::uint32_t word = 0;
+      CHECK(load_word(ring.data() + put.copy().dst_offset, n, stamp, word, forever));
+      CHECK(std::memcmp(&word, from.data() + offset, 4) == 0);
+    }
+    if (round % 3 == 0) {
+      CHECK(take<1>(get, stamp, forever));
+    } else {
+      CHECK(take<kTileUnits>(get, stamp, forever));
+    }
+    CHECK((to == expected));
+  }
+}
+
+TEST_CASE("warps: lines are taken as they come, and what never comes is given up by all threads") {
+  std::mt19937 random(22);
+  StridedCopy copy;
+  copy.block = 4 * 700;  // six lines, the last one with 100 words
+  auto from = random_bytes(random, 2800);
+  std::vector<std::byte> to(2800);
+  std::vector<std::byte> ring(6 * kStampedLine);
+  for (std::uint32_t epoch = 254; epoch < 260; ++epoch) {
+    for (auto& byte : from) byte = static_cast<std::byte>(random());
+    const Work put(copy, at(from), at(ring, true));
+    const Work get(copy, at(ring, true), at(to));
+    std::atomic<int> looks{0};
+    const auto few = [&] { return ++looks < 400; };
+    CHECK(!take<kTileUnits>(get, epoch, few));  // the last epoch's are there
+    CHECK((to != from));
+    std::uint32_t word = 0;
+    CHECK(!load_word(ring.data(), 699, epoch, word, few));
+    std::jthread sender([&] { fill<1>(put, epoch); });
+    CHECK(take<kTileUnits>(get, epoch, forever));
+    CHECK((to == from));
+  }
+}
+
+TEST_CASE("warps: tiles of units of all sizes") {
+  std::mt19937 random(23);
+  for (int round = 0; round < 40; ++round) {
+    StridedCopy copy = packed(random_copy(random), 0);
+    copy.dst_offset = 4 * static_cast<std::int64_t>(random() % 9);
+    auto from = random_bytes(random, kField);
+    std::vector<std::byte> to(kField);
+    alignas(16) static std::array<std::byte, 2 * kField> aligned;
+    std::copy(from.begin(), from.end(), aligned.begin());
+    const Work work(copy, {aligned.data(), 0, 1, false, false, nullptr},
+                    {aligned.data() + kField, 0, 1, false, false, nullptr});
+    std::fill(aligned.begin() + kField, aligned.end(), std::byte{});
+    const std::uint32_t step = round % 2 == 0 ? 32 : 32 * kTileUnits;
+    for (std::uint32_t first = 0; first < work.copy().units; first += step) {
+      warp::run([&] {
+        const GpuTile tile{work.copy(),
+                           work.task.dims.data(),
+                           first + threadIdx.x,
+                           std::min(work.copy().units, first + step),
+                           work.src,
+                           work.dst};
+        switch (work.copy().log_unit) {
+          case 4:
+            return move_tile<uint4, kTileUnits>(tile);
+          case 3:
+            return move_tile<uint2, kTileUnits>(tile);
+          default:
+            return move_tile<std::uint32_t, kTileUnits>(tile);
+        }
+      });
+    }
+    select_copy(copy)(copy, from.data(), to.data());
+    CHECK(std::equal(to.begin(), to.end(), aligned.begin() + kField));
+  }
+}
+
+TEST_CASE("warps: additions out of packed memory") {
+  std::mt19937 random(24);
+  std::vector<double> from(300);
+  std::vector<double> to(900);
+  for (auto& v : from) v = static_cast<double>(random() % 1000);
+  for (auto& v : to) v = static_cast<double>(random() % 1000);
+  auto expected = to;
+  for (std::size_t i = 0; i < from.size(); ++i) expected[3 * i + 1] += from[i];
+  const Located values{reinterpret_cast<std::byte*>(from.data()), 0, 1, false, false, nullptr};
+  const Located sums{reinterpret_cast<std::byte*>(to.data()), 0, 1, false, false, nullptr};
+  StridedCopy each;
+  each.block = 8;
+  each.ndims = 1;
+  each.dims[0] = {300, 8, 24};
+  each.dst_offset = 8;
+  const Work work(each, values, sums, 8);
+  std::atomic<int> all{0};
+  for (std::uint32_t first = 0; first < work.copy().units; first += 128) {
+    warp::run([&] {
+      const GpuTile tile{work.copy(), work.task.dims.data(), first + threadIdx.x, std::min(300u, first + 128), work.src,
+                         work.dst};
+      all += add_tile_of(DType::f64, tile, false, 7, forever) ? 1 : 0;
+    });
+  }
+  CHECK(all == 3 * 32);
+  CHECK((to == expected));
+}
