@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -44,6 +45,7 @@ class Session:
         self.build = arguments.build.resolve()
         self.out = arguments.out.resolve()
         self.ranks = arguments.ranks
+        self.built = f"ctest on {self.ranks} GPUs, commit {arguments.commit or 'unknown'}"
         self.failed: list[str] = []
 
     def step(self, name: str, command: list, log: Path | None = None, timeout: float = 300) -> bool:
@@ -57,7 +59,7 @@ class Session:
         except subprocess.TimeoutExpired as error:
             text, good = f"stopped after {error.timeout:g} s\n", False
         if log:
-            log.write_text(text)
+            log.write_text(re.sub(r"^Test project .*", self.built, text, flags=re.M))  # a folder of this machine
         if not good:
             print("".join(f"    {line}\n" for line in text.splitlines()[-12:]), end="")
             self.failed.append(name)

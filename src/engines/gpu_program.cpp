@@ -320,7 +320,7 @@ class Lowering {
       const int kind = task.staging ? 1 : 0;
       const std::int64_t share =
           std::max<std::int64_t>(1, task.blocks() * room[kind] / std::max(sum[kind], std::int64_t{1}));
-      const std::int64_t blocks = task.lines == 0 ? share : std::clamp<std::int64_t>(task.lines, 1, share * spread);
+      const std::int64_t blocks = task.lines == 0 ? share : std::min({task.lines, share * spread, task.most});
       task.cut(blocks);
       GpuTask out;
       out.offset = static_cast<std::uint32_t>(out_.bytes.size());

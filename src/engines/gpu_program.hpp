@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "engines/executor.hpp"
+#include "plan/builder.hpp"
 #include "topology/runtime.hpp"
 
 namespace tasuki {
@@ -25,7 +26,7 @@ namespace tasuki {
 constexpr int kGpuPairs = 64;     ///< user's pairs of copies in one operation
 constexpr int kGpuTasks = 128;    ///< in one launch
 constexpr int kGpuThreads = 256;  ///< of a block
-constexpr int kGpuWarps = kGpuThreads / 32;
+constexpr std::uint32_t kGpuWarps = kGpuThreads / 32;
 constexpr int kTileUnits = 4;  ///< most units that a thread moves of a tile; of stamped tiles, lines of a warp
 constexpr int kPartStart = 1;
 constexpr int kPartWait = 2;
@@ -96,7 +97,7 @@ struct GpuStep {
   DType dtype = DType::none;
 };
 
-constexpr std::uint32_t kLineWords = 120;  ///< of 4 bytes, in a stamped line
+constexpr std::uint32_t kLineWords = kStampedData / 4;  ///< in a stamped line
 constexpr std::int8_t kStampedSource = 1;
 constexpr std::int8_t kStampedTarget = 2;
 

@@ -21,7 +21,7 @@ constexpr std::int64_t kUnitsPerBlock = 256;
 constexpr std::int64_t kWord = 4;  // bytes of a unit of stamped memory
 constexpr std::int64_t kRow = 32;  // bytes that are loaded together
 constexpr std::int64_t kMostUnits = std::int64_t{1} << 30;
-constexpr std::int64_t kMostReach = std::numeric_limits<std::int32_t>::max();  // of what strides are counted in
+constexpr std::int64_t kMostExtent = std::numeric_limits<std::int32_t>::max();  // of what strides are counted in
 
 // Strides in bytes over `scale`.
 GpuDim dim_of(std::int64_t count, std::int64_t src_stride, std::int64_t dst_stride, std::int64_t scale) {
@@ -95,7 +95,7 @@ std::pair<StridedCopy, StridedCopy> halves(const StridedCopy& copy) {
 
 }  // namespace
 
-std::int64_t reach(const StridedCopy& copy) {
+std::int64_t true_extent(const StridedCopy& copy) {
   std::int64_t src = copy.block;
   std::int64_t dst = copy.block;
   for (int d = 0; d < copy.ndims; ++d) {
@@ -106,7 +106,7 @@ std::int64_t reach(const StridedCopy& copy) {
 }
 
 bool fits_lines(const StridedCopy& copy, bool adds) {
-  return copy.bytes() / kWord <= kMostUnits && reach(copy) / (adds ? 1 : kWord) <= kMostReach;
+  return copy.bytes() / kWord <= kMostUnits && true_extent(copy) / (adds ? 1 : kWord) <= kMostExtent;
 }
 
 std::int64_t TaskDraft::blocks() const {
@@ -119,7 +119,7 @@ std::int64_t TaskDraft::add_copy(const StridedCopy& copy, const Located& src, co
   const std::int64_t unit = element > 0 ? element : stamped ? kWord : unit_of(copy, src, dst);
   const std::int64_t scale = element > 0 ? 1 : unit;  // elements may lie anywhere
   const std::int64_t units_of_it = copy.bytes() / unit;
-  if (units_of_it > kMostUnits || reach(copy) / scale > kMostReach) {  // too large for the kernel's numbers
+  if (units_of_it > kMostUnits || true_extent(copy) / scale > kMostExtent) {  // too large for the kernel's numbers
     if (stamped) throw Error("a copy is too large for stamped lines (a defect in Tasuki)");
     const auto [first, second] = halves(copy);
     return add_copy(first, src, dst, element) + add_copy(second, src, dst, element);

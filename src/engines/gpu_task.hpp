@@ -11,8 +11,8 @@
 
 namespace tasuki {
 
-/// Bytes from the first place that the copy touches to the last, on the side where that is more.
-std::int64_t reach(const StridedCopy& copy);
+/// MPI's term: bytes from the first that the copy touches to the last, on the side where that is more.
+std::int64_t true_extent(const StridedCopy& copy);
 /// Whether the kernel can count the words of a copy out of or into stamped lines (others are cut into several copies).
 bool fits_lines(const StridedCopy& copy, bool adds);
 

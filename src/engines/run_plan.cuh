@@ -14,7 +14,6 @@ namespace tasuki {
 namespace {
 
 constexpr unsigned kPollsPerLook = 256;  // polls between two looks at the clock and at the abort word
-constexpr std::uint32_t kWarps = kGpuWarps;
 constexpr std::uint32_t kShared =
     24 << 10;  // bytes of a task that a block fetches at once; larger ones stay where they are
 
@@ -195,7 +194,7 @@ struct Dealt {
 
   // Where the block's tiles of those begin that are left after the rounds, and how many they are.
   __device__ std::uint32_t rest() const {
-    return (step.rounds * kWarps) * blocks + turn() * step.share + min(turn(), step.more);
+    return (step.rounds * kGpuWarps) * blocks + turn() * step.share + min(turn(), step.more);
   }
   __device__ std::uint32_t rest_count() const { return step.share + (turn() < step.more ? 1 : 0); }
 
@@ -215,7 +214,7 @@ __device__ bool move(const Launch& l, const GpuStep& step, const GpuCopy* copies
   const auto patient = [&] { return patience.more((epoch - 1) * kSignal, epoch * kSignal); };
   copies += step.first_copy;
   for (std::uint32_t round = 0; round <= step.rounds; ++round) {
-    std::uint32_t tile = (round * dealt.blocks + dealt.block) * kWarps + threadIdx.x / 32;
+    std::uint32_t tile = (round * dealt.blocks + dealt.block) * kGpuWarps + threadIdx.x / 32;
     if (round == step.rounds) {
       if (turn >= dealt.rest_count()) break;
       tile = dealt.rest() + turn;
@@ -290,7 +289,7 @@ __device__ void run_lane(const Launch& l, const Task& task, std::uint32_t block,
     if (step.tiles > 0 && came) {
       const Dealt dealt{step, block, blocks};
       came = move(l, step, task.list<GpuCopy>(header.copies), task.list<GpuDim>(header.dims), epoch, dealt, turn);
-      turn = (turn - dealt.rest_count()) % kWarps;
+      turn = (turn - dealt.rest_count()) % kGpuWarps;
     }
     if (step.verb == Verb::signal || step.verb == Verb::reduce || step.awaited != 0) {
       if (__syncthreads_and(came) == 0) return;

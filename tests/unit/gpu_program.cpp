@@ -182,6 +182,33 @@ TEST_CASE("a stamped ring: what goes in comes out, in lines and parts of lines, 
   }
 }
 
+TEST_CASE("lines spread over blocks that nobody else needs, but not those of a lane that may not be shared") {
+  std::uint64_t counters[2] = {};
+  std::vector<std::byte> memory(64 << 10);
+  Builder builder("test", 0, 2);
+  builder.set_path("peer:stamped");
+  const int a = builder.buffer("a", 0, Role::inout, 16 << 10);
+  const int in = builder.buffer("in", 0, Role::scratch, 16 << 10, 1, Home::stamped);
+  StridedCopy copy;
+  copy.block = 16 << 10;  // 35 lines
+  builder.begin_lane();
+  builder.wait(1, builder.counter("filled<1", 0, Home::stamped));
+  builder.copy(1, in, a, std::array{copy}, 0, 0);
+  builder.signal(1, builder.counter("credit<0", 1, Home::device));
+  const Draft draft = builder.finish();
+  Program program;
+  program.plan = draft.plan;
+  program.channels.resize(program.plan.commands.size());
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < program.plan.buffers.size(); ++i) {
+    const bool counts = program.plan.buffers[i].role == Role::signal;
+    program.where.push_back({counts ? reinterpret_cast<std::byte*>(&counters[next++]) : memory.data(), 0, 1, false,
+                             draft.home[i] == Home::stamped, nullptr});
+  }
+  CHECK(lower(program, 132, true).blocks[kBoth] == 1 + 16);  // and that of the lanes that move nothing
+  CHECK(lower(program, 132, false).blocks[kBoth] == 1 + 1);
+}
+
 TEST_CASE("tiles are dealt out in whole rounds of all warps, and the rest evenly") {
   for (const std::int64_t units : {1, 31, 4096, 9000, 70000, 1000000}) {
     for (const std::int64_t blocks : {1, 3, 132}) {
@@ -218,7 +245,7 @@ TEST_CASE("a copy from end to end of a field of many GB is cut where the kernel'
   copy.ndims = 2;
   copy.dims[0] = {9, kFar, 8};
   copy.dims[1] = {2, 16, 4};
-  CHECK(reach(copy) == 8 * kFar + 16 + 4);
+  CHECK(true_extent(copy) == 8 * kFar + 16 + 4);
   CHECK(!fits_lines(copy, false));
   TaskDraft task;
   CHECK(task.add_copy(copy, Located{}, Located{}, 0) == 18);
