@@ -25,6 +25,56 @@ __device__ void move_tile(const GpuTile& t) {
   }
 }
 
+// The same for rows of several words a thread: places row by row, for those of all would take too many registers.
+__device__ inline void move_words(GpuTile t) {
+  using Word = std::uint32_t;
+  const std::uint32_t first = t.first;
+  Word value[kTileRows][kRowWords];
+#pragma unroll
+  for (int r = 0; r < kTileRows; ++r, t.first += 32 * kRowWords) {
+    const TilePlaces<Word, kRowWords, kSource> at(t);
+#pragma unroll
+    for (int k = 0; k < kRowWords; ++k) {
+      if (k < at.count) value[r][k] = *reinterpret_cast<const Word*>(at.src(k));
+    }
+  }
+  t.first = first;
+#pragma unroll
+  for (int r = 0; r < kTileRows; ++r, t.first += 32 * kRowWords) {
+    const TilePlaces<Word, kRowWords, kTarget> at(t);
+#pragma unroll
+    for (int k = 0; k < kRowWords; ++k) {
+      if (k < at.count) *reinterpret_cast<Word*>(at.dst(k)) = value[r][k];
+    }
+  }
+}
+
+// A tile of `rows` rows. In one of a single row a thread does not compute the places of others.
+template <class Unit>
+__device__ void move_rows(const GpuTile& t, std::uint32_t rows) {
+  if (rows == 1) return move_tile<Unit, 1>(t);
+  move_tile<Unit, kTileRows>(t);
+}
+
+__device__ inline void move_units(const GpuTile& t, std::uint32_t rows) {
+  if (t.copy.row_units != 32) {
+    if (rows == 1) return move_tile<std::uint32_t, kRowWords>(t);
+    return move_words(t);
+  }
+  switch (t.copy.log_unit) {
+    case 4:
+      return move_rows<uint4>(t, rows);
+    case 3:
+      return move_rows<uint2>(t, rows);
+    case 2:
+      return move_rows<std::uint32_t>(t, rows);
+    case 1:
+      return move_tile<std::uint16_t, kTileRows>(t);
+    default:
+      return move_tile<std::uint8_t, kTileRows>(t);
+  }
+}
+
 // Elements in packed memory may follow smaller ones and so lie anywhere.
 template <class Number>
 __device__ Number load_anywhere(const std::byte* from) {
@@ -39,9 +89,11 @@ template <class Number, class Patient>
 __device__ bool load_from_lines(const std::byte* from, std::uint32_t n, std::uint32_t stamp, Number& value,
                                 const Patient& patient) {
   constexpr std::uint32_t kWords = sizeof(Number) / 4;
+  std::uint32_t words[kWords];
   for (std::uint32_t i = 0; i < kWords; ++i) {
-    if (!load_word(from, n * kWords + i, stamp, reinterpret_cast<std::uint32_t*>(&value)[i], patient)) return false;
+    if (!load_word(from, n * kWords + i, stamp, words[i], patient)) return false;
   }
+  memcpy(&value, words, sizeof value);
   return true;
 }
 

@@ -86,6 +86,8 @@ struct GpuLines {
     const std::uint32_t begin = (first + j) * kLineWords;
     return {copy, dims, begin + threadIdx.x % 32, min(copy.units, begin + kLineWords), src, dst};
   }
+  // Whether this thread has words in line j.
+  __device__ bool has(int j) const { return (first + j) * kLineWords + threadIdx.x % 32 < copy.units; }
   // This thread's piece, from the side's base and offset on.
   __device__ std::int64_t piece(int j) const {
     return static_cast<std::int64_t>(first + j) * kStampedLine + threadIdx.x % 32 * 16;
@@ -113,31 +115,46 @@ __device__ void fill_lines(const GpuLines& t, std::uint32_t stamp) {
   }
 }
 
+template <class Places>
+__device__ void store_words(const Places& at, const uint4& piece) {
+  std::uint32_t word[kLineParts];
+  words_of(piece, word);
+#pragma unroll
+  for (int k = 0; k < kLineParts; ++k) {
+    if (k < at.count) *reinterpret_cast<std::uint32_t*>(at.dst(k)) = word[k];
+  }
+}
+
 // `patient()` says after a look in vain whether to go on. False, to all of the warp, if not all have come.
 template <int Most, class Patient>
 __device__ bool take_lines(const GpuLines& t, std::uint32_t stamp, const Patient& patient) {
+  using Places = TilePlaces<std::uint32_t, kLineParts, kTarget>;
   const std::byte* from = t.src + t.copy.src_offset;
   uint4 piece[Most];
+  const auto look = [&] {  // at all at once: in turn, each would cost a look more
 #pragma unroll
-  for (int j = 0; j < Most; ++j) {
-    if (j < t.lines) piece[j] = load_piece(from + t.piece(j));  // all at once; what others' threads would have is there
+    for (int j = 0; j < Most; ++j) {
+      if (j < t.lines) piece[j] = load_piece(from + t.piece(j));
+    }
+  };
+  const auto missing = [&] {
+    bool any = false;
+#pragma unroll
+    for (int j = 0; j < Most; ++j) any = any || (j < t.lines && t.has(j) && !came(piece[j], stamp));
+    return any;
+  };
+  look();
+  const Places first(t.line(0));  // while it comes
+  bool given_up = false;
+  while (!given_up && missing()) {
+    given_up = !patient();
+    look();
   }
+  if (__any_sync(~0u, given_up) != 0) return false;
+  store_words(first, piece[0]);
 #pragma unroll
-  for (int j = 0; j < Most; ++j) {
-    if (j >= t.lines) break;
-    const TilePlaces<std::uint32_t, kLineParts, kTarget> at(t.line(j));  // while it comes
-    bool given_up = false;
-    while (at.count > 0 && !given_up && !came(piece[j], stamp)) {
-      given_up = !patient();
-      piece[j] = load_piece(from + t.piece(j));
-    }
-    if (__any_sync(~0u, given_up) != 0) return false;
-    std::uint32_t word[kLineParts];
-    words_of(piece[j], word);
-#pragma unroll
-    for (int k = 0; k < kLineParts; ++k) {
-      if (k < at.count) *reinterpret_cast<std::uint32_t*>(at.dst(k)) = word[k];
-    }
+  for (int j = 1; j < Most; ++j) {
+    if (j < t.lines) store_words(Places(t.line(j)), piece[j]);
   }
   return true;
 }

@@ -101,7 +101,7 @@ class Lowering {
       if (now && !asked_[i]) add_step(task, command);
       if (asked_[i] && (kPartWait & parts) != 0) add_answer(waits, command);
     }
-    if (task.units > 0) {
+    if (!task.copies.empty()) {
       task.staging = lane.asks;
       if (lane.asks) task.most = std::min(task.most, kStagingBlocks);
       task.ends.push_back(static_cast<std::int32_t>(task.steps.size()));
@@ -264,9 +264,8 @@ class Lowering {
       if (stamped(c.dst)) s.stamped = kStampedTarget;
       s.first_copy = static_cast<std::int32_t>(task.copies.size());
       for (std::int32_t k = c.first_copy; k < c.first_copy + c.copy_count; ++k) {
-        task.units +=
-            task.add_copy(plan_.copies[static_cast<std::size_t>(k)], in_.where[static_cast<std::size_t>(c.src)],
-                          in_.where[static_cast<std::size_t>(c.dst)], c.verb == Verb::reduce ? size_of(c.dtype) : 0);
+        task.add_copy(plan_.copies[static_cast<std::size_t>(k)], in_.where[static_cast<std::size_t>(c.src)],
+                      in_.where[static_cast<std::size_t>(c.dst)], c.verb == Verb::reduce ? size_of(c.dtype) : 0);
       }
       s.copies = static_cast<std::int32_t>(task.copies.size()) - s.first_copy;
       task.bytes += c.bytes;

@@ -27,7 +27,8 @@ constexpr int kGpuPairs = 64;     ///< user's pairs of copies in one operation
 constexpr int kGpuTasks = 128;    ///< in one launch
 constexpr int kGpuThreads = 256;  ///< of a block
 constexpr std::uint32_t kGpuWarps = kGpuThreads / 32;
-constexpr int kTileUnits = 4;  ///< most units that a thread moves of a tile; of stamped tiles, lines of a warp
+constexpr int kTileRows = 4;  ///< most of a tile
+constexpr int kRowWords = 4;  ///< that a thread moves of a row of words that lie together
 constexpr int kPartStart = 1;
 constexpr int kPartWait = 2;
 constexpr int kPartPack = 4;    ///< beside them: what comes before messages in a stream
@@ -49,17 +50,19 @@ struct GpuDim {
   std::uint32_t spare[3] = {};
 };
 
-/// A strided copy of `units` units of 2^log_unit bytes (reductions: of one element), cut into tiles. Its dimensions,
-/// innermost first, are among the task's; strides are in units (reductions: in bytes). On a stamped side the units
-/// follow each other in the lines from its offset on, and the strides there are zero.
+/// A strided copy of `units` units of 2^log_unit bytes (reductions: of one element), cut into tiles of rows of a few
+/// units a thread. Its dimensions, innermost first, are among the task's; strides are in units (reductions: in bytes).
+/// On a stamped side the units follow each other in the lines from its offset on, the strides there are zero, and a row
+/// is a line.
 struct GpuCopy {
   std::int64_t src_offset = 0;
   std::int64_t dst_offset = 0;
   std::uint32_t units = 0;
   std::uint32_t first_tile = 0;  ///< within its step
   std::int32_t first_dim = 0;
-  std::int16_t dims = 0;
-  std::int16_t log_unit = 0;
+  std::int8_t dims = 0;
+  std::int8_t log_unit = 0;
+  std::uint16_t row_units = 32;
 };
 
 /// Where a buffer is: base + copy * stride, the copy being the epoch's turn, or what the user shows at the launch.
@@ -83,8 +86,8 @@ struct GpuStep {
   std::uint32_t share = 0;        ///< of the rest: tiles of each block, neighbours too, and one more
   std::uint32_t more = 0;         ///< of so many blocks from
   std::uint32_t first_block = 0;  ///< this one on
-  std::uint32_t tile_units = 1;   ///< units that a thread moves of a tile, or, from or to lines, lines of a tile
-  std::int32_t first_copy = 0;    ///< among the task's
+  std::uint32_t tile_rows = 1;
+  std::int32_t first_copy = 0;  ///< among the task's
   std::int32_t copies = 0;
   std::int32_t first_dep = 0;  ///< among the task's: commands that must have ended
   std::int32_t deps = 0;

@@ -15,11 +15,12 @@ namespace tasuki {
 
 namespace {
 
-// So much is worth another thread block: bytes where they lie together, units where each is a memory access of its own.
+// So much is worth another thread block: bytes of large transfers, rows, accesses to memory.
 constexpr std::int64_t kBytesPerBlock = 8 << 10;
-constexpr std::int64_t kUnitsPerBlock = 256;
+constexpr std::int64_t kAccessesPerRow = 32;
+constexpr std::int64_t kAccessesPerBlock = kAccessesPerRow * kGpuWarps;
 constexpr std::int64_t kWord = 4;  // bytes of a unit of stamped memory
-constexpr std::int64_t kRow = 32;  // bytes that are loaded together
+constexpr std::int64_t kRun = 32;  // bytes that are loaded together
 constexpr std::int64_t kMostUnits = std::int64_t{1} << 30;
 constexpr std::int64_t kMostExtent = std::numeric_limits<std::int32_t>::max();  // of what strides are counted in
 
@@ -56,8 +57,12 @@ std::int64_t unit_of(const StridedCopy& copy, const Located& src, const Located&
   return unit;
 }
 
-std::uint32_t lines_of(std::uint32_t words) {
-  return (words + kLineWords - 1) / kLineWords;
+std::uint32_t rows_of(const GpuCopy& copy) {
+  return (copy.units + copy.row_units - 1) / copy.row_units;
+}
+
+std::int64_t quotient_up(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
 }
 
 // Where in stamped memory the lines of a copy begin whose packed side has this offset and these strides.
@@ -110,11 +115,11 @@ bool fits_lines(const StridedCopy& copy, bool adds) {
 }
 
 std::int64_t TaskDraft::blocks() const {
-  return std::min(most, std::max({std::int64_t{1}, bytes / kBytesPerBlock, units / kUnitsPerBlock}));
+  return std::min(
+      most, std::max({std::int64_t{1}, quotient_up(bytes, kBytesPerBlock), quotient_up(accesses, kAccessesPerBlock)}));
 }
 
-std::int64_t TaskDraft::add_copy(const StridedCopy& copy, const Located& src, const Located& dst,
-                                 std::int64_t element) {
+void TaskDraft::add_copy(const StridedCopy& copy, const Located& src, const Located& dst, std::int64_t element) {
   const bool stamped = src.stamped || dst.stamped;
   const std::int64_t unit = element > 0 ? element : stamped ? kWord : unit_of(copy, src, dst);
   const std::int64_t scale = element > 0 ? 1 : unit;  // elements may lie anywhere
@@ -122,14 +127,23 @@ std::int64_t TaskDraft::add_copy(const StridedCopy& copy, const Located& src, co
   if (units_of_it > kMostUnits || true_extent(copy) / scale > kMostExtent) {  // too large for the kernel's numbers
     if (stamped) throw Error("a copy is too large for stamped lines (a defect in Tasuki)");
     const auto [first, second] = halves(copy);
-    return add_copy(first, src, dst, element) + add_copy(second, src, dst, element);
+    add_copy(first, src, dst, element);
+    add_copy(second, src, dst, element);
+    return;
   }
-  if (units_of_it == 0) return 0;
+  if (units_of_it == 0) return;
   GpuCopy out;
   out.src_offset = src.stamped ? line_of(copy, copy.src_offset, &StridedCopy::Dim::src_stride) : copy.src_offset;
   out.dst_offset = dst.stamped ? line_of(copy, copy.dst_offset, &StridedCopy::Dim::dst_stride) : copy.dst_offset;
   out.units = static_cast<std::uint32_t>(units_of_it);
-  out.log_unit = static_cast<std::int16_t>(std::bit_width(static_cast<std::uint64_t>(unit)) - 1);
+  out.log_unit = static_cast<std::int8_t>(std::bit_width(static_cast<std::uint64_t>(unit)) - 1);
+  const bool in_lines = stamped && element == 0;
+  const bool in_runs = copy.block >= kRun && element == 0;
+  if (in_lines) {
+    out.row_units = kLineWords;
+  } else if (in_runs && unit == kWord) {
+    out.row_units = 32 * kRowWords;
+  }
   out.first_dim = static_cast<std::int32_t>(dims.size());
   const auto add_dim = [&](std::int64_t count, std::int64_t src_stride, std::int64_t dst_stride) {
     dims.push_back(dim_of(count, src.stamped ? 0 : src_stride, dst.stamped ? 0 : dst_stride, scale));
@@ -139,12 +153,12 @@ std::int64_t TaskDraft::add_copy(const StridedCopy& copy, const Located& src, co
     if (copy.dims[d].count > 1) add_dim(copy.dims[d].count, copy.dims[d].src_stride, copy.dims[d].dst_stride);
   }
   if (static_cast<std::int32_t>(dims.size()) == out.first_dim) add_dim(1, 0, 0);
-  out.dims = static_cast<std::int16_t>(static_cast<std::int32_t>(dims.size()) - out.first_dim);
+  out.dims = static_cast<std::int8_t>(static_cast<std::int32_t>(dims.size()) - out.first_dim);
   copies.push_back(out);
-  if (!stamped || element > 0) return units_of_it;
-  lines += lines_of(out.units);
-  // A thread moves several words of a line: worth one unit, unless each word is a memory access of its own.
-  return copy.block >= kRow ? 32 * lines_of(out.units) : units_of_it;
+  const std::int64_t rows = rows_of(out);
+  if (in_lines) lines += rows;
+  // What a thread moves of a row is one access, unless each unit is one. A row of few units takes a warp nevertheless.
+  accesses += in_runs ? kAccessesPerRow * rows : std::max(kAccessesPerRow * rows, units_of_it);
 }
 
 void TaskDraft::add_lane(const TaskDraft& lane) {
@@ -167,32 +181,27 @@ void TaskDraft::fill_warp() {
   while (ends.size() % 32 != 0) ends.push_back(static_cast<std::int32_t>(steps.size()));
 }
 
-// Tiles of few units if there are few: one for each thread, all in flight at once. Else of as many as a thread can
-// keep in flight, but no more than need be for the same number of rounds. Of lines likewise, of which a thread moves a
-// part.
+// Tiles of one row if there are few: all in flight at once. Else of as many as a thread can keep in flight, but no more
+// than need be for the same number of rounds.
 void TaskDraft::cut(std::int64_t blocks_of_it) {
-  const auto rows = [](const GpuStep& step, const GpuCopy& copy) {  // of which a tile has some
-    const bool in_lines = step.stamped != 0 && step.verb != Verb::reduce;
-    return in_lines ? lines_of(copy.units) : (copy.units + 31) / 32;
-  };
   const auto warps = static_cast<std::uint32_t>(kGpuWarps * blocks_of_it);
   std::int64_t sum = 0;
   for (const GpuStep& step : steps) {
     for (std::int32_t k = step.first_copy; k < step.first_copy + step.copies; ++k) {
-      sum += rows(step, copies[static_cast<std::size_t>(k)]);
+      sum += rows_of(copies[static_cast<std::size_t>(k)]);
     }
   }
-  const std::int64_t rounds = std::max<std::int64_t>(1, (sum + kTileUnits * warps - 1) / (kTileUnits * warps));
+  const std::int64_t rounds = std::max<std::int64_t>(1, (sum + kTileRows * warps - 1) / (kTileRows * warps));
   const auto tile =
       static_cast<std::uint32_t>(std::max<std::int64_t>(1, (sum + rounds * warps - 1) / (rounds * warps)));
   const auto blocks = static_cast<std::uint32_t>(blocks_of_it);
   std::uint32_t next = 0;  // the block whose turn it is to have one more
   for (GpuStep& step : steps) {
-    step.tile_units = tile;
+    step.tile_rows = tile;
     for (std::int32_t k = step.first_copy; k < step.first_copy + step.copies; ++k) {
       GpuCopy& copy = copies[static_cast<std::size_t>(k)];
       copy.first_tile = step.tiles;
-      step.tiles += (rows(step, copy) + tile - 1) / tile;
+      step.tiles += (rows_of(copy) + tile - 1) / tile;
     }
     step.rounds = step.tiles / warps;
     step.share = step.tiles % warps / blocks;

@@ -22,16 +22,16 @@ struct TaskDraft {
   std::vector<GpuCopy> copies;
   std::vector<GpuDim> dims;
   std::vector<std::int32_t> deps;
-  std::int64_t bytes = 0;  ///< that it moves
-  std::int64_t units = 0;
+  std::int64_t bytes = 0;                                        ///< that it moves
+  std::int64_t accesses = 0;                                     ///< to memory, that a thread makes for it
   std::int64_t lines = 0;                                        ///< stamped ones that it fills or takes
   std::int64_t most = std::numeric_limits<std::int64_t>::max();  ///< blocks that may share it
   bool staging = false;  ///< it packs or unpacks messages that a thread carries meanwhile
 
   std::int64_t blocks() const;  ///< Thread blocks that it is worth.
   /// Adds the copy in the widest units that addresses and strides allow, or, for additions, in elements of `element`
-  /// bytes. Returns how many units.
-  std::int64_t add_copy(const StridedCopy& copy, const Located& src, const Located& dst, std::int64_t element);
+  /// bytes.
+  void add_copy(const StridedCopy& copy, const Located& src, const Located& dst, std::int64_t element);
   /// Adds the steps of another task as a lane of this one, if it has any.
   void add_lane(const TaskDraft& lane);
   /// Adds the lanes of another task.

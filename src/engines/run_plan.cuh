@@ -151,26 +151,16 @@ struct Task {
   }
 };
 
-// In an exchange of little a tile has one unit a thread: nobody computes the places of others.
-template <class Unit>
-__device__ void move_unit_tile(const GpuStep& step, const GpuTile& tile) {
-  if (step.tile_units == 1) {
-    move_tile<Unit, 1>(tile);
-  } else {
-    move_tile<Unit, kTileUnits>(tile);
-  }
-}
-
 template <class Patient>
 __device__ bool move_lines(const GpuStep& step, const GpuLines& tile, std::uint32_t stamp, const Patient& patient) {
-  const bool few = step.tile_units == 1;
+  const bool few = step.tile_rows == 1;
   if (step.stamped == kStampedSource) {
-    return few ? take_lines<1>(tile, stamp, patient) : take_lines<kTileUnits>(tile, stamp, patient);
+    return few ? take_lines<1>(tile, stamp, patient) : take_lines<kTileRows>(tile, stamp, patient);
   }
   if (few) {
     fill_lines<1>(tile, stamp);
   } else {
-    fill_lines<kTileUnits>(tile, stamp);
+    fill_lines<kTileRows>(tile, stamp);
   }
   return true;
 }
@@ -221,28 +211,24 @@ __device__ bool move(const Launch& l, const GpuStep& step, const GpuCopy* copies
     }
     const GpuCopy& copy = copies[copy_of(copies, step.copies, tile)];
     const GpuDim* dims = all_dims + copy.first_dim;
-    const std::uint32_t first = (tile - copy.first_tile) * step.tile_units;
+    const std::uint32_t first = (tile - copy.first_tile) * step.tile_rows;
     if (step.stamped != 0 && step.verb != Verb::reduce) {
       const std::uint32_t lines = (copy.units + kLineWords - 1) / kLineWords;
-      const GpuLines t{copy, dims, first, min(step.tile_units, lines - first), src, dst};
+      const GpuLines t{copy, dims, first, min(step.tile_rows, lines - first), src, dst};
       if (!move_lines(step, t, stamp, patient)) return false;
       continue;
     }
-    const GpuTile t{copy, dims, first * 32 + threadIdx.x % 32, min(copy.units, (first + step.tile_units) * 32),
-                    src,  dst};
+    const GpuTile t{copy,
+                    dims,
+                    first * copy.row_units + threadIdx.x % 32,
+                    min(copy.units, (first + step.tile_rows) * copy.row_units),
+                    src,
+                    dst};
     bool came = true;
     if (step.verb == Verb::reduce) {
       came = add_tile_of(step.dtype, t, step.stamped == kStampedSource, stamp, patient);
-    } else if (copy.log_unit == 4) {
-      move_unit_tile<uint4>(step, t);
-    } else if (copy.log_unit == 3) {
-      move_unit_tile<uint2>(step, t);
-    } else if (copy.log_unit == 2) {
-      move_unit_tile<std::uint32_t>(step, t);
-    } else if (copy.log_unit == 1) {
-      move_tile<std::uint16_t, kTileUnits>(t);
     } else {
-      move_tile<std::uint8_t, kTileUnits>(t);
+      move_units(t, step.tile_rows);
     }
     if (__all_sync(~0u, came) == 0) return false;
   }

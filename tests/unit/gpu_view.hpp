@@ -83,7 +83,7 @@ inline std::int64_t follow(const View& view, const GpuStep& step) {
     std::int32_t k = step.first_copy + step.copies - 1;
     while (view.get<GpuCopy>(view.header.copies, k).first_tile > tile) --k;
     const auto copy = view.get<GpuCopy>(view.header.copies, k);
-    const std::uint32_t units = step.tile_units * (step.stamped != 0 ? kLineWords : 32);
+    const std::uint32_t units = step.tile_rows * copy.row_units;
     const std::uint32_t begin = (tile - copy.first_tile) * units;
     for (std::uint32_t unit = begin; unit < begin + units && unit < copy.units; ++unit) {
       std::int64_t src = copy.src_offset;

@@ -114,7 +114,7 @@ TEST_CASE("warps: what goes into stamped lines comes out of them, whatever the e
     if (round % 2 == 0) {
       fill<1>(put, stamp);
     } else {
-      fill<kTileUnits>(put, stamp);
+      fill<kTileRows>(put, stamp);
     }
     auto expected = to;
     for (std::uint32_t n = 0; n < put.copy().units; ++n) {
@@ -139,7 +139,7 @@ TEST_CASE("warps: what goes into stamped lines comes out of them, whatever the e
     if (round % 3 == 0) {
       CHECK(take<1>(get, stamp, forever));
     } else {
-      CHECK(take<kTileUnits>(get, stamp, forever));
+      CHECK(take<kTileRows>(get, stamp, forever));
     }
     CHECK((to == expected));
   }
@@ -158,12 +158,12 @@ TEST_CASE("warps: lines are taken as they come, and what never comes is given up
     const Work get(copy, at(ring, true), at(to));
     std::atomic<int> looks{0};
     const auto few = [&] { return ++looks < 400; };
-    CHECK(!take<kTileUnits>(get, epoch, few));  // the last epoch's are there
+    CHECK(!take<kTileRows>(get, epoch, few));  // the last epoch's are there
     CHECK((to != from));
     std::uint32_t word = 0;
     CHECK(!load_word(ring.data(), 699, epoch, word, few));
     std::jthread sender([&] { fill<1>(put, epoch); });
-    CHECK(take<kTileUnits>(get, epoch, forever));
+    CHECK(take<kTileRows>(get, epoch, forever));
     CHECK((to == from));
   }
 }
@@ -180,23 +180,12 @@ TEST_CASE("warps: tiles of units of all sizes") {
     const Work work(copy, {aligned.data(), 0, 1, false, false, nullptr},
                     {aligned.data() + kField, 0, 1, false, false, nullptr});
     std::fill(aligned.begin() + kField, aligned.end(), std::byte{});
-    const std::uint32_t step = round % 2 == 0 ? 32 : 32 * kTileUnits;
+    const std::uint32_t rows = round % 2 == 0 ? 1 : kTileRows;
+    const std::uint32_t step = work.copy().row_units * rows;
     for (std::uint32_t first = 0; first < work.copy().units; first += step) {
       warp::run([&] {
-        const GpuTile tile{work.copy(),
-                           work.task.dims.data(),
-                           first + threadIdx.x,
-                           std::min(work.copy().units, first + step),
-                           work.src,
-                           work.dst};
-        switch (work.copy().log_unit) {
-          case 4:
-            return move_tile<uint4, kTileUnits>(tile);
-          case 3:
-            return move_tile<uint2, kTileUnits>(tile);
-          default:
-            return move_tile<std::uint32_t, kTileUnits>(tile);
-        }
+        const std::uint32_t end = std::min(work.copy().units, first + step);
+        move_units({work.copy(), work.task.dims.data(), first + threadIdx.x, end, work.src, work.dst}, rows);
       });
     }
     select_copy(copy)(copy, from.data(), to.data());
@@ -204,30 +193,36 @@ TEST_CASE("warps: tiles of units of all sizes") {
   }
 }
 
-TEST_CASE("warps: additions out of packed memory") {
+TEST_CASE("warps: additions, out of lines and out of packed memory") {
   std::mt19937 random(24);
   std::vector<double> from(300);
   std::vector<double> to(900);
   for (auto& v : from) v = static_cast<double>(random() % 1000);
   for (auto& v : to) v = static_cast<double>(random() % 1000);
   auto expected = to;
-  for (std::size_t i = 0; i < from.size(); ++i) expected[3 * i + 1] += from[i];
+  for (std::size_t i = 0; i < from.size(); ++i) expected[3 * i + 1] += 2 * from[i];
+  std::vector<std::byte> ring(5 * kStampedLine);
+  StridedCopy whole;
+  whole.block = 2400;
   const Located values{reinterpret_cast<std::byte*>(from.data()), 0, 1, false, false, nullptr};
   const Located sums{reinterpret_cast<std::byte*>(to.data()), 0, 1, false, false, nullptr};
+  fill<kTileRows>(Work(whole, values, at(ring, true)), 7);
   StridedCopy each;
   each.block = 8;
   each.ndims = 1;
   each.dims[0] = {300, 8, 24};
   each.dst_offset = 8;
-  const Work work(each, values, sums, 8);
-  std::atomic<int> all{0};
-  for (std::uint32_t first = 0; first < work.copy().units; first += 128) {
-    warp::run([&] {
-      const GpuTile tile{work.copy(), work.task.dims.data(), first + threadIdx.x, std::min(300u, first + 128), work.src,
-                         work.dst};
-      all += add_tile_of(DType::f64, tile, false, 7, forever) ? 1 : 0;
-    });
+  for (const bool stamped : {false, true}) {
+    const Work work(each, stamped ? at(ring, true) : values, sums, 8);
+    std::atomic<int> all{0};
+    for (std::uint32_t first = 0; first < work.copy().units; first += 128) {
+      warp::run([&] {
+        const GpuTile tile{
+            work.copy(), work.task.dims.data(), first + threadIdx.x, std::min(300u, first + 128), work.src, work.dst};
+        all += add_tile_of(DType::f64, tile, stamped, 7, forever) ? 1 : 0;
+      });
+    }
+    CHECK(all == 3 * 32);
   }
-  CHECK(all == 3 * 32);
   CHECK((to == expected));
 }
