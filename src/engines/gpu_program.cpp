@@ -268,7 +268,6 @@ class Lowering {
                       in_.where[static_cast<std::size_t>(c.dst)], c.verb == Verb::reduce ? size_of(c.dtype) : 0);
       }
       s.copies = static_cast<std::int32_t>(task.copies.size()) - s.first_copy;
-      task.bytes += c.bytes;
       // Additions keep their order, and a counter that advances several times in an epoch has no room for shares.
       if (c.verb == Verb::reduce || !may_share(c.lane)) task.most = 1;
     }
@@ -294,8 +293,29 @@ class Lowering {
     return 1 + (sum > 0 ? std::clamp<std::int64_t>(left / sum, 0, kMostSpread - 1) : 0);
   }
 
-  // Thread blocks in proportion to what the tasks are worth, so that they end together. But staging, for which the way
-  // to the host takes longer than any copying beside it, does not have to give way to that.
+  // Blocks for the tasks of a kind, `room` in all if they are worth more: each goes to whoever would else be the last
+  // to end.
+  static void give(std::vector<TaskDraft>& tasks, bool staging, std::int64_t room, std::vector<std::int64_t>& blocks) {
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      if (tasks[i].staging == staging) room -= blocks[i] = 1;
+    }
+    for (; room > 0; --room) {
+      std::size_t last = tasks.size();
+      double latest = -1;
+      for (std::size_t i = 0; i < tasks.size(); ++i) {
+        if (tasks[i].staging != staging || blocks[i] == tasks[i].blocks()) continue;
+        if (const double time = tasks[i].time(blocks[i]); time > latest) {
+          last = i;
+          latest = time;
+        }
+      }
+      if (last == tasks.size()) return;
+      ++blocks[last];
+    }
+  }
+
+  // Thread blocks for all tasks. But staging, for which the way to the host takes longer than any copying beside it,
+  // does not have to give way to that.
   void deal_out(std::vector<TaskDraft>& tasks, int parts) {
     if (tasks.size() > kGpuTasks) {
       throw Error(fmt::format("rank {}: {}: {} lanes move data; one operation on GPU memory takes at most {}",
@@ -314,12 +334,14 @@ class Lowering {
       room[1] = std::min<std::int64_t>(sum[1], sum[0] > 0 ? (most_ + 1) / 2 : most_);
       room[0] = std::min(sum[0], most_ - room[1]);
     }
+    std::vector<std::int64_t> blocks_of(tasks.size());
+    give(tasks, false, room[0], blocks_of);
+    give(tasks, true, room[1], blocks_of);
     const std::int64_t spread = spread_of(tasks, most_ - sum[0] - sum[1]);
-    for (TaskDraft& task : tasks) {
-      const int kind = task.staging ? 1 : 0;
-      const std::int64_t share =
-          std::max<std::int64_t>(1, task.blocks() * room[kind] / std::max(sum[kind], std::int64_t{1}));
-      const std::int64_t blocks = task.lines == 0 ? share : std::min({task.lines, share * spread, task.most});
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      TaskDraft& task = tasks[i];
+      const std::int64_t blocks =
+          task.lines == 0 ? blocks_of[i] : std::min({task.lines, blocks_of[i] * spread, task.most});
       task.cut(blocks);
       GpuTask out;
       out.offset = static_cast<std::uint32_t>(out_.bytes.size());

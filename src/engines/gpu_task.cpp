@@ -15,10 +15,11 @@ namespace tasuki {
 
 namespace {
 
-// So much is worth another thread block: bytes of large transfers, rows, accesses to memory.
-constexpr std::int64_t kBytesPerBlock = 8 << 10;
 constexpr std::int64_t kAccessesPerRow = 32;
-constexpr std::int64_t kAccessesPerBlock = kAccessesPerRow * kGpuWarps;
+constexpr std::int64_t kAccessesPerBlock = kAccessesPerRow * kGpuWarps;  // worth another block
+// About what was seen on H200s, in ns: a tile's loads and stores, and what each access adds on its multiprocessor.
+constexpr double kTileTime = 450;
+constexpr double kAccessTime = 1;
 constexpr std::int64_t kWord = 4;  // bytes of a unit of stamped memory
 constexpr std::int64_t kRun = 32;  // bytes that are loaded together
 constexpr std::int64_t kMostUnits = std::int64_t{1} << 30;
@@ -115,8 +116,13 @@ bool fits_lines(const StridedCopy& copy, bool adds) {
 }
 
 std::int64_t TaskDraft::blocks() const {
-  return std::min(
-      most, std::max({std::int64_t{1}, quotient_up(bytes, kBytesPerBlock), quotient_up(accesses, kAccessesPerBlock)}));
+  return std::min(most, std::max(std::int64_t{1}, quotient_up(accesses, kAccessesPerBlock)));
+}
+
+double TaskDraft::time(std::int64_t blocks_of_it) const {
+  const std::int64_t tiles = quotient_up(rows, kTileRows * kGpuWarps * blocks_of_it);  // of a warp
+  return kTileTime * static_cast<double>(tiles) +
+         kAccessTime * static_cast<double>(accesses) / static_cast<double>(blocks_of_it);
 }
 
 void TaskDraft::add_copy(const StridedCopy& copy, const Located& src, const Located& dst, std::int64_t element) {
@@ -155,10 +161,11 @@ void TaskDraft::add_copy(const StridedCopy& copy, const Located& src, const Loca
   if (static_cast<std::int32_t>(dims.size()) == out.first_dim) add_dim(1, 0, 0);
   out.dims = static_cast<std::int8_t>(static_cast<std::int32_t>(dims.size()) - out.first_dim);
   copies.push_back(out);
-  const std::int64_t rows = rows_of(out);
-  if (in_lines) lines += rows;
+  const std::int64_t rows_of_it = rows_of(out);
+  rows += rows_of_it;
+  if (in_lines) lines += rows_of_it;
   // What a thread moves of a row is one access, unless each unit is one. A row of few units takes a warp nevertheless.
-  accesses += in_runs ? kAccessesPerRow * rows : std::max(kAccessesPerRow * rows, units_of_it);
+  accesses += in_runs ? kAccessesPerRow * rows_of_it : std::max(kAccessesPerRow * rows_of_it, units_of_it);
 }
 
 void TaskDraft::add_lane(const TaskDraft& lane) {

@@ -1,4 +1,4 @@
-// A task of a GPU program while it is put together: strided copies become units and dimensions, then tiles.
+// A task of a GPU program while it is put together: strided copies become units, dimensions, rows, then tiles.
 #pragma once
 
 #include <cstddef>
@@ -22,13 +22,14 @@ struct TaskDraft {
   std::vector<GpuCopy> copies;
   std::vector<GpuDim> dims;
   std::vector<std::int32_t> deps;
-  std::int64_t bytes = 0;                                        ///< that it moves
-  std::int64_t accesses = 0;                                     ///< to memory, that a thread makes for it
+  std::int64_t rows = 0;
+  std::int64_t accesses = 0;                                     ///< to memory, by threads
   std::int64_t lines = 0;                                        ///< stamped ones that it fills or takes
   std::int64_t most = std::numeric_limits<std::int64_t>::max();  ///< blocks that may share it
   bool staging = false;  ///< it packs or unpacks messages that a thread carries meanwhile
 
-  std::int64_t blocks() const;  ///< Thread blocks that it is worth.
+  std::int64_t blocks() const;                   ///< Thread blocks that it is worth.
+  double time(std::int64_t blocks_of_it) const;  ///< That so many blocks take about; to compare.
   /// Adds the copy in the widest units that addresses and strides allow, or, for additions, in elements of `element`
   /// bytes.
   void add_copy(const StridedCopy& copy, const Located& src, const Located& dst, std::int64_t element);

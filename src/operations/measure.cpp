@@ -12,6 +12,7 @@
 #include "operations/exchange.hpp"
 #include "paths/path.hpp"
 #include "tasuki/error.hpp"
+#include "tasuki/graph.hpp"
 #include "tasuki/memory.hpp"
 #include "tasuki/transfer.hpp"
 #include "topology/collective.hpp"
@@ -28,6 +29,7 @@ constexpr std::int64_t kRuns = 2048;
 constexpr std::int64_t kRunsOnGpu = 64 << 10;
 constexpr std::int64_t kStride = 512;          // bytes between the runs of 8 bytes
 constexpr std::int64_t kBulkOnGpu = 64 << 20;  // enough to tell a path's full speed
+constexpr int kReplayed = 8;                   // transfers, or pairs of them, in a graph
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -68,27 +70,48 @@ class Ways {
   // short ones, then, so that some fall between those; on GPUs batches that are long beside their end on the host.
   double time(const Layout& layout, std::initializer_list<Operation*> operations) const {
     if (context_.rank() != a_ && context_.rank() != b_) return 0;
+    const bool word = layout.size() < 1024;
+    if (on_gpu_) return time_on_gpu(word ? 20 : layout.size() <= kLargeOnGpu ? 2 : 1, operations);
     const auto once = [&] {
       for (Operation* operation : operations) {
-        if (on_gpu_) {
-          operation->run(nullptr);
-          continue;
-        }
         operation->start();
         operation->wait();
       }
     };
     for (int i = 0; i < 3; ++i) once();
-    const bool word = layout.size() < 1024;
-    const int gpu_rounds = word ? 200 : layout.size() <= kLargeOnGpu ? 20 : 4;
-    const int host_rounds = word ? 50 : 2;
-    const int rounds = on_gpu_ ? gpu_rounds : host_rounds;
-    const int batches = on_gpu_ ? 3 : word ? 10 : 24;
+    return least(word ? 10 : 24, word ? 50 : 2, once, [] {});
+  }
+
+  // Replayed, as iterations of a solver are: else short transfers take as long as the host needs to launch them.
+  double time_on_gpu(int launches, std::initializer_list<Operation*> operations) const {
+    Fork fork;
+    const Stream stream = fork.branch(nullptr);
+    const auto several = [&] {
+      for (int i = 0; i < kReplayed; ++i) {
+        for (Operation* operation : operations) operation->run(stream);
+      }
+    };
+    const auto finish = [&] { synchronize(context_, stream); };
+    several();  // what is done lazily may not be captured
+    finish();
+    std::optional<Graph> graph;
+    try {
+      graph.emplace(stream, several);
+    } catch (const Error&) {  // what CUDA does not capture is launched in programs too
+    }
+    return least(
+               4, launches, [&] { graph ? graph->launch(stream) : several(); }, finish) /
+           kReplayed;
+  }
+
+  // Seconds of one of `rounds`, in the best batch.
+  template <class Once, class Finish>
+  static double least(int batches, int rounds, const Once& once, const Finish& finish) {
     double best = 1e9;
     for (int batch = 0; batch < batches; ++batch) {
       const double begin = now();
       for (int i = 0; i < rounds; ++i) once();
-      if (on_gpu_) synchronize(context_, nullptr);
+      finish();
       best = std::min(best, (now() - begin) / rounds);
     }
     return best;

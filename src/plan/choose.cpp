@@ -1,4 +1,4 @@
-// Choosing a path for every move: offers from all paths, then the assignment whose slowest resource ends first.
+// Choosing a path for every move: offers from all paths, then the assignment that costs least (`Assignment::cost`).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace tasuki {
 
 namespace {
 
-// Index of the path chosen for every outgoing move; costs are compared as (slowest resource, sum of all).
+// Index of the path chosen for every outgoing move.
 class Assignment {
  public:
   Assignment(const Planning& planning, std::vector<std::size_t> moves) : planning_(planning), moves_(std::move(moves)) {
@@ -35,6 +35,8 @@ class Assignment {
     return planning_.choices[moves_[move]].offers[path].second;
   }
 
+  // When the slowest resource ends, and a little of what all do together: a further resource that makes that hardly
+  // sooner is not worth its latency. Then the sum of all.
   std::pair<double, double> cost(const std::vector<std::size_t>& chosen) const {
     std::map<std::string, double> busy;
     std::map<std::string, double> latency;  // of what passes at the same time
@@ -61,7 +63,7 @@ class Assignment {
     }
     double slowest = 0;
     for (const auto& [name, seconds] : busy) slowest = std::max(slowest, seconds);
-    return {slowest, sum};
+    return {slowest + kOfSum * sum, sum};
   }
 
   // Starts from the best path of each move, then lets whole peers and single moves change while that helps.
@@ -113,6 +115,7 @@ class Assignment {
   }
 
  private:
+  static constexpr double kOfSum = 0.05;
   // What a further link to a peer costs even where latencies pass at the same time, in its latencies.
   static constexpr double kSecondLink = 0.2;
   // Measured costs are good to about so much: processors have other work as well, GPUs have not.

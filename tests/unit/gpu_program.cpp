@@ -238,6 +238,36 @@ TEST_CASE("tiles are dealt out in whole rounds of all warps, and the rest evenly
   }
 }
 
+TEST_CASE("of few blocks each goes to the task that would else be the last to end") {
+  std::vector<std::byte> memory(std::size_t{1} << 20);
+  Builder builder("test", 0, 2);
+  builder.set_path("peer:stamped");
+  const int a = builder.buffer("a", 0, Role::inout, 1 << 20);
+  const int out = builder.buffer("out", 1, Role::scratch, 1 << 18, 1, Home::stamped);
+  StridedCopy copy;
+  copy.block = 60 << 10;
+  builder.begin_lane();
+  builder.put(1, a, out, std::array{copy}, 0, 0);
+  builder.signal(1, builder.counter("filled<0", 1, Home::stamped));
+  builder.begin_lane();
+  copy.dst_offset = 1 << 19;
+  builder.copy(0, a, a, std::array{copy}, 0, 0);
+  const Draft draft = builder.finish();
+  Program program;
+  program.plan = draft.plan;
+  program.channels.resize(program.plan.commands.size());
+  for (std::size_t i = 0; i < program.plan.buffers.size(); ++i) {
+    program.where.push_back({memory.data(), 0, 1, false, draft.home[i] == Home::stamped, nullptr});
+  }
+  const GpuProgram few = lower(program, 13, true);
+  CHECK(few.blocks[kBoth] == 13);
+  const int sends = few.tasks[kBoth][2].first_block - few.tasks[kBoth][1].first_block;
+  const int copies = few.blocks[kBoth] - few.tasks[kBoth][2].first_block;
+  CHECK(sends >= copies);
+  CHECK(copies > 1);
+  CHECK(lower(program, 132, true).blocks[kBoth] > 30);
+}
+
 TEST_CASE("a copy from end to end of a field of many GB is cut where the kernel's numbers end") {
   constexpr std::int64_t kFar = std::int64_t{3} << 30;
   StridedCopy copy;
