@@ -2,8 +2,9 @@
 """Tests and measures on a machine with GPUs: the tests that need them, the benchmark, Himeno and Laplace at all sizes.
 
 Writes bench/results/gpu-N.json, himeno-gpu-N.json, laplace-gpu-N.json and gpu-N-tests.txt (or into --out), N being the
-ranks, one a GPU. Every step goes on after a failure of another; the exit status says whether there was one. `make gpu`
-builds first. `--only sanitize` runs compute-sanitizer, which nothing else does, for it takes minutes.
+ranks, one a GPU; on four also islands-SIZE-PATH.txt, what Himeno's plans across islands are and why. Every step goes
+on after a failure of another; the exit status says whether there was one. `make gpu` builds first. `--only sanitize`
+runs compute-sanitizer, which nothing else does, for it takes minutes.
 """
 
 from __future__ import annotations
@@ -138,8 +139,8 @@ class Session:
             for size, iterations in ISLAND_ITERATIONS.items():
                 for path in ("auto", "nccl", "mpi", "peer,mpi"):
                     count = STAGED_ITERATIONS if "mpi" in path else iterations
-                    how = ("--split", "2x2x1", "--path", path, "--iterations", str(count))
-                    runs.one(4, size, *how, island=2)
+                    how = ("--split", "2x2x1", "--path", path, "--iterations", str(count), "--explain")
+                    runs.one(4, size, *how, island=2, log=self.out / f"islands-{size}-{path.replace(',', '-')}.txt")
 
     def laplace(self, machine: dict) -> None:
         runs = Runs(self, "laplace", machine)
@@ -161,13 +162,13 @@ class Runs:
         self.file = session.out / f"{app}-gpu-{session.ranks}.json"
         self.runs: list[dict] = []
 
-    def one(self, ranks: int, size: str, *options: str, island: int = 0) -> None:
+    def one(self, ranks: int, size: str, *options: str, island: int = 0, log: Path | None = None) -> None:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "run.json"
             command = self.session.on_ranks(ranks, self.app, "--size", size, *options, "--json", file)
             where = ["env", f"TASUKI_ISLAND={island}"] if island else []
             name = f"{self.app} {size} on {ranks}{f' in islands of {island}' if island else ''} {' '.join(options)}"
-            if self.session.step(name, [*where, *command], timeout=120):
+            if self.session.step(name, [*where, *command], log, timeout=120):
                 self.runs.append(json.loads(file.read_text()) | ({"island": island} if island else {}))
                 self.file.write_text(json.dumps({"machine": self.machine, "runs": self.runs}, indent=1) + "\n")
 
