@@ -22,14 +22,15 @@ namespace tasuki {
 
 namespace {
 
-constexpr int kPasses = 3;                   // over all paths
-constexpr std::int64_t kLarge = 32 << 10;    // about a face
-constexpr std::int64_t kLargeOnGpu = kBulk;  // the same
+constexpr int kPasses = 3;                 // over all paths
+constexpr std::int64_t kLarge = 32 << 10;  // about a face
+constexpr std::int64_t kLargeOnGpu = 2 << 20;
+constexpr std::int64_t kBulk = 512 << 10;  // enough to tell a path's full speed, or what it does to caches
+constexpr std::int64_t kBulkOnGpu = 64 << 20;
 constexpr std::int64_t kRuns = 2048;
 constexpr std::int64_t kRunsOnGpu = 64 << 10;
-constexpr std::int64_t kStride = 512;          // bytes between the runs of 8 bytes
-constexpr std::int64_t kBulkOnGpu = 64 << 20;  // enough to tell a path's full speed
-constexpr int kReplayed = 8;                   // transfers, or pairs of them, in a graph
+constexpr std::int64_t kStride = 512;  // bytes between the runs of 8 bytes
+constexpr int kReplayed = 8;           // transfers, or pairs of them, in a graph
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -169,21 +170,21 @@ Seconds seconds_for(const Time& time, bool on_gpu) {
   seconds.word = time(word);
   seconds.large = time(Layout::bytes(on_gpu ? kLargeOnGpu : kLarge));
   seconds.scattered = time(Layout::hvector(on_gpu ? kRunsOnGpu : kRuns, 1, kStride, word));
-  // Only GPUs have engines that begin late and are the faster then.
-  if (on_gpu) seconds.bulk = time(Layout::bytes(kBulkOnGpu));
+  seconds.bulk = time(Layout::bytes(on_gpu ? kBulkOnGpu : kBulk));
   return seconds;
 }
 
 void set_constants(Profile::Section& section, const std::string& prefix, const Seconds& t, bool on_gpu) {
   constexpr double kLeast = 1e-9;
   const auto large = static_cast<double>(on_gpu ? kLargeOnGpu : kLarge);
+  const auto bulk = static_cast<double>(on_gpu ? kBulkOnGpu : kBulk);
   const auto runs = static_cast<double>(on_gpu ? kRunsOnGpu : kRuns);
   const double bandwidth = large / std::max(t.large - t.word, kLeast);
   section[prefix + "latency"] = std::max(t.word, kLeast);
   section[prefix + "bandwidth"] = bandwidth;
   section[prefix + "per_run"] = std::max((t.scattered - t.word - runs * 8 / bandwidth) / runs, 1e-11);
-  const double rest = static_cast<double>(kBulkOnGpu) - large;
-  if (on_gpu) section[prefix + "bulk_bandwidth"] = rest / std::max(t.bulk - t.large, kLeast);
+  section["bulk_from"] = large;
+  section[prefix + "bulk_bandwidth"] = (bulk - large) / std::max(t.bulk - t.large, kLeast);
 }
 
 // Nothing if the path cannot be used here: then all ranks throw alike, and its offers will say why.
@@ -231,7 +232,7 @@ void complete_profile(const Context& context, PathSet& paths) {
     if (missing.empty()) continue;
     any = true;
     const std::int64_t room =
-        memory == Memory::device ? std::max(kBulkOnGpu, kRunsOnGpu * kStride) : std::max(kLarge, kRuns * kStride);
+        memory == Memory::device ? std::max(kBulkOnGpu, kRunsOnGpu * kStride) : std::max(kBulk, kRuns * kStride);
     const auto from = memory == Memory::device ? runtime.gpus->allocate(room) : shared_alloc(context, room);
     const auto to = memory == Memory::device ? runtime.gpus->allocate(room) : shared_alloc(context, room);
     if (memory == Memory::host) {

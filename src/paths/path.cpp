@@ -100,10 +100,10 @@ double run_seconds(const Profile& profile, const std::string& name, const Move& 
 Offer priced(const Profile& profile, const std::string& name, const Move& move) {
   const double bandwidth = constant(profile, name, move, "bandwidth", kBandwidth);
   const double bulk_bandwidth = constant(profile, name, move, "bulk_bandwidth", bandwidth);
-  const std::int64_t bulk = std::max<std::int64_t>(move.bytes() - kBulk, 0);
+  const auto bytes = static_cast<double>(move.bytes());
+  const double bulk = std::max(bytes - profile.get(name, "bulk_from", bytes), 0.0);
   return Offer::yes(constant(profile, name, move, "latency", kLatency),
-                    static_cast<double>(move.bytes() - bulk) / bandwidth + static_cast<double>(bulk) / bulk_bandwidth +
-                        run_seconds(profile, name, move));
+                    (bytes - bulk) / bandwidth + bulk / bulk_bandwidth + run_seconds(profile, name, move));
 }
 
 Offer priced_in_place(const Profile& profile, const std::string& name, const Move& move) {

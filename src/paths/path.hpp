@@ -124,8 +124,8 @@ class Path {
 };
 
 /// What a move costs on the path called `name`: the profile's latency for its link, then bytes over bandwidth (what is
-/// above `kBulk` over that of bulk) and the extra time of every contiguous run, with the mutual constants for a mutual
-/// move. `Offer::yes` with these.
+/// above `bulk_from` over that of bulk) and the extra time of every contiguous run, with the mutual constants for a
+/// mutual move. `Offer::yes` with these.
 Offer priced(const Profile& profile, const std::string& name, const Move& move);
 /// The same for a path that stores into or loads from memory which another core works on. Runs shorter than a cache
 /// line cost twice: the lines have to come back, which takes that core as long when it works on them again.

@@ -9,12 +9,9 @@
 
 namespace tasuki {
 
-/// From here on, bytes of a piece cost what they cost in bulk, where the profile knows that: how soon a path is at full
-/// speed and how fast that is are two things.
-constexpr std::int64_t kBulk = 2 << 20;
-
 /// A section a path, a number a constant, in seconds and bytes per second: `latency`, `bandwidth`, `bulk_bandwidth`,
-/// `per_run`, and the same with `mutual_` before it, for where both ranks send.
+/// `per_run`, and the same with `mutual_` before it, for where both ranks send. What is above `bulk_from` bytes of a
+/// piece costs what it costs in bulk: how soon a path is at full speed and how fast that is are two things.
 class Profile {
  public:
   using Section = std::map<std::string, double>;

@@ -58,14 +58,15 @@ TEST_CASE("a piece costs what its link does: both ways where the peer sends too,
                       {"mutual_latency", 4e-6},
                       {"bandwidth", 1e9},
                       {"bulk_bandwidth", 2e9},
+                      {"bulk_from", 8000},
                       {"per_run", 1e-9},
                       {"mutual_per_run", 5e-6}});
   profile.set("nccl", {{"latency", 3e-6}, {"bandwidth", 1e9}, {"per_run", 1e-9}});
   Move move;
   StridedCopy copy;
-  copy.block = kBulk + 2000;
+  copy.block = 10000;
   move.copies = {copy};
-  const double face = static_cast<double>(kBulk) / 1e9 + 1e-9;
+  const double face = 8e-6 + 1e-9;
   CHECK(priced(profile, "mpi", move).latency == 3e-6);
   CHECK(priced(profile, "mpi", move).seconds == doctest::Approx(face + 1e-6));
   CHECK(priced(profile, "nccl", move).seconds == doctest::Approx(face + 2e-6));
