@@ -192,15 +192,8 @@ void TaskDraft::fill_warp() {
 // than need be for the same number of rounds.
 void TaskDraft::cut(std::int64_t blocks_of_it) {
   const auto warps = static_cast<std::uint32_t>(kGpuWarps * blocks_of_it);
-  std::int64_t sum = 0;
-  for (const GpuStep& step : steps) {
-    for (std::int32_t k = step.first_copy; k < step.first_copy + step.copies; ++k) {
-      sum += rows_of(copies[static_cast<std::size_t>(k)]);
-    }
-  }
-  const std::int64_t rounds = std::max<std::int64_t>(1, (sum + kTileRows * warps - 1) / (kTileRows * warps));
-  const auto tile =
-      static_cast<std::uint32_t>(std::max<std::int64_t>(1, (sum + rounds * warps - 1) / (rounds * warps)));
+  const std::int64_t rounds = std::max<std::int64_t>(1, quotient_up(rows, kTileRows * warps));
+  const auto tile = static_cast<std::uint32_t>(std::max<std::int64_t>(1, quotient_up(rows, rounds * warps)));
   const auto blocks = static_cast<std::uint32_t>(blocks_of_it);
   std::uint32_t next = 0;  // the block whose turn it is to have one more
   for (GpuStep& step : steps) {

@@ -57,8 +57,9 @@ void mark_mutual(std::vector<Move>& moves);
 /// Peers tell each other where their buffers are. Collective over the ranks concerned.
 void exchange_places(Planning& planning);
 
-/// Every rank decides for the moves that leave it, minimising the time of its slowest resource, and tells the
-/// receivers. Collective. Returns a complaint if a move has no usable path, empty otherwise.
+/// Every rank decides for the moves that leave it, minimising the time of its slowest resource and a little of
+/// the sum of all, and tells the receivers. Collective. Returns a complaint if a move has no usable path, empty
+/// otherwise.
 std::string choose(Planning& planning);
 
 /// Hands out links for the moves and keeps the plan's user buffers.
