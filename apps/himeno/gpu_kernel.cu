@@ -54,10 +54,10 @@ struct Row {
 template <int V>
 __device__ Group<V> load(const float* p) {
   if constexpr (V == 4) {
-    const float4 v = __ldg(reinterpret_cast<const float4*>(p));
+    const float4 v = __ldca(reinterpret_cast<const float4*>(p));
     return {v.x, v.y, v.z, v.w};
   } else {
-    return {__ldg(p)};
+    return {__ldca(p)};
   }
 }
 
@@ -75,10 +75,10 @@ template <int V>
 __device__ Row<V> load_row(const float* p) {
   const Group<V> middle = load<V>(p);
   Row<V> row;
-  row.at[0] = __ldg(p - 1);
+  row.at[0] = __ldca(p - 1);
 #pragma unroll
   for (int c = 0; c < V; ++c) row.at[c + 1] = middle.at[c];
-  row.at[V + 1] = __ldg(p + V);
+  row.at[V + 1] = __ldca(p + V);
   return row;
 }
 
@@ -132,6 +132,8 @@ __device__ double sweep_group(const Launch& l, std::int64_t n, int lo, int hi) {
 
 template <int V>
 __global__ void __launch_bounds__(kThreads, 2) sweep_boxes(const __grid_constant__ Launch l) {
+  cudaGridDependencySynchronize();
+  cudaTriggerProgrammaticLaunchCompletion();  // the exchange may prepare itself meanwhile
   int b = 0;
   while (b + 1 < l.boxes && blockIdx.x >= l.box[b + 1].first_block) ++b;
   const Tiles& box = l.box[b];
@@ -256,11 +258,10 @@ void GpuSweep::enqueue(const Coefficients& coefficients, const float* p, float* 
   l.next = next;
   const auto blocks = static_cast<unsigned>(parts_->blocks);
   if (parts_->aligned) {
-    sweep_boxes<4><<<blocks, kThreads, 0, stream>>>(l);
+    tasuki::launch_early("launching a sweep", stream, blocks, kThreads, sweep_boxes<4>, l);
   } else {
-    sweep_boxes<1><<<blocks, kThreads, 0, stream>>>(l);
+    tasuki::launch_early("launching a sweep", stream, blocks, kThreads, sweep_boxes<1>, l);
   }
-  TASUKI_CUDA(cudaGetLastError);
 }
 
 double GpuSweep::gosa() const {

@@ -43,10 +43,10 @@ struct Group {
 template <int V>
 __device__ Group<V> load(const double* p) {
   if constexpr (V == 2) {
-    const double2 v = __ldg(reinterpret_cast<const double2*>(p));
+    const double2 v = __ldca(reinterpret_cast<const double2*>(p));
     return {v.x, v.y};
   } else {
-    return {__ldg(p)};
+    return {__ldca(p)};
   }
 }
 
@@ -62,8 +62,8 @@ __device__ double sweep_group(const Launch& l, std::int64_t n, int rows, int lo,
     if (r > rows + 1) continue;
     row[r] = load<V>(p);
     if (r == 0 || r > rows) continue;  // only a row that is computed needs its cells beside the group
-    left[r - 1] = __ldg(p - 1);
-    right[r - 1] = __ldg(p + V);
+    left[r - 1] = __ldca(p - 1);
+    right[r - 1] = __ldca(p + V);
   }
   double change = 0;
 #pragma unroll
@@ -94,6 +94,8 @@ __device__ double sweep_group(const Launch& l, std::int64_t n, int rows, int lo,
 
 template <int V>
 __global__ void __launch_bounds__(kThreads) sweep_boxes(const __grid_constant__ Launch l) {
+  cudaGridDependencySynchronize();
+  cudaTriggerProgrammaticLaunchCompletion();  // the exchange may prepare itself meanwhile
   int b = 0;
   while (b + 1 < l.boxes && blockIdx.x >= l.box[b + 1].first_block) ++b;
   const Groups& box = l.box[b];
@@ -186,11 +188,10 @@ void GpuSweep::enqueue(const double* u, double* next, tasuki::Stream stream) con
   l.next = next;
   const auto blocks = static_cast<unsigned>(parts_->blocks);
   if (parts_->aligned) {
-    sweep_boxes<2><<<blocks, kThreads, 0, stream>>>(l);
+    tasuki::launch_early("launching a sweep", stream, blocks, kThreads, sweep_boxes<2>, l);
   } else {
-    sweep_boxes<1><<<blocks, kThreads, 0, stream>>>(l);
+    tasuki::launch_early("launching a sweep", stream, blocks, kThreads, sweep_boxes<1>, l);
   }
-  TASUKI_CUDA(cudaGetLastError);
 }
 
 double GpuSweep::change() const {

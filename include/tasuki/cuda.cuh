@@ -19,6 +19,30 @@ inline void check_cuda(cudaError_t code, const char* call) {
               cudaGetErrorName(code) + ")");
 }
 
+/// Launches `kernel` in `stream` so that its blocks may begin when those of the kernel ahead of it have ended, or have
+/// all called `cudaTriggerProgrammaticLaunchCompletion()`, rather than a microsecond later ("programmatic dependent
+/// launch" in CUDA's terms). Each block must call `cudaGridDependencySynchronize()` before it touches what earlier work
+/// of the stream writes or reads, and before it triggers the next kernel. An ordinary launch after anything else than a
+/// kernel, and on GPUs before compute capability 9.0. Throws as `check_cuda` does, with `what` for the call.
+template <class... Parameters>
+void launch_early(const char* what, cudaStream_t stream, unsigned blocks, unsigned threads,
+                  void (*kernel)(Parameters...), const Parameters&... arguments) {
+  int device = 0;
+  int capability = 0;
+  check_cuda(cudaGetDevice(&device), what);
+  check_cuda(cudaDeviceGetAttribute(&capability, cudaDevAttrComputeCapabilityMajor, device), what);
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = blocks;
+  config.blockDim = threads;
+  config.stream = stream;
+  config.attrs = &early;
+  config.numAttrs = capability >= 9 ? 1 : 0;
+  check_cuda(cudaLaunchKernelEx(&config, kernel, arguments...), what);
+}
+
 /// `TASUKI_CUDA(cudaMalloc, &p, bytes)` calls and checks. After a kernel launch: `TASUKI_CUDA(cudaGetLastError)`.
 #define TASUKI_CUDA(call, ...) ::tasuki::check_cuda(call(__VA_ARGS__), #call)
 

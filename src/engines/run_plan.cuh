@@ -333,6 +333,9 @@ __device__ void run_round(const Launch& l, const GpuRound& round, std::byte* fet
     }
   }
   if (__syncthreads_or(dead)) return;
+  // Launched early: until now nothing was read that work ahead in the stream may still write, but for `failed` and
+  // `counts`, which a block of this operation has written before it ends.
+  cudaGridDependencySynchronize();
   const Task task{fits ? fetched : l.bytes + at.offset};
   if (t > round.first_task) {
     run_lane<kTraced>(l, task, static_cast<std::uint32_t>(me - at.first_block),

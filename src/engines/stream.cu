@@ -135,8 +135,8 @@ class StreamEngine final : public Engine {
     const bool traced = launch_.events != nullptr;
     const auto kernel = traced ? (one ? run_plan<false, true> : run_plan<true, true>)
                                : (one ? run_plan<false, false> : run_plan<true, false>);
-    kernel<<<static_cast<unsigned>(program_.blocks[parts]), kGpuThreads, 0, stream>>>(launch_);
-    check_cuda(cudaGetLastError(), "launching an exchange");
+    launch_early("launching an exchange", stream, static_cast<unsigned>(program_.blocks[parts]), kGpuThreads, kernel,
+                 launch_);
   }
 
   // Every epoch has one launch of these parts or of their twin.
