@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "engines/gpu_task.hpp"
 #include "engines/message_order.hpp"
@@ -191,6 +192,10 @@ class Lowering {
     place.base = where.base;
     place.stride = where.stride;
     place.copies = static_cast<std::uint32_t>(where.copies);
+    if (!std::has_single_bit(place.copies)) {
+      throw Error(fmt::format("rank {}: {}: a ring of {} copies; on GPUs a power of two is needed (a defect in Tasuki)",
+                              plan_.rank, plan_.operation, where.copies));
+    }
     // Of a user's pair the copy is the one that is shown at each launch: a graph knows only that.
     place.takes_turns = where.takes_turns && where.current == nullptr ? 1 : 0;
     if (where.copies < 2 || where.current == nullptr) return place;

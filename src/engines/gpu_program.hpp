@@ -58,22 +58,25 @@ struct GpuCopy {
   std::int64_t src_offset = 0;
   std::int64_t dst_offset = 0;
   std::uint32_t units = 0;
-  std::uint32_t first_tile = 0;  ///< within its step
+  std::uint32_t first_tile = 0;  ///< among those dealt out together
   std::int32_t first_dim = 0;
   std::int8_t dims = 0;
   std::int8_t log_unit = 0;
   std::uint16_t row_units = 32;
+  std::int32_t step = 0;  ///< among the task's, that it belongs to
 };
 
 /// Where a buffer is: base + copy * stride, the copy being the epoch's turn, or what the user shows at the launch.
 struct GpuPlace {
   std::byte* base = nullptr;
   std::int64_t stride = 0;
-  std::uint32_t copies = 1;
+  std::uint32_t copies = 1;      ///< a power of two: dividing by others takes the kernel tenths of a microsecond
   std::int16_t pair = -1;        ///< a user's pair: which bit of the launch's selection tells the copy
   std::int16_t takes_turns = 0;  ///< epoch e uses copy (e - 1) % copies
 };
 
+/// Moves that follow each other without a wait or a signal are dealt out together, by what the first of them says:
+/// looking at each in turn would take every warp a tenth of a microsecond a step.
 struct GpuStep {
   GpuPlace src;  ///< moves
   GpuPlace dst;
@@ -81,15 +84,16 @@ struct GpuStep {
   std::uint64_t per_epoch = 0;
   std::uint64_t index = 0;
   std::uint32_t lag = 0;
-  std::uint32_t tiles = 0;
+  std::int32_t followers = 0;     ///< moves after this one that are dealt out with it; their own tiles are 0
+  std::uint32_t tiles = 0;        ///< of all of them, as the rest here
   std::uint32_t rounds = 0;       ///< in which each block takes a tile a warp, neighbours
   std::uint32_t share = 0;        ///< of the rest: tiles of each block, neighbours too, and one more
   std::uint32_t more = 0;         ///< of so many blocks from
   std::uint32_t first_block = 0;  ///< this one on
   std::uint32_t tile_rows = 1;
   std::int32_t first_copy = 0;  ///< among the task's
-  std::int32_t copies = 0;
-  std::int32_t first_dep = 0;  ///< among the task's: commands that must have ended
+  std::int32_t copies = 0;      ///< those of the followers come right after
+  std::int32_t first_dep = 0;   ///< among the task's: commands that must have ended
   std::int32_t deps = 0;
   std::int32_t command = 0;  ///< also the place of its own end in the list of ends
   std::int8_t awaited = 0;   ///< others depend on it

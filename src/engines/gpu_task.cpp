@@ -23,6 +23,7 @@ constexpr double kAccessTime = 1;
 constexpr std::int64_t kWord = 4;  // bytes of a unit of stamped memory
 constexpr std::int64_t kRun = 32;  // bytes that are loaded together
 constexpr std::int64_t kMostUnits = std::int64_t{1} << 30;
+constexpr std::uint32_t kMostTiles = std::uint32_t{1} << 30;                    // counted together
 constexpr std::int64_t kMostExtent = std::numeric_limits<std::int32_t>::max();  // of what strides are counted in
 
 // Strides in bytes over `scale`.
@@ -76,6 +77,11 @@ std::int64_t line_of(const StridedCopy& copy, std::int64_t offset, std::int64_t 
   }
   if (!in_order) throw Error("a copy is not packed into stamped lines in order (a defect in Tasuki)");
   return offset / kStampedData * kStampedLine;
+}
+
+// Whether a step moves something and tells nobody that it has.
+bool only_moves(const GpuStep& step) {
+  return (step.verb == Verb::copy || step.verb == Verb::put) && step.awaited == 0;
 }
 
 // Two of half the size.
@@ -196,18 +202,25 @@ void TaskDraft::cut(std::int64_t blocks_of_it) {
   const auto tile = static_cast<std::uint32_t>(std::max<std::int64_t>(1, quotient_up(rows, rounds * warps)));
   const auto blocks = static_cast<std::uint32_t>(blocks_of_it);
   std::uint32_t next = 0;  // the block whose turn it is to have one more
-  for (GpuStep& step : steps) {
-    step.tile_rows = tile;
-    for (std::int32_t k = step.first_copy; k < step.first_copy + step.copies; ++k) {
-      GpuCopy& copy = copies[static_cast<std::size_t>(k)];
-      copy.first_tile = step.tiles;
-      step.tiles += (rows_of(copy) + tile - 1) / tile;
-    }
-    step.rounds = step.tiles / warps;
-    step.share = step.tiles % warps / blocks;
-    step.more = step.tiles % warps % blocks;
-    step.first_block = next;
-    next = (next + step.more) % blocks;
+  for (std::size_t first = 0; first < steps.size(); first += 1 + static_cast<std::size_t>(steps[first].followers)) {
+    GpuStep& deal = steps[first];
+    deal.tile_rows = tile;
+    std::size_t s = first;
+    do {
+      for (std::int32_t k = steps[s].first_copy; k < steps[s].first_copy + steps[s].copies; ++k) {
+        GpuCopy& copy = copies[static_cast<std::size_t>(k)];
+        copy.step = static_cast<std::int32_t>(s);
+        copy.first_tile = deal.tiles;
+        deal.tiles += (rows_of(copy) + tile - 1) / tile;
+      }
+    } while (++s < steps.size() && only_moves(steps[s - 1]) && only_moves(steps[s]) && steps[s].deps == 0 &&
+             deal.tiles < kMostTiles);
+    deal.followers = static_cast<std::int32_t>(s - first - 1);
+    deal.rounds = deal.tiles / warps;
+    deal.share = deal.tiles % warps / blocks;
+    deal.more = deal.tiles % warps % blocks;
+    deal.first_block = next;
+    next = (next + deal.more) % blocks;
   }
 }
 

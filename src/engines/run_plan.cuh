@@ -17,13 +17,8 @@ constexpr unsigned kPollsPerLook = 256;  // polls between two looks at the clock
 constexpr std::uint32_t kShared =
     24 << 10;  // bytes of a task that a block fetches at once; larger ones stay where they are
 
-// What lasts from epoch to epoch, on the GPU. Each in a line of the cache of its own: all blocks take tickets at once,
-// and what shares a line with them is long in coming.
-struct alignas(128) Ticket {
-  unsigned long long taken;
-};
+// What lasts from epoch to epoch, on the GPU. Each in a line of the cache of its own.
 struct State {
-  Ticket tickets[kParts];  // by parts: how many blocks have taken one in launches that count themselves
   alignas(128) unsigned long long recorded;  // events, if traced
   alignas(128) std::uint32_t failed;
 };
@@ -41,16 +36,16 @@ struct Launch {
   const std::byte* bytes;
   std::uint64_t* ends;  // per command: what those that depend on it wait for
   State* state;
+  unsigned long long* counts;  // by block: launches of these parts that counted themselves
+  // The same of the first block of other parts that may have been launched in this one's place in earlier epochs, or 0.
+  const unsigned long long* twin;
   Failure* failure;
   const std::uint32_t* abort;
-  GpuEvent* events;             // of traced kernels
-  std::uint64_t epoch;          // 0: this launch counts itself
-  std::uint64_t counted;        // epochs before launches began to count themselves
-  std::uint64_t selection;      // bit p: the copy of pair p
-  std::uint64_t patience;       // ns
-  std::int32_t blocks[kParts];  // by parts
-  std::int32_t parts;
-  std::int32_t twin;  // other parts that may have been launched in this one's place in earlier epochs, or 0
+  GpuEvent* events;         // of traced kernels
+  std::uint64_t epoch;      // 0: this launch counts itself
+  std::uint64_t counted;    // epochs before launches began to count themselves
+  std::uint64_t selection;  // bit p: the copy of pair p
+  std::uint64_t patience;   // ns
   GpuRound round[2];
   GpuTask tasks[kGpuTasks];
 };
@@ -137,7 +132,7 @@ __device__ std::uint64_t target_of(const GpuStep& step, std::uint64_t epoch) {
 __device__ std::byte* base_of(const Launch& l, const GpuPlace& place, std::uint64_t epoch) {
   if (place.copies == 1) return place.base;
   std::uint64_t copy = place.pair >= 0 ? (l.selection >> place.pair) & 1 : 0;
-  if (place.takes_turns != 0) copy = (copy + epoch - 1) % place.copies;
+  if (place.takes_turns != 0) copy = (copy + epoch - 1) & (place.copies - 1);
   return place.base + static_cast<std::int64_t>(copy) * place.stride;
 }
 
@@ -149,11 +144,17 @@ struct Task {
   __device__ const T* list(std::int32_t offset) const {
     return reinterpret_cast<const T*>(at + offset);
   }
+  // Of a step and its followers.
+  __device__ int copies_of(const GpuStep& step) const {
+    const GpuStep& last = (&step)[step.followers];
+    return last.first_copy + last.copies - step.first_copy;
+  }
 };
 
 template <class Patient>
-__device__ bool move_lines(const GpuStep& step, const GpuLines& tile, std::uint32_t stamp, const Patient& patient) {
-  const bool few = step.tile_rows == 1;
+__device__ bool move_lines(const GpuStep& step, const GpuLines& tile, std::uint32_t rows, std::uint32_t stamp,
+                           const Patient& patient) {
+  const bool few = rows == 1;
   if (step.stamped == kStampedSource) {
     return few ? take_lines<1>(tile, stamp, patient) : take_lines<kTileRows>(tile, stamp, patient);
   }
@@ -195,40 +196,41 @@ struct Dealt {
 };
 
 // What is dealt to this warp, and of the rest the tile of its turn. False if something that was to be moved never came.
-__device__ bool move(const Launch& l, const GpuStep& step, const GpuCopy* copies, const GpuDim* all_dims,
-                     std::uint64_t epoch, const Dealt& dealt, std::uint32_t turn) {
-  const std::byte* src = base_of(l, step.src, epoch);
-  std::byte* dst = base_of(l, step.dst, epoch);
+__device__ bool move(const Launch& l, const Task& task, const Dealt& dealt, std::uint64_t epoch, std::uint32_t turn) {
+  const GpuStep* steps = task.list<GpuStep>(task.header().steps);
+  const GpuDim* all_dims = task.list<GpuDim>(task.header().dims);
+  const GpuCopy* copies = task.list<GpuCopy>(task.header().copies) + dealt.step.first_copy;
+  const int count = task.copies_of(dealt.step);
   const auto stamp = static_cast<std::uint32_t>(epoch);
-  Patience patience(l, step.command, epoch);
-  const auto patient = [&] { return patience.more((epoch - 1) * kSignal, epoch * kSignal); };
-  copies += step.first_copy;
-  for (std::uint32_t round = 0; round <= step.rounds; ++round) {
+  for (std::uint32_t round = 0; round <= dealt.step.rounds; ++round) {
     std::uint32_t tile = (round * dealt.blocks + dealt.block) * kGpuWarps + threadIdx.x / 32;
-    if (round == step.rounds) {
+    if (round == dealt.step.rounds) {
       if (turn >= dealt.rest_count()) break;
       tile = dealt.rest() + turn;
     }
-    const GpuCopy& copy = copies[copy_of(copies, step.copies, tile)];
+    const GpuCopy& copy = copies[copy_of(copies, count, tile)];
+    const GpuStep& step = steps[copy.step];
     const GpuDim* dims = all_dims + copy.first_dim;
-    const std::uint32_t first = (tile - copy.first_tile) * step.tile_rows;
+    const std::byte* src = base_of(l, step.src, epoch);
+    std::byte* dst = base_of(l, step.dst, epoch);
+    Patience patience(l, step.command, epoch);
+    const auto patient = [&] { return patience.more((epoch - 1) * kSignal, epoch * kSignal); };
+    const std::uint32_t rows = dealt.step.tile_rows;
+    const std::uint32_t first = (tile - copy.first_tile) * rows;
     if (step.stamped != 0 && step.verb != Verb::reduce) {
       const std::uint32_t lines = (copy.units + kLineWords - 1) / kLineWords;
-      const GpuLines t{copy, dims, first, min(step.tile_rows, lines - first), src, dst};
-      if (!move_lines(step, t, stamp, patient)) return false;
+      const GpuLines t{copy, dims, first, min(rows, lines - first), src, dst};
+      if (!move_lines(step, t, rows, stamp, patient)) return false;
       continue;
     }
-    const GpuTile t{copy,
-                    dims,
-                    first * copy.row_units + threadIdx.x % 32,
-                    min(copy.units, (first + step.tile_rows) * copy.row_units),
-                    src,
-                    dst};
+    const GpuTile t{
+        copy, dims, first * copy.row_units + threadIdx.x % 32, min(copy.units, (first + rows) * copy.row_units),
+        src,  dst};
     bool came = true;
     if (step.verb == Verb::reduce) {
       came = add_tile_of(step.dtype, t, step.stamped == kStampedSource, stamp, patient);
     } else {
-      move_units(t, step.tile_rows);
+      move_units(t, rows);
     }
     if (__all_sync(~0u, came) == 0) return false;
   }
@@ -274,7 +276,7 @@ __device__ void run_lane(const Launch& l, const Task& task, std::uint32_t block,
     }
     if (step.tiles > 0 && came) {
       const Dealt dealt{step, block, blocks};
-      came = move(l, step, task.list<GpuCopy>(header.copies), task.list<GpuDim>(header.dims), epoch, dealt, turn);
+      came = move(l, task, dealt, epoch, turn);
       turn = (turn - dealt.rest_count()) % kGpuWarps;
     }
     if (step.verb == Verb::signal || step.verb == Verb::reduce || step.awaited != 0) {
@@ -282,7 +284,8 @@ __device__ void run_lane(const Launch& l, const Task& task, std::uint32_t block,
       if (threadIdx.x == 0 && step.verb == Verb::signal) give(step.counter, target_of(step, epoch), block, blocks);
       if (threadIdx.x == 0 && step.awaited != 0) give(&l.ends[step.command], epoch * kSignal, block, blocks);
     }
-    if (watched && came) record(l, step, epoch, begin);
+    for (std::int32_t k = s; watched && came && k <= s + step.followers; ++k) record(l, steps[k], epoch, begin);
+    s += step.followers;
   }
 }
 
@@ -303,13 +306,11 @@ __device__ void run_light_lane(const Launch& l, const Task& task, std::int32_t l
   }
 }
 
-// The number of a launch that counts itself: kernels of one operation follow each other, so the tickets of one lie
-// between those of its neighbours.
+// The number of a launch that counts itself. Every block counts for itself: one counter for all would make them queue.
+// Atomically, so that the next kernel sees it however early it is launched.
 __device__ std::uint64_t own_epoch(const Launch& l) {
-  const auto ticket = atomicAdd(&l.state->tickets[l.parts].taken, 1ull);
-  const std::uint64_t mine = l.counted + ticket / l.blocks[l.parts] + 1;
-  if (l.twin == 0) return mine;
-  return mine + *static_cast<volatile unsigned long long*>(&l.state->tickets[l.twin].taken) / l.blocks[l.twin];
+  const std::uint64_t mine = l.counted + atomicAdd(&l.counts[blockIdx.x], 1ull) + 1;
+  return l.twin == nullptr ? mine : mine + *static_cast<const volatile unsigned long long*>(l.twin);
 }
 
 // This block's share of a round. All loads that it begins with are on their way together.
@@ -332,10 +333,10 @@ __device__ void run_round(const Launch& l, const GpuRound& round, std::byte* fet
       reinterpret_cast<uint4*>(fetched)[i] = from[i];
     }
   }
-  if (__syncthreads_or(dead)) return;
   // Launched early: until now nothing was read that work ahead in the stream may still write, but for `failed` and
   // `counts`, which a block of this operation has written before it ends.
   cudaGridDependencySynchronize();
+  if (__syncthreads_or(dead)) return;
   const Task task{fits ? fetched : l.bytes + at.offset};
   if (t > round.first_task) {
     run_lane<kTraced>(l, task, static_cast<std::uint32_t>(me - at.first_block),

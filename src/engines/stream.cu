@@ -126,8 +126,9 @@ class StreamEngine final : public Engine {
  private:
   void launch(int parts, Stream stream) {
     const auto& tasks = program_.tasks[parts];
-    launch_.parts = parts;
-    launch_.twin = twin_of(parts);
+    const std::int32_t twin = twin_of(parts);
+    launch_.counts = counts_ + parts * most_blocks_;
+    launch_.twin = twin == 0 ? nullptr : counts_ + twin * most_blocks_;
     const auto& rounds = program_.rounds[parts];
     std::copy(rounds.begin(), rounds.end(), launch_.round);
     std::copy(tasks.begin(), tasks.end(), launch_.tasks);
@@ -205,17 +206,19 @@ class StreamEngine final : public Engine {
     const std::int64_t program = round_up(program_.bytes.size());
     const std::int64_t ends = round_up(executor_.plan().commands.size() * sizeof(std::uint64_t));
     const std::int64_t state = round_up(sizeof(State));
+    most_blocks_ = *std::max_element(std::begin(program_.blocks), std::end(program_.blocks));
+    const std::int64_t counts = round_up(sizeof(std::uint64_t) * kParts * static_cast<std::size_t>(most_blocks_));
     const bool traced = executor_.recorder() != nullptr;
     const std::int64_t events = traced ? static_cast<std::int64_t>(kGpuEvents * sizeof(GpuEvent)) : 0;
-    memory_ = {gpu()->allocate(program + ends + state + events), [](std::byte* m) { gpu()->release(m); }};
+    memory_ = {gpu()->allocate(program + ends + state + counts + events), [](std::byte* m) { gpu()->release(m); }};
     gpu()->copy(memory_.get(), program_.bytes.data(), static_cast<std::int64_t>(program_.bytes.size()));
     launch_.bytes = memory_.get();
     launch_.ends = reinterpret_cast<std::uint64_t*>(memory_.get() + program);
     launch_.state = reinterpret_cast<State*>(memory_.get() + program + ends);
-    if (traced) launch_.events = reinterpret_cast<GpuEvent*>(memory_.get() + program + ends + state);
+    counts_ = reinterpret_cast<unsigned long long*>(memory_.get() + program + ends + state);
+    if (traced) launch_.events = reinterpret_cast<GpuEvent*>(memory_.get() + program + ends + state + counts);
     launch_.failure = failure_.get();
     launch_.abort = runtime_.gpus->abort_word();
-    std::copy(std::begin(program_.blocks), std::end(program_.blocks), launch_.blocks);
   }
 
   // Passes on what the kernels have recorded, unless the GPU has failed: then there is worse to tell.
@@ -257,8 +260,10 @@ class StreamEngine final : public Engine {
   std::shared_ptr<Failure> failure_;
   std::shared_ptr<std::byte> memory_;
   Launch launch_{};
-  std::uint64_t epoch_ = 0;  // as far as the host knows
-  bool replayed_ = false;    // part of a graph: the launches count themselves
+  unsigned long long* counts_ = nullptr;  // on the GPU: by parts, then by block
+  int most_blocks_ = 0;                   // of any parts
+  std::uint64_t epoch_ = 0;               // as far as the host knows
+  bool replayed_ = false;                 // part of a graph: the launches count themselves
   cudaEvent_t ended_ = nullptr;
   cudaEvent_t begun_ = nullptr;
   cudaEvent_t read_ = nullptr;

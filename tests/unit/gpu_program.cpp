@@ -164,7 +164,7 @@ TEST_CASE("a stamped ring: what goes in comes out, in lines and parts of lines, 
     REQUIRE(tasks.size() == 3);
     for (const std::size_t t : {1, 2}) {
       const View view(lowered, tasks[t]);
-      REQUIRE(view.header.copies - view.header.steps == sizeof(GpuStep));  // one step: no signal, no wait
+      REQUIRE(view.lanes().front().size() == 1);  // no signal, no wait
       const auto step = view.get<GpuStep>(view.header.steps, 0);
       CHECK(step.stamped == (t == 1 ? kStampedTarget : kStampedSource));
       follow(view, step);
@@ -218,6 +218,7 @@ TEST_CASE("tiles are dealt out in whole rounds of all warps, and the rest evenly
       copy.block = 16 * units;
       for (GpuStep& step : task.steps) {
         step.verb = Verb::copy;
+        step.awaited = 1;
         step.first_copy = static_cast<std::int32_t>(task.copies.size());
         step.copies = 1;
         task.add_copy(copy, Located{}, Located{}, 0);
@@ -235,6 +236,57 @@ TEST_CASE("tiles are dealt out in whole rounds of all warps, and the rest evenly
         next = (next + step.more) % static_cast<std::uint32_t>(blocks);
       }
     }
+  }
+}
+
+TEST_CASE("moves that follow each other are dealt out together, each between its own buffers") {
+  std::mt19937 random(13);
+  for (int round = 0; round < 50; ++round) {
+    constexpr std::size_t kBytes = 8192;
+    constexpr int kMoves = 5;
+    const int told = static_cast<int>(random() % (kMoves + 1));  // before this one somebody is told something
+    std::uint64_t counter = 0;
+    std::vector<std::vector<std::byte>> memory(std::size_t{2} * kMoves, std::vector<std::byte>(kBytes));
+    std::vector<std::vector<std::byte>> expected(kMoves, std::vector<std::byte>(kBytes));
+    Builder builder("test", 0, 2);
+    builder.set_path("self");
+    builder.begin_lane();
+    for (int n = 0; n < kMoves; ++n) {
+      auto& from = memory[static_cast<std::size_t>(2 * n)];
+      for (auto& byte : from) byte = static_cast<std::byte>(random());
+      const auto name = std::to_string(n);
+      const int a = builder.buffer("from" + name, 0, Role::input, kBytes);
+      const int b = builder.buffer("to" + name, 0, Role::output, kBytes);
+      StridedCopy copy;
+      copy.block = 4 * static_cast<std::int64_t>(1 + random() % 8);
+      copy.ndims = 1;
+      copy.dims[0] = {static_cast<std::int64_t>(1 + random() % 100), copy.block + 4, copy.block};
+      if (n == told) builder.signal(1, builder.counter("told", 1, Home::device));
+      builder.copy(0, a, b, std::array{copy}, 0, 0);
+      select_copy(copy)(copy, from.data(), expected[static_cast<std::size_t>(n)].data());
+    }
+    const Draft draft = builder.finish();
+    Program program;
+    program.plan = draft.plan;
+    program.channels.resize(program.plan.commands.size());
+    std::size_t next = 0;
+    for (const auto& buffer : program.plan.buffers) {
+      const bool counts = buffer.role == Role::signal;
+      std::byte* at = counts ? reinterpret_cast<std::byte*>(&counter) : memory[next++].data();
+      program.where.push_back({at, 0, 1, false, false, nullptr});
+    }
+    const GpuProgram lowered = lower(program, 3, true);
+    const View view(lowered, lowered.tasks[kBoth].back());
+    const auto steps = view.lanes().front();
+    std::vector<std::int32_t> followers;
+    for (std::size_t s = 0; s < steps.size(); s += 1 + static_cast<std::size_t>(steps[s].followers)) {
+      if (steps[s].verb == Verb::copy) followers.push_back(steps[s].followers);
+      if (steps[s].tiles > 0) follow(view, steps[s]);
+      for (std::int32_t k = 1; k <= steps[s].followers; ++k) CHECK(steps[s + static_cast<std::size_t>(k)].tiles == 0);
+    }
+    const bool apart = told > 0 && told < kMoves;
+    CHECK(followers == (apart ? std::vector{told - 1, kMoves - told - 1} : std::vector{kMoves - 1}));
+    for (std::size_t n = 0; n < kMoves; ++n) CHECK(memory[2 * n + 1] == expected[n]);
   }
 }
 

@@ -76,14 +76,17 @@ inline void move_unit(const GpuStep& step, const std::byte* src, std::byte* dst,
   std::memcpy(dst, src, bytes);
 }
 
-/// Moves what the step's tiles name, one unit after the other; returns how many units.
-inline std::int64_t follow(const View& view, const GpuStep& step) {
+/// Moves what the tiles of a step and its followers name, one unit after the other; returns how many units.
+inline std::int64_t follow(const View& view, const GpuStep& deal) {
   std::int64_t moved = 0;
-  for (std::uint32_t tile = 0; tile < step.tiles; ++tile) {
-    std::int32_t k = step.first_copy + step.copies - 1;
+  const std::int32_t first = view.get<GpuCopy>(view.header.copies, deal.first_copy).step;
+  const auto last = view.get<GpuStep>(view.header.steps, first + deal.followers);
+  for (std::uint32_t tile = 0; tile < deal.tiles; ++tile) {
+    std::int32_t k = last.first_copy + last.copies - 1;
     while (view.get<GpuCopy>(view.header.copies, k).first_tile > tile) --k;
     const auto copy = view.get<GpuCopy>(view.header.copies, k);
-    const std::uint32_t units = step.tile_rows * copy.row_units;
+    const auto step = view.get<GpuStep>(view.header.steps, copy.step);
+    const std::uint32_t units = deal.tile_rows * copy.row_units;
     const std::uint32_t begin = (tile - copy.first_tile) * units;
     for (std::uint32_t unit = begin; unit < begin + units && unit < copy.units; ++unit) {
       std::int64_t src = copy.src_offset;
