@@ -26,6 +26,7 @@ import mpirun  # noqa: E402
 ROOT = Path(__file__).resolve().parent.parent
 # Iterations of a timed run: a fraction of a second. Not calibrated, so that every run computes the same.
 ITERATIONS = {"S": 5000, "M": 3000, "L": 1000, "XL": 200, "LX": 200, "LLX": 100}
+VERIFIED_ITERATIONS = {"S": 20, "M": 20, "L": 5, "XL": 3}  # the serial run that a result is compared with takes long
 ISLAND_ITERATIONS = {"S": 2000, "M": 1000}
 STAGED_ITERATIONS = 300  # where messages go through the hosts
 LAPLACE_ITERATIONS = {"8192": 1000, "16384": 300}
@@ -115,10 +116,9 @@ class Session:
     def himeno(self, machine: dict) -> None:
         runs = Runs(self, "himeno", machine)
         n = self.ranks
-        # The serial run that a result is compared with takes long for L: once, on all ranks.
-        for ranks, sizes in {1: "M", min(2, n): "SM", n: "SML"}.items():
-            for size in sizes:
-                runs.one(ranks, size, "--iterations", "20", "--verify")
+        for ranks in sorted({1, min(2, n), n}):
+            for size, iterations in VERIFIED_ITERATIONS.items():
+                runs.one(ranks, size, "--iterations", str(iterations), "--verify")
         if n == 4:
             for split in ("4x1x1", "1x4x1", "1x1x4", "1x2x2"):
                 runs.one(4, "M", "--split", split, "--iterations", "20", "--verify")

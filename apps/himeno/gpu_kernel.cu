@@ -132,8 +132,8 @@ __device__ double sweep_group(const Launch& l, std::int64_t n, int lo, int hi) {
 
 template <int V>
 __global__ void __launch_bounds__(kThreads, 2) sweep_boxes(const __grid_constant__ Launch l) {
-  cudaGridDependencySynchronize();
-  cudaTriggerProgrammaticLaunchCompletion();  // the exchange may prepare itself meanwhile
+  tasuki::wait_for_stream();
+  tasuki::let_next_begin();  // the exchange may prepare itself meanwhile
   int b = 0;
   while (b + 1 < l.boxes && blockIdx.x >= l.box[b + 1].first_block) ++b;
   const Tiles& box = l.box[b];

@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include <string>
+#include <type_traits>
 
 #include "tasuki/error.hpp"
 
@@ -19,14 +20,31 @@ inline void check_cuda(cudaError_t code, const char* call) {
               cudaGetErrorName(code) + ")");
 }
 
+#ifdef __CUDACC__
+/// For kernels that are launched early: returns when all work ahead in the stream has ended and can be seen.
+__device__ inline void wait_for_stream() {
+#if __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();
+#endif
+}
+
+/// For kernels that are launched early: once every block has called this or ended, the next kernel may begin, if it is
+/// launched early. Only after `wait_for_stream`.
+__device__ inline void let_next_begin() {
+#if __CUDA_ARCH__ >= 900
+  cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+#endif
+
 /// Launches `kernel` in `stream` so that its blocks may begin when those of the kernel ahead of it have ended, or have
-/// all called `cudaTriggerProgrammaticLaunchCompletion()`, rather than a microsecond later ("programmatic dependent
-/// launch" in CUDA's terms). Each block must call `cudaGridDependencySynchronize()` before it touches what earlier work
-/// of the stream writes or reads, and before it triggers the next kernel. An ordinary launch after anything else than a
-/// kernel, and on GPUs before compute capability 9.0. Throws as `check_cuda` does, with `what` for the call.
+/// all called `let_next_begin`, rather than a microsecond later ("programmatic dependent launch" in CUDA's terms). Each
+/// block must call `wait_for_stream` before it touches what earlier work of the stream writes or reads. An ordinary
+/// launch after anything else than a kernel, and on GPUs before compute capability 9.0. Throws as `check_cuda` does,
+/// with `what` for the call.
 template <class... Parameters>
 void launch_early(const char* what, cudaStream_t stream, unsigned blocks, unsigned threads,
-                  void (*kernel)(Parameters...), const Parameters&... arguments) {
+                  void (*kernel)(Parameters...), const std::type_identity_t<Parameters>&... arguments) {
   int device = 0;
   int capability = 0;
   check_cuda(cudaGetDevice(&device), what);

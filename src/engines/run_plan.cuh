@@ -9,6 +9,7 @@
 #include "engines/gpu_copy.cuh"
 #include "engines/gpu_lines.cuh"
 #include "engines/gpu_program.hpp"
+#include "tasuki/cuda.cuh"
 
 namespace tasuki {
 namespace {
@@ -335,7 +336,7 @@ __device__ void run_round(const Launch& l, const GpuRound& round, std::byte* fet
   }
   // Launched early: until now nothing was read that work ahead in the stream may still write, but for `failed` and
   // `counts`, which a block of this operation has written before it ends.
-  cudaGridDependencySynchronize();
+  wait_for_stream();
   if (__syncthreads_or(dead)) return;
   const Task task{fits ? fetched : l.bytes + at.offset};
   if (t > round.first_task) {
