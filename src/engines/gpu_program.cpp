@@ -260,6 +260,9 @@ class Lowering {
       s.index = static_cast<std::uint64_t>(c.index);
       s.lag = static_cast<std::uint32_t>(c.lag);
       s.credit = c.credit ? 1 : 0;
+      // What came before in the stream has ended, and been seen by all who can see this GPU's memory.
+      const bool first = index == 0 || plan_.commands[static_cast<std::size_t>(index) - 1].lane != c.lane;
+      s.alone = first && c.dep_count == 0 ? 1 : 0;
     }
     add_deps(task, s);
     if (moves_data(c.verb)) {

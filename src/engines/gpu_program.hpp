@@ -99,6 +99,7 @@ struct GpuStep {
   std::int8_t awaited = 0;   ///< others depend on it
   std::int8_t untold = 0;    ///< not recorded when traced: the command has another step, which is
   std::int8_t credit = 0;
+  std::int8_t alone = 0;    ///< a signal that says only that earlier kernels have ended
   std::int8_t stamped = 0;  ///< which side, if any, is stamped lines
   Verb verb{};
   DType dtype = DType::none;

@@ -108,6 +108,17 @@ TEST_CASE("a plan's parts: a put sends in the start, its receiver waits in the w
   CHECK(verbs(kPartStart) == "signal | wait put signal | ");
   CHECK(verbs(kPartWait) == "wait | ");
   CHECK(verbs(kPartStart | kPartWait) == "signal wait | wait put signal | ");
+  const auto signals_alone = [&](int task) {
+    std::vector<int> alone;
+    for (const auto& lane : View(lowered, lowered.tasks[kBoth][static_cast<std::size_t>(task)]).lanes()) {
+      for (const GpuStep& step : lane) {
+        if (step.verb == Verb::signal) alone.push_back(step.alone);
+      }
+    }
+    return alone;
+  };
+  CHECK(signals_alone(0) == std::vector{1});  // ready: says nothing of this kernel's work
+  CHECK(signals_alone(1) == std::vector{0});  // arrived
   CHECK(lowered.direct);
   CHECK(lowered.messages.empty());
 }
