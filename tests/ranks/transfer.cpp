@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <string>
@@ -78,6 +79,47 @@ RANK_TEST("any layout arrives in any other of equal size, on every path, with ne
         dst.pack(in, got.data());
         CHECK(got == sent);
       }
+    }
+    ctx.barrier();
+  }
+}
+
+RANK_TEST("a long column is handed over in slices, one unpacked while the next is packed") {
+  constexpr std::int64_t kNumbers = 1117;
+  constexpr std::int64_t kFrom = 37;  // numbers in a row
+  constexpr std::int64_t kTo = 512;   // a page
+  const int last = ctx.size() - 1;
+  if (last == 0) return;
+  const Layout src = Layout::vector(kNumbers, 1, kFrom, Layout::of<double>());
+  const Layout dst = Layout::vector(kNumbers, 1, kTo, Layout::of<double>());
+  std::vector<double> from(kNumbers * kFrom);
+  std::vector<double> to(kNumbers * kTo);
+  for (const char* engine : {"inline", "thread"}) {
+    OperationOptions options;
+    options.path = "shared:eager";
+    options.engine = engine;
+    Transfer transfer(ctx, {0, from.data() + 3, src}, {last, to.data() + 5, dst}, options);
+    CHECK(verify(transfer).ok());
+    const auto& commands = transfer.plan().commands;
+    const auto count = [&](Verb verb) {
+      return std::count_if(commands.begin(), commands.end(), [&](const Command& c) { return c.verb == verb; });
+    };
+    if (ctx.rank() == 0) CHECK(count(Verb::put) == 4);
+    if (ctx.rank() == last) CHECK(count(Verb::copy) == 4);
+    for (int iteration = 0; iteration < 5; ++iteration) {
+      const auto value = [&](std::size_t n) {
+        return static_cast<double>(n * 10 + static_cast<std::size_t>(iteration));
+      };
+      for (std::size_t n = 0; n < kNumbers; ++n) from[n * kFrom + 3] = value(n);
+      std::fill(to.begin(), to.end(), -1.0);
+      transfer.start();
+      transfer.wait();
+      int wrong = 0;
+      for (std::size_t at = 0; at < to.size(); ++at) {
+        const bool inside = ctx.rank() == last && at % kTo == 5;
+        wrong += to[at] == (inside ? value(at / kTo) : -1.0) ? 0 : 1;
+      }
+      CHECK(wrong == 0);
     }
     ctx.barrier();
   }
