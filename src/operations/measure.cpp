@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kPasses = 3;                 // over all paths
 constexpr std::int64_t kLarge = 32 << 10;  // about a face
-constexpr std::int64_t kLargeOnGpu = 2 << 20;
+constexpr std::int64_t kLargeOnGpu = 1 << 20;
 constexpr std::int64_t kBulk = 512 << 10;  // enough to tell a path's full speed, or what it does to caches
 constexpr std::int64_t kBulkOnGpu = 64 << 20;
 constexpr std::int64_t kRuns = 2048;
@@ -72,7 +72,7 @@ class Ways {
   double time(const Layout& layout, std::initializer_list<Operation*> operations) const {
     if (context_.rank() != a_ && context_.rank() != b_) return 0;
     const bool word = layout.size() < 1024;
-    if (on_gpu_) return time_on_gpu(word ? 20 : layout.size() <= kLargeOnGpu ? 2 : 1, operations);
+    if (on_gpu_) return time_on_gpu(word ? 20 : layout.size() <= kLargeOnGpu ? 4 : 1, operations);
     const auto once = [&] {
       for (Operation* operation : operations) {
         operation->start();

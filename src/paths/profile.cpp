@@ -1,4 +1,4 @@
-// Profile: see profile.hpp. The file is `{"machine": "...", "version": 5, "paths": {"mpi": {"latency": 1e-6, ...}}}`.
+// Profile: see profile.hpp. The file is `{"machine": "...", "version": 6, "paths": {"mpi": {"latency": 1e-6, ...}}}`.
 #include "paths/profile.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ namespace tasuki {
 
 namespace {
 
-constexpr int kVersion = 5;
+constexpr int kVersion = 6;
 
 // The MPI decides about latencies as much as the machine does: one file for each.
 std::string mpi_name() {
