@@ -45,10 +45,14 @@ __device__ inline void let_next_begin() {
 template <class... Parameters>
 void launch_early(const char* what, cudaStream_t stream, unsigned blocks, unsigned threads,
                   void (*kernel)(Parameters...), const std::type_identity_t<Parameters>&... arguments) {
+  thread_local int known = -1;  // of this GPU: asking at every launch takes longer than asking which it is
+  thread_local int capability = 0;
   int device = 0;
-  int capability = 0;
   check_cuda(cudaGetDevice(&device), what);
-  check_cuda(cudaDeviceGetAttribute(&capability, cudaDevAttrComputeCapabilityMajor, device), what);
+  if (device != known) {
+    check_cuda(cudaDeviceGetAttribute(&capability, cudaDevAttrComputeCapabilityMajor, device), what);
+    known = device;
+  }
   cudaLaunchAttribute early{};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;

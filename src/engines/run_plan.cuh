@@ -182,8 +182,8 @@ __device__ int copy_of(const GpuCopy* copies, int count, std::uint32_t tile) {
   }
 }
 
-// The tiles of a step that are one warp's; those of a block are neighbours, so that a multiprocessor touches few pages
-// of memory at a time.
+// The tiles of a step and its followers that are one warp's; those of a block are neighbours, so that a multiprocessor
+// touches few pages of memory at a time.
 struct Dealt {
   const GpuStep& step;
   std::uint32_t block;
