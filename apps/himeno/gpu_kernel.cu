@@ -51,6 +51,7 @@ struct Row {
   float at[V + 2];
 };
 
+// Not by __ldg: the kernel is launched while the halo is still being written.
 template <int V>
 __device__ Group<V> load(const float* p) {
   if constexpr (V == 4) {

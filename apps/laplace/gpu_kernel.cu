@@ -40,6 +40,7 @@ struct Group {
   double at[V];
 };
 
+// Not by __ldg: the kernel is launched while the halo is still being written.
 template <int V>
 __device__ Group<V> load(const double* p) {
   if constexpr (V == 2) {

@@ -40,8 +40,8 @@ __device__ inline void let_next_begin() {
 /// Launches `kernel` in `stream` so that its blocks may begin when those of the kernel ahead of it have ended, or have
 /// all called `let_next_begin`, rather than a microsecond later ("programmatic dependent launch" in CUDA's terms). Each
 /// block must call `wait_for_stream` before it touches what earlier work of the stream writes or reads. An ordinary
-/// launch after anything else than a kernel, and on GPUs before compute capability 9.0. Throws as `check_cuda` does,
-/// with `what` for the call.
+/// launch after anything else than a kernel, and on GPUs before compute capability 9.0. Local; the stream belongs to
+/// the current GPU. Throws as `check_cuda` does, with `what` for the call.
 template <class... Parameters>
 void launch_early(const char* what, cudaStream_t stream, unsigned blocks, unsigned threads,
                   void (*kernel)(Parameters...), const std::type_identity_t<Parameters>&... arguments) {

@@ -2,6 +2,7 @@
 #include "paths/shapes.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace tasuki {
 
@@ -172,8 +173,7 @@ namespace {
 constexpr std::int64_t kLine = 64;               // bytes of a cache line
 constexpr std::int64_t kManyLines = 1 << 20;     // bytes of lines that drive each other out of a core's own caches
 constexpr std::int64_t kSliceLines = 128 << 10;  // and of those that surely stay there
-constexpr std::int64_t kPipelined = 16 << 10;    // of lines that are worth a signal while the next are packed
-constexpr std::int64_t kWorthCutting = 4 << 10;  // bytes of a move that both send
+constexpr std::int64_t kFewLines = 16 << 10;     // and of those that are hardly worth a signal
 constexpr std::int64_t kMostInterleaved = 64;
 
 // Bytes of the lines of which only a part is moved.
@@ -185,10 +185,6 @@ std::int64_t shared_lines(const Link& link) {
 
 // Part p of `parts` of each large move, and all small ones in the first slice.
 std::vector<Slice> interleaved(const Link& link, std::int64_t parts) {
-  const auto large = [&](const StridedCopy& copy) {
-    if (copy.ndims == 0) return false;
-    return link.mutual ? copy.bytes() >= kWorthCutting : copy.blocks() * kLine >= kPipelined;
-  };
   std::vector<Slice> all;
   std::int64_t at = 0;
   for (std::int64_t p = 0; p < parts; ++p) {
@@ -196,7 +192,7 @@ std::vector<Slice> interleaved(const Link& link, std::int64_t parts) {
     for (std::size_t i = 0; i < link.moves.size(); ++i) {
       Slice::Part part{i, at, {}};
       for (const StridedCopy& copy : link.moves[i]->copies) {
-        const bool whole = !large(copy);
+        const bool whole = copy.ndims == 0 || std::max(copy.bytes(), copy.blocks() * kLine) < kFewLines;
         const std::int64_t begin = whole ? 0 : copy.dims[0].count * p / parts;
         const std::int64_t end = whole ? 0 : copy.dims[0].count * (p + 1) / parts;
         if (whole && p == 0) part.copies.push_back(copy);
@@ -216,8 +212,8 @@ std::vector<Slice> interleaved(const Link& link, std::int64_t parts) {
 std::vector<Slice> EagerPath::handed_over(const Link& link, std::int64_t rounds) const {
   const std::int64_t lines = shared_lines(link);
   const bool adds = std::any_of(link.moves.begin(), link.moves.end(), [](auto* m) { return m->add != DType::none; });
-  const std::int64_t slice = link.mutual ? kSliceLines : kPipelined;
-  if (home_ == Home::shared && rounds == 1 && !adds && lines > (link.mutual ? kManyLines : 2 * kPipelined)) {
+  const auto [enough, slice] = link.mutual ? std::pair{kManyLines, kSliceLines} : std::pair{2 * kFewLines, kFewLines};
+  if (home_ == Home::shared && rounds == 1 && !adds && lines > enough) {
     return interleaved(link, std::min(lines / slice, kMostInterleaved));
   }
   std::vector<Slice> all;

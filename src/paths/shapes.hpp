@@ -38,10 +38,10 @@ struct Slice {
 
 /// The sender packs into a ring at the receiver, which unpacks. Two passes, but only packed lines travel, the sender
 /// does not wait for the receiver to start, and any memory will do: for small or scattered pieces and for memory that
-/// nobody shares. Large links that go one way are handed over in slices, so that the receiver unpacks one while the
-/// sender packs the next; where both send, both are busy packing meanwhile. But what both send of so many cache lines
-/// that a core's own caches cannot hold them goes in slices too, part of each move: what arrives belongs into lines
-/// that have just been packed from.
+/// nobody shares. Links that go one way are handed over in slices if they are large or touch many cache lines, so that
+/// the receiver unpacks one while the sender packs the next; where both send, both are busy packing meanwhile. But what
+/// both send of so many cache lines that a core's own caches cannot hold them goes in slices too, part of each move:
+/// what arrives belongs into lines that have just been packed from.
 ///
 ///   sender's lane:    wait credit   { put ... signal filled } a slice
 ///   receiver's lane:  { wait filled   copy (reduce) ... } a slice   signal credit

@@ -229,7 +229,7 @@ TEST_CASE("tiles are dealt out in whole rounds of all warps, and the rest evenly
       copy.block = 16 * units;
       for (GpuStep& step : task.steps) {
         step.verb = Verb::copy;
-        step.awaited = 1;
+        step.awaited = 1;  // each is dealt out by itself
         step.first_copy = static_cast<std::int32_t>(task.copies.size());
         step.copies = 1;
         task.add_copy(copy, Located{}, Located{}, 0);
