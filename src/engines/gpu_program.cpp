@@ -93,13 +93,17 @@ class Lowering {
   // The lane's steps of these parts: a task or a thread for its moves, and threads that ask for messages and wait.
   void lower_lane(const Lane& lane, int parts, std::vector<TaskDraft>& tasks, TaskDraft& light, TaskDraft& answers) {
     TaskDraft task;
+    TaskDraft tells;
     TaskDraft asks;
     TaskDraft waits;
+    const auto now = [&](std::size_t i) { return (part_of(lane, i) & parts) != 0; };
+    bool moves = false;
+    for (std::size_t i = lane.first; i < lane.last; ++i)
+      moves = moves || (now(i) && moves_data(plan_.commands[i].verb));
     for (std::size_t i = lane.first; i < lane.last; ++i) {
       const auto command = static_cast<std::int32_t>(i);
-      const bool now = (part_of(lane, i) & parts) != 0;
-      if (now && asked_[i]) add_ask(asks, command);
-      if (now && !asked_[i]) add_step(task, command);
+      if (now(i) && asked_[i]) add_ask(asks, command);
+      if (now(i) && !asked_[i]) add_step(moves && tells_first(i) ? tells : task, command);
       if (asked_[i] && (kPartWait & parts) != 0) add_answer(waits, command);
     }
     if (!task.copies.empty()) {
@@ -110,6 +114,7 @@ class Lowering {
     } else {
       light.add_lane(task);
     }
+    light.add_lane(tells);
     light.add_lane(asks);
     answers.add_lane(waits);
   }
@@ -260,9 +265,7 @@ class Lowering {
       s.index = static_cast<std::uint64_t>(c.index);
       s.lag = static_cast<std::uint32_t>(c.lag);
       s.credit = c.credit ? 1 : 0;
-      // What came before in the stream has ended, and been seen by all who can see this GPU's memory.
-      const bool first = index == 0 || plan_.commands[static_cast<std::size_t>(index) - 1].lane != c.lane;
-      s.alone = first && c.dep_count == 0 ? 1 : 0;
+      s.alone = tells_first(static_cast<std::size_t>(index)) ? 1 : 0;
     }
     add_deps(task, s);
     if (moves_data(c.verb)) {
@@ -284,10 +287,19 @@ class Lowering {
 
   bool stamped(std::int32_t buffer) const { return in_.where[static_cast<std::size_t>(buffer)].stamped; }
 
+  // Whether a command tells before anything else of its lane: what came before in the stream has ended, and been seen
+  // by all who can see this GPU's memory. A thread that does nothing else can do it.
+  bool tells_first(std::size_t command) const {
+    const Command& c = plan_.commands[command];
+    const bool first = command == 0 || plan_.commands[command - 1].lane != c.lane;
+    return c.verb == Verb::signal && first && c.dep_count == 0;
+  }
+
   // Whether several blocks may run the lane and add their shares to its signals.
   bool may_share(std::int32_t lane) const {
-    for (const Command& c : plan_.commands) {
-      if (c.lane != lane || c.verb != Verb::signal || stamped(c.dst)) continue;
+    for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
+      const Command& c = plan_.commands[i];
+      if (c.lane != lane || c.verb != Verb::signal || stamped(c.dst) || tells_first(i)) continue;
       if (!atomics_ || plan_.buffers[static_cast<std::size_t>(c.dst)].per_epoch > 1) return false;
     }
     return true;

@@ -55,7 +55,8 @@ int EagerPath::credit(Builder& builder, const Link& link, int writer, int owner)
 void EagerPath::open_send(Builder& builder, Link& link) const {
   link.scratch = ring(builder, link, link.peer);
   if (link.mutual) return;
-  builder.wait(link.peer, credit(builder, link, link.peer, builder.rank()), ring_length(link), true);
+  const int lag = ring_length(link) - (credit_comes_late() ? 1 : 0);
+  builder.wait(link.peer, credit(builder, link, link.peer, builder.rank()), lag, true);
 }
 
 void EagerPath::send(Builder& builder, Link& link) const {
@@ -71,6 +72,7 @@ void EagerPath::send(Builder& builder, Link& link) const {
 
 void EagerPath::open_recv(Builder& builder, Link& link) const {
   link.scratch = ring(builder, link, builder.rank());
+  if (credit_comes_late()) grant(builder, link);
 }
 
 void EagerPath::recv(Builder& builder, Link& link) const {
@@ -85,6 +87,10 @@ void EagerPath::recv(Builder& builder, Link& link) const {
 }
 
 void EagerPath::close_recv(Builder& builder, Link& link) const {
+  if (!credit_comes_late()) grant(builder, link);
+}
+
+void EagerPath::grant(Builder& builder, const Link& link) const {
   if (!link.mutual) builder.signal(link.peer, credit(builder, link, builder.rank(), link.peer));
 }
 

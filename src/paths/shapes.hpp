@@ -46,8 +46,10 @@ struct Slice {
 ///   sender's lane:    wait credit   { put ... signal filled } a slice
 ///   receiver's lane:  { wait filled   copy (reduce) ... } a slice   signal credit
 ///
-/// The credit is granted for a ring's length of epochs beforehand. Where both send, there is none: what came from the
-/// peer in the last epoch says that it has unpacked those before, and a ring has at least two copies.
+/// The credit is granted for a ring's length of epochs beforehand. In GPU memory it comes with the next epoch: a kernel
+/// that has unpacked would have to wait until all has been seen before it tells, one that begins has not. Where both
+/// send, there is none: what came from the peer in the last epoch says that it has unpacked those before, and a ring
+/// has at least two copies.
 ///
 /// In a ring of kind `Home::stamped` every 16 bytes tell by themselves whether they have arrived: no signal, nothing to
 /// order.
@@ -69,6 +71,8 @@ class EagerPath : public Path {
   int counter(Builder& builder, const Link& link, const char* what, int writer, int owner, Home home) const;
   int filled(Builder& builder, const Link& link, int writer, int owner) const;
   int credit(Builder& builder, const Link& link, int writer, int owner) const;
+  void grant(Builder& builder, const Link& link) const;
+  bool credit_comes_late() const { return home_ == Home::device || home_ == Home::stamped; }
 
   Home home_;
   std::int64_t slice_;

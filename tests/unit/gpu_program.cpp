@@ -220,6 +220,42 @@ TEST_CASE("lines spread over blocks that nobody else needs, but not those of a l
   CHECK(lower(program, 132, false).blocks[kBoth] == 1 + 1);
 }
 
+TEST_CASE("what a lane tells first is told by a thread, so that the lane may be shared whoever can add") {
+  std::uint64_t counter = 0;
+  std::vector<std::byte> memory(64 << 10);
+  Builder builder("test", 0, 2);
+  builder.set_path("peer:stamped");
+  const int a = builder.buffer("a", 0, Role::inout, 16 << 10);
+  const int in = builder.buffer("in", 0, Role::scratch, 16 << 10, 2, Home::stamped);
+  StridedCopy copy;
+  copy.block = 16 << 10;
+  builder.begin_lane();
+  builder.signal(1, builder.counter("credit<0", 1, Home::device));
+  builder.wait(1, builder.counter("filled<1", 0, Home::stamped));
+  builder.copy(1, in, a, std::array{copy}, 0, 0);
+  const Draft draft = builder.finish();
+  Program program;
+  program.plan = draft.plan;
+  program.channels.resize(program.plan.commands.size());
+  for (std::size_t i = 0; i < program.plan.buffers.size(); ++i) {
+    const bool counts = program.plan.buffers[i].role == Role::signal;
+    program.where.push_back({counts ? reinterpret_cast<std::byte*>(&counter) : memory.data(), 0, 1, false,
+                             draft.home[i] == Home::stamped, nullptr});
+  }
+  for (const bool atomics : {true, false}) {
+    const GpuProgram lowered = lower(program, 132, atomics);
+    CHECK(lowered.blocks[kBoth] == 1 + 20);
+    CHECK(lowered.blocks[kPartStart] == 1);  // the credit is told when the exchange begins
+    GpuTaskHeader header;
+    std::memcpy(&header, lowered.bytes.data() + lowered.tasks[kBoth][0].offset, sizeof header);
+    CHECK(header.lanes == 1);
+    GpuStep step;
+    std::memcpy(&step, lowered.bytes.data() + lowered.tasks[kBoth][0].offset + header.steps, sizeof step);
+    CHECK(step.verb == Verb::signal);
+    CHECK(step.alone == 1);
+  }
+}
+
 TEST_CASE("tiles are dealt out in whole rounds of all warps, and the rest evenly") {
   for (const std::int64_t units : {1, 31, 4096, 9000, 70000, 1000000}) {
     for (const std::int64_t blocks : {1, 3, 132}) {
