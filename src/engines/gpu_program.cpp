@@ -17,6 +17,8 @@ namespace {
 // So many are enough to keep the way to the host busy, where staging is.
 constexpr std::int64_t kStagingBlocks = 16;
 constexpr std::int64_t kMostSpread = 4;
+// So many times the blocks' number are worth being sent, and received, by all of them in turn.
+constexpr std::int64_t kMostScattered = 2;
 
 bool moves_data(Verb verb) {
   return verb == Verb::copy || verb == Verb::put || verb == Verb::reduce;
@@ -64,7 +66,7 @@ class Lowering {
     }
     out_.in_line = !out_.messages.empty() &&
                    std::none_of(lanes_.begin(), lanes_.end(), [&](const auto& lane) { return stands_alone(lane); });
-    std::int64_t worth[kBoth] = {};
+    Worth worth[kBoth];
     for (const int parts : {kPartStart, kPartWait, kBoth, kPartPack, kPartUnpack, kBefore, kAfter}) {
       if (parts > kBoth && out_.messages.empty()) break;
       if ((parts == kBefore || parts == kAfter) && !out_.in_line) continue;
@@ -76,8 +78,7 @@ class Lowering {
       if (!answers.ends.empty()) light.fill_warp();
       light.add_lanes(answers);
       if (parts == kBoth) out_.direct = !tasks.empty() || !light.steps.empty();
-      const bool both_want_most = 2 * std::min(worth[kPartStart], worth[kPartWait]) > most_;
-      if (parts == kBoth && both_want_most &&
+      if (parts == kBoth && both_want_most(worth[kPartStart], worth[kPartWait]) &&
           out_.tasks[kPartStart].size() + out_.tasks[kPartWait].size() <= kGpuTasks) {
         in_rounds();
         continue;
@@ -148,15 +149,27 @@ class Lowering {
     }
   }
 
-  // In thread blocks. Without those that receive what is stamped while it comes, and those that send it; and without
-  // those whose messages travel meanwhile, which had better pack some while they unpack others.
-  static std::int64_t worth_of(const std::vector<TaskDraft>& tasks) {
-    std::int64_t sum = 0;
+  // In thread blocks. Without those whose messages travel meanwhile, which had better pack some while they unpack
+  // others.
+  struct Worth {
+    std::int64_t waiting = 0;    // of lanes that wait for signals, that give them, or that copy within the GPU
+    std::int64_t scattered = 0;  // of those that send and receive scattered units in stamped lines
+  };
+  static Worth worth_of(const std::vector<TaskDraft>& tasks) {
+    Worth worth;
     for (const TaskDraft& task : tasks) {
-      const bool stamped = std::any_of(task.steps.begin(), task.steps.end(), [](const auto& s) { return s.stamped; });
-      if (!stamped && !task.staging) sum += task.blocks();
+      if (task.staging) continue;
+      if (task.lines == 0) worth.waiting += task.blocks();
+      if (task.lines > 0 && task.scattered()) worth.scattered += task.blocks();
     }
-    return sum;
+    return worth;
+  }
+
+  // Whether sending and receiving would each keep most of the blocks from the other. Lines are best received while they
+  // come, but not where the multiprocessors are what takes long.
+  bool both_want_most(const Worth& start, const Worth& wait) const {
+    return 2 * std::min(start.waiting, wait.waiting) > most_ ||
+           std::min(start.scattered, wait.scattered) > kMostScattered * most_;
   }
 
   // The two parts one after the other, each by all blocks: they are what they are as kernels of their own.

@@ -5,7 +5,8 @@
 // every block has added its share. The lanes that move nothing are one further task of a single block, a thread each.
 // An epoch has two parts, which one kernel may run together: start sends, wait receives. Where each of them is worth
 // more than half of the blocks, they are two rounds of the same blocks: nobody sends while half of the GPU only waits
-// to receive. What a task needs lies together, so that a block can fetch it at once.
+// to receive. So are many scattered numbers that travel in lines. What a task needs lies together, so that a block can
+// fetch it at once.
 //
 // Messages that a thread of the process carries (`Channel::ended`) have two such threads of the single block a lane:
 // one asks for them, each when its bytes have been packed, one waits for them and tells the blocks that unpack. The

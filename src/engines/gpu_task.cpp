@@ -125,6 +125,10 @@ std::int64_t TaskDraft::blocks() const {
   return std::min(most, std::max(std::int64_t{1}, quotient_up(accesses, kAccessesPerBlock)));
 }
 
+bool TaskDraft::scattered() const {
+  return accesses > 2 * kAccessesPerRow * rows;
+}
+
 double TaskDraft::time(std::int64_t blocks_of_it) const {
   const std::int64_t tiles = quotient_up(rows, kTileRows * kGpuWarps * blocks_of_it);  // of a warp
   return kTileTime * static_cast<double>(tiles) +

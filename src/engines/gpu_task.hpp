@@ -29,6 +29,7 @@ struct TaskDraft {
   bool staging = false;  ///< it packs or unpacks messages that a thread carries meanwhile
 
   std::int64_t blocks() const;                   ///< Thread blocks that it is worth.
+  bool scattered() const;                        ///< Whether most accesses are to a unit by itself.
   double time(std::int64_t blocks_of_it) const;  ///< That so many blocks take about; to compare.
   /// Adds the copy in the widest units that addresses and strides allow, or, for additions, in elements of `element`
   /// bytes.

@@ -434,3 +434,38 @@ TEST_CASE("where sending and receiving are worth more blocks than there may be, 
   CHECK(many.rounds[kBoth].size() == 1);
   CHECK(many.tasks[kBoth].size() == 3);
 }
+
+TEST_CASE("scattered numbers in lines are sent by all blocks, then taken by all; rows are taken while they come") {
+  constexpr std::int64_t kNumbers = 8 << 10;
+  std::vector<std::byte> memory(64);  // only addresses are taken of it
+  for (const bool scattered : {true, false}) {
+    Builder builder("test", 0, 2);
+    builder.set_path("peer:stamped");
+    const int a = builder.buffer("a", 0, Role::inout, 64 * kNumbers);
+    const int out = builder.buffer("out", 1, Role::scratch, 4 * kNumbers, 2, Home::stamped);
+    const int in = builder.buffer("in", 0, Role::scratch, 4 * kNumbers, 2, Home::stamped);
+    StridedCopy pack;
+    pack.block = 4 * kNumbers;
+    StridedCopy unpack = pack;
+    if (scattered) {
+      pack.block = unpack.block = 4;
+      pack.ndims = unpack.ndims = 1;
+      pack.dims[0] = {kNumbers, 64, 4};
+      unpack.dims[0] = {kNumbers, 4, 64};
+    }
+    builder.begin_lane();
+    builder.put(1, a, out, std::array{pack}, 0, 0);
+    builder.begin_lane();
+    builder.wait(1, builder.counter("filled<1", 0, Home::stamped));
+    builder.copy(1, in, a, std::array{unpack}, 0, 0);
+    const Draft draft = builder.finish();
+    Program program;
+    program.plan = draft.plan;
+    program.channels.resize(program.plan.commands.size());
+    for (std::size_t i = 0; i < program.plan.buffers.size(); ++i) {
+      program.where.push_back({memory.data(), 0, 1, false, draft.home[i] == Home::stamped, nullptr});
+    }
+    CHECK(lower(program, 8, true).rounds[kBoth].size() == (scattered ? 2 : 1));
+    CHECK(lower(program, 132, true).rounds[kBoth].size() == 1);
+  }
+}
