@@ -140,6 +140,7 @@ std::string moves_between(Description& d, int me, const TransferSide& from, cons
     move.dst_rank = to.rank;
     move.src = 0;
     move.dst = 1;
+    move.whole = src.size();
     move.label = wanted == 1 ? "all" : fmt::format("part {} of {}", i + 1, wanted);
     move.copies = std::move(parts[i]);
     if (move.bytes() > 0) d.moves.push_back(std::move(move));

@@ -101,7 +101,8 @@ Offer priced(const Profile& profile, const std::string& name, const Move& move) 
   const double bandwidth = constant(profile, name, move, "bandwidth", kBandwidth);
   const double bulk_bandwidth = constant(profile, name, move, "bulk_bandwidth", bandwidth);
   const auto bytes = static_cast<double>(move.bytes());
-  const double bulk = std::max(bytes - profile.get(name, "bulk_from", bytes), 0.0);
+  const double whole = std::max(static_cast<double>(move.whole), bytes);
+  const double bulk = whole > 0 ? bytes * std::max(1 - profile.get(name, "bulk_from", whole) / whole, 0.0) : 0;
   return Offer::yes(constant(profile, name, move, "latency", kLatency),
                     (bytes - bulk) / bandwidth + bulk / bulk_bandwidth + run_seconds(profile, name, move));
 }

@@ -48,6 +48,7 @@ struct Move {
   std::vector<StridedCopy> copies;
   DType add = DType::none;  ///< not `none`: add to the destination, do not overwrite
   bool mutual = false;      ///< moves go the other way between these two ranks as well; `mark_mutual` sets it
+  std::int64_t whole = 0;   ///< bytes of the piece that this is a part of, if it is one: bulk is what that has
   std::string label;        ///< for people: `p face +0`
   std::int64_t bytes() const;
   std::int64_t runs() const;  ///< contiguous runs on the more scattered side
@@ -124,8 +125,8 @@ class Path {
 };
 
 /// What a move costs on the path called `name`: the profile's latency for its link, then bytes over bandwidth (what is
-/// above `bulk_from` over that of bulk) and the extra time of every contiguous run, with the mutual constants for a
-/// mutual move. `Offer::yes` with these.
+/// above `bulk_from` over that of bulk; a part of a larger piece has its share of both) and the extra time of every
+/// contiguous run, with the mutual constants for a mutual move. `Offer::yes` with these.
 Offer priced(const Profile& profile, const std::string& name, const Move& move);
 /// The same for a path that stores into or loads from memory which another core works on. Runs shorter than a cache
 /// line cost twice: the lines have to come back, which takes that core as long when it works on them again.

@@ -27,6 +27,16 @@ class Peer : public Shape {
     const std::string& why = runtime_.gpus->why_not(peer);
     return why.empty() ? priced(profile_, this->name(), move) : Offer::no(why);
   }
+  /// The same for what takes a second pass at the receiver. Where that sends as well, and copies within its GPU, the
+  /// pass costs more than was measured without: as if a third of the GPU made it.
+  Offer twice(const Move& move) const {
+    Offer offer = reach(move);
+    if (offer.usable && move.mutual) {
+      offer.seconds +=
+          3 * static_cast<double>(move.bytes()) / profile_.get("self:gpu", "bulk_bandwidth", kCopyBandwidth);
+    }
+    return offer;
+  }
   /// The same for what goes straight into the destination.
   Offer into(const Move& move, const Place& dst) const {
     if (move.add != DType::none) return Offer::no("a put cannot add");
@@ -37,6 +47,7 @@ class Peer : public Shape {
   }
 
  private:
+  static constexpr double kCopyBandwidth = 1e12;  // B/s within a GPU, where it was not measured
   const Runtime& runtime_;
   const Profile& profile_;
 };

@@ -70,6 +70,13 @@ TEST_CASE("a piece costs what its link does: both ways where the peer sends too,
   CHECK(priced(profile, "mpi", move).latency == 3e-6);
   CHECK(priced(profile, "mpi", move).seconds == doctest::Approx(face + 1e-6));
   CHECK(priced(profile, "nccl", move).seconds == doctest::Approx(face + 2e-6));
+  Move half = move;  // of a transfer
+  half.copies[0].block = 5000;
+  half.whole = 10000;
+  CHECK(priced(profile, "mpi", half).seconds == doctest::Approx((8e-6 + 1e-6) / 2 + 1e-9));
+  half.copies[0].block = 0;
+  half.whole = 0;
+  CHECK(priced(profile, "mpi", half).seconds == doctest::Approx(1e-9));
   std::vector<Move> moves{move, move, move};
   moves[0].dst_rank = 1;  // 0 to 1, 1 to 0, 2 to 0
   moves[1].src_rank = 1;
