@@ -114,6 +114,8 @@ class NcclPath final : public MessagePath {
     if (connected() || !PathSet::allows(wanted, *this) || (runtime.gpus->complete() && !forced_)) return;
 #ifdef TASUKI_NCCL
     why_not_ = Nccl::get().why_not;
+    const std::string shared = runtime.gpus->shared();
+    if (why_not_.empty() && !shared.empty()) why_not_ = shared + "; NCCL wants one for each";
     Agreement(runtime, "path nccl").same("NCCL", why_not_.empty() ? "usable" : "not usable").check();
     if (!why_not_.empty()) return;
     comm_ = std::make_shared<Communicator>(runtime);

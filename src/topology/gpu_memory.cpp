@@ -107,6 +107,16 @@ void GpuMemory::try_out() {
   reach_ = gather_texts(runtime_, row, "looking for GPUs");  // after this nobody reads another's sample any more
 }
 
+std::string GpuMemory::shared() const {
+  for (int a = 0; a < runtime_.size(); ++a) {
+    for (int b = a + 1; b < runtime_.size(); ++b) {
+      if (!runtime_.topology().same_host(a, b) || name(a) != name(b)) continue;
+      return fmt::format("ranks {} and {} use the same GPU {}", a, b, name(a));
+    }
+  }
+  return {};
+}
+
 std::shared_ptr<std::byte> GpuMemory::allocate(std::int64_t bytes) {
   sweep();
   Retired entry;

@@ -38,6 +38,8 @@ class GpuMemory {
   /// Empty if this rank and `rank` can store into each other's memory (tried out when this was made); else why not.
   const std::string& why_not(int rank) const { return why_not_[static_cast<std::size_t>(rank)]; }
 
+  /// Two ranks that use the same GPU, in words; empty if there are none. The same on every rank.
+  std::string shared() const;
   /// True if the GPUs can add to each other's memory, not only store.
   bool atomics() const { return atomics_; }
 

@@ -86,7 +86,9 @@ inline std::vector<std::string> gpu_paths(const tasuki::Context& context) {
   if (!in_islands()) {
     paths.insert(paths.end(), {"peer:put", "peer:eager", "peer:stamped", "peer:copy"});
   }
-  paths.emplace_back("nccl");
+  int gpus = 0;
+  CUDA_OK(cudaGetDeviceCount(&gpus));
+  if (gpus >= context.size()) paths.emplace_back("nccl");  // which wants one for each rank
   if (context.comm() != MPI_COMM_NULL) paths.emplace_back("mpi");
   return paths;
 }
