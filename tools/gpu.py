@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -73,8 +74,10 @@ class Session:
         return [*launch, self.build / "bin" / program, "--device", "gpu", *arguments]
 
     def tests(self) -> None:
+        if self.ranks >= 2:  # then the tests on four ranks have two to a GPU at most
+            os.environ["TASUKI_TEST_SHARED_GPUS"] = "1"
         command = ["ctest", "--test-dir", self.build, "--tests-regex", TESTS, "--output-on-failure"]
-        self.step("tests", command, self.out / f"gpu-{self.ranks}-tests.txt")
+        self.step("tests", command, self.out / f"gpu-{self.ranks}-tests.txt", 420)
 
     def bench(self, commit: str) -> dict:
         file = self.out / f"gpu-{self.ranks}.json"
