@@ -25,8 +25,9 @@ std::string why_no_gpu();
 /// Settles which GPU this rank uses and finds out which ranks can store into each other's GPU memory. The GPU is the
 /// current CUDA device if the process has chosen one other than the first, else the one of the rank's place on its
 /// host (local rank modulo the GPUs seen), which becomes the current device. Returns its ordinal. Collective; throws
-/// on every rank if a rank has no GPU. Making a field on the device does the same, so call it only to compute on the
-/// same GPU before there is a field. Later calls only return the ordinal.
+/// on every rank if a rank has no GPU, or if two ranks that are threads have the same. Making a field on the device
+/// does the same, so call it only to compute on the same GPU before there is a field. Later calls only return the
+/// ordinal.
 int use_gpu(const Context& context);
 
 /// Waits on the host until the work in `stream` is done, as every wait of Tasuki does: throws if an exchange in it has

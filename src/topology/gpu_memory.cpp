@@ -72,19 +72,22 @@ void GpuMemory::try_out() {
   std::copy_n(name.begin(), std::min(name.size(), sizeof mine.name - 1), mine.name);
   const std::vector<std::string> blobs(static_cast<std::size_t>(runtime_.size()), as_text(mine));
   const auto samples = exchange(runtime_, runtime_.everyone(), blobs);
+  for (std::size_t r = 0; r < samples.size(); ++r) names_[r] = from_text<Sample>(samples[r]).name;
+  // Processes take turns on one, slowly. Threads would wait for each other's kernels, and CUDA for all before it frees.
+  if (const std::string both = shared(); topology.threads && !both.empty()) {
+    throw Error(
+        fmt::format("rank {}: use_gpu: {}, and are threads of one process: a thread needs a GPU of its own (start "
+                    "fewer, select another with cudaSetDevice before, or run a process a rank)",
+                    me, both));
+  }
   std::vector<std::string> verdicts;
   for (int rank = 0; rank < runtime_.size(); ++rank) {
     const auto r = static_cast<std::size_t>(rank);
     const auto theirs = from_text<Sample>(samples[r]);
-    names_[r] = theirs.name;
     auto& problem = why_not_[r];
     if (rank != me && !topology.same_host(me, rank)) problem = "another host";
     if (rank != me && problem.empty() && !topology.same_island(me, rank)) problem = "another island";
     if (rank != me && problem.empty() && theirs.address.valid == 0) problem = "its GPU memory cannot be shared";
-    // Kernels that wait for each other need a GPU each; processes take turns on one, slowly.
-    if (rank != me && problem.empty() && topology.threads && names_[r] == name) {
-      problem = fmt::format("ranks {} and {} are threads that drive the same GPU {}", me, rank, name);
-    }
     if (rank != me && problem.empty()) {
       try {
         const auto seen = map(rank, theirs.address);

@@ -216,3 +216,19 @@ TEST_CASE("when MPI refuses a staged message on the progress thread, waits on th
   }
   ctx.barrier();
 }
+
+TEST_CASE("threads on one GPU are refused where it is first used, on every rank") {
+  std::atomic<int> refused = 0;
+  run_threads(3, [&](const Context& context) {
+    try {
+      use_gpu(context);
+    } catch (const Error& error) {
+      const std::string rank = "rank " + std::to_string(context.rank());
+      if (std::string(error.what()).starts_with(rank + ": use_gpu: ranks 0 and 1 use the same GPU none, and are thr")) {
+        ++refused;
+      }
+    }
+  });
+  CHECK(refused == 3);
+  run_threads(1, [&](const Context& context) { CHECK(use_gpu(context) == 0); });
+}
