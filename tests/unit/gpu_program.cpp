@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
+#include <functional>
 #include <map>
 #include <random>
 
@@ -17,13 +18,25 @@ using namespace gpu_view;
 
 namespace {
 
-Program bound(Draft draft, const std::map<std::string, std::byte*>& memory) {
+// Buffers are where `at` says, every counter is a word of its own.
+Program bound(Draft draft, const std::function<std::byte*(const Buffer&)>& at) {
+  static std::uint64_t counters[16];
+  std::size_t next = 0;
   Program program;
   program.plan = std::move(draft.plan);
   program.channels.resize(program.plan.commands.size());
-  for (const auto& buffer : program.plan.buffers)
-    program.where.push_back({memory.at(buffer.name), 0, 1, false, false, nullptr});
+  for (std::size_t i = 0; i < program.plan.buffers.size(); ++i) {
+    const Buffer& buffer = program.plan.buffers[i];
+    const bool counts = buffer.role == Role::signal;
+    program.where.push_back({counts ? reinterpret_cast<std::byte*>(&counters[next++ % 16]) : at(buffer), 0, 1, false,
+                             draft.home[i] == Home::stamped, nullptr});
+  }
   return program;
+}
+
+// All in the same memory.
+Program bound(Draft draft, std::byte* memory) {
+  return bound(std::move(draft), [memory](const Buffer&) { return memory; });
 }
 
 }  // namespace
@@ -57,7 +70,8 @@ TEST_CASE("lowered tiles move exactly the bytes of random strided copies") {
     const int a = builder.buffer("a", 0, Role::input, static_cast<std::int64_t>(from.size()));
     const int b = builder.buffer("b", 0, Role::output, static_cast<std::int64_t>(got.size()));
     builder.copy(0, a, b, std::array{copy}, 0, 0);
-    const Program program = bound(builder.finish(), {{"a", from.data()}, {"b", got.data()}});
+    const Program program =
+        bound(builder.finish(), [&](const Buffer& buffer) { return buffer.name == "a" ? from.data() : got.data(); });
     const GpuProgram lowered = lower(program, 16, true);
     REQUIRE(lowered.tasks[kPartStart | kPartWait].size() == 2);
     const View view(lowered, lowered.tasks[kPartStart | kPartWait][1]);
@@ -68,7 +82,6 @@ TEST_CASE("lowered tiles move exactly the bytes of random strided copies") {
 }
 
 TEST_CASE("a plan's parts: a put sends in the start, its receiver waits in the wait, having told before") {
-  std::uint64_t counters[4] = {};
   Builder builder("test", 0, 2);
   builder.set_path("peer:put");
   const int a = builder.buffer("a", 0, Role::inout, 64);
@@ -82,17 +95,8 @@ TEST_CASE("a plan's parts: a put sends in the start, its receiver waits in the w
   builder.wait(1, builder.counter("ready<1", 0, Home::device));
   builder.put(1, a, b, std::array{copy}, 0, 0);
   builder.signal(1, builder.counter("arrived<0", 1, Home::device));
-  Draft draft = builder.finish();
-  Program program;
-  program.plan = std::move(draft.plan);
-  program.channels.resize(program.plan.commands.size());
-  std::size_t next = 0;
   alignas(16) std::byte memory[128];
-  for (const auto& buffer : program.plan.buffers) {
-    const bool counts = buffer.role == Role::signal;
-    program.where.push_back(
-        {counts ? reinterpret_cast<std::byte*>(&counters[next++]) : memory, 0, 1, false, false, nullptr});
-  }
+  const Program program = bound(builder.finish(), memory);
   const GpuProgram lowered = lower(program, 8, true);
   const auto verbs = [&](int parts) {
     std::string text;
@@ -142,7 +146,6 @@ TEST_CASE("a stamped ring: what goes in comes out, in lines and parts of lines, 
     for (auto& byte : from) byte = static_cast<std::byte>(random());
     std::vector<std::byte> ring(8192);
     std::vector<std::byte> to(kBytes);
-    std::uint64_t counter = 0;
 
     Builder builder("test", 0, 2);
     builder.set_path("peer:stamped");
@@ -160,16 +163,9 @@ TEST_CASE("a stamped ring: what goes in comes out, in lines and parts of lines, 
     for (auto& copy : back) std::swap(copy.src_offset, copy.dst_offset);
     std::swap(back[1].dims[0].src_stride, back[1].dims[0].dst_stride);
     builder.copy(1, in, b, back, 0, 0);
-    const Draft draft = builder.finish();
-    Program program;
-    program.plan = draft.plan;
-    program.channels.resize(program.plan.commands.size());
-    for (std::size_t i = 0; i < program.plan.buffers.size(); ++i) {
-      const bool stamped = draft.home[i] == Home::stamped;
-      std::byte* at = i == 0 ? from.data() : i == 1 ? to.data() : ring.data();
-      if (program.plan.buffers[i].role == Role::signal) at = reinterpret_cast<std::byte*>(&counter);
-      program.where.push_back({at, 0, 1, false, stamped, nullptr});
-    }
+    const Program program = bound(builder.finish(), [&](const Buffer& buffer) {
+      return buffer.name == "a" ? from.data() : buffer.name == "b" ? to.data() : ring.data();
+    });
     const GpuProgram lowered = lower(program, 16, true);
     const auto& tasks = lowered.tasks[kPartStart | kPartWait];
     REQUIRE(tasks.size() == 3);
@@ -194,7 +190,6 @@ TEST_CASE("a stamped ring: what goes in comes out, in lines and parts of lines, 
 }
 
 TEST_CASE("lines spread over blocks that nobody else needs, but not those of a lane that may not be shared") {
-  std::uint64_t counters[2] = {};
   std::vector<std::byte> memory(64 << 10);
   Builder builder("test", 0, 2);
   builder.set_path("peer:stamped");
@@ -206,22 +201,12 @@ TEST_CASE("lines spread over blocks that nobody else needs, but not those of a l
   builder.wait(1, builder.counter("filled<1", 0, Home::stamped));
   builder.copy(1, in, a, std::array{copy}, 0, 0);
   builder.signal(1, builder.counter("credit<0", 1, Home::device));
-  const Draft draft = builder.finish();
-  Program program;
-  program.plan = draft.plan;
-  program.channels.resize(program.plan.commands.size());
-  std::size_t next = 0;
-  for (std::size_t i = 0; i < program.plan.buffers.size(); ++i) {
-    const bool counts = program.plan.buffers[i].role == Role::signal;
-    program.where.push_back({counts ? reinterpret_cast<std::byte*>(&counters[next++]) : memory.data(), 0, 1, false,
-                             draft.home[i] == Home::stamped, nullptr});
-  }
+  const Program program = bound(builder.finish(), memory.data());
   CHECK(lower(program, 132, true).blocks[kBoth] == 1 + 20);  // and that of the lanes that move nothing
   CHECK(lower(program, 132, false).blocks[kBoth] == 1 + 1);
 }
 
 TEST_CASE("what a lane tells first is told by a thread, so that the lane may be shared whoever can add") {
-  std::uint64_t counter = 0;
   std::vector<std::byte> memory(64 << 10);
   Builder builder("test", 0, 2);
   builder.set_path("peer:stamped");
@@ -233,15 +218,7 @@ TEST_CASE("what a lane tells first is told by a thread, so that the lane may be 
   builder.signal(1, builder.counter("credit<0", 1, Home::device));
   builder.wait(1, builder.counter("filled<1", 0, Home::stamped));
   builder.copy(1, in, a, std::array{copy}, 0, 0);
-  const Draft draft = builder.finish();
-  Program program;
-  program.plan = draft.plan;
-  program.channels.resize(program.plan.commands.size());
-  for (std::size_t i = 0; i < program.plan.buffers.size(); ++i) {
-    const bool counts = program.plan.buffers[i].role == Role::signal;
-    program.where.push_back({counts ? reinterpret_cast<std::byte*>(&counter) : memory.data(), 0, 1, false,
-                             draft.home[i] == Home::stamped, nullptr});
-  }
+  const Program program = bound(builder.finish(), memory.data());
   for (const bool atomics : {true, false}) {
     const GpuProgram lowered = lower(program, 132, atomics);
     CHECK(lowered.blocks[kBoth] == 1 + 20);
@@ -292,7 +269,6 @@ TEST_CASE("moves that follow each other are dealt out together, each between its
     constexpr std::size_t kBytes = 8192;
     constexpr int kMoves = 5;
     const int told = static_cast<int>(random() % (kMoves + 1));  // before this one somebody is told something
-    std::uint64_t counter = 0;
     std::vector<std::vector<std::byte>> memory(std::size_t{2} * kMoves, std::vector<std::byte>(kBytes));
     std::vector<std::vector<std::byte>> expected(kMoves, std::vector<std::byte>(kBytes));
     Builder builder("test", 0, 2);
@@ -312,16 +288,8 @@ TEST_CASE("moves that follow each other are dealt out together, each between its
       builder.copy(0, a, b, std::array{copy}, 0, 0);
       select_copy(copy)(copy, from.data(), expected[static_cast<std::size_t>(n)].data());
     }
-    const Draft draft = builder.finish();
-    Program program;
-    program.plan = draft.plan;
-    program.channels.resize(program.plan.commands.size());
     std::size_t next = 0;
-    for (const auto& buffer : program.plan.buffers) {
-      const bool counts = buffer.role == Role::signal;
-      std::byte* at = counts ? reinterpret_cast<std::byte*>(&counter) : memory[next++].data();
-      program.where.push_back({at, 0, 1, false, false, nullptr});
-    }
+    const Program program = bound(builder.finish(), [&](const Buffer&) { return memory[next++].data(); });
     const GpuProgram lowered = lower(program, 3, true);
     const View view(lowered, lowered.tasks[kBoth].back());
     const auto steps = view.lanes().front();
@@ -352,13 +320,7 @@ TEST_CASE("of few blocks each goes to the task that would else be the last to en
   copy.block = 30 << 10;  // 60 rows
   copy.dst_offset = 1 << 19;
   builder.copy(0, a, a, std::array{copy}, 0, 0);
-  const Draft draft = builder.finish();
-  Program program;
-  program.plan = draft.plan;
-  program.channels.resize(program.plan.commands.size());
-  for (std::size_t i = 0; i < program.plan.buffers.size(); ++i) {
-    program.where.push_back({memory.data(), 0, 1, false, draft.home[i] == Home::stamped, nullptr});
-  }
+  const Program program = bound(builder.finish(), memory.data());
   const GpuProgram few = lower(program, 13, true);
   CHECK(few.blocks[kBoth] == 13);
   CHECK(few.tasks[kBoth][2].first_block - few.tasks[kBoth][1].first_block == 9);
@@ -399,7 +361,6 @@ TEST_CASE("a copy from end to end of a field of many GB is cut where the kernel'
 
 TEST_CASE("where sending and receiving are worth more blocks than there may be, all blocks do one after the other") {
   constexpr std::int64_t kBytes = 64 << 10;
-  std::uint64_t counters[2] = {};
   std::vector<std::byte> memory(2 * kBytes);
   Builder builder("test", 0, 2);
   builder.set_path("peer:eager");
@@ -414,15 +375,7 @@ TEST_CASE("where sending and receiving are worth more blocks than there may be, 
   builder.begin_lane();
   builder.wait(1, builder.counter("filled<1", 0, Home::device));
   builder.copy(1, in, a, std::array{copy}, 0, 0);
-  Program program;
-  program.plan = builder.finish().plan;
-  program.channels.resize(program.plan.commands.size());
-  std::size_t next = 0;
-  for (const auto& buffer : program.plan.buffers) {
-    const bool counts = buffer.role == Role::signal;
-    program.where.push_back(
-        {counts ? reinterpret_cast<std::byte*>(&counters[next++]) : memory.data(), 0, 1, false, false, nullptr});
-  }
+  const Program program = bound(builder.finish(), memory.data());
   const GpuProgram few = lower(program, 8, true);
   REQUIRE(few.rounds[kBoth].size() == 2);
   CHECK(few.tasks[kBoth].size() == 4);  // each round begins with the lanes that move nothing
@@ -458,13 +411,7 @@ TEST_CASE("scattered numbers in lines are sent by all blocks, then taken by all;
     builder.begin_lane();
     builder.wait(1, builder.counter("filled<1", 0, Home::stamped));
     builder.copy(1, in, a, std::array{unpack}, 0, 0);
-    const Draft draft = builder.finish();
-    Program program;
-    program.plan = draft.plan;
-    program.channels.resize(program.plan.commands.size());
-    for (std::size_t i = 0; i < program.plan.buffers.size(); ++i) {
-      program.where.push_back({memory.data(), 0, 1, false, draft.home[i] == Home::stamped, nullptr});
-    }
+    const Program program = bound(builder.finish(), memory.data());
     CHECK(lower(program, 8, true).rounds[kBoth].size() == (scattered ? 2 : 1));
     CHECK(lower(program, 132, true).rounds[kBoth].size() == 1);
   }
