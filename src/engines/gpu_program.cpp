@@ -17,7 +17,7 @@ namespace {
 // So many are enough to keep the way to the host busy, where staging is.
 constexpr std::int64_t kStagingBlocks = 16;
 constexpr std::int64_t kMostSpread = 4;
-// So many times the blocks' number are worth being sent, and received, by all of them in turn.
+// Scattered numbers that are worth more than so many times the blocks there are: all send them, then all take them.
 constexpr std::int64_t kMostScattered = 2;
 
 bool moves_data(Verb verb) {
