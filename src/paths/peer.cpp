@@ -23,7 +23,7 @@ class PeerEager final : public Peer<EagerPath> {
  public:
   PeerEager(const Runtime& runtime, const Profile& profile) : Peer(runtime, profile, Home::device, kSlice) {}
   std::string name() const override { return "peer:eager"; }
-  Offer offer(const Move& move, const Place&, const Place&) const override { return twice(move); }
+  Offer offer(const Move& move, const Place&, const Place&) const override { return two_passes(move); }
 };
 
 // For small messages: every 15 bytes travel with a byte of the epoch's number beside them, so nobody waits for stores
@@ -39,7 +39,7 @@ class PeerStamped final : public Peer<EagerPath> {
     if (adds_less || !in_words(move, src, dst)) return Offer::no("stamped lines hold words of 4 bytes");
     const auto fits = [&](const StridedCopy& copy) { return fits_lines(copy, move.add != DType::none); };
     if (!std::all_of(move.copies.begin(), move.copies.end(), fits)) return Offer::no("too large for stamped lines");
-    return twice(move);
+    return two_passes(move);
   }
 
  private:

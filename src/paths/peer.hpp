@@ -29,7 +29,7 @@ class Peer : public Shape {
   }
   /// The same for what takes a second pass at the receiver. Where that sends as well, and copies within its GPU, the
   /// pass costs more than was measured without: as if a third of the GPU made it.
-  Offer twice(const Move& move) const {
+  Offer two_passes(const Move& move) const {
     Offer offer = reach(move);
     if (offer.usable && move.mutual) {
       offer.seconds +=

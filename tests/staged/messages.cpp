@@ -1,5 +1,6 @@
 // Path `mpi:staged` without a GPU: the test takes the GPU's part (it packs, asks, and waits for the words), so that
-// what the host does is tested everywhere. Needs a program of its own, for it replaces the process's GPUs.
+// what the host does is tested everywhere. And what `use_gpu` refuses. Needs a program of its own, for it replaces the
+// process's GPUs.
 #include <doctest/doctest.h>
 #include <mpi.h>
 

@@ -39,6 +39,23 @@ Program bound(Draft draft, std::byte* memory) {
   return bound(std::move(draft), [memory](const Buffer&) { return memory; });
 }
 
+// A lane that takes 35 stamped lines and, before or after, tells a credit.
+Program receiver_of_lines(std::byte* memory, bool tells_first) {
+  Builder builder("test", 0, 2);
+  builder.set_path("peer:stamped");
+  const int a = builder.buffer("a", 0, Role::inout, 16 << 10);
+  const int in = builder.buffer("in", 0, Role::scratch, 16 << 10, 2, Home::stamped);
+  const int credit = builder.counter("credit<0", 1, Home::device);
+  StridedCopy copy;
+  copy.block = 16 << 10;
+  builder.begin_lane();
+  if (tells_first) builder.signal(1, credit);
+  builder.wait(1, builder.counter("filled<1", 0, Home::stamped));
+  builder.copy(1, in, a, std::array{copy}, 0, 0);
+  if (!tells_first) builder.signal(1, credit);
+  return bound(builder.finish(), memory);
+}
+
 }  // namespace
 
 TEST_CASE("lowered tiles move exactly the bytes of random strided copies") {
@@ -191,34 +208,14 @@ TEST_CASE("a stamped ring: what goes in comes out, in lines and parts of lines, 
 
 TEST_CASE("lines spread over blocks that nobody else needs, but not those of a lane that may not be shared") {
   std::vector<std::byte> memory(64 << 10);
-  Builder builder("test", 0, 2);
-  builder.set_path("peer:stamped");
-  const int a = builder.buffer("a", 0, Role::inout, 16 << 10);
-  const int in = builder.buffer("in", 0, Role::scratch, 16 << 10, 1, Home::stamped);
-  StridedCopy copy;
-  copy.block = 16 << 10;  // 35 lines
-  builder.begin_lane();
-  builder.wait(1, builder.counter("filled<1", 0, Home::stamped));
-  builder.copy(1, in, a, std::array{copy}, 0, 0);
-  builder.signal(1, builder.counter("credit<0", 1, Home::device));
-  const Program program = bound(builder.finish(), memory.data());
+  const Program program = receiver_of_lines(memory.data(), false);
   CHECK(lower(program, 132, true).blocks[kBoth] == 1 + 20);  // and that of the lanes that move nothing
   CHECK(lower(program, 132, false).blocks[kBoth] == 1 + 1);
 }
 
 TEST_CASE("what a lane tells first is told by a thread, so that the lane may be shared whoever can add") {
   std::vector<std::byte> memory(64 << 10);
-  Builder builder("test", 0, 2);
-  builder.set_path("peer:stamped");
-  const int a = builder.buffer("a", 0, Role::inout, 16 << 10);
-  const int in = builder.buffer("in", 0, Role::scratch, 16 << 10, 2, Home::stamped);
-  StridedCopy copy;
-  copy.block = 16 << 10;
-  builder.begin_lane();
-  builder.signal(1, builder.counter("credit<0", 1, Home::device));
-  builder.wait(1, builder.counter("filled<1", 0, Home::stamped));
-  builder.copy(1, in, a, std::array{copy}, 0, 0);
-  const Program program = bound(builder.finish(), memory.data());
+  const Program program = receiver_of_lines(memory.data(), true);
   for (const bool atomics : {true, false}) {
     const GpuProgram lowered = lower(program, 132, atomics);
     CHECK(lowered.blocks[kBoth] == 1 + 20);
