@@ -1,4 +1,4 @@
-# Adds the GPU sources (src/*/*.cu) to the library. Without such sources, or without nvcc, nothing here has an effect.
+# Adds the GPU sources (src/**/*.cu) to the library. Without such sources, or without nvcc, nothing here has an effect.
 
 # tasuki_add_cuda(TARGET SOURCE...): adds .cu files to a target and tells its C++ sources by TASUKI_HAVE_CUDA.
 function(tasuki_add_cuda target)
@@ -37,7 +37,7 @@ function(tasuki_use_nvshmem target)
   endif()
 endfunction()
 
-file(GLOB cuda_sources CONFIGURE_DEPENDS src/*/*.cu)
+file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS src/*.cu)
 if(NOT cuda_sources OR NOT TASUKI_CUDA)
   return()
 endif()

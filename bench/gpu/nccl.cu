@@ -5,7 +5,7 @@
 #include "case.hpp"
 #include "gpu/device_memory.cuh"
 #include "gpu/messages.hpp"
-#include "support/nccl.hpp"
+#include "transports/nccl.hpp"
 
 namespace bench {
 

@@ -12,7 +12,7 @@
 #include "grid.hpp"
 #include "module.hpp"
 #include "owner.hpp"
-#include "support/mpi.hpp"
+#include "session/mpi.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki::python {

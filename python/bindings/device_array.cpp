@@ -13,8 +13,8 @@
 #include "arguments.hpp"
 #include "module.hpp"
 #include "owner.hpp"
+#include "session/runtime.hpp"
 #include "tasuki/error.hpp"
-#include "topology/runtime.hpp"
 
 namespace tasuki::python {
 namespace {

@@ -15,8 +15,8 @@
 #include "device_array.hpp"
 #include "grid.hpp"
 #include "module.hpp"
+#include "session/runtime.hpp"
 #include "tasuki/error.hpp"
-#include "topology/runtime.hpp"
 
 namespace tasuki::python {
 namespace {

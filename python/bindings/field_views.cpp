@@ -7,7 +7,7 @@
 #include "arguments.hpp"
 #include "device_array.hpp"
 #include "field.hpp"
-#include "support/gpu.hpp"
+#include "memory/gpu.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki::python {

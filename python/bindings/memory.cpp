@@ -14,10 +14,10 @@
 #include "arguments.hpp"
 #include "field.hpp"
 #include "module.hpp"
+#include "session/runtime.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/memory.hpp"
 #include "tasuki/strided_copy.hpp"
-#include "topology/runtime.hpp"
 
 namespace tasuki::python {
 namespace {

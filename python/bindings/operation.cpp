@@ -13,12 +13,12 @@
 #include "arguments.hpp"
 #include "layout.hpp"
 #include "module.hpp"
+#include "session/collective.hpp"
+#include "session/runtime.hpp"
 #include "tasuki/broadcast.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/halo.hpp"
 #include "tasuki/transfer.hpp"
-#include "topology/collective.hpp"
-#include "topology/runtime.hpp"
 
 namespace tasuki::python {
 namespace {

@@ -10,9 +10,9 @@
 #include <cstdio>
 #include <exception>
 
+#include "session/runtime.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/wait_hooks.hpp"
-#include "topology/runtime.hpp"
 
 namespace tasuki::python {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "arguments.hpp"
-#include "support/gpu.hpp"
+#include "memory/gpu.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki::python {

@@ -9,8 +9,8 @@
 #include <new>
 #include <utility>
 
+#include "session/collective.hpp"
 #include "tasuki/error.hpp"
-#include "topology/collective.hpp"
 
 namespace tasuki {
 

@@ -2,9 +2,9 @@
 // functions and channels picked.
 #pragma once
 
-#include "engines/executor.hpp"
+#include "engines/host/executor.hpp"
 #include "plan/builder.hpp"
-#include "plan/planner.hpp"
+#include "planner/planner.hpp"
 
 namespace tasuki {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "engines/executor.hpp"
+#include "engines/host/executor.hpp"
+#include "session/runtime.hpp"
 #include "tasuki/device.hpp"
-#include "topology/runtime.hpp"
 
 namespace tasuki {
 

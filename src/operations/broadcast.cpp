@@ -11,8 +11,8 @@
 #include <array>
 #include <limits>
 
+#include "collectives/trees.hpp"
 #include "operations/state.hpp"
-#include "operations/trees.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {

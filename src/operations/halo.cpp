@@ -8,10 +8,10 @@
 #include <set>
 #include <utility>
 
-#include "operations/halo_pieces.hpp"
+#include "fields/field_storage.hpp"
+#include "grid/halo_pieces.hpp"
 #include "operations/state.hpp"
 #include "tasuki/error.hpp"
-#include "topology/field_storage.hpp"
 
 namespace tasuki {
 

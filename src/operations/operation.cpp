@@ -8,9 +8,9 @@
 
 #include "engines/bind.hpp"
 #include "operations/state.hpp"
-#include "support/mpi.hpp"
+#include "session/collective.hpp"
+#include "session/mpi.hpp"
 #include "tasuki/error.hpp"
-#include "topology/collective.hpp"
 
 namespace tasuki {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engines/engine.hpp"
-#include "plan/planner.hpp"
+#include "planner/planner.hpp"
 #include "tasuki/operation.hpp"
 
 namespace tasuki {

@@ -2,9 +2,9 @@
 #include <vector>
 
 #include "operations/state.hpp"
-#include "support/mpi.hpp"
+#include "session/collective.hpp"
+#include "session/mpi.hpp"
 #include "tasuki/operation.hpp"
-#include "topology/collective.hpp"
 
 namespace tasuki {
 

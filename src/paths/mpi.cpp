@@ -3,7 +3,7 @@
 
 #include "paths/mpi_message.hpp"
 #include "paths/shapes.hpp"
-#include "support/mpi.hpp"
+#include "session/mpi.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {

@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include "support/mpi.hpp"
+#include "session/mpi.hpp"
+#include "session/runtime.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/plan.hpp"
-#include "topology/runtime.hpp"
 
 namespace tasuki {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "engines/channel.hpp"
+#include "transports/channel.hpp"
 
 namespace tasuki {
 

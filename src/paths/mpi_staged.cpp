@@ -14,13 +14,13 @@
 #include <atomic>
 #include <mutex>
 
-#include "engines/gpu_program.hpp"
-#include "engines/worker.hpp"
+#include "engines/gpu/program.hpp"
+#include "memory/gpu_memory.hpp"
 #include "paths/mpi_message.hpp"
 #include "paths/shapes.hpp"
-#include "support/mpi.hpp"
-#include "topology/collective.hpp"
-#include "topology/gpu_memory.hpp"
+#include "session/collective.hpp"
+#include "session/mpi.hpp"
+#include "session/worker.hpp"
 
 namespace tasuki {
 namespace {

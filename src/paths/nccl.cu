@@ -8,12 +8,12 @@
 #include <memory>
 #include <string>
 
+#include "memory/gpu_memory.hpp"
 #include "paths/shapes.hpp"
-#include "support/nccl.hpp"
+#include "session/collective.hpp"
 #include "tasuki/cuda.cuh"
 #include "tasuki/error.hpp"
-#include "topology/collective.hpp"
-#include "topology/gpu_memory.hpp"
+#include "transports/nccl.hpp"
 
 namespace tasuki {
 namespace {

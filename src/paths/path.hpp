@@ -17,13 +17,13 @@
 #include <string>
 #include <vector>
 
-#include "engines/channel.hpp"
+#include "memory/gpu_memory.hpp"
 #include "paths/profile.hpp"
 #include "plan/builder.hpp"
+#include "session/runtime.hpp"
 #include "tasuki/context.hpp"
 #include "tasuki/strided_copy.hpp"
-#include "topology/gpu_memory.hpp"
-#include "topology/runtime.hpp"
+#include "transports/channel.hpp"
 
 namespace tasuki {
 

@@ -3,7 +3,7 @@
 // them.
 #include <algorithm>
 
-#include "engines/gpu_task.hpp"
+#include "engines/gpu/task.hpp"
 #include "paths/peer.hpp"
 
 namespace tasuki {

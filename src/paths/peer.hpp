@@ -1,8 +1,8 @@
 // What the paths between GPUs that reach each other have in common: whom they reach.
 #pragma once
 
+#include "memory/gpu_memory.hpp"
 #include "paths/shapes.hpp"
-#include "topology/gpu_memory.hpp"
 
 namespace tasuki {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engines/executor.hpp"
+#include "engines/host/executor.hpp"
 #include "paths/peer.hpp"
 #include "tasuki/cuda.cuh"
 

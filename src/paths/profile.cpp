@@ -11,9 +11,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "session/collective.hpp"
 #include "support/text_file.hpp"
 #include "tasuki/error.hpp"
-#include "topology/collective.hpp"
 
 namespace tasuki {
 

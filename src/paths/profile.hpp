@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "topology/runtime.hpp"
+#include "session/runtime.hpp"
 
 namespace tasuki {
 

@@ -12,8 +12,8 @@
 #include <cstring>
 
 #include "paths/path.hpp"
+#include "session/collective.hpp"
 #include "tasuki/error.hpp"
-#include "topology/collective.hpp"
 
 namespace tasuki {
 namespace {

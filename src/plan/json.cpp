@@ -4,7 +4,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "fields.hpp"
+#include "plan/fields.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/plan.hpp"
 

@@ -6,8 +6,8 @@
 
 #include <array>
 
-#include "fields.hpp"
-#include "label.hpp"
+#include "plan/fields.hpp"
+#include "plan/label.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {

@@ -7,8 +7,8 @@
 
 #include "common.hpp"
 #include "ranks/error_of.hpp"
+#include "session/runtime.hpp"
 #include "tasuki/memory.hpp"
-#include "topology/runtime.hpp"
 
 using namespace tasuki;
 using namespace gpu_tests;

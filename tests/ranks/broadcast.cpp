@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "collectives/trees.hpp"
 #include "error_of.hpp"
 #include "host_paths.hpp"
-#include "operations/trees.hpp"
 #include "rank_test.hpp"
 #include "tasuki/tasuki.hpp"
 

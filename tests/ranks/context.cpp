@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "error_of.hpp"
+#include "session/runtime.hpp"
 #include "tasuki/tasuki.hpp"
-#include "topology/runtime.hpp"
 
 using namespace tasuki;
 

@@ -1,5 +1,5 @@
 // Exchanges, by which paths are measured: both ranks get the other's bytes and no others, on every path.
-#include "operations/exchange.hpp"
+#include "calibrate/exchange.hpp"
 
 #include <doctest/doctest.h>
 

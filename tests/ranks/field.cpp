@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "error_of.hpp"
+#include "fields/field_storage.hpp"
+#include "session/runtime.hpp"
 #include "tasuki/tasuki.hpp"
-#include "topology/field_storage.hpp"
-#include "topology/runtime.hpp"
 
 using namespace tasuki;
 

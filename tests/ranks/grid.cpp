@@ -8,8 +8,8 @@
 #include <string>
 
 #include "error_of.hpp"
+#include "session/runtime.hpp"
 #include "tasuki/tasuki.hpp"
-#include "topology/runtime.hpp"
 
 using namespace tasuki;
 

@@ -13,8 +13,8 @@
 #include "error_of.hpp"
 #include "host_paths.hpp"
 #include "rank_test.hpp"
+#include "session/collective.hpp"
 #include "tasuki/tasuki.hpp"
-#include "topology/collective.hpp"
 
 using namespace tasuki;
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "session/runtime.hpp"
 #include "tasuki/context.hpp"
-#include "topology/runtime.hpp"
 
 inline std::vector<std::string> host_paths(const tasuki::Context& ctx) {
   std::vector<std::string> paths{"auto"};

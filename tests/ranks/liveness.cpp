@@ -1,5 +1,5 @@
 // Liveness: dead processes are told from /proc, and ranks that gave up say why.
-#include "topology/liveness.hpp"
+#include "session/liveness.hpp"
 
 #include <doctest/doctest.h>
 #include <mpi.h>
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "error_of.hpp"
+#include "session/runtime.hpp"
 #include "tasuki/tasuki.hpp"
-#include "topology/runtime.hpp"
 
 using namespace tasuki;
 

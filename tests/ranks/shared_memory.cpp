@@ -1,6 +1,6 @@
 // Shared memory: what one rank writes the others of its host read; local freeing, reuse only when nobody can still
 // store, windows collected, and errors on every rank.
-#include "topology/shared_memory.hpp"
+#include "memory/shared_memory.hpp"
 
 #include <doctest/doctest.h>
 #include <mpi.h>
@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "error_of.hpp"
+#include "session/runtime.hpp"
 #include "tasuki/tasuki.hpp"
-#include "topology/runtime.hpp"
 
 using namespace tasuki;
 

@@ -1,5 +1,5 @@
 // Traces: clocks of ranks that do not share one are brought together.
-#include "engines/trace.hpp"
+#include "session/trace.hpp"
 
 #include <doctest/doctest.h>
 #include <mpi.h>

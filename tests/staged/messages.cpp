@@ -13,11 +13,11 @@
 #include <thread>
 #include <vector>
 
-#include "engines/gpu_program.hpp"
+#include "engines/gpu/program.hpp"
+#include "memory/gpu_memory.hpp"
 #include "paths/path.hpp"
+#include "session/runtime.hpp"
 #include "tasuki/tasuki.hpp"
-#include "topology/gpu_memory.hpp"
-#include "topology/runtime.hpp"
 
 using namespace tasuki;
 

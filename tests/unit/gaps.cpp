@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-#include "topology/window.hpp"
+#include "memory/window.hpp"
 
 using tasuki::Gaps;
 

@@ -1,6 +1,6 @@
 // Lowering to a GPU program: what its tiles move, followed on the host, is what the strided copies say; and every step
 // has its part.
-#include "engines/gpu_program.hpp"
+#include "engines/gpu/program.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,7 +9,7 @@
 #include <map>
 #include <random>
 
-#include "engines/gpu_task.hpp"
+#include "engines/gpu/task.hpp"
 #include "gpu_view.hpp"
 #include "plan/builder.hpp"
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "engines/gpu_program.hpp"
+#include "engines/gpu/program.hpp"
 
 namespace gpu_view {
 

@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "engines/gpu_task.hpp"
+#include "engines/gpu/task.hpp"
 #include "gpu_view.hpp"
 #include "plan/builder.hpp"
 #include "warp.hpp"

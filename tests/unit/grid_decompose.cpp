@@ -4,8 +4,8 @@
 #include <limits>
 #include <string>
 
+#include "grid/decompose.hpp"
 #include "tasuki/error.hpp"
-#include "topology/decompose.hpp"
 
 using namespace tasuki;
 using Extents = std::vector<std::int64_t>;

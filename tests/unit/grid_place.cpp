@@ -5,7 +5,7 @@
 #include <numeric>
 #include <random>
 
-#include "topology/decompose.hpp"
+#include "grid/decompose.hpp"
 
 using namespace tasuki;
 

@@ -6,8 +6,8 @@
 
 #include <string>
 
-#include "topology/process.hpp"
-#include "topology/topology.hpp"
+#include "session/process.hpp"
+#include "session/topology.hpp"
 
 using namespace tasuki;
 

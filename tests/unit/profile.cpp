@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "plan/planner.hpp"
+#include "planner/planner.hpp"
 #include "tasuki/error.hpp"
 
 using namespace tasuki;

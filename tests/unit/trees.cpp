@@ -1,5 +1,5 @@
 // Broadcast trees: every rank once, islands entered once, inner nodes spread over the trees.
-#include "operations/trees.hpp"
+#include "collectives/trees.hpp"
 
 #include <doctest/doctest.h>
 

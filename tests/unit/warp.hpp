@@ -90,8 +90,8 @@ void run(const F& f) {
 
 }  // namespace warp
 
-#include "engines/gpu_copy.cuh"
-#include "engines/gpu_lines.cuh"
+#include "engines/gpu/copy.cuh"
+#include "engines/gpu/lines.cuh"
 
 namespace tasuki {
 

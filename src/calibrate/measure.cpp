@@ -1,0 +1,295 @@
+// Measuring the machine: every path runs the same few transfers, and their times give its constants.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <thread>
+
+#include "calibrate/exchange.hpp"
+#include "paths/path.hpp"
+#include "session/collective.hpp"
+#include "session/runtime.hpp"
+#include "session/trace.hpp"
+#include "tasuki/error.hpp"
+#include "tasuki/graph.hpp"
+#include "tasuki/memory.hpp"
+#include "tasuki/transfer.hpp"
+
+namespace tasuki {
+
+namespace {
+
+constexpr int kPasses = 3;                 // over all paths
+constexpr std::int64_t kLarge = 32 << 10;  // about a face
+constexpr std::int64_t kLargeOnGpu = 1 << 20;
+constexpr std::int64_t kBulk = 512 << 10;  // enough to tell a path's full speed, or what it does to caches
+constexpr std::int64_t kBulkOnGpu = 64 << 20;
+constexpr std::int64_t kRuns = 2048;
+constexpr std::int64_t kRunsOnGpu = 64 << 10;
+constexpr std::int64_t kStride = 512;  // bytes between the runs of 8 bytes
+constexpr int kReplayed = 8;           // transfers, or pairs of them, in a graph
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// One path between two ranks while it is measured.
+class Ways {
+ public:
+  Ways(const Context& context, const Path& path, int a, int b, std::byte* from, std::byte* to)
+      : context_(context), on_gpu_(path.memory() == Memory::device), a_(a), b_(b), from_(from), to_(to) {
+    options_.path = a == b ? "auto" : path.name();  // what stays on a rank cannot be forced
+    if (!on_gpu_) options_.engine = "inline";
+  }
+
+  /// Seconds that a transfer takes. What arrives goes back from the same memory, so that the bytes really change
+  /// caches, as a program's do; a rank alone copies between two places.
+  double there_and_back(const Layout& layout) const {
+    std::byte* at = a_ == b_ ? to_ : from_;
+    Transfer there(context_, {a_, from_, layout}, {b_, at, layout}, options_);
+    Transfer back(context_, {b_, at, layout}, {a_, from_, layout}, options_);
+    return time(layout, {&there, &back}) / 2;
+  }
+  /// The same where one follows the other.
+  double one_after_another(const Layout& layout) const {
+    std::byte* at = a_ == b_ ? to_ : from_;
+    Transfer there(context_, {a_, from_, layout}, {b_, at, layout}, options_);
+    return time(layout, {&there});
+  }
+  /// Seconds that it takes both ranks to have the other's, which go back likewise.
+  double both(const Layout& layout) const {
+    Exchange there(context_, a_, b_, from_, to_, layout, options_);
+    Exchange back(context_, a_, b_, to_, from_, layout, options_);
+    return time(layout, {&there, &back}) / 2;
+  }
+
+ private:
+  // Both ends must do equally many rounds, so the number is fixed; the best batch has met the fewest disturbances. Many
+  // short ones, then, so that some fall between those; on GPUs batches that are long beside their end on the host.
+  double time(const Layout& layout, std::initializer_list<Operation*> operations) const {
+    if (context_.rank() != a_ && context_.rank() != b_) return 0;
+    const bool word = layout.size() < 1024;
+    if (on_gpu_) return time_on_gpu(word ? 20 : layout.size() <= kLargeOnGpu ? 4 : 1, operations);
+    const auto once = [&] {
+      for (Operation* operation : operations) {
+        operation->start();
+        operation->wait();
+      }
+    };
+    for (int i = 0; i < 3; ++i) once();
+    return least(word ? 10 : 24, word ? 50 : 2, once, [] {});
+  }
+
+  // Replayed, as iterations of a solver are: else short transfers take as long as the host needs to launch them.
+  double time_on_gpu(int launches, std::initializer_list<Operation*> operations) const {
+    Fork fork;
+    const Stream stream = fork.branch(nullptr);
+    const auto several = [&] {
+      for (int i = 0; i < kReplayed; ++i) {
+        for (Operation* operation : operations) operation->run(stream);
+      }
+    };
+    const auto finish = [&] { synchronize(context_, stream); };
+    several();  // what is done lazily may not be captured
+    finish();
+    std::optional<Graph> graph;
+    try {
+      graph.emplace(stream, several);
+    } catch (const Error&) {  // what CUDA does not capture is launched in programs too
+    }
+    return least(
+               4, launches, [&] { graph ? graph->launch(stream) : several(); }, finish) /
+           kReplayed;
+  }
+
+  // Seconds of one of `rounds`, in the best batch.
+  template <class Once, class Finish>
+  static double least(int batches, int rounds, const Once& once, const Finish& finish) {
+    double best = 1e9;
+    for (int batch = 0; batch < batches; ++batch) {
+      const double begin = now();
+      for (int i = 0; i < rounds; ++i) once();
+      finish();
+      best = std::min(best, (now() - begin) / rounds);
+    }
+    return best;
+  }
+
+  const Context& context_;
+  bool on_gpu_;
+  int a_;
+  int b_;
+  std::byte* from_;
+  std::byte* to_;
+  OperationOptions options_;
+};
+
+// The rank that shows what the path is for: the farthest that it joins with rank 0 (another host rather than another
+// island rather than a neighbour); -1 if there is none.
+int partner_for(const Context& context, const Path& path) {
+  const Topology& topology = context.runtime().topology();
+  int best = -1;
+  int farthest = -1;
+  for (int rank = 0; rank < context.size(); ++rank) {
+    if (!path.joins(topology, 0, rank)) continue;
+    const int far = topology.same_host(0, rank) ? (topology.same_island(0, rank) ? 0 : 1) : 2;
+    if (far > farthest) best = rank;
+    farthest = std::max(far, farthest);
+  }
+  return best;
+}
+
+// Seconds that a path takes for what is measured, one way or both ways at once.
+struct Seconds {
+  double word = 0, large = 0, scattered = 0, bulk = 0;
+  void keep_least(const Seconds& other) {
+    word = std::min(word, other.word);
+    large = std::min(large, other.large);
+    scattered = std::min(scattered, other.scattered);
+    bulk = std::min(bulk, other.bulk);
+  }
+};
+
+struct Times {
+  Seconds one_way, both_ways;
+  double after = 0;  // of words that follow each other one way
+  void keep_least(const Times& other) {
+    one_way.keep_least(other.one_way);
+    both_ways.keep_least(other.both_ways);
+    after = std::min(after, other.after);
+  }
+};
+
+template <class Time>
+Seconds seconds_for(const Time& time, bool on_gpu) {
+  const Layout word = Layout::bytes(8);
+  Seconds seconds;
+  seconds.word = time(word);
+  seconds.large = time(Layout::bytes(on_gpu ? kLargeOnGpu : kLarge));
+  seconds.scattered = time(Layout::hvector(on_gpu ? kRunsOnGpu : kRuns, 1, kStride, word));
+  seconds.bulk = time(Layout::bytes(on_gpu ? kBulkOnGpu : kBulk));
+  return seconds;
+}
+
+void set_constants(Profile::Section& section, const std::string& prefix, const Seconds& t, bool on_gpu) {
+  constexpr double kLeast = 1e-9;
+  const auto large = static_cast<double>(on_gpu ? kLargeOnGpu : kLarge);
+  const auto bulk = static_cast<double>(on_gpu ? kBulkOnGpu : kBulk);
+  const auto runs = static_cast<double>(on_gpu ? kRunsOnGpu : kRuns);
+  const double bandwidth = large / std::max(t.large - t.word, kLeast);
+  section[prefix + "latency"] = std::max(t.word, kLeast);
+  section[prefix + "bandwidth"] = bandwidth;
+  section[prefix + "per_run"] = std::max((t.scattered - t.word - runs * 8 / bandwidth) / runs, 1e-11);
+  section["bulk_from"] = large;
+  section[prefix + "bulk_bandwidth"] = (bulk - large) / std::max(t.bulk - t.large, kLeast);
+}
+
+// Nothing if the path cannot be used here: then all ranks throw alike, and its offers will say why.
+std::optional<Times> measure(const Context& context, const Path& path, std::byte* from, std::byte* to) {
+  const bool on_gpu = path.memory() == Memory::device;
+  const int partner = partner_for(context, path);
+  const Ways ways(context, path, 0, partner, from, to);
+  Times t;
+  try {
+    t.one_way = seconds_for([&](const Layout& layout) { return ways.there_and_back(layout); }, on_gpu);
+    t.after = ways.one_after_another(Layout::bytes(8));
+    if (partner != 0) t.both_ways = seconds_for([&](const Layout& layout) { return ways.both(layout); }, on_gpu);
+  } catch (const Error&) {
+    return {};
+  }
+  return from_text<Times>(text_of_root(context.runtime(), as_text(t), "measuring the machine"));
+}
+
+Profile::Section constants(const Context& context, const Path& path, const Times& t) {
+  const bool on_gpu = path.memory() == Memory::device;
+  Profile::Section section;
+  set_constants(section, "", t.one_way, on_gpu);
+  if (partner_for(context, path) != 0) set_constants(section, "mutual_", t.both_ways, on_gpu);
+  // A link may find itself in either position.
+  const double latency = (t.one_way.word + t.after) / 2;
+  section["latency"] = std::max(latency, section["latency"] * 1e-3);
+  return section;
+}
+
+}  // namespace
+
+void complete_profile(const Context& context, PathSet& paths) {
+  Runtime& runtime = context.runtime();
+  paths.profile = load_profile(runtime);
+  Profile measured = paths.profile;
+  bool any = false;
+  const TracePause pause;
+  for (const Memory memory : {Memory::host, Memory::device}) {
+    std::vector<const Path*> missing;
+    for (const auto& path : paths.all()) {
+      if (path->memory() == memory && !paths.profile.has(path->name()) && partner_for(context, *path) >= 0) {
+        missing.push_back(path.get());
+      }
+    }
+    if (missing.empty()) continue;
+    any = true;
+    const std::int64_t room =
+        memory == Memory::device ? std::max(kBulkOnGpu, kRunsOnGpu * kStride) : std::max(kBulk, kRuns * kStride);
+    const auto from = memory == Memory::device ? runtime.gpus->allocate(room) : shared_alloc(context, room);
+    const auto to = memory == Memory::device ? runtime.gpus->allocate(room) : shared_alloc(context, room);
+    if (memory == Memory::host) {
+      std::fill_n(from.get(), room, std::byte{1});
+      std::fill_n(to.get(), room, std::byte{2});
+    }
+    // What disturbs one path for some milliseconds is gone when its turn comes again.
+    std::map<const Path*, std::optional<Times>> times;
+    for (int pass = 0; pass < kPasses; ++pass) {
+      for (const Path* path : missing) {
+        if (pass > 0 && !times[path]) continue;
+        const std::optional<Times> found = measure(context, *path, from.get(), to.get());
+        if (pass == 0 || !found) {
+          times[path] = found;
+        } else {
+          times[path]->keep_least(*found);
+        }
+      }
+    }
+    for (const Path* path : missing) {
+      if (times[path]) measured.set(path->name(), constants(context, *path, *times[path]));
+    }
+  }
+  if (!any) return;
+  paths.profile = measured;
+  // With more ranks than cores the numbers say more about the scheduler than about the machine: good for today only.
+  int local = 0;
+  for (const auto& process : runtime.topology().processes)
+    local += process.host == runtime.topology().processes[0].host;
+  if (local <= static_cast<int>(std::thread::hardware_concurrency())) save_profile(runtime, paths.profile);
+}
+
+PathSet& paths_of(const Context& context, const std::string& wanted) {
+  Runtime& runtime = context.runtime();
+  if (!runtime.paths) runtime.paths = std::make_shared<PathSet>(runtime);
+  PathSet& paths = *runtime.paths;
+  std::string usable;
+  for (const auto& path : paths.all()) {
+    if (runtime.gpus) path->prepare(runtime, wanted);
+    if (partner_for(context, *path) >= 0) usable += path->name() + ' ';
+  }
+  // The transfers that measure come here too, and have it seen to by whoever called them.
+  if (usable != paths.measured && !paths.measuring) {
+    paths.measuring = true;
+    try {
+      complete_profile(context, paths);
+    } catch (...) {
+      paths.measuring = false;
+      throw;
+    }
+    paths.measuring = false;
+    paths.measured = usable;
+    for (const auto& path : paths.all()) {
+      if (runtime.gpus) path->prepare(runtime, wanted);  // again: each transfer wanted its own
+    }
+  }
+  return paths;
+}
+
+}  // namespace tasuki

@@ -1,0 +1,187 @@
+// Stamped lines (kStampedLine): how a warp fills them with the words of a strided copy, and takes them out as they
+// come.
+//
+// A line is 32 pieces of 16 bytes, one a thread, each stored and loaded at once; the last byte of a piece is the low
+// one of the epoch's number. That is enough to tell an epoch from what was there before, for every epoch writes the
+// same pieces and a ring is shorter than 256. Thread i has words i, 32 + i and 64 + i of the line whole, so that
+// threads side by side load words side by side, and bytes 3 * i to 3 * i + 2 of the last 24 words.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engines/gpu/places.cuh"
+#include "engines/gpu/program.hpp"
+#include "plan/builder.hpp"
+
+namespace tasuki {
+
+constexpr int kLineParts = 4;             // words that a thread moves of a line; threads from 24 on one less
+constexpr std::uint32_t kLastWords = 96;  // those before are whole in a piece
+
+#ifdef __CUDACC__
+__device__ inline void store_piece(std::byte* to, const uint4& piece) {
+  const std::uint64_t low = piece.x | static_cast<std::uint64_t>(piece.y) << 32;
+  const std::uint64_t high = piece.z | static_cast<std::uint64_t>(piece.w) << 32;
+  asm volatile("{ .reg .b128 q; mov.b128 q, {%1, %2}; st.relaxed.sys.global.b128 [%0], q; }" ::"l"(to), "l"(low),
+               "l"(high)
+               : "memory");
+}
+
+__device__ inline uint4 load_piece(const std::byte* from) {
+  std::uint64_t low;
+  std::uint64_t high;
+  asm volatile("{ .reg .b128 q; ld.relaxed.sys.global.b128 q, [%2]; mov.b128 {%0, %1}, q; }"
+               : "=l"(low), "=l"(high)
+               : "l"(from)
+               : "memory");
+  return make_uint4(static_cast<std::uint32_t>(low), static_cast<std::uint32_t>(low >> 32),
+                    static_cast<std::uint32_t>(high), static_cast<std::uint32_t>(high >> 32));
+}
+#else  // tests run warps on a processor, and say how
+void store_piece(std::byte* to, const uint4& piece);
+uint4 load_piece(const std::byte* from);
+#endif
+
+__device__ inline bool came(const uint4& piece, std::uint32_t stamp) {
+  return piece.w >> 24 == (stamp & 0xff);
+}
+
+// By a whole warp: this thread's piece of a line, of whose words it has loaded these.
+__device__ inline uint4 piece_of(const std::uint32_t (&word)[kLineParts], std::uint32_t stamp) {
+  const std::uint32_t at = 3 * (threadIdx.x % 32);
+  const std::uint32_t low = __shfl_sync(~0u, word[3], static_cast<int>(at / 4));
+  const std::uint32_t high = __shfl_sync(~0u, word[3], static_cast<int>(at / 4 + 1));
+  const std::uint32_t last = __funnelshift_r(low, high, at % 4 * 8) & 0xffffff;
+  return make_uint4(word[0], word[1], word[2], last | stamp << 24);
+}
+
+// The word that begins with byte `rest` of the last three of one piece and goes on in the next one's.
+__device__ inline std::uint32_t joined(std::uint32_t one, std::uint32_t next, std::uint32_t rest) {
+  return (one & 0xffffff) >> 8 * rest | next << 8 * (3 - rest);
+}
+
+// By a whole warp: the words of this thread in a line, of which it has loaded this piece.
+__device__ inline void words_of(const uint4& piece, std::uint32_t (&word)[kLineParts]) {
+  const std::uint32_t at = 4 * (threadIdx.x % 32);
+  const std::uint32_t one = __shfl_sync(~0u, piece.w, static_cast<int>(at / 3));
+  const std::uint32_t next = __shfl_sync(~0u, piece.w, static_cast<int>(at / 3 + 1));
+  word[0] = piece.x;
+  word[1] = piece.y;
+  word[2] = piece.z;
+  word[3] = joined(one, next, at % 3);
+}
+
+// A tile of up to Most lines of `copy`, from line `first` on, by the whole warp.
+struct GpuLines {
+  const GpuCopy& copy;
+  const GpuDim* dims;
+  std::uint32_t first;
+  std::uint32_t lines;
+  const std::byte* src;
+  std::byte* dst;
+
+  // This thread's words of the tile's line j.
+  __device__ GpuTile line(int j) const {
+    const std::uint32_t begin = (first + j) * kLineWords;
+    return {copy, dims, begin + threadIdx.x % 32, min(copy.units, begin + kLineWords), src, dst};
+  }
+  // Whether this thread has words in line j.
+  __device__ bool has(int j) const { return (first + j) * kLineWords + threadIdx.x % 32 < copy.units; }
+  // This thread's piece, from the side's base and offset on.
+  __device__ std::int64_t piece(int j) const {
+    return static_cast<std::int64_t>(first + j) * kStampedLine + threadIdx.x % 32 * 16;
+  }
+};
+
+template <int Most>
+__device__ void fill_lines(const GpuLines& t, std::uint32_t stamp) {
+  std::uint32_t word[Most][kLineParts] = {};
+#pragma unroll
+  for (int j = 0; j < Most; ++j) {  // all loads go out before the first store
+    if (j >= t.lines) break;
+    const TilePlaces<std::uint32_t, kLineParts, kSource> at(t.line(j));
+#pragma unroll
+    for (int k = 0; k < kLineParts; ++k) {
+      if (k < at.count) word[j][k] = *reinterpret_cast<const std::uint32_t*>(at.src(k));
+    }
+  }
+#pragma unroll
+  for (int j = 0; j < Most; ++j) {
+    if (j >= t.lines) break;
+    const uint4 piece = piece_of(word[j], stamp);
+    const GpuTile line = t.line(j);
+    if (line.first < line.end) store_piece(t.dst + t.copy.dst_offset + t.piece(j), piece);
+  }
+}
+
+template <class Places>
+__device__ void store_words(const Places& at, const uint4& piece) {
+  std::uint32_t word[kLineParts];
+  words_of(piece, word);
+#pragma unroll
+  for (int k = 0; k < kLineParts; ++k) {
+    if (k < at.count) *reinterpret_cast<std::uint32_t*>(at.dst(k)) = word[k];
+  }
+}
+
+// `patient()` says after a look in vain whether to go on. False, to all of the warp, if not all have come.
+template <int Most, class Patient>
+__device__ bool take_lines(const GpuLines& t, std::uint32_t stamp, const Patient& patient) {
+  using Places = TilePlaces<std::uint32_t, kLineParts, kTarget>;
+  const std::byte* from = t.src + t.copy.src_offset;
+  uint4 piece[Most];
+  const auto look = [&] {  // at all at once: in turn, each would cost a look more
+#pragma unroll
+    for (int j = 0; j < Most; ++j) {
+      if (j < t.lines) piece[j] = load_piece(from + t.piece(j));
+    }
+  };
+  const auto missing = [&] {
+    bool any = false;
+#pragma unroll
+    for (int j = 0; j < Most; ++j) any = any || (j < t.lines && t.has(j) && !came(piece[j], stamp));
+    return any;
+  };
+  look();
+  const Places first(t.line(0));  // while it comes
+  bool given_up = false;
+  while (!given_up && missing()) {
+    given_up = !patient();
+    look();
+  }
+  if (__any_sync(~0u, given_up) != 0) return false;
+  store_words(first, piece[0]);
+#pragma unroll
+  for (int j = 1; j < Most; ++j) {
+    if (j < t.lines) store_words(Places(t.line(j)), piece[j]);
+  }
+  return true;
+}
+
+// By one thread: word n of the lines from `from` on. False if it has not come.
+template <class Patient>
+__device__ bool load_word(const std::byte* from, std::uint32_t n, std::uint32_t stamp, std::uint32_t& word,
+                          const Patient& patient) {
+  const std::byte* line = from + static_cast<std::int64_t>(n / kLineWords) * kStampedLine;
+  const std::uint32_t in_line = n % kLineWords;
+  const auto piece = [&](std::uint32_t i, uint4& p) {
+    for (p = load_piece(line + i * 16); !came(p, stamp); p = load_piece(line + i * 16)) {
+      if (!patient()) return false;
+    }
+    return true;
+  };
+  uint4 one;
+  if (in_line < kLastWords) {
+    if (!piece(in_line % 32, one)) return false;
+    word = in_line < 32 ? one.x : in_line < 64 ? one.y : one.z;
+    return true;
+  }
+  const std::uint32_t at = 4 * (in_line - kLastWords);
+  uint4 next;
+  if (!piece(at / 3, one) || !piece(at / 3 + 1, next)) return false;
+  word = joined(one.w, next.w, at % 3);
+  return true;
+}
+
+}  // namespace tasuki

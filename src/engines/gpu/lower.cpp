@@ -1,0 +1,419 @@
+// Lowering to a GPU program: see gpu_program.hpp.
+#include "engines/gpu/program.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "engines/gpu/task.hpp"
+#include "plan/passes/message_order.hpp"
+#include "tasuki/error.hpp"
+
+namespace tasuki {
+
+namespace {
+
+// So many are enough to keep the way to the host busy, where staging is.
+constexpr std::int64_t kStagingBlocks = 16;
+constexpr std::int64_t kMostSpread = 4;
+// Scattered numbers that are worth more than so many times the blocks there are: all send them, then all take them.
+constexpr std::int64_t kMostScattered = 2;
+
+bool moves_data(Verb verb) {
+  return verb == Verb::copy || verb == Verb::put || verb == Verb::reduce;
+}
+
+class Lowering {
+  struct Lane {
+    std::size_t first = 0;
+    std::size_t last = 0;  // past the last command
+    bool asks = false;     // for messages, while it goes on
+  };
+
+ public:
+  Lowering(const Program& program, int most_blocks, bool atomics)
+      : in_(program),
+        plan_(program.plan),
+        most_(most_blocks),
+        atomics_(atomics),
+        awaited_(plan_.commands.size(), false),
+        asked_(plan_.commands.size(), false),
+        late_(plan_.commands.size(), false) {
+    for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
+      asked_[i] = in_.channels[i] != nullptr && in_.channels[i]->ended() != nullptr;
+      const bool fresh = i == 0 || plan_.commands[i].lane != plan_.commands[i - 1].lane;
+      if (fresh) lanes_.push_back({i, i, false});
+      lanes_.back().last = i + 1;
+      lanes_.back().asks = lanes_.back().asks || asked_[i];
+    }
+    deps_ = message_order(plan_, asked_);
+    for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
+      const Command& c = plan_.commands[i];
+      for (auto d = c.first_dep; d < c.first_dep + c.dep_count; ++d) {
+        deps_[i].push_back(plan_.deps[static_cast<std::size_t>(d)]);
+      }
+      for (const auto dep : deps_[i]) awaited_[static_cast<std::size_t>(dep)] = true;
+    }
+    for (const Lane& lane : lanes_) {
+      if (lane.asks) find_late(lane);
+    }
+  }
+
+  GpuProgram run() {
+    for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
+      if (in_stream(i)) out_.messages.push_back(static_cast<std::int32_t>(i));
+    }
+    out_.in_line = !out_.messages.empty() &&
+                   std::none_of(lanes_.begin(), lanes_.end(), [&](const auto& lane) { return stands_alone(lane); });
+    Worth worth[kBoth];
+    for (const int parts : {kPartStart, kPartWait, kBoth, kPartPack, kPartUnpack, kBefore, kAfter}) {
+      if (parts > kBoth && out_.messages.empty()) break;
+      if ((parts == kBefore || parts == kAfter) && !out_.in_line) continue;
+      TaskDraft light;
+      TaskDraft answers;
+      std::vector<TaskDraft> tasks;
+      for (const Lane& lane : lanes_) lower_lane(lane, parts, tasks, light, answers);
+      // A look at a word of the host takes long: by warps that do nothing else, so that nobody waits for it besides.
+      if (!answers.ends.empty()) light.fill_warp();
+      light.add_lanes(answers);
+      if (parts == kBoth) out_.direct = !tasks.empty() || !light.steps.empty();
+      if (parts == kBoth && both_want_most(worth[kPartStart], worth[kPartWait]) &&
+          out_.tasks[kPartStart].size() + out_.tasks[kPartWait].size() <= kGpuTasks) {
+        in_rounds();
+        continue;
+      }
+      if (parts < kBoth) worth[parts] = worth_of(tasks);
+      tasks.insert(tasks.begin(), std::move(light));
+      deal_out(tasks, parts);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  // The lane's steps of these parts: a task or a thread for its moves, and threads that ask for messages and wait.
+  void lower_lane(const Lane& lane, int parts, std::vector<TaskDraft>& tasks, TaskDraft& light, TaskDraft& answers) {
+    TaskDraft task;
+    TaskDraft tells;
+    TaskDraft asks;
+    TaskDraft waits;
+    const auto now = [&](std::size_t i) { return (part_of(lane, i) & parts) != 0; };
+    bool moves = false;
+    for (std::size_t i = lane.first; i < lane.last; ++i)
+      moves = moves || (now(i) && moves_data(plan_.commands[i].verb));
+    for (std::size_t i = lane.first; i < lane.last; ++i) {
+      const auto command = static_cast<std::int32_t>(i);
+      if (now(i) && asked_[i]) add_ask(asks, command);
+      if (now(i) && !asked_[i]) add_step(moves && tells_first(i) ? tells : task, command);
+      if (asked_[i] && (kPartWait & parts) != 0) add_answer(waits, command);
+    }
+    if (!task.copies.empty()) {
+      task.staging = lane.asks;
+      if (lane.asks) task.most = std::min(task.most, kStagingBlocks);
+      task.ends.push_back(static_cast<std::int32_t>(task.steps.size()));
+      tasks.push_back(std::move(task));
+    } else {
+      light.add_lane(task);
+    }
+    light.add_lane(tells);
+    light.add_lane(asks);
+    answers.add_lane(waits);
+  }
+
+  // Whether the lane's message cannot stand between two kernels that serve all lanes: it needs something that arrives,
+  // or is no message but a copy, which takes long to begin and had better do so while the first kernel serves others.
+  bool stands_alone(const Lane& lane) const {
+    bool depends = false;
+    for (std::size_t i = lane.first; i < lane.last; ++i) {
+      depends = depends || plan_.commands[i].dep_count > 0;
+      const bool copies = plan_.commands[i].verb == Verb::put && lanes_.size() > 1;
+      if (in_stream(i) && (depends || copies)) return true;
+    }
+    return false;
+  }
+
+  // Which of the commands of a lane that asks for messages cannot begin before something has arrived.
+  void find_late(const Lane& lane) {
+    bool moved_late = false;
+    for (std::size_t i = lane.first; i < lane.last; ++i) {
+      const Command& c = plan_.commands[i];
+      if (in_stream(i)) {
+        throw Error(fmt::format("rank {}: {}: lane {} has messages of two kinds (a defect in Tasuki)", plan_.rank,
+                                plan_.operation, c.lane));
+      }
+      late_[i] = c.dep_count > 0 || c.verb == Verb::wait || (!asked_[i] && moved_late) ||
+                 std::any_of(deps_[i].begin(), deps_[i].end(), [&](std::int32_t dep) {
+                   return asked_[static_cast<std::size_t>(dep)] || late_[static_cast<std::size_t>(dep)];
+                 });
+      moved_late = moved_late || (!asked_[i] && late_[i]);
+    }
+  }
+
+  // In thread blocks. Without those whose messages travel meanwhile, which had better pack some while they unpack
+  // others.
+  struct Worth {
+    std::int64_t waiting = 0;    // of lanes that wait for signals, that give them, or that copy within the GPU
+    std::int64_t scattered = 0;  // of those that send and receive scattered units in stamped lines
+  };
+  static Worth worth_of(const std::vector<TaskDraft>& tasks) {
+    Worth worth;
+    for (const TaskDraft& task : tasks) {
+      if (task.staging) continue;
+      if (task.lines == 0) worth.waiting += task.blocks();
+      if (task.lines > 0 && task.scattered()) worth.scattered += task.blocks();
+    }
+    return worth;
+  }
+
+  // Whether sending and receiving would each keep most of the blocks from the other. Lines are best received while they
+  // come, but not where the multiprocessors are what takes long.
+  bool both_want_most(const Worth& start, const Worth& wait) const {
+    return 2 * std::min(start.waiting, wait.waiting) > most_ ||
+           std::min(start.scattered, wait.scattered) > kMostScattered * most_;
+  }
+
+  // The two parts one after the other, each by all blocks: they are what they are as kernels of their own.
+  void in_rounds() {
+    const auto& start = out_.tasks[kPartStart];
+    const auto& wait = out_.tasks[kPartWait];
+    auto& both = out_.tasks[kBoth];
+    both = start;
+    both.insert(both.end(), wait.begin(), wait.end());
+    out_.blocks[kBoth] = std::max(out_.blocks[kPartStart], out_.blocks[kPartWait]);
+    const auto first = static_cast<std::int32_t>(start.size());
+    out_.rounds[kBoth] = {{0, first, out_.blocks[kPartStart]},
+                          {first, static_cast<std::int32_t>(both.size()), out_.blocks[kPartWait]}};
+  }
+
+  bool in_stream(std::size_t command) const { return in_.channels[command] != nullptr && !asked_[command]; }
+
+  // A lane that waits for what it then unpacks, or only waits, belongs to the wait, but for what it tells beforehand.
+  int part_of(const Lane& lane, std::size_t command) const {
+    if (in_stream(command)) return 0;
+    if (lane.asks) return late_[command] ? kPartWait : kPartStart;
+    for (std::size_t i = lane.first; i < lane.last; ++i) {
+      if (in_stream(i)) return command < i ? kPartPack : kPartUnpack;
+    }
+    const auto begin = plan_.commands.begin() + static_cast<std::ptrdiff_t>(lane.first);
+    const auto end = plan_.commands.begin() + static_cast<std::ptrdiff_t>(lane.last);
+    const bool waits = std::any_of(begin, end, [](const Command& c) { return c.verb == Verb::wait; });
+    const bool puts = std::any_of(begin, end, [](const Command& c) { return c.verb == Verb::put; });
+    const bool depends = std::any_of(begin, end, [](const Command& c) { return c.dep_count > 0; });
+    if ((!waits || puts) && !depends) return kPartStart;
+    const auto told = std::find_if(begin, end, [](const Command& c) { return c.verb != Verb::signal; });
+    return static_cast<std::size_t>(told - plan_.commands.begin()) > command ? kPartStart : kPartWait;
+  }
+
+  GpuPlace place(std::int32_t buffer) {
+    const Located& where = in_.where[static_cast<std::size_t>(buffer)];
+    GpuPlace place;
+    place.base = where.base;
+    place.stride = where.stride;
+    place.copies = static_cast<std::uint32_t>(where.copies);
+    if (!std::has_single_bit(place.copies)) {
+      throw Error(fmt::format("rank {}: {}: a ring of {} copies; on GPUs a power of two is needed (a defect in Tasuki)",
+                              plan_.rank, plan_.operation, where.copies));
+    }
+    // Of a user's pair the copy is the one that is shown at each launch: a graph knows only that.
+    place.takes_turns = where.takes_turns && where.current == nullptr ? 1 : 0;
+    if (where.copies < 2 || where.current == nullptr) return place;
+    const auto known = std::find(out_.pairs.begin(), out_.pairs.end(), where.current);
+    place.pair = static_cast<std::int16_t>(known - out_.pairs.begin());
+    if (known == out_.pairs.end()) out_.pairs.push_back(where.current);
+    if (out_.pairs.size() > kGpuPairs) {
+      throw Error(fmt::format("rank {}: {}: {} fields with two copies; one operation on GPU memory takes at most {}",
+                              plan_.rank, plan_.operation, out_.pairs.size(), kGpuPairs));
+    }
+    return place;
+  }
+
+  // Without what the task's earlier steps have waited for.
+  void add_deps(TaskDraft& task, GpuStep& step) const {
+    step.first_dep = static_cast<std::int32_t>(task.deps.size());
+    for (const auto dep : deps_[static_cast<std::size_t>(step.command)]) {
+      if (std::find(task.deps.begin(), task.deps.end(), dep) == task.deps.end()) task.deps.push_back(dep);
+    }
+    step.deps = static_cast<std::int32_t>(task.deps.size()) - step.first_dep;
+  }
+
+  // Asks for a message: its staging has been packed, or is free, because earlier epochs are in the same stream.
+  void add_ask(TaskDraft& lane, std::int32_t index) const {
+    GpuStep s;
+    s.verb = Verb::signal;
+    s.command = index;
+    s.counter = in_.channels[static_cast<std::size_t>(index)]->asked();
+    s.per_epoch = 1;
+    s.untold = 1;
+    add_deps(lane, s);
+    lane.steps.push_back(s);
+  }
+
+  // Waits until it has ended. Nobody else looks at the host's word: those who depend on it wait in the GPU's memory.
+  void add_answer(TaskDraft& lane, std::int32_t index) const {
+    GpuStep s;
+    s.verb = Verb::wait;
+    s.command = index;
+    s.counter = const_cast<std::uint64_t*>(in_.channels[static_cast<std::size_t>(index)]->ended());  // waits only read
+    s.per_epoch = 1;
+    s.awaited = awaited_[static_cast<std::size_t>(index)] ? 1 : 0;
+    lane.steps.push_back(s);
+  }
+
+  void add_step(TaskDraft& task, std::int32_t index) {
+    const Command& c = plan_.commands[static_cast<std::size_t>(index)];
+    if (c.loop >= 0) {
+      throw Error(fmt::format("rank {}: {}: engine 'stream' cannot run chunk loops; use host memory", plan_.rank,
+                              plan_.operation));
+    }
+    GpuStep s;
+    s.verb = c.verb;
+    s.dtype = c.dtype;
+    s.command = index;
+    s.awaited = awaited_[static_cast<std::size_t>(index)] ? 1 : 0;
+    if (c.verb == Verb::signal || c.verb == Verb::wait) {
+      const auto buffer = static_cast<std::size_t>(c.verb == Verb::signal ? c.dst : c.src);
+      if (in_.where[buffer].stamped) return;  // the stamps themselves say it
+      s.counter = reinterpret_cast<std::uint64_t*>(in_.where[buffer].base);
+      s.per_epoch = static_cast<std::uint64_t>(plan_.buffers[buffer].per_epoch);
+      s.index = static_cast<std::uint64_t>(c.index);
+      s.lag = static_cast<std::uint32_t>(c.lag);
+      s.credit = c.credit ? 1 : 0;
+      s.alone = tells_first(static_cast<std::size_t>(index)) ? 1 : 0;
+    }
+    add_deps(task, s);
+    if (moves_data(c.verb)) {
+      s.src = place(c.src);
+      s.dst = place(c.dst);
+      if (stamped(c.src)) s.stamped = kStampedSource;
+      if (stamped(c.dst)) s.stamped = kStampedTarget;
+      s.first_copy = static_cast<std::int32_t>(task.copies.size());
+      for (std::int32_t k = c.first_copy; k < c.first_copy + c.copy_count; ++k) {
+        task.add_copy(plan_.copies[static_cast<std::size_t>(k)], in_.where[static_cast<std::size_t>(c.src)],
+                      in_.where[static_cast<std::size_t>(c.dst)], c.verb == Verb::reduce ? size_of(c.dtype) : 0);
+      }
+      s.copies = static_cast<std::int32_t>(task.copies.size()) - s.first_copy;
+      // Additions keep their order, and a counter that advances several times in an epoch has no room for shares.
+      if (c.verb == Verb::reduce || !may_share(c.lane)) task.most = 1;
+    }
+    task.steps.push_back(s);
+  }
+
+  bool stamped(std::int32_t buffer) const { return in_.where[static_cast<std::size_t>(buffer)].stamped; }
+
+  // Whether a command tells before anything else of its lane: what came before in the stream has ended, and been seen
+  // by all who can see this GPU's memory. A thread that does nothing else can do it.
+  bool tells_first(std::size_t command) const {
+    const Command& c = plan_.commands[command];
+    const bool first = command == 0 || plan_.commands[command - 1].lane != c.lane;
+    return c.verb == Verb::signal && first && c.dep_count == 0;
+  }
+
+  // Whether several blocks may run the lane and add their shares to its signals.
+  bool may_share(std::int32_t lane) const {
+    for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
+      const Command& c = plan_.commands[i];
+      if (c.lane != lane || c.verb != Verb::signal || stamped(c.dst) || tells_first(i)) continue;
+      if (!atomics_ || plan_.buffers[static_cast<std::size_t>(c.dst)].per_epoch > 1) return false;
+    }
+    return true;
+  }
+
+  // How many times as many blocks as they are worth lines may have of what is left over: a multiprocessor is the sooner
+  // through with few. Others would have to add their shares to more signals.
+  static std::int64_t spread_of(const std::vector<TaskDraft>& tasks, std::int64_t left) {
+    std::int64_t sum = 0;
+    for (const TaskDraft& task : tasks) sum += task.lines > 0 ? task.blocks() : 0;
+    return 1 + (sum > 0 ? std::clamp<std::int64_t>(left / sum, 0, kMostSpread - 1) : 0);
+  }
+
+  // Blocks for the tasks of a kind, `room` in all if they are worth more: each goes to whoever would else be the last
+  // to end.
+  static void give(std::vector<TaskDraft>& tasks, bool staging, std::int64_t room, std::vector<std::int64_t>& blocks) {
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      if (tasks[i].staging == staging) room -= blocks[i] = 1;
+    }
+    for (; room > 0; --room) {
+      std::size_t last = tasks.size();
+      double latest = -1;
+      for (std::size_t i = 0; i < tasks.size(); ++i) {
+        if (tasks[i].staging != staging || blocks[i] == tasks[i].blocks()) continue;
+        if (const double time = tasks[i].time(blocks[i]); time > latest) {
+          last = i;
+          latest = time;
+        }
+      }
+      if (last == tasks.size()) return;
+      ++blocks[last];
+    }
+  }
+
+  // Thread blocks for all tasks. But staging, for which the way to the host takes longer than any copying beside it,
+  // does not have to give way to that.
+  void deal_out(std::vector<TaskDraft>& tasks, int parts) {
+    if (tasks.size() > kGpuTasks) {
+      throw Error(fmt::format("rank {}: {}: {} lanes move data; one operation on GPU memory takes at most {}",
+                              plan_.rank, plan_.operation, tasks.size(), kGpuTasks - 1));
+    }
+    if (tasks[0].ends.size() > kGpuThreads) {
+      throw Error(
+          fmt::format("rank {}: {}: {} threads would tell other ranks or wait for them; one operation on GPU "
+                      "memory takes at most {}",
+                      plan_.rank, plan_.operation, tasks[0].ends.size(), kGpuThreads));
+    }
+    std::int64_t sum[2] = {};  // of others, of staging
+    for (const TaskDraft& task : tasks) sum[task.staging ? 1 : 0] += task.blocks();
+    std::int64_t room[2] = {sum[0], sum[1]};
+    if (sum[0] + sum[1] > most_) {
+      room[1] = std::min<std::int64_t>(sum[1], sum[0] > 0 ? (most_ + 1) / 2 : most_);
+      room[0] = std::min(sum[0], most_ - room[1]);
+    }
+    std::vector<std::int64_t> blocks_of(tasks.size());
+    give(tasks, false, room[0], blocks_of);
+    give(tasks, true, room[1], blocks_of);
+    const std::int64_t spread = spread_of(tasks, most_ - sum[0] - sum[1]);
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      TaskDraft& task = tasks[i];
+      const std::int64_t blocks =
+          task.lines == 0 ? blocks_of[i] : std::min({task.lines, blocks_of[i] * spread, task.most});
+      task.cut(blocks);
+      GpuTask out;
+      out.offset = static_cast<std::uint32_t>(out_.bytes.size());
+      out.first_block = out_.blocks[parts];
+      task.write(out_.bytes);
+      out.bytes = static_cast<std::uint32_t>(out_.bytes.size()) - out.offset;
+      out_.blocks[parts] += static_cast<int>(blocks);
+      out_.tasks[parts].push_back(out);
+    }
+    out_.rounds[parts] = {{0, static_cast<std::int32_t>(out_.tasks[parts].size()), out_.blocks[parts]}};
+  }
+
+  const Program& in_;
+  const Plan& plan_;
+  int most_;
+  bool atomics_;
+  std::vector<bool> awaited_;  // somebody depends on it
+  std::vector<bool> asked_;    // messages that the GPU asks others than the stream for
+  std::vector<bool> late_;     // in lanes that ask
+  std::vector<std::vector<std::int32_t>> deps_;
+  std::vector<Lane> lanes_;
+  GpuProgram out_;
+};
+
+}  // namespace
+
+GpuProgram lower(const Program& program, int most_blocks, bool atomics) {
+  return Lowering(program, most_blocks, atomics).run();
+}
+
+std::string describe_failure(const Plan& plan, const Runtime& runtime, std::int32_t command, std::uint64_t epoch,
+                             std::uint64_t value, std::uint64_t target) {
+  const Command& c = plan.commands[static_cast<std::size_t>(command)];
+  const std::string what =
+      c.verb == Verb::wait ? plan.buffers[static_cast<std::size_t>(c.src)].name : std::string(to_string(c.verb));
+  const std::string dead = runtime.liveness().failure(runtime.everyone());
+  return fmt::format("rank {}: {}: epoch {} did not end: the GPU waited for #{} {} with rank {} (at {}, needs {}){}",
+                     plan.rank, plan.operation, epoch, command, what, c.peer, value / kSignal, target / kSignal,
+                     dead.empty() ? fmt::format(" for {} s", runtime.deadline) : "; " + dead);
+}
+
+}  // namespace tasuki

@@ -1,0 +1,76 @@
+// Where a thread's units of a tile of a strided copy (gpu_program.hpp) are.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engines/gpu/program.hpp"
+
+namespace tasuki {
+
+/// A tile of `copy` as seen by one thread: the units first, first + 32, ... before `end`.
+struct GpuTile {
+  const GpuCopy& copy;
+  const GpuDim* dims;
+  std::uint32_t first;
+  std::uint32_t end;
+  const std::byte* src;
+  std::byte* dst;
+};
+
+constexpr int kSource = 1;
+constexpr int kTarget = 2;
+
+/// Where a thread's units of a tile are, at most Most of them, on these sides; strides are in Units. Dimension by
+/// dimension for all: their divisions do not wait for each other.
+template <class Unit, int Most, int kSides>
+class TilePlaces {
+ public:
+  std::uint32_t count;  // of units that there are
+
+  __device__ explicit TilePlaces(const GpuTile& t) : from_(t.src + t.copy.src_offset), to_(t.dst + t.copy.dst_offset) {
+    std::uint32_t n[Most];
+#pragma unroll
+    for (int j = 0; j < Most; ++j) {
+      n[j] = t.first + 32 * j;
+      src_[j] = 0;
+      dst_[j] = 0;
+    }
+    count = t.first < t.end ? (t.end - t.first + 31) / 32 : 0;
+    const int last = t.copy.dims - 1;
+#pragma unroll 1
+    for (int d = 0; d < last; ++d) {
+      const GpuDim dim = t.dims[d];
+#pragma unroll
+      for (int j = 0; j < Most; ++j) {
+        const std::uint32_t next = __umulhi(n[j], dim.magic) >> dim.shift;
+        step(j, n[j] - next * dim.count, dim);
+        n[j] = next;
+      }
+    }
+    const GpuDim dim = t.dims[last];
+#pragma unroll
+    for (int j = 0; j < Most; ++j) step(j, n[j], dim);
+  }
+
+  __device__ const std::byte* src(int j) const {
+    return from_ + static_cast<std::int64_t>(src_[j]) * sizeof(Unit);
+  }
+  __device__ std::byte* dst(int j) const {
+    return to_ + static_cast<std::int64_t>(dst_[j]) * sizeof(Unit);
+  }
+
+ private:
+  __device__ void step(int j, std::uint32_t at, const GpuDim& dim) {
+    const auto steps = static_cast<std::int32_t>(at);
+    if constexpr ((kSides & kSource) != 0) src_[j] += steps * dim.src_stride;
+    if constexpr ((kSides & kTarget) != 0) dst_[j] += steps * dim.dst_stride;
+  }
+
+  const std::byte* from_;
+  std::byte* to_;
+  std::int32_t src_[Most];
+  std::int32_t dst_[Most];
+};
+
+}  // namespace tasuki

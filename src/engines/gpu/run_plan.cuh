@@ -1,0 +1,383 @@
+// The kernel that runs a lowered plan (gpu_program.hpp): what it gets at its launch, how its threads wait and tell, how
+// its blocks share the work. For stream.cu alone, which launches it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engines/gpu/clock.cuh"
+#include "engines/gpu/copy.cuh"
+#include "engines/gpu/lines.cuh"
+#include "engines/gpu/program.hpp"
+#include "tasuki/cuda.cuh"
+
+namespace tasuki {
+namespace {
+
+constexpr unsigned kPollsPerLook = 256;  // polls between two looks at the clock and at the abort word
+constexpr std::uint32_t kShared =
+    24 << 10;  // bytes of a task that a block fetches at once; larger ones stay where they are
+
+// What lasts from epoch to epoch, on the GPU. Each in a line of the cache of its own.
+struct State {
+  alignas(128) unsigned long long recorded;  // events, if traced
+  alignas(128) std::uint32_t failed;
+};
+
+// Where a wait that gives up says so; in host memory.
+struct Failure {
+  std::uint32_t set;
+  std::int32_t command;
+  std::uint64_t epoch;
+  std::uint64_t value;
+  std::uint64_t target;
+};
+
+struct Launch {
+  const std::byte* bytes;
+  std::uint64_t* ends;  // per command: what those that depend on it wait for
+  State* state;
+  unsigned long long* counts;  // by block: launches of these parts that counted themselves
+  // The same of the first block of other parts that may have been launched in this one's place in earlier epochs, or 0.
+  const unsigned long long* twin;
+  Failure* failure;
+  const std::uint32_t* abort;
+  GpuEvent* events;         // of traced kernels
+  std::uint64_t epoch;      // 0: this launch counts itself
+  std::uint64_t counted;    // epochs before launches began to count themselves
+  std::uint64_t selection;  // bit p: the copy of pair p
+  std::uint64_t patience;   // ns
+  GpuRound round[2];
+  GpuTask tasks[kGpuTasks];
+};
+
+__device__ std::uint64_t load_acquire(const std::uint64_t* p) {
+  std::uint64_t value;
+  asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
+  return value;
+}
+
+__device__ void store_release(std::uint64_t* p, std::uint64_t value) {
+  asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
+}
+
+// Releasing takes more than a microsecond even where there is nothing to release.
+__device__ void store_relaxed(std::uint64_t* p, std::uint64_t value) {
+  asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
+}
+
+__device__ void add_release(std::uint64_t* p, std::uint64_t value) {
+  asm volatile("red.release.sys.add.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
+}
+
+__device__ bool failed(const Launch& l) {
+  return *static_cast<volatile std::uint32_t*>(&l.state->failed) != 0;
+}
+
+__device__ void record(const Launch& l, const GpuStep& step, std::uint64_t epoch, std::uint64_t begin) {
+  const auto at = atomicAdd(&l.state->recorded, 1ull);
+  l.events[at % kGpuEvents] = {epoch, begin, now_ns(), step.command, 0};
+}
+
+// How long a thread goes on looking for what is waited for: `command`, or its end.
+class Patience {
+ public:
+  __device__ Patience(const Launch& l, const std::int32_t& command, std::uint64_t epoch)
+      : l_(l), command_(command), epoch_(epoch) {}
+
+  // After a look in vain, which showed `value` instead of `target`: false if nobody can be waited for any longer.
+  __device__ bool more(std::uint64_t value, std::uint64_t target) {
+    if (begin_ == 0) begin_ = now_ns();
+    if (++polls_ % kPollsPerLook != 0) return true;
+    if (failed(l_)) return false;
+    const bool told = *static_cast<const volatile std::uint32_t*>(l_.abort) != 0;
+    if (!told && now_ns() - begin_ < l_.patience) return true;
+    if (atomicExch(&l_.state->failed, 1u) == 0) {
+      l_.failure->command = command_;
+      l_.failure->epoch = epoch_;
+      l_.failure->value = value;
+      l_.failure->target = target;
+      __threadfence_system();
+      *static_cast<volatile std::uint32_t*>(&l_.failure->set) = 1;
+    }
+    return false;
+  }
+
+ private:
+  const Launch& l_;
+  const std::int32_t& command_;  // where it is: no register for it
+  std::uint64_t epoch_;
+  std::uint64_t begin_ = 0;
+  unsigned polls_ = 0;
+};
+
+// Polls until the counter has reached `target`. False if nobody can be waited for any longer.
+__device__ bool await(const Launch& l, const std::uint64_t* counter, std::uint64_t target, const std::int32_t& command,
+                      std::uint64_t epoch) {
+  Patience patience(l, command, epoch);
+  for (;;) {
+    const std::uint64_t value = load_acquire(counter);
+    if (value >= target) return true;
+    if (!patience.more(value, target)) return false;
+  }
+}
+
+__device__ std::uint64_t target_of(const GpuStep& step, std::uint64_t epoch) {
+  if (step.verb == Verb::wait) {
+    if (epoch > step.lag) {
+      epoch -= step.lag;
+    } else if (step.credit != 0) {
+      return 0;
+    } else {
+      epoch = 1;
+    }
+  }
+  return ((epoch - 1) * step.per_epoch + step.index + 1) * kSignal;
+}
+
+__device__ std::byte* base_of(const Launch& l, const GpuPlace& place, std::uint64_t epoch) {
+  if (place.copies == 1) return place.base;
+  std::uint64_t copy = place.pair >= 0 ? (l.selection >> place.pair) & 1 : 0;
+  if (place.takes_turns != 0) copy = (copy + epoch - 1) & (place.copies - 1);
+  return place.base + static_cast<std::int64_t>(copy) * place.stride;
+}
+
+// A task as its header says, wherever its bytes are.
+struct Task {
+  const std::byte* at;
+  __device__ const GpuTaskHeader& header() const { return *reinterpret_cast<const GpuTaskHeader*>(at); }
+  template <class T>
+  __device__ const T* list(std::int32_t offset) const {
+    return reinterpret_cast<const T*>(at + offset);
+  }
+  // Of a step and its followers.
+  __device__ int copies_of(const GpuStep& step) const {
+    const GpuStep& last = (&step)[step.followers];
+    return last.first_copy + last.copies - step.first_copy;
+  }
+};
+
+template <class Patient>
+__device__ bool move_lines(const GpuStep& step, const GpuLines& tile, std::uint32_t rows, std::uint32_t stamp,
+                           const Patient& patient) {
+  const bool few = rows == 1;
+  if (step.stamped == kStampedSource) {
+    return few ? take_lines<1>(tile, stamp, patient) : take_lines<kTileRows>(tile, stamp, patient);
+  }
+  if (few) {
+    fill_lines<1>(tile, stamp);
+  } else {
+    fill_lines<kTileRows>(tile, stamp);
+  }
+  return true;
+}
+
+// Which of the copies a tile belongs to: by the whole warp, a copy a thread.
+__device__ int copy_of(const GpuCopy* copies, int count, std::uint32_t tile) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  for (int first = 0;; first += 32) {
+    const bool before = first + lane < count && copies[first + lane].first_tile <= tile;
+    const int found = __popc(__ballot_sync(~0u, before));
+    if (found < 32 || first + 32 >= count) return first + found - 1;
+  }
+}
+
+// The tiles of a step and its followers that are one warp's; those of a block are neighbours, so that a multiprocessor
+// touches few pages of memory at a time.
+struct Dealt {
+  const GpuStep& step;
+  std::uint32_t block;
+  std::uint32_t blocks;
+
+  // Where the block's tiles of those begin that are left after the rounds, and how many they are.
+  __device__ std::uint32_t rest() const {
+    return (step.rounds * kGpuWarps) * blocks + turn() * step.share + min(turn(), step.more);
+  }
+  __device__ std::uint32_t rest_count() const { return step.share + (turn() < step.more ? 1 : 0); }
+
+ private:
+  __device__ std::uint32_t turn() const {
+    return block >= step.first_block ? block - step.first_block : block + blocks - step.first_block;
+  }
+};
+
+// What is dealt to this warp, and of the rest the tile of its turn. False if something that was to be moved never came.
+__device__ bool move(const Launch& l, const Task& task, const Dealt& dealt, std::uint64_t epoch, std::uint32_t turn) {
+  const GpuStep* steps = task.list<GpuStep>(task.header().steps);
+  const GpuDim* all_dims = task.list<GpuDim>(task.header().dims);
+  const GpuCopy* copies = task.list<GpuCopy>(task.header().copies) + dealt.step.first_copy;
+  const int count = task.copies_of(dealt.step);
+  const auto stamp = static_cast<std::uint32_t>(epoch);
+  for (std::uint32_t round = 0; round <= dealt.step.rounds; ++round) {
+    std::uint32_t tile = (round * dealt.blocks + dealt.block) * kGpuWarps + threadIdx.x / 32;
+    if (round == dealt.step.rounds) {
+      if (turn >= dealt.rest_count()) break;
+      tile = dealt.rest() + turn;
+    }
+    const GpuCopy& copy = copies[copy_of(copies, count, tile)];
+    const GpuStep& step = steps[copy.step];
+    const GpuDim* dims = all_dims + copy.first_dim;
+    const std::byte* src = base_of(l, step.src, epoch);
+    std::byte* dst = base_of(l, step.dst, epoch);
+    Patience patience(l, step.command, epoch);
+    const auto patient = [&] { return patience.more((epoch - 1) * kSignal, epoch * kSignal); };
+    const std::uint32_t rows = dealt.step.tile_rows;
+    const std::uint32_t first = (tile - copy.first_tile) * rows;
+    if (step.stamped != 0 && step.verb != Verb::reduce) {
+      const std::uint32_t lines = (copy.units + kLineWords - 1) / kLineWords;
+      const GpuLines t{copy, dims, first, min(rows, lines - first), src, dst};
+      if (!move_lines(step, t, rows, stamp, patient)) return false;
+      continue;
+    }
+    const GpuTile t{
+        copy, dims, first * copy.row_units + threadIdx.x % 32, min(copy.units, (first + rows) * copy.row_units),
+        src,  dst};
+    bool came = true;
+    if (step.verb == Verb::reduce) {
+      came = add_tile_of(step.dtype, t, step.stamped == kStampedSource, stamp, patient);
+    } else {
+      move_units(t, rows);
+    }
+    if (__all_sync(~0u, came) == 0) return false;
+  }
+  return true;
+}
+
+__device__ bool deps_ended(const Launch& l, const Task& task, const GpuStep& step, std::uint64_t epoch) {
+  const auto* deps = task.list<std::int32_t>(task.header().deps) + step.first_dep;
+  for (std::int32_t d = 0; d < step.deps; ++d) {
+    if (!await(l, &l.ends[deps[d]], epoch * kSignal, deps[d], epoch)) return false;
+  }
+  return true;
+}
+
+// Adds this block's share; all that its threads have stored comes before (they have met at a barrier).
+__device__ void give(std::uint64_t* counter, std::uint64_t value, std::uint32_t block, std::uint32_t blocks) {
+  if (blocks == 1) {
+    store_release(counter, value);
+  } else {
+    add_release(counter, block == 0 ? kSignal - blocks + 1 : 1);
+  }
+}
+
+// A lane that moves data, by all threads of `blocks` blocks.
+template <bool kTraced>
+__device__ void run_lane(const Launch& l, const Task& task, std::uint32_t block, std::uint32_t blocks,
+                         std::uint64_t epoch) {
+  const auto& header = task.header();
+  const auto* steps = task.list<GpuStep>(header.steps);
+  const std::int32_t count = *task.list<std::int32_t>(header.ends);
+  std::uint32_t turn = threadIdx.x / 32;  // of this warp: the next step's first tile is for the one after the last's
+  bool came = true;                       // whatever this thread has waited for
+  for (std::int32_t s = 0; s < count; ++s) {
+    const GpuStep& step = steps[s];
+    const std::uint64_t begin = kTraced ? now_ns() : 0;
+    const bool watched = kTraced && block == 0 && threadIdx.x == 0;
+    if (step.deps > 0 || step.verb == Verb::wait) {
+      if (threadIdx.x == 0) {
+        came = came && deps_ended(l, task, step, epoch) &&
+               (step.verb != Verb::wait || await(l, step.counter, target_of(step, epoch), step.command, epoch));
+      }
+      if (__syncthreads_and(came) == 0) return;
+    }
+    if (step.tiles > 0 && came) {
+      const Dealt dealt{step, block, blocks};
+      came = move(l, task, dealt, epoch, turn);
+      turn = (turn - dealt.rest_count()) % kGpuWarps;
+    }
+    if (step.verb == Verb::signal || step.verb == Verb::reduce || step.awaited != 0) {
+      if (__syncthreads_and(came) == 0) return;
+      if (threadIdx.x == 0 && step.verb == Verb::signal) give(step.counter, target_of(step, epoch), block, blocks);
+      if (threadIdx.x == 0 && step.awaited != 0) give(&l.ends[step.command], epoch * kSignal, block, blocks);
+    }
+    for (std::int32_t k = s; watched && came && k <= s + step.followers; ++k) record(l, steps[k], epoch, begin);
+    s += step.followers;
+  }
+}
+
+// A lane that moves nothing, by one thread.
+template <bool kTraced>
+__device__ void run_light_lane(const Launch& l, const Task& task, std::int32_t lane, std::uint64_t epoch) {
+  const auto& header = task.header();
+  const auto* ends = task.list<std::int32_t>(header.ends);
+  const auto* steps = task.list<GpuStep>(header.steps);
+  for (std::int32_t s = lane == 0 ? 0 : ends[lane - 1]; s < ends[lane]; ++s) {
+    const GpuStep& step = steps[s];
+    const std::uint64_t begin = kTraced ? now_ns() : 0;
+    if (!deps_ended(l, task, step, epoch)) return;
+    if (step.verb == Verb::wait && !await(l, step.counter, target_of(step, epoch), step.command, epoch)) return;
+    if (step.verb == Verb::signal) {
+      const std::uint64_t target = target_of(step, epoch);
+      if (step.alone != 0) {
+        store_relaxed(step.counter, target);
+      } else {
+        store_release(step.counter, target);
+      }
+    }
+    if (step.awaited != 0) store_release(&l.ends[step.command], epoch * kSignal);
+    if (kTraced && step.untold == 0) record(l, step, epoch, begin);
+  }
+}
+
+// The number of a launch that counts itself. Every block counts for itself: one counter for all would make them queue.
+// Atomically, so that the next kernel sees it however early it is launched.
+__device__ std::uint64_t own_epoch(const Launch& l) {
+  const std::uint64_t mine = l.counted + atomicAdd(&l.counts[blockIdx.x], 1ull) + 1;
+  return l.twin == nullptr ? mine : mine + *static_cast<const volatile unsigned long long*>(l.twin);
+}
+
+// This block's share of a round. All loads that it begins with are on their way together.
+template <bool kTraced>
+__device__ void run_round(const Launch& l, const GpuRound& round, std::byte* fetched, const std::uint64_t& epoch) {
+  const auto me = static_cast<std::int32_t>(blockIdx.x);
+  if (me >= round.blocks) return;
+  const bool dead = failed(l);  // then nothing is touched any more; the host will be told
+  int t = round.first_task;
+  for (int high = round.last_task; high - t > 1;) {
+    const int middle = (t + high) / 2;
+    (l.tasks[middle].first_block <= me ? t : high) = middle;
+  }
+  const GpuTask at = l.tasks[t];
+  const std::int32_t end = t + 1 < round.last_task ? l.tasks[t + 1].first_block : round.blocks;
+  const bool fits = at.bytes <= kShared;
+  if (fits) {
+    const auto* from = reinterpret_cast<const uint4*>(l.bytes + at.offset);
+    for (std::uint32_t i = threadIdx.x; i < at.bytes / 16; i += kGpuThreads) {
+      reinterpret_cast<uint4*>(fetched)[i] = from[i];
+    }
+  }
+  // Launched early: until now nothing was read that work ahead in the stream may still write, but for `failed` and
+  // `counts`, which a block of this operation has written before it ends.
+  wait_for_stream();
+  if (__syncthreads_or(dead)) return;
+  const Task task{fits ? fetched : l.bytes + at.offset};
+  if (t > round.first_task) {
+    run_lane<kTraced>(l, task, static_cast<std::uint32_t>(me - at.first_block),
+                      static_cast<std::uint32_t>(end - at.first_block), epoch);
+    return;
+  }
+  for (auto lane = static_cast<std::int32_t>(threadIdx.x); lane < task.header().lanes; lane += kGpuThreads) {
+    run_light_lane<kTraced>(l, task, lane, epoch);
+  }
+}
+
+// With two rounds or, some tenths of a microsecond sooner, with one.
+template <bool kRounds, bool kTraced>
+__global__ void __launch_bounds__(kGpuThreads, 2) run_plan(const __grid_constant__ Launch l) {
+  __shared__ alignas(16) std::byte fetched[kShared];
+  __shared__ std::uint64_t shared_epoch;
+  // By the last warp, which often has nothing to fetch.
+  if (threadIdx.x == kGpuThreads - 1) shared_epoch = l.epoch != 0 ? l.epoch : own_epoch(l);
+  if constexpr (kRounds) {
+#pragma unroll 1
+    for (int round = 0; round < 2; ++round) {
+      if (round > 0) __syncthreads();  // nobody needs the first round's task any more
+      run_round<kTraced>(l, l.round[round], fetched, shared_epoch);
+    }
+  } else {
+    run_round<kTraced>(l, l.round[0], fetched, shared_epoch);
+  }
+}
+
+}  // namespace
+}  // namespace tasuki

@@ -1,0 +1,283 @@
+// Engine `stream`: for operations on GPU memory. An epoch is one kernel in the caller's stream (or two: start and
+// wait), which runs the lowered plan (gpu_program.hpp). Messages that are work of a stream come between two kernels, or
+// beside them where something else of the caller's may come between start and wait. The epoch's number lives on the
+// GPU, so that a captured graph can be replayed.
+#include <algorithm>
+#include <atomic>
+#include <iterator>
+#include <vector>
+
+#include "engines/engine.hpp"
+#include "engines/gpu/clock.cuh"
+#include "engines/gpu/program.hpp"
+#include "engines/gpu/run_plan.cuh"
+#include "memory/gpu_memory.hpp"
+#include "tasuki/cuda.cuh"
+
+namespace tasuki {
+namespace {
+
+constexpr int kFollowing = 4;  // blocks for each multiprocessor where they may follow each other
+
+class StreamEngine final : public Engine {
+ public:
+  StreamEngine(Executor& executor, Runtime& runtime) : executor_(executor), runtime_(runtime) {
+    // Blocks wait for other ranks, so all of them must find room at once: a block takes at most half of what a
+    // multiprocessor has, so that there may be one on each, and whole multiprocessors are left to those who carry
+    // messages in a stream. Where all only copy they may follow each other.
+    const int processors = runtime.gpus->processors();
+    const auto& channels = executor.program().channels;
+    const auto& commands = executor.plan().commands;
+    const bool messages = std::any_of(channels.begin(), channels.end(),
+                                      [](const auto& c) { return c != nullptr && c->ended() == nullptr; });
+    const bool alone = std::all_of(commands.begin(), commands.end(),
+                                   [](const auto& c) { return c.verb == Verb::copy && c.dep_count == 0; });
+    const int most = messages ? std::max(1, processors / 2) : processors * (alone ? kFollowing : 1);
+    const int wanted = executor.program().blocks;
+    program_ = lower(executor.program(), wanted > 0 ? std::min(wanted, most) : most, runtime.gpus->atomics());
+    failure_ = {reinterpret_cast<Failure*>(gpu()->allocate_mapped(sizeof(Failure))),
+                [](Failure* p) { gpu()->release_mapped(reinterpret_cast<std::byte*>(p)); }};
+    upload();
+    for (cudaEvent_t* event : {&ended_, &begun_, &read_, &unpacked_}) {
+      TASUKI_CUDA(cudaEventCreateWithFlags, event, cudaEventDisableTiming);
+    }
+    int least = 0;
+    int greatest = 0;
+    TASUKI_CUDA(cudaDeviceGetStreamPriorityRange, &least, &greatest);
+    for (cudaStream_t* stream : {&own_, &beside_}) {
+      TASUKI_CUDA(cudaStreamCreateWithPriority, stream, cudaStreamNonBlocking, greatest);
+    }
+    watched_ = runtime.gpus->watch([this] { complain(); });
+  }
+
+  ~StreamEngine() override {
+    if (runtime_.failed()) runtime_.gpus->abort();  // what waits for other ranks may have nobody to wait for
+    cudaDeviceSynchronize();  // whatever stream the last kernels are in: they use what is given back now
+    if (launch_.events != nullptr) tell();
+    for (cudaEvent_t event : {ended_, begun_, read_, unpacked_}) cudaEventDestroy(event);
+    for (cudaStream_t stream : {own_, beside_}) cudaStreamDestroy(stream);
+  }
+
+  void enqueue(Stream stream, int parts) override {
+    complain();
+    if (!replayed_ && gpu()->capturing(stream)) {
+      // From now on nobody on the host knows how often it has run.
+      replayed_ = true;
+      launch_.counted = epoch_;
+      launch_.epoch = 0;
+    }
+    if ((parts & kPartStart) != 0) {  // the copies that are shown now, also for what waits
+      launch_.selection = 0;
+      for (std::size_t p = 0; p < program_.pairs.size(); ++p) {
+        if (*program_.pairs[p] != 0) launch_.selection |= std::uint64_t{1} << p;
+      }
+      ++epoch_;
+    }
+    if (!replayed_) launch_.epoch = epoch_;
+    launch_.patience = static_cast<std::uint64_t>(std::min(runtime_.deadline, 1e6) * 1e9);
+    const bool channels = !program_.messages.empty();
+    // In the default stream a copy waits for what is in that of the destination's GPU, if this process drives that one
+    // as well; and the permission to copy is given there.
+    const bool default_stream = stream == nullptr || stream == cudaStreamLegacy;
+    if (program_.in_line && parts == kBoth && !(default_stream && has_puts())) {
+      launch(kBefore, stream);
+      messages(stream);
+      launch(kAfter, stream);
+      return;
+    }
+    if (channels && (parts & kPartStart) != 0) TASUKI_CUDA(cudaEventRecord, begun_, stream);
+    // Before the channels' work, for which the host may have to wait: peers' channels wait for what this kernel tells.
+    if (program_.direct) launch(parts, stream);
+    if (channels && (parts & kPartStart) != 0) send_beside();
+    if (channels && parts == kPartStart) {
+      TASUKI_CUDA(cudaStreamWaitEvent, stream, read_, 0);  // what was sent may change from here on
+    }
+    if (channels && (parts & kPartWait) != 0) TASUKI_CUDA(cudaStreamWaitEvent, stream, unpacked_, 0);
+  }
+
+  // In a stream of its own, after what is in the default stream: operations may be started in any order, which differs
+  // between ranks, so none may have to wait for another to end.
+  void start() override {
+    TASUKI_CUDA(cudaEventRecord, ended_, nullptr);
+    TASUKI_CUDA(cudaStreamWaitEvent, own_, ended_, 0);
+    enqueue(own_, kBoth);
+    TASUKI_CUDA(cudaEventRecord, ended_, own_);
+  }
+
+  bool test() override {
+    const cudaError_t code = cudaEventQuery(ended_);
+    if (code == cudaErrorNotReady) return false;
+    check_cuda(code, "cudaEventQuery");
+    complain();
+    return true;
+  }
+
+  void stop() override {
+    runtime_.gpus->abort();
+    cudaDeviceSynchronize();
+  }
+
+  bool captured() const override { return replayed_; }
+
+  // What has been enqueued ends by itself, at the latest with its deadline, and the destructor waits for that. To end
+  // it now would end what other operations wait for as well.
+  void abandon() override {}
+
+ private:
+  void launch(int parts, Stream stream) {
+    const auto& tasks = program_.tasks[parts];
+    const std::int32_t twin = twin_of(parts);
+    launch_.counts = counts_ + parts * most_blocks_;
+    launch_.twin = twin == 0 ? nullptr : counts_ + twin * most_blocks_;
+    const auto& rounds = program_.rounds[parts];
+    std::copy(rounds.begin(), rounds.end(), launch_.round);
+    std::copy(tasks.begin(), tasks.end(), launch_.tasks);
+    const bool one = rounds.size() == 1;
+    const bool traced = launch_.events != nullptr;
+    const auto kernel = traced ? (one ? run_plan<false, true> : run_plan<true, true>)
+                               : (one ? run_plan<false, false> : run_plan<true, false>);
+    launch_early("launching an exchange", stream, static_cast<unsigned>(program_.blocks[parts]), kGpuThreads, kernel,
+                 launch_);
+  }
+
+  // Every epoch has one launch of these parts or of their twin.
+  std::int32_t twin_of(int parts) const {
+    const bool in_line = program_.in_line;
+    switch (parts) {
+      case kBoth:
+        return kPartWait;
+      case kPartStart:
+        return in_line ? kBefore : kBoth;
+      case kPartWait:
+        return in_line ? kAfter : kBoth;
+      case kPartPack:
+        return in_line ? kBefore : 0;
+      case kPartUnpack:
+        return in_line ? kAfter : 0;
+      case kBefore:
+        return kPartPack;
+      case kAfter:
+        return kPartUnpack;
+      default:
+        return 0;
+    }
+  }
+
+  // Whether a copy engine is among the channels.
+  bool has_puts() const {
+    const auto& commands = executor_.plan().commands;
+    return std::any_of(program_.messages.begin(), program_.messages.end(), [&](std::int32_t command) {
+      return commands[static_cast<std::size_t>(command)].verb == Verb::put;
+    });
+  }
+
+  // What channels carry in a stream travels in one of its own, beside the kernel that serves the GPUs in reach.
+  void send_beside() {
+    TASUKI_CUDA(cudaStreamWaitEvent, beside_, begun_, 0);
+    launch(kPartPack, beside_);
+    const bool in_place = has_puts();
+    if (!in_place) TASUKI_CUDA(cudaEventRecord, read_, beside_);
+    messages(beside_);
+    if (in_place) TASUKI_CUDA(cudaEventRecord, read_, beside_);
+    launch(kPartUnpack, beside_);
+    TASUKI_CUDA(cudaEventRecord, unpacked_, beside_);
+  }
+
+  // One group a path, in the order that all ranks have.
+  void messages(Stream stream) {
+    const Plan& plan = executor_.plan();
+    for (std::size_t path = 0; path < plan.paths.size(); ++path) {
+      Channel* first = nullptr;
+      for (const auto command : program_.messages) {
+        if (plan.commands[static_cast<std::size_t>(command)].path != static_cast<int>(path)) continue;
+        Channel& channel = *executor_.program().channels[static_cast<std::size_t>(command)];
+        if (first == nullptr) {
+          first = &channel;
+          first->begin_group();
+        }
+        channel.enqueue(stream);
+      }
+      if (first != nullptr) first->end_group();
+    }
+  }
+
+  void upload() {
+    const auto round_up = [](std::size_t bytes) { return static_cast<std::int64_t>((bytes + 127) / 128 * 128); };
+    const std::int64_t program = round_up(program_.bytes.size());
+    const std::int64_t ends = round_up(executor_.plan().commands.size() * sizeof(std::uint64_t));
+    const std::int64_t state = round_up(sizeof(State));
+    most_blocks_ = *std::max_element(std::begin(program_.blocks), std::end(program_.blocks));
+    const std::int64_t counts = round_up(sizeof(std::uint64_t) * kParts * static_cast<std::size_t>(most_blocks_));
+    const bool traced = executor_.recorder() != nullptr;
+    const std::int64_t events = traced ? static_cast<std::int64_t>(kGpuEvents * sizeof(GpuEvent)) : 0;
+    memory_ = {gpu()->allocate(program + ends + state + counts + events), [](std::byte* m) { gpu()->release(m); }};
+    gpu()->copy(memory_.get(), program_.bytes.data(), static_cast<std::int64_t>(program_.bytes.size()));
+    launch_.bytes = memory_.get();
+    launch_.ends = reinterpret_cast<std::uint64_t*>(memory_.get() + program);
+    launch_.state = reinterpret_cast<State*>(memory_.get() + program + ends);
+    counts_ = reinterpret_cast<unsigned long long*>(memory_.get() + program + ends + state);
+    if (traced) launch_.events = reinterpret_cast<GpuEvent*>(memory_.get() + program + ends + state + counts);
+    launch_.failure = failure_.get();
+    launch_.abort = runtime_.gpus->abort_word();
+  }
+
+  // Passes on what the kernels have recorded, unless the GPU has failed: then there is worse to tell.
+  void tell() noexcept {
+    try {
+      State state{};
+      gpu()->copy(&state, launch_.state, sizeof state);
+      const std::uint64_t kept = std::min<std::uint64_t>(state.recorded, kGpuEvents);
+      std::vector<GpuEvent> events(kept);
+      if (kept == 0) return;
+      gpu()->copy(events.data(), launch_.events, static_cast<std::int64_t>(kept * sizeof(GpuEvent)));
+      const std::int64_t offset = gpu_clock_offset(beside_);
+      for (const GpuEvent& e : events) {
+        executor_.recorder()->record_command(e.epoch, static_cast<std::int64_t>(e.begin) + offset,
+                                             static_cast<std::int64_t>(e.end) + offset, e.command);
+      }
+    } catch (const Error&) {
+    }
+  }
+
+  // Throws if a kernel has given up.
+  void complain() {
+    if (std::atomic_ref<std::uint32_t>(failure_->set).load() == 0) return;
+    std::string text;
+    for (const auto& channel : executor_.program().channels) {
+      if (text.empty() && channel != nullptr) text = channel->failure();
+    }
+    if (text.empty()) {
+      text = describe_failure(executor_.plan(), runtime_, failure_->command, failure_->epoch, failure_->value,
+                              failure_->target);
+    }
+    runtime_.fail(text);
+    throw Error(text);
+  }
+
+  Executor& executor_;
+  Runtime& runtime_;
+  GpuProgram program_;
+  std::shared_ptr<Failure> failure_;
+  std::shared_ptr<std::byte> memory_;
+  Launch launch_{};
+  unsigned long long* counts_ = nullptr;  // on the GPU: by parts, then by block
+  int most_blocks_ = 0;                   // of any parts
+  std::uint64_t epoch_ = 0;               // as far as the host knows
+  bool replayed_ = false;                 // part of a graph: the launches count themselves
+  cudaEvent_t ended_ = nullptr;
+  cudaEvent_t begun_ = nullptr;
+  cudaEvent_t read_ = nullptr;
+  cudaEvent_t unpacked_ = nullptr;
+  cudaStream_t own_ = nullptr;     // for epochs that the host starts
+  cudaStream_t beside_ = nullptr;  // for messages
+  std::shared_ptr<void> watched_;
+};
+
+const EngineRegistration registration{"stream", false,
+                                      [](Executor& executor, Runtime& runtime) -> std::unique_ptr<Engine> {
+                                        return std::make_unique<StreamEngine>(executor, runtime);
+                                      },
+                                      Memory::device};
+
+}  // namespace
+}  // namespace tasuki

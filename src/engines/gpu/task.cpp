@@ -1,0 +1,251 @@
+// Putting a task of a GPU program together: see gpu_task.hpp.
+#include "engines/gpu/task.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "plan/builder.hpp"
+#include "tasuki/error.hpp"
+
+namespace tasuki {
+
+namespace {
+
+constexpr std::int64_t kAccessesPerRow = 32;
+constexpr std::int64_t kAccessesPerBlock = kAccessesPerRow * kGpuWarps;  // worth another block
+// About what was seen on H200s, in ns: a tile's loads and stores, and what each access adds on its multiprocessor.
+constexpr double kTileTime = 450;
+constexpr double kAccessTime = 1;
+constexpr std::int64_t kWord = 4;  // bytes of a unit of stamped memory
+constexpr std::int64_t kRun = 32;  // bytes that are loaded together
+constexpr std::int64_t kMostUnits = std::int64_t{1} << 30;
+constexpr std::uint32_t kMostTiles = std::uint32_t{1} << 30;                    // counted together
+constexpr std::int64_t kMostExtent = std::numeric_limits<std::int32_t>::max();  // of what strides are counted in
+
+// Strides in bytes over `scale`.
+GpuDim dim_of(std::int64_t count, std::int64_t src_stride, std::int64_t dst_stride, std::int64_t scale) {
+  GpuDim dim;
+  dim.count = static_cast<std::uint32_t>(count);
+  dim.src_stride = static_cast<std::int32_t>(src_stride / scale);
+  dim.dst_stride = static_cast<std::int32_t>(dst_stride / scale);
+  if (count == 1) return dim;
+  const auto log = static_cast<std::uint32_t>(std::bit_width(dim.count - 1));  // of the next power of two
+  dim.shift = log - 1;
+  dim.magic = static_cast<std::uint32_t>(((std::uint64_t{1} << (31 + log)) + dim.count - 1) / dim.count);
+  return dim;
+}
+
+// The widest units, of 16 bytes or less, that are whole everywhere.
+std::int64_t unit_of(const StridedCopy& copy, const Located& src, const Located& dst) {
+  std::int64_t unit = 16;
+  const auto fits = [&](std::int64_t value) {
+    while (value % unit != 0) unit /= 2;
+  };
+  for (const Located* where : {&src, &dst}) {
+    fits(static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(where->base) % 16));
+    fits(where->copies > 1 ? std::abs(where->stride) : 0);
+  }
+  fits(copy.src_offset);
+  fits(copy.dst_offset);
+  fits(copy.block);
+  for (int d = 0; d < copy.ndims; ++d) {
+    fits(std::abs(copy.dims[d].src_stride));
+    fits(std::abs(copy.dims[d].dst_stride));
+  }
+  return unit;
+}
+
+std::uint32_t rows_of(const GpuCopy& copy) {
+  return (copy.units + copy.row_units - 1) / copy.row_units;
+}
+
+std::int64_t quotient_up(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+// Where in stamped memory the lines of a copy begin whose packed side has this offset and these strides.
+std::int64_t line_of(const StridedCopy& copy, std::int64_t offset, std::int64_t StridedCopy::Dim::*stride) {
+  std::int64_t packed = copy.block;
+  bool in_order = offset % kStampedData == 0;
+  for (int d = copy.ndims - 1; d >= 0; --d) {
+    in_order = in_order && (copy.dims[d].*stride == packed || copy.dims[d].count == 1);
+    packed *= copy.dims[d].count;
+  }
+  if (!in_order) throw Error("a copy is not packed into stamped lines in order (a defect in Tasuki)");
+  return offset / kStampedData * kStampedLine;
+}
+
+// Whether a step moves something and tells nobody that it has.
+bool only_moves(const GpuStep& step) {
+  return (step.verb == Verb::copy || step.verb == Verb::put) && step.awaited == 0;
+}
+
+// Two of half the size.
+std::pair<StridedCopy, StridedCopy> halves(const StridedCopy& copy) {
+  StridedCopy first = copy;
+  StridedCopy second = copy;
+  const auto end = copy.dims.begin() + copy.ndims;
+  const auto d = std::find_if(copy.dims.begin(), end, [](const auto& dim) { return dim.count > 1; });
+  if (d == end) {
+    first.block = copy.block / 32 * 16;
+    second.block = copy.block - first.block;
+    second.src_offset += first.block;
+    second.dst_offset += first.block;
+  } else {
+    const auto i = static_cast<std::size_t>(d - copy.dims.begin());
+    first.dims[i].count /= 2;
+    second.dims[i].count -= first.dims[i].count;
+    second.src_offset += first.dims[i].count * d->src_stride;
+    second.dst_offset += first.dims[i].count * d->dst_stride;
+  }
+  return {first, second};
+}
+
+}  // namespace
+
+std::int64_t true_extent(const StridedCopy& copy) {
+  std::int64_t src = copy.block;
+  std::int64_t dst = copy.block;
+  for (int d = 0; d < copy.ndims; ++d) {
+    src += (copy.dims[d].count - 1) * std::abs(copy.dims[d].src_stride);
+    dst += (copy.dims[d].count - 1) * std::abs(copy.dims[d].dst_stride);
+  }
+  return std::max(src, dst);
+}
+
+bool fits_lines(const StridedCopy& copy, bool adds) {
+  return copy.bytes() / kWord <= kMostUnits && true_extent(copy) / (adds ? 1 : kWord) <= kMostExtent;
+}
+
+std::int64_t TaskDraft::blocks() const {
+  return std::min(most, std::max(std::int64_t{1}, quotient_up(accesses, kAccessesPerBlock)));
+}
+
+bool TaskDraft::scattered() const {
+  return accesses > 2 * kAccessesPerRow * rows;
+}
+
+double TaskDraft::time(std::int64_t blocks_of_it) const {
+  const std::int64_t tiles = quotient_up(rows, kTileRows * kGpuWarps * blocks_of_it);  // of a warp
+  return kTileTime * static_cast<double>(tiles) +
+         kAccessTime * static_cast<double>(accesses) / static_cast<double>(blocks_of_it);
+}
+
+void TaskDraft::add_copy(const StridedCopy& copy, const Located& src, const Located& dst, std::int64_t element) {
+  const bool stamped = src.stamped || dst.stamped;
+  const std::int64_t unit = element > 0 ? element : stamped ? kWord : unit_of(copy, src, dst);
+  const std::int64_t scale = element > 0 ? 1 : unit;  // elements may lie anywhere
+  const std::int64_t units_of_it = copy.bytes() / unit;
+  if (units_of_it > kMostUnits || true_extent(copy) / scale > kMostExtent) {  // too large for the kernel's numbers
+    if (stamped) throw Error("a copy is too large for stamped lines (a defect in Tasuki)");
+    const auto [first, second] = halves(copy);
+    add_copy(first, src, dst, element);
+    add_copy(second, src, dst, element);
+    return;
+  }
+  if (units_of_it == 0) return;
+  GpuCopy out;
+  out.src_offset = src.stamped ? line_of(copy, copy.src_offset, &StridedCopy::Dim::src_stride) : copy.src_offset;
+  out.dst_offset = dst.stamped ? line_of(copy, copy.dst_offset, &StridedCopy::Dim::dst_stride) : copy.dst_offset;
+  out.units = static_cast<std::uint32_t>(units_of_it);
+  out.log_unit = static_cast<std::int8_t>(std::bit_width(static_cast<std::uint64_t>(unit)) - 1);
+  const bool in_lines = stamped && element == 0;
+  const bool in_runs = copy.block >= kRun && element == 0;
+  if (in_lines) {
+    out.row_units = kLineWords;
+  } else if (in_runs && unit == kWord) {
+    out.row_units = 32 * kRowWords;
+  }
+  out.first_dim = static_cast<std::int32_t>(dims.size());
+  const auto add_dim = [&](std::int64_t count, std::int64_t src_stride, std::int64_t dst_stride) {
+    dims.push_back(dim_of(count, src.stamped ? 0 : src_stride, dst.stamped ? 0 : dst_stride, scale));
+  };
+  if (copy.block > unit) add_dim(copy.block / unit, unit, unit);
+  for (int d = copy.ndims - 1; d >= 0; --d) {
+    if (copy.dims[d].count > 1) add_dim(copy.dims[d].count, copy.dims[d].src_stride, copy.dims[d].dst_stride);
+  }
+  if (static_cast<std::int32_t>(dims.size()) == out.first_dim) add_dim(1, 0, 0);
+  out.dims = static_cast<std::int8_t>(static_cast<std::int32_t>(dims.size()) - out.first_dim);
+  copies.push_back(out);
+  const std::int64_t rows_of_it = rows_of(out);
+  rows += rows_of_it;
+  if (in_lines) lines += rows_of_it;
+  // What a thread moves of a row is one access, unless each unit is one. A row of few units takes a warp nevertheless.
+  accesses += in_runs ? kAccessesPerRow * rows_of_it : std::max(kAccessesPerRow * rows_of_it, units_of_it);
+}
+
+void TaskDraft::add_lane(const TaskDraft& lane) {
+  if (lane.steps.empty()) return;
+  TaskDraft one = lane;
+  one.ends = {static_cast<std::int32_t>(lane.steps.size())};
+  add_lanes(one);
+}
+
+void TaskDraft::add_lanes(const TaskDraft& other) {
+  for (const std::int32_t end : other.ends) ends.push_back(static_cast<std::int32_t>(steps.size()) + end);
+  for (GpuStep step : other.steps) {
+    step.first_dep += static_cast<std::int32_t>(deps.size());
+    steps.push_back(step);
+  }
+  deps.insert(deps.end(), other.deps.begin(), other.deps.end());
+}
+
+void TaskDraft::fill_warp() {
+  while (ends.size() % 32 != 0) ends.push_back(static_cast<std::int32_t>(steps.size()));
+}
+
+// Tiles of one row if there are few: all in flight at once. Else of as many as a thread can keep in flight, but no more
+// than need be for the same number of rounds.
+void TaskDraft::cut(std::int64_t blocks_of_it) {
+  const auto warps = static_cast<std::uint32_t>(kGpuWarps * blocks_of_it);
+  const std::int64_t rounds = std::max<std::int64_t>(1, quotient_up(rows, kTileRows * warps));
+  const auto tile = static_cast<std::uint32_t>(std::max<std::int64_t>(1, quotient_up(rows, rounds * warps)));
+  const auto blocks = static_cast<std::uint32_t>(blocks_of_it);
+  std::uint32_t next = 0;  // the block whose turn it is to have one more
+  for (std::size_t first = 0; first < steps.size(); first += 1 + static_cast<std::size_t>(steps[first].followers)) {
+    GpuStep& deal = steps[first];
+    deal.tile_rows = tile;
+    std::size_t s = first;
+    do {
+      for (std::int32_t k = steps[s].first_copy; k < steps[s].first_copy + steps[s].copies; ++k) {
+        GpuCopy& copy = copies[static_cast<std::size_t>(k)];
+        copy.step = static_cast<std::int32_t>(s);
+        copy.first_tile = deal.tiles;
+        deal.tiles += (rows_of(copy) + tile - 1) / tile;
+      }
+    } while (++s < steps.size() && only_moves(steps[s - 1]) && only_moves(steps[s]) && steps[s].deps == 0 &&
+             deal.tiles < kMostTiles);
+    deal.followers = static_cast<std::int32_t>(s - first - 1);
+    deal.rounds = deal.tiles / warps;
+    deal.share = deal.tiles % warps / blocks;
+    deal.more = deal.tiles % warps % blocks;
+    deal.first_block = next;
+    next = (next + deal.more) % blocks;
+  }
+}
+
+void TaskDraft::write(std::vector<std::byte>& to) const {
+  const std::size_t begin = to.size();
+  to.resize(begin + (sizeof(GpuTaskHeader) + 15) / 16 * 16);
+  const auto put = [&](const auto& values) {
+    const std::size_t at = to.size();
+    const std::size_t size = values.size() * sizeof(values[0]);
+    to.resize(at + (size + 15) / 16 * 16);
+    if (size > 0) std::memcpy(to.data() + at, values.data(), size);
+    return static_cast<std::int32_t>(at - begin);
+  };
+  GpuTaskHeader header;
+  header.lanes = static_cast<std::int32_t>(ends.size());
+  header.ends = put(ends);
+  header.steps = put(steps);
+  header.copies = put(copies);
+  header.dims = put(dims);
+  header.deps = put(deps);
+  std::memcpy(to.data() + begin, &header, sizeof header);
+}
+
+}  // namespace tasuki

@@ -1,0 +1,117 @@
+// Executor: runs one rank's lowered plan on a CPU, lane by lane, without ever blocking or allocating. Engines drive it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "session/trace.hpp"
+#include "tasuki/plan.hpp"
+#include "tasuki/strided_copy.hpp"
+#include "transports/channel.hpp"
+
+namespace tasuki {
+
+/// Where a plan's buffer is in this process: copy i at base + i * stride. Buffers that cannot be reached from here have
+/// no base (channels carry what concerns them).
+struct Located {
+  std::byte* base = nullptr;
+  std::ptrdiff_t stride = 0;
+  int copies = 1;
+  bool takes_turns = false;      ///< epoch e uses copy (first + e - 1) % copies
+  bool stamped = false;          ///< what Home::stamped says: of the plan's bytes a line holds kStampedData
+  const int* current = nullptr;  ///< the copy the user shows: with turns read at the first start, else at every start
+  std::byte* copy(int i) const { return base + i * stride; }
+};
+
+/// A plan bound to this process: addresses, copy functions, channels.
+struct Program {
+  Plan plan;
+  std::vector<Located> where;                      ///< per buffer
+  std::vector<CopyFunction> functions;             ///< one after the other for each command's copies
+  std::vector<std::int32_t> first_function;        ///< per command
+  std::vector<std::shared_ptr<void>> memory;       ///< scratch and counters, kept alive for the channels too
+  std::vector<std::unique_ptr<Channel>> channels;  ///< per command; nullptr: loads and stores do
+  int blocks = 0;                                  ///< on GPUs: OperationOptions::blocks
+  std::int64_t bytes() const;                      ///< without scratch
+};
+
+class Executor {
+ public:
+  explicit Executor(Program program);
+
+  const Plan& plan() const { return program_.plan; }
+  const Program& program() const { return program_; }
+  std::int64_t memory() const;
+  std::uint64_t epoch() const { return epoch_; }
+  Recorder* recorder() const { return recorder_.get(); }  ///< null unless this process is traced
+
+  /// Begins the next epoch and fixes which copies it uses. On the user's thread: it reads what the user shows.
+  void begin();
+  /// Does all that can be done now; the first time it tells and posts what costs nothing before it works, so that peers
+  /// can go ahead. True when every lane has ended.
+  bool progress();
+  /// What the unfinished lanes wait for, for messages: `#3 wait shared:put/arrived.0<1 from rank 1`.
+  std::string blocked() const;
+  /// Withdraws outstanding messages after a failure.
+  void cancel();
+
+ private:
+  struct Step {
+    Verb verb{};
+    bool credit = false;
+    bool awaited = false;  ///< another lane depends on it
+    std::int32_t command = 0;
+    std::int32_t src = -1;
+    std::int32_t dst = -1;
+    const StridedCopy* copies = nullptr;
+    const CopyFunction* functions = nullptr;
+    std::int32_t copy_count = 0;
+    std::int32_t loop_first = -1;  ///< last command of a loop: where its next round begins
+    std::int64_t rounds = 1;
+    std::int64_t src_step = 0;
+    std::int64_t dst_step = 0;
+    std::atomic<std::uint64_t>* counter = nullptr;
+    std::uint64_t per_epoch = 0;
+    std::uint64_t index = 0;
+    std::uint64_t lag = 0;
+    std::uint64_t seen = 0;  ///< what the counter was last seen at: often enough for several epochs
+    Channel* channel = nullptr;
+    std::int32_t channel_buffer = -1;
+    std::int32_t first_dep = 0;
+    std::int32_t dep_count = 0;
+  };
+  struct Lane {
+    std::int32_t first = 0;
+    std::int32_t last = 0;
+    std::int32_t at = 0;
+    std::int64_t round = 0;
+    bool running = false;    ///< the channel of the current step has been started
+    std::int64_t begun = 0;  ///< traced: when the current step was first tried; 0 before
+  };
+
+  bool run(Lane& lane, bool announce_only);
+  bool run_step(Step& step, Lane& lane);
+  std::uint64_t target(const Step& step, std::int64_t round) const;
+  int copy_of(std::size_t buffer) const;
+
+  Program program_;
+  std::vector<Step> steps_;
+  std::vector<Lane> lanes_;
+  std::vector<std::int32_t> open_;  ///< lanes that have not ended
+  std::size_t open_count_ = 0;
+  std::vector<std::byte*> base_;        ///< per buffer, of the copy this epoch uses
+  std::vector<std::int32_t> changing_;  ///< buffers with more than one copy
+  std::vector<int> copy_;               ///< per buffer: the copy this epoch uses
+  std::vector<int> first_;              ///< rings: copy of epoch 1
+  std::vector<std::uint64_t> ended_;    ///< per command: epoch in which it last ended
+  std::uint64_t epoch_ = 0;
+  bool announced_ = true;
+  std::unique_ptr<Recorder> recorder_;
+};
+
+}  // namespace tasuki

@@ -1,0 +1,270 @@
+// FieldBase: shape and memory of a field, and the boxes for overlap.
+#include "tasuki/field.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "fields/field_storage.hpp"
+#include "layout/checked.hpp"
+#include "memory/gpu_memory.hpp"
+#include "session/runtime.hpp"
+#include "tasuki/error.hpp"
+
+namespace tasuki {
+namespace {
+
+/// Fills in what follows from grid and options. Throws `Error` for what cannot be.
+void set_shape(FieldBase::Storage& field, std::int64_t pad) {
+  const int ndims = field.grid.ndims();
+  const Box own = field.grid.owned();
+  if (field.element_bytes < 1)
+    throw Error(fmt::format("the element has {} bytes; it must have at least 1", field.element_bytes));
+  if (pad < 0) throw Error(fmt::format("argument 'pad' is {}; it must be 0 or more", pad));
+  Wide stride = 1;
+  for (int d = ndims - 1; d >= 0; --d) {
+    const std::int64_t below = field.shadow.lo[d];
+    const std::int64_t above = field.shadow.hi[d];
+    if (below < 0 || above < 0)
+      throw Error(
+          fmt::format("argument 'shadow' has width {} below and {} above in dimension {}; a width must be 0 or "
+                      "more",
+                      below, above, d));
+    const std::int64_t widest = std::max(below, above);
+    field.extents[d] = narrow(Wide{own.extent(d)} + below + above, "the local extent", "shadow", widest);
+    field.strides[d] = static_cast<std::int64_t>(stride);
+    const Wide row = Wide{field.extents[d]} + (d == ndims - 1 ? pad : 0);
+    stride =
+        narrow(stride * narrow(row, "the local extent", "pad", pad), "the size", "the local extent", field.extents[d]);
+  }
+  field.bytes = narrow(stride * field.element_bytes, "the size", "the element's size", field.element_bytes);
+}
+
+void check_copies(int copies) {
+  if (copies < 1 || copies > 2) throw Error(fmt::format("argument 'copies' is {}; it must be 1 or 2", copies));
+}
+
+void check_memory(const std::vector<void*>& memory, int copies, std::int64_t bytes) {
+  if (memory.size() != static_cast<std::size_t>(copies))
+    throw Error(fmt::format("argument 'memory' has {} pointers; {} copies need one each", memory.size(), copies));
+  for (std::size_t i = 0; i < memory.size(); ++i)
+    if (memory[i] == nullptr && bytes > 0)
+      throw Error(fmt::format("memory[{}] is null; it must point to {} bytes", i, bytes));
+  if (copies < 2) return;
+  const auto first = reinterpret_cast<std::uintptr_t>(memory[0]);
+  const auto second = reinterpret_cast<std::uintptr_t>(memory[1]);
+  const std::uintptr_t apart = first < second ? second - first : first - second;
+  if (bytes > 0 && apart < static_cast<std::uintptr_t>(bytes))
+    throw Error(
+        fmt::format("memory[0] and memory[1] overlap: they are {} bytes apart, and a copy has {}", apart, bytes));
+}
+
+Memory where_is(const std::vector<void*>& memory, Memory said) {
+  Memory found = said;
+  for (const void* pointer : memory) {
+    if (pointer == nullptr) continue;
+    const Memory actual = memory_of(pointer);
+    if (said == Memory::device && actual == Memory::host)
+      throw Error(
+          "argument 'memory' is said to be on the device, but it points to host memory; pass what cudaMalloc gave");
+    if (pointer != memory[0] && actual != memory_of(memory[0]))
+      throw Error("memory[0] and memory[1] are not both on the host or both on the device");
+    found = actual;
+  }
+  return found;
+}
+
+template <class T>
+std::string first_entries(const T& list, int count) {
+  return fmt::format("{}", fmt::join(list.begin(), list.begin() + count, ", "));
+}
+
+/// The shape of a new field, the same on all ranks. Collective.
+std::shared_ptr<FieldBase::Storage> make_storage(const Grid& grid, const FieldOptions& options,
+                                                 std::int64_t element_bytes, DType dtype,
+                                                 const std::vector<void*>* memory) {
+  auto field = std::make_shared<FieldBase::Storage>(grid);
+  field->name = options.name;
+  field->element_bytes = element_bytes;
+  field->dtype = dtype;
+  field->shadow = options.shadow;
+  Agreement agreement(grid.context().runtime(), fmt::format("Field '{}'", options.name));
+  if (options.name.empty()) agreement.complain("option 'name' is empty; plans and errors name the field");
+  try {
+    check_copies(options.copies);
+    set_shape(*field, options.pad);
+    if (memory != nullptr) check_memory(*memory, options.copies, field->bytes);
+    field->where = memory != nullptr ? where_is(*memory, options.memory) : options.memory;
+  } catch (const Error& error) {
+    agreement.complain(error.what());
+  }
+  std::string extents;
+  for (int d = 0; d < grid.ndims(); ++d) extents += fmt::format("{}{}", d == 0 ? "" : " x ", grid.extent(d));
+  agreement.same("grid", fmt::format("{} (the context's object {})", extents, grid.number()))
+      .same("element bytes", element_bytes)
+      .same("element type", std::string(to_string(dtype)))
+      .same("shadow.lo", first_entries(options.shadow.lo, grid.ndims()))
+      .same("shadow.hi", first_entries(options.shadow.hi, grid.ndims()))
+      .same("copies", options.copies)
+      .same("pad", options.pad)
+      .same("memory",
+            fmt::format("{} on the {}", memory == nullptr ? "Tasuki's" : "the user's", to_string(field->where)))
+      .check();
+  field->number = grid.context().runtime().next_object();
+  if (field->where == Memory::device) gpu_memory(grid.context().runtime());
+  return field;
+}
+
+/// `box` without the cells within `width` of its sides, and what was peeled off on the way, in disjoint boxes.
+Box peel(Box box, const Width& width, const std::string& name, const std::function<void(const Box&)>& use) {
+  for (int d = 0; d < box.ndims; ++d) {
+    if (width.lo[d] < 0 || width.hi[d] < 0)
+      throw Error(
+          fmt::format("Field '{}': argument 'width' is {} below and {} above in dimension {}; a width must be "
+                      "0 or more",
+                      name, width.lo[d], width.hi[d], d));
+    Box below = box;
+    Box above = box;
+    below.hi[d] = box.lo[d] = box.lo[d] + std::min(width.lo[d], box.extent(d));
+    above.lo[d] = box.hi[d] = box.hi[d] - std::min(width.hi[d], box.extent(d));
+    if (!below.empty()) use(below);
+    if (!above.empty()) use(above);
+  }
+  return box;
+}
+
+}  // namespace
+
+Width::Width(const std::vector<std::int64_t>& below, const std::vector<std::int64_t>& above) {
+  if (below.size() != above.size() || below.size() > kMaxDims)
+    throw Error(
+        fmt::format("Width: argument 'below' has {} entries and 'above' {}; both need the same number, at most "
+                    "{}",
+                    below.size(), above.size(), kMaxDims));
+  std::copy(below.begin(), below.end(), lo.begin());
+  std::copy(above.begin(), above.end(), hi.begin());
+}
+
+FieldBase::FieldBase(const Grid& grid, const FieldOptions& options, std::int64_t element_bytes, DType dtype)
+    : storage_(make_storage(grid, options, element_bytes, dtype, nullptr)) {
+  for (int i = 0; i < options.copies; ++i) {
+    Runtime& runtime = grid.context().runtime();
+    storage_->blocks.push_back(storage_->where == Memory::device ? gpu_memory(runtime).allocate(storage_->bytes)
+                                                                 : runtime.memory().allocate(storage_->bytes));
+    storage_->memory.push_back(storage_->blocks.back().get());
+  }
+}
+
+FieldBase::FieldBase(const Grid& grid, const FieldOptions& options, std::int64_t element_bytes, DType dtype,
+                     const std::vector<void*>& memory)
+    : storage_(make_storage(grid, options, element_bytes, dtype, &memory)) {
+  for (void* pointer : memory) storage_->memory.push_back(static_cast<std::byte*>(pointer));
+}
+
+const Grid& FieldBase::grid() const {
+  return storage_->grid;
+}
+const std::string& FieldBase::name() const {
+  return storage_->name;
+}
+std::int64_t FieldBase::element_bytes() const {
+  return storage_->element_bytes;
+}
+DType FieldBase::dtype() const {
+  return storage_->dtype;
+}
+const Width& FieldBase::shadow() const {
+  return storage_->shadow;
+}
+Memory FieldBase::memory() const {
+  return storage_->where;
+}
+int FieldBase::copies() const {
+  return static_cast<int>(storage_->memory.size());
+}
+int FieldBase::current() const {
+  return storage_->current;
+}
+Box FieldBase::owned() const {
+  return storage_->grid.owned();
+}
+Index FieldBase::extents() const {
+  return storage_->extents;
+}
+Index FieldBase::strides() const {
+  return storage_->strides;
+}
+std::int64_t FieldBase::bytes() const {
+  return storage_->bytes;
+}
+
+Box FieldBase::local_owned() const {
+  const Box own = owned();
+  Box local;
+  local.ndims = own.ndims;
+  for (int d = 0; d < own.ndims; ++d) {
+    local.lo[d] = shadow().lo[d];
+    local.hi[d] = shadow().lo[d] + own.extent(d);
+  }
+  return local;
+}
+
+std::byte* FieldBase::raw(int copy) const {
+  if (storage_->freed) throw Error(fmt::format("Field '{}': its memory was asked for after free()", name()));
+  if (copy < 0 || copy >= copies())
+    throw Error(fmt::format("Field '{}': argument 'copy' is {}; the field has {}", name(), copy, copies()));
+  return storage_->memory[copy];
+}
+
+void FieldBase::need_host(const char* call) const {
+  if (storage_->where != Memory::host)
+    throw Error(fmt::format("Field '{}': {} needs host memory, but the field is on the device; download it first",
+                            name(), call));
+}
+
+void FieldBase::upload(const void* host) const {
+  std::byte* at = raw(current());
+  if (bytes() == 0) return;
+  storage_->where == Memory::device ? gpu()->copy(at, host, bytes())
+                                    : static_cast<void>(std::memcpy(at, host, static_cast<std::size_t>(bytes())));
+}
+
+void FieldBase::download(void* host) const {
+  const std::byte* at = raw(current());
+  if (bytes() == 0) return;
+  storage_->where == Memory::device ? gpu()->copy(host, at, bytes())
+                                    : static_cast<void>(std::memcpy(host, at, static_cast<std::size_t>(bytes())));
+}
+
+void FieldBase::swap() {
+  if (copies() < 2)
+    throw Error(fmt::format("Field '{}': swap() needs two copies, the field has one; make it with copies = 2", name()));
+  if (storage_->freed) throw Error(fmt::format("Field '{}': swap() was called after free()", name()));
+  storage_->current = (storage_->current + 1) % copies();
+}
+
+void FieldBase::free() {
+  if (storage_->users > 0)
+    throw Error(fmt::format("Field '{}': free() was called while {} operation{} it; free {} first", name(),
+                            storage_->users, storage_->users == 1 ? " uses" : "s use",
+                            storage_->users == 1 ? "that" : "those"));
+  storage_->freed = true;
+  storage_->blocks.clear();
+  std::fill(storage_->memory.begin(), storage_->memory.end(), nullptr);
+}
+
+std::vector<Box> FieldBase::boundary(const Width& width) const {
+  std::vector<Box> boxes;
+  peel(local_owned(), width, name(), [&](const Box& box) { boxes.push_back(box); });
+  return boxes;
+}
+
+Box FieldBase::interior(const Width& width) const {
+  return peel(local_owned(), width, name(), [](const Box&) {});
+}
+
+}  // namespace tasuki

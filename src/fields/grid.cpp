@@ -1,0 +1,104 @@
+// Grid: a decomposition that all ranks have agreed on, and who got which box.
+#include "tasuki/grid.hpp"
+
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "grid/decompose.hpp"
+#include "session/runtime.hpp"
+#include "tasuki/error.hpp"
+
+namespace tasuki {
+
+struct Grid::Shape {
+  int number = 0;
+  Decomposition cut;
+  std::vector<int> rank_of_box;
+  std::vector<int> box_of_rank;
+};
+
+Grid::Grid(const Context& context, std::vector<std::int64_t> extents, GridOptions options) : context_(context) {
+  Runtime& runtime = context.runtime();
+  auto shape = std::make_shared<Shape>();
+  Agreement agreement(runtime, "Grid");
+  try {
+    shape->cut = decompose(extents, options, context.size());
+  } catch (const Error& error) {
+    agreement.complain(error.what());
+  }
+  agreement.same("extents", fmt::format("{}", fmt::join(extents, " x ")))
+      .same("split", fmt::format("{}", fmt::join(options.split, " x ")))
+      .same("periodic", fmt::format("{}", options.periodic))
+      .same("cuts", fmt::format("{}", options.cuts))
+      .same("reorder", options.reorder ? "true" : "false")
+      .check();
+  shape->number = runtime.next_object();
+
+  const Topology& topology = runtime.topology();
+  std::vector<int> island_of_rank;
+  for (const Process& process : topology.processes)
+    island_of_rank.push_back(options.reorder ? process.island : 0);  // with one island for all, row-major is best
+  shape->rank_of_box = place(shape->cut, island_of_rank);
+  shape->box_of_rank.resize(context.size());
+  for (int box = 0; box < context.size(); ++box) shape->box_of_rank[shape->rank_of_box[box]] = box;
+  shape_ = std::move(shape);
+}
+
+int Grid::number() const {
+  return shape_->number;
+}
+
+int Grid::ndims() const {
+  return shape_->cut.ndims();
+}
+
+namespace {
+
+/// `value`, if it is in [0, end).
+int checked(const Grid& grid, const char* what, int value, int end) {
+  if (value < 0 || value >= end)
+    throw Error(
+        fmt::format("Grid: rank {}: {} is {}; it must be from 0 to {}", grid.context().rank(), what, value, end - 1));
+  return value;
+}
+
+int dimension(const Grid& grid, int d) {
+  return checked(grid, "the dimension", d, grid.ndims());
+}
+
+}  // namespace
+
+std::int64_t Grid::extent(int d) const {
+  return shape_->cut.extents[dimension(*this, d)];
+}
+int Grid::split(int d) const {
+  return shape_->cut.split[dimension(*this, d)];
+}
+bool Grid::periodic(int d) const {
+  return shape_->cut.periodic[dimension(*this, d)];
+}
+
+std::array<int, kMaxDims> Grid::coords(int rank) const {
+  return shape_->cut.coords(shape_->box_of_rank[checked(*this, "argument 'rank'", rank, context_.size())]);
+}
+
+int Grid::rank_at(const std::array<int, kMaxDims>& coords) const {
+  for (int d = 0; d < ndims(); ++d) checked(*this, "a coordinate", coords[d], split(d));
+  return shape_->rank_of_box[shape_->cut.box_at(coords)];
+}
+
+std::int64_t Grid::cut(int d, int coord) const {
+  return shape_->cut.cuts[dimension(*this, d)][checked(*this, "argument 'coord'", coord, split(d) + 1)];
+}
+
+Box Grid::owned() const {
+  return owned(context_.rank());
+}
+
+Box Grid::owned(int rank) const {
+  return shape_->cut.box(shape_->box_of_rank[checked(*this, "argument 'rank'", rank, context_.size())]);
+}
+
+}  // namespace tasuki

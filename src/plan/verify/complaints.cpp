@@ -1,0 +1,359 @@
+// What a single plan can get wrong by itself. Whoever has checked a plan may index it freely and add up its sizes
+// without overflow.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <unordered_set>
+
+#include "plan/label.hpp"
+#include "tasuki/plan.hpp"
+
+namespace tasuki {
+namespace {
+
+using detail::label;
+__extension__ using Wide = __int128;
+
+/// No offset, stride, count or size in a sound plan is larger: sums of products of two stay within 128 bits.
+constexpr std::int64_t kLargest = std::int64_t{1} << 60;
+
+bool plausible(std::int64_t value) {
+  return value >= -kLargest && value <= kLargest;
+}
+
+template <class T>
+bool in_range(std::int64_t index, const std::vector<T>& array) {
+  return index >= 0 && index < std::ssize(array);
+}
+
+template <class T>
+bool in_range(std::int64_t first, std::int64_t count, const std::vector<T>& array) {
+  return first >= 0 && count >= 0 && first + count <= std::ssize(array);
+}
+
+/// First and one past the last byte that one side of a command touches.
+struct Span {
+  Wide begin = 0;
+  Wide end = 0;
+
+  void extend(std::int64_t count, std::int64_t stride) {
+    const Wide reach = Wide{count - 1} * stride;
+    (reach < 0 ? begin : end) += reach;
+  }
+};
+
+class Checker {
+ public:
+  explicit Checker(const Plan& plan) : plan_(plan) {}
+
+  std::vector<std::string> run() {
+    header();
+    buffers();
+    for (std::size_t i = 0; i < plan_.copies.size(); ++i) copy_shape(i);
+    for (std::size_t i = 0; i < plan_.loops.size(); ++i) {
+      if (plan_.loops[i].count < 1 || !plausible(plan_.loops[i].count)) {
+        say("rank {} loop {} runs {} times; at least once is meant", plan_.rank, i, plan_.loops[i].count);
+      }
+    }
+    // What follows indexes arrays and multiplies sizes that must be right first.
+    if (!found_.empty()) return std::move(found_);
+    lanes_and_loops();
+    for (std::size_t i = 0; i < plan_.commands.size(); ++i) command(i);
+    for (std::size_t i = 0; i < plan_.expects.size(); ++i) expect(i);
+    return std::move(found_);
+  }
+
+ private:
+  template <class... Args>
+  void say(fmt::format_string<Args...> format, Args&&... args) {
+    found_.push_back(fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  void header() {
+    if (plan_.ranks < 1) say("plan '{}' is for {} ranks; at least 1 is meant", plan_.operation, plan_.ranks);
+    if (plan_.rank < 0 || plan_.rank >= plan_.ranks) {
+      say("plan '{}' belongs to rank {}, which is not in 0..{}", plan_.operation, plan_.rank, plan_.ranks - 1);
+    }
+  }
+
+  void buffers() {
+    std::set<std::pair<std::int32_t, std::string_view>> names;
+    for (const Buffer& b : plan_.buffers) {
+      const std::string who = fmt::format("rank {}: buffer {}", plan_.rank, label(b));
+      if (b.name.empty()) say("{} has no name", who);
+      if (!names.emplace(b.rank, b.name).second) say("{} is listed twice", who);
+      if (b.rank < 0 || b.rank >= plan_.ranks) say("{} belongs to a rank outside 0..{}", who, plan_.ranks - 1);
+      if (b.role > Role::signal) say("{} has the unknown role {}", who, static_cast<int>(b.role));
+      if (b.ring < 1) say("{} has {} copies (ring); at least 1 is meant", who, b.ring);
+      if (b.role == Role::signal) {
+        if (b.ring != 1) say("{} is a counter and has one copy, not ring {}", who, b.ring);
+        if (b.per_epoch < 1) say("{} is a signal that advances by {} per epoch; at least 1 is meant", who, b.per_epoch);
+      } else {
+        if (b.bytes < 0 || b.bytes > kLargest) say("{} has {} bytes", who, b.bytes);
+        if (b.per_epoch != 0) say("{} is no signal but has per_epoch {}; it must be 0", who, b.per_epoch);
+      }
+    }
+  }
+
+  void copy_shape(std::size_t i) {
+    const StridedCopy& c = plan_.copies[i];
+    const std::string who = fmt::format("rank {} copy {}", plan_.rank, i);
+    if (c.ndims < 0 || c.ndims > kMaxDims) {
+      say("{} has {} dimensions, not 0 to {}", who, c.ndims, kMaxDims);
+      return;
+    }
+    if (!plausible(c.src_offset) || !plausible(c.dst_offset) || c.block < 1 || c.block > kLargest) {
+      say("{} has block {} at offsets {} and {}, which no buffer can hold", who, c.block, c.src_offset, c.dst_offset);
+      return;
+    }
+    Wide bytes = c.block;
+    for (int d = 0; d < kMaxDims; ++d) {
+      const StridedCopy::Dim& dim = c.dims[d];
+      if (d >= c.ndims) {
+        if (dim != StridedCopy::Dim{}) say("{} has a dimension {} beyond its ndims = {}", who, d, c.ndims);
+        continue;
+      }
+      if (dim.count < 1 || dim.count > kLargest || !plausible(dim.src_stride) || !plausible(dim.dst_stride)) {
+        say("{} dimension {} counts {} with strides {} and {}; leave out copies that move nothing", who, d, dim.count,
+            dim.src_stride, dim.dst_stride);
+        return;
+      }
+      bytes *= dim.count;
+      if (bytes > kLargest) {
+        say("{} moves more than {} bytes", who, kLargest);
+        return;
+      }
+    }
+  }
+
+  void lanes_and_loops() {
+    std::unordered_set<std::int32_t> lanes_seen, loops_seen;
+    std::int32_t lane = -1, loop = -1;
+    for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
+      const Command& c = plan_.commands[i];
+      const bool new_lane = i == 0 || c.lane != lane;
+      if (c.lane < 0) say("{} is in lane {}; lanes count from 0", label(plan_, i), c.lane);
+      if (new_lane && !lanes_seen.insert(c.lane).second) {
+        say("{} returns to lane {}; commands of a lane must be consecutive", label(plan_, i), c.lane);
+      }
+      if (c.loop < -1 || (c.loop >= 0 && !in_range(c.loop, plan_.loops))) {
+        say("{} names loop {}, but the plan has {} loops", label(plan_, i), c.loop, plan_.loops.size());
+      } else if (c.loop >= 0 && (new_lane || c.loop != loop) && !loops_seen.insert(c.loop).second) {
+        say("{} returns to loop {}; commands of a loop must be consecutive and in one lane", label(plan_, i), c.loop);
+      }
+      lane = c.lane;
+      loop = c.loop;
+    }
+  }
+
+  /// True if `index` names a buffer; says so if not, or if one is named that the verb does not use.
+  bool names_buffer(std::size_t i, std::int32_t index, std::string_view field, bool used) {
+    if (used && !in_range(index, plan_.buffers)) {
+      say("{} names buffer {} as {}, but the plan has {} buffers", label(plan_, i), index, field, plan_.buffers.size());
+      return false;
+    }
+    if (!used && index != -1) say("{} has no use for a {}, but names buffer {}", label(plan_, i), field, index);
+    return used;
+  }
+
+  void command(std::size_t i) {
+    const Command& c = plan_.commands[i];
+    const std::string who = label(plan_, i);
+    if (c.verb > Verb::fence) {
+      say("{} has the unknown verb {}", who, static_cast<int>(c.verb));
+      return;
+    }
+    if (!in_range(c.path, plan_.paths)) say("{} names path {} of {}", who, c.path, plan_.paths.size());
+    if (c.peer < -1 || c.peer >= plan_.ranks) say("{} names rank {} of {}", who, c.peer, plan_.ranks);
+    dependencies(i);
+
+    const bool moves = c.verb == Verb::copy || c.verb == Verb::put || c.verb == Verb::reduce;
+    const bool message = c.verb == Verb::send || c.verb == Verb::recv;
+    const bool has_src = names_buffer(i, c.src, "source", moves || c.verb == Verb::send || c.verb == Verb::wait);
+    const bool has_dst = names_buffer(i, c.dst, "destination", moves || c.verb == Verb::recv || c.verb == Verb::signal);
+    if (c.verb != Verb::wait && c.credit) say("{} has credit; only a wait may", who);
+    if (!moves && !message && (c.bytes != 0 || c.offset != 0 || c.src_step != 0 || c.dst_step != 0)) {
+      say("{} moves nothing but has bytes {}, offset {} and steps {}, {}; they must be 0", who, c.bytes, c.offset,
+          c.src_step, c.dst_step);
+    }
+    if (!moves && c.copy_count != 0) say("{} does not copy but names {} copies", who, c.copy_count);
+    if (c.verb != Verb::reduce && c.dtype != DType::none) {
+      say("{} does not add but names the type {}", who, to_string(c.dtype));
+    }
+    if (!plausible(c.src_step) || !plausible(c.dst_step)) say("{} steps by {}, {}", who, c.src_step, c.dst_step);
+    if (c.loop < -1 || (c.loop >= 0 && !in_range(c.loop, plan_.loops))) return;  // said already
+
+    if (moves && has_src && has_dst) {
+      owners_of_move(i);
+      copies_of(who, c.first_copy, c.copy_count, plan_.buffers[c.src], plan_.buffers[c.dst],
+                {detail::chunks(plan_, c), c.src_step, c.dst_step}, c.bytes);
+      if (c.verb == Verb::reduce) whole_elements(who, c.first_copy, c.copy_count, c.dtype);
+    }
+    if (message && (has_src || has_dst)) message_of(i);
+    if ((c.verb == Verb::signal && has_dst) || (c.verb == Verb::wait && has_src)) counter_of(i);
+  }
+
+  void dependencies(std::size_t i) {
+    const Command& c = plan_.commands[i];
+    if (!in_range(c.first_dep, c.dep_count, plan_.deps)) {
+      say("{} names dependencies {} to {} of {}", label(plan_, i), c.first_dep,
+          std::int64_t{c.first_dep} + c.dep_count - 1, plan_.deps.size());
+      return;
+    }
+    for (std::int32_t d = c.first_dep; d < c.first_dep + c.dep_count; ++d) {
+      const std::int32_t on = plan_.deps[d];
+      if (!in_range(on, plan_.commands)) {
+        say("{} depends on #{}, but the plan has {} commands", label(plan_, i), on, plan_.commands.size());
+      } else if (plan_.commands[on].lane == c.lane) {
+        say("{} depends on #{} of its own lane; a lane runs in order without", label(plan_, i), on);
+      }
+    }
+  }
+
+  void owners_of_move(std::size_t i) {
+    const Command& c = plan_.commands[i];
+    const Buffer& src = plan_.buffers[c.src];
+    const Buffer& dst = plan_.buffers[c.dst];
+    const std::string who = label(plan_, i);
+    if (src.role == Role::signal) say("{} reads the signal {}; only wait may", who, label(src));
+    if (dst.role == Role::signal) say("{} writes the signal {}; only signal may", who, label(dst));
+    if (dst.role == Role::input) say("{} writes {}, which is an input", who, label(dst));
+    const Buffer& here = c.verb == Verb::put ? src : dst;
+    const Buffer& there = c.verb == Verb::put ? dst : src;
+    if (here.rank != plan_.rank) {
+      say("{}: its {} must be this rank's, not {}", who, c.verb == Verb::put ? "source" : "destination", label(here));
+    }
+    if (c.verb == Verb::put && there.rank == plan_.rank)
+      say("{} puts into its own {}; copy instead", who, label(there));
+    // A copy inside this rank may name the rank for which it packs or unpacks.
+    if (there.rank != plan_.rank && c.peer != there.rank) {
+      say("{}: peer is {}, but the other buffer is {}", who, c.peer, label(there));
+    }
+  }
+
+  struct Steps {
+    std::int64_t count = 1;
+    std::int64_t src = 0;
+    std::int64_t dst = 0;
+  };
+
+  void copies_of(const std::string& who, std::int32_t first, std::int32_t count, const Buffer& src, const Buffer& dst,
+                 Steps steps, std::optional<std::int64_t> bytes) {
+    if (!in_range(first, count, plan_.copies) || count == 0) {
+      say("{} names copies {} to {} of {}", who, first, std::int64_t{first} + count - 1, plan_.copies.size());
+      return;
+    }
+    Wide total = 0;
+    for (std::int32_t i = first; i < first + count; ++i) {
+      const StridedCopy& c = plan_.copies[i];
+      Span from{c.src_offset, Wide{c.src_offset} + c.block}, to{c.dst_offset, Wide{c.dst_offset} + c.block};
+      for (std::int32_t d = 0; d < c.ndims; ++d) {
+        from.extend(c.dims[d].count, c.dims[d].src_stride);
+        to.extend(c.dims[d].count, c.dims[d].dst_stride);
+      }
+      from.extend(steps.count, steps.src);
+      to.extend(steps.count, steps.dst);
+      within(fmt::format("{} copy {} reads", who, i), from, src);
+      within(fmt::format("{} copy {} writes", who, i), to, dst);
+      total += c.bytes();
+    }
+    if (bytes && total != *bytes) {
+      say("{} says that it moves {} bytes, but its copies move {}", who, *bytes,
+          static_cast<std::int64_t>(std::min<Wide>(total, kLargest)));
+    }
+  }
+
+  void within(const std::string& who, Span span, const Buffer& buffer) {
+    if (span.begin >= 0 && span.end <= buffer.bytes) return;
+    const auto shown = [](Wide v) { return static_cast<std::int64_t>(std::clamp<Wide>(v, INT64_MIN, INT64_MAX)); };
+    say("{} bytes {} to {}, which leaves {} ({} bytes)", who, shown(span.begin), shown(span.end - 1), label(buffer),
+        buffer.bytes);
+  }
+
+  void whole_elements(const std::string& who, std::int32_t first, std::int32_t count, DType type) {
+    if (type == DType::none || type > DType::f64) {
+      say("{} adds but names no number type (dtype)", who);
+      return;
+    }
+    if (!in_range(first, count, plan_.copies)) return;  // said already
+    for (std::int32_t i = first; i < first + count; ++i) {
+      if (plan_.copies[i].block % size_of(type) != 0) {
+        say("{} copy {} has blocks of {} bytes, not a whole number of {}", who, i, plan_.copies[i].block,
+            to_string(type));
+      }
+    }
+  }
+
+  void message_of(std::size_t i) {
+    const Command& c = plan_.commands[i];
+    const bool sends = c.verb == Verb::send;
+    const Buffer& buffer = plan_.buffers[sends ? c.src : c.dst];
+    const std::string who = label(plan_, i);
+    if (c.peer < 0 || c.peer == plan_.rank) say("{} needs another rank as its peer, not {}", who, c.peer);
+    if (buffer.rank != plan_.rank) say("{} uses {}, but a message starts and ends at home", who, label(buffer));
+    if (buffer.role == Role::signal) say("{} uses the signal {} as data", who, label(buffer));
+    if (!sends && buffer.role == Role::input) say("{} writes {}, which is an input", who, label(buffer));
+    if (c.bytes < 1 || c.bytes > kLargest || !plausible(c.offset)) {
+      say("{} moves {} bytes at offset {}", who, c.bytes, c.offset);
+      return;
+    }
+    Span span{c.offset, Wide{c.offset} + c.bytes};
+    span.extend(detail::chunks(plan_, c), sends ? c.src_step : c.dst_step);
+    within(who + " uses", span, buffer);
+  }
+
+  void counter_of(std::size_t i) {
+    const Command& c = plan_.commands[i];
+    const bool signals = c.verb == Verb::signal;
+    const Buffer& counter = plan_.buffers[signals ? c.dst : c.src];
+    const std::string who = label(plan_, i);
+    if (counter.role != Role::signal) {
+      say("{} uses {}, which is no signal but {}", who, label(counter), to_string(counter.role));
+      return;
+    }
+    if (signals && (counter.rank == plan_.rank || counter.rank != c.peer)) {
+      say("{}: the signal must be the peer's, but {} is rank {}'s", who, label(counter), counter.rank);
+    }
+    if (!signals && counter.rank != plan_.rank) say("{} waits for {}, which is not its own", who, label(counter));
+    if (c.index < 0 || std::int64_t{c.index} + detail::chunks(plan_, c) > counter.per_epoch) {
+      say("{} has indices {} to {}, but {} advances by {} per epoch", who, c.index,
+          std::int64_t{c.index} + detail::chunks(plan_, c) - 1, label(counter), counter.per_epoch);
+    }
+    if (signals ? c.lag != 0 : c.lag < 0) say("{} has lag {}", who, c.lag);
+    if (c.credit && c.lag == 0) say("{} has credit for no epochs: its lag is 0", who);
+  }
+
+  void expect(std::size_t i) {
+    const Expect& e = plan_.expects[i];
+    const std::string who = fmt::format("rank {} expect {}", plan_.rank, i);
+    if (!in_range(e.src, plan_.buffers) || !in_range(e.dst, plan_.buffers)) {
+      say("{} names buffers {} and {} of {}", who, e.src, e.dst, plan_.buffers.size());
+      return;
+    }
+    const Buffer& src = plan_.buffers[e.src];
+    const Buffer& dst = plan_.buffers[e.dst];
+    if (src.role != Role::input && src.role != Role::inout) {
+      say("{} takes bytes from {}, which is {}; only a user's input can be meant", who, label(src),
+          to_string(src.role));
+    }
+    if (dst.role != Role::output && dst.role != Role::inout) {
+      say("{} ends in {}, which is {}; only a user's output can be meant", who, label(dst), to_string(dst.role));
+    }
+    if (dst.rank != plan_.rank) say("{} ends in {}; only this rank's buffers can be promised", who, label(dst));
+    copies_of(who, e.first_copy, e.copy_count, src, dst, Steps{}, std::nullopt);
+    if (e.dtype != DType::none) whole_elements(who, e.first_copy, e.copy_count, e.dtype);
+  }
+
+  const Plan& plan_;
+  std::vector<std::string> found_;
+};
+
+}  // namespace
+
+std::vector<std::string> Plan::complaints() const {
+  return Checker(*this).run();
+}
+
+}  // namespace tasuki

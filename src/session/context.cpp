@@ -1,0 +1,103 @@
+// Context: the user's handle to a runtime, and the start of MPI.
+#include "tasuki/context.hpp"
+
+#include <cstdlib>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "session/collective.hpp"
+#include "session/mpi.hpp"
+#include "session/runtime.hpp"
+#include "tasuki/error.hpp"
+
+namespace tasuki {
+namespace {
+
+/// True if MPI was started here.
+bool start_mpi(int& argc, char**& argv) {
+  int ended = 0;
+  MPI_Finalized(&ended);
+  if (ended != 0)
+    throw Error(
+        "Context: MPI has been finalised and cannot be started again; make contexts before MPI_Finalize, and "
+        "keep one handle of the first context until the last is done");
+  if (mpi_running()) return false;
+#ifdef OPEN_MPI
+  // Where there is no fast network this component only prints an error for every shared window.
+  setenv("OMPI_MCA_osc", "^ucx", 0);
+#endif
+  int level = 0;
+  check_mpi(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level), "MPI_Init_thread");
+  return true;
+}
+
+MPI_Comm checked(MPI_Comm comm) {
+  if (!mpi_running())
+    throw Error(
+        "Context: MPI is not running (not started yet, or finalised); call MPI_Init_thread first, or use "
+        "Context(argc, argv)");
+  if (comm == MPI_COMM_NULL) throw Error("Context: argument 'comm' is MPI_COMM_NULL; pass a communicator");
+  int inter = 0;
+  check_mpi(MPI_Comm_test_inter(comm, &inter), "MPI_Comm_test_inter");
+  if (inter != 0)
+    throw Error("Context: argument 'comm' is an intercommunicator; merge it with MPI_Intercomm_merge first");
+  return comm;
+}
+
+}  // namespace
+
+Context::Context(int& argc, char**& argv) {
+  const bool ours = start_mpi(argc, argv);
+  runtime_ = std::make_shared<Runtime>(communicator_over(MPI_COMM_WORLD), ours);
+}
+
+Context::Context(MPI_Comm comm) : runtime_(std::make_shared<Runtime>(communicator_over(checked(comm)), false)) {}
+
+int Context::rank() const {
+  return runtime_->rank();
+}
+int Context::size() const {
+  return runtime_->size();
+}
+MPI_Comm Context::comm() const {
+  return runtime_->comm();
+}
+double Context::deadline() const {
+  return runtime_->deadline;
+}
+
+void Context::set_deadline(double seconds) {
+  if (!(seconds > 0))
+    throw Error(
+        fmt::format("Context: rank {}: set_deadline: argument 'seconds' is {}; it must be above 0", rank(), seconds));
+  runtime_->deadline = seconds;
+}
+
+void Context::barrier() const {
+  runtime_->barrier();
+}
+
+std::vector<std::string> Context::allgather(const std::string& bytes) const {
+  return gather_texts(*runtime_, bytes, "allgather");
+}
+
+std::string Context::describe() const {
+  const Topology& topology = runtime_->topology();
+  char version[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+  int length = 0;
+  check_mpi(MPI_Get_library_version(version, &length), "MPI_Get_library_version");
+  const std::string first_line(version, std::strcspn(version, "\n,"));
+  const auto count = [](int n, const char* what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); };
+  std::string text =
+      fmt::format("{}, {}, {}; {}\n", count(size(), "rank"), count(topology.hosts, "host"),
+                  count(topology.islands, "island"), topology.threads ? "threads of one process" : first_line);
+  for (int r = 0; r < size(); ++r) {
+    const Process& process = topology.processes[r];
+    text += fmt::format("rank {}: host {} ({}), island {}, pid {}\n", r, process.host, process.name, process.island,
+                        process.pid);
+  }
+  return text;
+}
+
+}  // namespace tasuki

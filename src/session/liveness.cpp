@@ -1,0 +1,63 @@
+// Liveness: a page a rank for "I give up", and /proc for ranks that can no longer say so.
+#include "session/liveness.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <new>
+
+#include <fmt/format.h>
+
+#include "session/process.hpp"
+
+namespace tasuki {
+namespace {
+constexpr std::string_view kBecause = " gave up because ";
+}
+
+/// Written once, by its rank; read by the others after `given_up` is seen.
+struct alignas(64) Liveness::Page {
+  std::atomic<std::uint32_t> given_up{0};
+  std::uint32_t length = 0;
+  char why[504] = {};
+};
+
+Liveness::Liveness(const Topology& topology, SharedMemory& memory, Communicator& communicator)
+    : topology_(topology), memory_(memory), page_(memory.allocate(sizeof(Page))), pages_(topology.size(), nullptr) {
+  static_assert(std::atomic<std::uint32_t>::is_always_lock_free, "pages are shared between processes");
+  new (page_.get()) Page;
+  const SharedAddress own = memory_.find(page_.get(), sizeof(Page));
+  const auto addresses = gather_now(communicator, as_text(own));  // also: nobody looks at a page before it is made
+  for (int rank = 0; rank < topology_.size(); ++rank)
+    if (topology_.same_host(rank, topology_.rank))
+      pages_[rank] = reinterpret_cast<const Page*>(memory_.map(rank, from_text<SharedAddress>(addresses[rank])));
+}
+
+std::string Liveness::failure(std::span<const int> ranks) const {
+  for (const int rank : ranks) {
+    const Page* page = pages_[rank];
+    if (rank == topology_.rank || page == nullptr || page->given_up.load(std::memory_order_acquire) == 0) continue;
+    return fmt::format("rank {}{}{}", rank, kBecause, std::string_view(page->why, page->length));
+  }
+  if (!topology_.visible) return {};
+  for (const int rank : ranks) {
+    const Process& process = topology_.processes[rank];
+    if (rank == topology_.rank || !topology_.same_host(rank, topology_.rank)) continue;
+    if (life_of(process.pid, process.born) == Life::ended)
+      return fmt::format("rank {} (pid {} on host {}) has died", rank, process.pid, process.name);
+  }
+  return {};
+}
+
+void Liveness::give_up(const std::string& why) {
+  Page& page = *reinterpret_cast<Page*>(page_.get());
+  if (page.given_up.load(std::memory_order_relaxed) != 0) return;  // the first reason is the one that explains
+  // Of a chain of ranks that gave up because of each other, the root is what people need.
+  std::string_view root = why;
+  if (const auto at = root.rfind(kBecause); at != root.npos) root.remove_prefix(at + kBecause.size());
+  page.length = static_cast<std::uint32_t>(std::min(root.size(), sizeof page.why));
+  std::memcpy(page.why, root.data(), page.length);
+  page.given_up.store(1, std::memory_order_release);
+}
+
+}  // namespace tasuki

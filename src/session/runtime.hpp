@@ -1,0 +1,150 @@
+// Runtime: what a Context stands for. Owns the communicator, topology, shared memory, settings, and knows the
+// operations that are active.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "memory/shared_memory.hpp"
+#include "session/communicator.hpp"
+#include "session/liveness.hpp"
+#include "session/topology.hpp"
+
+namespace tasuki {
+
+/// Read from the environment once, checked to be the same on all ranks.
+struct Settings {
+  int island = 0;               ///< TASUKI_ISLAND: 0 = whole hosts
+  std::string path = "auto";    ///< TASUKI_PATH
+  std::string engine = "auto";  ///< TASUKI_ENGINE
+  double deadline = 30.0;       ///< TASUKI_DEADLINE, seconds
+  std::string profile;          ///< TASUKI_PROFILE: the profile's file; empty = the user's cache folder
+  std::string trace;            ///< TASUKI_TRACE: the folder that ranks write what they did into; empty = nothing
+};
+Settings settings_from_environment();  ///< Throws `Error` naming variable and value.
+
+/// Something that may need driving while this rank waits for something else. Ranks start and wait for operations in
+/// different orders, so a wait drives all that are active, not just its own.
+class Progressing {
+ public:
+  virtual void progress() = 0;
+
+ protected:
+  ~Progressing() = default;
+};
+
+class GpuMemory;
+class PathSet;
+
+class Runtime {
+ public:
+  /// Collective. With `owns_mpi`, MPI ends with the last runtime of the process.
+  Runtime(std::unique_ptr<Communicator> communicator, bool owns_mpi);
+  /// Waits for the other ranks (as long as they are alive) and gives everything back. After `fail`, while an exception
+  /// is unwinding, or when MPI has ended, it only lets go: the operating system cleans up.
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  const Topology& topology() const { return topology_; }
+  const Settings& settings() const { return settings_; }
+  SharedMemory& memory() { return *memory_; }
+  Liveness& liveness() { return *liveness_; }
+  const Liveness& liveness() const { return *liveness_; }
+  Communicator& communicator() { return *communicator_; }
+  MPI_Comm comm() const { return communicator_->mpi(); }           ///< for the user
+  MPI_Comm messages() const { return communicator_->messages(); }  ///< for the mpi path only
+  int rank() const { return topology_.rank; }
+  int size() const { return topology_.size(); }
+  int thread_level() const { return thread_level_; }           ///< MPI_THREAD_...; -1 without MPI
+  std::span<const int> everyone() const { return everyone_; }  ///< all ranks
+  double deadline = 30.0;
+  std::shared_ptr<GpuMemory> gpus;  ///< made collectively by the first use of a GPU (topology/gpu_memory.hpp)
+  std::shared_ptr<PathSet> paths;   ///< made collectively by the first operation (paths/path.hpp)
+
+  /// How often a wait polls before it yields: few times if the ranks of this host outnumber its cores.
+  int spins() const { return spins_; }
+
+  /// Collective. Fails like a wait if a rank has died.
+  void barrier();
+
+  /// The next operation's number: equal on all ranks, since operations are made collectively in the same order.
+  int next_operation() { return ++operations_; }
+  /// Likewise of a grid or field. Called when all ranks have agreed that there will be one.
+  int next_object() { return ++objects_; }
+
+  /// Active operations. `reserve` room before `add` so that starting does not allocate.
+  void reserve_active();
+  void unreserve_active();
+  void add_active(Progressing* op);
+  void remove_active(Progressing* op);
+  /// Calls `progress` of each active operation once; does nothing if called from one.
+  void progress_all();
+
+  /// A rank has failed, or this one has: tells the others why, and later frees will not wait for them. Only the first
+  /// reason counts.
+  void fail(const std::string& why);
+  bool failed() const { return failed_; }
+  /// Throws if this rank has failed: what it began with others is not at an end everywhere, and would be mixed up with
+  /// what comes now. `doing` is for the message.
+  void refuse_if_failed(const std::string& doing) const;
+
+ private:
+  bool leave_together();
+
+  std::unique_ptr<Communicator> communicator_;
+  int thread_level_ = -1;
+  int spins_ = 0;
+  int operations_ = 0;
+  int objects_ = 0;
+  int exceptions_at_birth_ = 0;
+  std::size_t reserved_ = 0;
+  bool progressing_ = false;
+  bool failed_ = false;
+  std::string failure_;  // why
+  Settings settings_;
+  Topology topology_;
+  std::vector<int> everyone_;
+  std::unique_ptr<SharedMemory> memory_;
+  std::unique_ptr<Liveness> liveness_;
+  std::vector<Progressing*> active_;
+};
+
+/// Arguments that must be the same on every rank. Collective: collects name and value pairs, then `check` compares them
+/// over all ranks and throws on every rank, naming the first argument that differs, the ranks and their values:
+/// `Halo: argument 'corners' differs between ranks: rank 0 has true, rank 2 has false`. One small allreduce when all
+/// agree. A difference in the operation itself is reported too: the ranks do different things.
+class Agreement {
+ public:
+  Agreement(Runtime& runtime, std::string operation);
+  Agreement& same(const std::string& argument, const std::string& value);
+  Agreement& same(const std::string& argument, std::int64_t value);
+  /// A local complaint (empty: none). If any rank has one, all ranks throw it, naming the rank that complained; so that
+  /// no rank goes on alone. Called before `check`.
+  Agreement& complain(const std::string& text);
+  void check();
+
+ private:
+  Runtime& runtime_;
+  std::string operation_;
+  std::vector<std::pair<std::string, std::string>> values_;
+  std::string complaint_;
+};
+
+/// Exchanges one blob of bytes, below 2 GiB, with each of `peers` (the relation must be symmetric). Result in the order
+/// of `peers`. Collective over the ranks involved; fails like a wait if one of them has died.
+std::vector<std::string> exchange(Runtime& runtime, std::span<const int> peers, std::span<const std::string> blobs);
+
+/// Waits like every wait of Tasuki must: `poll` until it returns true, spinning briefly, then yielding, looking now and
+/// then whether the ranks in `needs` are alive, and for at most `deadline` seconds. Meanwhile the active operations
+/// make progress, so `poll` may be called more often than it asks for, but never from within itself. On failure: marks
+/// this rank as having given up and throws `Error` beginning with `what()` (made only then), or what `poll` threw.
+template <class Poll, class What>
+void wait_until(Runtime& runtime, std::span<const int> needs, Poll&& poll, What&& what);
+
+}  // namespace tasuki
+
+#include "session/wait_until.hpp"

@@ -1,0 +1,185 @@
+// Ranks that are threads of one process: texts on a board, and windows that are plain memory.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "memory/window.hpp"
+#include "session/team.hpp"
+#include "tasuki/error.hpp"
+
+namespace tasuki {
+
+void Team::post(std::uint64_t call, const std::string& kind, int rank, const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  Call& entry = calls_[call];
+  if (entry.posted == 0) {
+    entry.kind = kind;
+    entry.first = rank;
+    entry.texts.resize(static_cast<std::size_t>(ranks_));
+  }
+  if (entry.kind != kind)
+    throw Error(
+        fmt::format("the ranks do different things: rank {} {}, rank {} {}; all ranks of a context must make the same "
+                    "collective calls in the same order",
+                    entry.first, entry.kind, rank, kind));
+  entry.texts[static_cast<std::size_t>(rank)] = text;
+  ++entry.posted;
+}
+
+bool Team::take(std::uint64_t call, std::vector<std::string>& texts) {
+  const std::lock_guard lock(mutex_);
+  const auto entry = calls_.find(call);
+  if (entry->second.posted < ranks_) return false;
+  texts = entry->second.texts;
+  if (++entry->second.taken == ranks_) calls_.erase(entry);
+  return true;
+}
+
+void Team::send(int from, int to, const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  letters_[{from, to}].push_back(text);
+}
+
+bool Team::receive(int from, int to, std::string& text) {
+  const std::lock_guard lock(mutex_);
+  auto& letters = letters_[{from, to}];
+  if (letters.empty()) return false;
+  text = std::move(letters.front());
+  letters.pop_front();
+  return true;
+}
+
+void Team::fail(int rank, const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  if (failed_ >= 0) return;
+  failed_ = rank;
+  why_ = fmt::format("rank {} gave up because {}", rank, why);
+}
+
+int Team::failed() const {
+  const std::lock_guard lock(mutex_);
+  return failed_;
+}
+
+std::string Team::why() const {
+  const std::lock_guard lock(mutex_);
+  return why_;
+}
+
+namespace {
+
+class Collective : public Pending {
+ public:
+  Collective(std::shared_ptr<Team> team, std::uint64_t call) : team_(std::move(team)), call_(call) {}
+  bool ended() override {
+    done_ = done_ || team_->take(call_, texts);
+    return done_;
+  }
+
+ private:
+  std::shared_ptr<Team> team_;
+  std::uint64_t call_;
+  bool done_ = false;
+};
+
+class Combined final : public Collective {
+ public:
+  Combined(std::shared_ptr<Team> team, std::uint64_t call, std::size_t count) : Collective(std::move(team), call) {
+    words.assign(count, ~std::uint64_t{0});
+  }
+  bool ended() override {
+    if (!Collective::ended()) return false;
+    for (const std::string& text : texts) {
+      for (std::size_t w = 0; w < words.size(); ++w)
+        words[w] &= from_text<std::uint64_t>(text.substr(w * sizeof(std::uint64_t), sizeof(std::uint64_t)));
+    }
+    return true;
+  }
+};
+
+class Swap final : public Pending {
+ public:
+  Swap(std::shared_ptr<Team> team, int rank, std::span<const int> peers)
+      : team_(std::move(team)), rank_(rank), peers_(peers.begin(), peers.end()) {
+    texts.reserve(peers_.size());
+  }
+  bool ended() override {
+    std::string text;
+    while (texts.size() < peers_.size() && team_->receive(peers_[texts.size()], rank_, text)) texts.push_back(text);
+    return texts.size() == peers_.size();
+  }
+
+ private:
+  std::shared_ptr<Team> team_;
+  int rank_;
+  std::vector<int> peers_;
+};
+
+class ThreadCommunicator final : public Communicator {
+ public:
+  ThreadCommunicator(std::shared_ptr<Team> team, int rank) : team_(std::move(team)) {
+    rank_ = rank;
+    places_.resize(static_cast<std::size_t>(team_->ranks()));
+    std::iota(places_.begin(), places_.end(), 0);
+  }
+
+  std::unique_ptr<Pending> gather(const std::string& text) override {
+    team_->post(++calls_, "gathers texts", rank_, text);
+    return std::make_unique<Collective>(team_, calls_);
+  }
+
+  std::unique_ptr<Pending> combine(const std::vector<std::uint64_t>& words) override {
+    team_->post(++calls_, fmt::format("combines {} words", words.size()), rank_,
+                std::string(reinterpret_cast<const char*>(words.data()), words.size() * sizeof(std::uint64_t)));
+    return std::make_unique<Combined>(team_, calls_, words.size());
+  }
+
+  std::unique_ptr<Pending> exchange(std::span<const int> peers, std::span<const std::string> texts) override {
+    for (std::size_t i = 0; i < peers.size(); ++i) team_->send(rank_, peers[i], texts[i]);
+    return std::make_unique<Swap>(team_, rank_, peers);
+  }
+
+  std::string create_window(Window& window, std::int64_t bytes) override {
+    const auto length = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1));
+    void* const base = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const bool there = base != MAP_FAILED;
+    std::shared_ptr<std::byte> own(there ? static_cast<std::byte*>(base) : nullptr, [length](std::byte* p) {
+      if (p != nullptr) munmap(p, length);
+    });
+    window.exists = true;
+    // Every rank holds every part: a thread that leaves must not take from others what they may still look at.
+    struct Part {
+      const std::shared_ptr<std::byte>* memory;
+      std::int64_t bytes;
+    };
+    for (const std::string& text : gather_now(*this, as_text(Part{&own, bytes}))) {
+      const auto part = from_text<Part>(text);
+      window.kept.push_back(*part.memory);
+      window.parts.push_back({part.memory->get(), part.bytes});
+    }
+    gather_now(*this, "");  // now `own` may go
+    return there && populate(own.get(), bytes) ? std::string() : "the process's memory ran out";
+  }
+
+  void free_window(Window& window) override { window.kept.clear(); }
+
+  bool running() const override { return true; }
+  void abandon(const std::string& why) override { team_->fail(rank_, why); }
+  std::string broken() const override { return team_->why(); }
+
+ private:
+  std::shared_ptr<Team> team_;
+  std::uint64_t calls_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> communicator_of(std::shared_ptr<Team> team, int rank) {
+  return std::make_unique<ThreadCommunicator>(std::move(team), rank);
+}
+
+}  // namespace tasuki

@@ -1,0 +1,75 @@
+// Threads as ranks: see threads.hpp.
+#include "tasuki/threads.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "session/runtime.hpp"
+#include "session/team.hpp"
+#include "tasuki/error.hpp"
+
+namespace tasuki {
+namespace {
+
+constexpr int kMostRanks = 1024;
+
+std::string text_of(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "not one of the standard library's";
+  }
+}
+
+}  // namespace
+
+void run_threads(int ranks, const std::function<void(const Context&)>& body) {
+  if (ranks < 1 || ranks > kMostRanks)
+    throw Error(fmt::format("run_threads: argument 'ranks' is {}; it must be between 1 and {}", ranks, kMostRanks));
+  const auto team = std::make_shared<Team>(ranks);
+  std::vector<std::exception_ptr> thrown(static_cast<std::size_t>(ranks));
+  const auto run = [&](int rank) {
+    try {
+      const Context context(std::make_shared<Runtime>(communicator_of(team, rank), false));
+      try {
+        body(context);
+      } catch (...) {
+        // Now, and not when the context ends: what the body has made and kept may hold it.
+        context.runtime().fail(
+            fmt::format("rank {} left with an exception: {}", rank, text_of(std::current_exception())));
+        throw;
+      }
+    } catch (...) {
+      thrown[static_cast<std::size_t>(rank)] = std::current_exception();
+      team->fail(rank, text_of(std::current_exception()));
+    }
+  };
+  std::vector<std::thread> threads;
+  threads.reserve(thrown.size());
+  for (int rank = 0; rank < ranks; ++rank) {
+    try {
+      threads.emplace_back(run, rank);
+    } catch (const std::system_error& error) {
+      const Error why(fmt::format("run_threads: thread {} of {} could not be started: {}", rank, ranks, error.what()));
+      thrown[static_cast<std::size_t>(rank)] = std::make_exception_ptr(why);
+      team->fail(rank, why.what());
+      break;
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+  // The first rank to fail may have thrown nothing in the end; what others threw is not to be lost then.
+  const int first = team->failed();
+  if (first >= 0) std::rotate(thrown.begin(), thrown.begin() + first, thrown.begin() + first + 1);
+  for (const std::exception_ptr& one : thrown)
+    if (one) std::rethrow_exception(one);
+}
+
+}  // namespace tasuki

@@ -1,0 +1,43 @@
+// Topology: who can reach whom. Found once; the rest of Tasuki only asks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "session/communicator.hpp"
+
+namespace tasuki {
+
+struct Process {
+  int host = 0;    ///< ranks with equal host share a machine
+  int island = 0;  ///< ranks with equal island may store into each other's memory
+  int local = 0;   ///< rank within the host
+  std::int64_t pid = 0;
+  std::uint64_t born =
+      0;             ///< start time from /proc, so that a reused pid is not taken for the same process; 0: unknown
+  std::string name;  ///< host name
+};
+
+struct Topology {
+  int rank = 0;
+  std::vector<Process> processes;  ///< index = rank
+  int hosts = 0;
+  int islands = 0;
+  bool threads = false;  ///< the ranks are threads of one process, without MPI
+  bool visible = false;  ///< every process of this host could be seen in /proc, so its death can be told
+
+  int size() const { return static_cast<int>(processes.size()); }
+  bool same_host(int a, int b) const { return processes[a].host == processes[b].host; }
+  bool same_island(int a, int b) const { return processes[a].island == processes[b].island; }
+  bool same_process(int a, int b) const { return a == b || threads; }
+};
+
+/// Collective. Every host is one island.
+Topology discover(Communicator& communicator);
+
+/// Cuts every host into islands of `island_size` ranks, in rank order; 0 makes every host one island. Islands are
+/// numbered in the order of their first ranks. Local.
+void cut_islands(Topology& topology, int island_size);
+
+}  // namespace tasuki

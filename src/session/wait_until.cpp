@@ -1,0 +1,66 @@
+// The slow part of every wait.
+#include "session/wait_until.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "tasuki/error.hpp"
+#include "tasuki/wait_hooks.hpp"
+
+namespace tasuki {
+namespace {
+
+constexpr double kLookInterval = 2e-3;  // seconds between looks at the other ranks
+constexpr double kLookShare = 20;       // with many ranks a look costs more: at most 1/20 of the time goes into it
+constexpr double kGrace = 0.3;          // seconds for other ranks to pass on what a failed rank had sent
+constexpr unsigned kTurnsPerDrive = 4;  // yields between drives of the other operations
+
+WaitHooks hooks;
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+void set_wait_hooks(const WaitHooks& wanted) {
+  hooks = wanted;
+}
+
+PatientWait::PatientWait(Runtime& runtime, std::span<const int> needs)
+    : runtime_(runtime), needs_(needs), next_look_(now() + kLookInterval), end_(now() + runtime.deadline) {
+  if (hooks.begin != nullptr) token_ = hooks.begin(runtime_);
+}
+
+PatientWait::~PatientWait() {
+  if (hooks.end != nullptr) hooks.end(runtime_, token_);
+}
+
+bool PatientWait::go_on() {
+  if (++turns_ % kTurnsPerDrive == 0) runtime_.progress_all();
+  sched_yield();
+  const double time = now();
+  if (time >= next_look_ && why_.empty()) {
+    if (hooks.look != nullptr) hooks.look(token_);
+    why_ = runtime_.liveness().failure(needs_);
+    next_look_ = time + std::max(kLookInterval, kLookShare * (now() - time));
+    if (!why_.empty()) end_ = std::min(end_, time + kGrace);
+  }
+  return time < end_;
+}
+
+void PatientWait::fail(const std::string& what) {
+  if (!why_.empty()) {
+    runtime_.fail(why_);
+    throw Error(fmt::format("{}: {}", what, why_));
+  }
+  const std::string gave_up = fmt::format("the deadline of {:g} s has passed", runtime_.deadline);
+  runtime_.fail(fmt::format("on rank {} {}: {}", runtime_.rank(), gave_up, what));
+  throw Error(fmt::format("{}: {}; TASUKI_DEADLINE or Context::set_deadline allow more", what, gave_up));
+}
+
+}  // namespace tasuki

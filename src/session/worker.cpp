@@ -1,0 +1,101 @@
+// Worker: see worker.hpp.
+#include "session/worker.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "session/wait_until.hpp"
+
+namespace tasuki {
+namespace {
+
+constexpr int kSpins = 200;      // rounds without an active task before sleeping
+constexpr int kYields = 20000;   // or before moments of sleep, if tasks may be asked silently
+constexpr int kBusyRounds = 64;  // rounds between yields while a task waits for its peers
+constexpr std::chrono::microseconds kMoment{50};
+
+}  // namespace
+
+Worker& Worker::instance() {
+  static Worker worker;
+  return worker;
+}
+
+Worker::~Worker() {
+  ending_.store(true);
+  calls_.fetch_add(1);
+  calls_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Worker::add(Task* task) {
+  const std::lock_guard lock(mutex_);
+  tasks_.push_back(task);
+  if (task->asked_silently()) {
+    ++silent_;
+    calls_.fetch_add(1);  // in case it sleeps until it is woken
+    calls_.notify_one();
+  }
+  if (!thread_.joinable()) thread_ = std::thread([this] { loop(); });
+}
+
+void Worker::remove(Task* task) {
+  const std::lock_guard lock(mutex_);
+  if (std::erase(tasks_, task) > 0 && task->asked_silently()) --silent_;
+}
+
+void Worker::wake() {
+  // Pairs with the fence in `sleep`: either this sees that the thread sleeps, or the thread sees what is asked.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (asleep_.load(std::memory_order_relaxed)) {
+    calls_.fetch_add(1, std::memory_order_release);
+    calls_.notify_one();
+  }
+}
+
+void Worker::loop() {
+  int quiet = 0;
+  int busy = 0;
+  while (!ending_.load(std::memory_order_relaxed)) {
+    const int calls = calls_.load(std::memory_order_acquire);
+    bool active = false;
+    {
+      const std::lock_guard lock(mutex_);
+      for (Task* task : tasks_) active = task->serve() || active;
+    }
+    if (active) {
+      quiet = 0;
+      if (++busy % kBusyRounds == 0) std::this_thread::yield();
+      continue;
+    }
+    if (++quiet < kSpins) {
+      cpu_pause();
+      continue;
+    }
+    if (silent_.load(std::memory_order_relaxed) > 0) {
+      if (quiet < kYields) {
+        std::this_thread::yield();
+      } else {
+        std::this_thread::sleep_for(kMoment);
+        quiet = kYields;
+      }
+      continue;
+    }
+    sleep(calls);
+    quiet = 0;
+  }
+}
+
+void Worker::sleep(int calls) {
+  asleep_.store(true, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  bool asked = false;
+  {
+    const std::lock_guard lock(mutex_);
+    asked = std::any_of(tasks_.begin(), tasks_.end(), [](const Task* task) { return task->asked(); });
+  }
+  if (!asked && !ending_.load()) calls_.wait(calls, std::memory_order_acquire);
+  asleep_.store(false, std::memory_order_relaxed);
+}
+
+}  // namespace tasuki

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Checks that the rooms of src/ include only rooms before them, and that the pure ones see nothing of the machine.
+
+`tools/rooms.py [ROOT]` prints a line for each include that goes the wrong way, and then exits with 1."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+PURE = ["layout", "machine", "plan", "protocols", "paths", "planner", "collectives", "grid"]
+LIVE = [
+    "support",
+    "memory",
+    "session",
+    "transports",
+    "engines",
+    "fields",
+    "operations",
+    "calibrate",
+    "api",
+]
+ORDER = {room: place for place, room in enumerate(PURE + LIVE)}
+# Public headers that pure code may include: those of the nouns that are data.
+PURE_HEADERS = {"box", "dtype", "error", "layout", "machine", "plan", "planning", "strided_copy"}
+# What says that a file knows MPI, CUDA, threads, a clock or the environment.
+IMPURE = re.compile(
+    r'#include [<"](mpi|cuda\w*|nccl|thread|mutex|atomic|condition_variable|chrono|ctime|time|unistd|sched'
+    r'|fstream|sys/\w+)(\.h|\.cuh)?[>"]|\bgetenv\b'
+)
+INCLUDE = re.compile(r'#include "(\w+)/([\w/]+)\.\w+"')
+
+
+def complaints(root: Path):
+    for file in sorted((root / "src").rglob("*.[ch]*")):
+        room = file.relative_to(root / "src").parts[0]
+        for number, line in enumerate(file.read_text().splitlines(), 1):
+            where = f"{file.relative_to(root)}:{number}"
+            found = INCLUDE.match(line)
+            other = found.group(1) if found else ""
+            if other in ORDER and ORDER[other] > ORDER[room]:
+                yield f"{where}: room {room} includes {other}/, which comes after it"
+            if room in PURE and other == "tasuki" and found.group(2) not in PURE_HEADERS:
+                yield f"{where}: pure room {room} includes tasuki/{found.group(2)}, which is live"
+            if room in PURE and IMPURE.search(line):
+                yield f"{where}: pure room {room} knows the machine: {line.strip()}"
+
+
+def main() -> int:
+    found = list(complaints(Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent)))
+    print("\n".join(found) if found else "rooms: every include goes from live to pure, and to rooms before")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
