@@ -4,17 +4,13 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "tasuki/context.hpp"
+#include "tasuki/machine.hpp"
 
 struct CUstream_st;
 
 namespace tasuki {
-
-/// Where a field's bytes are.
-enum class Memory : std::uint8_t { host, device };
-std::string_view to_string(Memory memory);
 
 /// What CUDA calls `cudaStream_t`; nullptr is the default stream.
 using Stream = CUstream_st*;

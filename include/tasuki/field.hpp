@@ -17,20 +17,6 @@
 
 namespace tasuki {
 
-/// A width for every side: `lo[d]` cells below and `hi[d]` cells above in dimension d.
-struct Width {
-  std::array<std::int64_t, kMaxDims> lo{};
-  std::array<std::int64_t, kMaxDims> hi{};
-  Width() = default;
-  Width(std::int64_t all) {  // NOLINT(google-explicit-constructor): `{.shadow = 1}` is what users write
-    lo.fill(all);
-    hi.fill(all);
-  }
-  /// One entry a dimension, equally many; dimensions past them have width 0.
-  Width(const std::vector<std::int64_t>& below, const std::vector<std::int64_t>& above);
-  friend bool operator==(const Width&, const Width&) = default;
-};
-
 struct FieldOptions {
   std::string name = "field";
   Width shadow = 1;      ///< Cells allocated around the owned box, also in unsplit and non-periodic dimensions.

@@ -6,40 +6,10 @@
 #include <memory>
 #include <vector>
 
+#include "tasuki/box.hpp"
 #include "tasuki/context.hpp"
-#include "tasuki/layout.hpp"
 
 namespace tasuki {
-
-using Index = std::array<std::int64_t, kMaxDims>;  ///< One number a dimension; entries past the grid's are 0.
-
-/// A half-open box of cells: lo[d] <= i[d] < hi[d] for d < ndims.
-struct Box {
-  int ndims = 0;
-  Index lo{};
-  Index hi{};
-  std::int64_t extent(int d) const { return hi[d] - lo[d]; }
-  std::int64_t cells() const;  ///< 0 if empty in any dimension.
-  bool empty() const { return cells() == 0; }
-  friend bool operator==(const Box&, const Box&) = default;
-};
-Box intersect(const Box& a, const Box& b);
-
-/// How a grid is cut.
-struct GridOptions {
-  /// Ranks in each dimension; the product must be the context's size. A 0 is chosen by Tasuki (all zeros, or nothing:
-  /// all are) so that no rank is left without cells if that is possible, and the faces are cheap: few cells, which
-  /// count twice across the last dimension, where each is a memory access of its own. 1 leaves the
-  /// dimension unsplit.
-  std::vector<int> split = {};
-  std::vector<bool> periodic = {};  ///< Per dimension; missing entries are false.
-  /// Explicit cuts: for a dimension d with cuts[d] not empty, split[d] + 1 ascending indices from 0 to the extent; an
-  /// index may repeat, which leaves ranks empty. They settle an open split[d].
-  std::vector<std::vector<std::int64_t>> cuts = {};
-  /// Let Tasuki place the boxes on the ranks so that the most expensive faces stay inside islands. Otherwise rank order
-  /// is row-major, the last dimension fastest, as `MPI_Cart_create` has it.
-  bool reorder = false;
-};
 
 /// A grid of 1 to 7 dimensions over all ranks of a context; dimension 0 is the slowest in memory, the last contiguous.
 /// Without cuts, a dimension of n cells over p ranks gives the first n % p ranks one cell more; if p > n the last ranks
@@ -66,6 +36,7 @@ class Grid {
 
  private:
   struct Shape;
+  friend const struct Placement& placement_of(const Grid& grid);
   Context context_;
   std::shared_ptr<const Shape> shape_;
 };

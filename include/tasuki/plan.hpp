@@ -30,17 +30,57 @@ enum class Role : std::uint8_t { input, output, inout, scratch, signal };
 std::string_view to_string(Verb verb);
 std::string_view to_string(Role role);
 
-/// A buffer that the plan touches: this rank's own or a peer's. The pair (rank, name) identifies it in all plans.
+/// Where a buffer's memory is, and who reaches it.
+enum class Home : std::uint8_t {
+  own,      ///< its rank's own memory, which no other rank maps
+  shared,   ///< host memory that the ranks of the island map
+  device,   ///< GPU memory; that of a link is mapped by the ranks that the GPU reaches
+  stamped,  ///< GPU memory in lines, which say by themselves whether an epoch has written them (`kStampedLine`)
+  pinned,   ///< its rank's own memory, for the processor and the GPU
+};
+
+/// A line of stamped memory has 32 words of 16 bytes, each of which a GPU stores and loads at once: 15 bytes of data
+/// and a byte of the epoch's number. Every strided copy begins a line; plans count the bytes of data.
+inline constexpr std::int64_t kStampedLine = 512;
+inline constexpr std::int64_t kStampedData = 480;
+
+/// What a link keeps a buffer for. The protocol follows from it: `put` has ready and arrived, `pull` available and
+/// done, `eager` filled, credit and ring, `message` outgoing and incoming.
+enum class Purpose : std::uint8_t {
+  user,       ///< no link's: the user's memory, or what an algorithm keeps for itself; its name tells it apart
+  ready,      ///< counter: the receiver no longer reads its halo
+  arrived,    ///< counter: the sender has stored all
+  available,  ///< counter: the source may be read
+  done,       ///< counter: the source has been read
+  filled,     ///< counter: a slice is in the ring
+  credit,     ///< counter: a copy of the ring may be filled again
+  ring,       ///< scratch at the receiver that the sender fills
+  outgoing,   ///< scratch that messages leave from
+  incoming,   ///< scratch that messages end in
+};
+
+std::string_view to_string(Home home);
+std::string_view to_string(Purpose purpose);
+
+/// A buffer that the plan touches: this rank's own or a peer's. In all plans together a buffer is identified by its
+/// owner `rank` and by `name` if it is nobody's link, else by purpose, number of the link and writing rank.
 /// A buffer with `ring` > 1 has that many copies, used in turn: epoch e (counted from 1) touches copy e % ring
 /// (copies are counted so that this holds; a user's pair is counted from the copy shown at the first start).
 /// That is how an alternating pair of fields and an eager staging ring look alike.
 struct Buffer {
-  std::string name;
+  std::string name;  ///< empty for what a link keeps
   std::int32_t rank = 0;
   Role role = Role::scratch;
-  std::int64_t bytes = 0;  ///< of one copy
+  Home home = Home::own;
+  Purpose purpose = Purpose::user;
+  std::int32_t link = 0;     ///< number of the link among those from one rank to another
+  std::int32_t writer = -1;  ///< a link's buffers: the rank that writes it; of `outgoing`: whom the message is for
+  std::int64_t bytes = 0;    ///< of one copy
   std::int32_t ring = 1;
   std::int32_t per_epoch = 0;  ///< signal buffers: how far the counter advances in one epoch
+  std::int32_t copies = 1;     ///< a user's pair that is not used in turn has 2: the copy shown at the start is used
+  /// What names it for people: the name, or `arrived.0<1` (purpose, link, writer). Unique among a rank's buffers.
+  std::string label() const;
   friend bool operator==(const Buffer&, const Buffer&) = default;
 };
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "memory/gpu.hpp"
 #include "operations/state.hpp"
 #include "tasuki/memory.hpp"
 
@@ -30,9 +31,11 @@ Exchange::Exchange(const Context& context, int a, int b, std::byte* from, std::b
                    const OperationOptions& options)
     : Operation() {
   Runtime& runtime = context.runtime();
-  Description d{fmt::format("exchange {}<->{}", a, b), {}, {}, compose_links, Agreement(runtime, "Exchange"), {}};
+  Description d{{}, {}, Agreement(runtime, "Exchange")};
+  d.problem.operation = fmt::format("exchange {}<->{}", a, b);
   const bool here = runtime.rank() == a || runtime.rank() == b;
-  d.buffers = {whole("from", Role::input, from, layout, here), whole("to", Role::output, to, layout, here)};
+  d.add(whole("from", Role::input, from, layout, here));
+  d.add(whole("to", Role::output, to, layout, here));
   const std::array<std::pair<int, int>, 2> ways{std::pair{a, b}, std::pair{b, a}};
   for (const auto& [src, dst] : ways) {
     if (!here) break;
@@ -43,8 +46,9 @@ Exchange::Exchange(const Context& context, int a, int b, std::byte* from, std::b
     move.dst = 1;
     move.copies = zip(layout, layout);
     move.label = "all";
-    d.moves.push_back(std::move(move));
+    d.problem.moves.push_back(std::move(move));
   }
+  mark_mutual(d.problem.moves);
   state_ = std::make_shared<State>(context, std::move(d), options);
 }
 

@@ -1,5 +1,5 @@
-// Trying copy kernels: see kernel_trial.hpp.
-#include "calibrate/kernel_trial.hpp"
+// Tries copy kernels out, on memory of its own, some dozens of times; the least time counts.
+#include "layout/kernel_trial.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -19,9 +19,7 @@ std::size_t end_of(const StridedCopy& copy, std::int64_t offset, std::int64_t St
   return static_cast<std::size_t>(end);
 }
 
-}  // namespace
-
-bool clearly_faster(CopyFunction other, CopyFunction usual, const StridedCopy& copy) {
+bool try_out(CopyFunction other, CopyFunction usual, const StridedCopy& copy) {
   // Pages that no number lies in are never touched.
   const std::unique_ptr<std::byte[]> from(new std::byte[end_of(copy, copy.src_offset, &StridedCopy::Dim::src_stride)]);
   const std::unique_ptr<std::byte[]> to(new std::byte[end_of(copy, copy.dst_offset, &StridedCopy::Dim::dst_stride)]);
@@ -42,5 +40,9 @@ bool clearly_faster(CopyFunction other, CopyFunction usual, const StridedCopy& c
   }
   return static_cast<double>(least[1].count()) < kClearly * static_cast<double>(least[0].count());
 }
+
+const KernelTrialRegistration registration{try_out};
+
+}  // namespace
 
 }  // namespace tasuki

@@ -9,6 +9,9 @@
 #include <thread>
 
 #include "calibrate/exchange.hpp"
+#include "calibrate/profile_file.hpp"
+#include "memory/gpu_memory.hpp"
+#include "operations/state.hpp"
 #include "paths/path.hpp"
 #include "session/collective.hpp"
 #include "session/runtime.hpp"
@@ -40,8 +43,8 @@ double now() {
 class Ways {
  public:
   Ways(const Context& context, const Path& path, int a, int b, std::byte* from, std::byte* to)
-      : context_(context), on_gpu_(path.memory() == Memory::device), a_(a), b_(b), from_(from), to_(to) {
-    options_.path = a == b ? "auto" : path.name();  // what stays on a rank cannot be forced
+      : context_(context), on_gpu_(path.memory == Memory::device), a_(a), b_(b), from_(from), to_(to) {
+    options_.path = a == b ? "auto" : path.name;  // what stays on a rank cannot be forced
     if (!on_gpu_) options_.engine = "inline";
   }
 
@@ -130,12 +133,13 @@ class Ways {
 // The rank that shows what the path is for: the farthest that it joins with rank 0 (another host rather than another
 // island rather than a neighbour); -1 if there is none.
 int partner_for(const Context& context, const Path& path) {
-  const Topology& topology = context.runtime().topology();
+  const Machine& machine = context.runtime().machine;
+  if (machine.unusable.contains(path.name)) return -1;
   int best = -1;
   int farthest = -1;
   for (int rank = 0; rank < context.size(); ++rank) {
-    if (!path.joins(topology, 0, rank)) continue;
-    const int far = topology.same_host(0, rank) ? (topology.same_island(0, rank) ? 0 : 1) : 2;
+    if (!path.joins(machine, 0, rank)) continue;
+    const int far = machine.same_host(0, rank) ? (machine.same_island(0, rank) ? 0 : 1) : 2;
     if (far > farthest) best = rank;
     farthest = std::max(far, farthest);
   }
@@ -174,7 +178,7 @@ Seconds seconds_for(const Time& time, bool on_gpu) {
   return seconds;
 }
 
-void set_constants(Profile::Section& section, const std::string& prefix, const Seconds& t, bool on_gpu) {
+void set_constants(CostSection& section, const std::string& prefix, const Seconds& t, bool on_gpu) {
   constexpr double kLeast = 1e-9;
   const auto large = static_cast<double>(on_gpu ? kLargeOnGpu : kLarge);
   const auto bulk = static_cast<double>(on_gpu ? kBulkOnGpu : kBulk);
@@ -189,7 +193,7 @@ void set_constants(Profile::Section& section, const std::string& prefix, const S
 
 // Nothing if the path cannot be used here: then all ranks throw alike, and its offers will say why.
 std::optional<Times> measure(const Context& context, const Path& path, std::byte* from, std::byte* to) {
-  const bool on_gpu = path.memory() == Memory::device;
+  const bool on_gpu = path.memory == Memory::device;
   const int partner = partner_for(context, path);
   const Ways ways(context, path, 0, partner, from, to);
   Times t;
@@ -203,9 +207,9 @@ std::optional<Times> measure(const Context& context, const Path& path, std::byte
   return from_text<Times>(text_of_root(context.runtime(), as_text(t), "measuring the machine"));
 }
 
-Profile::Section constants(const Context& context, const Path& path, const Times& t) {
-  const bool on_gpu = path.memory() == Memory::device;
-  Profile::Section section;
+CostSection constants(const Context& context, const Path& path, const Times& t) {
+  const bool on_gpu = path.memory == Memory::device;
+  CostSection section;
   set_constants(section, "", t.one_way, on_gpu);
   if (partner_for(context, path) != 0) set_constants(section, "mutual_", t.both_ways, on_gpu);
   // A link may find itself in either position.
@@ -214,82 +218,72 @@ Profile::Section constants(const Context& context, const Path& path, const Times
   return section;
 }
 
-}  // namespace
+// Reads the profile that an earlier run has left, if there is one. Collective.
+void read_profile(Runtime& runtime) {
+  const Profile kept = load_profile(runtime);
+  for (const auto& [path, section] : kept.sections()) runtime.machine.costs[path] = cost_of(section);
+}
 
-void complete_profile(const Context& context, PathSet& paths) {
+// Memory to measure in.
+std::shared_ptr<std::byte> room_for(const Context& context, Memory memory) {
   Runtime& runtime = context.runtime();
-  paths.profile = load_profile(runtime);
-  Profile measured = paths.profile;
-  bool any = false;
-  const TracePause pause;
-  for (const Memory memory : {Memory::host, Memory::device}) {
-    std::vector<const Path*> missing;
-    for (const auto& path : paths.all()) {
-      if (path->memory() == memory && !paths.profile.has(path->name()) && partner_for(context, *path) >= 0) {
-        missing.push_back(path.get());
-      }
-    }
-    if (missing.empty()) continue;
-    any = true;
-    const std::int64_t room =
-        memory == Memory::device ? std::max(kBulkOnGpu, kRunsOnGpu * kStride) : std::max(kBulk, kRuns * kStride);
-    const auto from = memory == Memory::device ? runtime.gpus->allocate(room) : shared_alloc(context, room);
-    const auto to = memory == Memory::device ? runtime.gpus->allocate(room) : shared_alloc(context, room);
-    if (memory == Memory::host) {
-      std::fill_n(from.get(), room, std::byte{1});
-      std::fill_n(to.get(), room, std::byte{2});
-    }
-    // What disturbs one path for some milliseconds is gone when its turn comes again.
-    std::map<const Path*, std::optional<Times>> times;
-    for (int pass = 0; pass < kPasses; ++pass) {
-      for (const Path* path : missing) {
-        if (pass > 0 && !times[path]) continue;
-        const std::optional<Times> found = measure(context, *path, from.get(), to.get());
-        if (pass == 0 || !found) {
-          times[path] = found;
-        } else {
-          times[path]->keep_least(*found);
-        }
-      }
-    }
+  return memory == Memory::device ? runtime.gpus->allocate(std::max(kBulkOnGpu, kRunsOnGpu * kStride))
+                                  : shared_alloc(context, std::max(kBulk, kRuns * kStride));
+}
+
+// Measures the paths on this kind of memory that have no price yet, and keeps what was found. Collective.
+bool measure_missing(const Context& context, Memory memory, Profile& found) {
+  Machine& machine = context.runtime().machine;
+  std::vector<const Path*> missing;
+  for (const Path& path : all_paths()) {
+    if (path.memory == memory && !machine.cost(path.name).measured && partner_for(context, path) >= 0)
+      missing.push_back(&path);
+  }
+  if (missing.empty()) return false;
+  const auto from = room_for(context, memory);
+  const auto to = room_for(context, memory);
+  if (memory == Memory::host) {
+    std::fill_n(from.get(), kBulk, std::byte{1});
+    std::fill_n(to.get(), kBulk, std::byte{2});
+  }
+  // What disturbs one path for some milliseconds is gone when its turn comes again.
+  std::map<const Path*, std::optional<Times>> times;
+  for (int pass = 0; pass < kPasses; ++pass) {
     for (const Path* path : missing) {
-      if (times[path]) measured.set(path->name(), constants(context, *path, *times[path]));
+      if (pass > 0 && !times[path]) continue;
+      const std::optional<Times> now = measure(context, *path, from.get(), to.get());
+      if (pass == 0 || !now) {
+        times[path] = now;
+      } else {
+        times[path]->keep_least(*now);
+      }
     }
   }
-  if (!any) return;
-  paths.profile = measured;
-  // With more ranks than cores the numbers say more about the scheduler than about the machine: good for today only.
-  int local = 0;
-  for (const auto& process : runtime.topology().processes)
-    local += process.host == runtime.topology().processes[0].host;
-  if (local <= static_cast<int>(std::thread::hardware_concurrency())) save_profile(runtime, paths.profile);
+  for (const Path* path : missing)
+    if (times[path]) found.set(path->name, constants(context, *path, *times[path]));
+  return true;
 }
 
-PathSet& paths_of(const Context& context, const std::string& wanted) {
+void calibrate(const Context& context) {
   Runtime& runtime = context.runtime();
-  if (!runtime.paths) runtime.paths = std::make_shared<PathSet>(runtime);
-  PathSet& paths = *runtime.paths;
-  std::string usable;
-  for (const auto& path : paths.all()) {
-    if (runtime.gpus) path->prepare(runtime, wanted);
-    if (partner_for(context, *path) >= 0) usable += path->name() + ' ';
-  }
-  // The transfers that measure come here too, and have it seen to by whoever called them.
-  if (usable != paths.measured && !paths.measuring) {
-    paths.measuring = true;
-    try {
-      complete_profile(context, paths);
-    } catch (...) {
-      paths.measuring = false;
-      throw;
-    }
-    paths.measuring = false;
-    paths.measured = usable;
-    for (const auto& path : paths.all()) {
-      if (runtime.gpus) path->prepare(runtime, wanted);  // again: each transfer wanted its own
-    }
-  }
-  return paths;
+  const TracePause pause;
+  Profile found;
+  bool any = false;
+  for (const Memory memory : {Memory::host, Memory::device}) any = measure_missing(context, memory, found) || any;
+  if (!any) return;
+  // Prices change together, when all are known: until then every transfer that measures is planned alike.
+  for (const auto& [path, section] : found.sections()) runtime.machine.costs[path] = cost_of(section);
+  Profile kept;
+  for (const auto& [path, cost] : runtime.machine.costs) kept.set(path, section_of(cost));
+  // With more ranks than cores the numbers say more about the scheduler than about the machine: good for today only.
+  const auto& processes = runtime.topology().processes;
+  const auto local = std::count_if(processes.begin(), processes.end(),
+                                   [&](const Process& process) { return process.host == processes[0].host; });
+  if (local <= static_cast<std::ptrdiff_t>(std::thread::hardware_concurrency())) save_profile(runtime, kept);
 }
 
+const RuntimePart profile{read_profile};
+const CalibrationHook hook{calibrate};
+
+}  // namespace
 }  // namespace tasuki

@@ -27,13 +27,21 @@ void turn(std::vector<int>& ranks, int which, int of) {
 }  // namespace
 
 int Tree::depth() const {
-  int deepest = 0;
+  std::vector<int> level;  // ranks at one depth
   for (std::size_t r = 0; r < parent.size(); ++r) {
-    int depth = 0;
-    for (int up = parent[r]; up >= 0; up = parent[static_cast<std::size_t>(up)]) ++depth;
-    deepest = std::max(deepest, depth);
+    if (parent[r] < 0) level.push_back(static_cast<int>(r));
   }
-  return deepest;
+  int depth = 0;
+  for (;;) {
+    std::vector<int> below;
+    for (const int rank : level) {
+      const auto& next = children[static_cast<std::size_t>(rank)];
+      below.insert(below.end(), next.begin(), next.end());
+    }
+    if (below.empty()) return depth;
+    ++depth;
+    level = std::move(below);
+  }
 }
 
 Tree make_tree(std::span<const int> island, int root, int arity, int which, int of) {

@@ -3,14 +3,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <new>
+#include <set>
 #include <utility>
 
+#include "memory/gpu_memory.hpp"
+#include "paths/path.hpp"
 #include "session/collective.hpp"
 #include "tasuki/error.hpp"
+#include "transports/transport.hpp"
 
 namespace tasuki {
 
@@ -21,192 +27,255 @@ constexpr std::int64_t kLine = 64;  // a counter fills a cache line, so that no 
 constexpr std::int64_t kStreaming = std::int64_t{4} << 20;
 
 // Of all copies of a buffer.
-std::int64_t room(const Buffer& buffer, Home home) {
+std::int64_t room(const Buffer& buffer) {
   const std::int64_t lines = (buffer.bytes + kStampedData - 1) / kStampedData;
-  const std::int64_t bytes = home == Home::stamped ? lines * kStampedLine : buffer.bytes;
+  const std::int64_t bytes = buffer.home == Home::stamped ? lines * kStampedLine : buffer.bytes;
   return (bytes + kLine - 1) / kLine * kLine * buffer.ring;
 }
 
-// Where a rank has put a buffer that others touch.
+bool is_user(const Buffer& buffer) {
+  return buffer.role != Role::scratch && buffer.role != Role::signal;
+}
+
+// Where a rank has put a buffer that others touch: per copy of a user's buffer, else all copies from the first.
 struct Told {
-  SharedAddress shared;
-  GpuAddress gpu;
+  std::int32_t copies = 1;
+  std::array<SharedAddress, 2> shared{};
+  std::array<GpuAddress, 2> gpu{};
+  std::array<std::uint64_t, 2> address{};  // in the owner's address space
 };
 
-struct Binding {
-  const Planning& planning;
-  Program& program;
-  const std::vector<Home>& homes;
-  int me;
-  std::string complaint;  // for when the peers have been told: they wait for that
-
-  bool user(const Buffer& buffer) const { return buffer.role != Role::scratch && buffer.role != Role::signal; }
-
-  std::int64_t room_of(std::size_t b) const { return room(program.plan.buffers[b], homes[b]); }
-
-  void place(std::size_t b, std::byte* at) const {
-    const Buffer& buffer = program.plan.buffers[b];
-    program.where[b] = {at, room_of(b) / buffer.ring, buffer.ring, buffer.ring > 1, homes[b] == Home::stamped, nullptr};
+class Binding {
+ public:
+  Binding(Runtime& runtime, Program& program, const std::vector<UserBuffer>& users)
+      : runtime_(runtime), program_(program), plan_(program.plan), users_(users), me_(program.plan.rank) {
+    program.where.resize(plan_.buffers.size());
   }
 
-  // Collective: one block a home holds all of this rank's counters and scratch there. Returns what to tell the peers.
+  // Places this rank's buffers. Returns what to tell the peers.
   std::string place_own() {
-    const auto& buffers = program.plan.buffers;
-    const auto mine = [&](std::size_t b, Home home) {
-      return buffers[b].rank == me && !user(buffers[b]) && homes[b] == home;
-    };
     std::string told;
-    for (const Home home : {Home::own, Home::shared, Home::device, Home::stamped, Home::pinned}) {
-      std::int64_t total = 0;
-      for (std::size_t b = 0; b < buffers.size(); ++b) total += mine(b, home) ? room_of(b) : 0;
-      const auto block = total > 0 || !local(home) ? allocate(home, total) : nullptr;
-      if (block == nullptr) continue;
-      std::byte* at = block.get();
-      for (std::size_t b = 0; b < buffers.size(); ++b) {
-        if (!mine(b, home)) continue;
-        place(b, at);
-        Told entry;
-        if (home == Home::shared) entry.shared = planning.runtime.memory().find(at, room_of(b));
-        std::string why;
-        if (home == Home::device || home == Home::stamped) entry.gpu = planning.runtime.gpus->find(at, why);
-        at += room_of(b);
-        if (home == Home::own || home == Home::pinned) continue;
-        told += buffers[b].name + '\n' + std::string(reinterpret_cast<const char*>(&entry), sizeof entry);
-      }
-      if (block) program.memory.push_back(block);
+    place_own_scratch(told);
+    for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
+      if (plan_.buffers[b].rank == me_ && is_user(plan_.buffers[b])) tell(told, plan_.buffers[b], user_address(b));
     }
     return told;
   }
 
-  static bool local(Home home) { return home == Home::own || home == Home::pinned; }
-
-  // Zero-filled. Collective unless the home is local, and then null, with a complaint, if there is no room.
-  std::shared_ptr<std::byte> allocate(Home home, std::int64_t bytes) {
-    if (home == Home::shared) return planning.runtime.memory().allocate(bytes);
-    if (!local(home)) return planning.runtime.gpus ? planning.runtime.gpus->allocate(bytes) : nullptr;
-    try {
-      if (home == Home::pinned) {
-        return {gpu()->allocate_mapped(bytes), [](std::byte* p) { gpu()->release_mapped(p); }};
+  void place_remote(const std::vector<int>& peers, const std::vector<std::string>& answers) {
+    for (std::size_t p = 0; p < answers.size(); ++p) {
+      for (std::size_t at = 0; at < answers[p].size();) {
+        const std::size_t end = answers[p].find('\n', at);
+        std::memcpy(&told_[{peers[p], answers[p].substr(at, end - at)}], answers[p].data() + end + 1, sizeof(Told));
+        at = end + 1 + sizeof(Told);
       }
-      auto* const memory = static_cast<std::byte*>(std::aligned_alloc(kLine, static_cast<std::size_t>(bytes)));
-      if (memory == nullptr) throw Error(fmt::format("no memory for {} bytes of scratch", bytes));
-      std::memset(memory, 0, static_cast<std::size_t>(bytes));
-      return {memory, [](std::byte* p) { std::free(p); }};
-    } catch (const Error& error) {
-      complaint = error.what();
-      return nullptr;
     }
-  }
-
-  void place_user() {
-    const auto& buffers = program.plan.buffers;
-    for (std::size_t b = 0; b < buffers.size(); ++b) {
+    for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
       // A plan may name a buffer of a rank it never touches (in an expectation).
-      if (!user(buffers[b]) || !planning.knows(buffers[b].rank)) continue;
-      std::size_t u = 0;
-      while (planning.buffers[u].name != buffers[b].name) ++u;
-      const UserBuffer& mine = planning.buffers[u];
-      const Place& theirs = planning.place(buffers[b].rank, static_cast<int>(u));
-      std::array<std::byte*, 2> at{};
-      for (std::size_t i = 0; i < static_cast<std::size_t>(theirs.copies); ++i) {
-        if (buffers[b].rank == me) at[i] = mine.memory[i];
-        if (buffers[b].rank != me && theirs.shared[0].valid()) {
-          at[i] = planning.runtime.memory().map(buffers[b].rank, theirs.shared[i]);
-        }
-        if (buffers[b].rank != me && theirs.gpu[0].valid != 0 && reachable(buffers[b].rank)) {
-          at[i] = map(buffers[b].rank, theirs.gpu[i]);
-        }
-      }
-      // Both sides change copies alike (checked when the operation is made), so this rank's choice is also the peer's.
-      program.where[b] = {at[0],       theirs.copies > 1 ? at[1] - at[0] : 0, theirs.copies, theirs.ring > 1, false,
-                          mine.current};
+      if (plan_.buffers[b].rank == me_ || !std::binary_search(peers.begin(), peers.end(), plan_.buffers[b].rank)) continue;
+      is_user(plan_.buffers[b]) ? place_remote_user(b) : place_remote_scratch(b);
     }
   }
 
-  bool reachable(int rank) const { return planning.runtime.gpus && planning.runtime.gpus->why_not(rank).empty(); }
-
-  std::byte* map(int rank, const GpuAddress& address) {
-    const auto mapped = planning.runtime.gpus->map(rank, address);
-    program.memory.push_back(mapped);
-    return mapped.get();
-  }
-
-  void place_remote(const std::map<std::pair<int, std::string>, Told>& told) {
-    const auto& buffers = program.plan.buffers;
-    for (std::size_t b = 0; b < buffers.size(); ++b) {
-      if (buffers[b].rank == me || user(buffers[b])) continue;
-      const auto it = told.find({buffers[b].rank, buffers[b].name});
-      std::byte* at = nullptr;
-      if (it != told.end()) {
-        at = it->second.gpu.valid != 0 ? map(buffers[b].rank, it->second.gpu)
-                                       : planning.runtime.memory().map(buffers[b].rank, it->second.shared);
-      }
-      if (at == nullptr) {
-        throw Error(fmt::format("rank {}: {}: buffer {} of rank {} cannot be reached (a defect in Tasuki)", me,
-                                program.plan.operation, buffers[b].name, buffers[b].rank));
-      }
-      place(b, at);
-    }
-  }
-
-  std::vector<std::uint64_t> remote_addresses(const Command& c) const {
-    const Buffer& buffer = program.plan.buffers[static_cast<std::size_t>(c.src)];
-    std::size_t u = 0;
-    while (planning.buffers[u].name != buffer.name) ++u;
-    const Place& place = planning.place(buffer.rank, static_cast<int>(u));
-    return {place.address.begin(), place.address.begin() + place.copies};
-  }
-
-  void lower(int operation, bool threaded) {
-    const Plan& plan = program.plan;
-    program.channels.resize(plan.commands.size());
-    for (std::size_t i = 0; i < plan.commands.size(); ++i) {
-      const Command& c = plan.commands[i];
-      program.first_function.push_back(static_cast<std::int32_t>(program.functions.size()));
-      const Path& path = planning.paths.find(plan.paths[static_cast<std::size_t>(c.path)]);
-      if (path.carries(c)) {
-        const Located& own = program.where[static_cast<std::size_t>(c.verb == Verb::send ? c.src : c.dst)];
-        const std::int64_t rounds = c.loop < 0 ? 1 : plan.loops[static_cast<std::size_t>(c.loop)].count;
-        ChannelRequest request{planning.runtime, plan, c, program.where, rounds, operation, {}, {}, threaded};
-        for (int copy = 0; copy < own.copies; ++copy) request.local.push_back(own.copy(copy));
-        if (c.verb == Verb::copy) request.remote = remote_addresses(c);
-        program.channels[i] = path.open(request);
+  void open_channels(const std::vector<int>& peers, bool threaded) {
+    std::map<int, std::int64_t> numbers;
+    for (const int peer : peers) numbers[peer] = runtime_.next_channel(peer);
+    program_.channels.resize(plan_.commands.size());
+    std::map<std::string, std::vector<CarriedCommand>> carried;  // by transport
+    for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
+      const Command& c = plan_.commands[i];
+      program_.first_function.push_back(static_cast<std::int32_t>(program_.functions.size()));
+      const Path& path = path_named(plan_.paths[static_cast<std::size_t>(c.path)]);
+      if (path.carries(c.verb)) {
+        carried[path.transport].push_back(to_carry(static_cast<std::int32_t>(i)));
         continue;
       }
       const CopyHint hint = c.bytes >= kStreaming ? CopyHint::streaming : CopyHint::cached;
       for (std::int32_t k = c.first_copy; k < c.first_copy + c.copy_count; ++k) {
-        const StridedCopy& copy = plan.copies[static_cast<std::size_t>(k)];
-        program.functions.push_back(c.verb == Verb::reduce ? select_add(copy, c.dtype) : select_copy(copy, hint));
+        const StridedCopy& copy = plan_.copies[static_cast<std::size_t>(k)];
+        program_.functions.push_back(c.verb == Verb::reduce ? select_add(copy, c.dtype) : select_copy(copy, hint));
+      }
+    }
+    for (const auto& [name, commands] : carried) {
+      const auto number = [&](int peer) { return numbers.at(peer); };
+      auto channels = runtime_.transports->find(name).open(
+          {runtime_, plan_, program_.where, commands, number, threaded});
+      for (std::size_t i = 0; i < commands.size(); ++i)
+        program_.channels[static_cast<std::size_t>(commands[i].command)] = std::move(channels[i]);
+    }
+  }
+
+ private:
+  static void tell(std::string& told, const Buffer& buffer, const Told& entry) {
+    told += buffer.label() + '\n' + std::string(reinterpret_cast<const char*>(&entry), sizeof entry);
+  }
+
+  void place(std::size_t b, std::byte* at) {
+    const Buffer& buffer = plan_.buffers[b];
+    program_.where[b] = {at,   room(buffer) / buffer.ring, buffer.ring, buffer.ring > 1, buffer.home == Home::stamped,
+                         nullptr};
+  }
+
+  // One block a home holds all of this rank's counters and scratch there.
+  void place_own_scratch(std::string& told) {
+    const auto& buffers = plan_.buffers;
+    for (const Home home : {Home::own, Home::shared, Home::device, Home::stamped, Home::pinned}) {
+      const auto mine = [&](const Buffer& b) { return b.rank == me_ && !is_user(b) && b.home == home; };
+      std::int64_t total = 0;
+      for (const Buffer& buffer : buffers) total += mine(buffer) ? room(buffer) : 0;
+      const auto block = allocate(home, total);
+      if (block == nullptr) continue;
+      program_.memory.push_back(block);
+      std::byte* at = block.get();
+      for (std::size_t b = 0; b < buffers.size(); ++b) {
+        if (!mine(buffers[b])) continue;
+        place(b, at);
+        Told entry;
+        if (home == Home::shared) entry.shared[0] = runtime_.memory().find(at, room(buffers[b]));
+        std::string why;
+        if (home == Home::device || home == Home::stamped) entry.gpu[0] = runtime_.gpus->find(at, why);
+        at += room(buffers[b]);
+        if (home != Home::own && home != Home::pinned) tell(told, buffers[b], entry);
       }
     }
   }
+
+  // Zero-filled; null if nothing is needed.
+  std::shared_ptr<std::byte> allocate(Home home, std::int64_t bytes) {
+    if (home == Home::shared) return runtime_.memory().allocate(bytes);
+    if (home == Home::device || home == Home::stamped)
+      return runtime_.gpus ? runtime_.gpus->allocate(bytes) : nullptr;
+    if (bytes == 0) return nullptr;
+    if (home == Home::pinned)
+      return {gpu()->allocate_mapped(bytes), [](std::byte* p) { gpu()->release_mapped(p); }};
+    auto* const memory = static_cast<std::byte*>(std::aligned_alloc(kLine, static_cast<std::size_t>(bytes)));
+    if (memory == nullptr) throw Error(fmt::format("no memory for {} bytes of scratch", bytes));
+    std::memset(memory, 0, static_cast<std::size_t>(bytes));
+    return {memory, [](std::byte* p) { std::free(p); }};
+  }
+
+  const UserBuffer& user(const Buffer& buffer) const {
+    const auto found =
+        std::find_if(users_.begin(), users_.end(), [&](const UserBuffer& u) { return u.name == buffer.name; });
+    if (found == users_.end())
+      throw Error(fmt::format("rank {}: {}: the plan names buffer '{}', for which no memory was given", me_,
+                              plan_.operation, buffer.name));
+    return *found;
+  }
+
+  // Places one of this rank's user buffers and names it to the peers.
+  Told user_address(std::size_t b) {
+    const Buffer& buffer = plan_.buffers[b];
+    const UserBuffer& mine = user(buffer);
+    Told entry;
+    std::array<std::byte*, 2> at{};
+    entry.copies = static_cast<std::int32_t>(mine.memory.size());
+    for (std::size_t i = 0; i < std::min(mine.memory.size(), at.size()); ++i) {
+      at[i] = mine.memory[i];
+      entry.address[i] = reinterpret_cast<std::uint64_t>(at[i]);
+      std::string why;
+      if (buffer.home == Home::device && mine.bytes > 0) entry.gpu[i] = runtime_.gpus->find(at[i], why);
+      if (buffer.home == Home::shared) entry.shared[i] = runtime_.memory().find(at[i], mine.bytes);
+    }
+    locate_user(b, at, entry.copies);
+    return entry;
+  }
+
+  void locate_user(std::size_t b, const std::array<std::byte*, 2>& at, int copies) {
+    const Buffer& buffer = plan_.buffers[b];
+    // Both sides change copies alike (checked when the operation is made), so this rank's choice is also the peer's.
+    program_.where[b] = {at[0],           copies > 1 ? at[1] - at[0] : 0, copies, buffer.ring > 1, false,
+                         user(buffer).current};
+  }
+
+  const Told& told_of(const Buffer& buffer) const {
+    const auto found = told_.find({buffer.rank, buffer.label()});
+    if (found == told_.end())
+      throw Error(fmt::format("rank {}: {}: rank {} has no buffer '{}' in its plan, but this rank's plan names it; the "
+                              "plans of the ranks do not belong together",
+                              me_, plan_.operation, buffer.rank, buffer.label()));
+    return found->second;
+  }
+
+  void place_remote_user(std::size_t b) {
+    const Buffer& buffer = plan_.buffers[b];
+    const Told& told = told_of(buffer);
+    std::array<std::byte*, 2> at{};
+    for (std::size_t i = 0; i < static_cast<std::size_t>(told.copies); ++i) {
+      if (told.shared[i].valid()) at[i] = runtime_.memory().map(buffer.rank, told.shared[i]);
+      if (told.gpu[i].valid != 0 && runtime_.gpus->why_not(buffer.rank).empty()) at[i] = map(buffer.rank, told.gpu[i]);
+    }
+    locate_user(b, at, told.copies);
+  }
+
+  void place_remote_scratch(std::size_t b) {
+    const Buffer& buffer = plan_.buffers[b];
+    const Told& told = told_of(buffer);
+    std::byte* const at = told.gpu[0].valid != 0 ? map(buffer.rank, told.gpu[0])
+                                                 : runtime_.memory().map(buffer.rank, told.shared[0]);
+    if (at == nullptr)
+      throw Error(fmt::format("rank {}: {}: buffer {} of rank {} cannot be reached (a defect in Tasuki)", me_,
+                              plan_.operation, buffer.label(), buffer.rank));
+    place(b, at);
+  }
+
+  std::byte* map(int rank, const GpuAddress& address) {
+    const auto mapped = runtime_.gpus->map(rank, address);
+    program_.memory.push_back(mapped);
+    return mapped.get();
+  }
+
+  CarriedCommand to_carry(std::int32_t index) const {
+    const Command& c = plan_.commands[static_cast<std::size_t>(index)];
+    CarriedCommand carried;
+    carried.command = index;
+    carried.rounds = c.loop < 0 ? 1 : plan_.loops[static_cast<std::size_t>(c.loop)].count;
+    const Located& own = program_.where[static_cast<std::size_t>(c.verb == Verb::send ? c.src : c.dst)];
+    for (int copy = 0; copy < own.copies; ++copy) carried.local.push_back(own.copy(copy));
+    if (c.verb == Verb::copy) {
+      const Told& told = told_of(plan_.buffers[static_cast<std::size_t>(c.src)]);
+      carried.remote.assign(told.address.begin(), told.address.begin() + told.copies);
+    }
+    return carried;
+  }
+
+  Runtime& runtime_;
+  Program& program_;
+  const Plan& plan_;
+  const std::vector<UserBuffer>& users_;
+  int me_;
+  std::map<std::pair<int, std::string>, Told> told_;
 };
 
 }  // namespace
 
-Program bind(const Planning& planning, Draft draft, int operation, bool threaded) {
-  Runtime& runtime = planning.runtime;
+std::vector<int> peers_of(const Plan& plan) {
+  std::set<int> peers;
+  for (const Command& c : plan.commands)
+    if (c.peer >= 0 && c.peer != plan.rank) peers.insert(c.peer);
+  return {peers.begin(), peers.end()};
+}
+
+Program bind(Runtime& runtime, Plan plan, const std::vector<UserBuffer>& buffers, bool threaded) {
   Program program;
-  program.plan = std::move(draft.plan);
-  program.where.resize(program.plan.buffers.size());
-  Binding binding{planning, program, draft.home, runtime.rank(), {}};
-  const std::vector<std::string> blobs(planning.peers.size(), binding.place_own());
-  const auto answers = exchange(runtime, planning.peers, blobs);
-  all_do(runtime, program.plan.operation, [&] {
-    if (!binding.complaint.empty()) throw Error(binding.complaint);
-    std::map<std::pair<int, std::string>, Told> told;
-    for (std::size_t p = 0; p < answers.size(); ++p) {
-      for (std::size_t at = 0; at < answers[p].size();) {
-        const std::size_t end = answers[p].find('\n', at);
-        Told& entry = told[{planning.peers[p], answers[p].substr(at, end - at)}];
-        std::memcpy(&entry, answers[p].data() + end + 1, sizeof entry);
-        at = end + 1 + sizeof entry;
-      }
-    }
-    binding.place_user();
-    binding.place_remote(told);
-    binding.lower(operation, threaded);
-  });
+  program.plan = std::move(plan);
+  Binding binding(runtime, program, buffers);
+  const std::vector<int> peers = peers_of(program.plan);
+  // Peers wait for what this rank tells, also if it has nothing but a complaint.
+  std::string told;
+  std::string complaint;
+  try {
+    told = binding.place_own();
+  } catch (const std::exception& error) {
+    complaint = error.what();
+    told.clear();
+  }
+  const auto answers = exchange(runtime, peers, std::vector<std::string>(peers.size(), told));
+  if (!complaint.empty()) throw Error(complaint);
+  // A peer with a plan has at least a counter or a buffer of the user.
+  if (std::any_of(answers.begin(), answers.end(), [](const auto& answer) { return answer.empty(); })) throw PeerFailed();
+  binding.place_remote(peers, answers);
+  binding.open_channels(peers, threaded);
   return program;
 }
 

@@ -92,6 +92,7 @@ std::shared_ptr<FieldBase::Storage> make_storage(const Grid& grid, const FieldOp
   field->element_bytes = element_bytes;
   field->dtype = dtype;
   field->shadow = options.shadow;
+  field->pad = options.pad;
   Agreement agreement(grid.context().runtime(), fmt::format("Field '{}'", options.name));
   if (options.name.empty()) agreement.complain("option 'name' is empty; plans and errors name the field");
   try {
@@ -138,16 +139,6 @@ Box peel(Box box, const Width& width, const std::string& name, const std::functi
 }
 
 }  // namespace
-
-Width::Width(const std::vector<std::int64_t>& below, const std::vector<std::int64_t>& above) {
-  if (below.size() != above.size() || below.size() > kMaxDims)
-    throw Error(
-        fmt::format("Width: argument 'below' has {} entries and 'above' {}; both need the same number, at most "
-                    "{}",
-                    below.size(), above.size(), kMaxDims));
-  std::copy(below.begin(), below.end(), lo.begin());
-  std::copy(above.begin(), above.end(), hi.begin());
-}
 
 FieldBase::FieldBase(const Grid& grid, const FieldOptions& options, std::int64_t element_bytes, DType dtype)
     : storage_(make_storage(grid, options, element_bytes, dtype, nullptr)) {

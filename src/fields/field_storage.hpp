@@ -21,6 +21,7 @@ struct FieldBase::Storage {
   DType dtype = DType::none;
   Memory where = Memory::host;
   Width shadow;
+  std::int64_t pad = 0;  // cells at the end of each row of the last dimension
   Index extents{};  // local cells, shadow included
   Index strides{};  // in elements
   std::int64_t bytes = 0;

@@ -6,18 +6,19 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "grid/decompose.hpp"
+#include "fields/placement_of.hpp"
 #include "session/runtime.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
 
-struct Grid::Shape {
+struct Grid::Shape : Placement {
   int number = 0;
-  Decomposition cut;
-  std::vector<int> rank_of_box;
-  std::vector<int> box_of_rank;
 };
+
+const Placement& placement_of(const Grid& grid) {
+  return *grid.shape_;
+}
 
 Grid::Grid(const Context& context, std::vector<std::int64_t> extents, GridOptions options) : context_(context) {
   Runtime& runtime = context.runtime();
@@ -36,13 +37,9 @@ Grid::Grid(const Context& context, std::vector<std::int64_t> extents, GridOption
       .check();
   shape->number = runtime.next_object();
 
-  const Topology& topology = runtime.topology();
   std::vector<int> island_of_rank;
-  for (const Process& process : topology.processes)
-    island_of_rank.push_back(options.reorder ? process.island : 0);  // with one island for all, row-major is best
-  shape->rank_of_box = place(shape->cut, island_of_rank);
-  shape->box_of_rank.resize(context.size());
-  for (int box = 0; box < context.size(); ++box) shape->box_of_rank[shape->rank_of_box[box]] = box;
+  for (const Process& process : runtime.topology().processes) island_of_rank.push_back(process.island);
+  static_cast<Placement&>(*shape) = placed(std::move(shape->cut), options.reorder, island_of_rank);
   shape_ = std::move(shape);
 }
 
@@ -81,12 +78,12 @@ bool Grid::periodic(int d) const {
 }
 
 std::array<int, kMaxDims> Grid::coords(int rank) const {
-  return shape_->cut.coords(shape_->box_of_rank[checked(*this, "argument 'rank'", rank, context_.size())]);
+  return shape_->coords(checked(*this, "argument 'rank'", rank, context_.size()));
 }
 
 int Grid::rank_at(const std::array<int, kMaxDims>& coords) const {
   for (int d = 0; d < ndims(); ++d) checked(*this, "a coordinate", coords[d], split(d));
-  return shape_->rank_of_box[shape_->cut.box_at(coords)];
+  return shape_->rank_at(coords);
 }
 
 std::int64_t Grid::cut(int d, int coord) const {
@@ -98,7 +95,7 @@ Box Grid::owned() const {
 }
 
 Box Grid::owned(int rank) const {
-  return shape_->cut.box(shape_->box_of_rank[checked(*this, "argument 'rank'", rank, context_.size())]);
+  return shape_->Placement::owned(checked(*this, "argument 'rank'", rank, context_.size()));
 }
 
 }  // namespace tasuki

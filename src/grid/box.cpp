@@ -1,8 +1,11 @@
 // Arithmetic on boxes of cells.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "layout/checked.hpp"
-#include "tasuki/grid.hpp"
+#include "tasuki/box.hpp"
+#include "tasuki/error.hpp"
 
 namespace tasuki {
 
@@ -22,6 +25,16 @@ Box intersect(const Box& a, const Box& b) {
     both.hi[d] = std::max(both.lo[d], std::min(a.hi[d], b.hi[d]));
   }
   return both;
+}
+
+Width::Width(const std::vector<std::int64_t>& below, const std::vector<std::int64_t>& above) {
+  if (below.size() != above.size() || below.size() > kMaxDims)
+    throw Error(
+        fmt::format("Width: argument 'below' has {} entries and 'above' {}; both need the same number, at most "
+                    "{}",
+                    below.size(), above.size(), kMaxDims));
+  std::copy(below.begin(), below.end(), lo.begin());
+  std::copy(above.begin(), above.end(), hi.begin());
 }
 
 }  // namespace tasuki

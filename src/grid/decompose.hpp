@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "layout/checked.hpp"
-#include "tasuki/grid.hpp"
+#include "tasuki/box.hpp"
 
 namespace tasuki {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tasuki/field.hpp"
+#include "grid/placement.hpp"
 
 namespace tasuki {
 
@@ -20,10 +20,6 @@ struct Segment {
   std::int64_t count = 0;
 };
 
-/// All segments of dimension d for every coordinate, in a fixed order. Because shadows are intersected with whatever
-/// box owns the cell, uneven splits, empty ranks, wrapped edges and widths beyond the next rank need no special case.
-std::vector<Segment> segments(const Grid& grid, int d, std::int64_t lo, std::int64_t hi, std::int64_t shadow_lo);
-
 /// A box of cells that `owner` owns and `receiver` has in its shadow; extents in cells, local starts on both sides.
 struct Piece {
   int owner = 0;
@@ -35,7 +31,34 @@ struct Piece {
   std::string direction;  ///< `-0+`, as the receiver sees it
 };
 
-/// The pieces in which `rank` is owner or receiver.
-std::vector<Piece> halo_pieces(const Grid& grid, const Width& width, const Width& shadow, bool corners, int rank);
+/// The geometry of a halo on a grid: made once, asked for every rank. Because shadows are intersected with whatever box
+/// owns the cell, uneven splits, empty ranks, wrapped edges and widths beyond the next rank need no special case.
+class HaloGeometry {
+ public:
+  /// `shadow` is what a field allocates, `width` how much of it takes part. The placement must outlive this.
+  HaloGeometry(const Placement& placement, const Width& width, const Width& shadow, bool corners);
+
+  /// The pieces in which `rank` is owner or receiver: first those that it receives, in a fixed order.
+  std::vector<Piece> pieces(int rank) const;
+
+  /// All segments of dimension d, by receiver, in a fixed order.
+  const std::vector<Segment>& segments(int d) const { return dims_[static_cast<std::size_t>(d)].all; }
+
+ private:
+  struct Dimension {
+    std::vector<Segment> all;
+    std::vector<std::vector<int>> received;  ///< per coordinate: indices into `all`
+    std::vector<std::vector<int>> owned;
+    std::int64_t radix = 0;  ///< more than any ordinal
+  };
+  using Lists = std::vector<const std::vector<int>*>;
+  void walk(const Lists& lists, std::size_t d, int outside, std::vector<const Segment*>& chosen,
+            std::vector<Piece>& out) const;
+  Piece piece(const std::vector<const Segment*>& chosen) const;
+
+  const Placement& placement_;
+  bool corners_;
+  std::vector<Dimension> dims_;
+};
 
 }  // namespace tasuki

@@ -14,7 +14,7 @@
 #include <emmintrin.h>
 #endif
 
-#include "calibrate/kernel_trial.hpp"
+#include "layout/kernel_trial.hpp"
 #include "layout/nest_loop.hpp"
 #include "tasuki/strided_copy.hpp"
 

@@ -53,4 +53,27 @@ template <bool Unroll = true, class BlockBody>
   }
 }
 
+/// The same for offsets: calls `block(source offset, destination offset)` for every block, in order.
+template <class BlockBody>
+inline void for_each_offset(const StridedCopy& copy, const BlockBody& block) {
+  if (copy.blocks() == 0) return;
+  std::array<std::int64_t, kMaxDims> index{};
+  std::int64_t src = copy.src_offset;
+  std::int64_t dst = copy.dst_offset;
+  for (;;) {
+    block(src, dst);
+    int dim = copy.ndims - 1;
+    for (; dim >= 0; --dim) {
+      const StridedCopy::Dim& d = copy.dims[static_cast<std::size_t>(dim)];
+      src += d.src_stride;
+      dst += d.dst_stride;
+      if (++index[static_cast<std::size_t>(dim)] < d.count) break;
+      src -= d.count * d.src_stride;
+      dst -= d.count * d.dst_stride;
+      index[static_cast<std::size_t>(dim)] = 0;
+    }
+    if (dim < 0) return;
+  }
+}
+
 }  // namespace tasuki

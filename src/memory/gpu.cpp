@@ -80,8 +80,4 @@ void Graph::launch(Stream stream) const {
   captured_->launch(stream);
 }
 
-std::string_view to_string(Memory memory) {
-  return memory == Memory::device ? "device" : "host";
-}
-
 }  // namespace tasuki

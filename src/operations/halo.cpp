@@ -5,41 +5,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "fields/field_storage.hpp"
-#include "grid/halo_pieces.hpp"
+#include "fields/placement_of.hpp"
+#include "grid/halo_moves.hpp"
 #include "operations/state.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
 
 namespace {
-
-// Extents in memory of the field on `rank`, whose box differs from this rank's.
-std::vector<std::int64_t> memory_extents(const FieldBase& field, int rank) {
-  const Box box = field.grid().owned(rank);
-  const Index strides = field.strides();
-  const Index mine = field.extents();
-  std::vector<std::int64_t> extents;
-  for (int d = 0; d < box.ndims; ++d) {
-    const auto i = static_cast<std::size_t>(d);
-    extents.push_back(box.extent(d) + field.shadow().lo[i] + field.shadow().hi[i]);
-  }
-  // Padding is what the row's stride has more than cells; only there in two dimensions and more.
-  if (box.ndims > 1) {
-    const auto last = static_cast<std::size_t>(box.ndims - 1);
-    extents.back() += strides[last - 1] - mine[last];
-  }
-  return extents;
-}
-
-Layout box_layout(const FieldBase& field, int rank, const Index& at, const Index& count) {
-  const auto extents = memory_extents(field, rank);
-  return Layout::subarray(extents, std::span(count.data(), extents.size()), std::span(at.data(), extents.size()),
-                          Layout::bytes(field.element_bytes()));
-}
 
 std::string complaint_about(const HaloField& entry, const HaloOptions& options) {
   const FieldBase& field = entry.field;
@@ -84,19 +60,23 @@ std::string complaint_about(const std::vector<HaloField>& fields) {
   return {};
 }
 
-// More than a field has on any rank: its pieces stay together, so that paths can treat them together.
-constexpr std::int64_t kPiecesPerField = std::int64_t{1} << 48;
+HaloMoves moves_of(const std::vector<HaloField>& fields, const HaloOptions& options) {
+  std::vector<const Placement*> placements;
+  std::vector<HaloBuffer> buffers;
+  for (const auto& [field, width] : fields) {
+    placements.push_back(&placement_of(field.grid()));
+    buffers.push_back({field.name(), field.element_bytes(), field.dtype(), width, field.shadow(), field.storage()->pad});
+  }
+  return {std::move(placements), std::move(buffers), options.corners, options.reverse};
+}
 
-// Buffers and moves of all fields.
-void add_moves(Description& d, const std::vector<HaloField>& fields, const HaloOptions& options, int rank) {
-  std::set<std::string> taken;
+// The fields' memory, under the names that planning gave them.
+void add_memory(Description& d, const std::vector<HaloField>& fields, const HaloOptions& options) {
   for (std::size_t f = 0; f < fields.size(); ++f) {
-    const auto& [field, width] = fields[f];
+    const FieldBase& field = fields[f].field;
     const auto& storage = field.storage();
-    std::string name = field.name();
-    for (std::size_t n = f; !taken.insert(name).second; ++n) name = fmt::format("{}#{}", field.name(), n);
     UserBuffer buffer;
-    buffer.name = name;
+    buffer.name = d.problem.buffers[f].name;
     buffer.bytes = field.bytes();
     buffer.memory = storage->memory;
     buffer.where = storage->where;
@@ -107,28 +87,13 @@ void add_moves(Description& d, const std::vector<HaloField>& fields, const HaloO
     d.buffers.push_back(std::move(buffer));
     ++storage->users;
     d.keep.emplace_back(static_cast<void*>(storage.get()), [storage](void*) { --storage->users; });
-    const int index = static_cast<int>(f);
-    for (const auto& piece : halo_pieces(field.grid(), width, field.shadow(), options.corners, rank)) {
-      Move move;
-      move.seq = index * kPiecesPerField + piece.seq;
-      move.src = move.dst = index;
-      move.label = fmt::format("{} {}", name, piece.direction);
-      const Layout own = box_layout(field, piece.owner, piece.owner_at, piece.count);
-      const Layout shadow = box_layout(field, piece.receiver, piece.receiver_at, piece.count);
-      move.src_rank = options.reverse ? piece.receiver : piece.owner;
-      move.dst_rank = options.reverse ? piece.owner : piece.receiver;
-      move.copies = options.reverse ? zip(shadow, own) : zip(own, shadow);
-      for (auto& copy : move.copies) copy = reordered(copy);
-      if (options.reverse) move.add = field.dtype();
-      d.moves.push_back(std::move(move));
-    }
   }
 }
 
 Description describe(const std::vector<HaloField>& fields, const HaloOptions& options) {
   if (fields.empty()) throw Error("Halo: argument 'fields' is empty; give at least one field");
   Runtime& runtime = fields[0].field.grid().context().runtime();
-  Description d{{}, {}, {}, compose_links, Agreement(runtime, "Halo"), {}};
+  Description d{{}, {}, Agreement(runtime, "Halo")};
   std::vector<std::string> names;
   std::string complaint;
   for (const auto& entry : fields) {
@@ -136,7 +101,6 @@ Description describe(const std::vector<HaloField>& fields, const HaloOptions& op
     if (complaint.empty()) complaint = complaint_about(entry, options);
   }
   if (complaint.empty()) complaint = complaint_about(fields);
-  d.name = fmt::format("{} {}", options.reverse ? "reverse halo" : "halo", fmt::join(names, ","));
   d.agreement.same("fields", fmt::format("{}", fmt::join(names, ",")));
   d.agreement.same("corners", options.corners ? "true" : "false").same("reverse", options.reverse ? "true" : "false");
   d.agreement.same("alternating", options.alternating ? "true" : "false");
@@ -152,7 +116,8 @@ Description describe(const std::vector<HaloField>& fields, const HaloOptions& op
   d.agreement.complain(complaint);
   if (!complaint.empty()) return d;
   try {
-    add_moves(d, fields, options, runtime.rank());
+    d.problem = moves_of(fields, options).problem(runtime.rank());
+    add_memory(d, fields, options);
   } catch (const Error& error) {
     d.agreement.complain(error.what());  // every rank must throw, not only this one
   }

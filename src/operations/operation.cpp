@@ -4,9 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
+#include <map>
 #include <utility>
 
 #include "engines/bind.hpp"
+#include "memory/gpu_memory.hpp"
 #include "operations/state.hpp"
 #include "session/collective.hpp"
 #include "session/mpi.hpp"
@@ -21,61 +24,183 @@ std::string resolve(const std::string& option, const std::string& setting, const
   return setting != "auto" ? setting : otherwise;
 }
 
-// Whether any rank has a buffer on a GPU. Collective where GPUs are used.
-Memory memory_of_all(Runtime& runtime, const std::vector<UserBuffer>& buffers) {
-  if (!runtime.gpus) return Memory::host;
-  const bool mine =
+Memory memory_of_all(const std::vector<UserBuffer>& buffers) {
+  const bool device =
       std::any_of(buffers.begin(), buffers.end(), [](const auto& buffer) { return buffer.where == Memory::device; });
-  const auto none = and_over_ranks(runtime, {mine ? std::uint64_t{0} : std::uint64_t{1}}, "making an operation");
-  return none[0] == 0 ? Memory::device : Memory::host;
+  return device ? Memory::device : Memory::host;
+}
+
+// One blob for every peer, and theirs for this rank.
+template <class Record>
+std::string blob_of(const std::vector<Record>& records) {
+  return {reinterpret_cast<const char*>(records.data()), records.size() * sizeof(Record)};
+}
+template <class Record>
+std::vector<Record> records_of(const std::string& blob) {
+  std::vector<Record> records(blob.size() / sizeof(Record));
+  if (!records.empty()) std::memcpy(records.data(), blob.data(), records.size() * sizeof(Record));
+  return records;
+}
+
+// What the peers tell of their buffers.
+Facts exchange_facts(Runtime& runtime, const std::vector<int>& peers, const std::vector<UserBuffer>& buffers) {
+  std::vector<BufferFact> mine;
+  for (const UserBuffer& buffer : buffers) mine.push_back(fact_of(runtime, buffer));
+  const auto answers = exchange(runtime, peers, std::vector<std::string>(peers.size(), blob_of(mine)));
+  Facts facts;
+  for (std::size_t p = 0; p < peers.size(); ++p) facts.set(peers[p], records_of<BufferFact>(answers[p]));
+  facts.set(runtime.rank(), std::move(mine));
+  return facts;
+}
+
+// A rank that has decided nothing, because it has a complaint, sends one record without a path.
+constexpr std::int32_t kComplaint = -1;
+
+// What every rank has decided for its moves; throws `PeerFailed` if a peer could not.
+std::vector<Choice> exchange_choices(Runtime& runtime, const std::vector<int>& peers, const Problem& problem,
+                                     const std::vector<Decision>& mine, bool failed) {
+  std::vector<std::string> blobs;
+  for (const int peer : peers) {
+    std::vector<Decision> to_peer;
+    if (failed) to_peer.push_back({peer, kComplaint, 0, 0, 0});
+    for (const Decision& decision : mine)
+      if (decision.dst_rank == peer) to_peer.push_back(decision);
+    blobs.push_back(blob_of(to_peer));
+  }
+  std::map<int, std::vector<Decision>> decisions;
+  const auto answers = exchange(runtime, peers, blobs);
+  for (std::size_t p = 0; p < peers.size(); ++p) {
+    decisions[peers[p]] = records_of<Decision>(answers[p]);
+    for (const Decision& decision : decisions[peers[p]])
+      if (decision.path == kComplaint) throw PeerFailed();
+  }
+  decisions[problem.rank] = mine;
+  return settle(problem, [&](int rank) { return std::span<const Decision>(decisions[rank]); });
+}
+
+void print_pass(const std::string& pass, const Plan& plan) {
+  fmt::print(stderr, "tasuki: rank {}: plan after pass '{}':\n{}", plan.rank, pass, to_text(plan));
 }
 
 }  // namespace
 
-Operation::State::State(const Context& context, Description description, const OperationOptions& options)
-    : context_(context), name_(description.name), keep_(std::move(description.keep)) {
-  Runtime& runtime = context.runtime();
-  const std::string path = resolve(options.path, runtime.settings().path, "auto");
-  buffers_ = std::move(description.buffers);
-  const Memory memory = where_ = memory_of_all(runtime, buffers_);
-  const std::string engine = memory == Memory::device && options.engine == "auto"
-                                 ? "stream"
-                                 : resolve(options.engine, runtime.settings().engine, "inline");
-  Agreement& agreement = description.agreement;
-  agreement.same("path", path).same("engine", engine);
+void Description::add(UserBuffer buffer) {
+  problem.buffers.push_back({buffer.name, buffer.role});
+  buffers.push_back(std::move(buffer));
+}
+
+BufferFact fact_of(Runtime& runtime, const UserBuffer& buffer) {
+  BufferFact fact;
+  fact.copies = static_cast<std::int32_t>(buffer.memory.size());
+  fact.ring = buffer.alternating ? 2 : 1;
+  fact.bytes = buffer.bytes;
+  fact.memory = buffer.where;
+  fact.shared = !buffer.memory.empty();
+  fact.alignment = 16;
+  // A pair of which only one copy is shared counts as private: paths must serve both alike.
+  for (std::byte* at : buffer.memory) {
+    std::string why;
+    const bool shared = buffer.where == Memory::device
+                            ? buffer.bytes > 0 && runtime.gpus->find(at, why).valid != 0
+                            : runtime.memory().find(at, buffer.bytes).valid();
+    fact.shared = fact.shared && shared;
+    while (reinterpret_cast<std::uintptr_t>(at) % static_cast<std::uintptr_t>(fact.alignment) != 0)
+      fact.alignment = static_cast<std::int16_t>(fact.alignment / 2);
+  }
+  return fact;
+}
+
+std::string Operation::State::engine_for(const OperationOptions& options) const {
+  if (where_ == Memory::device && options.engine == "auto") return "stream";
+  return resolve(options.engine, context_.runtime().settings().engine, "inline");
+}
+
+void Operation::State::check_options(Agreement& agreement, const std::string& engine,
+                                     const OperationOptions& options) const {
+  agreement.same("engine", engine);
   agreement.complain(engine_complaint(engine));
   if (options.blocks < 0)
     agreement.complain(fmt::format("argument 'blocks' is {}; it must be 0 or more", options.blocks));
-  if (engine_memory(engine) != memory) {
+  if (engine_memory(engine) != where_) {
     agreement.complain(
         fmt::format("engine '{}' works on {} memory, but the operation is on {} memory; use engine 'auto'", engine,
-                    to_string(engine_memory(engine)), to_string(memory)));
+                    to_string(engine_memory(engine)), to_string(where_)));
   }
+}
+
+Operation::State::State(const Context& context, Description description, const OperationOptions& options)
+    : context_(context),
+      name_(description.problem.operation),
+      buffers_(std::move(description.buffers)),
+      keep_(std::move(description.keep)),
+      where_(memory_of_all(buffers_)) {
+  Runtime& runtime = context.runtime();
+  Problem& problem = description.problem;
+  problem.rank = runtime.rank();
+  problem.wanted = resolve(options.path, runtime.settings().path, "auto");
+  const std::string engine = engine_for(options);
+  Agreement& agreement = description.agreement;
+  agreement.same("path", problem.wanted);
+  agreement.complain(path_complaint(problem.wanted));
+  check_options(agreement, engine, options);
   agreement.check();
-  PathSet& paths = paths_of(context, path);
-  const int number = runtime.next_operation();
-  mark_mutual(description.moves);
-  Planning planning{runtime, paths, name_, path, buffers_, description.moves, {}, {}, {}};
-  planning.peers = peers_of(description.moves, runtime.rank());
-  peers_ = planning.peers;
-  std::string complaint = paths.complaint(path);
-  if (complaint.empty()) {
-    exchange_places(planning);
-    complaint = choose(planning);
+  const Machine& machine = description.among ? runtime.machine : machine_for(context, problem.wanted);
+  peers_ = peers_of(problem.moves, problem.rank);
+  Agreement outcome = description.among ? Agreement(runtime, name_, *description.among) : Agreement(runtime, name_);
+  // A rank that fails goes on talking to its peers until all can throw together.
+  bool told = false;
+  bool peer_failed = false;
+  try {
+    const Facts facts = exchange_facts(runtime, peers_, buffers_);
+    std::vector<Decision> decisions;
+    try {
+      decisions = choose(machine, problem, facts);
+    } catch (const Error& error) {
+      outcome.complain(error.what());
+    }
+    const auto choices = exchange_choices(runtime, peers_, problem, decisions, outcome.complains());
+    if (!outcome.complains()) {
+      Plan plan = emit(machine, problem, facts, choices, runtime.settings().passes ? print_pass : PassObserver());
+      explanation_ = tasuki::explain(machine, problem, facts, choices, plan);
+      told = true;
+      run_on(std::move(plan), engine, options);
+    }
+  } catch (const PeerFailed&) {
+    peer_failed = true;
+  } catch (const Error& error) {
+    if (runtime.failed()) throw;  // a wait has failed: nobody is there to agree with
+    outcome.complain(error.what());
   }
-  Draft draft;
-  all_do(runtime, name_, [&] {
-    if (!complaint.empty()) throw Error(complaint);
-    draft = make_plan(planning, description.compose);
-  });
-  Program program = bind(planning, std::move(draft), number, engine_is_threaded(engine));
-  program.blocks = options.blocks;
-  explanation_ = tasuki::explain(planning, program.plan);
-  executor_ = std::make_unique<Executor>(std::move(program));
-  memory_ = executor_->memory();
-  all_do(runtime, name_, [&] { engine_ = make_engine(engine, *executor_, runtime); });
+  if (!told) exchange(runtime, peers_, std::vector<std::string>(peers_.size()));  // what `bind` of the peers waits for
+  outcome.check();
+  if (peer_failed)
+    throw Error(fmt::format("rank {}: {}: a peer could not make it, and did not say why", context.rank(), name_));
   first_copy_.resize(buffers_.size());
   runtime.reserve_active();
+}
+
+Operation::State::State(const Context& context, Plan plan, std::vector<UserBuffer> buffers,
+                        const OperationOptions& options)
+    : context_(context), name_(plan.operation), buffers_(std::move(buffers)), where_(memory_of_all(buffers_)) {
+  Runtime& runtime = context.runtime();
+  const std::string engine = engine_for(options);
+  Agreement agreement(runtime, name_);
+  check_options(agreement, engine, options);
+  agreement.check();
+  peers_ = tasuki::peers_of(plan);
+  explanation_ = fmt::format("{} on rank {} of {}: a plan that was loaded, {} commands, {} bytes\n", name_,
+                             context.rank(), context.size(), plan.commands.size(), plan.memory());
+  all_do(runtime, name_, [&] { run_on(std::move(plan), engine, options); });
+  first_copy_.resize(buffers_.size());
+  runtime.reserve_active();
+}
+
+void Operation::State::run_on(Plan plan, const std::string& engine, const OperationOptions& options) {
+  Program program = tasuki::bind(context_.runtime(), std::move(plan), buffers_, engine_is_threaded(engine));
+  program.blocks = options.blocks;
+  executor_ = std::make_unique<Executor>(std::move(program));
+  memory_ = executor_->memory();
+  engine_ = make_engine(engine, *executor_, context_.runtime());
 }
 
 Operation::State::~State() {

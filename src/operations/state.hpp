@@ -1,31 +1,52 @@
 // What an operation is underneath: a plan, an executor and an engine, and how one is prepared from a description.
 #pragma once
 
-#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "engines/bind.hpp"
 #include "engines/engine.hpp"
 #include "planner/planner.hpp"
 #include "tasuki/operation.hpp"
 
 namespace tasuki {
 
-/// What an operation must say about itself to be prepared. The same on all ranks, except for memory and moves.
+/// What an operation must say about itself to be prepared.
 struct Description {
-  std::string name;  ///< `halo p,q`
-  std::vector<UserBuffer> buffers;
-  std::vector<Move> moves;  ///< that leave or reach this rank
-  std::function<void(Composer&)> compose = compose_links;
+  Problem problem;                  ///< what this rank wants; its buffers are those below, in their order
+  std::vector<UserBuffer> buffers;  ///< their memory
   /// Arguments the ranks must agree on; a complaint of this rank may be in it already. Checked first.
   Agreement agreement;
-  std::vector<std::shared_ptr<void>> keep;  ///< user objects that live as long as the operation
+  std::vector<std::shared_ptr<void>> keep = {};  ///< user objects that live as long as the operation
+  /// The ranks beside this one that make the operation; nobody else takes part. None given: all ranks of the context do.
+  std::optional<std::vector<int>> among = {};
+
+  /// Adds a buffer and the role that planning knows it by.
+  void add(UserBuffer buffer);
+};
+
+/// What planning must know of this rank's memory.
+BufferFact fact_of(Runtime& runtime, const UserBuffer& buffer);
+
+/// The machine as planning shall see it: GPUs, transports and prices are filled in. `wanted` is the path that the
+/// operation asks for. Collective: where prices are missing, paths are measured.
+const Machine& machine_for(const Context& context, const std::string& wanted = "auto");
+
+/// Measures what the machine lacks prices for. Set at load time by the room that measures (calibrate/), which itself
+/// makes operations.
+struct CalibrationHook {
+  using Calibrate = void (*)(const Context& context);
+  explicit CalibrationHook(Calibrate calibrate);
 };
 
 class Operation::State final : public Progressing {
  public:
-  State(const Context& context, Description description, const OperationOptions& options);  ///< Collective.
+  /// Collective over the ranks that make it.
+  State(const Context& context, Description description, const OperationOptions& options);
+  /// Of a plan that was made before; `verified` over all ranks by the caller. Collective.
+  State(const Context& context, Plan plan, std::vector<UserBuffer> buffers, const OperationOptions& options);
   ~State();
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -44,6 +65,9 @@ class Operation::State final : public Progressing {
   const Context& context() const { return context_; }
 
  private:
+  std::string engine_for(const OperationOptions& options) const;
+  void check_options(Agreement& agreement, const std::string& engine, const OperationOptions& options) const;
+  void run_on(Plan plan, const std::string& engine, const OperationOptions& options);
   void check_alive(const char* call) const;
   void check_host(const char* call) const;
   void check_alternation();

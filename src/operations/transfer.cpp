@@ -3,20 +3,18 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
 
+#include "collectives/transfer_moves.hpp"
+#include "memory/gpu.hpp"
 #include "operations/state.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
 
 namespace {
-
-constexpr std::int64_t kPart = 8 << 10;  // parts are at least this large
-constexpr std::int64_t kMostParts = 8;
 
 // Layouts travel between the two ranks as numbers: for each block offset, bytes, dims and the dims themselves.
 std::string pack_layout(const Layout& layout) {
@@ -55,33 +53,6 @@ Layout unpack_layout(const std::string& blob) {
   return Layout::structure(ones, offsets, parts);
 }
 
-// Cuts the copies into lists of about equal bytes, each copy along its outermost dimension.
-std::vector<std::vector<StridedCopy>> cut(const std::vector<StridedCopy>& copies, std::int64_t parts) {
-  std::vector<std::vector<StridedCopy>> result(static_cast<std::size_t>(parts));
-  for (const StridedCopy& copy : copies) {
-    const bool rows = copy.ndims > 0;
-    const std::int64_t unit = rows ? 1 : 64;  // whole cache lines of a contiguous block
-    const std::int64_t units = rows ? copy.dims[0].count : (copy.block + unit - 1) / unit;
-    for (std::int64_t p = 0; p < parts; ++p) {
-      const std::int64_t begin = units * p / parts;
-      const std::int64_t end = units * (p + 1) / parts;
-      if (begin == end) continue;
-      StridedCopy piece = copy;
-      if (rows) {
-        piece.dims[0].count = end - begin;
-        piece.src_offset += begin * copy.dims[0].src_stride;
-        piece.dst_offset += begin * copy.dims[0].dst_stride;
-      } else {
-        piece.block = std::min(end * unit, copy.block) - begin * unit;
-        piece.src_offset += begin * unit;
-        piece.dst_offset += begin * unit;
-      }
-      result[static_cast<std::size_t>(p)].push_back(piece);
-    }
-  }
-  return result;
-}
-
 std::string side_complaint(const char* name, const TransferSide& side, int ranks) {
   if (side.rank >= 0 && side.rank < ranks) return {};
   return fmt::format("argument '{}.rank' is {}, but the context has ranks 0 to {}", name, side.rank, ranks - 1);
@@ -99,8 +70,8 @@ UserBuffer user_buffer(const char* name, Role role, const TransferSide& side, co
 }
 
 // The complaint of a rank that is one of the sides; empty if there is none.
-std::string moves_between(Description& d, int me, const TransferSide& from, const TransferSide& to, const Layout& src,
-                          const Layout& dst, bool on_gpu) {
+std::string complaint_about(int me, const TransferSide& from, const TransferSide& to, const Layout& src,
+                            const Layout& dst, bool on_gpu) {
   if (src.size() != dst.size()) {
     return fmt::format("layouts of unequal size: 'from' names {} bytes on rank {}, 'to' names {} bytes on rank {}",
                        src.size(), from.rank, dst.size(), to.rank);
@@ -124,35 +95,14 @@ std::string moves_between(Description& d, int me, const TransferSide& from, cons
         return "source and destination overlap in memory";
     }
   }
-  std::vector<StridedCopy> copies;
-  for (const auto& copy : zip(src, dst)) {
-    copies.push_back(reordered(copy));
-    copies.back().src_offset -= src.true_lower_bound();
-    copies.back().dst_offset -= dst.true_lower_bound();
-  }
-  const std::int64_t wanted = from.rank == to.rank ? 1 : std::clamp<std::int64_t>(src.size() / kPart, 1, kMostParts);
-  auto parts = cut(copies, wanted);
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (parts[i].empty()) continue;
-    Move move;
-    move.seq = static_cast<std::int64_t>(i);
-    move.src_rank = from.rank;
-    move.dst_rank = to.rank;
-    move.src = 0;
-    move.dst = 1;
-    move.whole = src.size();
-    move.label = wanted == 1 ? "all" : fmt::format("part {} of {}", i + 1, wanted);
-    move.copies = std::move(parts[i]);
-    if (move.bytes() > 0) d.moves.push_back(std::move(move));
-  }
   return {};
 }
 
 Description describe(const Context& context, const TransferSide& from, const TransferSide& to) {
   Runtime& runtime = context.runtime();
   const int me = runtime.rank();
-  Description d{
-      fmt::format("transfer {}->{}", from.rank, to.rank), {}, {}, compose_links, Agreement(runtime, "Transfer"), {}};
+  Description d{{}, {}, Agreement(runtime, "Transfer")};
+  d.problem.operation = transfer_name(from.rank, to.rank);
   Agreement ranks(runtime, "Transfer");
   ranks.same("from.rank", from.rank).same("to.rank", to.rank);
   ranks.complain(side_complaint("from", from, runtime.size()));
@@ -168,13 +118,19 @@ Description describe(const Context& context, const TransferSide& from, const Tra
     const auto answer = exchange(runtime, peer, blob);
     (source ? dst : src) = unpack_layout(answer[0]);
   }
-  d.buffers.push_back(user_buffer("from", Role::input, from, src, source));
-  d.buffers.push_back(user_buffer("to", Role::output, to, dst, target));
+  std::vector<UserBuffer> memory{user_buffer("from", Role::input, from, src, source),
+                                 user_buffer("to", Role::output, to, dst, target)};
   try {
-    if (source || target) d.agreement.complain(moves_between(d, me, from, to, src, dst, runtime.gpus != nullptr));
+    const std::string complaint =
+        source || target ? complaint_about(me, from, to, src, dst, runtime.gpus != nullptr) : std::string();
+    d.agreement.complain(complaint);
+    if (complaint.empty() && (source || target))
+      d.problem = transfer_problem(runtime.machine.constants, me, from.rank, to.rank, src, dst);
   } catch (const Error& error) {
     d.agreement.complain(error.what());  // every rank must throw, not only this one
   }
+  d.problem.buffers = {{"from", Role::input}, {"to", Role::output}};
+  d.buffers = std::move(memory);
   return d;
 }
 

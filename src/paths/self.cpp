@@ -1,51 +1,35 @@
-// Paths `self` and, in GPU memory, `self:gpu`: source and destination belong to the same rank (a periodic dimension
-// that is not split).
-//
-//   receiver's lane:  copy (or reduce) ...        the sender's lane is the same rank's and empty
+// Paths `self` and, in GPU memory, `self:gpu`: source and destination belong to the same rank.
 #include "paths/path.hpp"
+#include "protocols/self.hpp"
 
 namespace tasuki {
 namespace {
 
-class Self final : public Path {
- public:
-  Self(Memory memory, const Runtime& runtime, const Profile& profile)
-      : memory_(memory), runtime_(runtime), profile_(profile) {}
-  std::string name() const override { return memory_ == Memory::host ? "self" : "self:gpu"; }
-  Memory memory() const override { return memory_; }
-  std::string resource() const override { return memory_ == Memory::host ? "core" : "GPU"; }
-  int preference() const override { return 0; }
-  bool joins(const Topology&, int a, int b) const override {
-    return a == b && (memory_ == Memory::host || runtime_.gpus);
-  }
+Offer offer(const Question& q) {
+  if (q.move.src_rank != q.move.dst_rank) return Offer::no("another rank");
+  Offer offer = priced(q);
+  offer.latency = 0;
+  return offer;
+}
 
-  Offer offer(const Move& move, const Place&, const Place&) const override {
-    if (move.src_rank != move.dst_rank) return Offer::no("another rank");
-    Offer offer = priced(profile_, name(), move);
-    offer.latency = 0;
-    return offer;
-  }
+Path self(Memory memory) {
+  Path path;
+  path.name = memory == Memory::host ? "self" : "self:gpu";
+  path.memory = memory;
+  path.protocol = std::make_shared<SelfProtocol>();
+  path.joins = memory == Memory::host
+                   ? [](const Machine&, int a, int b) { return a == b; }
+                   : [](const Machine& machine, int a, int b) {
+                       return a == b && machine.ranks[static_cast<std::size_t>(a)].gpus >= 0;
+                     };
+  path.offer = offer;
+  path.resource = memory == Memory::host ? "core" : "GPU";
+  path.preference = 0;
+  return path;
+}
 
-  void send(Builder&, Link&) const override {}
-
-  void recv(Builder& builder, Link& link) const override {
-    for (std::size_t i = 0; i < link.moves.size(); ++i) {
-      link.commands.push_back(deliver(builder, link, i, link.src[i], link.moves[i]->copies, builder.user_step()));
-    }
-  }
-
- private:
-  Memory memory_;
-  const Runtime& runtime_;
-  const Profile& profile_;
-};
-
-const PathRegistration on_host{[](Runtime& runtime, const Profile& profile) -> std::unique_ptr<Path> {
-  return std::make_unique<Self>(Memory::host, runtime, profile);
-}};
-const PathRegistration on_gpu{[](Runtime& runtime, const Profile& profile) -> std::unique_ptr<Path> {
-  return std::make_unique<Self>(Memory::device, runtime, profile);
-}};
+const PathRegistration on_host{[] { return self(Memory::host); }};
+const PathRegistration on_gpu{[] { return self(Memory::device); }};
 
 }  // namespace
 }  // namespace tasuki

@@ -19,20 +19,55 @@ constexpr std::ptrdiff_t kClose = 128;  // copies between two that become a pair
 }  // namespace
 
 Builder::Builder(std::string operation, int rank, int ranks) {
-  draft_.plan.operation = std::move(operation);
-  draft_.plan.rank = rank;
-  draft_.plan.ranks = ranks;
+  plan_.operation = std::move(operation);
+  plan_.rank = rank;
+  plan_.ranks = ranks;
+}
+
+int Builder::buffer(const Buffer& buffer) {
+  auto& buffers = plan_.buffers;
+  const auto [entry, added] =
+      known_.try_emplace({buffer.rank, buffer.purpose, buffer.link, buffer.writer, buffer.name}, std::ssize(buffers));
+  if (added) {
+    buffers.push_back(buffer);
+    waited_.push_back(0);
+  }
+  return entry->second;
 }
 
 int Builder::buffer(const std::string& name, int rank, Role role, std::int64_t bytes, int ring, Home home) {
-  auto& buffers = draft_.plan.buffers;
-  for (std::size_t i = 0; i < buffers.size(); ++i) {
-    if (buffers[i].rank == rank && buffers[i].name == name) return static_cast<int>(i);
-  }
-  buffers.push_back({name, rank, role, bytes, ring, 0});
-  draft_.home.push_back(home);
-  waited_.push_back(0);
-  return static_cast<int>(buffers.size()) - 1;
+  Buffer user;
+  user.name = name;
+  user.rank = rank;
+  user.role = role;
+  user.home = home;
+  user.bytes = bytes;
+  user.ring = ring;
+  return buffer(user);
+}
+
+int Builder::scratch(Purpose purpose, int link, int owner, int writer, std::int64_t bytes, int ring, Home home) {
+  Buffer scratch;
+  scratch.rank = owner;
+  scratch.home = home;
+  scratch.purpose = purpose;
+  scratch.link = link;
+  scratch.writer = writer;
+  scratch.bytes = bytes;
+  scratch.ring = ring;
+  return buffer(scratch);
+}
+
+int Builder::counter(Purpose purpose, int link, int owner, int writer, Home home) {
+  Buffer counter;
+  counter.rank = owner;
+  counter.role = Role::signal;
+  counter.home = home;
+  counter.purpose = purpose;
+  counter.link = link;
+  counter.writer = writer;
+  counter.bytes = sizeof(std::uint64_t);
+  return buffer(counter);
 }
 
 int Builder::counter(const std::string& name, int rank, Home home) {
@@ -44,8 +79,8 @@ void Builder::begin_lane() {
 }
 
 void Builder::begin_loop(std::int64_t count, std::int64_t step) {
-  loop_ = static_cast<int>(draft_.plan.loops.size());
-  draft_.plan.loops.push_back({count});
+  loop_ = static_cast<int>(plan_.loops.size());
+  plan_.loops.push_back({count});
   count_ = count;
   step_ = step;
 }
@@ -57,7 +92,7 @@ void Builder::end_loop() {
 }
 
 void Builder::set_path(const std::string& name) {
-  auto& paths = draft_.plan.paths;
+  auto& paths = plan_.paths;
   auto it = std::find(paths.begin(), paths.end(), name);
   path_ = static_cast<int>(it - paths.begin());
   if (it == paths.end()) paths.push_back(name);
@@ -70,11 +105,11 @@ Command& Builder::add(Verb verb, int peer) {
   c.lane = lane_;
   c.path = static_cast<std::int16_t>(path_);
   c.loop = loop_;
-  return draft_.plan.commands.emplace_back(c);
+  return plan_.commands.emplace_back(c);
 }
 
 int Builder::store(std::span<const StridedCopy> copies) {
-  auto& all = draft_.plan.copies;
+  auto& all = plan_.copies;
   // Puts and expectations often name the same copies: share the last range if it is equal.
   if (all.size() >= copies.size() && std::equal(copies.begin(), copies.end(), all.end() - copies.size())) {
     return static_cast<int>(all.size() - copies.size());
@@ -86,16 +121,16 @@ int Builder::store(std::span<const StridedCopy> copies) {
 // A copy that follows its like becomes part of it, and pairs of copies that continue each other, or gain by it, one.
 bool Builder::append(Verb verb, int peer, int src, int dst, std::span<const StridedCopy> copies, std::int64_t src_step,
                      std::int64_t dst_step) {
-  auto& all = draft_.plan.copies;
-  if (verb == Verb::reduce || draft_.plan.commands.empty()) return false;  // additions keep their order
-  Command& last = draft_.plan.commands.back();
+  auto& all = plan_.copies;
+  if (verb == Verb::reduce || plan_.commands.empty()) return false;  // additions keep their order
+  Command& last = plan_.commands.back();
   if (last.verb != verb || last.lane != lane_ || last.path != path_ || last.peer != peer || last.loop != loop_ ||
       last.src != src || last.dst != dst || last.src_step != src_step || last.dst_step != dst_step) {
     return false;
   }
   const auto count = static_cast<std::size_t>(last.copy_count);
   const auto first = static_cast<std::size_t>(last.first_copy);
-  const auto stamped = [this](int buffer) { return draft_.home[static_cast<std::size_t>(buffer)] == Home::stamped; };
+  const auto stamped = [this](int buffer) { return plan_.buffers[static_cast<std::size_t>(buffer)].home == Home::stamped; };
   const bool may_join = !stamped(src) && !stamped(dst);  // every copy begins a line, and fills it in its own order
   if (!last_is_own_) {
     last.first_copy = static_cast<std::int32_t>(all.size());
@@ -128,9 +163,9 @@ bool Builder::append(Verb verb, int peer, int src, int dst, std::span<const Stri
 int Builder::move(Verb verb, int peer, int src, int dst, std::span<const StridedCopy> copies, std::int64_t src_step,
                   std::int64_t dst_step) {
   if (append(verb, peer, src, dst, copies, src_step, dst_step)) {
-    return static_cast<int>(draft_.plan.commands.size()) - 1;
+    return static_cast<int>(plan_.commands.size()) - 1;
   }
-  const auto stored = draft_.plan.copies.size();
+  const auto stored = plan_.copies.size();
   const int first = store(copies);
   last_is_own_ = static_cast<std::size_t>(first) == stored;
   Command& c = add(verb, peer);
@@ -141,7 +176,7 @@ int Builder::move(Verb verb, int peer, int src, int dst, std::span<const Strided
   for (const auto& copy : copies) c.bytes += copy.bytes();
   c.src_step = src_step;
   c.dst_step = dst_step;
-  return static_cast<int>(draft_.plan.commands.size()) - 1;
+  return static_cast<int>(plan_.commands.size()) - 1;
 }
 
 int Builder::copy(int peer, int src, int dst, std::span<const StridedCopy> copies, std::int64_t src_step,
@@ -156,7 +191,7 @@ int Builder::put(int peer, int src, int dst, std::span<const StridedCopy> copies
 
 int Builder::reduce(int peer, int src, int dst, std::span<const StridedCopy> copies, DType dtype) {
   const int index = move(Verb::reduce, peer, src, dst, copies, 0, 0);
-  draft_.plan.commands[index].dtype = dtype;
+  plan_.commands[index].dtype = dtype;
   return index;
 }
 
@@ -167,7 +202,7 @@ int Builder::send(int peer, int src, std::int64_t offset, std::int64_t bytes, in
   c.bytes = bytes;
   c.tag = tag;
   c.src_step = step;
-  return static_cast<int>(draft_.plan.commands.size()) - 1;
+  return static_cast<int>(plan_.commands.size()) - 1;
 }
 
 int Builder::recv(int peer, int dst, std::int64_t offset, std::int64_t bytes, int tag, std::int64_t step) {
@@ -177,16 +212,16 @@ int Builder::recv(int peer, int dst, std::int64_t offset, std::int64_t bytes, in
   c.bytes = bytes;
   c.tag = tag;
   c.dst_step = step;
-  return static_cast<int>(draft_.plan.commands.size()) - 1;
+  return static_cast<int>(plan_.commands.size()) - 1;
 }
 
 int Builder::signal(int peer, int counter) {
   Command& c = add(Verb::signal, peer);
   c.dst = counter;
-  auto& per_epoch = draft_.plan.buffers[counter].per_epoch;
+  auto& per_epoch = plan_.buffers[counter].per_epoch;
   c.index = per_epoch;
   per_epoch += static_cast<std::int32_t>(count_);
-  return static_cast<int>(draft_.plan.commands.size()) - 1;
+  return static_cast<int>(plan_.commands.size()) - 1;
 }
 
 int Builder::wait(int peer, int counter, int lag, bool credit) {
@@ -196,8 +231,8 @@ int Builder::wait(int peer, int counter, int lag, bool credit) {
   c.credit = credit;
   c.index = waited_[counter];
   waited_[counter] += static_cast<std::int32_t>(count_);
-  draft_.plan.buffers[counter].per_epoch = waited_[counter];
-  return static_cast<int>(draft_.plan.commands.size()) - 1;
+  plan_.buffers[counter].per_epoch = waited_[counter];
+  return static_cast<int>(plan_.commands.size()) - 1;
 }
 
 void Builder::depend(int command, int other) {
@@ -207,11 +242,11 @@ void Builder::depend(int command, int other) {
 void Builder::expect(int src, int dst, std::span<const StridedCopy> copies, DType dtype) {
   const int first = store(copies);
   last_is_own_ = false;
-  draft_.plan.expects.push_back({src, dst, first, static_cast<std::int32_t>(copies.size()), dtype});
+  plan_.expects.push_back({src, dst, first, static_cast<std::int32_t>(copies.size()), dtype});
 }
 
-Draft Builder::finish() {
-  auto& plan = draft_.plan;
+Plan Builder::finish() {
+  auto& plan = plan_;
   std::stable_sort(deps_.begin(), deps_.end());
   for (const auto& [command, other] : deps_) {
     Command& c = plan.commands[command];
@@ -228,7 +263,7 @@ Draft Builder::finish() {
     throw Error(fmt::format("rank {}: {}: Tasuki made an unsound plan (a defect in Tasuki): {}", plan.rank,
                             plan.operation, fmt::join(complaints, "; ")));
   }
-  return std::move(draft_);
+  return std::move(plan_);
 }
 
 }  // namespace tasuki

@@ -2,44 +2,32 @@
 // dependencies).
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "tasuki/plan.hpp"
 
 namespace tasuki {
 
-/// Where memory that a plan needs besides the user's is placed.
-enum class Home : std::uint8_t {
-  own,      ///< this process's memory
-  shared,   ///< host memory that the ranks of the host map
-  device,   ///< GPU memory that the ranks of the island map
-  stamped,  ///< the same in lines, which say by themselves whether an epoch has written them (`kStampedLine`)
-  pinned,   ///< this process's memory, for the processor and the GPU
-};
-
-/// A line of stamped memory has 32 words of 16 bytes, each of which a GPU stores and loads at once: 15 bytes of data
-/// and a byte of the epoch's number. Every strided copy begins a line; plans count the bytes of data.
-constexpr std::int64_t kStampedLine = 512;
-constexpr std::int64_t kStampedData = 480;
-
-/// A plan being made, with what lowering needs to know besides.
-struct Draft {
-  Plan plan;
-  std::vector<Home> home;  ///< per buffer that is not the user's
-};
-
 class Builder {
  public:
   Builder(std::string operation, int rank, int ranks);
 
-  int rank() const { return draft_.plan.rank; }
-  int ranks() const { return draft_.plan.ranks; }
+  int rank() const { return plan_.rank; }
+  int ranks() const { return plan_.ranks; }
 
-  /// The buffer (rank, name), added if it is new.
+  /// The buffer's index; it is added if the plan has none of that identity (`Buffer`).
+  int buffer(const Buffer& buffer);
+  /// The buffer called `name` of `rank`.
   int buffer(const std::string& name, int rank, Role role, std::int64_t bytes, int ring = 1, Home home = Home::own);
-  /// The counter called `name` that `rank` owns.
+  /// What a link keeps: a counter, or scratch, that `owner` has and `writer` writes.
+  int counter(Purpose purpose, int link, int owner, int writer, Home home);
+  int scratch(Purpose purpose, int link, int owner, int writer, std::int64_t bytes, int ring, Home home);
+  /// A counter that is no link's, called `name`, of `rank`.
   int counter(const std::string& name, int rank, Home home = Home::shared);
 
   void begin_lane();
@@ -67,8 +55,8 @@ class Builder {
   void depend(int command, int other);
   void expect(int src, int dst, std::span<const StridedCopy> copies, DType dtype);
 
-  const Plan& plan() const { return draft_.plan; }
-  Draft finish();  ///< Ends the building; throws if the plan complains about itself (a defect of Tasuki's own).
+  const Plan& plan() const { return plan_; }
+  Plan finish();  ///< Ends the building; throws if the plan complains about itself (a defect of Tasuki's own).
 
  private:
   Command& add(Verb verb, int peer);
@@ -78,7 +66,8 @@ class Builder {
               std::int64_t dst_step);
   int store(std::span<const StridedCopy> copies);
 
-  Draft draft_;
+  Plan plan_;
+  std::map<std::tuple<int, Purpose, int, int, std::string>, int> known_;  ///< buffers by identity
   std::vector<std::pair<std::int32_t, std::int32_t>> deps_;
   int lane_ = -1;
   int path_ = 0;

@@ -10,7 +10,7 @@
 namespace tasuki::detail {
 
 /// Version of both written forms; a reader refuses any other.
-inline constexpr std::int32_t kPlanFormat = 1;
+inline constexpr std::int32_t kPlanFormat = 2;
 
 using CopyDims = std::array<StridedCopy::Dim, kMaxDims>;
 
@@ -26,9 +26,14 @@ void fields(Visit&& visit) {
     visit("name", &Buffer::name);
     visit("rank", &Buffer::rank);
     visit("role", &Buffer::role);
+    visit("home", &Buffer::home);
+    visit("purpose", &Buffer::purpose);
+    visit("link", &Buffer::link);
+    visit("writer", &Buffer::writer);
     visit("bytes", &Buffer::bytes);
     visit("ring", &Buffer::ring);
     visit("per_epoch", &Buffer::per_epoch);
+    visit("copies", &Buffer::copies);
   } else if constexpr (std::is_same_v<Record, StridedCopy>) {
     visit("src_offset", &StridedCopy::src_offset);
     visit("dst_offset", &StridedCopy::dst_offset);
@@ -86,6 +91,8 @@ bool worth_writing(const Record& record, Member member) {
 /// The inverse of `to_string`; throws `Error` naming the choices.
 void parse(std::string_view name, Verb& verb);
 void parse(std::string_view name, Role& role);
+void parse(std::string_view name, Home& home);
+void parse(std::string_view name, Purpose& purpose);
 inline void parse(std::string_view name, DType& type) {
   type = dtype_from_string(name);
 }

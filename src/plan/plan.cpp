@@ -16,6 +16,10 @@ namespace {
 constexpr std::array<std::string_view, 8> kVerbs = {"copy", "put", "send", "recv", "signal", "wait", "reduce", "fence"};
 constexpr std::array<std::string_view, 5> kRoles = {"input", "output", "inout", "scratch", "signal"};
 
+constexpr std::array<std::string_view, 5> kHomes = {"own", "shared", "device", "stamped", "pinned"};
+constexpr std::array<std::string_view, 10> kPurposes = {"user",   "ready",  "arrived", "available", "done",
+                                                        "filled", "credit", "ring",    "outgoing",  "incoming"};
+
 template <class Enum, std::size_t N>
 std::string_view name_of(Enum value, const std::array<std::string_view, N>& names) {
   const auto i = static_cast<std::size_t>(value);
@@ -48,6 +52,17 @@ std::string_view to_string(Role role) {
   return name_of(role, kRoles);
 }
 
+std::string_view to_string(Home home) {
+  return name_of(home, kHomes);
+}
+std::string_view to_string(Purpose purpose) {
+  return name_of(purpose, kPurposes);
+}
+
+std::string Buffer::label() const {
+  return purpose == Purpose::user ? name : fmt::format("{}.{}<{}", to_string(purpose), link, writer);
+}
+
 std::int64_t Plan::memory() const {
   std::int64_t total = array_bytes(paths) + array_bytes(buffers) + array_bytes(copies) + array_bytes(loops) +
                        array_bytes(commands) + array_bytes(deps) + array_bytes(expects);
@@ -66,6 +81,13 @@ void parse(std::string_view name, Role& role) {
   parse_name(name, role, kRoles, "role");
 }
 
+void parse(std::string_view name, Home& home) {
+  parse_name(name, home, kHomes, "home");
+}
+void parse(std::string_view name, Purpose& purpose) {
+  parse_name(name, purpose, kPurposes, "purpose");
+}
+
 void check_writable(const Plan& plan) {
   for (std::size_t i = 0; i < plan.copies.size(); ++i) {
     if (plan.copies[i].ndims < 0 || plan.copies[i].ndims > kMaxDims) {
@@ -76,7 +98,7 @@ void check_writable(const Plan& plan) {
 }
 
 std::string label(const Buffer& buffer) {
-  return fmt::format("'{}' of rank {}", buffer.name, buffer.rank);
+  return fmt::format("'{}' of rank {}", buffer.label(), buffer.rank);
 }
 
 std::string label(const Plan& plan, std::int64_t command) {
@@ -85,7 +107,7 @@ std::string label(const Plan& plan, std::int64_t command) {
   const Command& c = plan.commands[command];
   text += fmt::format(" {}", to_string(c.verb));
   const std::int32_t signal = c.verb == Verb::signal ? c.dst : c.verb == Verb::wait ? c.src : -1;
-  if (signal >= 0 && signal < std::ssize(plan.buffers)) text += fmt::format(" {}", plan.buffers[signal].name);
+  if (signal >= 0 && signal < std::ssize(plan.buffers)) text += fmt::format(" {}", plan.buffers[signal].label());
   if (c.peer >= 0) {
     const bool outward = c.verb == Verb::put || c.verb == Verb::send || c.verb == Verb::signal;
     text += fmt::format(" {} {}", outward ? "->" : "<-", c.peer);

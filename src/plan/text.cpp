@@ -65,7 +65,7 @@ std::string line_of(const Record& record) {
 /// What the indices of a command mean, for people.
 std::string remark(const Plan& plan, const Command& command) {
   const auto name = [&](std::int32_t i) {
-    return i >= 0 && i < std::ssize(plan.buffers) ? plan.buffers[i].name : std::string("?");
+    return i >= 0 && i < std::ssize(plan.buffers) ? plan.buffers[i].label() : std::string("?");
   };
   std::string out;
   if (command.src >= 0) out += " " + name(command.src);

@@ -1,174 +1,231 @@
-// Choosing a path for every move: offers from all paths, then the assignment that costs least (`Assignment::cost`).
+// Choosing a path for every move: offers from all paths, then the assignment that costs least (`Assignment`).
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "planner/planner.hpp"
+#include "tasuki/error.hpp"
 
 namespace tasuki {
 
 namespace {
 
-// Index of the path chosen for every outgoing move.
-class Assignment {
+// Costs are added up in femtoseconds, whole numbers: sums do not depend on their order, so a cost can be kept up to
+// date while single moves change, and every compiler comes to the same choice.
+using Femto = std::int64_t;
+constexpr double kPerSecond = 1e15;
+Femto femto(double seconds) {
+  return static_cast<Femto>(std::llround(std::min(seconds, 1000.0) * kPerSecond));
+}
+
+// What an assignment costs, kept up to date.
+class Cost {
  public:
-  Assignment(const Planning& planning, std::vector<std::size_t> moves) : planning_(planning), moves_(std::move(moves)) {
-    std::int64_t leaves = 0;
-    std::int64_t arrives = 0;
-    for (const auto& move : planning.moves) {
-      if (move.dst_rank != planning.runtime.rank()) leaves += move.bytes();
-      if (move.src_rank != planning.runtime.rank()) arrives += move.bytes();
-    }
-    // In an exchange the peers have to send as much as they get: their cores are no help then.
-    const bool helped = 2 * arrives < leaves;
-    for (const auto& path : planning.paths.all()) {
-      const std::string resource = path->resource();
-      resources_.push_back(resource == "peer core" && !helped ? "core" : resource);
-    }
-  }
+  Cost(double of_sum, std::size_t resources) : of_sum_(of_sum), busy_(resources), latencies_(resources) {}
 
-  const Offer& offer(std::size_t move, std::size_t path) const {
-    return planning_.choices[moves_[move]].offers[path].second;
+  void add(std::size_t resource, Femto seconds) {
+    busy_[resource] += seconds;
+    sum_ += seconds;
   }
-
+  /// A latency that passes at the same time as others of the resource, once more (+1) or less (-1).
+  void overlap(std::size_t resource, Femto latency, int times) {
+    auto& all = latencies_[resource];
+    const Femto before = all.empty() ? 0 : all.rbegin()->first;
+    if ((all[latency] += times) == 0) all.erase(latency);
+    add(resource, (all.empty() ? 0 : all.rbegin()->first) - before);
+  }
   // When the slowest resource ends, and a little of what all do together: a further resource that makes that hardly
   // sooner is not worth its latency. Then the sum of all.
-  std::pair<double, double> cost(const std::vector<std::size_t>& chosen) const {
-    std::map<std::string, double> busy;
-    std::map<std::string, double> latency;  // of what passes at the same time
-    std::set<std::pair<int, std::size_t>> links;
-    std::set<int> served;  // peers that have a link
-    double sum = 0;
-    for (std::size_t i = 0; i < chosen.size(); ++i) {
-      const Offer& o = offer(i, chosen[i]);
-      const std::string& resource = resources_[chosen[i]];
-      double seconds = o.seconds;
-      if (planning_.paths.all()[chosen[i]]->latencies_overlap()) {
-        latency[resource] = std::max(latency[resource], o.latency);
-        const int peer = planning_.moves[moves_[i]].dst_rank;
-        if (links.emplace(peer, chosen[i]).second && !served.insert(peer).second) seconds += o.latency * kSecondLink;
-      } else if (links.emplace(planning_.moves[moves_[i]].dst_rank, chosen[i]).second) {
-        seconds += o.latency;
-      }
-      busy[resource] += seconds;
-      sum += seconds;
-    }
-    for (const auto& [resource, seconds] : latency) {
-      busy[resource] += seconds;
-      sum += seconds;
-    }
-    double slowest = 0;
-    for (const auto& [name, seconds] : busy) slowest = std::max(slowest, seconds);
-    return {slowest + kOfSum * sum, sum};
-  }
-
-  // Starts from the best path of each move, then lets whole peers and single moves change while that helps.
-  std::vector<std::size_t> solve() const {
-    const std::size_t paths = resources_.size();
-    std::vector<std::size_t> chosen(moves_.size());
-    std::map<int, std::vector<std::size_t>> by_peer;
-    for (std::size_t i = 0; i < moves_.size(); ++i) {
-      chosen[i] = best_alone(i);
-      by_peer[planning_.moves[moves_[i]].dst_rank].push_back(i);
-    }
-    auto best = cost(chosen);
-    const auto consider = [&](const std::vector<std::size_t>& members, std::size_t path) {
-      auto trial = chosen;
-      // Where some pieces take the path already, the rest may join them for any gain: one link is simpler than two. But
-      // whole lines not from one pass to two, of which the second is dearer where caches have more to hold than when it
-      // was measured.
-      const auto may_join = [&](std::size_t i) {
-        return order(path) <= order(chosen[i]) || planning_.moves[moves_[i]].shares_lines();
-      };
-      const bool joins =
-          members.size() > 1 &&
-          std::any_of(members.begin(), members.end(), [&](std::size_t i) { return chosen[i] == path; }) &&
-          std::all_of(members.begin(), members.end(), may_join);
-      double least = 0;  // what another change must gain to be more than noise
-      for (const std::size_t i : members) {
-        if (!offer(i, path).usable) return false;
-        // What becomes parallel is a gain of another kind.
-        if (!joins && resources_[chosen[i]] == resources_[path]) least += offer(i, chosen[i]).seconds * noise(i);
-        trial[i] = path;
-      }
-      const auto c = cost(trial);
-      if (c >= best || (least > 0 && best.second - c.second < least)) return false;
-      best = c;
-      chosen = std::move(trial);
-      return true;
-    };
-    bool better = true;
-    for (int round = 0; better && round < 8; ++round) {
-      better = false;
-      for (const auto& [peer, members] : by_peer) {
-        for (std::size_t p = 0; p < paths; ++p) better = consider(members, p) || better;
-      }
-      for (std::size_t i = 0; i < chosen.size(); ++i) {
-        for (std::size_t p = 0; p < paths; ++p) better = consider({i}, p) || better;
-      }
-    }
-    return chosen;
+  std::pair<double, Femto> value() const {
+    const Femto slowest = *std::max_element(busy_.begin(), busy_.end());
+    return {static_cast<double>(slowest) + of_sum_ * static_cast<double>(sum_), sum_};
   }
 
  private:
-  static constexpr double kOfSum = 0.05;
-  // What a further link to a peer costs even where latencies pass at the same time, in its latencies.
-  static constexpr double kSecondLink = 0.2;
+  double of_sum_;
+  std::vector<Femto> busy_;                       // per resource
+  std::vector<std::map<Femto, int>> latencies_;  // per resource: how often each occurs
+  Femto sum_ = 0;
+};
+
+// Index of the path chosen for every outgoing move.
+class Assignment {
+ public:
+  Assignment(const Machine& machine, const Problem& problem, const Facts& facts, std::vector<std::size_t> moves,
+             const std::vector<std::vector<Offer>>& offers)
+      : constants_(machine.constants),
+        problem_(problem),
+        facts_(facts),
+        moves_(std::move(moves)),
+        offers_(offers),
+        cost_(constants_.of_sum, all_paths().size()) {
+    std::int64_t leaves = 0;
+    std::int64_t arrives = 0;
+    for (const auto& move : problem.moves) {
+      if (move.dst_rank != problem.rank) leaves += move.bytes();
+      if (move.src_rank != problem.rank) arrives += move.bytes();
+    }
+    // In an exchange the peers have to send as much as they get: their cores are no help then.
+    const bool helped = 2 * arrives < leaves;
+    std::map<std::string, std::size_t> numbers;
+    for (const Path& path : all_paths()) {
+      const std::string& name = path.resource == "peer core" && !helped ? std::string("core") : path.resource;
+      resources_.push_back(numbers.try_emplace(name, numbers.size()).first->second);
+    }
+  }
+
+  // Starts from the best path of each move, then lets whole peers and single moves change while that helps.
+  std::vector<std::size_t> solve() {
+    chosen_.resize(moves_.size());
+    std::map<int, std::vector<std::size_t>> by_peer;
+    for (std::size_t i = 0; i < moves_.size(); ++i) {
+      by_peer[peer(i)].push_back(i);
+      take(i, best_alone(i));
+    }
+    best_ = cost_.value();
+    const std::size_t paths = resources_.size();
+    bool better = true;
+    for (int round = 0; better && round < 8; ++round) {
+      better = false;
+      for (const auto& [rank, members] : by_peer) {
+        for (std::size_t p = 0; p < paths; ++p) better = consider(members, p) || better;
+      }
+      for (std::size_t i = 0; i < moves_.size(); ++i) {
+        for (std::size_t p = 0; p < paths; ++p) better = consider({i}, p) || better;
+      }
+    }
+    return chosen_;
+  }
+
+ private:
+  // The moves to one peer by path: how many, and the latency of the link, which all of them share.
+  struct LinkUse {
+    int moves = 0;
+    Femto latency = 0;
+  };
+  using Links = std::map<std::size_t, LinkUse>;
+
+  const Offer& offer(std::size_t move, std::size_t path) const { return offers_[move][path]; }
+  int peer(std::size_t move) const { return problem_.moves[moves_[move]].dst_rank; }
+  static int preference(std::size_t path) { return all_paths()[path].preference; }
+  static bool overlaps(std::size_t path) { return all_paths()[path].latencies_overlap; }
+
   // Measured costs are good to about so much: processors have other work as well, GPUs have not.
   double noise(std::size_t move) const {
-    const Move& m = planning_.moves[moves_[move]];
-    return planning_.place(m.src_rank, m.src).memory == Memory::device ? 0.03 : 0.2;
+    const Move& m = problem_.moves[moves_[move]];
+    return facts_.of(m.src_rank, m.src).memory == Memory::device ? constants_.noise_device : constants_.noise_host;
+  }
+
+  // What the links to a peer cost besides their moves: a latency each, or, where latencies pass at the same time, a
+  // part of it for every link but the first.
+  void count_links(const Links& links, int times) {
+    bool served = false;
+    for (const auto& [path, use] : links) {
+      if (!overlaps(path)) {
+        cost_.add(resources_[path], times * use.latency);
+      } else if (std::exchange(served, true)) {
+        const auto part = static_cast<Femto>(static_cast<double>(use.latency) * constants_.second_link);
+        cost_.add(resources_[path], times * part);
+      }
+    }
+  }
+
+  void count(std::size_t i, int times) {
+    const std::size_t path = chosen_[i];
+    const Femto latency = femto(offer(i, path).latency);
+    cost_.add(resources_[path], times * femto(offer(i, path).seconds));
+    if (overlaps(path)) cost_.overlap(resources_[path], latency, times);
+    Links& links = links_[peer(i)];
+    count_links(links, -1);
+    LinkUse& use = links[path];
+    use.latency = latency;
+    if ((use.moves += times) == 0) links.erase(path);
+    count_links(links, +1);
+  }
+  void take(std::size_t i, std::size_t path) {
+    chosen_[i] = path;
+    count(i, +1);
+  }
+  void change(std::size_t i, std::size_t path) {
+    count(i, -1);
+    take(i, path);
+  }
+
+  bool consider(const std::vector<std::size_t>& members, std::size_t path) {
+    // Where some pieces take the path already, the rest may join them for any gain: one link is simpler than two. But
+    // whole lines not from one pass to two, of which the second is dearer where caches have more to hold than when it
+    // was measured.
+    const auto may_join = [&](std::size_t i) {
+      return preference(path) <= preference(chosen_[i]) || problem_.moves[moves_[i]].shares_lines();
+    };
+    const bool joins = members.size() > 1 &&
+                       std::any_of(members.begin(), members.end(), [&](std::size_t i) { return chosen_[i] == path; }) &&
+                       std::all_of(members.begin(), members.end(), may_join);
+    double least = 0;  // seconds that another change must gain to be more than noise
+    bool changes = false;
+    for (const std::size_t i : members) {
+      if (!offer(i, path).usable) return false;
+      changes = changes || chosen_[i] != path;
+      // What becomes parallel is a gain of another kind.
+      if (!joins && resources_[chosen_[i]] == resources_[path]) least += offer(i, chosen_[i]).seconds * noise(i);
+    }
+    if (!changes) return false;
+    std::vector<std::size_t> before;
+    for (const std::size_t i : members) {
+      before.push_back(chosen_[i]);
+      change(i, path);
+    }
+    const auto now = cost_.value();
+    const bool noise_only = least > 0 && static_cast<double>(best_.second - now.second) < least * kPerSecond;
+    if (now < best_ && !noise_only) {
+      best_ = now;
+      return true;
+    }
+    for (std::size_t m = 0; m < members.size(); ++m) change(members[m], before[m]);
+    return false;
   }
 
   // The cheapest path, or the preferred one of those that cost about the same.
   std::size_t best_alone(std::size_t move) const {
     const auto seconds = [&](std::size_t p) { return offer(move, p).latency + offer(move, p).seconds; };
+    const std::size_t paths = resources_.size();
     double least = std::numeric_limits<double>::infinity();
-    for (std::size_t p = 0; p < resources_.size(); ++p) {
+    for (std::size_t p = 0; p < paths; ++p) {
       if (offer(move, p).usable) least = std::min(least, seconds(p));
     }
-    std::size_t best = resources_.size();
-    for (std::size_t p = 0; p < resources_.size(); ++p) {
+    std::size_t best = paths;
+    for (std::size_t p = 0; p < paths; ++p) {
       if (!offer(move, p).usable || seconds(p) > least * (1 + noise(move))) continue;
-      if (best == resources_.size() || std::pair(order(p), seconds(p)) < std::pair(order(best), seconds(best)))
-        best = p;
+      if (best == paths || std::pair(preference(p), seconds(p)) < std::pair(preference(best), seconds(best))) best = p;
     }
     return best;
   }
-  int order(std::size_t path) const { return planning_.paths.all()[path]->preference(); }
 
-  const Planning& planning_;
+  const Constants& constants_;
+  const Problem& problem_;
+  const Facts& facts_;
   std::vector<std::size_t> moves_;
-  std::vector<std::string> resources_;
+  const std::vector<std::vector<Offer>>& offers_;  // [move][path]
+  std::vector<std::size_t> resources_;             // per path
+  std::vector<std::size_t> chosen_;                // per move
+  std::map<int, Links> links_;                     // per peer
+  Cost cost_;
+  std::pair<double, Femto> best_;
 };
 
-// What the sender of a move tells its receiver. Paths are numbered as in the set, which is the same on all ranks. If it
-// has a complaint instead, it says so once, and the text follows.
-constexpr std::int64_t kComplaint = -1;
-struct Decision {
-  std::int64_t seq = 0;
-  std::int64_t path = 0;
-  double latency = 0;
-  double seconds = 0;
-};
-
-std::int64_t number_of(const std::vector<std::unique_ptr<Path>>& paths, const Path* path) {
-  return std::find_if(paths.begin(), paths.end(), [&](const auto& p) { return p.get() == path; }) - paths.begin();
-}
-
-std::string no_path(const Planning& planning, const Move& move, const Choice& choice) {
+std::string no_path(const Problem& problem, const Move& move, const std::vector<Offer>& offers) {
   std::string text =
       fmt::format("no path can carry '{}' from rank {} to rank {}", move.label, move.src_rank, move.dst_rank);
-  if (planning.wanted != "auto") text += fmt::format(" when path '{}' is forced", planning.wanted);
+  if (problem.wanted != "auto") text += fmt::format(" when path '{}' is forced", problem.wanted);
   text += " (";
   const char* separator = "";
-  for (const auto& [name, offer] : choice.offers) {
-    if (name.starts_with("self")) continue;
-    text += fmt::format("{}{}: {}", separator, name, offer.why_not);
+  for (std::size_t p = 0; p < offers.size(); ++p) {
+    if (all_paths()[p].name.starts_with("self")) continue;
+    text += fmt::format("{}{}: {}", separator, all_paths()[p].name, offers[p].why_not);
     separator = "; ";
   }
   return text + ")";
@@ -176,84 +233,73 @@ std::string no_path(const Planning& planning, const Move& move, const Choice& ch
 
 }  // namespace
 
-std::string choose(Planning& planning) {
-  const int me = planning.runtime.rank();
-  const auto& paths = planning.paths.all();
-  planning.choices.assign(planning.moves.size(), {});
-  std::string complaint;
+std::vector<Offer> offers_for(const Machine& machine, const Problem& problem, const Facts& facts, const Move& move) {
+  std::vector<Offer> offers;
+  const BufferFact& src = facts.of(move.src_rank, move.src);
+  const BufferFact& dst = facts.of(move.dst_rank, move.dst);
+  for (const Path& path : all_paths()) {
+    Offer offer;
+    if (src.memory != path.memory || dst.memory != path.memory) {
+      offer = Offer::no(fmt::format("not for {} to {} memory", to_string(src.memory), to_string(dst.memory)));
+    } else {
+      offer = path.offer({machine, machine.cost(path.name), forces(problem.wanted, path), move, src, dst});
+      const auto why = machine.unusable.find(path.name);
+      if (offer.usable && why != machine.unusable.end()) offer = Offer::no(why->second);
+    }
+    // A piece that stays on its rank is never forced elsewhere.
+    if (move.src_rank != move.dst_rank && offer.usable && !allows(problem.wanted, path)) {
+      offer.usable = false;
+      offer.why_not = "another path is forced";
+    }
+    offers.push_back(std::move(offer));
+  }
+  return offers;
+}
+
+std::vector<Decision> choose(const Machine& machine, const Problem& problem, const Facts& facts) {
   std::vector<std::size_t> leaving;
-  for (std::size_t i = 0; i < planning.moves.size(); ++i) {
-    const Move& move = planning.moves[i];
-    if (move.src_rank != me) continue;
-    Choice& choice = planning.choices[i];
-    bool usable = false;
-    for (const auto& path : paths) {
-      const Place& src = planning.place(move.src_rank, move.src);
-      const Place& dst = planning.place(move.dst_rank, move.dst);
-      Offer offer =
-          path->serves(src.memory, dst.memory)
-              ? path->offer(move, src, dst)
-              : Offer::no(fmt::format("not for {} to {} memory", to_string(src.memory), to_string(dst.memory)));
-      // A piece that stays on its rank is never forced elsewhere.
-      if (move.src_rank != move.dst_rank && offer.usable && !PathSet::allows(planning.wanted, *path)) {
-        offer.usable = false;
-        offer.why_not = "another path is forced";
-      }
-      usable = usable || offer.usable;
-      choice.offers.emplace_back(path->name(), std::move(offer));
-    }
-    if (usable) {
-      leaving.push_back(i);
-    } else if (complaint.empty()) {
-      complaint = no_path(planning, move, choice);
+  std::vector<std::vector<Offer>> offers;
+  for (std::size_t i = 0; i < problem.moves.size(); ++i) {
+    const Move& move = problem.moves[i];
+    if (move.src_rank != problem.rank) continue;
+    offers.push_back(offers_for(machine, problem, facts, move));
+    if (std::none_of(offers.back().begin(), offers.back().end(), [](const Offer& offer) { return offer.usable; }))
+      throw Error(no_path(problem, move, offers.back()));
+    leaving.push_back(i);
+  }
+  const auto chosen = Assignment(machine, problem, facts, leaving, offers).solve();
+  std::vector<Decision> decisions;
+  for (std::size_t i = 0; i < leaving.size(); ++i) {
+    const Move& move = problem.moves[leaving[i]];
+    const Offer& offer = offers[i][chosen[i]];
+    decisions.push_back({move.dst_rank, static_cast<std::int32_t>(chosen[i]), move.seq, offer.latency, offer.seconds});
+  }
+  return decisions;
+}
+
+std::vector<Choice> settle(const Problem& problem, const std::function<std::span<const Decision>(int)>& decisions_of) {
+  std::map<std::tuple<int, int, std::int64_t>, std::size_t> by_seq;
+  for (std::size_t i = 0; i < problem.moves.size(); ++i) {
+    const Move& move = problem.moves[i];
+    by_seq[{move.src_rank, move.dst_rank, move.seq}] = i;
+  }
+  std::vector<int> ranks = peers_of(problem.moves, problem.rank);
+  ranks.push_back(problem.rank);
+  std::vector<Choice> choices(problem.moves.size());
+  for (const int rank : ranks) {
+    for (const Decision& d : decisions_of(rank)) {
+      const auto found = by_seq.find({rank, d.dst_rank, d.seq});
+      if (found == by_seq.end() || d.path < 0 || d.path >= std::ssize(all_paths())) continue;
+      choices[found->second] = {&all_paths()[static_cast<std::size_t>(d.path)], d.latency, d.seconds};
     }
   }
-  // Ranks that complain still take part in the exchange; all throw together afterwards.
-  if (complaint.empty()) {
-    const auto chosen = Assignment(planning, leaving).solve();
-    for (std::size_t i = 0; i < leaving.size(); ++i) {
-      Choice& choice = planning.choices[leaving[i]];
-      choice.path = paths[chosen[i]].get();
-      choice.latency = choice.offers[chosen[i]].second.latency;
-      choice.seconds = choice.offers[chosen[i]].second.seconds;
-    }
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    const Move& move = problem.moves[i];
+    if (choices[i].path == nullptr)
+      throw Error(
+          fmt::format("rank {} has chosen no path for '{}' to rank {}", move.src_rank, move.label, move.dst_rank));
   }
-  std::vector<std::string> blobs;
-  for (const int peer : planning.peers) {
-    std::string blob;
-    if (!complaint.empty()) blob = as_text(Decision{.seq = kComplaint}) + complaint;
-    for (std::size_t i = 0; i < planning.moves.size(); ++i) {
-      const Choice& choice = planning.choices[i];
-      if (planning.moves[i].src_rank != me || planning.moves[i].dst_rank != peer || choice.path == nullptr) continue;
-      const Decision decision{planning.moves[i].seq, number_of(paths, choice.path), choice.latency, choice.seconds};
-      blob += as_text(decision);
-    }
-    blobs.push_back(std::move(blob));
-  }
-  const auto answers = exchange(planning.runtime, planning.peers, blobs);
-  for (std::size_t p = 0; p < answers.size(); ++p) {
-    std::map<std::int64_t, std::size_t> by_seq;
-    for (std::size_t i = 0; i < planning.moves.size(); ++i) {
-      if (planning.moves[i].src_rank == planning.peers[p]) by_seq[planning.moves[i].seq] = i;
-    }
-    for (std::size_t at = 0; at + sizeof(Decision) <= answers[p].size(); at += sizeof(Decision)) {
-      const auto decision = from_text<Decision>(answers[p].substr(at, sizeof(Decision)));
-      if (decision.seq == kComplaint) {
-        if (complaint.empty()) complaint = answers[p].substr(at + sizeof decision);
-        break;
-      }
-      const auto it = by_seq.find(decision.seq);
-      if (it == by_seq.end()) continue;
-      const Path* path = paths[static_cast<std::size_t>(decision.path)].get();
-      planning.choices[it->second] = {path, decision.latency, decision.seconds, {}};
-    }
-  }
-  for (std::size_t i = 0; i < planning.moves.size() && complaint.empty(); ++i) {
-    if (planning.choices[i].path != nullptr) continue;
-    complaint = fmt::format("rank {} has chosen no path for '{}' to rank {}", planning.moves[i].src_rank,
-                            planning.moves[i].label, planning.moves[i].dst_rank);
-  }
-  return complaint;
+  return choices;
 }
 
 }  // namespace tasuki

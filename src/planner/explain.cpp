@@ -19,47 +19,60 @@ Pattern pattern_of(const Move& move) {
   return worst;
 }
 
-// Of the other paths for that kind of memory.
-std::string others(const Planning& planning, const Choice& choice) {
+// What the other paths for that kind of memory would cost, or why they cannot be taken.
+std::string others(const Machine& machine, const Problem& problem, const Facts& facts, const Move& move,
+                   const Choice& choice) {
   std::string text;
-  for (const auto& [name, offer] : choice.offers) {
-    if (choice.path->name() == name || choice.path->memory() != planning.paths.find(name).memory() ||
+  const auto offers = offers_for(machine, problem, facts, move);
+  for (std::size_t p = 0; p < offers.size(); ++p) {
+    const Path& path = all_paths()[p];
+    const Offer& offer = offers[p];
+    if (choice.path == &path || choice.path->memory != path.memory ||
         (!offer.usable && (offer.why_not == "same rank" || offer.why_not == "another rank"))) {
       continue;
     }
     if (!text.empty()) text += "; ";
-    text += offer.usable ? fmt::format("{} {:.2f}", name, (offer.latency + offer.seconds) * 1e6)
-                         : fmt::format("{}: {}", name, offer.why_not);
+    text += offer.usable ? fmt::format("{} {:.2f}{}", path.name, (offer.latency + offer.seconds) * 1e6,
+                                       machine.cost(path.name).measured ? "" : "*")
+                         : fmt::format("{}: {}", path.name, offer.why_not);
   }
   return text;
 }
 
 }  // namespace
 
-std::string explain(const Planning& planning, const Plan& plan) {
-  const int me = planning.runtime.rank();
+std::string explain(const Machine& machine, const Problem& problem, const Facts& facts,
+                    const std::vector<Choice>& choices, const Plan& plan) {
+  const int me = problem.rank;
   std::string text =
-      fmt::format("{} on rank {} of {}: {} pieces, {} commands, {} bytes of plan\n", planning.operation, me,
-                  planning.runtime.size(), planning.moves.size(), plan.commands.size(), plan.memory());
-  text += fmt::format("{:<26} {:>5} {:>5} {:>12} {:<12} {:<14} {:>9}  {}\n", "piece", "from", "to", "bytes", "pattern",
+      fmt::format("{} on rank {} of {}: {} pieces, {} commands, {} bytes of plan\n", problem.operation, me,
+                  machine.size(), problem.moves.size(), plan.commands.size(), plan.memory());
+  text += fmt::format("{:<26} {:>5} {:>5} {:>12} {:<12} {:<14} {:>9}   {}\n", "piece", "from", "to", "bytes", "pattern",
                       "path", "us", "others, us or why not");
   std::map<std::string, double> busy;
   std::set<std::pair<int, const Path*>> links;  // a link's latency is paid once
-  for (std::size_t i = 0; i < planning.moves.size(); ++i) {
-    const Move& move = planning.moves[i];
-    const Choice& choice = planning.choices[i];
+  bool guessed = false;
+  for (std::size_t i = 0; i < problem.moves.size(); ++i) {
+    const Move& move = problem.moves[i];
+    const Choice& choice = choices[i];
     const double seconds = choice.latency + choice.seconds;
-    text += fmt::format("{:<26} {:>5} {:>5} {:>12} {:<12} {:<14} {:>9.2f}  {}\n", move.label, move.src_rank,
-                        move.dst_rank, move.bytes(), to_string(pattern_of(move)), choice.path->name(), seconds * 1e6,
-                        move.src_rank == me ? others(planning, choice) : "decided by the sender");
+    const bool measured = machine.cost(choice.path->name).measured;
+    guessed = guessed || !measured;
+    const std::string rest =
+        move.src_rank == me ? others(machine, problem, facts, move, choice) : std::string("decided by the sender");
+    guessed = guessed || rest.find('*') != std::string::npos;
+    text += fmt::format("{:<26} {:>5} {:>5} {:>12} {:<12} {:<14} {:>9.2f}{}  {}\n", move.label, move.src_rank,
+                        move.dst_rank, move.bytes(), to_string(pattern_of(move)), choice.path->name, seconds * 1e6,
+                        measured ? " " : "*", rest);
     if (move.src_rank != me) continue;
-    busy[choice.path->resource()] += choice.seconds;
-    if (links.emplace(move.dst_rank, choice.path).second) busy[choice.path->resource()] += choice.latency;
+    busy[choice.path->resource] += choice.seconds;
+    if (links.emplace(move.dst_rank, choice.path).second) busy[choice.path->resource] += choice.latency;
   }
   for (const auto& [resource, seconds] : busy) {
     text +=
         fmt::format("sending keeps {} busy for {:.2f} us (a link's latency counted once)\n", resource, seconds * 1e6);
   }
+  if (guessed) text += "* not measured on this machine: priced with 1 us and 5 GB/s\n";
   return text;
 }
 

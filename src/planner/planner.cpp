@@ -1,12 +1,47 @@
-// Planner: see planner.hpp. Choosing is in choose.cpp, the table in explain.cpp.
+// Planner: facts, and the plan of independent moves. Choosing is in choose.cpp, the table in explain.cpp.
 #include "planner/planner.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cstring>
+#include <map>
 #include <set>
 #include <tuple>
 
+#include "tasuki/error.hpp"
+
 namespace tasuki {
+
+namespace {
+
+template <class Ranks>
+auto place_of(Ranks& ranks, int rank) {
+  return std::lower_bound(ranks.begin(), ranks.end(), rank,
+                          [](const auto& entry, int wanted) { return entry.first < wanted; });
+}
+
+}  // namespace
+
+void Facts::set(int rank, std::vector<BufferFact> facts) {
+  const auto at = place_of(ranks_, rank);
+  if (at != ranks_.end() && at->first == rank) {
+    at->second = std::move(facts);
+  } else {
+    ranks_.emplace(at, rank, std::move(facts));
+  }
+}
+
+bool Facts::knows(int rank) const {
+  const auto at = place_of(ranks_, rank);
+  return at != ranks_.end() && at->first == rank;
+}
+
+const BufferFact& Facts::of(int rank, int buffer) const {
+  const auto at = place_of(ranks_, rank);
+  if (at == ranks_.end() || at->first != rank || buffer < 0 || buffer >= std::ssize(at->second))
+    throw Error(fmt::format("planning knows nothing of buffer {} of rank {} (a defect in Tasuki)", buffer, rank));
+  return at->second[static_cast<std::size_t>(buffer)];
+}
 
 std::vector<int> peers_of(const std::vector<Move>& moves, int rank) {
   std::set<int> peers;
@@ -23,76 +58,45 @@ void mark_mutual(std::vector<Move>& moves) {
   for (auto& move : moves) move.mutual = ways.contains({move.dst_rank, move.src_rank});
 }
 
-bool Planning::knows(int rank) const {
-  return rank == runtime.rank() || std::binary_search(peers.begin(), peers.end(), rank);
-}
-
-const Place& Planning::place(int rank, int buffer) const {
-  const auto it = std::lower_bound(peers.begin(), peers.end(), rank);
-  const bool own = it == peers.end() || *it != rank;
-  return (own ? places.back() : places[static_cast<std::size_t>(it - peers.begin())])[static_cast<std::size_t>(buffer)];
-}
-
-void exchange_places(Planning& planning) {
-  std::vector<Place> mine;
-  for (const auto& buffer : planning.buffers) {
-    Place place;
-    place.copies = static_cast<std::int32_t>(buffer.memory.size());
-    place.ring = buffer.alternating ? 2 : 1;
-    place.bytes = buffer.bytes;
-    place.memory = buffer.where;
-    for (std::size_t i = 0; i < std::min(buffer.memory.size(), place.gpu.size()); ++i) {
-      if (buffer.where == Memory::device) {
-        std::string why;
-        if (buffer.bytes > 0) place.gpu[i] = planning.runtime.gpus->find(buffer.memory[i], why);
-      } else {
-        place.shared[i] = planning.runtime.memory().find(buffer.memory[i], buffer.bytes);
-      }
-      place.address[i] = reinterpret_cast<std::uint64_t>(buffer.memory[i]);
-    }
-    // A pair of which only one copy is shared counts as private: paths must serve both alike.
-    if (buffer.memory.size() == 2 && !place.shared[1].valid()) place.shared[0] = {};
-    if (buffer.memory.size() == 2 && place.gpu[1].valid == 0) place.gpu[0] = {};
-    mine.push_back(place);
-  }
-  const std::string blob(reinterpret_cast<const char*>(mine.data()), mine.size() * sizeof(Place));
-  const std::vector<std::string> blobs(planning.peers.size(), blob);
-  planning.places.clear();
-  for (const auto& answer : exchange(planning.runtime, planning.peers, blobs)) {
-    std::vector<Place> theirs(answer.size() / sizeof(Place));
-    std::memcpy(theirs.data(), answer.data(), theirs.size() * sizeof(Place));
-    planning.places.push_back(std::move(theirs));
-  }
-  planning.places.push_back(std::move(mine));
-}
-
 int Composer::user_buffer(int rank, int buffer) {
-  const auto& user = planning_.buffers[static_cast<std::size_t>(buffer)];
-  const Place& place = planning_.place(rank, buffer);
-  return builder_.buffer(user.name, rank, user.role, place.bytes, place.ring);
+  const UserRole& user = problem_.buffers[static_cast<std::size_t>(buffer)];
+  Buffer b;
+  b.name = user.name;
+  b.rank = rank;
+  b.role = user.role;
+  // Expectations name buffers of ranks that are no peers; all ranks have as many bytes then (broadcast).
+  const bool known = facts_.knows(rank);
+  const BufferFact& fact = facts_.of(known ? rank : problem_.rank, buffer);
+  b.bytes = fact.bytes;
+  if (known) {
+    b.home = fact.home();
+    b.ring = fact.ring;
+    b.copies = std::max(fact.copies, 1);
+  }
+  return builder_.buffer(b);
 }
 
 Link Composer::link(const std::vector<std::size_t>& moves, int number) {
   Link link;
-  const Move& first = planning_.moves[moves.front()];
-  link.path = path(moves.front()).name();
+  const Move& first = problem_.moves[moves.front()];
   link.peer = first.src_rank == builder_.rank() ? first.dst_rank : first.src_rank;
   link.number = number;
+  link.constants = &machine_.constants;
   link.mutual = first.mutual;
   link.alternating = true;
   for (const std::size_t i : moves) {
-    const Move& move = planning_.moves[i];
+    const Move& move = problem_.moves[i];
     link.moves.push_back(&move);
     link.src.push_back(user_buffer(move.src_rank, move.src));
     link.dst.push_back(user_buffer(move.dst_rank, move.dst));
-    link.alternating = link.alternating && planning_.place(move.dst_rank, move.dst).ring == 2;
+    link.alternating = link.alternating && facts_.of(move.dst_rank, move.dst).ring == 2;
   }
   link.capacity = link.bytes();
   return link;
 }
 
 void compose_links(Composer& composer) {
-  const auto& moves = composer.planning().moves;
+  const auto& moves = composer.problem().moves;
   Builder& builder = composer.builder();
   // Links by (kind, distance, path): lanes that only announce come before lanes that send, and what stays here last,
   // for nobody else waits for it. Every rank begins with the rank after itself, so that not all send to the same one
@@ -103,7 +107,7 @@ void compose_links(Composer& composer) {
     const Move& move = moves[i];
     const int distance = (move.dst_rank - move.src_rank + builder.ranks()) % builder.ranks();
     const Kind kind = distance == 0 ? kStays : composer.incoming(i) ? kReceives : kSends;
-    if (composer.incoming(i) || composer.outgoing(i)) links[{kind, distance, composer.path(i).name()}].push_back(i);
+    if (composer.incoming(i) || composer.outgoing(i)) links[{kind, distance, composer.path(i).name}].push_back(i);
   }
   std::vector<std::tuple<std::int64_t, int, int>> additions;  // seq, first and last command
   std::pair<Kind, int> before{kStays, -1};
@@ -115,17 +119,18 @@ void compose_links(Composer& composer) {
     std::sort(members.begin(), members.end(), [&](auto a, auto b) { return moves[a].seq < moves[b].seq; });
     Link link = composer.link(members, number);
     const Path& path = composer.path(members.front());
+    const Protocol& protocol = *path.protocol;
     builder.begin_lane();
-    builder.set_path(link.path);
+    builder.set_path(path.name);
     if (std::get<0>(key) == kSends) {
-      path.open_send(builder, link);
-      path.send(builder, link);
-      path.close_send(builder, link);
+      protocol.open_send(builder, link);
+      protocol.send(builder, link);
+      protocol.close_send(builder, link);
       continue;
     }
-    path.open_recv(builder, link);
-    path.recv(builder, link);
-    path.close_recv(builder, link);
+    protocol.open_recv(builder, link);
+    protocol.recv(builder, link);
+    protocol.close_recv(builder, link);
     for (std::size_t i = 0; i < members.size(); ++i) {
       if (moves[members[i]].add == DType::none) continue;
       const int first = link.first_commands.empty() ? link.commands[i] : link.first_commands[i];
@@ -150,11 +155,16 @@ void compose_links(Composer& composer) {
   }
 }
 
-Draft make_plan(const Planning& planning, const std::function<void(Composer&)>& compose) {
-  Builder builder(planning.operation, planning.runtime.rank(), planning.runtime.size());
-  Composer composer(planning, builder);
-  compose(composer);
-  return builder.finish();
+Plan emit(const Machine& machine, const Problem& problem, const Facts& facts, const std::vector<Choice>& choices,
+          const PassObserver& observer) {
+  Builder builder(problem.operation, problem.rank, machine.size());
+  Composer composer(machine, problem, facts, choices, builder);
+  problem.compose ? problem.compose(composer) : compose_links(composer);
+  Plan plan = builder.finish();
+  std::vector<bool> in_background;
+  for (const std::string& name : plan.paths) in_background.push_back(path_named(name).in_background);
+  run_passes(plan, in_background, observer);
+  return plan;
 }
 
 }  // namespace tasuki

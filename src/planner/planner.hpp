@@ -1,94 +1,122 @@
-// Planner: from moves (which bytes, from whom to whom) to one rank's plan, by way of the paths' offers.
+// Planner: from moves (which bytes, from whom to whom) to one rank's plan. Two functions of data: `choose` picks a path
+// for each piece that this rank sends, `emit` makes the commands once the peers' choices are known. A live operation
+// exchanges facts and choices with its peers and calls them; off line one process calls them for all ranks.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "paths/path.hpp"
 #include "plan/builder.hpp"
+#include "plan/passes/pass.hpp"
+#include "protocols/move.hpp"
 
 namespace tasuki {
 
-/// Memory of the user that an operation touches. Ranks list the same buffers in the same order; a rank that has no part
-/// in one gives no memory.
-struct UserBuffer {
+/// A user's buffer of an operation. Ranks list the same buffers in the same order.
+struct UserRole {
   std::string name;
   Role role = Role::inout;
-  std::int64_t bytes = 0;          ///< of one copy
-  std::vector<std::byte*> memory;  ///< one pointer a copy
-  const int* current = nullptr;    ///< which copy the user shows now; nullptr: there is one
-  bool alternating = false;        ///< the user promises to change copies between starts
-  Memory where = Memory::host;
 };
 
-/// What was decided about a move, and what else could have been.
+class Composer;
+
+/// What one rank wants of an operation.
+struct Problem {
+  std::string operation;  ///< for people: `halo p,q`
+  int rank = 0;
+  std::vector<UserRole> buffers;
+  std::vector<Move> moves;  ///< those that leave or reach this rank; `mark_mutual` has seen them
+  std::function<void(Composer&)> compose;  ///< empty: `compose_links`
+  std::string wanted = "auto";             ///< forced path or paths
+};
+
+/// Facts about the user's buffers of a rank and its peers.
+class Facts {
+ public:
+  /// One entry a buffer.
+  void set(int rank, std::vector<BufferFact> facts);
+  bool knows(int rank) const;
+  const BufferFact& of(int rank, int buffer) const;
+
+ private:
+  std::vector<std::pair<int, std::vector<BufferFact>>> ranks_;  // ascending
+};
+
+/// The path that a move takes.
 struct Choice {
   const Path* path = nullptr;
   double latency = 0;
   double seconds = 0;
-  std::vector<std::pair<std::string, Offer>> offers;  ///< of every path; empty on the receiving side
 };
 
-/// Everything that the plan of one rank is made from.
-struct Planning {
-  Runtime& runtime;
-  PathSet& paths;
-  std::string operation;  ///< `halo p,q`
-  std::string wanted;     ///< forced path, or `auto`
-  const std::vector<UserBuffer>& buffers;
-  const std::vector<Move>& moves;          ///< those that leave or reach this rank
-  std::vector<int> peers;                  ///< the other ranks in the moves, ascending
-  std::vector<std::vector<Place>> places;  ///< per peer, then this rank's own last: one a buffer
-  std::vector<Choice> choices;             ///< per move
-
-  const Place& place(int rank, int buffer) const;  ///< of this rank or a peer
-  bool knows(int rank) const;
+/// What the sender of a move tells its receiver. Plain data. Paths are numbered as in `all_paths()`.
+struct Decision {
+  std::int32_t dst_rank = 0;
+  std::int32_t path = 0;
+  std::int64_t seq = 0;
+  double latency = 0;
+  double seconds = 0;
 };
 
 /// Ranks in `moves` other than `rank`, ascending.
 std::vector<int> peers_of(const std::vector<Move>& moves, int rank);
 
-/// Tells the moves to which others run opposite. Both ranks of a move come to the same, for they list the same moves.
+/// Marks the moves to which others run opposite. Both ranks of a move come to the same, for they list the same moves.
 void mark_mutual(std::vector<Move>& moves);
 
-/// Peers tell each other where their buffers are. Collective over the ranks concerned.
-void exchange_places(Planning& planning);
+/// Every path's offer for a move, in the order of `all_paths()`.
+std::vector<Offer> offers_for(const Machine& machine, const Problem& problem, const Facts& facts, const Move& move);
 
-/// Every rank decides for the moves that leave it, minimising the time of its slowest resource and a little of
-/// the sum of all, and tells the receivers. Collective. Returns a complaint if a move has no usable path, empty
-/// otherwise.
-std::string choose(Planning& planning);
+/// Decides for the moves that leave the rank, minimising the time of its slowest resource and a little of the sum of
+/// all. Throws `Error` if a move has no usable path, saying what each path answered.
+std::vector<Decision> choose(const Machine& machine, const Problem& problem, const Facts& facts);
 
-/// Hands out links for the moves and keeps the plan's user buffers.
+/// The choice for each move of the problem, from this rank's decisions and those that its peers made for it.
+/// `decisions_of(rank)` gives a rank's. Throws `Error` if a peer has decided nothing for a move.
+std::vector<Choice> settle(const Problem& problem, const std::function<std::span<const Decision>(int)>& decisions_of);
+
+/// The plan, after the passes (plan/passes/pass.hpp).
+/// `observer` sees the plan after every pass.
+Plan emit(const Machine& machine, const Problem& problem, const Facts& facts, const std::vector<Choice>& choices,
+          const PassObserver& observer = {});
+
+/// The table behind `Operation::explain`: what was chosen for every piece, what it should cost, and why not otherwise.
+std::string explain(const Machine& machine, const Problem& problem, const Facts& facts,
+                    const std::vector<Choice>& choices, const Plan& plan);
+
+/// Hands out links for the moves and keeps the plan's user buffers, while `emit` composes.
 class Composer {
  public:
-  Composer(const Planning& planning, Builder& builder) : planning_(planning), builder_(builder) {}
+  Composer(const Machine& machine, const Problem& problem, const Facts& facts, const std::vector<Choice>& choices,
+           Builder& builder)
+      : machine_(machine), problem_(problem), facts_(facts), choices_(choices), builder_(builder) {}
 
-  const Planning& planning() const { return planning_; }
+  const Problem& problem() const { return problem_; }
   Builder& builder() { return builder_; }
   /// A link for moves (indices) that go the same way between the same ranks over the same path.
   Link link(const std::vector<std::size_t>& moves, int number);
-  const Path& path(std::size_t move) const { return *planning_.choices[move].path; }
-  bool outgoing(std::size_t move) const { return planning_.moves[move].src_rank == builder_.rank(); }
-  bool incoming(std::size_t move) const { return planning_.moves[move].dst_rank == builder_.rank(); }
+  const Path& path(std::size_t move) const { return *choices_[move].path; }
+  bool outgoing(std::size_t move) const { return problem_.moves[move].src_rank == builder_.rank(); }
+  bool incoming(std::size_t move) const { return problem_.moves[move].dst_rank == builder_.rank(); }
+  /// The plan's buffer for a user's buffer of a rank.
   int user_buffer(int rank, int buffer);
 
  private:
-  const Planning& planning_;
+  const Machine& machine_;
+  const Problem& problem_;
+  const Facts& facts_;
+  const std::vector<Choice>& choices_;
   Builder& builder_;
 };
 
 /// The plan of independent moves (halo, transfer): a lane for every link, an expectation for every move that arrives,
 /// additions in the order of `seq`.
 void compose_links(Composer& composer);
-
-/// Runs `compose`, which also states the plan's expectations. Local.
-Draft make_plan(const Planning& planning, const std::function<void(Composer&)>& compose);
-
-/// The table behind `Operation::explain`.
-std::string explain(const Planning& planning, const Plan& plan);
 
 }  // namespace tasuki

@@ -32,7 +32,16 @@ struct Session {
 };
 Session session;
 
+std::vector<RuntimePart::Make>& parts() {
+  static std::vector<RuntimePart::Make> list;
+  return list;
+}
+
 }  // namespace
+
+RuntimePart::RuntimePart(Make make) {
+  parts().push_back(make);
+}
 
 Runtime::Runtime(std::unique_ptr<Communicator> communicator, bool owns_mpi)
     : communicator_(std::move(communicator)), exceptions_at_birth_(std::uncaught_exceptions()) {
@@ -73,6 +82,11 @@ Runtime::Runtime(std::unique_ptr<Communicator> communicator, bool owns_mpi)
   deadline = settings_.deadline;
   cut_islands(topology_, settings_.island);
   if (!settings_.trace.empty()) begin_trace(settings_.trace, topology_, comm());
+  machine.name = topology_.processes[0].name;
+  machine.source = "measured";
+  machine.threads = topology_.threads;
+  for (const Process& process : topology_.processes) machine.ranks.push_back({process.host, process.island, -1});
+  for (const auto make : parts()) make(*this);
   if (!topology_.threads) ++session.runtimes;
 }
 
@@ -83,7 +97,7 @@ Runtime::~Runtime() {
     communicator_->abandon(fmt::format("rank {} left without the others", rank()));
   }
   const bool threads = topology_.threads;
-  paths.reset();
+  transports.reset();
   gpus.reset();
   liveness_.reset();
   memory_.reset();

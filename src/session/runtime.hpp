@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 #include "session/communicator.hpp"
 #include "session/liveness.hpp"
 #include "session/topology.hpp"
+#include "tasuki/machine.hpp"
 
 namespace tasuki {
 
@@ -22,6 +24,7 @@ struct Settings {
   std::string engine = "auto";  ///< TASUKI_ENGINE
   double deadline = 30.0;       ///< TASUKI_DEADLINE, seconds
   std::string profile;          ///< TASUKI_PROFILE: the profile's file; empty = the user's cache folder
+  bool passes = false;          ///< TASUKI_PASSES=1: plans are printed on stderr after each pass
   std::string trace;            ///< TASUKI_TRACE: the folder that ranks write what they did into; empty = nothing
 };
 Settings settings_from_environment();  ///< Throws `Error` naming variable and value.
@@ -37,7 +40,7 @@ class Progressing {
 };
 
 class GpuMemory;
-class PathSet;
+class Transports;
 
 class Runtime {
  public:
@@ -63,7 +66,10 @@ class Runtime {
   std::span<const int> everyone() const { return everyone_; }  ///< all ranks
   double deadline = 30.0;
   std::shared_ptr<GpuMemory> gpus;  ///< made collectively by the first use of a GPU (topology/gpu_memory.hpp)
-  std::shared_ptr<PathSet> paths;   ///< made collectively by the first operation (paths/path.hpp)
+  Machine machine;  ///< what planning sees of these ranks; prices are filled in when they are first asked for
+  std::shared_ptr<Transports> transports;  ///< made with the context (transports/transport.hpp)
+  std::string priced;                      ///< the paths that could be used when prices were last completed
+  bool pricing = false;                    ///< prices are being completed
 
   /// How often a wait polls before it yields: few times if the ranks of this host outnumber its cores.
   int spins() const { return spins_; }
@@ -71,9 +77,10 @@ class Runtime {
   /// Collective. Fails like a wait if a rank has died.
   void barrier();
 
-  /// The next operation's number: equal on all ranks, since operations are made collectively in the same order.
-  int next_operation() { return ++operations_; }
-  /// Likewise of a grid or field. Called when all ranks have agreed that there will be one.
+  /// The number of the next operation that this rank and `peer` make together, from 0: equal on both, since they make
+  /// the operations that they share in the same order. Never given twice.
+  std::int64_t next_channel(int peer) { return channels_[peer]++; }
+  /// The number of the next grid or field. Called when all ranks have agreed that there will be one.
   int next_object() { return ++objects_; }
 
   /// Active operations. `reserve` room before `add` so that starting does not allocate.
@@ -98,7 +105,7 @@ class Runtime {
   std::unique_ptr<Communicator> communicator_;
   int thread_level_ = -1;
   int spins_ = 0;
-  int operations_ = 0;
+  std::map<int, std::int64_t> channels_;  // by peer
   int objects_ = 0;
   int exceptions_at_birth_ = 0;
   std::size_t reserved_ = 0;
@@ -113,6 +120,13 @@ class Runtime {
   std::vector<Progressing*> active_;
 };
 
+/// A later room's part of every context: called at the end of its making, on all ranks (collective), in no order.
+/// Registered at load time.
+struct RuntimePart {
+  using Make = void (*)(Runtime&);
+  explicit RuntimePart(Make make);
+};
+
 /// Arguments that must be the same on every rank. Collective: collects name and value pairs, then `check` compares them
 /// over all ranks and throws on every rank, naming the first argument that differs, the ranks and their values:
 /// `Halo: argument 'corners' differs between ranks: rank 0 has true, rank 2 has false`. One small allreduce when all
@@ -120,16 +134,23 @@ class Runtime {
 class Agreement {
  public:
   Agreement(Runtime& runtime, std::string operation);
+  /// Among this rank and `peers`, who name each other, only: nobody else takes part.
+  Agreement(Runtime& runtime, std::string operation, std::vector<int> peers);
   Agreement& same(const std::string& argument, const std::string& value);
   Agreement& same(const std::string& argument, std::int64_t value);
   /// A local complaint (empty: none). If any rank has one, all ranks throw it, naming the rank that complained; so that
   /// no rank goes on alone. Called before `check`.
   Agreement& complain(const std::string& text);
+  bool complains() const { return !complaint_.empty(); }  ///< this rank does
   void check();
 
  private:
+  void compare(const std::vector<int>& ranks, const std::vector<std::string>& shown) const;
+
   Runtime& runtime_;
   std::string operation_;
+  bool everyone_ = true;
+  std::vector<int> peers_;
   std::vector<std::pair<std::string, std::string>> values_;
   std::string complaint_;
 };

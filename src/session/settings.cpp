@@ -42,6 +42,10 @@ Settings settings_from_environment() {
   }
   if (const std::string text = variable("TASUKI_PATH"); !text.empty()) settings.path = text;
   if (const std::string text = variable("TASUKI_ENGINE"); !text.empty()) settings.engine = text;
+  if (const std::string text = variable("TASUKI_PASSES"); !text.empty()) {
+    if (text != "0" && text != "1") throw Error(fmt::format("TASUKI_PASSES is '{}'; it must be 0 or 1", text));
+    settings.passes = text == "1";
+  }
   settings.profile = variable("TASUKI_PROFILE");
   settings.trace = variable("TASUKI_TRACE");
   return settings;

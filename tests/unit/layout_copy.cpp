@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "calibrate/kernel_trial.hpp"
+#include "layout/kernel_trial.hpp"
 #include "layout_model.hpp"
 
 using tasuki::CopyHint;

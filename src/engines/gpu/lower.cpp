@@ -7,7 +7,6 @@
 #include <bit>
 
 #include "engines/gpu/task.hpp"
-#include "plan/passes/message_order.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -41,13 +40,13 @@ class Lowering {
         asked_(plan_.commands.size(), false),
         late_(plan_.commands.size(), false) {
     for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
-      asked_[i] = in_.channels[i] != nullptr && in_.channels[i]->ended() != nullptr;
+      asked_[i] = in_.channels[i].thread != nullptr;
       const bool fresh = i == 0 || plan_.commands[i].lane != plan_.commands[i - 1].lane;
       if (fresh) lanes_.push_back({i, i, false});
       lanes_.back().last = i + 1;
       lanes_.back().asks = lanes_.back().asks || asked_[i];
     }
-    deps_ = message_order(plan_, asked_);
+    deps_.resize(plan_.commands.size());
     for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
       const Command& c = plan_.commands[i];
       for (auto d = c.first_dep; d < c.first_dep + c.dep_count; ++d) {
@@ -55,9 +54,7 @@ class Lowering {
       }
       for (const auto dep : deps_[i]) awaited_[static_cast<std::size_t>(dep)] = true;
     }
-    for (const Lane& lane : lanes_) {
-      if (lane.asks) find_late(lane);
-    }
+    find_late();
   }
 
   GpuProgram run() {
@@ -108,8 +105,8 @@ class Lowering {
       if (asked_[i] && (kPartWait & parts) != 0) add_answer(waits, command);
     }
     if (!task.copies.empty()) {
-      task.staging = lane.asks;
-      if (lane.asks) task.most = std::min(task.most, kStagingBlocks);
+      task.staging = stages(lane);
+      if (task.staging) task.most = std::min(task.most, kStagingBlocks);
       task.ends.push_back(static_cast<std::int32_t>(task.steps.size()));
       tasks.push_back(std::move(task));
     } else {
@@ -132,21 +129,45 @@ class Lowering {
     return false;
   }
 
-  // Which of the commands of a lane that asks for messages cannot begin before something has arrived.
-  void find_late(const Lane& lane) {
-    bool moved_late = false;
-    for (std::size_t i = lane.first; i < lane.last; ++i) {
-      const Command& c = plan_.commands[i];
-      if (in_stream(i)) {
-        throw Error(fmt::format("rank {}: {}: lane {} has messages of two kinds (a defect in Tasuki)", plan_.rank,
-                                plan_.operation, c.lane));
+  // Which commands cannot begin before something has arrived: waits, what follows them in their lane, and what depends
+  // on a message or on such a command. A message follows only what it depends on. Dependencies may lead from any lane to
+  // any other.
+  void find_late() {
+    bool more = true;
+    while (more) {
+      more = false;
+      for (const Lane& lane : lanes_) {
+        bool after = false;  // an earlier command of the lane, no message, that is late
+        for (std::size_t i = lane.first; i < lane.last; ++i) {
+          const Command& c = plan_.commands[i];
+          const bool late = (after && !asked_[i]) || c.verb == Verb::wait ||
+                            std::any_of(deps_[i].begin(), deps_[i].end(), [&](std::int32_t dep) {
+                              return asked_[static_cast<std::size_t>(dep)] || late_[static_cast<std::size_t>(dep)];
+                            });
+          more = more || late != late_[i];
+          late_[i] = late;
+          after = after || (late && !asked_[i]);
+        }
       }
-      late_[i] = c.dep_count > 0 || c.verb == Verb::wait || (!asked_[i] && moved_late) ||
-                 std::any_of(deps_[i].begin(), deps_[i].end(), [&](std::int32_t dep) {
-                   return asked_[static_cast<std::size_t>(dep)] || late_[static_cast<std::size_t>(dep)];
-                 });
-      moved_late = moved_late || (!asked_[i] && late_[i]);
     }
+    for (const Lane& lane : lanes_) {
+      for (std::size_t i = lane.first; i < lane.last && lane.asks; ++i) {
+        if (!in_stream(i)) continue;
+        throw Error(fmt::format("rank {}: {}: lane {} has messages of two kinds (a defect in Tasuki)", plan_.rank,
+                                plan_.operation, plan_.commands[i].lane));
+      }
+    }
+  }
+
+  // Whether the lane packs messages that a thread carries, or unpacks them.
+  bool stages(const Lane& lane) const {
+    return std::any_of(plan_.commands.begin() + static_cast<std::ptrdiff_t>(lane.first),
+                       plan_.commands.begin() + static_cast<std::ptrdiff_t>(lane.last), [&](const Command& c) {
+                         const auto pinned = [&](std::int32_t b) {
+                           return b >= 0 && plan_.buffers[static_cast<std::size_t>(b)].home == Home::pinned;
+                         };
+                         return moves_data(c.verb) && (pinned(c.src) || pinned(c.dst));
+                       });
   }
 
   // In thread blocks. Without those whose messages travel meanwhile, which had better pack some while they unpack
@@ -185,12 +206,12 @@ class Lowering {
                           {first, static_cast<std::int32_t>(both.size()), out_.blocks[kPartWait]}};
   }
 
-  bool in_stream(std::size_t command) const { return in_.channels[command] != nullptr && !asked_[command]; }
+  bool in_stream(std::size_t command) const { return in_.channels[command].stream != nullptr; }
 
   // A lane that waits for what it then unpacks, or only waits, belongs to the wait, but for what it tells beforehand.
   int part_of(const Lane& lane, std::size_t command) const {
     if (in_stream(command)) return 0;
-    if (lane.asks) return late_[command] ? kPartWait : kPartStart;
+    if (lane.asks || stages(lane)) return late_[command] ? kPartWait : kPartStart;
     for (std::size_t i = lane.first; i < lane.last; ++i) {
       if (in_stream(i)) return command < i ? kPartPack : kPartUnpack;
     }
@@ -241,7 +262,7 @@ class Lowering {
     GpuStep s;
     s.verb = Verb::signal;
     s.command = index;
-    s.counter = in_.channels[static_cast<std::size_t>(index)]->asked();
+    s.counter = in_.channels[static_cast<std::size_t>(index)].thread->asked();
     s.per_epoch = 1;
     s.untold = 1;
     add_deps(lane, s);
@@ -253,7 +274,7 @@ class Lowering {
     GpuStep s;
     s.verb = Verb::wait;
     s.command = index;
-    s.counter = const_cast<std::uint64_t*>(in_.channels[static_cast<std::size_t>(index)]->ended());  // waits only read
+    s.counter = const_cast<std::uint64_t*>(in_.channels[static_cast<std::size_t>(index)].thread->ended());  // waits only read
     s.per_epoch = 1;
     s.awaited = awaited_[static_cast<std::size_t>(index)] ? 1 : 0;
     lane.steps.push_back(s);
@@ -393,7 +414,7 @@ class Lowering {
   bool atomics_;
   std::vector<bool> awaited_;  // somebody depends on it
   std::vector<bool> asked_;    // messages that the GPU asks others than the stream for
-  std::vector<bool> late_;     // in lanes that ask
+  std::vector<bool> late_;     // cannot begin before something has arrived
   std::vector<std::vector<std::int32_t>> deps_;
   std::vector<Lane> lanes_;
   GpuProgram out_;
@@ -409,7 +430,7 @@ std::string describe_failure(const Plan& plan, const Runtime& runtime, std::int3
                              std::uint64_t value, std::uint64_t target) {
   const Command& c = plan.commands[static_cast<std::size_t>(command)];
   const std::string what =
-      c.verb == Verb::wait ? plan.buffers[static_cast<std::size_t>(c.src)].name : std::string(to_string(c.verb));
+      c.verb == Verb::wait ? plan.buffers[static_cast<std::size_t>(c.src)].label() : std::string(to_string(c.verb));
   const std::string dead = runtime.liveness().failure(runtime.everyone());
   return fmt::format("rank {}: {}: epoch {} did not end: the GPU waited for #{} {} with rank {} (at {}, needs {}){}",
                      plan.rank, plan.operation, epoch, command, what, c.peer, value / kSignal, target / kSignal,

@@ -8,7 +8,7 @@
 // to receive. So are many scattered numbers that travel in lines. What a task needs lies together, so that a block can
 // fetch it at once.
 //
-// Messages that a thread of the process carries (`Channel::ended`) have two such threads of the single block a lane:
+// Messages that a thread of the process carries (`ThreadChannel::ended`) have two such threads of the single block a lane:
 // one asks for them, each when its bytes have been packed, one waits for them and tells the blocks that unpack. The
 // lane's blocks pack the next meanwhile, or unpack the last.
 #pragma once
@@ -38,8 +38,6 @@ constexpr int kParts = 11;      ///< room for tables by parts
 constexpr int kBoth = kPartStart | kPartWait;
 constexpr int kBefore = kPartPack | kPartStart;  ///< where messages go in the same stream: before
 constexpr int kAfter = kPartUnpack | kPartWait;  ///< and after them
-/// What a complete signal adds to its counter: one block's share is 1, the first block's is the rest.
-constexpr std::uint64_t kSignal = 1 << 16;
 
 /// One dimension of a copy, in units; n / count is (n * magic) >> (32 + shift) for n < 2^31 and more than one of them.
 struct GpuDim {

@@ -28,8 +28,8 @@ class StreamEngine final : public Engine {
     const int processors = runtime.gpus->processors();
     const auto& channels = executor.program().channels;
     const auto& commands = executor.plan().commands;
-    const bool messages = std::any_of(channels.begin(), channels.end(),
-                                      [](const auto& c) { return c != nullptr && c->ended() == nullptr; });
+    const bool messages =
+        std::any_of(channels.begin(), channels.end(), [](const Channel& c) { return c.stream != nullptr; });
     const bool alone = std::all_of(commands.begin(), commands.end(),
                                    [](const auto& c) { return c.verb == Verb::copy && c.dep_count == 0; });
     const int most = messages ? std::max(1, processors / 2) : processors * (alone ? kFollowing : 1);
@@ -187,10 +187,10 @@ class StreamEngine final : public Engine {
   void messages(Stream stream) {
     const Plan& plan = executor_.plan();
     for (std::size_t path = 0; path < plan.paths.size(); ++path) {
-      Channel* first = nullptr;
+      StreamChannel* first = nullptr;
       for (const auto command : program_.messages) {
         if (plan.commands[static_cast<std::size_t>(command)].path != static_cast<int>(path)) continue;
-        Channel& channel = *executor_.program().channels[static_cast<std::size_t>(command)];
+        StreamChannel& channel = *executor_.program().channels[static_cast<std::size_t>(command)].stream;
         if (first == nullptr) {
           first = &channel;
           first->begin_group();
@@ -244,7 +244,7 @@ class StreamEngine final : public Engine {
     if (std::atomic_ref<std::uint32_t>(failure_->set).load() == 0) return;
     std::string text;
     for (const auto& channel : executor_.program().channels) {
-      if (text.empty() && channel != nullptr) text = channel->failure();
+      if (text.empty() && channel.thread != nullptr) text = channel.thread->failure();
     }
     if (text.empty()) {
       text = describe_failure(executor_.plan(), runtime_, failure_->command, failure_->epoch, failure_->value,

@@ -10,7 +10,7 @@ namespace tasuki {
 std::int64_t Program::bytes() const {
   return plan.memory() +
          static_cast<std::int64_t>(where.size() * sizeof(Located) + functions.size() * sizeof(CopyFunction) +
-                                   first_function.size() * sizeof(std::int32_t) + channels.size() * sizeof(void*));
+                                   first_function.size() * sizeof(std::int32_t) + channels.size() * sizeof(Channel));
 }
 
 Executor::Executor(Program program) : program_(std::move(program)), recorder_(Recorder::open(program_.plan)) {
@@ -49,7 +49,7 @@ Executor::Executor(Program program) : program_(std::move(program)), recorder_(Re
       s.index = static_cast<std::uint64_t>(c.index);
       s.lag = static_cast<std::uint64_t>(c.lag);
     }
-    s.channel = program_.channels[i].get();
+    s.channel = program_.channels[i].host.get();
     s.channel_buffer = c.verb == Verb::send ? c.src : c.dst;
     if (lanes_.empty() || plan.commands[static_cast<std::size_t>(lanes_.back().first)].lane != c.lane) {
       lanes_.push_back({s.command, s.command, s.command, 0, false, 0});
@@ -208,7 +208,7 @@ std::string Executor::blocked() const {
     if (!text.empty()) text += ", ";
     text += fmt::format("#{} {}", lane.at, to_string(c.verb));
     if (c.verb == Verb::wait) {
-      text += fmt::format(" {} (at {}, needs {})", plan.buffers[static_cast<std::size_t>(c.src)].name,
+      text += fmt::format(" {} (at {}, needs {})", plan.buffers[static_cast<std::size_t>(c.src)].label(),
                           step.counter->load(std::memory_order_relaxed), target(step, lane.round));
     }
     if (c.peer >= 0) text += fmt::format(" with rank {}", c.peer);

@@ -13,20 +13,9 @@
 #include "tasuki/plan.hpp"
 #include "tasuki/strided_copy.hpp"
 #include "transports/channel.hpp"
+#include "transports/located.hpp"
 
 namespace tasuki {
-
-/// Where a plan's buffer is in this process: copy i at base + i * stride. Buffers that cannot be reached from here have
-/// no base (channels carry what concerns them).
-struct Located {
-  std::byte* base = nullptr;
-  std::ptrdiff_t stride = 0;
-  int copies = 1;
-  bool takes_turns = false;      ///< epoch e uses copy (first + e - 1) % copies
-  bool stamped = false;          ///< what Home::stamped says: of the plan's bytes a line holds kStampedData
-  const int* current = nullptr;  ///< the copy the user shows: with turns read at the first start, else at every start
-  std::byte* copy(int i) const { return base + i * stride; }
-};
 
 /// A plan bound to this process: addresses, copy functions, channels.
 struct Program {
@@ -35,7 +24,7 @@ struct Program {
   std::vector<CopyFunction> functions;             ///< one after the other for each command's copies
   std::vector<std::int32_t> first_function;        ///< per command
   std::vector<std::shared_ptr<void>> memory;       ///< scratch and counters, kept alive for the channels too
-  std::vector<std::unique_ptr<Channel>> channels;  ///< per command; nullptr: loads and stores do
+  std::vector<Channel> channels;                   ///< per command
   int blocks = 0;                                  ///< on GPUs: OperationOptions::blocks
   std::int64_t bytes() const;                      ///< without scratch
 };
@@ -80,7 +69,7 @@ class Executor {
     std::uint64_t index = 0;
     std::uint64_t lag = 0;
     std::uint64_t seen = 0;  ///< what the counter was last seen at: often enough for several epochs
-    Channel* channel = nullptr;
+    HostChannel* channel = nullptr;
     std::int32_t channel_buffer = -1;
     std::int32_t first_dep = 0;
     std::int32_t dep_count = 0;

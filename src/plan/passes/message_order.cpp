@@ -1,90 +1,147 @@
-// The order of messages: see message_order.hpp.
-#include "plan/passes/message_order.hpp"
-
+// Pass `message order`: see pass.hpp.
 #include <algorithm>
-#include <limits>
+#include <map>
+#include <utility>
+
+#include "layout/cut.hpp"
+#include "plan/passes/pass.hpp"
 
 namespace tasuki {
 
 namespace {
 
-// From the first to the last byte that a command reads or writes of a buffer.
-struct Range {
+// What a command reads or writes of a buffer.
+struct Touched {
   std::int32_t buffer = -1;
-  std::int64_t begin = std::numeric_limits<std::int64_t>::max();
-  std::int64_t end = std::numeric_limits<std::int64_t>::min();
-
-  bool meets(const Range& other) const {
-    return buffer >= 0 && buffer == other.buffer && begin < other.end && other.begin < end;
-  }
+  ByteRange range;
+  bool meets(const Touched& other) const { return buffer >= 0 && buffer == other.buffer && range.meets(other.range); }
 };
 
-struct Touched {
-  Range read;
-  Range written;
+struct Access {
+  Touched read;
+  Touched written;
 };
 
 bool is_message(const Command& c) {
   return c.verb == Verb::send || c.verb == Verb::recv;
 }
 
-bool moves(const Command& c) {
+bool is_move(const Command& c) {
   return c.verb == Verb::copy || c.verb == Verb::put || c.verb == Verb::reduce;
 }
 
-Touched touched(const Plan& plan, const Command& c) {
-  Touched all;
+Access access(const Plan& plan, const Command& c) {
+  Access all;
   if (is_message(c)) {
-    (c.verb == Verb::send ? all.read : all.written) = {c.verb == Verb::send ? c.src : c.dst, c.offset,
-                                                       c.offset + c.bytes};
+    const bool sends = c.verb == Verb::send;
+    (sends ? all.read : all.written) = {sends ? c.src : c.dst, {c.offset, c.offset + c.bytes}};
+    return all;
   }
-  if (!moves(c)) return all;
   all.read.buffer = c.src;
   all.written.buffer = c.dst;
   for (std::int32_t k = c.first_copy; k < c.first_copy + c.copy_count; ++k) {
     const StridedCopy& copy = plan.copies[static_cast<std::size_t>(k)];
-    const auto include = [&copy](Range& range, std::int64_t at, std::int64_t StridedCopy::Dim::*stride) {
-      std::int64_t last = at;
-      for (int d = 0; d < copy.ndims; ++d) {
-        const std::int64_t reach =
-            (copy.dims[static_cast<std::size_t>(d)].count - 1) * copy.dims[static_cast<std::size_t>(d)].*stride;
-        (reach < 0 ? at : last) += reach;
-      }
-      range.begin = std::min(range.begin, at);
-      range.end = std::max(range.end, last + copy.block);
-    };
-    include(all.read, copy.src_offset, &StridedCopy::Dim::src_stride);
-    include(all.written, copy.dst_offset, &StridedCopy::Dim::dst_stride);
+    all.read.range.include(read_range(copy));
+    all.written.range.include(written_range(copy));
   }
   return all;
 }
 
-bool ordered(const Plan& plan, const Command& a, const Command& b) {
-  const auto stays = [](const Command& c) { return !is_message(c) && !moves(c); };
-  if (stays(a) || stays(b)) return true;
-  const Touched first = touched(plan, a);
-  const Touched second = touched(plan, b);
-  return first.written.meets(second.written) || first.written.meets(second.read) || first.read.meets(second.written);
+bool ordered(const Access& a, const Access& b) {
+  return a.written.meets(b.written) || a.written.meets(b.read) || a.read.meets(b.written);
+}
+
+// A lane of the plan: commands [begin, end).
+struct Lane {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
+std::vector<Lane> lanes_of(const Plan& plan) {
+  std::vector<Lane> lanes;
+  for (std::size_t i = 0; i < plan.commands.size(); ++i) {
+    if (i == 0 || plan.commands[i].lane != plan.commands[i - 1].lane) lanes.push_back({i, i});
+    lanes.back().end = i + 1;
+  }
+  return lanes;
+}
+
+bool to_be_split(const Plan& plan, const Lane& lane, const std::vector<bool>& in_background) {
+  bool messages = false;
+  bool moves = false;
+  for (std::size_t i = lane.begin; i < lane.end; ++i) {
+    const Command& c = plan.commands[i];
+    if (c.loop >= 0 || (!is_message(c) && !is_move(c))) return false;
+    messages = messages || (is_message(c) && in_background[static_cast<std::size_t>(c.path)]);
+    moves = moves || is_move(c);
+  }
+  return messages && moves;
+}
+
+// Per command the earlier ones of its lane, of the other kind, that must have ended before it.
+using Before = std::map<std::size_t, std::vector<std::size_t>>;
+
+void add_order(const Plan& plan, const Lane& lane, Before& before) {
+  std::vector<Access> touched;
+  for (std::size_t i = lane.begin; i < lane.end; ++i) touched.push_back(access(plan, plan.commands[i]));
+  for (std::size_t i = lane.begin; i < lane.end; ++i) {
+    for (std::size_t other = i; other-- > lane.begin;) {
+      const bool message = is_message(plan.commands[other]);
+      if (message == is_message(plan.commands[i])) continue;
+      if (!ordered(touched[other - lane.begin], touched[i - lane.begin])) continue;
+      before[i].push_back(other);
+      if (!message) break;  // moves end in their order: the last one will do
+    }
+  }
 }
 
 }  // namespace
 
-std::vector<std::vector<std::int32_t>> message_order(const Plan& plan, const std::vector<bool>& carried) {
-  std::vector<std::vector<std::int32_t>> order(plan.commands.size());
-  for (std::size_t begin = 0, end = 0; begin < plan.commands.size(); begin = end) {
-    while (end < plan.commands.size() && plan.commands[end].lane == plan.commands[begin].lane) ++end;
-    for (std::size_t i = begin; i < end; ++i) {
-      bool after_move = false;  // those that nobody else carries end in order: the last one will do
-      for (std::size_t before = i; before-- > begin;) {
-        if (!carried[i] && !carried[before]) continue;
-        if (!carried[before] && after_move) continue;
-        if (!ordered(plan, plan.commands[before], plan.commands[i])) continue;
-        after_move = after_move || !carried[before];
-        order[i].push_back(static_cast<std::int32_t>(before));
-      }
+void message_order(Plan& plan, const std::vector<bool>& in_background) {
+  std::vector<std::size_t> order;     // old indices in their new order
+  std::vector<std::int32_t> lane_of;  // and their new lanes
+  std::int32_t next = 0;
+  Before before;
+  bool changed = false;
+  const auto take = [&](const Lane& lane, auto&& wanted) {
+    for (std::size_t i = lane.begin; i < lane.end; ++i) {
+      if (!wanted(i)) continue;
+      order.push_back(i);
+      lane_of.push_back(next);
+    }
+    ++next;
+  };
+  for (const Lane& lane : lanes_of(plan)) {
+    if (!to_be_split(plan, lane, in_background)) {
+      take(lane, [](std::size_t) { return true; });
+      continue;
+    }
+    changed = true;
+    add_order(plan, lane, before);
+    // What the lane begins with comes first: packing before sending, receiving before unpacking.
+    const bool first = is_message(plan.commands[lane.begin]);
+    for (const bool messages : {first, !first}) {
+      take(lane, [&](std::size_t i) { return is_message(plan.commands[i]) == messages; });
     }
   }
-  return order;
+  if (!changed) return;
+  std::vector<std::int32_t> place(order.size());
+  for (std::size_t at = 0; at < order.size(); ++at) place[order[at]] = static_cast<std::int32_t>(at);
+  std::vector<Command> commands;
+  std::vector<std::int32_t> deps;
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    Command c = plan.commands[order[at]];
+    c.lane = lane_of[at];
+    const auto first = static_cast<std::int32_t>(deps.size());
+    for (std::int32_t d = c.first_dep; d < c.first_dep + c.dep_count; ++d)
+      deps.push_back(place[static_cast<std::size_t>(plan.deps[static_cast<std::size_t>(d)])]);
+    for (const std::size_t other : before[order[at]]) deps.push_back(place[other]);
+    c.dep_count = static_cast<std::int32_t>(deps.size()) - first;
+    c.first_dep = c.dep_count > 0 ? first : 0;
+    commands.push_back(c);
+  }
+  plan.commands = std::move(commands);
+  plan.deps = std::move(deps);
 }
 
 }  // namespace tasuki

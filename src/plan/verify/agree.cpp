@@ -12,18 +12,19 @@ namespace {
 
 const Buffer* find(const Plan& plan, const std::string& name) {
   const auto it = std::ranges::find_if(
-      plan.buffers, [&](const Buffer& buffer) { return buffer.rank == plan.rank && buffer.name == name; });
+      plan.buffers, [&](const Buffer& buffer) { return buffer.rank == plan.rank && buffer.label() == name; });
   return it == plan.buffers.end() ? nullptr : &*it;
 }
 
 std::string properties(const Buffer& b) {
-  return fmt::format("{}, {} bytes, ring {}, per_epoch {}", to_string(b.role), b.bytes, b.ring, b.per_epoch);
+  return fmt::format("{}, {} memory, {} bytes, ring {}, per_epoch {}, copies {}", to_string(b.role), to_string(b.home),
+                     b.bytes, b.ring, b.per_epoch, b.copies);
 }
 
 void compare_buffers(std::span<const Plan> plans, std::vector<std::string>& found) {
   for (const Plan& plan : plans) {
     for (const Buffer& buffer : plan.buffers) {
-      const Buffer* own = find(plans[buffer.rank], buffer.name);
+      const Buffer* own = find(plans[buffer.rank], buffer.label());
       if (own == nullptr) {
         found.push_back(fmt::format("rank {} names {}, but rank {}'s plan has no such buffer", plan.rank, label(buffer),
                                     buffer.rank));
@@ -52,8 +53,8 @@ class Pairs {
         const Pairing::End end{plan.rank, i};
         if (c.verb == Verb::send) messages_[{plan.rank, c.peer, c.tag}].out.push_back(end);
         if (c.verb == Verb::recv) messages_[{c.peer, plan.rank, c.tag}].in.push_back(end);
-        if (c.verb == Verb::signal) signals_[{c.peer, plan.buffers[c.dst].name}].out.push_back(end);
-        if (c.verb == Verb::wait) signals_[{plan.rank, plan.buffers[c.src].name}].in.push_back(end);
+        if (c.verb == Verb::signal) signals_[{c.peer, plan.buffers[c.dst].label()}].out.push_back(end);
+        if (c.verb == Verb::wait) signals_[{plan.rank, plan.buffers[c.src].label()}].in.push_back(end);
       }
     }
   }

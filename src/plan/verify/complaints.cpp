@@ -82,8 +82,8 @@ class Checker {
     std::set<std::pair<std::int32_t, std::string_view>> names;
     for (const Buffer& b : plan_.buffers) {
       const std::string who = fmt::format("rank {}: buffer {}", plan_.rank, label(b));
-      if (b.name.empty()) say("{} has no name", who);
-      if (!names.emplace(b.rank, b.name).second) say("{} is listed twice", who);
+      if (b.label().empty()) say("{} has no name", who);
+      if (!names.emplace(b.rank, b.label()).second) say("{} is listed twice", who);
       if (b.rank < 0 || b.rank >= plan_.ranks) say("{} belongs to a rank outside 0..{}", who, plan_.ranks - 1);
       if (b.role > Role::signal) say("{} has the unknown role {}", who, static_cast<int>(b.role));
       if (b.ring < 1) say("{} has {} copies (ring); at least 1 is meant", who, b.ring);

@@ -121,7 +121,7 @@ class Expander {
       auto& area_of = world_.area_of.emplace_back();
       for (const Buffer& buffer : plan.buffers) {
         const auto next = static_cast<std::int32_t>(world_.areas.size());
-        const auto [it, fresh] = known.try_emplace({buffer.rank, buffer.name}, next);
+        const auto [it, fresh] = known.try_emplace({buffer.rank, buffer.label()}, next);
         if (fresh) world_.areas.emplace_back().buffer = buffer;
         area_of.push_back(it->second);
       }

@@ -1,4 +1,4 @@
-// Path `nccl`: packed messages between GPUs that cannot reach each other (or anywhere, if forced), in stream order.
+// Transport `nccl`: messages between GPUs, in stream order.
 //
 // One NCCL communicator serves all operations of a context, and NCCL wants its calls in the same order everywhere:
 // ranks that use several operations over this path must start them in the same order. The library is opened when it is
@@ -9,11 +9,12 @@
 #include <string>
 
 #include "memory/gpu_memory.hpp"
-#include "paths/shapes.hpp"
+#include "paths/path.hpp"
 #include "session/collective.hpp"
 #include "tasuki/cuda.cuh"
 #include "tasuki/error.hpp"
 #include "transports/nccl.hpp"
+#include "transports/transport.hpp"
 
 namespace tasuki {
 namespace {
@@ -68,14 +69,14 @@ class Communicator {
   ncclComm_t comm_ = nullptr;
 };
 
-class Message final : public Channel {
+class Message final : public StreamChannel {
  public:
-  Message(std::shared_ptr<Communicator> comm, const ChannelRequest& r)
+  Message(std::shared_ptr<Communicator> comm, const Command& command, std::byte* local)
       : comm_(std::move(comm)),
-        sends_(r.command.verb == Verb::send),
-        at_(r.local[0] + r.command.offset),
-        bytes_(static_cast<std::size_t>(r.command.bytes)),
-        peer_(r.command.peer) {}
+        sends_(command.verb == Verb::send),
+        at_(local + command.offset),
+        bytes_(static_cast<std::size_t>(command.bytes)),
+        peer_(command.peer) {}
 
   void begin_group() override { Nccl::get().check(Nccl::get().group_start(), "ncclGroupStart"); }
   void end_group() override { Nccl::get().check(Nccl::get().group_end(), "ncclGroupEnd"); }
@@ -98,20 +99,13 @@ class Message final : public Channel {
 
 #endif
 
-class NcclPath final : public MessagePath {
+class NcclTransport final : public Transport {
  public:
-  NcclPath(Runtime& runtime, const Profile& profile)
-      : MessagePath(Home::device), runtime_(runtime), profile_(profile) {}
-  std::string name() const override { return "nccl"; }
-  Memory memory() const override { return Memory::device; }
-  std::string resource() const override { return "NCCL"; }
-  bool latencies_overlap() const override { return true; }
-  bool joins(const Topology&, int a, int b) const override { return a != b && connected(); }
-
   // Connecting takes a second and memory: only where GPUs do not reach each other, or where it is asked for.
   void prepare(Runtime& runtime, const std::string& wanted) override {
-    forced_ = PathSet::forces(wanted, *this);
-    if (connected() || !PathSet::allows(wanted, *this) || (runtime.gpus->complete() && !forced_)) return;
+    const Path& path = path_named("nccl");
+    if (!runtime.gpus || connected() || !allows(wanted, path)) return;
+    if (runtime.gpus->complete() && !forces(wanted, path)) return;
 #ifdef TASUKI_NCCL
     why_not_ = Nccl::get().why_not;
     const std::string shared = runtime.gpus->shared();
@@ -126,40 +120,33 @@ class NcclPath final : public MessagePath {
     why_not_ = "built without nccl.h";
 #endif
   }
+  std::string why_not() const override { return connected() ? std::string() : why_not_; }
 
-  Offer offer(const Move& move, const Place&, const Place&) const override {
-    if (move.src_rank == move.dst_rank) return Offer::no("same rank");
-    if (!connected()) return Offer::no(why_not_);
-    if (!forced_ && runtime_.gpus->reach(move.src_rank, move.dst_rank)) return Offer::no("the GPUs reach each other");
-    return priced(profile_, name(), move);
-  }
-
+  std::vector<Channel> open(const ChannelRequest& r) override {
+    std::vector<Channel> channels;
 #ifdef TASUKI_NCCL
-  std::unique_ptr<Channel> open(const ChannelRequest& request) const override {
-    return std::make_unique<Message>(comm_, request);
-  }
+    for (const CarriedCommand& carried : r.commands) {
+      channels.push_back({nullptr, std::make_unique<Message>(comm_, r.command(carried), carried.local[0]), nullptr});
+    }
+    return channels;
+#else
+    throw Error("rank " + std::to_string(r.plan.rank) + ": path nccl: built without nccl.h");
 #endif
+  }
 
  private:
 #ifdef TASUKI_NCCL
-  bool connected() const {
-    return comm_ != nullptr;
-  }
+  bool connected() const { return comm_ != nullptr; }
   std::shared_ptr<Communicator> comm_;
 #else
-  bool connected() const {
-    return false;
-  }
+  bool connected() const { return false; }
 #endif
-  const Runtime& runtime_;
-  const Profile& profile_;
-  bool forced_ = false;
   std::string why_not_ = "not connected: all GPUs reach each other (path 'nccl' connects it)";
 };
 
-const PathRegistration registration{[](Runtime& runtime, const Profile& profile) -> std::unique_ptr<Path> {
-  return std::make_unique<NcclPath>(runtime, profile);
-}};
+const TransportRegistration registration{"nccl", [](Runtime&) -> std::unique_ptr<Transport> {
+                                           return std::make_unique<NcclTransport>();
+                                         }};
 
 }  // namespace
 }  // namespace tasuki

@@ -1,25 +1,20 @@
-// Profile: see profile.hpp. The file is `{"machine": "...", "version": 6, "paths": {"mpi": {"latency": 1e-6, ...}}}`.
-#include "paths/profile.hpp"
+// The profile's file: see profile_file.hpp.
+#include "calibrate/profile_file.hpp"
 
 #include <fmt/format.h>
 #include <mpi.h>
 #include <unistd.h>
 
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "session/collective.hpp"
 #include "support/text_file.hpp"
-#include "tasuki/error.hpp"
 
 namespace tasuki {
 
 namespace {
-
-constexpr int kVersion = 6;
 
 // The MPI decides about latencies as much as the machine does: one file for each.
 std::string mpi_name() {
@@ -35,50 +30,6 @@ std::string mpi_name() {
 }
 
 }  // namespace
-
-double Profile::get(const std::string& section, const std::string& key, double fallback) const {
-  const auto s = sections_.find(section);
-  if (s == sections_.end()) return fallback;
-  const auto k = s->second.find(key);
-  return k == s->second.end() ? fallback : k->second;
-}
-
-std::string Profile::to_json(const std::string& machine) const {
-  nlohmann::json json{{"machine", machine}, {"version", kVersion}, {"paths", sections_}};
-  return json.dump(2) + "\n";
-}
-
-Profile Profile::from_json(const std::string& text, const std::string& file) {
-  const auto fail = [&](const std::string& what) {
-    return Error(fmt::format(
-        "machine profile {}: {}; delete the file to have it measured again, or set TASUKI_PROFILE to another", file,
-        what));
-  };
-  nlohmann::json json;
-  try {
-    json = nlohmann::json::parse(text);
-  } catch (const nlohmann::json::parse_error& error) {
-    throw fail(fmt::format("not JSON at byte {}", error.byte));
-  } catch (const nlohmann::json::exception& error) {
-    throw fail(error.what());  // a number too large for a double, say
-  }
-  const bool numbered = json.is_object() && json.contains("version") && json["version"].is_number_integer();
-  const int version = numbered ? json["version"].get<int>() : 0;
-  if (version < 1 || version > kVersion) throw fail(fmt::format("no profile of version {} or before", kVersion));
-  if (version < kVersion) return {};  // it lacks constants that plans are made with now
-  if (!json.contains("paths") || !json["paths"].is_object()) throw fail("\"paths\" is missing or no object");
-  Profile profile;
-  for (const auto& [section, values] : json["paths"].items()) {
-    if (!values.is_object()) throw fail(fmt::format("\"paths\".\"{}\" is no object", section));
-    for (const auto& [key, value] : values.items()) {
-      if (!value.is_number() || !std::isfinite(value.get<double>()) || value.get<double>() <= 0) {
-        throw fail(fmt::format("\"{}\".\"{}\" is {}, not a positive number", section, key, value.dump()));
-      }
-      profile.sections_[section][key] = value.get<double>();
-    }
-  }
-  return profile;
-}
 
 std::string profile_file(const Runtime& runtime) {
   if (!runtime.settings().profile.empty()) return runtime.settings().profile;

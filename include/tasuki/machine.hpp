@@ -1,0 +1,126 @@
+// Machine: what there is, as data: ranks, hosts, islands, GPUs, networks, and what each path costs. Discovered and
+// measured by a context, read from JSON, or made up: plans are made for all of them by the same functions.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tasuki {
+
+/// Where bytes are: in a processor's memory or in a GPU's.
+enum class Memory : std::uint8_t { host, device };
+std::string_view to_string(Memory memory);
+
+/// What a path costs in one situation, in seconds and bytes per second.
+struct LinkCost {
+  double latency = 1e-6;        ///< of a link with one word, from start to arrival
+  double bandwidth = 5e9;       ///< of what is below `PathCost::bulk_from`
+  double bulk_bandwidth = 5e9;  ///< of what is above it
+  double per_run = 2e-9;        ///< added for every contiguous run of the more scattered side
+  friend bool operator==(const LinkCost&, const LinkCost&) = default;
+};
+
+/// What a path costs. The defaults stand where nothing was measured; `measured` tells.
+struct PathCost {
+  LinkCost one_way;            ///< the receiver sends nothing back
+  LinkCost mutual;             ///< both ranks send to each other at the same time
+  std::int64_t bulk_from = 0;  ///< bytes of a piece from which on it is bulk; 0: nothing is
+  bool measured = false;
+  friend bool operator==(const PathCost&, const PathCost&) = default;
+};
+
+/// Every number that planning uses besides measured prices: when something is large, how many pieces are worth it,
+/// what cannot be measured. All of them are here; a machine file may change them under "constants". Ranks that plan
+/// together must have the same. Seconds, bytes or plain counts.
+struct Constants {
+  // Choosing a path (src/planner/choose.cpp).
+  double of_sum = 0.05;              ///< share of the sum of all costs that counts beside the slowest resource
+  double second_link = 0.2;          ///< a further link to a peer costs this share of its latency where latencies overlap
+  double noise_host = 0.2;           ///< a change among processor paths must gain this share: what measuring is good to
+  double noise_device = 0.03;        ///< the same on GPUs, which have no other work
+  // Eager protocol (src/protocols/eager.cpp).
+  std::int64_t eager_small = 4 << 10;       ///< a link of at most so many bytes has the longer ring
+  std::int64_t eager_short_ring = 2;        ///< copies in a ring
+  std::int64_t eager_long_ring = 8;         ///< copies in the ring of a small link
+  std::int64_t eager_slice = 4 << 10;       ///< smallest part of a link in host memory that is worth its own signal
+  std::int64_t cache_line = 64;             ///< bytes
+  std::int64_t many_lines = 1 << 20;        ///< bytes of cache lines that a core's own caches cannot hold
+  std::int64_t slice_lines = 128 << 10;     ///< bytes of cache lines that surely stay in them
+  std::int64_t few_lines = 16 << 10;        ///< bytes of cache lines that are hardly worth a signal
+  std::int64_t most_interleaved = 64;       ///< slices of an interleaved link, at most
+  // Messages (src/protocols/message.cpp).
+  std::int64_t message_most = 0x7fffffff;   ///< largest message of MPI, bytes
+  std::int64_t staged_slice = 1 << 20;      ///< smallest message of a staged link that is worth cutting
+  std::int64_t staged_slices = 16;          ///< messages of a staged link, about
+  // Copy engines (src/paths/peer_copy.cpp).
+  std::int64_t copy_engine_calls = 1024;    ///< of the copy engine for a piece, at most
+  double copy_engine_call = 1.5e-6;         ///< seconds from one call to the next
+  double gpu_copy_bandwidth = 1e12;         ///< within a GPU, where it was not measured
+  double second_pass = 3;                   ///< bytes of the GPU's own copy bandwidth that a second pass costs a byte
+  // Transfers (src/collectives/transfer_moves.cpp).
+  std::int64_t transfer_part = 8 << 10;     ///< smallest part of a transfer that may take a path of its own
+  std::int64_t transfer_parts = 8;          ///< parts, at most
+  friend bool operator==(const Constants&, const Constants&) = default;
+};
+
+/// How ranks, hosts or islands are joined. A switch joins all at one distance; a torus has links between neighbours.
+struct Network {
+  enum class Kind : std::uint8_t { none, switched, torus };
+  Kind kind = Kind::none;
+  std::vector<int> extents;  ///< torus: hosts in each dimension, the last fastest; a ring has one
+  int rails = 1;             ///< links a host can drive at once in one direction
+  double bandwidth = 0;      ///< of a link, bytes per second, one way; 0: not known
+  double latency = 0;        ///< of a hop, seconds
+  friend bool operator==(const Network&, const Network&) = default;
+};
+
+/// A machine. A value; everything is O(ranks) in memory.
+class Machine {
+ public:
+  struct Rank {
+    std::int32_t host = 0;    ///< ranks with equal host share a processor's memory
+    std::int32_t island = 0;  ///< ranks with equal island may store into each other's host memory
+    std::int32_t gpus = -1;   ///< ranks with equal number, not -1, reach each other's GPU memory; -1: it has no GPU
+    friend bool operator==(const Rank&, const Rank&) = default;
+  };
+  std::string name = "machine";
+  std::string source = "made up";  ///< `measured`, `from the paper's figures`, `made up`: shown beside every price
+  std::vector<Rank> ranks;
+  bool threads = false;  ///< the ranks are threads of one process, between which there is no MPI
+  int cores = 0;         ///< of a host; 0: as many as ranks
+  Network inside;        ///< of an island
+  Network outside;       ///< between islands
+  std::map<std::string, PathCost> costs;        ///< by path; a path without an entry has the default prices
+  std::map<std::string, std::string> unusable;  ///< by path: why it cannot be used here
+  std::string gpu_reason;                       ///< why GPUs of different numbers do not reach each other
+  Constants constants;
+
+  int size() const { return static_cast<int>(ranks.size()); }
+  bool same_host(int a, int b) const { return at(a).host == at(b).host; }
+  bool same_island(int a, int b) const { return at(a).island == at(b).island; }
+  bool reach(int a, int b) const { return at(a).gpus >= 0 && at(a).gpus == at(b).gpus; }  ///< of their GPUs
+  bool gpus_complete() const;  ///< all ranks have GPUs that reach each other
+  const PathCost& cost(const std::string& path) const;
+
+  /// `ranks` ranks on hosts of `per_host`, in islands of `per_island` (0: a host); with `gpus`, each island's GPUs reach
+  /// each other.
+  static Machine uniform(int ranks, int per_host, int per_island, bool gpus = false);
+  /// The same machine with exactly `ranks` ranks: its first ones, or more hosts like those that it has, if it was
+  /// written as a pattern (`uniform`, or "hosts" in JSON). Throws `Error` if it has fewer.
+  Machine resized(int ranks) const;
+
+  /// JSON, for machine files (docs/machines.md). `from_json(to_json(m)) == m`. Reading throws `Error` that names
+  /// `file`, the place and the reason: unknown keys, islands that no host has, prices that are not positive.
+  std::string to_json() const;
+  static Machine from_json(std::string_view json, const std::string& file = "machine");
+  friend bool operator==(const Machine&, const Machine&) = default;
+
+ private:
+  const Rank& at(int rank) const { return ranks[static_cast<std::size_t>(rank)]; }
+};
+
+}  // namespace tasuki

@@ -1,0 +1,44 @@
+// Halo moves: what a halo exchange asks of the planner, from a placed grid and the shapes of fields.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "grid/halo_pieces.hpp"
+#include "planner/planner.hpp"
+
+namespace tasuki {
+
+/// One field of a halo exchange.
+struct HaloBuffer {
+  std::string name;
+  std::int64_t element_bytes = 0;
+  DType dtype = DType::none;
+  Width width;           ///< how much of the shadow takes part
+  Width shadow;          ///< cells allocated around the owned box
+  std::int64_t pad = 0;  ///< cells at the end of each row of the last dimension
+};
+
+/// Extents in memory of the field's part on `rank`, shadow and padding included.
+std::vector<std::int64_t> memory_extents(const Placement& placement, const HaloBuffer& field, int rank);
+
+/// The moves of a halo over fields that may lie on different grids of the same ranks.
+class HaloMoves {
+ public:
+  /// The placements must outlive this; one a field.
+  HaloMoves(std::vector<const Placement*> placements, std::vector<HaloBuffer> fields, bool corners, bool reverse);
+
+  /// `halo p,q`.
+  std::string name() const;
+  /// What `rank` wants. Buffers are in the order of the fields, under names that are made unique.
+  Problem problem(int rank) const;
+
+ private:
+  std::vector<const Placement*> placements_;
+  std::vector<HaloBuffer> fields_;
+  std::vector<std::string> names_;
+  std::vector<HaloGeometry> geometry_;
+  bool reverse_;
+};
+
+}  // namespace tasuki

@@ -1,0 +1,69 @@
+// Machine: questions to it and machines made up from a pattern. The JSON form is in json.cpp.
+#include "tasuki/machine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tasuki/error.hpp"
+
+namespace tasuki {
+
+std::string_view to_string(Memory memory) {
+  return memory == Memory::host ? "host" : "device";
+}
+
+bool Machine::gpus_complete() const {
+  return std::all_of(ranks.begin(), ranks.end(),
+                     [&](const Rank& rank) { return rank.gpus >= 0 && rank.gpus == ranks[0].gpus; });
+}
+
+const PathCost& Machine::cost(const std::string& path) const {
+  static const PathCost unknown;
+  const auto found = costs.find(path);
+  return found == costs.end() ? unknown : found->second;
+}
+
+Machine Machine::uniform(int ranks, int per_host, int per_island, bool gpus) {
+  if (ranks < 1) throw Error(fmt::format("Machine: argument 'ranks' is {}; it must be 1 or more", ranks));
+  if (per_host < 1) throw Error(fmt::format("Machine: argument 'per_host' is {}; it must be 1 or more", per_host));
+  if (per_island < 0 || per_island > per_host)
+    throw Error(fmt::format("Machine: argument 'per_island' is {}; give 0 (a whole host) to {} (per_host)", per_island,
+                            per_host));
+  Machine machine;
+  const int island_size = per_island > 0 ? per_island : per_host;
+  const int islands_of_host = (per_host + island_size - 1) / island_size;
+  for (int r = 0; r < ranks; ++r) {
+    Rank rank;
+    rank.host = r / per_host;
+    rank.island = rank.host * islands_of_host + r % per_host / island_size;
+    rank.gpus = gpus ? rank.island : -1;
+    machine.ranks.push_back(rank);
+  }
+  return machine;
+}
+
+Machine Machine::resized(int wanted) const {
+  if (wanted < 1) throw Error(fmt::format("machine {}: {} ranks were asked for; give 1 or more", name, wanted));
+  Machine machine = *this;
+  if (wanted <= size()) {
+    machine.ranks.resize(static_cast<std::size_t>(wanted));
+    return machine;
+  }
+  // More hosts like those that it has, if these are all alike.
+  const auto per_host = std::count_if(ranks.begin(), ranks.end(), [&](const Rank& r) { return r.host == ranks[0].host; });
+  const auto per_island = std::count_if(ranks.begin(), ranks.end(),
+                                        [&](const Rank& r) { return r.island == ranks[0].island; });
+  const bool gpus = !ranks.empty() && ranks[0].gpus >= 0;
+  const Machine pattern =
+      uniform(wanted, static_cast<int>(per_host), static_cast<int>(std::min(per_host, per_island)), gpus);
+  const bool alike = !ranks.empty() && std::equal(ranks.begin(), ranks.end(), pattern.ranks.begin());
+  if (!alike || (size() % per_host) != 0 || outside.kind == Network::Kind::torus || inside.kind == Network::Kind::torus)
+    throw Error(fmt::format("machine {} has {} ranks, and {} were asked for; give at most {}, or a machine file whose "
+                            "hosts are all alike and not on a torus",
+                            name, size(), wanted, size()));
+  machine.ranks = pattern.ranks;
+  return machine;
+}
+
+}  // namespace tasuki

@@ -1,0 +1,74 @@
+// The machine as planning sees it: GPUs, transports, prices.
+#include <algorithm>
+
+#include "memory/gpu_memory.hpp"
+#include "operations/state.hpp"
+#include "paths/path.hpp"
+#include "transports/transport.hpp"
+
+namespace tasuki {
+
+namespace {
+
+CalibrationHook::Calibrate& hook() {
+  static CalibrationHook::Calibrate calibrate = nullptr;
+  return calibrate;
+}
+
+// Ranks that reach each other's GPU memory get one number: each joins the first group that it reaches as a whole.
+void group_gpus(Runtime& runtime) {
+  std::vector<std::vector<int>> groups;
+  for (int rank = 0; rank < runtime.size(); ++rank) {
+    std::size_t g = 0;
+    const auto reaches = [&](int other) { return runtime.gpus->reach(rank, other); };
+    while (g < groups.size() && !std::all_of(groups[g].begin(), groups[g].end(), reaches)) ++g;
+    if (g == groups.size()) groups.emplace_back();
+    groups[g].push_back(rank);
+    runtime.machine.ranks[static_cast<std::size_t>(rank)].gpus = static_cast<std::int32_t>(g);
+  }
+  for (int rank = 0; rank < runtime.size() && runtime.machine.gpu_reason.empty(); ++rank)
+    runtime.machine.gpu_reason = runtime.gpus->why_not(rank);
+}
+
+// Whether any rank could take the path with rank 0.
+bool can_be_used(const Machine& machine, const Path& path) {
+  if (machine.unusable.contains(path.name)) return false;
+  for (int rank = 0; rank < machine.size(); ++rank)
+    if (path.joins(machine, 0, rank)) return true;
+  return false;
+}
+
+}  // namespace
+
+CalibrationHook::CalibrationHook(Calibrate calibrate) {
+  hook() = calibrate;
+}
+
+const Machine& machine_for(const Context& context, const std::string& wanted) {
+  Runtime& runtime = context.runtime();
+  Machine& machine = runtime.machine;
+  if (runtime.gpus && machine.ranks[0].gpus < 0) group_gpus(runtime);
+  const auto look = [&] {
+    if (runtime.gpus) runtime.transports->prepare(runtime, wanted);
+    machine.unusable = runtime.transports->unusable();
+  };
+  look();
+  std::string usable;
+  for (const Path& path : all_paths())
+    if (can_be_used(machine, path)) usable += path.name + ' ';
+  // The transfers that measure come here too, and have it seen to by whoever called them.
+  if (usable == runtime.priced || runtime.pricing || hook() == nullptr) return machine;
+  runtime.pricing = true;
+  try {
+    hook()(context);
+  } catch (...) {
+    runtime.pricing = false;
+    throw;
+  }
+  runtime.pricing = false;
+  runtime.priced = usable;
+  look();  // again: each transfer wanted its own
+  return machine;
+}
+
+}  // namespace tasuki

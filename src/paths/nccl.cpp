@@ -1,0 +1,32 @@
+// Path `nccl`: packed messages between GPUs that cannot reach each other (or anywhere, if forced), in stream order.
+#include "paths/path.hpp"
+#include "protocols/message.hpp"
+
+namespace tasuki {
+namespace {
+
+Offer offer(const Question& q) {
+  if (const std::string why = not_between_islands(q, "nccl"); !why.empty()) return Offer::no(why);
+  return priced(q);
+}
+
+const PathRegistration registration{[] {
+  Path path;
+  path.name = "nccl";
+  path.memory = Memory::device;
+  path.protocol = std::make_shared<MessageProtocol>(Home::device, MessageProtocol::Cut::never);
+  path.joins = [](const Machine& machine, int a, int b) {
+    return a != b && machine.ranks[static_cast<std::size_t>(a)].gpus >= 0 &&
+           machine.ranks[static_cast<std::size_t>(b)].gpus >= 0;
+  };
+  path.offer = offer;
+  path.resource = "NCCL";
+  path.latencies_overlap = true;
+  path.preference = 3;
+  path.transport = "nccl";
+  path.carried = {Verb::send, Verb::recv};
+  return path;
+}};
+
+}  // namespace
+}  // namespace tasuki

@@ -1,0 +1,52 @@
+// Path `peer:stamped`: as `peer:eager`, but every 15 bytes travel with a byte of the epoch's number beside them. Nobody
+// waits for stores to be visible before a signal, at the price of a pass over the ring: for small messages.
+#include <algorithm>
+#include <cstdlib>
+
+#include "layout/cut.hpp"
+#include "paths/peer.hpp"
+#include "protocols/eager.hpp"
+
+namespace tasuki {
+namespace {
+
+constexpr std::int64_t kWord = 4;                              // bytes that stamped lines are filled by
+constexpr std::int64_t kMostWords = std::int64_t{1} << 30;     // that the kernel counts in a copy
+constexpr std::int64_t kMostExtent = 0x7fffffff;               // in units, or in bytes where it adds
+
+bool in_words(const Question& q) {
+  const auto whole = [](std::int64_t value) { return value % kWord == 0; };
+  return q.src.alignment % kWord == 0 && q.dst.alignment % kWord == 0 &&
+         std::all_of(q.move.copies.begin(), q.move.copies.end(), [&](const StridedCopy& copy) {
+           return whole(copy.src_offset) && whole(copy.dst_offset) && whole(copy.block) &&
+                  std::all_of(copy.dims.begin(), copy.dims.begin() + copy.ndims, [&](const auto& dim) {
+                    return whole(dim.src_stride) && whole(dim.dst_stride);
+                  });
+         });
+}
+
+// Whether the kernel can count the words of the copy out of or into stamped lines.
+bool fits_lines(const StridedCopy& copy, bool adds) {
+  const ByteRange from = read_range(copy);
+  const ByteRange to = written_range(copy);
+  const std::int64_t extent = std::max(from.end - from.begin, to.end - to.begin);
+  return copy.bytes() / kWord <= kMostWords && extent / (adds ? 1 : kWord) <= kMostExtent;
+}
+
+Offer offer(const Question& q) {
+  const bool adds = q.move.add != DType::none;
+  if ((adds && size_of(q.move.add) < kWord) || !in_words(q)) return Offer::no("stamped lines hold words of 4 bytes");
+  if (!std::all_of(q.move.copies.begin(), q.move.copies.end(), [&](const auto& c) { return fits_lines(c, adds); }))
+    return Offer::no("too large for stamped lines");
+  return peer_two_passes(q);
+}
+
+const PathRegistration registration{[] {
+  Path path = peer_path("peer:stamped", std::make_shared<EagerProtocol>(Home::stamped, false));
+  path.offer = offer;
+  path.preference = 0;  // as a put: no staging that takes a signal, so of the two the cheaper one
+  return path;
+}};
+
+}  // namespace
+}  // namespace tasuki

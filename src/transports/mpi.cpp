@@ -1,0 +1,76 @@
+// Transport `mpi`: persistent requests of the processor's memory.
+#include <fmt/format.h>
+
+#include "session/mpi.hpp"
+#include "tasuki/error.hpp"
+#include "transports/mpi_message.hpp"
+#include "transports/transport.hpp"
+
+namespace tasuki {
+namespace {
+
+// One persistent request for every round and ring copy: all addresses are known when the operation is made.
+class Message final : public HostChannel {
+ public:
+  Message(const ChannelRequest& r, const CarriedCommand& carried) : copies_(static_cast<int>(carried.local.size())) {
+    const Command& c = r.command(carried);
+    const std::int64_t step = c.verb == Verb::send ? c.src_step : c.dst_step;
+    for (std::int64_t round = 0; round < carried.rounds; ++round) {
+      for (std::byte* base : carried.local) requests_.push_back(make_message(r, c, base + c.offset + round * step));
+    }
+  }
+
+  ~Message() override {
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    if (finalized) return;
+    for (auto& request : requests_) {
+      if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+    }
+  }
+  Message(const Message&) = delete;
+  Message& operator=(const Message&) = delete;
+
+  void start(std::int64_t round, int copy) override {
+    running_ = &requests_[static_cast<std::size_t>(round * copies_ + copy)];
+    check_mpi(MPI_Start(running_), "MPI_Start");
+  }
+
+  bool test() override {
+    int done = 0;
+    check_mpi(MPI_Test(running_, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    return done != 0;
+  }
+
+  void cancel() override {
+    if (running_ != nullptr) MPI_Cancel(running_);
+  }
+
+ private:
+  int copies_;
+  std::vector<MPI_Request> requests_;
+  MPI_Request* running_ = nullptr;
+};
+
+class Mpi final : public Transport {
+ public:
+  std::vector<Channel> open(const ChannelRequest& r) override {
+    if (r.threaded && r.runtime.thread_level() < MPI_THREAD_MULTIPLE) {
+      throw Error(
+          fmt::format("rank {}: {}: engine 'thread' with path 'mpi' needs MPI_THREAD_MULTIPLE, but MPI was "
+                      "started with less; use engine 'inline' or start MPI with MPI_Init_thread",
+                      r.plan.rank, r.plan.operation));
+    }
+    std::vector<Channel> channels;
+    for (const CarriedCommand& carried : r.commands)
+      channels.push_back({std::make_unique<Message>(r, carried), nullptr, nullptr});
+    return channels;
+  }
+};
+
+const TransportRegistration registration{"mpi", [](Runtime&) -> std::unique_ptr<Transport> {
+                                           return std::make_unique<Mpi>();
+                                         }};
+
+}  // namespace
+}  // namespace tasuki

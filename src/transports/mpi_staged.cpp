@@ -1,0 +1,201 @@
+// Transport `mpi staged`: messages between GPUs by MPI through pinned host memory, into which the GPU packs and from
+// which it unpacks. MPI never sees a pointer to GPU memory.
+//
+//   GPU:     pack    store a word a message, wait for another    unpack
+//   worker:                        start ... test ... store
+//
+// The GPU says itself what it wants, so that a captured graph can be replayed and no call from the stream to the host
+// is needed, which would take longer than a small message. Large links go in slices: one is packed while another
+// travels and a third is unpacked.
+#include <fmt/format.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "paths/path.hpp"
+#include "memory/gpu_memory.hpp"
+#include "transports/mpi_message.hpp"
+#include "transports/transport.hpp"
+#include "session/collective.hpp"
+#include "session/mpi.hpp"
+#include "session/worker.hpp"
+
+namespace tasuki {
+namespace {
+
+// The messages of one operation, driven by the worker.
+class Batch final : public Worker::Task {
+ public:
+  explicit Batch(const ChannelRequest& r)
+      : abort_(r.runtime.gpus->abort_word()),
+        rank_(r.plan.rank),
+        operation_(r.plan.operation),
+        most_(r.commands.size()) {
+    const auto bytes = static_cast<std::int64_t>(2 * sizeof(std::uint64_t) * most_);
+    words_ = {gpu()->allocate_mapped(bytes), [](std::byte* p) { gpu()->release_mapped(p); }};
+    for (const CarriedCommand& carried : r.commands) add(r, carried);
+    Worker::instance().add(this);
+  }
+
+  ~Batch() override {
+    Worker::instance().remove(this);
+    if (!mpi_running()) return;
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      if (messages_[i].active) MPI_Cancel(&requests_[i]);  // only after a failure
+      MPI_Request_free(&requests_[i]);
+    }
+  }
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+
+  std::uint64_t* ended(std::size_t message) const { return word(message); }
+  std::uint64_t* asked(std::size_t message) const { return word(most_ + message); }
+
+  // What MPI has said about this message, if it has failed.
+  std::string failure(std::size_t message) const {
+    return broken_.load(std::memory_order_acquire) && message == failed_ ? failure_ : std::string();
+  }
+
+  bool serve() override {
+    // Once the GPU has been told to give up, nobody waits for messages any more.
+    if (std::atomic_ref<std::uint32_t>(*abort_).load(std::memory_order_relaxed) != 0) return false;
+    // Receives first, so that nothing arrives unexpected that need not.
+    for (const bool sends : {false, true}) {
+      for (std::size_t i = 0; i < messages_.size(); ++i) {
+        if (messages_[i].sends == sends && !messages_[i].active && wanted(i) && !begin(i)) return false;
+      }
+    }
+    // One by one: where several are tested together, not every MPI leaves errors to the communicator's handler.
+    bool busy = false;
+    for (std::size_t i = 0; i < messages_.size(); ++i) {
+      if (!messages_[i].active) continue;
+      busy = true;
+      if (!look(i)) return false;
+    }
+    return busy;
+  }
+
+  bool asked() const override { return false; }
+  bool asked_silently() const override { return true; }
+
+ private:
+  struct Message {
+    std::int64_t command = 0;
+    int peer = 0;
+    int tag = 0;
+    bool sends = false;
+    bool active = false;
+    int behind = -1;           // the message before it with this tag, which MPI tells apart by their order alone
+    std::uint64_t epochs = 0;  // that have ended
+    std::uint64_t started() const { return epochs + (active ? 1 : 0); }
+  };
+
+  void add(const ChannelRequest& r, const CarriedCommand& carried) {
+    const Command& c = r.command(carried);
+    requests_.push_back(make_message(r, c, carried.local[0] + c.offset));
+    Message m{carried.command, c.peer, c.tag, c.verb == Verb::send, false, -1, 0};
+    for (std::size_t i = 0; i < messages_.size(); ++i) {
+      const Message& other = messages_[i];
+      if (other.peer == m.peer && other.tag == m.tag && other.sends == m.sends) m.behind = static_cast<int>(i);
+    }
+    messages_.push_back(m);
+  }
+
+  std::uint64_t* word(std::size_t at) const { return reinterpret_cast<std::uint64_t*>(words_.get()) + at; }
+
+  // Whether the staging has been packed, or what had arrived there before has been unpacked. The GPU asks in order too,
+  // but a word may have been looked at before it did so and the next one afterwards.
+  bool wanted(std::size_t message) const {
+    const Message& m = messages_[message];
+    const bool turn = m.behind < 0 || messages_[static_cast<std::size_t>(m.behind)].started() > m.epochs;
+    const std::atomic_ref<std::uint64_t> seen(*asked(message));
+    return turn && seen.load(std::memory_order_acquire) > m.epochs * kSignal;
+  }
+
+  bool begin(std::size_t message) {
+    const int code = MPI_Start(&requests_[message]);
+    if (code != MPI_SUCCESS) return fail(message, "MPI_Start", code);
+    return messages_[message].active = true;
+  }
+
+  bool look(std::size_t message) {
+    Message& m = messages_[message];
+    int ended = 0;
+    const int code = MPI_Test(&requests_[message], &ended, MPI_STATUS_IGNORE);
+    if (code == MPI_SUCCESS && ended == 0) return true;
+    m.active = false;
+    if (code != MPI_SUCCESS) return fail(message, "MPI_Test", code);
+    ++m.epochs;
+    std::atomic_ref<std::uint64_t>(*this->ended(message)).store(m.epochs * kSignal, std::memory_order_release);
+    return true;
+  }
+
+  // Ends the kernels that wait; the engine then asks why.
+  bool fail(std::size_t message, const char* call, int code) {
+    const Message& m = messages_[message];
+    failed_ = message;
+    failure_ = fmt::format("rank {}: {}: epoch {} did not end: #{} {} with rank {}: {} failed: {}", rank_, operation_,
+                           m.epochs + 1, m.command, m.sends ? "send" : "recv", m.peer, call, mpi_error_text(code));
+    broken_.store(true, std::memory_order_release);
+    std::atomic_ref<std::uint32_t>(*abort_).store(1);
+    return false;
+  }
+
+  std::uint32_t* abort_;
+  int rank_;
+  std::string operation_;
+  std::size_t most_ = 0;              // messages
+  std::shared_ptr<std::byte> words_;  // per message one that the GPU reads, then one that it writes; in host memory
+  std::vector<MPI_Request> requests_;
+  std::vector<Message> messages_;
+  std::size_t failed_ = 0;  // and its text: written before `broken_`
+  std::string failure_;
+  std::atomic<bool> broken_{false};
+};
+
+class StagedMessage final : public ThreadChannel {
+ public:
+  StagedMessage(std::shared_ptr<Batch> batch, std::size_t message) : batch_(std::move(batch)), message_(message) {}
+
+  const std::uint64_t* ended() const override { return batch_->ended(message_); }
+  std::uint64_t* asked() const override { return batch_->asked(message_); }
+  std::string failure() const override { return batch_->failure(message_); }
+
+ private:
+  std::shared_ptr<Batch> batch_;
+  std::size_t message_;
+};
+
+class MpiStaged final : public Transport {
+ public:
+  // Tried, and so on offer, only where GPUs do not reach each other or where it is asked for.
+  void prepare(Runtime& runtime, const std::string& wanted) override {
+    if (!runtime.gpus || prepared_) return;
+    if (runtime.gpus->complete() && !forces(wanted, path_named("mpi:staged"))) return;
+    prepared_ = true;
+    const bool enough = runtime.thread_level() >= MPI_THREAD_MULTIPLE;
+    const bool all = and_over_ranks(runtime, {enough ? std::uint64_t{1} : 0}, "looking for MPI's threads")[0] != 0;
+    why_not_ = all ? "" : "the progress thread needs MPI_THREAD_MULTIPLE, but MPI was started with less; use MPI_Init_thread";
+  }
+  std::string why_not() const override { return why_not_; }
+
+  std::vector<Channel> open(const ChannelRequest& r) override {
+    const auto batch = std::make_shared<Batch>(r);
+    std::vector<Channel> channels;
+    for (std::size_t i = 0; i < r.commands.size(); ++i)
+      channels.push_back({nullptr, nullptr, std::make_unique<StagedMessage>(batch, i)});
+    return channels;
+  }
+
+ private:
+  bool prepared_ = false;
+  std::string why_not_ = "all GPUs reach each other (path 'mpi' goes through the host all the same)";
+};
+
+const TransportRegistration registration{"mpi staged", [](Runtime&) -> std::unique_ptr<Transport> {
+                                           return std::make_unique<MpiStaged>();
+                                         }};
+
+}  // namespace
+}  // namespace tasuki

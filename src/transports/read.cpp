@@ -1,0 +1,147 @@
+// Transport `process_vm_readv`: reads the memory of another process of the host, for path `shared:read`.
+#include <fmt/format.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "layout/nest_loop.hpp"
+#include "session/collective.hpp"
+#include "tasuki/error.hpp"
+#include "transports/transport.hpp"
+
+namespace tasuki {
+namespace {
+
+// Reads the runs of strided copies from another process in batches of as many as one call takes.
+class Reader {
+ public:
+  Reader(std::int64_t pid, std::byte* local, std::uint64_t remote) : pid_(pid), local_(local), remote_(remote) {}
+
+  void run(const StridedCopy& copy) {
+    if (copy.blocks() == 0 || copy.block == 0) return;
+    // Offsets in place of pointers: the source is in another process.
+    for_each_offset(copy, [&](std::int64_t src, std::int64_t dst) { add(dst, src, copy.block); });
+  }
+
+  void flush() {
+    std::size_t first = 0;
+    while (first < used_) {
+      const ssize_t got =
+          process_vm_readv(static_cast<pid_t>(pid_), &to_[first], used_ - first, &from_[first], used_ - first, 0);
+      if (got < 0) {
+        const int error = errno;
+        throw Error(
+            fmt::format("path shared:read: process_vm_readv from pid {} failed: {}; force another path with "
+                        "TASUKI_PATH=shared:eager or mpi, or allow the call (ptrace scope)",
+                        pid_, std::strerror(error)));
+      }
+      // A call may stop early between entries or inside one.
+      std::size_t left = static_cast<std::size_t>(got);
+      while (first < used_ && left >= to_[first].iov_len) left -= to_[first++].iov_len;
+      if (left > 0) {
+        to_[first] = {static_cast<char*>(to_[first].iov_base) + left, to_[first].iov_len - left};
+        from_[first] = {static_cast<char*>(from_[first].iov_base) + left, from_[first].iov_len - left};
+      }
+    }
+    used_ = 0;
+  }
+
+ private:
+  void add(std::int64_t dst, std::int64_t src, std::int64_t bytes) {
+    to_[used_] = {local_ + dst, static_cast<std::size_t>(bytes)};
+    from_[used_] = {
+        reinterpret_cast<void*>(remote_ + static_cast<std::uint64_t>(src)),  // NOLINT: another process's address
+        static_cast<std::size_t>(bytes)};
+    if (++used_ == to_.size()) flush();
+  }
+
+  std::int64_t pid_;
+  std::byte* local_;
+  std::uint64_t remote_;
+  std::size_t used_ = 0;
+  std::array<iovec, 512> to_;
+  std::array<iovec, 512> from_;
+};
+
+class Read final : public HostChannel {
+ public:
+  Read(const ChannelRequest& r, const CarriedCommand& carried)
+      : command_(r.command(carried)),
+        pid_(r.runtime.topology().processes[static_cast<std::size_t>(command_.peer)].pid),
+        copies_(r.plan.copies.begin() + command_.first_copy,
+                r.plan.copies.begin() + command_.first_copy + command_.copy_count),
+        local_(carried.local),
+        remote_(carried.remote) {}
+
+  void start(std::int64_t round, int copy) override {
+    const auto which = static_cast<std::size_t>(copy);
+    Reader reader(pid_, local_[which] + round * command_.dst_step,
+                  remote_[which] + static_cast<std::uint64_t>(round * command_.src_step));
+    for (const auto& c : copies_) reader.run(c);
+    reader.flush();
+  }
+  bool test() override { return true; }
+
+ private:
+  Command command_;
+  std::int64_t pid_;
+  std::vector<StridedCopy> copies_;
+  std::vector<std::byte*> local_;
+  std::vector<std::uint64_t> remote_;
+};
+
+// Whether every rank may read its neighbour's memory: asked once, for all, so that ranks never disagree.
+std::string probe(Runtime& runtime) {
+  const Topology& topology = runtime.topology();
+  const int me = runtime.rank();
+  struct Target {
+    std::int64_t pid;
+    std::uint64_t address;
+  };
+  const std::uint64_t word = 0x7461737569000000ULL + static_cast<std::uint64_t>(me);
+  const Target mine{topology.processes[static_cast<std::size_t>(me)].pid, reinterpret_cast<std::uint64_t>(&word)};
+  const std::string doing = "finding out whether ranks may read each other's memory";
+  const auto targets = gather_texts(runtime, as_text(mine), doing);
+  int error = 0;
+  for (int other = (me + 1) % runtime.size(); other != me; other = (other + 1) % runtime.size()) {
+    if (!topology.same_host(me, other)) continue;
+    std::uint64_t seen = 0;
+    const auto target = from_text<Target>(targets[static_cast<std::size_t>(other)]);
+    iovec to{&seen, sizeof seen};
+    iovec from{reinterpret_cast<void*>(target.address), sizeof seen};  // NOLINT: another process's address
+    if (process_vm_readv(static_cast<pid_t>(target.pid), &to, 1, &from, 1, 0) != sizeof seen) error = errno;
+    if (error == 0 && seen != 0x7461737569000000ULL + static_cast<std::uint64_t>(other)) error = EFAULT;
+    break;
+  }
+  int worst = 0;
+  // Also keeps every `word` alive until all have read.
+  for (const std::string& text : gather_texts(runtime, as_text(error), doing)) {
+    worst = std::max(worst, from_text<int>(text));
+  }
+  return worst == 0 ? std::string() : fmt::format("process_vm_readv is refused here: {}", std::strerror(worst));
+}
+
+class ReadTransport final : public Transport {
+ public:
+  explicit ReadTransport(Runtime& runtime) : refused_(probe(runtime)) {}
+  std::string why_not() const override { return refused_; }
+  std::vector<Channel> open(const ChannelRequest& r) override {
+    std::vector<Channel> channels;
+    for (const CarriedCommand& carried : r.commands)
+      channels.push_back({std::make_unique<Read>(r, carried), nullptr, nullptr});
+    return channels;
+  }
+
+ private:
+  std::string refused_;
+};
+
+const TransportRegistration registration{"process_vm_readv", [](Runtime& runtime) -> std::unique_ptr<Transport> {
+                                           return std::make_unique<ReadTransport>(runtime);
+                                         }};
+
+}  // namespace
+}  // namespace tasuki

@@ -1,0 +1,53 @@
+// The transports of a context: see transport.hpp.
+#include "transports/transport.hpp"
+
+#include <fmt/format.h>
+
+#include "paths/path.hpp"
+#include "tasuki/error.hpp"
+
+namespace tasuki {
+
+namespace {
+
+std::map<std::string, TransportRegistration::Make>& makers() {
+  static std::map<std::string, TransportRegistration::Make> map;
+  return map;
+}
+
+const RuntimePart registration{[](Runtime& runtime) { runtime.transports = std::make_shared<Transports>(runtime); }};
+
+}  // namespace
+
+TransportRegistration::TransportRegistration(std::string name, Make make) {
+  makers()[std::move(name)] = make;
+}
+
+Transports::Transports(Runtime& runtime) {
+  for (const auto& [name, make] : makers()) transports_[name] = make(runtime);
+}
+
+Transport& Transports::find(const std::string& name) const {
+  const auto found = transports_.find(name);
+  if (found == transports_.end())
+    throw Error(fmt::format("this build of Tasuki has no transport '{}': it was built without CUDA", name));
+  return *found->second;
+}
+
+void Transports::prepare(Runtime& runtime, const std::string& wanted) {
+  for (const auto& [name, transport] : transports_) transport->prepare(runtime, wanted);
+}
+
+std::map<std::string, std::string> Transports::unusable() const {
+  std::map<std::string, std::string> why;
+  for (const Path& path : all_paths()) {
+    if (path.transport.empty()) continue;
+    const auto found = transports_.find(path.transport);
+    const std::string reason =
+        found == transports_.end() ? "this build of Tasuki has no CUDA" : found->second->why_not();
+    if (!reason.empty()) why[path.name] = reason;
+  }
+  return why;
+}
+
+}  // namespace tasuki
