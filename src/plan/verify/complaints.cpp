@@ -79,7 +79,7 @@ class Checker {
   }
 
   void buffers() {
-    std::set<std::pair<std::int32_t, std::string_view>> names;
+    std::set<std::pair<std::int32_t, std::string>> names;
     for (const Buffer& b : plan_.buffers) {
       const std::string who = fmt::format("rank {}: buffer {}", plan_.rank, label(b));
       if (b.label().empty()) say("{} has no name", who);

@@ -116,7 +116,7 @@ class Expander {
   }
 
   void number_areas() {
-    std::map<std::pair<std::int32_t, std::string_view>, std::int32_t> known;
+    std::map<std::pair<std::int32_t, std::string>, std::int32_t> known;
     for (const Plan& plan : world_.plans) {
       auto& area_of = world_.area_of.emplace_back();
       for (const Buffer& buffer : plan.buffers) {
