@@ -9,7 +9,7 @@ import re
 import sys
 from pathlib import Path
 
-PURE = ["layout", "machine", "plan", "protocols", "paths", "planner", "collectives", "grid"]
+PURE = ["layout", "machine", "plan", "protocols", "paths", "planner", "collectives", "grid", "offline"]
 LIVE = [
     "support",
     "memory",

@@ -66,6 +66,11 @@ class Operation {
   std::shared_ptr<State> state_;
 };
 
+/// The context's ranks as planning sees them, with the prices of all paths; those that are missing are measured first.
+/// The same on every rank. Plans made from it off line (planning.hpp) are those that operations of the context run.
+/// Collective.
+Machine machine_of(const Context& context);
+
 /// Collective over the operation's context: gathers the plans of all ranks and runs the verifier on them; every rank
 /// gets the same report.
 VerifyReport verify(const Operation& operation, int epochs = 0);

@@ -71,4 +71,8 @@ const Machine& machine_for(const Context& context, const std::string& wanted) {
   return machine;
 }
 
+Machine machine_of(const Context& context) {
+  return machine_for(context);
+}
+
 }  // namespace tasuki
