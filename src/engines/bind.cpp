@@ -176,7 +176,7 @@ struct Binding {
       const CopyHint hint = c.bytes >= kStreaming ? CopyHint::streaming : CopyHint::cached;
       for (std::int32_t k = c.first_copy; k < c.first_copy + c.copy_count; ++k) {
         const StridedCopy& copy = plan.copies[static_cast<std::size_t>(k)];
-        program.functions.push_back(c.verb == Verb::reduce ? select_add(copy, c.dtype) : select_copy(copy, hint));
+        program.functions.push_back(c.verb == Verb::reduce ? select_reduce(copy, c.dtype, c.op) : select_copy(copy, hint));
       }
     }
   }

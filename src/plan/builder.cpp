@@ -87,7 +87,7 @@ int Builder::store(std::span<const StridedCopy> copies) {
 bool Builder::append(Verb verb, int peer, int src, int dst, std::span<const StridedCopy> copies, std::int64_t src_step,
                      std::int64_t dst_step) {
   auto& all = draft_.plan.copies;
-  if (verb == Verb::reduce || draft_.plan.commands.empty()) return false;  // additions keep their order
+  if (verb == Verb::reduce || draft_.plan.commands.empty()) return false;  // reductions keep their order
   Command& last = draft_.plan.commands.back();
   if (last.verb != verb || last.lane != lane_ || last.path != path_ || last.peer != peer || last.loop != loop_ ||
       last.src != src || last.dst != dst || last.src_step != src_step || last.dst_step != dst_step) {
@@ -154,9 +154,11 @@ int Builder::put(int peer, int src, int dst, std::span<const StridedCopy> copies
   return move(Verb::put, peer, src, dst, copies, src_step, dst_step);
 }
 
-int Builder::reduce(int peer, int src, int dst, std::span<const StridedCopy> copies, DType dtype) {
-  const int index = move(Verb::reduce, peer, src, dst, copies, 0, 0);
+int Builder::reduce(int peer, int src, int dst, std::span<const StridedCopy> copies, std::int64_t src_step,
+                    std::int64_t dst_step, DType dtype, ReduceOp op) {
+  const int index = move(Verb::reduce, peer, src, dst, copies, src_step, dst_step);
   draft_.plan.commands[index].dtype = dtype;
+  draft_.plan.commands[index].op = op;
   return index;
 }
 
@@ -204,10 +206,10 @@ void Builder::depend(int command, int other) {
   deps_.emplace_back(command, other);
 }
 
-void Builder::expect(int src, int dst, std::span<const StridedCopy> copies, DType dtype) {
+void Builder::expect(int src, int dst, std::span<const StridedCopy> copies, DType dtype, ReduceOp op, bool in_order) {
   const int first = store(copies);
   last_is_own_ = false;
-  draft_.plan.expects.push_back({src, dst, first, static_cast<std::int32_t>(copies.size()), dtype});
+  draft_.plan.expects.push_back({src, dst, first, static_cast<std::int32_t>(copies.size()), dtype, op, in_order});
 }
 
 Draft Builder::finish() {

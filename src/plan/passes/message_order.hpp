@@ -10,7 +10,7 @@
 namespace tasuki {
 
 /// Per command of the plan the earlier ones of its lane that must have ended before it, as far as one of the two is
-/// marked in `carried` (per command); the others run in the order of the lane. Signals, waits and fences of the lane
+/// marked in `carried` (per command); the others run in the order of the lane. Signals and waits of the lane
 /// keep their places among the messages.
 std::vector<std::vector<std::int32_t>> message_order(const Plan& plan, const std::vector<bool>& carried);
 

@@ -163,7 +163,7 @@ class Expander {
       const Plan& plan = world_.plans[r];
       for (std::size_t i = 0; i < plan.commands.size(); ++i) {
         const Command& c = plan.commands[i];
-        if (c.verb == Verb::signal || c.verb == Verb::wait || c.verb == Verb::fence) continue;
+        if (c.verb == Verb::signal || c.verb == Verb::wait) continue;
         StridedCopy message;
         visit(world_.commands[r][i], pattern_of(plan, c, message));
       }
