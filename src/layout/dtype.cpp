@@ -43,11 +43,18 @@ constexpr OpEntry kOps[] = {
     {ReduceOp::lxor, "lxor"}, {ReduceOp::minloc, "minloc"},   {ReduceOp::maxloc, "maxloc"},
 };
 
+template <class Entry, std::size_t N>
+constexpr bool in_order(const Entry (&entries)[N]) {
+  for (std::size_t i = 0; i < N; ++i)
+    if (static_cast<std::size_t>(entries[i].value) != i) return false;
+  return true;
+}
+static_assert(in_order(kTypes) && in_order(kOps));
+
 template <class Entry, std::size_t N, class Enum>
 const Entry* find(const Entry (&entries)[N], Enum value) {
-  for (const Entry& e : entries)
-    if (e.value == value) return &e;
-  return nullptr;
+  const auto i = static_cast<std::size_t>(value);
+  return i < N ? &entries[i] : nullptr;
 }
 
 const TypeEntry& entry(DType type) {

@@ -48,8 +48,9 @@ class Builder {
   void end_loop();
   void set_path(const std::string& name);
 
-  /// All return the command's index; copies or puts that follow each other share a command, reductions do not. Copy, put and reduce
-  /// move `copies` from `src` to `dst`; the steps say how far each side moves in a round of the surrounding loop
+  /// All return the command's index; copies or puts that follow each other share a command, reductions do not. Copy,
+  /// put and reduce move `copies` from `src` to `dst`; the steps say how far each side moves in a round of the
+  /// surrounding loop
   /// (`user_step()` for user buffers).
   int copy(int peer, int src, int dst, std::span<const StridedCopy> copies, std::int64_t src_step,
            std::int64_t dst_step);
