@@ -243,10 +243,6 @@ void random_element(Random& random, DType type, std::byte* to) {
   }
 }
 
-bool is_pair(DType type) {
-  return type >= DType::f32_i32;
-}
-
 // Reduces one element with another by the library.
 template <class T>
 T reduced(ReduceOp op, DType type, T a, T b) {

@@ -9,6 +9,7 @@
 #include "engines/gpu/copy.cuh"
 #include "engines/gpu/lines.cuh"
 #include "engines/gpu/program.hpp"
+#include "engines/gpu/reduce.cuh"
 #include "tasuki/cuda.cuh"
 
 namespace tasuki {
@@ -35,7 +36,7 @@ struct Failure {
 
 struct Launch {
   const std::byte* bytes;
-  std::uint64_t* ends;  // per command: what those that depend on it wait for
+  std::uint64_t* ends;  // of steps, by GpuStep::end: what those that depend on them wait for
   State* state;
   unsigned long long* counts;  // by block: launches of these parts that counted themselves
   // The same of the first block of other parts that may have been launched in this one's place in earlier epochs, or 0.
@@ -201,6 +202,21 @@ struct Dealt {
   }
 };
 
+// A call of its own: all elements and operators together would take registers from the copies.
+__device__ __noinline__ bool reduce(const Launch& l, const GpuStep& step, const GpuCopy& copy, const GpuDim* dims,
+                                    std::uint32_t first, std::uint32_t rows, std::uint64_t epoch) {
+  const GpuTile t{copy,
+                  dims,
+                  first * copy.row_units + threadIdx.x % 32,
+                  min(copy.units, (first + rows) * copy.row_units),
+                  base_of(l, step.src, epoch),
+                  base_of(l, step.dst, epoch)};
+  Patience patience(l, step.command, epoch);
+  const auto patient = [&] { return patience.more((epoch - 1) * kSignal, epoch * kSignal); };
+  return reduce_tile_of(step.dtype, step.op, t, step.stamped == kStampedSource, static_cast<std::uint32_t>(epoch),
+                        patient);
+}
+
 // What is dealt to this warp, and of the rest the tile of its turn. False if something that was to be moved never came.
 __device__ bool move(const Launch& l, const Task& task, const Dealt& dealt, std::uint64_t epoch, std::uint32_t turn) {
   const GpuStep* steps = task.list<GpuStep>(task.header().steps);
@@ -217,13 +233,17 @@ __device__ bool move(const Launch& l, const Task& task, const Dealt& dealt, std:
     const GpuCopy& copy = copies[copy_of(copies, count, tile)];
     const GpuStep& step = steps[copy.step];
     const GpuDim* dims = all_dims + copy.first_dim;
+    const std::uint32_t rows = dealt.step.tile_rows;
+    const std::uint32_t first = (tile - copy.first_tile) * rows;
+    if (step.verb == Verb::reduce) {
+      if (__all_sync(~0u, reduce(l, step, copy, dims, first, rows, epoch)) == 0) return false;
+      continue;
+    }
     const std::byte* src = base_of(l, step.src, epoch);
     std::byte* dst = base_of(l, step.dst, epoch);
     Patience patience(l, step.command, epoch);
     const auto patient = [&] { return patience.more((epoch - 1) * kSignal, epoch * kSignal); };
-    const std::uint32_t rows = dealt.step.tile_rows;
-    const std::uint32_t first = (tile - copy.first_tile) * rows;
-    if (step.stamped != 0 && step.verb != Verb::reduce) {
+    if (step.stamped != 0) {
       const std::uint32_t lines = (copy.units + kLineWords - 1) / kLineWords;
       const GpuLines t{copy, dims, first, min(rows, lines - first), src, dst};
       if (!move_lines(step, t, rows, stamp, patient)) return false;
@@ -232,13 +252,7 @@ __device__ bool move(const Launch& l, const Task& task, const Dealt& dealt, std:
     const GpuTile t{
         copy, dims, first * copy.row_units + threadIdx.x % 32, min(copy.units, (first + rows) * copy.row_units),
         src,  dst};
-    bool came = true;
-    if (step.verb == Verb::reduce) {
-      came = add_tile_of(step.dtype, t, step.stamped == kStampedSource, stamp, patient);
-    } else {
-      move_units(t, rows);
-    }
-    if (__all_sync(~0u, came) == 0) return false;
+    move_units(t, rows);
   }
   return true;
 }
@@ -283,12 +297,13 @@ __device__ void run_lane(const Launch& l, const Task& task, std::uint32_t block,
     if (step.tiles > 0 && came) {
       const Dealt dealt{step, block, blocks};
       came = move(l, task, dealt, epoch, turn);
-      turn = (turn - dealt.rest_count()) % kGpuWarps;
+      if (step.keeps_turn == 0) turn = (turn - dealt.rest_count()) % kGpuWarps;
     }
     if (step.verb == Verb::signal || step.verb == Verb::reduce || step.awaited != 0) {
       if (__syncthreads_and(came) == 0) return;
       if (threadIdx.x == 0 && step.verb == Verb::signal) give(step.counter, target_of(step, epoch), block, blocks);
-      if (threadIdx.x == 0 && step.awaited != 0) give(&l.ends[step.command], epoch * kSignal, block, blocks);
+      if (threadIdx.x == 0 && step.awaited == kAwaited) give(&l.ends[step.end], epoch * kSignal, block, blocks);
+      if (threadIdx.x == 0 && step.awaited == kMet) store_relaxed(&l.ends[step.end], epoch * kSignal);
     }
     for (std::int32_t k = s; watched && came && k <= s + step.followers; ++k) record(l, steps[k], epoch, begin);
     s += step.followers;
@@ -314,7 +329,7 @@ __device__ void run_light_lane(const Launch& l, const Task& task, std::int32_t l
         store_release(step.counter, target);
       }
     }
-    if (step.awaited != 0) store_release(&l.ends[step.command], epoch * kSignal);
+    if (step.awaited != 0) store_release(&l.ends[step.end], epoch * kSignal);
     if (kTraced && step.untold == 0) record(l, step, epoch, begin);
   }
 }

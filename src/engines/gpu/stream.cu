@@ -34,7 +34,11 @@ class StreamEngine final : public Engine {
                                    [](const auto& c) { return c.verb == Verb::copy && c.dep_count == 0; });
     const int most = messages ? std::max(1, processors / 2) : processors * (alone ? kFollowing : 1);
     const int wanted = executor.program().blocks;
-    program_ = lower(executor.program(), wanted > 0 ? std::min(wanted, most) : most, runtime.gpus->atomics());
+    const auto lowered = [&](int blocks) {
+      return lower(executor.program(), wanted > 0 ? std::min(wanted, blocks) : blocks, runtime.gpus->atomics());
+    };
+    program_ = lowered(most);
+    if (program_.meets && most > processors) program_ = lowered(processors);
     failure_ = {reinterpret_cast<Failure*>(gpu()->allocate_mapped(sizeof(Failure))),
                 [](Failure* p) { gpu()->release_mapped(reinterpret_cast<std::byte*>(p)); }};
     upload();
@@ -204,7 +208,8 @@ class StreamEngine final : public Engine {
   void upload() {
     const auto round_up = [](std::size_t bytes) { return static_cast<std::int64_t>((bytes + 127) / 128 * 128); };
     const std::int64_t program = round_up(program_.bytes.size());
-    const std::int64_t ends = round_up(executor_.plan().commands.size() * sizeof(std::uint64_t));
+    const std::size_t steps = executor_.plan().commands.size() + program_.more_ends.size();
+    const std::int64_t ends = round_up(steps * sizeof(std::uint64_t));
     const std::int64_t state = round_up(sizeof(State));
     most_blocks_ = *std::max_element(std::begin(program_.blocks), std::end(program_.blocks));
     const std::int64_t counts = round_up(sizeof(std::uint64_t) * kParts * static_cast<std::size_t>(most_blocks_));
@@ -247,8 +252,11 @@ class StreamEngine final : public Engine {
       if (text.empty() && channel != nullptr) text = channel->failure();
     }
     if (text.empty()) {
-      text = describe_failure(executor_.plan(), runtime_, failure_->command, failure_->epoch, failure_->value,
-                              failure_->target);
+      const auto own = static_cast<std::int32_t>(executor_.plan().commands.size());
+      const std::int32_t command = failure_->command < own
+                                       ? failure_->command
+                                       : program_.more_ends[static_cast<std::size_t>(failure_->command - own)];
+      text = describe_failure(executor_.plan(), runtime_, command, failure_->epoch, failure_->value, failure_->target);
     }
     runtime_.fail(text);
     throw Error(text);
