@@ -233,7 +233,8 @@ TEST_CASE("warps: reductions of all types and operators, out of lines, out of pa
         std::vector<std::byte> ring(static_cast<std::size_t>((kCount * size / kStampedData + 2) * kStampedLine));
         StridedCopy whole;
         whole.block = kCount * size;
-        const Located values{from.data() + shift, 0, 1, false, false, nullptr};
+        std::vector<std::byte> packed(from.begin() + shift, from.end());  // lines are filled with whole words
+        const Located values{stamped ? packed.data() : from.data() + shift, 0, 1, false, false, nullptr};
         std::vector<std::byte> got = start;
         const Located target{got.data() + shift, 0, 1, false, false, nullptr};
         if (stamped) ::fill<kTileRows>(Work(whole, values, at(ring, true)), 7);

@@ -44,6 +44,14 @@ class Chance {
         if (i == 0 || plan.commands[i].lane != plan.commands[i - 1].lane) rank.lanes.push_back({i, i});
         rank.lanes.back().end = i + 1;
       }
+      for (const Expect& e : plan.expects) {
+        for (std::int32_t k = e.first_copy; e.dtype == DType::none && k < e.first_copy + e.copy_count; ++k) {
+          each_block(plan.copies[k], plan.copies[k].src_offset, plan.copies[k].dst_offset, 0,
+                     [&](auto, auto dst, auto n) {
+                       for (std::int64_t i = dst; i < dst + n; ++i) copied_.insert({plan.rank, e.dst, i});
+                     });
+        }
+      }
       for (const Buffer& b : plan.buffers) memory_[{b.rank, b.name}].assign(b.ring, Bytes(b.bytes));
     }
   }
@@ -129,7 +137,9 @@ class Chance {
           const StridedCopy& copy = plan.copies[k];
           each_block(copy, copy.src_offset, copy.dst_offset, 0, [&](auto src, auto dst, auto n) {
             fresh(e.src, src, n);
-            if (e.dtype != DType::none) fresh(e.dst, dst, n);
+            for (std::int64_t i = dst; e.dtype != DType::none && i < dst + n; ++i) {
+              if (!copied_.contains({plan.rank, e.dst, i})) fresh(e.dst, i, 1);
+            }
           });
         }
       }
@@ -253,7 +263,8 @@ class Chance {
   std::map<std::pair<std::int32_t, std::string>, std::int64_t> counters_;
   std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, std::pair<std::deque<Post>, std::deque<Post>>>
       channels_;
-  std::set<std::pair<std::int32_t, std::int64_t>> promised_;  // bytes that an expectation has named so far
+  std::set<std::tuple<std::int32_t, std::int32_t, std::int64_t>> copied_;  // bytes that a copy is promised for
+  std::set<std::pair<std::int32_t, std::int64_t>> promised_;               // bytes that an expectation has named so far
 };
 
 /// One small change somewhere.

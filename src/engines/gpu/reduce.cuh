@@ -12,22 +12,26 @@
 
 namespace tasuki {
 
-// Elements in packed memory may follow smaller ones and so lie anywhere.
+// Elements in packed memory may follow smaller ones and so lie anywhere. A GPU moves those byte by byte.
 template <class Element>
 __device__ Element load_anywhere(const std::byte* from) {
+#ifdef __CUDA_ARCH__
   if (reinterpret_cast<std::uintptr_t>(from) % alignof(Element) == 0) return *reinterpret_cast<const Element*>(from);
+#endif
   Element value;
-  for (std::size_t i = 0; i < sizeof value; ++i) reinterpret_cast<std::byte*>(&value)[i] = from[i];
+  memcpy(&value, from, sizeof value);
   return value;
 }
 
 template <class Element>
 __device__ void store_anywhere(std::byte* to, const Element& value) {
+#ifdef __CUDA_ARCH__
   if (reinterpret_cast<std::uintptr_t>(to) % alignof(Element) == 0) {
     *reinterpret_cast<Element*>(to) = value;
     return;
   }
-  for (std::size_t i = 0; i < sizeof value; ++i) to[i] = reinterpret_cast<const std::byte*>(&value)[i];
+#endif
+  memcpy(to, &value, sizeof value);
 }
 
 // Element n of the lines from `from` on. False if it has not come.
