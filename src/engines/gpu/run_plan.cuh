@@ -1,4 +1,4 @@
-// The kernel that runs a lowered plan (gpu_program.hpp): what it gets at its launch, how its threads wait and tell, how
+// The kernel that runs a lowered plan (program.hpp): what it gets at its launch, how its threads wait and tell, how
 // its blocks share the work. For stream.cu alone, which launches it.
 #pragma once
 

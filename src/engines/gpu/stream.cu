@@ -1,5 +1,5 @@
 // Engine `stream`: for operations on GPU memory. An epoch is one kernel in the caller's stream (or two: start and
-// wait), which runs the lowered plan (gpu_program.hpp). Messages that are work of a stream come between two kernels, or
+// wait), which runs the lowered plan (program.hpp). Messages that are work of a stream come between two kernels, or
 // beside them where something else of the caller's may come between start and wait. The epoch's number lives on the
 // GPU, so that a captured graph can be replayed.
 #include <algorithm>

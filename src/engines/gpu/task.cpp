@@ -1,4 +1,4 @@
-// Putting a task of a GPU program together: see gpu_task.hpp.
+// Putting a task of a GPU program together: see task.hpp.
 #include "engines/gpu/task.hpp"
 
 #include <algorithm>
