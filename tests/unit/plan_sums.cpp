@@ -232,6 +232,32 @@ TEST_CASE("plans that reduce what has no meaning are complained about") {
             "has neither an operator nor an order");
 }
 
+TEST_CASE("neighbours with different numbers of contributions, combined in one run afterwards") {
+  samples::Hand hand("sum", 0, 1);
+  const auto a = hand.buffer("a", 0, Role::input, 32);
+  const auto out = hand.buffer("out", 0, Role::inout, 32);
+  const auto piece = [](std::int64_t offset, std::int64_t bytes) {
+    StridedCopy copy;
+    copy.src_offset = copy.dst_offset = offset;
+    copy.block = bytes;
+    return copy;
+  };
+  const auto b = hand.buffer("b", 0, Role::input, 32);
+  const auto c = hand.buffer("c", 0, Role::input, 32);
+  hand.reduce(a, out, {piece(0, 16)}, DType::f64);
+  hand.reduce(b, out, {piece(16, 16)}, DType::f64);
+  hand.reduce(a, out, {piece(16, 16)}, DType::f64);
+  hand.reduce(c, out, {piece(0, 32)}, DType::f64);
+  hand.expect(a, out, {piece(0, 32)}, DType::f64);
+  hand.expect(b, out, {piece(16, 16)}, DType::f64);
+  hand.expect(c, out, {piece(0, 32)}, DType::f64);
+  const VerifyReport report = verify(std::vector<Plan>{hand.plan});
+  INFO(report.text());
+  CHECK(report.ok());
+  CHECK(report.orders ==
+        std::vector{ReductionOrder{0, "out", 0, 16, "((0 0) 0)"}, ReductionOrder{0, "out", 16, 16, "(((0 0) 0) 0)"}});
+}
+
 TEST_CASE("runs share a partial result, so that long vectors take no time") {
   auto plans = samples::tree_allreduce(4);
   constexpr std::int64_t kLong = std::int64_t{1} << 17;

@@ -137,6 +137,7 @@ class Lowering {
       add_copies(one, c, 0);
       widest = std::max(widest, one.blocks());
     }
+    out_.reduces = out_.reduces || reduces;
     // A counter that advances several times in an epoch has no room for the shares of several blocks.
     const bool shares = may_share(lane);
     if (!shares && widest > 1 && (loops || reduces)) tell_apart(plan_, lane.steps, spared, out_.more_ends);

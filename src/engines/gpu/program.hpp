@@ -168,7 +168,8 @@ struct GpuProgram {
   /// Of ends beyond those of the plan's commands: the command that each belongs to. A loop's last round has the
   /// command's own.
   std::vector<std::int32_t> more_ends;
-  bool meets = false;  ///< blocks of a lane wait for each other, so that all must find room at once
+  bool reduces = false;  ///< it has reductions
+  bool meets = false;    ///< blocks of a lane wait for each other, so that all must find room at once
 };
 
 /// Lowers a bound program. `most_blocks` is how many thread blocks may move data at once; without `atomics` a signal to

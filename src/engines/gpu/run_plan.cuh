@@ -217,7 +217,9 @@ __device__ __noinline__ bool reduce(const Launch& l, const GpuStep& step, const 
                         patient);
 }
 
-// What is dealt to this warp, and of the rest the tile of its turn. False if something that was to be moved never came.
+// What is dealt to this warp, and of the rest the tile of its turn. Without reductions a kernel has no call to them:
+// that alone would make it keep more in memory. False if something that was to be moved never came.
+template <bool kReduces>
 __device__ bool move(const Launch& l, const Task& task, const Dealt& dealt, std::uint64_t epoch, std::uint32_t turn) {
   const GpuStep* steps = task.list<GpuStep>(task.header().steps);
   const GpuDim* all_dims = task.list<GpuDim>(task.header().dims);
@@ -235,9 +237,11 @@ __device__ bool move(const Launch& l, const Task& task, const Dealt& dealt, std:
     const GpuDim* dims = all_dims + copy.first_dim;
     const std::uint32_t rows = dealt.step.tile_rows;
     const std::uint32_t first = (tile - copy.first_tile) * rows;
-    if (step.verb == Verb::reduce) {
-      if (__all_sync(~0u, reduce(l, step, copy, dims, first, rows, epoch)) == 0) return false;
-      continue;
+    if constexpr (kReduces) {
+      if (step.verb == Verb::reduce) {
+        if (__all_sync(~0u, reduce(l, step, copy, dims, first, rows, epoch)) == 0) return false;
+        continue;
+      }
     }
     const std::byte* src = base_of(l, step.src, epoch);
     std::byte* dst = base_of(l, step.dst, epoch);
@@ -275,7 +279,7 @@ __device__ void give(std::uint64_t* counter, std::uint64_t value, std::uint32_t 
 }
 
 // A lane that moves data, by all threads of `blocks` blocks.
-template <bool kTraced>
+template <bool kReduces, bool kTraced>
 __device__ void run_lane(const Launch& l, const Task& task, std::uint32_t block, std::uint32_t blocks,
                          std::uint64_t epoch) {
   const auto& header = task.header();
@@ -296,7 +300,7 @@ __device__ void run_lane(const Launch& l, const Task& task, std::uint32_t block,
     }
     if (step.tiles > 0 && came) {
       const Dealt dealt{step, block, blocks};
-      came = move(l, task, dealt, epoch, turn);
+      came = move<kReduces>(l, task, dealt, epoch, turn);
       if (step.keeps_turn == 0) turn = (turn - dealt.rest_count()) % kGpuWarps;
     }
     if (step.verb == Verb::signal || step.verb == Verb::reduce || step.awaited != 0) {
@@ -342,7 +346,7 @@ __device__ std::uint64_t own_epoch(const Launch& l) {
 }
 
 // This block's share of a round. All loads that it begins with are on their way together.
-template <bool kTraced>
+template <bool kReduces, bool kTraced>
 __device__ void run_round(const Launch& l, const GpuRound& round, std::byte* fetched, const std::uint64_t& epoch) {
   const auto me = static_cast<std::int32_t>(blockIdx.x);
   if (me >= round.blocks) return;
@@ -367,8 +371,8 @@ __device__ void run_round(const Launch& l, const GpuRound& round, std::byte* fet
   if (__syncthreads_or(dead)) return;
   const Task task{fits ? fetched : l.bytes + at.offset};
   if (t > round.first_task) {
-    run_lane<kTraced>(l, task, static_cast<std::uint32_t>(me - at.first_block),
-                      static_cast<std::uint32_t>(end - at.first_block), epoch);
+    run_lane<kReduces, kTraced>(l, task, static_cast<std::uint32_t>(me - at.first_block),
+                                static_cast<std::uint32_t>(end - at.first_block), epoch);
     return;
   }
   for (auto lane = static_cast<std::int32_t>(threadIdx.x); lane < task.header().lanes; lane += kGpuThreads) {
@@ -377,7 +381,7 @@ __device__ void run_round(const Launch& l, const GpuRound& round, std::byte* fet
 }
 
 // With two rounds or, some tenths of a microsecond sooner, with one.
-template <bool kRounds, bool kTraced>
+template <bool kRounds, bool kReduces, bool kTraced>
 __global__ void __launch_bounds__(kGpuThreads, 2) run_plan(const __grid_constant__ Launch l) {
   __shared__ alignas(16) std::byte fetched[kShared];
   __shared__ std::uint64_t shared_epoch;
@@ -387,10 +391,10 @@ __global__ void __launch_bounds__(kGpuThreads, 2) run_plan(const __grid_constant
 #pragma unroll 1
     for (int round = 0; round < 2; ++round) {
       if (round > 0) __syncthreads();  // nobody needs the first round's task any more
-      run_round<kTraced>(l, l.round[round], fetched, shared_epoch);
+      run_round<kReduces, kTraced>(l, l.round[round], fetched, shared_epoch);
     }
   } else {
-    run_round<kTraced>(l, l.round[0], fetched, shared_epoch);
+    run_round<kReduces, kTraced>(l, l.round[0], fetched, shared_epoch);
   }
 }
 

@@ -137,11 +137,16 @@ class StreamEngine final : public Engine {
     std::copy(rounds.begin(), rounds.end(), launch_.round);
     std::copy(tasks.begin(), tasks.end(), launch_.tasks);
     const bool one = rounds.size() == 1;
-    const bool traced = launch_.events != nullptr;
-    const auto kernel = traced ? (one ? run_plan<false, true> : run_plan<true, true>)
-                               : (one ? run_plan<false, false> : run_plan<true, false>);
+    const auto kernel = program_.reduces ? kernel_of<true>(one) : kernel_of<false>(one);
     launch_early("launching an exchange", stream, static_cast<unsigned>(program_.blocks[parts]), kGpuThreads, kernel,
                  launch_);
+  }
+
+  // For one round or two.
+  template <bool kReduces>
+  auto kernel_of(bool one) const {
+    if (launch_.events != nullptr) return one ? run_plan<false, kReduces, true> : run_plan<true, kReduces, true>;
+    return one ? run_plan<false, kReduces, false> : run_plan<true, kReduces, false>;
   }
 
   // Every epoch has one launch of these parts or of their twin.

@@ -32,7 +32,7 @@ void Sums::combine(Kind kind, std::uint32_t event, std::span<std::uint64_t> to, 
     const std::int64_t all = std::min(kUncounted, terms(left) + terms(right));
     sums_.push_back({next_, left, right, all, event, kind.after(begin, unit_)});
     for (std::int64_t k = 0; k < n; ++k) to[begin + k] = kSum | static_cast<std::uint64_t>(next_ + k) << kEpochBits;
-    next_ += n;
+    next_ += n + 1;  // a number that nobody has: tokens of two runs never follow each other
     begin += n;
   }
 }
