@@ -93,7 +93,7 @@ class Binding {
       const CopyHint hint = c.bytes >= kStreaming ? CopyHint::streaming : CopyHint::cached;
       for (std::int32_t k = c.first_copy; k < c.first_copy + c.copy_count; ++k) {
         const StridedCopy& copy = plan_.copies[static_cast<std::size_t>(k)];
-        program_.functions.push_back(c.verb == Verb::reduce ? select_add(copy, c.dtype) : select_copy(copy, hint));
+        program_.functions.push_back(c.verb == Verb::reduce ? select_reduce(copy, c.dtype, c.op) : select_copy(copy, hint));
       }
     }
     for (const auto& [name, commands] : carried) {
