@@ -137,14 +137,16 @@ class StreamEngine final : public Engine {
     std::copy(rounds.begin(), rounds.end(), launch_.round);
     std::copy(tasks.begin(), tasks.end(), launch_.tasks);
     const bool one = rounds.size() == 1;
-    const auto kernel = program_.reduces ? kernel_of<true>(one) : kernel_of<false>(one);
+    const Kernel kernel = program_.reduces ? kernel_of<true>(one) : kernel_of<false>(one);
     launch_early("launching an exchange", stream, static_cast<unsigned>(program_.blocks[parts]), kGpuThreads, kernel,
                  launch_);
   }
 
+  using Kernel = void (*)(Launch);
+
   // For one round or two.
   template <bool kReduces>
-  auto kernel_of(bool one) const {
+  Kernel kernel_of(bool one) const {
     if (launch_.events != nullptr) return one ? run_plan<false, kReduces, true> : run_plan<true, kReduces, true>;
     return one ? run_plan<false, kReduces, false> : run_plan<true, kReduces, false>;
   }
