@@ -18,4 +18,6 @@ if(TASUKI_SANITIZE)
   endif()
   target_link_options(tasuki_flags INTERFACE -fsanitize=${TASUKI_SANITIZE})
 endif()
-target_compile_options(tasuki_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${cxx_flags}>")
+set(c_flags ${cxx_flags})
+list(REMOVE_ITEM c_flags -Wconversion) # C converts enumerations and sizes as a matter of course
+target_compile_options(tasuki_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${cxx_flags}>;$<$<COMPILE_LANGUAGE:C>:${c_flags}>")

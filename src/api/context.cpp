@@ -117,8 +117,7 @@ tasuki_status tasuki_allgather(tasuki_context context, const void* mine, size_t 
 }
 
 tasuki_status tasuki_describe(tasuki_context context, char** text) {
-  return guarded("tasuki_describe",
-                 [&] { *given(text, "text") = text_for_caller(get(context, "context").describe()); });
+  return guarded("tasuki_describe", [&] { set_text(text, "text", get(context, "context").describe()); });
 }
 
 tasuki_status tasuki_run_threads(int ranks, tasuki_thread_body body, void* data) {

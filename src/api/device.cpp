@@ -7,7 +7,7 @@ using namespace tasuki;
 using namespace tasuki::api;
 
 tasuki_status tasuki_why_no_gpu(char** why) {
-  return guarded("tasuki_why_no_gpu", [&] { *given(why, "why") = text_for_caller(why_no_gpu()); });
+  return guarded("tasuki_why_no_gpu", [&] { set_text(why, "why", why_no_gpu()); });
 }
 
 tasuki_status tasuki_use_gpu(tasuki_context context, int* ordinal) {
@@ -23,7 +23,10 @@ tasuki_status tasuki_synchronize(tasuki_context context, void* stream) {
 }
 
 tasuki_status tasuki_fork_create(tasuki_fork* fork) {
-  return guarded("tasuki_fork_create", [&] { *given(fork, "fork") = keep<tasuki_fork>(std::make_unique<Fork>()); });
+  return guarded("tasuki_fork_create", [&] {
+    given(fork, "fork");
+    *fork = keep<tasuki_fork>(std::make_unique<Fork>());
+  });
 }
 
 tasuki_status tasuki_fork_branch(tasuki_fork fork, void* from, void** stream) {

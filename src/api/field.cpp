@@ -120,7 +120,7 @@ tasuki_status tasuki_field_get_info(tasuki_field field, tasuki_field_info* info)
 }
 
 tasuki_status tasuki_field_name(tasuki_field field, char** name) {
-  return guarded("tasuki_field_name", [&] { *given(name, "name") = text_for_caller(get(field, "field").name()); });
+  return guarded("tasuki_field_name", [&] { set_text(name, "name", get(field, "field").name()); });
 }
 
 tasuki_status tasuki_field_data(tasuki_field field, void** data) {

@@ -80,6 +80,11 @@ char* text_for_caller(const std::string& text) {
   return copy;
 }
 
+void set_text(char** where, const char* argument, const std::string& text) {
+  given(where, argument);
+  *where = text_for_caller(text);
+}
+
 void agree(const Context& context, const std::function<void()>& check) {
   std::exception_ptr mine;
   std::string complaint;

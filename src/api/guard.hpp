@@ -117,6 +117,8 @@ void write_info(Info* info, Info value, std::size_t smallest) {
 
 /// A text for the caller, who gives it back with `tasuki_text_free`.
 char* text_for_caller(const std::string& text);
+/// Writes such a text where the caller wants it.
+void set_text(char** where, const char* argument, const std::string& text);
 
 /// Runs `check` on this rank; what it throws is thrown by all ranks, so that none goes on alone. Collective.
 void agree(const Context& context, const std::function<void()>& check);

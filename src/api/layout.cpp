@@ -136,6 +136,5 @@ tasuki_status tasuki_layout_unpack(tasuki_layout layout, const void* packed, voi
 }
 
 tasuki_status tasuki_layout_describe(tasuki_layout layout, char** text) {
-  return guarded("tasuki_layout_describe",
-                 [&] { *given(text, "text") = text_for_caller(get(layout, "layout").describe()); });
+  return guarded("tasuki_layout_describe", [&] { set_text(text, "text", get(layout, "layout").describe()); });
 }

@@ -82,17 +82,15 @@ tasuki_status tasuki_overlap(tasuki_operation halo, tasuki_field field, const ta
 }
 
 tasuki_status tasuki_explain(tasuki_operation operation, char** text) {
-  return guarded("tasuki_explain", [&] { *given(text, "text") = text_for_caller(running(operation).explain()); });
+  return guarded("tasuki_explain", [&] { set_text(text, "text", running(operation).explain()); });
 }
 
 tasuki_status tasuki_plan_text(tasuki_operation operation, char** text) {
-  return guarded("tasuki_plan_text",
-                 [&] { *given(text, "text") = text_for_caller(to_text(running(operation).plan())); });
+  return guarded("tasuki_plan_text", [&] { set_text(text, "text", to_text(running(operation).plan())); });
 }
 
 tasuki_status tasuki_plan_json(tasuki_operation operation, char** json) {
-  return guarded("tasuki_plan_json",
-                 [&] { *given(json, "json") = text_for_caller(to_json(running(operation).plan())); });
+  return guarded("tasuki_plan_json", [&] { set_text(json, "json", to_json(running(operation).plan())); });
 }
 
 tasuki_status tasuki_plan_memory(tasuki_operation operation, int64_t* bytes) {
