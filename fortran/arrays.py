@@ -16,12 +16,12 @@ RANKS = range(1, 8)
 HEAD = """\
 ! Written by fortran/arrays.py: what takes arrays, a procedure for each type and rank.
 !
-! tasuki_view(field, array [, copy]): the pointer becomes the copy that is shown, or copy 1 or 2, shadow included and
-!   padding excluded. Owned cells have indices from 1, so the shadow below is at 0 and less. A swap changes which copy is
-!   shown, not what the pointer points to. Local.
-! tasuki_wrap(field, grid, array [, second]): a field in the caller's array, or two as a pair of copies, contiguous, alive
-!   and in place (target) as long as the field. Their shape is that of this rank's cells with the shadow, and the first
-!   dimension with padding. Name, shadow, lower, upper, pad as in tasuki_field_create. Collective.
+! tasuki_view(field, array [, copy]): the pointer becomes the copy that is shown, or copy 1 or 2, shadow included
+!   and padding excluded. Owned cells have indices from 1, so the shadow below is at 0 and less. A swap changes which
+!   copy is shown, not what the pointer points to. Local.
+! tasuki_wrap(field, grid, array [, second]): a field in the caller's array, or two as a pair of copies, contiguous,
+!   alive and in place (target) as long as the field. Their shape is that of this rank's cells with the shadow, and
+!   the first dimension with padding. Name, shadow, lower, upper, pad as in tasuki_field_create. Collective.
 ! tasuki_allgather(context, mine, all): every rank's list to all(:, rank + 1) of every rank. Collective.
 module tasuki_arrays
   use, intrinsic :: iso_c_binding
@@ -74,7 +74,8 @@ WRAP = """
       fit = fit .and. is_contiguous(second) .and. all(shape(second) == shape(array))
       if (size(second) > 0) memory(2) = c_loc(second({ones}))
     end if
-    call wrap(field, grid, tasuki_{name}, memory(:count), shape(array), fit, name, shadow, lower, upper, pad, stat, errmsg)
+    call wrap(field, grid, tasuki_{name}, memory(:count), shape(array), fit, name, shadow, lower, upper, pad, &
+        stat, errmsg)
   end subroutine
 """
 
