@@ -100,7 +100,7 @@ tasuki_status tasuki_barrier(tasuki_context context) {
 tasuki_status tasuki_allgather(tasuki_context context, const void* mine, size_t bytes, void* all) {
   return guarded("tasuki_allgather", [&] {
     const Context& ranks = get(context, "context");
-    agree(ranks, [&] {
+    agree("tasuki_allgather", ranks, [&] {
       if (bytes == 0) return;
       given(mine, "mine");
       given(all, "all");

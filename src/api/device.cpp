@@ -13,7 +13,7 @@ tasuki_status tasuki_why_no_gpu(char** why) {
 tasuki_status tasuki_use_gpu(tasuki_context context, int* ordinal) {
   return guarded("tasuki_use_gpu", [&] {
     const Context& ranks = get(context, "context");
-    agree(ranks, [&] { given(ordinal, "ordinal"); });
+    agree("tasuki_use_gpu", ranks, [&] { given(ordinal, "ordinal"); });
     *ordinal = use_gpu(ranks);
   });
 }

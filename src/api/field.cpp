@@ -64,7 +64,7 @@ tasuki_status tasuki_field_create(tasuki_grid grid, int type, const tasuki_field
   return guarded("tasuki_field_create", [&] {
     const Grid& over = get(grid, "grid");
     Recipe recipe;
-    agree(over.context(), [&] {
+    agree("tasuki_field_create", over.context(), [&] {
       given(field, "field");
       recipe = recipe_from(over, type, options, false);
     });
@@ -78,7 +78,7 @@ tasuki_status tasuki_field_wrap(tasuki_grid grid, int type, void* const* memory,
     const Grid& over = get(grid, "grid");
     Recipe recipe;
     std::vector<void*> pointers;
-    agree(over.context(), [&] {
+    agree("tasuki_field_wrap", over.context(), [&] {
       given(field, "field");
       recipe = recipe_from(over, type, options, true);
       if (count < 1 || count > 2)

@@ -45,7 +45,7 @@ tasuki_status tasuki_grid_create(tasuki_context context, int ndims, const int64_
     const Context& ranks = get(context, "context");
     std::vector<std::int64_t> cells;
     GridOptions chosen;
-    agree(ranks, [&] {
+    agree("tasuki_grid_create", ranks, [&] {
       given(grid, "grid");
       cells = list_from(extents, check_dimensions(ndims), "extents");
       chosen = options_from(options, ndims);

@@ -85,7 +85,7 @@ void set_text(char** where, const char* argument, const std::string& text) {
   *where = text_for_caller(text);
 }
 
-void agree(const Context& context, const std::function<void()>& check) {
+void agree(const char* doing, const Context& context, const std::function<void()>& check) {
   std::exception_ptr mine;
   std::string complaint;
   try {
@@ -95,10 +95,12 @@ void agree(const Context& context, const std::function<void()>& check) {
     complaint = error.what();
     if (complaint.empty()) complaint = "failed";
   }
-  const std::vector<std::string> all = context.allgather(complaint);
-  if (mine) std::rethrow_exception(mine);
-  for (std::size_t rank = 0; rank < all.size(); ++rank)
-    if (!all[rank].empty()) throw Error(fmt::format("rank {}: {}", rank, all[rank]));
+  try {
+    context.agree(doing, {}, complaint);
+  } catch (const Error&) {
+    if (mine) std::rethrow_exception(mine);  // with its status
+    throw;
+  }
 }
 
 }  // namespace tasuki::api

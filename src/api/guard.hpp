@@ -120,7 +120,8 @@ char* text_for_caller(const std::string& text);
 /// Writes such a text where the caller wants it.
 void set_text(char** where, const char* argument, const std::string& text);
 
-/// Runs `check` on this rank; what it throws is thrown by all ranks, so that none goes on alone. Collective.
-void agree(const Context& context, const std::function<void()>& check);
+/// Runs `check` on this rank; what it throws is thrown by all ranks, so that none goes on alone. `doing` is what the
+/// ranks are about to do, which must be the same. Collective.
+void agree(const char* doing, const Context& context, const std::function<void()>& check);
 
 }  // namespace tasuki::api

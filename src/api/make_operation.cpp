@@ -66,7 +66,7 @@ tasuki_status tasuki_halo_create(int count, const tasuki_field* fields, const ta
     const Context context = some_field(count, fields).grid().context();
     std::vector<HaloField> parts;
     HaloOptions chosen;
-    agree(context, [&] {
+    agree("tasuki_halo_create", context, [&] {
       given(halo, "halo");
       for (int i = 0; i < count; ++i) {
         const AnyField& field = get(fields[i], fmt::format("fields[{}]", i).c_str());
@@ -85,7 +85,7 @@ tasuki_status tasuki_transfer_create(tasuki_context context, const tasuki_side* 
     TransferSide source;
     TransferSide destination;
     OperationOptions chosen;
-    agree(ranks, [&] {
+    agree("tasuki_transfer_create", ranks, [&] {
       given(transfer, "transfer");
       source = side_from(*given(from, "from"), ranks.rank(), "from");
       destination = side_from(*given(to, "to"), ranks.rank(), "to");
@@ -100,7 +100,7 @@ tasuki_status tasuki_broadcast_create(tasuki_context context, int root, void* da
   return guarded("tasuki_broadcast_create", [&] {
     const Context& ranks = get(context, "context");
     BroadcastOptions chosen;
-    agree(ranks, [&] {
+    agree("tasuki_broadcast_create", ranks, [&] {
       given(broadcast, "broadcast");
       if (bytes > 0) given(data, "data");
       chosen = read(options);

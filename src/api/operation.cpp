@@ -100,7 +100,7 @@ tasuki_status tasuki_plan_memory(tasuki_operation operation, int64_t* bytes) {
 tasuki_status tasuki_verify(tasuki_operation operation, int epochs, int* ok, char** report) {
   return guarded("tasuki_verify", [&] {
     const Operation& one = running(operation);
-    agree(one.context(), [&] { given(ok, "ok"); });
+    agree("tasuki_verify", one.context(), [&] { given(ok, "ok"); });
     hand_out(verify(one, epochs), ok, report);
   });
 }

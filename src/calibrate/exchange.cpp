@@ -29,7 +29,7 @@ UserBuffer whole(const char* name, Role role, std::byte* memory, const Layout& l
 Exchange::Exchange(const Context& context, int a, int b, std::byte* from, std::byte* to, const Layout& layout,
                    const OperationOptions& options)
     : Operation() {
-  Runtime& runtime = context.runtime();
+  Runtime& runtime = runtime_of(context);
   Description d{fmt::format("exchange {}<->{}", a, b), {}, {}, compose_links, Agreement(runtime, "Exchange"), {}};
   const bool here = runtime.rank() == a || runtime.rank() == b;
   d.buffers = {whole("from", Role::input, from, layout, here), whole("to", Role::output, to, layout, here)};

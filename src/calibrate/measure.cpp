@@ -130,7 +130,7 @@ class Ways {
 // The rank that shows what the path is for: the farthest that it joins with rank 0 (another host rather than another
 // island rather than a neighbour); -1 if there is none.
 int partner_for(const Context& context, const Path& path) {
-  const Topology& topology = context.runtime().topology();
+  const Topology& topology = runtime_of(context).topology();
   int best = -1;
   int farthest = -1;
   for (int rank = 0; rank < context.size(); ++rank) {
@@ -200,7 +200,7 @@ std::optional<Times> measure(const Context& context, const Path& path, std::byte
   } catch (const Error&) {
     return {};
   }
-  return from_text<Times>(text_of_root(context.runtime(), as_text(t), "measuring the machine"));
+  return from_text<Times>(text_of_root(runtime_of(context), as_text(t), "measuring the machine"));
 }
 
 Profile::Section constants(const Context& context, const Path& path, const Times& t) {
@@ -217,7 +217,7 @@ Profile::Section constants(const Context& context, const Path& path, const Times
 }  // namespace
 
 void complete_profile(const Context& context, PathSet& paths) {
-  Runtime& runtime = context.runtime();
+  Runtime& runtime = runtime_of(context);
   paths.profile = load_profile(runtime);
   Profile measured = paths.profile;
   bool any = false;
@@ -266,7 +266,7 @@ void complete_profile(const Context& context, PathSet& paths) {
 }
 
 PathSet& paths_of(const Context& context, const std::string& wanted) {
-  Runtime& runtime = context.runtime();
+  Runtime& runtime = runtime_of(context);
   if (!runtime.paths) runtime.paths = std::make_shared<PathSet>(runtime);
   PathSet& paths = *runtime.paths;
   std::string usable;

@@ -61,7 +61,7 @@ Shape choose_shape(const Context& context, std::span<const int> island, int root
   // Trees are laid out before paths are chosen: with the constants of the best path that joins the root and its
   // nearest.
   const PathSet& paths = paths_of(context);
-  const Topology& topology = context.runtime().topology();
+  const Topology& topology = runtime_of(context).topology();
   double latency = 1e-6;
   double bandwidth = 0;
   for (const auto& path : paths.all()) {
@@ -182,7 +182,7 @@ std::string complaint_about(const Context& context, int root, const void* data, 
 
 Description describe(const Context& context, int root, void* data, std::int64_t bytes,
                      const BroadcastOptions& options) {
-  Runtime& runtime = context.runtime();
+  Runtime& runtime = runtime_of(context);
   Description d{fmt::format("broadcast from {}", root), {}, {}, {}, Agreement(runtime, "Broadcast"), {}};
   Agreement agreement(runtime, "Broadcast");
   agreement.same("root", root).same("bytes", bytes).same("trees", options.trees).same("arity", options.arity);

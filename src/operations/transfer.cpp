@@ -149,7 +149,7 @@ std::string moves_between(Description& d, int me, const TransferSide& from, cons
 }
 
 Description describe(const Context& context, const TransferSide& from, const TransferSide& to) {
-  Runtime& runtime = context.runtime();
+  Runtime& runtime = runtime_of(context);
   const int me = runtime.rank();
   Description d{
       fmt::format("transfer {}->{}", from.rank, to.rank), {}, {}, compose_links, Agreement(runtime, "Transfer"), {}};
