@@ -14,7 +14,11 @@ static void check(int status) {
 }
 
 /* One relaxation of a box of cells; a row of the array has `stride` cells. */
-struct step { const double* old; double* new; int64_t stride; };
+struct step {
+  const double* old;
+  double* new;
+  int64_t stride;
+};
 static void relax(const tasuki_box* box, void* data) {
   const struct step* s = data;
   for (int64_t i = box->lo[0]; i < box->hi[0]; ++i)

@@ -6,9 +6,9 @@
  *
  * Errors: every function returns a tasuki_status; TASUKI_OK is 0. What went wrong is told by tasuki_last_error(), which
  * belongs to the calling thread. No function aborts the program and no exception leaves one. A collective function that
- * fails on one rank fails on all of them, with the text of the rank that found it, except when the context is not known:
- * a rank whose context (or, for halos, every field) is a bad handle returns at once, and the others' waits end at the
- * deadline.
+ * fails on one rank fails on all of them, with the text of the rank that found it, except when the context is not
+ * known: a rank whose context (or, for halos, every field) is a bad handle returns at once, and the others' waits end
+ * at the deadline.
  *
  * Options: structs that begin with their own size, so that later versions may add members at their end. Begin with the
  * initialiser of the same name, which holds the defaults, and change what you like; a null pointer means the defaults:
@@ -20,7 +20,8 @@
  *
  * Texts that a function hands out (char** arguments) end with a zero and are given back by tasuki_text_free.
  *
- * Threads: one thread at a time may use the objects of one context. Different contexts may be used by different threads.
+ * Threads: one thread at a time may use the objects of one context. Different contexts may be used by different
+ * threads.
  */
 #ifndef TASUKI_TASUKI_H
 #define TASUKI_TASUKI_H
@@ -37,12 +38,12 @@ extern "C" {
 
 typedef enum tasuki_status {
   TASUKI_OK = 0,
-  TASUKI_BAD_HANDLE = 1,    /* null, freed, or of another kind; naming the argument */
-  TASUKI_BAD_ARGUMENT = 2,  /* a null pointer, a number that the enumeration lacks, options of an unknown size */
-  TASUKI_FAILED = 3,        /* whatever else Tasuki can describe: wrong or differing arguments, dead ranks, deadlines */
-  TASUKI_NO_MEMORY = 4,     /* the process has none left */
-  TASUKI_INTERNAL = 5,      /* an exception that is not Tasuki's, such as one thrown by a callback */
-  TASUKI_INTERRUPTED = 6    /* a wait was left early (wait_hooks.hpp); the operation may be waited for again */
+  TASUKI_BAD_HANDLE = 1,   /* null, freed, or of another kind; naming the argument */
+  TASUKI_BAD_ARGUMENT = 2, /* a null pointer, a number that the enumeration lacks, options of an unknown size */
+  TASUKI_FAILED = 3,       /* whatever else Tasuki can describe: wrong or differing arguments, dead ranks, deadlines */
+  TASUKI_NO_MEMORY = 4,    /* the process has none left */
+  TASUKI_INTERNAL = 5,     /* an exception that is not Tasuki's, such as one thrown by a callback */
+  TASUKI_INTERRUPTED = 6   /* a wait was left early (wait_hooks.hpp); the operation may be waited for again */
 } tasuki_status;
 
 /* What the last call that failed in this thread has to say; empty if none has. Valid until the next one fails there. */
@@ -130,8 +131,8 @@ tasuki_status tasuki_allgather(tasuki_context context, const void* mine, size_t 
 tasuki_status tasuki_describe(tasuki_context context, char** text);
 
 /* Runs `body` in `ranks` threads of this process, each a rank of a context made for them, and returns when all have
- * ended; MPI is not used (threads.hpp). The context is freed when `body` returns; what else it has made it frees itself.
- * A body that returns anything but TASUKI_OK has failed: waits on the other ranks end, and this call returns
+ * ended; MPI is not used (threads.hpp). The context is freed when `body` returns; what else it has made it frees
+ * itself. A body that returns anything but TASUKI_OK has failed: waits on the other ranks end, and this call returns
  * TASUKI_FAILED with that thread's last error. */
 typedef int (*tasuki_thread_body)(tasuki_context context, void* data);
 tasuki_status tasuki_run_threads(int ranks, tasuki_thread_body body, void* data);
@@ -147,7 +148,8 @@ typedef struct tasuki_grid_options {
   const int* cut_counts;
   int reorder; /* not 0: place boxes on ranks so that large faces stay inside islands */
 } tasuki_grid_options;
-#define TASUKI_GRID_OPTIONS_INIT {sizeof(tasuki_grid_options), NULL, NULL, NULL, NULL, 0}
+#define TASUKI_GRID_OPTIONS_INIT \
+  { sizeof(tasuki_grid_options), NULL, NULL, NULL, NULL, 0 }
 
 /* A grid of `ndims` (1 to 7) dimensions over all ranks of the context. Collective; the same arguments on all ranks. */
 tasuki_status tasuki_grid_create(tasuki_context context, int ndims, const int64_t* extents,
@@ -192,11 +194,10 @@ typedef struct tasuki_field_options {
   const int64_t* memory_extents;
 } tasuki_field_options;
 #define TASUKI_FIELD_OPTIONS_INIT \
-  {sizeof(tasuki_field_options), NULL, {{1, 1, 1, 1, 1, 1, 1}, {1, 1, 1, 1, 1, 1, 1}}, 1, TASUKI_HOST, 0, 0, NULL}
+  { sizeof(tasuki_field_options), NULL, {{1, 1, 1, 1, 1, 1, 1}, {1, 1, 1, 1, 1, 1, 1}}, 1, TASUKI_HOST, 0, 0, NULL }
 
 /* An array over `grid` of elements of `type` (a tasuki_type) in memory of Tasuki's, zero-filled. Collective. */
-tasuki_status tasuki_field_create(tasuki_grid grid, int type, const tasuki_field_options* options,
-                                  tasuki_field* field);
+tasuki_status tasuki_field_create(tasuki_grid grid, int type, const tasuki_field_options* options, tasuki_field* field);
 /* The same in the caller's memory: one pointer a copy, alive as long as the field and its operations. On a device if
  * the pointers are. Collective. */
 tasuki_status tasuki_field_wrap(tasuki_grid grid, int type, void* const* memory, int count,
@@ -300,9 +301,9 @@ tasuki_status tasuki_memory_free(tasuki_memory* memory);
 
 /* ---- Operations: making ----------------------------------------------------------------------------------------- */
 
-/* What may be forced in any operation: `path` is "auto", a path, a family, or several with commas between them; `engine`
- * "auto", "inline", "thread" or, on GPUs, "stream"; null is "auto". `blocks`: thread blocks that an exchange on a GPU
- * may take, 0: as many as it gains by; ranks may differ. */
+/* What may be forced in any operation: `path` is "auto", a path, a family, or several with commas between them;
+ * `engine` "auto", "inline", "thread" or, on GPUs, "stream"; null is "auto". `blocks`: thread blocks that an exchange
+ * on a GPU may take, 0: as many as it gains by; ranks may differ. */
 typedef struct tasuki_halo_options {
   size_t size;
   const char* path;
@@ -312,7 +313,8 @@ typedef struct tasuki_halo_options {
   int reverse;     /* add every shadow cell into the cell's owner instead */
   int alternating; /* fields with two copies are swapped exactly once between two starts (halo.hpp) */
 } tasuki_halo_options;
-#define TASUKI_HALO_OPTIONS_INIT {sizeof(tasuki_halo_options), NULL, NULL, 0, 1, 0, 0}
+#define TASUKI_HALO_OPTIONS_INIT \
+  { sizeof(tasuki_halo_options), NULL, NULL, 0, 1, 0, 0 }
 
 /* An exchange of the halos of `count` fields of one context. `widths`: how much of each shadow takes part, an entry a
  * field; null: all of it. Collective. */
@@ -325,7 +327,8 @@ typedef struct tasuki_transfer_options {
   const char* engine;
   int blocks;
 } tasuki_transfer_options;
-#define TASUKI_TRANSFER_OPTIONS_INIT {sizeof(tasuki_transfer_options), NULL, NULL, 0}
+#define TASUKI_TRANSFER_OPTIONS_INIT \
+  { sizeof(tasuki_transfer_options), NULL, NULL, 0 }
 
 /* One side of a transfer: `layout` relative to `base` on `rank`. Other ranks may leave base and layout null. */
 typedef struct tasuki_side {
@@ -348,7 +351,8 @@ typedef struct tasuki_broadcast_options {
   int arity;
   int64_t chunk; /* bytes */
 } tasuki_broadcast_options;
-#define TASUKI_BROADCAST_OPTIONS_INIT {sizeof(tasuki_broadcast_options), NULL, NULL, 0, 0, 0, 0}
+#define TASUKI_BROADCAST_OPTIONS_INIT \
+  { sizeof(tasuki_broadcast_options), NULL, NULL, 0, 0, 0, 0 }
 
 /* `bytes` contiguous bytes at `data` of rank `root` to `data` of every rank at every start. Collective. */
 tasuki_status tasuki_broadcast_create(tasuki_context context, int root, void* data, int64_t bytes,
@@ -411,8 +415,8 @@ tasuki_status tasuki_fork_branch(tasuki_fork fork, void* from, void** stream);
 tasuki_status tasuki_fork_join(tasuki_fork fork, void* into);
 tasuki_status tasuki_fork_free(tasuki_fork* fork);
 
-/* Captures what `enqueue(data)` puts into `stream` (any but the default), to be replayed by launch (graph.hpp). A status
- * other than TASUKI_OK from `enqueue` ends the capture and is returned. Local. */
+/* Captures what `enqueue(data)` puts into `stream` (any but the default), to be replayed by launch (graph.hpp). A
+ * status other than TASUKI_OK from `enqueue` ends the capture and is returned. Local. */
 typedef int (*tasuki_enqueue)(void* data);
 tasuki_status tasuki_graph_create(void* stream, tasuki_enqueue enqueue, void* data, tasuki_graph* graph);
 tasuki_status tasuki_graph_launch(tasuki_graph graph, void* stream);

@@ -31,8 +31,7 @@ void test_context(tasuki_context ranks) {
   CHECK_FAILS(rank == 0 ? TASUKI_BAD_ARGUMENT : TASUKI_FAILED, "'mine' is null",
               tasuki_allgather(ranks, rank == 0 ? NULL : &rank, sizeof rank, numbers));
   if (size > 1)
-    CHECK_FAILS(TASUKI_FAILED, "rank 0 has 1, rank 1 has 2",
-                tasuki_allgather(ranks, "ab", rank == 0 ? 1 : 2, numbers));
+    CHECK_FAILS(TASUKI_FAILED, "rank 0 has 1, rank 1 has 2", tasuki_allgather(ranks, "ab", rank == 0 ? 1 : 2, numbers));
 
   CHECK_OK(tasuki_comm(ranks, &comm));
   if (comm == MPI_COMM_NULL) return; /* threads as ranks */

@@ -77,7 +77,6 @@ void test_grid(tasuki_context ranks) {
   const int64_t extents[] = {rank == 1 ? 12 : 13, 7, 5};
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'ndims' is 8", tasuki_grid_create(ranks, 8, extents, NULL, &grid));
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'extents' is null", tasuki_grid_create(ranks, 3, NULL, NULL, &grid));
-  if (size > 1)
-    CHECK_FAILS(TASUKI_FAILED, "differs between ranks", tasuki_grid_create(ranks, 3, extents, NULL, &grid));
+  if (size > 1) CHECK_FAILS(TASUKI_FAILED, "differs between ranks", tasuki_grid_create(ranks, 3, extents, NULL, &grid));
   CHECK(grid == NULL);
 }

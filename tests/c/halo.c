@@ -34,8 +34,8 @@ static int64_t wrong_cells(tasuki_field field, int epoch, int corners) {
   const double* cells = data;
   for (int64_t i = 0; i < f.extents[0]; ++i)
     for (int64_t j = 0; j < f.extents[1]; ++j) {
-      const int outside = (i < f.local_owned.lo[0] || i >= f.local_owned.hi[0]) +
-                          (j < f.local_owned.lo[1] || j >= f.local_owned.hi[1]);
+      const int outside =
+          (i < f.local_owned.lo[0] || i >= f.local_owned.hi[0]) + (j < f.local_owned.lo[1] || j >= f.local_owned.hi[1]);
       wrong += cells[i * f.strides[0] + j] != (outside == 2 && !corners ? -1 : expected_at(&f, i, j, epoch));
     }
   return wrong;
@@ -121,8 +121,7 @@ static void check_widths(tasuki_field* fields, int size) {
     CHECK_OK(tasuki_overlap(halo, fields[0], &widths[0], visit, &cells));
     CHECK(cells == (f.owned.hi[0] - f.owned.lo[0]) * (f.owned.hi[1] - f.owned.lo[1]));
     /* The shadow is 2 wide: one layer arrives, the outer stays. */
-    CHECK(wrong_cells(fields[0], turn, 1) ==
-          f.extents[0] * f.extents[1] - (f.extents[0] - 2) * (f.extents[1] - 2));
+    CHECK(wrong_cells(fields[0], turn, 1) == f.extents[0] * f.extents[1] - (f.extents[0] - 2) * (f.extents[1] - 2));
   }
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'compute' is null", tasuki_overlap(halo, fields[0], &widths[0], NULL, NULL));
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'width' is null", tasuki_overlap(halo, fields[0], NULL, visit, NULL));
