@@ -44,7 +44,7 @@ add_library(tasuki_fortran SHARED ${fortran_sources} ${arrays})
 add_library(tasuki::tasuki_fortran ALIAS tasuki_fortran)
 set_target_properties(
   tasuki_fortran PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} Fortran_PREPROCESS ON
-                            Fortran_MODULE_DIRECTORY ${modules})
+                            Fortran_MODULE_DIRECTORY ${modules} INSTALL_RPATH "$ORIGIN") # the library itself is beside it
 target_include_directories(tasuki_fortran PUBLIC $<BUILD_INTERFACE:${modules}>
                                                  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/tasuki/fortran>)
 target_link_libraries(tasuki_fortran PUBLIC tasuki PRIVATE tasuki_flags)
