@@ -14,6 +14,7 @@
 namespace tasuki {
 
 class Runtime;
+struct ContextAccess;
 
 /// What can be passed on as its bytes.
 template <class T>
@@ -66,11 +67,25 @@ class Context {
   /// Ranks, hosts and islands, a line each. Local.
   std::string describe() const;
 
-  explicit Context(std::shared_ptr<Runtime> runtime) : runtime_(std::move(runtime)) {}  ///< For Tasuki's own sources.
-  Runtime& runtime() const { return *runtime_; }                                        ///< Likewise.
-  const std::shared_ptr<Runtime>& shared_runtime() const { return runtime_; }
+  /// Throws on every rank if one has a `complaint` (empty: none), naming that rank, or if the ranks give different
+  /// names or values, naming the first that differs: so that no rank goes on alone with what it is about to do, for
+  /// which `doing` stands in the text. Collective; fails like a wait if a rank has died.
+  void agree(const std::string& doing, const std::vector<std::pair<std::string, std::string>>& names_and_values,
+             const std::string& complaint = {}) const;
+
+  /// Tells the other ranks that this one will not go on: their waits end with an error that says `why`, and this rank's
+  /// context ends without waiting for them. Only the first reason counts. Local.
+  void give_up(const std::string& why) const;
+
+  /// The same for all copies of a context, and for no other context that exists; what `WaitHooks` are given. Local.
+  const void* id() const { return runtime_.get(); }
 
  private:
+  friend class Operation;
+  friend struct ContextAccess;
+  explicit Context(std::shared_ptr<Runtime> runtime) : runtime_(std::move(runtime)) {}
+  Runtime& runtime() const { return *runtime_; }
+
   std::shared_ptr<Runtime> runtime_;
 };
 

@@ -58,10 +58,8 @@ class Operation {
   std::int64_t memory() const;  ///< Bytes that the plan and its lowered form occupy on this rank.
   const Context& context() const;
 
-  class State;
-  State& state() const { return *state_; }  ///< For Tasuki's own sources.
-
  protected:
+  class State;
   Operation() = default;
   std::shared_ptr<State> state_;
 };

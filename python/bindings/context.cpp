@@ -12,16 +12,23 @@
 #include "grid.hpp"
 #include "module.hpp"
 #include "owner.hpp"
-#include "session/mpi.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki::python {
 namespace {
 
+bool mpi_running() {
+  int started = 0;
+  int ended = 0;
+  MPI_Initialized(&started);
+  MPI_Finalized(&ended);
+  return started != 0 && ended == 0;
+}
+
 std::string library_version() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
   int length = 0;
-  check_mpi(MPI_Get_library_version(text, &length), "MPI_Get_library_version");
+  if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) throw Error("MPI_Get_library_version failed");
   return text;  // some count the zero at the end
 }
 

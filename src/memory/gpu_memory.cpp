@@ -199,11 +199,11 @@ GpuMemory& gpu_memory(Runtime& runtime) {
 }
 
 int use_gpu(const Context& context) {
-  return gpu_memory(context.runtime()).ordinal();
+  return gpu_memory(runtime_of(context)).ordinal();
 }
 
 void synchronize(const Context& context, Stream stream) {
-  Runtime& runtime = context.runtime();
+  Runtime& runtime = runtime_of(context);
   if (!runtime.gpus) return;
   GpuMemory& memory = *runtime.gpus;
   // CUDA would refuse to look, and that is no reason to end what others are exchanging.

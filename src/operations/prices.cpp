@@ -45,7 +45,7 @@ CalibrationHook::CalibrationHook(Calibrate calibrate) {
 }
 
 const Machine& machine_for(const Context& context, const std::string& wanted) {
-  Runtime& runtime = context.runtime();
+  Runtime& runtime = runtime_of(context);
   Machine& machine = runtime.machine;
   if (runtime.gpus && machine.ranks[0].gpus < 0) group_gpus(runtime);
   const auto look = [&] {

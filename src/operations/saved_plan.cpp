@@ -105,14 +105,14 @@ std::string complaint_about(Runtime& runtime, const Machine& machine, const Plan
 }  // namespace
 
 PlanMemory::PlanMemory(const FieldBase& f) : name(f.name()), bytes(f.bytes()), field{f} {
-  const auto& storage = *f.storage();
+  const auto& storage = *FieldAccess::storage(f);
   copies = storage.memory;
   if (f.copies() > 1) current = &storage.current;
 }
 
 SavedPlan::SavedPlan(const Context& context, const Plan& plan, const std::vector<PlanMemory>& memory,
                      const OperationOptions& options) {
-  Runtime& runtime = context.runtime();
+  Runtime& runtime = runtime_of(context);
   const Machine& machine = machine_for(context);
   std::vector<UserBuffer> buffers;
   Agreement agreement(runtime, "SavedPlan");

@@ -99,7 +99,7 @@ std::string complaint_about(int me, const TransferSide& from, const TransferSide
 }
 
 Description describe(const Context& context, const TransferSide& from, const TransferSide& to) {
-  Runtime& runtime = context.runtime();
+  Runtime& runtime = runtime_of(context);
   const int me = runtime.rank();
   Description d{{}, {}, Agreement(runtime, "Transfer")};
   d.problem.operation = transfer_name(from.rank, to.rank);

@@ -9,6 +9,7 @@
 #include "session/collective.hpp"
 #include "session/mpi.hpp"
 #include "session/runtime.hpp"
+#include "tasuki/device.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -80,6 +81,21 @@ void Context::barrier() const {
 
 std::vector<std::string> Context::allgather(const std::string& bytes) const {
   return gather_texts(*runtime_, bytes, "allgather");
+}
+
+void Context::agree(const std::string& doing, const std::vector<std::pair<std::string, std::string>>& names_and_values,
+                    const std::string& complaint) const {
+  Agreement agreement(*runtime_, doing);
+  for (const auto& [name, value] : names_and_values) agreement.same(name, value);
+  agreement.complain(complaint).check();
+}
+
+void Context::give_up(const std::string& why) const {
+  runtime_->fail(why);
+}
+
+bool uses_gpu(const Context& context) {
+  return runtime_of(context).gpus != nullptr;
 }
 
 std::string Context::describe() const {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "memory/shared_memory.hpp"
@@ -14,6 +15,7 @@
 #include "session/liveness.hpp"
 #include "session/topology.hpp"
 #include "tasuki/machine.hpp"
+#include "tasuki/context.hpp"
 
 namespace tasuki {
 
@@ -126,6 +128,15 @@ struct RuntimePart {
   using Make = void (*)(Runtime&);
   explicit RuntimePart(Make make);
 };
+/// What a public context keeps to itself.
+struct ContextAccess {
+  static Context make(std::shared_ptr<Runtime> runtime) { return Context(std::move(runtime)); }
+  static Runtime& runtime(const Context& context) { return context.runtime(); }
+  static const std::shared_ptr<Runtime>& shared(const Context& context) { return context.runtime_; }
+};
+inline Runtime& runtime_of(const Context& context) {
+  return ContextAccess::runtime(context);
+}
 
 /// Arguments that must be the same on every rank. Collective: collects name and value pairs, then `check` compares them
 /// over all ranks and throws on every rank, naming the first argument that differs, the ranks and their values:

@@ -39,7 +39,7 @@ bool aligned(const void* p, std::uintptr_t to) {
 
 TEST_CASE("blocks of any size are zero, aligned, and readable by the other ranks of the host") {
   Context ctx(MPI_COMM_WORLD);
-  SharedMemory& memory = ctx.runtime().memory();
+  SharedMemory& memory = runtime_of(ctx).memory();
   std::vector<Shared> kept;
   for (const std::int64_t base : {0, 1, 64, 5000, 65536, 300000, 3000000}) {
     const std::int64_t bytes = base == 0 ? 0 : base + 100 * ctx.rank();  // differs per rank
@@ -55,7 +55,7 @@ TEST_CASE("blocks of any size are zero, aligned, and readable by the other ranks
     ctx.barrier();
     for (int rank = 0; rank < ctx.size(); ++rank) {
       const std::byte* seen = memory.map(rank, addresses[rank]);
-      if (!ctx.runtime().topology().same_host(rank, ctx.rank())) {
+      if (!runtime_of(ctx).topology().same_host(rank, ctx.rank())) {
         CHECK(seen == nullptr);
         continue;
       }
@@ -69,7 +69,7 @@ TEST_CASE("blocks of any size are zero, aligned, and readable by the other ranks
 
 TEST_CASE("find knows what lies inside a window, and nothing else") {
   Context ctx(MPI_COMM_WORLD);
-  SharedMemory& memory = ctx.runtime().memory();
+  SharedMemory& memory = runtime_of(ctx).memory();
   const std::int64_t bytes = 1 << 20;
   const Shared block = memory.allocate(bytes);
   const SharedAddress begin = memory.find(block.get(), bytes);
@@ -93,7 +93,7 @@ TEST_CASE("find knows what lies inside a window, and nothing else") {
 
 TEST_CASE("memory gets a new owner only when all ranks have given the old block back") {
   Context ctx(MPI_COMM_WORLD);
-  SharedMemory& memory = ctx.runtime().memory();
+  SharedMemory& memory = runtime_of(ctx).memory();
   Shared first = memory.allocate(4096);
   std::byte* const place = first.get();
   std::memset(place, 255, 4096);
@@ -113,7 +113,7 @@ TEST_CASE("memory gets a new owner only when all ranks have given the old block 
 
 TEST_CASE("windows of large blocks are freed inside a later allocation, in whatever order the ranks let go") {
   Context ctx(MPI_COMM_WORLD);
-  SharedMemory& memory = ctx.runtime().memory();
+  SharedMemory& memory = runtime_of(ctx).memory();
   const int before = memory.windows();
   std::vector<Shared> blocks;
   for (int i = 0; i < 6; ++i) blocks.push_back(memory.allocate(400000));
@@ -133,7 +133,7 @@ TEST_CASE("windows of large blocks are freed inside a later allocation, in whate
 
 TEST_CASE("a large block can be replaced again and again without piling up") {
   Context ctx(MPI_COMM_WORLD);
-  SharedMemory& memory = ctx.runtime().memory();
+  SharedMemory& memory = runtime_of(ctx).memory();
   const int before = memory.windows();
   for (int i = 0; i < 20; ++i) {
     const Shared block = memory.allocate(1 << 20);
@@ -145,7 +145,7 @@ TEST_CASE("a large block can be replaced again and again without piling up") {
 
 TEST_CASE("many blocks, let go at random, never overlap and always begin as zeros") {
   Context ctx(MPI_COMM_WORLD);
-  SharedMemory& memory = ctx.runtime().memory();
+  SharedMemory& memory = runtime_of(ctx).memory();
   struct Held {
     Shared block;
     std::int64_t bytes;
@@ -170,7 +170,7 @@ TEST_CASE("many blocks, let go at random, never overlap and always begin as zero
 
 TEST_CASE("an impossible size on one rank is an error on all, and allocation goes on") {
   Context ctx(MPI_COMM_WORLD);
-  SharedMemory& memory = ctx.runtime().memory();
+  SharedMemory& memory = runtime_of(ctx).memory();
   const int last = ctx.size() - 1;
   const bool odd = ctx.rank() == last;
   CHECK(error_of([&] { (void)memory.allocate(odd ? -5 : 64); }) ==
@@ -189,7 +189,7 @@ TEST_CASE("shared_alloc keeps its context, and its copies keep the memory") {
   {
     Context ctx(MPI_COMM_WORLD);
     memory = shared_alloc(ctx, 100000);
-    CHECK(ctx.runtime().memory().find(memory.get(), 100000).valid());
+    CHECK(runtime_of(ctx).memory().find(memory.get(), 100000).valid());
     CHECK(error_of([&] { shared_alloc(ctx, ctx.is_root() ? -1 : 1); }) ==
           "shared_alloc: rank 0: argument 'bytes' is -1; it must be 0 or more");
     CHECK(shared_alloc(ctx, 0) != nullptr);

@@ -80,8 +80,8 @@ class Messages {
       }
     }
     for (const Command& c : plan_.commands) {
-      channels_.push_back(
-          paths.find("mpi:staged").open({context.runtime(), plan_, c, {}, 1, operation, {memory_.data()}, {}, false}));
+      channels_.push_back(paths.find("mpi:staged")
+                              .open({runtime_of(context), plan_, c, {}, 1, operation, {memory_.data()}, {}, false}));
     }
   }
 
@@ -102,7 +102,7 @@ class Messages {
   // False if MPI has failed: then a word tells the GPU to give up.
   bool wait(const Context& context, int epoch) {
     const auto target = static_cast<std::uint64_t>(epoch) * kSignal;
-    const std::atomic_ref<std::uint32_t> abort(*context.runtime().gpus->abort_word());
+    const std::atomic_ref<std::uint32_t> abort(*runtime_of(context).gpus->abort_word());
     for (const auto& channel : channels_) {
       const std::atomic_ref<std::uint64_t> word(*const_cast<std::uint64_t*>(channel->ended()));
       while (word.load(std::memory_order_acquire) < target) {
@@ -153,9 +153,9 @@ class Messages {
 
 std::unique_ptr<PathSet> prepared_paths(const Context& context, const std::string& wanted) {
   use_gpu(context);
-  auto paths = std::make_unique<PathSet>(context.runtime());
+  auto paths = std::make_unique<PathSet>(runtime_of(context));
   for (const auto& path : paths->all()) {
-    if (path->name() == "mpi:staged") path->prepare(context.runtime(), wanted);
+    if (path->name() == "mpi:staged") path->prepare(runtime_of(context), wanted);
   }
   return paths;
 }
@@ -166,8 +166,8 @@ TEST_CASE("the progress thread carries staged messages, epoch for epoch, of seve
   const Context ctx(MPI_COMM_WORLD);
   const auto paths = prepared_paths(ctx, "auto");
   for (const std::int64_t bytes : {1, 40, 5000, 300000}) {
-    Messages first(ctx, *paths, ctx.runtime().next_operation(), bytes, bytes);
-    Messages second(ctx, *paths, ctx.runtime().next_operation(), 8, 8);
+    Messages first(ctx, *paths, runtime_of(ctx).next_operation(), bytes, bytes);
+    Messages second(ctx, *paths, runtime_of(ctx).next_operation(), 8, 8);
     for (int epoch = 1; epoch <= 20; ++epoch) {
       first.start(epoch);
       if (epoch % 2 == 1) second.start(epoch / 2 + 1);
@@ -188,7 +188,7 @@ TEST_CASE("the slices of a link arrive in their places, in whatever order the pr
   const Context ctx(MPI_COMM_WORLD);
   const auto paths = prepared_paths(ctx, "auto");
   for (const std::int64_t bytes : {8, 100000}) {
-    Messages messages(ctx, *paths, ctx.runtime().next_operation(), bytes, bytes, 5);
+    Messages messages(ctx, *paths, runtime_of(ctx).next_operation(), bytes, bytes, 5);
     for (int epoch = 1; epoch <= 12; ++epoch) {
       messages.start(epoch);
       REQUIRE(messages.wait(ctx, epoch));
@@ -202,7 +202,7 @@ TEST_CASE("when MPI refuses a staged message on the progress thread, waits on th
   const Context ctx(MPI_COMM_WORLD);
   const auto paths = prepared_paths(ctx, "mpi");
   // Sent short, as they should be, or longer than the receiver expects.
-  Messages messages(ctx, *paths, ctx.runtime().next_operation(), ctx.is_root() ? 32 : 16, 16);
+  Messages messages(ctx, *paths, runtime_of(ctx).next_operation(), ctx.is_root() ? 32 : 16, 16);
   messages.start(1);
   const bool arrived = messages.wait(ctx, 1);
   CHECK(arrived == ctx.is_root());
