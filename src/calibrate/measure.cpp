@@ -11,6 +11,7 @@
 #include "calibrate/exchange.hpp"
 #include "paths/path.hpp"
 #include "session/collective.hpp"
+#include "session/gpus.hpp"
 #include "session/runtime.hpp"
 #include "session/trace.hpp"
 #include "tasuki/error.hpp"

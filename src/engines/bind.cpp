@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "session/collective.hpp"
+#include "session/gpus.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -49,7 +50,7 @@ struct Binding {
     program.where[b] = {at, room_of(b) / buffer.ring, buffer.ring, buffer.ring > 1, homes[b] == Home::stamped, nullptr};
   }
 
-  // Collective: one block a home holds all of this rank's counters and scratch there. Returns what to tell the peers.
+  // One block a home holds all of this rank's counters and scratch there. Returns what to tell the peers.
   std::string place_own() {
     const auto& buffers = program.plan.buffers;
     const auto mine = [&](std::size_t b, Home home) {
@@ -59,7 +60,7 @@ struct Binding {
     for (const Home home : {Home::own, Home::shared, Home::device, Home::stamped, Home::pinned}) {
       std::int64_t total = 0;
       for (std::size_t b = 0; b < buffers.size(); ++b) total += mine(b, home) ? room_of(b) : 0;
-      const auto block = total > 0 || !local(home) ? allocate(home, total) : nullptr;
+      const auto block = total > 0 ? allocate(home, total) : nullptr;
       if (block == nullptr) continue;
       std::byte* at = block.get();
       for (std::size_t b = 0; b < buffers.size(); ++b) {
@@ -73,18 +74,16 @@ struct Binding {
         if (home == Home::own || home == Home::pinned) continue;
         told += buffers[b].name + '\n' + std::string(reinterpret_cast<const char*>(&entry), sizeof entry);
       }
-      if (block) program.memory.push_back(block);
+      program.memory.push_back(block);
     }
     return told;
   }
 
-  static bool local(Home home) { return home == Home::own || home == Home::pinned; }
-
-  // Zero-filled. Collective unless the home is local, and then null, with a complaint, if there is no room.
+  // Zero-filled. Null, with a complaint, if there is no room.
   std::shared_ptr<std::byte> allocate(Home home, std::int64_t bytes) {
-    if (home == Home::shared) return planning.runtime.memory().allocate(bytes);
-    if (!local(home)) return planning.runtime.gpus ? planning.runtime.gpus->allocate(bytes) : nullptr;
     try {
+      if (home == Home::shared) return planning.runtime.memory().allocate(bytes);
+      if (home == Home::device || home == Home::stamped) return planning.runtime.gpus->allocate(bytes);
       if (home == Home::pinned) {
         return {gpu()->allocate_mapped(bytes), [](std::byte* p) { gpu()->release_mapped(p); }};
       }
@@ -111,7 +110,7 @@ struct Binding {
       for (std::size_t i = 0; i < static_cast<std::size_t>(theirs.copies); ++i) {
         if (buffers[b].rank == me) at[i] = mine.memory[i];
         if (buffers[b].rank != me && theirs.shared[0].valid()) {
-          at[i] = planning.runtime.memory().map(buffers[b].rank, theirs.shared[i]);
+          at[i] = map(buffers[b].rank, theirs.shared[i]);
         }
         if (buffers[b].rank != me && theirs.gpu[0].valid != 0 && reachable(buffers[b].rank)) {
           at[i] = map(buffers[b].rank, theirs.gpu[i]);
@@ -125,9 +124,14 @@ struct Binding {
 
   bool reachable(int rank) const { return planning.runtime.gpus && planning.runtime.gpus->why_not(rank).empty(); }
 
-  std::byte* map(int rank, const GpuAddress& address) {
-    const auto mapped = planning.runtime.gpus->map(rank, address);
-    program.memory.push_back(mapped);
+  std::byte* map(int rank, const GpuAddress& address) { return hold(planning.runtime.gpus->map(rank, address)); }
+  std::byte* map(int rank, const SharedAddress& address) {
+    return hold(planning.runtime.memory().map(rank, address));  // null if the rank's memory cannot be mapped
+  }
+
+  // Its owner does not use a block for anything else while this rank has it mapped.
+  std::byte* hold(const std::shared_ptr<std::byte>& mapped) const {
+    if (mapped) program.memory.push_back(mapped);
     return mapped.get();
   }
 
@@ -138,8 +142,7 @@ struct Binding {
       const auto it = told.find({buffers[b].rank, buffers[b].name});
       std::byte* at = nullptr;
       if (it != told.end()) {
-        at = it->second.gpu.valid != 0 ? map(buffers[b].rank, it->second.gpu)
-                                       : planning.runtime.memory().map(buffers[b].rank, it->second.shared);
+        at = it->second.gpu.valid != 0 ? map(buffers[b].rank, it->second.gpu) : map(buffers[b].rank, it->second.shared);
       }
       if (at == nullptr) {
         throw Error(fmt::format("rank {}: {}: buffer {} of rank {} cannot be reached (a defect in Tasuki)", me,

@@ -11,7 +11,8 @@
 
 #include "fields/field_storage.hpp"
 #include "layout/checked.hpp"
-#include "memory/gpu_memory.hpp"
+#include "session/collective.hpp"
+#include "session/gpus.hpp"
 #include "session/runtime.hpp"
 #include "tasuki/error.hpp"
 
@@ -151,12 +152,14 @@ Width::Width(const std::vector<std::int64_t>& below, const std::vector<std::int6
 
 FieldBase::FieldBase(const Grid& grid, const FieldOptions& options, std::int64_t element_bytes, DType dtype)
     : storage_(make_storage(grid, options, element_bytes, dtype, nullptr)) {
-  for (int i = 0; i < options.copies; ++i) {
-    Runtime& runtime = grid.context().runtime();
-    storage_->blocks.push_back(storage_->where == Memory::device ? gpu_memory(runtime).allocate(storage_->bytes)
-                                                                 : runtime.memory().allocate(storage_->bytes));
-    storage_->memory.push_back(storage_->blocks.back().get());
-  }
+  Runtime& runtime = grid.context().runtime();
+  all_do(runtime, fmt::format("Field '{}'", options.name), [&] {
+    for (int i = 0; i < options.copies; ++i) {
+      storage_->blocks.push_back(storage_->where == Memory::device ? runtime.gpus->allocate(storage_->bytes)
+                                                                   : runtime.memory().allocate(storage_->bytes));
+      storage_->memory.push_back(storage_->blocks.back().get());
+    }
+  });
 }
 
 FieldBase::FieldBase(const Grid& grid, const FieldOptions& options, std::int64_t element_bytes, DType dtype,

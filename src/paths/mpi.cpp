@@ -28,27 +28,25 @@ class Message final : public Channel {
   }
 
   ~Message() override {
-    int finalized = 0;
-    MPI_Finalized(&finalized);
-    if (finalized) return;
+    if (!mpi_running()) return;
     for (auto& request : requests_) {
-      if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+      if (request != MPI_REQUEST_NULL) mpi::calls().Request_free(&request);
     }
   }
 
   void start(std::int64_t round, int copy) override {
     running_ = &requests_[static_cast<std::size_t>(round * copies_ + copy)];
-    check_mpi(MPI_Start(running_), "MPI_Start");
+    mpi::Start(running_);
   }
 
   bool test() override {
     int done = 0;
-    check_mpi(MPI_Test(running_, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    mpi::Test(running_, &done, MPI_STATUS_IGNORE);
     return done != 0;
   }
 
   void cancel() override {
-    if (running_ != nullptr) MPI_Cancel(running_);
+    if (running_ != nullptr) mpi::calls().Cancel(running_);
   }
 
  private:

@@ -17,8 +17,7 @@ constexpr int kPerOperation = 64;  // tags, one a link between two ranks
 int tag_of(const ChannelRequest& r) {
   int flag = 0;
   int* upper = nullptr;
-  check_mpi(MPI_Comm_get_attr(r.runtime.messages(), MPI_TAG_UB, static_cast<void*>(&upper), &flag),
-            "MPI_Comm_get_attr");
+  mpi::Comm_get_attr(r.runtime.messages(), MPI_TAG_UB, static_cast<void*>(&upper), &flag);
   const std::int64_t room = (flag != 0 ? *upper : 32767) / kPerOperation;
   if (r.command.tag >= kPerOperation) {
     throw Error(
@@ -34,9 +33,8 @@ MPI_Request make_message(const ChannelRequest& r, std::byte* at) {
   MPI_Request request = MPI_REQUEST_NULL;
   const int bytes = static_cast<int>(c.bytes);
   const bool sends = c.verb == Verb::send;
-  check_mpi(sends ? MPI_Send_init(at, bytes, MPI_BYTE, c.peer, tag_of(r), r.runtime.messages(), &request)
-                  : MPI_Recv_init(at, bytes, MPI_BYTE, c.peer, tag_of(r), r.runtime.messages(), &request),
-            sends ? "MPI_Send_init" : "MPI_Recv_init");
+  if (sends) mpi::Send_init(at, bytes, MPI_BYTE, c.peer, tag_of(r), r.runtime.messages(), &request);
+  if (!sends) mpi::Recv_init(at, bytes, MPI_BYTE, c.peer, tag_of(r), r.runtime.messages(), &request);
   return request;
 }
 

@@ -15,10 +15,10 @@
 #include <mutex>
 
 #include "engines/gpu/program.hpp"
-#include "memory/gpu_memory.hpp"
 #include "paths/mpi_message.hpp"
 #include "paths/shapes.hpp"
 #include "session/collective.hpp"
+#include "session/gpus.hpp"
 #include "session/mpi.hpp"
 #include "session/worker.hpp"
 
@@ -47,8 +47,8 @@ class Batch final : public Worker::Task {
     Worker::instance().remove(this);
     if (!mpi_running()) return;
     for (std::size_t i = 0; i < requests_.size(); ++i) {
-      if (messages_[i].active) MPI_Cancel(&requests_[i]);  // only after a failure
-      MPI_Request_free(&requests_[i]);
+      if (messages_[i].active) mpi::calls().Cancel(&requests_[i]);  // only after a failure
+      mpi::calls().Request_free(&requests_[i]);
     }
   }
   Batch(const Batch&) = delete;
@@ -123,7 +123,7 @@ class Batch final : public Worker::Task {
   }
 
   bool begin(std::size_t message) {
-    const int code = MPI_Start(&requests_[message]);
+    const int code = mpi::calls().Start(&requests_[message]);
     if (code != MPI_SUCCESS) return fail(message, "MPI_Start", code);
     return messages_[message].active = true;
   }
@@ -131,7 +131,7 @@ class Batch final : public Worker::Task {
   bool look(std::size_t message) {
     Message& m = messages_[message];
     int ended = 0;
-    const int code = MPI_Test(&requests_[message], &ended, MPI_STATUS_IGNORE);
+    const int code = mpi::calls().Test(&requests_[message], &ended, MPI_STATUS_IGNORE);
     if (code == MPI_SUCCESS && ended == 0) return true;
     m.active = false;
     if (code != MPI_SUCCESS) return fail(message, "MPI_Test", code);

@@ -17,9 +17,9 @@
 #include <string>
 #include <vector>
 
-#include "memory/gpu_memory.hpp"
 #include "paths/profile.hpp"
 #include "plan/builder.hpp"
+#include "session/gpus.hpp"
 #include "session/runtime.hpp"
 #include "tasuki/context.hpp"
 #include "tasuki/strided_copy.hpp"

@@ -1,8 +1,8 @@
 // What the paths between GPUs that reach each other have in common: whom they reach.
 #pragma once
 
-#include "memory/gpu_memory.hpp"
 #include "paths/shapes.hpp"
+#include "session/gpus.hpp"
 
 namespace tasuki {
 
@@ -24,7 +24,7 @@ class Peer : public Shape {
   Offer reach(const Move& move) const {
     if (move.src_rank == move.dst_rank) return Offer::no("same rank");
     const int peer = move.src_rank == runtime_.rank() ? move.dst_rank : move.src_rank;
-    const std::string& why = runtime_.gpus->why_not(peer);
+    const std::string why = runtime_.gpus->why_not(peer);
     return why.empty() ? priced(profile_, this->name(), move) : Offer::no(why);
   }
   /// The same for what takes a second pass at the receiver. Where that sends as well, and copies within its GPU, the

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "session/collective.hpp"
+#include "session/mpi.hpp"
 #include "support/text_file.hpp"
 #include "tasuki/error.hpp"
 
@@ -25,7 +26,7 @@ constexpr int kVersion = 6;
 std::string mpi_name() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;
-  MPI_Get_library_version(text, &length);
+  mpi::Get_library_version(text, &length);
   std::string name;
   for (const char c : std::string(text, static_cast<std::size_t>(length)).substr(0, 40)) {
     if (c == ',' || c == '\n') break;

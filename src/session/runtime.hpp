@@ -9,22 +9,13 @@
 #include <vector>
 
 #include "memory/shared_memory.hpp"
+#include "session/channels.hpp"
 #include "session/communicator.hpp"
 #include "session/liveness.hpp"
+#include "session/settings.hpp"
 #include "session/topology.hpp"
 
 namespace tasuki {
-
-/// Read from the environment once, checked to be the same on all ranks.
-struct Settings {
-  int island = 0;               ///< TASUKI_ISLAND: 0 = whole hosts
-  std::string path = "auto";    ///< TASUKI_PATH
-  std::string engine = "auto";  ///< TASUKI_ENGINE
-  double deadline = 30.0;       ///< TASUKI_DEADLINE, seconds
-  std::string profile;          ///< TASUKI_PROFILE: the profile's file; empty = the user's cache folder
-  std::string trace;            ///< TASUKI_TRACE: the folder that ranks write what they did into; empty = nothing
-};
-Settings settings_from_environment();  ///< Throws `Error` naming variable and value.
 
 /// Something that may need driving while this rank waits for something else. Ranks start and wait for operations in
 /// different orders, so a wait drives all that are active, not just its own.
@@ -36,7 +27,7 @@ class Progressing {
   ~Progressing() = default;
 };
 
-class GpuMemory;
+class Gpus;
 class PathSet;
 
 class Runtime {
@@ -62,8 +53,8 @@ class Runtime {
   int thread_level() const { return thread_level_; }           ///< MPI_THREAD_...; -1 without MPI
   std::span<const int> everyone() const { return everyone_; }  ///< all ranks
   double deadline = 30.0;
-  std::shared_ptr<GpuMemory> gpus;  ///< made collectively by the first use of a GPU (topology/gpu_memory.hpp)
-  std::shared_ptr<PathSet> paths;   ///< made collectively by the first operation (paths/path.hpp)
+  std::shared_ptr<Gpus> gpus;      ///< made collectively by the first use of a GPU (session/gpus.hpp)
+  std::shared_ptr<PathSet> paths;  ///< made collectively by the first operation (paths/path.hpp)
 
   /// How often a wait polls before it yields: few times if the ranks of this host outnumber its cores.
   int spins() const { return spins_; }
@@ -75,6 +66,10 @@ class Runtime {
   int next_operation() { return ++operations_; }
   /// Likewise of a grid or field. Called when all ranks have agreed that there will be one.
   int next_object() { return ++objects_; }
+  /// The numbers by which messages of what two ranks share are kept apart.
+  Channels& channels() { return *channels_; }
+  /// The next number of what this rank shares with `peer`: see `Channels::take`.
+  std::int64_t next_channel(int peer) { return channels_->take(peer); }
 
   /// Active operations. `reserve` room before `add` so that starting does not allocate.
   void reserve_active();
@@ -110,6 +105,7 @@ class Runtime {
   std::vector<int> everyone_;
   std::unique_ptr<SharedMemory> memory_;
   std::unique_ptr<Liveness> liveness_;
+  std::unique_ptr<Channels> channels_;
   std::vector<Progressing*> active_;
 };
 
@@ -117,6 +113,9 @@ class Runtime {
 /// over all ranks and throws on every rank, naming the first argument that differs, the ranks and their values:
 /// `Halo: argument 'corners' differs between ranks: rank 0 has true, rank 2 has false`. One small allreduce when all
 /// agree. A difference in the operation itself is reported too: the ranks do different things.
+///
+/// With TASUKI_AGREE=0 nothing is compared and nothing is sent: a complaint is thrown on the rank that has it, and what
+/// happens to ranks with different arguments is undefined until a wait's deadline.
 class Agreement {
  public:
   Agreement(Runtime& runtime, std::string operation);
@@ -126,6 +125,8 @@ class Agreement {
   /// no rank goes on alone. Called before `check`.
   Agreement& complain(const std::string& text);
   void check();
+  /// As `check`, whatever TASUKI_AGREE says: for what ranks find out by themselves, and not from arguments.
+  void settle();
 
  private:
   Runtime& runtime_;
