@@ -4,8 +4,10 @@
 #include <doctest/doctest.h>
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "error_of.hpp"
 #include "session/settings.hpp"
@@ -37,7 +39,7 @@ TEST_CASE("a profiler does not see Tasuki's own calls") {
   ctx.barrier();
   std::vector<int> from(33, ctx.rank());
   std::vector<int> to(33, -1);
-  const Layout layout = Layout::contiguous(33 * static_cast<std::int64_t>(sizeof(int)));
+  const Layout layout = Layout::contiguous(33, Layout::of<int>());
   if (ctx.size() > 1) {
     Transfer transfer(ctx, {0, from.data(), layout}, {1, to.data(), layout}, {.path = "mpi"});
     for (int i = 0; i < 3; ++i) {
