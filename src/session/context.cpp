@@ -91,6 +91,8 @@ std::string Context::describe() const {
     const Process& process = topology.processes[r];
     text += fmt::format("rank {}: host {} ({}), island {}, pid {}\n", r, process.host, process.name, process.island,
                         process.pid);
+    const std::string why = topology.same_host(r, rank()) ? runtime_->memory().why_not(r) : "";
+    if (!why.empty()) text += fmt::format("  rank {} cannot map its memory: {}\n", rank(), why);
   }
   return text;
 }

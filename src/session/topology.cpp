@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -88,11 +89,11 @@ Topology discover(Communicator& communicator, SharedMemory* memory, const std::s
 }
 
 void cut_islands(Topology& topology, int island_size) {
-  std::map<std::pair<int, int>, int> islands;  // (group, which island of the group) -> number
-  std::map<int, int> members;                  // of each group, so far
+  std::map<std::tuple<int, int, int>, int> islands;  // (host, group, which island of the group) -> number
+  std::map<std::pair<int, int>, int> members;        // of each host's groups, so far
   for (Process& process : topology.processes) {
-    const int place = members[process.group]++;
-    const std::pair key{process.group, island_size > 0 ? place / island_size : 0};
+    const int place = members[{process.host, process.group}]++;
+    const std::tuple key{process.host, process.group, island_size > 0 ? place / island_size : 0};
     process.island = islands.try_emplace(key, static_cast<int>(islands.size())).first->second;
   }
   topology.islands = static_cast<int>(islands.size());

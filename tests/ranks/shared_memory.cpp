@@ -125,7 +125,8 @@ TEST_CASE("a late store does not land in memory that has a new owner") {
     std::byte* const place = first.get();
     const auto addresses = gather(ctx, memory.find(place, bytes));
     const int next = (ctx.rank() + 1) % ctx.size();
-    Shared held = memory.map(next, addresses[static_cast<std::size_t>(next)]);  // the next rank's block, which it gives back now
+    Shared held =
+        memory.map(next, addresses[static_cast<std::size_t>(next)]);  // the next rank's block, which it gives back now
     const auto who = gather(ctx, held ? 1 : 0);
     const bool mapped = who[static_cast<std::size_t>((ctx.rank() + ctx.size() - 1) % ctx.size())] != 0;
     CHECK(memory.mappers(place) == (mapped ? 1 : 0));
@@ -147,8 +148,9 @@ TEST_CASE("a late store does not land in memory that has a new owner") {
     if (mapped && bytes < 256 << 10) CHECK(fourth.get() == place);
     MPI_Barrier(ctx.comm());
     if (memory.why_not(next).empty())
-      CHECK(error_of([&] { memory.map(next, addresses[static_cast<std::size_t>(next)]); }).find("has given that block back already") !=
-            std::string::npos);
+      CHECK(error_of([&] {
+              memory.map(next, addresses[static_cast<std::size_t>(next)]);
+            }).find("has given that block back already") != std::string::npos);
     MPI_Barrier(ctx.comm());
   }
 }
@@ -238,8 +240,7 @@ TEST_CASE("an impossible size is an error of the rank that asks, with what is th
   if (ctx.rank() == ctx.size() - 1) {
     SharedMemory& memory = ctx.runtime().memory();
     const std::string who = "SharedMemory: rank " + std::to_string(ctx.rank()) + " could not get ";
-    CHECK(error_of([&] { (void)memory.allocate(-5); }) ==
-          who + "-5 bytes: a size cannot be negative or above 1 PiB");
+    CHECK(error_of([&] { (void)memory.allocate(-5); }) == who + "-5 bytes: a size cannot be negative or above 1 PiB");
     const std::string error = error_of([&] { (void)memory.allocate(std::int64_t{1} << 45); });
     CHECK(error.find(who + "32.0 TiB: ") == 0);
     CHECK(error.find(" left ") != std::string::npos);
