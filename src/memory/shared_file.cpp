@@ -17,6 +17,10 @@
 #include "memory/memory_left.hpp"
 #include "tasuki/error.hpp"
 
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U  // Linux 6.3, which may be told to refuse files without it; older ones answer EINVAL
+#endif
+
 namespace tasuki {
 namespace {
 
@@ -54,7 +58,8 @@ std::uint64_t random_number() {
 }
 
 std::shared_ptr<SharedFile> SharedFile::make() {
-  const int fd = memfd_create("tasuki", MFD_CLOEXEC);
+  int fd = memfd_create("tasuki", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+  if (fd < 0 && errno == EINVAL) fd = memfd_create("tasuki", MFD_CLOEXEC);
   if (fd < 0) throw Error("SharedMemory: " + failed("memfd_create"));
   auto file = std::make_shared<SharedFile>(fd, random_number());
   std::string why = file->obtain(0, kHead);

@@ -1,5 +1,5 @@
-"""Runs apart where shared memory is made difficult: a tiny /dev/shm, process numbers of their own for each rank, a limit
-to the size of files, and a rank that never comes. Each case must work, or say clearly what is the matter."""
+"""Runs apart where shared memory is made difficult: a tiny /dev/shm, process numbers of their own for each rank, a
+limit to the size of files, and a rank that never comes. Each must work, or say clearly what is the matter."""
 
 import argparse
 import os

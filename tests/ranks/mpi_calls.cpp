@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "error_of.hpp"
-#include "session/settings.hpp"
+#include "session/runtime.hpp"
 #include "tasuki/tasuki.hpp"
 
 using namespace tasuki;
@@ -73,6 +73,24 @@ TEST_CASE("a failed call names itself and the rank") {
   const std::string error = error_of([&] { mpi::Send(&rank, 1, MPI_INT, 1000000, 0, copy); });
   CHECK(error.find("rank " + std::to_string(rank) + ": MPI_Send failed: ") == 0);
   MPI_Comm_free(&copy);
+}
+
+TEST_CASE("two ranks number alike what they share, whatever they share with others") {
+  Context ctx(MPI_COMM_WORLD);
+  const int me = ctx.rank();
+  std::vector<std::int64_t> last(static_cast<std::size_t>(ctx.size()), -1);
+  for (int a = 0; a < ctx.size(); ++a) {
+    for (int b = a + 1; b < ctx.size(); ++b) {
+      for (int i = 0; i < a + 2 * b; ++i) {
+        if (me == a) last[static_cast<std::size_t>(b)] = ctx.runtime().next_channel(b);
+        if (me == b) last[static_cast<std::size_t>(a)] = ctx.runtime().next_channel(a);
+      }
+    }
+  }
+  for (int other = 0; other < ctx.size(); ++other)
+    if (other != me) CHECK(last[static_cast<std::size_t>(other)] == std::min(me, other) + 2 * std::max(me, other) - 1);
+  CHECK(ctx.runtime().channels().places() >= 511);
+  CHECK(ctx.runtime().channels().tag(ctx.runtime().channels().places() - 1, Channels::kLinks - 1) > 0);
 }
 
 TEST_CASE("the settings that are yes or no take 0 and 1 only") {
