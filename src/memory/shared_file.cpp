@@ -38,7 +38,7 @@ struct Registry {
   std::map<std::uint64_t, std::weak_ptr<SharedFile>> files;
 };
 Registry& registry() {
-  static Registry all;
+  static Registry& all = *new Registry;  // files may live until the very end of the process
   return all;
 }
 
@@ -60,7 +60,7 @@ std::uint64_t random_number() {
 std::shared_ptr<SharedFile> SharedFile::make() {
   int fd = memfd_create("tasuki", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
   if (fd < 0 && errno == EINVAL) fd = memfd_create("tasuki", MFD_CLOEXEC);
-  if (fd < 0) throw Error("SharedMemory: " + failed("memfd_create"));
+  if (fd < 0) throw Error("SharedMemory: " + failed("memfd_create") + "; every rank needs one open file (ulimit -n)");
   auto file = std::make_shared<SharedFile>(fd, random_number());
   std::string why = file->obtain(0, kHead);
   if (why.empty() && ftruncate(fd, kRegions) != 0) why = failed("ftruncate");

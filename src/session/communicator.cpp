@@ -13,7 +13,7 @@ namespace tasuki {
 
 namespace {
 
-void finish(const Communicator& communicator, Pending& pending, const std::string& doing,
+void finish(Communicator& communicator, Pending& pending, const std::string& doing,
             const std::function<void()>& meanwhile = {}) {
   const double seconds = creation_deadline();
   const auto begin = std::chrono::steady_clock::now();
@@ -22,11 +22,12 @@ void finish(const Communicator& communicator, Pending& pending, const std::strin
     if (!why.empty()) throw Error(fmt::format("Context: rank {}: {}", communicator.rank(), why));
     const bool late = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > seconds;
     if (late && pending.ended()) return;  // this process may have been stopped for long
-    if (late)
-      throw Error(
-          fmt::format("Context: rank {}: {}: the other ranks have not all come within {:g} s; all ranks must make the "
-                      "context, and TASUKI_DEADLINE allows more",
-                      communicator.rank(), doing, seconds));
+    if (late) {
+      const std::string what = fmt::format("{}: the other ranks have not all come within {:g} s", doing, seconds);
+      communicator.abandon(what);  // giving it back would be one more thing that all have to do
+      throw Error(fmt::format("Context: rank {}: {}; all ranks must make the context, and TASUKI_DEADLINE allows more",
+                              communicator.rank(), what));
+    }
     if (meanwhile) meanwhile();
     sched_yield();
   }

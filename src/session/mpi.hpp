@@ -8,7 +8,6 @@
 
 #include <mpi.h>
 
-#include <functional>
 #include <string>
 
 #include "tasuki/error.hpp"
