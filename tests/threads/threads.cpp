@@ -54,7 +54,8 @@ TEST_CASE("threads see each other's shared memory at one place, and count who ha
       block.reset();
       const auto other = memory.allocate(bytes);
       CHECK(other.get() != place);  // the rank before may still store into it
-      theirs.get()[0] = std::byte{255};
+      ctx.barrier();
+      theirs.get()[0] = std::byte{255};  // late
       theirs.reset();
       ctx.barrier();
       CHECK((other.get()[0] == std::byte{0}));
