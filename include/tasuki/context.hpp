@@ -23,13 +23,14 @@ concept Plain = std::is_trivially_copyable_v<T> && !std::is_array_v<T> && !std::
 /// A group of ranks over an MPI communicator, with what Tasuki knows of it: hosts, islands, shared memory, the machine
 /// profile. A cheap handle; copies refer to the same group. Every grid, field and operation keeps its context alive.
 ///
-/// Making a context is collective over the communicator. Making operations and allocating fields is collective over
-/// the context, in the same order on every rank; starting, testing, waiting and destroying them is local.
+/// Making a context is collective over the communicator; it throws `Error` if the other ranks do not come within
+/// `TASUKI_DEADLINE` seconds. Making operations and fields is collective over the context, in the same order on every
+/// rank; starting, testing, waiting and destroying them is local.
 /// One thread at a time may use the objects of one context.
 ///
 /// Settings are read from the environment when the context is made (docs/environment.md): `TASUKI_ISLAND`,
-/// `TASUKI_PATH`, `TASUKI_ENGINE`, `TASUKI_DEADLINE`, `TASUKI_PROFILE`, `TASUKI_TRACE`. They must be the same on all
-/// ranks.
+/// `TASUKI_PATH`, `TASUKI_ENGINE`, `TASUKI_DEADLINE`, `TASUKI_PROFILE`, `TASUKI_TRACE`, `TASUKI_AGREE`, `TASUKI_PMPI`.
+/// They must be the same on all ranks.
 class Context {
  public:
   /// Over `MPI_COMM_WORLD`. Starts MPI (`MPI_THREAD_MULTIPLE`) if nobody has, and then ends it with the last handle.

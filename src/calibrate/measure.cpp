@@ -10,7 +10,7 @@
 
 #include "calibrate/exchange.hpp"
 #include "calibrate/profile_file.hpp"
-#include "memory/gpu_memory.hpp"
+#include "session/gpus.hpp"
 #include "operations/state.hpp"
 #include "paths/path.hpp"
 #include "session/collective.hpp"

@@ -11,7 +11,8 @@
 
 #include "fields/field_storage.hpp"
 #include "layout/checked.hpp"
-#include "memory/gpu_memory.hpp"
+#include "session/collective.hpp"
+#include "session/gpus.hpp"
 #include "session/runtime.hpp"
 #include "tasuki/error.hpp"
 
@@ -142,12 +143,14 @@ Box peel(Box box, const Width& width, const std::string& name, const std::functi
 
 FieldBase::FieldBase(const Grid& grid, const FieldOptions& options, std::int64_t element_bytes, DType dtype)
     : storage_(make_storage(grid, options, element_bytes, dtype, nullptr)) {
-  for (int i = 0; i < options.copies; ++i) {
-    Runtime& runtime = runtime_of(grid.context());
-    storage_->blocks.push_back(storage_->where == Memory::device ? gpu_memory(runtime).allocate(storage_->bytes)
-                                                                 : runtime.memory().allocate(storage_->bytes));
-    storage_->memory.push_back(storage_->blocks.back().get());
-  }
+  Runtime& runtime = runtime_of(grid.context());
+  all_do(runtime, fmt::format("Field '{}'", options.name), [&] {
+    for (int i = 0; i < options.copies; ++i) {
+      storage_->blocks.push_back(storage_->where == Memory::device ? runtime.gpus->allocate(storage_->bytes)
+                                                                   : runtime.memory().allocate(storage_->bytes));
+      storage_->memory.push_back(storage_->blocks.back().get());
+    }
+  });
 }
 
 FieldBase::FieldBase(const Grid& grid, const FieldOptions& options, std::int64_t element_bytes, DType dtype,

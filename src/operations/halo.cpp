@@ -65,7 +65,8 @@ HaloMoves moves_of(const std::vector<HaloField>& fields, const HaloOptions& opti
   std::vector<HaloBuffer> buffers;
   for (const auto& [field, width] : fields) {
     placements.push_back(&placement_of(field.grid()));
-    buffers.push_back({field.name(), field.element_bytes(), field.dtype(), width, field.shadow(), FieldAccess::storage(field)->pad});
+    buffers.push_back(
+        {field.name(), field.element_bytes(), field.dtype(), width, field.shadow(), FieldAccess::storage(field)->pad});
   }
   return {std::move(placements), std::move(buffers), options.corners, options.reverse};
 }

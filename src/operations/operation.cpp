@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "engines/bind.hpp"
-#include "memory/gpu_memory.hpp"
 #include "operations/state.hpp"
 #include "session/collective.hpp"
+#include "session/gpus.hpp"
 #include "session/mpi.hpp"
 #include "tasuki/error.hpp"
 
@@ -100,9 +100,8 @@ BufferFact fact_of(Runtime& runtime, const UserBuffer& buffer) {
   // A pair of which only one copy is shared counts as private: paths must serve both alike.
   for (std::byte* at : buffer.memory) {
     std::string why;
-    const bool shared = buffer.where == Memory::device
-                            ? buffer.bytes > 0 && runtime.gpus->find(at, why).valid != 0
-                            : runtime.memory().find(at, buffer.bytes).valid();
+    const bool shared = buffer.where == Memory::device ? buffer.bytes > 0 && runtime.gpus->find(at, why).valid != 0
+                                                       : runtime.memory().find(at, buffer.bytes).valid();
     fact.shared = fact.shared && shared;
     while (reinterpret_cast<std::uintptr_t>(at) % static_cast<std::uintptr_t>(fact.alignment) != 0)
       fact.alignment = static_cast<std::int16_t>(fact.alignment / 2);

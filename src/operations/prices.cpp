@@ -1,9 +1,9 @@
 // The machine as planning sees it: GPUs, transports, prices.
 #include <algorithm>
 
-#include "memory/gpu_memory.hpp"
 #include "operations/state.hpp"
 #include "paths/path.hpp"
+#include "session/gpus.hpp"
 #include "transports/transport.hpp"
 
 namespace tasuki {

@@ -79,7 +79,8 @@ std::string complaint_about(Runtime& runtime, const Machine& machine, const Plan
     if (!is_user(wanted)) continue;
     const auto given =
         std::find_if(memory.begin(), memory.end(), [&](const PlanMemory& m) { return m.name == wanted.name; });
-    const bool known = std::any_of(buffers.begin(), buffers.end(), [&](const auto& b) { return b.name == wanted.name; });
+    const bool known =
+        std::any_of(buffers.begin(), buffers.end(), [&](const auto& b) { return b.name == wanted.name; });
     if (given == memory.end()) {
       if (wanted.rank == plan.rank)
         return fmt::format("the plan names buffer '{}', for which no memory was given", wanted.name);
@@ -92,7 +93,8 @@ std::string complaint_about(Runtime& runtime, const Machine& machine, const Plan
   }
   // A rank that has no part in a buffer of its peers still has to say what it is.
   for (const Buffer& wanted : plan.buffers) {
-    const bool known = std::any_of(buffers.begin(), buffers.end(), [&](const auto& b) { return b.name == wanted.name; });
+    const bool known =
+        std::any_of(buffers.begin(), buffers.end(), [&](const auto& b) { return b.name == wanted.name; });
     if (!is_user(wanted) || known) continue;
     UserBuffer nothing;
     nothing.name = wanted.name;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "error_of.hpp"
+#include "session/collective.hpp"
 #include "session/runtime.hpp"
 #include "tasuki/tasuki.hpp"
 
@@ -100,6 +101,31 @@ TEST_CASE("bad or different settings are an error on every rank") {
   else
     CHECK(error == "no error");
   CHECK(error_of([] { Context ctx(MPI_COMM_WORLD); }) == "no error");
+}
+
+TEST_CASE("with TASUKI_AGREE=0 nothing is compared or sent, and what ranks find out by themselves still is") {
+  setenv("TASUKI_AGREE", "0", 1);
+  Context ctx(MPI_COMM_WORLD);
+  unsetenv("TASUKI_AGREE");
+  const int last = ctx.size() - 1;
+  if (ctx.rank() == last) {  // alone
+    CHECK(error_of([&] { Agreement(ctx.runtime(), "Halo").same("rank", ctx.rank()).check(); }) == "no error");
+    CHECK(error_of([&] { Agreement(ctx.runtime(), "Halo").complain("bad").check(); }) ==
+          "Halo: rank " + std::to_string(last) + ": bad");
+  }
+  CHECK(error_of([&] {
+          all_do(ctx.runtime(), "Halo", [&] {
+            if (ctx.rank() == last) throw Error("no room");
+          });
+        }) == "Halo: rank " + std::to_string(last) + ": no room");
+  const Field<double> field(Grid(ctx, {64, 5}), {.name = "u"});
+  Halo halo{HaloField(field)};
+  const VerifyReport report = verify(halo);
+  CHECK(report.ok());
+  for (int i = 0; i < 3; ++i) {
+    halo.start();
+    halo.wait();
+  }
 }
 
 TEST_CASE("neighbours exchange blobs of any size, also with themselves") {

@@ -108,7 +108,7 @@ TEST_CASE("a field in use cannot be freed, a free one cannot be used, and its me
   Context ctx(MPI_COMM_WORLD);
   SharedMemory& memory = runtime_of(ctx).memory();
   Field<double> u(Grid(ctx, {ctx.size(), 100000}, {.split = {ctx.size(), 1}}), {.name = "p", .copies = 2});
-  const int windows = memory.windows();
+  const int regions = memory.regions();
   FieldAccess::storage(u)->users = 2;
   CHECK(error_of([&] { u.free(); }) == "Field 'p': free() was called while 2 operations use it; free those first");
   FieldAccess::storage(u)->users = 1;
@@ -120,7 +120,7 @@ TEST_CASE("a field in use cannot be freed, a free one cannot be used, and its me
   CHECK(error_of([&] { u.swap(); }) == "Field 'p': swap() was called after free()");
   u.free();  // nothing more to free
   const auto collects = memory.allocate(64);
-  CHECK(memory.windows() == windows - 2);
+  CHECK(memory.regions() == regions - 2);
 }
 
 TEST_CASE("fields keep their context, and go in any order") {
@@ -221,7 +221,7 @@ TEST_CASE("a field that does not fit into memory is an error with sizes on every
   Context ctx(MPI_COMM_WORLD);
   const Grid grid(ctx, {std::int64_t{1} << 20, std::int64_t{1} << 30});
   const std::string error = error_of([&] { const Field<double> u(grid); });
-  CHECK(error.find("SharedMemory: rank 0 could not get ") == 0);
+  CHECK(error.find("Field 'field': rank 0: SharedMemory: rank 0 could not get ") == 0);
   CHECK(error.find(" TiB") != std::string::npos);
 }
 

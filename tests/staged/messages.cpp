@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "engines/gpu/program.hpp"
-#include "memory/gpu_memory.hpp"
 #include "paths/path.hpp"
+#include "session/gpus.hpp"
 #include "session/runtime.hpp"
 #include "tasuki/tasuki.hpp"
 

@@ -11,7 +11,7 @@
 #include "engines/gpu/clock.cuh"
 #include "engines/gpu/program.hpp"
 #include "engines/gpu/run_plan.cuh"
-#include "memory/gpu_memory.hpp"
+#include "session/gpus.hpp"
 #include "tasuki/cuda.cuh"
 
 namespace tasuki {
