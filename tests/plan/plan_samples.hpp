@@ -71,6 +71,9 @@ std::vector<Plan> chain_broadcast();
 /// Rank 1: 0 wait, 1 reduce, 2 signal; 3 wait, 4 reduce after 1, 5 signal. Ranks 0, 2: 0 signal, 1 wait.
 std::vector<Plan> reverse_add();
 
+/// After the pass `message order`, all messages being carried in the background.
+std::vector<Plan> parted(std::vector<Plan> plans);
+
 /// All of the above with their names.
 std::vector<std::pair<std::string, std::vector<Plan>>> all();
 
