@@ -281,18 +281,17 @@ namespace {
 std::vector<Move> ring_moves(int rank, int ranks, DType add) {
   std::vector<Move> moves;
   for (int from = 0; from < ranks; ++from) {
-    for (const int step : {1, ranks - 1}) {
-      const int to = (from + step) % ranks;
+    for (const int way : {0, 1}) {
+      const int to = (from + (way == 0 ? 1 : ranks - 1)) % ranks;
       if (from != rank && to != rank) continue;
       Move move;
       move.src_rank = from;
       move.dst_rank = to;
       move.add = add;
-      move.seq = 2 * from + (step == 1 ? 0 : 1);
-      if (ranks == 2) move.seq = moves.size() % 2;
+      move.seq = way;
       StridedCopy copy;
-      copy.src_offset = step == 1 ? 0 : 8 * 3001;
-      copy.dst_offset = step == 1 ? 8 * 6002 : 8 * 9003;
+      copy.src_offset = way == 0 ? 0 : 8 * 3001;
+      copy.dst_offset = way == 0 ? 8 * 6002 : 8 * 9003;
       if (add != DType::none) copy.dst_offset = 8 * 6002;  // all meet in the same numbers
       copy.block = 8;
       copy.ndims = 1;
