@@ -169,12 +169,11 @@ class Lowering {
   // lane to any other.
   void find_late() {
     for (const Lane& lane : lanes_) {
-      for (std::size_t i = lane.first; i < lane.last; ++i) {
-        if (!lane.by_need()) late_[i] = part_of(lane, i) != kPartStart;
-        if (!lane.asks || !lane.streams) continue;
+      if (lane.asks && lane.streams) {
         throw Error(fmt::format("rank {}: {}: lane {} has messages of two kinds (a defect in Tasuki)", plan_.rank,
-                                plan_.operation, plan_.commands[i].lane));
+                                plan_.operation, plan_.commands[lane.first].lane));
       }
+      for (std::size_t i = lane.first; i < lane.last && !lane.by_need(); ++i) late_[i] = part_of(lane, i) != kPartStart;
     }
     for (bool more = true; more;) {
       more = false;
