@@ -1,6 +1,7 @@
 // Parts of a strided copy, and the bytes that it touches.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -13,7 +14,7 @@ namespace tasuki {
 struct ByteRange {
   std::int64_t begin = 0;
   std::int64_t end = 0;  ///< past the last; equal to `begin` if nothing is touched
-  bool meets(const ByteRange& other) const { return begin < other.end && other.begin < end; }
+  bool meets(const ByteRange& other) const { return std::max(begin, other.begin) < std::min(end, other.end); }
   void include(const ByteRange& other);
   friend bool operator==(const ByteRange&, const ByteRange&) = default;
 };

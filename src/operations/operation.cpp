@@ -171,7 +171,7 @@ Operation::State::State(const Context& context, Description description, const O
     outcome.complain(error.what());
   }
   if (!told) exchange(runtime, peers_, std::vector<std::string>(peers_.size()));  // what `bind` of the peers waits for
-  outcome.check();
+  outcome.settle();
   if (peer_failed)
     throw Error(fmt::format("rank {}: {}: a peer could not make it, and did not say why", context.rank(), name_));
   first_copy_.resize(buffers_.size());

@@ -115,6 +115,27 @@ void Gpus::find_shared() {
   }
 }
 
+namespace {
+
+// Tells planning: ranks that reach each other's GPU memory get one number. Each rank joins the first group that it
+// reaches as a whole.
+void group_gpus(Runtime& runtime) {
+  Machine& machine = runtime.machine;
+  std::vector<std::vector<int>> groups;
+  for (int rank = 0; rank < runtime.size(); ++rank) {
+    std::size_t g = 0;
+    const auto reaches = [&](int other) { return runtime.gpus->reach(rank, other); };
+    while (g < groups.size() && !std::all_of(groups[g].begin(), groups[g].end(), reaches)) ++g;
+    if (g == groups.size()) groups.emplace_back();
+    groups[g].push_back(rank);
+    machine.ranks[static_cast<std::size_t>(rank)].gpus = static_cast<std::int32_t>(g);
+  }
+  for (int rank = 0; rank < runtime.size() && machine.gpu_reason.empty(); ++rank)
+    machine.gpu_reason = runtime.gpus->why_not(rank);
+}
+
+}  // namespace
+
 Gpus& gpu_memory(Runtime& runtime) {
   if (!runtime.gpus) {
     Agreement agreement(runtime, "use_gpu");
@@ -122,16 +143,17 @@ Gpus& gpu_memory(Runtime& runtime) {
     if (!why.empty()) agreement.complain("this rank cannot use a GPU: " + why);
     agreement.settle();
     runtime.gpus = Gpus::find_out(runtime);
+    group_gpus(runtime);
   }
   return *runtime.gpus;
 }
 
 int use_gpu(const Context& context) {
-  return gpu_memory(context.runtime()).ordinal();
+  return gpu_memory(runtime_of(context)).ordinal();
 }
 
 void synchronize(const Context& context, Stream stream) {
-  Runtime& runtime = context.runtime();
+  Runtime& runtime = runtime_of(context);
   if (!runtime.gpus) return;
   GpuMemory& memory = *runtime.gpus;
   // CUDA would refuse to look, and that is no reason to end what others are exchanging.

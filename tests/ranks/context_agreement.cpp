@@ -109,12 +109,12 @@ TEST_CASE("with TASUKI_AGREE=0 nothing is compared or sent, and what ranks find 
   unsetenv("TASUKI_AGREE");
   const int last = ctx.size() - 1;
   if (ctx.rank() == last) {  // alone
-    CHECK(error_of([&] { Agreement(ctx.runtime(), "Halo").same("rank", ctx.rank()).check(); }) == "no error");
-    CHECK(error_of([&] { Agreement(ctx.runtime(), "Halo").complain("bad").check(); }) ==
+    CHECK(error_of([&] { Agreement(runtime_of(ctx), "Halo").same("rank", ctx.rank()).check(); }) == "no error");
+    CHECK(error_of([&] { Agreement(runtime_of(ctx), "Halo").complain("bad").check(); }) ==
           "Halo: rank " + std::to_string(last) + ": bad");
   }
   CHECK(error_of([&] {
-          all_do(ctx.runtime(), "Halo", [&] {
+          all_do(runtime_of(ctx), "Halo", [&] {
             if (ctx.rank() == last) throw Error("no room");
           });
         }) == "Halo: rank " + std::to_string(last) + ": no room");

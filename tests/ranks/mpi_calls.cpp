@@ -82,15 +82,15 @@ TEST_CASE("two ranks number alike what they share, whatever they share with othe
   for (int a = 0; a < ctx.size(); ++a) {
     for (int b = a + 1; b < ctx.size(); ++b) {
       for (int i = 0; i < a + 2 * b; ++i) {
-        if (me == a) last[static_cast<std::size_t>(b)] = ctx.runtime().next_channel(b);
-        if (me == b) last[static_cast<std::size_t>(a)] = ctx.runtime().next_channel(a);
+        if (me == a) last[static_cast<std::size_t>(b)] = runtime_of(ctx).next_channel(b);
+        if (me == b) last[static_cast<std::size_t>(a)] = runtime_of(ctx).next_channel(a);
       }
     }
   }
   for (int other = 0; other < ctx.size(); ++other)
     if (other != me) CHECK(last[static_cast<std::size_t>(other)] == std::min(me, other) + 2 * std::max(me, other) - 1);
-  CHECK(ctx.runtime().channels().places() >= 511);
-  CHECK(ctx.runtime().channels().tag(ctx.runtime().channels().places() - 1, Channels::kLinks - 1) > 0);
+  CHECK(runtime_of(ctx).channels().places() >= 511);
+  CHECK(runtime_of(ctx).channels().tag(runtime_of(ctx).channels().places() - 1, Channels::kLinks - 1) > 0);
 }
 
 TEST_CASE("the settings that are yes or no take 0 and 1 only") {

@@ -18,6 +18,7 @@
 #include "session/gpus.hpp"
 #include "session/runtime.hpp"
 #include "tasuki/tasuki.hpp"
+#include "transports/transport.hpp"
 
 using namespace tasuki;
 
@@ -60,7 +61,7 @@ const GpuSupport support{[](std::string&) -> Gpu* {
 // One operation's messages: from every rank to every other, `slices` of one link.
 class Messages {
  public:
-  Messages(const Context& context, PathSet& paths, int operation, std::int64_t out, std::int64_t in, int slices = 1)
+  Messages(const Context& context, std::int64_t out, std::int64_t in, int slices = 1)
       : ranks_(context.size()), me_(context.rank()), slices_(slices), out_(out), in_(in) {
     plan_.operation = "all to all";
     plan_.rank = me_;
@@ -79,10 +80,17 @@ class Messages {
         }
       }
     }
-    for (const Command& c : plan_.commands) {
-      channels_.push_back(paths.find("mpi:staged")
-                              .open({runtime_of(context), plan_, c, {}, 1, operation, {memory_.data()}, {}, false}));
-    }
+    std::vector<CarriedCommand> carried;
+    for (std::int32_t i = 0; i < std::ssize(plan_.commands); ++i) carried.push_back({i, 1, {memory_.data()}, {}});
+    Runtime& runtime = runtime_of(context);
+    std::vector<std::int64_t> numbers;
+    for (int peer = 0; peer < ranks_; ++peer) numbers.push_back(peer == me_ ? -1 : runtime.next_channel(peer));
+    const std::vector<Located> nowhere;  // commands name no buffers here
+    channels_ = runtime.transports->find(path_named("mpi:staged").transport)
+                    .open({runtime, plan_, nowhere, carried,
+                           [&](int peer) { return numbers[static_cast<std::size_t>(peer)]; }, false});
+    REQUIRE(channels_.size() == carried.size());
+    for (const Channel& channel : channels_) REQUIRE(channel.thread != nullptr);
   }
 
   void start(int epoch) {
@@ -93,7 +101,7 @@ class Messages {
     }
     // In the worst order that a thread may see: from behind, with pauses.
     for (std::size_t i = channels_.size(); i-- > 0;) {
-      const std::atomic_ref<std::uint64_t> word(*channels_[i]->asked());
+      const std::atomic_ref<std::uint64_t> word(*channels_[i].thread->asked());
       word.store(static_cast<std::uint64_t>(epoch) * kSignal, std::memory_order_release);
       if (slices_ > 1 && epoch % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
@@ -104,7 +112,7 @@ class Messages {
     const auto target = static_cast<std::uint64_t>(epoch) * kSignal;
     const std::atomic_ref<std::uint32_t> abort(*runtime_of(context).gpus->abort_word());
     for (const auto& channel : channels_) {
-      const std::atomic_ref<std::uint64_t> word(*const_cast<std::uint64_t*>(channel->ended()));
+      const std::atomic_ref<std::uint64_t> word(*const_cast<std::uint64_t*>(channel.thread->ended()));
       while (word.load(std::memory_order_acquire) < target) {
         if (abort.load() != 0) return false;
         std::this_thread::yield();
@@ -128,7 +136,7 @@ class Messages {
 
   std::string failure() const {
     std::string text;
-    for (const auto& channel : channels_) text += channel->failure();
+    for (const auto& channel : channels_) text += channel.thread->failure();
     return text;
   }
 
@@ -148,26 +156,25 @@ class Messages {
   std::int64_t in_;
   Plan plan_;
   std::vector<std::byte> memory_;  // the staging; outlives the channels
-  std::vector<std::unique_ptr<Channel>> channels_;
+  std::vector<Channel> channels_;
 };
 
-std::unique_ptr<PathSet> prepared_paths(const Context& context, const std::string& wanted) {
+// As an operation does before it chooses paths.
+void prepare(const Context& context, const std::string& wanted) {
   use_gpu(context);
-  auto paths = std::make_unique<PathSet>(runtime_of(context));
-  for (const auto& path : paths->all()) {
-    if (path->name() == "mpi:staged") path->prepare(runtime_of(context), wanted);
-  }
-  return paths;
+  Transport& transport = runtime_of(context).transports->find(path_named("mpi:staged").transport);
+  transport.prepare(runtime_of(context), wanted);
+  REQUIRE(transport.why_not() == "");
 }
 
 }  // namespace
 
 TEST_CASE("the progress thread carries staged messages, epoch for epoch, of several operations") {
   const Context ctx(MPI_COMM_WORLD);
-  const auto paths = prepared_paths(ctx, "auto");
+  prepare(ctx, "auto");
   for (const std::int64_t bytes : {1, 40, 5000, 300000}) {
-    Messages first(ctx, *paths, runtime_of(ctx).next_operation(), bytes, bytes);
-    Messages second(ctx, *paths, runtime_of(ctx).next_operation(), 8, 8);
+    Messages first(ctx, bytes, bytes);
+    Messages second(ctx, 8, 8);
     for (int epoch = 1; epoch <= 20; ++epoch) {
       first.start(epoch);
       if (epoch % 2 == 1) second.start(epoch / 2 + 1);
@@ -186,9 +193,9 @@ TEST_CASE("the progress thread carries staged messages, epoch for epoch, of seve
 
 TEST_CASE("the slices of a link arrive in their places, in whatever order the progress thread sees them asked for") {
   const Context ctx(MPI_COMM_WORLD);
-  const auto paths = prepared_paths(ctx, "auto");
+  prepare(ctx, "auto");
   for (const std::int64_t bytes : {8, 100000}) {
-    Messages messages(ctx, *paths, runtime_of(ctx).next_operation(), bytes, bytes, 5);
+    Messages messages(ctx, bytes, bytes, 5);
     for (int epoch = 1; epoch <= 12; ++epoch) {
       messages.start(epoch);
       REQUIRE(messages.wait(ctx, epoch));
@@ -200,9 +207,9 @@ TEST_CASE("the slices of a link arrive in their places, in whatever order the pr
 
 TEST_CASE("when MPI refuses a staged message on the progress thread, waits on the GPU are told to end, and why") {
   const Context ctx(MPI_COMM_WORLD);
-  const auto paths = prepared_paths(ctx, "mpi");
+  prepare(ctx, "mpi");
   // Sent short, as they should be, or longer than the receiver expects.
-  Messages messages(ctx, *paths, runtime_of(ctx).next_operation(), ctx.is_root() ? 32 : 16, 16);
+  Messages messages(ctx, ctx.is_root() ? 32 : 16, 16);
   messages.start(1);
   const bool arrived = messages.wait(ctx, 1);
   CHECK(arrived == ctx.is_root());

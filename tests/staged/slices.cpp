@@ -5,12 +5,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "paths/mpi_message.hpp"
-#include "paths/shapes.hpp"
+#include "paths/path.hpp"
+#include "protocols/message.hpp"
 #include "tasuki/tasuki.hpp"
 
 using namespace tasuki;
@@ -19,56 +20,42 @@ namespace {
 
 constexpr std::int64_t kMost = 1000;
 
-class Message final : public Channel {
+// As path `mpi`, of which links are cut where MPI would not take them at once: here that is much sooner.
+class Sliced final : public Protocol {
  public:
-  explicit Message(const ChannelRequest& r) {
-    const std::int64_t step = r.command.verb == Verb::send ? r.command.src_step : r.command.dst_step;
-    REQUIRE(r.local.size() == 1);
-    REQUIRE(r.command.bytes <= kMost);
-    for (std::int64_t round = 0; round < r.rounds; ++round) {
-      requests_.push_back(make_message(r, r.local[0] + r.command.offset + round * step));
-    }
-  }
-  ~Message() override {
-    for (auto& request : requests_) MPI_Request_free(&request);
-  }
-  Message(const Message&) = delete;
-  Message& operator=(const Message&) = delete;
-
-  void start(std::int64_t round, int) override {
-    running_ = &requests_[static_cast<std::size_t>(round)];
-    REQUIRE(MPI_Start(running_) == MPI_SUCCESS);
-  }
-  bool test() override {
-    int done = 0;
-    REQUIRE(MPI_Test(running_, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS);
-    return done != 0;
-  }
+  Sliced() { small_.message_most = kMost; }
+  void send(Builder& builder, Link& link) const override { message_.send(builder, with_small_messages(link)); }
+  void recv(Builder& builder, Link& link) const override { message_.recv(builder, with_small_messages(link)); }
 
  private:
-  std::vector<MPI_Request> requests_;
-  MPI_Request* running_ = nullptr;
+  Link& with_small_messages(Link& link) const {
+    link.constants = &small_;
+    return link;
+  }
+  Constants small_;
+  MessageProtocol message_{Home::own, MessageProtocol::Cut::limit};
 };
 
 // Only by force, and not measured: it joins nobody by itself.
-class Sliced final : public MessagePath {
- public:
-  Sliced() : MessagePath(Home::own) {}
-  std::string name() const override { return "sliced"; }
-  bool joins(const Topology&, int, int) const override { return false; }
-  Offer offer(const Move& move, const Place&, const Place&) const override {
-    return move.src_rank == move.dst_rank ? Offer::no("same rank") : Offer::yes(1, 1);
-  }
-  std::int64_t slice_of(std::int64_t) const override { return kMost; }
-  std::unique_ptr<Channel> open(const ChannelRequest& request) const override {
-    return std::make_unique<Message>(request);
-  }
-};
+const PathRegistration registration{[] {
+  Path path;
+  path.name = "sliced";
+  path.protocol = std::make_shared<Sliced>();
+  path.joins = [](const Machine&, int, int) { return false; };
+  path.offer = [](const Question& q) {
+    return q.move.src_rank == q.move.dst_rank ? Offer::no("same rank") : Offer::yes(1, 1);
+  };
+  path.transport = "mpi";
+  path.carried = {Verb::send, Verb::recv};
+  return path;
+}};
 
-const PathRegistration registration{
-    [](Runtime&, const Profile&) -> std::unique_ptr<Path> { return std::make_unique<Sliced>(); }};
-
+// How many messages leave the rank, of at most so many bytes as the path promises.
 std::int64_t sends(const Plan& plan) {
+  for (const Command& c : plan.commands) {
+    const bool message = c.verb == Verb::send || c.verb == Verb::recv;
+    if (message && plan.paths[static_cast<std::size_t>(c.path)] == "sliced") CHECK(c.bytes <= kMost);
+  }
   return std::count_if(plan.commands.begin(), plan.commands.end(),
                        [](const Command& c) { return c.verb == Verb::send; });
 }

@@ -36,7 +36,7 @@ TEST_CASE("run_threads runs its body once on every rank, as often as it is calle
 
 TEST_CASE("threads see each other's shared memory at one place, and count who has it mapped") {
   run_threads(4, [](const Context& ctx) {
-    SharedMemory& memory = ctx.runtime().memory();
+    SharedMemory& memory = runtime_of(ctx).memory();
     const int next = (ctx.rank() + 1) % ctx.size();
     const int before = (ctx.rank() + ctx.size() - 1) % ctx.size();
     for (int round = 0; round < 60; ++round) {

@@ -2,26 +2,34 @@
 // thread that asks and one that waits, in the ordinary parts.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <string>
 
 #include "gpu_view.hpp"
 #include "plan/builder.hpp"
+#include "plan/passes/pass.hpp"
 
 using namespace tasuki;
 using namespace gpu_view;
 
 namespace {
 
-class Told final : public Channel {
+class Told final : public ThreadChannel {
  public:
   explicit Told(std::uint64_t* words) : words_(words) {}
   const std::uint64_t* ended() const override { return words_; }
-  std::uint64_t* asked() const override { return words_ == nullptr ? nullptr : words_ + 1; }
+  std::uint64_t* asked() const override { return words_ + 1; }
+  std::string failure() const override { return {}; }
 
  private:
   std::uint64_t* words_;
+};
+
+class Enqueued final : public StreamChannel {
+ public:
+  void enqueue(Stream) override {}
 };
 
 // A part as text: tasks, their lanes and steps, a step as its verb, command, dependencies, and ! if others depend on
@@ -54,14 +62,20 @@ std::vector<const std::uint64_t*> counters_of(const GpuProgram& program, int par
   return counters;
 }
 
+// Two words a message, in the order of the plan; none: it is work of the stream. Passes come first, as in an operation.
 Program with_channels(Plan plan, const std::vector<std::uint64_t*>& words) {
   alignas(16) static std::byte memory[256];
   Program program;
   program.plan = std::move(plan);
+  const bool in_background = std::find(words.begin(), words.end(), nullptr) == words.end();
+  run_passes(program.plan, std::vector<bool>(program.plan.paths.size(), in_background));
   std::size_t next = 0;
   for (const Command& c : program.plan.commands) {
-    const bool message = c.verb == Verb::send || c.verb == Verb::recv;
-    program.channels.push_back(message ? std::make_unique<Told>(words[next++]) : nullptr);
+    Channel& channel = program.channels.emplace_back();
+    if (c.verb != Verb::send && c.verb != Verb::recv) continue;
+    std::uint64_t* const word = words[next++];
+    if (word != nullptr) channel.thread = std::make_unique<Told>(word);
+    if (word == nullptr) channel.stream = std::make_unique<Enqueued>();
   }
   Located where;
   where.base = memory;
@@ -92,7 +106,7 @@ GpuProgram lowered(std::uint64_t* sent, std::uint64_t* received, bool forward = 
   const int packed = builder.copy(1, from, out, std::array{block(0, 0)}, 0, 0);
   if (forward) builder.depend(packed, unpacked);
   builder.send(1, out, 0, 16, 0, 0);
-  return lower(with_channels(builder.finish().plan, {received, sent}), 8, true);
+  return lower(with_channels(builder.finish(), {received, sent}), 8, true);
 }
 
 }  // namespace
@@ -131,6 +145,7 @@ TEST_CASE("in a lane of several messages only those commands wait for a message 
   const int to = builder.buffer("to", 0, Role::output, 128);
   const int out = builder.buffer("out", 0, Role::scratch, 32, 1, Home::pinned);
   const int in = builder.buffer("in", 0, Role::scratch, 32, 1, Home::pinned);
+  // The pass leaves lanes of #0 #1 two packs, #2 #3 their sends, #4 #5 two receives, #6 #7 #8 three unpacks.
   builder.begin_lane();
   builder.copy(1, from, out, std::array{block(0, 0)}, 0, 0);
   builder.send(1, out, 0, 16, 0, 0);
@@ -146,21 +161,82 @@ TEST_CASE("in a lane of several messages only those commands wait for a message 
   };
   SUBCASE("places of their own: all receives at once, packing goes on") {
     send_lane(16);
-    const auto program =
-        lower(with_channels(builder.finish().plan, {&words[0], &words[2], &words[4], &words[6]}), 8, true);
+    const auto program = lower(with_channels(builder.finish(), {&words[0], &words[2], &words[4], &words[6]}), 8, true);
     CHECK(text_of(program, kBoth) ==
-          "signal1<0 signal3<2 , signal4 signal7 , wait1 wait3 , wait4! wait7! , "
-          "| copy0! copy2! , | copy5<4 copy6 copy8<7 , | ");
-    CHECK(text_of(program, kPartStart) == "signal1<0 signal3<2 , signal4 signal7 , | copy0! copy2! , | ");
-    CHECK(text_of(program, kPartWait) == "wait1 wait3 , wait4! wait7! , | copy5<4 copy6 copy8<7 , | ");
+          "signal2<0 signal3<1 , signal4 signal5 , wait2 wait3 , wait4! wait5! , "
+          "| copy0! copy1! , | copy6<4 copy7 copy8<5 , | ");
+    CHECK(text_of(program, kPartStart) == "signal2<0 signal3<1 , signal4 signal5 , | copy0! copy1! , | ");
+    CHECK(text_of(program, kPartWait) == "wait2 wait3 , wait4! wait5! , | copy6<4 copy7 copy8<5 , | ");
   }
   SUBCASE("the same place again: the second message waits until the first has been unpacked") {
     send_lane(0);
-    const auto program =
-        lower(with_channels(builder.finish().plan, {&words[0], &words[2], &words[4], &words[6]}), 8, true);
-    CHECK(text_of(program, kPartStart) == "signal1<0 signal3<2 , signal4 , | copy0! copy2! , | ");
-    CHECK(text_of(program, kPartWait) == "signal7<6<4 , wait1 wait3 , wait4! wait7! , | copy5<4 copy6! copy8<7 , | ");
+    const auto program = lower(with_channels(builder.finish(), {&words[0], &words[2], &words[4], &words[6]}), 8, true);
+    CHECK(text_of(program, kPartStart) == "signal2<0 signal3<1 , signal4 , | copy0! copy1! , | ");
+    CHECK(text_of(program, kPartWait) == "signal5<7<4 , wait2 wait3 , wait4! wait5! , | copy6<4 copy7! copy8<5 , | ");
   }
+}
+
+TEST_CASE("what has been received is sent on when it has arrived, though no copy is between") {
+  std::uint64_t words[4] = {};
+  Builder builder("test", 0, 3);
+  builder.set_path("some messages");
+  const int relay = builder.buffer("relay", 0, Role::scratch, 40, 1, Home::pinned);
+  builder.begin_lane();
+  builder.recv(1, relay, 0, 24, 0, 0);
+  SUBCASE("the same bytes") {
+    builder.send(2, relay, 16, 24, 0, 0);
+    const auto program = lower(with_channels(builder.finish(), {&words[0], &words[2]}), 8, true);
+    CHECK(text_of(program, kBoth) == "signal0 signal1<0 , wait0! wait1 , | ");
+    CHECK(text_of(program, kPartStart) == "signal0 , | ");
+    CHECK(text_of(program, kPartWait) == "signal1<0 , wait0! wait1 , | ");
+  }
+  SUBCASE("other bytes") {
+    builder.send(2, relay, 24, 16, 0, 0);
+    const auto program = lower(with_channels(builder.finish(), {&words[0], &words[2]}), 8, true);
+    CHECK(text_of(program, kPartStart) == "signal0 signal1 , | ");
+    CHECK(text_of(program, kPartWait) == "wait0 wait1 , | ");
+  }
+}
+
+TEST_CASE("a lane that waits for a peer besides keeps its messages in its order") {
+  std::uint64_t words[4] = {};
+  Builder builder("test", 0, 2);
+  builder.set_path("some messages");
+  const int from = builder.buffer("from", 0, Role::input, 64);
+  const int to = builder.buffer("to", 0, Role::output, 64);
+  const int out = builder.buffer("out", 0, Role::scratch, 16, 1, Home::pinned);
+  const int in = builder.buffer("in", 0, Role::scratch, 16, 1, Home::pinned);
+  builder.begin_lane();
+  builder.wait(1, builder.counter("ready<1", 0, Home::device));
+  builder.copy(1, from, out, std::array{block(0, 0)}, 0, 0);
+  builder.send(1, out, 0, 16, 0, 0);
+  builder.recv(1, in, 0, 16, 0, 0);
+  builder.copy(1, in, to, std::array{block(0, 0)}, 0, 0);
+  const auto program = lower(with_channels(builder.finish(), {&words[0], &words[2]}), 8, true);
+  CHECK(text_of(program, kBoth) == "signal2<1 signal3 , wait2! wait3! , | wait0 copy1! copy4<3<2 , | ");
+  CHECK(text_of(program, kPartStart) == "| ");
+  CHECK(text_of(program, kPartWait) == text_of(program, kBoth));
+}
+
+TEST_CASE("packing that depends on what belongs to the wait belongs there too, though nothing has to arrive") {
+  std::uint64_t words[2] = {};
+  Builder builder("test", 0, 2);
+  builder.set_path("some messages");
+  const int from = builder.buffer("from", 0, Role::input, 64);
+  const int to = builder.buffer("to", 0, Role::inout, 64);
+  const int out = builder.buffer("out", 0, Role::scratch, 16, 1, Home::pinned);
+  builder.begin_lane();
+  const int first = builder.copy(0, from, to, std::array{block(0, 0)}, 0, 0);
+  builder.begin_lane();
+  const int second = builder.copy(0, to, to, std::array{block(0, 16)}, 0, 0);
+  builder.depend(second, first);
+  builder.begin_lane();
+  const int third = builder.copy(1, to, out, std::array{block(16, 0)}, 0, 0);
+  builder.depend(third, second);
+  builder.send(1, out, 0, 16, 0, 0);
+  const auto program = lower(with_channels(builder.finish(), {&words[0]}), 8, true);
+  CHECK(text_of(program, kPartStart) == "| copy0! , | ");
+  CHECK(text_of(program, kPartWait) == "signal3<2 , wait3 , | copy1<0! , | copy2<1! , | ");
 }
 
 TEST_CASE("messages in the order of the stream are not waited for") {
@@ -195,8 +271,8 @@ TEST_CASE(
     builder.wait(1, builder.counter("ready<1", 0, Home::device));
     const int put = builder.put(1, from, to, std::array{block(0, 0)}, 0, 0);
     builder.signal(1, builder.counter("arrived<0", 1, Home::device));
-    Program bound = with_channels(builder.finish().plan, {});
-    bound.channels[static_cast<std::size_t>(put)] = std::make_unique<Told>(nullptr);
+    Program bound = with_channels(builder.finish(), {});
+    bound.channels[static_cast<std::size_t>(put)].stream = std::make_unique<Enqueued>();
     const GpuProgram program = lower(bound, 8, true);
     CHECK(program.messages == std::vector{put});
     CHECK(program.in_line == !others);
@@ -218,7 +294,7 @@ TEST_CASE("staging keeps its thread blocks beside copying that could use them al
   builder.send(1, out, 0, face, 0, 0);
   builder.begin_lane();
   builder.copy(0, from, to, std::array{block(0, 0, bulk)}, 0, 0);
-  const GpuProgram program = lower(with_channels(builder.finish().plan, {&words[0]}), 132, true);
+  const GpuProgram program = lower(with_channels(builder.finish(), {&words[0]}), 132, true);
   const auto& tasks = program.tasks[kBoth];
   REQUIRE(tasks.size() == 3);  // threads, packing, copying
   CHECK(tasks[2].first_block - tasks[1].first_block == 16);

@@ -19,24 +19,23 @@ using namespace gpu_view;
 namespace {
 
 // Buffers are where `at` says, every counter is a word of its own.
-Program bound(Draft draft, const std::function<std::byte*(const Buffer&)>& at) {
+Program bound(Plan plan, const std::function<std::byte*(const Buffer&)>& at) {
   static std::uint64_t counters[16];
   std::size_t next = 0;
   Program program;
-  program.plan = std::move(draft.plan);
+  program.plan = std::move(plan);
   program.channels.resize(program.plan.commands.size());
-  for (std::size_t i = 0; i < program.plan.buffers.size(); ++i) {
-    const Buffer& buffer = program.plan.buffers[i];
+  for (const Buffer& buffer : program.plan.buffers) {
     const bool counts = buffer.role == Role::signal;
     program.where.push_back({counts ? reinterpret_cast<std::byte*>(&counters[next++ % 16]) : at(buffer), 0, 1, false,
-                             draft.home[i] == Home::stamped, nullptr});
+                             buffer.home == Home::stamped, nullptr});
   }
   return program;
 }
 
 // All in the same memory.
-Program bound(Draft draft, std::byte* memory) {
-  return bound(std::move(draft), [memory](const Buffer&) { return memory; });
+Program bound(Plan plan, std::byte* memory) {
+  return bound(std::move(plan), [memory](const Buffer&) { return memory; });
 }
 
 // A lane that takes 35 stamped lines and, before or after, tells a credit.

@@ -33,6 +33,9 @@ class Lowering {
     std::vector<LaneStep> steps;
     std::int64_t most = 0;  // blocks that may share it
     bool in_turn = false;   // it has loops or reductions: steps of it rather than all of it are what blocks share
+    bool stages = false;   // packs messages into memory for the processor, or unpacks them from there
+    bool streams = false;  // has messages that are work of a stream
+    bool by_need() const { return asks || (stages && !streams); }  // each command belongs to the part that it needs
   };
 
  public:
@@ -47,9 +50,15 @@ class Lowering {
     for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
       asked_[i] = in_.channels[i].thread != nullptr;
       const bool fresh = i == 0 || plan_.commands[i].lane != plan_.commands[i - 1].lane;
-      if (fresh) lanes_.push_back({i, i, false, {}, 0, false});
-      lanes_.back().last = i + 1;
-      lanes_.back().asks = lanes_.back().asks || asked_[i];
+      if (fresh) {
+        lanes_.emplace_back();
+        lanes_.back().first = i;
+      }
+      Lane& lane = lanes_.back();
+      lane.last = i + 1;
+      lane.asks = lane.asks || asked_[i];
+      lane.stages = lane.stages || stages(plan_.commands[i]);
+      lane.streams = lane.streams || in_stream(i);
     }
     deps_.resize(plan_.commands.size());
     for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
@@ -57,7 +66,12 @@ class Lowering {
       for (auto d = c.first_dep; d < c.first_dep + c.dep_count; ++d) {
         deps_[i].push_back(plan_.deps[static_cast<std::size_t>(d)]);
       }
-      for (const auto dep : deps_[i]) awaited_[static_cast<std::size_t>(dep)] = true;
+    }
+    for (const Lane& lane : lanes_) {
+      if (lane.asks) keep_order(lane);
+    }
+    for (const auto& deps : deps_) {
+      for (const auto dep : deps) awaited_[static_cast<std::size_t>(dep)] = true;
     }
     find_late();
     check_size();
@@ -174,7 +188,7 @@ class Lowering {
     if (!task.copies.empty()) {
       task.most = std::min(task.most, lane.most);
       task.in_turn = lane.in_turn;
-      task.staging = stages(lane);
+      task.staging = lane.by_need();
       if (task.staging) task.most = std::min(task.most, kStagingBlocks);
       task.ends.push_back(static_cast<std::int32_t>(task.steps.size()));
       tasks.push_back(std::move(task));
@@ -198,45 +212,71 @@ class Lowering {
     return false;
   }
 
-  // Which commands cannot begin before something has arrived: waits, what follows them in their lane, and what depends
-  // on a message or on such a command. A message follows only what it depends on. Dependencies may lead from any lane to
-  // any other.
-  void find_late() {
-    bool more = true;
-    while (more) {
-      more = false;
-      for (const Lane& lane : lanes_) {
-        bool after = false;  // an earlier command of the lane, no message, that is late
-        for (std::size_t i = lane.first; i < lane.last; ++i) {
-          const Command& c = plan_.commands[i];
-          const bool late = (after && !asked_[i]) || c.verb == Verb::wait ||
-                            std::any_of(deps_[i].begin(), deps_[i].end(), [&](std::int32_t dep) {
-                              return asked_[static_cast<std::size_t>(dep)] || late_[static_cast<std::size_t>(dep)];
-                            });
-          more = more || late != late_[i];
-          late_[i] = late;
-          after = after || (late && !asked_[i]);
-        }
-      }
-    }
-    for (const Lane& lane : lanes_) {
-      for (std::size_t i = lane.first; i < lane.last && lane.asks; ++i) {
-        if (!in_stream(i)) continue;
-        throw Error(fmt::format("rank {}: {}: lane {} has messages of two kinds (a defect in Tasuki)", plan_.rank,
-                                plan_.operation, plan_.commands[i].lane));
+  // A lane is in order, but others carry its messages while it goes on: so what follows a message waits for it, and a
+  // message for what it follows. Only messages among themselves, which are asked for in their order, need not wait for
+  // each other unless they touch the same bytes. (Where a lane moves data for its messages, the pass `message order`
+  // has parted them already.)
+  void keep_order(const Lane& lane) {
+    for (std::size_t i = lane.first; i < lane.last; ++i) {
+      bool after_own = false;  // those that nobody else carries end in order: the last one will do
+      for (std::size_t before = i; before-- > lane.first;) {
+        if (!asked_[before] && (!asked_[i] || after_own)) continue;
+        if (asked_[before] && asked_[i] && !touch_the_same(plan_.commands[before], plan_.commands[i])) continue;
+        after_own = after_own || !asked_[before];
+        deps_[i].push_back(static_cast<std::int32_t>(before));
       }
     }
   }
 
-  // Whether the lane packs messages that a thread carries, or unpacks them.
-  bool stages(const Lane& lane) const {
-    return std::any_of(plan_.commands.begin() + static_cast<std::ptrdiff_t>(lane.first),
-                       plan_.commands.begin() + static_cast<std::ptrdiff_t>(lane.last), [&](const Command& c) {
-                         const auto pinned = [&](std::int32_t b) {
-                           return b >= 0 && plan_.buffers[static_cast<std::size_t>(b)].home == Home::pinned;
-                         };
-                         return moves_data(c.verb) && (pinned(c.src) || pinned(c.dst));
-                       });
+  // Of two messages: whether one of them writes what the other reads or writes.
+  static bool touch_the_same(const Command& a, const Command& b) {
+    const bool both_send = a.verb == Verb::send && b.verb == Verb::send;
+    const auto buffer = [](const Command& c) { return c.verb == Verb::send ? c.src : c.dst; };
+    return !both_send && buffer(a) == buffer(b) && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+  }
+
+  // Which commands do not belong to the start: because of their lane (`part_of`); in lanes of messages and of their
+  // staging, what cannot begin before something has arrived: waits, what follows them in their lane, and what depends
+  // on a message or on another such command. A message follows only what it depends on. Dependencies may lead from any
+  // lane to any other.
+  void find_late() {
+    for (const Lane& lane : lanes_) {
+      if (lane.asks && lane.streams) {
+        throw Error(fmt::format("rank {}: {}: lane {} has messages of two kinds (a defect in Tasuki)", plan_.rank,
+                                plan_.operation, plan_.commands[lane.first].lane));
+      }
+      for (std::size_t i = lane.first; i < lane.last && !lane.by_need(); ++i) late_[i] = part_of(lane, i) != kPartStart;
+    }
+    for (bool more = true; more;) {
+      more = false;
+      for (const Lane& lane : lanes_) {
+        if (lane.by_need()) more = find_late(lane) || more;
+      }
+    }
+  }
+
+  // True if some command of the lane has turned out late.
+  bool find_late(const Lane& lane) {
+    bool found = false;
+    bool after = false;  // an earlier command of the lane, no message, that is late
+    for (std::size_t i = lane.first; i < lane.last; ++i) {
+      const bool late = (after && !asked_[i]) || plan_.commands[i].verb == Verb::wait ||
+                        std::any_of(deps_[i].begin(), deps_[i].end(), [&](std::int32_t dep) {
+                          return asked_[static_cast<std::size_t>(dep)] || late_[static_cast<std::size_t>(dep)];
+                        });
+      found = found || late != late_[i];
+      late_[i] = late;
+      after = after || (late && !asked_[i]);
+    }
+    return found;
+  }
+
+  // Whether a command moves something to where the processor sends it from, or from where the processor received it.
+  bool stages(const Command& c) const {
+    const auto pinned = [&](std::int32_t b) {
+      return b >= 0 && plan_.buffers[static_cast<std::size_t>(b)].home == Home::pinned;
+    };
+    return moves_data(c.verb) && (pinned(c.src) || pinned(c.dst));
   }
 
   // In thread blocks. Without those whose messages travel meanwhile, which had better pack some while they unpack
@@ -280,7 +320,7 @@ class Lowering {
   // A lane that waits for what it then unpacks, or only waits, belongs to the wait, but for what it tells beforehand.
   int part_of(const Lane& lane, std::size_t command) const {
     if (in_stream(command)) return 0;
-    if (lane.asks || stages(lane)) return late_[command] ? kPartWait : kPartStart;
+    if (lane.by_need()) return late_[command] ? kPartWait : kPartStart;
     for (std::size_t i = lane.first; i < lane.last; ++i) {
       if (in_stream(i)) return command < i ? kPartPack : kPartUnpack;
     }
@@ -343,7 +383,8 @@ class Lowering {
     GpuStep s;
     s.verb = Verb::wait;
     s.command = s.end = index;
-    s.counter = const_cast<std::uint64_t*>(in_.channels[static_cast<std::size_t>(index)].thread->ended());  // waits only read
+    s.counter =
+        const_cast<std::uint64_t*>(in_.channels[static_cast<std::size_t>(index)].thread->ended());  // waits only read
     s.per_epoch = 1;
     s.awaited = awaited_[static_cast<std::size_t>(index)] ? 1 : 0;
     lane.steps.push_back(s);
@@ -497,7 +538,7 @@ class Lowering {
   bool atomics_;
   std::vector<bool> awaited_;  // somebody depends on it
   std::vector<bool> asked_;    // messages that the GPU asks others than the stream for
-  std::vector<bool> late_;     // cannot begin before something has arrived
+  std::vector<bool> late_;     // no part of the start
   std::vector<std::vector<std::int32_t>> deps_;
   std::vector<Lane> lanes_;
   GpuProgram out_;

@@ -1,8 +1,8 @@
 // Boxes: counting cells and intersecting.
 #include <doctest/doctest.h>
 
+#include "tasuki/box.hpp"
 #include "tasuki/error.hpp"
-#include "tasuki/grid.hpp"
 
 using tasuki::Box;
 

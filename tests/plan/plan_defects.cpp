@@ -216,7 +216,7 @@ TEST_CASE("a contribution that is missing or added twice is named") {
 
 TEST_CASE("a counter has one writer") {
   auto plans = samples::put_halo(3);
-  plans[2].buffers.push_back({"arrived right", 1, Role::signal, 8, 1, 1});
+  plans[2].buffers.push_back({.name = "arrived right", .rank = 1, .role = Role::signal, .bytes = 8, .per_epoch = 1});
   for (Plan* plan : {&plans[2]}) {
     Command signal = plan->commands[2];
     signal.lane = 9;

@@ -90,6 +90,8 @@ std::int32_t nth(const Plan& plan, Verb verb, std::int32_t n);
 
 /// Puts a copy between bytes that nobody else knows in a command's place, without moving the others.
 void idle(Plan& plan, std::int32_t command);
+/// After the pass `message order`, all messages being carried in the background.
+std::vector<Plan> parted(std::vector<Plan> plans);
 
 /// All of the above with their names.
 std::vector<std::pair<std::string, std::vector<Plan>>> all();

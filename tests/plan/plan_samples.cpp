@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "plan/passes/pass.hpp"
+
 namespace tasuki::samples {
 
 Hand::Hand(std::string operation, std::int32_t rank, std::int32_t ranks) {
@@ -16,12 +18,13 @@ Hand::Hand(std::string operation, std::int32_t rank, std::int32_t ranks) {
 }
 
 std::int32_t Hand::buffer(std::string name, std::int32_t rank, Role role, std::int64_t bytes, std::int32_t ring) {
-  plan.buffers.push_back({std::move(name), rank, role, bytes, ring, 0});
+  plan.buffers.push_back({.name = std::move(name), .rank = rank, .role = role, .bytes = bytes, .ring = ring});
   return static_cast<std::int32_t>(plan.buffers.size()) - 1;
 }
 
 std::int32_t Hand::counter(std::string name, std::int32_t rank, std::int32_t per_epoch) {
-  plan.buffers.push_back({std::move(name), rank, Role::signal, 8, 1, per_epoch});
+  plan.buffers.push_back(
+      {.name = std::move(name), .rank = rank, .role = Role::signal, .bytes = 8, .per_epoch = per_epoch});
   return static_cast<std::int32_t>(plan.buffers.size()) - 1;
 }
 
@@ -343,6 +346,11 @@ std::vector<Plan> reverse_add() {
   return plans;
 }
 
+std::vector<Plan> parted(std::vector<Plan> plans) {
+  for (Plan& plan : plans) message_order(plan, std::vector<bool>(plan.paths.size(), true));
+  return plans;
+}
+
 std::vector<std::pair<std::string, std::vector<Plan>>> all() {
   std::vector<std::pair<std::string, std::vector<Plan>>> list;
   for (const std::int32_t ranks : {2, 3}) {
@@ -350,6 +358,7 @@ std::vector<std::pair<std::string, std::vector<Plan>>> all() {
     list.emplace_back("put halo" + on, put_halo(ranks));
     list.emplace_back("pull halo" + on, pull_halo(ranks));
     list.emplace_back("message halo" + on, message_halo(ranks));
+    list.emplace_back("parted message halo" + on, parted(message_halo(ranks)));
     list.emplace_back("eager halo" + on, eager_halo(ranks, 2, 1));
     list.emplace_back("alternating halo" + on, alternating_halo(ranks, 1));
   }
