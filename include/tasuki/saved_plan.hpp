@@ -13,9 +13,9 @@ namespace tasuki {
 struct PlanMemory {
   /// A field, for the buffer that has its name: all of its copies.
   PlanMemory(const FieldBase& field);  // NOLINT(google-explicit-constructor)
-  /// `bytes` bytes at `data`, for the buffer called `name`.
-  PlanMemory(std::string name, void* data, std::int64_t bytes)
-      : name(std::move(name)), copies{static_cast<std::byte*>(data)}, bytes(bytes) {}
+  /// `size` bytes at `data`, for the buffer called `buffer`.
+  PlanMemory(std::string buffer, void* data, std::int64_t size)
+      : name(std::move(buffer)), copies{static_cast<std::byte*>(data)}, bytes(size) {}
 
   std::string name;
   std::vector<std::byte*> copies;

@@ -94,7 +94,7 @@ std::shared_ptr<FieldBase::Storage> make_storage(const Grid& grid, const FieldOp
   field->dtype = dtype;
   field->shadow = options.shadow;
   field->pad = options.pad;
-  Agreement agreement(grid.runtime_of(context()), fmt::format("Field '{}'", options.name));
+  Agreement agreement(runtime_of(grid.context()), fmt::format("Field '{}'", options.name));
   if (options.name.empty()) agreement.complain("option 'name' is empty; plans and errors name the field");
   try {
     check_copies(options.copies);
