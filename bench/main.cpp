@@ -14,6 +14,7 @@
 #endif
 #include "report.hpp"
 #include "tasuki/device.hpp"
+#include "tasuki/operation.hpp"
 #include "tasuki/error.hpp"
 
 namespace {
@@ -172,6 +173,7 @@ int run(const tasuki::Context& context, Options options) {
 
 int main(int argc, char** argv) {
   const tasuki::Context context(argc, argv);
+  tasuki::machine_of(context);  // transfers take the prices that are there
   CLI::App app("Times Tasuki and its peers on the same cases", "tasuki-bench");
   try {
     return run(context, parse(app, argc, argv));

@@ -18,4 +18,17 @@ if(TASUKI_SANITIZE)
   endif()
   target_link_options(tasuki_flags INTERFACE -fsanitize=${TASUKI_SANITIZE})
 endif()
-target_compile_options(tasuki_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${cxx_flags}>")
+set(fortran_flags "")
+if(TASUKI_SANITIZE)
+  list(APPEND fortran_flags -fsanitize=${TASUKI_SANITIZE})
+endif()
+set(fortran_gnu_flags -std=f2008 -Wall -Wextra)
+if(TASUKI_WERROR)
+  list(APPEND fortran_gnu_flags -Werror)
+endif()
+set(c_flags ${cxx_flags})
+list(REMOVE_ITEM c_flags -Wconversion) # C converts enumerations and sizes as a matter of course
+target_compile_options(
+  tasuki_flags
+  INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${cxx_flags}>" "$<$<COMPILE_LANGUAGE:C>:${c_flags}>"
+            "$<$<COMPILE_LANGUAGE:Fortran>:${fortran_flags}>" "$<$<COMPILE_LANG_AND_ID:Fortran,GNU>:${fortran_gnu_flags}>")

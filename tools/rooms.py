@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that the rooms of src/ include only rooms before them, and that the pure ones see nothing of the machine.
+"""Checks that the rooms of src/ include only rooms before them, that the pure ones see nothing of the machine, and that
+the Python package and the apps are made of public headers and their own.
 
 `tools/rooms.py [ROOT]` prints a line for each include that goes the wrong way, and then exits with 1."""
 
@@ -9,7 +10,7 @@ import re
 import sys
 from pathlib import Path
 
-PURE = ["layout", "machine", "plan", "protocols", "paths", "planner", "collectives", "grid"]
+PURE = ["layout", "machine", "plan", "protocols", "paths", "planner", "collectives", "grid", "offline"]
 LIVE = [
     "support",
     "memory",
@@ -32,7 +33,23 @@ IMPURE = re.compile(
 INCLUDE = re.compile(r'#include "(\w+)/([\w/]+)\.\w+"')
 
 
+OWN = re.compile(r'#include "([^"]+)"')
+
+
+def private_includes(root: Path):
+    for folder in ("python", "apps"):
+        for file in sorted((root / folder).rglob("*.[ch]*")):
+            for number, line in enumerate(file.read_text().splitlines(), 1):
+                found = OWN.match(line)
+                if not found or found.group(1).startswith("tasuki/"):
+                    continue
+                if not any((place / found.group(1)).exists() for place in (file.parent, root / folder)):
+                    where = f"{file.relative_to(root)}:{number}"
+                    yield f"{where}: includes {found.group(1)}, which is neither public nor its own"
+
+
 def complaints(root: Path):
+    yield from private_includes(root)
     for file in sorted((root / "src").rglob("*.[ch]*")):
         room = file.relative_to(root / "src").parts[0]
         for number, line in enumerate(file.read_text().splitlines(), 1):
@@ -49,7 +66,11 @@ def complaints(root: Path):
 
 def main() -> int:
     found = list(complaints(Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent)))
-    print("\n".join(found) if found else "rooms: every include goes from live to pure, and to rooms before")
+    print(
+        "\n".join(found)
+        if found
+        else "rooms: every include goes from live to pure, to rooms before, or to what is public"
+    )
     return 1 if found else 0
 
 

@@ -26,6 +26,17 @@ std::string why_no_gpu();
 /// ordinal.
 int use_gpu(const Context& context);
 
+/// True once GPU memory has been used in this context: after `use_gpu`, or the first field on the device. Local.
+bool uses_gpu(const Context& context);
+
+/// The current CUDA device of this thread; and making another one current. Local; throw where there is no GPU.
+int current_gpu();
+void select_gpu(int ordinal);
+
+/// Copies bytes between any memories, host or device. Blocks until done, after whatever the default stream has to do.
+/// Local. Throws where there is no GPU.
+void copy_bytes(void* to, const void* from, std::int64_t bytes);
+
 /// Waits on the host until the work in `stream` is done, as every wait of Tasuki does: throws if an exchange in it has
 /// failed, if a rank has died (exchanges that wait for it are ended) or at the context's deadline. Local. Where no GPU
 /// is used it returns at once.

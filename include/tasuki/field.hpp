@@ -27,6 +27,8 @@ struct FieldOptions {
   Memory memory = Memory::host;
 };
 
+struct FieldAccess;
+
 /// What `Field<T>` is underneath: the part that does not depend on the element type.
 class FieldBase {
  public:
@@ -64,9 +66,8 @@ class FieldBase {
   std::vector<Box> boundary(const Width& width) const;
   Box interior(const Width& width) const;
 
-  const std::shared_ptr<Storage>& storage() const { return storage_; }  ///< For Tasuki's own sources.
-
  protected:
+  friend struct FieldAccess;
   void need_host(const char* call) const;  ///< throws if the memory is on a device
   FieldBase(const Grid& grid, const FieldOptions& options, std::int64_t element_bytes, DType dtype);
   FieldBase(const Grid& grid, const FieldOptions& options, std::int64_t element_bytes, DType dtype,

@@ -58,13 +58,16 @@ class Operation {
   std::int64_t memory() const;  ///< Bytes that the plan and its lowered form occupy on this rank.
   const Context& context() const;
 
-  class State;
-  State& state() const { return *state_; }  ///< For Tasuki's own sources.
-
  protected:
+  class State;
   Operation() = default;
   std::shared_ptr<State> state_;
 };
+
+/// The context's ranks as planning sees them, with the prices of all paths; those that are missing are measured first.
+/// The same on every rank. Plans made from it off line (planning.hpp) are those that operations of the context run.
+/// Collective.
+Machine machine_of(const Context& context);
 
 /// Collective over the operation's context: gathers the plans of all ranks and runs the verifier on them; every rank
 /// gets the same report.

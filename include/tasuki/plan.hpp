@@ -20,8 +20,7 @@ enum class Verb : std::uint8_t {
   recv,    ///< a message from `peer` with `tag` fills `bytes` bytes at `offset` of `dst`
   signal,  ///< everything earlier in this lane becomes visible, then the signal buffer `dst` (a peer's) advances
   wait,    ///< blocks the lane until this rank's signal buffer `src` has reached the command's value
-  reduce,  ///< as `copy`, but adds elements of `dtype` to the destination
-  fence,   ///< orders the lane's earlier puts before its later ones where a path does not
+  reduce,  ///< as `copy`, but combines elements of `dtype` with the destination's: dst = dst op src
 };
 
 /// What a buffer is for. `signal` buffers hold one monotonic 64-bit counter, written by one rank, read by its owner.
@@ -99,9 +98,10 @@ struct Loop {
 /// the first `lag` epochs a wait with `credit` is satisfied at once (the permission was granted beforehand); without
 /// `credit` it waits for what epoch 1 sets (a peer must have started at least once before its memory is touched).
 struct Command {
-  Verb verb = Verb::fence;
-  DType dtype = DType::none;  ///< reduce
-  std::int16_t path = 0;      ///< index into `Plan::paths`: who emitted it and knows how to carry it
+  Verb verb = Verb::copy;
+  DType dtype = DType::none;    ///< reduce
+  ReduceOp op = ReduceOp::sum;  ///< reduce: must be `defined` for `dtype`
+  std::int16_t path = 0;        ///< index into `Plan::paths`: who emitted it and knows how to carry it
   std::int32_t lane = 0;
   std::int32_t peer = -1;       ///< the other rank; -1 if there is none; a local copy may name whom it packs for
   std::int32_t src = -1;        ///< index into `Plan::buffers`
@@ -123,15 +123,22 @@ struct Command {
 };
 
 /// Post-condition: in every epoch, the bytes that `copies` name in `src` (as they were when its owner started) end up
-/// in `dst`, which this rank owns, copied or (`dtype` != none) added. All moves together write every byte of `dst`
-/// that they name exactly once, except that several additions may meet. Additions add to what a copy of another
-/// expectation brings to the byte, or else to what the owner's user put there before the start.
+/// in `dst`, which this rank owns, copied or (`dtype` != none) combined by `op`. All moves together write every byte of
+/// `dst` that they name exactly once, except that several contributions to a reduction may meet: each of them is
+/// combined exactly once, all with one type and operator. They are combined with what a copy of another expectation
+/// brings to the byte, or else with what the owner's user put there before the start.
+///
+/// Where one of the expectations that name a byte is `in_order`, the contributions must stand in the order of the
+/// plan's expectations when the reduction is written out from left to right, after the one that they are combined
+/// with. Brackets are free: a ring and a tree can both be in order, with different roundings.
 struct Expect {
   std::int32_t src = -1;
   std::int32_t dst = -1;
   std::int32_t first_copy = 0;
   std::int32_t copy_count = 0;
   DType dtype = DType::none;
+  ReduceOp op = ReduceOp::sum;
+  bool in_order = false;
   friend bool operator==(const Expect&, const Expect&) = default;
 };
 
@@ -165,11 +172,26 @@ Plan plan_from_text(std::string_view text);  ///< Throws `Error` with the line n
 std::string to_json(const Plan& plan);
 Plan plan_from_json(std::string_view json);  ///< Throws `Error` saying where and what.
 
+/// How a promised reduction was combined. With floats this is what its rounding depends on: ranks whose results must be
+/// equal in every bit need equal `order`s.
+struct ReductionOrder {
+  std::int32_t rank = 0;    ///< who was promised it
+  std::string buffer;       ///< where it ended
+  std::int64_t offset = 0;  ///< of the first of its bytes that were combined so
+  std::int64_t bytes = 0;   ///< combined so
+  /// The ranks whose bytes were combined, in brackets: `((0 1) 2)`. The operands of a bracket come in ascending order,
+  /// for all operators are commutative. Of more than 64 contributions only the number.
+  std::string order;
+  friend bool operator==(const ReductionOrder&, const ReductionOrder&) = default;
+};
+
 /// What the verifier found over the plans of all ranks.
 struct VerifyReport {
   std::vector<std::string> problems;  ///< one sentence each; names ranks, commands (`rank 2 #7 put -> 3`) and buffers
   std::int64_t commands = 0;          ///< command instances executed, loops unrolled, all ranks and epochs
   std::int64_t bytes = 0;             ///< bytes whose provenance was followed in one epoch
+  /// How the promised reductions that verified were combined in the first epoch, by rank; at most 256 entries.
+  std::vector<ReductionOrder> orders;
   bool ok() const { return problems.empty(); }
   std::string text() const;
 };
@@ -179,8 +201,9 @@ struct VerifyReport {
 ///  * each plan is sound by itself (`Plan::complaints`); buffers that two plans name agree in bytes, role, ring;
 ///  * every send has its receive with equal bytes, every signal is awaited for and every wait is signalled;
 ///  * no deadlock: every lane ends; if not, the cycle of who waits for whom is named;
-///  * every byte that an `Expect` names is written exactly once in an epoch (or gets exactly its additions) and comes
-///    from where the expectation says; no other user byte is written;
+///  * every byte that an `Expect` names is written exactly once in an epoch and comes from where the expectation says;
+///    or it gets exactly its contributions, each once, by way of any partial results, with one type and operator, cut
+///    into elements at the same bytes; no other user byte is written;
 ///  * no hazard: two accesses to one byte, one of them a write, are ordered by happens-before, inside an epoch and
 ///    across epochs. Between epochs the owner's user is taken to read every output byte of the copies that the ring
 ///    gives to the epoch just ended, and to write every input byte of those that it gives to the one about to start.

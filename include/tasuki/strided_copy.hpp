@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tasuki/dtype.hpp"
 #include "tasuki/layout.hpp"
 
 namespace tasuki {
@@ -63,15 +64,9 @@ using CopyFunction = void (*)(const StridedCopy& copy, const std::byte* src, std
 enum class CopyHint : std::uint8_t { cached, streaming };
 CopyFunction select_copy(const StridedCopy& copy, CopyHint hint = CopyHint::cached);
 
-/// Number types that reductions know.
-enum class DType : std::uint8_t { none, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64 };
-std::string_view to_string(DType type);
-DType dtype_from_string(std::string_view name);  ///< Throws `Error` for an unknown name.
-std::int64_t size_of(DType type);                ///< Bytes of one element; 0 for `none`.
-
-/// As `select_copy`, but adds each source element to the destination element. Throws if `block` is not a whole number
-/// of elements of `type`.
-CopyFunction select_add(const StridedCopy& copy, DType type);
+/// As `select_copy`, but combines each source element with the destination element: dst = dst op src. Throws `Error` if
+/// `op` is not defined for `type`, or if `block` is not a whole number of its elements.
+CopyFunction select_reduce(const StridedCopy& copy, DType type, ReduceOp op);
 
 /// One line for people.
 std::string describe(const StridedCopy& copy);

@@ -14,8 +14,10 @@ struct TransferSide {
 };
 
 /// Moves the bytes of `from.layout` on `from.rank` to those of `to.layout` on `to.rank` (equal sizes, any shapes) at
-/// every start; the two ranks may be the same. Collective over the context; ranks that are neither side take part in
-/// making it and may start it, which does nothing. Layouts only matter on their own rank.
+/// every start; the two ranks may be the same. Making it involves these two ranks and nobody else: other ranks need not
+/// call this; if they do, it is local, and starting it does nothing. Two ranks make the transfers between them in the
+/// same order. Layouts only matter on their own rank. Paths are chosen by the prices that are known: where nothing was
+/// measured yet (a first run that makes no halo or broadcast), `machine_of(context)` measures.
 /// Source and destination must not overlap. Memory from `shared_alloc` or a field moves in one pass.
 class Transfer : public Operation {
  public:

@@ -4,13 +4,13 @@
 
 namespace tasuki {
 
-class Runtime;
-
 /// Called by waits that do not end after a short spin, on the waiting thread. Null members are not called.
 struct WaitHooks {
-  void* (*begin)(Runtime& runtime) = nullptr;  ///< Before the first yield; what it returns is given to the others.
-  void (*look)(void* token) = nullptr;         ///< Every few milliseconds. May throw `Interruption`.
-  void (*end)(Runtime& runtime, void* token) = nullptr;  ///< However the wait ends. Must not throw.
+  /// Before the first yield. `context` is the `Context::id` of the context that waits; what it returns is given to the
+  /// others.
+  void* (*begin)(const void* context) = nullptr;
+  void (*look)(void* token) = nullptr;                      ///< Every few milliseconds. May throw `Interruption`.
+  void (*end)(const void* context, void* token) = nullptr;  ///< However the wait ends. Must not throw.
 };
 
 /// For the whole process; call it before the first wait.

@@ -12,16 +12,23 @@
 #include "grid.hpp"
 #include "module.hpp"
 #include "owner.hpp"
-#include "session/mpi.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki::python {
 namespace {
 
+bool mpi_running() {
+  int started = 0;
+  int ended = 0;
+  MPI_Initialized(&started);
+  MPI_Finalized(&ended);
+  return started != 0 && ended == 0;
+}
+
 std::string library_version() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
   int length = 0;
-  check_mpi(MPI_Get_library_version(text, &length), "MPI_Get_library_version");
+  if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) throw Error("MPI_Get_library_version failed");
   return text;  // some count the zero at the end
 }
 
@@ -62,14 +69,14 @@ MPI_Comm communicator(nb::handle comm) {
     const MPI_Comm places[] = {MPI_COMM_WORLD, MPI_COMM_SELF};
     MPI_Errhandler before[2];
     for (int i = 0; i < 2; ++i) {
-      MPI_Comm_get_errhandler(places[i], &before[i]);
-      MPI_Comm_set_errhandler(places[i], MPI_ERRORS_RETURN);
+      mpi::calls().Comm_get_errhandler(places[i], &before[i]);
+      mpi::calls().Comm_set_errhandler(places[i], MPI_ERRORS_RETURN);
     }
     int size = 0;
-    valid = MPI_Comm_size(found, &size) == MPI_SUCCESS;
+    valid = mpi::calls().Comm_size(found, &size) == MPI_SUCCESS;
     for (int i = 0; i < 2; ++i) {
-      MPI_Comm_set_errhandler(places[i], before[i]);
-      MPI_Errhandler_free(&before[i]);
+      mpi::calls().Comm_set_errhandler(places[i], before[i]);
+      mpi::calls().Errhandler_free(&before[i]);
     }
   }
   if (!valid)

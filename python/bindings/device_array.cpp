@@ -13,7 +13,6 @@
 #include "arguments.hpp"
 #include "module.hpp"
 #include "owner.hpp"
-#include "session/runtime.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki::python {
@@ -103,7 +102,7 @@ nb::object refuse_numpy(const DeviceArray& array, const nb::args&, const nb::kwa
 
 void wait_for(const ContextHandle& context, nb::handle stream) {
   const Context& core = context.owner->context();
-  if (!core.runtime().gpus) return;
+  if (!uses_gpu(core)) return;
   select_gpu(use_gpu(core));
   synchronize(core, stream_or_current(stream, Library::none));
 }

@@ -15,7 +15,6 @@
 #include "device_array.hpp"
 #include "grid.hpp"
 #include "module.hpp"
-#include "session/runtime.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki::python {
@@ -121,7 +120,7 @@ void make_field(PyField* self, const GridHandle& grid, nb::handle dtype, nb::han
                 std::int64_t pad, nb::handle memory, const std::string& name) {
   const std::shared_ptr<Owner>& owner = grid.held->shared_owner();
   FieldArguments all;
-  owner->agree(fmt::format("Field '{}'", name), [&](Agreement& agreement) {
+  owner->agree(fmt::format("Field '{}'", name), [&](Named& agreement) {
     read_arguments(all, grid.grid(), dtype, shadow, copies, pad, memory);
     // The core knows numbers and sizes, but two structs of one size apart only by this.
     agreement.same("dtype", nb::cast<std::string>(nb::str(all.dtype)));

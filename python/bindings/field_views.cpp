@@ -7,7 +7,6 @@
 #include "arguments.hpp"
 #include "device_array.hpp"
 #include "field.hpp"
-#include "memory/gpu.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki::python {
@@ -32,7 +31,7 @@ nb::object PyField::array(int copy) {
   std::byte* data = field.raw(copy);
   if (!views.block.is_valid()) {
     // The core's storage keeps memory of its own; memory of the user's is kept by its array.
-    std::shared_ptr<void> keep = field.storage();
+    std::shared_ptr<void> keep = std::make_shared<AnyField>(field);
     if (is_wrapped()) keep = std::make_shared<Array>(sources_[static_cast<std::size_t>(copy)]);
     auto block = std::make_unique<MemoryBlock>(shared_owner(), std::move(keep), data, field.bytes(),
                                                fmt::format("memory of field '{}'", field.name()),
@@ -80,7 +79,7 @@ nb::object PyField::image(nb::handle stream) {
   select_gpu(use_gpu(owner().context()));
   synchronize(owner().context(), stream_or_current(stream, library()));
   nb::object bytes = nb::module_::import_("numpy").attr("empty")(span(), "u1");
-  if (span() > 0) gpu()->copy(array_from(bytes, "bytes", true).data, core().raw(core().current()), span());
+  if (span() > 0) copy_bytes(array_from(bytes, "bytes", true).data, core().raw(core().current()), span());
   return bytes;
 }
 
@@ -105,7 +104,7 @@ void PyField::upload(nb::handle values, nb::handle stream) {
                     owner().context().rank(), core().name(), shown(shape()), shown(dtype_),
                     nb::cast<std::string>(nb::str(error.value()))));
   }
-  if (on_gpu() && span() > 0) gpu()->copy(core().raw(core().current()), array_from(bytes, "bytes", false).data, span());
+  if (on_gpu() && span() > 0) copy_bytes(core().raw(core().current()), array_from(bytes, "bytes", false).data, span());
 }
 
 nb::object PyField::owned(int copy) {

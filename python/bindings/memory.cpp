@@ -14,7 +14,6 @@
 #include "arguments.hpp"
 #include "field.hpp"
 #include "module.hpp"
-#include "session/runtime.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/memory.hpp"
 #include "tasuki/strided_copy.hpp"
@@ -353,7 +352,7 @@ void check_gpu(const Array& array, const Context& context, const std::string& ar
   if (array.where == Memory::host) return;
   if (const std::string why = why_no_gpu(); !why.empty())
     throw Error(fmt::format("argument '{}' is on a GPU, but this rank cannot use one: {}", argument, why));
-  if (!context.runtime().gpus || array.gpu < 0) return;
+  if (!uses_gpu(context) || array.gpu < 0) return;
   const int mine = use_gpu(context);
   if (array.gpu != mine && array.high() > 0)
     throw Error(

@@ -13,8 +13,6 @@
 #include "arguments.hpp"
 #include "layout.hpp"
 #include "module.hpp"
-#include "session/collective.hpp"
-#include "session/runtime.hpp"
 #include "tasuki/broadcast.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/halo.hpp"
@@ -32,10 +30,11 @@ struct Overlap {
 };
 
 /// Whether an operation on these arrays, which not every rank has, is one on GPUs. Collective where GPUs are used.
-bool any_on_gpu(Runtime& runtime, const std::vector<Array>& arrays) {
-  if (!runtime.gpus) return false;
+bool any_on_gpu(const Context& context, const std::vector<Array>& arrays) {
+  if (!uses_gpu(context)) return false;
   const bool mine = std::any_of(arrays.begin(), arrays.end(), [](const Array& a) { return a.where == Memory::device; });
-  return and_over_ranks(runtime, {mine ? std::uint64_t{0} : std::uint64_t{1}}, "making an operation")[0] == 0;
+  const std::vector<char> all = context.allgather(mine ? '1' : '0');
+  return std::find(all.begin(), all.end(), '1') != all.end();
 }
 
 /// A field, or a pair (field, width).
@@ -131,7 +130,7 @@ void make_transfer(PyTransfer* self, const ContextHandle& context, nb::handle so
   options.engine = engine;
   options.blocks = blocks;
   core.operation = Transfer(owner->context(), from, to, options);
-  if (any_on_gpu(owner->runtime(), core.arrays)) core.fork.emplace();
+  if (any_on_gpu(owner->context(), core.arrays)) core.fork.emplace();
   new (self) PyTransfer(owner, std::move(core));
 }
 

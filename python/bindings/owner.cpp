@@ -10,7 +10,6 @@
 #include <cstdio>
 #include <exception>
 
-#include "session/runtime.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/wait_hooks.hpp"
 
@@ -35,9 +34,9 @@ void take_lock(void* token) {
   }
 }
 
-void* begin_wait(Runtime& runtime) {
+void* begin_wait(const void* context) {
   if (PyGILState_Check() == 0) return nullptr;  // a thread of C++, or one that gave the lock up itself
-  if (Owner* owner = Owner::of(runtime)) owner->begin_wait();
+  if (Owner* owner = Owner::of(context)) owner->begin_wait();
   return PyEval_SaveThread();
 }
 
@@ -49,10 +48,10 @@ void look(void* token) {
   if (signalled) throw Interruption();
 }
 
-void end_wait(Runtime& runtime, void* token) {
+void end_wait(const void* context, void* token) {
   if (token == nullptr) return;
   take_lock(token);
-  if (Owner* owner = Owner::of(runtime)) owner->end_wait();
+  if (Owner* owner = Owner::of(context)) owner->end_wait();
 }
 
 }  // namespace
@@ -75,9 +74,9 @@ std::shared_ptr<Owner> Owner::make(std::unique_ptr<Context> context) {
   return owners().back();
 }
 
-Owner* Owner::of(const Runtime& runtime) {
+Owner* Owner::of(const void* context) {
   for (const auto& owner : owners())
-    if (owner->context_ != nullptr && &owner->context_->runtime() == &runtime) return owner.get();
+    if (owner->context_ != nullptr && owner->context_->id() == context) return owner.get();
   return nullptr;
 }
 
@@ -100,22 +99,23 @@ void Owner::refuse() const {
 }
 
 void Owner::agree(const std::string& operation, const std::function<void()>& check) const {
-  agree(operation, [&](Agreement&) { check(); });
+  agree(operation, [&](Named&) { check(); });
 }
 
-void Owner::agree(const std::string& operation, const std::function<void(Agreement&)>& check) const {
-  Agreement agreement(runtime(), operation);
+void Owner::agree(const std::string& operation, const std::function<void(Named&)>& check) const {
+  Named values;
+  std::string complaint;
   std::exception_ptr wrong_type;  // is what this rank raises; the others raise that it did
   try {
-    check(agreement);
+    check(values);
   } catch (const nb::builtin_exception& error) {
     wrong_type = std::current_exception();
-    agreement.complain(error.what());
+    complaint = error.what();
   } catch (const std::exception& error) {  // a Python exception too: every rank must learn of it
-    agreement.complain(error.what());
+    complaint = error.what();
   }
   try {
-    agreement.check();
+    context().agree(operation, values.all(), complaint);
   } catch (const Error&) {
     if (wrong_type) std::rethrow_exception(wrong_type);
     throw;
@@ -174,7 +174,7 @@ void Owner::close_all() noexcept {
 
 void Owner::fail_all(const std::string& why) {
   if (forked) return;
-  for (const auto& owner : owners()) owner->context_->runtime().fail(why);
+  for (const auto& owner : owners()) owner->context_->give_up(why);
 }
 
 void Owner::retire(std::shared_ptr<void> core) {

@@ -14,10 +14,6 @@
 
 #include "tasuki/context.hpp"
 
-namespace tasuki {
-class Agreement;
-}
-
 namespace tasuki::python {
 
 namespace nb = nanobind;
@@ -49,6 +45,16 @@ class Member {
   bool freed_ = false;
 };
 
+/// Values that must be equal on all ranks, by their arguments' names.
+class Named {
+ public:
+  void same(const std::string& name, const std::string& value) { all_.emplace_back(name, value); }
+  const std::vector<std::pair<std::string, std::string>>& all() const { return all_; }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> all_;
+};
+
 class Owner {
  public:
   /// A context's owner, known to the process until `close`. Contexts never end by garbage collection, for their end is
@@ -58,7 +64,7 @@ class Owner {
   /// the other ranks are told, and the process ends as after an uncaught exception.
   static void close_all() noexcept;
   static void fail_all(const std::string& why);  ///< Tells the other ranks that this one will not go on.
-  static Owner* of(const Runtime& runtime);      ///< Null if the context is not one of Python's.
+  static Owner* of(const void* context);         ///< By `Context::id`; null if it is not one of Python's.
   static bool any_with_others();                 ///< True if a context has more than one rank, and none in a fork.
 
   /// The context, for a call on behalf of Python. Throws `Error` if it was closed or another thread is waiting on it.
@@ -66,11 +72,10 @@ class Owner {
     if (context_ == nullptr || waiting_) refuse();
     return *context_;
   }
-  Runtime& runtime() const { return context().runtime(); }
   /// Runs `check` on this rank; what it throws is thrown by all ranks, so that none goes on alone. Collective.
   void agree(const std::string& operation, const std::function<void()>& check) const;
   /// The same for a `check` that names values which must be equal on all ranks.
-  void agree(const std::string& operation, const std::function<void(Agreement&)>& check) const;
+  void agree(const std::string& operation, const std::function<void(Named&)>& check) const;
   /// Collective. Throws on all ranks, and does nothing, if something is in use on one. A second call does nothing.
   void close();
   bool closed() const { return context_ == nullptr; }

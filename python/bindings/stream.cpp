@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "arguments.hpp"
-#include "memory/gpu.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki::python {
@@ -84,7 +83,7 @@ Stream stream_or_current(nb::handle value, Library library) {
 }
 
 void select_gpu(int ordinal) {
-  if (gpu()->current() != ordinal) gpu()->select(ordinal);
+  if (current_gpu() != ordinal) tasuki::select_gpu(ordinal);
 }
 
 void order(Stream earlier, Stream later) {

@@ -30,7 +30,7 @@ UserBuffer whole(const char* name, Role role, std::byte* memory, const Layout& l
 Exchange::Exchange(const Context& context, int a, int b, std::byte* from, std::byte* to, const Layout& layout,
                    const OperationOptions& options)
     : Operation() {
-  Runtime& runtime = context.runtime();
+  Runtime& runtime = runtime_of(context);
   Description d{{}, {}, Agreement(runtime, "Exchange")};
   d.problem.operation = fmt::format("exchange {}<->{}", a, b);
   const bool here = runtime.rank() == a || runtime.rank() == b;

@@ -10,7 +10,7 @@
 
 #include "calibrate/exchange.hpp"
 #include "calibrate/profile_file.hpp"
-#include "memory/gpu_memory.hpp"
+#include "session/gpus.hpp"
 #include "operations/state.hpp"
 #include "paths/path.hpp"
 #include "session/collective.hpp"
@@ -133,7 +133,7 @@ class Ways {
 // The rank that shows what the path is for: the farthest that it joins with rank 0 (another host rather than another
 // island rather than a neighbour); -1 if there is none.
 int partner_for(const Context& context, const Path& path) {
-  const Machine& machine = context.runtime().machine;
+  const Machine& machine = runtime_of(context).machine;
   if (machine.unusable.contains(path.name)) return -1;
   int best = -1;
   int farthest = -1;
@@ -204,7 +204,7 @@ std::optional<Times> measure(const Context& context, const Path& path, std::byte
   } catch (const Error&) {
     return {};
   }
-  return from_text<Times>(text_of_root(context.runtime(), as_text(t), "measuring the machine"));
+  return from_text<Times>(text_of_root(runtime_of(context), as_text(t), "measuring the machine"));
 }
 
 CostSection constants(const Context& context, const Path& path, const Times& t) {
@@ -226,14 +226,14 @@ void read_profile(Runtime& runtime) {
 
 // Memory to measure in.
 std::shared_ptr<std::byte> room_for(const Context& context, Memory memory) {
-  Runtime& runtime = context.runtime();
+  Runtime& runtime = runtime_of(context);
   return memory == Memory::device ? runtime.gpus->allocate(std::max(kBulkOnGpu, kRunsOnGpu * kStride))
                                   : shared_alloc(context, std::max(kBulk, kRuns * kStride));
 }
 
 // Measures the paths on this kind of memory that have no price yet, and keeps what was found. Collective.
 bool measure_missing(const Context& context, Memory memory, Profile& found) {
-  Machine& machine = context.runtime().machine;
+  Machine& machine = runtime_of(context).machine;
   std::vector<const Path*> missing;
   for (const Path& path : all_paths()) {
     if (path.memory == memory && !machine.cost(path.name).measured && partner_for(context, path) >= 0)
@@ -265,7 +265,7 @@ bool measure_missing(const Context& context, Memory memory, Profile& found) {
 }
 
 void calibrate(const Context& context) {
-  Runtime& runtime = context.runtime();
+  Runtime& runtime = runtime_of(context);
   const TracePause pause;
   Profile found;
   bool any = false;

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "session/collective.hpp"
+#include "session/mpi.hpp"
 #include "support/text_file.hpp"
 
 namespace tasuki {
@@ -20,7 +21,7 @@ namespace {
 std::string mpi_name() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;
-  MPI_Get_library_version(text, &length);
+  mpi::Get_library_version(text, &length);
   std::string name;
   for (const char c : std::string(text, static_cast<std::size_t>(length)).substr(0, 40)) {
     if (c == ',' || c == '\n') break;

@@ -12,9 +12,9 @@
 #include <set>
 #include <utility>
 
-#include "memory/gpu_memory.hpp"
 #include "paths/path.hpp"
 #include "session/collective.hpp"
+#include "session/gpus.hpp"
 #include "tasuki/error.hpp"
 #include "transports/transport.hpp"
 
@@ -72,14 +72,19 @@ class Binding {
     }
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
       // A plan may name a buffer of a rank it never touches (in an expectation).
-      if (plan_.buffers[b].rank == me_ || !std::binary_search(peers.begin(), peers.end(), plan_.buffers[b].rank)) continue;
+      if (plan_.buffers[b].rank == me_ || !std::binary_search(peers.begin(), peers.end(), plan_.buffers[b].rank))
+        continue;
       is_user(plan_.buffers[b]) ? place_remote_user(b) : place_remote_scratch(b);
     }
   }
 
   void open_channels(const std::vector<int>& peers, bool threaded) {
     std::map<int, std::int64_t> numbers;
-    for (const int peer : peers) numbers[peer] = runtime_.next_channel(peer);
+    for (const int peer : peers) {
+      const std::int64_t number = numbers[peer] = runtime_.next_channel(peer);
+      program_.memory.emplace_back(
+          nullptr, [&runtime = runtime_, peer, number](void*) { runtime.channels().give_back(peer, number); });
+    }
     program_.channels.resize(plan_.commands.size());
     std::map<std::string, std::vector<CarriedCommand>> carried;  // by transport
     for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
@@ -93,13 +98,14 @@ class Binding {
       const CopyHint hint = c.bytes >= kStreaming ? CopyHint::streaming : CopyHint::cached;
       for (std::int32_t k = c.first_copy; k < c.first_copy + c.copy_count; ++k) {
         const StridedCopy& copy = plan_.copies[static_cast<std::size_t>(k)];
-        program_.functions.push_back(c.verb == Verb::reduce ? select_add(copy, c.dtype) : select_copy(copy, hint));
+        program_.functions.push_back(c.verb == Verb::reduce ? select_reduce(copy, c.dtype, c.op)
+                                                            : select_copy(copy, hint));
       }
     }
     for (const auto& [name, commands] : carried) {
       const auto number = [&](int peer) { return numbers.at(peer); };
-      auto channels = runtime_.transports->find(name).open(
-          {runtime_, plan_, program_.where, commands, number, threaded});
+      auto channels =
+          runtime_.transports->find(name).open({runtime_, plan_, program_.where, commands, number, threaded});
       for (std::size_t i = 0; i < commands.size(); ++i)
         program_.channels[static_cast<std::size_t>(commands[i].command)] = std::move(channels[i]);
     }
@@ -112,7 +118,7 @@ class Binding {
 
   void place(std::size_t b, std::byte* at) {
     const Buffer& buffer = plan_.buffers[b];
-    program_.where[b] = {at,   room(buffer) / buffer.ring, buffer.ring, buffer.ring > 1, buffer.home == Home::stamped,
+    program_.where[b] = {at,     room(buffer) / buffer.ring, buffer.ring, buffer.ring > 1, buffer.home == Home::stamped,
                          nullptr};
   }
 
@@ -123,8 +129,8 @@ class Binding {
       const auto mine = [&](const Buffer& b) { return b.rank == me_ && !is_user(b) && b.home == home; };
       std::int64_t total = 0;
       for (const Buffer& buffer : buffers) total += mine(buffer) ? room(buffer) : 0;
+      if (total == 0) continue;
       const auto block = allocate(home, total);
-      if (block == nullptr) continue;
       program_.memory.push_back(block);
       std::byte* at = block.get();
       for (std::size_t b = 0; b < buffers.size(); ++b) {
@@ -140,14 +146,11 @@ class Binding {
     }
   }
 
-  // Zero-filled; null if nothing is needed.
+  // Zero-filled. Local.
   std::shared_ptr<std::byte> allocate(Home home, std::int64_t bytes) {
     if (home == Home::shared) return runtime_.memory().allocate(bytes);
-    if (home == Home::device || home == Home::stamped)
-      return runtime_.gpus ? runtime_.gpus->allocate(bytes) : nullptr;
-    if (bytes == 0) return nullptr;
-    if (home == Home::pinned)
-      return {gpu()->allocate_mapped(bytes), [](std::byte* p) { gpu()->release_mapped(p); }};
+    if (home == Home::device || home == Home::stamped) return runtime_.gpus->allocate(bytes);
+    if (home == Home::pinned) return {gpu()->allocate_mapped(bytes), [](std::byte* p) { gpu()->release_mapped(p); }};
     auto* const memory = static_cast<std::byte*>(std::aligned_alloc(kLine, static_cast<std::size_t>(bytes)));
     if (memory == nullptr) throw Error(fmt::format("no memory for {} bytes of scratch", bytes));
     std::memset(memory, 0, static_cast<std::size_t>(bytes));
@@ -184,16 +187,16 @@ class Binding {
   void locate_user(std::size_t b, const std::array<std::byte*, 2>& at, int copies) {
     const Buffer& buffer = plan_.buffers[b];
     // Both sides change copies alike (checked when the operation is made), so this rank's choice is also the peer's.
-    program_.where[b] = {at[0],           copies > 1 ? at[1] - at[0] : 0, copies, buffer.ring > 1, false,
-                         user(buffer).current};
+    program_.where[b] = {at[0], copies > 1 ? at[1] - at[0] : 0, copies, buffer.ring > 1, false, user(buffer).current};
   }
 
   const Told& told_of(const Buffer& buffer) const {
     const auto found = told_.find({buffer.rank, buffer.label()});
     if (found == told_.end())
-      throw Error(fmt::format("rank {}: {}: rank {} has no buffer '{}' in its plan, but this rank's plan names it; the "
-                              "plans of the ranks do not belong together",
-                              me_, plan_.operation, buffer.rank, buffer.label()));
+      throw Error(
+          fmt::format("rank {}: {}: rank {} has no buffer '{}' in its plan, but this rank's plan names it; the "
+                      "plans of the ranks do not belong together",
+                      me_, plan_.operation, buffer.rank, buffer.label()));
     return found->second;
   }
 
@@ -202,8 +205,9 @@ class Binding {
     const Told& told = told_of(buffer);
     std::array<std::byte*, 2> at{};
     for (std::size_t i = 0; i < static_cast<std::size_t>(told.copies); ++i) {
-      if (told.shared[i].valid()) at[i] = runtime_.memory().map(buffer.rank, told.shared[i]);
-      if (told.gpu[i].valid != 0 && runtime_.gpus->why_not(buffer.rank).empty()) at[i] = map(buffer.rank, told.gpu[i]);
+      if (told.shared[i].valid()) at[i] = hold(runtime_.memory().map(buffer.rank, told.shared[i]));
+      if (told.gpu[i].valid != 0 && runtime_.gpus->why_not(buffer.rank).empty())
+        at[i] = hold(runtime_.gpus->map(buffer.rank, told.gpu[i]));
     }
     locate_user(b, at, told.copies);
   }
@@ -211,17 +215,17 @@ class Binding {
   void place_remote_scratch(std::size_t b) {
     const Buffer& buffer = plan_.buffers[b];
     const Told& told = told_of(buffer);
-    std::byte* const at = told.gpu[0].valid != 0 ? map(buffer.rank, told.gpu[0])
-                                                 : runtime_.memory().map(buffer.rank, told.shared[0]);
+    std::byte* const at = hold(told.gpu[0].valid != 0 ? runtime_.gpus->map(buffer.rank, told.gpu[0])
+                                                      : runtime_.memory().map(buffer.rank, told.shared[0]));
     if (at == nullptr)
       throw Error(fmt::format("rank {}: {}: buffer {} of rank {} cannot be reached (a defect in Tasuki)", me_,
                               plan_.operation, buffer.label(), buffer.rank));
     place(b, at);
   }
 
-  std::byte* map(int rank, const GpuAddress& address) {
-    const auto mapped = runtime_.gpus->map(rank, address);
-    program_.memory.push_back(mapped);
+  // Its owner does not use a block for anything else while this rank has it mapped. Null if it cannot be mapped.
+  std::byte* hold(const std::shared_ptr<std::byte>& mapped) {
+    if (mapped) program_.memory.push_back(mapped);
     return mapped.get();
   }
 
@@ -273,7 +277,8 @@ Program bind(Runtime& runtime, Plan plan, const std::vector<UserBuffer>& buffers
   const auto answers = exchange(runtime, peers, std::vector<std::string>(peers.size(), told));
   if (!complaint.empty()) throw Error(complaint);
   // A peer with a plan has at least a counter or a buffer of the user.
-  if (std::any_of(answers.begin(), answers.end(), [](const auto& answer) { return answer.empty(); })) throw PeerFailed();
+  if (std::any_of(answers.begin(), answers.end(), [](const auto& answer) { return answer.empty(); }))
+    throw PeerFailed();
   binding.place_remote(peers, answers);
   binding.open_channels(peers, threaded);
   return program;

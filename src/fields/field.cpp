@@ -11,7 +11,8 @@
 
 #include "fields/field_storage.hpp"
 #include "layout/checked.hpp"
-#include "memory/gpu_memory.hpp"
+#include "session/collective.hpp"
+#include "session/gpus.hpp"
 #include "session/runtime.hpp"
 #include "tasuki/error.hpp"
 
@@ -93,7 +94,7 @@ std::shared_ptr<FieldBase::Storage> make_storage(const Grid& grid, const FieldOp
   field->dtype = dtype;
   field->shadow = options.shadow;
   field->pad = options.pad;
-  Agreement agreement(grid.context().runtime(), fmt::format("Field '{}'", options.name));
+  Agreement agreement(grid.runtime_of(context()), fmt::format("Field '{}'", options.name));
   if (options.name.empty()) agreement.complain("option 'name' is empty; plans and errors name the field");
   try {
     check_copies(options.copies);
@@ -115,8 +116,8 @@ std::shared_ptr<FieldBase::Storage> make_storage(const Grid& grid, const FieldOp
       .same("memory",
             fmt::format("{} on the {}", memory == nullptr ? "Tasuki's" : "the user's", to_string(field->where)))
       .check();
-  field->number = grid.context().runtime().next_object();
-  if (field->where == Memory::device) gpu_memory(grid.context().runtime());
+  field->number = runtime_of(grid.context()).next_object();
+  if (field->where == Memory::device) gpu_memory(runtime_of(grid.context()));
   return field;
 }
 
@@ -142,12 +143,14 @@ Box peel(Box box, const Width& width, const std::string& name, const std::functi
 
 FieldBase::FieldBase(const Grid& grid, const FieldOptions& options, std::int64_t element_bytes, DType dtype)
     : storage_(make_storage(grid, options, element_bytes, dtype, nullptr)) {
-  for (int i = 0; i < options.copies; ++i) {
-    Runtime& runtime = grid.context().runtime();
-    storage_->blocks.push_back(storage_->where == Memory::device ? gpu_memory(runtime).allocate(storage_->bytes)
-                                                                 : runtime.memory().allocate(storage_->bytes));
-    storage_->memory.push_back(storage_->blocks.back().get());
-  }
+  Runtime& runtime = runtime_of(grid.context());
+  all_do(runtime, fmt::format("Field '{}'", options.name), [&] {
+    for (int i = 0; i < options.copies; ++i) {
+      storage_->blocks.push_back(storage_->where == Memory::device ? runtime.gpus->allocate(storage_->bytes)
+                                                                   : runtime.memory().allocate(storage_->bytes));
+      storage_->memory.push_back(storage_->blocks.back().get());
+    }
+  });
 }
 
 FieldBase::FieldBase(const Grid& grid, const FieldOptions& options, std::int64_t element_bytes, DType dtype,

@@ -33,4 +33,9 @@ struct FieldBase::Storage {
   bool freed = false;
 };
 
+/// What a public field keeps to itself.
+struct FieldAccess {
+  static const std::shared_ptr<FieldBase::Storage>& storage(const FieldBase& field) { return field.storage_; }
+};
+
 }  // namespace tasuki

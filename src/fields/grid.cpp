@@ -21,7 +21,7 @@ const Placement& placement_of(const Grid& grid) {
 }
 
 Grid::Grid(const Context& context, std::vector<std::int64_t> extents, GridOptions options) : context_(context) {
-  Runtime& runtime = context.runtime();
+  Runtime& runtime = runtime_of(context);
   auto shape = std::make_shared<Shape>();
   Agreement agreement(runtime, "Grid");
   try {

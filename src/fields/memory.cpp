@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "session/runtime.hpp"
+#include "tasuki/error.hpp"
 
 namespace tasuki {
 
@@ -12,11 +13,11 @@ std::shared_ptr<std::byte> shared_alloc(const Context& context, std::int64_t byt
     std::shared_ptr<Runtime> runtime;  // first, so that it outlives the block
     std::shared_ptr<std::byte> block;
   };
-  Agreement agreement(context.runtime(), "shared_alloc");
-  if (bytes < 0) agreement.complain(fmt::format("argument 'bytes' is {}; it must be 0 or more", bytes));
-  agreement.check();
+  if (bytes < 0)
+    throw Error(
+        fmt::format("shared_alloc: rank {}: argument 'bytes' is {}; it must be 0 or more", context.rank(), bytes));
   auto kept = std::make_shared<Kept>();
-  kept->runtime = context.shared_runtime();
+  kept->runtime = ContextAccess::shared(context);
   kept->block = kept->runtime->memory().allocate(bytes);
   return {kept, kept->block.get()};
 }

@@ -1,6 +1,7 @@
-// GpuMemory: the GPUs of a context's ranks, and memory on them that ranks of one island map into each other.
+// GpuMemory: memory on a rank's GPU that it allocates by itself and other ranks map when they are told where it is.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -12,51 +13,41 @@
 #include <vector>
 
 #include "memory/gpu.hpp"
+#include "memory/shared_memory.hpp"
 
 namespace tasuki {
-
-class Runtime;
 
 /// Names bytes of one rank's GPU memory to the other ranks of its host. Plain data, sent between ranks.
 struct GpuAddress {
   GpuHandle handle;
   std::int64_t offset = 0;
   std::uint64_t pointer = 0;  ///< in the rank's process
+  SharedAddress guard;        ///< counts who has it mapped; not valid for memory that is not Tasuki's
   std::int32_t valid = 0;
 };
 
 class GpuMemory {
  public:
-  explicit GpuMemory(Runtime& runtime);  ///< Collective: see `use_gpu`.
-  ~GpuMemory();
+  /// Uses the process's GPU that the calling thread has current, or if that is the first, number `local` modulo how
+  /// many there are. `same_process` says which ranks see this one's pointers. Throws `Error`.
+  GpuMemory(SharedMemory& shared, int local, std::function<bool(int)> same_process);
+  virtual ~GpuMemory();
   GpuMemory(const GpuMemory&) = delete;
   GpuMemory& operator=(const GpuMemory&) = delete;
 
   int ordinal() const { return ordinal_; }
   int processors() const;
-  const std::string& name(int rank) const { return names_[static_cast<std::size_t>(rank)]; }
-  /// Empty if this rank and `rank` can store into each other's memory (tried out when this was made); else why not.
-  const std::string& why_not(int rank) const { return why_not_[static_cast<std::size_t>(rank)]; }
 
-  /// Two ranks that use the same GPU, in words; empty if there are none. The same on every rank.
-  std::string shared() const;
-  /// True if the GPUs can add to each other's memory, not only store.
-  bool atomics() const { return atomics_; }
-
-  /// `bytes` zero-filled bytes (may differ per rank and be 0) on this rank's GPU. Collective. The last pointer gives
-  /// the block up, locally; its memory is freed in a later `allocate`, or at the end, when all ranks of the host have
-  /// given up theirs, so that a peer's late store never lands in memory that has a new owner.
+  /// `bytes` zero-filled bytes, may be 0, on this rank's GPU. Local. The last pointer gives the block up, locally; its
+  /// memory is freed in a later `allocate`, or at the end, once no rank has it mapped, so that a peer's late store
+  /// never lands in memory that has a new owner. Throws `Error`.
   std::shared_ptr<std::byte> allocate(std::int64_t bytes);
 
   /// The name by which peers can map `p`; not valid if the memory cannot be shared, and then `why` says why.
   GpuAddress find(const void* p, std::string& why) const;
-  /// Where this process sees `address` of `rank`. Lives as long as the pointer. Local.
+  /// Where this process sees `address` of `rank`. Counted as mapped as long as the pointer lives. Local. Throws
+  /// `Error`.
   std::shared_ptr<std::byte> map(int rank, const GpuAddress& address);
-
-  /// Whether two ranks reach each other; the same on every rank.
-  bool reach(int a, int b) const { return reach_[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)] == '1'; }
-  /// True if all do.
-  bool complete() const;
 
   /// Ends what waits for other ranks on the GPU: kernels, and whatever has said how. For failures.
   void abort();
@@ -67,30 +58,29 @@ class GpuMemory {
   /// A word in host memory that kernels look at while they wait: not 0 tells them to give up.
   std::uint32_t* abort_word() const { return abort_.get(); }
 
- private:
-  struct Retired {
-    std::shared_ptr<std::byte> memory;
-    std::shared_ptr<std::byte> flag;  // shared by the host's ranks: 1 once this rank has given the block up
-    std::vector<std::byte*> flags;    // of all ranks of the host
-  };
-  void try_out();
-  void sweep();
-
-  Runtime& runtime_;
+ protected:
   Gpu& gpu_;
   int ordinal_ = 0;
-  bool atomics_ = true;
-  std::vector<std::string> reach_;  ///< a row a rank, '1' for those that it reaches
+
+ private:
+  struct Block {
+    std::shared_ptr<std::byte> memory;
+    std::int64_t bytes = 0;
+    std::shared_ptr<std::byte> guard;  // shared memory that peers map along with the block, and so are counted
+  };
+  struct Blocks {
+    std::map<const std::byte*, Block> held;
+    std::vector<Block> released;
+  };
+  void collect();
+
+  SharedMemory& shared_;
+  std::function<bool(int)> same_process_;
   std::vector<std::function<void()>> aborts_;
   std::list<std::function<void()>> checks_;
-  std::vector<std::string> names_;
-  std::vector<std::string> why_not_;
   std::shared_ptr<std::uint32_t> abort_;
-  std::shared_ptr<std::vector<Retired>> retired_ = std::make_shared<std::vector<Retired>>();
+  std::shared_ptr<Blocks> blocks_ = std::make_shared<Blocks>();
   std::map<std::pair<int, std::array<std::uint8_t, 64>>, std::weak_ptr<std::byte>> open_;
 };
-
-/// The context's GPU memory, made when first asked for. Collective then.
-GpuMemory& gpu_memory(Runtime& runtime);
 
 }  // namespace tasuki

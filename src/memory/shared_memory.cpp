@@ -1,289 +1,384 @@
-// Which window a block comes from, and when its memory may be used again. All ranks keep the same list of allocations
-// and windows, so one AND over bits (fits here? given back?) decides everything alike on every rank.
+// Which region a block comes from, when its memory may be used again, and how other ranks' files are reached.
 #include "memory/shared_memory.hpp"
 
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstring>
-#include <exception>
 #include <map>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
-#include "memory/window.hpp"
+#include "memory/gaps.hpp"
+#include "memory/memory_left.hpp"
+#include "memory/shared_file.hpp"
 #include "tasuki/error.hpp"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23  // Linux 5.14; older headers do not name it, older kernels answer EINVAL
+#endif
 
 namespace tasuki {
 namespace {
 
-constexpr std::int64_t kSlab = 1 << 20;                // bytes of a slab on each rank
-constexpr std::int64_t kLargestSlabBlock = kSlab / 4;  // larger blocks get a window
+constexpr std::int64_t kSlab = 1 << 20;
+constexpr std::int64_t kLargestSlabBlock = kSlab / 4;  // larger blocks are regions of their own
 constexpr std::int64_t kPaged = 64 << 10;              // blocks from this size on start on a page
 constexpr std::int64_t kLine = 64;                     // alignment of the others, and the smallest block
-constexpr std::int64_t kNewSlab = -1;                  // in place of a window's id
-constexpr std::int64_t kNewWindow = -2;
-constexpr std::int64_t kLargest = std::int64_t{1} << 50;  // so that no sum over ranks leaves 64 bits
+constexpr std::int64_t kLedgerStep = 64 << 10;         // bytes of the ledger that are obtained at once
+constexpr std::int64_t kLargest = std::int64_t{1} << 50;
+constexpr std::int64_t kFile = std::int64_t{1} << 60;  // regions may lie below this
+constexpr const char* kLinkName = "/memfd:tasuki";     // as /proc shows a file of ours
 
-/// A row of yes/no answers in words that can be combined by AND.
-class Bits {
- public:
-  void append(bool bit) {
-    if (size_ % 64 == 0) words.push_back(0);
-    words.back() |= std::uint64_t{bit} << (size_++ % 64);
-  }
-  bool next() {
-    const bool bit = (words[read_ / 64] >> (read_ % 64) & 1) != 0;
-    ++read_;
-    return bit;
-  }
-  std::vector<std::uint64_t> words;
-
- private:
-  std::size_t size_ = 0;
-  std::size_t read_ = 0;
+struct Region {
+  std::int64_t begin = 0;  // in the file
+  std::int64_t bytes = 0;
+  bool slab = false;  // holds many blocks; otherwise one
+  int blocks = 0;
+  std::shared_ptr<std::byte> base;
+  Gaps gaps;
 };
 
-struct Request {
-  Request(std::int64_t wanted, std::int64_t page)
-      : asked(wanted),
-        valid(wanted >= 0 && wanted <= kLargest),
-        bytes(valid ? std::max(kLine, (wanted + kLine - 1) / kLine * kLine) : kLine),
-        alignment(bytes >= kPaged ? page : kLine) {}
-  std::int64_t asked;
-  bool valid;
-  std::int64_t bytes;  // rounded up
-  std::int64_t alignment;
-};
-
-struct Allocation {
-  std::int64_t window = 0;
+struct Block {
+  std::int64_t region = 0;
   std::int64_t offset = 0;
   std::int64_t bytes = 0;
-  bool released = false;  // by this rank
+  std::uint32_t entry = 0;
+  std::uint64_t serial = 0;
 };
+
+struct Peer {
+  SharedIdentity identity;
+  std::string why;                                // it cannot be reached
+  std::shared_ptr<SharedFile> file;               // null until it is first needed, where /proc has it
+  std::vector<std::shared_ptr<std::byte>> slabs;  // that were mapped
+};
+
+/// A word of the ledger: the generation above, the count below.
+std::uint64_t word_of(std::uint32_t generation, std::uint32_t count) {
+  return std::uint64_t{generation} << 32 | count;
+}
+std::uint32_t generation_of(std::uint64_t word) {
+  return static_cast<std::uint32_t>(word >> 32);
+}
+std::uint32_t count_of(std::uint64_t word) {
+  return static_cast<std::uint32_t>(word);
+}
+
+/// Counts one in if the entry is still of this generation.
+bool count_in(SharedFile& file, std::uint32_t entry, std::uint32_t generation) {
+  const auto word = file.entry(entry);
+  std::uint64_t seen = word.load(std::memory_order_relaxed);
+  while (generation_of(seen) == generation)
+    if (word.compare_exchange_weak(seen, seen + 1, std::memory_order_acquire)) return true;
+  return false;
+}
+
+/// Ends the entry's generation if nobody is counted in.
+bool close_entry(SharedFile& file, std::uint32_t entry) {
+  const auto word = file.entry(entry);
+  const std::uint32_t generation = generation_of(word.load(std::memory_order_relaxed));
+  std::uint64_t nobody = word_of(generation, 0);
+  // Acquires what those who counted out have stored before.
+  return word.compare_exchange_strong(nobody, word_of(generation + 1, 0), std::memory_order_acq_rel);
+}
+
+/// The file that `identity` says, by /proc. Null, and why, if that cannot be had.
+std::shared_ptr<SharedFile> open_by_proc(const SharedIdentity& identity, std::string& why) {
+  const std::string path = fmt::format("/proc/{}/fd/{}", identity.pid, identity.fd);
+  // Where processes have numbers of their own this may be anything: it is looked at before it is opened.
+  std::array<char, 64> link{};
+  if (readlink(path.c_str(), link.data(), link.size() - 1) < 0) {
+    why = fmt::format("{}: {}", path, std::strerror(errno));
+    return nullptr;
+  }
+  if (!std::string_view(link.data()).starts_with(kLinkName)) {
+    why = path + " is not its memory";
+    return nullptr;
+  }
+  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) {
+    why = fmt::format("{}: {}", path, std::strerror(errno));
+    return nullptr;
+  }
+  return SharedFile::adopt(fd, identity.token, why);
+}
 
 }  // namespace
 
 struct SharedMemory::Impl {
-  Communicator& communicator;
   const int rank;
-  const int local;
-  std::int64_t page = 4096;
-  Agree agree;
-  bool abandoned = false;
-  const int exceptions_at_birth;
-  std::string folder;  // where windows are kept, once one is known
+  const int ranks;
+  const std::int64_t page = sysconf(_SC_PAGESIZE);
+  const std::uint64_t mailbox = random_number();
+  const std::shared_ptr<SharedFile> file = SharedFile::make();
 
-  // Windows and allocations are the same on all ranks, but for sizes and offsets.
-  std::vector<Window> windows;                             // ascending ids
-  std::vector<std::pair<std::byte*, std::int64_t>> owned;  // this rank's parts (begin, window id), ascending
-  std::map<std::int64_t, Allocation> allocations;
-  std::int64_t next_window = 0;
-  std::int64_t next_allocation = 0;
+  mutable std::mutex mutex;  // of all that follows
+  std::map<std::int64_t, Region> regions;
+  Gaps space{nullptr, kFile};
+  std::map<const std::byte*, Block> blocks;
+  std::vector<Block> released;
+  std::vector<std::uint32_t> free_entries;
+  std::uint32_t next_entry = 0;
+  std::uint64_t next_serial = 0;
+  std::map<int, Peer> peers;
 
-  explicit Impl(Communicator& comm);
-  std::shared_ptr<std::byte> allocate(const std::shared_ptr<Impl>& self, std::int64_t bytes);
-  Window& window(std::int64_t id);
-  std::int64_t settle(const Request& request);
-  Window& add_window(const Request& request, bool slab);
-  void throw_if(const std::string& complaint, std::int64_t bytes);
+  Impl(int own, int all) : rank(own), ranks(all) { space.take(SharedFile::kRegions, 1); }
+  std::shared_ptr<std::byte> allocate(const std::shared_ptr<Impl>& self, std::int64_t asked);
+  Region& region_for(std::int64_t bytes, std::int64_t alignment, std::int64_t asked);
+  Region& add_region(std::int64_t bytes, bool slab, std::int64_t asked);
+  std::uint32_t take_entry(std::int64_t asked);
+  [[noreturn]] void fail(std::int64_t asked, const std::string& why) const;
+  void release(const std::byte* begin, std::uint64_t serial);
   void collect();
-  void index_parts();
-  void release(std::int64_t allocation);
-  void free_all();
+  void free_block(const Block& block);
+  std::map<const std::byte*, Block>::const_iterator block_of(const void* p) const;
+  Peer& peer(int other);
 };
 
-SharedMemory::Impl::Impl(Communicator& comm)
-    : communicator(comm),
-      rank(comm.rank()),
-      local(comm.places()[static_cast<std::size_t>(rank)]),
-      page(sysconf(_SC_PAGESIZE)),
-      agree([this](const std::vector<std::uint64_t>& words) { return combine_now(communicator, words); }),
-      exceptions_at_birth(std::uncaught_exceptions()) {}
-
-Window& SharedMemory::Impl::window(std::int64_t id) {
-  const auto found = std::lower_bound(windows.begin(), windows.end(), id,
-                                      [](const Window& w, std::int64_t wanted) { return w.id < wanted; });
-  if (found == windows.end() || found->id != id)
-    throw Error(
-        fmt::format("SharedMemory: rank {}: there is no window {}; it was freed, or the address is not one of "
-                    "this context",
-                    rank, id));
-  return *found;
-}
-
-std::shared_ptr<std::byte> SharedMemory::Impl::allocate(const std::shared_ptr<Impl>& self, std::int64_t bytes) {
-  const Request request(bytes, page);
-  const std::int64_t slab = settle(request);
-  if (slab >= 0) ++window(slab).blocks;  // so that it is not collected
+std::shared_ptr<std::byte> SharedMemory::Impl::allocate(const std::shared_ptr<Impl>& self, std::int64_t asked) {
+  if (asked < 0 || asked > kLargest) fail(asked, "a size cannot be negative or above 1 PiB");
+  const std::int64_t bytes = std::max(kLine, (asked + kLine - 1) / kLine * kLine);
+  const std::int64_t alignment = bytes >= kPaged ? page : kLine;
+  const std::lock_guard lock(mutex);
   collect();
-  Window& home = slab >= 0 ? window(slab) : add_window(request, slab == kNewSlab);
-  const std::int64_t offset = home.gaps.take(request.bytes, request.alignment);
-  const std::int64_t id = next_allocation++;
-  allocations[id] = {home.id, offset, request.bytes, false};
-
-  std::byte* block = home.parts[local].base + offset;
-  std::memset(block, 0, request.bytes);
-  return {block, [self, id](std::byte*) { self->release(id); }};
-}
-
-/// The one collective decision of an allocation: the slab that has room on all ranks, or kNewSlab or kNewWindow. Also
-/// gives back the blocks that no rank holds any more.
-std::int64_t SharedMemory::Impl::settle(const Request& request) {
-  Bits bits;
-  bits.append(request.valid);
-  bits.append(request.bytes <= kLargestSlabBlock);
-  for (const Window& w : windows)
-    if (w.slab) bits.append(w.gaps.fits(request.bytes, request.alignment));
-  for (const auto& [id, allocation] : allocations) bits.append(allocation.released);
-  bits.words = agree(std::move(bits.words));
-
-  const bool all_valid = bits.next();
-  const bool all_small = bits.next();
-  std::int64_t slab = all_small ? kNewSlab : kNewWindow;
-  for (const Window& w : windows)
-    if (w.slab && bits.next() && slab == kNewSlab) slab = w.id;
-  for (auto entry = allocations.begin(); entry != allocations.end();) {
-    const Allocation& allocation = entry->second;
-    const bool gone = bits.next();
-    if (gone) {
-      Window& w = window(allocation.window);
-      w.gaps.give_back(allocation.offset, allocation.bytes);
-      --w.blocks;
-    }
-    entry = gone ? allocations.erase(entry) : std::next(entry);
+  Block block;
+  block.bytes = bytes;
+  block.serial = next_serial++;
+  block.entry = take_entry(asked);
+  std::byte* begin = nullptr;
+  try {
+    Region& home = region_for(bytes, alignment, asked);
+    block.region = home.begin;
+    block.offset = home.gaps.take(bytes, alignment);
+    ++home.blocks;
+    begin = home.base.get() + block.offset;
+    if (home.slab) std::memset(begin, 0, static_cast<std::size_t>(bytes));  // it may have been used before
+  } catch (...) {
+    free_entries.push_back(block.entry);
+    throw;
   }
-  if (!all_valid) throw_if(request.valid ? "" : "a size cannot be negative or above 1 PiB", request.asked);
-  return slab;
+  blocks[begin] = block;
+  return {begin, [self, serial = block.serial](std::byte* p) { self->release(p, serial); }};
 }
 
-/// Called by all ranks if any has a complaint: the lowest rank's goes to everybody.
-void SharedMemory::Impl::throw_if(const std::string& complaint, std::int64_t bytes) {
-  std::string own;
-  if (!complaint.empty())
-    own = fmt::format("SharedMemory: rank {} could not get {}: {}", rank,
-                      bytes < 0 ? fmt::format("{} bytes", bytes) : describe_bytes(bytes), complaint);
-  for (const std::string& text : gather_now(communicator, own))
-    if (!text.empty()) throw Error(text);
+void SharedMemory::Impl::fail(std::int64_t asked, const std::string& why) const {
+  throw Error(fmt::format("SharedMemory: rank {} could not get {}: {}", rank,
+                          asked < 0 ? fmt::format("{} bytes", asked) : describe_bytes(asked), why));
 }
 
-/// A new window, counted as holding one block. If it fails, all ranks throw.
-Window& SharedMemory::Impl::add_window(const Request& request, bool slab) {
-  // A page more, for moving the start to the alignment, should MPI not begin a part on a page.
-  const std::int64_t bytes = (slab ? kSlab : request.bytes) + page;
-  const auto asked = gather_now(communicator, as_text(bytes));
-  std::int64_t sum = 0;
-  for (std::size_t r = 0; r < asked.size(); ++r)
-    if (communicator.places()[r] >= 0) sum += from_text<std::int64_t>(asked[r]);
-  const auto explain = [&](const std::string& what) {
-    return fmt::format(
-        "{}; the ranks of its host asked for {} together, and there is {}. Allocate less{}", what, describe_bytes(sum),
-        space_for_windows(folder).text,
-        folder.empty() ? "" : ", or enlarge that file system (docker run --shm-size, mount -o remount,size=)");
-  };
+Region& SharedMemory::Impl::region_for(std::int64_t bytes, std::int64_t alignment, std::int64_t asked) {
+  if (bytes > kLargestSlabBlock) return add_region((bytes + page - 1) / page * page, false, asked);
+  for (auto& [begin, region] : regions)
+    if (region.slab && region.gaps.fits(bytes, alignment)) return region;
+  return add_region(kSlab, true, asked);
+}
 
-  // Asked before MPI is, because in some MPIs only one rank returns from a window that does not fit.
-  const bool fits = space_for_windows(folder).bytes >= sum;
-  Bits room;
-  room.append(fits);
-  room.words = agree(std::move(room.words));
-  if (!room.next()) throw_if(fits ? "" : explain("it does not fit"), request.asked);
-
-  Window added;
-  added.id = next_window++;
-  added.slab = slab;
-  added.blocks = 1;
-  const std::string complaint = communicator.create_window(added, bytes);
-  if (added.exists) added.gaps = Gaps(added.parts[local].base, bytes);
-  if (!added.parts.empty() && folder.empty()) folder = backing_folder(added.parts[local].base);
-
-  Bits made;
-  made.append(added.exists);
-  made.append(complaint.empty());
-  made.words = agree(std::move(made.words));
-  const bool all_exist = made.next();
-  if (!made.next()) {
-    const std::string why = complaint.empty() ? "" : explain(complaint);
-    if (all_exist) communicator.free_window(added);  // otherwise it cannot be freed: that takes all ranks
-    throw_if(why, request.asked);
+Region& SharedMemory::Impl::add_region(std::int64_t bytes, bool slab, std::int64_t asked) {
+  const std::int64_t begin = space.take(bytes, page);
+  const std::string why = file->obtain(begin, bytes);
+  if (!why.empty()) {
+    space.give_back(begin, bytes);
+    fail(asked, why + "; allocate less");
   }
-  windows.push_back(std::move(added));
-  index_parts();
-  return windows.back();
+  Region region{begin, bytes, slab, 0, nullptr, {}};
+  try {
+    region.base = file->map(begin, bytes);
+  } catch (const Error& error) {
+    if (file->give_back(begin, bytes)) space.give_back(begin, bytes);
+    fail(asked, error.what());
+  }
+  // So that first stores take no faults. The memory is there already: it does not matter if the kernel cannot.
+  (void)madvise(region.base.get(), static_cast<std::size_t>(bytes), MADV_POPULATE_WRITE);
+  region.gaps = Gaps(region.base.get(), bytes);
+  return regions[begin] = std::move(region);
 }
 
-/// Frees the windows that no rank has a block in. The first slab stays: it would be made again soon.
+std::uint32_t SharedMemory::Impl::take_entry(std::int64_t asked) {
+  if (!free_entries.empty()) {
+    const std::uint32_t entry = free_entries.back();
+    free_entries.pop_back();
+    return entry;
+  }
+  if (next_entry == SharedFile::kEntries)
+    fail(asked, fmt::format("there are {} blocks already, held by this rank or mapped by others", next_entry));
+  const std::int64_t at = std::int64_t{next_entry} * 8;
+  if (at % kLedgerStep == 0) {
+    const std::string why = file->obtain(SharedFile::kHead + at, kLedgerStep);
+    if (!why.empty()) fail(asked, why);
+  }
+  return next_entry++;
+}
+
+void SharedMemory::Impl::release(const std::byte* begin, std::uint64_t serial) {
+  const std::lock_guard lock(mutex);
+  const auto found = blocks.find(begin);
+  if (found == blocks.end() || found->second.serial != serial) return;  // retired, and another has its place
+  released.push_back(found->second);
+  blocks.erase(found);
+}
+
+/// Makes blocks that were given back, and that nobody has mapped any more, free.
 void SharedMemory::Impl::collect() {
-  const auto idle = [](const Window& w) { return w.blocks == 0 && w.id != 0; };
-  for (Window& w : windows)
-    if (idle(w)) communicator.free_window(w);
-  if (std::erase_if(windows, idle) > 0) index_parts();
+  std::erase_if(released, [this](const Block& block) {
+    const bool closed = close_entry(*file, block.entry);
+    if (closed) free_block(block);
+    return closed;
+  });
 }
 
-void SharedMemory::Impl::index_parts() {
-  owned.clear();
-  for (const Window& w : windows) owned.emplace_back(w.parts[local].base, w.id);
-  std::sort(owned.begin(), owned.end());
+void SharedMemory::Impl::free_block(const Block& block) {
+  free_entries.push_back(block.entry);
+  const auto found = regions.find(block.region);
+  Region& home = found->second;
+  home.gaps.give_back(block.offset, block.bytes);
+  // The first slab stays: it would be made again soon.
+  if (--home.blocks > 0 || found == regions.begin()) return;
+  const auto [begin, bytes] = std::pair(home.begin, home.bytes);
+  regions.erase(found);
+  // What cannot be given back to the system is not used again either: it would not be zero.
+  if (file->give_back(begin, bytes)) space.give_back(begin, bytes);
 }
 
-void SharedMemory::Impl::release(std::int64_t id) {
-  const auto found = allocations.find(id);
-  if (found != allocations.end()) found->second.released = true;
+std::map<const std::byte*, Block>::const_iterator SharedMemory::Impl::block_of(const void* p) const {
+  const auto* const begin = static_cast<const std::byte*>(p);
+  const auto after = blocks.upper_bound(begin);
+  if (after == blocks.begin()) return blocks.end();
+  const auto found = std::prev(after);
+  return begin - found->first <= found->second.bytes ? found : blocks.end();
 }
 
-void SharedMemory::Impl::free_all() {
-  for (Window& w : windows) communicator.free_window(w);
+Peer& SharedMemory::Impl::peer(int other) {
+  if (other < 0 || other >= ranks)
+    throw Error(fmt::format("SharedMemory: rank {}: there is no rank {}; the context has {}", rank, other, ranks));
+  const auto known = peers.find(other);
+  if (known != peers.end()) return known->second;
+  Peer fresh;
+  if (other == rank) fresh.file = file;
+  if (other != rank) fresh.why = "another host";
+  return peers[other] = std::move(fresh);
 }
 
-SharedMemory::SharedMemory(Communicator& communicator) : impl_(std::make_shared<Impl>(communicator)) {}
-
-SharedMemory::~SharedMemory() {
-  const bool unwinding = std::uncaught_exceptions() > impl_->exceptions_at_birth;
-  if (!impl_->abandoned && !unwinding && impl_->communicator.running()) impl_->free_all();
-  impl_->windows.clear();
-  impl_->owned.clear();
+SharedMemory::SharedMemory(int rank, int ranks) : impl_(std::make_shared<Impl>(rank, ranks)) {
+  (void)allocate(0);
 }
+
+SharedMemory::~SharedMemory() = default;
 
 std::shared_ptr<std::byte> SharedMemory::allocate(std::int64_t bytes) {
   return impl_->allocate(impl_, bytes);
 }
 
 SharedAddress SharedMemory::find(const void* p, std::int64_t bytes) const {
-  const auto* const begin = static_cast<const std::byte*>(p);
-  const auto after = std::upper_bound(impl_->owned.begin(), impl_->owned.end(), begin,
-                                      [](const std::byte* wanted, const auto& part) { return wanted < part.first; });
-  if (after == impl_->owned.begin() || bytes < 0) return {};
-  const auto [base, id] = *std::prev(after);
-  const std::int64_t offset = begin - base;
-  const std::int64_t size = impl_->window(id).parts[impl_->local].size;
-  if (offset > size || bytes > size - offset) return {};
-  return {id, offset};
+  const std::lock_guard lock(impl_->mutex);
+  const auto found = impl_->block_of(p);
+  if (found == impl_->blocks.end() || bytes < 0) return {};
+  const auto& [begin, block] = *found;
+  const std::int64_t inside = static_cast<const std::byte*>(p) - begin;
+  if (bytes > block.bytes - inside) return {};
+  return {block.region, impl_->regions.at(block.region).bytes, block.offset + inside, block.entry,
+          generation_of(impl_->file->entry(block.entry).load(std::memory_order_relaxed))};
 }
 
-std::byte* SharedMemory::map(int rank, SharedAddress address) const {
-  const std::vector<int>& places = impl_->communicator.places();
-  if (rank < 0 || rank >= static_cast<int>(places.size()))
-    throw Error(fmt::format("SharedMemory: rank {}: there is no rank {}; the context has {}", impl_->rank, rank,
-                            places.size()));
-  const int peer = places[static_cast<std::size_t>(rank)];
-  if (peer < 0 || !address.valid()) return nullptr;
-  const WindowPart& part = impl_->window(address.window).parts[peer];
-  if (address.offset < 0 || address.offset > part.size)
-    throw Error(fmt::format("SharedMemory: rank {}: offset {} lies outside rank {}'s {} bytes of window {}",
-                            impl_->rank, address.offset, rank, part.size, address.window));
-  return part.base + address.offset;
+std::shared_ptr<std::byte> SharedMemory::map(int rank, const SharedAddress& address) {
+  const std::lock_guard lock(impl_->mutex);
+  Peer& peer = impl_->peer(rank);
+  if (!address.valid() || !peer.why.empty()) return nullptr;
+  if (address.offset < 0 || address.offset > address.region_bytes || address.region < SharedFile::kRegions ||
+      address.entry >= SharedFile::kEntries)
+    throw Error(fmt::format("SharedMemory: rank {}: offset {} lies outside the {} bytes of rank {}'s region {}",
+                            impl_->rank, address.offset, address.region_bytes, rank, address.region));
+  if (!peer.file) {
+    std::string why;
+    peer.file = open_by_proc(peer.identity, why);
+    if (!peer.file)
+      throw Error(fmt::format("SharedMemory: rank {}: the memory of rank {} cannot be opened any more: {}", impl_->rank,
+                              rank, why));
+  }
+  const std::shared_ptr<SharedFile> file = peer.file;
+  if (!count_in(*file, address.entry, address.generation))
+    throw Error(fmt::format("SharedMemory: rank {}: rank {} has given that block back already", impl_->rank, rank));
+  std::shared_ptr<std::byte> region;
+  try {
+    region = file->map(address.region, address.region_bytes);
+  } catch (...) {
+    file->entry(address.entry).fetch_sub(1, std::memory_order_release);
+    throw;
+  }
+  // Other processes' slabs stay mapped, for there will be more blocks in them.
+  const bool foreign = SharedFile::of_this_process(file->token()) == nullptr;
+  if (foreign && address.region_bytes == kSlab && std::ranges::find(peer.slabs, region) == peer.slabs.end())
+    peer.slabs.push_back(region);
+  std::byte* const at = region.get() + address.offset;
+  return {at, [file, region, entry = address.entry](std::byte*) {
+            file->entry(entry).fetch_sub(1, std::memory_order_release);
+          }};
 }
 
-void SharedMemory::abandon() {
-  impl_->abandoned = true;
+std::uint32_t SharedMemory::mappers(const void* p) const {
+  const std::lock_guard lock(impl_->mutex);
+  const auto found = impl_->block_of(p);
+  if (found == impl_->blocks.end()) return 0;
+  return count_of(impl_->file->entry(found->second.entry).load(std::memory_order_acquire));
 }
-void SharedMemory::agree_with(Agree agree) {
-  impl_->agree = std::move(agree);
+
+bool SharedMemory::retire(std::shared_ptr<std::byte>& block) {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    const auto found = impl_->blocks.find(block.get());
+    if (block.use_count() != 1 || found == impl_->blocks.end()) return false;
+    if (!close_entry(*impl_->file, found->second.entry)) return false;
+    impl_->free_block(found->second);
+    impl_->blocks.erase(found);
+  }
+  block.reset();  // finds that it is gone
+  return true;
 }
-int SharedMemory::windows() const {
-  return static_cast<int>(impl_->windows.size());
+
+SharedIdentity SharedMemory::identity() const {
+  return {impl_->file->token(), impl_->mailbox, getpid(), impl_->file->fd()};
+}
+
+std::string SharedMemory::open(int rank, const SharedIdentity& theirs) {
+  const std::lock_guard lock(impl_->mutex);
+  Peer& peer = impl_->peer(rank);
+  peer.identity = theirs;
+  peer.why.clear();
+  peer.file = SharedFile::of_this_process(theirs.token);
+  // Opened for a trial only: most ranks never map most others, and descriptors are few.
+  if (!peer.file) open_by_proc(theirs, peer.why);
+  return peer.why;
+}
+
+std::string SharedMemory::adopt(int rank, const SharedIdentity& theirs, int fd) {
+  const std::lock_guard lock(impl_->mutex);
+  Peer& peer = impl_->peer(rank);
+  peer.identity = theirs;
+  peer.why.clear();
+  peer.file = SharedFile::adopt(fd, theirs.token, peer.why);
+  return peer.why;
+}
+
+void SharedMemory::refuse(int rank, const std::string& why) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->peer(rank).why = why;
+}
+
+std::string SharedMemory::why_not(int rank) const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->peer(rank).why;
+}
+
+int SharedMemory::regions() const {
+  const std::lock_guard lock(impl_->mutex);
+  return static_cast<int>(impl_->regions.size());
 }
 
 }  // namespace tasuki

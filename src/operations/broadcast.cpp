@@ -29,7 +29,7 @@ std::string complaint_about(const Context& context, int root, const void* data, 
 
 Description describe(const Context& context, int root, void* data, std::int64_t bytes,
                      const BroadcastOptions& options) {
-  Runtime& runtime = context.runtime();
+  Runtime& runtime = runtime_of(context);
   Agreement agreement(runtime, "Broadcast");
   agreement.same("root", root).same("bytes", bytes).same("trees", options.trees).same("arity", options.arity);
   agreement.same("chunk", options.chunk).complain(complaint_about(context, root, data, bytes, options)).check();

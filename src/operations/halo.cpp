@@ -19,7 +19,7 @@ namespace {
 
 std::string complaint_about(const HaloField& entry, const HaloOptions& options) {
   const FieldBase& field = entry.field;
-  if (field.storage()->freed) return fmt::format("field {} has been freed", field.name());
+  if (FieldAccess::storage(field)->freed) return fmt::format("field {} has been freed", field.name());
   for (std::size_t d = 0; d < static_cast<std::size_t>(field.grid().ndims()); ++d) {
     if (entry.width.lo[d] < 0 || entry.width.hi[d] < 0 || entry.width.lo[d] > field.shadow().lo[d] ||
         entry.width.hi[d] > field.shadow().hi[d]) {
@@ -38,13 +38,13 @@ std::string complaint_about(const HaloField& entry, const HaloOptions& options) 
 
 std::string complaint_about(const std::vector<HaloField>& fields) {
   for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (&fields[i].field.grid().context().runtime() != &fields[0].field.grid().context().runtime()) {
+    if (&runtime_of(fields[i].field.grid().context()) != &runtime_of(fields[0].field.grid().context())) {
       return fmt::format("field {} belongs to another context than field {}", fields[i].field.name(),
                          fields[0].field.name());
     }
     for (std::size_t j = 0; j < i; ++j) {
-      const auto& a = *fields[i].field.storage();
-      const auto& b = *fields[j].field.storage();
+      const auto& a = *FieldAccess::storage(fields[i].field);
+      const auto& b = *FieldAccess::storage(fields[j].field);
       for (const std::byte* p : a.memory) {
         for (const std::byte* q : b.memory) {
           if (p < q + b.bytes && q < p + a.bytes && a.bytes > 0 && b.bytes > 0) {
@@ -65,7 +65,8 @@ HaloMoves moves_of(const std::vector<HaloField>& fields, const HaloOptions& opti
   std::vector<HaloBuffer> buffers;
   for (const auto& [field, width] : fields) {
     placements.push_back(&placement_of(field.grid()));
-    buffers.push_back({field.name(), field.element_bytes(), field.dtype(), width, field.shadow(), field.storage()->pad});
+    buffers.push_back(
+        {field.name(), field.element_bytes(), field.dtype(), width, field.shadow(), FieldAccess::storage(field)->pad});
   }
   return {std::move(placements), std::move(buffers), options.corners, options.reverse};
 }
@@ -74,7 +75,7 @@ HaloMoves moves_of(const std::vector<HaloField>& fields, const HaloOptions& opti
 void add_memory(Description& d, const std::vector<HaloField>& fields, const HaloOptions& options) {
   for (std::size_t f = 0; f < fields.size(); ++f) {
     const FieldBase& field = fields[f].field;
-    const auto& storage = field.storage();
+    const auto& storage = FieldAccess::storage(field);
     UserBuffer buffer;
     buffer.name = d.problem.buffers[f].name;
     buffer.bytes = field.bytes();
@@ -92,7 +93,7 @@ void add_memory(Description& d, const std::vector<HaloField>& fields, const Halo
 
 Description describe(const std::vector<HaloField>& fields, const HaloOptions& options) {
   if (fields.empty()) throw Error("Halo: argument 'fields' is empty; give at least one field");
-  Runtime& runtime = fields[0].field.grid().context().runtime();
+  Runtime& runtime = runtime_of(fields[0].field.grid().context());
   Description d{{}, {}, Agreement(runtime, "Halo")};
   std::vector<std::string> names;
   std::string complaint;
@@ -109,7 +110,8 @@ Description describe(const std::vector<HaloField>& fields, const HaloOptions& op
     d.agreement.same("width of field " + field.name(),
                      fmt::format("{}/{}", fmt::join(width.lo.begin(), width.lo.begin() + dims, ","),
                                  fmt::join(width.hi.begin(), width.hi.begin() + dims, ",")));
-    d.agreement.same("field " + field.name(), fmt::format("the context's object {}", field.storage()->number));
+    d.agreement.same("field " + field.name(),
+                     fmt::format("the context's object {}", FieldAccess::storage(field)->number));
     d.agreement.same("element size of field " + field.name(), field.element_bytes());
     d.agreement.same("current copy of field " + field.name(), field.current());
   }

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "engines/bind.hpp"
-#include "memory/gpu_memory.hpp"
 #include "operations/state.hpp"
 #include "session/collective.hpp"
+#include "session/gpus.hpp"
 #include "session/mpi.hpp"
 #include "tasuki/error.hpp"
 
@@ -100,9 +100,8 @@ BufferFact fact_of(Runtime& runtime, const UserBuffer& buffer) {
   // A pair of which only one copy is shared counts as private: paths must serve both alike.
   for (std::byte* at : buffer.memory) {
     std::string why;
-    const bool shared = buffer.where == Memory::device
-                            ? buffer.bytes > 0 && runtime.gpus->find(at, why).valid != 0
-                            : runtime.memory().find(at, buffer.bytes).valid();
+    const bool shared = buffer.where == Memory::device ? buffer.bytes > 0 && runtime.gpus->find(at, why).valid != 0
+                                                       : runtime.memory().find(at, buffer.bytes).valid();
     fact.shared = fact.shared && shared;
     while (reinterpret_cast<std::uintptr_t>(at) % static_cast<std::uintptr_t>(fact.alignment) != 0)
       fact.alignment = static_cast<std::int16_t>(fact.alignment / 2);
@@ -112,7 +111,7 @@ BufferFact fact_of(Runtime& runtime, const UserBuffer& buffer) {
 
 std::string Operation::State::engine_for(const OperationOptions& options) const {
   if (where_ == Memory::device && options.engine == "auto") return "stream";
-  return resolve(options.engine, context_.runtime().settings().engine, "inline");
+  return resolve(options.engine, runtime_of(context_).settings().engine, "inline");
 }
 
 void Operation::State::check_options(Agreement& agreement, const std::string& engine,
@@ -134,7 +133,7 @@ Operation::State::State(const Context& context, Description description, const O
       buffers_(std::move(description.buffers)),
       keep_(std::move(description.keep)),
       where_(memory_of_all(buffers_)) {
-  Runtime& runtime = context.runtime();
+  Runtime& runtime = runtime_of(context);
   Problem& problem = description.problem;
   problem.rank = runtime.rank();
   problem.wanted = resolve(options.path, runtime.settings().path, "auto");
@@ -172,7 +171,7 @@ Operation::State::State(const Context& context, Description description, const O
     outcome.complain(error.what());
   }
   if (!told) exchange(runtime, peers_, std::vector<std::string>(peers_.size()));  // what `bind` of the peers waits for
-  outcome.check();
+  outcome.settle();
   if (peer_failed)
     throw Error(fmt::format("rank {}: {}: a peer could not make it, and did not say why", context.rank(), name_));
   first_copy_.resize(buffers_.size());
@@ -182,7 +181,7 @@ Operation::State::State(const Context& context, Description description, const O
 Operation::State::State(const Context& context, Plan plan, std::vector<UserBuffer> buffers,
                         const OperationOptions& options)
     : context_(context), name_(plan.operation), buffers_(std::move(buffers)), where_(memory_of_all(buffers_)) {
-  Runtime& runtime = context.runtime();
+  Runtime& runtime = runtime_of(context);
   const std::string engine = engine_for(options);
   Agreement agreement(runtime, name_);
   check_options(agreement, engine, options);
@@ -196,11 +195,11 @@ Operation::State::State(const Context& context, Plan plan, std::vector<UserBuffe
 }
 
 void Operation::State::run_on(Plan plan, const std::string& engine, const OperationOptions& options) {
-  Program program = tasuki::bind(context_.runtime(), std::move(plan), buffers_, engine_is_threaded(engine));
+  Program program = tasuki::bind(runtime_of(context_), std::move(plan), buffers_, engine_is_threaded(engine));
   program.blocks = options.blocks;
   executor_ = std::make_unique<Executor>(std::move(program));
   memory_ = executor_->memory();
-  engine_ = make_engine(engine, *executor_, context_.runtime());
+  engine_ = make_engine(engine, *executor_, runtime_of(context_));
 }
 
 Operation::State::~State() {
@@ -208,7 +207,7 @@ Operation::State::~State() {
     engine_->abandon();
     if (!in_stream_) ended();
   }
-  if (executor_) context_.runtime().unreserve_active();
+  if (executor_) runtime_of(context_).unreserve_active();
 }
 
 void Operation::State::check_alive(const char* call) const {
@@ -247,12 +246,12 @@ void Operation::State::start() {
     throw Error(fmt::format("rank {}: {}: start while epoch {} is still active; wait for it first", context_.rank(),
                             name_, epoch_));
   }
-  context_.runtime().refuse_if_failed(name_);
+  runtime_of(context_).refuse_if_failed(name_);
   check_alternation();
   ++epoch_;
   const TracedCall traced(executor_->recorder(), Traced::start, epoch_);
   active_ = true;
-  context_.runtime().add_active(this);
+  runtime_of(context_).add_active(this);
   engine_->start();
 }
 
@@ -273,7 +272,7 @@ void Operation::State::enqueue(Stream stream, int parts) {
     throw Error(fmt::format("rank {}: {}: wait(stream) without start(stream) before it", context_.rank(), name_));
   }
   if (starts) {
-    context_.runtime().refuse_if_failed(name_);
+    runtime_of(context_).refuse_if_failed(name_);
     if (!engine_->captured()) check_alternation();  // how often a graph is replayed nobody here knows
     ++epoch_;
   }
@@ -284,7 +283,7 @@ void Operation::State::enqueue(Stream stream, int parts) {
 
 void Operation::State::ended() {
   active_ = false;
-  context_.runtime().remove_active(this);
+  runtime_of(context_).remove_active(this);
 }
 
 bool Operation::State::test() {
@@ -310,7 +309,7 @@ void Operation::State::wait() {
   driving_ = true;
   try {
     wait_until(
-        context_.runtime(), peers_, [this] { return engine_->test(); },
+        runtime_of(context_), peers_, [this] { return engine_->test(); },
         [this] {
           engine_->stop();
           return fmt::format("rank {}: {}: epoch {} did not end: {}", context_.rank(), name_, epoch_,
@@ -338,7 +337,7 @@ void Operation::State::free() {
   engine_.reset();
   executor_.reset();
   keep_.clear();
-  context_.runtime().unreserve_active();
+  runtime_of(context_).unreserve_active();
 }
 
 void Operation::start() {

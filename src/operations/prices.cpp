@@ -1,9 +1,9 @@
 // The machine as planning sees it: GPUs, transports, prices.
 #include <algorithm>
 
-#include "memory/gpu_memory.hpp"
 #include "operations/state.hpp"
 #include "paths/path.hpp"
+#include "session/gpus.hpp"
 #include "transports/transport.hpp"
 
 namespace tasuki {
@@ -13,21 +13,6 @@ namespace {
 CalibrationHook::Calibrate& hook() {
   static CalibrationHook::Calibrate calibrate = nullptr;
   return calibrate;
-}
-
-// Ranks that reach each other's GPU memory get one number: each joins the first group that it reaches as a whole.
-void group_gpus(Runtime& runtime) {
-  std::vector<std::vector<int>> groups;
-  for (int rank = 0; rank < runtime.size(); ++rank) {
-    std::size_t g = 0;
-    const auto reaches = [&](int other) { return runtime.gpus->reach(rank, other); };
-    while (g < groups.size() && !std::all_of(groups[g].begin(), groups[g].end(), reaches)) ++g;
-    if (g == groups.size()) groups.emplace_back();
-    groups[g].push_back(rank);
-    runtime.machine.ranks[static_cast<std::size_t>(rank)].gpus = static_cast<std::int32_t>(g);
-  }
-  for (int rank = 0; rank < runtime.size() && runtime.machine.gpu_reason.empty(); ++rank)
-    runtime.machine.gpu_reason = runtime.gpus->why_not(rank);
 }
 
 // Whether any rank could take the path with rank 0.
@@ -45,9 +30,8 @@ CalibrationHook::CalibrationHook(Calibrate calibrate) {
 }
 
 const Machine& machine_for(const Context& context, const std::string& wanted) {
-  Runtime& runtime = context.runtime();
+  Runtime& runtime = runtime_of(context);
   Machine& machine = runtime.machine;
-  if (runtime.gpus && machine.ranks[0].gpus < 0) group_gpus(runtime);
   const auto look = [&] {
     if (runtime.gpus) runtime.transports->prepare(runtime, wanted);
     machine.unusable = runtime.transports->unusable();
@@ -69,6 +53,10 @@ const Machine& machine_for(const Context& context, const std::string& wanted) {
   runtime.priced = usable;
   look();  // again: each transfer wanted its own
   return machine;
+}
+
+Machine machine_of(const Context& context) {
+  return machine_for(context);
 }
 
 }  // namespace tasuki

@@ -45,7 +45,7 @@ class Operation::State final : public Progressing {
  public:
   /// Collective over the ranks that make it.
   State(const Context& context, Description description, const OperationOptions& options);
-  /// Of a plan that was made before; `verified` over all ranks by the caller. Collective.
+  /// Of a plan that was made before, which the caller has verified with those of all ranks. Collective.
   State(const Context& context, Plan plan, std::vector<UserBuffer> buffers, const OperationOptions& options);
   ~State();
   State(const State&) = delete;
@@ -63,6 +63,7 @@ class Operation::State final : public Progressing {
   const Plan& plan() const;
   std::int64_t memory() const { return memory_; }
   const Context& context() const { return context_; }
+  void keep(std::shared_ptr<void> object) { keep_.push_back(std::move(object)); }  ///< as long as the operation lives
 
  private:
   std::string engine_for(const OperationOptions& options) const;

@@ -99,23 +99,25 @@ std::string complaint_about(int me, const TransferSide& from, const TransferSide
 }
 
 Description describe(const Context& context, const TransferSide& from, const TransferSide& to) {
-  Runtime& runtime = context.runtime();
+  Runtime& runtime = runtime_of(context);
   const int me = runtime.rank();
-  Description d{{}, {}, Agreement(runtime, "Transfer")};
-  d.problem.operation = transfer_name(from.rank, to.rank);
-  Agreement ranks(runtime, "Transfer");
-  ranks.same("from.rank", from.rank).same("to.rank", to.rank);
-  ranks.complain(side_complaint("from", from, runtime.size()));
-  ranks.complain(side_complaint("to", to, runtime.size()));
-  ranks.check();
   const bool source = me == from.rank;
   const bool target = me == to.rank;
+  // The two ranks settle everything between them; others have no part in it.
+  std::vector<int> peers;
+  if (source != target) peers = {source ? to.rank : from.rank};
+  std::string wrong = side_complaint("from", from, runtime.size());
+  if (wrong.empty()) wrong = side_complaint("to", to, runtime.size());
+  if (!wrong.empty()) throw Error(fmt::format("Transfer: rank {}: {}", me, wrong));
+  Description d{{}, {}, Agreement(runtime, "Transfer", peers)};
+  d.among = peers;
+  d.problem.operation = transfer_name(from.rank, to.rank);
+  d.agreement.same("from.rank", from.rank).same("to.rank", to.rank);
   Layout src = source ? from.layout : Layout();
   Layout dst = target ? to.layout : Layout();
   if (source != target) {
-    const std::array<int, 1> peer{source ? to.rank : from.rank};
     const std::array<std::string, 1> blob{pack_layout(source ? src : dst)};
-    const auto answer = exchange(runtime, peer, blob);
+    const auto answer = exchange(runtime, peers, blob);
     (source ? dst : src) = unpack_layout(answer[0]);
   }
   std::vector<UserBuffer> memory{user_buffer("from", Role::input, from, src, source),

@@ -9,7 +9,7 @@
 namespace tasuki {
 
 VerifyReport verify(const Operation& operation, int epochs) {
-  Runtime& runtime = operation.context().runtime();
+  Runtime& runtime = runtime_of(operation.context());
   std::string own;
   all_do(runtime, "verify", [&] { own = to_json(operation.plan()); });
   std::vector<Plan> plans;

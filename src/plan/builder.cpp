@@ -189,9 +189,11 @@ int Builder::put(int peer, int src, int dst, std::span<const StridedCopy> copies
   return move(Verb::put, peer, src, dst, copies, src_step, dst_step);
 }
 
-int Builder::reduce(int peer, int src, int dst, std::span<const StridedCopy> copies, DType dtype) {
-  const int index = move(Verb::reduce, peer, src, dst, copies, 0, 0);
+int Builder::reduce(int peer, int src, int dst, std::span<const StridedCopy> copies, std::int64_t src_step,
+                     std::int64_t dst_step, DType dtype, ReduceOp op) {
+  const int index = move(Verb::reduce, peer, src, dst, copies, src_step, dst_step);
   plan_.commands[index].dtype = dtype;
+  plan_.commands[index].op = op;
   return index;
 }
 
@@ -239,10 +241,10 @@ void Builder::depend(int command, int other) {
   deps_.emplace_back(command, other);
 }
 
-void Builder::expect(int src, int dst, std::span<const StridedCopy> copies, DType dtype) {
+void Builder::expect(int src, int dst, std::span<const StridedCopy> copies, DType dtype, ReduceOp op, bool in_order) {
   const int first = store(copies);
   last_is_own_ = false;
-  plan_.expects.push_back({src, dst, first, static_cast<std::int32_t>(copies.size()), dtype});
+  plan_.expects.push_back({src, dst, first, static_cast<std::int32_t>(copies.size()), dtype, op, in_order});
 }
 
 Plan Builder::finish() {

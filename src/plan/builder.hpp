@@ -36,14 +36,16 @@ class Builder {
   void end_loop();
   void set_path(const std::string& name);
 
-  /// All return the command's index; moves of one kind that follow each other share a command. Copy, put and reduce
-  /// move `copies` from `src` to `dst`; the steps say how far each side moves in a round of the surrounding loop
+  /// All return the command's index; copies or puts that follow each other share a command, reductions do not. Copy,
+  /// put and reduce move `copies` from `src` to `dst`; the steps say how far each side moves in a round of the
+  /// surrounding loop
   /// (`user_step()` for user buffers).
   int copy(int peer, int src, int dst, std::span<const StridedCopy> copies, std::int64_t src_step,
            std::int64_t dst_step);
   int put(int peer, int src, int dst, std::span<const StridedCopy> copies, std::int64_t src_step,
           std::int64_t dst_step);
-  int reduce(int peer, int src, int dst, std::span<const StridedCopy> copies, DType dtype);
+  int reduce(int peer, int src, int dst, std::span<const StridedCopy> copies, std::int64_t src_step,
+             std::int64_t dst_step, DType dtype, ReduceOp op = ReduceOp::sum);
   int send(int peer, int src, std::int64_t offset, std::int64_t bytes, int tag, std::int64_t step);
   int recv(int peer, int dst, std::int64_t offset, std::int64_t bytes, int tag, std::int64_t step);
   int signal(int peer, int counter);
@@ -53,7 +55,8 @@ class Builder {
   std::int64_t rounds() const { return count_; }
   /// `command` must not run before `other` (of another lane) has ended.
   void depend(int command, int other);
-  void expect(int src, int dst, std::span<const StridedCopy> copies, DType dtype);
+  void expect(int src, int dst, std::span<const StridedCopy> copies, DType dtype, ReduceOp op = ReduceOp::sum,
+              bool in_order = false);
 
   const Plan& plan() const { return plan_; }
   Plan finish();  ///< Ends the building; throws if the plan complains about itself (a defect of Tasuki's own).

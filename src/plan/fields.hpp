@@ -9,8 +9,12 @@
 
 namespace tasuki::detail {
 
-/// Version of both written forms; a reader refuses any other.
+/// Version of both written forms; a reader refuses any other. 2: operators of reductions, homes and purposes of buffers,
+/// no `fence`.
 inline constexpr std::int32_t kPlanFormat = 2;
+
+/// Throws `Error` for a plan of another version, saying which one it is and what to do.
+void check_format(std::int64_t format);
 
 using CopyDims = std::array<StridedCopy::Dim, kMaxDims>;
 
@@ -45,6 +49,7 @@ void fields(Visit&& visit) {
     visit("lane", &Command::lane);
     visit("verb", &Command::verb);
     visit("dtype", &Command::dtype);
+    visit("op", &Command::op);
     visit("path", &Command::path);
     visit("peer", &Command::peer);
     visit("src", &Command::src);
@@ -69,6 +74,8 @@ void fields(Visit&& visit) {
     visit("first_copy", &Expect::first_copy);
     visit("copy_count", &Expect::copy_count);
     visit("dtype", &Expect::dtype);
+    visit("op", &Expect::op);
+    visit("in_order", &Expect::in_order);
   }
 }
 
@@ -95,6 +102,9 @@ void parse(std::string_view name, Home& home);
 void parse(std::string_view name, Purpose& purpose);
 inline void parse(std::string_view name, DType& type) {
   type = dtype_from_string(name);
+}
+inline void parse(std::string_view name, ReduceOp& op) {
+  op = reduce_op_from_string(name);
 }
 
 /// Throws `Error` if a written form could not hold the copy (`ndims` outside 0..kMaxDims).

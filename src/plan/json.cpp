@@ -179,8 +179,10 @@ Plan plan_from_json(std::string_view json) {
   const Json root = parsed(json);
   if (!root.is_object()) fail("top level", fmt::format("an object is needed, not {}", root.type_name()));
   if (!root.contains("format")) fail("top level", "'format' is missing");
-  if (const auto format = integer<std::int64_t>(root["format"], "format"); format != detail::kPlanFormat) {
-    fail("format", fmt::format("{} is unknown; this version reads {}", format, detail::kPlanFormat));
+  try {
+    detail::check_format(integer<std::int64_t>(root["format"], "format"));
+  } catch (const Error& error) {
+    fail("format", error.what());
   }
   Plan plan;
   for (const auto& [key, value] : root.items()) {

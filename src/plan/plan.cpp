@@ -13,7 +13,7 @@
 namespace tasuki {
 namespace {
 
-constexpr std::array<std::string_view, 8> kVerbs = {"copy", "put", "send", "recv", "signal", "wait", "reduce", "fence"};
+constexpr std::array<std::string_view, 7> kVerbs = {"copy", "put", "send", "recv", "signal", "wait", "reduce"};
 constexpr std::array<std::string_view, 5> kRoles = {"input", "output", "inout", "scratch", "signal"};
 
 constexpr std::array<std::string_view, 5> kHomes = {"own", "shared", "device", "stamped", "pinned"};
@@ -86,6 +86,14 @@ void parse(std::string_view name, Home& home) {
 }
 void parse(std::string_view name, Purpose& purpose) {
   parse_name(name, purpose, kPurposes, "purpose");
+}
+
+void check_format(std::int64_t format) {
+  if (format == kPlanFormat) return;
+  throw Error(fmt::format(
+      "the plan has format {}, but this version of Tasuki reads format {}: write it again with this version, or read "
+      "it with the {} version that wrote it",
+      format, kPlanFormat, format < kPlanFormat ? "older" : "newer"));
 }
 
 void check_writable(const Plan& plan) {

@@ -222,9 +222,7 @@ void read_header(std::span<const Token> words, Plan& plan) {
   if (words.size() < 3 || words[0].text != "plan" || words[1].text != "format") {
     throw Error("a plan starts with 'plan format ...'");
   }
-  if (integer<std::int32_t>(words[2].text) != detail::kPlanFormat) {
-    throw Error(fmt::format("format {} is unknown; this version reads {}", words[2].text, detail::kPlanFormat));
-  }
+  detail::check_format(integer<std::int64_t>(words[2].text));
   plan = record_of<Plan>(words.subspan(3));
 }
 

@@ -77,7 +77,9 @@ std::vector<StridedCopy> unpack_side(std::span<const StridedCopy> copies, std::i
 int deliver(Builder& builder, const Link& link, std::size_t i, int source, std::span<const StridedCopy> copies,
             std::int64_t source_step) {
   const Move& move = *link.moves[i];
-  if (move.add != DType::none) return builder.reduce(link.peer, source, link.dst[i], copies, move.add);
+  if (move.add != DType::none) {
+    return builder.reduce(link.peer, source, link.dst[i], copies, source_step, builder.user_step(), move.add);
+  }
   return builder.copy(link.peer, source, link.dst[i], copies, source_step, builder.user_step());
 }
 

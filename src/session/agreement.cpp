@@ -77,6 +77,11 @@ Agreement& Agreement::complain(const std::string& text) {
 }
 
 void Agreement::check() {
+  if (runtime_.settings().agree) return settle();
+  if (!complaint_.empty()) throw Error(fmt::format("{}: rank {}: {}", operation_, runtime_.rank(), complaint_));
+}
+
+void Agreement::settle() {
   std::string said;
   put(said, operation_);
   for (const auto& [name, value] : values_) {

@@ -66,7 +66,7 @@ void all_do(Runtime& runtime, const std::string& operation, const std::function<
   } catch (const std::exception& error) {
     problem = error.what();
   }
-  Agreement(runtime, operation).complain(problem).check();
+  Agreement(runtime, operation).complain(problem).settle();
 }
 
 }  // namespace tasuki

@@ -1,35 +1,59 @@
-// What both kinds of communicator have in common.
+// Waiting for the other ranks while a context is being made, when nothing says yet whether they are alive.
 #include "session/communicator.hpp"
 
 #include <fmt/format.h>
 #include <sched.h>
 
+#include <chrono>
+
+#include "session/settings.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
 
 namespace {
 
-void finish(const Communicator& communicator, Pending& pending) {
+void finish(Communicator& communicator, Pending& pending, const std::string& doing,
+            const std::function<void()>& meanwhile = {}) {
+  const double seconds = creation_deadline();
+  const auto begin = std::chrono::steady_clock::now();
   while (!pending.ended()) {
     const std::string why = communicator.broken();
     if (!why.empty()) throw Error(fmt::format("Context: rank {}: {}", communicator.rank(), why));
+    const bool late = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > seconds;
+    if (late && pending.ended()) return;  // this process may have been stopped for long
+    if (late) {
+      const std::string what = fmt::format("{}: the other ranks have not all come within {:g} s", doing, seconds);
+      communicator.abandon(what);  // giving it back would be one more thing that all have to do
+      throw Error(fmt::format("Context: rank {}: {}; all ranks must make the context, and TASUKI_DEADLINE allows more",
+                              communicator.rank(), what));
+    }
+    if (meanwhile) meanwhile();
     sched_yield();
   }
 }
 
 }  // namespace
 
-std::vector<std::string> gather_now(Communicator& communicator, const std::string& text) {
+std::vector<std::string> gather_now(Communicator& communicator, const std::string& text, const std::string& doing) {
   const auto pending = communicator.gather(text);
-  finish(communicator, *pending);
+  finish(communicator, *pending, doing);
   return std::move(pending->texts);
 }
 
-std::vector<std::uint64_t> combine_now(Communicator& communicator, const std::vector<std::uint64_t>& words) {
+std::vector<std::uint64_t> combine_now(Communicator& communicator, const std::vector<std::uint64_t>& words,
+                                       const std::string& doing) {
   const auto pending = communicator.combine(words);
-  finish(communicator, *pending);
+  finish(communicator, *pending, doing);
   return std::move(pending->words);
+}
+
+std::vector<std::string> exchange_now(Communicator& communicator, std::span<const int> peers,
+                                      std::span<const std::string> texts, const std::string& doing,
+                                      const std::function<void()>& meanwhile) {
+  const auto pending = communicator.exchange(peers, texts);
+  finish(communicator, *pending, doing, meanwhile);
+  return std::move(pending->texts);
 }
 
 }  // namespace tasuki

@@ -1,19 +1,17 @@
-// Communicator: how the ranks of a context talk to each other while they make things, and the memory that those of one
-// host share. Two kinds: processes over MPI (mpi_communicator.cpp) and threads of one process
-// (thread_communicator.cpp).
+// Communicator: how the ranks of a context talk to each other while they make things. Two kinds: processes over MPI
+// (mpi_communicator.cpp) and threads of one process (thread_communicator.cpp).
 #pragma once
 
 #include <mpi.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace tasuki {
-
-struct Window;
 
 /// What a communicator has begun and the caller polls for, so that waiting for it can fail instead of hanging.
 class Pending {
@@ -34,21 +32,14 @@ class Communicator {
   Communicator& operator=(const Communicator&) = delete;
 
   int rank() const { return rank_; }
-  int size() const { return static_cast<int>(places_.size()); }
-  /// Place of every rank among the ranks of this host, in their order; -1 for ranks of other hosts.
-  const std::vector<int>& places() const { return places_; }
+  int size() const { return size_; }
 
-  /// The texts of all ranks, in rank order. Collective, like `combine` and the windows: in the same order everywhere.
+  /// The texts of all ranks, in rank order. Collective, like `combine`: in the same order everywhere.
   virtual std::unique_ptr<Pending> gather(const std::string& text) = 0;
   /// Bitwise AND of each word over all ranks. Collective.
   virtual std::unique_ptr<Pending> combine(const std::vector<std::uint64_t>& words) = 0;
   /// Swaps a text, below 2 GiB, with each of `peers`, who do the same. Results in the order of `peers`.
   virtual std::unique_ptr<Pending> exchange(std::span<const int> peers, std::span<const std::string> texts) = 0;
-
-  /// Makes the window's parts, `bytes` on this rank. Collective over the host. Empty if it worked, else what went wrong
-  /// (then `window.exists` says whether it must be freed).
-  virtual std::string create_window(Window& window, std::int64_t bytes) = 0;
-  virtual void free_window(Window& window) = 0;  ///< Collective over the host.
 
   /// Whether ranks can still talk; MPI may have ended.
   virtual bool running() const = 0;
@@ -64,15 +55,20 @@ class Communicator {
 
  protected:
   int rank_ = 0;
-  std::vector<int> places_;
+  int size_ = 1;
 };
 
-/// Collective over `comm`, which stays the caller's.
+/// Collective over `comm`, which stays the caller's. Throws `Error` after `creation_deadline` if a rank does not come.
 std::unique_ptr<Communicator> communicator_over(MPI_Comm comm);
 
-/// `Communicator::gather` and `combine`, to the end. For the time when a context is being made: without a deadline.
-std::vector<std::string> gather_now(Communicator& communicator, const std::string& text);
-std::vector<std::uint64_t> combine_now(Communicator& communicator, const std::vector<std::uint64_t>& words);
+/// `gather`, `combine` and `exchange`, to the end, for the time when a context is being made. They throw `Error`,
+/// saying what was being done, after `creation_deadline`. `meanwhile` is called again and again until then.
+std::vector<std::string> gather_now(Communicator& communicator, const std::string& text, const std::string& doing);
+std::vector<std::uint64_t> combine_now(Communicator& communicator, const std::vector<std::uint64_t>& words,
+                                       const std::string& doing);
+std::vector<std::string> exchange_now(Communicator& communicator, std::span<const int> peers,
+                                      std::span<const std::string> texts, const std::string& doing,
+                                      const std::function<void()>& meanwhile = {});
 
 /// The bytes of plain data as text, and back.
 template <class T>

@@ -1,7 +1,6 @@
 // Context: the user's handle to a runtime, and the start of MPI.
 #include "tasuki/context.hpp"
 
-#include <cstdlib>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -9,6 +8,7 @@
 #include "session/collective.hpp"
 #include "session/mpi.hpp"
 #include "session/runtime.hpp"
+#include "tasuki/device.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -17,16 +17,12 @@ namespace {
 /// True if MPI was started here.
 bool start_mpi(int& argc, char**& argv) {
   int ended = 0;
-  MPI_Finalized(&ended);
+  mpi::Finalized(&ended);
   if (ended != 0)
     throw Error(
         "Context: MPI has been finalised and cannot be started again; make contexts before MPI_Finalize, and "
         "keep one handle of the first context until the last is done");
   if (mpi_running()) return false;
-#ifdef OPEN_MPI
-  // Where there is no fast network this component only prints an error for every shared window.
-  setenv("OMPI_MCA_osc", "^ucx", 0);
-#endif
   int level = 0;
   check_mpi(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level), "MPI_Init_thread");
   return true;
@@ -39,7 +35,7 @@ MPI_Comm checked(MPI_Comm comm) {
         "Context(argc, argv)");
   if (comm == MPI_COMM_NULL) throw Error("Context: argument 'comm' is MPI_COMM_NULL; pass a communicator");
   int inter = 0;
-  check_mpi(MPI_Comm_test_inter(comm, &inter), "MPI_Comm_test_inter");
+  mpi::Comm_test_inter(comm, &inter);
   if (inter != 0)
     throw Error("Context: argument 'comm' is an intercommunicator; merge it with MPI_Intercomm_merge first");
   return comm;
@@ -82,11 +78,26 @@ std::vector<std::string> Context::allgather(const std::string& bytes) const {
   return gather_texts(*runtime_, bytes, "allgather");
 }
 
+void Context::agree(const std::string& doing, const std::vector<std::pair<std::string, std::string>>& names_and_values,
+                    const std::string& complaint) const {
+  Agreement agreement(*runtime_, doing);
+  for (const auto& [name, value] : names_and_values) agreement.same(name, value);
+  agreement.complain(complaint).check();
+}
+
+void Context::give_up(const std::string& why) const {
+  runtime_->fail(why);
+}
+
+bool uses_gpu(const Context& context) {
+  return runtime_of(context).gpus != nullptr;
+}
+
 std::string Context::describe() const {
   const Topology& topology = runtime_->topology();
   char version[MPI_MAX_LIBRARY_VERSION_STRING] = {};
   int length = 0;
-  check_mpi(MPI_Get_library_version(version, &length), "MPI_Get_library_version");
+  mpi::Get_library_version(version, &length);
   const std::string first_line(version, std::strcspn(version, "\n,"));
   const auto count = [](int n, const char* what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); };
   std::string text =
@@ -96,6 +107,8 @@ std::string Context::describe() const {
     const Process& process = topology.processes[r];
     text += fmt::format("rank {}: host {} ({}), island {}, pid {}\n", r, process.host, process.name, process.island,
                         process.pid);
+    const std::string why = topology.same_host(r, rank()) ? runtime_->memory().why_not(r) : "";
+    if (!why.empty()) text += fmt::format("  rank {} cannot map its memory: {}\n", rank(), why);
   }
   return text;
 }

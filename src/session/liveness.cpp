@@ -23,19 +23,22 @@ struct alignas(64) Liveness::Page {
 };
 
 Liveness::Liveness(const Topology& topology, SharedMemory& memory, Communicator& communicator)
-    : topology_(topology), memory_(memory), page_(memory.allocate(sizeof(Page))), pages_(topology.size(), nullptr) {
+    : topology_(topology), memory_(memory), page_(memory.allocate(sizeof(Page))), pages_(topology.size()) {
   static_assert(std::atomic<std::uint32_t>::is_always_lock_free, "pages are shared between processes");
   new (page_.get()) Page;
   const SharedAddress own = memory_.find(page_.get(), sizeof(Page));
-  const auto addresses = gather_now(communicator, as_text(own));  // also: nobody looks at a page before it is made
-  for (int rank = 0; rank < topology_.size(); ++rank)
-    if (topology_.same_host(rank, topology_.rank))
-      pages_[rank] = reinterpret_cast<const Page*>(memory_.map(rank, from_text<SharedAddress>(addresses[rank])));
+  // Also: nobody looks at a page before it is made.
+  const auto addresses = gather_now(communicator, as_text(own), "telling where each rank says that it has failed");
+  for (int rank = 0; rank < topology_.size(); ++rank) {
+    if (!topology_.same_host(rank, topology_.rank)) continue;
+    const auto page = memory_.map(rank, from_text<SharedAddress>(addresses[rank]));
+    pages_[rank] = {page, reinterpret_cast<const Page*>(page.get())};
+  }
 }
 
 std::string Liveness::failure(std::span<const int> ranks) const {
   for (const int rank : ranks) {
-    const Page* page = pages_[rank];
+    const Page* page = pages_[rank].get();
     if (rank == topology_.rank || page == nullptr || page->given_up.load(std::memory_order_acquire) == 0) continue;
     return fmt::format("rank {}{}{}", rank, kBecause, std::string_view(page->why, page->length));
   }

@@ -13,7 +13,8 @@
 namespace tasuki {
 
 /// Every rank has a page in shared memory saying whether it has given up and because of whom; that and /proc tell the
-/// ranks of a host about each other. Ranks of other hosts are only covered by deadlines and MPI's own errors.
+/// ranks of a host about each other. Ranks that cannot map each other's memory are seen by /proc alone; those of other
+/// hosts are only covered by deadlines and MPI's own errors.
 class Liveness {
  public:
   Liveness(const Topology& topology, SharedMemory& memory, Communicator& communicator);  ///< Collective.
@@ -32,7 +33,7 @@ class Liveness {
   const Topology& topology_;
   SharedMemory& memory_;
   std::shared_ptr<std::byte> page_;
-  std::vector<const Page*> pages_;
+  std::vector<std::shared_ptr<const Page>> pages_;  ///< null for ranks whose memory this one cannot map
 };
 
 }  // namespace tasuki

@@ -1,41 +1,80 @@
-// Small helpers for calling MPI: every return code is looked at, and nothing is called after MPI has ended.
+// The one place through which Tasuki calls MPI. Every call goes to the function's PMPI_ name, so that profilers and
+// interposition libraries see the user's communication and not Tasuki's own; with TASUKI_PMPI=0, to its plain name.
+// MPI_Init_thread and MPI_Finalize are always called by their plain names: tools begin and end their work there.
+//
+//   mpi::Isend(...)           throws `Error` with the call's name unless it succeeds
+//   mpi::calls().Isend(...)   returns MPI's code
 #pragma once
 
 #include <mpi.h>
 
 #include <string>
 
-#include <fmt/format.h>
-
 #include "tasuki/error.hpp"
+
+#define TASUKI_MPI_CALLS(X) \
+  X(Cancel)                 \
+  X(Comm_free)              \
+  X(Comm_get_attr)          \
+  X(Comm_get_errhandler)    \
+  X(Comm_idup)              \
+  X(Comm_rank)              \
+  X(Comm_set_errhandler)    \
+  X(Comm_size)              \
+  X(Comm_test_inter)        \
+  X(Errhandler_free)        \
+  X(Error_string)           \
+  X(Finalized)              \
+  X(Get_library_version)    \
+  X(Iallgather)             \
+  X(Iallgatherv)            \
+  X(Iallreduce)             \
+  X(Initialized)            \
+  X(Irecv)                  \
+  X(Isend)                  \
+  X(Query_thread)           \
+  X(Recv)                   \
+  X(Recv_init)              \
+  X(Request_free)           \
+  X(Send)                   \
+  X(Send_init)              \
+  X(Start)                  \
+  X(Test)                   \
+  X(Testall)
 
 namespace tasuki {
 
-inline std::string mpi_error_text(int code) {
-  char text[MPI_MAX_ERROR_STRING] = "unknown error";
-  int length = 0;
-  if (MPI_Error_string(code, text, &length) != MPI_SUCCESS) return fmt::format("error code {}", code);
-  return text;
-}
-
-[[noreturn]] inline void mpi_failed(int code, const char* call) {
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  throw Error(fmt::format("rank {}: {} failed: {}", rank, call, mpi_error_text(code)));
-}
-
 /// Throws `Error` with the rank in MPI_COMM_WORLD, the call's name and MPI's text, unless `code` is MPI_SUCCESS.
-inline void check_mpi(int code, const char* call) {
-  if (code != MPI_SUCCESS) mpi_failed(code, call);
-}
+void check_mpi(int code, const char* call);
+std::string mpi_error_text(int code);
 
 /// True between MPI_Init and MPI_Finalize: destructors ask this before they call MPI.
-inline bool mpi_running() {
-  int started = 0;
-  int ended = 0;
-  MPI_Initialized(&started);
-  MPI_Finalized(&ended);
-  return started != 0 && ended == 0;
-}
+bool mpi_running();
 
+namespace mpi {
+
+#define TASUKI_MPI_CALL(name) decltype(&MPI_##name) name;
+struct Calls {
+  TASUKI_MPI_CALLS(TASUKI_MPI_CALL)
+};
+#undef TASUKI_MPI_CALL
+
+/// By the names that TASUKI_PMPI chose when this was first asked for.
+const Calls& calls();
+/// By these names.
+const Calls& calls_by(bool profiled);
+
+#define TASUKI_MPI_CALL(name)                            \
+  template <class... Arguments>                          \
+  void name(Arguments... arguments) {                    \
+    check_mpi(calls().name(arguments...), "MPI_" #name); \
+  }
+TASUKI_MPI_CALLS(TASUKI_MPI_CALL)
+#undef TASUKI_MPI_CALL
+
+/// A duplicate of `comm` that returns errors. Collective. Throws `Error`, saying what was being done, if the other
+/// ranks have not come within `seconds`.
+MPI_Comm duplicate(MPI_Comm comm, double seconds, const std::string& doing);
+
+}  // namespace mpi
 }  // namespace tasuki

@@ -12,8 +12,8 @@
 
 #include <fmt/format.h>
 
-#include "memory/gpu_memory.hpp"
 #include "session/collective.hpp"
+#include "session/gpus.hpp"
 #include "session/mpi.hpp"
 #include "session/trace.hpp"
 #include "tasuki/error.hpp"
@@ -37,6 +37,15 @@ std::vector<RuntimePart::Make>& parts() {
   return list;
 }
 
+int largest_tag(MPI_Comm comm) {
+  constexpr int kSmallest = 32767;  // what every MPI allows
+  if (comm == MPI_COMM_NULL) return kSmallest;
+  int found = 0;
+  int* upper = nullptr;
+  mpi::Comm_get_attr(comm, MPI_TAG_UB, static_cast<void*>(&upper), &found);
+  return found != 0 ? *upper : kSmallest;
+}
+
 }  // namespace
 
 RuntimePart::RuntimePart(Make make) {
@@ -47,10 +56,15 @@ Runtime::Runtime(std::unique_ptr<Communicator> communicator, bool owns_mpi)
     : communicator_(std::move(communicator)), exceptions_at_birth_(std::uncaught_exceptions()) {
   if (!communicator_->threads()) {
     session.ours = session.ours || owns_mpi;
-    check_mpi(MPI_Query_thread(&thread_level_), "MPI_Query_thread");
+    mpi::Query_thread(&thread_level_);
   }
-  memory_ = std::make_unique<SharedMemory>(*communicator_);
-  topology_ = discover(*communicator_);
+  std::string problem;
+  try {
+    memory_ = std::make_unique<SharedMemory>(communicator_->rank(), communicator_->size());
+  } catch (const Error& error) {
+    problem = error.what();
+  }
+  topology_ = discover(*communicator_, memory_.get(), problem);
   everyone_.resize(topology_.size());
   std::iota(everyone_.begin(), everyone_.end(), 0);
   const auto neighbours = std::count_if(everyone_.begin(), everyone_.end(),
@@ -58,9 +72,7 @@ Runtime::Runtime(std::unique_ptr<Communicator> communicator, bool owns_mpi)
   spins_ = neighbours > sysconf(_SC_NPROCESSORS_ONLN) ? kSpinsCrowded : kSpins;
 
   liveness_ = std::make_unique<Liveness>(topology_, *memory_, *communicator_);
-  memory_->agree_with([this](const std::vector<std::uint64_t>& words) {
-    return and_over_ranks(*this, words, "allocating shared memory with the other ranks");
-  });
+  channels_ = std::make_unique<Channels>(rank(), largest_tag(messages()));
 
   Agreement agreement(*this, "Context");
   try {
@@ -78,7 +90,9 @@ Runtime::Runtime(std::unique_ptr<Communicator> communicator, bool owns_mpi)
       .same("TASUKI_DEADLINE", fmt::format("{:g}", settings_.deadline))
       .same("TASUKI_PROFILE", settings_.profile)
       .same("TASUKI_TRACE", settings_.trace)
-      .check();
+      .same("TASUKI_AGREE", settings_.agree ? 1 : 0)
+      .same("TASUKI_PMPI", settings_.pmpi ? 1 : 0)
+      .settle();
   deadline = settings_.deadline;
   cut_islands(topology_, settings_.island);
   if (!settings_.trace.empty()) begin_trace(settings_.trace, topology_, comm());
@@ -93,7 +107,6 @@ Runtime::Runtime(std::unique_ptr<Communicator> communicator, bool owns_mpi)
 Runtime::~Runtime() {
   const bool peaceful = leave_together();
   if (!peaceful) {
-    memory_->abandon();
     communicator_->abandon(fmt::format("rank {} left without the others", rank()));
   }
   const bool threads = topology_.threads;
@@ -173,7 +186,6 @@ void Runtime::fail(const std::string& why) {
   failed_ = true;
   failure_ = why;
   liveness_->give_up(why);
-  memory_->abandon();
   communicator_->abandon(why);
 }
 

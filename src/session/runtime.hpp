@@ -7,27 +7,19 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "memory/shared_memory.hpp"
+#include "session/channels.hpp"
 #include "session/communicator.hpp"
 #include "session/liveness.hpp"
+#include "session/settings.hpp"
 #include "session/topology.hpp"
+#include "tasuki/context.hpp"
 #include "tasuki/machine.hpp"
 
 namespace tasuki {
-
-/// Read from the environment once, checked to be the same on all ranks.
-struct Settings {
-  int island = 0;               ///< TASUKI_ISLAND: 0 = whole hosts
-  std::string path = "auto";    ///< TASUKI_PATH
-  std::string engine = "auto";  ///< TASUKI_ENGINE
-  double deadline = 30.0;       ///< TASUKI_DEADLINE, seconds
-  std::string profile;          ///< TASUKI_PROFILE: the profile's file; empty = the user's cache folder
-  bool passes = false;          ///< TASUKI_PASSES=1: plans are printed on stderr after each pass
-  std::string trace;            ///< TASUKI_TRACE: the folder that ranks write what they did into; empty = nothing
-};
-Settings settings_from_environment();  ///< Throws `Error` naming variable and value.
 
 /// Something that may need driving while this rank waits for something else. Ranks start and wait for operations in
 /// different orders, so a wait drives all that are active, not just its own.
@@ -39,7 +31,7 @@ class Progressing {
   ~Progressing() = default;
 };
 
-class GpuMemory;
+class Gpus;
 class Transports;
 
 class Runtime {
@@ -65,8 +57,8 @@ class Runtime {
   int thread_level() const { return thread_level_; }           ///< MPI_THREAD_...; -1 without MPI
   std::span<const int> everyone() const { return everyone_; }  ///< all ranks
   double deadline = 30.0;
-  std::shared_ptr<GpuMemory> gpus;  ///< made collectively by the first use of a GPU (topology/gpu_memory.hpp)
-  Machine machine;  ///< what planning sees of these ranks; prices are filled in when they are first asked for
+  std::shared_ptr<Gpus> gpus;  ///< made collectively by the first use of a GPU (session/gpus.hpp)
+  Machine machine;             ///< what planning sees of these ranks; prices are filled in when first asked for
   std::shared_ptr<Transports> transports;  ///< made with the context (transports/transport.hpp)
   std::string priced;                      ///< the paths that could be used when prices were last completed
   bool pricing = false;                    ///< prices are being completed
@@ -77,11 +69,12 @@ class Runtime {
   /// Collective. Fails like a wait if a rank has died.
   void barrier();
 
-  /// The number of the next operation that this rank and `peer` make together, from 0: equal on both, since they make
-  /// the operations that they share in the same order. Never given twice.
-  std::int64_t next_channel(int peer) { return channels_[peer]++; }
   /// The number of the next grid or field. Called when all ranks have agreed that there will be one.
   int next_object() { return ++objects_; }
+  /// The numbers by which messages of what two ranks share are kept apart.
+  Channels& channels() { return *channels_; }
+  /// The next number of what this rank shares with `peer`: see `Channels::take`.
+  std::int64_t next_channel(int peer) { return channels_->take(peer); }
 
   /// Active operations. `reserve` room before `add` so that starting does not allocate.
   void reserve_active();
@@ -105,7 +98,6 @@ class Runtime {
   std::unique_ptr<Communicator> communicator_;
   int thread_level_ = -1;
   int spins_ = 0;
-  std::map<int, std::int64_t> channels_;  // by peer
   int objects_ = 0;
   int exceptions_at_birth_ = 0;
   std::size_t reserved_ = 0;
@@ -117,6 +109,7 @@ class Runtime {
   std::vector<int> everyone_;
   std::unique_ptr<SharedMemory> memory_;
   std::unique_ptr<Liveness> liveness_;
+  std::unique_ptr<Channels> channels_;
   std::vector<Progressing*> active_;
 };
 
@@ -126,11 +119,23 @@ struct RuntimePart {
   using Make = void (*)(Runtime&);
   explicit RuntimePart(Make make);
 };
+/// What a public context keeps to itself.
+struct ContextAccess {
+  static Context make(std::shared_ptr<Runtime> runtime) { return Context(std::move(runtime)); }
+  static Runtime& runtime(const Context& context) { return context.runtime(); }
+  static const std::shared_ptr<Runtime>& shared(const Context& context) { return context.runtime_; }
+};
+inline Runtime& runtime_of(const Context& context) {
+  return ContextAccess::runtime(context);
+}
 
 /// Arguments that must be the same on every rank. Collective: collects name and value pairs, then `check` compares them
 /// over all ranks and throws on every rank, naming the first argument that differs, the ranks and their values:
 /// `Halo: argument 'corners' differs between ranks: rank 0 has true, rank 2 has false`. One small allreduce when all
 /// agree. A difference in the operation itself is reported too: the ranks do different things.
+///
+/// With TASUKI_AGREE=0 nothing is compared and nothing is sent: a complaint is thrown on the rank that has it, and what
+/// happens to ranks with different arguments is undefined until a wait's deadline.
 class Agreement {
  public:
   Agreement(Runtime& runtime, std::string operation);
@@ -143,6 +148,8 @@ class Agreement {
   Agreement& complain(const std::string& text);
   bool complains() const { return !complaint_.empty(); }  ///< this rank does
   void check();
+  /// As `check`, whatever TASUKI_AGREE says: for what ranks find out by themselves, and not from arguments.
+  void settle();
 
  private:
   void compare(const std::vector<int>& ranks, const std::vector<std::string>& shown) const;

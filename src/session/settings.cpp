@@ -1,4 +1,6 @@
-// The environment variables of a context, read in one place.
+// Settings: see settings.hpp.
+#include "session/settings.hpp"
+
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -6,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "session/runtime.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -25,6 +26,21 @@ double number(const std::string& text) {
   return end == text.c_str() + text.size() ? value : std::numeric_limits<double>::quiet_NaN();
 }
 
+double deadline_from_environment() {
+  const std::string text = variable("TASUKI_DEADLINE");
+  if (text.empty()) return Settings{}.deadline;
+  const double seconds = number(text);
+  if (!(seconds > 0)) throw Error(fmt::format("TASUKI_DEADLINE is '{}'; it must be a number of seconds above 0", text));
+  return seconds;
+}
+
+bool flag(const char* name, bool otherwise) {
+  const std::string text = variable(name);
+  if (!text.empty() && text != "0" && text != "1")
+    throw Error(fmt::format("{} is '{}'; it must be 0 or 1", name, text));
+  return text.empty() ? otherwise : text == "1";
+}
+
 }  // namespace
 
 Settings settings_from_environment() {
@@ -35,11 +51,7 @@ Settings settings_from_environment() {
       throw Error(fmt::format("TASUKI_ISLAND is '{}'; it must be a number of ranks, 0 for whole hosts", text));
     settings.island = static_cast<int>(value);
   }
-  if (const std::string text = variable("TASUKI_DEADLINE"); !text.empty()) {
-    settings.deadline = number(text);
-    if (!(settings.deadline > 0))
-      throw Error(fmt::format("TASUKI_DEADLINE is '{}'; it must be a number of seconds above 0", text));
-  }
+  settings.deadline = deadline_from_environment();
   if (const std::string text = variable("TASUKI_PATH"); !text.empty()) settings.path = text;
   if (const std::string text = variable("TASUKI_ENGINE"); !text.empty()) settings.engine = text;
   if (const std::string text = variable("TASUKI_PASSES"); !text.empty()) {
@@ -48,7 +60,21 @@ Settings settings_from_environment() {
   }
   settings.profile = variable("TASUKI_PROFILE");
   settings.trace = variable("TASUKI_TRACE");
+  settings.agree = flag("TASUKI_AGREE", settings.agree);
+  settings.pmpi = flag("TASUKI_PMPI", settings.pmpi);
   return settings;
+}
+
+double creation_deadline() {
+  try {
+    return deadline_from_environment();
+  } catch (const Error&) {
+    return Settings{}.deadline;
+  }
+}
+
+bool calls_pmpi() {
+  return variable("TASUKI_PMPI") != "0";
 }
 
 }  // namespace tasuki

@@ -1,13 +1,6 @@
-// Ranks that are threads of one process: texts on a board, and windows that are plain memory.
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <numeric>
-
+// Ranks that are threads of one process: texts on a board.
 #include <fmt/format.h>
 
-#include "memory/window.hpp"
 #include "session/team.hpp"
 #include "tasuki/error.hpp"
 
@@ -123,8 +116,7 @@ class ThreadCommunicator final : public Communicator {
  public:
   ThreadCommunicator(std::shared_ptr<Team> team, int rank) : team_(std::move(team)) {
     rank_ = rank;
-    places_.resize(static_cast<std::size_t>(team_->ranks()));
-    std::iota(places_.begin(), places_.end(), 0);
+    size_ = team_->ranks();
   }
 
   std::unique_ptr<Pending> gather(const std::string& text) override {
@@ -142,30 +134,6 @@ class ThreadCommunicator final : public Communicator {
     for (std::size_t i = 0; i < peers.size(); ++i) team_->send(rank_, peers[i], texts[i]);
     return std::make_unique<Swap>(team_, rank_, peers);
   }
-
-  std::string create_window(Window& window, std::int64_t bytes) override {
-    const auto length = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1));
-    void* const base = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    const bool there = base != MAP_FAILED;
-    std::shared_ptr<std::byte> own(there ? static_cast<std::byte*>(base) : nullptr, [length](std::byte* p) {
-      if (p != nullptr) munmap(p, length);
-    });
-    window.exists = true;
-    // Every rank holds every part: a thread that leaves must not take from others what they may still look at.
-    struct Part {
-      const std::shared_ptr<std::byte>* memory;
-      std::int64_t bytes;
-    };
-    for (const std::string& text : gather_now(*this, as_text(Part{&own, bytes}))) {
-      const auto part = from_text<Part>(text);
-      window.kept.push_back(*part.memory);
-      window.parts.push_back({part.memory->get(), part.bytes});
-    }
-    gather_now(*this, "");  // now `own` may go
-    return there && populate(own.get(), bytes) ? std::string() : "the process's memory ran out";
-  }
-
-  void free_window(Window& window) override { window.kept.clear(); }
 
   bool running() const override { return true; }
   void abandon(const std::string& why) override { team_->fail(rank_, why); }

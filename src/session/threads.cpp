@@ -38,13 +38,12 @@ void run_threads(int ranks, const std::function<void(const Context&)>& body) {
   std::vector<std::exception_ptr> thrown(static_cast<std::size_t>(ranks));
   const auto run = [&](int rank) {
     try {
-      const Context context(std::make_shared<Runtime>(communicator_of(team, rank), false));
+      const Context context = ContextAccess::make(std::make_shared<Runtime>(communicator_of(team, rank), false));
       try {
         body(context);
       } catch (...) {
         // Now, and not when the context ends: what the body has made and kept may hold it.
-        context.runtime().fail(
-            fmt::format("rank {} left with an exception: {}", rank, text_of(std::current_exception())));
+        context.give_up(fmt::format("rank {} left with an exception: {}", rank, text_of(std::current_exception())));
         throw;
       }
     } catch (...) {

@@ -1,4 +1,4 @@
-// Finds hosts and processes: the communicator says which ranks share a host, /proc whether they can be watched.
+// Finds hosts and processes: the kernel says which ranks share a host, /proc whether they can be watched.
 #include "session/topology.hpp"
 
 #include <unistd.h>
@@ -6,9 +6,15 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <tuple>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "session/process.hpp"
+#include "session/reach.hpp"
+#include "support/text_file.hpp"
+#include "tasuki/error.hpp"
 
 namespace tasuki {
 namespace {
@@ -17,60 +23,77 @@ namespace {
 struct Record {
   std::int64_t pid = 0;
   std::uint64_t born = 0;
-  std::int32_t leader = 0;  // lowest rank of the host
-  std::int32_t local = 0;
+  SharedIdentity memory;
+  char boot[48] = {};  // the running kernel's, by which a host is told from others of the same name
   char name[256] = {};
 };
 
-Record own_record(const Communicator& communicator) {
+void put(char* field, std::size_t size, const std::string& text) {
+  std::memcpy(field, text.data(), std::min(text.size(), size - 1));
+}
+
+Record own_record(const SharedMemory* memory) {
   Record own;
   own.pid = getpid();
   own.born = own_start_time();
-  if (gethostname(own.name, sizeof own.name - 1) != 0) std::strcpy(own.name, "unknown");
-  const std::vector<int>& places = communicator.places();
-  const auto leader = std::find_if(places.begin(), places.end(), [](int place) { return place >= 0; });
-  own.leader = static_cast<std::int32_t>(leader - places.begin());
-  own.local = places[static_cast<std::size_t>(communicator.rank())];
+  if (memory != nullptr) own.memory = memory->identity();
+  put(own.boot, sizeof own.boot, read_text("/proc/sys/kernel/random/boot_id").value_or("unknown"));
+  if (gethostname(own.name, sizeof own.name - 1) != 0) put(own.name, sizeof own.name, "unknown");
   return own;
 }
 
 }  // namespace
 
-Topology discover(Communicator& communicator) {
+Topology discover(Communicator& communicator, SharedMemory* memory, const std::string& problem) {
   Topology topology;
   topology.rank = communicator.rank();
   topology.threads = communicator.threads();
-  std::vector<Record> records;
-  for (const std::string& text : gather_now(communicator, as_text(own_record(communicator))))
-    records.push_back(from_text<Record>(text));
+  const char* doing = "finding out who is there";
+  const auto texts = gather_now(communicator, as_text(own_record(memory)) + problem, doing);
+  for (std::size_t rank = 0; rank < texts.size(); ++rank)
+    if (texts[rank].size() > sizeof(Record))
+      throw Error(fmt::format("Context: rank {}: {}", rank, texts[rank].substr(sizeof(Record))));
 
-  std::map<int, int> host_of_leader;
-  for (const Record& record : records) {
-    // A host's leader is its lowest rank, so hosts are numbered in the order of their first ranks.
-    const auto [entry, added] = host_of_leader.try_emplace(record.leader, static_cast<int>(host_of_leader.size()));
+  std::map<std::pair<std::string, std::string>, int> hosts;  // numbered in the order of their first ranks
+  std::vector<int> members;                                  // of each host, so far
+  std::vector<int> neighbours;
+  std::vector<SharedIdentity> identities;
+  for (const std::string& text : texts) {
+    const auto record = from_text<Record>(text);
     Process process;
-    process.host = entry->second;
-    process.local = record.local;
+    process.host = hosts.try_emplace({record.boot, record.name}, static_cast<int>(hosts.size())).first->second;
+    members.resize(hosts.size(), 0);
+    process.local = members[static_cast<std::size_t>(process.host)]++;
     process.pid = record.pid;
     process.born = record.born;
-    process.name.assign(record.name, strnlen(record.name, sizeof record.name));
+    process.name = record.name;
     topology.processes.push_back(std::move(process));
   }
-  topology.hosts = static_cast<int>(host_of_leader.size());
+  topology.hosts = static_cast<int>(hosts.size());
 
   topology.visible = true;  // ranks of one host in different containers may not see each other's processes
-  for (const Process& process : topology.processes)
-    if (process.host == topology.processes[topology.rank].host)
-      topology.visible = topology.visible && process.born != 0 && life_of(process.pid, process.born) == Life::running;
+  for (int rank = 0; rank < topology.size(); ++rank) {
+    if (!topology.same_host(rank, topology.rank)) continue;
+    const Process& process = topology.processes[static_cast<std::size_t>(rank)];
+    topology.visible = topology.visible && process.born != 0 && life_of(process.pid, process.born) == Life::running;
+    neighbours.push_back(rank);
+    identities.push_back(from_text<Record>(texts[static_cast<std::size_t>(rank)]).memory);
+  }
 
+  const auto groups = open_neighbours(communicator, *memory, neighbours, identities);
+  const auto own = std::ranges::find(neighbours, topology.rank) - neighbours.begin();
+  const auto told = gather_now(communicator, as_text(groups[static_cast<std::size_t>(own)]), doing);
+  for (std::size_t rank = 0; rank < told.size(); ++rank) topology.processes[rank].group = from_text<int>(told[rank]);
   cut_islands(topology, 0);
   return topology;
 }
 
 void cut_islands(Topology& topology, int island_size) {
-  std::map<std::pair<int, int>, int> islands;  // (host, which island of the host) -> number
+  std::map<std::tuple<int, int, int>, int> islands;  // (host, group, which island of the group) -> number
+  std::map<std::pair<int, int>, int> members;        // of each host's groups, so far
   for (Process& process : topology.processes) {
-    const std::pair key{process.host, island_size > 0 ? process.local / island_size : 0};
+    const int place = members[{process.host, process.group}]++;
+    const std::tuple key{process.host, process.group, island_size > 0 ? place / island_size : 0};
     process.island = islands.try_emplace(key, static_cast<int>(islands.size())).first->second;
   }
   topology.islands = static_cast<int>(islands.size());

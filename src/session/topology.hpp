@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "memory/shared_memory.hpp"
 #include "session/communicator.hpp"
 
 namespace tasuki {
@@ -13,6 +14,7 @@ struct Process {
   int host = 0;    ///< ranks with equal host share a machine
   int island = 0;  ///< ranks with equal island may store into each other's memory
   int local = 0;   ///< rank within the host
+  int group = 0;   ///< first rank of those of its host that can all map each other's memory: itself at least
   std::int64_t pid = 0;
   std::uint64_t born =
       0;             ///< start time from /proc, so that a reused pid is not taken for the same process; 0: unknown
@@ -33,10 +35,12 @@ struct Topology {
   bool same_process(int a, int b) const { return a == b || threads; }
 };
 
-/// Collective. Every host is one island.
-Topology discover(Communicator& communicator);
+/// Finds out who shares a host and who can map whose memory, and opens to `memory` what it can. Collective. Every group
+/// is one island; that is a whole host, unless ranks cannot map each other. `problem`: if any rank has one, all throw
+/// it.
+Topology discover(Communicator& communicator, SharedMemory* memory, const std::string& problem = {});
 
-/// Cuts every host into islands of `island_size` ranks, in rank order; 0 makes every host one island. Islands are
+/// Cuts every group into islands of `island_size` ranks, in rank order; 0 makes every group one island. Islands are
 /// numbered in the order of their first ranks. Local.
 void cut_islands(Topology& topology, int island_size);
 

@@ -54,8 +54,8 @@ class Trace {
         comm, [&topology](int rank) { return topology.same_host(0, rank); }, Recorder::now);
     if (on()) return;
     // One process has one file, also if its contexts are over parts of the world.
-    check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
-    check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &ranks_), "MPI_Comm_size");
+    mpi::Comm_rank(MPI_COMM_WORLD, &rank_);
+    mpi::Comm_size(MPI_COMM_WORLD, &ranks_);
     const Process& own = topology.processes[static_cast<std::size_t>(topology.rank)];
     host_ = own.name;
     island_ = own.island;
@@ -203,16 +203,16 @@ std::int64_t clock_offset(MPI_Comm comm, const std::function<bool(int)>& shared,
                           const std::function<std::int64_t()>& clock) {
   int rank = 0;
   int ranks = 0;
-  check_mpi(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
-  check_mpi(MPI_Comm_size(comm, &ranks), "MPI_Comm_size");
+  mpi::Comm_rank(comm, &rank);
+  mpi::Comm_size(comm, &ranks);
   std::int64_t told = 0;
   if (rank == 0) {
     for (int other = 1; other < ranks; ++other) {
       if (shared(other)) continue;
       for (int i = 0; i < kClockAnswers; ++i) {
-        check_mpi(MPI_Recv(nullptr, 0, MPI_BYTE, other, 0, comm, MPI_STATUS_IGNORE), "MPI_Recv");
+        mpi::Recv(nullptr, 0, MPI_BYTE, other, 0, comm, MPI_STATUS_IGNORE);
         told = clock();
-        check_mpi(MPI_Send(&told, 1, MPI_INT64_T, other, 0, comm), "MPI_Send");
+        mpi::Send(&told, 1, MPI_INT64_T, other, 0, comm);
       }
     }
     return 0;
@@ -222,8 +222,8 @@ std::int64_t clock_offset(MPI_Comm comm, const std::function<bool(int)>& shared,
   std::int64_t fastest = std::numeric_limits<std::int64_t>::max();
   for (int i = 0; i < kClockAnswers; ++i) {
     const std::int64_t asked = clock();
-    check_mpi(MPI_Send(nullptr, 0, MPI_BYTE, 0, 0, comm), "MPI_Send");
-    check_mpi(MPI_Recv(&told, 1, MPI_INT64_T, 0, 0, comm, MPI_STATUS_IGNORE), "MPI_Recv");
+    mpi::Send(nullptr, 0, MPI_BYTE, 0, 0, comm);
+    mpi::Recv(&told, 1, MPI_INT64_T, 0, 0, comm, MPI_STATUS_IGNORE);
     const std::int64_t took = clock() - asked;
     if (took >= fastest) continue;
     fastest = took;

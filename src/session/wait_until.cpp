@@ -33,11 +33,11 @@ void set_wait_hooks(const WaitHooks& wanted) {
 
 PatientWait::PatientWait(Runtime& runtime, std::span<const int> needs)
     : runtime_(runtime), needs_(needs), next_look_(now() + kLookInterval), end_(now() + runtime.deadline) {
-  if (hooks.begin != nullptr) token_ = hooks.begin(runtime_);
+  if (hooks.begin != nullptr) token_ = hooks.begin(&runtime_);
 }
 
 PatientWait::~PatientWait() {
-  if (hooks.end != nullptr) hooks.end(runtime_, token_);
+  if (hooks.end != nullptr) hooks.end(&runtime_, token_);
 }
 
 bool PatientWait::go_on() {

@@ -21,11 +21,9 @@ class Message final : public HostChannel {
   }
 
   ~Message() override {
-    int finalized = 0;
-    MPI_Finalized(&finalized);
-    if (finalized) return;
+    if (!mpi_running()) return;
     for (auto& request : requests_) {
-      if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+      if (request != MPI_REQUEST_NULL) mpi::calls().Request_free(&request);
     }
   }
   Message(const Message&) = delete;
@@ -33,17 +31,17 @@ class Message final : public HostChannel {
 
   void start(std::int64_t round, int copy) override {
     running_ = &requests_[static_cast<std::size_t>(round * copies_ + copy)];
-    check_mpi(MPI_Start(running_), "MPI_Start");
+    mpi::Start(running_);
   }
 
   bool test() override {
     int done = 0;
-    check_mpi(MPI_Test(running_, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    mpi::Test(running_, &done, MPI_STATUS_IGNORE);
     return done != 0;
   }
 
   void cancel() override {
-    if (running_ != nullptr) MPI_Cancel(running_);
+    if (running_ != nullptr) mpi::calls().Cancel(running_);
   }
 
  private:
@@ -68,9 +66,8 @@ class Mpi final : public Transport {
   }
 };
 
-const TransportRegistration registration{"mpi", [](Runtime&) -> std::unique_ptr<Transport> {
-                                           return std::make_unique<Mpi>();
-                                         }};
+const TransportRegistration registration{
+    "mpi", [](Runtime&) -> std::unique_ptr<Transport> { return std::make_unique<Mpi>(); }};
 
 }  // namespace
 }  // namespace tasuki

@@ -14,12 +14,12 @@
 #include <atomic>
 
 #include "paths/path.hpp"
-#include "memory/gpu_memory.hpp"
-#include "transports/mpi_message.hpp"
-#include "transports/transport.hpp"
 #include "session/collective.hpp"
+#include "session/gpus.hpp"
 #include "session/mpi.hpp"
 #include "session/worker.hpp"
+#include "transports/mpi_message.hpp"
+#include "transports/transport.hpp"
 
 namespace tasuki {
 namespace {
@@ -42,8 +42,8 @@ class Batch final : public Worker::Task {
     Worker::instance().remove(this);
     if (!mpi_running()) return;
     for (std::size_t i = 0; i < requests_.size(); ++i) {
-      if (messages_[i].active) MPI_Cancel(&requests_[i]);  // only after a failure
-      MPI_Request_free(&requests_[i]);
+      if (messages_[i].active) mpi::calls().Cancel(&requests_[i]);  // only after a failure
+      mpi::calls().Request_free(&requests_[i]);
     }
   }
   Batch(const Batch&) = delete;
@@ -114,7 +114,7 @@ class Batch final : public Worker::Task {
   }
 
   bool begin(std::size_t message) {
-    const int code = MPI_Start(&requests_[message]);
+    const int code = mpi::calls().Start(&requests_[message]);
     if (code != MPI_SUCCESS) return fail(message, "MPI_Start", code);
     return messages_[message].active = true;
   }
@@ -122,7 +122,7 @@ class Batch final : public Worker::Task {
   bool look(std::size_t message) {
     Message& m = messages_[message];
     int ended = 0;
-    const int code = MPI_Test(&requests_[message], &ended, MPI_STATUS_IGNORE);
+    const int code = mpi::calls().Test(&requests_[message], &ended, MPI_STATUS_IGNORE);
     if (code == MPI_SUCCESS && ended == 0) return true;
     m.active = false;
     if (code != MPI_SUCCESS) return fail(message, "MPI_Test", code);
@@ -176,7 +176,8 @@ class MpiStaged final : public Transport {
     prepared_ = true;
     const bool enough = runtime.thread_level() >= MPI_THREAD_MULTIPLE;
     const bool all = and_over_ranks(runtime, {enough ? std::uint64_t{1} : 0}, "looking for MPI's threads")[0] != 0;
-    why_not_ = all ? "" : "the progress thread needs MPI_THREAD_MULTIPLE, but MPI was started with less; use MPI_Init_thread";
+    why_not_ =
+        all ? "" : "the progress thread needs MPI_THREAD_MULTIPLE, but MPI was started with less; use MPI_Init_thread";
   }
   std::string why_not() const override { return why_not_; }
 
@@ -193,9 +194,8 @@ class MpiStaged final : public Transport {
   std::string why_not_ = "all GPUs reach each other (path 'mpi' goes through the host all the same)";
 };
 
-const TransportRegistration registration{"mpi staged", [](Runtime&) -> std::unique_ptr<Transport> {
-                                           return std::make_unique<MpiStaged>();
-                                         }};
+const TransportRegistration registration{
+    "mpi staged", [](Runtime&) -> std::unique_ptr<Transport> { return std::make_unique<MpiStaged>(); }};
 
 }  // namespace
 }  // namespace tasuki

@@ -8,8 +8,8 @@
 #include <memory>
 #include <string>
 
-#include "memory/gpu_memory.hpp"
 #include "paths/path.hpp"
+#include "session/gpus.hpp"
 #include "session/collective.hpp"
 #include "tasuki/cuda.cuh"
 #include "tasuki/error.hpp"
@@ -110,7 +110,7 @@ class NcclTransport final : public Transport {
     why_not_ = Nccl::get().why_not;
     const std::string shared = runtime.gpus->shared();
     if (why_not_.empty() && !shared.empty()) why_not_ = shared + "; NCCL wants one for each";
-    Agreement(runtime, "path nccl").same("NCCL", why_not_.empty() ? "usable" : "not usable").check();
+    Agreement(runtime, "path nccl").same("NCCL", why_not_.empty() ? "usable" : "not usable").settle();
     if (!why_not_.empty()) return;
     comm_ = std::make_shared<Communicator>(runtime);
     runtime.gpus->on_abort([comm = std::weak_ptr(comm_)] {

@@ -15,7 +15,10 @@ std::map<std::string, TransportRegistration::Make>& makers() {
   return map;
 }
 
-const RuntimePart registration{[](Runtime& runtime) { runtime.transports = std::make_shared<Transports>(runtime); }};
+const RuntimePart registration{[](Runtime& runtime) {
+  runtime.transports = std::make_shared<Transports>(runtime);
+  runtime.machine.unusable = runtime.transports->unusable();
+}};
 
 }  // namespace
 

@@ -223,7 +223,7 @@ def test_damaged_files_say_where(tasuki, tmp_path):
     assert "neither a plan" in tasuki("verify", broken, status=1)
 
 
-PLAN = '"format": 1, "buffers": [], "commands": []'
+PLAN = '"format": 2, "buffers": [], "commands": []'
 RUN = '"app": "a", "size": "S", "ranks": 2, "overlap": true, "seconds_per_iteration": 1'
 
 

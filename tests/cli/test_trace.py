@@ -102,7 +102,7 @@ def test_broken_plans_are_found(tasuki, traced, tmp_path):
     assert "the plan of rank 1 is missing" in tasuki("verify", files[0], status=1)
     signals = [i for i, c in enumerate(plans[1]["commands"]) if c["verb"] == "signal"]
     broken = {**plans[1], "commands": [dict(c) for c in plans[1]["commands"]]}
-    broken["commands"][signals[0]]["verb"] = "fence"
+    broken["commands"][signals[0]]["index"] = 7
     files[1].write_text(json.dumps(broken))
     assert "problems" in tasuki("verify", *files, status=1)
     broken["commands"][0]["verb"] = "shout"

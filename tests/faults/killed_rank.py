@@ -16,7 +16,7 @@ def left_behind() -> set[str]:
     names = {
         str(path)
         for folder in FOLDERS
-        for pattern in ("*vader*", "*sm_seg*", "*mpich*", "*osc*", "*shm*")
+        for pattern in ("*vader*", "*sm_seg*", "*mpich*", "*osc*", "*shm*", "tasuki-*")
         for path in folder.glob(pattern)
         if path.is_file()
     }

@@ -91,7 +91,7 @@ RANK_TEST("an exchange that gave up is an error of synchronize, also when its ke
       const std::string text = error_of([&] { synchronize(own, nullptr); });
       CHECK(text.find("epoch 1 did not end: the GPU waited for") != std::string::npos);
       CHECK(text.find("transfer") != std::string::npos);
-      CHECK(own.runtime().failed());
+      CHECK(runtime_of(own).failed());
     } else {
       std::this_thread::sleep_for(std::chrono::milliseconds(900));
     }

@@ -2,6 +2,7 @@
 // plans, whole and with random changes, in random order, and every plan that verified must end with the promised bytes.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -42,6 +43,14 @@ class Chance {
       for (std::int32_t i = 0; i < std::ssize(plan.commands); ++i) {
         if (i == 0 || plan.commands[i].lane != plan.commands[i - 1].lane) rank.lanes.push_back({i, i});
         rank.lanes.back().end = i + 1;
+      }
+      for (const Expect& e : plan.expects) {
+        for (std::int32_t k = e.first_copy; e.dtype == DType::none && k < e.first_copy + e.copy_count; ++k) {
+          each_block(plan.copies[k], plan.copies[k].src_offset, plan.copies[k].dst_offset, 0,
+                     [&](auto, auto dst, auto n) {
+                       for (std::int64_t i = dst; i < dst + n; ++i) copied_.insert({plan.rank, e.dst, i});
+                     });
+        }
       }
       for (const Buffer& b : plan.buffers) memory_[{b.rank, b.name}].assign(b.ring, Bytes(b.bytes));
     }
@@ -128,7 +137,9 @@ class Chance {
           const StridedCopy& copy = plan.copies[k];
           each_block(copy, copy.src_offset, copy.dst_offset, 0, [&](auto src, auto dst, auto n) {
             fresh(e.src, src, n);
-            if (e.dtype != DType::none) fresh(e.dst, dst, n);
+            for (std::int64_t i = dst; e.dtype != DType::none && i < dst + n; ++i) {
+              if (!copied_.contains({plan.rank, e.dst, i})) fresh(e.dst, i, 1);
+            }
           });
         }
       }
@@ -143,7 +154,10 @@ class Chance {
     const Plan& plan = plans_[r];
     const int epoch = ranks_[r].epoch;
     std::map<std::int32_t, Bytes> wanted;
-    for (const Expect& e : plan.expects) {
+    // Copies first: reductions begin with what they bring.
+    std::vector<Expect> expects = plan.expects;
+    std::ranges::stable_partition(expects, [](const Expect& e) { return e.dtype == DType::none; });
+    for (const Expect& e : expects) {
       const Buffer &from = plan.buffers[e.src], &to = plan.buffers[e.dst];
       const auto source = written_.find({from.rank, from.name, epoch});
       if (source == written_.end()) return false;
@@ -151,13 +165,15 @@ class Chance {
       for (std::int32_t k = e.first_copy; k < e.first_copy + e.copy_count; ++k) {
         const StridedCopy& copy = plan.copies[k];
         each_block(copy, copy.src_offset, copy.dst_offset, 0, [&](auto src, auto dst, auto n) {
-          const std::uint8_t* own = &written_.at({r, to.name, epoch})[dst];
-          if (e.dtype != DType::none && added_.insert({e.dst, dst}).second) std::memcpy(&want[dst], own, n);
+          const Bytes& own = written_.at({r, to.name, epoch});
+          for (std::int64_t i = dst; i < dst + n; ++i) {
+            if (promised_.insert({e.dst, i}).second && e.dtype != DType::none) want[i] = own[i];
+          }
           put(&source->second[src], &want[dst], n, e.dtype != DType::none);
         });
       }
     }
-    added_.clear();
+    promised_.clear();
     for (const auto& [buffer, want] : wanted) {
       const Buffer& b = plan.buffers[buffer];
       if (memory_.at({r, b.name})[epoch % b.ring] != want) return false;
@@ -187,7 +203,7 @@ class Chance {
     } else if (c.verb == Verb::send || c.verb == Verb::recv) {
       if (!lane.posted) post(r, lane);
       if (!lane.matched) return false;
-    } else if (c.verb != Verb::fence) {
+    } else {
       for (std::int32_t k = c.first_copy; k < c.first_copy + c.copy_count; ++k) {
         const StridedCopy& copy = plan.copies[k];
         each_block(copy, copy.src_offset + lane.chunk * c.src_step, copy.dst_offset + lane.chunk * c.dst_step, 0,
@@ -247,7 +263,8 @@ class Chance {
   std::map<std::pair<std::int32_t, std::string>, std::int64_t> counters_;
   std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, std::pair<std::deque<Post>, std::deque<Post>>>
       channels_;
-  std::set<std::pair<std::int32_t, std::int64_t>> added_;
+  std::set<std::tuple<std::int32_t, std::int32_t, std::int64_t>> copied_;  // bytes that a copy is promised for
+  std::set<std::pair<std::int32_t, std::int64_t>> promised_;               // bytes that an expectation has named so far
 };
 
 /// One small change somewhere.
@@ -275,10 +292,7 @@ void change(std::vector<Plan>& plans, Random& random) {
       c.dep_count = 0;
       break;
     case 5: {
-      const Command old = c;
-      c = Command{};
-      c.lane = old.lane;
-      c.loop = old.loop;
+      samples::idle(plan, static_cast<std::int32_t>(i));
       break;
     }
     case 6:

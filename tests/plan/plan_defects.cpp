@@ -13,10 +13,7 @@ namespace {
 
 /// Takes a command out without moving the others.
 void drop(Plan& plan, std::int32_t command) {
-  const Command old = plan.commands[command];
-  plan.commands[command] = Command{};
-  plan.commands[command].lane = old.lane;
-  plan.commands[command].loop = old.loop;
+  samples::idle(plan, command);
 }
 
 StridedCopy& copy_of(Plan& plan, std::int32_t command) {
@@ -203,15 +200,18 @@ TEST_CASE("a contribution that is missing or added twice is named") {
   auto plans = samples::reverse_add();
   plans[1].commands[4].verb = Verb::copy;
   plans[1].commands[4].dtype = DType::none;
-  CHECK(tells(verify(plans), {"rank 1 expect 0: 32 bytes of 'p' of rank 1 (from offset 8, epoch 1) hold a wrong sum"}));
+  CHECK(tells(verify(plans),
+              {"rank 1 expect 0: 32 bytes of 'p' of rank 1 (from offset 8, epoch 1) hold a wrong result"}));
 
   plans = samples::reverse_add();
   plans[1].commands.insert(plans[1].commands.begin() + 1, plans[1].commands[1]);
-  CHECK(tells(verify(plans), {"hold a wrong sum", "'p' of rank 0 offset 40 is added twice"}));
+  CHECK(tells(verify(plans),
+              {"hold a wrong result", "'p' of rank 0 offset 40 is combined twice, by rank 1 #2 reduce <- 0"}));
 
   plans = samples::reverse_add();
   drop(plans[1], 4);
-  CHECK(tells(verify(plans), {"hold a wrong sum", "'p' of rank 2 offset 40 is not added"}));
+  CHECK(tells(verify(plans),
+              {"hold a wrong result", "'p' of rank 2 offset 40 is not combined", "rank 1 #1 reduce <- 0"}));
 }
 
 TEST_CASE("a counter has one writer") {
@@ -366,6 +366,7 @@ TEST_CASE("what is too large to follow is said, not tried") {
   samples::Hand lanes("lanes", 0, 1);
   for (std::int32_t i = 0; i < 10000; ++i) {
     lanes.plan.commands.emplace_back().lane = i;
+    samples::idle(lanes.plan, i);
   }
   CHECK(tells(verify(std::vector<Plan>{lanes.plan}), {"have 10000 lanes", "more than the verifier follows"}));
   CHECK_THROWS_AS(verify(plans, -1), Error);

@@ -76,9 +76,11 @@ std::int32_t Hand::move(Verb verb, std::int32_t src, std::int32_t dst, std::vect
   return last();
 }
 
-std::int32_t Hand::reduce(std::int32_t src, std::int32_t dst, std::vector<StridedCopy> copies, DType dtype) {
+std::int32_t Hand::reduce(std::int32_t src, std::int32_t dst, std::vector<StridedCopy> copies, DType dtype,
+                          ReduceOp op) {
   const std::int32_t index = move(Verb::reduce, src, dst, std::move(copies));
   plan.commands[index].dtype = dtype;
+  plan.commands[index].op = op;
   return index;
 }
 
@@ -106,9 +108,10 @@ void Hand::after(std::int32_t command, std::initializer_list<std::int32_t> deps)
   plan.deps.insert(plan.deps.end(), deps);
 }
 
-void Hand::expect(std::int32_t src, std::int32_t dst, std::vector<StridedCopy> copies, DType dtype) {
+void Hand::expect(std::int32_t src, std::int32_t dst, std::vector<StridedCopy> copies, DType dtype, ReduceOp op,
+                  bool in_order) {
   const auto [first, count] = range(copies);
-  plan.expects.push_back({src, dst, first, count, dtype});
+  plan.expects.push_back({src, dst, first, count, dtype, op, in_order});
 }
 
 StridedCopy column(std::int64_t from, std::int64_t to) {
@@ -363,7 +366,37 @@ std::vector<std::pair<std::string, std::vector<Plan>>> all() {
   list.emplace_back("alternating transfer", alternating_transfer(1));
   list.emplace_back("chain broadcast", chain_broadcast());
   list.emplace_back("reverse add", reverse_add());
+  for (const std::int32_t ranks : {3, 4, 5}) {
+    const std::string on = " on " + std::to_string(ranks);
+    list.emplace_back("tree allreduce" + on, tree_allreduce(ranks));
+    list.emplace_back("doubling allreduce" + on, doubling_allreduce(ranks));
+    list.emplace_back("ring allreduce" + on, ring_allreduce(ranks));
+  }
+  list.emplace_back("chain reduce", chain_reduce(3));
   return list;
+}
+
+std::int32_t nth(const Plan& plan, Verb verb, std::int32_t n) {
+  for (std::int32_t i = 0; i < std::ssize(plan.commands); ++i) {
+    if (plan.commands[i].verb == verb && n-- == 0) return i;
+  }
+  FAIL("rank ", plan.rank, " has no such command");
+  return -1;
+}
+
+void idle(Plan& plan, std::int32_t command) {
+  Command& c = plan.commands[command];
+  Command copy;
+  copy.lane = c.lane;
+  copy.loop = c.loop;
+  copy.src = copy.dst = static_cast<std::int32_t>(plan.buffers.size());
+  plan.buffers.push_back({"idle " + std::to_string(plan.buffers.size()), plan.rank, Role::scratch, 2 * kCell, 1, 0});
+  copy.first_copy = static_cast<std::int32_t>(plan.copies.size());
+  copy.copy_count = 1;
+  copy.bytes = kCell;
+  plan.copies.emplace_back().block = kCell;
+  plan.copies.back().dst_offset = kCell;
+  c = copy;
 }
 
 bool tells(const VerifyReport& report, std::initializer_list<std::string> words) {

@@ -28,11 +28,13 @@ class Hand {
   std::int32_t signal(std::int32_t counter);
   std::int32_t move(Verb verb, std::int32_t src, std::int32_t dst, std::vector<StridedCopy> copies,
                     std::int64_t step = 0);
-  std::int32_t reduce(std::int32_t src, std::int32_t dst, std::vector<StridedCopy> copies, DType dtype);
+  std::int32_t reduce(std::int32_t src, std::int32_t dst, std::vector<StridedCopy> copies, DType dtype,
+                      ReduceOp op = ReduceOp::sum);
   std::int32_t send(std::int32_t src, std::int64_t bytes, std::int32_t peer, std::int32_t tag);
   std::int32_t recv(std::int32_t dst, std::int64_t bytes, std::int32_t peer, std::int32_t tag);
   void after(std::int32_t command, std::initializer_list<std::int32_t> deps);
-  void expect(std::int32_t src, std::int32_t dst, std::vector<StridedCopy> copies, DType dtype = DType::none);
+  void expect(std::int32_t src, std::int32_t dst, std::vector<StridedCopy> copies, DType dtype = DType::none,
+              ReduceOp op = ReduceOp::sum, bool in_order = false);
 
   Plan plan;
 
@@ -71,6 +73,23 @@ std::vector<Plan> chain_broadcast();
 /// Rank 1: 0 wait, 1 reduce, 2 signal; 3 wait, 4 reduce after 1, 5 signal. Ranks 0, 2: 0 signal, 1 wait.
 std::vector<Plan> reverse_add();
 
+/// Every rank's `in`, kSummed cells of f64, added up into every rank's `out`.
+inline constexpr std::int64_t kSummed = 5;
+/// Up and down a binomial tree by messages. A rank: copy in > acc, { recv, reduce } a child, send up, recv, send a
+/// child.
+std::vector<Plan> tree_allreduce(std::int32_t ranks);
+/// Pairs at distance 1, 2, 4 ... read each other's partial results; ranks beyond a power of two give theirs beforehand.
+std::vector<Plan> doubling_allreduce(std::int32_t ranks);
+/// A block for each rank (kSummed cells each) goes round by puts into scratch, and the sums once more.
+std::vector<Plan> ring_allreduce(std::int32_t ranks);
+/// To rank 0 along the chain, in chunks of a cell: every rank adds what comes to what it has and puts that on.
+std::vector<Plan> chain_reduce(std::int32_t ranks);
+
+/// The n-th command of a verb.
+std::int32_t nth(const Plan& plan, Verb verb, std::int32_t n);
+
+/// Puts a copy between bytes that nobody else knows in a command's place, without moving the others.
+void idle(Plan& plan, std::int32_t command);
 /// After the pass `message order`, all messages being carried in the background.
 std::vector<Plan> parted(std::vector<Plan> plans);
 

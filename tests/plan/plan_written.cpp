@@ -55,9 +55,10 @@ Plan odd_plan() {
   plan.copies[1].ndims = 2;
   plan.loops = {{1}, {12}};
   plan.commands.resize(2);
-  plan.commands[1] = {Verb::reduce, DType::u16, -3, 4, 5, 6, 7, 8, 9, 10, 11, 12, -13, 14, 15, true, 16, 17, 18, -19};
+  plan.commands[1] = {Verb::reduce, DType::u16, ReduceOp::bxor, -3, 4,  5,  6,  7, 8, 9, 10, 11, 12, -13,
+                      14,           15,         true,           16, 17, 18, -19};
   plan.deps = {1, 0, 5};
-  plan.expects = {{1, 2, 3, 4, DType::f32}, {}};
+  plan.expects = {{1, 2, 3, 4, DType::f32, ReduceOp::max, true}, {}};
   return plan;
 }
 
@@ -157,7 +158,10 @@ TEST_CASE("corrupt text is refused with its line") {
   const std::string text = to_text(samples::put_halo(2)[1]);
   refuses(read, "", "line 0", "without 'end'");
   refuses(read, "hello", "line 1", "a plan starts with");
-  refuses(read, with(text, "format 2", "format 1"), "line 1", "format 1 is unknown");
+  refuses(read, with(text, "format 2", "format 1"), "line 1",
+          "the plan has format 1, but this version of Tasuki reads format 2: write it again with this version, or read "
+          "it with the older version that wrote it");
+  refuses(read, with(text, "format 2", "format 3"), "line 1", "has format 3");
   refuses(read, with(text, "path 0", "path 1"), "line 2", "index, 0");
   refuses(read, with(text, "buffer 0", "bufer 0"), "line 3", "unknown kind of line 'bufer'");
   refuses(read, with(text, "inout", "both"), "line 3", "field 'role': 'both' is no role; it is one of input, output");
@@ -185,7 +189,7 @@ TEST_CASE("corrupt JSON is refused with its place") {
   refuses(read, "{}", "top level", "'format' is missing");
   refuses(read, json.substr(0, json.size() / 2), "byte ", "");
   refuses(read, json + "x", "byte ", "");
-  refuses(read, with(json, "\"format\": 2", "\"format\": 3"), "format", "3 is unknown");
+  refuses(read, with(json, "\"format\": 2", "\"format\": 1"), "format", "the plan has format 1, but this version");
   refuses(read, with(json, "\"loops\"", "\"lops\""), "lops", "unknown field");
   refuses(read, with(json, "\"inout\"", "\"both\""), "buffers[0].role", "'both' is no role");
   refuses(read, with(json, "\"inout\"", "7"), "buffers[0].role", "a string is needed, not number");

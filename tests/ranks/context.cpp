@@ -45,7 +45,7 @@ TEST_CASE("a context knows its ranks and describes them") {
   int same = MPI_IDENT;
   MPI_Comm_compare(ctx.comm(), MPI_COMM_WORLD, &same);
   CHECK(same == MPI_CONGRUENT);
-  const Topology& topology = ctx.runtime().topology();
+  const Topology& topology = runtime_of(ctx).topology();
   CHECK(topology.visible);
   CHECK(topology.islands == topology.hosts);
   const std::string text = ctx.describe();
@@ -65,7 +65,7 @@ TEST_CASE("contexts work on parts of the ranks, side by side, and outlive the co
   CHECK(copy.size() == (all.size() + (rank % 2 == 0 ? 1 : 0)) / 2);
   part.barrier();
   all.barrier();
-  CHECK(&copy.runtime() == &part.runtime());
+  CHECK(&runtime_of(copy) == &runtime_of(part));
 }
 
 TEST_CASE("making and ending contexts over and over leaves nothing behind") {
@@ -107,7 +107,7 @@ TEST_CASE("a wait that nobody ends fails at its deadline, and the ranks that nee
   const auto begin = std::chrono::steady_clock::now();
   const std::string error = error_of([&] {
     wait_until(
-        ctx.runtime(), needs, [] { return false; },
+        runtime_of(ctx), needs, [] { return false; },
         [&] { return "rank " + std::to_string(ctx.rank()) + ": test: waiting for rank 0"; });
   });
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(15));
@@ -119,7 +119,7 @@ TEST_CASE("a wait that nobody ends fails at its deadline, and the ranks that nee
     CHECK(error == "rank " + std::to_string(ctx.rank()) +
                        ": test: waiting for rank 0: rank 0 gave up because on rank 0 the deadline of 0.05 s has "
                        "passed: rank 0: test: waiting for rank 0");
-  CHECK(ctx.runtime().failed());
+  CHECK(runtime_of(ctx).failed());
   const auto again = std::chrono::steady_clock::now();
   CHECK(error_of([&] { ctx.barrier(); }).find("barrier: the context has failed before and cannot be used again") !=
         std::string::npos);
@@ -138,7 +138,7 @@ TEST_CASE("a barrier fails on every rank if one does not come, instead of hangin
     const std::vector<int> needs{0};
     CHECK(error_of([&] {
             wait_until(
-                ctx.runtime(), needs, [] { return false; }, [] { return "late"; });
+                runtime_of(ctx), needs, [] { return false; }, [] { return "late"; });
           }).find("late: rank 0 gave up because on rank ") == 0);
   } else {
     const std::string error = error_of([&] { ctx.barrier(); });
@@ -150,29 +150,29 @@ TEST_CASE("what a rank did before it gave up still counts") {
   Context ctx(MPI_COMM_WORLD);
   MPI_Barrier(ctx.comm());  // a rank that is still making the context would hear of it there
   // The poll becomes true only a while later: as if the data were still on its way when the failure is noticed.
-  if (ctx.is_root()) ctx.runtime().fail("nothing in particular");
+  if (ctx.is_root()) runtime_of(ctx).fail("nothing in particular");
   const std::vector<int> needs{0};
   const auto begin = std::chrono::steady_clock::now();
   const auto arrived = [&] { return std::chrono::steady_clock::now() - begin > std::chrono::milliseconds(50); };
-  CHECK(error_of([&] { wait_until(ctx.runtime(), needs, arrived, [] { return "wait"; }); }) == "no error");
+  CHECK(error_of([&] { wait_until(runtime_of(ctx), needs, arrived, [] { return "wait"; }); }) == "no error");
 }
 
 TEST_CASE("what a poll throws ends the wait as it is, and this rank counts as having given up") {
   Context ctx(MPI_COMM_WORLD);
   MPI_Barrier(ctx.comm());
   const auto poll = []() -> bool { throw Error("broken link"); };
-  CHECK(error_of([&] { wait_until(ctx.runtime(), {}, poll, [] { return "unused"; }); }) == "broken link");
-  CHECK(ctx.runtime().failed());
+  CHECK(error_of([&] { wait_until(runtime_of(ctx), {}, poll, [] { return "unused"; }); }) == "broken link");
+  CHECK(runtime_of(ctx).failed());
   CHECK(error_of([&] {
           const std::vector<int> needs{0};
           wait_until(
-              ctx.runtime(), needs, [&] { return ctx.is_root(); }, [] { return "wait"; });
+              runtime_of(ctx), needs, [&] { return ctx.is_root(); }, [] { return "wait"; });
         }) == (ctx.is_root() ? "no error" : "wait: rank 0 gave up because broken link"));
 }
 
 TEST_CASE("a wait drives all active operations, and they may end while it does") {
   Context ctx(MPI_COMM_WORLD);
-  Runtime& runtime = ctx.runtime();
+  Runtime& runtime = runtime_of(ctx);
   Counted a(runtime);
   Counted b(runtime);
   Counted c(runtime);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "error_of.hpp"
+#include "session/collective.hpp"
 #include "session/runtime.hpp"
 #include "tasuki/tasuki.hpp"
 
@@ -15,8 +16,9 @@ TEST_CASE("equal arguments pass, and a difference names argument, ranks and valu
   Context ctx(MPI_COMM_WORLD);
   const int last = ctx.size() - 1;
   const auto agree = [&](const std::string& corners) {
-    return error_of(
-        [&] { Agreement(ctx.runtime(), "Halo").same("fields", 3).same("corners", corners).same("name", "").check(); });
+    return error_of([&] {
+      Agreement(runtime_of(ctx), "Halo").same("fields", 3).same("corners", corners).same("name", "").check();
+    });
   };
   CHECK(agree("true") == "no error");
   const std::string error = agree(ctx.rank() == last ? "false" : "true");
@@ -33,12 +35,12 @@ TEST_CASE("ranks that do different things are told so") {
   if (ctx.size() == 1) return;
   const bool odd = ctx.rank() == 1;
   CHECK(error_of([&] {
-          Agreement(ctx.runtime(), odd ? "Grid" : "Halo").check();
+          Agreement(runtime_of(ctx), odd ? "Grid" : "Halo").check();
         }).find("the ranks do different things: rank 0 makes Halo, rank 1 makes Grid") == 0);
-  CHECK(error_of([&] { Agreement(ctx.runtime(), "Halo").same(odd ? "a" : "b", 1).check(); }) ==
+  CHECK(error_of([&] { Agreement(runtime_of(ctx), "Halo").same(odd ? "a" : "b", 1).check(); }) ==
         "Halo: the ranks pass different arguments: rank 0 'b', rank 1 'a'");
   CHECK(error_of([&] {
-          Agreement agreement(ctx.runtime(), "Halo");
+          Agreement agreement(runtime_of(ctx), "Halo");
           if (odd) agreement.same("a", 1);
           agreement.check();
         }) == "Halo: rank 0 passes 0 arguments, rank 1 passes 1");
@@ -48,7 +50,7 @@ TEST_CASE("a complaint of one rank is thrown by all, before any difference") {
   Context ctx(MPI_COMM_WORLD);
   const int last = ctx.size() - 1;
   CHECK(error_of([&] {
-          Agreement agreement(ctx.runtime(), "Field 'T'");
+          Agreement agreement(runtime_of(ctx), "Field 'T'");
           agreement.same("rank", ctx.rank());
           if (ctx.rank() == last) agreement.complain("argument 'pad' is -1").complain("and more");
           agreement.check();
@@ -66,9 +68,9 @@ TEST_CASE("settings are read from the environment") {
   unsetenv("TASUKI_PATH");
   unsetenv("TASUKI_ENGINE");
   CHECK(ctx.deadline() == 7.5);
-  CHECK(ctx.runtime().settings().path == "mpi");
-  CHECK(ctx.runtime().settings().engine == "auto");
-  const Topology& topology = ctx.runtime().topology();
+  CHECK(runtime_of(ctx).settings().path == "mpi");
+  CHECK(runtime_of(ctx).settings().engine == "auto");
+  const Topology& topology = runtime_of(ctx).topology();
   for (int rank = 0; rank < ctx.size(); ++rank)
     for (int other = 0; other < ctx.size(); ++other)
       CHECK(topology.same_island(rank, other) ==
@@ -101,6 +103,31 @@ TEST_CASE("bad or different settings are an error on every rank") {
   CHECK(error_of([] { Context ctx(MPI_COMM_WORLD); }) == "no error");
 }
 
+TEST_CASE("with TASUKI_AGREE=0 nothing is compared or sent, and what ranks find out by themselves still is") {
+  setenv("TASUKI_AGREE", "0", 1);
+  Context ctx(MPI_COMM_WORLD);
+  unsetenv("TASUKI_AGREE");
+  const int last = ctx.size() - 1;
+  if (ctx.rank() == last) {  // alone
+    CHECK(error_of([&] { Agreement(runtime_of(ctx), "Halo").same("rank", ctx.rank()).check(); }) == "no error");
+    CHECK(error_of([&] { Agreement(runtime_of(ctx), "Halo").complain("bad").check(); }) ==
+          "Halo: rank " + std::to_string(last) + ": bad");
+  }
+  CHECK(error_of([&] {
+          all_do(runtime_of(ctx), "Halo", [&] {
+            if (ctx.rank() == last) throw Error("no room");
+          });
+        }) == "Halo: rank " + std::to_string(last) + ": no room");
+  const Field<double> field(Grid(ctx, {64, 5}), {.name = "u"});
+  Halo halo{HaloField(field)};
+  const VerifyReport report = verify(halo);
+  CHECK(report.ok());
+  for (int i = 0; i < 3; ++i) {
+    halo.start();
+    halo.wait();
+  }
+}
+
 TEST_CASE("neighbours exchange blobs of any size, also with themselves") {
   Context ctx(MPI_COMM_WORLD);
   const int right = (ctx.rank() + 1) % ctx.size();
@@ -111,10 +138,10 @@ TEST_CASE("neighbours exchange blobs of any size, also with themselves") {
   for (int round = 0; round < 3; ++round) {
     // On two ranks left and right are the same rank, and on one they are this one: messages arrive in order.
     const std::vector<int> peers{left, right};
-    const auto got = exchange(ctx.runtime(), peers, std::vector{blob(ctx.rank(), left), blob(ctx.rank(), right)});
+    const auto got = exchange(runtime_of(ctx), peers, std::vector{blob(ctx.rank(), left), blob(ctx.rank(), right)});
     REQUIRE(got.size() == 2);
     CHECK(got[0] == blob(left, ctx.rank()));
     CHECK(got[1] == blob(right, ctx.rank()));
   }
-  CHECK(exchange(ctx.runtime(), {}, {}).empty());
+  CHECK(exchange(runtime_of(ctx), {}, {}).empty());
 }

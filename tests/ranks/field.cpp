@@ -28,7 +28,7 @@ TEST_CASE("a field has its cells, shadow and padding where strides say, zero-fil
   CHECK(u.bytes() == u.extents()[0] * u.strides()[0] * 8);
   CHECK(u.local_owned() == Box{3, {1, 2, 0}, {1 + own.extent(0), 2 + own.extent(1), own.extent(2)}});
   CHECK(reinterpret_cast<std::uintptr_t>(u.raw(0)) % 64 == 0);
-  CHECK(ctx.runtime().memory().find(u.raw(0), u.bytes()).valid());
+  CHECK(runtime_of(ctx).memory().find(u.raw(0), u.bytes()).valid());
   for (std::int64_t i = 0; i < u.bytes() / 8; ++i) CHECK(u.data()[i] == 0);
   CHECK(u.name() == "u");
   CHECK(u.dtype() == DType::f64);
@@ -106,21 +106,21 @@ TEST_CASE("the user's memory is used as it is") {
 
 TEST_CASE("a field in use cannot be freed, a free one cannot be used, and its memory comes back") {
   Context ctx(MPI_COMM_WORLD);
-  SharedMemory& memory = ctx.runtime().memory();
+  SharedMemory& memory = runtime_of(ctx).memory();
   Field<double> u(Grid(ctx, {ctx.size(), 100000}, {.split = {ctx.size(), 1}}), {.name = "p", .copies = 2});
-  const int windows = memory.windows();
-  u.storage()->users = 2;
+  const int regions = memory.regions();
+  FieldAccess::storage(u)->users = 2;
   CHECK(error_of([&] { u.free(); }) == "Field 'p': free() was called while 2 operations use it; free those first");
-  u.storage()->users = 1;
+  FieldAccess::storage(u)->users = 1;
   CHECK(error_of([&] { u.free(); }) == "Field 'p': free() was called while 1 operation uses it; free that first");
-  u.storage()->users = 0;
+  FieldAccess::storage(u)->users = 0;
   CHECK(u.data() != nullptr);
   u.free();
   CHECK(error_of([&] { (void)u.data(); }) == "Field 'p': its memory was asked for after free()");
   CHECK(error_of([&] { u.swap(); }) == "Field 'p': swap() was called after free()");
   u.free();  // nothing more to free
   const auto collects = memory.allocate(64);
-  CHECK(memory.windows() == windows - 2);
+  CHECK(memory.regions() == regions - 2);
 }
 
 TEST_CASE("fields keep their context, and go in any order") {
@@ -221,7 +221,7 @@ TEST_CASE("a field that does not fit into memory is an error with sizes on every
   Context ctx(MPI_COMM_WORLD);
   const Grid grid(ctx, {std::int64_t{1} << 20, std::int64_t{1} << 30});
   const std::string error = error_of([&] { const Field<double> u(grid); });
-  CHECK(error.find("SharedMemory: rank 0 could not get ") == 0);
+  CHECK(error.find("Field 'field': rank 0: SharedMemory: rank 0 could not get ") == 0);
   CHECK(error.find(" TiB") != std::string::npos);
 }
 

@@ -75,7 +75,7 @@ TEST_CASE("with reorder, the heaviest faces stay inside islands, and all ranks a
   Context ctx(MPI_COMM_WORLD);
   unsetenv("TASUKI_ISLAND");
   if (ctx.size() % 4 != 0) return;
-  const Topology& topology = ctx.runtime().topology();
+  const Topology& topology = runtime_of(ctx).topology();
   const Grid grid(ctx, {2 * ctx.size(), 100000}, {.split = {ctx.size() / 2, 2}, .reorder = true});
   check_cover(grid);
   for (int rank = 0; rank < ctx.size(); ++rank) {

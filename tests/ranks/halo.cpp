@@ -286,7 +286,7 @@ RANK_TEST(
           if (sides == 0) result.push_back(cell);
         });
         std::array<double, 3> sums{};
-        for (const auto& text : gather_texts(ctx.runtime(), as_text(std::array{before, added, after}), "adding")) {
+        for (const auto& text : gather_texts(runtime_of(ctx), as_text(std::array{before, added, after}), "adding")) {
           const auto theirs = from_text<std::array<double, 3>>(text);
           for (std::size_t k = 0; k < sums.size(); ++k) sums[k] += theirs[k];
         }

@@ -15,6 +15,6 @@ inline std::vector<std::string> host_paths(const tasuki::Context& ctx) {
   if (std::getenv("TASUKI_ISLAND") == nullptr) {
     paths.insert(paths.end(), {"shared:put", "shared:pull", "shared:eager", "shared:read"});
   }
-  if (!ctx.runtime().topology().threads) paths.emplace_back("mpi");
+  if (!runtime_of(ctx).topology().threads) paths.emplace_back("mpi");
   return paths;
 }

@@ -28,8 +28,8 @@ std::vector<int> all_ranks(const Context& ctx) {
 
 TEST_CASE("nobody is reported while all are at work") {
   Context ctx(MPI_COMM_WORLD);
-  CHECK(ctx.runtime().liveness().failure(all_ranks(ctx)).empty());
-  CHECK(ctx.runtime().liveness().failure({}).empty());
+  CHECK(runtime_of(ctx).liveness().failure(all_ranks(ctx)).empty());
+  CHECK(runtime_of(ctx).liveness().failure({}).empty());
   ctx.barrier();
 }
 
@@ -43,10 +43,10 @@ TEST_CASE("a rank whose process has ended is named with pid and host") {
 
   // The last rank is made to look like that child; everybody else sees a zombie in its place.
   const int last = ctx.size() - 1;
-  Topology topology = ctx.runtime().topology();
+  Topology topology = runtime_of(ctx).topology();
   topology.processes[last].pid = child;
   topology.processes[last].born = 0;
-  Liveness liveness(topology, ctx.runtime().memory(), ctx.runtime().communicator());
+  Liveness liveness(topology, runtime_of(ctx).memory(), runtime_of(ctx).communicator());
   const std::string expected = "rank " + std::to_string(last) + " (pid " + std::to_string(child) + " on host " +
                                topology.processes[last].name + ") has died";
   const bool watching = ctx.rank() != last;  // a rank does not watch itself
@@ -55,7 +55,7 @@ TEST_CASE("a rank whose process has ended is named with pid and host") {
   CHECK(liveness.failure(std::vector{last}) == (watching ? expected : ""));
   CHECK(liveness.failure(std::vector{0}) == (watching && last == 0 ? expected : ""));
 
-  topology.processes[last] = ctx.runtime().topology().processes[last];
+  topology.processes[last] = runtime_of(ctx).topology().processes[last];
   CHECK(liveness.failure(all_ranks(ctx)).empty());
   topology.processes[last].born += 1;  // as if another process had got the id
   CHECK(liveness.failure(all_ranks(ctx)).empty() == !watching);
@@ -65,10 +65,10 @@ TEST_CASE("a rank whose process has ended is named with pid and host") {
 
 TEST_CASE("a rank that gives up is reported with its reason, the root of a chain, and the first one only") {
   Context ctx(MPI_COMM_WORLD);
-  Liveness& liveness = ctx.runtime().liveness();
+  Liveness& liveness = runtime_of(ctx).liveness();
   MPI_Barrier(ctx.comm());  // a rank that is still making the context would hear of it there
   if (ctx.rank() == 0) {
-    ctx.runtime().fail("rank 7 gave up because rank 3 (pid 4711 on host a) has died");
+    runtime_of(ctx).fail("rank 7 gave up because rank 3 (pid 4711 on host a) has died");
     liveness.give_up("a later reason");
   }
   MPI_Barrier(ctx.comm());
@@ -80,10 +80,10 @@ TEST_CASE("a rank that gives up is reported with its reason, the root of a chain
 TEST_CASE("a long reason is cut, not spilt") {
   Context ctx(MPI_COMM_WORLD);
   MPI_Barrier(ctx.comm());
-  if (ctx.rank() == 0) ctx.runtime().fail(std::string(5000, 'x'));
+  if (ctx.rank() == 0) runtime_of(ctx).fail(std::string(5000, 'x'));
   MPI_Barrier(ctx.comm());
   if (ctx.rank() != 0)
-    CHECK(ctx.runtime().liveness().failure(std::vector{0}) == "rank 0 gave up because " + std::string(504, 'x'));
+    CHECK(runtime_of(ctx).liveness().failure(std::vector{0}) == "rank 0 gave up because " + std::string(504, 'x'));
   MPI_Barrier(ctx.comm());
 }
 
@@ -92,7 +92,7 @@ TEST_CASE("a failed rank leaves its context alone, and so do those that hear of 
     Context ctx(MPI_COMM_WORLD);
     const Field<double> field(Grid(ctx, {64}), {.name = "u"});
     MPI_Barrier(ctx.comm());
-    if (ctx.rank() == 0) ctx.runtime().fail("a reason");
+    if (ctx.rank() == 0) runtime_of(ctx).fail("a reason");
   }
   Context again(MPI_COMM_WORLD);  // all ranks got here
   again.barrier();

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "engines/gpu/program.hpp"
-#include "memory/gpu_memory.hpp"
 #include "paths/path.hpp"
+#include "session/gpus.hpp"
 #include "session/runtime.hpp"
 #include "tasuki/tasuki.hpp"
 #include "transports/transport.hpp"
@@ -82,7 +82,7 @@ class Messages {
     }
     std::vector<CarriedCommand> carried;
     for (std::int32_t i = 0; i < std::ssize(plan_.commands); ++i) carried.push_back({i, 1, {memory_.data()}, {}});
-    Runtime& runtime = context.runtime();
+    Runtime& runtime = runtime_of(context);
     std::vector<std::int64_t> numbers;
     for (int peer = 0; peer < ranks_; ++peer) numbers.push_back(peer == me_ ? -1 : runtime.next_channel(peer));
     const std::vector<Located> nowhere;  // commands name no buffers here
@@ -110,7 +110,7 @@ class Messages {
   // False if MPI has failed: then a word tells the GPU to give up.
   bool wait(const Context& context, int epoch) {
     const auto target = static_cast<std::uint64_t>(epoch) * kSignal;
-    const std::atomic_ref<std::uint32_t> abort(*context.runtime().gpus->abort_word());
+    const std::atomic_ref<std::uint32_t> abort(*runtime_of(context).gpus->abort_word());
     for (const auto& channel : channels_) {
       const std::atomic_ref<std::uint64_t> word(*const_cast<std::uint64_t*>(channel.thread->ended()));
       while (word.load(std::memory_order_acquire) < target) {
@@ -162,8 +162,8 @@ class Messages {
 // As an operation does before it chooses paths.
 void prepare(const Context& context, const std::string& wanted) {
   use_gpu(context);
-  Transport& transport = context.runtime().transports->find(path_named("mpi:staged").transport);
-  transport.prepare(context.runtime(), wanted);
+  Transport& transport = runtime_of(context).transports->find(path_named("mpi:staged").transport);
+  transport.prepare(runtime_of(context), wanted);
   REQUIRE(transport.why_not() == "");
 }
 

@@ -14,6 +14,7 @@
 
 #include "rank_test.hpp"
 #include "ranks/error_of.hpp"
+#include "session/runtime.hpp"
 #include "tasuki/tasuki.hpp"
 
 using namespace tasuki;
@@ -31,6 +32,36 @@ TEST_CASE("run_threads runs its body once on every rank, as often as it is calle
       CHECK(ctx.describe().find("rank " + std::to_string(ranks - 1)) != std::string::npos);
     });
   }
+}
+
+TEST_CASE("threads see each other's shared memory at one place, and count who has it mapped") {
+  run_threads(4, [](const Context& ctx) {
+    SharedMemory& memory = runtime_of(ctx).memory();
+    const int next = (ctx.rank() + 1) % ctx.size();
+    const int before = (ctx.rank() + ctx.size() - 1) % ctx.size();
+    for (int round = 0; round < 60; ++round) {
+      const std::int64_t bytes = round % 6 == 5 ? 300001 : 77 * round + 1;
+      std::shared_ptr<std::byte> block = memory.allocate(bytes);
+      const auto places = ctx.allgather(block.get() == nullptr ? 0 : reinterpret_cast<std::uintptr_t>(block.get()));
+      const auto addresses = ctx.allgather(memory.find(block.get(), bytes));
+      std::shared_ptr<std::byte> theirs = memory.map(next, addresses[static_cast<std::size_t>(next)]);
+      CHECK(reinterpret_cast<std::uintptr_t>(theirs.get()) == places[static_cast<std::size_t>(next)]);
+      theirs.get()[bytes == 300001 ? 300000 : 77 * round] = std::byte(round + ctx.rank());
+      ctx.barrier();
+      CHECK(memory.mappers(block.get()) == 1);
+      CHECK((block.get()[bytes - 1] == std::byte(round + before)));
+      std::byte* const place = block.get();
+      block.reset();
+      const auto other = memory.allocate(bytes);
+      CHECK(other.get() != place);  // the rank before may still store into it
+      ctx.barrier();
+      theirs.get()[0] = std::byte{255};  // late
+      theirs.reset();
+      ctx.barrier();
+      CHECK((other.get()[0] == std::byte{0}));
+    }
+    CHECK(memory.regions() <= 4);
+  });
 }
 
 TEST_CASE("a number of threads that makes no sense is refused") {

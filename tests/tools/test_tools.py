@@ -10,9 +10,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
+import doc_blocks  # noqa: E402
 import gpu  # noqa: E402
 import mpirun  # noqa: E402
 import readme_example  # noqa: E402
+import rooms  # noqa: E402
 import tables  # noqa: E402
 
 RESULTS = """{"machine": {"cores": 2}, "cases": [
@@ -102,6 +104,43 @@ class ReadmeExample(unittest.TestCase):
     def test_no_block_is_an_error(self):
         with self.assertRaisesRegex(SystemExit, "no ```cpp block"):
             readme_example.first_block("text", "README.md")
+
+
+class DocBlocks(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.root = Path(self.folder.name)
+        self.page = self.root / "page.md"
+        self.page.write_text("one\n```c\nint main(void) {\n}\n```\n```c\n  f(1);\n```\n```text\nout\n```\n")
+
+    def test_programs_are_written_with_lines_that_lead_back(self):
+        doc_blocks.write_programs(self.page, self.root / "out")
+        self.assertEqual([f.name for f in (self.root / "out").iterdir()], ["page_1.c"])
+        text = (self.root / "out" / "page_1.c").read_text()
+        self.assertEqual(text, f'#line 3 "{self.page}"\nint main(void) {{\n}}\n')
+
+    def test_other_blocks_must_stand_in_a_tested_file(self):
+        tested = self.root / "tested.c"
+        tested.write_text("void g(void) {\n    f(1);\n}\n")
+        self.assertEqual(list(doc_blocks.untested(self.page, [tested])), [])
+        tested.write_text("f(2);\n")
+        self.assertIn("page.md:7: this c block", next(doc_blocks.untested(self.page, [tested])))
+
+
+class Rooms(unittest.TestCase):
+    def test_the_package_and_the_apps_include_what_is_public(self):
+        self.assertEqual(list(rooms.private_includes(Path(__file__).resolve().parents[2])), [])
+
+    def test_what_is_private_is_found(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name) / "python" / "bindings"
+            folder.mkdir(parents=True)
+            (folder / "own.hpp").write_text("")
+            (folder / "a.cpp").write_text('#include "own.hpp"\n#include "tasuki/grid.hpp"\n#include "memory/gpu.hpp"\n')
+            found = list(rooms.private_includes(Path(name)))
+            self.assertEqual(len(found), 1)
+            self.assertIn("a.cpp:3: includes memory/gpu.hpp", found[0])
 
 
 class Sanitizer(unittest.TestCase):

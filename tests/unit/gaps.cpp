@@ -1,10 +1,10 @@
-// The free space of a shared window: first fit, alignment of addresses, merging.
+// The free space of a range: first fit, alignment of addresses, merging.
 #include <doctest/doctest.h>
 
 #include <random>
 #include <vector>
 
-#include "memory/window.hpp"
+#include "memory/gaps.hpp"
 
 using tasuki::Gaps;
 

@@ -65,23 +65,20 @@ inline void move_word(const GpuStep& step, const std::byte* src, std::byte* dst,
 
 inline void move_unit(const GpuStep& step, const std::byte* src, std::byte* dst, std::size_t bytes) {
   if (step.verb == Verb::reduce) {
-    REQUIRE(step.dtype == DType::f64);
-    double sum[2];
-    std::memcpy(&sum[0], src, sizeof(double));
-    std::memcpy(&sum[1], dst, sizeof(double));
-    sum[1] += sum[0];
-    std::memcpy(dst, &sum[1], sizeof(double));
-    return;
+    REQUIRE(static_cast<std::int64_t>(bytes) == size_of(step.dtype));
+    StridedCopy one;
+    one.block = static_cast<std::int64_t>(bytes);
+    return select_reduce(one, step.dtype, step.op)(one, src, dst);
   }
   std::memcpy(dst, src, bytes);
 }
 
-/// Moves what the tiles of a step and its followers name, one unit after the other; returns how many units.
-inline std::int64_t follow(const View& view, const GpuStep& deal) {
+/// Moves what the tiles [from, to) of a step and its followers name, one unit after the other; returns how many units.
+inline std::int64_t follow(const View& view, const GpuStep& deal, std::uint32_t from, std::uint32_t to) {
   std::int64_t moved = 0;
   const std::int32_t first = view.get<GpuCopy>(view.header.copies, deal.first_copy).step;
   const auto last = view.get<GpuStep>(view.header.steps, first + deal.followers);
-  for (std::uint32_t tile = 0; tile < deal.tiles; ++tile) {
+  for (std::uint32_t tile = from; tile < to; ++tile) {
     std::int32_t k = last.first_copy + last.copies - 1;
     while (view.get<GpuCopy>(view.header.copies, k).first_tile > tile) --k;
     const auto copy = view.get<GpuCopy>(view.header.copies, k);
@@ -111,6 +108,10 @@ inline std::int64_t follow(const View& view, const GpuStep& deal) {
     }
   }
   return moved;
+}
+
+inline std::int64_t follow(const View& view, const GpuStep& deal) {
+  return follow(view, deal, 0, deal.tiles);
 }
 
 }  // namespace gpu_view

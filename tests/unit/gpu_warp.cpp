@@ -193,36 +193,84 @@ TEST_CASE("warps: tiles of units of all sizes") {
   }
 }
 
-TEST_CASE("warps: additions, out of lines and out of packed memory") {
+TEST_CASE("warps: reductions of all types and operators, out of lines, out of packed memory and from anywhere") {
   std::mt19937 random(24);
-  std::vector<double> from(300);
-  std::vector<double> to(900);
-  for (auto& v : from) v = static_cast<double>(random() % 1000);
-  for (auto& v : to) v = static_cast<double>(random() % 1000);
-  auto expected = to;
-  for (std::size_t i = 0; i < from.size(); ++i) expected[3 * i + 1] += 2 * from[i];
-  std::vector<std::byte> ring(5 * kStampedLine);
-  StridedCopy whole;
-  whole.block = 2400;
-  const Located values{reinterpret_cast<std::byte*>(from.data()), 0, 1, false, false, nullptr};
-  const Located sums{reinterpret_cast<std::byte*>(to.data()), 0, 1, false, false, nullptr};
-  fill<kTileRows>(Work(whole, values, at(ring, true)), 7);
-  StridedCopy each;
-  each.block = 8;
-  each.ndims = 1;
-  each.dims[0] = {300, 8, 24};
-  each.dst_offset = 8;
-  for (const bool stamped : {false, true}) {
-    const Work work(each, stamped ? at(ring, true) : values, sums, 8);
-    std::atomic<int> all{0};
-    for (std::uint32_t first = 0; first < work.copy().units; first += 128) {
-      warp::run([&] {
-        const GpuTile tile{
-            work.copy(), work.task.dims.data(), first + threadIdx.x, std::min(300u, first + 128), work.src, work.dst};
-        all += add_tile_of(DType::f64, tile, stamped, 7, forever) ? 1 : 0;
-      });
+  constexpr std::int64_t kCount = 131;
+  for (int type = 1; type <= static_cast<int>(DType::i64_i64); ++type) {
+    for (int op = 0; op <= static_cast<int>(ReduceOp::maxloc); ++op) {
+      const auto dtype = static_cast<DType>(type);
+      const auto combine = static_cast<ReduceOp>(op);
+      if (!defined(combine, dtype)) continue;
+      CAPTURE(to_string(dtype));
+      CAPTURE(to_string(combine));
+      const std::int64_t size = size_of(dtype);
+      const std::int64_t shift = op % 2;  // every other operator meets elements that lie anywhere
+      StridedCopy each;
+      each.block = size;
+      each.ndims = 1;
+      each.dims[0] = {kCount, size, 2 * size};
+      each.dst_offset = size;
+      const auto bytes = static_cast<std::size_t>(kCount * size);
+      auto from = random_bytes(random, bytes + 1);
+      const auto to = random_bytes(random, 2 * bytes + 17);
+      // Small numbers: no NaNs, whose bits may differ.
+      const bool numbers = dtype == DType::f32 || dtype == DType::c64 || dtype == DType::f64 || dtype == DType::c128;
+      std::vector<std::byte> start = to;
+      const auto fill = [&](std::vector<std::byte>& memory, std::size_t begin) {
+        const bool wide = dtype == DType::f64 || dtype == DType::c128;
+        for (std::size_t at = begin; at + 8 <= memory.size(); at += wide ? 8 : 4) {
+          const double value = static_cast<double>(random() % 1000) / 7 - 70;
+          const auto narrow = static_cast<float>(value);
+          std::memcpy(&memory[at], wide ? static_cast<const void*>(&value) : &narrow, wide ? 8 : 4);
+        }
+      };
+      if (numbers) fill(from, static_cast<std::size_t>(shift));
+      if (numbers) fill(start, static_cast<std::size_t>(shift));
+      std::vector<std::byte> expected = start;
+      select_reduce(each, dtype, combine)(each, from.data() + shift, expected.data() + shift);
+      for (const bool stamped : {false, true}) {
+        if (stamped && size < 4) continue;
+        std::vector<std::byte> ring(static_cast<std::size_t>((kCount * size / kStampedData + 2) * kStampedLine));
+        StridedCopy whole;
+        whole.block = kCount * size;
+        std::vector<std::byte> packed(from.begin() + shift, from.end());  // lines are filled with whole words
+        const Located values{stamped ? packed.data() : from.data() + shift, 0, 1, false, false, nullptr};
+        std::vector<std::byte> got = start;
+        const Located target{got.data() + shift, 0, 1, false, false, nullptr};
+        if (stamped) ::fill<kTileRows>(Work(whole, values, at(ring, true)), 7);
+        const Work work(each, stamped ? at(ring, true) : values, target, size);
+        std::atomic<int> all{0};
+        for (std::uint32_t first = 0; first < work.copy().units; first += 128) {
+          warp::run([&] {
+            const GpuTile tile{work.copy(),
+                               work.task.dims.data(),
+                               first + threadIdx.x,
+                               std::min(work.copy().units, first + 128),
+                               work.src,
+                               work.dst};
+            all += reduce_tile_of(dtype, combine, tile, stamped, 7, forever) ? 1 : 0;
+          });
+        }
+        CHECK(all == 2 * 32);
+        CHECK((got == expected));
+      }
     }
-    CHECK(all == 3 * 32);
   }
-  CHECK((to == expected));
+}
+
+TEST_CASE("warps: a reduction out of lines that never come is given up") {
+  std::vector<std::byte> ring(2 * kStampedLine);
+  std::vector<double> to(60, 1.5);
+  const auto before = to;
+  StridedCopy whole;
+  whole.block = 480;
+  const Work work(whole, at(ring, true), {reinterpret_cast<std::byte*>(to.data()), 0, 1, false, false, nullptr}, 8);
+  std::atomic<int> came{0}, looks{0};
+  warp::run([&] {
+    const GpuTile tile{work.copy(), work.task.dims.data(), threadIdx.x, 60, work.src, work.dst};
+    const auto few = [&] { return ++looks < 400; };
+    came += reduce_tile_of(DType::f64, ReduceOp::max, tile, true, 3, few) ? 1 : 0;
+  });
+  CHECK(came == 0);
+  CHECK(to == before);
 }

@@ -92,6 +92,7 @@ void run(const F& f) {
 
 #include "engines/gpu/copy.cuh"
 #include "engines/gpu/lines.cuh"
+#include "engines/gpu/reduce.cuh"
 
 namespace tasuki {
 

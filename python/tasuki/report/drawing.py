@@ -175,7 +175,7 @@ def plan_graph(plans: dict[int, dict], colours: dict[str, str]) -> tuple[str, st
         note = (
             f"#{i} {about['verb']}{peer}, {about['path']}, {about['bytes']} bytes, {' > '.join(filter(None, buffers))}"
         )
-        solid = about["verb"] not in ("wait", "signal", "fence")
+        solid = about["verb"] not in ("wait", "signal")
         colour = colours[about["path"]]
         parts.append(
             f'<g><title>{escape(note)}</title><rect x="{x:.0f}" y="{middle - BOX[1] / 2:.0f}" width="{BOX[0]}" '

@@ -1,11 +1,13 @@
-// Lowering to a GPU program: see gpu_program.hpp.
+// Lowering to a GPU program: see program.hpp.
 #include "engines/gpu/program.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
+#include "engines/gpu/order.hpp"
 #include "engines/gpu/task.hpp"
 #include "tasuki/error.hpp"
 
@@ -28,6 +30,9 @@ class Lowering {
     std::size_t first = 0;
     std::size_t last = 0;  // past the last command
     bool asks = false;     // for messages, while it goes on
+    std::vector<LaneStep> steps;
+    std::int64_t most = 0;  // blocks that may share it
+    bool in_turn = false;   // it has loops or reductions: steps of it rather than all of it are what blocks share
     bool stages = false;   // packs messages into memory for the processor, or unpacks them from there
     bool streams = false;  // has messages that are work of a stream
     bool by_need() const { return asks || (stages && !streams); }  // each command belongs to the part that it needs
@@ -45,7 +50,10 @@ class Lowering {
     for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
       asked_[i] = in_.channels[i].thread != nullptr;
       const bool fresh = i == 0 || plan_.commands[i].lane != plan_.commands[i - 1].lane;
-      if (fresh) lanes_.push_back({i, i, false, false, false});
+      if (fresh) {
+        lanes_.emplace_back();
+        lanes_.back().first = i;
+      }
       Lane& lane = lanes_.back();
       lane.last = i + 1;
       lane.asks = lane.asks || asked_[i];
@@ -66,6 +74,8 @@ class Lowering {
       for (const auto dep : deps) awaited_[static_cast<std::size_t>(dep)] = true;
     }
     find_late();
+    check_size();
+    for (Lane& lane : lanes_) order(lane);
   }
 
   GpuProgram run() {
@@ -99,6 +109,66 @@ class Lowering {
   }
 
  private:
+  void check_size() const {
+    std::int64_t steps = 0;
+    for (const Command& c : plan_.commands) {
+      const std::int64_t rounds = c.loop >= 0 ? plan_.loops[static_cast<std::size_t>(c.loop)].count : 1;
+      steps += std::min(rounds, kGpuSteps + 1);
+      if (steps <= kGpuSteps) continue;
+      throw Error(
+          fmt::format("rank {}: {}: more than {} commands with chunk loops unrolled, which engine 'stream' does "
+                      "not take; use larger chunks",
+                      plan_.rank, plan_.operation, kGpuSteps));
+    }
+  }
+
+  // The lane's steps one by one, which of them wait for which, and by how many blocks they may be run.
+  void order(Lane& lane) {
+    lane.steps = unrolled(plan_, lane.first, lane.last);
+    order_moves(plan_, lane.steps, out_.more_ends);
+    bool loops = false;
+    bool reduces = false;
+    std::int64_t widest = 1;  // blocks that one step is worth
+    std::vector<bool> spared(plan_.commands.size(), false);
+    for (std::size_t i = lane.first; i < lane.last; ++i) {
+      const Command& c = plan_.commands[i];
+      loops = loops || c.loop >= 0;
+      reduces = reduces || c.verb == Verb::reduce;
+      spared[i] =
+          tells_first(i) || (c.verb == Verb::signal && stamped(c.dst)) || (c.verb == Verb::wait && stamped(c.src));
+      if (c.loop >= 0 && in_.channels[i].carried()) {
+        throw Error(
+            fmt::format("rank {}: {}: command #{} is a message in a chunk loop, which engine 'stream' does not "
+                        "run; use a path by which the GPUs reach each other, or host memory",
+                        plan_.rank, plan_.operation, i));
+      }
+      if (!moves_data(c.verb)) continue;
+      if (c.verb == Verb::reduce) check_reduction(i);
+      TaskDraft one;
+      add_copies(one, c, 0);
+      widest = std::max(widest, one.blocks());
+    }
+    out_.reduces = out_.reduces || reduces;
+    // A counter that advances several times in an epoch has no room for the shares of several blocks.
+    const bool shares = may_share(lane);
+    if (!shares && widest > 1 && (loops || reduces)) tell_apart(plan_, lane.steps, spared, out_.more_ends);
+    const bool told = std::any_of(lane.steps.begin(), lane.steps.end(), [](const auto& step) { return step.told; });
+    lane.in_turn = loops || reduces;
+    lane.most = !shares && !told ? 1 : lane.in_turn ? widest : std::numeric_limits<std::int64_t>::max();
+    const bool waits = std::any_of(lane.steps.begin(), lane.steps.end(), [](const auto& s) { return s.after >= 0; });
+    out_.meets = out_.meets || (waits && lane.most > 1);
+  }
+
+  void check_reduction(std::size_t command) const {
+    const Command& c = plan_.commands[command];
+    const bool narrow = stamped(c.src) && size_of(c.dtype) < 4;
+    if (!stamped(c.dst) && !narrow) return;
+    throw Error(fmt::format(
+        "rank {}: {}: command #{} reduces {} of {} {} stamped lines, which engine 'stream' cannot; "
+        "use another path",
+        plan_.rank, plan_.operation, command, to_string(c.op), to_string(c.dtype), narrow ? "out of" : "into"));
+  }
+
   // The lane's steps of these parts: a task or a thread for its moves, and threads that ask for messages and wait.
   void lower_lane(const Lane& lane, int parts, std::vector<TaskDraft>& tasks, TaskDraft& light, TaskDraft& answers) {
     TaskDraft task;
@@ -109,13 +179,15 @@ class Lowering {
     bool moves = false;
     for (std::size_t i = lane.first; i < lane.last; ++i)
       moves = moves || (now(i) && moves_data(plan_.commands[i].verb));
-    for (std::size_t i = lane.first; i < lane.last; ++i) {
-      const auto command = static_cast<std::int32_t>(i);
-      if (now(i) && asked_[i]) add_ask(asks, command);
-      if (now(i) && !asked_[i]) add_step(moves && tells_first(i) ? tells : task, command);
-      if (asked_[i] && (kPartWait & parts) != 0) add_answer(waits, command);
+    for (const LaneStep& step : lane.steps) {
+      const auto i = static_cast<std::size_t>(step.command);
+      if (now(i) && asked_[i]) add_ask(asks, step.command);
+      if (now(i) && !asked_[i]) add_step(moves && (step.told || tells_first(i)) ? tells : task, step);
+      if (asked_[i] && (kPartWait & parts) != 0) add_answer(waits, step.command);
     }
     if (!task.copies.empty()) {
+      task.most = std::min(task.most, lane.most);
+      task.in_turn = lane.in_turn;
       task.staging = lane.by_need();
       if (task.staging) task.most = std::min(task.most, kStagingBlocks);
       task.ends.push_back(static_cast<std::int32_t>(task.steps.size()));
@@ -298,7 +370,7 @@ class Lowering {
   void add_ask(TaskDraft& lane, std::int32_t index) const {
     GpuStep s;
     s.verb = Verb::signal;
-    s.command = index;
+    s.command = s.end = index;
     s.counter = in_.channels[static_cast<std::size_t>(index)].thread->asked();
     s.per_epoch = 1;
     s.untold = 1;
@@ -310,7 +382,7 @@ class Lowering {
   void add_answer(TaskDraft& lane, std::int32_t index) const {
     GpuStep s;
     s.verb = Verb::wait;
-    s.command = index;
+    s.command = s.end = index;
     s.counter =
         const_cast<std::uint64_t*>(in_.channels[static_cast<std::size_t>(index)].thread->ended());  // waits only read
     s.per_epoch = 1;
@@ -318,43 +390,57 @@ class Lowering {
     lane.steps.push_back(s);
   }
 
-  void add_step(TaskDraft& task, std::int32_t index) {
-    const Command& c = plan_.commands[static_cast<std::size_t>(index)];
-    if (c.loop >= 0) {
-      throw Error(fmt::format("rank {}: {}: engine 'stream' cannot run chunk loops; use host memory", plan_.rank,
-                              plan_.operation));
-    }
+  void add_step(TaskDraft& task, const LaneStep& step) {
+    const auto index = static_cast<std::size_t>(step.command);
+    const Command& c = plan_.commands[index];
     GpuStep s;
     s.verb = c.verb;
     s.dtype = c.dtype;
-    s.command = index;
-    s.awaited = awaited_[static_cast<std::size_t>(index)] ? 1 : 0;
+    s.op = c.op;
+    s.command = step.command;
+    s.end = step.end;
+    s.awaited = static_cast<std::int8_t>(step.awaited | (awaited_[index] && step.last ? kAwaited : 0));
     if (c.verb == Verb::signal || c.verb == Verb::wait) {
       const auto buffer = static_cast<std::size_t>(c.verb == Verb::signal ? c.dst : c.src);
       if (in_.where[buffer].stamped) return;  // the stamps themselves say it
       s.counter = reinterpret_cast<std::uint64_t*>(in_.where[buffer].base);
       s.per_epoch = static_cast<std::uint64_t>(plan_.buffers[buffer].per_epoch);
-      s.index = static_cast<std::uint64_t>(c.index);
+      s.index = static_cast<std::uint64_t>(c.index + step.round);
       s.lag = static_cast<std::uint32_t>(c.lag);
       s.credit = c.credit ? 1 : 0;
-      s.alone = tells_first(static_cast<std::size_t>(index)) ? 1 : 0;
+      s.alone = tells_first(index) ? 1 : 0;
     }
     add_deps(task, s);
+    if (step.after >= 0 && std::find(task.deps.begin(), task.deps.end(), step.after) == task.deps.end()) {
+      task.deps.push_back(step.after);
+      ++s.deps;
+      s.follows = step.told ? 0 : 1;
+    }
     if (moves_data(c.verb)) {
       s.src = place(c.src);
       s.dst = place(c.dst);
       if (stamped(c.src)) s.stamped = kStampedSource;
       if (stamped(c.dst)) s.stamped = kStampedTarget;
       s.first_copy = static_cast<std::int32_t>(task.copies.size());
-      for (std::int32_t k = c.first_copy; k < c.first_copy + c.copy_count; ++k) {
-        task.add_copy(plan_.copies[static_cast<std::size_t>(k)], in_.where[static_cast<std::size_t>(c.src)],
-                      in_.where[static_cast<std::size_t>(c.dst)], c.verb == Verb::reduce ? size_of(c.dtype) : 0);
-      }
+      add_copies(task, c, step.round);
       s.copies = static_cast<std::int32_t>(task.copies.size()) - s.first_copy;
-      // Additions keep their order, and a counter that advances several times in an epoch has no room for shares.
-      if (c.verb == Verb::reduce || !may_share(c.lane)) task.most = 1;
+      if (step.alike) {
+        const auto before = std::find_if(task.steps.rbegin(), task.steps.rend(),
+                                         [](const GpuStep& earlier) { return moves_data(earlier.verb); });
+        if (before != task.steps.rend()) before->keeps_turn = 1;
+      }
     }
     task.steps.push_back(s);
+  }
+
+  void add_copies(TaskDraft& task, const Command& c, std::int64_t round) const {
+    for (std::int32_t k = c.first_copy; k < c.first_copy + c.copy_count; ++k) {
+      StridedCopy copy = plan_.copies[static_cast<std::size_t>(k)];
+      copy.src_offset += round * c.src_step;
+      copy.dst_offset += round * c.dst_step;
+      task.add_copy(copy, in_.where[static_cast<std::size_t>(c.src)], in_.where[static_cast<std::size_t>(c.dst)],
+                    c.verb == Verb::reduce ? size_of(c.dtype) : 0);
+    }
   }
 
   bool stamped(std::int32_t buffer) const { return in_.where[static_cast<std::size_t>(buffer)].stamped; }
@@ -368,10 +454,10 @@ class Lowering {
   }
 
   // Whether several blocks may run the lane and add their shares to its signals.
-  bool may_share(std::int32_t lane) const {
-    for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
+  bool may_share(const Lane& lane) const {
+    for (std::size_t i = lane.first; i < lane.last; ++i) {
       const Command& c = plan_.commands[i];
-      if (c.lane != lane || c.verb != Verb::signal || stamped(c.dst) || tells_first(i)) continue;
+      if (c.verb != Verb::signal || stamped(c.dst) || tells_first(i)) continue;
       if (!atomics_ || plan_.buffers[static_cast<std::size_t>(c.dst)].per_epoch > 1) return false;
     }
     return true;

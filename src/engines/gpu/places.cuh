@@ -1,4 +1,4 @@
-// Where a thread's units of a tile of a strided copy (gpu_program.hpp) are.
+// Where a thread's units of a tile of a strided copy (program.hpp) are.
 #pragma once
 
 #include <cstddef>

@@ -8,6 +8,10 @@
 // to receive. So are many scattered numbers that travel in lines. What a task needs lies together, so that a block can
 // fetch it at once.
 //
+// Chunk loops are unrolled. Steps of a lane that touch the same bytes, one of them writing, run one after the other:
+// the later waits until every block has ended the earlier one, unless both are reductions of the same elements, which
+// are then dealt out alike, so that the same thread has the same element in both.
+//
 // Messages that a thread of the process carries (`ThreadChannel::ended`) have two such threads of the single block a lane:
 // one asks for them, each when its bytes have been packed, one waits for them and tells the blocks that unpack. The
 // lane's blocks pack the next meanwhile, or unpack the last.
@@ -28,8 +32,9 @@ constexpr int kGpuPairs = 64;     ///< user's pairs of copies in one operation
 constexpr int kGpuTasks = 128;    ///< in one launch
 constexpr int kGpuThreads = 256;  ///< of a block
 constexpr std::uint32_t kGpuWarps = kGpuThreads / 32;
-constexpr int kTileRows = 4;  ///< most of a tile
-constexpr int kRowWords = 4;  ///< that a thread moves of a row of words that lie together
+constexpr std::int64_t kGpuSteps = 1 << 14;  ///< commands of an operation, loops unrolled
+constexpr int kTileRows = 4;                 ///< most of a tile
+constexpr int kRowWords = 4;                 ///< that a thread moves of a row of words that lie together
 constexpr int kPartStart = 1;
 constexpr int kPartWait = 2;
 constexpr int kPartPack = 4;    ///< beside them: what comes before messages in a stream
@@ -94,15 +99,22 @@ struct GpuStep {
   std::int32_t copies = 0;      ///< those of the followers come right after
   std::int32_t first_dep = 0;   ///< among the task's: commands that must have ended
   std::int32_t deps = 0;
-  std::int32_t command = 0;  ///< also the place of its own end in the list of ends
-  std::int8_t awaited = 0;   ///< others depend on it
-  std::int8_t untold = 0;    ///< not recorded when traced: the command has another step, which is
+  std::int32_t command = 0;
+  std::int32_t end = 0;        ///< its place in the list of ends, where dependencies look for it
+  std::int8_t awaited = 0;     ///< kAwaited or kMet; while a task is put together, bits of both
+  std::int8_t follows = 0;     ///< the last dependency is an earlier step of this lane
+  std::int8_t keeps_turn = 0;  ///< the next move is dealt out as this one
+  std::int8_t untold = 0;      ///< not recorded when traced: the command has another step, which is
   std::int8_t credit = 0;
   std::int8_t alone = 0;    ///< a signal that says only that earlier kernels have ended
   std::int8_t stamped = 0;  ///< which side, if any, is stamped lines
   Verb verb{};
   DType dtype = DType::none;
+  ReduceOp op = ReduceOp::sum;
 };
+
+constexpr std::int8_t kAwaited = 1;  ///< others, or other blocks, depend on a step
+constexpr std::int8_t kMet = 2;      ///< only later steps of its lane do, which one block runs: its threads meet
 
 constexpr std::uint32_t kLineWords = kStampedData / 4;  ///< in a stamped line
 constexpr std::int8_t kStampedSource = 1;
@@ -151,11 +163,17 @@ struct GpuProgram {
   std::vector<std::int32_t> messages;    ///< commands that channels carry in a stream
   bool in_line = false;                  ///< kBefore, messages, kAfter can be one sequence
   std::vector<const int*> pairs;         ///< which copy of each pair the user shows
+  /// Of ends beyond those of the plan's commands: the command that each belongs to. A loop's last round has the
+  /// command's own.
+  std::vector<std::int32_t> more_ends;
+  bool reduces = false;  ///< it has reductions
+  bool meets = false;    ///< blocks of a lane wait for each other, so that all must find room at once
 };
 
 /// Lowers a bound program. `most_blocks` is how many thread blocks may move data at once; without `atomics` a signal to
-/// another GPU cannot be added to by several blocks. Throws `Error` for what the kernel does not run: chunk loops, more
-/// than kGpuPairs pairs, kGpuTasks tasks or kGpuThreads lanes that move nothing.
+/// another GPU cannot be added to by several blocks. Throws `Error` for what the kernel does not run: messages in chunk
+/// loops, reductions into stamped lines, or out of them of elements of less than 4 bytes, more than kGpuSteps commands
+/// with loops unrolled, kGpuPairs pairs, kGpuTasks tasks or kGpuThreads lanes that move nothing.
 GpuProgram lower(const Program& program, int most_blocks, bool atomics);
 
 /// What to say when a kernel has given up waiting at `command`, whose counter stood at `value`.

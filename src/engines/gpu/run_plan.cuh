@@ -1,4 +1,4 @@
-// The kernel that runs a lowered plan (gpu_program.hpp): what it gets at its launch, how its threads wait and tell, how
+// The kernel that runs a lowered plan (program.hpp): what it gets at its launch, how its threads wait and tell, how
 // its blocks share the work. For stream.cu alone, which launches it.
 #pragma once
 
@@ -9,6 +9,7 @@
 #include "engines/gpu/copy.cuh"
 #include "engines/gpu/lines.cuh"
 #include "engines/gpu/program.hpp"
+#include "engines/gpu/reduce.cuh"
 #include "tasuki/cuda.cuh"
 
 namespace tasuki {
@@ -35,7 +36,7 @@ struct Failure {
 
 struct Launch {
   const std::byte* bytes;
-  std::uint64_t* ends;  // per command: what those that depend on it wait for
+  std::uint64_t* ends;  // of steps, by GpuStep::end: what those that depend on them wait for
   State* state;
   unsigned long long* counts;  // by block: launches of these parts that counted themselves
   // The same of the first block of other parts that may have been launched in this one's place in earlier epochs, or 0.
@@ -201,7 +202,24 @@ struct Dealt {
   }
 };
 
-// What is dealt to this warp, and of the rest the tile of its turn. False if something that was to be moved never came.
+// A call of its own: all elements and operators together would take registers from the copies.
+__device__ __noinline__ bool reduce(const Launch& l, const GpuStep& step, const GpuCopy& copy, const GpuDim* dims,
+                                    std::uint32_t first, std::uint32_t rows, std::uint64_t epoch) {
+  const GpuTile t{copy,
+                  dims,
+                  first * copy.row_units + threadIdx.x % 32,
+                  min(copy.units, (first + rows) * copy.row_units),
+                  base_of(l, step.src, epoch),
+                  base_of(l, step.dst, epoch)};
+  Patience patience(l, step.command, epoch);
+  const auto patient = [&] { return patience.more((epoch - 1) * kSignal, epoch * kSignal); };
+  return reduce_tile_of(step.dtype, step.op, t, step.stamped == kStampedSource, static_cast<std::uint32_t>(epoch),
+                        patient);
+}
+
+// What is dealt to this warp, and of the rest the tile of its turn. Without reductions a kernel has no call to them:
+// that alone would make it keep more in memory. False if something that was to be moved never came.
+template <bool kReduces>
 __device__ bool move(const Launch& l, const Task& task, const Dealt& dealt, std::uint64_t epoch, std::uint32_t turn) {
   const GpuStep* steps = task.list<GpuStep>(task.header().steps);
   const GpuDim* all_dims = task.list<GpuDim>(task.header().dims);
@@ -217,13 +235,19 @@ __device__ bool move(const Launch& l, const Task& task, const Dealt& dealt, std:
     const GpuCopy& copy = copies[copy_of(copies, count, tile)];
     const GpuStep& step = steps[copy.step];
     const GpuDim* dims = all_dims + copy.first_dim;
+    const std::uint32_t rows = dealt.step.tile_rows;
+    const std::uint32_t first = (tile - copy.first_tile) * rows;
+    if constexpr (kReduces) {
+      if (step.verb == Verb::reduce) {
+        if (__all_sync(~0u, reduce(l, step, copy, dims, first, rows, epoch)) == 0) return false;
+        continue;
+      }
+    }
     const std::byte* src = base_of(l, step.src, epoch);
     std::byte* dst = base_of(l, step.dst, epoch);
     Patience patience(l, step.command, epoch);
     const auto patient = [&] { return patience.more((epoch - 1) * kSignal, epoch * kSignal); };
-    const std::uint32_t rows = dealt.step.tile_rows;
-    const std::uint32_t first = (tile - copy.first_tile) * rows;
-    if (step.stamped != 0 && step.verb != Verb::reduce) {
+    if (step.stamped != 0) {
       const std::uint32_t lines = (copy.units + kLineWords - 1) / kLineWords;
       const GpuLines t{copy, dims, first, min(rows, lines - first), src, dst};
       if (!move_lines(step, t, rows, stamp, patient)) return false;
@@ -232,13 +256,7 @@ __device__ bool move(const Launch& l, const Task& task, const Dealt& dealt, std:
     const GpuTile t{
         copy, dims, first * copy.row_units + threadIdx.x % 32, min(copy.units, (first + rows) * copy.row_units),
         src,  dst};
-    bool came = true;
-    if (step.verb == Verb::reduce) {
-      came = add_tile_of(step.dtype, t, step.stamped == kStampedSource, stamp, patient);
-    } else {
-      move_units(t, rows);
-    }
-    if (__all_sync(~0u, came) == 0) return false;
+    move_units(t, rows);
   }
   return true;
 }
@@ -261,7 +279,7 @@ __device__ void give(std::uint64_t* counter, std::uint64_t value, std::uint32_t 
 }
 
 // A lane that moves data, by all threads of `blocks` blocks.
-template <bool kTraced>
+template <bool kReduces, bool kTraced>
 __device__ void run_lane(const Launch& l, const Task& task, std::uint32_t block, std::uint32_t blocks,
                          std::uint64_t epoch) {
   const auto& header = task.header();
@@ -282,13 +300,14 @@ __device__ void run_lane(const Launch& l, const Task& task, std::uint32_t block,
     }
     if (step.tiles > 0 && came) {
       const Dealt dealt{step, block, blocks};
-      came = move(l, task, dealt, epoch, turn);
-      turn = (turn - dealt.rest_count()) % kGpuWarps;
+      came = move<kReduces>(l, task, dealt, epoch, turn);
+      if (step.keeps_turn == 0) turn = (turn - dealt.rest_count()) % kGpuWarps;
     }
     if (step.verb == Verb::signal || step.verb == Verb::reduce || step.awaited != 0) {
       if (__syncthreads_and(came) == 0) return;
       if (threadIdx.x == 0 && step.verb == Verb::signal) give(step.counter, target_of(step, epoch), block, blocks);
-      if (threadIdx.x == 0 && step.awaited != 0) give(&l.ends[step.command], epoch * kSignal, block, blocks);
+      if (threadIdx.x == 0 && step.awaited == kAwaited) give(&l.ends[step.end], epoch * kSignal, block, blocks);
+      if (threadIdx.x == 0 && step.awaited == kMet) store_relaxed(&l.ends[step.end], epoch * kSignal);
     }
     for (std::int32_t k = s; watched && came && k <= s + step.followers; ++k) record(l, steps[k], epoch, begin);
     s += step.followers;
@@ -314,7 +333,7 @@ __device__ void run_light_lane(const Launch& l, const Task& task, std::int32_t l
         store_release(step.counter, target);
       }
     }
-    if (step.awaited != 0) store_release(&l.ends[step.command], epoch * kSignal);
+    if (step.awaited != 0) store_release(&l.ends[step.end], epoch * kSignal);
     if (kTraced && step.untold == 0) record(l, step, epoch, begin);
   }
 }
@@ -327,7 +346,7 @@ __device__ std::uint64_t own_epoch(const Launch& l) {
 }
 
 // This block's share of a round. All loads that it begins with are on their way together.
-template <bool kTraced>
+template <bool kReduces, bool kTraced>
 __device__ void run_round(const Launch& l, const GpuRound& round, std::byte* fetched, const std::uint64_t& epoch) {
   const auto me = static_cast<std::int32_t>(blockIdx.x);
   if (me >= round.blocks) return;
@@ -352,8 +371,8 @@ __device__ void run_round(const Launch& l, const GpuRound& round, std::byte* fet
   if (__syncthreads_or(dead)) return;
   const Task task{fits ? fetched : l.bytes + at.offset};
   if (t > round.first_task) {
-    run_lane<kTraced>(l, task, static_cast<std::uint32_t>(me - at.first_block),
-                      static_cast<std::uint32_t>(end - at.first_block), epoch);
+    run_lane<kReduces, kTraced>(l, task, static_cast<std::uint32_t>(me - at.first_block),
+                                static_cast<std::uint32_t>(end - at.first_block), epoch);
     return;
   }
   for (auto lane = static_cast<std::int32_t>(threadIdx.x); lane < task.header().lanes; lane += kGpuThreads) {
@@ -362,7 +381,7 @@ __device__ void run_round(const Launch& l, const GpuRound& round, std::byte* fet
 }
 
 // With two rounds or, some tenths of a microsecond sooner, with one.
-template <bool kRounds, bool kTraced>
+template <bool kRounds, bool kReduces, bool kTraced>
 __global__ void __launch_bounds__(kGpuThreads, 2) run_plan(const __grid_constant__ Launch l) {
   __shared__ alignas(16) std::byte fetched[kShared];
   __shared__ std::uint64_t shared_epoch;
@@ -372,10 +391,10 @@ __global__ void __launch_bounds__(kGpuThreads, 2) run_plan(const __grid_constant
 #pragma unroll 1
     for (int round = 0; round < 2; ++round) {
       if (round > 0) __syncthreads();  // nobody needs the first round's task any more
-      run_round<kTraced>(l, l.round[round], fetched, shared_epoch);
+      run_round<kReduces, kTraced>(l, l.round[round], fetched, shared_epoch);
     }
   } else {
-    run_round<kTraced>(l, l.round[0], fetched, shared_epoch);
+    run_round<kReduces, kTraced>(l, l.round[0], fetched, shared_epoch);
   }
 }
 

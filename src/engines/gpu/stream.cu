@@ -1,5 +1,5 @@
 // Engine `stream`: for operations on GPU memory. An epoch is one kernel in the caller's stream (or two: start and
-// wait), which runs the lowered plan (gpu_program.hpp). Messages that are work of a stream come between two kernels, or
+// wait), which runs the lowered plan (program.hpp). Messages that are work of a stream come between two kernels, or
 // beside them where something else of the caller's may come between start and wait. The epoch's number lives on the
 // GPU, so that a captured graph can be replayed.
 #include <algorithm>
@@ -11,7 +11,7 @@
 #include "engines/gpu/clock.cuh"
 #include "engines/gpu/program.hpp"
 #include "engines/gpu/run_plan.cuh"
-#include "memory/gpu_memory.hpp"
+#include "session/gpus.hpp"
 #include "tasuki/cuda.cuh"
 
 namespace tasuki {
@@ -34,7 +34,11 @@ class StreamEngine final : public Engine {
                                    [](const auto& c) { return c.verb == Verb::copy && c.dep_count == 0; });
     const int most = messages ? std::max(1, processors / 2) : processors * (alone ? kFollowing : 1);
     const int wanted = executor.program().blocks;
-    program_ = lower(executor.program(), wanted > 0 ? std::min(wanted, most) : most, runtime.gpus->atomics());
+    const auto lowered = [&](int blocks) {
+      return lower(executor.program(), wanted > 0 ? std::min(wanted, blocks) : blocks, runtime.gpus->atomics());
+    };
+    program_ = lowered(most);
+    if (program_.meets && most > processors) program_ = lowered(processors);
     failure_ = {reinterpret_cast<Failure*>(gpu()->allocate_mapped(sizeof(Failure))),
                 [](Failure* p) { gpu()->release_mapped(reinterpret_cast<std::byte*>(p)); }};
     upload();
@@ -133,11 +137,18 @@ class StreamEngine final : public Engine {
     std::copy(rounds.begin(), rounds.end(), launch_.round);
     std::copy(tasks.begin(), tasks.end(), launch_.tasks);
     const bool one = rounds.size() == 1;
-    const bool traced = launch_.events != nullptr;
-    const auto kernel = traced ? (one ? run_plan<false, true> : run_plan<true, true>)
-                               : (one ? run_plan<false, false> : run_plan<true, false>);
+    const Kernel kernel = program_.reduces ? kernel_of<true>(one) : kernel_of<false>(one);
     launch_early("launching an exchange", stream, static_cast<unsigned>(program_.blocks[parts]), kGpuThreads, kernel,
                  launch_);
+  }
+
+  using Kernel = void (*)(Launch);
+
+  // For one round or two.
+  template <bool kReduces>
+  Kernel kernel_of(bool one) const {
+    if (launch_.events != nullptr) return one ? run_plan<false, kReduces, true> : run_plan<true, kReduces, true>;
+    return one ? run_plan<false, kReduces, false> : run_plan<true, kReduces, false>;
   }
 
   // Every epoch has one launch of these parts or of their twin.
@@ -204,7 +215,8 @@ class StreamEngine final : public Engine {
   void upload() {
     const auto round_up = [](std::size_t bytes) { return static_cast<std::int64_t>((bytes + 127) / 128 * 128); };
     const std::int64_t program = round_up(program_.bytes.size());
-    const std::int64_t ends = round_up(executor_.plan().commands.size() * sizeof(std::uint64_t));
+    const std::size_t steps = executor_.plan().commands.size() + program_.more_ends.size();
+    const std::int64_t ends = round_up(steps * sizeof(std::uint64_t));
     const std::int64_t state = round_up(sizeof(State));
     most_blocks_ = *std::max_element(std::begin(program_.blocks), std::end(program_.blocks));
     const std::int64_t counts = round_up(sizeof(std::uint64_t) * kParts * static_cast<std::size_t>(most_blocks_));
@@ -247,8 +259,11 @@ class StreamEngine final : public Engine {
       if (text.empty() && channel.thread != nullptr) text = channel.thread->failure();
     }
     if (text.empty()) {
-      text = describe_failure(executor_.plan(), runtime_, failure_->command, failure_->epoch, failure_->value,
-                              failure_->target);
+      const auto own = static_cast<std::int32_t>(executor_.plan().commands.size());
+      const std::int32_t command = failure_->command < own
+                                       ? failure_->command
+                                       : program_.more_ends[static_cast<std::size_t>(failure_->command - own)];
+      text = describe_failure(executor_.plan(), runtime_, command, failure_->epoch, failure_->value, failure_->target);
     }
     runtime_.fail(text);
     throw Error(text);

@@ -1,4 +1,4 @@
-// Putting a task of a GPU program together: see gpu_task.hpp.
+// Putting a task of a GPU program together: see task.hpp.
 #include "engines/gpu/task.hpp"
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "plan/builder.hpp"
@@ -198,14 +199,33 @@ void TaskDraft::fill_warp() {
   while (ends.size() % 32 != 0) ends.push_back(static_cast<std::int32_t>(steps.size()));
 }
 
+std::int64_t TaskDraft::most_rows_of_a_step() const {
+  std::int64_t most_rows = 0;
+  for (const GpuStep& step : steps) {
+    std::int64_t sum = 0;
+    for (std::int32_t k = step.first_copy; k < step.first_copy + step.copies; ++k) {
+      sum += rows_of(copies[static_cast<std::size_t>(k)]);
+    }
+    most_rows = std::max(most_rows, sum);
+  }
+  return most_rows;
+}
+
 // Tiles of one row if there are few: all in flight at once. Else of as many as a thread can keep in flight, but no more
 // than need be for the same number of rounds.
 void TaskDraft::cut(std::int64_t blocks_of_it) {
   const auto warps = static_cast<std::uint32_t>(kGpuWarps * blocks_of_it);
-  const std::int64_t rounds = std::max<std::int64_t>(1, quotient_up(rows, kTileRows * warps));
-  const auto tile = static_cast<std::uint32_t>(std::max<std::int64_t>(1, quotient_up(rows, rounds * warps)));
+  const std::int64_t at_once = in_turn ? most_rows_of_a_step() : rows;
+  const std::int64_t rounds = std::max<std::int64_t>(1, quotient_up(at_once, kTileRows * warps));
+  const auto tile = static_cast<std::uint32_t>(std::max<std::int64_t>(1, quotient_up(at_once, rounds * warps)));
   const auto blocks = static_cast<std::uint32_t>(blocks_of_it);
-  std::uint32_t next = 0;  // the block whose turn it is to have one more
+  for (GpuStep& step : steps) {
+    const bool others = (step.awaited & kAwaited) != 0;
+    if (blocks == 1) step.deps -= step.follows;  // its threads have met
+    if (step.awaited != 0) step.awaited = others || blocks > 1 ? kAwaited : kMet;
+  }
+  std::uint32_t next = 0;                 // the block whose turn it is to have one more
+  std::optional<std::uint32_t> the_same;  // the block that the move before had it from, if this one is dealt out alike
   for (std::size_t first = 0; first < steps.size(); first += 1 + static_cast<std::size_t>(steps[first].followers)) {
     GpuStep& deal = steps[first];
     deal.tile_rows = tile;
@@ -223,8 +243,11 @@ void TaskDraft::cut(std::int64_t blocks_of_it) {
     deal.rounds = deal.tiles / warps;
     deal.share = deal.tiles % warps / blocks;
     deal.more = deal.tiles % warps % blocks;
-    deal.first_block = next;
-    next = (next + deal.more) % blocks;
+    if (deal.tiles == 0) continue;
+    deal.first_block = the_same.value_or(next);
+    if (!the_same) next = (next + deal.more) % blocks;
+    the_same.reset();
+    if (deal.keeps_turn != 0) the_same = deal.first_block;
   }
 }
 

@@ -26,6 +26,7 @@ struct TaskDraft {
   std::int64_t accesses = 0;                                     ///< to memory, by threads
   std::int64_t lines = 0;                                        ///< stamped ones that it fills or takes
   std::int64_t most = std::numeric_limits<std::int64_t>::max();  ///< blocks that may share it
+  bool in_turn = false;  ///< its steps wait for each other: how tiles are cut depends on the largest, not on all
   bool staging = false;  ///< it packs or unpacks messages that a thread carries meanwhile
 
   std::int64_t blocks() const;                   ///< Thread blocks that it is worth.
@@ -40,6 +41,7 @@ struct TaskDraft {
   void add_lanes(const TaskDraft& other);
   /// Adds empty lanes: the next one is the first of a warp, if lanes are threads.
   void fill_warp();
+  std::int64_t most_rows_of_a_step() const;
   /// Cuts what the steps move into tiles for so many blocks.
   void cut(std::int64_t blocks_of_it);
   /// Appends the task's bytes, which begin with its header.

@@ -160,9 +160,6 @@ bool Executor::run_step(Step& step, Lane& lane) {
       if (step.seen >= target(step, lane.round)) return true;
       step.seen = step.counter->load(std::memory_order_acquire);
       return step.seen >= target(step, lane.round);
-    case Verb::fence:
-      std::atomic_thread_fence(std::memory_order_seq_cst);
-      return true;
     case Verb::send:
     case Verb::recv:
       break;  // always have a channel

@@ -21,10 +21,24 @@ std::string properties(const Buffer& b) {
                      b.bytes, b.ring, b.per_epoch, b.copies);
 }
 
+/// Which buffers the plan's commands name. Expectations may name buffers of ranks that this one never meets: of these
+/// it knows the size, but not where they are.
+std::vector<bool> touched(const Plan& plan) {
+  std::vector<bool> used(plan.buffers.size());
+  for (const Command& c : plan.commands) {
+    for (const std::int32_t buffer : {c.src, c.dst})
+      if (buffer >= 0) used[static_cast<std::size_t>(buffer)] = true;
+  }
+  return used;
+}
+
 void compare_buffers(std::span<const Plan> plans, std::vector<std::string>& found) {
   for (const Plan& plan : plans) {
-    for (const Buffer& buffer : plan.buffers) {
+    const std::vector<bool> used = touched(plan);
+    for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
+      Buffer buffer = plan.buffers[b];
       const Buffer* own = find(plans[buffer.rank], buffer.label());
+      if (own != nullptr && !used[b]) buffer.home = own->home;
       if (own == nullptr) {
         found.push_back(fmt::format("rank {} names {}, but rank {}'s plan has no such buffer", plan.rank, label(buffer),
                                     buffer.rank));

@@ -44,6 +44,14 @@ struct Span {
   }
 };
 
+/// Of a value that may be no enumerator.
+std::string name(DType type) {
+  return type <= DType::i64_i64 ? std::string(to_string(type)) : fmt::format("{}", static_cast<int>(type));
+}
+std::string name(ReduceOp op) {
+  return op <= ReduceOp::maxloc ? std::string(to_string(op)) : fmt::format("{}", static_cast<int>(op));
+}
+
 class Checker {
  public:
   explicit Checker(const Plan& plan) : plan_(plan) {}
@@ -79,7 +87,7 @@ class Checker {
   }
 
   void buffers() {
-    std::set<std::pair<std::int32_t, std::string_view>> names;
+    std::set<std::pair<std::int32_t, std::string>> names;
     for (const Buffer& b : plan_.buffers) {
       const std::string who = fmt::format("rank {}: buffer {}", plan_.rank, label(b));
       if (b.label().empty()) say("{} has no name", who);
@@ -161,7 +169,7 @@ class Checker {
   void command(std::size_t i) {
     const Command& c = plan_.commands[i];
     const std::string who = label(plan_, i);
-    if (c.verb > Verb::fence) {
+    if (c.verb > Verb::reduce) {
       say("{} has the unknown verb {}", who, static_cast<int>(c.verb));
       return;
     }
@@ -180,7 +188,10 @@ class Checker {
     }
     if (!moves && c.copy_count != 0) say("{} does not copy but names {} copies", who, c.copy_count);
     if (c.verb != Verb::reduce && c.dtype != DType::none) {
-      say("{} does not add but names the type {}", who, to_string(c.dtype));
+      say("{} does not reduce but names the type {}", who, name(c.dtype));
+    }
+    if (c.verb != Verb::reduce && c.op != ReduceOp::sum) {
+      say("{} does not reduce but names the operator {}", who, name(c.op));
     }
     if (!plausible(c.src_step) || !plausible(c.dst_step)) say("{} steps by {}, {}", who, c.src_step, c.dst_step);
     if (c.loop < -1 || (c.loop >= 0 && !in_range(c.loop, plan_.loops))) return;  // said already
@@ -189,7 +200,7 @@ class Checker {
       owners_of_move(i);
       copies_of(who, c.first_copy, c.copy_count, plan_.buffers[c.src], plan_.buffers[c.dst],
                 {detail::chunks(plan_, c), c.src_step, c.dst_step}, c.bytes);
-      if (c.verb == Verb::reduce) whole_elements(who, c.first_copy, c.copy_count, c.dtype);
+      if (c.verb == Verb::reduce) reduction(who, c.first_copy, c.copy_count, c.dtype, c.op);
     }
     if (message && (has_src || has_dst)) message_of(i);
     if ((c.verb == Verb::signal && has_dst) || (c.verb == Verb::wait && has_src)) counter_of(i);
@@ -272,11 +283,12 @@ class Checker {
         buffer.bytes);
   }
 
-  void whole_elements(const std::string& who, std::int32_t first, std::int32_t count, DType type) {
-    if (type == DType::none || type > DType::f64) {
-      say("{} adds but names no number type (dtype)", who);
+  void reduction(const std::string& who, std::int32_t first, std::int32_t count, DType type, ReduceOp op) {
+    if (type == DType::none || type > DType::i64_i64) {
+      say("{} reduces but names no number type (dtype)", who);
       return;
     }
+    if (!defined(op, type)) say("{} names the operator {}, which is not defined for {}", who, name(op), name(type));
     if (!in_range(first, count, plan_.copies)) return;  // said already
     for (std::int32_t i = first; i < first + count; ++i) {
       if (plan_.copies[i].block % size_of(type) != 0) {
@@ -343,7 +355,11 @@ class Checker {
     }
     if (dst.rank != plan_.rank) say("{} ends in {}; only this rank's buffers can be promised", who, label(dst));
     copies_of(who, e.first_copy, e.copy_count, src, dst, Steps{}, std::nullopt);
-    if (e.dtype != DType::none) whole_elements(who, e.first_copy, e.copy_count, e.dtype);
+    if (e.dtype != DType::none) {
+      reduction(who, e.first_copy, e.copy_count, e.dtype, e.op);
+    } else if (e.op != ReduceOp::sum || e.in_order) {
+      say("{} names no number type (dtype), so it is a copy and has neither an operator nor an order", who);
+    }
   }
 
   const Plan& plan_;

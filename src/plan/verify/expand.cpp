@@ -116,7 +116,7 @@ class Expander {
   }
 
   void number_areas() {
-    std::map<std::pair<std::int32_t, std::string_view>, std::int32_t> known;
+    std::map<std::pair<std::int32_t, std::string>, std::int32_t> known;
     for (const Plan& plan : world_.plans) {
       auto& area_of = world_.area_of.emplace_back();
       for (const Buffer& buffer : plan.buffers) {
@@ -163,7 +163,7 @@ class Expander {
       const Plan& plan = world_.plans[r];
       for (std::size_t i = 0; i < plan.commands.size(); ++i) {
         const Command& c = plan.commands[i];
-        if (c.verb == Verb::signal || c.verb == Verb::wait || c.verb == Verb::fence) continue;
+        if (c.verb == Verb::signal || c.verb == Verb::wait) continue;
         StridedCopy message;
         visit(world_.commands[r][i], pattern_of(plan, c, message));
       }
@@ -233,7 +233,8 @@ class Expander {
     }
     area.first_cell = world_.cells;
     // A ring may be any number in a plan; what counts is how much of it exists.
-    const Wide all = Wide{area.cells} * area.buffer.ring + world_.cells;
+    // And a cell that nobody touches: tokens of two areas never follow each other.
+    const Wide all = Wide{area.cells} * area.buffer.ring + 1 + world_.cells;
     if (all > kMostCells) too_large(fmt::format("touch more than {} units of {} bytes", kMostCells, world_.unit));
     world_.cells = static_cast<std::int64_t>(all);
   }

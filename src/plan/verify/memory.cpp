@@ -10,22 +10,6 @@
 namespace tasuki::detail {
 namespace {
 
-constexpr int kEpochBits = 20;
-constexpr std::uint64_t kSum = std::uint64_t{1} << 63;
-
-/// A token's share in a sum. Mixing makes it as good as impossible that two different sums have equal hashes.
-std::uint64_t term(std::uint64_t token) {
-  if (token & kSum) return token & ~kSum;
-  std::uint64_t z = token + 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return (z ^ (z >> 31)) >> 1;
-}
-
-std::uint64_t sum(std::uint64_t a, std::uint64_t b) {
-  return kSum | (term(a) + term(b));
-}
-
 /// Maximal runs of cells with any of the bits in `use`.
 template <class Visit>
 void for_each_use(const Area& area, std::uint8_t use, Visit visit) {
@@ -47,7 +31,9 @@ Memory::Memory(const World& world, Findings& findings)
       writer_(world.cells, 0),
       readers_(world.cells, 0),
       reader_sets_(1),
-      expected_(world.areas.size()) {}
+      sums_(world.unit),
+      expected_(world.areas.size()),
+      promised_(world.areas.size()) {}
 
 std::uint32_t Memory::record(const Event& event) {
   events_.push_back(event);
@@ -67,15 +53,19 @@ std::span<const std::uint64_t> Memory::take(std::uint32_t event, const Clock& cl
 }
 
 void Memory::store(std::uint32_t event, const Clock& clock, std::int32_t area, std::span<const Run> runs,
-                   std::span<const std::uint64_t> contents, bool add) {
+                   std::span<const std::uint64_t> contents, const Kind* reduces) {
   const std::int64_t base = world_.areas[area].copy_at(events_[event].epoch);
   Seen seen;
   for (const Run& run : runs) {
     // A message may be shorter than its receive; that is reported where the two meet.
     const auto count = std::min<std::int64_t>(run.count, std::ssize(contents));
     claim(event, clock, area, run.dst, count, seen);
-    std::uint64_t* to = content_.data() + base + run.dst;
-    for (std::int64_t k = 0; k < count; ++k) to[k] = add ? sum(to[k], contents[k]) : contents[k];
+    const std::span to = std::span(content_).subspan(base + run.dst, count);
+    if (reduces != nullptr) {
+      sums_.combine(*reduces, event, to, contents.first(count));
+    } else {
+      std::ranges::copy(contents.first(count), to.begin());
+    }
     contents = contents.subspan(count);
   }
 }
@@ -235,111 +225,6 @@ Findings::Place Memory::place(std::int32_t area, std::int64_t cell, std::int32_t
 std::uint64_t Memory::token(std::int32_t area, std::int64_t cell, std::int32_t epoch) const {
   return static_cast<std::uint64_t>(world_.areas[area].first_cell + cell) << kEpochBits |
          static_cast<std::uint64_t>(epoch);
-}
-
-// --- what the user was promised --------------------------------------------------------------------------------------
-
-/// Fills `expected_` for the cells that expectations of `rank` name: copies first, so that additions find them.
-void Memory::expect_all(std::int32_t rank, std::int32_t epoch) {
-  const auto& expects = world_.expects[rank];
-  for (const Moves& moves : expects) expected_[moves.dst].assign(world_.areas[moves.dst].cells, 0);
-  for (const bool add : {false, true}) {
-    for (std::size_t i = 0; i < expects.size(); ++i) {
-      const Moves& moves = expects[i];
-      if ((world_.plans[rank].expects[i].dtype != DType::none) != add) continue;
-      for (const Run& run : moves.runs) {
-        for (std::int64_t k = 0; k < run.count; ++k) {
-          const std::uint64_t source = token(moves.src, run.src + k, epoch);
-          std::uint64_t& to = expected_[moves.dst][run.dst + k];
-          if (!add && to != 0) {
-            findings_.add({Flaw::promised_twice, rank, static_cast<std::int64_t>(i), moves.dst},
-                          place(moves.dst, run.dst + k, epoch), [&]() -> Findings::Sentence {
-                            return {fmt::format("rank {} expect {} promises ", rank, i),
-                                    " that another expectation promises too"};
-                          });
-          }
-          if (add && to == 0) to = token(moves.dst, run.dst + k, epoch);
-          to = add ? sum(to, source) : source;
-        }
-      }
-    }
-  }
-}
-
-void Memory::compare(std::uint32_t now, std::int32_t expect) {
-  const std::int32_t rank = events_[now].rank, epoch = events_[now].epoch;
-  const Moves& moves = world_.expects[rank][expect];
-  const std::int64_t base = world_.areas[moves.dst].copy_at(epoch);
-  for (const Run& run : moves.runs) {
-    for (std::int64_t cell = run.dst; cell < run.dst + run.count; ++cell) {
-      std::uint64_t& wanted = expected_[moves.dst][cell];
-      const std::uint64_t actual = content_[base + cell], want = wanted;
-      if (actual == want) continue;
-      wanted = actual;  // told once, though several expectations may name the byte
-      const std::uint32_t writer = writer_[base + cell];
-      const Event& written = events_[writer];
-      Flaw flaw = Flaw::wrong_source;
-      if (want & kSum) {
-        flaw = Flaw::wrong_sum;
-      } else if (writer == 0 || written.command < 0 || written.epoch != epoch) {
-        flaw = Flaw::missing;
-      } else if (actual >> kEpochBits == want >> kEpochBits) {
-        flaw = Flaw::stale;
-      }
-      const std::int64_t detail = flaw == Flaw::stale || flaw == Flaw::wrong_source ? party(writer) : 0;
-      const std::int64_t by = std::int64_t{rank} * (std::int64_t{1} << 32) + expect;
-      findings_.add({flaw, by, detail, moves.dst}, place(moves.dst, cell, epoch), [&]() -> Findings::Sentence {
-        const std::string to = fmt::format("rank {} expect {}: ", rank, expect);
-        if (flaw == Flaw::wrong_sum)
-          return {to, " hold a wrong sum: " + wrong_sum(rank, epoch, moves.dst, cell, actual)};
-        const std::string from = fmt::format(" should come from {}, but ", value(want, epoch));
-        if (flaw == Flaw::missing) return {to, from + "nothing writes them in this epoch"};
-        return {to, from + fmt::format("{} puts {} there", who(writer, epoch), value(actual, epoch))};
-      });
-    }
-  }
-}
-
-/// Finds the one contribution, if it is one, that makes a sum differ from what it should be.
-std::string Memory::wrong_sum(std::int32_t rank, std::int32_t epoch, std::int32_t area, std::int64_t cell,
-                              std::uint64_t actual) const {
-  std::vector<std::uint64_t> terms;
-  bool copied = false;
-  for (std::size_t i = 0; i < world_.expects[rank].size(); ++i) {
-    const Moves& moves = world_.expects[rank][i];
-    if (moves.dst != area) continue;
-    for (const Run& run : moves.runs) {
-      if (cell < run.dst || cell >= run.dst + run.count) continue;
-      terms.push_back(token(moves.src, run.src + cell - run.dst, epoch));
-      copied |= world_.plans[rank].expects[i].dtype == DType::none;
-    }
-  }
-  if (!copied) terms.push_back(token(area, cell, epoch));
-  std::uint64_t excess = term(actual);
-  for (const std::uint64_t t : terms) excess -= term(t);
-  excess &= ~kSum;
-  for (const std::uint64_t t : terms) {
-    if (excess == (-term(t) & ~kSum)) return fmt::format("{} is not added", value(t, epoch));
-    if (excess == term(t)) return fmt::format("{} is added twice", value(t, epoch));
-    for (std::uint64_t age = 1; age < static_cast<std::uint64_t>(epoch); ++age) {
-      if (excess == ((term(t - age) - term(t)) & ~kSum)) {
-        return fmt::format("{} is added instead of the value of epoch {}", value(t - age, epoch), epoch);
-      }
-    }
-  }
-  return fmt::format("it is not that of {} and {} more", value(terms[0], epoch), terms.size() - 1);
-}
-
-std::string Memory::value(std::uint64_t token, std::int32_t epoch) const {
-  if (token == 0) return "bytes that nobody wrote";
-  if (token & kSum) return "a sum";
-  const auto cell = static_cast<std::int64_t>(token >> kEpochBits);
-  const auto after = std::upper_bound(world_.areas.begin(), world_.areas.end(), cell,
-                                      [](std::int64_t c, const Area& area) { return c < area.first_cell; });
-  const Area& area = *(after - 1);
-  const auto written = static_cast<std::int32_t>(token & ((std::uint64_t{1} << kEpochBits) - 1));
-  return fmt::format("{} offset {}{}", label(area.buffer), area.unit_of(cell - area.first_cell) * world_.unit,
-                     written == epoch ? "" : fmt::format(" as it was in epoch {}", written));
 }
 
 }  // namespace tasuki::detail

@@ -113,8 +113,6 @@ bool Runner::step(std::int32_t lane) {
     case Verb::reduce:
       move(lane);
       break;
-    case Verb::fence:
-      break;  // lanes are taken to be ordered: a plan that lacks a fence is the path's to refuse
   }
   advance(lane);
   return true;
@@ -192,7 +190,10 @@ void Runner::move(std::int32_t lane) {
   const Moves& moves = world_.commands[world_.lanes[lane].rank][state.command];
   const std::uint32_t event = record(lane);
   const auto contents = memory_.take(event, state.clock, moves.src, moves.chunk(state.chunk));
-  memory_.store(event, state.clock, moves.dst, moves.chunk(state.chunk), contents, current(lane).verb == Verb::reduce);
+  const Command& command = current(lane);
+  const Kind kind{command.op, command.dtype, 0};
+  memory_.store(event, state.clock, moves.dst, moves.chunk(state.chunk), contents,
+                command.verb == Verb::reduce ? &kind : nullptr);
 }
 
 void Runner::post(std::int32_t lane) {
@@ -224,7 +225,7 @@ void Runner::meet(Channel& channel) {
   // The receiver learns what the sender knew. The reverse is not so: small messages leave before anybody receives.
   join(receiver.clock, sender.clock);
   const auto contents = memory_.take(sender.event, sender.clock, source.src, source.chunk(sender.chunk));
-  memory_.store(receiver.event, receiver.clock, target.dst, target.chunk(receiver.chunk), contents, false);
+  memory_.store(receiver.event, receiver.clock, target.dst, target.chunk(receiver.chunk), contents, nullptr);
   sender.matched = receiver.matched = true;
   wake(world_.lanes[from].rank);
   wake(world_.lanes[to].rank);

@@ -62,6 +62,7 @@ void run_stages(std::span<const Plan> plans, std::int64_t epochs, VerifyReport& 
   for (std::string& problem : findings.sentences()) all.push_back(std::move(problem));
   report.commands = runner.executed();
   report.bytes = world.moved;
+  report.orders = memory.orders();
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "plan/verify/sums.hpp"
 #include "tasuki/plan.hpp"
 
 namespace tasuki::detail {
@@ -102,10 +103,11 @@ enum class Flaw : std::uint8_t {
   written_twice,
   unexpected,
   promised_twice,
+  promised_otherwise,
   missing,
   stale,
   wrong_source,
-  wrong_sum,
+  wrong_result,
 };
 
 /// Collects findings about bytes: one sentence per cause, with the number of bytes and the first offset.
@@ -141,8 +143,7 @@ class Findings {
   std::vector<std::pair<Place, Sentence>> found_;
 };
 
-/// What is in every cell and who touched it last. Contents are 64-bit tokens: 0 is nothing, a value that a user wrote
-/// is its cell and epoch, and a sum is a commutative hash of its terms with the top bit set.
+/// What is in every cell, as tokens (sums.hpp), and who touched it last.
 class Memory {
  public:
   Memory(const World& world, Findings& findings);
@@ -153,12 +154,15 @@ class Memory {
   /// Reads the sources of `runs`. What it returns is good until the next `take`.
   std::span<const std::uint64_t> take(std::uint32_t event, const Clock& clock, std::int32_t area,
                                       std::span<const Run> runs);
-  /// Writes contents to the destinations of `runs`, or adds them.
+  /// Writes contents to the destinations of `runs`, or combines them with what is there.
   void store(std::uint32_t event, const Clock& clock, std::int32_t area, std::span<const Run> runs,
-             std::span<const std::uint64_t> contents, bool add);
+             std::span<const std::uint64_t> contents, const Kind* reduces);
 
   void user_writes(std::uint32_t event, const Clock& clock);  ///< Fresh values in all that the user writes.
   void user_reads(std::uint32_t event, const Clock& clock);   ///< Compares with what the rank was promised.
+
+  /// How the promised reductions of the first epoch were combined.
+  std::vector<ReductionOrder> orders() const;
 
  private:
   bool ordered(std::uint32_t before, const Clock& clock) const {
@@ -177,10 +181,29 @@ class Memory {
   std::uint32_t with_reader(std::uint32_t set, std::uint32_t now, const Clock& clock);
   void report(Flaw flaw, std::uint32_t before, std::uint32_t now, std::int32_t area, std::int64_t cell);
 
+  /// What a cell was promised besides the hash of its contributions, if it was promised a reduction.
+  struct Promise {
+    std::uint64_t sequence = 0;  ///< a hash that depends on the order of the contributions
+    std::int32_t terms = 0;
+    Kind kind;
+    bool in_order = false;
+  };
+  /// The contributions in the run of partial results that was looked at last, of the first of them.
+  struct Shown {
+    const Sum* sum = nullptr;
+    std::vector<Sums::Term> terms;
+    bool uniform = false;  ///< all steps are of one kind
+    std::string order;
+  };
   void expect_all(std::int32_t rank, std::int32_t epoch);
+  void promise(std::int32_t rank, std::int32_t epoch, std::int32_t expect, const Run& run);
   void compare(std::uint32_t now, std::int32_t expect);
-  std::string wrong_sum(std::int32_t rank, std::int32_t epoch, std::int32_t area, std::int64_t cell,
-                        std::uint64_t actual) const;
+  bool keeps(std::uint64_t actual, std::uint64_t want, const Promise& promise, Shown& shown) const;
+  void tell_order(std::int32_t area, std::int64_t cell, const std::string& order);
+  std::string wrong_result(std::int32_t rank, std::int32_t epoch, std::int32_t area, std::int64_t cell) const;
+  std::vector<std::uint64_t> contributions(std::int32_t rank, std::int32_t epoch, std::int32_t area,
+                                           std::int64_t cell) const;
+  const Area& area_of(std::uint64_t token) const;
   std::uint64_t token(std::int32_t area, std::int64_t cell, std::int32_t epoch) const;
   std::string value(std::uint64_t token, std::int32_t epoch) const;
 
@@ -197,7 +220,10 @@ class Memory {
   std::vector<std::vector<std::uint32_t>> reader_sets_;  ///< every combination of readers that occurred
   std::map<std::uint32_t, std::uint32_t> joined_;        ///< set without -> with the reader `joined_by_`
   std::uint32_t joined_by_ = 0;
+  Sums sums_;
   std::vector<std::vector<std::uint64_t>> expected_;  ///< [area][cell], of the rank and epoch looked at
+  std::vector<std::vector<Promise>> promised_;        ///< likewise; empty for areas without reductions
+  std::map<std::pair<std::int32_t, std::string>, ReductionOrder> orders_;  ///< by area and order
 };
 
 }  // namespace tasuki::detail

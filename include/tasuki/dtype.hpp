@@ -1,0 +1,60 @@
+// The element types and operators of reductions: their names, their sizes, and which of them go together.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace tasuki {
+
+/// Element types that reductions know. A complex number is its real part followed by its imaginary part.
+///
+/// A pair is a value followed by the place where it was found (MPI's "value and index"), laid out as C lays out the
+/// struct of the two: `f64_i32` and `i64_i32` have 4 bytes of padding after the index, the others none. A reduction
+/// leaves the destination's padding as it is.
+enum class DType : std::uint8_t {
+  none,
+  i8,
+  i16,
+  i32,
+  i64,
+  u8,
+  u16,
+  u32,
+  u64,
+  f32,
+  f64,
+  f16,      ///< IEEE 754 binary16
+  bf16,     ///< the upper half of an `f32`
+  c64,      ///< two `f32`
+  c128,     ///< two `f64`
+  f32_i32,  ///< 8 bytes, MPI_FLOAT_INT
+  f64_i32,  ///< 16 bytes, MPI_DOUBLE_INT; the index at byte 8
+  i32_i32,  ///< 8 bytes, MPI_2INT
+  i64_i32,  ///< 16 bytes, MPI_LONG_INT; the index at byte 8
+  f64_i64,  ///< 16 bytes
+  i64_i64,  ///< 16 bytes
+};
+
+/// How a reduction combines an element with the one that it is added to. The destination is always the left operand:
+/// `dst = dst op src`. All operators are commutative in every bit but for which of two NaNs remains.
+///
+/// * `sum`, `product`: integers wrap; `f16` and `bf16` are combined as `f32` and rounded once, to nearest even.
+/// * `min`, `max`: a NaN wins over every number, of two NaNs the destination's; -0 is less than +0.
+/// * `band`, `bor`, `bxor`: bit by bit. `land`, `lor`, `lxor`: of "is not 0", the result being 0 or 1.
+/// * `minloc`, `maxloc`: the pair whose value is least, or greatest; a NaN wins over every number. Of pairs with equal
+///   values (-0 equals +0 here, and a NaN a NaN) the one with the lower index, of equal indices the destination's.
+enum class ReduceOp : std::uint8_t { sum, product, min, max, band, bor, bxor, land, lor, lxor, minloc, maxloc };
+
+std::string_view to_string(DType type);
+std::string_view to_string(ReduceOp op);
+DType dtype_from_string(std::string_view name);         ///< Throws `Error` for an unknown name, with the known ones.
+ReduceOp reduce_op_from_string(std::string_view name);  ///< Throws `Error` for an unknown name, with the known ones.
+
+std::int64_t size_of(DType type);  ///< Bytes of one element, padding included; 0 for `none`.
+
+/// Whether `op` has a meaning for elements of `type`: `sum` and `product` for integers, floats and complex numbers,
+/// `min` and `max` for integers and floats, those of bits and of truth for integers, `minloc` and `maxloc` for pairs.
+/// False for `none` and for values that are no enumerators.
+bool defined(ReduceOp op, DType type);
+
+}  // namespace tasuki

@@ -1,0 +1,100 @@
+// Planning off line: the plans of all ranks of a machine that need not be there, by the same functions that live
+// operations call. No MPI, no GPU, no memory is touched.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tasuki/box.hpp"
+#include "tasuki/layout.hpp"
+#include "tasuki/machine.hpp"
+#include "tasuki/plan.hpp"
+
+namespace tasuki {
+
+/// A field, without memory. As `FieldOptions` and `HaloField` of a live one.
+struct FieldShape {
+  std::string name = "field";
+  std::int64_t element_bytes = 8;
+  DType dtype = DType::f64;
+  Width shadow = 1;
+  Width width = 1;  ///< at most the shadow
+  int copies = 1;   ///< 1 or 2
+  std::int64_t pad = 0;
+  Memory memory = Memory::host;
+  bool shared = true;  ///< memory that peers can map: Tasuki's own. The user's own host memory is not.
+};
+
+/// A halo exchange. As `Halo`.
+struct HaloShape {
+  std::vector<std::int64_t> extents;  ///< of the grid, in cells
+  GridOptions grid;
+  std::vector<FieldShape> fields;
+  bool corners = true;
+  bool reverse = false;
+  bool alternating = false;
+  std::string path = "auto";
+};
+
+/// A transfer. As `Transfer`.
+struct TransferShape {
+  int from = 0;
+  int to = 0;
+  Layout src;
+  Layout dst;
+  Memory memory = Memory::host;
+  bool shared = true;  ///< both sides lie in memory that peers can map
+  std::string path = "auto";
+};
+
+/// A broadcast. As `Broadcast`.
+struct BroadcastShape {
+  int root = 0;
+  std::int64_t bytes = 0;
+  int trees = 0;
+  int arity = 0;
+  std::int64_t chunk = 0;
+  bool shared = false;  ///< the data lies in memory that peers can map
+  std::string path = "auto";
+};
+
+/// Plans of all ranks of a machine, made when they are asked for. A value; copies share what has been found.
+class Planned {
+ public:
+  int ranks() const;
+  /// Made from the rank's own choices and its peers'. Throws `Error` for a rank that does not exist.
+  Plan plan(int rank) const;
+  std::vector<Plan> plans() const;  ///< of all ranks, in their order
+  /// The table of `Operation::explain` for a rank.
+  std::string explain(int rank) const;
+  /// Calls `see(pass, plan)` with a rank's plan as it was emitted and after every pass.
+  void passes(int rank, const std::function<void(const std::string& pass, const Plan& plan)>& see) const;
+
+  struct Impl;
+  explicit Planned(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// Chooses paths for all ranks. Throws `Error` for shapes that cannot be, as the live operations do.
+Planned plan(const Machine& machine, const HaloShape& halo);
+Planned plan(const Machine& machine, const TransferShape& transfer);
+Planned plan(const Machine& machine, const BroadcastShape& broadcast);
+
+/// Verifies plans of any number of ranks by neighbourhoods, for as many ranks that `verify` could not follow. Ranks
+/// whose plans are equal but for the names of their peers are a class. Of each class one rank is taken, together with
+/// the ranks that it deals with; their lanes that deal with other ranks are left out, and the rest is verified as by
+/// `verify`. What is not seen: a flaw that takes ranks farther apart than that, and a class member whose peers differ
+/// from those of the one that was taken. The report says how many classes there are. Throws `Error` for plans whose
+/// lanes deal with several ranks at once (trees): use `verify`.
+struct NeighbourhoodReport : VerifyReport {
+  int classes = 0;
+  std::string text() const;
+};
+NeighbourhoodReport verify_neighbourhoods(std::span<const Plan> plans);
+
+}  // namespace tasuki

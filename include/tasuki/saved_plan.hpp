@@ -1,0 +1,38 @@
+// SavedPlan: an operation made from a plan that was made before, saved, and loaded.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tasuki/field.hpp"
+#include "tasuki/operation.hpp"
+
+namespace tasuki {
+
+/// Memory for one of the user buffers that a plan names.
+struct PlanMemory {
+  /// A field, for the buffer that has its name: all of its copies.
+  PlanMemory(const FieldBase& field);  // NOLINT(google-explicit-constructor)
+  /// `bytes` bytes at `data`, for the buffer called `name`.
+  PlanMemory(std::string name, void* data, std::int64_t bytes)
+      : name(std::move(name)), copies{static_cast<std::byte*>(data)}, bytes(bytes) {}
+
+  std::string name;
+  std::vector<std::byte*> copies;
+  std::int64_t bytes = 0;        ///< of one copy
+  const int* current = nullptr;  ///< which copy is shown; a field's own
+  std::vector<FieldBase> field;  ///< kept alive, if it is one
+};
+
+/// Runs `plan`, which an operation of a context of as many ranks had: `plan_from_json(...)` of what `to_json` wrote.
+/// Every rank gives its own plan, and memory of the same sizes and kinds as the operation's was, for every user buffer
+/// of this rank that the plan names. Collective over the context. Before anything moves, the plans of all ranks are
+/// verified together and compared with the memory, the ranks and their islands; if anything does not fit, all ranks
+/// throw, naming rank, buffer and reason. `options.path` does not count: paths are in the plan.
+class SavedPlan : public Operation {
+ public:
+  SavedPlan(const Context& context, const Plan& plan, const std::vector<PlanMemory>& memory,
+            const OperationOptions& options = {});
+};
+
+}  // namespace tasuki

@@ -1,0 +1,182 @@
+// The order of a lane's steps: see order.hpp.
+#include "engines/gpu/order.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "engines/gpu/task.hpp"
+#include "tasuki/error.hpp"
+#include "tasuki/layout.hpp"
+
+namespace tasuki {
+
+namespace {
+
+constexpr std::int64_t kUncut = 1 << 30;  // bytes from end to end of a copy that TaskDraft::add_copy leaves whole
+
+/// One side of a move in one round.
+struct Side {
+  std::int32_t buffer = -1;
+  std::int64_t shift = 0;
+  std::span<const StridedCopy> copies;
+  std::int64_t StridedCopy::*offset;
+  std::int64_t StridedCopy::Dim::*stride;
+};
+
+struct Sides {
+  Side read;
+  Side written;
+};
+
+Sides sides_of(const Plan& plan, const LaneStep& step) {
+  const Command& c = plan.commands[static_cast<std::size_t>(step.command)];
+  const std::span copies(plan.copies.data() + c.first_copy, static_cast<std::size_t>(c.copy_count));
+  return {{c.src, step.round * c.src_step, copies, &StridedCopy::src_offset, &StridedCopy::Dim::src_stride},
+          {c.dst, step.round * c.dst_step, copies, &StridedCopy::dst_offset, &StridedCopy::Dim::dst_stride}};
+}
+
+/// From the first byte to the one after the last.
+struct Range {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+Range range_of(const Side& side, const StridedCopy& copy) {
+  Range range{copy.*side.offset + side.shift, copy.*side.offset + side.shift + copy.block};
+  for (int d = 0; d < copy.ndims; ++d) {
+    const auto& dim = copy.dims[static_cast<std::size_t>(d)];
+    const std::int64_t reach = (dim.count - 1) * dim.*side.stride;
+    (reach < 0 ? range.begin : range.end) += reach;
+  }
+  return range;
+}
+
+Layout layout_of(const Side& side, const StridedCopy& copy) {
+  Layout layout = Layout::bytes(copy.block);
+  for (int d = copy.ndims - 1; d >= 0; --d) {
+    const auto& dim = copy.dims[static_cast<std::size_t>(d)];
+    layout = Layout::hvector(dim.count, 1, dim.*side.stride, layout);
+  }
+  return layout;
+}
+
+bool overlap(const Side& a, const StridedCopy& copy_a, const Side& b, const StridedCopy& copy_b) {
+  const Range in_a = range_of(a, copy_a);
+  const Range in_b = range_of(b, copy_b);
+  if (in_a.begin >= in_b.end || in_b.begin >= in_a.end) return false;
+  if (copy_a.ndims == 0 && copy_b.ndims == 0) return true;
+  const std::array<std::int64_t, 2> lengths{1, 1};
+  const std::array displacements{copy_a.*a.offset + a.shift, copy_b.*b.offset + b.shift};
+  const std::array layouts{layout_of(a, copy_a), layout_of(b, copy_b)};
+  try {
+    return Layout::structure(lengths, displacements, layouts).overlaps();
+  } catch (const Error&) {
+    return true;  // too scattered to tell: to wait is right in any case
+  }
+}
+
+bool overlap(const Side& a, const Side& b) {
+  if (a.buffer != b.buffer) return false;
+  return std::any_of(a.copies.begin(), a.copies.end(), [&](const StridedCopy& x) {
+    return std::any_of(b.copies.begin(), b.copies.end(), [&](const StridedCopy& y) { return overlap(a, x, b, y); });
+  });
+}
+
+/// Whether two moves reduce the same elements, in the same order.
+bool same_elements(const Plan& plan, const LaneStep& a, const LaneStep& b) {
+  const Command& x = plan.commands[static_cast<std::size_t>(a.command)];
+  const Command& y = plan.commands[static_cast<std::size_t>(b.command)];
+  if (x.verb != Verb::reduce || y.verb != Verb::reduce || x.dtype != y.dtype || x.dst != y.dst) return false;
+  const Side one = sides_of(plan, a).written;
+  const Side two = sides_of(plan, b).written;
+  const auto whole = [](const StridedCopy& copy) { return true_extent(copy) <= kUncut; };  // others become several
+  return std::all_of(one.copies.begin(), one.copies.end(), whole) &&
+         std::all_of(two.copies.begin(), two.copies.end(), whole) &&
+         std::equal(one.copies.begin(), one.copies.end(), two.copies.begin(), two.copies.end(),
+                    [&](const StridedCopy& s, const StridedCopy& t) {
+                      bool same = s.dst_offset + one.shift == t.dst_offset + two.shift && s.block == t.block &&
+                                  s.ndims == t.ndims;
+                      for (std::size_t d = 0; same && d < static_cast<std::size_t>(s.ndims); ++d) {
+                        same = s.dims[d].count == t.dims[d].count && s.dims[d].dst_stride == t.dims[d].dst_stride;
+                      }
+                      return same;
+                    });
+}
+
+/// Makes sure that the step's end can be waited for.
+void need_end(const Plan& plan, LaneStep& step, std::int8_t by, std::vector<std::int32_t>& more_ends) {
+  if (step.awaited == 0 && !step.last) {
+    step.end = static_cast<std::int32_t>(plan.commands.size() + more_ends.size());
+    more_ends.push_back(step.command);
+  }
+  step.awaited = static_cast<std::int8_t>(step.awaited | by);
+}
+
+}  // namespace
+
+std::vector<LaneStep> unrolled(const Plan& plan, std::size_t first, std::size_t end) {
+  std::vector<LaneStep> steps;
+  for (std::size_t i = first; i < end;) {
+    const std::int32_t loop = plan.commands[i].loop;
+    std::size_t past = i + 1;
+    while (loop >= 0 && past < end && plan.commands[past].loop == loop) ++past;
+    const std::int64_t rounds = loop >= 0 ? plan.loops[static_cast<std::size_t>(loop)].count : 1;
+    for (std::int64_t round = 0; round < rounds; ++round) {
+      for (std::size_t k = i; k < past; ++k) {
+        LaneStep step;
+        step.command = step.end = static_cast<std::int32_t>(k);
+        step.round = round;
+        step.last = round + 1 == rounds;
+        steps.push_back(step);
+      }
+    }
+    i = past;
+  }
+  return steps;
+}
+
+void order_moves(const Plan& plan, std::vector<LaneStep>& steps, std::vector<std::int32_t>& more_ends) {
+  std::vector<std::size_t> moves;
+  std::size_t open = 0;   // moves before this one have ended in all blocks when the next begins
+  std::size_t chain = 0;  // from this one on all reduce the same elements
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const Verb verb = plan.commands[static_cast<std::size_t>(steps[i].command)].verb;
+    if (verb != Verb::copy && verb != Verb::put && verb != Verb::reduce) continue;
+    const Sides now = sides_of(plan, steps[i]);
+    bool alike = !moves.empty() && same_elements(plan, steps[moves.back()], steps[i]);
+    for (std::size_t m = moves.size(); m-- > open;) {
+      const Sides before = sides_of(plan, steps[moves[m]]);
+      const bool chained = alike && m >= chain;
+      if (overlap(before.written, now.read) || overlap(before.read, now.written) ||
+          (!chained && overlap(before.written, now.written))) {
+        need_end(plan, steps[moves[m]], kMet, more_ends);
+        steps[i].after = steps[moves[m]].end;
+        open = m + 1;
+        break;
+      }
+    }
+    alike = alike && open < moves.size();
+    if (!alike) chain = moves.size();
+    steps[i].alike = alike;
+    moves.push_back(i);
+  }
+}
+
+void tell_apart(const Plan& plan, std::vector<LaneStep>& steps, const std::vector<bool>& spared,
+                std::vector<std::int32_t>& more_ends) {
+  LaneStep* before = nullptr;  // the last that counts
+  for (LaneStep& step : steps) {
+    const auto command = static_cast<std::size_t>(step.command);
+    if (spared[command]) continue;
+    if (plan.commands[command].verb == Verb::signal) {
+      step.told = true;
+      if (before != nullptr && !before->told) {
+        need_end(plan, *before, kAwaited, more_ends);
+        step.after = before->end;
+      }
+    }
+    before = &step;
+  }
+}
+
+}  // namespace tasuki

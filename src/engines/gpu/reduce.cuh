@@ -1,0 +1,90 @@
+// How a warp reduces a tile of a strided copy (program.hpp) into its destination: out of packed memory, or out of
+// stamped lines as they come.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engines/gpu/lines.cuh"
+#include "engines/gpu/places.cuh"
+#include "engines/gpu/program.hpp"
+#include "layout/reduce_ops.hpp"
+
+namespace tasuki {
+
+// Elements in packed memory may follow smaller ones and so lie anywhere. A GPU moves those byte by byte.
+template <class Element>
+__device__ Element load_anywhere(const std::byte* from) {
+#ifdef __CUDA_ARCH__
+  if (reinterpret_cast<std::uintptr_t>(from) % alignof(Element) == 0) return *reinterpret_cast<const Element*>(from);
+#endif
+  Element value;
+  memcpy(&value, from, sizeof value);
+  return value;
+}
+
+template <class Element>
+__device__ void store_anywhere(std::byte* to, const Element& value) {
+#ifdef __CUDA_ARCH__
+  if (reinterpret_cast<std::uintptr_t>(to) % alignof(Element) == 0) {
+    *reinterpret_cast<Element*>(to) = value;
+    return;
+  }
+#endif
+  memcpy(to, &value, sizeof value);
+}
+
+// Element n of the lines from `from` on. False if it has not come.
+template <class Element, class Patient>
+__device__ bool load_from_lines(const std::byte* from, std::uint32_t n, std::uint32_t stamp, Element& value,
+                                const Patient& patient) {
+  constexpr std::uint32_t kWords = sizeof(Element) / 4;
+  std::uint32_t words[kWords];
+  for (std::uint32_t i = 0; i < kWords; ++i) {
+    if (!load_word(from, n * kWords + i, stamp, words[i], patient)) return false;
+  }
+  memcpy(&value, words, sizeof value);
+  return true;
+}
+
+// All loads go out before the first store. False if what was to come in lines has not.
+template <class Element, class Patient>
+__device__ bool reduce_tile(ReduceOp op, const GpuTile& t, bool stamped, std::uint32_t stamp, const Patient& patient) {
+  const TilePlaces<std::byte, kTileRows, kSource | kTarget> at(t);
+  const int count = static_cast<int>(at.count);
+  Element here[kTileRows] = {};
+  Element there[kTileRows] = {};
+#pragma unroll
+  for (int j = 0; j < kTileRows; ++j) {
+    if (j >= count) break;
+    if (!stamped) there[j] = load_anywhere<Element>(at.src(j));
+    here[j] = load_anywhere<Element>(at.dst(j));
+  }
+  if constexpr (sizeof(Element) % 4 == 0) {
+    for (int j = 0; stamped && j < count; ++j) {
+      if (!load_from_lines(t.src + t.copy.src_offset, t.first + 32 * j, stamp, there[j], patient)) return false;
+    }
+  }
+  element::with_operator(op, [&](auto combine) {
+    if constexpr (element::kApplies<decltype(combine), Element>) {
+#pragma unroll
+      for (int j = 0; j < kTileRows; ++j) here[j] = combine(here[j], there[j]);
+    }
+  });
+#pragma unroll
+  for (int j = 0; j < kTileRows; ++j) {
+    if (j < count) store_anywhere(at.dst(j), here[j]);
+  }
+  return true;
+}
+
+template <class Patient>
+__device__ bool reduce_tile_of(DType type, ReduceOp op, const GpuTile& t, bool stamped, std::uint32_t stamp,
+                               const Patient& patient) {
+  bool came = true;
+  element::with_element(type,
+                        [&](auto number) { came = reduce_tile<decltype(number)>(op, t, stamped, stamp, patient); });
+  return came;
+}
+
+}  // namespace tasuki

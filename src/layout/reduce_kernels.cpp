@@ -1,0 +1,107 @@
+// Reductions over strided patterns: one kernel per element type and operator, with a special loop for blocks of one
+// element.
+#include <fmt/format.h>
+
+#include <cstring>
+#include <type_traits>
+
+#include "layout/nest_loop.hpp"
+#include "layout/reduce_ops.hpp"
+#include "tasuki/error.hpp"
+#include "tasuki/strided_copy.hpp"
+
+namespace tasuki {
+namespace {
+
+template <class Op, class T>
+[[gnu::always_inline]] inline void reduce_one(const std::byte* __restrict src, std::byte* __restrict dst) {
+  T a;
+  T b;
+  std::memcpy(&a, dst, sizeof(T));  // any alignment
+  std::memcpy(&b, src, sizeof(T));
+  a = Op{}(a, b);
+  std::memcpy(dst, &a, sizeof(T));
+}
+
+template <class Op, class T>
+void reduce_numbers(const StridedCopy& copy, const std::byte* src, std::byte* dst) {
+  for_each_block(copy, src, dst, [](const std::byte* from, std::byte* to) { reduce_one<Op, T>(from, to); });
+}
+
+template <class Op, class T>
+void reduce_rows(const StridedCopy& copy, const std::byte* src, std::byte* dst) {
+  const std::int64_t bytes = copy.block;
+  for_each_block<false>(copy, src, dst, [bytes](const std::byte* __restrict from, std::byte* __restrict to) {
+    for (std::int64_t done = 0; done < bytes; done += sizeof(T)) reduce_one<Op, T>(from + done, to + done);
+  });
+}
+
+// By hand: what the compiler makes of the loop above is slower for short rows.
+template <class T>
+void add_rows(const StridedCopy& copy, const std::byte* src, std::byte* dst) {
+  constexpr std::int64_t kVector = 16;
+  typedef T Vector __attribute__((vector_size(kVector)));
+  struct AddVectors {
+    [[gnu::always_inline]] Vector operator()(Vector a, Vector b) const { return a + b; }
+  };
+  const std::int64_t bytes = copy.block;
+  for_each_block<false>(copy, src, dst, [bytes](const std::byte* __restrict from, std::byte* __restrict to) {
+    std::int64_t done = 0;
+    for (; done + 4 * kVector <= bytes; done += 4 * kVector)
+      for (std::int64_t i = 0; i < 4; ++i)
+        reduce_one<AddVectors, Vector>(from + done + i * kVector, to + done + i * kVector);
+    for (; done < bytes; done += sizeof(T)) reduce_one<element::Sum, T>(from + done, to + done);
+  });
+}
+
+// Signed and unsigned integers are alike but for their order.
+template <class Op, class T>
+struct Kernel {
+  using Element = T;
+};
+template <class Op, std::signed_integral T>
+requires(!std::is_same_v<Op, element::Extreme<true>> &&
+         !std::is_same_v<Op, element::Extreme<false>>) struct Kernel<Op, T> {
+  using Element = std::make_unsigned_t<T>;
+};
+
+template <class Op, class T>
+CopyFunction select(const StridedCopy& copy) {
+  using Element = typename Kernel<Op, T>::Element;
+  if (copy.block == sizeof(Element)) return reduce_numbers<Op, Element>;
+  if constexpr (std::is_same_v<Op, element::Sum> && std::is_arithmetic_v<Element>) {
+    return add_rows<Element>;
+  } else {
+    return reduce_rows<Op, Element>;
+  }
+}
+
+}  // namespace
+
+CopyFunction select_reduce(const StridedCopy& copy, DType type, ReduceOp op) {
+  if (type == DType::none) throw Error("select_reduce: no number type given; name the type of the elements");
+  const std::int64_t element = size_of(type);
+  if (!defined(op, type)) {
+    throw Error(
+        fmt::format("select_reduce: the operator {} is not defined for elements of type {}; see `defined` in "
+                    "tasuki/dtype.hpp for what goes together",
+                    to_string(op), to_string(type)));
+  }
+  if (copy.block % element != 0) {
+    throw Error(
+        fmt::format("select_reduce: a block of {} B is no whole number of elements of type {}; reduce layouts "
+                    "built from the element type",
+                    copy.block, to_string(type)));
+  }
+  CopyFunction function = nullptr;
+  element::with_element(type, [&](auto number) {
+    element::with_operator(op, [&](auto combine) {
+      using Op = decltype(combine);
+      using T = decltype(number);
+      if constexpr (element::kApplies<Op, T>) function = select<Op, T>(copy);
+    });
+  });
+  return function;
+}
+
+}  // namespace tasuki

@@ -1,0 +1,212 @@
+// Planning off line: `choose` for every rank, then `emit` for the ranks that are asked for.
+#include "tasuki/planning.hpp"
+
+#include <fmt/format.h>
+
+#include "collectives/broadcast_moves.hpp"
+#include "collectives/transfer_moves.hpp"
+#include "grid/halo_moves.hpp"
+#include "planner/planner.hpp"
+#include "tasuki/error.hpp"
+
+namespace tasuki {
+
+struct Planned::Impl {
+  Machine machine;
+  std::function<Problem(int rank)> problem;
+  std::function<std::vector<BufferFact>(int rank)> facts;
+  std::vector<std::vector<Decision>> decisions;  // per rank
+  std::vector<std::shared_ptr<const void>> keep;
+
+  // The facts of a rank and of those that it deals with.
+  Facts facts_around(const Problem& wanted) const {
+    Facts all;
+    all.set(wanted.rank, facts(wanted.rank));
+    for (const int peer : peers_of(wanted.moves, wanted.rank)) all.set(peer, facts(peer));
+    return all;
+  }
+  std::vector<Choice> choices(const Problem& wanted) const {
+    return settle(wanted,
+                  [&](int rank) { return std::span<const Decision>(decisions[static_cast<std::size_t>(rank)]); });
+  }
+  void check(int rank) const {
+    if (rank < 0 || rank >= machine.size())
+      throw Error(fmt::format("machine {}: argument 'rank' is {}; there are ranks 0 to {}", machine.name, rank,
+                              machine.size() - 1));
+  }
+};
+
+namespace {
+
+// Facts of memory that CUDA or Tasuki allocates: well aligned.
+BufferFact fact(std::int64_t bytes, int copies, bool alternating, Memory memory, bool shared) {
+  BufferFact fact;
+  fact.copies = copies;
+  fact.ring = alternating && copies > 1 ? 2 : 1;
+  fact.bytes = bytes;
+  fact.memory = memory;
+  fact.shared = shared && (memory == Memory::host || bytes > 0);
+  fact.alignment = 16;
+  return fact;
+}
+
+Planned planned(std::shared_ptr<Planned::Impl> impl, const std::string& path) {
+  if (const std::string complaint = path_complaint(path); !complaint.empty()) throw Error(complaint);
+  impl->problem = [make = std::move(impl->problem), path](int rank) {
+    Problem problem = make(rank);
+    problem.wanted = path;
+    return problem;
+  };
+  for (int rank = 0; rank < impl->machine.size(); ++rank) {
+    const Problem problem = impl->problem(rank);
+    impl->decisions.push_back(choose(impl->machine, problem, impl->facts_around(problem)));
+  }
+  return Planned(std::move(impl));
+}
+
+std::vector<int> islands_of(const Machine& machine) {
+  std::vector<int> islands;
+  for (const auto& rank : machine.ranks) islands.push_back(rank.island);
+  return islands;
+}
+
+void check_gpus(const Machine& machine, Memory memory) {
+  if (memory != Memory::device) return;
+  for (int rank = 0; rank < machine.size(); ++rank)
+    if (machine.ranks[static_cast<std::size_t>(rank)].gpus < 0)
+      throw Error(fmt::format("machine {}: device memory was asked for, but rank {} has no GPU", machine.name, rank));
+}
+
+void check_rank(const Machine& machine, const char* argument, int rank) {
+  if (rank < 0 || rank >= machine.size())
+    throw Error(
+        fmt::format("argument '{}' is {}, but the machine has ranks 0 to {}", argument, rank, machine.size() - 1));
+}
+
+void check_field(const FieldShape& field, int dims, bool reverse) {
+  if (field.name.empty()) throw Error("a field has no name; plans name the field");
+  if (field.element_bytes < 1)
+    throw Error(
+        fmt::format("field {}: the element has {} bytes; it must have at least 1", field.name, field.element_bytes));
+  if (field.copies < 1 || field.copies > 2)
+    throw Error(fmt::format("field {}: argument 'copies' is {}; it must be 1 or 2", field.name, field.copies));
+  if (field.pad < 0)
+    throw Error(fmt::format("field {}: argument 'pad' is {}; it must be 0 or more", field.name, field.pad));
+  if (reverse && field.dtype == DType::none)
+    throw Error(fmt::format("reverse needs numbers to add, but the elements of field {} are not", field.name));
+  for (int d = 0; d < dims; ++d) {
+    const auto i = static_cast<std::size_t>(d);
+    for (const auto& [width, shadow] :
+         {std::pair{field.width.lo[i], field.shadow.lo[i]}, std::pair{field.width.hi[i], field.shadow.hi[i]}})
+      if (width < 0 || width > shadow)
+        throw Error(
+            fmt::format("width {} of field {} in dimension {} does not fit its shadow {}; give a width from 0 to "
+                        "the shadow",
+                        width, field.name, d, shadow));
+  }
+}
+
+}  // namespace
+
+int Planned::ranks() const {
+  return impl_->machine.size();
+}
+
+void Planned::passes(int rank, const std::function<void(const std::string& pass, const Plan& plan)>& see) const {
+  impl_->check(rank);
+  const Problem problem = impl_->problem(rank);
+  emit(impl_->machine, problem, impl_->facts_around(problem), impl_->choices(problem), see);
+}
+
+Plan Planned::plan(int rank) const {
+  impl_->check(rank);
+  const Problem problem = impl_->problem(rank);
+  return emit(impl_->machine, problem, impl_->facts_around(problem), impl_->choices(problem));
+}
+
+std::vector<Plan> Planned::plans() const {
+  std::vector<Plan> all;
+  for (int rank = 0; rank < ranks(); ++rank) all.push_back(plan(rank));
+  return all;
+}
+
+std::string Planned::explain(int rank) const {
+  impl_->check(rank);
+  const Problem problem = impl_->problem(rank);
+  return tasuki::explain(impl_->machine, problem, impl_->facts_around(problem), impl_->choices(problem), plan(rank));
+}
+
+Planned plan(const Machine& machine, const HaloShape& halo) {
+  if (halo.fields.empty()) throw Error("Halo: argument 'fields' is empty; give at least one field");
+  auto impl = std::make_shared<Planned::Impl>();
+  impl->machine = machine;
+  const auto placement = std::make_shared<Placement>(placed(halo.extents, halo.grid, islands_of(machine)));
+  std::vector<const Placement*> placements;
+  std::vector<HaloBuffer> buffers;
+  for (const FieldShape& field : halo.fields) {
+    check_field(field, placement->ndims(), halo.reverse);
+    check_gpus(machine, field.memory);
+    placements.push_back(placement.get());
+    buffers.push_back({field.name, field.element_bytes, field.dtype, field.width, field.shadow, field.pad});
+  }
+  const auto moves = std::make_shared<HaloMoves>(placements, buffers, halo.corners, halo.reverse);
+  impl->keep = {placement, moves};
+  impl->problem = [moves](int rank) { return moves->problem(rank); };
+  impl->facts = [placement, buffers, halo](int rank) {
+    std::vector<BufferFact> facts;
+    for (std::size_t f = 0; f < buffers.size(); ++f) {
+      std::int64_t bytes = buffers[f].element_bytes;
+      for (const std::int64_t extent : memory_extents(*placement, buffers[f], rank)) bytes *= extent;
+      const FieldShape& field = halo.fields[f];
+      facts.push_back(fact(bytes, field.copies, halo.alternating, field.memory, field.shared));
+    }
+    return facts;
+  };
+  return planned(std::move(impl), halo.path);
+}
+
+Planned plan(const Machine& machine, const TransferShape& transfer) {
+  check_rank(machine, "from", transfer.from);
+  check_rank(machine, "to", transfer.to);
+  check_gpus(machine, transfer.memory);
+  if (transfer.src.size() != transfer.dst.size())
+    throw Error(fmt::format("layouts of unequal size: 'src' names {} bytes, 'dst' names {} bytes", transfer.src.size(),
+                            transfer.dst.size()));
+  auto impl = std::make_shared<Planned::Impl>();
+  impl->machine = machine;
+  const Constants constants = machine.constants;
+  impl->problem = [transfer, constants](int rank) {
+    if (rank == transfer.from || rank == transfer.to)
+      return transfer_problem(constants, rank, transfer.from, transfer.to, transfer.src, transfer.dst);
+    Problem nothing;
+    nothing.operation = transfer_name(transfer.from, transfer.to);
+    nothing.rank = rank;
+    nothing.buffers = {{"from", Role::input}, {"to", Role::output}};
+    return nothing;
+  };
+  impl->facts = [transfer](int rank) {
+    const auto side = [&](int of, const Layout& layout) {
+      if (rank != of) return fact(0, 0, false, Memory::host, false);
+      return fact(layout.true_upper_bound() - layout.true_lower_bound(), 1, false, transfer.memory, transfer.shared);
+    };
+    return std::vector<BufferFact>{side(transfer.from, transfer.src), side(transfer.to, transfer.dst)};
+  };
+  return planned(std::move(impl), transfer.path);
+}
+
+Planned plan(const Machine& machine, const BroadcastShape& broadcast) {
+  check_rank(machine, "root", broadcast.root);
+  if (broadcast.bytes < 0) throw Error(fmt::format("argument 'bytes' is {}; it must not be negative", broadcast.bytes));
+  auto impl = std::make_shared<Planned::Impl>();
+  impl->machine = machine;
+  const auto moves = std::make_shared<BroadcastMoves>(
+      machine, broadcast.root, broadcast.bytes, BroadcastLayout{broadcast.trees, broadcast.arity, broadcast.chunk});
+  impl->keep = {moves};
+  impl->problem = [moves](int rank) { return moves->problem(rank); };
+  impl->facts = [broadcast](int) {
+    return std::vector<BufferFact>{fact(broadcast.bytes, 1, false, Memory::host, broadcast.shared)};
+  };
+  return planned(std::move(impl), broadcast.path);
+}
+
+}  // namespace tasuki

@@ -1,0 +1,179 @@
+// Gpus: see gpus.hpp; and the public functions that need them.
+#include "session/gpus.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "session/collective.hpp"
+#include "session/runtime.hpp"
+#include "tasuki/error.hpp"
+
+namespace tasuki {
+
+Gpus::Gpus(Runtime& runtime)
+    : GpuMemory(runtime.memory(), runtime.topology().processes[static_cast<std::size_t>(runtime.rank())].local,
+                [&topology = runtime.topology()](int rank) { return topology.same_process(topology.rank, rank); }),
+      runtime_(runtime) {}
+
+std::shared_ptr<Gpus> Gpus::find_out(Runtime& runtime) {
+  std::shared_ptr<Gpus> gpus;
+  all_do(runtime, "using the GPU", [&] { gpus = std::make_shared<Gpus>(runtime); });
+  gpus->try_out();
+  return gpus;
+}
+
+// Every rank of the island maps a sample of every other's memory and reads it. Only what worked both ways counts.
+void Gpus::try_out() {
+  const Topology& topology = runtime_.topology();
+  const int me = runtime_.rank();
+  std::vector<int> others;  // of this host
+  for (int rank = 0; rank < topology.size(); ++rank)
+    if (rank != me && topology.same_host(rank, me)) others.push_back(rank);
+
+  constexpr std::int64_t kBytes = 256;
+  const std::int64_t mark = me + 1;
+  std::shared_ptr<std::byte> sample;
+  GpuAddress mine;
+  std::string name;
+  all_do(runtime_, "using the GPU", [&] {
+    sample = allocate(kBytes);
+    gpu_.copy(sample.get(), &mark, sizeof mark);
+    std::string why;
+    mine = find(sample.get(), why);
+    name = gpu_.name(ordinal());
+  });
+  names_ = gather_texts(runtime_, name, "looking for GPUs");
+  find_shared();
+  // Processes take turns on one, slowly. Threads would wait for each other's kernels, and CUDA for all before it frees.
+  if (topology.threads && !shared_gpu_.empty()) {
+    throw Error(
+        fmt::format("rank {}: use_gpu: {}, and are threads of one process: a thread needs a GPU of its own (start "
+                    "fewer, select another with cudaSetDevice before, or run a process a rank)",
+                    me, shared_gpu_));
+  }
+  const std::vector<std::string> blobs(others.size(), as_text(mine));
+  const auto samples = exchange(runtime_, others, blobs);
+  std::vector<std::string> verdicts;
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    const int rank = others[i];
+    const auto theirs = from_text<GpuAddress>(samples[i]);
+    std::string problem;
+    if (!topology.same_island(me, rank)) problem = "another island";
+    if (problem.empty() && theirs.valid == 0) problem = "its GPU memory cannot be shared";
+    if (problem.empty()) {
+      try {
+        const auto seen = map(rank, theirs);
+        std::int64_t value = 0;
+        gpu_.copy(&value, seen.get(), sizeof value);
+        if (value != rank + 1) problem = fmt::format("read {} where rank {} wrote {}", value, rank, rank + 1);
+        if (problem.empty()) atomics_ = atomics_ && gpu_.adds_to(ordinal(), this->name(rank));
+      } catch (const Error& error) {
+        problem = error.what();
+      }
+    }
+    verdicts.push_back(problem);
+  }
+  const auto answers = exchange(runtime_, others, verdicts);
+  why_not_.resize(others.size() + 1);
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    auto& problem = why_not_[static_cast<std::size_t>(topology.processes[static_cast<std::size_t>(others[i])].local)];
+    problem = verdicts[i];
+    if (problem.empty() && !answers[i].empty()) problem = fmt::format("rank {} says: {}", others[i], answers[i]);
+  }
+  std::string row;
+  for (const auto& problem : why_not_) row += problem.empty() ? '1' : '0';
+  reach_ = gather_texts(runtime_, row, "looking for GPUs");
+  complete_ = topology.hosts == 1 && std::ranges::all_of(reach_, [](const std::string& reached) {
+                return reached.find('0') == std::string::npos;
+              });
+}
+
+std::string Gpus::why_not(int rank) const {
+  const Topology& topology = runtime_.topology();
+  if (!topology.same_host(rank, topology.rank)) return "another host";
+  return why_not_[static_cast<std::size_t>(topology.processes[static_cast<std::size_t>(rank)].local)];
+}
+
+bool Gpus::reach(int a, int b) const {
+  const Topology& topology = runtime_.topology();
+  if (!topology.same_host(a, b)) return false;
+  const auto place = static_cast<std::size_t>(topology.processes[static_cast<std::size_t>(b)].local);
+  return reach_[static_cast<std::size_t>(a)][place] == '1';
+}
+
+void Gpus::find_shared() {
+  std::map<std::pair<int, std::string>, int> users;  // of each host's GPUs: the first rank
+  for (int rank = 0; rank < runtime_.size(); ++rank) {
+    const auto [first, fresh] =
+        users.try_emplace({runtime_.topology().processes[static_cast<std::size_t>(rank)].host, name(rank)}, rank);
+    if (fresh) continue;
+    shared_gpu_ = fmt::format("ranks {} and {} use the same GPU {}", first->second, rank, name(rank));
+    return;
+  }
+}
+
+namespace {
+
+// Tells planning: ranks that reach each other's GPU memory get one number. Each rank joins the first group that it
+// reaches as a whole.
+void group_gpus(Runtime& runtime) {
+  Machine& machine = runtime.machine;
+  std::vector<std::vector<int>> groups;
+  for (int rank = 0; rank < runtime.size(); ++rank) {
+    std::size_t g = 0;
+    const auto reaches = [&](int other) { return runtime.gpus->reach(rank, other); };
+    while (g < groups.size() && !std::all_of(groups[g].begin(), groups[g].end(), reaches)) ++g;
+    if (g == groups.size()) groups.emplace_back();
+    groups[g].push_back(rank);
+    machine.ranks[static_cast<std::size_t>(rank)].gpus = static_cast<std::int32_t>(g);
+  }
+  for (int rank = 0; rank < runtime.size() && machine.gpu_reason.empty(); ++rank)
+    machine.gpu_reason = runtime.gpus->why_not(rank);
+}
+
+}  // namespace
+
+Gpus& gpu_memory(Runtime& runtime) {
+  if (!runtime.gpus) {
+    Agreement agreement(runtime, "use_gpu");
+    const std::string why = why_no_gpu();
+    if (!why.empty()) agreement.complain("this rank cannot use a GPU: " + why);
+    agreement.settle();
+    runtime.gpus = Gpus::find_out(runtime);
+    group_gpus(runtime);
+  }
+  return *runtime.gpus;
+}
+
+int use_gpu(const Context& context) {
+  return gpu_memory(runtime_of(context)).ordinal();
+}
+
+void synchronize(const Context& context, Stream stream) {
+  Runtime& runtime = runtime_of(context);
+  if (!runtime.gpus) return;
+  GpuMemory& memory = *runtime.gpus;
+  // CUDA would refuse to look, and that is no reason to end what others are exchanging.
+  if (stream != nullptr && gpu()->capturing(stream)) {
+    throw Error(
+        fmt::format("rank {}: synchronize: the stream is being captured into a graph, where nothing can be "
+                    "waited for; call it after the graph's launch",
+                    runtime.rank()));
+  }
+  try {
+    wait_until(
+        runtime, runtime.everyone(), [stream] { return gpu()->done(stream); },
+        [&] { return fmt::format("rank {}: synchronize: the work in the stream did not end", runtime.rank()); });
+    memory.check();  // kernels that gave up have ended too
+  } catch (const Interruption&) {
+    throw;
+  } catch (...) {
+    memory.abort();  // nothing is left spinning
+    throw;
+  }
+}
+
+}  // namespace tasuki

@@ -1,0 +1,28 @@
+// Settings: the environment variables of a context, read in one place.
+#pragma once
+
+#include <string>
+
+namespace tasuki {
+
+/// Read from the environment once, checked to be the same on all ranks.
+struct Settings {
+  int island = 0;               ///< TASUKI_ISLAND: 0 = whole hosts
+  std::string path = "auto";    ///< TASUKI_PATH
+  std::string engine = "auto";  ///< TASUKI_ENGINE
+  double deadline = 30.0;       ///< TASUKI_DEADLINE, seconds
+  std::string profile;          ///< TASUKI_PROFILE: the profile's file; empty = the user's cache folder
+  std::string trace;            ///< TASUKI_TRACE: the folder that ranks write what they did into; empty = nothing
+  bool passes = false;          ///< TASUKI_PASSES=1: plans are printed on stderr after each pass
+  bool agree = true;            ///< TASUKI_AGREE: arguments are compared over the ranks
+  bool pmpi = true;             ///< TASUKI_PMPI: MPI is called by its PMPI_ names
+};
+Settings settings_from_environment();  ///< Throws `Error` naming variable and value.
+
+/// Seconds that a context's making may wait for the other ranks: TASUKI_DEADLINE, or what it is by default if it makes
+/// no sense, for then that is complained about later, on all ranks.
+double creation_deadline();
+/// TASUKI_PMPI alone, likewise.
+bool calls_pmpi();
+
+}  // namespace tasuki

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Sees to it that the code blocks of a Markdown page are code that is tested.
+
+A block in C or Fortran that is a whole program is written out, to be built and run; every other block in a language of
+LANGUAGES must stand, line for line (but for its indentation), in one of the files that are given, which are tested.
+
+    tools/doc_blocks.py programs PAGE.md FOLDER    writes FOLDER/<page>_<n>.c and .f90, n counting in a language
+    tools/doc_blocks.py check PAGE.md FILE...      names the blocks that are in none of the files, and exits with 1
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import textwrap
+from pathlib import Path
+
+LANGUAGES = {"c": ".c", "fortran": ".f90", "cmake": "", "sh": ""}
+PROGRAM = {"c": re.compile(r"^int main\(", re.M), "fortran": re.compile(r"^program \w+", re.M)}
+
+
+def blocks(page: Path):
+    """Language, number of the first line and text of each fenced block."""
+    fence = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+    text = page.read_text()
+    for found in fence.finditer(text):
+        yield found.group(1), text.count("\n", 0, found.start()) + 2, found.group(2)
+
+
+def is_program(language: str, text: str) -> bool:
+    return language in PROGRAM and PROGRAM[language].search(text) is not None
+
+
+def write_programs(page: Path, folder: Path) -> None:
+    numbers: dict[str, int] = {}
+    folder.mkdir(parents=True, exist_ok=True)
+    for language, line, text in blocks(page):
+        if not is_program(language, text):
+            continue
+        numbers[language] = numbers.get(language, 0) + 1
+        lead = f'#line {line} "{page}"\n' if language == "c" else f'# {line} "{page}"\n'
+        (folder / f"{page.stem}_{numbers[language]}{LANGUAGES[language]}").write_text(lead + text)
+
+
+def bare(text: str) -> str:
+    """The lines of a text without indentation and blank lines at either end."""
+    return "\n".join(line.strip() for line in textwrap.dedent(text).strip().splitlines()) + "\n"
+
+
+def untested(page: Path, files: list[Path]):
+    known = [bare(file.read_text()) for file in files]
+    for language, line, text in blocks(page):
+        if language not in LANGUAGES:
+            continue
+        if not is_program(language, text) and not any(bare(text) in one for one in known):
+            yield f"{page}:{line}: this {language} block is in none of the tested files"
+
+
+def main() -> int:
+    if len(sys.argv) < 4 or sys.argv[1] not in ("programs", "check"):
+        sys.exit(__doc__)
+    page = Path(sys.argv[2])
+    if sys.argv[1] == "programs":
+        write_programs(page, Path(sys.argv[3]))
+        return 0
+    found = list(untested(page, [Path(name) for name in sys.argv[3:]]))
+    print("\n".join(found) if found else f"{page}: every block is tested")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
