@@ -223,4 +223,19 @@ class Random {
   std::mt19937_64 engine_;
 };
 
+/// Source and destination offsets of each byte that a copy moves, in order.
+inline std::vector<std::pair<std::int64_t, std::int64_t>> moves(const tasuki::StridedCopy& copy) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> result;
+  for (std::int64_t i = 0; i < copy.blocks(); ++i) {
+    std::int64_t rest = i, from = copy.src_offset, to = copy.dst_offset;
+    for (int dim = copy.ndims; dim-- > 0;) {
+      from += rest % copy.dims[dim].count * copy.dims[dim].src_stride;
+      to += rest % copy.dims[dim].count * copy.dims[dim].dst_stride;
+      rest /= copy.dims[dim].count;
+    }
+    for (std::int64_t byte = 0; byte < copy.block; ++byte) result.emplace_back(from + byte, to + byte);
+  }
+  return result;
+}
+
 }  // namespace layout_model

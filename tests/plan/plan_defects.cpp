@@ -325,8 +325,19 @@ TEST_CASE("buffers must agree in size and ring") {
   plans[0].buffers[1].bytes += 8;
   plans[1].buffers[0].ring = 2;
   const auto report = verify(plans);
-  CHECK(tells(report, {"rank 0 takes 'p' of rank 1 to be inout, 200 bytes", "its owner says inout, 192 bytes"}));
+  CHECK(tells(report, {"rank 0 takes 'p' of rank 1 to be inout, own memory, 200 bytes",
+                       "its owner says inout, own memory, 192 bytes"}));
   CHECK(tells(report, {"rank 1 takes 'p' of rank 0", "ring 2", "ring 1"}));
+}
+
+TEST_CASE("buffers that a command names must agree in where they are, and in how many copies a pair has") {
+  auto plans = samples::put_halo(2);
+  plans[0].buffers[1].home = Home::shared;
+  CHECK(tells(verify(plans),
+              {"rank 0 takes 'p' of rank 1 to be inout, shared memory", "its owner says inout, own memory"}));
+  plans = samples::put_halo(2);
+  plans[0].buffers[1].copies = 2;
+  CHECK(tells(verify(plans), {"rank 0 takes 'p' of rank 1", "copies 2, but its owner says", "copies 1"}));
 }
 
 TEST_CASE("plans of different operations, ranks or sizes do not fit") {

@@ -43,7 +43,8 @@ Plan odd_plan() {
   plan.rank = 3;
   plan.ranks = 9;
   plan.paths = {"shared", "", "a path # with a sharp"};
-  plan.buffers = {{"襷 \t", 7, Role::signal, -5, 3, 9}, {"", -1, Role::output, INT64_MAX, -2, 0}};
+  plan.buffers = {{"襷 \t", 7, Role::signal, Home::stamped, Purpose::credit, -4, 8, -5, 3, 9, 2},
+                  {"", -1, Role::output, Home::pinned, Purpose::incoming, INT32_MAX, -7, INT64_MAX, -2, 0, -3}};
   StridedCopy copy;
   copy.src_offset = INT64_MIN;
   copy.dst_offset = 5;
@@ -164,6 +165,10 @@ TEST_CASE("corrupt text is refused with its line") {
   refuses(read, with(text, "path 0", "path 1"), "line 2", "index, 0");
   refuses(read, with(text, "buffer 0", "bufer 0"), "line 3", "unknown kind of line 'bufer'");
   refuses(read, with(text, "inout", "both"), "line 3", "field 'role': 'both' is no role; it is one of input, output");
+  refuses(read, with(text, "role inout", "role inout home away"), "line 3",
+          "field 'home': 'away' is no home; it is one of own, shared, device, stamped, pinned");
+  refuses(read, with(text, "role inout", "role inout purpose none"), "line 3",
+          "field 'purpose': 'none' is no purpose; it is one of user, ready");
   refuses(read, with(text, "bytes 192", "bytes 19x"), "line 3", "field 'bytes': '19x' is no integer");
   refuses(read, with(text, "bytes 192", "bytes 99999999999999999999"), "line 3", "does not fit in 64 bits");
   refuses(read, with(text, "bytes 192", "bites 192"), "line 3", "unknown field 'bites'");
@@ -188,6 +193,9 @@ TEST_CASE("corrupt JSON is refused with its place") {
   refuses(read, with(json, "\"loops\"", "\"lops\""), "lops", "unknown field");
   refuses(read, with(json, "\"inout\"", "\"both\""), "buffers[0].role", "'both' is no role");
   refuses(read, with(json, "\"inout\"", "7"), "buffers[0].role", "a string is needed, not number");
+  refuses(read, with(json, "\"inout\"", "\"inout\",\"home\":\"own \""), "buffers[0].home", "'own ' is no home");
+  refuses(read, with(json, "\"inout\"", "\"inout\",\"purpose\":3"), "buffers[0].purpose",
+          "a string is needed, not number");
   refuses(read, with(json, "192", "1.5"), "buffers[0].bytes", "an integer is needed");
   refuses(read, with(json, "192", "18446744073709551615"), "buffers[0].bytes", "does not fit in 64 bits");
   refuses(read, with(json, "\"rank\":1", "\"rank\":4294967296"), "buffers[1].rank", "does not fit in 32 bits");
