@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes machines/h200-2.json and h200-4.json from the benchmark results of these machines.
 
-Latency is the time of 8 bytes, bandwidth that of 512 KiB beyond them, bulk_bandwidth that of 256 MiB beyond 512 KiB, and
-per_run what the strided face of 512^3 takes longer than the contiguous one; mutual ones are of both ways at once (of a
+Latency is the time of 8 bytes, bandwidth that of 512 KiB beyond them, bulk_bandwidth that of 256 MiB beyond 512 KiB,
+and per_run what the strided face of 512^3 takes longer than the contiguous one; mutual ones are of both ways at once (of a
 ring, on 4 GPUs). The results have no `peer:eager`: it is assumed to have the latency of `peer:put`, which signals as it
 does, and the rest of `peer:stamped`, which packs as it does. They have no `mpi:staged` and no host memory, which stay
 without prices.
@@ -34,9 +34,7 @@ def rounded(value: float) -> float:
 
 
 def link(results: dict, peer: str, way: str, prefix: str) -> dict[str, float]:
-    word, large, bulk = (
-        seconds(results, "gpu-copy", f"{size} {way}", peer) for size in ("8 B", "512 KiB", "256 MiB")
-    )
+    word, large, bulk = (seconds(results, "gpu-copy", f"{size} {way}", peer) for size in ("8 B", "512 KiB", "256 MiB"))
     return {
         prefix + "latency": rounded(word),
         prefix + "bandwidth": rounded((LARGE - SMALL) / (large - word)),
@@ -63,9 +61,7 @@ def machine(name: str) -> dict:
     ranks = results["machine"]["ranks"]
     both = "both ways" if ranks == 2 else "in a ring"
     paths = {path: price(results, peer, both) for path, peer in PATHS.items()}
-    paths["peer:eager"] = paths["peer:stamped"] | {
-        key: paths["peer:put"][key] for key in ("latency", "mutual_latency")
-    }
+    paths["peer:eager"] = paths["peer:stamped"] | {key: paths["peer:put"][key] for key in ("latency", "mutual_latency")}
     inside = seconds(results, "gpu-copy", "1 GiB in one GPU's memory", "tasuki")
     paths["self:gpu"] = {"latency": 1e-6, "bandwidth": rounded((1 << 30) / inside), "per_run": LEAST_RUN}
     return {

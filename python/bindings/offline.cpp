@@ -252,12 +252,11 @@ shared: memory that peers can map, such as Tasuki's own; False: the user's own.)
           "verify", [](const Planned& planned, int epochs) { return verify(planned.plans(), epochs); },
           nb::arg("epochs") = 0, "Checks the plans of all ranks together; see `verify`.")
       .def("__len__", &Planned::ranks)
-      .def("__repr__", [](const Planned& planned) {
-        return fmt::format("<tasuki.Planned for {} ranks>", planned.ranks());
-      });
-  m.def("_plan_halo", plan_halo, nb::arg("machine"), nb::arg("extents"), nb::arg("fields"),
-        nb::arg("split").none(), nb::arg("periodic"), nb::arg("cuts").none(), nb::arg("reorder"), nb::arg("corners"),
-        nb::arg("reverse"), nb::arg("alternating"), nb::arg("path"),
+      .def("__repr__",
+           [](const Planned& planned) { return fmt::format("<tasuki.Planned for {} ranks>", planned.ranks()); });
+  m.def("_plan_halo", plan_halo, nb::arg("machine"), nb::arg("extents"), nb::arg("fields"), nb::arg("split").none(),
+        nb::arg("periodic"), nb::arg("cuts").none(), nb::arg("reorder"), nb::arg("corners"), nb::arg("reverse"),
+        nb::arg("alternating"), nb::arg("path"),
         nb::sig("def _plan_halo(machine: Machine, extents: Any, fields: Any, split: Any, periodic: Any, cuts: Any, "
                 "reorder: Any, corners: Any, reverse: Any, alternating: Any, path: str) -> Planned"));
   m.def("_plan_transfer", plan_transfer, nb::arg("machine"), nb::arg("source"), nb::arg("target"), nb::arg("memory"),

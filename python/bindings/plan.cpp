@@ -86,7 +86,8 @@ epochs: how many to run symbolically; 0: enough that every buffer is used again.
   m.def("verify_plans", verify_all, nb::arg("plans"), nb::arg("epochs") = 0,
         nb::sig("def verify_plans(plans: Sequence[Plan | str], epochs: SupportsIndex = 0) -> VerifyReport"), all_ranks);
   nb::class_<NeighbourhoodReport, VerifyReport>(m, "NeighbourhoodReport", "A VerifyReport by neighbourhoods.")
-      .def_ro("classes", &NeighbourhoodReport::classes, "Of ranks with equal plans and peers; one of each was verified.")
+      .def_ro("classes", &NeighbourhoodReport::classes,
+              "Of ranks with equal plans and peers; one of each was verified.")
       .def("text", &NeighbourhoodReport::text)
       .def("__repr__", &NeighbourhoodReport::text);
   m.def(

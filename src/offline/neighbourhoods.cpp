@@ -229,8 +229,7 @@ NeighbourhoodReport verify_neighbourhoods(std::span<const Plan> plans) {
     const Plan& plan = plans[r];
     if (plan.rank != static_cast<int>(r))
       report.problems.push_back(fmt::format("plan {} is that of rank {}", r, plan.rank));
-    for (const std::string& complaint : plan.complaints())
-      report.problems.push_back(complaint);
+    for (const std::string& complaint : plan.complaints()) report.problems.push_back(complaint);
     for (const Command& c : plan.commands) {
       if (c.peer < std::ssize(plans)) continue;
       report.problems.push_back(
