@@ -2,10 +2,10 @@
 """Writes machines/h200-2.json and h200-4.json from the benchmark results of these machines.
 
 Latency is the time of 8 bytes, bandwidth that of 512 KiB beyond them, bulk_bandwidth that of 256 MiB beyond 512 KiB,
-and per_run what the strided face of 512^3 takes longer than the contiguous one; mutual ones are of both ways at once (of a
-ring, on 4 GPUs). The results have no `peer:eager`: it is assumed to have the latency of `peer:put`, which signals as it
-does, and the rest of `peer:stamped`, which packs as it does. They have no `mpi:staged` and no host memory, which stay
-without prices.
+and per_run what the strided face of 512^3 takes longer than the contiguous one; mutual ones are of both ways at once
+(of a ring, on 4 GPUs). The results have no `peer:eager`: it is assumed to have the latency of `peer:put`, which signals
+as it does, and the rest of `peer:stamped`, which packs as it does. They have no `mpi:staged` and no host memory, which
+stay without prices.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def plans_of(paths: list[Path]) -> list[tuple[str, list[RankPlan]]]:
             same[plan.rank] = plan
     if not operations:
         raise Failure(
-            "no plans found; give plan files, or a folder that `tasuki plan`, `tasuki trace` or `tasuki explain` has written"
+            "no plans found; give plan files, or a folder that `tasuki plan`, `trace` or `explain` has written"
         )
     result = []
     for (_, name), by_rank in sorted(operations.items()):
