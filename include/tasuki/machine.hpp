@@ -67,6 +67,9 @@ struct Constants {
   friend bool operator==(const Constants&, const Constants&) = default;
 };
 
+/// Every constant by its name in machine files.
+std::map<std::string, double> by_name(const Constants& constants);
+
 /// How ranks, hosts or islands are joined. A switch joins all at one distance; a torus has links between neighbours.
 struct Network {
   enum class Kind : std::uint8_t { none, switched, torus };

@@ -11,6 +11,7 @@ void bind_device(nanobind::module_& m);
 void bind_field(nanobind::module_& m);
 void bind_graph(nanobind::module_& m);
 void bind_layout(nanobind::module_& m);
+void bind_offline(nanobind::module_& m);
 void bind_plan(nanobind::module_& m);
 void bind_operations(nanobind::module_& m);
 

@@ -10,6 +10,7 @@
 #include "module.hpp"
 #include "operation.hpp"
 #include "tasuki/error.hpp"
+#include "tasuki/planning.hpp"
 
 namespace tasuki::python {
 namespace {
@@ -18,12 +19,18 @@ Plan plan_from(nb::handle value, std::size_t index) {
   if (nb::isinstance<Plan>(value)) return inside<Plan>(value);
   std::string text;
   if (!nb::try_cast(value, text))
-    throw Error(fmt::format("verify_plans: plans[{}] is {}; it must be a Plan or its JSON text", index, shown(value)));
+    throw Error(fmt::format("plans[{}] is {}; it must be a Plan or its JSON text", index, shown(value)));
   try {
     return plan_from_json(text);
   } catch (const Error& error) {
-    throw Error(fmt::format("verify_plans: plans[{}]: {}", index, error.what()));
+    throw Error(fmt::format("plans[{}]: {}", index, error.what()));
   }
+}
+
+std::vector<Plan> plans_from(const std::vector<nb::object>& values) {
+  std::vector<Plan> plans;
+  for (std::size_t i = 0; i < values.size(); ++i) plans.push_back(plan_from(values[i], i));
+  return plans;
 }
 
 }  // namespace
@@ -68,15 +75,32 @@ void bind_plan(nb::module_& m) {
 
 epochs: how many to run symbolically; 0: enough that every buffer is used again.)");
   m.def(
-      "verify_plans",
-      [](const std::vector<nb::object>& values, int epochs) {
-        std::vector<Plan> plans;
-        for (std::size_t i = 0; i < values.size(); ++i) plans.push_back(plan_from(values[i], i));
-        return verify(plans, epochs);
-      },
-      nb::arg("plans"), nb::arg("epochs") = 0,
-      nb::sig("def verify_plans(plans: Sequence[Plan | str], epochs: int = 0) -> VerifyReport"),
-      "Checks the plans of all ranks (index = rank), given as Plans or JSON texts. Local.");
+      "verify", [](const Planned& planned, int epochs) { return verify(planned.plans(), epochs); }, nb::arg("plans"),
+      nb::arg("epochs") = 0, "The same for plans that were made off line. Local.");
+  const char* all_ranks = "Checks the plans of all ranks (index = rank), given as Plans or JSON texts. Local.";
+  const auto verify_all = [](const std::vector<nb::object>& values, int epochs) {
+    return verify(plans_from(values), epochs);
+  };
+  m.def("verify", verify_all, nb::arg("plans"), nb::arg("epochs") = 0,
+        nb::sig("def verify(plans: Sequence[Plan | str], epochs: SupportsIndex = 0) -> VerifyReport"), all_ranks);
+  m.def("verify_plans", verify_all, nb::arg("plans"), nb::arg("epochs") = 0,
+        nb::sig("def verify_plans(plans: Sequence[Plan | str], epochs: SupportsIndex = 0) -> VerifyReport"), all_ranks);
+  nb::class_<NeighbourhoodReport, VerifyReport>(m, "NeighbourhoodReport", "A VerifyReport by neighbourhoods.")
+      .def_ro("classes", &NeighbourhoodReport::classes,
+              "Of ranks with equal plans and peers; one of each was verified.")
+      .def("text", &NeighbourhoodReport::text)
+      .def("__repr__", &NeighbourhoodReport::text);
+  m.def(
+      "verify_neighbourhoods", [](const Planned& planned) { return verify_neighbourhoods(planned.plans()); },
+      nb::arg("plans"), "The same for plans that were made off line.");
+  m.def(
+      "verify_neighbourhoods",
+      [](const std::vector<nb::object>& values) { return verify_neighbourhoods(plans_from(values)); }, nb::arg("plans"),
+      nb::sig("def verify_neighbourhoods(plans: Sequence[Plan | str]) -> NeighbourhoodReport"),
+      R"(Checks plans of more ranks than `verify` could follow: one rank of each class with its peers. Local.
+
+Ranks whose plans and whose peers' plans are equal but for the ranks' names are a class. Flaws that take ranks farther
+apart are not seen. Raises tasuki.Error for plans whose lanes deal with several ranks at once (broadcasts).)");
 }
 
 }  // namespace tasuki::python

@@ -265,6 +265,12 @@ Json json_of(const Network& network) {
 
 }  // namespace
 
+std::map<std::string, double> by_name(const Constants& constants) {
+  std::map<std::string, double> values;
+  each_constant([&](const char* name, auto member) { values[name] = static_cast<double>(constants.*member); });
+  return values;
+}
+
 std::string Machine::to_json() const {
   Json json{{"tasuki_machine", kMachineFormat}, {"name", name}, {"source", source}};
   if (threads) json["threads"] = true;

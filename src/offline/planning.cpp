@@ -38,6 +38,8 @@ struct Planned::Impl {
 
 namespace {
 
+constexpr int kMostTrees = 16;  // of a broadcast
+
 // Facts of memory that CUDA or Tasuki allocates: well aligned.
 BufferFact fact(std::int64_t bytes, int copies, bool alternating, Memory memory, bool shared) {
   BufferFact fact;
@@ -172,6 +174,8 @@ Planned plan(const Machine& machine, const TransferShape& transfer) {
   if (transfer.src.size() != transfer.dst.size())
     throw Error(fmt::format("layouts of unequal size: 'src' names {} bytes, 'dst' names {} bytes", transfer.src.size(),
                             transfer.dst.size()));
+  if (transfer.dst.overlaps())
+    throw Error(fmt::format("layout 'dst' ({}) names a byte twice; a destination must not", transfer.dst.describe()));
   auto impl = std::make_shared<Planned::Impl>();
   impl->machine = machine;
   const Constants constants = machine.constants;
@@ -197,6 +201,11 @@ Planned plan(const Machine& machine, const TransferShape& transfer) {
 Planned plan(const Machine& machine, const BroadcastShape& broadcast) {
   check_rank(machine, "root", broadcast.root);
   if (broadcast.bytes < 0) throw Error(fmt::format("argument 'bytes' is {}; it must not be negative", broadcast.bytes));
+  if (broadcast.trees < 0 || broadcast.trees > kMostTrees)
+    throw Error(fmt::format("option 'trees' is {}; give 0 (chosen) to {}", broadcast.trees, kMostTrees));
+  if (broadcast.arity < 0) throw Error(fmt::format("option 'arity' is {}; give 0 (chosen) or more", broadcast.arity));
+  if (broadcast.chunk < 0)
+    throw Error(fmt::format("option 'chunk' is {} bytes; give 0 (chosen) or more", broadcast.chunk));
   auto impl = std::make_shared<Planned::Impl>();
   impl->machine = machine;
   const auto moves = std::make_shared<BroadcastMoves>(

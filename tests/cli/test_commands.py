@@ -10,14 +10,14 @@ import pytest
 
 import tasuki as package
 
-COMMANDS = ["himeno", "laplace", "run", "info", "tune", "explain", "verify", "bench", "plot", "trace", "report"]
+COMMANDS = ["himeno", "laplace", "run", "info", "tune", "explain", "plan", "verify", "bench", "plot", "trace", "report"]
 
 
 def test_help_lists_every_command_and_each_has_json(tasuki):
     text = tasuki("--help")
     assert all(f"\n  {name} " in text for name in COMMANDS)
     for name in COMMANDS:
-        options = tasuki("explain", "halo", "--help") if name == "explain" else tasuki(name, "--help")
+        options = tasuki(name, *["halo"] * (name in ("explain", "plan")), "--help")
         assert "--json" in options and "--debug" in options, name
 
 

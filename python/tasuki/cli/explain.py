@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import click
 from rich.console import Console
 
-from tasuki.cli import Failure
-from tasuki.cli.common import INT_MOST, LONG_MOST, check_output, common, emit, ranks_option, table
+from tasuki.cli import Failure, shapes
+from tasuki.cli.common import check_output, common, emit, table
 from tasuki.cli.ranks import on_ranks
 
-DTYPES = ["float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 # A line of Operation::explain: piece, from, to, bytes, pattern, path, µs, others.
 PIECE = re.compile(
     r"(?P<piece>.+?)\s+(?P<from>\d+)\s+(?P<to>\d+)\s+(?P<bytes>\d+)\s+"
@@ -32,20 +31,10 @@ def pieces_of(text: str) -> list[dict]:
     return found
 
 
-def numbers(least: int, most: int) -> Callable:
-    def parse(ctx: click.Context, option: click.Option, text: str | None):
-        if text is None:
-            return None
-        found = [int(n) for n in text.split("x")] if re.fullmatch(r"\d{1,20}(x\d{1,20})*", text, re.ASCII) else []
-        if not found or min(found) < least or max(found) > most:
-            raise click.BadParameter(f"'{text}' is not like 64x64x128, with numbers from {least} to {most}")
-        return found
-
-    return parse
-
-
 def show(console: Console, data: dict, rank: int) -> None:
-    for answer in data["ranks"] if rank < 0 else [data["ranks"][rank]]:
+    for answer in data["ranks"]:
+        if rank not in (-1, answer["rank"]):
+            continue
         lines = answer["text"].splitlines()
         rows = [
             [p["piece"], p["from"], p["to"], p["bytes"], p["pattern"], p["path"], f"{p['us']:.2f}", p["others"]]
@@ -56,24 +45,68 @@ def show(console: Console, data: dict, rank: int) -> None:
         for line in lines:
             if line.startswith("sending keeps"):
                 console.print(line)
+    if "machine" in data:
+        console.print(f"prices of machine {data['machine']}: {data['source']}")
 
 
-def finish(kind: str, options: dict, ranks: int, rank: int, plans: Path | None, as_json: bool) -> None:
+def write_plans(folder: Path, plans: Iterable[dict]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("plan-*.json"):  # of more ranks: `tasuki verify` would take them for this operation's
+        if re.fullmatch(r"plan-\d+\.json", old.name):
+            old.unlink()
+    for number, plan in enumerate(plans):
+        (folder / f"plan-{number}.json").write_text(json.dumps(plan, indent=1) + "\n")
+
+
+def live(kind: str, options: dict, ranks: int, rank: int, plans: Path | None) -> dict:
+    """What the ranks say that make the operation."""
     if rank >= ranks:
         raise Failure(f"--rank is {rank}; there are ranks 0 to {ranks - 1}")
-    files = [plans / f"plan-{number}.json" for number in range(ranks)] if plans else []
-    for file in files:
-        check_output(file)
+    for number in range(ranks) if plans else ():
+        check_output(plans / f"plan-{number}.json")
     answers = on_ranks("explain", {"kind": kind, **options}, ranks, f"planning the {kind} on {ranks} ranks")
-    for answer in answers:
-        answer["pieces"] = pieces_of(answer["text"])
     if plans:
-        for old in plans.glob("plan-*.json"):  # of more ranks: `tasuki verify` would take them for this operation's
-            if re.fullmatch(r"plan-\d+\.json", old.name):
-                old.unlink()
-        for file, answer in zip(files, answers):
-            file.write_text(json.dumps(answer["plan"], indent=1) + "\n")
-    data = {"kind": kind, "options": options, "ranks": answers}
+        write_plans(plans, (answer["plan"] for answer in answers))
+    for number, answer in enumerate(answers):
+        answer |= {"rank": number, "pieces": pieces_of(answer["text"])}
+    return {"kind": kind, "options": options, "ranks": answers}
+
+
+def off_line(kind: str, options: dict, name: str, ranks: int | None, rank: int, plans: Path | None) -> dict:
+    """What planning says of a machine that need not be there. No ranks are started."""
+    if options.pop("engine") != "auto":
+        raise click.UsageError("--engine is for ranks that run; leave it out with --machine")
+    machine = shapes.machine_of(name, ranks)
+    if rank >= machine.size:
+        raise Failure(f"--rank is {rank}; there are ranks 0 to {machine.size - 1}")
+    for number in range(machine.size) if plans else ():
+        check_output(plans / f"plan-{number}.json")
+    made = shapes.planned(kind, machine, options)
+    if plans:
+        write_plans(plans, (json.loads(made.plan(number).json()) for number in range(machine.size)))
+    answers = []
+    for number in range(machine.size) if rank < 0 else [rank]:
+        text = made.explain(number)
+        plan = json.loads(made.plan(number).json())
+        answers.append({"rank": number, "text": text, "plan": plan, "pieces": pieces_of(text)})
+    told = {"machine": machine.name, "source": machine.source}
+    return {"kind": kind, "options": options, **told, "ranks": answers}
+
+
+def finish(
+    kind: str,
+    options: dict,
+    machine: str | None,
+    ranks: int | None,
+    rank: int,
+    plans: Path | None,
+    as_json: bool,
+) -> None:
+    options = shapes.checked(kind, options)
+    if machine is None:
+        data = live(kind, options, ranks or 4, rank, plans)
+    else:
+        data = off_line(kind, options, machine, ranks, rank, plans)
     emit(data, as_json, lambda console: show(console, data, rank))
 
 
@@ -89,64 +122,49 @@ def shared_options(function: Callable) -> Callable:
             help="Whose pieces to show; -1: every rank's.",
         ),
         click.option("--engine", default="auto", show_default=True, help="Who drives: auto, inline, thread."),
-        click.option("--path", default="auto", show_default=True, help="Force a path for what leaves a rank."),
-        ranks_option(4),
+        shapes.path_option,
+        click.option(
+            "-n", "--ranks", type=click.IntRange(1), help="Number of ranks. Default: 4, or those of --machine."
+        ),
+        click.option("--machine", help="Plan off line for this machine: a file, or a name such as torus-36."),
     ):
         function = option(function)
     return common(function)
 
 
-def dtype_option(function: Callable) -> Callable:
-    return click.option("--dtype", type=click.Choice(DTYPES), default="float64", show_default=True)(function)
-
-
 @click.group("explain")
 def command() -> None:
-    """Show what a plan does and why: every piece with its path, predicted µs, and what was rejected."""
+    """Show what a plan does and why: every piece with its path, predicted µs, and what was rejected.
+
+    On ranks that are started here; with --machine off line, for a machine that need not be there.
+    """
 
 
 @command.command("halo")
-@click.option("--extents", default="64x64x64", callback=numbers(1, LONG_MOST), show_default=True, help="Global cells.")
-@click.option("--split", callback=numbers(0, INT_MOST), help="Ranks a dimension; 0: chosen. Default: all chosen.")
-@click.option("--shadow", type=click.IntRange(0, INT_MOST), default=1, show_default=True, help="Cells on every side.")
-@click.option("--fields", type=click.IntRange(1, INT_MOST), default=1, show_default=True)
-@click.option("--copies", type=click.IntRange(1, 2), default=1, show_default=True, help="2: an alternating pair.")
-@click.option("--corners/--no-corners", default=True, show_default=True)
-@click.option("--periodic/--no-periodic", default=True, show_default=True)
-@click.option("--reverse", is_flag=True, help="Add shadows into their owners.")
-@click.option("--memory", type=click.Choice(["host", "device"]), default="host", show_default=True)
-@dtype_option
+@shapes.halo_options
 @shared_options
-def halo(ranks: int, rank: int, plans: Path | None, as_json: bool, **options) -> None:
+def halo(
+    machine: str | None, ranks: int | None, rank: int, plans: Path | None, as_json: bool, **options: object
+) -> None:
     """A halo exchange on a grid."""
-    finish("halo", options, ranks, rank, plans, as_json)
+    finish("halo", options, machine, ranks, rank, plans, as_json)
 
 
 @command.command("transfer")
-@click.option("--rows", type=click.IntRange(1, LONG_MOST), default=256, show_default=True)
-@click.option("--columns", type=click.IntRange(1, LONG_MOST), default=16, show_default=True)
-@click.option(
-    "--stride", type=click.IntRange(1, LONG_MOST), default=4096, show_default=True, help="Elements from row to row."
-)
-@click.option("--source", type=click.IntRange(0, INT_MOST), default=0, show_default=True, help="Rank that sends.")
-@click.option("--target", type=click.IntRange(0, INT_MOST), default=1, show_default=True, help="Rank that receives.")
-@click.option("--shared/--private", default=True, show_default=True, help="Memory of Tasuki, or the user's own.")
-@dtype_option
+@shapes.transfer_options
 @shared_options
-def transfer(ranks: int, rank: int, plans: Path | None, as_json: bool, **options) -> None:
+def transfer(
+    machine: str | None, ranks: int | None, rank: int, plans: Path | None, as_json: bool, **options: object
+) -> None:
     """A block of columns out of a matrix, from one rank to another."""
-    if options["columns"] > options["stride"]:
-        raise Failure(f"--columns {options['columns']} is more than --stride {options['stride']}: rows would overlap")
-    finish("transfer", options, ranks, rank, plans, as_json)
+    finish("transfer", options, machine, ranks, rank, plans, as_json)
 
 
 @command.command("broadcast")
-@click.option("--bytes", type=click.IntRange(1, LONG_MOST), default=1 << 20, show_default=True)
-@click.option("--root", type=click.IntRange(0, INT_MOST), default=0, show_default=True)
-@click.option("--trees", type=click.IntRange(0, INT_MOST), default=0, help="0: chosen by cost.")
-@click.option("--arity", type=click.IntRange(0, INT_MOST), default=0, help="0: chosen by cost.")
-@click.option("--chunk", type=click.IntRange(0, LONG_MOST), default=0, help="Bytes; 0: chosen by cost.")
+@shapes.broadcast_options
 @shared_options
-def broadcast(ranks: int, rank: int, plans: Path | None, as_json: bool, **options) -> None:
+def broadcast(
+    machine: str | None, ranks: int | None, rank: int, plans: Path | None, as_json: bool, **options: object
+) -> None:
     """One rank's bytes to all ranks."""
-    finish("broadcast", options, ranks, rank, plans, as_json)
+    finish("broadcast", options, machine, ranks, rank, plans, as_json)

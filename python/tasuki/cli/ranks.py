@@ -78,14 +78,11 @@ def explain(context, options: dict) -> dict:
     if kind == "halo":
         grid = tasuki.Grid(context, options["extents"], split=options["split"], periodic=options["periodic"])
         fields = [
-            tasuki.Field(
-                grid, options["dtype"], name=f"f{i}", **{k: options[k] for k in ("shadow", "copies", "memory")}
-            )
-            for i in range(options["fields"])
+            tasuki.Field(grid, options["dtype"], name=name, **{k: options[k] for k in ("shadow", "copies", "memory")})
+            for name in options["fields"]
         ]
-        operation = tasuki.Halo(
-            fields, corners=options["corners"], reverse=options["reverse"], alternating=options["copies"] == 2, **force
-        )
+        halo = {key: options[key] for key in ("width", "corners", "reverse")}
+        operation = tasuki.Halo(fields, alternating=options["copies"] == 2, **halo, **force)
     elif kind == "transfer":
         rows, columns, stride = options["rows"], options["columns"], options["stride"]
         make = tasuki.shared_array if options["shared"] else lambda _, shape, dtype: numpy.zeros(shape, dtype)

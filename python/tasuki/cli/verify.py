@@ -13,6 +13,8 @@ from tasuki import checked, timeline
 from tasuki.cli import Failure
 from tasuki.cli.common import INT_MOST, common, emit, table
 
+TOGETHER = 256  # ranks that are verified together, unless otherwise asked for
+
 
 @dataclass(frozen=True)
 class RankPlan:
@@ -67,7 +69,7 @@ def plans_of(paths: list[Path]) -> list[tuple[str, list[RankPlan]]]:
             same[plan.rank] = plan
     if not operations:
         raise Failure(
-            "no plans found; give plan files, or a folder that `tasuki trace` or `tasuki explain` has written"
+            "no plans found; give plan files, or a folder that `tasuki plan`, `trace` or `explain` has written"
         )
     result = []
     for (_, name), by_rank in sorted(operations.items()):
@@ -83,19 +85,32 @@ def plans_of(paths: list[Path]) -> list[tuple[str, list[RankPlan]]]:
     return result
 
 
-def check(name: str, plans: list[RankPlan], epochs: int) -> dict:
+def check(name: str, plans: list[RankPlan], epochs: int, by_neighbourhoods: bool) -> dict:
     import tasuki
 
+    read = []
     for plan in plans:
         try:
-            tasuki.Plan.from_json(plan.text)
+            read.append(tasuki.Plan.from_json(plan.text))
         except tasuki.Error as error:
             raise Failure(f"{plan.file}: {plan.place}{error}") from None
-    report = tasuki.verify_plans([plan.text for plan in plans], epochs)
+    report: tasuki.VerifyReport
+    classes = None
+    if by_neighbourhoods or len(read) > TOGETHER:
+        try:
+            report = tasuki.verify_neighbourhoods(read)
+            classes = report.classes
+        except tasuki.Error as error:
+            if by_neighbourhoods:
+                raise Failure(f"operation '{name}': {error}") from None
+            report = tasuki.verify(read, epochs)  # lanes that deal with several ranks: no neighbourhoods
+    else:
+        report = tasuki.verify(read, epochs)
     return {
         "operation": name,
         "ranks": len(plans),
         "ok": report.ok,
+        "classes": classes,
         "commands": report.commands,
         "bytes": report.bytes,
         "problems": list(report.problems),
@@ -107,14 +122,21 @@ def check(name: str, plans: list[RankPlan], epochs: int) -> dict:
 @click.option(
     "--epochs", type=click.IntRange(0, INT_MOST), default=0, help="Epochs to follow; 0: as many as the plans need."
 )
+@click.option(
+    "--neighbourhoods",
+    is_flag=True,
+    help=f"One rank of each class with its peers; done so where there are more than {TOGETHER} ranks.",
+)
 @common
-def command(paths: tuple[Path, ...], epochs: int, as_json: bool) -> int:
+def command(paths: tuple[Path, ...], epochs: int, neighbourhoods: bool, as_json: bool) -> int:
     """Check that the plans of all ranks fit together: matching messages, every byte once, no race, no deadlock.
 
     PATHS are plan files, one a rank, or folders with them or with the files of a trace. Ends with status 1 if a plan is
-    wrong.
+    wrong. Plans of very many ranks are checked by neighbourhoods, which is said.
     """
-    results = [check(name, plans, epochs) for name, plans in plans_of(list(paths))]
+    if neighbourhoods and epochs:
+        raise click.UsageError("--epochs is for all ranks together; leave it out with --neighbourhoods")
+    results = [check(name, plans, epochs, neighbourhoods) for name, plans in plans_of(list(paths))]
 
     def show(console: Console) -> None:
         rows = [
@@ -129,6 +151,13 @@ def command(paths: tuple[Path, ...], epochs: int, as_json: bool) -> int:
         ]
         console.print(table("plans", ["operation", ">ranks", ">commands run", ">bytes followed", "verdict"], rows))
         for r in results:
+            if r["classes"] is not None:
+                console.print(
+                    f"{r['operation']}: by neighbourhoods: one rank of each of {r['classes']} classes of ranks with "
+                    "equal plans and peers, with its peers; flaws among ranks farther apart are not seen",
+                    markup=False,
+                    soft_wrap=True,
+                )
             for problem in r["problems"]:
                 console.print(f"[red]{r['operation']}[/red]: ", problem, markup=True, sep="")
 

@@ -1,0 +1,179 @@
+"""What `tasuki explain` and `tasuki plan` describe: a halo, a transfer or a broadcast as options, and their plans on a
+machine that need not be there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from tasuki.cli import Failure
+from tasuki.cli.common import INT_MOST, LONG_MOST
+
+if TYPE_CHECKING:
+    import tasuki
+
+DTYPES = ["float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+SHORT = {re.sub(r"[a-z]+", lambda word: word[0][0], name): name for name in DTYPES}  # f32, u8; of bits, as in plans
+
+
+def numbers(least: int, most: int) -> Callable:
+    def parse(ctx: click.Context, option: click.Option, text: str | None):
+        if text is None:
+            return None
+        found = [int(n) for n in text.split("x")] if re.fullmatch(r"\d{1,20}(x\d{1,20})*", text, re.ASCII) else []
+        if not found or min(found) < least or max(found) > most:
+            raise click.BadParameter(f"'{text}' is not like 64x64x128, with numbers from {least} to {most}")
+        return found
+
+    return parse
+
+
+def field_names(ctx: click.Context, option: click.Option, text: str) -> list[str]:
+    if re.fullmatch(r"\d{1,4}", text, re.ASCII) and int(text) >= 1:
+        return [f"f{i}" for i in range(int(text))]
+    names = text.split(",")
+    if not all(re.fullmatch(r"[^\W\d]\w*", name) for name in names) or len(set(names)) < len(names):
+        raise click.BadParameter(f"'{text}' is neither a number from 1 to 9999 nor different names such as p,q")
+    return names
+
+
+def switches(ctx: click.Context, option: click.Option, text: str) -> bool | list[bool]:
+    if text in ("all", "none"):
+        return text == "all"
+    if not re.fullmatch(r"[01](,[01])*", text):
+        raise click.BadParameter(f"'{text}' is not all, none, or a 1 or a 0 for each dimension such as 1,1,0")
+    return [entry == "1" for entry in text.split(",")]
+
+
+def number_type(ctx: click.Context, option: click.Option, text: str) -> str:
+    name = SHORT.get(text, text)
+    if name not in DTYPES:
+        raise click.BadParameter(f"'{text}' is none of {', '.join(SHORT)}, {', '.join(DTYPES)}")
+    return name
+
+
+def together(*options: Callable) -> Callable:
+    """One decorator of several options, which the help lists in this order."""
+
+    def decorate(function: Callable) -> Callable:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+dtype_option = click.option(
+    "--dtype", default="float64", callback=number_type, show_default=True, help="float64 or f64, int32 or i32, ..."
+)
+memory_option = click.option("--memory", type=click.Choice(["host", "device"]), default="host", show_default=True)
+
+halo_options = together(
+    click.option(
+        "--extents", default="64x64x64", callback=numbers(1, LONG_MOST), show_default=True, help="Global cells."
+    ),
+    click.option("--split", callback=numbers(0, INT_MOST), help="Ranks a dimension; 0: chosen. Default: all chosen."),
+    click.option(
+        "--shadow", type=click.IntRange(0, INT_MOST), help="Cells on every side. Default: as --width, or else 1."
+    ),
+    click.option("--width", type=click.IntRange(0, INT_MOST), help="Of the shadow, what takes part. Default: all."),
+    click.option(
+        "--fields", default="1", callback=field_names, show_default=True, help="How many, or their names: p,q."
+    ),
+    click.option("--copies", type=click.IntRange(1, 2), default=1, show_default=True, help="2: an alternating pair."),
+    click.option("--corners/--no-corners", default=True, show_default=True),
+    click.option(
+        "--periodic",
+        default="all",
+        is_flag=False,
+        flag_value="all",
+        callback=switches,
+        show_default=True,
+        help="all, none, or a dimension each: 1,1,0.",
+    ),
+    click.option("--no-periodic", is_flag=True, help="As --periodic none."),
+    click.option("--reverse", is_flag=True, help="Add shadows into their owners."),
+    memory_option,
+    dtype_option,
+)
+
+transfer_options = together(
+    click.option("--rows", type=click.IntRange(1, LONG_MOST), default=256, show_default=True),
+    click.option("--columns", type=click.IntRange(1, LONG_MOST), default=16, show_default=True),
+    click.option(
+        "--stride", type=click.IntRange(1, LONG_MOST), default=4096, show_default=True, help="Elements from row to row."
+    ),
+    click.option("--source", type=click.IntRange(0, INT_MOST), default=0, show_default=True, help="Rank that sends."),
+    click.option(
+        "--target", type=click.IntRange(0, INT_MOST), default=1, show_default=True, help="Rank that receives."
+    ),
+    click.option("--shared/--private", default=True, show_default=True, help="Memory of Tasuki, or the user's own."),
+    dtype_option,
+)
+
+broadcast_options = together(
+    click.option("--bytes", type=click.IntRange(1, LONG_MOST), default=1 << 20, show_default=True),
+    click.option("--root", type=click.IntRange(0, INT_MOST), default=0, show_default=True),
+    click.option("--trees", type=click.IntRange(0, INT_MOST), default=0, help="0: chosen by cost."),
+    click.option("--arity", type=click.IntRange(0, INT_MOST), default=0, help="0: chosen by cost."),
+    click.option("--chunk", type=click.IntRange(0, LONG_MOST), default=0, help="Bytes; 0: chosen by cost."),
+)
+
+path_option = click.option("--path", default="auto", show_default=True, help="Force a path for what leaves a rank.")
+
+
+def checked(kind: str, options: dict) -> dict:
+    """The options of an operation, as both the ranks and `planned` take them. Raises Failure or UsageError."""
+    if kind == "transfer" and options["columns"] > options["stride"]:
+        raise Failure(f"--columns {options['columns']} is more than --stride {options['stride']}: rows would overlap")
+    if kind != "halo":
+        return options
+    options = dict(options)
+    if options.pop("no_periodic"):
+        options["periodic"] = False
+    dimensions = len(options["extents"])
+    for name in ("split", "periodic"):
+        if isinstance(options[name], list) and len(options[name]) != dimensions:
+            raise click.UsageError(
+                f"--{name} has {len(options[name])} entries, but --extents has {dimensions} dimensions"
+            )
+    if options["shadow"] is None:
+        options["shadow"] = 1 if options["width"] is None else options["width"]
+    if options["width"] is not None and options["width"] > options["shadow"]:
+        raise click.UsageError(f"--width {options['width']} is more than --shadow {options['shadow']}")
+    return options
+
+
+def machine_of(name: str, ranks: int | None) -> tasuki.Machine:
+    import tasuki
+
+    machine = tasuki.Machine.from_file(name)
+    return machine if ranks is None else machine.resized(ranks)
+
+
+def planned(kind: str, machine: tasuki.Machine, options: dict) -> tasuki.Planned:
+    """The plans of all ranks of the machine. Raises tasuki.Error."""
+    import tasuki
+
+    if kind == "halo":
+        keys = ("split", "periodic", "shadow", "width", "copies", "memory", "corners", "reverse", "path")
+        return tasuki.plan_halo(
+            machine,
+            options["extents"],
+            options["fields"],
+            options["dtype"],
+            alternating=options["copies"] == 2,
+            **{key: options[key] for key in keys},
+        )
+    if kind == "transfer":
+        element = tasuki.Layout.of(options["dtype"])
+        block = tasuki.Layout.vector(options["rows"], options["columns"], options["stride"], element)
+        ends = [(options[side], block) for side in ("source", "target")]
+        return tasuki.plan_transfer(machine, *ends, shared=options["shared"], path=options["path"])
+    keys = ("trees", "arity", "chunk", "path")
+    return tasuki.plan_broadcast(
+        machine, options["root"], options["bytes"], shared=True, **{key: options[key] for key in keys}
+    )

@@ -1,0 +1,121 @@
+"""Planning off line: plans for a machine that need not be there, without MPI.
+
+The arguments are those of `Grid`, `Field`, `Halo`, `Transfer` and `Broadcast`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from . import _core
+from ._core import FieldShape, Layout, Machine, Planned
+
+if TYPE_CHECKING:
+    from typing import Literal, SupportsIndex
+
+    from numpy.typing import DTypeLike
+
+    from ._core import Truth, Width
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def names_checked(function: Function) -> Function:
+    """A keyword that the function does not have raises a TypeError that names the likely one, and all."""
+    code = function.__code__  # type: ignore[attr-defined]
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+    @wraps(function)
+    def checked(*arguments: Any, **keywords: Any) -> Any:
+        for name in keywords:
+            if name not in names:
+                from difflib import get_close_matches
+
+                near = get_close_matches(name, names, 1)
+                hint = f"; did you mean '{near[0]}'?" if near else ";"
+                raise TypeError(f"{function.__name__}() has no argument '{name}'{hint} it has {', '.join(names)}")
+        return function(*arguments, **keywords)
+
+    return cast(Function, checked)
+
+
+@names_checked
+def plan_halo(
+    machine: Machine,
+    extents: Sequence[SupportsIndex],
+    fields: str | FieldShape | Sequence[str | FieldShape] = "field",
+    dtype: DTypeLike | None = None,
+    *,
+    split: Sequence[SupportsIndex] | None = None,
+    periodic: Truth | Sequence[Truth] = False,
+    cuts: Sequence[Sequence[SupportsIndex] | None] | None = None,
+    reorder: Truth = False,
+    shadow: Width | None = None,
+    width: Width | None = None,
+    copies: SupportsIndex = 1,
+    pad: SupportsIndex = 0,
+    memory: Literal["host", "device"] = "host",
+    shared: Truth = True,
+    corners: Truth = True,
+    reverse: Truth = False,
+    alternating: Truth = False,
+    path: str = "auto",
+) -> Planned:
+    """The plans of a halo exchange on all ranks of `machine`. Local.
+
+    extents: global cells in each dimension; `split`, `periodic`, `cuts`, `reorder`: as for `Grid`.
+    fields: a name, a `FieldShape`, or a list of these. Names have the `dtype`, `shadow`, `width`, `copies`, `pad`,
+    `memory` and `shared` given here, which are those of `FieldShape`.
+    corners, reverse, alternating, path: as for `Halo`.
+    Raises tasuki.Error where the live classes would.
+    """
+    entries = [fields] if isinstance(fields, (str, FieldShape)) else list(fields)
+    shapes = [
+        FieldShape(entry, dtype, shadow=shadow, width=width, copies=copies, pad=pad, memory=memory, shared=shared)
+        if isinstance(entry, str)
+        else entry
+        for entry in entries
+    ]
+    return _core._plan_halo(
+        machine, list(extents), shapes, split, periodic, cuts, reorder, corners, reverse, alternating, path
+    )
+
+
+@names_checked
+def plan_transfer(
+    machine: Machine,
+    source: tuple[SupportsIndex, Layout],
+    target: tuple[SupportsIndex, Layout],
+    *,
+    memory: Literal["host", "device"] = "host",
+    shared: Truth = True,
+    path: str = "auto",
+) -> Planned:
+    """The plans of a transfer on all ranks of `machine`. Local.
+
+    source, target: (rank, layout), with equally many bytes. memory: of both. shared: both lie in memory that peers can
+    map. path: as for `Transfer`.
+    """
+    return _core._plan_transfer(machine, source, target, memory, shared, path)
+
+
+@names_checked
+def plan_broadcast(
+    machine: Machine,
+    root: SupportsIndex,
+    bytes: SupportsIndex,
+    *,
+    trees: SupportsIndex = 0,
+    arity: SupportsIndex = 0,
+    chunk: SupportsIndex = 0,
+    shared: Truth = False,
+    path: str = "auto",
+) -> Planned:
+    """The plans of a broadcast of so many bytes on all ranks of `machine`. Local.
+
+    trees, arity, chunk (bytes): 0: chosen by cost. shared: the data lies in memory that peers can map. path: as for
+    `Broadcast`.
+    """
+    return _core._plan_broadcast(machine, root, bytes, trees, arity, chunk, shared, path)

@@ -1,0 +1,146 @@
+"""Planning off line from the command line: no ranks are started, so a launcher that cannot be run does no harm."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+NO_MPI = {"TASUKI_MPIEXEC": "/bin/false"}
+HALO = ["halo", "--machine", "torus-36", "--extents", "24x24x24", "--width", "2", "--fields", "p,q", "--dtype", "f32"]
+
+
+def test_explain_shows_the_pieces_of_a_rank(tasuki):
+    text = tasuki("explain", *HALO, "--split", "3x2x6", "--rank", 35, **NO_MPI)
+    assert "halo p,q on rank 35 of 36: 208 pieces" in text or "halo p,q on rank 35 of 36: " in text
+    assert "predicted µs" in text and "p +00" in text and " mpi " in text
+    assert "prices of machine torus-36: from the paper's figures" in text
+    data = tasuki("explain", *HALO, "--rank", "-1", "--periodic", "1,0,1", "--json", **NO_MPI)
+    assert [answer["rank"] for answer in data["ranks"]] == list(range(36))
+    assert all(piece["path"] in ("mpi", "self") for answer in data["ranks"] for piece in answer["pieces"])
+    assert data["options"]["periodic"] == [True, False, True] and data["options"]["shadow"] == 2
+
+
+def test_explain_takes_a_file_and_other_numbers_of_ranks(tasuki, tmp_path):
+    file = ROOT / "machines" / "tca-64.json"
+    text = tasuki(
+        "explain", "halo", "--machine", file, "--ranks", 20, "--extents", "32x32", "--memory", "device", **NO_MPI
+    )
+    assert " of 20: " in text and "peer:put" in text
+    transfer = ["explain", "transfer", "--machine", "h200-4", "--target", 3, "--plans", tmp_path]
+    assert "contiguous" in tasuki(*transfer, "--columns", 64, "--stride", 64, **NO_MPI)
+    assert len(list(tmp_path.glob("plan-*.json"))) == 4
+    assert tasuki("verify", tmp_path, "--json")["operations"][0]["ok"]
+    assert tasuki("explain", "broadcast", "--machine", "torus-36", "--bytes", 4096, **NO_MPI)
+
+
+def test_off_line_and_live_options_mean_the_same(tasuki, tmp_path):
+    """The live command on 2 ranks, and off line with a machine like it: the same pieces."""
+    options = ["halo", "--extents", "16x12", "--fields", "a,b", "--no-periodic", "--shadow", 2, "--width", 1]
+    options += ["--copies", 2, "--dtype", "i32", "--path", "shared:put", "--rank", 1, "--json"]
+    live = tasuki("explain", *options, "-n", 2)
+    off = tasuki("explain", *options, "--machine", "host-2core", **NO_MPI)
+    assert off["ranks"][0]["plan"] == live["ranks"][1]["plan"]
+
+
+def test_plan_writes_every_rank_and_verify_reads_them(tasuki, tmp_path):
+    out = tmp_path / "new" / "plans"
+    text = tasuki("plan", *HALO, "--out", out, "--summary", **NO_MPI)
+    assert re.search(
+        r"halo p,q on 36 ranks of torus-36: 36 plans written to .*rank-N.json, \d+ to \d+ bytes a rank", text
+    )
+    assert "send" in text and sorted(file.name for file in out.iterdir())[-1] == "rank-9.json"
+    report = tasuki("verify", out, "--json")["operations"][0]
+    assert (report["ranks"], report["ok"], report["classes"]) == (36, True, None)
+    report = tasuki("verify", out, "--neighbourhoods", "--json")["operations"][0]
+    assert report["ok"] and 1 <= report["classes"] <= 36
+    assert "by neighbourhoods" in tasuki("verify", out, "--neighbourhoods")
+    tasuki("plan", *HALO, "--out", out, "--ranks", 8, **NO_MPI)  # the others do not stay
+    assert len(list(out.iterdir())) == 8 and tasuki("verify", out)
+
+    plan = json.loads((out / "rank-5.json").read_text())
+    send = next(command for command in plan["commands"] if command["verb"] == "send")
+    send["tag"] = 1000
+    (out / "rank-5.json").write_text(json.dumps(plan))
+    for how in [], ["--neighbourhoods"]:
+        assert "rank 5" in tasuki("verify", out, *how, status=1) or how
+    del send["verb"]
+    (out / "rank-5.json").write_text(json.dumps(plan))
+    assert "rank-5.json: plan JSON, commands[" in tasuki("verify", out, status=1)
+    (out / "rank-5.json").unlink()
+    assert "the plan of rank 5 is missing" in tasuki("verify", out, status=1)
+
+
+def test_plan_shows_its_passes(tasuki):
+    text = tasuki("plan", *HALO, "--passes", "--rank", 3, **NO_MPI)
+    assert "rank 3 after pass '" in text and "halo p,q" in text and "36 plans" not in text
+    data = tasuki("plan", "broadcast", "--machine", "torus-36", "--summary", "--json", **NO_MPI)
+    assert data["operation"].startswith("broadcast") and data["bytes"]["least"] > 0
+    moved = {row["verb"]: row["bytes"] for row in data["summary"]}
+    assert moved["recv"] == moved["send"] == 35 << 20
+
+
+def test_many_ranks_are_verified_by_neighbourhoods(tasuki, tmp_path):
+    machine = tmp_path / "large.json"
+    machine.write_text(json.dumps({"tasuki_machine": 1, "ranks": {"count": 300, "per_host": 4}}))
+    tasuki("plan", "halo", "--machine", machine, "--extents", "90x100", "--out", tmp_path / "plans", **NO_MPI)
+    report = tasuki("verify", tmp_path / "plans", "--json")["operations"][0]
+    assert report["ok"] and report["ranks"] == 300 and 0 < report["classes"] < 300
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "expected"),
+    [
+        (["plan", "halo"], 2, "Missing option '--machine'"),
+        (["plan", "halo", "--machine", "torus-36"], 2, "give --out FOLDER, --summary or --passes"),
+        (["plan", *HALO, "--summary", "--ranks", "37"], 1, "36 ranks, and 37 were asked for"),
+        (["plan", *HALO, "--summary", "--split", "5x1x1"], 1, "split"),
+        (["plan", *HALO, "--summary", "--split", "6x6"], 2, "--split has 2 entries, but --extents has 3 dimensions"),
+        (["plan", *HALO, "--passes", "--rank", "36"], 1, "--rank is 36; there are ranks 0 to 35"),
+        (["explain", *HALO, "--periodic", "1,1"], 2, "--periodic has 2 entries, but --extents has 3 dimensions"),
+        (["explain", *HALO, "--periodic", "maybe"], 2, "'maybe' is not all, none, or a 1 or a 0"),
+        (["explain", *HALO, "--shadow", "1"], 2, "--width 2 is more than --shadow 1"),
+        (["explain", *HALO, "--fields", "p,p"], 2, "different names such as p,q"),
+        (["explain", *HALO, "--dtype", "f16"], 2, "'f16' is none of f32, f64"),
+        (["explain", *HALO, "--memory", "device"], 1, "rank 0 has no GPU"),
+        (["explain", *HALO, "--path", "pigeon"], 1, "there is no path 'pigeon'"),
+        (["explain", *HALO, "--engine", "thread"], 2, "--engine is for ranks that run"),
+        (["explain", "halo", "--machine", "torus-37"], 1, "nor a machine of that name; with Tasuki come"),
+        (["verify", "--neighbourhoods", "--epochs", "3", "."], 2, "--epochs is for all ranks together"),
+    ],
+)
+def test_wrong_input_is_one_clear_line(tasuki, arguments, status, expected):
+    assert expected in tasuki(*arguments, status=status, **NO_MPI)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{", "not JSON at byte"),
+        ("[]", "is [], not an object"),
+        ('{"tasuki_machine": 2}', "is version 2, but this Tasuki reads version 1"),
+        ('{"tasuki_machine": 1}', "ranks: is missing"),
+        ('{"tasuki_machine": 1, "ranks": {"count": 8}, "paths": {"mpi": {"bandwith": 1}}}', "unknown key"),
+    ],
+)
+def test_a_damaged_machine_file_says_where(tasuki, tmp_path, text, expected):
+    file = tmp_path / "machine.json"
+    file.write_text(text)
+    told = tasuki("explain", "halo", "--machine", file, status=1, **NO_MPI)
+    assert f"machine file {file}: " in told and expected in told
+
+
+def test_the_documented_commands_run(finished, tmp_path):
+    """Every `tasuki ...` of the page on machines; files that it only names are there."""
+    text = (ROOT / "docs" / "machines.md").read_text()
+    commands = [line for block in re.findall(r"^```\n(.*?)^```", text, re.M | re.S) for line in block.splitlines()]
+    assert len(commands) >= 3
+    (tmp_path / "my-cluster.json").write_text('{"tasuki_machine": 1, "ranks": {"count": 8, "per_host": 4}}')
+    for command in commands:
+        words = command.split()
+        assert words[0] == "tasuki"
+        words = [str(tmp_path / word) if word in ("my-cluster.json", "plans") else word for word in words[1:]]
+        words = ["8" if word == "512" else word for word in words]
+        done = finished(*words, **NO_MPI)
+        assert done.returncode == 0, f"{command}: {done.stderr}"

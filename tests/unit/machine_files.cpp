@@ -1,0 +1,66 @@
+// The machine files that come with Tasuki: each loads, and plans for it are sound.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tasuki/error.hpp"
+#include "tasuki/planning.hpp"
+
+using namespace tasuki;
+
+namespace {
+
+std::string text_of(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  REQUIRE(in.good());
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+void check_sound(const Planned& planned) {
+  const auto plans = planned.plans();
+  const VerifyReport report = verify(plans);
+  INFO(report.text());
+  CHECK(report.ok());
+  CHECK(!planned.explain(planned.ranks() - 1).empty());
+}
+
+}  // namespace
+
+TEST_CASE("every machine file loads, is written as it was read, and has sound plans") {
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(TASUKI_MACHINES)) {
+    CAPTURE(entry.path().string());
+    REQUIRE(entry.path().extension() == ".json");
+    ++files;
+    const Machine machine = Machine::from_json(text_of(entry.path()), entry.path().string());
+    CHECK(machine.name == entry.path().stem().string());
+    CHECK((machine.source.starts_with("measured") || machine.source.starts_with("from the paper's figures")));
+    CHECK(Machine::from_json(machine.to_json()) == machine);
+    REQUIRE(machine.size() >= 2);
+    REQUIRE(machine.size() <= 64);
+    for (const auto& [path, cost] : machine.costs) CHECK(cost.measured);
+
+    HaloShape halo;
+    halo.extents = {13, 11, 3 * machine.size() + 1};
+    halo.grid.periodic = {true, false, true};
+    halo.fields.push_back({.name = "p", .shadow = 2, .width = 1});
+    halo.alternating = true;
+    halo.fields.push_back({.name = "q", .element_bytes = 4, .dtype = DType::f32, .copies = 2});
+    check_sound(plan(machine, halo));
+    if (machine.ranks[0].gpus >= 0) {
+      for (FieldShape& field : halo.fields) field.memory = Memory::device;
+      check_sound(plan(machine, halo));
+    }
+    BroadcastShape broadcast;
+    broadcast.root = machine.size() / 2;
+    broadcast.bytes = 70001;
+    check_sound(plan(machine, broadcast));
+  }
+  CHECK(files >= 6);
+}

@@ -1,0 +1,121 @@
+// Planning for a thousand ranks: how large plans are, that neighbourhoods verify them, and that planted flaws are
+// found.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tasuki/error.hpp"
+#include "tasuki/planning.hpp"
+
+using namespace tasuki;
+
+namespace {
+
+constexpr std::int64_t kMostBytes = 24 << 10;  // of a rank's plan
+
+const std::vector<Plan>& thousand() {
+  static const std::vector<Plan> plans = [] {
+    Machine machine = Machine::uniform(1000, 8, 8);
+    PathCost cost;
+    cost.measured = true;
+    machine.costs["shared:put"] = cost;
+    cost.one_way.latency = cost.mutual.latency = 3e-6;
+    for (const char* path : {"shared:pull", "shared:eager", "shared:read", "mpi"}) machine.costs[path] = cost;
+    HaloShape halo;
+    halo.extents = {60, 57, 70};  // boxes differ by a cell in dimension 1
+    halo.grid.split = {10, 10, 10};
+    halo.grid.reorder = true;
+    halo.grid.periodic = {true, true, true};
+    halo.fields.push_back({.name = "p", .shadow = 1, .width = 1});
+    return plan(machine, halo).plans();
+  }();
+  return plans;
+}
+
+// The first command of a rank's plan that `wanted` likes.
+template <class Wanted>
+Command& find(Plan& plan, Wanted&& wanted) {
+  const auto found = std::find_if(plan.commands.begin(), plan.commands.end(), wanted);
+  REQUIRE(found != plan.commands.end());
+  return *found;
+}
+
+void check_found(const std::vector<Plan>& plans, const std::string& word) {
+  const NeighbourhoodReport report = verify_neighbourhoods(plans);
+  INFO(report.text());
+  REQUIRE(!report.ok());
+  const bool said = std::any_of(report.problems.begin(), report.problems.end(),
+                                [&](const std::string& problem) { return problem.find(word) != std::string::npos; });
+  CHECK(said);
+}
+
+}  // namespace
+
+TEST_CASE("plans of 1000 ranks are small, and sound by neighbourhoods") {
+  const auto& plans = thousand();
+  REQUIRE(plans.size() == 1000);
+  std::int64_t most = 0;
+  for (const Plan& plan : plans) most = std::max(most, plan.memory());
+  CHECK(most <= kMostBytes);
+  const NeighbourhoodReport report = verify_neighbourhoods(plans);
+  INFO(report.text());
+  CHECK(report.ok());
+  CHECK(report.classes >= 8);  // boxes of two extents, and where each is in its island
+  CHECK(report.classes < 1000);
+  CHECK(report.text().find("by neighbourhoods") != std::string::npos);
+}
+
+TEST_CASE("flaws of one rank among 1000 are found: an offset, a signal, a tag, a peer") {
+  constexpr std::size_t kRank = 537;
+  auto plans = thousand();
+  const Plan sound = plans[kRank];
+
+  SUBCASE("a shifted offset") {
+    const Command& put = find(plans[kRank], [](const Command& c) { return c.verb == Verb::put; });
+    plans[kRank].copies[static_cast<std::size_t>(put.first_copy)].dst_offset += 8;
+    check_found(plans, "rank 0");
+  }
+  SUBCASE("a dropped signal") {
+    Command& signal = find(plans[kRank], [](const Command& c) { return c.verb == Verb::signal; });
+    signal.verb = Verb::fence;  // what keeps its place and does nothing
+    signal.dst = -1;
+    signal.peer = -1;
+    check_found(plans, "signal");
+  }
+  SUBCASE("a doubled tag") {
+    Command& first = find(plans[kRank], [](const Command& c) { return c.verb == Verb::send; });
+    first.tag += 1;
+    check_found(plans, "send");
+  }
+  SUBCASE("another rank's place") {
+    // All that went to one peer goes to a rank far away, which has a plan just like the peer's.
+    const int peer = find(plans[kRank], [](const Command& c) { return c.verb == Verb::send; }).peer;
+    const int other = (peer + 500) % 1000;
+    for (Command& c : plans[kRank].commands)
+      if (c.peer == peer) c.peer = other;
+    for (Buffer& b : plans[kRank].buffers) {
+      if (b.rank == peer) b.rank = other;
+      if (b.writer == peer) b.writer = other;
+    }
+    check_found(plans, "rank");
+  }
+  SUBCASE("a plan that is missing") {
+    plans.resize(999);
+    check_found(plans, "of which there is no plan");
+  }
+  SUBCASE("nothing") {
+    plans[kRank] = sound;
+    CHECK(verify_neighbourhoods(plans).ok());
+  }
+}
+
+TEST_CASE("neighbourhoods say what they are not for") {
+  BroadcastShape broadcast;
+  broadcast.bytes = 1 << 20;
+  broadcast.arity = 2;
+  const auto plans = plan(Machine::uniform(9, 3, 3), broadcast).plans();
+  CHECK(verify(plans).ok());
+  CHECK_THROWS_WITH_AS(verify_neighbourhoods(plans), doctest::Contains("deal with one rank each"), Error);
+}
