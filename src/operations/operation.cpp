@@ -14,6 +14,7 @@
 #include "session/gpus.hpp"
 #include "session/mpi.hpp"
 #include "tasuki/error.hpp"
+#include "transports/transport.hpp"
 
 namespace tasuki {
 
@@ -82,6 +83,17 @@ void print_pass(const std::string& pass, const Plan& plan) {
   fmt::print(stderr, "tasuki: rank {}: plan after pass '{}':\n{}", plan.rank, pass, to_text(plan));
 }
 
+// Two ranks that plan by themselves connect what only they need. What cannot be used is told anew for every operation.
+void machine_between(Runtime& runtime, const std::vector<int>& peers, const Facts& facts, const std::string& wanted) {
+  runtime.machine.unusable = runtime.transports->unusable();
+  if (peers.size() != 1 || !runtime.gpus) return;
+  const auto on_gpu = [&](int rank) {
+    return facts.of(rank, 0).memory == Memory::device || facts.of(rank, 1).memory == Memory::device;
+  };
+  if (on_gpu(runtime.rank()) && on_gpu(peers[0]))
+    runtime.machine.unusable = runtime.transports->prepare_pair(runtime, peers[0], wanted);
+}
+
 }  // namespace
 
 void Description::add(UserBuffer buffer) {
@@ -143,7 +155,7 @@ Operation::State::State(const Context& context, Description description, const O
   agreement.complain(path_complaint(problem.wanted));
   check_options(agreement, engine, options);
   agreement.check();
-  const Machine& machine = description.among ? runtime.machine : machine_for(context, problem.wanted);
+  if (!description.among) machine_for(context, problem.wanted);
   peers_ = peers_of(problem.moves, problem.rank);
   Agreement outcome = description.among ? Agreement(runtime, name_, *description.among) : Agreement(runtime, name_);
   // A rank that fails goes on talking to its peers until all can throw together.
@@ -151,6 +163,8 @@ Operation::State::State(const Context& context, Description description, const O
   bool peer_failed = false;
   try {
     const Facts facts = exchange_facts(runtime, peers_, buffers_);
+    const Machine& machine = runtime.machine;
+    if (description.among) machine_between(runtime, peers_, facts, problem.wanted);
     std::vector<Decision> decisions;
     try {
       decisions = choose(machine, problem, facts);

@@ -61,9 +61,8 @@ class CopyEngine final : public Transport {
   }
 };
 
-const TransportRegistration registration{"copy engine", [](Runtime&) -> std::unique_ptr<Transport> {
-                                           return std::make_unique<CopyEngine>();
-                                         }};
+const TransportRegistration registration{
+    "copy engine", [](Runtime&) -> std::unique_ptr<Transport> { return std::make_unique<CopyEngine>(); }};
 
 }  // namespace
 }  // namespace tasuki

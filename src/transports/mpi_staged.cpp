@@ -169,17 +169,23 @@ class StagedMessage final : public ThreadChannel {
 
 class MpiStaged final : public Transport {
  public:
-  // Tried, and so on offer, only where GPUs do not reach each other or where it is asked for.
-  void prepare(Runtime& runtime, const std::string& wanted) override {
-    if (!runtime.gpus || prepared_) return;
-    if (runtime.gpus->complete() && !forces(wanted, path_named("mpi:staged"))) return;
-    prepared_ = true;
+  // Collective: whether all ranks may call MPI from a thread of Tasuki's.
+  explicit MpiStaged(Runtime& runtime) {
     const bool enough = runtime.thread_level() >= MPI_THREAD_MULTIPLE;
-    const bool all = and_over_ranks(runtime, {enough ? std::uint64_t{1} : 0}, "looking for MPI's threads")[0] != 0;
-    why_not_ =
-        all ? "" : "the progress thread needs MPI_THREAD_MULTIPLE, but MPI was started with less; use MPI_Init_thread";
+    threads_ = and_over_ranks(runtime, {enough ? std::uint64_t{1} : 0}, "looking for MPI's threads")[0] != 0;
   }
-  std::string why_not() const override { return why_not_; }
+  // On offer, and so measured, only where GPUs do not reach each other or where it is asked for.
+  void prepare(Runtime& runtime, const std::string& wanted) override {
+    if (!runtime.gpus || (runtime.gpus->complete() && !forces(wanted, path_named("mpi:staged")))) return;
+    wanted_ = true;
+  }
+  bool prepare_pair(Runtime&, int, const std::string&) override { return threads_; }
+  std::string why_not() const override {
+    if (!wanted_) return "all GPUs reach each other (path 'mpi' goes through the host all the same)";
+    return threads_ ? ""
+                    : "the progress thread needs MPI_THREAD_MULTIPLE, but MPI was started with less; use "
+                      "MPI_Init_thread";
+  }
 
   std::vector<Channel> open(const ChannelRequest& r) override {
     const auto batch = std::make_shared<Batch>(r);
@@ -190,12 +196,12 @@ class MpiStaged final : public Transport {
   }
 
  private:
-  bool prepared_ = false;
-  std::string why_not_ = "all GPUs reach each other (path 'mpi' goes through the host all the same)";
+  bool threads_ = false;
+  bool wanted_ = false;
 };
 
 const TransportRegistration registration{
-    "mpi staged", [](Runtime&) -> std::unique_ptr<Transport> { return std::make_unique<MpiStaged>(); }};
+    "mpi staged", [](Runtime& runtime) -> std::unique_ptr<Transport> { return std::make_unique<MpiStaged>(runtime); }};
 
 }  // namespace
 }  // namespace tasuki

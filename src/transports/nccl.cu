@@ -5,12 +5,15 @@
 // first needed, so that programs run where there is none.
 #include <cuda_runtime.h>
 
+#include <algorithm>
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "paths/path.hpp"
-#include "session/gpus.hpp"
 #include "session/collective.hpp"
+#include "session/gpus.hpp"
 #include "tasuki/cuda.cuh"
 #include "tasuki/error.hpp"
 #include "transports/nccl.hpp"
@@ -23,32 +26,34 @@ namespace {
 
 class Communicator {
  public:
-  // Collective. Connects every pair of ranks now, so that no exchange pays for it.
-  explicit Communicator(Runtime& runtime) {
+  // Collective over `members`, ascending: all ranks, or a pair. Connects every two of them now, so that no exchange
+  // pays for it.
+  Communicator(Runtime& runtime, std::vector<int> members) : members_(std::move(members)) {
     const Nccl& nccl = Nccl::get();
+    const int size = static_cast<int>(members_.size());
+    const int me = place_of(runtime.rank());
     ncclUniqueId id{};
-    all_do(runtime, "path nccl", [&] {
-      if (runtime.rank() == 0) nccl.check(nccl.get_unique_id(&id), "ncclGetUniqueId");
+    together(runtime, [&] {
+      if (me == 0) nccl.check(nccl.get_unique_id(&id), "ncclGetUniqueId");
     });
-    id = from_text<ncclUniqueId>(text_of_root(runtime, as_text(id), "connecting NCCL"));
+    id = from_text<ncclUniqueId>(text_of_first(runtime, as_text(id)));
     std::shared_ptr<std::byte> bytes;
-    all_do(runtime, "path nccl", [&] {
-      bytes = {gpu()->allocate(2 * runtime.size()), [](std::byte* p) { gpu()->release(p); }};
+    together(runtime, [&] {
+      bytes = {gpu()->allocate(2 * size), [](std::byte* p) { gpu()->release(p); }};
       // NCCL waits for all ranks here, without a deadline.
-      nccl.check(nccl.init(&comm_, runtime.size(), id, runtime.rank()), "ncclCommInitRank");
+      nccl.check(nccl.init(&comm_, size, id, me), "ncclCommInitRank");
     });
-    all_do(runtime, "path nccl", [&] {
+    together(runtime, [&] {
       nccl.check(nccl.group_start(), "ncclGroupStart");
-      for (int peer = 0; peer < runtime.size(); ++peer) {
-        if (peer == runtime.rank()) continue;
-        std::byte* const to = bytes.get() + runtime.size() + peer;
+      for (int peer = 0; peer < size; ++peer) {
+        if (peer == me) continue;
         nccl.check(nccl.send(bytes.get() + peer, 1, ncclUint8, peer, comm_, nullptr), "ncclSend");
-        nccl.check(nccl.recv(to, 1, ncclUint8, peer, comm_, nullptr), "ncclRecv");
+        nccl.check(nccl.recv(bytes.get() + size + peer, 1, ncclUint8, peer, comm_, nullptr), "ncclRecv");
       }
       nccl.check(nccl.group_end(), "ncclGroupEnd");
     });
     wait_until(
-        runtime, runtime.everyone(), [] { return gpu()->done(nullptr); },
+        runtime, members_, [] { return gpu()->done(nullptr); },
         [&] { return "rank " + std::to_string(runtime.rank()) + ": path nccl: connecting every pair of ranks"; });
   }
   ~Communicator() { drop(false); }
@@ -64,8 +69,39 @@ class Communicator {
     if (comm_ == nullptr) throw Error("the NCCL communicator was aborted after a failure; end the program");
     return comm_;
   }
+  int place_of(int rank) const {
+    return static_cast<int>(std::lower_bound(members_.begin(), members_.end(), rank) - members_.begin());
+  }
 
  private:
+  // Does it on all members, or throws on all of them.
+  template <class Local>
+  void together(Runtime& runtime, const Local& local) const {
+    Agreement outcome = among(runtime);
+    try {
+      local();
+    } catch (const Error& error) {
+      outcome.complain(error.what());
+    }
+    outcome.settle();
+  }
+  Agreement among(Runtime& runtime) const {
+    if (static_cast<int>(members_.size()) == runtime.size()) return {runtime, "path nccl"};
+    return {runtime, "path nccl", others(runtime.rank())};
+  }
+  std::vector<int> others(int me) const {
+    std::vector<int> rest = members_;
+    std::erase(rest, me);
+    return rest;
+  }
+  std::string text_of_first(Runtime& runtime, const std::string& text) const {
+    if (static_cast<int>(members_.size()) == runtime.size()) return text_of_root(runtime, text, "connecting NCCL");
+    const std::vector<int> rest = others(runtime.rank());
+    const auto texts = exchange(runtime, rest, std::vector<std::string>(rest.size(), text));
+    return runtime.rank() == members_[0] ? text : texts[0];
+  }
+
+  std::vector<int> members_;
   ncclComm_t comm_ = nullptr;
 };
 
@@ -76,7 +112,7 @@ class Message final : public StreamChannel {
         sends_(command.verb == Verb::send),
         at_(local + command.offset),
         bytes_(static_cast<std::size_t>(command.bytes)),
-        peer_(command.peer) {}
+        peer_(comm_->place_of(command.peer)) {}
 
   void begin_group() override { Nccl::get().check(Nccl::get().group_start(), "ncclGroupStart"); }
   void end_group() override { Nccl::get().check(Nccl::get().group_end(), "ncclGroupEnd"); }
@@ -103,22 +139,19 @@ class NcclTransport final : public Transport {
  public:
   // Connecting takes a second and memory: only where GPUs do not reach each other, or where it is asked for.
   void prepare(Runtime& runtime, const std::string& wanted) override {
-    const Path& path = path_named("nccl");
-    if (!runtime.gpus || connected() || !allows(wanted, path)) return;
-    if (runtime.gpus->complete() && !forces(wanted, path)) return;
-#ifdef TASUKI_NCCL
-    why_not_ = Nccl::get().why_not;
-    const std::string shared = runtime.gpus->shared();
-    if (why_not_.empty() && !shared.empty()) why_not_ = shared + "; NCCL wants one for each";
-    Agreement(runtime, "path nccl").same("NCCL", why_not_.empty() ? "usable" : "not usable").settle();
-    if (!why_not_.empty()) return;
-    comm_ = std::make_shared<Communicator>(runtime);
-    runtime.gpus->on_abort([comm = std::weak_ptr(comm_)] {
-      if (const auto alive = comm.lock()) alive->drop(true);
-    });
-#else
-    why_not_ = "built without nccl.h";
-#endif
+    const bool forced = forces(wanted, path_named("nccl"));
+    if (!runtime.gpus || connected() || !allows(wanted, path_named("nccl"))) return;
+    if (runtime.gpus->complete() && !forced) return;
+    connect(runtime, {runtime.everyone().begin(), runtime.everyone().end()}, all_);
+  }
+  bool prepare_pair(Runtime& runtime, int peer, const std::string& wanted) override {
+    if (connected() || pairs_.contains(peer)) return true;
+    const bool forced = forces(wanted, path_named("nccl"));
+    if (!allows(wanted, path_named("nccl")) || (runtime.gpus->reach(runtime.rank(), peer) && !forced)) return false;
+    Connected pair;
+    connect(runtime, {std::min(peer, runtime.rank()), std::max(peer, runtime.rank())}, pair);
+    if (pair) pairs_[peer] = pair;
+    return pairs_.contains(peer);
   }
   std::string why_not() const override { return connected() ? std::string() : why_not_; }
 
@@ -126,7 +159,9 @@ class NcclTransport final : public Transport {
     std::vector<Channel> channels;
 #ifdef TASUKI_NCCL
     for (const CarriedCommand& carried : r.commands) {
-      channels.push_back({nullptr, std::make_unique<Message>(comm_, r.command(carried), carried.local[0]), nullptr});
+      const Command& c = r.command(carried);
+      const Connected& comm = connected() ? all_ : pairs_.at(c.peer);
+      channels.push_back({nullptr, std::make_unique<Message>(comm, c, carried.local[0]), nullptr});
     }
     return channels;
 #else
@@ -136,17 +171,49 @@ class NcclTransport final : public Transport {
 
  private:
 #ifdef TASUKI_NCCL
-  bool connected() const { return comm_ != nullptr; }
-  std::shared_ptr<Communicator> comm_;
+  using Connected = std::shared_ptr<Communicator>;
 #else
-  bool connected() const { return false; }
+  using Connected = std::shared_ptr<void>;
 #endif
-  std::string why_not_ = "not connected: all GPUs reach each other (path 'nccl' connects it)";
+  bool connected() const {
+    return all_ != nullptr;
+  }
+
+  // Collective over the members.
+  void connect(Runtime& runtime, std::vector<int> members, Connected& connected) {
+#ifdef TASUKI_NCCL
+    why_not_ = Nccl::get().why_not;
+    const std::string shared = runtime.gpus->shared();
+    if (why_not_.empty() && !shared.empty()) why_not_ = shared + "; NCCL wants one for each";
+    const std::string state = why_not_.empty() ? "usable" : "not usable";
+    if (static_cast<int>(members.size()) == runtime.size()) {
+      Agreement(runtime, "path nccl").same("NCCL", state).settle();
+    } else {
+      const int peer = members[0] == runtime.rank() ? members[1] : members[0];
+      Agreement(runtime, "path nccl", {peer}).same("NCCL", state).settle();
+    }
+    if (!why_not_.empty()) return;
+    connected = std::make_shared<Communicator>(runtime, std::move(members));
+    runtime.gpus->on_abort([comm = std::weak_ptr(connected)] {
+      if (const auto alive = comm.lock()) alive->drop(true);
+    });
+    if (!all_) why_not_ = kNotConnected;
+#else
+    static_cast<void>(runtime);
+    static_cast<void>(members);
+    static_cast<void>(connected);
+    why_not_ = "built without nccl.h";
+#endif
+  }
+
+  static constexpr const char* kNotConnected = "not connected: all GPUs reach each other (path 'nccl' connects it)";
+  Connected all_;
+  std::map<int, Connected> pairs_;  // of ranks that have made transfers before all were connected
+  std::string why_not_ = kNotConnected;
 };
 
-const TransportRegistration registration{"nccl", [](Runtime&) -> std::unique_ptr<Transport> {
-                                           return std::make_unique<NcclTransport>();
-                                         }};
+const TransportRegistration registration{
+    "nccl", [](Runtime&) -> std::unique_ptr<Transport> { return std::make_unique<NcclTransport>(); }};
 
 }  // namespace
 }  // namespace tasuki

@@ -41,6 +41,16 @@ void Transports::prepare(Runtime& runtime, const std::string& wanted) {
   for (const auto& [name, transport] : transports_) transport->prepare(runtime, wanted);
 }
 
+std::map<std::string, std::string> Transports::prepare_pair(Runtime& runtime, int peer, const std::string& wanted) {
+  std::map<std::string, std::string> why = unusable();
+  for (const Path& path : all_paths()) {
+    const auto found = transports_.find(path.transport);
+    if (path.memory != Memory::device || found == transports_.end()) continue;
+    if (found->second->prepare_pair(runtime, peer, wanted)) why.erase(path.name);
+  }
+  return why;
+}
+
 std::map<std::string, std::string> Transports::unusable() const {
   std::map<std::string, std::string> why;
   for (const Path& path : all_paths()) {

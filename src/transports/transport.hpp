@@ -44,6 +44,13 @@ class Transport {
   /// Called by collective operations before paths are chosen, with the path that is wanted: what takes long, or all
   /// ranks together, is done once here. Collective.
   virtual void prepare(Runtime&, const std::string& wanted) { (void)wanted; }
+  /// The same for two ranks that plan by themselves and whose memory is on GPUs: true if they can use the transport
+  /// between them. Called by both of them, with the same arguments.
+  virtual bool prepare_pair(Runtime&, int peer, const std::string& wanted) {
+    (void)peer;
+    (void)wanted;
+    return why_not().empty();
+  }
   /// Empty if the transport can be used now; else why not. The same on all ranks.
   virtual std::string why_not() const { return {}; }
   /// The channels of the commands, in their order. Local; throws `Error`.
@@ -57,6 +64,8 @@ class Transports {
   Transport& find(const std::string& name) const;  ///< Throws `Error` if this build has none of that name.
   /// `Transport::prepare` of all. Collective.
   void prepare(Runtime& runtime, const std::string& wanted);
+  /// `Transport::prepare_pair` of those that GPU paths need. Returns `unusable` as it is between the two.
+  std::map<std::string, std::string> prepare_pair(Runtime& runtime, int peer, const std::string& wanted);
   /// By path: why it cannot be used. For `Machine::unusable`.
   std::map<std::string, std::string> unusable() const;
 

@@ -67,7 +67,7 @@ struct Lanes {
     return builder.copy(peer, in, field, std::array{block(at, 128 + at)}, 0, 0);
   }
   int add(std::int64_t at, int peer = 1) {
-    return builder.reduce(peer, in, field, std::array{block(at, 192)}, DType::f64);
+    return builder.reduce(peer, in, field, std::array{block(at, 192)}, 0, 0, DType::f64);
   }
 };
 
@@ -144,7 +144,7 @@ TEST_CASE("additions keep their order across lanes when their commands move") {
   lanes.receive(48, 16, 2);
   const int last_of_second = lanes.add(48, 2);
   lanes.builder.begin_lane();  // and this rank's own: #8
-  const int own = lanes.builder.reduce(0, lanes.field, lanes.field, std::array{block(0, 192)}, DType::f64);
+  const int own = lanes.builder.reduce(0, lanes.field, lanes.field, std::array{block(0, 192)}, 0, 0, DType::f64);
   lanes.builder.depend(first_of_second, last_of_first);
   lanes.builder.depend(own, last_of_second);
   const Plan before = lanes.builder.finish();

@@ -390,7 +390,11 @@ void idle(Plan& plan, std::int32_t command) {
   copy.lane = c.lane;
   copy.loop = c.loop;
   copy.src = copy.dst = static_cast<std::int32_t>(plan.buffers.size());
-  plan.buffers.push_back({"idle " + std::to_string(plan.buffers.size()), plan.rank, Role::scratch, 2 * kCell, 1, 0});
+  Buffer idle;
+  idle.name = "idle " + std::to_string(plan.buffers.size());
+  idle.rank = plan.rank;
+  idle.bytes = 2 * kCell;
+  plan.buffers.push_back(idle);
   copy.first_copy = static_cast<std::int32_t>(plan.copies.size());
   copy.copy_count = 1;
   copy.bytes = kCell;

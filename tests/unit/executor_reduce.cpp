@@ -20,8 +20,8 @@ struct Bound {
   std::vector<std::vector<double>> memory;
   Program program;
 
-  explicit Bound(Draft draft) {
-    program.plan = std::move(draft.plan);
+  explicit Bound(Plan made) {
+    program.plan = std::move(made);
     const Plan& plan = program.plan;
     program.channels.resize(plan.commands.size());
     for (const Buffer& b : plan.buffers) {

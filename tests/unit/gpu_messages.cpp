@@ -170,8 +170,8 @@ TEST_CASE("sliced links on GPUs that are imitated: every byte arrives in every e
         std::memcpy(image.data(), gpus[mine]->memory("to", rank), kRoom);
         for (const Move& move : sent[1 - mine]) {
           for (const StridedCopy& copy : move.copies) {
-            (adds ? select_add(copy, DType::f64) : select_copy(copy))(copy, gpus[1 - mine]->memory("from", 1 - rank),
-                                                                      reinterpret_cast<std::byte*>(image.data()));
+            (adds ? select_reduce(copy, DType::f64, ReduceOp::sum) : select_copy(copy))(
+                copy, gpus[1 - mine]->memory("from", 1 - rank), reinterpret_cast<std::byte*>(image.data()));
           }
         }
       }

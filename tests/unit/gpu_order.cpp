@@ -33,13 +33,14 @@ struct Bound {
   std::vector<std::vector<std::byte>> memory;
   Program program;
 
-  explicit Bound(Draft draft, std::mt19937* random = nullptr) {
-    program.plan = std::move(draft.plan);
+  explicit Bound(Plan made, std::mt19937* random = nullptr) {
+    program.plan = std::move(made);
     program.channels.resize(program.plan.commands.size());
     for (std::size_t i = 0; i < program.plan.buffers.size(); ++i) {
       memory.emplace_back(static_cast<std::size_t>(program.plan.buffers[i].bytes) + 16);
       for (std::byte& b : memory.back()) b = random != nullptr ? static_cast<std::byte>((*random)()) : std::byte{};
-      program.where.push_back({memory.back().data(), 0, 1, false, draft.home[i] == Home::stamped, nullptr});
+      program.where.push_back(
+          {memory.back().data(), 0, 1, false, program.plan.buffers[i].home == Home::stamped, nullptr});
     }
   }
 };
