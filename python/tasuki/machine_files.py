@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parent / "machines"
+FOLDER = Path(__file__).absolute().parent / "machines"  # where the package is, whatever its files are links to
 
 
 def shipped() -> list[str]:

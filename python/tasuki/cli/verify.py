@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
@@ -12,6 +13,9 @@ from rich.console import Console
 from tasuki import checked, timeline
 from tasuki.cli import Failure
 from tasuki.cli.common import INT_MOST, common, emit, table
+
+if TYPE_CHECKING:
+    import tasuki
 
 TOGETHER = 256  # ranks that are verified together, unless otherwise asked for
 
@@ -85,6 +89,11 @@ def plans_of(paths: list[Path]) -> list[tuple[str, list[RankPlan]]]:
     return result
 
 
+def is_too_large(report: tasuki.VerifyReport) -> bool:
+    """Whether the verifier says that it cannot follow all these plans together."""
+    return report.commands == 0 and any("verify a smaller case" in problem for problem in report.problems)
+
+
 def check(name: str, plans: list[RankPlan], epochs: int, by_neighbourhoods: bool) -> dict:
     import tasuki
 
@@ -94,18 +103,19 @@ def check(name: str, plans: list[RankPlan], epochs: int, by_neighbourhoods: bool
             read.append(tasuki.Plan.from_json(plan.text))
         except tasuki.Error as error:
             raise Failure(f"{plan.file}: {plan.place}{error}") from None
-    report: tasuki.VerifyReport
+    report: tasuki.VerifyReport | None = None
     classes = None
-    if by_neighbourhoods or len(read) > TOGETHER:
+    if not by_neighbourhoods and len(read) <= TOGETHER:
+        report = tasuki.verify(read, epochs)
+    if report is None or is_too_large(report):
         try:
-            report = tasuki.verify_neighbourhoods(read)
-            classes = report.classes
-        except tasuki.Error as error:
+            neighbourhoods = tasuki.verify_neighbourhoods(read)
+            report, classes = neighbourhoods, neighbourhoods.classes
+        except tasuki.Error as error:  # lanes that deal with several ranks: there are no neighbourhoods
             if by_neighbourhoods:
                 raise Failure(f"operation '{name}': {error}") from None
-            report = tasuki.verify(read, epochs)  # lanes that deal with several ranks: no neighbourhoods
-    else:
-        report = tasuki.verify(read, epochs)
+            if report is None:
+                report = tasuki.verify(read, epochs)
     return {
         "operation": name,
         "ranks": len(plans),
@@ -125,7 +135,7 @@ def check(name: str, plans: list[RankPlan], epochs: int, by_neighbourhoods: bool
 @click.option(
     "--neighbourhoods",
     is_flag=True,
-    help=f"One rank of each class with its peers; done so where there are more than {TOGETHER} ranks.",
+    help=f"One rank of each class with its peers; so it is for more than {TOGETHER} ranks, or plans too large else.",
 )
 @common
 def command(paths: tuple[Path, ...], epochs: int, neighbourhoods: bool, as_json: bool) -> int:
