@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "plan/label.hpp"
+#include "predict/predict.hpp"
 #include "predict/walk.hpp"
 #include "tasuki/error.hpp"
 
@@ -20,6 +21,7 @@ using detail::Walk;
 using detail::Walked;
 
 constexpr std::int64_t kRounds = 64;
+constexpr std::int64_t kFewRounds = 12;
 constexpr std::size_t kStepsShown = 12;
 
 void check(std::span<const Plan> plans, const Machine& machine) {
@@ -60,22 +62,24 @@ void extrapolate(Walked& more, const Walked& less, double factor) {
     if (more.busy[b].first == less.busy[b].first) onwards(more.busy[b].second, less.busy[b].second);
 }
 
-Walked walk(std::span<const Plan> plans, const Machine& machine, const Prices& prices, bool& in_part) {
+// Chunk loops of more than `rounds` rounds are walked in part.
+Walked walk(std::span<const Plan> plans, const Machine& machine, const Prices& prices, std::int64_t rounds,
+            std::int32_t epochs, bool& in_part) {
   std::int64_t longest = 1;
   for (const Plan& plan : plans)
     for (const Loop& loop : plan.loops) longest = std::max(longest, loop.count);
-  in_part = longest > kRounds;
+  in_part = longest > rounds;
   if (in_part) {
-    Walked more = Walk(plans, machine, prices, kRounds).run();
-    const Walked less = Walk(plans, machine, prices, kRounds / 2).run();
+    Walked more = Walk(plans, machine, prices, rounds, epochs).run();
+    const Walked less = Walk(plans, machine, prices, rounds / 2, epochs).run();
     // Plans whose loops do not match round by round cannot be walked in part.
     if (more.stuck.empty() && less.stuck.empty()) {
-      extrapolate(more, less, static_cast<double>(longest - kRounds) / static_cast<double>(kRounds - kRounds / 2));
+      extrapolate(more, less, static_cast<double>(longest - rounds) / static_cast<double>(rounds - rounds / 2));
       return more;
     }
     in_part = false;
   }
-  return Walk(plans, machine, prices, longest).run();
+  return Walk(plans, machine, prices, longest, epochs).run();
 }
 
 std::vector<Prediction::Step> critical(std::span<const Plan> plans, const Prices& prices, const Walked& walked) {
@@ -105,11 +109,18 @@ std::string microseconds(double seconds) {
 
 }  // namespace
 
+double predicted_seconds(std::span<const Plan> plans, const Machine& machine) {
+  bool in_part = false;
+  const Walked walked = walk(plans, machine, detail::priced(plans, machine), kFewRounds, 1, in_part);
+  if (!walked.stuck.empty()) throw Error(fmt::format("predict: {} waits for ever; verify the plans", walked.stuck));
+  return *std::max_element(walked.ranks.begin(), walked.ranks.end());
+}
+
 Prediction predict(std::span<const Plan> plans, const Machine& machine) {
   check(plans, machine);
   const Prices prices = detail::priced(plans, machine);
   Prediction prediction;
-  Walked walked = walk(plans, machine, prices, prediction.extrapolated);
+  Walked walked = walk(plans, machine, prices, kRounds, 0, prediction.extrapolated);
   if (!walked.stuck.empty()) throw Error(fmt::format("predict: {} waits for ever; verify the plans", walked.stuck));
   prediction.seconds = *std::max_element(walked.ranks.begin(), walked.ranks.end());
   prediction.ranks = std::move(walked.ranks);

@@ -13,7 +13,7 @@ namespace tasuki::detail {
 namespace {
 
 constexpr std::int32_t kLeastEpochs = 4;
-constexpr std::int32_t kMostEpochs = 18;
+constexpr std::int32_t kMostEpochs = 12;
 
 std::size_t at(std::int32_t index) {
   return static_cast<std::size_t>(index);
@@ -21,8 +21,14 @@ std::size_t at(std::int32_t index) {
 
 }  // namespace
 
-Walk::Walk(std::span<const Plan> plans, const Machine& machine, const Prices& prices, std::int64_t most_rounds)
-    : plans_(plans), machine_(machine), prices_(prices), most_rounds_(most_rounds), resources_(machine) {
+Walk::Walk(std::span<const Plan> plans, const Machine& machine, const Prices& prices, std::int64_t most_rounds,
+           std::int32_t epochs)
+    : plans_(plans),
+      machine_(machine),
+      prices_(prices),
+      most_rounds_(most_rounds),
+      epochs_(epochs),
+      resources_(machine) {
   set_up();
 }
 
@@ -37,7 +43,7 @@ void Walk::set_up() {
     for (const Command& c : plan.commands) lag = std::max(lag, c.lag);
   }
   // Twice as long as the longest credit lasts: one half to use it up, one to see what follows.
-  epochs_ = std::clamp(2 * (std::min(lag, kMostEpochs) + 1), kLeastEpochs, kMostEpochs);
+  if (epochs_ == 0) epochs_ = std::clamp(2 * (std::min(lag, kMostEpochs) + 1), kLeastEpochs, kMostEpochs);
   std::map<int, int> ranks_of, cores_of;
   for (const auto& rank : machine_.ranks) ++ranks_of[rank.host];
   counters_.resize(at(prices_.counters));
@@ -224,7 +230,7 @@ Walk::Went Walk::step(std::int32_t r, Lane& lane, double now) {
     case Verb::recv:
       return receive(lane, now) ? Went::on : Went::nowhere;
     case Verb::fence:
-      advance(r, lane, lane.ready, lane.after);
+      advance(r, lane, {lane.ready, lane.after});
       return Went::on;
     default:
       break;
@@ -262,7 +268,7 @@ bool Walk::wait(std::int32_t r, Lane& lane, double now) {
       after = std::get<2>(*found);
     }
   }
-  advance(r, lane, end, after);
+  advance(r, lane, {end, after});
   return true;
 }
 
@@ -274,7 +280,7 @@ bool Walk::receive(Lane& lane, double now) {
   if (arrival > now) return false;
   lane.ticket = -1;
   const std::int32_t r = channel.receiver;
-  arrival > lane.ready ? advance(r, lane, arrival, sender) : advance(r, lane, lane.ready, lane.after);
+  advance(r, lane, arrival > lane.ready ? Ended{arrival, sender} : Ended{lane.ready, lane.after});
   return true;
 }
 
@@ -282,35 +288,34 @@ void Walk::signal(std::int32_t r, Lane& lane, double now) {
   const std::int32_t id = lane.at;
   const Work& work = prices_.work[at(id)];
   const std::int64_t value = counter_value(r, lane);
+  Ended told{lane.ready, lane.after};
   double seen = lane.ready + work.latency;
   if (work.on_core && work.latency_keeps && work.latency > 0) {
-    on_core(r, lane, now, work.latency);
-    seen = lane.ready;
-  } else {
-    advance(r, lane, lane.ready, lane.after);
+    told = on_core(r, lane, now, work.latency);
+    seen = told.at;
   }
+  advance(r, lane, told);
   Counter& counter = counters_[at(work.meets)];
   // One after the other: what comes later is not seen earlier.
   if (!counter.history.empty()) seen = std::max(seen, std::get<1>(counter.history.back()));
   counter.history.emplace_back(value, seen, id);
-  wake(counter.owner, std::max(seen, now));
+  wake(counter.owner, seen);
 }
 
 // The core begins now, or when the host has one for it.
-void Walk::on_core(std::int32_t r, Lane& lane, double now, double seconds) {
+Walk::Ended Walk::on_core(std::int32_t r, const Lane& lane, double now, double seconds) {
   Rank& rank = this->rank(r);
-  const std::int32_t id = lane.at;
   std::int32_t after = now > lane.ready ? rank.core_after : lane.after;
   double begin = now;
   if (rank.cores >= 0) {
-    const auto served = resources_.serve(rank.cores, now, seconds, id);
+    const auto served = resources_.serve(rank.cores, now, seconds, lane.at);
     begin = served.begin;
     if (served.after >= 0) after = served.after;
   }
-  const auto served = resources_.serve(rank.core, begin, seconds, id);
-  rank.core_free = served.end;
-  rank.core_after = id;
-  advance(r, lane, served.end, after);
+  rank.core_free = resources_.serve(rank.core, begin, seconds, lane.at).end;
+  rank.core_after = lane.at;
+  wake(r, rank.core_free);  // for its other lanes
+  return {rank.core_free, after};
 }
 
 // A command that moves bytes: by the core, or by other hardware, and through a network if there is one between.
@@ -318,41 +323,49 @@ void Walk::work(std::int32_t r, Lane& lane, double now) {
   const std::int32_t id = lane.at;
   const Work& work = prices_.work[at(id)];
   const bool sends = command(r, id).verb == Verb::send;
-  const bool crosses = work.from >= 0;
-  const bool by_network = crosses && resources_.has_way(work.from, work.to);
-  const double hops = by_network ? resources_.latency(work.from, work.to) : 0;
-  double arrival = 0;
-  if (sends && by_network) {
-    // The network's own hardware moves a message; the path's price is the least that it takes.
-    const auto served = resources_.carry(work.from, work.to, lane.ready, work.bytes, id);
-    const double left = std::max(lane.ready + work.seconds, served.end);
-    arrival = left + work.latency + hops;
-    advance(r, lane, left, served.after >= 0 ? served.after : lane.after);
+  const bool by_network = work.from >= 0 && resources_.has_way(work.from, work.to);
+  Ended ended;
+  double travels = 0;  // from then until it has arrived
+  const auto carry = [&](double from, double least) {
+    const auto served = resources_.carry(work.from, work.to, from, work.bytes, id);
+    if (served.end > least && served.after >= 0) ended.after = served.after;
+    return std::max(served.end, least);
+  };
+  if (sends && by_network && work.on_core) {
+    // The network's own hardware moves a message; the path's price is the least that it takes. The core is kept by that
+    // part of the latency which a further link costs where latencies pass at the same time.
+    const double keeps = machine_.constants.second_link * work.latency;
+    ended = on_core(r, lane, now, keeps);
+    ended.at = carry(ended.at, ended.at + work.seconds);
+    travels = work.latency - keeps;
   } else if (work.on_core) {
-    double seconds = work.seconds + (sends ? work.latency : 0);
-    if (by_network) seconds = std::max(seconds, resources_.carry(work.from, work.to, now, work.bytes, id).end - now);
-    on_core(r, lane, now, seconds);
-    arrival = lane.ready + hops;
+    ended = on_core(r, lane, now, work.seconds + (sends ? work.latency : 0));
+    if (by_network) wake(r, rank(r).core_free = ended.at = carry(now, ended.at));
   } else {
     const auto served = resources_.serve(rank(r).hardware[at(work.resource)], lane.ready, work.seconds, id);
-    double end = served.end;
-    std::int32_t after = served.after >= 0 ? served.after : lane.after;
-    if (by_network) {
-      const auto carried = resources_.carry(work.from, work.to, served.begin, work.bytes, id);
-      if (carried.end > end && carried.after >= 0) after = carried.after;
-      end = std::max(end, carried.end);
-    }
-    arrival = end + work.latency + hops;
-    advance(r, lane, end, after);
+    ended = {served.end, served.after >= 0 ? served.after : lane.after};
+    if (by_network) ended.at = carry(served.begin, served.end);
+    travels = work.latency;
   }
+  advance(r, lane, ended);
   if (!sends) return;
+  const double arrival = ended.at + travels + (by_network ? resources_.latency(work.from, work.to) : 0);
   Channel& channel = channels_[at(work.meets)];
   channel.arrivals.emplace_back(arrival, id);
-  wake(channel.receiver, std::max(arrival, now));
+  wake(channel.receiver, arrival);
+}
+
+// Has the rank looked at then; several that come at one time need one look.
+void Walk::wake(std::int32_t r, double when) {
+  when = std::max(when, now_);
+  if (when > now_ && rank(r).woken == when) return;
+  rank(r).woken = when;
+  events_.emplace(when, ++sequence_, r);
 }
 
 // Ends the command at which the lane stands and goes to the next: of the loop, or of the lane.
-void Walk::advance(std::int32_t r, Lane& lane, double end, std::int32_t after) {
+void Walk::advance(std::int32_t r, Lane& lane, const Ended& ended) {
+  const auto [end, after] = ended;
   const std::int32_t id = lane.at;
   const std::int32_t loop = command(r, id).loop;
   const bool last_round = lane.round + 1 >= rounds_[at(id)];
@@ -364,12 +377,8 @@ void Walk::advance(std::int32_t r, Lane& lane, double end, std::int32_t after) {
     walked_.end[at(id)] = end;
     walked_.after[at(id)] = after;
   }
-  if (last_round) {
-    ended_[at(id)] = {rank(r).epoch, end};
-    wake(r, end);
-  } else if (end > lane.ready) {
-    wake(r, end);
-  }
+  if (last_round) ended_[at(id)] = {rank(r).epoch, end};
+  if (end > now_) wake(r, end);
   lane.ready = end;
   lane.after = id;
   const std::int32_t next = id + 1;

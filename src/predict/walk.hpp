@@ -33,8 +33,10 @@ struct Walked {
 
 class Walk {
  public:
-  /// Chunk loops run as if the longest of them all had at most `most_rounds`.
-  Walk(std::span<const Plan> plans, const Machine& machine, const Prices& prices, std::int64_t most_rounds);
+  /// Chunk loops run as if the longest of them all had at most `most_rounds`. `epochs` come before the last; 0: as many
+  /// as the plans' credits need.
+  Walk(std::span<const Plan> plans, const Machine& machine, const Prices& prices, std::int64_t most_rounds,
+       std::int32_t epochs = 0);
   Walked run();
 
  private:
@@ -53,6 +55,7 @@ class Walk {
     bool idle = true;
     bool announces = false;  // it still tells what costs no work, before it works
     int core = -1;           // resource
+    double woken = -1;       // when it was last asked to be looked at
     int cores = -1;          // of the host, if there are fewer than ranks
     double core_free = 0;
     std::int32_t core_after = -1;
@@ -69,6 +72,10 @@ class Walk {
     std::int32_t receiver = 0;
     std::int64_t tickets = 0;
     std::vector<std::pair<double, std::int32_t>> arrivals;
+  };
+  struct Ended {
+    double at = 0;
+    std::int32_t after = -1;  // what it had to wait for
   };
   enum class Went : std::uint8_t { on, nowhere };
 
@@ -88,10 +95,10 @@ class Walk {
   bool receive(Lane& lane, double now);
   void signal(std::int32_t r, Lane& lane, double now);
   void work(std::int32_t r, Lane& lane, double now);
-  void on_core(std::int32_t r, Lane& lane, double now, double seconds);
+  Ended on_core(std::int32_t r, const Lane& lane, double now, double seconds);
   std::int64_t counter_value(std::int32_t r, const Lane& lane) const;
-  void advance(std::int32_t r, Lane& lane, double end, std::int32_t after);
-  void wake(std::int32_t r, double at) { events_.emplace(at < now_ ? now_ : at, ++sequence_, r); }
+  void advance(std::int32_t r, Lane& lane, const Ended& ended);
+  void wake(std::int32_t r, double when);
 
   std::span<const Plan> plans_;
   const Machine& machine_;
