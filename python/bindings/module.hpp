@@ -13,5 +13,6 @@ void bind_graph(nanobind::module_& m);
 void bind_layout(nanobind::module_& m);
 void bind_plan(nanobind::module_& m);
 void bind_operations(nanobind::module_& m);
+void bind_predict(nanobind::module_& m);
 
 }  // namespace tasuki::python
