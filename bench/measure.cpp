@@ -181,8 +181,10 @@ CaseResult measure(const tasuki::Context& context, const Case& one, const std::v
   if (problem.barrier_between && !problem.time_start_only) result.barrier = barrier_microseconds(context);
   for (const Contender& contender : contenders) {
     Times times{
-        contender.peer->name,      0, 0, 0, contender.init, contender.iterations * contender.runner->exchanges(),
-        contender.runner->memory()};
+        contender.peer->name,       0, 0, 0, contender.init, contender.iterations * contender.runner->exchanges(),
+        contender.runner->memory(), {}};
+    if (const auto seconds = contender.runner->predicted(problem.barrier_between))
+      times.predicted = *seconds * 1e6 / problem.iterations_per_run;
     times.p10 = percentile(contender.samples, 0.1);
     times.median = percentile(contender.samples, 0.5);
     times.p90 = percentile(contender.samples, 0.9);

@@ -23,6 +23,7 @@ struct Times {
   double init = 0;     ///< once, µs: preparing the operation
   int iterations = 0;  ///< in a round
   std::optional<std::int64_t> memory;
+  std::optional<double> predicted;  ///< µs
 };
 
 struct CaseResult {

@@ -25,6 +25,12 @@ class Runner {
   virtual void finish() {}
   /// Exchanges that one start makes.
   virtual int exchanges() const { return 1; }
+  /// Seconds that one iteration is predicted to take, where the peer predicts: back to back, or with all ranks starting
+  /// together. Collective.
+  virtual std::optional<double> predicted(bool together) const {
+    static_cast<void>(together);
+    return std::nullopt;
+  }
   /// Bytes that the prepared operation occupies, where the peer can tell.
   virtual std::optional<std::int64_t> memory() const { return std::nullopt; }
 };

@@ -95,6 +95,7 @@ void write_json(const std::string& file, const std::vector<Measured>& all, const
               {"init_us", times.init},
               {"iterations", times.iterations}};
       if (times.memory) peer["memory_bytes"] = *times.memory;
+      if (times.predicted) peer["predicted_us"] = *times.predicted;
       const double reference = reference_of(measured.result, times.peer);
       if (reference > 0) one["ratios"][times.peer] = times.median / reference;
     }

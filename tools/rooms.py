@@ -10,7 +10,7 @@ import re
 import sys
 from pathlib import Path
 
-PURE = ["layout", "machine", "plan", "protocols", "paths", "planner", "collectives", "grid", "offline"]
+PURE = ["layout", "machine", "plan", "protocols", "paths", "predict", "planner", "collectives", "grid", "offline"]
 LIVE = [
     "support",
     "memory",
@@ -24,7 +24,7 @@ LIVE = [
 ]
 ORDER = {room: place for place, room in enumerate(PURE + LIVE)}
 # Public headers that pure code may include: those of the nouns that are data.
-PURE_HEADERS = {"box", "dtype", "error", "layout", "machine", "plan", "planning", "strided_copy"}
+PURE_HEADERS = {"box", "dtype", "error", "layout", "machine", "plan", "planning", "predict", "strided_copy"}
 # What says that a file knows MPI, CUDA, threads, a clock or the environment.
 IMPURE = re.compile(
     r'#include [<"](mpi|cuda\w*|nccl|thread|mutex|atomic|condition_variable|chrono|ctime|time|unistd|sched'

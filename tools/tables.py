@@ -5,7 +5,8 @@ A table stands between <!-- table:FILE/GROUP --> and <!-- /table -->, for group 
 name may be the group alone if one file only has it, and FILE/GROUP/TEXT takes only cases whose names contain the text.
 A table that a FILE gpu-N lacks is empty: not every machine has GPUs. <!-- himeno:FILE --> stands for the runs of Himeno
 in bench/results/himeno-FILE.json, of which <!-- himeno:FILE/summary --> says the least, and <!-- laplace:FILE -->
-likewise. With --check nothing is written, and stale tables are an error.
+likewise. <!-- predicted:FILE --> sets what bench/results/FILE.json was predicted beside what was measured.
+With --check nothing is written, and stale tables are an error.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 MARKED = re.compile(r"(<!-- table:(?P<name>[^\s>]+) -->\n).*?(<!-- /table -->)", re.S)
+PREDICTED = re.compile(r"(<!-- predicted:(?P<name>[^\s>]+) -->\n).*?(<!-- /predicted -->)", re.S)
 RUNS = re.compile(r"(<!-- (?P<app>himeno|laplace):(?P<name>[^\s>]+) -->\n).*?(<!-- /(?P=app) -->)", re.S)
 OPTIONAL = re.compile(r"gpu-\d+")
 OWN = "tasuki"
@@ -174,6 +176,28 @@ def with_runs(text: str, folder: Path) -> str:
     return RUNS.sub(replace, text)
 
 
+def predicted_table(results: dict) -> str:
+    """One row a case that Tasuki predicts. A ratio is the measured time over the predicted one."""
+    rows = [["group", "case", "predicted, µs", "measured, µs", "measured / predicted"], ["---"] * 2 + ["---:"] * 3]
+    for case in results["cases"]:
+        own = case["peers"].get(OWN, {})
+        if not own.get("predicted_us"):
+            continue
+        measured = own["median_us"] - case.get("barrier_us", 0)
+        ratio = number(measured / own["predicted_us"])
+        rows.append([case["group"], case["case"], number(own["predicted_us"]), number(measured), ratio])
+    where = ", ".join(f"{key} {value}" for key, value in results["machine"].items() if value)
+    note = f"Medians, less the barrier where the case has one. {where}."
+    return "\n".join([*("| " + " | ".join(row) + " |" for row in rows), "", note, ""])
+
+
+def with_predictions(text: str, folder: Path) -> str:
+    def replace(match: re.Match) -> str:
+        return match[1] + predicted_table(json.loads((folder / f"{match['name']}.json").read_text())) + match[3]
+
+    return PREDICTED.sub(replace, text)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="only say whether the tables are up to date")
@@ -185,6 +209,7 @@ def main() -> int:
             continue
         before = path.read_text()
         after = with_runs(refreshed(before, tables, str(path.relative_to(ROOT))), ROOT / "bench" / "results")
+        after = with_predictions(after, ROOT / "bench" / "results")
         if after == before:
             continue
         if arguments.check:

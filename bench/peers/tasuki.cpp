@@ -16,6 +16,10 @@ class OperationRunner : public Runner {
   void start() override { operation_.start(); }
   void wait() override { operation_.wait(); }
   std::optional<std::int64_t> memory() const override { return operation_.memory(); }
+  std::optional<double> predicted(bool together) const override {
+    const tasuki::Prediction prediction = tasuki::predict(operation_);
+    return together ? prediction.seconds : prediction.back_to_back;
+  }
 
  private:
   Operation operation_;
@@ -41,6 +45,10 @@ class ThereAndBack : public Runner {
     back_.wait();
   }
   std::optional<std::int64_t> memory() const override { return there_.memory() + back_.memory(); }
+  // One way follows the other.
+  std::optional<double> predicted(bool) const override {
+    return tasuki::predict(there_).seconds + tasuki::predict(back_).seconds;
+  }
 
  private:
   static tasuki::Transfer way(const TransferCase& t, int from, double* source, int to, double* destination) {

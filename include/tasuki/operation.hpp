@@ -8,6 +8,7 @@
 #include "tasuki/context.hpp"
 #include "tasuki/device.hpp"
 #include "tasuki/plan.hpp"
+#include "tasuki/predict.hpp"
 
 namespace tasuki {
 
@@ -53,7 +54,11 @@ class Operation {
   bool active() const;
 
   /// The pieces of this rank, a table: piece, bytes, pattern, path, predicted µs, and why others were not taken. Local.
-  std::string explain() const;
+  /// What an epoch takes on all ranks together is for `predict`. With `measured`, a second table says what each command
+  /// took in the last epochs, at most 64, beside what it was predicted to: the first such call begins to keep the times
+  /// and shows those that there are already. Recording costs two looks at the clock a command. Throws if the operation
+  /// is active, and on GPU memory unless TASUKI_TRACE was set when it was made: only then do its kernels take times.
+  std::string explain(bool measured = false) const;
   const Plan& plan() const;     ///< This rank's plan.
   std::int64_t memory() const;  ///< Bytes that the plan and its lowered form occupy on this rank.
   const Context& context() const;
@@ -72,5 +77,9 @@ Machine machine_of(const Context& context);
 /// Collective over the operation's context: gathers the plans of all ranks and runs the verifier on them; every rank
 /// gets the same report.
 VerifyReport verify(const Operation& operation, int epochs = 0);
+
+/// Collective over the operation's context: gathers the plans of all ranks and predicts what an epoch takes (see
+/// predict.hpp); every rank gets the same.
+Prediction predict(const Operation& operation);
 
 }  // namespace tasuki

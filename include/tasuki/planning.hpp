@@ -12,6 +12,7 @@
 #include "tasuki/layout.hpp"
 #include "tasuki/machine.hpp"
 #include "tasuki/plan.hpp"
+#include "tasuki/predict.hpp"
 
 namespace tasuki {
 
@@ -68,8 +69,10 @@ class Planned {
   /// Made from the rank's own choices and its peers'. Throws `Error` for a rank that does not exist.
   Plan plan(int rank) const;
   std::vector<Plan> plans() const;  ///< of all ranks, in their order
-  /// The table of `Operation::explain` for a rank.
+  /// The table of `Operation::explain` for a rank, and below it what the epoch is predicted to take on all ranks.
   std::string explain(int rank) const;
+  /// What an epoch takes. Makes the plans of all ranks.
+  Prediction predict() const;
   /// Calls `see(pass, plan)` with a rank's plan as it was emitted and after every pass.
   void passes(int rank, const std::function<void(const std::string& pass, const Plan& plan)>& see) const;
 

@@ -16,6 +16,7 @@
 #include "tasuki/operation.hpp"
 #include "tasuki/plan.hpp"
 #include "tasuki/planning.hpp"
+#include "tasuki/predict.hpp"
 #include "tasuki/saved_plan.hpp"
 #include "tasuki/strided_copy.hpp"
 #include "tasuki/threads.hpp"

@@ -291,9 +291,13 @@ If the body raises, the operation is waited for all the same, so that it can be 
 On GPUs: the exchange goes into a second stream, after the work that `stream` has so far and beside what the body puts
 into it; work that follows the body comes after both.)")
       .def(
-          "explain", [](const PyOperation& op) { return op.operation().explain(); },
-          "The pieces of this rank, a table: bytes, pattern, path, predicted µs, why other paths were not taken. "
-          "Local.")
+          "explain", [](const PyOperation& op, bool measured) { return op.operation().explain(measured); },
+          nb::arg("measured") = false,
+          R"(The pieces of this rank, a table: bytes, pattern, path, predicted µs, why other paths were not taken. Local.
+
+measured: a second table says what each command took in the last epochs, at most 64, beside what it was predicted to; the
+first such call begins to keep the times. Raises if the operation is active, and on GPU memory unless TASUKI_TRACE was set
+when it was made. What an epoch takes on all ranks together is for `predict`.)")
       .def_prop_ro("active", [](const PyOperation& op) { return op.operation().active(); })
       .def_prop_ro(
           "plan", [](const PyOperation& op) { return op.operation().plan(); }, "This rank's plan, a copy.")

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
+
+#include "predict/predict.hpp"
 
 namespace tasuki {
 
@@ -15,8 +18,11 @@ std::int64_t part_begin(std::int64_t bytes, int trees, int t) {
   return t == trees ? bytes : bytes * t / trees / 64 * 64;
 }
 
+// Up to so many ranks whole plans are predicted; above, the pipeline's closed form must do.
+constexpr int kMostPredicted = 64;
+
 // Time of a pipeline: the first chunk goes down the whole tree, then one chunk after the other leaves the busiest rank.
-double seconds_of(const BroadcastLayout& layout, const Tree& tree, std::int64_t bytes, const LinkCost& link) {
+double pipeline_seconds(const BroadcastLayout& layout, const Tree& tree, std::int64_t bytes, const LinkCost& link) {
   std::size_t most = 0;
   for (const auto& children : tree.children) most = std::max(most, children.size());
   const std::int64_t part = (bytes + layout.trees - 1) / layout.trees;
@@ -44,8 +50,7 @@ LinkCost best_link(const Machine& machine, int root) {
     const PathCost& cost = machine.cost(path.name);
     if (path.memory != Memory::host || !cost.measured || cost.one_way.bandwidth <= best.bandwidth) continue;
     bool joins = false;
-    for (int rank = 0; rank < machine.size() && !joins; ++rank)
-      joins = rank != root && path.joins(machine, root, rank);
+    for (int rank = 0; rank < machine.size() && !joins; ++rank) joins = rank != root && path.joins(machine, root, rank);
     if (joins) best = cost.one_way;
   }
   return best.bandwidth > 0 ? best : LinkCost();
@@ -60,30 +65,98 @@ StridedCopy piece(std::int64_t offset, std::int64_t bytes) {
 
 }  // namespace
 
-BroadcastLayout choose_layout(const Machine& machine, int root, std::int64_t bytes, const BroadcastLayout& wanted) {
-  const LinkCost link = best_link(machine, root);
-  const std::vector<int> islands = islands_of(machine);
-  const std::int64_t size = std::max<std::int64_t>(bytes, 1);
-  BroadcastLayout best;
-  double least = std::numeric_limits<double>::infinity();
+namespace {
+
+// The plans of all ranks, as if all could map each other's data: which of them can is known only when memory is given.
+std::vector<Plan> plans_of(const Machine& machine, const BroadcastMoves& moves, std::int64_t bytes) {
+  BufferFact fact;
+  fact.bytes = bytes;
+  fact.shared = true;
+  fact.alignment = 16;
+  Facts facts;
+  for (int rank = 0; rank < machine.size(); ++rank) facts.set(rank, {fact});
+  std::vector<Problem> problems;
+  std::vector<std::vector<Decision>> decisions;
+  for (int rank = 0; rank < machine.size(); ++rank) {
+    problems.push_back(moves.problem(rank));
+    decisions.push_back(choose(machine, problems.back(), facts));
+  }
+  std::vector<Plan> plans;
+  for (const Problem& problem : problems) {
+    const auto choices =
+        settle(problem, [&](int rank) { return std::span<const Decision>(decisions[static_cast<std::size_t>(rank)]); });
+    plans.push_back(emit(machine, problem, facts, choices));
+  }
+  return plans;
+}
+
+// What is left open by `wanted`, filled in with all that is worth trying; chunks no longer than a part.
+std::vector<BroadcastLayout> candidates(std::int64_t bytes, const BroadcastLayout& wanted) {
+  std::vector<BroadcastLayout> all;
   for (const int trees : {1, 2, 3}) {
     if (wanted.trees > 0 ? trees != 1 : trees > 1 && bytes < 64 * 1024) continue;
     for (const int arity : {1, 2, 3, 4}) {
       if (wanted.arity > 0 && arity != 1) continue;
       BroadcastLayout layout{wanted.trees > 0 ? wanted.trees : trees, wanted.arity > 0 ? wanted.arity : arity, 0};
-      const Tree tree = make_tree(islands, root, layout.arity, 0, layout.trees);
+      const std::int64_t part = (bytes + layout.trees - 1) / layout.trees;
       for (const std::int64_t chunk :
-           {std::int64_t{8} << 10, std::int64_t{32} << 10, std::int64_t{128} << 10, std::int64_t{512} << 10, bytes}) {
-        if (wanted.chunk > 0 && chunk != bytes) continue;
+           {std::int64_t{8} << 10, std::int64_t{32} << 10, std::int64_t{128} << 10, std::int64_t{512} << 10, part}) {
+        if (wanted.chunk > 0 ? chunk != part : chunk > part) continue;
         layout.chunk = std::max<std::int64_t>(wanted.chunk > 0 ? wanted.chunk : chunk, 1);
-        const double seconds = seconds_of(layout, tree, size, link);
-        if (seconds >= least) continue;
-        least = seconds;
-        best = layout;
+        if (all.empty() || all.back() != layout) all.push_back(layout);
       }
     }
   }
+  return all;
+}
+
+BroadcastLayout fastest(const Machine& machine, int root, std::int64_t bytes, const BroadcastLayout& wanted) {
+  const LinkCost link = best_link(machine, root);
+  const std::vector<int> islands = islands_of(machine);
+  const std::int64_t size = std::max<std::int64_t>(bytes, 1);
+  BroadcastLayout best;
+  double least = std::numeric_limits<double>::infinity();
+  for (const BroadcastLayout& layout : candidates(size, wanted)) {
+    const double seconds =
+        machine.size() <= kMostPredicted
+            ? predicted_seconds(plans_of(machine, BroadcastMoves(machine, root, size, layout), size), machine)
+            : pipeline_seconds(layout, make_tree(islands, root, layout.arity, 0, layout.trees), size, link);
+    if (seconds >= least) continue;
+    least = seconds;
+    best = layout;
+  }
   return best;
+}
+
+// The last few answers: programs broadcast the same again.
+struct Answer {
+  Machine machine;
+  int root = 0;
+  std::int64_t bytes = 0;
+  BroadcastLayout wanted;
+  BroadcastLayout layout;
+};
+constexpr std::size_t kAnswers = 8;
+thread_local std::vector<Answer> answers;
+thread_local std::size_t next_answer = 0;
+
+}  // namespace
+
+BroadcastLayout choose_layout(const Machine& machine, int root, std::int64_t bytes, const BroadcastLayout& wanted) {
+  if (wanted.trees > 0 && wanted.arity > 0 && wanted.chunk > 0) return wanted;
+  if (machine.size() == 1)
+    return {std::max(wanted.trees, 1), std::max(wanted.arity, 1),
+            wanted.chunk > 0 ? wanted.chunk : std::max<std::int64_t>(bytes, 1)};
+  for (const Answer& answer : answers)
+    if (answer.root == root && answer.bytes == bytes && answer.wanted == wanted && answer.machine == machine)
+      return answer.layout;
+  const BroadcastLayout layout = fastest(machine, root, bytes, wanted);
+  if (answers.size() < kAnswers) {
+    answers.push_back({machine, root, bytes, wanted, layout});
+  } else {
+    answers[next_answer++ % kAnswers] = {machine, root, bytes, wanted, layout};
+  }
+  return layout;
 }
 
 // Commands of one part on this rank. `edges` are the moves of the part: first from the parent (if any), then to

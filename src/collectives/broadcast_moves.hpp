@@ -21,10 +21,12 @@ struct BroadcastLayout {
   int trees = 0;
   int arity = 0;
   std::int64_t chunk = 0;  ///< bytes
+  friend bool operator==(const BroadcastLayout&, const BroadcastLayout&) = default;
 };
 
-/// Fills in what is open: the layout that the model of the pipeline finds fastest with the best path that joins the root
-/// to any rank.
+/// Fills in what is open: of some layouts the one whose plans are predicted to take least (predict/predict.hpp), or,
+/// for more than 64 ranks, that a closed form of the pipeline finds fastest with the best path that joins the root to
+/// any rank. A function of its arguments: every rank comes to the same. Throws `Error` if no path joins two ranks.
 BroadcastLayout choose_layout(const Machine& machine, int root, std::int64_t bytes, const BroadcastLayout& wanted);
 
 /// A broadcast over all ranks of a machine: laid out once, asked for every rank. `bytes` contiguous bytes.

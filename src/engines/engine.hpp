@@ -21,6 +21,8 @@ class Engine {
   /// As `Operation` has them; only engines for GPU memory can. `parts`: 1 start, 2 wait, 3 both.
   virtual void enqueue(Stream stream, int parts);
   virtual bool captured() const { return false; }  ///< True if an epoch is part of a graph, which may run again.
+  /// Waits until the recorder has all that has run; for engines that do not record as they go.
+  virtual void tell() {}
   /// Ends the driving after a failure, so that the executor is the caller's again.
   virtual void stop() {}
   /// The operation is destroyed while an epoch is active: lets go of it. The engine is destroyed next.

@@ -135,7 +135,14 @@ std::vector<Plan> Planned::plans() const {
 std::string Planned::explain(int rank) const {
   impl_->check(rank);
   const Problem problem = impl_->problem(rank);
-  return tasuki::explain(impl_->machine, problem, impl_->facts_around(problem), impl_->choices(problem), plan(rank));
+  const std::vector<Plan> all = plans();
+  return tasuki::explain(impl_->machine, problem, impl_->facts_around(problem), impl_->choices(problem),
+                         all[static_cast<std::size_t>(rank)]) +
+         tasuki::predict(all, impl_->machine).text();
+}
+
+Prediction Planned::predict() const {
+  return tasuki::predict(plans(), impl_->machine);
 }
 
 Planned plan(const Machine& machine, const HaloShape& halo) {

@@ -378,8 +378,8 @@ void Operation::free() {
 bool Operation::active() const {
   return state_->active();
 }
-std::string Operation::explain() const {
-  return state_->explanation();
+std::string Operation::explain(bool measured) const {
+  return measured ? state_->explanation() + state_->measured() : state_->explanation();
 }
 const Plan& Operation::plan() const {
   return state_->plan();

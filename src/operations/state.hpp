@@ -60,6 +60,7 @@ class Operation::State final : public Progressing {
 
   bool active() const { return active_; }
   const std::string& explanation() const { return explanation_; }
+  std::string measured();  ///< in measured.cpp, as `Operation::explain(true)`
   const Plan& plan() const;
   std::int64_t memory() const { return memory_; }
   const Context& context() const { return context_; }

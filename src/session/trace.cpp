@@ -27,6 +27,7 @@ constexpr std::uint64_t kEvents = 1 << 17;  // kept: 5 MB; older ones are overwr
 constexpr std::size_t kOperations = 4096;   // kept, with their plans; later ones are only counted
 constexpr std::int64_t kPollGap = 2000;     // ns: tests that follow each other faster are one event
 constexpr int kClockAnswers = 32;
+constexpr std::size_t kKept = 64;           // epochs of which a recorder that is asked to keeps the times
 constexpr int kFormat = 1;
 
 struct Event {
@@ -166,12 +167,39 @@ std::int64_t Recorder::now() {
       .count();
 }
 
+void Recorder::keep(std::size_t commands) {
+  if (kept_.empty()) kept_.assign(kKept, {0, 0, 0, std::vector<std::int64_t>(commands)});
+}
+
+EpochTimes& Recorder::times_of(std::uint64_t epoch) {
+  EpochTimes& times = kept_[epoch % kept_.size()];
+  if (times.epoch != epoch) {
+    times.epoch = epoch;
+    times.start = times.end = 0;
+    std::fill(times.commands.begin(), times.commands.end(), 0);
+  }
+  return times;
+}
+
 void Recorder::record(Traced what, std::uint64_t epoch, std::int64_t begin, std::int32_t command, std::int64_t round) {
-  Trace::instance().record({begin, now(), round, static_cast<std::uint32_t>(epoch), operation_, command, what});
+  const std::int64_t end = now();
+  // A start is recorded when the call returns, by which time another thread may be recording the epoch's commands.
+  if (!kept_.empty() && what == Traced::command) keep_command(epoch, begin, end, command);
+  if (operation_ >= 0)
+    Trace::instance().record({begin, end, round, static_cast<std::uint32_t>(epoch), operation_, command, what});
+}
+
+void Recorder::keep_command(std::uint64_t epoch, std::int64_t begin, std::int64_t end, std::int32_t command) {
+  EpochTimes& times = times_of(epoch);
+  if (times.start == 0 || begin < times.start) times.start = begin;
+  times.end = std::max(times.end, end);
+  times.commands[static_cast<std::size_t>(command)] += end - begin;
 }
 
 void Recorder::record_command(std::uint64_t epoch, std::int64_t begin, std::int64_t end, std::int32_t command) {
-  Trace::instance().record({begin, end, 0, static_cast<std::uint32_t>(epoch), operation_, command, Traced::command});
+  if (!kept_.empty()) keep_command(epoch, begin, end, command);
+  if (operation_ >= 0)
+    Trace::instance().record({begin, end, 0, static_cast<std::uint32_t>(epoch), operation_, command, Traced::command});
 }
 
 TracePause::TracePause() {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "session/topology.hpp"
 #include "tasuki/plan.hpp"
@@ -17,11 +18,25 @@ namespace tasuki {
 /// What an event is: a call of the user, or a command of the plan from its first attempt to its end.
 enum class Traced : std::uint8_t { start, test, wait, command };
 
+/// What the commands of an operation took in its last epochs. Kept by a recorder that was asked to.
+struct EpochTimes {
+  std::uint64_t epoch = 0;             ///< 0: none yet
+  std::int64_t start = 0;              ///< ns: when the first command was tried
+  std::int64_t end = 0;                ///< ns: when the last command ended
+  std::vector<std::int64_t> commands;  ///< ns, the rounds of a loop together
+};
+
 /// Records the events of one operation. Calls are recorded by the user's thread, commands by the one that drives.
 class Recorder {
  public:
   /// Null if nothing is recorded. Keeps a copy of the plan for the file.
   static std::unique_ptr<Recorder> open(const Plan& plan);
+  /// One that is not in the file, for `keep`.
+  static std::unique_ptr<Recorder> apart() { return std::unique_ptr<Recorder>(new Recorder(-1)); }
+  /// From now on keeps the times of the last epochs as well, of a plan with so many commands. While none is active.
+  void keep(std::size_t commands);
+  /// The epochs that were kept, in no order. While none is active.
+  const std::vector<EpochTimes>& kept() const { return kept_; }
   static std::int64_t now();  ///< ns of this process's monotonic clock
   /// An event that began at `begin` and ends now. `command` and `round` (of its loop) only count for commands.
   void record(Traced what, std::uint64_t epoch, std::int64_t begin, std::int32_t command = -1, std::int64_t round = 0);
@@ -30,7 +45,10 @@ class Recorder {
 
  private:
   explicit Recorder(std::int32_t operation) : operation_(operation) {}
-  std::int32_t operation_;
+  EpochTimes& times_of(std::uint64_t epoch);
+  void keep_command(std::uint64_t epoch, std::int64_t begin, std::int64_t end, std::int32_t command);
+  std::int32_t operation_;         // -1: not in the file
+  std::vector<EpochTimes> kept_;   // a ring by epoch; empty unless asked for
 };
 
 /// A call of the user that lasts as long as this object.

@@ -47,6 +47,12 @@ def show(console: Console, data: dict, rank: int) -> None:
                 console.print(line)
     if "machine" in data:
         console.print(f"prices of machine {data['machine']}: {data['source']}")
+    if "predicted" in data["ranks"][0]:
+        console.print(data["ranks"][0]["predicted"]["text"], end="", markup=False, highlight=False, soft_wrap=True)
+    for number, answer in enumerate(data["ranks"]):
+        if "measured" in answer and rank in (-1, number):
+            head = f"rank {number}, "
+            console.print(head + answer["measured"], end="", markup=False, highlight=False, soft_wrap=True)
 
 
 def write_plans(folder: Path, plans: Iterable[dict]) -> None:
@@ -120,6 +126,13 @@ def shared_options(function: Callable) -> Callable:
             default=0,
             show_default=True,
             help="Whose pieces to show; -1: every rank's.",
+        ),
+        click.option(
+            "--run",
+            type=click.IntRange(0, INT_MOST),
+            default=0,
+            show_default=True,
+            help="Also run so many epochs and show what each command took. On GPUs with TASUKI_TRACE.",
         ),
         click.option("--engine", default="auto", show_default=True, help="Who drives: auto, inline, thread."),
         shapes.path_option,

@@ -93,7 +93,29 @@ def explain(context, options: dict) -> dict:
         array = tasuki.shared_array(context, (options["bytes"],), "uint8")
         shape = {key: options[key] for key in ("trees", "arity", "chunk")}
         operation = tasuki.Broadcast(context, options["root"], array, **shape, **force)
-    return {"text": operation.explain(), "plan": json.loads(operation.plan.json()), "memory": operation.memory}
+    predicted = tasuki.predict(operation)
+    answer = {"text": operation.explain(), "plan": json.loads(operation.plan.json()), "memory": operation.memory}
+    answer["predicted"] = {
+        "us": predicted.seconds * 1e6,
+        "back_to_back_us": predicted.back_to_back * 1e6,
+        "text": predicted.text(),
+    }
+    if options["run"]:
+        answer["measured"] = measured(context, operation, options)
+    return answer
+
+
+def measured(context, operation, options: dict) -> str:
+    """The table of predicted and measured times, after so many epochs back to back."""
+    import tasuki
+
+    if options.get("memory") != "device":
+        operation.explain(measured=True)  # from now on times are kept
+    for _ in range(options["run"]):
+        operation.run()
+    if options.get("memory") == "device":
+        tasuki.synchronize(context)
+    return operation.explain(measured=True).removeprefix(operation.explain())
 
 
 TASKS = {"host": host, "info": info, "tune": tune, "explain": explain}

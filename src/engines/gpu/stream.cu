@@ -57,7 +57,10 @@ class StreamEngine final : public Engine {
   ~StreamEngine() override {
     if (runtime_.failed()) runtime_.gpus->abort();  // what waits for other ranks may have nobody to wait for
     cudaDeviceSynchronize();  // whatever stream the last kernels are in: they use what is given back now
-    if (launch_.events != nullptr) tell();
+    try {
+      if (launch_.events != nullptr) pass_on();
+    } catch (const Error&) {  // the GPU has failed: there is worse to tell
+    }
     for (cudaEvent_t event : {ended_, begun_, read_, unpacked_}) cudaEventDestroy(event);
     for (cudaStream_t stream : {own_, beside_}) cudaStreamDestroy(stream);
   }
@@ -122,6 +125,13 @@ class StreamEngine final : public Engine {
   }
 
   bool captured() const override { return replayed_; }
+
+  void tell() override {
+    if (launch_.events == nullptr) return;
+    check_cuda(cudaDeviceSynchronize(), "waiting for the kernels whose times are asked for");
+    complain();
+    pass_on();
+  }
 
   // What has been enqueued ends by itself, at the latest with its deadline, and the destructor waits for that. To end
   // it now would end what other operations wait for as well.
@@ -233,22 +243,21 @@ class StreamEngine final : public Engine {
     launch_.abort = runtime_.gpus->abort_word();
   }
 
-  // Passes on what the kernels have recorded, unless the GPU has failed: then there is worse to tell.
-  void tell() noexcept {
-    try {
-      State state{};
-      gpu()->copy(&state, launch_.state, sizeof state);
-      const std::uint64_t kept = std::min<std::uint64_t>(state.recorded, kGpuEvents);
-      std::vector<GpuEvent> events(kept);
-      if (kept == 0) return;
-      gpu()->copy(events.data(), launch_.events, static_cast<std::int64_t>(kept * sizeof(GpuEvent)));
-      const std::int64_t offset = gpu_clock_offset(beside_);
-      for (const GpuEvent& e : events) {
-        executor_.recorder()->record_command(e.epoch, static_cast<std::int64_t>(e.begin) + offset,
-                                             static_cast<std::int64_t>(e.end) + offset, e.command);
-      }
-    } catch (const Error&) {
+  // Passes on what the kernels have recorded since the last time, of a ring of events, once they have ended.
+  void pass_on() {
+    State state{};
+    gpu()->copy(&state, launch_.state, sizeof state);
+    const std::uint64_t kept = std::min<std::uint64_t>(state.recorded, kGpuEvents);
+    if (state.recorded == told_) return;
+    std::vector<GpuEvent> events(kept);
+    gpu()->copy(events.data(), launch_.events, static_cast<std::int64_t>(kept * sizeof(GpuEvent)));
+    const std::int64_t offset = gpu_clock_offset(beside_);
+    for (std::uint64_t i = std::max(told_, state.recorded - kept); i < state.recorded; ++i) {
+      const GpuEvent& e = events[i % kGpuEvents];
+      executor_.recorder()->record_command(e.epoch, static_cast<std::int64_t>(e.begin) + offset,
+                                           static_cast<std::int64_t>(e.end) + offset, e.command);
     }
+    told_ = state.recorded;
   }
 
   // Throws if a kernel has given up.
@@ -278,6 +287,7 @@ class StreamEngine final : public Engine {
   unsigned long long* counts_ = nullptr;  // on the GPU: by parts, then by block
   int most_blocks_ = 0;                   // of any parts
   std::uint64_t epoch_ = 0;               // as far as the host knows
+  std::uint64_t told_ = 0;                // events that have been passed on
   bool replayed_ = false;                 // part of a graph: the launches count themselves
   cudaEvent_t ended_ = nullptr;
   cudaEvent_t begun_ = nullptr;

@@ -68,6 +68,11 @@ Executor::Executor(Program program) : program_(std::move(program)), recorder_(Re
   }
 }
 
+void Executor::keep_times() {
+  if (recorder_ == nullptr) recorder_ = Recorder::apart();
+  recorder_->keep(program_.plan.commands.size());
+}
+
 std::int64_t Executor::memory() const {
   return program_.bytes() +
          static_cast<std::int64_t>(steps_.size() * sizeof(Step) + lanes_.size() * sizeof(Lane) +

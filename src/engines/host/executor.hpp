@@ -37,7 +37,9 @@ class Executor {
   const Program& program() const { return program_; }
   std::int64_t memory() const;
   std::uint64_t epoch() const { return epoch_; }
-  Recorder* recorder() const { return recorder_.get(); }  ///< null unless this process is traced
+  Recorder* recorder() const { return recorder_.get(); }  ///< null unless this process is traced, or `keep_times` asks
+  /// From the next epoch on the recorder keeps what commands take. While no epoch is active.
+  void keep_times();
 
   /// Begins the next epoch and fixes which copies it uses. On the user's thread: it reads what the user shows.
   void begin();

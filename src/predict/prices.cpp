@@ -1,0 +1,216 @@
+// Prices of commands: see prices.hpp.
+#include "predict/prices.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "paths/path.hpp"
+#include "plan/label.hpp"
+#include "tasuki/error.hpp"
+
+namespace tasuki::detail {
+namespace {
+
+bool moves_bytes(Verb verb) {
+  return verb == Verb::copy || verb == Verb::put || verb == Verb::reduce || verb == Verb::send;
+}
+
+// Signals that grant something: what they take is part of the measured price of the data that follows.
+bool only_permits(Purpose purpose) {
+  return purpose == Purpose::ready || purpose == Purpose::credit || purpose == Purpose::done;
+}
+
+class Pricing {
+ public:
+  Pricing(std::span<const Plan> plans, const Machine& machine) : plans_(plans), machine_(machine) {}
+
+  // Bytes come to this rank from where its expectations say.
+  void expect(const Plan& plan) {
+    for (const Expect& e : plan.expects) {
+      const int from = plan.buffers[static_cast<std::size_t>(e.src)].rank;
+      if (from != plan.rank) ways_.emplace(from, plan.rank);
+    }
+  }
+
+  Prices all() {
+    for (const Plan& plan : plans_) {
+      prices_.first.push_back(static_cast<std::int32_t>(prices_.work.size()));
+      for (std::size_t i = 0; i < plan.commands.size(); ++i) prices_.work.push_back(crossing(plan, i));
+    }
+    prices_.first.push_back(static_cast<std::int32_t>(prices_.work.size()));
+    for (std::size_t r = 0; r < plans_.size(); ++r) {
+      const Plan& plan = plans_[r];
+      std::vector<const Path*> paths;
+      for (const std::string& name : plan.paths) paths.push_back(&path_named(name));
+      for (std::size_t i = 0; i < plan.commands.size(); ++i)
+        price(plan, i, *paths[static_cast<std::size_t>(plan.commands[i].path)],
+              prices_.work[static_cast<std::size_t>(prices_.first[r]) + i]);
+    }
+    prices_.counters = static_cast<std::int32_t>(counters_.size());
+    prices_.channels = static_cast<std::int32_t>(channels_.size());
+    prices_.guessed.assign(guessed_.begin(), guessed_.end());
+    return std::move(prices_);
+  }
+
+ private:
+  using Link = std::tuple<int, int, std::string>;  // from, to, path
+
+  // Between which ranks the command's bytes cross; notes how much goes which way.
+  Work crossing(const Plan& plan, std::size_t i) {
+    const Command& c = plan.commands[i];
+    Work work;
+    if (!moves_bytes(c.verb)) return work;
+    const auto owner = [&](std::int32_t buffer) { return plan.buffers[static_cast<std::size_t>(buffer)].rank; };
+    work.from = c.verb == Verb::copy || c.verb == Verb::reduce ? owner(c.src) : plan.rank;
+    work.to = c.verb == Verb::put ? owner(c.dst) : c.verb == Verb::send ? c.peer : plan.rank;
+    work.bytes = c.bytes;
+    if (work.from == work.to) {
+      work.from = work.to = -1;
+      return work;
+    }
+    const std::int64_t bytes = c.bytes * chunks(plan, c);
+    ways_.emplace(work.from, work.to);
+    whole_[{work.from, work.to, plan.paths[static_cast<std::size_t>(c.path)]}] += bytes;
+    if (!machine_.same_island(work.from, work.to)) prices_.between_islands += bytes;
+    return work;
+  }
+
+  std::int16_t hardware(const std::string& name) {
+    const auto found = std::find(prices_.hardware.begin(), prices_.hardware.end(), name);
+    if (found == prices_.hardware.end()) prices_.hardware.push_back(name);
+    return static_cast<std::int16_t>(std::find(prices_.hardware.begin(), prices_.hardware.end(), name) -
+                                     prices_.hardware.begin());
+  }
+
+  bool mutual(int a, int b) const { return ways_.contains({a, b}) && ways_.contains({b, a}); }
+
+  void price(const Plan& plan, std::size_t i, const Path& path, Work& work) {
+    const Command& c = plan.commands[i];
+    if (c.peer >= 0 && c.peer != plan.rank && !machine_.cost(path.name).measured) guessed_.insert(path.name);
+    work.on_core = path.memory == Memory::host;
+    work.latency_keeps = work.on_core && !path.latencies_overlap;
+    switch (c.verb) {
+      case Verb::signal:
+      case Verb::wait: {
+        const Buffer& b = plan.buffers[static_cast<std::size_t>(c.verb == Verb::signal ? c.dst : c.src)];
+        work.meets = number(counters_, std::tuple(b.rank, b.purpose, b.link, b.writer, b.name));
+        if (c.verb == Verb::signal && !only_permits(b.purpose)) work.latency = latency(plan.rank, b.rank, path);
+        break;
+      }
+      case Verb::send:
+        work.latency = latency(plan.rank, c.peer, path);
+        work.meets = number(channels_, std::tuple(plan.rank, c.peer, c.tag));
+        break;
+      case Verb::recv:
+        work.meets = number(channels_, std::tuple(c.peer, plan.rank, c.tag));
+        break;
+      default:
+        break;
+    }
+    if (!moves_bytes(c.verb)) return;
+    if (work.from < 0) {
+      // Packing for a path in GPU memory is work of the GPU; anything else is work of the core.
+      work.seconds = within(plan, c, path.memory);
+      if (!work.on_core) work.resource = hardware("GPU");
+      return;
+    }
+    work.seconds = between(plan, i, path, work);
+    if (!work.on_core) work.resource = hardware(path.transport == "copy engine" ? path.transport : path.resource);
+  }
+
+  double latency(int from, int to, const Path& path) const {
+    if (from == to) return 0;
+    const PathCost& cost = machine_.cost(path.name);
+    return mutual(from, to) ? cost.mutual.latency : cost.one_way.latency;
+  }
+
+  Move move_of(const Plan& plan, const Command& c, int from, int to) const {
+    Move move;
+    move.src_rank = from;
+    move.dst_rank = to;
+    move.mutual = from != to && mutual(from, to);
+    if (c.verb == Verb::send || c.verb == Verb::recv) {
+      StridedCopy message;
+      message.block = c.bytes;
+      move.copies = {message};
+    } else {
+      const auto first = plan.copies.begin() + c.first_copy;
+      move.copies.assign(first, first + c.copy_count);
+    }
+    move.add = c.dtype;
+    return move;
+  }
+
+  // A copy within the rank's memory.
+  double within(const Plan& plan, const Command& c, Memory memory) {
+    const Path& self = path_named(memory == Memory::host ? "self" : "self:gpu");
+    const PathCost& cost = machine_.cost(self.name);
+    const Move move = move_of(plan, c, plan.rank, plan.rank);
+    if (!cost.measured) {
+      guessed_.insert(self.name);
+      if (memory == Memory::device) return static_cast<double>(move.bytes()) / machine_.constants.gpu_copy_bandwidth;
+    }
+    return ask(self, cost, move, plan, c);
+  }
+
+  double between(const Plan& plan, std::size_t i, const Path& path, const Work& work) {
+    const Command& c = plan.commands[i];
+    if (!path.joins(machine_, work.from, work.to))
+      throw Error(
+          fmt::format("{}: path '{}' does not join ranks {} and {} of machine {}; the plans are another "
+                      "machine's",
+                      label(plan, static_cast<std::int64_t>(i)), path.name, work.from, work.to, machine_.name));
+    Move move = move_of(plan, c, work.from, work.to);
+    move.whole = whole_.at({work.from, work.to, path.name});
+    const double seconds = ask(path, machine_.cost(path.name), move, plan, c);
+    const bool staged = c.verb == Verb::put && plan.buffers[static_cast<std::size_t>(c.dst)].purpose == Purpose::ring;
+    if (!staged || !move.mutual) return seconds;
+    return std::max(seconds - within(plan, c, path.memory), seconds / 2);
+  }
+
+  double ask(const Path& path, const PathCost& cost, const Move& move, const Plan& plan, const Command& c) const {
+    BufferFact fact;
+    fact.memory = path.memory;
+    fact.shared = true;
+    fact.alignment = 16;
+    const Offer offer = path.offer({machine_, cost, true, move, fact, fact});
+    if (!offer.usable)
+      throw Error(fmt::format("rank {}: {}: path '{}' cannot carry a {} of {} bytes on machine {}: {}", plan.rank,
+                              plan.operation, path.name, to_string(c.verb), move.bytes(), machine_.name,
+                              offer.why_not));
+    return offer.seconds;
+  }
+
+  template <class Key>
+  static std::int32_t number(std::map<Key, std::int32_t>& numbers, Key key) {
+    return numbers.try_emplace(std::move(key), static_cast<std::int32_t>(numbers.size())).first->second;
+  }
+
+  std::span<const Plan> plans_;
+  const Machine& machine_;
+  Prices prices_;
+  std::set<std::pair<int, int>> ways_;  // ranks between which bytes cross
+  std::map<Link, std::int64_t> whole_;  // bytes of an epoch
+  std::set<std::string> guessed_;
+  std::map<std::tuple<std::int32_t, Purpose, std::int32_t, std::int32_t, std::string>, std::int32_t> counters_;
+  std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, std::int32_t> channels_;
+};
+
+}  // namespace
+
+Prices priced(std::span<const Plan> plans, const Machine& machine) {
+  return Pricing(plans, machine).all();
+}
+
+Prices priced_alone(const Plan& plan, const Machine& machine) {
+  Pricing pricing({&plan, 1}, machine);
+  pricing.expect(plan);
+  return pricing.all();
+}
+
+}  // namespace tasuki::detail

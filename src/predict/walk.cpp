@@ -1,0 +1,396 @@
+// Walk: see walk.hpp.
+#include "predict/walk.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "plan/label.hpp"
+
+namespace tasuki::detail {
+
+namespace {
+
+constexpr std::int32_t kLeastEpochs = 4;
+constexpr std::int32_t kMostEpochs = 12;
+
+std::size_t at(std::int32_t index) {
+  return static_cast<std::size_t>(index);
+}
+
+}  // namespace
+
+Walk::Walk(std::span<const Plan> plans, const Machine& machine, const Prices& prices, std::int64_t most_rounds,
+           std::int32_t epochs)
+    : plans_(plans),
+      machine_(machine),
+      prices_(prices),
+      most_rounds_(most_rounds),
+      epochs_(epochs),
+      resources_(machine) {
+  set_up();
+}
+
+const Command& Walk::command(std::int32_t r, std::int32_t id) const {
+  return plan(r).commands[at(id - prices_.first[at(r)])];
+}
+
+void Walk::set_up() {
+  std::int32_t lag = 0;
+  for (const Plan& plan : plans_) {
+    for (const Loop& loop : plan.loops) longest_ = std::max(longest_, loop.count);
+    for (const Command& c : plan.commands) lag = std::max(lag, c.lag);
+  }
+  // Twice as long as the longest credit lasts: one half to use it up, one to see what follows.
+  if (epochs_ == 0) epochs_ = std::clamp(2 * (std::min(lag, kMostEpochs) + 1), kLeastEpochs, kMostEpochs);
+  std::map<int, int> ranks_of, cores_of;
+  for (const auto& rank : machine_.ranks) ++ranks_of[rank.host];
+  counters_.resize(at(prices_.counters));
+  channels_.resize(at(prices_.channels));
+  ended_.assign(prices_.work.size(), {0, 0.0});
+  rounds_.assign(prices_.work.size(), 1);
+  for (std::int32_t r = 0; r < std::ssize(plans_); ++r) {
+    Rank rank;
+    const int host = machine_.ranks[at(r)].host;
+    rank.core = resources_.add(fmt::format("core of rank {}", r));
+    for (const std::string& name : prices_.hardware)
+      rank.hardware.push_back(resources_.add(fmt::format("{} of rank {}", name, r)));
+    if (machine_.cores > 0 && machine_.cores < ranks_of[host]) {
+      if (!cores_of.contains(host))
+        cores_of[host] = resources_.add(fmt::format("cores of host {}", host), machine_.cores);
+      rank.cores = cores_of[host];
+    }
+    rank.lane_begin = rank.cursor = static_cast<std::int32_t>(lanes_.size());
+    const std::int32_t first = prices_.first[at(r)];
+    const auto& commands = plan(r).commands;
+    for (std::int32_t i = 0; i < std::ssize(commands); ++i) {
+      const Command& c = commands[at(i)];
+      if (i == 0 || c.lane != commands[at(i - 1)].lane) lanes_.push_back({.begin = first + i});
+      lanes_.back().end = first + i + 1;
+      const Work& work = prices_.work[at(first + i)];
+      if (c.verb == Verb::signal) counters_[at(work.meets)].owner = plan(r).buffers[at(c.dst)].rank;
+      if (c.verb == Verb::send) channels_[at(work.meets)].receiver = c.peer;
+      if (c.loop < 0) continue;
+      const std::int64_t count = plan(r).loops[at(c.loop)].count;
+      const double part = static_cast<double>(most_rounds_) / static_cast<double>(longest_);
+      rounds_[at(first + i)] =
+          longest_ <= most_rounds_
+              ? count
+              : std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(count) * part + 0.5));
+    }
+    rank.lane_end = static_cast<std::int32_t>(lanes_.size());
+    ranks_.push_back(std::move(rank));
+  }
+}
+
+Walked Walk::run() {
+  walked_.begin.assign(prices_.work.size(), 0);
+  walked_.end.assign(prices_.work.size(), 0);
+  walked_.after.assign(prices_.work.size(), -1);
+  walked_.first_after.assign(prices_.work.size(), -1);
+  walked_.ranks.assign(plans_.size(), 0);
+  const auto drain = [&] {
+    running_ = std::ssize(ranks_);
+    while (!events_.empty()) {
+      const auto [now, order, r] = events_.top();
+      events_.pop();
+      now_ = now;
+      visit(r, now);
+    }
+  };
+  const auto stuck = [&] {
+    for (std::int32_t r = 0; r < std::ssize(ranks_); ++r) {
+      for (std::int32_t l = rank(r).lane_begin; l < rank(r).lane_end && walked_.stuck.empty(); ++l)
+        if (!lane(l).done()) walked_.stuck = label(plan(r), lane(l).at - prices_.first[at(r)]);
+    }
+    return running_ > 0;
+  };
+  for (std::int32_t r = 0; r < std::ssize(ranks_); ++r) start(r, 0);
+  drain();
+  if (stuck()) return std::move(walked_);
+  double together = 0;
+  for (const Rank& rank : ranks_) {
+    together = std::max(together, rank.ended);
+    walked_.back_to_back =
+        std::max(walked_.back_to_back, (rank.ended - rank.half_ended) / static_cast<double>(epochs_ - epochs_ / 2));
+  }
+  // What was under way (permissions) arrives before the last epoch, as it does where there is work between epochs.
+  for (const Counter& counter : counters_)
+    if (!counter.history.empty()) together = std::max(together, std::get<1>(counter.history.back()));
+  recording_ = true;
+  resources_.forget_busy();
+  for (std::int32_t r = 0; r < std::ssize(ranks_); ++r) start(r, together);
+  drain();
+  if (stuck()) return std::move(walked_);
+  for (std::int32_t r = 0; r < std::ssize(ranks_); ++r) walked_.ranks[at(r)] = rank(r).ended - together;
+  for (std::size_t i = 0; i < prices_.work.size(); ++i) {
+    walked_.begin[i] -= together;
+    walked_.end[i] -= together;
+    if (walked_.last < 0 || walked_.end[i] >= walked_.end[at(walked_.last)])
+      walked_.last = static_cast<std::int32_t>(i);
+  }
+  walked_.busy = resources_.busy();
+  return std::move(walked_);
+}
+
+void Walk::start(std::int32_t r, double now) {
+  Rank& rank = this->rank(r);
+  ++rank.epoch;
+  rank.idle = false;
+  rank.started = now;
+  rank.announces = true;
+  rank.cursor = rank.lane_begin;
+  for (std::int32_t l = rank.lane_begin; l < rank.lane_end; ++l) {
+    Lane& lane = this->lane(l);
+    lane = {.begin = lane.begin, .end = lane.end, .at = lane.begin, .ready = now};
+  }
+  wake(r, now);
+}
+
+void Walk::visit(std::int32_t r, double now) {
+  Rank& rank = this->rank(r);
+  if (rank.idle) return;
+  if (rank.announces && announce(r, now)) return;
+  while (sweep(r, now)) {
+  }
+  double ended = 0;
+  for (std::int32_t l = rank.lane_begin; l < rank.lane_end; ++l) {
+    if (!lane(l).done() || lane(l).ready > now) return;
+    ended = std::max(ended, lane(l).ready);
+  }
+  end_epoch(r, rank.lane_begin == rank.lane_end ? now : ended);
+}
+
+// Signals at the beginnings of lanes come first, so that peers can go ahead. True while the core is busy with them.
+bool Walk::announce(std::int32_t r, double now) {
+  Rank& rank = this->rank(r);
+  if (rank.core_free > now) return true;
+  for (; rank.cursor < rank.lane_end; ++rank.cursor) {
+    Lane& lane = this->lane(rank.cursor);
+    while (!lane.done() && command(r, lane.at).verb == Verb::signal) {
+      if (lane.ready > now || step(r, lane, now) == Went::nowhere) break;
+      if (rank.core_free > now) return true;
+    }
+  }
+  rank.announces = false;
+  rank.cursor = rank.lane_begin;
+  return false;
+}
+
+// Lets every lane go as far as it can; true if one of them did without taking time.
+bool Walk::sweep(std::int32_t r, double now) {
+  Rank& rank = this->rank(r);
+  const std::int32_t count = rank.lane_end - rank.lane_begin;
+  const std::int32_t from = rank.cursor - rank.lane_begin;
+  bool moved = false;
+  for (std::int32_t k = 0; k < count; ++k) {
+    const std::int32_t l = rank.lane_begin + (from + k) % count;
+    Lane& lane = this->lane(l);
+    while (!lane.done() && lane.ready <= now) {
+      const std::int32_t id = lane.at;
+      const bool core_was_free = rank.core_free <= now;
+      if (step(r, lane, now) == Went::nowhere) break;
+      moved = moved || lane.ready <= now;
+      if (core_was_free && rank.core_free > now) {
+        // The core stays with its lane, but between slices that it hands over lets others have their turn.
+        const bool yields = command(r, id).verb == Verb::signal && command(r, id).loop < 0;
+        rank.cursor = yields ? rank.lane_begin + (l - rank.lane_begin + 1) % count : l;
+      }
+    }
+  }
+  return moved;
+}
+
+void Walk::end_epoch(std::int32_t r, double ended) {
+  Rank& rank = this->rank(r);
+  rank.ended = ended;
+  if (rank.epoch == epochs_ / 2) rank.half_ended = ended;
+  if (rank.epoch < epochs_) return start(r, ended);
+  rank.idle = true;
+  --running_;
+}
+
+// Runs the command at which the lane stands, if nothing holds it back.
+Walk::Went Walk::step(std::int32_t r, Lane& lane, double now) {
+  const Command& c = command(r, lane.at);
+  const std::int32_t first = prices_.first[at(r)];
+  for (std::int32_t d = c.first_dep; d < c.first_dep + c.dep_count; ++d) {
+    const std::int32_t dep = first + plan(r).deps[at(d)];
+    const auto& [epoch, ended] = ended_[at(dep)];
+    if (epoch != rank(r).epoch || ended > now) return Went::nowhere;
+    if (ended > lane.ready) {
+      lane.ready = ended;
+      lane.after = dep;
+    }
+  }
+  switch (c.verb) {
+    case Verb::wait:
+      return wait(r, lane, now) ? Went::on : Went::nowhere;
+    case Verb::recv:
+      return receive(lane, now) ? Went::on : Went::nowhere;
+    case Verb::fence:
+      advance(r, lane, {lane.ready, lane.after});
+      return Went::on;
+    default:
+      break;
+  }
+  const Work& work = prices_.work[at(lane.at)];
+  const bool takes_core = work.on_core && (c.verb == Verb::signal ? work.latency_keeps && work.latency > 0 : true);
+  if (takes_core && rank(r).core_free > now) return Went::nowhere;
+  c.verb == Verb::signal ? signal(r, lane, now) : this->work(r, lane, now);
+  return Went::on;
+}
+
+// As the verifier has it: what the wait at which the lane stands waits for (0: nothing), or what the signal sets.
+std::int64_t Walk::counter_value(std::int32_t r, const Lane& lane) const {
+  const Command& c = command(r, lane.at);
+  const Buffer& counter = plan(r).buffers[at(c.verb == Verb::wait ? c.src : c.dst)];
+  std::int64_t epoch = std::int64_t{ranks_[at(r)].epoch} - (c.verb == Verb::wait ? c.lag : 0);
+  if (epoch < 1 && c.credit) return 0;
+  epoch = std::max<std::int64_t>(epoch, 1);
+  return (epoch - 1) * counter.per_epoch + c.index + lane.round + 1;
+}
+
+bool Walk::wait(std::int32_t r, Lane& lane, double now) {
+  const std::int64_t value = counter_value(r, lane);
+  double end = lane.ready;
+  std::int32_t after = lane.after;
+  if (value > 0) {
+    const auto& history = counters_[at(prices_.work[at(lane.at)].meets)].history;
+    const auto found =
+        std::lower_bound(history.begin(), history.end(), value,
+                         [](const auto& entry, std::int64_t wanted) { return std::get<0>(entry) < wanted; });
+    if (found == history.end() || std::get<1>(*found) > now) return false;
+    // What was there when the epoch began has kept nobody.
+    if (std::get<1>(*found) >= end && std::get<1>(*found) > rank(r).started) {
+      end = std::get<1>(*found);
+      after = std::get<2>(*found);
+    }
+  }
+  advance(r, lane, {end, after});
+  return true;
+}
+
+bool Walk::receive(Lane& lane, double now) {
+  Channel& channel = channels_[at(prices_.work[at(lane.at)].meets)];
+  if (lane.ticket < 0) lane.ticket = channel.tickets++;
+  if (lane.ticket >= std::ssize(channel.arrivals)) return false;
+  const auto [arrival, sender] = channel.arrivals[static_cast<std::size_t>(lane.ticket)];
+  if (arrival > now) return false;
+  lane.ticket = -1;
+  const std::int32_t r = channel.receiver;
+  advance(r, lane, arrival > lane.ready ? Ended{arrival, sender} : Ended{lane.ready, lane.after});
+  return true;
+}
+
+void Walk::signal(std::int32_t r, Lane& lane, double now) {
+  const std::int32_t id = lane.at;
+  const Work& work = prices_.work[at(id)];
+  const std::int64_t value = counter_value(r, lane);
+  Ended told{lane.ready, lane.after};
+  double seen = lane.ready + work.latency;
+  if (work.on_core && work.latency_keeps && work.latency > 0) {
+    told = on_core(r, lane, now, work.latency);
+    seen = told.at;
+  }
+  advance(r, lane, told);
+  Counter& counter = counters_[at(work.meets)];
+  // One after the other: what comes later is not seen earlier.
+  if (!counter.history.empty()) seen = std::max(seen, std::get<1>(counter.history.back()));
+  counter.history.emplace_back(value, seen, id);
+  wake(counter.owner, seen);
+}
+
+// The core begins now, or when the host has one for it.
+Walk::Ended Walk::on_core(std::int32_t r, const Lane& lane, double now, double seconds) {
+  Rank& rank = this->rank(r);
+  std::int32_t after = now > lane.ready ? rank.core_after : lane.after;
+  double begin = now;
+  if (rank.cores >= 0) {
+    const auto served = resources_.serve(rank.cores, now, seconds, lane.at);
+    begin = served.begin;
+    if (served.after >= 0) after = served.after;
+  }
+  rank.core_free = resources_.serve(rank.core, begin, seconds, lane.at).end;
+  rank.core_after = lane.at;
+  wake(r, rank.core_free);  // for its other lanes
+  return {rank.core_free, after};
+}
+
+// A command that moves bytes: by the core, or by other hardware, and through a network if there is one between.
+void Walk::work(std::int32_t r, Lane& lane, double now) {
+  const std::int32_t id = lane.at;
+  const Work& work = prices_.work[at(id)];
+  const bool sends = command(r, id).verb == Verb::send;
+  const bool by_network = work.from >= 0 && resources_.has_way(work.from, work.to);
+  Ended ended;
+  double travels = 0;  // from then until it has arrived
+  const auto carry = [&](double from, double least) {
+    const auto served = resources_.carry(work.from, work.to, from, work.bytes, id);
+    if (served.end > least && served.after >= 0) ended.after = served.after;
+    return std::max(served.end, least);
+  };
+  if (sends && by_network && work.on_core) {
+    // The network's own hardware moves a message; the path's price is the least that it takes. The core is kept by that
+    // part of the latency which a further link costs where latencies pass at the same time.
+    const double keeps = machine_.constants.second_link * work.latency;
+    ended = on_core(r, lane, now, keeps);
+    ended.at = carry(ended.at, ended.at + work.seconds);
+    travels = work.latency - keeps;
+  } else if (work.on_core) {
+    ended = on_core(r, lane, now, work.seconds + (sends ? work.latency : 0));
+    if (by_network) wake(r, rank(r).core_free = ended.at = carry(now, ended.at));
+  } else {
+    const auto served = resources_.serve(rank(r).hardware[at(work.resource)], lane.ready, work.seconds, id);
+    ended = {served.end, served.after >= 0 ? served.after : lane.after};
+    if (by_network) ended.at = carry(served.begin, served.end);
+    travels = work.latency;
+  }
+  advance(r, lane, ended);
+  if (!sends) return;
+  const double arrival = ended.at + travels + (by_network ? resources_.latency(work.from, work.to) : 0);
+  Channel& channel = channels_[at(work.meets)];
+  channel.arrivals.emplace_back(arrival, id);
+  wake(channel.receiver, arrival);
+}
+
+// Has the rank looked at then; several that come at one time need one look.
+void Walk::wake(std::int32_t r, double when) {
+  when = std::max(when, now_);
+  if (when > now_ && rank(r).woken == when) return;
+  rank(r).woken = when;
+  events_.emplace(when, ++sequence_, r);
+}
+
+// Ends the command at which the lane stands and goes to the next: of the loop, or of the lane.
+void Walk::advance(std::int32_t r, Lane& lane, const Ended& ended) {
+  const auto [end, after] = ended;
+  const std::int32_t id = lane.at;
+  const std::int32_t loop = command(r, id).loop;
+  const bool last_round = lane.round + 1 >= rounds_[at(id)];
+  if (recording_) {
+    if (lane.round == 0) {
+      walked_.begin[at(id)] = lane.ready;
+      walked_.first_after[at(id)] = after;
+    }
+    walked_.end[at(id)] = end;
+    walked_.after[at(id)] = after;
+  }
+  if (last_round) ended_[at(id)] = {rank(r).epoch, end};
+  if (end > now_) wake(r, end);
+  lane.ready = end;
+  lane.after = id;
+  const std::int32_t next = id + 1;
+  if (loop >= 0 && next < lane.end && command(r, next).loop == loop) {
+    lane.at = next;
+  } else if (!last_round) {
+    while (lane.at > lane.begin && command(r, lane.at - 1).loop == loop) --lane.at;
+    ++lane.round;
+  } else {
+    lane.at = next;
+    lane.round = 0;
+  }
+}
+
+}  // namespace tasuki::detail

@@ -1,0 +1,125 @@
+// Walk: the plans of all ranks run in virtual time, command by command, as the host's executor and the GPU's kernel run
+// them. A rank's core runs a lane until it has to wait, then looks for the next that can go on.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <queue>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "predict/prices.hpp"
+#include "predict/resources.hpp"
+#include "tasuki/machine.hpp"
+#include "tasuki/plan.hpp"
+
+namespace tasuki::detail {
+
+/// What one walk has seen. Times of the last epoch, which all ranks start together at 0, unless said otherwise.
+struct Walked {
+  std::vector<double> ranks;              ///< per rank: when its epoch ended
+  std::vector<double> begin, end;         ///< per command of all ranks
+  std::vector<std::int32_t> after;        ///< per command: which one it had to wait for in its last round; -1: none
+  std::vector<std::int32_t> first_after;  ///< likewise in its first round
+  std::vector<std::pair<std::string, double>> busy;
+  double back_to_back = 0;  ///< seconds from end to end of the epochs before it
+  std::int32_t last = -1;   ///< the command that ended last
+  std::string stuck;        ///< not empty: a command that waits for ever
+};
+
+class Walk {
+ public:
+  /// Chunk loops run as if the longest of them all had at most `most_rounds`. `epochs` come before the last; 0: as many
+  /// as the plans' credits need.
+  Walk(std::span<const Plan> plans, const Machine& machine, const Prices& prices, std::int64_t most_rounds,
+       std::int32_t epochs = 0);
+  Walked run();
+
+ private:
+  struct Lane {
+    std::int32_t begin = 0, end = 0;  // commands of all ranks
+    std::int32_t at = 0;
+    std::int64_t round = 0;
+    double ready = 0;          // when the command at which it stands was reached
+    std::int32_t after = -1;   // what ended then
+    std::int64_t ticket = -1;  // of a receive that has been posted
+    bool done() const { return at == end; }
+  };
+  struct Rank {
+    std::int32_t lane_begin = 0, lane_end = 0;
+    std::int32_t cursor = 0;  // lane that the core looks at first
+    bool idle = true;
+    bool announces = false;  // it still tells what costs no work, before it works
+    int core = -1;           // resource
+    double woken = -1;       // when it was last asked to be looked at
+    int cores = -1;          // of the host, if there are fewer than ranks
+    double core_free = 0;
+    std::int32_t core_after = -1;
+    std::int32_t epoch = 0;
+    double started = 0, ended = 0;  // of the epoch at which it is
+    double half_ended = 0;          // the epoch in the middle
+    std::vector<int> hardware;      // resources
+  };
+  struct Counter {
+    std::int32_t owner = 0;
+    std::vector<std::tuple<std::int64_t, double, std::int32_t>> history;  // value, when it is seen, who set it
+  };
+  struct Channel {
+    std::int32_t receiver = 0;
+    std::int64_t tickets = 0;
+    std::vector<std::pair<double, std::int32_t>> arrivals;
+  };
+  struct Ended {
+    double at = 0;
+    std::int32_t after = -1;  // what it had to wait for
+  };
+  enum class Went : std::uint8_t { on, nowhere };
+
+  const Plan& plan(std::int32_t rank) const { return plans_[static_cast<std::size_t>(rank)]; }
+  Rank& rank(std::int32_t r) { return ranks_[static_cast<std::size_t>(r)]; }
+  Lane& lane(std::int32_t l) { return lanes_[static_cast<std::size_t>(l)]; }
+  const Command& command(std::int32_t r, std::int32_t id) const;
+
+  void set_up();
+  void start(std::int32_t r, double at);
+  void visit(std::int32_t r, double now);
+  bool announce(std::int32_t r, double now);
+  bool sweep(std::int32_t r, double now);
+  void end_epoch(std::int32_t r, double at);
+  Went step(std::int32_t r, Lane& lane, double now);
+  bool wait(std::int32_t r, Lane& lane, double now);
+  bool receive(Lane& lane, double now);
+  void signal(std::int32_t r, Lane& lane, double now);
+  void work(std::int32_t r, Lane& lane, double now);
+  Ended on_core(std::int32_t r, const Lane& lane, double now, double seconds);
+  std::int64_t counter_value(std::int32_t r, const Lane& lane) const;
+  void advance(std::int32_t r, Lane& lane, const Ended& ended);
+  void wake(std::int32_t r, double when);
+
+  std::span<const Plan> plans_;
+  const Machine& machine_;
+  const Prices& prices_;
+  std::int64_t most_rounds_;
+  std::int64_t longest_ = 1;
+  std::int32_t epochs_ = 0;  // before the last
+  Resources resources_;
+  std::vector<Lane> lanes_;
+  std::vector<Rank> ranks_;
+  std::vector<Counter> counters_;
+  std::vector<Channel> channels_;
+  std::vector<std::pair<std::int32_t, double>> ended_;  // per command: epoch and time
+  std::vector<std::int64_t> rounds_;                    // per command
+  using Event = std::tuple<double, std::int64_t, std::int32_t>;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::int64_t sequence_ = 0;
+  bool recording_ = false;
+  std::ptrdiff_t running_ = 0;  // ranks that have epochs to end
+  double now_ = 0;
+  Walked walked_;
+};
+
+}  // namespace tasuki::detail
