@@ -14,8 +14,8 @@
 #endif
 #include "report.hpp"
 #include "tasuki/device.hpp"
-#include "tasuki/operation.hpp"
 #include "tasuki/error.hpp"
+#include "tasuki/operation.hpp"
 
 namespace {
 

@@ -38,32 +38,32 @@ struct PathCost {
 /// together must have the same. Seconds, bytes or plain counts.
 struct Constants {
   // Choosing a path (src/planner/choose.cpp).
-  double of_sum = 0.05;              ///< share of the sum of all costs that counts beside the slowest resource
-  double second_link = 0.2;          ///< a further link to a peer costs this share of its latency where latencies overlap
-  double noise_host = 0.2;           ///< a change among processor paths must gain this share: what measuring is good to
-  double noise_device = 0.03;        ///< the same on GPUs, which have no other work
+  double of_sum = 0.05;        ///< share of the sum of all costs that counts beside the slowest resource
+  double second_link = 0.2;    ///< a further link to a peer costs this share of its latency where latencies overlap
+  double noise_host = 0.2;     ///< a change among processor paths must gain this share: what measuring is good to
+  double noise_device = 0.03;  ///< the same on GPUs, which have no other work
   // Eager protocol (src/protocols/eager.cpp).
-  std::int64_t eager_small = 4 << 10;       ///< a link of at most so many bytes has the longer ring
-  std::int64_t eager_short_ring = 2;        ///< copies in a ring
-  std::int64_t eager_long_ring = 8;         ///< copies in the ring of a small link
-  std::int64_t eager_slice = 4 << 10;       ///< smallest part of a link in host memory that is worth its own signal
-  std::int64_t cache_line = 64;             ///< bytes
-  std::int64_t many_lines = 1 << 20;        ///< bytes of cache lines that a core's own caches cannot hold
-  std::int64_t slice_lines = 128 << 10;     ///< bytes of cache lines that surely stay in them
-  std::int64_t few_lines = 16 << 10;        ///< bytes of cache lines that are hardly worth a signal
-  std::int64_t most_interleaved = 64;       ///< slices of an interleaved link, at most
+  std::int64_t eager_small = 4 << 10;    ///< a link of at most so many bytes has the longer ring
+  std::int64_t eager_short_ring = 2;     ///< copies in a ring
+  std::int64_t eager_long_ring = 8;      ///< copies in the ring of a small link
+  std::int64_t eager_slice = 4 << 10;    ///< smallest part of a link in host memory that is worth its own signal
+  std::int64_t cache_line = 64;          ///< bytes
+  std::int64_t many_lines = 1 << 20;     ///< bytes of cache lines that a core's own caches cannot hold
+  std::int64_t slice_lines = 128 << 10;  ///< bytes of cache lines that surely stay in them
+  std::int64_t few_lines = 16 << 10;     ///< bytes of cache lines that are hardly worth a signal
+  std::int64_t most_interleaved = 64;    ///< slices of an interleaved link, at most
   // Messages (src/protocols/message.cpp).
-  std::int64_t message_most = 0x7fffffff;   ///< largest message of MPI, bytes
-  std::int64_t staged_slice = 1 << 20;      ///< smallest message of a staged link that is worth cutting
-  std::int64_t staged_slices = 16;          ///< messages of a staged link, about
+  std::int64_t message_most = 0x7fffffff;  ///< largest message of MPI, bytes
+  std::int64_t staged_slice = 1 << 20;     ///< smallest message of a staged link that is worth cutting
+  std::int64_t staged_slices = 16;         ///< messages of a staged link, about
   // Copy engines (src/paths/peer_copy.cpp).
-  std::int64_t copy_engine_calls = 1024;    ///< of the copy engine for a piece, at most
-  double copy_engine_call = 1.5e-6;         ///< seconds from one call to the next
-  double gpu_copy_bandwidth = 1e12;         ///< within a GPU, where it was not measured
-  double second_pass = 3;                   ///< bytes of the GPU's own copy bandwidth that a second pass costs a byte
+  std::int64_t copy_engine_calls = 1024;  ///< of the copy engine for a piece, at most
+  double copy_engine_call = 1.5e-6;       ///< seconds from one call to the next
+  double gpu_copy_bandwidth = 1e12;       ///< within a GPU, where it was not measured
+  double second_pass = 3;                 ///< bytes of the GPU's own copy bandwidth that a second pass costs a byte
   // Transfers (src/collectives/transfer_moves.cpp).
-  std::int64_t transfer_part = 8 << 10;     ///< smallest part of a transfer that may take a path of its own
-  std::int64_t transfer_parts = 8;          ///< parts, at most
+  std::int64_t transfer_part = 8 << 10;  ///< smallest part of a transfer that may take a path of its own
+  std::int64_t transfer_parts = 8;       ///< parts, at most
   friend bool operator==(const Constants&, const Constants&) = default;
 };
 
@@ -93,10 +93,10 @@ class Machine {
   std::string name = "machine";
   std::string source = "made up";  ///< `measured`, `from the paper's figures`, `made up`: shown beside every price
   std::vector<Rank> ranks;
-  bool threads = false;  ///< the ranks are threads of one process, between which there is no MPI
-  int cores = 0;         ///< of a host; 0: as many as ranks
-  Network inside;        ///< of an island
-  Network outside;       ///< between islands
+  bool threads = false;                         ///< the ranks are threads of one process, between which there is no MPI
+  int cores = 0;                                ///< of a host; 0: as many as ranks
+  Network inside;                               ///< of an island
+  Network outside;                              ///< between islands
   std::map<std::string, PathCost> costs;        ///< by path; a path without an entry has the default prices
   std::map<std::string, std::string> unusable;  ///< by path: why it cannot be used here
   std::string gpu_reason;                       ///< why GPUs of different numbers do not reach each other
@@ -109,8 +109,8 @@ class Machine {
   bool gpus_complete() const;  ///< all ranks have GPUs that reach each other
   const PathCost& cost(const std::string& path) const;
 
-  /// `ranks` ranks on hosts of `per_host`, in islands of `per_island` (0: a host); with `gpus`, each island's GPUs reach
-  /// each other.
+  /// `ranks` ranks on hosts of `per_host`, in islands of `per_island` (0: a host); with `gpus`, each island's GPUs
+  /// reach each other.
   static Machine uniform(int ranks, int per_host, int per_island, bool gpus = false);
   /// The same machine with exactly `ranks` ranks: its first ones, or more hosts like those that it has, if it was
   /// written as a pattern (`uniform`, or "hosts" in JSON). Throws `Error` if it has fewer.

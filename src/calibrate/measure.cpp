@@ -10,10 +10,10 @@
 
 #include "calibrate/exchange.hpp"
 #include "calibrate/profile_file.hpp"
-#include "session/gpus.hpp"
 #include "operations/state.hpp"
 #include "paths/path.hpp"
 #include "session/collective.hpp"
+#include "session/gpus.hpp"
 #include "session/runtime.hpp"
 #include "session/trace.hpp"
 #include "tasuki/error.hpp"

@@ -1,5 +1,5 @@
-// Bind: makes a program of this process from a plan: scratch and counters are placed, addresses exchanged with the peers,
-// copy functions picked and channels opened. Nothing is reordered: what runs is the plan.
+// Bind: makes a program of this process from a plan: scratch and counters are placed, addresses exchanged with the
+// peers, copy functions picked and channels opened. Nothing is reordered: what runs is the plan.
 #pragma once
 
 #include <exception>

@@ -22,8 +22,8 @@ struct FieldBase::Storage {
   Memory where = Memory::host;
   Width shadow;
   std::int64_t pad = 0;  // cells at the end of each row of the last dimension
-  Index extents{};  // local cells, shadow included
-  Index strides{};  // in elements
+  Index extents{};       // local cells, shadow included
+  Index strides{};       // in elements
   std::int64_t bytes = 0;
 
   std::vector<std::shared_ptr<std::byte>> blocks;  // one a copy, if the memory is Tasuki's; else empty

@@ -64,8 +64,7 @@ Problem HaloMoves::problem(int rank) const {
       move.seq = index * kPiecesPerField + piece.seq;
       move.src = move.dst = index;
       move.label = fmt::format("{} {}", names_[f], piece.direction);
-      const Layout own =
-          box_layout(memory_extents(placement, field, piece.owner), field, piece.owner_at, piece.count);
+      const Layout own = box_layout(memory_extents(placement, field, piece.owner), field, piece.owner_at, piece.count);
       const Layout shadow =
           box_layout(memory_extents(placement, field, piece.receiver), field, piece.receiver_at, piece.count);
       move.src_rank = reverse_ ? piece.receiver : piece.owner;

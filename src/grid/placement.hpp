@@ -23,7 +23,8 @@ struct Placement {
 
 /// Cuts the grid for as many ranks as there are islands given, and places the boxes. Throws `Error`, without a prefix,
 /// for anything that cannot be.
-Placement placed(std::span<const std::int64_t> extents, const GridOptions& options, std::span<const int> island_of_rank);
+Placement placed(std::span<const std::int64_t> extents, const GridOptions& options,
+                 std::span<const int> island_of_rank);
 
 /// The placement of a cut.
 Placement placed(Decomposition cut, bool reorder, std::span<const int> island_of_rank);

@@ -93,8 +93,7 @@ std::vector<std::vector<StridedCopy>> cut_in_parts(std::span<const StridedCopy> 
       const std::int64_t end = count * (p + 1) / parts;
       if (begin == end) continue;
       result[static_cast<std::size_t>(p)].push_back(
-          steps ? steps_of(copy, begin, end)
-                : bytes_of(copy, begin * kCutUnit, std::min(end * kCutUnit, copy.block)));
+          steps ? steps_of(copy, begin, end) : bytes_of(copy, begin * kCutUnit, std::min(end * kCutUnit, copy.block)));
     }
   }
   return result;

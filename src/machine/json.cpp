@@ -54,13 +54,14 @@ class Reader {
   Reader(const Json& root, const std::string& file) : root_(root), file_(file) {}
 
   Machine read() {
-    only(root_, "", {"tasuki_machine", "name", "source", "threads", "cores", "ranks", "inside", "outside", "paths",
-                     "unusable", "gpu_reason", "constants"});
+    only(root_, "",
+         {"tasuki_machine", "name", "source", "threads", "cores", "ranks", "inside", "outside", "paths", "unusable",
+          "gpu_reason", "constants"});
     if (!root_.contains("tasuki_machine")) fail("", "is no machine file: \"tasuki_machine\" is missing");
     const auto format = whole(root_["tasuki_machine"], "tasuki_machine", 0, 1 << 30);
     if (format != kMachineFormat)
-      fail("tasuki_machine", fmt::format("is version {}, but this Tasuki reads version {}; write the file anew", format,
-                                         kMachineFormat));
+      fail("tasuki_machine",
+           fmt::format("is version {}, but this Tasuki reads version {}; write the file anew", format, kMachineFormat));
     Machine machine;
     if (root_.contains("name")) machine.name = text(root_["name"], "name");
     if (root_.contains("source")) machine.source = text(root_["source"], "source");
@@ -75,8 +76,7 @@ class Reader {
     if (root_.contains("paths")) read_paths(machine);
     if (root_.contains("unusable")) {
       object(root_["unusable"], "unusable");
-      for (const auto& [path, why] : root_["unusable"].items())
-        machine.unusable[path] = text(why, "unusable." + path);
+      for (const auto& [path, why] : root_["unusable"].items()) machine.unusable[path] = text(why, "unusable." + path);
     }
     if (root_.contains("constants")) read_constants(machine.constants);
     return machine;
@@ -125,8 +125,9 @@ class Reader {
       only(json, "ranks", {"count", "per_host", "per_island", "gpus"});
       if (!json.contains("count")) fail("ranks.count", "is missing");
       const auto count = static_cast<int>(whole(json["count"], "ranks.count", 1, kMostRanks));
-      const int per_host =
-          json.contains("per_host") ? static_cast<int>(whole(json["per_host"], "ranks.per_host", 1, kMostRanks)) : count;
+      const int per_host = json.contains("per_host")
+                               ? static_cast<int>(whole(json["per_host"], "ranks.per_host", 1, kMostRanks))
+                               : count;
       const int per_island = json.contains("per_island")
                                  ? static_cast<int>(whole(json["per_island"], "ranks.per_island", 1, kMostRanks))
                                  : per_host;
@@ -210,13 +211,15 @@ class Reader {
       hosts.insert(rank.host);
       hosts_of_island[rank.island].insert(rank.host);
     }
-    if (machine.outside.kind == Network::Kind::torus && points(machine.outside) < static_cast<std::int64_t>(hosts.size()))
-      fail("outside.extents", fmt::format("hold {} hosts, but the machine has {}", points(machine.outside), hosts.size()));
+    if (machine.outside.kind == Network::Kind::torus &&
+        points(machine.outside) < static_cast<std::int64_t>(hosts.size()))
+      fail("outside.extents",
+           fmt::format("hold {} hosts, but the machine has {}", points(machine.outside), hosts.size()));
     if (machine.inside.kind != Network::Kind::torus) return;
     for (const auto& [island, members] : hosts_of_island) {
       if (points(machine.inside) >= static_cast<std::int64_t>(members.size())) continue;
-      fail("inside.extents", fmt::format("hold {} hosts, but island {} has {}", points(machine.inside), island,
-                                         members.size()));
+      fail("inside.extents",
+           fmt::format("hold {} hosts, but island {} has {}", points(machine.inside), island, members.size()));
     }
   }
 

@@ -51,17 +51,19 @@ Machine Machine::resized(int wanted) const {
     return machine;
   }
   // More hosts like those that it has, if these are all alike.
-  const auto per_host = std::count_if(ranks.begin(), ranks.end(), [&](const Rank& r) { return r.host == ranks[0].host; });
-  const auto per_island = std::count_if(ranks.begin(), ranks.end(),
-                                        [&](const Rank& r) { return r.island == ranks[0].island; });
+  const auto per_host =
+      std::count_if(ranks.begin(), ranks.end(), [&](const Rank& r) { return r.host == ranks[0].host; });
+  const auto per_island =
+      std::count_if(ranks.begin(), ranks.end(), [&](const Rank& r) { return r.island == ranks[0].island; });
   const bool gpus = !ranks.empty() && ranks[0].gpus >= 0;
   const Machine pattern =
       uniform(wanted, static_cast<int>(per_host), static_cast<int>(std::min(per_host, per_island)), gpus);
   const bool alike = !ranks.empty() && std::equal(ranks.begin(), ranks.end(), pattern.ranks.begin());
   if (!alike || (size() % per_host) != 0 || outside.kind == Network::Kind::torus || inside.kind == Network::Kind::torus)
-    throw Error(fmt::format("machine {} has {} ranks, and {} were asked for; give at most {}, or a machine file whose "
-                            "hosts are all alike and not on a torus",
-                            name, size(), wanted, size()));
+    throw Error(
+        fmt::format("machine {} has {} ranks, and {} were asked for; give at most {}, or a machine file whose "
+                    "hosts are all alike and not on a torus",
+                    name, size(), wanted, size()));
   machine.ranks = pattern.ranks;
   return machine;
 }

@@ -29,8 +29,7 @@ PathCost cost_of(const CostSection& section) {
   one.per_run = get("per_run", one.per_run);
   cost.mutual.latency = get("mutual_latency", one.latency);
   cost.mutual.bandwidth = get("mutual_bandwidth", one.bandwidth);
-  cost.mutual.bulk_bandwidth =
-      get("mutual_bulk_bandwidth", get("bulk_bandwidth", cost.mutual.bandwidth));
+  cost.mutual.bulk_bandwidth = get("mutual_bulk_bandwidth", get("bulk_bandwidth", cost.mutual.bandwidth));
   cost.mutual.per_run = get("mutual_per_run", one.per_run);
   cost.bulk_from = static_cast<std::int64_t>(get("bulk_from", 0));
   cost.measured = true;

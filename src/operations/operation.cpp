@@ -188,6 +188,7 @@ Operation::State::State(const Context& context, Description description, const O
   outcome.settle();
   if (peer_failed)
     throw Error(fmt::format("rank {}: {}: a peer could not make it, and did not say why", context.rank(), name_));
+  idle_ = description.among && problem.moves.empty();
   first_copy_.resize(buffers_.size());
   runtime.reserve_active();
 }
@@ -272,6 +273,7 @@ void Operation::State::start() {
 void Operation::State::enqueue(Stream stream, int parts) {
   const bool starts = (parts & 1) != 0;
   check_alive(starts ? "start" : "wait");
+  if (idle_) return;
   if (where_ != Memory::device) {
     throw Error(
         fmt::format("rank {}: {}: streams are for operations on GPU memory, and this one is on host memory; call "

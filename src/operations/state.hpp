@@ -20,7 +20,8 @@ struct Description {
   /// Arguments the ranks must agree on; a complaint of this rank may be in it already. Checked first.
   Agreement agreement;
   std::vector<std::shared_ptr<void>> keep = {};  ///< user objects that live as long as the operation
-  /// The ranks beside this one that make the operation; nobody else takes part. None given: all ranks of the context do.
+  /// The ranks beside this one that make the operation; nobody else takes part. None given: all ranks of the context
+  /// do.
   std::optional<std::vector<int>> among = {};
 
   /// Adds a buffer and the role that planning knows it by.
@@ -87,6 +88,7 @@ class Operation::State final : public Progressing {
   std::unique_ptr<Engine> engine_;
   std::uint64_t epoch_ = 0;
   bool active_ = false;
+  bool idle_ = false;  ///< others make the operation; this rank has no part in it, in streams either
   bool in_stream_ = false;  ///< the active epoch was started in a stream
   Memory where_ = Memory::host;
   bool driving_ = false;

@@ -59,7 +59,8 @@ struct Path {
   // Transport.
   std::string transport;      ///< name of the transport that carries commands of the verbs in `carried`; empty: none
   std::vector<Verb> carried;  ///< verbs that loads and stores of this rank cannot do
-  /// The transport carries messages while the lane goes on with whatever touches other bytes (passes/message_order.hpp).
+  /// The transport carries messages while the lane goes on with whatever touches other bytes
+  /// (passes/message_order.hpp).
   bool in_background = false;
 
   bool carries(Verb verb) const;
@@ -82,16 +83,16 @@ struct PathRegistration {
 };
 
 /// What a move costs by the path's constants: the latency of its link, then bytes over bandwidth (what is above
-/// `bulk_from` over that of bulk; a part of a larger piece has its share of both) and the extra time of every contiguous
-/// run, with the mutual constants for a mutual move. `Offer::yes` with these.
+/// `bulk_from` over that of bulk; a part of a larger piece has its share of both) and the extra time of every
+/// contiguous run, with the mutual constants for a mutual move. `Offer::yes` with these.
 Offer priced(const Question& question);
 /// The same for a path that stores into or loads from memory which another core works on. Runs shorter than a cache
 /// line cost twice: the lines have to come back, which takes that core as long when it works on them again.
 Offer priced_in_place(const Question& question);
 
 // What paths between the same kinds of ranks have in common: empty, or why the path cannot serve.
-std::string not_in_island(const Question& question);       ///< two ranks of one island
-std::string not_between_gpus(const Question& question);    ///< two ranks whose GPUs reach each other
+std::string not_in_island(const Question& question);     ///< two ranks of one island
+std::string not_between_gpus(const Question& question);  ///< two ranks whose GPUs reach each other
 std::string not_between_islands(const Question& question, const std::string& path);  ///< a path that all GPUs can take
 bool joins_in_island(const Machine& machine, int a, int b);
 bool joins_gpus(const Machine& machine, int a, int b);

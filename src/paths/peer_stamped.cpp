@@ -10,18 +10,17 @@
 namespace tasuki {
 namespace {
 
-constexpr std::int64_t kWord = 4;                              // bytes that stamped lines are filled by
-constexpr std::int64_t kMostWords = std::int64_t{1} << 30;     // that the kernel counts in a copy
-constexpr std::int64_t kMostExtent = 0x7fffffff;               // in units, or in bytes where it adds
+constexpr std::int64_t kWord = 4;                           // bytes that stamped lines are filled by
+constexpr std::int64_t kMostWords = std::int64_t{1} << 30;  // that the kernel counts in a copy
+constexpr std::int64_t kMostExtent = 0x7fffffff;            // in units, or in bytes where it adds
 
 bool in_words(const Question& q) {
   const auto whole = [](std::int64_t value) { return value % kWord == 0; };
   return q.src.alignment % kWord == 0 && q.dst.alignment % kWord == 0 &&
          std::all_of(q.move.copies.begin(), q.move.copies.end(), [&](const StridedCopy& copy) {
            return whole(copy.src_offset) && whole(copy.dst_offset) && whole(copy.block) &&
-                  std::all_of(copy.dims.begin(), copy.dims.begin() + copy.ndims, [&](const auto& dim) {
-                    return whole(dim.src_stride) && whole(dim.dst_stride);
-                  });
+                  std::all_of(copy.dims.begin(), copy.dims.begin() + copy.ndims,
+                              [&](const auto& dim) { return whole(dim.src_stride) && whole(dim.dst_stride); });
          });
 }
 

@@ -1,6 +1,6 @@
 // Paths `self` and, in GPU memory, `self:gpu`: source and destination belong to the same rank.
-#include "paths/path.hpp"
 #include "protocols/self.hpp"
+#include "paths/path.hpp"
 
 namespace tasuki {
 namespace {
@@ -17,11 +17,10 @@ Path self(Memory memory) {
   path.name = memory == Memory::host ? "self" : "self:gpu";
   path.memory = memory;
   path.protocol = std::make_shared<SelfProtocol>();
-  path.joins = memory == Memory::host
-                   ? [](const Machine&, int a, int b) { return a == b; }
-                   : [](const Machine& machine, int a, int b) {
-                       return a == b && machine.ranks[static_cast<std::size_t>(a)].gpus >= 0;
-                     };
+  path.joins = memory == Memory::host ? [](const Machine&, int a, int b) { return a == b; }
+                                      : [](const Machine& machine, int a, int b) {
+                                          return a == b && machine.ranks[static_cast<std::size_t>(a)].gpus >= 0;
+                                        };
   path.offer = offer;
   path.resource = memory == Memory::host ? "core" : "GPU";
   path.preference = 0;

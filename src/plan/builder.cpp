@@ -130,7 +130,9 @@ bool Builder::append(Verb verb, int peer, int src, int dst, std::span<const Stri
   }
   const auto count = static_cast<std::size_t>(last.copy_count);
   const auto first = static_cast<std::size_t>(last.first_copy);
-  const auto stamped = [this](int buffer) { return plan_.buffers[static_cast<std::size_t>(buffer)].home == Home::stamped; };
+  const auto stamped = [this](int buffer) {
+    return plan_.buffers[static_cast<std::size_t>(buffer)].home == Home::stamped;
+  };
   const bool may_join = !stamped(src) && !stamped(dst);  // every copy begins a line, and fills it in its own order
   if (!last_is_own_) {
     last.first_copy = static_cast<std::int32_t>(all.size());
@@ -190,7 +192,7 @@ int Builder::put(int peer, int src, int dst, std::span<const StridedCopy> copies
 }
 
 int Builder::reduce(int peer, int src, int dst, std::span<const StridedCopy> copies, std::int64_t src_step,
-                     std::int64_t dst_step, DType dtype, ReduceOp op) {
+                    std::int64_t dst_step, DType dtype, ReduceOp op) {
   const int index = move(Verb::reduce, peer, src, dst, copies, src_step, dst_step);
   plan_.commands[index].dtype = dtype;
   plan_.commands[index].op = op;

@@ -9,8 +9,8 @@
 
 namespace tasuki::detail {
 
-/// Version of both written forms; a reader refuses any other. 2: operators of reductions, homes and purposes of buffers,
-/// no `fence`.
+/// Version of both written forms; a reader refuses any other. 2: operators of reductions, homes and purposes of
+/// buffers, no `fence`.
 inline constexpr std::int32_t kPlanFormat = 2;
 
 /// Throws `Error` for a plan of another version, saying which one it is and what to do.

@@ -47,7 +47,7 @@ class Cost {
 
  private:
   double of_sum_;
-  std::vector<Femto> busy_;                       // per resource
+  std::vector<Femto> busy_;                      // per resource
   std::vector<std::map<Femto, int>> latencies_;  // per resource: how often each occurs
   Femto sum_ = 0;
 };

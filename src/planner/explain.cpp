@@ -44,9 +44,8 @@ std::string others(const Machine& machine, const Problem& problem, const Facts& 
 std::string explain(const Machine& machine, const Problem& problem, const Facts& facts,
                     const std::vector<Choice>& choices, const Plan& plan) {
   const int me = problem.rank;
-  std::string text =
-      fmt::format("{} on rank {} of {}: {} pieces, {} commands, {} bytes of plan\n", problem.operation, me,
-                  machine.size(), problem.moves.size(), plan.commands.size(), plan.memory());
+  std::string text = fmt::format("{} on rank {} of {}: {} pieces, {} commands, {} bytes of plan\n", problem.operation,
+                                 me, machine.size(), problem.moves.size(), plan.commands.size(), plan.memory());
   text += fmt::format("{:<26} {:>5} {:>5} {:>12} {:<12} {:<14} {:>9}   {}\n", "piece", "from", "to", "bytes", "pattern",
                       "path", "us", "others, us or why not");
   std::map<std::string, double> busy;

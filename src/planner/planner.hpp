@@ -31,7 +31,7 @@ struct Problem {
   std::string operation;  ///< for people: `halo p,q`
   int rank = 0;
   std::vector<UserRole> buffers;
-  std::vector<Move> moves;  ///< those that leave or reach this rank; `mark_mutual` has seen them
+  std::vector<Move> moves;                 ///< those that leave or reach this rank; `mark_mutual` has seen them
   std::function<void(Composer&)> compose;  ///< empty: `compose_links`
   std::string wanted = "auto";             ///< forced path or paths
 };

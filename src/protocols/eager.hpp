@@ -10,10 +10,10 @@
 // one slice. The exception: both send from so many cache lines that a core's own caches cannot hold them. Then each
 // slice holds a part of every move, because what arrives belongs into lines that have just been packed from.
 //
-// Credit. The receiver grants it a ring's length of epochs beforehand. In GPU memory the grant comes with the receiver's
-// next epoch: a kernel that has unpacked would have to wait until all its stores are visible before it tells, and a
-// kernel that begins need not. Where both ranks send there is no credit: what came from the peer in the last epoch says
-// that it has unpacked those before, and a ring has at least two copies.
+// Credit. The receiver grants it a ring's length of epochs beforehand. In GPU memory the grant comes with the
+// receiver's next epoch: a kernel that has unpacked would have to wait until all its stores are visible before it
+// tells, and a kernel that begins need not. Where both ranks send there is no credit: what came from the peer in the
+// last epoch says that it has unpacked those before, and a ring has at least two copies.
 //
 // Stamped. In a ring of kind `Home::stamped` every 16 bytes tell by themselves whether they have arrived. The counter
 // `filled` is then in the plan, for the verifier, but has no memory: a wait for it ends when the stamps have come.
@@ -37,7 +37,9 @@ class EagerProtocol final : public Protocol {
 
  private:
   std::vector<Slice> handed_over(const Link& link, std::int64_t rounds) const;
-  std::int64_t grain() const { return home_ == Home::stamped ? kStampedData : 1; }  // at multiples of which copies begin
+  std::int64_t grain() const {
+    return home_ == Home::stamped ? kStampedData : 1;
+  }  // at multiples of which copies begin
   int ring(Builder& builder, const Link& link, int receiver) const;
   int filled(Builder& builder, const Link& link, int writer, int owner) const;
   int credit(Builder& builder, const Link& link, int writer, int owner) const;

@@ -20,9 +20,8 @@ std::int64_t MessageProtocol::slice_of(const Link& link) const {
 
 void MessageProtocol::send(Builder& builder, Link& link) const {
   const bool packs = !as_it_is(link);
-  const int scratch = packs ? builder.scratch(Purpose::outgoing, link.number, builder.rank(), link.peer, link.capacity,
-                                              1, home_)
-                            : -1;
+  const int scratch =
+      packs ? builder.scratch(Purpose::outgoing, link.number, builder.rank(), link.peer, link.capacity, 1, home_) : -1;
   const std::int64_t step = builder.rounds() > 1 ? link.bytes() : 0;
   for (const Slice& slice : slices(link, slice_of(link))) {
     if (!packs) {
@@ -40,9 +39,9 @@ void MessageProtocol::send(Builder& builder, Link& link) const {
 
 void MessageProtocol::recv(Builder& builder, Link& link) const {
   const bool unpacks = !as_it_is(link) || link.moves[0]->add != DType::none;
-  const int scratch = unpacks ? builder.scratch(Purpose::incoming, link.number, builder.rank(), link.peer,
-                                                link.capacity, 1, home_)
-                              : -1;
+  const int scratch =
+      unpacks ? builder.scratch(Purpose::incoming, link.number, builder.rank(), link.peer, link.capacity, 1, home_)
+              : -1;
   const std::int64_t step = builder.rounds() > 1 ? link.bytes() : 0;
   for (const Slice& slice : slices(link, slice_of(link))) {
     if (!unpacks) {

@@ -13,9 +13,9 @@ namespace tasuki {
 
 /// What planning must know of where a rank keeps one user buffer; plain data that peers tell each other.
 struct BufferFact {
-  std::int32_t copies = 1;     ///< 1, or 2 for a pair; 0 where the rank has no part in the buffer
-  std::int32_t ring = 1;       ///< 2 if the operation alternates between the copies
-  std::int64_t bytes = 0;      ///< of one copy
+  std::int32_t copies = 1;  ///< 1, or 2 for a pair; 0 where the rank has no part in the buffer
+  std::int32_t ring = 1;    ///< 2 if the operation alternates between the copies
+  std::int64_t bytes = 0;   ///< of one copy
   Memory memory = Memory::host;
   bool shared = false;         ///< peers can map it: host memory of Tasuki's, GPU memory that CUDA lends
   std::int16_t alignment = 1;  ///< largest power of two up to 16 that divides the addresses of all copies

@@ -27,7 +27,7 @@ constexpr std::uint64_t kEvents = 1 << 17;  // kept: 5 MB; older ones are overwr
 constexpr std::size_t kOperations = 4096;   // kept, with their plans; later ones are only counted
 constexpr std::int64_t kPollGap = 2000;     // ns: tests that follow each other faster are one event
 constexpr int kClockAnswers = 32;
-constexpr std::size_t kKept = 64;           // epochs of which a recorder that is asked to keeps the times
+constexpr std::size_t kKept = 64;  // epochs of which a recorder that is asked to keeps the times
 constexpr int kFormat = 1;
 
 struct Event {

@@ -47,8 +47,8 @@ class Recorder {
   explicit Recorder(std::int32_t operation) : operation_(operation) {}
   EpochTimes& times_of(std::uint64_t epoch);
   void keep_command(std::uint64_t epoch, std::int64_t begin, std::int64_t end, std::int32_t command);
-  std::int32_t operation_;         // -1: not in the file
-  std::vector<EpochTimes> kept_;   // a ring by epoch; empty unless asked for
+  std::int32_t operation_;        // -1: not in the file
+  std::vector<EpochTimes> kept_;  // a ring by epoch; empty unless asked for
 };
 
 /// A call of the user that lasts as long as this object.

@@ -31,8 +31,8 @@ class HostChannel {
 class StreamChannel {
  public:
   virtual ~StreamChannel() = default;
-  /// The command becomes work of `stream`. Those of one epoch and path come between `begin_group` and `end_group` of the
-  /// first.
+  /// The command becomes work of `stream`. Those of one epoch and path come between `begin_group` and `end_group` of
+  /// the first.
   virtual void enqueue(Stream stream) = 0;
   virtual void begin_group() {}
   virtual void end_group() {}

@@ -5,8 +5,8 @@
 
 namespace tasuki {
 
-/// Copy i of the buffer at base + i * stride. Buffers that cannot be reached from here have no base (channels carry what
-/// concerns them).
+/// Copy i of the buffer at base + i * stride. Buffers that cannot be reached from here have no base (channels carry
+/// what concerns them).
 struct Located {
   std::byte* base = nullptr;
   std::ptrdiff_t stride = 0;

@@ -1,4 +1,5 @@
-// What the transports through MPI share: the persistent request of a command. MPI never sees a datatype other than bytes.
+// What the transports through MPI share: the persistent request of a command. MPI never sees a datatype other than
+// bytes.
 #pragma once
 
 #include <mpi.h>

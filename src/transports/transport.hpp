@@ -60,7 +60,7 @@ class Transport {
 /// The transports of a context.
 class Transports {
  public:
-  explicit Transports(Runtime& runtime);  ///< Collective: transports try out what the ranks can do.
+  explicit Transports(Runtime& runtime);           ///< Collective: transports try out what the ranks can do.
   Transport& find(const std::string& name) const;  ///< Throws `Error` if this build has none of that name.
   /// `Transport::prepare` of all. Collective.
   void prepare(Runtime& runtime, const std::string& wanted);

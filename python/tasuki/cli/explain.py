@@ -11,13 +11,13 @@ import click
 from rich.console import Console
 
 from tasuki.cli import Failure, shapes
-from tasuki.cli.common import check_output, common, emit, table
+from tasuki.cli.common import INT_MOST, check_output, common, emit, table
 from tasuki.cli.ranks import on_ranks
 
 # A line of Operation::explain: piece, from, to, bytes, pattern, path, µs, others.
 PIECE = re.compile(
     r"(?P<piece>.+?)\s+(?P<from>\d+)\s+(?P<to>\d+)\s+(?P<bytes>\d+)\s+"
-    r"(?P<pattern>empty|contiguous|block stride|stride|list)\s+(?P<path>\S+)\s+(?P<us>[\d.]+)\s*(?P<others>.*)"
+    r"(?P<pattern>empty|contiguous|block stride|stride|list)\s+(?P<path>\S+)\s+(?P<us>[\d.]+)\*?\s*(?P<others>.*)"
 )
 
 

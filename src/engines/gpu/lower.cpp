@@ -33,8 +33,8 @@ class Lowering {
     std::vector<LaneStep> steps;
     std::int64_t most = 0;  // blocks that may share it
     bool in_turn = false;   // it has loops or reductions: steps of it rather than all of it are what blocks share
-    bool stages = false;   // packs messages into memory for the processor, or unpacks them from there
-    bool streams = false;  // has messages that are work of a stream
+    bool stages = false;    // packs messages into memory for the processor, or unpacks them from there
+    bool streams = false;   // has messages that are work of a stream
     bool by_need() const { return asks || (stages && !streams); }  // each command belongs to the part that it needs
   };
 

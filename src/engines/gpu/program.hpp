@@ -12,9 +12,9 @@
 // the later waits until every block has ended the earlier one, unless both are reductions of the same elements, which
 // are then dealt out alike, so that the same thread has the same element in both.
 //
-// Messages that a thread of the process carries (`ThreadChannel::ended`) have two such threads of the single block a lane:
-// one asks for them, each when its bytes have been packed, one waits for them and tells the blocks that unpack. The
-// lane's blocks pack the next meanwhile, or unpack the last.
+// Messages that a thread of the process carries (`ThreadChannel::ended`) have two such threads of the single block a
+// lane: one asks for them, each when its bytes have been packed, one waits for them and tells the blocks that unpack.
+// The lane's blocks pack the next meanwhile, or unpack the last.
 #pragma once
 
 #include <cstddef>

@@ -20,13 +20,13 @@ namespace tasuki {
 /// A plan bound to this process: addresses, copy functions, channels.
 struct Program {
   Plan plan;
-  std::vector<Located> where;                      ///< per buffer
-  std::vector<CopyFunction> functions;             ///< one after the other for each command's copies
-  std::vector<std::int32_t> first_function;        ///< per command
-  std::vector<std::shared_ptr<void>> memory;       ///< scratch and counters, kept alive for the channels too
-  std::vector<Channel> channels;                   ///< per command
-  int blocks = 0;                                  ///< on GPUs: OperationOptions::blocks
-  std::int64_t bytes() const;                      ///< without scratch
+  std::vector<Located> where;                 ///< per buffer
+  std::vector<CopyFunction> functions;        ///< one after the other for each command's copies
+  std::vector<std::int32_t> first_function;   ///< per command
+  std::vector<std::shared_ptr<void>> memory;  ///< scratch and counters, kept alive for the channels too
+  std::vector<Channel> channels;              ///< per command
+  int blocks = 0;                             ///< on GPUs: OperationOptions::blocks
+  std::int64_t bytes() const;                 ///< without scratch
 };
 
 class Executor {

@@ -1,5 +1,5 @@
-// Passes: what happens to a plan between its emission and its use. A pass may reorder or drop commands; engines may not.
-// So the verifier sees what runs.
+// Passes: what happens to a plan between its emission and its use. A pass may reorder or drop commands; engines may
+// not. So the verifier sees what runs.
 #pragma once
 
 #include <functional>
@@ -20,8 +20,8 @@ void run_passes(Plan& plan, const std::vector<bool>& in_background, const PassOb
 
 /// Pass `message order`: gives the messages of a lane a lane of their own where something else than the lane carries
 /// them (`in_background`). A message and a move are then ordered, by a dependency, only if they touch the same bytes:
-/// one slice is packed while another travels and a third is unpacked. Messages keep their order among themselves, and so
-/// do moves. Lanes that have signals or waits as well stay as they are.
+/// one slice is packed while another travels and a third is unpacked. Messages keep their order among themselves, and
+/// so do moves. Lanes that have signals or waits as well stay as they are.
 void message_order(Plan& plan, const std::vector<bool>& in_background);
 
 }  // namespace tasuki
