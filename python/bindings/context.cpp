@@ -69,14 +69,14 @@ MPI_Comm communicator(nb::handle comm) {
     const MPI_Comm places[] = {MPI_COMM_WORLD, MPI_COMM_SELF};
     MPI_Errhandler before[2];
     for (int i = 0; i < 2; ++i) {
-      mpi::calls().Comm_get_errhandler(places[i], &before[i]);
-      mpi::calls().Comm_set_errhandler(places[i], MPI_ERRORS_RETURN);
+      PMPI_Comm_get_errhandler(places[i], &before[i]);
+      PMPI_Comm_set_errhandler(places[i], MPI_ERRORS_RETURN);
     }
     int size = 0;
-    valid = mpi::calls().Comm_size(found, &size) == MPI_SUCCESS;
+    valid = PMPI_Comm_size(found, &size) == MPI_SUCCESS;
     for (int i = 0; i < 2; ++i) {
-      mpi::calls().Comm_set_errhandler(places[i], before[i]);
-      mpi::calls().Errhandler_free(&before[i]);
+      PMPI_Comm_set_errhandler(places[i], before[i]);
+      PMPI_Errhandler_free(&before[i]);
     }
   }
   if (!valid)

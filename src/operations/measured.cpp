@@ -54,12 +54,12 @@ std::string Operation::State::measured() {
   executor_->keep_times();
   engine_->tell();
   const Measured measured = medians(executor_->recorder()->kept(), plan().commands.size());
-  if (measured.epochs > 0) return compared(plan(), context_.runtime().machine, measured);
+  if (measured.epochs > 0) return compared(plan(), runtime_of(context_).machine, measured);
   return "measured: nothing yet; times are kept from now on: run some epochs and ask again\n";
 }
 
 Prediction predict(const Operation& operation) {
-  Runtime& runtime = operation.context().runtime();
+  Runtime& runtime = runtime_of(operation.context());
   std::string own;
   all_do(runtime, "predict", [&] { own = to_json(operation.plan()); });
   std::vector<Plan> plans;

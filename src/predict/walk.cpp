@@ -229,9 +229,6 @@ Walk::Went Walk::step(std::int32_t r, Lane& lane, double now) {
       return wait(r, lane, now) ? Went::on : Went::nowhere;
     case Verb::recv:
       return receive(lane, now) ? Went::on : Went::nowhere;
-    case Verb::fence:
-      advance(r, lane, {lane.ready, lane.after});
-      return Went::on;
     default:
       break;
   }

@@ -1,5 +1,6 @@
 // What an operation says of itself: predictions of all ranks, and measured times beside predicted ones.
 #include <doctest/doctest.h>
+#include <mpi.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -13,8 +14,8 @@
 using namespace tasuki;
 
 TEST_CASE("a prediction of an operation is the same on all ranks, and that of its plans made off line") {
-  const Context context;
-  Grid grid(context, {24, 13 * context.size()}, {.periodic = {true, true}, .split = {1, context.size()}});
+  const Context context(MPI_COMM_WORLD);
+  Grid grid(context, {24, 13 * context.size()}, {.split = {1, context.size()}, .periodic = {true, true}});
   Field<double> field(grid, {.name = "p", .shadow = 2});
   const Halo halo(field);
   const Prediction prediction = predict(halo);
@@ -35,8 +36,8 @@ TEST_CASE("a prediction of an operation is the same on all ranks, and that of it
 }
 
 TEST_CASE("measured times stand beside predicted ones for each command, of the epochs since they were asked for") {
-  const Context context;
-  Grid grid(context, {15, 11 * context.size()}, {.periodic = {true, true}, .split = {1, context.size()}});
+  const Context context(MPI_COMM_WORLD);
+  Grid grid(context, {15, 11 * context.size()}, {.split = {1, context.size()}, .periodic = {true, true}});
   Field<double> field(grid, {.name = "q", .shadow = 1});
   for (const char* engine : {"inline", "thread"}) {
     HaloOptions options;

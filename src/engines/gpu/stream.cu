@@ -252,7 +252,7 @@ class StreamEngine final : public Engine {
     std::vector<GpuEvent> events(kept);
     gpu()->copy(events.data(), launch_.events, static_cast<std::int64_t>(kept * sizeof(GpuEvent)));
     const std::int64_t offset = gpu_clock_offset(beside_);
-    for (std::uint64_t i = std::max(told_, state.recorded - kept); i < state.recorded; ++i) {
+    for (std::uint64_t i = std::max<std::uint64_t>(told_, state.recorded - kept); i < state.recorded; ++i) {
       const GpuEvent& e = events[i % kGpuEvents];
       executor_.recorder()->record_command(e.epoch, static_cast<std::int64_t>(e.begin) + offset,
                                            static_cast<std::int64_t>(e.end) + offset, e.command);
