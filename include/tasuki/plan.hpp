@@ -101,7 +101,8 @@ struct Command {
   Verb verb = Verb::copy;
   DType dtype = DType::none;    ///< reduce
   ReduceOp op = ReduceOp::sum;  ///< reduce: must be `defined` for `dtype`
-  std::int16_t path = 0;        ///< index into `Plan::paths`: who emitted it and knows how to carry it
+  bool credit = false;    ///< wait: a permission granted beforehand, so that the first `lag` epochs need no signal
+  std::int16_t path = 0;  ///< index into `Plan::paths`: who emitted it and knows how to carry it
   std::int32_t lane = 0;
   std::int32_t peer = -1;       ///< the other rank; -1 if there is none; a local copy may name whom it packs for
   std::int32_t src = -1;        ///< index into `Plan::buffers`
@@ -114,7 +115,6 @@ struct Command {
   std::int32_t tag = 0;     ///< send, recv: matches within (sender, receiver, operation)
   std::int32_t index = 0;   ///< signal, wait
   std::int32_t lag = 0;     ///< wait
-  bool credit = false;      ///< wait: a permission granted beforehand, so that the first `lag` epochs need no signal
   std::int64_t offset = 0;  ///< send, recv
   std::int64_t bytes = 0;   ///< send, recv: message size; copy, put, reduce: bytes moved in one chunk
   std::int64_t src_step = 0;

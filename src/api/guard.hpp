@@ -48,7 +48,8 @@ struct Kept;
 
 template <class Handle>
 std::uint64_t value_of(Handle handle) {
-  static_assert(sizeof(Handle) == sizeof(std::uint64_t), "handles need pointers of 64 bits");
+  // The pointer itself is what is meant.
+  static_assert(sizeof(Handle) == sizeof(std::uint64_t), "handles need 64 bits");  // NOLINT(bugprone-sizeof-expression)
   return reinterpret_cast<std::uint64_t>(handle);
 }
 
@@ -72,7 +73,7 @@ T* given(T* pointer, const char* argument) {
 template <class Handle>
 Handle keep(std::unique_ptr<typename Kept<Handle>::type> object) {
   const std::uint64_t handle = add_handle(Kept<Handle>::kind, object.get());
-  object.release();
+  static_cast<void>(object.release());  // kept under the handle from here on
   return reinterpret_cast<Handle>(handle);
 }
 

@@ -28,7 +28,8 @@ double pipeline_seconds(const BroadcastLayout& layout, const Tree& tree, std::in
   const std::int64_t part = (bytes + layout.trees - 1) / layout.trees;
   const std::int64_t chunk = std::min(layout.chunk, part);
   const double step = static_cast<double>(chunk) / link.bandwidth + link.latency;
-  const auto chunks = static_cast<double>((part + chunk - 1) / chunk);
+  const std::int64_t steps = (part + chunk - 1) / chunk;
+  const auto chunks = static_cast<double>(steps);
   // Parts share the cores of the ranks they meet on; with trees turned against each other that is about the inner
   // ranks.
   const double sharing = 1.0 + 0.5 * (layout.trees - 1);

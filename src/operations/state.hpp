@@ -88,7 +88,7 @@ class Operation::State final : public Progressing {
   std::unique_ptr<Engine> engine_;
   std::uint64_t epoch_ = 0;
   bool active_ = false;
-  bool idle_ = false;  ///< others make the operation; this rank has no part in it, in streams either
+  bool idle_ = false;       ///< others make the operation; this rank has no part in it, in streams either
   bool in_stream_ = false;  ///< the active epoch was started in a stream
   Memory where_ = Memory::host;
   bool driving_ = false;

@@ -53,7 +53,7 @@ bool mpi_running();
 
 namespace mpi {
 
-#define TASUKI_MPI_CALL(name) decltype(&MPI_##name) name;
+#define TASUKI_MPI_CALL(name) decltype(&MPI_##name) name;  // NOLINT(bugprone-macro-parentheses)
 struct Calls {
   TASUKI_MPI_CALLS(TASUKI_MPI_CALL)
 };
