@@ -43,17 +43,17 @@ requires(sizeof(Value) > sizeof(Index)) struct alignas(2 * sizeof(Value)) Pair<V
 };
 
 template <class T>
-constexpr bool kIsComplex = false;
+inline constexpr bool kIsComplex = false;
 template <class Real>
-constexpr bool kIsComplex<Complex<Real>> = true;
+inline constexpr bool kIsComplex<Complex<Real>> = true;
 template <class T>
-constexpr bool kIsPair = false;
+inline constexpr bool kIsPair = false;
 template <class Value, class Index>
-constexpr bool kIsPair<Pair<Value, Index>> = true;
+inline constexpr bool kIsPair<Pair<Value, Index>> = true;
 template <class T>
-constexpr bool kIsHalf = std::same_as<T, F16> || std::same_as<T, BF16>;
+inline constexpr bool kIsHalf = std::same_as<T, F16> || std::same_as<T, BF16>;
 template <class T>
-constexpr bool kIsReal = std::floating_point<T> || kIsHalf<T>;
+inline constexpr bool kIsReal = std::floating_point<T> || kIsHalf<T>;
 
 // --- numbers of 16 bits ----------------------------------------------------------------------------------------------
 
@@ -171,7 +171,9 @@ struct Extreme {
   template <class Number, class T>
   TASUKI_BOTH static T chosen(Number x, Number y, T a, T b, bool b_negative) {
     const bool other = kLess ? y < x : y > x;
-    return x == x && (other || y != y || (x == y && b_negative == kLess)) ? b : a;
+    const bool x_number = x == x;  // NOLINT(misc-redundant-expression): a NaN is not equal to itself
+    const bool y_nan = y != y;     // NOLINT(misc-redundant-expression)
+    return x_number && (other || y_nan || (x == y && b_negative == kLess)) ? b : a;
   }
 };
 
@@ -220,15 +222,15 @@ struct Located {
 
 /// Whether the operator is defined for the element, as `defined` says.
 template <class Op, class T>
-constexpr bool kApplies = std::integral<T>;
+inline constexpr bool kApplies = std::integral<T>;
 template <class T>
-constexpr bool kApplies<Sum, T> = !kIsPair<T>;
+inline constexpr bool kApplies<Sum, T> = !kIsPair<T>;
 template <class T>
-constexpr bool kApplies<Product, T> = !kIsPair<T>;
+inline constexpr bool kApplies<Product, T> = !kIsPair<T>;
 template <bool kLess, class T>
-constexpr bool kApplies<Extreme<kLess>, T> = std::integral<T> || kIsReal<T>;
+inline constexpr bool kApplies<Extreme<kLess>, T> = std::integral<T> || kIsReal<T>;
 template <bool kLess, class T>
-constexpr bool kApplies<Located<kLess>, T> = kIsPair<T>;
+inline constexpr bool kApplies<Located<kLess>, T> = kIsPair<T>;
 
 template <class F>
 TASUKI_BOTH void with_operator(ReduceOp op, const F& f) {

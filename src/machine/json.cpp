@@ -233,7 +233,7 @@ class Reader {
       const std::string place = "paths." + path;
       only(values, place, known);
       CostSection section;
-      for (const auto& [key, value] : values.items()) section[key] = positive(value, place + "." + key);
+      for (const auto& [key, value] : values.items()) section[key] = positive(value, fmt::format("{}.{}", place, key));
       machine.costs[path] = cost_of(section);
     }
   }

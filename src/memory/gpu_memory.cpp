@@ -98,7 +98,7 @@ std::shared_ptr<std::byte> GpuMemory::map(int rank, const GpuAddress& address) {
     std::shared_ptr<std::byte> guard;
     std::shared_ptr<std::byte> base;
   };
-  const auto held = std::make_shared<Held>(guard, base);
+  const auto held = std::make_shared<Held>(Held{guard, base});
   return {held, base.get() + address.offset};
 }
 

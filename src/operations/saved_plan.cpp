@@ -89,7 +89,7 @@ std::string complaint_about(Runtime& runtime, const Machine& machine, const Plan
     if (!known) buffers.push_back(user_buffer(*given, wanted));
     if (wanted.rank != plan.rank) continue;
     const auto own = std::find_if(buffers.begin(), buffers.end(), [&](const auto& b) { return b.name == wanted.name; });
-    if (const std::string why = misfit(runtime, wanted, *own); !why.empty()) return why;
+    if (std::string why = misfit(runtime, wanted, *own); !why.empty()) return why;
   }
   // A rank that has no part in a buffer of its peers still has to say what it is.
   for (const Buffer& wanted : plan.buffers) {
