@@ -34,6 +34,8 @@
 extern "C" {
 #endif
 
+// NOLINTBEGIN(readability-identifier-naming): the names are C's
+
 /* ---- Status ----------------------------------------------------------------------------------------------------- */
 
 typedef enum tasuki_status {
@@ -421,6 +423,8 @@ typedef int (*tasuki_enqueue)(void* data);
 tasuki_status tasuki_graph_create(void* stream, tasuki_enqueue enqueue, void* data, tasuki_graph* graph);
 tasuki_status tasuki_graph_launch(tasuki_graph graph, void* stream);
 tasuki_status tasuki_graph_free(tasuki_graph* graph);
+
+// NOLINTEND(readability-identifier-naming)
 
 #ifdef __cplusplus
 }

@@ -74,7 +74,7 @@ Walked walk(std::span<const Plan> plans, const Machine& machine, const Prices& p
     const Walked less = Walk(plans, machine, prices, rounds / 2, epochs).run();
     // Plans whose loops do not match round by round cannot be walked in part.
     if (more.stuck.empty() && less.stuck.empty()) {
-      extrapolate(more, less, static_cast<double>(longest - rounds) / static_cast<double>(rounds - rounds / 2));
+      extrapolate(more, less, static_cast<double>(longest - rounds) / static_cast<double>(rounds - (rounds >> 1)));
       return more;
     }
     in_part = false;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "plan/label.hpp"
@@ -77,7 +78,7 @@ void Walk::set_up() {
       rounds_[at(first + i)] =
           longest_ <= most_rounds_
               ? count
-              : std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(count) * part + 0.5));
+              : std::max<std::int64_t>(1, static_cast<std::int64_t>(std::llround(static_cast<double>(count) * part)));
     }
     rank.lane_end = static_cast<std::int32_t>(lanes_.size());
     ranks_.push_back(std::move(rank));
@@ -113,7 +114,7 @@ Walked Walk::run() {
   for (const Rank& rank : ranks_) {
     together = std::max(together, rank.ended);
     walked_.back_to_back =
-        std::max(walked_.back_to_back, (rank.ended - rank.half_ended) / static_cast<double>(epochs_ - epochs_ / 2));
+        std::max(walked_.back_to_back, (rank.ended - rank.half_ended) / static_cast<double>(epochs_ - (epochs_ >> 1)));
   }
   // What was under way (permissions) arrives before the last epoch, as it does where there is work between epochs.
   for (const Counter& counter : counters_)

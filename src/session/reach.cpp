@@ -59,7 +59,7 @@ class Opening {
       if (i == me_) continue;
       const std::string& answer = answers[o++];
       const std::string before = memory_.why_not(neighbours_[i]);
-      if (!before.empty() && !answer.empty()) memory_.refuse(neighbours_[i], before + "; " + answer);
+      if (!before.empty() && !answer.empty()) memory_.refuse(neighbours_[i], fmt::format("{}; {}", before, answer));
     }
   }
 

@@ -44,7 +44,12 @@ static void check_column(tasuki_context ranks, int rank, int size, int shared) {
     CHECK_OK(tasuki_transfer_create(ranks, &from, &to, &options, &transfer));
     check_moves(transfer, matrix, rank, last);
     CHECK_OK(tasuki_operation_free(&transfer));
-    CHECK_FAILS(TASUKI_FAILED, "56", tasuki_transfer_create(ranks, &shorter, &to, NULL, &transfer));
+    if (rank == 0 || rank == last) {  // nobody else hears of what the two sides do not agree on
+      CHECK_FAILS(TASUKI_FAILED, "56", tasuki_transfer_create(ranks, &shorter, &to, NULL, &transfer));
+    } else {
+      CHECK_OK(tasuki_transfer_create(ranks, &shorter, &to, NULL, &transfer));
+      CHECK_OK(tasuki_operation_free(&transfer));
+    }
   }
   CHECK_FAILS(TASUKI_FAILED, "rank", tasuki_transfer_create(ranks, &from, &nobody, NULL, &transfer));
   CHECK_FAILS(rank == 0 ? TASUKI_BAD_ARGUMENT : TASUKI_FAILED, "'from' is null",

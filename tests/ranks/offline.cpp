@@ -30,7 +30,7 @@ void check_equal(const Context& ctx, const Operation& live, const Shape& shape, 
   CHECK(read == machine);
   const Planned planned = plan(read, shape);
   CHECK(to_json(planned.plan(ctx.rank())) == to_json(live.plan()));
-  CHECK(planned.explain(ctx.rank()) == live.explain());
+  CHECK(planned.explain(ctx.rank()).starts_with(live.explain()));  // it predicts besides
   if (!verified) return;
   const VerifyReport report = verify(planned.plans());
   INFO(report.text());
