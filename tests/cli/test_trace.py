@@ -9,6 +9,7 @@ import pytest
 
 from tasuki import timeline
 from tasuki.checked import FileError
+from tasuki.report.drawing import label_of
 
 
 def spans(folder):
@@ -35,14 +36,14 @@ def test_the_clocks_agree_a_wait_ends_after_its_signal_began(traced):
         for e in t.events:
             if e.kind == timeline.COMMAND and t.command(e)["verb"] == "signal":
                 buffer = t.plans[e.operation]["buffers"][t.command(e)["dst"]]
-                began[buffer["name"], buffer.get("rank", 0), e.epoch] = e.begin
+                began[label_of(buffer), buffer.get("rank", 0), e.epoch] = e.begin
     checked = 0
     for t in traces:
         for e in t.events:
             command = t.command(e) if e.kind == timeline.COMMAND else {}
             if command.get("verb") == "wait" and e.epoch > command.get("lag", 0):
                 buffer = t.plans[e.operation]["buffers"][command.get("src", 0)]
-                assert e.end >= began[buffer["name"], buffer.get("rank", 0), e.epoch - command.get("lag", 0)]
+                assert e.end >= began[label_of(buffer), buffer.get("rank", 0), e.epoch - command.get("lag", 0)]
                 checked += 1
     assert checked >= 40
 

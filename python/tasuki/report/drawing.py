@@ -14,6 +14,13 @@ MOST_COMMANDS = 600
 STEP, ROW, BOX = 120, 34, (70, 22)  # pixels: a level to the next, a lane to the next, a command
 
 
+def label_of(buffer: dict) -> str:
+    """What names a buffer of a plan for people, as `Buffer::label` does: its name, or `arrived.0<1`."""
+    if buffer.get("purpose", "user") == "user":
+        return buffer.get("name", "")
+    return f"{buffer['purpose']}.{buffer.get('link', 0)}<{buffer.get('writer', -1)}"
+
+
 def path_colours(traces: list[RankTrace]) -> dict[str, str]:
     names = sorted({path for t in traces for plan in t.plans for path in plan["paths"] or [""]})
     return {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(names)}
@@ -101,7 +108,7 @@ def needs(plans: dict[int, dict]) -> list[tuple[tuple[int, int], tuple[int, int]
             found += [((rank, d), (rank, i), "dependency") for d in plan["deps"][first : first + c.get("dep_count", 0)]]
             if c["verb"] == "signal":
                 buffer = plan["buffers"][c["dst"]]
-                signals[buffer.get("rank", 0), buffer["name"], c.get("index", 0)] = (rank, i)
+                signals[buffer.get("rank", 0), label_of(buffer), c.get("index", 0)] = (rank, i)
             if c["verb"] == "send":
                 messages[rank, c["peer"], c.get("tag", 0)] = (rank, i)
     for rank, plan in plans.items():
@@ -109,7 +116,7 @@ def needs(plans: dict[int, dict]) -> list[tuple[tuple[int, int], tuple[int, int]
             source = None
             if c["verb"] == "wait" and c.get("lag", 0) == 0:  # others wait for what an earlier epoch has done
                 buffer = plan["buffers"][c.get("src", 0)]
-                source = signals.get((buffer.get("rank", 0), buffer["name"], c.get("index", 0)))
+                source = signals.get((buffer.get("rank", 0), label_of(buffer), c.get("index", 0)))
             if c["verb"] == "recv":
                 source = messages.get((c["peer"], rank, c.get("tag", 0)))
             if source:
@@ -171,7 +178,7 @@ def plan_graph(plans: dict[int, dict], colours: dict[str, str]) -> tuple[str, st
         c = plan["commands"][i]
         about = describe(plan, c)
         peer = f" ({about['peer']})" if about["peer"] >= 0 else ""
-        buffers = [plan["buffers"][c[end]]["name"] if c.get(end, -1) >= 0 else "" for end in ("src", "dst")]
+        buffers = [label_of(plan["buffers"][c[end]]) if c.get(end, -1) >= 0 else "" for end in ("src", "dst")]
         note = (
             f"#{i} {about['verb']}{peer}, {about['path']}, {about['bytes']} bytes, {' > '.join(filter(None, buffers))}"
         )
