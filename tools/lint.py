@@ -56,6 +56,7 @@ def main() -> int:
         check("clang-format", [BIN / "clang-format", "--dry-run", "--Werror", *sources]),
         check("ruff", [BIN / "ruff", "check", "--quiet", *python]),
         check("ruff format", [BIN / "ruff", "format", "--check", "--quiet", "--diff", *python]),
+        check("rooms", [sys.executable, "tools/rooms.py"]),
         check("tables", [sys.executable, "tools/tables.py", "--check"]),
         tidy(build, sys.argv[2:]),
     ]
