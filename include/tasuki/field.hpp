@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <complex>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -75,10 +76,14 @@ class FieldBase {
   std::shared_ptr<Storage> storage_;
 };
 
+/// What a field's elements count as where shadows are added (`HaloOptions::reverse`); `none` cannot be added. C++20 has
+/// no names for `f16` and `bf16`.
 template <class T>
 constexpr DType dtype_of() {
   if constexpr (std::is_same_v<T, float>) return DType::f32;
   if constexpr (std::is_same_v<T, double>) return DType::f64;
+  if constexpr (std::is_same_v<T, std::complex<float>>) return DType::c64;
+  if constexpr (std::is_same_v<T, std::complex<double>>) return DType::c128;
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
     constexpr bool is_signed = std::is_signed_v<T>;
     switch (sizeof(T)) {

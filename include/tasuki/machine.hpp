@@ -109,8 +109,8 @@ class Machine {
   bool gpus_complete() const;  ///< all ranks have GPUs that reach each other
   const PathCost& cost(const std::string& path) const;
 
-  /// `ranks` ranks on hosts of `per_host`, in islands of `per_island` (0: a host); with `gpus`, each island's GPUs
-  /// reach each other.
+  /// `ranks` ranks on hosts of `per_host`, in islands of `per_island`: 0 is a host; a multiple of `per_host` makes an
+  /// island of several hosts. With `gpus`, each island's GPUs reach each other.
   static Machine uniform(int ranks, int per_host, int per_island, bool gpus = false);
   /// The same machine with exactly `ranks` ranks: its first ones, or more hosts like those that it has, if it was
   /// written as a pattern (`uniform`, or "hosts" in JSON). Throws `Error` if it has fewer.

@@ -386,8 +386,10 @@ std::int64_t element_bytes(nb::handle dtype) {
 DType number_type(nb::handle dtype) {
   const auto kind = nb::cast<std::string>(dtype.attr("kind"));
   const std::int64_t bits = element_bytes(dtype) * 8;
-  if (!nb::cast<bool>(dtype.attr("isnative")) || (kind != "i" && kind != "u" && kind != "f")) return DType::none;
-  if (kind == "f" && bits != 32 && bits != 64) return DType::none;
+  if (!nb::cast<bool>(dtype.attr("isnative"))) return DType::none;
+  if (nb::cast<std::string>(dtype.attr("name")) == "bfloat16") return DType::bf16;
+  const bool known = kind == "i" || kind == "u" || (kind == "f" && bits <= 64) || (kind == "c" && bits <= 128);
+  if (!known) return DType::none;
   return dtype_from_string(fmt::format("{}{}", kind, bits));
 }
 

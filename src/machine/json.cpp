@@ -110,6 +110,11 @@ class Reader {
       fail(place, fmt::format("is {}, not a positive number", json.dump()));
     return json.get<double>();
   }
+  double not_negative(const Json& json, const std::string& place) const {
+    if (!json.is_number() || !std::isfinite(json.get<double>()) || json.get<double>() < 0)
+      fail(place, fmt::format("is {}, not a number of 0 or more", json.dump()));
+    return json.get<double>();
+  }
   std::string text(const Json& json, const std::string& place) const {
     if (!json.is_string()) fail(place, fmt::format("is {}, not a text", json.dump()));
     return json.get<std::string>();
@@ -132,19 +137,10 @@ class Reader {
                                  ? static_cast<int>(whole(json["per_island"], "ranks.per_island", 1, kMostRanks))
                                  : per_host;
       const bool gpus = json.contains("gpus") && truth(json["gpus"], "ranks.gpus");
-      if (per_island > per_host) {
-        // Islands of several hosts: such as GPUs of several hosts that store into each other's memory.
-        if (per_island % per_host != 0)
-          fail("ranks.per_island", fmt::format("is {}, which is no multiple of per_host, {}", per_island, per_host));
-        machine.ranks = Machine::uniform(count, per_host, per_host, gpus).ranks;
-        for (int r = 0; r < count; ++r) {
-          Machine::Rank& rank = machine.ranks[static_cast<std::size_t>(r)];
-          rank.island = r / per_island;
-          rank.gpus = gpus ? rank.island : -1;
-        }
-      } else {
-        machine.ranks = Machine::uniform(count, per_host, per_island, gpus).ranks;
-      }
+      // An island of several hosts: such as GPUs of several hosts that store into each other's memory.
+      if (per_island > per_host && per_island % per_host != 0)
+        fail("ranks.per_island", fmt::format("is {}, which is no multiple of per_host, {}", per_island, per_host));
+      machine.ranks = Machine::uniform(count, per_host, per_island, gpus).ranks;
       return;
     }
     if (!json.is_array() || json.empty()) fail("ranks", "is neither a pattern nor a list of [host, island, gpus]");
@@ -228,13 +224,22 @@ class Reader {
     std::set<std::string> known;
     for (const char* key : {"latency", "bandwidth", "bulk_bandwidth", "per_run"})
       known.insert({key, std::string("mutual_") + key});
-    known.insert("bulk_from");
+    known.insert({"bulk_from", "measured"});
     for (const auto& [path, values] : root_["paths"].items()) {
       const std::string place = "paths." + path;
       only(values, place, known);
       CostSection section;
-      for (const auto& [key, value] : values.items()) section[key] = positive(value, fmt::format("{}.{}", place, key));
+      bool measured = true;
+      for (const auto& [key, value] : values.items()) {
+        const std::string where = fmt::format("{}.{}", place, key);
+        if (key == "measured") {
+          measured = truth(value, where);
+        } else {
+          section[key] = key.ends_with("per_run") ? not_negative(value, where) : positive(value, where);
+        }
+      }
       machine.costs[path] = cost_of(section);
+      machine.costs[path].measured = measured;
     }
   }
 
@@ -282,7 +287,10 @@ std::string Machine::to_json() const {
   for (const Rank& rank : ranks) json["ranks"].push_back({rank.host, rank.island, rank.gpus});
   if (inside.kind != Network::Kind::none) json["inside"] = json_of(inside);
   if (outside.kind != Network::Kind::none) json["outside"] = json_of(outside);
-  for (const auto& [path, cost] : costs) json["paths"][path] = section_of(cost);
+  for (const auto& [path, cost] : costs) {
+    json["paths"][path] = section_of(cost);
+    if (!cost.measured) json["paths"][path]["measured"] = false;
+  }
   if (!unusable.empty()) json["unusable"] = unusable;
   if (!gpu_reason.empty()) json["gpu_reason"] = gpu_reason;
   const Constants usual;

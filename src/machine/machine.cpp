@@ -27,16 +27,18 @@ const PathCost& Machine::cost(const std::string& path) const {
 Machine Machine::uniform(int ranks, int per_host, int per_island, bool gpus) {
   if (ranks < 1) throw Error(fmt::format("Machine: argument 'ranks' is {}; it must be 1 or more", ranks));
   if (per_host < 1) throw Error(fmt::format("Machine: argument 'per_host' is {}; it must be 1 or more", per_host));
-  if (per_island < 0 || per_island > per_host)
-    throw Error(fmt::format("Machine: argument 'per_island' is {}; give 0 (a whole host) to {} (per_host)", per_island,
-                            per_host));
+  if (per_island < 0 || (per_island > per_host && per_island % per_host != 0))
+    throw Error(
+        fmt::format("Machine: argument 'per_island' is {}; give 0 (a whole host), 1 to {} (per_host), or a multiple of "
+                    "that (an island of several hosts)",
+                    per_island, per_host));
   Machine machine;
   const int island_size = per_island > 0 ? per_island : per_host;
   const int islands_of_host = (per_host + island_size - 1) / island_size;
   for (int r = 0; r < ranks; ++r) {
     Rank rank;
     rank.host = r / per_host;
-    rank.island = rank.host * islands_of_host + r % per_host / island_size;
+    rank.island = island_size > per_host ? r / island_size : rank.host * islands_of_host + r % per_host / island_size;
     rank.gpus = gpus ? rank.island : -1;
     machine.ranks.push_back(rank);
   }
@@ -56,9 +58,10 @@ Machine Machine::resized(int wanted) const {
   const auto per_island =
       std::count_if(ranks.begin(), ranks.end(), [&](const Rank& r) { return r.island == ranks[0].island; });
   const bool gpus = !ranks.empty() && ranks[0].gpus >= 0;
+  const bool divides = !ranks.empty() && (per_island <= per_host || per_island % per_host == 0);
   const Machine pattern =
-      uniform(wanted, static_cast<int>(per_host), static_cast<int>(std::min(per_host, per_island)), gpus);
-  const bool alike = !ranks.empty() && std::equal(ranks.begin(), ranks.end(), pattern.ranks.begin());
+      uniform(wanted, static_cast<int>(per_host), divides ? static_cast<int>(per_island) : 0, gpus);
+  const bool alike = divides && std::equal(ranks.begin(), ranks.end(), pattern.ranks.begin());
   if (!alike || (size() % per_host) != 0 || outside.kind == Network::Kind::torus || inside.kind == Network::Kind::torus)
     throw Error(
         fmt::format("machine {} has {} ranks, and {} were asked for; give at most {}, or a machine file whose "

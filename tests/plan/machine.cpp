@@ -28,6 +28,9 @@ Machine full() {
   cost.mutual = {std::numeric_limits<double>::min(), std::numeric_limits<double>::max(), 1, 2.5e-9};
   cost.bulk_from = std::int64_t{1} << 40;
   machine.costs["mpi"] = cost;
+  cost.one_way.per_run = 0;
+  cost.measured = false;
+  machine.costs["shared:read"] = cost;
   machine.unusable["nccl"] = "not built";
   machine.unusable["peer:put"] = "no GPU reaches another";
   machine.gpu_reason = "another process has them";
@@ -215,13 +218,16 @@ TEST_CASE("prices and constants that cannot be are refused") {
   refuses(file_with(R"("paths": {"mpi": 3})"), "paths.mpi: is 3, not an object");
   refuses(
       file_with(R"("paths": {"mpi": {"latncy": 1e-6}})"),
-      "paths.mpi: has the unknown key \"latncy\"; known are bandwidth, bulk_bandwidth, bulk_from, latency, mutual_b");
+      "paths.mpi: has the unknown key \"latncy\"; known are bandwidth, bulk_bandwidth, bulk_from, latency, measured,");
   refuses(file_with(R"("paths": {"mpi": {"bandwidth": -1e9}})"),
           "paths.mpi.bandwidth: is -1000000000.0, not a positive number");
   refuses(file_with(R"("paths": {"mpi": {"mutual_latency": 0}})"),
           "paths.mpi.mutual_latency: is 0, not a positive number");
   refuses(file_with(R"("paths": {"mpi": {"per_run": "1e-9"}})"),
-          "paths.mpi.per_run: is \"1e-9\", not a positive number");
+          "paths.mpi.per_run: is \"1e-9\", not a number of 0 or more");
+  refuses(file_with(R"("paths": {"mpi": {"mutual_per_run": -1e-9}})"),
+          "paths.mpi.mutual_per_run: is -1e-09, not a number of 0 or more");
+  refuses(file_with(R"("paths": {"mpi": {"measured": 1}})"), "paths.mpi.measured: is 1, not true or false");
   refuses(file_with(R"("constants": 1)"), "constants: is 1, not an object");
   refuses(file_with(R"("constants": {"eager": 1})"), "constants: has the unknown key \"eager\"; known are ");
   refuses(file_with(R"("constants": {"of_sum": 0})"), "constants.of_sum: is 0, not a positive number");
@@ -244,8 +250,10 @@ TEST_CASE("uniform machines: hosts, islands of them that need not divide them, G
   CHECK(Machine::uniform(4, 4, 0, true).gpus_complete());
   CHECK_THROWS_WITH_AS(Machine::uniform(0, 1, 0), doctest::Contains("'ranks' is 0"), Error);
   CHECK_THROWS_WITH_AS(Machine::uniform(1, 0, 0), doctest::Contains("'per_host' is 0"), Error);
-  CHECK_THROWS_WITH_AS(Machine::uniform(4, 2, 3), doctest::Contains("'per_island' is 3; give 0 (a whole host) to 2"),
+  CHECK_THROWS_WITH_AS(Machine::uniform(4, 2, 3), doctest::Contains("'per_island' is 3; give 0 (a whole host), 1 to 2"),
                        Error);
+  CHECK(Machine::uniform(5, 2, 4, true).ranks ==
+        std::vector<Rank>{{0, 0, 0}, {0, 0, 0}, {1, 0, 0}, {1, 0, 0}, {2, 1, 1}});
   CHECK_THROWS_WITH_AS(Machine::uniform(4, 2, -1), doctest::Contains("'per_island' is -1"), Error);
 }
 
@@ -257,7 +265,7 @@ TEST_CASE("a machine is resized to its first ranks, or by more hosts like those 
     CHECK(less.costs == machine.costs);
     CHECK(less.constants == machine.constants);
   }
-  for (const auto& [per_host, per_island] : {std::pair{4, 0}, {4, 2}, {5, 2}, {1, 1}}) {
+  for (const auto& [per_host, per_island] : {std::pair{4, 0}, {4, 2}, {5, 2}, {1, 1}, {2, 6}}) {
     for (const bool gpus : {false, true}) {
       Machine pattern = Machine::uniform(3 * per_host, per_host, per_island, gpus);
       pattern.name = "pattern";

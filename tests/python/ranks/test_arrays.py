@@ -316,8 +316,9 @@ def test_bad_halos(grid):
     ):
         with pytest.raises(tasuki.Error, match=pattern):
             tasuki.Halo(fields)  # type: ignore[arg-type]
+    structs = tasuki.Field(grid, np.dtype([("a", "f8"), ("b", "i4")]), name="s")
     with pytest.raises(tasuki.Error, match="reverse needs numbers"):
-        tasuki.Halo(field, reverse=True)
+        tasuki.Halo(structs, reverse=True)
     with pytest.raises(tasuki.Error, match="no-such-path"):
         tasuki.Halo(field, path="no-such-path")
     with pytest.raises(tasuki.Error, match="swap.* needs two copies"):

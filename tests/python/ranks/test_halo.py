@@ -68,13 +68,15 @@ def test_fills_shadows(context, data):
         np.testing.assert_array_equal(field.array, expected(whole, field.box, shadow, periodic, corners, before))
 
 
-def test_reverse_is_the_adjoint(context):
-    """<halo(x), y> = <x, reverse(y)>, which is what makes the reverse halo the gradient."""
+@pytest.mark.parametrize("dtype", ["float64", "float16", "int16", "complex64", "complex128"])
+def test_reverse_is_the_adjoint(context, dtype):
+    """<halo(x), y> = <x, reverse(y)>, which is what makes the reverse halo the gradient. The sums are exact."""
     grid = tasuki.Grid(context, (8, 9), periodic=(True, False))
-    field = tasuki.Field(grid, shadow=2)
+    field = tasuki.Field(grid, dtype, shadow=2)
     there, back = tasuki.Halo(field), tasuki.Halo(field, reverse=True)
     random = np.random.default_rng(context.rank)
-    x, y = (random.integers(-9, 9, field.shape).astype(float) for _ in range(2))
+    x, y = (random.integers(-9, 9, field.shape) * (1 + 2j * ("complex" in dtype)) for _ in range(2))
+    x, y = (numbers if "complex" in dtype else numbers.real for numbers in (x, y))
     inside = np.zeros(field.shape, bool)
     inside[field.local_box] = True
     x[~inside] = 0
