@@ -71,6 +71,14 @@ GpuSteps::GpuSteps(const tasuki::Context& context, const Options& options, const
       exchanges_(!halo.plan().commands.empty()),
       overlaps_(options.overlap && exchanges_) {}
 
+std::vector<tasuki::Box> GpuSteps::sides() const {
+  return overlaps_ ? field_.boundary(1) : std::vector<tasuki::Box>{};
+}
+
+tasuki::Box GpuSteps::rest() const {
+  return overlaps_ ? field_.interior(1) : field_.local_owned();
+}
+
 void GpuSteps::exchange() {
   if (exchanges_) halo_.run(stream());
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/options.hpp"
 #include "common/report.hpp"
@@ -52,7 +53,8 @@ class GpuSteps {
   GpuSteps(const tasuki::Context& context, const Options& options, const tasuki::FieldBase& field,
            const tasuki::Halo& halo, Sweep sweep);
 
-  bool overlap() const { return overlaps_; }
+  std::vector<tasuki::Box> sides() const;  ///< The cells that go ahead: without overlap none.
+  tasuki::Box rest() const;                ///< The others.
   tasuki::Stream stream() const { return queue_.stream(); }
   void finish() const { queue_.finish(); }
   void exchange();                             ///< By itself, for the start.

@@ -1,5 +1,6 @@
 // The Himeno benchmark computed on GPUs: kernels and exchanges in one stream, or replayed as CUDA graphs.
-#include <utility>
+#include <algorithm>
+#include <vector>
 
 #include "common/gpu.hpp"
 #include "himeno/gpu_kernel.hpp"
@@ -16,8 +17,8 @@ class GpuSolver final : public Solver {
                [this](bool sides, int now, tasuki::Stream stream) {
                  (sides ? sides_ : rest_).enqueue(coefficients_, p_.data(1 - now), p_.data(now), stream);
                }),
-        sides_(regions(steps_.overlap() ? p_.boundary(1) : std::vector<tasuki::Box>{})),
-        rest_(regions({steps_.overlap() ? p_.interior(1) : p_.local_owned()})) {
+        sides_(regions(steps_.sides())),
+        rest_(regions({steps_.rest()})) {
     const auto cells = p_.bytes() / static_cast<std::int64_t>(sizeof(float));
     for (std::size_t n = 0; n < arrays_.size(); ++n) fill(arrays_[n].data(), cells, kArrays[n].value, steps_.stream());
     steps_.finish();
@@ -38,8 +39,8 @@ class GpuSolver final : public Solver {
 
  private:
   std::vector<Region> regions(const std::vector<tasuki::Box>& boxes) const {
-    std::vector<Region> all;
-    for (const tasuki::Box& box : boxes) all.push_back(region(box));
+    std::vector<Region> all(boxes.size());
+    std::transform(boxes.begin(), boxes.end(), all.begin(), [this](const tasuki::Box& box) { return region(box); });
     return all;
   }
 
@@ -52,7 +53,7 @@ class GpuSolver final : public Solver {
 
 }  // namespace
 
-std::unique_ptr<Solver> make_gpu_solver(const tasuki::Context& context, const apps::Options& options) {
+std::unique_ptr<apps::Solver> make_gpu_solver(const tasuki::Context& context, const apps::Options& options) {
   return std::make_unique<GpuSolver>(context, options);
 }
 

@@ -4,12 +4,9 @@
 
 #include <cmath>
 #include <map>
-#include <memory>
 
-#include "common/gather.hpp"
-#include "common/options.hpp"
+#include "common/jacobi.hpp"
 #include "common/program.hpp"
-#include "common/report.hpp"
 #include "himeno/serial.hpp"
 #include "himeno/solver.hpp"
 
@@ -57,42 +54,21 @@ std::int64_t memory_needed(const tasuki::Grid& grid, bool on_gpus, bool verify) 
   return cells * static_cast<std::int64_t>(sizeof(float));
 }
 
-std::unique_ptr<himeno::Solver> make_solver(const tasuki::Context& context, const apps::Options& options,
-                                            [[maybe_unused]] bool on_gpus) {
+const apps::Equation kEquation{
+    .norm_name = "gosa",
+    .flops_per_cell = himeno::kFlopsPerCell,
+    .memory_needed = memory_needed,
+    .on_cpus = himeno::make_cpu_solver,
 #ifdef TASUKI_HAVE_CUDA
-  if (on_gpus) return himeno::make_gpu_solver(context, options);
+    .on_gpus = himeno::make_gpu_solver,
 #endif
-  return himeno::make_cpu_solver(context, options);
-}
-
-int himeno_main(const tasuki::Context& context, apps::Options options) {
-  const bool on_gpus = apps::settle_device(context, options);
-  {
-    const tasuki::Grid grid(context, options.extents, options.grid());
-    apps::require_memory(context, memory_needed(grid, on_gpus, options.verify),
-                         fmt::format("himeno {}{}", options.size, options.verify ? " with --verify" : ""));
-  }
-  const auto solver = make_solver(context, options, on_gpus);
-  const auto from_start = [&solver](int iterations) {
-    solver->initialise();
-    return solver->run(iterations);
-  };
-  apps::Result result;
-  apps::describe_gpus(context, on_gpus, result);
-  result.iterations = apps::choose_iterations(context, options, from_start);
-  apps::reduce_times(context, from_start(result.iterations), result);
-  result.norm_name = "gosa";
-  result.norm = solver->gosa();
-  result.flops_per_iteration = himeno::kFlopsPerCell;
-  for (const auto extent : options.extents) result.flops_per_iteration *= static_cast<double>(extent - 2);
-  if (options.communicate) check_gosa(options, result);
-  if (options.verify) result.verified = solver->equals_serial(result.iterations);
-  if (const auto split = solver->split(result.iterations)) apps::reduce_split(context, *split, result);
-  return apps::report(solver->grid(), kInfo.name, options, solver->halo(), result);
-}
+    .check_norm = check_gosa,
+};
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  return apps::run_program(argc, argv, kInfo, himeno_main);
+  return apps::run_program(argc, argv, kInfo, [](const tasuki::Context& context, const apps::Options& options) {
+    return apps::solve(context, options, kInfo, kEquation);
+  });
 }

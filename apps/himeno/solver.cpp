@@ -54,7 +54,7 @@ Region Solver::region(const tasuki::Box& box) const {
   return region;
 }
 
-double Solver::gosa() const {
+double Solver::norm() const {
   const std::vector<double> parts = grid_.context().allgather(local_gosa());
   return std::accumulate(parts.begin(), parts.end(), 0.0);
 }

@@ -2,28 +2,21 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <vector>
 
-#include "common/options.hpp"
-#include "common/report.hpp"
+#include "common/jacobi.hpp"
 #include "himeno/kernel.hpp"
 #include "tasuki/tasuki.hpp"
 
 namespace himeno {
 
 /// What solving on CPUs and on GPUs have in common. All is collective.
-class Solver {
+class Solver : public apps::Solver {
  public:
-  virtual ~Solver() = default;
-  virtual void initialise() = 0;                                 ///< The initial pressure, in cells and halo.
-  virtual apps::Timing run(int iterations) = 0;                  ///< Jacobi steps from the pressure as it is.
-  virtual std::optional<apps::Split> split(int iterations) = 0;  ///< Where it can be measured; spoils the pressure.
-  double gosa() const;                                           ///< Of the last step, over all ranks.
-  bool equals_serial(int iterations) const;                      ///< Bitwise, after `iterations` from the start.
-
-  const tasuki::Grid& grid() const { return grid_; }
-  const tasuki::Halo& halo() const { return halo_; }
+  double norm() const override;  ///< Gosa of the last step.
+  bool equals_serial(int iterations) const override;
+  const tasuki::Grid& grid() const override { return grid_; }
+  const tasuki::Halo& halo() const override { return halo_; }
 
  protected:
   Solver(const tasuki::Context& context, const apps::Options& options, tasuki::Memory memory);
@@ -41,7 +34,7 @@ class Solver {
   tasuki::FieldOptions layout(const char* name, tasuki::Memory memory) const;
 };
 
-std::unique_ptr<Solver> make_cpu_solver(const tasuki::Context& context, const apps::Options& options);
-std::unique_ptr<Solver> make_gpu_solver(const tasuki::Context& context, const apps::Options& options);
+std::unique_ptr<apps::Solver> make_cpu_solver(const tasuki::Context& context, const apps::Options& options);
+std::unique_ptr<apps::Solver> make_gpu_solver(const tasuki::Context& context, const apps::Options& options);
 
 }  // namespace himeno

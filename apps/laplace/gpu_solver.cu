@@ -1,4 +1,7 @@
 // Laplace's equation solved on GPUs: kernels and exchanges in one stream, or replayed as CUDA graphs.
+#include <algorithm>
+#include <vector>
+
 #include "common/gpu.hpp"
 #include "laplace/gpu_kernel.hpp"
 #include "laplace/solver.hpp"
@@ -14,8 +17,8 @@ class GpuSolver final : public Solver {
                [this](bool sides, int now, tasuki::Stream stream) {
                  (sides ? sides_ : rest_).enqueue(u_.data(1 - now), u_.data(now), stream);
                }),
-        sides_(regions(steps_.overlap() ? u_.boundary(1) : std::vector<tasuki::Box>{})),
-        rest_(regions({steps_.overlap() ? u_.interior(1) : u_.local_owned()})) {}
+        sides_(regions(steps_.sides())),
+        rest_(regions({steps_.rest()})) {}
 
   void initialise() override {
     u_.swap();  // once between two exchanges, as promised by `alternating`
@@ -31,8 +34,8 @@ class GpuSolver final : public Solver {
 
  private:
   std::vector<Region> regions(const std::vector<tasuki::Box>& boxes) const {
-    std::vector<Region> all;
-    for (const tasuki::Box& box : boxes) all.push_back(region(box));
+    std::vector<Region> all(boxes.size());
+    std::transform(boxes.begin(), boxes.end(), all.begin(), [this](const tasuki::Box& box) { return region(box); });
     return all;
   }
 
@@ -45,7 +48,7 @@ class GpuSolver final : public Solver {
 
 }  // namespace
 
-std::unique_ptr<Solver> make_gpu_solver(const tasuki::Context& context, const apps::Options& options) {
+std::unique_ptr<apps::Solver> make_gpu_solver(const tasuki::Context& context, const apps::Options& options) {
   return std::make_unique<GpuSolver>(context, options);
 }
 

@@ -1,15 +1,11 @@
 // laplace: Jacobi's method for Laplace's equation in two dimensions, double precision, on Tasuki. What to copy: a field
-// with two copies and its halo (solver.cpp), an iteration with or without overlap on CPUs (cpu_solver.cpp) and on GPUs
+// with two copies and its halo (solver.cpp), an iteration with or without overlap on CPUs (common/jacobi.cpp) and on GPUs
 // (common/gpu.cu).
 //   mpirun -n 4 laplace --size 4096 --split 2x2 --verify
 #include <fmt/format.h>
 
-#include <memory>
-
-#include "common/gather.hpp"
-#include "common/options.hpp"
+#include "common/jacobi.hpp"
 #include "common/program.hpp"
-#include "common/report.hpp"
 #include "laplace/solver.hpp"
 
 namespace {
@@ -26,41 +22,20 @@ std::int64_t memory_needed(const tasuki::Grid& grid, bool on_gpus, bool verify) 
   return cells * static_cast<std::int64_t>(sizeof(double));
 }
 
-std::unique_ptr<laplace::Solver> make_solver(const tasuki::Context& context, const apps::Options& options,
-                                             [[maybe_unused]] bool on_gpus) {
+const apps::Equation kEquation{
+    .norm_name = "change",
+    .flops_per_cell = laplace::kFlopsPerCell,
+    .memory_needed = memory_needed,
+    .on_cpus = laplace::make_cpu_solver,
 #ifdef TASUKI_HAVE_CUDA
-  if (on_gpus) return laplace::make_gpu_solver(context, options);
+    .on_gpus = laplace::make_gpu_solver,
 #endif
-  return laplace::make_cpu_solver(context, options);
-}
-
-int laplace_main(const tasuki::Context& context, apps::Options options) {
-  const bool on_gpus = apps::settle_device(context, options);
-  {
-    const tasuki::Grid grid(context, options.extents, options.grid());
-    apps::require_memory(context, memory_needed(grid, on_gpus, options.verify),
-                         fmt::format("laplace {}{}", options.size, options.verify ? " with --verify" : ""));
-  }
-  const auto solver = make_solver(context, options, on_gpus);
-  const auto from_start = [&solver](int iterations) {
-    solver->initialise();
-    return solver->run(iterations);
-  };
-  apps::Result result;
-  apps::describe_gpus(context, on_gpus, result);
-  result.iterations = apps::choose_iterations(context, options, from_start);
-  apps::reduce_times(context, from_start(result.iterations), result);
-  result.norm_name = "change";
-  result.norm = solver->change();
-  result.flops_per_iteration = laplace::kFlopsPerCell;
-  for (const auto extent : options.extents) result.flops_per_iteration *= static_cast<double>(extent - 2);
-  if (options.verify) result.verified = solver->equals_serial(result.iterations);
-  if (const auto split = solver->split(result.iterations)) apps::reduce_split(context, *split, result);
-  return apps::report(solver->grid(), kInfo.name, options, solver->halo(), result);
-}
+};
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  return apps::run_program(argc, argv, kInfo, laplace_main);
+  return apps::run_program(argc, argv, kInfo, [](const tasuki::Context& context, const apps::Options& options) {
+    return apps::solve(context, options, kInfo, kEquation);
+  });
 }

@@ -45,7 +45,7 @@ Region Solver::region(const tasuki::Box& box) const {
   return region;
 }
 
-double Solver::change() const {
+double Solver::norm() const {
   const std::vector<double> changes = grid_.context().allgather(local_change());
   return *std::max_element(changes.begin(), changes.end());
 }

@@ -2,27 +2,20 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 
-#include "common/options.hpp"
-#include "common/report.hpp"
+#include "common/jacobi.hpp"
 #include "laplace/kernel.hpp"
 #include "tasuki/tasuki.hpp"
 
 namespace laplace {
 
 /// What solving on CPUs and on GPUs have in common. All is collective.
-class Solver {
+class Solver : public apps::Solver {
  public:
-  virtual ~Solver() = default;
-  virtual void initialise() = 0;                                 ///< The start, in cells and halo.
-  virtual apps::Timing run(int iterations) = 0;                  ///< Jacobi steps from the values as they are.
-  virtual std::optional<apps::Split> split(int iterations) = 0;  ///< Where it can be measured; spoils the values.
-  double change() const;                                         ///< Largest change of a cell in the last step.
-  bool equals_serial(int iterations) const;                      ///< Bitwise, after `iterations` from the start.
-
-  const tasuki::Grid& grid() const { return grid_; }
-  const tasuki::Halo& halo() const { return halo_; }
+  double norm() const override;  ///< Largest change of a cell in the last step.
+  bool equals_serial(int iterations) const override;
+  const tasuki::Grid& grid() const override { return grid_; }
+  const tasuki::Halo& halo() const override { return halo_; }
 
  protected:
   Solver(const tasuki::Context& context, const apps::Options& options, tasuki::Memory memory);
@@ -38,7 +31,7 @@ class Solver {
   tasuki::FieldOptions layout(tasuki::Memory memory) const;
 };
 
-std::unique_ptr<Solver> make_cpu_solver(const tasuki::Context& context, const apps::Options& options);
-std::unique_ptr<Solver> make_gpu_solver(const tasuki::Context& context, const apps::Options& options);
+std::unique_ptr<apps::Solver> make_cpu_solver(const tasuki::Context& context, const apps::Options& options);
+std::unique_ptr<apps::Solver> make_gpu_solver(const tasuki::Context& context, const apps::Options& options);
 
 }  // namespace laplace
