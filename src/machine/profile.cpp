@@ -1,4 +1,4 @@
-// Profile: see profile.hpp. The file is `{"machine": "...", "version": 6, "paths": {"mpi": {"latency": 1e-6, ...}}}`.
+// Profile: see profile.hpp. The file is `{"machine": "...", "version": 7, "paths": {"mpi": {"latency": 1e-6, ...}}}`.
 #include "machine/profile.hpp"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@ namespace tasuki {
 
 namespace {
 
-constexpr int kVersion = 6;
+constexpr int kVersion = 7;
 
 }  // namespace
 
