@@ -88,6 +88,11 @@ Topology discover(Communicator& communicator, SharedMemory* memory, const std::s
   return topology;
 }
 
+std::string Topology::called(int other) const {
+  if (same_host(rank, other)) return fmt::format("rank {}", other);
+  return fmt::format("rank {} on host {}", other, processes[static_cast<std::size_t>(other)].name);
+}
+
 void cut_islands(Topology& topology, int island_size) {
   std::map<std::tuple<int, int, int>, int> islands;  // (host, group, which island of the group) -> number
   std::map<std::pair<int, int>, int> members;        // of each host's groups, so far

@@ -33,6 +33,7 @@ struct Topology {
   bool same_host(int a, int b) const { return processes[a].host == processes[b].host; }
   bool same_island(int a, int b) const { return processes[a].island == processes[b].island; }
   bool same_process(int a, int b) const { return a == b || threads; }
+  std::string called(int other) const;  ///< `rank 3`, or `rank 3 on host b` where that is another host
 };
 
 /// Finds out who shares a host and who can map whose memory, and opens to `memory` what it can. Collective. Every group

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "session/mpi.hpp"
+#include "session/runtime.hpp"
 #include "tasuki/error.hpp"
 #include "transports/mpi_message.hpp"
 #include "transports/transport.hpp"
@@ -14,6 +15,8 @@ class Message final : public HostChannel {
  public:
   Message(const ChannelRequest& r, const CarriedCommand& carried) : copies_(static_cast<int>(carried.local.size())) {
     const Command& c = r.command(carried);
+    name_ = fmt::format("rank {}: {}: the message {} {}", r.plan.rank, r.plan.operation,
+                        c.verb == Verb::send ? "to" : "from", r.runtime.topology().called(c.peer));
     const std::int64_t step = c.verb == Verb::send ? c.src_step : c.dst_step;
     for (std::int64_t round = 0; round < carried.rounds; ++round) {
       for (std::byte* base : carried.local) requests_.push_back(make_message(r, c, base + c.offset + round * step));
@@ -36,7 +39,8 @@ class Message final : public HostChannel {
 
   bool test() override {
     int done = 0;
-    mpi::Test(running_, &done, MPI_STATUS_IGNORE);
+    const int code = mpi::calls().Test(running_, &done, MPI_STATUS_IGNORE);
+    if (code != MPI_SUCCESS) throw Error(fmt::format("{} failed: {}", name_, mpi_error_text(code)));
     return done != 0;
   }
 
@@ -45,6 +49,7 @@ class Message final : public HostChannel {
   }
 
  private:
+  std::string name_;  // for errors
   int copies_;
   std::vector<MPI_Request> requests_;
   MPI_Request* running_ = nullptr;

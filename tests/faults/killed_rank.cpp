@@ -1,7 +1,9 @@
 // One rank is killed in the middle of its exchanges. Every other rank must leave its wait with an error that names the
 // dead one; it prints the error and how long it waited. Run with the launcher's recovery on (killed_rank.py).
 //
-//   killed_rank VICTIM PATH ENGINE MEMORY
+// A VICTIM that is no rank leaves it to others to disturb the exchanges (hosts.py).
+//
+//   killed_rank VICTIM PATH ENGINE MEMORY [DEADLINE]
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -16,7 +18,7 @@
 int main(int argc, char** argv) {
   tasuki::Context ctx(argc, argv);
   const int victim = std::atoi(argv[1]);
-  ctx.set_deadline(10);
+  ctx.set_deadline(argc > 5 ? std::atof(argv[5]) : 10);
   const bool on_gpu = std::string_view(argv[4]) == "device";
   if (on_gpu && !tasuki::why_no_gpu().empty()) {
     fmt::print("left out: {}\n", tasuki::why_no_gpu());
@@ -32,6 +34,10 @@ int main(int argc, char** argv) {
   try {
     for (int iteration = 0;; ++iteration) {
       begin = std::chrono::steady_clock::now();
+      if (ctx.rank() == 0 && iteration == 50) {
+        fmt::print("under way\n");
+        std::fflush(stdout);
+      }
       if (ctx.rank() == victim && iteration == 100) kill(getpid(), SIGKILL);
       if (on_gpu) {
         halo.run(nullptr);
