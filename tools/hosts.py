@@ -68,6 +68,16 @@ def why_not() -> str:
     return tried.stderr.strip()
 
 
+def why_not_by(mpiexec: str) -> str:
+    """Why this launcher cannot start ranks on such hosts; empty if it can."""
+    if launcher.is_open_mpi(mpiexec):
+        said = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, check=False).stdout
+        found = re.search(r"\b(\d+)\.\d+\.\d+", said)
+        if found and int(found.group(1)) >= 5:
+            return ""
+    return f"{mpiexec} is not the launcher of Open MPI 5 or later, which alone is known to enter hosts like these"
+
+
 def do(*command: object) -> str:
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -198,8 +208,9 @@ class Hosts:
     ) -> subprocess.Popen:
         """Starts `ranks` ranks in blocks, as many on every host. Its launcher runs on host 0."""
         mpiexec = mpiexec or launcher.launcher_of(program[0])
-        if not launcher.is_open_mpi(mpiexec):
-            raise HostsError(f"{mpiexec} is not Open MPI's launcher, which alone is known to enter hosts like these")
+        why = why_not_by(mpiexec)
+        if why:
+            raise HostsError(why)
         command, environment = launcher.launch(mpiexec, ranks, program, recover)
         per_host = -(-ranks // self.count)
         slots = ",".join(f"{self.name(i)}:{per_host}" for i in range(self.count))
