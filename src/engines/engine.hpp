@@ -1,6 +1,7 @@
 // Engine: who drives an operation's executor. One file an engine, registered by name.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,14 +13,27 @@
 
 namespace tasuki {
 
+/// What of an epoch becomes work of a stream, by one call: `Operation::start(stream)`, `wait(stream)` or `run(stream)`.
+enum class StreamWork : std::uint8_t {
+  start,  ///< permissions to write, and what leaves this rank
+  wait,   ///< what arrives, and the epoch's end
+  run,    ///< both
+};
+inline bool starts_epoch(StreamWork work) {
+  return work != StreamWork::wait;
+}
+inline bool ends_epoch(StreamWork work) {
+  return work != StreamWork::start;
+}
+
 /// Drives one executor. Called by the user's thread only.
 class Engine {
  public:
   virtual ~Engine() = default;
   virtual void start() = 0;  ///< Begins an epoch.
   virtual bool test() = 0;   ///< True if it has ended; does what the caller's thread has to do for it.
-  /// As `Operation` has them; only engines for GPU memory can. `parts`: 1 start, 2 wait, 3 both.
-  virtual void enqueue(Stream stream, int parts);
+  /// Puts the work into `stream`, in its order. Only engines for GPU memory can; others throw.
+  virtual void enqueue(Stream stream, StreamWork work);
   virtual bool captured() const { return false; }  ///< True if an epoch is part of a graph, which may run again.
   /// Waits until the recorder has all that has run; for engines that do not record as they go.
   virtual void tell() {}

@@ -65,7 +65,8 @@ class StreamEngine final : public Engine {
     for (cudaStream_t stream : {own_, beside_}) cudaStreamDestroy(stream);
   }
 
-  void enqueue(Stream stream, int parts) override {
+  void enqueue(Stream stream, StreamWork work) override {
+    const int parts = parts_of(work);
     complain();
     if (!replayed_ && gpu()->capturing(stream)) {
       // From now on nobody on the host knows how often it has run.
@@ -73,7 +74,7 @@ class StreamEngine final : public Engine {
       launch_.counted = epoch_;
       launch_.epoch = 0;
     }
-    if ((parts & kPartStart) != 0) {  // the copies that are shown now, also for what waits
+    if (starts_epoch(work)) {  // the copies that are shown now, also for what waits
       launch_.selection = 0;
       for (std::size_t p = 0; p < program_.pairs.size(); ++p) {
         if (*program_.pairs[p] != 0) launch_.selection |= std::uint64_t{1} << p;
@@ -86,20 +87,20 @@ class StreamEngine final : public Engine {
     // In the default stream a copy waits for what is in that of the destination's GPU, if this process drives that one
     // as well; and the permission to copy is given there.
     const bool default_stream = stream == nullptr || stream == cudaStreamLegacy;
-    if (program_.in_line && parts == kBoth && !(default_stream && has_puts())) {
+    if (program_.in_line && work == StreamWork::run && !(default_stream && has_puts())) {
       launch(kBefore, stream);
       messages(stream);
       launch(kAfter, stream);
       return;
     }
-    if (channels && (parts & kPartStart) != 0) TASUKI_CUDA(cudaEventRecord, begun_, stream);
+    if (channels && starts_epoch(work)) TASUKI_CUDA(cudaEventRecord, begun_, stream);
     // Before the channels' work, for which the host may have to wait: peers' channels wait for what this kernel tells.
     if (program_.direct) launch(parts, stream);
-    if (channels && (parts & kPartStart) != 0) send_beside();
-    if (channels && parts == kPartStart) {
+    if (channels && starts_epoch(work)) send_beside();
+    if (channels && work == StreamWork::start) {
       TASUKI_CUDA(cudaStreamWaitEvent, stream, read_, 0);  // what was sent may change from here on
     }
-    if (channels && (parts & kPartWait) != 0) TASUKI_CUDA(cudaStreamWaitEvent, stream, unpacked_, 0);
+    if (channels && ends_epoch(work)) TASUKI_CUDA(cudaStreamWaitEvent, stream, unpacked_, 0);
   }
 
   // In a stream of its own, after what is in the default stream: operations may be started in any order, which differs
@@ -107,7 +108,7 @@ class StreamEngine final : public Engine {
   void start() override {
     TASUKI_CUDA(cudaEventRecord, ended_, nullptr);
     TASUKI_CUDA(cudaStreamWaitEvent, own_, ended_, 0);
-    enqueue(own_, kBoth);
+    enqueue(own_, StreamWork::run);
     TASUKI_CUDA(cudaEventRecord, ended_, own_);
   }
 
@@ -138,6 +139,10 @@ class StreamEngine final : public Engine {
   void abandon() override {}
 
  private:
+  static int parts_of(StreamWork work) {
+    return (starts_epoch(work) ? kPartStart : 0) | (ends_epoch(work) ? kPartWait : 0);
+  }
+
   void launch(int parts, Stream stream) {
     const auto& tasks = program_.tasks[parts];
     const std::int32_t twin = twin_of(parts);
