@@ -127,6 +127,17 @@ class DocBlocks(unittest.TestCase):
         tested.write_text("f(2);\n")
         self.assertIn("page.md:7: this c block", next(doc_blocks.untested(self.page, [tested])))
 
+    def test_blocks_that_are_files_are_written_and_must_be_those_expected(self):
+        self.page.write_text("```cpp\n// src/a/b.cpp\nint b;\n```\n```cpp\n// include/c.hpp\nint c;\n```\n")
+        out = self.root / "out"
+        doc_blocks.write_files(self.page, out, ["include/c.hpp", "src/a/b.cpp"])
+        self.assertEqual((out / "src/a/b.cpp").read_text(), f'#line 2 "{self.page}"\n// src/a/b.cpp\nint b;\n')
+        with self.assertRaisesRegex(SystemExit, "expects .'src/a/b.cpp'"):
+            doc_blocks.write_files(self.page, out, ["src/a/b.cpp"])
+        self.page.write_text("```cpp\nint b;\n```\n")
+        with self.assertRaisesRegex(SystemExit, "page.md:2: the first line"):
+            doc_blocks.write_files(self.page, out, [])
+
 
 class Rooms(unittest.TestCase):
     def test_the_package_and_the_apps_include_what_is_public(self):
