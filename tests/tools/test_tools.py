@@ -95,6 +95,11 @@ class Tables(unittest.TestCase):
             with self.assertRaisesRegex(SystemExit, f"'{name}'.*cpu/halo, gpu/halo"):
                 tables.refreshed(f"<!-- table:{name} -->\n<!-- /table -->", known, "README.md")
 
+    def test_what_must_be_known_of_a_peer_stands_below_tables_that_have_it(self):
+        case = {"case": "a", "peers": {"nvshmem": {"median_us": 2}}, "ratios": {}}
+        self.assertIn("host library", tables.table("g", [case], {}))
+        self.assertNotIn("host library", tables.table("g", [case | {"peers": {}}], {}))
+
 
 class ReadmeExample(unittest.TestCase):
     def test_the_first_block_is_taken_and_lines_lead_back(self):
