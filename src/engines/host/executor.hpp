@@ -48,7 +48,7 @@ class Executor {
   /// Does all that can be done now. The first call of an epoch first sends the signals and posts the receives with
   /// which lanes begin, so that peers can go on. True when every lane has ended.
   bool progress();
-  /// What the unfinished lanes wait for, for error messages: `#3 wait shared:put/arrived.0<1 from rank 1`.
+  /// What the unfinished lanes wait for, for error messages: `#3 wait arrived.0<1 (at 4, needs 5) with rank 1`.
   std::string blocked() const;
   /// Withdraws outstanding messages after a failure.
   void cancel();
