@@ -3,9 +3,13 @@
 
 A block in C or Fortran that is a whole program is written out, to be built and run; every other block in a language of
 LANGUAGES must stand, line for line (but for its indentation), in one of the files that are given, which are tested.
+A block in C++ whose first line is a comment with a file's name (`// src/engines/patient.cpp`) is that file, to be built
+as a part of a test.
 
-    tools/doc_blocks.py programs PAGE.md FOLDER    writes FOLDER/<page>_<n>.c and .f90, n counting in a language
-    tools/doc_blocks.py check PAGE.md FILE...      names the blocks that are in none of the files, and exits with 1
+    tools/doc_blocks.py programs PAGE.md FOLDER       writes FOLDER/<page>_<n>.c and .f90, n counting in a language
+    tools/doc_blocks.py check PAGE.md FILE...         names the blocks that are in none of the files, and exits with 1
+    tools/doc_blocks.py files PAGE.md FOLDER FILE...  writes the C++ blocks to FOLDER/FILE; fails unless the page has
+                                                      these files and no other C++ block
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ import textwrap
 from pathlib import Path
 
 LANGUAGES = {"c": ".c", "fortran": ".f90", "cmake": "", "sh": ""}
+FILE = re.compile(r"// ((?:[\w-]+/)+[\w-]+\.[hc]pp)\n")
 PROGRAM = {"c": re.compile(r"^int main\(", re.M), "fortran": re.compile(r"^program \w+", re.M)}
 
 
@@ -42,6 +47,24 @@ def write_programs(page: Path, folder: Path) -> None:
         (folder / f"{page.stem}_{numbers[language]}{LANGUAGES[language]}").write_text(lead + text)
 
 
+def write_files(page: Path, folder: Path, wanted: list[str]) -> None:
+    found: dict[str, str] = {}
+    for language, line, text in blocks(page):
+        if language != "cpp":
+            continue
+        name = FILE.match(text)
+        if name is None:
+            sys.exit(f"{page}:{line}: the first line of this block does not say which file it is")
+        if name.group(1) in found:
+            sys.exit(f"{page}:{line}: there is another block for {name.group(1)}")
+        found[name.group(1)] = f'#line {line} "{page}"\n{text}'
+    if sorted(found) != sorted(wanted):
+        sys.exit(f"{page} has the files {sorted(found)}, but the build expects {sorted(wanted)}")
+    for name, text in found.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
 def bare(text: str) -> str:
     """The lines of a text without indentation and blank lines at either end."""
     return "\n".join(line.strip() for line in textwrap.dedent(text).strip().splitlines()) + "\n"
@@ -57,9 +80,12 @@ def untested(page: Path, files: list[Path]):
 
 
 def main() -> int:
-    if len(sys.argv) < 4 or sys.argv[1] not in ("programs", "check"):
+    if len(sys.argv) < 4 or sys.argv[1] not in ("programs", "check", "files"):
         sys.exit(__doc__)
     page = Path(sys.argv[2])
+    if sys.argv[1] == "files":
+        write_files(page, Path(sys.argv[3]), sys.argv[4:])
+        return 0
     if sys.argv[1] == "programs":
         write_programs(page, Path(sys.argv[3]))
         return 0

@@ -55,6 +55,13 @@ CAPTIONS = {
 }
 
 
+# What a reader must know of a peer to compare with it; stands below every table that has the peer.
+REMARKS = {
+    "nvshmem": "`nvshmem` measures calls of NVSHMEM's host library, in stream order between a kernel that packs and "
+    "one that unpacks; NVSHMEM's calls from inside a kernel are not measured.",
+}
+
+
 def shown(peer: str) -> bool:
     """Not the own paths one by one: they say what the choice was worth, which is for the JSON."""
     return peer != OWN and (not peer.startswith(f"{OWN} ") or peer.endswith(GRAPH))
@@ -73,7 +80,8 @@ def table(group: str, cases: list[dict], machine: dict) -> str:
     where = ", ".join(f"{key} {value}" for key, value in machine.items() if value)
     over = f"{OWN}'s, of graphs over {OWN}{GRAPH}'s" if any(p.endswith(GRAPH) for p in peers) else f"{OWN}'s"
     note = f"Medians, for {OWN} with the 10th and 90th percentile; × is the peer's time over {over}. {where}."
-    return "\n".join([*caption, *lines, "", note, ""])
+    remarks = [line for peer, text in REMARKS.items() if peer in peers for line in ("", text)]
+    return "\n".join([*caption, *lines, "", note, *remarks, ""])
 
 
 def runs_table(results: dict) -> str:

@@ -25,17 +25,17 @@ Box intersect(const Box& a, const Box& b);
 
 /// How a grid is cut.
 struct GridOptions {
-  /// Ranks in each dimension; the product must be the context's size. A 0 is chosen by Tasuki (all zeros, or nothing:
-  /// all are) so that no rank is left without cells if that is possible, and the faces are cheap: few cells, which
-  /// count twice across the last dimension, where each is a memory access of its own. 1 leaves the
-  /// dimension unsplit.
+  /// Ranks in each dimension; the product must be the context's size. 1 leaves the dimension unsplit. Tasuki chooses
+  /// the entries that are 0 (all of them, if the list is empty): first so that every rank has cells, if that is
+  /// possible, then so that the faces have few cells. Cells of faces across the last dimension count twice, because
+  /// each of them is a memory access of its own.
   std::vector<int> split = {};
   std::vector<bool> periodic = {};  ///< Per dimension; missing entries are false.
   /// Explicit cuts: for a dimension d with cuts[d] not empty, split[d] + 1 ascending indices from 0 to the extent; an
-  /// index may repeat, which leaves ranks empty. They settle an open split[d].
+  /// index may repeat, which leaves ranks empty. If split[d] is 0, the number of cuts gives it.
   std::vector<std::vector<std::int64_t>> cuts = {};
-  /// Let Tasuki place the boxes on the ranks so that the most expensive faces stay inside islands. Otherwise rank order
-  /// is row-major, the last dimension fastest, as `MPI_Cart_create` has it.
+  /// If true, Tasuki chooses which rank has which box, so that the most expensive faces stay inside islands. Otherwise
+  /// rank order is row-major, the last dimension fastest, as `MPI_Cart_create` has it.
   bool reorder = false;
 };
 

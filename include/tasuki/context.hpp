@@ -21,16 +21,18 @@ template <class T>
 concept Plain = std::is_trivially_copyable_v<T> && !std::is_array_v<T> && !std::is_pointer_v<T>;
 
 /// A group of ranks over an MPI communicator, with what Tasuki knows of it: hosts, islands, shared memory, the machine
-/// profile. A cheap handle; copies refer to the same group. Every grid, field and operation keeps its context alive.
+/// profile. A handle: cheap to copy, and all copies of the handle refer to the same group. Every grid, field and
+/// operation keeps its context alive.
 ///
-/// Making a context is collective over the communicator; it throws `Error` if the other ranks do not come within
-/// `TASUKI_DEADLINE` seconds. Making operations and fields is collective over the context, in the same order on every
-/// rank; starting, testing, waiting and destroying them is local.
+/// Making a context is collective over the communicator. It throws `Error` if the other ranks do not come within
+/// `TASUKI_DEADLINE` seconds. Making grids, fields and operations is collective over the context, in the same order on
+/// every rank (a `Transfer` involves its two ranks only). Starting, testing, waiting for and destroying them is local.
+/// The end of the last handle, grid, field and operation of a context waits for the other ranks, without a deadline.
 /// One thread at a time may use the objects of one context.
 ///
 /// Settings are read from the environment when the context is made (docs/environment.md): `TASUKI_ISLAND`,
-/// `TASUKI_PATH`, `TASUKI_ENGINE`, `TASUKI_DEADLINE`, `TASUKI_PROFILE`, `TASUKI_TRACE`, `TASUKI_AGREE`, `TASUKI_PMPI`.
-/// They must be the same on all ranks.
+/// `TASUKI_PATH`, `TASUKI_ENGINE`, `TASUKI_DEADLINE`, `TASUKI_PROFILE`, `TASUKI_TRACE`, `TASUKI_AGREE`, `TASUKI_PMPI`
+/// and `TASUKI_PASSES`. All but the last must be the same on all ranks.
 class Context {
  public:
   /// Over `MPI_COMM_WORLD`. Starts MPI (`MPI_THREAD_MULTIPLE`) if nobody has, and then ends it with the last handle.
@@ -51,8 +53,8 @@ class Context {
 
   void barrier() const;  ///< Collective. Fails like a wait if a rank has died.
 
-  /// What every rank gives, in the order of ranks: for norms and decisions, also where there is no MPI. Collective.
-  /// Fails like a wait if a rank has died.
+  /// Returns what every rank gave, in the order of ranks. Works without MPI too; use it for norms and decisions.
+  /// Collective. Fails like a wait if a rank has died.
   std::vector<std::string> allgather(const std::string& bytes) const;
   template <Plain T>
   std::vector<T> allgather(const T& value) const {
@@ -68,17 +70,18 @@ class Context {
   /// Ranks, hosts and islands, a line each. Local.
   std::string describe() const;
 
-  /// Throws on every rank if one has a `complaint` (empty: none), naming that rank, or if the ranks give different
-  /// names or values, naming the first that differs: so that no rank goes on alone with what it is about to do, for
-  /// which `doing` stands in the text. Collective; fails like a wait if a rank has died.
+  /// Compares arguments over the ranks, so that no rank goes on alone. Throws on every rank if one has a `complaint`
+  /// (empty: none), naming that rank, or if the ranks give different names or values, naming the first that differs.
+  /// `doing` says in the message what the ranks were about to do. Collective; fails like a wait if a rank has died.
   void agree(const std::string& doing, const std::vector<std::pair<std::string, std::string>>& names_and_values,
              const std::string& complaint = {}) const;
 
-  /// Tells the other ranks that this one will not go on: their waits end with an error that says `why`, and this rank's
-  /// context ends without waiting for them. Only the first reason counts. Local.
+  /// Tells the other ranks of the host that this one will not go on: their waits end with an error that says `why`.
+  /// This rank's context then ends without waiting for the others. Only the first reason counts. Local.
   void give_up(const std::string& why) const;
 
-  /// The same for all copies of a context, and for no other context that exists; what `WaitHooks` are given. Local.
+  /// Identifies the context: equal for all handles of it, different for every other living context. `WaitHooks` get it.
+  /// Local.
   const void* id() const { return runtime_.get(); }
 
  private:

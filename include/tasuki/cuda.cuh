@@ -1,4 +1,4 @@
-// Checked CUDA calls, for Tasuki's own .cu files and for programs that bring kernels of their own.
+// Checked CUDA calls and early launches, for Tasuki's own .cu files and for programs with kernels of their own.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,7 +10,7 @@
 
 namespace tasuki {
 
-/// Throws `Error` with the call, the current GPU and CUDA's words for `code` unless that is success.
+/// Throws `Error` with the call, the current GPU and CUDA's text for `code`, unless `code` is success.
 inline void check_cuda(cudaError_t code, const char* call) {
   if (code == cudaSuccess) return;
   cudaGetLastError();  // a failed call must not be reported again by the next
@@ -21,15 +21,16 @@ inline void check_cuda(cudaError_t code, const char* call) {
 }
 
 #ifdef __CUDACC__
-/// For kernels that are launched early: returns when all work ahead in the stream has ended and can be seen.
+/// For kernels that are launched early: returns when all earlier work of the stream has ended and its stores are
+/// visible.
 __device__ inline void wait_for_stream() {
 #if __CUDA_ARCH__ >= 900
   cudaGridDependencySynchronize();
 #endif
 }
 
-/// For kernels that are launched early: once every block has called this or ended, the next kernel may begin, if it is
-/// launched early. Only after `wait_for_stream`.
+/// The next kernel of the stream, if it is launched early, may begin once every block of this kernel has called this
+/// function or ended. Call it only after `wait_for_stream`.
 __device__ inline void let_next_begin() {
 #if __CUDA_ARCH__ >= 900
   cudaTriggerProgrammaticLaunchCompletion();
@@ -37,11 +38,11 @@ __device__ inline void let_next_begin() {
 }
 #endif
 
-/// Launches `kernel` in `stream` so that its blocks may begin when those of the kernel ahead of it have ended, or have
-/// all called `let_next_begin`, rather than a microsecond later ("programmatic dependent launch" in CUDA's terms). Each
-/// block must call `wait_for_stream` before it touches what earlier work of the stream writes or reads. An ordinary
-/// launch after anything else than a kernel, and on GPUs before compute capability 9.0. Local; the stream belongs to
-/// the current GPU. Throws as `check_cuda` does, with `what` for the call.
+/// Launches `kernel` in `stream` as a "programmatic dependent launch": its blocks may begin as soon as all blocks of
+/// the kernel before it have ended or called `let_next_begin`, about a microsecond earlier than with an ordinary
+/// launch. Each block must call `wait_for_stream` before it touches memory that earlier work of the stream writes or
+/// reads. The launch is an ordinary one if the work before it is not a kernel, and on GPUs below compute
+/// capability 9.0. Local; the stream belongs to the current GPU. Throws as `check_cuda` does, with `what` for the call.
 template <class... Parameters>
 void launch_early(const char* what, cudaStream_t stream, unsigned blocks, unsigned threads,
                   void (*kernel)(Parameters...), const std::type_identity_t<Parameters>&... arguments) {

@@ -8,9 +8,9 @@ namespace tasuki {
 
 /// Element types that reductions know. A complex number is its real part followed by its imaginary part.
 ///
-/// A pair is a value followed by the place where it was found (MPI's "value and index"), laid out as C lays out the
-/// struct of the two: `f64_i32` and `i64_i32` have 4 bytes of padding after the index, the others none. A reduction
-/// leaves the destination's padding as it is.
+/// A pair is a value followed by an index, as in MPI's `MPI_FLOAT_INT`, laid out as C lays out the struct of the two:
+/// `f64_i32` and `i64_i32` have 4 bytes of padding after the index, the others none. A reduction leaves the
+/// destination's padding as it is.
 enum class DType : std::uint8_t {
   none,
   i8,
@@ -35,14 +35,15 @@ enum class DType : std::uint8_t {
   i64_i64,  ///< 16 bytes
 };
 
-/// How a reduction combines an element with the one that it is added to. The destination is always the left operand:
-/// `dst = dst op src`. All operators are commutative in every bit but for which of two NaNs remains.
+/// How a reduction combines a source element with a destination element. The destination is the left operand:
+/// `dst = dst op src`. All operators are commutative in every bit, except for which of two NaNs is kept.
 ///
 /// * `sum`, `product`: integers wrap; `f16` and `bf16` are combined as `f32` and rounded once, to nearest even.
-/// * `min`, `max`: a NaN wins over every number, of two NaNs the destination's; -0 is less than +0.
-/// * `band`, `bor`, `bxor`: bit by bit. `land`, `lor`, `lxor`: of "is not 0", the result being 0 or 1.
+/// * `min`, `max`: a NaN wins over every number; of two NaNs the destination's is kept; -0 is less than +0.
+/// * `band`, `bor`, `bxor`: bit by bit. `land`, `lor`, `lxor`: every value other than 0 is true; the result is 0 or 1.
 /// * `minloc`, `maxloc`: the pair whose value is least, or greatest; a NaN wins over every number. Of pairs with equal
-///   values (-0 equals +0 here, and a NaN a NaN) the one with the lower index, of equal indices the destination's.
+///   values the one with the lower index is kept, and with equal indices the destination's. Here -0 equals +0, and a
+///   NaN equals a NaN.
 enum class ReduceOp : std::uint8_t { sum, product, min, max, band, bor, bxor, land, lor, lxor, minloc, maxloc };
 
 std::string_view to_string(DType type);
@@ -53,8 +54,8 @@ ReduceOp reduce_op_from_string(std::string_view name);  ///< Throws `Error` for 
 std::int64_t size_of(DType type);  ///< Bytes of one element, padding included; 0 for `none`.
 
 /// Whether `op` has a meaning for elements of `type`: `sum` and `product` for integers, floats and complex numbers,
-/// `min` and `max` for integers and floats, those of bits and of truth for integers, `minloc` and `maxloc` for pairs.
-/// False for `none` and for values that are no enumerators.
+/// `min` and `max` for integers and floats, bitwise and logical operators for integers, `minloc` and `maxloc` for
+/// pairs. False for `none` and for values that are no enumerators.
 bool defined(ReduceOp op, DType type);
 
 }  // namespace tasuki

@@ -15,8 +15,9 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Thrown by `WaitHooks::look` to leave a wait early (Ctrl-C in an interpreter). An operation whose wait was left so is
-/// still active and may be waited for again; anything else that was waiting fails like at a deadline.
+/// Thrown by `WaitHooks::look` to leave a wait early (Ctrl-C in an interpreter). An operation whose `wait` was left
+/// early is still active and may be waited for again. Any other call that was left early (a barrier, making an
+/// operation) ends the context, as a deadline does.
 class Interruption : public std::exception {
  public:
   const char* what() const noexcept override { return "the wait was interrupted"; }

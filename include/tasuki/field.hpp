@@ -21,10 +21,10 @@ namespace tasuki {
 struct FieldOptions {
   std::string name = "field";
   Width shadow = 1;      ///< Cells allocated around the owned box, also in unsplit and non-periodic dimensions.
-  int copies = 1;        ///< 1, or 2: a pair of buffers that `swap` exchanges (Jacobi's old and new).
+  int copies = 1;        ///< Instances in memory: 1, or 2 for double buffering (Jacobi's old and new; see `swap`).
   std::int64_t pad = 0;  ///< Extra cells at the end of each row of the last dimension, for alignment.
-  /// On the device: memory of this rank's GPU (`use_gpu`), which only kernels read and write; see `upload`. For the
-  /// user's own memory it is found out from the pointers, so it need only be said where an empty rank has none.
+  /// `device` is memory of this rank's GPU (`use_gpu`), which only kernels read and write; see `upload`. For memory of
+  /// the user's it follows from the pointers. Only an empty rank, which has no pointers, must give it.
   Memory memory = Memory::host;
 };
 
@@ -41,7 +41,7 @@ class FieldBase {
   const Width& shadow() const;
   Memory memory() const;
   int copies() const;
-  int current() const;             ///< Which copy `data()` shows; advanced by `swap`.
+  int current() const;             ///< The copy that `data()` returns, 0 or 1; `swap` changes it.
   Box owned() const;               ///< This rank's cells, global indices.
   Box local_owned() const;         ///< The same in local indices: starts at the shadow's width.
   Index extents() const;           ///< Local cells in memory, shadow included, padding excluded.
@@ -49,21 +49,22 @@ class FieldBase {
   std::int64_t bytes() const;      ///< Of one copy in memory.
   std::byte* raw(int copy) const;  ///< Start of copy 0 or 1; throws after `free`.
 
-  /// Copies all of the current copy's `bytes()`, shadow and padding included, from or to host memory. For fields on the
-  /// device; works for all. Blocks until done, after whatever the default stream has to do. Local.
+  /// Transfers all `bytes()` of the current copy, shadow and padding included, from or to host memory. Meant for fields
+  /// on the device, works for all. Runs after the work that the default stream already has, and returns when done.
+  /// Local.
   void upload(const void* host) const;
   void download(void* host) const;
 
-  /// The next copy becomes the current one. Local. With one copy it throws.
+  /// The other copy becomes the current one. Local. Throws for a field with one copy.
   void swap();
 
   /// Gives the memory back now. Throws if an operation that uses the field still exists. Destroying the field object
   /// never throws: memory in use lives as long as its operations.
   void free();
 
-  /// Boundary and interior for overlap, in local indices: cells whose owner must compute them before the neighbours
-  /// can be served (within `width` of a side of the owned box), cut into disjoint boxes, none empty, and the rest (an
-  /// empty box if nothing is left). Local.
+  /// Boundary and interior for overlap, in local indices. The boundary is the owned cells within `width` of a side of
+  /// the owned box, which must be computed before the halo starts, cut into disjoint boxes, none empty. The interior is
+  /// the rest; it is an empty box if nothing is left. Local.
   std::vector<Box> boundary(const Width& width) const;
   Box interior(const Width& width) const;
 
@@ -102,8 +103,9 @@ constexpr DType dtype_of() {
   return DType::none;
 }
 
-/// An array of trivially copyable `T` over a grid. A handle: copies refer to the same memory. Local indices run from 0
-/// and include the shadow; element (i, j, k) is at data()[i * strides()[0] + j * strides()[1] + k].
+/// An array of trivially copyable `T` over a grid. A handle: a second handle refers to the same memory. (`copies` of a
+/// field are its instances in memory.) Local indices run from 0 and include the shadow; element (i, j, k) is at
+/// data()[i * strides()[0] + j * strides()[1] + k].
 template <class T>
 class Field : public FieldBase {
   static_assert(std::is_trivially_copyable_v<T>, "a field's elements are moved as bytes");

@@ -12,25 +12,26 @@
 namespace tasuki {
 
 /// A grid of 1 to 7 dimensions over all ranks of a context; dimension 0 is the slowest in memory, the last contiguous.
-/// Without cuts, a dimension of n cells over p ranks gives the first n % p ranks one cell more; if p > n the last ranks
-/// are empty, which is allowed everywhere. A value: cheap to copy, immutable. Making one is collective: all ranks pass
-/// the same arguments, and if one of them is bad, all ranks throw. Reading one is local and throws for a rank,
-/// dimension or coordinate that does not exist.
+/// Without cuts, a dimension of n cells over p ranks gives the first n % p ranks one cell more than the others; if p >
+/// n the last ranks are empty, which is allowed everywhere. A value: cheap to copy, immutable. Making one is
+/// collective: all ranks pass the same arguments, and if one argument is bad, all ranks throw. Reading one is local and
+/// throws for a rank, dimension or coordinate that does not exist.
 class Grid {
  public:
   Grid(const Context& context, std::vector<std::int64_t> extents, GridOptions options = {});
 
   const Context& context() const { return context_; }
-  /// Which of the context's grids and fields it is, in the order in which they were made; the same on every rank.
+  /// Number of this grid among the grids and fields of the context, in the order in which they were made; the same on
+  /// every rank.
   int number() const;
   int ndims() const;
   std::int64_t extent(int d) const;  ///< Global cells in dimension d.
   int split(int d) const;            ///< Ranks in dimension d.
   bool periodic(int d) const;
-  std::array<int, kMaxDims> coords(int rank) const;  ///< Where `rank` is in the grid of ranks.
+  std::array<int, kMaxDims> coords(int rank) const;  ///< Coordinates of `rank` in the grid of ranks.
   int rank_at(const std::array<int, kMaxDims>& coords) const;
-  std::int64_t cut(int d, int coord)
-      const;          ///< First global index of the ranks at `coord` in dimension d; coord = split(d) gives the extent.
+  /// First global index of the ranks at `coord` in dimension d; coord = split(d) gives the extent.
+  std::int64_t cut(int d, int coord) const;
   Box owned() const;  ///< Global indices of this rank's cells.
   Box owned(int rank) const;
 

@@ -20,17 +20,18 @@ struct HaloField {
 struct HaloOptions : OperationOptions {
   bool corners = true;  ///< Also the cells that lie outside the owned box in two or more dimensions.
   /// Add every shadow cell into the cell's owner instead (the adjoint; elements must be numbers). Shadows keep their
-  /// values. Additions to one cell happen in a fixed order, so the result does not depend on path or engine.
+  /// values. Additions to one cell happen in a fixed order, so the result does not depend on path or engine; it does
+  /// depend on the split.
   bool reverse = false;
-  /// Fields with two copies: the user swaps each of them exactly once between two starts. Lets the ranks say one epoch
-  /// early that a halo may be written, which hides that latency. After `start` the
-  /// shadow of the copy that is not shown belongs to the halo: it must be neither read nor written.
+  /// A promise for fields with two copies: the user swaps each of them exactly once between two starts. Ranks can then
+  /// permit the writes into their shadows one epoch earlier, which hides the latency of that signal. From the first
+  /// `start` on, the shadow of the copy that is not current belongs to the halo: neither read nor write it.
   bool alternating = false;
 };
 
-/// An exchange of the halos of any number of fields (on any grids of one context) in one operation. Cells outside a
-/// non-periodic grid are left alone. A field with two copies is exchanged in the copy that is current at `start`;
-/// all ranks must have swapped alike.
+/// Exchanges the halos of any number of fields (on any grids of one context) in one operation. Cells outside a
+/// non-periodic grid are not written. Of a field with two copies, the copy that is current at `start` is exchanged; it
+/// must be the same one on all ranks. Making it is collective.
 class Halo : public Operation {
  public:
   Halo(const std::vector<HaloField>& fields, const HaloOptions& options = {});
@@ -38,9 +39,10 @@ class Halo : public Operation {
       : Halo(std::vector<HaloField>{field}, options) {}
 };
 
-/// Overlap helper: `compute` every boundary box of `field` (cells within `width` of a side), start the halo, `compute`
-/// the interior box while it travels, wait. `compute(box)` gets boxes in local indices, disjoint, together all owned
-/// cells, and should drive nothing of Tasuki. Typically `field` is the new copy, after `swap`.
+/// Helper for overlap: calls `compute` for every boundary box of `field` (cells within `width` of a side), starts the
+/// halo, calls `compute` for the interior box while the halo travels, and waits. The boxes are in local indices,
+/// disjoint, and together all owned cells. `compute` must not call operations of the same context. For a field with two
+/// copies call it after `swap`: `compute` then writes the current copy.
 void overlap(Halo& halo, const FieldBase& field, const Width& width, const std::function<void(const Box&)>& compute);
 
 }  // namespace tasuki

@@ -28,18 +28,18 @@ struct Block {
   friend bool operator==(const Block&, const Block&) = default;
 };
 
-/// How the bytes of a layout lie in memory; paths choose by it. One nest of blocks is `stride` if a block is a single
-/// number (at most 16 bytes, a double-precision complex) and `block_stride` if it is more; several nests are a `list`.
+/// How the bytes of a layout lie in memory. One nest of blocks is `stride` if a block has at most 16 bytes (a single
+/// number, such as a double-precision complex one) and `block_stride` if it has more; several nests are a `list`.
 enum class Pattern : std::uint8_t { empty, contiguous, block_stride, stride, list };
 std::string_view to_string(Pattern pattern);
 
 /// A sequence of byte addresses relative to a base pointer, in type-map order, with the extent that nesting uses.
 ///
 /// Layouts are values. Every constructor below returns the normal form: two layouts that name the same byte sequence
-/// compare equal however they were made (the order of the sequence is never changed). The constructors follow the MPI
-/// standard's (MPI 4.1, chapter 5) in meaning: strides of `vector` and displacements of `indexed` count extents of
-/// the element, those of `hvector`, `hindexed` and `structure` count bytes. Zero counts and block lengths are allowed,
-/// negative counts throw `Error`; so does any byte offset that leaves 64 bits.
+/// compare equal however they were made (the order of the sequence is never changed). The constructors mean what the
+/// constructors of datatypes mean in the MPI standard (MPI 4.1, chapter 5): strides of `vector` and displacements of
+/// `indexed` count extents of the element, those of `hvector`, `hindexed` and `structure` count bytes. Counts and block
+/// lengths may be zero. Negative counts throw `Error`, and so do byte offsets that do not fit into 64 bits.
 class Layout {
  public:
   Layout() = default;  ///< No bytes, extent 0.
@@ -64,8 +64,8 @@ class Layout {
   /// No padding for alignment is added at the end; use `resized` where the compiler's struct has some.
   static Layout structure(std::span<const std::int64_t> block_lengths, std::span<const std::int64_t> displacements,
                           std::span<const Layout> elements);
-  /// The same bytes with new bounds. They stick as in MPI: in a `structure` of resized and other elements, only the
-  /// resized ones make the bounds. (`subarray` sets its bounds in the same way.)
+  /// The same bytes with new bounds. As in MPI, the bounds are sticky: in a `structure` of resized and other elements,
+  /// only the resized ones determine the bounds. (`subarray` sets its bounds in the same way.)
   static Layout resized(const Layout& element, std::int64_t lower_bound, std::int64_t extent);
 
   std::int64_t size() const { return size_; }                ///< Bytes named.
@@ -77,7 +77,7 @@ class Layout {
   Pattern pattern() const;
   /// The normal form: blocks in type-map order, as few as the greedy rule of `src/layout/normalise.hpp` finds.
   std::span<const Block> blocks() const { return blocks_; }
-  /// Number of maximal contiguous runs: what a copy must start over for.
+  /// Number of maximal contiguous runs.
   std::int64_t runs() const;
   /// True if some byte is named twice (allowed in a source, refused in a destination).
   bool overlaps() const;

@@ -1,5 +1,5 @@
-// Machine: what there is, as data: ranks, hosts, islands, GPUs, networks, and what each path costs. Discovered and
-// measured by a context, read from JSON, or made up: plans are made for all of them by the same functions.
+// Machine: ranks, hosts, islands, GPUs, networks, and what each path costs, as data. A context discovers and measures
+// it; it can also be read from JSON or made up. The same functions plan for all of them.
 #pragma once
 
 #include <array>
@@ -18,52 +18,52 @@ std::string_view to_string(Memory memory);
 /// What a path costs in one situation, in seconds and bytes per second.
 struct LinkCost {
   double latency = 1e-6;        ///< of a link with one word, from start to arrival
-  double bandwidth = 5e9;       ///< of what is below `PathCost::bulk_from`
-  double bulk_bandwidth = 5e9;  ///< of what is above it
+  double bandwidth = 5e9;       ///< of the first `PathCost::bulk_from` bytes of a piece
+  double bulk_bandwidth = 5e9;  ///< of its bytes beyond these
   double per_run = 2e-9;        ///< added for every contiguous run of the more scattered side
   friend bool operator==(const LinkCost&, const LinkCost&) = default;
 };
 
-/// What a path costs. The defaults stand where nothing was measured; `measured` tells.
+/// What a path costs.
 struct PathCost {
   LinkCost one_way;            ///< the receiver sends nothing back
   LinkCost mutual;             ///< both ranks send to each other at the same time
-  std::int64_t bulk_from = 0;  ///< bytes of a piece from which on it is bulk; 0: nothing is
-  bool measured = false;
+  std::int64_t bulk_from = 0;  ///< bytes of a piece beyond this many move with `bulk_bandwidth`; 0: none do
+  bool measured = false;       ///< false: the prices are the defaults
   friend bool operator==(const PathCost&, const PathCost&) = default;
 };
 
-/// Every number that planning uses besides measured prices: when something is large, how many pieces are worth it,
-/// what cannot be measured. All of them are here; a machine file may change them under "constants". Ranks that plan
-/// together must have the same. Seconds, bytes or plain counts.
+/// Every number that planning uses besides measured prices: sizes from which something pays, how many pieces to cut,
+/// and prices that cannot be measured. A machine file may change them under "constants". Ranks that plan together must
+/// have the same. Seconds, bytes or plain counts.
 struct Constants {
   // Choosing a path (src/planner/choose.cpp).
   double of_sum = 0.05;        ///< share of the sum of all costs that counts beside the slowest resource
   double second_link = 0.2;    ///< a further link to a peer costs this share of its latency where latencies overlap
-  double noise_host = 0.2;     ///< a change among processor paths must gain this share: what measuring is good to
-  double noise_device = 0.03;  ///< the same on GPUs, which have no other work
+  double noise_host = 0.2;     ///< relative error of prices in host memory: a smaller gain does not change a path
+  double noise_device = 0.03;  ///< the same in GPU memory
   // Eager protocol (src/protocols/eager.cpp).
-  std::int64_t eager_small = 4 << 10;    ///< a link of at most so many bytes has the longer ring
-  std::int64_t eager_short_ring = 2;     ///< copies in a ring
-  std::int64_t eager_long_ring = 8;      ///< copies in the ring of a small link
-  std::int64_t eager_slice = 4 << 10;    ///< smallest part of a link in host memory that is worth its own signal
+  std::int64_t eager_small = 4 << 10;    ///< a link of at most this many bytes has the longer ring
+  std::int64_t eager_short_ring = 2;     ///< epochs that a ring holds
+  std::int64_t eager_long_ring = 8;      ///< epochs that the ring of a small link holds
+  std::int64_t eager_slice = 4 << 10;    ///< least bytes of a slice in host memory: fewer are not worth a signal
   std::int64_t cache_line = 64;          ///< bytes
-  std::int64_t many_lines = 1 << 20;     ///< bytes of cache lines that a core's own caches cannot hold
-  std::int64_t slice_lines = 128 << 10;  ///< bytes of cache lines that surely stay in them
-  std::int64_t few_lines = 16 << 10;     ///< bytes of cache lines that are hardly worth a signal
+  std::int64_t many_lines = 1 << 20;     ///< bytes of cache lines that do not fit into a core's own caches
+  std::int64_t slice_lines = 128 << 10;  ///< bytes of cache lines that stay in a core's own caches
+  std::int64_t few_lines = 16 << 10;     ///< bytes of cache lines that are not worth a signal
   std::int64_t most_interleaved = 64;    ///< slices of an interleaved link, at most
   // Messages (src/protocols/message.cpp).
   std::int64_t message_most = 0x7fffffff;  ///< largest message of MPI, bytes
   std::int64_t staged_slice = 1 << 20;     ///< smallest message of a staged link that is worth cutting
-  std::int64_t staged_slices = 16;         ///< messages of a staged link, about
+  std::int64_t staged_slices = 16;         ///< messages that a large staged link is cut into, about
   // Copy engines (src/paths/peer_copy.cpp).
-  std::int64_t copy_engine_calls = 1024;  ///< of the copy engine for a piece, at most
+  std::int64_t copy_engine_calls = 1024;  ///< a piece that takes more calls of the copy engine is refused
   double copy_engine_call = 1.5e-6;       ///< seconds from one call to the next
-  double gpu_copy_bandwidth = 1e12;       ///< within a GPU, where it was not measured
-  double second_pass = 3;                 ///< bytes of the GPU's own copy bandwidth that a second pass costs a byte
+  double gpu_copy_bandwidth = 1e12;       ///< bytes per second within a GPU, where it was not measured
+  double second_pass = 3;  ///< where both GPUs send, unpacking adds this many times a copy by the whole GPU
   // Transfers (src/collectives/transfer_moves.cpp).
-  std::int64_t transfer_part = 8 << 10;  ///< smallest part of a transfer that may take a path of its own
-  std::int64_t transfer_parts = 8;       ///< parts, at most
+  std::int64_t transfer_part = 8 << 10;  ///< least bytes of a part of a transfer
+  std::int64_t transfer_parts = 8;       ///< most parts of a transfer
   friend bool operator==(const Constants&, const Constants&) = default;
 };
 
@@ -112,8 +112,8 @@ class Machine {
   /// `ranks` ranks on hosts of `per_host`, in islands of `per_island`: 0 is a host; a multiple of `per_host` makes an
   /// island of several hosts. With `gpus`, each island's GPUs reach each other.
   static Machine uniform(int ranks, int per_host, int per_island, bool gpus = false);
-  /// The same machine with exactly `ranks` ranks: its first ones, or more hosts like those that it has, if it was
-  /// written as a pattern (`uniform`, or "hosts" in JSON). Throws `Error` if it has fewer.
+  /// The same machine with exactly `ranks` ranks: its first ones, or with more hosts like the ones that it has. Throws
+  /// `Error` if more are wanted and its hosts are not all alike, or form a torus.
   Machine resized(int ranks) const;
 
   /// JSON, for machine files (docs/machines.md). `from_json(to_json(m)) == m`. Reading throws `Error` that names

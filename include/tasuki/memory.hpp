@@ -8,12 +8,13 @@
 
 namespace tasuki {
 
-/// `bytes` zero-filled bytes (may be 0), aligned to 64 (from 64 KiB on to the page), that the ranks of the same host
-/// can reach: transfers from and to it need no staging. Local: one rank may call it alone. The pointer keeps the
-/// memory, and its context; the last copy gives it back, and it is used again when no other rank has it mapped any
-/// more. Throws `Error`, on this rank only, if `bytes` is negative, or cannot be had: then with what was asked for and
-/// what is left. The memory has no name in any file system, is obtained now and not by the first store, and goes with
-/// the process.
+/// Allocates `bytes` zero-filled bytes (may be 0) that the ranks of the same host can map: transfers from and to them
+/// need no staging. They are aligned to 64 bytes, from 64 KiB on to a page. Local: one rank may call it alone.
+///
+/// The pointer keeps the memory and its context alive. When the last owner is gone the memory is freed; it is allocated
+/// again only when no other rank has it mapped. It has no name in any file system, is obtained now and not by the first
+/// store, and ends with the process. Throws `Error`, on this rank only, if `bytes` is negative or if there is not
+/// enough memory; the text says what was asked for and what is left.
 std::shared_ptr<std::byte> shared_alloc(const Context& context, std::int64_t bytes);
 
 }  // namespace tasuki

@@ -18,12 +18,13 @@ enum class Verb : std::uint8_t {
   put,     ///< strided copies into a peer's memory
   send,    ///< `bytes` contiguous bytes at `offset` of `src` leave as a message to `peer` with `tag`
   recv,    ///< a message from `peer` with `tag` fills `bytes` bytes at `offset` of `dst`
-  signal,  ///< everything earlier in this lane becomes visible, then the signal buffer `dst` (a peer's) advances
-  wait,    ///< blocks the lane until this rank's signal buffer `src` has reached the command's value
+  signal,  ///< everything earlier in this lane becomes visible, then the counter `dst` (a peer's) advances
+  wait,    ///< blocks the lane until this rank's counter `src` has reached the command's value
   reduce,  ///< as `copy`, but combines elements of `dtype` with the destination's: dst = dst op src
 };
 
-/// What a buffer is for. `signal` buffers hold one monotonic 64-bit counter, written by one rank, read by its owner.
+/// What a buffer is for. A `signal` buffer is a counter: 64 bits that only grow, written by one rank, read by its
+/// owner.
 enum class Role : std::uint8_t { input, output, inout, scratch, signal };
 
 std::string_view to_string(Verb verb);
@@ -31,54 +32,55 @@ std::string_view to_string(Role role);
 
 /// Where a buffer's memory is, and who reaches it.
 enum class Home : std::uint8_t {
-  own,      ///< its rank's own memory, which no other rank maps
+  own,      ///< private host memory of its rank
   shared,   ///< host memory that the ranks of the island map
-  device,   ///< GPU memory; that of a link is mapped by the ranks that the GPU reaches
-  stamped,  ///< GPU memory in lines, which say by themselves whether an epoch has written them (`kStampedLine`)
-  pinned,   ///< its rank's own memory, for the processor and the GPU
+  device,   ///< GPU memory; what a link keeps there is mapped by the ranks that the GPU reaches
+  stamped,  ///< GPU memory in which every 16 bytes carry the number of the epoch that wrote them (`kStampedLine`)
+  pinned,   ///< host memory of its rank that its GPU reaches too
 };
 
-/// A line of stamped memory has 32 words of 16 bytes, each of which a GPU stores and loads at once: 15 bytes of data
-/// and a byte of the epoch's number. Every strided copy begins a line; plans count the bytes of data.
+/// Stamped memory consists of lines of 32 words of 16 bytes. A GPU stores and loads a word at once: 15 bytes of data
+/// and one byte with the epoch's number. Every strided copy begins a new line. Plans count the bytes of data only.
 inline constexpr std::int64_t kStampedLine = 512;
 inline constexpr std::int64_t kStampedData = 480;
 
-/// What a link keeps a buffer for. The protocol follows from it: `put` has ready and arrived, `pull` available and
-/// done, `eager` filled, credit and ring, `message` outgoing and incoming.
+/// What a link keeps a buffer for. Protocol `put` has ready and arrived, `pull` available and done, `eager` filled,
+/// credit and ring, `message` outgoing and incoming.
 enum class Purpose : std::uint8_t {
-  user,       ///< no link's: the user's memory, or what an algorithm keeps for itself; its name tells it apart
-  ready,      ///< counter: the receiver no longer reads its halo
-  arrived,    ///< counter: the sender has stored all
+  user,       ///< belongs to no link: the user's memory, or memory of an algorithm; identified by its name
+  ready,      ///< counter: the receiver no longer reads its destination
+  arrived,    ///< counter: the sender has stored everything
   available,  ///< counter: the source may be read
   done,       ///< counter: the source has been read
   filled,     ///< counter: a slice is in the ring
-  credit,     ///< counter: a copy of the ring may be filled again
+  credit,     ///< counter: the receiver has unpacked an epoch; its part of the ring may be filled again
   ring,       ///< scratch at the receiver that the sender fills
-  outgoing,   ///< scratch that messages leave from
-  incoming,   ///< scratch that messages end in
+  outgoing,   ///< scratch that messages are sent from
+  incoming,   ///< scratch that messages are received into
 };
 
 std::string_view to_string(Home home);
 std::string_view to_string(Purpose purpose);
 
-/// A buffer that the plan touches: this rank's own or a peer's. In all plans together a buffer is identified by its
-/// owner `rank` and by `name` if it is nobody's link, else by purpose, number of the link and writing rank.
-/// A buffer with `ring` > 1 has that many copies, used in turn: epoch e (counted from 1) touches copy e % ring
-/// (copies are counted so that this holds; a user's pair is counted from the copy shown at the first start).
-/// That is how an alternating pair of fields and an eager staging ring look alike.
+/// A buffer that the plan touches: this rank's own or a peer's. Over all plans a buffer is identified by its owner
+/// `rank` and, if it belongs to no link, by `name`, else by purpose, number of the link and writing rank.
+///
+/// A buffer with `ring` > 1 exists that many times, and epoch e (counted from 1) uses instance e % ring. This describes
+/// the staging ring of protocol `eager`, and a field whose two copies alternate: its copy that is current at the first
+/// start counts as instance 1.
 struct Buffer {
-  std::string name;  ///< empty for what a link keeps
+  std::string name;  ///< empty for buffers of links
   std::int32_t rank = 0;
   Role role = Role::scratch;
   Home home = Home::own;
   Purpose purpose = Purpose::user;
   std::int32_t link = 0;     ///< number of the link among those from one rank to another
-  std::int32_t writer = -1;  ///< a link's buffers: the rank that writes it; of `outgoing`: whom the message is for
-  std::int64_t bytes = 0;    ///< of one copy
+  std::int32_t writer = -1;  ///< a link's buffers: the rank that writes it; of `outgoing`: the message's receiver
+  std::int64_t bytes = 0;    ///< of one instance
   std::int32_t ring = 1;
-  std::int32_t per_epoch = 0;  ///< signal buffers: how far the counter advances in one epoch
-  std::int32_t copies = 1;     ///< a user's pair that is not used in turn has 2: the copy shown at the start is used
-  /// What names it for people: the name, or `arrived.0<1` (purpose, link, writer). Unique among a rank's buffers.
+  std::int32_t per_epoch = 0;  ///< counters: how far the counter advances in one epoch
+  std::int32_t copies = 1;     ///< 2 for a field with two copies that do not alternate: the current one is used
+  /// Its name for people: the name, or `arrived.0<1` (purpose, link, writer). Unique among a rank's buffers.
   std::string label() const;
   friend bool operator==(const Buffer&, const Buffer&) = default;
 };
@@ -93,18 +95,20 @@ struct Loop {
 /// except for `deps`. All lanes begin when the operation is started and the epoch ends when all have ended.
 ///
 /// In chunk c of a loop the source offset moves by c * src_step and the destination offset by c * dst_step.
-/// Signals count: a `signal` with index i in epoch e sets its counter to (e - 1) * per_epoch + i + 1, where inside a
-/// loop i = index + c. A `wait` with that index blocks until the counter has reached what epoch e - lag sets it to. In
-/// the first `lag` epochs a wait with `credit` is satisfied at once (the permission was granted beforehand); without
-/// `credit` it waits for what epoch 1 sets (a peer must have started at least once before its memory is touched).
+///
+/// A `signal` with index i in epoch e sets its counter to (e - 1) * per_epoch + i + 1, where inside a loop i = index +
+/// c. A `wait` with index i and lag l waits for the value that epoch e - l sets. Example: with per_epoch 1 and lag 2,
+/// the wait of epoch 5 waits for the value 3. In the first l epochs there is no such value. A wait with `credit` then
+/// ends at once (permission was granted in advance); without `credit` it waits for the value of epoch 1, because a peer
+/// must have started once before its memory is touched.
 struct Command {
   Verb verb = Verb::copy;
   DType dtype = DType::none;    ///< reduce
   ReduceOp op = ReduceOp::sum;  ///< reduce: must be `defined` for `dtype`
-  bool credit = false;    ///< wait: a permission granted beforehand, so that the first `lag` epochs need no signal
-  std::int16_t path = 0;  ///< index into `Plan::paths`: who emitted it and knows how to carry it
+  bool credit = false;          ///< wait: permission was granted in advance, so the first `lag` epochs need no signal
+  std::int16_t path = 0;        ///< index into `Plan::paths`: the path that emitted the command and carries it
   std::int32_t lane = 0;
-  std::int32_t peer = -1;       ///< the other rank; -1 if there is none; a local copy may name whom it packs for
+  std::int32_t peer = -1;       ///< the other rank; -1 if there is none; of packing: the rank that it packs for
   std::int32_t src = -1;        ///< index into `Plan::buffers`
   std::int32_t dst = -1;        ///< index into `Plan::buffers`
   std::int32_t first_copy = 0;  ///< copy, put, reduce: range of `Plan::copies`
@@ -122,15 +126,15 @@ struct Command {
   friend bool operator==(const Command&, const Command&) = default;
 };
 
-/// Post-condition: in every epoch, the bytes that `copies` name in `src` (as they were when its owner started) end up
-/// in `dst`, which this rank owns, copied or (`dtype` != none) combined by `op`. All moves together write every byte of
-/// `dst` that they name exactly once, except that several contributions to a reduction may meet: each of them is
-/// combined exactly once, all with one type and operator. They are combined with what a copy of another expectation
-/// brings to the byte, or else with what the owner's user put there before the start.
+/// Post-condition: in every epoch, the bytes that the strided copies name in `src` (as they were when its owner
+/// started) end up in `dst`, which this rank owns, copied or (`dtype` != none) combined by `op`. Every byte of `dst`
+/// that is named is written exactly once. Exception: several contributions to one byte may be reduced; each is combined
+/// exactly once, all with one type and operator. They are combined with the bytes that a copy of another expectation
+/// brings there, or, if there is none, with what the user of `dst` had there before the start.
 ///
-/// Where one of the expectations that name a byte is `in_order`, the contributions must stand in the order of the
-/// plan's expectations when the reduction is written out from left to right, after the one that they are combined
-/// with. Brackets are free: a ring and a tree can both be in order, with different roundings.
+/// If an expectation of a byte is `in_order`, the contributions must appear in the order of the plan's expectations
+/// when the reduction is written from left to right, after the value that they are combined with. Brackets are free: a
+/// ring computes ((a + b) + c) + d and a tree (a + b) + (c + d); both are in order, with different roundings.
 struct Expect {
   std::int32_t src = -1;
   std::int32_t dst = -1;
@@ -172,13 +176,13 @@ Plan plan_from_text(std::string_view text);  ///< Throws `Error` with the line n
 std::string to_json(const Plan& plan);
 Plan plan_from_json(std::string_view json);  ///< Throws `Error` saying where and what.
 
-/// How a promised reduction was combined. With floats this is what its rounding depends on: ranks whose results must be
+/// In which order a promised reduction was combined. Rounding of floats depends on it: ranks whose results must be
 /// equal in every bit need equal `order`s.
 struct ReductionOrder {
-  std::int32_t rank = 0;    ///< who was promised it
-  std::string buffer;       ///< where it ended
-  std::int64_t offset = 0;  ///< of the first of its bytes that were combined so
-  std::int64_t bytes = 0;   ///< combined so
+  std::int32_t rank = 0;    ///< the rank that was promised the result
+  std::string buffer;       ///< where the result is
+  std::int64_t offset = 0;  ///< of the first byte with this order
+  std::int64_t bytes = 0;   ///< number of bytes with this order
   /// The ranks whose bytes were combined, in brackets: `((0 1) 2)`. The operands of a bracket come in ascending order,
   /// for all operators are commutative. Of more than 64 contributions only the number.
   std::string order;
@@ -199,7 +203,7 @@ struct VerifyReport {
 /// Verifies the plans of all ranks (index = rank) together by running them symbolically for `epochs` epochs
 /// (0: enough that every copy of the largest ring is used again and the longest lag has passed):
 ///  * each plan is sound by itself (`Plan::complaints`); buffers that two plans name agree in bytes, role, ring;
-///  * every send has its receive with equal bytes, every signal is awaited for and every wait is signalled;
+///  * every send has its receive with equal bytes, every signal has a wait and every wait its signal;
 ///  * no deadlock: every lane ends; if not, the cycle of who waits for whom is named;
 ///  * every byte that an `Expect` names is written exactly once in an epoch and comes from where the expectation says;
 ///    or it gets exactly its contributions, each once, by way of any partial results, with one type and operator, cut
@@ -209,10 +213,11 @@ struct VerifyReport {
 ///    gives to the epoch just ended, and to write every input byte of those that it gives to the one about to start.
 ///    Inputs are the bytes that expectations take or add to, outputs those in which they end.
 ///
-/// A send blocks until its receive is reached, so that no plan depends on buffering; yet its end does not say that the
-/// receive was reached, so that no plan depends on its absence either. Commands of one lane count as ordered.
-/// Local. Problems are returned, at most about 20; throws `Error` only for negative `epochs`. Plans that are too large
-/// to follow (more than 2^26 units moved, a unit being what divides all sizes and offsets) are a problem as well.
+/// A send is taken to block until its receive is reached, so that no plan depends on buffering by MPI. Its end is not
+/// taken as a sign that the receive was reached, so that no plan depends on the absence of buffering either. Commands
+/// of one lane count as ordered. Local. Problems are returned, at most about 20; throws `Error` only for negative
+/// `epochs`. Plans that are too large to follow (more than 2^26 units moved, a unit being what divides all sizes and
+/// offsets) are a problem as well.
 VerifyReport verify(std::span<const Plan> plans, int epochs = 0);
 
 }  // namespace tasuki

@@ -1,5 +1,5 @@
-// Planning off line: the plans of all ranks of a machine that need not be there, by the same functions that live
-// operations call. No MPI, no GPU, no memory is touched.
+// Planning off line: the plans of all ranks of a machine that need not exist, by the same functions that live
+// operations call. Neither MPI nor a GPU is needed, and no memory of fields is allocated.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct FieldShape {
   DType dtype = DType::f64;
   Width shadow = 1;
   Width width = 1;  ///< at most the shadow
-  int copies = 1;   ///< 1 or 2
+  int copies = 1;   ///< instances in memory, 1 or 2
   std::int64_t pad = 0;
   Memory memory = Memory::host;
   bool shared = true;  ///< memory that peers can map: Tasuki's own. The user's own host memory is not.
@@ -62,7 +62,7 @@ struct BroadcastShape {
   std::string path = "auto";
 };
 
-/// Plans of all ranks of a machine, made when they are asked for. A value; copies share what has been found.
+/// Plans of all ranks of a machine, each made when it is asked for. A handle: cheap to copy.
 class Planned {
  public:
   int ranks() const;
@@ -88,12 +88,12 @@ Planned plan(const Machine& machine, const HaloShape& halo);
 Planned plan(const Machine& machine, const TransferShape& transfer);
 Planned plan(const Machine& machine, const BroadcastShape& broadcast);
 
-/// Verifies plans of any number of ranks by neighbourhoods, for as many ranks that `verify` could not follow. Ranks
-/// whose plans are equal but for the names of their peers are a class. Of each class one rank is taken, together with
-/// the ranks that it deals with; their lanes that deal with other ranks are left out, and the rest is verified as by
-/// `verify`. What is not seen: a flaw that takes ranks farther apart than that, and a class member whose peers differ
-/// from those of the one that was taken. The report says how many classes there are. Throws `Error` for plans whose
-/// lanes deal with several ranks at once (trees): use `verify`.
+/// Verifies plans of more ranks than `verify` can follow, by neighbourhoods. Ranks form a class if their plans are
+/// equal except for the numbers of their peers. One rank of each class is verified as by `verify`, together with its
+/// peers, without those lanes of the peers that deal with other ranks. Two kinds of flaws are not seen: a flaw that
+/// involves ranks farther apart, and a rank of a class whose peers differ from those of the verified one. The report
+/// says how many classes there are. Throws `Error` for plans whose lanes deal with several ranks at once (trees): use
+/// `verify`.
 struct NeighbourhoodReport : VerifyReport {
   int classes = 0;
   std::string text() const;

@@ -1,5 +1,5 @@
-// Prediction: what an epoch takes, from the plans of all ranks and a machine's prices. Nothing runs. What is modelled
-// and what is not: docs/planning.md.
+// Prediction: how long an epoch takes, from the plans of all ranks and a machine's prices. Nothing runs. What is
+// modelled and what is not: docs/planning.md.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@
 
 namespace tasuki {
 
-/// What an epoch takes. A value. Times are seconds; those of an epoch count from its start.
+/// How long an epoch takes. A value. Times are seconds; those of an epoch count from its start.
 struct Prediction {
   struct Span {
-    double begin = 0;  ///< of the command's first round: when its lane reached it
-    double end = 0;    ///< of its last round
+    double begin = 0;  ///< when the lane reached the command, in its first round
+    double end = 0;    ///< when its last round ended
     friend bool operator==(const Span&, const Span&) = default;
   };
   struct Busy {
     std::string resource;  ///< `core of rank 3`, `host 2 out`, `link 4 -> 5 outside`
-    double seconds = 0;    ///< for a resource that serves several at once, of all of them together
+    double seconds = 0;    ///< busy; a resource that serves several at once has the sum of all of them
     friend bool operator==(const Busy&, const Busy&) = default;
   };
   struct Step {
@@ -36,10 +36,10 @@ struct Prediction {
   std::vector<double> ranks;                ///< per rank, when all start together
   std::vector<Busy> busy;                   ///< resources that were used, busiest first
   std::vector<std::vector<Span>> commands;  ///< [rank][command of its plan]
-  std::vector<Step> critical;               ///< from the command that ends last back to the start
-  std::int64_t between_islands = 0;         ///< bytes that cross from island to island
-  std::vector<std::string> guessed;         ///< paths of the plans whose prices were not measured
-  bool extrapolated = false;                ///< long chunk loops were walked in part
+  std::vector<Step> critical;        ///< from the command that ends last back to the first: each waited for the next
+  std::int64_t between_islands = 0;  ///< bytes that cross from island to island
+  std::vector<std::string> guessed;  ///< paths of the plans whose prices were not measured
+  bool extrapolated = false;         ///< long chunk loops were walked in part and extrapolated
 
   /// The total, the three busiest resources and the critical path, for people.
   std::string text() const;
@@ -47,9 +47,9 @@ struct Prediction {
 };
 
 /// Walks the plans of all ranks (index = rank) through some epochs, with the prices of the paths that their commands
-/// name, and reports the last: a steady state, in which permissions have been granted and counters have passed. Chunk
-/// loops of more than 64 rounds are walked in part and extrapolated. Pure, local, deterministic: every rank comes to
-/// the same. Throws `Error` for plans that are not sound, name paths that cannot join their ranks on this machine, or
+/// name, and reports the last one: a steady state, in which earlier epochs have given their permissions. Chunk loops of
+/// more than 64 rounds are walked in part and extrapolated. Pure, local, deterministic: every rank gets the same
+/// result. Throws `Error` for plans that are not sound, name paths that cannot join their ranks on this machine, or
 /// wait for each other for ever (`verify` says more), and for a machine with fewer ranks than there are plans.
 Prediction predict(std::span<const Plan> plans, const Machine& machine);
 

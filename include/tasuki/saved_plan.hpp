@@ -20,15 +20,15 @@ struct PlanMemory {
   std::string name;
   std::vector<std::byte*> copies;
   std::int64_t bytes = 0;        ///< of one copy
-  const int* current = nullptr;  ///< which copy is shown; a field's own
-  std::vector<FieldBase> field;  ///< kept alive, if it is one
+  const int* current = nullptr;  ///< the number of a field's current copy; null for other memory
+  std::vector<FieldBase> field;  ///< the field, which is kept alive; empty for other memory
 };
 
-/// Runs `plan`, which an operation of a context of as many ranks had: `plan_from_json(...)` of what `to_json` wrote.
-/// Every rank gives its own plan, and memory of the same sizes and kinds as the operation's was, for every user buffer
-/// of this rank that the plan names. Collective over the context. Before anything moves, the plans of all ranks are
-/// verified together and compared with the memory, the ranks and their islands; if anything does not fit, all ranks
-/// throw, naming rank, buffer and reason. `options.path` does not count: paths are in the plan.
+/// Runs `plan`, which an operation of a context of equally many ranks had: `plan_from_json(...)` of what `to_json`
+/// wrote. Every rank gives its own plan, and memory for every user buffer of this rank that the plan names, of the same
+/// sizes and kinds as the operation's memory. Before anything moves, the plans of all ranks are verified together and
+/// compared with the memory, the ranks and their islands; if anything does not fit, all ranks throw, naming rank,
+/// buffer and reason. `options.path` is ignored: paths are in the plan. Collective over the context.
 class SavedPlan : public Operation {
  public:
   SavedPlan(const Context& context, const Plan& plan, const std::vector<PlanMemory>& memory,

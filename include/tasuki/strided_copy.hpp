@@ -1,4 +1,4 @@
-// StridedCopy: one nest of blocks copied from one strided pattern to another; the unit of work of every plan.
+// StridedCopy: one nest of blocks that moves from one strided pattern to another; the unit of work of every plan.
 #pragma once
 
 #include <array>
@@ -37,29 +37,30 @@ struct StridedCopy {
 };
 
 /// Zips two layouts of equal size and any shapes into the shortest list of matching strided copies that the normal
-/// forms allow: byte i of the source's sequence goes to byte i of the destination's ("name the pattern on both sides",
-/// paper 5). Throws `Error` if the sizes differ or if `dst` names a byte twice.
+/// forms allow: byte i of the source's sequence goes to byte i of the destination's. Throws `Error` if the sizes differ
+/// or if `dst` names a byte twice.
 std::vector<StridedCopy> zip(const Layout& src, const Layout& dst);
 
-/// Same bytes moved in the order that memory likes best: dimensions sorted so that the destination is written forwards,
-/// mergeable dimensions merged. Only for copies whose source and destination do not overlap.
+/// Moves the same bytes in an order that suits memory: dimensions are sorted so that the destination is written in
+/// ascending order, and merged where possible. Source and destination must not overlap.
 StridedCopy reordered(const StridedCopy& copy);
 
-/// Joins two copies of one shape, both relative to the same bases, into one nest that takes their rows in turn, if that
-/// saves memory traffic: blocks smaller than a cache line in large copies, such as the two element-strided faces of a
-/// periodic dimension, whose sources lie in the lines that hold the other's destinations. Empty if it does not.
+/// Joins two strided copies of one shape, both relative to the same bases, into one nest that takes their rows in turn.
+/// It does so only if that saves memory traffic, which it does for blocks smaller than a cache line in large copies.
+/// Example: the two faces of a periodic dimension whose cells are strided; the sources of one face lie in the cache
+/// lines of the other's destinations. Otherwise empty.
 std::optional<StridedCopy> fused(const StridedCopy& a, const StridedCopy& b);
 
-/// One copy for two, both relative to the same bases, if `b` goes on where `a` ends on both sides: with the bytes that
-/// follow a contiguous block, or with the next steps of the outermost dimension. Empty if it does not.
+/// One strided copy in place of two, both relative to the same bases, if `b` continues `a` on both sides: with the
+/// bytes that follow a contiguous block, or with the next steps of the outermost dimension. Otherwise empty.
 std::optional<StridedCopy> continued(const StridedCopy& a, const StridedCopy& b);
 
-/// A function that performs one `StridedCopy`, chosen once for its block size, strides and length.
+/// A function that carries out one `StridedCopy`, chosen once for its block size, strides and length.
 /// `src` and `dst` are the bases that the offsets are relative to; the bytes read and the bytes written must not
 /// overlap. Any alignment. Never allocates.
 using CopyFunction = void (*)(const StridedCopy& copy, const std::byte* src, std::byte* dst);
 
-/// Where the destination's next reader is. `streaming` bypasses the cache with blocks of 64 bytes and more: faster when
+/// Where the destination is expected to be. `streaming` stores blocks of 64 bytes and more past the cache: faster when
 /// the destination is in memory (twice, for large copies), slower when it is in the cache. The stores are fenced.
 enum class CopyHint : std::uint8_t { cached, streaming };
 CopyFunction select_copy(const StridedCopy& copy, CopyHint hint = CopyHint::cached);

@@ -1,17 +1,17 @@
-/* Tasuki's interface for C (C99) and for C++ that wants no exceptions; what a language binds that can call C.
+/* Tasuki's interface for C (C99), for C++ without exceptions, and for languages that can call C.
  *
- * Handles are opaque and have a type for each noun. A handle that is null, freed, or of another kind is noticed: the
- * call returns TASUKI_BAD_HANDLE and touches nothing. Every function that makes something has its handle as the last
+ * Handles are opaque; each noun has its own type of handle. A call with a handle that is null, freed, or of another
+ * kind returns TASUKI_BAD_HANDLE and touches nothing. Every function that makes something has its handle as the last
  * argument and writes to it only when it succeeds; every free takes the handle's address and sets it to null.
  *
- * Errors: every function returns a tasuki_status; TASUKI_OK is 0. What went wrong is told by tasuki_last_error(), which
- * belongs to the calling thread. No function aborts the program and no exception leaves one. A collective function that
- * fails on one rank fails on all of them, with the text of the rank that found it, except when the context is not
- * known: a rank whose context (or, for halos, every field) is a bad handle returns at once, and the others' waits end
- * at the deadline.
+ * Errors: every function returns a tasuki_status; TASUKI_OK is 0. tasuki_last_error() gives the text of the calling
+ * thread's last failure. No function aborts the program, and no exception leaves a function. A collective function that
+ * fails on one rank fails on all of them, with the text of the rank that found the problem. Exception: a rank whose
+ * context (or, for halos, every field) is a bad handle returns at once, and the others' waits end at the deadline.
  *
- * Options: structs that begin with their own size, so that later versions may add members at their end. Begin with the
- * initialiser of the same name, which holds the defaults, and change what you like; a null pointer means the defaults:
+ * Options are structs that begin with their own size, so that later versions may add members at their end. Begin with
+ * the initialiser of the same name, which holds the defaults, and change what you like; a null pointer means the
+ * defaults:
  *
  *     tasuki_field_options options = TASUKI_FIELD_OPTIONS_INIT;
  *     options.copies = 2;
@@ -40,15 +40,15 @@ extern "C" {
 
 typedef enum tasuki_status {
   TASUKI_OK = 0,
-  TASUKI_BAD_HANDLE = 1,   /* null, freed, or of another kind; naming the argument */
+  TASUKI_BAD_HANDLE = 1,   /* null, freed, or of another kind; the text names the argument */
   TASUKI_BAD_ARGUMENT = 2, /* a null pointer, a number that the enumeration lacks, options of an unknown size */
-  TASUKI_FAILED = 3,       /* whatever else Tasuki can describe: wrong or differing arguments, dead ranks, deadlines */
-  TASUKI_NO_MEMORY = 4,    /* the process has none left */
-  TASUKI_INTERNAL = 5,     /* an exception that is not Tasuki's, such as one thrown by a callback */
-  TASUKI_INTERRUPTED = 6   /* a wait was left early (wait_hooks.hpp); the operation may be waited for again */
+  TASUKI_FAILED = 3,     /* any other failure: wrong or differing arguments, dead ranks, deadlines; the text says it */
+  TASUKI_NO_MEMORY = 4,  /* the process has none left */
+  TASUKI_INTERNAL = 5,   /* an exception that is not Tasuki's, such as one thrown by a callback */
+  TASUKI_INTERRUPTED = 6 /* a wait was left early (wait_hooks.hpp); the operation may be waited for again */
 } tasuki_status;
 
-/* What the last call that failed in this thread has to say; empty if none has. Valid until the next one fails there. */
+/* The text of the last call that failed in this thread; empty if none has. Valid until the next call fails there. */
 const char* tasuki_last_error(void);
 /* "TASUKI_OK", ...; "unknown status" for other numbers. */
 const char* tasuki_status_name(int status);
@@ -113,8 +113,8 @@ tasuki_status tasuki_init(int* argc, char*** argv, tasuki_context* context);
 tasuki_status tasuki_context_create(MPI_Comm comm, tasuki_context* context);
 /* The same with Fortran's number for a communicator (an INTEGER, or the MPI_VAL of a TYPE(MPI_Comm)). */
 tasuki_status tasuki_context_create_f(int comm, tasuki_context* context);
-/* Lets go. The group lives on while a grid, field, operation or memory of it does; destroying the last of them waits
- * for the other ranks. Local but for that. */
+/* Frees the handle. The context lives on while a grid, field, operation or memory of it does; freeing the last of them
+ * waits for the other ranks, without a deadline. Local otherwise. */
 tasuki_status tasuki_context_free(tasuki_context* context);
 
 tasuki_status tasuki_rank(tasuki_context context, int* rank);
@@ -133,8 +133,8 @@ tasuki_status tasuki_allgather(tasuki_context context, const void* mine, size_t 
 tasuki_status tasuki_describe(tasuki_context context, char** text);
 
 /* Runs `body` in `ranks` threads of this process, each a rank of a context made for them, and returns when all have
- * ended; MPI is not used (threads.hpp). The context is freed when `body` returns; what else it has made it frees
- * itself. A body that returns anything but TASUKI_OK has failed: waits on the other ranks end, and this call returns
+ * ended; MPI is not used (threads.hpp). The context is freed when `body` returns; `body` frees everything else that it
+ * has made. A body that returns anything but TASUKI_OK has failed: waits on the other ranks end, and this call returns
  * TASUKI_FAILED with that thread's last error. */
 typedef int (*tasuki_thread_body)(tasuki_context context, void* data);
 tasuki_status tasuki_run_threads(int ranks, tasuki_thread_body body, void* data);
@@ -148,7 +148,7 @@ typedef struct tasuki_grid_options {
   /* Explicit cuts: for dimension d, null or cut_counts[d] ascending indices from 0 to the extent. Null: none. */
   const int64_t* const* cuts;
   const int* cut_counts;
-  int reorder; /* not 0: place boxes on ranks so that large faces stay inside islands */
+  int reorder; /* not 0: Tasuki chooses which rank has which box, so that large faces stay inside islands */
 } tasuki_grid_options;
 #define TASUKI_GRID_OPTIONS_INIT \
   { sizeof(tasuki_grid_options), NULL, NULL, NULL, NULL, 0 }
@@ -161,7 +161,7 @@ tasuki_status tasuki_grid_free(tasuki_grid* grid);
 typedef struct tasuki_grid_info {
   size_t size;
   int32_t ndims;
-  int32_t number; /* which of the context's grids and fields it is */
+  int32_t number; /* of this grid among the context's grids and fields */
   int64_t extents[TASUKI_MAX_DIMS];
   int32_t split[TASUKI_MAX_DIMS];
   int32_t periodic[TASUKI_MAX_DIMS];
@@ -187,7 +187,7 @@ typedef struct tasuki_field_options {
   size_t size;
   const char* name;      /* for plans and errors; null: "field" */
   tasuki_width shadow;   /* cells around the owned box */
-  int copies;            /* 1, or 2: a pair that tasuki_field_swap exchanges */
+  int copies;            /* instances in memory: 1, or 2 for double buffering (tasuki_field_swap) */
   int memory;            /* TASUKI_HOST or TASUKI_DEVICE */
   int64_t pad;           /* extra cells at the end of each row of the last dimension */
   int64_t element_bytes; /* for TASUKI_BYTES; otherwise 0, or the type's size */
@@ -213,7 +213,7 @@ typedef struct tasuki_field_info {
   int32_t type; /* a tasuki_type */
   int32_t memory;
   int32_t copies;
-  int32_t current; /* which copy is shown */
+  int32_t current; /* number of the current copy */
   int64_t element_bytes;
   int64_t bytes; /* of one copy */
   tasuki_width shadow;
@@ -224,13 +224,13 @@ typedef struct tasuki_field_info {
 } tasuki_field_info;
 tasuki_status tasuki_field_get_info(tasuki_field field, tasuki_field_info* info);
 tasuki_status tasuki_field_name(tasuki_field field, char** name);
-/* The start of the copy that is shown; of what swap will show; of copy 0 or 1. Local. */
+/* The start of the current copy; of the other one, which swap makes current; of copy 0 or 1. Local. */
 tasuki_status tasuki_field_data(tasuki_field field, void** data);
 tasuki_status tasuki_field_next(tasuki_field field, void** data);
 tasuki_status tasuki_field_copy_data(tasuki_field field, int copy, void** data);
-/* The next copy becomes the one that is shown. Local; fails with one copy. */
+/* The other copy becomes the current one. Local; fails for a field with one copy. */
 tasuki_status tasuki_field_swap(tasuki_field field);
-/* All bytes of the copy that is shown, shadow and padding included, from or to host memory. Local; blocks. */
+/* All bytes of the current copy, shadow and padding included, from or to host memory. Local; blocks. */
 tasuki_status tasuki_field_upload(tasuki_field field, const void* host);
 tasuki_status tasuki_field_download(tasuki_field field, void* host);
 /* Boundary and interior for overlap, in local indices: the owned cells within `width` of a side in at most 14 disjoint
@@ -303,9 +303,9 @@ tasuki_status tasuki_memory_free(tasuki_memory* memory);
 
 /* ---- Operations: making ----------------------------------------------------------------------------------------- */
 
-/* What may be forced in any operation: `path` is "auto", a path, a family, or several with commas between them;
- * `engine` "auto", "inline", "thread" or, on GPUs, "stream"; null is "auto". `blocks`: thread blocks that an exchange
- * on a GPU may take, 0: as many as it gains by; ranks may differ. */
+/* Options of every operation: `path` is "auto", a path, a family, or several with commas between them; `engine` is
+ * "auto", "inline", "thread" or, on GPUs, "stream"; null is "auto". `blocks` is the number of thread blocks that an
+ * exchange on a GPU may take, 0: as many as make it faster; ranks may differ. */
 typedef struct tasuki_halo_options {
   size_t size;
   const char* path;
@@ -364,7 +364,7 @@ tasuki_status tasuki_broadcast_create(tasuki_context context, int root, void* da
 
 /* Begins the next epoch. Local; fails if the operation is active. */
 tasuki_status tasuki_start(tasuki_operation operation);
-/* `ended`: not 0 if the epoch started last has ended on this rank. Drives the operation, does not block. Local. */
+/* Does what can be done now. `ended`: not 0 if the epoch started last has ended on this rank. Local; does not block. */
 tasuki_status tasuki_test(tasuki_operation operation, int* ended);
 /* Returns when the epoch started last has ended on this rank; at once if none is active. Fails if a rank that it
  * depends on has died, or at the context's deadline, naming rank, operation and command. */
@@ -375,7 +375,7 @@ tasuki_status tasuki_stream_start(tasuki_operation operation, void* stream);
 tasuki_status tasuki_stream_wait(tasuki_operation operation, void* stream);
 tasuki_status tasuki_stream_run(tasuki_operation operation, void* stream);
 tasuki_status tasuki_active(tasuki_operation operation, int* active);
-/* Gives everything back. Local; fails while the operation is active. */
+/* Frees everything of the operation. Local; fails while it is active. */
 tasuki_status tasuki_operation_free(tasuki_operation* operation);
 
 /* `compute(box, data)` for every boundary box of `field` (cells within `width` of a side), start, `compute` of the
@@ -410,8 +410,9 @@ tasuki_status tasuki_use_gpu(tasuki_context context, int* ordinal);
 /* Waits on the host for the work in `stream`; fails if an exchange in it has. Local. */
 tasuki_status tasuki_synchronize(tasuki_context context, void* stream);
 
-/* A second stream for an exchange that travels while the first computes: branch, put the exchange into the stream that
- * it gives, the interior's kernel into the first, join. All local, legal while the stream is being captured. */
+/* A second stream, so that an exchange overlaps with computation: call branch, put the exchange into the stream that it
+ * gives and the interior's kernel into the first stream, then call join. All calls are local and legal while the stream
+ * is being captured. */
 tasuki_status tasuki_fork_create(tasuki_fork* fork);
 tasuki_status tasuki_fork_branch(tasuki_fork fork, void* from, void** stream);
 tasuki_status tasuki_fork_join(tasuki_fork fork, void* into);

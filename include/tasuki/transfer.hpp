@@ -13,12 +13,14 @@ struct TransferSide {
   Layout layout;
 };
 
-/// Moves the bytes of `from.layout` on `from.rank` to those of `to.layout` on `to.rank` (equal sizes, any shapes) at
-/// every start; the two ranks may be the same. Making it involves these two ranks and nobody else: other ranks need not
-/// call this; if they do, it is local, and starting it does nothing. Two ranks make the transfers between them in the
-/// same order. Layouts only matter on their own rank. Paths are chosen by the prices that are known: where nothing was
-/// measured yet (a first run that makes no halo or broadcast), `machine_of(context)` measures.
-/// Source and destination must not overlap. Memory from `shared_alloc` or a field moves in one pass.
+/// At every start, moves the bytes of `from.layout` on `from.rank` to those of `to.layout` on `to.rank`. The layouts
+/// have equal sizes and any shapes; the two ranks may be the same. Source and destination must not overlap. A layout
+/// matters on its own rank only. Memory from `shared_alloc` or a field moves in one pass.
+///
+/// Making it involves these two ranks only. Other ranks need not call this; if they do, the call is local, and starting
+/// the transfer does nothing. Two ranks make the transfers between them in the same order. Paths are chosen by known
+/// prices: a transfer does not measure the machine, as halos and broadcasts do. In a program without these,
+/// `machine_of(context)` measures.
 class Transfer : public Operation {
  public:
   Transfer(const Context& context, const TransferSide& from, const TransferSide& to,

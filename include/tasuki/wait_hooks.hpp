@@ -1,13 +1,13 @@
-// WaitHooks: what a program that embeds Tasuki does around waits: an interpreter gives up its lock and looks for
-// signals.
+// WaitHooks: functions of a program that embeds Tasuki, called around waits. An interpreter releases its lock there and
+// checks for signals.
 #pragma once
 
 namespace tasuki {
 
 /// Called by waits that do not end after a short spin, on the waiting thread. Null members are not called.
 struct WaitHooks {
-  /// Before the first yield. `context` is the `Context::id` of the context that waits; what it returns is given to the
-  /// others.
+  /// Before the first yield. `context` is the `Context::id` of the context that waits; `look` and `end` get the
+  /// returned value as `token`.
   void* (*begin)(const void* context) = nullptr;
   void (*look)(void* token) = nullptr;                      ///< Every few milliseconds. May throw `Interruption`.
   void (*end)(const void* context, void* token) = nullptr;  ///< However the wait ends. Must not throw.

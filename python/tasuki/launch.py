@@ -41,12 +41,8 @@ def launch(launcher: str, ranks: int, program: list[str], recover: bool = False)
         flags = ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
         if recover:
             flags.append("--enable-recovery")
-        for name, value in {
-            "OMPI_ALLOW_RUN_AS_ROOT": "1",
-            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-            "OMPI_MCA_osc": "^ucx",  # prints an error at MPI_Win_allocate_shared where there is no fast network
-        }.items():
-            environment.setdefault(name, value)
+        for name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"):
+            environment.setdefault(name, "1")
     else:
         flags = ["-disable-auto-cleanup"] if recover else []
     return [launcher, *flags, "-n", str(ranks), *program], environment

@@ -1,4 +1,4 @@
-// Exchange: two ranks that send each other the same layout at once, as the neighbours in a halo do. For measuring.
+// Exchange: two ranks that send each other the same layout at the same time, as neighbours in a halo do. For measuring.
 #pragma once
 
 #include "tasuki/layout.hpp"
@@ -7,8 +7,8 @@
 namespace tasuki {
 
 /// Moves the bytes of `layout` at `from` on each of the ranks `a` and `b` to those at `to` on the other. Collective
-/// over the context; other ranks take part in making it and may start it, which does nothing. `layout` must not begin
-/// below its base, and what is at `from` and at `to` must not overlap; all memory is of one kind.
+/// over the context; other ranks take part in making it, and starting it does nothing on them. `layout` must not begin
+/// below its base, the bytes at `from` and at `to` must not overlap, and all memory is of one kind.
 class Exchange : public Operation {
  public:
   Exchange(const Context& context, int a, int b, std::byte* from, std::byte* to, const Layout& layout,

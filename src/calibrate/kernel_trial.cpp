@@ -1,4 +1,4 @@
-// Tries copy kernels out, on memory of its own, some dozens of times; the least time counts.
+// Tries copy kernels out, on memory of its own. Each runs some dozens of times, and its least time counts.
 #include "layout/kernel_trial.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kTurns = 8;
 constexpr int kRuns = 4;          // in a turn
-constexpr double kClearly = 0.9;  // of the usual kernel's time
+constexpr double kClearly = 0.9;  // a kernel is clearly faster below this share of the usual kernel's time
 
 std::size_t end_of(const StridedCopy& copy, std::int64_t offset, std::int64_t StridedCopy::Dim::*stride) {
   std::int64_t end = offset + copy.block;
@@ -20,11 +20,11 @@ std::size_t end_of(const StridedCopy& copy, std::int64_t offset, std::int64_t St
 }
 
 bool try_out(CopyFunction other, CopyFunction usual, const StridedCopy& copy) {
-  // Pages that no number lies in are never touched.
+  // Not initialised: pages in which no number lies are never touched.
   const std::unique_ptr<std::byte[]> from(new std::byte[end_of(copy, copy.src_offset, &StridedCopy::Dim::src_stride)]);
   const std::unique_ptr<std::byte[]> to(new std::byte[end_of(copy, copy.dst_offset, &StridedCopy::Dim::dst_stride)]);
   const std::unique_ptr<std::byte[]> zeros(new std::byte[static_cast<std::size_t>(copy.block)]());
-  StridedCopy fill = copy;  // of what is read later
+  StridedCopy fill = copy;  // writes what is read later
   fill.src_offset = 0;
   fill.dst_offset = copy.src_offset;
   for (int d = 0; d < fill.ndims; ++d) fill.dims[d] = {copy.dims[d].count, 0, copy.dims[d].src_stride};

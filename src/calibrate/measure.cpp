@@ -26,9 +26,9 @@ namespace tasuki {
 namespace {
 
 constexpr int kPasses = 3;                 // over all paths
-constexpr std::int64_t kLarge = 32 << 10;  // about a face
+constexpr std::int64_t kLarge = 32 << 10;  // about the size of a face
 constexpr std::int64_t kLargeOnGpu = 1 << 20;
-constexpr std::int64_t kBulk = 512 << 10;  // enough to tell a path's full speed, or what it does to caches
+constexpr std::int64_t kBulk = 512 << 10;  // enough to show a path's full speed, and what it does to caches
 constexpr std::int64_t kBulkOnGpu = 64 << 20;
 constexpr std::int64_t kRuns = 2048;
 constexpr std::int64_t kRunsOnGpu = 64 << 10;
@@ -51,21 +51,21 @@ class Ways {
     if (!on_gpu_) options_.engine = "inline";
   }
 
-  /// Seconds that a transfer takes. What arrives goes back from the same memory, so that the bytes really change
-  /// caches, as a program's do; a rank alone copies between two places.
+  /// Seconds of one transfer. What has arrived is sent back from the memory that it arrived in, so that the bytes
+  /// really change caches, as they do in programs. A rank alone copies between two blocks of memory.
   double there_and_back(const Layout& layout) const {
     std::byte* at = a_ == b_ ? to_ : from_;
     Transfer there(context_, {a_, from_, layout}, {b_, at, layout}, options_);
     Transfer back(context_, {b_, at, layout}, {a_, from_, layout}, options_);
     return time(layout, {&there, &back}) / 2;
   }
-  /// The same where one follows the other.
+  /// Seconds of one transfer, of transfers in one direction that follow each other.
   double one_after_another(const Layout& layout) const {
     std::byte* at = a_ == b_ ? to_ : from_;
     Transfer there(context_, {a_, from_, layout}, {b_, at, layout}, options_);
     return time(layout, {&there});
   }
-  /// Seconds that it takes both ranks to have the other's, which go back likewise.
+  /// Seconds in which both ranks get the other's bytes. These are then sent back in the same way.
   double both(const Layout& layout) const {
     Exchange there(context_, a_, b_, from_, to_, layout, options_);
     Exchange back(context_, a_, b_, to_, from_, layout, options_);
@@ -73,8 +73,9 @@ class Ways {
   }
 
  private:
-  // Both ends must do equally many rounds, so the number is fixed; the best batch has met the fewest disturbances. Many
-  // short ones, then, so that some fall between those; on GPUs batches that are long beside their end on the host.
+  // Both ranks must do equally many rounds, so their number is fixed. The fastest batch was disturbed least. On hosts
+  // there are many short batches, so that some of them fall between disturbances; on GPUs a batch is long compared with
+  // the time in which the host notices its end.
   double time(const Layout& layout, std::initializer_list<Operation*> operations) const {
     if (context_.rank() != a_ && context_.rank() != b_) return 0;
     const bool word = layout.size() < 1024;
@@ -89,7 +90,8 @@ class Ways {
     return least(word ? 10 : 24, word ? 50 : 2, once, [] {});
   }
 
-  // Replayed, as iterations of a solver are: else short transfers take as long as the host needs to launch them.
+  // Replayed as a graph, as a solver's iterations are. Launched one by one, short transfers would take as long as the
+  // launches.
   double time_on_gpu(int launches, std::initializer_list<Operation*> operations) const {
     Fork fork;
     const Stream stream = fork.branch(nullptr);
@@ -99,19 +101,19 @@ class Ways {
       }
     };
     const auto finish = [&] { synchronize(context_, stream); };
-    several();  // what is done lazily may not be captured
+    several();  // CUDA does some things lazily at first use, and these may not be captured
     finish();
     std::optional<Graph> graph;
     try {
       graph.emplace(stream, several);
-    } catch (const Error&) {  // what CUDA does not capture is launched in programs too
+    } catch (const Error&) {  // what CUDA cannot capture is launched one by one in programs too
     }
     return least(
                4, launches, [&] { graph ? graph->launch(stream) : several(); }, finish) /
            kReplayed;
   }
 
-  // Seconds of one of `rounds`, in the best batch.
+  // Seconds of one of `rounds`, in the fastest batch.
   template <class Once, class Finish>
   static double least(int batches, int rounds, const Once& once, const Finish& finish) {
     double best = 1e9;
@@ -133,8 +135,8 @@ class Ways {
   OperationOptions options_;
 };
 
-// The rank that shows what the path is for: the farthest that it joins with rank 0 (another host rather than another
-// island rather than a neighbour); -1 if there is none.
+// The rank with which rank 0 measures the path: the farthest rank that the path joins with rank 0 (another host is
+// farther than another island, that is farther than the same island). -1 if there is none.
 int partner_for(const Context& context, const Path& path) {
   const Machine& machine = runtime_of(context).machine;
   if (machine.unusable.contains(path.name)) return -1;
@@ -149,7 +151,7 @@ int partner_for(const Context& context, const Path& path) {
   return best;
 }
 
-// Seconds that a path takes for what is measured, one way or both ways at once.
+// Seconds of each measured transfer, in one direction or in both at once.
 struct Seconds {
   double word = 0, large = 0, scattered = 0, bulk = 0;
   void keep_least(const Seconds& other) {
@@ -162,7 +164,7 @@ struct Seconds {
 
 struct Times {
   Seconds one_way, both_ways;
-  double after = 0;  // of words that follow each other one way
+  double after = 0;  // of words that follow each other in one direction
   void keep_least(const Times& other) {
     one_way.keep_least(other.one_way);
     both_ways.keep_least(other.both_ways);
@@ -194,7 +196,7 @@ void set_constants(CostSection& section, const std::string& prefix, const Second
   section[prefix + "bulk_bandwidth"] = (bulk - large) / std::max(t.bulk - t.large, kLeast);
 }
 
-// Nothing if the path cannot be used here: then all ranks throw alike, and its offers will say why.
+// Empty if the path cannot be used here. Then all ranks have thrown alike, and its offers say why.
 std::optional<Times> measure(const Context& context, const Path& path, std::byte* from, std::byte* to) {
   const bool on_gpu = path.memory == Memory::device;
   const int partner = partner_for(context, path);
@@ -215,7 +217,7 @@ CostSection constants(const Context& context, const Path& path, const Times& t) 
   CostSection section;
   set_constants(section, "", t.one_way, on_gpu);
   if (partner_for(context, path) != 0) set_constants(section, "mutual_", t.both_ways, on_gpu);
-  // A link may find itself in either position.
+  // Links occur in both situations, so the latency is the mean of the two.
   const double latency = (t.one_way.word + t.after) / 2;
   section["latency"] = std::max(latency, section["latency"] * 1e-3);
   return section;
@@ -227,14 +229,14 @@ void read_profile(Runtime& runtime) {
   for (const auto& [path, section] : kept.sections()) runtime.machine.costs[path] = cost_of(section);
 }
 
-// Memory to measure in.
+// Memory for measuring.
 std::shared_ptr<std::byte> room_for(const Context& context, Memory memory) {
   Runtime& runtime = runtime_of(context);
   return memory == Memory::device ? runtime.gpus->allocate(std::max(kBulkOnGpu, kRunsOnGpu * kStrideOnGpu))
                                   : shared_alloc(context, std::max(kBulk, kRuns * kStride));
 }
 
-// Measures the paths on this kind of memory that have no price yet, and keeps what was found. Collective.
+// Measures the paths for this kind of memory that have no price yet. Collective.
 bool measure_missing(const Context& context, Memory memory, Profile& found) {
   Machine& machine = runtime_of(context).machine;
   std::vector<const Path*> missing;
@@ -249,7 +251,7 @@ bool measure_missing(const Context& context, Memory memory, Profile& found) {
     std::fill_n(from.get(), kBulk, std::byte{1});
     std::fill_n(to.get(), kBulk, std::byte{2});
   }
-  // What disturbs one path for some milliseconds is gone when its turn comes again.
+  // Several passes over all paths: a disturbance of some milliseconds is over when a path's turn comes again.
   std::map<const Path*, std::optional<Times>> times;
   for (int pass = 0; pass < kPasses; ++pass) {
     for (const Path* path : missing) {
@@ -274,11 +276,11 @@ void calibrate(const Context& context) {
   bool any = false;
   for (const Memory memory : {Memory::host, Memory::device}) any = measure_missing(context, memory, found) || any;
   if (!any) return;
-  // Prices change together, when all are known: until then every transfer that measures is planned alike.
+  // All new prices take effect together. Until then every measuring transfer is planned with the same ones.
   for (const auto& [path, section] : found.sections()) runtime.machine.costs[path] = cost_of(section);
   Profile kept;
   for (const auto& [path, cost] : runtime.machine.costs) kept.set(path, section_of(cost));
-  // With more ranks than cores the numbers say more about the scheduler than about the machine: good for today only.
+  // With more ranks than cores the numbers tell more about the scheduler than about the machine, so they are not kept.
   const auto& processes = runtime.topology().processes;
   const auto local = std::count_if(processes.begin(), processes.end(),
                                    [&](const Process& process) { return process.host == processes[0].host; });

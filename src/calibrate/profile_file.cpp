@@ -17,7 +17,7 @@ namespace tasuki {
 
 namespace {
 
-// The MPI decides about latencies as much as the machine does: one file for each.
+// Latencies depend on the MPI as much as on the machine, so each MPI has its own file.
 std::string mpi_name() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;

@@ -18,10 +18,11 @@ std::int64_t part_begin(std::int64_t bytes, int trees, int t) {
   return t == trees ? bytes : bytes * t / trees / 64 * 64;
 }
 
-// Up to so many ranks whole plans are predicted; above, the pipeline's closed form must do.
+// Up to this many ranks, whole plans are predicted; above, the closed form of the pipeline is used.
 constexpr int kMostPredicted = 64;
 
-// Time of a pipeline: the first chunk goes down the whole tree, then one chunk after the other leaves the busiest rank.
+// Time of a pipeline: the first chunk goes down the whole tree, then the rank with most children sends the other
+// chunks, one after the other.
 double pipeline_seconds(const BroadcastLayout& layout, const Tree& tree, std::int64_t bytes, const LinkCost& link) {
   std::size_t most = 0;
   for (const auto& children : tree.children) most = std::max(most, children.size());
@@ -30,8 +31,8 @@ double pipeline_seconds(const BroadcastLayout& layout, const Tree& tree, std::in
   const double step = static_cast<double>(chunk) / link.bandwidth + link.latency;
   const std::int64_t steps = (part + chunk - 1) / chunk;
   const auto chunks = static_cast<double>(steps);
-  // Parts share the cores of the ranks they meet on; with trees turned against each other that is about the inner
-  // ranks.
+  // Parts share the cores of ranks that are inner nodes of more than one tree. The trees are rotated against each
+  // other, so only few ranks are.
   const double sharing = 1.0 + 0.5 * (layout.trees - 1);
   return (tree.depth() * static_cast<double>(most) + (chunks - 1) * static_cast<double>(most)) * step * sharing +
          (layout.trees - 1) * link.latency;
@@ -43,7 +44,8 @@ std::vector<int> islands_of(const Machine& machine) {
   return islands;
 }
 
-// Trees are laid out before paths are chosen: with the constants of the best path that joins the root and any rank.
+// The layout is chosen before paths are. So it uses the constants of the path of highest bandwidth that joins the root
+// with any rank.
 LinkCost best_link(const Machine& machine, int root) {
   LinkCost best;
   best.bandwidth = 0;
@@ -68,7 +70,8 @@ StridedCopy piece(std::int64_t offset, std::int64_t bytes) {
 
 namespace {
 
-// The plans of all ranks, as if all could map each other's data: which of them can is known only when memory is given.
+// The plans of all ranks. Which ranks can map each other's data is known only when memory is given; here it is assumed
+// of all.
 std::vector<Plan> plans_of(const Machine& machine, const BroadcastMoves& moves, std::int64_t bytes) {
   BufferFact fact;
   fact.bytes = bytes;
@@ -91,7 +94,7 @@ std::vector<Plan> plans_of(const Machine& machine, const BroadcastMoves& moves, 
   return plans;
 }
 
-// What is left open by `wanted`, filled in with all that is worth trying; chunks no longer than a part.
+// Layouts that are worth trying: all values for what `wanted` leaves open. Chunks are no longer than a part.
 std::vector<BroadcastLayout> candidates(std::int64_t bytes, const BroadcastLayout& wanted) {
   std::vector<BroadcastLayout> all;
   for (const int trees : {1, 2, 3}) {
@@ -129,7 +132,7 @@ BroadcastLayout fastest(const Machine& machine, int root, std::int64_t bytes, co
   return best;
 }
 
-// The last few answers: programs broadcast the same again.
+// The last answers, because programs make the same broadcast again.
 struct Answer {
   Machine machine;
   int root = 0;
@@ -160,8 +163,8 @@ BroadcastLayout choose_layout(const Machine& machine, int root, std::int64_t byt
   return layout;
 }
 
-// Commands of one part on this rank. `edges` are the moves of the part: first from the parent (if any), then to
-// children.
+// The commands of one part on this rank. Its edges are the moves of the part: first from the parent (if any), then to
+// the children.
 class BroadcastMoves::Lane {
  public:
   Lane(Composer& composer, const Part& part, int number, std::int64_t chunk)
@@ -266,7 +269,7 @@ Problem BroadcastMoves::problem(int rank) const {
   mark_mutual(problem.moves);
   problem.compose = [laid = laid_](Composer& composer) {
     const int self = composer.problem().rank;
-    // A rank alone has no edges; neither has a message of no bytes.
+    // There are no edges if the rank is alone or the message has no bytes.
     for (std::size_t t = 0; t < laid->parts.size() && !composer.problem().moves.empty(); ++t) {
       Lane(composer, laid->parts[t], static_cast<int>(t), laid->chunk).emit();
     }

@@ -16,7 +16,7 @@
 
 namespace tasuki {
 
-/// How a broadcast is laid out; 0 is open.
+/// How a broadcast is laid out. 0 means that Tasuki chooses.
 struct BroadcastLayout {
   int trees = 0;
   int arity = 0;
@@ -24,12 +24,14 @@ struct BroadcastLayout {
   friend bool operator==(const BroadcastLayout&, const BroadcastLayout&) = default;
 };
 
-/// Fills in what is open: of some layouts the one whose plans are predicted to take least (predict/predict.hpp), or,
-/// for more than 64 ranks, that a closed form of the pipeline finds fastest with the best path that joins the root to
-/// any rank. A function of its arguments: every rank comes to the same. Throws `Error` if no path joins two ranks.
+/// Chooses what is 0. Up to 64 ranks it takes the layout whose plans have the least predicted time
+/// (predict/predict.hpp). For more ranks it takes the layout that is fastest by a closed form of the pipeline, with the
+/// best path that joins the root and any rank. A function of its arguments: every rank gets the same result. Throws
+/// `Error` if no path joins two ranks.
 BroadcastLayout choose_layout(const Machine& machine, int root, std::int64_t bytes, const BroadcastLayout& wanted);
 
-/// A broadcast over all ranks of a machine: laid out once, asked for every rank. `bytes` contiguous bytes.
+/// A broadcast over all ranks of a machine. It is laid out once and then asked for every rank's problem. `bytes`
+/// contiguous bytes.
 class BroadcastMoves {
  public:
   BroadcastMoves(const Machine& machine, int root, std::int64_t bytes, const BroadcastLayout& wanted);
@@ -49,7 +51,7 @@ class BroadcastMoves {
     std::int64_t bytes = 0;
   };
   class Lane;
-  std::shared_ptr<const Laid> laid_;  // also the problems' own
+  std::shared_ptr<const Laid> laid_;  // shared with the problems
 };
 
 }  // namespace tasuki

@@ -6,9 +6,9 @@
 
 namespace tasuki {
 
-/// What `rank`, which is `from` or `to`, wants of a transfer of equally many bytes: one move, or several parts that may
-/// take paths of their own. Offsets are relative to the lowest byte that each layout names. Throws `Error` if `dst`
-/// names a byte twice.
+/// What `rank`, which is `from` or `to`, asks of the planner for a transfer between layouts of equal size: one move, or
+/// several parts that may take different paths. Offsets are relative to the lowest byte that each layout names. Throws
+/// `Error` if `dst` names a byte twice.
 Problem transfer_problem(const Constants& constants, int rank, int from, int to, const Layout& src, const Layout& dst);
 
 /// `transfer 0->1`.

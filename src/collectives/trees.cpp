@@ -8,7 +8,7 @@ namespace tasuki {
 
 namespace {
 
-// Hangs an arity-ary heap over `ranks` into the tree; ranks[0] is its top.
+// Adds a heap of that arity over `ranks` to the tree; ranks[0] is its top.
 void hang(Tree& tree, const std::vector<int>& ranks, int arity) {
   for (std::size_t i = 1; i < ranks.size(); ++i) {
     const int parent = ranks[(i - 1) / static_cast<std::size_t>(arity)];
@@ -17,7 +17,7 @@ void hang(Tree& tree, const std::vector<int>& ranks, int arity) {
   }
 }
 
-// Turns the ranks behind the first so that different trees have different inner nodes.
+// Rotates the ranks behind the first one, so that different trees have different inner nodes.
 void turn(std::vector<int>& ranks, int which, int of) {
   if (ranks.size() < 3) return;
   const auto rest = static_cast<std::ptrdiff_t>(ranks.size() - 1);
@@ -62,7 +62,7 @@ Tree make_tree(std::span<const int> island, int root, int arity, int which, int 
     heads.push_back(ranks.front());
   }
   turn(heads, which, of);
-  // Other islands first: the longest way starts earliest.
+  // A rank serves heads of other islands first, because these ways are the longest.
   hang(tree, heads, arity);
   for (const auto& [number, ranks] : members) hang(tree, ranks, arity);
   return tree;

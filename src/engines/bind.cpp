@@ -23,10 +23,10 @@ namespace tasuki {
 namespace {
 
 constexpr std::int64_t kLine = 64;  // a counter fills a cache line, so that no two writers share one
-// From this size on a command's destination will not stay in the cache anyway.
+// A command that moves this much evicts its destination from the cache anyway.
 constexpr std::int64_t kStreaming = std::int64_t{4} << 20;
 
-// Of all copies of a buffer.
+// Bytes of all instances of a buffer.
 std::int64_t room(const Buffer& buffer) {
   const std::int64_t lines = (buffer.bytes + kStampedData - 1) / kStampedData;
   const std::int64_t bytes = buffer.home == Home::stamped ? lines * kStampedLine : buffer.bytes;
@@ -37,7 +37,8 @@ bool is_user(const Buffer& buffer) {
   return buffer.role != Role::scratch && buffer.role != Role::signal;
 }
 
-// Where a rank has put a buffer that others touch: per copy of a user's buffer, else all copies from the first.
+// What a rank tells its peers about a buffer: the address of each copy of a user's buffer, or of the first instance of
+// a link's buffer.
 struct Told {
   std::int32_t copies = 1;
   std::array<SharedAddress, 2> shared{};
@@ -52,7 +53,7 @@ class Binding {
     program.where.resize(plan_.buffers.size());
   }
 
-  // Places this rank's buffers. Returns what to tell the peers.
+  // Finds memory for this rank's buffers. Returns what to tell the peers.
   std::string place_own() {
     std::string told;
     place_own_scratch(told);
@@ -71,7 +72,7 @@ class Binding {
       }
     }
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
-      // A plan may name a buffer of a rank it never touches (in an expectation).
+      // A plan may name, in an expectation, a buffer of a rank that it never touches.
       if (plan_.buffers[b].rank == me_ || !std::binary_search(peers.begin(), peers.end(), plan_.buffers[b].rank))
         continue;
       is_user(plan_.buffers[b]) ? place_remote_user(b) : place_remote_scratch(b);
@@ -122,7 +123,7 @@ class Binding {
                          nullptr};
   }
 
-  // One block a home holds all of this rank's counters and scratch there.
+  // All counters and scratch of this rank of one kind (`Home`) are in one block of memory.
   void place_own_scratch(std::string& told) {
     const auto& buffers = plan_.buffers;
     for (const Home home : {Home::own, Home::shared, Home::device, Home::stamped, Home::pinned}) {
@@ -166,7 +167,7 @@ class Binding {
     return *found;
   }
 
-  // Places one of this rank's user buffers and names it to the peers.
+  // Records the addresses of one of this rank's user buffers and returns what to tell the peers.
   Told user_address(std::size_t b) {
     const Buffer& buffer = plan_.buffers[b];
     const UserBuffer& mine = user(buffer);
@@ -186,7 +187,8 @@ class Binding {
 
   void locate_user(std::size_t b, const std::array<std::byte*, 2>& at, int copies) {
     const Buffer& buffer = plan_.buffers[b];
-    // Both sides change copies alike (checked when the operation is made), so this rank's choice is also the peer's.
+    // Both sides change copies alike (checked when the operation is made), so this rank's current copy is also the
+    // peer's.
     program_.where[b] = {at[0], copies > 1 ? at[1] - at[0] : 0, copies, buffer.ring > 1, false, user(buffer).current};
   }
 
@@ -223,7 +225,7 @@ class Binding {
     place(b, at);
   }
 
-  // Its owner does not use a block for anything else while this rank has it mapped. Null if it cannot be mapped.
+  // Keeps the mapping: the owner does not reuse a block while this rank has it mapped. Null if it cannot be mapped.
   std::byte* hold(const std::shared_ptr<std::byte>& mapped) {
     if (mapped) program_.memory.push_back(mapped);
     return mapped.get();
@@ -265,7 +267,7 @@ Program bind(Runtime& runtime, Plan plan, const std::vector<UserBuffer>& buffers
   program.plan = std::move(plan);
   Binding binding(runtime, program, buffers);
   const std::vector<int> peers = peers_of(program.plan);
-  // Peers wait for what this rank tells, also if it has nothing but a complaint.
+  // Peers wait for what this rank tells, even if it has only a complaint.
   std::string told;
   std::string complaint;
   try {
@@ -276,7 +278,7 @@ Program bind(Runtime& runtime, Plan plan, const std::vector<UserBuffer>& buffers
   }
   const auto answers = exchange(runtime, peers, std::vector<std::string>(peers.size(), told));
   if (!complaint.empty()) throw Error(complaint);
-  // A peer with a plan has at least a counter or a buffer of the user.
+  // The answer of a peer with a plan is never empty: it has at least a counter or a user buffer.
   if (std::any_of(answers.begin(), answers.end(), [](const auto& answer) { return answer.empty(); }))
     throw PeerFailed();
   binding.place_remote(peers, answers);

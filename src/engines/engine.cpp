@@ -22,7 +22,7 @@ std::map<std::string, Entry>& entries() {
 }
 }  // namespace
 
-void Engine::enqueue(Stream, int) {
+void Engine::enqueue(Stream, StreamWork) {
   throw Error("this engine has no streams (a defect in Tasuki)");
 }
 

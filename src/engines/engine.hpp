@@ -1,6 +1,7 @@
-// Engine: who drives an operation's executor. One file an engine, registered by name.
+// Engine: decides which thread or stream runs an operation's plan, and when. One file an engine, registered by name.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,20 +13,33 @@
 
 namespace tasuki {
 
+/// What of an epoch becomes work of a stream, by one call: `Operation::start(stream)`, `wait(stream)` or `run(stream)`.
+enum class StreamWork : std::uint8_t {
+  start,  ///< permissions to write, and what leaves this rank
+  wait,   ///< what arrives, and the epoch's end
+  run,    ///< both
+};
+inline bool starts_epoch(StreamWork work) {
+  return work != StreamWork::wait;
+}
+inline bool ends_epoch(StreamWork work) {
+  return work != StreamWork::start;
+}
+
 /// Drives one executor. Called by the user's thread only.
 class Engine {
  public:
   virtual ~Engine() = default;
   virtual void start() = 0;  ///< Begins an epoch.
-  virtual bool test() = 0;   ///< True if it has ended; does what the caller's thread has to do for it.
-  /// As `Operation` has them; only engines for GPU memory can. `parts`: 1 start, 2 wait, 3 both.
-  virtual void enqueue(Stream stream, int parts);
-  virtual bool captured() const { return false; }  ///< True if an epoch is part of a graph, which may run again.
-  /// Waits until the recorder has all that has run; for engines that do not record as they go.
+  virtual bool test() = 0;   ///< does what the caller's thread can do now; true if the epoch has ended
+  /// Puts the work into `stream`, in its order. Only engines for GPU memory can; others throw.
+  virtual void enqueue(Stream stream, StreamWork work);
+  virtual bool captured() const { return false; }  ///< true if an epoch is part of a graph, which may be launched again
+  /// Waits until the recorder has all times; for engines that do not record while they run.
   virtual void tell() {}
-  /// Ends the driving after a failure, so that the executor is the caller's again.
+  /// Stops driving after a failure; afterwards the executor is the caller's.
   virtual void stop() {}
-  /// The operation is destroyed while an epoch is active: lets go of it. The engine is destroyed next.
+  /// The operation is destroyed while an epoch is active. The engine is destroyed next.
   virtual void abandon() { stop(); }
 };
 
@@ -33,7 +47,7 @@ class Engine {
 std::unique_ptr<Engine> make_engine(const std::string& name, Executor& executor, Runtime& runtime);
 /// Empty if `name` exists, else a complaint that lists the engines.
 std::string engine_complaint(const std::string& name);
-/// The memory that operations of the engine called `name` must be in.
+/// The kind of memory that operations of the engine called `name` work on.
 Memory engine_memory(const std::string& name);
 /// True if a thread other than the caller's runs the commands.
 bool engine_is_threaded(const std::string& name);

@@ -1,4 +1,5 @@
-// Exact 64-bit arithmetic for offsets and sizes: compute in 128 bits, then narrow with an error that names the culprit.
+// Exact 64-bit arithmetic for offsets and sizes: computes in 128 bits, then narrows with an error that names the
+// argument.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
-// The copy kernels: one per class of block size, so that small blocks do not cost a call to memcpy each.
+// The copy kernels: one for each class of block sizes, so that small blocks do not cost a call to memcpy each.
 //
-// What measurements ruled out: wide vectors of our own for blocks above 64 B (the C library's memcpy already picks the
-// widest that the machine has, and wins) and software prefetch for single numbers far apart (it gains a tenth when
-// everything comes from memory and costs a quarter when a face is in the cache, as it mostly is).
+// Measurements ruled out two things. Wide vectors for blocks above 64 B: the C library's memcpy already uses the widest
+// registers that the machine has, and wins. Software prefetch for single numbers far apart: it gains a tenth when
+// everything comes from memory and costs a quarter when a face is in the cache, as it mostly is.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -22,7 +22,7 @@ namespace tasuki {
 namespace {
 
 constexpr std::int64_t kLine = 64;    // a cache line
-constexpr std::int64_t kPage = 4096;  // what one entry of the address translation cache covers
+constexpr std::int64_t kPage = 4096;  // bytes for which one entry of the address translation cache is enough
 constexpr std::int64_t kLargestFixed = 256;
 
 typedef std::uint64_t Word16 __attribute__((vector_size(16)));
@@ -35,7 +35,7 @@ using Word =
                                           std::conditional_t<Bytes == 4, std::uint32_t,
                                                              std::conditional_t<Bytes == 8, std::uint64_t, Word16>>>>;
 
-// Moves exactly Bytes by the largest registers that fit (through one array they would go by way of the stack).
+// Moves exactly Bytes bytes by the largest registers that fit. (Through one array they would go by way of the stack.)
 template <std::int64_t Bytes>
 [[gnu::always_inline]] inline void move(const std::byte* src, std::byte* dst) {
   constexpr std::int64_t kPart = Bytes >= 16 ? 16 : Bytes >= 8 ? 8 : Bytes >= 4 ? 4 : Bytes >= 2 ? 2 : 1;
@@ -50,7 +50,7 @@ void copy_fixed(const StridedCopy& copy, const std::byte* src, std::byte* dst) {
   for_each_block<(Bytes <= kLine)>(copy, src, dst, [](const std::byte* from, std::byte* to) { move<Bytes>(from, to); });
 }
 
-// Blocks of Head to Head + Tail bytes: two pieces that overlap.
+// Blocks of Head to Head + Tail bytes, as two pieces that overlap.
 template <std::int64_t Head, std::int64_t Tail>
 void copy_two_pieces(const StridedCopy& copy, const std::byte* src, std::byte* dst) {
   const std::int64_t tail = copy.block - Tail;
@@ -60,10 +60,10 @@ void copy_two_pieces(const StridedCopy& copy, const std::byte* src, std::byte* d
   });
 }
 
-// Rows of small numbers gathered into consecutive ones: several loads to one store.
+// Rows of small numbers gathered into consecutive ones: several loads for one store.
 template <std::int64_t Bytes>
 void copy_gather(const StridedCopy& copy, const std::byte* src, std::byte* dst) {
-  using Lane = std::conditional_t<Bytes == 4, float, Word<Bytes>>;  // floats join faster, their bits stay as they are
+  using Lane = std::conditional_t<Bytes == 4, float, Word<Bytes>>;  // floats join faster, and their bits do not change
   constexpr std::int64_t kLanes = 16 / Bytes;
   typedef Lane Lanes __attribute__((vector_size(16)));
   StridedCopy rows = copy;
@@ -100,7 +100,7 @@ void copy_contiguous(const StridedCopy& copy, const std::byte* src, std::byte* d
 }
 
 #if defined(__SSE2__)
-// Fewer bytes than a line, any number of them.
+// Fewer bytes than a cache line, any number of them.
 [[gnu::always_inline]] inline void move_rest(const std::byte* src, std::byte* dst, std::int64_t bytes) {
   const auto piece = [&]<std::int64_t Bytes>() {
     if ((bytes & Bytes) == 0) return;
@@ -116,8 +116,8 @@ void copy_contiguous(const StridedCopy& copy, const std::byte* src, std::byte* d
   piece.template operator()<1>();
 }
 
-// Whole lines of the destination bypass the cache, which saves reading them; the ends of each block are stored as
-// usual.
+// Whole cache lines of the destination are stored past the cache, which saves reading them. The ends of each block are
+// stored as usual.
 void copy_streaming(const StridedCopy& copy, const std::byte* src, std::byte* dst) {
   for_each_block<false>(copy, src, dst, [bytes = copy.block](const std::byte* from, std::byte* to) {
     const std::int64_t head = static_cast<std::int64_t>(-reinterpret_cast<std::uintptr_t>(to) % kLine);
@@ -130,7 +130,7 @@ void copy_streaming(const StridedCopy& copy, const std::byte* src, std::byte* ds
       }
     move_rest(from + done, to + done, bytes - done);
   });
-  _mm_sfence();  // such stores are weakly ordered: whatever signals the arrival comes after
+  _mm_sfence();  // such stores are weakly ordered, but the signal of the arrival must come after them
 }
 
 #else
@@ -139,7 +139,8 @@ void copy_streaming(const StridedCopy& copy, const std::byte* src, std::byte* ds
 }
 #endif
 
-// Whether few in flight are better on this processor: of numbers that are whole pages apart, gathered or scattered.
+// Whether this processor is faster with few accesses in flight, for numbers that are whole pages apart: on the source's
+// side (`gather`) or on the destination's.
 bool few_win(bool gather) {
   const auto trial = [](std::int64_t src_stride, std::int64_t dst_stride) {
     StridedCopy copy;
@@ -153,10 +154,10 @@ bool few_win(bool gather) {
   return gather ? when_gathered : when_scattered;
 }
 
-// Long rows of numbers a page or more apart, dense on the other side: every one costs a page lookup, and if they are
-// whole pages apart all fall into one set of the cache. There the call to memcpy, which is slow enough to keep few of
-// them in flight, is up to twice as fast as the plain loop on some processors (EPYC), and half as fast on others
-// (Xeon). Scattered stores suffer only from the cache set.
+// Long rows of numbers a page or more apart on one side and dense on the other. Every number costs a page lookup, and
+// numbers that are whole pages apart all fall into one set of the cache. A call to memcpy for each number is slow
+// enough to keep few of them in flight. That is up to twice as fast as the plain loop on some processors (EPYC), and
+// half as fast on others (Xeon). Scattered stores suffer only from the cache set.
 bool too_many_in_flight(const StridedCopy& copy) {
   constexpr std::int64_t kMoreThanCacheWays = 64;
   const auto [count, src_stride, dst_stride] = copy.dims[copy.ndims - 1];
@@ -165,14 +166,15 @@ bool too_many_in_flight(const StridedCopy& copy) {
   return src_stride == copy.block && dst_stride != 0 && dst_stride % kPage == 0 && few_win(false);
 }
 
-// Blocks of a few lines: memcpy wins where they lie close, plain moves win (up to twofold) where each is on a new page.
+// Blocks of a few cache lines: memcpy wins if they lie close together. Plain moves win, up to twofold, if each block is
+// on a new page.
 std::int64_t largest_without_memcpy(const StridedCopy& copy) {
   const auto [count, src_stride, dst_stride] = copy.dims[copy.ndims - 1];
   const bool far = std::abs(src_stride) >= kPage || std::abs(dst_stride) >= kPage;
   return far && copy.block % 8 == 0 ? kLargestFixed : kLine;
 }
 
-// copy_fixed for the multiples of 8.
+// copy_fixed for block sizes that are multiples of 8.
 template <std::int64_t... I>
 constexpr auto fixed_by_eights(std::integer_sequence<std::int64_t, I...>) {
   return std::array<CopyFunction, sizeof...(I)>{copy_fixed<8 * (I + 1)>...};

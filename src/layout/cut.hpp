@@ -10,7 +10,7 @@
 
 namespace tasuki {
 
-/// From the first to the last byte that a copy touches on one side, as offsets from that side's base.
+/// The range from the first to the last byte that a strided copy touches on one side, as offsets from that side's base.
 struct ByteRange {
   std::int64_t begin = 0;
   std::int64_t end = 0;  ///< past the last; equal to `begin` if nothing is touched
@@ -21,22 +21,22 @@ struct ByteRange {
 ByteRange read_range(const StridedCopy& copy);
 ByteRange written_range(const StridedCopy& copy);
 
-/// Steps `begin` to `end` (exclusive) of the outermost dimension, which stays even if it has one step. The copy must
-/// have a dimension.
+/// Steps `begin` to `end` (exclusive) of the outermost dimension. The dimension stays, even with one step. The strided
+/// copy must have a dimension.
 StridedCopy steps_of(const StridedCopy& copy, std::int64_t begin, std::int64_t end);
 /// Bytes `begin` to `end` (exclusive) of every block.
 StridedCopy bytes_of(const StridedCopy& copy, std::int64_t begin, std::int64_t end);
-/// Without an outermost dimension of one step.
+/// The same strided copy; if its outermost dimension has one step, without that dimension.
 StridedCopy without_single_step(const StridedCopy& copy);
 
-/// Bytes at multiples of which blocks are cut: whole elements, and what is aligned stays so.
+/// Blocks are cut at multiples of this many bytes: a multiple of every element's size, and it keeps alignment.
 constexpr std::int64_t kCutUnit = 64;
 
-/// Adds the copy in pieces of at most `most` bytes, or of one unit, and of about equal size.
+/// Adds the strided copy to `pieces`, cut into pieces of about equal size and of at most `most` bytes (or one unit).
 void cut_by_bytes(const StridedCopy& copy, std::int64_t most, std::vector<StridedCopy>& pieces);
 
-/// Cuts the copies into `parts` lists of about equal bytes: each copy along its outermost dimension, or a contiguous
-/// one at multiples of the unit. A list is empty where there are fewer steps than parts.
+/// Cuts the strided copies into `parts` lists of about equal bytes: each along its outermost dimension, or, if it is
+/// contiguous, at multiples of the unit. If there are fewer steps than parts, some lists are empty.
 std::vector<std::vector<StridedCopy>> cut_in_parts(std::span<const StridedCopy> copies, std::int64_t parts);
 
 }  // namespace tasuki

@@ -1,4 +1,5 @@
-// Two copies that become one: those that touch the same cache lines, and those of which one continues the other.
+// Two strided copies that become one: those that touch the same cache lines, and those of which one continues the
+// other.
 #include <algorithm>
 
 #include "tasuki/strided_copy.hpp"
@@ -9,12 +10,14 @@ namespace {
 
 constexpr std::int64_t kLine = 64;              // bytes of a cache line
 constexpr std::int64_t kFirstLevel = 32 << 10;  // bytes of the first-level cache
-constexpr std::int64_t kRow = 512;              // blocks of a row that still leave a line each for its partner's row
+// most blocks of a row: its cache lines must still be in the first-level cache when the partner's row follows
+constexpr std::int64_t kRow = 512;
 
 }  // namespace
 
 std::optional<StridedCopy> fused(const StridedCopy& a, const StridedCopy& b) {
-  // Two dimensions: rows are what takes turns. Small copies stay in the cache by themselves.
+  // At least two dimensions, because the rows of the two copies are taken in turn. Small copies stay in the cache
+  // anyway.
   if (a.block != b.block || a.ndims != b.ndims || a.ndims < 2 || a.ndims == kMaxDims) return {};
   if (a.block >= kLine || a.blocks() * 2 * kLine <= kFirstLevel) return {};
   if (!std::equal(a.dims.begin(), a.dims.begin() + a.ndims, b.dims.begin())) return {};

@@ -1,18 +1,18 @@
-// Which of two copy kernels is the faster one on this processor: a question that has to be tried out, which layouts, as
-// pure code, cannot do. Who can (calibrate/kernel_trial.cpp) registers itself.
+// Which of two copy kernels is faster on this processor. That must be tried out, which layouts, being pure code, cannot
+// do. calibrate/kernel_trial.cpp tries it out, and registers itself here.
 #pragma once
 
 #include "tasuki/strided_copy.hpp"
 
 namespace tasuki {
 
-/// Whether `other` runs a copy in clearly less time than `usual`. `copy` has offsets and strides of at least 0.
+/// True if `other` runs a copy in clearly less time than `usual`. `copy` has offsets and strides of at least 0.
 using KernelTrial = bool (*)(CopyFunction other, CopyFunction usual, const StridedCopy& copy);
 
-/// Tries it out; false, so that the usual kernel is taken, where nobody can.
+/// Calls the registered trial. Without one the result is false, and the usual kernel is taken.
 bool clearly_faster(CopyFunction other, CopyFunction usual, const StridedCopy& copy);
 
-/// Registers, at load time, who tries it out.
+/// Registers the trial, at load time.
 struct KernelTrialRegistration {
   explicit KernelTrialRegistration(KernelTrial trial);
 };

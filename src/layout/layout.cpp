@@ -1,4 +1,4 @@
-// Layout's constructors: each places copies of its elements in type-map order; the normaliser folds what comes out.
+// Layout's constructors: each lists the bytes of its elements in type-map order; the normaliser folds the list.
 #include "tasuki/layout.hpp"
 
 #include <algorithm>
@@ -12,13 +12,13 @@
 
 namespace tasuki {
 
-/// Collects placed elements: their bytes go to the normaliser, their bounds follow MPI's rules.
+/// Collects elements at displacements: their bytes go to the normaliser, their bounds follow MPI's rules.
 class LayoutBuilder {
  public:
   explicit LayoutBuilder(const char* operation) : operation_(operation), normaliser_(operation) {}
 
-  /// Appends `element` at `displacement`, repeated by `repeat` (outermost first). `argument` and `given` name what the
-  /// user passed, should it lead out of 64 bits.
+  /// Appends `element` at `displacement`, repeated by `repeat` (outermost first). `argument` and `given` are what the
+  /// user passed, for the error if an offset does not fit into 64 bits.
   void place(std::int64_t displacement, std::span<const Dim> repeat, const Layout& element, const char* argument,
              std::int64_t given) {
     Wide copies = 1;
@@ -91,7 +91,7 @@ class LayoutBuilder {
 
 namespace {
 
-// A stride or displacement in extents as bytes. A stride that is never taken may be anything.
+// A stride or displacement in extents, as bytes. If the stride is never taken, any value is allowed.
 std::int64_t scaled(std::int64_t in_extents, const Layout& element, const char* operation, const char* argument) {
   return narrow(Wide{in_extents} * element.extent(), operation, argument, in_extents);
 }

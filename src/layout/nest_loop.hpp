@@ -1,4 +1,4 @@
-// The loop nest that all kernels share: the two innermost dimensions as plain loops, the others as an odometer.
+// The loop nest that all kernels share: the two innermost dimensions are plain loops, the others an odometer.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace tasuki {
 
-/// One row. The two sides do not overlap, so loads may go ahead of stores.
+/// One row. Source and destination do not overlap, so loads may run before earlier stores.
 template <bool Unroll, class BlockBody>
 [[gnu::always_inline]] inline void for_each_in_row(const StridedCopy::Dim& row, const std::byte* __restrict src,
                                                    std::byte* __restrict dst, const BlockBody& block) {
@@ -23,7 +23,7 @@ template <bool Unroll, class BlockBody>
 }
 
 /// Calls `block(source, destination)` for every block of `copy`, in order. Always inlined, so that each kernel gets its
-/// own loops for its own block. Unroll where the block is a few instructions; not where it is a call.
+/// own loops around its own block. `Unroll` is for blocks of a few instructions, not for blocks that are a call.
 template <bool Unroll = true, class BlockBody>
 [[gnu::always_inline]] inline void for_each_block(const StridedCopy& copy, const std::byte* src, std::byte* dst,
                                                   const BlockBody& block) {

@@ -1,4 +1,4 @@
-// The levels of the normal form: joining runs, folding groups, and skipping the regular rest of a repetition.
+// The levels of the normal form: join runs, fold groups, and skip the regular rest of a repetition.
 #include "layout/normalise.hpp"
 
 #include <fmt/format.h>
@@ -8,12 +8,12 @@
 namespace tasuki {
 namespace {
 
-// Beyond these an irregular pattern costs gigabytes or minutes; nobody means that.
+// Limits: a larger irregular pattern would take gigabytes or minutes.
 constexpr std::int64_t kMaxRunsFed = std::int64_t{1} << 28;
 constexpr std::int64_t kMaxOutputs = std::int64_t{1} << 22;
 
-// The callers have checked that every offset of the sequence fits; what is compared on the way may lie one step
-// outside, so the arithmetic wraps instead of being undefined.
+// The callers have checked that every offset of the sequence fits into 64 bits. A comparison may compute an offset one
+// step outside, so the arithmetic wraps instead of being undefined.
 std::int64_t wrapping(std::int64_t a, std::int64_t b, std::int64_t times) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) +
                                    static_cast<std::uint64_t>(b) * static_cast<std::uint64_t>(times));
@@ -104,8 +104,8 @@ void Normaliser<Sides>::push(int level, const Nest& nest) {
   group.strides = {};
 }
 
-// Hands the level's group to the next level. A nest made at level k has k + 1 dimensions (its parts were not equal
-// neighbours before level k - 1 made them so), hence never more than kMaxDims.
+// Hands the level's group to the next level. A nest made at level k has k + 1 dimensions, because its parts became
+// equal neighbours only when level k - 1 made them. So no nest has more than kMaxDims dimensions.
 template <int Sides>
 void Normaliser<Sides>::close(int level) {
   Group& group = state_.levels[level];
@@ -122,9 +122,9 @@ bool Normaliser<Sides>::idle_from(int level, const State& before) const {
   return state_.outputs == before.outputs;
 }
 
-// `before` was the state one round of a repetition ago. If the round moved the lower levels by `strides`, lengthened
-// one group by a whole number of its own strides that makes up `strides`, and left the higher levels alone, then each
-// of the coming `rounds` will do the same, and is done here.
+// `before` is the state one round of a repetition ago. Suppose the round did only this: it moved the lower levels by
+// `strides`, lengthened one group by a whole number of its own strides that makes up `strides`, and left the higher
+// levels alone. Then each of the coming `rounds` will do the same, so all of them are added here at once.
 template <int Sides>
 bool Normaliser<Sides>::skip(const State& before, const Offsets& strides, std::int64_t rounds) {
   State& now = state_;
@@ -144,7 +144,8 @@ bool Normaliser<Sides>::skip(const State& before, const Offsets& strides, std::i
     if (group.count == 0 && old.count == 0) continue;
     if (group.count == 0 || old.count == 0 || !group.first.same_shape(old.first)) return false;
     const bool same_strides = group.strides == old.strides;
-    if (group.count == old.count && same_strides && group.first.at == sum(old.first.at, strides)) continue;  // moved
+    // only moved
+    if (group.count == old.count && same_strides && group.first.at == sum(old.first.at, strides)) continue;
     const std::int64_t grown = group.count - old.count;
     if (grown <= 0 || group.first.at != old.first.at || !(same_strides || old.count == 1)) return false;
     if (sum({}, group.strides, grown) != strides || !idle_from(level + 1, before)) return false;

@@ -14,14 +14,15 @@
 
 namespace tasuki {
 
-/// A stream transducer. Runs go in at the bottom in sequence order and are joined where they touch on all sides.
-/// Level 1 takes runs and folds neighbours of equal length in arithmetic progression into one nest; level 2 does the
-/// same with neighbouring equal nests from level 1, and so on. Each level depends only on the sequence it receives, so
-/// equal byte sequences give equal results however they were described.
+/// A stream transducer. Runs go in at the bottom in sequence order and are joined if they touch on all sides. Level 1
+/// takes runs and folds neighbours of equal length in arithmetic progression into one nest; level 2 does the same with
+/// neighbouring equal nests from level 1, and so on. Each level depends only on the sequence that it receives, so equal
+/// byte sequences give equal results however they were described.
 ///
-/// A regular pattern need not be fed run by run: since the rule does not depend on where the bytes are, a repetition
-/// that moved every lower level by its stride and only lengthened one group will go on doing so, and the rest of it is
-/// added in one step (`repeat`). That is what keeps a 2^40-byte nest as cheap as a small one, with the same result.
+/// A regular pattern need not be fed run by run. The rule does not depend on where the bytes are. So once a round of a
+/// repetition has only moved the lower levels by the stride and lengthened one group, every further round does the
+/// same, and the rest is added in one step (`repeat`). That makes a nest of 2^40 bytes as cheap as a small one, with
+/// the same result.
 template <int Sides>
 class Normaliser {
  public:
@@ -50,11 +51,12 @@ class Normaliser {
     repeat(steps.front(), [&](const Offsets& moved) { nest(sum(at, moved), bytes, steps.subspan(1)); });
   }
 
-  /// Appends what `body(displacement)` appends, for displacement = 0, 1, … count-1 strides. `body` must append the
-  /// same runs every time, except for the displacement.
+  /// Appends what `body(displacement)` appends, for displacement = 0, 1, … count-1 strides. `body` must append the same
+  /// runs every time, apart from the displacement.
   template <class Body>
   void repeat(const Step& step, const Body& body) {
-    constexpr std::int64_t kPatience = 8;  // a repetition settles after two or three rounds, or never
+    // rounds after which a repetition that has not become regular never will; it takes two or three
+    constexpr std::int64_t kPatience = 8;
     const bool may_skip = step.count > 3;
     State before;
     Offsets moved{};
@@ -80,7 +82,7 @@ class Normaliser {
 
     Nest() = default;
     Nest(const Nest& other) { *this = other; }
-    Nest& operator=(const Nest& other) {  // most nests are flat: leave the unused dimensions alone
+    Nest& operator=(const Nest& other) {  // most nests have few dimensions: leave the unused ones alone
       at = other.at;
       bytes = other.bytes;
       ndims = other.ndims;
@@ -92,11 +94,11 @@ class Normaliser {
              std::equal(dims.begin(), dims.begin() + ndims, other.dims.begin());
     }
   };
-  struct Group {  // `count` nests like `first`, `strides` apart; the strides are undecided while count is 1
+  struct Group {  // `count` nests like `first`, `strides` apart; the strides are open while count is 1
     Nest first;
     std::int64_t count = 0;
     Offsets strides{};
-    std::int64_t received = 0;  // nests ever pushed here: tells a level that was busy from one that only looks the same
+    std::int64_t received = 0;  // nests ever received: shows whether a level was busy since, though it looks the same
   };
   struct State {
     Offsets run_at{};

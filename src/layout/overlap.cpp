@@ -1,4 +1,4 @@
-// Whether a layout names a byte twice: exact, and without expanding nests unless their strides interleave wildly.
+// Whether a layout names a byte twice. Exact. Nests are expanded into runs only if the search would take too long.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -15,11 +15,13 @@
 namespace tasuki {
 namespace {
 
-// Two runs of one nest, or of two nests, meet if integers n_i within given ranges bring `start + sum n_i * stride_i`
-// between two bounds. Tried from the largest stride down; what the smaller ones can still add leaves few choices each.
+// Two runs of one nest, or of two nests, overlap if integers n_i in given ranges bring `start + sum n_i * stride_i`
+// between two bounds. The n_i are tried from the largest stride down: what the smaller strides can still add leaves few
+// choices for each.
 class Search {
  public:
-  /// Adds an unknown in [first, last]. A stride that was added before shares its unknown if `share`.
+  /// Adds an unknown in [first, last]. With `share`, an unknown with the same stride as an earlier one is merged with
+  /// it.
   void add(std::int64_t stride, std::int64_t first, std::int64_t last, bool share) {
     if (stride < 0) {
       stride = -stride;
@@ -36,7 +38,8 @@ class Search {
     unknowns_[used_++] = {stride, first, last};
   }
 
-  /// Is there a choice with `above < start + sum < below`, other than all zeros if `nonzero`? Empty: too many to try.
+  /// Is there a choice with `above < start + sum < below`? With `nonzero`, other than all zeros. Empty: too many to
+  /// try.
   std::optional<bool> reaches(Wide start, Wide above, Wide below, bool nonzero) {
     std::sort(unknowns_.begin(), unknowns_.begin() + used_,
               [](const Unknown& a, const Unknown& b) { return a.stride > b.stride; });
@@ -63,7 +66,7 @@ class Search {
 
   static Wide divide_down(Wide a, Wide b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 
-  // `zeros`: all unknowns so far are zero, and must not stay so; then a negative next one only mirrors a positive one.
+  // `zeros`: all unknowns so far are zero, and not all may be. A negative next one would only mirror a positive one.
   bool descend(int level, Wide sum, bool zeros) {
     if (++trials_ > kMaxTrials) return false;
     if (level == used_) return !zeros && above_ < sum && sum < below_;
@@ -136,7 +139,7 @@ void append_runs(const Block& block, std::size_t dim, std::int64_t offset, std::
     append_runs(block, dim + 1, offset + i * block.dims[dim].stride, out);
 }
 
-// The last resort, which decides everything that fits into memory.
+// The last resort: expands all runs, which decides whatever fits into memory.
 bool runs_meet(const Layout& layout) {
   constexpr std::int64_t kMaxRuns = std::int64_t{1} << 27;
   if (layout.runs() > kMaxRuns)
@@ -148,7 +151,7 @@ bool runs_meet(const Layout& layout) {
   return !disjoint(runs);
 }
 
-// Nests whose bounds intersect, pair by pair.
+// Compares nests whose bounds intersect, pair by pair.
 std::optional<bool> nests_meet(const std::vector<Interval>& sorted) {
   for (std::size_t i = 0; i < sorted.size(); ++i)
     for (std::size_t j = i + 1; j < sorted.size() && sorted[j].first < sorted[i].last; ++j) {
@@ -161,7 +164,7 @@ std::optional<bool> nests_meet(const std::vector<Interval>& sorted) {
 }  // namespace
 
 bool Layout::overlaps() const {
-  constexpr std::int64_t kFewRuns = 1 << 20;  // sorting so many is quicker than comparing a long list pair by pair
+  constexpr std::int64_t kFewRuns = 1 << 20;  // sorting this many is faster than comparing a long list pair by pair
   std::vector<Interval> bounds;
   bounds.reserve(blocks_.size());
   for (const Block& block : blocks_) {

@@ -1,4 +1,4 @@
-// Packing, unpacking and reordering: what the kernels are given to do.
+// Packing, unpacking and reordering: makes the strided copies that kernels run.
 #include <algorithm>
 
 #include "tasuki/layout.hpp"
@@ -7,7 +7,7 @@
 namespace tasuki {
 namespace {
 
-// The nest as a gather into consecutive bytes, or, `inverse`, as a scatter from them.
+// The nest as a strided copy into consecutive bytes (gather) or, with `inverse`, out of consecutive bytes (scatter).
 StridedCopy packing(const Block& block, std::int64_t packed_offset, bool inverse) {
   StridedCopy copy;
   copy.block = block.bytes;
@@ -61,7 +61,8 @@ StridedCopy reordered(const StridedCopy& copy) {
   auto* const dims = result.dims.data();
   std::stable_sort(dims, dims + result.ndims, [](const auto& a, const auto& b) { return a.dst_stride > b.dst_stride; });
 
-  // From the inside out: what continues the block joins it, what continues the dimension inside it joins that.
+  // From the innermost dimension outwards: a dimension that continues the block joins it, and a dimension that
+  // continues the one inside it joins that.
   int kept = result.ndims;  // dims[kept, ndims) are final
   for (int i = result.ndims; i-- > 0;) {
     const StridedCopy::Dim dim = dims[i];

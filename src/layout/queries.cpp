@@ -1,5 +1,4 @@
-// What can be asked of a layout or a strided copy without moving a byte: bounds, pattern, number of runs, a line of
-// text.
+// Questions about a layout or a strided copy that move no byte: bounds, pattern, number of runs, a line of text.
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -23,7 +22,7 @@ Pattern classify(std::span<const Block> blocks) {
   return blocks[0].bytes > kNumberBytes ? Pattern::block_stride : Pattern::stride;
 }
 
-// The pattern of one side of a copy: its other side may have split what is regular here.
+// The pattern of one side of a strided copy, with dimensions merged that only the other side splits.
 Pattern side_pattern(const StridedCopy& copy, std::int64_t StridedCopy::Dim::*stride) {
   Normaliser<1> normaliser("StridedCopy::pattern");
   std::array<Normaliser<1>::Step, kMaxDims> steps;

@@ -36,7 +36,7 @@ void reduce_rows(const StridedCopy& copy, const std::byte* src, std::byte* dst) 
   });
 }
 
-// By hand: what the compiler makes of the loop above is slower for short rows.
+// Vectorised by hand: the compiler's code for the loop above is slower for short rows.
 template <class T>
 void add_rows(const StridedCopy& copy, const std::byte* src, std::byte* dst) {
   constexpr std::int64_t kVector = 16;
@@ -54,7 +54,7 @@ void add_rows(const StridedCopy& copy, const std::byte* src, std::byte* dst) {
   });
 }
 
-// Signed and unsigned integers are alike but for their order.
+// Signed and unsigned integers differ only in their order.
 template <class Op, class T>
 struct Kernel {
   using Element = T;

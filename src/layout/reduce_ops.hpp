@@ -1,8 +1,8 @@
-// What a reduction does to one element, for processors and GPUs alike: one definition, so that both give the same bits.
+// What a reduction does to one element. Processors and GPUs use this one definition, so both give the same bits.
 //
 // `with_element(type, f)` calls f with the element of a type, `with_operator(op, f)` with the function object of an
-// operator; `kApplies<Op, Element>` says which go together, as `defined` does. NaNs apart, which a GPU may give other
-// bits, an operator's result is the same everywhere.
+// operator. `kApplies<Op, Element>` says which go together, as `defined` does. An operator's result is the same
+// everywhere, except for the bits of NaNs, which differ on GPUs.
 #pragma once
 
 #include <bit>
@@ -39,7 +39,7 @@ template <class Value, class Index>
 requires(sizeof(Value) > sizeof(Index)) struct alignas(2 * sizeof(Value)) Pair<Value, Index> {
   Value value;
   Index index;
-  Index padding;  // a member, so that the destination's stays as it is
+  Index padding;  // a member, so that the destination keeps its own
 };
 
 template <class T>
@@ -64,14 +64,14 @@ TASUKI_BOTH float to_f32(BF16 x) {
 TASUKI_BOTH float to_f32(F16 x) {
   const std::uint32_t sign = static_cast<std::uint32_t>(x.bits & 0x8000u) << 16;
   const std::uint32_t rest = x.bits & 0x7fffu;
-  const std::uint32_t small = std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(rest)) *
-                                                           0x1p-24f);  // below the normal ones
+  const std::uint32_t small =
+      std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(rest)) * 0x1p-24f);  // subnormal
   const std::uint32_t normal = (rest << 13) + 0x38000000u;
-  const std::uint32_t others = rest << 13 | 0x7f800000u;  // infinite, or no number
+  const std::uint32_t others = rest << 13 | 0x7f800000u;  // infinity or NaN
   return std::bit_cast<float>(sign | (rest < 0x400u ? small : rest < 0x7c00u ? normal : others));
 }
 
-/// To nearest even; all that are no numbers become 0x7fff.
+/// Rounds to nearest even. Every NaN becomes 0x7fff.
 TASUKI_BOTH void from_f32(float value, BF16& x) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const bool no_number = (bits & 0x7fffffffu) > 0x7f800000u;
@@ -89,7 +89,7 @@ TASUKI_BOTH void from_f32(float value, F16& x) {
   }
   if (rest >= 0x47800000u) {  // 65536 and more
     half = 0x7c00u;
-  } else if (rest < 0x38800000u) {  // below the normal ones: adding 0.5 leaves units of 2^-24 in the last bits, rounded
+  } else if (rest < 0x38800000u) {  // subnormal: adding 0.5 leaves units of 2^-24 in the last bits, rounded
     half = std::bit_cast<std::uint32_t>(std::bit_cast<float>(rest) + 0.5f) - 0x3f000000u;
   } else {
     half = (rest - 0x38000000u + 0xfffu + (rest >> 13 & 1u)) >> 13;
@@ -99,7 +99,7 @@ TASUKI_BOTH void from_f32(float value, F16& x) {
 
 // --- operators -------------------------------------------------------------------------------------------------------
 
-/// Products must not be contracted with the sum that follows: processors and GPUs do so differently.
+/// Products must not be contracted with the following sum: processors and GPUs contract differently.
 template <class Real>
 TASUKI_BOTH Real product_of(Real a, Real b) {
 #ifdef __CUDA_ARCH__
@@ -113,7 +113,7 @@ TASUKI_BOTH Real product_of(Real a, Real b) {
 #endif
 }
 
-/// An unsigned integer as wide as T, in which arithmetic wraps; no narrower than int, which would be promoted.
+/// An unsigned integer at least as wide as T and as int. Its arithmetic wraps; a narrower one would be promoted to int.
 template <class T>
 using Wrapping = std::conditional_t<sizeof(T) <= 4, std::uint32_t, std::uint64_t>;
 
@@ -151,7 +151,7 @@ struct Product {
   }
 };
 
-/// The least if `kLess`, or else the greatest.
+/// The minimum if `kLess`, else the maximum.
 template <bool kLess>
 struct Extreme {
   template <class T>
@@ -167,7 +167,7 @@ struct Extreme {
   }
 
  private:
-  // Of equal numbers only zeros can differ, by their sign.
+  // Equal numbers can differ only if they are zeros of different sign.
   template <class Number, class T>
   TASUKI_BOTH static T chosen(Number x, Number y, T a, T b, bool b_negative) {
     const bool other = kLess ? y < x : y > x;
@@ -177,7 +177,7 @@ struct Extreme {
   }
 };
 
-/// Bit by bit, or of truth values.
+/// Operators on bits, or on truth values.
 template <class Combine, bool kTruth>
 struct Logical {
   template <std::integral T>

@@ -1,4 +1,4 @@
-// Zips two layouts: cuts both into nests of equal size, refines each pair to common strides, and folds what comes out.
+// Zips two layouts: cuts both into nests of equal size, refines each pair to common strides, and folds the result.
 #include <algorithm>
 #include <vector>
 
@@ -19,7 +19,7 @@ std::int64_t size_of_nest(const Block& nest) {
   return size;
 }
 
-// One side of the zip: the nests still to come, the next one last.
+// One side of the zip: the nests that are left, in reverse order.
 class Side {
  public:
   explicit Side(const Layout& layout) : left_(layout.blocks().rbegin(), layout.blocks().rend()) {}
@@ -28,8 +28,8 @@ class Side {
   std::int64_t next_size() const { return size_of_nest(next()); }
   void pop() { left_.pop_back(); }
 
-  /// Cuts the next nest so that its first part has `wanted` bytes, or comes as near as one cut along its outermost
-  /// dimension can.
+  /// Cuts the next nest in two. The first part has `wanted` bytes, or as nearly as one cut along its outermost
+  /// dimension allows.
   void cut(std::int64_t wanted) {
     Block rest = std::move(left_.back());
     left_.pop_back();
@@ -59,13 +59,13 @@ class Side {
   std::vector<Block> left_;
 };
 
-// A nest as a number system: position p of its byte sequence lies at the sum of digit x stride, where the digits'
-// weights are 1, block size, block size x innermost count, …
+// A nest as a number system: byte p of its sequence lies at the sum of digit x stride. The weights of the digits are 1,
+// block size, block size x innermost count, …
 class Digits {
  public:
   explicit Digits(const Block& nest) : nest_(nest), next_(nest.bytes), dim_(nest.dims.size()) {}
-  std::int64_t next_weight() const { return next_; }  // where the next dimension begins
-  /// The distance in memory of two bytes that lie `step` apart in the sequence, within the current digit.
+  std::int64_t next_weight() const { return next_; }  // weight at which the next dimension begins
+  /// The distance in memory of two bytes that are `step` apart in the sequence, within the current digit.
   std::int64_t stride(std::int64_t step) const { return stride_ * (step / weight_); }
   void advance() {
     const Dim& dim = nest_.dims[--dim_];
@@ -82,7 +82,7 @@ class Digits {
   std::size_t dim_;  // dimensions not yet entered
 };
 
-// Appends the pair as one nest if the weights of both sides, taken together, divide each other in turn.
+// Appends the pair as one nest, if the weights of both sides together, sorted, divide each other in turn.
 bool refine(const Block& src, const Block& dst, Fold& fold) {
   const std::int64_t size = size_of_nest(src);
   Digits src_digits(src);

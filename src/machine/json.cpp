@@ -48,7 +48,7 @@ void each_constant(Visit&& visit) {
   visit("transfer_parts", &Constants::transfer_parts);
 }
 
-/// Reads one file and knows where it is in it.
+/// Reads a file, and keeps track of the key it is at, for errors.
 class Reader {
  public:
   Reader(const Json& root, const std::string& file) : root_(root), file_(file) {}
@@ -157,7 +157,7 @@ class Reader {
     check_numbers(machine);
   }
 
-  // Numbers of hosts and islands without gaps: a number that no rank has is a mistake.
+  // Hosts and islands are numbered without gaps: a number that no rank has is a mistake in the file.
   void check_numbers(const Machine& machine) const {
     for (const auto& [what, member] :
          {std::pair{"host", &Machine::Rank::host}, std::pair{"island", &Machine::Rank::island}}) {

@@ -1,4 +1,4 @@
-// Machine: questions to it and machines made up from a pattern. The JSON form is in json.cpp.
+// Machine: queries, and machines made from a pattern. The JSON form is in json.cpp.
 #include "tasuki/machine.hpp"
 
 #include <fmt/format.h>
@@ -52,7 +52,7 @@ Machine Machine::resized(int wanted) const {
     machine.ranks.resize(static_cast<std::size_t>(wanted));
     return machine;
   }
-  // More hosts like those that it has, if these are all alike.
+  // More hosts like the present ones, if these are all alike.
   const auto per_host =
       std::count_if(ranks.begin(), ranks.end(), [&](const Rank& r) { return r.host == ranks[0].host; });
   const auto per_island =

@@ -66,12 +66,12 @@ Profile Profile::from_json(const std::string& text, const std::string& file) {
   } catch (const nlohmann::json::parse_error& error) {
     throw fail(fmt::format("not JSON at byte {}", error.byte));
   } catch (const nlohmann::json::exception& error) {
-    throw fail(error.what());  // a number too large for a double, say
+    throw fail(error.what());  // for example, a number too large for a double
   }
   const bool numbered = json.is_object() && json.contains("version") && json["version"].is_number_integer();
   const int version = numbered ? json["version"].get<int>() : 0;
   if (version < 1 || version > kVersion) throw fail(fmt::format("no profile of version {} or before", kVersion));
-  if (version < kVersion) return {};  // it lacks constants that plans are made with now
+  if (version < kVersion) return {};  // it lacks constants that planning uses now
   if (!json.contains("paths") || !json["paths"].is_object()) throw fail("\"paths\" is missing or no object");
   Profile profile;
   for (const auto& [section, values] : json["paths"].items()) {

@@ -270,8 +270,8 @@ void Operation::State::start() {
   engine_->start();
 }
 
-void Operation::State::enqueue(Stream stream, int parts) {
-  const bool starts = (parts & 1) != 0;
+void Operation::State::enqueue(Stream stream, StreamWork work) {
+  const bool starts = starts_epoch(work);
   check_alive(starts ? "start" : "wait");
   if (idle_) return;
   if (where_ != Memory::device) {
@@ -293,8 +293,8 @@ void Operation::State::enqueue(Stream stream, int parts) {
     ++epoch_;
   }
   const TracedCall traced(executor_->recorder(), starts ? Traced::start : Traced::wait, epoch_);
-  engine_->enqueue(stream, parts);
-  active_ = in_stream_ = (parts & 2) == 0;
+  engine_->enqueue(stream, work);
+  active_ = in_stream_ = !ends_epoch(work);
 }
 
 void Operation::State::ended() {
@@ -366,13 +366,13 @@ void Operation::wait() {
   state_->wait();
 }
 void Operation::start(Stream stream) {
-  state_->enqueue(stream, 1);
+  state_->enqueue(stream, StreamWork::start);
 }
 void Operation::wait(Stream stream) {
-  state_->enqueue(stream, 2);
+  state_->enqueue(stream, StreamWork::wait);
 }
 void Operation::run(Stream stream) {
-  state_->enqueue(stream, 3);
+  state_->enqueue(stream, StreamWork::run);
 }
 void Operation::free() {
   state_->free();

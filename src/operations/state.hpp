@@ -55,7 +55,7 @@ class Operation::State final : public Progressing {
   void start();
   bool test();
   void wait();
-  void enqueue(Stream stream, int parts);
+  void enqueue(Stream stream, StreamWork work);
   void free();
   void progress() override;
 

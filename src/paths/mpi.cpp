@@ -1,4 +1,4 @@
-// Path `mpi`: packed contiguous messages over persistent requests; reaches every rank that is a process of its own.
+// Path `mpi`: packed contiguous messages over persistent requests. Reaches every rank that is a process of its own.
 #include "paths/path.hpp"
 #include "protocols/message.hpp"
 

@@ -1,5 +1,6 @@
-// Path `mpi:staged`: packed messages between GPUs that cannot reach each other (or anywhere, if forced), by MPI through
-// pinned host memory, into which the GPU packs and from which it unpacks. MPI never sees a pointer to GPU memory.
+// Path `mpi:staged`: packed messages by MPI through pinned host memory, into which one GPU packs and from which the
+// other one unpacks. For GPUs that cannot reach each other, or for all if forced. MPI never sees a pointer to GPU
+// memory.
 #include "paths/path.hpp"
 #include "protocols/message.hpp"
 

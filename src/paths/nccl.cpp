@@ -1,4 +1,4 @@
-// Path `nccl`: packed messages between GPUs that cannot reach each other (or anywhere, if forced), in stream order.
+// Path `nccl`: packed messages in stream order, for GPUs that cannot reach each other, or for all if forced.
 #include "paths/path.hpp"
 #include "protocols/message.hpp"
 

@@ -29,7 +29,7 @@ std::string family_of(const std::string& name) {
   return name.substr(0, name.find(':'));
 }
 
-// The names in a list with commas.
+// The names in a list that is separated by commas.
 std::vector<std::string> listed(const std::string& names) {
   std::vector<std::string> all;
   for (std::size_t at = 0; at <= names.size();) {
@@ -54,7 +54,7 @@ const std::vector<Path>& all_paths() {
   static const std::vector<Path> paths = [] {
     std::vector<Path> list;
     for (const auto make : makers()) list.push_back(make());
-    // Link order of the sources must not decide anything.
+    // The order in which sources are linked must not decide anything.
     std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
     return list;
   }();

@@ -1,6 +1,7 @@
-// Path: how bytes move between two ranks. A protocol (which commands), a cost (what it can do and for what price) and a
-// transport (who carries what loads and stores cannot). This is the pure part: it decides and prices by data, so that
-// it can be asked about machines that are not there. Transports are the live part (transports/transport.hpp).
+// Path: how bytes move between two ranks. A path is a protocol (which commands), a cost (what it can carry and for what
+// price) and the name of a transport (who carries what loads and stores cannot). This is the pure part: it answers from
+// data alone, so it can be asked about machines that do not exist. Transports are the live part
+// (transports/transport.hpp).
 //
 // A path is one file in this folder that registers itself.
 #pragma once
@@ -15,20 +16,20 @@
 
 namespace tasuki {
 
-/// What a path is asked: can it carry `move` between buffers of which these are the facts, and what does it cost?
+/// The question to a path: can it carry `move` between these two buffers, and what does it cost?
 struct Question {
   const Machine& machine;
-  const PathCost& cost;  ///< the machine's, of the path that is asked
+  const PathCost& cost;  ///< the prices of the path that is asked
   bool forced = false;   ///< the path is the only one that the user allows
   const Move& move;
   const BufferFact& src;
   const BufferFact& dst;
 };
 
-/// What a path answers.
+/// The path's answer.
 struct Offer {
   bool usable = false;
-  double latency = 0;   ///< seconds, paid once for a link
+  double latency = 0;   ///< seconds, paid once a link
   double seconds = 0;   ///< for this move
   std::string why_not;  ///< if not usable
   static Offer no(std::string why) { return {false, 0, 0, std::move(why)}; }
@@ -36,31 +37,32 @@ struct Offer {
 };
 
 struct Path {
-  /// As users and plans write it. `shared:put` belongs to the family `shared`; either may be forced.
+  /// As users and plans write it. `shared:put` belongs to the family `shared`; users may force the path or the family.
   std::string name;
-  Memory memory = Memory::host;  ///< of both sides
+  Memory memory = Memory::host;  ///< of source and destination
 
   // Protocol: which commands a link has on both ranks.
   std::shared_ptr<const Protocol> protocol;
 
   // Cost.
-  /// Whether the path can join these two ranks of the machine at all; what it takes besides is for `offer` to say.
+  /// Whether the path can join these two ranks of the machine at all. `offer` says whether it can carry a certain move.
   bool (*joins)(const Machine& machine, int a, int b) = nullptr;
   Offer (*offer)(const Question& question) = nullptr;
   /// What is busy while the path moves bytes: `core` (the sender's), `peer core` (the receiver's), or hardware of its
   /// own. Pieces on different resources travel at the same time.
   std::string resource = "core";
-  /// Whether the latencies of links to different peers pass at the same time, rather than keep the resource busy.
+  /// True: latencies of links to different peers pass at the same time. False: the resource is busy during each of
+  /// them.
   bool latencies_overlap = false;
-  /// Where offers differ by less than measurements do, the lowest wins: 0 one pass, by whoever has the bytes; 1 one
-  /// pass, by whoever wants them; 2 staged; 3 through somebody else's library. Among equals the cheapest wins.
+  /// If offers differ by less than their measuring error, the path of lowest preference wins: 0: one pass, done by the
+  /// sender; 1: one pass, done by the receiver; 2: staged; 3: through a library. Among equals the cheapest wins.
   int preference = 2;
 
   // Transport.
   std::string transport;      ///< name of the transport that carries commands of the verbs in `carried`; empty: none
   std::vector<Verb> carried;  ///< verbs that loads and stores of this rank cannot do
-  /// The transport carries messages while the lane goes on with whatever touches other bytes
-  /// (passes/message_order.hpp).
+  /// While the transport carries a message, the lane goes on with commands that touch other bytes
+  /// (plan/passes/message_order.cpp).
   bool in_background = false;
 
   bool carries(Verb verb) const;
@@ -72,9 +74,9 @@ const std::vector<Path>& all_paths();
 const Path& path_named(const std::string& name);
 /// True if `wanted` (`auto`, a family or a name, or several with commas between them) allows `path`.
 bool allows(const std::string& wanted, const Path& path);
-/// True if it is the only name or family in `wanted`.
+/// True if `path`, or its family, is all that `wanted` names.
 bool forces(const std::string& wanted, const Path& path);
-/// Empty if all that `wanted` names exists; else a complaint that lists what does.
+/// Empty if all names in `wanted` exist, else a complaint that lists the existing ones.
 std::string path_complaint(const std::string& wanted);
 
 /// `const PathRegistration registration{[] { Path path; ...; return path; }};` at namespace scope registers a path.
@@ -82,18 +84,21 @@ struct PathRegistration {
   explicit PathRegistration(Path (*make)());
 };
 
-/// What a move costs by the path's constants: the latency of its link, then bytes over bandwidth (what is above
-/// `bulk_from` over that of bulk; a part of a larger piece has its share of both) and the extra time of every
-/// contiguous run, with the mutual constants for a mutual move. `Offer::yes` with these.
+/// The price of a move by the path's constants: the latency of its link, plus bytes over bandwidth, plus the extra time
+/// of every run. The first `bulk_from` bytes of a piece are divided by `bandwidth`, the bytes beyond them by
+/// `bulk_bandwidth`. A part of a larger piece pays for both in the proportion of the whole piece: with `bulk_from` = 32
+/// KiB, a part of 32 KiB of a piece of 128 KiB pays for 8 KiB at `bandwidth` and 24 KiB at `bulk_bandwidth`. A mutual
+/// move has the mutual constants.
 Offer priced(const Question& question);
-/// The same for a path that stores into or loads from memory which another core works on. Runs shorter than a cache
-/// line cost twice: the lines have to come back, which takes that core as long when it works on them again.
+/// The same for a path that stores into, or loads from, memory on which another core works. If most runs are shorter
+/// than a cache line, every run costs twice: the line has to return to that core, which takes it the same time again.
 Offer priced_in_place(const Question& question);
 
-// What paths between the same kinds of ranks have in common: empty, or why the path cannot serve.
-std::string not_in_island(const Question& question);     ///< two ranks of one island
-std::string not_between_gpus(const Question& question);  ///< two ranks whose GPUs reach each other
-std::string not_between_islands(const Question& question, const std::string& path);  ///< a path that all GPUs can take
+// Conditions that several paths share. Each returns an empty string, or why the path cannot carry the move.
+std::string not_in_island(const Question& question);     ///< needs two ranks of one island
+std::string not_between_gpus(const Question& question);  ///< needs two ranks whose GPUs reach each other
+/// needs GPUs out of reach of each other, unless `path` is forced
+std::string not_between_islands(const Question& question, const std::string& path);
 bool joins_in_island(const Machine& machine, int a, int b);
 bool joins_gpus(const Machine& machine, int a, int b);
 

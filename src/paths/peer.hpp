@@ -1,17 +1,18 @@
-// What the paths between GPUs that reach each other have in common.
+// What the paths between GPUs that reach each other share.
 #pragma once
 
 #include "paths/path.hpp"
 
 namespace tasuki {
 
-/// A path of that name with the protocol; preference and offer are the caller's.
+/// A path of that name with that protocol. The caller sets preference and offer.
 Path peer_path(std::string name, std::shared_ptr<const Protocol> protocol);
 
-/// An offer for stores into the receiver's own memory.
+/// The offer of a path that stores into the receiver's own memory.
 Offer peer_into(const Question& question);
-/// An offer for what takes a second pass at the receiver. Where that sends as well, and copies within its GPU, the pass
-/// costs more than was measured without: as if a third of the GPU made it.
+/// The offer of a path that needs a second pass at the receiver. If the receiver sends as well, its blocks are busy
+/// packing, and the second pass takes longer than measured: `Constants::second_pass` times a copy by the whole GPU is
+/// added.
 Offer peer_two_passes(const Question& question);
 
 }  // namespace tasuki

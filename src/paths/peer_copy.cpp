@@ -1,6 +1,6 @@
 // Path `peer:copy`: puts by the copy engine of the sender's GPU, in a stream beside the kernel that waits and signals
-// for them. As fast as the links, and no SM is kept busy; for large pieces whose rows are long, because every call of
-// the copy engine costs microseconds.
+// for them. It is as fast as the links and keeps no SM busy. Every call of the copy engine costs microseconds, so it
+// suits large pieces with long rows.
 #include <string>
 
 #include "layout/rows.hpp"

@@ -1,5 +1,5 @@
-// Path `peer:stamped`: as `peer:eager`, but every 15 bytes travel with a byte of the epoch's number beside them. Nobody
-// waits for stores to be visible before a signal, at the price of a pass over the ring: for small messages.
+// Path `peer:stamped`: as `peer:eager`, but every 15 bytes travel with a byte that has the epoch's number. So no signal
+// has to wait until stores are visible. It suits small messages, because it costs a second pass, as `peer:eager` does.
 #include <algorithm>
 #include <cstdlib>
 
@@ -10,9 +10,9 @@
 namespace tasuki {
 namespace {
 
-constexpr std::int64_t kWord = 4;                           // bytes that stamped lines are filled by
-constexpr std::int64_t kMostWords = std::int64_t{1} << 30;  // that the kernel counts in a copy
-constexpr std::int64_t kMostExtent = 0x7fffffff;            // in units, or in bytes where it adds
+constexpr std::int64_t kWord = 4;                           // bytes; stamped lines are filled by words of this size
+constexpr std::int64_t kMostWords = std::int64_t{1} << 30;  // words of a strided copy that the kernel can count
+constexpr std::int64_t kMostExtent = 0x7fffffff;            // in words, or in bytes where it adds
 
 bool in_words(const Question& q) {
   const auto whole = [](std::int64_t value) { return value % kWord == 0; };
@@ -24,7 +24,7 @@ bool in_words(const Question& q) {
          });
 }
 
-// Whether the kernel can count the words of the copy out of or into stamped lines.
+// Whether the kernel can count the words of the strided copy into and out of stamped lines.
 bool fits_lines(const StridedCopy& copy, bool adds) {
   const ByteRange from = read_range(copy);
   const ByteRange to = written_range(copy);
@@ -43,7 +43,7 @@ Offer offer(const Question& q) {
 const PathRegistration registration{[] {
   Path path = peer_path("peer:stamped", std::make_shared<EagerProtocol>(Home::stamped, false));
   path.offer = offer;
-  path.preference = 0;  // as a put: no staging that takes a signal, so of the two the cheaper one
+  path.preference = 0;  // as for a put, because no signal is needed: of the two, the cheaper one wins
   return path;
 }};
 

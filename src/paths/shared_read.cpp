@@ -1,5 +1,5 @@
-// Path `shared:read`: the receiver reads the sender's private memory with process_vm_readv, one pass without shared
-// memory. A system call and a list entry for every run, so it is for large blocks of the user's own memory.
+// Path `shared:read`: the receiver reads the sender's private memory with process_vm_readv, in one pass and without
+// shared memory. A call has a list entry for every run, so it suits large blocks of the user's own memory.
 #include "paths/path.hpp"
 #include "protocols/pull.hpp"
 

@@ -14,7 +14,8 @@ namespace tasuki {
 
 namespace {
 
-constexpr std::ptrdiff_t kClose = 128;  // copies between two that become a pair, at most
+// two strided copies that are joined into a pair have at most this many others between them
+constexpr std::ptrdiff_t kClose = 128;
 
 }  // namespace
 
@@ -110,7 +111,7 @@ Command& Builder::add(Verb verb, int peer) {
 
 int Builder::store(std::span<const StridedCopy> copies) {
   auto& all = plan_.copies;
-  // Puts and expectations often name the same copies: share the last range if it is equal.
+  // Puts and expectations often name the same strided copies: share the last range if it is equal.
   if (all.size() >= copies.size() && std::equal(copies.begin(), copies.end(), all.end() - copies.size())) {
     return static_cast<int>(all.size() - copies.size());
   }
@@ -118,7 +119,8 @@ int Builder::store(std::span<const StridedCopy> copies) {
   return static_cast<int>(all.size() - copies.size());
 }
 
-// A copy that follows its like becomes part of it, and pairs of copies that continue each other, or gain by it, one.
+// Appends strided copies to the last command if it is alike. Two of them become one if one continues the other or if
+// joining them saves memory traffic.
 bool Builder::append(Verb verb, int peer, int src, int dst, std::span<const StridedCopy> copies, std::int64_t src_step,
                      std::int64_t dst_step) {
   auto& all = plan_.copies;
@@ -133,7 +135,8 @@ bool Builder::append(Verb verb, int peer, int src, int dst, std::span<const Stri
   const auto stamped = [this](int buffer) {
     return plan_.buffers[static_cast<std::size_t>(buffer)].home == Home::stamped;
   };
-  const bool may_join = !stamped(src) && !stamped(dst);  // every copy begins a line, and fills it in its own order
+  // in stamped memory every strided copy begins a line and fills it in its own order
+  const bool may_join = !stamped(src) && !stamped(dst);
   if (!last_is_own_) {
     last.first_copy = static_cast<std::int32_t>(all.size());
     for (std::size_t k = 0; k < count; ++k) all.push_back(StridedCopy{all[first + k]});
@@ -147,7 +150,7 @@ bool Builder::append(Verb verb, int peer, int src, int dst, std::span<const Stri
         continue;
       }
     }
-    // Pairs follow each other closely; with very many copies looking at all of them would take seconds.
+    // Copies that can be joined follow each other closely; looking at all of many thousands would take seconds.
     const auto begin = std::max(all.begin() + last.first_copy, all.end() - std::min(kClose, std::ssize(all)));
     std::optional<StridedCopy> joined;
     const auto partner = std::find_if(begin, all.end(),

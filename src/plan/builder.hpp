@@ -1,5 +1,4 @@
-// Builder: assembles one rank's plan command by command, keeping the bookkeeping (indices, lanes, counters,
-// dependencies).
+// Builder: assembles one rank's plan command by command. Keeps count of indices, lanes, counters and dependencies.
 #pragma once
 
 #include <map>
@@ -20,26 +19,26 @@ class Builder {
   int rank() const { return plan_.rank; }
   int ranks() const { return plan_.ranks; }
 
-  /// The buffer's index; it is added if the plan has none of that identity (`Buffer`).
+  /// Returns the buffer's index. Adds the buffer unless the plan has one with the same identity (see `Buffer`).
   int buffer(const Buffer& buffer);
   /// The buffer called `name` of `rank`.
   int buffer(const std::string& name, int rank, Role role, std::int64_t bytes, int ring = 1, Home home = Home::own);
-  /// What a link keeps: a counter, or scratch, that `owner` has and `writer` writes.
+  /// A buffer of a link: a counter or scratch, which `owner` owns and `writer` writes.
   int counter(Purpose purpose, int link, int owner, int writer, Home home);
   int scratch(Purpose purpose, int link, int owner, int writer, std::int64_t bytes, int ring, Home home);
-  /// A counter that is no link's, called `name`, of `rank`.
+  /// A counter called `name` of `rank` that belongs to no link.
   int counter(const std::string& name, int rank, Home home = Home::shared);
 
   void begin_lane();
-  /// Commands from here to `end_loop` run `count` times; in every round user offsets move by `step` bytes.
+  /// Commands from here to `end_loop` run `count` times; in every round the offsets in user buffers move by `step`
+  /// bytes.
   void begin_loop(std::int64_t count, std::int64_t step);
   void end_loop();
   void set_path(const std::string& name);
 
-  /// All return the command's index; copies or puts that follow each other share a command, reductions do not. Copy,
-  /// put and reduce move `copies` from `src` to `dst`; the steps say how far each side moves in a round of the
-  /// surrounding loop
-  /// (`user_step()` for user buffers).
+  /// All return the command's index. Copies or puts that follow each other share a command; reductions do not. Copy,
+  /// put and reduce move the strided copies `copies` from `src` to `dst`. The steps say how far each side moves in a
+  /// round of the surrounding loop (`user_step()` for user buffers).
   int copy(int peer, int src, int dst, std::span<const StridedCopy> copies, std::int64_t src_step,
            std::int64_t dst_step);
   int put(int peer, int src, int dst, std::span<const StridedCopy> copies, std::int64_t src_step,
@@ -59,7 +58,7 @@ class Builder {
               bool in_order = false);
 
   const Plan& plan() const { return plan_; }
-  Plan finish();  ///< Ends the building; throws if the plan complains about itself (a defect of Tasuki's own).
+  Plan finish();  ///< ends the building; throws if the plan complains about itself (a defect of Tasuki)
 
  private:
   Command& add(Verb verb, int peer);
@@ -77,8 +76,9 @@ class Builder {
   int loop_ = -1;
   std::int64_t count_ = 1;
   std::int64_t step_ = 0;
-  bool last_is_own_ = false;          ///< nothing else names the copies of the last command, and they end the array
-  std::vector<std::int32_t> waited_;  ///< per buffer: how many indices of the counter are taken by waits so far
+  /// the copies of the last command are at the end of the array, and no other command names them
+  bool last_is_own_ = false;
+  std::vector<std::int32_t> waited_;  ///< per buffer: how many indices of the counter have a wait so far
 };
 
 }  // namespace tasuki

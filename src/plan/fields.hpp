@@ -9,8 +9,8 @@
 
 namespace tasuki::detail {
 
-/// Version of both written forms; a reader refuses any other. 2: operators of reductions, homes and purposes of
-/// buffers, no `fence`.
+/// Version of both written forms; a reader refuses any other. Version 2 has operators of reductions, and homes and
+/// purposes of buffers; it has no `fence`.
 inline constexpr std::int32_t kPlanFormat = 2;
 
 /// Throws `Error` for a plan of another version, saying which one it is and what to do.
@@ -18,8 +18,8 @@ void check_format(std::int64_t format);
 
 using CopyDims = std::array<StridedCopy::Dim, kMaxDims>;
 
-/// `fields<Record>(visit)` calls `visit(name, pointer_to_member)` for each field, in the order of writing. A
-/// `StridedCopy` shows `dims` for both `dims` and `ndims`: readers and writers know that type.
+/// `fields<Record>(visit)` calls `visit(name, pointer_to_member)` for each field, in the order of writing. For a
+/// `StridedCopy`, the field `dims` stands for `dims` and `ndims`: readers and writers know that type.
 template <class Record, class Visit>
 void fields(Visit&& visit) {
   if constexpr (std::is_same_v<Record, Plan>) {
@@ -79,8 +79,8 @@ void fields(Visit&& visit) {
   }
 }
 
-/// True if the field must be written because it differs from a default record's. Verbs and lanes always are: a
-/// command without them does not read well.
+/// True if the field must be written because it differs from a default record's. Verbs and lanes are always written,
+/// because a command without them is hard to read.
 template <class Record, class Member>
 bool worth_writing(const Record& record, Member member) {
   if constexpr (std::is_same_v<Record, StridedCopy> && std::is_same_v<Member, CopyDims StridedCopy::*>) {

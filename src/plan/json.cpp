@@ -147,7 +147,7 @@ Json parsed(std::string_view json) {
   } catch (const Json::parse_error& error) {
     throw Error(fmt::format("plan JSON, byte {}: {}", error.byte, error.what()));
   } catch (const Json::exception& error) {
-    throw Error(fmt::format("plan JSON: {}", error.what()));  // a number too large for a double, say
+    throw Error(fmt::format("plan JSON: {}", error.what()));  // for example, a number too large for a double
   }
 }
 

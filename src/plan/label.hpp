@@ -1,4 +1,4 @@
-// How messages name commands and buffers: the same words in complaints, verifier reports and the text form.
+// The names of commands and buffers in messages: the same in complaints, verifier reports and the text form.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +8,18 @@
 
 namespace tasuki::detail {
 
-/// `rank 2 #7 put -> 3`. Safe for any index and for commands that are not sound.
+/// `rank 2 #7 put -> 3`. Works for any index, and for commands that are not sound.
 std::string label(const Plan& plan, std::int64_t command);
 
 /// `'p' of rank 1`.
 std::string label(const Buffer& buffer);
 
-/// Runs of a command in one epoch: the count of its loop, or 1. The loop index must be sound.
+/// How often a command runs in one epoch: the count of its loop, or 1. The loop index must be sound.
 inline std::int64_t chunks(const Plan& plan, const Command& command) {
   return command.loop < 0 ? 1 : plan.loops[command.loop].count;
 }
 
-/// Buffers whose bytes belong to the user, who reads and writes them between epochs.
+/// Whether the buffer's bytes belong to the user, who reads and writes them between epochs.
 inline bool user_owned(Role role) {
   return role == Role::input || role == Role::output || role == Role::inout;
 }

@@ -14,15 +14,15 @@ namespace tasuki {
 
 namespace {
 
-// Costs are added up in femtoseconds, whole numbers: sums do not depend on their order, so a cost can be kept up to
-// date while single moves change, and every compiler comes to the same choice.
+// Costs are added up in femtoseconds, as whole numbers. Such sums do not depend on their order, so a cost can be
+// updated when a single move changes its path, and every compiler comes to the same choice.
 using Femto = std::int64_t;
 constexpr double kPerSecond = 1e15;
 Femto femto(double seconds) {
   return static_cast<Femto>(std::llround(std::min(seconds, 1000.0) * kPerSecond));
 }
 
-// What an assignment costs, kept up to date.
+// The cost of an assignment, updated with every change.
 class Cost {
  public:
   Cost(double of_sum, std::size_t resources) : of_sum_(of_sum), busy_(resources), latencies_(resources) {}
@@ -31,15 +31,16 @@ class Cost {
     busy_[resource] += seconds;
     sum_ += seconds;
   }
-  /// A latency that passes at the same time as others of the resource, once more (+1) or less (-1).
+  /// Counts a latency that passes at the same time as others of the resource: once more (`times` is +1) or once less
+  /// (-1).
   void overlap(std::size_t resource, Femto latency, int times) {
     auto& all = latencies_[resource];
     const Femto before = all.empty() ? 0 : all.rbegin()->first;
     if ((all[latency] += times) == 0) all.erase(latency);
     add(resource, (all.empty() ? 0 : all.rbegin()->first) - before);
   }
-  // When the slowest resource ends, and a little of what all do together: a further resource that makes that hardly
-  // sooner is not worth its latency. Then the sum of all.
+  // First: the time of the slowest resource, plus a small share of the time of all resources together. The share keeps
+  // a further resource from being used if the slowest one ends hardly sooner for it. Second: the sum of all.
   std::pair<double, Femto> value() const {
     const Femto slowest = *std::max_element(busy_.begin(), busy_.end());
     return {static_cast<double>(slowest) + of_sum_ * static_cast<double>(sum_), sum_};
@@ -69,7 +70,8 @@ class Assignment {
       if (move.dst_rank != problem.rank) leaves += move.bytes();
       if (move.src_rank != problem.rank) arrives += move.bytes();
     }
-    // In an exchange the peers have to send as much as they get: their cores are no help then.
+    // In a halo the peers send as much as they receive, so their cores have no time to spare. Their cores help only
+    // where much less comes back than leaves.
     const bool helped = 2 * arrives < leaves;
     std::map<std::string, std::size_t> numbers;
     for (const Path& path : all_paths()) {
@@ -78,7 +80,8 @@ class Assignment {
     }
   }
 
-  // Starts from the best path of each move, then lets whole peers and single moves change while that helps.
+  // Starts with the best path of each move by itself. Then changes the path of single moves, and of all moves to one
+  // peer, as long as that lowers the cost.
   std::vector<std::size_t> solve() {
     chosen_.resize(moves_.size());
     std::map<int, std::vector<std::size_t>> by_peer;
@@ -102,7 +105,7 @@ class Assignment {
   }
 
  private:
-  // The moves to one peer by path: how many, and the latency of the link, which all of them share.
+  // The moves to one peer on one path: how many, and the latency of their link, which they share.
   struct LinkUse {
     int moves = 0;
     Femto latency = 0;
@@ -114,14 +117,15 @@ class Assignment {
   static int preference(std::size_t path) { return all_paths()[path].preference; }
   static bool overlaps(std::size_t path) { return all_paths()[path].latencies_overlap; }
 
-  // Measured costs are good to about so much: processors have other work as well, GPUs have not.
+  // Relative error of the prices. It is larger for host memory, because processors also do other work while they are
+  // measured.
   double noise(std::size_t move) const {
     const Move& m = problem_.moves[moves_[move]];
     return facts_.of(m.src_rank, m.src).memory == Memory::device ? constants_.noise_device : constants_.noise_host;
   }
 
-  // What the links to a peer cost besides their moves: a latency each, or, where latencies pass at the same time, a
-  // part of it for every link but the first.
+  // Adds what the links to a peer cost besides their moves. A link costs its latency. Where latencies pass at the same
+  // time, the first link costs nothing more and every further one a share of its latency.
   void count_links(const Links& links, int times) {
     bool served = false;
     for (const auto& [path, use] : links) {
@@ -156,21 +160,21 @@ class Assignment {
   }
 
   bool consider(const std::vector<std::size_t>& members, std::size_t path) {
-    // Where some pieces take the path already, the rest may join them for any gain: one link is simpler than two. But
-    // whole lines not from one pass to two, of which the second is dearer where caches have more to hold than when it
-    // was measured.
+    // If some pieces of a peer take the path already, the others may join them for any gain, because one link is
+    // simpler than two. But pieces of whole cache lines do not change from one pass to two: when caches hold more than
+    // they did during the measurement, the second pass is slower than its price.
     const auto may_join = [&](std::size_t i) {
       return preference(path) <= preference(chosen_[i]) || problem_.moves[moves_[i]].shares_lines();
     };
     const bool joins = members.size() > 1 &&
                        std::any_of(members.begin(), members.end(), [&](std::size_t i) { return chosen_[i] == path; }) &&
                        std::all_of(members.begin(), members.end(), may_join);
-    double least = 0;  // seconds that another change must gain to be more than noise
+    double least = 0;  // seconds that a change must gain to be more than measuring error
     bool changes = false;
     for (const std::size_t i : members) {
       if (!offer(i, path).usable) return false;
       changes = changes || chosen_[i] != path;
-      // What becomes parallel is a gain of another kind.
+      // A change to another resource makes pieces travel at the same time, which is more than measuring error.
       if (!joins && resources_[chosen_[i]] == resources_[path]) least += offer(i, chosen_[i]).seconds * noise(i);
     }
     if (!changes) return false;
@@ -189,7 +193,7 @@ class Assignment {
     return false;
   }
 
-  // The cheapest path, or the preferred one of those that cost about the same.
+  // The cheapest path for the move, or the one of lowest `preference` among those that cost about the same.
   std::size_t best_alone(std::size_t move) const {
     const auto seconds = [&](std::size_t p) { return offer(move, p).latency + offer(move, p).seconds; };
     const std::size_t paths = resources_.size();
@@ -246,7 +250,7 @@ std::vector<Offer> offers_for(const Machine& machine, const Problem& problem, co
       const auto why = machine.unusable.find(path.name);
       if (offer.usable && why != machine.unusable.end()) offer = Offer::no(why->second);
     }
-    // A piece that stays on its rank is never forced elsewhere.
+    // A piece that stays on its rank cannot be forced to another path.
     if (move.src_rank != move.dst_rank && offer.usable && !allows(problem.wanted, path)) {
       offer.usable = false;
       offer.why_not = "another path is forced";

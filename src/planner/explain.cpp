@@ -1,4 +1,5 @@
-// The table behind Operation::explain: what was chosen for every piece, what it should cost, and why not otherwise.
+// The table behind Operation::explain: for every piece the chosen path, its predicted time, and why others were not
+// chosen.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,14 +13,14 @@ namespace tasuki {
 
 namespace {
 
-// The pattern of the more scattered side, which is what a path has to cope with.
+// The pattern of the more scattered side.
 Pattern pattern_of(const Move& move) {
   Pattern worst = move.copies.size() > 1 ? Pattern::list : Pattern::empty;
   for (const auto& copy : move.copies) worst = std::max({worst, copy.src_pattern(), copy.dst_pattern()});
   return worst;
 }
 
-// What the other paths for that kind of memory would cost, or why they cannot be taken.
+// The prices of the other paths for that kind of memory, or why they cannot be taken.
 std::string others(const Machine& machine, const Problem& problem, const Facts& facts, const Move& move,
                    const Choice& choice) {
   std::string text;

@@ -64,7 +64,8 @@ int Composer::user_buffer(int rank, int buffer) {
   b.name = user.name;
   b.rank = rank;
   b.role = user.role;
-  // Expectations name buffers of ranks that are no peers; all ranks have as many bytes then (broadcast).
+  // An expectation may name a buffer of a rank that is not a peer. In such operations (broadcasts) all ranks' buffers
+  // have equally many bytes.
   const bool known = facts_.knows(rank);
   const BufferFact& fact = facts_.of(known ? rank : problem_.rank, buffer);
   b.bytes = fact.bytes;
@@ -98,9 +99,9 @@ Link Composer::link(const std::vector<std::size_t>& moves, int number) {
 void compose_links(Composer& composer) {
   const auto& moves = composer.problem().moves;
   Builder& builder = composer.builder();
-  // Links by (kind, distance, path): lanes that only announce come before lanes that send, and what stays here last,
-  // for nobody else waits for it. Every rank begins with the rank after itself, so that not all send to the same one
-  // first.
+  // Links sorted by (kind, distance, path). Lanes that receive come first, because they begin with signals for which
+  // peers wait; lanes that send follow; what stays on the rank comes last, because nobody else waits for it. Every rank
+  // begins with the rank after itself, so that not all ranks send to the same one first.
   enum Kind { kReceives, kSends, kStays };
   std::map<std::tuple<Kind, int, std::string>, std::vector<std::size_t>> links;
   for (std::size_t i = 0; i < moves.size(); ++i) {
@@ -143,7 +144,7 @@ void compose_links(Composer& composer) {
     builder.expect(composer.user_buffer(move.src_rank, move.src), composer.user_buffer(move.dst_rank, move.dst),
                    move.copies, move.add);
   }
-  // Sums of floating-point numbers depend on their order: one fixed chain, whatever the paths are.
+  // Floating-point sums depend on their order. So all additions form one fixed chain, whatever their paths are.
   std::sort(additions.begin(), additions.end());
   for (std::size_t i = 1; i < additions.size(); ++i) {
     const auto& commands = builder.plan().commands;

@@ -1,6 +1,7 @@
-// Planner: from moves (which bytes, from whom to whom) to one rank's plan. Two functions of data: `choose` picks a path
-// for each piece that this rank sends, `emit` makes the commands once the peers' choices are known. A live operation
-// exchanges facts and choices with its peers and calls them; off line one process calls them for all ranks.
+// Planner: from moves (which bytes, from which rank to which) to one rank's plan. Two functions of data: `choose` picks
+// a path for each move that this rank sends, `emit` makes the commands once the peers' choices are known. A live
+// operation tells its peers facts and choices, and calls these functions; off line one process calls them for all
+// ranks.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +32,7 @@ struct Problem {
   std::string operation;  ///< for people: `halo p,q`
   int rank = 0;
   std::vector<UserRole> buffers;
-  std::vector<Move> moves;                 ///< those that leave or reach this rank; `mark_mutual` has seen them
+  std::vector<Move> moves;                 ///< those that leave or reach this rank, after `mark_mutual`
   std::function<void(Composer&)> compose;  ///< empty: `compose_links`
   std::string wanted = "auto";             ///< forced path or paths
 };
@@ -67,30 +68,30 @@ struct Decision {
 /// Ranks in `moves` other than `rank`, ascending.
 std::vector<int> peers_of(const std::vector<Move>& moves, int rank);
 
-/// Marks the moves to which others run opposite. Both ranks of a move come to the same, for they list the same moves.
+/// Sets `mutual` for every move for which another one goes the opposite way. Both ranks of a move get the same result,
+/// for they list the same moves.
 void mark_mutual(std::vector<Move>& moves);
 
 /// Every path's offer for a move, in the order of `all_paths()`.
 std::vector<Offer> offers_for(const Machine& machine, const Problem& problem, const Facts& facts, const Move& move);
 
-/// Decides for the moves that leave the rank, minimising the time of its slowest resource and a little of the sum of
-/// all. Throws `Error` if a move has no usable path, saying what each path answered.
+/// Decides for the moves that leave the rank. Minimises the time of the slowest resource plus a small share of the sum
+/// of all. Throws `Error` if a move has no usable path, saying what each path answered.
 std::vector<Decision> choose(const Machine& machine, const Problem& problem, const Facts& facts);
 
-/// The choice for each move of the problem, from this rank's decisions and those that its peers made for it.
-/// `decisions_of(rank)` gives a rank's. Throws `Error` if a peer has decided nothing for a move.
+/// The choice for each move of the problem, from this rank's decisions and those of its peers. `decisions_of(rank)`
+/// returns a rank's decisions. Throws `Error` if a sender has decided nothing for a move.
 std::vector<Choice> settle(const Problem& problem, const std::function<std::span<const Decision>(int)>& decisions_of);
 
-/// The plan, after the passes (plan/passes/pass.hpp).
-/// `observer` sees the plan after every pass.
+/// The plan, after the passes (plan/passes/pass.hpp). `observer` sees the plan as it was emitted and after every pass.
 Plan emit(const Machine& machine, const Problem& problem, const Facts& facts, const std::vector<Choice>& choices,
           const PassObserver& observer = {});
 
-/// The table behind `Operation::explain`: what was chosen for every piece, what it should cost, and why not otherwise.
+/// The table behind `Operation::explain`: for every piece the chosen path, its price, and why others were not chosen.
 std::string explain(const Machine& machine, const Problem& problem, const Facts& facts,
                     const std::vector<Choice>& choices, const Plan& plan);
 
-/// Hands out links for the moves and keeps the plan's user buffers, while `emit` composes.
+/// Makes links from moves and adds the user's buffers to the plan, while `emit` composes.
 class Composer {
  public:
   Composer(const Machine& machine, const Problem& problem, const Facts& facts, const std::vector<Choice>& choices,
@@ -99,7 +100,7 @@ class Composer {
 
   const Problem& problem() const { return problem_; }
   Builder& builder() { return builder_; }
-  /// A link for moves (indices) that go the same way between the same ranks over the same path.
+  /// A link for moves (indices) that go in one direction between the same ranks over the same path.
   Link link(const std::vector<std::size_t>& moves, int number);
   const Path& path(std::size_t move) const { return *choices_[move].path; }
   bool outgoing(std::size_t move) const { return problem_.moves[move].src_rank == builder_.rank(); }

@@ -1,4 +1,4 @@
-// Compare: what the commands of a plan took, beside what they were predicted to take.
+// Compare: the measured time of each command of a plan beside its predicted time.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ struct Measured {
   std::vector<double> commands;  ///< per command; in a loop: of all rounds together
 };
 
-/// A table for people. One rank knows only its own plan, so what it predicts is each command by itself: the price of
-/// the bytes that it moves and of what it announces, nothing for waiting, which is up to the peers.
+/// A table for people. A rank knows only its own plan, so it predicts each command by itself: the time of the bytes
+/// that it moves, and the latency of what it announces. Waiting depends on the peers and is not predicted.
 std::string compared(const Plan& plan, const Machine& machine, const Measured& measured);
 
 }  // namespace tasuki

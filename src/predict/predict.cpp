@@ -1,4 +1,4 @@
-// Predict: prices, walks and what they say together. See tasuki/predict.hpp.
+// Predict: the prices, the walks, and the result made from them. See tasuki/predict.hpp.
 #include "tasuki/predict.hpp"
 
 #include <fmt/format.h>
@@ -48,8 +48,8 @@ void check(std::span<const Plan> plans, const Machine& machine) {
   }
 }
 
-// Every time of a walk with more rounds, from two with fewer: after the first rounds each further one adds as much as
-// the one before.
+// Extrapolates every time to a walk with more rounds, from two walks with fewer: after the first rounds each further
+// round adds as much as the one before.
 void extrapolate(Walked& more, const Walked& less, double factor) {
   const auto onwards = [&](double& value, double before) { value += (value - before) * factor; };
   for (std::size_t r = 0; r < more.ranks.size(); ++r) onwards(more.ranks[r], less.ranks[r]);
@@ -62,7 +62,7 @@ void extrapolate(Walked& more, const Walked& less, double factor) {
     if (more.busy[b].first == less.busy[b].first) onwards(more.busy[b].second, less.busy[b].second);
 }
 
-// Chunk loops of more than `rounds` rounds are walked in part.
+// Chunk loops with more than `rounds` rounds are walked in part.
 Walked walk(std::span<const Plan> plans, const Machine& machine, const Prices& prices, std::int64_t rounds,
             std::int32_t epochs, bool& in_part) {
   std::int64_t longest = 1;
@@ -72,7 +72,7 @@ Walked walk(std::span<const Plan> plans, const Machine& machine, const Prices& p
   if (in_part) {
     Walked more = Walk(plans, machine, prices, rounds, epochs).run();
     const Walked less = Walk(plans, machine, prices, rounds / 2, epochs).run();
-    // Plans whose loops do not match round by round cannot be walked in part.
+    // If the loops of plans that meet differ in their numbers of rounds, they cannot be walked in part.
     if (more.stuck.empty() && less.stuck.empty()) {
       extrapolate(more, less, static_cast<double>(longest - rounds) / static_cast<double>(rounds - (rounds >> 1)));
       return more;
@@ -96,7 +96,7 @@ std::vector<Prediction::Step> critical(std::span<const Plan> plans, const Prices
                      detail::label(plans[static_cast<std::size_t>(r)], command),
                      {walked.begin[i], walked.end[i]}});
     at = walked.after[i];
-    // A loop that waited for nobody but itself: what its first round waited for.
+    // A command of a loop may have waited only for the loop itself. Then what its first round waited for is reported.
     for (std::size_t steps_back = 0; at >= 0 && seen[static_cast<std::size_t>(at)]; ++steps_back)
       at = steps_back < seen.size() ? walked.first_after[static_cast<std::size_t>(at)] : -1;
   }
@@ -147,7 +147,7 @@ std::string Prediction::text() const {
   if (between_islands > 0) text += fmt::format("{} bytes cross from island to island\n", between_islands);
   for (std::size_t b = 0; b < std::min<std::size_t>(busy.size(), 3); ++b)
     text += fmt::format("busy: {} for {} us\n", busy[b].resource, microseconds(busy[b].seconds));
-  // Commands that end as soon as they are reached say nothing.
+  // Commands that ended when they were reached are left out.
   std::vector<const Step*> steps;
   for (const Step& step : critical)
     if (step.span.end > step.span.begin) steps.push_back(&step);

@@ -1,4 +1,4 @@
-// Predict, for choosing among plans: as tasuki/predict.hpp, only the total, and quickly.
+// Predict, for choosing among plans: computes only the total of tasuki/predict.hpp, and quickly.
 #pragma once
 
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace tasuki {
 
-/// `Prediction::seconds` of plans that were just made. Walks one epoch before the one that counts, and 12 rounds of
-/// chunk loops.
+/// `Prediction::seconds` of plans that were just made. Walks one epoch before the reported one, and 12 rounds of chunk
+/// loops.
 double predicted_seconds(std::span<const Plan> plans, const Machine& machine);
 
 }  // namespace tasuki

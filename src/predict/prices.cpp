@@ -20,7 +20,7 @@ bool moves_bytes(Verb verb) {
   return verb == Verb::copy || verb == Verb::put || verb == Verb::reduce || verb == Verb::send;
 }
 
-// Signals that grant something: what they take is part of the measured price of the data that follows.
+// Signals that grant something. Their time is part of the measured price of the data that follows.
 bool only_permits(Purpose purpose) {
   return purpose == Purpose::ready || purpose == Purpose::credit || purpose == Purpose::done;
 }
@@ -29,7 +29,7 @@ class Pricing {
  public:
   Pricing(std::span<const Plan> plans, const Machine& machine) : plans_(plans), machine_(machine) {}
 
-  // Bytes come to this rank from where its expectations say.
+  // The expectations of a rank say which ranks send to it.
   void expect(const Plan& plan) {
     for (const Expect& e : plan.expects) {
       const int from = plan.buffers[static_cast<std::size_t>(e.src)].rank;
@@ -60,7 +60,7 @@ class Pricing {
  private:
   using Link = std::tuple<int, int, std::string>;  // from, to, path
 
-  // Between which ranks the command's bytes cross; notes how much goes which way.
+  // The ranks between which the command's bytes cross. Adds the bytes to the sums of that direction.
   Work crossing(const Plan& plan, std::size_t i) {
     const Command& c = plan.commands[i];
     Work work;
@@ -114,7 +114,7 @@ class Pricing {
     }
     if (!moves_bytes(c.verb)) return;
     if (work.from < 0) {
-      // Packing for a path in GPU memory is work of the GPU; anything else is work of the core.
+      // Packing for a path of GPU memory is work of the GPU, all other packing is work of the core.
       work.seconds = within(plan, c, path.memory);
       if (!work.on_core) work.resource = hardware("GPU");
       return;
@@ -146,7 +146,7 @@ class Pricing {
     return move;
   }
 
-  // A copy within the rank's memory.
+  // The time of a copy within the rank's memory.
   double within(const Plan& plan, const Command& c, Memory memory) {
     const Path& self = path_named(memory == Memory::host ? "self" : "self:gpu");
     const PathCost& cost = machine_.cost(self.name);

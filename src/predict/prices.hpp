@@ -1,5 +1,5 @@
-// Prices: what each command of the plans of all ranks costs, and whom it meets. The first half of a prediction: from
-// here on the walk (walk.hpp) only adds up.
+// Prices: what each command of the plans of all ranks costs, and which command of another rank it meets. This is the
+// first half of a prediction; the second half, the walk (walk.hpp), only adds up.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,23 @@ namespace tasuki::detail {
 /// A command with its price. Commands of all ranks are numbered one after the other.
 ///
 /// The price of a path was measured from the start of a transfer to its arrival. It is divided so that a link by itself
-/// takes just that: the command that moves the bytes has the seconds, the signal or message that makes them visible has
-/// the latency, and signals that only permit (ready, credit, done) have no latency of their own. What packs or unpacks
-/// costs a copy within the rank. Where both ranks send, a path of two passes was measured with both, one after the
-/// other on each core: there the put has the price less that of unpacking, for the copy that unpacks has it.
+/// takes the measured time: the command that moves the bytes has the seconds, the signal or message that makes them
+/// visible has the latency, and signals that only permit (ready, credit, done) have no latency. Packing and unpacking
+/// cost a copy within the rank. Where both ranks send, a path of two passes was measured with both passes, one after
+/// the other on each core. There the put has the price less that of unpacking, because the command that unpacks has its
+/// own price.
 struct Work {
-  std::int32_t from = -1;  ///< ranks between which bytes cross; -1: they stay
+  std::int32_t from = -1;  ///< ranks between which bytes cross; -1: the bytes stay on the rank
   std::int32_t to = -1;
-  std::int32_t meets = -1;  ///< counter (signal, wait) or channel (send, recv) of all ranks
-  std::int64_t bytes = 0;   ///< that cross, in a round
-  double seconds = 0;       ///< to move them
+  /// number of the counter (signal, wait) or channel (send, recv) by which it meets other commands
+  std::int32_t meets = -1;
+  std::int64_t bytes = 0;  ///< that cross, in one round
+  double seconds = 0;      ///< to move them
   double latency = 0;
-  bool on_core = false;        ///< a core of the rank does it, one command after the other
-  bool latency_keeps = false;  ///< the latency keeps that core busy
-  std::int16_t resource = -1;  ///< hardware of the rank that does it otherwise: index into `Prices::hardware`
+  bool on_core = false;        ///< a core of the rank does the work, one command after the other
+  bool latency_keeps = false;  ///< that core is busy during the latency, too
+  /// if no core does the work, the hardware of the rank that does: index into `Prices::hardware`
+  std::int16_t resource = -1;
 };
 
 struct Prices {
@@ -41,9 +44,9 @@ struct Prices {
   std::int64_t between_islands = 0;  ///< bytes of an epoch
 };
 
-/// Of the plans of all ranks, in their order.
+/// Prices for the plans of all ranks, in their order.
 Prices priced(std::span<const Plan> plans, const Machine& machine);
-/// Of one rank's plan. What its peers send it is known by its expectations only.
+/// Prices for one rank's plan. Of its peers only what its expectations say is known.
 Prices priced_alone(const Plan& plan, const Machine& machine);
 
 }  // namespace tasuki::detail

@@ -25,7 +25,7 @@ Resources::Resources(const Machine& machine) : machine_(machine) {
   for (int r = 0; r < machine.size(); ++r) {
     const auto& rank = machine.ranks[static_cast<std::size_t>(r)];
     host_.push_back(host_places.at(rank.host));
-    // An island of several hosts is joined host by host, one within a host rank by rank.
+    // In an island of several hosts the network joins the hosts; within one host it joins the ranks.
     const auto& members = hosts_of[rank.island];
     point_.push_back(members.size() > 1 ? place(members, rank.host) : place(ranks_of[rank.island], r));
   }
@@ -87,8 +87,8 @@ Resources::Way Resources::find(int from, int to) {
   return way;
 }
 
-// A port out, the links, a port in. On a torus in the order of the dimensions, the shorter way round, up where both
-// are as long.
+// The resources on the way: a port out, the links, a port in. On a torus the way goes dimension by dimension, the
+// shorter way round, and upwards if both ways are equally long.
 void Resources::route(const Network& network, const std::string& where, int from, int to, Way& way) {
   if (network.kind == Network::Kind::none || network.bandwidth <= 0 || from == to) return;
   way.links.push_back(named(fmt::format("port out of {}{}", from, where), network.rails, network.bandwidth));

@@ -1,5 +1,5 @@
-// Resources: what several commands or messages want at once, each served in the order of asking. Cores, hardware of a
-// rank, ports of hosts and links of networks, with the way that bytes take between two ranks.
+// Resources: what several commands or messages want at the same time: cores, hardware of a rank, ports of hosts, links
+// of networks. Each serves requests in the order of asking. Also finds the links on the way between two ranks.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ class Resources {
  public:
   explicit Resources(const Machine& machine);
 
-  /// One of `servers` that serve at the same time is taken by each; `bandwidth` bytes a second, if it is a link.
+  /// Up to `servers` requests are served at the same time. `bandwidth` in bytes per second, for links.
   int add(std::string name, int servers = 1, double bandwidth = 0);
 
-  /// Whom a request was served after; `after` is the command that held the resource until then, -1 if it was free.
+  /// When a request was served, and after which command: `after` held the resource until then; -1 if it was free.
   struct Served {
     double begin = 0;
     double end = 0;
@@ -27,14 +27,15 @@ class Resources {
   };
   Served serve(int resource, double at, double seconds, std::int32_t who);
 
-  /// Sends bytes from rank to rank: every link on the way serves them, the next as soon as the first of them come.
-  /// `end` is when the last have left the last link; at once if the machine knows of no network between the two.
+  /// Sends bytes from rank to rank. Every link on the way serves them; a link begins when the first bytes have passed
+  /// the one before. `end` is when the last bytes have left the last link; it is the beginning if the machine has no
+  /// network between the two ranks.
   Served carry(int from, int to, double at, std::int64_t bytes, std::int32_t who);
   bool has_way(int from, int to) { return !way(from, to).links.empty(); }
-  /// Of the hops after the first.
+  /// The latency of all hops after the first.
   double latency(int from, int to) { return way(from, to).latency; }
 
-  void forget_busy();  ///< counts again from here
+  void forget_busy();  ///< begins the sums of busy time anew
   std::vector<std::pair<std::string, double>> busy() const;
 
  private:
@@ -42,7 +43,7 @@ class Resources {
     std::string name;
     double bandwidth = 0;
     double busy = 0;
-    std::vector<std::pair<double, std::int32_t>> servers;  // when each is free again, and after whom
+    std::vector<std::pair<double, std::int32_t>> servers;  // of each: when it is free again, and after which command
   };
   struct Way {
     std::vector<int> links;
@@ -58,7 +59,7 @@ class Resources {
   std::map<std::string, int> names_;
   std::map<std::pair<int, int>, Way> ways_;
   std::vector<int> host_;   // per rank: number of its host among all
-  std::vector<int> point_;  // per rank: where it is in the network of its island
+  std::vector<int> point_;  // per rank: its position in the network of its island
 };
 
 }  // namespace tasuki::detail

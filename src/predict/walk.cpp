@@ -43,7 +43,7 @@ void Walk::set_up() {
     for (const Loop& loop : plan.loops) longest_ = std::max(longest_, loop.count);
     for (const Command& c : plan.commands) lag = std::max(lag, c.lag);
   }
-  // Twice as long as the longest credit lasts: one half to use it up, one to see what follows.
+  // Twice the longest credit: in the first half the credits are used up, the second half shows the steady state.
   if (epochs_ == 0) epochs_ = std::clamp(2 * (std::min(lag, kMostEpochs) + 1), kLeastEpochs, kMostEpochs);
   std::map<int, int> ranks_of, cores_of;
   for (const auto& rank : machine_.ranks) ++ranks_of[rank.host];
@@ -116,7 +116,8 @@ Walked Walk::run() {
     walked_.back_to_back =
         std::max(walked_.back_to_back, (rank.ended - rank.half_ended) / static_cast<double>(epochs_ - (epochs_ >> 1)));
   }
-  // What was under way (permissions) arrives before the last epoch, as it does where there is work between epochs.
+  // Permissions that are under way arrive before the last epoch begins, as they do in programs that compute between
+  // epochs.
   for (const Counter& counter : counters_)
     if (!counter.history.empty()) together = std::max(together, std::get<1>(counter.history.back()));
   recording_ = true;
@@ -163,7 +164,7 @@ void Walk::visit(std::int32_t r, double now) {
   end_epoch(r, rank.lane_begin == rank.lane_end ? now : ended);
 }
 
-// Signals at the beginnings of lanes come first, so that peers can go ahead. True while the core is busy with them.
+// Signals at the beginnings of lanes go first, so that peers can go on. True while the core is busy with them.
 bool Walk::announce(std::int32_t r, double now) {
   Rank& rank = this->rank(r);
   if (rank.core_free > now) return true;
@@ -179,7 +180,7 @@ bool Walk::announce(std::int32_t r, double now) {
   return false;
 }
 
-// Lets every lane go as far as it can; true if one of them did without taking time.
+// Lets every lane run as far as it can. True if one of them advanced without taking time.
 bool Walk::sweep(std::int32_t r, double now) {
   Rank& rank = this->rank(r);
   const std::int32_t count = rank.lane_end - rank.lane_begin;
@@ -194,7 +195,7 @@ bool Walk::sweep(std::int32_t r, double now) {
       if (step(r, lane, now) == Went::nowhere) break;
       moved = moved || lane.ready <= now;
       if (core_was_free && rank.core_free > now) {
-        // The core stays with its lane, but between slices that it hands over lets others have their turn.
+        // The core stays with its lane. Only after a slice has been handed over do other lanes get their turn.
         const bool yields = command(r, id).verb == Verb::signal && command(r, id).loop < 0;
         rank.cursor = yields ? rank.lane_begin + (l - rank.lane_begin + 1) % count : l;
       }
@@ -212,7 +213,7 @@ void Walk::end_epoch(std::int32_t r, double ended) {
   --running_;
 }
 
-// Runs the command at which the lane stands, if nothing holds it back.
+// Runs the lane's current command, if nothing blocks it.
 Walk::Went Walk::step(std::int32_t r, Lane& lane, double now) {
   const Command& c = command(r, lane.at);
   const std::int32_t first = prices_.first[at(r)];
@@ -240,7 +241,7 @@ Walk::Went Walk::step(std::int32_t r, Lane& lane, double now) {
   return Went::on;
 }
 
-// As the verifier has it: what the wait at which the lane stands waits for (0: nothing), or what the signal sets.
+// As in the verifier: the value that the lane's current wait waits for (0: none), or that its current signal sets.
 std::int64_t Walk::counter_value(std::int32_t r, const Lane& lane) const {
   const Command& c = command(r, lane.at);
   const Buffer& counter = plan(r).buffers[at(c.verb == Verb::wait ? c.src : c.dst)];
@@ -260,7 +261,7 @@ bool Walk::wait(std::int32_t r, Lane& lane, double now) {
         std::lower_bound(history.begin(), history.end(), value,
                          [](const auto& entry, std::int64_t wanted) { return std::get<0>(entry) < wanted; });
     if (found == history.end() || std::get<1>(*found) > now) return false;
-    // What was there when the epoch began has kept nobody.
+    // What was there when the epoch began has delayed nobody.
     if (std::get<1>(*found) >= end && std::get<1>(*found) > rank(r).started) {
       end = std::get<1>(*found);
       after = std::get<2>(*found);
@@ -294,13 +295,13 @@ void Walk::signal(std::int32_t r, Lane& lane, double now) {
   }
   advance(r, lane, told);
   Counter& counter = counters_[at(work.meets)];
-  // One after the other: what comes later is not seen earlier.
+  // Values appear one after the other: a later value is never seen before an earlier one.
   if (!counter.history.empty()) seen = std::max(seen, std::get<1>(counter.history.back()));
   counter.history.emplace_back(value, seen, id);
   wake(counter.owner, seen);
 }
 
-// The core begins now, or when the host has one for it.
+// When the core begins: now, or when the host has a free core for the rank.
 Walk::Ended Walk::on_core(std::int32_t r, const Lane& lane, double now, double seconds) {
   Rank& rank = this->rank(r);
   std::int32_t after = now > lane.ready ? rank.core_after : lane.after;
@@ -316,22 +317,23 @@ Walk::Ended Walk::on_core(std::int32_t r, const Lane& lane, double now, double s
   return {rank.core_free, after};
 }
 
-// A command that moves bytes: by the core, or by other hardware, and through a network if there is one between.
+// A command that moves bytes: done by the core or by other hardware, and through a network if there is one between the
+// ranks.
 void Walk::work(std::int32_t r, Lane& lane, double now) {
   const std::int32_t id = lane.at;
   const Work& work = prices_.work[at(id)];
   const bool sends = command(r, id).verb == Verb::send;
   const bool by_network = work.from >= 0 && resources_.has_way(work.from, work.to);
   Ended ended;
-  double travels = 0;  // from then until it has arrived
+  double travels = 0;  // from then until the bytes have arrived
   const auto carry = [&](double from, double least) {
     const auto served = resources_.carry(work.from, work.to, from, work.bytes, id);
     if (served.end > least && served.after >= 0) ended.after = served.after;
     return std::max(served.end, least);
   };
   if (sends && by_network && work.on_core) {
-    // The network's own hardware moves a message; the path's price is the least that it takes. The core is kept by that
-    // part of the latency which a further link costs where latencies pass at the same time.
+    // The network's own hardware moves a message, and takes at least the path's price. The core is busy for a share of
+    // the latency: the share that a further link costs where latencies pass at the same time.
     const double keeps = machine_.constants.second_link * work.latency;
     ended = on_core(r, lane, now, keeps);
     ended.at = carry(ended.at, ended.at + work.seconds);
@@ -353,7 +355,7 @@ void Walk::work(std::int32_t r, Lane& lane, double now) {
   wake(channel.receiver, arrival);
 }
 
-// Has the rank looked at then; several that come at one time need one look.
+// Has the rank looked at again at `time`. Several requests for one time need one look.
 void Walk::wake(std::int32_t r, double when) {
   when = std::max(when, now_);
   if (when > now_ && rank(r).woken == when) return;
@@ -361,7 +363,7 @@ void Walk::wake(std::int32_t r, double when) {
   events_.emplace(when, ++sequence_, r);
 }
 
-// Ends the command at which the lane stands and goes to the next: of the loop, or of the lane.
+// Ends the lane's current command and goes to the next one of the loop or of the lane.
 void Walk::advance(std::int32_t r, Lane& lane, const Ended& ended) {
   const auto [end, after] = ended;
   const std::int32_t id = lane.at;

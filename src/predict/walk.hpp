@@ -19,7 +19,8 @@
 
 namespace tasuki::detail {
 
-/// What one walk has seen. Times of the last epoch, which all ranks start together at 0, unless said otherwise.
+/// The results of one walk. Times are of the last epoch, which all ranks start together at time 0, unless said
+/// otherwise.
 struct Walked {
   std::vector<double> ranks;              ///< per rank: when its epoch ended
   std::vector<double> begin, end;         ///< per command of all ranks
@@ -33,8 +34,8 @@ struct Walked {
 
 class Walk {
  public:
-  /// Chunk loops run as if the longest of them all had at most `most_rounds`. `epochs` come before the last; 0: as many
-  /// as the plans' credits need.
+  /// Chunk loops run as if the longest of them had at most `most_rounds` rounds. `epochs` is how many come before the
+  /// last one; 0: as many as the plans' credits need.
   Walk(std::span<const Plan> plans, const Machine& machine, const Prices& prices, std::int64_t most_rounds,
        std::int32_t epochs = 0);
   Walked run();
@@ -44,18 +45,18 @@ class Walk {
     std::int32_t begin = 0, end = 0;  // commands of all ranks
     std::int32_t at = 0;
     std::int64_t round = 0;
-    double ready = 0;          // when the command at which it stands was reached
-    std::int32_t after = -1;   // what ended then
+    double ready = 0;          // when the lane reached its current command
+    std::int32_t after = -1;   // the command that ended at that time
     std::int64_t ticket = -1;  // of a receive that has been posted
     bool done() const { return at == end; }
   };
   struct Rank {
     std::int32_t lane_begin = 0, lane_end = 0;
-    std::int32_t cursor = 0;  // lane that the core looks at first
+    std::int32_t cursor = 0;  // lane at which the core looks first
     bool idle = true;
-    bool announces = false;  // it still tells what costs no work, before it works
+    bool announces = false;  // it still sends signals that cost no work, before it works
     int core = -1;           // resource
-    double woken = -1;       // when it was last asked to be looked at
+    double woken = -1;       // the time for which a look was last requested
     int cores = -1;          // of the host, if there are fewer than ranks
     double core_free = 0;
     std::int32_t core_after = -1;

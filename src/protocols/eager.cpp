@@ -10,20 +10,20 @@ namespace tasuki {
 
 namespace {
 
-// A longer ring lets the sender of small messages run further ahead; the counters are then looked at less often too.
+// With a longer ring the sender of small messages can run further ahead, and looks at the counters less often.
 int ring_length(const Link& link) {
   const Constants& c = *link.constants;
   return static_cast<int>(link.capacity <= c.eager_small ? c.eager_long_ring : c.eager_short_ring);
 }
 
-// Bytes of the lines of which only a part is moved.
+// Bytes of the cache lines of which only a part is moved.
 std::int64_t shared_lines(const Link& link) {
   std::int64_t sum = 0;
   for (const Move* move : link.moves) sum += move->shares_lines() ? move->runs() * link.constants->cache_line : 0;
   return sum;
 }
 
-// Part p of `parts` of each large move, and all small ones in the first slice.
+// Slice p has part p of every large move. Small moves are whole in the first slice.
 std::vector<Slice> interleaved(const Link& link, std::int64_t parts) {
   const Constants& c = *link.constants;
   std::vector<Slice> all;
@@ -53,7 +53,7 @@ std::vector<Slice> interleaved(const Link& link, std::int64_t parts) {
 int EagerProtocol::ring(Builder& builder, const Link& link, int receiver) const {
   const int sender = receiver == link.peer ? builder.rank() : link.peer;
   std::int64_t bytes = link.capacity;
-  if (grain() > 1) {  // never in chunk loops
+  if (grain() > 1) {  // a ring of a chunk loop has no grain
     bytes = 0;
     for (const Move* move : link.moves) bytes += packed_bytes(move->copies, grain());
   }
@@ -122,7 +122,7 @@ std::vector<Slice> EagerProtocol::handed_over(const Link& link, std::int64_t rou
   std::vector<Slice> all;
   std::int64_t at = 0;
   for (std::size_t i = 0; i < link.moves.size(); ++i) {
-    // A slice ends with a move that fills it, and with the last one.
+    // A move that fills the slice ends it, and so does the last move.
     const bool full = in_slices_ && !link.mutual && !all.empty() && all.back().bytes >= c.eager_slice;
     if (all.empty() || full) all.push_back({at, 0, {}});
     const std::int64_t bytes = packed_bytes(link.moves[i]->copies, grain());

@@ -1,22 +1,24 @@
-// Protocol `eager`: the sender packs into a ring at the receiver, which unpacks. Two passes, but only packed lines
-// travel, the sender does not wait for the receiver to start, and any memory will do: for small or scattered pieces and
-// for memory that nobody shares.
+// Protocol `eager`: the sender packs into a ring at the receiver, which unpacks. That is two passes, but only packed
+// cache lines travel, the sender does not wait for the receiver to start, and any memory will do. It suits small or
+// scattered pieces, and memory that nobody shares.
 //
-//   sender's lane:    wait credit   { put ... signal filled } a slice
-//   receiver's lane:  { wait filled   copy (reduce) ... } a slice   signal credit
+//   sender's lane:    wait credit   { put ... signal filled } for each slice
+//   receiver's lane:  { wait filled   copy (reduce) ... } for each slice   signal credit
 //
-// Slices. A link that goes one way is handed over in slices if it is large or touches many cache lines, so that the
-// receiver unpacks one slice while the sender packs the next. Where both ranks send, both are busy packing, so there is
-// one slice. The exception: both send from so many cache lines that a core's own caches cannot hold them. Then each
-// slice holds a part of every move, because what arrives belongs into lines that have just been packed from.
+// Slices, one way. A link of which only one rank sends is handed over in slices if it is large or touches many cache
+// lines: the receiver unpacks one slice while the sender packs the next.
 //
-// Credit. The receiver grants it a ring's length of epochs beforehand. In GPU memory the grant comes with the
-// receiver's next epoch: a kernel that has unpacked would have to wait until all its stores are visible before it
-// tells, and a kernel that begins need not. Where both ranks send there is no credit: what came from the peer in the
-// last epoch says that it has unpacked those before, and a ring has at least two copies.
+// Slices, both ways. If both ranks send, both are busy packing, and there is one slice. The exception: both send from
+// more cache lines than a core's own caches hold. Then each slice has a part of every large move. What arrives goes
+// into lines from which the rank has just packed, and they are still in the cache when the slice is unpacked.
 //
-// Stamped. In a ring of kind `Home::stamped` every 16 bytes tell by themselves whether they have arrived. The counter
-// `filled` is then in the plan, for the verifier, but has no memory: a wait for it ends when the stamps have come.
+// Credit. At the start the sender has credit for as many epochs as the ring holds. In GPU memory the receiver gives
+// credit when its next epoch begins. At its end a kernel would first have to wait until all its stores are visible; a
+// kernel that begins need not wait. If both ranks send there is no credit: what arrived from the peer in the last epoch
+// says that the peer has unpacked all earlier epochs, and a ring holds at least two.
+//
+// Stamped. In a ring of kind `Home::stamped` every 16 bytes show by their stamp whether they have arrived. The counter
+// `filled` is in the plan, for the verifier, but has no memory: a wait for it ends when the stamps have arrived.
 #pragma once
 
 #include "protocols/protocol.hpp"
@@ -25,8 +27,9 @@ namespace tasuki {
 
 class EagerProtocol final : public Protocol {
  public:
-  /// The ring is in memory of the kind `home`. `in_slices`: one-way links may be cut, because sender and receiver are
-  /// different cores. A GPU's receiving blocks are as fast as its sending ones, so slices would only cost signals.
+  /// The ring is in memory of the kind `home`. `in_slices`: links that go one way may be cut, because sender and
+  /// receiver are different cores. Blocks of a GPU unpack as fast as they pack, so there slices would only cost
+  /// signals.
   EagerProtocol(Home home, bool in_slices) : home_(home), in_slices_(in_slices) {}
 
   void open_send(Builder& builder, Link& link) const override;
@@ -37,9 +40,8 @@ class EagerProtocol final : public Protocol {
 
  private:
   std::vector<Slice> handed_over(const Link& link, std::int64_t rounds) const;
-  std::int64_t grain() const {
-    return home_ == Home::stamped ? kStampedData : 1;
-  }  // at multiples of which copies begin
+  /// Strided copies begin at multiples of this in the ring.
+  std::int64_t grain() const { return home_ == Home::stamped ? kStampedData : 1; }
   int ring(Builder& builder, const Link& link, int receiver) const;
   int filled(Builder& builder, const Link& link, int writer, int owner) const;
   int credit(Builder& builder, const Link& link, int writer, int owner) const;

@@ -1,10 +1,10 @@
-// Protocol `message`: packed contiguous messages through somebody else's library. A link whose bytes already lie
-// together on a side is sent or received there without packing, if messages may lie in the user's memory. A link larger
-// than a message goes as several, each with a place of its own in the staging, so that one travels while the next is
-// packed and the last unpacked. They have one tag, and are started in the order of the lane on both sides.
+// Protocol `message`: packed contiguous messages, carried by a library such as MPI or NCCL. If all bytes of a link are
+// contiguous on one side, and messages may lie in the user's memory, that side sends or receives without packing. A
+// link that is larger than a message is cut into several, each with its own part of the staging memory: one travels
+// while the next is packed and the last is unpacked. They have one tag; both sides start them in the order of the lane.
 //
-//   sender's lane:    { copy (pack) ...   send } a slice
-//   receiver's lane:  { recv              copy (unpack, reduce) ... } a slice
+//   sender's lane:    { copy (pack) ...   send } for each slice
+//   receiver's lane:  { recv              copy (unpack, reduce) ... } for each slice
 #pragma once
 
 #include "protocols/protocol.hpp"
@@ -15,10 +15,10 @@ class MessageProtocol final : public Protocol {
  public:
   enum class Cut : std::uint8_t {
     never,   ///< one message a link
-    limit,   ///< at the largest message of MPI
-    staged,  ///< into some, so that packing and travelling overlap
+    limit,   ///< cut at the largest message of MPI
+    staged,  ///< cut into several, so that packing and travelling overlap
   };
-  /// Staging is in memory of the kind `home`; with `Home::own` messages may lie in the user's memory as well.
+  /// Staging memory is of the kind `home`. With `Home::own`, messages may also lie in the user's memory.
   MessageProtocol(Home home, Cut cut) : home_(home), cut_(cut) {}
   void send(Builder& builder, Link& link) const override;
   void recv(Builder& builder, Link& link) const override;

@@ -1,4 +1,4 @@
-// What planning speaks of: user buffers as facts, moves between them, and the links that carry moves.
+// The nouns of planning: user buffers as facts, moves between them, and the links that carry moves.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@
 
 namespace tasuki {
 
-/// What planning must know of where a rank keeps one user buffer; plain data that peers tell each other.
+/// What planning must know about a rank's memory for one user buffer. Plain data that peers tell each other.
 struct BufferFact {
-  std::int32_t copies = 1;  ///< 1, or 2 for a pair; 0 where the rank has no part in the buffer
-  std::int32_t ring = 1;    ///< 2 if the operation alternates between the copies
+  std::int32_t copies = 1;  ///< of a field: 1 or 2; 0 where the rank has no part in the buffer
+  std::int32_t ring = 1;    ///< 2 if the copies alternate
   std::int64_t bytes = 0;   ///< of one copy
   Memory memory = Memory::host;
-  bool shared = false;         ///< peers can map it: host memory of Tasuki's, GPU memory that CUDA lends
+  bool shared = false;         ///< peers can map it: host memory that Tasuki allocated, GPU memory that CUDA can share
   std::int16_t alignment = 1;  ///< largest power of two up to 16 that divides the addresses of all copies
-  Home home() const;           ///< as the plan states it
+  Home home() const;           ///< the kind of memory, as plans name it
   friend bool operator==(const BufferFact&, const BufferFact&) = default;
 };
 
-/// One piece that must get from one rank to another. Both ranks describe it alike.
+/// One piece: the bytes that one rank has for another one (or itself). Both ranks describe it alike.
 struct Move {
   std::int64_t seq = 0;  ///< order among the moves between these two ranks in this direction, the same on both
   int src_rank = 0;
@@ -33,7 +33,7 @@ struct Move {
   std::vector<StridedCopy> copies;
   DType add = DType::none;  ///< not `none`: add to the destination, do not overwrite
   bool mutual = false;      ///< moves go the other way between these two ranks as well; `mark_mutual` sets it
-  std::int64_t whole = 0;   ///< bytes of the piece that this is a part of, if it is one
+  std::int64_t whole = 0;   ///< if this is a part of a larger piece: bytes of that piece
   std::string label;        ///< for people: `p face +0`
   std::int64_t bytes() const;
   std::int64_t runs() const;  ///< contiguous runs on the more scattered side
@@ -41,29 +41,32 @@ struct Move {
   bool shares_lines() const { return bytes() < 64 * runs(); }
 };
 
-/// The moves between this rank and a peer that share a path, while commands are made for them.
+/// The moves between this rank and a peer, in one direction, that share a path. Exists while commands are made for
+/// them.
 struct Link {
   int peer = 0;
-  int number = 0;  ///< tells links from one rank to another apart; the same on both
+  int number = 0;  ///< of the link among those from one rank to another; the same on both
   const Constants* constants = nullptr;
   std::vector<const Move*> moves;
   std::vector<int> src;  ///< plan buffer per move
   std::vector<int> dst;
-  /// Filled by `recv`, for ordering additions: the command that delivers each move, or the last of several; the first
-  /// of them is then in `first_commands`, which is empty where the protocol delivers every move at once.
+  /// Filled by `recv`, so that additions can be ordered: the command that delivers each move, or the last command if
+  /// there are several. `first_commands` then has the first of them; it is empty if the protocol delivers every move
+  /// with one command.
   std::vector<int> commands;
   std::vector<int> first_commands;
-  bool mutual = false;        ///< moves go both ways between the two ranks: neither has time to spare for the other
-  bool alternating = false;   ///< all destinations are rings of two: permission may be given an epoch early
-  std::int64_t capacity = 0;  ///< bytes of all rounds together: what a scratch buffer of the link must hold
-  std::int64_t filled = 0;    ///< bytes of the rounds before the current `send` or `recv`: where its scratch begins
-  int scratch = -1;           ///< for the protocol's own use between its calls
-  /// Called by a `recv` that may deliver moves in several commands, for each of them in order.
+  bool mutual = false;        ///< moves go both ways between the two ranks, so both are busy sending
+  bool alternating = false;   ///< all destinations are rings of two, so permission may be given an epoch early
+  std::int64_t capacity = 0;  ///< bytes of all rounds of a loop together: the size of the link's scratch
+  /// bytes of the rounds before the current `send` or `recv`: where its part of the scratch begins
+  std::int64_t filled = 0;
+  int scratch = -1;  ///< a buffer that the protocol keeps between its calls
+  /// A `recv` that may deliver a move by several commands calls this for each of them, in order.
   void delivers(std::size_t move, int command);
   std::int64_t bytes() const;  ///< of one round
 };
 
-/// Bytes that copies take on their packed side, each from the next multiple of `grain` on.
+/// Bytes of the packed side of the strided copies, each of which begins at a multiple of `grain`.
 std::int64_t packed_bytes(std::span<const StridedCopy> copies, std::int64_t grain = 1);
 
 }  // namespace tasuki

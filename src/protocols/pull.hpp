@@ -1,4 +1,5 @@
-// Protocol `pull`: the receiver loads straight from the sender's memory, one pass; the only one-pass form that can add.
+// Protocol `pull`: the receiver loads straight from the sender's memory. One pass, and the only such protocol that can
+// add.
 //
 //   sender's lane:    signal available                      wait done
 //   receiver's lane:  wait available     copy (reduce) ...  signal done

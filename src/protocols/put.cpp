@@ -5,7 +5,7 @@ namespace tasuki {
 
 void PutProtocol::open_send(Builder& builder, Link& link) const {
   const int ready = builder.counter(Purpose::ready, link.number, builder.rank(), link.peer, counters_);
-  // In alternation the permission for this copy came with the peer's last start, so the wait finds it there.
+  // With alternating copies this permission came with the peer's last start, so it is normally there already.
   builder.wait(link.peer, ready, link.alternating ? 1 : 0);
 }
 

@@ -95,6 +95,11 @@ class Tables(unittest.TestCase):
             with self.assertRaisesRegex(SystemExit, f"'{name}'.*cpu/halo, gpu/halo"):
                 tables.refreshed(f"<!-- table:{name} -->\n<!-- /table -->", known, "README.md")
 
+    def test_what_must_be_known_of_a_peer_stands_below_tables_that_have_it(self):
+        case = {"case": "a", "peers": {"nvshmem": {"median_us": 2}}, "ratios": {}}
+        self.assertIn("host library", tables.table("g", [case], {}))
+        self.assertNotIn("host library", tables.table("g", [case | {"peers": {}}], {}))
+
 
 class ReadmeExample(unittest.TestCase):
     def test_the_first_block_is_taken_and_lines_lead_back(self):
@@ -126,6 +131,17 @@ class DocBlocks(unittest.TestCase):
         self.assertEqual(list(doc_blocks.untested(self.page, [tested])), [])
         tested.write_text("f(2);\n")
         self.assertIn("page.md:7: this c block", next(doc_blocks.untested(self.page, [tested])))
+
+    def test_blocks_that_are_files_are_written_and_must_be_those_expected(self):
+        self.page.write_text("```cpp\n// src/a/b.cpp\nint b;\n```\n```cpp\n// include/c.hpp\nint c;\n```\n")
+        out = self.root / "out"
+        doc_blocks.write_files(self.page, out, ["include/c.hpp", "src/a/b.cpp"])
+        self.assertEqual((out / "src/a/b.cpp").read_text(), f'#line 2 "{self.page}"\n// src/a/b.cpp\nint b;\n')
+        with self.assertRaisesRegex(SystemExit, "expects .'src/a/b.cpp'"):
+            doc_blocks.write_files(self.page, out, ["src/a/b.cpp"])
+        self.page.write_text("```cpp\nint b;\n```\n")
+        with self.assertRaisesRegex(SystemExit, "page.md:2: the first line"):
+            doc_blocks.write_files(self.page, out, [])
 
 
 class Rooms(unittest.TestCase):

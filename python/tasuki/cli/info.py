@@ -88,14 +88,11 @@ def cuda_driver() -> dict:
 
 def machine() -> list[dict]:
     """What does not need ranks."""
-    shm = os.statvfs("/dev/shm")
-    free = shm.f_bavail * shm.f_frsize
     scope = Path("/proc/sys/kernel/yama/ptrace_scope")
     level = scope.read_text().strip() if scope.exists() else "0"
     devices, why = gpus()
     rows = [
         usable("cores", True, str(len(os.sched_getaffinity(0)))),
-        usable("shared memory", free > 64 << 20, f"/dev/shm has {free / 2**30:.1f} GiB free"),
         usable("reading other processes", level == "0" or os.geteuid() == 0, f"kernel.yama.ptrace_scope is {level}"),
         cuda_driver(),
         usable(

@@ -1,4 +1,4 @@
-// The GPU's clock: see gpu_clock.cuh.
+// The GPU's clock: see clock.cuh.
 #include "engines/gpu/clock.cuh"
 
 #include <atomic>

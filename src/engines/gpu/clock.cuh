@@ -1,4 +1,4 @@
-// The GPU's clock, and what it shows when the host's shows something else.
+// The GPU's clock, and its offset from the host's.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ __device__ inline std::uint64_t now_ns() {
   return t;
 }
 
-/// What to add to the current GPU's clock to have `Recorder::now()`, in ns; good to about a microsecond. Waits for
+/// What to add to the current GPU's clock to get `Recorder::now()`, in ns; good to about a microsecond. Waits for
 /// `stream`, which should be idle. Throws `Error` if the GPU does not answer.
 std::int64_t gpu_clock_offset(Stream stream);
 

@@ -9,7 +9,7 @@
 
 namespace tasuki {
 
-// All loads go out before the first store.
+// All loads are issued before the first store.
 template <class Unit, int Most>
 __device__ void move_tile(const GpuTile& t) {
   const TilePlaces<Unit, Most, kSource | kTarget> at(t);
@@ -24,7 +24,8 @@ __device__ void move_tile(const GpuTile& t) {
   }
 }
 
-// The same for rows of several words a thread: places row by row, for those of all would take too many registers.
+// The same for rows in which a thread has several words. Places are computed row by row, because the places of all rows
+// would take too many registers.
 __device__ inline void move_words(GpuTile t) {
   using Word = std::uint32_t;
   const std::uint32_t first = t.first;
@@ -48,7 +49,7 @@ __device__ inline void move_words(GpuTile t) {
   }
 }
 
-// A tile of `rows` rows. In one of a single row a thread does not compute the places of others.
+// A tile of `rows` rows. For a single row a thread does not compute the places of other rows.
 template <class Unit>
 __device__ void move_rows(const GpuTile& t, std::uint32_t rows) {
   if (rows == 1) return move_tile<Unit, 1>(t);

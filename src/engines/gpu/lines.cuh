@@ -1,10 +1,12 @@
-// Stamped lines (kStampedLine): how a warp fills them with the words of a strided copy, and takes them out as they
-// come.
+// Stamped lines (kStampedLine): how a warp fills them with the words of a strided copy, and takes the words out as they
+// arrive.
 //
-// A line is 32 pieces of 16 bytes, one a thread, each stored and loaded at once; the last byte of a piece is the low
-// one of the epoch's number. That is enough to tell an epoch from what was there before, for every epoch writes the
-// same pieces and a ring is shorter than 256. Thread i has words i, 32 + i and 64 + i of the line whole, so that
-// threads side by side load words side by side, and bytes 3 * i to 3 * i + 2 of the last 24 words.
+// A line is 32 pieces of 16 bytes, one for each thread of a warp. A thread stores or loads a piece at once. The last
+// byte of a piece is the stamp, the lowest byte of the epoch's number. One byte is enough to tell this epoch's piece
+// from what was there before: every epoch writes the same pieces, and a ring holds fewer than 256 epochs.
+//
+// Thread i has words i, 32 + i and 64 + i of the line in its piece, so that neighbouring threads load neighbouring
+// words, and bytes 3 * i to 3 * i + 2 of the last 24 words.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +18,8 @@
 
 namespace tasuki {
 
-constexpr int kLineParts = 4;             // words that a thread moves of a line; threads from 24 on one less
-constexpr std::uint32_t kLastWords = 96;  // those before are whole in a piece
+constexpr int kLineParts = 4;             // words of a line that a thread moves; threads 24 to 31 move one less
+constexpr std::uint32_t kLastWords = 96;  // words before this one lie in one piece; later ones are spread over two
 
 #ifdef __CUDACC__
 __device__ inline void store_piece(std::byte* to, const uint4& piece) {
@@ -38,7 +40,7 @@ __device__ inline uint4 load_piece(const std::byte* from) {
   return make_uint4(static_cast<std::uint32_t>(low), static_cast<std::uint32_t>(low >> 32),
                     static_cast<std::uint32_t>(high), static_cast<std::uint32_t>(high >> 32));
 }
-#else  // tests run warps on a processor, and say how
+#else  // tests run warps on a processor, and define these
 void store_piece(std::byte* to, const uint4& piece);
 uint4 load_piece(const std::byte* from);
 #endif
@@ -47,7 +49,7 @@ __device__ inline bool came(const uint4& piece, std::uint32_t stamp) {
   return piece.w >> 24 == (stamp & 0xff);
 }
 
-// By a whole warp: this thread's piece of a line, of whose words it has loaded these.
+// By a whole warp: this thread's piece of a line, made from the words that the threads have loaded.
 __device__ inline uint4 piece_of(const std::uint32_t (&word)[kLineParts], std::uint32_t stamp) {
   const std::uint32_t at = 3 * (threadIdx.x % 32);
   const std::uint32_t low = __shfl_sync(~0u, word[3], static_cast<int>(at / 4));
@@ -56,12 +58,12 @@ __device__ inline uint4 piece_of(const std::uint32_t (&word)[kLineParts], std::u
   return make_uint4(word[0], word[1], word[2], last | stamp << 24);
 }
 
-// The word that begins with byte `rest` of the last three of one piece and goes on in the next one's.
+// The word that begins with byte `rest` of the last three bytes of one piece and continues in the next piece's.
 __device__ inline std::uint32_t joined(std::uint32_t one, std::uint32_t next, std::uint32_t rest) {
   return (one & 0xffffff) >> 8 * rest | next << 8 * (3 - rest);
 }
 
-// By a whole warp: the words of this thread in a line, of which it has loaded this piece.
+// By a whole warp: this thread's words of a line, from the pieces that the threads have loaded.
 __device__ inline void words_of(const uint4& piece, std::uint32_t (&word)[kLineParts]) {
   const std::uint32_t at = 4 * (threadIdx.x % 32);
   const std::uint32_t one = __shfl_sync(~0u, piece.w, static_cast<int>(at / 3));
@@ -72,7 +74,7 @@ __device__ inline void words_of(const uint4& piece, std::uint32_t (&word)[kLineP
   word[3] = joined(one, next, at % 3);
 }
 
-// A tile of up to Most lines of `copy`, from line `first` on, by the whole warp.
+// A tile of up to Most lines of `copy`, from line `first` on, moved by a whole warp.
 struct GpuLines {
   const GpuCopy& copy;
   const GpuDim* dims;
@@ -88,7 +90,7 @@ struct GpuLines {
   }
   // Whether this thread has words in line j.
   __device__ bool has(int j) const { return (first + j) * kLineWords + threadIdx.x % 32 < copy.units; }
-  // This thread's piece, from the side's base and offset on.
+  // Offset of this thread's piece of line j.
   __device__ std::int64_t piece(int j) const {
     return static_cast<std::int64_t>(first + j) * kStampedLine + threadIdx.x % 32 * 16;
   }
@@ -98,7 +100,7 @@ template <int Most>
 __device__ void fill_lines(const GpuLines& t, std::uint32_t stamp) {
   std::uint32_t word[Most][kLineParts] = {};
 #pragma unroll
-  for (int j = 0; j < Most; ++j) {  // all loads go out before the first store
+  for (int j = 0; j < Most; ++j) {  // all loads are issued before the first store
     if (j >= t.lines) break;
     const TilePlaces<std::uint32_t, kLineParts, kSource> at(t.line(j));
 #pragma unroll
@@ -125,13 +127,14 @@ __device__ void store_words(const Places& at, const uint4& piece) {
   }
 }
 
-// `patient()` says after a look in vain whether to go on. False, to all of the warp, if not all have come.
+// Takes words out of lines as they arrive. `patient()` is called when a piece has not arrived and says whether to go
+// on. Returns false, to all threads of the warp, if not all pieces have arrived.
 template <int Most, class Patient>
 __device__ bool take_lines(const GpuLines& t, std::uint32_t stamp, const Patient& patient) {
   using Places = TilePlaces<std::uint32_t, kLineParts, kTarget>;
   const std::byte* from = t.src + t.copy.src_offset;
   uint4 piece[Most];
-  const auto look = [&] {  // at all at once: in turn, each would cost a look more
+  const auto look = [&] {  // loads all pieces at once: one after the other, each would cost a latency of its own
 #pragma unroll
     for (int j = 0; j < Most; ++j) {
       if (j < t.lines) piece[j] = load_piece(from + t.piece(j));
@@ -144,7 +147,7 @@ __device__ bool take_lines(const GpuLines& t, std::uint32_t stamp, const Patient
     return any;
   };
   look();
-  const Places first(t.line(0));  // while it comes
+  const Places first(t.line(0));  // computed while the pieces arrive
   bool given_up = false;
   while (!given_up && missing()) {
     given_up = !patient();
@@ -159,7 +162,7 @@ __device__ bool take_lines(const GpuLines& t, std::uint32_t stamp, const Patient
   return true;
 }
 
-// By one thread: word n of the lines from `from` on. False if it has not come.
+// By one thread: word n of the lines that begin at `from`. False if it has not arrived.
 template <class Patient>
 __device__ bool load_word(const std::byte* from, std::uint32_t n, std::uint32_t stamp, std::uint32_t& word,
                           const Patient& patient) {

@@ -15,10 +15,10 @@ namespace tasuki {
 
 namespace {
 
-// So many are enough to keep the way to the host busy, where staging is.
+// Blocks of a staging task at most: enough to keep the way to the host busy.
 constexpr std::int64_t kStagingBlocks = 16;
 constexpr std::int64_t kMostSpread = 4;
-// Scattered numbers that are worth more than so many times the blocks there are: all send them, then all take them.
+// Start and wait become two rounds if each is worth more than this many times the blocks because of scattered numbers.
 constexpr std::int64_t kMostScattered = 2;
 
 bool moves_data(Verb verb) {
@@ -29,11 +29,11 @@ class Lowering {
   struct Lane {
     std::size_t first = 0;
     std::size_t last = 0;  // past the last command
-    bool asks = false;     // for messages, while it goes on
+    bool asks = false;     // has messages that a thread of the process carries, for which the kernel asks
     std::vector<LaneStep> steps;
     std::int64_t most = 0;  // blocks that may share it
-    bool in_turn = false;   // it has loops or reductions: steps of it rather than all of it are what blocks share
-    bool stages = false;    // packs messages into memory for the processor, or unpacks them from there
+    bool in_turn = false;   // it has loops or reductions, so blocks share single steps of it rather than all of it
+    bool stages = false;    // packs messages into host memory, or unpacks them from there
     bool streams = false;   // has messages that are work of a stream
     bool by_need() const { return asks || (stages && !streams); }  // each command belongs to the part that it needs
   };
@@ -92,7 +92,8 @@ class Lowering {
       TaskDraft answers;
       std::vector<TaskDraft> tasks;
       for (const Lane& lane : lanes_) lower_lane(lane, parts, tasks, light, answers);
-      // A look at a word of the host takes long: by warps that do nothing else, so that nobody waits for it besides.
+      // Reading a word in host memory takes long. So these lanes have warps of their own, and no other lane waits for
+      // it.
       if (!answers.ends.empty()) light.fill_warp();
       light.add_lanes(answers);
       if (parts == kBoth) out_.direct = !tasks.empty() || !light.steps.empty();
@@ -122,7 +123,7 @@ class Lowering {
     }
   }
 
-  // The lane's steps one by one, which of them wait for which, and by how many blocks they may be run.
+  // The lane's steps one by one: which of them wait for which, and how many blocks may run them.
   void order(Lane& lane) {
     lane.steps = unrolled(plan_, lane.first, lane.last);
     order_moves(plan_, lane.steps, out_.more_ends);
@@ -149,7 +150,8 @@ class Lowering {
       widest = std::max(widest, one.blocks());
     }
     out_.reduces = out_.reduces || reduces;
-    // A counter that advances several times in an epoch has no room for the shares of several blocks.
+    // Several blocks add their shares to one counter. A counter that advances several times in an epoch has no room for
+    // shares.
     const bool shares = may_share(lane);
     if (!shares && widest > 1 && (loops || reduces)) tell_apart(plan_, lane.steps, spared, out_.more_ends);
     const bool told = std::any_of(lane.steps.begin(), lane.steps.end(), [](const auto& step) { return step.told; });
@@ -169,7 +171,8 @@ class Lowering {
         plan_.rank, plan_.operation, command, to_string(c.op), to_string(c.dtype), narrow ? "out of" : "into"));
   }
 
-  // The lane's steps of these parts: a task or a thread for its moves, and threads that ask for messages and wait.
+  // The lane's steps of these parts: a task or a thread for its moves, and threads that ask for messages and wait for
+  // them.
   void lower_lane(const Lane& lane, int parts, std::vector<TaskDraft>& tasks, TaskDraft& light, TaskDraft& answers) {
     TaskDraft task;
     TaskDraft tells;
@@ -200,8 +203,9 @@ class Lowering {
     answers.add_lane(waits);
   }
 
-  // Whether the lane's message cannot stand between two kernels that serve all lanes: it needs something that arrives,
-  // or is no message but a copy, which takes long to begin and had better do so while the first kernel serves others.
+  // Whether the lane's message cannot lie between two kernels that serve all lanes. That is so if the message depends
+  // on something that arrives. It is also so for a put by the copy engine: it takes long to begin, and should do so
+  // while the first kernel serves other lanes.
   bool stands_alone(const Lane& lane) const {
     bool depends = false;
     for (std::size_t i = lane.first; i < lane.last; ++i) {
@@ -212,13 +216,13 @@ class Lowering {
     return false;
   }
 
-  // A lane is in order, but others carry its messages while it goes on: so what follows a message waits for it, and a
-  // message for what it follows. Only messages among themselves, which are asked for in their order, need not wait for
-  // each other unless they touch the same bytes. (Where a lane moves data for its messages, the pass `message order`
-  // has parted them already.)
+  // A lane is in order, but a thread of the process carries its messages while the lane goes on. So a command that
+  // follows a message waits for the message, and a message waits for the commands that it follows. Messages need not
+  // wait for each other, because they are asked for in their order, unless they touch the same bytes. (If a lane moves
+  // data for its messages, the pass `message order` has already given the messages a lane of their own.)
   void keep_order(const Lane& lane) {
     for (std::size_t i = lane.first; i < lane.last; ++i) {
-      bool after_own = false;  // those that nobody else carries end in order: the last one will do
+      bool after_own = false;  // commands that the lane carries out itself end in order, so the last one is enough
       for (std::size_t before = i; before-- > lane.first;) {
         if (!asked_[before] && (!asked_[i] || after_own)) continue;
         if (asked_[before] && asked_[i] && !touch_the_same(plan_.commands[before], plan_.commands[i])) continue;
@@ -228,17 +232,17 @@ class Lowering {
     }
   }
 
-  // Of two messages: whether one of them writes what the other reads or writes.
+  // Whether one of two messages writes bytes that the other reads or writes.
   static bool touch_the_same(const Command& a, const Command& b) {
     const bool both_send = a.verb == Verb::send && b.verb == Verb::send;
     const auto buffer = [](const Command& c) { return c.verb == Verb::send ? c.src : c.dst; };
     return !both_send && buffer(a) == buffer(b) && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
   }
 
-  // Which commands do not belong to the start: because of their lane (`part_of`); in lanes of messages and of their
-  // staging, what cannot begin before something has arrived: waits, what follows them in their lane, and what depends
-  // on a message or on another such command. A message follows only what it depends on. Dependencies may lead from any
-  // lane to any other.
+  // Finds the commands that do not belong to the start. In most lanes `part_of` decides that. In lanes with messages
+  // that are asked for, or with their staging, a command is late if it cannot begin before something has arrived: a
+  // wait, what follows it in its lane, and what depends on a message or on another late command. A message is late only
+  // if it depends on something late. Dependencies may lead from any lane to any other.
   void find_late() {
     for (const Lane& lane : lanes_) {
       if (lane.asks && lane.streams) {
@@ -255,10 +259,10 @@ class Lowering {
     }
   }
 
-  // True if some command of the lane has turned out late.
+  // True if it has found another late command in the lane.
   bool find_late(const Lane& lane) {
     bool found = false;
-    bool after = false;  // an earlier command of the lane, no message, that is late
+    bool after = false;  // an earlier command of the lane, other than a message, is late
     for (std::size_t i = lane.first; i < lane.last; ++i) {
       const bool late = (after && !asked_[i]) || plan_.commands[i].verb == Verb::wait ||
                         std::any_of(deps_[i].begin(), deps_[i].end(), [&](std::int32_t dep) {
@@ -271,7 +275,8 @@ class Lowering {
     return found;
   }
 
-  // Whether a command moves something to where the processor sends it from, or from where the processor received it.
+  // Whether a command moves bytes into host memory that messages leave from, or out of host memory that messages
+  // arrived in.
   bool stages(const Command& c) const {
     const auto pinned = [&](std::int32_t b) {
       return b >= 0 && plan_.buffers[static_cast<std::size_t>(b)].home == Home::pinned;
@@ -279,11 +284,10 @@ class Lowering {
     return moves_data(c.verb) && (pinned(c.src) || pinned(c.dst));
   }
 
-  // In thread blocks. Without those whose messages travel meanwhile, which had better pack some while they unpack
-  // others.
+  // In thread blocks. Staging tasks do not count: they should pack some messages while they unpack others.
   struct Worth {
-    std::int64_t waiting = 0;    // of lanes that wait for signals, that give them, or that copy within the GPU
-    std::int64_t scattered = 0;  // of those that send and receive scattered units in stamped lines
+    std::int64_t waiting = 0;    // of lanes that wait for signals, that signal, or that copy within the GPU
+    std::int64_t scattered = 0;  // of lanes that move scattered units into or out of stamped lines
   };
   static Worth worth_of(const std::vector<TaskDraft>& tasks) {
     Worth worth;
@@ -295,14 +299,15 @@ class Lowering {
     return worth;
   }
 
-  // Whether sending and receiving would each keep most of the blocks from the other. Lines are best received while they
-  // come, but not where the multiprocessors are what takes long.
+  // Whether start and wait become two rounds. They do if each would keep more than half of the blocks from the other.
+  // Stamped lines are normally received while others are sent, because they are unpacked as they arrive. But with many
+  // scattered numbers the SMs are the bottleneck, not the links, and two rounds are faster.
   bool both_want_most(const Worth& start, const Worth& wait) const {
     return 2 * std::min(start.waiting, wait.waiting) > most_ ||
            std::min(start.scattered, wait.scattered) > kMostScattered * most_;
   }
 
-  // The two parts one after the other, each by all blocks: they are what they are as kernels of their own.
+  // The two parts one after the other, each by all blocks, with the tasks that they have as kernels of their own.
   void in_rounds() {
     const auto& start = out_.tasks[kPartStart];
     const auto& wait = out_.tasks[kPartWait];
@@ -317,7 +322,8 @@ class Lowering {
 
   bool in_stream(std::size_t command) const { return in_.channels[command].stream != nullptr; }
 
-  // A lane that waits for what it then unpacks, or only waits, belongs to the wait, but for what it tells beforehand.
+  // A lane that waits, and unpacks what it waited for, belongs to the wait. The signals with which it begins belong to
+  // the start.
   int part_of(const Lane& lane, std::size_t command) const {
     if (in_stream(command)) return 0;
     if (lane.by_need()) return late_[command] ? kPartWait : kPartStart;
@@ -344,7 +350,8 @@ class Lowering {
       throw Error(fmt::format("rank {}: {}: a ring of {} copies; on GPUs a power of two is needed (a defect in Tasuki)",
                               plan_.rank, plan_.operation, where.copies));
     }
-    // Of a user's pair the copy is the one that is shown at each launch: a graph knows only that.
+    // Of a field with two copies, the copy is the one that is current at each launch: for a graph nothing else is
+    // known.
     place.takes_turns = where.takes_turns && where.current == nullptr ? 1 : 0;
     if (where.copies < 2 || where.current == nullptr) return place;
     const auto known = std::find(out_.pairs.begin(), out_.pairs.end(), where.current);
@@ -357,7 +364,7 @@ class Lowering {
     return place;
   }
 
-  // Without what the task's earlier steps have waited for.
+  // Leaves out dependencies for which earlier steps of the task have waited.
   void add_deps(TaskDraft& task, GpuStep& step) const {
     step.first_dep = static_cast<std::int32_t>(task.deps.size());
     for (const auto dep : deps_[static_cast<std::size_t>(step.command)]) {
@@ -366,7 +373,7 @@ class Lowering {
     step.deps = static_cast<std::int32_t>(task.deps.size()) - step.first_dep;
   }
 
-  // Asks for a message: its staging has been packed, or is free, because earlier epochs are in the same stream.
+  // Asks for a message. Its staging memory has been packed, or is free, because earlier epochs are in the same stream.
   void add_ask(TaskDraft& lane, std::int32_t index) const {
     GpuStep s;
     s.verb = Verb::signal;
@@ -378,7 +385,8 @@ class Lowering {
     lane.steps.push_back(s);
   }
 
-  // Waits until it has ended. Nobody else looks at the host's word: those who depend on it wait in the GPU's memory.
+  // Waits until the message has ended. Only this thread reads the word in host memory; commands that depend on the
+  // message wait in GPU memory.
   void add_answer(TaskDraft& lane, std::int32_t index) const {
     GpuStep s;
     s.verb = Verb::wait;
@@ -402,7 +410,7 @@ class Lowering {
     s.awaited = static_cast<std::int8_t>(step.awaited | (awaited_[index] && step.last ? kAwaited : 0));
     if (c.verb == Verb::signal || c.verb == Verb::wait) {
       const auto buffer = static_cast<std::size_t>(c.verb == Verb::signal ? c.dst : c.src);
-      if (in_.where[buffer].stamped) return;  // the stamps themselves say it
+      if (in_.where[buffer].stamped) return;  // the stamps replace the counter
       s.counter = reinterpret_cast<std::uint64_t*>(in_.where[buffer].base);
       s.per_epoch = static_cast<std::uint64_t>(plan_.buffers[buffer].per_epoch);
       s.index = static_cast<std::uint64_t>(c.index + step.round);
@@ -445,8 +453,8 @@ class Lowering {
 
   bool stamped(std::int32_t buffer) const { return in_.where[static_cast<std::size_t>(buffer)].stamped; }
 
-  // Whether a command tells before anything else of its lane: what came before in the stream has ended, and been seen
-  // by all who can see this GPU's memory. A thread that does nothing else can do it.
+  // Whether a command signals before anything else in its lane. Then it says only that earlier work of the stream has
+  // ended and is visible. A thread that does nothing else can do it.
   bool tells_first(std::size_t command) const {
     const Command& c = plan_.commands[command];
     const bool first = command == 0 || plan_.commands[command - 1].lane != c.lane;
@@ -463,16 +471,17 @@ class Lowering {
     return true;
   }
 
-  // How many times as many blocks as they are worth lines may have of what is left over: a multiprocessor is the sooner
-  // through with few. Others would have to add their shares to more signals.
+  // Factor by which tasks with stamped lines may have more blocks than they are worth, if blocks are left over: an SM
+  // with little work is done sooner. Other tasks get no more blocks, because every block has to add a share to their
+  // signals.
   static std::int64_t spread_of(const std::vector<TaskDraft>& tasks, std::int64_t left) {
     std::int64_t sum = 0;
     for (const TaskDraft& task : tasks) sum += task.lines > 0 ? task.blocks() : 0;
     return 1 + (sum > 0 ? std::clamp<std::int64_t>(left / sum, 0, kMostSpread - 1) : 0);
   }
 
-  // Blocks for the tasks of a kind, `room` in all if they are worth more: each goes to whoever would else be the last
-  // to end.
+  // Gives blocks to the tasks of a kind, one each and then up to `room` in all. Each further block goes to the task
+  // that would end last without it, unless it has as many as it is worth.
   static void give(std::vector<TaskDraft>& tasks, bool staging, std::int64_t room, std::vector<std::int64_t>& blocks) {
     for (std::size_t i = 0; i < tasks.size(); ++i) {
       if (tasks[i].staging == staging) room -= blocks[i] = 1;
@@ -492,8 +501,8 @@ class Lowering {
     }
   }
 
-  // Thread blocks for all tasks. But staging, for which the way to the host takes longer than any copying beside it,
-  // does not have to give way to that.
+  // Decides how many thread blocks each task has. Staging tasks keep their blocks: the way to the host takes longer
+  // than copying within the GPUs beside it.
   void deal_out(std::vector<TaskDraft>& tasks, int parts) {
     if (tasks.size() > kGpuTasks) {
       throw Error(fmt::format("rank {}: {}: {} lanes move data; one operation on GPU memory takes at most {}",
@@ -505,7 +514,7 @@ class Lowering {
                       "memory takes at most {}",
                       plan_.rank, plan_.operation, tasks[0].ends.size(), kGpuThreads));
     }
-    std::int64_t sum[2] = {};  // of others, of staging
+    std::int64_t sum[2] = {};  // of other tasks, of staging tasks
     for (const TaskDraft& task : tasks) sum[task.staging ? 1 : 0] += task.blocks();
     std::int64_t room[2] = {sum[0], sum[1]};
     if (sum[0] + sum[1] > most_) {
@@ -536,9 +545,9 @@ class Lowering {
   const Plan& plan_;
   int most_;
   bool atomics_;
-  std::vector<bool> awaited_;  // somebody depends on it
-  std::vector<bool> asked_;    // messages that the GPU asks others than the stream for
-  std::vector<bool> late_;     // no part of the start
+  std::vector<bool> awaited_;  // a command depends on it
+  std::vector<bool> asked_;    // messages for which the kernel asks a thread of the process
+  std::vector<bool> late_;     // does not belong to the start
   std::vector<std::vector<std::int32_t>> deps_;
   std::vector<Lane> lanes_;
   GpuProgram out_;

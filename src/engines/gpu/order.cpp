@@ -12,7 +12,7 @@ namespace tasuki {
 
 namespace {
 
-constexpr std::int64_t kUncut = 1 << 30;  // bytes from end to end of a copy that TaskDraft::add_copy leaves whole
+constexpr std::int64_t kUncut = 1 << 30;  // copies of at most this extent in bytes are not cut by TaskDraft::add_copy
 
 /// One side of a move in one round.
 struct Side {
@@ -35,7 +35,7 @@ Sides sides_of(const Plan& plan, const LaneStep& step) {
           {c.dst, step.round * c.dst_step, copies, &StridedCopy::dst_offset, &StridedCopy::Dim::dst_stride}};
 }
 
-/// From the first byte to the one after the last.
+/// The range from the first byte to the one after the last.
 struct Range {
   std::int64_t begin = 0;
   std::int64_t end = 0;
@@ -71,7 +71,7 @@ bool overlap(const Side& a, const StridedCopy& copy_a, const Side& b, const Stri
   try {
     return Layout::structure(lengths, displacements, layouts).overlaps();
   } catch (const Error&) {
-    return true;  // too scattered to tell: to wait is right in any case
+    return true;  // too scattered to decide: waiting is always correct
   }
 }
 
@@ -82,14 +82,15 @@ bool overlap(const Side& a, const Side& b) {
   });
 }
 
-/// Whether two moves reduce the same elements, in the same order.
+/// Whether two moves reduce the same elements in the same order.
 bool same_elements(const Plan& plan, const LaneStep& a, const LaneStep& b) {
   const Command& x = plan.commands[static_cast<std::size_t>(a.command)];
   const Command& y = plan.commands[static_cast<std::size_t>(b.command)];
   if (x.verb != Verb::reduce || y.verb != Verb::reduce || x.dtype != y.dtype || x.dst != y.dst) return false;
   const Side one = sides_of(plan, a).written;
   const Side two = sides_of(plan, b).written;
-  const auto whole = [](const StridedCopy& copy) { return true_extent(copy) <= kUncut; };  // others become several
+  // larger ones are cut into several
+  const auto whole = [](const StridedCopy& copy) { return true_extent(copy) <= kUncut; };
   return std::all_of(one.copies.begin(), one.copies.end(), whole) &&
          std::all_of(two.copies.begin(), two.copies.end(), whole) &&
          std::equal(one.copies.begin(), one.copies.end(), two.copies.begin(), two.copies.end(),
@@ -103,7 +104,7 @@ bool same_elements(const Plan& plan, const LaneStep& a, const LaneStep& b) {
                     });
 }
 
-/// Makes sure that the step's end can be waited for.
+/// Makes sure that other steps can wait for the end of this one.
 void need_end(const Plan& plan, LaneStep& step, std::int8_t by, std::vector<std::int32_t>& more_ends) {
   if (step.awaited == 0 && !step.last) {
     step.end = static_cast<std::int32_t>(plan.commands.size() + more_ends.size());
@@ -137,8 +138,8 @@ std::vector<LaneStep> unrolled(const Plan& plan, std::size_t first, std::size_t 
 
 void order_moves(const Plan& plan, std::vector<LaneStep>& steps, std::vector<std::int32_t>& more_ends) {
   std::vector<std::size_t> moves;
-  std::size_t open = 0;   // moves before this one have ended in all blocks when the next begins
-  std::size_t chain = 0;  // from this one on all reduce the same elements
+  std::size_t open = 0;   // all moves before this one have ended in all blocks when the next step begins
+  std::size_t chain = 0;  // from this move on all reduce the same elements
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Verb verb = plan.commands[static_cast<std::size_t>(steps[i].command)].verb;
     if (verb != Verb::copy && verb != Verb::put && verb != Verb::reduce) continue;
@@ -164,7 +165,7 @@ void order_moves(const Plan& plan, std::vector<LaneStep>& steps, std::vector<std
 
 void tell_apart(const Plan& plan, std::vector<LaneStep>& steps, const std::vector<bool>& spared,
                 std::vector<std::int32_t>& more_ends) {
-  LaneStep* before = nullptr;  // the last that counts
+  LaneStep* before = nullptr;  // the last step that counts
   for (LaneStep& step : steps) {
     const auto command = static_cast<std::size_t>(step.command);
     if (spared[command]) continue;

@@ -1,4 +1,4 @@
-// Where a thread's units of a tile of a strided copy (program.hpp) are.
+// The addresses of a thread's units in a tile of a strided copy (program.hpp).
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace tasuki {
 
-/// A tile of `copy` as seen by one thread: the units first, first + 32, ... before `end`.
+/// A tile of `copy` as one thread sees it: the units first, first + 32, ... before `end`.
 struct GpuTile {
   const GpuCopy& copy;
   const GpuDim* dims;
@@ -21,12 +21,12 @@ struct GpuTile {
 constexpr int kSource = 1;
 constexpr int kTarget = 2;
 
-/// Where a thread's units of a tile are, at most Most of them, on these sides; strides are in Units. Dimension by
-/// dimension for all: their divisions do not wait for each other.
+/// The addresses of a thread's units in a tile, at most Most of them, on the sides `kSides`; strides are in Units. Goes
+/// through the dimensions for all units together, so that the divisions of different units do not wait for each other.
 template <class Unit, int Most, int kSides>
 class TilePlaces {
  public:
-  std::uint32_t count;  // of units that there are
+  std::uint32_t count;  // of the units that exist
 
   __device__ explicit TilePlaces(const GpuTile& t) : from_(t.src + t.copy.src_offset), to_(t.dst + t.copy.dst_offset) {
     std::uint32_t n[Most];

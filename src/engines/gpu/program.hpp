@@ -1,20 +1,21 @@
 // GpuProgram: a plan lowered to plain arrays that a kernel can run. Made on the host, without CUDA.
 //
-// A lane that moves data becomes a task of some thread blocks, all of its steps done by all of them: a wait is polled
-// by each block, a move's tiles are dealt out to the warps, neighbours to one block, and a signal is complete when
-// every block has added its share. The lanes that move nothing are one further task of a single block, a thread each.
-// An epoch has two parts, which one kernel may run together: start sends, wait receives. Where each of them is worth
-// more than half of the blocks, they are two rounds of the same blocks: nobody sends while half of the GPU only waits
-// to receive. So are many scattered numbers that travel in lines. What a task needs lies together, so that a block can
-// fetch it at once.
+// A lane that moves data becomes a task of some thread blocks. All blocks of the task go through all its steps: each
+// block polls for a wait, the tiles of a move are dealt out to the warps (neighbouring tiles to one block), and a
+// signal is complete when every block has added its share. The lanes that move no data form one further task of a
+// single block, one thread a lane. The bytes of a task lie together, so that a block can fetch them at once.
 //
-// Chunk loops are unrolled. Steps of a lane that touch the same bytes, one of them writing, run one after the other:
-// the later waits until every block has ended the earlier one, unless both are reductions of the same elements, which
-// are then dealt out alike, so that the same thread has the same element in both.
+// An epoch has two parts, which one kernel may run together: start sends, wait receives. If each of them is worth more
+// than half of the blocks, they become two rounds of the same blocks: otherwise half of the GPU would only wait to
+// receive while the other half sends. The same holds for many scattered numbers that travel in stamped lines.
 //
-// Messages that a thread of the process carries (`ThreadChannel::ended`) have two such threads of the single block a
-// lane: one asks for them, each when its bytes have been packed, one waits for them and tells the blocks that unpack.
-// The lane's blocks pack the next meanwhile, or unpack the last.
+// Chunk loops are unrolled. If two steps of a lane touch the same bytes, one of them writing, the later step waits
+// until every block has ended the earlier one. Exception: two reductions of the same elements are dealt out alike, so
+// that the same thread has the same element in both.
+//
+// Messages that a thread of the process carries (`ThreadChannel::ended`) take two threads of the single block for each
+// lane. One thread asks for each message when its bytes have been packed. The other waits for messages, and tells the
+// blocks that unpack. Meanwhile the lane's blocks pack the next message, or unpack the last one.
 #pragma once
 
 #include <cstddef>
@@ -28,23 +29,23 @@
 
 namespace tasuki {
 
-constexpr int kGpuPairs = 64;     ///< user's pairs of copies in one operation
-constexpr int kGpuTasks = 128;    ///< in one launch
+constexpr int kGpuPairs = 64;     ///< fields with two copies in one operation
+constexpr int kGpuTasks = 128;    ///< tasks in one launch
 constexpr int kGpuThreads = 256;  ///< of a block
 constexpr std::uint32_t kGpuWarps = kGpuThreads / 32;
-constexpr std::int64_t kGpuSteps = 1 << 14;  ///< commands of an operation, loops unrolled
-constexpr int kTileRows = 4;                 ///< most of a tile
-constexpr int kRowWords = 4;                 ///< that a thread moves of a row of words that lie together
+constexpr std::int64_t kGpuSteps = 1 << 14;  ///< steps of an operation: commands, with loops unrolled
+constexpr int kTileRows = 4;                 ///< most rows of a tile
+constexpr int kRowWords = 4;  ///< words of a row that one thread moves, if the row's words are contiguous
 constexpr int kPartStart = 1;
 constexpr int kPartWait = 2;
-constexpr int kPartPack = 4;    ///< beside them: what comes before messages in a stream
-constexpr int kPartUnpack = 8;  ///< and after
-constexpr int kParts = 11;      ///< room for tables by parts
+constexpr int kPartPack = 4;    ///< beside these two: what comes before messages in a stream
+constexpr int kPartUnpack = 8;  ///< and what comes after them
+constexpr int kParts = 11;      ///< size of tables by parts
 constexpr int kBoth = kPartStart | kPartWait;
-constexpr int kBefore = kPartPack | kPartStart;  ///< where messages go in the same stream: before
-constexpr int kAfter = kPartUnpack | kPartWait;  ///< and after them
+constexpr int kBefore = kPartPack | kPartStart;  ///< with messages in the same stream: the kernel before them
+constexpr int kAfter = kPartUnpack | kPartWait;  ///< and the kernel after them
 
-/// One dimension of a copy, in units; n / count is (n * magic) >> (32 + shift) for n < 2^31 and more than one of them.
+/// One dimension of a strided copy, in units. For n < 2^31, and count > 1, n / count is (n * magic) >> (32 + shift).
 struct GpuDim {
   std::uint32_t count = 1;
   std::uint32_t magic = 0;
@@ -54,10 +55,10 @@ struct GpuDim {
   std::uint32_t spare[3] = {};
 };
 
-/// A strided copy of `units` units of 2^log_unit bytes (reductions: of one element), cut into tiles of rows of a few
-/// units a thread. Its dimensions, innermost first, are among the task's; strides are in units (reductions: in bytes).
-/// On a stamped side the units follow each other in the lines from its offset on, the strides there are zero, and a row
-/// is a line.
+/// A strided copy of `units` units of 2^log_unit bytes (reductions: of one element). It is cut into rows, in which each
+/// thread of a warp has a unit or a few, and tiles of some rows. Its dimensions, innermost first, are among the task's;
+/// strides are in units (reductions: in bytes). On a stamped side the units follow each other in the lines from its
+/// offset on, the strides are zero, and a row is a line.
 struct GpuCopy {
   std::int64_t src_offset = 0;
   std::int64_t dst_offset = 0;
@@ -67,61 +68,64 @@ struct GpuCopy {
   std::int8_t dims = 0;
   std::int8_t log_unit = 0;
   std::uint16_t row_units = 32;
-  std::int32_t step = 0;  ///< among the task's, that it belongs to
+  std::int32_t step = 0;  ///< number of its step in the task
 };
 
-/// Where a buffer is: base + copy * stride, the copy being the epoch's turn, or what the user shows at the launch.
+/// Where a buffer is: base + copy * stride. The copy is the one whose turn the epoch is, or the one that is current at
+/// the launch.
 struct GpuPlace {
   std::byte* base = nullptr;
   std::int64_t stride = 0;
   std::uint32_t copies = 1;      ///< a power of two: dividing by others takes the kernel tenths of a microsecond
-  std::int16_t pair = -1;        ///< a user's pair: which bit of the launch's selection tells the copy
+  std::int16_t pair = -1;        ///< a field with two copies: the bit of the launch's selection that tells the copy
   std::int16_t takes_turns = 0;  ///< epoch e uses copy (e - 1) % copies
 };
 
-/// Moves that follow each other without a wait or a signal are dealt out together, by what the first of them says:
-/// looking at each in turn would take every warp a tenth of a microsecond a step.
+/// Moves that follow each other without a wait or a signal are dealt out together; the first of them has the numbers.
+/// If each were dealt out by itself, every warp would need a tenth of a microsecond for each step.
 struct GpuStep {
-  GpuPlace src;  ///< moves
+  GpuPlace src;  ///< of moves
   GpuPlace dst;
-  std::uint64_t* counter = nullptr;  ///< signals and waits
+  std::uint64_t* counter = nullptr;  ///< of signals and waits
   std::uint64_t per_epoch = 0;
   std::uint64_t index = 0;
   std::uint32_t lag = 0;
-  std::int32_t followers = 0;     ///< moves after this one that are dealt out with it; their own tiles are 0
-  std::uint32_t tiles = 0;        ///< of all of them, as the rest here
-  std::uint32_t rounds = 0;       ///< in which each block takes a tile a warp, neighbours
-  std::uint32_t share = 0;        ///< of the rest: tiles of each block, neighbours too, and one more
-  std::uint32_t more = 0;         ///< of so many blocks from
-  std::uint32_t first_block = 0;  ///< this one on
+  std::int32_t followers = 0;  ///< moves after this one that are dealt out with it; their own `tiles` are 0
+  std::uint32_t tiles = 0;     ///< of this move and its followers together, as all numbers up to `first_block`
+  /// in each round every block takes one tile for each of its warps; a block's tiles are neighbours
+  std::uint32_t rounds = 0;
+  std::uint32_t share = 0;        ///< tiles that each block gets of those left after the rounds; neighbours, too
+  std::uint32_t more = 0;         ///< this many blocks get one tile more,
+  std::uint32_t first_block = 0;  ///< beginning with this block
   std::uint32_t tile_rows = 1;
   std::int32_t first_copy = 0;  ///< among the task's
-  std::int32_t copies = 0;      ///< those of the followers come right after
-  std::int32_t first_dep = 0;   ///< among the task's: commands that must have ended
+  std::int32_t copies = 0;      ///< the copies of the followers come right after
+  std::int32_t first_dep = 0;   ///< among the task's: commands that must have ended before
   std::int32_t deps = 0;
   std::int32_t command = 0;
-  std::int32_t end = 0;        ///< its place in the list of ends, where dependencies look for it
-  std::int8_t awaited = 0;     ///< kAwaited or kMet; while a task is put together, bits of both
+  std::int32_t end = 0;        ///< index in the list of ends, where dependencies look for it
+  std::int8_t awaited = 0;     ///< kAwaited or kMet; while a task is put together, the bits of both
   std::int8_t follows = 0;     ///< the last dependency is an earlier step of this lane
-  std::int8_t keeps_turn = 0;  ///< the next move is dealt out as this one
-  std::int8_t untold = 0;      ///< not recorded when traced: the command has another step, which is
+  std::int8_t keeps_turn = 0;  ///< the next move is dealt out like this one
+  std::int8_t untold = 0;      ///< not recorded in traces, because the command has another step, which is
   std::int8_t credit = 0;
   std::int8_t alone = 0;    ///< a signal that says only that earlier kernels have ended
-  std::int8_t stamped = 0;  ///< which side, if any, is stamped lines
+  std::int8_t stamped = 0;  ///< the side, if any, that is stamped lines
   Verb verb{};
   DType dtype = DType::none;
   ReduceOp op = ReduceOp::sum;
 };
 
-constexpr std::int8_t kAwaited = 1;  ///< others, or other blocks, depend on a step
-constexpr std::int8_t kMet = 2;      ///< only later steps of its lane do, which one block runs: its threads meet
+constexpr std::int8_t kAwaited = 1;  ///< commands of other lanes, or other blocks, depend on the step
+/// only later steps of the same lane depend on it, and one block runs the lane: its threads meet at a barrier
+constexpr std::int8_t kMet = 2;
 
 constexpr std::uint32_t kLineWords = kStampedData / 4;  ///< in a stamped line
 constexpr std::int8_t kStampedSource = 1;
 constexpr std::int8_t kStampedTarget = 2;
 
-/// The beginning of a task's bytes: its lanes' ends (step numbers; one lane after the other), then steps, copies,
-/// dimensions and dependencies at these offsets.
+/// The beginning of a task's bytes. At these offsets follow the ends of its lanes (step numbers; one lane after the
+/// other), its steps, strided copies, dimensions and dependencies.
 struct GpuTaskHeader {
   std::int32_t lanes = 0;
   std::int32_t ends = 0;
@@ -137,7 +141,7 @@ struct GpuTask {
   std::int32_t first_block = 0;
 };
 
-/// What a traced kernel says of a command: when the task's first block began it and had ended it, by the GPU's clock.
+/// What a traced kernel records of a command: when the task's first block began and ended it, by the GPU's clock.
 struct GpuEvent {
   std::uint64_t epoch = 0;
   std::uint64_t begin = 0;  ///< ns
@@ -147,7 +151,8 @@ struct GpuEvent {
 };
 constexpr std::uint64_t kGpuEvents = 1 << 15;  ///< that an operation keeps; older ones are overwritten
 
-/// Tasks that all blocks do before those of the next round; the first of them is that of single threads.
+/// A range of tasks. All blocks do the tasks of one round before those of the next. The first task is the one of single
+/// threads.
 struct GpuRound {
   std::int32_t first_task = 0;
   std::int32_t last_task = 0;  ///< past the last
@@ -161,22 +166,21 @@ struct GpuProgram {
   std::vector<GpuRound> rounds[kParts];  ///< by parts: one or two
   bool direct = false;                   ///< there is something to do besides messages
   std::vector<std::int32_t> messages;    ///< commands that channels carry in a stream
-  bool in_line = false;                  ///< kBefore, messages, kAfter can be one sequence
-  std::vector<const int*> pairs;         ///< which copy of each pair the user shows
-  /// Of ends beyond those of the plan's commands: the command that each belongs to. A loop's last round has the
-  /// command's own.
+  bool in_line = false;                  ///< kBefore, messages and kAfter can be one sequence in a stream
+  std::vector<const int*> pairs;         ///< pointers to the number of the current copy, of each field with two copies
+  /// The command of each end beyond those of the plan's commands. The last round of a loop has the command's own end.
   std::vector<std::int32_t> more_ends;
   bool reduces = false;  ///< it has reductions
-  bool meets = false;    ///< blocks of a lane wait for each other, so that all must find room at once
+  bool meets = false;    ///< blocks of a lane wait for each other, so all must be on the GPU at once
 };
 
-/// Lowers a bound program. `most_blocks` is how many thread blocks may move data at once; without `atomics` a signal to
-/// another GPU cannot be added to by several blocks. Throws `Error` for what the kernel does not run: messages in chunk
-/// loops, reductions into stamped lines, or out of them of elements of less than 4 bytes, more than kGpuSteps commands
-/// with loops unrolled, kGpuPairs pairs, kGpuTasks tasks or kGpuThreads lanes that move nothing.
+/// Lowers a bound program. `most_blocks` is how many thread blocks may move data at once. Without `atomics`, several
+/// blocks cannot add to a signal of another GPU. Throws `Error` for what the kernel cannot run: messages in chunk
+/// loops, reductions into stamped lines, reductions of elements of less than 4 bytes out of stamped lines, and more
+/// than kGpuSteps steps, kGpuPairs fields with two copies, kGpuTasks tasks or kGpuThreads lanes that move nothing.
 GpuProgram lower(const Program& program, int most_blocks, bool atomics);
 
-/// What to say when a kernel has given up waiting at `command`, whose counter stood at `value`.
+/// The error text when a kernel has given up waiting at `command`, whose counter was at `value`.
 std::string describe_failure(const Plan& plan, const Runtime& runtime, std::int32_t command, std::uint64_t epoch,
                              std::uint64_t value, std::uint64_t target);
 

@@ -1,5 +1,5 @@
-// How a warp reduces a tile of a strided copy (program.hpp) into its destination: out of packed memory, or out of
-// stamped lines as they come.
+// How a warp reduces a tile of a strided copy (program.hpp) into its destination: from packed memory, or from stamped
+// lines as they arrive.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace tasuki {
 
-// Elements in packed memory may follow smaller ones and so lie anywhere. A GPU moves those byte by byte.
+// In packed memory, elements may follow smaller ones, so they may be unaligned. A GPU moves such elements byte by byte.
 template <class Element>
 __device__ Element load_anywhere(const std::byte* from) {
 #ifdef __CUDA_ARCH__
@@ -34,7 +34,7 @@ __device__ void store_anywhere(std::byte* to, const Element& value) {
   memcpy(to, &value, sizeof value);
 }
 
-// Element n of the lines from `from` on. False if it has not come.
+// Element n of the lines that begin at `from`. False if it has not arrived.
 template <class Element, class Patient>
 __device__ bool load_from_lines(const std::byte* from, std::uint32_t n, std::uint32_t stamp, Element& value,
                                 const Patient& patient) {
@@ -47,7 +47,7 @@ __device__ bool load_from_lines(const std::byte* from, std::uint32_t n, std::uin
   return true;
 }
 
-// All loads go out before the first store. False if what was to come in lines has not.
+// All loads are issued before the first store. False if stamped lines have not arrived.
 template <class Element, class Patient>
 __device__ bool reduce_tile(ReduceOp op, const GpuTile& t, bool stamped, std::uint32_t stamp, const Patient& patient) {
   const TilePlaces<std::byte, kTileRows, kSource | kTarget> at(t);

@@ -1,5 +1,5 @@
-// The kernel that runs a lowered plan (program.hpp): what it gets at its launch, how its threads wait and tell, how
-// its blocks share the work. For stream.cu alone, which launches it.
+// The kernel that runs a lowered plan (program.hpp): its arguments, how its threads wait and signal, how its blocks
+// share the work. Only for stream.cu, which launches it.
 #pragma once
 
 #include <cstddef>
@@ -16,16 +16,16 @@ namespace tasuki {
 namespace {
 
 constexpr unsigned kPollsPerLook = 256;  // polls between two looks at the clock and at the abort word
-constexpr std::uint32_t kShared =
-    24 << 10;  // bytes of a task that a block fetches at once; larger ones stay where they are
+// Most bytes of a task that a block copies into its shared memory; a larger task is read from global memory.
+constexpr std::uint32_t kShared = 24 << 10;
 
-// What lasts from epoch to epoch, on the GPU. Each in a line of the cache of its own.
+// What lasts from epoch to epoch, on the GPU. Each member has a cache line of its own.
 struct State {
   alignas(128) unsigned long long recorded;  // events, if traced
   alignas(128) std::uint32_t failed;
 };
 
-// Where a wait that gives up says so; in host memory.
+// Where a wait that gives up leaves the reason; in host memory.
 struct Failure {
   std::uint32_t set;
   std::int32_t command;
@@ -36,17 +36,18 @@ struct Failure {
 
 struct Launch {
   const std::byte* bytes;
-  std::uint64_t* ends;  // of steps, by GpuStep::end: what those that depend on them wait for
+  std::uint64_t* ends;  // of steps, by GpuStep::end: dependencies wait for these
   State* state;
-  unsigned long long* counts;  // by block: launches of these parts that counted themselves
-  // The same of the first block of other parts that may have been launched in this one's place in earlier epochs, or 0.
+  unsigned long long* counts;  // by block: how many launches of these parts have counted themselves
+  // The count of the first block of the twin parts, which may have been launched instead of these in earlier epochs, or
+  // null.
   const unsigned long long* twin;
   Failure* failure;
   const std::uint32_t* abort;
-  GpuEvent* events;         // of traced kernels
+  GpuEvent* events;         // if traced
   std::uint64_t epoch;      // 0: this launch counts itself
   std::uint64_t counted;    // epochs before launches began to count themselves
-  std::uint64_t selection;  // bit p: the copy of pair p
+  std::uint64_t selection;  // bit p: number of the current copy of field p of those with two copies
   std::uint64_t patience;   // ns
   GpuRound round[2];
   GpuTask tasks[kGpuTasks];
@@ -62,7 +63,7 @@ __device__ void store_release(std::uint64_t* p, std::uint64_t value) {
   asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
 }
 
-// Releasing takes more than a microsecond even where there is nothing to release.
+// For stores with nothing to release: a release takes more than a microsecond even then.
 __device__ void store_relaxed(std::uint64_t* p, std::uint64_t value) {
   asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
 }
@@ -80,13 +81,14 @@ __device__ void record(const Launch& l, const GpuStep& step, std::uint64_t epoch
   l.events[at % kGpuEvents] = {epoch, begin, now_ns(), step.command, 0};
 }
 
-// How long a thread goes on looking for what is waited for: `command`, or its end.
+// How long a thread goes on polling for `command`, or for its end.
 class Patience {
  public:
   __device__ Patience(const Launch& l, const std::int32_t& command, std::uint64_t epoch)
       : l_(l), command_(command), epoch_(epoch) {}
 
-  // After a look in vain, which showed `value` instead of `target`: false if nobody can be waited for any longer.
+  // Called after a poll that found `value` instead of `target`. False when the thread must give up: the deadline has
+  // passed, the host has told it, or another thread has given up.
   __device__ bool more(std::uint64_t value, std::uint64_t target) {
     if (begin_ == 0) begin_ = now_ns();
     if (++polls_ % kPollsPerLook != 0) return true;
@@ -106,13 +108,13 @@ class Patience {
 
  private:
   const Launch& l_;
-  const std::int32_t& command_;  // where it is: no register for it
+  const std::int32_t& command_;  // a reference needs no register of its own
   std::uint64_t epoch_;
   std::uint64_t begin_ = 0;
   unsigned polls_ = 0;
 };
 
-// Polls until the counter has reached `target`. False if nobody can be waited for any longer.
+// Polls until the counter has reached `target`. False if the thread gave up.
 __device__ bool await(const Launch& l, const std::uint64_t* counter, std::uint64_t target, const std::int32_t& command,
                       std::uint64_t epoch) {
   Patience patience(l, command, epoch);
@@ -143,7 +145,7 @@ __device__ std::byte* base_of(const Launch& l, const GpuPlace& place, std::uint6
   return place.base + static_cast<std::int64_t>(copy) * place.stride;
 }
 
-// A task as its header says, wherever its bytes are.
+// A task, read through its header, in shared or in global memory.
 struct Task {
   const std::byte* at;
   __device__ const GpuTaskHeader& header() const { return *reinterpret_cast<const GpuTaskHeader*>(at); }
@@ -151,7 +153,7 @@ struct Task {
   __device__ const T* list(std::int32_t offset) const {
     return reinterpret_cast<const T*>(at + offset);
   }
-  // Of a step and its followers.
+  // Number of strided copies of a step and its followers.
   __device__ int copies_of(const GpuStep& step) const {
     const GpuStep& last = (&step)[step.followers];
     return last.first_copy + last.copies - step.first_copy;
@@ -173,7 +175,7 @@ __device__ bool move_lines(const GpuStep& step, const GpuLines& tile, std::uint3
   return true;
 }
 
-// Which of the copies a tile belongs to: by the whole warp, a copy a thread.
+// Finds the strided copy to which a tile belongs. By the whole warp, each thread looks at one copy.
 __device__ int copy_of(const GpuCopy* copies, int count, std::uint32_t tile) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   for (int first = 0;; first += 32) {
@@ -183,14 +185,14 @@ __device__ int copy_of(const GpuCopy* copies, int count, std::uint32_t tile) {
   }
 }
 
-// The tiles of a step and its followers that are one warp's; those of a block are neighbours, so that a multiprocessor
-// touches few pages of memory at a time.
+// The tiles of a step and its followers that are dealt to one block. They are neighbours, so that an SM touches few
+// pages of memory at a time.
 struct Dealt {
   const GpuStep& step;
   std::uint32_t block;
   std::uint32_t blocks;
 
-  // Where the block's tiles of those begin that are left after the rounds, and how many they are.
+  // The first of the block's tiles of those that are left after the rounds; `rest_count` is their number.
   __device__ std::uint32_t rest() const {
     return (step.rounds * kGpuWarps) * blocks + turn() * step.share + min(turn(), step.more);
   }
@@ -202,7 +204,7 @@ struct Dealt {
   }
 };
 
-// A call of its own: all elements and operators together would take registers from the copies.
+// Not inlined: the code for all elements and operators would take registers from the copies.
 __device__ __noinline__ bool reduce(const Launch& l, const GpuStep& step, const GpuCopy& copy, const GpuDim* dims,
                                     std::uint32_t first, std::uint32_t rows, std::uint64_t epoch) {
   const GpuTile t{copy,
@@ -217,8 +219,8 @@ __device__ __noinline__ bool reduce(const Launch& l, const GpuStep& step, const 
                         patient);
 }
 
-// What is dealt to this warp, and of the rest the tile of its turn. Without reductions a kernel has no call to them:
-// that alone would make it keep more in memory. False if something that was to be moved never came.
+// Moves the tiles dealt to this warp, and of the rest the tile number `turn`. A kernel without reductions does not even
+// contain the call, which alone would cost registers. False if something that was to be moved has not arrived.
 template <bool kReduces>
 __device__ bool move(const Launch& l, const Task& task, const Dealt& dealt, std::uint64_t epoch, std::uint32_t turn) {
   const GpuStep* steps = task.list<GpuStep>(task.header().steps);
@@ -269,7 +271,7 @@ __device__ bool deps_ended(const Launch& l, const Task& task, const GpuStep& ste
   return true;
 }
 
-// Adds this block's share; all that its threads have stored comes before (they have met at a barrier).
+// Adds this block's share to a signal. All stores of its threads come before, for they have met at a barrier.
 __device__ void give(std::uint64_t* counter, std::uint64_t value, std::uint32_t block, std::uint32_t blocks) {
   if (blocks == 1) {
     store_release(counter, value);
@@ -278,15 +280,16 @@ __device__ void give(std::uint64_t* counter, std::uint64_t value, std::uint32_t 
   }
 }
 
-// A lane that moves data, by all threads of `blocks` blocks.
+// Runs a lane that moves data, with all threads of `blocks` blocks.
 template <bool kReduces, bool kTraced>
 __device__ void run_lane(const Launch& l, const Task& task, std::uint32_t block, std::uint32_t blocks,
                          std::uint64_t epoch) {
   const auto& header = task.header();
   const auto* steps = task.list<GpuStep>(header.steps);
   const std::int32_t count = *task.list<std::int32_t>(header.ends);
-  std::uint32_t turn = threadIdx.x / 32;  // of this warp: the next step's first tile is for the one after the last's
-  bool came = true;                       // whatever this thread has waited for
+  // of this warp: of the rest of a step it gets this tile; the next step goes on with the next warp
+  std::uint32_t turn = threadIdx.x / 32;
+  bool came = true;  // everything that this thread has waited for
   for (std::int32_t s = 0; s < count; ++s) {
     const GpuStep& step = steps[s];
     const std::uint64_t begin = kTraced ? now_ns() : 0;
@@ -314,7 +317,7 @@ __device__ void run_lane(const Launch& l, const Task& task, std::uint32_t block,
   }
 }
 
-// A lane that moves nothing, by one thread.
+// Runs a lane that moves nothing, with one thread.
 template <bool kTraced>
 __device__ void run_light_lane(const Launch& l, const Task& task, std::int32_t lane, std::uint64_t epoch) {
   const auto& header = task.header();
@@ -338,19 +341,19 @@ __device__ void run_light_lane(const Launch& l, const Task& task, std::int32_t l
   }
 }
 
-// The number of a launch that counts itself. Every block counts for itself: one counter for all would make them queue.
-// Atomically, so that the next kernel sees it however early it is launched.
+// The epoch of a launch that counts itself. Every block counts for itself, because with one counter for all the blocks
+// would queue. The increment is atomic, so that the next kernel sees it however early it is launched.
 __device__ std::uint64_t own_epoch(const Launch& l) {
   const std::uint64_t mine = l.counted + atomicAdd(&l.counts[blockIdx.x], 1ull) + 1;
   return l.twin == nullptr ? mine : mine + *static_cast<const volatile unsigned long long*>(l.twin);
 }
 
-// This block's share of a round. All loads that it begins with are on their way together.
+// This block's share of a round. All loads at its beginning are in flight together.
 template <bool kReduces, bool kTraced>
 __device__ void run_round(const Launch& l, const GpuRound& round, std::byte* fetched, const std::uint64_t& epoch) {
   const auto me = static_cast<std::int32_t>(blockIdx.x);
   if (me >= round.blocks) return;
-  const bool dead = failed(l);  // then nothing is touched any more; the host will be told
+  const bool dead = failed(l);  // then nothing is touched any more, and the host is told
   int t = round.first_task;
   for (int high = round.last_task; high - t > 1;) {
     const int middle = (t + high) / 2;
@@ -365,8 +368,8 @@ __device__ void run_round(const Launch& l, const GpuRound& round, std::byte* fet
       reinterpret_cast<uint4*>(fetched)[i] = from[i];
     }
   }
-  // Launched early: until now nothing was read that work ahead in the stream may still write, but for `failed` and
-  // `counts`, which a block of this operation has written before it ends.
+  // The kernel was launched early: until here it may read nothing that earlier work of the stream may still write.
+  // `failed` and `counts` are exceptions: a block of this operation writes them before it ends.
   wait_for_stream();
   if (__syncthreads_or(dead)) return;
   const Task task{fits ? fetched : l.bytes + at.offset};
@@ -380,17 +383,17 @@ __device__ void run_round(const Launch& l, const GpuRound& round, std::byte* fet
   }
 }
 
-// With two rounds or, some tenths of a microsecond sooner, with one.
+// With two rounds, or with one, which is some tenths of a microsecond faster.
 template <bool kRounds, bool kReduces, bool kTraced>
 __global__ void __launch_bounds__(kGpuThreads, 2) run_plan(const __grid_constant__ Launch l) {
   __shared__ alignas(16) std::byte fetched[kShared];
   __shared__ std::uint64_t shared_epoch;
-  // By the last warp, which often has nothing to fetch.
+  // The last warp does this, because it often has nothing to fetch.
   if (threadIdx.x == kGpuThreads - 1) shared_epoch = l.epoch != 0 ? l.epoch : own_epoch(l);
   if constexpr (kRounds) {
 #pragma unroll 1
     for (int round = 0; round < 2; ++round) {
-      if (round > 0) __syncthreads();  // nobody needs the first round's task any more
+      if (round > 0) __syncthreads();  // all threads are done with the first round's task
       run_round<kReduces, kTraced>(l, l.round[round], fetched, shared_epoch);
     }
   } else {

@@ -1,7 +1,7 @@
-// Engine `stream`: for operations on GPU memory. An epoch is one kernel in the caller's stream (or two: start and
-// wait), which runs the lowered plan (program.hpp). Messages that are work of a stream come between two kernels, or
-// beside them where something else of the caller's may come between start and wait. The epoch's number lives on the
-// GPU, so that a captured graph can be replayed.
+// Engine `stream`: for operations on GPU memory. An epoch is one kernel in the caller's stream, or two (start and
+// wait), which run the lowered plan (program.hpp). Messages that are work of a stream lie between two kernels. If the
+// caller may put other work between start and wait, the messages travel in a stream beside the caller's. The epoch's
+// number is on the GPU, so that a captured graph can be replayed.
 #include <algorithm>
 #include <atomic>
 #include <iterator>
@@ -17,14 +17,14 @@
 namespace tasuki {
 namespace {
 
-constexpr int kFollowing = 4;  // blocks for each multiprocessor where they may follow each other
+constexpr int kFollowing = 4;  // blocks for each SM if they need not all be on the GPU at once
 
 class StreamEngine final : public Engine {
  public:
   StreamEngine(Executor& executor, Runtime& runtime) : executor_(executor), runtime_(runtime) {
-    // Blocks wait for other ranks, so all of them must find room at once: a block takes at most half of what a
-    // multiprocessor has, so that there may be one on each, and whole multiprocessors are left to those who carry
-    // messages in a stream. Where all only copy they may follow each other.
+    // Blocks wait for other ranks, so all of them must be on the GPU at once. A block takes at most half of an SM, so
+    // that each SM can have one. If messages travel in a stream, half of the SMs are left to those who carry them. If
+    // all commands only copy, blocks may follow each other.
     const int processors = runtime.gpus->processors();
     const auto& channels = executor.program().channels;
     const auto& commands = executor.plan().commands;
@@ -55,25 +55,26 @@ class StreamEngine final : public Engine {
   }
 
   ~StreamEngine() override {
-    if (runtime_.failed()) runtime_.gpus->abort();  // what waits for other ranks may have nobody to wait for
-    cudaDeviceSynchronize();  // whatever stream the last kernels are in: they use what is given back now
+    if (runtime_.failed()) runtime_.gpus->abort();  // the kernels may wait for ranks that are gone
+    cudaDeviceSynchronize();  // whatever stream the last kernels are in, they use what is freed now
     try {
       if (launch_.events != nullptr) pass_on();
-    } catch (const Error&) {  // the GPU has failed: there is worse to tell
+    } catch (const Error&) {  // the GPU has failed; another error says so
     }
     for (cudaEvent_t event : {ended_, begun_, read_, unpacked_}) cudaEventDestroy(event);
     for (cudaStream_t stream : {own_, beside_}) cudaStreamDestroy(stream);
   }
 
-  void enqueue(Stream stream, int parts) override {
+  void enqueue(Stream stream, StreamWork work) override {
+    const int parts = parts_of(work);
     complain();
     if (!replayed_ && gpu()->capturing(stream)) {
-      // From now on nobody on the host knows how often it has run.
+      // From now on the host does not know how often it has run.
       replayed_ = true;
       launch_.counted = epoch_;
       launch_.epoch = 0;
     }
-    if ((parts & kPartStart) != 0) {  // the copies that are shown now, also for what waits
+    if (starts_epoch(work)) {  // selects the copies that are current now, for the wait as well
       launch_.selection = 0;
       for (std::size_t p = 0; p < program_.pairs.size(); ++p) {
         if (*program_.pairs[p] != 0) launch_.selection |= std::uint64_t{1} << p;
@@ -83,31 +84,32 @@ class StreamEngine final : public Engine {
     if (!replayed_) launch_.epoch = epoch_;
     launch_.patience = static_cast<std::uint64_t>(std::min(runtime_.deadline, 1e6) * 1e9);
     const bool channels = !program_.messages.empty();
-    // In the default stream a copy waits for what is in that of the destination's GPU, if this process drives that one
-    // as well; and the permission to copy is given there.
+    // A copy engine's work in the default stream waits for the default stream of the destination's GPU, if this process
+    // drives that one as well. The permission to copy is given there, so both would wait for each other.
     const bool default_stream = stream == nullptr || stream == cudaStreamLegacy;
-    if (program_.in_line && parts == kBoth && !(default_stream && has_puts())) {
+    if (program_.in_line && work == StreamWork::run && !(default_stream && has_puts())) {
       launch(kBefore, stream);
       messages(stream);
       launch(kAfter, stream);
       return;
     }
-    if (channels && (parts & kPartStart) != 0) TASUKI_CUDA(cudaEventRecord, begun_, stream);
-    // Before the channels' work, for which the host may have to wait: peers' channels wait for what this kernel tells.
+    if (channels && starts_epoch(work)) TASUKI_CUDA(cudaEventRecord, begun_, stream);
+    // The kernel comes before the channels' work, for which the host may have to wait: the peers' channels wait for
+    // this kernel's signals.
     if (program_.direct) launch(parts, stream);
-    if (channels && (parts & kPartStart) != 0) send_beside();
-    if (channels && parts == kPartStart) {
+    if (channels && starts_epoch(work)) send_beside();
+    if (channels && work == StreamWork::start) {
       TASUKI_CUDA(cudaStreamWaitEvent, stream, read_, 0);  // what was sent may change from here on
     }
-    if (channels && (parts & kPartWait) != 0) TASUKI_CUDA(cudaStreamWaitEvent, stream, unpacked_, 0);
+    if (channels && ends_epoch(work)) TASUKI_CUDA(cudaStreamWaitEvent, stream, unpacked_, 0);
   }
 
-  // In a stream of its own, after what is in the default stream: operations may be started in any order, which differs
-  // between ranks, so none may have to wait for another to end.
+  // Uses a stream of its own, which begins after the work of the default stream. Operations may be started in orders
+  // that differ between ranks, so none may have to wait for another one to end.
   void start() override {
     TASUKI_CUDA(cudaEventRecord, ended_, nullptr);
     TASUKI_CUDA(cudaStreamWaitEvent, own_, ended_, 0);
-    enqueue(own_, kBoth);
+    enqueue(own_, StreamWork::run);
     TASUKI_CUDA(cudaEventRecord, ended_, own_);
   }
 
@@ -133,11 +135,15 @@ class StreamEngine final : public Engine {
     pass_on();
   }
 
-  // What has been enqueued ends by itself, at the latest with its deadline, and the destructor waits for that. To end
-  // it now would end what other operations wait for as well.
+  // Does nothing. What has been enqueued ends by itself, at the latest at its deadline, and the destructor waits for
+  // that. Ending it now would also end what other operations wait for.
   void abandon() override {}
 
  private:
+  static int parts_of(StreamWork work) {
+    return (starts_epoch(work) ? kPartStart : 0) | (ends_epoch(work) ? kPartWait : 0);
+  }
+
   void launch(int parts, Stream stream) {
     const auto& tasks = program_.tasks[parts];
     const std::int32_t twin = twin_of(parts);
@@ -161,7 +167,7 @@ class StreamEngine final : public Engine {
     return one ? run_plan<false, kReduces, false> : run_plan<true, kReduces, false>;
   }
 
-  // Every epoch has one launch of these parts or of their twin.
+  // The parts that may be launched instead of these: every epoch launches these parts or their twin.
   std::int32_t twin_of(int parts) const {
     const bool in_line = program_.in_line;
     switch (parts) {
@@ -192,7 +198,7 @@ class StreamEngine final : public Engine {
     });
   }
 
-  // What channels carry in a stream travels in one of its own, beside the kernel that serves the GPUs in reach.
+  // Messages of a stream travel in a stream of their own, beside the kernel that serves the GPUs in reach.
   void send_beside() {
     TASUKI_CUDA(cudaStreamWaitEvent, beside_, begun_, 0);
     launch(kPartPack, beside_);
@@ -204,7 +210,7 @@ class StreamEngine final : public Engine {
     TASUKI_CUDA(cudaEventRecord, unpacked_, beside_);
   }
 
-  // One group a path, in the order that all ranks have.
+  // One group for each path, in an order that is the same on all ranks.
   void messages(Stream stream) {
     const Plan& plan = executor_.plan();
     for (std::size_t path = 0; path < plan.paths.size(); ++path) {
@@ -243,7 +249,7 @@ class StreamEngine final : public Engine {
     launch_.abort = runtime_.gpus->abort_word();
   }
 
-  // Passes on what the kernels have recorded since the last time, of a ring of events, once they have ended.
+  // Hands the events that kernels have recorded since the last time to the recorder, once the kernels have ended.
   void pass_on() {
     State state{};
     gpu()->copy(&state, launch_.state, sizeof state);
@@ -287,8 +293,8 @@ class StreamEngine final : public Engine {
   unsigned long long* counts_ = nullptr;  // on the GPU: by parts, then by block
   int most_blocks_ = 0;                   // of any parts
   std::uint64_t epoch_ = 0;               // as far as the host knows
-  std::uint64_t told_ = 0;                // events that have been passed on
-  bool replayed_ = false;                 // part of a graph: the launches count themselves
+  std::uint64_t told_ = 0;                // events that the recorder has
+  bool replayed_ = false;                 // part of a graph: launches count themselves
   cudaEvent_t ended_ = nullptr;
   cudaEvent_t begun_ = nullptr;
   cudaEvent_t read_ = nullptr;

@@ -17,17 +17,18 @@ namespace tasuki {
 namespace {
 
 constexpr std::int64_t kAccessesPerRow = 32;
-constexpr std::int64_t kAccessesPerBlock = kAccessesPerRow * kGpuWarps;  // worth another block
-// About what was seen on H200s, in ns: a tile's loads and stores, and what each access adds on its multiprocessor.
+constexpr std::int64_t kAccessesPerBlock = kAccessesPerRow * kGpuWarps;  // this many are worth another block
+// Measured on H200s, in ns: the loads and stores of a tile, and the share of each further access on the same SM.
 constexpr double kTileTime = 450;
 constexpr double kAccessTime = 1;
-constexpr std::int64_t kWord = 4;  // bytes of a unit of stamped memory
-constexpr std::int64_t kRun = 32;  // bytes that are loaded together
+constexpr std::int64_t kWord = 4;  // bytes of a unit in stamped memory
+constexpr std::int64_t kRun = 32;  // bytes that a GPU loads together
 constexpr std::int64_t kMostUnits = std::int64_t{1} << 30;
-constexpr std::uint32_t kMostTiles = std::uint32_t{1} << 30;                    // counted together
-constexpr std::int64_t kMostExtent = std::numeric_limits<std::int32_t>::max();  // of what strides are counted in
+constexpr std::uint32_t kMostTiles = std::uint32_t{1} << 30;  // dealt out together
+// of extents that strides must be able to count
+constexpr std::int64_t kMostExtent = std::numeric_limits<std::int32_t>::max();
 
-// Strides in bytes over `scale`.
+// Strides are given in bytes and divided by `scale`.
 GpuDim dim_of(std::int64_t count, std::int64_t src_stride, std::int64_t dst_stride, std::int64_t scale) {
   GpuDim dim;
   dim.count = static_cast<std::uint32_t>(count);
@@ -40,7 +41,7 @@ GpuDim dim_of(std::int64_t count, std::int64_t src_stride, std::int64_t dst_stri
   return dim;
 }
 
-// The widest units, of 16 bytes or less, that are whole everywhere.
+// The widest units, at most 16 bytes, of which all offsets, strides, blocks and addresses are multiples.
 std::int64_t unit_of(const StridedCopy& copy, const Located& src, const Located& dst) {
   std::int64_t unit = 16;
   const auto fits = [&](std::int64_t value) {
@@ -68,7 +69,7 @@ std::int64_t quotient_up(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
-// Where in stamped memory the lines of a copy begin whose packed side has this offset and these strides.
+// The offset of a strided copy's first line in stamped memory. `offset` and `stride` are those of the packed side.
 std::int64_t line_of(const StridedCopy& copy, std::int64_t offset, std::int64_t StridedCopy::Dim::*stride) {
   std::int64_t packed = copy.block;
   bool in_order = offset % kStampedData == 0;
@@ -80,12 +81,12 @@ std::int64_t line_of(const StridedCopy& copy, std::int64_t offset, std::int64_t 
   return offset / kStampedData * kStampedLine;
 }
 
-// Whether a step moves something and tells nobody that it has.
+// Whether a step moves data and no other step waits for its end.
 bool only_moves(const GpuStep& step) {
   return (step.verb == Verb::copy || step.verb == Verb::put) && step.awaited == 0;
 }
 
-// Two of half the size.
+// Two strided copies of half the size.
 std::pair<StridedCopy, StridedCopy> halves(const StridedCopy& copy) {
   StridedCopy first = copy;
   StridedCopy second = copy;
@@ -139,9 +140,10 @@ double TaskDraft::time(std::int64_t blocks_of_it) const {
 void TaskDraft::add_copy(const StridedCopy& copy, const Located& src, const Located& dst, std::int64_t element) {
   const bool stamped = src.stamped || dst.stamped;
   const std::int64_t unit = element > 0 ? element : stamped ? kWord : unit_of(copy, src, dst);
-  const std::int64_t scale = element > 0 ? 1 : unit;  // elements may lie anywhere
+  const std::int64_t scale = element > 0 ? 1 : unit;  // elements may be unaligned
   const std::int64_t units_of_it = copy.bytes() / unit;
-  if (units_of_it > kMostUnits || true_extent(copy) / scale > kMostExtent) {  // too large for the kernel's numbers
+  // too large for the kernel's 32-bit numbers
+  if (units_of_it > kMostUnits || true_extent(copy) / scale > kMostExtent) {
     if (stamped) throw Error("a copy is too large for stamped lines (a defect in Tasuki)");
     const auto [first, second] = halves(copy);
     add_copy(first, src, dst, element);
@@ -175,7 +177,8 @@ void TaskDraft::add_copy(const StridedCopy& copy, const Located& src, const Loca
   const std::int64_t rows_of_it = rows_of(out);
   rows += rows_of_it;
   if (in_lines) lines += rows_of_it;
-  // What a thread moves of a row is one access, unless each unit is one. A row of few units takes a warp nevertheless.
+  // What a thread moves of a row is one access if the row's units are contiguous, else each unit is one. A row of few
+  // units takes a whole warp all the same.
   accesses += in_runs ? kAccessesPerRow * rows_of_it : std::max(kAccessesPerRow * rows_of_it, units_of_it);
 }
 
@@ -211,8 +214,8 @@ std::int64_t TaskDraft::most_rows_of_a_step() const {
   return most_rows;
 }
 
-// Tiles of one row if there are few: all in flight at once. Else of as many as a thread can keep in flight, but no more
-// than need be for the same number of rounds.
+// If there are few rows, a tile has one row, so that all are in flight at once. Otherwise a tile has as many rows as a
+// thread can keep in flight, but no more than are needed for the same number of rounds.
 void TaskDraft::cut(std::int64_t blocks_of_it) {
   const auto warps = static_cast<std::uint32_t>(kGpuWarps * blocks_of_it);
   const std::int64_t at_once = in_turn ? most_rows_of_a_step() : rows;
@@ -221,11 +224,11 @@ void TaskDraft::cut(std::int64_t blocks_of_it) {
   const auto blocks = static_cast<std::uint32_t>(blocks_of_it);
   for (GpuStep& step : steps) {
     const bool others = (step.awaited & kAwaited) != 0;
-    if (blocks == 1) step.deps -= step.follows;  // its threads have met
+    if (blocks == 1) step.deps -= step.follows;  // its threads have met at a barrier
     if (step.awaited != 0) step.awaited = others || blocks > 1 ? kAwaited : kMet;
   }
-  std::uint32_t next = 0;                 // the block whose turn it is to have one more
-  std::optional<std::uint32_t> the_same;  // the block that the move before had it from, if this one is dealt out alike
+  std::uint32_t next = 0;                 // the next block to get one tile more
+  std::optional<std::uint32_t> the_same;  // the value of `next` for the move before, if this one is dealt out alike
   for (std::size_t first = 0; first < steps.size(); first += 1 + static_cast<std::size_t>(steps[first].followers)) {
     GpuStep& deal = steps[first];
     deal.tile_rows = tile;

@@ -1,4 +1,4 @@
-// A task of a GPU program while it is put together: strided copies become units, dimensions, rows, then tiles.
+// A task of a GPU program while it is put together: strided copies are cut into units, rows and tiles.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,10 @@
 
 namespace tasuki {
 
-/// MPI's term: bytes from the first that the copy touches to the last, on the side where that is more.
+/// Bytes from the first to the last that the strided copy touches, on the side where that is more (MPI's term).
 std::int64_t true_extent(const StridedCopy& copy);
-/// Whether the kernel can count the words of a copy out of or into stamped lines (others are cut into several copies).
+/// Whether the kernel can count the words of a strided copy into and out of stamped lines. Copies that are not stamped
+/// are cut instead.
 bool fits_lines(const StridedCopy& copy, bool adds);
 
 struct TaskDraft {
@@ -23,26 +24,27 @@ struct TaskDraft {
   std::vector<GpuDim> dims;
   std::vector<std::int32_t> deps;
   std::int64_t rows = 0;
-  std::int64_t accesses = 0;                                     ///< to memory, by threads
-  std::int64_t lines = 0;                                        ///< stamped ones that it fills or takes
+  std::int64_t accesses = 0;                                     ///< of memory, by threads
+  std::int64_t lines = 0;                                        ///< stamped lines that it fills or takes
   std::int64_t most = std::numeric_limits<std::int64_t>::max();  ///< blocks that may share it
-  bool in_turn = false;  ///< its steps wait for each other: how tiles are cut depends on the largest, not on all
+  /// its steps wait for each other: tiles are cut by the largest step, not by all steps together
+  bool in_turn = false;
   bool staging = false;  ///< it packs or unpacks messages that a thread carries meanwhile
 
-  std::int64_t blocks() const;                   ///< Thread blocks that it is worth.
-  bool scattered() const;                        ///< Whether most accesses are to a unit by itself.
-  double time(std::int64_t blocks_of_it) const;  ///< That so many blocks take about; to compare.
-  /// Adds the copy in the widest units that addresses and strides allow, or, for additions, in elements of `element`
-  /// bytes.
+  std::int64_t blocks() const;                   ///< thread blocks that it is worth
+  bool scattered() const;                        ///< whether most accesses are to single units
+  double time(std::int64_t blocks_of_it) const;  ///< estimated time with this many blocks; for comparisons
+  /// Adds the strided copy in the widest units that addresses and strides allow, or, for reductions, in elements of
+  /// `element` bytes.
   void add_copy(const StridedCopy& copy, const Located& src, const Located& dst, std::int64_t element);
-  /// Adds the steps of another task as a lane of this one, if it has any.
+  /// Adds the steps of another task, if it has any, as a lane of this one.
   void add_lane(const TaskDraft& lane);
   /// Adds the lanes of another task.
   void add_lanes(const TaskDraft& other);
-  /// Adds empty lanes: the next one is the first of a warp, if lanes are threads.
+  /// Adds empty lanes, so that the next lane is the first of a warp (where lanes are threads).
   void fill_warp();
   std::int64_t most_rows_of_a_step() const;
-  /// Cuts what the steps move into tiles for so many blocks.
+  /// Cuts the moves into tiles for this many blocks.
   void cut(std::int64_t blocks_of_it);
   /// Appends the task's bytes, which begin with its header.
   void write(std::vector<std::byte>& to) const;

@@ -158,7 +158,7 @@ bool Executor::run_step(Step& step, Lane& lane) {
       return true;
     }
     case Verb::signal:
-      // One writer a counter, so a store will do; it releases everything that this lane has stored.
+      // A counter has one writer, so a store is enough. It releases everything that this lane has stored.
       step.counter->store(target(step, lane.round), std::memory_order_release);
       return true;
     case Verb::wait:
@@ -167,7 +167,7 @@ bool Executor::run_step(Step& step, Lane& lane) {
       return step.seen >= target(step, lane.round);
     case Verb::send:
     case Verb::recv:
-      break;  // always have a channel
+      break;  // these always have a channel
   }
   return true;
 }
@@ -183,7 +183,7 @@ bool Executor::run(Lane& lane, bool announce_only) {
     if (recorder_ && lane.begun == 0) lane.begun = Recorder::now();
     if (!run_step(step, lane)) return false;
     if (recorder_) recorder_->record(Traced::command, epoch_, std::exchange(lane.begun, 0), step.command, lane.round);
-    // Who depends on a command inside a loop waits for its last round.
+    // What depends on a command inside a loop waits for the command's last round.
     if (step.awaited && lane.round + 1 == step.rounds) ended_[static_cast<std::size_t>(step.command)] = epoch_;
     if (step.loop_first >= 0) {
       if (++lane.round < step.rounds) {
@@ -193,7 +193,7 @@ bool Executor::run(Lane& lane, bool announce_only) {
       lane.round = 0;
     }
     ++lane.at;
-    // Between slices that it hands over a lane lets others work on the same cache lines.
+    // After handing over a slice a lane lets other lanes run, which work on the same cache lines.
     if (step.verb == Verb::signal && step.rounds == 1 && !announce_only && lane.at < lane.last) return false;
   }
   return true;

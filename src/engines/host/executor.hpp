@@ -21,11 +21,11 @@ namespace tasuki {
 struct Program {
   Plan plan;
   std::vector<Located> where;                 ///< per buffer
-  std::vector<CopyFunction> functions;        ///< one after the other for each command's copies
+  std::vector<CopyFunction> functions;        ///< of each command's strided copies, one after the other
   std::vector<std::int32_t> first_function;   ///< per command
-  std::vector<std::shared_ptr<void>> memory;  ///< scratch and counters, kept alive for the channels too
+  std::vector<std::shared_ptr<void>> memory;  ///< scratch and counters; channels use it too
   std::vector<Channel> channels;              ///< per command
-  int blocks = 0;                             ///< on GPUs: OperationOptions::blocks
+  int blocks = 0;                             ///< OperationOptions::blocks, for GPUs
   std::int64_t bytes() const;                 ///< without scratch
 };
 
@@ -37,16 +37,18 @@ class Executor {
   const Program& program() const { return program_; }
   std::int64_t memory() const;
   std::uint64_t epoch() const { return epoch_; }
-  Recorder* recorder() const { return recorder_.get(); }  ///< null unless this process is traced, or `keep_times` asks
-  /// From the next epoch on the recorder keeps what commands take. While no epoch is active.
+  /// null unless this process is traced or `keep_times` was called
+  Recorder* recorder() const { return recorder_.get(); }
+  /// From the next epoch on, the recorder keeps the times of commands. Call it while no epoch is active.
   void keep_times();
 
-  /// Begins the next epoch and fixes which copies it uses. On the user's thread: it reads what the user shows.
+  /// Begins the next epoch and settles which copy of each field it uses. Called by the user's thread, because it reads
+  /// which copy is current.
   void begin();
-  /// Does all that can be done now; the first time it tells and posts what costs nothing before it works, so that peers
-  /// can go ahead. True when every lane has ended.
+  /// Does all that can be done now. The first call of an epoch first sends the signals and posts the receives with
+  /// which lanes begin, so that peers can go on. True when every lane has ended.
   bool progress();
-  /// What the unfinished lanes wait for, for messages: `#3 wait shared:put/arrived.0<1 from rank 1`.
+  /// What the unfinished lanes wait for, for error messages: `#3 wait arrived.0<1 (at 4, needs 5) with rank 1`.
   std::string blocked() const;
   /// Withdraws outstanding messages after a failure.
   void cancel();
@@ -55,14 +57,14 @@ class Executor {
   struct Step {
     Verb verb{};
     bool credit = false;
-    bool awaited = false;  ///< another lane depends on it
+    bool awaited = false;  ///< a command of another lane depends on it
     std::int32_t command = 0;
     std::int32_t src = -1;
     std::int32_t dst = -1;
     const StridedCopy* copies = nullptr;
     const CopyFunction* functions = nullptr;
     std::int32_t copy_count = 0;
-    std::int32_t loop_first = -1;  ///< last command of a loop: where its next round begins
+    std::int32_t loop_first = -1;  ///< last command of a loop: the step where its next round begins
     std::int64_t rounds = 1;
     std::int64_t src_step = 0;
     std::int64_t dst_step = 0;
@@ -70,7 +72,7 @@ class Executor {
     std::uint64_t per_epoch = 0;
     std::uint64_t index = 0;
     std::uint64_t lag = 0;
-    std::uint64_t seen = 0;  ///< what the counter was last seen at: often enough for several epochs
+    std::uint64_t seen = 0;  ///< value of the counter when it was last read; it is often enough for several epochs
     HostChannel* channel = nullptr;
     std::int32_t channel_buffer = -1;
     std::int32_t first_dep = 0;
@@ -95,10 +97,10 @@ class Executor {
   std::vector<Lane> lanes_;
   std::vector<std::int32_t> open_;  ///< lanes that have not ended
   std::size_t open_count_ = 0;
-  std::vector<std::byte*> base_;        ///< per buffer, of the copy this epoch uses
+  std::vector<std::byte*> base_;        ///< per buffer: start of the copy that this epoch uses
   std::vector<std::int32_t> changing_;  ///< buffers with more than one copy
-  std::vector<int> copy_;               ///< per buffer: the copy this epoch uses
-  std::vector<int> first_;              ///< rings: copy of epoch 1
+  std::vector<int> copy_;               ///< per buffer: number of the copy that this epoch uses
+  std::vector<int> first_;              ///< rings: number of the copy that epoch 1 used
   std::vector<std::uint64_t> ended_;    ///< per command: epoch in which it last ended
   std::uint64_t epoch_ = 0;
   bool announced_ = true;

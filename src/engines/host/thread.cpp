@@ -23,7 +23,7 @@ struct Job final : Worker::Task {
     if (current == State::idle || current == State::done) return false;
     try {
       if (current == State::asked) {
-        // Fails if the caller has asked to stop meanwhile.
+        // Fails if the caller has asked to stop in the meantime.
         if (state.compare_exchange_strong(current, State::running, std::memory_order_acq_rel)) current = State::running;
       }
       if (current == State::stopping) {

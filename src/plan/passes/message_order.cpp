@@ -78,7 +78,7 @@ bool to_be_split(const Plan& plan, const Lane& lane, const std::vector<bool>& in
   return messages && moves;
 }
 
-// Per command the earlier ones of its lane, of the other kind, that must have ended before it.
+// For each command the earlier ones of its lane, of the other kind, that must have ended before it.
 using Before = std::map<std::size_t, std::vector<std::size_t>>;
 
 void add_order(const Plan& plan, const Lane& lane, Before& before) {
@@ -90,7 +90,7 @@ void add_order(const Plan& plan, const Lane& lane, Before& before) {
       if (message == is_message(plan.commands[i])) continue;
       if (!ordered(touched[other - lane.begin], touched[i - lane.begin])) continue;
       before[i].push_back(other);
-      if (!message) break;  // moves end in their order: the last one will do
+      if (!message) break;  // moves of a lane end in order, so the last one is enough
     }
   }
 }
@@ -98,8 +98,8 @@ void add_order(const Plan& plan, const Lane& lane, Before& before) {
 }  // namespace
 
 void message_order(Plan& plan, const std::vector<bool>& in_background) {
-  std::vector<std::size_t> order;     // old indices in their new order
-  std::vector<std::int32_t> lane_of;  // and their new lanes
+  std::vector<std::size_t> order;     // old indices in the new order
+  std::vector<std::int32_t> lane_of;  // lane of each, in the new order
   std::int32_t next = 0;
   Before before;
   bool changed = false;
@@ -118,7 +118,7 @@ void message_order(Plan& plan, const std::vector<bool>& in_background) {
     }
     changed = true;
     add_order(plan, lane, before);
-    // What the lane begins with comes first: packing before sending, receiving before unpacking.
+    // The kind of command with which the lane begins comes first: packing before sending, receiving before unpacking.
     const bool first = is_message(plan.commands[lane.begin]);
     for (const bool messages : {first, !first}) {
       take(lane, [&](std::size_t i) { return is_message(plan.commands[i]) == messages; });

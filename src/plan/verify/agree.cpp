@@ -1,5 +1,5 @@
-// Verifier, before anything runs: do the plans of all ranks speak of the same things, and has every message and every
-// signal its counterpart?
+// Verifier, before execution: whether the plans of all ranks agree about buffers, and whether every message and every
+// signal has its counterpart.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,8 +21,8 @@ std::string properties(const Buffer& b) {
                      b.bytes, b.ring, b.per_epoch, b.copies);
 }
 
-/// Which buffers the plan's commands name. Expectations may name buffers of ranks that this one never meets: of these
-/// it knows the size, but not where they are.
+/// Which buffers the plan's commands name. An expectation may name a buffer of a rank with which this one has no
+/// commands; the plan then knows the buffer's size, but not where it is.
 std::vector<bool> touched(const Plan& plan) {
   std::vector<bool> used(plan.buffers.size());
   for (const Command& c : plan.commands) {

@@ -1,4 +1,4 @@
-// What a single plan can get wrong by itself. Whoever has checked a plan may index it freely and add up its sizes
+// What a single plan can get wrong by itself. After this check a plan may be indexed freely, and its sizes added up
 // without overflow.
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@ namespace {
 using detail::label;
 __extension__ using Wide = __int128;
 
-/// No offset, stride, count or size in a sound plan is larger: sums of products of two stay within 128 bits.
+/// Larger offsets, strides, counts and sizes are refused, so that sums of products of two of them fit into 128 bits.
 constexpr std::int64_t kLargest = std::int64_t{1} << 60;
 
 bool plausible(std::int64_t value) {
@@ -44,7 +44,7 @@ struct Span {
   }
 };
 
-/// Of a value that may be no enumerator.
+/// The name of a value that may be no enumerator.
 std::string name(DType type) {
   return type <= DType::i64_i64 ? std::string(to_string(type)) : fmt::format("{}", static_cast<int>(type));
 }
@@ -65,7 +65,7 @@ class Checker {
         say("rank {} loop {} runs {} times; at least once is meant", plan_.rank, i, plan_.loops[i].count);
       }
     }
-    // What follows indexes arrays and multiplies sizes that must be right first.
+    // The later checks index arrays and multiply sizes, so these must be right first.
     if (!found_.empty()) return std::move(found_);
     lanes_and_loops();
     for (std::size_t i = 0; i < plan_.commands.size(); ++i) command(i);
@@ -156,7 +156,7 @@ class Checker {
     }
   }
 
-  /// True if `index` names a buffer; says so if not, or if one is named that the verb does not use.
+  /// True if `index` names a buffer. Complains if not, or if the verb does not use a buffer that is named.
   bool names_buffer(std::size_t i, std::int32_t index, std::string_view field, bool used) {
     if (used && !in_range(index, plan_.buffers)) {
       say("{} names buffer {} as {}, but the plan has {} buffers", label(plan_, i), index, field, plan_.buffers.size());
@@ -194,7 +194,7 @@ class Checker {
       say("{} does not reduce but names the operator {}", who, name(c.op));
     }
     if (!plausible(c.src_step) || !plausible(c.dst_step)) say("{} steps by {}, {}", who, c.src_step, c.dst_step);
-    if (c.loop < -1 || (c.loop >= 0 && !in_range(c.loop, plan_.loops))) return;  // said already
+    if (c.loop < -1 || (c.loop >= 0 && !in_range(c.loop, plan_.loops))) return;  // already complained about
 
     if (moves && has_src && has_dst) {
       owners_of_move(i);
@@ -289,7 +289,7 @@ class Checker {
       return;
     }
     if (!defined(op, type)) say("{} names the operator {}, which is not defined for {}", who, name(op), name(type));
-    if (!in_range(first, count, plan_.copies)) return;  // said already
+    if (!in_range(first, count, plan_.copies)) return;  // already complained about
     for (std::int32_t i = first; i < first + count; ++i) {
       if (plan_.copies[i].block % size_of(type) != 0) {
         say("{} copy {} has blocks of {} bytes, not a whole number of {}", who, i, plan_.copies[i].block,

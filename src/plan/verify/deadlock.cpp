@@ -1,5 +1,5 @@
-// Verifier: when no lane can go on, who waits for whom. Every blocked lane needs a command of another lane that is
-// blocked as well, so that following the needs ends in a cycle or at something that nobody will ever do.
+// Verifier: when no lane can go on, finds who waits for whom. Every blocked lane needs a command of another blocked
+// lane. Following these needs ends in a cycle, or at something that no lane will ever do.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -86,7 +86,8 @@ Runner::Need Runner::need_message(std::int32_t lane) const {
           fmt::format("rank {} has no {} left for it (tag {})", command.peer, to_string(other), command.tag)};
 }
 
-/// The lane that must go on before the command can run in `epoch`: its own, or any that holds up the epoch before.
+/// The lane that must advance before the command can run in `epoch`: its own, or any lane that has not ended the epoch
+/// before.
 Runner::Need Runner::behind(std::int32_t rank, std::int32_t command, std::int32_t epoch) const {
   const RankState& state = ranks_[rank];
   const std::string what = label(world_.plans[rank], command);

@@ -1,5 +1,6 @@
 // Verifier, stage 1: from offsets and strides to runs of numbered cells. A cell is one unit (the greatest common
-// divisor of every size in the plans) of one copy of a buffer; only the cells that somebody touches exist.
+// divisor of all sizes in the plans) of one instance of a buffer. Only cells that a command or expectation touches
+// exist.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,18 +15,18 @@ namespace {
 
 __extension__ using Wide = __int128;
 
-/// Beyond these the verifier would need gigabytes or minutes.
+/// Larger plans would take gigabytes or minutes.
 constexpr std::int64_t kMostCells = std::int64_t{1} << 26;
 constexpr std::int64_t kMostInstances = std::int64_t{1} << 24;
 constexpr std::int64_t kMostLanes = std::int64_t{1} << 13;  ///< every lane has a clock with an entry for every lane
 
-/// What moves in one chunk of a command, as the same thing for all verbs.
+/// What moves in one chunk of a command, in the same form for all verbs.
 struct Pattern {
   std::span<const StridedCopy> copies;
   std::int64_t chunks = 1, src_step = 0, dst_step = 0;
 };
 
-/// A message is half a copy: the offset of its missing side stays 0.
+/// A message has one side in this plan; the offset of the missing side stays 0.
 Pattern pattern_of(const Plan& plan, const Command& command, StridedCopy& message) {
   Pattern pattern{{}, chunks(plan, command), command.src_step, command.dst_step};
   if (command.verb == Verb::send || command.verb == Verb::recv) {
@@ -63,7 +64,7 @@ void divide(std::int64_t& unit, const Pattern& pattern) {
   divide(unit, pattern.dst_step);
 }
 
-/// Calls `visit(src, dst, bytes)` for each contiguous piece of `copy`, shifted by `src` and `dst`.
+/// Calls `visit(src, dst, bytes)` for each contiguous run of `copy`, shifted by `src` and `dst`.
 template <class Visit>
 void for_each_run(const StridedCopy& copy, std::int64_t src, std::int64_t dst, Visit visit) {
   std::int64_t bytes = copy.block;
@@ -217,7 +218,7 @@ class Expander {
   }
 
   void number_cells(Area& area, std::vector<Area::Piece>& touched) {
-    // Most of it comes in long ascending runs, which a merge sort takes several times faster.
+    // Most input consists of long ascending runs, which a merge sort handles several times faster.
     std::stable_sort(touched.begin(), touched.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
     for (const Area::Piece& piece : touched) {
       if (!area.pieces.empty() && piece.begin <= area.pieces.back().end) {
@@ -232,8 +233,8 @@ class Expander {
       area.cells += piece.end - piece.begin;
     }
     area.first_cell = world_.cells;
-    // A ring may be any number in a plan; what counts is how much of it exists.
-    // And a cell that nobody touches: tokens of two areas never follow each other.
+    // The number in `ring` may be large, so the sum is limited. One more cell for each area, which nobody touches, so
+    // that the tokens of two areas never follow each other.
     const Wide all = Wide{area.cells} * area.buffer.ring + 1 + world_.cells;
     if (all > kMostCells) too_large(fmt::format("touch more than {} units of {} bytes", kMostCells, world_.unit));
     world_.cells = static_cast<std::int64_t>(all);
@@ -256,8 +257,8 @@ class Expander {
     }
   }
 
-  /// Sources of expectations are what the user writes, destinations are what the user reads; what is added to and
-  /// not copied to starts from the user's own value.
+  /// The user writes the sources of expectations and reads their destinations. A destination that is added to, and not
+  /// copied to, starts from the user's own value.
   void uses() {
     for (Area& area : world_.areas) area.uses.assign(area.cells, 0);
     for (const bool additions : {false, true}) {

@@ -1,5 +1,5 @@
-// Verifier, stage 3: shadow memory. Every access is checked against the last write and the reads since; two accesses
-// to one cell, one of them a write, must be ordered by the clocks.
+// Verifier, stage 3: shadow memory. Every access is checked against the last write and against the reads since then:
+// two accesses to one cell, one of them a write, must be ordered by the clocks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -57,7 +57,7 @@ void Memory::store(std::uint32_t event, const Clock& clock, std::int32_t area, s
   const std::int64_t base = world_.areas[area].copy_at(events_[event].epoch);
   Seen seen;
   for (const Run& run : runs) {
-    // A message may be shorter than its receive; that is reported where the two meet.
+    // A message may be shorter than its receive; that is reported when the two meet.
     const auto count = std::min<std::int64_t>(run.count, std::ssize(contents));
     claim(event, clock, area, run.dst, count, seen);
     const std::span to = std::span(content_).subspan(base + run.dst, count);
@@ -120,8 +120,8 @@ void Memory::read(std::uint32_t now, const Clock& clock, std::int32_t area, std:
   }
 }
 
-/// The set of readers `set` and `now`, less those that happened before `now`: who is ordered after `now` is ordered
-/// after them too.
+/// The readers in `set` and `now`, without those that happened before `now`: what is ordered after `now` is ordered
+/// after them, too.
 std::uint32_t Memory::with_reader(std::uint32_t set, std::uint32_t now, const Clock& clock) {
   if (joined_by_ != now) joined_.clear();
   joined_by_ = now;
@@ -137,7 +137,7 @@ std::uint32_t Memory::with_reader(std::uint32_t set, std::uint32_t now, const Cl
   return it->second = static_cast<std::uint32_t>(reader_sets_.size() - 1);
 }
 
-/// Makes `now` the writer of the cells, after checking that it may be.
+/// Makes `now` the last writer of the cells, after checking that it may write them.
 void Memory::claim(std::uint32_t now, const Clock& clock, std::int32_t area, std::int64_t cell, std::int64_t count,
                    Seen& seen) {
   const Area& a = world_.areas[area];
@@ -212,7 +212,7 @@ std::string Memory::who(std::uint32_t event, std::int32_t epoch) const {
   return e.epoch == epoch ? name : fmt::format("{} in epoch {}", name, e.epoch);
 }
 
-/// Tells commands and users apart, whatever the chunk and the epoch.
+/// An identity of commands and users that does not depend on chunk and epoch.
 std::int64_t Memory::party(std::uint32_t event) const {
   return std::int64_t{events_[event].rank} * (std::int64_t{1} << 32) + events_[event].command;
 }

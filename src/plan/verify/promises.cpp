@@ -1,4 +1,4 @@
-// Verifier, stage 4: what the user was promised, compared with what is there.
+// Verifier, stage 4: compares what the expectations promise with what the cells contain.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t kMostOrders = 256;
 
-/// A contribution's share in the hash of them all. Mixing makes it as good as impossible that two different sets of
-/// contributions have equal hashes.
+/// A contribution's share in the hash of all contributions. It is mixed, so that two different sets of contributions
+/// practically never have equal hashes.
 std::uint64_t share(std::uint64_t token) {
   std::uint64_t z = token + 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -22,7 +22,7 @@ std::uint64_t share(std::uint64_t token) {
   return (z ^ (z >> 31)) >> 1;
 }
 
-/// The same for their order.
+/// The same for a hash that depends on their order.
 std::uint64_t then(std::uint64_t sequence, std::uint64_t token) {
   return sequence * 0xd1342543de82ef95u + share(token);
 }
@@ -41,7 +41,8 @@ std::vector<ReductionOrder> Memory::orders() const {
   return all;
 }
 
-/// Fills `expected_` for the cells that expectations of `rank` name: copies first, so that reductions find them.
+/// Fills `expected_` for the cells that expectations of `rank` name. Copies come first, because reductions combine with
+/// their results.
 void Memory::expect_all(std::int32_t rank, std::int32_t epoch) {
   const auto& expects = world_.expects[rank];
   for (const Moves& moves : expects) expected_[moves.dst].assign(world_.areas[moves.dst].cells, 0);
@@ -71,7 +72,7 @@ void Memory::expect_all(std::int32_t rank, std::int32_t epoch) {
   }
 }
 
-/// One more contribution to each cell of a run.
+/// Adds one contribution to each cell of a run.
 void Memory::promise(std::int32_t rank, std::int32_t epoch, std::int32_t expect, const Run& run) {
   const Moves& moves = world_.expects[rank][expect];
   const Expect& e = world_.plans[rank].expects[expect];
@@ -102,7 +103,8 @@ void Memory::promise(std::int32_t rank, std::int32_t epoch, std::int32_t expect,
   }
 }
 
-/// Whether a partial result is the one that was promised. Neighbours mostly belong to one run, `shown`.
+/// Whether a partial result is the promised one. `shown` keeps the run looked at last, because neighbouring cells
+/// mostly belong to one run.
 bool Memory::keeps(std::uint64_t actual, std::uint64_t want, const Promise& promise, Shown& shown) const {
   if (promise.terms > Sums::kMostTerms) {
     throw Error(fmt::format("a reduction of {} contributions is promised, more than the {} that the verifier follows",
@@ -149,7 +151,7 @@ void Memory::compare(std::uint32_t now, std::int32_t expect) {
       const bool reduction = (want & kSum) != 0;
       const bool kept = reduction && keeps(actual, want, promised_[moves.dst][cell], shown);
       if (kept && epoch == 1) tell_order(moves.dst, cell, shown.order);
-      wanted = actual;  // told once, though several expectations may name the byte
+      wanted = actual;  // reported once, though several expectations may name the byte
       if (kept) continue;
       const std::uint32_t writer = writer_[base + cell];
       const Event& written = events_[writer];
@@ -174,7 +176,7 @@ void Memory::compare(std::uint32_t now, std::int32_t expect) {
   }
 }
 
-/// What is promised to be combined in a cell, in order.
+/// The contributions that are promised for a cell, in order.
 std::vector<std::uint64_t> Memory::contributions(std::int32_t rank, std::int32_t epoch, std::int32_t area,
                                                  std::int64_t cell) const {
   std::vector<std::uint64_t> all;
@@ -192,7 +194,7 @@ std::vector<std::uint64_t> Memory::contributions(std::int32_t rank, std::int32_t
   return all;
 }
 
-/// Finds what makes a cell differ from the reduction that was promised: the first cause, with the command.
+/// Finds why a cell differs from the promised reduction: the first cause, with the command.
 std::string Memory::wrong_result(std::int32_t rank, std::int32_t epoch, std::int32_t area, std::int64_t cell) const {
   const std::int64_t at = world_.areas[area].copy_at(epoch) + cell;
   const std::uint64_t actual = content_[at];
@@ -209,7 +211,7 @@ std::string Memory::wrong_result(std::int32_t rank, std::int32_t epoch, std::int
                        phase ? ", cut into elements at other bytes" : "", name_of(kind));
   }
   const std::vector<Sums::Term> found = sums_.flat(actual);
-  std::map<std::uint64_t, std::int64_t> missing;  // less than none: too many
+  std::map<std::uint64_t, std::int64_t> missing;  // negative: too many
   for (const std::uint64_t t : wanted) ++missing[t];
   for (const Sums::Term& t : found) --missing[t.token];
   const auto by = [&](const Sums::Term& t) { return t.event == 0 ? last : who(t.event, epoch); };

@@ -1,4 +1,5 @@
-// Verifier, stage 2: execution. Signals count, messages are rendezvous, and clocks say what happened before what.
+// Verifier, stage 2: execution. Signals advance counters, messages are rendezvous, and vector clocks record what
+// happened before what.
 #include "plan/verify/run.hpp"
 
 #include <fmt/format.h>
@@ -23,7 +24,7 @@ Runner::Runner(const World& world, Memory& memory, std::int32_t epochs)
       states_(world.lanes.size()),
       ranks_(world.plans.size()),
       counters_(world.areas.size()) {
-  // Users have their place in the clocks after all lanes.
+  // Users have clock entries after those of all lanes.
   const Clock zero(world.lanes.size() + world.plans.size(), 0);
   for (auto& state : states_) state.clock = zero;
   std::int32_t lane = 0;
@@ -38,7 +39,8 @@ Runner::Runner(const World& world, Memory& memory, std::int32_t epochs)
   }
 }
 
-/// Ranks in the earliest epoch go first, so that what a rank does too early is seen as that, not the others as late.
+/// Ranks in the earliest epoch run first. So an access that a rank makes too early is reported as such, and not as
+/// another rank's access that came late.
 void Runner::run() {
   for (std::int32_t r = 0; r < std::ssize(ranks_); ++r) wake(r);
   while (!awake_.empty()) {
@@ -92,7 +94,7 @@ void Runner::end_epoch(std::int32_t rank) {
   wake(rank);
 }
 
-/// Runs the lane's current command if nothing holds it back; false if something does.
+/// Runs the lane's current command if nothing blocks it; false if something does.
 bool Runner::step(std::int32_t lane) {
   LaneState& state = states_[lane];
   if (!state.posted && !dependencies_ended(lane)) return false;
@@ -127,7 +129,7 @@ bool Runner::dependencies_ended(std::int32_t lane) {
   return true;
 }
 
-/// What the wait at which the lane stands waits for (0: nothing), or what the signal sets.
+/// The value that the lane's current wait waits for (0: none), or that its current signal sets.
 std::int64_t Runner::counter_value(std::int32_t lane) const {
   const Command& command = current(lane);
   const Buffer& counter = plan_of(lane).buffers[command.verb == Verb::wait ? command.src : command.dst];
@@ -165,7 +167,7 @@ void Runner::signal(std::int32_t lane) {
   wake(world_.areas[area].buffer.rank);
 }
 
-/// Complains unless the lane's current command is ordered after `last`, the command before it of the same kind.
+/// Complains unless the lane's current command is ordered after `last`, the previous command of the same kind.
 void Runner::check_order(std::int32_t lane, Tick& last, const std::string& what) {
   const LaneState& state = states_[lane];
   if (last.command >= 0 && state.clock[last.lane] < last.tick) {
@@ -222,7 +224,8 @@ void Runner::meet(Channel& channel) {
   LaneState &sender = states_[from], &receiver = states_[to];
   const Moves& source = world_.commands[world_.lanes[from].rank][sender.command];
   const Moves& target = world_.commands[world_.lanes[to].rank][receiver.command];
-  // The receiver learns what the sender knew. The reverse is not so: small messages leave before anybody receives.
+  // The receiver now knows what the sender knew. The sender does not learn what the receiver knew, because small
+  // messages leave before they are received.
   join(receiver.clock, sender.clock);
   const auto contents = memory_.take(sender.event, sender.clock, source.src, source.chunk(sender.chunk));
   memory_.store(receiver.event, receiver.clock, target.dst, target.chunk(receiver.chunk), contents, nullptr);
@@ -231,7 +234,7 @@ void Runner::meet(Channel& channel) {
   wake(world_.lanes[to].rank);
 }
 
-/// Ends the lane's current command instance and goes to the next: of the loop, or of the lane.
+/// Ends the lane's current command instance and goes to the next one of the loop or of the lane.
 void Runner::advance(std::int32_t lane) {
   LaneState& state = states_[lane];
   const Plan& plan = plan_of(lane);

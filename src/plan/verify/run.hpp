@@ -1,5 +1,5 @@
-// Verifier, stage 2: the lanes of all ranks executed greedily, with a vector clock each. A schedule without hazards
-// stands for all schedules, so one is enough.
+// Verifier, stage 2: executes the lanes of all ranks greedily, with a vector clock each. If one schedule has no
+// hazards, no schedule has, so one is enough.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,12 @@ class Runner {
  public:
   Runner(const World& world, Memory& memory, std::int32_t epochs);
 
-  /// Runs to the end or until nothing can go on.
+  /// Runs until all lanes have ended or none can go on.
   void run();
 
   std::int64_t executed() const { return executed_; }
-  /// Messages of unequal size, signals and messages in no order, and, if it stuck, who waits for whom.
+  /// Complaints about messages of unequal size, about signals and messages without an order, and, if the execution got
+  /// stuck, about who waits for whom.
   std::vector<std::string> problems() const;
 
  private:
@@ -37,7 +38,7 @@ class Runner {
     Clock clock;
   };
   struct RankState {
-    std::int32_t epoch = 1;  ///< the one that runs or is about to; beyond the last when finished
+    std::int32_t epoch = 1;  ///< the current or next one; beyond the last one when the rank has finished
     bool running = false;
     std::int32_t lane_begin = 0, lane_end = 0;
     Clock user;
@@ -51,13 +52,13 @@ class Runner {
   struct Counter {
     std::int64_t value = 0;
     Tick last;
-    std::vector<std::pair<std::int64_t, Clock>> history;  ///< value, what the signaller knew
+    std::vector<std::pair<std::int64_t, Clock>> history;  ///< value, and the clock of the signal that set it
   };
   struct Channel {
     std::deque<std::int32_t> sends, recvs;  ///< lanes that are blocked in one
     Tick last_send, last_recv;
   };
-  /// What a blocked lane needs: the command named, in a lane that is blocked itself; none if nothing can help.
+  /// What a blocked lane needs: a command in a lane that is blocked itself; none if no command would help.
   struct Need {
     std::optional<std::int32_t> lane;
     std::string what;

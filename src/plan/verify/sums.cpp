@@ -11,9 +11,9 @@
 namespace tasuki::detail {
 namespace {
 
-constexpr std::size_t kMostSums = std::size_t{1} << 23;     // half a GB
-constexpr std::int64_t kUncounted = std::int64_t{1} << 62;  // contributions: as many or more
-constexpr std::int64_t kMostShown = 64;                     // contributions in brackets
+constexpr std::size_t kMostSums = std::size_t{1} << 23;     // of 64 bytes: half a GB
+constexpr std::int64_t kUncounted = std::int64_t{1} << 62;  // this number of contributions stands for any larger number
+constexpr std::int64_t kMostShown = 64;                     // most contributions that are shown in brackets
 
 }  // namespace
 
@@ -32,7 +32,7 @@ void Sums::combine(Kind kind, std::uint32_t event, std::span<std::uint64_t> to, 
     const std::int64_t all = std::min(kUncounted, terms(left) + terms(right));
     sums_.push_back({next_, left, right, all, event, kind.after(begin, unit_)});
     for (std::int64_t k = 0; k < n; ++k) to[begin + k] = kSum | static_cast<std::uint64_t>(next_ + k) << kEpochBits;
-    next_ += n + 1;  // a number that nobody has: tokens of two runs never follow each other
+    next_ += n + 1;  // one number is left out, so that tokens of two runs never follow each other
     begin += n;
   }
 }

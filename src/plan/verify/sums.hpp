@@ -1,9 +1,9 @@
-// Partial results, as expressions over what the users wrote. Whatever moves them moves a token; only `reduce` makes new
-// ones.
+// Partial results of reductions, as expressions over what the users wrote. Commands that move bytes move tokens; only
+// `reduce` makes new tokens.
 //
-// Contents are 64-bit tokens: 0 is nothing, a value that a user wrote is its cell and epoch, and a partial result is a
-// number with the top bit set. Tokens of neighbouring cells mostly follow each other, so that one `Sum` stands for a
-// whole run of partial results, whose k-th combines the k-th after its `left` with the k-th after its `right`.
+// A token has 64 bits. 0 is nothing. A value that a user wrote is its cell and its epoch. A partial result is a number
+// with the top bit set. Tokens of neighbouring cells mostly follow each other, so one `Sum` stands for a whole run of
+// partial results: its k-th result combines the k-th token after `left` with the k-th token after `right`.
 #pragma once
 
 #include <cstdint>
@@ -29,20 +29,20 @@ inline std::uint64_t following(std::uint64_t token, std::int64_t k) {
 struct Kind {
   ReduceOp op = ReduceOp::sum;
   DType dtype = DType::none;
-  std::uint8_t phase = 0;  ///< at which byte of an element the cell begins
+  std::uint8_t phase = 0;  ///< the byte of an element at which the cell begins
   friend bool operator==(const Kind&, const Kind&) = default;
 
-  /// That of the k-th cell after one of this kind, cells having `unit` bytes.
+  /// The kind of the k-th cell after a cell of this kind, if cells have `unit` bytes.
   Kind after(std::int64_t k, std::int64_t unit) const {
     return {op, dtype, static_cast<std::uint8_t>((phase + k * unit) % size_of(dtype))};
   }
 };
 
-/// A run of partial results, and who made it.
+/// A run of partial results, and the command that made it.
 struct Sum {
-  std::int64_t first = 0;  ///< number of its first
+  std::int64_t first = 0;  ///< token number of its first result
   std::uint64_t left = 0, right = 0;
-  std::int64_t terms = 0;  ///< contributions in each of them
+  std::int64_t terms = 0;  ///< contributions in each of its results
   std::uint32_t event = 0;
   Kind kind;
 };
@@ -54,7 +54,7 @@ class Sums {
   /// Combines the tokens `to` with `from`, which begin an element. Throws `Error` if there are too many to follow.
   void combine(Kind kind, std::uint32_t event, std::span<std::uint64_t> to, std::span<const std::uint64_t> from);
 
-  /// The run to which a partial result belongs, and its place there.
+  /// The run to which a partial result belongs, and its index there.
   const Sum& of(std::uint64_t token) const;
   std::int64_t place(std::uint64_t token) const;
   Kind kind(std::uint64_t token) const { return of(token).kind.after(place(token), unit_); }
@@ -62,17 +62,17 @@ class Sums {
 
   struct Term {
     std::uint64_t token = 0;
-    std::uint32_t event = 0;  ///< which reduction brought it in
+    std::uint32_t event = 0;  ///< the reduction that added it
   };
-  /// The contributions from left to right. For partial results of at most `kMostTerms`.
+  /// The contributions from left to right. Only for partial results of at most `kMostTerms` contributions.
   std::vector<Term> flat(std::uint64_t token) const;
   static constexpr std::int64_t kMostTerms = 1 << 12;
 
-  /// A step that is of another kind; nullptr if all are of this one.
+  /// A step of another kind than this one; nullptr if all steps are of this kind.
   const Sum* other_than(Kind kind, std::uint64_t token) const;
-  /// The step that combines two partial results with the same contribution in both.
+  /// The step that combines two partial results that contain the same contribution.
   const Sum& doubles(std::uint64_t token, std::uint64_t term) const;
-  /// The contributions in brackets, as `ReductionOrder` says.
+  /// The contributions in brackets, in the form of `ReductionOrder::order`.
   std::string order(std::uint64_t token, const std::function<std::int32_t(std::uint64_t)>& rank_of) const;
 
  private:

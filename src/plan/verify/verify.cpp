@@ -1,4 +1,4 @@
-// The verifier: puts its stages together and words what they found.
+// The verifier: runs its stages and words the findings.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,11 +14,11 @@ namespace tasuki {
 namespace {
 
 constexpr std::size_t kMostProblems = 20;
-/// Commands run and units moved, in all epochs: some seconds.
+/// Limit of commands run and units moved in all epochs: some seconds.
 constexpr std::int64_t kMostWork = std::int64_t{1} << 29;
-constexpr std::int64_t kMostEpochs = (std::int64_t{1} << 20) - 1;  ///< what the memory's tokens hold
+constexpr std::int64_t kMostEpochs = (std::int64_t{1} << 20) - 1;  ///< the largest epoch that a token can hold
 
-/// Enough epochs that every copy of every ring is used again, after as many as the longest lag reaches back.
+/// Epochs for which every instance of every ring is used again, after as many epochs as the longest lag reaches back.
 std::int64_t epochs_needed(std::span<const Plan> plans) {
   std::int64_t epochs = 2;
   for (const Plan& plan : plans) {
@@ -28,7 +28,7 @@ std::int64_t epochs_needed(std::span<const Plan> plans) {
   return epochs;
 }
 
-/// The first problems, each once.
+/// The first problems, each only once.
 std::vector<std::string> shortened(const std::vector<std::string>& all) {
   std::vector<std::string> problems;
   std::unordered_set<std::string_view> seen;
@@ -95,7 +95,7 @@ std::string VerifyReport::text() const {
 namespace detail {
 
 void Findings::extend(Place& known, const Place& more) {
-  if (known.epoch != more.epoch) return;  // the same again, in a later epoch
+  if (known.epoch != more.epoch) return;  // the same finding in a later epoch
   known.bytes += more.bytes;
   known.offset = std::min(known.offset, more.offset);
 }

@@ -1,5 +1,5 @@
-// The verifier's nouns, shared by its stages: expand (which units does a command touch), run (in what order),
-// memory (what is in the units and who touched them last), findings (what to tell the user).
+// The nouns that the verifier's stages share: expand (which units does a command touch), run (in what order), memory
+// (what is in the units, and which access was the last), findings (what to report).
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace tasuki::detail {
 
-/// A buffer as all plans together see it. Only the units that somebody touches exist: they are numbered 0, 1, ... by
-/// offset and called cells. Copy k of the buffer has its cells at `first_cell + k * cells`.
+/// A buffer as all plans together see it. Only units that some command or expectation touches exist; they are numbered
+/// 0, 1, ... by offset and called cells. Instance k of the buffer has its cells at `first_cell + k * cells`.
 struct Area {
   struct Piece {
     std::int64_t begin = 0, end = 0;  ///< units of the buffer
@@ -30,14 +30,14 @@ struct Area {
 
   std::int64_t cell_of(std::int64_t unit, std::size_t& hint) const;  ///< `hint`: a likely index into `pieces`.
   std::int64_t unit_of(std::int64_t cell) const;
-  /// Where the cells of the copy that an epoch uses begin.
+  /// Where the cells of the instance that an epoch uses begin.
   std::int64_t copy_at(std::int32_t epoch) const { return first_cell + epoch % buffer.ring * cells; }
 };
 
 /// What the user does with a cell of a buffer between epochs, as the expectations imply it.
 enum Use : std::uint8_t { writes = 1, reads = 2, accumulates = 4 };
 
-/// Consecutive cells that move together; cells count from the start of a buffer's copy.
+/// Consecutive cells that move together; cells count from the start of a buffer's instance.
 struct Run {
   std::int64_t src = 0, dst = 0, count = 0;
 };
@@ -71,8 +71,8 @@ struct World {
   std::int64_t cells = 0;                          ///< of all areas, all copies
 };
 
-/// Complaints about how the plans fit together that need no execution: buffers, messages and signals in pairs.
-/// The plans must be sound by themselves.
+/// Complaints about how the plans fit together that need no execution: buffers, and pairs of messages and signals. Each
+/// plan must be sound by itself.
 std::vector<std::string> disagreements(std::span<const Plan> plans);
 
 /// Messages and signals that have no counterpart. Needs plans without `disagreements`.
@@ -85,9 +85,9 @@ World expand(std::span<const Plan> plans);
 struct Event {
   static constexpr std::int32_t kUserWrites = -1, kUserReads = -2;
   std::int32_t rank = 0;
-  std::int32_t command = 0;  ///< or one of the above
+  std::int32_t command = 0;  ///< index in the plan, or one of the above
   std::int32_t epoch = 0;
-  std::uint32_t lane = 0;  ///< the lane's place in clocks
+  std::uint32_t lane = 0;  ///< index of the lane's entry in clocks
   std::uint32_t tick = 0;  ///< the lane's own clock at the event
 };
 
@@ -110,12 +110,12 @@ enum class Flaw : std::uint8_t {
   wrong_result,
 };
 
-/// Collects findings about bytes: one sentence per cause, with the number of bytes and the first offset.
+/// Collects findings about bytes: one sentence for each cause, with the number of bytes and the first offset.
 class Findings {
  public:
-  /// What is wrong, between which two parties, in which area: findings with equal keys are one.
+  /// The flaw, the two parties and the area. Findings with equal keys are one finding.
   using Key = std::tuple<Flaw, std::int64_t, std::int64_t, std::int32_t>;
-  /// The words before and after the bytes.
+  /// The words of the sentence before and after the bytes.
   using Sentence = std::pair<std::string, std::string>;
 
   struct Place {
@@ -143,32 +143,32 @@ class Findings {
   std::vector<std::pair<Place, Sentence>> found_;
 };
 
-/// What is in every cell, as tokens (sums.hpp), and who touched it last.
+/// The content of every cell, as tokens (sums.hpp), and the last accesses to it.
 class Memory {
  public:
   Memory(const World& world, Findings& findings);
 
-  /// Registers an access that is about to be made and gives its number, which is never 0.
+  /// Registers an access and returns its number, which is never 0.
   std::uint32_t record(const Event& event);
 
-  /// Reads the sources of `runs`. What it returns is good until the next `take`.
+  /// Reads the sources of `runs`. The result is valid until the next `take`.
   std::span<const std::uint64_t> take(std::uint32_t event, const Clock& clock, std::int32_t area,
                                       std::span<const Run> runs);
   /// Writes contents to the destinations of `runs`, or combines them with what is there.
   void store(std::uint32_t event, const Clock& clock, std::int32_t area, std::span<const Run> runs,
              std::span<const std::uint64_t> contents, const Kind* reduces);
 
-  void user_writes(std::uint32_t event, const Clock& clock);  ///< Fresh values in all that the user writes.
-  void user_reads(std::uint32_t event, const Clock& clock);   ///< Compares with what the rank was promised.
+  void user_writes(std::uint32_t event, const Clock& clock);  ///< puts fresh values into all that the user writes
+  void user_reads(std::uint32_t event, const Clock& clock);   ///< compares with what the rank was promised
 
-  /// How the promised reductions of the first epoch were combined.
+  /// In which order the promised reductions of the first epoch were combined.
   std::vector<ReductionOrder> orders() const;
 
  private:
   bool ordered(std::uint32_t before, const Clock& clock) const {
     return clock[events_[before].lane] >= events_[before].tick;
   }
-  /// What an access has checked already: neighbouring cells mostly have the same past.
+  /// The past that was checked last: neighbouring cells mostly have the same one.
   struct Seen {
     std::uint32_t writer = 0;
     std::uint32_t readers = ~std::uint32_t{0}, joined = 0;
@@ -181,14 +181,14 @@ class Memory {
   std::uint32_t with_reader(std::uint32_t set, std::uint32_t now, const Clock& clock);
   void report(Flaw flaw, std::uint32_t before, std::uint32_t now, std::int32_t area, std::int64_t cell);
 
-  /// What a cell was promised besides the hash of its contributions, if it was promised a reduction.
+  /// What a cell with a promised reduction was promised besides the hash of its contributions.
   struct Promise {
     std::uint64_t sequence = 0;  ///< a hash that depends on the order of the contributions
     std::int32_t terms = 0;
     Kind kind;
     bool in_order = false;
   };
-  /// The contributions in the run of partial results that was looked at last, of the first of them.
+  /// The contributions of the first result in the run of partial results that was looked at last.
   struct Shown {
     const Sum* sum = nullptr;
     std::vector<Sums::Term> terms;
@@ -218,7 +218,7 @@ class Memory {
   std::vector<std::uint32_t> writer_;                    ///< event of the last write; 0: none
   std::vector<std::uint32_t> readers_;                   ///< set of events since; 0: none
   std::vector<std::vector<std::uint32_t>> reader_sets_;  ///< every combination of readers that occurred
-  std::map<std::uint32_t, std::uint32_t> joined_;        ///< set without -> with the reader `joined_by_`
+  std::map<std::uint32_t, std::uint32_t> joined_;        ///< set without the reader `joined_by_` -> set with it
   std::uint32_t joined_by_ = 0;
   Sums sums_;
   std::vector<std::vector<std::uint64_t>> expected_;  ///< [area][cell], of the rank and epoch looked at
