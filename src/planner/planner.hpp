@@ -74,7 +74,7 @@ void mark_mutual(std::vector<Move>& moves);
 std::vector<Offer> offers_for(const Machine& machine, const Problem& problem, const Facts& facts, const Move& move);
 
 /// Decides for the moves that leave the rank, minimising the time of its slowest resource and a little of the sum of
-/// all. Throws `Error` if a move has no usable path, saying what each path answered.
+/// all. Throws `PathUnusable` if a move has no usable path, saying what each path answered.
 std::vector<Decision> choose(const Machine& machine, const Problem& problem, const Facts& facts);
 
 /// The choice for each move of the problem, from this rank's decisions and those that its peers made for it.
