@@ -92,7 +92,8 @@ void check_broadcast(const Context& ctx, int salt) {
   for (int epoch = 0; epoch < 3; ++epoch) {
     std::vector<std::int32_t> expected(kNumbers);
     std::iota(expected.begin(), expected.end(), salt * 10000 + epoch);
-    data = ctx.rank() == root ? expected : std::vector<std::int32_t>(kNumbers, -1);
+    std::ranges::fill(data, -1);
+    if (ctx.rank() == root) std::ranges::copy(expected, data.begin());
     broadcast.start();
     broadcast.wait();
     CHECK(data == expected);
