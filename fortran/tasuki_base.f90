@@ -19,7 +19,7 @@ module tasuki_base
     type(c_ptr) :: handle = c_null_ptr
   end type
 
-  public :: tasuki_init, tasuki_context_create, tasuki_free, tasuki_rank, tasuki_size, tasuki_barrier
+  public :: tasuki_init, tasuki_context_create, tasuki_context_subset, tasuki_free, tasuki_rank, tasuki_size, tasuki_barrier
   public :: tasuki_set_deadline, tasuki_get_deadline, tasuki_describe
   public :: tasuki_use_gpu, tasuki_why_no_gpu, tasuki_synchronize
   public :: finish, finish_here, take_text, c_text, flag ! for the other modules of this library
@@ -49,6 +49,17 @@ contains
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     call finish(c_context_create(int(comm, c_int), context%handle), stat, errmsg)
+  end subroutine
+
+  ! A context of these ranks of `context` alone, numbered in this order (ranks count from 0): what is done with it involves
+  ! them and nobody else. Collective over the ranks named, who pass the same list; see tasuki.h.
+  subroutine tasuki_context_subset(subset, context, ranks, stat, errmsg)
+    type(tasuki_context), intent(inout) :: subset
+    type(tasuki_context), intent(in) :: context
+    integer, intent(in) :: ranks(:)
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    call finish(c_context_subset(context%handle, size(ranks, kind=c_int), int(ranks, c_int), subset%handle), stat, errmsg)
   end subroutine
 
   ! Lets go. Grids, fields and operations keep the context; destroying the last of all waits for the other ranks.

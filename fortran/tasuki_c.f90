@@ -100,6 +100,13 @@ module tasuki_c
       integer(c_int), value :: comm
       type(c_ptr) :: context
     end function
+    integer(c_int) function c_context_subset(context, count, ranks, subset) bind(c, name='tasuki_context_subset')
+      import
+      type(c_ptr), value :: context
+      integer(c_int), value :: count
+      integer(c_int), intent(in) :: ranks(*)
+      type(c_ptr) :: subset
+    end function
     integer(c_int) function c_rank(context, rank) bind(c, name='tasuki_rank')
       import
       type(c_ptr), value :: context

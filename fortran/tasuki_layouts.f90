@@ -161,7 +161,7 @@ contains
     call finish(c_layout_free(layout%handle), stat, errmsg)
   end subroutine
 
-  ! Zero-filled bytes (they may differ between ranks): transfers and broadcasts need no staging there. Collective.
+  ! Zero-filled bytes (they may differ between ranks): transfers and broadcasts need no staging there. Local.
   subroutine tasuki_shared_alloc(memory, context, bytes, stat, errmsg)
     type(tasuki_memory), intent(inout) :: memory
     type(tasuki_context), intent(in) :: context

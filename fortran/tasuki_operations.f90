@@ -97,7 +97,8 @@ contains
   end subroutine
 
   ! The bytes of from_layout at the address from on rank from_rank to those of to_layout at the address to on rank
-  ! to_rank (equal sizes, any shapes) at every start. What belongs to another rank may be left null. Collective.
+  ! to_rank (equal sizes, any shapes) at every start. What belongs to another rank may be left null. Collective over the
+  ! two ranks; on others it is local and starting it does nothing.
   subroutine tasuki_transfer_create(transfer, context, from_rank, from, from_layout, to_rank, to, to_layout, path, &
       engine, blocks, stat, errmsg)
     type(tasuki_operation), intent(inout) :: transfer

@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <memory>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -76,8 +78,31 @@ class Context {
   void agree(const std::string& doing, const std::vector<std::pair<std::string, std::string>>& names_and_values,
              const std::string& complaint = {}) const;
 
+  /// The same among `ranks` only, who all pass the same list, in any order: nobody else takes part. A rank that is not
+  /// among them returns at once, or throws its complaint, of which nobody hears. Throws `Error` if a rank of the list
+  /// does not exist. Lists that differ are an error on all who are named, after which the context cannot be used again.
+  void agree(const std::string& doing, const std::vector<std::pair<std::string, std::string>>& names_and_values,
+             const std::string& complaint, std::span<const int> ranks) const;
+
+  /// A context of these ranks alone, numbered in this order (the first becomes rank 0), over a communicator of their
+  /// own: what is done with it involves them and nobody else. It has this context's settings, deadline, islands, prices
+  /// and GPU (each rank calls `use_gpu` there too), and memory of its own: what `shared_alloc` and fields of this
+  /// context have made counts as the user's memory there.
+  ///
+  /// Collective over the ranks named, who pass the same list; the others need not call it, and may sleep. Two ranks
+  /// make what they share in the same order. Subsets may overlap, have one rank or all, and have subsets. A subset
+  /// lives by itself, also when this context is gone. Ranks may let go of subsets in any order and wait for nobody
+  /// there; what a rank still has of them at the end waits with its last context.
+  ///
+  /// Throws `Error` on this rank at once if the list is empty, names a rank twice, one that does not exist, or not this
+  /// one. Throws on all who are named if the lists differ; if they name different ranks, or one does not come before
+  /// this context's deadline, this context cannot be used again.
+  Context subset(std::span<const int> ranks) const;
+  Context subset(std::initializer_list<int> ranks) const { return subset(std::span(ranks.begin(), ranks.size())); }
+
   /// Tells the other ranks of the host that this one will not go on: their waits end with an error that says `why`.
-  /// This rank's context then ends without waiting for the others. Only the first reason counts. Local.
+  /// This rank's context, and the subsets made from it, then end without waiting for the others. Only the first reason
+  /// counts. Local.
   void give_up(const std::string& why) const;
 
   /// Identifies the context: equal for all handles of it, different for every other living context. `WaitHooks` get it.

@@ -66,6 +66,7 @@ class Operation {
   std::string explain(bool measured = false) const;
   const Plan& plan() const;     ///< This rank's plan.
   std::int64_t memory() const;  ///< Bytes that the plan and its lowered form occupy on this rank.
+  Memory where() const;         ///< The memory that this rank's part is on; `host` on a rank without a part. Local.
   const Context& context() const;
 
  protected:

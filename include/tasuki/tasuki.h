@@ -113,6 +113,13 @@ tasuki_status tasuki_init(int* argc, char*** argv, tasuki_context* context);
 tasuki_status tasuki_context_create(MPI_Comm comm, tasuki_context* context);
 /* The same with Fortran's number for a communicator (an INTEGER, or the MPI_VAL of a TYPE(MPI_Comm)). */
 tasuki_status tasuki_context_create_f(int comm, tasuki_context* context);
+/* A context of these `count` ranks of `context` alone, numbered in this order, with its settings, deadline, islands,
+ * prices and GPU; what is done with it involves them and nobody else. Memory of `context` counts as the caller's there.
+ * Collective over the ranks named, who pass the same list; others need not call it. A list that is empty, names a rank
+ * twice, one that does not exist, or not the caller's fails on this rank at once; lists that differ, on all who are
+ * named. If they name different ranks, or one does not come before the deadline, `context` cannot be used again. It is
+ * freed like any context, in any order: ranks wait for each other with the last context only. */
+tasuki_status tasuki_context_subset(tasuki_context context, int count, const int* ranks, tasuki_context* subset);
 /* Frees the handle. The context lives on while a grid, field, operation or memory of it does; freeing the last of them
  * waits for the other ranks, without a deadline. Local otherwise. */
 tasuki_status tasuki_context_free(tasuki_context* context);
@@ -295,7 +302,7 @@ tasuki_status tasuki_layout_describe(tasuki_layout layout, char** text);
 /* ---- Shared memory ---------------------------------------------------------------------------------------------- */
 
 /* `bytes` zero-filled bytes (may differ between ranks) that the ranks of the same host can reach: transfers and
- * broadcasts from and to them need no staging. Collective. */
+ * broadcasts from and to them need no staging. Local. */
 tasuki_status tasuki_shared_alloc(tasuki_context context, int64_t bytes, tasuki_memory* memory);
 tasuki_status tasuki_memory_data(tasuki_memory memory, void** data);
 /* Gives it back; free operations on it first. Local. */
@@ -340,7 +347,9 @@ typedef struct tasuki_side {
 } tasuki_side;
 
 /* The bytes of one rank's layout to those of another's (equal sizes, any shapes) at every start; the ranks may be the
- * same. Collective over the context. The layouts may be freed afterwards. */
+ * same. Collective over these two ranks, who hear of each other's mistakes; others need not call it, and if they do, it
+ * is local and starting it does nothing. A null side or a rank that does not exist fails on this rank at once. The
+ * layouts may be freed afterwards. */
 tasuki_status tasuki_transfer_create(tasuki_context context, const tasuki_side* from, const tasuki_side* to,
                                      const tasuki_transfer_options* options, tasuki_operation* transfer);
 

@@ -149,6 +149,20 @@ Raises tasuki.Error if `comm` is not a communicator of the MPI that Tasuki was b
           "barrier", [](const ContextHandle& c) { c.owner->context().barrier(); },
           "Waits for all ranks. Collective. Raises like a wait if a rank has died.")
       .def(
+          "subset",
+          [](const ContextHandle& c, const std::vector<int>& ranks) {
+            return ContextHandle{Owner::make(std::make_unique<Context>(c.owner->context().subset(ranks)))};
+          },
+          nb::arg("ranks"), nb::sig("def subset(self, ranks: Sequence[SupportsIndex]) -> Context"),
+          R"(A context of these ranks alone, numbered in this order; what is done with it involves them and nobody else.
+
+It has this context's settings, deadline, islands, prices and GPU. Arrays and fields of this context are the user's
+memory there. Collective over the ranks named, with the same list; others need not call it. It is closed like any
+context, or ends with the program.
+Raises tasuki.Error on this rank at once if the list is empty, names a rank twice, one that does not exist, or not this
+one; on all who are named if the lists differ. If they name different ranks, or one does not come before the deadline,
+this context cannot be used again.)")
+      .def(
           "describe", [](const ContextHandle& c) { return c.owner->context().describe(); },
           "Ranks, hosts and islands, a line each. Local.")
       .def(

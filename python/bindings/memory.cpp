@@ -247,7 +247,8 @@ nb::object shared_array(const ContextHandle& context, const std::vector<std::int
   const std::shared_ptr<Owner>& owner = context.owner;
   nb::object dtype;
   std::int64_t bytes = 0;
-  owner->agree("shared_array", [&] {
+  const int me = owner->context().rank();
+  owner->agree("shared_array", {&me, 1}, [&] {
     dtype = dtype_from(dtype_value, "dtype");
     bytes = element_bytes(dtype);
     for (const std::int64_t extent : shape) {
@@ -414,8 +415,7 @@ void bind_memory(nb::module_& m) {
                 "dtype: DTypeLike = 'float64') -> NDArray[Any]"),
         R"(A NumPy array, filled with zeros, that the ranks of the same host can reach.
 
-Transfers and broadcasts from and to it need no staging. Collective; the shape may differ between ranks, and extents may
-be 0. The memory is given back with the last array that looks at it.)");
+Transfers and broadcasts from and to it need no staging. Local: a rank may make one alone; extents may be 0. The memory is given back with the last array that looks at it.)");
 }
 
 }  // namespace tasuki::python

@@ -29,14 +29,6 @@ struct Overlap {
   const PyOperation& target() const { return inside<PyOperation>(operation); }
 };
 
-/// Whether an operation on these arrays, which not every rank has, is one on GPUs. Collective where GPUs are used.
-bool any_on_gpu(const Context& context, const std::vector<Array>& arrays) {
-  if (!uses_gpu(context)) return false;
-  const bool mine = std::any_of(arrays.begin(), arrays.end(), [](const Array& a) { return a.where == Memory::device; });
-  const std::vector<char> all = context.allgather(mine ? '1' : '0');
-  return std::find(all.begin(), all.end(), '1') != all.end();
-}
-
 /// A field, or a pair (field, width).
 HaloField halo_field(nb::handle entry, std::vector<nb::object>& keep) {
   nb::object field = nb::borrow(entry);
@@ -93,17 +85,35 @@ void make_halo(PyHalo* self, nb::handle fields, nb::handle width, Truth corners,
   new (self) PyHalo(owner, std::move(core));
 }
 
-/// (rank, array), (rank, array, layout) or, on the other ranks, (rank, None).
-TransferSide transfer_side(nb::handle value, const char* argument, bool writable, const Context& context,
-                           std::vector<Array>& keep) {
-  const int rank = context.rank();
-  std::vector<nb::object> parts;
-  TransferSide side;
-  if (!nb::try_cast(value, parts) || parts.size() < 2 || parts.size() > 3 || !as_integer(parts[0], side.rank))
+/// One side of a transfer as it was given.
+struct Side {
+  const char* argument;
+  bool writable;
+  int rank = 0;
+  std::vector<nb::object> parts = {};
+};
+
+/// (rank, array), (rank, array, layout) or, on the other ranks, (rank, None). Throws `Error` on this rank alone:
+/// without the sides' ranks nobody knows who is to hear of it.
+Side parse_side(nb::handle value, const char* argument, bool writable, const Context& context) {
+  Side side{argument, writable};
+  if (!nb::try_cast(value, side.parts) || side.parts.size() < 2 || side.parts.size() > 3 ||
+      !as_integer(side.parts[0], side.rank))
     throw Error(
-        fmt::format("argument '{}' is {}; it must be (rank, array) or (rank, array, layout), where ranks other than "
-                    "that one may give None for the array",
-                    argument, shown(value)));
+        fmt::format("Transfer: rank {}: argument '{}' is {}; it must be (rank, array) or (rank, array, layout), where "
+                    "ranks other than that one may give None for the array",
+                    context.rank(), argument, shown(value)));
+  if (side.rank < 0 || side.rank >= context.size())
+    throw Error(fmt::format("Transfer: rank {}: argument '{}' names rank {}, but the context has ranks 0 to {}",
+                            context.rank(), argument, side.rank, context.size() - 1));
+  return side;
+}
+
+TransferSide transfer_side(const Side& given, const Context& context, std::vector<Array>& keep) {
+  const int rank = context.rank();
+  const auto& [argument, writable, where, parts] = given;
+  TransferSide side;
+  side.rank = where;
   if (side.rank != rank) return side;
   if (parts[1].is_none())
     throw Error(fmt::format("argument '{}' has no array on rank {}, which is that side", argument, rank));
@@ -119,18 +129,22 @@ void make_transfer(PyTransfer* self, const ContextHandle& context, nb::handle so
                    const std::string& path, const std::string& engine, int blocks) {
   const std::shared_ptr<Owner>& owner = context.owner;
   OperationCore core;
+  const Side from_here = parse_side(source, "source", false, owner->context());
+  const Side to_there = parse_side(target, "target", true, owner->context());
   TransferSide from;
   TransferSide to;
-  owner->agree("Transfer", [&] {
-    from = transfer_side(source, "source", false, owner->context(), core.arrays);
-    to = transfer_side(target, "target", true, owner->context(), core.arrays);
+  const int sides[] = {from_here.rank, to_there.rank};
+  owner->agree("Transfer", sides, [&] {
+    from = transfer_side(from_here, owner->context(), core.arrays);
+    to = transfer_side(to_there, owner->context(), core.arrays);
   });
   OperationOptions options;
   options.path = path;
   options.engine = engine;
   options.blocks = blocks;
   core.operation = Transfer(owner->context(), from, to, options);
-  if (any_on_gpu(owner->context(), core.arrays)) core.fork.emplace();
+  if (core.operation.where() == Memory::device) core.fork.emplace();
+  core.idle = core.operation.plan().commands.empty();
   new (self) PyTransfer(owner, std::move(core));
 }
 
@@ -175,7 +189,7 @@ void PyOperation::check_unmoved() const {
 }
 
 void PyOperation::refuse_stream(nb::handle stream, const char* call) const {
-  if (stream.is_none()) return;
+  if (stream.is_none() || core().idle) return;
   throw Error(
       fmt::format("rank {}: {}: {}: argument 'stream' is {}, but streams are for operations on GPU memory, and "
                   "this one is on the host; leave it out",
@@ -339,18 +353,21 @@ blocks: on GPUs, thread blocks of 256 that an exchange may take, 0: as many as i
 GPU to what computes meanwhile.)");
   nb::class_<PyTransfer, PyOperation>(m, "Transfer",
                                       "Any strided array of one rank to any of another's, of equal bytes, in one pass.")
-      .def("__init__", make_transfer, nb::arg("context"), nb::arg("source"), nb::arg("target"), nb::kw_only(),
-           nb::arg("path") = "auto", nb::arg("engine") = "auto", nb::arg("blocks") = 0,
-           nb::sig("def __init__(self, context: Context, source: tuple[Any, ...], target: tuple[Any, ...], *, "
-                   "path: str = 'auto', engine: str = 'auto', blocks: SupportsIndex = 0) -> None"),
-           R"(Collective over the context; the two ranks may be the same.
+      .def(
+          "__init__", make_transfer, nb::arg("context"), nb::arg("source"), nb::arg("target"), nb::kw_only(),
+          nb::arg("path") = "auto", nb::arg("engine") = "auto", nb::arg("blocks") = 0,
+          nb::sig("def __init__(self, context: Context, source: tuple[Any, ...], target: tuple[Any, ...], *, "
+                  "path: str = 'auto', engine: str = 'auto', blocks: SupportsIndex = 0) -> None"),
+          R"(Made by the two ranks, which may be the same; others need not make it. If they do, it is local, and running
+it does nothing.
 
 source, target: (rank, array), or (rank, array, layout) with a Layout in bytes relative to the array's first element.
 Other ranks give (rank, None). Without a layout the array's own shape and strides say which bytes, in C order. The
 target must be writable. Arrays of `shared_array` and fields move without staging. Both arrays may be on GPUs, once all
 ranks have called `use_gpu`.
 blocks: as for `Halo`.
-Raises tasuki.Error on all ranks if the sizes differ, or an array is of no use.)");
+Raises tasuki.Error on both ranks if the sizes differ, or an array is of no use; on this rank at once if a side names no
+rank of the context.)");
   nb::class_<PyBroadcast, PyOperation>(m, "Broadcast",
                                        "One rank's array to all ranks, pipelined over trees; on the host.")
       .def("__init__", make_broadcast, nb::arg("context"), nb::arg("root"), nb::arg("array"), nb::kw_only(),

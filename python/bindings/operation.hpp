@@ -26,6 +26,7 @@ struct OperationCore {
   std::vector<nb::object> fields;
   std::vector<Array> arrays;
   std::optional<Fork> fork;  ///< On GPUs: where `overlap` puts the exchange.
+  bool idle = false;         ///< Others run the operation: this rank does nothing, in any stream.
   AnyOperation operation;
 };
 

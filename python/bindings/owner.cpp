@@ -104,10 +104,21 @@ void Owner::agree(const std::string& operation, const std::function<void()>& che
 
 void Owner::agree(const std::string& operation, const std::function<void(Named&)>& check) const {
   Named values;
+  check_and_settle([&] { check(values); },
+                   [&](const std::string& complaint) { context().agree(operation, values.all(), complaint); });
+}
+
+void Owner::agree(const std::string& operation, std::span<const int> ranks, const std::function<void()>& check) const {
+  check_and_settle(check, [&](const std::string& complaint) { context().agree(operation, {}, complaint, ranks); });
+}
+
+// `settle(complaint)` throws if this rank or another has one.
+void Owner::check_and_settle(const std::function<void()>& check,
+                             const std::function<void(const std::string&)>& settle) {
   std::string complaint;
   std::exception_ptr wrong_type;  // is what this rank raises; the others raise that it did
   try {
-    check(values);
+    check();
   } catch (const nb::builtin_exception& error) {
     wrong_type = std::current_exception();
     complaint = error.what();
@@ -115,7 +126,7 @@ void Owner::agree(const std::string& operation, const std::function<void(Named&)
     complaint = error.what();
   }
   try {
-    context().agree(operation, values.all(), complaint);
+    settle(complaint);
   } catch (const Error&) {
     if (wrong_type) std::rethrow_exception(wrong_type);
     throw;

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -74,6 +75,8 @@ class Owner {
   }
   /// Runs `check` on this rank; what it throws is thrown by all ranks, so that none goes on alone. Collective.
   void agree(const std::string& operation, const std::function<void()>& check) const;
+  /// The same among `ranks` only, or on a rank that is not among them for itself.
+  void agree(const std::string& operation, std::span<const int> ranks, const std::function<void()>& check) const;
   /// The same for a `check` that names values which must be equal on all ranks.
   void agree(const std::string& operation, const std::function<void(Named&)>& check) const;
   /// Collective. Throws on all ranks, and does nothing, if something is in use on one. A second call does nothing.
@@ -90,6 +93,8 @@ class Owner {
   friend class Member;
   explicit Owner(std::unique_ptr<Context> context) : context_(std::move(context)) {}
   [[noreturn]] void refuse() const;
+  static void check_and_settle(const std::function<void()>& check,
+                               const std::function<void(const std::string&)>& settle);
   void let_go() noexcept;
   void bury() noexcept;
 

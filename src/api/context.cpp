@@ -69,6 +69,16 @@ tasuki_status tasuki_context_create_f(int comm, tasuki_context* context) {
   });
 }
 
+tasuki_status tasuki_context_subset(tasuki_context context, int count, const int* ranks, tasuki_context* subset) {
+  return guarded("tasuki_context_subset", [&] {
+    const Context& parent = get(context, "context");
+    given(subset, "subset");
+    if (count < 0) throw Failure(TASUKI_BAD_ARGUMENT, fmt::format("argument 'count' is {}; it must be above 0", count));
+    const std::vector<int> list = list_from(ranks, count, "ranks");
+    *subset = keep<tasuki_context>(std::make_unique<Context>(parent.subset(list)));
+  });
+}
+
 tasuki_status tasuki_context_free(tasuki_context* context) {
   return let_go("tasuki_context_free", context, "context", [](Context&) {});
 }

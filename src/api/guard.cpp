@@ -85,7 +85,10 @@ void set_text(char** where, const char* argument, const std::string& text) {
   *where = text_for_caller(text);
 }
 
-void agree(const char* doing, const Context& context, const std::function<void()>& check) {
+namespace {
+
+// `settle(complaint)` throws if this rank or another has one.
+void check_and_settle(const std::function<void()>& check, const std::function<void(const std::string&)>& settle) {
   std::exception_ptr mine;
   std::string complaint;
   try {
@@ -96,11 +99,21 @@ void agree(const char* doing, const Context& context, const std::function<void()
     if (complaint.empty()) complaint = "failed";
   }
   try {
-    context.agree(doing, {}, complaint);
+    settle(complaint);
   } catch (const Error&) {
     if (mine) std::rethrow_exception(mine);  // with its status
     throw;
   }
+}
+
+}  // namespace
+
+void agree(const char* doing, const Context& context, const std::function<void()>& check) {
+  check_and_settle(check, [&](const std::string& complaint) { context.agree(doing, {}, complaint); });
+}
+
+void agree(const char* doing, const Context& context, std::span<const int> ranks, const std::function<void()>& check) {
+  check_and_settle(check, [&](const std::string& complaint) { context.agree(doing, {}, complaint, ranks); });
 }
 
 }  // namespace tasuki::api

@@ -8,6 +8,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <type_traits>
 
@@ -124,5 +125,7 @@ void set_text(char** where, const char* argument, const std::string& text);
 /// Runs `check` on this rank; what it throws is thrown by all ranks, so that none goes on alone. `doing` is what the
 /// ranks are about to do, which must be the same. Collective.
 void agree(const char* doing, const Context& context, const std::function<void()>& check);
+/// The same among `ranks` only, or on a rank that is not among them for itself.
+void agree(const char* doing, const Context& context, std::span<const int> ranks, const std::function<void()>& check);
 
 }  // namespace tasuki::api

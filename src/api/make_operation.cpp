@@ -49,6 +49,13 @@ const AnyField& some_field(int count, const tasuki_field* fields) {
   return get(fields[0], "fields");
 }
 
+// Without the sides' ranks nobody knows who is to hear of what else is wrong.
+void check_side(const tasuki_side& side, const Context& ranks, const char* argument) {
+  if (side.rank >= 0 && side.rank < ranks.size()) return;
+  throw Error(fmt::format("rank {}: argument '{}.rank' is {}, but the context has ranks 0 to {}", ranks.rank(),
+                          argument, side.rank, ranks.size() - 1));
+}
+
 TransferSide side_from(const tasuki_side& side, int rank, const char* argument) {
   TransferSide to;
   to.rank = side.rank;
@@ -82,14 +89,19 @@ tasuki_status tasuki_transfer_create(tasuki_context context, const tasuki_side* 
                                      const tasuki_transfer_options* options, tasuki_operation* transfer) {
   return guarded("tasuki_transfer_create", [&] {
     const Context& ranks = get(context, "context");
+    given(from, "from");
+    given(to, "to");
+    check_side(*from, ranks, "from");
+    check_side(*to, ranks, "to");
     TransferSide source;
     TransferSide destination;
     OperationOptions chosen;
-    agree("tasuki_transfer_create", ranks, [&] {
+    const int sides[] = {from->rank, to->rank};
+    agree("tasuki_transfer_create", ranks, sides, [&] {
       given(transfer, "transfer");
-      source = side_from(*given(from, "from"), ranks.rank(), "from");
-      destination = side_from(*given(to, "to"), ranks.rank(), "to");
       chosen = read(options);
+      source = side_from(*from, ranks.rank(), "from");
+      destination = side_from(*to, ranks.rank(), "to");
     });
     *transfer = keep<tasuki_operation>(std::make_unique<AnyOperation>(Transfer(ranks, source, destination, chosen)));
   });

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <utility>
+#include <vector>
 
 #include "memory/gpu.hpp"
 #include "operations/state.hpp"
@@ -31,9 +32,12 @@ Exchange::Exchange(const Context& context, int a, int b, std::byte* from, std::b
                    const OperationOptions& options)
     : Operation() {
   Runtime& runtime = runtime_of(context);
-  Description d{{}, {}, Agreement(runtime, "Exchange")};
-  d.problem.operation = fmt::format("exchange {}<->{}", a, b);
   const bool here = runtime.rank() == a || runtime.rank() == b;
+  std::vector<int> peers;
+  if (here && a != b) peers = {runtime.rank() == a ? b : a};
+  Description d{{}, {}, Agreement(runtime, "Exchange", peers)};
+  d.among = peers;
+  d.problem.operation = fmt::format("exchange {}<->{}", a, b);
   d.add(whole("from", Role::input, from, layout, here));
   d.add(whole("to", Role::output, to, layout, here));
   const std::array<std::pair<int, int>, 2> ways{std::pair{a, b}, std::pair{b, a}};

@@ -77,7 +77,15 @@ class Ways {
   // there are many short batches, so that some of them fall between disturbances; on GPUs a batch is long compared with
   // the time in which the host notices its end.
   double time(const Layout& layout, std::initializer_list<Operation*> operations) const {
-    if (context_.rank() != a_ && context_.rank() != b_) return 0;
+    try {
+      return time_until_it_fails(layout, operations);
+    } catch (const std::exception& error) {
+      runtime_of(context_).fail(error.what());  // the other end would wait
+      throw;
+    }
+  }
+
+  double time_until_it_fails(const Layout& layout, std::initializer_list<Operation*> operations) const {
     const bool word = layout.size() < 1024;
     if (on_gpu_) return time_on_gpu(word ? 20 : layout.size() <= kLargeOnGpu ? 4 : 1, operations);
     const auto once = [&] {
@@ -196,20 +204,44 @@ void set_constants(CostSection& section, const std::string& prefix, const Second
   section[prefix + "bulk_bandwidth"] = (bulk - large) / std::max(t.bulk - t.large, kLeast);
 }
 
-// Empty if the path cannot be used here. Then all ranks have thrown alike, and its offers say why.
-std::optional<Times> measure(const Context& context, const Path& path, std::byte* from, std::byte* to) {
+// Between rank 0 and `partner`, which call it both.
+Times measure_between(const Context& context, const Path& path, int partner, std::byte* from, std::byte* to) {
   const bool on_gpu = path.memory == Memory::device;
-  const int partner = partner_for(context, path);
   const Ways ways(context, path, 0, partner, from, to);
   Times t;
-  try {
-    t.one_way = seconds_for([&](const Layout& layout) { return ways.there_and_back(layout); }, on_gpu);
-    t.after = ways.one_after_another(Layout::bytes(8));
-    if (partner != 0) t.both_ways = seconds_for([&](const Layout& layout) { return ways.both(layout); }, on_gpu);
-  } catch (const Error&) {
-    return {};
+  t.one_way = seconds_for([&](const Layout& layout) { return ways.there_and_back(layout); }, on_gpu);
+  t.after = ways.one_after_another(Layout::bytes(8));
+  if (partner != 0) t.both_ways = seconds_for([&](const Layout& layout) { return ways.both(layout); }, on_gpu);
+  return t;
+}
+
+// Nothing if the path cannot be used here: its offers will say why. What fails otherwise is thrown by all ranks.
+// Collective.
+std::optional<Times> measure(const Context& context, const Path& path, std::byte* from, std::byte* to) {
+  Runtime& runtime = runtime_of(context);
+  const int partner = partner_for(context, path);
+  struct {
+    bool usable = false;
+    Times times;
+  } found;
+  Agreement outcome(runtime, fmt::format("measuring path {}", path.name));
+  if (runtime.rank() == 0 || runtime.rank() == partner) {
+    try {
+      found.times = measure_between(context, path, partner, from, to);
+      found.usable = true;
+    } catch (const PathUnusable&) {  // on both ranks
+      found.usable = false;
+    } catch (const Interruption&) {
+      throw;
+    } catch (const std::exception& error) {
+      if (runtime.failed()) throw;  // the other ranks know
+      outcome.complain(error.what());
+    }
   }
-  return from_text<Times>(text_of_root(runtime_of(context), as_text(t), "measuring the machine"));
+  outcome.settle();
+  found = from_text<decltype(found)>(text_of_root(runtime, as_text(found), "measuring the machine"));
+  if (!found.usable) return {};
+  return found.times;
 }
 
 CostSection constants(const Context& context, const Path& path, const Times& t) {
@@ -223,8 +255,9 @@ CostSection constants(const Context& context, const Path& path, const Times& t) 
   return section;
 }
 
-// Reads the profile that an earlier run has left, if there is one. Collective.
+// Reads the profile that an earlier run has left, if there is one. A part has its parent's prices. Collective.
 void read_profile(Runtime& runtime) {
+  if (runtime.is_part()) return;
   const Profile kept = load_profile(runtime);
   for (const auto& [path, section] : kept.sections()) runtime.machine.costs[path] = cost_of(section);
 }
@@ -245,12 +278,18 @@ bool measure_missing(const Context& context, Memory memory, Profile& found) {
       missing.push_back(&path);
   }
   if (missing.empty()) return false;
-  const auto from = room_for(context, memory);
-  const auto to = room_for(context, memory);
-  if (memory == Memory::host) {
+  std::shared_ptr<std::byte> from;
+  std::shared_ptr<std::byte> to;
+  // A rank that gets none must not leave another waiting for it.
+  all_do(runtime_of(context), "measuring the machine", [&] {
+    const auto meets_us = [&](const Path* path) { return partner_for(context, *path) == context.rank(); };
+    if (context.rank() != 0 && std::ranges::none_of(missing, meets_us)) return;
+    from = room_for(context, memory);
+    to = room_for(context, memory);
+    if (memory == Memory::device) return;
     std::fill_n(from.get(), kBulk, std::byte{1});
     std::fill_n(to.get(), kBulk, std::byte{2});
-  }
+  });
   // Several passes over all paths: a disturbance of some milliseconds is over when a path's turn comes again.
   std::map<const Path*, std::optional<Times>> times;
   for (int pass = 0; pass < kPasses; ++pass) {
@@ -284,7 +323,9 @@ void calibrate(const Context& context) {
   const auto& processes = runtime.topology().processes;
   const auto local = std::count_if(processes.begin(), processes.end(),
                                    [&](const Process& process) { return process.host == processes[0].host; });
-  if (local <= static_cast<std::ptrdiff_t>(std::thread::hardware_concurrency())) save_profile(runtime, kept);
+  // And a part of the ranks may have no partner as far as others have.
+  const bool crowded = local > static_cast<std::ptrdiff_t>(std::thread::hardware_concurrency());
+  if (!crowded && !runtime.is_part()) save_profile(runtime, kept);
 }
 
 const RuntimePart profile{read_profile};

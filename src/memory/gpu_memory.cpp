@@ -11,10 +11,10 @@
 
 namespace tasuki {
 
-GpuMemory::GpuMemory(SharedMemory& shared, int local, std::function<bool(int)> same_process)
+GpuMemory::GpuMemory(SharedMemory& shared, int chosen, int local, std::function<bool(int)> same_process)
     : gpu_(*gpu()), shared_(shared), same_process_(std::move(same_process)) {
-  ordinal_ = gpu_.current();
-  if (ordinal_ == 0) ordinal_ = local % gpu_.count();
+  ordinal_ = chosen >= 0 ? chosen : gpu_.current();
+  if (chosen < 0 && ordinal_ == 0) ordinal_ = local % gpu_.count();
   gpu_.select(ordinal_);
   abort_ = {reinterpret_cast<std::uint32_t*>(gpu_.allocate_mapped(64)),
             [&gpu = gpu_](std::uint32_t* p) { gpu.release_mapped(reinterpret_cast<std::byte*>(p)); }};

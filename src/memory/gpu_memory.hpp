@@ -28,9 +28,10 @@ struct GpuAddress {
 
 class GpuMemory {
  public:
-  /// Uses the process's GPU that the calling thread has current, or if that is the first, number `local` modulo how
-  /// many there are. `same_process` says which ranks see this one's pointers. Throws `Error`.
-  GpuMemory(SharedMemory& shared, int local, std::function<bool(int)> same_process);
+  /// Uses GPU `chosen` of the process; if that is -1, the one that the calling thread has current, or if that is the
+  /// first, number `local` modulo how many there are. `same_process` says which ranks see this one's pointers. Throws
+  /// `Error`.
+  GpuMemory(SharedMemory& shared, int chosen, int local, std::function<bool(int)> same_process);
   virtual ~GpuMemory();
   GpuMemory(const GpuMemory&) = delete;
   GpuMemory& operator=(const GpuMemory&) = delete;

@@ -168,8 +168,8 @@ Operation::State::State(const Context& context, Description description, const O
     std::vector<Decision> decisions;
     try {
       decisions = choose(machine, problem, facts);
-    } catch (const Error& error) {
-      outcome.complain(error.what());
+    } catch (const std::exception& error) {
+      outcome.complain(error);
     }
     const auto choices = exchange_choices(runtime, peers_, problem, decisions, outcome.complains());
     if (!outcome.complains()) {
@@ -180,9 +180,11 @@ Operation::State::State(const Context& context, Description description, const O
     }
   } catch (const PeerFailed&) {
     peer_failed = true;
-  } catch (const Error& error) {
-    if (runtime.failed()) throw;  // a wait has failed: nobody is there to agree with
-    outcome.complain(error.what());
+  } catch (const Interruption&) {
+    throw;
+  } catch (const std::exception& error) {  // also of a rank that has no memory left: its peers must not wait for it
+    if (runtime.failed()) throw;           // a wait has failed: nobody is there to agree with
+    outcome.complain(error);
   }
   if (!told) exchange(runtime, peers_, std::vector<std::string>(peers_.size()));  // what `bind` of the peers waits for
   outcome.settle();
@@ -388,6 +390,9 @@ const Plan& Operation::plan() const {
 }
 std::int64_t Operation::memory() const {
   return state_->memory();
+}
+Memory Operation::where() const {
+  return state_->where();
 }
 const Context& Operation::context() const {
   return state_->context();

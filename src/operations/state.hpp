@@ -64,6 +64,7 @@ class Operation::State final : public Progressing {
   std::string measured();  ///< in measured.cpp, as `Operation::explain(true)`
   const Plan& plan() const;
   std::int64_t memory() const { return memory_; }
+  Memory where() const { return where_; }
   const Context& context() const { return context_; }
   void keep(std::shared_ptr<void> object) { keep_.push_back(std::move(object)); }  ///< as long as the operation lives
 

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "collectives/transfer_moves.hpp"
@@ -16,6 +17,9 @@ namespace tasuki {
 
 namespace {
 
+// What the two ranks send each other first begins with this: what does not comes from a rank that makes something else.
+constexpr std::string_view kOpening = "Transfer\n";
+
 // Layouts travel between the two ranks as numbers: for each block offset, bytes, dims and the dims themselves.
 std::string pack_layout(const Layout& layout) {
   std::vector<std::int64_t> numbers;
@@ -23,7 +27,8 @@ std::string pack_layout(const Layout& layout) {
     numbers.insert(numbers.end(), {block.offset, block.bytes, static_cast<std::int64_t>(block.dims.size())});
     for (const Dim& dim : block.dims) numbers.insert(numbers.end(), {dim.count, dim.stride});
   }
-  return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(std::int64_t)};
+  return std::string(kOpening) +
+         std::string(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(std::int64_t));
 }
 
 // The layout of a block that begins at its base.
@@ -35,8 +40,8 @@ Layout nest(const Block& block) {
 }
 
 Layout unpack_layout(const std::string& blob) {
-  std::vector<std::int64_t> numbers(blob.size() / sizeof(std::int64_t));
-  std::memcpy(numbers.data(), blob.data(), numbers.size() * sizeof(std::int64_t));
+  std::vector<std::int64_t> numbers((blob.size() - kOpening.size()) / sizeof(std::int64_t));
+  std::memcpy(numbers.data(), blob.data() + kOpening.size(), numbers.size() * sizeof(std::int64_t));
   std::vector<Layout> parts;
   std::vector<std::int64_t> offsets;
   for (std::size_t i = 0; i < numbers.size();) {
@@ -118,6 +123,12 @@ Description describe(const Context& context, const TransferSide& from, const Tra
   if (source != target) {
     const std::array<std::string, 1> blob{pack_layout(source ? src : dst)};
     const auto answer = exchange(runtime, peers, blob);
+    if (!answer[0].starts_with(kOpening))
+      throw Error(
+          fmt::format("the ranks do different things: rank {} makes {}, rank {} something else; two ranks must make "
+                      "what they share "
+                      "in the same order",
+                      me, d.problem.operation, peers[0]));
     (source ? dst : src) = unpack_layout(answer[0]);
   }
   std::vector<UserBuffer> memory{user_buffer("from", Role::input, from, src, source),
@@ -128,8 +139,8 @@ Description describe(const Context& context, const TransferSide& from, const Tra
     d.agreement.complain(complaint);
     if (complaint.empty() && (source || target))
       d.problem = transfer_problem(runtime.machine.constants, me, from.rank, to.rank, src, dst);
-  } catch (const Error& error) {
-    d.agreement.complain(error.what());  // every rank must throw, not only this one
+  } catch (const std::exception& error) {
+    d.agreement.complain(error);  // both ranks must throw, not only this one
   }
   d.problem.buffers = {{"from", Role::input}, {"to", Role::output}};
   d.buffers = std::move(memory);

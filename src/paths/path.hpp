@@ -12,6 +12,7 @@
 
 #include "protocols/move.hpp"
 #include "protocols/protocol.hpp"
+#include "tasuki/error.hpp"
 #include "tasuki/machine.hpp"
 
 namespace tasuki {
@@ -34,6 +35,13 @@ struct Offer {
   std::string why_not;  ///< if not usable
   static Offer no(std::string why) { return {false, 0, 0, std::move(why)}; }
   static Offer yes(double latency, double seconds) { return {true, latency, seconds, {}}; }
+};
+
+/// Thrown where no path can carry a move here: something to be expected of a path that is forced, and no failure of the
+/// machine. Ranks that agree on an outcome throw it on all of them.
+class PathUnusable : public Error {
+ public:
+  using Error::Error;
 };
 
 struct Path {

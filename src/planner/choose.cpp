@@ -268,7 +268,7 @@ std::vector<Decision> choose(const Machine& machine, const Problem& problem, con
     if (move.src_rank != problem.rank) continue;
     offers.push_back(offers_for(machine, problem, facts, move));
     if (std::none_of(offers.back().begin(), offers.back().end(), [](const Offer& offer) { return offer.usable; }))
-      throw Error(no_path(problem, move, offers.back()));
+      throw PathUnusable(no_path(problem, move, offers.back()));
     leaving.push_back(i);
   }
   const auto chosen = Assignment(machine, problem, facts, leaving, offers).solve();

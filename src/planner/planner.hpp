@@ -76,7 +76,7 @@ void mark_mutual(std::vector<Move>& moves);
 std::vector<Offer> offers_for(const Machine& machine, const Problem& problem, const Facts& facts, const Move& move);
 
 /// Decides for the moves that leave the rank. Minimises the time of the slowest resource plus a small share of the sum
-/// of all. Throws `Error` if a move has no usable path, saying what each path answered.
+/// of all. Throws `PathUnusable` if a move has no usable path, saying what each path answered.
 std::vector<Decision> choose(const Machine& machine, const Problem& problem, const Facts& facts);
 
 /// The choice for each move of the problem, from this rank's decisions and those of its peers. `decisions_of(rank)`

@@ -1,9 +1,14 @@
 // Agreement: one AND of a hash when all is well; only otherwise do the ranks show each other their arguments.
 #include <algorithm>
+#include <charconv>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "paths/path.hpp"
 #include "session/collective.hpp"
 #include "session/runtime.hpp"
 #include "tasuki/error.hpp"
@@ -11,22 +16,34 @@
 namespace tasuki {
 namespace {
 
-using Arguments = std::vector<std::pair<std::string, std::string>>;
-
-/// What one rank shows the others: complaint, operation, then names and values.
+/// What one rank shows the others: complaint, its kind, who takes part, operation, then names and values.
 void put(std::string& text, const std::string& item) {
   text += fmt::format("{}:{}", item.size(), item);
 }
 
-std::vector<std::string> take_apart(const std::string& text) {
+constexpr const char* kUnusable = "path unusable";
+
+struct Shown {
+  std::string complaint;
+  bool unusable = false;
+  std::string members;
+  std::vector<std::string> said;  // operation, then names and values
+};
+
+/// Empty if it is something else that the rank has sent, in the course of something else.
+std::optional<Shown> take_apart(const std::string& text) {
   std::vector<std::string> items;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t colon = text.find(':', at);
-    const std::size_t size = std::stoul(text.substr(at, colon - at));
+    std::size_t size = 0;
+    if (colon == std::string::npos) return {};
+    const auto [end, error] = std::from_chars(text.data() + at, text.data() + colon, size);
+    if (error != std::errc{} || end != text.data() + colon || size > text.size() - colon - 1) return {};
     items.push_back(text.substr(colon + 1, size));
     at = colon + 1 + size;
   }
-  return items;
+  if (items.size() < 4) return {};
+  return Shown{items[0], items[1] == kUnusable, items[2], {items.begin() + 3, items.end()}};
 }
 
 std::uint64_t hash_of(const std::string& text) {  // FNV-1a
@@ -35,15 +52,19 @@ std::uint64_t hash_of(const std::string& text) {  // FNV-1a
   return hash;
 }
 
-std::string difference(int rank, const std::vector<std::string>& mine, int other,
-                       const std::vector<std::string>& theirs) {
-  const std::string& operation = mine[1];
-  if (operation != theirs[1])
-    return fmt::format(
-        "the ranks do different things: rank {} makes {}, rank {} makes {}; all ranks of a context must "
-        "make the same objects in the same order",
-        rank, operation, other, theirs[1]);
-  for (std::size_t i = 2; i + 1 < std::min(mine.size(), theirs.size()); i += 2) {
+std::string different_things(int rank, const std::string& mine, int other, const std::string& theirs) {
+  return fmt::format(
+      "the ranks do different things: rank {} makes {}, rank {} makes {}; all ranks of a context must "
+      "make the same objects in the same order",
+      rank, mine, other, theirs);
+}
+
+std::string difference(int rank, const Shown& shown, int other, const Shown& theirs_shown) {
+  const std::vector<std::string>& mine = shown.said;
+  const std::vector<std::string>& theirs = theirs_shown.said;
+  const std::string& operation = mine[0];
+  if (operation != theirs[0]) return different_things(rank, operation, other, theirs[0]);
+  for (std::size_t i = 1; i + 1 < std::min(mine.size(), theirs.size()); i += 2) {
     if (mine[i] != theirs[i])
       return fmt::format("{}: the ranks pass different arguments: rank {} '{}', rank {} '{}'", operation, rank, mine[i],
                          other, theirs[i]);
@@ -51,8 +72,8 @@ std::string difference(int rank, const std::vector<std::string>& mine, int other
       return fmt::format("{}: argument '{}' differs between ranks: rank {} has {}, rank {} has {}", operation, mine[i],
                          rank, mine[i + 1], other, theirs[i + 1]);
   }
-  return fmt::format("{}: rank {} passes {} arguments, rank {} passes {}", operation, rank, mine.size() / 2 - 1, other,
-                     theirs.size() / 2 - 1);
+  return fmt::format("{}: rank {} passes {} arguments, rank {} passes {}", operation, rank, mine.size() / 2, other,
+                     theirs.size() / 2);
 }
 
 }  // namespace
@@ -72,7 +93,16 @@ Agreement& Agreement::same(const std::string& argument, std::int64_t value) {
 }
 
 Agreement& Agreement::complain(const std::string& text) {
-  if (complaint_.empty()) complaint_ = text;
+  if (!complaint_.empty()) return *this;
+  complaint_ = text;
+  unusable_ = false;
+  return *this;
+}
+
+Agreement& Agreement::complain(const std::exception& error) {
+  const bool first = complaint_.empty();
+  complain(std::string(error.what()));
+  if (first) unusable_ = dynamic_cast<const PathUnusable*>(&error) != nullptr;
   return *this;
 }
 
@@ -88,20 +118,21 @@ void Agreement::settle() {
     put(said, name);
     put(said, value);
   }
+  std::vector<int> ranks;
+  if (everyone_) {
+    ranks.assign(runtime_.everyone().begin(), runtime_.everyone().end());
+  } else {
+    ranks = peers_;
+    ranks.insert(std::ranges::lower_bound(ranks, runtime_.rank()), runtime_.rank());
+  }
   std::string shown;
   put(shown, complaint_);
+  put(shown, unusable_ ? kUnusable : "");
+  put(shown, everyone_ ? "all" : fmt::format("{}", fmt::join(ranks, ", ")));
   shown += said;
-  std::vector<int> ranks;
   if (!everyone_) {
     if (peers_.empty() && complaint_.empty()) return;
-    const std::vector<std::string> mine(peers_.size(), shown);
-    std::vector<std::string> texts = exchange(runtime_, peers_, mine);
-    ranks = peers_;
-    const auto place = std::lower_bound(ranks.begin(), ranks.end(), runtime_.rank()) - ranks.begin();
-    ranks.insert(ranks.begin() + place, runtime_.rank());
-    texts.insert(texts.begin() + place, shown);
-    compare(ranks, texts);
-    return;
+    return compare(ranks, show_to_peers(ranks, shown));
   }
   const std::uint64_t hash = hash_of(said);
   const std::uint64_t content = complaint_.empty() ? ~std::uint64_t{0} : 0;
@@ -109,19 +140,69 @@ void Agreement::settle() {
   // A bit that differs between ranks is 0 in both ANDs, and so differs from what one of them was on every rank.
   const auto common = and_over_ranks(runtime_, {hash, ~hash, content}, doing);
   if (common[0] == hash && common[1] == ~hash && common[2] != 0) return;
-  for (const int rank : runtime_.everyone()) ranks.push_back(rank);
   compare(ranks, gather_texts(runtime_, shown, doing));
+}
+
+// What `ranks`, of whom this is one, show each other.
+std::vector<std::string> Agreement::show_to_peers(const std::vector<int>& ranks, const std::string& shown) {
+  runtime_.refuse_if_failed(operation_);
+  std::vector<std::string> texts(ranks.size(), shown);
+  std::vector<std::unique_ptr<Pending>> pending(ranks.size());
+  std::vector<int> missing = peers_;
+  for (std::size_t i = 0; i < ranks.size(); ++i)
+    if (ranks[i] != runtime_.rank()) pending[i] = runtime_.communicator().exchange({&ranks[i], 1}, {&shown, 1});
+  const auto all_have_come = [&] {
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      if (pending[i] == nullptr || !pending[i]->ended()) continue;
+      texts[i] = std::move(pending[i]->texts[0]);
+      pending[i].reset();
+      std::erase(missing, ranks[i]);
+      check_members(shown, ranks[i], texts[i]);
+    }
+    return missing.empty();
+  };
+  try {
+    wait_until(runtime_, peers_, all_have_come, [&] {
+      return fmt::format("rank {}: {}: comparing arguments with rank{} {}", runtime_.rank(), operation_,
+                         missing.size() == 1 ? "" : "s", fmt::join(missing, ", "));
+    });
+  } catch (const std::exception& error) {
+    runtime_.fail(error.what());  // has an effect after an interruption; other failures have said so already
+    throw;
+  }
+  return texts;
+}
+
+// Ranks that name different ranks would wait for some that never come: whoever finds that out ends the others' waits.
+void Agreement::check_members(const std::string& shown, int other, const std::string& text) const {
+  const auto mine = take_apart(shown);
+  const auto theirs = take_apart(text);
+  if (!theirs || theirs->members == mine->members) return;  // `compare` speaks of the first
+  if (mine->said[0] != theirs->said[0])
+    throw Error(different_things(runtime_.rank(), mine->said[0], other, theirs->said[0]));
+  throw Error(fmt::format("{}: the ranks that take part differ: rank {} names {}, rank {} names {}", operation_,
+                          runtime_.rank(), mine->members, other, theirs->members));
 }
 
 // Throws what the ranks, ascending, should hear of what they have shown each other.
 void Agreement::compare(const std::vector<int>& ranks, const std::vector<std::string>& shown) const {
-  std::vector<std::vector<std::string>> all;
-  for (const std::string& text : shown) all.push_back(take_apart(text));
-  for (std::size_t i = 0; i < all.size(); ++i)
-    if (!all[i][0].empty()) throw Error(fmt::format("{}: rank {}: {}", all[i][1], ranks[i], all[i][0]));
+  std::vector<Shown> all;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    auto one = take_apart(shown[i]);
+    if (!one) throw Error(different_things(runtime_.rank(), operation_, ranks[i], "something else"));
+    all.push_back(std::move(*one));
+  }
+  // Where one rank finds that a path cannot be used and another has really failed, that one counts.
+  for (const bool unusable : {false, true}) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (all[i].complaint.empty() || all[i].unusable != unusable) continue;
+      const std::string text = fmt::format("{}: rank {}: {}", all[i].said[0], ranks[i], all[i].complaint);
+      if (unusable) throw PathUnusable(text);
+      throw Error(text);
+    }
+  }
   for (std::size_t i = 1; i < all.size(); ++i)
-    if (!std::equal(all[0].begin() + 1, all[0].end(), all[i].begin() + 1, all[i].end()))
-      throw Error(difference(ranks[0], all[0], ranks[i], all[i]));
+    if (all[0].said != all[i].said) throw Error(difference(ranks[0], all[0], ranks[i], all[i]));
 }
 
 }  // namespace tasuki

@@ -11,11 +11,13 @@
 
 namespace tasuki {
 
+Communicator::Communicator() : patience_(creation_deadline()) {}
+
 namespace {
 
 void finish(Communicator& communicator, Pending& pending, const std::string& doing,
             const std::function<void()>& meanwhile = {}) {
-  const double seconds = creation_deadline();
+  const double seconds = communicator.patience();
   const auto begin = std::chrono::steady_clock::now();
   while (!pending.ended()) {
     const std::string why = communicator.broken();

@@ -27,7 +27,7 @@ class Pending {
 class Communicator {
  public:
   virtual ~Communicator() = default;
-  Communicator() = default;
+  Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
@@ -40,6 +40,13 @@ class Communicator {
   virtual std::unique_ptr<Pending> combine(const std::vector<std::uint64_t>& words) = 0;
   /// Swaps a text, below 2 GiB, with each of `peers`, who do the same. Results in the order of `peers`.
   virtual std::unique_ptr<Pending> exchange(std::span<const int> peers, std::span<const std::string> texts) = 0;
+
+  /// A communicator of these of its ranks, numbered in this order. Called by these ranks alone, when each knows that
+  /// all of them come. `number` tells parts of the same ranks apart; `seconds` is the new one's `patience`.
+  virtual std::unique_ptr<Communicator> part(std::span<const int> ranks, int number, double seconds) = 0;
+  /// Seconds that making a context over it may wait for the other ranks: `creation_deadline`, or that of the context
+  /// which it is a part of.
+  double patience() const { return patience_; }
 
   /// Whether ranks can still talk; MPI may have ended.
   virtual bool running() const = 0;
@@ -56,13 +63,14 @@ class Communicator {
  protected:
   int rank_ = 0;
   int size_ = 1;
+  double patience_;
 };
 
 /// Collective over `comm`, which stays the caller's. Throws `Error` after `creation_deadline` if a rank does not come.
 std::unique_ptr<Communicator> communicator_over(MPI_Comm comm);
 
 /// `gather`, `combine` and `exchange`, to the end, for the time when a context is being made. They throw `Error`,
-/// saying what was being done, after `creation_deadline`. `meanwhile` is called again and again until then.
+/// saying what was being done, after the communicator's `patience`. `meanwhile` is called again and again until then.
 std::vector<std::string> gather_now(Communicator& communicator, const std::string& text, const std::string& doing);
 std::vector<std::uint64_t> combine_now(Communicator& communicator, const std::vector<std::uint64_t>& words,
                                        const std::string& doing);

@@ -1,6 +1,7 @@
 // Context: the user's handle to a runtime, and the start of MPI.
 #include "tasuki/context.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -85,8 +86,23 @@ void Context::agree(const std::string& doing, const std::vector<std::pair<std::s
   agreement.complain(complaint).check();
 }
 
+void Context::agree(const std::string& doing, const std::vector<std::pair<std::string, std::string>>& names_and_values,
+                    const std::string& complaint, std::span<const int> ranks) const {
+  std::vector<int> peers(ranks.begin(), ranks.end());
+  std::ranges::sort(peers);
+  peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
+  for (const int peer : peers)
+    if (peer < 0 || peer >= size())
+      throw Error(fmt::format("{}: rank {}: the ranks that take part include {}, but the context has ranks 0 to {}",
+                              doing, rank(), peer, size() - 1));
+  if (std::erase(peers, rank()) == 0) peers.clear();
+  Agreement agreement(*runtime_, doing, peers);
+  for (const auto& [name, value] : names_and_values) agreement.same(name, value);
+  agreement.complain(complaint).check();
+}
+
 void Context::give_up(const std::string& why) const {
-  runtime_->fail(why);
+  runtime_->give_up(why);
 }
 
 bool uses_gpu(const Context& context) {

@@ -14,7 +14,7 @@
 namespace tasuki {
 
 Gpus::Gpus(Runtime& runtime)
-    : GpuMemory(runtime.memory(), runtime.topology().processes[static_cast<std::size_t>(runtime.rank())].local,
+    : GpuMemory(runtime.memory(), runtime.chosen_gpu(), runtime.place(),
                 [&topology = runtime.topology()](int rank) { return topology.same_process(topology.rank, rank); }),
       runtime_(runtime) {}
 

@@ -53,6 +53,19 @@ MPI_Comm duplicate(MPI_Comm comm, double seconds, const std::string& doing) {
   return copy->comm;
 }
 
+MPI_Comm part(MPI_Comm comm, std::span<const int> ranks, int tag) {
+  MPI_Group all = MPI_GROUP_NULL;
+  MPI_Group some = MPI_GROUP_NULL;
+  MPI_Comm made = MPI_COMM_NULL;
+  Comm_group(comm, &all);
+  Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &some);
+  Comm_create_group(comm, some, tag, &made);
+  Group_free(&some);
+  Group_free(&all);
+  Comm_set_errhandler(made, MPI_ERRORS_RETURN);
+  return made;
+}
+
 }  // namespace mpi
 
 std::string mpi_error_text(int code) {

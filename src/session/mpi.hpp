@@ -8,15 +8,18 @@
 
 #include <mpi.h>
 
+#include <span>
 #include <string>
 
 #include "tasuki/error.hpp"
 
 #define TASUKI_MPI_CALLS(X) \
   X(Cancel)                 \
+  X(Comm_create_group)      \
   X(Comm_free)              \
   X(Comm_get_attr)          \
   X(Comm_get_errhandler)    \
+  X(Comm_group)             \
   X(Comm_idup)              \
   X(Comm_rank)              \
   X(Comm_set_errhandler)    \
@@ -26,6 +29,8 @@
   X(Error_string)           \
   X(Finalized)              \
   X(Get_library_version)    \
+  X(Group_free)             \
+  X(Group_incl)             \
   X(Iallgather)             \
   X(Iallgatherv)            \
   X(Iallreduce)             \
@@ -75,6 +80,11 @@ TASUKI_MPI_CALLS(TASUKI_MPI_CALL)
 /// A duplicate of `comm` that returns errors. Collective. Throws `Error`, saying what was being done, if the other
 /// ranks have not come within `seconds`.
 MPI_Comm duplicate(MPI_Comm comm, double seconds, const std::string& doing);
+
+/// A communicator of these of the ranks of `comm`, numbered in this order, that returns errors. Called by these ranks
+/// alone, with a `tag` that no other call which they are in at the same time has. MPI blocks here without a deadline:
+/// the ranks must have told each other that they come.
+MPI_Comm part(MPI_Comm comm, std::span<const int> ranks, int tag);
 
 }  // namespace mpi
 }  // namespace tasuki

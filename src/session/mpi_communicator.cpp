@@ -6,7 +6,6 @@
 
 #include "session/communicator.hpp"
 #include "session/mpi.hpp"
-#include "session/settings.hpp"
 
 namespace tasuki {
 namespace {
@@ -15,6 +14,15 @@ constexpr int kSizeTag = 1;  // in the communicator that is otherwise for collec
 constexpr int kTextTag = 2;
 constexpr std::int64_t kPart =
     16 << 20;  // bytes of a rank's text that are gathered at once, at most: MPI counts in int
+
+/// The tag with which a part is made, among those that every MPI allows. The ranks have agreed on what it is made from.
+/// Two ranks make the parts that they share one after the other, in one order, so equal tags do no harm.
+int part_tag(std::span<const int> ranks, int number) {
+  constexpr std::uint32_t kTags = 32768;
+  std::uint32_t hash = static_cast<std::uint32_t>(number);
+  for (const int rank : ranks) hash = hash * 31 + static_cast<std::uint32_t>(rank);
+  return static_cast<int>(hash % kTags);
+}
 
 /// What MPI works on.
 struct Flight {
@@ -68,12 +76,13 @@ class MpiPending final : public Pending {
 
 class MpiCommunicator final : public Communicator {
  public:
-  explicit MpiCommunicator(MPI_Comm comm) {
-    const double seconds = creation_deadline();
-    comm_ = mpi::duplicate(comm, seconds, "making the communicator");
-    messages_ = mpi::duplicate(comm, seconds, "making the communicator for messages");
-    mpi::Comm_rank(comm_, &rank_);
-    mpi::Comm_size(comm_, &size_);
+  explicit MpiCommunicator(MPI_Comm comm) : comm_(mpi::duplicate(comm, patience(), "making the communicator")) {
+    complete();
+  }
+  /// A part, in which `comm` is its own.
+  MpiCommunicator(MPI_Comm comm, double seconds) : comm_(comm) {
+    patience_ = seconds;
+    complete();
   }
 
   ~MpiCommunicator() override {
@@ -172,12 +181,22 @@ class MpiCommunicator final : public Communicator {
     return std::make_unique<MpiPending>(std::move(flight), std::vector<MpiPending::Step>{sizes, contents, take});
   }
 
+  std::unique_ptr<Communicator> part(std::span<const int> ranks, int number, double seconds) override {
+    return std::make_unique<MpiCommunicator>(mpi::part(comm_, ranks, part_tag(ranks, number)), seconds);
+  }
+
   bool running() const override { return mpi_running(); }
   void abandon(const std::string&) override { abandoned_ = true; }
   MPI_Comm mpi() const override { return comm_; }
   MPI_Comm messages() const override { return messages_; }
 
  private:
+  void complete() {
+    messages_ = mpi::duplicate(comm_, patience(), "making the communicator for messages");
+    mpi::Comm_rank(comm_, &rank_);
+    mpi::Comm_size(comm_, &size_);
+  }
+
   MPI_Comm comm_ = MPI_COMM_NULL;
   MPI_Comm messages_ = MPI_COMM_NULL;
   bool abandoned_ = false;

@@ -11,7 +11,6 @@
 #include <string>
 
 #include "memory/hand_over.hpp"
-#include "session/settings.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -85,7 +84,7 @@ class Opening {
   /// Gives this rank's file to those that wait for it.
   void hand_over(std::vector<bool> waits, const std::string& no_mailbox) {
     refusals_.assign(neighbours_.size(), "");
-    const double seconds = creation_deadline();
+    const double seconds = communicator_.patience();
     const auto begin = std::chrono::steady_clock::now();
     const SharedIdentity own = memory_.identity();
     for (bool more = true; more; sched_yield()) {

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "session/collective.hpp"
+#include "session/departures.hpp"
 #include "session/gpus.hpp"
 #include "session/mpi.hpp"
 #include "session/trace.hpp"
@@ -54,26 +55,8 @@ RuntimePart::RuntimePart(Make make) {
 
 Runtime::Runtime(std::unique_ptr<Communicator> communicator, bool owns_mpi)
     : communicator_(std::move(communicator)), exceptions_at_birth_(std::uncaught_exceptions()) {
-  if (!communicator_->threads()) {
-    session.ours = session.ours || owns_mpi;
-    mpi::Query_thread(&thread_level_);
-  }
-  std::string problem;
-  try {
-    memory_ = std::make_unique<SharedMemory>(communicator_->rank(), communicator_->size());
-  } catch (const Error& error) {
-    problem = error.what();
-  }
-  topology_ = discover(*communicator_, memory_.get(), problem);
-  everyone_.resize(topology_.size());
-  std::iota(everyone_.begin(), everyone_.end(), 0);
-  const auto neighbours = std::count_if(everyone_.begin(), everyone_.end(),
-                                        [this](int other) { return topology_.same_host(other, rank()); });
-  spins_ = neighbours > sysconf(_SC_NPROCESSORS_ONLN) ? kSpinsCrowded : kSpins;
-
-  liveness_ = std::make_unique<Liveness>(topology_, *memory_, *communicator_);
-  channels_ = std::make_unique<Channels>(rank(), largest_tag(messages()));
-
+  if (!communicator_->threads()) session.ours = session.ours || owns_mpi;
+  meet();
   Agreement agreement(*this, "Context");
   try {
     settings_ = settings_from_environment();
@@ -95,9 +78,50 @@ Runtime::Runtime(std::unique_ptr<Communicator> communicator, bool owns_mpi)
       .settle();
   deadline = settings_.deadline;
   cut_islands(topology_, settings_.island);
+  place_ = topology_.processes[static_cast<std::size_t>(rank())].local;
   if (!settings_.trace.empty()) begin_trace(settings_.trace, topology_, comm());
-  machine.name = topology_.processes[0].name;
   machine.source = "measured";
+  complete();
+}
+
+Runtime::Runtime(std::unique_ptr<Communicator> communicator, const Runtime& parent, std::span<const int> ranks)
+    : communicator_(std::move(communicator)), exceptions_at_birth_(std::uncaught_exceptions()) {
+  deadline = parent.deadline;
+  settings_ = parent.settings_;
+  is_part_ = true;
+  place_ = parent.place_;
+  chosen_gpu_ = parent.gpus ? parent.gpus->ordinal() : parent.chosen_gpu_;
+  meet();
+  inherit_islands(topology_, parent.topology_, ranks);
+  machine.source = parent.machine.source;
+  machine.costs = parent.machine.costs;
+  machine.constants = parent.machine.constants;
+  complete();
+}
+
+// Finds out who is there. Collective.
+void Runtime::meet() {
+  if (!communicator_->threads()) mpi::Query_thread(&thread_level_);
+  std::string problem;
+  try {
+    memory_ = std::make_unique<SharedMemory>(communicator_->rank(), communicator_->size());
+  } catch (const Error& error) {
+    problem = error.what();
+  }
+  topology_ = discover(*communicator_, memory_.get(), problem);
+  everyone_.resize(topology_.size());
+  std::iota(everyone_.begin(), everyone_.end(), 0);
+  const auto neighbours = std::count_if(everyone_.begin(), everyone_.end(),
+                                        [this](int other) { return topology_.same_host(other, rank()); });
+  spins_ = neighbours > sysconf(_SC_NPROCESSORS_ONLN) ? kSpinsCrowded : kSpins;
+
+  liveness_ = std::make_unique<Liveness>(topology_, *memory_, *communicator_);
+  channels_ = std::make_unique<Channels>(rank(), largest_tag(messages()));
+}
+
+// What later rooms keep in a context, once settings and islands are known. Collective.
+void Runtime::complete() {
+  machine.name = topology_.processes[0].name;
   machine.threads = topology_.threads;
   for (const Process& process : topology_.processes) machine.ranks.push_back({process.host, process.island, -1});
   for (const auto make : parts()) make(*this);
@@ -105,7 +129,7 @@ Runtime::Runtime(std::unique_ptr<Communicator> communicator, bool owns_mpi)
 }
 
 Runtime::~Runtime() {
-  const bool peaceful = leave_together();
+  const bool peaceful = left_ || leave_together();
   if (!peaceful) {
     communicator_->abandon(fmt::format("rank {} left without the others", rank()));
   }
@@ -115,18 +139,33 @@ Runtime::~Runtime() {
   liveness_.reset();
   memory_.reset();
   communicator_.reset();
-  if (threads) return;
+  if (threads) {
+    collect_departures();
+    return;
+  }
   session.broken = session.broken || !peaceful;
-  if (--session.runtimes == 0) save_trace();
-  if (session.runtimes == 0 && session.ours && !session.broken && mpi_running()) MPI_Finalize();
+  --session.runtimes;
+  end_session();
+}
+
+void end_session() {
+  // Where only parts are left that other ranks still hold, each of them comes here when it ends.
+  if (session.runtimes > 0 && session.runtimes == departing()) return await_departures();
+  if (session.runtimes > 0) return;
+  save_trace();
+  if (session.ours && !session.broken && mpi_running()) MPI_Finalize();
+}
+
+bool Runtime::can_leave_together() {
+  if (!communicator_->running()) return false;
+  if (std::uncaught_exceptions() > exceptions_at_birth_) fail(fmt::format("rank {} left with an exception", rank()));
+  return !failed_;
 }
 
 /// True once all ranks are here, so that what follows may be collective.
 bool Runtime::leave_together() {
-  if (!communicator_->running()) return false;
   try {
-    if (std::uncaught_exceptions() > exceptions_at_birth_) fail(fmt::format("rank {} left with an exception", rank()));
-    if (failed_) return false;
+    if (!can_leave_together()) return false;
     deadline = std::numeric_limits<double>::infinity();  // the others may be at work for as long as they like
     barrier();
     return true;
@@ -134,6 +173,21 @@ bool Runtime::leave_together() {
     std::fprintf(stderr, "tasuki: leaving a context without the other ranks: %s\n", error.what());
     return false;
   }
+}
+
+std::unique_ptr<Pending> Runtime::begin_leaving() {
+  return can_leave_together() ? communicator_->combine({0}) : nullptr;
+}
+
+void Runtime::adopt(const std::shared_ptr<Runtime>& part) {
+  std::erase_if(parts_, [](const std::weak_ptr<Runtime>& one) { return one.expired(); });
+  parts_.push_back(part);
+}
+
+void Runtime::give_up(const std::string& why) {
+  fail(why);
+  for (const auto& one : parts_)
+    if (const auto part = one.lock()) part->give_up(why);
 }
 
 void Runtime::barrier() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
 #include <span>
@@ -38,6 +39,9 @@ class Runtime {
  public:
   /// Collective. With `owns_mpi`, MPI ends with the last runtime of the process.
   Runtime(std::unique_ptr<Communicator> communicator, bool owns_mpi);
+  /// Of a part of the ranks of `parent`, which `communicator` joins: `ranks` are their numbers there. It has the
+  /// parent's settings, deadline, islands, GPU and prices, and is not bound to it afterwards. Collective.
+  Runtime(std::unique_ptr<Communicator> communicator, const Runtime& parent, std::span<const int> ranks);
   /// Waits for the other ranks (as long as they are alive) and gives everything back. After `fail`, while an exception
   /// is unwinding, or when MPI has ended, it only lets go: the operating system cleans up.
   ~Runtime();
@@ -88,11 +92,32 @@ class Runtime {
   /// reason counts.
   void fail(const std::string& why);
   bool failed() const { return failed_; }
+  /// The same for this context and its parts: this rank will not go on.
+  void give_up(const std::string& why);
   /// Throws if this rank has failed: what it began with others is not at an end everywhere, and would be mixed up with
   /// what comes now. `doing` is for the message.
   void refuse_if_failed(const std::string& doing) const;
 
+  bool is_part() const { return is_part_; }
+  /// How many parts of these ranks, in this order, this rank has made.
+  int& parts_made(const std::vector<int>& ranks) { return parts_made_[ranks]; }
+  /// Remembers a part, for `give_up`.
+  void adopt(const std::shared_ptr<Runtime>& part);
+  /// The rank's place among those of its host, by which it gets a GPU, and the GPU that it has already: -1 if none. A
+  /// part's are those of its parent.
+  int place() const { return place_; }
+  int chosen_gpu() const { return chosen_gpu_; }
+
+  /// Says that this rank lets go of the context. What is returned ends when all ranks have; then `left` is called
+  /// before the runtime is destroyed, which waits for nobody any more. Null if there is nothing to wait for: a rank has
+  /// failed.
+  std::unique_ptr<Pending> begin_leaving();
+  void left() { left_ = true; }
+
  private:
+  void meet();
+  void complete();
+  bool can_leave_together();
   bool leave_together();
 
   std::unique_ptr<Communicator> communicator_;
@@ -103,7 +128,13 @@ class Runtime {
   std::size_t reserved_ = 0;
   bool progressing_ = false;
   bool failed_ = false;
+  bool left_ = false;
+  bool is_part_ = false;
+  int place_ = 0;
+  int chosen_gpu_ = -1;
   std::string failure_;  // why
+  std::map<std::vector<int>, int> parts_made_;
+  std::vector<std::weak_ptr<Runtime>> parts_;
   Settings settings_;
   Topology topology_;
   std::vector<int> everyone_;
@@ -139,19 +170,25 @@ inline Runtime& runtime_of(const Context& context) {
 class Agreement {
  public:
   Agreement(Runtime& runtime, std::string operation);
-  /// Among this rank and `peers`, who name each other, only: nobody else takes part.
+  /// Among this rank and `peers`, ascending, who name each other, only: nobody else takes part. If they name different
+  /// ranks, all of them throw, and the context has failed: nobody can tell any more who waits for whom.
   Agreement(Runtime& runtime, std::string operation, std::vector<int> peers);
   Agreement& same(const std::string& argument, const std::string& value);
   Agreement& same(const std::string& argument, std::int64_t value);
   /// A local complaint (empty: none). If any rank has one, all ranks throw it, naming the rank that complained; so that
   /// no rank goes on alone. Called before `check`.
   Agreement& complain(const std::string& text);
+  /// The same with an exception's text. If it is `PathUnusable` and no rank has another complaint, so is what is
+  /// thrown.
+  Agreement& complain(const std::exception& error);
   bool complains() const { return !complaint_.empty(); }  ///< this rank does
   void check();
   /// As `check`, whatever TASUKI_AGREE says: for what ranks find out by themselves, and not from arguments.
   void settle();
 
  private:
+  std::vector<std::string> show_to_peers(const std::vector<int>& ranks, const std::string& shown);
+  void check_members(const std::string& shown, int other, const std::string& text) const;
   void compare(const std::vector<int>& ranks, const std::vector<std::string>& shown) const;
 
   Runtime& runtime_;
@@ -160,6 +197,7 @@ class Agreement {
   std::vector<int> peers_;
   std::vector<std::pair<std::string, std::string>> values_;
   std::string complaint_;
+  bool unusable_ = false;  // the complaint is a `PathUnusable`
 };
 
 /// Exchanges one blob of bytes, below 2 GiB, with each of `peers` (the relation must be symmetric). Result in the order

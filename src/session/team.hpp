@@ -29,6 +29,10 @@ class Team {
   /// The oldest text from `from` to `to`; false if there is none.
   bool receive(int from, int to, std::string& text);
 
+  /// The team of these of its ranks, in this order, which is the same for all of them that ask; each asks once.
+  /// `number` tells teams of the same ranks apart.
+  std::shared_ptr<Team> part(const std::vector<int>& ranks, int number);
+
   /// The rank has failed. The first one counts.
   void fail(int rank, const std::string& why);
   int failed() const;       ///< the first rank that has, or -1
@@ -42,10 +46,15 @@ class Team {
     int posted = 0;
     int taken = 0;
   };
+  struct Part {
+    std::shared_ptr<Team> team;
+    std::size_t taken = 0;
+  };
   const int ranks_;
   mutable std::mutex mutex_;
   std::map<std::uint64_t, Call> calls_;
   std::map<std::pair<int, int>, std::deque<std::string>> letters_;  // by (from, to)
+  std::map<std::pair<std::vector<int>, int>, Part> parts_;          // that not all of their ranks have
   int failed_ = -1;
   std::string why_;
 };

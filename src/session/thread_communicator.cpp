@@ -1,6 +1,8 @@
 // Ranks that are threads of one process: texts on a board.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "session/team.hpp"
 #include "tasuki/error.hpp"
 
@@ -44,6 +46,16 @@ bool Team::receive(int from, int to, std::string& text) {
   text = std::move(letters.front());
   letters.pop_front();
   return true;
+}
+
+std::shared_ptr<Team> Team::part(const std::vector<int>& ranks, int number) {
+  const std::lock_guard lock(mutex_);
+  const auto entry = parts_.try_emplace({ranks, number}).first;
+  Part& part = entry->second;
+  if (part.team == nullptr) part.team = std::make_shared<Team>(static_cast<int>(ranks.size()));
+  std::shared_ptr<Team> team = part.team;
+  if (++part.taken == ranks.size()) parts_.erase(entry);
+  return team;
 }
 
 void Team::fail(int rank, const std::string& why) {
@@ -118,6 +130,9 @@ class ThreadCommunicator final : public Communicator {
     rank_ = rank;
     size_ = team_->ranks();
   }
+  ThreadCommunicator(std::shared_ptr<Team> team, int rank, double seconds) : ThreadCommunicator(std::move(team), rank) {
+    patience_ = seconds;
+  }
 
   std::unique_ptr<Pending> gather(const std::string& text) override {
     team_->post(++calls_, "gathers texts", rank_, text);
@@ -133,6 +148,12 @@ class ThreadCommunicator final : public Communicator {
   std::unique_ptr<Pending> exchange(std::span<const int> peers, std::span<const std::string> texts) override {
     for (std::size_t i = 0; i < peers.size(); ++i) team_->send(rank_, peers[i], texts[i]);
     return std::make_unique<Swap>(team_, rank_, peers);
+  }
+
+  std::unique_ptr<Communicator> part(std::span<const int> ranks, int number, double seconds) override {
+    const std::vector<int> all(ranks.begin(), ranks.end());
+    const auto place = std::ranges::find(all, rank_) - all.begin();
+    return std::make_unique<ThreadCommunicator>(team_->part(all, number), static_cast<int>(place), seconds);
   }
 
   bool running() const override { return true; }

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "session/departures.hpp"
 #include "session/runtime.hpp"
 #include "session/team.hpp"
 #include "tasuki/error.hpp"
@@ -64,6 +65,7 @@ void run_threads(int ranks, const std::function<void(const Context&)>& body) {
     }
   }
   for (std::thread& thread : threads) thread.join();
+  collect_departures_of_threads();
   // The first rank to fail may have thrown nothing in the end; what others threw is not to be lost then.
   const int first = team->failed();
   if (first >= 0) std::rotate(thrown.begin(), thrown.begin() + first, thrown.begin() + first + 1);

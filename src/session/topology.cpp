@@ -93,15 +93,34 @@ std::string Topology::called(int other) const {
   return fmt::format("rank {} on host {}", other, processes[static_cast<std::size_t>(other)].name);
 }
 
-void cut_islands(Topology& topology, int island_size) {
+namespace {
+
+/// Numbers the islands; `part_of` says which of its group a rank is in.
+template <class PartOf>
+void number_islands(Topology& topology, const PartOf& part_of) {
   std::map<std::tuple<int, int, int>, int> islands;  // (host, group, which island of the group) -> number
-  std::map<std::pair<int, int>, int> members;        // of each host's groups, so far
-  for (Process& process : topology.processes) {
-    const int place = members[{process.host, process.group}]++;
-    const std::tuple key{process.host, process.group, island_size > 0 ? place / island_size : 0};
+  for (std::size_t rank = 0; rank < topology.processes.size(); ++rank) {
+    Process& process = topology.processes[rank];
+    const std::tuple key{process.host, process.group, part_of(rank)};
     process.island = islands.try_emplace(key, static_cast<int>(islands.size())).first->second;
   }
   topology.islands = static_cast<int>(islands.size());
+}
+
+}  // namespace
+
+void cut_islands(Topology& topology, int island_size) {
+  std::map<std::pair<int, int>, int> members;  // of each host's groups, so far
+  number_islands(topology, [&](std::size_t rank) {
+    const Process& process = topology.processes[rank];
+    const int place = members[{process.host, process.group}]++;
+    return island_size > 0 ? place / island_size : 0;
+  });
+}
+
+void inherit_islands(Topology& topology, const Topology& parent, std::span<const int> ranks) {
+  number_islands(topology,
+                 [&](std::size_t rank) { return parent.processes[static_cast<std::size_t>(ranks[rank])].island; });
 }
 
 }  // namespace tasuki

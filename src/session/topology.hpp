@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,5 +45,7 @@ Topology discover(Communicator& communicator, SharedMemory* memory, const std::s
 /// Cuts every group into islands of `island_size` ranks, in rank order; 0 makes every group one island. Islands are
 /// numbered in the order of their first ranks. Local.
 void cut_islands(Topology& topology, int island_size);
+/// Makes the ranks of a group that are in one island of `parent` an island. `ranks`: their numbers there. Local.
+void inherit_islands(Topology& topology, const Topology& parent, std::span<const int> ranks);
 
 }  // namespace tasuki

@@ -25,6 +25,7 @@ void check_operation(tasuki_operation operation);
 
 /* One a file; each runs on processes and on threads as ranks. */
 void test_context(tasuki_context ranks);
+void test_subset(tasuki_context ranks);
 void test_grid(tasuki_context ranks);
 void test_field(tasuki_context ranks);
 void test_layout(tasuki_context ranks);

@@ -49,6 +49,7 @@ void check_operation(tasuki_operation operation) {
 static int run_all(tasuki_context ranks, void* unused) {
   (void)unused;
   test_context(ranks);
+  test_subset(ranks);
   test_grid(ranks);
   test_field(ranks);
   test_layout(ranks);

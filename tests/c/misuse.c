@@ -188,11 +188,13 @@ static void check_sizes(struct handles h) {
   of_field.size = of_halo.size = of_transfer.size = of_broadcast.size = 4;
   tasuki_field field = NULL;
   tasuki_operation operation = NULL;
-  const tasuki_side side = {-1, NULL, NULL};
+  const tasuki_side side = {0, NULL, NULL};
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "4 bytes", tasuki_field_create(h.grid, TASUKI_F64, &of_field, &field));
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "4 bytes", tasuki_halo_create(1, &h.field, NULL, &of_halo, &operation));
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "4 bytes",
               tasuki_transfer_create(h.context, &side, &side, &of_transfer, &operation));
+  const tasuki_side nowhere = {-1, NULL, NULL};
+  CHECK_FAILS(TASUKI_FAILED, "'to.rank' is -1", tasuki_transfer_create(h.context, &side, &nowhere, NULL, &operation));
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "4 bytes",
               tasuki_broadcast_create(h.context, 0, NULL, 0, &of_broadcast, &operation));
   struct {

@@ -48,6 +48,12 @@ program fortran_tests
   call tasuki_context_create(again, MPI_COMM_NULL, stat, errmsg)
   call check_failure(stat, errmsg, tasuki_failed, 'MPI_COMM_NULL')
 #endif
+  call tasuki_context_subset(again, ranks, [(number, number=tasuki_size(ranks) - 1, 0, -1)])
+  call check(tasuki_rank(again) == tasuki_size(ranks) - 1 - tasuki_rank(ranks), 'a subset counts as it is listed')
+  call test_fields(again)
+  call tasuki_free(again)
+  call tasuki_context_subset(again, ranks, [tasuki_rank(ranks), tasuki_rank(ranks)], stat, errmsg)
+  call check_failure(stat, errmsg, tasuki_failed, 'twice')
   call test_fields(ranks)
   call test_operations(ranks)
   call tasuki_free(ranks)

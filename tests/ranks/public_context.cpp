@@ -3,6 +3,7 @@
 #include <mpi.h>
 
 #include <string>
+#include <vector>
 
 #include "error_of.hpp"
 #include "tasuki/tasuki.hpp"
@@ -24,6 +25,29 @@ TEST_CASE("ranks agree, or all of them throw the complaint of one or the differe
   CHECK(difference.find("argument 'turn' differs between ranks: rank 0 has 0, rank " + std::to_string(last) +
                         " has 1") != std::string::npos);
   ctx.agree("turning", {});
+}
+
+TEST_CASE("some of the ranks agree among themselves, and the others do nothing or have a complaint of their own") {
+  Context ctx(MPI_COMM_WORLD);
+  const int last = ctx.size() - 1;
+  const std::vector<int> sides{last, 0};
+  const bool side = ctx.rank() == 0 || ctx.rank() == last;
+  const auto agree = [&](const std::string& value, const std::string& complaint) {
+    return error_of([&] { ctx.agree("turning", {{"way", value}}, complaint, sides); });
+  };
+  if (side) CHECK(agree("left", "") == "no error");  // the others do not even call it
+  CHECK(agree("left", "") == "no error");
+  const std::string mine = ctx.rank() == last ? "no way out" : "";
+  CHECK(agree("left", mine) == (side ? "turning: rank " + std::to_string(last) + ": no way out" : "no error"));
+  if (!side) CHECK(agree("", "mine") == "turning: rank " + std::to_string(ctx.rank()) + ": mine");
+  if (side && last > 0)
+    CHECK(agree(ctx.rank() == 0 ? "left" : "right", "") ==
+          "turning: argument 'way' differs between ranks: rank 0 has left, rank " + std::to_string(last) +
+              " has right");
+  const std::vector<int> nobody{ctx.size()};
+  CHECK(error_of([&] { ctx.agree("turning", {}, "", nobody); }).find("but the context has ranks 0 to") !=
+        std::string::npos);
+  ctx.barrier();
 }
 
 TEST_CASE("a rank that gives up ends the others' waits with its reason") {

@@ -11,6 +11,7 @@
 
 #include "error_of.hpp"
 #include "host_paths.hpp"
+#include "paths/path.hpp"
 #include "rank_test.hpp"
 #include "tasuki/tasuki.hpp"
 
@@ -194,6 +195,21 @@ RANK_TEST("wrong arguments of a transfer are named on both of its ranks, and con
                     Transfer t(ctx, {0, a.data(), eight}, {last, b.data(), eight}, pull);
                   }),
                   "argument 'path' differs between ranks: rank 0 has shared:put"));
+}
+
+RANK_TEST("a path that cannot carry a transfer is told from a real failure, on both ranks") {
+  if (ctx.size() < 2) return;
+  std::vector<double> data(64);
+  const auto make = [&] {
+    Transfer transfer(ctx, {0, data.data(), Layout::of<double>(64)}, {1, data.data(), Layout::of<double>(64)},
+                      {.path = "shared:put"});  // into memory that is not shared
+  };
+  if (ctx.rank() < 2) {
+    CHECK_THROWS_AS(make(), PathUnusable);
+  } else {
+    make();
+  }
+  ctx.barrier();
 }
 
 RANK_TEST("two ranks make and run transfers while the others do nothing") {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -120,6 +121,42 @@ TEST_CASE("what a rank throws ends the waits of the others also while something 
   CHECK_THROWS_AS(run_threads(3, body), std::out_of_range);
   CHECK(told == 2);
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(15));
+}
+
+TEST_CASE("what a rank throws ends the waits of the others in subsets, also while something holds them") {
+  std::vector<std::optional<Context>> kept(3);
+  std::atomic<int> told{0};
+  const auto body = [&](const Context& ctx) {
+    const Context pair = ctx.rank() == 2 ? ctx.subset({2}) : ctx.subset({1, 0});
+    const Context all = ctx.subset({2, 0, 1});
+    kept[static_cast<std::size_t>(ctx.rank())] = all;
+    if (ctx.rank() == 1) throw std::out_of_range("a rank too far");
+    const std::string text = error_of([&] { ctx.rank() == 0 ? pair.barrier() : all.barrier(); });
+    CAPTURE(text);
+    // In the pair it is rank 0, and nothing holds that.
+    CHECK(text.find(ctx.rank() == 0 ? "rank 0 left with an exception" : "a rank too far") != std::string::npos);
+    ++told;
+  };
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK_THROWS_AS(run_threads(3, body), std::out_of_range);
+  CHECK(told == 2);
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(15));
+}
+
+TEST_CASE("threads let go of their context and its subsets in any order") {
+  for (int turn = 0; turn < 5; ++turn) {
+    std::vector<std::optional<Context>> kept(4);
+    run_threads(4, [&](const Context& ctx) {
+      std::vector<Context> parts;
+      parts.push_back(ctx.subset({3, 2, 1, 0}));
+      parts.push_back(ctx.subset(ctx.rank() % 2 == 0 ? std::vector<int>{0, 2} : std::vector<int>{3, 1}));
+      parts.push_back(parts[0].subset({0, 1, 2, 3}));
+      for (const Context& part : parts) part.barrier();
+      if (ctx.rank() % 2 == 0) parts.erase(parts.begin());
+      if (turn % 2 == 0) kept[static_cast<std::size_t>(ctx.rank())] = parts.back();  // beyond the threads' end
+      while (!parts.empty()) parts.pop_back();
+    });
+  }
 }
 
 TEST_CASE("what others throw comes out where the first rank to fail has caught its error") {

@@ -71,21 +71,73 @@ def test_bad_transfers(context):
     read_only.flags.writeable = False
     outside = tasuki.Layout.contiguous(5, tasuki.Layout.of("f8"))
     everyone = range(context.size)
-    sides = (0, last)  # what only the two sides compare, the other ranks never hear of
+    sides = (0, last)  # what only the two sides know, the other ranks never hear of
     for source, target, pattern, hear in (
-        ((0, good), (last, read_only), r"'target\[1\]' is read-only", everyone),
+        ((0, good), (last, read_only), r"'target\[1\]' is read-only", sides),
         ((0, good), (last, np.zeros(5)), r"32.*40|40.*32", sides),
-        ((0, good, outside), (last, np.zeros(5)), "names bytes 0 to 40, but the array spans bytes 0 to 32", everyone),
+        ((0, good, outside), (last, np.zeros(5)), "names bytes 0 to 40, but the array spans bytes 0 to 32", sides),
         ((0, None), (last, good), "no array on rank 0", sides),
         ((0, good), "target", "'target' is 'target'; it must be", everyone),
         ((0, good), (99, good), "99", everyone),
-        ((0, good), (last, np.broadcast_to(good, (1, 4))), "read-only", everyone),
+        ((0, good), (last, np.broadcast_to(good, (1, 4))), "read-only", sides),
     ):
         if context.rank in hear:
             with pytest.raises(tasuki.Error, match=pattern):
                 tasuki.Transfer(context, source, target)  # type: ignore[arg-type]
         else:
             tasuki.Transfer(context, source, target)  # type: ignore[arg-type]
+
+
+def test_two_ranks_transfer_while_the_others_do_nothing(context):
+    """The others do not even make it: they are at the barrier."""
+    here, there = context.size - 2, context.size - 1
+    if 0 <= here <= context.rank:
+        data = tasuki.shared_array(context, (5, 7), "int32")  # local
+        transfer = tasuki.Transfer(context, (here, data[:, 3]), (there, data[:, 1]))
+        for turn in range(1, 4):
+            data[...] = np.arange(35).reshape(5, 7) * turn if context.rank == here else -turn
+            transfer.start()
+            transfer.wait()
+            if context.rank == there:
+                np.testing.assert_array_equal(data[:, 1], np.arange(3, 35, 7) * turn)
+                assert (np.delete(data, 1, axis=1) == -turn).all()
+        transfer.free()
+    context.barrier()
+
+
+def test_subsets(context):
+    members = [rank for rank in range(context.size) if rank % 2 == context.rank % 2][::-1]
+    part = context.subset(members)
+    assert (part.size, members[part.rank]) == (len(members), context.rank)
+    assert part.deadline == context.deadline
+    field = tasuki.Field(tasuki.Grid(part, (9, 5), periodic=True), copies=2)
+    halo = tasuki.Halo(field)
+    assert tasuki.verify(halo)
+    whole = np.arange(45.0).reshape(9, 5)
+    for turn in range(3):
+        field.array[...] = -1
+        field.owned[...] = whole[field.box] + turn
+        with halo.overlap():
+            pass
+        around = np.ix_(*(np.arange(s.start - 1, s.stop + 1) % n for s, n in zip(field.box, whole.shape)))
+        np.testing.assert_array_equal(field.array, whole[around] + turn)
+    data = np.full(11, part.rank)
+    broadcast = tasuki.Broadcast(part, 0, data)
+    broadcast.start()
+    broadcast.wait()
+    assert (data == 0).all()
+    inner = part.subset([part.rank])
+    inner.barrier()
+    inner.close()
+    part.close()
+    assert repr(part) == "<tasuki.Context, closed>"
+    me = context.rank
+    for ranks, pattern in (([], "is empty"), ([me, me], "twice"), ([me, -1], "names rank -1")):
+        with pytest.raises(tasuki.Error, match=pattern):
+            context.subset(ranks)
+    with pytest.raises(TypeError):
+        context.subset("all")
+    context.barrier()
 
 
 @pytest.mark.parametrize("options", [{}, {"trees": 2, "arity": 2, "chunk": 64}])

@@ -1,0 +1,70 @@
+// Measuring the machine when a rank cannot do its part: all ranks hear of it at once, and none waits for it.
+#include <doctest/doctest.h>
+#include <mpi.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "error_of.hpp"
+#include "tasuki/tasuki.hpp"
+
+using namespace tasuki;
+
+namespace {
+
+/// While one exists, this process gets no more memory that can be shared.
+class NoMoreFiles {
+ public:
+  NoMoreFiles() {
+    before_signal_ = std::signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit none{0, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &none);
+  }
+  ~NoMoreFiles() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, before_signal_);
+  }
+  NoMoreFiles(const NoMoreFiles&) = delete;
+  NoMoreFiles& operator=(const NoMoreFiles&) = delete;
+
+ private:
+  rlimit before_{};
+  void (*before_signal_)(int) = nullptr;
+};
+
+}  // namespace
+
+TEST_CASE("a rank that gets no memory to measure in is named on all ranks, and they can measure later") {
+  const char* set = std::getenv("TASUKI_PROFILE");
+  const std::string before = set == nullptr ? "" : set;
+  int world = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &world);
+  long long number =
+      world == 0 ? static_cast<long long>(std::chrono::steady_clock::now().time_since_epoch().count()) : 0;
+  MPI_Bcast(&number, 1, MPI_LONG_LONG, 0, MPI_COMM_WORLD);
+  const auto file = std::filesystem::temp_directory_path() / ("tasuki-unmeasured-" + std::to_string(number) + ".json");
+  setenv("TASUKI_PROFILE", file.c_str(), 1);
+  {
+    const Context ctx(MPI_COMM_WORLD);
+    const int poor = ctx.size() > 1 ? 1 : 0;  // what paths are tried out with
+    const auto begin = std::chrono::steady_clock::now();
+    std::string text;
+    if (ctx.rank() == poor) {
+      const NoMoreFiles limit;
+      text = error_of([&] { machine_of(ctx); });
+    } else {
+      text = error_of([&] { machine_of(ctx); });
+    }
+    INFO(text);
+    CHECK(text.find("measuring the machine: rank " + std::to_string(poor) + ": SharedMemory: rank ") == 0);
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(15));
+    CHECK(error_of([&] { machine_of(ctx); }) == "no error");
+  }
+  setenv("TASUKI_PROFILE", before.c_str(), 1);
+  if (world == 0) std::filesystem::remove(file);
+}
