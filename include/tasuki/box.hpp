@@ -30,7 +30,7 @@ struct GridOptions {
   /// count twice across the last dimension, where each is a memory access of its own. 1 leaves the
   /// dimension unsplit.
   std::vector<int> split = {};
-  std::vector<bool> periodic = {};  ///< Per dimension; missing entries are false.
+  std::vector<bool> periodic = {};  ///< One a dimension; nothing: none is.
   /// Explicit cuts: for a dimension d with cuts[d] not empty, split[d] + 1 ascending indices from 0 to the extent; an
   /// index may repeat, which leaves ranks empty. They settle an open split[d].
   std::vector<std::vector<std::int64_t>> cuts = {};

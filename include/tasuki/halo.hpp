@@ -1,7 +1,9 @@
 // Halo: fills the shadows of fields from the ranks that own the cells, or adds shadows into their owners.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "tasuki/field.hpp"
@@ -28,6 +30,12 @@ struct HaloOptions : OperationOptions {
   bool alternating = false;
 };
 
+/// What `overlap` does if its width is narrower than what the halo sends or adds to.
+enum class Narrow : std::uint8_t {
+  refused,  ///< it throws: the halo would send cells that have not been computed yet
+  meant,    ///< the caller knows that it is right, for example that `compute` does not write what is sent
+};
+
 /// An exchange of the halos of any number of fields (on any grids of one context) in one operation. Cells outside a
 /// non-periodic grid are left alone. A field with two copies is exchanged in the copy that is current at `start`;
 /// all ranks must have swapped alike.
@@ -36,11 +44,20 @@ class Halo : public Operation {
   Halo(const std::vector<HaloField>& fields, const HaloOptions& options = {});
   explicit Halo(const HaloField& field, const HaloOptions& options = {})
       : Halo(std::vector<HaloField>{field}, options) {}
+
+ private:
+  friend void overlap(Halo& halo, const FieldBase& field, const Width& width,
+                      const std::function<void(const Box&)>& compute, Narrow narrow);
+  Width reach(const FieldBase& field) const;
+  std::vector<std::pair<int, Width>> widths_;  // of the context's objects that are its fields
 };
 
 /// Overlap helper: `compute` every boundary box of `field` (cells within `width` of a side), start the halo, `compute`
 /// the interior box while it travels, wait. `compute(box)` gets boxes in local indices, disjoint, together all owned
-/// cells, and should drive nothing of Tasuki. Typically `field` is the new copy, after `swap`.
-void overlap(Halo& halo, const FieldBase& field, const Width& width, const std::function<void(const Box&)>& compute);
+/// cells, and should drive nothing of Tasuki. Typically `field` is the new copy, after `swap`. In every dimension in
+/// which there are neighbours `width.lo` must reach the `hi` of the halo's width for this field (for a field that is not
+/// in the halo: of its widest), and `width.hi` its `lo`; `Error` on every rank if not, unless that is `meant`.
+void overlap(Halo& halo, const FieldBase& field, const Width& width, const std::function<void(const Box&)>& compute,
+             Narrow narrow = Narrow::refused);
 
 }  // namespace tasuki

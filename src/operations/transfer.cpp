@@ -115,11 +115,21 @@ Description describe(const Context& context, const TransferSide& from, const Tra
   d.agreement.same("from.rank", from.rank).same("to.rank", to.rank);
   Layout src = source ? from.layout : Layout();
   Layout dst = target ? to.layout : Layout();
+  std::string given = source ? from.elements : std::string();
+  std::string wanted = target ? to.elements : std::string();
   if (source != target) {
-    const std::array<std::string, 1> blob{pack_layout(source ? src : dst)};
-    const auto answer = exchange(runtime, peers, blob);
-    (source ? dst : src) = unpack_layout(answer[0]);
+    const std::array<std::string, 2> both{pack_layout(source ? src : dst), source ? given : wanted};
+    const std::array<std::string, 1> blob{as_text(static_cast<std::int64_t>(both[0].size())) + both[0] + both[1]};
+    const std::string answer = exchange(runtime, peers, blob)[0];
+    const auto numbers = static_cast<std::size_t>(from_text<std::int64_t>(answer));
+    (source ? dst : src) = unpack_layout(answer.substr(sizeof(std::int64_t), numbers));
+    (source ? wanted : given) = answer.substr(sizeof(std::int64_t) + numbers);
   }
+  if (!given.empty() && !wanted.empty() && given != wanted)
+    d.agreement.complain(
+        fmt::format("'from' has {} on rank {}, but 'to' has {} on rank {}; give arrays of the same type and shape, or "
+                    "bytes or a layout if their bytes are what is meant",
+                    given, from.rank, wanted, to.rank));
   std::vector<UserBuffer> memory{user_buffer("from", Role::input, from, src, source),
                                  user_buffer("to", Role::output, to, dst, target)};
   try {

@@ -58,6 +58,7 @@ Runtime::Runtime(std::unique_ptr<Communicator> communicator, bool owns_mpi)
     session.ours = session.ours || owns_mpi;
     mpi::Query_thread(&thread_level_);
   }
+  era_ = Era::enter(!communicator_->threads());
   std::string problem;
   try {
     memory_ = std::make_unique<SharedMemory>(communicator_->rank(), communicator_->size());
@@ -91,6 +92,7 @@ Runtime::Runtime(std::unique_ptr<Communicator> communicator, bool owns_mpi)
       .same("TASUKI_PROFILE", settings_.profile)
       .same("TASUKI_TRACE", settings_.trace)
       .same("TASUKI_AGREE", settings_.agree ? 1 : 0)
+      .same("TASUKI_CHECK", settings_.check ? 1 : 0)
       .same("TASUKI_PMPI", settings_.pmpi ? 1 : 0)
       .settle();
   deadline = settings_.deadline;
@@ -105,6 +107,10 @@ Runtime::Runtime(std::unique_ptr<Communicator> communicator, bool owns_mpi)
 }
 
 Runtime::~Runtime() {
+  if (inherited()) {
+    leave_to_the_parent();
+    return;
+  }
   const bool peaceful = leave_together();
   if (!peaceful) {
     communicator_->abandon(fmt::format("rank {} left without the others", rank()));
@@ -173,7 +179,28 @@ void Runtime::progress_all() {
   progressing_ = false;
 }
 
-void Runtime::refuse_if_failed(const std::string& doing) const {
+/// In a child: what is shared stays as it is, and nobody is told anything.
+void Runtime::leave_to_the_parent() {
+  (void)new auto(std::move(transports));
+  (void)new auto(std::move(gpus));
+  (void)liveness_.release();
+  (void)memory_.release();
+  (void)communicator_.release();
+}
+
+void Runtime::refuse_era(const std::string& doing) const {
+  if (inherited())
+    throw Error(
+        fmt::format("rank {}: {}: this process (pid {}) was forked from the rank (pid {}), and only the rank itself can "
+                    "use what it has made; start processes that use Tasuki by other means than fork",
+                    rank(), doing, getpid(), topology_.processes[static_cast<std::size_t>(rank())].pid));
+  if (!topology_.threads)
+    throw Error(fmt::format("rank {}: {}: MPI has been finalised; do this before MPI_Finalize", rank(), doing));
+  era_ = Era::now();  // it does without MPI
+}
+
+void Runtime::refuse(const std::string& doing) const {
+  refuse_if_over(doing);
   if (!failed_) return;
   throw Error(
       fmt::format("rank {}: {}: the context has failed before and cannot be used again ({}); end the program, or make "

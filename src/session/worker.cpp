@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "session/era.hpp"
 #include "session/wait_until.hpp"
 
 namespace tasuki {
@@ -22,6 +23,10 @@ Worker& Worker::instance() {
 }
 
 Worker::~Worker() {
+  if (Era::forked()) {  // the thread is the parent's
+    (void)new auto(std::move(thread_));
+    return;
+  }
   ending_.store(true);
   calls_.fetch_add(1);
   calls_.notify_one();
