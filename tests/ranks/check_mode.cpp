@@ -178,5 +178,5 @@ TEST_CASE("TASUKI_CHECK is 0 or 1, the same on all ranks") {
   setenv("TASUKI_CHECK", rank == 0 ? "1" : "0", 1);
   const std::string text = error_of([] { Context ctx(MPI_COMM_WORLD); });
   unsetenv("TASUKI_CHECK");
-  CHECK((size == 1 || has(text, "argument 'TASUKI_CHECK' differs between ranks")));
+  CHECK_MESSAGE((size == 1 || has(text, "argument 'TASUKI_CHECK' differs between ranks")), text);
 }
