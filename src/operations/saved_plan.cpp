@@ -9,6 +9,7 @@
 #include "fields/field_storage.hpp"
 #include "memory/gpu.hpp"
 #include "operations/check.hpp"
+#include "operations/fits_field.hpp"
 #include "operations/state.hpp"
 #include "paths/path.hpp"
 #include "session/collective.hpp"
@@ -104,6 +105,7 @@ std::string complaint_about(Runtime& runtime, const Machine& machine, const Plan
     nothing.role = wanted.role;
     buffers.push_back(std::move(nothing));
   }
+  if (std::string why = field_misfit(plan, memory); !why.empty()) return why;
   return path_misfit(machine, plan);
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <limits>
 #include <numeric>
@@ -15,6 +16,7 @@
 #include "session/collective.hpp"
 #include "session/gpus.hpp"
 #include "session/mpi.hpp"
+#include "session/process.hpp"
 #include "session/trace.hpp"
 #include "tasuki/error.hpp"
 
@@ -29,8 +31,32 @@ struct Session {
   int runtimes = 0;
   bool ours = false;
   bool broken = false;
+  bool left_alone = false;  ///< a rank died while this one left a context, and the program was not told
 };
 Session session;
+
+/// A program that thinks that all went well must not end with status 0 if it did not.
+void end_with_an_error() {
+  if (!session.left_alone) return;
+  std::fflush(nullptr);
+  _exit(EXIT_FAILURE);
+}
+
+#ifdef __GLIBC__
+void end_as_it_must(int status, void*) {
+  if (status == EXIT_SUCCESS) end_with_an_error();
+}
+#endif
+
+/// Registered early, so that it comes after what the program has registered itself.
+void watch_the_end() {
+#ifdef __GLIBC__
+  static const int registered = on_exit(end_as_it_must, nullptr);
+#else
+  static const int registered = std::atexit(end_with_an_error);
+#endif
+  (void)registered;
+}
 
 std::vector<RuntimePart::Make>& parts() {
   static std::vector<RuntimePart::Make> list;
@@ -59,6 +85,7 @@ Runtime::Runtime(std::unique_ptr<Communicator> communicator, bool owns_mpi)
     mpi::Query_thread(&thread_level_);
   }
   era_ = Era::enter(!communicator_->threads());
+  watch_the_end();
   std::string problem;
   try {
     memory_ = std::make_unique<SharedMemory>(communicator_->rank(), communicator_->size());
@@ -138,8 +165,18 @@ bool Runtime::leave_together() {
     return true;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "tasuki: leaving a context without the other ranks: %s\n", error.what());
+    // A rank that gave up has said so by itself; one that has died cannot.
+    session.left_alone = session.left_alone || somebody_died();
     return false;
   }
+}
+
+bool Runtime::somebody_died() const {
+  return !topology_.threads && topology_.visible &&
+         std::any_of(everyone_.begin(), everyone_.end(), [this](int other) {
+           const Process& process = topology_.processes[static_cast<std::size_t>(other)];
+           return topology_.same_host(other, rank()) && life_of(process.pid, process.born) == Life::ended;
+         });
 }
 
 void Runtime::barrier() {

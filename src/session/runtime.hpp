@@ -102,6 +102,7 @@ class Runtime {
 
  private:
   bool leave_together();
+  bool somebody_died() const;  ///< of this host
   void refuse(const std::string& doing) const;
   void refuse_era(const std::string& doing) const;
   void leave_to_the_parent();
