@@ -349,7 +349,7 @@ path, engine: 'auto', or the name of the one to force.
 blocks: on GPUs, thread blocks of 256 that an exchange may take, 0: as many as it gains by. Few (32) leave more of the
 GPU to what computes meanwhile.)");
   nb::class_<PyTransfer, PyOperation>(m, "Transfer",
-                                      "Any strided array of one rank to any of another's, of equal bytes, in one pass.")
+                                      "A strided array of one rank to one of another's with other strides, in one pass.")
       .def("__init__", make_transfer, nb::arg("context"), nb::arg("source"), nb::arg("target"), nb::kw_only(),
            nb::arg("path") = "auto", nb::arg("engine") = "auto", nb::arg("blocks") = 0,
            nb::sig("def __init__(self, context: Context, source: tuple[Any, ...], target: tuple[Any, ...], *, "

@@ -98,6 +98,7 @@ class Runtime {
   void refuse_if_over(const std::string& doing) const {
     if (era_ != Era::now()) refuse_era(doing);
   }
+  bool over() const { return era_ != Era::now() && (inherited() || !topology_.threads); }  ///< Either of them is so.
   bool inherited() const { return Era::forked_since(era_); }  ///< This process is a child of the one that made it.
 
  private:

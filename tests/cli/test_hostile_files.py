@@ -118,4 +118,6 @@ def test_plot_writes_into_its_folder_only(tasuki, tmp_path):
     results.parent.mkdir(parents=True)
     results.write_text(json.dumps({"cases": cases}))
     written = tasuki("plot", results, "--output", tmp_path / "a" / "b" / "figures", "--json")["figures"]
-    assert written and all((tmp_path / "a" / "b" / "figures") in (tmp_path / name).resolve().parents for name in written)
+    assert written and all(
+        (tmp_path / "a" / "b" / "figures") in (tmp_path / name).resolve().parents for name in written
+    )

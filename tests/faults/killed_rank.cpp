@@ -1,7 +1,9 @@
 // One rank is killed in the middle of its exchanges. Every other rank must leave its wait with an error that names the
 // dead one; it prints the error and how long it waited. Run with the launcher's recovery on (killed_rank.py).
 //
-//   killed_rank VICTIM PATH ENGINE MEMORY
+//   killed_rank VICTIM PATH ENGINE MEMORY HOW
+//
+// HOW: `wait`, or `test` for a loop of tests.
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -17,6 +19,7 @@ int main(int argc, char** argv) {
   tasuki::Context ctx(argc, argv);
   const int victim = std::atoi(argv[1]);
   ctx.set_deadline(10);
+  const bool polls = std::string_view(argv[5]) == "test";
   const bool on_gpu = std::string_view(argv[4]) == "device";
   if (on_gpu && !tasuki::why_no_gpu().empty()) {
     fmt::print("left out: {}\n", tasuki::why_no_gpu());
@@ -39,6 +42,8 @@ int main(int argc, char** argv) {
         continue;
       }
       halo.start();
+      while (polls && !halo.test()) {
+      }
       halo.wait();
     }
   } catch (const tasuki::Error& error) {
