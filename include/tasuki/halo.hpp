@@ -55,8 +55,8 @@ class Halo : public Operation {
 /// Overlap helper: `compute` every boundary box of `field` (cells within `width` of a side), start the halo, `compute`
 /// the interior box while it travels, wait. `compute(box)` gets boxes in local indices, disjoint, together all owned
 /// cells, and should drive nothing of Tasuki. Typically `field` is the new copy, after `swap`. In every dimension in
-/// which there are neighbours `width.lo` must reach the `hi` of the halo's width for this field (for a field that is not
-/// in the halo: of its widest), and `width.hi` its `lo`; `Error` on every rank if not, unless that is `meant`.
+/// which there are neighbours `width.lo` must reach the `hi` of the halo's width for this field (for a field that is
+/// not in the halo: of its widest), and `width.hi` its `lo`; `Error` on every rank if not, unless that is `meant`.
 void overlap(Halo& halo, const FieldBase& field, const Width& width, const std::function<void(const Box&)>& compute,
              Narrow narrow = Narrow::refused);
 

@@ -33,8 +33,8 @@ class Operation {
   /// Begins epoch n = 1, 2, ... Local; never allocates. Throws if the operation is active, or was
   /// freed, or is an alternating halo whose fields were not swapped exactly once.
   void start();
-  /// True if the epoch started last has ended on this rank. Local; drives all active operations of the context, does not
-  /// block. Throws as `wait` does, so that a loop of tests ends: if a rank that it depends on has died, or once the
+  /// True if the epoch started last has ended on this rank. Local; drives all active operations of the context, does
+  /// not block. Throws as `wait` does, so that a loop of tests ends: if a rank that it depends on has died, or once the
   /// deadline has passed, of which the time between two tests counts for a tenth at most.
   bool test();
   /// Returns when the epoch started last has ended on this rank; at once if none is active. Throws if a rank that it

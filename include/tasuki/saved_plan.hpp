@@ -27,8 +27,9 @@ struct PlanMemory {
 /// Runs `plan`, which an operation of a context of as many ranks had: `plan_from_json(...)` of what `to_json` wrote.
 /// Every rank gives its own plan, and memory of the same sizes and kinds as the operation's was, for every user buffer
 /// of this rank that the plan names. Collective over the context. Before anything moves, the plans of all ranks are
-/// verified together and compared with the memory, the ranks and their islands, a halo's plan also cell by cell with the
-/// fields that are given for it; if anything does not fit, all ranks throw, naming rank, buffer and reason. `options.path` does not count: paths are in the plan.
+/// verified together and compared with the memory, the ranks and their islands, a halo's plan also cell by cell with
+/// the fields that are given for it; if anything does not fit, all ranks throw, naming rank, buffer and reason.
+/// `options.path` does not count: paths are in the plan.
 class SavedPlan : public Operation {
  public:
   SavedPlan(const Context& context, const Plan& plan, const std::vector<PlanMemory>& memory,

@@ -13,8 +13,8 @@ struct TransferSide {
   int rank = 0;
   void* base = nullptr;
   Layout layout;
-  /// What the bytes are, in any words, such as `float64 2 x 3`. Where both sides say it they must say the same; nothing:
-  /// bytes, which may become anything.
+  /// What the bytes are, in any words, such as `float64 2 x 3`. Where both sides say it they must say the same;
+  /// nothing: bytes, which may become anything.
   std::string elements = {};
 };
 

@@ -348,8 +348,8 @@ alternating: a promise that each field with two copies is swapped exactly once b
 path, engine: 'auto', or the name of the one to force.
 blocks: on GPUs, thread blocks of 256 that an exchange may take, 0: as many as it gains by. Few (32) leave more of the
 GPU to what computes meanwhile.)");
-  nb::class_<PyTransfer, PyOperation>(m, "Transfer",
-                                      "A strided array of one rank to one of another's with other strides, in one pass.")
+  nb::class_<PyTransfer, PyOperation>(
+      m, "Transfer", "A strided array of one rank to one of another's with other strides, in one pass.")
       .def("__init__", make_transfer, nb::arg("context"), nb::arg("source"), nb::arg("target"), nb::kw_only(),
            nb::arg("path") = "auto", nb::arg("engine") = "auto", nb::arg("blocks") = 0,
            nb::sig("def __init__(self, context: Context, source: tuple[Any, ...], target: tuple[Any, ...], *, "
@@ -365,13 +365,14 @@ blocks: as for `Halo`.
 Raises tasuki.Error on all ranks if the sizes differ, or an array is of no use.)");
   nb::class_<PyBroadcast, PyOperation>(m, "Broadcast",
                                        "One rank's array to all ranks, pipelined over trees; on the host.")
-      .def("__init__", make_broadcast, nb::arg("context"), nb::arg("root"), nb::arg("array"), nb::kw_only(),
-           nb::arg("trees") = 0, nb::arg("arity") = 0, nb::arg("chunk") = 0, nb::arg("path") = "auto",
-           nb::arg("engine") = "auto",
-           nb::sig("def __init__(self, context: Context, root: SupportsIndex, array: object, *, "
-                   "trees: SupportsIndex = 0, arity: SupportsIndex = 0, chunk: SupportsIndex = 0, "
-                   "path: str = 'auto', engine: str = 'auto') -> None"),
-           R"(Collective. `array` is contiguous, of the same type and shape on all ranks, writable except on `root`. Arrays of
+      .def(
+          "__init__", make_broadcast, nb::arg("context"), nb::arg("root"), nb::arg("array"), nb::kw_only(),
+          nb::arg("trees") = 0, nb::arg("arity") = 0, nb::arg("chunk") = 0, nb::arg("path") = "auto",
+          nb::arg("engine") = "auto",
+          nb::sig("def __init__(self, context: Context, root: SupportsIndex, array: object, *, "
+                  "trees: SupportsIndex = 0, arity: SupportsIndex = 0, chunk: SupportsIndex = 0, "
+                  "path: str = 'auto', engine: str = 'auto') -> None"),
+          R"(Collective. `array` is contiguous, of the same type and shape on all ranks, writable except on `root`. Arrays of
 bytes may differ in shape: `array.view('u1')` is the way around.
 
 trees, arity, chunk (bytes): 0: chosen by cost.)");

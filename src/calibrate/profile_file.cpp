@@ -54,9 +54,8 @@ Profile load_profile(Runtime& runtime) {
   all_do(runtime, "Context", [&] {
     if (runtime.rank() != 0 || file.empty()) return;
     if (const std::string what = irregular(file); !what.empty())
-      throw Error(
-          fmt::format("the machine profile {} is {}; TASUKI_PROFILE must name a file, or one that does not exist yet",
-                      file, what));
+      throw Error(fmt::format(
+          "the machine profile {} is {}; TASUKI_PROFILE must name a file, or one that does not exist yet", file, what));
     const auto read = read_text(file);
     if (read) text = read->empty() ? " " : *read;  // an empty file is a corrupt one, not a missing one
   });

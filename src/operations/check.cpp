@@ -91,10 +91,11 @@ std::string OperationCheck::end(std::uint64_t epoch, const std::vector<UserBuffe
     for (std::int64_t b = 0; b < bytes_ - kHead; ++b) {
       // What this rank showed when it started: it may have swapped since.
       if (record[kHead + b] == out_[kHead + b]) continue;
-      return fmt::format("at start {} rank {} showed copy {} of field {}, but rank {} showed copy {}: all ranks must "
-                         "call swap alike between two starts",
-                         epoch, rank_, static_cast<int>(out_[kHead + b]), buffers[static_cast<std::size_t>(b)].name,
-                         source, static_cast<int>(record[kHead + b]));
+      return fmt::format(
+          "at start {} rank {} showed copy {} of field {}, but rank {} showed copy {}: all ranks must "
+          "call swap alike between two starts",
+          epoch, rank_, static_cast<int>(out_[kHead + b]), buffers[static_cast<std::size_t>(b)].name, source,
+          static_cast<int>(record[kHead + b]));
     }
   }
   return {};

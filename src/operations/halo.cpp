@@ -155,12 +155,11 @@ void overlap(Halo& halo, const FieldBase& field, const Width& width, const std::
     if (grid.split(d) == 1 && !grid.periodic(d)) continue;
     // What is sent downwards fills the upper shadow of the neighbour below.
     if (width.lo[i] >= reach.hi[i] && width.hi[i] >= reach.lo[i]) continue;
-    throw Error(
-        fmt::format("overlap: rank {}: argument 'width' is {}/{} (below/above) in dimension {}, but the halo sends {}/{} "
-                    "cells there, which would not all be computed before it starts; give a width of at least {}/{}, or "
-                    "say Narrow::meant",
-                    grid.context().rank(), width.lo[i], width.hi[i], d, reach.hi[i], reach.lo[i], reach.hi[i],
-                    reach.lo[i]));
+    throw Error(fmt::format(
+        "overlap: rank {}: argument 'width' is {}/{} (below/above) in dimension {}, but the halo sends {}/{} "
+        "cells there, which would not all be computed before it starts; give a width of at least {}/{}, or "
+        "say Narrow::meant",
+        grid.context().rank(), width.lo[i], width.hi[i], d, reach.hi[i], reach.lo[i], reach.hi[i], reach.lo[i]));
   }
   for (const Box& box : field.boundary(width)) compute(box);
   halo.start();

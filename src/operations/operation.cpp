@@ -362,8 +362,7 @@ void Operation::State::wait() {
   driving_ = true;
   try {
     wait_until(
-        runtime_of(context_), peers_, [this] { return engine_->test(); },
-        [this] { return stopped(); });
+        runtime_of(context_), peers_, [this] { return engine_->test(); }, [this] { return stopped(); });
   } catch (const Interruption&) {
     driving_ = false;  // still active: the user may wait again
     throw;

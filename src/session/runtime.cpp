@@ -172,11 +172,10 @@ bool Runtime::leave_together() {
 }
 
 bool Runtime::somebody_died() const {
-  return !topology_.threads && topology_.visible &&
-         std::any_of(everyone_.begin(), everyone_.end(), [this](int other) {
-           const Process& process = topology_.processes[static_cast<std::size_t>(other)];
-           return topology_.same_host(other, rank()) && life_of(process.pid, process.born) == Life::ended;
-         });
+  return !topology_.threads && topology_.visible && std::any_of(everyone_.begin(), everyone_.end(), [this](int other) {
+    const Process& process = topology_.processes[static_cast<std::size_t>(other)];
+    return topology_.same_host(other, rank()) && life_of(process.pid, process.born) == Life::ended;
+  });
 }
 
 void Runtime::barrier() {
@@ -227,10 +226,10 @@ void Runtime::leave_to_the_parent() {
 
 void Runtime::refuse_era(const std::string& doing) const {
   if (inherited())
-    throw Error(
-        fmt::format("rank {}: {}: this process (pid {}) was forked from the rank (pid {}), and only the rank itself can "
-                    "use what it has made; start processes that use Tasuki by other means than fork",
-                    rank(), doing, getpid(), topology_.processes[static_cast<std::size_t>(rank())].pid));
+    throw Error(fmt::format(
+        "rank {}: {}: this process (pid {}) was forked from the rank (pid {}), and only the rank itself can "
+        "use what it has made; start processes that use Tasuki by other means than fork",
+        rank(), doing, getpid(), topology_.processes[static_cast<std::size_t>(rank())].pid));
   if (!topology_.threads)
     throw Error(fmt::format("rank {}: {}: MPI has been finalised; do this before MPI_Finalize", rank(), doing));
   era_ = Era::now();  // it does without MPI

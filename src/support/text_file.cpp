@@ -37,7 +37,7 @@ std::optional<std::string> read_text(const std::string& path) {
 }
 
 std::string irregular(const std::string& path) {
-  struct stat about{};
+  struct stat about {};
   if (stat(path.c_str(), &about) != 0 || S_ISREG(about.st_mode)) return {};
   if (S_ISDIR(about.st_mode)) return "a folder";
   if (S_ISFIFO(about.st_mode)) return "a pipe";

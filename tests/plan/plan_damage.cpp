@@ -59,7 +59,8 @@ TEST_CASE("an offset or a stride of any copy that is shifted is noticed, on ever
           }
           for (int d = 0; d < plans[rank].copies[k].ndims; ++d) {
             if (plans[rank].copies[k].dims[d].count == 1) continue;
-            for (std::int64_t StridedCopy::Dim::*stride : {&StridedCopy::Dim::src_stride, &StridedCopy::Dim::dst_stride}) {
+            for (std::int64_t StridedCopy::Dim::*stride :
+                 {&StridedCopy::Dim::src_stride, &StridedCopy::Dim::dst_stride}) {
               Plan changed = plans[rank];
               changed.copies[k].dims[d].*stride += 8;
               ++changes;

@@ -162,8 +162,8 @@ TEST_CASE("with TASUKI_CHECK an epoch that is never waited for is told at its op
   std::rewind(file);
   char line[200] = {};
   CHECK(std::fgets(line, sizeof line, file) != nullptr);
-  CHECK(std::string(line) == "tasuki: rank " + std::to_string(ctx->rank()) +
-                                 ": halo u: epoch 1 was started and never waited for\n");
+  CHECK(std::string(line) ==
+        "tasuki: rank " + std::to_string(ctx->rank()) + ": halo u: epoch 1 was started and never waited for\n");
   std::fclose(file);
   MPI_Barrier(MPI_COMM_WORLD);
 }

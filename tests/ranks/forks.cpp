@@ -31,8 +31,7 @@ std::string in_child(const std::function<std::string()>& body) {
   close(ends[1]);
   std::string text;
   char part[512];
-  for (ssize_t got = 0; (got = read(ends[0], part, sizeof part)) > 0;)
-    text.append(part, static_cast<std::size_t>(got));
+  for (ssize_t got = 0; (got = read(ends[0], part, sizeof part)) > 0;) text.append(part, static_cast<std::size_t>(got));
   close(ends[0]);
   int status = 0;
   waitpid(child, &status, 0);
@@ -79,7 +78,10 @@ TEST_CASE("in a forked child every call is an error, and its end is not noticed 
           {"a grid", [&] { const Grid other(*ctx, {4}); }},
           {"a field", [&] { const Field<float> other(grid, {.name = "v"}); }},
           {"a halo", [&] { const Halo other{HaloField(*u)}; }},
-          {"a transfer", [&] { const Transfer other(*ctx, {0, nullptr, Layout()}, {0, nullptr, Layout()}); }},
+          {"a transfer",
+           [&] {
+             const Transfer other(*ctx, {0, nullptr, Layout()}, {0, nullptr, Layout()});
+           }},
           {"memory", [&] { shared_alloc(*ctx, 100); }},
           {"a context", [&] { const Context other(MPI_COMM_WORLD); }},
           {"threads", [&] { run_threads(2, [](const Context&) {}); }},

@@ -35,9 +35,8 @@ TEST_CASE("a machine profile that is a pipe, a device or a folder is refused on 
   const char* before = std::getenv("TASUKI_PROFILE");
   const std::string kept = before != nullptr ? before : "";
   MPI_Barrier(MPI_COMM_WORLD);
-  for (const auto& [path, what] : {std::pair<fs::path, const char*>{folder / "pipe", "a pipe"},
-                                   {"/dev/zero", "a device"},
-                                   {folder, "a folder"}}) {
+  for (const auto& [path, what] :
+       {std::pair<fs::path, const char*>{folder / "pipe", "a pipe"}, {"/dev/zero", "a device"}, {folder, "a folder"}}) {
     setenv("TASUKI_PROFILE", path.c_str(), 1);
     const std::string text = error_of([] { const Context ctx(MPI_COMM_WORLD); });
     CHECK(text == "Context: rank 0: the machine profile " + path.string() + " is " + what +

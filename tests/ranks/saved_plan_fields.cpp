@@ -21,8 +21,7 @@ struct Shape {
 };
 
 Field<double> field_of(const Context& ctx, const Shape& shape) {
-  return Field<double>(Grid(ctx, shape.extents, shape.grid),
-                       {.name = "u", .shadow = shape.shadow, .pad = shape.pad});
+  return Field<double>(Grid(ctx, shape.extents, shape.grid), {.name = "u", .shadow = shape.shadow, .pad = shape.pad});
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Files that others could tamper with: links are not followed, names cannot be foreseen, and only their user reads them.
+// Files that others could tamper with: links are not followed, names cannot be foreseen, and only their user reads
+// them.
 #include "support/text_file.hpp"
 
 #include <doctest/doctest.h>
@@ -25,9 +26,7 @@ class Folder {
   }
   ~Folder() { fs::remove_all(path_); }
   std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-  std::ptrdiff_t entries() const {
-    return std::distance(fs::directory_iterator(path_), fs::directory_iterator());
-  }
+  std::ptrdiff_t entries() const { return std::distance(fs::directory_iterator(path_), fs::directory_iterator()); }
 
  private:
   fs::path path_;
@@ -44,7 +43,7 @@ class Mask {
 };
 
 mode_t mode_of(const std::string& path) {
-  struct stat about{};
+  struct stat about {};
   REQUIRE(lstat(path.c_str(), &about) == 0);
   return about.st_mode & 07777;
 }

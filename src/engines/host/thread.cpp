@@ -87,7 +87,8 @@ class Thread final : public Engine {
   Job job_;
 };
 
-const EngineRegistration registration{"thread", true, [](Executor& executor, Runtime& runtime) -> std::unique_ptr<Engine> {
+const EngineRegistration registration{"thread", true,
+                                      [](Executor& executor, Runtime& runtime) -> std::unique_ptr<Engine> {
                                         return std::make_unique<Thread>(executor, runtime);
                                       }};
 
