@@ -26,6 +26,7 @@ class Part {
     const HaloBuffer shape{field.name(), element_,       field.dtype(),
                            shadow_,      field.shadow(), FieldAccess::storage(field)->pad};
     extents_ = memory_extents(placement_of(grid_), shape, rank);
+    for (const std::int64_t extent : extents_) cells_ *= extent;
   }
 
   struct Cell {
@@ -36,8 +37,8 @@ class Part {
 
   Cell at(std::int64_t offset) const {
     Cell cell;
-    if (offset % element_ != 0) return cell;
     std::int64_t left = offset / element_;
+    if (offset % element_ != 0 || left >= cells_) return cell;
     for (std::size_t d = extents_.size(); d-- > 0; left /= extents_[d]) {
       const std::int64_t local = left % extents_[d];
       const int dim = static_cast<int>(d);
@@ -57,6 +58,7 @@ class Part {
   Width shadow_;
   std::int64_t element_;
   std::vector<std::int64_t> extents_;
+  std::int64_t cells_ = 1;  // padding included
 };
 
 const FieldBase* field_of(const std::vector<PlanMemory>& memory, const std::string& name) {

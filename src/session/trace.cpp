@@ -207,8 +207,9 @@ void prepare_trace(const std::string& folder) {
   const auto refuse = [&folder](const std::string& why) {
     throw Error(fmt::format("TASUKI_TRACE is '{}'; it must name a folder that can be written: {}", folder, why));
   };
+  make_private_folders(folder);
   std::error_code error;
-  std::filesystem::create_directories(folder, error);
+  std::filesystem::create_directories(folder, error);  // is there now, or says why not
   if (!std::filesystem::is_directory(folder)) refuse(error ? error.message() : "it is a file");
   if (access(folder.c_str(), W_OK | X_OK) != 0) refuse("no permission");
 }
