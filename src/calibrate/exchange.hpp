@@ -7,8 +7,8 @@
 namespace tasuki {
 
 /// Moves the bytes of `layout` at `from` on each of the ranks `a` and `b` to those at `to` on the other. Made by
-/// these two; on other ranks it is local, and starting it does nothing. `layout` must not begin below its base, and what
-/// is at `from` and at `to` must not overlap; all memory is of one kind.
+/// these two; on other ranks it is local, and starting it does nothing. `layout` must not begin below its base, and
+/// what is at `from` and at `to` must not overlap; all memory is of one kind.
 class Exchange : public Operation {
  public:
   Exchange(const Context& context, int a, int b, std::byte* from, std::byte* to, const Layout& layout,
