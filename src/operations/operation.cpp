@@ -325,7 +325,13 @@ void Operation::State::completed() {
 
 std::string Operation::State::stopped() {
   engine_->stop();
-  return fmt::format("rank {}: {}: epoch {} did not end: {}", context_.rank(), name_, epoch_, executor_->blocked());
+  std::string elsewhere;  // which of the peers this rank cannot watch
+  const Topology& topology = runtime_of(context_).topology();
+  for (const int peer : peers_)
+    if (!topology.same_host(peer, topology.rank)) elsewhere += (elsewhere.empty() ? "" : ", ") + topology.called(peer);
+  if (!elsewhere.empty()) elsewhere = fmt::format(" (its peers on other hosts: {})", elsewhere);
+  return fmt::format("rank {}: {}: epoch {} did not end: {}{}", context_.rank(), name_, epoch_, executor_->blocked(),
+                     elsewhere);
 }
 
 bool Operation::State::test() {
