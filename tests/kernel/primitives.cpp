@@ -135,7 +135,7 @@ RANK_TEST("kernels on threads tell each other words") {
   prepare(ctx);
   const tasuki::KernelTeam team(ctx);
   const Buffer<Word> errors(2);
-  auto running = tasuki::launch_resident(ctx, widths()[1], words_around, team.device(), 2000, errors.get());
+  auto running = tasuki::launch_resident(ctx, widths()[1], words_around, team.device(), 500, errors.get());
   running.wait();
   CHECK(errors[0] == 0);
   CHECK(errors[1] == 1);
@@ -165,7 +165,7 @@ RANK_TEST("all blocks of kernels on threads meet, whatever their number") {
   for (const int blocks : {1, 3, 2}) {
     const Buffer<Word> errors(2);
     for (const auto& width : {widths(blocks)[0], widths(blocks)[1]})
-      tasuki::launch_resident(ctx, width, grid_barriers, team.device(), 150, errors.get()).wait();
+      tasuki::launch_resident(ctx, width, grid_barriers, team.device(), 60, errors.get()).wait();
     CHECK(errors[0] == 0);
     CHECK(errors[1] == 2 * static_cast<Word>(blocks));
   }
