@@ -205,17 +205,17 @@ void run(const tasuki::Context& context, const Options& options) {
   const tasuki::Messages alone(context, message_options);
 
   Bench bench(context, options);
-  const auto launch = [&](auto kernel, auto... arguments) {
-    return [&context, kernel, arguments...](const tasuki::ResidentOptions& how, const Run& run) {
-      tasuki::launch_resident(context, how, kernel, arguments.device(), run).wait();
+  const auto launch = [&](void (*kernel)(device::Team, Run)) {
+    return [&context, &team, kernel](const tasuki::ResidentOptions& how, const Run& one) {
+      tasuki::launch_resident(context, how, kernel, team.device(), one).wait();
     };
   };
   if (context.size() > 1) {
-    bench.measure("put_word", 8, 1, 2, launch(words, team));
+    bench.measure("put_word", 8, 1, 2, launch(words));
     for (Word bytes = 8; bytes <= kMost; bytes *= bytes < 64 ? 8 : 4) {
-      bench.measure("put_with_signal", bytes, 1, 2, launch(puts, team));
+      bench.measure("put_with_signal", bytes, 1, 2, launch(puts));
       if (options.blocks > 1 && bytes >= static_cast<Word>(options.blocks * kFewest))
-        bench.measure("put_with_signal", bytes, options.blocks, 2, launch(puts, team));
+        bench.measure("put_with_signal", bytes, options.blocks, 2, launch(puts));
     }
     struct Case {
       const char* name;
@@ -229,16 +229,16 @@ void run(const tasuki::Context& context, const Options& options) {
             Case{"isend/irecv one group, posted", &alone, true, true},
             Case{"isend/irecv one group, unexpected", &alone, true, false},
             Case{"isend/irecv copied, posted", &shared, false, true}})
-        bench.measure(one.name, bytes, 1, 2, [&](const tasuki::ResidentOptions& how, const Run& run) {
-          tasuki::launch_resident(context, how, messages, one.messages->device(), run, one.in_window, one.posted)
+        bench.measure(one.name, bytes, 1, 2, [&](const tasuki::ResidentOptions& how, const Run& what) {
+          tasuki::launch_resident(context, how, messages, one.messages->device(), what, one.in_window, one.posted)
               .wait();
         });
     }
   }
   for (const int blocks : {1, options.blocks})
     bench.measure(blocks == 1 ? "barrier" : "barrier of all blocks", 0, blocks, 1,
-                  [&](const tasuki::ResidentOptions& how, const Run& run) {
-                    tasuki::launch_resident(context, how, barriers, team.device(), run, blocks > 1).wait();
+                  [&](const tasuki::ResidentOptions& how, const Run& what) {
+                    tasuki::launch_resident(context, how, barriers, team.device(), what, blocks > 1).wait();
                   });
 }
 
