@@ -23,7 +23,7 @@ using device::Word;
 
 constexpr Word kMost = 1 << 20;  // bytes
 constexpr Word kWarmUp = 20;     // ping-pongs before the clock is looked at
-constexpr int kFewest = 64;      // bytes of a block's share
+constexpr Word kFewest = 64;     // bytes of a block's share
 
 struct Run {
   Word bytes;
@@ -214,7 +214,7 @@ void run(const tasuki::Context& context, const Options& options) {
     bench.measure("put_word", 8, 1, 2, launch(words));
     for (Word bytes = 8; bytes <= kMost; bytes *= bytes < 64 ? 8 : 4) {
       bench.measure("put_with_signal", bytes, 1, 2, launch(puts));
-      if (options.blocks > 1 && bytes >= static_cast<Word>(options.blocks * kFewest))
+      if (options.blocks > 1 && bytes >= static_cast<Word>(options.blocks) * kFewest)
         bench.measure("put_with_signal", bytes, options.blocks, 2, launch(puts));
     }
     struct Case {

@@ -11,13 +11,12 @@ TASUKI_DEVICE bool failed(const Messages& m) {
   return failed(m.team);
 }
 
-/// Begins to send `bytes` bytes from `from` to rank `to` (this one too), with a tag of 0 or more. What the group's
-/// threads have written before is in it. `from` must stay as it is until `wait` or `test` says that the message is on
-/// its way. Waits while `MessagesOptions::depth` messages to that rank, or more, have not been received.
+namespace detail {
+
+/// `isend`.
 template <class Group>
-TASUKI_DEVICE bool isend(const Messages& m, const Group& group, int to, const void* from, Word bytes, int tag,
-                         Request& request) {
-  using namespace detail;
+TASUKI_DEVICE bool send(const Messages& m, const Group& group, int to, const void* from, Word bytes, int tag,
+                        Request& request) {
   request = {};
   if (!check_message(m, Call::isend, to, tag, 0)) return false;
   const auto* const data = static_cast<const Byte*>(from);
@@ -70,13 +69,10 @@ TASUKI_DEVICE bool isend(const Messages& m, const Group& group, int to, const vo
   return true;
 }
 
-/// Opens a receive of at most `bytes` bytes into `to`, any memory of this rank, for the next message of rank `from`
-/// with this tag, or with any (kAnyTag). Receives take messages in the order in which they were posted, and messages
-/// find receives in the order in which they were sent.
+/// `irecv`.
 template <class Group>
-TASUKI_DEVICE bool irecv(const Messages& m, const Group& group, int from, void* to, Word bytes, int tag,
-                         Request& request) {
-  using namespace detail;
+TASUKI_DEVICE bool receive(const Messages& m, const Group& group, int from, void* to, Word bytes, int tag,
+                           Request& request) {
   request = {};
   if (!check_message(m, Call::irecv, from, tag, kAnyTag)) return false;
   bool good = working(m.team);
@@ -116,7 +112,6 @@ TASUKI_DEVICE bool irecv(const Messages& m, const Group& group, int from, void* 
   return true;
 }
 
-namespace detail {
 /// `wait`, or with `once` `test`.
 template <class Group>
 TASUKI_DEVICE bool finish(const Messages& m, const Group& group, Request& request, bool once, bool& done) {
@@ -154,7 +149,26 @@ TASUKI_DEVICE bool finish(const Messages& m, const Group& group, Request& reques
   request.bytes = bytes;
   return true;
 }
+
 }  // namespace detail
+
+/// Begins to send `bytes` bytes from `from` to rank `to` (this one too), with a tag of 0 or more. What the group's
+/// threads have written before is in it. `from` must stay as it is until `wait` or `test` says that the message is on
+/// its way. Waits while `MessagesOptions::depth` messages to that rank, or more, have not been received.
+template <class Group>
+TASUKI_DEVICE bool isend(const Messages& m, const Group& group, int to, const void* from, Word bytes, int tag,
+                         Request& request) {
+  return detail::send(m, group, to, from, bytes, tag, request);
+}
+
+/// Opens a receive of at most `bytes` bytes into `to`, any memory of this rank, for the next message of rank `from`
+/// with this tag, or with any (kAnyTag). Receives take messages in the order in which they were posted, and messages
+/// find receives in the order in which they were sent.
+template <class Group>
+TASUKI_DEVICE bool irecv(const Messages& m, const Group& group, int from, void* to, Word bytes, int tag,
+                         Request& request) {
+  return detail::receive(m, group, from, to, bytes, tag, request);
+}
 
 /// Whether the request has ended, in `done`; if it has, as `wait`. Does not wait for the other rank.
 template <class Group>
