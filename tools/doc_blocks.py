@@ -19,7 +19,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-LANGUAGES = {"c": ".c", "fortran": ".f90", "cmake": "", "sh": ""}
+LANGUAGES = {"c": ".c", "fortran": ".f90", "cpp": "", "cmake": "", "sh": ""}
 FILE = re.compile(r"// ((?:[\w-]+/)+[\w-]+\.[hc]pp)\n")
 PROGRAM = {"c": re.compile(r"^int main\(", re.M), "fortran": re.compile(r"^program \w+", re.M)}
 
