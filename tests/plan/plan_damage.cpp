@@ -13,7 +13,7 @@ using namespace tasuki;
 namespace {
 
 Planned planned(const std::string& path, bool reverse = false) {
-  Machine machine = Machine::uniform(3, 3);
+  Machine machine = Machine::uniform(3, 3, 3);
   HaloShape halo;
   halo.extents = {9, 7, 6};
   halo.grid.split = {3, 1, 1};
