@@ -39,6 +39,8 @@ int unnoticed(const std::vector<Plan>& plans, std::size_t rank, const Plan& chan
 TEST_CASE("an offset or a stride of any copy that is shifted is noticed, on every path") {
   for (const char* path : {"shared:put", "shared:pull", "shared:eager", "shared:read", "mpi"}) {
     for (const bool reverse : {false, true}) {
+      // Only where the receiver works can it add.
+      if (reverse && std::string(path) != "shared:eager" && std::string(path) != "mpi") continue;
       CAPTURE(path);
       CAPTURE(reverse);
       const std::vector<Plan> plans = planned(path, reverse).plans();
