@@ -13,7 +13,7 @@ using namespace tasuki;
 namespace {
 
 Planned planned(const std::string& path, bool reverse = false) {
-  Machine machine = Machine::uniform(3, 3, 0);
+  Machine machine = Machine::uniform(3, 3, 3);
   HaloShape halo;
   halo.extents = {9, 7, 6};
   halo.grid.split = {3, 1, 1};
@@ -39,8 +39,8 @@ int unnoticed(const std::vector<Plan>& plans, std::size_t rank, const Plan& chan
 TEST_CASE("an offset or a stride of any copy that is shifted is noticed, on every path") {
   for (const char* path : {"shared:put", "shared:pull", "shared:eager", "shared:read", "mpi"}) {
     for (const bool reverse : {false, true}) {
-      if (reverse && (path == std::string_view("shared:put") || path == std::string_view("shared:read")))
-        continue;  // they cannot add
+      // Only where the receiver works can it add.
+      if (reverse && std::string(path) != "shared:eager" && std::string(path) != "mpi") continue;
       CAPTURE(path);
       CAPTURE(reverse);
       const std::vector<Plan> plans = planned(path, reverse).plans();
