@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Sees to it that the code blocks of a Markdown page are code that is tested.
 
-A block in C or Fortran that is a whole program is written out, to be built and run; every other block in a language of
-LANGUAGES must stand, line for line (but for its indentation), in one of the files that are given, which are tested.
+A block in C, C++ or Fortran that is a whole program is written out, to be built and run; every other block in a language
+of LANGUAGES must stand, line for line (but for its indentation), in one of the files that are given, which are tested.
 A block in C++ whose first line is a comment with a file's name (`// src/engines/patient.cpp`) is that file, to be built
 as a part of a test.
 
-    tools/doc_blocks.py programs PAGE.md FOLDER       writes FOLDER/<page>_<n>.c and .f90, n counting in a language
+    tools/doc_blocks.py programs PAGE.md FOLDER       writes FOLDER/<page>_<n>.c, .cpp and .f90, n counting in a language
     tools/doc_blocks.py check PAGE.md FILE...         names the blocks that are in none of the files, and exits with 1
     tools/doc_blocks.py files PAGE.md FOLDER FILE...  writes the C++ blocks to FOLDER/FILE; fails unless the page has
                                                       these files and no other C++ block
@@ -19,9 +19,10 @@ import sys
 import textwrap
 from pathlib import Path
 
-LANGUAGES = {"c": ".c", "fortran": ".f90", "cmake": "", "sh": ""}
+LANGUAGES = {"c": ".c", "cpp": ".cpp", "fortran": ".f90", "cmake": "", "sh": ""}
 FILE = re.compile(r"// ((?:[\w-]+/)+[\w-]+\.[hc]pp)\n")
-PROGRAM = {"c": re.compile(r"^int main\(", re.M), "fortran": re.compile(r"^program \w+", re.M)}
+MAIN = re.compile(r"^int main\(", re.M)
+PROGRAM = {"c": MAIN, "cpp": MAIN, "fortran": re.compile(r"^program \w+", re.M)}
 
 
 def blocks(page: Path):
@@ -43,7 +44,7 @@ def write_programs(page: Path, folder: Path) -> None:
         if not is_program(language, text):
             continue
         numbers[language] = numbers.get(language, 0) + 1
-        lead = f'#line {line} "{page}"\n' if language == "c" else f'# {line} "{page}"\n'
+        lead = f'#line {line} "{page}"\n' if language != "fortran" else f'# {line} "{page}"\n'
         (folder / f"{page.stem}_{numbers[language]}{LANGUAGES[language]}").write_text(lead + text)
 
 
