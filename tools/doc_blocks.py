@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Sees to it that the code blocks of a Markdown page are code that is tested.
 
-A block in C, C++ or Fortran that is a whole program is written out, to be built and run; every other block in a language
-of LANGUAGES must stand, line for line (but for its indentation), in one of the files that are given, which are tested.
+A block in C, C++ or Fortran that is a whole program is written out, to be built and run; every other block in a
+language of LANGUAGES must stand, line for line (but for its indentation), in one of the files that are given, which are
+tested.
 A block in C++ whose first line is a comment with a file's name (`// src/engines/patient.cpp`) is that file, to be built
 as a part of a test.
 
-    tools/doc_blocks.py programs PAGE.md FOLDER       writes FOLDER/<page>_<n>.c, .cpp and .f90, n counting in a language
+    tools/doc_blocks.py programs PAGE.md FOLDER       writes FOLDER/<page>_<n>.c, .cpp, .f90, n counting in a language
     tools/doc_blocks.py check PAGE.md FILE...         names the blocks that are in none of the files, and exits with 1
     tools/doc_blocks.py files PAGE.md FOLDER FILE...  writes the C++ blocks to FOLDER/FILE; fails unless the page has
                                                       these files and no other C++ block
