@@ -8,7 +8,7 @@ A block in C++ whose first line is a comment with a file's name (`// src/engines
 as a part of a test.
 
     tools/doc_blocks.py programs PAGE.md FOLDER       writes FOLDER/<page>_<n>.c, .cpp, .f90, n counting in a language
-    tools/doc_blocks.py check PAGE.md FILE...         names the blocks that are in none of the files, and exits with 1
+    tools/doc_blocks.py check PAGE.md [FILE...]        names the blocks that are in none of the files, and exits with 1
     tools/doc_blocks.py files PAGE.md FOLDER FILE...  writes the C++ blocks to FOLDER/FILE; fails unless the page has
                                                       these files and no other C++ block
 """
@@ -82,7 +82,7 @@ def untested(page: Path, files: list[Path]):
 
 
 def main() -> int:
-    if len(sys.argv) < 4 or sys.argv[1] not in ("programs", "check", "files"):
+    if len(sys.argv) < (3 if sys.argv[1:2] == ["check"] else 4) or sys.argv[1] not in ("programs", "check", "files"):
         sys.exit(__doc__)
     page = Path(sys.argv[2])
     if sys.argv[1] == "files":

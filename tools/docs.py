@@ -24,6 +24,7 @@ INCLUDE = ROOT / "include" / "tasuki"
 DOXYFILE = """
 PROJECT_NAME = Tasuki
 INPUT = {headers}
+RECURSIVE = YES
 FILE_PATTERNS = *.h *.hpp *.cuh
 EXTENSION_MAPPING = h=C hpp=C++ cuh=C++
 OUTPUT_DIRECTORY = {out}
@@ -37,6 +38,7 @@ EXCLUDE_SYMBOLS = *Access
 MULTILINE_CPP_IS_BRIEF = NO
 JAVADOC_AUTOBRIEF = YES
 MACRO_EXPANSION = YES
+PREDEFINED = TASUKI_DEVICE=
 WARN_IF_UNDOCUMENTED = NO
 WARN_IF_DOC_ERROR = NO
 QUIET = YES
@@ -62,9 +64,10 @@ def with_doc_comments(text: str, c: bool) -> str:
 
 
 def headers_in_order() -> list[str]:
-    """The C++ headers: those that tasuki.hpp includes, in its order, then the others."""
+    """The C++ headers by their names below tasuki/: those that tasuki.hpp includes, in its order, then the others."""
     included = re.findall(r'^#include "tasuki/(\S+)"', (INCLUDE / "tasuki.hpp").read_text(), re.M)
-    every = sorted(file.name for file in INCLUDE.iterdir() if file.suffix in (".hpp", ".cuh"))
+    files = (file for file in INCLUDE.rglob("*") if file.suffix in (".hpp", ".cuh"))
+    every = sorted(file.relative_to(INCLUDE).as_posix() for file in files)
     return included + [name for name in every if name not in included and name != "tasuki.hpp"]
 
 
@@ -73,9 +76,10 @@ def run_doxygen(out: Path) -> str:
     if not shutil.which("doxygen"):
         return ""
     headers = out / "headers"
-    headers.mkdir()
-    for file in INCLUDE.iterdir():
-        (headers / file.name).write_text(with_doc_comments(file.read_text(), file.suffix == ".h"))
+    for name in [*headers_in_order(), "tasuki.h"]:
+        copy = headers / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(with_doc_comments((INCLUDE / name).read_text(), copy.suffix == ".h"))
     settings = DOXYFILE.format(headers=headers, out=out)
     done = subprocess.run(["doxygen", "-"], input=settings, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -104,12 +108,13 @@ def write_cpp(source: Path, xml: str) -> None:
         (source / "reference-cpp.md").write_text(page("C++ reference", why))
         (source / "reference-c.md").write_text(page("C reference", why))
         return
-    names = headers_in_order()
-    for name in names:
-        text = rst(f".. doxygenfile:: {name}")
-        (source / f"header-{name.replace('.', '-')}.md").write_text(page(f"tasuki/{name}", text))
-    intro = "`#include <tasuki/tasuki.hpp>` brings all of these but `cuda.cuh`.\n"
-    listing = toctree([f"header-{name.replace('.', '-')}" for name in names])
+    pages = {name: "header-" + re.sub(r"[./]", "-", name) for name in headers_in_order()}
+    plain = [Path(name).name for name in pages]
+    for name, file in pages.items():
+        known_as = Path(name).name if plain.count(Path(name).name) == 1 else name  # as Doxygen names files
+        (source / f"{file}.md").write_text(page(f"tasuki/{name}", rst(f".. doxygenfile:: {known_as}")))
+    intro = "`#include <tasuki/tasuki.hpp>` brings the first of these, up to `wait_hooks.hpp`.\n"
+    listing = toctree(list(pages.values()))
     (source / "reference-cpp.md").write_text(page("C++ reference", intro + listing))
     text = "How to use it: [c-and-fortran.md](c-and-fortran.md).\n" + rst(".. doxygenfile:: tasuki.h")
     (source / "reference-c.md").write_text(page("C reference", text))

@@ -19,6 +19,7 @@ LIVE = [
     "engines",
     "fields",
     "operations",
+    "kernels",
     "calibrate",
     "api",
 ]

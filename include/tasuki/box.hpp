@@ -30,7 +30,7 @@ struct GridOptions {
   /// possible, then so that the faces have few cells. Cells of faces across the last dimension count twice, because
   /// each of them is a memory access of its own.
   std::vector<int> split = {};
-  std::vector<bool> periodic = {};  ///< Per dimension; missing entries are false.
+  std::vector<bool> periodic = {};  ///< One a dimension; nothing: none is.
   /// Explicit cuts: for a dimension d with cuts[d] not empty, split[d] + 1 ascending indices from 0 to the extent; an
   /// index may repeat, which leaves ranks empty. If split[d] is 0, the number of cuts gives it.
   std::vector<std::vector<std::int64_t>> cuts = {};

@@ -33,8 +33,8 @@ concept Plain = std::is_trivially_copyable_v<T> && !std::is_array_v<T> && !std::
 /// One thread at a time may use the objects of one context.
 ///
 /// Settings are read from the environment when the context is made (docs/environment.md): `TASUKI_ISLAND`,
-/// `TASUKI_PATH`, `TASUKI_ENGINE`, `TASUKI_DEADLINE`, `TASUKI_PROFILE`, `TASUKI_TRACE`, `TASUKI_AGREE`, `TASUKI_PMPI`
-/// and `TASUKI_PASSES`. All but the last must be the same on all ranks.
+/// `TASUKI_PATH`, `TASUKI_ENGINE`, `TASUKI_DEADLINE`, `TASUKI_PROFILE`, `TASUKI_TRACE`, `TASUKI_AGREE`,
+/// `TASUKI_CHECK`, `TASUKI_PMPI` and `TASUKI_PASSES`. All but the last must be the same on all ranks.
 class Context {
  public:
   /// Over `MPI_COMM_WORLD`. Starts MPI (`MPI_THREAD_MULTIPLE`) if nobody has, and then ends it with the last handle.

@@ -1,7 +1,9 @@
 // Halo: fills the shadows of fields from the ranks that own the cells, or adds shadows into their owners.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "tasuki/field.hpp"
@@ -29,6 +31,12 @@ struct HaloOptions : OperationOptions {
   bool alternating = false;
 };
 
+/// What `overlap` does if its width is narrower than what the halo sends or adds to.
+enum class Narrow : std::uint8_t {
+  refused,  ///< it throws: the halo would send cells that have not been computed yet
+  meant,    ///< the caller knows that it is right, for example that `compute` does not write what is sent
+};
+
 /// Exchanges the halos of any number of fields (on any grids of one context) in one operation. Cells outside a
 /// non-periodic grid are not written. Of a field with two copies, the copy that is current at `start` is exchanged; it
 /// must be the same one on all ranks. Making it is collective.
@@ -37,12 +45,21 @@ class Halo : public Operation {
   Halo(const std::vector<HaloField>& fields, const HaloOptions& options = {});
   explicit Halo(const HaloField& field, const HaloOptions& options = {})
       : Halo(std::vector<HaloField>{field}, options) {}
+
+ private:
+  friend void overlap(Halo& halo, const FieldBase& field, const Width& width,
+                      const std::function<void(const Box&)>& compute, Narrow narrow);
+  Width reach(const FieldBase& field) const;
+  std::vector<std::pair<int, Width>> widths_;  // of the context's objects that are its fields
 };
 
 /// Helper for overlap: calls `compute` for every boundary box of `field` (cells within `width` of a side), starts the
 /// halo, calls `compute` for the interior box while the halo travels, and waits. The boxes are in local indices,
 /// disjoint, and together all owned cells. `compute` must not call operations of the same context. For a field with two
-/// copies call it after `swap`: `compute` then writes the current copy.
-void overlap(Halo& halo, const FieldBase& field, const Width& width, const std::function<void(const Box&)>& compute);
+/// copies call it after `swap`: `compute` then writes the current copy. In every dimension in which there are
+/// neighbours `width.lo` must reach the `hi` of the halo's width for this field (for a field that is not in the halo:
+/// of its widest), and `width.hi` its `lo`; `Error` on every rank if not, unless that is `meant`.
+void overlap(Halo& halo, const FieldBase& field, const Width& width, const std::function<void(const Box&)>& compute,
+             Narrow narrow = Narrow::refused);
 
 }  // namespace tasuki

@@ -33,7 +33,9 @@ class Operation {
   /// Begins the next epoch: 1, 2, ... Local; never allocates. Throws if the operation is active, or was freed, or is an
   /// alternating halo whose fields were not swapped exactly once.
   void start();
-  /// Does what can be done now. True if the epoch started last has ended on this rank. Local; does not block.
+  /// Does what can be done now, for all active operations of the context. True if the epoch started last has ended on
+  /// this rank. Local; does not block. Throws as `wait` does, so that a loop of tests ends: if a rank that it depends
+  /// on has died, or once the deadline has passed, of which the time between two tests counts for a tenth at most.
   bool test();
   /// Returns when the epoch started last has ended on this rank; at once if none is active. Throws if a rank that it
   /// depends on is known to have died (docs/concepts.md), or at the context's deadline, naming rank, operation and

@@ -27,7 +27,8 @@ struct PlanMemory {
 /// Runs `plan`, which an operation of a context of equally many ranks had: `plan_from_json(...)` of what `to_json`
 /// wrote. Every rank gives its own plan, and memory for every user buffer of this rank that the plan names, of the same
 /// sizes and kinds as the operation's memory. Before anything moves, the plans of all ranks are verified together and
-/// compared with the memory, the ranks and their islands; if anything does not fit, all ranks throw, naming rank,
+/// compared with the memory, the ranks and their islands, and a halo's plan cell by cell with the fields that are given
+/// for it; if anything does not fit, all ranks throw, naming rank,
 /// buffer and reason. `options.path` is ignored: paths are in the plan. Collective over the context.
 class SavedPlan : public Operation {
  public:

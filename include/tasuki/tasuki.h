@@ -389,7 +389,8 @@ tasuki_status tasuki_operation_free(tasuki_operation* operation);
 
 /* `compute(box, data)` for every boundary box of `field` (cells within `width` of a side), start, `compute` of the
  * interior while the halo travels, wait. Boxes are in local indices, disjoint, together all owned cells. `compute`
- * drives nothing of Tasuki. Only for halos. */
+ * drives nothing of Tasuki. Only for halos. A width that is narrower than what the halo sends is refused: whoever means
+ * it calls tasuki_boundary, tasuki_start, tasuki_interior and tasuki_wait. */
 typedef void (*tasuki_compute)(const tasuki_box* box, void* data);
 tasuki_status tasuki_overlap(tasuki_operation halo, tasuki_field field, const tasuki_width* width,
                              tasuki_compute compute, void* data);

@@ -1,6 +1,8 @@
 // Transfer: a layout of one rank's memory to a layout of another's, in one pass where the path can.
 #pragma once
 
+#include <string>
+
 #include "tasuki/layout.hpp"
 #include "tasuki/operation.hpp"
 
@@ -11,6 +13,9 @@ struct TransferSide {
   int rank = 0;
   void* base = nullptr;
   Layout layout;
+  /// What the bytes are, in any words, such as `float64 2 x 3`. Where both sides say it they must say the same;
+  /// nothing: bytes, which may become anything.
+  std::string elements = {};
 };
 
 /// At every start, moves the bytes of `from.layout` on `from.rank` to those of `to.layout` on `to.rank`. The layouts

@@ -27,6 +27,8 @@ std::vector<nb::object> as_list(nb::handle memory) {
   return {nb::borrow(memory)};
 }
 
+constexpr std::int64_t kAnyPadding = -1;  // that of an array without elements, whose strides mean nothing
+
 // The padding at the end of each row that the array's strides tell of. Throws if the array is not laid out like a
 // field.
 std::int64_t checked_padding(const Array& array, const Box& own, const Width& shadow, const std::string& argument) {
@@ -36,6 +38,7 @@ std::int64_t checked_padding(const Array& array, const Box& own, const Width& sh
   if (array.shape != expected)
     throw Error(fmt::format("argument '{}' has shape ({}); on this rank the box with its shadow has shape ({})",
                             argument, fmt::join(array.shape, ", "), fmt::join(expected, ", ")));
+  if (std::find(expected.begin(), expected.end(), 0) != expected.end()) return kAnyPadding;
   if (expected.size() < 2) {
     if (array.is_contiguous()) return 0;
     throw Error(fmt::format("argument '{}' has a stride of {} bytes; neighbouring elements must be {} bytes apart",
@@ -116,16 +119,25 @@ void read_arguments(FieldArguments& all, const Grid& grid, nb::handle dtype, nb:
   }
 }
 
+// Of ranks that have elements; what differs between these, the core finds. Collective.
+std::int64_t common_padding(const Context& context, std::int64_t mine) {
+  const std::vector<std::int64_t> all = context.allgather(mine);
+  if (mine != kAnyPadding) return mine;
+  return std::max<std::int64_t>(0, *std::max_element(all.begin(), all.end()));
+}
+
 void make_field(PyField* self, const GridHandle& grid, nb::handle dtype, nb::handle shadow, std::optional<int> copies,
                 std::int64_t pad, nb::handle memory, const std::string& name) {
   const std::shared_ptr<Owner>& owner = grid.held->shared_owner();
   FieldArguments all;
   owner->agree(fmt::format("Field '{}'", name), [&](Named& agreement) {
     read_arguments(all, grid.grid(), dtype, shadow, copies, pad, memory);
+    agreement.same("memory", all.wraps ? "given" : "Tasuki's");
     // The core knows numbers and sizes, but two structs of one size apart only by this.
     agreement.same("dtype", nb::cast<std::string>(nb::str(all.dtype)));
   });
   all.options.name = name;
+  if (all.wraps) all.options.pad = common_padding(owner->context(), all.options.pad);
   const std::int64_t bytes = element_bytes(all.dtype);
   const DType number = number_type(all.dtype);
   if (!all.wraps) {

@@ -3,6 +3,7 @@
 #include "operation.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -85,6 +86,12 @@ void make_halo(PyHalo* self, nb::handle fields, nb::handle width, Truth corners,
   new (self) PyHalo(owner, std::move(core));
 }
 
+/// Type and shape, which must agree between ranks; nothing for bytes, which may become anything.
+std::string elements_of(const Array& array) {
+  if (array.element_bytes == 1) return {};
+  return fmt::format("{} of shape ({})", nb::cast<std::string>(nb::str(array.dtype)), fmt::join(array.shape, ", "));
+}
+
 /// One side of a transfer as it was given.
 struct Side {
   const char* argument;
@@ -120,7 +127,9 @@ TransferSide transfer_side(const Side& given, const Context& context, std::vecto
   const Array array = array_from(parts[1], fmt::format("{}[1]", argument), writable, true);
   check_gpu(array, context, fmt::format("{}[1]", argument));
   side.base = array.data;
-  side.layout = parts.size() == 3 && !parts[2].is_none() ? layout_inside(parts[2], array, argument) : array.layout();
+  const bool as_bytes = parts.size() == 3 && !parts[2].is_none();
+  side.layout = as_bytes ? layout_inside(parts[2], array, argument) : array.layout();
+  if (!as_bytes) side.elements = elements_of(array);
   keep.push_back(array);
   return side;
 }
@@ -152,11 +161,13 @@ void make_broadcast(PyBroadcast* self, const ContextHandle& context, int root, n
                     std::int64_t chunk, const std::string& path, const std::string& engine) {
   const std::shared_ptr<Owner>& owner = context.owner;
   OperationCore core;
-  owner->agree("Broadcast", [&] {
+  owner->agree("Broadcast", [&](Named& agreement) {
     core.arrays.push_back(array_from(data, "array", owner->context().rank() != root));
     if (!core.arrays[0].is_contiguous())
       throw Error(
           "argument 'array' is not contiguous in C order; use numpy.ascontiguousarray, or a Transfer for strides");
+    const std::string elements = elements_of(core.arrays[0]);
+    agreement.same("array", elements.empty() ? "bytes" : elements);
   });
   const Array& array = core.arrays[0];
   BroadcastOptions options;
@@ -362,7 +373,8 @@ GPU to what computes meanwhile.)");
 it does nothing.
 
 source, target: (rank, array), or (rank, array, layout) with a Layout in bytes relative to the array's first element.
-Other ranks give (rank, None). Without a layout the array's own shape and strides say which bytes, in C order. The
+Other ranks give (rank, None). Without a layout the array's own shape and strides say which elements, in C order; both
+arrays then have the same type and shape, unless one of them has elements of one byte. The
 target must be writable. Arrays of `shared_array` and fields move without staging. Both arrays may be on GPUs, once all
 ranks have called `use_gpu`.
 blocks: as for `Halo`.
@@ -370,13 +382,15 @@ Raises tasuki.Error on both ranks if the sizes differ, or an array is of no use;
 rank of the context.)");
   nb::class_<PyBroadcast, PyOperation>(m, "Broadcast",
                                        "One rank's array to all ranks, pipelined over trees; on the host.")
-      .def("__init__", make_broadcast, nb::arg("context"), nb::arg("root"), nb::arg("array"), nb::kw_only(),
-           nb::arg("trees") = 0, nb::arg("arity") = 0, nb::arg("chunk") = 0, nb::arg("path") = "auto",
-           nb::arg("engine") = "auto",
-           nb::sig("def __init__(self, context: Context, root: SupportsIndex, array: object, *, "
-                   "trees: SupportsIndex = 0, arity: SupportsIndex = 0, chunk: SupportsIndex = 0, "
-                   "path: str = 'auto', engine: str = 'auto') -> None"),
-           R"(Collective. `array` is contiguous, of equally many bytes on all ranks, writable except on `root`.
+      .def(
+          "__init__", make_broadcast, nb::arg("context"), nb::arg("root"), nb::arg("array"), nb::kw_only(),
+          nb::arg("trees") = 0, nb::arg("arity") = 0, nb::arg("chunk") = 0, nb::arg("path") = "auto",
+          nb::arg("engine") = "auto",
+          nb::sig("def __init__(self, context: Context, root: SupportsIndex, array: object, *, "
+                  "trees: SupportsIndex = 0, arity: SupportsIndex = 0, chunk: SupportsIndex = 0, "
+                  "path: str = 'auto', engine: str = 'auto') -> None"),
+          R"(Collective. `array` is contiguous, of the same type and shape on all ranks, writable except on `root`. Arrays of
+bytes may differ in shape: `array.view('u1')` is the way around.
 
 trees, arity, chunk (bytes): 0: chosen by cost.)");
 }

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "api/nouns.hpp"
 
 using namespace tasuki;
@@ -26,8 +28,9 @@ void check_extents(const Grid& grid, const Recipe& recipe, const std::int64_t* t
   const Box own = grid.owned();
   std::vector<std::int64_t> needed;
   for (int d = 0; d < grid.ndims(); ++d)
-    needed.push_back(own.extent(d) + recipe.options.shadow.lo[d] + recipe.options.shadow.hi[d] +
-                     (d == grid.ndims() - 1 ? recipe.options.pad : 0));
+    needed.push_back(own.extent(d) + recipe.options.shadow.lo[d] + recipe.options.shadow.hi[d]);
+  if (std::find(needed.begin(), needed.end(), 0) != needed.end()) return;  // no cells, and no rows to pad
+  needed.back() += recipe.options.pad;
   const std::vector<std::int64_t> has(theirs, theirs + grid.ndims());
   if (has != needed)
     throw Failure(TASUKI_BAD_ARGUMENT,

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <mpi.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +11,7 @@
 #include "session/collective.hpp"
 #include "session/mpi.hpp"
 #include "support/text_file.hpp"
+#include "tasuki/error.hpp"
 
 namespace tasuki {
 
@@ -51,10 +51,14 @@ std::string profile_file(const Runtime& runtime) {
 Profile load_profile(Runtime& runtime) {
   const std::string file = profile_file(runtime);
   std::string text;
-  if (runtime.rank() == 0 && !file.empty()) {
+  all_do(runtime, "Context", [&] {
+    if (runtime.rank() != 0 || file.empty()) return;
+    if (const std::string what = irregular(file); !what.empty())
+      throw Error(fmt::format(
+          "the machine profile {} is {}; TASUKI_PROFILE must name a file, or one that does not exist yet", file, what));
     const auto read = read_text(file);
     if (read) text = read->empty() ? " " : *read;  // an empty file is a corrupt one, not a missing one
-  }
+  });
   text = text_of_root(runtime, text, "reading the machine profile");
   return text.empty() ? Profile() : Profile::from_json(text, file);
 }
@@ -63,17 +67,12 @@ void save_profile(Runtime& runtime, const Profile& profile) {
   if (runtime.rank() != 0) return;
   const std::string file = profile_file(runtime);
   if (file.empty()) return;
-  std::error_code error;
-  const std::filesystem::path target(file);
-  if (target.has_parent_path()) std::filesystem::create_directories(target.parent_path(), error);
-  const std::string draft = fmt::format("{}.{}", file, getpid());
+  if (const auto slash = file.rfind('/'); slash != file.npos && slash > 0) make_private_folders(file.substr(0, slash));
   const std::string machine = fmt::format("{}, {}", runtime.topology().processes[0].name, mpi_name());
-  if (!write_text(draft, profile.to_json(machine))) {
-    fmt::print(stderr, "tasuki: cannot write the machine profile {}; it will be measured again next time\n", draft);
-    return;
-  }
-  std::filesystem::rename(draft, target, error);
-  if (error) fmt::print(stderr, "tasuki: cannot write the machine profile {}: {}\n", file, error.message());
+  const std::string why = replace_text(file, profile.to_json(machine));
+  if (!why.empty())
+    fmt::print(stderr, "tasuki: cannot write the machine profile {}: {}; it will be measured again next time\n", file,
+               why);
 }
 
 }  // namespace tasuki

@@ -42,7 +42,10 @@ void set_shape(FieldBase::Storage& field, std::int64_t pad) {
     stride =
         narrow(stride * narrow(row, "the local extent", "pad", pad), "the size", "the local extent", field.extents[d]);
   }
-  field.bytes = narrow(stride * field.element_bytes, "the size", "the element's size", field.element_bytes);
+  // Where there are no cells there are no rows to pad.
+  const bool empty =
+      std::find(field.extents.begin(), field.extents.begin() + ndims, 0) != field.extents.begin() + ndims;
+  field.bytes = narrow(empty ? 0 : stride * field.element_bytes, "the size", "the element's size", field.element_bytes);
 }
 
 void check_copies(int copies) {

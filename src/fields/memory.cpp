@@ -16,6 +16,7 @@ std::shared_ptr<std::byte> shared_alloc(const Context& context, std::int64_t byt
   if (bytes < 0)
     throw Error(
         fmt::format("shared_alloc: rank {}: argument 'bytes' is {}; it must be 0 or more", context.rank(), bytes));
+  runtime_of(context).refuse_if_over("shared_alloc");
   auto kept = std::make_shared<Kept>();
   kept->runtime = ContextAccess::shared(context);
   kept->block = kept->runtime->memory().allocate(bytes);

@@ -52,11 +52,11 @@ void check_cuts(int d, const std::vector<std::int64_t>& cuts, std::int64_t exten
 
 /// The user's split with 0 for what is open; a dimension with cuts is settled by their number.
 std::vector<int> wanted_split(const GridOptions& options, std::size_t ndims, int ranks) {
-  for (const auto& [name, size] :
-       {std::pair{"split", options.split.size()}, std::pair{"periodic", options.periodic.size()},
-        std::pair{"cuts", options.cuts.size()}})
-    if (size > ndims)
-      throw Error(fmt::format("argument '{}' has {} entries; the grid has {} dimensions", name, size, ndims));
+  if (!options.periodic.empty() && options.periodic.size() != ndims)
+    throw Error(fmt::format("argument 'periodic' has {} entr{}; the grid has {} dimensions, and each needs one",
+                            options.periodic.size(), options.periodic.size() == 1 ? "y" : "ies", ndims));
+  if (options.cuts.size() > ndims)
+    throw Error(fmt::format("argument 'cuts' has {} entries; the grid has {} dimensions", options.cuts.size(), ndims));
   if (!options.split.empty() && options.split.size() != ndims)
     throw Error(fmt::format("argument 'split' has {} entries ({}); the grid has {} dimensions", options.split.size(),
                             times(options.split), ndims));

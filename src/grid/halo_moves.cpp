@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <set>
 
 namespace tasuki {
@@ -28,7 +29,8 @@ std::vector<std::int64_t> memory_extents(const Placement& placement, const HaloB
     const auto i = static_cast<std::size_t>(d);
     extents.push_back(box.extent(d) + field.shadow.lo[i] + field.shadow.hi[i]);
   }
-  extents.back() += field.pad;
+  // Where there are no cells there are no rows to pad.
+  if (std::find(extents.begin(), extents.end(), 0) == extents.end()) extents.back() += field.pad;
   return extents;
 }
 

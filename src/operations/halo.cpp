@@ -130,10 +130,37 @@ Description describe(const std::vector<HaloField>& fields, const HaloOptions& op
 
 Halo::Halo(const std::vector<HaloField>& fields, const HaloOptions& options) {
   Description description = describe(fields, options);
+  for (const auto& [field, width] : fields) widths_.emplace_back(FieldAccess::storage(field)->number, width);
   state_ = std::make_shared<State>(fields[0].field.grid().context(), std::move(description), options);
 }
 
-void overlap(Halo& halo, const FieldBase& field, const Width& width, const std::function<void(const Box&)>& compute) {
+Width Halo::reach(const FieldBase& field) const {
+  Width widest;
+  for (const auto& [number, width] : widths_) {
+    if (number == FieldAccess::storage(field)->number) return width;
+    for (std::size_t d = 0; d < kMaxDims; ++d) {
+      widest.lo[d] = std::max(widest.lo[d], width.lo[d]);
+      widest.hi[d] = std::max(widest.hi[d], width.hi[d]);
+    }
+  }
+  return widest;
+}
+
+void overlap(Halo& halo, const FieldBase& field, const Width& width, const std::function<void(const Box&)>& compute,
+             Narrow narrow) {
+  const Grid& grid = field.grid();
+  const Width reach = halo.reach(field);
+  for (int d = 0; d < grid.ndims() && narrow == Narrow::refused; ++d) {
+    const auto i = static_cast<std::size_t>(d);
+    if (grid.split(d) == 1 && !grid.periodic(d)) continue;
+    // What is sent downwards fills the upper shadow of the neighbour below.
+    if (width.lo[i] >= reach.hi[i] && width.hi[i] >= reach.lo[i]) continue;
+    throw Error(fmt::format(
+        "overlap: rank {}: argument 'width' is {}/{} (below/above) in dimension {}, but the halo sends {}/{} "
+        "cells there, which would not all be computed before it starts; give a width of at least {}/{}, or "
+        "say Narrow::meant",
+        grid.context().rank(), width.lo[i], width.hi[i], d, reach.hi[i], reach.lo[i], reach.hi[i], reach.lo[i]));
+  }
   for (const Box& box : field.boundary(width)) compute(box);
   halo.start();
   const Box interior = field.interior(width);

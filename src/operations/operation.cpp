@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engines/bind.hpp"
+#include "operations/check.hpp"
 #include "operations/state.hpp"
 #include "session/collective.hpp"
 #include "session/gpus.hpp"
@@ -140,12 +141,11 @@ void Operation::State::check_options(Agreement& agreement, const std::string& en
 }
 
 Operation::State::State(const Context& context, Description description, const OperationOptions& options)
-    : context_(context),
-      name_(description.problem.operation),
-      buffers_(std::move(description.buffers)),
-      keep_(std::move(description.keep)),
-      where_(memory_of_all(buffers_)) {
+    : context_(context), name_(description.problem.operation), where_(memory_of_all(description.buffers)) {
   Runtime& runtime = runtime_of(context);
+  check_ = OperationCheck::of(runtime, description);
+  buffers_ = std::move(description.buffers);
+  keep_ = std::move(description.keep);
   Problem& problem = description.problem;
   problem.rank = runtime.rank();
   problem.wanted = resolve(options.path, runtime.settings().path, "auto");
@@ -199,6 +199,7 @@ Operation::State::State(const Context& context, Plan plan, std::vector<UserBuffe
                         const OperationOptions& options)
     : context_(context), name_(plan.operation), buffers_(std::move(buffers)), where_(memory_of_all(buffers_)) {
   Runtime& runtime = runtime_of(context);
+  if (runtime.settings().check) check_ = std::make_unique<OperationCheck>(runtime.rank());
   const std::string engine = engine_for(options);
   Agreement agreement(runtime, name_);
   check_options(agreement, engine, options);
@@ -220,6 +221,12 @@ void Operation::State::run_on(Plan plan, const std::string& engine, const Operat
 }
 
 Operation::State::~State() {
+  if (runtime_of(context_).inherited()) {  // threads and messages are the parent's
+    (void)engine_.release();
+    (void)executor_.release();
+    return;
+  }
+  if (active_ && check_ && !runtime_of(context_).failed()) check_->abandoned(name_, epoch_);
   if (active_ && engine_) {
     engine_->abandon();
     if (!in_stream_) ended();
@@ -228,6 +235,7 @@ Operation::State::~State() {
 }
 
 void Operation::State::check_alive(const char* call) const {
+  runtime_of(context_).refuse_if_over(name_);
   if (!executor_) {
     throw Error(fmt::format("rank {}: {}: {} after free; make the operation again", context_.rank(), name_, call));
   }
@@ -266,6 +274,7 @@ void Operation::State::start() {
   runtime_of(context_).refuse_if_failed(name_);
   check_alternation();
   ++epoch_;
+  if (check_) check_->start(epoch_, buffers_);
   const TracedCall traced(executor_->recorder(), Traced::start, epoch_);
   active_ = true;
   runtime_of(context_).add_active(this);
@@ -304,13 +313,45 @@ void Operation::State::ended() {
   runtime_of(context_).remove_active(this);
 }
 
+void Operation::State::completed() {
+  ended();
+  if (!check_) return;
+  const std::string wrong = check_->end(epoch_, buffers_);
+  if (wrong.empty()) return;
+  Runtime& runtime = runtime_of(context_);
+  runtime.fail(fmt::format("of a mistake that TASUKI_CHECK found: {}: {}", name_, wrong));
+  throw Error(fmt::format("rank {}: {}: {}", context_.rank(), name_, wrong));
+}
+
+std::string Operation::State::stopped() {
+  engine_->stop();
+  std::string elsewhere;  // which of the peers this rank cannot watch
+  const Topology& topology = runtime_of(context_).topology();
+  for (const int peer : peers_)
+    if (!topology.same_host(peer, topology.rank)) elsewhere += (elsewhere.empty() ? "" : ", ") + topology.called(peer);
+  if (!elsewhere.empty()) elsewhere = fmt::format(" (its peers on other hosts: {})", elsewhere);
+  return fmt::format("rank {}: {}: epoch {} did not end: {}{}", context_.rank(), name_, epoch_, executor_->blocked(),
+                     elsewhere);
+}
+
 bool Operation::State::test() {
   check_alive("test");
   check_host("test");
   if (!active_) return true;
   const TracedCall traced(executor_->recorder(), Traced::test, epoch_);
-  if (!engine_->test()) return false;
-  ended();
+  Runtime& runtime = runtime_of(context_);
+  try {
+    if (!engine_->test()) {
+      if (watch_.go_on(runtime, peers_, epoch_)) return false;
+      if (!engine_->test()) watch_.fail(runtime, stopped());
+    }
+  } catch (const std::exception& error) {
+    runtime.fail(error.what());
+    engine_->stop();
+    ended();
+    throw;
+  }
+  completed();
   return true;
 }
 
@@ -322,17 +363,14 @@ void Operation::State::progress() {
 void Operation::State::wait() {
   check_alive("wait");
   check_host("wait");
+  if (check_ && !check_->waited() && !active_)
+    throw Error(fmt::format("rank {}: {}: wait without a start before it", context_.rank(), name_));
   if (!active_) return;
   const TracedCall traced(executor_->recorder(), Traced::wait, epoch_);
   driving_ = true;
   try {
     wait_until(
-        runtime_of(context_), peers_, [this] { return engine_->test(); },
-        [this] {
-          engine_->stop();
-          return fmt::format("rank {}: {}: epoch {} did not end: {}", context_.rank(), name_, epoch_,
-                             executor_->blocked());
-        });
+        runtime_of(context_), peers_, [this] { return engine_->test(); }, [this] { return stopped(); });
   } catch (const Interruption&) {
     driving_ = false;  // still active: the user may wait again
     throw;
@@ -343,11 +381,12 @@ void Operation::State::wait() {
     throw;
   }
   driving_ = false;
-  ended();
+  completed();
 }
 
 void Operation::State::free() {
   if (!executor_) return;
+  if (runtime_of(context_).inherited()) check_alive("free");
   if (active_) {
     throw Error(
         fmt::format("rank {}: {}: free while epoch {} is active; wait for it first", context_.rank(), name_, epoch_));

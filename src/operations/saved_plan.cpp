@@ -8,6 +8,8 @@
 
 #include "fields/field_storage.hpp"
 #include "memory/gpu.hpp"
+#include "operations/check.hpp"
+#include "operations/fits_field.hpp"
 #include "operations/state.hpp"
 #include "paths/path.hpp"
 #include "session/collective.hpp"
@@ -82,6 +84,8 @@ std::string complaint_about(Runtime& runtime, const Machine& machine, const Plan
     const bool known =
         std::any_of(buffers.begin(), buffers.end(), [&](const auto& b) { return b.name == wanted.name; });
     if (given == memory.end()) {
+      if (wanted.name == kCheckOut || wanted.name == kCheckIn)
+        return std::string("the plan was made with TASUKI_CHECK=1; save one that was made without");
       if (wanted.rank == plan.rank)
         return fmt::format("the plan names buffer '{}', for which no memory was given", wanted.name);
       continue;
@@ -101,6 +105,7 @@ std::string complaint_about(Runtime& runtime, const Machine& machine, const Plan
     nothing.role = wanted.role;
     buffers.push_back(std::move(nothing));
   }
+  if (std::string why = field_misfit(plan, memory); !why.empty()) return why;
   return path_misfit(machine, plan);
 }
 

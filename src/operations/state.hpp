@@ -42,6 +42,8 @@ struct CalibrationHook {
   explicit CalibrationHook(Calibrate calibrate);
 };
 
+class OperationCheck;
+
 class Operation::State final : public Progressing {
  public:
   /// Collective over the ranks that make it.
@@ -76,6 +78,10 @@ class Operation::State final : public Progressing {
   void check_host(const char* call) const;
   void check_alternation();
   void ended();
+  /// As `ended`, after an epoch that has done all of its work.
+  void completed();
+  /// Ends the engine's driving after a failure. What the epoch waited for, for the message.
+  std::string stopped();
 
   Context context_;
   std::string name_;
@@ -93,6 +99,8 @@ class Operation::State final : public Progressing {
   bool in_stream_ = false;  ///< the active epoch was started in a stream
   Memory where_ = Memory::host;
   bool driving_ = false;
+  TestWatch watch_;
+  std::unique_ptr<OperationCheck> check_;  ///< null unless TASUKI_CHECK=1
 };
 
 }  // namespace tasuki

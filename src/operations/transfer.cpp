@@ -27,8 +27,7 @@ std::string pack_layout(const Layout& layout) {
     numbers.insert(numbers.end(), {block.offset, block.bytes, static_cast<std::int64_t>(block.dims.size())});
     for (const Dim& dim : block.dims) numbers.insert(numbers.end(), {dim.count, dim.stride});
   }
-  return std::string(kOpening) +
-         std::string(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(std::int64_t));
+  return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(std::int64_t)};
 }
 
 // The layout of a block that begins at its base.
@@ -40,8 +39,8 @@ Layout nest(const Block& block) {
 }
 
 Layout unpack_layout(const std::string& blob) {
-  std::vector<std::int64_t> numbers((blob.size() - kOpening.size()) / sizeof(std::int64_t));
-  std::memcpy(numbers.data(), blob.data() + kOpening.size(), numbers.size() * sizeof(std::int64_t));
+  std::vector<std::int64_t> numbers(blob.size() / sizeof(std::int64_t));
+  std::memcpy(numbers.data(), blob.data(), numbers.size() * sizeof(std::int64_t));
   std::vector<Layout> parts;
   std::vector<std::int64_t> offsets;
   for (std::size_t i = 0; i < numbers.size();) {
@@ -120,17 +119,28 @@ Description describe(const Context& context, const TransferSide& from, const Tra
   d.agreement.same("from.rank", from.rank).same("to.rank", to.rank);
   Layout src = source ? from.layout : Layout();
   Layout dst = target ? to.layout : Layout();
+  std::string given = source ? from.elements : std::string();
+  std::string wanted = target ? to.elements : std::string();
   if (source != target) {
-    const std::array<std::string, 1> blob{pack_layout(source ? src : dst)};
-    const auto answer = exchange(runtime, peers, blob);
-    if (!answer[0].starts_with(kOpening))
+    const std::string layout = pack_layout(source ? src : dst);
+    const std::array<std::string, 1> said{std::string(kOpening) + as_text(static_cast<std::int64_t>(layout.size())) +
+                                          layout + (source ? given : wanted)};
+    std::string answer = exchange(runtime, peers, said)[0];
+    if (!answer.starts_with(kOpening))
       throw Error(
           fmt::format("the ranks do different things: rank {} makes {}, rank {} something else; two ranks must make "
-                      "what they share "
-                      "in the same order",
+                      "what they share in the same order",
                       me, d.problem.operation, peers[0]));
-    (source ? dst : src) = unpack_layout(answer[0]);
+    answer.erase(0, kOpening.size());
+    const auto bytes = static_cast<std::size_t>(from_text<std::int64_t>(answer));
+    (source ? dst : src) = unpack_layout(answer.substr(sizeof(std::int64_t), bytes));
+    (source ? wanted : given) = answer.substr(sizeof(std::int64_t) + bytes);
   }
+  if (!given.empty() && !wanted.empty() && given != wanted)
+    d.agreement.complain(
+        fmt::format("'from' has {} on rank {}, but 'to' has {} on rank {}; give arrays of the same type and shape, or "
+                    "bytes or a layout if their bytes are what is meant",
+                    given, from.rank, wanted, to.rank));
   std::vector<UserBuffer> memory{user_buffer("from", Role::input, from, src, source),
                                  user_buffer("to", Role::output, to, dst, target)};
   try {

@@ -111,7 +111,7 @@ Command& Builder::add(Verb verb, int peer) {
 
 int Builder::store(std::span<const StridedCopy> copies) {
   auto& all = plan_.copies;
-  // Puts and expectations often name the same strided copies: share the last range if it is equal.
+  // Commands that follow each other often name the same copies: they share the last range if it is equal.
   if (all.size() >= copies.size() && std::equal(copies.begin(), copies.end(), all.end() - copies.size())) {
     return static_cast<int>(all.size() - copies.size());
   }
@@ -247,8 +247,8 @@ void Builder::depend(int command, int other) {
 }
 
 void Builder::expect(int src, int dst, std::span<const StridedCopy> copies, DType dtype, ReduceOp op, bool in_order) {
-  const int first = store(copies);
-  last_is_own_ = false;
+  const auto first = static_cast<std::int32_t>(promised_.size());
+  promised_.insert(promised_.end(), copies.begin(), copies.end());
   plan_.expects.push_back({src, dst, first, static_cast<std::int32_t>(copies.size()), dtype, op, in_order});
 }
 
@@ -261,6 +261,8 @@ Plan Builder::finish() {
     ++c.dep_count;
     plan.deps.push_back(other);
   }
+  for (Expect& e : plan.expects) e.first_copy += static_cast<std::int32_t>(plan.copies.size());
+  plan.copies.insert(plan.copies.end(), promised_.begin(), promised_.end());
   for (auto* v : {&plan.deps}) v->shrink_to_fit();
   plan.buffers.shrink_to_fit();
   plan.commands.shrink_to_fit();

@@ -54,6 +54,7 @@ class Builder {
   std::int64_t rounds() const { return count_; }
   /// `command` must not run before `other` (of another lane) has ended.
   void depend(int command, int other);
+  /// Never shares copies with commands: damage to one must not hide in the other.
   void expect(int src, int dst, std::span<const StridedCopy> copies, DType dtype, ReduceOp op = ReduceOp::sum,
               bool in_order = false);
 
@@ -69,6 +70,7 @@ class Builder {
   int store(std::span<const StridedCopy> copies);
 
   Plan plan_;
+  std::vector<StridedCopy> promised_;  ///< copies of the expectations, which count them from 0 until the end
   std::map<std::tuple<int, Purpose, int, int, std::string>, int> known_;  ///< buffers by identity
   std::vector<std::pair<std::int32_t, std::int32_t>> deps_;
   int lane_ = -1;

@@ -1,12 +1,15 @@
 // Context: the user's handle to a runtime, and the start of MPI.
 #include "tasuki/context.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
 
 #include "session/collective.hpp"
+#include "session/era.hpp"
 #include "session/mpi.hpp"
 #include "session/runtime.hpp"
 #include "tasuki/device.hpp"
@@ -15,8 +18,17 @@
 namespace tasuki {
 namespace {
 
+void refuse_in_child() {
+  if (Era::forked())
+    throw Error(
+        fmt::format("Context: this process (pid {}) was forked from one that had made a context, and cannot make one; "
+                    "start it by other means than fork, as 'spawn' of Python's multiprocessing does",
+                    getpid()));
+}
+
 /// True if MPI was started here.
 bool start_mpi(int& argc, char**& argv) {
+  refuse_in_child();
   int ended = 0;
   mpi::Finalized(&ended);
   if (ended != 0)
@@ -30,6 +42,7 @@ bool start_mpi(int& argc, char**& argv) {
 }
 
 MPI_Comm checked(MPI_Comm comm) {
+  refuse_in_child();
   if (!mpi_running())
     throw Error(
         "Context: MPI is not running (not started yet, or finalised); call MPI_Init_thread first, or use "

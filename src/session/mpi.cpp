@@ -7,6 +7,7 @@
 #include <chrono>
 #include <memory>
 
+#include "session/era.hpp"
 #include "session/settings.hpp"
 
 namespace tasuki {
@@ -83,6 +84,7 @@ void check_mpi(int code, const char* call) {
 }
 
 bool mpi_running() {
+  if (Era::forked()) return false;  // a child has only the looks of its parent's MPI
   int started = 0;
   int ended = 0;
   mpi::calls().Initialized(&started);

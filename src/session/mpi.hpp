@@ -16,12 +16,14 @@
 #define TASUKI_MPI_CALLS(X) \
   X(Cancel)                 \
   X(Comm_create_group)      \
+  X(Comm_create_keyval)     \
   X(Comm_free)              \
   X(Comm_get_attr)          \
   X(Comm_get_errhandler)    \
   X(Comm_group)             \
   X(Comm_idup)              \
   X(Comm_rank)              \
+  X(Comm_set_attr)          \
   X(Comm_set_errhandler)    \
   X(Comm_size)              \
   X(Comm_test_inter)        \
@@ -53,7 +55,7 @@ namespace tasuki {
 void check_mpi(int code, const char* call);
 std::string mpi_error_text(int code);
 
-/// True between MPI_Init and MPI_Finalize: destructors ask this before they call MPI.
+/// True between MPI_Init and MPI_Finalize, in the process that called them: destructors ask this before they call MPI.
 bool mpi_running();
 
 namespace mpi {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <limits>
 #include <numeric>
@@ -16,6 +17,7 @@
 #include "session/departures.hpp"
 #include "session/gpus.hpp"
 #include "session/mpi.hpp"
+#include "session/process.hpp"
 #include "session/trace.hpp"
 #include "tasuki/error.hpp"
 
@@ -30,8 +32,32 @@ struct Session {
   int runtimes = 0;
   bool ours = false;
   bool broken = false;
+  bool left_alone = false;  ///< a rank died while this one left a context, and the program was not told
 };
 Session session;
+
+/// A program that thinks that all went well must not end with status 0 if it did not.
+void end_with_an_error() {
+  if (!session.left_alone) return;
+  std::fflush(nullptr);
+  _exit(EXIT_FAILURE);
+}
+
+#ifdef __GLIBC__
+void end_as_it_must(int status, void*) {
+  if (status == EXIT_SUCCESS) end_with_an_error();
+}
+#endif
+
+/// Registered early, so that it comes after what the program has registered itself.
+void watch_the_end() {
+#ifdef __GLIBC__
+  static const int registered = on_exit(end_as_it_must, nullptr);
+#else
+  static const int registered = std::atexit(end_with_an_error);
+#endif
+  (void)registered;
+}
 
 std::vector<RuntimePart::Make>& parts() {
   static std::vector<RuntimePart::Make> list;
@@ -74,6 +100,7 @@ Runtime::Runtime(std::unique_ptr<Communicator> communicator, bool owns_mpi)
       .same("TASUKI_PROFILE", settings_.profile)
       .same("TASUKI_TRACE", settings_.trace)
       .same("TASUKI_AGREE", settings_.agree ? 1 : 0)
+      .same("TASUKI_CHECK", settings_.check ? 1 : 0)
       .same("TASUKI_PMPI", settings_.pmpi ? 1 : 0)
       .settle();
   deadline = settings_.deadline;
@@ -102,6 +129,8 @@ Runtime::Runtime(std::unique_ptr<Communicator> communicator, const Runtime& pare
 // Finds out who is there. Collective.
 void Runtime::meet() {
   if (!communicator_->threads()) mpi::Query_thread(&thread_level_);
+  era_ = Era::enter(!communicator_->threads());
+  watch_the_end();
   std::string problem;
   try {
     memory_ = std::make_unique<SharedMemory>(communicator_->rank(), communicator_->size());
@@ -129,6 +158,10 @@ void Runtime::complete() {
 }
 
 Runtime::~Runtime() {
+  if (inherited()) {
+    leave_to_the_parent();
+    return;
+  }
   const bool peaceful = left_ || leave_together();
   if (!peaceful) {
     communicator_->abandon(fmt::format("rank {} left without the others", rank()));
@@ -171,6 +204,8 @@ bool Runtime::leave_together() {
     return true;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "tasuki: leaving a context without the other ranks: %s\n", error.what());
+    // A rank that gave up has said so by itself; one that has died cannot.
+    session.left_alone = session.left_alone || somebody_died();
     return false;
   }
 }
@@ -188,6 +223,13 @@ void Runtime::give_up(const std::string& why) {
   fail(why);
   for (const auto& one : parts_)
     if (const auto part = one.lock()) part->give_up(why);
+}
+
+bool Runtime::somebody_died() const {
+  return !topology_.threads && topology_.visible && std::any_of(everyone_.begin(), everyone_.end(), [this](int other) {
+    const Process& process = topology_.processes[static_cast<std::size_t>(other)];
+    return topology_.same_host(other, rank()) && life_of(process.pid, process.born) == Life::ended;
+  });
 }
 
 void Runtime::barrier() {
@@ -227,7 +269,28 @@ void Runtime::progress_all() {
   progressing_ = false;
 }
 
-void Runtime::refuse_if_failed(const std::string& doing) const {
+/// In a child: what is shared stays as it is, and nobody is told anything.
+void Runtime::leave_to_the_parent() {
+  (void)new auto(std::move(transports));
+  (void)new auto(std::move(gpus));
+  (void)liveness_.release();
+  (void)memory_.release();
+  (void)communicator_.release();
+}
+
+void Runtime::refuse_era(const std::string& doing) const {
+  if (inherited())
+    throw Error(fmt::format(
+        "rank {}: {}: this process (pid {}) was forked from the rank (pid {}), and only the rank itself can "
+        "use what it has made; start processes that use Tasuki by other means than fork",
+        rank(), doing, getpid(), topology_.processes[static_cast<std::size_t>(rank())].pid));
+  if (!topology_.threads)
+    throw Error(fmt::format("rank {}: {}: MPI has been finalised; do this before MPI_Finalize", rank(), doing));
+  era_ = Era::now();  // it does without MPI
+}
+
+void Runtime::refuse(const std::string& doing) const {
+  refuse_if_over(doing);
   if (!failed_) return;
   throw Error(
       fmt::format("rank {}: {}: the context has failed before and cannot be used again ({}); end the program, or make "

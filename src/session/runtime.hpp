@@ -14,6 +14,7 @@
 #include "memory/shared_memory.hpp"
 #include "session/channels.hpp"
 #include "session/communicator.hpp"
+#include "session/era.hpp"
 #include "session/liveness.hpp"
 #include "session/settings.hpp"
 #include "session/topology.hpp"
@@ -33,6 +34,7 @@ class Progressing {
 };
 
 class Gpus;
+class KernelHome;
 class Transports;
 
 class Runtime {
@@ -62,6 +64,7 @@ class Runtime {
   std::span<const int> everyone() const { return everyone_; }  ///< all ranks
   double deadline = 30.0;
   std::shared_ptr<Gpus> gpus;  ///< made collectively by the first use of a GPU (session/gpus.hpp)
+  std::shared_ptr<KernelHome> kernels;  ///< made by the first kernel that communicates by itself (kernels/home.hpp)
   Machine machine;             ///< what planning sees of these ranks; prices are filled in when first asked for
   std::shared_ptr<Transports> transports;  ///< made with the context (transports/transport.hpp)
   std::string priced;                      ///< the paths that could be used when prices were last completed
@@ -95,8 +98,16 @@ class Runtime {
   /// The same for this context and its parts: this rank will not go on.
   void give_up(const std::string& why);
   /// Throws if this rank has failed: what it began with others is not at an end everywhere, and would be mixed up with
-  /// what comes now. `doing` is for the message.
-  void refuse_if_failed(const std::string& doing) const;
+  /// what comes now. Throws in a forked child, and after MPI_Finalize. `doing` is for the message.
+  void refuse_if_failed(const std::string& doing) const {
+    if (failed_ || era_ != Era::now()) refuse(doing);
+  }
+  /// Only the latter two.
+  void refuse_if_over(const std::string& doing) const {
+    if (era_ != Era::now()) refuse_era(doing);
+  }
+  bool over() const { return era_ != Era::now() && (inherited() || !topology_.threads); }  ///< Either of them is so.
+  bool inherited() const { return Era::forked_since(era_); }  ///< This process is a child of the one that made it.
 
   bool is_part() const { return is_part_; }
   /// How many parts of these ranks, in this order, this rank has made.
@@ -119,8 +130,13 @@ class Runtime {
   void complete();
   bool can_leave_together();
   bool leave_together();
+  bool somebody_died() const;  ///< of this host
+  void refuse(const std::string& doing) const;
+  void refuse_era(const std::string& doing) const;
+  void leave_to_the_parent();
 
   std::unique_ptr<Communicator> communicator_;
+  mutable std::uint32_t era_ = 0;
   int thread_level_ = -1;
   int spins_ = 0;
   int objects_ = 0;

@@ -61,6 +61,7 @@ Settings settings_from_environment() {
   settings.profile = variable("TASUKI_PROFILE");
   settings.trace = variable("TASUKI_TRACE");
   settings.agree = flag("TASUKI_AGREE", settings.agree);
+  settings.check = flag("TASUKI_CHECK", settings.check);
   settings.pmpi = flag("TASUKI_PMPI", settings.pmpi);
   return settings;
 }

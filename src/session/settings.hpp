@@ -15,6 +15,7 @@ struct Settings {
   std::string trace;            ///< TASUKI_TRACE: the folder that ranks write what they did into; empty = nothing
   bool passes = false;          ///< TASUKI_PASSES=1: plans are printed on stderr after each pass
   bool agree = true;            ///< TASUKI_AGREE: arguments are compared over the ranks
+  bool check = false;           ///< TASUKI_CHECK: operations look for mistakes of their callers
   bool pmpi = true;             ///< TASUKI_PMPI: MPI is called by its PMPI_ names
 };
 Settings settings_from_environment();  ///< Throws `Error` naming variable and value.

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "session/departures.hpp"
+#include "session/era.hpp"
 #include "session/runtime.hpp"
 #include "session/team.hpp"
 #include "tasuki/error.hpp"
@@ -35,6 +36,8 @@ std::string text_of(const std::exception_ptr& thrown) {
 void run_threads(int ranks, const std::function<void(const Context&)>& body) {
   if (ranks < 1 || ranks > kMostRanks)
     throw Error(fmt::format("run_threads: argument 'ranks' is {}; it must be between 1 and {}", ranks, kMostRanks));
+  if (Era::forked())
+    throw Error("run_threads: this process was forked from one that had made a context, and cannot make one");
   const auto team = std::make_shared<Team>(ranks);
   std::vector<std::exception_ptr> thrown(static_cast<std::size_t>(ranks));
   const auto run = [&](int rank) {

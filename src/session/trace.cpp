@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "session/era.hpp"
 #include "session/mpi.hpp"
 #include "support/text_file.hpp"
 #include "tasuki/error.hpp"
@@ -83,19 +84,12 @@ class Trace {
 
   void save() {
     const std::uint64_t count = count_.load();
-    if (count == saved_) return;
+    if (count == saved_ || Era::forked()) return;  // the file is the parent's
     const std::filesystem::path target = std::filesystem::path(folder_) / fmt::format("rank-{}.json", rank_);
-    const std::string draft = target.string() + ".part";
     saved_ = count;
-    std::error_code error;
-    if (write_text(draft, text(count))) {
-      std::filesystem::rename(draft, target, error);
-    } else {
-      error.assign(errno, std::generic_category());
-    }
-    if (error) {
-      fmt::print(stderr, "tasuki: rank {}: cannot write the trace {}: {}\n", rank_, target.string(), error.message());
-    }
+    const std::string why = replace_text(target.string(), text(count));
+    if (!why.empty())
+      fmt::print(stderr, "tasuki: rank {}: cannot write the trace {}: {}\n", rank_, target.string(), why);
   }
 
   std::atomic<int> paused{0};
@@ -213,8 +207,9 @@ void prepare_trace(const std::string& folder) {
   const auto refuse = [&folder](const std::string& why) {
     throw Error(fmt::format("TASUKI_TRACE is '{}'; it must name a folder that can be written: {}", folder, why));
   };
+  make_private_folders(folder);
   std::error_code error;
-  std::filesystem::create_directories(folder, error);
+  std::filesystem::create_directories(folder, error);  // is there now, or says why not
   if (!std::filesystem::is_directory(folder)) refuse(error ? error.message() : "it is a file");
   if (access(folder.c_str(), W_OK | X_OK) != 0) refuse("no permission");
 }

@@ -17,12 +17,24 @@ namespace {
 constexpr double kLookInterval = 2e-3;  // seconds between looks at the other ranks
 constexpr double kLookShare = 20;       // with many ranks a look costs more: at most 1/20 of the time goes into it
 constexpr double kGrace = 0.3;          // seconds for other ranks to pass on what a failed rank had sent
+constexpr double kFewestTests = 10;     // that find no end before the deadline can pass
 constexpr unsigned kTurnsPerDrive = 4;  // yields between drives of the other operations
 
 WaitHooks hooks;
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// `why`: a rank that has failed; empty: the deadline has passed.
+[[noreturn]] void give_up(Runtime& runtime, const std::string& why, const std::string& what) {
+  if (!why.empty()) {
+    runtime.fail(why);
+    throw Error(fmt::format("{}: {}", what, why));
+  }
+  const std::string gave_up = fmt::format("the deadline of {:g} s has passed", runtime.deadline);
+  runtime.fail(fmt::format("on rank {} {}: {}", runtime.rank(), gave_up, what));
+  throw Error(fmt::format("{}: {}; TASUKI_DEADLINE or Context::set_deadline allow more", what, gave_up));
 }
 
 }  // namespace
@@ -54,13 +66,31 @@ bool PatientWait::go_on() {
 }
 
 void PatientWait::fail(const std::string& what) {
-  if (!why_.empty()) {
-    runtime_.fail(why_);
-    throw Error(fmt::format("{}: {}", what, why_));
+  give_up(runtime_, why_, what);
+}
+
+bool TestWatch::go_on(Runtime& runtime, std::span<const int> needs, std::uint64_t epoch) {
+  const double time = now();
+  if (epoch != epoch_) {
+    epoch_ = epoch;
+    waited_ = 0;
+    last_ = time;
+    next_look_ = time + kLookInterval;
+    why_.clear();
   }
-  const std::string gave_up = fmt::format("the deadline of {:g} s has passed", runtime_.deadline);
-  runtime_.fail(fmt::format("on rank {} {}: {}", runtime_.rank(), gave_up, what));
-  throw Error(fmt::format("{}: {}; TASUKI_DEADLINE or Context::set_deadline allow more", what, gave_up));
+  waited_ += std::min(time - last_, runtime.deadline / kFewestTests);
+  last_ = time;
+  runtime.progress_all();
+  if (time >= next_look_ && why_.empty()) {
+    why_ = runtime.liveness().failure(needs);
+    next_look_ = time + std::max(kLookInterval, kLookShare * (now() - time));
+    end_ = time + kGrace;
+  }
+  return waited_ < runtime.deadline && (why_.empty() || time < end_);
+}
+
+void TestWatch::fail(Runtime& runtime, const std::string& what) const {
+  give_up(runtime, why_, what);
 }
 
 }  // namespace tasuki

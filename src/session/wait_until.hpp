@@ -1,6 +1,7 @@
 // The loop of every wait: a small hot spin here, and the slow part (clock, liveness, deadline) out of line.
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <span>
 #include <string>
@@ -40,6 +41,25 @@ class PatientWait {
   unsigned turns_ = 0;
   std::string why_;
   void* token_ = nullptr;  // the hooks' own
+};
+
+/// What calls of `test` keep between them, so that a loop of them ends as a wait does. Time that the caller spends
+/// elsewhere counts little, so that computing for long between two tests is no failure.
+class TestWatch {
+ public:
+  /// After a test of this epoch that found no end: drives the active operations and looks at the clock and now and then
+  /// at the ranks needed. False once a wait would have given up: test once more, then `fail`.
+  bool go_on(Runtime& runtime, std::span<const int> needs, std::uint64_t epoch);
+  /// Marks this rank as having given up and throws.
+  [[noreturn]] void fail(Runtime& runtime, const std::string& what) const;
+
+ private:
+  std::uint64_t epoch_ = 0;
+  double last_ = 0;    // when `go_on` was called
+  double waited_ = 0;  // seconds
+  double next_look_ = 0;
+  double end_ = 0;  // once a rank was found to have failed
+  std::string why_;
 };
 
 template <class Poll, class What>

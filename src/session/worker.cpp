@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "session/era.hpp"
 #include "session/wait_until.hpp"
 
 namespace tasuki {
@@ -17,15 +18,22 @@ constexpr std::chrono::microseconds kMoment{50};
 }  // namespace
 
 Worker& Worker::instance() {
-  static Worker worker;
+  // Never destroyed: operations may live until the very end of the process, and look for it there.
+  static Worker& worker = *new Worker;
+  static const struct End {
+    ~End() { worker.end(); }
+  } end;
   return worker;
 }
 
-Worker::~Worker() {
-  ending_.store(true);
-  calls_.fetch_add(1);
-  calls_.notify_one();
-  if (thread_.joinable()) thread_.join();
+void Worker::end() {
+  if (!Era::forked()) {
+    ending_.store(true);
+    calls_.fetch_add(1);
+    calls_.notify_one();
+    if (thread_.joinable()) thread_.join();
+  }  // in a child the thread is the parent's
+  ended_.store(true, std::memory_order_release);
 }
 
 void Worker::add(Task* task) {

@@ -26,17 +26,20 @@ class Worker {
   };
 
   static Worker& instance();
-  ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
   void add(Task* task);
   void remove(Task* task);  ///< Afterwards the worker does not touch it any more.
+  /// The process is ending, and the thread has ended: nobody serves tasks any more.
+  bool ended() const { return ended_.load(std::memory_order_acquire); }
   /// To be called after a task has been asked for something. Neither blocks nor allocates.
   void wake();
 
  private:
   Worker() = default;
+  ~Worker() = default;
+  void end();
   void loop();
   void sleep(int calls);
 
@@ -45,6 +48,7 @@ class Worker {
   std::atomic<int> silent_{0};  // tasks that are asked silently
   std::atomic<bool> asleep_{false};
   std::atomic<bool> ending_{false};
+  std::atomic<bool> ended_{false};
   std::atomic<int> calls_{0};
   std::thread thread_;
 };

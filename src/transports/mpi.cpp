@@ -45,7 +45,7 @@ class Message final : public HostChannel {
   }
 
   void cancel() override {
-    if (running_ != nullptr) mpi::calls().Cancel(running_);
+    if (running_ != nullptr && mpi_running()) mpi::calls().Cancel(running_);
   }
 
  private:

@@ -18,7 +18,13 @@ namespace {
 // Reads the runs of strided copies from another process in batches of as many as one call takes.
 class Reader {
  public:
-  Reader(std::int64_t pid, std::byte* local, std::uint64_t remote) : pid_(pid), local_(local), remote_(remote) {}
+  /// `peer`: the rank whose process it is.
+  Reader(const Runtime& runtime, int peer, std::byte* local, std::uint64_t remote)
+      : runtime_(runtime),
+        peer_(peer),
+        pid_(runtime.topology().processes[static_cast<std::size_t>(peer)].pid),
+        local_(local),
+        remote_(remote) {}
 
   void run(const StridedCopy& copy) {
     if (copy.blocks() == 0 || copy.block == 0) return;
@@ -32,11 +38,7 @@ class Reader {
       const ssize_t got =
           process_vm_readv(static_cast<pid_t>(pid_), &to_[first], used_ - first, &from_[first], used_ - first, 0);
       if (got < 0) {
-        const int error = errno;
-        throw Error(
-            fmt::format("path shared:read: process_vm_readv from pid {} failed: {}; force another path with "
-                        "TASUKI_PATH=shared:eager or mpi, or allow the call (ptrace scope)",
-                        pid_, std::strerror(error)));
+        fail(errno);
       }
       // A call may stop early between entries or inside one.
       std::size_t left = static_cast<std::size_t>(got);
@@ -58,6 +60,22 @@ class Reader {
     if (++used_ == to_.size()) flush();
   }
 
+  [[noreturn]] void fail(int error) const {
+    const std::array<int, 1> peer{peer_};
+    const std::string why = runtime_.liveness().failure(peer);
+    // A process that is ending has no memory before it is seen to have ended.
+    if (why.empty() && (error == ESRCH || error == EFAULT))
+      throw Error(fmt::format("rank {}: path shared:read: rank {} (pid {}) has died, or its memory is gone: {}",
+                              runtime_.rank(), peer_, pid_, std::strerror(error)));
+    if (!why.empty()) throw Error(fmt::format("rank {}: path shared:read: {}", runtime_.rank(), why));
+    throw Error(
+        fmt::format("rank {}: path shared:read: reading the memory of rank {} (pid {}) failed: {}; force another path "
+                    "with TASUKI_PATH=shared:eager or mpi, or allow process_vm_readv (ptrace scope)",
+                    runtime_.rank(), peer_, pid_, std::strerror(error)));
+  }
+
+  const Runtime& runtime_;
+  int peer_;
   std::int64_t pid_;
   std::byte* local_;
   std::uint64_t remote_;
@@ -69,8 +87,8 @@ class Reader {
 class Read final : public HostChannel {
  public:
   Read(const ChannelRequest& r, const CarriedCommand& carried)
-      : command_(r.command(carried)),
-        pid_(r.runtime.topology().processes[static_cast<std::size_t>(command_.peer)].pid),
+      : runtime_(r.runtime),
+        command_(r.command(carried)),
         copies_(r.plan.copies.begin() + command_.first_copy,
                 r.plan.copies.begin() + command_.first_copy + command_.copy_count),
         local_(carried.local),
@@ -78,7 +96,7 @@ class Read final : public HostChannel {
 
   void start(std::int64_t round, int copy) override {
     const auto which = static_cast<std::size_t>(copy);
-    Reader reader(pid_, local_[which] + round * command_.dst_step,
+    Reader reader(runtime_, command_.peer, local_[which] + round * command_.dst_step,
                   remote_[which] + static_cast<std::uint64_t>(round * command_.src_step));
     for (const auto& c : copies_) reader.run(c);
     reader.flush();
@@ -86,8 +104,8 @@ class Read final : public HostChannel {
   bool test() override { return true; }
 
  private:
+  const Runtime& runtime_;
   Command command_;
-  std::int64_t pid_;
   std::vector<StridedCopy> copies_;
   std::vector<std::byte*> local_;
   std::vector<std::uint64_t> remote_;

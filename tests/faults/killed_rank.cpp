@@ -3,7 +3,9 @@
 //
 // A VICTIM that is no rank leaves it to others to disturb the exchanges (hosts.py).
 //
-//   killed_rank VICTIM PATH ENGINE MEMORY [DEADLINE]
+//   killed_rank VICTIM PATH ENGINE MEMORY HOW [DEADLINE]
+//
+// HOW: `wait`, or `test` for a loop of tests.
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -18,7 +20,8 @@
 int main(int argc, char** argv) {
   tasuki::Context ctx(argc, argv);
   const int victim = std::atoi(argv[1]);
-  ctx.set_deadline(argc > 5 ? std::atof(argv[5]) : 10);
+  ctx.set_deadline(argc > 6 ? std::atof(argv[6]) : 10);
+  const bool polls = std::string_view(argv[5]) == "test";
   const bool on_gpu = std::string_view(argv[4]) == "device";
   if (on_gpu && !tasuki::why_no_gpu().empty()) {
     fmt::print("left out: {}\n", tasuki::why_no_gpu());
@@ -45,6 +48,8 @@ int main(int argc, char** argv) {
         continue;
       }
       halo.start();
+      while (polls && !halo.test()) {
+      }
       halo.wait();
     }
   } catch (const tasuki::Error& error) {

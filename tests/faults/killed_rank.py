@@ -35,17 +35,23 @@ def main() -> int:
     parser.add_argument("program", help="the program killed_rank")
     arguments = parser.parse_args()
     failures = 0
-    for path, engine, memory in (
-        ("shared", "inline", "host"),
-        ("shared", "thread", "host"),
-        ("mpi", "inline", "host"),
-        ("peer", "stream", "device"),
-        ("mpi", "stream", "device"),
+    for path, engine, memory, how in (
+        ("shared", "inline", "host", "wait"),
+        ("shared", "thread", "host", "wait"),
+        ("shared:read", "inline", "host", "wait"),
+        ("shared:read", "thread", "host", "wait"),
+        ("mpi", "inline", "host", "wait"),
+        ("shared:put", "inline", "host", "test"),
+        ("shared:read", "inline", "host", "test"),
+        ("shared", "thread", "host", "test"),
+        ("mpi", "inline", "host", "test"),
+        ("peer", "stream", "device", "wait"),
+        ("mpi", "stream", "device", "wait"),
     ):
         before = left_behind()
         run = subprocess.run(
             [sys.executable, arguments.launcher, "--recover", "--timeout", "60", "-n", str(RANKS)]
-            + [arguments.program, str(VICTIM), path, engine, memory],
+            + [arguments.program, str(VICTIM), path, engine, memory, how],
             capture_output=True,
             text=True,
             check=False,
@@ -65,7 +71,7 @@ def main() -> int:
             if rank != VICTIM and f"rank {VICTIM} (pid" not in told.get(rank, "")
         ]
         complaints += [f"left behind: {name}" for name in sorted(left_behind() - before)]
-        print(f"path {path}, engine {engine}: {'FAILED' if complaints else 'ok'}")
+        print(f"path {path}, engine {engine}, {how}: {'FAILED' if complaints else 'ok'}")
         for rank, text in sorted(told.items()):
             print(f"  rank {rank}: {text}")
         for complaint in complaints:

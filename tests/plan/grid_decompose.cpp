@@ -97,7 +97,10 @@ TEST_CASE("what cannot be cut is refused with the numbers") {
   CHECK(refusal({8}, {.split = {-4}}, 4) == "split[0] is -4; it must be a number of ranks, or 0 to leave it open");
   CHECK(refusal({8, 8, 8, 8}, {.split = {2147483647, 2147483647, 2147483647, 2147483647}}, 4).find("but the context") !=
         std::string::npos);
-  CHECK(refusal({8}, {.periodic = {true, true}}, 4) == "argument 'periodic' has 2 entries; the grid has 1 dimensions");
+  CHECK(refusal({8}, {.periodic = {true, true}}, 4) ==
+        "argument 'periodic' has 2 entries; the grid has 1 dimensions, and each needs one");
+  CHECK(refusal({8, 9}, {.periodic = {true}}, 4) ==
+        "argument 'periodic' has 1 entry; the grid has 2 dimensions, and each needs one");
 }
 
 TEST_CASE("bad cuts are refused with the entry that is wrong") {

@@ -43,7 +43,9 @@ TEST_CASE("every cell has one owner, in one to seven dimensions, also with more 
   for (const std::vector<std::int64_t>& extents :
        {std::vector<std::int64_t>{10}, {3}, {9, 10, 11}, {1, 1, 1}, {5, 1, 7, 2}, {2, 3, 2, 3, 2, 3, 2}})
     for (const bool reorder : {false, true}) {
-      const Grid grid(ctx, extents, {.periodic = {true}, .reorder = reorder});
+      std::vector<bool> periodic(extents.size());
+      periodic[0] = true;
+      const Grid grid(ctx, extents, {.periodic = periodic, .reorder = reorder});
       check_cover(grid);
       CHECK(grid.periodic(0));
       if (grid.ndims() > 1) CHECK_FALSE(grid.periodic(1));

@@ -35,6 +35,11 @@ COMMANDS = {
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
+def plain(text: str) -> str:
+    """The text with control characters, which a terminal would obey, spelt out; lines stay lines."""
+    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
+
+
 class Failure(Exception):
     """Something that the user can set right, told in one line; and the exit status."""
 
@@ -129,7 +134,7 @@ def main(arguments: list[str] | None = None) -> int:
         if "--debug" in own:
             traceback.print_exc()
         with contextlib.suppress(OSError):  # after SIGHUP the terminal is gone
-            print(f"tasuki: {' '.join(text.split())}", file=sys.stderr)
+            print(f"tasuki: {plain(' '.join(text.split()))}", file=sys.stderr)
         return status
 
 

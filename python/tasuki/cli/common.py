@@ -17,9 +17,10 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from tasuki import launch
-from tasuki.cli import Failure
+from tasuki.cli import Failure, plain
 
 INT_MOST, LONG_MOST = (1 << 31) - 1, (1 << 63) - 1  # of an `int` and an `int64` of the core
 
@@ -76,12 +77,20 @@ def check_output(file: Path | None) -> None:
         raise Failure(f"{file} cannot be written: {why}; name another file") from None
 
 
+class PlainConsole(Console):
+    """Words out of files are only words: square brackets are no markup, and control characters are spelt out."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(highlight=False, markup=False, emoji=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(plain(text), **options)
+
+
 def console(stderr: bool = False) -> Console:
     """Tables for pipes and files are as wide as they need to be."""
-    out = Console(stderr=stderr, highlight=False)
-    if not out.is_terminal:
-        out = Console(stderr=stderr, highlight=False, width=160)
-    return out
+    out = PlainConsole(stderr=stderr)
+    return out if out.is_terminal else PlainConsole(stderr=stderr, width=160)
 
 
 def progress() -> Progress:
@@ -98,7 +107,7 @@ def table(title: str, columns: Iterable[str], rows: Iterable[Iterable[object]]) 
         right = name.startswith(">")
         result.add_column(name.lstrip(">"), justify="right" if right else "left", overflow="fold")
     for row in rows:
-        result.add_row(*("–" if cell is None else str(cell) for cell in row))
+        result.add_row(*("–" if cell is None else cell if isinstance(cell, Text) else str(cell) for cell in row))
     return result
 
 
@@ -185,7 +194,7 @@ def run_ranks(
             for line in process.stderr:
                 told = PROGRESS.match(line)
                 if told:
-                    label = f"{what}: {told[3]}" if told[3] else what
+                    label = f"{what}: {plain(told[3])}" if told[3] else what
                     bar.update(task, completed=int(told[1]), total=int(told[2]), description=label)
                 elif own:
                     said.append(line)

@@ -48,11 +48,11 @@ def show(console: Console, data: dict, rank: int) -> None:
     if "machine" in data:
         console.print(f"prices of machine {data['machine']}: {data['source']}")
     if "predicted" in data["ranks"][0]:
-        console.print(data["ranks"][0]["predicted"]["text"], end="", markup=False, highlight=False, soft_wrap=True)
+        console.print(data["ranks"][0]["predicted"]["text"], end="", soft_wrap=True)
     for number, answer in enumerate(data["ranks"]):
         if "measured" in answer and rank in (-1, number):
             head = f"rank {number}, "
-            console.print(head + answer["measured"], end="", markup=False, highlight=False, soft_wrap=True)
+            console.print(head + answer["measured"], end="", soft_wrap=True)
 
 
 def write_plans(folder: Path, plans: Iterable[dict]) -> None:

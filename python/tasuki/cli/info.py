@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 from rich.console import Console
+from rich.text import Text
 
 from tasuki.cli import Failure
 from tasuki.cli.common import common, emit, ranks_option, table
@@ -140,8 +141,8 @@ def command(ranks: int, as_json: bool) -> None:
     data = {"version": tasuki.__version__, "core": _core.__file__, "usable": rows, "topology": topology.splitlines()}
 
     def show(console: Console) -> None:
-        lines = [[r["what"], "[green]yes[/green]" if r["usable"] else "[red]no[/red]", r["text"]] for r in rows]
+        lines = [[r["what"], Text("yes", "green") if r["usable"] else Text("no", "red"), r["text"]] for r in rows]
         console.print(table(f"tasuki {tasuki.__version__}", ["what", "usable", ""], lines))
-        console.print(topology.strip(), markup=False)
+        console.print(topology.strip())
 
     emit(data, as_json, show)

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from tasuki.cli import Failure, shapes
+from tasuki.cli import Failure, plain, shapes
 from tasuki.cli.common import check_output, common, emit, progress, table
 
 MOVES = {"copy", "put", "send", "recv", "reduce"}  # verbs that have bytes
@@ -91,8 +91,8 @@ def finish(
 
 def show(console: Console, data: dict, rank: int) -> None:
     for one in data.get("passes", []):
-        console.print(f"rank {rank} after pass '{one['pass']}':", markup=False)
-        print(one["text"], end="")
+        console.print(f"rank {rank} after pass '{one['pass']}':")
+        print(plain(one["text"]), end="")
     if "bytes" not in data:
         return
     if data["summary"] is not None:
@@ -105,7 +105,6 @@ def show(console: Console, data: dict, rank: int) -> None:
     console.print(
         f"{data['operation']} on {data['ranks']} ranks of {data['machine']}: {data['ranks']} plans{where}, "
         f"{sizes}, {data['seconds']:.2f} s",
-        markup=False,
         soft_wrap=True,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
@@ -9,6 +10,11 @@ import click
 from tasuki.checked import read_json
 from tasuki.cli import Failure
 from tasuki.cli.common import common, emit
+
+
+def file_name(figure: str) -> str:
+    """Names of groups come out of files, and must not lead elsewhere."""
+    return re.sub(r"[^\w.-]+", "_", figure)
 
 
 @click.command("plot")
@@ -43,7 +49,7 @@ def command(files: tuple[Path, ...], output: Path, kind: str, only: tuple[str, .
     for name, figure in found.items():
         if only and not name.startswith(only):
             continue
-        target = output / f"{name}.{kind}"
+        target = output / f"{file_name(name)}.{kind}"
         plot.save(figure, target, kind)
         written.append(str(target))
     emit({"figures": written}, as_json, lambda console: console.print("\n".join(written)))

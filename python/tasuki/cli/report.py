@@ -37,6 +37,6 @@ def command(folder: Path, output: Path | None, as_json: bool) -> None:
         if ignored:
             console.print(f"not used: {', '.join(ignored)}")
         for what, why in left_out.items():
-            console.print(f"left out: {what}: {why}", markup=False)
+            console.print(f"left out: {what}: {why}")
 
     emit(data, as_json, show)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
+from rich.text import Text
 
 from tasuki import checked, timeline
-from tasuki.cli import Failure
+from tasuki.cli import Failure, plain
 from tasuki.cli.common import INT_MOST, common, emit, table
 
 if TYPE_CHECKING:
@@ -165,11 +166,10 @@ def command(paths: tuple[Path, ...], epochs: int, neighbourhoods: bool, as_json:
                 console.print(
                     f"{r['operation']}: by neighbourhoods: one rank of each of {r['classes']} classes of ranks with "
                     "equal plans and peers, with its peers; flaws among ranks farther apart are not seen",
-                    markup=False,
                     soft_wrap=True,
                 )
             for problem in r["problems"]:
-                console.print(f"[red]{r['operation']}[/red]: ", problem, markup=True, sep="")
+                console.print(Text(plain(r["operation"]), "red"), ": ", Text(plain(problem)), sep="")
 
     emit({"operations": results}, as_json, show)
     return 0 if all(r["ok"] for r in results) else 1

@@ -198,9 +198,8 @@ def benchmark_section(material: Material) -> str:
         image = io.BytesIO()
         plot.save(figure, image, "svg")
         data = base64.b64encode(image.getvalue()).decode()
-        parts.append(
-            f'<h2>{name}</h2><div class="drawing"><img alt="{name}" src="data:image/svg+xml;base64,{data}"></div>'
-        )
+        picture = f'<img alt="{escape(name)}" src="data:image/svg+xml;base64,{data}">'
+        parts.append(f'<h2>{escape(name)}</h2><div class="drawing">{picture}</div>')
     for group in dict.fromkeys(c["group"] for c in material.results.cases):
         cases = [c for c in material.results.cases if c["group"] == group]
         peers = list(dict.fromkeys(p for c in cases for p in c["peers"]))
@@ -234,7 +233,8 @@ def build(folder: Path) -> tuple[str, list[str], dict[str, str]]:
         content = make(material) or f'<p class="remark">Nothing here. It is filled by: {escape(how)}</p>'
         tabs += f'<button role="tab" data-name="{name}" aria-selected="false">{name}</button>'
         sections += f'<section id="{name}" role="tabpanel" hidden>{content}</section>\n'
-    rows = json.dumps(timeline_rows(material.traces), separators=(",", ":")).replace("</", "<\\/")
+    rows = json.dumps(timeline_rows(material.traces), separators=(",", ":"))
+    rows = rows.replace("<", "\\u003c")  # in a script neither `</script>` nor `<!--` may stand
     own = files("tasuki.report")
     page = Template((own / "page.html").read_text(encoding="utf-8")).substitute(
         title=escape(f"Tasuki: {folder.resolve().name}"),

@@ -9,6 +9,7 @@
 
 #include "engines/engine.hpp"
 #include "session/worker.hpp"
+#include "tasuki/error.hpp"
 
 namespace tasuki {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 enum class State : int { idle, asked, running, done, stopping };
 
 struct Job final : Worker::Task {
-  explicit Job(Executor& e) : executor(e) {}
+  Job(Executor& e, Runtime& r) : executor(e), runtime(r) {}
 
   bool serve() override {
     State current = state.load(std::memory_order_acquire);
@@ -31,6 +32,7 @@ struct Job final : Worker::Task {
         state.store(State::done, std::memory_order_release);
         return true;
       }
+      if (runtime.over()) throw Error("its ranks cannot be reached any more");
       if (!executor.progress()) return true;
     } catch (...) {
       failure = std::current_exception();
@@ -42,13 +44,14 @@ struct Job final : Worker::Task {
   bool asked() const override { return state.load() == State::asked; }
 
   Executor& executor;
+  Runtime& runtime;
   std::atomic<State> state{State::idle};
   std::exception_ptr failure;  // written before `done`
 };
 
 class Thread final : public Engine {
  public:
-  explicit Thread(Executor& executor) : job_(executor) { Worker::instance().add(&job_); }
+  Thread(Executor& executor, Runtime& runtime) : job_(executor, runtime) { Worker::instance().add(&job_); }
   ~Thread() override { Worker::instance().remove(&job_); }
 
   void start() override {
@@ -72,7 +75,10 @@ class Thread final : public Engine {
       if (job_.state.compare_exchange_weak(state, State::stopping)) break;
     }
     Worker::instance().wake();
-    while (job_.state.load() == State::stopping) std::this_thread::yield();
+    while (job_.state.load() == State::stopping) {
+      if (Worker::instance().ended()) job_.serve();
+      std::this_thread::yield();
+    }
     job_.state.store(State::idle);
     job_.failure = nullptr;
   }
@@ -81,8 +87,9 @@ class Thread final : public Engine {
   Job job_;
 };
 
-const EngineRegistration registration{"thread", true, [](Executor& executor, Runtime&) -> std::unique_ptr<Engine> {
-                                        return std::make_unique<Thread>(executor);
+const EngineRegistration registration{"thread", true,
+                                      [](Executor& executor, Runtime& runtime) -> std::unique_ptr<Engine> {
+                                        return std::make_unique<Thread>(executor, runtime);
                                       }};
 
 }  // namespace

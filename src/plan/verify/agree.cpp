@@ -114,6 +114,11 @@ class Pairs {
                                    name(pairing.out[0]), name(end)));
       return;
     }
+    for (const auto& end : pairing.in) {
+      if (at(end).peer == pairing.out[0].rank || at(end).peer == -1) continue;
+      found_.push_back(fmt::format("{} waits for rank {}, but {} is signalled by rank {} ({})", name(end), at(end).peer,
+                                   label(counter), pairing.out[0].rank, name(pairing.out[0])));
+    }
     std::vector<Pairing::End> by_index = pairing.out;
     std::ranges::sort(by_index, {}, [&](const auto& end) { return at(end).index; });
     std::int64_t next = 0;

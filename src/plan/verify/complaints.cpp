@@ -238,9 +238,22 @@ class Checker {
     }
     if (c.verb == Verb::put && there.rank == plan_.rank)
       say("{} puts into its own {}; copy instead", who, label(there));
-    // A copy inside this rank may name the rank for which it packs or unpacks.
     if (there.rank != plan_.rank && c.peer != there.rank) {
       say("{}: peer is {}, but the other buffer is {}", who, c.peer, label(there));
+    }
+    if (there.rank == plan_.rank && here.rank == plan_.rank) local_peer(who, c.peer, src, dst);
+  }
+
+  /// A copy inside this rank names the rank for which it packs or unpacks: that of the link whose memory it uses.
+  void local_peer(const std::string& who, std::int32_t peer, const Buffer& src, const Buffer& dst) {
+    for (const Buffer* side : {&src, &dst}) {
+      if (side->purpose == Purpose::user) continue;
+      if (peer != side->writer) say("{}: peer is {}, but {} is for rank {}", who, peer, label(*side), side->writer);
+      return;
+    }
+    const bool of_users = src.role != Role::scratch && dst.role != Role::scratch;
+    if (of_users && peer != -1 && peer != plan_.rank) {
+      say("{}: peer is {}, but both buffers are this rank's user's", who, peer);
     }
   }
 
@@ -329,6 +342,10 @@ class Checker {
       say("{}: the signal must be the peer's, but {} is rank {}'s", who, label(counter), counter.rank);
     }
     if (!signals && counter.rank != plan_.rank) say("{} waits for {}, which is not its own", who, label(counter));
+    const std::int32_t writer = signals ? plan_.rank : c.peer;
+    if (counter.purpose != Purpose::user && counter.writer != writer) {
+      say("{} takes rank {} to signal {}, which is rank {}'s to signal", who, writer, label(counter), counter.writer);
+    }
     if (c.index < 0 || std::int64_t{c.index} + detail::chunks(plan_, c) > counter.per_epoch) {
       say("{} has indices {} to {}, but {} advances by {} per epoch", who, c.index,
           std::int64_t{c.index} + detail::chunks(plan_, c) - 1, label(counter), counter.per_epoch);

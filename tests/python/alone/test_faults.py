@@ -122,6 +122,39 @@ print("fine", flush=True)
     assert status == 0 and text.count("fine") == 2, text
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "halo.run()",
+        "halo.test()",
+        "halo.free()",
+        "context.barrier()",
+        "tasuki.Grid(context, (4,))",
+        "tasuki.shared_array(context, (3,))",
+        "tasuki.Context()",
+    ],
+)
+def test_a_call_in_a_forked_child_is_an_error(run, call):
+    status, text = run(
+        2,
+        HALO
+        + f"""
+halo.run()
+child = os.fork()
+if child == 0:
+    try:
+        {call}
+    except tasuki.Error as error:
+        os._exit(0 if "was forked from" in str(error) else 3)
+    os._exit(4)
+assert os.waitpid(child, 0)[1] == 0, "the child was not told"
+halo.run()
+print("fine", flush=True)
+""",
+    )
+    assert status == 0 and text.count("fine") == 2, text
+
+
 @pytest.mark.parametrize("order", ["import mpi4py.MPI", "pass"])
 def test_an_uncaught_exception_ends_the_job_with_mpi4py(start, order):
     """MPI_Finalize of mpi4py, wherever it was imported, must not wait for ranks that wait for this one."""

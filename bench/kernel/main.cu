@@ -1,0 +1,2 @@
+// tasuki-bench-kernel on GPUs.
+#include "main.cpp"

@@ -1,0 +1,244 @@
+// The host's side of communication that kernels start: teams of ranks that reach each other's memory, messages with
+// tags, and launching a kernel whose blocks are all there at once. The kernel's side is tasuki/kernel.cuh.
+//
+// In a file that nvcc compiles a kernel runs on the GPU, in any other its blocks are threads of the host.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <type_traits>
+
+#include "tasuki/context.hpp"
+#include "tasuki/device.hpp"
+#include "tasuki/kernel.cuh"
+
+#if defined(__CUDACC__)
+#include <cstdlib>
+
+#include "tasuki/cuda.cuh"
+#endif
+
+namespace tasuki {
+
+/// All must be the same on every rank.
+struct KernelTeamOptions {
+  std::int64_t window = 0;  ///< bytes of memory on each rank that the others put into
+  int signals = 64;         ///< that a rank has for each other
+  int words = 64;           ///< likewise, for `put_word`
+  int barriers = 4;         ///< that may be used at the same time
+};
+
+/// The ranks of a context whose kernels put into each other's memory. Its memory is on the GPUs if the context uses
+/// them (`use_gpu`, or a field on the device, before), else in memory that the processes of the host share.
+///
+/// Making one is collective. It throws on every rank if options differ or cannot be, if memory cannot be had, and if a
+/// rank cannot store into the memory of another: ranks on several hosts or islands, GPUs without access to each other,
+/// GPUs that only PCIe joins (where 16 bytes may arrive in two parts). A copy refers to the same team. The last one is
+/// destroyed locally, when all kernels that use it have ended on this rank.
+///
+/// When a call in a kernel fails (a deadline, bad arguments), all that follow on this rank return false, and the next
+/// call of this team's host side, of `Resident::wait` and of `synchronize` throws what the first was: rank, peer, slot
+/// or tag, what was expected and found. A team that has failed stays so.
+class KernelTeam {
+ public:
+  explicit KernelTeam(const Context& context, const KernelTeamOptions& options = {});
+
+  /// What is passed to kernels. Waits of a kernel that has it end after nine tenths of the context's deadline as it is
+  /// now, so that they end before the host's, which knows less. Local. Throws if a kernel has failed.
+  device::Team device() const;
+  /// This rank's window, zero-filled in the beginning. Local.
+  std::byte* window() const;
+  Memory memory() const;  ///< where windows are
+  void check() const;     ///< Throws if a kernel has failed on this rank. Local.
+
+ private:
+  friend class Messages;
+  class State;
+  explicit KernelTeam(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  std::shared_ptr<State> state_;
+};
+
+/// All must be the same on every rank.
+struct MessagesOptions {
+  KernelTeamOptions team;
+  /// Messages to one rank that never wait for their receiver, counted from the oldest that it has not received. Rounded
+  /// up to a power of two. As many places are a reserve.
+  int depth = 16;
+  int receives = 64;               ///< that may be open for one sender; rounded up to a power of two
+  std::int64_t eager = 1024;       ///< bytes of a message that is stored at once into its place at the receiver
+  std::int64_t largest = 1 << 16;  ///< bytes of a message from outside the window, which is copied once more
+  /// Several groups of a rank's kernel may at the same time send to one rank, or receive from one. Without, it is one
+  /// group at a time for each other rank, and calls spare some atomic operations.
+  bool concurrent = true;
+};
+
+/// Messages with tags between kernels: see `device::isend`. With a team of its own; all that is said there holds here.
+/// A rank's memory holds for each rank 2 * depth places of 2 * eager bytes, and as many of `largest` bytes.
+class Messages {
+ public:
+  explicit Messages(const Context& context, const MessagesOptions& options = {});
+
+  device::Messages device() const;  ///< As `KernelTeam::device`.
+  std::byte* window() const { return team_.window(); }
+  Memory memory() const { return team_.memory(); }
+  const KernelTeam& team() const { return team_; }
+  void check() const { team_.check(); }
+
+ private:
+  device::Messages layout_{};
+  KernelTeam team_;
+};
+
+/// How a kernel is launched.
+struct ResidentOptions {
+  int blocks = 1;
+  int threads = 256;              ///< of a block on a GPU
+  std::int64_t shared_bytes = 0;  ///< of dynamic shared memory a block, on a GPU
+  Stream stream = nullptr;        ///< on a GPU
+  int cpu_threads = 1;            ///< of a block on a processor, at most 32
+};
+
+/// A kernel that is running.
+class [[nodiscard]] Resident {
+ public:
+  /// Returns when the kernel has ended. Throws if a call in it has failed, if a rank has died (waits of the kernel are
+  /// ended then), at the context's deadline, and what the kernel has thrown if it ran on threads. Local.
+  void wait();
+  /// Waits too, and throws nothing.
+  ~Resident();
+  Resident(Resident&&) noexcept;
+  Resident& operator=(Resident&&) = delete;
+
+  class State;
+  explicit Resident(std::unique_ptr<State> state);
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+namespace detail {
+/// Throws if the context has no GPU, or if `stream` is being captured: what waits for other ranks is not replayed.
+void check_gpu_launch(const Context& context, const ResidentOptions& options);
+Resident watch_gpu_launch(const Context& context, Stream stream);
+}  // namespace detail
+
+#if defined(__CUDACC__)
+
+namespace detail {
+/// Throws unless all blocks have room at once; says how many would, and what they run out of.
+inline void check_fits(const Context& context, const void* kernel, const ResidentOptions& options) {
+  const std::string call = "rank " + std::to_string(context.rank()) + ": launch_resident: ";
+  int gpu = 0;
+  cudaDeviceProp has{};
+  cudaFuncAttributes takes{};
+  TASUKI_CUDA(cudaGetDevice, &gpu);
+  TASUKI_CUDA(cudaGetDeviceProperties, &has, gpu);
+  TASUKI_CUDA(cudaFuncGetAttributes, &takes, kernel);  // loads the kernel, too
+  if (options.threads < 1 || options.threads > takes.maxThreadsPerBlock)
+    throw Error(call + "argument 'threads' is " + std::to_string(options.threads) + "; this kernel takes 1 to " +
+                std::to_string(takes.maxThreadsPerBlock));
+  if (options.shared_bytes < 0 || options.shared_bytes > static_cast<std::int64_t>(has.sharedMemPerBlockOptin))
+    throw Error(call + "argument 'shared_bytes' is " + std::to_string(options.shared_bytes) + "; a block has " +
+                std::to_string(has.sharedMemPerBlockOptin));
+  if (options.shared_bytes > takes.maxDynamicSharedSizeBytes)
+    TASUKI_CUDA(cudaFuncSetAttribute, kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                static_cast<int>(options.shared_bytes));
+  int each = 0;
+  TASUKI_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor, &each, kernel, options.threads,
+              static_cast<std::size_t>(options.shared_bytes));
+  const int fit = each * has.multiProcessorCount;
+  if (options.blocks >= 1 && options.blocks <= fit) return;
+  if (options.blocks < 1)
+    throw Error(call + "argument 'blocks' is " + std::to_string(options.blocks) + "; it must be 1 or more");
+  // Each limit by itself: the least is the one that was hit.
+  constexpr int kWarp = 32;
+  constexpr int kRegisterUnit = 256;  // a warp's registers come in so many
+  const int warps = (options.threads + kWarp - 1) / kWarp;
+  const int warp_registers = (takes.numRegs * kWarp + kRegisterUnit - 1) / kRegisterUnit * kRegisterUnit;
+  const auto shared = static_cast<std::int64_t>(takes.sharedSizeBytes) + options.shared_bytes +
+                      static_cast<std::int64_t>(has.reservedSharedMemPerBlock);
+  std::string limit = "blocks (" + std::to_string(has.maxBlocksPerMultiProcessor) + " a multiprocessor)";
+  std::int64_t least = has.maxBlocksPerMultiProcessor;
+  const auto consider = [&](std::int64_t blocks, const std::string& name) {
+    if (blocks >= least) return;
+    least = blocks;
+    limit = name;
+  };
+  consider(has.maxThreadsPerMultiProcessor / (warps * kWarp),
+           "threads (" + std::to_string(options.threads) + " a block)");
+  if (warp_registers > 0)
+    consider(has.regsPerMultiprocessor / (warps * warp_registers),
+             "registers (" + std::to_string(takes.numRegs) + " a thread)");
+  consider(static_cast<std::int64_t>(has.sharedMemPerMultiprocessor) / shared,
+           "shared memory (" + std::to_string(shared) + " bytes a block)");
+  throw Error(call + std::to_string(options.blocks) + " blocks of " + std::to_string(options.threads) +
+              " threads do not fit on GPU " + std::to_string(gpu) + " (" + has.name + ") at once; " +
+              std::to_string(fit) + " would, " + std::to_string(each) + " on each of " +
+              std::to_string(has.multiProcessorCount) + " multiprocessors: what runs out is " + limit);
+}
+}  // namespace detail
+
+inline namespace on_gpu {
+
+/// Launches a kernel whose blocks may wait for each other and for other ranks: cooperatively, in the stream of the
+/// options, on this rank's GPU. Throws if not all blocks have room on it at once, saying how many would and which limit
+/// was hit; if the context uses no GPU, if the stream is being captured, and where CUDA_LAUNCH_BLOCKING=1 would make
+/// the launch wait for the kernel's end. Local; the kernels of all ranks of a team must run at the same time.
+template <class... Parameters>
+Resident launch_resident(const Context& context, const ResidentOptions& options, void (*kernel)(Parameters...),
+                         const std::type_identity_t<Parameters>&... arguments) {
+  const char* const blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
+  if (blocking != nullptr && blocking[0] == '1')
+    throw Error("rank " + std::to_string(context.rank()) +
+                ": launch_resident: CUDA_LAUNCH_BLOCKING=1 would make the host wait for a kernel that waits for other "
+                "ranks; unset it");
+  detail::check_gpu_launch(context, options);
+  detail::check_fits(context, reinterpret_cast<const void*>(kernel), options);
+  cudaLaunchAttribute together{};
+  together.id = cudaLaunchAttributeCooperative;
+  together.val.cooperative = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = static_cast<unsigned>(options.blocks);
+  config.blockDim = static_cast<unsigned>(options.threads);
+  config.dynamicSmemBytes = static_cast<std::size_t>(options.shared_bytes);
+  config.stream = options.stream;
+  config.attrs = &together;
+  config.numAttrs = 1;
+  check_cuda(cudaLaunchKernelEx(&config, kernel, arguments...), "launch_resident");
+  return detail::watch_gpu_launch(context, options.stream);
+}
+
+}  // namespace on_gpu
+
+#else
+
+namespace detail {
+/// Runs `kernel` in blocks * cpu_threads threads, each with who it is.
+Resident run_on_threads(const Context& context, const ResidentOptions& options,
+                        std::function<void(const device::detail::CpuThread&)> kernel);
+}  // namespace detail
+
+inline namespace on_cpu {
+
+/// Runs a kernel on threads of the host, `cpu_threads` a block. Throws if there are too many, and if the context uses
+/// GPUs: then the kernel must be compiled by nvcc. What the kernel throws, `wait` throws. Local; the kernels of all
+/// ranks of a team must run at the same time.
+template <class... Parameters>
+Resident launch_resident(const Context& context, const ResidentOptions& options, void (*kernel)(Parameters...),
+                         const std::type_identity_t<Parameters>&... arguments) {
+  return detail::run_on_threads(context, options,
+                                [kernel, given = std::tuple<Parameters...>(arguments...)](const auto& who) {
+                                  device::detail::cpu_thread = who;
+                                  std::apply(kernel, given);
+                                });
+}
+
+}  // namespace on_cpu
+
+#endif
+
+}  // namespace tasuki

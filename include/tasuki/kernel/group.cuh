@@ -1,0 +1,199 @@
+// Groups: which threads of a kernel make a call of tasuki::device together. Part of tasuki/kernel.cuh.
+//
+// On a GPU a block is a thread block. On a processor a block is one thread of the host, or a few, and so a kernel asks
+// its group for `thread()` and `threads()` in place of threadIdx and blockDim, and calls `sync()` in place of
+// __syncthreads. Every call that takes a group is made by all of its threads, with equal arguments, and gives all of
+// them the same result.
+#pragma once
+
+#include "tasuki/kernel/words.cuh"
+
+namespace tasuki::device {
+
+/// One thread by itself.
+class ThreadGroup {
+ public:
+  TASUKI_DEVICE int thread() const { return 0; }
+  TASUKI_DEVICE int threads() const { return 1; }
+  TASUKI_DEVICE void sync() const {}
+  TASUKI_DEVICE bool all(bool mine) const { return mine; }
+  TASUKI_DEVICE Word broadcast(Word mine) const { return mine; }
+};
+
+#if defined(__CUDACC__)
+
+namespace detail {
+TASUKI_DEVICE int linear_thread() {
+  return static_cast<int>(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z));
+}
+TASUKI_DEVICE int linear_threads() {
+  return static_cast<int>(blockDim.x * blockDim.y * blockDim.z);
+}
+}  // namespace detail
+
+/// The threads of a warp: 32, or what is left for a block's last.
+class WarpGroup {
+ public:
+  TASUKI_DEVICE int thread() const { return detail::linear_thread() % 32; }
+  TASUKI_DEVICE int threads() const {
+    const int left = detail::linear_threads() - detail::linear_thread() / 32 * 32;
+    return left < 32 ? left : 32;
+  }
+  TASUKI_DEVICE int warp() const { return detail::linear_thread() / 32; }  ///< its number in the block
+  TASUKI_DEVICE int warps() const { return (detail::linear_threads() + 31) / 32; }
+  TASUKI_DEVICE void sync() const { __syncwarp(mask()); }
+  TASUKI_DEVICE bool all(bool mine) const { return __all_sync(mask(), mine ? 1 : 0) != 0; }
+  TASUKI_DEVICE Word broadcast(Word mine) const { return __shfl_sync(mask(), mine, 0); }
+
+ private:
+  TASUKI_DEVICE unsigned mask() const { return threads() == 32 ? ~0u : (1u << threads()) - 1; }
+};
+
+/// The threads of a block.
+class BlockGroup {
+ public:
+  TASUKI_DEVICE int thread() const { return detail::linear_thread(); }
+  TASUKI_DEVICE int threads() const { return detail::linear_threads(); }
+  TASUKI_DEVICE int block() const {
+    return static_cast<int>(blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z));
+  }
+  TASUKI_DEVICE int blocks() const { return static_cast<int>(gridDim.x * gridDim.y * gridDim.z); }
+  TASUKI_DEVICE void sync() const { __syncthreads(); }
+  /// True to all if `mine` is true on all threads. A `sync`, too.
+  TASUKI_DEVICE bool all(bool mine) const { return __syncthreads_and(mine ? 1 : 0) != 0; }
+  /// What thread 0 has. A `sync`, too.
+  TASUKI_DEVICE Word broadcast(Word mine) const {
+    __shared__ Word from_first;
+    if (thread() == 0) from_first = mine;
+    __syncthreads();
+    const Word value = from_first;
+    __syncthreads();
+    return value;
+  }
+};
+
+#else
+
+namespace detail {
+
+/// Thrown by `sync` to end the other threads of a launch in which one has thrown.
+struct Stopped {};
+
+/// Where the threads of a group meet; what they carry there goes to all.
+class Meeting {
+ public:
+  struct Met {
+    bool all = true;
+    Word word = 0;
+  };
+  /// By every thread of the group: thread 0's word, and whether all have said yes.
+  Met meet(int threads, bool first, bool yes, Word word, const std::atomic<bool>& stopped) {
+    const unsigned turn = turn_.load(std::memory_order_relaxed);  // it cannot change before this thread has come
+    if (first) word_ = word;
+    if (!yes) no_.store(true, std::memory_order_relaxed);
+    if (come_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads) {
+      result_ = {!no_.load(std::memory_order_relaxed), word_};
+      no_.store(false, std::memory_order_relaxed);
+      come_.store(0, std::memory_order_relaxed);
+      turn_.store(turn + 1, std::memory_order_release);
+      return result_;
+    }
+    for (int polls = 0; turn_.load(std::memory_order_acquire) == turn; ++polls) {
+      if (stopped.load(std::memory_order_relaxed)) throw Stopped();
+      if (polls > kSpins) std::this_thread::yield();
+    }
+    return result_;
+  }
+
+ private:
+  static constexpr int kSpins = 50;
+  std::atomic<int> come_ = 0;
+  std::atomic<unsigned> turn_ = 0;
+  std::atomic<bool> no_ = false;
+  Word word_ = 0;
+  Met result_;
+};
+
+constexpr int kWarp = 2;          // threads of a warp on a processor
+constexpr int kMostThreads = 32;  // of a block
+
+/// What the threads of a block share.
+struct CpuBlock {
+  Meeting block;
+  Meeting warps[kMostThreads / kWarp];
+};
+
+/// Who a thread of the host is in the kernel that it runs.
+struct CpuThread {
+  int thread = 0;
+  int threads = 1;
+  int block = 0;
+  int blocks = 1;
+  CpuBlock* shared = nullptr;  // null with one thread
+  const std::atomic<bool>* stopped = nullptr;
+};
+inline thread_local CpuThread cpu_thread;
+
+}  // namespace detail
+
+class WarpGroup {
+ public:
+  int thread() const { return detail::cpu_thread.thread % detail::kWarp; }
+  int threads() const {
+    const int left = detail::cpu_thread.threads - warp() * detail::kWarp;
+    return left < detail::kWarp ? left : detail::kWarp;
+  }
+  int warp() const { return detail::cpu_thread.thread / detail::kWarp; }
+  int warps() const { return (detail::cpu_thread.threads + detail::kWarp - 1) / detail::kWarp; }
+  void sync() const { meet(true, 0); }
+  bool all(bool mine) const { return meet(mine, 0).all; }
+  Word broadcast(Word mine) const { return meet(true, mine).word; }
+
+ private:
+  detail::Meeting::Met meet(bool yes, Word word) const {
+    const auto& me = detail::cpu_thread;
+    if (threads() == 1) return {yes, word};
+    return me.shared->warps[warp()].meet(threads(), thread() == 0, yes, word, *me.stopped);
+  }
+};
+
+class BlockGroup {
+ public:
+  int thread() const { return detail::cpu_thread.thread; }
+  int threads() const { return detail::cpu_thread.threads; }
+  int block() const { return detail::cpu_thread.block; }
+  int blocks() const { return detail::cpu_thread.blocks; }
+  void sync() const { meet(true, 0); }
+  bool all(bool mine) const { return meet(mine, 0).all; }
+  Word broadcast(Word mine) const { return meet(true, mine).word; }
+
+ private:
+  detail::Meeting::Met meet(bool yes, Word word) const {
+    const auto& me = detail::cpu_thread;
+    if (me.threads == 1) return {yes, word};
+    return me.shared->block.meet(me.threads, me.thread == 0, yes, word, *me.stopped);
+  }
+};
+
+#endif
+
+/// All blocks of the launch, for `barrier`.
+class GridGroup {
+ public:
+  TASUKI_DEVICE BlockGroup block() const { return {}; }
+};
+
+TASUKI_DEVICE ThreadGroup this_thread() {
+  return {};
+}
+TASUKI_DEVICE WarpGroup this_warp() {
+  return {};
+}
+TASUKI_DEVICE BlockGroup this_block() {
+  return {};
+}
+TASUKI_DEVICE GridGroup this_grid() {
+  return {};
+}
+
+}  // namespace tasuki::device

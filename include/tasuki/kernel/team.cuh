@@ -1,0 +1,369 @@
+// Team: the ranks whose memory a kernel stores into, and the primitives: put, signal, word, barrier. Part of
+// tasuki/kernel.cuh. Made on the host by KernelTeam (tasuki/kernel.hpp).
+//
+// Every call returns false once something has failed on this rank: a wait that came to its deadline, an abort by the
+// host, an argument that cannot be. The first failure is kept, and the host throws it.
+#pragma once
+
+#include "tasuki/kernel/group.cuh"
+
+namespace tasuki::device {
+
+constexpr int kMostRanks = 72;  ///< of a team
+constexpr int kAnyTag = -1;
+
+/// What a call was about when it failed.
+enum class Call : int { none, put, signal, word, barrier, grid_barrier, isend, irecv, wait_send, wait_receive };
+
+enum class Reason : int {
+  none,
+  deadline,
+  aborted,
+  peer,           ///< there is no such rank
+  slot,           ///< there is no such signal, word, barrier
+  window,         ///< bytes outside the window
+  tag,            ///< below 0 (and not kAnyTag, for a receive)
+  too_large,      ///< a message from outside the window
+  too_many_open,  ///< receives
+  truncated,      ///< a message longer than its receive
+};
+
+/// The first failure of a rank's kernels, in host memory. Numbers as the call and the reason need them.
+struct Failure {
+  unsigned set;
+  Call call;
+  Reason reason;
+  int peer;
+  int index;  // a slot or a tag
+  int block;  // that found it
+  Word expected;
+  Word found;
+  Word more;
+};
+
+/// A rank's part of a team: a small plain value, passed to a kernel as it is (with __grid_constant__ on a GPU, so that
+/// nobody makes a copy of it). Its members are Tasuki's own but for `rank` and `ranks`.
+struct Team {
+  int rank;
+  int ranks;
+  int signals;
+  int words;
+  int barriers;
+  Word window_bytes;
+  Word window_at;  // in every rank's memory, as all that follows
+  Word signals_at;
+  Word words_at;
+  Word arrivals_at;
+  Word rounds_at;
+  Word patience;  // ns
+  Word* failed;
+  const unsigned* abort;
+  Failure* failure;
+  Byte* base[kMostRanks];  // where this rank sees every rank's memory
+};
+
+namespace detail {
+
+/// Of a barrier, at each rank for itself: how often it has been passed, and how many of the rank's blocks have come.
+struct alignas(128) Round {
+  Word passed;
+  Word come;
+  Word released;
+};
+
+TASUKI_DEVICE Word* signal_at(const Team& team, int at, int from, int slot) {
+  return reinterpret_cast<Word*>(team.base[at] + team.signals_at) + static_cast<Word>(from) * team.signals + slot;
+}
+TASUKI_DEVICE Line* word_at(const Team& team, int at, int from, int slot) {
+  return reinterpret_cast<Line*>(team.base[at] + team.words_at) + static_cast<Word>(from) * team.words + slot;
+}
+TASUKI_DEVICE Word* arrival_at(const Team& team, int at, int from, int which) {
+  return reinterpret_cast<Word*>(team.base[at] + team.arrivals_at) + static_cast<Word>(which) * team.ranks + from;
+}
+TASUKI_DEVICE Round& round_of(const Team& team, int which) {
+  return reinterpret_cast<Round*>(team.base[team.rank] + team.rounds_at)[which];
+}
+
+TASUKI_DEVICE bool working(const Team& team) {
+  return load_relaxed(team.failed) == 0;
+}
+
+/// Keeps the failure if it is the first. Always false, for the caller to return.
+TASUKI_DEVICE bool fail(const Team& team, Call call, Reason reason, int peer, int index, Word expected = 0,
+                        Word found = 0, Word more = 0) {
+  if (exchange_gpu(team.failed, 1) != 0) return false;
+  Failure& failure = *team.failure;
+  failure.call = call;
+  failure.reason = reason;
+  failure.peer = peer;
+  failure.index = index;
+  failure.block = this_block().block();
+  failure.expected = expected;
+  failure.found = found;
+  failure.more = more;
+  fence();
+  store_release(&failure.set, 1);
+  return false;
+}
+
+/// How long one thread goes on looking for what it waits for. Other things are looked at by the clock, not at every
+/// poll: the abort word lies in host memory.
+class Patience {
+ public:
+  TASUKI_DEVICE explicit Patience(const Team& team) : team_(team) {}
+
+  /// After a look in vain: false if nobody can be waited for any longer.
+  TASUKI_DEVICE bool more() {
+#if defined(__CUDACC__)
+    const long long time = clock64();
+    if (last_ == 0) last_ = time;
+    if (time - last_ < kLookCycles) return true;
+    last_ = time;
+#else
+    ++polls_;
+    if (polls_ > kSpins) std::this_thread::yield();
+    if (polls_ % kPollsPerLook != 0) return true;
+#endif
+    return look();
+  }
+  TASUKI_DEVICE Reason why() const {
+    return why_;
+  }  ///< none: something else has failed
+
+ private:
+  TASUKI_DEVICE bool look() {
+    if (!working(team_)) return false;
+    if (load_relaxed(team_.abort) != 0) {
+      why_ = Reason::aborted;
+      return false;
+    }
+    const Word time = now_ns();
+    if (begin_ == 0) begin_ = time;
+    if (time - begin_ < team_.patience) return true;
+    why_ = Reason::deadline;
+    return false;
+  }
+
+  const Team& team_;
+  Word begin_ = 0;
+  Reason why_ = Reason::none;
+#if defined(__CUDACC__)
+  static constexpr long long kLookCycles = 20000;  // some 10 us
+  long long last_ = 0;
+#else
+  static constexpr int kSpins = 50;
+  static constexpr int kPollsPerLook = 64;
+  unsigned polls_ = 0;
+#endif
+};
+
+/// By one thread: until the word has reached `least`.
+TASUKI_DEVICE bool await(const Team& team, const Word* word, Word least, Call call, int peer, int index) {
+  const bool good = working(team);  // on its way while the word is looked at
+  Patience patience(team);
+  for (;;) {
+    const Word value = load_acquire(word);
+    if (value >= least) return good;
+    if (patience.more()) continue;
+    if (patience.why() != Reason::none) fail(team, call, patience.why(), peer, index, least, value);
+    return false;
+  }
+}
+
+#if defined(__CUDACC__)
+template <class Unit, class Group>
+TASUKI_DEVICE void copy_units(const Group& group, Byte* to, const Byte* from, Word units) {
+  constexpr int kAtOnce = 4;  // loads that a thread has on the way
+  auto* const target = reinterpret_cast<Unit*>(to);
+  const auto* const source = reinterpret_cast<const Unit*>(from);
+  const Word step = static_cast<Word>(group.threads());
+  for (Word n = static_cast<Word>(group.thread()); n < units; n += kAtOnce * step) {
+    Unit value[kAtOnce];
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      if (n + j * step < units) value[j] = source[n + j * step];
+    }
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      if (n + j * step < units) target[n + j * step] = value[j];
+    }
+  }
+}
+#endif
+
+/// By the group, without a `sync` before or after.
+template <class Group>
+TASUKI_DEVICE void copy(const Group& group, Byte* to, const Byte* from, Word bytes) {
+#if defined(__CUDACC__)
+  const Word places = reinterpret_cast<Word>(to) | reinterpret_cast<Word>(from);
+  const Word unit = places % 16 == 0 ? 16 : places % 8 == 0 ? 8 : places % 4 == 0 ? 4 : 1;
+  const Word whole = bytes / unit * unit;
+  if (unit == 16) copy_units<uint4>(group, to, from, bytes / 16);
+  if (unit == 8) copy_units<uint2>(group, to, from, bytes / 8);
+  if (unit == 4) copy_units<unsigned>(group, to, from, bytes / 4);
+  if (unit == 1) copy_units<Byte>(group, to, from, bytes);
+  copy_units<Byte>(group, to + whole, from + whole, bytes - whole);
+#else
+  const Word share = (bytes + static_cast<Word>(group.threads()) - 1) / static_cast<Word>(group.threads());
+  const Word begin = share * static_cast<Word>(group.thread());
+  if (begin < bytes) std::memcpy(to + begin, from + begin, begin + share < bytes ? share : bytes - begin);
+#endif
+}
+
+TASUKI_DEVICE bool is_rank(const Team& team, int peer) {
+  return peer >= 0 && peer < team.ranks;
+}
+
+/// Whether the arguments of a call can be; by every thread, which all find the same.
+TASUKI_DEVICE bool check_slot(const Team& team, Call call, int peer, int slot, int slots) {
+  if (!is_rank(team, peer)) return fail(team, call, Reason::peer, peer, slot);
+  if (slot < 0 || slot >= slots) return fail(team, call, Reason::slot, peer, slot, static_cast<Word>(slots));
+  return true;
+}
+TASUKI_DEVICE bool check_window(const Team& team, int peer, Word offset, Word bytes) {
+  if (!is_rank(team, peer)) return fail(team, Call::put, Reason::peer, peer, 0);
+  if (offset > team.window_bytes || bytes > team.window_bytes - offset)
+    return fail(team, Call::put, Reason::window, peer, 0, offset, bytes, team.window_bytes);
+  return true;
+}
+
+}  // namespace detail
+
+/// True if something has failed on this rank: every call returns false then.
+TASUKI_DEVICE bool failed(const Team& team) {
+  return !detail::working(team);
+}
+
+/// The window of `rank` as this one sees it: for loads and stores of the kernel's own. Null if there is no such rank.
+TASUKI_DEVICE void* window(const Team& team, int rank) {
+  return detail::is_rank(team, rank) ? team.base[rank] + team.window_at : nullptr;
+}
+
+/// `bytes` bytes from `from` into the window of rank `to`, from byte `offset` of it on. What the group's threads have
+/// written before is in it. They may be read over there after a later `signal` or `barrier` of the same group, and
+/// `from` may be changed at once. Widest if `from` and `offset` are multiples of 16.
+template <class Group>
+TASUKI_DEVICE bool put(const Team& team, const Group& group, int to, Word offset, const void* from, Word bytes) {
+  if (!detail::check_window(team, to, offset, bytes)) return false;
+  const bool good = detail::working(team);  // on its way while the bytes are copied
+  group.sync();
+  detail::copy(group, team.base[to] + team.window_at + offset, static_cast<const Byte*>(from), bytes);
+  return group.all(good);
+}
+
+/// Stores `value` into signal `slot` that rank `to` has for this rank, after all that the group's threads have put.
+/// Values of a slot only grow; one group at a time signals it.
+template <class Group>
+TASUKI_DEVICE bool signal(const Team& team, const Group& group, int to, int slot, Word value) {
+  if (!detail::check_slot(team, Call::signal, to, slot, team.signals)) return false;
+  const bool good = detail::working(team);
+  group.sync();
+  if (group.thread() == 0) detail::store_release(detail::signal_at(team, to, team.rank, slot), value);
+  return group.all(good);
+}
+
+/// `put`, then `signal`.
+template <class Group>
+TASUKI_DEVICE bool put_with_signal(const Team& team, const Group& group, int to, Word offset, const void* from,
+                                   Word bytes, int slot, Word value) {
+  if (!detail::check_slot(team, Call::signal, to, slot, team.signals)) return false;
+  if (!put(team, group, to, offset, from, bytes)) return false;
+  if (group.thread() == 0) detail::store_release(detail::signal_at(team, to, team.rank, slot), value);
+  return true;
+}
+
+/// Waits until signal `slot` of rank `from` has reached `least`; what that rank had put before may be read then.
+template <class Group>
+TASUKI_DEVICE bool wait_signal(const Team& team, const Group& group, int from, int slot, Word least) {
+  if (!detail::check_slot(team, Call::signal, from, slot, team.signals)) return false;
+  bool good = true;
+  if (group.thread() == 0)
+    good = detail::await(team, detail::signal_at(team, team.rank, from, slot), least, Call::signal, from, slot);
+  return group.all(good);
+}
+
+/// Stores 8 bytes and their number into word `slot` that rank `to` has for this rank, in one store: the quickest way to
+/// tell something, in no order with anything else. Numbers of a slot only grow, from 1 on. Whoever stores the next
+/// before the other has seen the last replaces it.
+template <class Group>
+TASUKI_DEVICE bool put_word(const Team& team, const Group& group, int to, int slot, Word number, Word word) {
+  if (!detail::check_slot(team, Call::word, to, slot, team.words)) return false;
+  const bool good = detail::working(team);
+  if (group.thread() == 0) detail::store_line(detail::word_at(team, to, team.rank, slot), Line{word, number});
+  return group.all(good);
+}
+
+/// Waits until word `slot` of rank `from` has reached the number, and gives its 8 bytes to all threads.
+template <class Group>
+TASUKI_DEVICE bool wait_word(const Team& team, const Group& group, int from, int slot, Word number, Word& word) {
+  if (!detail::check_slot(team, Call::word, from, slot, team.words)) return false;
+  bool good = true;
+  Word seen = 0;
+  if (group.thread() == 0) {
+    const Line* const at = detail::word_at(team, team.rank, from, slot);
+    good = detail::working(team);
+    detail::Patience patience(team);
+    Line line = detail::load_line(at);
+    while (line.number < number) {
+      if (!patience.more()) {
+        good = false;
+        if (patience.why() != Reason::none)
+          detail::fail(team, Call::word, patience.why(), from, slot, number, line.number);
+        break;
+      }
+      line = detail::load_line(at);
+    }
+    seen = line.data;
+  }
+  if (!group.all(good)) return false;
+  word = group.broadcast(seen);
+  return true;
+}
+
+/// Returns when every rank has called it as often as this one: by one group of each rank at a time for each barrier
+/// `which`. What a group's threads, and those it has met, put or wrote before, may be read by all after.
+template <class Group>
+TASUKI_DEVICE bool barrier(const Team& team, const Group& group, int which = 0) {
+  if (!detail::check_slot(team, Call::barrier, team.rank, which, team.barriers)) return false;
+  bool good = detail::working(team);
+  group.sync();
+  detail::Round& round = detail::round_of(team, which);
+  const Word next = detail::load_relaxed(&round.passed) + 1;
+  for (int rank = group.thread(); rank < team.ranks; rank += group.threads())
+    if (rank != team.rank) detail::store_release(detail::arrival_at(team, rank, team.rank, which), next);
+  for (int rank = group.thread(); rank < team.ranks; rank += group.threads())
+    if (rank != team.rank)
+      good = good &&
+             detail::await(team, detail::arrival_at(team, team.rank, rank, which), next, Call::barrier, rank, which);
+  good = group.all(good);
+  if (group.thread() == 0) detail::store_relaxed(&round.passed, next);
+  return good;
+}
+
+/// The same for all blocks of every rank: `barrier(team, this_grid())`, by all threads of the launch.
+TASUKI_DEVICE bool barrier(const Team& team, const GridGroup& grid, int which = 0) {
+  const BlockGroup block = grid.block();
+  if (!detail::check_slot(team, Call::grid_barrier, team.rank, which, team.barriers)) return false;
+  block.sync();
+  detail::Round& round = detail::round_of(team, which);
+  Word released = 0;
+  Word come = 0;
+  if (block.thread() == 0) {
+    released = detail::load_relaxed(&round.released);  // it cannot change before this block has come
+    come = detail::add_gpu(&round.come, 1) + 1;
+  }
+  if (block.broadcast(come) == static_cast<Word>(block.blocks())) {  // the last of this rank speaks for all
+    if (!barrier(team, block, which)) return false;
+    if (block.thread() == 0) {
+      detail::store_relaxed(&round.come, 0);
+      detail::store_release_gpu(&round.released, released + 1);
+    }
+    return true;
+  }
+  bool good = true;
+  if (block.thread() == 0)
+    good = detail::await(team, &round.released, released + 1, Call::grid_barrier, team.rank, which);
+  return block.all(good);
+}
+
+}  // namespace tasuki::device

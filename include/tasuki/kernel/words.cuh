@@ -1,0 +1,153 @@
+// Words and lines that other threads, GPUs and processes store or load at the same time, the clock, and what the same
+// source needs to be compiled by nvcc, by NVRTC (without any header) and as ordinary C++20. Part of tasuki/kernel.cuh.
+//
+// On a GPU all accesses are of system scope unless a name says `gpu`. On a processor they are atomics.
+#pragma once
+
+#if defined(__CUDACC__)
+#define TASUKI_DEVICE __device__ inline
+/// Before a kernel's `void`: CUDA's __global__; an ordinary function where a kernel is run by threads of the host.
+#define TASUKI_KERNEL __global__
+#else
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <thread>
+#define TASUKI_DEVICE inline
+#define TASUKI_KERNEL inline
+#endif
+
+namespace tasuki::device {
+
+using Word = unsigned long long;  // 64 bits; NVRTC brings no <cstdint>
+using Byte = unsigned char;
+
+/// 16 bytes, stored at once: whoever sees the number sees the data that came with it, and nothing else is ordered.
+struct alignas(16) Line {
+  Word data;
+  Word number;
+};
+
+namespace detail {
+
+#if defined(__CUDACC__)
+
+TASUKI_DEVICE Word load_acquire(const Word* p) {
+  Word value;
+  asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
+  return value;
+}
+TASUKI_DEVICE Word load_relaxed(const Word* p) {
+  Word value;
+  asm volatile("ld.relaxed.sys.u64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
+  return value;
+}
+TASUKI_DEVICE void store_release(Word* p, Word value) {
+  asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
+}
+TASUKI_DEVICE void store_relaxed(Word* p, Word value) {
+  asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
+}
+TASUKI_DEVICE unsigned load_relaxed(const unsigned* p) {
+  unsigned value;
+  asm volatile("ld.relaxed.sys.u32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
+  return value;
+}
+TASUKI_DEVICE void store_release(unsigned* p, unsigned value) {
+  asm volatile("st.release.sys.u32 [%0], %1;" ::"l"(p), "r"(value) : "memory");
+}
+// The value before. Between the threads of one GPU only.
+TASUKI_DEVICE Word add_gpu(Word* p, Word value) {
+  Word before;
+  asm volatile("atom.acq_rel.gpu.add.u64 %0, [%1], %2;" : "=l"(before) : "l"(p), "l"(value) : "memory");
+  return before;
+}
+TASUKI_DEVICE Word exchange_gpu(Word* p, Word value) {
+  Word before;
+  asm volatile("atom.acq_rel.gpu.exch.b64 %0, [%1], %2;" : "=l"(before) : "l"(p), "l"(value) : "memory");
+  return before;
+}
+TASUKI_DEVICE Word load_acquire_gpu(const Word* p) {
+  Word value;
+  asm volatile("ld.acquire.gpu.u64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
+  return value;
+}
+TASUKI_DEVICE void store_release_gpu(Word* p, Word value) {
+  asm volatile("st.release.gpu.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
+}
+// What this thread has stored or seen comes before the lines that it stores from here on.
+TASUKI_DEVICE void fence() {
+  asm volatile("fence.acq_rel.sys;" ::: "memory");
+}
+TASUKI_DEVICE void store_line(Line* p, const Line& line) {
+  asm volatile("{ .reg .b128 q; mov.b128 q, {%1, %2}; st.relaxed.sys.global.b128 [%0], q; }" ::"l"(p), "l"(line.data),
+               "l"(line.number)
+               : "memory");
+}
+TASUKI_DEVICE Line load_line(const Line* p) {
+  Line line;
+  asm volatile("{ .reg .b128 q; ld.relaxed.sys.global.b128 q, [%2]; mov.b128 {%0, %1}, q; }"
+               : "=l"(line.data), "=l"(line.number)
+               : "l"(p)
+               : "memory");
+  return line;
+}
+TASUKI_DEVICE Word now_ns() {
+  Word t;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
+  return t;
+}
+
+#else
+
+TASUKI_DEVICE Word load_acquire(const Word* p) {
+  return std::atomic_ref<Word>(*const_cast<Word*>(p)).load(std::memory_order_acquire);
+}
+TASUKI_DEVICE Word load_relaxed(const Word* p) {
+  return std::atomic_ref<Word>(*const_cast<Word*>(p)).load(std::memory_order_relaxed);
+}
+TASUKI_DEVICE void store_release(Word* p, Word value) {
+  std::atomic_ref<Word>(*p).store(value, std::memory_order_release);
+}
+TASUKI_DEVICE void store_relaxed(Word* p, Word value) {
+  std::atomic_ref<Word>(*p).store(value, std::memory_order_relaxed);
+}
+TASUKI_DEVICE unsigned load_relaxed(const unsigned* p) {
+  return std::atomic_ref<unsigned>(*const_cast<unsigned*>(p)).load(std::memory_order_relaxed);
+}
+TASUKI_DEVICE void store_release(unsigned* p, unsigned value) {
+  std::atomic_ref<unsigned>(*p).store(value, std::memory_order_release);
+}
+TASUKI_DEVICE Word add_gpu(Word* p, Word value) {
+  return std::atomic_ref<Word>(*p).fetch_add(value, std::memory_order_acq_rel);
+}
+TASUKI_DEVICE Word exchange_gpu(Word* p, Word value) {
+  return std::atomic_ref<Word>(*p).exchange(value, std::memory_order_acq_rel);
+}
+TASUKI_DEVICE Word load_acquire_gpu(const Word* p) {
+  return load_acquire(p);
+}
+TASUKI_DEVICE void store_release_gpu(Word* p, Word value) {
+  store_release(p, value);
+}
+TASUKI_DEVICE void fence() {}  // lines are released and acquired by their numbers
+TASUKI_DEVICE void store_line(Line* p, const Line& line) {
+  store_relaxed(&p->data, line.data);
+  store_release(&p->number, line.number);
+}
+// The number first: the data is at least as new.
+TASUKI_DEVICE Line load_line(const Line* p) {
+  Line line;
+  line.number = load_acquire(&p->number);
+  line.data = load_relaxed(&p->data);
+  return line;
+}
+TASUKI_DEVICE Word now_ns() {
+  const auto time = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<Word>(std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
+}
+
+#endif
+
+}  // namespace detail
+}  // namespace tasuki::device

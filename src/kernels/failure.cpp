@@ -1,0 +1,118 @@
+// Texts of failures: who, peer, what, expected and found, and what to do.
+#include "kernels/failure.hpp"
+
+#include <fmt/format.h>
+
+namespace tasuki {
+namespace {
+
+using device::Call;
+using device::Failure;
+using device::Reason;
+
+std::string tag_text(int tag) {
+  return tag == device::kAnyTag ? "any tag" : fmt::format("tag {}", tag);
+}
+
+const char* name_of(Call call) {
+  switch (call) {
+    case Call::none:
+      return "a call";
+    case Call::put:
+      return "put";
+    case Call::signal:
+      return "signal";
+    case Call::word:
+      return "word";
+    case Call::barrier:
+    case Call::grid_barrier:
+      return "barrier";
+    case Call::isend:
+      return "isend";
+    case Call::irecv:
+      return "irecv";
+    case Call::wait_send:
+    case Call::wait_receive:
+      return "wait";
+  }
+  return "a call";
+}
+
+/// What was waited for.
+std::string awaited(const Failure& f) {
+  switch (f.call) {
+    case Call::signal:
+      return fmt::format("wait_signal: signal {} of rank {} did not come: it is at {}, {} was waited for", f.index,
+                         f.peer, f.found, f.expected);
+    case Call::word:
+      return fmt::format("wait_word: word {} of rank {} did not come: its number is {}, {} was waited for", f.index,
+                         f.peer, f.found, f.expected);
+    case Call::barrier:
+      return fmt::format("barrier {}: rank {} did not come: it has been there {} times, this is time {}", f.index,
+                         f.peer, f.found, f.expected);
+    case Call::grid_barrier:
+      return fmt::format("barrier {} of all blocks: not all blocks of this rank have come, or were let go", f.index);
+    case Call::isend:
+      return fmt::format(
+          "isend to rank {} with {}: there is no place for message {}, for of those before it rank {} has not received "
+          "number {}; receive more over there, or raise MessagesOptions::depth, which is {}",
+          f.peer, tag_text(f.index), f.expected, f.peer, f.found, f.more);
+    case Call::wait_send:
+      return fmt::format("wait for a message to rank {} with {}: rank {} did not receive it", f.peer, tag_text(f.index),
+                         f.peer);
+    default: {
+      std::string text = fmt::format("wait for a message from rank {} with {}: it did not come; {} messages have",
+                                     f.peer, tag_text(f.index), f.found);
+      if (f.expected > 0)
+        text += fmt::format(", {} of which no receive takes (the oldest has tag {})", f.expected, f.more);
+      return text;
+    }
+  }
+}
+
+std::string what(const Failure& f, const device::Team& team) {
+  const char* const call = name_of(f.call);
+  switch (f.reason) {
+    case Reason::none:
+      return fmt::format("{}: it has failed", call);
+    case Reason::deadline:
+      return fmt::format(
+          "{}: nine tenths of the deadline, {:.3g} s, have passed; TASUKI_DEADLINE or Context::set_deadline allow more",
+          awaited(f), static_cast<double>(team.patience) * 1e-9);
+    case Reason::aborted:
+      return fmt::format("{}: the host has ended its kernels' waits", awaited(f));
+    case Reason::peer:
+      return fmt::format("{}: argument 'rank' is {}, but the context has ranks 0 to {}", call, f.peer, team.ranks - 1);
+    case Reason::slot:
+      return fmt::format("{}: number {} is asked for, but there are {}; raise '{}s' of the options", call, f.index,
+                         f.expected, call);
+    case Reason::window:
+      return fmt::format("put to rank {}: bytes from {} on, {} of them, do not lie in the window of {} bytes", f.peer,
+                         f.expected, f.found, f.more);
+    case Reason::tag:
+      return fmt::format("{}: argument 'tag' is {}; it must be 0 or more{}", call, f.index,
+                         f.call == Call::irecv ? ", or kAnyTag" : "");
+    case Reason::too_large:
+      return fmt::format(
+          "isend to rank {} with {}: {} bytes from outside the window; send from the window, or raise "
+          "MessagesOptions::largest, which is {}",
+          f.peer, tag_text(f.index), f.found, f.expected);
+    case Reason::too_many_open:
+      return fmt::format(
+          "irecv from rank {} with {}: {} receives from that rank are open, counted from the oldest; wait for it, or "
+          "raise MessagesOptions::receives",
+          f.peer, tag_text(f.index), f.expected);
+    case Reason::truncated:
+      return fmt::format("wait for a message from rank {}: the message with {} has {} bytes, its receive takes {}",
+                         f.peer, tag_text(f.index), f.found, f.expected);
+  }
+  return call;
+}
+
+}  // namespace
+
+std::string describe(const Failure& failure, const device::Team& team, const std::string& of) {
+  return fmt::format("rank {}: {}: in block {} of a kernel, {}", team.rank, of, failure.block, what(failure, team));
+}
+
+}  // namespace tasuki

@@ -1,0 +1,36 @@
+// KernelHome: see home.hpp.
+#include "kernels/home.hpp"
+
+#include <atomic>
+#include <utility>
+
+#include "session/gpus.hpp"
+
+namespace tasuki {
+
+KernelHome& KernelHome::of(Runtime& runtime) {
+  if (!runtime.kernels) runtime.kernels = std::make_shared<KernelHome>(runtime);
+  return *runtime.kernels;
+}
+
+const std::uint32_t* KernelHome::abort_word(bool on_gpu) const {
+  return on_gpu ? runtime_.gpus->abort_word() : &abort_;
+}
+
+void KernelHome::abort() {
+  std::atomic_ref<std::uint32_t>(abort_).store(1);
+  if (runtime_.gpus) runtime_.gpus->abort();
+}
+
+std::shared_ptr<void> KernelHome::watch(bool on_gpu, std::function<void()> check) {
+  if (on_gpu) return runtime_.gpus->watch(std::move(check));  // so that `synchronize` asks it, too
+  const auto at = checks_->insert(checks_->end(), std::move(check));
+  return {&*at, [checks = checks_, at](void*) { checks->erase(at); }};
+}
+
+void KernelHome::check() const {
+  for (const auto& check : *checks_) check();
+  if (runtime_.gpus) runtime_.gpus->check();
+}
+
+}  // namespace tasuki

@@ -1,0 +1,36 @@
+// KernelHome: what all kernels of a context that communicate by themselves share on the host.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+
+#include "session/runtime.hpp"
+
+namespace tasuki {
+
+/// Knows what has failed in kernels, and how to end their waits: for those on a GPU as `GpuMemory` does, for those on
+/// threads by a word of its own.
+class KernelHome {
+ public:
+  /// The context's, made when first asked for.
+  static KernelHome& of(Runtime& runtime);
+
+  /// The word at which kernels look while they wait: not 0 tells them to give up.
+  const std::uint32_t* abort_word(bool on_gpu) const;
+  /// Ends all kernels' waits on this rank, for good.
+  void abort();
+  /// `check` throws if what it watches over has failed; it is asked as long as the pointer lives.
+  std::shared_ptr<void> watch(bool on_gpu, std::function<void()> check);
+  void check() const;
+
+  explicit KernelHome(Runtime& runtime) : runtime_(runtime) {}
+
+ private:
+  Runtime& runtime_;
+  std::uint32_t abort_ = 0;
+  std::shared_ptr<std::list<std::function<void()>>> checks_ = std::make_shared<std::list<std::function<void()>>>();
+};
+
+}  // namespace tasuki

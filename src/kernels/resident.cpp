@@ -1,0 +1,223 @@
+// Resident: kernels that are running, as threads of the host or in a stream.
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <atomic>
+#include <exception>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "kernels/home.hpp"
+#include "memory/gpu.hpp"
+#include "session/gpus.hpp"
+#include "tasuki/error.hpp"
+#include "tasuki/kernel.hpp"
+
+namespace tasuki {
+namespace {
+
+constexpr int kMostCpuThreads = 1024;  // of a launch
+
+using device::detail::CpuBlock;
+using device::detail::CpuThread;
+
+/// The threads of one launch.
+class Threads {
+ public:
+  Threads(KernelHome& home, int blocks, int threads, std::function<void(const CpuThread&)> kernel)
+      : home_(home), kernel_(std::move(kernel)), blocks_(static_cast<std::size_t>(blocks)), running_(blocks * threads) {
+    threads_.reserve(blocks_.size() * static_cast<std::size_t>(threads));
+    for (int block = 0; block < blocks; ++block) {
+      for (int thread = 0; thread < threads; ++thread) {
+        CpuThread who;
+        who.thread = thread;
+        who.threads = threads;
+        who.block = block;
+        who.blocks = blocks;
+        who.shared = &blocks_[static_cast<std::size_t>(block)];
+        who.stopped = &stopped_;
+        start(who);
+      }
+    }
+  }
+  ~Threads() { join(); }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+  bool ended() const { return running_.load(std::memory_order_acquire) == 0; }
+  void join() {
+    for (std::thread& thread : threads_)
+      if (thread.joinable()) thread.join();
+  }
+  /// Throws what a thread has thrown. After `join`.
+  void rethrow() const {
+    if (thrown_) std::rethrow_exception(thrown_);
+  }
+
+ private:
+  void start(const CpuThread& who) {
+    if (stopped_.load()) {
+      running_.fetch_sub(1);
+      return;
+    }
+    try {
+      threads_.emplace_back([this, who] { run(who); });
+    } catch (const std::system_error& error) {
+      stop(std::make_exception_ptr(Error(fmt::format("launch_resident: thread {} of block {} could not be started: {}",
+                                                     who.thread, who.block, error.what()))));
+      running_.fetch_sub(1);
+    }
+  }
+  void run(const CpuThread& who) {
+    try {
+      kernel_(who);
+    } catch (const device::detail::Stopped&) {
+      // another thread has thrown, and that is what counts
+    } catch (...) {
+      stop(std::current_exception());
+    }
+    running_.fetch_sub(1, std::memory_order_release);
+  }
+  // The other threads leave the next meeting of their group, and waits for other ranks.
+  void stop(std::exception_ptr thrown) {
+    if (stopped_.exchange(true)) return;
+    thrown_ = std::move(thrown);
+    home_.abort();
+  }
+
+  KernelHome& home_;
+  const std::function<void(const CpuThread&)> kernel_;
+  std::vector<CpuBlock> blocks_;
+  std::atomic<bool> stopped_ = false;
+  std::exception_ptr thrown_;
+  std::atomic<int> running_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace
+
+class Resident::State {
+ public:
+  explicit State(const Context& context) : context_(context), home_(KernelHome::of(runtime_of(context))) {}
+
+  void run(int blocks, int threads, std::function<void(const CpuThread&)> kernel) {
+    threads_.emplace(home_, blocks, threads, std::move(kernel));
+  }
+  void follow(Stream stream) {
+    on_gpu_ = true;
+    stream_ = stream;
+  }
+
+  void wait() {
+    Runtime& runtime = runtime_of(context_);
+    try {
+      if (on_gpu_) {
+        synchronize(context_, stream_);
+      } else {
+        wait_until(
+            runtime, runtime.everyone(), [this] { return threads_->ended(); },
+            [&] { return fmt::format("rank {}: Resident::wait: the kernel did not end", runtime.rank()); });
+        threads_->join();
+      }
+    } catch (const Interruption&) {
+      throw;  // it goes on running
+    } catch (const Error& error) {
+      home_.abort();
+      finish();
+      // Which of its waits that was, the kernel has said, unless it waits for nobody.
+      std::string more;
+      try {
+        home_.check();
+      } catch (const Error& failure) {
+        if (std::string(failure.what()) != error.what()) more = std::string("; ") + failure.what();
+      }
+      if (more.empty()) throw;
+      throw Error(error.what() + more);
+    }
+    if (threads_) {
+      try {
+        threads_->rethrow();
+      } catch (const std::exception& thrown) {
+        runtime.fail(fmt::format("a kernel of rank {} has thrown: {}", runtime.rank(), thrown.what()));
+        throw;
+      }
+    }
+    home_.check();
+  }
+
+  void finish() noexcept {
+    if (threads_) threads_->join();
+    try {
+      while (on_gpu_ && !gpu()->done(stream_)) sched_yield();
+    } catch (const Error&) {  // the GPU has failed, and nothing runs on it
+    }
+  }
+
+ private:
+  const Context context_;
+  KernelHome& home_;
+  std::optional<Threads> threads_;
+  bool on_gpu_ = false;
+  Stream stream_ = nullptr;
+};
+
+Resident::Resident(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Resident::Resident(Resident&&) noexcept = default;
+Resident::~Resident() {
+  if (state_) state_->finish();
+}
+
+void Resident::wait() {
+  state_->wait();
+}
+
+namespace detail {
+
+void check_gpu_launch(const Context& context, const ResidentOptions& options) {
+  Runtime& runtime = runtime_of(context);
+  runtime.refuse_if_failed("launch_resident");
+  if (!runtime.gpus)
+    throw Error(fmt::format("rank {}: launch_resident: the context uses no GPU; call use_gpu on all ranks first",
+                            runtime.rank()));
+  if (options.stream != nullptr && gpu()->capturing(options.stream))
+    throw Error(
+        fmt::format("rank {}: launch_resident: the stream is being captured into a graph, which kernels that "
+                    "communicate by themselves cannot be part of; launch it outside",
+                    runtime.rank()));
+  KernelHome::of(runtime).check();
+}
+
+Resident watch_gpu_launch(const Context& context, Stream stream) {
+  auto state = std::make_unique<Resident::State>(context);
+  state->follow(stream);
+  return Resident(std::move(state));
+}
+
+Resident run_on_threads(const Context& context, const ResidentOptions& options,
+                        std::function<void(const device::detail::CpuThread&)> kernel) {
+  Runtime& runtime = runtime_of(context);
+  runtime.refuse_if_failed("launch_resident");
+  const std::string call = fmt::format("rank {}: launch_resident", runtime.rank());
+  if (runtime.gpus)
+    throw Error(
+        fmt::format("{}: the context uses GPUs, but this kernel was not compiled for one; compile it with nvcc", call));
+  if (options.blocks < 1 || options.blocks > kMostCpuThreads)
+    throw Error(
+        fmt::format("{}: argument 'blocks' is {}; it must be between 1 and {}", call, options.blocks, kMostCpuThreads));
+  if (options.cpu_threads < 1 || options.cpu_threads > device::detail::kMostThreads)
+    throw Error(fmt::format("{}: argument 'cpu_threads' is {}; it must be between 1 and {}", call, options.cpu_threads,
+                            device::detail::kMostThreads));
+  if (options.blocks * options.cpu_threads > kMostCpuThreads)
+    throw Error(fmt::format("{}: {} blocks of {} threads are {} threads; {} would fit", call, options.blocks,
+                            options.cpu_threads, options.blocks * options.cpu_threads, kMostCpuThreads));
+  KernelHome::of(runtime).check();
+  auto state = std::make_unique<Resident::State>(context);
+  state->run(options.blocks, options.cpu_threads, std::move(kernel));
+  return Resident(std::move(state));
+}
+
+}  // namespace detail
+}  // namespace tasuki

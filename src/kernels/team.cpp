@@ -1,0 +1,173 @@
+// KernelTeam: agreement, memory, and the plain value that kernels get.
+#include "kernels/team.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "kernels/failure.hpp"
+#include "kernels/home.hpp"
+#include "memory/gpu.hpp"
+#include "session/collective.hpp"
+#include "session/gpus.hpp"
+#include "tasuki/error.hpp"
+
+namespace tasuki {
+namespace {
+
+constexpr std::int64_t kMostWindow = std::int64_t{1} << 40;
+constexpr int kMostSlots = 1 << 16;
+constexpr double kShareOfDeadline = 0.9;  // that a kernel waits
+constexpr double kMostPatience = 1e6;     // s
+
+std::string complaint_about(const KernelTeamOptions& options) {
+  if (options.window < 0 || options.window > kMostWindow)
+    return fmt::format("option 'window' is {}; it must be between 0 and {} bytes", options.window, kMostWindow);
+  for (const auto& [name, value] :
+       {std::pair{"signals", options.signals}, {"words", options.words}, {"barriers", options.barriers}})
+    if (value < 0 || value > kMostSlots)
+      return fmt::format("option '{}' is {}; it must be between 0 and {}", name, value, kMostSlots);
+  return {};
+}
+
+}  // namespace
+
+KernelTeam::State::State(const Context& context, const std::string& name, const KernelTeamOptions& options,
+                         Agreement agreement, const std::function<std::uint64_t()>& extra)
+    : context_(context), runtime_(runtime_of(context)), name_(name), on_gpu_(runtime_.gpus != nullptr) {
+  runtime_.refuse_if_failed(name);
+  agreement.same("window", options.window)
+      .same("signals", options.signals)
+      .same("words", options.words)
+      .same("barriers", options.barriers)
+      .complain(complaint_about(options));
+  if (!agreement.complains()) agreement.complain(unreachable());
+  agreement.settle();  // what ranks reach differs between them, whatever TASUKI_AGREE says
+
+  const auto ranks = static_cast<std::uint64_t>(runtime_.size());
+  team_.rank = runtime_.rank();
+  team_.ranks = runtime_.size();
+  team_.signals = options.signals;
+  team_.words = options.words;
+  team_.barriers = options.barriers;
+  team_.window_bytes = static_cast<std::uint64_t>(options.window);
+  Places places;
+  const std::uint64_t failed_at = places.take(sizeof(device::Word));
+  team_.signals_at = places.take(ranks * static_cast<std::uint64_t>(options.signals) * sizeof(device::Word));
+  team_.words_at = places.take(ranks * static_cast<std::uint64_t>(options.words) * sizeof(device::Line));
+  team_.arrivals_at = places.take(ranks * static_cast<std::uint64_t>(options.barriers) * sizeof(device::Word));
+  team_.rounds_at = places.take(static_cast<std::uint64_t>(options.barriers) * sizeof(device::detail::Round));
+  extra_at_ = places.take(extra());
+  team_.window_at = places.take(team_.window_bytes);
+  all_do(runtime_, name_, [&] { allocate(static_cast<std::int64_t>(places.end())); });
+  map_peers();
+  team_.failed = reinterpret_cast<device::Word*>(own_.get() + failed_at);
+  team_.failure = failure_.get();
+  team_.abort = KernelHome::of(runtime_).abort_word(on_gpu_);
+  watched_ = KernelHome::of(runtime_).watch(on_gpu_, [this] { check(); });
+}
+
+KernelTeam::State::~State() = default;
+
+// Why this rank cannot have all the others in its team; empty if it can.
+std::string KernelTeam::State::unreachable() const {
+  const Topology& topology = runtime_.topology();
+  if (runtime_.size() > device::kMostRanks)
+    return fmt::format("the context has {} ranks; kernels store into the memory of at most {}", runtime_.size(),
+                       device::kMostRanks);
+  for (int rank = 0; rank < runtime_.size(); ++rank) {
+    if (rank == runtime_.rank()) continue;
+    std::string why;
+    if (!topology.same_host(rank, runtime_.rank())) {
+      why = "another host";
+    } else if (!topology.same_island(rank, runtime_.rank())) {
+      why = "another island";
+    } else {
+      why = on_gpu_ ? runtime_.gpus->why_not(rank) : runtime_.memory().why_not(rank);
+    }
+    if (why.empty() && on_gpu_ && !runtime_.gpus->atomics())
+      why = "its GPU is not joined by NVLink, so that 16 bytes may arrive in two parts";
+    if (!why.empty())
+      return fmt::format(
+          "the memory of rank {} cannot be stored into from here ({}); kernels communicate by themselves only among "
+          "ranks that reach each other's memory: make a context of those (MPI_Comm_split)",
+          rank, why);
+  }
+  return {};
+}
+
+void KernelTeam::State::allocate(std::int64_t bytes) {
+  own_ = on_gpu_ ? runtime_.gpus->allocate(bytes) : runtime_.memory().allocate(bytes);
+  if (!on_gpu_) {
+    failure_ = std::make_shared<device::Failure>();
+    return;
+  }
+  failure_ = {reinterpret_cast<device::Failure*>(gpu()->allocate_mapped(sizeof(device::Failure))),
+              [](device::Failure* p) { gpu()->release_mapped(reinterpret_cast<std::byte*>(p)); }};
+}
+
+void KernelTeam::State::map_peers() {
+  std::vector<int> others;
+  for (const int rank : runtime_.everyone())
+    if (rank != runtime_.rank()) others.push_back(rank);
+  std::string address;
+  all_do(runtime_, name_, [&] {
+    if (!on_gpu_) {
+      address = as_text(runtime_.memory().find(own_.get(), 1));
+      return;
+    }
+    std::string why;
+    const GpuAddress found = runtime_.gpus->find(own_.get(), why);
+    if (!why.empty()) throw Error("its memory cannot be shared: " + why);
+    address = as_text(found);
+  });
+  const auto theirs = exchange(runtime_, others, std::vector<std::string>(others.size(), address));
+  team_.base[runtime_.rank()] = reinterpret_cast<device::Byte*>(own_.get());
+  all_do(runtime_, name_, [&] {
+    for (std::size_t i = 0; i < others.size(); ++i) {
+      peers_.push_back(on_gpu_ ? runtime_.gpus->map(others[i], from_text<GpuAddress>(theirs[i]))
+                               : runtime_.memory().map(others[i], from_text<SharedAddress>(theirs[i])));
+      if (peers_.back() == nullptr)
+        throw Error(
+            fmt::format("the memory of rank {} cannot be mapped: {}", others[i], runtime_.memory().why_not(others[i])));
+      team_.base[others[i]] = reinterpret_cast<device::Byte*>(peers_.back().get());
+    }
+  });
+}
+
+device::Team KernelTeam::State::device() const {
+  check();
+  device::Team team = team_;
+  team.patience = static_cast<device::Word>(std::min(runtime_.deadline, kMostPatience) * kShareOfDeadline * 1e9);
+  return team;
+}
+
+void KernelTeam::State::check() const {
+  if (std::atomic_ref<unsigned>(failure_->set).load(std::memory_order_acquire) == 0) return;
+  device::Team team = team_;
+  team.patience = static_cast<device::Word>(std::min(runtime_.deadline, kMostPatience) * kShareOfDeadline * 1e9);
+  const std::string text = describe(*failure_, team, name_);
+  runtime_.fail(text);
+  throw Error(text);
+}
+
+KernelTeam::KernelTeam(const Context& context, const KernelTeamOptions& options)
+    : state_(std::make_shared<State>(context, "KernelTeam", options, Agreement(runtime_of(context), "KernelTeam"),
+                                     [] { return std::uint64_t{0}; })) {}
+
+device::Team KernelTeam::device() const {
+  return state_->device();
+}
+std::byte* KernelTeam::window() const {
+  return state_->window();
+}
+Memory KernelTeam::memory() const {
+  return state_->memory();
+}
+void KernelTeam::check() const {
+  state_->check();
+}
+
+}  // namespace tasuki

@@ -1,0 +1,65 @@
+// KernelTeam::State: a rank's memory of a team, that of the others as this rank sees it, and what kernels have said.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "session/runtime.hpp"
+#include "tasuki/kernel.hpp"
+
+namespace tasuki {
+
+/// Places in a rank's memory, one after the other.
+class Places {
+ public:
+  explicit Places(std::uint64_t begin = 0) : next_(begin) {}
+  /// Where `bytes` bytes begin, aligned to a line of the GPU's cache.
+  std::uint64_t take(std::uint64_t bytes) {
+    const std::uint64_t at = next_;
+    next_ += (bytes + kLine - 1) / kLine * kLine;
+    return at;
+  }
+  std::uint64_t end() const { return next_; }
+
+ private:
+  static constexpr std::uint64_t kLine = 128;
+  std::uint64_t next_;
+};
+
+class KernelTeam::State {
+ public:
+  /// Collective. `agreement` has the caller's own arguments and complaints. `extra` bytes come before the window, from
+  /// `extra_at()` on; it is not asked if there are complaints.
+  State(const Context& context, const std::string& name, const KernelTeamOptions& options, Agreement agreement,
+        const std::function<std::uint64_t()>& extra);
+  ~State();
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  device::Team device() const;
+  std::uint64_t extra_at() const { return extra_at_; }
+  std::byte* window() const { return own_.get() + team_.window_at; }
+  Memory memory() const { return on_gpu_ ? Memory::device : Memory::host; }
+  void check() const;
+
+ private:
+  std::string unreachable() const;
+  void allocate(std::int64_t bytes);
+  void map_peers();
+
+  Context context_;  // first, so that it goes last
+  Runtime& runtime_;
+  const std::string name_;
+  const bool on_gpu_;
+  device::Team team_{};
+  std::uint64_t extra_at_ = 0;
+  std::shared_ptr<std::byte> own_;
+  std::vector<std::shared_ptr<std::byte>> peers_;
+  std::shared_ptr<device::Failure> failure_;
+  std::shared_ptr<void> watched_;
+};
+
+}  // namespace tasuki

@@ -1,0 +1,35 @@
+// How forks and MPI's end are noticed without asking at every call.
+#include "session/era.hpp"
+
+#include <mpi.h>
+#include <pthread.h>
+
+#include "session/mpi.hpp"
+
+namespace tasuki {
+
+void Era::count_fork() {
+  number_.fetch_add(kFork, std::memory_order_relaxed);
+}
+
+/// MPI_Finalize deletes the attributes of MPI_COMM_SELF before it does anything else.
+struct EndOfMpi {
+  static int begins(MPI_Comm, int, void*, void*) {
+    Era::number_.fetch_or(1, std::memory_order_relaxed);
+    return MPI_SUCCESS;
+  }
+  EndOfMpi() {
+    int key = MPI_KEYVAL_INVALID;
+    mpi::Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &EndOfMpi::begins, &key, nullptr);
+    mpi::Comm_set_attr(MPI_COMM_SELF, key, nullptr);
+  }
+};
+
+std::uint32_t Era::enter(bool mpi) {
+  static const int forks = pthread_atfork(nullptr, nullptr, &Era::count_fork);
+  (void)forks;
+  if (mpi) static const EndOfMpi end;
+  return now();
+}
+
+}  // namespace tasuki

@@ -1,0 +1,4 @@
+// The tests of kernels, on GPUs.
+#include "messages.cpp"
+#include "misuse.cpp"
+#include "primitives.cpp"

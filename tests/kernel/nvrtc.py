@@ -1,0 +1,92 @@
+"""The header of kernels under NVRTC, with Tasuki's include folder and no other: no header of the standard library's."""
+
+import ctypes
+import importlib.util
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = """
+#include <tasuki/kernel.cuh>
+
+namespace device = tasuki::device;
+
+extern "C" __global__ void relay(const __grid_constant__ device::Messages m, void* memory) {
+  const auto block = device::this_block();
+  const auto warp = device::this_warp();
+  device::Request send;
+  device::Request receive;
+  device::Word word = 0;
+  bool done = false;
+  const int next = (m.team.rank + 1) % m.team.ranks;
+  if (!device::put_with_signal(m.team, block, next, 0, memory, 64, 0, 1)) return;
+  if (!device::wait_signal(m.team, block, 0, 0, 1)) return;
+  if (!device::put_word(m.team, block, next, 0, 1, 2) || !device::wait_word(m.team, block, 0, 0, 1, word)) return;
+  if (!device::irecv(m, block, 0, memory, 100, device::kAnyTag, receive)) return;
+  if (!device::isend(m, block, next, memory, 100, 7, send)) return;
+  if (!device::test(m, block, send, done) || !device::wait(m, block, receive)) return;
+  if (warp.warp() == 0 && !device::irecv(m, warp, 0, memory, 100, 3, receive)) return;
+  if (block.thread() == 0 && !device::isend(m, device::this_thread(), next, memory, 100, 3, send)) return;
+  if (!device::barrier(m.team, block)) return;
+  device::barrier(m.team, device::this_grid());
+}
+"""
+ARCHITECTURES = ("90", "80")
+
+
+def library() -> ctypes.CDLL | None:
+    """NVRTC from PyPI, or else that of a CUDA toolkit."""
+    places = []
+    for package in ("nvidia.cu13", "nvidia.cuda_nvrtc"):
+        try:
+            spec = importlib.util.find_spec(package)
+        except ModuleNotFoundError:
+            continue
+        places += [Path(place) for place in spec.submodule_search_locations or []] if spec else []
+    places += [Path("/usr/local/cuda")]
+    for place in places:
+        for found in sorted(place.glob("lib*/libnvrtc.so.*")):
+            if ".alt." not in found.name:
+                return ctypes.CDLL(str(found))
+    return None
+
+
+def compile_for(nvrtc: ctypes.CDLL, architecture: str) -> tuple[int, str]:
+    program = ctypes.c_void_p()
+    source = SOURCE.encode()
+    assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"relay.cu", 0, None, None) == 0
+    wanted = [f"--gpu-architecture=compute_{architecture}", "--std=c++20", f"--include-path={ROOT / 'include'}"]
+    options = (ctypes.c_char_p * len(wanted))(*[option.encode() for option in wanted])
+    code = nvrtc.nvrtcCompileProgram(program, len(wanted), options)
+    size = ctypes.c_size_t()
+    nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+    log = ctypes.create_string_buffer(size.value)
+    nvrtc.nvrtcGetProgramLog(program, log)
+    text = log.value.decode()
+    if code == 0:
+        nvrtc.nvrtcGetPTXSize(program, ctypes.byref(size))
+        ptx = ctypes.create_string_buffer(size.value)
+        nvrtc.nvrtcGetPTX(program, ptx)
+        if b".entry relay" not in ptx.value:
+            text, code = text + "there is no kernel in what was compiled\n", 1
+    return code, text
+
+
+def main() -> int:
+    nvrtc = library()
+    if nvrtc is None:
+        print("SKIPPED: there is no NVRTC: neither the package nvidia-cuda-nvrtc nor a CUDA toolkit")
+        return 0
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    nvrtc.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+    failed = 0
+    for architecture in ARCHITECTURES:
+        code, log = compile_for(nvrtc, architecture)
+        print(f"NVRTC {major.value}.{minor.value}, compute_{architecture}: {'compiled' if code == 0 else 'failed'}")
+        print(log, end="")
+        failed += code != 0 or "warning" in log
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
