@@ -3,8 +3,6 @@
 // of launches. Compiled by nvcc it runs on GPUs, else on threads of the host.
 //
 //   tasuki-bench-kernel [--iterations N] [--launches N] [--threads N] [--blocks N]
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -116,7 +114,8 @@ Options options_of(int argc, char** argv) {
                                               : nullptr;
     if (value != nullptr && i + 1 < argc) *value = std::atoi(argv[i + 1]);
     if (value != nullptr && *value > 0) continue;
-    fmt::print(stderr, "usage: {} [--iterations N] [--launches N] [--threads N] [--blocks N], all above 0\n", argv[0]);
+    std::fprintf(stderr, "usage: %s [--iterations N] [--launches N] [--threads N] [--blocks N], all above 0\n",
+                 argv[0]);
     std::exit(EXIT_FAILURE);
   }
   return options;
@@ -174,8 +173,8 @@ class Bench {
       return all[static_cast<std::size_t>(share * static_cast<double>(all.size() - 1))];
     };
     if (context_.is_root())
-      fmt::print("{:<34} {:>8} B {:>4} blocks {:>10.2f} us ({:.2f}-{:.2f})\n", name, bytes, blocks, part(0.5),
-                 part(0.1), part(0.9));
+      std::printf("%-34s %8llu B %4d blocks %10.2f us (%.2f-%.2f)\n", name.c_str(), bytes, blocks, part(0.5), part(0.1),
+                  part(0.9));
     std::fflush(stdout);
   }
 
@@ -249,7 +248,7 @@ int main(int argc, char** argv) {
     tasuki::Context context(argc, argv);
     run(context, options_of(argc, argv));
   } catch (const std::exception& error) {
-    fmt::print(stderr, "tasuki-bench-kernel: {}\n", error.what());
+    std::fprintf(stderr, "tasuki-bench-kernel: %s\n", error.what());
     return EXIT_FAILURE;
   }
   return EXIT_SUCCESS;
