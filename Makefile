@@ -16,7 +16,7 @@ configure = $(bin)/cmake -DTASUKI_MPI=$(or $(TASUKI_MPI),auto) $(CMAKE_FLAGS)
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build himeno laplace test test-mpich sanitize bench gpu bench-gpu lint clean
+.PHONY: help setup configure build himeno laplace test test-mpich sanitize bench gpu bench-gpu docs lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|'
@@ -84,6 +84,12 @@ bench-gpu: configure ## the benchmarks alone
 	@$(compile) $(BUILD) --target tasuki-bench
 	@$(PYTHON) tools/gpu.py --build $(BUILD) --ranks $(GPUS) --commit "$$(git describe --always --dirty 2> /dev/null)" --only bench
 	@$(PYTHON) tools/tables.py
+
+docs: ## the documentation site, in build/docs/html
+	@$(PYTHON) tools/setup.py --python --docs
+	@$(configure) --preset release -B $(BUILD) > /dev/null
+	@if test -x "$$(cat .deps/python)"; then $(compile) $(BUILD) --target core_stub; else echo "docs: no Python package: $$(cat .deps/python)"; fi
+	@.venv/bin/python tools/docs.py $(BUILD)
 
 lint: ## formatting and static checks
 	@$(PYTHON) tools/setup.py --lint

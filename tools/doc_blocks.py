@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Sees to it that the code blocks of a Markdown page are code that is tested.
 
-A block in C or Fortran that is a whole program is written out, to be built and run; every other block in a language of
-LANGUAGES must stand, line for line (but for its indentation), in one of the files that are given, which are tested.
+A block in C, C++ or Fortran that is a whole program is written out, to be built and run; every other block in a
+language of LANGUAGES must stand, line for line (but for its indentation), in one of the files that are given, which are
+tested.
 A block in C++ whose first line is a comment with a file's name (`// src/engines/patient.cpp`) is that file, to be built
 as a part of a test.
 
-    tools/doc_blocks.py programs PAGE.md FOLDER       writes FOLDER/<page>_<n>.c and .f90, n counting in a language
-    tools/doc_blocks.py check PAGE.md FILE...         names the blocks that are in none of the files, and exits with 1
+    tools/doc_blocks.py programs PAGE.md FOLDER       writes FOLDER/<page>_<n>.c, .cpp, .f90, n counting in a language
+    tools/doc_blocks.py check PAGE.md [FILE...]        names the blocks that are in none of the files, and exits with 1
     tools/doc_blocks.py files PAGE.md FOLDER FILE...  writes the C++ blocks to FOLDER/FILE; fails unless the page has
                                                       these files and no other C++ block
 """
@@ -19,9 +20,10 @@ import sys
 import textwrap
 from pathlib import Path
 
-LANGUAGES = {"c": ".c", "fortran": ".f90", "cpp": "", "cmake": "", "sh": ""}
+LANGUAGES = {"c": ".c", "cpp": ".cpp", "fortran": ".f90", "cmake": "", "sh": ""}
 FILE = re.compile(r"// ((?:[\w-]+/)+[\w-]+\.[hc]pp)\n")
-PROGRAM = {"c": re.compile(r"^int main\(", re.M), "fortran": re.compile(r"^program \w+", re.M)}
+MAIN = re.compile(r"^int main\(", re.M)
+PROGRAM = {"c": MAIN, "cpp": MAIN, "fortran": re.compile(r"^program \w+", re.M)}
 
 
 def blocks(page: Path):
@@ -43,7 +45,7 @@ def write_programs(page: Path, folder: Path) -> None:
         if not is_program(language, text):
             continue
         numbers[language] = numbers.get(language, 0) + 1
-        lead = f'#line {line} "{page}"\n' if language == "c" else f'# {line} "{page}"\n'
+        lead = f'#line {line} "{page}"\n' if language != "fortran" else f'# {line} "{page}"\n'
         (folder / f"{page.stem}_{numbers[language]}{LANGUAGES[language]}").write_text(lead + text)
 
 
@@ -80,7 +82,7 @@ def untested(page: Path, files: list[Path]):
 
 
 def main() -> int:
-    if len(sys.argv) < 4 or sys.argv[1] not in ("programs", "check", "files"):
+    if len(sys.argv) < (3 if sys.argv[1:2] == ["check"] else 4) or sys.argv[1] not in ("programs", "check", "files"):
         sys.exit(__doc__)
     page = Path(sys.argv[2])
     if sys.argv[1] == "files":

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Puts what the build needs under .deps/ and .venv/: CMake, an MPI, header-only libraries and, if asked, the linters
-and what the Python package is built and tested with.
+"""Puts what the build needs under .deps/ and .venv/: CMake, an MPI, header-only libraries and, if asked, the linters,
+what the Python package is built and tested with, and what builds the documentation site.
 
-Standard library only. Uses what the machine has, takes the rest from PyPI at the versions of requirements.txt, and
-does nothing at all when everything is in place. Afterwards .deps/bin/ names the tools and .deps/mpi the default MPI.
+Standard library only. Uses what the machine has, takes the rest from PyPI at the versions of requirements.txt (for the
+site docs/requirements.txt), and does nothing at all when everything is in place. Afterwards .deps/bin/ names the tools
+and .deps/mpi the default MPI.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ REQUIREMENTS = ROOT / "requirements.txt"
 PINS = dict(re.findall(r"^([\w-]+)(==\S+)$", REQUIREMENTS.read_text(), re.M))
 PYTHON_PACKAGE_MARK = "# Building and testing the Python package"  # what follows it is for that
 PYTHON_PACKAGE = re.findall(r"^([\w-]+)==\S+$", REQUIREMENTS.read_text().partition(PYTHON_PACKAGE_MARK)[2], re.M)
+DOCS_REQUIREMENTS = ROOT / "docs" / "requirements.txt"
+DOCS = re.findall(r"^([\w-]+)==\S+$", DOCS_REQUIREMENTS.read_text(), re.M)
+PINS |= dict(re.findall(r"^([\w-]+)(==\S+)$", DOCS_REQUIREMENTS.read_text(), re.M))
 OLDEST_PYTHON = (3, 11)  # for which the versions above exist
 
 # Folders inside a wheel that hold a header-only library, and a file by which the library is known to be there.
@@ -212,16 +216,30 @@ def python_package() -> str:
     header = Path(sysconfig.get_paths()["include"]) / "Python.h"
     if not header.exists():
         return f"there is no {header}; install Python's headers (Debian: python3-dev), or make PYTHON=/a/python3"
+    return str(venv_with(PYTHON_PACKAGE, "build without the Python package: CMAKE_FLAGS=-DTASUKI_PYTHON=OFF"))
+
+
+def venv_with(packages: list[str], instead: str) -> Path:
+    """The interpreter of .venv, with these packages at their pinned versions."""
     python = venv_python()
     listed = run([python, "-m", "pip", "list", "--format=freeze", "--disable-pip-version-check"]).stdout
-    have = set(listed.lower().split())
-    missing = [name for name in PYTHON_PACKAGE if name + PINS[name] not in have]
+    have = {line.lower().replace("_", "-") for line in listed.split()}
+    missing = [name for name in packages if (name + PINS[name]).lower().replace("_", "-") not in have]
     if missing:
-        pip(["install"], missing, "build without the Python package: CMAKE_FLAGS=-DTASUKI_PYTHON=OFF")
-    return str(python)
+        pip(["install"], missing, instead)
+    return python
 
 
-def set_up(wanted_mpi: str, lint: bool, python: bool) -> list[Path]:
+def site_builder() -> Path:
+    """What builds the documentation site."""
+    if sys.version_info < OLDEST_PYTHON:
+        raise SetupError(
+            f"{sys.executable} is Python {sys.version.split()[0]}; the site needs 3.11: make PYTHON=/a/python3"
+        )
+    return venv_with(DOCS, "read docs/ as it is; only `make docs` needs these.")
+
+
+def set_up(wanted_mpi: str, lint: bool, python: bool, docs: bool) -> list[Path]:
     compiler()
     files = link_tools(
         "cmake", ["cmake", "ctest"], r"version (3\.(2[5-9]|[3-9]\d)|[4-9])\.", "install CMake 3.25 or later."
@@ -242,6 +260,8 @@ def set_up(wanted_mpi: str, lint: bool, python: bool) -> list[Path]:
             choice.write_text(found + "\n")
         say(f"Python package: {found}")
         files.append(choice)
+    if docs:
+        files.append(site_builder())
     if lint:
         for tool in ("clang-format", "clang-tidy", "ruff"):
             # Formatting and checks differ between major versions, and ruff's between minor ones.
@@ -257,15 +277,24 @@ def main() -> int:
     parser.add_argument("--mpi", default=wanted, help=f"one of {', '.join(choices)}; default $TASUKI_MPI or auto")
     parser.add_argument("--lint", action="store_true", help="the linters too")
     parser.add_argument("--python", action="store_true", help="what the Python package and its tests need too")
+    parser.add_argument("--docs", action="store_true", help="what builds the documentation site too")
     arguments = parser.parse_args()
     if arguments.mpi not in choices:
         parser.error(f"TASUKI_MPI is '{arguments.mpi}'; it must be one of {', '.join(choices)}")
 
     DEPS.mkdir(exist_ok=True)
-    inputs = [Path(__file__).read_text(), REQUIREMENTS.read_text(), str(ROOT), os.environ.get("CXX", ""), sys.version]
+    inputs = [
+        Path(__file__).read_text(),
+        REQUIREMENTS.read_text(),
+        DOCS_REQUIREMENTS.read_text(),
+        str(ROOT),
+        os.environ.get("CXX", ""),
+        sys.version,
+    ]
     inputs += [str(shutil.which(tool)) for tool in ("c++", "cmake", "mpicc", "mpirun", "clang-format", "clang-tidy")]
     key = hashlib.sha256("\0".join(inputs).encode()).hexdigest()
     parts = [arguments.mpi] + ["lint"] * arguments.lint + ["python"] * arguments.python
+    parts += ["docs"] * arguments.docs
     stamp = DEPS / f"stamp-{'-'.join(parts)}.json"
     with (DEPS / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -276,7 +305,7 @@ def main() -> int:
         except (OSError, ValueError, KeyError):
             pass
         try:
-            files = set_up(arguments.mpi, arguments.lint, arguments.python)
+            files = set_up(arguments.mpi, arguments.lint, arguments.python, arguments.docs)
         except SetupError as error:
             print(f"setup: error: {error}", file=sys.stderr)
             return 1

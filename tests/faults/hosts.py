@@ -61,7 +61,9 @@ class Cases:
 
     def disturbed(self, name: str, victim: int, disturb, survivors: dict[int, str], mend) -> None:
         """The survivors are those whose words still reach the launcher, which is on host 0."""
-        process = self.start(4, "killed_rank", str(victim), "auto", "inline", "host", "wait", str(DEADLINE), recover=True)
+        process = self.start(
+            4, "killed_rank", str(victim), "auto", "inline", "host", "wait", str(DEADLINE), recover=True
+        )
         line = ""
         while "under way" not in line:
             line = process.stdout.readline()

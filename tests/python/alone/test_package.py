@@ -80,7 +80,7 @@ def test_the_price_of_python(run):
     assert nanoseconds < 1000, text
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md", "docs/existing-code.md", "docs/after-a-crash.md"])
 def test_the_documentation(run, page):
     """The Python pieces of a page, one after the other, are a program that runs."""
     pieces = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.M | re.S)

@@ -1,0 +1,121 @@
+"""The documentation's links, and what tools/docs.py makes of headers and of the Python package."""
+
+import re
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import doc_links  # noqa: E402
+import docs  # noqa: E402
+import python_reference  # noqa: E402
+
+STUB = '''
+class Error(RuntimeError):
+    """What went wrong."""
+
+class Halo(Operation):
+    """An exchange.
+
+    As here:
+
+        halo.start()
+    """
+    def __init__(self, width: int = 1) -> None:
+        """width: of it."""
+    @property
+    def rank(self) -> int: ...
+    @rank.setter
+    def rank(self, arg: int, /) -> None: ...
+    @staticmethod
+    def of(a: int, *, b: str = 'x') -> Halo:
+        """One."""
+    def _hidden(self) -> None: ...
+
+@overload
+def verify(operation: Halo) -> bool:
+    """Of one."""
+
+@overload
+def verify(plans: list[str]) -> bool:
+    """Of many."""
+'''
+
+
+class Links(unittest.TestCase):
+    def test_every_link_of_the_documentation_leads_somewhere(self):
+        for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+            self.assertEqual(list(doc_links.broken(page)), [])
+        self.assertEqual(list(doc_links.unlisted(ROOT / "docs")), [])
+
+    def test_what_leads_nowhere_is_named(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            (folder / "b.md").write_text("# One `two`: three\n```\n# no heading\n```\n## Same\n## Same\n")
+            page = folder / "a.md"
+            page.write_text(
+                "# Here\n[1](b.md#one-two-three) [2](b.md#same-1) [3](#here) [4](https://x.y/z#w)\n"
+                "```\n[5](none.md)\n```\n[6](c.md) `[7](d.md)`\n[8](b.md#no-heading)\n"
+            )
+            self.assertEqual(
+                [sentence.removeprefix(f"{page}:") for sentence in doc_links.broken(page)],
+                ["6: there is no c.md", "7: b.md has no heading #no-heading"],
+            )
+            (folder / "README.md").write_text("| [a.md](a.md) | x |\n")
+            self.assertEqual([text.partition(": ")[2] for text in doc_links.unlisted(folder)], ["lists b.md 0 times"])
+
+
+class Site(unittest.TestCase):
+    def test_the_sites_packages_agree_with_the_others(self):
+        pins = re.compile(r"^([\w-]+)==(\S+)$", re.M)
+        site = dict(pins.findall((ROOT / "docs" / "requirements.txt").read_text()))
+        others = dict(pins.findall((ROOT / "requirements.txt").read_text()))
+        shared = site.keys() & others.keys()
+        self.assertIn("pygments", shared)
+        self.assertEqual({name: site[name] for name in shared}, {name: others[name] for name in shared})
+
+    def test_comments_of_c_become_those_of_the_declarations(self):
+        text = "/* A file.\n * More. */\n/* ---- Part ---- */\n/* A call. */\nint f(void);\nint a; /* Of it. */\n"
+        self.assertEqual(
+            docs.with_doc_comments(text, c=True),
+            "/** @file\n * A file.\n * More. */\n/* ---- Part ---- */\n"
+            "/** A call. */\nint f(void);\nint a; /**< Of it. */\n",
+        )
+
+    def test_the_lead_of_a_cpp_header_becomes_the_files(self):
+        text = "// Halo: one.\n// Two.\n#pragma once\n/// Three.\nint f();\n"
+        said = "/** @file\n * Halo: one.\n * Two.\n */\n#pragma once\n/// Three.\nint f();\n"
+        self.assertEqual(docs.with_doc_comments(text, c=False), said)
+
+    def test_every_header_has_a_page(self):
+        names = docs.headers_in_order()
+        self.assertEqual(len(names), len(set(names)))
+        include = ROOT / "include" / "tasuki"
+        files = {str(file.relative_to(include)) for file in include.rglob("*.*") if file.suffix != ".h"}
+        self.assertEqual(set(names), files - {"tasuki.hpp"})
+
+    def test_a_stub_becomes_entries_of_the_domain(self):
+        text = python_reference.reference(STUB, '__all__ = ["Halo", "Error", "verify", "__version__"]', [])
+        for part in (
+            ".. py:class:: Halo(width: int=1)\n",
+            "As here::\n",
+            "   .. py:property:: rank\n      :type: int\n\n\n      Can be set.\n",
+            "   .. py:method:: of(a: int, *, b: str='x') -> Halo\n      :staticmethod:\n\n      One.\n",
+            ".. py:exception:: Error\n",
+            ".. py:function:: verify(operation: Halo) -> bool\n                 verify(plans: list[str]) -> bool\n",
+            "   Of one.\n\n   Of many.\n",
+        ):
+            self.assertIn(part, text)
+        self.assertNotIn("_hidden", text)
+        self.assertLess(text.index("Halo("), text.index("Error"))
+
+    def test_a_name_that_nobody_defines_is_an_error(self):
+        with self.assertRaisesRegex(ValueError, "defines Gone"):
+            python_reference.reference(STUB, '__all__ = ["Gone"]', [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""Builds the documentation site: the pages of docs/ and the reference of C++, C and Python, in BUILD/docs/html.
+
+    tools/docs.py BUILD      what `make docs` calls, after tools/setup.py --docs
+
+Doxygen reads the headers; the Python package's stub is read from BUILD/python. If either is not there, the rest is
+built, and the output and the site's own page say what is missing. A warning of Sphinx is an error.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import python_reference
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+INCLUDE = ROOT / "include" / "tasuki"
+DOXYFILE = """
+PROJECT_NAME = Tasuki
+INPUT = {headers}
+RECURSIVE = YES
+FILE_PATTERNS = *.h *.hpp *.cuh
+EXTENSION_MAPPING = h=C hpp=C++ cuh=C++
+OUTPUT_DIRECTORY = {out}
+GENERATE_XML = YES
+GENERATE_HTML = NO
+GENERATE_LATEX = NO
+EXTRACT_ALL = YES
+EXTRACT_STATIC = YES
+HIDE_FRIEND_COMPOUNDS = YES
+EXCLUDE_SYMBOLS = *Access
+MULTILINE_CPP_IS_BRIEF = NO
+JAVADOC_AUTOBRIEF = YES
+MACRO_EXPANSION = YES
+PREDEFINED = TASUKI_DEVICE=
+WARN_IF_UNDOCUMENTED = NO
+WARN_IF_DOC_ERROR = NO
+QUIET = YES
+"""
+
+
+def listed_pages(readme: str) -> list[str]:
+    """The pages in the table of docs/README.md, in its order."""
+    return re.findall(r"^\| \[[\w-]+\.md\]\(([\w-]+\.md)\)", readme, re.M)
+
+
+def with_doc_comments(text: str, c: bool) -> str:
+    """A header in which the comments that tell about declarations are those that Doxygen takes."""
+    if c:
+        text = re.sub(r"\A/\* ", "/** @file\n * ", text)
+        text = re.sub(r"^( *)/\* (?!----)", r"\1/** ", text, flags=re.M)
+        return re.sub(r"^( *[^\s/*].*?) /\* ", r"\1 /**< ", text, flags=re.M)
+    lead = re.match(r"(?://[^/].*\n|//\n)+", text)
+    if lead is None:
+        return text
+    words = re.sub(r"^// ?", " * ", lead.group(0), flags=re.M)
+    return f"/** @file\n{words} */\n{text[lead.end() :]}"
+
+
+def headers_in_order() -> list[str]:
+    """The C++ headers by their names below tasuki/: those that tasuki.hpp includes, in its order, then the others."""
+    included = re.findall(r'^#include "tasuki/(\S+)"', (INCLUDE / "tasuki.hpp").read_text(), re.M)
+    files = (file for file in INCLUDE.rglob("*") if file.suffix in (".hpp", ".cuh"))
+    every = sorted(file.relative_to(INCLUDE).as_posix() for file in files)
+    return included + [name for name in every if name not in included and name != "tasuki.hpp"]
+
+
+def run_doxygen(out: Path) -> str:
+    """The folder of Doxygen's XML; empty if there is no Doxygen."""
+    if not shutil.which("doxygen"):
+        return ""
+    headers = out / "headers"
+    for name in [*headers_in_order(), "tasuki.h"]:
+        copy = headers / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(with_doc_comments((INCLUDE / name).read_text(), copy.suffix == ".h"))
+    settings = DOXYFILE.format(headers=headers, out=out)
+    done = subprocess.run(["doxygen", "-"], input=settings, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"docs: doxygen failed: {(done.stderr or done.stdout).strip()}")
+    return str(out / "xml")
+
+
+def page(title: str, text: str) -> str:
+    return f"# {title}\n{text}\n"
+
+
+def rst(*lines: str) -> str:
+    return "\n".join(["```{eval-rst}", *lines, "```"])
+
+
+def toctree(names: list[str], *options: str) -> str:
+    return "\n".join(["```{toctree}", *options, "", *names, "```"])
+
+
+def write_cpp(source: Path, xml: str) -> None:
+    if not xml:
+        why = (
+            "This site was built without it: `doxygen` is not installed (Debian: `doxygen`). Every public function is\n"
+        )
+        why += "documented where it is declared, in `include/tasuki/`."
+        (source / "reference-cpp.md").write_text(page("C++ reference", why))
+        (source / "reference-c.md").write_text(page("C reference", why))
+        return
+    pages = {name: "header-" + re.sub(r"[./]", "-", name) for name in headers_in_order()}
+    plain = [Path(name).name for name in pages]
+    for name, file in pages.items():
+        known_as = Path(name).name if plain.count(Path(name).name) == 1 else name  # as Doxygen names files
+        (source / f"{file}.md").write_text(page(f"tasuki/{name}", rst(f".. doxygenfile:: {known_as}")))
+    intro = "`#include <tasuki/tasuki.hpp>` brings the first of these, up to `wait_hooks.hpp`.\n"
+    listing = toctree(list(pages.values()))
+    (source / "reference-cpp.md").write_text(page("C++ reference", intro + listing))
+    text = "How to use it: [c-and-fortran.md](c-and-fortran.md).\n" + rst(".. doxygenfile:: tasuki.h")
+    (source / "reference-c.md").write_text(page("C reference", text))
+
+
+def write_python(source: Path, package: Path) -> bool:
+    """Whether there is a package to read."""
+    there = (package / "_core.pyi").exists()
+    if there:
+        text = "How to use it: [python.md](python.md).\n" + rst(python_reference.of_package(package))
+    else:
+        text = "This site was built without it: the Python package was not built. `help(tasuki)` has the same."
+    (source / "reference-python.md").write_text(page("Python reference", text))
+    return there
+
+
+def lay_out(source: Path, xml: str, package: Path) -> bool:
+    """Writes what Sphinx reads. Whether the Python reference is in it."""
+    source.mkdir(parents=True)
+    for file in DOCS.glob("*.md"):
+        text = file.read_text().replace("](../README.md", "](overview.md").replace("](README.md", "](index.md")
+        (source / ("index.md" if file.name == "README.md" else file.name)).write_text(text)
+    (source / "overview.md").write_text((ROOT / "README.md").read_text().replace("](docs/", "]("))
+    shutil.copytree(DOCS / "figures", source / "figures")
+    shutil.copy(DOCS / "site" / "conf.py", source)
+    write_cpp(source, xml)
+    there = write_python(source, package)
+    names = [name.removesuffix(".md") for name in listed_pages((DOCS / "README.md").read_text())]
+    with (source / "index.md").open("a") as index:
+        index.write("\n" + toctree(["overview", *names], ":hidden:", ":caption: Pages") + "\n\n")
+        reference = ["reference-cpp", "reference-c", "reference-python"]
+        index.write(toctree(reference, ":hidden:", ":caption: Reference") + "\n")
+    return there
+
+
+def main() -> int:
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    build = Path(sys.argv[1]).resolve()
+    out = build / "docs"
+    for name in ("source", "headers", "xml", "html"):
+        shutil.rmtree(out / name, ignore_errors=True)
+    out.mkdir(parents=True, exist_ok=True)
+    xml = run_doxygen(out)
+    there = lay_out(out / "source", xml, build / "python" / "tasuki")
+    environment = os.environ | {"TASUKI_DOXYGEN_XML": xml}
+    command = [sys.executable, "-m", "sphinx", "-b", "html", "-q", "-W", "--keep-going"]
+    done = subprocess.run([*command, out / "source", out / "html"], env=environment, check=False)
+    if done.returncode != 0:
+        return 1
+    if not xml:
+        print("docs: without the reference of C++ and C: doxygen is not installed (Debian: doxygen)")
+    if not there:
+        print(f"docs: without the reference of Python: {build / 'python' / 'tasuki'} has no _core.pyi")
+    print(f"docs: {out / 'html' / 'index.html'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

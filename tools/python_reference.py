@@ -1,0 +1,111 @@
+"""The Python reference of the documentation site, read from the package's source and its core's stub.
+
+Nothing is imported. Signatures, overloads and docstrings come out as reStructuredText for Sphinx's Python domain.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from pathlib import Path
+
+
+def public_names(init: str) -> list[str]:
+    """What `__all__` of a package's source lists."""
+    for node in ast.parse(init).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return [name for name in ast.literal_eval(node.value) if not name.startswith("__")]
+    raise ValueError("the package's source has no __all__")
+
+
+def as_rst(docstring: str | None) -> list[str]:
+    """Lines of a docstring; what follows a colon and is indented is code."""
+    lines = inspect.cleandoc(docstring or "").splitlines()
+    for i in range(len(lines) - 2):
+        if lines[i].endswith(":") and not lines[i + 1].strip() and lines[i + 2].startswith("    "):
+            lines[i] += ":"
+    return lines
+
+
+def directive(kind: str, signatures: list[str], options: list[str], body: list[str]) -> list[str]:
+    head = [f".. {kind}:: {signatures[0]}", *("   " + " " * (len(kind) + 3) + one for one in signatures[1:])]
+    return [*head, *(f"   {option}" for option in options), "", *("   " + line if line else "" for line in body), ""]
+
+
+def decorators(node: ast.FunctionDef) -> list[str]:
+    return [ast.unparse(one) for one in node.decorator_list]
+
+
+def signature(node: ast.FunctionDef, in_class: bool) -> str:
+    arguments = node.args
+    if in_class and "staticmethod" not in decorators(node):
+        first = arguments.posonlyargs or arguments.args
+        del first[0]  # self
+    returns = ast.unparse(node.returns) if node.returns and ast.unparse(node.returns) != "None" else ""
+    return f"{node.name}({ast.unparse(arguments)})" + (f" -> {returns}" if returns else "")
+
+
+def functions(nodes: list[ast.FunctionDef], in_class: bool) -> list[str]:
+    """One entry for all overloads of a name, with what each of them says."""
+    static = ["staticmethod"] if "staticmethod" in decorators(nodes[0]) else []
+    options = [f":{one}:" for one in static]
+    body: list[str] = []
+    for node in nodes:
+        said = as_rst(ast.get_docstring(node))
+        body += [*said, ""] if said and said != body[: len(said)] else []
+    kind = "py:method" if in_class else "py:function"
+    return directive(kind, [signature(node, in_class) for node in nodes], options, body)
+
+
+def grouped(body: list[ast.stmt]) -> dict[str, list[ast.FunctionDef]]:
+    found: dict[str, list[ast.FunctionDef]] = {}
+    for node in body:
+        if isinstance(node, ast.FunctionDef) and not any(one.endswith(".setter") for one in decorators(node)):
+            found.setdefault(node.name, []).append(node)
+    return found
+
+
+def class_entry(node: ast.ClassDef) -> list[str]:
+    bases = [ast.unparse(base) for base in node.bases]
+    settable = {n.name for n in node.body if isinstance(n, ast.FunctionDef) and f"{n.name}.setter" in decorators(n)}
+    body = [f"Derives from `{base}`.\n" for base in bases] + [*as_rst(ast.get_docstring(node)), ""]
+    made = [node.name]
+    for name, nodes in grouped(node.body).items():
+        if name == "__init__":
+            made = [signature(one, True).replace("__init__", node.name) for one in nodes]
+            for one in nodes:
+                body += [*as_rst(ast.get_docstring(one)), ""]
+        elif "property" in decorators(nodes[0]):
+            options = [f":type: {ast.unparse(nodes[0].returns)}"] if nodes[0].returns else []
+            said = as_rst(ast.get_docstring(nodes[0])) + ([] if name not in settable else ["", "Can be set."])
+            body += directive("py:property", [name], options, said)
+        elif not name.startswith("_"):
+            body += functions(nodes, True)
+    kind = "py:exception" if bases == ["RuntimeError"] else "py:class"
+    return directive(kind, made, [], body)
+
+
+def reference(stub: str, init: str, modules: list[str]) -> str:
+    """The entries of all public names, which the stub or one of the modules' sources defines, in their order."""
+    defined: dict[str, list[str]] = {}
+    for text in [stub, *modules]:
+        body = ast.parse(text).body
+        for node in body:
+            if isinstance(node, ast.ClassDef):
+                defined[node.name] = class_entry(node)
+        for name, nodes in grouped(body).items():
+            defined[name] = functions(nodes, False)
+    wanted = public_names(init)
+    missing = [name for name in wanted if name not in defined]
+    if missing:
+        raise ValueError(f"neither the stub nor the package's source defines {', '.join(missing)}")
+    lines = [".. py:module:: tasuki", "", ".. default-role:: code", ""]
+    for name in wanted:
+        lines += defined[name]
+    return textwrap.dedent("\n".join(lines))
+
+
+def of_package(package: Path) -> str:
+    sources = [file.read_text() for file in sorted(package.glob("*.py")) if file.name != "__init__.py"]
+    return reference((package / "_core.pyi").read_text(), (package / "__init__.py").read_text(), sources)
