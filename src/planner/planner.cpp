@@ -64,10 +64,10 @@ int Composer::user_buffer(int rank, int buffer) {
   b.name = user.name;
   b.rank = rank;
   b.role = user.role;
-  // Expectations name buffers of ranks that are no peers; all ranks have as many bytes then (broadcast).
+  // Expectations name buffers of ranks that are no peers.
   const bool known = facts_.knows(rank);
   const BufferFact& fact = facts_.of(known ? rank : problem_.rank, buffer);
-  b.bytes = fact.bytes;
+  b.bytes = known || !problem_.bytes_of ? fact.bytes : problem_.bytes_of(rank, buffer);
   if (known) {
     b.home = fact.home();
     b.ring = fact.ring;

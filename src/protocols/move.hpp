@@ -31,7 +31,8 @@ struct Move {
   int src = 0;  ///< user buffer of the source rank
   int dst = 0;  ///< user buffer of the destination rank
   std::vector<StridedCopy> copies;
-  DType add = DType::none;  ///< not `none`: add to the destination, do not overwrite
+  DType add = DType::none;  ///< not `none`: combine with the destination by `op`, do not overwrite
+  ReduceOp op = ReduceOp::sum;
   bool mutual = false;      ///< moves go the other way between these two ranks as well; `mark_mutual` sets it
   std::int64_t whole = 0;   ///< bytes of the piece that this is a part of, if it is one
   std::string label;        ///< for people: `p face +0`
