@@ -128,13 +128,17 @@ std::vector<Plan> plans_of(const Machine& machine, const std::shared_ptr<const C
   return plans;
 }
 
+bool suits(const Algorithm& algorithm, const std::string& name, const Parameters& wanted) {
+  return (name == "auto" || name == algorithm.name) && (algorithm.settings != nullptr || wanted == Parameters());
+}
+
 std::vector<Candidate> candidates_of(const Collective& collective, const Price& price) {
   const CollectiveShape& shape = collective.shape();
   const Parameters wanted{shape.trees, shape.arity, shape.chunk};
-  check_algorithm(collective.kind(), shape.algorithm);
+  check_algorithm(collective.kind(), shape.algorithm, wanted);
   std::vector<Candidate> all;
   for (const Algorithm* algorithm : algorithms_of(collective.kind())) {
-    if (shape.algorithm != "auto" && shape.algorithm != algorithm->name) continue;
+    if (!suits(*algorithm, shape.algorithm, wanted)) continue;
     const auto settings = algorithm->settings ? algorithm->settings(collective, wanted) : std::vector<Parameters>(1);
     for (const Parameters& parameters : settings)
       all.push_back({algorithm, parameters, algorithm->seconds(collective, parameters, price), -1});
@@ -242,12 +246,20 @@ std::vector<const Algorithm*> algorithms_of(CollectiveKind kind) {
   return found;
 }
 
-void check_algorithm(CollectiveKind kind, const std::string& name) {
-  std::vector<std::string> names{"auto"};
-  for (const Algorithm* algorithm : algorithms_of(kind)) names.push_back(algorithm->name);
+void check_algorithm(CollectiveKind kind, const std::string& name, const Parameters& wanted) {
+  const auto all = algorithms_of(kind);
+  if (std::any_of(all.begin(), all.end(), [&](const Algorithm* a) { return suits(*a, name, wanted); })) return;
+  std::vector<std::string> names{"auto"}, able;
+  for (const Algorithm* algorithm : all) {
+    names.push_back(algorithm->name);
+    if (algorithm->settings != nullptr) able.push_back(algorithm->name);
+  }
   if (std::find(names.begin(), names.end(), name) == names.end())
     throw Error(fmt::format("there is no algorithm '{}' for {}; give one of {}", name, to_string(kind),
                             fmt::join(names, ", ")));
+  throw Error(fmt::format("options 'trees', 'arity' and 'chunk' are for algorithms that have them; of {} {}",
+                          to_string(kind),
+                          able.empty() ? std::string("none has") : fmt::format("that is {}", fmt::join(able, ", "))));
 }
 
 CollectivePlan::CollectivePlan(const Machine& machine, const CollectiveShape& shape)

@@ -46,8 +46,9 @@ struct Algorithm {
 /// All algorithms of a collective, the simplest first.
 std::vector<const Algorithm*> algorithms_of(CollectiveKind kind);
 
-/// Throws `Error` if the name is neither `auto` nor an algorithm's of the collective; the text lists what there is.
-void check_algorithm(CollectiveKind kind, const std::string& name);
+/// Throws `Error` if the name is neither `auto` nor an algorithm's of the collective, or if parameters are wanted that
+/// it does not have; the text lists what there is.
+void check_algorithm(CollectiveKind kind, const std::string& name, const Parameters& wanted = {});
 
 /// `const AlgorithmRegistration registration{[] { Algorithm a; ...; return a; }};` at namespace scope registers one.
 struct AlgorithmRegistration {

@@ -117,7 +117,7 @@ class Making {
           return fmt::format("argument '{}' is {} for rank {}; it must not be negative", name, (*counts)[r], r);
     }
     try {
-      check_algorithm(shape.kind, shape.algorithm);
+      check_algorithm(shape.kind, shape.algorithm, {shape.trees, shape.arity, shape.chunk});
       const Collective collective(runtime_.machine, shape);
       if (!call_.has_matrix) return complaint_about_memory(collective);
     } catch (const Error& error) {

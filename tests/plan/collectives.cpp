@@ -118,7 +118,7 @@ TEST_CASE("small collectives are sound on every path, in every form") {
         const bool one_pass = shape.path == "shared:put" || shape.path == "shared:read";
         if (one_pass) shape.path += ",shared:eager";
         if (shape.path == "shared:pull") shape.shared = true;
-        if (below(random, 2) == 0) {
+        if (algorithm->settings != nullptr && below(random, 2) == 0) {
           shape.trees = static_cast<int>(below(random, 4));
           shape.arity = static_cast<int>(below(random, 4));
           shape.chunk = below(random, 2) == 0 ? 0 : 1 + below(random, 100);
