@@ -20,7 +20,7 @@ namespace {
 // Up to so many ranks whole plans are predicted; above, the closed forms must do.
 constexpr int kMostPredicted = 32;
 // And up to so many steps of all ranks together.
-constexpr std::int64_t kMostSteps = 4096;
+constexpr std::int64_t kMostSteps = 1024;
 // Candidates whose closed form is more than so many times the least are not looked at closely.
 constexpr double kHopeless = 6;
 // So many are, at most: those with the least closed form.
