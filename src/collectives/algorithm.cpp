@@ -18,13 +18,13 @@ namespace tasuki {
 namespace {
 
 // Up to so many ranks whole plans are predicted; above, the closed forms must do.
-constexpr int kMostPredicted = 32;
+constexpr int kMostPredicted = 64;
 // And up to so many steps of all ranks together.
 constexpr std::int64_t kMostSteps = 1024;
 // Candidates whose closed form is more than so many times the least are not looked at closely.
 constexpr double kHopeless = 6;
-// So many are, at most: those with the least closed form.
-constexpr std::size_t kMostLookedAt = 12;
+// Of those that differ in their chunks only so many are.
+constexpr std::ptrdiff_t kChunksLookedAt = 2;
 // What is faster by less than this share is not worth being less simple.
 constexpr double kTie = 0.03;
 
@@ -155,7 +155,16 @@ void predict_all(const Machine& machine, const std::shared_ptr<const Collective>
   std::stable_sort(hopeful.begin(), hopeful.end(), [](auto* a, auto* b) { return a->closed < b->closed; });
   const double most = hopeful.front()->closed * kHopeless;
   std::erase_if(hopeful, [&](const Candidate* c) { return c->closed > most; });
-  if (hopeful.size() > kMostLookedAt) hopeful.resize(kMostLookedAt);
+  std::vector<const Candidate*> looked_at;
+  for (const Candidate* c : hopeful) {
+    const auto alike = std::count_if(looked_at.begin(), looked_at.end(), [&](const Candidate* other) {
+      return c->algorithm == other->algorithm && c->parameters.trees == other->parameters.trees &&
+             c->parameters.arity == other->parameters.arity;
+    });
+    if (alike < kChunksLookedAt) looked_at.push_back(c);
+  }
+  std::erase_if(
+      hopeful, [&](const Candidate* c) { return std::find(looked_at.begin(), looked_at.end(), c) == looked_at.end(); });
   std::vector<double> seconds;
   for (const Candidate* candidate : hopeful) {
     std::vector<Plan> plans;
@@ -192,13 +201,24 @@ std::string text_of(const Parameters& p) {
   return text;
 }
 
+bool best_of_its_own(const Candidate& candidate, const std::vector<Candidate>& all) {
+  return std::all_of(all.begin(), all.end(), [&](const Candidate& other) {
+    return other.algorithm != candidate.algorithm || other.closed >= candidate.closed;
+  });
+}
+
 std::string remark_of(const Collective& collective, const std::vector<Candidate>& all, const Candidate& chosen) {
   const bool forced = collective.shape().algorithm != "auto";
   std::string text = fmt::format("algorithm: {}{}{}\n", chosen.algorithm->name, text_of(chosen.parameters),
                                  forced ? ", which was asked for" : "");
   if (all.size() == 1) return text;
   text += fmt::format("{:<44} {:>12} {:>12}\n", "candidates", "us predicted", "closed form");
+  int left_out = 0;
   for (const Candidate& c : all) {
+    if (c.predicted < 0 && &c != &chosen && !best_of_its_own(c, all)) {
+      ++left_out;
+      continue;
+    }
     const std::string name = c.algorithm->name + text_of(c.parameters);
     const std::string predicted = c.predicted < 0           ? "-"
                                   : std::isinf(c.predicted) ? "no path"
@@ -206,6 +226,7 @@ std::string remark_of(const Collective& collective, const std::vector<Candidate>
     text +=
         fmt::format("{:<44} {:>12} {:>12.2f}{}\n", name, predicted, c.closed * 1e6, &c == &chosen ? "  <- chosen" : "");
   }
+  if (left_out > 0) text += fmt::format("and {} more settings, whose closed forms are longer\n", left_out);
   return text;
 }
 
