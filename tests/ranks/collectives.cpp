@@ -366,6 +366,30 @@ std::unique_ptr<Running> make(const Context& ctx, const Wanted& w, std::int64_t 
   }
 }
 
+DType type_of(std::int64_t type) {
+  const std::vector<DType> types{DType::f64, DType::i32, DType::f32, DType::u8};
+  return types[static_cast<std::size_t>(type)];
+}
+
+CollectiveShape shape_of(const Wanted& w, DType type) {
+  CollectiveShape shape;
+  shape.kind = w.kind;
+  shape.root = w.root;
+  shape.count = w.kind == CollectiveKind::broadcast ? w.count * size_of(type) : w.count;
+  shape.counts = w.counts;
+  shape.type = w.kind == CollectiveKind::broadcast ? DType::u8 : type;
+  shape.op = w.op;
+  shape.in_place = w.in_place;
+  shape.shared = w.shared;
+  shape.algorithm = w.options.algorithm;
+  shape.trees = w.options.trees;
+  shape.arity = w.options.arity;
+  shape.chunk = w.options.chunk;
+  shape.path = w.options.path;
+  if (const char* path = std::getenv("TASUKI_PATH"); path != nullptr && shape.path == "auto") shape.path = path;
+  return shape;
+}
+
 std::string described(const Wanted& w) {
   std::string counts;
   for (const std::int64_t count : w.counts) counts += " " + std::to_string(count);
@@ -393,6 +417,8 @@ void run_some(const Context& ctx, unsigned seed, int groups, const std::string& 
       const VerifyReport report = verify(all.back()->operation());
       INFO(report.text());
       CHECK(report.ok());
+      const Plan off_line = plan(machine_of(ctx), shape_of(w, type_of(type))).plan(ctx.rank());
+      CHECK(to_json(off_line) == to_json(all.back()->operation().plan()));
     }
     std::vector<std::size_t> order(all.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -466,7 +492,7 @@ RANK_TEST("a barrier ends when all have started it") {
   }
 }
 
-RANK_TEST("an allreduce explains its choice, and the plan off line is the live one") {
+RANK_TEST("an allreduce explains its choice, live as off line") {
   for (const std::int64_t count : {std::int64_t{1}, std::int64_t{5000}}) {
     std::vector<float> in(static_cast<std::size_t>(count)), out(in.size());
     Allreduce live(ctx, in.data(), out.data(), count, DType::f32, ReduceOp::max);
@@ -482,7 +508,6 @@ RANK_TEST("an allreduce explains its choice, and the plan off line is the live o
     shape.op = ReduceOp::max;
     if (const char* path = std::getenv("TASUKI_PATH"); path != nullptr) shape.path = path;
     const Planned planned = plan(machine_of(ctx), shape);
-    CHECK(to_json(planned.plan(ctx.rank())) == to_json(live.plan()));
     CHECK(planned.explain(ctx.rank()).starts_with(text));
   }
 }
