@@ -33,9 +33,9 @@ struct Move {
   std::vector<StridedCopy> copies;
   DType add = DType::none;  ///< not `none`: combine with the destination by `op`, do not overwrite
   ReduceOp op = ReduceOp::sum;
-  bool mutual = false;      ///< moves go the other way between these two ranks as well; `mark_mutual` sets it
-  std::int64_t whole = 0;   ///< bytes of the piece that this is a part of, if it is one
-  std::string label;        ///< for people: `p face +0`
+  bool mutual = false;     ///< moves go the other way between these two ranks as well; `mark_mutual` sets it
+  std::int64_t whole = 0;  ///< bytes of the piece that this is a part of, if it is one
+  std::string label;       ///< for people: `p face +0`
   std::int64_t bytes() const;
   std::int64_t runs() const;  ///< contiguous runs on the more scattered side
   /// Whether most runs are shorter than a cache line.
