@@ -41,7 +41,7 @@ bool overlap(const void* a, std::int64_t a_bytes, const void* b, std::int64_t b_
 class Making {
  public:
   Making(const Context& context, CollectiveCall call, const CollectiveOptions& options)
-      : context_(context), runtime_(runtime_of(context)), call_(std::move(call)), options_(options) {
+      : context_(context), runtime_(runtime_of(context)), call_(std::move(call)) {
     CollectiveShape& shape = call_.shape;
     shape.trees = options.trees;
     shape.arity = options.arity;
@@ -97,7 +97,7 @@ class Making {
   // What is wrong on this rank by itself.
   std::string complaint() const {
     const CollectiveShape& shape = call_.shape;
-    if (const std::string wrong = path_complaint(shape.path); !wrong.empty()) return wrong;
+    if (std::string wrong = path_complaint(shape.path); !wrong.empty()) return wrong;
     if (shape.root < 0 || shape.root >= context_.size())
       return fmt::format("argument 'root' is {}, but the context has ranks 0 to {}", shape.root, context_.size() - 1);
     if (call_.has_counts && std::ssize(shape.counts) != context_.size())
@@ -219,7 +219,6 @@ class Making {
   const Context& context_;
   Runtime& runtime_;
   CollectiveCall call_;
-  const CollectiveOptions& options_;
   bool marked_ = false;  // an argument of this rank is `in_place`
 };
 
