@@ -1,15 +1,13 @@
 // Broadcast: one rank's bytes to all ranks, pipelined over trees laid out on the topology.
 #pragma once
 
-#include "tasuki/operation.hpp"
+#include "tasuki/collectives.hpp"
 
 namespace tasuki {
 
-struct BroadcastOptions : OperationOptions {
-  int trees = 0;           ///< The message is cut into this many parts, each with its own tree; 0: chosen by cost.
-  int arity = 0;           ///< Children of an inner rank; 0: chosen by cost.
-  std::int64_t chunk = 0;  ///< Bytes in one step of the pipeline; 0: chosen by cost.
-};
+/// As those of all collectives. `trees`: the message is cut into so many parts, each with its own tree; `arity`:
+/// children of an inner rank; `chunk`: bytes that travel as one step of the pipeline. 0: chosen by cost.
+using BroadcastOptions = CollectiveOptions;
 
 /// At every start, the `bytes` contiguous bytes at `data` of rank `root` go to `data` of every rank. Host memory only.
 /// `root`, `bytes` and the options must be the same on all ranks. Collective.

@@ -6,9 +6,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tasuki/box.hpp"
+#include "tasuki/dtype.hpp"
 #include "tasuki/layout.hpp"
 #include "tasuki/machine.hpp"
 #include "tasuki/plan.hpp"
@@ -58,8 +60,44 @@ struct BroadcastShape {
   int trees = 0;
   int arity = 0;
   std::int64_t chunk = 0;
+  std::string algorithm = "auto";
   bool shared = false;  ///< the data lies in memory that peers can map
   std::string path = "auto";
+};
+
+/// The collectives that algorithms lay out (docs/collectives.md).
+enum class CollectiveKind : std::uint8_t {
+  broadcast,
+  allreduce,
+  allgather,
+  reduce,
+  reduce_scatter,
+  alltoall,
+  gather,
+  scatter,
+  barrier,
+  scan,    ///< of the ranks up to the own one
+  exscan,  ///< of the ranks below the own one
+};
+std::string_view to_string(CollectiveKind kind);
+CollectiveKind collective_from_string(std::string_view name);  ///< Throws `Error` for an unknown name.
+
+/// A collective. As `Broadcast` and the classes of collectives.hpp, which say what is moved.
+struct CollectiveShape {
+  CollectiveKind kind = CollectiveKind::allreduce;
+  int root = 0;                      ///< broadcast, reduce, gather, scatter
+  std::int64_t count = 0;            ///< elements: of the vector, or of every block
+  std::vector<std::int64_t> counts;  ///< elements of each block, if they differ; alltoall: [from * ranks + to]
+  DType type = DType::u8;
+  ReduceOp op = ReduceOp::sum;
+  bool in_place = false;  ///< with a root: the root's is
+  bool shared = false;    ///< the data lie in memory that peers can map
+  std::string algorithm = "auto";
+  int trees = 0;
+  int arity = 0;
+  std::int64_t chunk = 0;  ///< bytes
+  std::string path = "auto";
+  friend bool operator==(const CollectiveShape&, const CollectiveShape&) = default;
 };
 
 /// Plans of all ranks of a machine, each made when it is asked for. A handle: cheap to copy.
@@ -87,6 +125,7 @@ class Planned {
 Planned plan(const Machine& machine, const HaloShape& halo);
 Planned plan(const Machine& machine, const TransferShape& transfer);
 Planned plan(const Machine& machine, const BroadcastShape& broadcast);
+Planned plan(const Machine& machine, const CollectiveShape& collective);
 
 /// Verifies plans of more ranks than `verify` can follow, by neighbourhoods. Ranks form a class if their plans are
 /// equal except for the numbers of their peers. One rank of each class is verified as by `verify`, together with its

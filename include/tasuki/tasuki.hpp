@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tasuki/broadcast.hpp"
+#include "tasuki/collectives.hpp"
 #include "tasuki/context.hpp"
 #include "tasuki/device.hpp"
 #include "tasuki/dtype.hpp"

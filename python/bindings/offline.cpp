@@ -123,6 +123,27 @@ Planned plan_broadcast(const Machine& machine, int root, std::int64_t bytes, int
   return plan(machine, broadcast);
 }
 
+Planned plan_collective(const Machine& machine, const std::string& kind, int root, std::int64_t count,
+                        const std::vector<std::int64_t>& counts, nb::handle dtype, const std::string& op,
+                        Truth in_place, const std::string& algorithm, int trees, int arity, std::int64_t chunk,
+                        Truth shared, const std::string& path) {
+  CollectiveShape shape;
+  shape.kind = collective_from_string(kind);
+  shape.root = root;
+  shape.count = count;
+  shape.counts = counts;
+  shape.type = number_type(dtype_from(nb::borrow(dtype), "dtype"));
+  shape.op = reduce_op_from_string(op);
+  shape.in_place = in_place;
+  shape.algorithm = algorithm;
+  shape.trees = trees;
+  shape.arity = arity;
+  shape.chunk = chunk;
+  shape.shared = shared;
+  shape.path = path;
+  return plan(machine, shape);
+}
+
 nb::object network(const Network& network) {
   if (network.kind == Network::Kind::none) return nb::none();
   nb::dict fields;
@@ -268,6 +289,12 @@ shared: memory that peers can map, such as Tasuki's own; False: the user's own.)
         nb::arg("arity"), nb::arg("chunk"), nb::arg("shared"), nb::arg("path"),
         nb::sig("def _plan_broadcast(machine: Machine, root: Any, bytes: Any, trees: Any, arity: Any, chunk: Any, "
                 "shared: Any, path: str) -> Planned"));
+  m.def("_plan_collective", plan_collective, nb::arg("machine"), nb::arg("kind"), nb::arg("root"), nb::arg("count"),
+        nb::arg("counts"), nb::arg("dtype"), nb::arg("op"), nb::arg("in_place"), nb::arg("algorithm"), nb::arg("trees"),
+        nb::arg("arity"), nb::arg("chunk"), nb::arg("shared"), nb::arg("path"),
+        nb::sig("def _plan_collective(machine: Machine, kind: str, root: Any, count: Any, counts: Any, dtype: Any, "
+                "op: str, in_place: Any, algorithm: str, trees: Any, arity: Any, chunk: Any, shared: Any, path: str) "
+                "-> Planned"));
 }
 
 }  // namespace tasuki::python

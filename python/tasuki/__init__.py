@@ -42,7 +42,7 @@ from ._core import (
     verify_plans,
     why_no_gpu,
 )
-from .offline import plan_broadcast, plan_halo, plan_transfer
+from .offline import plan_broadcast, plan_collective, plan_halo, plan_transfer
 
 __all__ = [
     "Broadcast",
@@ -69,6 +69,7 @@ __all__ = [
     "machine_of",
     "mpi_library",
     "plan_broadcast",
+    "plan_collective",
     "plan_halo",
     "plan_transfer",
     "predict",

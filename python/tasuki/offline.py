@@ -1,6 +1,6 @@
 """Planning off line: plans for a machine that need not be there, without MPI.
 
-The arguments are those of `Grid`, `Field`, `Halo`, `Transfer` and `Broadcast`.
+The arguments are those of `Grid`, `Field`, `Halo`, `Transfer` and `Broadcast`; for other collectives, of C++.
 """
 
 from __future__ import annotations
@@ -119,3 +119,36 @@ def plan_broadcast(
     `Broadcast`.
     """
     return _core._plan_broadcast(machine, root, bytes, trees, arity, chunk, shared, path)
+
+
+@names_checked
+def plan_collective(
+    machine: Machine,
+    kind: str,
+    count: SupportsIndex | Sequence[SupportsIndex] = 0,
+    dtype: DTypeLike = "float64",
+    op: str = "sum",
+    *,
+    root: SupportsIndex = 0,
+    in_place: Truth = False,
+    algorithm: str = "auto",
+    trees: SupportsIndex = 0,
+    arity: SupportsIndex = 0,
+    chunk: SupportsIndex = 0,
+    shared: Truth = False,
+    path: str = "auto",
+) -> Planned:
+    """The plans of a collective on all ranks of `machine`. Local.
+
+    kind: broadcast, allreduce, allgather, reduce, reduce_scatter, alltoall, gather, scatter, barrier, scan, exscan.
+    count: elements of the vector, or of every block; a list of them if blocks differ, one a rank, for alltoall one for
+    each sender and receiver, row by row. op: sum, product, min, max and so on. in_place: with a root, the root's.
+    algorithm: by name; trees, arity, chunk (bytes): 0: chosen by cost. shared: the data lie in memory that peers can
+    map. Raises tasuki.Error for what cannot be.
+    """
+    several = isinstance(count, Sequence)
+    counts = list(cast("Sequence[SupportsIndex]", count)) if several else []
+    one = 0 if several else count
+    return _core._plan_collective(
+        machine, kind, root, one, counts, dtype, op, in_place, algorithm, trees, arity, chunk, shared, path
+    )

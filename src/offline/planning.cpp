@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "collectives/broadcast_moves.hpp"
+#include "collectives/algorithm.hpp"
 #include "collectives/transfer_moves.hpp"
 #include "grid/halo_moves.hpp"
 #include "planner/planner.hpp"
@@ -37,8 +37,6 @@ struct Planned::Impl {
 };
 
 namespace {
-
-constexpr int kMostTrees = 16;  // of a broadcast
 
 // Facts of memory that CUDA or Tasuki allocates: well aligned.
 BufferFact fact(std::int64_t bytes, int copies, bool alternating, Memory memory, bool shared) {
@@ -205,24 +203,28 @@ Planned plan(const Machine& machine, const TransferShape& transfer) {
   return planned(std::move(impl), transfer.path);
 }
 
-Planned plan(const Machine& machine, const BroadcastShape& broadcast) {
-  check_rank(machine, "root", broadcast.root);
-  if (broadcast.bytes < 0) throw Error(fmt::format("argument 'bytes' is {}; it must not be negative", broadcast.bytes));
-  if (broadcast.trees < 0 || broadcast.trees > kMostTrees)
-    throw Error(fmt::format("option 'trees' is {}; give 0 (chosen) to {}", broadcast.trees, kMostTrees));
-  if (broadcast.arity < 0) throw Error(fmt::format("option 'arity' is {}; give 0 (chosen) or more", broadcast.arity));
-  if (broadcast.chunk < 0)
-    throw Error(fmt::format("option 'chunk' is {} bytes; give 0 (chosen) or more", broadcast.chunk));
+Planned plan(const Machine& machine, const CollectiveShape& shape) {
   auto impl = std::make_shared<Planned::Impl>();
   impl->machine = machine;
-  const auto moves = std::make_shared<BroadcastMoves>(
-      machine, broadcast.root, broadcast.bytes, BroadcastLayout{broadcast.trees, broadcast.arity, broadcast.chunk});
-  impl->keep = {moves};
-  impl->problem = [moves](int rank) { return moves->problem(rank); };
-  impl->facts = [broadcast](int) {
-    return std::vector<BufferFact>{fact(broadcast.bytes, 1, false, Memory::host, broadcast.shared)};
-  };
-  return planned(std::move(impl), broadcast.path);
+  const auto layout = std::make_shared<CollectivePlan>(machine, shape);
+  impl->problem = [layout](int rank) { return layout->problem(rank); };
+  impl->facts = [layout](int rank) { return layout->facts(rank); };
+  return planned(std::move(impl), shape.path);
+}
+
+Planned plan(const Machine& machine, const BroadcastShape& broadcast) {
+  if (broadcast.bytes < 0) throw Error(fmt::format("argument 'bytes' is {}; it must not be negative", broadcast.bytes));
+  CollectiveShape shape;
+  shape.kind = CollectiveKind::broadcast;
+  shape.root = broadcast.root;
+  shape.count = broadcast.bytes;
+  shape.algorithm = broadcast.algorithm;
+  shape.trees = broadcast.trees;
+  shape.arity = broadcast.arity;
+  shape.chunk = broadcast.chunk;
+  shape.shared = broadcast.shared;
+  shape.path = broadcast.path;
+  return plan(machine, shape);
 }
 
 }  // namespace tasuki

@@ -108,6 +108,12 @@ BufferFact fact_of(Runtime& runtime, const UserBuffer& buffer) {
   fact.ring = buffer.alternating ? 2 : 1;
   fact.bytes = buffer.bytes;
   fact.memory = buffer.where;
+  if (buffer.role == Role::scratch) {
+    fact.copies = 1;
+    fact.shared = true;  // it will be placed where peers can map it
+    fact.alignment = 16;
+    return fact;
+  }
   fact.shared = !buffer.memory.empty();
   fact.alignment = 16;
   // A pair of which only one copy is shared counts as private: paths must serve both alike.

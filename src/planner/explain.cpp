@@ -73,7 +73,7 @@ std::string explain(const Machine& machine, const Problem& problem, const Facts&
         fmt::format("sending keeps {} busy for {:.2f} us (a link's latency counted once)\n", resource, seconds * 1e6);
   }
   if (guessed) text += "* not measured on this machine: priced with 1 us and 5 GB/s\n";
-  return text;
+  return text + problem.remark;
 }
 
 }  // namespace tasuki

@@ -64,11 +64,10 @@ int Composer::user_buffer(int rank, int buffer) {
   b.name = user.name;
   b.rank = rank;
   b.role = user.role;
-  // An expectation may name a buffer of a rank that is not a peer. In such operations (broadcasts) all ranks' buffers
-  // have equally many bytes.
+  // An expectation may name a buffer of a rank that is not a peer.
   const bool known = facts_.knows(rank);
   const BufferFact& fact = facts_.of(known ? rank : problem_.rank, buffer);
-  b.bytes = fact.bytes;
+  b.bytes = known || !problem_.bytes_of ? fact.bytes : problem_.bytes_of(rank, buffer);
   if (known) {
     b.home = fact.home();
     b.ring = fact.ring;

@@ -19,10 +19,12 @@
 
 namespace tasuki {
 
-/// A user's buffer of an operation. Ranks list the same buffers in the same order.
+/// A buffer of an operation: the user's, or scratch, which Tasuki keeps for it where peers can map it. Ranks list the
+/// same buffers in the same order.
 struct UserRole {
   std::string name;
   Role role = Role::inout;
+  std::int64_t bytes = 0;  ///< scratch only; the user's are told by facts
 };
 
 class Composer;
@@ -35,6 +37,9 @@ struct Problem {
   std::vector<Move> moves;                 ///< those that leave or reach this rank, after `mark_mutual`
   std::function<void(Composer&)> compose;  ///< empty: `compose_links`
   std::string wanted = "auto";             ///< forced path or paths
+  /// Bytes of a buffer of a rank that is no peer, for expectations. Empty: as many as this rank's own buffer has.
+  std::function<std::int64_t(int rank, int buffer)> bytes_of;
+  std::string remark;  ///< ends the table of `explain`: how the operation came to be laid out so
 };
 
 /// Facts about the user's buffers of a rank and its peers.

@@ -31,10 +31,11 @@ struct Move {
   int src = 0;  ///< user buffer of the source rank
   int dst = 0;  ///< user buffer of the destination rank
   std::vector<StridedCopy> copies;
-  DType add = DType::none;  ///< not `none`: add to the destination, do not overwrite
-  bool mutual = false;      ///< moves go the other way between these two ranks as well; `mark_mutual` sets it
-  std::int64_t whole = 0;   ///< if this is a part of a larger piece: bytes of that piece
-  std::string label;        ///< for people: `p face +0`
+  DType add = DType::none;  ///< not `none`: combine with the destination by `op`, do not overwrite
+  ReduceOp op = ReduceOp::sum;
+  bool mutual = false;     ///< moves go the other way between these two ranks as well; `mark_mutual` sets it
+  std::int64_t whole = 0;  ///< if this is a part of a larger piece: bytes of that piece
+  std::string label;       ///< for people: `p face +0`
   std::int64_t bytes() const;
   std::int64_t runs() const;  ///< contiguous runs on the more scattered side
   /// Whether most runs are shorter than a cache line.

@@ -78,7 +78,7 @@ int deliver(Builder& builder, const Link& link, std::size_t i, int source, std::
             std::int64_t source_step) {
   const Move& move = *link.moves[i];
   if (move.add != DType::none) {
-    return builder.reduce(link.peer, source, link.dst[i], copies, source_step, builder.user_step(), move.add);
+    return builder.reduce(link.peer, source, link.dst[i], copies, source_step, builder.user_step(), move.add, move.op);
   }
   return builder.copy(link.peer, source, link.dst[i], copies, source_step, builder.user_step());
 }

@@ -1,6 +1,7 @@
 // Settings: see settings.hpp.
 #include "session/settings.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -8,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "collectives/algorithm.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -34,6 +36,26 @@ double deadline_from_environment() {
   return seconds;
 }
 
+/// Complains about what names no collective, or no algorithm of it.
+void check_algorithms(const std::string& text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string one = text.substr(at, end - at);
+    at = end + 1;
+    const std::size_t colon = one.find(':');
+    if (colon == std::string::npos)
+      throw Error(
+          fmt::format("TASUKI_ALGORITHM has '{}'; give a collective and one of its algorithms, as in "
+                      "'allreduce:ring', or several of these with commas between them",
+                      one));
+    try {
+      check_algorithm(collective_from_string(one.substr(0, colon)), one.substr(colon + 1));
+    } catch (const Error& error) {
+      throw Error(fmt::format("TASUKI_ALGORITHM has '{}': {}", one, error.what()));
+    }
+  }
+}
+
 bool flag(const char* name, bool otherwise) {
   const std::string text = variable(name);
   if (!text.empty() && text != "0" && text != "1")
@@ -54,6 +76,8 @@ Settings settings_from_environment() {
   settings.deadline = deadline_from_environment();
   if (const std::string text = variable("TASUKI_PATH"); !text.empty()) settings.path = text;
   if (const std::string text = variable("TASUKI_ENGINE"); !text.empty()) settings.engine = text;
+  settings.algorithm = variable("TASUKI_ALGORITHM");
+  check_algorithms(settings.algorithm);
   if (const std::string text = variable("TASUKI_PASSES"); !text.empty()) {
     if (text != "0" && text != "1") throw Error(fmt::format("TASUKI_PASSES is '{}'; it must be 0 or 1", text));
     settings.passes = text == "1";

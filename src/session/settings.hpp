@@ -10,6 +10,7 @@ struct Settings {
   int island = 0;               ///< TASUKI_ISLAND: 0 = whole hosts
   std::string path = "auto";    ///< TASUKI_PATH
   std::string engine = "auto";  ///< TASUKI_ENGINE
+  std::string algorithm;        ///< TASUKI_ALGORITHM: `collective:algorithm`, several with commas between them
   double deadline = 30.0;       ///< TASUKI_DEADLINE, seconds
   std::string profile;          ///< TASUKI_PROFILE: the profile's file; empty = the user's cache folder
   std::string trace;            ///< TASUKI_TRACE: the folder that ranks write what they did into; empty = nothing

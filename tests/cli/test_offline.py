@@ -35,6 +35,17 @@ def test_explain_takes_a_file_and_other_numbers_of_ranks(tasuki, tmp_path):
     assert tasuki("explain", "broadcast", "--machine", "torus-36", "--bytes", 4096, **NO_MPI)
 
 
+def test_collectives_are_explained_with_their_candidates(tasuki):
+    text = tasuki("explain", "allreduce", "--machine", "torus-36", "--ranks", 12, "--count", 100, **NO_MPI)
+    assert "algorithm: " in text and "<- chosen" in text and "us predicted" in text
+    assert "which was asked for" in tasuki(
+        "explain", "alltoall", "--machine", "torus-36", "--ranks", 5, "--algorithm", "pairwise", **NO_MPI
+    )
+    data = tasuki("plan", "barrier", "--machine", "host-2core", "--count", 0, "--summary", "--json", **NO_MPI)
+    assert data["operation"] == "barrier"
+    assert "give --machine" in tasuki("explain", "scan", status=2)
+
+
 def test_off_line_and_live_options_mean_the_same(tasuki, tmp_path):
     """The live command on 2 ranks, and off line with a machine like it: the same pieces."""
     options = ["halo", "--extents", "16x12", "--fields", "a,b", "--no-periodic", "--shadow", 2, "--width", 1]

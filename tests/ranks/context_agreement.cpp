@@ -78,6 +78,21 @@ TEST_CASE("settings are read from the environment") {
              topology.processes[rank].local / 2 == topology.processes[other].local / 2));
 }
 
+TEST_CASE("TASUKI_ALGORITHM forces the algorithms of the collectives that it names, where no option does") {
+  setenv("TASUKI_ALGORITHM", "allreduce:ring,reduce:trees", 1);
+  Context ctx(MPI_COMM_WORLD);
+  unsetenv("TASUKI_ALGORITHM");
+  double in = 1, out = 0;
+  CollectiveOptions options;
+  const auto chosen = [&] { return Allreduce(ctx, &in, &out, 1, DType::f64, ReduceOp::sum, options).explain(); };
+  CHECK(chosen().find("algorithm: ring, which was asked for") != std::string::npos);
+  options.algorithm = "exchange";
+  CHECK(chosen().find("algorithm: exchange, which was asked for") != std::string::npos);
+  const std::string reduce = Reduce(ctx, 0, &in, &out, 1, DType::f64).explain();
+  CHECK(reduce.find("algorithm: trees") != std::string::npos);
+  CHECK(Barrier(ctx).explain().find("asked for") == std::string::npos);
+}
+
 TEST_CASE("bad or different settings are an error on every rank") {
   int rank = 0;
   int size = 0;
@@ -94,6 +109,13 @@ TEST_CASE("bad or different settings are an error on every rank") {
                                               "'; it must be a number of ranks, 0 for whole hosts");
   CHECK(with("TASUKI_DEADLINE", "0") ==
         "Context: rank 0: TASUKI_DEADLINE is '0'; it must be a number of seconds above 0");
+  CHECK(with("TASUKI_ALGORITHM", "ring") ==
+        "Context: rank 0: TASUKI_ALGORITHM has 'ring'; give a collective and one of its algorithms, as in "
+        "'allreduce:ring', or several of these with commas between them");
+  CHECK(
+      with("TASUKI_ALGORITHM", "reduce:trees,allreduce:rings") ==
+      "Context: rank 0: TASUKI_ALGORITHM has 'allreduce:rings': there is no algorithm 'rings' for allreduce; give one "
+      "of auto, exchange, doubling, ring");
   const std::string error = with("TASUKI_ISLAND", rank == size - 1 && size > 1 ? "3" : "4");
   if (size > 1)
     CHECK(error == "Context: argument 'TASUKI_ISLAND' differs between ranks: rank 0 has 4, rank " +

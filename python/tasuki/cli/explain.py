@@ -45,6 +45,9 @@ def show(console: Console, data: dict, rank: int) -> None:
         for line in lines:
             if line.startswith("sending keeps"):
                 console.print(line)
+        chosen = re.search(r"^algorithm: .*?(?=^predicted: |\Z)", answer["text"], re.M | re.S)
+        if chosen:
+            console.print(chosen[0], end="", markup=False, highlight=False, soft_wrap=True)
     if "machine" in data:
         console.print(f"prices of machine {data['machine']}: {data['source']}")
     if "predicted" in data["ranks"][0]:
@@ -181,3 +184,19 @@ def broadcast(
 ) -> None:
     """One rank's bytes to all ranks."""
     finish("broadcast", options, machine, ranks, rank, plans, as_json)
+
+
+def add_collective(kind: str) -> None:
+    @command.command(kind, help=shapes.COLLECTIVES[kind] + " Off line: give --machine.")
+    @shapes.collective_options
+    @shared_options
+    def explain_collective(
+        machine: str | None, ranks: int | None, rank: int, plans: Path | None, as_json: bool, **options: object
+    ) -> None:
+        if machine is None:
+            raise click.UsageError(f"{kind} is explained off line only; give --machine, such as --machine host-2core")
+        finish(kind, options, machine, ranks, rank, plans, as_json)
+
+
+for collective in shapes.COLLECTIVES:
+    add_collective(collective)

@@ -154,3 +154,16 @@ def broadcast(machine: str, ranks: int | None, rank: int, out: Path | None, pass
               **options: object) -> None:  # fmt: skip
     """One rank's bytes to all ranks."""
     finish("broadcast", options, machine, ranks, rank, out, passes, summary, as_json)
+
+
+def add_collective(kind: str) -> None:
+    @command.command(kind, help=shapes.COLLECTIVES[kind])
+    @shapes.collective_options
+    @shared_options
+    def plan_collective(machine: str, ranks: int | None, rank: int, out: Path | None, passes: bool, summary: bool,
+                        as_json: bool, **options: object) -> None:  # fmt: skip
+        finish(kind, options, machine, ranks, rank, out, passes, summary, as_json)
+
+
+for collective in shapes.COLLECTIVES:
+    add_collective(collective)

@@ -122,6 +122,34 @@ broadcast_options = together(
     click.option("--chunk", type=click.IntRange(0, LONG_MOST), default=0, help="Bytes; 0: chosen by cost."),
 )
 
+COLLECTIVES = {
+    "allreduce": "All ranks' vectors, added up, to all ranks.",
+    "allgather": "All ranks' blocks to all ranks.",
+    "reduce": "All ranks' vectors, added up, to one rank.",
+    "reduce_scatter": "All ranks' vectors, added up; to each rank its block.",
+    "alltoall": "A block from every rank to every rank.",
+    "gather": "All ranks' blocks to one rank.",
+    "scatter": "A block of one rank's to every rank.",
+    "barrier": "Nobody goes on before all have come.",
+    "scan": "To each rank the sum over the ranks up to it.",
+    "exscan": "To each rank the sum over the ranks below it.",
+}
+
+collective_options = together(
+    click.option(
+        "--count", type=click.IntRange(0, LONG_MOST), default=1024, show_default=True, help="Elements, of a block too."
+    ),
+    dtype_option,
+    click.option("--op", default="sum", show_default=True, help="sum, product, min, max, band, bor, bxor, ..."),
+    click.option("--root", type=click.IntRange(0, INT_MOST), default=0, show_default=True),
+    click.option("--in-place", is_flag=True),
+    click.option("--shared/--private", default=False, show_default=True, help="Memory of Tasuki, or the user's own."),
+    click.option("--algorithm", default="auto", show_default=True, help="Force one by name."),
+    click.option("--trees", type=click.IntRange(0, INT_MOST), default=0, help="0: chosen by cost."),
+    click.option("--arity", type=click.IntRange(0, INT_MOST), default=0, help="0: chosen by cost."),
+    click.option("--chunk", type=click.IntRange(0, LONG_MOST), default=0, help="Bytes; 0: chosen by cost."),
+)
+
 path_option = click.option("--path", default="auto", show_default=True, help="Force a path for what leaves a rank.")
 
 
@@ -173,6 +201,9 @@ def planned(kind: str, machine: tasuki.Machine, options: dict) -> tasuki.Planned
         block = tasuki.Layout.vector(options["rows"], options["columns"], options["stride"], element)
         ends = [(options[side], block) for side in ("source", "target")]
         return tasuki.plan_transfer(machine, *ends, shared=options["shared"], path=options["path"])
+    if kind in COLLECTIVES:
+        keys = ("count", "dtype", "op", "root", "in_place", "algorithm", "trees", "arity", "chunk", "shared", "path")
+        return tasuki.plan_collective(machine, kind, **{key: options[key] for key in keys})
     keys = ("trees", "arity", "chunk", "path")
     return tasuki.plan_broadcast(
         machine, options["root"], options["bytes"], shared=True, **{key: options[key] for key in keys}

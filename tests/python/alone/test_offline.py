@@ -117,6 +117,16 @@ def test_transfers_and_broadcasts():
     assert broadcast.verify() and len(broadcast) == 36
 
 
+def test_collectives():
+    machine = tasuki.Machine.uniform(5, 5)
+    allreduce = tasuki.plan_collective(machine, "allreduce", 1000, "float32", "max")
+    assert allreduce.verify() and "<- chosen" in allreduce.explain(2) and "ring" in allreduce.explain(2)
+    forced = tasuki.plan_collective(machine, "allreduce", 7, algorithm="exchange", in_place=True)
+    assert forced.verify() and "exchange, which was asked for" in forced.explain(0)
+    assert tasuki.plan_collective(machine, "gather", [1, 0, 3, 2, 5], "int64", root=3).verify()
+    assert tasuki.plan_collective(machine, "barrier").verify()
+
+
 MACHINE = tasuki.Machine.uniform(4, 2)
 
 
@@ -142,6 +152,9 @@ MACHINE = tasuki.Machine.uniform(4, 2)
         ),
         (lambda: tasuki.plan_broadcast(MACHINE, 4, 8), tasuki.Error, "argument 'root' is 4"),
         (lambda: tasuki.plan_broadcast(MACHINE, 0, 8, trees=17), tasuki.Error, "option 'trees' is 17"),
+        (lambda: tasuki.plan_collective(MACHINE, "gossip"), tasuki.Error, "there is no collective 'gossip'"),
+        (lambda: tasuki.plan_collective(MACHINE, "gather", [1, 2]), tasuki.Error, "'counts' has 2 entries"),
+        (lambda: tasuki.plan_collective(MACHINE, "scan", 3, algorithm="x"), tasuki.Error, "give one of auto, doubling"),
         (lambda: tasuki.verify(["{}"]), tasuki.Error, "plans[0]"),
     ],
 )

@@ -1,0 +1,118 @@
+// Collectives: prepared once, run many times. What one moves and when it may run is said here; how it is laid out, and
+// how that is chosen, in docs/collectives.md. `Broadcast` has a header of its own.
+//
+// Common to all: made collectively, by all ranks of the context with the same arguments; a difference, or an argument
+// that is wrong on one rank, throws `Error` on every rank and names it. Counts are elements of `type`, may be 0 and
+// need 64 bits. `in` is only read, `out` only written; they may not overlap. Both are host memory, any; nothing of it
+// is touched before the first start. Where several blocks lie in one buffer they lie one after the other, in rank
+// order. Starts may come in any order on different ranks, several may be active.
+//
+// Reductions combine in an order that is fixed by algorithm, parameters, ranks and counts: they give the same bits at
+// every repetition, on every path and engine, and an allreduce gives all ranks the same. Which types and operators go
+// together is said in dtype.hpp.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tasuki/dtype.hpp"
+#include "tasuki/operation.hpp"
+
+namespace tasuki {
+
+struct CollectiveOptions : OperationOptions {
+  std::string algorithm = "auto";  ///< By name (docs/collectives.md); `auto`: TASUKI_ALGORITHM, else chosen by cost.
+  int trees = 0;           ///< Of algorithms over trees: parts of the message, each with its own; 0: chosen by cost.
+  int arity = 0;           ///< Of these: children of an inner rank; 0: chosen by cost.
+  std::int64_t chunk = 0;  ///< Of these: bytes that travel as one step of the pipeline; 0: chosen by cost.
+};
+
+/// Stands for a buffer where a rank works in place. Of Allreduce, Scan, Exscan, ReduceScatter, Allgather and Alltoall:
+/// for `in`, on all ranks; what `in` would hold is then in `out` when it is started (allgather: each rank's block where
+/// it ends; reduce-scatter: all of it, and the result is at the beginning). With a root, on the root: for `in` of
+/// Reduce and Gather, for `out` of Scatter, whose root keeps its block in `in`.
+extern void* const in_place;
+
+/// `out` = all ranks' `in`, combined element by element by `op`, on every rank. `count` elements each.
+class Allreduce : public Operation {
+ public:
+  Allreduce(const Context& context, const void* in, void* out, std::int64_t count, DType type,
+            ReduceOp op = ReduceOp::sum, const CollectiveOptions& options = {});
+};
+
+/// The same on rank `root` only; `out` of other ranks is not looked at.
+class Reduce : public Operation {
+ public:
+  Reduce(const Context& context, int root, const void* in, void* out, std::int64_t count, DType type,
+         ReduceOp op = ReduceOp::sum, const CollectiveOptions& options = {});
+};
+
+/// `in` holds a block for every rank; rank r gets block r of all ranks, combined. `count` elements a block, or
+/// `counts[r]`, the same on all ranks.
+class ReduceScatter : public Operation {
+ public:
+  ReduceScatter(const Context& context, const void* in, void* out, std::int64_t count, DType type,
+                ReduceOp op = ReduceOp::sum, const CollectiveOptions& options = {});
+  ReduceScatter(const Context& context, const void* in, void* out, const std::vector<std::int64_t>& counts, DType type,
+                ReduceOp op = ReduceOp::sum, const CollectiveOptions& options = {});
+};
+
+/// `out` = the ranks' blocks, on every rank. `count` elements each, or `counts[r]` of rank r, the same on all ranks.
+class Allgather : public Operation {
+ public:
+  Allgather(const Context& context, const void* in, void* out, std::int64_t count, DType type,
+            const CollectiveOptions& options = {});
+  Allgather(const Context& context, const void* in, void* out, const std::vector<std::int64_t>& counts, DType type,
+            const CollectiveOptions& options = {});
+};
+
+/// The same on rank `root` only; `out` of other ranks is not looked at.
+class Gather : public Operation {
+ public:
+  Gather(const Context& context, int root, const void* in, void* out, std::int64_t count, DType type,
+         const CollectiveOptions& options = {});
+  Gather(const Context& context, int root, const void* in, void* out, const std::vector<std::int64_t>& counts,
+         DType type, const CollectiveOptions& options = {});
+};
+
+/// `in` of rank `root` holds a block for every rank; rank r gets block r. `in` of other ranks is not looked at.
+class Scatter : public Operation {
+ public:
+  Scatter(const Context& context, int root, const void* in, void* out, std::int64_t count, DType type,
+          const CollectiveOptions& options = {});
+  Scatter(const Context& context, int root, const void* in, void* out, const std::vector<std::int64_t>& counts,
+          DType type, const CollectiveOptions& options = {});
+};
+
+/// `in` holds a block for every rank, `out` gets one of every rank: of rank r, its block for this one. `count` elements
+/// each; or `send_counts[r]` go to rank r and `receive_counts[r]` come from it, which must fit what rank r says.
+class Alltoall : public Operation {
+ public:
+  Alltoall(const Context& context, const void* in, void* out, std::int64_t count, DType type,
+           const CollectiveOptions& options = {});
+  Alltoall(const Context& context, const void* in, void* out, const std::vector<std::int64_t>& send_counts,
+           const std::vector<std::int64_t>& receive_counts, DType type, const CollectiveOptions& options = {});
+};
+
+/// `out` of rank r = `in` of ranks 0 to r, combined in rank order. `count` elements each.
+class Scan : public Operation {
+ public:
+  Scan(const Context& context, const void* in, void* out, std::int64_t count, DType type, ReduceOp op = ReduceOp::sum,
+       const CollectiveOptions& options = {});
+};
+
+/// `out` of rank r = `in` of ranks 0 to r - 1, combined in rank order; that of rank 0 stays as it is.
+class Exscan : public Operation {
+ public:
+  Exscan(const Context& context, const void* in, void* out, std::int64_t count, DType type, ReduceOp op = ReduceOp::sum,
+         const CollectiveOptions& options = {});
+};
+
+/// An epoch ends on a rank when all ranks have started it.
+class Barrier : public Operation {
+ public:
+  explicit Barrier(const Context& context, const CollectiveOptions& options = {});
+};
+
+}  // namespace tasuki

@@ -1,0 +1,84 @@
+// Algorithm: one way to lay out a collective. An algorithm is one file in algorithms/ that registers itself; nobody
+// names it. What it says of itself is enough to choose it, to explain the choice and to make plans from it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collectives/collective.hpp"
+#include "collectives/steps.hpp"
+#include "tasuki/machine.hpp"
+
+namespace tasuki {
+
+/// What may be open in an algorithm; 0: it is, or the algorithm has no such thing.
+struct Parameters {
+  int trees = 0;           ///< parts of the message, each with a tree of its own
+  int arity = 0;           ///< children of an inner rank
+  std::int64_t chunk = 0;  ///< bytes that travel as one step of a pipeline
+  friend bool operator==(const Parameters&, const Parameters&) = default;
+};
+
+/// What the closed forms are made of: a message costs latency + bytes / bandwidth.
+struct Price {
+  double latency = 0;
+  double second_per_byte = 0;  ///< of a message
+  double work_per_byte = 0;    ///< of copying or combining within a rank
+  double message(double bytes) const { return latency + bytes * second_per_byte; }
+  double work(double bytes) const { return bytes * work_per_byte; }
+};
+
+struct Algorithm {
+  std::string name;
+  CollectiveKind collective{};
+  /// Of two that are as fast the one with the lower number is taken.
+  int complexity = 0;
+  /// All settings worth trying, given what is wanted. None: it has no parameters.
+  std::vector<Parameters> (*settings)(const Collective& collective, const Parameters& wanted) = nullptr;
+  /// Seconds, in closed form.
+  double (*seconds)(const Collective& collective, const Parameters& parameters, const Price& price) = nullptr;
+  /// Lists what is to be done.
+  void (*list)(const Collective& collective, const Parameters& parameters, Steps& steps) = nullptr;
+};
+
+/// All algorithms of a collective, the simplest first.
+std::vector<const Algorithm*> algorithms_of(CollectiveKind kind);
+
+/// Throws `Error` if the name is neither `auto` nor an algorithm's of the collective, or if parameters are wanted that
+/// it does not have; the text lists what there is.
+void check_algorithm(CollectiveKind kind, const std::string& name, const Parameters& wanted = {});
+
+/// `const AlgorithmRegistration registration{[] { Algorithm a; ...; return a; }};` at namespace scope registers one.
+struct AlgorithmRegistration {
+  explicit AlgorithmRegistration(Algorithm (*make)());
+};
+
+/// A collective as it was laid out: asked for every rank.
+class CollectivePlan {
+ public:
+  /// Chooses among the algorithms: by predicting whole plans (predict/predict.hpp), or, where that would take long, by
+  /// their closed forms. A function of its arguments: every rank comes to the same. `wanted` is an algorithm's name or
+  /// `auto`. Throws `Error` for a name that is none.
+  CollectivePlan(const Machine& machine, const CollectiveShape& shape);
+
+  const Collective& collective() const { return *collective_; }
+  const Algorithm& algorithm() const { return *algorithm_; }
+  const Parameters& parameters() const { return parameters_; }
+  Problem problem(int rank) const;
+  /// Facts about a rank's buffers: the user's as the collective has them, and scratch.
+  std::vector<BufferFact> facts(int rank) const;
+
+ private:
+  std::shared_ptr<const Collective> collective_;
+  std::vector<UserRole> buffers_;  // the same on every rank
+  const Algorithm* algorithm_ = nullptr;
+  Parameters parameters_;
+  std::string remark_;
+};
+
+/// Rounds until a number that doubles in each, beginning with 1, has reached `ranks`.
+int doublings(int ranks);
+
+}  // namespace tasuki

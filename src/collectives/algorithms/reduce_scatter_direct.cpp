@@ -1,0 +1,45 @@
+// Reduce-scatter `direct`: everybody sends each block to whom it belongs, who adds up in rank order. B bytes a block.
+//
+//   0 -> 1 2 3    1 -> 2 3 0    2 -> 3 0 1    3 -> 0 1 2        each: ((0 1) 2) 3 of its block
+//
+// (n - 1) messages of B and n passes over B.
+#include <algorithm>
+
+#include "collectives/algorithm.hpp"
+
+namespace tasuki {
+namespace {
+
+double seconds(const Collective& c, const Parameters&, const Price& price) {
+  const double b = static_cast<double>(c.whole()) / c.ranks();
+  return (c.ranks() - 1) * price.message(b) + price.work(c.ranks() * b);
+}
+
+void list(const Collective& c, const Parameters&, Steps& steps) {
+  const int n = c.ranks();
+  std::int64_t largest = 0;
+  for (int r = 0; r < n; ++r) largest = std::max(largest, c.block(r));
+  // In place the result lies where others may still have to read.
+  const int sum = c.both() ? steps.scratch("sum", largest) : c.out();
+  for (int from = 0; from < n; ++from) {
+    for (int d = 1; d <= n; ++d) {
+      const int to = (from + d) % n;
+      const Place src{c.in(), c.begin(to)};
+      from == 0 ? steps.copy(from, src, to, {sum, 0}, c.block(to))
+                : steps.combine(from, src, to, {sum, 0}, c.block(to));
+    }
+  }
+  for (int r = 0; r < n && c.both(); ++r) steps.copy(r, {sum, 0}, r, {c.out(), 0}, c.block(r));
+}
+
+const AlgorithmRegistration registration{[] {
+  Algorithm algorithm;
+  algorithm.name = "direct";
+  algorithm.collective = CollectiveKind::reduce_scatter;
+  algorithm.seconds = seconds;
+  algorithm.list = list;
+  return algorithm;
+}};
+
+}  // namespace
+}  // namespace tasuki

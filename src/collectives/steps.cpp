@@ -1,0 +1,107 @@
+// Steps: see steps.hpp.
+#include "collectives/steps.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace tasuki {
+
+namespace {
+
+std::size_t at(int index) {
+  return static_cast<std::size_t>(index);
+}
+
+}  // namespace
+
+Steps::Steps(std::shared_ptr<const Collective> collective, int rank)
+    : rank_(rank), listed_{std::move(collective), {}, {}, {}}, buffers_(listed_.collective->buffers()) {}
+
+int Steps::scratch(const std::string& name, std::int64_t bytes) {
+  buffers_.push_back({name, Role::scratch, bytes});
+  return static_cast<int>(buffers_.size()) - 1;
+}
+
+void Steps::begin_chunks(std::int64_t chunk) {
+  const std::int64_t element = listed_.collective->element();
+  group_ = static_cast<int>(groups_.size());
+  groups_.push_back({false, std::max(chunk / element, std::int64_t{1}) * element, {-1, -1, -1}});
+}
+
+void Steps::begin_rounds() {
+  group_ = static_cast<int>(groups_.size());
+  groups_.push_back({true, 0, {-1, -1, -1}});
+}
+
+void Steps::add(int from, Place src, int to, Place dst, std::int64_t bytes, int link, bool combines) {
+  if (bytes == 0) return;
+  Step step{src, dst, bytes, -1, 0, combines};
+  if (from != to) {
+    step.flow = flow_of(from, src, to, dst, link, combines);
+    StridedCopy copy;
+    copy.src_offset = src.offset;
+    copy.dst_offset = dst.offset;
+    copy.block = bytes;
+    listed_.flows[at(step.flow)].move.copies.push_back(copy);
+  }
+  step.lane = lane_of(step);
+  listed_.lanes[at(step.lane)].steps.push_back(listed_.steps.size());
+  listed_.steps.push_back(step);
+}
+
+int Steps::flow_of(int from, Place src, int to, Place dst, int link, bool combines) {
+  const auto [entry, added] =
+      flows_.try_emplace({from, to, src.buffer, dst.buffer, link, combines, group_}, std::ssize(listed_.flows));
+  if (!added) return entry->second;
+  Flow& flow = listed_.flows.emplace_back();
+  flow.leaves = from == rank_;
+  flow.number = numbers_[flow.leaves ? 0 : 1][flow.leaves ? to : from]++;
+  Move& move = flow.move;
+  move.seq = flow.number;
+  move.src_rank = from;
+  move.dst_rank = to;
+  move.src = src.buffer;
+  move.dst = dst.buffer;
+  if (combines) {
+    move.add = listed_.collective->type();
+    move.op = listed_.collective->op();
+  }
+  move.label = phase_;
+  return entry->second;
+}
+
+int Steps::lane_of(const Step& step) {
+  const auto next = static_cast<int>(listed_.lanes.size());
+  const bool leaves = step.flow >= 0 && listed_.flows[at(step.flow)].leaves;
+  int* known = nullptr;
+  if (group_ >= 0) {
+    Group& group = groups_[at(group_)];
+    known = &group.lanes[!group.rounds || leaves ? 0 : step.flow >= 0 ? 1 : 2];
+  } else if (step.flow >= 0) {
+    known = &lanes_.try_emplace(step.flow, -1).first->second;
+  }
+  if (known != nullptr && *known >= 0) return *known;
+  listed_.lanes.push_back({{}, group_ >= 0 ? groups_[at(group_)].chunk : 0});
+  if (known != nullptr) *known = next;
+  return next;
+}
+
+Problem Steps::problem() {
+  Problem problem;
+  problem.operation = listed_.collective->name();
+  problem.rank = rank_;
+  problem.buffers = buffers_;
+  for (const Flow& flow : listed_.flows) problem.moves.push_back(flow.move);
+  mark_mutual(problem.moves);
+  problem.bytes_of = [collective = listed_.collective](int rank, int buffer) {
+    return collective->bytes_of(rank, buffer);
+  };
+  problem.compose = [listed = std::make_shared<const Listed>(std::move(listed_))](Composer& composer) {
+    compose_steps(composer, *listed);
+    promise(*listed->collective, composer);
+  };
+  return problem;
+}
+
+}  // namespace tasuki

@@ -1,0 +1,231 @@
+// Making a collective: arguments are checked and compared, an algorithm is chosen, memory is named. See collective.hpp.
+#include "operations/collective.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstring>
+#include <utility>
+
+#include "collectives/algorithm.hpp"
+#include "memory/gpu.hpp"
+#include "paths/path.hpp"
+#include "session/collective.hpp"
+#include "tasuki/error.hpp"
+
+namespace tasuki {
+
+namespace {
+
+constexpr std::uint64_t kYes = ~std::uint64_t{0};
+
+// TASUKI_ALGORITHM for this collective; the settings have been checked.
+std::string setting_for(const std::string& setting, CollectiveKind kind) {
+  const std::string wanted = std::string(to_string(kind)) + ':';
+  for (std::size_t at = 0; at < setting.size();) {
+    const std::size_t end = std::min(setting.find(',', at), setting.size());
+    if (setting.compare(at, wanted.size(), wanted) == 0)
+      return setting.substr(at + wanted.size(), end - at - wanted.size());
+    at = end + 1;
+  }
+  return "auto";
+}
+
+bool overlap(const void* a, std::int64_t a_bytes, const void* b, std::int64_t b_bytes) {
+  const auto begin_a = reinterpret_cast<std::uintptr_t>(a);
+  const auto begin_b = reinterpret_cast<std::uintptr_t>(b);
+  return begin_a < begin_b + static_cast<std::uintptr_t>(b_bytes) &&
+         begin_b < begin_a + static_cast<std::uintptr_t>(a_bytes);
+}
+
+class Making {
+ public:
+  Making(const Context& context, CollectiveCall call, const CollectiveOptions& options)
+      : context_(context), runtime_(runtime_of(context)), call_(std::move(call)) {
+    CollectiveShape& shape = call_.shape;
+    shape.trees = options.trees;
+    shape.arity = options.arity;
+    shape.chunk = options.chunk;
+    shape.algorithm =
+        options.algorithm != "auto" ? options.algorithm : setting_for(runtime_.settings().algorithm, shape.kind);
+    shape.path = options.path != "auto" ? options.path : runtime_.settings().path;
+    // `out` of a scatter is what its root may do without, `in` of all others.
+    const void* marked = shape.kind == CollectiveKind::scatter ? call_.out : call_.in;
+    marked_ = marked == in_place && shape.kind != CollectiveKind::broadcast;
+    shape.in_place = marked_;
+  }
+
+  Description describe() {
+    agree();
+    if (call_.has_matrix) gather_counts();
+    settle_memory();
+    Description d{{}, {}, Agreement(runtime_, call_.operation)};
+    const Machine& machine = machine_for(context_, call_.shape.path);
+    const CollectivePlan layout(machine, call_.shape);
+    d.problem = layout.problem(me());
+    for (std::size_t b = 0; b < d.problem.buffers.size(); ++b)
+      d.buffers.push_back(memory_of_buffer(layout.collective(), d.problem.buffers[b], static_cast<int>(b)));
+    return d;
+  }
+
+ private:
+  int me() const { return runtime_.rank(); }
+  bool rooted() const {
+    const CollectiveKind kind = call_.shape.kind;
+    return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce || kind == CollectiveKind::gather ||
+           kind == CollectiveKind::scatter;
+  }
+
+  // Compares the arguments; afterwards they are known to be good, but for counts that differ by rank.
+  void agree() {
+    const CollectiveShape& shape = call_.shape;
+    Agreement agreement(runtime_, call_.operation);
+    if (rooted()) agreement.same("root", shape.root);
+    if (!call_.has_counts) {
+      agreement.same(call_.count_name, shape.count);
+    } else {
+      agreement.same("counts", fmt::format("{}", fmt::join(shape.counts, " ")));
+    }
+    agreement.same("type", std::string(to_string(shape.type))).same("op", std::string(to_string(shape.op)));
+    if (!rooted()) agreement.same("in_place", marked_ ? "true" : "false");
+    agreement.same("algorithm", shape.algorithm).same("path", shape.path);
+    agreement.same("trees", shape.trees).same("arity", shape.arity).same("chunk", shape.chunk);
+    agreement.same("individual counts", call_.has_matrix ? "true" : "false");
+    agreement.complain(complaint()).check();
+  }
+
+  // What is wrong on this rank by itself.
+  std::string complaint() const {
+    const CollectiveShape& shape = call_.shape;
+    if (std::string wrong = path_complaint(shape.path); !wrong.empty()) return wrong;
+    if (shape.root < 0 || shape.root >= context_.size())
+      return fmt::format("argument 'root' is {}, but the context has ranks 0 to {}", shape.root, context_.size() - 1);
+    if (call_.has_counts && std::ssize(shape.counts) != context_.size())
+      return fmt::format("argument 'counts' has {} entries for {} ranks", shape.counts.size(), context_.size());
+    if (shape.count < 0)
+      return fmt::format("argument '{}' is {}; it must not be negative", call_.count_name, shape.count);
+    if (marked_ && rooted() && me() != shape.root)
+      return fmt::format("argument '{}' is in_place, which is for the root; rank {} is not",
+                         shape.kind == CollectiveKind::scatter ? call_.out_name : call_.in_name, me());
+    for (const auto* counts : {&call_.send_counts, &call_.receive_counts}) {
+      if (!call_.has_matrix) break;
+      const char* name = counts == &call_.send_counts ? "send_counts" : "receive_counts";
+      if (std::ssize(*counts) != context_.size())
+        return fmt::format("argument '{}' has {} entries for {} ranks", name, counts->size(), context_.size());
+      for (std::size_t r = 0; r < counts->size(); ++r)
+        if ((*counts)[r] < 0)
+          return fmt::format("argument '{}' is {} for rank {}; it must not be negative", name, (*counts)[r], r);
+    }
+    try {
+      check_algorithm(shape.kind, shape.algorithm, {shape.trees, shape.arity, shape.chunk});
+      const Collective collective(runtime_.machine, shape);
+      if (!call_.has_matrix) return complaint_about_memory(collective);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return {};
+  }
+
+  std::string complaint_about_memory(const Collective& collective) const {
+    if (collective.kind() == CollectiveKind::barrier) return {};
+    const bool marks_out = collective.kind() == CollectiveKind::scatter;
+    const auto bytes = [&](int buffer) { return collective.bytes_of(me(), buffer); };
+    const std::int64_t in_bytes = marked_ && !marks_out ? 0 : bytes(collective.in());
+    const std::int64_t out_bytes =
+        (marked_ && marks_out) || collective.kind() == CollectiveKind::broadcast ? 0 : bytes(collective.out());
+    for (const auto& [name, at, size] : {std::tuple{call_.in_name, call_.in, in_bytes},
+                                         std::tuple{call_.out_name, static_cast<const void*>(call_.out), out_bytes}}) {
+      if (size == 0) continue;
+      if (at == nullptr) return fmt::format("argument '{}' is null", name);
+      if (at == in_place) return fmt::format("argument '{}' is in_place, which only the other buffer may be", name);
+      if (memory_of(at) == Memory::device)
+        return fmt::format("argument '{}' is on a GPU, which {} does not know; copy it to host memory first", name,
+                           to_string(collective.kind()));
+    }
+    if (in_bytes > 0 && out_bytes > 0 && overlap(call_.in, in_bytes, call_.out, out_bytes))
+      return fmt::format("arguments '{}' and '{}' overlap in memory; work in place with 'in_place'", call_.in_name,
+                         call_.out_name);
+    return {};
+  }
+
+  // Every rank tells what it sends to and gets from each.
+  void gather_counts() {
+    std::vector<std::int64_t> rows = call_.send_counts;
+    rows.insert(rows.end(), call_.receive_counts.begin(), call_.receive_counts.end());
+    const std::string mine(reinterpret_cast<const char*>(rows.data()), rows.size() * sizeof(std::int64_t));
+    const auto told = gather_texts(runtime_, mine, fmt::format("{}: gathering counts", call_.operation));
+    const std::size_t n = told.size();
+    std::vector<std::int64_t>& counts = call_.shape.counts;
+    counts.resize(n * n);
+    std::vector<std::int64_t> received(n * n);
+    for (std::size_t r = 0; r < n; ++r) {
+      std::memcpy(counts.data() + r * n, told[r].data(), n * sizeof(std::int64_t));
+      std::memcpy(received.data() + r * n, told[r].data() + n * sizeof(std::int64_t), n * sizeof(std::int64_t));
+    }
+    Agreement agreement(runtime_, call_.operation);
+    const auto i = static_cast<std::size_t>(me());
+    for (std::size_t r = 0; r < n; ++r) {
+      if (counts[r * n + i] == received[i * n + r]) continue;
+      agreement.complain(
+          fmt::format("argument 'receive_counts' is {} for rank {}, whose 'send_counts' has {} for this rank",
+                      received[i * n + r], r, counts[r * n + i]));
+    }
+    try {
+      agreement.complain(complaint_about_memory(Collective(runtime_.machine, call_.shape)));
+    } catch (const Error& error) {
+      agreement.complain(error.what());
+    }
+    agreement.check();
+  }
+
+  // Whether a root works in place, and whether all memory can be mapped by peers, is for all to know.
+  void settle_memory() {
+    CollectiveShape& shape = call_.shape;
+    const Collective collective(runtime_.machine, shape);
+    const auto mapped = [&](const void* at, int buffer) {
+      const std::int64_t bytes = collective.bytes_of(me(), buffer);
+      return bytes == 0 || runtime_.memory().find(at, bytes).valid();
+    };
+    bool shared = true;
+    if (shape.kind != CollectiveKind::barrier) {
+      shared = collective.both() ? mapped(data(), 0)
+                                 : mapped(call_.in, collective.in()) && mapped(call_.out, collective.out());
+    }
+    const std::uint64_t root_marks = rooted() && marked_ ? 0 : kYes;
+    const auto all = and_over_ranks(runtime_, {shared ? kYes : 0, root_marks},
+                                    fmt::format("{}: comparing what memory it is", call_.operation));
+    shape.shared = all[0] == kYes;
+    if (rooted()) shape.in_place = all[1] != kYes;
+  }
+
+  // The one buffer of a collective that has one.
+  void* data() const { return call_.shape.kind == CollectiveKind::broadcast ? const_cast<void*>(call_.in) : call_.out; }
+
+  UserBuffer memory_of_buffer(const Collective& collective, const UserRole& role, int b) const {
+    UserBuffer buffer;
+    buffer.name = role.name;
+    buffer.role = role.role;
+    if (role.role == Role::scratch) {
+      buffer.bytes = role.bytes;
+      return buffer;
+    }
+    buffer.bytes = collective.bytes_of(me(), b);
+    if (buffer.bytes == 0) return buffer;
+    void* const at = collective.both() ? data() : b == collective.in() ? const_cast<void*>(call_.in) : call_.out;
+    buffer.memory = {static_cast<std::byte*>(at)};
+    return buffer;
+  }
+
+  const Context& context_;
+  Runtime& runtime_;
+  CollectiveCall call_;
+  bool marked_ = false;  // an argument of this rank is `in_place`
+};
+
+}  // namespace
+
+Description describe(const Context& context, CollectiveCall call, const CollectiveOptions& options) {
+  return Making(context, std::move(call), options).describe();
+}
+
+}  // namespace tasuki

@@ -1,0 +1,145 @@
+// The collectives' classes: each says what it is called and what it moves. Making one is in collective.cpp.
+#include "tasuki/collectives.hpp"
+
+#include "operations/collective.hpp"
+#include "tasuki/broadcast.hpp"
+
+namespace tasuki {
+
+namespace {
+
+char place_of_marker = 0;
+
+CollectiveCall call_of(const char* operation, CollectiveKind kind, const void* in, void* out, DType type,
+                       std::int64_t count, ReduceOp op = ReduceOp::sum) {
+  CollectiveCall call;
+  call.operation = operation;
+  call.shape.kind = kind;
+  call.shape.type = type;
+  call.shape.op = op;
+  call.shape.count = count;
+  call.in = in;
+  call.out = out;
+  return call;
+}
+
+CollectiveCall with_root(CollectiveCall call, int root) {
+  call.shape.root = root;
+  return call;
+}
+
+CollectiveCall with_counts(CollectiveCall call, const std::vector<std::int64_t>& counts) {
+  call.shape.counts = counts;
+  call.has_counts = true;
+  return call;
+}
+
+}  // namespace
+
+void* const in_place = &place_of_marker;
+
+Broadcast::Broadcast(const Context& context, int root, void* data, std::int64_t bytes,
+                     const BroadcastOptions& options) {
+  CollectiveCall call =
+      with_root(call_of("Broadcast", CollectiveKind::broadcast, data, nullptr, DType::u8, bytes), root);
+  call.in_name = "data";
+  call.count_name = "bytes";
+  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+}
+
+Allreduce::Allreduce(const Context& context, const void* in, void* out, std::int64_t count, DType type, ReduceOp op,
+                     const CollectiveOptions& options) {
+  CollectiveCall call = call_of("Allreduce", CollectiveKind::allreduce, in, out, type, count, op);
+  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+}
+
+Reduce::Reduce(const Context& context, int root, const void* in, void* out, std::int64_t count, DType type, ReduceOp op,
+               const CollectiveOptions& options) {
+  CollectiveCall call = with_root(call_of("Reduce", CollectiveKind::reduce, in, out, type, count, op), root);
+  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+}
+
+ReduceScatter::ReduceScatter(const Context& context, const void* in, void* out, std::int64_t count, DType type,
+                             ReduceOp op, const CollectiveOptions& options) {
+  CollectiveCall call = call_of("ReduceScatter", CollectiveKind::reduce_scatter, in, out, type, count, op);
+  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+}
+
+ReduceScatter::ReduceScatter(const Context& context, const void* in, void* out, const std::vector<std::int64_t>& counts,
+                             DType type, ReduceOp op, const CollectiveOptions& options) {
+  CollectiveCall call =
+      with_counts(call_of("ReduceScatter", CollectiveKind::reduce_scatter, in, out, type, 0, op), counts);
+  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+}
+
+Allgather::Allgather(const Context& context, const void* in, void* out, std::int64_t count, DType type,
+                     const CollectiveOptions& options) {
+  CollectiveCall call = call_of("Allgather", CollectiveKind::allgather, in, out, type, count);
+  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+}
+
+Allgather::Allgather(const Context& context, const void* in, void* out, const std::vector<std::int64_t>& counts,
+                     DType type, const CollectiveOptions& options) {
+  CollectiveCall call = with_counts(call_of("Allgather", CollectiveKind::allgather, in, out, type, 0), counts);
+  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+}
+
+Gather::Gather(const Context& context, int root, const void* in, void* out, std::int64_t count, DType type,
+               const CollectiveOptions& options) {
+  CollectiveCall call = with_root(call_of("Gather", CollectiveKind::gather, in, out, type, count), root);
+  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+}
+
+Gather::Gather(const Context& context, int root, const void* in, void* out, const std::vector<std::int64_t>& counts,
+               DType type, const CollectiveOptions& options) {
+  CollectiveCall call =
+      with_counts(with_root(call_of("Gather", CollectiveKind::gather, in, out, type, 0), root), counts);
+  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+}
+
+Scatter::Scatter(const Context& context, int root, const void* in, void* out, std::int64_t count, DType type,
+                 const CollectiveOptions& options) {
+  CollectiveCall call = with_root(call_of("Scatter", CollectiveKind::scatter, in, out, type, count), root);
+  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+}
+
+Scatter::Scatter(const Context& context, int root, const void* in, void* out, const std::vector<std::int64_t>& counts,
+                 DType type, const CollectiveOptions& options) {
+  CollectiveCall call =
+      with_counts(with_root(call_of("Scatter", CollectiveKind::scatter, in, out, type, 0), root), counts);
+  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+}
+
+Alltoall::Alltoall(const Context& context, const void* in, void* out, std::int64_t count, DType type,
+                   const CollectiveOptions& options) {
+  CollectiveCall call = call_of("Alltoall", CollectiveKind::alltoall, in, out, type, count);
+  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+}
+
+Alltoall::Alltoall(const Context& context, const void* in, void* out, const std::vector<std::int64_t>& send_counts,
+                   const std::vector<std::int64_t>& receive_counts, DType type, const CollectiveOptions& options) {
+  CollectiveCall call = call_of("Alltoall", CollectiveKind::alltoall, in, out, type, 0);
+  call.send_counts = send_counts;
+  call.receive_counts = receive_counts;
+  call.has_matrix = true;
+  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+}
+
+Scan::Scan(const Context& context, const void* in, void* out, std::int64_t count, DType type, ReduceOp op,
+           const CollectiveOptions& options) {
+  CollectiveCall call = call_of("Scan", CollectiveKind::scan, in, out, type, count, op);
+  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+}
+
+Exscan::Exscan(const Context& context, const void* in, void* out, std::int64_t count, DType type, ReduceOp op,
+               const CollectiveOptions& options) {
+  CollectiveCall call = call_of("Exscan", CollectiveKind::exscan, in, out, type, count, op);
+  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+}
+
+Barrier::Barrier(const Context& context, const CollectiveOptions& options) {
+  CollectiveCall call = call_of("Barrier", CollectiveKind::barrier, nullptr, nullptr, DType::u8, 0);
+  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+}
+
+}  // namespace tasuki

@@ -1,0 +1,255 @@
+// Every algorithm of every collective: plans of all ranks are verified, on every path, with odd counts and islands.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "collectives/algorithm.hpp"
+#include "tasuki/error.hpp"
+#include "tasuki/planning.hpp"
+
+using namespace tasuki;
+
+namespace {
+
+using Random = std::mt19937;
+
+const std::vector<CollectiveKind> kKinds{
+    CollectiveKind::broadcast,      CollectiveKind::allreduce, CollectiveKind::allgather, CollectiveKind::reduce,
+    CollectiveKind::reduce_scatter, CollectiveKind::alltoall,  CollectiveKind::gather,    CollectiveKind::scatter,
+    CollectiveKind::barrier,        CollectiveKind::scan,      CollectiveKind::exscan};
+
+std::int64_t below(Random& random, std::int64_t n) {
+  return static_cast<std::int64_t>(random() % static_cast<unsigned>(n));
+}
+
+bool has_blocks(CollectiveKind kind) {
+  return kind == CollectiveKind::allgather || kind == CollectiveKind::reduce_scatter ||
+         kind == CollectiveKind::alltoall || kind == CollectiveKind::gather || kind == CollectiveKind::scatter;
+}
+
+// Random counts: few, odd, uneven, none.
+CollectiveShape random_shape(CollectiveKind kind, int ranks, Random& random) {
+  CollectiveShape shape;
+  shape.kind = kind;
+  shape.root = static_cast<int>(below(random, ranks));
+  const std::vector<DType> types{DType::f64, DType::i32, DType::u8, DType::f32_i32, DType::c128};
+  shape.type = types[static_cast<std::size_t>(below(random, std::ssize(types)))];
+  shape.op = shape.type == DType::f32_i32 ? ReduceOp::minloc : ReduceOp::sum;
+  const std::vector<std::int64_t> counts{0, 1, 3, ranks, 2 * ranks + 1, 97};
+  shape.count = counts[static_cast<std::size_t>(below(random, std::ssize(counts)))];
+  shape.in_place = below(random, 2) == 0;
+  shape.shared = below(random, 2) == 0;
+  if (has_blocks(kind) && below(random, 2) == 0) {
+    const bool matrix = kind == CollectiveKind::alltoall;
+    shape.counts.resize(static_cast<std::size_t>(matrix ? ranks * ranks : ranks));
+    for (auto& count : shape.counts) count = below(random, 3) == 0 ? 0 : below(random, 9);
+    for (int a = 0; a < ranks && matrix && shape.in_place; ++a)
+      for (int b = 0; b < a; ++b)
+        shape.counts[static_cast<std::size_t>(a * ranks + b)] = shape.counts[static_cast<std::size_t>(b * ranks + a)];
+  }
+  return shape;
+}
+
+std::string described(const CollectiveShape& shape, int ranks) {
+  std::string counts;
+  for (const std::int64_t count : shape.counts) counts += " " + std::to_string(count);
+  return std::string(to_string(shape.kind)) + ":" + shape.algorithm + " on " + std::to_string(ranks) + " root " +
+         std::to_string(shape.root) + " count " + std::to_string(shape.count) + " counts" + counts + " of " +
+         std::string(to_string(shape.type)) + (shape.in_place ? " in place" : "") + (shape.shared ? " shared" : "") +
+         " path " + shape.path + " trees " + std::to_string(shape.trees) + " arity " + std::to_string(shape.arity) +
+         " chunk " + std::to_string(shape.chunk);
+}
+
+VerifyReport check(const Machine& machine, const CollectiveShape& shape) {
+  INFO(described(shape, machine.size()));
+  VerifyReport report;
+  try {
+    report = verify(plan(machine, shape).plans());
+  } catch (const Error& error) {
+    report.problems.emplace_back(error.what());
+  }
+  INFO(report.text());
+  CHECK(report.ok());
+  return report;
+}
+
+// Every part of every rank's result was combined in one order by all that were promised it.
+void check_equal_orders(const VerifyReport& report, std::int64_t bytes) {
+  std::set<std::pair<std::int64_t, std::string>> orders;
+  for (const ReductionOrder& order : report.orders) orders.emplace(order.bytes, order.order);
+  std::int64_t sum = 0;
+  for (const auto& [n, order] : orders) sum += n;
+  CHECK(sum == bytes);  // parts with different orders lie beside each other, on every rank alike
+}
+
+}  // namespace
+
+TEST_CASE("every algorithm of every collective is sound for 2 to 33 ranks, whatever the counts") {
+  Random random(7);
+  for (const CollectiveKind kind : kKinds) {
+    REQUIRE(!algorithms_of(kind).empty());
+    for (const Algorithm* algorithm : algorithms_of(kind)) {
+      for (const int ranks : {2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 17, 24, 31, 32, 33}) {
+        CollectiveShape shape = random_shape(kind, ranks, random);
+        shape.algorithm = algorithm->name;
+        if (ranks > 12) shape.count = std::min<std::int64_t>(shape.count, 2 * ranks + 1);
+        check(Machine::uniform(ranks, ranks, below(random, 3) == 0 ? std::min(3, ranks) : 0), shape);
+      }
+    }
+  }
+}
+
+TEST_CASE("small collectives are sound on every path, in every form") {
+  Random random(8);
+  const std::vector<std::string> paths{
+      "auto", "shared:put", "shared:pull", "shared:eager", "shared:read", "shared:put,shared:eager", "mpi"};
+  for (const CollectiveKind kind : kKinds) {
+    for (const Algorithm* algorithm : algorithms_of(kind)) {
+      for (int i = 0; i < 40; ++i) {
+        const int ranks = 2 + static_cast<int>(below(random, 6));
+        CollectiveShape shape = random_shape(kind, ranks, random);
+        shape.algorithm = algorithm->name;
+        shape.path = paths[static_cast<std::size_t>(below(random, std::ssize(paths)))];
+        // Neither puts nor reads can add.
+        const bool one_pass = shape.path == "shared:put" || shape.path == "shared:read";
+        if (one_pass) shape.path += ",shared:eager";
+        if (shape.path == "shared:pull") shape.shared = true;
+        if (algorithm->settings != nullptr && below(random, 2) == 0) {
+          shape.trees = static_cast<int>(below(random, 4));
+          shape.arity = static_cast<int>(below(random, 4));
+          shape.chunk = below(random, 2) == 0 ? 0 : 1 + below(random, 100);
+        }
+        check(Machine::uniform(ranks, ranks, 0), shape);
+      }
+    }
+  }
+}
+
+TEST_CASE("a rank alone gets what it gives") {
+  Random random(9);
+  for (const CollectiveKind kind : kKinds)
+    for (int i = 0; i < 8; ++i) check(Machine::uniform(1, 1, 0), random_shape(kind, 1, random));
+}
+
+TEST_CASE("all ranks of an allreduce combine in the same order, in place or not") {
+  for (const Algorithm* algorithm : algorithms_of(CollectiveKind::allreduce)) {
+    for (const int ranks : {2, 3, 5, 8, 11, 16}) {
+      for (const bool in_place : {false, true}) {
+        CollectiveShape shape;
+        shape.count = 4 * ranks;
+        shape.type = DType::f64;
+        shape.in_place = in_place;
+        shape.algorithm = algorithm->name;
+        const VerifyReport report = check(Machine::uniform(ranks, ranks, 0), shape);
+        check_equal_orders(report, 8 * shape.count);
+      }
+    }
+  }
+}
+
+TEST_CASE("64 ranks: the algorithms whose steps are few") {
+  Random random(10);
+  const std::vector<std::pair<CollectiveKind, std::string>> few{
+      {CollectiveKind::allreduce, "doubling"}, {CollectiveKind::allgather, "doubling"},
+      {CollectiveKind::reduce, "binomial"},    {CollectiveKind::reduce, "trees"},
+      {CollectiveKind::broadcast, "trees"},    {CollectiveKind::broadcast, "binomial"},
+      {CollectiveKind::gather, "binomial"},    {CollectiveKind::scatter, "binomial"},
+      {CollectiveKind::barrier, "auto"},       {CollectiveKind::scan, "doubling"},
+      {CollectiveKind::allreduce, "ring"},     {CollectiveKind::alltoall, "pairwise"}};
+  for (const auto& [kind, name] : few) {
+    CollectiveShape shape = random_shape(kind, 64, random);
+    shape.algorithm = name;
+    if (kind == CollectiveKind::alltoall) {
+      shape.counts.clear();
+      shape.count = 1;
+    }
+    check(Machine::uniform(64, 8, 8), shape);
+  }
+}
+
+TEST_CASE("chunks stay symbolic: a pipelined reduction's plan does not grow with the vector") {
+  CollectiveShape shape;
+  shape.kind = CollectiveKind::reduce;
+  shape.algorithm = "trees";
+  shape.type = DType::f64;
+  shape.trees = 2;
+  shape.arity = 1;
+  shape.chunk = 4100;  // made a multiple of the element
+  shape.path = "shared:eager";
+  const Machine machine = Machine::uniform(5, 5, 0);
+  shape.count = 5001;
+  const Plan small = plan(machine, shape).plan(2);
+  check(machine, shape);
+  shape.count = 500001;
+  const Plan large = plan(machine, shape).plan(2);
+  CHECK(small.commands.size() == large.commands.size());
+  CHECK(large.loops.size() == 2);
+}
+
+TEST_CASE("the choice is told, with all candidates, and can be forced; a name that is none is an error") {
+  CollectiveShape shape;
+  shape.type = DType::f32;
+  const Machine machine = Machine::uniform(4, 4, 0);
+  std::set<std::string> chosen;
+  for (const std::int64_t count : {1, 1000, 1000000}) {
+    shape.count = count;
+    const CollectivePlan layout(machine, shape);
+    chosen.insert(layout.algorithm().name);
+    const std::string text = plan(machine, shape).explain(0);
+    for (const char* name : {"exchange ", "doubling ", "ring ", "<- chosen", "us predicted"})
+      CHECK(text.find(name) != std::string::npos);
+    CHECK(text.find("algorithm: " + layout.algorithm().name) != std::string::npos);
+  }
+  CHECK(chosen.size() > 1);
+  CHECK(chosen.contains("ring"));
+  shape.algorithm = "exchange";
+  CHECK(plan(machine, shape).explain(1).find("algorithm: exchange, which was asked for") != std::string::npos);
+  shape.algorithm = "rings";
+  CHECK_THROWS_WITH_AS(plan(machine, shape),
+                       "there is no algorithm 'rings' for allreduce; give one of auto, exchange, doubling, ring",
+                       Error);
+}
+
+TEST_CASE("collectives that cannot be are refused") {
+  const Machine machine = Machine::uniform(3, 3, 0);
+  const auto complaint = [&](auto&& change) {
+    CollectiveShape shape;
+    shape.kind = CollectiveKind::gather;
+    shape.type = DType::f64;
+    shape.count = 2;
+    change(shape);
+    try {
+      plan(machine, shape);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  const auto has = [](const std::string& text, const char* words) {
+    INFO(text);
+    return text.find(words) != std::string::npos;
+  };
+  CHECK(complaint([](auto&) {}) == "none");
+  CHECK(has(complaint([](auto& s) { s.root = 3; }), "argument 'root' is 3"));
+  CHECK(has(complaint([](auto& s) { s.count = -1; }), "argument 'count' is -1"));
+  CHECK(has(complaint([](auto& s) { s.count = std::int64_t{1} << 60; }), "more than can be moved"));
+  CHECK(has(complaint([](auto& s) { s.counts = {1, 2}; }), "argument 'counts' has 2 entries"));
+  CHECK(has(complaint([](auto& s) { s.counts = {1, -2, 3}; }), "argument 'counts' is -2 for block 1"));
+  CHECK(has(complaint([](auto& s) { s.type = DType::none; }), "argument 'type'"));
+  CHECK(has(complaint([](auto& s) {
+              s.kind = CollectiveKind::allreduce;
+              s.op = ReduceOp::bxor;
+            }),
+            "argument 'op' is bxor, which has no meaning for elements of f64"));
+  CHECK(has(complaint([](auto& s) {
+              s.kind = CollectiveKind::alltoall;
+              s.in_place = true;
+              s.counts = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+            }),
+            "in place, rank 0 has 2 elements for rank 1, which has 4 for it"));
+  CHECK(has(complaint([](auto& s) { s.kind = CollectiveKind::scan, s.counts = {1, 1, 1}; }), "has no blocks"));
+}

@@ -1,0 +1,249 @@
+// Collectives: random ones, several at once, started in different orders, with new data at every start, against plain
+// loops; every plan verified. And what is said about arguments that are wrong.
+#include "tasuki/collectives.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "collective_cases.hpp"
+#include "error_of.hpp"
+#include "host_paths.hpp"
+#include "rank_test.hpp"
+#include "tasuki/planning.hpp"
+#include "tasuki/tasuki.hpp"
+
+using namespace tasuki;
+using namespace collective_cases;
+
+namespace {
+
+const std::vector<CollectiveKind> kKinds{
+    CollectiveKind::broadcast,      CollectiveKind::allreduce, CollectiveKind::allgather, CollectiveKind::reduce,
+    CollectiveKind::reduce_scatter, CollectiveKind::alltoall,  CollectiveKind::gather,    CollectiveKind::scatter,
+    CollectiveKind::barrier,        CollectiveKind::scan,      CollectiveKind::exscan};
+
+template <class All>
+const auto& one_of(const All& all, Random& random) {
+  return all[static_cast<std::size_t>(below(random, std::ssize(all)))];
+}
+
+Wanted random_wanted(const Context& ctx, int number, Random& random) {
+  const int n = ctx.size();
+  Wanted w;
+  w.kind = one_of(kKinds, random);
+  w.number = number;
+  w.root = static_cast<int>(below(random, n));
+  w.count = one_of(Counts{0, 1, 2, 7, n + 1, 101, 4099}, random);
+  if (has_blocks(w.kind) && below(random, 2) == 0) {
+    const bool matrix = w.kind == CollectiveKind::alltoall;
+    w.counts.resize(static_cast<std::size_t>(matrix ? n * n : n));
+    for (auto& count : w.counts) count = below(random, 3) == 0 ? 0 : below(random, 300);
+  }
+  w.op = one_of(std::vector<ReduceOp>{ReduceOp::sum, ReduceOp::min, ReduceOp::max}, random);
+  w.in_place = w.kind != CollectiveKind::broadcast && w.kind != CollectiveKind::barrier && below(random, 2) == 0;
+  for (int a = 0; a < n && w.in_place && w.kind == CollectiveKind::alltoall && !w.counts.empty(); ++a)
+    for (int b = 0; b < a; ++b)
+      w.counts[static_cast<std::size_t>(a * n + b)] = w.counts[static_cast<std::size_t>(b * n + a)];
+  w.shared = below(random, 2) == 0;
+  std::vector<std::string> names{"auto"};
+  const auto text = [&] {
+    CollectiveShape shape;
+    shape.kind = w.kind;
+    shape.algorithm = "no such";
+    return error_of([&] { plan(Machine::uniform(2, 2, 0), shape); });
+  }();
+  for (const char* name : {"exchange", "doubling", "ring", "direct", "pairwise", "binomial", "trees", "dissemination"})
+    if (text.find(name, text.find("one of")) != std::string::npos) names.emplace_back(name);
+  w.options.algorithm = one_of(names, random);
+  const bool over_trees = std::find(names.begin(), names.end(), "trees") != names.end();
+  if (over_trees && w.options.algorithm != "binomial" && below(random, 2) == 0) {
+    w.options.trees = static_cast<int>(below(random, 3));
+    w.options.arity = static_cast<int>(below(random, 3));
+    w.options.chunk = 1 + below(random, 5000);
+  }
+  w.options.path = one_of(host_paths(ctx), random);
+  // Some paths are for shared memory only, and some cannot add.
+  if (w.options.path == "shared:put" || w.options.path == "shared:read" || w.options.path == "shared:pull")
+    w.options.path += ",shared:eager";
+  return w;
+}
+
+void run_some(const Context& ctx, unsigned seed, int groups, const std::string& engine) {
+  Random random(seed);
+  Random own(seed + 1000 + static_cast<unsigned>(ctx.rank()));  // orders differ between ranks
+  for (int group = 0; group < groups; ++group) {
+    std::vector<std::unique_ptr<Running>> all;
+    std::vector<std::string> names;
+    const int active = 1 + static_cast<int>(below(random, 4));
+    for (int i = 0; i < active; ++i) {
+      Wanted w = random_wanted(ctx, i, random);
+      w.options.engine = engine;
+      const std::int64_t type = below(random, 4);
+      names.push_back(described(w));
+      INFO(names.back());
+      all.push_back(make(ctx, w, type));
+      const VerifyReport report = verify(all.back()->operation());
+      INFO(report.text());
+      CHECK(report.ok());
+      const Plan off_line = plan(machine_of(ctx), shape_of(w, type_of(type))).plan(ctx.rank());
+      CHECK(to_json(off_line) == to_json(all.back()->operation().plan()));
+    }
+    std::vector<std::size_t> order(all.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    for (int iteration = 0; iteration < 4; ++iteration) {
+      for (const auto& one : all) one->fill(iteration);
+      std::shuffle(order.begin(), order.end(), own);
+      for (const std::size_t i : order) all[i]->operation().start();
+      std::shuffle(order.begin(), order.end(), own);
+      for (const std::size_t i : order) {
+        INFO(names[i]);
+        CAPTURE(iteration);
+        while (below(own, 2) == 0 && !all[i]->operation().test()) continue;
+        all[i]->operation().wait();
+        CHECK(all[i]->right(iteration));
+      }
+    }
+    for (const auto& one : all) one->operation().wait();  // nothing is active: no effect
+  }
+}
+
+}  // namespace
+
+RANK_TEST("random collectives give what plain loops give, several at once, started in any order") {
+  run_some(ctx, 21, ctx.size() > 6 ? 12 : 60, "inline");
+}
+
+RANK_TEST("random collectives by the progress thread") {
+  run_some(ctx, 22, ctx.size() > 6 ? 4 : 15, "thread");
+}
+
+RANK_TEST("equal runs of an allreduce give equal bits, on every path and on every rank") {
+  const std::int64_t count = 1003;
+  for (const std::string algorithm : {"exchange", "doubling", "ring"}) {
+    std::vector<std::vector<double>> results;
+    for (const std::string& path : host_paths(ctx)) {
+      if (path == "shared:put" || path == "shared:read" || path == "shared:pull") continue;  // cannot carry all of it
+      CollectiveOptions options;
+      options.algorithm = algorithm;
+      options.path = path;
+      std::vector<double> in(static_cast<std::size_t>(count)), out(in.size());
+      Allreduce allreduce(ctx, in.data(), out.data(), count, DType::f64, ReduceOp::sum, options);
+      for (int repetition = 0; repetition < 2; ++repetition) {
+        Random noise(static_cast<unsigned>(ctx.rank()) + 5);
+        for (double& number : in) number = static_cast<double>(noise()) / 3e7 - 50;
+        allreduce.start();
+        allreduce.wait();
+        results.push_back(out);
+      }
+    }
+    for (const auto& result : results) CHECK(std::memcmp(result.data(), results[0].data(), 8 * result.size()) == 0);
+    const std::string mine(reinterpret_cast<const char*>(results[0].data()), 8 * results[0].size());
+    for (const std::string& other : ctx.allgather(mine)) CHECK(other == mine);
+  }
+}
+
+RANK_TEST("a barrier ends when all have started it") {
+  Barrier barrier(ctx);
+  const VerifyReport report = verify(barrier);
+  CHECK(report.ok());
+  for (int turn = 1; turn < 20; ++turn) {
+    // Whoever comes last has all others wait: none may have passed before it starts.
+    const bool last = turn % ctx.size() == ctx.rank();
+    if (!last) barrier.start();
+    for (int polls = 0; polls < 50 && ctx.size() > 1; ++polls)
+      if (!last) CHECK((barrier.active() || ctx.size() == 1));
+    ctx.barrier();
+    if (!last && ctx.size() > 1) CHECK(!barrier.test());
+    ctx.barrier();
+    if (last) barrier.start();
+    barrier.wait();
+  }
+}
+
+RANK_TEST("an allreduce explains its choice, live as off line") {
+  for (const std::int64_t count : {std::int64_t{1}, std::int64_t{5000}}) {
+    std::vector<float> in(static_cast<std::size_t>(count)), out(in.size());
+    Allreduce live(ctx, in.data(), out.data(), count, DType::f32, ReduceOp::max);
+    const std::string text = live.explain();
+    INFO(text);
+    CHECK(text.find("algorithm: ") != std::string::npos);
+    CHECK(text.find("exchange") != std::string::npos);
+    CHECK(text.find("ring") != std::string::npos);
+    CHECK(text.find("<- chosen") != std::string::npos);
+    CollectiveShape shape;
+    shape.count = count;
+    shape.type = DType::f32;
+    shape.op = ReduceOp::max;
+    if (const char* path = std::getenv("TASUKI_PATH"); path != nullptr) shape.path = path;
+    const Planned planned = plan(machine_of(ctx), shape);
+    CHECK(planned.explain(ctx.rank()).starts_with(text));
+  }
+}
+
+RANK_TEST("wrong arguments of collectives are named on every rank") {
+  const int n = ctx.size();
+  const int last = n - 1;
+  std::vector<double> in(64), out(64);
+  const auto says = [&](const std::string& error, const std::string& words) {
+    INFO(error);
+    INFO(words);
+    return error.find(words) != std::string::npos;
+  };
+  CHECK(says(error_of([&] { Reduce x(ctx, n, in.data(), out.data(), 4, DType::f64); }),
+             "Reduce: rank 0: argument 'root' is " + std::to_string(n)));
+  CHECK(says(error_of([&] { Allreduce x(ctx, in.data(), out.data(), -3, DType::f64); }), "argument 'count' is -3"));
+  CHECK(says(error_of([&] { Allreduce x(ctx, in.data(), out.data(), 4, DType::f64, ReduceOp::band); }),
+             "argument 'op' is band"));
+  CHECK(says(error_of([&] { Allreduce x(ctx, in.data(), out.data(), 4, DType::none); }), "argument 'type' is none"));
+  const double* const missing = ctx.rank() == last ? nullptr : in.data();
+  CHECK(says(error_of([&] { Allreduce x(ctx, missing, out.data(), 4, DType::f64); }),
+             "Allreduce: rank " + std::to_string(last) + ": argument 'in' is null"));
+  CHECK(says(error_of([&] { Allreduce x(ctx, in.data(), in.data() + 3, 4, DType::f64); }),
+             "arguments 'in' and 'out' overlap in memory; work in place with 'in_place'"));
+  CHECK(says(error_of([&] { Allreduce x(ctx, in.data(), in_place, 4, DType::f64); }),
+             "argument 'out' is in_place, which only the other buffer may be"));
+  CHECK(says(error_of([&] {
+               Allgather x(ctx, in.data(), out.data(), Counts(static_cast<std::size_t>(n + 1), 1), DType::f64);
+             }),
+             "argument 'counts' has " + std::to_string(n + 1) + " entries"));
+  CHECK(says(error_of([&] { Gather x(ctx, 0, in.data(), out.data(), Counts{}, DType::f64); }),
+             "argument 'counts' has 0 entries"));
+  CollectiveOptions options;
+  options.algorithm = "fastest";
+  CHECK(says(error_of([&] { Barrier x(ctx, options); }),
+             "there is no algorithm 'fastest' for barrier; give one of auto, dissemination"));
+  options.algorithm = "ring";
+  options.chunk = 64;
+  CHECK(says(error_of([&] { Allreduce x(ctx, in.data(), out.data(), 4, DType::f64, ReduceOp::sum, options); }),
+             "options 'trees', 'arity' and 'chunk' are for algorithms that have them; of allreduce none has"));
+  options.algorithm = "auto";
+  options.trees = 99;
+  CHECK(says(error_of([&] { Reduce x(ctx, 0, in.data(), out.data(), 4, DType::f64, ReduceOp::sum, options); }),
+             "option 'trees' is 99"));
+  if (n == 1) return;
+  const bool odd = ctx.rank() == last;
+  CHECK(says(error_of([&] { Allreduce x(ctx, in.data(), out.data(), odd ? 5 : 4, DType::f64); }),
+             "argument 'count' differs between ranks: rank 0 has 4, rank " + std::to_string(last) + " has 5"));
+  CHECK(says(error_of([&] { Allreduce x(ctx, in.data(), out.data(), 4, odd ? DType::f32 : DType::f64); }),
+             "argument 'type' differs between ranks"));
+  CHECK(says(error_of([&] { Scan x(ctx, in.data(), out.data(), 4, DType::f64, odd ? ReduceOp::max : ReduceOp::sum); }),
+             "argument 'op' differs between ranks"));
+  CHECK(says(error_of([&] { Scan x(ctx, odd ? in_place : in.data(), out.data(), 4, DType::f64); }),
+             "argument 'in_place' differs between ranks"));
+  CHECK(says(error_of([&] { Scatter x(ctx, odd ? 1 : 0, in.data(), out.data(), 4, DType::f64); }),
+             n == 2 || !odd || last == 1 ? "argument 'root' differs between ranks" : "argument 'root'"));
+  CHECK(says(error_of([&] { Gather x(ctx, 0, in_place, out.data(), 4, DType::f64); }),
+             "argument 'in' is in_place, which is for the root; rank 1 is not"));
+  Counts send(static_cast<std::size_t>(n), 2), receive = send;
+  if (odd) send[0] = 3;
+  CHECK(says(error_of([&] { Alltoall x(ctx, in.data(), out.data(), send, receive, DType::f64); }),
+             "Alltoall: rank 0: argument 'receive_counts' is 2 for rank " + std::to_string(last) +
+                 ", whose 'send_counts' has 3 for this rank"));
+}
