@@ -1,6 +1,6 @@
 // laplace: Jacobi's method for Laplace's equation in two dimensions, double precision, on Tasuki. What to copy: a field
-// with two copies and its halo (solver.cpp), an iteration with or without overlap on CPUs (common/jacobi.cpp) and on GPUs
-// (common/gpu.cu).
+// with two copies and its halo (solver.cpp), an iteration with or without overlap on CPUs (common/jacobi.cpp) and on
+// GPUs (common/gpu.cu).
 //   mpirun -n 4 laplace --size 4096 --split 2x2 --verify
 #include <fmt/format.h>
 

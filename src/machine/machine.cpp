@@ -59,8 +59,7 @@ Machine Machine::resized(int wanted) const {
       std::count_if(ranks.begin(), ranks.end(), [&](const Rank& r) { return r.island == ranks[0].island; });
   const bool gpus = !ranks.empty() && ranks[0].gpus >= 0;
   const bool divides = !ranks.empty() && (per_island <= per_host || per_island % per_host == 0);
-  const Machine pattern =
-      uniform(wanted, static_cast<int>(per_host), divides ? static_cast<int>(per_island) : 0, gpus);
+  const Machine pattern = uniform(wanted, static_cast<int>(per_host), divides ? static_cast<int>(per_island) : 0, gpus);
   const bool alike = divides && std::equal(ranks.begin(), ranks.end(), pattern.ranks.begin());
   if (!alike || (size() % per_host) != 0 || outside.kind == Network::Kind::torus || inside.kind == Network::Kind::torus)
     throw Error(

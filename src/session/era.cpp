@@ -9,13 +9,13 @@
 namespace tasuki {
 
 void Era::count_fork() {
-  number_.fetch_add(kFork, std::memory_order_relaxed);
+  number.fetch_add(kFork, std::memory_order_relaxed);
 }
 
 /// MPI_Finalize deletes the attributes of MPI_COMM_SELF before it does anything else.
 struct EndOfMpi {
   static int begins(MPI_Comm, int, void*, void*) {
-    Era::number_.fetch_or(1, std::memory_order_relaxed);
+    Era::number.fetch_or(1, std::memory_order_relaxed);
     return MPI_SUCCESS;
   }
   EndOfMpi() {

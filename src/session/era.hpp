@@ -12,7 +12,7 @@ class Era {
  public:
   /// The present one; from the first call on changes are noticed. With `mpi`, MPI must be running.
   static std::uint32_t enter(bool mpi);
-  static std::uint32_t now() { return number_.load(std::memory_order_relaxed); }
+  static std::uint32_t now() { return number.load(std::memory_order_relaxed); }
   /// This process is a child, forked after a context had been made in its parent.
   static bool forked() { return now() / kFork > 0; }
   static bool forked_since(std::uint32_t era) { return now() / kFork != era / kFork; }
@@ -20,7 +20,7 @@ class Era {
  private:
   static constexpr std::uint32_t kFork = 2;  // the lowest bit is that of MPI's end
   static void count_fork();
-  static inline constinit std::atomic<std::uint32_t> number_{0};
+  static inline constinit std::atomic<std::uint32_t> number{0};
 
   friend struct EndOfMpi;
 };

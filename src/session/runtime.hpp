@@ -63,9 +63,9 @@ class Runtime {
   int thread_level() const { return thread_level_; }           ///< MPI_THREAD_...; -1 without MPI
   std::span<const int> everyone() const { return everyone_; }  ///< all ranks
   double deadline = 30.0;
-  std::shared_ptr<Gpus> gpus;  ///< made collectively by the first use of a GPU (session/gpus.hpp)
+  std::shared_ptr<Gpus> gpus;           ///< made collectively by the first use of a GPU (session/gpus.hpp)
   std::shared_ptr<KernelHome> kernels;  ///< made by the first kernel that communicates by itself (kernels/home.hpp)
-  Machine machine;             ///< what planning sees of these ranks; prices are filled in when first asked for
+  Machine machine;  ///< what planning sees of these ranks; prices are filled in when first asked for
   std::shared_ptr<Transports> transports;  ///< made with the context (transports/transport.hpp)
   std::string priced;                      ///< the paths that could be used when prices were last completed
   bool pricing = false;                    ///< prices are being completed
