@@ -146,6 +146,16 @@ std::vector<Candidate> candidates_of(const Collective& collective, const Price& 
   return all;
 }
 
+// Whether the model knows what every message takes: a path may be had by force where it joins nobody by itself.
+bool can_predict(const Machine& machine, const std::vector<Plan>& plans) {
+  return std::all_of(plans.begin(), plans.end(), [&](const Plan& plan) {
+    return std::all_of(plan.commands.begin(), plan.commands.end(), [&](const Command& c) {
+      if (c.peer < 0 || c.peer == plan.rank || c.path < 0) return true;
+      return path_named(plan.paths[static_cast<std::size_t>(c.path)]).joins(machine, plan.rank, c.peer);
+    });
+  });
+}
+
 // Predicts those that may win. All or none of them, so that equals are compared.
 void predict_all(const Machine& machine, const std::shared_ptr<const Collective>& collective,
                  std::vector<Candidate>& all) {
@@ -175,7 +185,7 @@ void predict_all(const Machine& machine, const std::shared_ptr<const Collective>
       seconds.push_back(std::numeric_limits<double>::infinity());
       continue;
     }
-    if (plans.empty()) return;
+    if (plans.empty() || !can_predict(machine, plans)) return;
     seconds.push_back(predicted_seconds(plans, machine));
   }
   for (std::size_t i = 0; i < hopeful.size(); ++i) hopeful[i]->predicted = seconds[i];
