@@ -49,7 +49,7 @@ def test_wrong_input_is_one_clear_line(tasuki, arguments, status, expected):
 def test_without_arguments_there_is_help(finished, arguments):
     done = finished(*arguments)
     assert done.returncode == 2 and done.stdout == "" and "tasuki: " not in done.stderr
-    assert re.search(r"\nCommands:\n  (himeno|broadcast) ", done.stderr)  # line by line
+    assert re.search(r"\nCommands:\n  (himeno|allgather) ", done.stderr)  # line by line
 
 
 def test_the_version_is_that_of_the_package(tasuki):
