@@ -99,7 +99,7 @@ TASUKI_KERNEL void barriers(device::Team team, Run run, bool all_blocks) {
 struct Options {
   int iterations = 1000;
   int launches = 15;
-  int threads = 256;  // as many as the kernel of messages can have
+  int threads = 256;
   int blocks = 16;
 };
 

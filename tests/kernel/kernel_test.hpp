@@ -56,12 +56,11 @@ class Buffer {
   std::size_t count_;
 };
 
-/// On GPUs where there are any. Collective.
-inline void prepare(const tasuki::Context& ctx) {
+/// On GPUs where there are any. Collective. The machine may be busy: waits get time.
+inline void prepare(tasuki::Context ctx) {
+  ctx.set_deadline(120);
 #if defined(__CUDACC__)
   tasuki::use_gpu(ctx);
-#else
-  (void)ctx;
 #endif
 }
 
