@@ -2,6 +2,7 @@
 #include "tasuki/operation.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
@@ -331,13 +332,19 @@ void Operation::State::completed() {
 
 std::string Operation::State::stopped() {
   engine_->stop();
-  std::string elsewhere;  // which of the peers this rank cannot watch
+  constexpr std::size_t kNamed = 4;    // an operation may have thousands of peers
+  std::vector<std::string> elsewhere;  // the peers that this rank cannot watch
   const Topology& topology = runtime_of(context_).topology();
   for (const int peer : peers_)
-    if (!topology.same_host(peer, topology.rank)) elsewhere += (elsewhere.empty() ? "" : ", ") + topology.called(peer);
-  if (!elsewhere.empty()) elsewhere = fmt::format(" (its peers on other hosts: {})", elsewhere);
+    if (!topology.same_host(peer, topology.rank)) elsewhere.push_back(topology.called(peer));
+  const std::size_t more = elsewhere.size() - std::min(elsewhere.size(), kNamed);
+  elsewhere.resize(elsewhere.size() - more);
+  const std::string others = elsewhere.empty()
+                                 ? ""
+                                 : fmt::format(" (its peers on other hosts: {}{})", fmt::join(elsewhere, ", "),
+                                               more > 0 ? fmt::format(" and {} more", more) : "");
   return fmt::format("rank {}: {}: epoch {} did not end: {}{}", context_.rank(), name_, epoch_, executor_->blocked(),
-                     elsewhere);
+                     others);
 }
 
 bool Operation::State::test() {
