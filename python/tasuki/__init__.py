@@ -1,4 +1,4 @@
-"""Tasuki: halos, strided transfers and broadcasts of parallel array codes, planned once and run many times.
+"""Tasuki: halos, strided transfers and collectives of parallel array codes, planned once and run many times.
 
 Start with `Context`, `Grid`, `Field` and `Halo`; docs/python.md is the guide.
 """
@@ -10,13 +10,19 @@ import sys as _sys
 
 from . import _core
 from ._core import (
+    Allgather,
+    Allreduce,
+    Alltoall,
+    Barrier,
     Broadcast,
     Context,
     DeviceArray,
     Error,
+    Exscan,
     Field,
     FieldShape,
     Fork,
+    Gather,
     Graph,
     Grid,
     Halo,
@@ -27,10 +33,15 @@ from ._core import (
     Plan,
     Planned,
     Prediction,
+    Reduce,
+    ReduceScatter,
+    Scan,
+    Scatter,
     Stream,
     Transfer,
     VerifyReport,
     __version__,
+    in_place,
     machine_of,
     mpi_library,
     predict,
@@ -45,13 +56,19 @@ from ._core import (
 from .offline import plan_broadcast, plan_collective, plan_halo, plan_transfer
 
 __all__ = [
+    "Allgather",
+    "Allreduce",
+    "Alltoall",
+    "Barrier",
     "Broadcast",
     "Context",
     "DeviceArray",
     "Error",
+    "Exscan",
     "Field",
     "FieldShape",
     "Fork",
+    "Gather",
     "Graph",
     "Grid",
     "Halo",
@@ -62,10 +79,15 @@ __all__ = [
     "Plan",
     "Planned",
     "Prediction",
+    "Reduce",
+    "ReduceScatter",
+    "Scan",
+    "Scatter",
     "Stream",
     "Transfer",
     "VerifyReport",
     "__version__",
+    "in_place",
     "machine_of",
     "mpi_library",
     "plan_broadcast",
