@@ -4,7 +4,7 @@
 ! tasuki_real64 and the like; tasuki_bytes: what is moved only. Counts are elements of that type. Blocks of several ranks lie
 ! one after the other in rank order: of `count` elements each, or, where counts is given, of counts(r + 1) for rank r.
 ! path, engine, algorithm: 'auto', or what is to be taken; trees, arity, chunk: of algorithms over trees, 0: chosen by
-! cost. What moves where is said in tasuki.h.
+! cost; ordered: reductions combine in rank order. What moves where is said in tasuki.h.
 module tasuki_collectives
   use, intrinsic :: iso_c_binding
   use, intrinsic :: iso_fortran_env, only: int64
@@ -31,6 +31,9 @@ module tasuki_collectives
     type(c_ptr) :: algorithm = c_null_ptr
     integer(c_int) :: trees = 0, arity = 0
     integer(c_int64_t) :: chunk = 0
+    integer(c_int) :: ordered = 0, does_not_commute = 0
+    type(c_funptr) :: combine = c_null_funptr
+    type(c_ptr) :: combine_name = c_null_ptr, combine_data = c_null_ptr
   end type
 
   ! What the options point to.
@@ -137,7 +140,7 @@ contains
 
   ! All ranks' `in`, combined element by element by `op` (tasuki_sum, ...), to `out` of every rank. Collective.
   subroutine tasuki_allreduce_create(allreduce, context, in, out, count, type, op, &
-      path, engine, algorithm, trees, arity, chunk, stat, errmsg)
+      path, engine, algorithm, trees, arity, chunk, ordered, stat, errmsg)
     type(tasuki_operation), intent(inout) :: allreduce
     type(tasuki_context), intent(in) :: context
     type(c_ptr), intent(in) :: in, out
@@ -146,18 +149,20 @@ contains
     character(*), intent(in), optional :: path, engine, algorithm
     integer, intent(in), optional :: trees, arity
     integer(int64), intent(in), optional :: chunk
+    logical, intent(in), optional :: ordered
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_options) :: options
     type(kept_texts), target :: kept
     call set_options(options, kept, path, engine, algorithm, trees, arity, chunk)
+    options%ordered = flag(ordered, 0)
     call finish(c_allreduce(context%handle, in, out, count, int(type, c_int), int(op, c_int), options, &
         allreduce%handle), stat, errmsg)
   end subroutine
 
   ! The same to `out` of rank root only; others may give c_null_ptr. Collective.
   subroutine tasuki_reduce_create(reduce, context, root, in, out, count, type, op, &
-      path, engine, algorithm, trees, arity, chunk, stat, errmsg)
+      path, engine, algorithm, trees, arity, chunk, ordered, stat, errmsg)
     type(tasuki_operation), intent(inout) :: reduce
     type(tasuki_context), intent(in) :: context
     integer, intent(in) :: root
@@ -167,18 +172,20 @@ contains
     character(*), intent(in), optional :: path, engine, algorithm
     integer, intent(in), optional :: trees, arity
     integer(int64), intent(in), optional :: chunk
+    logical, intent(in), optional :: ordered
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_options) :: options
     type(kept_texts), target :: kept
     call set_options(options, kept, path, engine, algorithm, trees, arity, chunk)
+    options%ordered = flag(ordered, 0)
     call finish(c_reduce(context%handle, int(root, c_int), in, out, count, int(type, c_int), int(op, c_int), &
         options, reduce%handle), stat, errmsg)
   end subroutine
 
   ! `in` holds a block for every rank; rank r gets block r of all ranks, combined. Collective.
   subroutine tasuki_reduce_scatter_create(reduce_scatter, context, in, out, count, type, op, &
-      counts, path, engine, algorithm, trees, arity, chunk, stat, errmsg)
+      counts, path, engine, algorithm, trees, arity, chunk, ordered, stat, errmsg)
     type(tasuki_operation), intent(inout) :: reduce_scatter
     type(tasuki_context), intent(in) :: context
     type(c_ptr), intent(in) :: in, out
@@ -188,12 +195,14 @@ contains
     character(*), intent(in), optional :: path, engine, algorithm
     integer, intent(in), optional :: trees, arity
     integer(int64), intent(in), optional :: chunk
+    logical, intent(in), optional :: ordered
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_options) :: options
     type(kept_texts), target :: kept
     if (.not. fits('tasuki_reduce_scatter_create', 'counts', context, counts, stat, errmsg)) return
     call set_options(options, kept, path, engine, algorithm, trees, arity, chunk)
+    options%ordered = flag(ordered, 0)
     call finish(c_reduce_scatter(context%handle, in, out, count, c_list(counts), int(type, c_int), int(op, &
         c_int), options, reduce_scatter%handle), stat, errmsg)
   end subroutine
@@ -293,7 +302,7 @@ contains
 
   ! `in` of ranks 0 to this one, combined in rank order, to `out`. Collective.
   subroutine tasuki_scan_create(scan, context, in, out, count, type, op, &
-      path, engine, algorithm, trees, arity, chunk, stat, errmsg)
+      path, engine, algorithm, trees, arity, chunk, ordered, stat, errmsg)
     type(tasuki_operation), intent(inout) :: scan
     type(tasuki_context), intent(in) :: context
     type(c_ptr), intent(in) :: in, out
@@ -302,18 +311,20 @@ contains
     character(*), intent(in), optional :: path, engine, algorithm
     integer, intent(in), optional :: trees, arity
     integer(int64), intent(in), optional :: chunk
+    logical, intent(in), optional :: ordered
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_options) :: options
     type(kept_texts), target :: kept
     call set_options(options, kept, path, engine, algorithm, trees, arity, chunk)
+    options%ordered = flag(ordered, 0)
     call finish(c_scan(context%handle, in, out, count, int(type, c_int), int(op, c_int), options, scan%handle), &
         stat, errmsg)
   end subroutine
 
   ! `in` of ranks 0 to the one before this one; `out` of rank 0 stays as it is. Collective.
   subroutine tasuki_exscan_create(exscan, context, in, out, count, type, op, &
-      path, engine, algorithm, trees, arity, chunk, stat, errmsg)
+      path, engine, algorithm, trees, arity, chunk, ordered, stat, errmsg)
     type(tasuki_operation), intent(inout) :: exscan
     type(tasuki_context), intent(in) :: context
     type(c_ptr), intent(in) :: in, out
@@ -322,11 +333,13 @@ contains
     character(*), intent(in), optional :: path, engine, algorithm
     integer, intent(in), optional :: trees, arity
     integer(int64), intent(in), optional :: chunk
+    logical, intent(in), optional :: ordered
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_options) :: options
     type(kept_texts), target :: kept
     call set_options(options, kept, path, engine, algorithm, trees, arity, chunk)
+    options%ordered = flag(ordered, 0)
     call finish(c_exscan(context%handle, in, out, count, int(type, c_int), int(op, c_int), options, &
         exscan%handle), stat, errmsg)
   end subroutine

@@ -129,7 +129,8 @@ typedef enum tasuki_op {
   TASUKI_LOR = 8,
   TASUKI_LXOR = 9,
   TASUKI_MINLOC = 10,
-  TASUKI_MAXLOC = 11
+  TASUKI_MAXLOC = 11,
+  TASUKI_OWN = 12 /* the function in the options */
 } tasuki_op;
 
 /* ---- Context ---------------------------------------------------------------------------------------------------- */
@@ -388,16 +389,22 @@ typedef struct tasuki_broadcast_options {
   int blocks;
   int trees; /* 0 here and below: chosen by cost */
   int arity;
-  int64_t chunk; /* bytes */
+  int64_t chunk;         /* bytes */
+  const char* algorithm; /* by name (docs/collectives.md); null: "auto" */
 } tasuki_broadcast_options;
 #define TASUKI_BROADCAST_OPTIONS_INIT \
-  { sizeof(tasuki_broadcast_options), NULL, NULL, 0, 0, 0, 0 }
+  { sizeof(tasuki_broadcast_options), NULL, NULL, 0, 0, 0, 0, NULL }
 
 /* `bytes` contiguous bytes at `data` of rank `root` to `data` of every rank at every start. Collective. */
 tasuki_status tasuki_broadcast_create(tasuki_context context, int root, void* data, int64_t bytes,
                                       const tasuki_broadcast_options* options, tasuki_operation* broadcast);
 
 /* ---- Collectives: making ---------------------------------------------------------------------------------------- */
+
+/* An operator of the caller's own: left[i] = left[i] op right[i], for `count` elements of the reduction's type.
+ * Associative. It is called by the thread that drives the operation, any number of times for parts of the vector, and
+ * must not use Tasuki. Host memory only. */
+typedef void (*tasuki_combine)(const void* right, void* left, int64_t count, void* data);
 
 typedef struct tasuki_collective_options {
   size_t size;
@@ -407,10 +414,15 @@ typedef struct tasuki_collective_options {
   const char* algorithm; /* by name (docs/collectives.md); null: "auto" */
   int trees;             /* of algorithms over trees, and the two below; 0: chosen by cost */
   int arity;
-  int64_t chunk; /* bytes */
+  int64_t chunk;           /* bytes */
+  int ordered;             /* reductions combine in rank order, whatever the algorithm */
+  int does_not_commute;    /* the operator below: makes the reduction `ordered` */
+  tasuki_combine combine;  /* for TASUKI_OWN */
+  const char* combine_name; /* what plans and errors call it; the same on all ranks */
+  void* combine_data;      /* is handed to `combine` */
 } tasuki_collective_options;
 #define TASUKI_COLLECTIVE_OPTIONS_INIT \
-  { sizeof(tasuki_collective_options), NULL, NULL, 0, NULL, 0, 0, 0 }
+  { sizeof(tasuki_collective_options), NULL, NULL, 0, NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL }
 
 /* Stands for a buffer where a rank works in place. Of allreduce, scan, exscan, reduce-scatter, allgather and alltoall:
  * for `in`, on all ranks; what `in` would hold is then in `out` (allgather: each rank's block where it ends;
@@ -463,6 +475,32 @@ tasuki_status tasuki_exscan_create(tasuki_context context, const void* in, void*
 /* An epoch ends on a rank when all ranks have started it. */
 tasuki_status tasuki_barrier_create(tasuki_context context, const tasuki_collective_options* options,
                                     tasuki_operation* barrier);
+
+/* ---- Neighbour collectives: making ------------------------------------------------------------------------------- */
+
+/* Whom a rank sends to and whom it hears from, in the order of its blocks; or, where `grid` is not null, the two beside
+ * it in each dimension of the grid of ranks, the lower one first, where there is one: 2 * ndims blocks each way
+ * (neighbours.hpp). For every time that rank a names b in `to`, b names a in `from`. */
+typedef struct tasuki_neighbours {
+  int to_count;
+  const int* to;
+  int from_count;
+  const int* from;
+  tasuki_grid grid;
+} tasuki_neighbours;
+
+/* `in`, `count` elements, to each neighbour; `out` gets a block of each, one after the other, of `count` elements, or,
+ * where the list is not null, of receive_counts[i]. Host memory. Collective. */
+tasuki_status tasuki_neighbour_allgather_create(tasuki_context context, const tasuki_neighbours* neighbours,
+                                                const void* in, void* out, int64_t count,
+                                                const int64_t* receive_counts, int type,
+                                                const tasuki_transfer_options* options, tasuki_operation* allgather);
+/* `in` holds a block for each neighbour, `out` gets one of each, one after the other: of `count` elements each, or, where
+ * both lists are given, of send_counts[i] and receive_counts[i]. Host memory. Collective. */
+tasuki_status tasuki_neighbour_alltoall_create(tasuki_context context, const tasuki_neighbours* neighbours,
+                                               const void* in, void* out, int64_t count, const int64_t* send_counts,
+                                               const int64_t* receive_counts, int type,
+                                               const tasuki_transfer_options* options, tasuki_operation* alltoall);
 
 /* ---- Operations: running ---------------------------------------------------------------------------------------- */
 

@@ -13,7 +13,7 @@ namespace {
 static_assert(TASUKI_F16 == static_cast<int>(DType::f16) && TASUKI_C128 == static_cast<int>(DType::c128) &&
               TASUKI_F32_I32 == static_cast<int>(DType::f32_i32) && TASUKI_I64_I64 == static_cast<int>(DType::i64_i64));
 static_assert(TASUKI_SUM == static_cast<int>(ReduceOp::sum) && TASUKI_MAX == static_cast<int>(ReduceOp::max) &&
-              TASUKI_LAND == static_cast<int>(ReduceOp::land) && TASUKI_MAXLOC == static_cast<int>(ReduceOp::maxloc));
+              TASUKI_LAND == static_cast<int>(ReduceOp::land) && TASUKI_OWN == static_cast<int>(ReduceOp::own));
 
 constexpr std::size_t kFirstCollective = sizeof(tasuki_collective_options);
 
@@ -25,6 +25,7 @@ CollectiveOptions read(const tasuki_collective_options* options) {
   to.trees = from.trees;
   to.arity = from.arity;
   to.chunk = from.chunk;
+  to.ordered = from.ordered != 0;
   return to;
 }
 
@@ -40,11 +41,24 @@ DType type_from(int type, bool combined) {
   return DType::u8;
 }
 
-ReduceOp op_from(int op) {
-  if (op < TASUKI_SUM || op > TASUKI_MAXLOC)
+Operator op_from(int op, const tasuki_collective_options* options) {
+  if (op < TASUKI_SUM || op > TASUKI_OWN)
     throw Failure(TASUKI_BAD_ARGUMENT, fmt::format("argument 'op' is {}; it must be a tasuki_op, {} to {}", op,
-                                                   static_cast<int>(TASUKI_SUM), static_cast<int>(TASUKI_MAXLOC)));
-  return static_cast<ReduceOp>(op);
+                                                   static_cast<int>(TASUKI_SUM), static_cast<int>(TASUKI_OWN)));
+  const auto from = read_options(options, TASUKI_COLLECTIVE_OPTIONS_INIT, kFirstCollective);
+  if (op != TASUKI_OWN) {
+    if (from.combine != nullptr)
+      throw Failure(TASUKI_BAD_ARGUMENT, "option 'combine' is given, but argument 'op' is not TASUKI_OWN");
+    return static_cast<ReduceOp>(op);
+  }
+  if (from.combine == nullptr || from.combine_name == nullptr)
+    throw Failure(TASUKI_BAD_ARGUMENT,
+                  "argument 'op' is TASUKI_OWN; give the options 'combine' and 'combine_name'");
+  return {from.combine_name,
+          [function = from.combine, data = from.combine_data](const void* right, void* left, std::int64_t count) {
+            function(right, left, count, data);
+          },
+          from.does_not_commute == 0};
 }
 
 const void* input(const void* in) {
@@ -58,7 +72,7 @@ void* output(void* out) {
 // Arguments as the collectives take them.
 struct Read {
   DType type = DType::u8;
-  ReduceOp op = ReduceOp::sum;
+  Operator op = ReduceOp::sum;
   std::vector<std::int64_t> counts = {};
   CollectiveOptions options = {};
 };
@@ -74,7 +88,7 @@ tasuki_status create(const char* function, tasuki_context context, int type, con
     agree(function, ranks, [&] {
       given(result, name);
       read_in.type = type_from(type, op != nullptr);
-      if (op != nullptr) read_in.op = op_from(*op);
+      if (op != nullptr) read_in.op = op_from(*op, options);
       if (counts != nullptr) read_in.counts = list_from(counts, ranks.size(), "counts");
       read_in.options = read(options);
     });

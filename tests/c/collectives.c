@@ -202,6 +202,48 @@ static void check_where(const struct ranks* r) {
   CHECK_OK(tasuki_operation_free(&where));
 }
 
+/* x -> a x + b: composing such functions does not commute. `data` counts the calls. */
+static void compose(const void* right, void* left, int64_t count, void* data) {
+  const uint32_t* const second = right;
+  uint32_t* const first = left;
+  ++*(int*)data;
+  for (int64_t i = 0; i < count; ++i) {
+    first[2 * i + 1] = second[2 * i] * first[2 * i + 1] + second[2 * i + 1];
+    first[2 * i] *= second[2 * i];
+  }
+}
+
+static void check_own(const struct ranks* r) {
+  uint32_t in[2 * COUNT], out[2 * COUNT], sum[2 * COUNT];
+  int calls = 0, ignored = 0;
+  tasuki_operation all = NULL;
+  tasuki_collective_options options = TASUKI_COLLECTIVE_OPTIONS_INIT;
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "give the options 'combine' and 'combine_name'",
+              tasuki_allreduce_create(r->context, in, out, COUNT, TASUKI_I32_I32, TASUKI_OWN, &options, &all));
+  options.combine = compose;
+  options.combine_name = "composition";
+  options.combine_data = &calls;
+  options.does_not_commute = 1;
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'op' is not TASUKI_OWN",
+              tasuki_allreduce_create(r->context, in, out, COUNT, TASUKI_I32_I32, TASUKI_MINLOC, &options, &all));
+  CHECK_OK(tasuki_allreduce_create(r->context, in, out, COUNT, TASUKI_I32_I32, TASUKI_OWN, &options, &all));
+  check_operation(all);
+  for (int epoch = 0; epoch < EPOCHS; ++epoch) {
+    for (int s = 0; s < r->size; ++s) {
+      for (int k = 0; k < 2 * COUNT; ++k) in[k] = (uint32_t)(3 + 2 * s + k + 5 * epoch);
+      if (s == 0)
+        memcpy(sum, in, sizeof sum);
+      else
+        compose(in, sum, COUNT, &ignored);
+    }
+    for (int k = 0; k < 2 * COUNT; ++k) in[k] = (uint32_t)(3 + 2 * r->rank + k + 5 * epoch);
+    run(all);
+    CHECK(memcmp(out, sum, sizeof sum) == 0);
+  }
+  CHECK(calls > 0 || r->size == 1);
+  CHECK_OK(tasuki_operation_free(&all));
+}
+
 static void check_barrier(const struct ranks* r) {
   tasuki_operation barrier = NULL;
   int ended = 0;
@@ -211,6 +253,42 @@ static void check_barrier(const struct ranks* r) {
     for (ended = 0; !ended;) CHECK_OK(tasuki_test(barrier, &ended));
   }
   CHECK_OK(tasuki_operation_free(&barrier));
+}
+
+/* Round the ring, one way; and to both sides of a grid. */
+static void check_neighbours(const struct ranks* r) {
+  const int above = (r->rank + 1) % r->size, under = (r->rank + r->size - 1) % r->size;
+  const int64_t extents[] = {16};
+  const int periodic[] = {1};
+  double in[2 * COUNT], out[2 * COUNT], got[COUNT];
+  tasuki_neighbours ring = {1, &above, 1, &under, NULL}, sides = {0, NULL, 0, NULL, NULL};
+  tasuki_grid_options options = TASUKI_GRID_OPTIONS_INIT;
+  tasuki_operation once = NULL, both = NULL;
+  options.periodic = periodic;
+  CHECK_OK(tasuki_grid_create(r->context, 1, extents, &options, &sides.grid));
+  CHECK_OK(tasuki_neighbour_allgather_create(r->context, &ring, in, got, COUNT, NULL, TASUKI_F64, NULL, &once));
+  CHECK_OK(tasuki_neighbour_alltoall_create(r->context, &sides, in, out, COUNT, NULL, NULL, TASUKI_F64, NULL, &both));
+  check_operation(once);
+  check_operation(both);
+  for (int epoch = 0; epoch < EPOCHS; ++epoch) {
+    fill(in, 2 * COUNT, epoch, r->rank);
+    run(once);
+    run(both);
+    for (int k = 0; k < COUNT; ++k) {
+      CHECK(got[k] == value(epoch, under, k));
+      CHECK(out[k] == value(epoch, under, COUNT + k));
+      CHECK(out[COUNT + k] == value(epoch, above, k));
+    }
+  }
+  CHECK_OK(tasuki_operation_free(&once));
+  CHECK_OK(tasuki_operation_free(&both));
+  CHECK_OK(tasuki_grid_free(&sides.grid));
+  ring.to_count = -1;
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'neighbours.to_count' is -1",
+              tasuki_neighbour_allgather_create(r->context, &ring, in, got, 1, NULL, TASUKI_F64, NULL, &once));
+  ring.to_count = 0;
+  CHECK_FAILS(TASUKI_FAILED, "in 'from' 1 times",
+              tasuki_neighbour_alltoall_create(r->context, &ring, in, got, 1, NULL, NULL, TASUKI_F64, NULL, &once));
 }
 
 static void check_complaints(const struct ranks* r) {
@@ -275,6 +353,8 @@ void test_collectives(tasuki_context context) {
   check_alltoall(&r, 0);
   check_alltoall(&r, 1);
   check_where(&r);
+  check_own(&r);
+  check_neighbours(&r);
   check_barrier(&r);
   check_complaints(&r);
 }

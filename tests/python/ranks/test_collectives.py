@@ -199,6 +199,54 @@ def test_pairs_and_bools(context):
     assert repr(tasuki.in_place) == "tasuki.in_place"
 
 
+def test_ordered_sums_go_from_left_to_right(context):
+    mine, total = np.zeros(9), np.zeros(9)
+    ordered = tasuki.Allreduce(context, mine, total, ordered=True)
+    assert tasuki.verify(ordered)
+    for turn in range(3):
+        mine[...] = 1 / (3 + context.rank + 5 * turn) + context.rank * 1e7
+        ordered.run()
+        expected = 1 / (3 + 5 * turn)
+        for rank in range(1, context.size):
+            expected += 1 / (3 + rank + 5 * turn) + rank * 1e7
+        assert (total == expected).all()
+    with pytest.raises(tasuki.Error, match="does not combine in rank order"):
+        tasuki.Allreduce(context, mine, total, ordered=True, algorithm="ring")
+
+
+def test_neighbours(context):
+    n, me = context.size, context.rank
+    grid = tasuki.Grid(context, (16, 4), split=(n, 1), periodic=(True, False))
+    source, target = np.zeros((4, 3)), np.zeros((4, 3))
+    sides = tasuki.NeighbourAlltoall(context, grid, source, target)
+    above, below = (me + 1) % n, (me - 1) % n
+    ring = tasuki.NeighbourAllgather(context, ([above], [below]), source, got := np.zeros((4, 3)))
+    for turn in turns(sides, source, me):
+        assert tasuki.verify(ring)
+        ring.run()
+        theirs = {rank: values(rank, turn, 12, float).reshape(4, 3) for rank in (above, below)}
+        np.testing.assert_array_equal(target, [theirs[below][1], theirs[above][0], [0] * 3, [0] * 3])
+        np.testing.assert_array_equal(got, theirs[below])
+    lengths = tasuki.NeighbourAlltoall(
+        context,
+        ([above, me], [me, below]),
+        np.arange(me + 3, dtype="i2"),
+        received := np.zeros(2 + below + 1, "i2"),
+        send_counts=[me + 1, 2],
+        receive_counts=[2, below + 1],
+    )
+    lengths.run()
+    np.testing.assert_array_equal(received, [me + 1, me + 2, *range(below + 1)])
+    for whom, pattern in (
+        ("all", "'neighbours' is 'all'; it must be a Grid"),
+        (([0.5], []), "it must be a Grid"),
+        (([99], []), "'to' names rank 99"),
+        (([me], []), "in 'from' 0 times"),
+    ):
+        with pytest.raises(tasuki.Error, match=pattern):
+            tasuki.NeighbourAllgather(context, whom, np.zeros(2), np.zeros(0 if whom[1] == [] else 2))
+
+
 def test_against_mpi4py(context):
     mpi = pytest.importorskip("mpi4py.MPI")
     comm = mpi.COMM_WORLD
