@@ -134,8 +134,8 @@ std::vector<Case> collective_cases(int ranks) {
         CollectiveKind::alltoall, CollectiveKind::gather, CollectiveKind::scatter, CollectiveKind::scan,
         CollectiveKind::exscan, CollectiveKind::barrier}) {
     for (const Timed timed : {Timed::back_to_back, Timed::after_barrier}) {
-      for (const std::int64_t bytes : {8LL, 64LL, 512LL, 4LL << 10, 32LL << 10, 256LL << 10, 1LL << 20, 4LL << 20,
-                                       16LL << 20}) {
+      for (const std::int64_t bytes :
+           {8LL, 64LL, 512LL, 4LL << 10, 32LL << 10, 256LL << 10, 1LL << 20, 4LL << 20, 16LL << 20}) {
         if (bytes > 8 && kind == CollectiveKind::barrier) continue;
         if (bytes < 8 * ranks && has_blocks(kind) && bytes > 8) continue;  // the same once more
         cases.push_back(collective_case(ranks, kind, bytes, timed));

@@ -1,4 +1,5 @@
-// MPI's collectives: blocking, nonblocking and persistent, which is MPI 4's, but Open MPI 5 has it although it says 3.1.
+// MPI's collectives: blocking, nonblocking and persistent, which is MPI 4's, but Open MPI 5 has it although it
+// says 3.1.
 #include <mpi.h>
 
 #include "peer.hpp"
@@ -13,43 +14,43 @@ namespace {
 using tasuki::CollectiveKind;
 
 // Calls one of MPI's functions with the case's arguments and then `more`. `CALL(Allreduce)` is that form's function.
-#define MPI_COLLECTIVE(CALL, ...)                                                                 \
-  const auto count = static_cast<int>(c.count);                                                   \
-  const MPI_Comm comm = c.context.comm();                                                         \
-  const MPI_Datatype type = MPI_DOUBLE;                                                           \
-  switch (c.kind) {                                                                               \
-    case CollectiveKind::allreduce:                                                               \
-      CALL(Allreduce)(c.in, c.out, count, type, MPI_SUM, comm __VA_OPT__(, ) __VA_ARGS__);        \
-      return true;                                                                                \
-    case CollectiveKind::reduce:                                                                  \
-      CALL(Reduce)(c.in, c.out, count, type, MPI_SUM, 0, comm __VA_OPT__(, ) __VA_ARGS__);        \
-      return true;                                                                                \
-    case CollectiveKind::reduce_scatter:                                                          \
+#define MPI_COLLECTIVE(CALL, ...)                                                                     \
+  const auto count = static_cast<int>(c.count);                                                       \
+  const MPI_Comm comm = c.context.comm();                                                             \
+  const MPI_Datatype type = MPI_DOUBLE;                                                               \
+  switch (c.kind) {                                                                                   \
+    case CollectiveKind::allreduce:                                                                   \
+      CALL(Allreduce)(c.in, c.out, count, type, MPI_SUM, comm __VA_OPT__(, ) __VA_ARGS__);            \
+      return true;                                                                                    \
+    case CollectiveKind::reduce:                                                                      \
+      CALL(Reduce)(c.in, c.out, count, type, MPI_SUM, 0, comm __VA_OPT__(, ) __VA_ARGS__);            \
+      return true;                                                                                    \
+    case CollectiveKind::reduce_scatter:                                                              \
       CALL(Reduce_scatter_block)(c.in, c.out, count, type, MPI_SUM, comm __VA_OPT__(, ) __VA_ARGS__); \
-      return true;                                                                                \
-    case CollectiveKind::allgather:                                                               \
-      CALL(Allgather)(c.in, count, type, c.out, count, type, comm __VA_OPT__(, ) __VA_ARGS__);    \
-      return true;                                                                                \
-    case CollectiveKind::alltoall:                                                                \
-      CALL(Alltoall)(c.in, count, type, c.out, count, type, comm __VA_OPT__(, ) __VA_ARGS__);     \
-      return true;                                                                                \
-    case CollectiveKind::gather:                                                                  \
-      CALL(Gather)(c.in, count, type, c.out, count, type, 0, comm __VA_OPT__(, ) __VA_ARGS__);    \
-      return true;                                                                                \
-    case CollectiveKind::scatter:                                                                 \
-      CALL(Scatter)(c.in, count, type, c.out, count, type, 0, comm __VA_OPT__(, ) __VA_ARGS__);   \
-      return true;                                                                                \
-    case CollectiveKind::scan:                                                                    \
-      CALL(Scan)(c.in, c.out, count, type, MPI_SUM, comm __VA_OPT__(, ) __VA_ARGS__);             \
-      return true;                                                                                \
-    case CollectiveKind::exscan:                                                                  \
-      CALL(Exscan)(c.in, c.out, count, type, MPI_SUM, comm __VA_OPT__(, ) __VA_ARGS__);           \
-      return true;                                                                                \
-    case CollectiveKind::barrier:                                                                 \
-      CALL(Barrier)(comm __VA_OPT__(, ) __VA_ARGS__);                                             \
-      return true;                                                                                \
-    default:                                                                                      \
-      return false;                                                                               \
+      return true;                                                                                    \
+    case CollectiveKind::allgather:                                                                   \
+      CALL(Allgather)(c.in, count, type, c.out, count, type, comm __VA_OPT__(, ) __VA_ARGS__);        \
+      return true;                                                                                    \
+    case CollectiveKind::alltoall:                                                                    \
+      CALL(Alltoall)(c.in, count, type, c.out, count, type, comm __VA_OPT__(, ) __VA_ARGS__);         \
+      return true;                                                                                    \
+    case CollectiveKind::gather:                                                                      \
+      CALL(Gather)(c.in, count, type, c.out, count, type, 0, comm __VA_OPT__(, ) __VA_ARGS__);        \
+      return true;                                                                                    \
+    case CollectiveKind::scatter:                                                                     \
+      CALL(Scatter)(c.in, count, type, c.out, count, type, 0, comm __VA_OPT__(, ) __VA_ARGS__);       \
+      return true;                                                                                    \
+    case CollectiveKind::scan:                                                                        \
+      CALL(Scan)(c.in, c.out, count, type, MPI_SUM, comm __VA_OPT__(, ) __VA_ARGS__);                 \
+      return true;                                                                                    \
+    case CollectiveKind::exscan:                                                                      \
+      CALL(Exscan)(c.in, c.out, count, type, MPI_SUM, comm __VA_OPT__(, ) __VA_ARGS__);               \
+      return true;                                                                                    \
+    case CollectiveKind::barrier:                                                                     \
+      CALL(Barrier)(comm __VA_OPT__(, ) __VA_ARGS__);                                                 \
+      return true;                                                                                    \
+    default:                                                                                          \
+      return false;                                                                                   \
   }
 
 bool block(const CollectiveCase& c) {

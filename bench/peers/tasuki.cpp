@@ -109,8 +109,7 @@ const RegisterPeer kPeer({.name = "tasuki",
 #ifdef TASUKI_HAVE_CUDA
                           .gpu = tasuki_on_gpus,
 #endif
-                          .collective = collective
-});
+                          .collective = collective});
 
 }  // namespace
 }  // namespace bench

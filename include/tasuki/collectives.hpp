@@ -38,9 +38,9 @@ struct CollectiveOptions : OperationOptions {
 class Operator {
  public:
   /// `combine(right, left, count)`: left[i] = left[i] op right[i], for `count` elements of the reduction's type, which
-  /// are aligned as it wants and do not overlap. Associative; results may differ by the brackets otherwise. It is called
-  /// by the thread that drives the operation (engine `thread`: Tasuki's own), any number of times for parts of the
-  /// vector. It must not throw and not use Tasuki.
+  /// are aligned as it wants and do not overlap. Associative; results may differ by the brackets otherwise. It is
+  /// called by the thread that drives the operation (engine `thread`: Tasuki's own), any number of times for parts of
+  /// the vector. It must not throw and not use Tasuki.
   using Combine = std::function<void(const void* right, void* left, std::int64_t count)>;
 
   Operator(ReduceOp op) : op_(op) {}  // NOLINT(google-explicit-constructor)
@@ -130,15 +130,15 @@ class Alltoall : public Operation {
 /// `out` of rank r = `in` of ranks 0 to r, combined in rank order. `count` elements each.
 class Scan : public Operation {
  public:
-  Scan(const Context& context, const void* in, void* out, std::int64_t count, DType type, const Operator& op = ReduceOp::sum,
-       const CollectiveOptions& options = {});
+  Scan(const Context& context, const void* in, void* out, std::int64_t count, DType type,
+       const Operator& op = ReduceOp::sum, const CollectiveOptions& options = {});
 };
 
 /// `out` of rank r = `in` of ranks 0 to r - 1, combined in rank order; that of rank 0 stays as it is.
 class Exscan : public Operation {
  public:
-  Exscan(const Context& context, const void* in, void* out, std::int64_t count, DType type, const Operator& op = ReduceOp::sum,
-         const CollectiveOptions& options = {});
+  Exscan(const Context& context, const void* in, void* out, std::int64_t count, DType type,
+         const Operator& op = ReduceOp::sum, const CollectiveOptions& options = {});
 };
 
 /// An epoch ends on a rank when all ranks have started it.

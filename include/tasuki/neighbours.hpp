@@ -40,8 +40,8 @@ class NeighbourAllgather : public Operation {
 /// elements each, or `send_counts[i]` to `to[i]` and `receive_counts[i]` from `from[i]`, which must fit.
 class NeighbourAlltoall : public Operation {
  public:
-  NeighbourAlltoall(const Context& context, const Neighbours& neighbours, const void* in, void* out,
-                    std::int64_t count, DType type, const OperationOptions& options = {});
+  NeighbourAlltoall(const Context& context, const Neighbours& neighbours, const void* in, void* out, std::int64_t count,
+                    DType type, const OperationOptions& options = {});
   NeighbourAlltoall(const Context& context, const Neighbours& neighbours, const void* in, void* out,
                     const std::vector<std::int64_t>& send_counts, const std::vector<std::int64_t>& receive_counts,
                     DType type, const OperationOptions& options = {});

@@ -90,8 +90,8 @@ static inline tasuki_width tasuki_width_of(int64_t cells) {
 }
 
 /* Element types. TASUKI_BYTES: anything else that can be copied as its bytes; it cannot be combined (reverse halos,
- * reductions). Those above TASUKI_F64 are for collectives only: binary16, the upper half of an F32, complex numbers, and
- * pairs of a value and an index, laid out as C lays out the struct of the two (dtype.hpp). */
+ * reductions). Those above TASUKI_F64 are for collectives only: binary16, the upper half of an F32, complex numbers,
+ * and pairs of a value and an index, laid out as C lays out the struct of the two (dtype.hpp). */
 typedef enum tasuki_type {
   TASUKI_BYTES = 0,
   TASUKI_I8 = 1,
@@ -414,12 +414,12 @@ typedef struct tasuki_collective_options {
   const char* algorithm; /* by name (docs/collectives.md); null: "auto" */
   int trees;             /* of algorithms over trees, and the two below; 0: chosen by cost */
   int arity;
-  int64_t chunk;           /* bytes */
-  int ordered;             /* reductions combine in rank order, whatever the algorithm */
-  int does_not_commute;    /* the operator below: makes the reduction `ordered` */
-  tasuki_combine combine;  /* for TASUKI_OWN */
+  int64_t chunk;            /* bytes */
+  int ordered;              /* reductions combine in rank order, whatever the algorithm */
+  int does_not_commute;     /* the operator below: makes the reduction `ordered` */
+  tasuki_combine combine;   /* for TASUKI_OWN */
   const char* combine_name; /* what plans and errors call it; the same on all ranks */
-  void* combine_data;      /* is handed to `combine` */
+  void* combine_data;       /* is handed to `combine` */
 } tasuki_collective_options;
 #define TASUKI_COLLECTIVE_OPTIONS_INIT \
   { sizeof(tasuki_collective_options), NULL, NULL, 0, NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL }
@@ -432,10 +432,10 @@ typedef struct tasuki_collective_options {
 
 /* All of these: made by all ranks of the context with the same arguments. `in` is only read, `out` only written; they
  * may not overlap, lie in host memory, and stay where they are as long as the operation. Nothing of them is touched
- * before the first start. `type` is a tasuki_type, `op` a tasuki_op; counts are elements of `type` (TASUKI_BYTES: bytes)
- * and may be 0. Blocks of several ranks lie one after the other, in rank order: of `count` elements each, or, where
- * `counts` is not null, of counts[r] for rank r (an entry a rank, the same on all ranks; `count` is not looked at).
- * Collective. */
+ * before the first start. `type` is a tasuki_type, `op` a tasuki_op; counts are elements of `type` (TASUKI_BYTES:
+ * bytes) and may be 0. Blocks of several ranks lie one after the other, in rank order: of `count` elements each, or,
+ * where `counts` is not null, of counts[r] for rank r (an entry a rank, the same on all ranks; `count` is not looked
+ * at). Collective. */
 
 /* `out` = all ranks' `in`, combined element by element, on every rank. */
 tasuki_status tasuki_allreduce_create(tasuki_context context, const void* in, void* out, int64_t count, int type,
@@ -446,8 +446,7 @@ tasuki_status tasuki_reduce_create(tasuki_context context, int root, const void*
 /* `in` holds a block for every rank; rank r gets block r of all ranks, combined. */
 tasuki_status tasuki_reduce_scatter_create(tasuki_context context, const void* in, void* out, int64_t count,
                                            const int64_t* counts, int type, int op,
-                                           const tasuki_collective_options* options,
-                                           tasuki_operation* reduce_scatter);
+                                           const tasuki_collective_options* options, tasuki_operation* reduce_scatter);
 /* `out` = the ranks' blocks, on every rank. */
 tasuki_status tasuki_allgather_create(tasuki_context context, const void* in, void* out, int64_t count,
                                       const int64_t* counts, int type, const tasuki_collective_options* options,
@@ -492,11 +491,11 @@ typedef struct tasuki_neighbours {
 /* `in`, `count` elements, to each neighbour; `out` gets a block of each, one after the other, of `count` elements, or,
  * where the list is not null, of receive_counts[i]. Host memory. Collective. */
 tasuki_status tasuki_neighbour_allgather_create(tasuki_context context, const tasuki_neighbours* neighbours,
-                                                const void* in, void* out, int64_t count,
-                                                const int64_t* receive_counts, int type,
-                                                const tasuki_transfer_options* options, tasuki_operation* allgather);
-/* `in` holds a block for each neighbour, `out` gets one of each, one after the other: of `count` elements each, or, where
- * both lists are given, of send_counts[i] and receive_counts[i]. Host memory. Collective. */
+                                                const void* in, void* out, int64_t count, const int64_t* receive_counts,
+                                                int type, const tasuki_transfer_options* options,
+                                                tasuki_operation* allgather);
+/* `in` holds a block for each neighbour, `out` gets one of each, one after the other: of `count` elements each, or,
+ * where both lists are given, of send_counts[i] and receive_counts[i]. Host memory. Collective. */
 tasuki_status tasuki_neighbour_alltoall_create(tasuki_context context, const tasuki_neighbours* neighbours,
                                                const void* in, void* out, int64_t count, const int64_t* send_counts,
                                                const int64_t* receive_counts, int type,

@@ -32,9 +32,8 @@ CollectiveOptions read(const tasuki_collective_options* options) {
 // What is moved is moved as its bytes; what is combined must be a number.
 DType type_from(int type, bool combined) {
   if (type < TASUKI_BYTES || type > TASUKI_I64_I64)
-    throw Failure(TASUKI_BAD_ARGUMENT,
-                  fmt::format("argument 'type' is {}; it must be a tasuki_type, {} to {}", type,
-                              static_cast<int>(TASUKI_BYTES), static_cast<int>(TASUKI_I64_I64)));
+    throw Failure(TASUKI_BAD_ARGUMENT, fmt::format("argument 'type' is {}; it must be a tasuki_type, {} to {}", type,
+                                                   static_cast<int>(TASUKI_BYTES), static_cast<int>(TASUKI_I64_I64)));
   if (type != TASUKI_BYTES) return static_cast<DType>(type);
   if (combined)
     throw Failure(TASUKI_BAD_ARGUMENT, "argument 'type' is TASUKI_BYTES, which cannot be combined; give a number's");
@@ -52,8 +51,7 @@ Operator op_from(int op, const tasuki_collective_options* options) {
     return static_cast<ReduceOp>(op);
   }
   if (from.combine == nullptr || from.combine_name == nullptr)
-    throw Failure(TASUKI_BAD_ARGUMENT,
-                  "argument 'op' is TASUKI_OWN; give the options 'combine' and 'combine_name'");
+    throw Failure(TASUKI_BAD_ARGUMENT, "argument 'op' is TASUKI_OWN; give the options 'combine' and 'combine_name'");
   return {from.combine_name,
           [function = from.combine, data = from.combine_data](const void* right, void* left, std::int64_t count) {
             function(right, left, count, data);
@@ -116,8 +114,7 @@ tasuki_status tasuki_reduce_create(tasuki_context context, int root, const void*
 
 tasuki_status tasuki_reduce_scatter_create(tasuki_context context, const void* in, void* out, int64_t count,
                                            const int64_t* counts, int type, int op,
-                                           const tasuki_collective_options* options,
-                                           tasuki_operation* reduce_scatter) {
+                                           const tasuki_collective_options* options, tasuki_operation* reduce_scatter) {
   return create("tasuki_reduce_scatter_create", context, type, &op, counts, options, reduce_scatter, "reduce_scatter",
                 [&](const Context& ranks, const Read& r) -> Operation {
                   if (counts == nullptr)
@@ -170,8 +167,7 @@ tasuki_status tasuki_alltoall_create(tasuki_context context, const void* in, voi
                                                 send_counts == nullptr ? "receive_counts" : "send_counts"));
                     if (receive_counts != nullptr) from = list_from(receive_counts, ranks.size(), "receive_counts");
                   });
-                  if (send_counts == nullptr)
-                    return Alltoall(ranks, input(in), output(out), count, r.type, r.options);
+                  if (send_counts == nullptr) return Alltoall(ranks, input(in), output(out), count, r.type, r.options);
                   return Alltoall(ranks, input(in), output(out), r.counts, from, r.type, r.options);
                 });
 }

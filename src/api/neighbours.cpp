@@ -25,8 +25,7 @@ Neighbours neighbours_from(const tasuki_neighbours& from) {
     if (count < 0)
       throw Failure(TASUKI_BAD_ARGUMENT,
                     fmt::format("argument 'neighbours.{}' is {}; it must not be negative", name, count));
-  return {list_from(from.to, from.to_count, "neighbours.to"),
-          list_from(from.from, from.from_count, "neighbours.from")};
+  return {list_from(from.to, from.to_count, "neighbours.to"), list_from(from.from, from.from_count, "neighbours.from")};
 }
 
 // Reads the arguments on all ranks, then makes the operation.
@@ -58,9 +57,9 @@ tasuki_status create(const char* function, tasuki_context context, const tasuki_
 }  // namespace
 
 tasuki_status tasuki_neighbour_allgather_create(tasuki_context context, const tasuki_neighbours* neighbours,
-                                                const void* in, void* out, int64_t count,
-                                                const int64_t* receive_counts, int type,
-                                                const tasuki_transfer_options* options, tasuki_operation* allgather) {
+                                                const void* in, void* out, int64_t count, const int64_t* receive_counts,
+                                                int type, const tasuki_transfer_options* options,
+                                                tasuki_operation* allgather) {
   return create("tasuki_neighbour_allgather_create", context, neighbours, count, nullptr, receive_counts, type, options,
                 allgather, "allgather", [&](const Context& ranks, const Read& r) -> Operation {
                   return NeighbourAllgather(ranks, r.neighbours, in, out, count, r.received, r.type, r.options);

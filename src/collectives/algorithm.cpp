@@ -337,9 +337,10 @@ void check_algorithm(const CollectiveShape& shape) {
     able.push_back(algorithm->name);
   }
   if (able.empty()) throw Error(fmt::format("option 'ordered' is for reductions; {} is none", to_string(shape.kind)));
-  throw Error(fmt::format("{} with algorithm '{}'{} does not combine in rank order, which option 'ordered' or an operator "
-                          "that does not commute wants; those that do are {}",
-                          to_string(shape.kind), shape.algorithm, text_of(wanted), fmt::join(able, ", ")));
+  throw Error(
+      fmt::format("{} with algorithm '{}'{} does not combine in rank order, which option 'ordered' or an operator "
+                  "that does not commute wants; those that do are {}",
+                  to_string(shape.kind), shape.algorithm, text_of(wanted), fmt::join(able, ", ")));
 }
 
 CollectivePlan::CollectivePlan(const Machine& machine, const CollectiveShape& shape)

@@ -100,7 +100,7 @@ class Binding {
       for (std::int32_t k = c.first_copy; k < c.first_copy + c.copy_count; ++k) {
         const StridedCopy& copy = plan_.copies[static_cast<std::size_t>(k)];
         const bool own = c.verb == Verb::reduce && c.op == ReduceOp::own;
-        program_.functions.push_back(own                         ? nullptr
+        program_.functions.push_back(own                      ? nullptr
                                      : c.verb == Verb::reduce ? select_reduce(copy, c.dtype, c.op)
                                                               : select_copy(copy, hint));
       }

@@ -88,7 +88,8 @@ class Making {
     } else {
       agreement.same("counts", fmt::format("{}", fmt::join(shape.counts, " ")));
     }
-    agreement.same("type", std::string(to_string(shape.type))).same("op", shape.own.empty() ? std::string(to_string(shape.op)) : fmt::format("own '{}'", shape.own));
+    agreement.same("type", std::string(to_string(shape.type)))
+        .same("op", shape.own.empty() ? std::string(to_string(shape.op)) : fmt::format("own '{}'", shape.own));
     agreement.same("ordered", shape.ordered ? "true" : "false");
     if (!rooted()) agreement.same("in_place", marked_ ? "true" : "false");
     agreement.same("algorithm", shape.algorithm).same("path", shape.path);
@@ -144,9 +145,10 @@ class Making {
       if (at == nullptr) return fmt::format("argument '{}' is null", name);
       if (at == in_place) return fmt::format("argument '{}' is in_place, which only the other buffer may be", name);
       if (memory_of(at) == Memory::device && call_.combine != nullptr)
-        return fmt::format("argument 'op' is '{}', a function that runs on the processor, but '{}' is on a GPU; give "
-                           "an operator of dtype.hpp, or host memory",
-                           call_.shape.own, name);
+        return fmt::format(
+            "argument 'op' is '{}', a function that runs on the processor, but '{}' is on a GPU; give "
+            "an operator of dtype.hpp, or host memory",
+            call_.shape.own, name);
       if (memory_of(at) == Memory::device)
         return fmt::format("argument '{}' is on a GPU, which {} does not know; copy it to host memory first", name,
                            to_string(collective.kind()));

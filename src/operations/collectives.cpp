@@ -59,14 +59,14 @@ Broadcast::Broadcast(const Context& context, int root, void* data, std::int64_t 
   state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
 }
 
-Allreduce::Allreduce(const Context& context, const void* in, void* out, std::int64_t count, DType type, const Operator& op,
-                     const CollectiveOptions& options) {
+Allreduce::Allreduce(const Context& context, const void* in, void* out, std::int64_t count, DType type,
+                     const Operator& op, const CollectiveOptions& options) {
   CollectiveCall call = call_of("Allreduce", CollectiveKind::allreduce, in, out, type, count, op);
   state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
 }
 
-Reduce::Reduce(const Context& context, int root, const void* in, void* out, std::int64_t count, DType type, const Operator& op,
-               const CollectiveOptions& options) {
+Reduce::Reduce(const Context& context, int root, const void* in, void* out, std::int64_t count, DType type,
+               const Operator& op, const CollectiveOptions& options) {
   CollectiveCall call = with_root(call_of("Reduce", CollectiveKind::reduce, in, out, type, count, op), root);
   state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
 }

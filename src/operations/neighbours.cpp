@@ -64,10 +64,10 @@ std::string counts_complaint(const char* name, const Counts& counts, std::size_t
 std::string complaint_about(const Call& call, int size) {
   if (call.type == DType::none) return "argument 'type' is none; give the type of the elements";
   const std::int64_t element = size_of(call.type);
-  for (std::string wrong : {ranks_complaint("to", call.neighbours.to, size),
-                            ranks_complaint("from", call.neighbours.from, size),
-                            counts_complaint(call.sent_name, call.sent, call.neighbours.to.size(), element),
-                            counts_complaint(call.received_name, call.received, call.neighbours.from.size(), element)})
+  for (std::string wrong :
+       {ranks_complaint("to", call.neighbours.to, size), ranks_complaint("from", call.neighbours.from, size),
+        counts_complaint(call.sent_name, call.sent, call.neighbours.to.size(), element),
+        counts_complaint(call.received_name, call.received, call.neighbours.from.size(), element)})
     if (!wrong.empty()) return wrong;
   const std::int64_t in_bytes =
       element * (call.same_block ? (call.sent.empty() ? 0 : call.sent.front()) : sum_of(call.sent));
@@ -77,9 +77,10 @@ std::string complaint_about(const Call& call, int size) {
     if (bytes == 0) continue;
     if (memory == nullptr) return fmt::format("argument '{}' is null", name);
     if (memory_of(memory) == Memory::device)
-      return fmt::format("argument '{}' is on a GPU, which neighbour collectives do not know; copy it to host memory "
-                         "first, or use a Halo",
-                         name);
+      return fmt::format(
+          "argument '{}' is on a GPU, which neighbour collectives do not know; copy it to host memory "
+          "first, or use a Halo",
+          name);
   }
   const auto* const in = static_cast<const std::byte*>(call.in);
   const auto* const out = static_cast<const std::byte*>(call.out);
@@ -150,7 +151,8 @@ Description describe(const Context& context, const Call& call) {
        gather_texts(runtime, told(mine), fmt::format("{}: gathering neighbours", call.operation)))
     all.push_back(heard(text));
   // All ranks find the same.
-  if (const std::string wrong = misfit_of(all); !wrong.empty()) throw Error(fmt::format("{}: {}", call.operation, wrong));
+  if (const std::string wrong = misfit_of(all); !wrong.empty())
+    throw Error(fmt::format("{}: {}", call.operation, wrong));
   Description d{neighbour_problem(call.plan_name, all, runtime.rank()), {}, Agreement(runtime, call.operation)};
   std::int64_t in_bytes = 0;
   for (std::size_t i = 0; i < mine.sent.size(); ++i) in_bytes = std::max(in_bytes, mine.send_at[i] + mine.sent[i]);
@@ -203,16 +205,29 @@ NeighbourAllgather::NeighbourAllgather(const Context& context, const Neighbours&
 NeighbourAllgather::NeighbourAllgather(const Context& context, const Neighbours& neighbours, const void* in, void* out,
                                        std::int64_t count, const std::vector<std::int64_t>& receive_counts, DType type,
                                        const OperationOptions& options) {
-  Call call{"NeighbourAllgather", "neighbour_allgather", neighbours, in, out, repeated(count, neighbours.to.size()),
-            receive_counts, type, true};
+  Call call{"NeighbourAllgather",
+            "neighbour_allgather",
+            neighbours,
+            in,
+            out,
+            repeated(count, neighbours.to.size()),
+            receive_counts,
+            type,
+            true};
   call.received_name = "receive_counts";
   state_ = std::make_shared<State>(context, describe(context, call), options);
 }
 
 NeighbourAlltoall::NeighbourAlltoall(const Context& context, const Neighbours& neighbours, const void* in, void* out,
                                      std::int64_t count, DType type, const OperationOptions& options) {
-  const Call call{"NeighbourAlltoall", "neighbour_alltoall", neighbours, in, out, repeated(count, neighbours.to.size()),
-                  repeated(count, neighbours.from.size()), type};
+  const Call call{"NeighbourAlltoall",
+                  "neighbour_alltoall",
+                  neighbours,
+                  in,
+                  out,
+                  repeated(count, neighbours.to.size()),
+                  repeated(count, neighbours.from.size()),
+                  type};
   state_ = std::make_shared<State>(context, describe(context, call), options);
 }
 

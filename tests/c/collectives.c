@@ -42,8 +42,8 @@ static void check_allreduce(const struct ranks* r, int in_place, int op, const c
   tasuki_collective_options options = TASUKI_COLLECTIVE_OPTIONS_INIT;
   options.algorithm = algorithm;
   tasuki_operation sum = NULL;
-  CHECK_OK(tasuki_allreduce_create(r->context, in_place ? TASUKI_IN_PLACE : in, out, COUNT, TASUKI_F64, op, &options,
-                                   &sum));
+  CHECK_OK(
+      tasuki_allreduce_create(r->context, in_place ? TASUKI_IN_PLACE : in, out, COUNT, TASUKI_F64, op, &options, &sum));
   check_operation(sum);
   for (int epoch = 0; epoch < EPOCHS; ++epoch) {
     fill(in_place ? out : in, COUNT, epoch, r->rank);
@@ -69,8 +69,7 @@ static void check_reduce(const struct ranks* r, int in_place) {
   for (int epoch = 0; epoch < EPOCHS; ++epoch) {
     fill(here ? out : in, COUNT, epoch, r->rank);
     run(sum);
-    for (int k = 0; k < COUNT && r->rank == root; ++k)
-      CHECK(out[k] == all_of(TASUKI_SUM, epoch, 0, r->size - 1, k));
+    for (int k = 0; k < COUNT && r->rank == root; ++k) CHECK(out[k] == all_of(TASUKI_SUM, epoch, 0, r->size - 1, k));
   }
   CHECK_OK(tasuki_operation_free(&sum));
 }
@@ -101,8 +100,8 @@ static void check_gather(const struct ranks* r, int root, int in_place, int indi
   const int64_t begin = individual ? r->begin[r->rank] : COUNT * r->rank;
   tasuki_operation all = NULL;
   if (root < 0)
-    CHECK_OK(tasuki_allgather_create(r->context, here ? TASUKI_IN_PLACE : in, out, COUNT, counts, TASUKI_F64, NULL,
-                                     &all));
+    CHECK_OK(
+        tasuki_allgather_create(r->context, here ? TASUKI_IN_PLACE : in, out, COUNT, counts, TASUKI_F64, NULL, &all));
   else
     CHECK_OK(tasuki_gather_create(r->context, root, here ? TASUKI_IN_PLACE : in, gets ? out : NULL, COUNT, counts,
                                   TASUKI_F64, NULL, &all));
@@ -156,8 +155,7 @@ static void check_alltoall(const struct ranks* r, int individual) {
     run(all);
     at = 0;
     for (int s = 0; s < r->size; ++s)
-      for (int64_t k = 0; k < from[s]; ++k)
-        CHECK(out[at++] == (unsigned char)(epoch * 50 + s * 13 + r->rank * 5 + k));
+      for (int64_t k = 0; k < from[s]; ++k) CHECK(out[at++] == (unsigned char)(epoch * 50 + s * 13 + r->rank * 5 + k));
   }
   CHECK_OK(tasuki_operation_free(&all));
 }
@@ -301,8 +299,7 @@ static void check_complaints(const struct ranks* r) {
               tasuki_allreduce_create(c, in, out, 1, TASUKI_F64, TASUKI_SUM, &wrong, &made));
   wrong.size = 3;
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'options' says that it has 3 bytes", tasuki_barrier_create(c, &wrong, &made));
-  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'type' is 99",
-              tasuki_scan_create(c, in, out, 1, 99, TASUKI_SUM, NULL, &made));
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'type' is 99", tasuki_scan_create(c, in, out, 1, 99, TASUKI_SUM, NULL, &made));
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'type' is TASUKI_BYTES",
               tasuki_exscan_create(c, in, out, 1, TASUKI_BYTES, TASUKI_SUM, NULL, &made));
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'op' is -1", tasuki_allreduce_create(c, in, out, 1, TASUKI_F64, -1, NULL, &made));
@@ -312,9 +309,9 @@ static void check_complaints(const struct ranks* r) {
   CHECK_FAILS(TASUKI_FAILED, "'count' is -1", tasuki_scatter_create(c, 0, in, out, -1, NULL, TASUKI_F64, NULL, &made));
   CHECK_FAILS(TASUKI_FAILED, "overlap", tasuki_allgather_create(c, in, in, 1, NULL, TASUKI_F64, NULL, &made));
   CHECK_FAILS(TASUKI_FAILED, "'out' is null", tasuki_allgather_create(c, in, NULL, 1, NULL, TASUKI_F64, NULL, &made));
-  CHECK_FAILS(r->rank == 0 ? TASUKI_BAD_ARGUMENT : TASUKI_FAILED, "'receive_counts' is null",
-              tasuki_alltoall_create(c, in, out, 1, r->counts, r->rank == 0 ? NULL : r->counts, TASUKI_F64, NULL,
-                                     &made));
+  CHECK_FAILS(
+      r->rank == 0 ? TASUKI_BAD_ARGUMENT : TASUKI_FAILED, "'receive_counts' is null",
+      tasuki_alltoall_create(c, in, out, 1, r->counts, r->rank == 0 ? NULL : r->counts, TASUKI_F64, NULL, &made));
   CHECK_FAILS(r->rank == 0 ? TASUKI_BAD_ARGUMENT : TASUKI_FAILED, "'barrier' is null",
               tasuki_barrier_create(c, NULL, r->rank == 0 ? NULL : &made));
   CHECK_FAILS(TASUKI_BAD_HANDLE, "'context' is null", tasuki_barrier_create(NULL, NULL, &made));

@@ -5,8 +5,8 @@
 //
 //   killed_rank VICTIM PATH ENGINE MEMORY HOW [DEADLINE]
 //
-// HOW: `wait`, or `test` for a loop of tests; `allreduce` exchanges by a large one instead of a halo, and another thread
-// kills the rank, wherever it is.
+// HOW: `wait`, or `test` for a loop of tests; `allreduce` exchanges by a large one instead of a halo, and another
+// thread kills the rank, wherever it is.
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>

@@ -209,10 +209,11 @@ TEST_CASE("the choice is told, with all candidates, and can be forced; a name th
   shape.algorithm = "exchange";
   CHECK(plan(machine, shape).explain(1).find("algorithm: exchange, which was asked for") != std::string::npos);
   shape.algorithm = "rings";
-  CHECK_THROWS_WITH_AS(plan(machine, shape),
-                       "there is no algorithm 'rings' for allreduce; give one of auto, exchange, direct, doubling, ring, "
-                       "halving, hierarchical",
-                       Error);
+  CHECK_THROWS_WITH_AS(
+      plan(machine, shape),
+      "there is no algorithm 'rings' for allreduce; give one of auto, exchange, direct, doubling, ring, "
+      "halving, hierarchical",
+      Error);
 }
 
 TEST_CASE("collectives that cannot be are refused") {

@@ -89,9 +89,11 @@ TEST_CASE("hierarchical collectives are sound, and no byte crosses a boundary mo
 
 TEST_CASE("a flat algorithm sends more bytes across than a hierarchical one") {
   const Machine machine = machine_of({4, 4}, true);
-  for (const auto& [kind, name] : std::vector<std::pair<CollectiveKind, std::string>>{
-           {CollectiveKind::allreduce, "ring"}, {CollectiveKind::allgather, "direct"},
-           {CollectiveKind::reduce_scatter, "direct"}, {CollectiveKind::broadcast, "binomial"}}) {
+  for (const auto& [kind, name] :
+       std::vector<std::pair<CollectiveKind, std::string>>{{CollectiveKind::allreduce, "ring"},
+                                                           {CollectiveKind::allgather, "direct"},
+                                                           {CollectiveKind::reduce_scatter, "direct"},
+                                                           {CollectiveKind::broadcast, "binomial"}}) {
     CollectiveShape shape = shape_of(kind, 8, 800);
     shape.algorithm = name;
     const CollectivePlan flat(machine, shape);

@@ -65,8 +65,8 @@ Wanted random_wanted(const Context& ctx, int number, Random& random) {
   w.options.algorithm = one_of(names, random);
   const bool over_trees = std::find(names.begin(), names.end(), "trees") != names.end();
   if (w.options.algorithm == "hierarchical") w.options.chunk = below(random, 5000);
-  const bool other = w.options.algorithm == "binomial" || w.options.algorithm == "hierarchical" ||
-                     w.options.algorithm == "direct";
+  const bool other =
+      w.options.algorithm == "binomial" || w.options.algorithm == "hierarchical" || w.options.algorithm == "direct";
   if (over_trees && !other && below(random, 2) == 0) {
     w.options.trees = static_cast<int>(below(random, 3));
     w.options.arity = static_cast<int>(below(random, 3));
@@ -226,7 +226,8 @@ RANK_TEST("wrong arguments of collectives are named on every rank") {
   options.algorithm = "ring";
   options.chunk = 64;
   CHECK(says(error_of([&] { Allreduce x(ctx, in.data(), out.data(), 4, DType::f64, ReduceOp::sum, options); }),
-             "options 'trees', 'arity' and 'chunk' are for algorithms that have them; of allreduce that is hierarchical ('chunk' only)"));
+             "options 'trees', 'arity' and 'chunk' are for algorithms that have them; of allreduce that is "
+             "hierarchical ('chunk' only)"));
   options.algorithm = "auto";
   options.trees = 99;
   CHECK(says(error_of([&] { Reduce x(ctx, 0, in.data(), out.data(), 4, DType::f64, ReduceOp::sum, options); }),

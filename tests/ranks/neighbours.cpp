@@ -187,8 +187,7 @@ RANK_TEST("graphs that do not fit are refused on every rank") {
                NeighbourAlltoall x(ctx, ring, in.data(), out.data(), Counts{last ? 2 : 1}, Counts{1}, DType::f64);
              }),
              "rank " + std::to_string(n - 1) + " sends 16 bytes to rank 0 (its block 0), which receives 8 from it"));
-  CHECK(says(error_of([&] {
-               NeighbourAlltoall x(ctx, ring, in.data(), out.data(), 1, last ? DType::f32 : DType::f64);
-             }),
-             "argument 'type' differs between ranks"));
+  CHECK(
+      says(error_of([&] { NeighbourAlltoall x(ctx, ring, in.data(), out.data(), 1, last ? DType::f32 : DType::f64); }),
+           "argument 'type' differs between ranks"));
 }

@@ -20,8 +20,7 @@ void list(const Collective& c, const Parameters&, Steps& steps) {
   const Place own = c.own(0);
   // In place a sum lies where the rank's own numbers wait for their turn.
   const int mine = c.both() ? steps.scratch("mine", c.whole()) : own.buffer;
-  for (int r = 1; r < n && c.both(); ++r)
-    steps.copy(r, {own.buffer, c.begin(r)}, r, {mine, c.begin(r)}, c.block(r));
+  for (int r = 1; r < n && c.both(); ++r) steps.copy(r, {own.buffer, c.begin(r)}, r, {mine, c.begin(r)}, c.block(r));
   steps.phase("reduce");
   for (int from = 0; from < n; ++from) {
     for (int d = 1; d <= n; ++d) {

@@ -1,6 +1,6 @@
-// Allreduce `halving`: reduce-scatter and allgather. Pairs at distance p / 2 ... 2, 1 exchange halves of what they still
-// have to add up; then, at distance 1, 2 ... p / 2, what is done. Ranks beyond a power of two give theirs to a neighbour
-// beforehand and get the result from it. V bytes, p the power of two.
+// Allreduce `halving`: reduce-scatter and allgather. Pairs at distance p / 2 ... 2, 1 exchange halves of what they
+// still have to add up; then, at distance 1, 2 ... p / 2, what is done. Ranks beyond a power of two give theirs to a
+// neighbour beforehand and get the result from it. V bytes, p the power of two.
 //
 //   0 <-> 2   1 <-> 3 a half    then    0 <-> 1   2 <-> 3 a quarter    then the same back
 //

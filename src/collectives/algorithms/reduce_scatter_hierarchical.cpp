@@ -3,8 +3,8 @@
 //
 //   islands 0 1 | 2 3:   0 <-> 1   2 <-> 3 a block of the others' and one of their own    then    0 <-> 2   1 <-> 3
 //
-// (m - 1) k messages of V / (m k) inside, k - 1 across. (k - 1) V bytes cross, which is the least there is; the ranks of
-// an island each carry as many. Parts follow each other: one crosses while the next is added up inside.
+// (m - 1) k messages of V / (m k) inside, k - 1 across. (k - 1) V bytes cross, which is the least there is; the ranks
+// of an island each carry as many. Parts follow each other: one crosses while the next is added up inside.
 #include "collectives/algorithm.hpp"
 #include "collectives/islands.hpp"
 

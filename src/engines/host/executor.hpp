@@ -23,9 +23,9 @@ struct Program {
   /// An operator of the user's own (`Operator::Combine` in collectives.hpp).
   using Combine = std::function<void(const void* right, void* left, std::int64_t count)>;
   Plan plan;
-  std::vector<Located> where;                 ///< per buffer
-  std::vector<CopyFunction> functions;        ///< of each command's strided copies, one after the other; null: `combine`
-  std::vector<std::int32_t> first_function;   ///< per command
+  std::vector<Located> where;                ///< per buffer
+  std::vector<CopyFunction> functions;       ///< of each command's strided copies, one after the other; null: `combine`
+  std::vector<std::int32_t> first_function;  ///< per command
   std::vector<std::shared_ptr<void>> memory;  ///< scratch and counters; channels use it too
   std::vector<Channel> channels;              ///< per command
   std::shared_ptr<const Combine> combine;     ///< what reductions by `ReduceOp::own` do
