@@ -38,7 +38,7 @@ static double all_of(int op, int epoch, int first, int last, int64_t k) {
 }
 
 static void check_allreduce(const struct ranks* r, int in_place, int op, const char* algorithm) {
-  double in[COUNT], out[COUNT];
+  double in[COUNT] = {0}, out[COUNT] = {0};
   tasuki_collective_options options = TASUKI_COLLECTIVE_OPTIONS_INIT;
   options.algorithm = algorithm;
   tasuki_operation sum = NULL;
@@ -54,7 +54,7 @@ static void check_allreduce(const struct ranks* r, int in_place, int op, const c
 }
 
 static void check_reduce(const struct ranks* r, int in_place) {
-  double in[COUNT], out[COUNT];
+  double in[COUNT] = {0}, out[COUNT] = {0};
   const int root = r->size - 1;
   const int here = in_place && r->rank == root;
   tasuki_collective_options options = TASUKI_COLLECTIVE_OPTIONS_INIT;
@@ -75,7 +75,7 @@ static void check_reduce(const struct ranks* r, int in_place) {
 }
 
 static void check_reduce_scatter(const struct ranks* r, int in_place, int individual) {
-  double in[ROOM], out[ROOM];
+  double in[ROOM] = {0}, out[ROOM] = {0};
   tasuki_operation sum = NULL;
   CHECK_OK(tasuki_reduce_scatter_create(r->context, in_place ? TASUKI_IN_PLACE : in, out, COUNT,
                                         individual ? r->counts : NULL, TASUKI_F64, TASUKI_SUM, NULL, &sum));
@@ -92,7 +92,7 @@ static void check_reduce_scatter(const struct ranks* r, int in_place, int indivi
 
 /* Allgather, or gather to `root`. */
 static void check_gather(const struct ranks* r, int root, int in_place, int individual) {
-  double in[ROOM], out[ROOM];
+  double in[ROOM] = {0}, out[ROOM] = {0};
   const int64_t* const counts = individual ? r->counts : NULL;
   const int gets = root < 0 || r->rank == root;
   const int here = in_place && gets;
@@ -119,7 +119,7 @@ static void check_gather(const struct ranks* r, int root, int in_place, int indi
 }
 
 static void check_scatter(const struct ranks* r, int in_place, int individual) {
-  double in[ROOM], out[ROOM];
+  double in[ROOM] = {0}, out[ROOM] = {0};
   const int root = r->size / 2;
   const int here = in_place && r->rank == root;
   const int64_t count = individual ? r->counts[r->rank] : COUNT;
@@ -138,7 +138,7 @@ static void check_scatter(const struct ranks* r, int in_place, int individual) {
 
 /* Individual: rank a has (a + 2 * b) % 3 bytes for rank b. */
 static void check_alltoall(const struct ranks* r, int individual) {
-  unsigned char in[ROOM], out[ROOM];
+  unsigned char in[ROOM] = {0}, out[ROOM] = {0};
   int64_t to[MOST], from[MOST];
   for (int s = 0; s < r->size; ++s) {
     to[s] = individual ? (r->rank + 2 * s) % 3 : COUNT;
@@ -161,7 +161,7 @@ static void check_alltoall(const struct ranks* r, int individual) {
 }
 
 static void check_scan(const struct ranks* r, int exclusive, int in_place) {
-  double in[COUNT], out[COUNT];
+  double in[COUNT] = {0}, out[COUNT] = {0};
   tasuki_operation scan = NULL;
   const void* const from = in_place ? TASUKI_IN_PLACE : in;
   if (exclusive)
@@ -212,7 +212,7 @@ static void compose(const void* right, void* left, int64_t count, void* data) {
 }
 
 static void check_own(const struct ranks* r) {
-  uint32_t in[2 * COUNT], out[2 * COUNT], sum[2 * COUNT];
+  uint32_t in[2 * COUNT] = {0}, out[2 * COUNT] = {0}, sum[2 * COUNT] = {0};
   int calls = 0, ignored = 0;
   tasuki_operation all = NULL;
   tasuki_collective_options options = TASUKI_COLLECTIVE_OPTIONS_INIT;
@@ -258,7 +258,7 @@ static void check_neighbours(const struct ranks* r) {
   const int above = (r->rank + 1) % r->size, under = (r->rank + r->size - 1) % r->size;
   const int64_t extents[] = {16};
   const int periodic[] = {1};
-  double in[2 * COUNT], out[2 * COUNT], got[COUNT];
+  double in[2 * COUNT] = {0}, out[2 * COUNT] = {0}, got[COUNT] = {0};
   tasuki_neighbours ring = {1, &above, 1, &under, NULL}, sides = {0, NULL, 0, NULL, NULL};
   tasuki_grid_options options = TASUKI_GRID_OPTIONS_INIT;
   tasuki_operation once = NULL, both = NULL;
@@ -290,7 +290,7 @@ static void check_neighbours(const struct ranks* r) {
 }
 
 static void check_complaints(const struct ranks* r) {
-  double in[ROOM], out[ROOM];
+  double in[ROOM] = {0}, out[ROOM] = {0};
   tasuki_context c = r->context;
   tasuki_operation made = NULL;
   tasuki_collective_options wrong = TASUKI_COLLECTIVE_OPTIONS_INIT;
