@@ -54,4 +54,5 @@ NB_MODULE(_core, m) {
     Owner::fail_all(why);
     end_without_mpi();
   });
+  complain_in_words(m);
 }

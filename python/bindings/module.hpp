@@ -16,4 +16,7 @@ void bind_plan(nanobind::module_& m);
 void bind_operations(nanobind::module_& m);
 void bind_predict(nanobind::module_& m);
 
+/// After all others: calls that do not fit a function raise a TypeError that names the argument.
+void complain_in_words(nanobind::module_& m);
+
 }  // namespace tasuki::python
