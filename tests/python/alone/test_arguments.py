@@ -19,8 +19,8 @@ MACHINE = tasuki.Machine.from_file("host-2core")
         (lambda: tasuki.Halo(1, Corners=False), "Halo() has no argument 'Corners'; did you mean 'corners'?"),
         (lambda: tasuki.Halo(1, nothing_like_it=1), "Halo() has no argument 'nothing_like_it'; it has fields, width, "),
         (lambda: tasuki.Halo(), "Halo(): argument 'fields' is missing; it must be a tasuki.Field or "),
-        (lambda: tasuki.Halo(1, corners="yes"), "Halo(): argument 'corners' is 'yes'; it must be True or False"),
-        (lambda: tasuki.Halo(1, path=7), "Halo(): argument 'path' is 7; it must be a text"),
+        (lambda: tasuki.Halo([], corners="yes"), "Halo(): argument 'corners' is 'yes'; it must be True or False"),
+        (lambda: tasuki.Halo([], path=7), "Halo(): argument 'path' is 7; it must be a text"),
         (lambda: tasuki.Halo(1, 2), "Halo() takes at most 1 arguments without a name, not 2; give by name: width, "),
         (lambda: tasuki.Halo(1, fields=2), "Halo(): argument 'fields' is given twice"),
         (lambda: tasuki.Grid(3, (4, 4)), "Grid(): argument 'context' is 3; it must be a tasuki.Context"),
@@ -37,7 +37,7 @@ MACHINE = tasuki.Machine.from_file("host-2core")
             lambda: tasuki.plan_halo(MACHINE, (8, 8), corner=False),
             "plan_halo() has no argument 'corner'; did you mean ",
         ),
-        (lambda: tasuki.Machine.from_file(4), "Machine.from_file(): argument "),
+        (lambda: tasuki.Machine.from_file(fill="torus-36"), "from_file() has no argument 'fill'; did you mean 'file'?"),
     ],
 )
 def test_a_sentence_names_the_argument(call, expected):
@@ -50,7 +50,7 @@ def test_a_sentence_names_the_argument(call, expected):
 
 def test_a_large_value_is_not_printed_whole():
     with pytest.raises(TypeError) as raised:
-        tasuki.Halo(1, path=list(range(100000)))
+        tasuki.Halo([], path=list(range(100000)))
     assert len(str(raised.value)) < 300
 
 
@@ -64,8 +64,9 @@ def test_every_form_can_be_read():
         functions = list(vars(thing).values()) if isinstance(thing, type) else [thing]
         for function in functions:
             for signature, *_ in getattr(function, "__nb_signature__", ()):
-                parameters(signature)
-                seen += 1
+                if "**" not in signature:  # which takes any
+                    parameters(signature)
+                    seen += 1
     assert seen > 50
 
 
