@@ -150,7 +150,8 @@ def path_row(path: str, tried: dict[str, str | None], why_no_gpu: str) -> dict:
 def programs() -> list[dict]:
     names = ["himeno", "laplace", "tasuki-bench"]
     found = {n: next((str(f / n) for f in bin_folders() if (f / n).exists()), None) for n in names}
-    return [usable(n, at is not None, at or f"not in {', '.join(map(str, bin_folders()))}") for n, at in found.items()]
+    where = ", ".join(map(str, bin_folders()))
+    return [usable(n, at is not None, at or f"not in {where}", matters=False) for n, at in found.items()]
 
 
 @click.command("info")
