@@ -1,7 +1,7 @@
 # tasuki_third_party: the header-only libraries (nlohmann/json, CLI11, doctest, fmt) that tools/setup.py unpacks.
 # Only sources use them; no public header of Tasuki does. fmt's implementation is a library of its own.
 set(third_party ${PROJECT_SOURCE_DIR}/.deps/include)
-if(SKBUILD) # pip has put them beside the interpreter
+if(SKBUILD AND NOT DEFINED TASUKI_THIRD_PARTY_INCLUDE) # pip has put them beside the interpreter
   execute_process(COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/python/build/header_folders.py
                   OUTPUT_VARIABLE third_party OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 endif()

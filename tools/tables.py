@@ -5,7 +5,8 @@ A table stands between <!-- table:FILE/GROUP --> and <!-- /table -->, for group 
 name may be the group alone if one file only has it, and FILE/GROUP/TEXT takes only cases whose names contain the text.
 A table that a FILE gpu-N lacks is empty: not every machine has GPUs. <!-- himeno:FILE --> stands for the runs of Himeno
 in bench/results/himeno-FILE.json, of which <!-- himeno:FILE/summary --> says the least, and <!-- laplace:FILE -->
-likewise. <!-- predicted:FILE --> sets what bench/results/FILE.json was predicted beside what was measured.
+likewise. <!-- predicted:FILE --> sets what bench/results/FILE.json was predicted beside what was measured, and
+<!-- overview --> is a few cases of all (overview.py), of which docs/figures/overview.svg is the plot.
 With --check nothing is written, and stale tables are an error.
 """
 
@@ -17,6 +18,8 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+import overview
 
 ROOT = Path(__file__).resolve().parent.parent
 MARKED = re.compile(r"(<!-- table:(?P<name>[^\s>]+) -->\n).*?(<!-- /table -->)", re.S)
@@ -210,22 +213,29 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="only say whether the tables are up to date")
     arguments = parser.parse_args()
-    tables = load_tables(ROOT / "bench" / "results")
+    results = ROOT / "bench" / "results"
+    tables = load_tables(results)
     stale = 0
+
+    def settle(path: Path, before: str, after: str) -> int:
+        if after == before:
+            return 0
+        if arguments.check:
+            print(f"tables.py: {path.relative_to(ROOT)} is stale; run tools/tables.py", file=sys.stderr)
+            return 1
+        path.write_text(after)
+        print(f"tables.py: refreshed {path.relative_to(ROOT)}")
+        return 0
+
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         if not path.exists():
             continue
         before = path.read_text()
-        after = with_runs(refreshed(before, tables, str(path.relative_to(ROOT))), ROOT / "bench" / "results")
-        after = with_predictions(after, ROOT / "bench" / "results")
-        if after == before:
-            continue
-        if arguments.check:
-            print(f"tables.py: the tables of {path.relative_to(ROOT)} are stale; run tools/tables.py", file=sys.stderr)
-            stale += 1
-        else:
-            path.write_text(after)
-            print(f"tables.py: refreshed {path.relative_to(ROOT)}")
+        after = with_runs(refreshed(before, tables, str(path.relative_to(ROOT))), results)
+        after = overview.refreshed(with_predictions(after, results), results, number)
+        stale += settle(path, before, after)
+    figure = ROOT / "docs" / "figures" / "overview.svg"
+    stale += settle(figure, figure.read_text() if figure.exists() else "", overview.plot(results))
     return 1 if stale else 0
 
 

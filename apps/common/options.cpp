@@ -44,10 +44,12 @@ std::vector<int> parse_split(const std::string& text, int ndims) {
   return split;
 }
 
-std::string size_names(const AppInfo& info) {
+// What --size takes, in words.
+std::string sizes(const AppInfo& info) {
   std::string names;
   for (const auto& [name, extents] : info.named_sizes) names += name + " = " + join(extents) + ", ";
-  return names;
+  if (!names.empty()) names += "or ";
+  return names + "extents, boundary cells included, such as " + (info.ndims == 2 ? "40x50" : "40x50x60");
 }
 
 // Lets CLI11 say which option a complaint is about.
@@ -102,16 +104,18 @@ std::string split_of(const tasuki::Grid& grid) {
 CommandLine parse_options(int argc, char** argv, const AppInfo& info) {
   const auto extents_of = [&info](const std::string& text) {
     const auto named = info.named_sizes.find(text);
-    return named != info.named_sizes.end() ? named->second : parse_extents(text, info.ndims);
+    if (named != info.named_sizes.end()) return named->second;
+    if (text.find_first_not_of("0123456789x") != std::string::npos) {
+      throw std::invalid_argument(fmt::format("there is no size '{}'; give {}", text, sizes(info)));
+    }
+    return parse_extents(text, info.ndims);
   };
   Options options;
   options.size = info.default_size;
   std::string split;
   std::string overlap = "on";
   CLI::App app(info.description, info.name);
-  app.add_option("--size", options.size, size_names(info) + "or extents, boundary cells included, such as 40x50x60")
-      ->check(check(extents_of))
-      ->capture_default_str();
+  app.add_option("--size", options.size, sizes(info))->check(check(extents_of))->capture_default_str();
   app.add_option("--split", split, "ranks in each dimension, such as 2x2x1; 0: chosen (default: all chosen)")
       ->check(check([&info](const std::string& text) { parse_split(text, info.ndims); }));
   app.add_option("--iterations", options.iterations, "default: 3 with --verify, else about 3 seconds")

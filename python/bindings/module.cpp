@@ -56,4 +56,5 @@ NB_MODULE(_core, m) {
     Owner::fail_all(why);
     end_without_mpi();
   });
+  complain_in_words(m);
 }

@@ -18,4 +18,7 @@ void bind_collectives(nanobind::module_& m);
 void bind_neighbours(nanobind::module_& m);
 void bind_predict(nanobind::module_& m);
 
+/// After all others: calls that do not fit a function raise a TypeError that names the argument.
+void complain_in_words(nanobind::module_& m);
+
 }  // namespace tasuki::python

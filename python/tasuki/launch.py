@@ -94,7 +94,8 @@ def own_program(name: str) -> Path:
             return folder / name
     looked = ", ".join(map(str, bin_folders()))
     raise LaunchError(
-        f"the program {name} is not in {looked}; build it (`make build`) or name its folder in TASUKI_BIN"
+        f"the program {name} is not in {looked}; build it (`make build`, or for an installed package "
+        "`pip install . -C cmake.define.TASUKI_PROGRAMS=ON`) or name its folder in TASUKI_BIN"
     )
 
 

@@ -31,11 +31,9 @@ def names_checked(function: Function) -> Function:
     def checked(*arguments: Any, **keywords: Any) -> Any:
         for name in keywords:
             if name not in names:
-                from difflib import get_close_matches
+                from .arguments import unknown_keyword
 
-                near = get_close_matches(name, names, 1)
-                hint = f"; did you mean '{near[0]}'?" if near else ";"
-                raise TypeError(f"{function.__name__}() has no argument '{name}'{hint} it has {', '.join(names)}")
+                raise TypeError(unknown_keyword(function.__name__, name, names))
         return function(*arguments, **keywords)
 
     return cast(Function, checked)

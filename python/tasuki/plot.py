@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass, field
-from pathlib import Path
 
 import matplotlib
 
@@ -13,64 +11,16 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as plt  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 
-from tasuki.checked import (  # noqa: E402
-    COUNT,
-    LIST,
-    NUMBER,
-    OBJECT,
-    POSITIVE,
-    POSITIVE_COUNT,
-    SWITCH,
-    TEXT,
-    FileError,
-    need,
-    need_all,
-)
+from tasuki.results import Results  # noqa: E402
+from tasuki.tables import OWN, duration  # noqa: E402
 
-OWN = "tasuki"
 BOUND = "copy_loop"  # a peer that no communication can beat: one process copying in its own memory
 COLOURS = {OWN: "#c0392b", BOUND: "#222222"}
 OTHERS = ["#2c7fb8", "#41ab5d", "#9e6fc0", "#e08214", "#7f7f7f", "#17a2a2"]
 LEADING_SIZE = re.compile(r"^[\d.]+( ?[KMG]?i?B\b)?")
 LEAST_POINTS = 3  # of a line against size
-CASE = {"group": TEXT, "case": TEXT, "bytes": NUMBER, "peers": OBJECT}
-TIMES = {"median_us": POSITIVE, "p10_us": POSITIVE, "p90_us": POSITIVE}
-RUN = {"app": TEXT, "size": TEXT, "ranks": POSITIVE_COUNT, "overlap": SWITCH, "seconds_per_iteration": POSITIVE}
-RUN_MAY_HAVE = {"iterations": COUNT, "communicate": SWITCH, "device": TEXT}
-LIMIT = {"bytes": POSITIVE, "us": POSITIVE}
-
-
-@dataclass
-class Results:
-    """What the files given hold: cases of tasuki-bench, runs of the apps, the machine's copying limit."""
-
-    cases: list[dict] = field(default_factory=list)
-    runs: list[dict] = field(default_factory=list)
-    limit: list[dict] = field(default_factory=list)  # bytes, us
-    machines: list[dict] = field(default_factory=list)
-
-    def add(self, data: object, source: Path) -> None:
-        """Raises FileError saying what is wrong with the file; then nothing of it is taken."""
-        if not isinstance(data, dict) or not {"cases", "runs", "limit"} & set(data):
-            raise FileError(f"{source}: no results: neither 'cases' (bench), 'runs' (himeno, laplace) nor 'limit'")
-        cases, runs, limit = (need(data.get(key, []), LIST, source, key) for key in ("cases", "runs", "limit"))
-        for i, case in enumerate(cases):
-            need_all(case, CASE, source, f"cases[{i}]")
-            for name, peer in case["peers"].items():
-                need_all(peer, TIMES, source, f"cases[{i}].peers.{name}")
-        for i, run in enumerate(runs):
-            given = {key: kind for key, kind in RUN_MAY_HAVE.items() if isinstance(run, dict) and key in run}
-            need_all(run, RUN | given, source, f"runs[{i}]")
-        for i, point in enumerate(limit):
-            need_all(point, LIMIT, source, f"limit[{i}]")
-        machine = need(data.get("machine", {}), OBJECT, source, "machine")
-        if "cores" in machine:
-            need(machine["cores"], POSITIVE_COUNT, source, "machine.cores")
-        self.cases += cases
-        self.runs += runs
-        self.limit += limit
-        if machine:
-            self.machines.append(machine)
+FEW = 10  # iterations of a run below which its figure is marked
+FEW_WORDS = f"fewer than {FEW} iterations: not a measurement"
 
 
 def series_of(cases: list[dict]) -> dict[str, list[dict]]:
@@ -168,9 +118,9 @@ def rank_name(runs: list[dict]) -> str:
     return "GPU" if runs and all(run.get("device") == "gpu" for run in runs) else "rank"
 
 
-def microseconds(run: dict) -> str:
-    value = run["seconds_per_iteration"] * 1e6
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+def is_short(run: dict) -> bool:
+    """Whether the run's time says little, being of a few iterations, as with --verify."""
+    return run.get("iterations", FEW) < FEW
 
 
 def scaling(results: Results) -> Figure | None:
@@ -179,7 +129,7 @@ def scaling(results: Results) -> Figure | None:
     if not shown:
         return None
     figure, axes = plt.subplots(figsize=(5.4, 3.8), layout="constrained")
-    most = 1
+    most, any_few = 1, False
     for i, (name, runs) in enumerate(shown.items()):
         for overlap, style in ((True, "-"), (False, ":")):
             chosen = [runs[key] for key in sorted(runs) if key[1] == overlap]
@@ -188,9 +138,16 @@ def scaling(results: Results) -> Figure | None:
             first = chosen[0]
             speed = [first["seconds_per_iteration"] / r["seconds_per_iteration"] * first["ranks"] for r in chosen]
             label = f"{name}, {'overlapped' if overlap else 'no overlap'}"
-            axes.plot([r["ranks"] for r in chosen], speed, style, marker="o", color=OTHERS[i % 6], label=label)
+            colour = OTHERS[i % 6]
+            axes.plot([r["ranks"] for r in chosen], speed, style, marker="o", color=colour, label=label)
+            few = [(r["ranks"], s) for r, s in zip(chosen, speed) if is_short(r)]
+            if few:
+                axes.plot(*zip(*few), "o", color=colour, mfc="white", zorder=4)
+                any_few = True
             most = max(most, chosen[-1]["ranks"])
     axes.plot([1, most], [1, most], "--", color="#222222", lw=1, label="ideal")
+    if any_few:
+        axes.plot([], [], "o", color="#7f7f7f", mfc="white", label=FEW_WORDS)
     cores = {m["cores"] for m in results.machines if "cores" in m}
     if len(cores) == 1 and min(cores) < most:
         axes.axvline(min(cores), color="#999999", lw=1, ls="-.", label=f"cores of the machine ({min(cores)})")
@@ -212,14 +169,20 @@ def overlap(results: Results) -> Figure | None:
     if not pairs:
         return None
     figure, axes = plt.subplots(figsize=(1.6 + 1.3 * len(pairs), 3.6), layout="constrained")
+    any_few = False
     for side, which, label, colour in ((-0.2, 1, "no overlap", "#7f7f7f"), (0.2, 2, "overlap", COLOURS[OWN])):
         relative = [pair[which]["seconds_per_iteration"] / pair[1]["seconds_per_iteration"] for pair in pairs]
         bars = axes.bar([i + side for i in range(len(pairs))], relative, 0.38, label=label, color=colour)
-        texts = [f"{microseconds(pair[which])} µs" for pair in pairs]
-        axes.bar_label(bars, texts, fontsize=7)
+        for bar, pair in zip(bars, pairs):
+            if is_short(pair[which]):
+                bar.set(hatch="///", fill=False, edgecolor=colour)
+                any_few = True
+        axes.bar_label(bars, [duration(pair[which]["seconds_per_iteration"]) for pair in pairs], fontsize=7)
+    if any_few:
+        axes.bar([0], [0], fill=False, hatch="///", edgecolor="#7f7f7f", label=FEW_WORDS)
     axes.set_xticks(range(len(pairs)), [pair[0] for pair in pairs], fontsize=8)
     axes.set(ylabel="time of an iteration\n(no overlap = 1)", title="overlap")
-    figure.legend(fontsize=8, frameon=False, loc="outside upper right", ncols=2)
+    figure.legend(fontsize=8, frameon=False, loc="outside upper right", ncols=2 + any_few)
     return figure
 
 

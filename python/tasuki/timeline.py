@@ -116,16 +116,26 @@ def load_rank(file: Path) -> RankTrace:
     return RankTrace(*(data[key] for key in HEAD), plans, events)
 
 
+def ranks_in(folder: Path) -> list[int]:
+    """The ranks that have left a file there."""
+    files = folder.iterdir() if folder.is_dir() else []
+    names = (re.fullmatch(r"rank-(0|[1-9]\d{0,8})\.json", file.name) for file in files)
+    return sorted(int(name[1]) for name in names if name)
+
+
 def load(folder: Path) -> list[RankTrace]:
     """The traces of all ranks, by rank."""
-    first = folder / "rank-0.json"
-    if not first.exists():
-        raise FileError(f"{folder} has no rank-0.json; was the run recorded (TASUKI_TRACE), and did it use Tasuki?")
+    there = ranks_in(folder)
+    if not there:
+        raise FileError(f"{folder} has no rank-N.json; was the run recorded (TASUKI_TRACE), and did it use Tasuki?")
+    first = folder / f"rank-{there[0]}.json"
     zero = load_rank(first)
-    names = (re.fullmatch(r"rank-(0|[1-9]\d{0,8})\.json", file.name) for file in folder.iterdir())
-    count, missing = some_missing({int(name[1]) for name in names if name}, zero.ranks)
+    count, missing = some_missing(set(there), zero.ranks)
     if count:
-        raise FileError(f"{first} is of {zero.ranks} ranks; these have written nothing: {missing}")
+        named = ", ".join(map(str, there[:MOST_NAMED])) + (", ..." if len(there) > MOST_NAMED else "")
+        raise FileError(
+            f"{first} is of {zero.ranks} ranks; there are files of {named}; these have written nothing: {missing}"
+        )
     others = [folder / f"rank-{rank}.json" for rank in range(1, zero.ranks)]
     traces = [zero, *map(load_rank, others)]
     for file, trace in zip([first, *others], traces):

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -45,6 +46,29 @@ def test_wrong_input_is_one_clear_line(tasuki, arguments, status, expected):
     assert expected in tasuki(*arguments, status=status)
 
 
+@pytest.mark.parametrize(
+    "arguments", [["himen"], ["run", "nothing.py"], ["explain", "halo", "--rank", "-7"], ["plot", "no.json"]]
+)
+def test_under_json_errors_are_json(finished, arguments):
+    command, *rest = arguments
+    done = finished(command, "--json", *rest) if len(arguments) < 3 else finished(*arguments, "--json")
+    told = json.loads(done.stdout)
+    assert set(told) == {"error", "status"} and told["status"] == done.returncode != 0
+    assert done.stderr == f"tasuki: {told['error']}\n"
+
+
+def test_a_programs_own_json_option_is_its_own(finished, tmp_path):
+    done = finished("run", "no-such-program", "--json", tmp_path / "file")
+    assert done.returncode == 1 and done.stdout == ""
+
+
+@pytest.mark.parametrize(("app", "names"), [("himeno", "L = 256x256x512, LLX = "), ("laplace", "extents, boundary")])
+def test_a_size_that_is_none_lists_the_names(tasuki, app, names):
+    told = tasuki(app, "-n", 2, "--size", "Q", status=2)
+    assert told.startswith("tasuki: ") and f"{app}: --size: there is no size 'Q'; give " in told and names in told
+    assert "ended with status" not in told
+
+
 @pytest.mark.parametrize("arguments", [[], ["explain"]])
 def test_without_arguments_there_is_help(finished, arguments):
     done = finished(*arguments)
@@ -71,6 +95,13 @@ def test_an_app_scales_verifies_and_writes_results(tasuki, tmp_path):
     assert json.loads(file.read_text()) == data
     figures = tasuki("plot", file, "-o", tmp_path, "--json")["figures"]
     assert [f.rpartition("/")[2] for f in figures] == ["scaling.svg", "overlap.svg"]
+    for figure in figures:  # --verify makes few iterations
+        assert "fewer than 10 iterations: not a measurement" in Path(figure).read_text()
+    for run in data["runs"]:
+        run["iterations"] = 10
+    file.write_text(json.dumps(data))
+    for figure in tasuki("plot", file, "-o", tmp_path, "--json")["figures"]:
+        assert "fewer than" not in Path(figure).read_text()
 
 
 @pytest.mark.parametrize("command", ["laplace", "bench", "tune"])
@@ -146,15 +177,26 @@ def test_info_tries_the_paths_and_says_why_not(tasuki):
     assert found["path mpi"]["usable"] and found["MPI"]["usable"]
     assert not found["path shared:put"]["usable"] and found["path shared:put"]["text"] == "another island"
     assert all(row["text"] for row in data["usable"])
+    assert found["path shared:put"]["fault"] and not found["path mpi"]["fault"]
+    if found["GPU memory"]["usable"]:
+        assert not found["path peer:put"]["fault"]  # another island
+    else:
+        assert not found["path peer:put"]["usable"] and not found["path peer:put"]["fault"]
+        assert found["path peer:put"]["text"] == "for GPU memory, which is not there"
+        text = tasuki("info", "-n", 2)
+        assert re.search(r"path peer:put +│ not here +│", text) and re.search(r"path shared:put +│ yes +│", text)
     assert data["topology"][0].startswith("2 ranks, 1 host, 2 islands")
 
 
 def test_tune_refuses_more_ranks_than_cores(tasuki):
-    ranks = os.cpu_count() + 1
-    if ranks > 4:
-        pytest.skip(f"{ranks} ranks are too many for a test")
-    told = tasuki("tune", "-n", max(2, ranks), status=1)
-    assert "would measure how they take turns" in told and f"give at most -n {ranks - 1}" in told
+    """At once: without starting as many interpreters, however many there would be."""
+    cores = os.cpu_count()
+    for ranks in (max(2, cores + 1), 64 * cores, 1000000):
+        begin = time.monotonic()
+        told = tasuki("tune", "-n", ranks, status=1)
+        assert time.monotonic() - begin < 20  # two seconds where nothing else runs
+        assert f"-n {ranks}: {ranks} ranks on the {cores} hardware threads of " in told
+        assert "would measure how they take turns" in told and f"give at most -n {cores}" in told
 
 
 def test_tune_writes_the_medians_of_its_rounds(tasuki, tmp_path):
@@ -244,6 +286,12 @@ RUN = '"app": "a", "size": "S", "ranks": 2, "overlap": true, "seconds_per_iterat
         ("plot", '{"limit": 3}', "limit is 3; it must be a list"),
         ("plot", '{"limit": [{"bytes": 1, "us": NaN}]}', "limit[0].us is nan; it must be a number above 0"),
         ("plot", '{"runs": [{RUN, "ranks": "2"}]}', "runs[0].ranks is '2'; it must be a whole number"),
+        ("plot", '{"runs": [{RUN, "paths_used": [3]}]}', "runs[0].paths_used[0] is 3; it must be a text"),
+        (
+            "plot",
+            '{"cases": [{"group": "g", "case": "c", "bytes": 1, "peers": {}, "ratios": {"x": "y"}}]}',
+            "cases[0].ratios.x is 'y'; it must be a number",
+        ),
         (
             "plot",
             '{"runs": [{RUN, "seconds_per_iteration": 0}]}',

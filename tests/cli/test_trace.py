@@ -1,13 +1,14 @@
 """What a run records, how it is merged and added up, and the page made of it."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
 
 import pytest
 
-from tasuki import timeline
+from tasuki import tables, timeline
 from tasuki.checked import FileError
 from tasuki.report.drawing import label_of
 
@@ -151,57 +152,162 @@ def test_the_status_of_a_program_that_fails_is_passed_on_with_its_trace(finished
     assert json.loads(done.stdout)["status"] == 3 and (folder / "timeline.json").exists()
 
 
+def test_a_failed_trace_says_which_ranks_are_missing(tasuki, traced, tmp_path):
+    """A program that leaves what rank 1 recorded, and fails before rank 0 has."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, sys, shutil\n"
+        "rank = int(os.environ.get('OMPI_COMM_WORLD_RANK', os.environ.get('PMI_RANK', '0')))\n"
+        f"if rank == 1: shutil.copy({str(traced[0] / 'rank-1.json')!r}, os.environ['TASUKI_TRACE'])\n"
+        "sys.exit(3 if rank == 1 else 0)\n"
+    )
+    other = tmp_path / "other"
+    other.mkdir()
+    told = tasuki("trace", "-n", 2, "-o", other, script, status=3)
+    assert "ended with status 3; " in told and "rank-1.json is of 2 ranks; there are files of 1; " in told
+    assert "these have written nothing: 0" in told
+    script.write_text("import sys\nsys.exit(4)\n")
+    told = tasuki("trace", "-n", 2, "-o", tmp_path / "none", script, status=4)
+    assert "on 2 ranks ended with status 4 and left no trace in " in told
+
+
 def test_a_program_that_is_stopped_has_no_trace_but_the_status_of_timeout(tasuki, tmp_path):
     script = tmp_path / "script.py"
     script.write_text("import time\ntime.sleep(60)\n")
     tasuki("trace", "--timeout", 1, "-n", 1, "-o", tmp_path / "run", script, status=124)
 
 
-# Appended to a copy of the page: presses every tab and notes which section shows.
+# Appended to a copy of the page. It presses every tab and notes which section shows and whether its first row can be
+# seen, and turns the wheel over the timeline.
 PRESS = """<script>
 onload = async () => {
-  const seen = [];
+  const soon = () => new Promise((done) => setTimeout(done, 50));
+  const seen = [], canvas = document.querySelector("canvas"), bar = document.querySelector("header");
+  const said = (what, yes) => { if (!yes) seen.push("BUT " + what); };
+  const shown = () => [...document.querySelectorAll("section")].filter((s) => s.offsetHeight > 0);
+  const top = () => shown()[0].getBoundingClientRect().top;
+  await soon();
+  said("hidden at the start", top() >= bar.offsetHeight - 1);
   for (const tab of document.querySelectorAll("[role=tab]")) {
+    scrollTo(0, 500);
     tab.click();
-    await new Promise((done) => setTimeout(done, 50));
-    seen.push([...document.querySelectorAll("section")].filter((s) => s.offsetHeight > 0).map((s) => s.id).join("+"));
+    await soon();
+    said("rows of " + tab.dataset.name + " below the bar", scrollY === 0 && top() >= bar.offsetHeight - 1);
+    said(tab.dataset.name + " wider than the screen", document.documentElement.scrollWidth <= innerWidth);
+    const words = [...shown()[0].querySelectorAll("th:first-child")];
+    said("words of " + tab.dataset.name + " cut into letters", words.every((cell) => cell.offsetHeight < 60));
+    seen.push(shown().map((s) => s.id).join("+"));
+    if (tab.dataset.name === "timeline") {
+      const ink = () => canvas.toDataURL(), first = ink();
+      const turn = (options) =>
+        canvas.dispatchEvent(new WheelEvent("wheel", { deltaY: 99, cancelable: true, ...options }));
+      said("the wheel does not scroll", turn({}) && ink() === first);
+      said("Ctrl and the wheel do not zoom", !turn({ ctrlKey: true }) && ink() !== first);
+      document.querySelector("[data-zoom=all]").click();
+      const whole = ink();
+      canvas.focus();
+      said("the wheel does not zoom after a click", !turn({ deltaY: -99 }) && ink() !== whole);
+      document.querySelector("[data-zoom=all]").click();
+      const left = canvas.getBoundingClientRect().left;
+      const finger = (type, id, x) => canvas.dispatchEvent(new PointerEvent(type, {
+        pointerId: id, pointerType: "touch", clientX: left + x, clientY: 300, bubbles: true }));
+      canvas.setPointerCapture = () => {};
+      finger("pointerdown", 7, 200); finger("pointerdown", 8, 250);
+      finger("pointermove", 8, 320);
+      finger("pointerup", 7, 200); finger("pointerup", 8, 320);
+      said("two fingers do not zoom", ink() !== whole);
+      if (canvas.height > 100) seen.push("ink");
+    }
   }
-  const ink = document.querySelector("canvas").height > 100;
-  document.title = "PRESSED " + seen.join(" ") + (ink ? " ink" : "");
+  document.title = "PRESSED " + seen.join(" ");
 };
 </script></body>"""
+SEEN = "PRESSED tab-machine tab-topology tab-plan tab-timeline ink tab-benchmarks"
 
 
-def browse(page, *options):
+def browse(page, *options, width=1200):
     browser = shutil.which("chromium")
     if not browser:
         pytest.skip("Chromium is not installed (Debian: apt-get install chromium)")
     command = [browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", *options]
-    command += ["--virtual-time-budget=3000", "--window-size=1200,900", f"file://{page}"]
+    command += ["--virtual-time-budget=3000", f"--window-size={width},900", f"file://{page}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=40, check=False)
     return done.stdout, [line for line in done.stderr.splitlines() if ":CONSOLE" in line]
 
 
-def test_the_report_opens_in_a_browser_and_its_tabs_work(tasuki, traced, tmp_path):
+@pytest.fixture
+def report(tasuki, traced, tmp_path):
+    """The page of a folder with a trace and other files, and what the command said."""
     folder = tmp_path / "report"
     shutil.copytree(traced[0], folder)
-    (folder / "info.json").write_text(json.dumps({"usable": [{"what": "x", "usable": True, "text": "</script>"}],
-                                                  "topology": ["2 ranks"]}))  # fmt: skip
+    rows = [
+        {"what": "x", "usable": True, "text": "</script>"},
+        {"what": "y", "usable": False, "fault": False, "text": "for others"},
+        {"what": "z", "usable": False, "text": "broken"},
+    ]
+    (folder / "info.json").write_text(json.dumps({"usable": rows, "topology": ["2 ranks"]}))
     (folder / "limit.json").write_text('{"limit": [{"bytes": 1, "us": 1}]}')
     (folder / "other.json").write_text("{}")
-    made = tasuki("report", folder, "--json")
+    return folder / "report.html", tasuki("report", folder, "--json")
+
+
+def test_the_report_has_the_command_lines_names_and_units_that_fit(report, tasuki, traced):
+    page, made = report
     assert made["ignored"] == ["other.json"]
-    page = folder / "report.html"
     text = page.read_text()
     assert not re.search(r'(src|href)="(?!data:)', text)  # nothing is fetched
+    for title, columns, rows in tables.trace_tables(traced[1]):
+        assert f"<h2>{title}</h2>" in text
+        assert all(f">{column.lstrip('>')}</th>" in text for column in columns)
+        assert all(f">{cell}</td>" in text for row in rows for cell in row if cell is not None)
+    for word in ("yes", "not here", "no"):
+        assert f"<td>{word}</td>" in text
+
+
+@pytest.mark.parametrize("where", ["", "#plan", "#benchmarks"])
+@pytest.mark.parametrize("width", [1200, 500])  # the narrowest window that Chromium makes
+def test_the_report_opens_in_a_browser_and_its_tabs_work(report, tmp_path, where, width):
+    page, _ = report
     pressed = tmp_path / "pressed.html"
-    pressed.write_text(text.replace("</body>", PRESS))
-    shown, console = browse(pressed, "--dump-dom")
+    pressed.write_text(page.read_text().replace("</body>", PRESS))
+    shown, console = browse(f"{pressed}{where}", "--dump-dom", width=width)
     assert console == []
-    assert "PRESSED machine topology plan timeline benchmarks ink" in shown
-    picture = tmp_path / "page.png"
-    browse(page, f"--screenshot={picture}")
-    assert picture.stat().st_size > 10000
+    assert SEEN in shown and "BUT" not in re.search("<title>(.*?)</title>", shown)[1]
+    pictures = []
+    for options in ([], ["--force-dark-mode"]):
+        picture = tmp_path / f"page{len(options)}.png"
+        browse(f"{page}{where}", f"--screenshot={picture}", *options, width=width)
+        assert picture.stat().st_size > 8000
+        pictures.append(picture.read_bytes())
+    assert pictures[0] != pictures[1]
+
+
+def test_the_report_needs_matplotlib_for_figures_only(finished, traced, tmp_path):
+    """Without it the figures of results are named as left out, and all else is there."""
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "matplotlib.py").write_text("raise ImportError('no matplotlib')\n")
+    path = f"{tmp_path / 'modules'}:{os.environ['PYTHONPATH']}"
+    folder = tmp_path / "run"
+    shutil.copytree(traced[0], folder)
+    done = finished("report", "--json", folder, PYTHONPATH=path)
+    assert done.returncode == 0 and json.loads(done.stdout)["left_out"] == {}, done.stderr
+    peers = {"tasuki": {"median_us": 134000, "p10_us": 1, "p90_us": 2}}
+    case = {"group": "halo", "case": "8^3", "bytes": 8, "peers": peers}
+    (folder / "cases.json").write_text(json.dumps({"cases": [case]}))
+    done = finished("report", "--json", folder, PYTHONPATH=path)
+    told = json.loads(done.stdout)["left_out"]
+    assert done.returncode == 0 and "pip install 'tasuki[plot]'" in told["figures of results"]
+    page = (folder / "report.html").read_text()
+    assert "134 ms" in page and "figures of results" in page and "halo, medians" in page
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.134, "134 ms"), (4.063e-6, "4.06 µs"), (9.9996e-7, "1.00 µs"), (12.5, "12.5 s"), (1234.5, "1230 s"),
+     (2.5e-8, "25.0 ns"), (0, "0"), (1.5e-10, "0.15 ns"), (999.6e-6, "1.00 ms"), (1e-3, "1.00 ms")],
+)  # fmt: skip
+def test_units_fit(seconds, text):
+    assert tables.duration(seconds) == text
 
 
 def test_a_folder_without_anything_is_an_error(tasuki, tmp_path):
@@ -219,5 +325,5 @@ def test_the_report_leaves_out_what_is_damaged_and_says_so(tasuki, traced, tmp_p
     made = tasuki("report", tmp_path, "--json", "--output", tmp_path / "new" / "page.html")
     assert sorted(made["left_out"]) == ["broken.json", "cases.json", "the trace (rank-*.json)"]
     page = (tmp_path / "new" / "page.html").read_text()
-    assert "left out, being damaged" in page and "these have written nothing: 1" in page and "there" in page
+    assert "<h2>left out</h2>" in page and "these have written nothing: 1" in page and "there" in page
     assert f"left out: broken.json: {tmp_path}/broken.json: not JSON at line 1" in tasuki("report", tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 import sys
 import threading
@@ -38,6 +39,12 @@ STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def plain(text: str) -> str:
     """The text with control characters, which a terminal would obey, spelt out; lines stay lines."""
     return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
+
+
+class Asked:
+    """What the options say that matter however the command ends. Set while the command line is read."""
+
+    json = False
 
 
 class Failure(Exception):
@@ -118,9 +125,18 @@ def explain_failure(error: BaseException) -> tuple[str, int]:
     return f"{type(error).__name__}: {error} (a defect in Tasuki; --debug shows where)", 70
 
 
+PASS_ON = ("run", "trace")  # what follows their program are its options
+
+
+def asks_for_json(arguments: list[str]) -> bool:
+    """Whether errors are to be JSON, also of a command line that could not be read to its end."""
+    return Asked.json or ("--json" in arguments and not set(PASS_ON) & set(arguments[:2]))
+
+
 def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    Asked.json = False
     stop_on_signals()
     try:
         return cli.main(arguments, prog_name="tasuki", standalone_mode=False) or 0
@@ -133,8 +149,11 @@ def main(arguments: list[str] | None = None) -> int:
         text, status = explain_failure(error)
         if "--debug" in own:
             traceback.print_exc()
+        line = plain(" ".join(text.split()))
         with contextlib.suppress(OSError):  # after SIGHUP the terminal is gone
-            print(f"tasuki: {plain(' '.join(text.split()))}", file=sys.stderr)
+            print(f"tasuki: {line}", file=sys.stderr)
+            if asks_for_json(own):
+                print(json.dumps({"error": line, "status": status}, indent=2), flush=True)
         return status
 
 

@@ -10,35 +10,19 @@ import click
 from rich.console import Console
 
 from tasuki.checked import read_json
-from tasuki.cli.common import check_output, common, emit, microseconds, run_ranks, table
+from tasuki.cli.common import check_output, common, emit, run_ranks, table
 from tasuki.launch import launcher_for, own_program
+from tasuki.tables import VERDICTS, runs_table
 
 
 def show(console: Console, runs: list[dict]) -> None:
-    columns = [">ranks", "split", "overlap", "paths", ">iterations", ">µs/iteration", ">GFLOPS", ">× first", ">comm. %"]
-    first = runs[0]["seconds_per_iteration"]
-    rows = [
-        [
-            run["ranks"],
-            run["split"],
-            "on" if run["overlap"] else "off",
-            ", ".join(run["paths_used"]) or "not needed",
-            run["iterations"],
-            microseconds(run["seconds_per_iteration"] * 1e6),
-            f"{run['gflops']:.3f}",
-            f"{first / run['seconds_per_iteration']:.2f}",
-            f"{run['communication_share'] * 100:.1f}",
-        ]
-        for run in runs
-    ]
     app, size = runs[0]["app"], "x".join(map(str, runs[0]["extents"]))
     where = f", on {runs[0]['gpu']}" if runs[0]["device"] == "gpu" else ""
-    console.print(table(f"{app} {size}, {runs[0]['mpi']}{where}", columns, rows))
-    verdicts = {None: "not verified (--verify)", True: "every bit as in the serial run", False: "WRONG"}
+    console.print(table(*runs_table(f"{app} {size}, {runs[0]['mpi']}{where}", runs)))
     for run in runs:
         norm = next(name for name in ("gosa", "change") if name in run)
         plural = "s" * (run["ranks"] > 1)
-        console.print(f"{run['ranks']} rank{plural}: {norm} {run[norm]:.6e}, {verdicts[run['verified']]}")
+        console.print(f"{run['ranks']} rank{plural}: {norm} {run[norm]:.6e}, {VERDICTS[run['verified']]}")
 
 
 def app_command(name: str, about: str) -> click.Command:

@@ -21,15 +21,14 @@ from tasuki.cli.common import (
     check_output,
     common,
     emit,
-    microseconds,
     python_on_ranks,
     ranks_option,
     run_ranks,
     table,
 )
 from tasuki.launch import core_library, launcher_for, own_program
+from tasuki.tables import OWN, bench_table
 
-OWN = "tasuki"
 PYTHON_PEERS = {"mpi4py": "mpi4py==4.1.2", "ghex": "ghex==0.9.0"}
 LIMIT_SIZES = [1 << power for power in range(12, 27, 2)]
 
@@ -70,25 +69,8 @@ def python_peers(install: bool) -> tuple[list[str], list[str]]:
 
 
 def show(console: Console, data: dict) -> None:
-    groups = list(dict.fromkeys(case["group"] for case in data["cases"]))
-    for group in groups:
-        cases = [case for case in data["cases"] if case["group"] == group]
-        peers = [p for p in dict.fromkeys(p for case in cases for p in case["peers"]) if p != OWN]
-        rows = []
-        for case in cases:
-            own = case["peers"].get(OWN)
-            row = [case["case"], f"{microseconds(own['median_us'])}" if own else None]
-            row.append(f"{case['bytes'] / own['median_us'] / 1e3:.2f}" if own and case["bytes"] else None)
-            for peer in peers:
-                other, ratio = case["peers"].get(peer), case["ratios"].get(peer)
-                times = f" ×{ratio:.2f}" if ratio else ""
-                row.append(f"{microseconds(other['median_us'])}{times}" if other else None)
-            rows.append(row)
-        console.print(
-            table(
-                f"{group}, median µs (× = over tasuki)", ["case", ">tasuki", ">GB/s", *(f">{p}" for p in peers)], rows
-            )
-        )
+    for group in dict.fromkeys(case["group"] for case in data["cases"]):
+        console.print(table(*bench_table(group, [case for case in data["cases"] if case["group"] == group])))
 
 
 @click.command("bench")

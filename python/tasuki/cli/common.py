@@ -20,16 +20,26 @@ from rich.table import Table
 from rich.text import Text
 
 from tasuki import launch
-from tasuki.cli import Failure, plain
+from tasuki.cli import Asked, Failure, plain
 
 INT_MOST, LONG_MOST = (1 << 31) - 1, (1 << 63) - 1  # of an `int` and an `int64` of the core
+
+WRONG_COMMAND_LINE = 2  # the exit status
 
 PROGRESS = re.compile(r"(\d+) of (\d+)(?:: (.*))?$")
 
 
+def note_json(_context: click.Context, _option: click.Parameter, asked: bool) -> bool:
+    """Before all other options, whose errors are then JSON too."""
+    Asked.json = Asked.json or asked
+    return asked
+
+
 def common(function: Callable) -> Callable:
     """--json and --debug, which every command has. The function gets `as_json`."""
-    function = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")(function)
+    function = click.option(
+        "--json", "as_json", is_flag=True, is_eager=True, callback=note_json, help="Print JSON instead of tables."
+    )(function)
     return click.option("--debug", is_flag=True, expose_value=False, help="Show where an error came from.")(function)
 
 
@@ -116,10 +126,6 @@ def emit(data: object, as_json: bool, render: Callable[[Console], None]) -> None
         print(json.dumps(data, indent=2))
     else:
         render(console())
-
-
-def microseconds(value: float) -> str:
-    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 1000 else f"{value:.0f}"
 
 
 def first_complaint(lines: list[str]) -> str:
@@ -213,7 +219,10 @@ def run_ranks(
     if own and status != 0:
         if "--debug" in sys.argv:
             print("".join(said), file=sys.stderr)
-        raise Failure(f"{what} ended with status {status}: {first_complaint(said)}")
+        complaint = first_complaint(said)
+        if status == WRONG_COMMAND_LINE:  # of the program, which was passed on
+            raise Failure(complaint, status)
+        raise Failure(f"{what} ended with status {status}: {complaint}")
     if status == 0 and not all(file.exists() for file in leaves):
         raise Failure(
             f"{what}: the launcher {launcher} ended with status 0 without the ranks having said anything; is it the "

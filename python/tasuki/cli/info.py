@@ -19,10 +19,30 @@ from tasuki.cli import Failure
 from tasuki.cli.common import common, emit, ranks_option, table
 from tasuki.cli.ranks import on_ranks
 from tasuki.launch import LaunchError, bin_folders, core_library, launcher_for
+from tasuki.tables import verdict
+
+WRONG_MEMORY = "not for "  # how the planner refuses a path because of where the memory is
+WORDS = {"yes": "green", "no": "red", "not here": "dim"}
 
 
-def usable(name: str, ok: bool, text: str) -> dict:
-    return {"what": name, "usable": ok, "text": text}
+def usable(name: str, ok: bool, text: str, matters: bool = True) -> dict:
+    """A row. What is not usable is a fault only if it matters on this machine."""
+    return {"what": name, "usable": ok, "fault": matters and not ok, "text": text}
+
+
+def has_gpus() -> bool:
+    """Whether the machine shows any sign of a GPU of NVIDIA, with or without its driver."""
+    if any(Path("/dev").glob("nvidia*")):
+        return True
+    devices = Path("/sys/bus/pci/devices").glob("*")
+    return any(first_line(d / "vendor") == "0x10de" and first_line(d / "class").startswith("0x03") for d in devices)
+
+
+def first_line(file: Path) -> str:
+    try:
+        return file.read_text().strip()
+    except OSError:
+        return ""
 
 
 def command_output(*command: str) -> tuple[str | None, str]:
@@ -62,12 +82,12 @@ def gpu_links() -> list[str]:
     return found
 
 
-def nccl() -> dict:
+def nccl(matters: bool) -> dict:
     name = ctypes.util.find_library("nccl") or "libnccl.so.2"
     try:
         library = ctypes.CDLL(name)
     except OSError as error:
-        return usable("NCCL", False, f"{error}; needed only for GPUs on several islands")
+        return usable("NCCL", False, f"{error}; needed only for GPUs on several islands", matters)
     version = ctypes.c_int()
     if library.ncclGetVersion(ctypes.byref(version)) != 0:
         return usable("NCCL", False, f"{name} does not tell its version")
@@ -75,11 +95,11 @@ def nccl() -> dict:
     return usable("NCCL", True, f"{v // 10000}.{v // 100 % 100}.{v % 100}")
 
 
-def cuda_driver() -> dict:
+def cuda_driver(matters: bool) -> dict:
     try:
         library = ctypes.CDLL("libcuda.so.1")
     except OSError as error:
-        return usable("CUDA driver", False, f"{error}; no GPU memory or GPU paths")
+        return usable("CUDA driver", False, f"{error}; no GPU memory or GPU paths", matters)
     version = ctypes.c_int()
     status = library.cuDriverGetVersion(ctypes.byref(version))
     if status != 0:
@@ -92,14 +112,14 @@ def machine() -> list[dict]:
     scope = Path("/proc/sys/kernel/yama/ptrace_scope")
     level = scope.read_text().strip() if scope.exists() else "0"
     devices, why = gpus()
+    on_gpus = bool(devices) or has_gpus()
+    shown = "; ".join(f"{d['index']}: {d['name']}, {d['memory.total']}" for d in devices)
     rows = [
         usable("cores", True, str(len(os.sched_getaffinity(0)))),
         usable("reading other processes", level == "0" or os.geteuid() == 0, f"kernel.yama.ptrace_scope is {level}"),
-        cuda_driver(),
-        usable(
-            "GPUs", bool(devices), "; ".join(f"{d['index']}: {d['name']}, {d['memory.total']}" for d in devices) or why
-        ),
-        nccl(),
+        cuda_driver(on_gpus),
+        usable("GPUs", bool(devices), shown or why, on_gpus),
+        nccl(len(devices) > 1),
     ]
     links = gpu_links() if len(devices) > 1 else []
     if links:
@@ -107,16 +127,31 @@ def machine() -> list[dict]:
     return rows
 
 
-def reason(path: str, refusal: str | None) -> str:
+def reason(path: str, refusal: str) -> str:
     """What a refusal says of this path; it lists the reasons of all."""
-    own = re.search(rf"[(;] ?{path}: ([^;)]+)", refusal or "")
-    return own[1] if own else refusal or "works"
+    own = re.search(rf"[(;] ?{path}: ([^;)]+)", refusal)
+    return own[1] if own else refusal
+
+
+def path_row(path: str, tried: dict[str, str | None], why_no_gpu: str) -> dict:
+    """A row for what came of trying a path on each kind of memory: None if it worked, else the refusal. That a path is
+    for other memory than was tried is no fault of it."""
+    works = [memory for memory, refusal in tried.items() if refusal is None]
+    if works:
+        return usable(f"path {path}", True, f"works in {' and '.join(works)} memory")
+    reasons = [reason(path, refusal) for refusal in tried.values() if refusal]
+    own = [why for why in reasons if not why.startswith(WRONG_MEMORY)]
+    if own:
+        return usable(f"path {path}", False, own[0])
+    other = "GPU" if why_no_gpu else "other"
+    return usable(f"path {path}", False, f"for {other} memory, which is not there", matters=False)
 
 
 def programs() -> list[dict]:
     names = ["himeno", "laplace", "tasuki-bench"]
     found = {n: next((str(f / n) for f in bin_folders() if (f / n).exists()), None) for n in names}
-    return [usable(n, at is not None, at or f"not in {', '.join(map(str, bin_folders()))}") for n, at in found.items()]
+    where = ", ".join(map(str, bin_folders()))
+    return [usable(n, at is not None, at or f"not in {where}", matters=False) for n, at in found.items()]
 
 
 @click.command("info")
@@ -133,15 +168,16 @@ def command(ranks: int, as_json: bool) -> None:
         launcher = launcher_for(core_library())
         answer = on_ranks("info", {}, ranks, f"asking {ranks} ranks")[0]
         topology = answer["describe"]
-        rows.append(usable("GPU memory", not answer["why_no_gpu"], answer["why_no_gpu"] or "fields may be on GPUs"))
+        why = answer["why_no_gpu"]
+        rows.append(usable("GPU memory", not why, why or "fields may be on GPUs", has_gpus()))
         rows.append(usable("MPI", True, f"{topology.splitlines()[0].partition('; ')[2]}, started by {launcher}"))
-        rows += [usable(f"path {name}", why is None, reason(name, why)) for name, why in answer["paths"].items()]
+        rows += [path_row(name, tried, why) for name, tried in answer["paths"].items()]
     except (Failure, LaunchError) as error:
         rows.append(usable("MPI", False, f"{launcher}: {error}"))
     data = {"version": tasuki.__version__, "core": _core.__file__, "usable": rows, "topology": topology.splitlines()}
 
     def show(console: Console) -> None:
-        lines = [[r["what"], Text("yes", "green") if r["usable"] else Text("no", "red"), r["text"]] for r in rows]
+        lines = [[r["what"], Text(verdict(r), WORDS[verdict(r)]), r["text"]] for r in rows]
         console.print(table(f"tasuki {tasuki.__version__}", ["what", "usable", ""], lines))
         console.print(topology.strip())
 

@@ -10,6 +10,7 @@ import click
 from tasuki.checked import read_json
 from tasuki.cli import Failure
 from tasuki.cli.common import common, emit
+from tasuki.results import Results
 
 
 def file_name(figure: str) -> str:
@@ -35,7 +36,7 @@ def command(files: tuple[Path, ...], output: Path, kind: str, only: tuple[str, .
         from tasuki import plot
     except ImportError as error:
         raise Failure(f"figures need matplotlib ({error}); pip install 'tasuki[plot]'") from None
-    results = plot.Results()
+    results = Results()
     for file in files:
         results.add(read_json(file), file)
     found = plot.figures(results)

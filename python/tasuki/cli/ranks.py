@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import sys
 import tempfile
 from pathlib import Path
@@ -33,27 +32,22 @@ def send_once(context, array, path: str) -> str | None:
 
 
 def info(context, options: dict) -> dict:
-    """What the core says of itself, of GPUs, and of each path that it knows, on host memory and on GPUs."""
+    """What the core says of itself, of GPUs, and of each path that it knows: None for a kind of memory in which it
+    works, else why not."""
     import tasuki
 
     answer = {"why_no_gpu": tasuki.why_no_gpu(), "paths": {}}
     if context.size == 1:
         return answer | {"describe": context.describe()}
-    arrays = [tasuki.shared_array(context, (8,))]
+    arrays = {"host": tasuki.shared_array(context, (8,))}
     if not answer["why_no_gpu"]:
-        arrays.append(tasuki.Field(tasuki.Grid(context, (8 * context.size,)), memory="device").array)
+        arrays["GPU"] = tasuki.Field(tasuki.Grid(context, (8 * context.size,)), memory="device").array
     # The refusal of a path that does not exist lists those that do, and families such as `shared`.
-    names = send_once(context, arrays[0], "none").rpartition("give one of ")[2].partition(", or ")[0].split(", ")
+    names = send_once(context, arrays["host"], "none").rpartition("give one of ")[2].partition(", or ")[0].split(", ")
     families = {name.partition(":")[0] for name in names if ":" in name} - {"mpi"} | {"auto"}  # `mpi` is a path too
     for name in (name for name in names if name not in families):
-        refusals = [send_once(context, array, name) for array in arrays]
-        answer["paths"][name] = None if None in refusals else refusals[-1]
+        answer["paths"][name] = {memory: send_once(context, array, name) for memory, array in arrays.items()}
     return answer | {"describe": context.describe()}
-
-
-def host(context, options: dict) -> dict:
-    """Where this rank runs."""
-    return {"host": platform.node(), "cores": os.cpu_count()}
 
 
 def tune(context, options: dict) -> dict:
@@ -118,7 +112,7 @@ def measured(context, operation, options: dict) -> str:
     return operation.explain(measured=True).removeprefix(operation.explain())
 
 
-TASKS = {"host": host, "info": info, "tune": tune, "explain": explain}
+TASKS = {"info": info, "tune": tune, "explain": explain}
 
 
 def on_ranks(task: str, options: dict, ranks: int, what: str, environment: dict[str, str] | None = None) -> list[dict]:

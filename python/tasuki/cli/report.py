@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from tasuki.cli import Failure
 from tasuki.cli.common import check_output, common, emit
 
 
@@ -19,15 +18,12 @@ def command(folder: Path, output: Path | None, as_json: bool) -> None:
 
     It may hold a trace (`tasuki trace -o FOLDER`), results (`tasuki bench|himeno|laplace --output FOLDER/x.json`), a
     machine profile (`tasuki tune --output FOLDER/profile.json`) and `tasuki info --json > FOLDER/info.json`. Damaged
-    files are left out, which is said here and on the page.
+    files are left out, which is said here and on the page. Figures of results need matplotlib; the rest does not.
     """
     check_output(output)
-    try:
-        from tasuki import report
+    from tasuki import report
 
-        page, ignored, left_out = report.build(folder)
-    except ImportError as error:
-        raise Failure(f"the report needs matplotlib ({error}); pip install 'tasuki[plot]'") from None
+    page, ignored, left_out = report.build(folder)
     target = output or folder / "report.html"
     target.write_text(page, encoding="utf-8")
     data = {"report": str(target), "ignored": ignored, "left_out": left_out}

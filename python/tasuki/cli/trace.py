@@ -9,38 +9,16 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from tasuki import timeline
+from tasuki import tables, timeline
 from tasuki.checked import FileError
 from tasuki.cli import Failure
-from tasuki.cli.common import common, emit, microseconds, ranks_option, run_ranks, table, timeout_option
+from tasuki.cli.common import common, emit, ranks_option, run_ranks, table, timeout_option
 from tasuki.cli.run import resolve
 
 
 def show(console: Console, data: dict) -> None:
-    rows = [
-        [
-            r["rank"],
-            f"{r['seconds'] * 1e3:.2f}",
-            f"{r['compute'] * 1e3:.2f}",
-            f"{r['exposed'] * 1e3:.2f}",
-            f"{100 * r['exposed'] / r['seconds']:.1f}" if r["seconds"] else None,
-            f"{r['hidden'] * 1e3:.2f}",
-        ]
-        for r in data["ranks"]
-    ]
-    columns = [">rank", ">in all", ">compute", ">exposed", ">exposed %", ">hidden"]
-    console.print(table("the program, ms from its first call to its last", columns, rows))
-    rows = [
-        [o["operation"], o["epochs"], ", ".join(o["paths"]), microseconds(o["exposed_us"]), microseconds(o["span_us"])]
-        for o in data["operations"]
-    ]
-    columns = ["operation", ">epochs", "paths", ">exposed µs", ">whole µs"]
-    console.print(table("operations, medians of an epoch (whole: first start to last end of any rank)", columns, rows))
-    rows = [
-        [c["verb"], c["path"], c["count"], microseconds(c["median_us"]), f"{c['seconds'] * 1e3:.2f}", c["bytes"]]
-        for c in data["commands"]
-    ]
-    console.print(table("commands of all ranks", ["verb", "path", ">count", ">median µs", ">ms", ">bytes"], rows))
+    for each in tables.trace_tables(data):
+        console.print(table(*each))
     for r in data["ranks"]:
         if r["events_overwritten"]:
             console.print(f"rank {r['rank']}: the first {r['events_overwritten']} events did not fit and are gone")
@@ -78,9 +56,14 @@ def command(ranks: int, output: Path, timeout: float | None, program: tuple[str,
         timeout=timeout,
         environment=environment,
     )
-    ended = f"{program[0]} on {ranks} ranks ended with status {status}"
-    if status != 0 and not (output / "rank-0.json").exists():
-        raise Failure(f"{ended} and left no trace", status)
+    ended = f"{program[0]} on {ranks} rank{'s' * (ranks > 1)} ended with status {status}"
+    if not timeline.ranks_in(output):
+        none = (
+            "a rank writes its file when its last context ends, and none came to that"
+            if status
+            else ("did it use Tasuki?")
+        )
+        raise Failure(f"{ended} and left no trace in {output}: {none}", status or 1)
     try:
         data = {**write_merged(output), "status": status}
     except FileError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import tempfile
 from pathlib import Path
 from statistics import median
@@ -14,6 +15,7 @@ from tasuki.checked import read_json
 from tasuki.cli import Failure
 from tasuki.cli.common import check_output, common, emit, progress, table
 from tasuki.cli.ranks import on_ranks
+from tasuki.launch import core_library, launch, launcher_for
 
 
 def profile_file(name: str) -> Path:
@@ -26,17 +28,40 @@ def profile_file(name: str) -> Path:
     return folder / "tasuki" / name
 
 
+ASK = ["sh", "-c", "echo $(uname -n) $(getconf _NPROCESSORS_ONLN)"]
+
+
+def where(ranks: int) -> list[tuple[str, int]]:
+    """Host and hardware threads of so many processes of the launcher, without MPI: within a second. Empty if it starts
+    none; the measurement will say so."""
+    command, environment = launch(launcher_for(core_library()), ranks, ASK)
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, stdin=subprocess.DEVNULL, text=True, timeout=60, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    words = (line.split() for line in done.stdout.splitlines())
+    return [(line[0], int(line[1])) for line in words if len(line) == 2 and line[1].isdigit()]
+
+
 def check_cores(ranks: int) -> None:
     """The library keeps nothing that it measured with more ranks on a host than cores: says so before, not after."""
-    if ranks <= (os.cpu_count() or 1):
+    cores = os.cpu_count() or 1
+    if ranks <= cores:
         return
-    answers = on_ranks("host", {}, ranks, "asking the ranks where they are")
-    first = answers[0]
-    here = sum(answer["host"] == first["host"] for answer in answers)
-    if here > first["cores"]:
+    # If one more than this host has threads all come to one host that has no more, so will these ranks; only where
+    # there are several hosts must all be started to know.
+    places = where(cores + 1)
+    if len(set(places)) > 1 and ranks > cores + 1:
+        places = where(ranks)
+    crowded = [(place, places.count(place)) for place in set(places) if places.count(place) > place[1]]
+    if crowded:
+        (host, threads), here = max(crowded, key=lambda one: one[1])
+        here = ranks if len(set(places)) == 1 else here
         raise Failure(
-            f"-n {ranks}: {here} ranks on the {first['cores']} hardware threads of {first['host']} would measure how "
-            f"they take turns; give at most -n {first['cores']}, or more hosts"
+            f"-n {ranks}: {here} ranks on the {threads} hardware threads of {host} would measure how they take turns; "
+            f"give at most -n {threads}, or more hosts"
         )
 
 

@@ -11,8 +11,9 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from tasuki import checked, timeline
+from tasuki import checked, tables, timeline
 from tasuki.report import drawing
+from tasuki.results import Results
 
 MOST_OPERATIONS = 12
 MOST_SPANS = 30000  # of the timeline: the last ones
@@ -24,11 +25,10 @@ class Material:
     `left_out`, with the reason. A trace is good if the files of all its ranks are."""
 
     def __init__(self, folder: Path) -> None:
-        from tasuki.plot import Results
-
         self.results, self.info, self.profiles, self.ignored = Results(), None, {}, []
         self.traces: list[timeline.RankTrace] = []
         self.left_out: dict[str, str] = {}
+        self.figures: dict[str, str] = {}  # SVG in base64
         try:
             if any(folder.glob("rank-*.json")):
                 self.traces = timeline.load(folder)
@@ -80,14 +80,19 @@ def sound_profile(data: dict, file: Path) -> dict:
 
 
 def table(columns: list[str], rows: Iterable[Iterable[object]]) -> str:
-    def cell(value: object) -> str:
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return f'<td class="number">{value if isinstance(value, int) else f"{value:.4g}"}</td>'
-        return f"<td>{escape('–' if value is None else str(value))}</td>"
+    """Columns whose names begin with `>` are aligned to the right."""
+    kinds = [' class="number"' if name.startswith(">") else "" for name in columns]
+    head = "".join(f"<th{kind}>{escape(name.lstrip('>'))}</th>" for kind, name in zip(kinds, columns))
 
-    head = "".join(f"<th>{escape(c)}</th>" for c in columns)
-    body = "".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    def cell(kind: str, value: object) -> str:
+        return f"<td{kind}>{escape('–' if value is None else str(value))}</td>"
+
+    body = "".join(f"<tr>{''.join(map(cell, kinds, row))}</tr>" for row in rows)
+    return f'<div class="table"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def titled(title: str, columns: list[str], rows: Iterable[Iterable[object]]) -> str:
+    return f"<h2>{escape(title)}</h2>{table(columns, rows)}"
 
 
 def key(colours: dict[str, str]) -> str:
@@ -98,25 +103,25 @@ def key(colours: dict[str, str]) -> str:
 def machine_section(material: Material) -> str:
     parts = []
     if material.left_out:
-        parts += ["<h2>left out, being damaged</h2>", table(["what", "why"], material.left_out.items())]
+        parts.append(titled("left out", ["what", "why"], material.left_out.items()))
     if material.info:
-        rows = [[r["what"], "yes" if r["usable"] else "no", r["text"]] for r in material.info["usable"]]
+        rows = [[r["what"], tables.verdict(r), r["text"]] for r in material.info["usable"]]
         parts += [table(["what", "usable", ""], rows), f"<pre>{escape(chr(10).join(material.info['topology']))}</pre>"]
     for machine in material.results.machines:
-        parts += ["<h2>benchmarks ran on</h2>", table(["what", "value"], machine.items())]
+        parts.append(titled("benchmarks ran on", ["what", "value"], machine.items()))
     for name, profile in material.profiles.items():
         rows = [
             [
                 path,
-                c["latency"] * 1e6,
-                c["mutual_latency"] * 1e6 if "mutual_latency" in c else None,
-                c["bandwidth"] / 1e9,
-                c["per_run"] * 1e9,
+                tables.duration(c["latency"]),
+                tables.duration(c["mutual_latency"]) if "mutual_latency" in c else None,
+                f"{c['bandwidth'] / 1e9:.2f}",
+                tables.duration(c["per_run"]),
             ]
             for path, c in profile["paths"].items()
         ]
-        columns = ["path", "latency µs", "both ways µs", "GB/s", "ns a run"]
-        parts += [f"<h2>machine profile {escape(name)}</h2>", table(columns, rows)]
+        columns = ["path", ">latency", ">both ways", ">GB/s", ">a run"]
+        parts.append(titled(f"machine profile {name}", columns, rows))
     return "".join(parts)
 
 
@@ -127,8 +132,8 @@ def topology_section(material: Material) -> str:
     rows = [[f"{a} – {b}", path, count] for (a, b, path), count in sorted(moved.items())]
     return (
         key(drawing.path_colours(material.traces))
-        + f'<div class="drawing">{drawing.topology(material.traces)}</div>'
-        + table(["ranks", "path", "bytes in an epoch of every operation"], rows)
+        + f'<div class="drawing fit">{drawing.topology(material.traces)}</div>'
+        + table(["ranks", "path", ">bytes in an epoch of every operation"], rows)
     )
 
 
@@ -158,19 +163,16 @@ def plan_section(material: Material) -> str:
 def timeline_section(material: Material) -> str:
     if not material.traces:
         return ""
-    data = timeline.summary(material.traces)
-    ranks = [[r["rank"], *(r[k] * 1e3 for k in ("seconds", "compute", "exposed", "hidden"))] for r in data["ranks"]]
-    operations = [[o["operation"], o["epochs"], ", ".join(o["paths"]), o["exposed_us"], o["span_us"]]
-                  for o in data["operations"]]  # fmt: skip
-    commands = [[c["verb"], c["path"], c["count"], c["median_us"], c["seconds"] * 1e3] for c in data["commands"]]
+    summary = tables.trace_tables(timeline.summary(material.traces))
     return (
         key(CALL_COLOURS | drawing.path_colours(material.traces))
-        + '<p class="remark">Wheel: zoom. Drag: move. Point at a bar for its length.</p><canvas></canvas>'
-        + "<h2>ranks</h2>" + table(["rank", "ms in all", "compute", "exposed", "hidden"], ranks)
-        + "<h2>operations, medians of an epoch</h2>"
-        + table(["operation", "epochs", "paths", "exposed µs", "first start to last end µs"], operations)
-        + "<h2>commands of all ranks</h2>" + table(["verb", "path", "count", "median µs", "ms"], commands)
-    )  # fmt: skip
+        + '<p class="remark">Drag to move. Zoom with the buttons, with two fingers, with Ctrl and the wheel, or with '
+        "the wheel alone once you have clicked the timeline (Esc: no more). Point at a bar for its length.</p>"
+        '<p class="zoom"><button data-zoom="in">+</button><button data-zoom="out">−</button>'
+        '<button data-zoom="all">whole run</button></p>'
+        '<canvas tabindex="0" role="img" aria-label="what each rank did when"></canvas>'
+        + "".join(titled(*each) for each in summary)
+    )
 
 
 def timeline_rows(traces: list[timeline.RankTrace]) -> list[dict]:
@@ -190,25 +192,30 @@ def timeline_rows(traces: list[timeline.RankTrace]) -> list[dict]:
     return [rows[where] for where in sorted(rows, key=lambda w: (w[0], order[w])) if rows[where]["spans"]]
 
 
-def benchmark_section(material: Material) -> str:
-    from tasuki import plot
-
-    parts = []
+def draw_figures(material: Material) -> None:
+    """Figures of results, which need matplotlib; without it they are named among what is left out."""
+    if not (material.results.cases or material.results.runs):
+        return
+    try:
+        from tasuki import plot
+    except ImportError as error:
+        material.left_out["figures of results"] = f"they need matplotlib ({error}); pip install 'tasuki[plot]'"
+        return
     for name, figure in plot.figures(material.results).items():
         image = io.BytesIO()
         plot.save(figure, image, "svg")
-        data = base64.b64encode(image.getvalue()).decode()
+        material.figures[name] = base64.b64encode(image.getvalue()).decode()
+
+
+def benchmark_section(material: Material) -> str:
+    parts = []
+    for name, data in material.figures.items():
         picture = f'<img alt="{escape(name)}" src="data:image/svg+xml;base64,{data}">'
         parts.append(f'<h2>{escape(name)}</h2><div class="drawing">{picture}</div>')
     for group in dict.fromkeys(c["group"] for c in material.results.cases):
-        cases = [c for c in material.results.cases if c["group"] == group]
-        peers = list(dict.fromkeys(p for c in cases for p in c["peers"]))
-        rows = [[c["case"], c["bytes"], *(c["peers"].get(p, {}).get("median_us") for p in peers)] for c in cases]
-        parts.append(f"<h2>{escape(group)}, median µs</h2>" + table(["case", "bytes", *peers], rows))
+        parts.append(titled(*tables.bench_table(group, [c for c in material.results.cases if c["group"] == group])))
     if material.results.runs:
-        shown = ["app", "size", "ranks", "split", "overlap", "iterations", "gflops", "communication_share", "verified"]
-        rows = [[run.get(k) for k in shown] for run in material.results.runs]
-        parts.append("<h2>applications</h2>" + table(shown, rows))
+        parts.append(titled(*tables.runs_table("applications", material.results.runs, ["app", "size"])))
     return "".join(parts)
 
 
@@ -228,11 +235,15 @@ def build(folder: Path) -> tuple[str, list[str], dict[str, str]]:
     if material.empty():
         damaged = f"; left out is what is damaged: {'; '.join(material.left_out.values())}" if material.left_out else ""
         raise checked.FileError(f"{folder} has nothing to report on (see tasuki report --help){damaged}")
+    draw_figures(material)
     tabs, sections = "", ""
     for name, (make, how) in SECTIONS.items():
         content = make(material) or f'<p class="remark">Nothing here. It is filled by: {escape(how)}</p>'
-        tabs += f'<button role="tab" data-name="{name}" aria-selected="false">{name}</button>'
-        sections += f'<section id="{name}" role="tabpanel" hidden>{content}</section>\n'
+        # No id is a tab's name: a browser that is given `#plan` scrolls to an element of that id, below the sticky bar.
+        tabs += (
+            f'<button role="tab" data-name="{name}" aria-controls="tab-{name}" aria-selected="false">{name}</button>'
+        )
+        sections += f'<section id="tab-{name}" role="tabpanel" hidden>{content}</section>\n'
     rows = json.dumps(timeline_rows(material.traces), separators=(",", ":"))
     rows = rows.replace("<", "\\u003c")  # in a script neither `</script>` nor `<!--` may stand
     own = files("tasuki.report")

@@ -27,7 +27,9 @@ def path_colours(traces: list[RankTrace]) -> dict[str, str]:
 
 
 def text(x: float, y: float, words: str, **style: object) -> str:
-    attributes = "".join(f' {key.replace("_", "-")}="{value}"' for key, value in style.items())
+    """`kind` is its class, whose colours page.css has, for light and dark screens."""
+    kind = style.pop("kind", "ink")
+    attributes = f' class="{kind}"' + "".join(f' {key.replace("_", "-")}="{value}"' for key, value in style.items())
     return f'<text x="{x:.1f}" y="{y:.1f}"{attributes}>{escape(words)}</text>'
 
 
@@ -78,9 +80,9 @@ def topology(traces: list[RankTrace]) -> str:
         x, y = at[trace.rank]
         fill = ["#fff3d6", "#dcecf7", "#e0f2e0", "#f3e3f7"][islands.index((trace.host, trace.island)) % 4]
         note = f"rank {trace.rank} on {trace.host}, island {trace.island}"
-        circle = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="17" fill="{fill}" stroke="#333">'
+        circle = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="17" fill="{fill}" stroke="#555">'
         parts.append(f"{circle}<title>{escape(note)}</title></circle>")
-        parts.append(text(x, y + 4, str(trace.rank), text_anchor="middle", font_size=12))
+        parts.append(text(x, y + 4, str(trace.rank), text_anchor="middle", font_size=12, kind="on-light"))
         out = 1 + 34 / radius
         parts.append(
             text(
@@ -89,7 +91,7 @@ def topology(traces: list[RankTrace]) -> str:
                 f"{trace.host} / {trace.island}",
                 text_anchor="middle",
                 font_size=10,
-                fill="#666",
+                kind="faint",
             )
         )
     return svg(2 * middle, 2 * middle, parts, "ranks and the paths between them")
@@ -167,11 +169,11 @@ def plan_graph(plans: dict[int, dict], colours: dict[str, str]) -> tuple[str, st
     for source, target, kind in edges:
         (xa, ya), (xb, yb) = at[source], at[target]
         xa, bend = xa + BOX[0], max(20.0, (xb - xa - BOX[0]) / 2)
-        look = {"lane": "#bbb", "dependency": "#999"}.get(kind, "#333")
+        look = "strong" if kind in ("signal", "message") else "weak"
         dash = ' stroke-dasharray="4 3"' if kind == "dependency" else ""
         parts.append(
             f'<path d="M{xa:.0f},{ya:.0f} C{xa + bend:.0f},{ya:.0f} {xb - bend:.0f},{yb:.0f} {xb:.0f},{yb:.0f}" '
-            f'fill="none" stroke="{look}" opacity="0.6"{dash}><title>{kind}</title></path>'
+            f'fill="none" class="arrow {look}"{dash}><title>{kind}</title></path>'
         )
     for (rank, i), (x, middle) in at.items():
         plan = shown[rank]
@@ -184,16 +186,17 @@ def plan_graph(plans: dict[int, dict], colours: dict[str, str]) -> tuple[str, st
         )
         solid = about["verb"] not in ("wait", "signal")
         colour = colours[about["path"]]
+        filled = f'fill="{colour}"' if solid else 'class="open"'
         parts.append(
             f'<g><title>{escape(note)}</title><rect x="{x:.0f}" y="{middle - BOX[1] / 2:.0f}" width="{BOX[0]}" '
-            f'height="{BOX[1]}" rx="5" fill="{colour if solid else "#fff"}" stroke="{colour}"/>'
+            f'height="{BOX[1]}" rx="5" stroke="{colour}" {filled}/>'
             + text(
                 x + BOX[0] / 2,
                 middle + 4,
                 about["verb"] + peer,
                 text_anchor="middle",
                 font_size=11,
-                fill="#fff" if solid else "#222",
+                kind="on-dark" if solid else "ink",
             )
             + "</g>"
         )

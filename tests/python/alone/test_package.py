@@ -80,13 +80,21 @@ def test_the_price_of_python(run):
     assert nanoseconds < 1000, text
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/python.md", "docs/existing-code.md", "docs/after-a-crash.md"])
-def test_the_documentation(run, page):
+PAGES = [
+    "README.md",
+    *(f"docs/{p}.md" for p in ("python", "existing-code", "after-a-crash", "coming-from", "staggered")),
+]
+
+
+@pytest.mark.parametrize(("page", "ranks"), [*((page, 2) for page in PAGES), *((page, 4) for page in PAGES[-2:])])
+def test_the_documentation(run, page, ranks):
     """The Python pieces of a page, one after the other, are a program that runs."""
     pieces = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.M | re.S)
     assert pieces
-    status, text = run(2, "\n".join(pieces) + "\nprint('the end')")
-    assert status == 0 and text.splitlines().count("the end") == 2, text
+    if any("mpi4py" in piece for piece in pieces):
+        pytest.importorskip("mpi4py")
+    status, text = run(ranks, "\n".join(pieces) + "\nprint('the end')")
+    assert status == 0 and text.splitlines().count("the end") == ranks, text
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,77 @@
+"""Calls that fit no form of a function: the error is a sentence that names the argument, and the nearest right one."""
+
+from __future__ import annotations
+
+import pytest
+
+import tasuki
+
+MACHINE = tasuki.Machine.from_file("host-2core")
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (
+            lambda: tasuki.Halo(1, corner=False),
+            "Halo() has no argument 'corner'; did you mean 'corners'? it has fields, ",
+        ),
+        (lambda: tasuki.Halo(1, Corners=False), "Halo() has no argument 'Corners'; did you mean 'corners'?"),
+        (lambda: tasuki.Halo(1, nothing_like_it=1), "Halo() has no argument 'nothing_like_it'; it has fields, width, "),
+        (lambda: tasuki.Halo(), "Halo(): argument 'fields' is missing; it must be a tasuki.Field or "),
+        (lambda: tasuki.Halo([], corners="yes"), "Halo(): argument 'corners' is 'yes'; it must be True or False"),
+        (lambda: tasuki.Halo([], path=7), "Halo(): argument 'path' is 7; it must be a text"),
+        (lambda: tasuki.Halo(1, 2), "Halo() takes at most 1 arguments without a name, not 2; give by name: width, "),
+        (lambda: tasuki.Halo(1, fields=2), "Halo(): argument 'fields' is given twice"),
+        (lambda: tasuki.Grid(3, (4, 4)), "Grid(): argument 'context' is 3; it must be a tasuki.Context"),
+        (lambda: tasuki.Grid(perodic=True), "Grid() has no argument 'perodic'; did you mean 'periodic'?"),
+        (lambda: tasuki.Transfer(1, (0, None), (1, None)), "Transfer(): argument 'context' is 1; it must be"),
+        (lambda: tasuki.Broadcast(1, 0, b"", tree=2), "Broadcast() has no argument 'tree'; did you mean 'trees'?"),
+        (
+            lambda: tasuki.FieldShape("u", memmory="host"),
+            "FieldShape() has no argument 'memmory'; did you mean 'memory'?",
+        ),
+        (lambda: tasuki.FieldShape(3), "FieldShape(): argument 'name' is 3; it must be a text"),
+        (lambda: tasuki.predict(3), "predict(): argument "),
+        (
+            lambda: tasuki.plan_halo(MACHINE, (8, 8), corner=False),
+            "plan_halo() has no argument 'corner'; did you mean ",
+        ),
+        (lambda: tasuki.Machine.from_file(fill="torus-36"), "from_file() has no argument 'fill'; did you mean 'file'?"),
+    ],
+)
+def test_a_sentence_names_the_argument(call, expected):
+    with pytest.raises(TypeError) as raised:
+        call()
+    told = str(raised.value)
+    assert expected in told, told
+    assert "\n" not in told and "incompatible function arguments" not in told
+
+
+def test_a_large_value_is_not_printed_whole():
+    with pytest.raises(TypeError) as raised:
+        tasuki.Halo([], path=list(range(100000)))
+    assert len(str(raised.value)) < 300
+
+
+def test_every_form_can_be_read():
+    """A signature that the sentences cannot be made from would bring nanobind's own message back."""
+    from tasuki.arguments import parameters
+
+    seen = 0
+    for name in tasuki.__all__:
+        thing = getattr(tasuki, name)
+        functions = list(vars(thing).values()) if isinstance(thing, type) else [thing]
+        for function in functions:
+            for signature, *_ in getattr(function, "__nb_signature__", ()):
+                if "**" not in signature:  # which takes any
+                    parameters(signature)
+                    seen += 1
+    assert seen > 50
+
+
+def test_errors_of_other_kinds_stay():
+    with pytest.raises(tasuki.Error, match="there is no"):
+        tasuki.Machine.from_file("no-such-machine")
+    with pytest.raises(TypeError, match="no constructor"):
+        tasuki.Operation()
