@@ -205,23 +205,28 @@ constexpr const char* kOptions =
     "algorithm: str = 'auto', trees: SupportsIndex = 0, arity: SupportsIndex = 0, chunk: SupportsIndex = 0, "
     "path: str = 'auto', engine: str = 'auto') -> None";
 
-/// Binds a class whose constructor takes `Arguments` and then the options that all have. `signature`: its own part.
-/// nanobind keeps the texts' addresses.
-template <class Py, class... Arguments, class... Names>
-void bind(nb::module_& m, const char* name, const char* about, const char* signature, const char* doc,
-          void (*make)(Py*, const ContextHandle&, Arguments..., const Common&), const Names&... names) {
-  static std::string whole;
-  whole = fmt::format("def __init__(self, context: Context, {}{}", signature, kOptions);
-  nb::class_<Py, PyOperation>(m, name, about)
-      .def(
-          "__init__",
-          [make](Py* self, const ContextHandle& context, Arguments... arguments, const std::string& algorithm,
-                 int trees, int arity, std::int64_t chunk, const std::string& path, const std::string& engine) {
-            make(self, context, arguments..., Common{algorithm, trees, arity, chunk, path, engine});
-          },
-          nb::arg("context"), names..., nb::arg("algorithm") = "auto", nb::arg("trees") = 0, nb::arg("arity") = 0,
-          nb::arg("chunk") = 0, nb::arg("path") = "auto", nb::arg("engine") = "auto", nb::sig(whole.c_str()), doc);
-}
+/// A class whose constructor takes `Arguments` and then the options that all have.
+template <class Py, class... Arguments>
+struct Constructed {
+  using Make = void (*)(Py*, const ContextHandle&, Arguments..., const Common&);
+
+  /// `signature`: the constructor's own part. nanobind keeps the texts' addresses.
+  template <class... Names>
+  static void bind(nb::module_& m, const char* name, const char* about, const char* signature, const char* doc,
+                   Make make, const Names&... names) {
+    static std::string whole;
+    whole = fmt::format("def __init__(self, context: Context, {}{}", signature, kOptions);
+    nb::class_<Py, PyOperation>(m, name, about)
+        .def(
+            "__init__",
+            [make](Py* self, const ContextHandle& context, Arguments... arguments, const std::string& algorithm,
+                   int trees, int arity, std::int64_t chunk, const std::string& path, const std::string& engine) {
+              make(self, context, arguments..., Common{algorithm, trees, arity, chunk, path, engine});
+            },
+            nb::arg("context"), names..., nb::arg("algorithm") = "auto", nb::arg("trees") = 0, nb::arg("arity") = 0,
+            nb::arg("chunk") = 0, nb::arg("path") = "auto", nb::arg("engine") = "auto", nb::sig(whole.c_str()), doc);
+  }
+};
 
 }  // namespace
 
@@ -238,7 +243,7 @@ void bind_collectives(nb::module_& m) {
   const auto root = nb::arg("root") = 0;
   const nb::kw_only only;
 
-  bind<PyAllreduce, nb::handle, nb::handle, const std::string&, Truth>(
+  Constructed<PyAllreduce, nb::handle, nb::handle, const std::string&, Truth>::bind(
       m, "Allreduce", "All ranks' arrays, combined element by element, on every rank.",
       "source: Any, target: Any, *, op: str = 'sum', ordered: Truth = False, ",
       R"(Collective. `source` and `target` have the same type and number of elements on all ranks.
@@ -251,12 +256,12 @@ algorithm, trees, arity, chunk: docs/collectives.md.)",
          Truth in_order,
          const Common& common) { make_vector<Allreduce>(self, context, "Allreduce", from, to, by, in_order, common); },
       source, target, only, op, ordered);
-  bind<PyReduce, nb::handle, nb::handle, int, const std::string&, Truth>(
+  Constructed<PyReduce, nb::handle, nb::handle, int, const std::string&, Truth>::bind(
       m, "Reduce", "All ranks' arrays, combined element by element, on one rank.",
       "source: Any, target: Any = None, *, root: SupportsIndex = 0, op: str = 'sum', ordered: Truth = False, ",
       "Collective. `target` is for the root; there `source` may be tasuki.in_place. Else as `Allreduce`.", make_reduce,
       source, nb::arg("target") = nb::none(), only, root, op, ordered);
-  bind<PyReduceScatter, nb::handle, nb::handle, const std::string&, Truth, nb::handle>(
+  Constructed<PyReduceScatter, nb::handle, nb::handle, const std::string&, Truth, nb::handle>::bind(
       m, "ReduceScatter", "A block for every rank on every rank; rank r gets block r of all, combined.",
       "source: Any, target: Any, *, op: str = 'sum', ordered: Truth = False, "
       "counts: Sequence[SupportsIndex] | None = None, ",
@@ -265,7 +270,7 @@ algorithm, trees, arity, chunk: docs/collectives.md.)",
 counts: elements of each rank's block, the same on all ranks; None: all are as long as `target`.
 source: tasuki.in_place, on all ranks, where `target` holds all blocks; the result is at its beginning.)",
       make_reduce_scatter, source, target, only, op, ordered, counts);
-  bind<PyAllgather, nb::handle, nb::handle, nb::handle>(
+  Constructed<PyAllgather, nb::handle, nb::handle, nb::handle>::bind(
       m, "Allgather", "The ranks' blocks, on every rank.",
       "source: Any, target: Any, *, counts: Sequence[SupportsIndex] | None = None, ",
       R"(Collective. `target` gets the ranks' `source`, one after the other; elements of any type.
@@ -273,18 +278,18 @@ source: tasuki.in_place, on all ranks, where `target` holds all blocks; the resu
 counts: elements of each rank's block, the same on all ranks; None: all are as long as `source`.
 source: tasuki.in_place, on all ranks, where each rank's block lies in `target` already.)",
       make_allgather, source, target, only, counts);
-  bind<PyGather, nb::handle, nb::handle, int, nb::handle>(
+  Constructed<PyGather, nb::handle, nb::handle, int, nb::handle>::bind(
       m, "Gather", "The ranks' blocks, on one rank.",
       "source: Any, target: Any = None, *, root: SupportsIndex = 0, counts: Sequence[SupportsIndex] | None = None, ",
       "Collective. `target` is for the root; there `source` may be tasuki.in_place. Else as `Allgather`.", make_gather,
       source, nb::arg("target") = nb::none(), only, root, counts);
-  bind<PyScatter, nb::handle, nb::handle, int, nb::handle>(
+  Constructed<PyScatter, nb::handle, nb::handle, int, nb::handle>::bind(
       m, "Scatter", "One rank's blocks, one to every rank.",
       "source: Any, target: Any, *, root: SupportsIndex = 0, counts: Sequence[SupportsIndex] | None = None, ",
       "Collective. `source` is for the root, others give None; there `target` may be tasuki.in_place, which leaves its "
       "block where it is.",
       make_scatter, source, target, only, root, counts);
-  bind<PyAlltoall, nb::handle, nb::handle, nb::handle, nb::handle>(
+  Constructed<PyAlltoall, nb::handle, nb::handle, nb::handle, nb::handle>::bind(
       m, "Alltoall", "A block from every rank to every rank.",
       "source: Any, target: Any, *, send_counts: Sequence[SupportsIndex] | None = None, "
       "receive_counts: Sequence[SupportsIndex] | None = None, ",
@@ -293,20 +298,20 @@ source: tasuki.in_place, on all ranks, where each rank's block lies in `target` 
 send_counts, receive_counts: elements to and from each rank, which must fit what that rank says; None: all blocks are equal.
 source: tasuki.in_place, on all ranks, where `target` holds what is sent.)",
       make_alltoall, source, target, only, nb::arg("send_counts") = nb::none(), nb::arg("receive_counts") = nb::none());
-  bind<PyScan, nb::handle, nb::handle, const std::string&>(
+  Constructed<PyScan, nb::handle, nb::handle, const std::string&>::bind(
       m, "Scan", "The arrays of the ranks up to this one, combined in rank order.",
       "source: Any, target: Any, *, op: str = 'sum', ", "Collective. As `Allreduce`.",
       [](PyScan* self, const ContextHandle& context, nb::handle from, nb::handle to, const std::string& by,
          const Common& common) { make_vector<Scan>(self, context, "Scan", from, to, by, false, common); },
       source, target, only, op);
-  bind<PyExscan, nb::handle, nb::handle, const std::string&>(
+  Constructed<PyExscan, nb::handle, nb::handle, const std::string&>::bind(
       m, "Exscan", "The arrays of the ranks before this one, combined in rank order.",
       "source: Any, target: Any, *, op: str = 'sum', ",
       "Collective. As `Allreduce`; `target` of rank 0 stays as it is.",
       [](PyExscan* self, const ContextHandle& context, nb::handle from, nb::handle to, const std::string& by,
          const Common& common) { make_vector<Exscan>(self, context, "Exscan", from, to, by, false, common); },
       source, target, only, op);
-  bind<PyBarrier>(
+  Constructed<PyBarrier>::bind(
       m, "Barrier", "An epoch ends on a rank when all ranks have started it.", "*, ", "Collective.",
       [](PyBarrier* self, const ContextHandle& context, const Common& common) {
         create(

@@ -318,7 +318,7 @@ static void check_complaints(const struct ranks* r) {
   if (r->size > 1) {
     CHECK_FAILS(TASUKI_FAILED, "'count' differs between ranks",
                 tasuki_allreduce_create(c, in, out, r->rank == 0 ? 1 : 2, TASUKI_F64, TASUKI_SUM, NULL, &made));
-    CHECK_FAILS(TASUKI_FAILED, "differs between ranks",
+    CHECK_FAILS(TASUKI_FAILED, "pass different arguments",
                 tasuki_reduce_scatter_create(c, in, out, 1, r->rank == 0 ? r->counts : NULL, TASUKI_F64, TASUKI_SUM,
                                              NULL, &made));
   }
