@@ -53,17 +53,17 @@ test-mpich: TASUKI_MPI = mpich
 test-mpich: ## the tests on 1 to 4 ranks with MPICH
 	@$(PYTHON) tools/setup.py
 	@$(bin)/cmake --preset release -B build-mpich -DTASUKI_MPI=mpich $(CMAKE_FLAGS) > /dev/null
-	@$(compile) build-mpich --target rank_tests staged_tests failing_tests
+	@$(compile) build-mpich --target rank_tests staged_tests failing_tests failing_thread_tests
 	@$(ctest) --test-dir build-mpich --tests-regex '^(ranks_[1-4]|staged_.*|harness_.*)$$'
 
 sanitize: setup ## unit and rank tests under the address, undefined-behaviour and thread sanitizers
 	$(configure) --preset asan
-	@$(compile) build-asan --target plan_tests unit_tests rank_tests thread_tests staged_tests failing_tests kernel_tests kernel_thread_tests
+	@$(compile) build-asan --target plan_tests unit_tests rank_tests thread_tests staged_tests failing_tests failing_thread_tests kernel_tests kernel_thread_tests
 	@$(ctest) --test-dir build-asan --tests-regex '^(plan|unit|(thread_)?ranks_[1-4]|staged_.*|harness_.*|kernel_([1-4]|threads_.*))$$'
 	@$(PYTHON) tools/setup.py --mpi mpich # Open MPI's start crashes under the thread sanitizer
 	$(configure) --preset tsan -DTASUKI_MPI=mpich
-	@$(compile) build-tsan --target plan_tests unit_tests rank_tests thread_tests staged_tests kernel_thread_tests
-	@$(ctest) --test-dir build-tsan --tests-regex '^(plan|unit|threads_.*|thread_ranks_.*|staged_2|kernel_threads_.*)$$'
+	@$(compile) build-tsan --target plan_tests unit_tests rank_tests thread_tests staged_tests failing_thread_tests kernel_thread_tests
+	@$(ctest) --test-dir build-tsan --tests-regex '^(plan|unit|threads_.*|thread_ranks_.*|staged_2|harness_threads|kernel_threads_.*)$$'
 
 bench: configure ## the benchmarks on 2 ranks; refreshes the tables of README.md and docs/
 	@$(compile) $(BUILD) --target tasuki-bench

@@ -42,7 +42,7 @@ Options parse(CLI::App& app, int argc, char** argv) {
   for (const auto& peer : bench::peers()) names.push_back(peer.name);
   app.add_option("--group", options.groups, "only these groups")
       ->check(CLI::IsMember(
-          {"halo", "halo-in-use", "face", "transfer", "broadcast", "overhead", "gpu-halo", "gpu-face", "gpu-copy"}));
+          {"halo", "halo-in-use", "face", "transfer", "broadcast", "collective", "overhead", "gpu-halo", "gpu-face", "gpu-copy"}));
   app.add_option("--device", options.device, "where the data are; auto: as --group says, else on GPUs if all have one")
       ->check(CLI::IsMember({"auto", "cpu", "gpu"}))
       ->capture_default_str();
@@ -98,6 +98,7 @@ std::vector<bench::Case> cases_on([[maybe_unused]] bool gpus, int ranks) {
 #endif
   std::vector<bench::Case> all;
   for (const auto& group : {bench::halo_cases(ranks), bench::transfer_cases(ranks), bench::broadcast_cases(ranks),
+                            bench::collective_cases(ranks),
                             bench::overhead_cases(ranks)}) {
     all.insert(all.end(), group.begin(), group.end());
   }

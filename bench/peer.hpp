@@ -10,6 +10,7 @@
 
 #include "tasuki/context.hpp"
 #include "tasuki/field.hpp"
+#include "tasuki/planning.hpp"
 
 namespace bench {
 
@@ -63,6 +64,15 @@ struct BroadcastCase {
   std::int64_t bytes = 0;
 };
 
+/// A collective on numbers, sums where it combines, rank 0 the root.
+struct CollectiveCase {
+  tasuki::Context context;
+  tasuki::CollectiveKind kind{};
+  std::int64_t count = 0;  ///< numbers: of the vector, or of every block
+  double* in = nullptr;    ///< room for all that any rank may have
+  double* out = nullptr;
+};
+
 struct GpuCase;  // gpu/problem.hpp
 
 /// A competitor. An empty function means that it has no answer to that kind of case.
@@ -74,6 +84,7 @@ struct Peer {
   bool splits = false;  ///< `start` returns without waiting for others, so that its own cost can be measured
   bool solo = false;    ///< a bound: only rank 0 works, on its own memory, and nothing arrives at other ranks
   std::function<RunnerPtr(const GpuCase&)> gpu = {};
+  std::function<RunnerPtr(const CollectiveCase&)> collective = {};
   bool silent = false;  ///< a bound: moves the bytes, but ranks do not tell each other when they may and when they have
 };
 

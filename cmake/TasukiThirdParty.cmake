@@ -1,5 +1,5 @@
 # tasuki_third_party: the header-only libraries (nlohmann/json, CLI11, doctest, fmt) that tools/setup.py unpacks.
-# Only sources use them; no public header of Tasuki does.
+# Only sources use them; no public header of Tasuki does. fmt's implementation is a library of its own.
 set(third_party ${PROJECT_SOURCE_DIR}/.deps/include)
 if(SKBUILD AND NOT DEFINED TASUKI_THIRD_PARTY_INCLUDE) # pip has put them beside the interpreter
   execute_process(COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/python/build/header_folders.py
@@ -16,4 +16,7 @@ foreach(header nlohmann/json.hpp CLI/CLI.hpp doctest/doctest.h fmt/format.h)
 endforeach()
 add_library(tasuki_third_party INTERFACE)
 target_include_directories(tasuki_third_party SYSTEM INTERFACE ${TASUKI_THIRD_PARTY_INCLUDE})
-target_compile_definitions(tasuki_third_party INTERFACE FMT_HEADER_ONLY)
+add_library(tasuki_fmt STATIC ${PROJECT_SOURCE_DIR}/cmake/fmt.cpp)
+set_target_properties(tasuki_fmt PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden)
+target_include_directories(tasuki_fmt SYSTEM PRIVATE ${TASUKI_THIRD_PARTY_INCLUDE})
+target_link_libraries(tasuki_third_party INTERFACE tasuki_fmt)

@@ -13,6 +13,7 @@ module tasuki
   use tasuki_arrays
   use tasuki_layouts
   use tasuki_operations
+  use tasuki_collectives
 #ifdef TASUKI_HAVE_MPI_F08
   use tasuki_mpi, only: tasuki_context_create
 #endif

@@ -69,6 +69,37 @@ RunnerPtr broadcast(const BroadcastCase& b) {
   return std::make_unique<OperationRunner<tasuki::Broadcast>>(tasuki::Broadcast(b.context, 0, b.data, b.bytes));
 }
 
+tasuki::Operation operation_of(const CollectiveCase& c) {
+  using tasuki::CollectiveKind;
+  constexpr auto type = tasuki::DType::f64;
+  switch (c.kind) {
+    case CollectiveKind::reduce:
+      return tasuki::Reduce(c.context, 0, c.in, c.out, c.count, type);
+    case CollectiveKind::reduce_scatter:
+      return tasuki::ReduceScatter(c.context, c.in, c.out, c.count, type);
+    case CollectiveKind::allgather:
+      return tasuki::Allgather(c.context, c.in, c.out, c.count, type);
+    case CollectiveKind::alltoall:
+      return tasuki::Alltoall(c.context, c.in, c.out, c.count, type);
+    case CollectiveKind::gather:
+      return tasuki::Gather(c.context, 0, c.in, c.out, c.count, type);
+    case CollectiveKind::scatter:
+      return tasuki::Scatter(c.context, 0, c.in, c.out, c.count, type);
+    case CollectiveKind::scan:
+      return tasuki::Scan(c.context, c.in, c.out, c.count, type);
+    case CollectiveKind::exscan:
+      return tasuki::Exscan(c.context, c.in, c.out, c.count, type);
+    case CollectiveKind::barrier:
+      return tasuki::Barrier(c.context);
+    default:
+      return tasuki::Allreduce(c.context, c.in, c.out, c.count, type);
+  }
+}
+
+RunnerPtr collective(const CollectiveCase& c) {
+  return std::make_unique<OperationRunner<tasuki::Operation>>(operation_of(c));
+}
+
 const RegisterPeer kPeer({.name = "tasuki",
                           .halo = halo,
                           .transfer = transfer,
@@ -76,9 +107,9 @@ const RegisterPeer kPeer({.name = "tasuki",
                           .splits = true,
                           .solo = false,
 #ifdef TASUKI_HAVE_CUDA
-                          .gpu = tasuki_on_gpus
+                          .gpu = tasuki_on_gpus,
 #endif
-});
+                          .collective = collective});
 
 }  // namespace
 }  // namespace bench

@@ -13,7 +13,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tasuki/dtype.hpp"
@@ -26,6 +29,35 @@ struct CollectiveOptions : OperationOptions {
   int trees = 0;           ///< Of algorithms over trees: parts of the message, each with its own; 0: chosen by cost.
   int arity = 0;           ///< Of these: children of an inner rank; 0: chosen by cost.
   std::int64_t chunk = 0;  ///< Of these: bytes that travel as one step of the pipeline; 0: chosen by cost.
+  /// Reductions combine in rank order, `(0 1) 2` or `0 (1 2)`, whatever the algorithm: those that do not are left out.
+  /// Scans always do.
+  bool ordered = false;
+};
+
+/// How a reduction combines: one of dtype.hpp's operators, or a function of the user's, in host memory only.
+class Operator {
+ public:
+  /// `combine(right, left, count)`: left[i] = left[i] op right[i], for `count` elements of the reduction's type, which
+  /// are aligned as it wants and do not overlap. Associative; results may differ by the brackets otherwise. It is
+  /// called by the thread that drives the operation (engine `thread`: Tasuki's own), any number of times for parts of
+  /// the vector. It must not throw and not use Tasuki.
+  using Combine = std::function<void(const void* right, void* left, std::int64_t count)>;
+
+  Operator(ReduceOp op) : op_(op) {}  // NOLINT(google-explicit-constructor)
+  /// `name` is what plans and errors call it; ranks are compared by it. An operator that does not commute makes the
+  /// reduction `ordered`. Throws `Error` for an empty name, or without a function.
+  Operator(std::string name, Combine combine, bool commutes = true);
+
+  ReduceOp op() const { return op_; }
+  const std::string& name() const { return name_; }  ///< empty for those of dtype.hpp
+  bool commutes() const { return commutes_; }
+  const std::shared_ptr<const Combine>& combine() const { return combine_; }  ///< null for those of dtype.hpp
+
+ private:
+  ReduceOp op_ = ReduceOp::own;
+  std::string name_;
+  bool commutes_ = true;
+  std::shared_ptr<const Combine> combine_;
 };
 
 /// Stands for a buffer where a rank works in place. Of Allreduce, Scan, Exscan, ReduceScatter, Allgather and Alltoall:
@@ -38,14 +70,14 @@ extern void* const in_place;
 class Allreduce : public Operation {
  public:
   Allreduce(const Context& context, const void* in, void* out, std::int64_t count, DType type,
-            ReduceOp op = ReduceOp::sum, const CollectiveOptions& options = {});
+            const Operator& op = ReduceOp::sum, const CollectiveOptions& options = {});
 };
 
 /// The same on rank `root` only; `out` of other ranks is not looked at.
 class Reduce : public Operation {
  public:
   Reduce(const Context& context, int root, const void* in, void* out, std::int64_t count, DType type,
-         ReduceOp op = ReduceOp::sum, const CollectiveOptions& options = {});
+         const Operator& op = ReduceOp::sum, const CollectiveOptions& options = {});
 };
 
 /// `in` holds a block for every rank; rank r gets block r of all ranks, combined. `count` elements a block, or
@@ -53,9 +85,9 @@ class Reduce : public Operation {
 class ReduceScatter : public Operation {
  public:
   ReduceScatter(const Context& context, const void* in, void* out, std::int64_t count, DType type,
-                ReduceOp op = ReduceOp::sum, const CollectiveOptions& options = {});
+                const Operator& op = ReduceOp::sum, const CollectiveOptions& options = {});
   ReduceScatter(const Context& context, const void* in, void* out, const std::vector<std::int64_t>& counts, DType type,
-                ReduceOp op = ReduceOp::sum, const CollectiveOptions& options = {});
+                const Operator& op = ReduceOp::sum, const CollectiveOptions& options = {});
 };
 
 /// `out` = the ranks' blocks, on every rank. `count` elements each, or `counts[r]` of rank r, the same on all ranks.
@@ -98,15 +130,15 @@ class Alltoall : public Operation {
 /// `out` of rank r = `in` of ranks 0 to r, combined in rank order. `count` elements each.
 class Scan : public Operation {
  public:
-  Scan(const Context& context, const void* in, void* out, std::int64_t count, DType type, ReduceOp op = ReduceOp::sum,
-       const CollectiveOptions& options = {});
+  Scan(const Context& context, const void* in, void* out, std::int64_t count, DType type,
+       const Operator& op = ReduceOp::sum, const CollectiveOptions& options = {});
 };
 
 /// `out` of rank r = `in` of ranks 0 to r - 1, combined in rank order; that of rank 0 stays as it is.
 class Exscan : public Operation {
  public:
-  Exscan(const Context& context, const void* in, void* out, std::int64_t count, DType type, ReduceOp op = ReduceOp::sum,
-         const CollectiveOptions& options = {});
+  Exscan(const Context& context, const void* in, void* out, std::int64_t count, DType type,
+         const Operator& op = ReduceOp::sum, const CollectiveOptions& options = {});
 };
 
 /// An epoch ends on a rank when all ranks have started it.

@@ -36,7 +36,7 @@ enum class DType : std::uint8_t {
 };
 
 /// How a reduction combines a source element with a destination element. The destination is the left operand:
-/// `dst = dst op src`. All operators are commutative in every bit, except for which of two NaNs is kept.
+/// `dst = dst op src`. All operators but `own` are commutative in every bit, except for which of two NaNs is kept.
 ///
 /// * `sum`, `product`: integers wrap; `f16` and `bf16` are combined as `f32` and rounded once, to nearest even.
 /// * `min`, `max`: a NaN wins over every number; of two NaNs the destination's is kept; -0 is less than +0.
@@ -44,7 +44,8 @@ enum class DType : std::uint8_t {
 /// * `minloc`, `maxloc`: the pair whose value is least, or greatest; a NaN wins over every number. Of pairs with equal
 ///   values the one with the lower index is kept, and with equal indices the destination's. Here -0 equals +0, and a
 ///   NaN equals a NaN.
-enum class ReduceOp : std::uint8_t { sum, product, min, max, band, bor, bxor, land, lor, lxor, minloc, maxloc };
+/// * `own`: a function of the user's (`Operator` in collectives.hpp), which may depend on the order; in host memory only.
+enum class ReduceOp : std::uint8_t { sum, product, min, max, band, bor, bxor, land, lor, lxor, minloc, maxloc, own };
 
 std::string_view to_string(DType type);
 std::string_view to_string(ReduceOp op);
@@ -55,7 +56,7 @@ std::int64_t size_of(DType type);  ///< Bytes of one element, padding included; 
 
 /// Whether `op` has a meaning for elements of `type`: `sum` and `product` for integers, floats and complex numbers,
 /// `min` and `max` for integers and floats, bitwise and logical operators for integers, `minloc` and `maxloc` for
-/// pairs. False for `none` and for values that are no enumerators.
+/// pairs, `own` for all. False for `none` and for values that are no enumerators.
 bool defined(ReduceOp op, DType type);
 
 }  // namespace tasuki

@@ -90,6 +90,8 @@ struct CollectiveShape {
   std::vector<std::int64_t> counts;  ///< elements of each block, if they differ; alltoall: [from * ranks + to]
   DType type = DType::u8;
   ReduceOp op = ReduceOp::sum;
+  std::string own = {};   ///< what the operator `own` is called
+  bool ordered = false;   ///< reductions combine in rank order
   bool in_place = false;  ///< with a root: the root's is
   bool shared = false;    ///< the data lie in memory that peers can map
   std::string algorithm = "auto";

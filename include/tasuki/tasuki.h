@@ -62,7 +62,7 @@ typedef struct tasuki_grid_s* tasuki_grid;           /* an array of cells cut in
 typedef struct tasuki_field_s* tasuki_field;         /* an array over a grid, with shadow */
 typedef struct tasuki_layout_s* tasuki_layout;       /* which bytes, in which order */
 typedef struct tasuki_memory_s* tasuki_memory;       /* memory that the ranks of a host share */
-typedef struct tasuki_operation_s* tasuki_operation; /* a halo, transfer or broadcast */
+typedef struct tasuki_operation_s* tasuki_operation; /* a halo, transfer or collective */
 typedef struct tasuki_fork_s* tasuki_fork;           /* a second stream for an exchange beside a kernel */
 typedef struct tasuki_graph_s* tasuki_graph;         /* work of a stream, captured to be replayed */
 
@@ -89,7 +89,9 @@ static inline tasuki_width tasuki_width_of(int64_t cells) {
   return width;
 }
 
-/* Element types. TASUKI_BYTES: anything else that can be copied as its bytes; it cannot be added (reverse halos). */
+/* Element types. TASUKI_BYTES: anything else that can be copied as its bytes; it cannot be combined (reverse halos,
+ * reductions). Those above TASUKI_F64 are for collectives only: binary16, the upper half of an F32, complex numbers,
+ * and pairs of a value and an index, laid out as C lays out the struct of the two (dtype.hpp). */
 typedef enum tasuki_type {
   TASUKI_BYTES = 0,
   TASUKI_I8 = 1,
@@ -101,8 +103,35 @@ typedef enum tasuki_type {
   TASUKI_U32 = 7,
   TASUKI_U64 = 8,
   TASUKI_F32 = 9,
-  TASUKI_F64 = 10
+  TASUKI_F64 = 10,
+  TASUKI_F16 = 11,
+  TASUKI_BF16 = 12,
+  TASUKI_C64 = 13,
+  TASUKI_C128 = 14,
+  TASUKI_F32_I32 = 15,
+  TASUKI_F64_I32 = 16,
+  TASUKI_I32_I32 = 17,
+  TASUKI_I64_I32 = 18,
+  TASUKI_F64_I64 = 19,
+  TASUKI_I64_I64 = 20
 } tasuki_type;
+
+/* How a reduction combines two elements; dtype.hpp says what each means, and for which types. */
+typedef enum tasuki_op {
+  TASUKI_SUM = 0,
+  TASUKI_PRODUCT = 1,
+  TASUKI_MIN = 2,
+  TASUKI_MAX = 3,
+  TASUKI_BAND = 4,
+  TASUKI_BOR = 5,
+  TASUKI_BXOR = 6,
+  TASUKI_LAND = 7,
+  TASUKI_LOR = 8,
+  TASUKI_LXOR = 9,
+  TASUKI_MINLOC = 10,
+  TASUKI_MAXLOC = 11,
+  TASUKI_OWN = 12 /* the function in the options */
+} tasuki_op;
 
 /* ---- Context ---------------------------------------------------------------------------------------------------- */
 
@@ -360,14 +389,117 @@ typedef struct tasuki_broadcast_options {
   int blocks;
   int trees; /* 0 here and below: chosen by cost */
   int arity;
-  int64_t chunk; /* bytes */
+  int64_t chunk;         /* bytes */
+  const char* algorithm; /* by name (docs/collectives.md); null: "auto" */
 } tasuki_broadcast_options;
 #define TASUKI_BROADCAST_OPTIONS_INIT \
-  { sizeof(tasuki_broadcast_options), NULL, NULL, 0, 0, 0, 0 }
+  { sizeof(tasuki_broadcast_options), NULL, NULL, 0, 0, 0, 0, NULL }
 
 /* `bytes` contiguous bytes at `data` of rank `root` to `data` of every rank at every start. Collective. */
 tasuki_status tasuki_broadcast_create(tasuki_context context, int root, void* data, int64_t bytes,
                                       const tasuki_broadcast_options* options, tasuki_operation* broadcast);
+
+/* ---- Collectives: making ---------------------------------------------------------------------------------------- */
+
+/* An operator of the caller's own: left[i] = left[i] op right[i], for `count` elements of the reduction's type.
+ * Associative. It is called by the thread that drives the operation, any number of times for parts of the vector, and
+ * must not use Tasuki. Host memory only. */
+typedef void (*tasuki_combine)(const void* right, void* left, int64_t count, void* data);
+
+typedef struct tasuki_collective_options {
+  size_t size;
+  const char* path;
+  const char* engine;
+  int blocks;
+  const char* algorithm; /* by name (docs/collectives.md); null: "auto" */
+  int trees;             /* of algorithms over trees, and the two below; 0: chosen by cost */
+  int arity;
+  int64_t chunk;            /* bytes */
+  int ordered;              /* reductions combine in rank order, whatever the algorithm */
+  int does_not_commute;     /* the operator below: makes the reduction `ordered` */
+  tasuki_combine combine;   /* for TASUKI_OWN */
+  const char* combine_name; /* what plans and errors call it; the same on all ranks */
+  void* combine_data;       /* is handed to `combine` */
+} tasuki_collective_options;
+#define TASUKI_COLLECTIVE_OPTIONS_INIT \
+  { sizeof(tasuki_collective_options), NULL, NULL, 0, NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL }
+
+/* Stands for a buffer where a rank works in place. Of allreduce, scan, exscan, reduce-scatter, allgather and alltoall:
+ * for `in`, on all ranks; what `in` would hold is then in `out` (allgather: each rank's block where it ends;
+ * reduce-scatter: all of it, and the result is at the beginning). On the root: for `in` of reduce and gather, for `out`
+ * of scatter. */
+#define TASUKI_IN_PLACE ((void*)(intptr_t)-1)
+
+/* All of these: made by all ranks of the context with the same arguments. `in` is only read, `out` only written; they
+ * may not overlap, lie in host memory, and stay where they are as long as the operation. Nothing of them is touched
+ * before the first start. `type` is a tasuki_type, `op` a tasuki_op; counts are elements of `type` (TASUKI_BYTES:
+ * bytes) and may be 0. Blocks of several ranks lie one after the other, in rank order: of `count` elements each, or,
+ * where `counts` is not null, of counts[r] for rank r (an entry a rank, the same on all ranks; `count` is not looked
+ * at). Collective. */
+
+/* `out` = all ranks' `in`, combined element by element, on every rank. */
+tasuki_status tasuki_allreduce_create(tasuki_context context, const void* in, void* out, int64_t count, int type,
+                                      int op, const tasuki_collective_options* options, tasuki_operation* allreduce);
+/* The same on rank `root` only; `out` of other ranks is not looked at. */
+tasuki_status tasuki_reduce_create(tasuki_context context, int root, const void* in, void* out, int64_t count, int type,
+                                   int op, const tasuki_collective_options* options, tasuki_operation* reduce);
+/* `in` holds a block for every rank; rank r gets block r of all ranks, combined. */
+tasuki_status tasuki_reduce_scatter_create(tasuki_context context, const void* in, void* out, int64_t count,
+                                           const int64_t* counts, int type, int op,
+                                           const tasuki_collective_options* options, tasuki_operation* reduce_scatter);
+/* `out` = the ranks' blocks, on every rank. */
+tasuki_status tasuki_allgather_create(tasuki_context context, const void* in, void* out, int64_t count,
+                                      const int64_t* counts, int type, const tasuki_collective_options* options,
+                                      tasuki_operation* allgather);
+/* The same on rank `root` only; `out` of other ranks is not looked at. */
+tasuki_status tasuki_gather_create(tasuki_context context, int root, const void* in, void* out, int64_t count,
+                                   const int64_t* counts, int type, const tasuki_collective_options* options,
+                                   tasuki_operation* gather);
+/* `in` of rank `root` holds a block for every rank; rank r gets block r. `in` of other ranks is not looked at. */
+tasuki_status tasuki_scatter_create(tasuki_context context, int root, const void* in, void* out, int64_t count,
+                                    const int64_t* counts, int type, const tasuki_collective_options* options,
+                                    tasuki_operation* scatter);
+/* `in` holds a block for every rank, `out` gets one of every rank: of rank r, its block for this one. `count` elements
+ * each; or, where both lists are given, send_counts[r] go to rank r and receive_counts[r] come from it, which must fit
+ * what rank r says. */
+tasuki_status tasuki_alltoall_create(tasuki_context context, const void* in, void* out, int64_t count,
+                                     const int64_t* send_counts, const int64_t* receive_counts, int type,
+                                     const tasuki_collective_options* options, tasuki_operation* alltoall);
+/* `out` of rank r = `in` of ranks 0 to r, combined in rank order. */
+tasuki_status tasuki_scan_create(tasuki_context context, const void* in, void* out, int64_t count, int type, int op,
+                                 const tasuki_collective_options* options, tasuki_operation* scan);
+/* `out` of rank r = `in` of ranks 0 to r - 1, combined in rank order; that of rank 0 stays as it is. */
+tasuki_status tasuki_exscan_create(tasuki_context context, const void* in, void* out, int64_t count, int type, int op,
+                                   const tasuki_collective_options* options, tasuki_operation* exscan);
+/* An epoch ends on a rank when all ranks have started it. */
+tasuki_status tasuki_barrier_create(tasuki_context context, const tasuki_collective_options* options,
+                                    tasuki_operation* barrier);
+
+/* ---- Neighbour collectives: making ------------------------------------------------------------------------------- */
+
+/* Whom a rank sends to and whom it hears from, in the order of its blocks; or, where `grid` is not null, the two beside
+ * it in each dimension of the grid of ranks, the lower one first, where there is one: 2 * ndims blocks each way
+ * (neighbours.hpp). For every time that rank a names b in `to`, b names a in `from`. */
+typedef struct tasuki_neighbours {
+  int to_count;
+  const int* to;
+  int from_count;
+  const int* from;
+  tasuki_grid grid;
+} tasuki_neighbours;
+
+/* `in`, `count` elements, to each neighbour; `out` gets a block of each, one after the other, of `count` elements, or,
+ * where the list is not null, of receive_counts[i]. Host memory. Collective. */
+tasuki_status tasuki_neighbour_allgather_create(tasuki_context context, const tasuki_neighbours* neighbours,
+                                                const void* in, void* out, int64_t count, const int64_t* receive_counts,
+                                                int type, const tasuki_transfer_options* options,
+                                                tasuki_operation* allgather);
+/* `in` holds a block for each neighbour, `out` gets one of each, one after the other: of `count` elements each, or,
+ * where both lists are given, of send_counts[i] and receive_counts[i]. Host memory. Collective. */
+tasuki_status tasuki_neighbour_alltoall_create(tasuki_context context, const tasuki_neighbours* neighbours,
+                                               const void* in, void* out, int64_t count, const int64_t* send_counts,
+                                               const int64_t* receive_counts, int type,
+                                               const tasuki_transfer_options* options, tasuki_operation* alltoall);
 
 /* ---- Operations: running ---------------------------------------------------------------------------------------- */
 

@@ -14,6 +14,7 @@
 #include "tasuki/layout.hpp"
 #include "tasuki/machine.hpp"
 #include "tasuki/memory.hpp"
+#include "tasuki/neighbours.hpp"
 #include "tasuki/operation.hpp"
 #include "tasuki/plan.hpp"
 #include "tasuki/planning.hpp"

@@ -14,6 +14,8 @@ void bind_layout(nanobind::module_& m);
 void bind_offline(nanobind::module_& m);
 void bind_plan(nanobind::module_& m);
 void bind_operations(nanobind::module_& m);
+void bind_collectives(nanobind::module_& m);
+void bind_neighbours(nanobind::module_& m);
 void bind_predict(nanobind::module_& m);
 
 /// After all others: calls that do not fit a function raise a TypeError that names the argument.

@@ -158,7 +158,8 @@ void make_transfer(PyTransfer* self, const ContextHandle& context, nb::handle so
 }
 
 void make_broadcast(PyBroadcast* self, const ContextHandle& context, int root, nb::handle data, int trees, int arity,
-                    std::int64_t chunk, const std::string& path, const std::string& engine) {
+                    std::int64_t chunk, const std::string& path, const std::string& engine,
+                    const std::string& algorithm) {
   const std::shared_ptr<Owner>& owner = context.owner;
   OperationCore core;
   owner->agree("Broadcast", [&](Named& agreement) {
@@ -176,6 +177,7 @@ void make_broadcast(PyBroadcast* self, const ContextHandle& context, int root, n
   options.chunk = chunk;
   options.path = path;
   options.engine = engine;
+  options.algorithm = algorithm;
   core.operation = Broadcast(owner->context(), root, array.data, array.high(), options);
   new (self) PyBroadcast(owner, std::move(core));
 }
@@ -385,14 +387,14 @@ rank of the context.)");
       .def(
           "__init__", make_broadcast, nb::arg("context"), nb::arg("root"), nb::arg("array"), nb::kw_only(),
           nb::arg("trees") = 0, nb::arg("arity") = 0, nb::arg("chunk") = 0, nb::arg("path") = "auto",
-          nb::arg("engine") = "auto",
+          nb::arg("engine") = "auto", nb::arg("algorithm") = "auto",
           nb::sig("def __init__(self, context: Context, root: SupportsIndex, array: object, *, "
                   "trees: SupportsIndex = 0, arity: SupportsIndex = 0, chunk: SupportsIndex = 0, "
-                  "path: str = 'auto', engine: str = 'auto') -> None"),
+                  "path: str = 'auto', engine: str = 'auto', algorithm: str = 'auto') -> None"),
           R"(Collective. `array` is contiguous, of the same type and shape on all ranks, writable except on `root`. Arrays of
 bytes may differ in shape: `array.view('u1')` is the way around.
 
-trees, arity, chunk (bytes): 0: chosen by cost.)");
+algorithm: docs/collectives.md. trees, arity, chunk (bytes): 0: chosen by cost.)");
 }
 
 }  // namespace tasuki::python

@@ -1,6 +1,8 @@
 // The C interface of Halo, Transfer and Broadcast: making them.
 #include <fmt/format.h>
 
+#include <cstddef>
+
 #include "api/nouns.hpp"
 #include "tasuki/broadcast.hpp"
 #include "tasuki/transfer.hpp"
@@ -12,7 +14,7 @@ namespace {
 
 constexpr std::size_t kFirstHalo = sizeof(tasuki_halo_options);
 constexpr std::size_t kFirstTransfer = sizeof(tasuki_transfer_options);
-constexpr std::size_t kFirstBroadcast = sizeof(tasuki_broadcast_options);
+constexpr std::size_t kFirstBroadcast = offsetof(tasuki_broadcast_options, algorithm);
 
 HaloOptions read(const tasuki_halo_options* options) {
   const tasuki_halo_options from = read_options(options, TASUKI_HALO_OPTIONS_INIT, kFirstHalo);
@@ -37,6 +39,7 @@ BroadcastOptions read(const tasuki_broadcast_options* options) {
   to.trees = from.trees;
   to.arity = from.arity;
   to.chunk = from.chunk;
+  if (from.algorithm != nullptr) to.algorithm = from.algorithm;
   return to;
 }
 

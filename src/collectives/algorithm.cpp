@@ -9,6 +9,7 @@
 #include <limits>
 #include <span>
 
+#include "collectives/islands.hpp"
 #include "paths/path.hpp"
 #include "predict/predict.hpp"
 #include "tasuki/error.hpp"
@@ -53,24 +54,34 @@ struct Candidate {
   double predicted = -1;  // less than 0: was not
 };
 
-// The dearest pair of ranks decides: the cheapest path that joins them, of each path the one-way price.
+// One-way price of the cheapest path that joins rank 0 and another.
+Price price_between(const Machine& machine, int rank) {
+  Price price;
+  double least = std::numeric_limits<double>::infinity();
+  for (const Path& path : all_paths()) {
+    const LinkCost& cost = machine.cost(path.name).one_way;
+    constexpr double kTypical = 4096;
+    const double seconds = cost.latency + kTypical / cost.bandwidth;
+    if (path.memory != Memory::host || machine.unusable.contains(path.name) || seconds >= least ||
+        !path.joins(machine, 0, rank))
+      continue;
+    least = seconds;
+    price.latency = cost.latency;
+    price.second_per_byte = 1 / cost.bandwidth;
+  }
+  return price;
+}
+
+// The dearest pair of ranks decides, and of messages inside islands the dearest within one.
 Price price_of(const Machine& machine) {
   Price price;
   for (int rank = 1; rank < machine.size(); ++rank) {
-    Price best;
-    double least = std::numeric_limits<double>::infinity();
-    for (const Path& path : all_paths()) {
-      const LinkCost& cost = machine.cost(path.name).one_way;
-      constexpr double kTypical = 4096;
-      const double seconds = cost.latency + kTypical / cost.bandwidth;
-      if (path.memory != Memory::host || machine.unusable.contains(path.name) || seconds >= least ||
-          !path.joins(machine, 0, rank))
-        continue;
-      least = seconds;
-      best = {cost.latency, 1 / cost.bandwidth, 0};
-    }
-    price.latency = std::max(price.latency, best.latency);
-    price.second_per_byte = std::max(price.second_per_byte, best.second_per_byte);
+    const Price one = price_between(machine, rank);
+    price.latency = std::max(price.latency, one.latency);
+    price.second_per_byte = std::max(price.second_per_byte, one.second_per_byte);
+    if (!machine.same_island(0, rank)) continue;
+    price.latency_inside = std::max(price.latency_inside, one.latency);
+    price.second_per_byte_inside = std::max(price.second_per_byte_inside, one.second_per_byte);
   }
   price.work_per_byte = 1 / machine.cost("self").one_way.bandwidth;
   return price;
@@ -129,16 +140,22 @@ std::vector<Plan> plans_of(const Machine& machine, const std::shared_ptr<const C
 }
 
 bool suits(const Algorithm& algorithm, const std::string& name, const Parameters& wanted) {
-  return (name == "auto" || name == algorithm.name) && (algorithm.settings != nullptr || wanted == Parameters());
+  if (name != "auto" && name != algorithm.name) return false;
+  if (algorithm.only_chunks) return wanted.trees == 0 && wanted.arity == 0;
+  return algorithm.settings != nullptr || wanted == Parameters();
 }
 
 std::vector<Candidate> candidates_of(const Collective& collective, const Price& price) {
   const CollectiveShape& shape = collective.shape();
   const Parameters wanted{shape.trees, shape.arity, shape.chunk};
-  check_algorithm(collective.kind(), shape.algorithm, wanted);
+  check_algorithm(shape);
   std::vector<Candidate> all;
   for (const Algorithm* algorithm : algorithms_of(collective.kind())) {
-    if (!suits(*algorithm, shape.algorithm, wanted)) continue;
+    if (!suits(*algorithm, shape.algorithm, wanted) || (shape.ordered && !algorithm->in_order)) continue;
+    // Who gives parameters asks for an algorithm that has them, be it worth it or not.
+    if (shape.algorithm == "auto" && wanted == Parameters() && algorithm->worth_trying != nullptr &&
+        !algorithm->worth_trying(collective))
+      continue;
     const auto settings = algorithm->settings ? algorithm->settings(collective, wanted) : std::vector<Parameters>(1);
     for (const Parameters& parameters : settings)
       all.push_back({algorithm, parameters, algorithm->seconds(collective, parameters, price), -1});
@@ -217,12 +234,26 @@ bool best_of_its_own(const Candidate& candidate, const std::vector<Candidate>& a
   });
 }
 
-std::string remark_of(const Collective& collective, const std::vector<Candidate>& all, const Candidate& chosen) {
-  const bool forced = collective.shape().algorithm != "auto";
+// Bytes that all ranks send to ranks of other islands.
+std::int64_t across(const std::shared_ptr<const Collective>& collective, const Candidate& candidate) {
+  return listed(collective, candidate, 0).across();
+}
+
+std::string remark_of(const std::shared_ptr<const Collective>& collective, const std::vector<Candidate>& all,
+                      const Candidate& chosen) {
+  const bool forced = collective->shape().algorithm != "auto";
+  const auto& islands = collective->island();
+  const bool several = std::any_of(islands.begin(), islands.end(), [&](int i) { return i != islands.front(); });
   std::string text = fmt::format("algorithm: {}{}{}\n", chosen.algorithm->name, text_of(chosen.parameters),
                                  forced ? ", which was asked for" : "");
+  if (several) {
+    const std::int64_t least = least_across(*collective);
+    text += fmt::format("bytes across islands, of all ranks: {}{}\n", across(collective, chosen),
+                        least < 0 ? std::string() : fmt::format("; the least there can be: {}", least));
+  }
   if (all.size() == 1) return text;
-  text += fmt::format("{:<44} {:>12} {:>12}\n", "candidates", "us predicted", "closed form");
+  text += fmt::format("{:<44} {:>12} {:>12}{}\n", "candidates", "us predicted", "closed form",
+                      several ? " bytes across" : "");
   int left_out = 0;
   for (const Candidate& c : all) {
     if (c.predicted < 0 && &c != &chosen && !best_of_its_own(c, all)) {
@@ -233,8 +264,9 @@ std::string remark_of(const Collective& collective, const std::vector<Candidate>
     const std::string predicted = c.predicted < 0           ? "-"
                                   : std::isinf(c.predicted) ? "no path"
                                                             : fmt::format("{:.2f}", c.predicted * 1e6);
-    text +=
-        fmt::format("{:<44} {:>12} {:>12.2f}{}\n", name, predicted, c.closed * 1e6, &c == &chosen ? "  <- chosen" : "");
+    const std::string bytes = several ? fmt::format(" {:>12}", across(collective, c)) : std::string();
+    text += fmt::format("{:<44} {:>12} {:>12.2f}{}{}\n", name, predicted, c.closed * 1e6, bytes,
+                        &c == &chosen ? "  <- chosen" : "");
   }
   if (left_out > 0) text += fmt::format("and {} more settings, whose closed forms are longer\n", left_out);
   return text;
@@ -259,7 +291,7 @@ const Answer& answer(const Machine& machine, const std::shared_ptr<const Collect
   std::vector<Candidate> all = candidates_of(*collective, price_of(machine));
   predict_all(machine, collective, all);
   const Candidate& best = best_of(all);
-  Answer found{machine, shape, best.algorithm, best.parameters, remark_of(*collective, all, best)};
+  Answer found{machine, shape, best.algorithm, best.parameters, remark_of(collective, all, best)};
   if (answers.size() < kAnswers) return answers.emplace_back(std::move(found));
   return answers[next_answer++ % kAnswers] = std::move(found);
 }
@@ -283,7 +315,8 @@ void check_algorithm(CollectiveKind kind, const std::string& name, const Paramet
   std::vector<std::string> names{"auto"}, able;
   for (const Algorithm* algorithm : all) {
     names.push_back(algorithm->name);
-    if (algorithm->settings != nullptr) able.push_back(algorithm->name);
+    if (algorithm->settings != nullptr)
+      able.push_back(algorithm->name + (algorithm->only_chunks ? " ('chunk' only)" : ""));
   }
   if (std::find(names.begin(), names.end(), name) == names.end())
     throw Error(fmt::format("there is no algorithm '{}' for {}; give one of {}", name, to_string(kind),
@@ -291,6 +324,23 @@ void check_algorithm(CollectiveKind kind, const std::string& name, const Paramet
   throw Error(fmt::format("options 'trees', 'arity' and 'chunk' are for algorithms that have them; of {} {}",
                           to_string(kind),
                           able.empty() ? std::string("none has") : fmt::format("that is {}", fmt::join(able, ", "))));
+}
+
+void check_algorithm(const CollectiveShape& shape) {
+  const Parameters wanted{shape.trees, shape.arity, shape.chunk};
+  check_algorithm(shape.kind, shape.algorithm, wanted);
+  if (!shape.ordered) return;
+  std::vector<std::string> able;
+  for (const Algorithm* algorithm : algorithms_of(shape.kind)) {
+    if (!algorithm->in_order) continue;
+    if (suits(*algorithm, shape.algorithm, wanted)) return;
+    able.push_back(algorithm->name);
+  }
+  if (able.empty()) throw Error(fmt::format("option 'ordered' is for reductions; {} is none", to_string(shape.kind)));
+  throw Error(
+      fmt::format("{} with algorithm '{}'{} does not combine in rank order, which option 'ordered' or an operator "
+                  "that does not commute wants; those that do are {}",
+                  to_string(shape.kind), shape.algorithm, text_of(wanted), fmt::join(able, ", ")));
 }
 
 CollectivePlan::CollectivePlan(const Machine& machine, const CollectiveShape& shape)
@@ -310,6 +360,10 @@ Problem CollectivePlan::problem(int rank) const {
 
 std::vector<BufferFact> CollectivePlan::facts(int rank) const {
   return facts_of(*collective_, buffers_, rank);
+}
+
+std::int64_t CollectivePlan::across() const {
+  return tasuki::across(collective_, {algorithm_, parameters_});
 }
 
 int doublings(int ranks) {

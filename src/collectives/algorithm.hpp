@@ -26,6 +26,9 @@ struct Price {
   double latency = 0;
   double second_per_byte = 0;  ///< of a message
   double work_per_byte = 0;    ///< of copying or combining within a rank
+  double latency_inside = 0;   ///< of a message within an island
+  double second_per_byte_inside = 0;
+  double inside(double bytes) const { return latency_inside + bytes * second_per_byte_inside; }
   double message(double bytes) const { return latency + bytes * second_per_byte; }
   double work(double bytes) const { return bytes * work_per_byte; }
 };
@@ -35,6 +38,10 @@ struct Algorithm {
   CollectiveKind collective{};
   /// Of two that are as fast the one with the lower number is taken.
   int complexity = 0;
+  /// Whether it is looked at where nobody asks for it by name; null: always.
+  bool (*worth_trying)(const Collective& collective) = nullptr;
+  bool in_order = false;     ///< reductions: ranks are combined in their order
+  bool only_chunks = false;  ///< of the parameters it has `chunk` alone
   /// All settings worth trying, given what is wanted. None: it has no parameters.
   std::vector<Parameters> (*settings)(const Collective& collective, const Parameters& wanted) = nullptr;
   /// Seconds, in closed form.
@@ -49,6 +56,9 @@ std::vector<const Algorithm*> algorithms_of(CollectiveKind kind);
 /// Throws `Error` if the name is neither `auto` nor an algorithm's of the collective, or if parameters are wanted that
 /// it does not have; the text lists what there is.
 void check_algorithm(CollectiveKind kind, const std::string& name, const Parameters& wanted = {});
+
+/// The same for what a shape wants; also if it wants rank order of an algorithm that has another.
+void check_algorithm(const CollectiveShape& shape);
 
 /// `const AlgorithmRegistration registration{[] { Algorithm a; ...; return a; }};` at namespace scope registers one.
 struct AlgorithmRegistration {
@@ -66,6 +76,8 @@ class CollectivePlan {
   const Collective& collective() const { return *collective_; }
   const Algorithm& algorithm() const { return *algorithm_; }
   const Parameters& parameters() const { return parameters_; }
+  /// Bytes that all ranks together send to ranks of other islands.
+  std::int64_t across() const;
   Problem problem(int rank) const;
   /// Facts about a rank's buffers: the user's as the collective has them, and scratch.
   std::vector<BufferFact> facts(int rank) const;

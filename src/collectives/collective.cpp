@@ -148,9 +148,10 @@ bool Collective::reduces() const {
 }
 
 std::string Collective::name() const {
-  if (!rooted()) return std::string(to_string(kind()));
+  const std::string by = shape_.own.empty() ? std::string() : fmt::format(" by {}", shape_.own);
+  if (!rooted()) return std::string(to_string(kind())) + by;
   const bool gives = kind() == CollectiveKind::broadcast || kind() == CollectiveKind::scatter;
-  return fmt::format("{} {} {}", to_string(kind()), gives ? "from" : "to", root());
+  return fmt::format("{} {} {}{}", to_string(kind()), gives ? "from" : "to", root(), by);
 }
 
 std::vector<UserRole> Collective::buffers() const {
@@ -247,12 +248,12 @@ void promise(const Collective& c, Composer& composer) {
       if (me != c.root()) promises.copied(c.root(), {c.out(), 0}, {c.out(), 0}, c.whole());
       return;
     case CollectiveKind::allreduce:
-      return promises.combined(0, last, {c.out(), 0}, 0, c.whole(), false);
+      return promises.combined(0, last, {c.out(), 0}, 0, c.whole(), c.shape().ordered);
     case CollectiveKind::reduce:
-      if (me == c.root()) promises.combined(0, last, {c.out(), 0}, 0, c.whole(), false);
+      if (me == c.root()) promises.combined(0, last, {c.out(), 0}, 0, c.whole(), c.shape().ordered);
       return;
     case CollectiveKind::reduce_scatter:
-      return promises.combined(0, last, {c.out(), 0}, c.begin(me), c.block(me), false);
+      return promises.combined(0, last, {c.out(), 0}, c.begin(me), c.block(me), c.shape().ordered);
     case CollectiveKind::scan:
       return promises.combined(0, me, {c.out(), 0}, 0, c.whole(), true);
     case CollectiveKind::exscan:

@@ -32,10 +32,12 @@ class Steps {
 
   /// `bytes` from `src` of rank `from` to `dst` of rank `to`, which may be the same rank. None if `bytes` is 0.
   void copy(int from, Place src, int to, Place dst, std::int64_t bytes, int link = 0) {
+    count_across(from, to, bytes);
     if (from == rank_ || to == rank_) add(from, src, to, dst, bytes, link, false);
   }
   /// The same, combined with what is there: dst = dst op src.
   void combine(int from, Place src, int to, Place dst, std::int64_t bytes, int link = 0) {
+    count_across(from, to, bytes);
     if (from == rank_ || to == rank_) add(from, src, to, dst, bytes, link, true);
   }
 
@@ -48,6 +50,8 @@ class Steps {
   void end() { group_ = -1; }
 
   std::int64_t count() const { return static_cast<std::int64_t>(listed_.steps.size()); }
+  /// Bytes of all ranks' steps so far between ranks of different islands.
+  std::int64_t across() const { return across_; }
   /// The problem of this rank.
   Problem problem();
 
@@ -82,11 +86,16 @@ class Steps {
     std::int64_t chunk = 0;
     int lanes[3] = {-1, -1, -1};  // what leaves, arrives, stays; of chunks all in the first
   };
+  void count_across(int from, int to, std::int64_t bytes) {
+    const std::vector<int>& island = listed_.collective->island();
+    if (island[static_cast<std::size_t>(from)] != island[static_cast<std::size_t>(to)]) across_ += bytes;
+  }
   void add(int from, Place src, int to, Place dst, std::int64_t bytes, int link, bool combines);
   int flow_of(int from, Place src, int to, Place dst, int link, bool combines);
   int lane_of(const Step& step);
 
   int rank_;
+  std::int64_t across_ = 0;
   Listed listed_;
   std::vector<UserRole> buffers_;
   std::string phase_ = "all";

@@ -99,8 +99,10 @@ class Binding {
       const CopyHint hint = c.bytes >= kStreaming ? CopyHint::streaming : CopyHint::cached;
       for (std::int32_t k = c.first_copy; k < c.first_copy + c.copy_count; ++k) {
         const StridedCopy& copy = plan_.copies[static_cast<std::size_t>(k)];
-        program_.functions.push_back(c.verb == Verb::reduce ? select_reduce(copy, c.dtype, c.op)
-                                                            : select_copy(copy, hint));
+        const bool own = c.verb == Verb::reduce && c.op == ReduceOp::own;
+        program_.functions.push_back(own                      ? nullptr
+                                     : c.verb == Verb::reduce ? select_reduce(copy, c.dtype, c.op)
+                                                              : select_copy(copy, hint));
       }
     }
     for (const auto& [name, commands] : carried) {

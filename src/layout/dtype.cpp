@@ -41,6 +41,7 @@ constexpr OpEntry kOps[] = {
     {ReduceOp::max, "max"},   {ReduceOp::band, "band"},       {ReduceOp::bor, "bor"},
     {ReduceOp::bxor, "bxor"}, {ReduceOp::land, "land"},       {ReduceOp::lor, "lor"},
     {ReduceOp::lxor, "lxor"}, {ReduceOp::minloc, "minloc"},   {ReduceOp::maxloc, "maxloc"},
+    {ReduceOp::own, "own"},
 };
 
 template <class Entry, std::size_t N>
@@ -115,6 +116,8 @@ bool defined(ReduceOp op, DType type) {
     case ReduceOp::minloc:
     case ReduceOp::maxloc:
       return kind == Kind::pair;
+    case ReduceOp::own:
+      return kind != Kind::none;
   }
   return false;
 }

@@ -81,6 +81,8 @@ CopyFunction select(const StridedCopy& copy) {
 CopyFunction select_reduce(const StridedCopy& copy, DType type, ReduceOp op) {
   if (type == DType::none) throw Error("select_reduce: no number type given; name the type of the elements");
   const std::int64_t element = size_of(type);
+  if (op == ReduceOp::own)
+    throw Error("select_reduce: the operator is the user's own, a function that whoever runs the plan must know");
   if (!defined(op, type)) {
     throw Error(
         fmt::format("select_reduce: the operator {} is not defined for elements of type {}; see `defined` in "

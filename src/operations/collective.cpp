@@ -46,6 +46,7 @@ class Making {
     shape.trees = options.trees;
     shape.arity = options.arity;
     shape.chunk = options.chunk;
+    shape.ordered = shape.ordered || options.ordered;
     shape.algorithm =
         options.algorithm != "auto" ? options.algorithm : setting_for(runtime_.settings().algorithm, shape.kind);
     shape.path = options.path != "auto" ? options.path : runtime_.settings().path;
@@ -60,6 +61,7 @@ class Making {
     if (call_.has_matrix) gather_counts();
     settle_memory();
     Description d{{}, {}, Agreement(runtime_, call_.operation)};
+    d.combine = call_.combine;
     const Machine& machine = machine_for(context_, call_.shape.path);
     const CollectivePlan layout(machine, call_.shape);
     d.problem = layout.problem(me());
@@ -86,7 +88,9 @@ class Making {
     } else {
       agreement.same("counts", fmt::format("{}", fmt::join(shape.counts, " ")));
     }
-    agreement.same("type", std::string(to_string(shape.type))).same("op", std::string(to_string(shape.op)));
+    agreement.same("type", std::string(to_string(shape.type)))
+        .same("op", shape.own.empty() ? std::string(to_string(shape.op)) : fmt::format("own '{}'", shape.own));
+    agreement.same("ordered", shape.ordered ? "true" : "false");
     if (!rooted()) agreement.same("in_place", marked_ ? "true" : "false");
     agreement.same("algorithm", shape.algorithm).same("path", shape.path);
     agreement.same("trees", shape.trees).same("arity", shape.arity).same("chunk", shape.chunk);
@@ -117,7 +121,9 @@ class Making {
           return fmt::format("argument '{}' is {} for rank {}; it must not be negative", name, (*counts)[r], r);
     }
     try {
-      check_algorithm(shape.kind, shape.algorithm, {shape.trees, shape.arity, shape.chunk});
+      check_algorithm(shape);
+      if (shape.op == ReduceOp::own && call_.combine == nullptr)
+        return "argument 'op' is own; give an Operator with a name and a function";
       const Collective collective(runtime_.machine, shape);
       if (!call_.has_matrix) return complaint_about_memory(collective);
     } catch (const Error& error) {
@@ -138,6 +144,11 @@ class Making {
       if (size == 0) continue;
       if (at == nullptr) return fmt::format("argument '{}' is null", name);
       if (at == in_place) return fmt::format("argument '{}' is in_place, which only the other buffer may be", name);
+      if (memory_of(at) == Memory::device && call_.combine != nullptr)
+        return fmt::format(
+            "argument 'op' is '{}', a function that runs on the processor, but '{}' is on a GPU; give "
+            "an operator of dtype.hpp, or host memory",
+            call_.shape.own, name);
       if (memory_of(at) == Memory::device)
         return fmt::format("argument '{}' is on a GPU, which {} does not know; copy it to host memory first", name,
                            to_string(collective.kind()));

@@ -23,7 +23,8 @@ struct CollectiveCall {
   std::vector<std::int64_t> send_counts = {};
   std::vector<std::int64_t> receive_counts = {};
   bool has_matrix = false;
-  bool has_counts = false;  ///< `shape.counts` was given
+  bool has_counts = false;                                     ///< `shape.counts` was given
+  std::shared_ptr<const Operator::Combine> combine = nullptr;  ///< of an operator of the user's own
 };
 
 /// Collective. Throws on every rank if the arguments of one are wrong, or differ where they must agree.

@@ -1,8 +1,11 @@
 // The collectives' classes: each says what it is called and what it moves. Making one is in collective.cpp.
 #include "tasuki/collectives.hpp"
 
+#include <fmt/format.h>
+
 #include "operations/collective.hpp"
 #include "tasuki/broadcast.hpp"
+#include "tasuki/error.hpp"
 
 namespace tasuki {
 
@@ -11,12 +14,15 @@ namespace {
 char place_of_marker = 0;
 
 CollectiveCall call_of(const char* operation, CollectiveKind kind, const void* in, void* out, DType type,
-                       std::int64_t count, ReduceOp op = ReduceOp::sum) {
+                       std::int64_t count, const Operator& op = ReduceOp::sum) {
   CollectiveCall call;
   call.operation = operation;
   call.shape.kind = kind;
   call.shape.type = type;
-  call.shape.op = op;
+  call.shape.op = op.op();
+  call.shape.own = op.name();
+  call.shape.ordered = !op.commutes();
+  call.combine = op.combine();
   call.shape.count = count;
   call.in = in;
   call.out = out;
@@ -38,6 +44,12 @@ CollectiveCall with_counts(CollectiveCall call, const std::vector<std::int64_t>&
 
 void* const in_place = &place_of_marker;
 
+Operator::Operator(std::string name, Combine combine, bool commutes) : name_(std::move(name)), commutes_(commutes) {
+  if (name_.empty()) throw Error("Operator: argument 'name' is empty; say what plans and errors shall call it");
+  if (!combine) throw Error(fmt::format("Operator: argument 'combine' of '{}' is no function", name_));
+  combine_ = std::make_shared<const Combine>(std::move(combine));
+}
+
 Broadcast::Broadcast(const Context& context, int root, void* data, std::int64_t bytes,
                      const BroadcastOptions& options) {
   CollectiveCall call =
@@ -47,26 +59,26 @@ Broadcast::Broadcast(const Context& context, int root, void* data, std::int64_t 
   state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
 }
 
-Allreduce::Allreduce(const Context& context, const void* in, void* out, std::int64_t count, DType type, ReduceOp op,
-                     const CollectiveOptions& options) {
+Allreduce::Allreduce(const Context& context, const void* in, void* out, std::int64_t count, DType type,
+                     const Operator& op, const CollectiveOptions& options) {
   CollectiveCall call = call_of("Allreduce", CollectiveKind::allreduce, in, out, type, count, op);
   state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
 }
 
-Reduce::Reduce(const Context& context, int root, const void* in, void* out, std::int64_t count, DType type, ReduceOp op,
-               const CollectiveOptions& options) {
+Reduce::Reduce(const Context& context, int root, const void* in, void* out, std::int64_t count, DType type,
+               const Operator& op, const CollectiveOptions& options) {
   CollectiveCall call = with_root(call_of("Reduce", CollectiveKind::reduce, in, out, type, count, op), root);
   state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
 }
 
 ReduceScatter::ReduceScatter(const Context& context, const void* in, void* out, std::int64_t count, DType type,
-                             ReduceOp op, const CollectiveOptions& options) {
+                             const Operator& op, const CollectiveOptions& options) {
   CollectiveCall call = call_of("ReduceScatter", CollectiveKind::reduce_scatter, in, out, type, count, op);
   state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
 }
 
 ReduceScatter::ReduceScatter(const Context& context, const void* in, void* out, const std::vector<std::int64_t>& counts,
-                             DType type, ReduceOp op, const CollectiveOptions& options) {
+                             DType type, const Operator& op, const CollectiveOptions& options) {
   CollectiveCall call =
       with_counts(call_of("ReduceScatter", CollectiveKind::reduce_scatter, in, out, type, 0, op), counts);
   state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
@@ -125,13 +137,13 @@ Alltoall::Alltoall(const Context& context, const void* in, void* out, const std:
   state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
 }
 
-Scan::Scan(const Context& context, const void* in, void* out, std::int64_t count, DType type, ReduceOp op,
+Scan::Scan(const Context& context, const void* in, void* out, std::int64_t count, DType type, const Operator& op,
            const CollectiveOptions& options) {
   CollectiveCall call = call_of("Scan", CollectiveKind::scan, in, out, type, count, op);
   state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
 }
 
-Exscan::Exscan(const Context& context, const void* in, void* out, std::int64_t count, DType type, ReduceOp op,
+Exscan::Exscan(const Context& context, const void* in, void* out, std::int64_t count, DType type, const Operator& op,
                const CollectiveOptions& options) {
   CollectiveCall call = call_of("Exscan", CollectiveKind::exscan, in, out, type, count, op);
   state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);

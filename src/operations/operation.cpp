@@ -153,6 +153,7 @@ Operation::State::State(const Context& context, Description description, const O
   check_ = OperationCheck::of(runtime, description);
   buffers_ = std::move(description.buffers);
   keep_ = std::move(description.keep);
+  combine_ = std::move(description.combine);
   Problem& problem = description.problem;
   problem.rank = runtime.rank();
   problem.wanted = resolve(options.path, runtime.settings().path, "auto");
@@ -222,6 +223,7 @@ Operation::State::State(const Context& context, Plan plan, std::vector<UserBuffe
 void Operation::State::run_on(Plan plan, const std::string& engine, const OperationOptions& options) {
   Program program = tasuki::bind(runtime_of(context_), std::move(plan), buffers_, engine_is_threaded(engine));
   program.blocks = options.blocks;
+  program.combine = combine_;
   executor_ = std::make_unique<Executor>(std::move(program));
   memory_ = executor_->memory();
   engine_ = make_engine(engine, *executor_, runtime_of(context_));

@@ -74,6 +74,10 @@ std::string complaint_about(Runtime& runtime, const Machine& machine, const Plan
                        runtime.rank(), runtime.size());
   if (const auto complaints = plan.complaints(); !complaints.empty())
     return fmt::format("the plan is not sound: {}", fmt::join(complaints, "; "));
+  for (const Command& c : plan.commands)
+    if (c.verb == Verb::reduce && c.op == ReduceOp::own)
+      return "the plan combines by a function of the user's, which no plan can hold; make the operation from its "
+             "arguments";
   for (const PlanMemory& given : memory)
     if (given.copies.empty() || (given.bytes > 0 && given.copies[0] == nullptr))
       return fmt::format("the memory for buffer '{}' is null", given.name);

@@ -23,6 +23,8 @@ struct Description {
   /// The ranks beside this one that make the operation; nobody else takes part. None given: all ranks of the context
   /// do.
   std::optional<std::vector<int>> among = {};
+  /// The user's own operator, which the plan names.
+  std::shared_ptr<const Program::Combine> combine = nullptr;
 
   /// Adds a buffer and the role that planning knows it by.
   void add(UserBuffer buffer);
@@ -100,6 +102,7 @@ class Operation::State final : public Progressing {
   Memory where_ = Memory::host;
   bool driving_ = false;
   TestWatch watch_;
+  std::shared_ptr<const Program::Combine> combine_;
   std::unique_ptr<OperationCheck> check_;  ///< null unless TASUKI_CHECK=1
 };
 

@@ -41,6 +41,20 @@ static void check_bad_handles(struct handles h, const char* part) {
   BAD(tasuki_shared_alloc(h.context, 1, &made.memory));
   BAD(tasuki_transfer_create(h.context, &side, &side, NULL, &made.operation));
   BAD(tasuki_broadcast_create(h.context, 0, &number, sizeof number, NULL, &made.operation));
+  BAD(tasuki_allreduce_create(h.context, &number, &number, 1, TASUKI_I32, TASUKI_SUM, NULL, &made.operation));
+  BAD(tasuki_reduce_create(h.context, 0, &number, &number, 1, TASUKI_I32, TASUKI_SUM, NULL, &made.operation));
+  BAD(tasuki_reduce_scatter_create(h.context, &number, &number, 1, NULL, TASUKI_I32, TASUKI_SUM, NULL,
+                                   &made.operation));
+  BAD(tasuki_allgather_create(h.context, &number, &number, 1, NULL, TASUKI_I32, NULL, &made.operation));
+  BAD(tasuki_gather_create(h.context, 0, &number, &number, 1, NULL, TASUKI_I32, NULL, &made.operation));
+  BAD(tasuki_scatter_create(h.context, 0, &number, &number, 1, NULL, TASUKI_I32, NULL, &made.operation));
+  BAD(tasuki_alltoall_create(h.context, &number, &number, 1, NULL, NULL, TASUKI_I32, NULL, &made.operation));
+  BAD(tasuki_scan_create(h.context, &number, &number, 1, TASUKI_I32, TASUKI_SUM, NULL, &made.operation));
+  BAD(tasuki_exscan_create(h.context, &number, &number, 1, TASUKI_I32, TASUKI_SUM, NULL, &made.operation));
+  BAD(tasuki_barrier_create(h.context, NULL, &made.operation));
+  BAD(tasuki_neighbour_allgather_create(h.context, NULL, &number, &number, 1, NULL, TASUKI_I32, NULL, &made.operation));
+  BAD(tasuki_neighbour_alltoall_create(h.context, NULL, &number, &number, 1, NULL, NULL, TASUKI_I32, NULL,
+                                       &made.operation));
   BAD(tasuki_use_gpu(h.context, &number));
   BAD(tasuki_synchronize(h.context, NULL));
   BAD(tasuki_grid_free(&h.grid));

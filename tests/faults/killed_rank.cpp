@@ -5,7 +5,8 @@
 //
 //   killed_rank VICTIM PATH ENGINE MEMORY HOW [DEADLINE]
 //
-// HOW: `wait`, or `test` for a loop of tests.
+// HOW: `wait`, or `test` for a loop of tests; `allreduce` exchanges by a large one instead of a halo, and another
+// thread kills the rank, wherever it is.
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -13,7 +14,10 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string_view>
+#include <thread>
+#include <vector>
 
 #include "tasuki/tasuki.hpp"
 
@@ -32,7 +36,17 @@ int main(int argc, char** argv) {
   tasuki::HaloOptions options;
   options.path = argv[2];
   options.engine = argv[3];
-  tasuki::Halo halo(tasuki::HaloField(u), options);
+  std::vector<double> numbers(std::string_view(argv[5]) == "allreduce" ? 1 << 18 : 0), sums(numbers.size());
+  std::optional<tasuki::Operation> exchange;
+  if (numbers.empty()) {
+    exchange = tasuki::Halo(tasuki::HaloField(u), options);
+  } else {
+    tasuki::CollectiveOptions of_sum;
+    of_sum.path = options.path;
+    of_sum.engine = options.engine;
+    exchange = tasuki::Allreduce(ctx, numbers.data(), sums.data(), static_cast<std::int64_t>(numbers.size()),
+                                 tasuki::DType::f64, tasuki::ReduceOp::sum, of_sum);
+  }
   auto begin = std::chrono::steady_clock::now();
   try {
     for (int iteration = 0;; ++iteration) {
@@ -41,16 +55,22 @@ int main(int argc, char** argv) {
         fmt::print("under way\n");
         std::fflush(stdout);
       }
-      if (ctx.rank() == victim && iteration == 100) kill(getpid(), SIGKILL);
+      if (ctx.rank() == victim && iteration == 100) {
+        if (numbers.empty()) kill(getpid(), SIGKILL);
+        std::thread([] {
+          std::this_thread::sleep_for(std::chrono::milliseconds(37));
+          kill(getpid(), SIGKILL);
+        }).detach();
+      }
       if (on_gpu) {
-        halo.run(nullptr);
+        exchange->run(nullptr);
         tasuki::synchronize(ctx, nullptr);
         continue;
       }
-      halo.start();
-      while (polls && !halo.test()) {
+      exchange->start();
+      while (polls && !exchange->test()) {
       }
-      halo.wait();
+      exchange->wait();
     }
   } catch (const tasuki::Error& error) {
     const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;

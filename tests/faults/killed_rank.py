@@ -8,6 +8,7 @@ import sys
 
 RANKS = 4
 VICTIM = 1
+PATIENCE = 3  # seconds until a rank that waits for a dead one must have left its allreduce; the deadline is 10
 FOLDERS = [pathlib.Path("/dev/shm"), pathlib.Path("/tmp")]
 
 
@@ -45,6 +46,9 @@ def main() -> int:
         ("shared:read", "inline", "host", "test"),
         ("shared", "thread", "host", "test"),
         ("mpi", "inline", "host", "test"),
+        ("shared", "inline", "host", "allreduce"),
+        ("shared", "thread", "host", "allreduce"),
+        ("mpi", "inline", "host", "allreduce"),
         ("peer", "stream", "device", "wait"),
         ("mpi", "stream", "device", "wait"),
     ):
@@ -69,6 +73,11 @@ def main() -> int:
             else f"rank {rank} does not name rank {VICTIM}: {told[rank]}"
             for rank in range(RANKS)
             if rank != VICTIM and f"rank {VICTIM} (pid" not in told.get(rank, "")
+        ]
+        complaints += [
+            f"rank {rank} waited for {seconds} s"
+            for rank, seconds in re.findall(r"^survivor (\d+) after ([\d.]+) s: ", run.stdout, re.MULTILINE)
+            if how == "allreduce" and float(seconds) > PATIENCE
         ]
         complaints += [f"left behind: {name}" for name in sorted(left_behind() - before)]
         print(f"path {path}, engine {engine}, {how}: {'FAILED' if complaints else 'ok'}")

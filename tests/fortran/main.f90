@@ -9,6 +9,7 @@ program fortran_tests
   use checks
   use field_tests
   use operation_tests
+  use collective_tests
   implicit none
   type(tasuki_context) :: ranks, again
   type(tasuki_operation) :: none
@@ -56,6 +57,7 @@ program fortran_tests
   call check_failure(stat, errmsg, tasuki_failed, 'twice')
   call test_fields(ranks)
   call test_operations(ranks)
+  call test_collectives(ranks)
   call tasuki_free(ranks)
   call tasuki_free(ranks, stat, errmsg)
   call check(stat == tasuki_bad_handle, 'a context that is freed')

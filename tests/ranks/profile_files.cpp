@@ -47,7 +47,7 @@ TEST_CASE("a machine profile that is a pipe, a device or a folder is refused on 
   setenv("TASUKI_PROFILE", fresh.c_str(), 1);
   {
     const Context ctx(MPI_COMM_WORLD);
-    (void)machine_of(ctx);
+    if (ctx.size() <= 2) (void)machine_of(ctx);  // measuring takes seconds where more ranks share the cores
   }
   kept.empty() ? unsetenv("TASUKI_PROFILE") : setenv("TASUKI_PROFILE", kept.c_str(), 1);
   MPI_Barrier(MPI_COMM_WORLD);

@@ -35,6 +35,7 @@ const AlgorithmRegistration registration{[] {
   Algorithm algorithm;
   algorithm.name = "exchange";
   algorithm.collective = CollectiveKind::allreduce;
+  algorithm.in_order = true;
   algorithm.seconds = seconds;
   algorithm.list = list;
   return algorithm;

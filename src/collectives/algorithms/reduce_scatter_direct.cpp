@@ -36,6 +36,7 @@ const AlgorithmRegistration registration{[] {
   Algorithm algorithm;
   algorithm.name = "direct";
   algorithm.collective = CollectiveKind::reduce_scatter;
+  algorithm.in_order = true;
   algorithm.seconds = seconds;
   algorithm.list = list;
   return algorithm;

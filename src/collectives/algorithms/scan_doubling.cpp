@@ -64,6 +64,7 @@ Algorithm make() {
   Algorithm algorithm;
   algorithm.name = "doubling";
   algorithm.collective = kind;
+  algorithm.in_order = true;
   algorithm.seconds = seconds;
   algorithm.list = kind == CollectiveKind::scan ? scan : exscan;
   return algorithm;

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "layout/nest_loop.hpp"
+
 namespace tasuki {
 
 std::int64_t Program::bytes() const {
@@ -27,6 +29,7 @@ Executor::Executor(Program program) : program_(std::move(program)), recorder_(Re
     s.src = c.src;
     s.dst = c.dst;
     s.copies = plan.copies.data() + c.first_copy;
+    s.own = c.verb == Verb::reduce && c.op == ReduceOp::own;
     s.functions = program_.functions.data() + program_.first_function[i];
     s.copy_count = c.copy_count;
     s.src_step = c.src_step;
@@ -137,6 +140,16 @@ std::uint64_t Executor::target(const Step& step, std::int64_t round) const {
   return (epoch - 1) * step.per_epoch + step.index + static_cast<std::uint64_t>(round) + 1;
 }
 
+void Executor::combine(const Step& step, const std::byte* src, std::byte* dst) const {
+  const std::int64_t element = size_of(program_.plan.commands[static_cast<std::size_t>(step.command)].dtype);
+  for (std::int32_t k = 0; k < step.copy_count; ++k) {
+    const StridedCopy& copy = step.copies[k];
+    for_each_block<false>(copy, src, dst, [&](const std::byte* from, std::byte* to) {
+      (*program_.combine)(from, to, copy.block / element);
+    });
+  }
+}
+
 // True when the step has ended, false if it must be tried again later.
 bool Executor::run_step(Step& step, Lane& lane) {
   if (step.channel != nullptr) {
@@ -154,6 +167,10 @@ bool Executor::run_step(Step& step, Lane& lane) {
     case Verb::reduce: {
       const std::byte* src = base_[static_cast<std::size_t>(step.src)] + lane.round * step.src_step;
       std::byte* dst = base_[static_cast<std::size_t>(step.dst)] + lane.round * step.dst_step;
+      if (step.own) [[unlikely]] {
+        combine(step, src, dst);
+        return true;
+      }
       for (std::int32_t k = 0; k < step.copy_count; ++k) step.functions[k](step.copies[k], src, dst);
       return true;
     }

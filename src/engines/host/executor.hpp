@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,12 +20,15 @@ namespace tasuki {
 
 /// A plan bound to this process: addresses, copy functions, channels.
 struct Program {
+  /// An operator of the user's own (`Operator::Combine` in collectives.hpp).
+  using Combine = std::function<void(const void* right, void* left, std::int64_t count)>;
   Plan plan;
-  std::vector<Located> where;                 ///< per buffer
-  std::vector<CopyFunction> functions;        ///< of each command's strided copies, one after the other
-  std::vector<std::int32_t> first_function;   ///< per command
+  std::vector<Located> where;                ///< per buffer
+  std::vector<CopyFunction> functions;       ///< of each command's strided copies, one after the other; null: `combine`
+  std::vector<std::int32_t> first_function;  ///< per command
   std::vector<std::shared_ptr<void>> memory;  ///< scratch and counters; channels use it too
   std::vector<Channel> channels;              ///< per command
+  std::shared_ptr<const Combine> combine;     ///< what reductions by `ReduceOp::own` do
   int blocks = 0;                             ///< OperationOptions::blocks, for GPUs
   std::int64_t bytes() const;                 ///< without scratch
 };
@@ -58,6 +62,7 @@ class Executor {
     Verb verb{};
     bool credit = false;
     bool awaited = false;  ///< a command of another lane depends on it
+    bool own = false;      ///< a reduction by the user's own operator
     std::int32_t command = 0;
     std::int32_t src = -1;
     std::int32_t dst = -1;
@@ -89,6 +94,7 @@ class Executor {
 
   bool run(Lane& lane, bool announce_only);
   bool run_step(Step& step, Lane& lane);
+  void combine(const Step& step, const std::byte* src, std::byte* dst) const;
   std::uint64_t target(const Step& step, std::int64_t round) const;
   int copy_of(std::size_t buffer) const;
 

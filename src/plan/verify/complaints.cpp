@@ -49,7 +49,7 @@ std::string name(DType type) {
   return type <= DType::i64_i64 ? std::string(to_string(type)) : fmt::format("{}", static_cast<int>(type));
 }
 std::string name(ReduceOp op) {
-  return op <= ReduceOp::maxloc ? std::string(to_string(op)) : fmt::format("{}", static_cast<int>(op));
+  return op <= ReduceOp::own ? std::string(to_string(op)) : fmt::format("{}", static_cast<int>(op));
 }
 
 class Checker {

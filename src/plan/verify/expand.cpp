@@ -112,8 +112,10 @@ class Expander {
 
  private:
   [[noreturn]] void too_large(const std::string& what) const {
-    throw Error(fmt::format("the plans {} in one epoch, more than the verifier follows; verify a smaller case of '{}'",
-                            what, world_.plans[0].operation));
+    throw Error(
+        fmt::format("the plans {} in one epoch, more than the verifier follows; verify '{}' by "
+                    "neighbourhoods (verify_neighbourhoods, tasuki verify --neighbourhoods), or a smaller case of it",
+                    what, world_.plans[0].operation));
   }
 
   void number_areas() {

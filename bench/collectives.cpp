@@ -1,0 +1,149 @@
+// The collective group: every collective but broadcast, which has a group of its own, on numbers in shared memory; back
+// to back, with a barrier before each, and what a start alone costs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "case.hpp"
+#include "tasuki/memory.hpp"
+
+namespace bench {
+namespace {
+
+using tasuki::CollectiveKind;
+
+std::string size_name(std::int64_t bytes) {
+  if (bytes >= 1 << 20) return fmt::format("{} MiB", bytes >> 20);
+  if (bytes >= 1 << 10) return fmt::format("{} KiB", bytes >> 10);
+  return fmt::format("{} B", bytes);
+}
+
+bool has_blocks(CollectiveKind kind) {
+  return kind == CollectiveKind::allgather || kind == CollectiveKind::reduce_scatter ||
+         kind == CollectiveKind::alltoall || kind == CollectiveKind::gather || kind == CollectiveKind::scatter;
+}
+
+// Small whole numbers, whose sums are exact.
+double value_of(int rank, std::int64_t at, int round) {
+  return static_cast<double>((at * 7 + rank * 5 + round * 3) % 101);
+}
+
+double sum_of(int first, int last, std::int64_t at, int round) {
+  double sum = 0;
+  for (int rank = first; rank <= last; ++rank) sum += value_of(rank, at, round);
+  return sum;
+}
+
+// How many numbers a rank has to get; number `at` of them.
+std::int64_t expected_count(const CollectiveCase& c) {
+  const bool root = c.context.is_root();
+  const std::int64_t ranks = c.context.size();
+  switch (c.kind) {
+    case CollectiveKind::reduce:
+      return root ? c.count : 0;
+    case CollectiveKind::gather:
+      return root ? c.count * ranks : 0;
+    case CollectiveKind::allgather:
+    case CollectiveKind::alltoall:
+      return c.count * ranks;
+    case CollectiveKind::barrier:
+      return 0;
+    case CollectiveKind::exscan:
+      return root ? 0 : c.count;
+    default:
+      return c.count;
+  }
+}
+
+double expected(const CollectiveCase& c, std::int64_t at, int round) {
+  const int me = c.context.rank();
+  const int last = c.context.size() - 1;
+  switch (c.kind) {
+    case CollectiveKind::reduce_scatter:
+      return sum_of(0, last, me * c.count + at, round);
+    case CollectiveKind::scan:
+      return sum_of(0, me, at, round);
+    case CollectiveKind::exscan:
+      return sum_of(0, me - 1, at, round);
+    case CollectiveKind::gather:
+    case CollectiveKind::allgather:
+      return value_of(static_cast<int>(at / c.count), at % c.count, round);
+    case CollectiveKind::alltoall:
+      return value_of(static_cast<int>(at / c.count), me * c.count + at % c.count, round);
+    case CollectiveKind::scatter:
+      return value_of(0, me * c.count + at, round);
+    default:
+      return sum_of(0, last, at, round);
+  }
+}
+
+std::string verify_collective(const CollectiveCase& c, Runner& runner) {
+  std::string complaint;
+  const std::int64_t room = c.count * (has_blocks(c.kind) ? c.context.size() : 1);
+  for (int round = 1; round <= 3; ++round) {
+    for (std::int64_t i = 0; i < room; ++i) {
+      c.in[i] = value_of(c.context.rank(), i, round);
+      c.out[i] = -1;
+    }
+    runner.start();
+    runner.wait();
+    for (std::int64_t i = 0; i < expected_count(c) && complaint.empty(); ++i) {
+      if (c.out[i] == expected(c, i, round)) continue;
+      complaint = fmt::format("rank {}, round {}, number {}: {} instead of {}", c.context.rank(), round, i, c.out[i],
+                              expected(c, i, round));
+    }
+  }
+  return agree(c.context, complaint);
+}
+
+enum class Timed { back_to_back, after_barrier, start };
+
+Case collective_case(int ranks, CollectiveKind kind, std::int64_t bytes, Timed timed) {
+  // Where there are blocks, all of them together are as large as that.
+  const std::int64_t blocks = has_blocks(kind) ? ranks : 1;
+  const std::int64_t count = kind == CollectiveKind::barrier ? 0 : std::max<std::int64_t>(bytes / 8 / blocks, 1);
+  const bool quick = timed != Timed::start && (bytes == 8 || bytes == 256 << 10);
+  std::string name = std::string(to_string(kind));
+  if (kind != CollectiveKind::barrier) name += " " + size_name(std::max(bytes, 8 * blocks));
+  if (timed == Timed::start) name = "start of " + name;
+  if (timed == Timed::after_barrier) name += " after barrier";
+  return {"collective", name, 8 * count * blocks, quick, [=](const tasuki::Context& context) {
+            const auto room = 8 * std::max<std::int64_t>(count * blocks, 1);
+            auto in = tasuki::shared_alloc(context, room);
+            auto out = tasuki::shared_alloc(context, room);
+            const CollectiveCase one{context, kind, count, reinterpret_cast<double*>(in.get()),
+                                     reinterpret_cast<double*>(out.get())};
+            Problem problem;
+            problem.make = [one](const Peer& peer) { return peer.collective ? peer.collective(one) : nullptr; };
+            // The memory lives as long as this function does.
+            problem.verify = [one, in, out](const Peer&, Runner& runner) { return verify_collective(one, runner); };
+            problem.barrier_between = timed != Timed::back_to_back;
+            problem.time_start_only = timed == Timed::start;
+            return problem;
+          }};
+}
+
+}  // namespace
+
+std::vector<Case> collective_cases(int ranks) {
+  std::vector<Case> cases;
+  if (ranks < 2) return cases;
+  for (const CollectiveKind kind :
+       {CollectiveKind::allreduce, CollectiveKind::reduce, CollectiveKind::allgather, CollectiveKind::reduce_scatter,
+        CollectiveKind::alltoall, CollectiveKind::gather, CollectiveKind::scatter, CollectiveKind::scan,
+        CollectiveKind::exscan, CollectiveKind::barrier}) {
+    for (const Timed timed : {Timed::back_to_back, Timed::after_barrier}) {
+      for (const std::int64_t bytes :
+           {8LL, 64LL, 512LL, 4LL << 10, 32LL << 10, 256LL << 10, 1LL << 20, 4LL << 20, 16LL << 20}) {
+        if (bytes > 8 && kind == CollectiveKind::barrier) continue;
+        if (bytes < 8 * ranks && has_blocks(kind) && bytes > 8) continue;  // the same once more
+        cases.push_back(collective_case(ranks, kind, bytes, timed));
+      }
+    }
+    cases.push_back(collective_case(ranks, kind, 8, Timed::start));
+  }
+  return cases;
+}
+
+}  // namespace bench

@@ -1,0 +1,90 @@
+// Allgather `hierarchical`: every block crosses to each other island once, to one of its ranks, who tells it to the
+// others there; inside its own island everybody sends its block to everybody. V bytes, k islands of m ranks.
+//
+//   islands 0 1 | 2 3:   0 <-> 2   1 <-> 3   and   0 <-> 1   2 <-> 3    then    0 <-> 1   2 <-> 3 what has crossed
+//
+// k - 1 messages of V / (m k) across, (m - 1) k inside. (k - 1) V bytes cross, which is the least there is; the ranks
+// of an island each take as many of another's. Parts of the blocks follow each other: one crosses while others are told
+// inside.
+#include "collectives/algorithm.hpp"
+#include "collectives/islands.hpp"
+
+namespace tasuki {
+namespace {
+
+double seconds(const Collective& c, const Parameters& p, const Price& price) {
+  const Islands islands(c);
+  const int k = islands.count();
+  const double m = static_cast<double>(c.ranks()) / k;
+  const auto chunks = std::ssize(chunks_of(c, p, {0, c.whole()}));
+  const double b = static_cast<double>(c.whole()) / c.ranks() / static_cast<double>(chunks);
+  const double inside = (m - 1) * k * price.inside(b) + price.work(c.both() ? 0 : b);
+  return pipelined(inside, (k - 1) * price.message(b), chunks);
+}
+
+void list(const Collective& c, const Parameters& p, Steps& steps) {
+  const Islands islands(c);
+  const int k = islands.count();
+  struct Crossing {
+    Range range;  // of the rank's block
+    int from = 0;
+    int to = 0;
+  };
+  // An island's blocks, one after the other, are shared out among the ranks of each other one.
+  std::vector<Crossing> crossings;
+  for (int d = 1; d < k; ++d) {
+    for (int island = 0; island < k; ++island) {
+      Range all;
+      for (const int r : islands.members(island)) all.end += c.block(r);
+      std::int64_t before = 0;
+      for (const int r : islands.members(island)) {
+        for (const int to : islands.members((island + d) % k)) {
+          const Range share = overlap(islands.share(all, to), {before, before + c.block(r)});
+          if (share.bytes() > 0) crossings.push_back({{share.begin - before, share.end - before}, r, to});
+        }
+        before += c.block(r);
+      }
+    }
+  }
+  const auto chunks = chunks_of(c, p, {0, c.whole()});
+  const auto count = static_cast<int>(chunks.size());
+  for (int link = 0; link < count; ++link) {
+    const auto here = [&](const Crossing& x) { return part_of(x.range, link, count, c.element()); };
+    steps.phase("across");
+    for (const Crossing& x : crossings)
+      steps.copy(x.from, {c.in(), (c.both() ? c.begin(x.from) : 0) + here(x).begin}, x.to,
+                 {c.out(), c.begin(x.from) + here(x).begin}, here(x).bytes(), link);
+    if (link == 0) {
+      steps.phase("inside");
+      for (int d = 0; d < c.ranks(); ++d) {
+        for (int r = 0; r < c.ranks(); ++r) {
+          if (d >= islands.size(islands.of(r)) || (d == 0 && c.both())) continue;
+          steps.copy(r, {c.in(), c.both() ? c.begin(r) : 0}, islands.rank(islands.of(r), islands.place(r) + d),
+                     {c.out(), c.begin(r)}, c.block(r), count);
+        }
+      }
+    }
+    steps.phase("told inside");
+    for (const Crossing& x : crossings) {
+      const Place place{c.out(), c.begin(x.from) + here(x).begin};
+      for (int d = 1; d < islands.size(islands.of(x.to)); ++d)
+        steps.copy(x.to, place, islands.rank(islands.of(x.to), islands.place(x.to) + d), place, here(x).bytes(), link);
+    }
+  }
+}
+
+const AlgorithmRegistration registration{[] {
+  Algorithm algorithm;
+  algorithm.name = "hierarchical";
+  algorithm.collective = CollectiveKind::allgather;
+  algorithm.complexity = 4;
+  algorithm.worth_trying = has_hierarchy;
+  algorithm.settings = chunk_settings;
+  algorithm.only_chunks = true;
+  algorithm.seconds = seconds;
+  algorithm.list = list;
+  return algorithm;
+}};
+
+}  // namespace
+}  // namespace tasuki

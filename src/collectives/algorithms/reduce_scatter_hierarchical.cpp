@@ -1,0 +1,99 @@
+// Reduce-scatter `hierarchical`: the ranks of an island add up what another island is to get, each its share, and send
+// that to whom it belongs; there it meets what that island has added up. V bytes are all blocks, k islands of m ranks.
+//
+//   islands 0 1 | 2 3:   0 <-> 1   2 <-> 3 a block of the others' and one of their own    then    0 <-> 2   1 <-> 3
+//
+// (m - 1) k messages of V / (m k) inside, k - 1 across. (k - 1) V bytes cross, which is the least there is; the ranks
+// of an island each carry as many. Parts follow each other: one crosses while the next is added up inside.
+#include "collectives/algorithm.hpp"
+#include "collectives/islands.hpp"
+
+namespace tasuki {
+namespace {
+
+double seconds(const Collective& c, const Parameters& p, const Price& price) {
+  const Islands islands(c);
+  const int k = islands.count();
+  const double m = static_cast<double>(c.ranks()) / k;
+  const auto chunks = std::ssize(chunks_of(c, p, {0, c.whole()}));
+  const double b = static_cast<double>(c.whole()) / c.ranks() / static_cast<double>(chunks);
+  const double inside = (m - 1) * k * price.inside(b) + price.work(m * k * b);
+  return pipelined(inside, (k - 1) * (price.message(b) + price.work(b)), chunks);
+}
+
+// Ranks `carrier` and those of its island add up what lies at `at` of `in`, at `dst` of the carrier.
+void add_up(const Collective& c, const Islands& islands, int carrier, std::int64_t at, Place dst, std::int64_t bytes,
+            int link, Steps& steps) {
+  const int island = islands.of(carrier);
+  for (int d = 0; d < islands.size(island); ++d) {
+    const int from = islands.rank(island, islands.place(carrier) + d);
+    d == 0 ? steps.copy(from, {c.in(), at}, carrier, dst, bytes)
+           : steps.combine(from, {c.in(), at}, carrier, dst, bytes, link);
+  }
+}
+
+void list(const Collective& c, const Parameters& p, Steps& steps) {
+  const Islands islands(c);
+  const int k = islands.count();
+  const int sum = steps.scratch("sum", c.whole());
+  struct Crossing {
+    Range range;  // of the block of `to`
+    int from = 0;
+    int to = 0;
+  };
+  // An island's blocks, one after the other, are shared out among the ranks of each other one.
+  std::vector<Crossing> crossings;
+  for (int d = 1; d < k; ++d) {
+    for (int island = 0; island < k; ++island) {
+      Range all;
+      for (const int r : islands.members(island)) all.end += c.block(r);
+      std::int64_t before = 0;
+      for (const int r : islands.members(island)) {
+        for (const int from : islands.members((island + d) % k)) {
+          const Range share = overlap(islands.share(all, from), {before, before + c.block(r)});
+          if (share.bytes() > 0) crossings.push_back({{share.begin - before, share.end - before}, from, r});
+        }
+        before += c.block(r);
+      }
+    }
+  }
+  const auto chunks = chunks_of(c, p, {0, c.whole()});
+  const auto count = static_cast<int>(chunks.size());
+  // In place the result lies where others may still have to read.
+  const auto result = [&](int rank, std::int64_t at) {
+    return c.both() ? Place{sum, c.begin(rank) + at} : Place{c.out(), at};
+  };
+  for (int link = 0; link < count; ++link) {
+    const auto here = [&](const Crossing& x) { return part_of(x.range, link, count, c.element()); };
+    steps.phase("for others");
+    for (const Crossing& x : crossings) {
+      const std::int64_t at = c.begin(x.to) + here(x).begin;
+      add_up(c, islands, x.from, at, {sum, at}, here(x).bytes(), link, steps);
+    }
+    if (link == 0) {
+      steps.phase("their own");
+      for (int r = 0; r < c.ranks(); ++r) add_up(c, islands, r, c.begin(r), result(r, 0), c.block(r), count, steps);
+    }
+    steps.phase("across");
+    for (const Crossing& x : crossings)
+      steps.combine(x.from, {sum, c.begin(x.to) + here(x).begin}, x.to, result(x.to, here(x).begin), here(x).bytes(),
+                    link);
+  }
+  for (int r = 0; r < c.ranks() && c.both(); ++r) steps.copy(r, result(r, 0), r, {c.out(), 0}, c.block(r));
+}
+
+const AlgorithmRegistration registration{[] {
+  Algorithm algorithm;
+  algorithm.name = "hierarchical";
+  algorithm.collective = CollectiveKind::reduce_scatter;
+  algorithm.complexity = 4;
+  algorithm.worth_trying = has_hierarchy;
+  algorithm.settings = chunk_settings;
+  algorithm.only_chunks = true;
+  algorithm.seconds = seconds;
+  algorithm.list = list;
+  return algorithm;
+}};
+
+}  // namespace
+}  // namespace tasuki

@@ -1,0 +1,167 @@
+// Reductions by a function of the user's, and in rank order: against plain loops, with new data at every start.
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "error_of.hpp"
+#include "host_paths.hpp"
+#include "rank_test.hpp"
+#include "tasuki/tasuki.hpp"
+
+using namespace tasuki;
+
+namespace {
+
+// x -> a x + b, modulo 2^32: composing such functions is associative and does not commute. A pair of i32 each.
+struct Affine {
+  std::uint32_t a = 1;
+  std::uint32_t b = 0;
+  friend bool operator==(const Affine&, const Affine&) = default;
+};
+
+Affine then(Affine first, Affine second) {
+  return {first.a * second.a, second.a * first.b + second.b};
+}
+
+void compose(const void* right, void* left, std::int64_t count) {
+  const auto* const second = static_cast<const Affine*>(right);
+  auto* const first = static_cast<Affine*>(left);
+  for (std::int64_t i = 0; i < count; ++i) first[i] = then(first[i], second[i]);
+}
+
+Affine value(int rank, int turn, std::size_t i) {
+  return {static_cast<std::uint32_t>(2 * rank + 3 + static_cast<int>(i)), static_cast<std::uint32_t>(turn * 7 + rank)};
+}
+
+Affine all_of(int first, int last, int turn, std::size_t i) {
+  Affine sum = value(first, turn, i);
+  for (int rank = first + 1; rank <= last; ++rank) sum = then(sum, value(rank, turn, i));
+  return sum;
+}
+
+void check_plan(Operation& operation, const std::string& name) {
+  const VerifyReport report = verify(operation);
+  INFO(report.text());
+  CHECK(report.ok());
+  CHECK(operation.plan().operation.find("by " + name) != std::string::npos);
+}
+
+bool says(const std::string& text, const std::string& part) {
+  INFO(text);
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+RANK_TEST("a function of the user's that does not commute combines in rank order, in place or not, on every path") {
+  const Operator composed("composition", compose, false);
+  const int n = ctx.size();
+  for (const std::string& path : host_paths(ctx)) {
+    for (const std::size_t count : {std::size_t{1}, std::size_t{5}, std::size_t{2077}}) {
+      CollectiveOptions options;
+      options.path = path;
+      if (path == "shared:put" || path == "shared:read" || path == "shared:pull") options.path += ",shared:eager";
+      const auto elements = static_cast<std::int64_t>(count);
+      std::vector<Affine> in(count), out(count), here(count), one(count), up_to(count);
+      std::vector<Affine> whole(count * static_cast<std::size_t>(n)), block(count);
+      Allreduce all(ctx, in.data(), out.data(), elements, DType::i32_i32, composed, options);
+      Allreduce in_one(ctx, in_place, here.data(), elements, DType::i32_i32, composed, options);
+      Reduce to_last(ctx, n - 1, in.data(), one.data(), elements, DType::i32_i32, composed, options);
+      Scan scan(ctx, in.data(), up_to.data(), elements, DType::i32_i32, composed, options);
+      ReduceScatter blocks(ctx, whole.data(), block.data(), elements, DType::i32_i32, composed, options);
+      for (Operation* operation : std::initializer_list<Operation*>{&all, &in_one, &to_last, &scan, &blocks})
+        check_plan(*operation, "composition");
+      for (int turn = 0; turn < 3; ++turn) {
+        for (std::size_t i = 0; i < whole.size(); ++i) whole[i] = value(ctx.rank(), turn, i);
+        for (std::size_t i = 0; i < count; ++i) in[i] = here[i] = value(ctx.rank(), turn, i);
+        for (Operation* operation : std::initializer_list<Operation*>{&all, &in_one, &to_last, &scan, &blocks})
+          operation->start();
+        for (Operation* operation : std::initializer_list<Operation*>{&blocks, &scan, &to_last, &in_one, &all})
+          operation->wait();
+        bool right = true;
+        const std::size_t mine = count * static_cast<std::size_t>(ctx.rank());
+        for (std::size_t i = 0; i < count; ++i) {
+          const Affine sum = all_of(0, n - 1, turn, i);
+          right = right && out[i] == sum && here[i] == sum && (ctx.rank() != n - 1 || one[i] == sum) &&
+                  up_to[i] == all_of(0, ctx.rank(), turn, i) && block[i] == all_of(0, n - 1, turn, mine + i);
+        }
+        CAPTURE(path);
+        CAPTURE(count);
+        CHECK(right);
+      }
+    }
+  }
+}
+
+RANK_TEST("a function of the user's that commutes may be combined by any algorithm") {
+  const Operator larger("largest magnitude", [](const void* right, void* left, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const double x = static_cast<const double*>(right)[i];
+      double& y = static_cast<double*>(left)[i];
+      if (x * x > y * y) y = x;
+    }
+  });
+  for (const std::string algorithm : {"auto", "exchange", "direct", "doubling", "ring", "halving", "hierarchical"}) {
+    CollectiveOptions options;
+    options.algorithm = algorithm;
+    std::vector<double> in(301), out(in.size());
+    Allreduce all(ctx, in.data(), out.data(), 301, DType::f64, larger, options);
+    check_plan(all, "largest magnitude");
+    for (int turn = 0; turn < 3; ++turn) {
+      for (double& number : in) number = ((ctx.rank() + turn) % 2 == 0 ? -1.0 : 1.0) * (ctx.rank() + turn + 1);
+      all.start();
+      all.wait();
+      const int last = ctx.size() - 1;
+      for (const double number : out) CHECK(number == ((last + turn) % 2 == 0 ? -1.0 : 1.0) * (last + turn + 1));
+    }
+  }
+}
+
+RANK_TEST("ordered reductions combine floats from the left to the right") {
+  for (const std::string algorithm : {"auto", "exchange", "direct"}) {
+    CollectiveOptions options;
+    options.ordered = true;
+    options.algorithm = algorithm;
+    std::vector<double> in(77), out(in.size());
+    Allreduce all(ctx, in.data(), out.data(), 77, DType::f64, ReduceOp::sum, options);
+    CHECK(verify(all).ok());
+    for (int turn = 0; turn < 3; ++turn) {
+      const auto number = [turn](int rank, std::size_t i) {
+        return 1.0 / (3 + rank + 5 * turn) + static_cast<double>(i) * 1e7 * rank;
+      };
+      for (std::size_t i = 0; i < in.size(); ++i) in[i] = number(ctx.rank(), i);
+      all.start();
+      all.wait();
+      for (std::size_t i = 0; i < in.size(); ++i) {
+        double sum = number(0, i);
+        for (int rank = 1; rank < ctx.size(); ++rank) sum += number(rank, i);
+        CHECK(out[i] == sum);
+      }
+    }
+  }
+}
+
+RANK_TEST("what is wrong with an operator is said on every rank") {
+  double in = 0;
+  double out = 0;
+  const auto nothing = [](const void*, void*, std::int64_t) {};
+  CHECK(says(error_of([&] { Operator op("", nothing); }), "argument 'name' is empty"));
+  CHECK(says(error_of([&] { Operator op("none", nullptr); }), "'none' is no function"));
+  CHECK(says(error_of([&] { Allreduce x(ctx, &in, &out, 1, DType::f64, ReduceOp::own); }), "give an Operator"));
+  CollectiveOptions options;
+  options.ordered = true;
+  options.algorithm = "ring";
+  CHECK(says(error_of([&] { Allreduce x(ctx, &in, &out, 1, DType::f64, ReduceOp::sum, options); }),
+             "allreduce with algorithm 'ring' does not combine in rank order"));
+  CHECK(says(error_of([&] { Allreduce x(ctx, &in, &out, 1, DType::f64, ReduceOp::sum, options); }),
+             "those that do are exchange, direct"));
+  options.algorithm = "auto";
+  CHECK(says(error_of([&] { Allgather x(ctx, &in, &out, 0, DType::f64, options); }),
+             "option 'ordered' is for reductions; allgather is none"));
+  if (ctx.size() == 1) return;
+  const Operator mine(ctx.is_root() ? "a" : "b", nothing);
+  CHECK(says(error_of([&] { Allreduce x(ctx, &in, &out, 1, DType::f64, mine); }),
+             "argument 'op' differs between ranks: rank 0 has own 'a', rank 1 has own 'b'"));
+}
