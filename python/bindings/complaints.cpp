@@ -15,8 +15,6 @@
 #include "arguments.hpp"
 #include "module.hpp"
 
-namespace nb = nanobind;
-
 namespace tasuki::python {
 namespace {
 

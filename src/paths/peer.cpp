@@ -17,7 +17,7 @@ Path peer_path(std::string name, std::shared_ptr<const Protocol> protocol) {
 Offer peer_into(const Question& q) {
   if (q.move.add != DType::none) return Offer::no("a put cannot add");
   if (q.move.src_rank != q.move.dst_rank && !q.dst.shared) {
-    return Offer::no("destination is GPU memory that cannot be shared");
+    return Offer::no("destination is GPU memory that cannot be shared: take cudaMalloc's or let the field allocate");
   }
   if (const std::string why = not_between_gpus(q); !why.empty()) return Offer::no(why);
   return priced(q);

@@ -242,7 +242,10 @@ RANK_TEST("the quickstart and the concepts: errors and the verifier") {
 }
 
 TEST_CASE("planning: a broadcast on a torus") {
-  using namespace tasuki;
+  using tasuki::BroadcastShape;
+  using tasuki::Machine;
+  using tasuki::Network;
+  using tasuki::Planned;
   const std::ostringstream none;
   std::streambuf* const before = std::cout.rdbuf(none.rdbuf());  // what the piece prints
 

@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 import doc_blocks  # noqa: E402
 import gpu  # noqa: E402
 import mpirun  # noqa: E402
+import overview  # noqa: E402
 import readme_example  # noqa: E402
 import rooms  # noqa: E402
 import tables  # noqa: E402
@@ -99,6 +100,35 @@ class Tables(unittest.TestCase):
         case = {"case": "a", "peers": {"nvshmem": {"median_us": 2}}, "ratios": {}}
         self.assertIn("host library", tables.table("g", [case], {}))
         self.assertNotIn("host library", tables.table("g", [case | {"peers": {}}], {}))
+
+
+class Overview(unittest.TestCase):
+    def test_its_table_and_plot_are_of_the_results(self):
+        folder = Path(__file__).resolve().parents[2] / "bench" / "results"
+        rows = overview.rows_of(folder)
+        self.assertEqual(len(rows), len(overview.CASES))
+        for row in rows:
+            self.assertTrue(row.own > 0 and row.others)
+            self.assertFalse([peer for peer in row.others if peer.startswith("tasuki") or peer.endswith(" graph")])
+        text = overview.refreshed("a\n<!-- overview -->\nold\n<!-- /overview -->\nb\n", folder, tables.number)
+        self.assertNotIn("old", text)
+        self.assertEqual(text, overview.refreshed(text, folder, tables.number))
+        first = rows[0]
+        peer = min(first.others, key=first.others.get)
+        ratio = tables.number(first.others[peer] / first.own)
+        self.assertIn(f"({peer}) | **{ratio}** |", text.splitlines()[4])
+        picture = overview.plot(folder)
+        self.assertEqual(
+            picture.count("<circle"),
+            sum(len(row.others) for row in rows) + len({peer for row in rows for peer in row.others}),
+        )
+
+    def test_files_that_are_not_there_leave_their_rows_out_and_a_missing_case_is_an_error(self):
+        with tempfile.TemporaryDirectory() as name:
+            self.assertEqual(overview.rows_of(Path(name)), [])
+            (Path(name) / "cpu.json").write_text(RESULTS)
+            with self.assertRaisesRegex(SystemExit, "no times of tasuki for case '64\\^3 w1 split 2x1x1'"):
+                overview.rows_of(Path(name))
 
 
 class ReadmeExample(unittest.TestCase):

@@ -211,3 +211,15 @@ def test_the_page_on_machines_is_right():
     assert done.returncode == 0, done.stderr
     for name in machine_files.shipped():
         assert f"`{name}`" in page
+
+
+def test_gpu_memory_that_peers_cannot_map_is_refused_with_what_to_do():
+    """As from a pool: the path says why not, and planning takes another by itself."""
+    machine = tasuki.Machine.uniform(2, 2, 0, gpus=True)
+    arguments = {"machine": machine, "extents": (16, 12), "memory": "device", "shared": False}
+    for path in ("peer:put", "peer:copy"):
+        with pytest.raises(tasuki.Error, match="cannot be shared: take cudaMalloc's or let the field allocate"):
+            tasuki.plan_halo(**arguments, path=path)
+    planned = tasuki.plan_halo(**arguments)
+    assert planned.verify() and "cannot be shared: take cudaMalloc's" in planned.explain(0)
+    assert tasuki.plan_halo(**arguments | {"shared": True}, path="peer:put").verify()
