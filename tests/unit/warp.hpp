@@ -90,9 +90,9 @@ void run(const F& f) {
 
 }  // namespace warp
 
-#include "engines/gpu/copy.cuh"
-#include "engines/gpu/lines.cuh"
-#include "engines/gpu/reduce.cuh"
+#include "tasuki/kernel/copy.cuh"
+#include "tasuki/kernel/lines.cuh"
+#include "tasuki/kernel/reduce.cuh"
 
 namespace tasuki {
 

@@ -10,7 +10,7 @@
 #include "engines/engine.hpp"
 #include "engines/gpu/clock.cuh"
 #include "engines/gpu/program.hpp"
-#include "engines/gpu/run_plan.cuh"
+#include "tasuki/kernel/interpret.cuh"
 #include "session/gpus.hpp"
 #include "tasuki/cuda.cuh"
 

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engines/gpu/places.cuh"
+#include "tasuki/kernel/places.cuh"
 #include "engines/gpu/program.hpp"
 #include "plan/builder.hpp"
 

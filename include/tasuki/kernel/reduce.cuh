@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engines/gpu/lines.cuh"
-#include "engines/gpu/places.cuh"
+#include "tasuki/kernel/lines.cuh"
+#include "tasuki/kernel/places.cuh"
 #include "engines/gpu/program.hpp"
-#include "layout/reduce_ops.hpp"
+#include "tasuki/kernel/reduce_ops.hpp"
 
 namespace tasuki {
 

@@ -6,10 +6,10 @@
 #include <cstdint>
 
 #include "engines/gpu/clock.cuh"
-#include "engines/gpu/copy.cuh"
-#include "engines/gpu/lines.cuh"
+#include "tasuki/kernel/copy.cuh"
+#include "tasuki/kernel/lines.cuh"
 #include "engines/gpu/program.hpp"
-#include "engines/gpu/reduce.cuh"
+#include "tasuki/kernel/reduce.cuh"
 #include "tasuki/cuda.cuh"
 
 namespace tasuki {

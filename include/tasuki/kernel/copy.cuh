@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engines/gpu/places.cuh"
+#include "tasuki/kernel/places.cuh"
 #include "engines/gpu/program.hpp"
 
 namespace tasuki {
