@@ -355,8 +355,9 @@ void run_case(const tasuki::Context& ctx, const Case& c, std::mt19937& random) {
     }
     by_host(reference, expected, swaps);
     for (std::size_t n = 0; n < static_cast<std::size_t>(epochs); ++n) CHECK(sums[n] == expected[n]);
-    CHECK(subject.all_equal(reference));
-    if (swaps) {  // the other copies, too
+    // Of an alternating halo the neighbours may be writing into the copy of the next epoch already.
+    if (!c.alternating) CHECK(subject.all_equal(reference));
+    if (swaps) {  // the copy of the last epoch
       subject.swap();
       reference.swap();
       CHECK(subject.all_equal(reference));

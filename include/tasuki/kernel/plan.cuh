@@ -269,7 +269,7 @@ TASUKI_DEVICE bool enter(const BasicHandle<kReduces>& h, const Group& group, Wor
     give_up(h.run, Why::group, -1, 0, static_cast<Word>(members.count), static_cast<Word>(crew.group.threads()));
     good = false;
   } else if (phases % 2 != phase) {
-    give_up(h.run, phase == 0 ? Why::active : Why::idle, -1, e.number, 0, 0);
+    give_up(h.run, phase == 0 ? Why::active : Why::idle, -1, e.number + 1, 0, 0);
     good = false;
   } else if (h.alternating != 0 && (e.number - 1 - h.swapped - swaps) % 2 != 0) {
     give_up(h.run, Why::turn, -1, e.number, swaps, 0);
