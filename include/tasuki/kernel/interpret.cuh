@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "tasuki/kernel/copy.cuh"
+#include "tasuki/kernel/group.cuh"
 #include "tasuki/kernel/program.cuh"
 #include "tasuki/kernel/reduce.cuh"
 #include "tasuki/kernel/warp.cuh"

@@ -2,11 +2,10 @@
 // wait), which run the lowered plan (program.hpp). Messages that are work of a stream lie between two kernels. If the
 // caller may put other work between start and wait, the messages travel in a stream beside the caller's. The epoch's
 // number is on the GPU, so that a captured graph can be replayed.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <atomic>
 #include <iterator>
+#include <string>
 #include <vector>
 
 #include "engines/engine.hpp"
@@ -130,10 +129,9 @@ class StreamEngine final : public Engine {
 
   HostEpochs share_epochs(const KernelEpochs& kernels) override {
     if (captured_) {
-      throw Error(
-          fmt::format("rank {}: {}: device: the operation is part of a graph already, which would not count the epochs "
-                      "of kernels; make the handle before the capture",
-                      executor_.plan().rank, executor_.plan().operation));
+      throw Error(who() +
+                  "device: the operation is part of a graph already, which would not count the epochs of kernels; make "
+                  "the handle before the capture");
     }
     count_on_gpu();
     if (launch_.met != nullptr) {
@@ -160,6 +158,11 @@ class StreamEngine final : public Engine {
   void abandon() override {}
 
  private:
+  std::string who() const {
+    const Plan& plan = executor_.plan();
+    return "rank " + std::to_string(plan.rank) + ": " + plan.operation + ": ";
+  }
+
   // From now on the host does not know how often it has run.
   void count_on_gpu() {
     if (replayed_) return;
@@ -304,10 +307,8 @@ class StreamEngine final : public Engine {
       if (text.empty() && channel.thread != nullptr) text = channel.thread->failure();
     }
     if (text.empty() && failure_->why == Why::active) {
-      text = fmt::format(
-          "rank {}: {}: start of epoch {} while an epoch that a kernel has started is active; wait for it "
-          "in the kernel",
-          executor_.plan().rank, executor_.plan().operation, failure_->epoch);
+      text = who() + "start of epoch " + std::to_string(failure_->epoch) +
+             " while an epoch that a kernel has started is active; wait for it in the kernel";
     }
     if (text.empty()) {
       const auto own = static_cast<std::int32_t>(executor_.plan().commands.size());
