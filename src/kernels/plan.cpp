@@ -78,7 +78,8 @@ Rows rows_of(const GpuProgram& program, int part, int blocks) {
   rows.turns = in_turns ? (count + blocks - 1) / blocks : 1;
   rows.shares.resize(static_cast<std::size_t>(rows.turns) * static_cast<std::size_t>(blocks));
   const auto at = [&](int block, int turn) -> Share& {
-    return rows.shares[static_cast<std::size_t>(block * rows.turns + turn)];
+    return rows.shares[static_cast<std::size_t>(block) * static_cast<std::size_t>(rows.turns) +
+                       static_cast<std::size_t>(turn)];
   };
   if (in_turns) {
     // Single threads first, for others wait for what they tell. Those that take lines last: what the peers wait for is
@@ -202,7 +203,8 @@ class Operation::Kernels final : public KernelRuns {
   }
   ~Kernels() override {
     // Memory of a GPU is the parent's, and so is what would give it back.
-    if (runtime_.inherited() && on_gpu_) (void)new auto(std::move(all_));
+    for (auto& lowered : all_)
+      if (runtime_.inherited() && on_gpu_) (void)lowered.release();
   }
   Kernels(const Kernels&) = delete;
   Kernels& operator=(const Kernels&) = delete;
@@ -322,6 +324,7 @@ class Operation::Kernels final : public KernelRuns {
   // Of an alternating halo the epoch's number says which copies must be shown.
   void set_turn(device::Handle& handle) const {
     handle.alternating = 0;
+    if (plan_.commands.empty()) return;  // what does nothing, the host does not count either
     std::optional<int> turn;
     const auto& buffers = operation_.buffers();
     for (std::size_t i = 0; i < buffers.size(); ++i) {

@@ -74,9 +74,15 @@ namespace lowered {
 /// The caller's place in the group.
 template <class Block>
 struct GroupCrew {
+#if defined(__CUDACC__)
+  static constexpr bool kFresh = true;  // `tell_all` has told what was before
+#else
   static constexpr bool kFresh = false;
+#endif
   Block group;
-  TASUKI_DEVICE std::uint32_t thread() const { return static_cast<std::uint32_t>(group.thread()); }
+  TASUKI_DEVICE std::uint32_t thread() const {
+    return static_cast<std::uint32_t>(group.thread());
+  }
 #if defined(__CUDACC__)
   TASUKI_DEVICE std::uint32_t warp() const {
     return thread() / kLanes;
@@ -127,6 +133,13 @@ constexpr int kLightLanes = 8;  // of a thread, if a block has 32: see kGpuThrea
 constexpr int kLightLanes = 256;
 #endif
 
+/// By all threads that run lanes which move nothing: what comes before the call is seen by whoever sees what they
+/// signal then. On a GPU a fence of all threads together takes as long as that of one, and releases one by one take
+/// their sum.
+TASUKI_DEVICE void tell_all() {
+  detail::fence();
+}
+
 /// Lanes that move nothing, of a task that has more of them than the block has threads, or beside other tasks.
 class LightLanes {
  public:
@@ -168,6 +181,7 @@ template <bool kReduces>
 TASUKI_APART bool run_in_turns(const PlanRun& l, const Share* shares, int turns, std::uint64_t epoch) {
   const Crew crew{this_block()};
   const Share* const light = shares[0].light != 0 ? &shares[0] : nullptr;
+  if (light != nullptr) tell_all();
   LightLanes lanes(Task{l.bytes + shares[0].offset}, crew);
   LanePlace places[kGpuTasks];
   for (int n = 0; n < turns; ++n) places[n] = {};
@@ -208,6 +222,7 @@ TASUKI_APART bool run_alone(const PlanRun& l, const Share& share, std::uint64_t 
     LanePlace place;
     return run_share<kReduces>(l, share, epoch, waits, place) == Went::to_its_end;
   }
+  tell_all();
   const Task task{l.bytes + share.offset};
   const std::int32_t lane = block.thread();
   if (lane >= task.header().lanes) return true;
