@@ -199,7 +199,7 @@ class Subject {
   Subject(const tasuki::Grid& grid, const Case& c, const std::string& path) : c_(c) {
     std::vector<tasuki::HaloField> all;
     for (std::size_t f = 0; f < c.shadows.size(); ++f) {
-      const tasuki::FieldOptions options{.name = "f" + std::to_string(f),
+      const tasuki::FieldOptions options{.name = std::string("f").append(std::to_string(f)),
                                          .shadow = c.shadows[f],
                                          .copies = c.copies[f],
                                          .pad = static_cast<std::int64_t>(f),
@@ -371,9 +371,9 @@ void run_case(const tasuki::Context& ctx, const Case& c, std::mt19937& random) {
 std::string text_of(const Case& c) {
   std::string text = "path " + c.path + (c.corners ? " corners" : "") + (c.reverse ? " reverse" : "") +
                      (c.alternating ? " alternating" : "") + ", extents";
-  for (const auto n : c.extents) text += " " + std::to_string(n);
+  for (const auto n : c.extents) text.append(" ").append(std::to_string(n));
   text += ", split";
-  for (const auto n : c.grid.split) text += " " + std::to_string(n);
+  for (const auto n : c.grid.split) text.append(" ").append(std::to_string(n));
   return text;
 }
 
