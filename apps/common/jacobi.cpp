@@ -9,6 +9,17 @@
 
 namespace apps {
 
+namespace {
+
+void check_resident(const Options& options, const AppInfo& info, MakeSolver make) {
+  if (make == nullptr)
+    throw tasuki::Error(fmt::format("--engine kernel: {} has no kernel that exchanges by itself", info.name));
+  if (!options.communicate)
+    throw tasuki::Error("--engine kernel: it cannot leave the exchange out; take away --no-communication");
+}
+
+}  // namespace
+
 int solve(const tasuki::Context& context, Options options, const AppInfo& info, const Equation& equation) {
   const bool on_gpus = settle_device(context, options);
   {
@@ -16,7 +27,11 @@ int solve(const tasuki::Context& context, Options options, const AppInfo& info, 
     require_memory(context, equation.memory_needed(grid, on_gpus, options.verify),
                    fmt::format("{} {}{}", info.name, options.size, options.verify ? " with --verify" : ""));
   }
-  const auto solver = (on_gpus ? equation.on_gpus : equation.on_cpus)(context, options);
+  const bool resident = options.engine == "kernel";
+  if (resident) check_resident(options, info, on_gpus ? equation.resident_on_gpus : equation.resident_on_cpus);
+  const MakeSolver make = on_gpus ? (resident ? equation.resident_on_gpus : equation.on_gpus)
+                                  : (resident ? equation.resident_on_cpus : equation.on_cpus);
+  const auto solver = make(context, options);
   const auto from_start = [&solver](int iterations) {
     solver->initialise();
     return solver->run(iterations);

@@ -59,8 +59,10 @@ const apps::Equation kEquation{
     .flops_per_cell = himeno::kFlopsPerCell,
     .memory_needed = memory_needed,
     .on_cpus = himeno::make_cpu_solver,
+    .resident_on_cpus = himeno::make_cpu_resident,
 #ifdef TASUKI_HAVE_CUDA
     .on_gpus = himeno::make_gpu_solver,
+    .resident_on_gpus = himeno::make_gpu_resident,
 #endif
     .check_norm = check_gosa,
 };

@@ -14,12 +14,13 @@ Solver::Solver(const tasuki::Context& context, const apps::Options& options, tas
     : grid_(context, options.extents, options.grid()),
       options_(options),
       p_(grid_, layout("p", memory)),
-      halo_(tasuki::HaloField(p_, 1), {{.path = options.path,
-                                        .engine = memory == tasuki::Memory::device ? "auto" : options.engine,
-                                        .blocks = options.overlap ? apps::kBlocksBeside : 0},
-                                       /*corners=*/true,
-                                       /*reverse=*/false,
-                                       /*alternating=*/true}) {
+      halo_(tasuki::HaloField(p_, 1),
+            {{.path = options.path,
+              .engine = memory == tasuki::Memory::device || options.engine == "kernel" ? "auto" : options.engine,
+              .blocks = options.overlap ? apps::kBlocksBeside : 0},
+             /*corners=*/true,
+             /*reverse=*/false,
+             /*alternating=*/true}) {
   std::array<const float*, kArrays.size()> at{};
   for (std::size_t n = 0; n < at.size(); ++n) {
     auto options_of_array = layout(kArrays[n].name, memory);

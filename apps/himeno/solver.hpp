@@ -34,7 +34,11 @@ class Solver : public apps::Solver {
   tasuki::FieldOptions layout(const char* name, tasuki::Memory memory) const;
 };
 
+/// A step after the other, with the host in between, or as a captured graph.
 std::unique_ptr<apps::Solver> make_cpu_solver(const tasuki::Context& context, const apps::Options& options);
 std::unique_ptr<apps::Solver> make_gpu_solver(const tasuki::Context& context, const apps::Options& options);
+/// `--engine kernel`: one kernel for all steps, which exchanges by itself.
+std::unique_ptr<apps::Solver> make_cpu_resident(const tasuki::Context& context, const apps::Options& options);
+std::unique_ptr<apps::Solver> make_gpu_resident(const tasuki::Context& context, const apps::Options& options);
 
 }  // namespace himeno

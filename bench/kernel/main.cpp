@@ -1,9 +1,11 @@
 // tasuki-bench-kernel: what communication costs that kernels start by themselves. Ranks 0 and 1 play ping-pong inside
-// one launch; barriers are of all ranks. Microseconds one way, of the slower rank: median and 10th to 90th percentile
-// of launches. Compiled by nvcc it runs on GPUs, else on threads of the host.
+// one launch; barriers and halos are of all ranks. Microseconds one way, or of an epoch, of the slowest rank: median
+// and 10th to 90th percentile of launches. Halos are timed as the host runs them, too, on GPUs in a graph. Compiled by
+// nvcc it runs on GPUs, else on threads of the host.
 //
 //   tasuki-bench-kernel [--iterations N] [--launches N] [--threads N] [--blocks N]
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -96,6 +98,20 @@ TASUKI_KERNEL void barriers(device::Team team, Run run, bool all_blocks) {
   if (block.thread() == 0) run.times[block.block()] = device::detail::now_ns() - begin;
 }
 
+// A pair of copies takes turns where `alternates` says so.
+TASUKI_KERNEL void epochs(device::Handle halo, Run run, bool alternates) {
+  const auto block = device::this_block();
+  Word begin = 0;
+  for (Word i = 0; i < run.iterations + kWarmUp; ++i) {
+    if (i == kWarmUp) begin = device::detail::now_ns();
+    const Word swaps = alternates ? i : 0;
+    const bool good =
+        block.blocks() == 1 ? device::run(halo, block, swaps) : device::run(halo, device::this_grid(), swaps);
+    if (!good) return;
+  }
+  if (block.thread() == 0) run.times[block.block()] = device::detail::now_ns() - begin;
+}
+
 struct Options {
   int iterations = 1000;
   int launches = 15;
@@ -146,7 +162,7 @@ class Bench {
       : context_(context),
         options_(options),
         memory_(allocate(2 * kMost)),
-        times_(allocate(sizeof(Word) * static_cast<std::size_t>(options.blocks))) {}
+        times_(allocate(sizeof(Word) * 4 * static_cast<std::size_t>(options.blocks))) {}
 
   /// `ways` of an iteration; `launch` gets the launch's options and the run, and waits.
   template <class Launch>
@@ -163,28 +179,129 @@ class Bench {
       launch(how, run);
       std::vector<Word> times(static_cast<std::size_t>(blocks));
       fetch(times.data(), times_.get(), times.size() * sizeof(Word));
-      const double mine = static_cast<double>(*std::max_element(times.begin(), times.end()));
-      double slowest = 0;
-      for (const double one : context_.allgather(mine)) slowest = std::max(slowest, one);
-      all.push_back(slowest * 1e-3 / options_.iterations / ways);
+      add(all, static_cast<double>(*std::max_element(times.begin(), times.end())) / ways);
     }
+    print(name, bytes, std::to_string(blocks) + " blocks", all);
+  }
+
+  /// `run` carries out so many epochs.
+  template <class Epochs>
+  void measure_host(const std::string& name, Word bytes, Epochs&& run) {
+    std::vector<double> all;
+    run(static_cast<int>(kWarmUp));
+    for (int n = 0; n < options_.launches; ++n) {
+      context_.barrier();
+      const auto begin = std::chrono::steady_clock::now();
+      run(options_.iterations);
+      add(all, std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count());
+    }
+    print(name, bytes, "host", all);
+  }
+
+ private:
+  // The slowest rank's.
+  void add(std::vector<double>& all, double mine) {
+    double slowest = 0;
+    for (const double one : context_.allgather(mine)) slowest = std::max(slowest, one);
+    all.push_back(slowest * 1e-3 / options_.iterations);
+  }
+  void print(const std::string& name, Word bytes, const std::string& by, std::vector<double>& all) {
     std::sort(all.begin(), all.end());
     const auto part = [&](double share) {
       return all[static_cast<std::size_t>(share * static_cast<double>(all.size() - 1))];
     };
     if (context_.is_root())
-      std::printf("%-34s %8llu B %4d blocks %10.2f us (%.2f-%.2f)\n", name.c_str(), bytes, blocks, part(0.5), part(0.1),
+      std::printf("%-34s %8llu B %11s %10.2f us (%.2f-%.2f)\n", name.c_str(), bytes, by.c_str(), part(0.5), part(0.1),
                   part(0.9));
     std::fflush(stdout);
   }
 
- private:
   const tasuki::Context& context_;
   const Options& options_;
   std::shared_ptr<std::byte> memory_;
   std::shared_ptr<std::byte> times_;
   Word first_ = 1;
 };
+
+#if defined(__CUDACC__)
+constexpr tasuki::Memory kWhere = tasuki::Memory::device;
+#else
+constexpr tasuki::Memory kWhere = tasuki::Memory::host;
+#endif
+
+// Epochs by the host: two at a time, after which the same copy is shown again.
+void run_by_host(tasuki::Field<float>& field, tasuki::Halo& halo, Bench& bench, const std::string& name, Word bytes) {
+#if defined(__CUDACC__)
+  constexpr int kInGraph = 20;
+  cudaStream_t stream = nullptr;
+  TASUKI_CUDA(cudaStreamCreateWithFlags, &stream, cudaStreamNonBlocking);
+  {
+    const tasuki::Graph graph(stream, [&] {
+      for (int n = 0; n < kInGraph; ++n) {
+        halo.run(stream);
+        if (field.copies() == 2) field.swap();
+      }
+    });
+    bench.measure_host(name, bytes, [&](int epochs) {
+      for (int n = 0; n < epochs; n += kInGraph) graph.launch(stream);
+      tasuki::synchronize(halo.context(), stream);
+    });
+  }
+  TASUKI_CUDA(cudaStreamDestroy, stream);
+#else
+  bench.measure_host(name, bytes, [&](int epochs) {
+    for (int n = 0; n < epochs; ++n) {
+      halo.start();
+      halo.wait();
+      if (field.copies() == 2) field.swap();
+    }
+  });
+#endif
+}
+
+// Cells of each rank, which lie beside each other in the first dimension.
+struct HaloCase {
+  const char* name;
+  std::vector<std::int64_t> cells;
+  std::vector<bool> periodic;
+  tasuki::Width shadow;
+};
+
+void halos(const tasuki::Context& context, const Options& options, Bench& bench) {
+#if defined(__CUDACC__)
+  const int widths[] = {1, std::max(2, options.blocks / 4), options.blocks, 4 * options.blocks};
+#else
+  const int widths[] = {1, std::max(2, options.blocks / 4)};
+#endif
+  const HaloCase cases[] = {{"one face", {64, 64, 64}, {false, false, false}, {{1, 0, 0}, {1, 0, 0}}},
+                            {"64^3 periodic with corners", {64, 64, 64}, {true, true, true}, 1}};
+  for (const HaloCase& one : cases) {
+    std::vector<std::int64_t> extents = one.cells;
+    extents[0] *= context.size();
+    tasuki::GridOptions in_slabs;
+    in_slabs.split = {context.size(), 1, 1};
+    in_slabs.periodic = one.periodic;
+    const tasuki::Grid grid(context, extents, in_slabs);
+    const Word bytes = static_cast<Word>(one.cells[1] * one.cells[2]) * sizeof(float);
+    for (const bool alternates : {true, false}) {
+      const std::string name = std::string("halo: ") + one.name + (alternates ? "" : ", one copy");
+      tasuki::Field<float> field(grid, {.shadow = one.shadow, .copies = alternates ? 2 : 1, .memory = kWhere});
+      tasuki::HaloOptions how;
+      how.alternating = alternates;
+      tasuki::Halo by_kernel(field, how);
+      for (const int blocks : widths) {
+        const tasuki::KernelGroup group{.blocks = blocks, .threads = options.threads};
+        bench.measure(name, bytes, blocks, 1, [&](const tasuki::ResidentOptions& launch, const Run& run) {
+          tasuki::launch_resident(context, launch, epochs, by_kernel.device(group), run, alternates).wait();
+          if (alternates && (run.iterations + kWarmUp) % 2 != 0) field.swap();
+        });
+      }
+      tasuki::Field<float> other(grid, {.shadow = one.shadow, .copies = alternates ? 2 : 1, .memory = kWhere});
+      tasuki::Halo by_host(other, how);
+      run_by_host(other, by_host, bench, name, bytes);
+    }
+  }
+}
 
 void run(const tasuki::Context& context, const Options& options) {
 #if defined(__CUDACC__)
@@ -204,6 +321,7 @@ void run(const tasuki::Context& context, const Options& options) {
   const tasuki::Messages alone(context, message_options);
 
   Bench bench(context, options);
+  halos(context, options, bench);
   const auto launch = [&](void (*kernel)(device::Team, Run)) {
     return [&context, &team, kernel](const tasuki::ResidentOptions& how, const Run& one) {
       tasuki::launch_resident(context, how, kernel, team.device(), one).wait();

@@ -1,5 +1,6 @@
-// What a kernel includes to communicate by itself: put, signal, word and barrier of a Team, and messages with tags.
-// docs/kernels.md shows how; tasuki/kernel.hpp is what the host needs. Header only: nothing to link on the GPU.
+// What a kernel includes to communicate by itself: put, signal, word and barrier of a Team, messages with tags, and
+// persistent operations. docs/kernels.md shows how; tasuki/kernel.hpp is what the host needs. Header only: nothing to
+// link on the GPU.
 //
 // The same source compiles by nvcc, by NVRTC (with this include folder and no other) and as ordinary C++20, where
 // blocks are threads of the host, so that a kernel's communication runs under a debugger and the sanitizers.
@@ -10,3 +11,6 @@
 #pragma once
 
 #include "tasuki/kernel/messages.cuh"
+#if !defined(__CUDACC_RTC__)  // handles need <cstdint> and plans
+#include "tasuki/kernel/plan.cuh"
+#endif

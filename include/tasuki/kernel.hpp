@@ -1,5 +1,6 @@
 // The host's side of communication that kernels start: teams of ranks that reach each other's memory, messages with
-// tags, and launching a kernel whose blocks are all there at once. The kernel's side is tasuki/kernel.cuh.
+// tags, and launching a kernel whose blocks are all there at once. Handles of operations are made by Operation::device.
+// The kernel's side is tasuki/kernel.cuh.
 //
 // In a file that nvcc compiles a kernel runs on the GPU, in any other its blocks are threads of the host.
 #pragma once
@@ -15,6 +16,7 @@
 #include "tasuki/context.hpp"
 #include "tasuki/device.hpp"
 #include "tasuki/kernel.cuh"
+#include "tasuki/operation.hpp"
 
 #if defined(__CUDACC__)
 #include <cstdlib>
@@ -124,6 +126,15 @@ namespace detail {
 /// Throws if the context has no GPU, or if `stream` is being captured: what waits for other ranks is not replayed.
 void check_gpu_launch(const Context& context, const ResidentOptions& options);
 Resident watch_gpu_launch(const Context& context, Stream stream);
+
+/// Throws unless the handle of that number is valid and its group fits into a launch of so many blocks and threads.
+void check_handle(const Context& context, std::uint64_t id, int blocks, int threads);
+template <class Argument>
+void check_argument(const Context&, int, int, const Argument&) {}
+template <bool kReduces>
+void check_argument(const Context& context, int blocks, int threads, const device::BasicHandle<kReduces>& handle) {
+  check_handle(context, handle.id, blocks, threads);
+}
 }  // namespace detail
 
 #if defined(__CUDACC__)
@@ -187,7 +198,9 @@ inline namespace on_gpu {
 /// Launches a kernel whose blocks may wait for each other and for other ranks: cooperatively, in the stream of the
 /// options, on this rank's GPU. Throws if not all blocks have room on it at once, saying how many would and which limit
 /// was hit; if the context uses no GPU, if the stream is being captured, and where CUDA_LAUNCH_BLOCKING=1 would make
-/// the launch wait for the kernel's end. Local; the kernels of all ranks of a team must run at the same time.
+/// the launch wait for the kernel's end; for an argument that is a handle of an operation that was freed or is active,
+/// or of a group that has other threads or more blocks. Local; the kernels of all ranks of a team must run at the same
+/// time.
 template <class... Parameters>
 Resident launch_resident(const Context& context, const ResidentOptions& options, void (*kernel)(Parameters...),
                          const std::type_identity_t<Parameters>&... arguments) {
@@ -197,6 +210,7 @@ Resident launch_resident(const Context& context, const ResidentOptions& options,
                 ": launch_resident: CUDA_LAUNCH_BLOCKING=1 would make the host wait for a kernel that waits for other "
                 "ranks; unset it");
   detail::check_gpu_launch(context, options);
+  (detail::check_argument(context, options.blocks, options.threads, arguments), ...);
   detail::check_fits(context, reinterpret_cast<const void*>(kernel), options);
   cudaLaunchAttribute together{};
   together.id = cudaLaunchAttributeCooperative;
@@ -225,11 +239,12 @@ Resident run_on_threads(const Context& context, const ResidentOptions& options,
 inline namespace on_cpu {
 
 /// Runs a kernel on threads of the host, `cpu_threads` a block. Throws if there are too many, and if the context uses
-/// GPUs: then the kernel must be compiled by nvcc. What the kernel throws, `wait` throws. Local; the kernels of all
-/// ranks of a team must run at the same time.
+/// GPUs: then the kernel must be compiled by nvcc. Handles among the arguments are checked as on a GPU. What the kernel
+/// throws, `wait` throws. Local; the kernels of all ranks of a team must run at the same time.
 template <class... Parameters>
 Resident launch_resident(const Context& context, const ResidentOptions& options, void (*kernel)(Parameters...),
                          const std::type_identity_t<Parameters>&... arguments) {
+  (detail::check_argument(context, options.blocks, options.cpu_threads, arguments), ...);
   return detail::run_on_threads(context, options,
                                 [kernel, given = std::tuple<Parameters...>(arguments...)](const auto& who) {
                                   device::detail::cpu_thread = who;

@@ -24,6 +24,20 @@ struct OperationOptions {
   int blocks = 0;
 };
 
+namespace device {
+template <bool kReduces>
+struct BasicHandle;
+using Handle = BasicHandle<false>;
+using ReducingHandle = BasicHandle<true>;
+}  // namespace device
+
+/// The blocks of a kernel that run epochs of an operation together.
+struct KernelGroup {
+  int blocks = 1;
+  int threads = 256;    ///< of a block on a GPU: a multiple of 32, at most 1024
+  int cpu_threads = 1;  ///< of a block on a processor, at most 32
+};
+
 /// A handle to a prepared communication; a second handle refers to the same one. The derived classes make it, with the
 /// same arguments on all ranks where they must agree; then every rank runs it as often as it likes. Any number of
 /// operations may be active at once, and ranks may start them in different orders. Operations that are put into one
@@ -54,6 +68,23 @@ class Operation {
   void wait(Stream stream);
   void run(Stream stream);
 
+  /// What a kernel needs to run epochs by itself, with the same plan and the same bytes as the host (tasuki/kernel.hpp,
+  /// docs/kernels.md): a small plain value that is passed to kernels launched by `launch_resident`. The host and
+  /// kernels may take turns, epoch by epoch; an epoch that a kernel started ends in that kernel. Fields with two copies
+  /// are used as they are shown now, and as the kernel swaps them; afterwards the host swaps its fields as often as the
+  /// kernel did. An operation has handles for one group at a time: asking for another group invalidates the older
+  /// handles, and waits for the GPU.
+  ///
+  /// Waits of a kernel end after nine tenths of the context's deadline as it is now. A call that fails in a kernel is
+  /// thrown by the host's next call of the operation, by `Resident::wait` and by `synchronize`.
+  ///
+  /// Local. Throws if the operation is active, was freed, is part of a graph or is on host memory while the context
+  /// uses GPUs; if a piece travels by a path that needs the host, naming it; if the group cannot be; and if the
+  /// operation combines elements, for which there is `device_reducing`: its kernels contain code for all types and
+  /// operators.
+  device::Handle device(const KernelGroup& group = {});
+  device::ReducingHandle device_reducing(const KernelGroup& group = {});
+
   /// Frees everything. Local. Throws if active. The destructor of the last handle does the same without throwing.
   void free();
   bool active() const;
@@ -73,6 +104,7 @@ class Operation {
 
  protected:
   class State;
+  class Kernels;
   Operation() = default;
   std::shared_ptr<State> state_;
 };

@@ -26,6 +26,10 @@ void Engine::enqueue(Stream, StreamWork) {
   throw Error("this engine has no streams (a defect in Tasuki)");
 }
 
+HostEpochs Engine::share_epochs(const KernelEpochs&) {
+  throw Error("this engine does not count epochs of kernels (a defect in Tasuki)");
+}
+
 EngineRegistration::EngineRegistration(std::string name, bool threaded, Make make, Memory memory) {
   entries()[std::move(name)] = {threaded, memory, make};
 }

@@ -26,6 +26,18 @@ inline bool ends_epoch(StreamWork work) {
   return work != StreamWork::start;
 }
 
+/// Kernels of the user run epochs, too: their blocks, of which there are so many, count in a word when they have come
+/// to the beginning and to the end of an epoch.
+struct KernelEpochs {
+  const unsigned long long* met = nullptr;
+  int blocks = 1;
+};
+/// Epochs that the host has put into streams: `before`, and what is in these words.
+struct HostEpochs {
+  std::uint64_t before = 0;
+  const unsigned long long* begun[2] = {};
+};
+
 /// Drives one executor. Called by the user's thread only.
 class Engine {
  public:
@@ -35,6 +47,10 @@ class Engine {
   /// Puts the work into `stream`, in its order. Only engines for GPU memory can; others throw.
   virtual void enqueue(Stream stream, StreamWork work);
   virtual bool captured() const { return false; }  ///< true if an epoch is part of a graph, which may be launched again
+  /// From now on kernels of the user run epochs between the host's. Called again, these kernels do instead of those
+  /// that did before. Only engines for GPU memory can; for others, the caller counts. Throws if a graph that was
+  /// captured before does not know.
+  virtual HostEpochs share_epochs(const KernelEpochs& kernels);
   /// Waits until the recorder has all times; for engines that do not record while they run.
   virtual void tell() {}
   /// Stops driving after a failure; afterwards the executor is the caller's.

@@ -33,4 +33,16 @@ void KernelHome::check() const {
   if (runtime_.gpus) runtime_.gpus->check();
 }
 
+std::pair<std::uint64_t, std::shared_ptr<void>> KernelHome::add_handle(HandleFacts facts) {
+  static std::atomic<std::uint64_t> last = 0;  // of the process, so that no context takes another's handle for its own
+  const std::uint64_t id = last.fetch_add(1) + 1;
+  auto& kept = (*handles_)[id] = std::move(facts);
+  return {id, {&kept, [handles = handles_, id](void*) { handles->erase(id); }}};
+}
+
+const KernelHome::HandleFacts* KernelHome::handle(std::uint64_t id) const {
+  const auto found = handles_->find(id);
+  return found == handles_->end() ? nullptr : &found->second;
+}
+
 }  // namespace tasuki

@@ -4,7 +4,10 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "session/runtime.hpp"
 
@@ -25,12 +28,26 @@ class KernelHome {
   std::shared_ptr<void> watch(bool on_gpu, std::function<void()> check);
   void check() const;
 
+  /// What a handle of an operation was made for.
+  struct HandleFacts {
+    std::string operation;
+    int blocks = 1;
+    int threads = 1;
+    std::function<bool()> active;  // the host is in an epoch
+  };
+  /// A number for a handle, known as long as the pointer lives.
+  std::pair<std::uint64_t, std::shared_ptr<void>> add_handle(HandleFacts facts);
+  /// Null if there is no such handle any more.
+  const HandleFacts* handle(std::uint64_t id) const;
+
   explicit KernelHome(Runtime& runtime) : runtime_(runtime) {}
 
  private:
   Runtime& runtime_;
   std::uint32_t abort_ = 0;
   std::shared_ptr<std::list<std::function<void()>>> checks_ = std::make_shared<std::list<std::function<void()>>>();
+  std::shared_ptr<std::map<std::uint64_t, HandleFacts>> handles_ =
+      std::make_shared<std::map<std::uint64_t, HandleFacts>>();
 };
 
 }  // namespace tasuki

@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "layout/nest_loop.hpp"
-#include "layout/reduce_ops.hpp"
+#include "tasuki/kernel/reduce_ops.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/strided_copy.hpp"
 

@@ -261,10 +261,39 @@ const Plan& Operation::State::plan() const {
   return executor_->plan();
 }
 
+void Operation::State::check_inactive(const char* call) const {
+  if (!active_) return;
+  throw Error(fmt::format("rank {}: {}: {} while epoch {} is {}active; wait for it first", context_.rank(), name_, call,
+                          epoch_, std::string_view(call) == "start" ? "still " : ""));
+}
+
+void Operation::State::count_kernels(const char* call) {
+  if (!kernel_runs_) return;
+  const std::uint64_t epochs = kernel_runs_->ended(call);
+  epoch_ += epochs;
+  executor_->skip(epochs);
+}
+
+void Operation::State::admit_kernels(const char* call) {
+  check_alive(call);
+  check_inactive(call);
+  runtime_of(context_).refuse_if_failed(name_);
+  count_kernels(call);
+  settle_first();
+}
+
+void Operation::State::settle_first() {
+  if (first_known_) return;
+  first_known_ = true;
+  for (std::size_t i = 0; i < buffers_.size(); ++i)
+    if (buffers_[i].alternating) first_copy_[i] = *buffers_[i].current;
+  executor_->settle_first();
+}
+
 void Operation::State::check_alternation() {
+  settle_first();
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
     if (!buffers_[i].alternating) continue;
-    if (epoch_ == 0) first_copy_[i] = *buffers_[i].current;
     const int expected = static_cast<int>((static_cast<std::uint64_t>(first_copy_[i]) + epoch_) % 2);
     if (*buffers_[i].current == expected) continue;
     throw Error(
@@ -276,13 +305,12 @@ void Operation::State::check_alternation() {
 
 void Operation::State::start() {
   check_alive("start");
-  if (active_) {
-    throw Error(fmt::format("rank {}: {}: start while epoch {} is still active; wait for it first", context_.rank(),
-                            name_, epoch_));
-  }
+  check_inactive("start");
   runtime_of(context_).refuse_if_failed(name_);
+  count_kernels("start");
   check_alternation();
   ++epoch_;
+  if (kernel_runs_) kernel_runs_->host_begins();
   if (check_) check_->start(epoch_, buffers_);
   const TracedCall traced(executor_->recorder(), Traced::start, epoch_);
   active_ = true;
@@ -300,15 +328,13 @@ void Operation::State::enqueue(Stream stream, StreamWork work) {
                     "start() and wait() without one",
                     context_.rank(), name_));
   }
-  if (starts && active_) {
-    throw Error(fmt::format("rank {}: {}: start while epoch {} is still active; wait for it first", context_.rank(),
-                            name_, epoch_));
-  }
+  if (starts) check_inactive("start");
   if (!starts && !(active_ && in_stream_)) {
     throw Error(fmt::format("rank {}: {}: wait(stream) without start(stream) before it", context_.rank(), name_));
   }
   if (starts) {
     runtime_of(context_).refuse_if_failed(name_);
+    count_kernels("start");
     if (!engine_->captured()) check_alternation();  // how often a graph is replayed nobody here knows
     ++epoch_;
   }
@@ -402,12 +428,11 @@ void Operation::State::wait() {
 void Operation::State::free() {
   if (!executor_) return;
   if (runtime_of(context_).inherited()) check_alive("free");
-  if (active_) {
-    throw Error(
-        fmt::format("rank {}: {}: free while epoch {} is active; wait for it first", context_.rank(), name_, epoch_));
-  }
+  check_inactive("free");
+  if (!runtime_of(context_).failed()) count_kernels("free");
   engine_.reset();
   executor_.reset();
+  kernel_runs_.reset();
   keep_.clear();
   runtime_of(context_).unreserve_active();
 }

@@ -46,6 +46,17 @@ struct CalibrationHook {
 
 class OperationCheck;
 
+/// Kernels of the user that run epochs of an operation by themselves (kernels/plan.cpp).
+class KernelRuns {
+ public:
+  virtual ~KernelRuns() = default;
+  /// How many epochs they have run since this was asked last, as far as the host must know. Throws if one of them has
+  /// failed, or is in an epoch; `call` is for the message.
+  virtual std::uint64_t ended(const char* call) = 0;
+  /// The host begins an epoch.
+  virtual void host_begins() = 0;
+};
+
 class Operation::State final : public Progressing {
  public:
   /// Collective over the ranks that make it.
@@ -70,6 +81,13 @@ class Operation::State final : public Progressing {
   std::int64_t memory() const { return memory_; }
   Memory where() const { return where_; }
   const Context& context() const { return context_; }
+  const std::string& name() const { return name_; }
+  Executor& executor() { return *executor_; }
+  Engine& engine() { return *engine_; }
+  const std::vector<UserBuffer>& buffers() const { return buffers_; }
+  device::Handle device(const KernelGroup& group, bool reduces);  ///< in kernels/plan.cpp
+  /// Number of the copy that an alternating buffer shows in the first epoch.
+  int first_copy(std::size_t buffer) const { return first_copy_[buffer]; }
   void keep(std::shared_ptr<void> object) { keep_.push_back(std::move(object)); }  ///< as long as the operation lives
 
  private:
@@ -78,6 +96,12 @@ class Operation::State final : public Progressing {
   void run_on(Plan plan, const std::string& engine, const OperationOptions& options);
   void check_alive(const char* call) const;
   void check_host(const char* call) const;
+  void check_inactive(const char* call) const;
+  /// Throws if kernels cannot run epochs now. Settles which copies the first epoch uses.
+  void admit_kernels(const char* call);
+  /// Counts the epochs that kernels have run.
+  void count_kernels(const char* call);
+  void settle_first();
   void check_alternation();
   void ended();
   /// As `ended`, after an epoch that has done all of its work.
@@ -91,8 +115,10 @@ class Operation::State final : public Progressing {
   std::vector<std::shared_ptr<void>> keep_;
   std::vector<int> peers_;
   std::vector<int> first_copy_;  ///< alternating buffers: the copy of epoch 1
+  bool first_known_ = false;     ///< once it has begun, or a handle was made
   std::string explanation_;
   std::int64_t memory_ = 0;
+  std::shared_ptr<KernelRuns> kernel_runs_;  ///< null until the first handle; goes after the engine
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Engine> engine_;
   std::uint64_t epoch_ = 0;

@@ -19,6 +19,13 @@ namespace kernel_tests {
 using tasuki::device::Byte;
 using tasuki::device::Word;
 
+/// Where fields are on which kernels work.
+#if defined(__CUDACC__)
+inline constexpr tasuki::Memory kWhere = tasuki::Memory::device;
+#else
+inline constexpr tasuki::Memory kWhere = tasuki::Memory::host;
+#endif
+
 /// Zero-filled memory of one rank that its kernels and the host see.
 template <class T>
 class Buffer {

@@ -1,5 +1,5 @@
-// Warps on a processor: what the GPU's code (src/engines/*.cuh) needs to be compiled for one, and 32 threads that run
-// it. A function of a warp that not all of its threads call never returns.
+// Warps on a processor: what the GPU's code (tasuki/kernel/lines.cuh) needs to be compiled for one, and 32 threads that
+// run it. A function of a warp that not all of its threads call never returns.
 #pragma once
 
 #include <algorithm>
@@ -12,24 +12,11 @@
 #include <thread>
 #include <vector>
 
-#define __device__
-
-struct uint2 {
-  std::uint32_t x, y;
-};
 struct alignas(16) uint4 {
   std::uint32_t x, y, z, w;
 };
 inline uint4 make_uint4(std::uint32_t x, std::uint32_t y, std::uint32_t z, std::uint32_t w) {
   return {x, y, z, w};
-}
-
-inline std::uint32_t min(std::uint32_t a, std::uint32_t b) {
-  return std::min(a, b);
-}
-
-inline std::uint32_t __umulhi(std::uint32_t a, std::uint32_t b) {
-  return static_cast<std::uint32_t>(std::uint64_t{a} * b >> 32);
 }
 
 inline std::uint32_t __funnelshift_r(std::uint32_t low, std::uint32_t high, std::uint32_t bits) {
@@ -90,11 +77,19 @@ void run(const F& f) {
 
 }  // namespace warp
 
-#include "engines/gpu/copy.cuh"
-#include "engines/gpu/lines.cuh"
-#include "engines/gpu/reduce.cuh"
+#define TASUKI_LANES_ARE_THREADS 1
 
-namespace tasuki {
+namespace tasuki::device::lowered {
+inline std::uint32_t lane() {
+  return threadIdx.x;
+}
+}  // namespace tasuki::device::lowered
+
+#include "tasuki/kernel/copy.cuh"
+#include "tasuki/kernel/lines.cuh"
+#include "tasuki/kernel/reduce.cuh"
+
+namespace tasuki::device::lowered {
 
 // A GPU stores and loads a piece at once; a processor, with a lock.
 inline std::mutex piece_lock;
@@ -111,4 +106,4 @@ inline uint4 load_piece(const std::byte* from) {
   return piece;
 }
 
-}  // namespace tasuki
+}  // namespace tasuki::device::lowered

@@ -39,11 +39,12 @@ class Lowering {
   };
 
  public:
-  Lowering(const Program& program, int most_blocks, bool atomics)
+  Lowering(const Program& program, int most_blocks, bool atomics, int warps)
       : in_(program),
         plan_(program.plan),
         most_(most_blocks),
         atomics_(atomics),
+        warps_(warps),
         awaited_(plan_.commands.size(), false),
         asked_(plan_.commands.size(), false),
         late_(plan_.commands.size(), false) {
@@ -110,6 +111,12 @@ class Lowering {
   }
 
  private:
+  TaskDraft draft() const {
+    TaskDraft task;
+    task.warps = warps_;
+    return task;
+  }
+
   void check_size() const {
     std::int64_t steps = 0;
     for (const Command& c : plan_.commands) {
@@ -145,7 +152,7 @@ class Lowering {
       }
       if (!moves_data(c.verb)) continue;
       if (c.verb == Verb::reduce) check_reduction(i);
-      TaskDraft one;
+      TaskDraft one = draft();
       add_copies(one, c, 0);
       widest = std::max(widest, one.blocks());
     }
@@ -174,7 +181,7 @@ class Lowering {
   // The lane's steps of these parts: a task or a thread for its moves, and threads that ask for messages and wait for
   // them.
   void lower_lane(const Lane& lane, int parts, std::vector<TaskDraft>& tasks, TaskDraft& light, TaskDraft& answers) {
-    TaskDraft task;
+    TaskDraft task = draft();
     TaskDraft tells;
     TaskDraft asks;
     TaskDraft waits;
@@ -346,7 +353,8 @@ class Lowering {
     place.base = where.base;
     place.stride = where.stride;
     place.copies = static_cast<std::uint32_t>(where.copies);
-    if (!std::has_single_bit(place.copies)) {
+    const Home home = plan_.buffers[static_cast<std::size_t>(buffer)].home;
+    if (!std::has_single_bit(place.copies) && (home == Home::device || home == Home::stamped)) {
       throw Error(fmt::format("rank {}: {}: a ring of {} copies; on GPUs a power of two is needed (a defect in Tasuki)",
                               plan_.rank, plan_.operation, where.copies));
     }
@@ -545,6 +553,7 @@ class Lowering {
   const Plan& plan_;
   int most_;
   bool atomics_;
+  int warps_;                  // of a block
   std::vector<bool> awaited_;  // a command depends on it
   std::vector<bool> asked_;    // messages for which the kernel asks a thread of the process
   std::vector<bool> late_;     // does not belong to the start
@@ -555,8 +564,8 @@ class Lowering {
 
 }  // namespace
 
-GpuProgram lower(const Program& program, int most_blocks, bool atomics) {
-  return Lowering(program, most_blocks, atomics).run();
+GpuProgram lower(const Program& program, int most_blocks, bool atomics, int warps) {
+  return Lowering(program, most_blocks, atomics, warps).run();
 }
 
 std::string describe_failure(const Plan& plan, const Runtime& runtime, std::int32_t command, std::uint64_t epoch,

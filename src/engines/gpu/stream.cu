@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <atomic>
 #include <iterator>
+#include <string>
 #include <vector>
 
 #include "engines/engine.hpp"
 #include "engines/gpu/clock.cuh"
+#include "engines/gpu/launch.cuh"
 #include "engines/gpu/program.hpp"
-#include "engines/gpu/run_plan.cuh"
 #include "session/gpus.hpp"
 #include "tasuki/cuda.cuh"
 
@@ -39,8 +40,8 @@ class StreamEngine final : public Engine {
     };
     program_ = lowered(most);
     if (program_.meets && most > processors) program_ = lowered(processors);
-    failure_ = {reinterpret_cast<Failure*>(gpu()->allocate_mapped(sizeof(Failure))),
-                [](Failure* p) { gpu()->release_mapped(reinterpret_cast<std::byte*>(p)); }};
+    failure_ = {reinterpret_cast<PlanFailure*>(gpu()->allocate_mapped(sizeof(PlanFailure))),
+                [](PlanFailure* p) { gpu()->release_mapped(reinterpret_cast<std::byte*>(p)); }};
     upload();
     for (cudaEvent_t* event : {&ended_, &begun_, &read_, &unpacked_}) {
       TASUKI_CUDA(cudaEventCreateWithFlags, event, cudaEventDisableTiming);
@@ -68,11 +69,9 @@ class StreamEngine final : public Engine {
   void enqueue(Stream stream, StreamWork work) override {
     const int parts = parts_of(work);
     complain();
-    if (!replayed_ && gpu()->capturing(stream)) {
-      // From now on the host does not know how often it has run.
-      replayed_ = true;
-      launch_.counted = epoch_;
-      launch_.epoch = 0;
+    if (!captured_ && gpu()->capturing(stream)) {
+      captured_ = true;
+      count_on_gpu();
     }
     if (starts_epoch(work)) {  // selects the copies that are current now, for the wait as well
       launch_.selection = 0;
@@ -128,6 +127,25 @@ class StreamEngine final : public Engine {
 
   bool captured() const override { return replayed_; }
 
+  HostEpochs share_epochs(const KernelEpochs& kernels) override {
+    if (captured_) {
+      throw Error(who() +
+                  "device: the operation is part of a graph already, which would not count the epochs of kernels; make "
+                  "the handle before the capture");
+    }
+    count_on_gpu();
+    if (launch_.met != nullptr) {
+      check_cuda(cudaDeviceSynchronize(), "waiting for kernels that have an older handle");
+      complain();
+      unsigned long long met = 0;
+      gpu()->copy(&met, launch_.met, sizeof met);
+      launch_.counted += met / launch_.kernel_blocks / 2;
+    }
+    launch_.met = kernels.met;
+    launch_.kernel_blocks = static_cast<unsigned long long>(kernels.blocks);
+    return {launch_.counted, {counts_ + kBoth * most_blocks_, counts_ + kPartStart * most_blocks_}};
+  }
+
   void tell() override {
     if (launch_.events == nullptr) return;
     check_cuda(cudaDeviceSynchronize(), "waiting for the kernels whose times are asked for");
@@ -140,6 +158,19 @@ class StreamEngine final : public Engine {
   void abandon() override {}
 
  private:
+  std::string who() const {
+    const Plan& plan = executor_.plan();
+    return "rank " + std::to_string(plan.rank) + ": " + plan.operation + ": ";
+  }
+
+  // From now on the host does not know how often it has run.
+  void count_on_gpu() {
+    if (replayed_) return;
+    replayed_ = true;
+    launch_.counted = epoch_;
+    launch_.epoch = 0;
+  }
+
   static int parts_of(StreamWork work) {
     return (starts_epoch(work) ? kPartStart : 0) | (ends_epoch(work) ? kPartWait : 0);
   }
@@ -242,7 +273,9 @@ class StreamEngine final : public Engine {
     gpu()->copy(memory_.get(), program_.bytes.data(), static_cast<std::int64_t>(program_.bytes.size()));
     launch_.bytes = memory_.get();
     launch_.ends = reinterpret_cast<std::uint64_t*>(memory_.get() + program);
-    launch_.state = reinterpret_cast<State*>(memory_.get() + program + ends);
+    state_ = reinterpret_cast<State*>(memory_.get() + program + ends);
+    launch_.failed = &state_->failed;
+    launch_.recorded = &state_->recorded;
     counts_ = reinterpret_cast<unsigned long long*>(memory_.get() + program + ends + state);
     if (traced) launch_.events = reinterpret_cast<GpuEvent*>(memory_.get() + program + ends + state + counts);
     launch_.failure = failure_.get();
@@ -252,7 +285,7 @@ class StreamEngine final : public Engine {
   // Hands the events that kernels have recorded since the last time to the recorder, once the kernels have ended.
   void pass_on() {
     State state{};
-    gpu()->copy(&state, launch_.state, sizeof state);
+    gpu()->copy(&state, state_, sizeof state);
     const std::uint64_t kept = std::min<std::uint64_t>(state.recorded, kGpuEvents);
     if (state.recorded == told_) return;
     std::vector<GpuEvent> events(kept);
@@ -273,6 +306,10 @@ class StreamEngine final : public Engine {
     for (const auto& channel : executor_.program().channels) {
       if (text.empty() && channel.thread != nullptr) text = channel.thread->failure();
     }
+    if (text.empty() && failure_->why == Why::active) {
+      text = who() + "start of epoch " + std::to_string(failure_->epoch) +
+             " while an epoch that a kernel has started is active; wait for it in the kernel";
+    }
     if (text.empty()) {
       const auto own = static_cast<std::int32_t>(executor_.plan().commands.size());
       const std::int32_t command = failure_->command < own
@@ -287,14 +324,16 @@ class StreamEngine final : public Engine {
   Executor& executor_;
   Runtime& runtime_;
   GpuProgram program_;
-  std::shared_ptr<Failure> failure_;
+  std::shared_ptr<PlanFailure> failure_;
   std::shared_ptr<std::byte> memory_;
   Launch launch_{};
+  State* state_ = nullptr;                // on the GPU
   unsigned long long* counts_ = nullptr;  // on the GPU: by parts, then by block
   int most_blocks_ = 0;                   // of any parts
   std::uint64_t epoch_ = 0;               // as far as the host knows
   std::uint64_t told_ = 0;                // events that the recorder has
-  bool replayed_ = false;                 // part of a graph: launches count themselves
+  bool replayed_ = false;  // launches count themselves: part of a graph, or kernels of the user run epochs, too
+  bool captured_ = false;  // part of a graph
   cudaEvent_t ended_ = nullptr;
   cudaEvent_t begun_ = nullptr;
   cudaEvent_t read_ = nullptr;

@@ -16,8 +16,7 @@ namespace tasuki {
 
 namespace {
 
-constexpr std::int64_t kAccessesPerRow = 32;
-constexpr std::int64_t kAccessesPerBlock = kAccessesPerRow * kGpuWarps;  // this many are worth another block
+constexpr std::int64_t kAccessesPerRow = 32;  // of so many for each of its warps a block is worth
 // Measured on H200s, in ns: the loads and stores of a tile, and the share of each further access on the same SM.
 constexpr double kTileTime = 450;
 constexpr double kAccessTime = 1;
@@ -124,7 +123,7 @@ bool fits_lines(const StridedCopy& copy, bool adds) {
 }
 
 std::int64_t TaskDraft::blocks() const {
-  return std::min(most, std::max(std::int64_t{1}, quotient_up(accesses, kAccessesPerBlock)));
+  return std::min(most, std::max(std::int64_t{1}, quotient_up(accesses, kAccessesPerRow * warps)));
 }
 
 bool TaskDraft::scattered() const {
@@ -132,7 +131,7 @@ bool TaskDraft::scattered() const {
 }
 
 double TaskDraft::time(std::int64_t blocks_of_it) const {
-  const std::int64_t tiles = quotient_up(rows, kTileRows * kGpuWarps * blocks_of_it);  // of a warp
+  const std::int64_t tiles = quotient_up(rows, kTileRows * warps * blocks_of_it);  // of a warp
   return kTileTime * static_cast<double>(tiles) +
          kAccessTime * static_cast<double>(accesses) / static_cast<double>(blocks_of_it);
 }
@@ -217,10 +216,10 @@ std::int64_t TaskDraft::most_rows_of_a_step() const {
 // If there are few rows, a tile has one row, so that all are in flight at once. Otherwise a tile has as many rows as a
 // thread can keep in flight, but no more than are needed for the same number of rounds.
 void TaskDraft::cut(std::int64_t blocks_of_it) {
-  const auto warps = static_cast<std::uint32_t>(kGpuWarps * blocks_of_it);
+  const auto all_warps = static_cast<std::uint32_t>(warps * blocks_of_it);
   const std::int64_t at_once = in_turn ? most_rows_of_a_step() : rows;
-  const std::int64_t rounds = std::max<std::int64_t>(1, quotient_up(at_once, kTileRows * warps));
-  const auto tile = static_cast<std::uint32_t>(std::max<std::int64_t>(1, quotient_up(at_once, rounds * warps)));
+  const std::int64_t rounds = std::max<std::int64_t>(1, quotient_up(at_once, kTileRows * all_warps));
+  const auto tile = static_cast<std::uint32_t>(std::max<std::int64_t>(1, quotient_up(at_once, rounds * all_warps)));
   const auto blocks = static_cast<std::uint32_t>(blocks_of_it);
   for (GpuStep& step : steps) {
     const bool others = (step.awaited & kAwaited) != 0;
@@ -243,9 +242,9 @@ void TaskDraft::cut(std::int64_t blocks_of_it) {
     } while (++s < steps.size() && only_moves(steps[s - 1]) && only_moves(steps[s]) && steps[s].deps == 0 &&
              deal.tiles < kMostTiles);
     deal.followers = static_cast<std::int32_t>(s - first - 1);
-    deal.rounds = deal.tiles / warps;
-    deal.share = deal.tiles % warps / blocks;
-    deal.more = deal.tiles % warps % blocks;
+    deal.rounds = deal.tiles / all_warps;
+    deal.share = deal.tiles % all_warps / blocks;
+    deal.more = deal.tiles % all_warps % blocks;
     if (deal.tiles == 0) continue;
     deal.first_block = the_same.value_or(next);
     if (!the_same) next = (next + deal.more) % blocks;

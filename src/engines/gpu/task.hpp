@@ -29,7 +29,8 @@ struct TaskDraft {
   std::int64_t most = std::numeric_limits<std::int64_t>::max();  ///< blocks that may share it
   /// its steps wait for each other: tiles are cut by the largest step, not by all steps together
   bool in_turn = false;
-  bool staging = false;  ///< it packs or unpacks messages that a thread carries meanwhile
+  std::int64_t warps = kGpuWarps;  ///< of a block
+  bool staging = false;            ///< it packs or unpacks messages that a thread carries meanwhile
 
   std::int64_t blocks() const;                   ///< thread blocks that it is worth
   bool scattered() const;                        ///< whether most accesses are to single units

@@ -90,12 +90,21 @@ int Executor::copy_of(std::size_t buffer) const {
   return static_cast<int>((first + epoch_ - 1) % static_cast<std::uint64_t>(where.copies));
 }
 
+void Executor::settle_first() {
+  if (first_known_) return;
+  first_known_ = true;
+  for (const auto b : changing_) {
+    const auto i = static_cast<std::size_t>(b);
+    if (program_.where[i].current != nullptr) first_[i] = *program_.where[i].current;
+  }
+}
+
 void Executor::begin() {
   ++epoch_;
+  settle_first();
   for (const auto b : changing_) {
     const auto i = static_cast<std::size_t>(b);
     const Located& where = program_.where[i];
-    if (epoch_ == 1 && where.current != nullptr) first_[i] = *where.current;
     copy_[i] = copy_of(i);
     base_[i] = where.copy(copy_[i]);
   }

@@ -46,6 +46,10 @@ class Executor {
   /// From the next epoch on, the recorder keeps the times of commands. Call it while no epoch is active.
   void keep_times();
 
+  /// Settles which copies the first epoch uses; otherwise its `begin` does.
+  void settle_first();
+  /// Others have run so many epochs of the plan in this process. Call it while none is active.
+  void skip(std::uint64_t epochs) { epoch_ += epochs; }
   /// Begins the next epoch and settles which copy of each field it uses. Called by the user's thread, because it reads
   /// which copy is current.
   void begin();
@@ -107,7 +111,8 @@ class Executor {
   std::vector<std::int32_t> changing_;  ///< buffers with more than one copy
   std::vector<int> copy_;               ///< per buffer: number of the copy that this epoch uses
   std::vector<int> first_;              ///< rings: number of the copy that epoch 1 used
-  std::vector<std::uint64_t> ended_;    ///< per command: epoch in which it last ended
+  bool first_known_ = false;
+  std::vector<std::uint64_t> ended_;  ///< per command: epoch in which it last ended
   std::uint64_t epoch_ = 0;
   bool announced_ = true;
   std::unique_ptr<Recorder> recorder_;

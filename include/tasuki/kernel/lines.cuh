@@ -12,17 +12,16 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engines/gpu/places.cuh"
-#include "engines/gpu/program.hpp"
-#include "plan/builder.hpp"
+#include "tasuki/kernel/places.cuh"
+#include "tasuki/kernel/program.cuh"
 
-namespace tasuki {
+namespace tasuki::device::lowered {
 
 constexpr int kLineParts = 4;             // words of a line that a thread moves; threads 24 to 31 move one less
 constexpr std::uint32_t kLastWords = 96;  // words before this one lie in one piece; later ones are spread over two
 
 #ifdef __CUDACC__
-__device__ inline void store_piece(std::byte* to, const uint4& piece) {
+TASUKI_DEVICE void store_piece(std::byte* to, const uint4& piece) {
   const std::uint64_t low = piece.x | static_cast<std::uint64_t>(piece.y) << 32;
   const std::uint64_t high = piece.z | static_cast<std::uint64_t>(piece.w) << 32;
   asm volatile("{ .reg .b128 q; mov.b128 q, {%1, %2}; st.relaxed.sys.global.b128 [%0], q; }" ::"l"(to), "l"(low),
@@ -30,7 +29,7 @@ __device__ inline void store_piece(std::byte* to, const uint4& piece) {
                : "memory");
 }
 
-__device__ inline uint4 load_piece(const std::byte* from) {
+TASUKI_DEVICE uint4 load_piece(const std::byte* from) {
   std::uint64_t low;
   std::uint64_t high;
   asm volatile("{ .reg .b128 q; ld.relaxed.sys.global.b128 q, [%2]; mov.b128 {%0, %1}, q; }"
@@ -45,13 +44,13 @@ void store_piece(std::byte* to, const uint4& piece);
 uint4 load_piece(const std::byte* from);
 #endif
 
-__device__ inline bool came(const uint4& piece, std::uint32_t stamp) {
+TASUKI_DEVICE bool came(const uint4& piece, std::uint32_t stamp) {
   return piece.w >> 24 == (stamp & 0xff);
 }
 
 // By a whole warp: this thread's piece of a line, made from the words that the threads have loaded.
-__device__ inline uint4 piece_of(const std::uint32_t (&word)[kLineParts], std::uint32_t stamp) {
-  const std::uint32_t at = 3 * (threadIdx.x % 32);
+TASUKI_DEVICE uint4 piece_of(const std::uint32_t (&word)[kLineParts], std::uint32_t stamp) {
+  const std::uint32_t at = 3 * lane();
   const std::uint32_t low = __shfl_sync(~0u, word[3], static_cast<int>(at / 4));
   const std::uint32_t high = __shfl_sync(~0u, word[3], static_cast<int>(at / 4 + 1));
   const std::uint32_t last = __funnelshift_r(low, high, at % 4 * 8) & 0xffffff;
@@ -59,13 +58,13 @@ __device__ inline uint4 piece_of(const std::uint32_t (&word)[kLineParts], std::u
 }
 
 // The word that begins with byte `rest` of the last three bytes of one piece and continues in the next piece's.
-__device__ inline std::uint32_t joined(std::uint32_t one, std::uint32_t next, std::uint32_t rest) {
+TASUKI_DEVICE std::uint32_t joined(std::uint32_t one, std::uint32_t next, std::uint32_t rest) {
   return (one & 0xffffff) >> 8 * rest | next << 8 * (3 - rest);
 }
 
 // By a whole warp: this thread's words of a line, from the pieces that the threads have loaded.
-__device__ inline void words_of(const uint4& piece, std::uint32_t (&word)[kLineParts]) {
-  const std::uint32_t at = 4 * (threadIdx.x % 32);
+TASUKI_DEVICE void words_of(const uint4& piece, std::uint32_t (&word)[kLineParts]) {
+  const std::uint32_t at = 4 * lane();
   const std::uint32_t one = __shfl_sync(~0u, piece.w, static_cast<int>(at / 3));
   const std::uint32_t next = __shfl_sync(~0u, piece.w, static_cast<int>(at / 3 + 1));
   word[0] = piece.x;
@@ -84,31 +83,31 @@ struct GpuLines {
   std::byte* dst;
 
   // This thread's words of the tile's line j.
-  __device__ GpuTile line(int j) const {
+  TASUKI_DEVICE GpuTile line(int j) const {
     const std::uint32_t begin = (first + j) * kLineWords;
-    return {copy, dims, begin + threadIdx.x % 32, min(copy.units, begin + kLineWords), src, dst};
+    return {copy, dims, begin + lane(), least(copy.units, begin + kLineWords), src, dst};
   }
   // Whether this thread has words in line j.
-  __device__ bool has(int j) const { return (first + j) * kLineWords + threadIdx.x % 32 < copy.units; }
+  TASUKI_DEVICE bool has(int j) const { return (first + j) * kLineWords + lane() < copy.units; }
   // Offset of this thread's piece of line j.
-  __device__ std::int64_t piece(int j) const {
-    return static_cast<std::int64_t>(first + j) * kStampedLine + threadIdx.x % 32 * 16;
+  TASUKI_DEVICE std::int64_t piece(int j) const {
+    return static_cast<std::int64_t>(first + j) * kStampedLine + lane() * 16;
   }
 };
 
 template <int Most>
-__device__ void fill_lines(const GpuLines& t, std::uint32_t stamp) {
+TASUKI_DEVICE void fill_lines(const GpuLines& t, std::uint32_t stamp) {
   std::uint32_t word[Most][kLineParts] = {};
-#pragma unroll
+  TASUKI_UNROLL
   for (int j = 0; j < Most; ++j) {  // all loads are issued before the first store
     if (j >= t.lines) break;
     const TilePlaces<std::uint32_t, kLineParts, kSource> at(t.line(j));
-#pragma unroll
+    TASUKI_UNROLL
     for (int k = 0; k < kLineParts; ++k) {
       if (k < at.count) word[j][k] = *reinterpret_cast<const std::uint32_t*>(at.src(k));
     }
   }
-#pragma unroll
+  TASUKI_UNROLL
   for (int j = 0; j < Most; ++j) {
     if (j >= t.lines) break;
     const uint4 piece = piece_of(word[j], stamp);
@@ -118,10 +117,10 @@ __device__ void fill_lines(const GpuLines& t, std::uint32_t stamp) {
 }
 
 template <class Places>
-__device__ void store_words(const Places& at, const uint4& piece) {
+TASUKI_DEVICE void store_words(const Places& at, const uint4& piece) {
   std::uint32_t word[kLineParts];
   words_of(piece, word);
-#pragma unroll
+  TASUKI_UNROLL
   for (int k = 0; k < kLineParts; ++k) {
     if (k < at.count) *reinterpret_cast<std::uint32_t*>(at.dst(k)) = word[k];
   }
@@ -130,19 +129,19 @@ __device__ void store_words(const Places& at, const uint4& piece) {
 // Takes words out of lines as they arrive. `patient()` is called when a piece has not arrived and says whether to go
 // on. Returns false, to all threads of the warp, if not all pieces have arrived.
 template <int Most, class Patient>
-__device__ bool take_lines(const GpuLines& t, std::uint32_t stamp, const Patient& patient) {
+TASUKI_DEVICE bool take_lines(const GpuLines& t, std::uint32_t stamp, const Patient& patient) {
   using Places = TilePlaces<std::uint32_t, kLineParts, kTarget>;
   const std::byte* from = t.src + t.copy.src_offset;
   uint4 piece[Most];
   const auto look = [&] {  // loads all pieces at once: one after the other, each would cost a latency of its own
-#pragma unroll
+    TASUKI_UNROLL
     for (int j = 0; j < Most; ++j) {
       if (j < t.lines) piece[j] = load_piece(from + t.piece(j));
     }
   };
   const auto missing = [&] {
     bool any = false;
-#pragma unroll
+    TASUKI_UNROLL
     for (int j = 0; j < Most; ++j) any = any || (j < t.lines && t.has(j) && !came(piece[j], stamp));
     return any;
   };
@@ -155,7 +154,7 @@ __device__ bool take_lines(const GpuLines& t, std::uint32_t stamp, const Patient
   }
   if (__any_sync(~0u, given_up) != 0) return false;
   store_words(first, piece[0]);
-#pragma unroll
+  TASUKI_UNROLL
   for (int j = 1; j < Most; ++j) {
     if (j < t.lines) store_words(Places(t.line(j)), piece[j]);
   }
@@ -164,8 +163,8 @@ __device__ bool take_lines(const GpuLines& t, std::uint32_t stamp, const Patient
 
 // By one thread: word n of the lines that begin at `from`. False if it has not arrived.
 template <class Patient>
-__device__ bool load_word(const std::byte* from, std::uint32_t n, std::uint32_t stamp, std::uint32_t& word,
-                          const Patient& patient) {
+TASUKI_DEVICE bool load_word(const std::byte* from, std::uint32_t n, std::uint32_t stamp, std::uint32_t& word,
+                             const Patient& patient) {
   const std::byte* line = from + static_cast<std::int64_t>(n / kLineWords) * kStampedLine;
   const std::uint32_t in_line = n % kLineWords;
   const auto piece = [&](std::uint32_t i, uint4& p) {
@@ -187,4 +186,4 @@ __device__ bool load_word(const std::byte* from, std::uint32_t n, std::uint32_t 
   return true;
 }
 
-}  // namespace tasuki
+}  // namespace tasuki::device::lowered

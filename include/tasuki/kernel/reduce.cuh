@@ -1,20 +1,23 @@
-// How a warp reduces a tile of a strided copy (program.hpp) into its destination: from packed memory, or from stamped
+// How a warp reduces a tile of a strided copy (program.cuh) into its destination: from packed memory, or from stamped
 // lines as they arrive.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "engines/gpu/lines.cuh"
-#include "engines/gpu/places.cuh"
-#include "engines/gpu/program.hpp"
-#include "layout/reduce_ops.hpp"
+#include "tasuki/kernel/places.cuh"
+#include "tasuki/kernel/program.cuh"
+#include "tasuki/kernel/reduce_ops.hpp"
+#include "tasuki/kernel/warp.cuh"
+#if defined(TASUKI_LANES_ARE_THREADS)
+#include "tasuki/kernel/lines.cuh"
+#endif
 
-namespace tasuki {
+namespace tasuki::device::lowered {
 
 // In packed memory, elements may follow smaller ones, so they may be unaligned. A GPU moves such elements byte by byte.
 template <class Element>
-__device__ Element load_anywhere(const std::byte* from) {
+TASUKI_DEVICE Element load_anywhere(const std::byte* from) {
 #ifdef __CUDA_ARCH__
   if (reinterpret_cast<std::uintptr_t>(from) % alignof(Element) == 0) return *reinterpret_cast<const Element*>(from);
 #endif
@@ -24,7 +27,7 @@ __device__ Element load_anywhere(const std::byte* from) {
 }
 
 template <class Element>
-__device__ void store_anywhere(std::byte* to, const Element& value) {
+TASUKI_DEVICE void store_anywhere(std::byte* to, const Element& value) {
 #ifdef __CUDA_ARCH__
   if (reinterpret_cast<std::uintptr_t>(to) % alignof(Element) == 0) {
     *reinterpret_cast<Element*>(to) = value;
@@ -34,10 +37,11 @@ __device__ void store_anywhere(std::byte* to, const Element& value) {
   memcpy(to, &value, sizeof value);
 }
 
+#if defined(TASUKI_LANES_ARE_THREADS)
 // Element n of the lines that begin at `from`. False if it has not arrived.
 template <class Element, class Patient>
-__device__ bool load_from_lines(const std::byte* from, std::uint32_t n, std::uint32_t stamp, Element& value,
-                                const Patient& patient) {
+TASUKI_DEVICE bool load_from_lines(const std::byte* from, std::uint32_t n, std::uint32_t stamp, Element& value,
+                                   const Patient& patient) {
   constexpr std::uint32_t kWords = sizeof(Element) / 4;
   std::uint32_t words[kWords];
   for (std::uint32_t i = 0; i < kWords; ++i) {
@@ -46,32 +50,36 @@ __device__ bool load_from_lines(const std::byte* from, std::uint32_t n, std::uin
   memcpy(&value, words, sizeof value);
   return true;
 }
+#endif
 
 // All loads are issued before the first store. False if stamped lines have not arrived.
 template <class Element, class Patient>
-__device__ bool reduce_tile(ReduceOp op, const GpuTile& t, bool stamped, std::uint32_t stamp, const Patient& patient) {
+TASUKI_DEVICE bool reduce_tile(ReduceOp op, const GpuTile& t, bool stamped, [[maybe_unused]] std::uint32_t stamp,
+                               [[maybe_unused]] const Patient& patient) {
   const TilePlaces<std::byte, kTileRows, kSource | kTarget> at(t);
-  const int count = static_cast<int>(at.count);
+  const int count = at.count;
   Element here[kTileRows] = {};
   Element there[kTileRows] = {};
-#pragma unroll
+  TASUKI_UNROLL
   for (int j = 0; j < kTileRows; ++j) {
     if (j >= count) break;
     if (!stamped) there[j] = load_anywhere<Element>(at.src(j));
     here[j] = load_anywhere<Element>(at.dst(j));
   }
+#if defined(TASUKI_LANES_ARE_THREADS)
   if constexpr (sizeof(Element) % 4 == 0) {
     for (int j = 0; stamped && j < count; ++j) {
       if (!load_from_lines(t.src + t.copy.src_offset, t.first + 32 * j, stamp, there[j], patient)) return false;
     }
   }
+#endif
   element::with_operator(op, [&](auto combine) {
     if constexpr (element::kApplies<decltype(combine), Element>) {
-#pragma unroll
+      TASUKI_UNROLL
       for (int j = 0; j < kTileRows; ++j) here[j] = combine(here[j], there[j]);
     }
   });
-#pragma unroll
+  TASUKI_UNROLL
   for (int j = 0; j < kTileRows; ++j) {
     if (j < count) store_anywhere(at.dst(j), here[j]);
   }
@@ -79,12 +87,12 @@ __device__ bool reduce_tile(ReduceOp op, const GpuTile& t, bool stamped, std::ui
 }
 
 template <class Patient>
-__device__ bool reduce_tile_of(DType type, ReduceOp op, const GpuTile& t, bool stamped, std::uint32_t stamp,
-                               const Patient& patient) {
+TASUKI_DEVICE bool reduce_tile_of(DType type, ReduceOp op, const GpuTile& t, bool stamped, std::uint32_t stamp,
+                                  const Patient& patient) {
   bool came = true;
   element::with_element(type,
                         [&](auto number) { came = reduce_tile<decltype(number)>(op, t, stamped, stamp, patient); });
   return came;
 }
 
-}  // namespace tasuki
+}  // namespace tasuki::device::lowered

@@ -1,71 +1,71 @@
-// How a warp moves a tile of a strided copy (program.hpp).
+// How a warp moves a tile of a strided copy (program.cuh).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "engines/gpu/places.cuh"
-#include "engines/gpu/program.hpp"
+#include "tasuki/kernel/places.cuh"
+#include "tasuki/kernel/program.cuh"
 
-namespace tasuki {
+namespace tasuki::device::lowered {
 
 // All loads are issued before the first store.
 template <class Unit, int Most>
-__device__ void move_tile(const GpuTile& t) {
+TASUKI_DEVICE void move_tile(const GpuTile& t) {
   const TilePlaces<Unit, Most, kSource | kTarget> at(t);
   Unit value[Most];
-#pragma unroll
+  TASUKI_UNROLL
   for (int j = 0; j < Most; ++j) {
-    if (j < at.count) value[j] = *reinterpret_cast<const Unit*>(at.src(j));
+    if (j < at.count) value[j] = load_unit<Unit>(at.src(j));
   }
-#pragma unroll
+  TASUKI_UNROLL
   for (int j = 0; j < Most; ++j) {
-    if (j < at.count) *reinterpret_cast<Unit*>(at.dst(j)) = value[j];
+    if (j < at.count) store_unit<Unit>(at.dst(j), value[j]);
   }
 }
 
 // The same for rows in which a thread has several words. Places are computed row by row, because the places of all rows
 // would take too many registers.
-__device__ inline void move_words(GpuTile t) {
+TASUKI_DEVICE void move_words(GpuTile t) {
   using Word = std::uint32_t;
   const std::uint32_t first = t.first;
   Word value[kTileRows][kRowWords];
-#pragma unroll
+  TASUKI_UNROLL
   for (int r = 0; r < kTileRows; ++r, t.first += 32 * kRowWords) {
     const TilePlaces<Word, kRowWords, kSource> at(t);
-#pragma unroll
+    TASUKI_UNROLL
     for (int k = 0; k < kRowWords; ++k) {
-      if (k < at.count) value[r][k] = *reinterpret_cast<const Word*>(at.src(k));
+      if (k < at.count) value[r][k] = load_unit<Word>(at.src(k));
     }
   }
   t.first = first;
-#pragma unroll
+  TASUKI_UNROLL
   for (int r = 0; r < kTileRows; ++r, t.first += 32 * kRowWords) {
     const TilePlaces<Word, kRowWords, kTarget> at(t);
-#pragma unroll
+    TASUKI_UNROLL
     for (int k = 0; k < kRowWords; ++k) {
-      if (k < at.count) *reinterpret_cast<Word*>(at.dst(k)) = value[r][k];
+      if (k < at.count) store_unit<Word>(at.dst(k), value[r][k]);
     }
   }
 }
 
 // A tile of `rows` rows. For a single row a thread does not compute the places of other rows.
 template <class Unit>
-__device__ void move_rows(const GpuTile& t, std::uint32_t rows) {
+TASUKI_DEVICE void move_rows(const GpuTile& t, std::uint32_t rows) {
   if (rows == 1) return move_tile<Unit, 1>(t);
   move_tile<Unit, kTileRows>(t);
 }
 
-__device__ inline void move_units(const GpuTile& t, std::uint32_t rows) {
+TASUKI_DEVICE void move_units(const GpuTile& t, std::uint32_t rows) {
   if (t.copy.row_units != 32) {
     if (rows == 1) return move_tile<std::uint32_t, kRowWords>(t);
     return move_words(t);
   }
   switch (t.copy.log_unit) {
     case 4:
-      return move_rows<uint4>(t, rows);
+      return move_rows<Unit16>(t, rows);
     case 3:
-      return move_rows<uint2>(t, rows);
+      return move_rows<Unit8>(t, rows);
     case 2:
       return move_rows<std::uint32_t>(t, rows);
     case 1:
@@ -75,4 +75,4 @@ __device__ inline void move_units(const GpuTile& t, std::uint32_t rows) {
   }
 }
 
-}  // namespace tasuki
+}  // namespace tasuki::device::lowered

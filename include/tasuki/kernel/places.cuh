@@ -1,12 +1,13 @@
-// The addresses of a thread's units in a tile of a strided copy (program.hpp).
+// The addresses of a thread's units in a tile of a strided copy (program.cuh).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "engines/gpu/program.hpp"
+#include "tasuki/kernel/program.cuh"
+#include "tasuki/kernel/warp.cuh"
 
-namespace tasuki {
+namespace tasuki::device::lowered {
 
 /// A tile of `copy` as one thread sees it: the units first, first + 32, ... before `end`.
 struct GpuTile {
@@ -26,42 +27,39 @@ constexpr int kTarget = 2;
 template <class Unit, int Most, int kSides>
 class TilePlaces {
  public:
-  std::uint32_t count;  // of the units that exist
+  int count;  // of the units that exist
 
-  __device__ explicit TilePlaces(const GpuTile& t) : from_(t.src + t.copy.src_offset), to_(t.dst + t.copy.dst_offset) {
+  TASUKI_DEVICE explicit TilePlaces(const GpuTile& t)
+      : from_(t.src + t.copy.src_offset), to_(t.dst + t.copy.dst_offset) {
     std::uint32_t n[Most];
-#pragma unroll
+    TASUKI_UNROLL
     for (int j = 0; j < Most; ++j) {
       n[j] = t.first + 32 * j;
       src_[j] = 0;
       dst_[j] = 0;
     }
-    count = t.first < t.end ? (t.end - t.first + 31) / 32 : 0;
+    count = t.first < t.end ? static_cast<int>((t.end - t.first + 31) / 32) : 0;
     const int last = t.copy.dims - 1;
-#pragma unroll 1
+    TASUKI_NO_UNROLL
     for (int d = 0; d < last; ++d) {
       const GpuDim dim = t.dims[d];
-#pragma unroll
+      TASUKI_UNROLL
       for (int j = 0; j < Most; ++j) {
-        const std::uint32_t next = __umulhi(n[j], dim.magic) >> dim.shift;
+        const std::uint32_t next = high_product(n[j], dim.magic) >> dim.shift;
         step(j, n[j] - next * dim.count, dim);
         n[j] = next;
       }
     }
     const GpuDim dim = t.dims[last];
-#pragma unroll
+    TASUKI_UNROLL
     for (int j = 0; j < Most; ++j) step(j, n[j], dim);
   }
 
-  __device__ const std::byte* src(int j) const {
-    return from_ + static_cast<std::int64_t>(src_[j]) * sizeof(Unit);
-  }
-  __device__ std::byte* dst(int j) const {
-    return to_ + static_cast<std::int64_t>(dst_[j]) * sizeof(Unit);
-  }
+  TASUKI_DEVICE const std::byte* src(int j) const { return from_ + static_cast<std::int64_t>(src_[j]) * sizeof(Unit); }
+  TASUKI_DEVICE std::byte* dst(int j) const { return to_ + static_cast<std::int64_t>(dst_[j]) * sizeof(Unit); }
 
  private:
-  __device__ void step(int j, std::uint32_t at, const GpuDim& dim) {
+  TASUKI_DEVICE void step(int j, std::uint32_t at, const GpuDim& dim) {
     const auto steps = static_cast<std::int32_t>(at);
     if constexpr ((kSides & kSource) != 0) src_[j] += steps * dim.src_stride;
     if constexpr ((kSides & kTarget) != 0) dst_[j] += steps * dim.dst_stride;
@@ -73,4 +71,4 @@ class TilePlaces {
   std::int32_t dst_[Most];
 };
 
-}  // namespace tasuki
+}  // namespace tasuki::device::lowered

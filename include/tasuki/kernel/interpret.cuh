@@ -1,0 +1,451 @@
+// How threads run a lowered plan (program.cuh): how they wait and signal, how blocks share the work. Part of
+// tasuki/kernel.cuh. The GPU's engine runs plans by it in kernels of its own (src/engines/gpu/launch.cuh), and a user's
+// kernel in the midst of others' work (plan.cuh).
+//
+// A crew is what blocks run a task: which of its threads the caller is (`thread()`, `warp()`, of `warps()`), how the
+// block's threads meet (`all(yes)`: whether all say yes), and whether earlier kernels have ended when it begins
+// (`kFresh`).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tasuki/kernel/copy.cuh"
+#include "tasuki/kernel/group.cuh"
+#include "tasuki/kernel/program.cuh"
+#include "tasuki/kernel/reduce.cuh"
+#include "tasuki/kernel/warp.cuh"
+#if defined(TASUKI_LANES_ARE_THREADS)
+#include "tasuki/kernel/lines.cuh"
+#endif
+
+namespace tasuki::device::lowered {
+
+#if defined(__CUDACC__)
+
+TASUKI_DEVICE std::uint64_t load_acquire(const std::uint64_t* p) {
+  std::uint64_t value;
+  asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
+  return value;
+}
+TASUKI_DEVICE void store_release(std::uint64_t* p, std::uint64_t value) {
+  asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
+}
+// For stores with nothing to release: a release takes more than a microsecond even then.
+TASUKI_DEVICE void store_relaxed(std::uint64_t* p, std::uint64_t value) {
+  asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
+}
+TASUKI_DEVICE void add_release(std::uint64_t* p, std::uint64_t value) {
+  asm volatile("red.release.sys.add.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
+}
+TASUKI_DEVICE std::uint32_t look(const std::uint32_t* p) {
+  return *static_cast<const volatile std::uint32_t*>(p);
+}
+TASUKI_DEVICE bool take_first(std::uint32_t* p) {
+  return atomicExch(p, 1u) == 0;
+}
+
+#else
+
+inline std::uint64_t load_acquire(const std::uint64_t* p) {
+  return std::atomic_ref<std::uint64_t>(*const_cast<std::uint64_t*>(p)).load(std::memory_order_acquire);
+}
+inline void store_release(std::uint64_t* p, std::uint64_t value) {
+  std::atomic_ref<std::uint64_t>(*p).store(value, std::memory_order_release);
+}
+inline void store_relaxed(std::uint64_t* p, std::uint64_t value) {
+  std::atomic_ref<std::uint64_t>(*p).store(value, std::memory_order_relaxed);
+}
+inline void add_release(std::uint64_t* p, std::uint64_t value) {
+  std::atomic_ref<std::uint64_t>(*p).fetch_add(value, std::memory_order_release);
+}
+inline std::uint32_t look(const std::uint32_t* p) {
+  return std::atomic_ref<std::uint32_t>(*const_cast<std::uint32_t*>(p)).load(std::memory_order_relaxed);
+}
+inline bool take_first(std::uint32_t* p) {
+  return std::atomic_ref<std::uint32_t>(*p).exchange(1, std::memory_order_relaxed) == 0;
+}
+
+#endif
+
+TASUKI_DEVICE bool failed(const PlanRun& l) {
+  return look(l.failed) != 0;
+}
+
+/// Keeps the reason if it is the first, which stays where the host looks for it.
+TASUKI_DEVICE void give_up(const PlanRun& l, Why why, std::int32_t command, std::uint64_t epoch, std::uint64_t value,
+                           std::uint64_t target) {
+  if (!take_first(l.failed)) return;
+  l.failure->command = command;
+  l.failure->epoch = epoch;
+  l.failure->value = value;
+  l.failure->target = target;
+  l.failure->why = why;
+  l.failure->block = this_block().block();
+#if defined(__CUDACC__)
+  __threadfence_system();
+  *static_cast<volatile std::uint32_t*>(&l.failure->set) = 1;
+#else
+  std::atomic_ref<std::uint32_t>(l.failure->set).store(1, std::memory_order_release);
+#endif
+}
+
+#if defined(__CUDACC__)
+TASUKI_DEVICE void record(const PlanRun& l, const GpuStep& step, std::uint64_t epoch, std::uint64_t begin) {
+  const auto at = atomicAdd(l.recorded, 1ull);
+  l.events[at % kGpuEvents] = {epoch, begin, detail::now_ns(), step.command, 0};
+}
+#else
+inline void record(const PlanRun&, const GpuStep&, std::uint64_t, std::uint64_t) {}
+#endif
+
+/// How long a thread goes on polling for `command`, or for its end.
+class Patience {
+ public:
+  TASUKI_DEVICE Patience(const PlanRun& l, const std::int32_t& command, std::uint64_t epoch, Why why = Why::waited)
+      : l_(l), command_(command), epoch_(epoch), why_(why) {}
+
+  /// Called after a poll that found `value` instead of `target`. False when the thread must give up: the deadline has
+  /// passed, the host has told it, or another thread has given up.
+  TASUKI_DEVICE bool more(std::uint64_t value, std::uint64_t target) { return more_for(command_, value, target); }
+  /// The same for the command that is waited for now.
+  TASUKI_DEVICE bool more_for(std::int32_t command, std::uint64_t value, std::uint64_t target) {
+    if (begin_ == 0) begin_ = detail::now_ns();
+#if !defined(__CUDACC__)
+    if (polls_ > kSpins) std::this_thread::yield();
+#endif
+    if (++polls_ % kPollsPerLook != 0) return true;
+    if (failed(l_)) return false;
+    const bool told = look(l_.abort) != 0;
+    if (!told && detail::now_ns() - begin_ < l_.patience) return true;
+    give_up(l_, told ? Why::told : why_, command, epoch_, value, target);
+    return false;
+  }
+
+ private:
+#if defined(__CUDACC__)
+  static constexpr unsigned kPollsPerLook = 256;  // polls between two looks at the clock and at the abort word
+#else
+  static constexpr unsigned kSpins = 50;
+  static constexpr unsigned kPollsPerLook = 64;
+#endif
+  const PlanRun& l_;
+  const std::int32_t& command_;  // a reference needs no register of its own
+  std::uint64_t epoch_;
+  std::uint64_t begin_ = 0;
+  unsigned polls_ = 0;
+  Why why_;
+};
+
+/// What a look at a counter finds.
+enum class Came : int { yes, not_yet, never };
+/// How far a block has gone in a task.
+enum class Went : int { to_its_end, as_far_as_it_could, wrong };
+
+/// Waits for each counter as long as it takes.
+struct Steadily {
+  static constexpr bool kLeaves = false;
+  TASUKI_DEVICE Came await(const PlanRun& l, const std::uint64_t* counter, std::uint64_t target,
+                           const std::int32_t& command, std::uint64_t epoch) {
+    Patience patience(l, command, epoch);
+    for (;;) {
+      const std::uint64_t value = load_acquire(counter);
+      if (value >= target) return Came::yes;
+      if (!patience.more(value, target)) return Came::never;
+    }
+  }
+};
+
+/// Looks once, so that a block which runs several tasks goes on with another of them; or as long as it takes if it runs
+/// only one.
+struct InTurns {
+  static constexpr bool kLeaves = true;
+  bool steady;
+  std::int32_t command = 0;  // what was looked for in vain
+  std::uint64_t value = 0;
+  std::uint64_t target = 0;
+  bool in_vain = false;
+  TASUKI_DEVICE Came await(const PlanRun& l, const std::uint64_t* counter, std::uint64_t wanted,
+                           const std::int32_t& who, std::uint64_t epoch) {
+    if (steady) return Steadily().await(l, counter, wanted, who, epoch);
+    const std::uint64_t found = load_acquire(counter);
+    if (found >= wanted) return Came::yes;
+    command = who;
+    value = found;
+    target = wanted;
+    in_vain = true;
+    return Came::not_yet;
+  }
+};
+
+/// Where a block is in a task.
+struct LanePlace {
+  std::int32_t step = 0;
+  std::uint32_t dealt = 0;  // tiles of rests, modulo the warps: the next step goes on with the next warp
+};
+
+TASUKI_DEVICE std::uint64_t target_of(const GpuStep& step, std::uint64_t epoch) {
+  if (step.verb == Verb::wait) {
+    if (epoch > step.lag) {
+      epoch -= step.lag;
+    } else if (step.credit != 0) {
+      return 0;
+    } else {
+      epoch = 1;
+    }
+  }
+  return ((epoch - 1) * step.per_epoch + step.index + 1) * kWholeSignal;
+}
+
+TASUKI_DEVICE std::byte* base_of(const PlanRun& l, const GpuPlace& place, std::uint64_t epoch) {
+  if (place.copies == 1) return place.base;
+  std::uint64_t copy = place.pair >= 0 ? (l.selection >> place.pair) & 1 : 0;
+#if defined(__CUDACC__)
+  if (place.takes_turns != 0) copy = (copy + epoch - 1) & (place.copies - 1);
+#else
+  if (place.takes_turns != 0) copy = (copy + epoch - 1) % place.copies;
+#endif
+  return place.base + static_cast<std::int64_t>(copy) * place.stride;
+}
+
+// A task, read through its header, in shared or in global memory.
+struct Task {
+  const std::byte* at;
+  TASUKI_DEVICE const GpuTaskHeader& header() const { return *reinterpret_cast<const GpuTaskHeader*>(at); }
+  template <class T>
+  TASUKI_DEVICE const T* list(std::int32_t offset) const {
+    return reinterpret_cast<const T*>(at + offset);
+  }
+  // Number of strided copies of a step and its followers.
+  TASUKI_DEVICE int copies_of(const GpuStep& step) const {
+    const GpuStep& last = (&step)[step.followers];
+    return last.first_copy + last.copies - step.first_copy;
+  }
+};
+
+#if defined(TASUKI_LANES_ARE_THREADS)
+template <class Patient>
+TASUKI_DEVICE bool move_lines(const GpuStep& step, const GpuLines& tile, std::uint32_t rows, std::uint32_t stamp,
+                              const Patient& patient) {
+  const bool few = rows == 1;
+  if (step.stamped == kStampedSource) {
+    return few ? take_lines<1>(tile, stamp, patient) : take_lines<kTileRows>(tile, stamp, patient);
+  }
+  if (few) {
+    fill_lines<1>(tile, stamp);
+  } else {
+    fill_lines<kTileRows>(tile, stamp);
+  }
+  return true;
+}
+#endif
+
+// Finds the strided copy to which a tile belongs. By the whole warp, each lane looks at one copy.
+TASUKI_DEVICE std::int32_t copy_of(const GpuCopy* copies, std::int32_t count, std::uint32_t tile) {
+  for (std::int32_t first = 0;; first += static_cast<std::int32_t>(kLanes)) {
+    const auto found = static_cast<std::int32_t>(count_lanes([&](std::uint32_t lane) {
+      const std::int32_t at = first + static_cast<std::int32_t>(lane);
+      return at < count && copies[at].first_tile <= tile;
+    }));
+    if (found < static_cast<std::int32_t>(kLanes) || first + static_cast<std::int32_t>(kLanes) >= count)
+      return first + found - 1;
+  }
+}
+
+// The tiles of a step and its followers that are dealt to one block. They are neighbours, so that an SM touches few
+// pages of memory at a time.
+struct Dealt {
+  const GpuStep& step;
+  std::uint32_t block;
+  std::uint32_t blocks;
+  std::uint32_t warps;  // of a block
+
+  // The first of the block's tiles of those that are left after the rounds; `rest_count` is their number.
+  TASUKI_DEVICE std::uint32_t rest() const {
+    return (step.rounds * warps) * blocks + turn() * step.share + least(turn(), step.more);
+  }
+  TASUKI_DEVICE std::uint32_t rest_count() const { return step.share + (turn() < step.more ? 1 : 0); }
+
+ private:
+  TASUKI_DEVICE std::uint32_t turn() const {
+    return block >= step.first_block ? block - step.first_block : block + blocks - step.first_block;
+  }
+};
+
+// Not inlined: the code for all elements and operators would take registers from the copies. A template, so that who
+// does not reduce need not compile it.
+template <class Step>
+TASUKI_APART bool reduce(const PlanRun& l, const Step& step, const GpuCopy& copy, const GpuDim* dims,
+                         std::uint32_t first, std::uint32_t rows, std::uint64_t epoch) {
+  Patience patience(l, step.command, epoch);
+  const auto patient = [&] { return patience.more((epoch - 1) * kShares, epoch * kShares); };
+  return all_lanes([&](std::uint32_t lane) {
+    const GpuTile t{copy,
+                    dims,
+                    first * copy.row_units + lane,
+                    least(copy.units, (first + rows) * copy.row_units),
+                    base_of(l, step.src, epoch),
+                    base_of(l, step.dst, epoch)};
+    return reduce_tile_of(step.dtype, step.op, t, step.stamped == kStampedSource, static_cast<std::uint32_t>(epoch),
+                          patient);
+  });
+}
+
+// Moves the tiles dealt to this warp, and of the rest the tile number `turn`. A kernel without reductions does not even
+// contain the call, which alone would cost registers. False if something that was to be moved has not arrived.
+template <bool kReduces>
+TASUKI_DEVICE bool move(const PlanRun& l, const Task& task, const Dealt& dealt, std::uint64_t epoch, std::uint32_t warp,
+                        std::uint32_t turn) {
+  const GpuStep* steps = task.list<GpuStep>(task.header().steps);
+  const GpuDim* all_dims = task.list<GpuDim>(task.header().dims);
+  const GpuCopy* copies = task.list<GpuCopy>(task.header().copies) + dealt.step.first_copy;
+  const std::int32_t count = task.copies_of(dealt.step);
+  for (std::uint32_t round = 0; round <= dealt.step.rounds; ++round) {
+    std::uint32_t tile = (round * dealt.blocks + dealt.block) * dealt.warps + warp;
+    if (round == dealt.step.rounds) {
+      if (turn >= dealt.rest_count()) break;
+      tile = dealt.rest() + turn;
+    }
+    const GpuCopy& copy = copies[copy_of(copies, count, tile)];
+    const GpuStep& step = steps[copy.step];
+    const GpuDim* dims = all_dims + copy.first_dim;
+    const std::uint32_t rows = dealt.step.tile_rows;
+    const std::uint32_t first = (tile - copy.first_tile) * rows;
+    if constexpr (kReduces) {
+      if (step.verb == Verb::reduce) {
+        if (!reduce(l, step, copy, dims, first, rows, epoch)) return false;
+        continue;
+      }
+    }
+    const std::byte* src = base_of(l, step.src, epoch);
+    std::byte* dst = base_of(l, step.dst, epoch);
+#if defined(TASUKI_LANES_ARE_THREADS)
+    Patience patience(l, step.command, epoch);
+    const auto patient = [&] { return patience.more((epoch - 1) * kShares, epoch * kShares); };
+    if (step.stamped != 0) {
+      const auto stamp = static_cast<std::uint32_t>(epoch);
+      const std::uint32_t lines = (copy.units + kLineWords - 1) / kLineWords;
+      const GpuLines t{copy, dims, first, least(rows, lines - first), src, dst};
+      if (!move_lines(step, t, rows, stamp, patient)) return false;
+      continue;
+    }
+#endif
+    each_lane([&](std::uint32_t lane) {
+      const GpuTile t{copy, dims, first * copy.row_units + lane, least(copy.units, (first + rows) * copy.row_units),
+                      src,  dst};
+      move_units(t, rows);
+    });
+  }
+  return true;
+}
+
+template <class Waits>
+TASUKI_DEVICE Came deps_ended(const PlanRun& l, const Task& task, const GpuStep& step, std::uint64_t epoch,
+                              Waits& waits) {
+  const auto* deps = task.list<std::int32_t>(task.header().deps) + step.first_dep;
+  for (std::int32_t d = 0; d < step.deps; ++d) {
+    const Came came = waits.await(l, &l.ends[deps[d]], (epoch - l.elsewhere) * kShares, deps[d], epoch);
+    if (came != Came::yes) return came;
+  }
+  return Came::yes;
+}
+
+// What a step waits for, if anything: first of its own process, then of others.
+template <class Waits>
+TASUKI_DEVICE Came what_it_needs(const PlanRun& l, const Task& task, const GpuStep& step, std::uint64_t epoch,
+                                 Waits& waits) {
+  const Came came = deps_ended(l, task, step, epoch, waits);
+  if (came != Came::yes || step.verb != Verb::wait) return came;
+  return waits.await(l, step.counter, target_of(step, epoch), step.command, epoch);
+}
+
+// Adds this block's share to a signal or an end. All stores of its threads come before, for they have met at a barrier.
+TASUKI_DEVICE void give(std::uint64_t* counter, std::uint64_t value, std::uint32_t block, std::uint32_t blocks) {
+  if (blocks == 1) {
+    store_release(counter, value);
+  } else {
+    add_release(counter, block == 0 ? kShares - blocks + 1 : 1);
+  }
+}
+
+/// Runs a lane that moves data, with all threads of `blocks` blocks, from `place` on. Threads of a block may differ in
+/// what they find at the end, but not in whether the block leaves before.
+template <bool kReduces, bool kTraced, class Crew, class Waits>
+TASUKI_DEVICE Went run_lane(const PlanRun& l, const Task& task, std::uint32_t block, std::uint32_t blocks,
+                            std::uint64_t epoch, const Crew& crew, Waits& waits, LanePlace& place) {
+  const auto& header = task.header();
+  const auto* steps = task.list<GpuStep>(header.steps);
+  const std::int32_t count = *task.list<std::int32_t>(header.ends);
+  const std::uint32_t warps = crew.warps();
+  // of this warp: of the rest of a step it gets this tile
+  std::uint32_t turn = crew.warp() >= place.dealt ? crew.warp() - place.dealt : crew.warp() + warps - place.dealt;
+  bool came = true;  // everything that this thread has waited for
+  for (std::int32_t s = place.step; s < count; ++s) {
+    const GpuStep& step = steps[s];
+    const std::uint64_t begin = kTraced ? detail::now_ns() : 0;
+    const bool watched = kTraced && block == 0 && crew.thread() == 0;
+    if (step.deps > 0 || step.verb == Verb::wait) {
+      Came found = Came::yes;
+      if (crew.thread() == 0 && came) found = what_it_needs(l, task, step, epoch, waits);
+      came = came && found == Came::yes;
+      if (!crew.all(came)) {
+        if constexpr (Waits::kLeaves) {
+          place.step = s;
+          if (crew.all(came || found == Came::not_yet)) return Went::as_far_as_it_could;
+        }
+        return Went::wrong;
+      }
+    }
+    if (step.tiles > 0 && came) {
+      const Dealt dealt{step, block, blocks, warps};
+      came = move<kReduces>(l, task, dealt, epoch, crew.warp(), turn);
+      if (step.keeps_turn == 0) {
+        const std::uint32_t rest = dealt.rest_count();  // at most one for each warp
+        turn = turn >= rest ? turn - rest : turn + warps - rest;
+        if constexpr (Waits::kLeaves) place.dealt = (place.dealt + rest) % warps;
+      }
+    }
+    if (step.verb == Verb::signal || step.verb == Verb::reduce || step.awaited != 0) {
+      if (!crew.all(came)) return Went::wrong;
+      const std::uint64_t end = (epoch - l.elsewhere) * kShares;
+      if (crew.thread() == 0 && step.verb == Verb::signal) give(step.counter, target_of(step, epoch), block, blocks);
+      if (crew.thread() == 0 && step.awaited == kAwaited) give(&l.ends[step.end], end, block, blocks);
+      if (crew.thread() == 0 && step.awaited == kMet) store_relaxed(&l.ends[step.end], end);
+    }
+    for (std::int32_t k = s; watched && came && k <= s + step.followers; ++k) record(l, steps[k], epoch, begin);
+    s += step.followers;
+  }
+  return came ? Went::to_its_end : Went::wrong;
+}
+
+/// Runs a lane that moves nothing, with one thread, from its step number `s` on.
+template <bool kTraced, class Crew, class Waits>
+TASUKI_DEVICE Went run_light_lane(const PlanRun& l, const Task& task, std::int32_t lane, std::uint64_t epoch,
+                                  const Crew&, Waits& waits, std::int32_t& s) {
+  const auto& header = task.header();
+  const auto* ends = task.list<std::int32_t>(header.ends);
+  const auto* steps = task.list<GpuStep>(header.steps);
+  for (; s < ends[lane]; ++s) {
+    const GpuStep& step = steps[s];
+    const std::uint64_t begin = kTraced ? detail::now_ns() : 0;
+    const Came came = what_it_needs(l, task, step, epoch, waits);
+    if (came != Came::yes) return came == Came::not_yet ? Went::as_far_as_it_could : Went::wrong;
+    if (step.verb == Verb::signal) {
+      const std::uint64_t target = target_of(step, epoch);
+      if (Crew::kFresh && step.alone != 0) {
+        store_relaxed(step.counter, target);
+      } else {
+        store_release(step.counter, target);
+      }
+    }
+    if (step.awaited != 0) store_release(&l.ends[step.end], (epoch - l.elsewhere) * kShares);
+    if (kTraced && step.untold == 0) record(l, step, epoch, begin);
+  }
+  return Went::to_its_end;
+}
+
+TASUKI_DEVICE std::int32_t first_step(const Task& task, std::int32_t lane) {
+  return lane == 0 ? 0 : task.list<std::int32_t>(task.header().ends)[lane - 1];
+}
+
+}  // namespace tasuki::device::lowered

@@ -1,0 +1,169 @@
+// A lowered plan as it lies in memory for those that run it: tasks of steps, strided copies and dimensions. Part of
+// tasuki/kernel.cuh; src/engines/gpu/program.hpp says how plans are lowered.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tasuki/dtype.hpp"
+#include "tasuki/kernel/words.cuh"
+#include "tasuki/plan.hpp"
+
+namespace tasuki::device::lowered {
+
+constexpr int kGpuTasks = 128;  ///< tasks in one launch
+constexpr int kTileRows = 4;    ///< most rows of a tile
+constexpr int kRowWords = 4;    ///< words of a row that one thread moves, if the row's words are contiguous
+/// What a complete end adds to its counter, and a complete signal to one in GPU memory: one block's share is 1, the
+/// first block's is the rest. Counters in host memory, which the host's engines use too, have one writer and count
+/// signals.
+constexpr std::uint64_t kShares = 1 << 16;
+#if defined(__CUDACC__)
+constexpr std::uint64_t kWholeSignal = kShares;
+#else
+constexpr std::uint64_t kWholeSignal = 1;
+#endif
+
+/// One dimension of a strided copy, in units. For n < 2^31, and count > 1, n / count is (n * magic) >> (32 + shift).
+struct GpuDim {
+  std::uint32_t count = 1;
+  std::uint32_t magic = 0;
+  std::uint32_t shift = 0;
+  std::int32_t src_stride = 0;
+  std::int32_t dst_stride = 0;
+  std::uint32_t spare[3] = {};
+};
+
+/// A strided copy of `units` units of 2^log_unit bytes (reductions: of one element). It is cut into rows, in which each
+/// thread of a warp has a unit or a few, and tiles of some rows. Its dimensions, innermost first, are among the task's;
+/// strides are in units (reductions: in bytes). On a stamped side the units follow each other in the lines from its
+/// offset on, the strides are zero, and a row is a line.
+struct GpuCopy {
+  std::int64_t src_offset = 0;
+  std::int64_t dst_offset = 0;
+  std::uint32_t units = 0;
+  std::uint32_t first_tile = 0;  ///< among those dealt out together
+  std::int32_t first_dim = 0;
+  std::int8_t dims = 0;
+  std::int8_t log_unit = 0;
+  std::uint16_t row_units = 32;
+  std::int32_t step = 0;  ///< number of its step in the task
+};
+
+/// Where a buffer is: base + copy * stride. The copy is the one whose turn the epoch is, or the one that is current at
+/// the launch.
+struct GpuPlace {
+  std::byte* base = nullptr;
+  std::int64_t stride = 0;
+  std::uint32_t copies = 1;      ///< a power of two: dividing by others takes the kernel tenths of a microsecond
+  std::int16_t pair = -1;        ///< a field with two copies: the bit of the launch's selection that tells the copy
+  std::int16_t takes_turns = 0;  ///< epoch e uses copy (e - 1) % copies
+};
+
+/// Moves that follow each other without a wait or a signal are dealt out together; the first of them has the numbers.
+/// If each were dealt out by itself, every warp would need a tenth of a microsecond for each step.
+struct GpuStep {
+  GpuPlace src;  ///< of moves
+  GpuPlace dst;
+  std::uint64_t* counter = nullptr;  ///< of signals and waits
+  std::uint64_t per_epoch = 0;
+  std::uint64_t index = 0;
+  std::uint32_t lag = 0;
+  std::int32_t followers = 0;  ///< moves after this one that are dealt out with it; their own `tiles` are 0
+  std::uint32_t tiles = 0;     ///< of this move and its followers together, as all numbers up to `first_block`
+  /// in each round every block takes one tile for each of its warps; a block's tiles are neighbours
+  std::uint32_t rounds = 0;
+  std::uint32_t share = 0;        ///< tiles that each block gets of those left after the rounds; neighbours, too
+  std::uint32_t more = 0;         ///< this many blocks get one tile more,
+  std::uint32_t first_block = 0;  ///< beginning with this block
+  std::uint32_t tile_rows = 1;
+  std::int32_t first_copy = 0;  ///< among the task's
+  std::int32_t copies = 0;      ///< the copies of the followers come right after
+  std::int32_t first_dep = 0;   ///< among the task's: commands that must have ended before
+  std::int32_t deps = 0;
+  std::int32_t command = 0;
+  std::int32_t end = 0;        ///< index in the list of ends, where dependencies look for it
+  std::int8_t awaited = 0;     ///< kAwaited or kMet; while a task is put together, the bits of both
+  std::int8_t follows = 0;     ///< the last dependency is an earlier step of this lane
+  std::int8_t keeps_turn = 0;  ///< the next move is dealt out like this one
+  std::int8_t untold = 0;      ///< not recorded in traces, because the command has another step, which is
+  std::int8_t credit = 0;
+  std::int8_t alone = 0;    ///< a signal that says only that earlier kernels have ended
+  std::int8_t stamped = 0;  ///< the side, if any, that is stamped lines
+  Verb verb{};
+  DType dtype = DType::none;
+  ReduceOp op = ReduceOp::sum;
+};
+
+constexpr std::int8_t kAwaited = 1;  ///< commands of other lanes, or other blocks, depend on the step
+/// only later steps of the same lane depend on it, and one block runs the lane: its threads meet at a barrier
+constexpr std::int8_t kMet = 2;
+
+constexpr std::uint32_t kLineWords = kStampedData / 4;  ///< in a stamped line
+constexpr std::int8_t kStampedSource = 1;
+constexpr std::int8_t kStampedTarget = 2;
+
+/// The beginning of a task's bytes. At these offsets follow the ends of its lanes (step numbers; one lane after the
+/// other), its steps, strided copies, dimensions and dependencies.
+struct GpuTaskHeader {
+  std::int32_t lanes = 0;
+  std::int32_t ends = 0;
+  std::int32_t steps = 0;
+  std::int32_t copies = 0;
+  std::int32_t dims = 0;
+  std::int32_t deps = 0;
+};
+
+struct GpuTask {
+  std::uint32_t offset = 0;  ///< of its bytes
+  std::uint32_t bytes = 0;
+  std::int32_t first_block = 0;
+};
+
+/// What a traced kernel records of a command: when the task's first block began and ended it, by the GPU's clock.
+struct GpuEvent {
+  std::uint64_t epoch = 0;
+  std::uint64_t begin = 0;  ///< ns
+  std::uint64_t end = 0;
+  std::int32_t command = 0;
+  std::int32_t spare = 0;
+};
+constexpr std::uint64_t kGpuEvents = 1 << 15;  ///< that an operation keeps; older ones are overwritten
+
+/// Why a run of a plan has ended for good.
+enum class Why : std::int32_t {
+  waited,   ///< a wait came to its deadline
+  meeting,  ///< likewise, while blocks of the group waited for each other
+  told,     ///< the host has ended all waits
+  group,    ///< another group than the handle was made for; `value` blocks, `target` threads each
+  active,   ///< a start while an epoch was active
+  idle,     ///< a wait without a start
+  turn,     ///< an alternating halo shows the wrong copy, after `value` swaps
+};
+
+/// Where a run that gives up leaves the reason; in host memory.
+struct PlanFailure {
+  std::uint32_t set;
+  std::int32_t command;  // that waited
+  std::uint64_t epoch;
+  std::uint64_t value;
+  std::uint64_t target;
+  Why why;
+  std::int32_t block;
+};
+
+/// What all who run a plan need to know.
+struct PlanRun {
+  const std::byte* bytes;
+  std::uint64_t* ends;  // of steps, by GpuStep::end: dependencies wait for these
+  std::uint32_t* failed;
+  PlanFailure* failure;
+  const std::uint32_t* abort;
+  GpuEvent* events;              // if traced
+  unsigned long long* recorded;  // likewise: how many events
+  std::uint64_t elsewhere;       // epochs that were run by others, with ends of their own
+  std::uint64_t selection;       // bit p: number of the current copy of field p of those with two copies
+  std::uint64_t patience;        // ns
+};
+
+}  // namespace tasuki::device::lowered

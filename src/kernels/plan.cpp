@@ -1,0 +1,460 @@
+// Operation::device: an operation's plan lowered for a group of blocks, and what kernels and the host tell each other
+// about its epochs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <new>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "engines/gpu/program.hpp"
+#include "kernels/home.hpp"
+#include "memory/gpu.hpp"
+#include "operations/state.hpp"
+#include "session/gpus.hpp"
+#include "tasuki/error.hpp"
+#include "tasuki/kernel.hpp"
+
+namespace tasuki {
+namespace {
+
+using device::Word;
+
+constexpr double kShareOfDeadline = 0.9;  // that a kernel waits
+constexpr double kMostPatience = 1e6;     // s
+constexpr int kMostBlocks = 1 << 14;
+constexpr int kMostGpuThreads = 1024;
+constexpr std::size_t kAligned = 128;
+
+constexpr int kPartsLowered[kPartsOfHandle] = {kPartStart, kPartWait, kBoth};  // in the order of `Part`
+
+std::size_t round_up(std::size_t bytes) {
+  return (bytes + kAligned - 1) / kAligned * kAligned;
+}
+
+// Memory that kernels run in, and memory that they and the host see: the same on a processor.
+std::shared_ptr<std::byte> allocate(bool on_gpu, std::size_t bytes) {
+  if (on_gpu) return {gpu()->allocate(static_cast<std::int64_t>(bytes)), [](std::byte* p) { gpu()->release(p); }};
+  auto* const memory = static_cast<std::byte*>(::operator new(bytes, std::align_val_t(kAligned)));
+  std::memset(memory, 0, bytes);
+  return {memory, [](std::byte* p) { ::operator delete(p, std::align_val_t(kAligned)); }};
+}
+
+std::shared_ptr<PlanFailure> allocate_failure(bool on_gpu) {
+  if (!on_gpu) return std::make_shared<PlanFailure>();
+  return {reinterpret_cast<PlanFailure*>(gpu()->allocate_mapped(sizeof(PlanFailure))),
+          [](PlanFailure* p) { gpu()->release_mapped(reinterpret_cast<std::byte*>(p)); }};
+}
+
+// What each block of the group does of a part, one row a block; a row that is shorter than others ends with nothing.
+struct Rows {
+  std::vector<Share> shares;
+  int turns = 1;
+};
+
+// Whether a task takes stamped lines, for which a block waits until they have come.
+bool takes_lines(const GpuProgram& program, const GpuTask& task) {
+  GpuTaskHeader header;
+  const std::byte* const at = program.bytes.data() + task.offset;
+  std::memcpy(&header, at, sizeof header);
+  std::int32_t steps = 0;
+  std::memcpy(&steps, at + header.ends + static_cast<std::size_t>(header.lanes - 1) * sizeof steps, sizeof steps);
+  for (std::int32_t s = 0; s < steps; ++s) {
+    GpuStep step;
+    std::memcpy(&step, at + header.steps + static_cast<std::size_t>(s) * sizeof step, sizeof step);
+    if (step.stamped == kStampedSource) return true;
+  }
+  return false;
+}
+
+Rows rows_of(const GpuProgram& program, int part, int blocks) {
+  const auto& tasks = program.tasks[part];
+  const auto count = static_cast<int>(tasks.size());
+  const bool in_turns = program.blocks[part] > blocks;  // then each task has one block
+  Rows rows;
+  rows.turns = in_turns ? (count + blocks - 1) / blocks : 1;
+  rows.shares.resize(static_cast<std::size_t>(rows.turns) * static_cast<std::size_t>(blocks));
+  const auto at = [&](int block, int turn) -> Share& {
+    return rows.shares[static_cast<std::size_t>(block) * static_cast<std::size_t>(rows.turns) +
+                       static_cast<std::size_t>(turn)];
+  };
+  if (in_turns) {
+    // Single threads first, for others wait for what they tell. Those that take lines last: what the peers wait for is
+    // on its way then.
+    std::vector<int> order(tasks.size());
+    for (int t = 0; t < count; ++t) order[static_cast<std::size_t>(t)] = t;
+    std::stable_sort(order.begin() + 1, order.end(), [&](int a, int b) {
+      return takes_lines(program, tasks[static_cast<std::size_t>(a)]) <
+             takes_lines(program, tasks[static_cast<std::size_t>(b)]);
+    });
+    for (int n = 0; n < count; ++n) {
+      const auto t = static_cast<std::size_t>(order[static_cast<std::size_t>(n)]);
+      at(n % blocks, n / blocks) = {tasks[t].offset, 0, 1, t == 0 ? 1u : 0u};
+    }
+    return rows;
+  }
+  for (int t = 0; t < count; ++t) {
+    const GpuTask& task = tasks[static_cast<std::size_t>(t)];
+    const int end = t + 1 < count ? tasks[static_cast<std::size_t>(t) + 1].first_block : program.blocks[part];
+    for (int block = task.first_block; block < end; ++block) {
+      at(block, 0) = {task.offset, static_cast<std::uint32_t>(block - task.first_block),
+                      static_cast<std::uint32_t>(end - task.first_block), t == 0 ? 1u : 0u};
+    }
+  }
+  return rows;
+}
+
+// A group's program in memory, and its handle without what changes from call to call.
+class Lowered {
+ public:
+  Lowered(const Program& program, const GpuProgram& lowered, int blocks, int threads, bool on_gpu)
+      : blocks_(blocks), threads_(threads), on_gpu_(on_gpu), failure_(allocate_failure(on_gpu)) {
+    Rows rows[kPartsOfHandle];
+    std::size_t bytes = round_up(lowered.bytes.size());
+    std::size_t rows_at[kPartsOfHandle];
+    for (int part = 0; part < kPartsOfHandle; ++part) {
+      rows[part] = rows_of(lowered, kPartsLowered[part], blocks);
+      rows_at[part] = bytes;
+      bytes += round_up(rows[part].shares.size() * sizeof(Share));
+    }
+    const std::size_t ends_at = bytes;
+    bytes += round_up((program.plan.commands.size() + lowered.more_ends.size()) * sizeof(std::uint64_t));
+    const std::size_t failed_at = bytes;
+    const std::size_t met_at = failed_at + kAligned;
+    const std::size_t by_host_at = met_at + kAligned;
+    bytes = by_host_at + kAligned;
+    memory_ = allocate(on_gpu, bytes);
+    std::vector<std::byte> image(ends_at);
+    std::copy(lowered.bytes.begin(), lowered.bytes.end(), image.begin());
+    for (int part = 0; part < kPartsOfHandle; ++part) {
+      const auto& shares = rows[part].shares;
+      std::memcpy(image.data() + rows_at[part], shares.data(), shares.size() * sizeof(Share));
+      handle_.shares[part] = reinterpret_cast<const Share*>(memory_.get() + rows_at[part]);
+      handle_.turns[part] = rows[part].turns;
+      turns_ = std::max(turns_, rows[part].turns);
+    }
+    if (on_gpu) {
+      gpu()->copy(memory_.get(), image.data(), static_cast<std::int64_t>(image.size()));
+    } else {
+      std::memcpy(memory_.get(), image.data(), image.size());
+    }
+    handle_.run.bytes = memory_.get();
+    handle_.run.ends = reinterpret_cast<std::uint64_t*>(memory_.get() + ends_at);
+    handle_.run.failed = reinterpret_cast<std::uint32_t*>(memory_.get() + failed_at);
+    handle_.run.failure = failure_.get();
+    handle_.met = reinterpret_cast<Word*>(memory_.get() + met_at);
+    by_host_ = reinterpret_cast<Word*>(memory_.get() + by_host_at);
+    handle_.by_host[0] = by_host_;
+    handle_.by_host[1] = by_host_ + 1;  // stays 0
+    handle_.blocks = blocks;
+    handle_.threads = threads;
+    handle_.in_rounds = lowered.rounds[kBoth].size() > 1 ? 1 : 0;
+    pairs_ = lowered.pairs;
+    more_ends_ = lowered.more_ends;
+  }
+
+  bool is_for(int blocks, int threads) const { return blocks == blocks_ && threads == threads_; }
+  device::Handle& handle() { return handle_; }
+  int turns() const { return turns_; }
+  const PlanFailure& failure() const { return *failure_; }
+  const std::vector<const int*>& pairs() const { return pairs_; }
+  std::int32_t command_of(std::int32_t end, std::size_t commands) const {
+    const auto own = static_cast<std::int32_t>(commands);
+    return end < own ? end : more_ends_[static_cast<std::size_t>(end - own)];
+  }
+
+  // On a processor.
+  Word met() const { return std::atomic_ref<Word>(*handle_.met).load(std::memory_order_acquire); }
+  void host_begins() const { std::atomic_ref<Word>(*by_host_).fetch_add(1, std::memory_order_release); }
+
+  int blocks() const { return blocks_; }
+  int threads() const { return threads_; }
+  bool on_gpu() const { return on_gpu_; }
+  std::shared_ptr<void> registered;  // with KernelHome
+
+ private:
+  int blocks_;
+  int threads_;
+  bool on_gpu_;
+  int turns_ = 1;
+  std::shared_ptr<PlanFailure> failure_;
+  std::shared_ptr<std::byte> memory_;
+  Word* by_host_ = nullptr;
+  device::Handle handle_{};
+  std::vector<const int*> pairs_;
+  std::vector<std::int32_t> more_ends_;
+};
+
+}  // namespace
+
+/// All handles of one operation.
+class Operation::Kernels final : public KernelRuns {
+ public:
+  explicit Kernels(Operation::State& operation)
+      : operation_(operation),
+        runtime_(runtime_of(operation.context())),
+        home_(KernelHome::of(runtime_)),
+        plan_(operation.plan()),
+        on_gpu_(runtime_.gpus != nullptr) {
+    watched_ = home_.watch(on_gpu_, [this] { check(); });
+  }
+  ~Kernels() override {
+    // Memory of a GPU is the parent's, and so is what would give it back.
+    for (auto& lowered : all_)
+      if (runtime_.inherited() && on_gpu_) (void)lowered.release();
+  }
+  Kernels(const Kernels&) = delete;
+  Kernels& operator=(const Kernels&) = delete;
+
+  device::Handle handle(const KernelGroup& group, bool reduces) {
+    const int threads = on_gpu_ ? group.threads : group.cpu_threads;
+    check_group(group.blocks, threads);
+    if (all_.empty() || !all_.back()->is_for(group.blocks, threads)) lower_for(group.blocks, threads);
+    if (reduces_ && !reduces)
+      throw Error(fmt::format(
+          "{}: device: it combines elements; call device_reducing, whose handle has the code for it", who()));
+    Lowered& lowered = *all_.back();
+    device::Handle handle = lowered.handle();
+    handle.run.abort = home_.abort_word(on_gpu_);
+    handle.run.patience =
+        static_cast<std::uint64_t>(std::min(runtime_.deadline, kMostPatience) * kShareOfDeadline * 1e9);
+    handle.run.selection = 0;
+    for (std::size_t p = 0; p < lowered.pairs().size(); ++p) {
+      if (*lowered.pairs()[p] != 0) handle.run.selection |= std::uint64_t{1} << p;
+    }
+    set_turn(handle);
+    return handle;
+  }
+
+  std::uint64_t ended(const char* call) override {
+    check();
+    if (on_gpu_ || all_.empty()) return 0;  // the engine counts them
+    const Lowered& lowered = *all_.back();
+    const Word phases = lowered.met() / static_cast<Word>(lowered.blocks());
+    if (phases % 2 != 0 || lowered.met() % static_cast<Word>(lowered.blocks()) != 0)
+      throw Error(fmt::format("{}: {} while an epoch that a kernel has started is active; wait for it in the kernel",
+                              who(), call));
+    return phases / 2 - std::exchange(counted_, phases / 2);
+  }
+
+  void host_begins() override {
+    if (!on_gpu_ && !all_.empty()) all_.back()->host_begins();
+  }
+
+ private:
+  std::string who() const { return fmt::format("rank {}: {}", runtime_.rank(), operation_.name()); }
+
+  void check_group(int blocks, int threads) const {
+    if (blocks < 1 || blocks > kMostBlocks)
+      throw Error(
+          fmt::format("{}: device: argument 'blocks' is {}; it must be between 1 and {}", who(), blocks, kMostBlocks));
+    const int least = on_gpu_ ? static_cast<int>(device::lowered::kLanes) : 1;
+    const int most = on_gpu_ ? kMostGpuThreads : device::detail::kMostThreads;
+    if (threads < least || threads > most || threads % least != 0)
+      throw Error(fmt::format("{}: device: argument '{}' is {}; it must be {}between {} and {}", who(),
+                              on_gpu_ ? "threads" : "cpu_threads", threads, on_gpu_ ? "a multiple of 32 " : "", least,
+                              most));
+  }
+
+  // What only the host can do, a kernel cannot start.
+  void check_paths() {
+    const auto& channels = operation_.executor().program().channels;
+    for (std::size_t i = 0; i < channels.size(); ++i) {
+      if (!channels[i].carried()) continue;
+      const Command& c = plan_.commands[i];
+      throw Error(fmt::format(
+          "{}: device: what goes to or comes from rank {} travels by path '{}', which a kernel cannot start; "
+          "{}, or let the host start this operation",
+          who(), c.peer, plan_.paths[static_cast<std::size_t>(c.path)], advice(c.peer)));
+    }
+  }
+
+  std::string advice(int peer) const {
+    const Topology& topology = runtime_.topology();
+    if (!topology.same_host(peer, runtime_.rank()) || !topology.same_island(peer, runtime_.rank()))
+      return fmt::format(
+          "rank {} is {}, so that no other path reaches it: use a context of the ranks that reach each "
+          "other (MPI_Comm_split)",
+          peer, topology.same_host(peer, runtime_.rank()) ? "in another island" : "on another host");
+    if (on_gpu_) return "force path 'peer:put,peer:eager,peer:stamped'";
+    return "force path 'shared:put,shared:eager,shared:pull'";
+  }
+
+  void lower_for(int blocks, int threads) {
+    check_paths();
+    const Program& program = operation_.executor().program();
+    const int warps = on_gpu_ ? threads / static_cast<int>(device::lowered::kLanes) : threads;
+    const GpuProgram lowered = lower(program, blocks, on_gpu_ && runtime_.gpus->atomics(), warps);
+    auto fresh = std::make_unique<Lowered>(program, lowered, blocks, threads, on_gpu_);
+    if (fresh->turns() > 1) check_turns(lowered, blocks);
+    device::Handle& handle = fresh->handle();
+    std::tie(handle.id, fresh->registered) =
+        home_.add_handle({operation_.name(), blocks, threads, [this] { return operation_.active(); }});
+    if (on_gpu_ && operation_.where() == Memory::device) {
+      const HostEpochs host = operation_.engine().share_epochs({handle.met, blocks});
+      handle.before = host.before;
+      handle.by_host[0] = host.begun[0];
+      handle.by_host[1] = host.begun[1];
+    } else {
+      handle.before = operation_.executor().epoch();
+      counted_ = 0;
+    }
+    if (!all_.empty()) all_.back()->registered.reset();  // older kernels may still look at its memory
+    all_.push_back(std::move(fresh));
+    reduces_ = lowered.reduces;
+  }
+
+  // A block waits for lines until they have come. If what brings them depends on what the same block does later, it
+  // would wait for ever.
+  void check_turns(const GpuProgram& lowered, int blocks) const {
+    const bool lines = std::any_of(plan_.buffers.begin(), plan_.buffers.end(),
+                                   [](const Buffer& b) { return b.home == Home::stamped; });
+    if (!lines || plan_.deps.empty()) return;
+    std::size_t most = 0;
+    for (const int part : kPartsLowered) most = std::max(most, lowered.tasks[part].size());
+    throw Error(
+        fmt::format("{}: device: a group of {} blocks; what it does by path 'peer:stamped' needs {}: give argument "
+                    "'blocks' as many, or force path 'peer:put,peer:eager'",
+                    who(), blocks, most));
+  }
+
+  // Of an alternating halo the epoch's number says which copies must be shown.
+  void set_turn(device::Handle& handle) const {
+    handle.alternating = 0;
+    if (plan_.commands.empty()) return;  // what does nothing, the host does not count either
+    std::optional<int> turn;
+    const auto& buffers = operation_.buffers();
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      if (!buffers[i].alternating) continue;
+      const int mine = (*buffers[i].current + operation_.first_copy(i)) % 2;
+      if (turn && *turn != mine)
+        throw Error(
+            fmt::format("{}: device: field {} has been swapped more or less often than others of this "
+                        "alternating halo; swap all of them exactly once between two starts",
+                        who(), buffers[i].name));
+      turn = mine;
+    }
+    if (!turn) return;
+    handle.alternating = 1;
+    handle.swapped = static_cast<Word>(*turn);
+  }
+
+  void check() {
+    for (const auto& lowered : all_) {
+      const PlanFailure& failure = lowered->failure();
+      if (std::atomic_ref<std::uint32_t>(const_cast<std::uint32_t&>(failure.set)).load(std::memory_order_acquire) == 0)
+        continue;
+      const std::string text = describe(*lowered, failure);
+      runtime_.fail(text);
+      throw Error(text);
+    }
+  }
+
+  std::string describe(const Lowered& lowered, const PlanFailure& f) const {
+    const std::string in = fmt::format("{}: in block {} of a kernel", who(), f.block);
+    switch (f.why) {
+      case Why::group:
+        return fmt::format(
+            "{}: called by a group of {} blocks of {} threads, or by a block outside of it; the handle is "
+            "for {} blocks of {}",
+            in, f.value, f.target, lowered.blocks(), lowered.threads());
+      case Why::active:
+        return fmt::format("{}: start of epoch {} while the one before is active; wait for it first", in, f.epoch);
+      case Why::idle:
+        return fmt::format("{}: wait without a start before it", in);
+      case Why::turn:
+        return fmt::format(
+            "{}: an alternating halo is started for epoch {} after {} swaps since the handle was made, so "
+            "that it shows the copy of another epoch: swap exactly once between two starts, and say so by "
+            "argument 'swaps'",
+            in, f.epoch, f.value);
+      case Why::waited:
+      case Why::meeting:
+      case Why::told:
+        break;
+    }
+    const std::string why =
+        f.why == Why::told
+            ? "the host has ended its kernels' waits"
+            : fmt::format(
+                  "nine tenths of the deadline, {:.3g} s, have passed; TASUKI_DEADLINE or Context::set_deadline "
+                  "allow more",
+                  seconds() * kShareOfDeadline);
+    const std::string dead = runtime_.liveness().failure(runtime_.everyone());
+    return fmt::format("{}, epoch {} did not end: {}: {}{}{}", in, f.epoch, awaited(lowered, f), why,
+                       dead.empty() ? "" : "; ", dead);
+  }
+
+  double seconds() const { return std::min(runtime_.deadline, kMostPatience); }
+
+  // What a wait was for: `#3 wait arrived.0<1 with rank 1 (at 4, needs 5)`.
+  std::string awaited(const Lowered& lowered, const PlanFailure& f) const {
+    if (f.command < 0)
+      return fmt::format("not all {} blocks of the group have come ({} of {} did)", lowered.blocks(),
+                         f.value % static_cast<Word>(lowered.blocks()), lowered.blocks());
+    const std::int32_t command = lowered.command_of(f.command, plan_.commands.size());
+    const Command& c = plan_.commands[static_cast<std::size_t>(command)];
+    const bool counts = c.verb == Verb::wait && f.command == command;
+    const std::uint64_t unit = counts && !lowered.on_gpu() ? 1 : kShares;
+    return fmt::format("it waited for #{} {}{} (at {}, needs {})", command,
+                       counts ? plan_.buffers[static_cast<std::size_t>(c.src)].label() : std::string(to_string(c.verb)),
+                       c.peer >= 0 ? fmt::format(" with rank {}", c.peer) : "", f.value / unit, f.target / unit);
+  }
+
+  Operation::State& operation_;
+  Runtime& runtime_;
+  KernelHome& home_;
+  const Plan& plan_;
+  const bool on_gpu_;
+  bool reduces_ = false;
+  std::uint64_t counted_ = 0;                  // on a processor: epochs of the newest that the operation knows of
+  std::vector<std::unique_ptr<Lowered>> all_;  // the newest is valid; older ones may be in use
+  std::shared_ptr<void> watched_;
+};
+
+device::Handle Operation::State::device(const KernelGroup& group, bool reduces) {
+  const Runtime& runtime = runtime_of(context_);
+  admit_kernels("device");
+  if (runtime.gpus != nullptr && where_ != Memory::device && !plan().commands.empty())
+    throw Error(
+        fmt::format("rank {}: {}: device: the operation is on host memory, but kernels of this context run on "
+                    "GPUs; use fields on the device, or a context that uses no GPU",
+                    runtime.rank(), name_));
+  if (!kernel_runs_) kernel_runs_ = std::make_shared<Operation::Kernels>(*this);
+  return static_cast<Operation::Kernels&>(*kernel_runs_).handle(group, reduces);
+}
+
+device::Handle Operation::device(const KernelGroup& group) {
+  return state_->device(group, false);
+}
+
+device::ReducingHandle Operation::device_reducing(const KernelGroup& group) {
+  static_assert(sizeof(device::ReducingHandle) == sizeof(device::Handle));
+  return std::bit_cast<device::ReducingHandle>(state_->device(group, true));
+}
+
+namespace detail {
+
+void check_handle(const Context& context, std::uint64_t id, int blocks, int threads) {
+  Runtime& runtime = runtime_of(context);
+  const std::string call = fmt::format("rank {}: launch_resident: ", runtime.rank());
+  const KernelHome::HandleFacts* const facts = KernelHome::of(runtime).handle(id);
+  if (facts == nullptr)
+    throw Error(call +
+                "an argument is a handle that is not valid: its operation was freed or belongs to another context, or "
+                "has a newer handle for another group; call device again");
+  if (facts->active())
+    throw Error(fmt::format("{}{} is active, and a kernel that has its handle could not start it; wait for it first",
+                            call, facts->operation));
+  if (blocks < facts->blocks || threads != facts->threads)
+    throw Error(
+        fmt::format("{}an argument is a handle of {} for a group of {} blocks of {} threads, but the launch has {} "
+                    "blocks of {}; launch as many, or make the handle for them",
+                    call, facts->operation, facts->blocks, facts->threads, blocks, threads));
+}
+
+}  // namespace detail
+}  // namespace tasuki

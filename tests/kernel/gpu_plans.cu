@@ -1,0 +1,3 @@
+// The tests of operations that kernels start, on GPUs.
+#include "plans.cpp"
+#include "plans_misuse.cpp"
