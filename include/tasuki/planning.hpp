@@ -61,6 +61,7 @@ struct BroadcastShape {
   int arity = 0;
   std::int64_t chunk = 0;
   std::string algorithm = "auto";
+  Memory memory = Memory::host;
   bool shared = false;  ///< the data lies in memory that peers can map
   std::string path = "auto";
 };
@@ -91,7 +92,8 @@ struct CollectiveShape {
   DType type = DType::u8;
   ReduceOp op = ReduceOp::sum;
   bool in_place = false;  ///< with a root: the root's is
-  bool shared = false;    ///< the data lie in memory that peers can map
+  Memory memory = Memory::host;
+  bool shared = false;  ///< the data lie in memory that peers can map
   std::string algorithm = "auto";
   int trees = 0;
   int arity = 0;

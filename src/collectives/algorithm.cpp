@@ -54,7 +54,7 @@ struct Candidate {
 };
 
 // The dearest pair of ranks decides: the cheapest path that joins them, of each path the one-way price.
-Price price_of(const Machine& machine) {
+Price price_of(const Machine& machine, Memory memory) {
   Price price;
   for (int rank = 1; rank < machine.size(); ++rank) {
     Price best;
@@ -63,7 +63,7 @@ Price price_of(const Machine& machine) {
       const LinkCost& cost = machine.cost(path.name).one_way;
       constexpr double kTypical = 4096;
       const double seconds = cost.latency + kTypical / cost.bandwidth;
-      if (path.memory != Memory::host || machine.unusable.contains(path.name) || seconds >= least ||
+      if (path.memory != memory || machine.unusable.contains(path.name) || seconds >= least ||
           !path.joins(machine, 0, rank))
         continue;
       least = seconds;
@@ -72,7 +72,7 @@ Price price_of(const Machine& machine) {
     price.latency = std::max(price.latency, best.latency);
     price.second_per_byte = std::max(price.second_per_byte, best.second_per_byte);
   }
-  price.work_per_byte = 1 / machine.cost("self").one_way.bandwidth;
+  price.work_per_byte = 1 / machine.cost(memory == Memory::host ? "self" : "self:gpu").one_way.bandwidth;
   return price;
 }
 
@@ -94,6 +94,7 @@ std::vector<BufferFact> facts_of(const Collective& collective, const std::vector
   for (std::size_t b = 0; b < buffers.size(); ++b) {
     const bool own = buffers[b].role == Role::scratch;
     BufferFact fact;
+    fact.memory = collective.shape().memory;
     fact.bytes = own ? buffers[b].bytes : collective.bytes_of(rank, static_cast<int>(b));
     fact.shared = own || collective.shape().shared;
     fact.alignment = 16;
@@ -129,7 +130,9 @@ std::vector<Plan> plans_of(const Machine& machine, const std::shared_ptr<const C
 }
 
 bool suits(const Algorithm& algorithm, const std::string& name, const Parameters& wanted) {
-  return (name == "auto" || name == algorithm.name) && (algorithm.settings != nullptr || wanted == Parameters());
+  const bool wants_trees = wanted.trees > 0 || wanted.arity > 0;
+  return (name == "auto" || name == algorithm.name) && (algorithm.settings != nullptr || wanted == Parameters()) &&
+         (algorithm.over_trees || !wants_trees);
 }
 
 std::vector<Candidate> candidates_of(const Collective& collective, const Price& price) {
@@ -256,7 +259,7 @@ const Answer& answer(const Machine& machine, const std::shared_ptr<const Collect
   const CollectiveShape& shape = collective->shape();
   for (const Answer& known : answers)
     if (known.shape == shape && known.machine == machine) return known;
-  std::vector<Candidate> all = candidates_of(*collective, price_of(machine));
+  std::vector<Candidate> all = candidates_of(*collective, price_of(machine, shape.memory));
   predict_all(machine, collective, all);
   const Candidate& best = best_of(all);
   Answer found{machine, shape, best.algorithm, best.parameters, remark_of(*collective, all, best)};
@@ -283,7 +286,7 @@ void check_algorithm(CollectiveKind kind, const std::string& name, const Paramet
   std::vector<std::string> names{"auto"}, able;
   for (const Algorithm* algorithm : all) {
     names.push_back(algorithm->name);
-    if (algorithm->settings != nullptr) able.push_back(algorithm->name);
+    if (algorithm->settings != nullptr && suits(*algorithm, "auto", wanted)) able.push_back(algorithm->name);
   }
   if (std::find(names.begin(), names.end(), name) == names.end())
     throw Error(fmt::format("there is no algorithm '{}' for {}; give one of {}", name, to_string(kind),

@@ -35,6 +35,7 @@ struct Algorithm {
   CollectiveKind collective{};
   /// Of two that are as fast the one with the lower number is taken.
   int complexity = 0;
+  bool over_trees = false;  ///< it has trees and an arity, not only chunks
   /// All settings worth trying, given what is wanted. None: it has no parameters.
   std::vector<Parameters> (*settings)(const Collective& collective, const Parameters& wanted) = nullptr;
   /// Seconds, in closed form.

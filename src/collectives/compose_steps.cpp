@@ -98,10 +98,26 @@ class Lanes {
       if (listed_.steps[i].flow >= 0 && wanted(listed_.steps[i])) (this->*then)(listed_.steps[i]);
   }
 
+  // Whether an earlier step of the lane touches this rank's bytes that a step overwrites when it arrives.
+  bool used_before(const Steps::Lane& lane, const Steps::Step& step) const {
+    if (step.combines) return false;
+    for (const std::size_t i : lane.steps) {
+      const Steps::Step& earlier = listed_.steps[i];
+      if (&earlier == &step) return false;
+      const auto meets = [&](const Place& place) {
+        return place.buffer == step.dst.buffer && place.offset < step.dst.offset + step.bytes &&
+               step.dst.offset < place.offset + earlier.bytes;
+      };
+      const bool arrives = earlier.flow >= 0 && !flow_of(earlier).leaves;
+      if (earlier.flow != step.flow && ((!arrives && meets(earlier.src)) || meets(earlier.dst))) return true;
+    }
+    return false;
+  }
+
   void rounds(const Steps::Lane& lane) {
     const auto leaves = [this](const Steps::Step& step) { return flow_of(step).leaves; };
     each(
-        lane, [&](const Steps::Step& step) { return !leaves(step); }, &Lanes::open);
+        lane, [&](const Steps::Step& step) { return !leaves(step) && !used_before(lane, step); }, &Lanes::open);
     for (const std::size_t i : lane.steps) {
       const Steps::Step& step = listed_.steps[i];
       if (step.flow >= 0) open(step);
@@ -168,7 +184,7 @@ class Lanes {
   void within(const Steps::Step& step, const StridedCopy& copy) {
     const int src = composer_.user_buffer(builder_.rank(), step.src.buffer);
     const int dst = composer_.user_buffer(builder_.rank(), step.dst.buffer);
-    builder_.set_path("self");
+    builder_.set_path(listed_.collective->on_gpu() ? "self:gpu" : "self");
     const std::int64_t user = builder_.user_step();
     if (step.combines) {
       builder_.reduce(-1, src, dst, std::span(&copy, 1), user, user, listed_.collective->type(),

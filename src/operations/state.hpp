@@ -23,6 +23,8 @@ struct Description {
   /// The ranks beside this one that make the operation; nobody else takes part. None given: all ranks of the context
   /// do.
   std::optional<std::vector<int>> among = {};
+  /// The kind of memory, where that of the buffers does not tell: a rank may have none. None given: the buffers' kind.
+  std::optional<Memory> where = {};
 
   /// Adds a buffer and the role that planning knows it by.
   void add(UserBuffer buffer);

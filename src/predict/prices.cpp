@@ -116,10 +116,14 @@ class Pricing {
     if (work.from < 0) {
       // Packing for a path of GPU memory is work of the GPU, all other packing is work of the core.
       work.seconds = within(plan, c, path.memory);
+      // A reduction reads its destination, too.
+      if (!work.on_core && c.verb == Verb::reduce) work.seconds *= 1.5;
+      if (!work.on_core && c.loop >= 0) work.seconds += machine_.constants.gpu_round;
       if (!work.on_core) work.resource = hardware("GPU");
       return;
     }
     work.seconds = between(plan, i, path, work);
+    if (!work.on_core && c.loop >= 0) work.seconds += machine_.constants.gpu_round;
     if (!work.on_core) work.resource = hardware(path.transport == "copy engine" ? path.transport : path.resource);
   }
 

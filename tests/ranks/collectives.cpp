@@ -59,11 +59,12 @@ Wanted random_wanted(const Context& ctx, int number, Random& random) {
     shape.algorithm = "no such";
     return error_of([&] { plan(Machine::uniform(2, 2, 0), shape); });
   }();
-  for (const char* name : {"exchange", "doubling", "ring", "direct", "pairwise", "binomial", "trees", "dissemination"})
+  for (const char* name :
+       {"exchange", "doubling", "ring", "direct", "pairwise", "binomial", "trees", "dissemination", "collect"})
     if (text.find(name, text.find("one of")) != std::string::npos) names.emplace_back(name);
   w.options.algorithm = one_of(names, random);
   const bool over_trees = std::find(names.begin(), names.end(), "trees") != names.end();
-  if (over_trees && w.options.algorithm != "binomial" && below(random, 2) == 0) {
+  if (over_trees && w.options.algorithm != "binomial" && w.options.algorithm != "collect" && below(random, 2) == 0) {
     w.options.trees = static_cast<int>(below(random, 3));
     w.options.arity = static_cast<int>(below(random, 3));
     w.options.chunk = 1 + below(random, 5000);
@@ -222,7 +223,7 @@ RANK_TEST("wrong arguments of collectives are named on every rank") {
   options.algorithm = "ring";
   options.chunk = 64;
   CHECK(says(error_of([&] { Allreduce x(ctx, in.data(), out.data(), 4, DType::f64, ReduceOp::sum, options); }),
-             "options 'trees', 'arity' and 'chunk' are for algorithms that have them; of allreduce none has"));
+             "options 'trees', 'arity' and 'chunk' are for algorithms that have them; of allreduce that is doubling"));
   options.algorithm = "auto";
   options.trees = 99;
   CHECK(says(error_of([&] { Reduce x(ctx, 0, in.data(), out.data(), 4, DType::f64, ReduceOp::sum, options); }),

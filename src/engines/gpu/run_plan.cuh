@@ -205,18 +205,19 @@ struct Dealt {
 };
 
 // Not inlined: the code for all elements and operators would take registers from the copies.
-__device__ __noinline__ bool reduce(const Launch& l, const GpuStep& step, const GpuCopy& copy, const GpuDim* dims,
+__device__ __noinline__ bool reduce(const Launch& l, const Task& task, const GpuStep& step, const GpuCopy& copy,
                                     std::uint32_t first, std::uint32_t rows, std::uint64_t epoch) {
-  const GpuTile t{copy,
-                  dims,
-                  first * copy.row_units + threadIdx.x % 32,
-                  min(copy.units, (first + rows) * copy.row_units),
-                  base_of(l, step.src, epoch),
-                  base_of(l, step.dst, epoch)};
+  const GpuCopy* copies = task.list<GpuCopy>(task.header().copies);
+  const GpuDim* dims = task.list<GpuDim>(task.header().dims);
+  const auto operand = [&](int k) {
+    const GpuStep& its = (&step)[k];
+    const GpuCopy& its_copy = k == 0 ? copy : copies[its.first_copy];
+    return Operand{its_copy, dims + its_copy.first_dim, base_of(l, its.src, epoch), its.stamped == kStampedSource};
+  };
   Patience patience(l, step.command, epoch);
   const auto patient = [&] { return patience.more((epoch - 1) * kSignal, epoch * kSignal); };
-  return reduce_tile_of(step.dtype, step.op, t, step.stamped == kStampedSource, static_cast<std::uint32_t>(epoch),
-                        patient);
+  return combine_tile(Combination{step.dtype, step.op, step.begins != 0, step.more}, step.by_lines != 0, first, rows,
+                      base_of(l, step.dst, epoch), operand, static_cast<std::uint32_t>(epoch), patient);
 }
 
 // Moves the tiles dealt to this warp, and of the rest the tile number `turn`. A kernel without reductions does not even
@@ -241,7 +242,7 @@ __device__ bool move(const Launch& l, const Task& task, const Dealt& dealt, std:
     const std::uint32_t first = (tile - copy.first_tile) * rows;
     if constexpr (kReduces) {
       if (step.verb == Verb::reduce) {
-        if (__all_sync(~0u, reduce(l, step, copy, dims, first, rows, epoch)) == 0) return false;
+        if (__all_sync(~0u, reduce(l, task, step, copy, first, rows, epoch)) == 0) return false;
         continue;
       }
     }
@@ -312,8 +313,9 @@ __device__ void run_lane(const Launch& l, const Task& task, std::uint32_t block,
       if (threadIdx.x == 0 && step.awaited == kAwaited) give(&l.ends[step.end], epoch * kSignal, block, blocks);
       if (threadIdx.x == 0 && step.awaited == kMet) store_relaxed(&l.ends[step.end], epoch * kSignal);
     }
-    for (std::int32_t k = s; watched && came && k <= s + step.followers; ++k) record(l, steps[k], epoch, begin);
-    s += step.followers;
+    const std::int32_t last = s + step.followers + step.more;
+    for (std::int32_t k = s; watched && came && k <= last; ++k) record(l, steps[k], epoch, begin);
+    s = last;
   }
 }
 
