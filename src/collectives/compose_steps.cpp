@@ -166,8 +166,9 @@ class Lanes {
     o.link.filled = o.filled;
     o.link.commands.clear();
     o.link.first_commands.clear();
-    o.filled += bytes * builder_.rounds();
     const Protocol& protocol = enter(o);
+    const std::int64_t grain = protocol.grain();
+    o.filled += (bytes + grain - 1) / grain * grain * builder_.rounds();
     flow.leaves ? protocol.send(builder_, o.link) : protocol.recv(builder_, o.link);
     Touch touch;
     for (int c = first; c < next(); ++c) {

@@ -41,8 +41,12 @@ void Steps::begin_rounds() {
 bool Steps::relays(int from, Place src, int to, Place dst, std::int64_t bytes, bool combines) {
   const bool source = arrived_->has(from, src.buffer, src.offset, src.offset + bytes);
   const bool target = arrived_->has(to, dst.buffer, dst.offset, dst.offset + bytes);
-  if (from != to || source || target) arrived_->add(to, dst.buffer, dst.offset, dst.offset + bytes);
-  return source || (target && !combines);
+  const bool waits = source || (target && (from == to || !combines));
+  if (from != to || waits) arrived_->add(to, dst.buffer, dst.offset, dst.offset + bytes);
+  // What is read late can be overwritten only later. In rounds, so can all that stays on the rank: there it may be told
+  // only when earlier messages have come that its place is free.
+  if (waits || (from == to && group_ >= 0)) arrived_->add(from, src.buffer, src.offset, src.offset + bytes);
+  return waits;
 }
 
 void Steps::add(int from, Place src, int to, Place dst, std::int64_t bytes, int link, bool combines) {

@@ -70,6 +70,9 @@ class Lowering {
       }
       relays_ = relays_ || (c.dep_count > 0 && c.verb != Verb::reduce);
     }
+    for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
+      if (in_stream(i) && !deps_[i].empty()) wait_before(i);
+    }
     for (const Lane& lane : lanes_) {
       if (lane.asks) keep_order(lane);
     }
@@ -401,6 +404,17 @@ class Lowering {
     return after ? kPartUnpack : kPartPack;
   }
 
+  // A message of a stream waits for nothing by itself: the command before it in its lane waits for what it depends on.
+  void wait_before(std::size_t message) {
+    std::size_t i = message;
+    while (i > 0 && in_stream(i) && plan_.commands[i - 1].lane == plan_.commands[message].lane) --i;
+    if (in_stream(i))
+      throw Error(fmt::format("rank {}: {}: command #{} is a message that nothing waits for (a defect in Tasuki)",
+                              plan_.rank, plan_.operation, message));
+    deps_[i].insert(deps_[i].end(), deps_[message].begin(), deps_[message].end());
+    deps_[message].clear();
+  }
+
   // A dependency on a put of a stream is one on what follows it in its lane, which runs when it has ended.
   std::int32_t told_end(std::int32_t dep) const {
     const auto& commands = plan_.commands;
@@ -436,7 +450,10 @@ class Lowering {
   // Leaves out dependencies for which earlier steps of the task have waited.
   void add_deps(TaskDraft& task, GpuStep& step) const {
     step.first_dep = static_cast<std::int32_t>(task.deps.size());
-    for (const auto dep : deps_[static_cast<std::size_t>(step.command)]) {
+    add_deps(task, step, step.command);
+  }
+  void add_deps(TaskDraft& task, GpuStep& step, std::int32_t command) const {
+    for (const auto dep : deps_[static_cast<std::size_t>(command)]) {
       if (std::find(task.deps.begin(), task.deps.end(), dep) == task.deps.end()) task.deps.push_back(dep);
     }
     step.deps = static_cast<std::int32_t>(task.deps.size()) - step.first_dep;
@@ -489,6 +506,7 @@ class Lowering {
       s.alone = tells_first(index) ? 1 : 0;
     }
     add_deps(task, s);
+    for (const LaneStep* other = &step + 1; other <= &step + step.more; ++other) add_deps(task, s, other->command);
     if (step.after >= 0 && std::find(task.deps.begin(), task.deps.end(), step.after) == task.deps.end()) {
       task.deps.push_back(step.after);
       ++s.deps;
@@ -526,7 +544,7 @@ class Lowering {
     s.verb = Verb::reduce;
     s.dtype = last.dtype;
     s.op = last.op;
-    s.more = static_cast<std::int8_t>(step.more);
+    s.joined = static_cast<std::int8_t>(step.more);
     if (form > 0) form = size_of(last.dtype);
     task.steps.push_back(s);
     const std::int64_t rows = task.rows;

@@ -43,8 +43,7 @@ class Joining {
   bool goes_on(const LaneStep& head, const LaneStep* reduction, const LaneStep& next) const {
     const Command& a = command(head);
     const Command& b = command(next);
-    if (!is_block(next) || b.verb != Verb::reduce || b.dep_count > 0 || b.dst != a.dst || b.bytes != a.bytes)
-      return false;
+    if (!is_block(next) || b.verb != Verb::reduce || b.dst != a.dst || b.bytes != a.bytes) return false;
     if (copy(a).dst_offset + head.round * a.dst_step != copy(b).dst_offset + next.round * b.dst_step) return false;
     return reduction == nullptr || (command(*reduction).dtype == b.dtype && command(*reduction).op == b.op);
   }

@@ -114,7 +114,7 @@ struct GpuStep {
   std::int8_t stamped = 0;  ///< the side, if any, that is stamped lines
   /// A reduction of several operands: so many steps after this one have the others, in the order in which they are
   /// combined. They have the same destination and are not dealt out.
-  std::int8_t more = 0;
+  std::int8_t joined = 0;
   std::int8_t begins = 0;    ///< a reduction: its destination does not count, its first source takes that place
   std::int8_t by_lines = 0;  ///< a reduction in words, whose rows are as long as stamped lines
   Verb verb{};

@@ -57,15 +57,23 @@ struct Combination {
 
 template <class T>
 __device__ void load_aligned(const std::byte* from, uint4& to) {
+#ifdef __CUDA_ARCH__
   const T value = *reinterpret_cast<const T*>(from);
   memcpy(&to, &value, sizeof value);
+#else
+  memcpy(&to, from, sizeof(T));
+#endif
 }
 
 template <class T>
 __device__ void store_aligned(std::byte* to, const uint4& from) {
+#ifdef __CUDA_ARCH__
   T value;
   memcpy(&value, &from, sizeof value);
   *reinterpret_cast<T*>(to) = value;
+#else
+  memcpy(to, &from, sizeof(T));
+#endif
 }
 
 // In packed memory, elements may follow smaller ones, so they may be unaligned. Such elements are moved byte by byte.

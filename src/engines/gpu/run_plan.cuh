@@ -216,7 +216,7 @@ __device__ __noinline__ bool reduce(const Launch& l, const Task& task, const Gpu
   };
   Patience patience(l, step.command, epoch);
   const auto patient = [&] { return patience.more((epoch - 1) * kSignal, epoch * kSignal); };
-  return combine_tile(Combination{step.dtype, step.op, step.begins != 0, step.more}, step.by_lines != 0, first, rows,
+  return combine_tile(Combination{step.dtype, step.op, step.begins != 0, step.joined}, step.by_lines != 0, first, rows,
                       base_of(l, step.dst, epoch), operand, static_cast<std::uint32_t>(epoch), patient);
 }
 
@@ -313,7 +313,7 @@ __device__ void run_lane(const Launch& l, const Task& task, std::uint32_t block,
       if (threadIdx.x == 0 && step.awaited == kAwaited) give(&l.ends[step.end], epoch * kSignal, block, blocks);
       if (threadIdx.x == 0 && step.awaited == kMet) store_relaxed(&l.ends[step.end], epoch * kSignal);
     }
-    const std::int32_t last = s + step.followers + step.more;
+    const std::int32_t last = s + step.followers + step.joined;
     for (std::int32_t k = s; watched && came && k <= last; ++k) record(l, steps[k], epoch, begin);
     s = last;
   }

@@ -63,7 +63,7 @@ std::int64_t line_of(const StridedCopy& copy, std::int64_t offset, std::int64_t 
 
 // How many steps are dealt out together with this one, itself counted.
 std::size_t dealt_with(const GpuStep& step) {
-  return 1 + static_cast<std::size_t>(step.followers) + static_cast<std::size_t>(step.more);
+  return 1 + static_cast<std::size_t>(step.followers) + static_cast<std::size_t>(step.joined);
 }
 
 // Whether a step moves data and no other step waits for its end.
