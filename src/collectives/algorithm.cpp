@@ -201,7 +201,13 @@ const Candidate& best_of(const std::vector<Candidate>& all) {
   const auto value = [&](const Candidate& c) { return predicted ? c.predicted : c.closed; };
   for (const Candidate& candidate : all) {
     if (predicted && candidate.predicted < 0) continue;
-    if (best == nullptr || value(candidate) < value(*best) * (1 - kTie)) best = &candidate;
+    // Other chunks are no less simple.
+    const auto same = [&](const Parameters& p) {
+      return candidate.algorithm == best->algorithm && candidate.parameters.trees == p.trees &&
+             candidate.parameters.arity == p.arity;
+    };
+    const double worth = best != nullptr && same(best->parameters) ? 1 : 1 - kTie;
+    if (best == nullptr || value(candidate) < value(*best) * worth) best = &candidate;
   }
   return *best;
 }

@@ -25,6 +25,7 @@ using Random = std::mt19937;
 using Bytes = std::vector<std::byte>;
 
 constexpr std::uint64_t kEpochs = 4;
+int told = 0;  // puts of streams of which somebody was told by itself
 
 class Enqueued final : public StreamChannel {
  public:
@@ -169,7 +170,7 @@ class Rank {
     const std::size_t first = work.lanes.empty() ? 0 : random() % work.lanes.size();
     for (std::size_t i = 0; i < work.lanes.size() && !moved; ++i) {
       Cursor& lane = work.lanes[(first + i) % work.lanes.size()];
-      if (lane.at < lane.steps.size()) moved = step(work, lane);
+      if (lane.at < lane.steps.size()) moved = step(View(gpu_, gpu_.tasks[work.part][lane.task]), lane);
     }
     for (const Cursor& lane : work.lanes) left = left || lane.at < lane.steps.size();
     if (!left) queue.pop_front();
@@ -185,8 +186,7 @@ class Rank {
     return ((epoch - 1) * step.per_epoch + step.index + 1) * kSignal;
   }
 
-  bool step(const Work& work, Cursor& lane) {
-    const View view(gpu_, gpu_.tasks[work.part][lane.task]);
+  bool step(const View& view, Cursor& lane) {
     const GpuStep& s = lane.steps[lane.at];
     for (const auto dep : view.deps(s))
       if (ends_[static_cast<std::size_t>(dep)] < epoch_) return false;
@@ -239,6 +239,13 @@ class Rank {
         for (auto k = c.first_copy; c.verb == Verb::put && k < c.first_copy + c.copy_count; ++k) {
           const StridedCopy& copy = plan.copies[static_cast<std::size_t>(k)];
           select_copy(copy)(copy, at(c.src, 0), at(c.dst, 0));
+        }
+        for (const GpuTell& tell : gpu_.tells) {
+          if (tell.message != index) continue;
+          const View view(gpu_, tell.task);
+          Cursor lane{0, view.lanes().front(), 0};
+          while (lane.at < lane.steps.size()) CHECK(step(view, lane));
+          ++told;
         }
       }
     }
@@ -355,6 +362,7 @@ TEST_CASE("collectives lowered for GPUs give what their plans promise, in one ke
     }
   }
   CHECK(ran > 250);
+  CHECK(told > 50);
 }
 
 TEST_CASE("what an allreduce between two GPUs adds up is one step, and its stamped lines need no signal") {

@@ -48,7 +48,8 @@ class Lowering {
         atomics_(atomics),
         awaited_(plan_.commands.size(), false),
         asked_(plan_.commands.size(), false),
-        late_(plan_.commands.size(), false) {
+        late_(plan_.commands.size(), false),
+        told_after_(plan_.commands.size(), -1) {
     for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
       asked_[i] = in_.channels[i].thread != nullptr;
       const bool fresh = i == 0 || plan_.commands[i].lane != plan_.commands[i - 1].lane;
@@ -90,6 +91,7 @@ class Lowering {
     }
     out_.in_line = !out_.messages.empty() &&
                    std::none_of(lanes_.begin(), lanes_.end(), [&](const auto& lane) { return stands_alone(lane); });
+    find_tells();
     Worth worth[kBoth];
     for (const int parts : {kPartStart, kPartWait, kBoth, kPartPack, kPartUnpack, kBefore, kAfter}) {
       if (parts > kBoth && out_.messages.empty()) break;
@@ -112,6 +114,7 @@ class Lowering {
       tasks.insert(tasks.begin(), std::move(light));
       deal_out(tasks, parts);
     }
+    lower_tells();
     return std::move(out_);
   }
 
@@ -394,6 +397,7 @@ class Lowering {
   // The part of a command in a lane with messages of a stream, which all come between two kernels. Between two messages
   // a lane waits or packs for the next one, or it signals or unpacks after the last one.
   int part_beside(const Lane& lane, std::size_t command) const {
+    if (told_after_[command] >= 0) return 0;
     std::size_t before = command;
     while (before > lane.first && !in_stream(before)) --before;
     if (!in_stream(before)) return kPartPack;
@@ -402,6 +406,43 @@ class Lowering {
     const bool after =
         next == lane.last || plan_.commands[command].verb == Verb::signal || plan_.commands[before].verb == Verb::recv;
     return after ? kPartUnpack : kPartPack;
+  }
+
+  // Of several puts of a stream each is told of when it has ended: what the peer does with it takes time, too.
+  void find_tells() {
+    const auto& commands = plan_.commands;
+    const auto puts = std::count_if(out_.messages.begin(), out_.messages.end(), [&](std::int32_t m) {
+      return commands[static_cast<std::size_t>(m)].verb == Verb::put;
+    });
+    if (puts < 2 || out_.in_line) return;
+    for (const std::int32_t m : out_.messages) {
+      const auto message = static_cast<std::size_t>(m);
+      if (commands[message].verb != Verb::put) continue;
+      for (std::size_t i = message + 1; i < commands.size() && commands[i].lane == commands[message].lane; ++i) {
+        if (commands[i].verb != Verb::signal || !deps_[i].empty()) break;
+        told_after_[i] = m;
+      }
+    }
+  }
+
+  void lower_tells() {
+    for (const Lane& lane : lanes_) {
+      for (std::size_t m = lane.first; m < lane.last; ++m) {
+        TaskDraft signals;
+        for (const LaneStep& step : lane.steps)
+          if (told_after_[static_cast<std::size_t>(step.command)] == static_cast<std::int32_t>(m))
+            add_step(lane, signals, step);
+        if (signals.steps.empty()) continue;
+        TaskDraft task;
+        task.add_lane(signals);
+        task.cut(1);
+        GpuTell tell{static_cast<std::int32_t>(m), {}};
+        tell.task.offset = static_cast<std::uint32_t>(out_.bytes.size());
+        task.write(out_.bytes);
+        tell.task.bytes = static_cast<std::uint32_t>(out_.bytes.size()) - tell.task.offset;
+        out_.tells.push_back(tell);
+      }
+    }
   }
 
   // A message of a stream waits for nothing by itself: the command before it in its lane waits for what it depends on.
@@ -666,10 +707,11 @@ class Lowering {
   const Plan& plan_;
   int most_;
   bool atomics_;
-  bool relays_ = false;        // commands other than reductions depend on others: what arrives is sent on
-  std::vector<bool> awaited_;  // a command depends on it
-  std::vector<bool> asked_;    // messages for which the kernel asks a thread of the process
-  std::vector<bool> late_;     // does not belong to the start
+  bool relays_ = false;                   // commands other than reductions depend on others: what arrives is sent on
+  std::vector<bool> awaited_;             // a command depends on it
+  std::vector<bool> asked_;               // messages for which the kernel asks a thread of the process
+  std::vector<bool> late_;                // does not belong to the start
+  std::vector<std::int32_t> told_after_;  // signals that are given when this put of a stream has ended; -1: others
   std::vector<std::vector<std::int32_t>> deps_;
   std::vector<Lane> lanes_;
   GpuProgram out_;

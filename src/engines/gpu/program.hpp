@@ -165,6 +165,12 @@ struct GpuRound {
   std::int32_t blocks = 0;
 };
 
+/// What is signalled when a put of a stream has ended, while the next ones travel: a task of a single thread.
+struct GpuTell {
+  std::int32_t message = 0;  ///< the put's command
+  GpuTask task;
+};
+
 struct GpuProgram {
   std::vector<std::byte> bytes;          ///< of all tasks
   std::vector<GpuTask> tasks[kParts];    ///< by parts
@@ -172,6 +178,7 @@ struct GpuProgram {
   std::vector<GpuRound> rounds[kParts];  ///< by parts: one or two
   bool direct = false;                   ///< there is something to do besides messages
   std::vector<std::int32_t> messages;    ///< commands that channels carry in a stream
+  std::vector<GpuTell> tells;            ///< if there are several puts among them
   bool in_line = false;                  ///< kBefore, messages and kAfter can be one sequence in a stream
   std::vector<const int*> pairs;         ///< pointers to the number of the current copy, of each field with two copies
   /// The command of each end beyond those of the plan's commands. The last round of a loop has the command's own end.
