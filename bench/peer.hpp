@@ -63,7 +63,9 @@ struct BroadcastCase {
   std::int64_t bytes = 0;
 };
 
-struct GpuCase;  // gpu/problem.hpp
+struct GpuCase;            // gpu/problem.hpp
+struct GpuCollectiveCase;  // gpu/collectives.hpp
+struct GpuCollectiveRun;
 
 /// A competitor. An empty function means that it has no answer to that kind of case.
 struct Peer {
@@ -74,6 +76,7 @@ struct Peer {
   bool splits = false;  ///< `start` returns without waiting for others, so that its own cost can be measured
   bool solo = false;    ///< a bound: only rank 0 works, on its own memory, and nothing arrives at other ranks
   std::function<RunnerPtr(const GpuCase&)> gpu = {};
+  std::function<GpuCollectiveRun(const GpuCollectiveCase&)> gpu_collective = {};
   bool silent = false;  ///< a bound: moves the bytes, but ranks do not tell each other when they may and when they have
 };
 

@@ -42,7 +42,7 @@ class StreamEngine final : public Engine {
     failure_ = {reinterpret_cast<Failure*>(gpu()->allocate_mapped(sizeof(Failure))),
                 [](Failure* p) { gpu()->release_mapped(reinterpret_cast<std::byte*>(p)); }};
     upload();
-    for (cudaEvent_t* event : {&ended_, &begun_, &read_, &unpacked_, &put_, &told_}) {
+    for (cudaEvent_t* event : {&ended_, &begun_, &read_, &unpacked_, &put_, &all_told_}) {
       TASUKI_CUDA(cudaEventCreateWithFlags, event, cudaEventDisableTiming);
     }
     int least = 0;
@@ -61,7 +61,7 @@ class StreamEngine final : public Engine {
       if (launch_.events != nullptr) pass_on();
     } catch (const Error&) {  // the GPU has failed; another error says so
     }
-    for (cudaEvent_t event : {ended_, begun_, read_, unpacked_, put_, told_}) cudaEventDestroy(event);
+    for (cudaEvent_t event : {ended_, begun_, read_, unpacked_, put_, all_told_}) cudaEventDestroy(event);
     for (cudaStream_t stream : {own_, beside_, telling_}) cudaStreamDestroy(stream);
   }
 
@@ -208,8 +208,8 @@ class StreamEngine final : public Engine {
     if (in_place) TASUKI_CUDA(cudaEventRecord, read_, beside_);
     launch(kPartUnpack, beside_);
     if (!program_.tells.empty()) {
-      TASUKI_CUDA(cudaEventRecord, told_, telling_);
-      TASUKI_CUDA(cudaStreamWaitEvent, beside_, told_, 0);
+      TASUKI_CUDA(cudaEventRecord, all_told_, telling_);
+      TASUKI_CUDA(cudaStreamWaitEvent, beside_, all_told_, 0);
     }
     TASUKI_CUDA(cudaEventRecord, unpacked_, beside_);
   }
@@ -323,7 +323,7 @@ class StreamEngine final : public Engine {
   cudaEvent_t read_ = nullptr;
   cudaEvent_t unpacked_ = nullptr;
   cudaEvent_t put_ = nullptr;
-  cudaEvent_t told_ = nullptr;
+  cudaEvent_t all_told_ = nullptr;
   cudaStream_t own_ = nullptr;      // for epochs that the host starts
   cudaStream_t beside_ = nullptr;   // for messages
   cudaStream_t telling_ = nullptr;  // for what is told of each of several puts
