@@ -202,7 +202,8 @@ RANK_TEST("several collectives on GPUs at once, started in any order by the host
     std::vector<std::string> names;
     for (int i = 0; i < 1 + static_cast<int>(below(random, 4)); ++i) {
       const std::int64_t type = below(random, kTypes);
-      const Wanted w = random_wanted(ctx, i, type, random);
+      Wanted w = random_wanted(ctx, i, type, random);
+      w.options.blocks = 24;  // all that are active must find room on the GPU, in whatever order they are started
       INFO(described(w));
       if (auto running = make_some(ctx, w, type)) {
         names.push_back(described(w));
