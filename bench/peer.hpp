@@ -73,7 +73,9 @@ struct CollectiveCase {
   double* out = nullptr;
 };
 
-struct GpuCase;  // gpu/problem.hpp
+struct GpuCase;            // gpu/problem.hpp
+struct GpuCollectiveCase;  // gpu/collectives.hpp
+struct GpuCollectiveRun;
 
 /// A competitor. An empty function means that it has no answer to that kind of case.
 struct Peer {
@@ -85,6 +87,7 @@ struct Peer {
   bool solo = false;    ///< a bound: only rank 0 works, on its own memory, and nothing arrives at other ranks
   std::function<RunnerPtr(const GpuCase&)> gpu = {};
   std::function<RunnerPtr(const CollectiveCase&)> collective = {};
+  std::function<GpuCollectiveRun(const GpuCollectiveCase&)> gpu_collective = {};
   bool silent = false;  ///< a bound: moves the bytes, but ranks do not tell each other when they may and when they have
 };
 

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "gpu/collectives.hpp"
 #include "gpu/problem.hpp"
 
 namespace bench {
@@ -311,6 +312,7 @@ std::vector<Case> gpu_cases(int ranks) {
   add_halos(ranks, cases);
   add_faces(ranks, cases);
   add_copies(ranks, cases);
+  for (Case& one : gpu_collective_cases(ranks)) cases.push_back(std::move(one));
   return cases;
 }
 

@@ -1,4 +1,4 @@
-// The groups of cases on GPUs: gpu-halo, gpu-face, gpu-copy.
+// The groups of cases on GPUs: gpu-halo, gpu-face, gpu-copy, gpu-collectives.
 #pragma once
 
 #include <string>

@@ -12,8 +12,8 @@ constexpr int kExchanges = 10;
 
 class Replayed : public Runner {
  public:
-  Replayed(const GpuCase& problem, RunnerPtr runner)
-      : runner_(std::move(runner)), stream_(gpu_stream(problem.context)) {
+  Replayed(const tasuki::Context& context, RunnerPtr runner)
+      : runner_(std::move(runner)), stream_(gpu_stream(context)) {
     exchange();  // what is done lazily may not be captured
     runner_->finish();
     graph_.emplace(stream_, [this] {
@@ -24,6 +24,7 @@ class Replayed : public Runner {
   void finish() override { runner_->finish(); }
   int exchanges() const override { return kExchanges; }
   std::optional<std::int64_t> memory() const override { return runner_->memory(); }
+  std::optional<double> predicted(bool together) const override { return runner_->predicted(together); }
 
  private:
   void exchange() {
@@ -38,9 +39,13 @@ class Replayed : public Runner {
 
 }  // namespace
 
-RunnerPtr replayed(const GpuCase& problem, RunnerPtr runner) {
+RunnerPtr replayed(const tasuki::Context& context, RunnerPtr runner) {
   if (!runner) return nullptr;
-  return std::make_unique<Replayed>(problem, std::move(runner));
+  return std::make_unique<Replayed>(context, std::move(runner));
+}
+
+RunnerPtr replayed(const GpuCase& problem, RunnerPtr runner) {
+  return replayed(problem.context, std::move(runner));
 }
 
 }  // namespace bench

@@ -3,6 +3,7 @@
 #include <mpi.h>
 
 #include "case.hpp"
+#include "gpu/collectives.hpp"
 #include "gpu/device_memory.cuh"
 #include "gpu/messages.hpp"
 #include "transports/nccl.hpp"
@@ -31,6 +32,14 @@ ncclComm_t communicator(const tasuki::Context& context) {
   if (!why.empty()) throw tasuki::Error(why);
   return comm;
 }
+
+}  // namespace
+
+ncclComm* nccl_communicator(const tasuki::Context& context) {
+  return communicator(context);
+}
+
+namespace {
 
 class NcclRunner : public Runner {
  public:

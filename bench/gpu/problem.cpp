@@ -79,6 +79,11 @@ bool everywhere(const tasuki::Context& context, bool here) {
 }
 
 RunnerPtr unless_left_out(const GpuCase& problem, const std::string& peer, const std::function<RunnerPtr()>& make) {
+  return unless_left_out(problem.context, peer, make);
+}
+
+RunnerPtr unless_left_out(const tasuki::Context& context, const std::string& peer,
+                          const std::function<RunnerPtr()>& make) {
   RunnerPtr runner;
   std::string why;
   try {
@@ -86,11 +91,11 @@ RunnerPtr unless_left_out(const GpuCase& problem, const std::string& peer, const
   } catch (const tasuki::Error& error) {
     why = error.what();
   }
-  why = agree(problem.context, why);
+  why = agree(context, why);
   if (why.empty()) return runner;
   static std::set<std::string> said;
   const std::string line = fmt::format("{}: left out: {}\n", peer, why);
-  if (problem.context.is_root() && said.insert(line).second) fmt::print(stderr, "{}", line);
+  if (context.is_root() && said.insert(line).second) fmt::print(stderr, "{}", line);
   return nullptr;
 }
 

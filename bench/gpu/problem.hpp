@@ -76,9 +76,12 @@ bool everywhere(const tasuki::Context& context, bool here);
 /// What `make` makes; null on all ranks if it throws on any, which is reported with the peer's name, each reason once.
 /// Collective.
 RunnerPtr unless_left_out(const GpuCase& problem, const std::string& peer, const std::function<RunnerPtr()>& make);
+RunnerPtr unless_left_out(const tasuki::Context& context, const std::string& peer,
+                          const std::function<RunnerPtr()>& make);
 
 /// The same runner with ten of its starts captured in a CUDA graph that is replayed at each start; null for null.
 RunnerPtr replayed(const GpuCase& problem, RunnerPtr runner);
+RunnerPtr replayed(const tasuki::Context& context, RunnerPtr runner);
 
 /// Tasuki as it chooses by itself.
 RunnerPtr tasuki_on_gpus(const GpuCase& problem);

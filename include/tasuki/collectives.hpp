@@ -3,9 +3,12 @@
 //
 // Common to all: made collectively, by all ranks of the context with the same arguments; a difference, or an argument
 // that is wrong on one rank, throws `Error` on every rank and names it. Counts are elements of `type`, may be 0 and
-// need 64 bits. `in` is only read, `out` only written; they may not overlap. Both are host memory, any; nothing of it
-// is touched before the first start. Where several blocks lie in one buffer they lie one after the other, in rank
-// order. Starts may come in any order on different ranks, several may be active.
+// need 64 bits. `in` is only read, `out` only written; they may not overlap. Nothing of them is touched before the
+// first start. They are host memory, any, or memory of GPUs, any: one kind in a call, on all ranks. With memory of GPUs
+// a collective can be started in a stream or captured in a graph (operation.hpp), and every rank needs a GPU. Where
+// nobody's counts leave any memory to look at, pointers that are not null tell which is meant. Where several blocks lie
+// in one buffer they lie one after the other, in rank order. Starts may come in any order on different ranks, several
+// may be active.
 //
 // Reductions combine in an order that is fixed by algorithm, parameters, ranks and counts: they give the same bits at
 // every repetition, on every path and engine, and an allreduce gives all ranks the same. Which types and operators go
@@ -141,10 +144,12 @@ class Exscan : public Operation {
          const Operator& op = ReduceOp::sum, const CollectiveOptions& options = {});
 };
 
-/// An epoch ends on a rank when all ranks have started it.
+/// An epoch ends on a rank when all ranks have started it. With `where` = device, the same on all ranks, it is a
+/// barrier of streams: what a rank has put into its stream after it runs when all ranks' streams have come as far.
 class Barrier : public Operation {
  public:
   explicit Barrier(const Context& context, const CollectiveOptions& options = {});
+  Barrier(const Context& context, Memory where, const CollectiveOptions& options = {});
 };
 
 }  // namespace tasuki

@@ -60,7 +60,8 @@ struct Constants {
   std::int64_t copy_engine_calls = 1024;  ///< a piece that takes more calls of the copy engine is refused
   double copy_engine_call = 1.5e-6;       ///< seconds from one call to the next
   double gpu_copy_bandwidth = 1e12;       ///< bytes per second within a GPU, where it was not measured
-  double second_pass = 3;  ///< where both GPUs send, unpacking adds this many times a copy by the whole GPU
+  double gpu_round = 4e-7;  ///< seconds that blocks lose where they tell together, or go to the next round of a loop
+  double second_pass = 3;   ///< where both GPUs send, unpacking adds this many times a copy by the whole GPU
   // Transfers (src/collectives/transfer_moves.cpp).
   std::int64_t transfer_part = 8 << 10;  ///< least bytes of a part of a transfer
   std::int64_t transfer_parts = 8;       ///< most parts of a transfer

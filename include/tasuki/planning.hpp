@@ -61,6 +61,7 @@ struct BroadcastShape {
   int arity = 0;
   std::int64_t chunk = 0;
   std::string algorithm = "auto";
+  Memory memory = Memory::host;
   bool shared = false;  ///< the data lies in memory that peers can map
   std::string path = "auto";
 };
@@ -93,7 +94,8 @@ struct CollectiveShape {
   std::string own = {};   ///< what the operator `own` is called
   bool ordered = false;   ///< reductions combine in rank order
   bool in_place = false;  ///< with a root: the root's is
-  bool shared = false;    ///< the data lie in memory that peers can map
+  Memory memory = Memory::host;
+  bool shared = false;  ///< the data lie in memory that peers can map
   std::string algorithm = "auto";
   int trees = 0;
   int arity = 0;

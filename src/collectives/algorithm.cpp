@@ -55,14 +55,14 @@ struct Candidate {
 };
 
 // One-way price of the cheapest path that joins rank 0 and another.
-Price price_between(const Machine& machine, int rank) {
+Price price_between(const Machine& machine, Memory memory, int rank) {
   Price price;
   double least = std::numeric_limits<double>::infinity();
   for (const Path& path : all_paths()) {
     const LinkCost& cost = machine.cost(path.name).one_way;
     constexpr double kTypical = 4096;
     const double seconds = cost.latency + kTypical / cost.bandwidth;
-    if (path.memory != Memory::host || machine.unusable.contains(path.name) || seconds >= least ||
+    if (path.memory != memory || machine.unusable.contains(path.name) || seconds >= least ||
         !path.joins(machine, 0, rank))
       continue;
     least = seconds;
@@ -73,17 +73,17 @@ Price price_between(const Machine& machine, int rank) {
 }
 
 // The dearest pair of ranks decides, and of messages inside islands the dearest within one.
-Price price_of(const Machine& machine) {
+Price price_of(const Machine& machine, Memory memory) {
   Price price;
   for (int rank = 1; rank < machine.size(); ++rank) {
-    const Price one = price_between(machine, rank);
+    const Price one = price_between(machine, memory, rank);
     price.latency = std::max(price.latency, one.latency);
     price.second_per_byte = std::max(price.second_per_byte, one.second_per_byte);
     if (!machine.same_island(0, rank)) continue;
     price.latency_inside = std::max(price.latency_inside, one.latency);
     price.second_per_byte_inside = std::max(price.second_per_byte_inside, one.second_per_byte);
   }
-  price.work_per_byte = 1 / machine.cost("self").one_way.bandwidth;
+  price.work_per_byte = 1 / machine.cost(memory == Memory::host ? "self" : "self:gpu").one_way.bandwidth;
   return price;
 }
 
@@ -105,6 +105,7 @@ std::vector<BufferFact> facts_of(const Collective& collective, const std::vector
   for (std::size_t b = 0; b < buffers.size(); ++b) {
     const bool own = buffers[b].role == Role::scratch;
     BufferFact fact;
+    fact.memory = collective.shape().memory;
     fact.bytes = own ? buffers[b].bytes : collective.bytes_of(rank, static_cast<int>(b));
     fact.shared = own || collective.shape().shared;
     fact.alignment = 16;
@@ -140,9 +141,9 @@ std::vector<Plan> plans_of(const Machine& machine, const std::shared_ptr<const C
 }
 
 bool suits(const Algorithm& algorithm, const std::string& name, const Parameters& wanted) {
-  if (name != "auto" && name != algorithm.name) return false;
-  if (algorithm.only_chunks) return wanted.trees == 0 && wanted.arity == 0;
-  return algorithm.settings != nullptr || wanted == Parameters();
+  const bool wants_trees = wanted.trees > 0 || wanted.arity > 0;
+  return (name == "auto" || name == algorithm.name) && (algorithm.settings != nullptr || wanted == Parameters()) &&
+         (algorithm.over_trees || !wants_trees);
 }
 
 std::vector<Candidate> candidates_of(const Collective& collective, const Price& price) {
@@ -215,7 +216,13 @@ const Candidate& best_of(const std::vector<Candidate>& all) {
   const auto value = [&](const Candidate& c) { return predicted ? c.predicted : c.closed; };
   for (const Candidate& candidate : all) {
     if (predicted && candidate.predicted < 0) continue;
-    if (best == nullptr || value(candidate) < value(*best) * (1 - kTie)) best = &candidate;
+    // Other chunks are no less simple.
+    const auto same = [&](const Parameters& p) {
+      return candidate.algorithm == best->algorithm && candidate.parameters.trees == p.trees &&
+             candidate.parameters.arity == p.arity;
+    };
+    const double worth = best != nullptr && same(best->parameters) ? 1 : 1 - kTie;
+    if (best == nullptr || value(candidate) < value(*best) * worth) best = &candidate;
   }
   return *best;
 }
@@ -288,7 +295,7 @@ const Answer& answer(const Machine& machine, const std::shared_ptr<const Collect
   const CollectiveShape& shape = collective->shape();
   for (const Answer& known : answers)
     if (known.shape == shape && known.machine == machine) return known;
-  std::vector<Candidate> all = candidates_of(*collective, price_of(machine));
+  std::vector<Candidate> all = candidates_of(*collective, price_of(machine, shape.memory));
   predict_all(machine, collective, all);
   const Candidate& best = best_of(all);
   Answer found{machine, shape, best.algorithm, best.parameters, remark_of(collective, all, best)};
@@ -315,8 +322,7 @@ void check_algorithm(CollectiveKind kind, const std::string& name, const Paramet
   std::vector<std::string> names{"auto"}, able;
   for (const Algorithm* algorithm : all) {
     names.push_back(algorithm->name);
-    if (algorithm->settings != nullptr)
-      able.push_back(algorithm->name + (algorithm->only_chunks ? " ('chunk' only)" : ""));
+    if (algorithm->settings != nullptr && suits(*algorithm, "auto", wanted)) able.push_back(algorithm->name);
   }
   if (std::find(names.begin(), names.end(), name) == names.end())
     throw Error(fmt::format("there is no algorithm '{}' for {}; give one of {}", name, to_string(kind),

@@ -40,8 +40,8 @@ struct Algorithm {
   int complexity = 0;
   /// Whether it is looked at where nobody asks for it by name; null: always.
   bool (*worth_trying)(const Collective& collective) = nullptr;
-  bool in_order = false;     ///< reductions: ranks are combined in their order
-  bool only_chunks = false;  ///< of the parameters it has `chunk` alone
+  bool in_order = false;    ///< reductions: ranks are combined in their order
+  bool over_trees = false;  ///< it has trees and an arity, not only chunks
   /// All settings worth trying, given what is wanted. None: it has no parameters.
   std::vector<Parameters> (*settings)(const Collective& collective, const Parameters& wanted) = nullptr;
   /// Seconds, in closed form.

@@ -35,6 +35,7 @@ class Collective {
   std::string name() const;  ///< `reduce to 3`
   bool rooted() const;
   bool reduces() const;
+  bool on_gpu() const { return shape_.memory == Memory::device; }
   /// The rank's result begins as its contribution, or its block lies there from the start.
   bool in_place(int rank) const { return shape_.in_place && (!rooted() || rank == root()); }
 

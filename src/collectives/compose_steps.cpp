@@ -36,14 +36,18 @@ class Lanes {
       : composer_(composer),
         builder_(composer.builder()),
         listed_(listed),
+        lanes_(listed.lanes),
         touches_(listed.steps.size()),
         open_(listed.flows.size()) {
-    for (const Steps::Step& step : listed.steps)
+    for (const Steps::Step& step : listed.steps) {
       if (step.flow >= 0) ++open_[static_cast<std::size_t>(step.flow)].left;
+      lane_of_.push_back(step.lane);
+    }
+    if (listed.collective->on_gpu()) part_carriers();
   }
 
   void emit() {
-    for (const Steps::Lane& lane : listed_.lanes) {
+    for (const Steps::Lane& lane : lanes_) {
       builder_.begin_lane();
       lane.chunk > 0 ? chunks(lane) : rounds(lane);
     }
@@ -51,6 +55,25 @@ class Lanes {
   }
 
  private:
+  // In GPU memory messages lie between kernels, or a thread is asked for them: a lane has those of one kind, or none.
+  void part_carriers() {
+    for (std::size_t l = 0; l < listed_.lanes.size(); ++l) {
+      if (listed_.lanes[l].chunk > 0) continue;
+      std::map<int, std::vector<std::size_t>> kinds;
+      for (const std::size_t i : listed_.lanes[l].steps) kinds[carrier_of(listed_.steps[i])].push_back(i);
+      auto kind = kinds.begin();
+      for (lanes_[l].steps = kind->second; ++kind != kinds.end();) {
+        for (const std::size_t i : kind->second) lane_of_[i] = static_cast<int>(lanes_.size());
+        lanes_.push_back({kind->second, 0});
+      }
+    }
+  }
+  int carrier_of(const Steps::Step& step) const {
+    if (step.flow < 0) return 0;
+    const Path& path = composer_.path(static_cast<std::size_t>(step.flow));
+    return path.transport.empty() ? 0 : path.in_background ? 1 : 2;
+  }
+
   int next() const { return static_cast<int>(builder_.plan().commands.size()); }
   Open& open_of(const Steps::Step& step) { return open_[static_cast<std::size_t>(step.flow)]; }
   const Steps::Flow& flow_of(const Steps::Step& step) const {
@@ -98,10 +121,26 @@ class Lanes {
       if (listed_.steps[i].flow >= 0 && wanted(listed_.steps[i])) (this->*then)(listed_.steps[i]);
   }
 
+  // Whether an earlier step of the lane touches this rank's bytes that a step overwrites when it arrives.
+  bool used_before(const Steps::Lane& lane, const Steps::Step& step) const {
+    if (step.combines) return false;
+    for (const std::size_t i : lane.steps) {
+      const Steps::Step& earlier = listed_.steps[i];
+      if (&earlier == &step) return false;
+      const auto meets = [&](const Place& place) {
+        return place.buffer == step.dst.buffer && place.offset < step.dst.offset + step.bytes &&
+               step.dst.offset < place.offset + earlier.bytes;
+      };
+      const bool arrives = earlier.flow >= 0 && !flow_of(earlier).leaves;
+      if (earlier.flow != step.flow && ((!arrives && meets(earlier.src)) || meets(earlier.dst))) return true;
+    }
+    return false;
+  }
+
   void rounds(const Steps::Lane& lane) {
     const auto leaves = [this](const Steps::Step& step) { return flow_of(step).leaves; };
     each(
-        lane, [&](const Steps::Step& step) { return !leaves(step); }, &Lanes::open);
+        lane, [&](const Steps::Step& step) { return !leaves(step) && !used_before(lane, step); }, &Lanes::open);
     for (const std::size_t i : lane.steps) {
       const Steps::Step& step = listed_.steps[i];
       if (step.flow >= 0) open(step);
@@ -150,8 +189,9 @@ class Lanes {
     o.link.filled = o.filled;
     o.link.commands.clear();
     o.link.first_commands.clear();
-    o.filled += bytes * builder_.rounds();
     const Protocol& protocol = enter(o);
+    const std::int64_t grain = protocol.grain();
+    o.filled += (bytes + grain - 1) / grain * grain * builder_.rounds();
     flow.leaves ? protocol.send(builder_, o.link) : protocol.recv(builder_, o.link);
     Touch touch;
     for (int c = first; c < next(); ++c) {
@@ -168,7 +208,7 @@ class Lanes {
   void within(const Steps::Step& step, const StridedCopy& copy) {
     const int src = composer_.user_buffer(builder_.rank(), step.src.buffer);
     const int dst = composer_.user_buffer(builder_.rank(), step.dst.buffer);
-    builder_.set_path("self");
+    builder_.set_path(listed_.collective->on_gpu() ? "self:gpu" : "self");
     const std::int64_t user = builder_.user_step();
     if (step.combines) {
       builder_.reduce(-1, src, dst, std::span(&copy, 1), user, user, listed_.collective->type(),
@@ -221,7 +261,7 @@ class Lanes {
   void meet(const std::vector<Access>& earlier, const Access& access, std::map<int, int>& after) const {
     for (const Access& other : earlier) {
       if (!(other.writes || access.writes) || other.end <= access.begin || access.end <= other.begin) continue;
-      int& last = after.try_emplace(listed_.steps[other.step].lane, -1).first->second;
+      int& last = after.try_emplace(lane_of_[other.step], -1).first->second;
       last = std::max(last, touches_[other.step].last);
     }
   }
@@ -238,9 +278,9 @@ class Lanes {
   void depend(std::size_t i, const std::map<int, int>& after) {
     const int first = touches_[i].first;
     for (const auto& [lane, command] : after) {
-      if (lane != listed_.steps[i].lane) {
+      if (lane != lane_of_[i]) {
         builder_.depend(first, command);
-      } else if (command >= first && listed_.lanes[static_cast<std::size_t>(lane)].chunk == 0) {
+      } else if (command >= first && lanes_[static_cast<std::size_t>(lane)].chunk == 0) {
         throw Error(
             fmt::format("rank {}: {}: a link is opened before its bytes are free: the algorithm must give '{}' "
                         "links of their own (a defect in Tasuki)",
@@ -252,6 +292,8 @@ class Lanes {
   Composer& composer_;
   Builder& builder_;
   const Steps::Listed& listed_;
+  std::vector<Steps::Lane> lanes_;
+  std::vector<int> lane_of_;  // per step
   std::vector<Touch> touches_;
   std::vector<Open> open_;
 };

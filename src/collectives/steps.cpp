@@ -16,7 +16,9 @@ std::size_t at(int index) {
 }  // namespace
 
 Steps::Steps(std::shared_ptr<const Collective> collective, int rank)
-    : rank_(rank), listed_{std::move(collective), {}, {}, {}}, buffers_(listed_.collective->buffers()) {}
+    : rank_(rank), listed_{std::move(collective), {}, {}, {}}, buffers_(listed_.collective->buffers()) {
+  if (listed_.collective->on_gpu()) arrived_ = std::make_unique<Touched>(listed_.collective->ranks());
+}
 
 int Steps::scratch(const std::string& name, std::int64_t bytes) {
   buffers_.push_back({name, Role::scratch, bytes});
@@ -26,12 +28,25 @@ int Steps::scratch(const std::string& name, std::int64_t bytes) {
 void Steps::begin_chunks(std::int64_t chunk) {
   const std::int64_t element = listed_.collective->element();
   group_ = static_cast<int>(groups_.size());
-  groups_.push_back({false, std::max(chunk / element, std::int64_t{1}) * element, {-1, -1, -1}});
+  groups_.push_back({false, std::max(chunk / element, std::int64_t{1}) * element, {-1, -1}});
 }
 
 void Steps::begin_rounds() {
   group_ = static_cast<int>(groups_.size());
-  groups_.push_back({true, 0, {-1, -1, -1}});
+  groups_.push_back({true, 0, {-1, -1}});
+}
+
+// Whether a message of the step has to wait for earlier ones, on either rank. One that is combined arrives in memory of
+// its link, whatever the state of its destination.
+bool Steps::relays(int from, Place src, int to, Place dst, std::int64_t bytes, bool combines) {
+  const bool source = arrived_->has(from, src.buffer, src.offset, src.offset + bytes);
+  const bool target = arrived_->has(to, dst.buffer, dst.offset, dst.offset + bytes);
+  const bool waits = source || (target && (from == to || !combines));
+  if (from != to || waits) arrived_->add(to, dst.buffer, dst.offset, dst.offset + bytes);
+  // What is read late can be overwritten only later. In rounds, so can all that stays on the rank: there it may be told
+  // only when earlier messages have come that its place is free.
+  if (waits || (from == to && group_ >= 0)) arrived_->add(from, src.buffer, src.offset, src.offset + bytes);
+  return waits;
 }
 
 void Steps::add(int from, Place src, int to, Place dst, std::int64_t bytes, int link, bool combines) {
@@ -43,7 +58,9 @@ void Steps::add(int from, Place src, int to, Place dst, std::int64_t bytes, int 
     copy.src_offset = src.offset;
     copy.dst_offset = dst.offset;
     copy.block = bytes;
-    listed_.flows[at(step.flow)].move.copies.push_back(copy);
+    Move& move = listed_.flows[at(step.flow)].move;
+    move.copies.push_back(copy);
+    move.looped = move.looped || (group_ >= 0 && groups_[at(group_)].chunk > 0 && bytes > groups_[at(group_)].chunk);
   }
   step.lane = lane_of(step);
   listed_.lanes[at(step.lane)].steps.push_back(listed_.steps.size());
@@ -77,7 +94,7 @@ int Steps::lane_of(const Step& step) {
   int* known = nullptr;
   if (group_ >= 0) {
     Group& group = groups_[at(group_)];
-    known = &group.lanes[!group.rounds || leaves ? 0 : step.flow >= 0 ? 1 : 2];
+    known = &group.lanes[!group.rounds || leaves ? 0 : 1];
   } else if (step.flow >= 0) {
     known = &lanes_.try_emplace(step.flow, -1).first->second;
   }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "collectives/collective.hpp"
+#include "collectives/touched.hpp"
 
 namespace tasuki {
 
@@ -32,20 +33,18 @@ class Steps {
 
   /// `bytes` from `src` of rank `from` to `dst` of rank `to`, which may be the same rank. None if `bytes` is 0.
   void copy(int from, Place src, int to, Place dst, std::int64_t bytes, int link = 0) {
-    count_across(from, to, bytes);
-    if (from == rank_ || to == rank_) add(from, src, to, dst, bytes, link, false);
+    step(from, src, to, dst, bytes, link, false);
   }
   /// The same, combined with what is there: dst = dst op src.
   void combine(int from, Place src, int to, Place dst, std::int64_t bytes, int link = 0) {
-    count_across(from, to, bytes);
-    if (from == rank_ || to == rank_) add(from, src, to, dst, bytes, link, true);
+    step(from, src, to, dst, bytes, link, true);
   }
 
   /// The steps from here to `end`, all of as many bytes, are done for one chunk after the other: on each rank in one
   /// lane, in a symbolic loop.
   void begin_chunks(std::int64_t chunk);
-  /// The steps from here to `end` keep their order: on each rank one after the other sends, one after the other
-  /// receives, in a lane each.
+  /// The steps from here to `end` keep their order: on each rank one after the other sends, in one lane, and one after
+  /// the other receives or stays on the rank, in another.
   void begin_rounds();
   void end() { group_ = -1; }
 
@@ -84,12 +83,21 @@ class Steps {
   struct Group {
     bool rounds = false;
     std::int64_t chunk = 0;
-    int lanes[3] = {-1, -1, -1};  // what leaves, arrives, stays; of chunks all in the first
+    int lanes[2] = {-1, -1};  // what leaves, and all else; of chunks all in the first
   };
   void count_across(int from, int to, std::int64_t bytes) {
     const std::vector<int>& island = listed_.collective->island();
     if (island[static_cast<std::size_t>(from)] != island[static_cast<std::size_t>(to)]) across_ += bytes;
   }
+  void step(int from, Place src, int to, Place dst, std::int64_t bytes, int link, bool combines) {
+    const bool relayed = arrived_ && bytes > 0 && relays(from, src, to, dst, bytes, combines);
+    count_across(from, to, bytes);
+    if (from != rank_ && to != rank_) return;
+    add(from, src, to, dst, bytes, link, combines);
+    if (relayed && from != to && bytes > 0) listed_.flows[last_flow()].move.relayed = true;
+  }
+  bool relays(int from, Place src, int to, Place dst, std::int64_t bytes, bool combines);
+  std::size_t last_flow() const { return static_cast<std::size_t>(listed_.steps.back().flow); }
   void add(int from, Place src, int to, Place dst, std::int64_t bytes, int link, bool combines);
   int flow_of(int from, Place src, int to, Place dst, int link, bool combines);
   int lane_of(const Step& step);
@@ -97,6 +105,7 @@ class Steps {
   int rank_;
   std::int64_t across_ = 0;
   Listed listed_;
+  std::unique_ptr<Touched> arrived_;  // in GPU memory: what has arrived on each rank, and what was made of it
   std::vector<UserRole> buffers_;
   std::string phase_ = "all";
   std::vector<Group> groups_;

@@ -15,6 +15,18 @@ std::int64_t part_begin(std::int64_t bytes, int trees, int t) {
   return t == trees ? bytes : bytes * t / trees / kLine * kLine;
 }
 
+// Chunks that may pay. A GPU's blocks take about a microsecond from one to the next, and all rounds are steps of its
+// program.
+std::vector<std::int64_t> chunks_for(const Collective& c, std::int64_t part) {
+  constexpr std::int64_t kKiB = 1 << 10;
+  if (!c.on_gpu()) return {8 * kKiB, 32 * kKiB, 128 * kKiB, 512 * kKiB, part};
+  std::vector<std::int64_t> chunks;
+  for (const std::int64_t chunk : {256 * kKiB, 1024 * kKiB, 4096 * kKiB})
+    if (part / chunk <= 128) chunks.push_back(chunk);
+  chunks.push_back(part);
+  return chunks;
+}
+
 }  // namespace
 
 std::vector<TreePart> tree_parts(const Collective& c, const Parameters& p) {
@@ -38,8 +50,7 @@ std::vector<Parameters> tree_settings(const Collective& c, const Parameters& wan
       if (wanted.arity > 0 ? arity != 1 : arity > std::max(c.ranks() - 1, 1)) continue;
       Parameters p{wanted.trees > 0 ? wanted.trees : trees, wanted.arity > 0 ? wanted.arity : arity, 0};
       const std::int64_t part = (bytes + p.trees - 1) / p.trees;
-      for (const std::int64_t chunk :
-           {std::int64_t{8} << 10, std::int64_t{32} << 10, std::int64_t{128} << 10, std::int64_t{512} << 10, part}) {
+      for (const std::int64_t chunk : chunks_for(c, part)) {
         if (wanted.chunk > 0 ? chunk != part : chunk > part) continue;
         p.chunk = std::max<std::int64_t>(wanted.chunk > 0 ? wanted.chunk : chunk, 1);
         if (all.empty() || all.back() != p) all.push_back(p);

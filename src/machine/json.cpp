@@ -43,6 +43,7 @@ void each_constant(Visit&& visit) {
   visit("copy_engine_calls", &Constants::copy_engine_calls);
   visit("copy_engine_call", &Constants::copy_engine_call);
   visit("gpu_copy_bandwidth", &Constants::gpu_copy_bandwidth);
+  visit("gpu_round", &Constants::gpu_round);
   visit("second_pass", &Constants::second_pass);
   visit("transfer_part", &Constants::transfer_part);
   visit("transfer_parts", &Constants::transfer_parts);

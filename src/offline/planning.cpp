@@ -206,6 +206,7 @@ Planned plan(const Machine& machine, const TransferShape& transfer) {
 Planned plan(const Machine& machine, const CollectiveShape& shape) {
   auto impl = std::make_shared<Planned::Impl>();
   impl->machine = machine;
+  check_gpus(machine, shape.memory);
   const auto layout = std::make_shared<CollectivePlan>(machine, shape);
   impl->problem = [layout](int rank) { return layout->problem(rank); };
   impl->facts = [layout](int rank) { return layout->facts(rank); };
@@ -222,6 +223,7 @@ Planned plan(const Machine& machine, const BroadcastShape& broadcast) {
   shape.trees = broadcast.trees;
   shape.arity = broadcast.arity;
   shape.chunk = broadcast.chunk;
+  shape.memory = broadcast.memory;
   shape.shared = broadcast.shared;
   shape.path = broadcast.path;
   return plan(machine, shape);

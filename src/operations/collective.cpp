@@ -11,6 +11,7 @@
 #include "memory/gpu.hpp"
 #include "paths/path.hpp"
 #include "session/collective.hpp"
+#include "session/gpus.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -62,6 +63,7 @@ class Making {
     settle_memory();
     Description d{{}, {}, Agreement(runtime_, call_.operation)};
     d.combine = call_.combine;
+    d.where = call_.shape.memory;
     const Machine& machine = machine_for(context_, call_.shape.path);
     const CollectivePlan layout(machine, call_.shape);
     d.problem = layout.problem(me());
@@ -94,6 +96,7 @@ class Making {
     if (!rooted()) agreement.same("in_place", marked_ ? "true" : "false");
     agreement.same("algorithm", shape.algorithm).same("path", shape.path);
     agreement.same("trees", shape.trees).same("arity", shape.arity).same("chunk", shape.chunk);
+    agreement.same("where", std::string(to_string(shape.memory)));  // of a barrier, which has no memory to tell
     agreement.same("individual counts", call_.has_matrix ? "true" : "false");
     agreement.complain(complaint()).check();
   }
@@ -132,28 +135,38 @@ class Making {
     return {};
   }
 
+  // An argument that is memory, and how much of it this rank uses.
+  struct Given {
+    std::string name;
+    const void* at = nullptr;
+    std::int64_t bytes = 0;
+  };
+  std::pair<Given, Given> given(const Collective& collective) const {
+    Given in{call_.in_name, call_.in, 0};
+    Given out{call_.out_name, call_.out, 0};
+    if (collective.kind() == CollectiveKind::barrier) return {in, out};
+    const bool marks_out = collective.kind() == CollectiveKind::scatter;
+    if (!marked_ || marks_out) in.bytes = collective.bytes_of(me(), collective.in());
+    if (!(marked_ && marks_out) && collective.kind() != CollectiveKind::broadcast)
+      out.bytes = collective.bytes_of(me(), collective.out());
+    return {in, out};
+  }
+
   std::string complaint_about_memory(const Collective& collective) const {
     if (collective.kind() == CollectiveKind::barrier) return {};
-    const bool marks_out = collective.kind() == CollectiveKind::scatter;
-    const auto bytes = [&](int buffer) { return collective.bytes_of(me(), buffer); };
-    const std::int64_t in_bytes = marked_ && !marks_out ? 0 : bytes(collective.in());
-    const std::int64_t out_bytes =
-        (marked_ && marks_out) || collective.kind() == CollectiveKind::broadcast ? 0 : bytes(collective.out());
-    for (const auto& [name, at, size] : {std::tuple{call_.in_name, call_.in, in_bytes},
-                                         std::tuple{call_.out_name, static_cast<const void*>(call_.out), out_bytes}}) {
-      if (size == 0) continue;
-      if (at == nullptr) return fmt::format("argument '{}' is null", name);
-      if (at == in_place) return fmt::format("argument '{}' is in_place, which only the other buffer may be", name);
-      if (memory_of(at) == Memory::device && call_.combine != nullptr)
+    const auto [in, out] = given(collective);
+    for (const Given& one : {in, out}) {
+      if (one.bytes == 0) continue;
+      if (one.at == nullptr) return fmt::format("argument '{}' is null", one.name);
+      if (one.at == in_place)
+        return fmt::format("argument '{}' is in_place, which only the other buffer may be", one.name);
+      if (call_.combine != nullptr && memory_of(one.at) == Memory::device)
         return fmt::format(
             "argument 'op' is '{}', a function that runs on the processor, but '{}' is on a GPU; give "
             "an operator of dtype.hpp, or host memory",
-            call_.shape.own, name);
-      if (memory_of(at) == Memory::device)
-        return fmt::format("argument '{}' is on a GPU, which {} does not know; copy it to host memory first", name,
-                           to_string(collective.kind()));
+            call_.shape.own, one.name);
     }
-    if (in_bytes > 0 && out_bytes > 0 && overlap(call_.in, in_bytes, call_.out, out_bytes))
+    if (in.bytes > 0 && out.bytes > 0 && overlap(in.at, in.bytes, out.at, out.bytes))
       return fmt::format("arguments '{}' and '{}' overlap in memory; work in place with 'in_place'", call_.in_name,
                          call_.out_name);
     return {};
@@ -189,24 +202,57 @@ class Making {
     agreement.check();
   }
 
-  // Whether a root works in place, and whether all memory can be mapped by peers, is for all to know.
+  // What kind of memory it is, whether a root works in place, and whether all memory can be mapped by peers, is for all
+  // to know.
   void settle_memory() {
     CollectiveShape& shape = call_.shape;
     const Collective collective(runtime_.machine, shape);
-    const auto mapped = [&](const void* at, int buffer) {
-      const std::int64_t bytes = collective.bytes_of(me(), buffer);
-      return bytes == 0 || runtime_.memory().find(at, bytes).valid();
-    };
+    const auto arguments = given(collective);
+    bool any[2] = {};  // memory of the host, of a GPU
+    bool hint = shape.memory == Memory::device;
     bool shared = true;
-    if (shape.kind != CollectiveKind::barrier) {
-      shared = collective.both() ? mapped(data(), 0)
-                                 : mapped(call_.in, collective.in()) && mapped(call_.out, collective.out());
+    for (const Given& one : {arguments.first, arguments.second}) {
+      if (one.at == nullptr || one.at == in_place) continue;
+      const bool device = memory_of(one.at) == Memory::device;
+      // What is not looked at may be anything, but where nobody uses any memory it tells what is meant.
+      hint = hint || device;
+      if (one.bytes == 0) continue;
+      any[device ? 1 : 0] = true;
+      shared = shared && (device || runtime_.memory().find(one.at, one.bytes).valid());
     }
-    const std::uint64_t root_marks = rooted() && marked_ ? 0 : kYes;
-    const auto all = and_over_ranks(runtime_, {shared ? kYes : 0, root_marks},
-                                    fmt::format("{}: comparing what memory it is", call_.operation));
+    const auto no = [](bool what) { return what ? 0 : kYes; };
+    const std::string doing = fmt::format("{}: comparing what memory it is", call_.operation);
+    const auto all =
+        and_over_ranks(runtime_, {shared ? kYes : 0, no(rooted() && marked_), no(any[0]), no(any[1]), no(hint)}, doing);
+    const bool host = all[2] != kYes;
+    const bool device = all[3] != kYes;
+    if (host && device) throw Error(mixed_memory(arguments, any));
     shape.shared = all[0] == kYes;
     if (rooted()) shape.in_place = all[1] != kYes;
+    shape.memory = device || (!host && all[4] != kYes) ? Memory::device : Memory::host;
+    if (shape.memory == Memory::host) return;
+    const GpuMemory& gpus = gpu_memory(runtime_);
+    for (const Given& one : {arguments.first, arguments.second}) {
+      std::string why;
+      shared = shared && (one.bytes == 0 || one.at == in_place || gpus.find(one.at, why).valid != 0);
+    }
+    shape.shared = and_over_ranks(runtime_, {shared ? kYes : 0}, doing)[0] == kYes;
+  }
+
+  // The same text on every rank. Collective.
+  std::string mixed_memory(const std::pair<Given, Given>& arguments, const bool (&any)[2]) {
+    std::string mine;
+    for (const Given& one : {arguments.first, arguments.second})
+      if (one.bytes > 0 && one.at != in_place)
+        mine += fmt::format("{}'{}' is {} memory", mine.empty() ? "" : ", ", one.name, to_string(memory_of(one.at)));
+    const auto told = gather_texts(runtime_, any[0] || any[1] ? mine : "", call_.operation);
+    std::string text =
+        fmt::format("{}: memory of hosts and of GPUs in one call, which must be of one kind:", call_.operation);
+    constexpr int kShown = 8;
+    int shown = 0;
+    for (std::size_t rank = 0; rank < told.size() && shown < kShown; ++rank)
+      if (!told[rank].empty()) text += fmt::format("{} rank {}: {}", shown++ == 0 ? "" : ";", rank, told[rank]);
+    return text;
   }
 
   // The one buffer of a collective that has one.
@@ -216,6 +262,7 @@ class Making {
     UserBuffer buffer;
     buffer.name = role.name;
     buffer.role = role.role;
+    buffer.where = call_.shape.memory;
     if (role.role == Role::scratch) {
       buffer.bytes = role.bytes;
       return buffer;

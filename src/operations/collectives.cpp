@@ -149,8 +149,11 @@ Exscan::Exscan(const Context& context, const void* in, void* out, std::int64_t c
   state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
 }
 
-Barrier::Barrier(const Context& context, const CollectiveOptions& options) {
+Barrier::Barrier(const Context& context, const CollectiveOptions& options) : Barrier(context, Memory::host, options) {}
+
+Barrier::Barrier(const Context& context, Memory where, const CollectiveOptions& options) {
   CollectiveCall call = call_of("Barrier", CollectiveKind::barrier, nullptr, nullptr, DType::u8, 0);
+  call.shape.memory = where;
   state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
 }
 

@@ -148,7 +148,9 @@ void Operation::State::check_options(Agreement& agreement, const std::string& en
 }
 
 Operation::State::State(const Context& context, Description description, const OperationOptions& options)
-    : context_(context), name_(description.problem.operation), where_(memory_of_all(description.buffers)) {
+    : context_(context),
+      name_(description.problem.operation),
+      where_(description.where.value_or(memory_of_all(description.buffers))) {
   Runtime& runtime = runtime_of(context);
   check_ = OperationCheck::of(runtime, description);
   buffers_ = std::move(description.buffers);

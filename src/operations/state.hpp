@@ -25,6 +25,8 @@ struct Description {
   std::optional<std::vector<int>> among = {};
   /// The user's own operator, which the plan names.
   std::shared_ptr<const Program::Combine> combine = nullptr;
+  /// The kind of memory, where that of the buffers does not tell: a rank may have none. None given: the buffers' kind.
+  std::optional<Memory> where = {};
 
   /// Adds a buffer and the role that planning knows it by.
   void add(UserBuffer buffer);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kWord = 4;                           // bytes; stamped lines are filled by words of this size
 constexpr std::int64_t kMostWords = std::int64_t{1} << 30;  // words of a strided copy that the kernel can count
-constexpr std::int64_t kMostExtent = 0x7fffffff;            // in words, or in bytes where it adds
+constexpr std::int64_t kMostExtent = 0x7fffffff;            // in words
 
 bool in_words(const Question& q) {
   const auto whole = [](std::int64_t value) { return value % kWord == 0; };
@@ -25,17 +25,17 @@ bool in_words(const Question& q) {
 }
 
 // Whether the kernel can count the words of the strided copy into and out of stamped lines.
-bool fits_lines(const StridedCopy& copy, bool adds) {
+bool fits_lines(const StridedCopy& copy) {
   const ByteRange from = read_range(copy);
   const ByteRange to = written_range(copy);
   const std::int64_t extent = std::max(from.end - from.begin, to.end - to.begin);
-  return copy.bytes() / kWord <= kMostWords && extent / (adds ? 1 : kWord) <= kMostExtent;
+  return copy.bytes() / kWord <= kMostWords && extent / kWord <= kMostExtent;
 }
 
 Offer offer(const Question& q) {
-  const bool adds = q.move.add != DType::none;
-  if ((adds && size_of(q.move.add) < kWord) || !in_words(q)) return Offer::no("stamped lines hold words of 4 bytes");
-  if (!std::all_of(q.move.copies.begin(), q.move.copies.end(), [&](const auto& c) { return fits_lines(c, adds); }))
+  if (q.move.looped) return Offer::no("carries no chunks of a loop, which end within lines");
+  if (!in_words(q)) return Offer::no("stamped lines hold words of 4 bytes");
+  if (!std::all_of(q.move.copies.begin(), q.move.copies.end(), fits_lines))
     return Offer::no("too large for stamped lines");
   return peer_two_passes(q);
 }

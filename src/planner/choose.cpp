@@ -235,6 +235,15 @@ std::string no_path(const Problem& problem, const Move& move, const std::vector<
   return text + ")";
 }
 
+// Messages of GPU memory lie between two kernels, or are asked for, once an epoch each. Those in the order of a stream
+// are put there all at once, so none of them may have to wait for another.
+const char* out_of_order(const Path& path, const Move& move) {
+  if (path.memory != Memory::device || path.transport.empty()) return nullptr;
+  if (move.looped) return "carries no chunks of a loop";
+  if (move.relayed && !path.in_background) return "carries nothing that depends on what arrives first";
+  return nullptr;
+}
+
 }  // namespace
 
 std::vector<Offer> offers_for(const Machine& machine, const Problem& problem, const Facts& facts, const Move& move) {
@@ -247,6 +256,8 @@ std::vector<Offer> offers_for(const Machine& machine, const Problem& problem, co
       offer = Offer::no(fmt::format("not for {} to {} memory", to_string(src.memory), to_string(dst.memory)));
     } else {
       offer = path.offer({machine, machine.cost(path.name), forces(problem.wanted, path), move, src, dst});
+      if (const char* why_not = out_of_order(path, move); offer.usable && why_not != nullptr)
+        offer = Offer::no(why_not);
       const auto why = machine.unusable.find(path.name);
       if (offer.usable && why != machine.unusable.end()) offer = Offer::no(why->second);
     }

@@ -99,7 +99,11 @@ class Pricing {
       case Verb::wait: {
         const Buffer& b = plan.buffers[static_cast<std::size_t>(c.verb == Verb::signal ? c.dst : c.src)];
         work.meets = number(counters_, std::tuple(b.rank, b.purpose, b.link, b.writer, b.name));
-        if (c.verb == Verb::signal && !only_permits(b.purpose)) work.latency = latency(plan.rank, b.rank, path);
+        if (c.verb == Verb::signal && !only_permits(b.purpose)) {
+          work.latency = latency(plan.rank, b.rank, path);
+          // Blocks that share a lane tell together that they have come as far. Stamped lines need no telling.
+          if (!work.on_core && b.home == Home::device) work.seconds = machine_.constants.gpu_round;
+        }
         break;
       }
       case Verb::send:
@@ -116,11 +120,14 @@ class Pricing {
     if (work.from < 0) {
       // Packing for a path of GPU memory is work of the GPU, all other packing is work of the core.
       work.seconds = within(plan, c, path.memory);
+      // A reduction reads its destination, too.
+      if (!work.on_core && c.verb == Verb::reduce) work.seconds *= 1.5;
+      if (!work.on_core && c.loop >= 0) work.seconds += machine_.constants.gpu_round;
       if (!work.on_core) work.resource = hardware("GPU");
       return;
     }
     work.seconds = between(plan, i, path, work);
-    if (!work.on_core) work.resource = hardware(path.transport == "copy engine" ? path.transport : path.resource);
+    if (!work.on_core) work.resource = hardware(path.resource);
   }
 
   double latency(int from, int to, const Path& path) const {

@@ -293,6 +293,7 @@ void Walk::signal(std::int32_t r, Lane& lane, double now) {
     told = on_core(r, lane, now, work.latency);
     seen = told.at;
   }
+  if (!work.on_core) told.at += work.seconds;
   advance(r, lane, told);
   Counter& counter = counters_[at(work.meets)];
   // Values appear one after the other: a later value is never seen before an earlier one.

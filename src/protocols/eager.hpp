@@ -37,11 +37,11 @@ class EagerProtocol final : public Protocol {
   void open_recv(Builder& builder, Link& link) const override;
   void recv(Builder& builder, Link& link) const override;
   void close_recv(Builder& builder, Link& link) const override;
+  /// Strided copies begin at multiples of this in the ring.
+  std::int64_t grain() const override { return home_ == Home::stamped ? kStampedData : 1; }
 
  private:
   std::vector<Slice> handed_over(const Link& link, std::int64_t rounds) const;
-  /// Strided copies begin at multiples of this in the ring.
-  std::int64_t grain() const { return home_ == Home::stamped ? kStampedData : 1; }
   int ring(Builder& builder, const Link& link, int receiver) const;
   int filled(Builder& builder, const Link& link, int writer, int owner) const;
   int credit(Builder& builder, const Link& link, int writer, int owner) const;

@@ -35,6 +35,8 @@ struct Move {
   ReduceOp op = ReduceOp::sum;
   bool mutual = false;     ///< moves go the other way between these two ranks as well; `mark_mutual` sets it
   std::int64_t whole = 0;  ///< if this is a part of a larger piece: bytes of that piece
+  bool relayed = false;    ///< its bytes, or its place at the destination, depend on what arrives earlier in the epoch
+  bool looped = false;     ///< it travels in a chunk loop
   std::string label;       ///< for people: `p face +0`
   std::int64_t bytes() const;
   std::int64_t runs() const;  ///< contiguous runs on the more scattered side

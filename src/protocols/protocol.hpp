@@ -16,6 +16,8 @@ namespace tasuki {
 class Protocol {
  public:
   virtual ~Protocol() = default;
+  /// What a round of a link packs begins at a multiple of this in the link's scratch.
+  virtual std::int64_t grain() const { return 1; }
   virtual void open_send(Builder&, Link&) const {}
   virtual void send(Builder&, Link&) const = 0;
   virtual void close_send(Builder&, Link&) const {}

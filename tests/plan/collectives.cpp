@@ -119,8 +119,10 @@ TEST_CASE("small collectives are sound on every path, in every form") {
         if (one_pass) shape.path += ",shared:eager";
         if (shape.path == "shared:pull") shape.shared = true;
         if (algorithm->settings != nullptr && below(random, 2) == 0) {
-          shape.trees = algorithm->only_chunks ? 0 : static_cast<int>(below(random, 4));
-          shape.arity = algorithm->only_chunks ? 0 : static_cast<int>(below(random, 4));
+          if (algorithm->over_trees) {
+            shape.trees = static_cast<int>(below(random, 4));
+            shape.arity = static_cast<int>(below(random, 4));
+          }
           shape.chunk = below(random, 2) == 0 ? 0 : 1 + below(random, 100);
         }
         check(Machine::uniform(ranks, ranks, 0), shape);

@@ -23,6 +23,13 @@ inline std::int64_t below(Random& random, std::int64_t n) {
   return static_cast<std::int64_t>(random() % static_cast<unsigned>(n));
 }
 
+// Memory of GPUs, for tests that have some.
+struct DeviceMemory {
+  std::shared_ptr<std::byte> (*allocate)(std::int64_t bytes) = nullptr;
+  void (*copy)(void* to, const void* from, std::int64_t bytes) = nullptr;
+};
+inline DeviceMemory device_memory;
+
 // What is to be done; equal on all ranks.
 struct Wanted {
   CollectiveKind kind{};
@@ -33,6 +40,8 @@ struct Wanted {
   ReduceOp op = ReduceOp::sum;
   bool in_place = false;
   bool shared = false;
+  Memory memory = Memory::host;
+  std::int64_t shift = 0;  // of memory of a GPU: bytes by which it begins after an aligned address
   CollectiveOptions options;
 };
 
@@ -81,12 +90,30 @@ class Typed final : public Running {
       const auto bytes = static_cast<std::int64_t>((in_.size() + out_.size()) * sizeof(T));
       memory_ = shared_alloc(ctx, bytes + 16);
     }
+    if (w_.memory == Memory::device) on_gpu_ = device_memory.allocate(w_.shift + far() + bytes_of(out_));
     make(type);
   }
 
   Operation& operation() override { return *operation_; }
 
   void fill(int iteration) override {
+    fill_here(iteration);
+    if (!on_gpu_) return;
+    device_memory.copy(at_in(), in_.data(), bytes_of(in_));
+    device_memory.copy(at_out(), out_.data(), bytes_of(out_));
+  }
+
+  bool right(int iteration) const override {
+    if (on_gpu_) const_cast<Typed*>(this)->download();
+    const std::vector<T> expected = oracle(iteration);
+    const T* const got = out();
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      if (!(got[i] == expected[i])) return false;
+    return got[static_cast<std::size_t>(result())] == static_cast<T>(77) || in_place_whole();
+  }
+
+ private:
+  void fill_here(int iteration) {
     T* const from = here() ? out() : in();
     for (std::size_t i = 0; i < out_.size(); ++i) out()[i] = static_cast<T>(77);
     for (std::size_t i = 0; i < in_.size(); ++i) in()[i] = static_cast<T>(88);
@@ -100,15 +127,15 @@ class Typed final : public Running {
     for (std::int64_t i = 0; i < gives(me()); ++i) to[at + i] = given(iteration, me(), i);
   }
 
-  bool right(int iteration) const override {
-    const std::vector<T> expected = oracle(iteration);
-    const T* const got = out();
-    for (std::size_t i = 0; i < expected.size(); ++i)
-      if (got[i] != expected[i]) return false;
-    return got[static_cast<std::size_t>(result())] == static_cast<T>(77) || in_place_whole();
+  static std::int64_t bytes_of(const std::vector<T>& values) {
+    return static_cast<std::int64_t>(values.size() * sizeof(T));
   }
+  std::int64_t far() const { return (bytes_of(in_) + 255) / 256 * 256; }  // from `in` to `out` on a GPU
+  void download() { device_memory.copy(out_.data(), at_out(), bytes_of(out_)); }
+  // Where the operation finds them.
+  T* at_in() { return on_gpu_ ? reinterpret_cast<T*>(on_gpu_.get() + w_.shift) : in(); }
+  T* at_out() { return on_gpu_ ? reinterpret_cast<T*>(on_gpu_.get() + w_.shift + far()) : out(); }
 
- private:
   int me() const { return ctx_.rank(); }
   int n() const { return ctx_.size(); }
   bool here() const {  // the contribution lies in `out`, or the result in `in`
@@ -233,8 +260,8 @@ class Typed final : public Running {
   const T* out() const { return const_cast<Typed*>(this)->out(); }
 
   void make(DType type) {
-    const void* const from = here() && w_.kind != CollectiveKind::scatter ? in_place : in();
-    void* const to = here() && w_.kind == CollectiveKind::scatter ? in_place : out();
+    const void* const from = here() && w_.kind != CollectiveKind::scatter ? in_place : at_in();
+    void* const to = here() && w_.kind == CollectiveKind::scatter ? in_place : at_out();
     const CollectiveOptions& o = w_.options;
     const auto with = [&](auto&& count) {
       switch (w_.kind) {
@@ -254,7 +281,7 @@ class Typed final : public Running {
     };
     switch (w_.kind) {
       case CollectiveKind::broadcast:
-        operation_ = Broadcast(ctx_, w_.root, out(), w_.count * static_cast<std::int64_t>(sizeof(T)), o);
+        operation_ = Broadcast(ctx_, w_.root, at_out(), w_.count * static_cast<std::int64_t>(sizeof(T)), o);
         break;
       case CollectiveKind::allreduce:
         operation_ = Allreduce(ctx_, from, to, w_.count, type, w_.op, o);
@@ -269,7 +296,7 @@ class Typed final : public Running {
         operation_ = Exscan(ctx_, from, to, w_.count, type, w_.op, o);
         break;
       case CollectiveKind::barrier:
-        operation_ = Barrier(ctx_, o);
+        operation_ = Barrier(ctx_, w_.memory, o);
         break;
       case CollectiveKind::alltoall:
         if (w_.counts.empty()) {
@@ -292,6 +319,7 @@ class Typed final : public Running {
   Wanted w_;
   std::vector<T> in_, out_;
   std::shared_ptr<std::byte> memory_;
+  std::shared_ptr<std::byte> on_gpu_;
   std::optional<Operation> operation_;
 };
 
@@ -322,7 +350,8 @@ inline CollectiveShape shape_of(const Wanted& w, DType type) {
   shape.type = w.kind == CollectiveKind::broadcast ? DType::u8 : type;
   shape.op = w.op;
   shape.in_place = w.in_place;
-  shape.shared = w.shared;
+  shape.memory = w.memory;
+  shape.shared = w.shared || w.memory == Memory::device;
   shape.algorithm = w.options.algorithm;
   shape.trees = w.options.trees;
   shape.arity = w.options.arity;
@@ -337,9 +366,9 @@ inline std::string described(const Wanted& w) {
   for (const std::int64_t count : w.counts) counts += " " + std::to_string(count);
   return std::string(to_string(w.kind)) + ":" + w.options.algorithm + " root " + std::to_string(w.root) + " count " +
          std::to_string(w.count) + " counts" + counts + " " + std::string(to_string(w.op)) +
-         (w.in_place ? " in place" : "") + (w.shared ? " shared" : "") + " path " + w.options.path + " engine " +
-         w.options.engine + " trees " + std::to_string(w.options.trees) + " arity " + std::to_string(w.options.arity) +
-         " chunk " + std::to_string(w.options.chunk);
+         (w.in_place ? " in place" : "") + (w.shared ? " shared" : "") + " shift " + std::to_string(w.shift) +
+         " path " + w.options.path + " engine " + w.options.engine + " trees " + std::to_string(w.options.trees) +
+         " arity " + std::to_string(w.options.arity) + " chunk " + std::to_string(w.options.chunk);
 }
 
 }  // namespace collective_cases

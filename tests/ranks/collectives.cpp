@@ -60,13 +60,13 @@ Wanted random_wanted(const Context& ctx, int number, Random& random) {
     return error_of([&] { plan(Machine::uniform(2, 2, 0), shape); });
   }();
   for (const char* name : {"exchange", "doubling", "ring", "direct", "pairwise", "binomial", "trees", "dissemination",
-                           "halving", "hierarchical", "bruck"})
+                           "collect", "halving", "hierarchical", "bruck"})
     if (text.find(name, text.find("one of")) != std::string::npos) names.emplace_back(name);
   w.options.algorithm = one_of(names, random);
   const bool over_trees = std::find(names.begin(), names.end(), "trees") != names.end();
   if (w.options.algorithm == "hierarchical") w.options.chunk = below(random, 5000);
-  const bool other =
-      w.options.algorithm == "binomial" || w.options.algorithm == "hierarchical" || w.options.algorithm == "direct";
+  const bool other = w.options.algorithm == "binomial" || w.options.algorithm == "hierarchical" ||
+                     w.options.algorithm == "direct" || w.options.algorithm == "collect";
   if (over_trees && !other && below(random, 2) == 0) {
     w.options.trees = static_cast<int>(below(random, 3));
     w.options.arity = static_cast<int>(below(random, 3));
@@ -226,8 +226,8 @@ RANK_TEST("wrong arguments of collectives are named on every rank") {
   options.algorithm = "ring";
   options.chunk = 64;
   CHECK(says(error_of([&] { Allreduce x(ctx, in.data(), out.data(), 4, DType::f64, ReduceOp::sum, options); }),
-             "options 'trees', 'arity' and 'chunk' are for algorithms that have them; of allreduce that is "
-             "hierarchical ('chunk' only)"));
+             "options 'trees', 'arity' and 'chunk' are for algorithms that have them; of allreduce that is doubling, "
+             "hierarchical"));
   options.algorithm = "auto";
   options.trees = 99;
   CHECK(says(error_of([&] { Reduce x(ctx, 0, in.data(), out.data(), 4, DType::f64, ReduceOp::sum, options); }),

@@ -110,7 +110,7 @@ class Blocks {
       if (!together(block, warp)) return false;
       if (w % kGpuWarps == 0 && step.awaited != 0) ++ends[step.end];
     }
-    warp.step += 1 + static_cast<std::size_t>(step.followers);
+    warp.step += 1 + static_cast<std::size_t>(step.followers) + static_cast<std::size_t>(step.joined);
     warp.gate = before;
     return true;
   }
@@ -209,7 +209,7 @@ TEST_CASE("lanes of copies and reductions, in loops and not, give the bytes of t
   }
   // All of it occurred, or the test would show nothing.
   CHECK(several > 50);
-  CHECK(alike > 20);
+  CHECK(alike > 10);
   CHECK(waits > 50);
 }
 
@@ -220,9 +220,16 @@ TEST_CASE(
     builder.set_path("self");
     const int a = builder.buffer("a", 0, Role::input, kBytes);
     const int b = builder.buffer("b", 0, Role::inout, kBytes);
+    // In rows: what is one block would become one step.
+    const auto rows = [](std::int64_t from, std::int64_t into) {
+      StridedCopy copy = piece(from, into, 8000);
+      copy.ndims = 1;
+      copy.dims[0] = {2, 8004, 8000};
+      return copy;
+    };
     builder.begin_lane();
-    builder.reduce(0, a, b, std::array{piece(0, 0, 16000)}, 0, 0, DType::f32);
-    builder.reduce(0, a, b, std::array{piece(8, to, 16000)}, 0, 0, DType::f32);
+    builder.reduce(0, a, b, std::array{rows(0, 0)}, 0, 0, DType::f32);
+    builder.reduce(0, a, b, std::array{rows(8, to)}, 0, 0, DType::f32);
     Bound work(builder.finish());
     const GpuProgram lowered = lower(work.program, blocks, true);
     CHECK(lowered.meets == (to == 4));
@@ -248,12 +255,45 @@ TEST_CASE("one block's threads meet instead of waiting for each other's end") {
   const int a = builder.buffer("a", 0, Role::input, kBytes);
   const int b = builder.buffer("b", 0, Role::inout, kBytes);
   builder.begin_lane();
-  builder.copy(0, a, b, std::array{piece(0, 0, 64)}, 0, 0);
+  builder.copy(0, a, b, std::array{piece(0, 0, 128)}, 0, 0);
   builder.reduce(0, a, b, std::array{piece(0, 0, 64)}, 0, 0, DType::f32);
   Bound work(builder.finish());
   const auto steps = lane_of(lower(work.program, 8, true));
   CHECK(steps[0].awaited == kMet);
   CHECK(steps[1].deps == 0);
+}
+
+TEST_CASE(
+    "a copy and the reductions of the same elements are one step, after what they wait for, if nobody waits for less") {
+  for (const bool awaited : {false, true}) {
+    CAPTURE(awaited);
+    Builder builder("test", 0, 2);
+    builder.set_path("self");
+    const int a = builder.buffer("a", 0, Role::input, kBytes);
+    const int b = builder.buffer("b", 0, Role::output, kBytes);
+    const int c = builder.buffer("c", 0, Role::output, kBytes);
+    const int ring = builder.buffer("ring", 0, Role::scratch, kBytes);
+    builder.begin_lane();
+    const int first = builder.copy(0, a, b, std::array{piece(0, 0, 4096)}, 0, 0);
+    builder.wait(1, builder.counter("filled<1", 0, Home::device));
+    builder.reduce(1, ring, b, std::array{piece(0, 0, 4096)}, 0, 0, DType::f32);
+    builder.reduce(0, a, b, std::array{piece(8192, 0, 4096)}, 0, 0, DType::f32);
+    builder.begin_lane();
+    const int other = builder.copy(0, b, c, std::array{piece(0, 0, 4096)}, 0, 0);
+    builder.depend(other, awaited ? first : 3);
+    Bound work(builder.finish());
+    const GpuProgram lowered = lower(work.program, 8, true);
+    const auto steps = View(lowered, lowered.tasks[kBoth][1]).lanes().front();
+    REQUIRE(steps.size() == 4);
+    CHECK(steps[0].verb == (awaited ? Verb::copy : Verb::wait));
+    if (awaited) continue;
+    CHECK(steps[1].joined == 2);
+    CHECK(steps[1].begins == 1);
+    CHECK(steps[1].awaited == kAwaited);
+    CHECK(steps[1].end == 3);
+    CHECK(steps[2].tiles == 0);
+    CHECK(steps[3].tiles == 0);
+  }
 }
 
 TEST_CASE("strided faces of one field that lie between each other do not wait") {
@@ -339,14 +379,6 @@ TEST_CASE("what the kernel cannot do is refused") {
     CAPTURE(message);
     CHECK(message.find(words) != std::string::npos);
   };
-  refused(
-      [](Builder& b) {
-        const int a = b.buffer("a", 0, Role::inout, 480);
-        const int in = b.buffer("in", 0, Role::scratch, 480, 1, Home::stamped);
-        b.begin_lane();
-        b.reduce(1, in, a, std::array{piece(0, 0, 480)}, 0, 0, DType::bf16, ReduceOp::max);
-      },
-      "rank 0: test: command #0 reduces max of bf16 out of stamped lines");
   refused(
       [](Builder& b) {
         const int a = b.buffer("a", 0, Role::input, 480);

@@ -3,7 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "engines/gpu/program.hpp"
@@ -63,18 +65,71 @@ inline void move_word(const GpuStep& step, const std::byte* src, std::byte* dst,
   }
 }
 
-inline void move_unit(const GpuStep& step, const std::byte* src, std::byte* dst, std::size_t bytes) {
-  if (step.verb == Verb::reduce) {
-    REQUIRE(static_cast<std::int64_t>(bytes) == size_of(step.dtype));
-    StridedCopy one;
-    one.block = static_cast<std::int64_t>(bytes);
-    return select_reduce(one, step.dtype, step.op)(one, src, dst);
+/// Where a buffer is in an epoch.
+inline std::byte* base_of(const GpuPlace& place, std::uint64_t epoch) {
+  const std::uint64_t copy = place.takes_turns != 0 ? (epoch - 1) % place.copies : 0;
+  return place.base + static_cast<std::int64_t>(copy) * place.stride;
+}
+
+/// Offsets of a unit on both sides.
+inline std::pair<std::int64_t, std::int64_t> offsets_of(const View& view, const GpuCopy& copy, std::uint32_t unit,
+                                                        std::int64_t scale) {
+  std::pair<std::int64_t, std::int64_t> at{copy.src_offset, copy.dst_offset};
+  std::uint32_t rest = unit;
+  for (int d = 0; d < copy.dims; ++d) {
+    const auto dim = view.get<GpuDim>(view.header.dims, copy.first_dim + d);
+    const auto next = static_cast<std::uint32_t>((std::uint64_t{rest} * dim.magic) >> (32 + dim.shift));
+    const std::uint32_t index = d + 1 < copy.dims ? rest - next * dim.count : rest;
+    at.first += static_cast<std::int64_t>(index) * dim.src_stride * scale;
+    at.second += static_cast<std::int64_t>(index) * dim.dst_stride * scale;
+    rest = next;
   }
-  std::memcpy(dst, src, bytes);
+  return at;
+}
+
+/// Combines the units [begin, end) of all operands of step number `s`, so many at a time that they are whole elements.
+inline void combine(const View& view, std::int32_t s, const GpuCopy& copy, std::uint32_t begin, std::uint32_t end,
+                    std::uint64_t epoch) {
+  const auto step = view.get<GpuStep>(view.header.steps, s);
+  const std::int64_t size = size_of(step.dtype);
+  const std::int64_t unit = step.by_lines != 0 ? 4 : std::int64_t{1} << copy.log_unit;
+  const std::int64_t scale = step.by_lines != 0 ? 4 : copy.wide != 0 ? 16 : 1;
+  if (step.by_lines == 0 && copy.wide == 0) REQUIRE(unit == size);
+  const auto each = static_cast<std::uint32_t>(std::max(unit, size) / unit);
+  for (std::uint32_t first = begin; first < end; first += each) {
+    std::vector<std::byte> here(static_cast<std::size_t>(each * unit));
+    std::vector<std::byte> there(here.size());
+    const auto piece = [&](std::vector<std::byte>& bytes, std::uint32_t i) {
+      return bytes.data() + static_cast<std::int64_t>(i) * unit;
+    };
+    const auto to = [&](std::uint32_t i) {
+      return base_of(step.dst, epoch) + offsets_of(view, copy, first + i, scale).second;
+    };
+    for (std::uint32_t i = 0; i < each; ++i) std::memcpy(piece(here, i), to(i), static_cast<std::size_t>(unit));
+    for (std::int32_t k = 0; k <= step.joined; ++k) {
+      const auto operand = view.get<GpuStep>(view.header.steps, s + k);
+      const auto its = k == 0 ? copy : view.get<GpuCopy>(view.header.copies, operand.first_copy);
+      for (std::uint32_t i = 0; i < each; ++i) {
+        const std::byte* src = base_of(operand.src, epoch);
+        if (operand.stamped == kStampedSource) {
+          for (std::size_t b = 0; b < 4; ++b) piece(there, i)[b] = src[its.src_offset + in_lines(first + i, b)];
+        } else {
+          std::memcpy(piece(there, i), src + offsets_of(view, its, first + i, scale).first,
+                      static_cast<std::size_t>(unit));
+        }
+      }
+      StridedCopy one;
+      one.block = static_cast<std::int64_t>(here.size());
+      const bool begins = k == 0 && step.begins != 0;
+      begins ? void(here = there) : void(select_reduce(one, step.dtype, step.op)(one, there.data(), here.data()));
+    }
+    for (std::uint32_t i = 0; i < each; ++i) std::memcpy(to(i), piece(here, i), static_cast<std::size_t>(unit));
+  }
 }
 
 /// Moves what the tiles [from, to) of a step and its followers name, one unit after the other; returns how many units.
-inline std::int64_t follow(const View& view, const GpuStep& deal, std::uint32_t from, std::uint32_t to) {
+inline std::int64_t follow(const View& view, const GpuStep& deal, std::uint32_t from, std::uint32_t to,
+                           std::uint64_t epoch = 1) {
   std::int64_t moved = 0;
   const std::int32_t first = view.get<GpuCopy>(view.header.copies, deal.first_copy).step;
   const auto last = view.get<GpuStep>(view.header.steps, first + deal.followers);
@@ -85,24 +140,21 @@ inline std::int64_t follow(const View& view, const GpuStep& deal, std::uint32_t 
     const auto step = view.get<GpuStep>(view.header.steps, copy.step);
     const std::uint32_t units = deal.tile_rows * copy.row_units;
     const std::uint32_t begin = (tile - copy.first_tile) * units;
-    for (std::uint32_t unit = begin; unit < begin + units && unit < copy.units; ++unit) {
-      std::int64_t src = copy.src_offset;
-      std::int64_t dst = copy.dst_offset;
-      std::uint32_t rest = unit;
-      const std::int64_t scale = step.verb == Verb::reduce ? 1 : std::int64_t{1} << copy.log_unit;
-      for (int d = 0; d < copy.dims; ++d) {
-        const auto dim = view.get<GpuDim>(view.header.dims, copy.first_dim + d);
-        const auto next = static_cast<std::uint32_t>((std::uint64_t{rest} * dim.magic) >> (32 + dim.shift));
-        const std::uint32_t index = d + 1 < copy.dims ? rest - next * dim.count : rest;
-        src += static_cast<std::int64_t>(index) * dim.src_stride * scale;
-        dst += static_cast<std::int64_t>(index) * dim.dst_stride * scale;
-        rest = next;
-      }
+    const std::uint32_t end = std::min(begin + units, copy.units);
+    if (step.verb == Verb::reduce) {
+      combine(view, copy.step, copy, begin, end, epoch);
+      moved += end - begin;
+      continue;
+    }
+    for (std::uint32_t unit = begin; unit < end; ++unit) {
+      const auto [src, dst] = offsets_of(view, copy, unit, std::int64_t{1} << copy.log_unit);
+      const std::byte* const at = base_of(step.src, epoch) + src;
+      std::byte* const to_place = base_of(step.dst, epoch) + dst;
       if (step.stamped != 0) {
         REQUIRE(copy.log_unit == 2);
-        move_word(step, step.src.base + src, step.dst.base + dst, unit);
+        move_word(step, at, to_place, unit);
       } else {
-        move_unit(step, step.src.base + src, step.dst.base + dst, std::size_t{1} << copy.log_unit);
+        std::memcpy(to_place, at, std::size_t{1} << copy.log_unit);
       }
       ++moved;
     }
@@ -110,8 +162,8 @@ inline std::int64_t follow(const View& view, const GpuStep& deal, std::uint32_t 
   return moved;
 }
 
-inline std::int64_t follow(const View& view, const GpuStep& deal) {
-  return follow(view, deal, 0, deal.tiles);
+inline std::int64_t follow(const View& view, const GpuStep& deal, std::uint64_t epoch = 1) {
+  return follow(view, deal, 0, deal.tiles, epoch);
 }
 
 }  // namespace gpu_view

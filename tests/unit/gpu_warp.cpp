@@ -193,7 +193,56 @@ TEST_CASE("warps: tiles of units of all sizes") {
   }
 }
 
-TEST_CASE("warps: reductions of all types and operators, out of lines, out of packed memory and from anywhere") {
+namespace {
+
+// The warps of a step that combines what lies at `from`, packed or in stamped lines, with what is at `to`.
+struct Combining {
+  TaskDraft task;
+  std::vector<const std::byte*> from;
+  std::vector<bool> stamped;
+  std::byte* to = nullptr;
+
+  void add(const StridedCopy& copy, const Located& src, const Located& dst, std::int64_t form) {
+    task.add_copy(copy, src, dst, form);
+    from.push_back(src.base);
+    stamped.push_back(src.stamped);
+    to = dst.base;
+  }
+
+  template <class Patient>
+  bool run(DType type, ReduceOp op, bool begins, bool by_lines, std::uint32_t rows, std::uint32_t stamp,
+           const Patient& patient) {
+    const Combination c{type, op, begins, static_cast<int>(from.size()) - 1};
+    const auto operand = [&](int k) {
+      const auto i = static_cast<std::size_t>(k);
+      const GpuCopy& copy = task.copies[i];
+      return Operand{copy, task.dims.data() + copy.first_dim, from[i], stamped[i]};
+    };
+    const std::uint32_t all = (task.copies[0].units + task.copies[0].row_units - 1) / task.copies[0].row_units;
+    std::atomic<std::uint32_t> came{0};
+    std::uint32_t tiles = 0;
+    for (std::uint32_t first = 0; first < all; first += rows, ++tiles) {
+      warp::run([&] { came += combine_tile(c, by_lines, first, rows, to, operand, stamp, patient) ? 1 : 0; });
+    }
+    CHECK((came == 0 || came == 32 * tiles));
+    return came > 0;
+  }
+};
+
+// Small numbers: no NaNs, whose bits may differ.
+void fill_numbers(DType type, std::mt19937& random, std::vector<std::byte>& memory, std::size_t begin) {
+  const bool wide = type == DType::f64 || type == DType::c128;
+  if (!wide && type != DType::f32 && type != DType::c64) return;
+  for (std::size_t at = begin; at + 8 <= memory.size(); at += wide ? 8 : 4) {
+    const double value = static_cast<double>(random() % 1000) / 7 - 70;
+    const auto narrow = static_cast<float>(value);
+    std::memcpy(&memory[at], wide ? static_cast<const void*>(&value) : &narrow, wide ? 8 : 4);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("warps: reductions of all types and operators, out of packed memory and from anywhere") {
   std::mt19937 random(24);
   constexpr std::int64_t kCount = 131;
   for (int type = 1; type <= static_cast<int>(DType::i64_i64); ++type) {
@@ -212,48 +261,61 @@ TEST_CASE("warps: reductions of all types and operators, out of lines, out of pa
       each.dst_offset = size;
       const auto bytes = static_cast<std::size_t>(kCount * size);
       auto from = random_bytes(random, bytes + 1);
-      const auto to = random_bytes(random, 2 * bytes + 17);
-      // Small numbers: no NaNs, whose bits may differ.
-      const bool numbers = dtype == DType::f32 || dtype == DType::c64 || dtype == DType::f64 || dtype == DType::c128;
-      std::vector<std::byte> start = to;
-      const auto fill = [&](std::vector<std::byte>& memory, std::size_t begin) {
-        const bool wide = dtype == DType::f64 || dtype == DType::c128;
-        for (std::size_t at = begin; at + 8 <= memory.size(); at += wide ? 8 : 4) {
-          const double value = static_cast<double>(random() % 1000) / 7 - 70;
-          const auto narrow = static_cast<float>(value);
-          std::memcpy(&memory[at], wide ? static_cast<const void*>(&value) : &narrow, wide ? 8 : 4);
-        }
-      };
-      if (numbers) fill(from, static_cast<std::size_t>(shift));
-      if (numbers) fill(start, static_cast<std::size_t>(shift));
-      std::vector<std::byte> expected = start;
+      std::vector<std::byte> got = random_bytes(random, 2 * bytes + 17);
+      fill_numbers(dtype, random, from, static_cast<std::size_t>(shift));
+      fill_numbers(dtype, random, got, static_cast<std::size_t>(shift));
+      std::vector<std::byte> expected = got;
       select_reduce(each, dtype, combine)(each, from.data() + shift, expected.data() + shift);
-      for (const bool stamped : {false, true}) {
-        if (stamped && size < 4) continue;
-        std::vector<std::byte> ring(static_cast<std::size_t>((kCount * size / kStampedData + 2) * kStampedLine));
-        StridedCopy whole;
-        whole.block = kCount * size;
-        std::vector<std::byte> packed(from.begin() + shift, from.end());  // lines are filled with whole words
-        const Located values{stamped ? packed.data() : from.data() + shift, 0, 1, false, false, nullptr};
-        std::vector<std::byte> got = start;
-        const Located target{got.data() + shift, 0, 1, false, false, nullptr};
-        if (stamped) ::fill<kTileRows>(Work(whole, values, at(ring, true)), 7);
-        const Work work(each, stamped ? at(ring, true) : values, target, size);
-        std::atomic<int> all{0};
-        for (std::uint32_t first = 0; first < work.copy().units; first += 128) {
-          warp::run([&] {
-            const GpuTile tile{work.copy(),
-                               work.task.dims.data(),
-                               first + threadIdx.x,
-                               std::min(work.copy().units, first + 128),
-                               work.src,
-                               work.dst};
-            all += reduce_tile_of(dtype, combine, tile, stamped, 7, forever) ? 1 : 0;
-          });
+      Combining warps;
+      warps.add(each, {from.data() + shift, 0, 1, false, false, nullptr},
+                {got.data() + shift, 0, 1, false, false, nullptr}, size);
+      CHECK(warps.run(dtype, combine, false, false, kTileRows, 0, forever));
+      CHECK((got == expected));
+    }
+  }
+}
+
+TEST_CASE("warps: several operands, out of lines, packed memory or both, into what is there or over it") {
+  std::mt19937 random(25);
+  alignas(16) static std::array<std::byte, 5 * 8192> memory;  // the destination, then packed operands
+  for (int type = 1; type <= static_cast<int>(DType::i64_i64); ++type) {
+    for (int round = 0; round < 6; ++round) {
+      const auto dtype = static_cast<DType>(type);
+      auto combine = static_cast<ReduceOp>(random() % 12);
+      while (!defined(combine, dtype)) combine = static_cast<ReduceOp>(random() % 12);
+      CAPTURE(to_string(dtype));
+      CAPTURE(to_string(combine));
+      CAPTURE(round);
+      const bool lines = round % 3 != 0;
+      const bool wide = round == 3;
+      const bool begins = random() % 2 == 0;
+      StridedCopy copy;
+      copy.block = 16 * static_cast<std::int64_t>(1 + random() % (round == 1 ? 20 : 300));
+      if (!wide && size_of(dtype) == 4) copy.block += 4;
+      std::vector<std::byte> fresh = random_bytes(random, memory.size());
+      fill_numbers(dtype, random, fresh, 0);
+      std::copy(fresh.begin(), fresh.end(), memory.begin());
+      std::vector<std::byte> expected(memory.begin(), memory.begin() + 8192);
+      const auto place = [&](std::size_t i) { return Located{memory.data() + 8192 * i, 0, 1, false, false, nullptr}; };
+      std::vector<std::vector<std::byte>> rings;
+      Combining warps;
+      for (std::size_t k = 1; k <= 1 + static_cast<std::size_t>(round) % 4; ++k) {
+        const bool stamped = lines && (k == 1 || random() % 2 == 0);
+        const bool copies = begins && k == 1;
+        const auto f = copies ? select_copy(copy) : select_reduce(copy, dtype, combine);
+        f(copy, place(k).base, expected.data());
+        const std::int64_t form = lines ? kByLines : wide ? kByWide : size_of(dtype);
+        if (stamped) {
+          rings.emplace_back(static_cast<std::size_t>(copy.block / kStampedData + 2) * kStampedLine);
+          ::fill<kTileRows>(Work(copy, place(k), at(rings.back(), true)), 9);
+          const Located ring{rings.back().data(), 0, 1, false, true, nullptr};
+          warps.add(copy, ring, place(0), form);
+        } else {
+          warps.add(copy, place(k), place(0), form);
         }
-        CHECK(all == 2 * 32);
-        CHECK((got == expected));
       }
+      CHECK(warps.run(dtype, combine, begins, lines, round % 2 == 0 ? 1 : kTileRows, 9, forever));
+      CHECK(std::equal(expected.begin(), expected.end(), memory.begin()));
     }
   }
 }
@@ -264,13 +326,9 @@ TEST_CASE("warps: a reduction out of lines that never come is given up") {
   const auto before = to;
   StridedCopy whole;
   whole.block = 480;
-  const Work work(whole, at(ring, true), {reinterpret_cast<std::byte*>(to.data()), 0, 1, false, false, nullptr}, 8);
-  std::atomic<int> came{0}, looks{0};
-  warp::run([&] {
-    const GpuTile tile{work.copy(), work.task.dims.data(), threadIdx.x, 60, work.src, work.dst};
-    const auto few = [&] { return ++looks < 400; };
-    came += reduce_tile_of(DType::f64, ReduceOp::max, tile, true, 3, few) ? 1 : 0;
-  });
-  CHECK(came == 0);
+  Combining warps;
+  warps.add(whole, at(ring, true), {reinterpret_cast<std::byte*>(to.data()), 0, 1, false, false, nullptr}, kByLines);
+  std::atomic<int> looks{0};
+  CHECK(!warps.run(DType::f64, ReduceOp::max, false, true, 1, 3, [&] { return ++looks < 400; }));
   CHECK(to == before);
 }

@@ -275,20 +275,19 @@ struct Dealt {
 // Not inlined: the code for all elements and operators would take registers from the copies. A template, so that who
 // does not reduce need not compile it.
 template <class Step>
-TASUKI_APART bool reduce(const PlanRun& l, const Step& step, const GpuCopy& copy, const GpuDim* dims,
-                         std::uint32_t first, std::uint32_t rows, std::uint64_t epoch) {
+TASUKI_APART bool reduce(const PlanRun& l, const Task& task, const Step& step, const GpuCopy& copy, std::uint32_t first,
+                         std::uint32_t rows, std::uint64_t epoch) {
+  const GpuCopy* copies = task.list<GpuCopy>(task.header().copies);
+  const GpuDim* dims = task.list<GpuDim>(task.header().dims);
+  const auto operand = [&](int k) {
+    const Step& its = (&step)[k];
+    const GpuCopy& its_copy = k == 0 ? copy : copies[its.first_copy];
+    return Operand{its_copy, dims + its_copy.first_dim, base_of(l, its.src, epoch), its.stamped == kStampedSource};
+  };
   Patience patience(l, step.command, epoch);
   const auto patient = [&] { return patience.more((epoch - 1) * kShares, epoch * kShares); };
-  return all_lanes([&](std::uint32_t lane) {
-    const GpuTile t{copy,
-                    dims,
-                    first * copy.row_units + lane,
-                    least(copy.units, (first + rows) * copy.row_units),
-                    base_of(l, step.src, epoch),
-                    base_of(l, step.dst, epoch)};
-    return reduce_tile_of(step.dtype, step.op, t, step.stamped == kStampedSource, static_cast<std::uint32_t>(epoch),
-                          patient);
-  });
+  return combine_tile(Combination{step.dtype, step.op, step.begins != 0, step.joined}, step.by_lines != 0, first, rows,
+                      base_of(l, step.dst, epoch), operand, static_cast<std::uint32_t>(epoch), patient);
 }
 
 // Moves the tiles dealt to this warp, and of the rest the tile number `turn`. A kernel without reductions does not even
@@ -313,7 +312,7 @@ TASUKI_DEVICE bool move(const PlanRun& l, const Task& task, const Dealt& dealt, 
     const std::uint32_t first = (tile - copy.first_tile) * rows;
     if constexpr (kReduces) {
       if (step.verb == Verb::reduce) {
-        if (!reduce(l, step, copy, dims, first, rows, epoch)) return false;
+        if (!reduce(l, task, step, copy, first, rows, epoch)) return false;
         continue;
       }
     }
@@ -412,8 +411,9 @@ TASUKI_DEVICE Went run_lane(const PlanRun& l, const Task& task, std::uint32_t bl
       if (crew.thread() == 0 && step.awaited == kAwaited) give(&l.ends[step.end], end, block, blocks);
       if (crew.thread() == 0 && step.awaited == kMet) store_relaxed(&l.ends[step.end], end);
     }
-    for (std::int32_t k = s; watched && came && k <= s + step.followers; ++k) record(l, steps[k], epoch, begin);
-    s += step.followers;
+    const std::int32_t last = s + step.followers + step.joined;
+    for (std::int32_t k = s; watched && came && k <= last; ++k) record(l, steps[k], epoch, begin);
+    s = last;
   }
   return came ? Went::to_its_end : Went::wrong;
 }

@@ -126,37 +126,52 @@ TASUKI_DEVICE void store_words(const Places& at, const uint4& piece) {
   }
 }
 
-// Takes words out of lines as they arrive. `patient()` is called when a piece has not arrived and says whether to go
-// on. Returns false, to all threads of the warp, if not all pieces have arrived.
-template <int Most, class Patient>
-TASUKI_DEVICE bool take_lines(const GpuLines& t, std::uint32_t stamp, const Patient& patient) {
-  using Places = TilePlaces<std::uint32_t, kLineParts, kTarget>;
-  const std::byte* from = t.src + t.copy.src_offset;
+// This thread's pieces of the lines of a tile.
+template <int Most>
+struct Pieces {
+  const GpuLines& t;
+  std::uint32_t stamp;
   uint4 piece[Most];
-  const auto look = [&] {  // loads all pieces at once: one after the other, each would cost a latency of its own
+
+  // Loads all at once: one after the other, each would cost a latency of its own.
+  TASUKI_DEVICE void look() {
+    const std::byte* from = t.src + t.copy.src_offset;
     TASUKI_UNROLL
     for (int j = 0; j < Most; ++j) {
       if (j < t.lines) piece[j] = load_piece(from + t.piece(j));
     }
-  };
-  const auto missing = [&] {
+  }
+  TASUKI_DEVICE bool missing() const {
     bool any = false;
     TASUKI_UNROLL
     for (int j = 0; j < Most; ++j) any = any || (j < t.lines && t.has(j) && !came(piece[j], stamp));
     return any;
-  };
-  look();
-  const Places first(t.line(0));  // computed while the pieces arrive
-  bool given_up = false;
-  while (!given_up && missing()) {
-    given_up = !patient();
-    look();
   }
-  if (__any_sync(~0u, given_up) != 0) return false;
-  store_words(first, piece[0]);
+  // After `look`: waits until all have arrived. `patient()` is called when one has not and says whether to go on.
+  // Returns false, to all threads of the warp, if not all pieces have arrived.
+  template <class Patient>
+  TASUKI_DEVICE bool wait(const Patient& patient) {
+    bool given_up = false;
+    while (!given_up && missing()) {
+      given_up = !patient();
+      look();
+    }
+    return __any_sync(~0u, given_up) == 0;
+  }
+};
+
+// Takes words out of lines as they arrive; returns as `Pieces::wait`.
+template <int Most, class Patient>
+TASUKI_DEVICE bool take_lines(const GpuLines& t, std::uint32_t stamp, const Patient& patient) {
+  using Places = TilePlaces<std::uint32_t, kLineParts, kTarget>;
+  Pieces<Most> pieces{t, stamp, {}};
+  pieces.look();
+  const Places first(t.line(0));  // computed while the pieces arrive
+  if (!pieces.wait(patient)) return false;
+  store_words(first, pieces.piece[0]);
   TASUKI_UNROLL
   for (int j = 1; j < Most; ++j) {
-    if (j < t.lines) store_words(Places(t.line(j)), piece[j]);
+    if (j < t.lines) store_words(Places(t.line(j)), pieces.piece[j]);
   }
   return true;
 }

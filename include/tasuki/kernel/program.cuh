@@ -34,10 +34,10 @@ struct GpuDim {
   std::uint32_t spare[3] = {};
 };
 
-/// A strided copy of `units` units of 2^log_unit bytes (reductions: of one element). It is cut into rows, in which each
-/// thread of a warp has a unit or a few, and tiles of some rows. Its dimensions, innermost first, are among the task's;
-/// strides are in units (reductions: in bytes). On a stamped side the units follow each other in the lines from its
-/// offset on, the strides are zero, and a row is a line.
+/// A strided copy of `units` units of 2^log_unit bytes (reductions: of one element, or as the step and `wide` say). It
+/// is cut into rows, in which each thread of a warp has a unit or a few, and tiles of some rows. Its dimensions,
+/// innermost first, are among the task's; strides are in units (reductions: in bytes). On a stamped side the units
+/// follow each other in the lines from its offset on, the strides are zero, and a row is a line.
 struct GpuCopy {
   std::int64_t src_offset = 0;
   std::int64_t dst_offset = 0;
@@ -48,6 +48,7 @@ struct GpuCopy {
   std::int8_t log_unit = 0;
   std::uint16_t row_units = 32;
   std::int32_t step = 0;  ///< number of its step in the task
+  std::int8_t wide = 0;   ///< a reduction of 16 bytes at a time; its strides are in these
 };
 
 /// Where a buffer is: base + copy * stride. The copy is the one whose turn the epoch is, or the one that is current at
@@ -90,6 +91,11 @@ struct GpuStep {
   std::int8_t credit = 0;
   std::int8_t alone = 0;    ///< a signal that says only that earlier kernels have ended
   std::int8_t stamped = 0;  ///< the side, if any, that is stamped lines
+  /// A reduction of several operands: so many steps after this one have the others, in the order in which they are
+  /// combined. They have the same destination and are not dealt out.
+  std::int8_t joined = 0;
+  std::int8_t begins = 0;    ///< a reduction: its destination does not count, its first source takes that place
+  std::int8_t by_lines = 0;  ///< a reduction in words, whose rows are as long as stamped lines
   Verb verb{};
   DType dtype = DType::none;
   ReduceOp op = ReduceOp::sum;

@@ -85,7 +85,6 @@ const AlgorithmRegistration registration{[] {
   algorithm.complexity = 4;
   algorithm.worth_trying = has_hierarchy;
   algorithm.settings = chunk_settings;
-  algorithm.only_chunks = true;
   algorithm.seconds = seconds;
   algorithm.list = list;
   return algorithm;

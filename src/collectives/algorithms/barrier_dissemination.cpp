@@ -17,11 +17,12 @@ double seconds(const Collective& c, const Parameters&, const Price& price) {
 
 void list(const Collective& c, const Parameters&, Steps& steps) {
   const int n = c.ranks();
-  const int heard = steps.scratch("heard", n);  // of the rank itself, then of those below it
+  const std::int64_t each = c.on_gpu() ? 4 : 1;        // bytes: GPUs send words fastest
+  const int heard = steps.scratch("heard", n * each);  // of the rank itself, then of those below it
   for (int distance = 1; distance < n; distance *= 2) {
     steps.phase("distance " + std::to_string(distance));
     for (int r = 0; r < n; ++r)
-      steps.copy(r, {heard, 0}, (r + distance) % n, {heard, distance}, std::min(distance, n - distance));
+      steps.copy(r, {heard, 0}, (r + distance) % n, {heard, distance * each}, std::min(distance, n - distance) * each);
   }
 }
 

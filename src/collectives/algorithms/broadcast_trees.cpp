@@ -30,6 +30,7 @@ const AlgorithmRegistration registration{[] {
   Algorithm algorithm;
   algorithm.name = "trees";
   algorithm.collective = CollectiveKind::broadcast;
+  algorithm.over_trees = true;
   algorithm.settings = tree_settings;
   algorithm.seconds = tree_seconds;
   algorithm.list = list;

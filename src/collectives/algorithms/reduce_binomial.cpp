@@ -23,6 +23,7 @@ void list(const Collective& c, const Parameters&, Steps& steps) {
     if (place == 0) return Place{c.out(), 0};
     return place % 2 == 0 && place + 1 < n ? Place{sum, 0} : c.own(rank(place));
   };
+  if (c.on_gpu()) steps.begin_rounds();  // then all that a rank adds up is one pass
   for (int place = 0; place < n; ++place) {
     const Place own = c.own(rank(place));
     if (has(place).buffer != own.buffer) steps.copy(rank(place), own, rank(place), has(place), c.whole());
@@ -31,6 +32,7 @@ void list(const Collective& c, const Parameters&, Steps& steps) {
     for (int place = distance; place < n; place += 2 * distance)
       steps.combine(rank(place), has(place), rank(place - distance), has(place - distance), c.whole());
   }
+  steps.end();
 }
 
 const AlgorithmRegistration registration{[] {

@@ -21,6 +21,7 @@ void list(const Collective& c, const Parameters&, Steps& steps) {
   for (int r = 0; r < n; ++r) largest = std::max(largest, c.block(r));
   // In place the result lies where others may still have to read.
   const int sum = c.both() ? steps.scratch("sum", largest) : c.out();
+  if (c.on_gpu()) steps.begin_rounds();  // then all that a rank adds up is one pass
   for (int from = 0; from < n; ++from) {
     for (int d = 1; d <= n; ++d) {
       const int to = (from + d) % n;
@@ -29,6 +30,7 @@ void list(const Collective& c, const Parameters&, Steps& steps) {
                 : steps.combine(from, src, to, {sum, 0}, c.block(to));
     }
   }
+  steps.end();
   for (int r = 0; r < n && c.both(); ++r) steps.copy(r, {sum, 0}, r, {c.out(), 0}, c.block(r));
 }
 

@@ -39,6 +39,7 @@ const AlgorithmRegistration registration{[] {
   algorithm.name = "trees";
   algorithm.collective = CollectiveKind::reduce;
   algorithm.complexity = 1;
+  algorithm.over_trees = true;
   algorithm.settings = tree_settings;
   algorithm.seconds = tree_seconds;
   algorithm.list = list;

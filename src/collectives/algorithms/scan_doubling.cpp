@@ -45,7 +45,9 @@ void add_up(const Collective& c, std::vector<Place>& has, int first, Steps& step
 
 void scan(const Collective& c, const Parameters&, Steps& steps) {
   std::vector<Place> has(static_cast<std::size_t>(c.ranks()), {c.in(), 0});
+  if (c.on_gpu()) steps.begin_rounds();  // then what arrives is added up as it arrives
   add_up(c, has, 0, steps);
+  steps.end();
   if (!c.both()) steps.copy(0, {c.in(), 0}, 0, {c.out(), 0}, c.whole());
 }
 
@@ -55,8 +57,10 @@ void exscan(const Collective& c, const Parameters&, Steps& steps) {
   std::vector<Place> has(static_cast<std::size_t>(n), {below, 0});
   if (n > 1) has[1] = {c.out(), 0};
   steps.phase("shift");
+  if (c.on_gpu()) steps.begin_rounds();
   for (int r = n - 1; r > 0; --r) steps.copy(r - 1, {c.in(), 0}, r, has[static_cast<std::size_t>(r)], c.whole());
   add_up(c, has, 1, steps);
+  steps.end();
 }
 
 template <CollectiveKind kind>

@@ -7,6 +7,7 @@
 #include <bit>
 #include <limits>
 
+#include "engines/gpu/operands.hpp"
 #include "engines/gpu/order.hpp"
 #include "engines/gpu/task.hpp"
 #include "tasuki/error.hpp"
@@ -35,6 +36,7 @@ class Lowering {
     bool in_turn = false;   // it has loops or reductions, so blocks share single steps of it rather than all of it
     bool stages = false;    // packs messages into host memory, or unpacks them from there
     bool streams = false;   // has messages that are work of a stream
+    bool wide = true;       // its reductions outside of stamped lines are of 16 bytes at a time
     bool by_need() const { return asks || (stages && !streams); }  // each command belongs to the part that it needs
   };
 
@@ -47,7 +49,8 @@ class Lowering {
         warps_(warps),
         awaited_(plan_.commands.size(), false),
         asked_(plan_.commands.size(), false),
-        late_(plan_.commands.size(), false) {
+        late_(plan_.commands.size(), false),
+        told_after_(plan_.commands.size(), -1) {
     for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
       asked_[i] = in_.channels[i].thread != nullptr;
       const bool fresh = i == 0 || plan_.commands[i].lane != plan_.commands[i - 1].lane;
@@ -65,8 +68,12 @@ class Lowering {
     for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
       const Command& c = plan_.commands[i];
       for (auto d = c.first_dep; d < c.first_dep + c.dep_count; ++d) {
-        deps_[i].push_back(plan_.deps[static_cast<std::size_t>(d)]);
+        deps_[i].push_back(told_end(plan_.deps[static_cast<std::size_t>(d)]));
       }
+      relays_ = relays_ || (c.dep_count > 0 && c.verb != Verb::reduce);
+    }
+    for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
+      if (in_stream(i) && !deps_[i].empty()) wait_before(i);
     }
     for (const Lane& lane : lanes_) {
       if (lane.asks) keep_order(lane);
@@ -85,6 +92,7 @@ class Lowering {
     }
     out_.in_line = !out_.messages.empty() &&
                    std::none_of(lanes_.begin(), lanes_.end(), [&](const auto& lane) { return stands_alone(lane); });
+    find_tells();
     Worth worth[kBoth];
     for (const int parts : {kPartStart, kPartWait, kBoth, kPartPack, kPartUnpack, kBefore, kAfter}) {
       if (parts > kBoth && out_.messages.empty()) break;
@@ -107,6 +115,7 @@ class Lowering {
       tasks.insert(tasks.begin(), std::move(light));
       deal_out(tasks, parts);
     }
+    lower_tells();
     return std::move(out_);
   }
 
@@ -133,6 +142,7 @@ class Lowering {
   // The lane's steps one by one: which of them wait for which, and how many blocks may run them.
   void order(Lane& lane) {
     lane.steps = unrolled(plan_, lane.first, lane.last);
+    if (!lane.by_need() && !lane.streams) join_operands(in_, awaited_, lane.steps);
     order_moves(plan_, lane.steps, out_.more_ends);
     bool loops = false;
     bool reduces = false;
@@ -151,9 +161,20 @@ class Lowering {
                         plan_.rank, plan_.operation, i));
       }
       if (!moves_data(c.verb)) continue;
-      if (c.verb == Verb::reduce) check_reduction(i);
+      if (c.verb == Verb::reduce) {
+        check_reduction(i);
+        lane.wide = lane.wide && can_be_wide(c);
+      }
+    }
+    // A copy that is joined to reductions is dealt out as they are.
+    for (const LaneStep& step : lane.steps) {
+      const Command& c = plan_.commands[static_cast<std::size_t>(step.command)];
+      if (step.more > 0 || step.joined) lane.wide = lane.wide && (size_of(c.dtype) > 0 || can_be_wide(c));
+    }
+    for (std::size_t i = lane.first; i < lane.last; ++i) {
+      if (!moves_data(plan_.commands[i].verb)) continue;
       TaskDraft one = draft();
-      add_copies(one, c, 0);
+      add_copies(one, plan_.commands[i], 0, form_of(lane, plan_.commands[i]));
       widest = std::max(widest, one.blocks());
     }
     out_.reduces = out_.reduces || reduces;
@@ -162,7 +183,10 @@ class Lowering {
     const bool shares = may_share(lane);
     if (!shares && widest > 1 && (loops || reduces)) tell_apart(plan_, lane.steps, spared, out_.more_ends);
     const bool told = std::any_of(lane.steps.begin(), lane.steps.end(), [](const auto& step) { return step.told; });
-    lane.in_turn = loops || reduces;
+    const auto moves = std::count_if(lane.steps.begin(), lane.steps.end(), [&](const LaneStep& step) {
+      return !step.joined && moves_data(plan_.commands[static_cast<std::size_t>(step.command)].verb);
+    });
+    lane.in_turn = loops || (reduces && moves > 1);
     lane.most = !shares && !told ? 1 : lane.in_turn ? widest : std::numeric_limits<std::int64_t>::max();
     const bool waits = std::any_of(lane.steps.begin(), lane.steps.end(), [](const auto& s) { return s.after >= 0; });
     out_.meets = out_.meets || (waits && lane.most > 1);
@@ -170,12 +194,39 @@ class Lowering {
 
   void check_reduction(std::size_t command) const {
     const Command& c = plan_.commands[command];
-    const bool narrow = stamped(c.src) && size_of(c.dtype) < 4;
-    if (!stamped(c.dst) && !narrow) return;
+    if (!stamped(c.dst)) return;
     throw Error(fmt::format(
-        "rank {}: {}: command #{} reduces {} of {} {} stamped lines, which engine 'stream' cannot; "
-        "use another path",
-        plan_.rank, plan_.operation, command, to_string(c.op), to_string(c.dtype), narrow ? "out of" : "into"));
+        "rank {}: {}: command #{} reduces {} of {} into stamped lines, which engine 'stream' cannot; use another path",
+        plan_.rank, plan_.operation, command, to_string(c.op), to_string(c.dtype)));
+  }
+
+  // Whether a move may be done 16 bytes at a time, in every round of its loop.
+  bool can_be_wide(const Command& c) const {
+    if (stamped(c.src)) return true;  // it is done in words, whatever the others are
+    if (c.src_step % kWide != 0 || c.dst_step % kWide != 0) return false;
+    if (c.dtype != DType::none && kWide % size_of(c.dtype) != 0) return false;
+    const auto first = plan_.copies.begin() + c.first_copy;
+    return std::all_of(first, first + c.copy_count, [&](const StridedCopy& copy) {
+      return unit_of(copy, in_.where[static_cast<std::size_t>(c.src)], in_.where[static_cast<std::size_t>(c.dst)]) ==
+             kWide;
+    });
+  }
+
+  // How a move of the lane is cut, as `TaskDraft::add_copy` wants it.
+  std::int64_t form_of(const Lane& lane, const Command& c) const {
+    if (c.verb != Verb::reduce) return 0;
+    if (stamped(c.src)) return kByLines;
+    return lane.wide ? kByWide : size_of(c.dtype);
+  }
+  // The same for a step and those that are one with it.
+  std::int64_t form_of(const Lane& lane, const LaneStep& step) const {
+    std::int64_t form = form_of(lane, plan_.commands[static_cast<std::size_t>(step.command)]);
+    for (const LaneStep* other = &step; other <= &step + step.more && step.more > 0; ++other) {
+      const Command& c = plan_.commands[static_cast<std::size_t>(other->command)];
+      if (stamped(c.src)) return kByLines;
+      if (c.verb == Verb::reduce) form = form_of(lane, c);
+    }
+    return form;
   }
 
   // The lane's steps of these parts: a task or a thread for its moves, and threads that ask for messages and wait for
@@ -192,7 +243,8 @@ class Lowering {
     for (const LaneStep& step : lane.steps) {
       const auto i = static_cast<std::size_t>(step.command);
       if (now(i) && asked_[i]) add_ask(asks, step.command);
-      if (now(i) && !asked_[i]) add_step(moves && (step.told || tells_first(i)) ? tells : task, step);
+      if (now(i) && !asked_[i] && !step.joined)
+        add_step(lane, moves && (step.told || tells_first(i)) ? tells : task, step);
       if (asked_[i] && (kPartWait & parts) != 0) add_answer(waits, step.command);
     }
     if (!task.copies.empty()) {
@@ -309,7 +361,9 @@ class Lowering {
   // Whether start and wait become two rounds. They do if each would keep more than half of the blocks from the other.
   // Stamped lines are normally received while others are sent, because they are unpacked as they arrive. But with many
   // scattered numbers the SMs are the bottleneck, not the links, and two rounds are faster.
+  // But what is sent in the start must not wait for what another rank sends in its wait.
   bool both_want_most(const Worth& start, const Worth& wait) const {
+    if (relays_) return false;
     return 2 * std::min(start.waiting, wait.waiting) > most_ ||
            std::min(start.scattered, wait.scattered) > kMostScattered * most_;
   }
@@ -330,21 +384,91 @@ class Lowering {
   bool in_stream(std::size_t command) const { return in_.channels[command].stream != nullptr; }
 
   // A lane that waits, and unpacks what it waited for, belongs to the wait. The signals with which it begins belong to
-  // the start.
+  // the start. Where commands depend on those of other lanes, permissions may come late, so that all waits belong to
+  // the wait.
   int part_of(const Lane& lane, std::size_t command) const {
     if (in_stream(command)) return 0;
     if (lane.by_need()) return late_[command] ? kPartWait : kPartStart;
-    for (std::size_t i = lane.first; i < lane.last; ++i) {
-      if (in_stream(i)) return command < i ? kPartPack : kPartUnpack;
-    }
+    if (lane.streams) return part_beside(lane, command);
     const auto begin = plan_.commands.begin() + static_cast<std::ptrdiff_t>(lane.first);
     const auto end = plan_.commands.begin() + static_cast<std::ptrdiff_t>(lane.last);
     const bool waits = std::any_of(begin, end, [](const Command& c) { return c.verb == Verb::wait; });
     const bool puts = std::any_of(begin, end, [](const Command& c) { return c.verb == Verb::put; });
     const bool depends = std::any_of(begin, end, [](const Command& c) { return c.dep_count > 0; });
-    if ((!waits || puts) && !depends) return kPartStart;
-    const auto told = std::find_if(begin, end, [](const Command& c) { return c.verb != Verb::signal; });
+    if ((!waits || (puts && !relays_)) && !depends) return kPartStart;
+    const auto told =
+        std::find_if(begin, end, [](const Command& c) { return c.verb != Verb::signal || c.dep_count > 0; });
     return static_cast<std::size_t>(told - plan_.commands.begin()) > command ? kPartStart : kPartWait;
+  }
+
+  // The part of a command in a lane with messages of a stream, which all come between two kernels. Between two messages
+  // a lane waits or packs for the next one, or it signals or unpacks after the last one.
+  int part_beside(const Lane& lane, std::size_t command) const {
+    if (told_after_[command] >= 0) return 0;
+    std::size_t before = command;
+    while (before > lane.first && !in_stream(before)) --before;
+    if (!in_stream(before)) return kPartPack;
+    std::size_t next = command;
+    while (next < lane.last && !in_stream(next)) ++next;
+    const bool after =
+        next == lane.last || plan_.commands[command].verb == Verb::signal || plan_.commands[before].verb == Verb::recv;
+    return after ? kPartUnpack : kPartPack;
+  }
+
+  // Of several puts of a stream each is told of when it has ended: what the peer does with it takes time, too.
+  void find_tells() {
+    const auto& commands = plan_.commands;
+    const auto puts = std::count_if(out_.messages.begin(), out_.messages.end(), [&](std::int32_t m) {
+      return commands[static_cast<std::size_t>(m)].verb == Verb::put;
+    });
+    if (puts < 2 || out_.in_line) return;
+    for (const std::int32_t m : out_.messages) {
+      const auto message = static_cast<std::size_t>(m);
+      if (commands[message].verb != Verb::put) continue;
+      for (std::size_t i = message + 1; i < commands.size() && commands[i].lane == commands[message].lane; ++i) {
+        if (commands[i].verb != Verb::signal || !deps_[i].empty()) break;
+        told_after_[i] = m;
+      }
+    }
+  }
+
+  void lower_tells() {
+    for (const Lane& lane : lanes_) {
+      for (std::size_t m = lane.first; m < lane.last; ++m) {
+        TaskDraft signals;
+        for (const LaneStep& step : lane.steps)
+          if (told_after_[static_cast<std::size_t>(step.command)] == static_cast<std::int32_t>(m))
+            add_step(lane, signals, step);
+        if (signals.steps.empty()) continue;
+        TaskDraft task;
+        task.add_lane(signals);
+        task.cut(1);
+        GpuTell tell{static_cast<std::int32_t>(m), {}};
+        tell.task.offset = static_cast<std::uint32_t>(out_.bytes.size());
+        task.write(out_.bytes);
+        tell.task.bytes = static_cast<std::uint32_t>(out_.bytes.size()) - tell.task.offset;
+        out_.tells.push_back(tell);
+      }
+    }
+  }
+
+  // A message of a stream waits for nothing by itself: the command before it in its lane waits for what it depends on.
+  void wait_before(std::size_t message) {
+    std::size_t i = message;
+    while (i > 0 && in_stream(i) && plan_.commands[i - 1].lane == plan_.commands[message].lane) --i;
+    if (in_stream(i))
+      throw Error(fmt::format("rank {}: {}: command #{} is a message that nothing waits for (a defect in Tasuki)",
+                              plan_.rank, plan_.operation, message));
+    deps_[i].insert(deps_[i].end(), deps_[message].begin(), deps_[message].end());
+    deps_[message].clear();
+  }
+
+  // A dependency on a put of a stream is one on what follows it in its lane, which runs when it has ended.
+  std::int32_t told_end(std::int32_t dep) const {
+    const auto& commands = plan_.commands;
+    auto i = static_cast<std::size_t>(dep);
+    while (in_stream(i) && i + 1 < commands.size() && commands[i + 1].lane == commands[i].lane) ++i;
+    return static_cast<std::int32_t>(i);
   }
 
   GpuPlace place(std::int32_t buffer) {
@@ -375,7 +499,10 @@ class Lowering {
   // Leaves out dependencies for which earlier steps of the task have waited.
   void add_deps(TaskDraft& task, GpuStep& step) const {
     step.first_dep = static_cast<std::int32_t>(task.deps.size());
-    for (const auto dep : deps_[static_cast<std::size_t>(step.command)]) {
+    add_deps(task, step, step.command);
+  }
+  void add_deps(TaskDraft& task, GpuStep& step, std::int32_t command) const {
+    for (const auto dep : deps_[static_cast<std::size_t>(command)]) {
       if (std::find(task.deps.begin(), task.deps.end(), dep) == task.deps.end()) task.deps.push_back(dep);
     }
     step.deps = static_cast<std::int32_t>(task.deps.size()) - step.first_dep;
@@ -406,7 +533,7 @@ class Lowering {
     lane.steps.push_back(s);
   }
 
-  void add_step(TaskDraft& task, const LaneStep& step) {
+  void add_step(const Lane& lane, TaskDraft& task, const LaneStep& step) {
     const auto index = static_cast<std::size_t>(step.command);
     const Command& c = plan_.commands[index];
     GpuStep s;
@@ -415,7 +542,8 @@ class Lowering {
     s.op = c.op;
     s.command = step.command;
     s.end = step.end;
-    s.awaited = static_cast<std::int8_t>(step.awaited | (awaited_[index] && step.last ? kAwaited : 0));
+    const auto told_as = static_cast<std::size_t>(step.more > 0 ? step.told_as : step.command);
+    s.awaited = static_cast<std::int8_t>(step.awaited | (awaited_[told_as] && step.last ? kAwaited : 0));
     if (c.verb == Verb::signal || c.verb == Verb::wait) {
       const auto buffer = static_cast<std::size_t>(c.verb == Verb::signal ? c.dst : c.src);
       if (in_.where[buffer].stamped) return;  // the stamps replace the counter
@@ -427,19 +555,16 @@ class Lowering {
       s.alone = tells_first(index) ? 1 : 0;
     }
     add_deps(task, s);
+    for (const LaneStep* other = &step + 1; other <= &step + step.more; ++other) add_deps(task, s, other->command);
     if (step.after >= 0 && std::find(task.deps.begin(), task.deps.end(), step.after) == task.deps.end()) {
       task.deps.push_back(step.after);
       ++s.deps;
       s.follows = step.told ? 0 : 1;
     }
     if (moves_data(c.verb)) {
-      s.src = place(c.src);
-      s.dst = place(c.dst);
-      if (stamped(c.src)) s.stamped = kStampedSource;
-      if (stamped(c.dst)) s.stamped = kStampedTarget;
-      s.first_copy = static_cast<std::int32_t>(task.copies.size());
-      add_copies(task, c, step.round);
-      s.copies = static_cast<std::int32_t>(task.copies.size()) - s.first_copy;
+      const std::int64_t form = form_of(lane, step);
+      add_move(task, s, c, step.round, form);
+      if (step.more > 0) return add_operands(task, s, step, form);
       if (step.alike) {
         const auto before = std::find_if(task.steps.rbegin(), task.steps.rend(),
                                          [](const GpuStep& earlier) { return moves_data(earlier.verb); });
@@ -449,24 +574,61 @@ class Lowering {
     task.steps.push_back(s);
   }
 
-  void add_copies(TaskDraft& task, const Command& c, std::int64_t round) const {
+  void add_move(TaskDraft& task, GpuStep& s, const Command& c, std::int64_t round, std::int64_t form) {
+    s.src = place(c.src);
+    s.dst = place(c.dst);
+    if (stamped(c.src)) s.stamped = kStampedSource;
+    if (stamped(c.dst)) s.stamped = kStampedTarget;
+    s.by_lines = form == kByLines ? 1 : 0;
+    s.first_copy = static_cast<std::int32_t>(task.copies.size());
+    add_copies(task, c, round, form);
+    s.copies = static_cast<std::int32_t>(task.copies.size()) - s.first_copy;
+  }
+
+  // A step of several operands, of which `s` has the first one, and a step for each of the others, which is not dealt
+  // out.
+  void add_operands(TaskDraft& task, GpuStep& s, const LaneStep& step, std::int64_t form) {
+    const Command& last = plan_.commands[static_cast<std::size_t>(step.told_as)];
+    s.begins = s.verb == Verb::copy ? 1 : 0;
+    s.verb = Verb::reduce;
+    s.dtype = last.dtype;
+    s.op = last.op;
+    s.joined = static_cast<std::int8_t>(step.more);
+    if (form > 0) form = size_of(last.dtype);
+    task.steps.push_back(s);
+    const std::int64_t rows = task.rows;
+    const std::int64_t lines = task.lines;
+    for (const LaneStep* other = &step + 1; other <= &step + step.more; ++other) {
+      GpuStep operand;
+      operand.verb = Verb::reduce;
+      operand.command = operand.end = other->command;
+      operand.first_dep = static_cast<std::int32_t>(task.deps.size());
+      add_move(task, operand, plan_.commands[static_cast<std::size_t>(other->command)], other->round, form);
+      task.steps.push_back(operand);
+    }
+    task.rows = rows;
+    task.lines = lines;
+  }
+
+  void add_copies(TaskDraft& task, const Command& c, std::int64_t round, std::int64_t form) const {
     for (std::int32_t k = c.first_copy; k < c.first_copy + c.copy_count; ++k) {
       StridedCopy copy = plan_.copies[static_cast<std::size_t>(k)];
       copy.src_offset += round * c.src_step;
       copy.dst_offset += round * c.dst_step;
-      task.add_copy(copy, in_.where[static_cast<std::size_t>(c.src)], in_.where[static_cast<std::size_t>(c.dst)],
-                    c.verb == Verb::reduce ? size_of(c.dtype) : 0);
+      task.add_copy(copy, in_.where[static_cast<std::size_t>(c.src)], in_.where[static_cast<std::size_t>(c.dst)], form);
     }
   }
 
   bool stamped(std::int32_t buffer) const { return in_.where[static_cast<std::size_t>(buffer)].stamped; }
 
-  // Whether a command signals before anything else in its lane. Then it says only that earlier work of the stream has
-  // ended and is visible. A thread that does nothing else can do it.
+  // Whether a command signals before anything but signals in its lane. Then it says only that earlier work of the
+  // stream has ended and is visible. A thread that does nothing else can do it.
   bool tells_first(std::size_t command) const {
     const Command& c = plan_.commands[command];
-    const bool first = command == 0 || plan_.commands[command - 1].lane != c.lane;
-    return c.verb == Verb::signal && first && c.dep_count == 0;
+    if (c.verb != Verb::signal || c.dep_count > 0) return false;
+    std::size_t i = command;
+    while (i > 0 && plan_.commands[i - 1].lane == c.lane && plan_.commands[i - 1].verb == Verb::signal) --i;
+    return i == 0 || plan_.commands[i - 1].lane != c.lane;
   }
 
   // Whether several blocks may run the lane and add their shares to its signals.
@@ -553,10 +715,12 @@ class Lowering {
   const Plan& plan_;
   int most_;
   bool atomics_;
-  int warps_;                  // of a block
-  std::vector<bool> awaited_;  // a command depends on it
-  std::vector<bool> asked_;    // messages for which the kernel asks a thread of the process
-  std::vector<bool> late_;     // does not belong to the start
+  int warps_;                             // of a block
+  bool relays_ = false;                   // commands other than reductions depend on others: what arrives is sent on
+  std::vector<bool> awaited_;             // a command depends on it
+  std::vector<bool> asked_;               // messages for which the kernel asks a thread of the process
+  std::vector<bool> late_;                // does not belong to the start
+  std::vector<std::int32_t> told_after_;  // signals that are given when this put of a stream has ended; -1: others
   std::vector<std::vector<std::int32_t>> deps_;
   std::vector<Lane> lanes_;
   GpuProgram out_;

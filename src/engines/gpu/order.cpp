@@ -87,6 +87,10 @@ bool same_elements(const Plan& plan, const LaneStep& a, const LaneStep& b) {
   const Command& x = plan.commands[static_cast<std::size_t>(a.command)];
   const Command& y = plan.commands[static_cast<std::size_t>(b.command)];
   if (x.verb != Verb::reduce || y.verb != Verb::reduce || x.dtype != y.dtype || x.dst != y.dst) return false;
+  const auto stamped = [&](const Command& c) {
+    return plan.buffers[static_cast<std::size_t>(c.src)].home == Home::stamped;
+  };
+  if (stamped(x) != stamped(y)) return false;  // they are cut differently
   const Side one = sides_of(plan, a).written;
   const Side two = sides_of(plan, b).written;
   // larger ones are cut into several
@@ -102,6 +106,22 @@ bool same_elements(const Plan& plan, const LaneStep& a, const LaneStep& b) {
                       }
                       return same;
                     });
+}
+
+/// Whether a move reads what an earlier one writes or writes what it touches, each with those that are one with it.
+/// `chained`: both may write the same.
+bool must_follow(const Plan& plan, const std::vector<LaneStep>& steps, std::size_t earlier, std::size_t later,
+                 bool chained) {
+  for (std::size_t a = earlier; a <= earlier + static_cast<std::size_t>(steps[earlier].more); ++a) {
+    const Sides before = sides_of(plan, steps[a]);
+    for (std::size_t b = later; b <= later + static_cast<std::size_t>(steps[later].more); ++b) {
+      const Sides now = sides_of(plan, steps[b]);
+      if (overlap(before.written, now.read) || overlap(before.read, now.written) ||
+          (!chained && overlap(before.written, now.written)))
+        return true;
+    }
+  }
+  return false;
 }
 
 /// Makes sure that other steps can wait for the end of this one.
@@ -142,14 +162,12 @@ void order_moves(const Plan& plan, std::vector<LaneStep>& steps, std::vector<std
   std::size_t chain = 0;  // from this move on all reduce the same elements
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Verb verb = plan.commands[static_cast<std::size_t>(steps[i].command)].verb;
-    if (verb != Verb::copy && verb != Verb::put && verb != Verb::reduce) continue;
-    const Sides now = sides_of(plan, steps[i]);
-    bool alike = !moves.empty() && same_elements(plan, steps[moves.back()], steps[i]);
+    if (steps[i].joined || (verb != Verb::copy && verb != Verb::put && verb != Verb::reduce)) continue;
+    bool alike = !moves.empty() && steps[moves.back()].more == 0 && steps[i].more == 0 &&
+                 same_elements(plan, steps[moves.back()], steps[i]);
     for (std::size_t m = moves.size(); m-- > open;) {
-      const Sides before = sides_of(plan, steps[moves[m]]);
       const bool chained = alike && m >= chain;
-      if (overlap(before.written, now.read) || overlap(before.read, now.written) ||
-          (!chained && overlap(before.written, now.written))) {
+      if (must_follow(plan, steps, moves[m], i, chained)) {
         need_end(plan, steps[moves[m]], kMet, more_ends);
         steps[i].after = steps[moves[m]].end;
         open = m + 1;
@@ -168,7 +186,7 @@ void tell_apart(const Plan& plan, std::vector<LaneStep>& steps, const std::vecto
   LaneStep* before = nullptr;  // the last step that counts
   for (LaneStep& step : steps) {
     const auto command = static_cast<std::size_t>(step.command);
-    if (spared[command]) continue;
+    if (spared[command] || step.joined) continue;
     if (plan.commands[command].verb == Verb::signal) {
       step.told = true;
       if (before != nullptr && !before->told) {

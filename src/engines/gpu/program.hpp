@@ -54,6 +54,12 @@ struct GpuRound {
   std::int32_t blocks = 0;
 };
 
+/// What is signalled when a put of a stream has ended, while the next ones travel: a task of a single thread.
+struct GpuTell {
+  std::int32_t message = 0;  ///< the put's command
+  GpuTask task;
+};
+
 struct GpuProgram {
   std::vector<std::byte> bytes;          ///< of all tasks
   std::vector<GpuTask> tasks[kParts];    ///< by parts
@@ -61,6 +67,7 @@ struct GpuProgram {
   std::vector<GpuRound> rounds[kParts];  ///< by parts: one or two
   bool direct = false;                   ///< there is something to do besides messages
   std::vector<std::int32_t> messages;    ///< commands that channels carry in a stream
+  std::vector<GpuTell> tells;            ///< if there are several puts among them
   bool in_line = false;                  ///< kBefore, messages and kAfter can be one sequence in a stream
   std::vector<const int*> pairs;         ///< pointers to the number of the current copy, of each field with two copies
   /// The command of each end beyond those of the plan's commands. The last round of a loop has the command's own end.
@@ -72,8 +79,8 @@ struct GpuProgram {
 /// Lowers a bound program. `most_blocks` is how many thread blocks may move data at once, of so many warps each; if
 /// there are more tasks than blocks, each task gets one. Without `atomics`, several blocks cannot add to a signal of
 /// another GPU. Throws `Error` for what the kernel cannot run: messages in chunk loops, reductions into stamped lines,
-/// reductions of elements of less than 4 bytes out of stamped lines, and more than kGpuSteps steps, kGpuPairs fields
-/// with two copies, kGpuTasks tasks or kGpuThreads lanes that move nothing.
+/// and more than kGpuSteps steps, kGpuPairs fields with two copies, kGpuTasks tasks or kGpuThreads lanes that move
+/// nothing.
 GpuProgram lower(const Program& program, int most_blocks, bool atomics, int warps = static_cast<int>(kGpuWarps));
 
 /// The error text when a kernel has given up waiting at `command`, whose counter was at `value`.

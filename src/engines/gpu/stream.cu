@@ -43,13 +43,13 @@ class StreamEngine final : public Engine {
     failure_ = {reinterpret_cast<PlanFailure*>(gpu()->allocate_mapped(sizeof(PlanFailure))),
                 [](PlanFailure* p) { gpu()->release_mapped(reinterpret_cast<std::byte*>(p)); }};
     upload();
-    for (cudaEvent_t* event : {&ended_, &begun_, &read_, &unpacked_}) {
+    for (cudaEvent_t* event : {&ended_, &begun_, &read_, &unpacked_, &put_, &all_told_}) {
       TASUKI_CUDA(cudaEventCreateWithFlags, event, cudaEventDisableTiming);
     }
     int least = 0;
     int greatest = 0;
     TASUKI_CUDA(cudaDeviceGetStreamPriorityRange, &least, &greatest);
-    for (cudaStream_t* stream : {&own_, &beside_}) {
+    for (cudaStream_t* stream : {&own_, &beside_, &telling_}) {
       TASUKI_CUDA(cudaStreamCreateWithPriority, stream, cudaStreamNonBlocking, greatest);
     }
     watched_ = runtime.gpus->watch([this] { complain(); });
@@ -62,8 +62,8 @@ class StreamEngine final : public Engine {
       if (launch_.events != nullptr) pass_on();
     } catch (const Error&) {  // the GPU has failed; another error says so
     }
-    for (cudaEvent_t event : {ended_, begun_, read_, unpacked_}) cudaEventDestroy(event);
-    for (cudaStream_t stream : {own_, beside_}) cudaStreamDestroy(stream);
+    for (cudaEvent_t event : {ended_, begun_, read_, unpacked_, put_, all_told_}) cudaEventDestroy(event);
+    for (cudaStream_t stream : {own_, beside_, telling_}) cudaStreamDestroy(stream);
   }
 
   void enqueue(Stream stream, StreamWork work) override {
@@ -238,7 +238,28 @@ class StreamEngine final : public Engine {
     messages(beside_);
     if (in_place) TASUKI_CUDA(cudaEventRecord, read_, beside_);
     launch(kPartUnpack, beside_);
+    if (!program_.tells.empty()) {
+      TASUKI_CUDA(cudaEventRecord, all_told_, telling_);
+      TASUKI_CUDA(cudaStreamWaitEvent, beside_, all_told_, 0);
+    }
     TASUKI_CUDA(cudaEventRecord, unpacked_, beside_);
+  }
+
+  // Signals when a put has ended, in a stream of its own, so that the next put begins at once.
+  void tell_of(std::int32_t command, Stream stream) {
+    for (std::size_t t = 0; t < program_.tells.size(); ++t) {
+      if (program_.tells[t].message != command) continue;
+      TASUKI_CUDA(cudaEventRecord, put_, stream);
+      TASUKI_CUDA(cudaStreamWaitEvent, telling_, put_, 0);
+      launch_.counts = counts_ + kParts * most_blocks_ + t;
+      launch_.twin = nullptr;
+      launch_.round[0] = {0, 1, 1};
+      launch_.tasks[0] = program_.tells[t].task;
+      // Not early: the kernel before it in its stream is not what it has to wait for.
+      const Kernel kernel = kernel_of<false>(true);
+      kernel<<<1, kGpuThreads, 0, telling_>>>(launch_);
+      TASUKI_CUDA(cudaGetLastError);
+    }
   }
 
   // One group for each path, in an order that is the same on all ranks.
@@ -254,6 +275,7 @@ class StreamEngine final : public Engine {
           first->begin_group();
         }
         channel.enqueue(stream);
+        tell_of(command, stream);
       }
       if (first != nullptr) first->end_group();
     }
@@ -266,7 +288,8 @@ class StreamEngine final : public Engine {
     const std::int64_t ends = round_up(steps * sizeof(std::uint64_t));
     const std::int64_t state = round_up(sizeof(State));
     most_blocks_ = *std::max_element(std::begin(program_.blocks), std::end(program_.blocks));
-    const std::int64_t counts = round_up(sizeof(std::uint64_t) * kParts * static_cast<std::size_t>(most_blocks_));
+    const std::size_t counters = kParts * static_cast<std::size_t>(most_blocks_) + program_.tells.size();
+    const std::int64_t counts = round_up(sizeof(std::uint64_t) * counters);
     const bool traced = executor_.recorder() != nullptr;
     const std::int64_t events = traced ? static_cast<std::int64_t>(kGpuEvents * sizeof(GpuEvent)) : 0;
     memory_ = {gpu()->allocate(program + ends + state + counts + events), [](std::byte* m) { gpu()->release(m); }};
@@ -328,7 +351,7 @@ class StreamEngine final : public Engine {
   std::shared_ptr<std::byte> memory_;
   Launch launch_{};
   State* state_ = nullptr;                // on the GPU
-  unsigned long long* counts_ = nullptr;  // on the GPU: by parts, then by block
+  unsigned long long* counts_ = nullptr;  // on the GPU: by parts, then by block; then of each tell
   int most_blocks_ = 0;                   // of any parts
   std::uint64_t epoch_ = 0;               // as far as the host knows
   std::uint64_t told_ = 0;                // events that the recorder has
@@ -338,8 +361,11 @@ class StreamEngine final : public Engine {
   cudaEvent_t begun_ = nullptr;
   cudaEvent_t read_ = nullptr;
   cudaEvent_t unpacked_ = nullptr;
-  cudaStream_t own_ = nullptr;     // for epochs that the host starts
-  cudaStream_t beside_ = nullptr;  // for messages
+  cudaEvent_t put_ = nullptr;
+  cudaEvent_t all_told_ = nullptr;
+  cudaStream_t own_ = nullptr;      // for epochs that the host starts
+  cudaStream_t beside_ = nullptr;   // for messages
+  cudaStream_t telling_ = nullptr;  // for what is told of each of several puts
   std::shared_ptr<void> watched_;
 };
 

@@ -40,26 +40,6 @@ GpuDim dim_of(std::int64_t count, std::int64_t src_stride, std::int64_t dst_stri
   return dim;
 }
 
-// The widest units, at most 16 bytes, of which all offsets, strides, blocks and addresses are multiples.
-std::int64_t unit_of(const StridedCopy& copy, const Located& src, const Located& dst) {
-  std::int64_t unit = 16;
-  const auto fits = [&](std::int64_t value) {
-    while (value % unit != 0) unit /= 2;
-  };
-  for (const Located* where : {&src, &dst}) {
-    fits(static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(where->base) % 16));
-    fits(where->copies > 1 ? std::abs(where->stride) : 0);
-  }
-  fits(copy.src_offset);
-  fits(copy.dst_offset);
-  fits(copy.block);
-  for (int d = 0; d < copy.ndims; ++d) {
-    fits(std::abs(copy.dims[d].src_stride));
-    fits(std::abs(copy.dims[d].dst_stride));
-  }
-  return unit;
-}
-
 std::uint32_t rows_of(const GpuCopy& copy) {
   return (copy.units + copy.row_units - 1) / copy.row_units;
 }
@@ -78,6 +58,11 @@ std::int64_t line_of(const StridedCopy& copy, std::int64_t offset, std::int64_t 
   }
   if (!in_order) throw Error("a copy is not packed into stamped lines in order (a defect in Tasuki)");
   return offset / kStampedData * kStampedLine;
+}
+
+// How many steps are dealt out together with this one, itself counted.
+std::size_t dealt_with(const GpuStep& step) {
+  return 1 + static_cast<std::size_t>(step.followers) + static_cast<std::size_t>(step.joined);
 }
 
 // Whether a step moves data and no other step waits for its end.
@@ -108,6 +93,25 @@ std::pair<StridedCopy, StridedCopy> halves(const StridedCopy& copy) {
 
 }  // namespace
 
+std::int64_t unit_of(const StridedCopy& copy, const Located& src, const Located& dst) {
+  std::int64_t unit = kWide;
+  const auto fits = [&](std::int64_t value) {
+    while (value % unit != 0) unit /= 2;
+  };
+  for (const Located* where : {&src, &dst}) {
+    fits(static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(where->base) % 16));
+    fits(where->copies > 1 ? std::abs(where->stride) : 0);
+  }
+  fits(copy.src_offset);
+  fits(copy.dst_offset);
+  fits(copy.block);
+  for (int d = 0; d < copy.ndims; ++d) {
+    fits(std::abs(copy.dims[d].src_stride));
+    fits(std::abs(copy.dims[d].dst_stride));
+  }
+  return unit;
+}
+
 std::int64_t true_extent(const StridedCopy& copy) {
   std::int64_t src = copy.block;
   std::int64_t dst = copy.block;
@@ -136,17 +140,18 @@ double TaskDraft::time(std::int64_t blocks_of_it) const {
          kAccessTime * static_cast<double>(accesses) / static_cast<double>(blocks_of_it);
 }
 
-void TaskDraft::add_copy(const StridedCopy& copy, const Located& src, const Located& dst, std::int64_t element) {
+void TaskDraft::add_copy(const StridedCopy& copy, const Located& src, const Located& dst, std::int64_t form) {
   const bool stamped = src.stamped || dst.stamped;
-  const std::int64_t unit = element > 0 ? element : stamped ? kWord : unit_of(copy, src, dst);
-  const std::int64_t scale = element > 0 ? 1 : unit;  // elements may be unaligned
+  const bool by_lines = form == kByLines || (stamped && form == 0);
+  const std::int64_t unit = form > 0 ? form : by_lines ? kWord : form == kByWide ? kWide : unit_of(copy, src, dst);
+  const std::int64_t scale = form > 0 ? 1 : unit;  // elements may be unaligned
   const std::int64_t units_of_it = copy.bytes() / unit;
   // too large for the kernel's 32-bit numbers
   if (units_of_it > kMostUnits || true_extent(copy) / scale > kMostExtent) {
     if (stamped) throw Error("a copy is too large for stamped lines (a defect in Tasuki)");
     const auto [first, second] = halves(copy);
-    add_copy(first, src, dst, element);
-    add_copy(second, src, dst, element);
+    add_copy(first, src, dst, form);
+    add_copy(second, src, dst, form);
     return;
   }
   if (units_of_it == 0) return;
@@ -155,9 +160,9 @@ void TaskDraft::add_copy(const StridedCopy& copy, const Located& src, const Loca
   out.dst_offset = dst.stamped ? line_of(copy, copy.dst_offset, &StridedCopy::Dim::dst_stride) : copy.dst_offset;
   out.units = static_cast<std::uint32_t>(units_of_it);
   out.log_unit = static_cast<std::int8_t>(std::bit_width(static_cast<std::uint64_t>(unit)) - 1);
-  const bool in_lines = stamped && element == 0;
-  const bool in_runs = copy.block >= kRun && element == 0;
-  if (in_lines) {
+  out.wide = form == kByWide ? 1 : 0;
+  const bool in_runs = copy.block >= kRun && form <= 0;
+  if (by_lines) {
     out.row_units = kLineWords;
   } else if (in_runs && unit == kWord) {
     out.row_units = 32 * kRowWords;
@@ -175,7 +180,7 @@ void TaskDraft::add_copy(const StridedCopy& copy, const Located& src, const Loca
   copies.push_back(out);
   const std::int64_t rows_of_it = rows_of(out);
   rows += rows_of_it;
-  if (in_lines) lines += rows_of_it;
+  if (by_lines) lines += rows_of_it;
   // What a thread moves of a row is one access if the row's units are contiguous, else each unit is one. A row of few
   // units takes a whole warp all the same.
   accesses += in_runs ? kAccessesPerRow * rows_of_it : std::max(kAccessesPerRow * rows_of_it, units_of_it);
@@ -228,7 +233,7 @@ void TaskDraft::cut(std::int64_t blocks_of_it) {
   }
   std::uint32_t next = 0;                 // the next block to get one tile more
   std::optional<std::uint32_t> the_same;  // the value of `next` for the move before, if this one is dealt out alike
-  for (std::size_t first = 0; first < steps.size(); first += 1 + static_cast<std::size_t>(steps[first].followers)) {
+  for (std::size_t first = 0; first < steps.size(); first += dealt_with(steps[first])) {
     GpuStep& deal = steps[first];
     deal.tile_rows = tile;
     std::size_t s = first;

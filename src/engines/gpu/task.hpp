@@ -17,6 +17,13 @@ std::int64_t true_extent(const StridedCopy& copy);
 /// are cut instead.
 bool fits_lines(const StridedCopy& copy, bool adds);
 
+/// The widest units, at most 16 bytes, of which all offsets, strides, blocks and addresses are multiples.
+std::int64_t unit_of(const StridedCopy& copy, const Located& src, const Located& dst);
+
+constexpr std::int64_t kWide = 16;     ///< bytes that a thread loads or stores at most at once
+constexpr std::int64_t kByLines = -1;  ///< how reductions may be cut: in words, a line to a row
+constexpr std::int64_t kByWide = -2;   ///< or in units of kWide bytes
+
 struct TaskDraft {
   std::vector<std::int32_t> ends;  ///< of lanes, as in GpuTaskHeader
   std::vector<GpuStep> steps;
@@ -35,9 +42,9 @@ struct TaskDraft {
   std::int64_t blocks() const;                   ///< thread blocks that it is worth
   bool scattered() const;                        ///< whether most accesses are to single units
   double time(std::int64_t blocks_of_it) const;  ///< estimated time with this many blocks; for comparisons
-  /// Adds the strided copy in the widest units that addresses and strides allow, or, for reductions, in elements of
-  /// `element` bytes.
-  void add_copy(const StridedCopy& copy, const Located& src, const Located& dst, std::int64_t element);
+  /// Adds the strided copy in the widest units that addresses and strides allow if `form` is 0, or, for reductions, in
+  /// elements of `form` bytes or as kByLines and kByWide say.
+  void add_copy(const StridedCopy& copy, const Located& src, const Located& dst, std::int64_t form);
   /// Adds the steps of another task, if it has any, as a lane of this one.
   void add_lane(const TaskDraft& lane);
   /// Adds the lanes of another task.

@@ -1,0 +1,293 @@
+// The group gpu-collectives: broadcast, reduce, allreduce, allgather, reduce-scatter and all-to-all on GPU memory, one
+// after the other in a stream or in a graph. Tasuki, and a bound: the bytes that must cross, moved by the copy engines
+// alone.
+#include "gpu/collectives.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "gpu/device_memory.cuh"
+#include "gpu/ipc.hpp"
+#include "gpu/problem.hpp"
+#include "tasuki/broadcast.hpp"
+#include "tasuki/collectives.hpp"
+
+namespace bench {
+namespace {
+
+using tasuki::CollectiveKind;
+
+constexpr const char* kBound = "bound: copies";
+
+// So small that sums are exact.
+float value_of(int rank, std::int64_t at, int round) {
+  return static_cast<float>((at * 7 + rank * 3 + round * 5) % 11);
+}
+
+float sum_of(int ranks, std::int64_t at, int round) {
+  float sum = 0;
+  for (int rank = 0; rank < ranks; ++rank) sum += value_of(rank, at, round);
+  return sum;
+}
+
+// Element i of this rank's result.
+float expected(const GpuCollectiveCase& c, std::int64_t i, int round) {
+  const int me = c.context.rank();
+  switch (c.kind) {
+    case CollectiveKind::broadcast:
+      return value_of(0, i, round);
+    case CollectiveKind::allgather:
+      return value_of(static_cast<int>(i / c.block()), i % c.block(), round);
+    case CollectiveKind::alltoall:
+      return value_of(static_cast<int>(i / c.block()), me * c.block() + i % c.block(), round);
+    case CollectiveKind::reduce_scatter:
+      return sum_of(c.context.size(), me * c.block() + i, round);
+    default:
+      return sum_of(c.context.size(), i, round);
+  }
+}
+
+void copy(void* to, const void* from, std::int64_t floats) {
+  TASUKI_CUDA(cudaMemcpy, to, from, static_cast<std::size_t>(floats) * sizeof(float), cudaMemcpyDefault);
+  TASUKI_CUDA(cudaStreamSynchronize, nullptr);
+}
+
+std::string verify(const GpuCollectiveCase& c, const Peer& peer, Runner& runner, float* in, float* out) {
+  if (peer.name.starts_with(kBound)) return {};  // it adds nothing up
+  std::string complaint;
+  const bool broadcast = c.kind == CollectiveKind::broadcast;
+  const bool gets = c.kind != CollectiveKind::reduce || c.context.is_root();
+  std::vector<float> given(static_cast<std::size_t>(c.gives())), got(static_cast<std::size_t>(c.gets()));
+  for (int round = 1; round <= 3; ++round) {
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      given[i] =
+          broadcast && !c.context.is_root() ? -1.0F : value_of(c.context.rank(), static_cast<std::int64_t>(i), round);
+    }
+    copy(in, given.data(), c.gives());
+    if (!broadcast) {
+      std::fill(got.begin(), got.end(), -1.0F);
+      copy(out, got.data(), c.gets());
+    }
+    c.context.barrier();
+    runner.start();
+    runner.wait();
+    runner.finish();
+    c.context.barrier();
+    copy(got.data(), broadcast ? in : out, gets ? c.gets() : 0);
+    for (std::size_t i = 0; gets && i < got.size() && complaint.empty(); ++i) {
+      const float wanted = expected(c, static_cast<std::int64_t>(i), round);
+      if (got[i] != wanted)
+        complaint =
+            fmt::format("rank {}, round {}, element {}: {} instead of {}", c.context.rank(), round, i, got[i], wanted);
+    }
+  }
+  return agree(c.context, complaint);
+}
+
+tasuki::CollectiveShape shape_of(const GpuCollectiveCase& c) {
+  tasuki::CollectiveShape shape;
+  shape.kind = c.kind;
+  shape.memory = tasuki::Memory::device;
+  shape.shared = true;
+  shape.type = c.kind == CollectiveKind::broadcast ? tasuki::DType::u8 : tasuki::DType::f32;
+  shape.count = c.kind == CollectiveKind::broadcast ? c.count * 4 : c.gives() == c.gets() ? c.count : c.block();
+  if (c.kind == CollectiveKind::alltoall) shape.count = c.block();
+  return shape;
+}
+
+class CollectiveRunner : public Runner {
+ public:
+  explicit CollectiveRunner(const GpuCollectiveCase& c)
+      : case_(c),
+        stream_(gpu_stream(c.context)),
+        in_(device_memory(static_cast<std::size_t>(c.gives()) * 4)),
+        out_(device_memory(static_cast<std::size_t>(c.gets()) * 4)),
+        operation_(make()) {}
+  float* in() const { return reinterpret_cast<float*>(in_.get()); }
+  float* out() const { return reinterpret_cast<float*>(out_.get()); }
+  void start() override { operation_.run(stream_); }
+  void finish() override { finish_stream(case_.context); }
+  std::optional<std::int64_t> memory() const override { return operation_.memory(); }
+  std::optional<double> predicted(bool together) const override {
+    const auto prediction = tasuki::plan(tasuki::machine_of(case_.context), shape_of(case_)).predict();
+    return together ? prediction.seconds : prediction.back_to_back;
+  }
+
+ private:
+  tasuki::Operation make() const {
+    const tasuki::Context& context = case_.context;
+    const auto f32 = tasuki::DType::f32;
+    switch (case_.kind) {
+      case CollectiveKind::broadcast:
+        return tasuki::Broadcast(context, 0, in(), case_.count * 4);
+      case CollectiveKind::reduce:
+        return tasuki::Reduce(context, 0, in(), out(), case_.count, f32);
+      case CollectiveKind::allreduce:
+        return tasuki::Allreduce(context, in(), out(), case_.count, f32);
+      case CollectiveKind::allgather:
+        return tasuki::Allgather(context, in(), out(), case_.block(), f32);
+      case CollectiveKind::reduce_scatter:
+        return tasuki::ReduceScatter(context, in(), out(), case_.block(), f32);
+      default:
+        return tasuki::Alltoall(context, in(), out(), case_.block(), f32);
+    }
+  }
+
+  GpuCollectiveCase case_;
+  tasuki::Stream stream_;
+  DeviceMemory in_;
+  DeviceMemory out_;
+  tasuki::Operation operation_;
+};
+
+GpuCollectiveRun tasuki_collective(const GpuCollectiveCase& c) {
+  auto runner = std::make_unique<CollectiveRunner>(c);
+  GpuCollectiveRun run{nullptr, runner->in(), runner->out()};
+  run.runner = std::move(runner);
+  return run;
+}
+
+// Bytes that a rank must send, where all send as much as they must at least.
+std::int64_t must_send(const GpuCollectiveCase& c) {
+  const std::int64_t n = c.context.size();
+  const std::int64_t whole = c.count * 4;
+  switch (c.kind) {
+    case CollectiveKind::broadcast:
+      return c.context.is_root() ? whole : 0;
+    case CollectiveKind::reduce:
+      return c.context.is_root() ? 0 : whole;
+    case CollectiveKind::allreduce:
+      return 2 * (n - 1) * whole / n;
+    default:
+      return (n - 1) * whole / n;
+  }
+}
+
+// To the next rank, by one call of the copy engine, while the rank before sends here.
+class BoundRunner : public Runner {
+ public:
+  explicit BoundRunner(const GpuCollectiveCase& c)
+      : context_(c.context),
+        stream_(gpu_stream(c.context)),
+        bytes_(static_cast<std::size_t>(must_send(c))),
+        from_(device_memory(static_cast<std::size_t>(2 * c.count) * 4)),
+        to_(device_memory(static_cast<std::size_t>(2 * c.count) * 4)),
+        peers_(c.context, to_.get()) {}
+  ~BoundRunner() override { context_.barrier(); }  // nobody gives up what another still writes
+  void start() override {
+    if (bytes_ == 0) return;
+    std::byte* const there = peers_.of((context_.rank() + 1) % context_.size());
+    TASUKI_CUDA(cudaMemcpyAsync, there, from_.get(), bytes_, cudaMemcpyDefault, static_cast<cudaStream_t>(stream_));
+  }
+  void finish() override { finish_stream(context_); }
+
+ private:
+  tasuki::Context context_;
+  tasuki::Stream stream_;
+  std::size_t bytes_;
+  DeviceMemory from_;
+  DeviceMemory to_;
+  PeerMemory peers_;
+};
+
+GpuCollectiveRun bound(const GpuCollectiveCase& c) {
+  return unless_left_out(c, kBound, [&] {
+    return GpuCollectiveRun{std::make_unique<BoundRunner>(c), nullptr, nullptr};
+  });
+}
+
+const RegisterPeer kTasuki(gpu_collective_peer(kReference, tasuki_collective));
+const RegisterPeer kTasukiGraph(gpu_collective_peer(std::string(kReference) + kReplayed,
+                                                    [](const GpuCollectiveCase& c) {
+                                                      return replayed(c, tasuki_collective(c));
+                                                    }));
+const RegisterPeer kBounds(gpu_collective_peer(kBound, bound));
+const RegisterPeer kBoundsGraph(gpu_collective_peer(std::string(kBound) + kReplayed,
+                                                    [](const GpuCollectiveCase& c) { return replayed(c, bound(c)); }));
+
+// Where each runner of a case works.
+struct Places {
+  std::map<const Runner*, std::pair<float*, float*>> of;
+};
+
+Problem problem_of(const GpuCollectiveCase& c) {
+  gpu_stream(c.context);
+  const auto places = std::make_shared<Places>();
+  Problem problem;
+  problem.make = [c, places](const Peer& peer) -> RunnerPtr {
+    if (!peer.gpu_collective) return nullptr;
+    GpuCollectiveRun run = peer.gpu_collective(c);
+    if (run.runner) places->of[run.runner.get()] = {run.in, run.out};
+    return std::move(run.runner);
+  };
+  problem.verify = [c, places](const Peer& peer, Runner& runner) {
+    const auto [in, out] = places->of.at(&runner);
+    return verify(c, peer, runner, in, out);
+  };
+  return problem;
+}
+
+std::string size_name(std::int64_t bytes) {
+  if (bytes >= 1 << 20) return fmt::format("{} MiB", bytes >> 20);
+  return bytes >= 1 << 10 ? fmt::format("{} KiB", bytes >> 10) : fmt::format("{} B", bytes);
+}
+
+}  // namespace
+
+std::int64_t GpuCollectiveCase::gives() const {
+  return kind == CollectiveKind::allgather ? block() : count;
+}
+
+std::int64_t GpuCollectiveCase::gets() const {
+  return kind == CollectiveKind::reduce_scatter ? block() : count;
+}
+
+Peer gpu_collective_peer(const std::string& name, std::function<GpuCollectiveRun(const GpuCollectiveCase&)> make) {
+  Peer peer;
+  peer.name = name;
+  peer.silent = name.starts_with(kBound);
+  peer.gpu_collective = [make = std::move(make)](const GpuCollectiveCase& c) { return make(c); };
+  return peer;
+}
+
+GpuCollectiveRun replayed(const GpuCollectiveCase& problem, GpuCollectiveRun run) {
+  run.runner = replayed(problem.context, std::move(run.runner));
+  return run;
+}
+
+GpuCollectiveRun unless_left_out(const GpuCollectiveCase& problem, const std::string& peer,
+                                 const std::function<GpuCollectiveRun()>& make) {
+  GpuCollectiveRun run;
+  run.runner = unless_left_out(problem.context, peer, [&] {
+    run = make();
+    return std::move(run.runner);
+  });
+  return run;
+}
+
+std::vector<Case> gpu_collective_cases(int ranks) {
+  std::vector<Case> cases;
+  if (ranks < 2) return cases;
+  for (const CollectiveKind kind :
+       {CollectiveKind::broadcast, CollectiveKind::reduce, CollectiveKind::allreduce, CollectiveKind::allgather,
+        CollectiveKind::reduce_scatter, CollectiveKind::alltoall}) {
+    for (const std::int64_t bytes : {std::int64_t{64}, std::int64_t{64} << 10, std::int64_t{1} << 20,
+                                     std::int64_t{16} << 20, std::int64_t{256} << 20}) {
+      const std::int64_t count = bytes / 4 / ranks * ranks;
+      const std::int64_t arrives = kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce ? bytes
+                                   : kind == CollectiveKind::allreduce ? 2 * (ranks - 1) * bytes / ranks
+                                                                       : (ranks - 1) * bytes / ranks;
+      cases.push_back({"gpu-collectives", fmt::format("{} {}", tasuki::to_string(kind), size_name(bytes)), arrives,
+                       bytes <= 64 << 10, [kind, count](const tasuki::Context& context) {
+                         return problem_of({context, kind, count});
+                       }});
+    }
+  }
+  return cases;
+}
+
+}  // namespace bench

@@ -1,0 +1,39 @@
+// Reduce `collect`: everybody sends its vector to the root, in parts; the root adds up the parts that have come while
+// the next ones travel. V bytes.
+//
+//   1 -> 0   2 -> 0   3 -> 0            root: ((1 2) 3) 0, counted from the root
+//
+// (n - 1) messages of V at the root and as many passes, of which only the last part's is not hidden; (n - 1) V of
+// scratch.
+#include "collectives/algorithm.hpp"
+#include "collectives/collected.hpp"
+
+namespace tasuki {
+namespace {
+
+double seconds(const Collective& c, const Parameters& parameters, const Price& price) {
+  return collect_seconds(c, parameters, price, static_cast<double>(c.whole()));
+}
+
+void list(const Collective& c, const Parameters& parameters, Steps& steps) {
+  const int slots = steps.scratch("came", c.whole() * (c.ranks() - 1));
+  steps.begin_rounds();
+  collect(
+      steps, c.ranks(), c.root(), [&](int r) { return c.own(r); }, {c.out(), 0}, c.whole(), slots, c.whole(),
+      parameters.chunk);
+  steps.end();
+}
+
+const AlgorithmRegistration registration{[] {
+  Algorithm algorithm;
+  algorithm.name = "collect";
+  algorithm.collective = CollectiveKind::reduce;
+  algorithm.complexity = 2;
+  algorithm.settings = cut_settings;
+  algorithm.seconds = seconds;
+  algorithm.list = list;
+  return algorithm;
+}};
+
+}  // namespace
+}  // namespace tasuki

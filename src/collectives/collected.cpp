@@ -1,0 +1,31 @@
+// Adding up what others have sent: see collected.hpp.
+#include "collectives/collected.hpp"
+
+#include <limits>
+
+namespace tasuki {
+
+void collect(Steps& steps, int ranks, int to, const std::function<Place(int)>& from, Place dst, std::int64_t bytes,
+             int slots, std::int64_t slot, std::int64_t chunk) {
+  const Place own = from(to);
+  const bool here = own.buffer == dst.buffer && own.offset == dst.offset;
+  const auto came = [&](int d) { return d == 1 && !here ? dst : Place{slots, (d - 1) * slot}; };
+  for (const Part& part : parts_of(bytes, chunk)) {
+    const auto at = [&](const Place& place) { return Place{place.buffer, place.offset + part.begin}; };
+    for (int d = 1; d < ranks; ++d) {
+      const int r = (to + d) % ranks;
+      steps.copy(r, at(from(r)), to, at(came(d)), part.bytes, part.number);
+    }
+    for (int d = here ? 1 : 2; d < ranks; ++d) steps.combine(to, at(came(d)), to, at(dst), part.bytes);
+    if (!here) steps.combine(to, at(own), to, at(dst), part.bytes);
+  }
+}
+
+double collect_seconds(const Collective& c, const Parameters& parameters, const Price& price, double bytes) {
+  if (!c.on_gpu()) return std::numeric_limits<double>::infinity();
+  const int n = c.ranks();
+  const auto part = static_cast<double>(part_bytes(static_cast<std::int64_t>(bytes), parameters.chunk));
+  return price.latency + (n - 1) * bytes * price.second_per_byte + (n - 1) * price.work(part);
+}
+
+}  // namespace tasuki

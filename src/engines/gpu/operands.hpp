@@ -1,0 +1,17 @@
+// Which moves of a lane become one step of a GPU program: a copy and the reductions of the same elements that follow
+// it, or several of these. Their sources are loaded together and the result is stored once; a reduction by itself
+// would load and store the destination, and wait until all blocks have ended the move before it.
+#pragma once
+
+#include <vector>
+
+#include "engines/gpu/order.hpp"
+
+namespace tasuki {
+
+/// Finds such moves among the steps of a lane. The first of them gets the number of the others, which come right after
+/// it, and the waits between them come before it. `awaited` says on which commands other lanes depend; such a command
+/// can only be the last of those that are joined.
+void join_operands(const Program& program, const std::vector<bool>& awaited, std::vector<LaneStep>& steps);
+
+}  // namespace tasuki
