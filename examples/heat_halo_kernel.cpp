@@ -45,7 +45,8 @@ float initial(std::int64_t i, std::int64_t j) {
 
 std::vector<float> serial() {
   const auto at = [](int i, int j) {
-    return static_cast<std::size_t>((i + kRows) % kRows * kColumns + (j + kColumns) % kColumns);
+    return static_cast<std::size_t>((i + kRows) % kRows) * kColumns +
+           static_cast<std::size_t>((j + kColumns) % kColumns);
   };
   std::vector<float> now(std::size_t{kRows} * kColumns);
   for (int i = 0; i < kRows; ++i)

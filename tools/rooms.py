@@ -25,7 +25,18 @@ LIVE = [
 ]
 ORDER = {room: place for place, room in enumerate(PURE + LIVE)}
 # Public headers that pure code may include: those of the nouns that are data.
-PURE_HEADERS = {"box", "dtype", "error", "layout", "machine", "plan", "planning", "predict", "strided_copy", "kernel/reduce_ops"}
+PURE_HEADERS = {
+    "box",
+    "dtype",
+    "error",
+    "layout",
+    "machine",
+    "plan",
+    "planning",
+    "predict",
+    "strided_copy",
+    "kernel/reduce_ops",
+}
 # What says that a file knows MPI, CUDA, threads, a clock or the environment.
 IMPURE = re.compile(
     r'#include [<"](mpi|cuda\w*|nccl|thread|mutex|atomic|condition_variable|chrono|ctime|time|unistd|sched'
