@@ -60,6 +60,8 @@ Price price_of(const Machine& machine, Memory memory) {
     Price best;
     double least = std::numeric_limits<double>::infinity();
     for (const Path& path : all_paths()) {
+      // Messages are for GPUs that do not reach each other.
+      if (memory == Memory::device && machine.reach(0, rank) && !path.transport.empty()) continue;
       const LinkCost& cost = machine.cost(path.name).one_way;
       constexpr double kTypical = 4096;
       const double seconds = cost.latency + kTypical / cost.bandwidth;
