@@ -59,6 +59,8 @@ Price price_between(const Machine& machine, Memory memory, int rank) {
   Price price;
   double least = std::numeric_limits<double>::infinity();
   for (const Path& path : all_paths()) {
+    // Messages are for GPUs that do not reach each other.
+    if (memory == Memory::device && machine.reach(0, rank) && !path.transport.empty()) continue;
     const LinkCost& cost = machine.cost(path.name).one_way;
     constexpr double kTypical = 4096;
     const double seconds = cost.latency + kTypical / cost.bandwidth;
