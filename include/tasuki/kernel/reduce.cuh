@@ -282,6 +282,15 @@ TASUKI_DEVICE bool combine_tile(const Combination& c, [[maybe_unused]] bool by_l
                                 std::uint32_t rows, std::byte* dst, const Operands& operand,
                                 [[maybe_unused]] std::uint32_t stamp, [[maybe_unused]] const Patient& patient) {
   const Operand one = operand(0);
+  const auto units = [&](std::uint32_t lane) {
+    const GpuTile t{one.copy,
+                    one.dims,
+                    first * one.copy.row_units + lane,
+                    least(one.copy.units, (first + rows) * one.copy.row_units),
+                    one.src,
+                    dst};
+    one.copy.wide != 0 ? combine_units<true>(c, t, operand) : combine_units<false>(c, t, operand);
+  };
 #if defined(TASUKI_LANES_ARE_THREADS)
   if (by_lines) {
     const std::uint32_t lines = (one.copy.units + kLineWords - 1) / kLineWords;
@@ -290,16 +299,10 @@ TASUKI_DEVICE bool combine_tile(const Combination& c, [[maybe_unused]] bool by_l
     return rows == 1 ? combine_lines<1>(c, size, t, operand, stamp, patient)
                      : combine_lines<kTileRows>(c, size, t, operand, stamp, patient);
   }
+  units(lane());
+#else
+  each_lane(units);
 #endif
-  each_lane([&](std::uint32_t lane) {
-    const GpuTile t{one.copy,
-                    one.dims,
-                    first * one.copy.row_units + lane,
-                    least(one.copy.units, (first + rows) * one.copy.row_units),
-                    one.src,
-                    dst};
-    one.copy.wide != 0 ? combine_units<true>(c, t, operand) : combine_units<false>(c, t, operand);
-  });
   return true;
 }
 
