@@ -193,7 +193,7 @@ def test_pairs_and_bools(context):
         assert (best["rank"] == (context.size - 1 - turn) % context.size).all()
         assert all_flags.tolist() == [True, turn >= context.size]
     with pytest.raises(tasuki.Error, match="align=True"):
-        tasuki.Allreduce(context, np.zeros(3, [("v", "f8"), ("i", "i4")]), np.zeros(3), op="minloc")
+        tasuki.Allreduce(context, *np.zeros((2, 3), [("v", "f8"), ("i", "i4")]), op="minloc")
     with pytest.raises(tasuki.Error, match="no meaning for bool"):
         tasuki.Allreduce(context, flag, all_flags)
     assert repr(tasuki.in_place) == "tasuki.in_place"
@@ -313,7 +313,7 @@ def test_complaints(context):
             r"'counts' is \[1\]; it must be" if n > 1 else "'source'",
         ),
         (lambda: tasuki.Allgather(context, a, b, counts="all"), "'counts' is 'all'; it must be"),
-        (lambda: tasuki.Allgather(context, a[:1], b[:n], counts=[-1] * n), "'counts' is -1 for rank 0"),
+        (lambda: tasuki.Allgather(context, a[:1], b[:n], counts=[-1] * n), "'counts' is -1 for block 0"),
         (lambda: tasuki.Allgather(context, a[:3], b[: 3 * n + 1]), f"'target' has {3 * n + 1} elements; it must have"),
         (lambda: tasuki.Gather(context, a[:1], b[:n], root=99), "'root' is 99"),
         (lambda: tasuki.Gather(context, tasuki.in_place, b), None if n == 1 else "in_place, which is for the root"),
