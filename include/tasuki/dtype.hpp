@@ -44,7 +44,8 @@ enum class DType : std::uint8_t {
 /// * `minloc`, `maxloc`: the pair whose value is least, or greatest; a NaN wins over every number. Of pairs with equal
 ///   values the one with the lower index is kept, and with equal indices the destination's. Here -0 equals +0, and a
 ///   NaN equals a NaN.
-/// * `own`: a function of the user's (`Operator` in collectives.hpp), which may depend on the order; in host memory only.
+/// * `own`: a function of the user's (`Operator` in collectives.hpp), which may depend on the order; in host memory
+/// only.
 enum class ReduceOp : std::uint8_t { sum, product, min, max, band, bor, bxor, land, lor, lxor, minloc, maxloc, own };
 
 std::string_view to_string(DType type);

@@ -79,7 +79,7 @@ contains
 
   subroutine test_blocks(ranks)
     type(tasuki_context), intent(in) :: ranks
-    type(tasuki_operation) :: whole, one, parts, turned, reduced
+    type(tasuki_operation) :: every, one, parts, turned, reduced
     real(real64), target, allocatable :: table(:, :), root_table(:, :), rows(:, :), columns(:, :)
     real(real64), target :: mine(n), part(n), block(n)
     integer :: epoch, i, r, me, size, root
@@ -87,12 +87,12 @@ contains
     size = tasuki_size(ranks)
     root = size / 2
     allocate (table(n, 0:size - 1), root_table(n, 0:size - 1), rows(n, 0:size - 1), columns(n, 0:size - 1))
-    call tasuki_allgather_create(whole, ranks, c_loc(mine), c_loc(table), int(n, int64), tasuki_real64)
+    call tasuki_allgather_create(every, ranks, c_loc(mine), c_loc(table), int(n, int64), tasuki_real64)
     call tasuki_gather_create(one, ranks, root, c_loc(mine), c_loc(root_table), int(n, int64), tasuki_real64)
     call tasuki_scatter_create(parts, ranks, root, c_loc(root_table), c_loc(part), int(n, int64), tasuki_real64)
     call tasuki_alltoall_create(turned, ranks, c_loc(rows), c_loc(columns), int(n, int64), tasuki_real64)
     call tasuki_reduce_scatter_create(reduced, ranks, c_loc(rows), c_loc(block), int(n, int64), tasuki_real64, tasuki_sum)
-    call check_operation(whole)
+    call check_operation(every)
     call check_operation(one)
     call check_operation(parts)
     call check_operation(turned)
@@ -102,7 +102,7 @@ contains
       do r = 0, size - 1
         rows(:, r) = value(me, [(i + 100 * r, i=1, n)], epoch)
       end do
-      call run(whole)
+      call run(every)
       call run(one)
       call run(turned)
       call run(reduced)
@@ -115,7 +115,7 @@ contains
       end do
       call check(all_equal(block, sum(columns, 2)), 'a reduce-scatter')
     end do
-    call tasuki_free(whole)
+    call tasuki_free(every)
     call tasuki_free(one)
     call tasuki_free(parts)
     call tasuki_free(turned)
@@ -130,25 +130,26 @@ contains
   ! Rank r has r + 1 numbers; and rank a has a number for rank b if a + b is even.
   subroutine test_individual_blocks(ranks)
     type(tasuki_context), intent(in) :: ranks
-    type(tasuki_operation) :: whole, some
+    type(tasuki_operation) :: every, some
     integer(int32), target, allocatable :: mine(:), table(:), sent(:), received(:)
     integer(int64), allocatable :: counts(:), pairs(:)
     integer :: epoch, i, r, me, size, at
     me = tasuki_rank(ranks)
     size = tasuki_size(ranks)
-    counts = [(int(r + 1, int64), r=0, size - 1)]
-    pairs = [(int(modulo(me + r + 1, 2), int64), r=0, size - 1)]
+    allocate (counts(size), pairs(size))
+    counts(:) = [(int(r + 1, int64), r=0, size - 1)]
+    pairs(:) = [(int(modulo(me + r + 1, 2), int64), r=0, size - 1)]
     allocate (mine(me + 1), table(size * (size + 1) / 2), sent(size), received(size))
-    call tasuki_allgather_create(whole, ranks, c_loc(mine), c_loc(table), 0_int64, tasuki_int32, counts=counts)
+    call tasuki_allgather_create(every, ranks, c_loc(mine), c_loc(table), 0_int64, tasuki_int32, counts=counts)
     call tasuki_alltoall_create(some, ranks, c_loc(sent), c_loc(received), 0_int64, tasuki_int32, send_counts=pairs, &
         receive_counts=pairs)
-    call check_operation(whole)
+    call check_operation(every)
     call check_operation(some)
     do epoch = 1, epochs
       mine = [(100 * me + i + epoch, i=0, me)]
       sent = me + epoch
       received = -1
-      call run(whole)
+      call run(every)
       call run(some)
       at = 0
       do r = 0, size - 1
@@ -159,7 +160,7 @@ contains
       call check(all(received(:at) == pack([(r + epoch, r=0, size - 1)], pairs == 1)), 'numbers for some ranks')
       call check(all(received(at + 1:) == -1), 'what nobody sends')
     end do
-    call tasuki_free(whole)
+    call tasuki_free(every)
     call tasuki_free(some)
   end subroutine
 
