@@ -183,8 +183,9 @@ TASUKI_APART bool run_in_turns(const PlanRun& l, const Share* shares, int turns,
   const Share* const light = shares[0].light != 0 ? &shares[0] : nullptr;
   if (light != nullptr) tell_all();
   LightLanes lanes(Task{l.bytes + shares[0].offset}, crew);
-  LanePlace places[kGpuTasks];
-  for (int n = 0; n < turns; ++n) places[n] = {};
+  std::int16_t at[kGpuTasks];  // of each task the step; -1: it has ended. Few bytes, for every thread has its own
+  std::uint8_t dealt[kGpuTasks];
+  for (int n = 0; n < turns; ++n) at[n] = dealt[n] = 0;
   bool lanes_ended = light == nullptr;
   const std::int32_t none = -1;
   Patience patience(l, none, epoch);
@@ -195,14 +196,16 @@ TASUKI_APART bool run_in_turns(const PlanRun& l, const Share* shares, int turns,
     waits.in_vain = false;
     if (!lanes_ended) lanes_ended = lanes.go_on(l, epoch, crew, waits, went);
     for (int n = light != nullptr ? 1 : 0; n < turns && shares[n].blocks != 0; ++n) {
-      LanePlace& place = places[n];
-      if (place.step < 0) continue;
+      if (at[n] < 0) continue;
+      LanePlace place{at[n], dealt[n]};
       const Went task_went = run_share<kReduces>(l, shares[n], epoch, waits, place);
       if (task_went == Went::as_far_as_it_could) {
+        at[n] = static_cast<std::int16_t>(place.step);
+        dealt[n] = static_cast<std::uint8_t>(place.dealt);
         left = true;
         continue;
       }
-      place.step = -1;
+      at[n] = -1;
       if (task_went == Went::wrong) went = Went::wrong;
     }
     bool good = went != Went::wrong;
