@@ -310,7 +310,7 @@ void Operation::State::start() {
   check_inactive("start");
   runtime_of(context_).refuse_if_failed(name_);
   count_kernels("start");
-  check_alternation();
+  if (!engine_->captured()) check_alternation();  // else the GPU counts, also what kernels and graphs have run
   ++epoch_;
   if (kernel_runs_) kernel_runs_->host_begins();
   if (check_) check_->start(epoch_, buffers_);
@@ -337,7 +337,7 @@ void Operation::State::enqueue(Stream stream, StreamWork work) {
   if (starts) {
     runtime_of(context_).refuse_if_failed(name_);
     count_kernels("start");
-    if (!engine_->captured()) check_alternation();  // how often a graph is replayed nobody here knows
+    if (!engine_->captured()) check_alternation();
     ++epoch_;
   }
   const TracedCall traced(executor_->recorder(), starts ? Traced::start : Traced::wait, epoch_);

@@ -147,7 +147,7 @@ Wanted random_wanted(const Context& ctx, int number, std::int64_t type, Random& 
 std::unique_ptr<Running> make_some(const Context& ctx, const Wanted& w, std::int64_t type) {
   std::unique_ptr<Running> running;
   const std::string error = error_of([&] { running = make_typed(ctx, w, type); });
-  if (error.empty()) return running;
+  if (running) return running;
   INFO(error);
   // NCCL cannot be asked to wait, and chunks are for paths that stores take.
   CHECK(error.find("no path can carry") != std::string::npos);
