@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "common.hpp"
-#include "tasuki/kernel/reduce_ops.hpp"
 #include "ranks/collective_cases.hpp"
 #include "ranks/error_of.hpp"
+#include "tasuki/kernel/reduce_ops.hpp"
 #include "tasuki/planning.hpp"
 
 using namespace tasuki;
@@ -311,8 +311,9 @@ RANK_TEST("an allreduce on GPUs has the bits of the one on hosts, on every rank,
         const std::string error = error_of([&] {
           on_gpu = std::make_unique<Allreduce>(ctx, memory.get(), result, count, DType::f32, ReduceOp::sum, options);
         });
-        if (path == "nccl" && !error.empty()) continue;
-        REQUIRE(error.empty());
+        if (path == "nccl" && !on_gpu) continue;
+        INFO(error);
+        REQUIRE(on_gpu);
         for (int repetition = 0; repetition < 2; ++repetition) {
           CUDA_OK(cudaMemset(result, 0xff, static_cast<std::size_t>(bytes)));
           on_gpu->run(nullptr);
