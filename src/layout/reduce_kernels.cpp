@@ -6,8 +6,8 @@
 #include <type_traits>
 
 #include "layout/nest_loop.hpp"
-#include "tasuki/kernel/reduce_ops.hpp"
 #include "tasuki/error.hpp"
+#include "tasuki/kernel/reduce_ops.hpp"
 #include "tasuki/strided_copy.hpp"
 
 namespace tasuki {
