@@ -1,5 +1,7 @@
 // Operations that kernels start, used as they cannot be: errors on the host where it can know, else in the kernel,
 // after which all calls return false and the host throws what the first was.
+#include <mpi.h>
+
 #include <cstdlib>
 
 #include "kernel_test.hpp"
@@ -204,8 +206,16 @@ RANK_TEST("plans: the host does not start what a kernel has left open") {
   CHECK(contains(error, "while an epoch that a kernel has started is active; wait for it in the kernel"));
 }
 
+// Between threads of one process there is no MPI, so nothing that only the host can carry.
+static bool ranks_are_threads() {
+  int processes = 0;
+  MPI_Initialized(&processes);
+  return processes == 0;
+}
+
 #if !defined(__CUDACC__)
 RANK_TEST("plans: pieces that only the host can carry are named") {
+  if (ranks_are_threads()) return;
   prepare(ctx);
   tasuki::HaloOptions options;
   options.path = "mpi";
@@ -222,6 +232,7 @@ RANK_TEST("plans: pieces that only the host can carry are named") {
 #endif
 
 TEST_CASE("plans: islands are reached by the host only") {
+  if (ranks_are_threads()) return;
   setenv("TASUKI_ISLAND", "1", 1);
   on_ranks([](const tasuki::Context& ctx) {
     prepare(ctx);
