@@ -117,7 +117,9 @@ class Patience {
     if (++polls_ % kPollsPerLook != 0) return true;
     if (failed(l_)) return false;
     const bool told = look(l_.abort) != 0;
-    if (!told && detail::now_ns() - begin_ < l_.patience) return true;
+    // A block that waits for one which waits for another rank leaves it the time to say so first.
+    const std::uint64_t more = why_ == Why::meeting ? l_.patience / 16 : 0;
+    if (!told && detail::now_ns() - begin_ < l_.patience + more) return true;
     give_up(l_, told ? Why::told : why_, command, epoch_, value, target);
     return false;
   }
