@@ -84,6 +84,38 @@ std::vector<Range> chunks_of(const Collective& c, const Parameters& p, Range who
   return chunks;
 }
 
+std::vector<Crossing> crossings(const Collective& c, const Islands& islands) {
+  std::vector<Crossing> all_crossings;
+  const int k = islands.count();
+  for (int d = 1; d < k; ++d) {
+    for (int island = 0; island < k; ++island) {
+      Range all;
+      for (const int r : islands.members(island)) all.end += c.block(r);
+      std::int64_t before = 0;
+      for (const int owner : islands.members(island)) {
+        for (const int carrier : islands.members((island + d) % k)) {
+          const Range share = overlap(islands.share(all, carrier), {before, before + c.block(owner)});
+          if (share.bytes() > 0) all_crossings.push_back({{share.begin - before, share.end - before}, owner, carrier});
+        }
+        before += c.block(owner);
+      }
+    }
+  }
+  return all_crossings;
+}
+
+Algorithm hierarchical(CollectiveKind kind, decltype(Algorithm::seconds) seconds, decltype(Algorithm::list) list) {
+  Algorithm algorithm;
+  algorithm.name = "hierarchical";
+  algorithm.collective = kind;
+  algorithm.complexity = 4;
+  algorithm.worth_trying = has_hierarchy;
+  algorithm.settings = chunk_settings;
+  algorithm.seconds = seconds;
+  algorithm.list = list;
+  return algorithm;
+}
+
 double pipelined(double inside, double across, std::int64_t chunks) {
   return inside + across + static_cast<double>(chunks - 1) * std::max(inside, across);
 }

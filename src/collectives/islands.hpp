@@ -49,6 +49,19 @@ class Islands {
   std::vector<int> place_;
 };
 
+/// Part of a rank's block that crosses between two islands.
+struct Crossing {
+  Range range;      ///< of the block
+  int owner = 0;    ///< whose block it is
+  int carrier = 0;  ///< the rank of the other island that takes it, or gives it
+};
+/// What crosses where every rank's block goes to, or comes from, each other island once. An island's blocks, one after
+/// the other, are shared out among the ranks of the other one.
+std::vector<Crossing> crossings(const Collective& collective, const Islands& islands);
+
+/// What all hierarchical algorithms register.
+Algorithm hierarchical(CollectiveKind kind, decltype(Algorithm::seconds) seconds, decltype(Algorithm::list) list);
+
 /// Whether a hierarchical algorithm is worth a look: several islands, and several ranks in one.
 bool has_hierarchy(const Collective& collective);
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common.hpp"
+#include "random_split.hpp"
 #include "ranks/error_of.hpp"
 
 using namespace tasuki;
@@ -25,19 +26,6 @@ struct Case {
   bool corners = true;
   bool alternating = false;
 };
-
-std::vector<int> random_split(int ranks, int dims, std::mt19937& random) {
-  std::vector<int> split(static_cast<std::size_t>(dims), 1);
-  for (int factor = 2; ranks > 1;) {
-    if (ranks % factor != 0) {
-      ++factor;
-      continue;
-    }
-    split[random() % split.size()] *= factor;
-    ranks /= factor;
-  }
-  return split;
-}
 
 Case random_case(int ranks, std::mt19937& random) {
   Case c;

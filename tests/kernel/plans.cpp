@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kernel_test.hpp"
+#include "random_split.hpp"
 
 using namespace kernel_tests;
 namespace device = tasuki::device;
@@ -150,19 +151,6 @@ constexpr unsigned kMostCells[] = {0, 20000, 300, 50, 12};
 const std::vector<std::string> kPaths = {"auto", "shared:put", "shared:eager", "shared:pull"};
 constexpr unsigned kMostCells[] = {0, 700, 50, 14, 6};
 #endif
-
-std::vector<int> random_split(int ranks, int dims, std::mt19937& random) {
-  std::vector<int> split(static_cast<std::size_t>(dims), 1);
-  for (int factor = 2; ranks > 1;) {
-    if (ranks % factor != 0) {
-      ++factor;
-      continue;
-    }
-    split[random() % split.size()] *= factor;
-    ranks /= factor;
-  }
-  return split;
-}
 
 Case random_case(int ranks, std::mt19937& random) {
   Case c;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "collective_shapes.hpp"
 #include "collectives/algorithm.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/planning.hpp"
@@ -14,22 +15,6 @@
 using namespace tasuki;
 
 namespace {
-
-using Random = std::mt19937;
-
-const std::vector<CollectiveKind> kKinds{
-    CollectiveKind::broadcast,      CollectiveKind::allreduce, CollectiveKind::allgather, CollectiveKind::reduce,
-    CollectiveKind::reduce_scatter, CollectiveKind::alltoall,  CollectiveKind::gather,    CollectiveKind::scatter,
-    CollectiveKind::barrier,        CollectiveKind::scan,      CollectiveKind::exscan};
-
-std::int64_t below(Random& random, std::int64_t n) {
-  return static_cast<std::int64_t>(random() % static_cast<unsigned>(n));
-}
-
-bool has_blocks(CollectiveKind kind) {
-  return kind == CollectiveKind::allgather || kind == CollectiveKind::reduce_scatter ||
-         kind == CollectiveKind::alltoall || kind == CollectiveKind::gather || kind == CollectiveKind::scatter;
-}
 
 // Random counts: few, odd, uneven, none.
 CollectiveShape random_shape(CollectiveKind kind, int ranks, Random& random) {

@@ -12,6 +12,7 @@
 
 #include "error_of.hpp"
 #include "host_paths.hpp"
+#include "random_split.hpp"
 #include "rank_test.hpp"
 #include "session/collective.hpp"
 #include "tasuki/tasuki.hpp"
@@ -21,19 +22,6 @@ using namespace tasuki;
 namespace {
 
 constexpr double kUntouched = -1;
-
-std::vector<int> random_split(int ranks, int dims, std::mt19937& random) {
-  std::vector<int> split(static_cast<std::size_t>(dims), 1);
-  for (int factor = 2; ranks > 1;) {
-    if (ranks % factor != 0) {
-      ++factor;
-      continue;
-    }
-    split[random() % split.size()] *= factor;
-    ranks /= factor;
-  }
-  return split;
-}
 
 std::int64_t linear(const Grid& grid, const Index& at) {
   std::int64_t index = 0;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "host_paths.hpp"
+#include "random_split.hpp"
 #include "rank_test.hpp"
 #include "tasuki/memory.hpp"
 #include "tasuki/planning.hpp"
@@ -35,19 +36,6 @@ void check_equal(const Context& ctx, const Operation& live, const Shape& shape, 
   const VerifyReport report = verify(planned.plans());
   INFO(report.text());
   CHECK(report.ok());
-}
-
-std::vector<int> random_split(int ranks, int dims, std::mt19937& random) {
-  std::vector<int> split(static_cast<std::size_t>(dims), 1);
-  for (int factor = 2; ranks > 1;) {
-    if (ranks % factor != 0) {
-      ++factor;
-      continue;
-    }
-    split[random() % split.size()] *= factor;
-    ranks /= factor;
-  }
-  return split;
 }
 
 Width random_width(int dims, std::mt19937& random, const Width* most) {

@@ -176,29 +176,4 @@ TASUKI_DEVICE bool take_lines(const GpuLines& t, std::uint32_t stamp, const Pati
   return true;
 }
 
-// By one thread: word n of the lines that begin at `from`. False if it has not arrived.
-template <class Patient>
-TASUKI_DEVICE bool load_word(const std::byte* from, std::uint32_t n, std::uint32_t stamp, std::uint32_t& word,
-                             const Patient& patient) {
-  const std::byte* line = from + static_cast<std::int64_t>(n / kLineWords) * kStampedLine;
-  const std::uint32_t in_line = n % kLineWords;
-  const auto piece = [&](std::uint32_t i, uint4& p) {
-    for (p = load_piece(line + i * 16); !came(p, stamp); p = load_piece(line + i * 16)) {
-      if (!patient()) return false;
-    }
-    return true;
-  };
-  uint4 one;
-  if (in_line < kLastWords) {
-    if (!piece(in_line % 32, one)) return false;
-    word = in_line < 32 ? one.x : in_line < 64 ? one.y : one.z;
-    return true;
-  }
-  const std::uint32_t at = 4 * (in_line - kLastWords);
-  uint4 next;
-  if (!piece(at / 3, one) || !piece(at / 3 + 1, next)) return false;
-  word = joined(one.w, next.w, at % 3);
-  return true;
-}
-
 }  // namespace tasuki::device::lowered

@@ -24,36 +24,15 @@ double seconds(const Collective& c, const Parameters& p, const Price& price) {
 
 void list(const Collective& c, const Parameters& p, Steps& steps) {
   const Islands islands(c);
-  const int k = islands.count();
-  struct Crossing {
-    Range range;  // of the rank's block
-    int from = 0;
-    int to = 0;
-  };
-  // An island's blocks, one after the other, are shared out among the ranks of each other one.
-  std::vector<Crossing> crossings;
-  for (int d = 1; d < k; ++d) {
-    for (int island = 0; island < k; ++island) {
-      Range all;
-      for (const int r : islands.members(island)) all.end += c.block(r);
-      std::int64_t before = 0;
-      for (const int r : islands.members(island)) {
-        for (const int to : islands.members((island + d) % k)) {
-          const Range share = overlap(islands.share(all, to), {before, before + c.block(r)});
-          if (share.bytes() > 0) crossings.push_back({{share.begin - before, share.end - before}, r, to});
-        }
-        before += c.block(r);
-      }
-    }
-  }
+  const std::vector<Crossing> all = crossings(c, islands);
   const auto chunks = chunks_of(c, p, {0, c.whole()});
   const auto count = static_cast<int>(chunks.size());
   for (int link = 0; link < count; ++link) {
     const auto here = [&](const Crossing& x) { return part_of(x.range, link, count, c.element()); };
     steps.phase("across");
-    for (const Crossing& x : crossings)
-      steps.copy(x.from, {c.in(), (c.both() ? c.begin(x.from) : 0) + here(x).begin}, x.to,
-                 {c.out(), c.begin(x.from) + here(x).begin}, here(x).bytes(), link);
+    for (const Crossing& x : all)
+      steps.copy(x.owner, {c.in(), (c.both() ? c.begin(x.owner) : 0) + here(x).begin}, x.carrier,
+                 {c.out(), c.begin(x.owner) + here(x).begin}, here(x).bytes(), link);
     if (link == 0) {
       steps.phase("inside");
       for (int d = 0; d < c.ranks(); ++d) {
@@ -65,25 +44,16 @@ void list(const Collective& c, const Parameters& p, Steps& steps) {
       }
     }
     steps.phase("told inside");
-    for (const Crossing& x : crossings) {
-      const Place place{c.out(), c.begin(x.from) + here(x).begin};
-      for (int d = 1; d < islands.size(islands.of(x.to)); ++d)
-        steps.copy(x.to, place, islands.rank(islands.of(x.to), islands.place(x.to) + d), place, here(x).bytes(), link);
+    for (const Crossing& x : all) {
+      const Place place{c.out(), c.begin(x.owner) + here(x).begin};
+      for (int d = 1; d < islands.size(islands.of(x.carrier)); ++d)
+        steps.copy(x.carrier, place, islands.rank(islands.of(x.carrier), islands.place(x.carrier) + d), place,
+                   here(x).bytes(), link);
     }
   }
 }
 
-const AlgorithmRegistration registration{[] {
-  Algorithm algorithm;
-  algorithm.name = "hierarchical";
-  algorithm.collective = CollectiveKind::allgather;
-  algorithm.complexity = 4;
-  algorithm.worth_trying = has_hierarchy;
-  algorithm.settings = chunk_settings;
-  algorithm.seconds = seconds;
-  algorithm.list = list;
-  return algorithm;
-}};
+const AlgorithmRegistration registration{[] { return hierarchical(CollectiveKind::allgather, seconds, list); }};
 
 }  // namespace
 }  // namespace tasuki

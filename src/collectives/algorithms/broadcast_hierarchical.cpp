@@ -67,17 +67,7 @@ void list(const Collective& c, const Parameters& p, Steps& steps) {
   for (const Range chunk : chunks_of(c, p, {0, c.whole()})) list_chunk(c, islands, chunk, link++, steps);
 }
 
-const AlgorithmRegistration registration{[] {
-  Algorithm algorithm;
-  algorithm.name = "hierarchical";
-  algorithm.collective = CollectiveKind::broadcast;
-  algorithm.complexity = 4;
-  algorithm.worth_trying = has_hierarchy;
-  algorithm.settings = chunk_settings;
-  algorithm.seconds = seconds;
-  algorithm.list = list;
-  return algorithm;
-}};
+const AlgorithmRegistration registration{[] { return hierarchical(CollectiveKind::broadcast, seconds, list); }};
 
 }  // namespace
 }  // namespace tasuki

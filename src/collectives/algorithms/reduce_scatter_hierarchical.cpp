@@ -34,29 +34,8 @@ void add_up(const Collective& c, const Islands& islands, int carrier, std::int64
 
 void list(const Collective& c, const Parameters& p, Steps& steps) {
   const Islands islands(c);
-  const int k = islands.count();
   const int sum = steps.scratch("sum", c.whole());
-  struct Crossing {
-    Range range;  // of the block of `to`
-    int from = 0;
-    int to = 0;
-  };
-  // An island's blocks, one after the other, are shared out among the ranks of each other one.
-  std::vector<Crossing> crossings;
-  for (int d = 1; d < k; ++d) {
-    for (int island = 0; island < k; ++island) {
-      Range all;
-      for (const int r : islands.members(island)) all.end += c.block(r);
-      std::int64_t before = 0;
-      for (const int r : islands.members(island)) {
-        for (const int from : islands.members((island + d) % k)) {
-          const Range share = overlap(islands.share(all, from), {before, before + c.block(r)});
-          if (share.bytes() > 0) crossings.push_back({{share.begin - before, share.end - before}, from, r});
-        }
-        before += c.block(r);
-      }
-    }
-  }
+  const std::vector<Crossing> all = crossings(c, islands);
   const auto chunks = chunks_of(c, p, {0, c.whole()});
   const auto count = static_cast<int>(chunks.size());
   // In place the result lies where others may still have to read.
@@ -66,33 +45,23 @@ void list(const Collective& c, const Parameters& p, Steps& steps) {
   for (int link = 0; link < count; ++link) {
     const auto here = [&](const Crossing& x) { return part_of(x.range, link, count, c.element()); };
     steps.phase("for others");
-    for (const Crossing& x : crossings) {
-      const std::int64_t at = c.begin(x.to) + here(x).begin;
-      add_up(c, islands, x.from, at, {sum, at}, here(x).bytes(), link, steps);
+    for (const Crossing& x : all) {
+      const std::int64_t at = c.begin(x.owner) + here(x).begin;
+      add_up(c, islands, x.carrier, at, {sum, at}, here(x).bytes(), link, steps);
     }
     if (link == 0) {
       steps.phase("their own");
       for (int r = 0; r < c.ranks(); ++r) add_up(c, islands, r, c.begin(r), result(r, 0), c.block(r), count, steps);
     }
     steps.phase("across");
-    for (const Crossing& x : crossings)
-      steps.combine(x.from, {sum, c.begin(x.to) + here(x).begin}, x.to, result(x.to, here(x).begin), here(x).bytes(),
-                    link);
+    for (const Crossing& x : all)
+      steps.combine(x.carrier, {sum, c.begin(x.owner) + here(x).begin}, x.owner, result(x.owner, here(x).begin),
+                    here(x).bytes(), link);
   }
   for (int r = 0; r < c.ranks() && c.both(); ++r) steps.copy(r, result(r, 0), r, {c.out(), 0}, c.block(r));
 }
 
-const AlgorithmRegistration registration{[] {
-  Algorithm algorithm;
-  algorithm.name = "hierarchical";
-  algorithm.collective = CollectiveKind::reduce_scatter;
-  algorithm.complexity = 4;
-  algorithm.worth_trying = has_hierarchy;
-  algorithm.settings = chunk_settings;
-  algorithm.seconds = seconds;
-  algorithm.list = list;
-  return algorithm;
-}};
+const AlgorithmRegistration registration{[] { return hierarchical(CollectiveKind::reduce_scatter, seconds, list); }};
 
 }  // namespace
 }  // namespace tasuki
