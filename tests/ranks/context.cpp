@@ -69,9 +69,11 @@ TEST_CASE("contexts work on parts of the ranks, side by side, and outlive the co
 }
 
 TEST_CASE("making and ending contexts over and over leaves nothing behind") {
-  for (int i = 0; i < 40; ++i) {
+  int times = 40;
+  for (int i = 0; i < times; ++i) {
     Context ctx(MPI_COMM_WORLD);
     ctx.barrier();
+    if (ctx.size() > 6) times = 10;
   }
 }
 

@@ -60,6 +60,7 @@ RANK_TEST("a function of the user's that does not commute combines in rank order
   const int n = ctx.size();
   for (const std::string& path : host_paths(ctx)) {
     for (const std::size_t count : {std::size_t{1}, std::size_t{5}, std::size_t{2077}}) {
+      if (n > 6 && count != 5) continue;  // verifying takes long
       CollectiveOptions options;
       options.path = path;
       if (path == "shared:put" || path == "shared:read" || path == "shared:pull") options.path += ",shared:eager";
