@@ -34,11 +34,11 @@ GENERATE_LATEX = NO
 EXTRACT_ALL = YES
 EXTRACT_STATIC = YES
 HIDE_FRIEND_COMPOUNDS = YES
-EXCLUDE_SYMBOLS = *Access
+EXCLUDE_SYMBOLS = *Access tasuki::element::Pair
 MULTILINE_CPP_IS_BRIEF = NO
 JAVADOC_AUTOBRIEF = YES
 MACRO_EXPANSION = YES
-PREDEFINED = TASUKI_DEVICE=
+PREDEFINED = TASUKI_DEVICE= TASUKI_APART= TASUKI_BOTH= TASUKI_UNROLL= TASUKI_NO_UNROLL=
 WARN_IF_UNDOCUMENTED = NO
 WARN_IF_DOC_ERROR = NO
 QUIET = YES
@@ -137,7 +137,8 @@ def lay_out(source: Path, xml: str, package: Path) -> bool:
     for file in DOCS.glob("*.md"):
         text = file.read_text().replace("](../README.md", "](overview.md").replace("](README.md", "](index.md")
         (source / ("index.md" if file.name == "README.md" else file.name)).write_text(text)
-    (source / "overview.md").write_text((ROOT / "README.md").read_text().replace("](docs/", "]("))
+    overview = (ROOT / "README.md").read_text().replace("](docs/README.md", "](index.md").replace("](docs/", "](")
+    (source / "overview.md").write_text(overview)
     shutil.copytree(DOCS / "figures", source / "figures")
     shutil.copy(DOCS / "site" / "conf.py", source)
     write_cpp(source, xml)

@@ -86,14 +86,23 @@ def class_entry(node: ast.ClassDef) -> list[str]:
     return directive(kind, made, [], body)
 
 
+def constant(node: ast.AnnAssign, after: ast.stmt | None) -> list[str]:
+    """What is said about a value is the text that follows it."""
+    text = after.value if isinstance(after, ast.Expr) else None
+    said = text.value if isinstance(text, ast.Constant) and isinstance(text.value, str) else None
+    return directive("py:data", [ast.unparse(node.target)], [], as_rst(said))
+
+
 def reference(stub: str, init: str, modules: list[str]) -> str:
     """The entries of all public names, which the stub or one of the modules' sources defines, in their order."""
     defined: dict[str, list[str]] = {}
     for text in [stub, *modules]:
         body = ast.parse(text).body
-        for node in body:
+        for node, after in zip(body, [*body[1:], None]):
             if isinstance(node, ast.ClassDef):
                 defined[node.name] = class_entry(node)
+            elif isinstance(node, ast.AnnAssign):
+                defined[ast.unparse(node.target)] = constant(node, after)
         for name, nodes in grouped(body).items():
             defined[name] = functions(nodes, False)
     wanted = public_names(init)

@@ -33,6 +33,15 @@ def test_types():
     assert result.returncode == 1 and '"periodic" to "Grid" has incompatible type "int"' in result.stdout, result.stdout
 
 
+def test_the_sites_reference_has_every_public_name():
+    sys.path.insert(0, str(ROOT / "tools"))
+    import python_reference
+
+    text = python_reference.of_package(Path(tasuki.__file__).parent)
+    for name in (".. py:class:: Allreduce(", ".. py:data:: in_place\n\n   As the `source`", ".. py:function:: verify("):
+        assert name in text, name
+
+
 def test_everything_is_documented():
     missing = []
     for name in tasuki.__all__:
