@@ -1,4 +1,9 @@
-"""Runs killed_rank under the launcher's recovery option and checks what the surviving ranks say and leave behind."""
+"""Runs killed_rank under the launcher's recovery option and checks what the surviving ranks say and leave behind.
+
+killed_rank.py MPIRUN PROGRAM [--rounds 9]
+
+Each round kills another rank, in every way; the slowest survivors are said at the end.
+"""
 
 import argparse
 import pathlib
@@ -7,7 +12,6 @@ import subprocess
 import sys
 
 RANKS = 4
-VICTIM = 1
 PATIENCE = 3  # seconds until a rank that waits for a dead one must have left its allreduce; the deadline is 10
 FOLDERS = [pathlib.Path("/dev/shm"), pathlib.Path("/tmp")]
 
@@ -30,64 +34,79 @@ def left_behind() -> set[str]:
     return names
 
 
+WAYS = (
+    ("shared", "inline", "host", "wait"),
+    ("shared", "thread", "host", "wait"),
+    ("shared:read", "inline", "host", "wait"),
+    ("shared:read", "thread", "host", "wait"),
+    ("mpi", "inline", "host", "wait"),
+    ("shared:put", "inline", "host", "test"),
+    ("shared:read", "inline", "host", "test"),
+    ("shared", "thread", "host", "test"),
+    ("mpi", "inline", "host", "test"),
+    ("shared", "inline", "host", "allreduce"),
+    ("shared", "thread", "host", "allreduce"),
+    ("mpi", "inline", "host", "allreduce"),
+    ("peer", "stream", "device", "wait"),
+    ("mpi", "stream", "device", "wait"),
+)
+
+
+def kill(launcher: str, program: str, victim: int, way: tuple[str, str, str, str]) -> tuple[bool, float | None]:
+    """Whether all was as it should be, and after how many seconds the last survivor had left; None: left out here."""
+    path, engine, _, how = way
+    before = left_behind()
+    run = subprocess.run(
+        [sys.executable, launcher, "--recover", "--timeout", "60", "-n", str(RANKS), program, str(victim), *way],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "left out: " in run.stdout:
+        print(f"path {path}, engine {engine}: {run.stdout.splitlines()[0]}")
+        return True, None
+    found = re.findall(r"^survivor (\d+) after ([\d.]+) s: (.*)$", run.stdout, re.MULTILINE)
+    told = {int(rank): text for rank, _, text in found}
+    complaints = [
+        f"rank {rank} said nothing" if rank not in told else f"rank {rank} does not name rank {victim}: {told[rank]}"
+        for rank in range(RANKS)
+        if rank != victim and f"rank {victim} (pid" not in told.get(rank, "")
+    ]
+    complaints += [
+        f"rank {rank} waited for {seconds} s"
+        for rank, seconds, _ in found
+        if how == "allreduce" and float(seconds) > PATIENCE
+    ]
+    complaints += [f"left behind: {name}" for name in sorted(left_behind() - before)]
+    print(f"path {path}, engine {engine}, {how}, rank {victim} killed: {'FAILED' if complaints else 'ok'}")
+    for rank, text in sorted(told.items()):
+        print(f"  rank {rank}: {text}")
+    for complaint in complaints:
+        print(f"  {complaint}")
+    if complaints:
+        print(run.stdout, run.stderr, sep="\n")
+    return not complaints, max((float(seconds) for _, seconds, _ in found), default=0)
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("launcher", help="tools/mpirun.py")
     parser.add_argument("program", help="the program killed_rank")
+    parser.add_argument("--rounds", type=int, default=1)
     arguments = parser.parse_args()
     failures = 0
-    for path, engine, memory, how in (
-        ("shared", "inline", "host", "wait"),
-        ("shared", "thread", "host", "wait"),
-        ("shared:read", "inline", "host", "wait"),
-        ("shared:read", "thread", "host", "wait"),
-        ("mpi", "inline", "host", "wait"),
-        ("shared:put", "inline", "host", "test"),
-        ("shared:read", "inline", "host", "test"),
-        ("shared", "thread", "host", "test"),
-        ("mpi", "inline", "host", "test"),
-        ("shared", "inline", "host", "allreduce"),
-        ("shared", "thread", "host", "allreduce"),
-        ("mpi", "inline", "host", "allreduce"),
-        ("peer", "stream", "device", "wait"),
-        ("mpi", "stream", "device", "wait"),
-    ):
-        before = left_behind()
-        run = subprocess.run(
-            [sys.executable, arguments.launcher, "--recover", "--timeout", "60", "-n", str(RANKS)]
-            + [arguments.program, str(VICTIM), path, engine, memory, how],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if "left out: " in run.stdout:
-            print(f"path {path}, engine {engine}: {run.stdout.splitlines()[0]}")
-            continue
-        told = {
-            int(rank): text
-            for rank, text in re.findall(r"^survivor (\d+) after [\d.]+ s: (.*)$", run.stdout, re.MULTILINE)
-        }
-        complaints = [
-            f"rank {rank} said nothing"
-            if rank not in told
-            else f"rank {rank} does not name rank {VICTIM}: {told[rank]}"
-            for rank in range(RANKS)
-            if rank != VICTIM and f"rank {VICTIM} (pid" not in told.get(rank, "")
-        ]
-        complaints += [
-            f"rank {rank} waited for {seconds} s"
-            for rank, seconds in re.findall(r"^survivor (\d+) after ([\d.]+) s: ", run.stdout, re.MULTILINE)
-            if how == "allreduce" and float(seconds) > PATIENCE
-        ]
-        complaints += [f"left behind: {name}" for name in sorted(left_behind() - before)]
-        print(f"path {path}, engine {engine}, {how}: {'FAILED' if complaints else 'ok'}")
-        for rank, text in sorted(told.items()):
-            print(f"  rank {rank}: {text}")
-        for complaint in complaints:
-            print(f"  {complaint}")
-        if complaints:
-            failures += 1
-            print(run.stdout, run.stderr, sep="\n")
+    slowest: dict[tuple[str, str, str, str], float] = {}
+    kills = 0
+    for turn in range(arguments.rounds):
+        for way in WAYS:
+            good, seconds = kill(arguments.launcher, arguments.program, (turn + 1) % RANKS, way)
+            failures += not good
+            if seconds is not None:
+                kills += 1
+                slowest[way] = max(slowest.get(way, 0), seconds)
+    print(f"{kills} kills, {failures} not as they should be; the slowest survivor of each way, in s:")
+    for (path, engine, _, how), seconds in slowest.items():
+        print(f"  {path}, {engine}, {how}: {seconds:.2f}")
     return 1 if failures else 0
 
 
