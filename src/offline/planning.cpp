@@ -54,7 +54,7 @@ Planned planned(std::shared_ptr<Planned::Impl> impl, const std::string& path) {
   if (const std::string complaint = path_complaint(path); !complaint.empty()) throw Error(complaint);
   impl->problem = [make = std::move(impl->problem), path](int rank) {
     Problem problem = make(rank);
-    problem.wanted = path;
+    if (path != "auto") problem.wanted = path;  // else what the choice of an algorithm has named
     return problem;
   };
   for (int rank = 0; rank < impl->machine.size(); ++rank) {
