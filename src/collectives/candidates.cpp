@@ -22,7 +22,7 @@ namespace {
 // Up to so many ranks whole plans are predicted; above, the closed forms must do.
 constexpr int kMostPredicted = 64;
 // And up to so many steps of all ranks together.
-constexpr std::int64_t kMostSteps = 1024;
+constexpr std::int64_t kMostSteps = 2048;
 // Candidates whose closed form is more than so many times the least are not looked at closely.
 constexpr double kHopeless = 6;
 // Of those that differ in their chunks only so many are.

@@ -11,11 +11,18 @@ namespace tasuki {
 
 namespace {
 
+constexpr std::int64_t kLine = 64;  // a multiple of every element
 constexpr int kManyRanks = 128;
 constexpr int kArity = 3;  // the usual one: shallow trees in which nobody sends more often than the root
 
 std::size_t at(int index) {
   return static_cast<std::size_t>(index);
+}
+
+// A lane sends to one child after the other. So a tree's part runs in several lanes, which begin with different
+// children: then all links are in use at once. With one child, one lane receives while another one sends.
+int strands_of(const Parameters& p) {
+  return std::clamp(p.arity, 2, 3);
 }
 
 // Trees of ranks. In a host the rank that it is entered by serves the others, one after the other.
@@ -62,7 +69,8 @@ std::vector<Parameters> settings(const Collective& c, const Parameters& wanted) 
     if (trees != only) continue;
     const std::int64_t part = (bytes + trees - 1) / trees;
     for (const std::int64_t chunk : tree_chunks(c, part, wanted.chunk))
-      all.push_back({trees, wanted.arity > 0 ? wanted.arity : kArity, chunk});
+      for (const int arity : wanted.arity > 0 ? std::vector{wanted.arity} : std::vector{1, kArity})
+        all.push_back({trees, arity, chunk});
   }
   return all;
 }
@@ -103,7 +111,23 @@ std::string why_not(const Collective& c, const Parameters& wanted) {
 }  // namespace
 
 std::vector<TreePart> torus_parts(const Collective& c, const Parameters& p) {
-  return parts_along(c, trees_of(c, p.trees, p.arity));
+  std::vector<TreePart> strands;
+  for (const TreePart& part : parts_along(c, trees_of(c, p.trees, p.arity))) {
+    const int count = strands_of(p);
+    for (int s = 0; s < count; ++s) {
+      TreePart strand = part;
+      const auto cut = [&](int i) { return i == count ? part.bytes : part.bytes * i / count / kLine * kLine; };
+      strand.offset = part.offset + cut(s);
+      strand.bytes = cut(s + 1) - cut(s);
+      if (strand.bytes == 0) continue;
+      for (auto& children : strand.tree.children)
+        if (!children.empty())
+          std::rotate(children.begin(), children.begin() + s % std::ssize(children), children.end());
+      if (count > 1) strand.name += fmt::format(", strand {}", s + 1);
+      strands.push_back(std::move(strand));
+    }
+  }
+  return strands;
 }
 
 Algorithm over_torus(CollectiveKind kind, int complexity, decltype(Algorithm::list) list) {

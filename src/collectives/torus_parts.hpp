@@ -9,6 +9,7 @@ namespace tasuki {
 /// An algorithm `torus` without what it lists: the settings are trees, arity and chunk as for `trees`.
 Algorithm over_torus(CollectiveKind kind, int complexity, decltype(Algorithm::list) list);
 
+/// A tree's part is cut into strands, which run down the same tree and begin with different children.
 std::vector<TreePart> torus_parts(const Collective& collective, const Parameters& parameters);
 
 }  // namespace tasuki

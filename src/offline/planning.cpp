@@ -139,6 +139,20 @@ std::string Planned::explain(int rank) const {
          tasuki::predict(all, impl_->machine).text();
 }
 
+std::vector<Message> Planned::messages() const {
+  std::vector<Message> all;
+  for (int rank = 0; rank < ranks(); ++rank) {
+    const Problem problem = impl_->problem(rank);
+    const std::vector<Choice> chosen = impl_->choices(problem);
+    for (std::size_t i = 0; i < problem.moves.size(); ++i) {
+      const Move& move = problem.moves[i];
+      if (move.src_rank != rank || move.dst_rank == rank) continue;
+      all.push_back({move.label, move.src_rank, move.dst_rank, move.bytes(), chosen[i].path->name});
+    }
+  }
+  return all;
+}
+
 Prediction Planned::predict() const {
   return tasuki::predict(plans(), impl_->machine);
 }

@@ -121,13 +121,28 @@ TEST_CASE("the plans of a broadcast and a reduction over a torus use no link twi
         shape.trees = trees;
         shape.chunk = 44;
         const std::vector<Plan> plans = plan(machine, shape).plans();
-        std::map<Hop, std::set<std::int64_t>> parts;  // lanes that send over a link
+        const CollectivePlan layout(machine, shape);
+        const bool up = kind == CollectiveKind::reduce;
+        std::map<Hop, std::string> tree_of;  // the tree that uses a link
+        for (const TreePart& part : torus_parts(layout.collective(), layout.parameters())) {
+          for (int r = 0; r < machine.size(); ++r) {
+            const int parent = part.tree.parent[static_cast<std::size_t>(r)];
+            if (parent < 0) continue;
+            const std::string tree = part.name.substr(0, part.name.find(','));
+            CHECK(tree_of.try_emplace(up ? Hop(r, parent) : Hop(parent, r), tree).first->second == tree);
+          }
+        }
+        std::map<Hop, std::int64_t> bytes;
         for (const Plan& one : plans)
           for (const Command& c : one.commands)
-            if (c.verb == Verb::send) parts[{one.rank, c.peer}].insert(c.lane);
-        for (const auto& [link, lanes] : parts) {
+            if (c.verb == Verb::send)
+              bytes[{one.rank, c.peer}] +=
+                  c.bytes * (c.loop < 0 ? 1 : one.loops[static_cast<std::size_t>(c.loop)].count);
+        CHECK(bytes.size() == tree_of.size());
+        for (const auto& [link, sum] : bytes) {
           CHECK(is_link(extents, link.first, link.second));
-          CHECK(lanes.size() == 1);
+          CHECK(tree_of.contains(link));
+          CHECK(sum < 331 * (kind == CollectiveKind::reduce ? 4 : 1) / layout.parameters().trees + 130);
         }
         const VerifyReport report = verify(plans);
         INFO(report.text());
@@ -147,13 +162,14 @@ TEST_CASE("hosts of several ranks on a torus: between hosts only links, and ever
   shape.algorithm = "torus";
   shape.trees = 4;
   const CollectivePlan layout(machine, shape);
-  std::set<Hop> used;
+  std::map<Hop, std::string> used;
   for (const TreePart& part : torus_parts(layout.collective(), layout.parameters())) {
     for (int r = 0; r < machine.size(); ++r) {
       const int parent = part.tree.parent[static_cast<std::size_t>(r)];
       if (parent < 0 || parent / 3 == r / 3) continue;
       CHECK(is_link(extents, parent / 3, r / 3));
-      CHECK(used.emplace(parent / 3, r / 3).second);
+      const std::string tree = part.name.substr(0, part.name.find(','));
+      CHECK(used.try_emplace(Hop(parent / 3, r / 3), tree).first->second == tree);
     }
   }
   CHECK(used.size() == 4 * 11);
