@@ -264,8 +264,8 @@ shared: memory that peers can map, such as Tasuki's own; False: the user's own.)
           "messages",
           [](const Planned& planned) {
             nb::list all;
-            for (const Message& m : planned.messages())
-              all.append(nb::make_tuple(m.label, m.from, m.to, m.bytes, m.path));
+            for (const Message& one : planned.messages())
+              all.append(nb::make_tuple(one.label, one.from, one.to, one.bytes, one.path));
             return all;
           },
           nb::sig("def messages(self) -> list[tuple[str, int, int, int, str]]"),
