@@ -16,8 +16,8 @@ struct TuneOptions {
   std::vector<CollectiveKind> kinds;  ///< empty: all
   std::vector<std::int64_t> sizes;    ///< bytes, of the vector or of all blocks of a rank; empty: 8 B to 16 MiB
   Memory memory = Memory::host;
-  int rounds = 7;                ///< measurements of a candidate; the median counts
-  double round_seconds = 0.004;  ///< length of each, about
+  int rounds = 11;               ///< measurements of a candidate; that counts than which a quarter are shorter
+  double round_seconds = 0.002;  ///< length of each, about
 };
 
 /// A candidate's times, in seconds: of an epoch of ranks that start it together, on the slowest rank.

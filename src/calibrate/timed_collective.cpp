@@ -18,6 +18,7 @@ namespace {
 
 constexpr int kReplayed = 8;  // epochs in a graph
 constexpr int kMostRepeats = 20000;
+constexpr int kLeastBarriers = 1000;
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -134,24 +135,25 @@ void TimedCollective::prepare(double seconds) {
 
 double TimedCollective::once() {
   runtime_of(context_).barrier();
-  return largest(context_, barrier_ ? host_seconds(repeats_) : gpu_seconds(repeats_));
+  return largest(context_, barrier_ ? host_seconds(repeats_, false) : gpu_seconds(repeats_));
 }
 
-// A barrier before each epoch, whose own time is taken off.
-double TimedCollective::host_seconds(int epochs) {
+double TimedCollective::barrier_once() {
+  if (!barrier_) return 0;
+  runtime_of(context_).barrier();
+  return largest(context_, host_seconds(std::max(repeats_, kLeastBarriers), true));
+}
+
+double TimedCollective::host_seconds(int epochs, bool barrier_only) {
   const double begin = now();
   for (int i = 0; i < epochs; ++i) {
     barrier_->start();
     barrier_->wait();
+    if (barrier_only) continue;
     operation_.start();
     operation_.wait();
   }
-  const double middle = now();
-  for (int i = 0; i < epochs; ++i) {
-    barrier_->start();
-    barrier_->wait();
-  }
-  return std::max(((middle - begin) - (now() - middle)) / epochs, 1e-9);
+  return (now() - begin) / epochs;
 }
 
 double TimedCollective::gpu_seconds(int launches) {

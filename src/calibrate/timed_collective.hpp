@@ -28,12 +28,14 @@ class TimedCollective {
 
   /// Finds how many epochs take so many seconds. Collective, like `once`.
   void prepare(double seconds);
-  /// Seconds of an epoch on the slowest rank: on hosts of one that all start together, on GPUs of epochs that follow
-  /// each other in a graph.
+  /// Seconds of an epoch on the slowest rank: on hosts with a barrier before it, so that all start together, on GPUs of
+  /// epochs that follow each other in a graph.
   double once();
+  /// Of the barrier alone; 0 on GPUs.
+  double barrier_once();
 
  private:
-  double host_seconds(int epochs);
+  double host_seconds(int epochs, bool barrier_only);
   double gpu_seconds(int launches);
 
   Context context_;

@@ -74,20 +74,26 @@ void check(const Context& context, const TuneOptions& options) {
   agreement.check();
 }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+// A quarter of the values are less. Whatever disturbs the machine makes them larger, never smaller.
+double lower_quarter(std::vector<double> values) {
+  const auto place = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 4);
+  std::nth_element(values.begin(), place, values.end());
+  return *place;
 }
 
-// The medians of candidates that take turns, so that what disturbs the machine disturbs them all.
-std::vector<double> medians(std::vector<std::unique_ptr<TimedCollective>>& all, int rounds) {
+// Of candidates that take turns, so that what disturbs the machine disturbs them all.
+std::vector<double> times_of(std::vector<std::unique_ptr<TimedCollective>>& all, int rounds) {
+  constexpr double kLeast = 1e-9;
   std::vector<std::vector<double>> samples(all.size());
-  for (int round = 0; round < rounds; ++round)
+  std::vector<double> barrier;
+  for (int round = 0; round < rounds; ++round) {
+    barrier.push_back(all.front()->barrier_once());
     for (std::size_t i = 0; i < all.size(); ++i) samples[i].push_back(all[i]->once());
-  std::vector<double> middle;
-  for (auto& values : samples) middle.push_back(median(std::move(values)));
-  return middle;
+  }
+  const double base = lower_quarter(std::move(barrier));
+  std::vector<double> times;
+  for (auto& values : samples) times.push_back(std::max(lower_quarter(std::move(values)) - base, kLeast));
+  return times;
 }
 
 bool same(const Candidate& a, const Candidate& b) {
@@ -134,7 +140,7 @@ class Tuner {
     };
     std::vector<std::unique_ptr<TimedCollective>> timed;
     for (const Candidate& c : candidates) add(timed, shape, c, room);
-    const std::vector<double> first = medians(timed, options_.rounds);
+    const std::vector<double> first = times_of(timed, options_.rounds);
     std::vector<Correction> corrections;
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       TunedCandidate& one = found.candidates.emplace_back(describe(candidates[i]));
@@ -151,7 +157,7 @@ class Tuner {
       add(timed, shape, candidates.back(), room);
       found.candidates.push_back(describe(candidates.back()));
     }
-    const std::vector<double> again = medians(timed, options_.rounds);
+    const std::vector<double> again = times_of(timed, options_.rounds);
     for (std::size_t i = 0; i < again.size(); ++i) {
       found.candidates[i].again = again[i];
       if (again[i] < found.candidates[static_cast<std::size_t>(found.best)].again) found.best = static_cast<int>(i);

@@ -93,7 +93,7 @@ def measure(ranks: int, folder: Path, number: int) -> Path:
 
 KINDS = ["broadcast", *shapes.COLLECTIVES]
 UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-SECONDS = 0.004  # of a measurement
+SECONDS = 0.002  # of a measurement
 
 
 def sizes_of(ctx: click.Context, option: click.Option, texts: tuple[str, ...]) -> list[int]:
@@ -158,7 +158,9 @@ def spread(values: list[float]) -> float:
 
 @click.command("tune")
 @click.option("-n", "--ranks", type=click.IntRange(2), default=2, show_default=True, help="Number of ranks.")
-@click.option("--rounds", type=click.IntRange(1), help="Measurements; the median counts. Default: 5, of collectives 7.")
+@click.option(
+    "--rounds", type=click.IntRange(1), help="Measurements; the median counts. Default: 5, of collectives 11."
+)
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Default: where the library looks.")
 @click.option(
     "--collectives", is_flag=True, help="Measure algorithms of collectives instead, and correct the model by that."
@@ -184,7 +186,7 @@ def command(
     from what was measured, measure again, and say how good the choice now is.
     """
     if collectives:
-        options = {"kinds": list(kinds), "sizes": sizes, "memory": memory or "host", "rounds": rounds or 7}
+        options = {"kinds": list(kinds), "sizes": sizes, "memory": memory or "host", "rounds": rounds or 11}
         tune_collectives(ranks, options, output, as_json)
         return
     if kinds or sizes or memory:
