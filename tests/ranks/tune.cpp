@@ -35,6 +35,7 @@ TuneOptions quick() {
 
 RANK_TEST("tuned collectives: every rank knows the same, and makes the plans that are made off line") {
   if (ctx.size() == 1 || ctx.size() > 4 || std::getenv("TASUKI_PATH") != nullptr) return;
+  const std::vector<Correction> before = machine_of(ctx).corrections;
   const Context own = apart(ctx);
   TuneOptions options = quick();
   options.kinds = {CollectiveKind::allreduce, CollectiveKind::broadcast, CollectiveKind::barrier};
@@ -75,7 +76,7 @@ RANK_TEST("tuned collectives: every rank knows the same, and makes the plans tha
       CHECK(out.back() == own.size() * turn + own.size() * (own.size() - 1) / 2);
     }
   }
-  CHECK(machine_of(ctx).corrections.empty());
+  CHECK(machine_of(ctx).corrections == before);
 }
 
 RANK_TEST("tuning refuses what cannot be, on every rank") {
