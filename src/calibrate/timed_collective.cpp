@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kReplayed = 8;  // epochs in a graph
 constexpr int kMostRepeats = 20000;
-constexpr int kLeastBarriers = 1000;
+constexpr int kLeastBarriers = 20;
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();

@@ -114,7 +114,7 @@ class Tuner {
     plain.corrections.clear();
     std::vector<Candidate> candidates = worth_measuring(plain, collective);
     const std::vector<Candidate> by_model = candidates_of(plain, collective);
-    const bool predicted = by_plans(by_model);
+    const bool predicted = by_plans(candidates);
     TunedCase found;
     found.kind = kind;
     found.bytes = collective->whole();

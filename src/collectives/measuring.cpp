@@ -42,7 +42,7 @@ std::vector<Candidate> worth_measuring(const Machine& machine, const std::shared
   Machine plain = machine;
   plain.corrections.clear();
   std::vector<Candidate> all = candidates_of(plain, collective);
-  const bool predicted = by_plans(all);
+  bool predicted = by_plans(all);
   std::erase_if(all, [&](const Candidate& c) { return c.model(predicted) < 0 || std::isinf(c.model(predicted)); });
   std::stable_sort(all.begin(), all.end(),
                    [&](const Candidate& a, const Candidate& b) { return a.model(predicted) < b.model(predicted); });
@@ -51,6 +51,12 @@ std::vector<Candidate> worth_measuring(const Machine& machine, const std::shared
     const auto settings = std::count_if(chosen.begin(), chosen.end(),
                                         [&](const Candidate& other) { return other.algorithm == c.algorithm; });
     if (settings < kSettings && c.model(predicted) <= kFar * all.front().model(predicted)) chosen.push_back(c);
+  }
+  // One alone is not predicted where an algorithm is chosen, but it is beside others that differ in their paths.
+  if (!predicted && chosen.size() == 1) {
+    const std::vector<Plan> plans = plans_of(plain, collective, chosen.front());
+    predicted = !plans.empty() && can_predict(plain, plans);
+    if (predicted) chosen.front().predicted = predicted_seconds(plans, plain);
   }
   std::vector<const Algorithm*> algorithms;  // the best first
   for (const Candidate& c : std::vector(chosen)) {
@@ -69,9 +75,10 @@ std::vector<Candidate> worth_measuring(const Machine& machine, const std::shared
       } catch (const Error&) {  // these paths cannot carry it
         continue;
       }
-      if (other.predicted <= kFar * all.front().predicted) chosen.push_back(std::move(other));
+      if (other.predicted <= kFar * chosen.front().predicted) chosen.push_back(std::move(other));
     }
   }
+  if (chosen.size() == 1 && !by_plans(all)) chosen.front().predicted = -1;
   return chosen;
 }
 
