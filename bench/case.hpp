@@ -23,6 +23,7 @@ struct Problem {
   std::function<void()> before;
   std::function<void()> after;
   bool time_start_only = false;
+  bool overlap = false;          ///< a computation between start and wait is timed, too
   bool barrier_between = false;  ///< ranks are brought together before each start
   std::int64_t cache_lines = 0;  ///< lines of 64 bytes that the received bytes lie in; 0: not asked
 };

@@ -1,5 +1,6 @@
 // The collective group: every collective but broadcast, which has a group of its own, on numbers in shared memory; back
-// to back, with a barrier before each, and what a start alone costs.
+// to back, with a barrier before each, and what a start alone costs. And what a computation beside broadcasts and
+// allreduces hides.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -71,11 +72,18 @@ double expected(const CollectiveCase& c, std::int64_t at, int round) {
       return value_of(static_cast<int>(at / c.count), at % c.count, round);
     case CollectiveKind::alltoall:
       return value_of(static_cast<int>(at / c.count), me * c.count + at % c.count, round);
+    case CollectiveKind::broadcast:
+      return value_of(0, at, round);
     case CollectiveKind::scatter:
       return value_of(0, me * c.count + at, round);
     default:
       return sum_of(0, last, at, round);
   }
+}
+
+// Where a rank's result is.
+const double* result_of(const CollectiveCase& c) {
+  return c.kind == CollectiveKind::broadcast ? c.in : c.out;
 }
 
 std::string verify_collective(const CollectiveCase& c, Runner& runner) {
@@ -89,37 +97,45 @@ std::string verify_collective(const CollectiveCase& c, Runner& runner) {
     runner.start();
     runner.wait();
     for (std::int64_t i = 0; i < expected_count(c) && complaint.empty(); ++i) {
-      if (c.out[i] == expected(c, i, round)) continue;
-      complaint = fmt::format("rank {}, round {}, number {}: {} instead of {}", c.context.rank(), round, i, c.out[i],
+      const double got = result_of(c)[i];
+      if (got == expected(c, i, round)) continue;
+      complaint = fmt::format("rank {}, round {}, number {}: {} instead of {}", c.context.rank(), round, i, got,
                               expected(c, i, round));
     }
   }
   return agree(c.context, complaint);
 }
 
-enum class Timed { back_to_back, after_barrier, start };
+enum class Timed { back_to_back, after_barrier, start, overlap };
 
 Case collective_case(int ranks, CollectiveKind kind, std::int64_t bytes, Timed timed) {
   // Where there are blocks, all of them together are as large as that.
   const std::int64_t blocks = has_blocks(kind) ? ranks : 1;
   const std::int64_t count = kind == CollectiveKind::barrier ? 0 : std::max<std::int64_t>(bytes / 8 / blocks, 1);
-  const bool quick = timed != Timed::start && (bytes == 8 || bytes == 256 << 10);
+  const bool often = timed == Timed::back_to_back || timed == Timed::after_barrier;
+  const bool quick = often ? bytes == 8 || bytes == 256 << 10 : timed == Timed::overlap && bytes == 1 << 20;
   std::string name = std::string(to_string(kind));
   if (kind != CollectiveKind::barrier) name += " " + size_name(std::max(bytes, 8 * blocks));
   if (timed == Timed::start) name = "start of " + name;
+  if (timed == Timed::overlap) name = "overlap of " + name;
   if (timed == Timed::after_barrier) name += " after barrier";
   return {"collective", name, 8 * count * blocks, quick, [=](const tasuki::Context& context) {
             const auto room = 8 * std::max<std::int64_t>(count * blocks, 1);
             auto in = tasuki::shared_alloc(context, room);
             auto out = tasuki::shared_alloc(context, room);
-            const CollectiveCase one{context, kind, count, reinterpret_cast<double*>(in.get()),
-                                     reinterpret_cast<double*>(out.get())};
+            const CollectiveCase one{context,
+                                     kind,
+                                     count,
+                                     reinterpret_cast<double*>(in.get()),
+                                     reinterpret_cast<double*>(out.get()),
+                                     timed == Timed::overlap};
             Problem problem;
             problem.make = [one](const Peer& peer) { return peer.collective ? peer.collective(one) : nullptr; };
             // The memory lives as long as this function does.
             problem.verify = [one, in, out](const Peer&, Runner& runner) { return verify_collective(one, runner); };
             problem.barrier_between = timed != Timed::back_to_back;
             problem.time_start_only = timed == Timed::start;
+            problem.overlap = timed == Timed::overlap;
             return problem;
           }};
 }
@@ -143,6 +159,9 @@ std::vector<Case> collective_cases(int ranks) {
     }
     cases.push_back(collective_case(ranks, kind, 8, Timed::start));
   }
+  for (const CollectiveKind kind : {CollectiveKind::broadcast, CollectiveKind::allreduce})
+    for (const std::int64_t bytes : {1LL << 20, 16LL << 20})
+      cases.push_back(collective_case(ranks, kind, bytes, Timed::overlap));
   return cases;
 }
 

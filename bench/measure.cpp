@@ -149,7 +149,7 @@ CaseResult measure(const tasuki::Context& context, const Case& one, const std::v
   std::vector<Contender> contenders;
   for (const Peer& peer : peers()) {
     if (!names.empty() && std::find(names.begin(), names.end(), peer.name) == names.end()) continue;
-    if (problem.time_start_only && !peer.splits) continue;
+    if ((problem.time_start_only || problem.overlap) && !peer.splits) continue;
     MPI_Barrier(context.comm());
     const double begin = MPI_Wtime();
     RunnerPtr runner = problem.make(peer);
@@ -181,10 +181,14 @@ CaseResult measure(const tasuki::Context& context, const Case& one, const std::v
   if (problem.barrier_between && !problem.time_start_only) result.barrier = barrier_microseconds(context);
   for (const Contender& contender : contenders) {
     Times times{
-        contender.peer->name,       0, 0, 0, contender.init, contender.iterations * contender.runner->exchanges(),
-        contender.runner->memory(), {}};
+        contender.peer->name,       0,  0, 0, contender.init, contender.iterations * contender.runner->exchanges(),
+        contender.runner->memory(), {}, {}};
     if (const auto seconds = contender.runner->predicted(problem.barrier_between))
       times.predicted = *seconds * 1e6 / problem.iterations_per_run;
+    if (problem.overlap) {
+      const int iterations = std::max(contender.iterations / 3, 1);
+      times.overlap = overlap_of(context, *contender.runner, iterations, settings.rounds);
+    }
     times.p10 = percentile(contender.samples, 0.1);
     times.median = percentile(contender.samples, 0.5);
     times.p90 = percentile(contender.samples, 0.9);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "case.hpp"
+#include "overlap.hpp"
 
 namespace bench {
 
@@ -24,6 +25,7 @@ struct Times {
   int iterations = 0;  ///< in a round
   std::optional<std::int64_t> memory;
   std::optional<double> predicted;  ///< µs
+  std::optional<Overlap> overlap;
 };
 
 struct CaseResult {

@@ -64,13 +64,14 @@ struct BroadcastCase {
   std::int64_t bytes = 0;
 };
 
-/// A collective on numbers, sums where it combines, rank 0 the root.
+/// A collective on numbers, sums where it combines, rank 0 the root; a broadcast is one of `in`.
 struct CollectiveCase {
   tasuki::Context context;
   tasuki::CollectiveKind kind{};
   std::int64_t count = 0;  ///< numbers: of the vector, or of every block
   double* in = nullptr;    ///< room for all that any rank may have
   double* out = nullptr;
+  bool overlap = false;  ///< of engines, both are of interest
 };
 
 struct GpuCase;            // gpu/problem.hpp

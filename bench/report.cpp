@@ -71,6 +71,12 @@ void print_table(const std::vector<Measured>& all) {
                  microseconds(times.median), microseconds(times.p10), microseconds(times.p90),
                  static_cast<double>(measured.one.bytes) / times.median * 1e-3,
                  reference > 0 ? fmt::format("{:.2f}x", times.median / reference) : "-");
+      if (times.overlap) {
+        const Overlap& o = *times.overlap;
+        fmt::print("{:<36} {:>10}  overlap {:.1f} %: pure {}, computation {}, both {}, start {}, init {} us\n", "", "",
+                   o.percent(), microseconds(o.pure), microseconds(o.compute), microseconds(o.overall),
+                   microseconds(o.start), microseconds(times.init));
+      }
       name.clear();
       bytes.clear();
     }
@@ -95,6 +101,12 @@ void write_json(const std::string& file, const std::vector<Measured>& all, const
               {"init_us", times.init},
               {"iterations", times.iterations}};
       if (times.memory) peer["memory_bytes"] = *times.memory;
+      if (times.overlap)
+        peer["overlap"] = {{"percent", times.overlap->percent()},
+                           {"pure_us", times.overlap->pure},
+                           {"compute_us", times.overlap->compute},
+                           {"overall_us", times.overlap->overall},
+                           {"start_us", times.overlap->start}};
       if (times.predicted) peer["predicted_us"] = *times.predicted;
       const double reference = reference_of(measured.result, times.peer);
       if (reference > 0) one["ratios"][times.peer] = times.median / reference;

@@ -214,12 +214,14 @@ struct Places {
   std::map<const Runner*, std::pair<float*, float*>> of;
 };
 
-Problem problem_of(const GpuCollectiveCase& c) {
+// `overlap`: only of what is replayed as a graph, with a computation of the host beside it.
+Problem problem_of(const GpuCollectiveCase& c, bool overlap) {
   gpu_stream(c.context);
   const auto places = std::make_shared<Places>();
   Problem problem;
-  problem.make = [c, places](const Peer& peer) -> RunnerPtr {
-    if (!peer.gpu_collective) return nullptr;
+  problem.overlap = overlap;
+  problem.make = [c, places, overlap](const Peer& peer) -> RunnerPtr {
+    if (!peer.gpu_collective || (overlap && (!peer.name.ends_with(kReplayed) || peer.silent))) return nullptr;
     GpuCollectiveRun run = peer.gpu_collective(c);
     if (run.runner) places->of[run.runner.get()] = {run.in, run.out};
     return std::move(run.runner);
@@ -250,6 +252,7 @@ Peer gpu_collective_peer(const std::string& name, std::function<GpuCollectiveRun
   Peer peer;
   peer.name = name;
   peer.silent = name.starts_with(kBound);
+  peer.splits = true;  // work of a stream
   peer.gpu_collective = [make = std::move(make)](const GpuCollectiveCase& c) { return make(c); };
   return peer;
 }
@@ -283,7 +286,16 @@ std::vector<Case> gpu_collective_cases(int ranks) {
                                                                        : (ranks - 1) * bytes / ranks;
       cases.push_back({"gpu-collectives", fmt::format("{} {}", tasuki::to_string(kind), size_name(bytes)), arrives,
                        bytes <= 64 << 10, [kind, count](const tasuki::Context& context) {
-                         return problem_of({context, kind, count});
+                         return problem_of({context, kind, count}, false);
+                       }});
+    }
+  }
+  for (const CollectiveKind kind : {CollectiveKind::broadcast, CollectiveKind::allreduce}) {
+    for (const std::int64_t bytes : {std::int64_t{1} << 20, std::int64_t{16} << 20}) {
+      const std::int64_t count = bytes / 4 / ranks * ranks;
+      cases.push_back({"gpu-collectives", fmt::format("overlap of {} {}", tasuki::to_string(kind), size_name(bytes)),
+                       bytes, false, [kind, count](const tasuki::Context& context) {
+                         return problem_of({context, kind, count}, true);
                        }});
     }
   }

@@ -19,6 +19,9 @@ using tasuki::CollectiveKind;
   const MPI_Comm comm = c.context.comm();                                                             \
   const MPI_Datatype type = MPI_DOUBLE;                                                               \
   switch (c.kind) {                                                                                   \
+    case CollectiveKind::broadcast:                                                                   \
+      CALL(Bcast)(c.in, count, type, 0, comm __VA_OPT__(, ) __VA_ARGS__);                             \
+      return true;                                                                                    \
     case CollectiveKind::allreduce:                                                                   \
       CALL(Allreduce)(c.in, c.out, count, type, MPI_SUM, comm __VA_OPT__(, ) __VA_ARGS__);            \
       return true;                                                                                    \
@@ -62,6 +65,7 @@ bool begin(const CollectiveCase& c, MPI_Request* request) {
 #define NONBLOCKING(name) MPI_I##name
 // MPI's names have no capital after the I.
 #define MPI_IAllreduce MPI_Iallreduce
+#define MPI_IBcast MPI_Ibcast
 #define MPI_IReduce MPI_Ireduce
 #define MPI_IReduce_scatter_block MPI_Ireduce_scatter_block
 #define MPI_IAllgather MPI_Iallgather

@@ -69,35 +69,54 @@ RunnerPtr broadcast(const BroadcastCase& b) {
   return std::make_unique<OperationRunner<tasuki::Broadcast>>(tasuki::Broadcast(b.context, 0, b.data, b.bytes));
 }
 
-tasuki::Operation operation_of(const CollectiveCase& c) {
+tasuki::Operation operation_of(const CollectiveCase& c, const tasuki::CollectiveOptions& options) {
   using tasuki::CollectiveKind;
   constexpr auto type = tasuki::DType::f64;
+  constexpr auto sum = tasuki::ReduceOp::sum;
   switch (c.kind) {
+    case CollectiveKind::broadcast:
+      return tasuki::Broadcast(c.context, 0, c.in, c.count * 8, options);
     case CollectiveKind::reduce:
-      return tasuki::Reduce(c.context, 0, c.in, c.out, c.count, type);
+      return tasuki::Reduce(c.context, 0, c.in, c.out, c.count, type, sum, options);
     case CollectiveKind::reduce_scatter:
-      return tasuki::ReduceScatter(c.context, c.in, c.out, c.count, type);
+      return tasuki::ReduceScatter(c.context, c.in, c.out, c.count, type, sum, options);
     case CollectiveKind::allgather:
-      return tasuki::Allgather(c.context, c.in, c.out, c.count, type);
+      return tasuki::Allgather(c.context, c.in, c.out, c.count, type, options);
     case CollectiveKind::alltoall:
-      return tasuki::Alltoall(c.context, c.in, c.out, c.count, type);
+      return tasuki::Alltoall(c.context, c.in, c.out, c.count, type, options);
     case CollectiveKind::gather:
-      return tasuki::Gather(c.context, 0, c.in, c.out, c.count, type);
+      return tasuki::Gather(c.context, 0, c.in, c.out, c.count, type, options);
     case CollectiveKind::scatter:
-      return tasuki::Scatter(c.context, 0, c.in, c.out, c.count, type);
+      return tasuki::Scatter(c.context, 0, c.in, c.out, c.count, type, options);
     case CollectiveKind::scan:
-      return tasuki::Scan(c.context, c.in, c.out, c.count, type);
+      return tasuki::Scan(c.context, c.in, c.out, c.count, type, sum, options);
     case CollectiveKind::exscan:
-      return tasuki::Exscan(c.context, c.in, c.out, c.count, type);
+      return tasuki::Exscan(c.context, c.in, c.out, c.count, type, sum, options);
     case CollectiveKind::barrier:
-      return tasuki::Barrier(c.context);
+      return tasuki::Barrier(c.context, options);
     default:
-      return tasuki::Allreduce(c.context, c.in, c.out, c.count, type);
+      return tasuki::Allreduce(c.context, c.in, c.out, c.count, type, sum, options);
   }
 }
 
 RunnerPtr collective(const CollectiveCase& c) {
-  return std::make_unique<OperationRunner<tasuki::Operation>>(operation_of(c));
+  return std::make_unique<OperationRunner<tasuki::Operation>>(operation_of(c, {}));
+}
+
+// By the progress thread, where it is asked what that hides.
+RunnerPtr by_thread(const CollectiveCase& c) {
+  if (!c.overlap) return nullptr;
+  tasuki::CollectiveOptions options;
+  options.engine = "thread";
+  return std::make_unique<OperationRunner<tasuki::Operation>>(operation_of(c, options));
+}
+
+Peer thread_peer() {
+  Peer peer;
+  peer.name = std::string(kReference) + " thread";
+  peer.splits = true;
+  peer.collective = by_thread;
+  return peer;
 }
 
 const RegisterPeer kPeer({.name = "tasuki",
@@ -110,6 +129,7 @@ const RegisterPeer kPeer({.name = "tasuki",
                           .gpu = tasuki_on_gpus,
 #endif
                           .collective = collective});
+const RegisterPeer kThread(thread_peer());
 
 }  // namespace
 }  // namespace bench

@@ -33,6 +33,23 @@ struct PathCost {
   friend bool operator==(const PathCost&, const PathCost&) = default;
 };
 
+/// What an algorithm of a collective was measured to take, against what the model says: by it the model's time is
+/// multiplied where algorithms are chosen (docs/collectives.md). `tasuki tune --collectives` measures them.
+struct Correction {
+  std::string collective;  ///< `allreduce`
+  Memory memory = Memory::host;
+  int ranks = 2;  ///< on so many ranks, in so many islands
+  int islands = 1;
+  std::string algorithm;  ///< and its parameters
+  int trees = 0;
+  int arity = 0;
+  std::int64_t chunk = 0;
+  std::string path = "auto";  ///< the paths that it was made to take
+  std::int64_t bytes = 0;     ///< of the vector, or of all blocks
+  double factor = 1;          ///< measured / predicted
+  friend bool operator==(const Correction&, const Correction&) = default;
+};
+
 /// Every number that planning uses besides measured prices: sizes from which something pays, how many pieces to cut,
 /// and prices that cannot be measured. A machine file may change them under "constants". Ranks that plan together must
 /// have the same. Seconds, bytes or plain counts.
@@ -102,6 +119,7 @@ class Machine {
   std::map<std::string, std::string> unusable;  ///< by path: why it cannot be used here
   std::string gpu_reason;                       ///< why GPUs of different numbers do not reach each other
   Constants constants;
+  std::vector<Correction> corrections;  ///< of collectives; none: the model by itself
 
   int size() const { return static_cast<int>(ranks.size()); }
   bool same_host(int a, int b) const { return at(a).host == at(b).host; }

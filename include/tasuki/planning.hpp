@@ -104,6 +104,15 @@ struct CollectiveShape {
   friend bool operator==(const CollectiveShape&, const CollectiveShape&) = default;
 };
 
+/// What a rank sends to another one: a piece, or what a step of an algorithm moves.
+struct Message {
+  std::string label;  ///< as in `explain`
+  int from = 0;
+  int to = 0;
+  std::int64_t bytes = 0;
+  std::string path;
+};
+
 /// Plans of all ranks of a machine, each made when it is asked for. A handle: cheap to copy.
 class Planned {
  public:
@@ -115,6 +124,8 @@ class Planned {
   std::string explain(int rank) const;
   /// What an epoch takes. Makes the plans of all ranks.
   Prediction predict() const;
+  /// What goes from rank to rank, by sender. Makes no plans.
+  std::vector<Message> messages() const;
   /// Calls `see(pass, plan)` with a rank's plan as it was emitted and after every pass.
   void passes(int rank, const std::function<void(const std::string& pass, const Plan& plan)>& see) const;
 

@@ -23,4 +23,5 @@
 #include "tasuki/strided_copy.hpp"
 #include "tasuki/threads.hpp"
 #include "tasuki/transfer.hpp"
+#include "tasuki/tune.hpp"
 #include "tasuki/wait_hooks.hpp"

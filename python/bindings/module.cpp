@@ -47,6 +47,7 @@ NB_MODULE(_core, m) {
   bind_neighbours(m);
   bind_offline(m);
   bind_predict(m);
+  bind_tune(m);
   bind_graph(m);
   m.attr("__version__") = TASUKI_VERSION;
   m.def("mpi_library", mpi_library, "The file that MPI was loaded from; empty if that cannot be told.");

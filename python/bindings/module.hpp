@@ -17,6 +17,7 @@ void bind_operations(nanobind::module_& m);
 void bind_collectives(nanobind::module_& m);
 void bind_neighbours(nanobind::module_& m);
 void bind_predict(nanobind::module_& m);
+void bind_tune(nanobind::module_& m);
 
 /// After all others: calls that do not fit a function raise a TypeError that names the argument.
 void complain_in_words(nanobind::module_& m);

@@ -110,11 +110,12 @@ Planned plan_transfer(const Machine& machine, nb::handle source, nb::handle targ
   return plan(machine, transfer);
 }
 
-Planned plan_broadcast(const Machine& machine, int root, std::int64_t bytes, int trees, int arity, std::int64_t chunk,
-                       Truth shared, const std::string& path) {
+Planned plan_broadcast(const Machine& machine, int root, std::int64_t bytes, const std::string& algorithm, int trees,
+                       int arity, std::int64_t chunk, Truth shared, const std::string& path) {
   BroadcastShape broadcast;
   broadcast.root = root;
   broadcast.bytes = bytes;
+  broadcast.algorithm = algorithm;
   broadcast.trees = trees;
   broadcast.arity = arity;
   broadcast.chunk = chunk;
@@ -260,6 +261,16 @@ shared: memory that peers can map, such as Tasuki's own; False: the user's own.)
       .def("explain", &Planned::explain, nb::arg("rank") = 0,
            "The table of `Operation.explain` for a rank: pieces, paths, predicted µs, why other paths were not taken.")
       .def(
+          "messages",
+          [](const Planned& planned) {
+            nb::list all;
+            for (const Message& one : planned.messages())
+              all.append(nb::make_tuple(one.label, one.from, one.to, one.bytes, one.path));
+            return all;
+          },
+          nb::sig("def messages(self) -> list[tuple[str, int, int, int, str]]"),
+          "What goes from rank to rank: label, sender, receiver, bytes and path of each.")
+      .def(
           "passes",
           [](const Planned& planned, int rank) {
             std::vector<std::pair<std::string, Plan>> all;
@@ -285,9 +296,9 @@ shared: memory that peers can map, such as Tasuki's own; False: the user's own.)
         nb::arg("shared"), nb::arg("path"),
         nb::sig("def _plan_transfer(machine: Machine, source: Any, target: Any, memory: str, shared: Any, path: str) "
                 "-> Planned"));
-  m.def("_plan_broadcast", plan_broadcast, nb::arg("machine"), nb::arg("root"), nb::arg("bytes"), nb::arg("trees"),
+  m.def("_plan_broadcast", plan_broadcast, nb::arg("machine"), nb::arg("root"), nb::arg("bytes"), nb::arg("algorithm"), nb::arg("trees"),
         nb::arg("arity"), nb::arg("chunk"), nb::arg("shared"), nb::arg("path"),
-        nb::sig("def _plan_broadcast(machine: Machine, root: Any, bytes: Any, trees: Any, arity: Any, chunk: Any, "
+        nb::sig("def _plan_broadcast(machine: Machine, root: Any, bytes: Any, algorithm: str, trees: Any, arity: Any, chunk: Any, "
                 "shared: Any, path: str) -> Planned"));
   m.def("_plan_collective", plan_collective, nb::arg("machine"), nb::arg("kind"), nb::arg("root"), nb::arg("count"),
         nb::arg("counts"), nb::arg("dtype"), nb::arg("op"), nb::arg("in_place"), nb::arg("algorithm"), nb::arg("trees"),

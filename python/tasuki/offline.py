@@ -105,6 +105,7 @@ def plan_broadcast(
     root: SupportsIndex,
     bytes: SupportsIndex,
     *,
+    algorithm: str = "auto",
     trees: SupportsIndex = 0,
     arity: SupportsIndex = 0,
     chunk: SupportsIndex = 0,
@@ -113,10 +114,10 @@ def plan_broadcast(
 ) -> Planned:
     """The plans of a broadcast of so many bytes on all ranks of `machine`. Local.
 
-    trees, arity, chunk (bytes): 0: chosen by cost. shared: the data lies in memory that peers can map. path: as for
-    `Broadcast`.
+    algorithm: by name; trees, arity, chunk (bytes): 0: chosen by cost. shared: the data lies in memory that peers can
+    map. path: as for `Broadcast`.
     """
-    return _core._plan_broadcast(machine, root, bytes, trees, arity, chunk, shared, path)
+    return _core._plan_broadcast(machine, root, bytes, algorithm, trees, arity, chunk, shared, path)
 
 
 @names_checked

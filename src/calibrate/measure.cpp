@@ -260,6 +260,7 @@ void read_profile(Runtime& runtime) {
   if (runtime.is_part()) return;
   const Profile kept = load_profile(runtime);
   for (const auto& [path, section] : kept.sections()) runtime.machine.costs[path] = cost_of(section);
+  runtime.machine.corrections = kept.corrections();
 }
 
 // Memory for measuring.
@@ -313,19 +314,16 @@ void calibrate(const Context& context) {
   const TracePause pause;
   Profile found;
   bool any = false;
-  for (const Memory memory : {Memory::host, Memory::device}) any = measure_missing(context, memory, found) || any;
+  for (const Memory memory : {Memory::host, Memory::device}) {
+    if (!measure_missing(context, memory, found)) continue;
+    any = true;
+    // They hold for the prices that were there.
+    std::erase_if(runtime.machine.corrections, [&](const Correction& one) { return one.memory == memory; });
+  }
   if (!any) return;
   // All new prices take effect together. Until then every measuring transfer is planned with the same ones.
   for (const auto& [path, section] : found.sections()) runtime.machine.costs[path] = cost_of(section);
-  Profile kept;
-  for (const auto& [path, cost] : runtime.machine.costs) kept.set(path, section_of(cost));
-  // With more ranks than cores the numbers tell more about the scheduler than about the machine, so they are not kept.
-  const auto& processes = runtime.topology().processes;
-  const auto local = std::count_if(processes.begin(), processes.end(),
-                                   [&](const Process& process) { return process.host == processes[0].host; });
-  // And a part of the ranks may have no partner as far as others have.
-  const bool crowded = local > static_cast<std::ptrdiff_t>(std::thread::hardware_concurrency());
-  if (!crowded && !runtime.is_part()) save_profile(runtime, kept);
+  keep_profile(runtime);
 }
 
 const RuntimePart profile{read_profile};

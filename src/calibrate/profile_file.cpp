@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <thread>
 
 #include "session/collective.hpp"
 #include "session/mpi.hpp"
@@ -28,6 +30,18 @@ std::string mpi_name() {
     if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.') name += c;
   }
   return name;
+}
+
+void save_profile(const Runtime& runtime, const Profile& profile) {
+  if (runtime.rank() != 0) return;
+  const std::string file = profile_file(runtime);
+  if (file.empty()) return;
+  if (const auto slash = file.rfind('/'); slash != file.npos && slash > 0) make_private_folders(file.substr(0, slash));
+  const std::string machine = fmt::format("{}, {}", runtime.topology().processes[0].name, mpi_name());
+  const std::string why = replace_text(file, profile.to_json(machine));
+  if (!why.empty())
+    fmt::print(stderr, "tasuki: cannot write the machine profile {}: {}; it will be measured again next time\n", file,
+               why);
 }
 
 }  // namespace
@@ -63,16 +77,16 @@ Profile load_profile(Runtime& runtime) {
   return text.empty() ? Profile() : Profile::from_json(text, file);
 }
 
-void save_profile(Runtime& runtime, const Profile& profile) {
-  if (runtime.rank() != 0) return;
-  const std::string file = profile_file(runtime);
-  if (file.empty()) return;
-  if (const auto slash = file.rfind('/'); slash != file.npos && slash > 0) make_private_folders(file.substr(0, slash));
-  const std::string machine = fmt::format("{}, {}", runtime.topology().processes[0].name, mpi_name());
-  const std::string why = replace_text(file, profile.to_json(machine));
-  if (!why.empty())
-    fmt::print(stderr, "tasuki: cannot write the machine profile {}: {}; it will be measured again next time\n", file,
-               why);
+bool keep_profile(Runtime& runtime) {
+  const auto& processes = runtime.topology().processes;
+  const auto local = std::count_if(processes.begin(), processes.end(),
+                                   [&](const Process& process) { return process.host == processes[0].host; });
+  if (local > static_cast<std::ptrdiff_t>(std::thread::hardware_concurrency()) || runtime.is_part()) return false;
+  Profile profile;
+  for (const auto& [path, cost] : runtime.machine.costs) profile.set(path, section_of(cost));
+  profile.set_corrections(runtime.machine.corrections);
+  save_profile(runtime, profile);
+  return true;
 }
 
 }  // namespace tasuki

@@ -40,6 +40,8 @@ struct Algorithm {
   int complexity = 0;
   /// Whether it is looked at where nobody asks for it by name; null: always.
   bool (*worth_trying)(const Collective& collective) = nullptr;
+  /// Why it cannot be on this machine, or with these parameters; empty: it can. Null: it always can.
+  std::string (*why_not)(const Collective& collective, const Parameters& wanted) = nullptr;
   bool in_order = false;    ///< reductions: ranks are combined in their order
   bool over_trees = false;  ///< it has trees and an arity, not only chunks
   /// All settings worth trying, given what is wanted. None: it has no parameters.
@@ -52,6 +54,9 @@ struct Algorithm {
 
 /// All algorithms of a collective, the simplest first.
 std::vector<const Algorithm*> algorithms_of(CollectiveKind kind);
+
+/// Whether the algorithm is meant by the name, or by `auto`, and has the parameters that are wanted.
+bool suits(const Algorithm& algorithm, const std::string& name, const Parameters& wanted);
 
 /// Throws `Error` if the name is neither `auto` nor an algorithm's of the collective, or if parameters are wanted that
 /// it does not have; the text lists what there is.
@@ -76,6 +81,8 @@ class CollectivePlan {
   const Collective& collective() const { return *collective_; }
   const Algorithm& algorithm() const { return *algorithm_; }
   const Parameters& parameters() const { return parameters_; }
+  /// Paths by name, where a machine's measurements prefer them to those that the planner chooses; else `auto`.
+  const std::string& path() const { return path_; }
   /// Bytes that all ranks together send to ranks of other islands.
   std::int64_t across() const;
   Problem problem(int rank) const;
@@ -87,6 +94,7 @@ class CollectivePlan {
   std::vector<UserRole> buffers_;  // the same on every rank
   const Algorithm* algorithm_ = nullptr;
   Parameters parameters_;
+  std::string path_;
   std::string remark_;
 };
 

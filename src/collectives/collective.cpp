@@ -6,6 +6,7 @@
 
 #include <array>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "tasuki/error.hpp"
@@ -58,6 +59,21 @@ void check_options(const CollectiveShape& shape) {
   if (shape.chunk < 0) throw Error(fmt::format("option 'chunk' is {} bytes; give 0 (chosen) or more", shape.chunk));
 }
 
+HostTorus torus_of(const Machine& machine) {
+  HostTorus torus;
+  if (machine.outside.kind != Network::Kind::torus) return torus;
+  std::set<int> hosts;
+  for (const auto& rank : machine.ranks) hosts.insert(rank.host);
+  std::int64_t points = 1;
+  for (const int extent : machine.outside.extents) points *= extent;
+  if (points != std::ssize(hosts) || points < 2) return torus;
+  torus.extents = machine.outside.extents;
+  torus.rails = machine.outside.rails;
+  for (const auto& rank : machine.ranks)
+    torus.point.push_back(static_cast<int>(std::distance(hosts.begin(), hosts.find(rank.host))));
+  return torus;
+}
+
 }  // namespace
 
 std::string_view to_string(CollectiveKind kind) {
@@ -77,6 +93,7 @@ CollectiveKind collective_from_string(std::string_view name) {
 
 Collective::Collective(const Machine& machine, const CollectiveShape& shape) : shape_(shape) {
   for (const auto& rank : machine.ranks) island_.push_back(rank.island);
+  torus_ = torus_of(machine);
   element_ = size_of(shape.type);
   if (shape.root < 0 || shape.root >= ranks())
     throw Error(fmt::format("argument 'root' is {}, but there are ranks 0 to {}", shape.root, ranks() - 1));

@@ -19,6 +19,13 @@ struct Place {
   std::int64_t offset = 0;  ///< bytes
 };
 
+/// The torus whose points are hosts, where every point has one.
+struct HostTorus {
+  std::vector<int> extents;  ///< empty: there is none
+  std::vector<int> point;    ///< of each rank
+  int rails = 1;             ///< links that a host can drive at once
+};
+
 class Collective {
  public:
   /// Throws `Error` for a shape that cannot be on these ranks.
@@ -31,6 +38,7 @@ class Collective {
   ReduceOp op() const { return shape_.op; }
   std::int64_t element() const { return element_; }           ///< bytes
   const std::vector<int>& island() const { return island_; }  ///< of each rank
+  const HostTorus& torus() const { return torus_; }
   const CollectiveShape& shape() const { return shape_; }
   std::string name() const;  ///< `reduce to 3`
   bool rooted() const;
@@ -68,6 +76,7 @@ class Collective {
 
   CollectiveShape shape_;
   std::vector<int> island_;
+  HostTorus torus_;
   std::int64_t element_ = 1;
   std::vector<std::int64_t> begin_;            // of each block, and the end
   std::vector<std::int64_t> sent_, received_;  // [rank][other, and the end]

@@ -59,6 +59,10 @@ int Islands::carrier(int island, Range whole, Range piece) const {
   return members(island).front();
 }
 
+bool Islands::in_rank_order() const {
+  return std::is_sorted(island_.begin(), island_.end());
+}
+
 bool has_hierarchy(const Collective& c) {
   const Islands islands(c);
   return islands.count() > 1 && islands.count() < c.ranks();
@@ -76,9 +80,13 @@ std::vector<Parameters> chunk_settings(const Collective& c, const Parameters& wa
   return all;
 }
 
-std::vector<Range> chunks_of(const Collective& c, const Parameters& p, Range whole) {
+int chunk_count(const Collective& c, const Parameters& p) {
   const std::int64_t all = std::max<std::int64_t>(c.whole(), 1);
-  const auto count = static_cast<int>((all + p.chunk - 1) / std::max<std::int64_t>(p.chunk, 1));
+  return static_cast<int>((all + p.chunk - 1) / std::max<std::int64_t>(p.chunk, 1));
+}
+
+std::vector<Range> chunks_of(const Collective& c, const Parameters& p, Range whole) {
+  const int count = chunk_count(c, p);
   std::vector<Range> chunks;
   for (int i = 0; i < count; ++i) chunks.push_back(part_of(whole, i, count, c.element()));
   return chunks;
@@ -102,6 +110,25 @@ std::vector<Crossing> crossings(const Collective& c, const Islands& islands) {
     }
   }
   return all_crossings;
+}
+
+std::vector<Crossing> crossings_of_root(const Collective& c, const Islands& islands) {
+  std::vector<Crossing> all = crossings(c, islands);
+  const int home = islands.of(c.root());
+  std::erase_if(all, [&](const Crossing& x) { return islands.of(x.carrier) != home; });
+  return all;
+}
+
+// All bytes go through the root, and those of other islands through its island, in parallel.
+double through_root_seconds(const Collective& c, const Parameters& p, const Price& price) {
+  const Islands islands(c);
+  const int k = islands.count();
+  const double m = islands.size(islands.of(c.root()));
+  const auto chunks = static_cast<double>(chunk_count(c, p));
+  const double v = static_cast<double>(c.whole()) / chunks;
+  const double inside = (m - 1) * k * price.latency_inside + (m - 1) / m * v * price.second_per_byte_inside;
+  const double across = (k - 1) * price.message(v / k / m);
+  return pipelined(inside, across, chunk_count(c, p));
 }
 
 Algorithm hierarchical(CollectiveKind kind, decltype(Algorithm::seconds) seconds, decltype(Algorithm::list) list) {
@@ -142,9 +169,10 @@ std::int64_t least_across(const Collective& c) {
         for (int to = 0; to < c.ranks(); ++to)
           if (islands.of(from) != islands.of(to)) sum += c.block(from, to);
       return sum;
-    case CollectiveKind::barrier:
     case CollectiveKind::scan:
     case CollectiveKind::exscan:
+      return islands.in_rank_order() ? others * c.whole() : -1;
+    case CollectiveKind::barrier:
       return -1;
   }
   return -1;

@@ -41,6 +41,8 @@ class Islands {
   int carrier(int island, Range whole, Range piece) const;
 
   std::int64_t element() const { return element_; }
+  /// The ranks of the first island come first, then those of the second, and so on.
+  bool in_rank_order() const;
 
  private:
   std::int64_t element_;
@@ -59,6 +61,11 @@ struct Crossing {
 /// the other, are shared out among the ranks of the other one.
 std::vector<Crossing> crossings(const Collective& collective, const Islands& islands);
 
+/// Those between other islands and the root's; the carriers are of the root's.
+std::vector<Crossing> crossings_of_root(const Collective& collective, const Islands& islands);
+/// What gather and scatter over islands take.
+double through_root_seconds(const Collective& collective, const Parameters& parameters, const Price& price);
+
 /// What all hierarchical algorithms register.
 Algorithm hierarchical(CollectiveKind kind, decltype(Algorithm::seconds) seconds, decltype(Algorithm::list) list);
 
@@ -68,6 +75,7 @@ bool has_hierarchy(const Collective& collective);
 /// Chunks of the whole that go through the phases one after the other, so that what crosses goes on beside what stays
 /// inside: all settings worth trying, and the ranges that one makes of `whole`.
 std::vector<Parameters> chunk_settings(const Collective& collective, const Parameters& wanted);
+int chunk_count(const Collective& collective, const Parameters& parameters);
 std::vector<Range> chunks_of(const Collective& collective, const Parameters& parameters, Range whole);
 
 /// Seconds of a pipeline whose chunks each take `inside` and then `across` seconds if nothing else is under way.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace tasuki {
 
@@ -27,18 +28,72 @@ std::vector<std::int64_t> chunks_for(const Collective& c, std::int64_t part) {
   return chunks;
 }
 
+void spread(const Collective& c, const TreePart& part, int rank, Steps& steps) {
+  const Place data{c.out(), part.offset};
+  const auto& children = part.tree.children[static_cast<std::size_t>(rank)];
+  for (const int child : children) steps.copy(rank, data, child, data, part.bytes);
+  for (const int child : children) spread(c, part, child, steps);
+}
+
+// What `rank` and those below it in the tree give, the leaves first.
+void gather(const Collective& c, const TreePart& part, int rank, int sum, Steps& steps) {
+  const auto has = [&](int r) {
+    if (r == c.root()) return Place{c.out(), part.offset};
+    const bool adds = !part.tree.children[static_cast<std::size_t>(r)].empty();
+    return Place{adds ? sum : c.own(r).buffer, part.offset};
+  };
+  const auto& children = part.tree.children[static_cast<std::size_t>(rank)];
+  for (const int child : children) gather(c, part, child, sum, steps);
+  const Place own{c.own(rank).buffer, part.offset};
+  if (has(rank).buffer != own.buffer) steps.copy(rank, own, rank, has(rank), part.bytes);
+  for (const int child : children) steps.combine(child, has(child), rank, has(rank), part.bytes);
+}
+
 }  // namespace
 
-std::vector<TreePart> tree_parts(const Collective& c, const Parameters& p) {
+std::vector<TreePart> parts_along(const Collective& c, std::vector<Tree> trees) {
   std::vector<TreePart> parts;
-  for (int t = 0; t < p.trees; ++t) {
-    const std::int64_t begin = part_begin(c.whole(), p.trees, t);
-    const std::int64_t bytes = part_begin(c.whole(), p.trees, t + 1) - begin;
-    if (bytes > 0) parts.push_back({begin, bytes, make_tree(c.island(), c.root(), p.arity, t, p.trees), {}});
+  const auto count = static_cast<int>(trees.size());
+  for (int t = 0; t < count; ++t) {
+    const std::int64_t begin = part_begin(c.whole(), count, t);
+    const std::int64_t bytes = part_begin(c.whole(), count, t + 1) - begin;
+    if (bytes > 0) parts.push_back({begin, bytes, std::move(trees[static_cast<std::size_t>(t)]), {}});
   }
-  for (int t = 0; t < p.trees && t < std::ssize(parts); ++t)
-    parts[static_cast<std::size_t>(t)].name = fmt::format("part {} of {}", t + 1, parts.size());
+  for (std::size_t t = 0; t < parts.size(); ++t) parts[t].name = fmt::format("part {} of {}", t + 1, parts.size());
   return parts;
+}
+
+std::vector<TreePart> tree_parts(const Collective& c, const Parameters& p) {
+  std::vector<Tree> trees;
+  for (int t = 0; t < p.trees; ++t) trees.push_back(make_tree(c.island(), c.root(), p.arity, t, p.trees));
+  return parts_along(c, std::move(trees));
+}
+
+void spread_parts(const Collective& c, const std::vector<TreePart>& parts, std::int64_t chunk, Steps& steps) {
+  for (const TreePart& part : parts) {
+    steps.phase(part.name);
+    steps.begin_chunks(chunk);
+    spread(c, part, c.root(), steps);
+    steps.end();
+  }
+}
+
+void gather_parts(const Collective& c, const std::vector<TreePart>& parts, std::int64_t chunk, Steps& steps) {
+  const int sum = steps.scratch("sum", c.whole());
+  for (const TreePart& part : parts) {
+    steps.phase(part.name);
+    steps.begin_chunks(chunk);
+    gather(c, part, c.root(), sum, steps);
+    steps.end();
+  }
+}
+
+std::vector<std::int64_t> tree_chunks(const Collective& c, std::int64_t part, std::int64_t wanted) {
+  if (wanted > 0) return {wanted};
+  std::vector<std::int64_t> chunks;
+  for (const std::int64_t chunk : chunks_for(c, part))
+    if (chunk <= part && (chunks.empty() || chunks.back() != chunk)) chunks.push_back(chunk);
+  return chunks;
 }
 
 std::vector<Parameters> tree_settings(const Collective& c, const Parameters& wanted) {
@@ -50,10 +105,9 @@ std::vector<Parameters> tree_settings(const Collective& c, const Parameters& wan
       if (wanted.arity > 0 ? arity != 1 : arity > std::max(c.ranks() - 1, 1)) continue;
       Parameters p{wanted.trees > 0 ? wanted.trees : trees, wanted.arity > 0 ? wanted.arity : arity, 0};
       const std::int64_t part = (bytes + p.trees - 1) / p.trees;
-      for (const std::int64_t chunk : chunks_for(c, part)) {
-        if (wanted.chunk > 0 ? chunk != part : chunk > part) continue;
-        p.chunk = std::max<std::int64_t>(wanted.chunk > 0 ? wanted.chunk : chunk, 1);
-        if (all.empty() || all.back() != p) all.push_back(p);
+      for (const std::int64_t chunk : tree_chunks(c, part, wanted.chunk)) {
+        p.chunk = chunk;
+        all.push_back(p);
       }
     }
   }

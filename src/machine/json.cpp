@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "machine/corrections.hpp"
 #include "machine/profile.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/machine.hpp"
@@ -57,7 +58,7 @@ class Reader {
   Machine read() {
     only(root_, "",
          {"tasuki_machine", "name", "source", "threads", "cores", "ranks", "inside", "outside", "paths", "unusable",
-          "gpu_reason", "constants"});
+          "gpu_reason", "constants", "collectives"});
     if (!root_.contains("tasuki_machine")) fail("", "is no machine file: \"tasuki_machine\" is missing");
     const auto format = whole(root_["tasuki_machine"], "tasuki_machine", 0, 1 << 30);
     if (format != kMachineFormat)
@@ -80,6 +81,9 @@ class Reader {
       for (const auto& [path, why] : root_["unusable"].items()) machine.unusable[path] = text(why, "unusable." + path);
     }
     if (root_.contains("constants")) read_constants(machine.constants);
+    if (root_.contains("collectives"))
+      machine.corrections = corrections_of(root_["collectives"], "collectives",
+                                           [this](const auto& place, const auto& what) { fail(place, what); });
     return machine;
   }
 
@@ -298,6 +302,7 @@ std::string Machine::to_json() const {
   each_constant([&](const char* key, auto member) {
     if (constants.*member != usual.*member) json["constants"][key] = constants.*member;
   });
+  if (!corrections.empty()) json["collectives"] = json_of(corrections);
   return json.dump() + "\n";
 }
 

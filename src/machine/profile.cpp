@@ -1,4 +1,5 @@
-// Profile: see profile.hpp. The file is `{"machine": "...", "version": 7, "paths": {"mpi": {"latency": 1e-6, ...}}}`.
+// Profile: see profile.hpp. The file is `{"machine": "...", "version": 7, "paths": {"mpi": {"latency": 1e-6, ...}}}`,
+// and with corrections also `"collectives": {"version": 1, "corrections": [...]}`.
 #include "machine/profile.hpp"
 
 #include <fmt/format.h>
@@ -6,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "machine/corrections.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -13,6 +15,7 @@ namespace tasuki {
 namespace {
 
 constexpr int kVersion = 7;
+constexpr int kModel = 1;  // of what predicts collectives: a change makes corrections void
 
 }  // namespace
 
@@ -51,6 +54,7 @@ CostSection section_of(const PathCost& cost) {
 
 std::string Profile::to_json(const std::string& machine) const {
   nlohmann::json json{{"machine", machine}, {"version", kVersion}, {"paths", sections_}};
+  if (!corrections_.empty()) json["collectives"] = {{"version", kModel}, {"corrections", json_of(corrections_)}};
   return json.dump(2) + "\n";
 }
 
@@ -83,6 +87,15 @@ Profile Profile::from_json(const std::string& text, const std::string& file) {
       profile.sections_[section][key] = value.get<double>();
     }
   }
+  if (!json.contains("collectives")) return profile;
+  const nlohmann::json& told = json["collectives"];
+  if (!told.is_object() || !told.contains("version") || !told["version"].is_number_integer() ||
+      !told.contains("corrections"))
+    throw fail("\"collectives\" is no object with \"version\" and \"corrections\"");
+  if (told["version"] == kModel)
+    profile.corrections_ =
+        corrections_of(told["corrections"], "collectives.corrections",
+                       [&](const auto& place, const auto& what) { throw fail(fmt::format("{}: {}", place, what)); });
   return profile;
 }
 

@@ -1,8 +1,11 @@
-// Profile: measured constants by path, in the form of the profile's file and of machine files.
+// Profile: measured constants by path, and corrections of collectives, in the form of the profile's file and of machine
+// files.
 #pragma once
 
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tasuki/machine.hpp"
 
@@ -21,14 +24,19 @@ class Profile {
   bool has(const std::string& path) const { return sections_.contains(path); }
   void set(const std::string& path, CostSection values) { sections_[path] = std::move(values); }
   const std::map<std::string, CostSection>& sections() const { return sections_; }
+  /// They hold for the prices beside them.
+  const std::vector<Correction>& corrections() const { return corrections_; }
+  void set_corrections(std::vector<Correction> corrections) { corrections_ = std::move(corrections); }
 
   std::string to_json(const std::string& machine) const;
-  /// Empty if an earlier version of Tasuki wrote it: then all is measured again. Throws `Error` naming `file` and what
+  /// Empty if an earlier version of Tasuki wrote it: then all is measured again. Without corrections if another version
+  /// of the model of collectives wrote these. Throws `Error` naming `file` and what
   /// is wrong with it: not JSON, wrong shape, numbers that are not positive and finite.
   static Profile from_json(const std::string& text, const std::string& file);
 
  private:
   std::map<std::string, CostSection> sections_;
+  std::vector<Correction> corrections_;
 };
 
 }  // namespace tasuki

@@ -54,7 +54,7 @@ Planned planned(std::shared_ptr<Planned::Impl> impl, const std::string& path) {
   if (const std::string complaint = path_complaint(path); !complaint.empty()) throw Error(complaint);
   impl->problem = [make = std::move(impl->problem), path](int rank) {
     Problem problem = make(rank);
-    problem.wanted = path;
+    if (path != "auto") problem.wanted = path;  // else what the choice of an algorithm has named
     return problem;
   };
   for (int rank = 0; rank < impl->machine.size(); ++rank) {
@@ -137,6 +137,20 @@ std::string Planned::explain(int rank) const {
   return tasuki::explain(impl_->machine, problem, impl_->facts_around(problem), impl_->choices(problem),
                          all[static_cast<std::size_t>(rank)]) +
          tasuki::predict(all, impl_->machine).text();
+}
+
+std::vector<Message> Planned::messages() const {
+  std::vector<Message> all;
+  for (int rank = 0; rank < ranks(); ++rank) {
+    const Problem problem = impl_->problem(rank);
+    const std::vector<Choice> chosen = impl_->choices(problem);
+    for (std::size_t i = 0; i < problem.moves.size(); ++i) {
+      const Move& move = problem.moves[i];
+      if (move.src_rank != rank || move.dst_rank == rank) continue;
+      all.push_back({move.label, move.src_rank, move.dst_rank, move.bytes(), chosen[i].path->name});
+    }
+  }
+  return all;
 }
 
 Prediction Planned::predict() const {

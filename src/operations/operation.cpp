@@ -158,7 +158,9 @@ Operation::State::State(const Context& context, Description description, const O
   combine_ = std::move(description.combine);
   Problem& problem = description.problem;
   problem.rank = runtime.rank();
-  problem.wanted = resolve(options.path, runtime.settings().path, "auto");
+  // A collective's choice among candidates may have named paths; what is asked for comes before it.
+  const std::string forced = resolve(options.path, runtime.settings().path, "auto");
+  if (forced != "auto") problem.wanted = forced;
   const std::string engine = engine_for(options);
   Agreement& agreement = description.agreement;
   agreement.same("path", problem.wanted);

@@ -110,8 +110,11 @@ std::string microseconds(double seconds) {
 }  // namespace
 
 double predicted_seconds(std::span<const Plan> plans, const Machine& machine) {
+  // A chain of all ranks is full after as many rounds as there are ranks, and what it then takes a round must show in
+  // the second half of those that are walked.
+  const std::int64_t rounds = std::max(kFewRounds, 2 * std::ssize(plans));
   bool in_part = false;
-  const Walked walked = walk(plans, machine, detail::priced(plans, machine), kFewRounds, 1, in_part);
+  const Walked walked = walk(plans, machine, detail::priced(plans, machine), rounds, 1, in_part);
   if (!walked.stuck.empty()) throw Error(fmt::format("predict: {} waits for ever; verify the plans", walked.stuck));
   return *std::max_element(walked.ranks.begin(), walked.ranks.end());
 }

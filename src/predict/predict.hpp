@@ -8,8 +8,8 @@
 
 namespace tasuki {
 
-/// `Prediction::seconds` of plans that were just made. Walks one epoch before the reported one, and 12 rounds of chunk
-/// loops.
+/// `Prediction::seconds` of plans that were just made. Walks one epoch before the reported one, and of chunk loops 12
+/// rounds, or twice as many as there are ranks.
 double predicted_seconds(std::span<const Plan> plans, const Machine& machine);
 
 }  // namespace tasuki

@@ -124,6 +124,7 @@ Runtime::Runtime(std::unique_ptr<Communicator> communicator, const Runtime& pare
   machine.source = parent.machine.source;
   machine.costs = parent.machine.costs;
   machine.constants = parent.machine.constants;
+  machine.corrections = parent.machine.corrections;
   complete();
 }
 

@@ -138,7 +138,7 @@ TEST_CASE("what is no machine file at all is refused") {
           "tasuki_machine: is version 2, but this Tasuki reads version 1; write the file anew");
   refuses(R"({"tasuki_machine": "1"})", "tasuki_machine: is \"1\", not a whole number from 0 to 1073741824");
   refuses(R"({"tasuki_machine": 1, "rnks": 3})",
-          "has the unknown key \"rnks\"; known are constants, cores, gpu_reason,");
+          "has the unknown key \"rnks\"; known are collectives, constants, cores, gpu_reason,");
   refuses(R"({"tasuki_machine": 1})", "ranks: is missing");
 }
 

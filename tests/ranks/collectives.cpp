@@ -64,7 +64,8 @@ Wanted random_wanted(const Context& ctx, int number, Random& random) {
     if (text.find(name, text.find("one of")) != std::string::npos) names.emplace_back(name);
   w.options.algorithm = one_of(names, random);
   const bool over_trees = std::find(names.begin(), names.end(), "trees") != names.end();
-  if (w.options.algorithm == "hierarchical") w.options.chunk = below(random, 5000);
+  const bool has_chunks = w.kind != CollectiveKind::alltoall && w.kind != CollectiveKind::barrier;
+  if (w.options.algorithm == "hierarchical" && has_chunks) w.options.chunk = below(random, 5000);
   const bool other = w.options.algorithm == "binomial" || w.options.algorithm == "hierarchical" ||
                      w.options.algorithm == "direct" || w.options.algorithm == "collect";
   if (over_trees && !other && below(random, 2) == 0) {

@@ -341,6 +341,7 @@ TEST_CASE("collectives lowered for GPUs give what their plans promise, in one ke
   int ran = 0;
   for (int kind = 0; kind <= static_cast<int>(CollectiveKind::exscan); ++kind) {
     for (const Algorithm* algorithm : algorithms_of(static_cast<CollectiveKind>(kind))) {
+      if (algorithm->name == "torus") continue;  // for machines whose hosts a torus joins
       for (int i = 0; i < 24; ++i) {
         const int ranks = 1 + static_cast<int>(below(random, 5));
         CollectiveShape shape = shape_of(static_cast<CollectiveKind>(kind), ranks, random);

@@ -13,12 +13,18 @@ from rich.console import Console
 from tasuki.cli import Failure, shapes
 from tasuki.cli.common import INT_MOST, check_output, common, emit, table
 from tasuki.cli.ranks import on_ranks
+from tasuki.messages import Messages, torus_of
 
 # A line of Operation::explain: piece, from, to, bytes, pattern, path, µs, others.
 PIECE = re.compile(
     r"(?P<piece>.+?)\s+(?P<from>\d+)\s+(?P<to>\d+)\s+(?P<bytes>\d+)\s+"
     r"(?P<pattern>empty|contiguous|block stride|stride|list)\s+(?P<path>\S+)\s+(?P<us>[\d.]+)\*?\s*(?P<others>.*)"
 )
+
+
+# What a picture has room for.
+MOST_RANKS, MOST_MESSAGES = 256, 4096
+PICTURES = (".svg", ".png", ".pdf")
 
 
 def pieces_of(text: str) -> list[dict]:
@@ -48,6 +54,8 @@ def show(console: Console, data: dict, rank: int) -> None:
         chosen = re.search(r"^algorithm: .*?(?=^predicted: |\Z)", answer["text"], re.M | re.S)
         if chosen:
             console.print(chosen[0], end="", markup=False, highlight=False, soft_wrap=True)
+    if "drawing" in data:
+        console.print(data["drawing"]["text"], end="", markup=False, highlight=False, soft_wrap=True)
     if "machine" in data:
         console.print(f"prices of machine {data['machine']}: {data['source']}")
     if "predicted" in data["ranks"][0]:
@@ -67,8 +75,44 @@ def write_plans(folder: Path, plans: Iterable[dict]) -> None:
         (folder / f"plan-{number}.json").write_text(json.dumps(plan, indent=1) + "\n")
 
 
-def live(kind: str, options: dict, ranks: int, rank: int, plans: Path | None) -> dict:
+def check_drawing(target: str) -> None:
+    """`-` is text, all else names a picture."""
+    if target == "-":
+        return
+    if Path(target).suffix.lower() not in PICTURES:
+        raise Failure(f"--draw {target}: a picture's name ends with one of {', '.join(PICTURES)}; alone, it draws text")
+    try:
+        import tasuki.drawing  # noqa: F401
+    except ImportError as error:
+        raise Failure(f"pictures need matplotlib ({error}); pip install 'tasuki[plot]', or give --draw alone") from None
+    check_output(Path(target))
+
+
+def check_size(ranks: int) -> None:
+    if ranks > MOST_RANKS:
+        raise Failure(f"--draw: there are {ranks} ranks; a drawing has room for {MOST_RANKS}; give a smaller -n")
+
+
+def drawn(graph: Messages, target: str) -> dict:
+    """Draws the messages; what to show of it, and what to tell programs."""
+    count = sum(len(group.edges) for group in graph.groups)
+    if count == 0:
+        raise Failure(f"--draw: {graph.operation} on {graph.ranks} ranks sends no messages from rank to rank")
+    if count > MOST_MESSAGES:
+        raise Failure(f"--draw: {graph.operation} sends {count} messages; a drawing has room for {MOST_MESSAGES}")
+    text = graph.text()
+    if target != "-":
+        from tasuki import drawing, plot
+
+        plot.save(drawing.figure(graph), target, Path(target).suffix.lower()[1:])
+        text = f"{graph.about_links()}\ndrawn in {target}\n".lstrip()
+    return {"text": text, "file": None if target == "-" else target, **graph.data()}
+
+
+def live(kind: str, options: dict, ranks: int, rank: int, plans: Path | None, draw: str | None) -> dict:
     """What the ranks say that make the operation."""
+    if draw:
+        check_size(ranks)
     if rank >= ranks:
         raise Failure(f"--rank is {rank}; there are ranks 0 to {ranks - 1}")
     for number in range(ranks) if plans else ():
@@ -78,16 +122,25 @@ def live(kind: str, options: dict, ranks: int, rank: int, plans: Path | None) ->
         write_plans(plans, (answer["plan"] for answer in answers))
     for number, answer in enumerate(answers):
         answer |= {"rank": number, "pieces": pieces_of(answer["text"])}
-    return {"kind": kind, "options": options, "ranks": answers}
+    data = {"kind": kind, "options": options, "ranks": answers}
+    if draw:
+        pieces = [p for answer in answers for p in answer["pieces"] if p["from"] == answer["rank"] != p["to"]]
+        sent = [(p["piece"], p["from"], p["to"], p["bytes"]) for p in pieces]
+        data["drawing"] = drawn(Messages(answers[0]["plan"]["operation"], ranks, sent), draw)
+    return data
 
 
-def off_line(kind: str, options: dict, name: str, ranks: int | None, rank: int, plans: Path | None) -> dict:
+def off_line(
+    kind: str, options: dict, name: str, ranks: int | None, rank: int, plans: Path | None, draw: str | None
+) -> dict:
     """What planning says of a machine that need not be there. No ranks are started."""
     if options.pop("engine") != "auto":
         raise click.UsageError("--engine is for ranks that run; leave it out with --machine")
     machine = shapes.machine_of(name, ranks)
     if rank >= machine.size:
         raise Failure(f"--rank is {rank}; there are ranks 0 to {machine.size - 1}")
+    if draw:
+        check_size(machine.size)
     for number in range(machine.size) if plans else ():
         check_output(plans / f"plan-{number}.json")
     made = shapes.planned(kind, machine, options)
@@ -99,7 +152,11 @@ def off_line(kind: str, options: dict, name: str, ranks: int | None, rank: int, 
         plan = json.loads(made.plan(number).json())
         answers.append({"rank": number, "text": text, "plan": plan, "pieces": pieces_of(text)})
     told = {"machine": machine.name, "source": machine.source}
-    return {"kind": kind, "options": options, **told, "ranks": answers}
+    data = {"kind": kind, "options": options, **told, "ranks": answers}
+    if draw:
+        graph = Messages(made.plan(0).operation, machine.size, made.messages(), torus_of(machine))
+        data["drawing"] = drawn(graph, draw)
+    return data
 
 
 def finish(
@@ -111,17 +168,27 @@ def finish(
     plans: Path | None,
     as_json: bool,
 ) -> None:
+    draw = options.pop("draw")
     options = shapes.checked(kind, options)
+    if draw:
+        check_drawing(draw)
     if machine is None:
-        data = live(kind, options, ranks or 4, rank, plans)
+        data = live(kind, options, ranks or 4, rank, plans, draw)
     else:
-        data = off_line(kind, options, machine, ranks, rank, plans)
+        data = off_line(kind, options, machine, ranks, rank, plans, draw)
     emit(data, as_json, lambda console: show(console, data, rank))
 
 
 def shared_options(function: Callable) -> Callable:
     folder = click.Path(path_type=Path, file_okay=False)
     for option in (
+        click.option(
+            "--draw",
+            metavar="[FILE]",
+            is_flag=False,
+            flag_value="-",
+            help="Draw who sends to whom: as text, or into a FILE such as trees.svg (.png, .pdf).",
+        ),
         click.option("--plans", type=folder, help="Also write the plans into this folder, for tasuki verify."),
         click.option(
             "--rank",

@@ -61,6 +61,24 @@ def tune(context, options: dict) -> dict:
     return {}
 
 
+def tune_collectives(context, options: dict) -> dict:
+    """What the core has measured of collectives; it keeps the corrections in the profile."""
+    import tasuki
+    from tasuki import _core
+
+    if options["memory"] == "device":
+        tasuki.Field(tasuki.Grid(context, [4 * context.size]), memory="device")  # GPUs are used from here on
+    told = _core._tune_collectives(
+        context,
+        options["kinds"],
+        options["sizes"],
+        options["memory"] == "device",
+        options["rounds"],
+        options["seconds"],
+    )
+    return json.loads(told) if context.rank == 0 else {}
+
+
 def explain(context, options: dict) -> dict:
     """The plan of the operation that the options describe."""
     import numpy
@@ -85,7 +103,7 @@ def explain(context, options: dict) -> dict:
         operation = tasuki.Transfer(context, *ends, **force)
     else:
         array = tasuki.shared_array(context, (options["bytes"],), "uint8")
-        shape = {key: options[key] for key in ("trees", "arity", "chunk")}
+        shape = {key: options[key] for key in ("algorithm", "trees", "arity", "chunk")}
         operation = tasuki.Broadcast(context, options["root"], array, **shape, **force)
     predicted = tasuki.predict(operation)
     answer = {"text": operation.explain(), "plan": json.loads(operation.plan.json()), "memory": operation.memory}
@@ -112,7 +130,7 @@ def measured(context, operation, options: dict) -> str:
     return operation.explain(measured=True).removeprefix(operation.explain())
 
 
-TASKS = {"info": info, "tune": tune, "explain": explain}
+TASKS = {"info": info, "tune": tune, "tune_collectives": tune_collectives, "explain": explain}
 
 
 def on_ranks(task: str, options: dict, ranks: int, what: str, environment: dict[str, str] | None = None) -> list[dict]:

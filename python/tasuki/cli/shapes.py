@@ -120,6 +120,7 @@ broadcast_options = together(
     click.option("--trees", type=click.IntRange(0, INT_MOST), default=0, help="0: chosen by cost."),
     click.option("--arity", type=click.IntRange(0, INT_MOST), default=0, help="0: chosen by cost."),
     click.option("--chunk", type=click.IntRange(0, LONG_MOST), default=0, help="Bytes; 0: chosen by cost."),
+    click.option("--algorithm", default="auto", show_default=True, help="Force one by name."),
 )
 
 COLLECTIVES = {
@@ -204,7 +205,7 @@ def planned(kind: str, machine: tasuki.Machine, options: dict) -> tasuki.Planned
     if kind in COLLECTIVES:
         keys = ("count", "dtype", "op", "root", "in_place", "algorithm", "trees", "arity", "chunk", "shared", "path")
         return tasuki.plan_collective(machine, kind, **{key: options[key] for key in keys})
-    keys = ("trees", "arity", "chunk", "path")
+    keys = ("algorithm", "trees", "arity", "chunk", "path")
     return tasuki.plan_broadcast(
         machine, options["root"], options["bytes"], shared=True, **{key: options[key] for key in keys}
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import tempfile
 from pathlib import Path
@@ -12,7 +13,7 @@ from statistics import median
 import click
 
 from tasuki.checked import read_json
-from tasuki.cli import Failure
+from tasuki.cli import Failure, shapes
 from tasuki.cli.common import check_output, common, emit, progress, table
 from tasuki.cli.ranks import on_ranks
 from tasuki.launch import core_library, launch, launcher_for
@@ -90,20 +91,107 @@ def measure(ranks: int, folder: Path, number: int) -> Path:
     return found[0]
 
 
+KINDS = ["broadcast", *shapes.COLLECTIVES]
+UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+SECONDS = 0.002  # of a measurement
+
+
+def sizes_of(ctx: click.Context, option: click.Option, texts: tuple[str, ...]) -> list[int]:
+    found = []
+    for text in texts:
+        told = re.fullmatch(r"(\d{1,10}) ?(B|KiB|MiB|GiB)?", text, re.ASCII)
+        size = int(told[1]) * UNITS[told[2] or ""] if told else 0
+        if not 1 <= size <= 1 << 30:
+            raise click.BadParameter(f"'{text}' is not like 8, 64KiB or 16MiB, from 1 to 1GiB")
+        found.append(size)
+    return found
+
+
+def size_text(size: int) -> str:
+    unit = next(unit for unit in ("GiB", "MiB", "KiB", "B") if size >= UNITS[unit] or unit == "B")
+    return f"{size / UNITS[unit]:g} {unit}"
+
+
+def tune_collectives(ranks: int, options: dict, output: Path | None, as_json: bool) -> None:
+    check_output(output or profile_file("profile.json"))
+    check_cores(ranks)
+    environment = {"TASUKI_PROFILE": str(output.resolve())} if output else None
+    told = on_ranks("tune_collectives", {**options, "seconds": SECONDS}, ranks, "measuring collectives", environment)[0]
+    if not told["kept"]:
+        raise Failure(f"{ranks} ranks measured, but what they found is not kept: give a smaller -n")
+    rows = []
+    for case in told["cases"]:
+        picked, best = (case["candidates"][case[which]] for which in ("picked", "best"))
+        size = f" {size_text(case['bytes'])}" if case["bytes"] else ""
+        rows.append(
+            [
+                case["collective"] + size,
+                picked["name"],
+                f"{picked['again_us']:.2f}",
+                best["name"],
+                f"{best['again_us']:.2f}",
+                f"{case['ratio']:.2f}",
+                f"{case['ratio_by_model']:.2f}",
+                f"{picked['predicted_us']:.2f}",
+                f"{picked['again_us'] / picked['predicted_us']:.2f}",
+                f"{case['bound_us']:.2f}",
+            ]
+        )
+    columns = ["case", "picked", ">µs", "best", ">µs", ">picked / best", ">model's / best", ">predicted µs",
+               ">measured / predicted", ">bound µs"]  # fmt: skip
+    count = len(told["cases"])
+    good, alone = (round(100 * told[key]) for key in ("within_10_percent", "within_10_percent_by_model"))
+
+    def show(console) -> None:
+        console.print(table(f"collectives on {ranks} ranks, measured once more with the corrections", columns, rows))
+        console.print(
+            f"the pick is within 10 % of the best in {good} % of {count} cases; the model's alone in {alone} %"
+        )
+        console.print(f"corrections written to {output or 'the machine profile'}")
+
+    emit({"file": str(output) if output else None, "ranks": ranks, **told}, as_json, show)
+
+
 def spread(values: list[float]) -> float:
     return (max(values) - min(values)) / median(values)
 
 
 @click.command("tune")
 @click.option("-n", "--ranks", type=click.IntRange(2), default=2, show_default=True, help="Number of ranks.")
-@click.option("--rounds", type=click.IntRange(1), default=5, show_default=True, help="Measurements; the median counts.")
+@click.option(
+    "--rounds", type=click.IntRange(1), help="Measurements; the median counts. Default: 5, of collectives 11."
+)
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Default: where the library looks.")
+@click.option(
+    "--collectives", is_flag=True, help="Measure algorithms of collectives instead, and correct the model by that."
+)
+@click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), help="Collectives only: which. Default: all.")
+@click.option("--size", "sizes", multiple=True, callback=sizes_of, help="Collectives only: 8, 64KiB, ... Default: all.")
+@click.option("--memory", type=click.Choice(["host", "device"]), help="Collectives only: whose. Default: the host's.")
 @common
-def command(ranks: int, rounds: int, output: Path | None, as_json: bool) -> None:
+def command(
+    ranks: int,
+    rounds: int | None,
+    output: Path | None,
+    collectives: bool,
+    kinds: tuple[str, ...],
+    sizes: list[int],
+    memory: str | None,
+    as_json: bool,
+) -> None:
     """Measure each path's latency, bandwidth and cost of a run, and write the machine profile.
 
-    Leave the machine otherwise idle meanwhile. All later plans on this machine use the file.
+    Leave the machine otherwise idle meanwhile. All later plans on this machine use the file. With --collectives: time
+    the algorithms among which those of collectives are chosen, on these ranks, add to the profile how far the model was
+    from what was measured, measure again, and say how good the choice now is.
     """
+    if collectives:
+        options = {"kinds": list(kinds), "sizes": sizes, "memory": memory or "host", "rounds": rounds or 11}
+        tune_collectives(ranks, options, output, as_json)
+        return
+    if kinds or sizes or memory:
+        raise click.UsageError("--kind, --size and --memory are for collectives; give --collectives")
+    rounds = rounds or 5
     check_output(output or profile_file("profile.json"))
     check_cores(ranks)
     with tempfile.TemporaryDirectory() as temporary:

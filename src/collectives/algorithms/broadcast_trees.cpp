@@ -10,20 +10,8 @@
 namespace tasuki {
 namespace {
 
-void spread(const Collective& c, const TreePart& part, int rank, Steps& steps) {
-  const Place data{c.out(), part.offset};
-  const auto& children = part.tree.children[static_cast<std::size_t>(rank)];
-  for (const int child : children) steps.copy(rank, data, child, data, part.bytes);
-  for (const int child : children) spread(c, part, child, steps);
-}
-
 void list(const Collective& c, const Parameters& parameters, Steps& steps) {
-  for (const TreePart& part : tree_parts(c, parameters)) {
-    steps.phase(part.name);
-    steps.begin_chunks(parameters.chunk);
-    spread(c, part, c.root(), steps);
-    steps.end();
-  }
+  spread_parts(c, tree_parts(c, parameters), parameters.chunk, steps);
 }
 
 const AlgorithmRegistration registration{[] {

@@ -1,0 +1,305 @@
+// Candidates: see candidates.hpp.
+#include "collectives/candidates.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+
+#include "collectives/bound.hpp"
+#include "collectives/corrections.hpp"
+#include "collectives/islands.hpp"
+#include "paths/path.hpp"
+#include "predict/predict.hpp"
+#include "tasuki/error.hpp"
+
+namespace tasuki {
+
+namespace {
+
+// Up to so many ranks whole plans are predicted; above, the closed forms must do.
+constexpr int kMostPredicted = 64;
+// And up to so many steps of all ranks together.
+constexpr std::int64_t kMostSteps = 2048;
+// Candidates whose closed form is more than so many times the least are not looked at closely.
+constexpr double kHopeless = 6;
+// Of those that differ in their chunks only so many are.
+constexpr std::ptrdiff_t kChunksLookedAt = 2;
+// What is faster by less than this share is not worth being less simple.
+constexpr double kTie = 0.03;
+
+// One-way price of the cheapest path that joins rank 0 and another.
+Price price_between(const Machine& machine, Memory memory, int rank) {
+  Price price;
+  double least = std::numeric_limits<double>::infinity();
+  for (const Path& path : all_paths()) {
+    // Messages are for GPUs that do not reach each other.
+    if (memory == Memory::device && machine.reach(0, rank) && !path.transport.empty()) continue;
+    const LinkCost& cost = machine.cost(path.name).one_way;
+    constexpr double kTypical = 4096;
+    const double seconds = cost.latency + kTypical / cost.bandwidth;
+    if (path.memory != memory || machine.unusable.contains(path.name) || seconds >= least ||
+        !path.joins(machine, 0, rank))
+      continue;
+    least = seconds;
+    price.latency = cost.latency;
+    price.second_per_byte = 1 / cost.bandwidth;
+  }
+  return price;
+}
+
+// The dearest pair of ranks decides, and of messages inside islands the dearest within one.
+Price price_of(const Machine& machine, Memory memory) {
+  Price price;
+  for (int rank = 1; rank < machine.size(); ++rank) {
+    const Price one = price_between(machine, memory, rank);
+    price.latency = std::max(price.latency, one.latency);
+    price.second_per_byte = std::max(price.second_per_byte, one.second_per_byte);
+    if (!machine.same_island(0, rank)) continue;
+    price.latency_inside = std::max(price.latency_inside, one.latency);
+    price.second_per_byte_inside = std::max(price.second_per_byte_inside, one.second_per_byte);
+  }
+  price.work_per_byte = 1 / machine.cost(memory == Memory::host ? "self" : "self:gpu").one_way.bandwidth;
+  return price;
+}
+
+// What a rank that is alone does is not for algorithms to say.
+void list_alone(const Collective& c, Steps& steps) {
+  if (c.both() || c.in_place(0) || c.kind() == CollectiveKind::exscan) return;
+  steps.copy(0, {c.in(), 0}, 0, {c.out(), 0}, c.whole());
+}
+
+// All settings of an algorithm; and, where these were measured with other paths, these paths.
+void add_candidates(const Algorithm& algorithm, const Collective& collective, const Price& price,
+                    const Corrections& corrections, std::vector<Candidate>& all) {
+  const CollectiveShape& shape = collective.shape();
+  const Parameters wanted{shape.trees, shape.arity, shape.chunk};
+  const auto settings = algorithm.settings ? algorithm.settings(collective, wanted) : std::vector<Parameters>(1);
+  for (const Parameters& parameters : settings) {
+    std::vector<std::string> paths{"auto"};
+    if (shape.path == "auto")
+      for (std::string& path : corrections.paths(algorithm, parameters)) paths.push_back(std::move(path));
+    for (const std::string& path : paths) {
+      Candidate candidate{&algorithm, parameters, algorithm.seconds(collective, parameters, price), -1, path};
+      const Corrections::Factor found = corrections.of(algorithm, parameters, path);
+      candidate.factor = found.factor;
+      candidate.measured = found.measured;
+      all.push_back(std::move(candidate));
+    }
+  }
+}
+
+bool same_but_chunk(const Candidate& a, const Candidate& b) {
+  return a.algorithm == b.algorithm && a.parameters.trees == b.parameters.trees &&
+         a.parameters.arity == b.parameters.arity && a.path == b.path;
+}
+
+// Predicts those that may win. All or none of them, so that equals are compared.
+void predict_all(const Machine& machine, const std::shared_ptr<const Collective>& collective,
+                 std::vector<Candidate>& all) {
+  if (all.size() < 2 || machine.size() < 2 || machine.size() > kMostPredicted) return;
+  std::vector<Candidate*> hopeful;
+  for (Candidate& candidate : all) hopeful.push_back(&candidate);
+  std::stable_sort(hopeful.begin(), hopeful.end(), [](auto* a, auto* b) { return a->closed < b->closed; });
+  const double most = hopeful.front()->closed * kHopeless;
+  // Those that were measured are always looked at.
+  std::erase_if(hopeful, [&](const Candidate* c) { return c->closed > most && !c->measured; });
+  std::vector<const Candidate*> looked_at;
+  for (const Candidate* c : hopeful) {
+    const auto alike = std::count_if(looked_at.begin(), looked_at.end(), [&](const Candidate* other) {
+      return !other->measured && same_but_chunk(*c, *other);
+    });
+    if (c->measured || alike < kChunksLookedAt) looked_at.push_back(c);
+  }
+  std::erase_if(
+      hopeful, [&](const Candidate* c) { return std::find(looked_at.begin(), looked_at.end(), c) == looked_at.end(); });
+  std::vector<double> seconds;
+  for (const Candidate* candidate : hopeful) {
+    std::vector<Plan> plans;
+    try {
+      plans = plans_of(machine, collective, *candidate);
+    } catch (const Error&) {
+      // The paths that are allowed cannot carry it. If that is so of all, who makes the operation says why.
+      seconds.push_back(std::numeric_limits<double>::infinity());
+      continue;
+    }
+    if (plans.empty() || !can_predict(machine, plans)) return;
+    seconds.push_back(predicted_seconds(plans, machine));
+  }
+  for (std::size_t i = 0; i < hopeful.size(); ++i) hopeful[i]->predicted = seconds[i];
+}
+
+bool best_of_its_own(const Candidate& candidate, const std::vector<Candidate>& all) {
+  return std::all_of(all.begin(), all.end(), [&](const Candidate& other) {
+    return other.algorithm != candidate.algorithm || other.closed >= candidate.closed;
+  });
+}
+
+// Bytes that all ranks send to ranks of other islands.
+std::int64_t across(const std::shared_ptr<const Collective>& collective, const Candidate& candidate) {
+  return listed(collective, candidate, 0).across();
+}
+
+std::string bound_text(const Machine& machine, const Collective& collective) {
+  const Bound bound = bound_of(machine, collective);
+  if (bound.bandwidth <= 0) return {};
+  std::string text = fmt::format("bound of the hardware: {:.2f} us", bound.seconds * 1e6);
+  if (bound.bytes == 0) return text + ", a message\n";
+  return text + fmt::format(", for {} bytes that a rank must send or get at {:.2f} GB/s\n", bound.bytes,
+                            bound.bandwidth / 1e9);
+}
+
+}  // namespace
+
+Steps listed(const std::shared_ptr<const Collective>& collective, const Candidate& candidate, int rank) {
+  Steps steps(collective, rank);
+  collective->ranks() == 1 ? list_alone(*collective, steps)
+                           : candidate.algorithm->list(*collective, candidate.parameters, steps);
+  return steps;
+}
+
+std::vector<BufferFact> facts_of(const Collective& collective, const std::vector<UserRole>& buffers, int rank) {
+  std::vector<BufferFact> facts;
+  for (std::size_t b = 0; b < buffers.size(); ++b) {
+    const bool own = buffers[b].role == Role::scratch;
+    BufferFact fact;
+    fact.memory = collective.shape().memory;
+    fact.bytes = own ? buffers[b].bytes : collective.bytes_of(rank, static_cast<int>(b));
+    fact.shared = own || collective.shape().shared;
+    fact.alignment = 16;
+    facts.push_back(fact);
+  }
+  return facts;
+}
+
+std::vector<Plan> plans_of(const Machine& machine, const std::shared_ptr<const Collective>& collective,
+                           const Candidate& candidate) {
+  std::vector<Problem> problems;
+  Facts facts;
+  std::int64_t count = 0;
+  for (int rank = 0; rank < machine.size(); ++rank) {
+    Steps steps = listed(collective, candidate, rank);
+    if ((count += steps.count()) > kMostSteps) return {};
+    problems.push_back(steps.problem());
+    facts.set(rank, facts_of(*collective, problems.back().buffers, rank));
+  }
+  std::vector<std::vector<Decision>> decisions;
+  for (Problem& problem : problems) {
+    problem.wanted = candidate.path != "auto" ? candidate.path : collective->shape().path;
+    decisions.push_back(choose(machine, problem, facts));
+  }
+  std::vector<Plan> plans;
+  for (const Problem& problem : problems) {
+    const auto choices =
+        settle(problem, [&](int rank) { return std::span<const Decision>(decisions[static_cast<std::size_t>(rank)]); });
+    plans.push_back(emit(machine, problem, facts, choices));
+  }
+  return plans;
+}
+
+bool can_predict(const Machine& machine, const std::vector<Plan>& plans) {
+  return std::all_of(plans.begin(), plans.end(), [&](const Plan& plan) {
+    return std::all_of(plan.commands.begin(), plan.commands.end(), [&](const Command& c) {
+      if (c.peer < 0 || c.peer == plan.rank || c.path < 0) return true;
+      return path_named(plan.paths[static_cast<std::size_t>(c.path)]).joins(machine, plan.rank, c.peer);
+    });
+  });
+}
+
+std::string name_of(const Candidate& c) {
+  const Parameters& p = c.parameters;
+  std::string text = c.algorithm->name;
+  if (p.trees > 0) text += fmt::format(" trees {}", p.trees);
+  if (p.arity > 0) text += fmt::format(" arity {}", p.arity);
+  if (p.chunk > 0) text += fmt::format(" chunk {}", p.chunk);
+  if (c.path != "auto") text += fmt::format(" over {}", c.path);
+  return text;
+}
+
+std::vector<Candidate> candidates_of(const Machine& machine, const std::shared_ptr<const Collective>& collective) {
+  const CollectiveShape& shape = collective->shape();
+  const Parameters wanted{shape.trees, shape.arity, shape.chunk};
+  check_algorithm(shape);
+  const Price price = price_of(machine, shape.memory);
+  const Corrections corrections(machine, *collective);
+  std::vector<Candidate> all;
+  for (const Algorithm* algorithm : algorithms_of(collective->kind())) {
+    if (!suits(*algorithm, shape.algorithm, wanted) || (shape.ordered && !algorithm->in_order)) continue;
+    // Who gives parameters asks for an algorithm that has them, be it worth it or not.
+    if (shape.algorithm == "auto" && wanted == Parameters() && algorithm->worth_trying != nullptr &&
+        !algorithm->worth_trying(*collective))
+      continue;
+    if (algorithm->why_not != nullptr) {
+      const std::string why = algorithm->why_not(*collective, wanted);
+      if (!why.empty() && shape.algorithm != "auto")
+        throw Error(fmt::format("{} with algorithm '{}': {}", to_string(shape.kind), algorithm->name, why));
+      if (!why.empty()) continue;
+    }
+    add_candidates(*algorithm, *collective, price, corrections, all);
+  }
+  predict_all(machine, collective, all);
+  return all;
+}
+
+bool by_plans(const std::vector<Candidate>& all) {
+  return std::any_of(all.begin(), all.end(), [](const Candidate& c) { return c.predicted >= 0; });
+}
+
+// Candidates come with the simplest first.
+const Candidate& best_of(const std::vector<Candidate>& all) {
+  const bool predicted = by_plans(all);
+  const Candidate* best = nullptr;
+  const auto value = [&](const Candidate& c) { return c.model(predicted) * c.factor; };
+  for (const Candidate& candidate : all) {
+    if (predicted && candidate.predicted < 0) continue;
+    // Other chunks are no less simple.
+    const double worth = best != nullptr && same_but_chunk(candidate, *best) ? 1 : 1 - kTie;
+    if (best == nullptr || value(candidate) < value(*best) * worth) best = &candidate;
+  }
+  return *best;
+}
+
+std::string remark_of(const Machine& machine, const std::shared_ptr<const Collective>& collective,
+                      const std::vector<Candidate>& all, const Candidate& chosen) {
+  const bool forced = collective->shape().algorithm != "auto";
+  const auto& islands = collective->island();
+  const bool several = std::any_of(islands.begin(), islands.end(), [&](int i) { return i != islands.front(); });
+  const bool corrected = Corrections(machine, *collective).any();
+  std::string text = fmt::format("algorithm: {}{}\n", name_of(chosen), forced ? ", which was asked for" : "");
+  if (several) {
+    const std::int64_t least = least_across(*collective);
+    text += fmt::format("bytes across islands, of all ranks: {}{}\n", across(collective, chosen),
+                        least < 0 ? std::string() : fmt::format("; the least there can be: {}", least));
+  }
+  if (all.size() == 1) return text + bound_text(machine, *collective);
+  const bool predicted = by_plans(all);
+  text += fmt::format("{:<44} {:>12}{} {:>12}{}\n", "candidates", "us predicted", corrected ? "   corrected" : "",
+                      "closed form", several ? " bytes across" : "");
+  int left_out = 0;
+  for (const Candidate& c : all) {
+    if (c.predicted < 0 && &c != &chosen && !best_of_its_own(c, all)) {
+      ++left_out;
+      continue;
+    }
+    const bool told = !predicted || c.predicted >= 0;
+    const std::string by_model = c.predicted < 0           ? "-"
+                                 : std::isinf(c.predicted) ? "no path"
+                                                           : fmt::format("{:.2f}", c.predicted * 1e6);
+    std::string factor;
+    if (corrected) {
+      const double value = told ? c.model(predicted) * c.factor : 0;
+      factor = !told || std::isinf(value) ? fmt::format("{:>12}", "-")
+                                          : fmt::format("{:>11.2f}{}", value * 1e6, c.measured ? '*' : ' ');
+    }
+    const std::string bytes = several ? fmt::format(" {:>12}", across(collective, c)) : std::string();
+    text += fmt::format("{:<44} {:>12}{} {:>12.2f}{}{}\n", name_of(c), by_model, factor, c.closed * 1e6, bytes,
+                        &c == &chosen ? "  <- chosen" : "");
+  }
+  if (left_out > 0) text += fmt::format("and {} more settings, whose closed forms are longer\n", left_out);
+  if (corrected) text += "* measured on this machine; the others are corrected by what was\n";
+  return text + bound_text(machine, *collective);
+}
+
+}  // namespace tasuki
