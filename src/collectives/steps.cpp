@@ -28,12 +28,12 @@ int Steps::scratch(const std::string& name, std::int64_t bytes) {
 void Steps::begin_chunks(std::int64_t chunk) {
   const std::int64_t element = listed_.collective->element();
   group_ = static_cast<int>(groups_.size());
-  groups_.push_back({false, std::max(chunk / element, std::int64_t{1}) * element, {-1, -1}});
+  groups_.push_back({false, std::max(chunk / element, std::int64_t{1}) * element, {-1, -1}, {}});
 }
 
 void Steps::begin_rounds() {
   group_ = static_cast<int>(groups_.size());
-  groups_.push_back({true, 0, {-1, -1}});
+  groups_.push_back({true, 0, {-1, -1}, {}});
 }
 
 // Whether a message of the step has to wait for earlier ones, on either rank. One that is combined arrives in memory of
@@ -47,6 +47,21 @@ bool Steps::relays(int from, Place src, int to, Place dst, std::int64_t bytes, b
   // only when earlier messages have come that its place is free.
   if (waits || (from == to && group_ >= 0)) arrived_->add(from, src.buffer, src.offset, src.offset + bytes);
   return waits;
+}
+
+// Of messages in rounds, which ones their receiver combines with other values, where it could load them all together.
+void Steps::find_summed(int flow, int to, Place dst, bool combines) {
+  const auto summed = [&](int one) {
+    if (one >= 0) listed_.flows[at(one)].move.summed = true;
+  };
+  auto& writers = groups_[at(group_)].writers;
+  const auto [writer, first] = writers.try_emplace({to, dst.buffer, dst.offset}, flow);
+  if (!combines) {
+    writer->second = flow;
+    return;
+  }
+  if (!first) summed(writer->second);
+  summed(flow);
 }
 
 void Steps::add(int from, Place src, int to, Place dst, std::int64_t bytes, int link, bool combines) {

@@ -84,6 +84,8 @@ class Steps {
     bool rounds = false;
     std::int64_t chunk = 0;
     int lanes[2] = {-1, -1};  // what leaves, and all else; of chunks all in the first
+    // of rounds: by rank, buffer and offset, the flow of this rank's that writes there, or -1
+    std::map<std::tuple<int, int, std::int64_t>, int> writers;
   };
   void count_across(int from, int to, std::int64_t bytes) {
     const std::vector<int>& island = listed_.collective->island();
@@ -92,12 +94,14 @@ class Steps {
   void step(int from, Place src, int to, Place dst, std::int64_t bytes, int link, bool combines) {
     const bool relayed = arrived_ && bytes > 0 && relays(from, src, to, dst, bytes, combines);
     count_across(from, to, bytes);
-    if (from != rank_ && to != rank_) return;
-    add(from, src, to, dst, bytes, link, combines);
-    if (relayed && from != to && bytes > 0) listed_.flows[last_flow()].move.relayed = true;
+    const bool mine = from == rank_ || to == rank_;
+    if (mine) add(from, src, to, dst, bytes, link, combines);
+    const int flow = mine && from != to && bytes > 0 ? listed_.steps.back().flow : -1;
+    if (relayed && flow >= 0) listed_.flows[static_cast<std::size_t>(flow)].move.relayed = true;
+    if (group_ >= 0 && groups_[static_cast<std::size_t>(group_)].rounds) find_summed(flow, to, dst, combines);
   }
   bool relays(int from, Place src, int to, Place dst, std::int64_t bytes, bool combines);
-  std::size_t last_flow() const { return static_cast<std::size_t>(listed_.steps.back().flow); }
+  void find_summed(int flow, int to, Place dst, bool combines);
   void add(int from, Place src, int to, Place dst, std::int64_t bytes, int link, bool combines);
   int flow_of(int from, Place src, int to, Place dst, int link, bool combines);
   int lane_of(const Step& step);

@@ -1,6 +1,6 @@
 // How a warp combines the operands of a step (program.cuh), tile by tile, into their destination: from packed memory,
-// or from stamped lines as they arrive. All types and operators come together in `combined`, 16 bytes at a time; the
-// rest only loads and stores.
+// or from stamped lines as they arrive. Type and operator are looked at once a tile: the common ones have code of their
+// own, in which all operands of a tile are loaded before any is combined.
 #pragma once
 
 #include <cstddef>
@@ -16,25 +16,103 @@
 
 namespace tasuki::device::lowered {
 
-/// here op there, for each of the elements that fit into 16 bytes.
+/// here[j] op there[j], for each of the elements of the first `count` units: of any type and operator. What is called
+/// most often has an `Adder` of its own.
 template <class Unit>
-TASUKI_APART Unit combined(DType type, ReduceOp op, Unit here, Unit there) {
+TASUKI_APART void combine_any(DType type, ReduceOp op, int count, Unit* here, const Unit* there) {
   element::with_element(type, [&](auto number) {
     using Element = decltype(number);
     element::with_operator(op, [&](auto combine) {
       if constexpr (element::kApplies<decltype(combine), Element>) {
         constexpr int kElements = sizeof(Unit) / sizeof(Element);
-        Element a[kElements];
-        Element b[kElements];
-        memcpy(a, &here, sizeof a);
-        memcpy(b, &there, sizeof b);
-        TASUKI_UNROLL
-        for (int i = 0; i < kElements; ++i) a[i] = combine(a[i], b[i]);
-        memcpy(&here, a, sizeof a);
+        TASUKI_NO_UNROLL
+        for (int j = 0; j < count; ++j) {
+          Element a[kElements];
+          Element b[kElements];
+          memcpy(a, &here[j], sizeof a);
+          memcpy(b, &there[j], sizeof b);
+          TASUKI_UNROLL
+          for (int i = 0; i < kElements; ++i) a[i] = combine(a[i], b[i]);
+          memcpy(&here[j], a, sizeof a);
+        }
       }
     });
   });
-  return here;
+}
+
+/// How units are combined: by one operator on one type of element, in registers.
+template <class Element, class Operator>
+struct Adder {
+  static constexpr std::uint32_t kSize = sizeof(Element);
+  template <int Most>
+  TASUKI_DEVICE void operator()(int, Unit16 (&here)[Most], const Unit16 (&there)[Most]) const {
+    constexpr int kElements = sizeof(Unit16) / sizeof(Element);
+    TASUKI_UNROLL
+    for (int j = 0; j < Most; ++j) {
+      Element a[kElements];
+      Element b[kElements];
+      memcpy(a, &here[j], sizeof a);
+      memcpy(b, &there[j], sizeof b);
+      TASUKI_UNROLL
+      for (int i = 0; i < kElements; ++i) a[i] = Operator()(a[i], b[i]);
+      memcpy(&here[j], a, sizeof a);
+    }
+  }
+  TASUKI_DEVICE std::uint32_t size() const { return kSize; }
+};
+
+/// Or by any, in a call for a whole tile.
+struct AnyAdder {
+  DType type;
+  ReduceOp op;
+  template <int Most>
+  TASUKI_DEVICE void operator()(int count, Unit16 (&here)[Most], const Unit16 (&there)[Most]) const {
+    Unit16 a[Most];  // copies: what is passed by address lies in memory, and `here` should not
+    Unit16 b[Most];
+    TASUKI_UNROLL
+    for (int j = 0; j < Most; ++j) {
+      a[j] = here[j];
+      b[j] = there[j];
+    }
+    combine_any(type, op, count, a, b);
+    TASUKI_UNROLL
+    for (int j = 0; j < Most; ++j) here[j] = a[j];
+  }
+  TASUKI_DEVICE std::uint32_t size() const {
+    std::uint32_t size = 0;
+    element::with_element(type, [&](auto number) { size = sizeof number; });
+    return size;
+  }
+};
+
+/// Calls `f` with the adder of a type and an operator. Sums are what programs want most. Those of complex numbers are
+/// sums of their parts, and those of integers do not depend on the sign.
+template <class F>
+TASUKI_DEVICE bool with_adder(DType type, ReduceOp op, const F& f) {
+  using element::Sum;
+  if (op == ReduceOp::sum) {
+    switch (type) {
+      case DType::f32:
+      case DType::c64:
+        return f(Adder<float, Sum>{});
+      case DType::f64:
+      case DType::c128:
+        return f(Adder<double, Sum>{});
+      case DType::i32:
+      case DType::u32:
+        return f(Adder<std::uint32_t, Sum>{});
+      case DType::i64:
+      case DType::u64:
+        return f(Adder<std::uint64_t, Sum>{});
+      case DType::f16:
+        return f(Adder<element::F16, Sum>{});
+      case DType::bf16:
+        return f(Adder<element::BF16, Sum>{});
+      default:
+        break;
+    }
+  }
+  return f(AnyAdder{type, op});
 }
 
 /// One source of a step: a strided copy of its own, to the destination that all share.
@@ -113,8 +191,8 @@ struct Units {
 };
 
 /// A tile of packed operands; `t` has the first one. `operand(k)` is the one k after it.
-template <bool kWideUnits, class Operands>
-TASUKI_DEVICE void combine_units(const Combination& c, const GpuTile& t, const Operands& operand) {
+template <bool kWideUnits, class Add, class Operands>
+TASUKI_DEVICE void combine_units(const Combination& c, const Add& add, const GpuTile& t, const Operands& operand) {
   const Units<kWideUnits> units{1u << t.copy.log_unit};
   const typename Units<kWideUnits>::template Places<kSource | kTarget> at(t);
   const int count = static_cast<int>(at.count);
@@ -126,13 +204,7 @@ TASUKI_DEVICE void combine_units(const Combination& c, const GpuTile& t, const O
     units.load(c.begins ? at.src(j) : at.dst(j), here[j]);
     if (!c.begins) units.load(at.src(j), there[j]);
   }
-  const auto add = [&] {
-    TASUKI_UNROLL
-    for (int j = 0; j < kTileRows; ++j) {
-      if (j < count) here[j] = combined(c.type, c.op, here[j], there[j]);
-    }
-  };
-  if (!c.begins) add();
+  if (!c.begins) add(count, here, there);
   TASUKI_NO_UNROLL
   for (int k = 1; k <= c.more; ++k) {
     const Operand other = operand(k);
@@ -142,7 +214,7 @@ TASUKI_DEVICE void combine_units(const Combination& c, const GpuTile& t, const O
     for (int j = 0; j < kTileRows; ++j) {
       if (j < count) units.load(from.src(j), there[j]);
     }
-    add();
+    add(count, here, there);
   }
   TASUKI_UNROLL
   for (int j = 0; j < kTileRows; ++j) {
@@ -152,35 +224,53 @@ TASUKI_DEVICE void combine_units(const Combination& c, const GpuTile& t, const O
 
 #if defined(TASUKI_LANES_ARE_THREADS)
 
-// By a whole warp: a thread's words of a line, combined. An element of several words is spread over as many neighbours.
-TASUKI_DEVICE void combine_words(const Combination& c, std::uint32_t size, std::uint32_t (&here)[kLineParts],
-                                 const std::uint32_t (&there)[kLineParts]) {
+// By a whole warp: a thread's words of the first `lines` of Most lines, combined. An element of several words is spread
+// over as many neighbours.
+template <int Most, class Add>
+TASUKI_DEVICE void combine_words(const Add& add, int lines, std::uint32_t (&here)[Most][kLineParts],
+                                 const std::uint32_t (&there)[Most][kLineParts]) {
+  const std::uint32_t size = add.size();
+  Unit16 a[Most];
+  Unit16 b[Most];
   if (size <= 4) {
-    const Unit16 all = combined(c.type, c.op, Unit16{here[0], here[1], here[2], here[3]},
-                                Unit16{there[0], there[1], there[2], there[3]});
-    here[0] = all.x;
-    here[1] = all.y;
-    here[2] = all.z;
-    here[3] = all.w;
+    TASUKI_UNROLL
+    for (int j = 0; j < Most; ++j) {
+      a[j] = Unit16{here[j][0], here[j][1], here[j][2], here[j][3]};
+      b[j] = Unit16{there[j][0], there[j][1], there[j][2], there[j][3]};
+    }
+    add(lines, a, b);
+    TASUKI_UNROLL
+    for (int j = 0; j < Most; ++j) {
+      here[j][0] = a[j].x;
+      here[j][1] = a[j].y;
+      here[j][2] = a[j].z;
+      here[j][3] = a[j].w;
+    }
     return;
   }
   const std::uint32_t me = lane();
   const std::uint32_t place = me % (size / 4);
   const int first = static_cast<int>(me - place);
+  const auto gathered = [&](std::uint32_t word) {
+    Unit16 all = Unit16{0, 0, 0, 0};
+    all.x = __shfl_sync(~0u, word, first);
+    all.y = __shfl_sync(~0u, word, first + 1);
+    if (size == 16) {
+      all.z = __shfl_sync(~0u, word, first + 2);
+      all.w = __shfl_sync(~0u, word, first + 3);
+    }
+    return all;
+  };
   TASUKI_UNROLL
   for (int p = 0; p < kLineParts; ++p) {
-    const auto gathered = [&](std::uint32_t word) {
-      Unit16 all = Unit16{0, 0, 0, 0};
-      all.x = __shfl_sync(~0u, word, first);
-      all.y = __shfl_sync(~0u, word, first + 1);
-      if (size == 16) {
-        all.z = __shfl_sync(~0u, word, first + 2);
-        all.w = __shfl_sync(~0u, word, first + 3);
-      }
-      return all;
-    };
-    const Unit16 all = combined(c.type, c.op, gathered(here[p]), gathered(there[p]));
-    here[p] = place == 0 ? all.x : place == 1 ? all.y : place == 2 ? all.z : all.w;
+    TASUKI_UNROLL
+    for (int j = 0; j < Most; ++j) {
+      a[j] = gathered(here[j][p]);
+      b[j] = gathered(there[j][p]);
+    }
+    add(lines, a, b);
+    TASUKI_UNROLL
+    for (int j = 0; j < Most; ++j) here[j][p] = place == 0 ? a[j].x : place == 1 ? a[j].y : place == 2 ? a[j].z : a[j].w;
   }
 }
 
@@ -200,8 +290,8 @@ TASUKI_DEVICE void load_words(const GpuLines& t, std::uint32_t (&word)[Most][kLi
 
 /// A tile of operands in lines; `t` has the first one. Returns false, to all threads of the warp, if what is to come in
 /// stamped lines has not all arrived.
-template <int Most, class Operands, class Patient>
-TASUKI_DEVICE bool combine_lines(const Combination& c, std::uint32_t size, const GpuLines& t, const Operands& operand,
+template <int Most, class Add, class Operands, class Patient>
+TASUKI_DEVICE bool combine_lines(const Combination& c, const Add& add, const GpuLines& t, const Operands& operand,
                                  std::uint32_t stamp, const Patient& patient) {
   const auto lines_of = [&](int k) {
     const Operand one = operand(k);
@@ -245,15 +335,14 @@ TASUKI_DEVICE bool combine_lines(const Combination& c, std::uint32_t size, const
         if (j < t.lines) words_of(pieces.piece[j], word[j]);
       }
     }
+    if (k > 0 || !c.begins) {
+      combine_words(add, static_cast<int>(t.lines), here, word);
+      continue;
+    }
     TASUKI_UNROLL
     for (int j = 0; j < Most; ++j) {
-      if (j >= t.lines) break;
-      if (k > 0 || !c.begins) {
-        combine_words(c, size, here[j], word[j]);
-      } else {
-        TASUKI_UNROLL
-        for (int p = 0; p < kLineParts; ++p) here[j][p] = word[j][p];
-      }
+      TASUKI_UNROLL
+      for (int p = 0; p < kLineParts; ++p) here[j][p] = word[j][p];
     }
   }
   TASUKI_UNROLL
@@ -266,12 +355,6 @@ TASUKI_DEVICE bool combine_lines(const Combination& c, std::uint32_t size, const
     }
   }
   return true;
-}
-
-TASUKI_DEVICE std::uint32_t element_size(DType type) {
-  std::uint32_t size = 0;
-  element::with_element(type, [&](auto number) { size = sizeof number; });
-  return size;
 }
 
 #endif
@@ -289,15 +372,20 @@ TASUKI_DEVICE bool combine_tile(const Combination& c, [[maybe_unused]] bool by_l
                     least(one.copy.units, (first + rows) * one.copy.row_units),
                     one.src,
                     dst};
-    one.copy.wide != 0 ? combine_units<true>(c, t, operand) : combine_units<false>(c, t, operand);
+    if (one.copy.wide == 0) return combine_units<false>(c, AnyAdder{c.type, c.op}, t, operand);
+    with_adder(c.type, c.op, [&](const auto& add) {
+      combine_units<true>(c, add, t, operand);
+      return true;
+    });
   };
 #if defined(TASUKI_LANES_ARE_THREADS)
   if (by_lines) {
     const std::uint32_t lines = (one.copy.units + kLineWords - 1) / kLineWords;
     const GpuLines t{one.copy, one.dims, first, least(rows, lines - first), one.src, dst};
-    const std::uint32_t size = element_size(c.type);
-    return rows == 1 ? combine_lines<1>(c, size, t, operand, stamp, patient)
-                     : combine_lines<kTileRows>(c, size, t, operand, stamp, patient);
+    return with_adder(c.type, c.op, [&](const auto& add) {
+      return rows == 1 ? combine_lines<1>(c, add, t, operand, stamp, patient)
+                       : combine_lines<kTileRows>(c, add, t, operand, stamp, patient);
+    });
   }
   units(lane());
 #else
