@@ -28,12 +28,12 @@ int Steps::scratch(const std::string& name, std::int64_t bytes) {
 void Steps::begin_chunks(std::int64_t chunk) {
   const std::int64_t element = listed_.collective->element();
   group_ = static_cast<int>(groups_.size());
-  groups_.push_back({false, std::max(chunk / element, std::int64_t{1}) * element, {-1, -1}, {}});
+  groups_.push_back({false, false, std::max(chunk / element, std::int64_t{1}) * element, {-1, -1}, {}});
 }
 
 void Steps::begin_rounds() {
   group_ = static_cast<int>(groups_.size());
-  groups_.push_back({true, 0, {-1, -1}, {}});
+  groups_.push_back({true, false, 0, {-1, -1}, {}});
 }
 
 // Whether a message of the step has to wait for earlier ones, on either rank. One that is combined arrives in memory of
@@ -88,6 +88,7 @@ int Steps::flow_of(int from, Place src, int to, Place dst, int link, bool combin
   if (!added) return entry->second;
   Flow& flow = listed_.flows.emplace_back();
   flow.leaves = from == rank_;
+  flow.group = group_;
   flow.number = numbers_[flow.leaves ? 0 : 1][flow.leaves ? to : from]++;
   Move& move = flow.move;
   move.seq = flow.number;
@@ -114,12 +115,17 @@ int Steps::lane_of(const Step& step) {
     known = &lanes_.try_emplace(step.flow, -1).first->second;
   }
   if (known != nullptr && *known >= 0) return *known;
-  listed_.lanes.push_back({{}, group_ >= 0 ? groups_[at(group_)].chunk : 0});
+  listed_.lanes.push_back({{}, group_ >= 0 ? groups_[at(group_)].chunk : 0, group_, false});
   if (known != nullptr) *known = next;
   return next;
 }
 
 Problem Steps::problem() {
+  for (Flow& flow : listed_.flows) flow.move.summed = flow.move.summed && !groups_[at(flow.group)].relays;
+  for (Lane& lane : listed_.lanes) {
+    const bool rounds = lane.group >= 0 && groups_[at(lane.group)].rounds;
+    lane.at_once = listed_.collective->on_gpu() && rounds && !groups_[at(lane.group)].relays;
+  }
   Problem problem;
   problem.operation = listed_.collective->name();
   problem.rank = rank_;

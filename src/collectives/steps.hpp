@@ -67,10 +67,13 @@ class Steps {
     Move move;  ///< all of them
     int number = 0;
     bool leaves = false;
+    int group = -1;
   };
   struct Lane {
     std::vector<std::size_t> steps;
     std::int64_t chunk = 0;  ///< 0: no loop
+    int group = -1;
+    bool at_once = false;  ///< rounds in which no rank waits for one that waits for it: telling can wait for the end
   };
   struct Listed {
     std::shared_ptr<const Collective> collective;
@@ -82,6 +85,7 @@ class Steps {
  private:
   struct Group {
     bool rounds = false;
+    bool relays = false;  // a step of some rank depends on what arrives
     std::int64_t chunk = 0;
     int lanes[2] = {-1, -1};  // what leaves, and all else; of chunks all in the first
     // of rounds: by rank, buffer and offset, the flow of this rank's that writes there, or -1
@@ -97,6 +101,7 @@ class Steps {
     const bool mine = from == rank_ || to == rank_;
     if (mine) add(from, src, to, dst, bytes, link, combines);
     const int flow = mine && from != to && bytes > 0 ? listed_.steps.back().flow : -1;
+    if (relayed && from != to && group_ >= 0) groups_[static_cast<std::size_t>(group_)].relays = true;
     if (relayed && flow >= 0) listed_.flows[static_cast<std::size_t>(flow)].move.relayed = true;
     if (group_ >= 0 && groups_[static_cast<std::size_t>(group_)].rounds) find_summed(flow, to, dst, combines);
   }

@@ -43,9 +43,9 @@ TASUKI_APART void combine_any(DType type, ReduceOp op, int count, Unit* here, co
 /// How units are combined: by one operator on one type of element, in registers.
 template <class Element, class Operator>
 struct Adder {
-  static constexpr std::uint32_t kSize = sizeof(Element);
+  TASUKI_WITHIN Adder(DType, ReduceOp) {}
   template <int Most>
-  TASUKI_DEVICE void operator()(int, Unit16 (&here)[Most], const Unit16 (&there)[Most]) const {
+  TASUKI_WITHIN void operator()(int, Unit16 (&here)[Most], const Unit16 (&there)[Most]) const {
     constexpr int kElements = sizeof(Unit16) / sizeof(Element);
     TASUKI_UNROLL
     for (int j = 0; j < Most; ++j) {
@@ -58,7 +58,7 @@ struct Adder {
       memcpy(&here[j], a, sizeof a);
     }
   }
-  TASUKI_DEVICE std::uint32_t size() const { return kSize; }
+  TASUKI_WITHIN static std::uint32_t size() { return sizeof(Element); }
 };
 
 /// Or by any, in a call for a whole tile.
@@ -66,7 +66,7 @@ struct AnyAdder {
   DType type;
   ReduceOp op;
   template <int Most>
-  TASUKI_DEVICE void operator()(int count, Unit16 (&here)[Most], const Unit16 (&there)[Most]) const {
+  TASUKI_WITHIN void operator()(int count, Unit16 (&here)[Most], const Unit16 (&there)[Most]) const {
     Unit16 a[Most];  // copies: what is passed by address lies in memory, and `here` should not
     Unit16 b[Most];
     TASUKI_UNROLL
@@ -78,7 +78,7 @@ struct AnyAdder {
     TASUKI_UNROLL
     for (int j = 0; j < Most; ++j) here[j] = a[j];
   }
-  TASUKI_DEVICE std::uint32_t size() const {
+  TASUKI_WITHIN std::uint32_t size() const {
     std::uint32_t size = 0;
     element::with_element(type, [&](auto number) { size = sizeof number; });
     return size;
@@ -88,26 +88,22 @@ struct AnyAdder {
 /// Calls `f` with the adder of a type and an operator. Sums are what programs want most. Those of complex numbers are
 /// sums of their parts, and those of integers do not depend on the sign.
 template <class F>
-TASUKI_DEVICE bool with_adder(DType type, ReduceOp op, const F& f) {
+TASUKI_WITHIN bool with_adder(DType type, ReduceOp op, const F& f) {
   using element::Sum;
   if (op == ReduceOp::sum) {
     switch (type) {
       case DType::f32:
       case DType::c64:
-        return f(Adder<float, Sum>{});
+        return f(Adder<float, Sum>(type, op));
       case DType::f64:
       case DType::c128:
-        return f(Adder<double, Sum>{});
+        return f(Adder<double, Sum>(type, op));
       case DType::i32:
       case DType::u32:
-        return f(Adder<std::uint32_t, Sum>{});
+        return f(Adder<std::uint32_t, Sum>(type, op));
       case DType::i64:
       case DType::u64:
-        return f(Adder<std::uint64_t, Sum>{});
-      case DType::f16:
-        return f(Adder<element::F16, Sum>{});
-      case DType::bf16:
-        return f(Adder<element::BF16, Sum>{});
+        return f(Adder<std::uint64_t, Sum>(type, op));
       default:
         break;
     }
@@ -192,7 +188,7 @@ struct Units {
 
 /// A tile of packed operands; `t` has the first one. `operand(k)` is the one k after it.
 template <bool kWideUnits, class Add, class Operands>
-TASUKI_DEVICE void combine_units(const Combination& c, const Add& add, const GpuTile& t, const Operands& operand) {
+TASUKI_WITHIN void combine_units(const Combination& c, const Add& add, const GpuTile& t, const Operands& operand) {
   const Units<kWideUnits> units{1u << t.copy.log_unit};
   const typename Units<kWideUnits>::template Places<kSource | kTarget> at(t);
   const int count = static_cast<int>(at.count);
@@ -227,7 +223,7 @@ TASUKI_DEVICE void combine_units(const Combination& c, const Add& add, const Gpu
 // By a whole warp: a thread's words of the first `lines` of Most lines, combined. An element of several words is spread
 // over as many neighbours.
 template <int Most, class Add>
-TASUKI_DEVICE void combine_words(const Add& add, int lines, std::uint32_t (&here)[Most][kLineParts],
+TASUKI_WITHIN void combine_words(const Add& add, int lines, std::uint32_t (&here)[Most][kLineParts],
                                  const std::uint32_t (&there)[Most][kLineParts]) {
   const std::uint32_t size = add.size();
   Unit16 a[Most];
@@ -291,7 +287,7 @@ TASUKI_DEVICE void load_words(const GpuLines& t, std::uint32_t (&word)[Most][kLi
 /// A tile of operands in lines; `t` has the first one. Returns false, to all threads of the warp, if what is to come in
 /// stamped lines has not all arrived.
 template <int Most, class Add, class Operands, class Patient>
-TASUKI_DEVICE bool combine_lines(const Combination& c, const Add& add, const GpuLines& t, const Operands& operand,
+TASUKI_WITHIN bool combine_lines(const Combination& c, const Add& add, const GpuLines& t, const Operands& operand,
                                  std::uint32_t stamp, const Patient& patient) {
   const auto lines_of = [&](int k) {
     const Operand one = operand(k);
@@ -359,10 +355,11 @@ TASUKI_DEVICE bool combine_lines(const Combination& c, const Add& add, const Gpu
 
 #endif
 
-/// A tile of `rows` rows from row `first` on, by a whole warp. False, to all its lanes, if something has not arrived.
-template <class Operands, class Patient>
-TASUKI_DEVICE bool combine_tile(const Combination& c, [[maybe_unused]] bool by_lines, std::uint32_t first,
-                                std::uint32_t rows, std::byte* dst, const Operands& operand,
+/// A tile of `rows` rows from row `first` on, by a whole warp, with the adder of the combination's type and operator.
+/// False, to all its lanes, if something has not arrived.
+template <class Add, class Operands, class Patient>
+TASUKI_WITHIN bool combine_tile(const Combination& c, const Add& add, [[maybe_unused]] bool by_lines,
+                                std::uint32_t first, std::uint32_t rows, std::byte* dst, const Operands& operand,
                                 [[maybe_unused]] std::uint32_t stamp, [[maybe_unused]] const Patient& patient) {
   const Operand one = operand(0);
   const auto units = [&](std::uint32_t lane) {
@@ -372,20 +369,14 @@ TASUKI_DEVICE bool combine_tile(const Combination& c, [[maybe_unused]] bool by_l
                     least(one.copy.units, (first + rows) * one.copy.row_units),
                     one.src,
                     dst};
-    if (one.copy.wide == 0) return combine_units<false>(c, AnyAdder{c.type, c.op}, t, operand);
-    with_adder(c.type, c.op, [&](const auto& add) {
-      combine_units<true>(c, add, t, operand);
-      return true;
-    });
+    one.copy.wide != 0 ? combine_units<true>(c, add, t, operand) : combine_units<false>(c, add, t, operand);
   };
 #if defined(TASUKI_LANES_ARE_THREADS)
   if (by_lines) {
     const std::uint32_t lines = (one.copy.units + kLineWords - 1) / kLineWords;
     const GpuLines t{one.copy, one.dims, first, least(rows, lines - first), one.src, dst};
-    return with_adder(c.type, c.op, [&](const auto& add) {
-      return rows == 1 ? combine_lines<1>(c, add, t, operand, stamp, patient)
-                       : combine_lines<kTileRows>(c, add, t, operand, stamp, patient);
-    });
+    return rows == 1 ? combine_lines<1>(c, add, t, operand, stamp, patient)
+                     : combine_lines<kTileRows>(c, add, t, operand, stamp, patient);
   }
   units(lane());
 #else
