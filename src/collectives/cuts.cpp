@@ -10,7 +10,7 @@ namespace {
 constexpr std::int64_t kLine = 64;  // a multiple of every element
 constexpr std::size_t kMostParts = 16;
 constexpr std::int64_t kLeastPart = std::int64_t{1} << 20;
-constexpr double kPartSeconds = 1e-6;  // about what a part costs by itself
+constexpr double kPartSeconds = 2e-6;  // about what a part costs by itself
 
 }  // namespace
 

@@ -31,9 +31,9 @@ void Steps::begin_chunks(std::int64_t chunk) {
   groups_.push_back({false, false, std::max(chunk / element, std::int64_t{1}) * element, {-1, -1}, {}});
 }
 
-void Steps::begin_rounds() {
+void Steps::begin_rounds(bool in_parts) {
   group_ = static_cast<int>(groups_.size());
-  groups_.push_back({true, false, 0, {-1, -1}, {}});
+  groups_.push_back({true, in_parts, 0, {-1, -1}, {}});
 }
 
 // Whether a message of the step has to wait for earlier ones, on either rank. One that is combined arrives in memory of
@@ -121,10 +121,10 @@ int Steps::lane_of(const Step& step) {
 }
 
 Problem Steps::problem() {
-  for (Flow& flow : listed_.flows) flow.move.summed = flow.move.summed && !groups_[at(flow.group)].relays;
+  for (Flow& flow : listed_.flows) flow.move.summed = flow.move.summed && !groups_[at(flow.group)].in_turn;
   for (Lane& lane : listed_.lanes) {
     const bool rounds = lane.group >= 0 && groups_[at(lane.group)].rounds;
-    lane.at_once = listed_.collective->on_gpu() && rounds && !groups_[at(lane.group)].relays;
+    lane.at_once = listed_.collective->on_gpu() && rounds && !groups_[at(lane.group)].in_turn;
   }
   Problem problem;
   problem.operation = listed_.collective->name();

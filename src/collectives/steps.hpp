@@ -44,8 +44,8 @@ class Steps {
   /// lane, in a symbolic loop.
   void begin_chunks(std::int64_t chunk);
   /// The steps from here to `end` keep their order: on each rank one after the other sends, in one lane, and one after
-  /// the other receives or stays on the rank, in another.
-  void begin_rounds();
+  /// the other receives or stays on the rank, in another. `in_parts`: each message is dealt with while the next travels.
+  void begin_rounds(bool in_parts = false);
   void end() { group_ = -1; }
 
   std::int64_t count() const { return static_cast<std::int64_t>(listed_.steps.size()); }
@@ -85,7 +85,7 @@ class Steps {
  private:
   struct Group {
     bool rounds = false;
-    bool relays = false;  // a step of some rank depends on what arrives
+    bool in_turn = false;  // a message of some rank depends on an earlier one, or what is done with one hides the next
     std::int64_t chunk = 0;
     int lanes[2] = {-1, -1};  // what leaves, and all else; of chunks all in the first
     // of rounds: by rank, buffer and offset, the flow of this rank's that writes there, or -1
@@ -101,7 +101,7 @@ class Steps {
     const bool mine = from == rank_ || to == rank_;
     if (mine) add(from, src, to, dst, bytes, link, combines);
     const int flow = mine && from != to && bytes > 0 ? listed_.steps.back().flow : -1;
-    if (relayed && from != to && group_ >= 0) groups_[static_cast<std::size_t>(group_)].relays = true;
+    if (relayed && from != to && group_ >= 0) groups_[static_cast<std::size_t>(group_)].in_turn = true;
     if (relayed && flow >= 0) listed_.flows[static_cast<std::size_t>(flow)].move.relayed = true;
     if (group_ >= 0 && groups_[static_cast<std::size_t>(group_)].rounds) find_summed(flow, to, dst, combines);
   }

@@ -137,6 +137,29 @@ TASUKI_DEVICE void load_aligned(const std::byte* from, Unit16& to) {
 #endif
 }
 
+// Loads if `wanted`, and leaves `to` as it is if not, without a branch: where branches meet, a loaded value is waited
+// for, so that the loads of a tile would follow each other.
+TASUKI_WITHIN void load_if(bool wanted, const std::byte* from, Unit16& to) {
+#ifdef __CUDA_ARCH__
+  asm volatile("{ .reg .pred p; setp.ne.u32 p, %5, 0; @p ld.global.v4.u32 {%0, %1, %2, %3}, [%4]; }"
+               : "+r"(to.x), "+r"(to.y), "+r"(to.z), "+r"(to.w)
+               : "l"(from), "r"(static_cast<std::uint32_t>(wanted))
+               : "memory");
+#else
+  if (wanted) memcpy(&to, from, sizeof to);
+#endif
+}
+TASUKI_WITHIN void load_if(bool wanted, const std::byte* from, std::uint32_t& to) {
+#ifdef __CUDA_ARCH__
+  asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0; @p ld.global.u32 %0, [%1]; }"
+               : "+r"(to)
+               : "l"(from), "r"(static_cast<std::uint32_t>(wanted))
+               : "memory");
+#else
+  if (wanted) memcpy(&to, from, sizeof to);
+#endif
+}
+
 template <class T>
 TASUKI_DEVICE void store_aligned(std::byte* to, const Unit16& from) {
 #ifdef __CUDA_ARCH__
@@ -176,9 +199,9 @@ struct Units {
   using Places = TilePlaces<std::conditional_t<kWideUnits, Unit16, std::byte>, kTileRows, kSides>;
   std::uint32_t size;
 
-  TASUKI_DEVICE void load(const std::byte* from, Unit16& to) const {
-    if constexpr (kWideUnits) return load_aligned<Unit16>(from, to);
-    load_element(from, size, to);
+  TASUKI_DEVICE void load(bool wanted, const std::byte* from, Unit16& to) const {
+    if constexpr (kWideUnits) return load_if(wanted, from, to);
+    if (wanted) load_element(from, size, to);
   }
   TASUKI_DEVICE void store(std::byte* to, const Unit16& from) const {
     if constexpr (kWideUnits) return store_aligned<Unit16>(to, from);
@@ -194,22 +217,23 @@ TASUKI_WITHIN void combine_units(const Combination& c, const Add& add, const Gpu
   const int count = static_cast<int>(at.count);
   Unit16 here[kTileRows] = {};
   Unit16 there[kTileRows] = {};
-  TASUKI_UNROLL
-  for (int j = 0; j < kTileRows; ++j) {
-    if (j >= count) break;
-    units.load(c.begins ? at.src(j) : at.dst(j), here[j]);
-    if (!c.begins) units.load(at.src(j), there[j]);
-  }
-  if (!c.begins) add(count, here, there);
-  TASUKI_NO_UNROLL
-  for (int k = 1; k <= c.more; ++k) {
+  const auto load = [&](int k) {
     const Operand other = operand(k);
     const typename Units<kWideUnits>::template Places<kSource> from(
         GpuTile{other.copy, other.dims, t.first, t.end, other.src, nullptr});
     TASUKI_UNROLL
-    for (int j = 0; j < kTileRows; ++j) {
-      if (j < count) units.load(from.src(j), there[j]);
-    }
+    for (int j = 0; j < kTileRows; ++j) units.load(j < count, from.src(j), there[j]);
+  };
+  TASUKI_UNROLL
+  for (int j = 0; j < kTileRows; ++j) units.load(j < count, c.begins ? at.src(j) : at.dst(j), here[j]);
+  if (!c.begins) {
+    TASUKI_UNROLL
+    for (int j = 0; j < kTileRows; ++j) units.load(j < count, at.src(j), there[j]);
+    add(count, here, there);
+  }
+  TASUKI_NO_UNROLL
+  for (int k = 1; k <= c.more; ++k) {
+    load(k);
     add(count, here, there);
   }
   TASUKI_UNROLL
@@ -275,12 +299,9 @@ template <int Most>
 TASUKI_DEVICE void load_words(const GpuLines& t, std::uint32_t (&word)[Most][kLineParts]) {
   TASUKI_UNROLL
   for (int j = 0; j < Most; ++j) {
-    if (j >= t.lines) break;
     const TilePlaces<std::uint32_t, kLineParts, kSource> at(t.line(j));
     TASUKI_UNROLL
-    for (int k = 0; k < kLineParts; ++k) {
-      if (k < at.count) word[j][k] = *reinterpret_cast<const std::uint32_t*>(at.src(k));
-    }
+    for (int k = 0; k < kLineParts; ++k) load_if(j < t.lines && k < at.count, at.src(k), word[j][k]);
   }
 }
 
@@ -302,12 +323,9 @@ TASUKI_WITHIN bool combine_lines(const Combination& c, const Add& add, const Gpu
   if (!c.begins) {
     TASUKI_UNROLL
     for (int j = 0; j < Most; ++j) {
-      if (j >= t.lines) break;
       const TilePlaces<std::uint32_t, kLineParts, kTarget> at(t.line(j));
       TASUKI_UNROLL
-      for (int k = 0; k < kLineParts; ++k) {
-        if (k < at.count) here[j][k] = *reinterpret_cast<const std::uint32_t*>(at.dst(k));
-      }
+      for (int k = 0; k < kLineParts; ++k) load_if(j < t.lines && k < at.count, at.dst(k), here[j][k]);
     }
   }
   TASUKI_NO_UNROLL

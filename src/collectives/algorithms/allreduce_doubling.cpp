@@ -34,7 +34,7 @@ void list(const Collective& c, const Parameters& parameters, Steps& steps) {
   const auto copy = [&](int from, const Place& src, int to, const Place& dst, const Part& part) {
     steps.copy(from, at(src, part), to, at(dst, part), part.bytes, part.number);
   };
-  if (c.on_gpu()) steps.begin_rounds();
+  if (c.on_gpu()) steps.begin_rounds(parts.size() > 1);
   steps.phase("fold");
   for (int i = 0; i < spare; ++i) {
     Place& sum = has[static_cast<std::size_t>(i)];
