@@ -4,7 +4,8 @@
 Latency is the time of 8 bytes, bandwidth that of 512 KiB beyond them, bulk_bandwidth that of 256 MiB beyond 512 KiB,
 and per_run what the strided face of 512^3 takes longer than the contiguous one; mutual ones are of both ways at once
 (of a ring, on 4 GPUs). The results have no `peer:eager`: it is assumed to have the latency of `peer:put`, which signals
-as it does, and the rest of `peer:stamped`, which packs as it does. They have no `mpi:staged` and no host memory, which
+as it does, and the rest of `peer:stamped`, which packs as it does. Nor have they `peer:pull`: it is assumed to be
+`peer:put` whose loads have to come back. They have no `mpi:staged` and no host memory, which
 stay without prices.
 """
 
@@ -18,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SMALL, LARGE, BULK = 8, 512 << 10, 256 << 20
 FACE_RUNS = 512 * 512  # elements of the strided face of 512^3
 LEAST_RUN = 1e-12  # seconds
+THERE = 0.8e-6  # seconds from one GPU to another
 PATHS = {"peer:put": "tasuki peer:put", "peer:stamped": "tasuki peer:stamped", "peer:copy": "tasuki peer:copy",
          "nccl": "nccl"}  # fmt: skip
 
@@ -62,12 +64,14 @@ def machine(name: str) -> dict:
     both = "both ways" if ranks == 2 else "in a ring"
     paths = {path: price(results, peer, both) for path, peer in PATHS.items()}
     paths["peer:eager"] = paths["peer:stamped"] | {key: paths["peer:put"][key] for key in ("latency", "mutual_latency")}
+    there = {key: rounded(paths["peer:put"][key] + THERE) for key in ("latency", "mutual_latency")}
+    paths["peer:pull"] = paths["peer:put"] | there
     inside = seconds(results, "gpu-copy", "1 GiB in one GPU's memory", "tasuki")
     paths["self:gpu"] = {"latency": 1e-6, "bandwidth": rounded((1 << 30) / inside), "per_run": LEAST_RUN}
     return {
         "tasuki_machine": 1,
         "name": f"h200-{gpus}",
-        "source": f"measured: from bench/results/{name}.json by tools/machines.py; peer:eager is assumed",
+        "source": f"measured: from bench/results/{name}.json by tools/machines.py; peer:eager and peer:pull are assumed",
         "cores": results["machine"]["cores"],
         "ranks": {"count": gpus, "per_host": gpus, "gpus": True},
         "paths": dict(sorted(paths.items())),

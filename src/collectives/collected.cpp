@@ -24,8 +24,8 @@ void collect(Steps& steps, int ranks, int to, const std::function<Place(int)>& f
 double collect_seconds(const Collective& c, const Parameters& parameters, const Price& price, double bytes) {
   if (!c.on_gpu()) return std::numeric_limits<double>::infinity();
   const int n = c.ranks();
-  const auto part = static_cast<double>(part_bytes(static_cast<std::int64_t>(bytes), parameters.chunk));
-  return price.latency + (n - 1) * bytes * price.second_per_byte + (n - 1) * price.work(part);
+  const double tail = tail_seconds(price, static_cast<std::int64_t>(bytes), parameters.chunk);
+  return price.latency + (n - 1) * bytes * price.second_per_byte + (n - 1) * tail;
 }
 
 }  // namespace tasuki

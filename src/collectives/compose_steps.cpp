@@ -64,7 +64,7 @@ class Lanes {
       auto kind = kinds.begin();
       for (lanes_[l].steps = kind->second; ++kind != kinds.end();) {
         for (const std::size_t i : kind->second) lane_of_[i] = static_cast<int>(lanes_.size());
-        lanes_.push_back({kind->second, 0});
+        lanes_.push_back({kind->second, 0, lanes_[l].group, lanes_[l].at_once});
       }
     }
   }
@@ -141,12 +141,15 @@ class Lanes {
     const auto leaves = [this](const Steps::Step& step) { return flow_of(step).leaves; };
     each(
         lane, [&](const Steps::Step& step) { return !leaves(step) && !used_before(lane, step); }, &Lanes::open);
+    // What several ranks send is added up in one pass, so that nothing is told between its parts.
+    const bool late = lane.at_once;
     for (const std::size_t i : lane.steps) {
       const Steps::Step& step = listed_.steps[i];
       if (step.flow >= 0) open(step);
       run(i, 0, step.bytes);
-      if (step.flow >= 0 && --open_of(step).left == 0 && !leaves(step)) close(step);
+      if (step.flow >= 0 && --open_of(step).left == 0 && !leaves(step) && !late) close(step);
     }
+    each(lane, [&](const Steps::Step& step) { return late && !leaves(step); }, &Lanes::close);
     each(lane, leaves, &Lanes::close);
   }
 

@@ -8,37 +8,38 @@ namespace tasuki {
 namespace {
 
 constexpr std::int64_t kLine = 64;  // a multiple of every element
-constexpr std::int64_t kMostParts = 16;
-constexpr std::int64_t kLeastPart = std::int64_t{1} << 20;  // a part costs about a microsecond
-
-std::int64_t count_of(std::int64_t bytes, std::int64_t chunk) {
-  return chunk <= 0 ? 1 : std::clamp<std::int64_t>((bytes + chunk - 1) / chunk, 1, kMostParts);
-}
+constexpr std::size_t kMostParts = 16;
+constexpr std::int64_t kLeastPart = std::int64_t{1} << 20;
+constexpr double kPartSeconds = 2e-6;  // about what a part costs by itself
 
 }  // namespace
 
+// From the last one to the first. Adding up takes less than a third of the time in which the same bytes arrive.
 std::vector<Part> parts_of(std::int64_t bytes, std::int64_t chunk) {
+  if (chunk <= 0) return {{0, 0, bytes}};
   std::vector<Part> parts;
-  const std::int64_t count = count_of(bytes, chunk);
-  const std::int64_t step = std::max((bytes / count + kLine - 1) / kLine * kLine, kLine);
-  for (std::int64_t p = 0; p < count; ++p) {
-    const std::int64_t begin = std::min(p * step, bytes);
-    const std::int64_t end = p + 1 == count ? bytes : std::min(begin + step, bytes);
-    parts.push_back({static_cast<int>(p), begin, end - begin});
+  std::int64_t end = bytes;
+  for (std::int64_t size = chunk; end > 0 || parts.empty(); size += size / 2) {
+    const bool last = parts.size() + 1 == kMostParts || end <= size;
+    const std::int64_t begin = last ? 0 : (end - size) / kLine * kLine;
+    parts.push_back({0, begin, end - begin});
+    end = begin;
   }
+  std::reverse(parts.begin(), parts.end());
+  for (std::size_t p = 0; p < parts.size(); ++p) parts[p].number = static_cast<int>(p);
   return parts;
 }
 
-std::int64_t part_bytes(std::int64_t bytes, std::int64_t chunk) {
-  return bytes / count_of(bytes, chunk);
+double tail_seconds(const Price& price, std::int64_t bytes, std::int64_t chunk) {
+  const auto parts = parts_of(bytes, chunk);
+  return price.work(static_cast<double>(parts.back().bytes)) + kPartSeconds * static_cast<double>(parts.size() - 1);
 }
 
 std::vector<Parameters> cut_settings(const Collective& c, const Parameters& wanted) {
   if (wanted.chunk > 0) return {{0, 0, wanted.chunk}};
   std::vector<Parameters> all{{}};
   if (!c.on_gpu()) return all;
-  for (const std::int64_t parts : {2, 4, 8, 16})
-    if (c.whole() / parts >= kLeastPart) all.push_back({0, 0, (c.whole() + parts - 1) / parts});
+  for (std::int64_t chunk = kLeastPart; chunk <= c.whole() / 4; chunk *= 2) all.push_back({0, 0, chunk});
   return all;
 }
 

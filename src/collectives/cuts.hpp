@@ -15,10 +15,11 @@ struct Part {
   std::int64_t bytes = 0;
 };
 
-/// Parts of about `chunk` bytes, or one if that is 0: at most 16, which begin on cache lines.
+/// Parts, or one if `chunk` is 0: at most 16, which begin on cache lines. The last one has about `chunk` bytes, because
+/// nothing hides what is done with it; each of the others has half as many again as the next, so that there are few.
 std::vector<Part> parts_of(std::int64_t bytes, std::int64_t chunk);
-/// Bytes of the largest.
-std::int64_t part_bytes(std::int64_t bytes, std::int64_t chunk);
+/// What the travelling parts do not hide: the pass over the last one, and what parts cost by themselves.
+double tail_seconds(const Price& price, std::int64_t bytes, std::int64_t chunk);
 
 /// `Algorithm::settings` of algorithms that cut: in host memory, and of small vectors, one part.
 std::vector<Parameters> cut_settings(const Collective& collective, const Parameters& wanted);

@@ -28,12 +28,12 @@ int Steps::scratch(const std::string& name, std::int64_t bytes) {
 void Steps::begin_chunks(std::int64_t chunk) {
   const std::int64_t element = listed_.collective->element();
   group_ = static_cast<int>(groups_.size());
-  groups_.push_back({false, std::max(chunk / element, std::int64_t{1}) * element, {-1, -1}});
+  groups_.push_back({false, false, std::max(chunk / element, std::int64_t{1}) * element, {-1, -1}, {}});
 }
 
-void Steps::begin_rounds() {
+void Steps::begin_rounds(bool in_parts) {
   group_ = static_cast<int>(groups_.size());
-  groups_.push_back({true, 0, {-1, -1}});
+  groups_.push_back({true, in_parts, 0, {-1, -1}, {}});
 }
 
 // Whether a message of the step has to wait for earlier ones, on either rank. One that is combined arrives in memory of
@@ -47,6 +47,21 @@ bool Steps::relays(int from, Place src, int to, Place dst, std::int64_t bytes, b
   // only when earlier messages have come that its place is free.
   if (waits || (from == to && group_ >= 0)) arrived_->add(from, src.buffer, src.offset, src.offset + bytes);
   return waits;
+}
+
+// Of messages in rounds, which ones their receiver combines with other values, where it could load them all together.
+void Steps::find_summed(int flow, int to, Place dst, bool combines) {
+  const auto summed = [&](int one) {
+    if (one >= 0) listed_.flows[at(one)].move.summed = true;
+  };
+  auto& writers = groups_[at(group_)].writers;
+  const auto [writer, first] = writers.try_emplace({to, dst.buffer, dst.offset}, flow);
+  if (!combines) {
+    writer->second = flow;
+    return;
+  }
+  if (!first) summed(writer->second);
+  summed(flow);
 }
 
 void Steps::add(int from, Place src, int to, Place dst, std::int64_t bytes, int link, bool combines) {
@@ -73,6 +88,7 @@ int Steps::flow_of(int from, Place src, int to, Place dst, int link, bool combin
   if (!added) return entry->second;
   Flow& flow = listed_.flows.emplace_back();
   flow.leaves = from == rank_;
+  flow.group = group_;
   flow.number = numbers_[flow.leaves ? 0 : 1][flow.leaves ? to : from]++;
   Move& move = flow.move;
   move.seq = flow.number;
@@ -99,12 +115,17 @@ int Steps::lane_of(const Step& step) {
     known = &lanes_.try_emplace(step.flow, -1).first->second;
   }
   if (known != nullptr && *known >= 0) return *known;
-  listed_.lanes.push_back({{}, group_ >= 0 ? groups_[at(group_)].chunk : 0});
+  listed_.lanes.push_back({{}, group_ >= 0 ? groups_[at(group_)].chunk : 0, group_, false});
   if (known != nullptr) *known = next;
   return next;
 }
 
 Problem Steps::problem() {
+  for (Flow& flow : listed_.flows) flow.move.summed = flow.move.summed && !groups_[at(flow.group)].in_turn;
+  for (Lane& lane : listed_.lanes) {
+    const bool rounds = lane.group >= 0 && groups_[at(lane.group)].rounds;
+    lane.at_once = listed_.collective->on_gpu() && rounds && !groups_[at(lane.group)].in_turn;
+  }
   Problem problem;
   problem.operation = listed_.collective->name();
   problem.rank = rank_;

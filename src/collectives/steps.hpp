@@ -44,8 +44,8 @@ class Steps {
   /// lane, in a symbolic loop.
   void begin_chunks(std::int64_t chunk);
   /// The steps from here to `end` keep their order: on each rank one after the other sends, in one lane, and one after
-  /// the other receives or stays on the rank, in another.
-  void begin_rounds();
+  /// the other receives or stays on the rank, in another. `in_parts`: each message is dealt with while the next travels.
+  void begin_rounds(bool in_parts = false);
   void end() { group_ = -1; }
 
   std::int64_t count() const { return static_cast<std::int64_t>(listed_.steps.size()); }
@@ -67,10 +67,13 @@ class Steps {
     Move move;  ///< all of them
     int number = 0;
     bool leaves = false;
+    int group = -1;
   };
   struct Lane {
     std::vector<std::size_t> steps;
     std::int64_t chunk = 0;  ///< 0: no loop
+    int group = -1;
+    bool at_once = false;  ///< rounds in which no rank waits for one that waits for it: telling can wait for the end
   };
   struct Listed {
     std::shared_ptr<const Collective> collective;
@@ -82,8 +85,11 @@ class Steps {
  private:
   struct Group {
     bool rounds = false;
+    bool in_turn = false;  // a message of some rank depends on an earlier one, or what is done with one hides the next
     std::int64_t chunk = 0;
     int lanes[2] = {-1, -1};  // what leaves, and all else; of chunks all in the first
+    // of rounds: by rank, buffer and offset, the flow of this rank's that writes there, or -1
+    std::map<std::tuple<int, int, std::int64_t>, int> writers;
   };
   void count_across(int from, int to, std::int64_t bytes) {
     const std::vector<int>& island = listed_.collective->island();
@@ -92,12 +98,15 @@ class Steps {
   void step(int from, Place src, int to, Place dst, std::int64_t bytes, int link, bool combines) {
     const bool relayed = arrived_ && bytes > 0 && relays(from, src, to, dst, bytes, combines);
     count_across(from, to, bytes);
-    if (from != rank_ && to != rank_) return;
-    add(from, src, to, dst, bytes, link, combines);
-    if (relayed && from != to && bytes > 0) listed_.flows[last_flow()].move.relayed = true;
+    const bool mine = from == rank_ || to == rank_;
+    if (mine) add(from, src, to, dst, bytes, link, combines);
+    const int flow = mine && from != to && bytes > 0 ? listed_.steps.back().flow : -1;
+    if (relayed && from != to && group_ >= 0) groups_[static_cast<std::size_t>(group_)].in_turn = true;
+    if (relayed && flow >= 0) listed_.flows[static_cast<std::size_t>(flow)].move.relayed = true;
+    if (group_ >= 0 && groups_[static_cast<std::size_t>(group_)].rounds) find_summed(flow, to, dst, combines);
   }
   bool relays(int from, Place src, int to, Place dst, std::int64_t bytes, bool combines);
-  std::size_t last_flow() const { return static_cast<std::size_t>(listed_.steps.back().flow); }
+  void find_summed(int flow, int to, Place dst, bool combines);
   void add(int from, Place src, int to, Place dst, std::int64_t bytes, int link, bool combines);
   int flow_of(int from, Place src, int to, Place dst, int link, bool combines);
   int lane_of(const Step& step);

@@ -120,14 +120,50 @@ class Pricing {
     if (work.from < 0) {
       // Packing for a path of GPU memory is work of the GPU, all other packing is work of the core.
       work.seconds = within(plan, c, path.memory);
-      // A reduction reads its destination, too.
-      if (!work.on_core && c.verb == Verb::reduce) work.seconds *= 1.5;
+      if (!work.on_core) work.seconds *= share_of_pass(plan, i);
       if (!work.on_core && c.loop >= 0) work.seconds += machine_.constants.gpu_round;
       if (!work.on_core) work.resource = hardware("GPU");
       return;
     }
     work.seconds = between(plan, i, path, work);
     if (!work.on_core) work.resource = hardware(path.resource);
+  }
+
+  // Whether the kernel does a move and the reduction after it in one pass (engines/gpu/operands.hpp). `next` is the
+  // reduction's number.
+  static bool goes_on(const Plan& plan, std::size_t i, std::size_t& next) {
+    const Command& c = plan.commands[i];
+    for (next = i + 1; next < plan.commands.size() && plan.commands[next].lane == c.lane; ++next) {
+      if (plan.commands[next].verb != Verb::wait) break;
+    }
+    if (next == plan.commands.size() || plan.commands[next].lane != c.lane) return false;
+    const Command& then = plan.commands[next];
+    if ((c.verb != Verb::copy && c.verb != Verb::reduce) || then.verb != Verb::reduce || then.dst != c.dst) return false;
+    if (c.copy_count != 1 || then.copy_count != 1 || then.bytes != c.bytes) return false;
+    const auto copy = [&](const Command& one) { return plan.copies[static_cast<std::size_t>(one.first_copy)]; };
+    return copy(c).ndims == 0 && copy(then).ndims == 0 && copy(c).dst_offset == copy(then).dst_offset;
+  }
+
+  // What a GPU loads and stores for a move within its memory, relative to a copy. The operands of a pass are loaded once
+  // and the result is stored once. Where one of them comes from another GPU, that takes longer than all the others.
+  double share_of_pass(const Plan& plan, std::size_t i) const {
+    const auto remote = [&](std::size_t command) {
+      return plan.buffers[static_cast<std::size_t>(plan.commands[command].src)].rank != plan.rank;
+    };
+    std::size_t next = 0;
+    std::size_t first = i;
+    bool hidden = remote(i);
+    for (std::size_t before = i; before-- > 0 && plan.commands[before].lane == plan.commands[i].lane;) {
+      if (plan.commands[before].verb == Verb::wait) continue;
+      if (!goes_on(plan, before, next) || next != first) break;
+      first = before;
+      hidden = hidden || remote(before);
+    }
+    const bool stores = !goes_on(plan, i, next);
+    for (std::size_t at = i; goes_on(plan, at, next); at = next) hidden = hidden || remote(next);
+    if (hidden) return 0;
+    const bool loads_destination = first == i && plan.commands[i].verb == Verb::reduce;
+    return 0.5 * (1 + (loads_destination ? 1 : 0) + (stores ? 1 : 0));
   }
 
   double latency(int from, int to, const Path& path) const {

@@ -37,6 +37,7 @@ struct Move {
   std::int64_t whole = 0;  ///< if this is a part of a larger piece: bytes of that piece
   bool relayed = false;    ///< its bytes, or its place at the destination, depend on what arrives earlier in the epoch
   bool looped = false;     ///< it travels in a chunk loop
+  bool summed = false;     ///< its destination combines it with other values, which lie in its own memory or arrive
   std::string label;       ///< for people: `p face +0`
   std::int64_t bytes() const;
   std::int64_t runs() const;  ///< contiguous runs on the more scattered side

@@ -104,6 +104,7 @@ std::vector<std::string> paths_for(const Context& ctx) {
     // Puts cannot add, lines hold words only.
     const bool one_pass = path == "peer:put" || path == "peer:copy" || path == "peer:stamped";
     paths.push_back(path == "peer:copy" ? "peer:copy,peer:put,peer:eager" : one_pass ? path + ",peer:eager" : path);
+    if (one_pass) paths.push_back("peer:pull,peer:eager," + path);
   }
   return paths;
 }

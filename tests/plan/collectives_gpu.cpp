@@ -128,6 +128,8 @@ TEST_CASE("GPUs: small collectives are sound on every path that can carry them, 
                                        "peer:copy,peer:eager",
                                        "peer:eager",
                                        "peer:stamped,peer:eager",
+                                       "peer:pull,peer:eager",
+                                       "peer:pull,peer:copy,peer:stamped,peer:eager",
                                        "mpi",
                                        "nccl"};
   int carried = 0;

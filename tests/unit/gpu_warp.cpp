@@ -217,7 +217,12 @@ struct Combining {
     std::atomic<std::uint32_t> came{0};
     std::uint32_t tiles = 0;
     for (std::uint32_t first = 0; first < all; first += rows, ++tiles) {
-      warp::run([&] { came += combine_tile(c, by_lines, first, rows, to, operand, stamp, patient) ? 1 : 0; });
+      warp::run([&] {
+        const auto tile = [&](auto add) {
+          return combine_tile(c, add, by_lines, first, rows, to, operand, stamp, patient);
+        };
+        came += with_adder(type, op, tile) ? 1 : 0;
+      });
     }
     CHECK((came == 0 || came == 32 * tiles));
     return came > 0;

@@ -274,22 +274,33 @@ struct Dealt {
   }
 };
 
-// Not inlined: the code for all elements and operators would take registers from the copies. A template, so that who
-// does not reduce need not compile it.
-template <class Step>
-TASUKI_APART bool reduce(const PlanRun& l, const Task& task, const Step& step, const GpuCopy& copy, std::uint32_t first,
-                         std::uint32_t rows, std::uint64_t epoch) {
+// Not inlined: the code for all elements and operators would take registers from the copies. What it is given fits into
+// registers, and it keeps no memory of its own but for rare operators. A template, so that who does not reduce need not
+// compile it.
+template <class Add, class Step>
+TASUKI_APART bool reduce_by(const PlanRun& l, const std::byte* at, const Step* step, const GpuCopy* copy,
+                            std::uint32_t first, std::uint32_t rows, std::uint64_t epoch) {
+  const Task task{at};
   const GpuCopy* copies = task.list<GpuCopy>(task.header().copies);
   const GpuDim* dims = task.list<GpuDim>(task.header().dims);
   const auto operand = [&](int k) {
-    const Step& its = (&step)[k];
-    const GpuCopy& its_copy = k == 0 ? copy : copies[its.first_copy];
+    const Step& its = step[k];
+    const GpuCopy& its_copy = k == 0 ? *copy : copies[its.first_copy];
     return Operand{its_copy, dims + its_copy.first_dim, base_of(l, its.src, epoch), its.stamped == kStampedSource};
   };
-  Patience patience(l, step.command, epoch);
+  Patience patience(l, step->command, epoch);
   const auto patient = [&] { return patience.more((epoch - 1) * kShares, epoch * kShares); };
-  return combine_tile(Combination{step.dtype, step.op, step.begins != 0, step.joined}, step.by_lines != 0, first, rows,
-                      base_of(l, step.dst, epoch), operand, static_cast<std::uint32_t>(epoch), patient);
+  const Combination c{step->dtype, step->op, step->begins != 0, step->joined};
+  return combine_tile(c, Add{c.type, c.op}, step->by_lines != 0, first, rows, base_of(l, step->dst, epoch), operand,
+                      static_cast<std::uint32_t>(epoch), patient);
+}
+
+template <class Step>
+TASUKI_WITHIN bool reduce(const PlanRun& l, const Task& task, const Step& step, const GpuCopy& copy,
+                          std::uint32_t first, std::uint32_t rows, std::uint64_t epoch) {
+  return with_adder(step.dtype, step.op, [&](auto add) {
+    return reduce_by<decltype(add)>(l, task.at, &step, &copy, first, rows, epoch);
+  });
 }
 
 // Moves the tiles dealt to this warp, and of the rest the tile number `turn`. A kernel without reductions does not even

@@ -1,6 +1,6 @@
 // How a warp combines the operands of a step (program.cuh), tile by tile, into their destination: from packed memory,
-// or from stamped lines as they arrive. All types and operators come together in `combined`, 16 bytes at a time; the
-// rest only loads and stores.
+// or from stamped lines as they arrive. Type and operator are looked at once a tile: the common ones have code of their
+// own, in which all operands of a tile are loaded before any is combined.
 #pragma once
 
 #include <cstddef>
@@ -16,25 +16,99 @@
 
 namespace tasuki::device::lowered {
 
-/// here op there, for each of the elements that fit into 16 bytes.
+/// here[j] op there[j], for each of the elements of the first `count` units: of any type and operator. What is called
+/// most often has an `Adder` of its own.
 template <class Unit>
-TASUKI_APART Unit combined(DType type, ReduceOp op, Unit here, Unit there) {
+TASUKI_APART void combine_any(DType type, ReduceOp op, int count, Unit* here, const Unit* there) {
   element::with_element(type, [&](auto number) {
     using Element = decltype(number);
     element::with_operator(op, [&](auto combine) {
       if constexpr (element::kApplies<decltype(combine), Element>) {
         constexpr int kElements = sizeof(Unit) / sizeof(Element);
-        Element a[kElements];
-        Element b[kElements];
-        memcpy(a, &here, sizeof a);
-        memcpy(b, &there, sizeof b);
-        TASUKI_UNROLL
-        for (int i = 0; i < kElements; ++i) a[i] = combine(a[i], b[i]);
-        memcpy(&here, a, sizeof a);
+        TASUKI_NO_UNROLL
+        for (int j = 0; j < count; ++j) {
+          Element a[kElements];
+          Element b[kElements];
+          memcpy(a, &here[j], sizeof a);
+          memcpy(b, &there[j], sizeof b);
+          TASUKI_UNROLL
+          for (int i = 0; i < kElements; ++i) a[i] = combine(a[i], b[i]);
+          memcpy(&here[j], a, sizeof a);
+        }
       }
     });
   });
-  return here;
+}
+
+/// How units are combined: by one operator on one type of element, in registers.
+template <class Element, class Operator>
+struct Adder {
+  TASUKI_WITHIN Adder(DType, ReduceOp) {}
+  template <int Most>
+  TASUKI_WITHIN void operator()(int, Unit16 (&here)[Most], const Unit16 (&there)[Most]) const {
+    constexpr int kElements = sizeof(Unit16) / sizeof(Element);
+    TASUKI_UNROLL
+    for (int j = 0; j < Most; ++j) {
+      Element a[kElements];
+      Element b[kElements];
+      memcpy(a, &here[j], sizeof a);
+      memcpy(b, &there[j], sizeof b);
+      TASUKI_UNROLL
+      for (int i = 0; i < kElements; ++i) a[i] = Operator()(a[i], b[i]);
+      memcpy(&here[j], a, sizeof a);
+    }
+  }
+  TASUKI_WITHIN static std::uint32_t size() { return sizeof(Element); }
+};
+
+/// Or by any, in a call for a whole tile.
+struct AnyAdder {
+  DType type;
+  ReduceOp op;
+  template <int Most>
+  TASUKI_WITHIN void operator()(int count, Unit16 (&here)[Most], const Unit16 (&there)[Most]) const {
+    Unit16 a[Most];  // copies: what is passed by address lies in memory, and `here` should not
+    Unit16 b[Most];
+    TASUKI_UNROLL
+    for (int j = 0; j < Most; ++j) {
+      a[j] = here[j];
+      b[j] = there[j];
+    }
+    combine_any(type, op, count, a, b);
+    TASUKI_UNROLL
+    for (int j = 0; j < Most; ++j) here[j] = a[j];
+  }
+  TASUKI_WITHIN std::uint32_t size() const {
+    std::uint32_t size = 0;
+    element::with_element(type, [&](auto number) { size = sizeof number; });
+    return size;
+  }
+};
+
+/// Calls `f` with the adder of a type and an operator. Sums are what programs want most. Those of complex numbers are
+/// sums of their parts, and those of integers do not depend on the sign.
+template <class F>
+TASUKI_WITHIN bool with_adder(DType type, ReduceOp op, const F& f) {
+  using element::Sum;
+  if (op == ReduceOp::sum) {
+    switch (type) {
+      case DType::f32:
+      case DType::c64:
+        return f(Adder<float, Sum>(type, op));
+      case DType::f64:
+      case DType::c128:
+        return f(Adder<double, Sum>(type, op));
+      case DType::i32:
+      case DType::u32:
+        return f(Adder<std::uint32_t, Sum>(type, op));
+      case DType::i64:
+      case DType::u64:
+        return f(Adder<std::uint64_t, Sum>(type, op));
+      default:
+        break;
+    }
+  }
+  return f(AnyAdder{type, op});
 }
 
 /// One source of a step: a strided copy of its own, to the destination that all share.
@@ -60,6 +134,29 @@ TASUKI_DEVICE void load_aligned(const std::byte* from, Unit16& to) {
   memcpy(&to, &value, sizeof value);
 #else
   memcpy(&to, from, sizeof(T));
+#endif
+}
+
+// Loads if `wanted`, and leaves `to` as it is if not, without a branch: where branches meet, a loaded value is waited
+// for, so that the loads of a tile would follow each other.
+TASUKI_WITHIN void load_if(bool wanted, const std::byte* from, Unit16& to) {
+#ifdef __CUDA_ARCH__
+  asm volatile("{ .reg .pred p; setp.ne.u32 p, %5, 0; @p ld.global.v4.u32 {%0, %1, %2, %3}, [%4]; }"
+               : "+r"(to.x), "+r"(to.y), "+r"(to.z), "+r"(to.w)
+               : "l"(from), "r"(static_cast<std::uint32_t>(wanted))
+               : "memory");
+#else
+  if (wanted) memcpy(&to, from, sizeof to);
+#endif
+}
+TASUKI_WITHIN void load_if(bool wanted, const std::byte* from, std::uint32_t& to) {
+#ifdef __CUDA_ARCH__
+  asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0; @p ld.global.u32 %0, [%1]; }"
+               : "+r"(to)
+               : "l"(from), "r"(static_cast<std::uint32_t>(wanted))
+               : "memory");
+#else
+  if (wanted) memcpy(&to, from, sizeof to);
 #endif
 }
 
@@ -102,9 +199,9 @@ struct Units {
   using Places = TilePlaces<std::conditional_t<kWideUnits, Unit16, std::byte>, kTileRows, kSides>;
   std::uint32_t size;
 
-  TASUKI_DEVICE void load(const std::byte* from, Unit16& to) const {
-    if constexpr (kWideUnits) return load_aligned<Unit16>(from, to);
-    load_element(from, size, to);
+  TASUKI_DEVICE void load(bool wanted, const std::byte* from, Unit16& to) const {
+    if constexpr (kWideUnits) return load_if(wanted, from, to);
+    if (wanted) load_element(from, size, to);
   }
   TASUKI_DEVICE void store(std::byte* to, const Unit16& from) const {
     if constexpr (kWideUnits) return store_aligned<Unit16>(to, from);
@@ -113,36 +210,31 @@ struct Units {
 };
 
 /// A tile of packed operands; `t` has the first one. `operand(k)` is the one k after it.
-template <bool kWideUnits, class Operands>
-TASUKI_DEVICE void combine_units(const Combination& c, const GpuTile& t, const Operands& operand) {
+template <bool kWideUnits, class Add, class Operands>
+TASUKI_WITHIN void combine_units(const Combination& c, const Add& add, const GpuTile& t, const Operands& operand) {
   const Units<kWideUnits> units{1u << t.copy.log_unit};
   const typename Units<kWideUnits>::template Places<kSource | kTarget> at(t);
   const int count = static_cast<int>(at.count);
   Unit16 here[kTileRows] = {};
   Unit16 there[kTileRows] = {};
-  TASUKI_UNROLL
-  for (int j = 0; j < kTileRows; ++j) {
-    if (j >= count) break;
-    units.load(c.begins ? at.src(j) : at.dst(j), here[j]);
-    if (!c.begins) units.load(at.src(j), there[j]);
-  }
-  const auto add = [&] {
-    TASUKI_UNROLL
-    for (int j = 0; j < kTileRows; ++j) {
-      if (j < count) here[j] = combined(c.type, c.op, here[j], there[j]);
-    }
-  };
-  if (!c.begins) add();
-  TASUKI_NO_UNROLL
-  for (int k = 1; k <= c.more; ++k) {
+  const auto load = [&](int k) {
     const Operand other = operand(k);
     const typename Units<kWideUnits>::template Places<kSource> from(
         GpuTile{other.copy, other.dims, t.first, t.end, other.src, nullptr});
     TASUKI_UNROLL
-    for (int j = 0; j < kTileRows; ++j) {
-      if (j < count) units.load(from.src(j), there[j]);
-    }
-    add();
+    for (int j = 0; j < kTileRows; ++j) units.load(j < count, from.src(j), there[j]);
+  };
+  TASUKI_UNROLL
+  for (int j = 0; j < kTileRows; ++j) units.load(j < count, c.begins ? at.src(j) : at.dst(j), here[j]);
+  if (!c.begins) {
+    TASUKI_UNROLL
+    for (int j = 0; j < kTileRows; ++j) units.load(j < count, at.src(j), there[j]);
+    add(count, here, there);
+  }
+  TASUKI_NO_UNROLL
+  for (int k = 1; k <= c.more; ++k) {
+    load(k);
+    add(count, here, there);
   }
   TASUKI_UNROLL
   for (int j = 0; j < kTileRows; ++j) {
@@ -152,35 +244,53 @@ TASUKI_DEVICE void combine_units(const Combination& c, const GpuTile& t, const O
 
 #if defined(TASUKI_LANES_ARE_THREADS)
 
-// By a whole warp: a thread's words of a line, combined. An element of several words is spread over as many neighbours.
-TASUKI_DEVICE void combine_words(const Combination& c, std::uint32_t size, std::uint32_t (&here)[kLineParts],
-                                 const std::uint32_t (&there)[kLineParts]) {
+// By a whole warp: a thread's words of the first `lines` of Most lines, combined. An element of several words is spread
+// over as many neighbours.
+template <int Most, class Add>
+TASUKI_WITHIN void combine_words(const Add& add, int lines, std::uint32_t (&here)[Most][kLineParts],
+                                 const std::uint32_t (&there)[Most][kLineParts]) {
+  const std::uint32_t size = add.size();
+  Unit16 a[Most];
+  Unit16 b[Most];
   if (size <= 4) {
-    const Unit16 all = combined(c.type, c.op, Unit16{here[0], here[1], here[2], here[3]},
-                                Unit16{there[0], there[1], there[2], there[3]});
-    here[0] = all.x;
-    here[1] = all.y;
-    here[2] = all.z;
-    here[3] = all.w;
+    TASUKI_UNROLL
+    for (int j = 0; j < Most; ++j) {
+      a[j] = Unit16{here[j][0], here[j][1], here[j][2], here[j][3]};
+      b[j] = Unit16{there[j][0], there[j][1], there[j][2], there[j][3]};
+    }
+    add(lines, a, b);
+    TASUKI_UNROLL
+    for (int j = 0; j < Most; ++j) {
+      here[j][0] = a[j].x;
+      here[j][1] = a[j].y;
+      here[j][2] = a[j].z;
+      here[j][3] = a[j].w;
+    }
     return;
   }
   const std::uint32_t me = lane();
   const std::uint32_t place = me % (size / 4);
   const int first = static_cast<int>(me - place);
+  const auto gathered = [&](std::uint32_t word) {
+    Unit16 all = Unit16{0, 0, 0, 0};
+    all.x = __shfl_sync(~0u, word, first);
+    all.y = __shfl_sync(~0u, word, first + 1);
+    if (size == 16) {
+      all.z = __shfl_sync(~0u, word, first + 2);
+      all.w = __shfl_sync(~0u, word, first + 3);
+    }
+    return all;
+  };
   TASUKI_UNROLL
   for (int p = 0; p < kLineParts; ++p) {
-    const auto gathered = [&](std::uint32_t word) {
-      Unit16 all = Unit16{0, 0, 0, 0};
-      all.x = __shfl_sync(~0u, word, first);
-      all.y = __shfl_sync(~0u, word, first + 1);
-      if (size == 16) {
-        all.z = __shfl_sync(~0u, word, first + 2);
-        all.w = __shfl_sync(~0u, word, first + 3);
-      }
-      return all;
-    };
-    const Unit16 all = combined(c.type, c.op, gathered(here[p]), gathered(there[p]));
-    here[p] = place == 0 ? all.x : place == 1 ? all.y : place == 2 ? all.z : all.w;
+    TASUKI_UNROLL
+    for (int j = 0; j < Most; ++j) {
+      a[j] = gathered(here[j][p]);
+      b[j] = gathered(there[j][p]);
+    }
+    add(lines, a, b);
+    TASUKI_UNROLL
+    for (int j = 0; j < Most; ++j) here[j][p] = place == 0 ? a[j].x : place == 1 ? a[j].y : place == 2 ? a[j].z : a[j].w;
   }
 }
 
@@ -189,19 +299,16 @@ template <int Most>
 TASUKI_DEVICE void load_words(const GpuLines& t, std::uint32_t (&word)[Most][kLineParts]) {
   TASUKI_UNROLL
   for (int j = 0; j < Most; ++j) {
-    if (j >= t.lines) break;
     const TilePlaces<std::uint32_t, kLineParts, kSource> at(t.line(j));
     TASUKI_UNROLL
-    for (int k = 0; k < kLineParts; ++k) {
-      if (k < at.count) word[j][k] = *reinterpret_cast<const std::uint32_t*>(at.src(k));
-    }
+    for (int k = 0; k < kLineParts; ++k) load_if(j < t.lines && k < at.count, at.src(k), word[j][k]);
   }
 }
 
 /// A tile of operands in lines; `t` has the first one. Returns false, to all threads of the warp, if what is to come in
 /// stamped lines has not all arrived.
-template <int Most, class Operands, class Patient>
-TASUKI_DEVICE bool combine_lines(const Combination& c, std::uint32_t size, const GpuLines& t, const Operands& operand,
+template <int Most, class Add, class Operands, class Patient>
+TASUKI_WITHIN bool combine_lines(const Combination& c, const Add& add, const GpuLines& t, const Operands& operand,
                                  std::uint32_t stamp, const Patient& patient) {
   const auto lines_of = [&](int k) {
     const Operand one = operand(k);
@@ -216,12 +323,9 @@ TASUKI_DEVICE bool combine_lines(const Combination& c, std::uint32_t size, const
   if (!c.begins) {
     TASUKI_UNROLL
     for (int j = 0; j < Most; ++j) {
-      if (j >= t.lines) break;
       const TilePlaces<std::uint32_t, kLineParts, kTarget> at(t.line(j));
       TASUKI_UNROLL
-      for (int k = 0; k < kLineParts; ++k) {
-        if (k < at.count) here[j][k] = *reinterpret_cast<const std::uint32_t*>(at.dst(k));
-      }
+      for (int k = 0; k < kLineParts; ++k) load_if(j < t.lines && k < at.count, at.dst(k), here[j][k]);
     }
   }
   TASUKI_NO_UNROLL
@@ -245,15 +349,14 @@ TASUKI_DEVICE bool combine_lines(const Combination& c, std::uint32_t size, const
         if (j < t.lines) words_of(pieces.piece[j], word[j]);
       }
     }
+    if (k > 0 || !c.begins) {
+      combine_words(add, static_cast<int>(t.lines), here, word);
+      continue;
+    }
     TASUKI_UNROLL
     for (int j = 0; j < Most; ++j) {
-      if (j >= t.lines) break;
-      if (k > 0 || !c.begins) {
-        combine_words(c, size, here[j], word[j]);
-      } else {
-        TASUKI_UNROLL
-        for (int p = 0; p < kLineParts; ++p) here[j][p] = word[j][p];
-      }
+      TASUKI_UNROLL
+      for (int p = 0; p < kLineParts; ++p) here[j][p] = word[j][p];
     }
   }
   TASUKI_UNROLL
@@ -268,18 +371,13 @@ TASUKI_DEVICE bool combine_lines(const Combination& c, std::uint32_t size, const
   return true;
 }
 
-TASUKI_DEVICE std::uint32_t element_size(DType type) {
-  std::uint32_t size = 0;
-  element::with_element(type, [&](auto number) { size = sizeof number; });
-  return size;
-}
-
 #endif
 
-/// A tile of `rows` rows from row `first` on, by a whole warp. False, to all its lanes, if something has not arrived.
-template <class Operands, class Patient>
-TASUKI_DEVICE bool combine_tile(const Combination& c, [[maybe_unused]] bool by_lines, std::uint32_t first,
-                                std::uint32_t rows, std::byte* dst, const Operands& operand,
+/// A tile of `rows` rows from row `first` on, by a whole warp, with the adder of the combination's type and operator.
+/// False, to all its lanes, if something has not arrived.
+template <class Add, class Operands, class Patient>
+TASUKI_WITHIN bool combine_tile(const Combination& c, const Add& add, [[maybe_unused]] bool by_lines,
+                                std::uint32_t first, std::uint32_t rows, std::byte* dst, const Operands& operand,
                                 [[maybe_unused]] std::uint32_t stamp, [[maybe_unused]] const Patient& patient) {
   const Operand one = operand(0);
   const auto units = [&](std::uint32_t lane) {
@@ -289,15 +387,14 @@ TASUKI_DEVICE bool combine_tile(const Combination& c, [[maybe_unused]] bool by_l
                     least(one.copy.units, (first + rows) * one.copy.row_units),
                     one.src,
                     dst};
-    one.copy.wide != 0 ? combine_units<true>(c, t, operand) : combine_units<false>(c, t, operand);
+    one.copy.wide != 0 ? combine_units<true>(c, add, t, operand) : combine_units<false>(c, add, t, operand);
   };
 #if defined(TASUKI_LANES_ARE_THREADS)
   if (by_lines) {
     const std::uint32_t lines = (one.copy.units + kLineWords - 1) / kLineWords;
     const GpuLines t{one.copy, one.dims, first, least(rows, lines - first), one.src, dst};
-    const std::uint32_t size = element_size(c.type);
-    return rows == 1 ? combine_lines<1>(c, size, t, operand, stamp, patient)
-                     : combine_lines<kTileRows>(c, size, t, operand, stamp, patient);
+    return rows == 1 ? combine_lines<1>(c, add, t, operand, stamp, patient)
+                     : combine_lines<kTileRows>(c, add, t, operand, stamp, patient);
   }
   units(lane());
 #else

@@ -22,6 +22,7 @@ void list(const Collective& c, const Parameters&, Steps& steps) {
   const int mine = c.both() ? steps.scratch("mine", c.whole()) : own.buffer;
   for (int r = 1; r < n && c.both(); ++r) steps.copy(r, {own.buffer, c.begin(r)}, r, {mine, c.begin(r)}, c.block(r));
   steps.phase("reduce");
+  if (c.on_gpu()) steps.begin_rounds();  // then all that a rank adds up is one pass
   for (int from = 0; from < n; ++from) {
     for (int d = 1; d <= n; ++d) {
       const int to = (from + d) % n;
@@ -31,6 +32,7 @@ void list(const Collective& c, const Parameters&, Steps& steps) {
       from == 0 ? steps.copy(from, src, to, dst, c.block(to)) : steps.combine(from, src, to, dst, c.block(to));
     }
   }
+  steps.end();
   steps.phase("gather");
   for (int d = 1; d < n; ++d) {
     for (int r = 0; r < n; ++r) {

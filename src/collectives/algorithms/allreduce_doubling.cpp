@@ -15,8 +15,8 @@ double seconds(const Collective& c, const Parameters& parameters, const Price& p
   const auto v = static_cast<double>(c.whole());
   const bool even = (c.ranks() & (c.ranks() - 1)) == 0;
   const int rounds = even ? doublings(c.ranks()) : doublings(c.ranks()) - 1;
-  const auto part = static_cast<double>(part_bytes(c.whole(), parameters.chunk));
-  return rounds * (price.message(v) + price.work(part)) + (even ? 0 : 2 * price.message(v) + price.work(part));
+  const double tail = tail_seconds(price, c.whole(), parameters.chunk);
+  return rounds * (price.message(v) + tail) + (even ? 0 : 2 * price.message(v) + tail);
 }
 
 void list(const Collective& c, const Parameters& parameters, Steps& steps) {
@@ -34,7 +34,7 @@ void list(const Collective& c, const Parameters& parameters, Steps& steps) {
   const auto copy = [&](int from, const Place& src, int to, const Place& dst, const Part& part) {
     steps.copy(from, at(src, part), to, at(dst, part), part.bytes, part.number);
   };
-  if (c.on_gpu()) steps.begin_rounds();
+  if (c.on_gpu()) steps.begin_rounds(parts.size() > 1);
   steps.phase("fold");
   for (int i = 0; i < spare; ++i) {
     Place& sum = has[static_cast<std::size_t>(i)];

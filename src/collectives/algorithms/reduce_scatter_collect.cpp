@@ -23,7 +23,7 @@ void list(const Collective& c, const Parameters& parameters, Steps& steps) {
   const int slots = steps.scratch("came", largest * (n - 1));
   // In place the result lies where others may still have to read, so it is put there at the end.
   const int sum = c.both() ? steps.scratch("sum", largest) : c.out();
-  steps.begin_rounds();
+  steps.begin_rounds(parameters.chunk > 0);
   for (int to = 0; to < n; ++to) {
     collect(
         steps, n, to,

@@ -54,7 +54,7 @@ struct GpuRound {
   std::int32_t blocks = 0;
 };
 
-/// What is signalled when a put of a stream has ended, while the next ones travel: a task of a single thread.
+/// What is signalled when a put of a stream has ended, before the next one begins: a task of a single thread.
 struct GpuTell {
   std::int32_t message = 0;  ///< the put's command
   GpuTask task;

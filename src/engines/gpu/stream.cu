@@ -24,13 +24,14 @@ class StreamEngine final : public Engine {
  public:
   StreamEngine(Executor& executor, Runtime& runtime) : executor_(executor), runtime_(runtime) {
     // Blocks wait for other ranks, so all of them must be on the GPU at once. A block takes at most half of an SM, so
-    // that each SM can have one. If messages travel in a stream, half of the SMs are left to those who carry them. If
-    // all commands only copy, blocks may follow each other.
+    // that each SM can have one. If kernels carry messages in a stream, half of the SMs are left to them. If all
+    // commands only copy, blocks may follow each other.
     const int processors = runtime.gpus->processors();
     const auto& channels = executor.program().channels;
     const auto& commands = executor.plan().commands;
-    const bool messages =
-        std::any_of(channels.begin(), channels.end(), [](const Channel& c) { return c.stream != nullptr; });
+    const bool messages = std::any_of(channels.begin(), channels.end(), [](const Channel& c) {
+      return c.stream != nullptr && c.stream->takes_processors();
+    });
     const bool alone = std::all_of(commands.begin(), commands.end(),
                                    [](const auto& c) { return c.verb == Verb::copy && c.dep_count == 0; });
     const int most = messages ? std::max(1, processors / 2) : processors * (alone ? kFollowing : 1);
@@ -43,13 +44,13 @@ class StreamEngine final : public Engine {
     failure_ = {reinterpret_cast<PlanFailure*>(gpu()->allocate_mapped(sizeof(PlanFailure))),
                 [](PlanFailure* p) { gpu()->release_mapped(reinterpret_cast<std::byte*>(p)); }};
     upload();
-    for (cudaEvent_t* event : {&ended_, &begun_, &read_, &unpacked_, &put_, &all_told_}) {
+    for (cudaEvent_t* event : {&ended_, &begun_, &read_, &unpacked_}) {
       TASUKI_CUDA(cudaEventCreateWithFlags, event, cudaEventDisableTiming);
     }
     int least = 0;
     int greatest = 0;
     TASUKI_CUDA(cudaDeviceGetStreamPriorityRange, &least, &greatest);
-    for (cudaStream_t* stream : {&own_, &beside_, &telling_}) {
+    for (cudaStream_t* stream : {&own_, &beside_}) {
       TASUKI_CUDA(cudaStreamCreateWithPriority, stream, cudaStreamNonBlocking, greatest);
     }
     watched_ = runtime.gpus->watch([this] { complain(); });
@@ -62,8 +63,8 @@ class StreamEngine final : public Engine {
       if (launch_.events != nullptr) pass_on();
     } catch (const Error&) {  // the GPU has failed; another error says so
     }
-    for (cudaEvent_t event : {ended_, begun_, read_, unpacked_, put_, all_told_}) cudaEventDestroy(event);
-    for (cudaStream_t stream : {own_, beside_, telling_}) cudaStreamDestroy(stream);
+    for (cudaEvent_t event : {ended_, begun_, read_, unpacked_}) cudaEventDestroy(event);
+    for (cudaStream_t stream : {own_, beside_}) cudaStreamDestroy(stream);
   }
 
   void enqueue(Stream stream, StreamWork work) override {
@@ -238,27 +239,19 @@ class StreamEngine final : public Engine {
     messages(beside_);
     if (in_place) TASUKI_CUDA(cudaEventRecord, read_, beside_);
     launch(kPartUnpack, beside_);
-    if (!program_.tells.empty()) {
-      TASUKI_CUDA(cudaEventRecord, all_told_, telling_);
-      TASUKI_CUDA(cudaStreamWaitEvent, beside_, all_told_, 0);
-    }
     TASUKI_CUDA(cudaEventRecord, unpacked_, beside_);
   }
 
-  // Signals when a put has ended, in a stream of its own, so that the next put begins at once.
+  // Signals that a put has ended, before the next one begins. A third branch of a graph, for signals alone, may wait for
+  // the kernel that waits for the peers' signals, so that nobody goes on.
   void tell_of(std::int32_t command, Stream stream) {
     for (std::size_t t = 0; t < program_.tells.size(); ++t) {
       if (program_.tells[t].message != command) continue;
-      TASUKI_CUDA(cudaEventRecord, put_, stream);
-      TASUKI_CUDA(cudaStreamWaitEvent, telling_, put_, 0);
       launch_.counts = counts_ + kParts * most_blocks_ + t;
       launch_.twin = nullptr;
       launch_.round[0] = {0, 1, 1};
       launch_.tasks[0] = program_.tells[t].task;
-      // Not early: the kernel before it in its stream is not what it has to wait for.
-      const Kernel kernel = kernel_of<false>(true);
-      kernel<<<1, kGpuThreads, 0, telling_>>>(launch_);
-      TASUKI_CUDA(cudaGetLastError);
+      launch_early("telling of a put", stream, 1, kGpuThreads, kernel_of<false>(true), launch_);
     }
   }
 
@@ -361,11 +354,8 @@ class StreamEngine final : public Engine {
   cudaEvent_t begun_ = nullptr;
   cudaEvent_t read_ = nullptr;
   cudaEvent_t unpacked_ = nullptr;
-  cudaEvent_t put_ = nullptr;
-  cudaEvent_t all_told_ = nullptr;
   cudaStream_t own_ = nullptr;      // for epochs that the host starts
   cudaStream_t beside_ = nullptr;   // for messages
-  cudaStream_t telling_ = nullptr;  // for what is told of each of several puts
   std::shared_ptr<void> watched_;
 };
 
