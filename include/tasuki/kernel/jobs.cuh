@@ -1,0 +1,136 @@
+// Jobs: what a warp moves in a call of a user's kernel, with all numbers in 128 bytes. Part of tasuki/kernel.cuh.
+//
+// A task (program.cuh) is read through its header, its steps, its strided copies and their dimensions: loads that wait
+// for each other, each as long as a fifth of what the wire takes. Where a plan only moves data, into and out of stamped
+// lines or within the GPU, nothing of that need be looked up in every epoch. So the moves are cut into tiles and dealt
+// out to the warps when the handle is made. A warp loads its job while the blocks of its group meet.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tasuki/kernel/copy.cuh"
+#include "tasuki/kernel/meeting.cuh"
+#include "tasuki/kernel/program.cuh"
+
+namespace tasuki::device::lowered {
+
+constexpr int kJobDims = 3;  ///< that a job's strided copy has at most
+
+/// As GpuDim.
+struct JobDim {
+  std::uint32_t count = 1;
+  std::uint32_t magic = 0;  ///< 0 in dimensions beyond those of the copy: all units are in their first place
+  std::uint32_t shift = 0;
+  std::int32_t src_stride = 0;
+  std::int32_t dst_stride = 0;
+};
+
+/// Some rows of a strided copy, as GpuCopy has them.
+struct alignas(16) Job {
+  GpuPlace src;  ///< of the strided copy's first unit or line
+  GpuPlace dst;
+  std::uint32_t units = 0;  ///< of the strided copy
+  std::uint32_t first = 0;  ///< row
+  std::uint16_t row_units = 32;
+  std::uint8_t rows = 0;  ///< 0: the warp has no more jobs
+  std::int8_t log_unit = 0;
+  std::int8_t stamped = 0;  ///< as GpuStep has it
+  std::int8_t spare[3] = {};
+  std::int32_t command = 0;
+  JobDim dims[kJobDims];
+};
+static_assert(sizeof(Job) == 128);
+
+/// The jobs of a part: of each warp one after the other, so many at most.
+struct Jobs {
+  const Job* first;
+  int turns;
+};
+
+/// As GpuTile; its dimensions are in registers.
+struct JobTile {
+  const Job& copy;
+  std::uint32_t first;
+  std::uint32_t end;
+  const std::byte* src;
+  std::byte* dst;
+
+  TASUKI_DEVICE const std::byte* from() const { return src; }
+  TASUKI_DEVICE std::byte* to() const { return dst; }
+  template <class Inner, class Outermost>
+  TASUKI_DEVICE void each_dim(const Inner& inner, const Outermost& outermost) const {
+    TASUKI_UNROLL
+    for (int d = 0; d < kJobDims - 1; ++d) inner(copy.dims[d]);
+    outermost(copy.dims[kJobDims - 1]);
+  }
+};
+
+#if defined(TASUKI_LANES_ARE_THREADS)
+/// As GpuLines.
+struct JobLines {
+  const Job& copy;
+  std::uint32_t lines;
+  const std::byte* src;
+  std::byte* dst;
+
+  TASUKI_DEVICE JobTile line(int j) const {
+    const std::uint32_t begin = (copy.first + j) * kLineWords;
+    return {copy, begin + lane(), least(copy.units, begin + kLineWords), src, dst};
+  }
+  TASUKI_DEVICE const std::byte* from() const { return src; }
+  TASUKI_DEVICE std::byte* to() const { return dst; }
+  TASUKI_DEVICE bool has(int j) const { return (copy.first + j) * kLineWords + lane() < copy.units; }
+  TASUKI_DEVICE std::int64_t piece(int j) const {
+    return static_cast<std::int64_t>(copy.first + j) * kStampedLine + lane() * 16;
+  }
+};
+#endif
+
+/// By a whole warp. False, to all its lanes, if something that was to come has not arrived.
+TASUKI_DEVICE bool do_job(const PlanRun& l, const Job& job, std::uint64_t epoch) {
+  const std::byte* const src = base_of(l, job.src, epoch);
+  std::byte* const dst = base_of(l, job.dst, epoch);
+  const std::uint32_t rows = job.rows;
+#if defined(TASUKI_LANES_ARE_THREADS)
+  if (job.stamped != 0) {
+    const auto stamp = static_cast<std::uint32_t>(epoch);
+    const JobLines lines{job, rows, src, dst};
+    if (job.stamped == kStampedTarget) {
+      rows == 1 ? fill_lines<1>(lines, stamp) : fill_lines<kTileRows>(lines, stamp);
+      return true;
+    }
+    Patience patience(l, job.command, epoch);
+    const auto patient = [&] { return patience.more((epoch - 1) * kShares, epoch * kShares); };
+    return rows == 1 ? take_lines<1>(lines, stamp, patient) : take_lines<kTileRows>(lines, stamp, patient);
+  }
+#endif
+  each_lane([&](std::uint32_t lane) {
+    const JobTile tile{job, job.first * job.row_units + lane, least(job.units, (job.first + rows) * job.row_units), src,
+                       dst};
+    move_units(tile, rows);
+  });
+  return true;
+}
+
+/// A block's jobs of a part. If there is a word `begun`, it first waits until that counts `all`. Warps may differ in
+/// what they find. One code for all calls of a kernel: inlined into each it would take registers from what the user
+/// computes.
+template <class Crew>
+TASUKI_APART bool run_jobs(const PlanRun& l, const Crew& crew, Jobs jobs, int block, std::uint64_t epoch,
+                           const Word* begun, Word all) {
+  const auto warp = static_cast<std::int64_t>(block) * crew.warps() + crew.warp();
+  const Job* at = jobs.first + warp * jobs.turns;
+  Job job = *at;  // on its way while the blocks meet
+  if (begun != nullptr && !all_have_come(l, begun, all, epoch)) return false;
+  for (int left = jobs.turns - 1; job.rows != 0; --left) {
+    Job next;
+    if (left > 0) next = *++at;  // on its way while this one is done
+    if (!do_job(l, job, epoch)) return false;
+    if (left == 0) break;
+    job = next;
+  }
+  return true;
+}
+
+}  // namespace tasuki::device::lowered
