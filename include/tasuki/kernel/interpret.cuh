@@ -129,7 +129,7 @@ class Patience {
   static constexpr unsigned kPollsPerLook = 256;  // polls between two looks at the clock and at the abort word
 #else
   static constexpr unsigned kSpins = 50;
-  static constexpr unsigned kPollsPerLook = 64;
+  static constexpr unsigned kPollsPerLook = 8;  // each may take a time slice of another thread
 #endif
   const PlanRun& l_;
   const std::int32_t& command_;  // a reference needs no register of its own

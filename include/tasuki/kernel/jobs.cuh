@@ -114,23 +114,23 @@ TASUKI_DEVICE bool do_job(const PlanRun& l, const Job& job, std::uint64_t epoch)
 }
 
 /// A block's jobs of a part. If there is a word `begun`, it first waits until that counts `all`. Warps may differ in
-/// what they find. One code for all calls of a kernel: inlined into each it would take registers from what the user
-/// computes.
+/// what they find; `good` is what they have found before. One code for all calls of a kernel: inlined into each it
+/// would take registers from what the user computes.
 template <class Crew>
 TASUKI_APART bool run_jobs(const PlanRun& l, const Crew& crew, Jobs jobs, int block, std::uint64_t epoch,
-                           const Word* begun, Word all) {
+                           const Word* begun, Word all, bool good) {
   const auto warp = static_cast<std::int64_t>(block) * crew.warps() + crew.warp();
   const Job* at = jobs.first + warp * jobs.turns;
   Job job = *at;  // on its way while the blocks meet
-  if (begun != nullptr && !all_have_come(l, begun, all, epoch)) return false;
-  for (int left = jobs.turns - 1; job.rows != 0; --left) {
+  if (begun != nullptr) good = all_have_come(l, begun, all, epoch, good);
+  for (int left = jobs.turns - 1; good && job.rows != 0; --left) {
     Job next;
     if (left > 0) next = *++at;  // on its way while this one is done
-    if (!do_job(l, job, epoch)) return false;
+    good = do_job(l, job, epoch);
     if (left == 0) break;
     job = next;
   }
-  return true;
+  return good;
 }
 
 }  // namespace tasuki::device::lowered

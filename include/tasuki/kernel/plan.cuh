@@ -7,6 +7,7 @@
 // The blocks meet twice in an epoch. When a block comes to the beginning, what its threads have written may be sent; it
 // waits there for the others only if it has something to do. At the end those come that have done something (in `wait`
 // all, for the user may have computed since `start`), and all wait. Where nothing is to be done, `run` is one meeting.
+// A word for each block counts what it has passed: thus it knows the epoch without the others.
 //
 // Every call returns false once something has failed on this rank: a wait that came to its deadline, an abort by the
 // host, a group that does not fit. The first failure is kept, and the host throws it.
@@ -95,6 +96,8 @@ struct Epoch {
   Word number;
   Word come;  // to its beginning and to its end, when all blocks have
   int block;
+  bool cluster;  // the group is one
+  bool good;     // nothing has failed before; threads may differ
 };
 
 /// The block's part of a call begins: finds out which epoch it is, and whether the call can be. `phase`: 0 at a start,
@@ -102,36 +105,35 @@ struct Epoch {
 template <bool kReduces, class Group>
 TASUKI_DEVICE bool enter(const BasicHandle<kReduces>& h, const Group& group, Word swaps, Word phase, Word passed,
                          Epoch& e) {
-  const Crew crew{this_block()};
+  const BlockGroup block = this_block();
   const Members members = members_of(group);
-  e.block = crew.group.block() - members.first;
-  const bool fits =
-      members.count == h.blocks && crew.group.threads() == h.threads && e.block >= 0 && e.block < h.blocks;
-  Word* const mine = h.phases + (fits ? e.block : 0);
+  e.block = block.block() - members.first;
+  if (members.count != h.blocks || block.threads() != h.threads || e.block < 0 || e.block >= h.blocks) {
+    give_up(h.run, Why::group, -1, 0, static_cast<Word>(members.count), static_cast<Word>(block.threads()));
+    return false;
+  }
+  Word* const mine = h.phases + e.block;
   const Word phases = own(mine);
   const Word by_host = own(h.by_host[0]) + own(h.by_host[1]);
-  bool good = own(h.run.failed) == 0;
+  e.good = own(h.run.failed) == 0;
+  e.cluster = is_cluster(h.blocks, e.block);
+  block.sync();                        // what the block's threads have written is there
   const Word epochs = phases / 2 + 1;  // of kernels
+  e.come = epochs * static_cast<Word>(h.blocks);
+  if (block.thread() == 0 && phase == 0) come(h.begun, e.come, 1, h.blocks, e.cluster);
   e.run = h.run;
   e.run.elsewhere = h.before + by_host;
   if (swaps % 2 != 0) e.run.selection = ~e.run.selection;
   e.number = e.run.elsewhere + epochs;
-  e.come = epochs * static_cast<Word>(h.blocks);
-  if (!fits) {
-    give_up(h.run, Why::group, -1, 0, static_cast<Word>(members.count), static_cast<Word>(crew.group.threads()));
-    good = false;
-  } else if (phases % 2 != phase) {
+  if (phases % 2 != phase) {
     give_up(h.run, phase == 0 ? Why::active : Why::idle, -1, e.number + 1, 0, 0);
-    good = false;
-  } else if (h.alternating != 0 && (e.number - 1 - h.swapped - swaps) % 2 != 0) {
+    return false;
+  }
+  if (h.alternating != 0 && (e.number - 1 - h.swapped - swaps) % 2 != 0) {
     give_up(h.run, Why::turn, -1, e.number, swaps, 0);
-    good = false;
+    return false;
   }
-  if (!crew.all(good)) return false;  // the block's threads meet: what they have written is there
-  if (crew.thread() == 0) {
-    set_own(mine, phases - phase + passed);
-    if (phase == 0) come(h.begun, e.come, 1, h.blocks);
-  }
+  if (block.thread() == 0) set_own(mine, phases - phase + passed);  // the threads meet before they look again
   return true;
 }
 
@@ -139,12 +141,26 @@ TASUKI_DEVICE bool enter(const BasicHandle<kReduces>& h, const Group& group, Wor
 /// differ in what they find.
 template <bool kReduces>
 TASUKI_DEVICE bool work(const BasicHandle<kReduces>& h, const Epoch& e, Part part, bool meets) {
-  if (e.block >= h.working[part]) return true;
-  const Word* const begun = meets && h.blocks > 1 ? h.begun : nullptr;
-  if (h.only_moves != 0) return run_jobs(e.run, Crew{this_block()}, h.jobs[part], e.block, e.number, begun, e.come);
-  if (begun != nullptr && !all_have_come(e.run, begun, e.come, e.number)) return false;
-  return run_shares<kReduces>(e.run, h.shares[part] + static_cast<std::int64_t>(e.block) * h.turns[part], h.turns[part],
-                              e.number);
+  bool good = e.good;
+  const Word* begun = nullptr;
+  if (e.cluster) {
+    // A failure is seen at the end: until then threads may differ.
+    good = true;
+    if (meets) cluster_meets();
+  } else if (h.blocks > 1) {
+    if (e.block >= h.working[part]) return good;
+    if (meets) {
+      begun = h.begun;
+    } else {
+      good = this_block().all(good);
+    }
+  }
+  if (e.block >= h.working[part]) return good;
+  if (h.only_moves != 0)
+    return run_jobs(e.run, Crew{this_block()}, h.jobs[part], e.block, e.number, begun, e.come, good);
+  if (begun != nullptr) good = all_have_come(e.run, begun, e.come, e.number, good);
+  return good && run_shares<kReduces>(e.run, h.shares[part] + static_cast<std::int64_t>(e.block) * h.turns[part],
+                                      h.turns[part], e.number);
 }
 
 /// At the end: what has arrived may be read by all blocks. `shares`: how much of the group comes with this block.
@@ -155,11 +171,18 @@ TASUKI_DEVICE bool leave(const BasicHandle<kReduces>& h, const Epoch& e, bool go
     if (block.thread() == 0) come(h.ended, e.come, 1, 1);
     return block.all(good);
   }
-  if (shares > 0) {
-    if (!block.all(good)) return false;
-    if (block.thread() == 0) come(h.ended, e.come, static_cast<Word>(shares), h.blocks);
+  if (e.cluster) {
+    if (block.thread() == 0 && shares > 0) come(h.ended, e.come, static_cast<Word>(shares), h.blocks, true);
+    cluster_meets();
+    const Word begun = detail::load_relaxed(h.begun);
+    if (begun < e.come) give_up(h.run, Why::meeting, -1, e.number, begun, e.come);
+    return block.all(good && begun >= e.come && !failed(h.run));
   }
-  return all_have_come(e.run, h.ended, e.come, e.number);
+  if (shares > 0) {
+    good = block.all(good);
+    if (block.thread() == 0 && good) come(h.ended, e.come, static_cast<Word>(shares), h.blocks);
+  }
+  return all_have_come(e.run, h.ended, e.come, e.number, good);
 }
 
 }  // namespace lowered
@@ -180,7 +203,7 @@ template <bool kReduces, class Group>
 TASUKI_DEVICE bool wait(const BasicHandle<kReduces>& handle, const Group& group, Word swaps = 0) {
   lowered::Epoch e;
   if (!lowered::enter(handle, group, swaps, 1, 2, e)) return false;
-  const bool has_met = e.block < handle.working[lowered::kStartPart];
+  const bool has_met = e.cluster || e.block < handle.working[lowered::kStartPart];
   return lowered::leave(handle, e, lowered::work(handle, e, lowered::kWaitPart, !has_met), 1);
 }
 
@@ -189,17 +212,18 @@ template <bool kReduces, class Group>
 TASUKI_DEVICE bool run(const BasicHandle<kReduces>& handle, const Group& group, Word swaps = 0) {
   lowered::Epoch e;
   if (!lowered::enter(handle, group, swaps, 0, 2, e)) return false;
+  const int working = handle.working[lowered::kRunPart];
+  if (working == 0 && handle.blocks > 1 && !e.cluster) {  // the beginning is all
+    if (e.block == 0 && this_block().thread() == 0) lowered::come(handle.ended, e.come, handle.blocks, handle.blocks);
+    return lowered::all_have_come(e.run, handle.begun, e.come, e.number, e.good);
+  }
   bool good = true;
   if (handle.in_rounds == 0) {
     good = lowered::work(handle, e, lowered::kRunPart, true);
   } else {
+    const bool has_met = e.cluster || e.block < handle.working[lowered::kStartPart];
     good = this_block().all(lowered::work(handle, e, lowered::kStartPart, true));
-    good = good && lowered::work(handle, e, lowered::kWaitPart, e.block >= handle.working[lowered::kStartPart]);
-  }
-  const int working = handle.working[lowered::kRunPart];
-  if (working == 0 && handle.blocks > 1) {  // the beginning is all
-    if (e.block == 0 && this_block().thread() == 0) lowered::come(handle.ended, e.come, handle.blocks, handle.blocks);
-    return lowered::all_have_come(e.run, handle.begun, e.come, e.number);
+    good = good && lowered::work(handle, e, lowered::kWaitPart, !has_met);
   }
   const int idle = handle.blocks - working;  // they come with the first one
   return lowered::leave(handle, e, good, e.block == 0 ? idle + 1 : e.block < working ? 1 : 0);
