@@ -27,6 +27,13 @@ constexpr Word kMost = 1 << 20;  // bytes
 constexpr Word kWarmUp = 20;     // ping-pongs before the clock is looked at
 constexpr Word kFewest = 64;     // bytes of a block's share
 constexpr int kMostBlocks = 1024;
+constexpr int kMostThreads = 512;  // of a halo's block
+
+#if defined(__CUDACC__)
+#define AT_MOST(threads) __launch_bounds__(threads)
+#else
+#define AT_MOST(threads)
+#endif
 
 struct Run {
   Word bytes;
@@ -102,7 +109,7 @@ TASUKI_KERNEL void barriers(device::Team team, Run run, bool all_blocks) {
 }
 
 // A pair of copies takes turns where `alternates` says so.
-TASUKI_KERNEL void epochs(device::Handle halo, Run run, bool alternates) {
+TASUKI_KERNEL void AT_MOST(kMostThreads) epochs(device::Handle halo, Run run, bool alternates) {
   const auto block = device::this_block();
   Word begin = 0;
   for (Word i = 0; i < run.iterations + kWarmUp; ++i) {

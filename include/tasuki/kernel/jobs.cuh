@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "tasuki/kernel/copy.cuh"
 #include "tasuki/kernel/meeting.cuh"
@@ -113,6 +114,38 @@ TASUKI_DEVICE bool do_job(const PlanRun& l, const Job& job, std::uint64_t epoch)
   return true;
 }
 
+/// A job on its way: each lane has a word of it, for a whole one would take 32 registers of every thread.
+class ComingJob {
+ public:
+  /// By a whole warp.
+  TASUKI_DEVICE explicit ComingJob(const Job* from)
+#if defined(TASUKI_LANES_ARE_THREADS)
+      : word_(reinterpret_cast<const std::uint32_t*>(from)[lane()]) {
+  }
+  TASUKI_DEVICE Job come() const {
+    constexpr int kWords = sizeof(Job) / 4;
+    std::uint32_t words[kWords];
+    TASUKI_UNROLL
+    for (int k = 0; k < kWords; ++k) words[k] = __shfl_sync(~0u, word_, k);
+    Job job;
+    memcpy(&job, words, sizeof job);
+    return job;
+  }
+
+ private:
+  std::uint32_t word_;
+#else
+      : job_(from) {
+  }
+  Job come() const {
+    return *job_;
+  }
+
+ private:
+  const Job* job_;
+#endif
+};
+
 /// A block's jobs of a part. If there is a word `begun`, it first waits until that counts `all`. Warps may differ in
 /// what they find; `good` is what they have found before. One code for all calls of a kernel: inlined into each it
 /// would take registers from what the user computes.
@@ -120,15 +153,15 @@ template <class Crew>
 TASUKI_APART bool run_jobs(const PlanRun& l, const Crew& crew, Jobs jobs, int block, std::uint64_t epoch,
                            const Word* begun, Word all, bool good) {
   const auto warp = static_cast<std::int64_t>(block) * crew.warps() + crew.warp();
-  const Job* at = jobs.first + warp * jobs.turns;
-  Job job = *at;  // on its way while the blocks meet
+  const Job* const mine = jobs.first + warp * jobs.turns;
+  ComingJob next(mine);  // on its way while the blocks meet
   if (begun != nullptr) good = all_have_come(l, begun, all, epoch, good);
-  for (int left = jobs.turns - 1; good && job.rows != 0; --left) {
-    Job next;
-    if (left > 0) next = *++at;  // on its way while this one is done
+  for (int turn = 1; good; ++turn) {
+    const Job job = next.come();
+    if (job.rows == 0) break;
+    if (turn < jobs.turns) next = ComingJob(mine + turn);  // on its way while this one is done
     good = do_job(l, job, epoch);
-    if (left == 0) break;
-    job = next;
+    if (turn == jobs.turns) break;
   }
   return good;
 }
