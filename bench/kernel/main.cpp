@@ -31,8 +31,10 @@ constexpr int kMostThreads = 512;  // of a halo's block
 
 #if defined(__CUDACC__)
 #define AT_MOST(threads) __launch_bounds__(threads)
+#define PARAMETER const __grid_constant__
 #else
 #define AT_MOST(threads)
+#define PARAMETER
 #endif
 
 struct Run {
@@ -109,7 +111,7 @@ TASUKI_KERNEL void barriers(device::Team team, Run run, bool all_blocks) {
 }
 
 // A pair of copies takes turns where `alternates` says so.
-TASUKI_KERNEL void AT_MOST(kMostThreads) epochs(device::Handle halo, Run run, bool alternates) {
+TASUKI_KERNEL void AT_MOST(kMostThreads) epochs(PARAMETER device::Handle halo, Run run, bool alternates) {
   const auto block = device::this_block();
   Word begin = 0;
   for (Word i = 0; i < run.iterations + kWarmUp; ++i) {

@@ -56,6 +56,7 @@ bool add_moves(const GpuProgram& program, const GpuTask& task, Moves& moves) {
       job.log_unit = copy.log_unit;
       job.stamped = step.stamped;
       job.command = step.command;
+      job.ndims = copy.dims;
       for (int d = 0; d < copy.dims; ++d) {
         const auto dim = at<GpuDim>(program, task, header.dims, copy.first_dim + d);
         job.dims[d] = {dim.count, dim.magic, dim.shift, dim.src_stride, dim.dst_stride};
@@ -74,9 +75,12 @@ std::int64_t rows_of(const std::vector<Move>& moves) {
   return rows;
 }
 
-// Few rows are jobs of one row each, so that all are in flight at once.
+// Few rows are jobs of one row each, so that all are in flight at once. More rows than needed for the same number of
+// rounds would leave warps without a job.
 std::vector<Job> cut(const std::vector<Move>& moves, std::int64_t warps) {
-  const std::int64_t each = std::clamp<std::int64_t>((rows_of(moves) + warps - 1) / warps, 1, kTileRows);
+  const std::int64_t rows = rows_of(moves);
+  const std::int64_t rounds = (rows + kTileRows * warps - 1) / (kTileRows * warps);
+  const std::int64_t each = rows == 0 ? 1 : (rows + rounds * warps - 1) / (rounds * warps);
   std::vector<Job> jobs;
   for (const Move& move : moves) {
     for (std::int64_t first = 0; first < move.rows; first += each) {

@@ -37,7 +37,8 @@ struct alignas(16) Job {
   std::uint8_t rows = 0;  ///< 0: the warp has no more jobs
   std::int8_t log_unit = 0;
   std::int8_t stamped = 0;  ///< as GpuStep has it
-  std::int8_t spare[3] = {};
+  std::int8_t ndims = 1;
+  std::int8_t spare[2] = {};
   std::int32_t command = 0;
   JobDim dims[kJobDims];
 };
@@ -49,7 +50,8 @@ struct Jobs {
   int turns;
 };
 
-/// As GpuTile; its dimensions are in registers.
+/// As GpuTile. The copy's dimensions, of which there are at most so many, are in registers.
+template <int kDims>
 struct JobTile {
   const Job& copy;
   std::uint32_t first;
@@ -62,20 +64,21 @@ struct JobTile {
   template <class Inner, class Outermost>
   TASUKI_DEVICE void each_dim(const Inner& inner, const Outermost& outermost) const {
     TASUKI_UNROLL
-    for (int d = 0; d < kJobDims - 1; ++d) inner(copy.dims[d]);
-    outermost(copy.dims[kJobDims - 1]);
+    for (int d = 0; d < kDims - 1; ++d) inner(copy.dims[d]);
+    outermost(copy.dims[kDims - 1]);
   }
 };
 
 #if defined(TASUKI_LANES_ARE_THREADS)
 /// As GpuLines.
+template <int kDims>
 struct JobLines {
   const Job& copy;
   std::uint32_t lines;
   const std::byte* src;
   std::byte* dst;
 
-  TASUKI_DEVICE JobTile line(int j) const {
+  TASUKI_DEVICE JobTile<kDims> line(int j) const {
     const std::uint32_t begin = (copy.first + j) * kLineWords;
     return {copy, begin + lane(), least(copy.units, begin + kLineWords), src, dst};
   }
@@ -86,29 +89,40 @@ struct JobLines {
     return static_cast<std::int64_t>(copy.first + j) * kStampedLine + lane() * 16;
   }
 };
+
+template <int kDims>
+TASUKI_DEVICE bool do_lines(const PlanRun& l, const Job& job, const std::byte* src, std::byte* dst,
+                            std::uint64_t epoch) {
+  const auto stamp = static_cast<std::uint32_t>(epoch);
+  const std::uint32_t rows = job.rows;
+  const JobLines<kDims> lines{job, rows, src, dst};
+  if (job.stamped == kStampedTarget) {
+    rows == 1 ? fill_lines<1>(lines, stamp) : fill_lines<kTileRows>(lines, stamp);
+    return true;
+  }
+  Patience patience(l, job.command, epoch);
+  const auto patient = [&] { return patience.more((epoch - 1) * kShares, epoch * kShares); };
+  return rows == 1 ? take_lines<1>(lines, stamp, patient) : take_lines<kTileRows>(lines, stamp, patient);
+}
 #endif
 
-/// By a whole warp. False, to all its lanes, if something that was to come has not arrived.
-TASUKI_DEVICE bool do_job(const PlanRun& l, const Job& job, std::uint64_t epoch) {
-  const std::byte* const src = base_of(l, job.src, epoch);
-  std::byte* const dst = base_of(l, job.dst, epoch);
-  const std::uint32_t rows = job.rows;
+/// By a whole warp. False, to all its lanes, if something that was to come has not arrived. `l` is not looked at but
+/// while it waits.
+TASUKI_DEVICE bool do_job([[maybe_unused]] const PlanRun& l, std::uint64_t selection, const Job& job,
+                          std::uint64_t epoch) {
+  const std::byte* const src = base_of(selection, job.src, epoch);
+  std::byte* const dst = base_of(selection, job.dst, epoch);
 #if defined(TASUKI_LANES_ARE_THREADS)
+  // Each dimension more is a division for each word.
   if (job.stamped != 0) {
-    const auto stamp = static_cast<std::uint32_t>(epoch);
-    const JobLines lines{job, rows, src, dst};
-    if (job.stamped == kStampedTarget) {
-      rows == 1 ? fill_lines<1>(lines, stamp) : fill_lines<kTileRows>(lines, stamp);
-      return true;
-    }
-    Patience patience(l, job.command, epoch);
-    const auto patient = [&] { return patience.more((epoch - 1) * kShares, epoch * kShares); };
-    return rows == 1 ? take_lines<1>(lines, stamp, patient) : take_lines<kTileRows>(lines, stamp, patient);
+    if (job.ndims == 1) return do_lines<1>(l, job, src, dst, epoch);
+    return job.ndims == 2 ? do_lines<2>(l, job, src, dst, epoch) : do_lines<kJobDims>(l, job, src, dst, epoch);
   }
 #endif
+  const std::uint32_t rows = job.rows;
   each_lane([&](std::uint32_t lane) {
-    const JobTile tile{job, job.first * job.row_units + lane, least(job.units, (job.first + rows) * job.row_units), src,
-                       dst};
+    const JobTile<kJobDims> tile{job, job.first * job.row_units + lane,
+                                 least(job.units, (job.first + rows) * job.row_units), src, dst};
     move_units(tile, rows);
   });
   return true;
@@ -150,8 +164,8 @@ class ComingJob {
 /// what they find; `good` is what they have found before. One code for all calls of a kernel: inlined into each it
 /// would take registers from what the user computes.
 template <class Crew>
-TASUKI_APART bool run_jobs(const PlanRun& l, const Crew& crew, Jobs jobs, int block, std::uint64_t epoch,
-                           const Word* begun, Word all, bool good) {
+TASUKI_APART bool run_jobs(const PlanRun& l, std::uint64_t selection, const Crew& crew, Jobs jobs, int block,
+                           std::uint64_t epoch, const Word* begun, Word all, bool good) {
   const auto warp = static_cast<std::int64_t>(block) * crew.warps() + crew.warp();
   const Job* const mine = jobs.first + warp * jobs.turns;
   ComingJob next(mine);  // on its way while the blocks meet
@@ -160,7 +174,7 @@ TASUKI_APART bool run_jobs(const PlanRun& l, const Crew& crew, Jobs jobs, int bl
     const Job job = next.come();
     if (job.rows == 0) break;
     if (turn < jobs.turns) next = ComingJob(mine + turn);  // on its way while this one is done
-    good = do_job(l, job, epoch);
+    good = do_job(l, selection, job, epoch);
     if (turn == jobs.turns) break;
   }
   return good;

@@ -52,12 +52,10 @@ inline void add_relaxed_gpu(Word* p, Word value) {
 #endif
 
 /// By one thread, when the block's threads have met: the block comes, for so many, and `all` is what the word then
-/// counts if it is the group's only one. `apart`: what the threads have written is told in another way.
-TASUKI_DEVICE void come(Word* word, Word all, Word shares, int blocks, bool apart = false) {
+/// counts if it is the group's only one.
+TASUKI_DEVICE void come(Word* word, Word all, Word shares, int blocks) {
   if (blocks == 1) {
     set_own(word, all);
-  } else if (apart) {
-    add_relaxed_gpu(word, shares);
   } else {
     add_release_gpu(word, shares);
   }

@@ -92,8 +92,9 @@ TASUKI_DEVICE Members members_of(const GridGroup&) {
 
 /// An epoch as one block sees it.
 struct Epoch {
-  PlanRun run;
   Word number;
+  Word elsewhere;  // as PlanRun has them
+  Word selection;
   Word come;  // to its beginning and to its end, when all blocks have
   int block;
   bool cluster;  // the group is one
@@ -115,16 +116,21 @@ TASUKI_DEVICE bool enter(const BasicHandle<kReduces>& h, const Group& group, Wor
   Word* const mine = h.phases + e.block;
   const Word phases = own(mine);
   const Word by_host = own(h.by_host[0]) + own(h.by_host[1]);
-  e.good = own(h.run.failed) == 0;
   e.cluster = is_cluster(h.blocks, e.block);
-  block.sync();                        // what the block's threads have written is there
+  e.good = e.cluster || own(h.run.failed) == 0;  // of a cluster, a failure is seen at the end
+  const bool comes = block.thread() == 0 && phase == 0;
+  if (e.cluster && phase == 0) {
+    if (comes) add_relaxed_gpu(h.begun, 1);
+    cluster_meets();
+  } else {
+    block.sync();  // what the block's threads have written is there
+  }
   const Word epochs = phases / 2 + 1;  // of kernels
   e.come = epochs * static_cast<Word>(h.blocks);
-  if (block.thread() == 0 && phase == 0) come(h.begun, e.come, 1, h.blocks, e.cluster);
-  e.run = h.run;
-  e.run.elsewhere = h.before + by_host;
-  if (swaps % 2 != 0) e.run.selection = ~e.run.selection;
-  e.number = e.run.elsewhere + epochs;
+  if (comes && !e.cluster) come(h.begun, e.come, 1, h.blocks);
+  e.elsewhere = h.before + by_host;
+  e.selection = swaps % 2 != 0 ? ~h.run.selection : h.run.selection;
+  e.number = e.elsewhere + epochs;
   if (phases % 2 != phase) {
     give_up(h.run, phase == 0 ? Why::active : Why::idle, -1, e.number + 1, 0, 0);
     return false;
@@ -137,29 +143,27 @@ TASUKI_DEVICE bool enter(const BasicHandle<kReduces>& h, const Group& group, Wor
   return true;
 }
 
-/// What this block does of a part. `meets`: what all blocks have written before they began is there first. Threads may
-/// differ in what they find.
+/// What this block does of a part. `meets`: what all blocks have written before they began is there first; a cluster
+/// has met. Threads may differ in what they find.
 template <bool kReduces>
 TASUKI_DEVICE bool work(const BasicHandle<kReduces>& h, const Epoch& e, Part part, bool meets) {
+  if (e.block >= h.working[part]) return e.good;
   bool good = e.good;
   const Word* begun = nullptr;
-  if (e.cluster) {
-    // A failure is seen at the end: until then threads may differ.
-    good = true;
-    if (meets) cluster_meets();
-  } else if (h.blocks > 1) {
-    if (e.block >= h.working[part]) return good;
+  if (h.blocks > 1 && !e.cluster) {
     if (meets) {
       begun = h.begun;
     } else {
       good = this_block().all(good);
     }
   }
-  if (e.block >= h.working[part]) return good;
   if (h.only_moves != 0)
-    return run_jobs(e.run, Crew{this_block()}, h.jobs[part], e.block, e.number, begun, e.come, good);
-  if (begun != nullptr) good = all_have_come(e.run, begun, e.come, e.number, good);
-  return good && run_shares<kReduces>(e.run, h.shares[part] + static_cast<std::int64_t>(e.block) * h.turns[part],
+    return run_jobs(h.run, e.selection, Crew{this_block()}, h.jobs[part], e.block, e.number, begun, e.come, good);
+  if (begun != nullptr) good = all_have_come(h.run, begun, e.come, e.number, good);
+  PlanRun run = h.run;
+  run.elsewhere = e.elsewhere;
+  run.selection = e.selection;
+  return good && run_shares<kReduces>(run, h.shares[part] + static_cast<std::int64_t>(e.block) * h.turns[part],
                                       h.turns[part], e.number);
 }
 
@@ -172,17 +176,18 @@ TASUKI_DEVICE bool leave(const BasicHandle<kReduces>& h, const Epoch& e, bool go
     return block.all(good);
   }
   if (e.cluster) {
-    if (block.thread() == 0 && shares > 0) come(h.ended, e.come, static_cast<Word>(shares), h.blocks, true);
+    if (block.thread() == 0 && shares > 0) add_relaxed_gpu(h.ended, static_cast<Word>(shares));
     cluster_meets();
+    const bool none = !failed(h.run);
     const Word begun = detail::load_relaxed(h.begun);
     if (begun < e.come) give_up(h.run, Why::meeting, -1, e.number, begun, e.come);
-    return block.all(good && begun >= e.come && !failed(h.run));
+    return block.all(good && none && begun >= e.come);
   }
   if (shares > 0) {
     good = block.all(good);
     if (block.thread() == 0 && good) come(h.ended, e.come, static_cast<Word>(shares), h.blocks);
   }
-  return all_have_come(e.run, h.ended, e.come, e.number, good);
+  return all_have_come(h.run, h.ended, e.come, e.number, good);
 }
 
 }  // namespace lowered
@@ -215,7 +220,7 @@ TASUKI_DEVICE bool run(const BasicHandle<kReduces>& handle, const Group& group, 
   const int working = handle.working[lowered::kRunPart];
   if (working == 0 && handle.blocks > 1 && !e.cluster) {  // the beginning is all
     if (e.block == 0 && this_block().thread() == 0) lowered::come(handle.ended, e.come, handle.blocks, handle.blocks);
-    return lowered::all_have_come(e.run, handle.begun, e.come, e.number, e.good);
+    return lowered::all_have_come(handle.run, handle.begun, e.come, e.number, e.good);
   }
   bool good = true;
   if (handle.in_rounds == 0) {
