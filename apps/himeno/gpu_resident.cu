@@ -1,5 +1,7 @@
 // The Himeno benchmark on GPUs as one kernel for all iterations, which exchanges by itself: no launch an iteration, and
-// nothing for the host to do. Compiled without contraction, as all stencils here.
+// nothing for the host to do. A block has the same tiles in every iteration, and keeps the coefficients of as many as
+// fit in its shared memory: loaded from their arrays once, not in every iteration. Compiled without contraction, as all
+// stencils here.
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -22,7 +24,25 @@ struct Steps {
   int count;
   std::uint32_t side_tiles;  // which come first; they are computed before the halo starts
   std::uint32_t tiles;       // in all
+  int kept;                  // tiles of a block whose coefficients are in shared memory, the first ones
 };
+
+// A thread's coefficients of the tiles that are kept, in shared memory.
+template <int V>
+struct Kept {
+  Group<V>* memory;  // of a tile each array after the other, of an array each thread
+  int tile;
+  __device__ Group<V>& at(int array) const {
+    return memory[(tile * static_cast<int>(kArrays.size()) + array) * kThreads + static_cast<int>(threadIdx.x)];
+  }
+  __device__ Group<V> operator()(int array, std::int64_t) const { return at(array); }
+};
+
+// Calls `f` with the tiles of this block from `first` on, and their numbers among the block's.
+template <class F>
+__device__ void each_tile(std::uint32_t first, std::uint32_t end, int& turn, const F& f) {
+  for (std::uint32_t tile = first; tile < end; tile += gridDim.x) f(tile, turn++);
+}
 
 // Tiles are dealt out in turns: sides to the first blocks, which send, the others to the last ones.
 template <int V>
@@ -31,21 +51,37 @@ __global__ void __launch_bounds__(kThreads, 2)
             const __grid_constant__ Steps steps) {
   const auto grid = device::this_grid();
   const std::uint32_t mirrored = gridDim.x - 1 - blockIdx.x;
+  extern __shared__ float4 kept[];
+  auto* const memory = reinterpret_cast<Group<V>*>(kept);
+  int turn = 0;
+  const auto keep = [&](std::uint32_t tile, int mine) {
+    const Place place = mine < steps.kept ? place_in<V>(l, tile) : Place{};
+    if (!place.is) return;
+    for (int a = 0; a < static_cast<int>(kArrays.size()); ++a)
+      Kept<V>{memory, mine}.at(a) = FromArrays<V>{l}(a, place.n);
+  };
+  each_tile(blockIdx.x, steps.side_tiles, turn, keep);
+  each_tile(steps.side_tiles + mirrored, steps.tiles, turn, keep);
   double gosa = 0;
   for (int n = 0; n < steps.count; ++n) {
     float* const next = steps.p[(steps.first + n) % 2];
     const float* const p = steps.p[(steps.first + n + 1) % 2];
     const auto swaps = static_cast<device::Word>(n) + 1;  // `next` is what is exchanged
+    const auto sweep = [&](std::uint32_t tile, int mine) {
+      const Place place = place_in<V>(l, tile);
+      if (!place.is) return;
+      gosa += mine < steps.kept ? sweep_group<V>(l, p, next, place, Kept<V>{memory, mine})
+                                : sweep_group<V>(l, p, next, place, FromArrays<V>{l});
+    };
     gosa = 0;
-    for (std::uint32_t tile = blockIdx.x; tile < steps.side_tiles; tile += gridDim.x)
-      gosa += sweep_tile<V>(l, p, next, tile);
+    turn = 0;
+    each_tile(blockIdx.x, steps.side_tiles, turn, sweep);
     if (steps.side_tiles == steps.tiles) {  // nothing is left to do meanwhile
       if (!device::run(halo, grid, swaps)) return;
       continue;
     }
     if (!device::start(halo, grid, swaps)) return;
-    for (std::uint32_t tile = steps.side_tiles + mirrored; tile < steps.tiles; tile += gridDim.x)
-      gosa += sweep_tile<V>(l, p, next, tile);
+    each_tile(steps.side_tiles + mirrored, steps.tiles, turn, sweep);
     if (!device::wait(halo, grid, swaps)) return;
   }
   keep_sum(l, gosa);
@@ -67,6 +103,7 @@ class GpuResident final : public Solver {
     set_coefficients(cut_.launch, coefficients_);
     group_.threads = kThreads;
     group_.blocks = static_cast<int>(std::clamp<std::int64_t>(cut_.tiles, 1, most_blocks()));
+    steps_.kept = most_kept();
     double* sums = nullptr;
     TASUKI_CUDA(cudaMalloc, reinterpret_cast<void**>(&sums), static_cast<std::size_t>(group_.blocks) * sizeof(double));
     sums_ = {sums, [](double* p) { cudaFree(p); }};
@@ -96,6 +133,7 @@ class GpuResident final : public Solver {
     launch.blocks = group_.blocks;
     launch.threads = group_.threads;
     launch.stream = queue_.stream();
+    launch.shared_bytes = steps.kept * kept_bytes();
     const device::Handle halo = halo_.device(group_);
     grid_.context().barrier();
     const double begin = apps::now();
@@ -110,15 +148,38 @@ class GpuResident final : public Solver {
   using Kernel = void (*)(device::Handle, Launch, Steps);
   Kernel kernel() const { return cut_.aligned ? iterate<4> : iterate<1>; }
 
-  int most_blocks() const {
+  static int attribute(cudaDeviceAttr which) {
     int gpu = 0;
-    int processors = 0;
-    int each = 0;
+    int value = 0;
     TASUKI_CUDA(cudaGetDevice, &gpu);
-    TASUKI_CUDA(cudaDeviceGetAttribute, &processors, cudaDevAttrMultiProcessorCount, gpu);
+    TASUKI_CUDA(cudaDeviceGetAttribute, &value, which, gpu);
+    return value;
+  }
+
+  int blocks_each() const {  // on a multiprocessor
+    int each = 0;
     TASUKI_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor, &each, reinterpret_cast<const void*>(kernel()), kThreads,
                 0);
-    return each * processors;
+    return each;
+  }
+  int most_blocks() const { return blocks_each() * attribute(cudaDevAttrMultiProcessorCount); }
+
+  // Bytes of a tile's coefficients.
+  int kept_bytes() const {
+    return static_cast<int>(kArrays.size() * sizeof(float)) * kThreads * (cut_.aligned ? 4 : 1);
+  }
+
+  // As many as fit beside the other blocks of a multiprocessor.
+  int most_kept() const {
+    cudaFuncAttributes takes{};
+    TASUKI_CUDA(cudaFuncGetAttributes, &takes, reinterpret_cast<const void*>(kernel()));
+    const int others = static_cast<int>(takes.sharedSizeBytes) + attribute(cudaDevAttrReservedSharedMemoryPerBlock);
+    const int each = attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor) / std::max(1, blocks_each());
+    const int room = std::min(each, attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)) - others;
+    const auto blocks = static_cast<std::uint32_t>(group_.blocks);
+    const std::uint32_t sides = (steps_.side_tiles + blocks - 1) / blocks;
+    const std::uint32_t others_of_it = (steps_.tiles - steps_.side_tiles + blocks - 1) / blocks;
+    return std::clamp(room / kept_bytes(), 0, static_cast<int>(sides + others_of_it));
   }
 
   double local_gosa() const override {

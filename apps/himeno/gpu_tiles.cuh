@@ -83,15 +83,34 @@ __device__ Row<V> load_row(const float* p) {
   return row;
 }
 
-// The group at offset n, of which the cells [lo, hi) are wanted. Returns the sum of their squared residuals.
+// Where a thread is in a tile: at the group with offset n, of which the cells [lo, hi) are wanted, or at none.
+struct Place {
+  bool is = false;
+  std::int64_t n = 0;
+  int lo = 0;
+  int hi = 0;
+};
+
+// A group's coefficients, from their arrays.
 template <int V>
-__device__ double sweep_group(const Launch& l, const float* p, float* next_p, std::int64_t n, int lo, int hi) {
+struct FromArrays {
+  const Launch& l;
+  __device__ Group<V> operator()(int array, std::int64_t n) const { return load_once<V>(l.coefficients[array] + n); }
+};
+
+// Returns the sum of the squared residuals of the group's cells.
+template <int V, class Coefficient>
+__device__ double sweep_group(const Launch& l, const float* p, float* next_p, const Place& place,
+                              const Coefficient& coefficient) {
+  const std::int64_t n = place.n;
+  const int lo = place.lo;
+  const int hi = place.hi;
   const std::int64_t si = l.stride_i;
   const std::int64_t sj = l.stride_j;
   const float* z = p + n;
   Group<V> k[kArrays.size()];  // a0 a1 a2 a3 b0 b1 b2 c0 c1 c2 bnd wrk1
 #pragma unroll
-  for (int a = 0; a < static_cast<int>(kArrays.size()); ++a) k[a] = load_once<V>(l.coefficients[a] + n);
+  for (int a = 0; a < static_cast<int>(kArrays.size()); ++a) k[a] = coefficient(a, n);
   // Names say the step in i, then in j, as in kernel.cpp.
   const Row<V> z0 = load_row<V>(z);
   const Row<V> zm = load_row<V>(z - sj);
@@ -131,10 +150,9 @@ __device__ double sweep_group(const Launch& l, const float* p, float* next_p, st
   return gosa;
 }
 
-// The tile with this number among those of all boxes: reads the pressure `p` and writes `next`. Returns the sum of the
-// squared residuals of this thread's cells.
+// The thread's place in the tile with this number among those of all boxes.
 template <int V>
-__device__ double sweep_tile(const Launch& l, const float* p, float* next, std::uint32_t number) {
+__device__ Place place_in(const Launch& l, std::uint32_t number) {
   int b = 0;
   while (b + 1 < l.boxes && number >= l.box[b + 1].first_block) ++b;
   const Tiles& box = l.box[b];
@@ -149,9 +167,16 @@ __device__ double sweep_tile(const Launch& l, const float* p, float* next, std::
   const std::uint32_t i = (tile_i << box.log[0]) + in_i;
   const std::uint32_t j = (tile_j << box.log[1]) + in_j;
   const std::uint32_t group = (tile_k << box.log[2]) + in_k;
-  if (i >= box.cells[0] || j >= box.cells[1] || group >= box.cells[2]) return 0;
+  if (i >= box.cells[0] || j >= box.cells[1] || group >= box.cells[2]) return {};
   const int k = static_cast<int>(group) * V;
-  return sweep_group<V>(l, p, next, box.origin + i * l.stride_i + j * l.stride_j + k, box.lo - k, box.hi - k);
+  return {true, box.origin + i * l.stride_i + j * l.stride_j + k, box.lo - k, box.hi - k};
+}
+
+// Reads the pressure `p` and writes `next`. Returns the sum of the squared residuals of this thread's cells.
+template <int V>
+__device__ double sweep_tile(const Launch& l, const float* p, float* next, std::uint32_t number) {
+  const Place place = place_in<V>(l, number);
+  return place.is ? sweep_group<V>(l, p, next, place, FromArrays<V>{l}) : 0;
 }
 
 // By all threads of a block: puts the sum of what they have into the block's place.

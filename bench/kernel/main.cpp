@@ -1,9 +1,11 @@
 // tasuki-bench-kernel: what communication costs that kernels start by themselves. Ranks 0 and 1 play ping-pong inside
 // one launch; barriers and halos are of all ranks. Microseconds one way, or of an epoch, of the slowest rank: median
-// and 10th to 90th percentile of launches. Halos are timed as the host runs them, too, on GPUs in a graph. Compiled by
-// nvcc it runs on GPUs, else on threads of the host.
+// and 10th to 90th percentile of launches. Halos are timed by groups of several sizes and by each path, and as the host
+// runs them, on GPUs in a graph. Compiled by nvcc it runs on GPUs, else on threads of the host.
 //
-//   tasuki-bench-kernel [--iterations N] [--launches N] [--threads N] [--blocks N]
+//   tasuki-bench-kernel [--iterations N] [--launches N] [--threads N] [--blocks N] [--ranks N] [--only TEXT]
+//
+// --ranks: as so many threads of this process, each with a GPU of its own. --only: cases whose name has this.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -24,6 +26,16 @@ using device::Word;
 constexpr Word kMost = 1 << 20;  // bytes
 constexpr Word kWarmUp = 20;     // ping-pongs before the clock is looked at
 constexpr Word kFewest = 64;     // bytes of a block's share
+constexpr int kMostBlocks = 1024;
+constexpr int kMostThreads = 512;  // of a halo's block
+
+#if defined(__CUDACC__)
+#define AT_MOST(threads) __launch_bounds__(threads)
+#define PARAMETER const __grid_constant__
+#else
+#define AT_MOST(threads)
+#define PARAMETER
+#endif
 
 struct Run {
   Word bytes;
@@ -99,7 +111,7 @@ TASUKI_KERNEL void barriers(device::Team team, Run run, bool all_blocks) {
 }
 
 // A pair of copies takes turns where `alternates` says so.
-TASUKI_KERNEL void epochs(device::Handle halo, Run run, bool alternates) {
+TASUKI_KERNEL void AT_MOST(kMostThreads) epochs(PARAMETER device::Handle halo, Run run, bool alternates) {
   const auto block = device::this_block();
   Word begin = 0;
   for (Word i = 0; i < run.iterations + kWarmUp; ++i) {
@@ -117,6 +129,8 @@ struct Options {
   int launches = 15;
   int threads = 256;
   int blocks = 16;
+  int ranks = 0;  // threads of this process; 0: processes of MPI
+  std::string only;
 };
 
 Options options_of(int argc, char** argv) {
@@ -127,10 +141,17 @@ Options options_of(int argc, char** argv) {
                        : name == "--launches" ? &options.launches
                        : name == "--threads"  ? &options.threads
                        : name == "--blocks"   ? &options.blocks
+                       : name == "--ranks"    ? &options.ranks
                                               : nullptr;
+    if (name == "--only" && i + 1 < argc) {
+      options.only = argv[i + 1];
+      continue;
+    }
     if (value != nullptr && i + 1 < argc) *value = std::atoi(argv[i + 1]);
     if (value != nullptr && *value > 0) continue;
-    std::fprintf(stderr, "usage: %s [--iterations N] [--launches N] [--threads N] [--blocks N], all above 0\n",
+    std::fprintf(stderr,
+                 "usage: %s [--iterations N] [--launches N] [--threads N] [--blocks N] [--ranks N] [--only TEXT], "
+                 "numbers above 0\n",
                  argv[0]);
     std::exit(EXIT_FAILURE);
   }
@@ -162,16 +183,37 @@ class Bench {
       : context_(context),
         options_(options),
         memory_(allocate(2 * kMost)),
-        times_(allocate(sizeof(Word) * 4 * static_cast<std::size_t>(options.blocks))) {}
+        times_(allocate(sizeof(Word) * kMostBlocks)) {
+#if defined(__CUDACC__)
+    TASUKI_CUDA(cudaStreamCreateWithFlags, &stream_, cudaStreamNonBlocking);
+#endif
+  }
+#if defined(__CUDACC__)
+  ~Bench() {
+    cudaStreamDestroy(stream_);
+  }
+#endif
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
+
+  bool wants(const std::string& name) const {
+    return name.find(options_.only) != std::string::npos;
+  }
 
   /// `ways` of an iteration; `launch` gets the launch's options and the run, and waits.
   template <class Launch>
   void measure(const std::string& name, Word bytes, int blocks, double ways, Launch&& launch) {
+    measure(name, bytes, blocks, options_.threads, ways, launch);
+  }
+  template <class Launch>
+  void measure(const std::string& name, Word bytes, int blocks, int threads, double ways, Launch&& launch) {
+    if (!wants(name)) return;
     std::vector<double> all;
     for (int n = 0; n < options_.launches; ++n) {
       tasuki::ResidentOptions how;
       how.blocks = blocks;
-      how.threads = options_.threads;
+      how.threads = threads;
+      how.stream = stream_;
       const Run run{bytes, static_cast<Word>(options_.iterations), first_, reinterpret_cast<Byte*>(memory_.get()),
                     reinterpret_cast<Word*>(times_.get())};
       first_ += run.iterations + kWarmUp;
@@ -181,12 +223,13 @@ class Bench {
       fetch(times.data(), times_.get(), times.size() * sizeof(Word));
       add(all, static_cast<double>(*std::max_element(times.begin(), times.end())) / ways);
     }
-    print(name, bytes, std::to_string(blocks) + " blocks", all);
+    print(name, bytes, std::to_string(blocks) + " x " + std::to_string(threads), all);
   }
 
   /// `run` carries out so many epochs.
   template <class Epochs>
   void measure_host(const std::string& name, Word bytes, Epochs&& run) {
+    if (!wants(name)) return;
     std::vector<double> all;
     run(static_cast<int>(kWarmUp));
     for (int n = 0; n < options_.launches; ++n) {
@@ -211,7 +254,7 @@ class Bench {
       return all[static_cast<std::size_t>(share * static_cast<double>(all.size() - 1))];
     };
     if (context_.is_root())
-      std::printf("%-34s %8llu B %11s %10.2f us (%.2f-%.2f)\n", name.c_str(), bytes, by.c_str(), part(0.5), part(0.1),
+      std::printf("%-46s %8llu B %11s %10.2f us (%.2f-%.2f)\n", name.c_str(), bytes, by.c_str(), part(0.5), part(0.1),
                   part(0.9));
     std::fflush(stdout);
   }
@@ -220,6 +263,7 @@ class Bench {
   const Options& options_;
   std::shared_ptr<std::byte> memory_;
   std::shared_ptr<std::byte> times_;
+  tasuki::Stream stream_ = nullptr;
   Word first_ = 1;
 };
 
@@ -267,12 +311,19 @@ struct HaloCase {
   tasuki::Width shadow;
 };
 
-void halos(const tasuki::Context& context, const Options& options, Bench& bench) {
 #if defined(__CUDACC__)
-  const int widths[] = {1, std::max(2, options.blocks / 4), options.blocks, 4 * options.blocks};
+const std::vector<std::string> kPaths = {"auto", "peer:stamped", "peer:eager", "peer:put"};
+const std::vector<tasuki::KernelGroup> kGroups = {
+    {.blocks = 1, .threads = 256},  {.blocks = 1, .threads = 512},  {.blocks = 2, .threads = 256},
+    {.blocks = 2, .threads = 512},  {.blocks = 4, .threads = 256},  {.blocks = 4, .threads = 512},
+    {.blocks = 8, .threads = 256},  {.blocks = 8, .threads = 512},  {.blocks = 16, .threads = 256},
+    {.blocks = 32, .threads = 256}, {.blocks = 64, .threads = 256}, {.blocks = 128, .threads = 256}};
 #else
-  const int widths[] = {1, std::max(2, options.blocks / 4)};
+const std::vector<std::string> kPaths = {"auto", "shared:put", "shared:eager"};
+const std::vector<tasuki::KernelGroup> kGroups = {{.blocks = 1}, {.blocks = 4}};
 #endif
+
+void halos(const tasuki::Context& context, Bench& bench) {
   const HaloCase cases[] = {{"one face", {64, 64, 64}, {false, false, false}, {{1, 0, 0}, {1, 0, 0}}},
                             {"64^3 periodic with corners", {64, 64, 64}, {true, true, true}, 1}};
   for (const HaloCase& one : cases) {
@@ -283,22 +334,28 @@ void halos(const tasuki::Context& context, const Options& options, Bench& bench)
     in_slabs.periodic = one.periodic;
     const tasuki::Grid grid(context, extents, in_slabs);
     const Word bytes = static_cast<Word>(one.cells[1] * one.cells[2]) * sizeof(float);
-    for (const bool alternates : {true, false}) {
-      const std::string name = std::string("halo: ") + one.name + (alternates ? "" : ", one copy");
-      tasuki::Field<float> field(grid, {.shadow = one.shadow, .copies = alternates ? 2 : 1, .memory = kWhere});
-      tasuki::HaloOptions how;
-      how.alternating = alternates;
-      tasuki::Halo by_kernel(field, how);
-      for (const int blocks : widths) {
-        const tasuki::KernelGroup group{.blocks = blocks, .threads = options.threads};
-        bench.measure(name, bytes, blocks, 1, [&](const tasuki::ResidentOptions& launch, const Run& run) {
-          tasuki::launch_resident(context, launch, epochs, by_kernel.device(group), run, alternates).wait();
-          if (alternates && (run.iterations + kWarmUp) % 2 != 0) field.swap();
-        });
+    for (const std::string& path : kPaths) {
+      if (context.size() == 1 && path != "auto") continue;
+      for (const bool alternates : {true, false}) {
+        if (!alternates && path != "auto") continue;
+        const std::string name =
+            std::string("halo: ") + one.name + (alternates ? "" : ", one copy") + (path == "auto" ? "" : ", " + path);
+        if (!bench.wants(name)) continue;
+        tasuki::Field<float> field(grid, {.shadow = one.shadow, .copies = alternates ? 2 : 1, .memory = kWhere});
+        tasuki::HaloOptions how;
+        how.alternating = alternates;
+        how.path = path;
+        tasuki::Halo by_kernel(field, how);
+        for (const tasuki::KernelGroup& group : kGroups)
+          bench.measure(
+              name, bytes, group.blocks, group.threads, 1, [&](const tasuki::ResidentOptions& launch, const Run& run) {
+                tasuki::launch_resident(context, launch, epochs, by_kernel.device(group), run, alternates).wait();
+                if (alternates && (run.iterations + kWarmUp) % 2 != 0) field.swap();
+              });
+        tasuki::Field<float> other(grid, {.shadow = one.shadow, .copies = alternates ? 2 : 1, .memory = kWhere});
+        tasuki::Halo by_host(other, how);
+        run_by_host(other, by_host, bench, name, bytes);
       }
-      tasuki::Field<float> other(grid, {.shadow = one.shadow, .copies = alternates ? 2 : 1, .memory = kWhere});
-      tasuki::Halo by_host(other, how);
-      run_by_host(other, by_host, bench, name, bytes);
     }
   }
 }
@@ -321,7 +378,7 @@ void run(const tasuki::Context& context, const Options& options) {
   const tasuki::Messages alone(context, message_options);
 
   Bench bench(context, options);
-  halos(context, options, bench);
+  halos(context, bench);
   const auto launch = [&](void (*kernel)(device::Team, Run)) {
     return [&context, &team, kernel](const tasuki::ResidentOptions& how, const Run& one) {
       tasuki::launch_resident(context, how, kernel, team.device(), one).wait();
@@ -363,8 +420,13 @@ void run(const tasuki::Context& context, const Options& options) {
 
 int main(int argc, char** argv) {
   try {
+    const Options options = options_of(argc, argv);
+    if (options.ranks > 0) {
+      tasuki::run_threads(options.ranks, [&](const tasuki::Context& context) { run(context, options); });
+      return EXIT_SUCCESS;
+    }
     tasuki::Context context(argc, argv);
-    run(context, options_of(argc, argv));
+    run(context, options);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "tasuki-bench-kernel: %s\n", error.what());
     return EXIT_FAILURE;

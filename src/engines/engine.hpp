@@ -26,10 +26,11 @@ inline bool ends_epoch(StreamWork work) {
   return work != StreamWork::start;
 }
 
-/// Kernels of the user run epochs, too: their blocks, of which there are so many, count in a word when they have come
-/// to the beginning and to the end of an epoch.
+/// Kernels of the user run epochs, too: their blocks, of which there are so many, count in words how often they have
+/// come to the beginning and to the end of one.
 struct KernelEpochs {
-  const unsigned long long* met = nullptr;
+  const unsigned long long* begun = nullptr;
+  const unsigned long long* ended = nullptr;
   int blocks = 1;
 };
 /// Epochs that the host has put into streams: `before`, and what is in these words.

@@ -4,15 +4,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
-#include <new>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "engines/gpu/program.hpp"
 #include "kernels/home.hpp"
-#include "memory/gpu.hpp"
+#include "kernels/lowered.hpp"
 #include "operations/state.hpp"
 #include "session/gpus.hpp"
 #include "tasuki/error.hpp"
@@ -27,166 +25,6 @@ constexpr double kShareOfDeadline = 0.9;  // that a kernel waits
 constexpr double kMostPatience = 1e6;     // s
 constexpr int kMostBlocks = 1 << 14;
 constexpr int kMostGpuThreads = 1024;
-constexpr std::size_t kAligned = 128;
-
-constexpr int kPartsLowered[kPartsOfHandle] = {kPartStart, kPartWait, kBoth};  // in the order of `Part`
-
-std::size_t round_up(std::size_t bytes) {
-  return (bytes + kAligned - 1) / kAligned * kAligned;
-}
-
-// Memory that kernels run in, and memory that they and the host see: the same on a processor.
-std::shared_ptr<std::byte> allocate(bool on_gpu, std::size_t bytes) {
-  if (on_gpu) return {gpu()->allocate(static_cast<std::int64_t>(bytes)), [](std::byte* p) { gpu()->release(p); }};
-  auto* const memory = static_cast<std::byte*>(::operator new(bytes, std::align_val_t(kAligned)));
-  std::memset(memory, 0, bytes);
-  return {memory, [](std::byte* p) { ::operator delete(p, std::align_val_t(kAligned)); }};
-}
-
-std::shared_ptr<PlanFailure> allocate_failure(bool on_gpu) {
-  if (!on_gpu) return std::make_shared<PlanFailure>();
-  return {reinterpret_cast<PlanFailure*>(gpu()->allocate_mapped(sizeof(PlanFailure))),
-          [](PlanFailure* p) { gpu()->release_mapped(reinterpret_cast<std::byte*>(p)); }};
-}
-
-// What each block of the group does of a part, one row a block; a row that is shorter than others ends with nothing.
-struct Rows {
-  std::vector<Share> shares;
-  int turns = 1;
-};
-
-// Whether a task takes stamped lines, for which a block waits until they have come.
-bool takes_lines(const GpuProgram& program, const GpuTask& task) {
-  GpuTaskHeader header;
-  const std::byte* const at = program.bytes.data() + task.offset;
-  std::memcpy(&header, at, sizeof header);
-  std::int32_t steps = 0;
-  std::memcpy(&steps, at + header.ends + static_cast<std::size_t>(header.lanes - 1) * sizeof steps, sizeof steps);
-  for (std::int32_t s = 0; s < steps; ++s) {
-    GpuStep step;
-    std::memcpy(&step, at + header.steps + static_cast<std::size_t>(s) * sizeof step, sizeof step);
-    if (step.stamped == kStampedSource) return true;
-  }
-  return false;
-}
-
-Rows rows_of(const GpuProgram& program, int part, int blocks) {
-  const auto& tasks = program.tasks[part];
-  const auto count = static_cast<int>(tasks.size());
-  const bool in_turns = program.blocks[part] > blocks;  // then each task has one block
-  Rows rows;
-  rows.turns = in_turns ? (count + blocks - 1) / blocks : 1;
-  rows.shares.resize(static_cast<std::size_t>(rows.turns) * static_cast<std::size_t>(blocks));
-  const auto at = [&](int block, int turn) -> Share& {
-    return rows.shares[static_cast<std::size_t>(block) * static_cast<std::size_t>(rows.turns) +
-                       static_cast<std::size_t>(turn)];
-  };
-  if (in_turns) {
-    // Single threads first, for others wait for what they tell. Those that take lines last: what the peers wait for is
-    // on its way then.
-    std::vector<int> order(tasks.size());
-    for (int t = 0; t < count; ++t) order[static_cast<std::size_t>(t)] = t;
-    std::stable_sort(order.begin() + 1, order.end(), [&](int a, int b) {
-      return takes_lines(program, tasks[static_cast<std::size_t>(a)]) <
-             takes_lines(program, tasks[static_cast<std::size_t>(b)]);
-    });
-    for (int n = 0; n < count; ++n) {
-      const auto t = static_cast<std::size_t>(order[static_cast<std::size_t>(n)]);
-      at(n % blocks, n / blocks) = {tasks[t].offset, 0, 1, t == 0 ? 1u : 0u};
-    }
-    return rows;
-  }
-  for (int t = 0; t < count; ++t) {
-    const GpuTask& task = tasks[static_cast<std::size_t>(t)];
-    const int end = t + 1 < count ? tasks[static_cast<std::size_t>(t) + 1].first_block : program.blocks[part];
-    for (int block = task.first_block; block < end; ++block) {
-      at(block, 0) = {task.offset, static_cast<std::uint32_t>(block - task.first_block),
-                      static_cast<std::uint32_t>(end - task.first_block), t == 0 ? 1u : 0u};
-    }
-  }
-  return rows;
-}
-
-// A group's program in memory, and its handle without what changes from call to call.
-class Lowered {
- public:
-  Lowered(const Program& program, const GpuProgram& lowered, int blocks, int threads, bool on_gpu)
-      : blocks_(blocks), threads_(threads), on_gpu_(on_gpu), failure_(allocate_failure(on_gpu)) {
-    Rows rows[kPartsOfHandle];
-    std::size_t bytes = round_up(lowered.bytes.size());
-    std::size_t rows_at[kPartsOfHandle];
-    for (int part = 0; part < kPartsOfHandle; ++part) {
-      rows[part] = rows_of(lowered, kPartsLowered[part], blocks);
-      rows_at[part] = bytes;
-      bytes += round_up(rows[part].shares.size() * sizeof(Share));
-    }
-    const std::size_t ends_at = bytes;
-    bytes += round_up((program.plan.commands.size() + lowered.more_ends.size()) * sizeof(std::uint64_t));
-    const std::size_t failed_at = bytes;
-    const std::size_t met_at = failed_at + kAligned;
-    const std::size_t by_host_at = met_at + kAligned;
-    bytes = by_host_at + kAligned;
-    memory_ = allocate(on_gpu, bytes);
-    std::vector<std::byte> image(ends_at);
-    std::copy(lowered.bytes.begin(), lowered.bytes.end(), image.begin());
-    for (int part = 0; part < kPartsOfHandle; ++part) {
-      const auto& shares = rows[part].shares;
-      std::memcpy(image.data() + rows_at[part], shares.data(), shares.size() * sizeof(Share));
-      handle_.shares[part] = reinterpret_cast<const Share*>(memory_.get() + rows_at[part]);
-      handle_.turns[part] = rows[part].turns;
-      turns_ = std::max(turns_, rows[part].turns);
-    }
-    if (on_gpu) {
-      gpu()->copy(memory_.get(), image.data(), static_cast<std::int64_t>(image.size()));
-    } else {
-      std::memcpy(memory_.get(), image.data(), image.size());
-    }
-    handle_.run.bytes = memory_.get();
-    handle_.run.ends = reinterpret_cast<std::uint64_t*>(memory_.get() + ends_at);
-    handle_.run.failed = reinterpret_cast<std::uint32_t*>(memory_.get() + failed_at);
-    handle_.run.failure = failure_.get();
-    handle_.met = reinterpret_cast<Word*>(memory_.get() + met_at);
-    by_host_ = reinterpret_cast<Word*>(memory_.get() + by_host_at);
-    handle_.by_host[0] = by_host_;
-    handle_.by_host[1] = by_host_ + 1;  // stays 0
-    handle_.blocks = blocks;
-    handle_.threads = threads;
-    handle_.in_rounds = lowered.rounds[kBoth].size() > 1 ? 1 : 0;
-    pairs_ = lowered.pairs;
-    more_ends_ = lowered.more_ends;
-  }
-
-  bool is_for(int blocks, int threads) const { return blocks == blocks_ && threads == threads_; }
-  device::Handle& handle() { return handle_; }
-  int turns() const { return turns_; }
-  const PlanFailure& failure() const { return *failure_; }
-  const std::vector<const int*>& pairs() const { return pairs_; }
-  std::int32_t command_of(std::int32_t end, std::size_t commands) const {
-    const auto own = static_cast<std::int32_t>(commands);
-    return end < own ? end : more_ends_[static_cast<std::size_t>(end - own)];
-  }
-
-  // On a processor.
-  Word met() const { return std::atomic_ref<Word>(*handle_.met).load(std::memory_order_acquire); }
-  void host_begins() const { std::atomic_ref<Word>(*by_host_).fetch_add(1, std::memory_order_release); }
-
-  int blocks() const { return blocks_; }
-  int threads() const { return threads_; }
-  bool on_gpu() const { return on_gpu_; }
-  std::shared_ptr<void> registered;  // with KernelHome
-
- private:
-  int blocks_;
-  int threads_;
-  bool on_gpu_;
-  int turns_ = 1;
-  std::shared_ptr<PlanFailure> failure_;
-  std::shared_ptr<std::byte> memory_;
-  Word* by_host_ = nullptr;
-  device::Handle handle_{};
-  std::vector<const int*> pairs_;
-  std::vector<std::int32_t> more_ends_;
-};
 
 }  // namespace
 
@@ -233,11 +71,11 @@ class Operation::Kernels final : public KernelRuns {
     check();
     if (on_gpu_ || all_.empty()) return 0;  // the engine counts them
     const Lowered& lowered = *all_.back();
-    const Word phases = lowered.met() / static_cast<Word>(lowered.blocks());
-    if (phases % 2 != 0 || lowered.met() % static_cast<Word>(lowered.blocks()) != 0)
+    const Word ended = lowered.ended() / static_cast<Word>(lowered.blocks());
+    if (lowered.begun() != lowered.ended())
       throw Error(fmt::format("{}: {} while an epoch that a kernel has started is active; wait for it in the kernel",
                               who(), call));
-    return phases / 2 - std::exchange(counted_, phases / 2);
+    return ended - std::exchange(counted_, ended);
   }
 
   void host_begins() override {
@@ -288,13 +126,13 @@ class Operation::Kernels final : public KernelRuns {
     const Program& program = operation_.executor().program();
     const int warps = on_gpu_ ? threads / static_cast<int>(device::lowered::kLanes) : threads;
     const GpuProgram lowered = lower(program, blocks, on_gpu_ && runtime_.gpus->atomics(), warps);
-    auto fresh = std::make_unique<Lowered>(program, lowered, blocks, threads, on_gpu_);
+    auto fresh = std::make_unique<Lowered>(lowered, plan_.commands.size(), blocks, threads, on_gpu_);
     if (fresh->turns() > 1) check_turns(lowered, blocks);
     device::Handle& handle = fresh->handle();
     std::tie(handle.id, fresh->registered) =
         home_.add_handle({operation_.name(), blocks, threads, [this] { return operation_.active(); }});
     if (on_gpu_ && operation_.where() == Memory::device) {
-      const HostEpochs host = operation_.engine().share_epochs({handle.met, blocks});
+      const HostEpochs host = operation_.engine().share_epochs(fresh->epochs());
       handle.before = host.before;
       handle.by_host[0] = host.begun[0];
       handle.by_host[1] = host.begun[1];

@@ -10,8 +10,8 @@
 namespace tasuki::device::lowered {
 
 // All loads are issued before the first store.
-template <class Unit, int Most>
-TASUKI_DEVICE void move_tile(const GpuTile& t) {
+template <class Unit, int Most, class Tile>
+TASUKI_DEVICE void move_tile(const Tile& t) {
   const TilePlaces<Unit, Most, kSource | kTarget> at(t);
   Unit value[Most];
   TASUKI_UNROLL
@@ -26,7 +26,8 @@ TASUKI_DEVICE void move_tile(const GpuTile& t) {
 
 // The same for rows in which a thread has several words. Places are computed row by row, because the places of all rows
 // would take too many registers.
-TASUKI_DEVICE void move_words(GpuTile t) {
+template <class Tile>
+TASUKI_DEVICE void move_words(Tile t) {
   using Word = std::uint32_t;
   const std::uint32_t first = t.first;
   Word value[kTileRows][kRowWords];
@@ -50,13 +51,14 @@ TASUKI_DEVICE void move_words(GpuTile t) {
 }
 
 // A tile of `rows` rows. For a single row a thread does not compute the places of other rows.
-template <class Unit>
-TASUKI_DEVICE void move_rows(const GpuTile& t, std::uint32_t rows) {
+template <class Unit, class Tile>
+TASUKI_DEVICE void move_rows(const Tile& t, std::uint32_t rows) {
   if (rows == 1) return move_tile<Unit, 1>(t);
   move_tile<Unit, kTileRows>(t);
 }
 
-TASUKI_DEVICE void move_units(const GpuTile& t, std::uint32_t rows) {
+template <class Tile>
+TASUKI_DEVICE void move_units(const Tile& t, std::uint32_t rows) {
   if (t.copy.row_units != 32) {
     if (rows == 1) return move_tile<std::uint32_t, kRowWords>(t);
     return move_words(t);

@@ -129,7 +129,7 @@ class Patience {
   static constexpr unsigned kPollsPerLook = 256;  // polls between two looks at the clock and at the abort word
 #else
   static constexpr unsigned kSpins = 50;
-  static constexpr unsigned kPollsPerLook = 64;
+  static constexpr unsigned kPollsPerLook = 8;  // each may take a time slice of another thread
 #endif
   const PlanRun& l_;
   const std::int32_t& command_;  // a reference needs no register of its own
@@ -199,15 +199,19 @@ TASUKI_DEVICE std::uint64_t target_of(const GpuStep& step, std::uint64_t epoch) 
   return ((epoch - 1) * step.per_epoch + step.index + 1) * kWholeSignal;
 }
 
-TASUKI_DEVICE std::byte* base_of(const PlanRun& l, const GpuPlace& place, std::uint64_t epoch) {
+/// `selection`: as PlanRun has it.
+TASUKI_DEVICE std::byte* base_of(std::uint64_t selection, const GpuPlace& place, std::uint64_t epoch) {
   if (place.copies == 1) return place.base;
-  std::uint64_t copy = place.pair >= 0 ? (l.selection >> place.pair) & 1 : 0;
+  std::uint64_t copy = place.pair >= 0 ? (selection >> place.pair) & 1 : 0;
 #if defined(__CUDACC__)
   if (place.takes_turns != 0) copy = (copy + epoch - 1) & (place.copies - 1);
 #else
   if (place.takes_turns != 0) copy = (copy + epoch - 1) % place.copies;
 #endif
   return place.base + static_cast<std::int64_t>(copy) * place.stride;
+}
+TASUKI_DEVICE std::byte* base_of(const PlanRun& l, const GpuPlace& place, std::uint64_t epoch) {
+  return base_of(l.selection, place, epoch);
 }
 
 // A task, read through its header, in shared or in global memory.

@@ -87,6 +87,8 @@ struct GpuLines {
     const std::uint32_t begin = (first + j) * kLineWords;
     return {copy, dims, begin + lane(), least(copy.units, begin + kLineWords), src, dst};
   }
+  TASUKI_DEVICE const std::byte* from() const { return src + copy.src_offset; }
+  TASUKI_DEVICE std::byte* to() const { return dst + copy.dst_offset; }
   // Whether this thread has words in line j.
   TASUKI_DEVICE bool has(int j) const { return (first + j) * kLineWords + lane() < copy.units; }
   // Offset of this thread's piece of line j.
@@ -95,8 +97,8 @@ struct GpuLines {
   }
 };
 
-template <int Most>
-TASUKI_DEVICE void fill_lines(const GpuLines& t, std::uint32_t stamp) {
+template <int Most, class Lines>
+TASUKI_DEVICE void fill_lines(const Lines& t, std::uint32_t stamp) {
   std::uint32_t word[Most][kLineParts] = {};
   TASUKI_UNROLL
   for (int j = 0; j < Most; ++j) {  // all loads are issued before the first store
@@ -111,8 +113,7 @@ TASUKI_DEVICE void fill_lines(const GpuLines& t, std::uint32_t stamp) {
   for (int j = 0; j < Most; ++j) {
     if (j >= t.lines) break;
     const uint4 piece = piece_of(word[j], stamp);
-    const GpuTile line = t.line(j);
-    if (line.first < line.end) store_piece(t.dst + t.copy.dst_offset + t.piece(j), piece);
+    if (t.has(j)) store_piece(t.to() + t.piece(j), piece);
   }
 }
 
@@ -127,15 +128,15 @@ TASUKI_DEVICE void store_words(const Places& at, const uint4& piece) {
 }
 
 // This thread's pieces of the lines of a tile.
-template <int Most>
+template <int Most, class Lines = GpuLines>
 struct Pieces {
-  const GpuLines& t;
+  const Lines& t;
   std::uint32_t stamp;
   uint4 piece[Most];
 
   // Loads all at once: one after the other, each would cost a latency of its own.
   TASUKI_DEVICE void look() {
-    const std::byte* from = t.src + t.copy.src_offset;
+    const std::byte* from = t.from();
     TASUKI_UNROLL
     for (int j = 0; j < Most; ++j) {
       if (j < t.lines) piece[j] = load_piece(from + t.piece(j));
@@ -161,10 +162,10 @@ struct Pieces {
 };
 
 // Takes words out of lines as they arrive; returns as `Pieces::wait`.
-template <int Most, class Patient>
-TASUKI_DEVICE bool take_lines(const GpuLines& t, std::uint32_t stamp, const Patient& patient) {
+template <int Most, class Lines, class Patient>
+TASUKI_DEVICE bool take_lines(const Lines& t, std::uint32_t stamp, const Patient& patient) {
   using Places = TilePlaces<std::uint32_t, kLineParts, kTarget>;
-  Pieces<Most> pieces{t, stamp, {}};
+  Pieces<Most, Lines> pieces{t, stamp, {}};
   pieces.look();
   const Places first(t.line(0));  // computed while the pieces arrive
   if (!pieces.wait(patient)) return false;

@@ -1,4 +1,4 @@
-// The addresses of a thread's units in a tile of a strided copy (program.cuh).
+// The addresses of a thread's units in a tile of a strided copy (program.cuh, jobs.cuh).
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,17 @@ struct GpuTile {
   std::uint32_t end;
   const std::byte* src;
   std::byte* dst;
+
+  TASUKI_DEVICE const std::byte* from() const { return src + copy.src_offset; }
+  TASUKI_DEVICE std::byte* to() const { return dst + copy.dst_offset; }
+  /// Calls `inner` for every dimension but the outermost, which `outermost` gets, from the innermost on.
+  template <class Inner, class Outermost>
+  TASUKI_DEVICE void each_dim(const Inner& inner, const Outermost& outermost) const {
+    const int last = copy.dims - 1;
+    TASUKI_NO_UNROLL
+    for (int d = 0; d < last; ++d) inner(dims[d]);
+    outermost(dims[last]);
+  }
 };
 
 constexpr int kSource = 1;
@@ -29,8 +40,8 @@ class TilePlaces {
  public:
   int count;  // of the units that exist
 
-  TASUKI_DEVICE explicit TilePlaces(const GpuTile& t)
-      : from_(t.src + t.copy.src_offset), to_(t.dst + t.copy.dst_offset) {
+  template <class Tile>
+  TASUKI_DEVICE explicit TilePlaces(const Tile& t) : from_(t.from()), to_(t.to()) {
     std::uint32_t n[Most];
     TASUKI_UNROLL
     for (int j = 0; j < Most; ++j) {
@@ -39,27 +50,26 @@ class TilePlaces {
       dst_[j] = 0;
     }
     count = t.first < t.end ? static_cast<int>((t.end - t.first + 31) / 32) : 0;
-    const int last = t.copy.dims - 1;
-    TASUKI_NO_UNROLL
-    for (int d = 0; d < last; ++d) {
-      const GpuDim dim = t.dims[d];
+    const auto inner = [&](const auto& dim) {
       TASUKI_UNROLL
       for (int j = 0; j < Most; ++j) {
         const std::uint32_t next = high_product(n[j], dim.magic) >> dim.shift;
         step(j, n[j] - next * dim.count, dim);
         n[j] = next;
       }
-    }
-    const GpuDim dim = t.dims[last];
-    TASUKI_UNROLL
-    for (int j = 0; j < Most; ++j) step(j, n[j], dim);
+    };
+    t.each_dim(inner, [&](const auto& dim) {
+      TASUKI_UNROLL
+      for (int j = 0; j < Most; ++j) step(j, n[j], dim);
+    });
   }
 
   TASUKI_DEVICE const std::byte* src(int j) const { return from_ + static_cast<std::int64_t>(src_[j]) * sizeof(Unit); }
   TASUKI_DEVICE std::byte* dst(int j) const { return to_ + static_cast<std::int64_t>(dst_[j]) * sizeof(Unit); }
 
  private:
-  TASUKI_DEVICE void step(int j, std::uint32_t at, const GpuDim& dim) {
+  template <class Dim>
+  TASUKI_DEVICE void step(int j, std::uint32_t at, const Dim& dim) {
     const auto steps = static_cast<std::int32_t>(at);
     if constexpr ((kSides & kSource) != 0) src_[j] += steps * dim.src_stride;
     if constexpr ((kSides & kTarget) != 0) dst_[j] += steps * dim.dst_stride;

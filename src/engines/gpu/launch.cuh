@@ -27,8 +27,9 @@ struct Launch : PlanRun {
   // null.
   const unsigned long long* twin;
   // If kernels of the user run epochs too: how often their blocks, of which there are so many, have come to the
-  // beginning or the end of one. Null if they do not.
-  const unsigned long long* met;
+  // beginning and to the end of one. Null if they do not.
+  const unsigned long long* begun;
+  const unsigned long long* ended;
   unsigned long long kernel_blocks;
   std::uint64_t epoch;    // 0: this launch counts itself
   std::uint64_t counted;  // epochs before launches began to count themselves
@@ -50,10 +51,12 @@ struct LaunchCrew {
 __device__ std::uint64_t own_epoch(const Launch& l) {
   std::uint64_t mine = l.counted + atomicAdd(&l.counts[blockIdx.x], 1ull) + 1;
   if (l.twin != nullptr) mine += *static_cast<const volatile unsigned long long*>(l.twin);
-  if (l.met == nullptr) return mine;
-  const unsigned long long phase = *static_cast<const volatile unsigned long long*>(l.met) / l.kernel_blocks;
-  if (phase % 2 != 0) give_up(l, Why::active, 0, mine + phase / 2 + 1, 0, 0);
-  return mine + phase / 2;
+  if (l.ended == nullptr) return mine;
+  const unsigned long long begun = *static_cast<const volatile unsigned long long*>(l.begun);
+  const unsigned long long ended = *static_cast<const volatile unsigned long long*>(l.ended);
+  mine += ended / l.kernel_blocks;
+  if (begun != ended) give_up(l, Why::active, 0, mine + 1, 0, 0);
+  return mine;
 }
 
 // This block's share of a round. All loads at its beginning are in flight together.

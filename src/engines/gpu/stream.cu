@@ -135,14 +135,15 @@ class StreamEngine final : public Engine {
                   "the handle before the capture");
     }
     count_on_gpu();
-    if (launch_.met != nullptr) {
+    if (launch_.ended != nullptr) {
       check_cuda(cudaDeviceSynchronize(), "waiting for kernels that have an older handle");
       complain();
-      unsigned long long met = 0;
-      gpu()->copy(&met, launch_.met, sizeof met);
-      launch_.counted += met / launch_.kernel_blocks / 2;
+      unsigned long long ended = 0;
+      gpu()->copy(&ended, launch_.ended, sizeof ended);
+      launch_.counted += ended / launch_.kernel_blocks;
     }
-    launch_.met = kernels.met;
+    launch_.begun = kernels.begun;
+    launch_.ended = kernels.ended;
     launch_.kernel_blocks = static_cast<unsigned long long>(kernels.blocks);
     return {launch_.counted, {counts_ + kBoth * most_blocks_, counts_ + kPartStart * most_blocks_}};
   }

@@ -1,0 +1,183 @@
+// Jobs: what a warp moves in a call of a user's kernel, with all numbers in 128 bytes. Part of tasuki/kernel.cuh.
+//
+// A task (program.cuh) is read through its header, its steps, its strided copies and their dimensions: loads that wait
+// for each other, each as long as a fifth of what the wire takes. Where a plan only moves data, into and out of stamped
+// lines or within the GPU, nothing of that need be looked up in every epoch. So the moves are cut into tiles and dealt
+// out to the warps when the handle is made. A warp loads its job while the blocks of its group meet.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "tasuki/kernel/copy.cuh"
+#include "tasuki/kernel/meeting.cuh"
+#include "tasuki/kernel/program.cuh"
+
+namespace tasuki::device::lowered {
+
+constexpr int kJobDims = 3;  ///< that a job's strided copy has at most
+
+/// As GpuDim.
+struct JobDim {
+  std::uint32_t count = 1;
+  std::uint32_t magic = 0;  ///< 0 in dimensions beyond those of the copy: all units are in their first place
+  std::uint32_t shift = 0;
+  std::int32_t src_stride = 0;
+  std::int32_t dst_stride = 0;
+};
+
+/// Some rows of a strided copy, as GpuCopy has them.
+struct alignas(16) Job {
+  GpuPlace src;  ///< of the strided copy's first unit or line
+  GpuPlace dst;
+  std::uint32_t units = 0;  ///< of the strided copy
+  std::uint32_t first = 0;  ///< row
+  std::uint16_t row_units = 32;
+  std::uint8_t rows = 0;  ///< 0: the warp has no more jobs
+  std::int8_t log_unit = 0;
+  std::int8_t stamped = 0;  ///< as GpuStep has it
+  std::int8_t ndims = 1;
+  std::int8_t spare[2] = {};
+  std::int32_t command = 0;
+  JobDim dims[kJobDims];
+};
+static_assert(sizeof(Job) == 128);
+
+/// The jobs of a part: of each warp one after the other, so many at most.
+struct Jobs {
+  const Job* first;
+  int turns;
+};
+
+/// As GpuTile. The copy's dimensions, of which there are at most so many, are in registers.
+template <int kDims>
+struct JobTile {
+  const Job& copy;
+  std::uint32_t first;
+  std::uint32_t end;
+  const std::byte* src;
+  std::byte* dst;
+
+  TASUKI_DEVICE const std::byte* from() const { return src; }
+  TASUKI_DEVICE std::byte* to() const { return dst; }
+  template <class Inner, class Outermost>
+  TASUKI_DEVICE void each_dim(const Inner& inner, const Outermost& outermost) const {
+    TASUKI_UNROLL
+    for (int d = 0; d < kDims - 1; ++d) inner(copy.dims[d]);
+    outermost(copy.dims[kDims - 1]);
+  }
+};
+
+#if defined(TASUKI_LANES_ARE_THREADS)
+/// As GpuLines.
+template <int kDims>
+struct JobLines {
+  const Job& copy;
+  std::uint32_t lines;
+  const std::byte* src;
+  std::byte* dst;
+
+  TASUKI_DEVICE JobTile<kDims> line(int j) const {
+    const std::uint32_t begin = (copy.first + j) * kLineWords;
+    return {copy, begin + lane(), least(copy.units, begin + kLineWords), src, dst};
+  }
+  TASUKI_DEVICE const std::byte* from() const { return src; }
+  TASUKI_DEVICE std::byte* to() const { return dst; }
+  TASUKI_DEVICE bool has(int j) const { return (copy.first + j) * kLineWords + lane() < copy.units; }
+  TASUKI_DEVICE std::int64_t piece(int j) const {
+    return static_cast<std::int64_t>(copy.first + j) * kStampedLine + lane() * 16;
+  }
+};
+
+template <int kDims>
+TASUKI_DEVICE bool do_lines(const PlanRun& l, const Job& job, const std::byte* src, std::byte* dst,
+                            std::uint64_t epoch) {
+  const auto stamp = static_cast<std::uint32_t>(epoch);
+  const std::uint32_t rows = job.rows;
+  const JobLines<kDims> lines{job, rows, src, dst};
+  if (job.stamped == kStampedTarget) {
+    rows == 1 ? fill_lines<1>(lines, stamp) : fill_lines<kTileRows>(lines, stamp);
+    return true;
+  }
+  Patience patience(l, job.command, epoch);
+  const auto patient = [&] { return patience.more((epoch - 1) * kShares, epoch * kShares); };
+  return rows == 1 ? take_lines<1>(lines, stamp, patient) : take_lines<kTileRows>(lines, stamp, patient);
+}
+#endif
+
+/// By a whole warp. False, to all its lanes, if something that was to come has not arrived. `l` is not looked at but
+/// while it waits.
+TASUKI_DEVICE bool do_job([[maybe_unused]] const PlanRun& l, std::uint64_t selection, const Job& job,
+                          std::uint64_t epoch) {
+  const std::byte* const src = base_of(selection, job.src, epoch);
+  std::byte* const dst = base_of(selection, job.dst, epoch);
+#if defined(TASUKI_LANES_ARE_THREADS)
+  // Each dimension more is a division for each word.
+  if (job.stamped != 0) {
+    if (job.ndims == 1) return do_lines<1>(l, job, src, dst, epoch);
+    return job.ndims == 2 ? do_lines<2>(l, job, src, dst, epoch) : do_lines<kJobDims>(l, job, src, dst, epoch);
+  }
+#endif
+  const std::uint32_t rows = job.rows;
+  each_lane([&](std::uint32_t lane) {
+    const JobTile<kJobDims> tile{job, job.first * job.row_units + lane,
+                                 least(job.units, (job.first + rows) * job.row_units), src, dst};
+    move_units(tile, rows);
+  });
+  return true;
+}
+
+/// A job on its way: each lane has a word of it, for a whole one would take 32 registers of every thread.
+class ComingJob {
+ public:
+  /// By a whole warp.
+  TASUKI_DEVICE explicit ComingJob(const Job* from)
+#if defined(TASUKI_LANES_ARE_THREADS)
+      : word_(reinterpret_cast<const std::uint32_t*>(from)[lane()]) {
+  }
+  TASUKI_DEVICE Job come() const {
+    constexpr int kWords = sizeof(Job) / 4;
+    std::uint32_t words[kWords];
+    TASUKI_UNROLL
+    for (int k = 0; k < kWords; ++k) words[k] = __shfl_sync(~0u, word_, k);
+    Job job;
+    memcpy(&job, words, sizeof job);
+    return job;
+  }
+
+ private:
+  std::uint32_t word_;
+#else
+      : job_(from) {
+  }
+  Job come() const {
+    return *job_;
+  }
+
+ private:
+  const Job* job_;
+#endif
+};
+
+/// A block's jobs of a part. If there is a word `begun`, it first waits until that counts `all`. Warps may differ in
+/// what they find; `good` is what they have found before. One code for all calls of a kernel: inlined into each it
+/// would take registers from what the user computes.
+template <class Crew>
+TASUKI_APART bool run_jobs(const PlanRun& l, std::uint64_t selection, const Crew& crew, Jobs jobs, int block,
+                           std::uint64_t epoch, const Word* begun, Word all, bool good) {
+  const auto warp = static_cast<std::int64_t>(block) * crew.warps() + crew.warp();
+  const Job* const mine = jobs.first + warp * jobs.turns;
+  ComingJob next(mine);  // on its way while the blocks meet
+  if (begun != nullptr) good = all_have_come(l, begun, all, epoch, good);
+  for (int turn = 1; good; ++turn) {
+    const Job job = next.come();
+    if (job.rows == 0) break;
+    if (turn < jobs.turns) next = ComingJob(mine + turn);  // on its way while this one is done
+    good = do_job(l, selection, job, epoch);
+    if (turn == jobs.turns) break;
+  }
+  return good;
+}
+
+}  // namespace tasuki::device::lowered

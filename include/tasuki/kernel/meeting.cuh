@@ -1,0 +1,105 @@
+// Where the blocks of a group meet. Part of tasuki/kernel.cuh.
+//
+// A word counts blocks that have come. Coming and waiting are two steps, so that a block which has nothing to do goes
+// on. On a GPU a block comes with one release, by a thread, when all its threads have met: what they have written is
+// there for those that see the count. That takes a microsecond from the first block to the last.
+//
+// Where the group is a cluster of blocks (launch_resident sees to that where it can), a barrier of the hardware takes
+// half as long. It has no deadline. But a block that has left the kernel does not hold it up, and all other waits have
+// deadlines, so that every block comes or leaves. The word tells whether all have come.
+#pragma once
+
+#include <cstdint>
+
+#include "tasuki/kernel/interpret.cuh"
+
+namespace tasuki::device::lowered {
+
+#if defined(__CUDACC__)
+// For words that only this block writes while the kernel runs, in front of a barrier of the block. They may stay in the
+// nearest cache.
+TASUKI_DEVICE Word own(const Word* p) {
+  return *p;
+}
+TASUKI_DEVICE std::uint32_t own(const std::uint32_t* p) {
+  return *p;
+}
+TASUKI_DEVICE void set_own(Word* p, Word value) {
+  *p = value;
+}
+TASUKI_DEVICE void add_release_gpu(Word* p, Word value) {
+  asm volatile("red.release.gpu.add.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
+}
+TASUKI_DEVICE void add_relaxed_gpu(Word* p, Word value) {
+  asm volatile("red.relaxed.gpu.add.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
+}
+#else
+inline Word own(const Word* p) {
+  return detail::load_relaxed(p);
+}
+inline std::uint32_t own(const std::uint32_t* p) {
+  return look(p);
+}
+inline void set_own(Word* p, Word value) {
+  detail::store_relaxed(p, value);
+}
+inline void add_release_gpu(Word* p, Word value) {
+  std::atomic_ref<Word>(*p).fetch_add(value, std::memory_order_release);
+}
+inline void add_relaxed_gpu(Word* p, Word value) {
+  std::atomic_ref<Word>(*p).fetch_add(value, std::memory_order_relaxed);
+}
+#endif
+
+/// By one thread, when the block's threads have met: the block comes, for so many, and `all` is what the word then
+/// counts if it is the group's only one.
+TASUKI_DEVICE void come(Word* word, Word all, Word shares, int blocks) {
+  if (blocks == 1) {
+    set_own(word, all);
+  } else {
+    add_release_gpu(word, shares);
+  }
+}
+
+/// By all threads of a block: waits until the word counts so many. `good`: false on a thread that has found something
+/// wrong before.
+TASUKI_DEVICE bool all_have_come(const PlanRun& l, const Word* word, Word all, std::uint64_t epoch, bool good) {
+  const BlockGroup block = this_block();
+  if (block.thread() == 0 && good) {
+    const std::int32_t none = -1;
+    Patience patience(l, none, epoch, Why::meeting);
+    for (;;) {
+      const Word count = detail::load_acquire_gpu(word);
+      if (count >= all) break;
+      good = patience.more(count, all);
+      if (!good) break;
+    }
+  }
+  return block.all(good);
+}
+
+#if defined(__CUDACC__) && __CUDA_ARCH__ >= 900
+
+/// Whether the group of so many blocks is a cluster; `block`: this one's number in the group.
+TASUKI_DEVICE bool is_cluster(int blocks, int block) {
+  unsigned count;
+  unsigned rank;
+  asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(count));
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return blocks > 1 && count == static_cast<unsigned>(blocks) && rank == static_cast<unsigned>(block);
+}
+/// By all threads of a cluster: what they have written before may be read by all after.
+TASUKI_DEVICE void cluster_meets() {
+  asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
+}
+
+#else
+
+TASUKI_DEVICE bool is_cluster(int, int) {
+  return false;
+}
+TASUKI_DEVICE void cluster_meets() {}
+
+#endif
+
+}  // namespace tasuki::device::lowered

@@ -1,0 +1,145 @@
+// Making and dealing out jobs: see jobs.hpp.
+#include "kernels/jobs.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace tasuki {
+namespace {
+
+constexpr std::int64_t kMostJobs = 1 << 16;  // of a part; they take 128 bytes each
+
+// In the order in which a warp does them. What the peers wait for leaves first, and what comes from them is waited for
+// last.
+enum Kind : int { kSent, kLocal, kTaken, kKinds };
+
+struct Move {
+  Job job;  // all but its rows
+  std::int64_t rows = 0;
+};
+using Moves = std::array<std::vector<Move>, kKinds>;
+
+template <class T>
+T at(const GpuProgram& program, const GpuTask& task, std::int32_t list, std::int32_t index) {
+  T value;
+  std::memcpy(&value,
+              program.bytes.data() + task.offset + static_cast<std::size_t>(list) +
+                  static_cast<std::size_t>(index) * sizeof value,
+              sizeof value);
+  return value;
+}
+
+bool only_moves(const GpuStep& step) {
+  return (step.verb == Verb::copy || step.verb == Verb::put) && step.deps == 0 && step.follows == 0 &&
+         step.awaited == 0 && step.joined == 0;
+}
+
+// Adds the moves of a task. False if it has others.
+bool add_moves(const GpuProgram& program, const GpuTask& task, Moves& moves) {
+  const auto header = at<GpuTaskHeader>(program, task, 0, 0);
+  const std::int32_t steps = header.lanes == 0 ? 0 : at<std::int32_t>(program, task, header.ends, header.lanes - 1);
+  for (std::int32_t s = 0; s < steps; ++s) {
+    const auto step = at<GpuStep>(program, task, header.steps, s);
+    if (!only_moves(step)) return false;
+    for (std::int32_t c = step.first_copy; c < step.first_copy + step.copies; ++c) {
+      const auto copy = at<GpuCopy>(program, task, header.copies, c);
+      if (copy.dims > kJobDims || copy.units == 0) return false;
+      Move move;
+      Job& job = move.job;
+      job.src = step.src;
+      job.dst = step.dst;
+      job.src.base += copy.src_offset;
+      job.dst.base += copy.dst_offset;
+      job.units = copy.units;
+      job.row_units = copy.row_units;
+      job.log_unit = copy.log_unit;
+      job.stamped = step.stamped;
+      job.command = step.command;
+      job.ndims = copy.dims;
+      for (int d = 0; d < copy.dims; ++d) {
+        const auto dim = at<GpuDim>(program, task, header.dims, copy.first_dim + d);
+        job.dims[d] = {dim.count, dim.magic, dim.shift, dim.src_stride, dim.dst_stride};
+      }
+      move.rows = (std::int64_t{copy.units} + copy.row_units - 1) / copy.row_units;
+      const Kind kind = step.stamped == kStampedTarget ? kSent : step.stamped == kStampedSource ? kTaken : kLocal;
+      moves[kind].push_back(move);
+    }
+  }
+  return true;
+}
+
+std::int64_t rows_of(const std::vector<Move>& moves) {
+  std::int64_t rows = 0;
+  for (const Move& move : moves) rows += move.rows;
+  return rows;
+}
+
+// Few rows are jobs of one row each, so that all are in flight at once. More rows than needed for the same number of
+// rounds would leave warps without a job.
+std::vector<Job> cut(const std::vector<Move>& moves, std::int64_t warps) {
+  const std::int64_t rows = rows_of(moves);
+  const std::int64_t rounds = (rows + kTileRows * warps - 1) / (kTileRows * warps);
+  const std::int64_t each = rows == 0 ? 1 : (rows + rounds * warps - 1) / (rounds * warps);
+  std::vector<Job> jobs;
+  for (const Move& move : moves) {
+    for (std::int64_t first = 0; first < move.rows; first += each) {
+      Job job = move.job;
+      job.first = static_cast<std::uint32_t>(first);
+      job.rows = static_cast<std::uint8_t>(std::min(each, move.rows - first));
+      jobs.push_back(job);
+    }
+  }
+  return jobs;
+}
+
+// Neighbouring jobs go to one block, so that a multiprocessor touches few pages of memory; each block has as many of a
+// kind as the others, or one less. Its warps take them in turns.
+std::optional<DealtJobs> deal_out(const Moves& moves, int blocks, int warps) {
+  std::int64_t most = 0;
+  std::int64_t all = 0;
+  for (const auto& kind : moves) {
+    most = std::max(most, rows_of(kind));
+    all += rows_of(kind);
+  }
+  if (all > kMostJobs) return std::nullopt;
+  DealtJobs dealt;
+  dealt.blocks = static_cast<int>(std::min<std::int64_t>(blocks, (most + warps - 1) / warps));
+  const auto of_warps = static_cast<std::size_t>(dealt.blocks) * static_cast<std::size_t>(warps);
+  std::vector<std::vector<Job>> by_warp(of_warps);
+  std::vector<std::size_t> next(static_cast<std::size_t>(dealt.blocks));  // warp of the block
+  for (const auto& kind : moves) {
+    const std::vector<Job> jobs = cut(kind, static_cast<std::int64_t>(of_warps));
+    for (std::size_t n = 0; n < jobs.size(); ++n) {
+      const std::size_t block = n * static_cast<std::size_t>(dealt.blocks) / jobs.size();
+      by_warp[block * static_cast<std::size_t>(warps) + next[block]].push_back(jobs[n]);
+      next[block] = (next[block] + 1) % static_cast<std::size_t>(warps);
+    }
+  }
+  for (const auto& mine : by_warp) dealt.turns = std::max(dealt.turns, static_cast<int>(mine.size()));
+  for (auto& mine : by_warp) {
+    mine.resize(static_cast<std::size_t>(dealt.turns));
+    dealt.jobs.insert(dealt.jobs.end(), mine.begin(), mine.end());
+  }
+  return dealt;
+}
+
+}  // namespace
+
+std::optional<std::array<DealtJobs, kPartsOfHandle>> jobs_of(const GpuProgram& program, int blocks, int warps) {
+  std::array<DealtJobs, kPartsOfHandle> all;
+  Moves moves[kPartsOfHandle];
+  for (const int part : {kStartPart, kWaitPart}) {
+    for (const GpuTask& task : program.tasks[kPartsLowered[part]]) {
+      if (!add_moves(program, task, moves[part]) || !add_moves(program, task, moves[kRunPart])) return std::nullopt;
+    }
+  }
+  for (int part = 0; part < kPartsOfHandle; ++part) {
+    auto dealt = deal_out(moves[part], blocks, warps);
+    if (!dealt) return std::nullopt;
+    all[static_cast<std::size_t>(part)] = std::move(*dealt);
+  }
+  return all;
+}
+
+}  // namespace tasuki
