@@ -296,9 +296,10 @@ shared: memory that peers can map, such as Tasuki's own; False: the user's own.)
         nb::arg("shared"), nb::arg("path"),
         nb::sig("def _plan_transfer(machine: Machine, source: Any, target: Any, memory: str, shared: Any, path: str) "
                 "-> Planned"));
-  m.def("_plan_broadcast", plan_broadcast, nb::arg("machine"), nb::arg("root"), nb::arg("bytes"), nb::arg("algorithm"), nb::arg("trees"),
-        nb::arg("arity"), nb::arg("chunk"), nb::arg("shared"), nb::arg("path"),
-        nb::sig("def _plan_broadcast(machine: Machine, root: Any, bytes: Any, algorithm: str, trees: Any, arity: Any, chunk: Any, "
+  m.def("_plan_broadcast", plan_broadcast, nb::arg("machine"), nb::arg("root"), nb::arg("bytes"), nb::arg("algorithm"),
+        nb::arg("trees"), nb::arg("arity"), nb::arg("chunk"), nb::arg("shared"), nb::arg("path"),
+        nb::sig("def _plan_broadcast(machine: Machine, root: Any, bytes: Any, algorithm: str, trees: Any, arity: Any, "
+                "chunk: Any, "
                 "shared: Any, path: str) -> Planned"));
   m.def("_plan_collective", plan_collective, nb::arg("machine"), nb::arg("kind"), nb::arg("root"), nb::arg("count"),
         nb::arg("counts"), nb::arg("dtype"), nb::arg("op"), nb::arg("in_place"), nb::arg("algorithm"), nb::arg("trees"),

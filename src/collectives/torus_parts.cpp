@@ -90,7 +90,8 @@ double seconds(const Collective& c, const Parameters& p, const Price& price) {
   }
   const std::int64_t part = std::max<std::int64_t>((c.whole() + p.trees - 1) / p.trees, 1);
   const std::int64_t chunk = std::min(p.chunk, part);
-  const auto rounds = static_cast<double>((part + chunk - 1) / chunk);
+  const std::int64_t chunks = (part + chunk - 1) / chunk;
+  const auto rounds = static_cast<double>(chunks);
   const auto bytes = static_cast<double>(chunk);
   const double at_once = std::max(static_cast<double>(sends) / c.torus().rails, 1.0);
   const double step = price.message(bytes) + (c.reduces() ? price.work(bytes) : 0);

@@ -133,7 +133,7 @@ TEST_CASE("the choice follows the corrections, says so, and is the same for ever
   CHECK(text.find("algorithm: " + other) != std::string::npos);
   CHECK(text.find("us predicted   corrected") != std::string::npos);
   CHECK(text.find('*') != std::string::npos);
-  CHECK(text.find("bound of the hardware: ") != std::string::npos);
+  CHECK(text.find("bound of the hardware, by the prices: ") != std::string::npos);
   const VerifyReport report = verify(planned.plans());
   CHECK(report.ok());
   machine.corrections.clear();

@@ -190,7 +190,7 @@ TEST_CASE("a large broadcast on a torus is laid over it, over several links at o
   const double one_link = static_cast<double>(shape.count) / 12.5e9;
   CHECK(planned.predict().seconds < 0.6 * one_link);
   CHECK(planned.predict().seconds > one_link / 3);
-  CHECK(planned.explain(0).find("bound of the hardware: ") != std::string::npos);
+  CHECK(planned.explain(0).find("bound of the hardware, by the prices: ") != std::string::npos);
 }
 
 TEST_CASE("algorithm 'torus' is refused where there is no torus, and so are more trees than links") {
