@@ -335,9 +335,8 @@ TASUKI_APART bool reduce_by(const PlanRun& l, const std::byte* at, const Step* s
 template <class Step>
 TASUKI_WITHIN bool reduce(const PlanRun& l, const Task& task, const Step& step, const GpuCopy& copy,
                           std::uint32_t first, std::uint32_t rows, std::uint64_t epoch) {
-  return with_adder(step.dtype, step.op, [&](auto add) {
-    return reduce_by<decltype(add)>(l, task.at, &step, &copy, first, rows, epoch);
-  });
+  return with_adder(step.dtype, step.op,
+                    [&](auto add) { return reduce_by<decltype(add)>(l, task.at, &step, &copy, first, rows, epoch); });
 }
 
 // Moves the tiles dealt to this warp, and of the rest the tile number `turn`. A kernel without reductions does not even

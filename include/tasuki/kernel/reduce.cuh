@@ -317,7 +317,8 @@ TASUKI_WITHIN void combine_words(const Add& add, int lines, std::uint32_t (&here
     }
     add(lines, a, b);
     TASUKI_UNROLL
-    for (int j = 0; j < Most; ++j) here[j][p] = place == 0 ? a[j].x : place == 1 ? a[j].y : place == 2 ? a[j].z : a[j].w;
+    for (int j = 0; j < Most; ++j)
+      here[j][p] = place == 0 ? a[j].x : place == 1 ? a[j].y : place == 2 ? a[j].z : a[j].w;
   }
 }
 
