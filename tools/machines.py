@@ -66,12 +66,13 @@ def machine(name: str) -> dict:
     paths["peer:eager"] = paths["peer:stamped"] | {key: paths["peer:put"][key] for key in ("latency", "mutual_latency")}
     there = {key: rounded(paths["peer:put"][key] + THERE) for key in ("latency", "mutual_latency")}
     paths["peer:pull"] = paths["peer:put"] | there
+    assumed = "peer:eager and peer:pull"
     inside = seconds(results, "gpu-copy", "1 GiB in one GPU's memory", "tasuki")
     paths["self:gpu"] = {"latency": 1e-6, "bandwidth": rounded((1 << 30) / inside), "per_run": LEAST_RUN}
     return {
         "tasuki_machine": 1,
         "name": f"h200-{gpus}",
-        "source": f"measured: from bench/results/{name}.json by tools/machines.py; peer:eager and peer:pull are assumed",
+        "source": f"measured: from bench/results/{name}.json by tools/machines.py; {assumed} are assumed",
         "cores": results["machine"]["cores"],
         "ranks": {"count": gpus, "per_host": gpus, "gpus": True},
         "paths": dict(sorted(paths.items())),

@@ -149,7 +149,8 @@ class Lanes {
       run(i, 0, step.bytes);
       if (step.flow >= 0 && --open_of(step).left == 0 && !leaves(step) && !late) close(step);
     }
-    each(lane, [&](const Steps::Step& step) { return late && !leaves(step); }, &Lanes::close);
+    each(
+        lane, [&](const Steps::Step& step) { return late && !leaves(step); }, &Lanes::close);
     each(lane, leaves, &Lanes::close);
   }
 

@@ -44,7 +44,8 @@ class Steps {
   /// lane, in a symbolic loop.
   void begin_chunks(std::int64_t chunk);
   /// The steps from here to `end` keep their order: on each rank one after the other sends, in one lane, and one after
-  /// the other receives or stays on the rank, in another. `in_parts`: each message is dealt with while the next travels.
+  /// the other receives or stays on the rank, in another. `in_parts`: each message is dealt with while the next
+  /// travels.
   void begin_rounds(bool in_parts = false);
   void end() { group_ = -1; }
 

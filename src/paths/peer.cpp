@@ -30,7 +30,8 @@ Offer peer_into(const Question& q) {
   }
   if (const std::string why = not_between_gpus(q); !why.empty()) return Offer::no(why);
   Offer offer = priced(q);
-  // What has arrived is then loaded and combined with another value. That loads and stores half as much again as a copy.
+  // What has arrived is then loaded and combined with another value. That loads and stores half as much again as a
+  // copy.
   if (q.move.summed) offer.seconds += 1.5 * static_cast<double>(q.move.bytes()) / copy_bandwidth(q.machine);
   return offer;
 }
@@ -39,8 +40,7 @@ Offer peer_two_passes(const Question& q) {
   if (const std::string why = not_between_gpus(q); !why.empty()) return Offer::no(why);
   Offer offer = priced(q);
   if (q.move.mutual)
-    offer.seconds +=
-        q.machine.constants.second_pass * static_cast<double>(q.move.bytes()) / copy_bandwidth(q.machine);
+    offer.seconds += q.machine.constants.second_pass * static_cast<double>(q.move.bytes()) / copy_bandwidth(q.machine);
   return offer;
 }
 

@@ -138,14 +138,16 @@ class Pricing {
     }
     if (next == plan.commands.size() || plan.commands[next].lane != c.lane) return false;
     const Command& then = plan.commands[next];
-    if ((c.verb != Verb::copy && c.verb != Verb::reduce) || then.verb != Verb::reduce || then.dst != c.dst) return false;
+    if ((c.verb != Verb::copy && c.verb != Verb::reduce) || then.verb != Verb::reduce || then.dst != c.dst)
+      return false;
     if (c.copy_count != 1 || then.copy_count != 1 || then.bytes != c.bytes) return false;
     const auto copy = [&](const Command& one) { return plan.copies[static_cast<std::size_t>(one.first_copy)]; };
     return copy(c).ndims == 0 && copy(then).ndims == 0 && copy(c).dst_offset == copy(then).dst_offset;
   }
 
-  // What a GPU loads and stores for a move within its memory, relative to a copy. The operands of a pass are loaded once
-  // and the result is stored once. Where one of them comes from another GPU, that takes longer than all the others.
+  // What a GPU loads and stores for a move within its memory, relative to a copy. The operands of a pass are loaded
+  // once and the result is stored once. Where one of them comes from another GPU, that takes longer than all the
+  // others.
   double share_of_pass(const Plan& plan, std::size_t i) const {
     const auto remote = [&](std::size_t command) {
       return plan.buffers[static_cast<std::size_t>(plan.commands[command].src)].rank != plan.rank;

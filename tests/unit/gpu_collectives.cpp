@@ -335,10 +335,17 @@ std::string described(const CollectiveShape& shape, int ranks) {
 
 TEST_CASE("collectives lowered for GPUs give what their plans promise, in one kernel or two, on every path") {
   Random random(41);
-  const std::vector<std::string> paths{
-      "auto",       "peer:put,peer:eager",     "peer:put,peer:stamped",         "peer:copy,peer:eager",
-      "peer:eager", "peer:stamped,peer:eager", "peer:copy,peer:put,peer:eager", "nccl",
-      "peer:pull,peer:eager", "peer:pull,peer:copy,peer:eager", "peer:pull,peer:stamped,peer:eager"};
+  const std::vector<std::string> paths{"auto",
+                                       "peer:put,peer:eager",
+                                       "peer:put,peer:stamped",
+                                       "peer:copy,peer:eager",
+                                       "peer:eager",
+                                       "peer:stamped,peer:eager",
+                                       "peer:copy,peer:put,peer:eager",
+                                       "nccl",
+                                       "peer:pull,peer:eager",
+                                       "peer:pull,peer:copy,peer:eager",
+                                       "peer:pull,peer:stamped,peer:eager"};
   int ran = 0;
   for (int kind = 0; kind <= static_cast<int>(CollectiveKind::exscan); ++kind) {
     for (const Algorithm* algorithm : algorithms_of(static_cast<CollectiveKind>(kind))) {

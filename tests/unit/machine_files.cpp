@@ -1,6 +1,7 @@
 // The machine files that come with Tasuki: each loads, and plans for it are sound.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -63,4 +64,35 @@ TEST_CASE("every machine file loads, is written as it was read, and has sound pl
     check_sound(plan(machine, broadcast));
   }
   CHECK(files >= 6);
+}
+
+TEST_CASE("on two H200s reductions of 16 MiB are pulled in one pass, and larger ones are copied in shrinking parts") {
+  const std::filesystem::path file = std::filesystem::path(TASUKI_MACHINES) / "h200-2.json";
+  const Machine machine = Machine::from_json(text_of(file), file.string());
+  CollectiveShape shape;
+  shape.kind = CollectiveKind::allreduce;
+  shape.memory = Memory::device;
+  shape.shared = true;
+  shape.type = DType::f32;
+  shape.count = 4 << 20;
+  for (const Plan& plan : plan(machine, shape).plans()) {
+    CHECK(std::find(plan.paths.begin(), plan.paths.end(), "peer:pull") != plan.paths.end());
+    std::int64_t remote = 0;  // bytes that this rank loads from the other
+    for (const Command& c : plan.commands)
+      if ((c.verb == Verb::copy || c.verb == Verb::reduce) &&
+          plan.buffers[static_cast<std::size_t>(c.src)].rank != plan.rank)
+        remote += c.bytes;
+    CHECK(remote == 16 << 20);
+  }
+  shape.count = 64 << 20;
+  for (const Plan& plan : plan(machine, shape).plans()) {
+    std::vector<std::int64_t> parts;
+    for (const Command& c : plan.commands)
+      if (c.verb == Verb::put) parts.push_back(c.bytes);
+    REQUIRE(parts.size() > 4);
+    // The first has what is left, each later one fewer bytes than the one before it.
+    for (std::size_t p = 2; p < parts.size(); ++p) CHECK(parts[p] < parts[p - 1]);
+    CHECK(parts.back() <= 8 << 20);
+    CHECK(std::find(plan.paths.begin(), plan.paths.end(), "peer:copy") != plan.paths.end());
+  }
 }

@@ -243,8 +243,8 @@ class StreamEngine final : public Engine {
     TASUKI_CUDA(cudaEventRecord, unpacked_, beside_);
   }
 
-  // Signals that a put has ended, before the next one begins. A third branch of a graph, for signals alone, may wait for
-  // the kernel that waits for the peers' signals, so that nobody goes on.
+  // Signals that a put has ended, before the next one begins. A third branch of a graph, for signals alone, may wait
+  // for the kernel that waits for the peers' signals, so that nobody goes on.
   void tell_of(std::int32_t command, Stream stream) {
     for (std::size_t t = 0; t < program_.tells.size(); ++t) {
       if (program_.tells[t].message != command) continue;
@@ -355,8 +355,8 @@ class StreamEngine final : public Engine {
   cudaEvent_t begun_ = nullptr;
   cudaEvent_t read_ = nullptr;
   cudaEvent_t unpacked_ = nullptr;
-  cudaStream_t own_ = nullptr;      // for epochs that the host starts
-  cudaStream_t beside_ = nullptr;   // for messages
+  cudaStream_t own_ = nullptr;     // for epochs that the host starts
+  cudaStream_t beside_ = nullptr;  // for messages
   std::shared_ptr<void> watched_;
 };
 
