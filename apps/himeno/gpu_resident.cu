@@ -1,7 +1,7 @@
 // The Himeno benchmark on GPUs as one kernel for all iterations, which exchanges by itself: no launch an iteration, and
-// nothing for the host to do. A block has the same tiles in every iteration, and keeps the coefficients of as many as
-// fit in its shared memory: loaded from their arrays once, not in every iteration. Compiled without contraction, as all
-// stencils here.
+// nothing for the host to do. A block has the same tiles in every iteration. If the coefficients of all of them fit in
+// its shared memory, it keeps them there: they are loaded from their arrays once, not in every iteration. Else the
+// memory serves better as a cache of the pressure. Compiled without contraction, as all stencils here.
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -24,7 +24,7 @@ struct Steps {
   int count;
   std::uint32_t side_tiles;  // which come first; they are computed before the halo starts
   std::uint32_t tiles;       // in all
-  int kept;                  // tiles of a block whose coefficients are in shared memory, the first ones
+  int kept;                  // tiles of a block whose coefficients are in shared memory: all or none
 };
 
 // A thread's coefficients of the tiles that are kept, in shared memory.
@@ -103,7 +103,7 @@ class GpuResident final : public Solver {
     set_coefficients(cut_.launch, coefficients_);
     group_.threads = kThreads;
     group_.blocks = static_cast<int>(std::clamp<std::int64_t>(cut_.tiles, 1, most_blocks()));
-    steps_.kept = most_kept();
+    steps_.kept = kept();
     double* sums = nullptr;
     TASUKI_CUDA(cudaMalloc, reinterpret_cast<void**>(&sums), static_cast<std::size_t>(group_.blocks) * sizeof(double));
     sums_ = {sums, [](double* p) { cudaFree(p); }};
@@ -169,17 +169,18 @@ class GpuResident final : public Solver {
     return static_cast<int>(kArrays.size() * sizeof(float)) * kThreads * (cut_.aligned ? 4 : 1);
   }
 
-  // As many as fit beside the other blocks of a multiprocessor.
-  int most_kept() const {
+  // All, if they fit beside the other blocks of a multiprocessor.
+  int kept() const {
     cudaFuncAttributes takes{};
     TASUKI_CUDA(cudaFuncGetAttributes, &takes, reinterpret_cast<const void*>(kernel()));
-    const int others = static_cast<int>(takes.sharedSizeBytes) + attribute(cudaDevAttrReservedSharedMemoryPerBlock);
+    const int taken = static_cast<int>(takes.sharedSizeBytes) + attribute(cudaDevAttrReservedSharedMemoryPerBlock);
     const int each = attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor) / std::max(1, blocks_each());
-    const int room = std::min(each, attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)) - others;
+    const int room = std::min(each, attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)) - taken;
     const auto blocks = static_cast<std::uint32_t>(group_.blocks);
     const std::uint32_t sides = (steps_.side_tiles + blocks - 1) / blocks;
-    const std::uint32_t others_of_it = (steps_.tiles - steps_.side_tiles + blocks - 1) / blocks;
-    return std::clamp(room / kept_bytes(), 0, static_cast<int>(sides + others_of_it));
+    const std::uint32_t rest = (steps_.tiles - steps_.side_tiles + blocks - 1) / blocks;
+    const auto all = static_cast<int>(sides + rest);
+    return std::int64_t{all} * kept_bytes() <= room ? all : 0;
   }
 
   double local_gosa() const override {

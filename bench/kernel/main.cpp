@@ -346,12 +346,14 @@ void halos(const tasuki::Context& context, Bench& bench) {
         how.alternating = alternates;
         how.path = path;
         tasuki::Halo by_kernel(field, how);
-        for (const tasuki::KernelGroup& group : kGroups)
+        for (const tasuki::KernelGroup& group : kGroups) {
+          (void)by_kernel.device(group);  // allocates, which may wait for kernels that run
           bench.measure(
               name, bytes, group.blocks, group.threads, 1, [&](const tasuki::ResidentOptions& launch, const Run& run) {
                 tasuki::launch_resident(context, launch, epochs, by_kernel.device(group), run, alternates).wait();
                 if (alternates && (run.iterations + kWarmUp) % 2 != 0) field.swap();
               });
+        }
         tasuki::Field<float> other(grid, {.shadow = one.shadow, .copies = alternates ? 2 : 1, .memory = kWhere});
         tasuki::Halo by_host(other, how);
         run_by_host(other, by_host, bench, name, bytes);

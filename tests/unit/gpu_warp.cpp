@@ -180,7 +180,7 @@ TEST_CASE("warps: tiles of units of all sizes") {
     for (std::uint32_t first = 0; first < work.copy().units; first += step) {
       warp::run([&] {
         const std::uint32_t end = std::min(work.copy().units, first + step);
-        move_units({work.copy(), work.task.dims.data(), first + threadIdx.x, end, work.src, work.dst}, rows);
+        move_units(GpuTile{work.copy(), work.task.dims.data(), first + threadIdx.x, end, work.src, work.dst}, rows);
       });
     }
     select_copy(copy)(copy, from.data(), to.data());
