@@ -55,13 +55,15 @@ void Steps::find_summed(int flow, int to, Place dst, bool combines) {
     if (one >= 0) listed_.flows[at(one)].move.summed = true;
   };
   auto& writers = groups_[at(group_)].writers;
-  const auto [writer, first] = writers.try_emplace({to, dst.buffer, dst.offset}, flow);
-  if (!combines) {
-    writer->second = flow;
-    return;
+  const std::tuple place{to, dst.buffer, dst.offset};
+  if (combines) {
+    if (const auto writer = writers.find(place); writer != writers.end()) summed(writer->second);
+    summed(flow);
+  } else if (flow >= 0) {
+    writers[place] = flow;
+  } else {
+    writers.erase(place);
   }
-  if (!first) summed(writer->second);
-  summed(flow);
 }
 
 void Steps::add(int from, Place src, int to, Place dst, std::int64_t bytes, int link, bool combines) {

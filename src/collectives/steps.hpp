@@ -89,7 +89,7 @@ class Steps {
     bool in_turn = false;  // a message of some rank depends on an earlier one, or what is done with one hides the next
     std::int64_t chunk = 0;
     int lanes[2] = {-1, -1};  // what leaves, and all else; of chunks all in the first
-    // of rounds: by rank, buffer and offset, the flow of this rank's that writes there, or -1
+    // of rounds: by rank, buffer and offset, the flow of this rank's that writes there
     std::map<std::tuple<int, int, std::int64_t>, int> writers;
   };
   void count_across(int from, int to, std::int64_t bytes) {
