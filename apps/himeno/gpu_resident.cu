@@ -24,7 +24,7 @@ struct Steps {
   int count;
   std::uint32_t side_tiles;  // which come first; they are computed before the halo starts
   std::uint32_t tiles;       // in all
-  int kept;                  // tiles of a block whose coefficients are in shared memory: all or none
+  int kept;                  // tiles of a block, if their coefficients are in shared memory
 };
 
 // A thread's coefficients of the tiles that are kept, in shared memory.
@@ -45,7 +45,7 @@ __device__ void each_tile(std::uint32_t first, std::uint32_t end, int& turn, con
 }
 
 // Tiles are dealt out in turns: sides to the first blocks, which send, the others to the last ones.
-template <int V>
+template <int V, bool kKept>
 __global__ void __launch_bounds__(kThreads, 2)
     iterate(const __grid_constant__ device::Handle halo, const __grid_constant__ Launch l,
             const __grid_constant__ Steps steps) {
@@ -54,24 +54,28 @@ __global__ void __launch_bounds__(kThreads, 2)
   extern __shared__ float4 kept[];
   auto* const memory = reinterpret_cast<Group<V>*>(kept);
   int turn = 0;
-  const auto keep = [&](std::uint32_t tile, int mine) {
-    const Place place = mine < steps.kept ? place_in<V>(l, tile) : Place{};
-    if (!place.is) return;
-    for (int a = 0; a < static_cast<int>(kArrays.size()); ++a)
-      Kept<V>{memory, mine}.at(a) = FromArrays<V>{l}(a, place.n);
-  };
-  each_tile(blockIdx.x, steps.side_tiles, turn, keep);
-  each_tile(steps.side_tiles + mirrored, steps.tiles, turn, keep);
+  if constexpr (kKept) {
+    const auto keep = [&](std::uint32_t tile, int mine) {
+      const Place place = place_in<V>(l, tile);
+      if (!place.is) return;
+      for (int a = 0; a < static_cast<int>(kArrays.size()); ++a)
+        Kept<V>{memory, mine}.at(a) = FromArrays<V>{l}(a, place.n);
+    };
+    each_tile(blockIdx.x, steps.side_tiles, turn, keep);
+    each_tile(steps.side_tiles + mirrored, steps.tiles, turn, keep);
+  }
   double gosa = 0;
   for (int n = 0; n < steps.count; ++n) {
     float* const next = steps.p[(steps.first + n) % 2];
     const float* const p = steps.p[(steps.first + n + 1) % 2];
     const auto swaps = static_cast<device::Word>(n) + 1;  // `next` is what is exchanged
     const auto sweep = [&](std::uint32_t tile, int mine) {
-      const Place place = place_in<V>(l, tile);
-      if (!place.is) return;
-      gosa += mine < steps.kept ? sweep_group<V>(l, p, next, place, Kept<V>{memory, mine})
-                                : sweep_group<V>(l, p, next, place, FromArrays<V>{l});
+      if constexpr (kKept) {
+        const Place place = place_in<V>(l, tile);
+        if (place.is) gosa += sweep_group<V>(l, p, next, place, Kept<V>{memory, mine});
+      } else {
+        gosa += sweep_tile<V>(l, p, next, tile);
+      }
     };
     gosa = 0;
     turn = 0;
@@ -137,7 +141,7 @@ class GpuResident final : public Solver {
     const device::Handle halo = halo_.device(group_);
     grid_.context().barrier();
     const double begin = apps::now();
-    tasuki::launch_resident(grid_.context(), launch, kernel(), halo, cut_.launch, steps).wait();
+    tasuki::launch_resident(grid_.context(), launch, kernel(steps.kept > 0), halo, cut_.launch, steps).wait();
     const double took = apps::now() - begin;
     for (int n = 0; n < iterations; ++n) p_.swap();  // as the kernel did
     return {took, took};
@@ -146,7 +150,10 @@ class GpuResident final : public Solver {
 
  private:
   using Kernel = void (*)(device::Handle, Launch, Steps);
-  Kernel kernel() const { return cut_.aligned ? iterate<4> : iterate<1>; }
+  Kernel kernel(bool keeps) const {
+    if (keeps) return cut_.aligned ? iterate<4, true> : iterate<1, true>;
+    return cut_.aligned ? iterate<4, false> : iterate<1, false>;
+  }
 
   static int attribute(cudaDeviceAttr which) {
     int gpu = 0;
@@ -158,8 +165,8 @@ class GpuResident final : public Solver {
 
   int blocks_each() const {  // on a multiprocessor
     int each = 0;
-    TASUKI_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor, &each, reinterpret_cast<const void*>(kernel()), kThreads,
-                0);
+    TASUKI_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor, &each, reinterpret_cast<const void*>(kernel(true)),
+                kThreads, 0);
     return each;
   }
   int most_blocks() const { return blocks_each() * attribute(cudaDevAttrMultiProcessorCount); }
@@ -172,7 +179,7 @@ class GpuResident final : public Solver {
   // All, if they fit beside the other blocks of a multiprocessor.
   int kept() const {
     cudaFuncAttributes takes{};
-    TASUKI_CUDA(cudaFuncGetAttributes, &takes, reinterpret_cast<const void*>(kernel()));
+    TASUKI_CUDA(cudaFuncGetAttributes, &takes, reinterpret_cast<const void*>(kernel(true)));
     const int taken = static_cast<int>(takes.sharedSizeBytes) + attribute(cudaDevAttrReservedSharedMemoryPerBlock);
     const int each = attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor) / std::max(1, blocks_each());
     const int room = std::min(each, attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)) - taken;
