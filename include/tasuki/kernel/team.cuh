@@ -171,9 +171,8 @@ TASUKI_DEVICE bool await(const Team& team, const Word* word, Word least, Call ca
 }
 
 #if defined(__CUDACC__)
-template <class Unit, class Group>
+template <class Unit, int kAtOnce, class Group>  // loads that a thread has on the way
 TASUKI_DEVICE void copy_units(const Group& group, Byte* to, const Byte* from, Word units) {
-  constexpr int kAtOnce = 4;  // loads that a thread has on the way
   auto* const target = reinterpret_cast<Unit*>(to);
   const auto* const source = reinterpret_cast<const Unit*>(from);
   const Word step = static_cast<Word>(group.threads());
@@ -189,24 +188,38 @@ TASUKI_DEVICE void copy_units(const Group& group, Byte* to, const Byte* from, Wo
     }
   }
 }
+template <int kAtOnce, class Group>
+TASUKI_DEVICE void copy_by(const Group& group, Byte* to, const Byte* from, Word bytes) {
+  constexpr int kFew = 4;
+  const Word places = reinterpret_cast<Word>(to) | reinterpret_cast<Word>(from);
+  const Word unit = places % 16 == 0 ? 16 : places % 8 == 0 ? 8 : places % 4 == 0 ? 4 : 1;
+  const Word whole = bytes / unit * unit;
+  if (unit == 16) copy_units<uint4, kAtOnce>(group, to, from, bytes / 16);
+  if (unit == 8) copy_units<uint2, kFew>(group, to, from, bytes / 8);
+  if (unit == 4) copy_units<unsigned, kFew>(group, to, from, bytes / 4);
+  if (unit == 1) copy_units<Byte, kFew>(group, to, from, bytes);
+  copy_units<Byte, 1>(group, to + whole, from + whole, bytes - whole);
+}
 #endif
 
 /// By the group, without a `sync` before or after.
 template <class Group>
 TASUKI_DEVICE void copy(const Group& group, Byte* to, const Byte* from, Word bytes) {
 #if defined(__CUDACC__)
-  const Word places = reinterpret_cast<Word>(to) | reinterpret_cast<Word>(from);
-  const Word unit = places % 16 == 0 ? 16 : places % 8 == 0 ? 8 : places % 4 == 0 ? 4 : 1;
-  const Word whole = bytes / unit * unit;
-  if (unit == 16) copy_units<uint4>(group, to, from, bytes / 16);
-  if (unit == 8) copy_units<uint2>(group, to, from, bytes / 8);
-  if (unit == 4) copy_units<unsigned>(group, to, from, bytes / 4);
-  if (unit == 1) copy_units<Byte>(group, to, from, bytes);
-  copy_units<Byte>(group, to + whole, from + whole, bytes - whole);
+  copy_by<8>(group, to, from, bytes);
 #else
   const Word share = (bytes + static_cast<Word>(group.threads()) - 1) / static_cast<Word>(group.threads());
   const Word begin = share * static_cast<Word>(group.thread());
   if (begin < bytes) std::memcpy(to + begin, from + begin, begin + share < bytes ? share : bytes - begin);
+#endif
+}
+/// The same from another GPU, which answers later, so that more has to be on its way.
+template <class Group>
+TASUKI_DEVICE void pull(const Group& group, Byte* to, const Byte* from, Word bytes) {
+#if defined(__CUDACC__)
+  copy_by<16>(group, to, from, bytes);
+#else
+  copy(group, to, from, bytes);
 #endif
 }
 
