@@ -3,7 +3,7 @@
 // and 10th to 90th percentile of launches. Halos are timed as the host runs them, too, on GPUs in a graph. Compiled by
 // nvcc it runs on GPUs, else on threads of the host.
 //
-//   tasuki-bench-kernel [--iterations N] [--launches N] [--threads N] [--blocks N]
+//   tasuki-bench-kernel [--iterations N] [--launches N] [--threads N] [--blocks N] [--only NAME]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -50,7 +50,7 @@ TASUKI_DEVICE void play(const device::Team& team, const Group& group, const Run&
   if (group.thread() == 0) run.times[device::this_block().block()] = device::detail::now_ns() - begin;
 }
 
-TASUKI_KERNEL void words(device::Team team, Run run) {
+TASUKI_KERNEL void words(TASUKI_PARAMETER device::Team team, Run run) {
   const auto group = device::this_block();
   const int other = 1 - team.rank;
   play(team, group, run, [&](bool sends, Word number) {
@@ -60,7 +60,7 @@ TASUKI_KERNEL void words(device::Team team, Run run) {
   });
 }
 
-TASUKI_KERNEL void puts(device::Team team, Run run) {
+TASUKI_KERNEL void puts(TASUKI_PARAMETER device::Team team, Run run) {
   const auto group = device::this_block();
   const int other = 1 - team.rank;
   const Word share = run.bytes / static_cast<Word>(group.blocks());
@@ -71,24 +71,33 @@ TASUKI_KERNEL void puts(device::Team team, Run run) {
   });
 }
 
-// `posted`: the receive is posted before its message is sent.
-TASUKI_KERNEL void messages(device::Messages m, Run run, bool in_window, bool posted) {
+/// When a receive is posted.
+enum class Posted {
+  before,  // its message is sent
+  late,    // when its message is on its way, or there
+};
+
+TASUKI_KERNEL void messages(TASUKI_PARAMETER device::Messages m, Run run, bool in_window, Posted posted) {
   const auto group = device::this_block();
   const int other = 1 - m.team.rank;
   auto* const from = in_window ? static_cast<Byte*>(device::window(m.team, m.team.rank)) : run.memory;
+  const bool ahead = posted == Posted::before;
   device::Request receive;
-  if (m.team.rank < 2 && posted && !device::irecv(m, group, other, run.memory + kMost, run.bytes, 5, receive)) return;
+  device::Request next;
+  if (m.team.rank < 2 && ahead && !device::irecv(m, group, other, run.memory + kMost, run.bytes, 5, receive)) return;
   play(m.team, group, run, [&](bool sends, Word number) {
     device::Request send;
     if (sends) return device::isend(m, group, other, from, run.bytes, 5, send) && device::wait(m, group, send);
-    if (!posted && !device::irecv(m, group, other, run.memory + kMost, run.bytes, 5, receive)) return false;
-    if (!device::wait(m, group, receive)) return false;
     const bool last = number + 1 == run.first + run.iterations + kWarmUp;
-    return !posted || last || device::irecv(m, group, other, run.memory + kMost, run.bytes, 5, receive);
+    if (ahead && !last && !device::irecv(m, group, other, run.memory + kMost, run.bytes, 5, next)) return false;
+    if (!ahead && !device::irecv(m, group, other, run.memory + kMost, run.bytes, 5, receive)) return false;
+    if (!device::wait(m, group, receive)) return false;
+    receive = next;
+    return true;
   });
 }
 
-TASUKI_KERNEL void barriers(device::Team team, Run run, bool all_blocks) {
+TASUKI_KERNEL void barriers(TASUKI_PARAMETER device::Team team, Run run, bool all_blocks) {
   const auto block = device::this_block();
   Word begin = 0;
   for (Word i = 0; i < run.iterations + kWarmUp; ++i) {
@@ -99,7 +108,7 @@ TASUKI_KERNEL void barriers(device::Team team, Run run, bool all_blocks) {
 }
 
 // A pair of copies takes turns where `alternates` says so.
-TASUKI_KERNEL void epochs(device::Handle halo, Run run, bool alternates) {
+TASUKI_KERNEL void epochs(TASUKI_PARAMETER device::Handle halo, Run run, bool alternates) {
   const auto block = device::this_block();
   Word begin = 0;
   for (Word i = 0; i < run.iterations + kWarmUp; ++i) {
@@ -117,12 +126,17 @@ struct Options {
   int launches = 15;
   int threads = 256;
   int blocks = 16;
+  std::string only;  // cases whose name begins so
 };
 
 Options options_of(int argc, char** argv) {
   Options options;
   for (int i = 1; i < argc; i += 2) {
     const std::string_view name = argv[i];
+    if (name == "--only" && i + 1 < argc) {
+      options.only = argv[i + 1];
+      continue;
+    }
     int* const value = name == "--iterations" ? &options.iterations
                        : name == "--launches" ? &options.launches
                        : name == "--threads"  ? &options.threads
@@ -130,7 +144,8 @@ Options options_of(int argc, char** argv) {
                                               : nullptr;
     if (value != nullptr && i + 1 < argc) *value = std::atoi(argv[i + 1]);
     if (value != nullptr && *value > 0) continue;
-    std::fprintf(stderr, "usage: %s [--iterations N] [--launches N] [--threads N] [--blocks N], all above 0\n",
+    std::fprintf(stderr,
+                 "usage: %s [--iterations N] [--launches N] [--threads N] [--blocks N] [--only NAME], all above 0\n",
                  argv[0]);
     std::exit(EXIT_FAILURE);
   }
@@ -167,6 +182,7 @@ class Bench {
   /// `ways` of an iteration; `launch` gets the launch's options and the run, and waits.
   template <class Launch>
   void measure(const std::string& name, Word bytes, int blocks, double ways, Launch&& launch) {
+    if (!chosen(name)) return;
     std::vector<double> all;
     for (int n = 0; n < options_.launches; ++n) {
       tasuki::ResidentOptions how;
@@ -187,6 +203,7 @@ class Bench {
   /// `run` carries out so many epochs.
   template <class Epochs>
   void measure_host(const std::string& name, Word bytes, Epochs&& run) {
+    if (!chosen(name)) return;
     std::vector<double> all;
     run(static_cast<int>(kWarmUp));
     for (int n = 0; n < options_.launches; ++n) {
@@ -197,6 +214,8 @@ class Bench {
     }
     print(name, bytes, "host", all);
   }
+
+  bool chosen(const std::string& name) const { return name.compare(0, options_.only.size(), options_.only) == 0; }
 
  private:
   // The slowest rank's.
@@ -321,7 +340,7 @@ void run(const tasuki::Context& context, const Options& options) {
   const tasuki::Messages alone(context, message_options);
 
   Bench bench(context, options);
-  halos(context, options, bench);
+  if (bench.chosen("halo")) halos(context, options, bench);
   const auto launch = [&](void (*kernel)(device::Team, Run)) {
     return [&context, &team, kernel](const tasuki::ResidentOptions& how, const Run& one) {
       tasuki::launch_resident(context, how, kernel, team.device(), one).wait();
@@ -338,14 +357,14 @@ void run(const tasuki::Context& context, const Options& options) {
       const char* name;
       const tasuki::Messages* messages;
       bool in_window;
-      bool posted;
+      Posted posted;
     };
     for (Word bytes = 8; bytes <= kMost; bytes *= bytes < 64 ? 8 : 4) {
-      for (const Case& one :
-           {Case{"isend/irecv posted", &shared, true, true}, Case{"isend/irecv unexpected", &shared, true, false},
-            Case{"isend/irecv one group, posted", &alone, true, true},
-            Case{"isend/irecv one group, unexpected", &alone, true, false},
-            Case{"isend/irecv copied, posted", &shared, false, true}})
+      for (const Case& one : {Case{"isend/irecv posted", &shared, true, Posted::before},
+                              Case{"isend/irecv unexpected", &shared, true, Posted::late},
+                              Case{"isend/irecv one group, posted", &alone, true, Posted::before},
+                              Case{"isend/irecv one group, unexpected", &alone, true, Posted::late},
+                              Case{"isend/irecv copied, posted", &shared, false, Posted::before}})
         bench.measure(one.name, bytes, 1, 2, [&](const tasuki::ResidentOptions& how, const Run& what) {
           tasuki::launch_resident(context, how, messages, one.messages->device(), what, one.in_window, one.posted)
               .wait();

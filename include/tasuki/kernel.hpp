@@ -28,10 +28,14 @@ namespace tasuki {
 
 /// All must be the same on every rank.
 struct KernelTeamOptions {
-  std::int64_t window = 0;  ///< bytes of memory on each rank that the others put into
-  int signals = 64;         ///< that a rank has for each other
-  int words = 64;           ///< likewise, for `put_word`
-  int barriers = 4;         ///< that may be used at the same time
+  std::int64_t window = 0;     ///< bytes of memory on each rank that the others put into
+  int signals = 64;            ///< that a rank has for each other
+  int words = 64;              ///< likewise, for `put_word`
+  int barriers = 4;            ///< that may be used at the same time
+  int packets = 0;             ///< that a rank has for each other, for `put_packet`
+  std::int64_t packet = 4096;  ///< bytes of a packet, at most; they take twice as much memory
+  int exchanges = 1;           ///< `all_to_all` and `allreduce` that may be used at the same time
+  int exchange_words = 32;     ///< of a rank for each other, at most
 };
 
 /// The ranks of a context whose kernels put into each other's memory. Its memory is on the GPUs if the context uses

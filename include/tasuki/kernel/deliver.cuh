@@ -17,8 +17,10 @@ TASUKI_DEVICE void store_lines(const Group& group, Line* lines, const View& from
   if (thread < words) store_line(lines + thread, Line{first, thread == 0 ? head : number + 1});
   for (Word n = thread + threads; n < words; n += kLinesAtOnce * threads) {
     Word data[kLinesAtOnce];
+    TASUKI_UNROLLED
     for (int j = 0; j < kLinesAtOnce; ++j)
       if (n + j * threads < words) data[j] = load_word(from, n + j * threads, bytes);
+    TASUKI_UNROLLED
     for (int j = 0; j < kLinesAtOnce; ++j)
       if (n + j * threads < words) store_line(lines + n + j * threads, Line{data[j], number + 1});
   }
@@ -49,8 +51,10 @@ TASUKI_DEVICE bool take_lines(const Messages& m, const Group& group, const Line*
   store_word(to, thread, thread > 0 ? own.data : first.data, bytes);
   for (Word n = thread + threads; n < words; n += kLinesAtOnce * threads) {
     Line line[kLinesAtOnce];
+    TASUKI_UNROLLED
     for (int j = 0; j < kLinesAtOnce; ++j)
       if (n + j * threads < words) line[j] = load_line(lines + n + j * threads);
+    TASUKI_UNROLLED
     for (int j = 0; j < kLinesAtOnce; ++j) {
       const Word at = n + j * threads;
       if (at >= words) break;

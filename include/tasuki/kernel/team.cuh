@@ -13,7 +13,20 @@ constexpr int kMostRanks = 72;  ///< of a team
 constexpr int kAnyTag = -1;
 
 /// What a call was about when it failed.
-enum class Call : int { none, put, signal, word, barrier, grid_barrier, isend, irecv, wait_send, wait_receive };
+enum class Call : int {
+  none,
+  put,
+  signal,
+  word,
+  barrier,
+  grid_barrier,
+  isend,
+  irecv,
+  wait_send,
+  wait_receive,
+  packet,
+  exchange
+};
 
 enum class Reason : int {
   none,
@@ -23,9 +36,10 @@ enum class Reason : int {
   slot,           ///< there is no such signal, word, barrier
   window,         ///< bytes outside the window
   tag,            ///< below 0 (and not kAnyTag, for a receive)
-  too_large,      ///< a message from outside the window
+  too_large,      ///< a message from outside the window, a packet, an exchange
   too_many_open,  ///< receives
   truncated,      ///< a message longer than its receive
+  overrun,        ///< a packet that came before the last was taken
 };
 
 /// The first failure of a rank's kernels, in host memory. Numbers as the call and the reason need them.
@@ -49,12 +63,19 @@ struct Team {
   int signals;
   int words;
   int barriers;
+  int packets;
+  int exchanges;
+  Word packet_lines;    // of a slot
+  Word exchange_words;  // of a rank for each other, at most
   Word window_bytes;
   Word window_at;  // in every rank's memory, as all that follows
   Word signals_at;
   Word words_at;
   Word arrivals_at;
   Word rounds_at;
+  Word packets_at;
+  Word exchanges_at;
+  Word exchanged_at;
   Word patience;  // ns
   Word* failed;
   const unsigned* abort;
@@ -64,8 +85,10 @@ struct Team {
 
 namespace detail {
 
+constexpr Word kCacheLine = 128;  // bytes
+
 /// Of a barrier, at each rank for itself: how often it has been passed, and how many of the rank's blocks have come.
-struct alignas(128) Round {
+struct alignas(kCacheLine) Round {
   Word passed;
   Word come;
   Word released;
@@ -178,11 +201,11 @@ TASUKI_DEVICE void copy_units(const Group& group, Byte* to, const Byte* from, Wo
   const Word step = static_cast<Word>(group.threads());
   for (Word n = static_cast<Word>(group.thread()); n < units; n += kAtOnce * step) {
     Unit value[kAtOnce];
-#pragma unroll
+    TASUKI_UNROLLED
     for (int j = 0; j < kAtOnce; ++j) {
       if (n + j * step < units) value[j] = source[n + j * step];
     }
-#pragma unroll
+    TASUKI_UNROLLED
     for (int j = 0; j < kAtOnce; ++j) {
       if (n + j * step < units) target[n + j * step] = value[j];
     }
@@ -339,17 +362,20 @@ template <class Group>
 TASUKI_DEVICE bool barrier(const Team& team, const Group& group, int which = 0) {
   if (!detail::check_slot(team, Call::barrier, team.rank, which, team.barriers)) return false;
   bool good = detail::working(team);
-  group.sync();
   detail::Round& round = detail::round_of(team, which);
-  const Word next = detail::load_relaxed(&round.passed) + 1;
-  for (int rank = group.thread(); rank < team.ranks; rank += group.threads())
-    if (rank != team.rank) detail::store_release(detail::arrival_at(team, rank, team.rank, which), next);
-  for (int rank = group.thread(); rank < team.ranks; rank += group.threads())
-    if (rank != team.rank)
-      good = good &&
-             detail::await(team, detail::arrival_at(team, team.rank, rank, which), next, Call::barrier, rank, which);
+  group.sync();
+  const Word next = round.passed + 1;
+  if (group.thread() < team.ranks) {
+    detail::fence();  // one for all that the group has written, on its way while `passed` is
+    for (int rank = group.thread(); rank < team.ranks; rank += group.threads())
+      if (rank != team.rank) detail::store_arrival(detail::arrival_at(team, rank, team.rank, which), next);
+    for (int rank = group.thread(); rank < team.ranks; rank += group.threads())
+      if (rank != team.rank)
+        good = good &&
+               detail::await(team, detail::arrival_at(team, team.rank, rank, which), next, Call::barrier, rank, which);
+  }
   good = group.all(good);
-  if (group.thread() == 0) detail::store_relaxed(&round.passed, next);
+  if (group.thread() == 0) round.passed = next;
   return good;
 }
 

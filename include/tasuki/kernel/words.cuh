@@ -12,6 +12,8 @@
 #define TASUKI_KERNEL __global__
 /// Before a kernel's parameter that is a Team, Messages or Handle: nobody makes a copy of it.
 #define TASUKI_PARAMETER const __grid_constant__
+/// Before a loop over an array that is to be kept in registers.
+#define TASUKI_UNROLLED _Pragma("unroll")
 #else
 #include <atomic>
 #include <chrono>
@@ -21,6 +23,7 @@
 #define TASUKI_RARE inline
 #define TASUKI_KERNEL inline
 #define TASUKI_PARAMETER const
+#define TASUKI_UNROLLED
 #endif
 
 namespace tasuki::device {
@@ -105,6 +108,10 @@ TASUKI_DEVICE Word load_leave(const Word* p) {
 TASUKI_DEVICE void fence() {
   asm volatile("fence.acq_rel.sys;" ::: "memory");
 }
+// After a fence.
+TASUKI_DEVICE void store_arrival(Word* p, Word value) {
+  store_relaxed(p, value);
+}
 TASUKI_DEVICE void store_line(Line* p, const Line& line) {
   asm volatile("{ .reg .b128 q; mov.b128 q, {%1, %2}; st.relaxed.sys.global.b128 [%0], q; }" ::"l"(p), "l"(line.data),
                "l"(line.number)
@@ -168,7 +175,10 @@ TASUKI_DEVICE void store_leave(Word* p, Word value) {
 TASUKI_DEVICE Word load_leave(const Word* p) {
   return load_acquire(p);
 }
-TASUKI_DEVICE void fence() {}  // lines are released and acquired by their numbers
+TASUKI_DEVICE void fence() {}  // what is stored behind one is released by itself
+TASUKI_DEVICE void store_arrival(Word* p, Word value) {
+  store_release(p, value);
+}
 TASUKI_DEVICE void store_line(Line* p, const Line& line) {
   store_relaxed(&p->data, line.data);
   store_release(&p->number, line.number);
