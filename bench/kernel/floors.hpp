@@ -14,13 +14,13 @@ using device::Word;
 constexpr long kMostLooks = 1L << 24;
 
 struct Wires {
-  Byte* mine;     // of at least two times the most bytes that are sent, and 128
-  Byte* theirs;   // the same of the other rank
-  Word* times;    // ns
-  bool first;     // begins
-  Word bytes;     // by all blocks
+  Byte* mine;    // of at least two times the most bytes that are sent, and 128
+  Byte* theirs;  // the same of the other rank
+  Word* times;   // ns
+  bool first;    // begins
+  Word bytes;    // by all blocks
   Word rounds;
-  Word number;    // of the first round: numbers only grow
+  Word number;  // of the first round: numbers only grow
 };
 
 /// A wire between ranks 0 and 1. Numbers lie behind the data.
@@ -56,7 +56,10 @@ TASUKI_KERNEL void line(TASUKI_PARAMETER Wires w) {
   if (device::this_block().thread() != 0) return;
   const Word begin = device::detail::now_ns();
   const bool good = play(
-      w, [&](Word n) { device::detail::store_line(reinterpret_cast<Line*>(w.theirs), Line{n, n}); },
+      w,
+      [&](Word n) {
+        device::detail::store_line(reinterpret_cast<Line*>(w.theirs), Line{n, n});
+      },
       [&](Word n) {
         return look([&] { return device::detail::load_line(reinterpret_cast<Line*>(w.mine)).number >= n; });
       });
@@ -67,8 +70,8 @@ TASUKI_KERNEL void line(TASUKI_PARAMETER Wires w) {
 TASUKI_KERNEL void lines(TASUKI_PARAMETER Wires w) {
   const auto block = device::this_block();
   const Word threads = static_cast<Word>(block.threads()) * static_cast<Word>(block.blocks());
-  const Word me = static_cast<Word>(block.block()) * static_cast<Word>(block.threads()) +
-                  static_cast<Word>(block.thread());
+  const Word me =
+      static_cast<Word>(block.block()) * static_cast<Word>(block.threads()) + static_cast<Word>(block.thread());
   auto* const theirs = reinterpret_cast<Line*>(w.theirs);
   const auto* const mine = reinterpret_cast<const Line*>(w.mine);
   const Word begin = device::detail::now_ns();
@@ -103,8 +106,7 @@ TASUKI_KERNEL void flagged(TASUKI_PARAMETER Wires w) {
       [&](Word n) {
         bool came = true;
         if (block.thread() == 0)
-          came = look(
-              [&] { return device::detail::load_acquire(flag_of(w.mine, w.bytes, block.block())) >= n; });
+          came = look([&] { return device::detail::load_acquire(flag_of(w.mine, w.bytes, block.block())) >= n; });
         return block.all(came);
       });
   note_time(w, begin, good);

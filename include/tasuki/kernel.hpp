@@ -16,6 +16,7 @@
 #include "tasuki/context.hpp"
 #include "tasuki/device.hpp"
 #include "tasuki/kernel.cuh"
+#include "tasuki/layout.hpp"
 #include "tasuki/operation.hpp"
 
 #if defined(__CUDACC__)
@@ -97,6 +98,20 @@ class Messages {
  private:
   device::Messages layout_{};
   KernelTeam team_;
+};
+
+/// A layout as kernels send and receive it, for any Messages of the context. Making one is local; it must outlive the
+/// kernels that use it. A copy refers to the same.
+class MessageLayout {
+ public:
+  /// On the GPU if the context uses them. Throws if memory cannot be had.
+  MessageLayout(const Context& context, const Layout& layout);
+  /// What is passed to kernels. A layout that begins at its address and has no gaps is as good as its bytes.
+  device::Shape device() const { return shape_; }
+
+ private:
+  device::Shape shape_;
+  std::shared_ptr<const device::ShapeBlock> blocks_;
 };
 
 /// How a kernel is launched.

@@ -119,6 +119,9 @@ std::string what(const Failure& f, const device::Team& team) {
           "irecv from rank {} with {}: {} receives from that rank are open, counted from the oldest; wait for it, or "
           "raise MessagesOptions::receives",
           f.peer, tag_text(f.index), f.expected);
+    case Reason::twice:
+      return fmt::format("irecv from rank {} with {}: the layout of the receive names a byte twice", f.peer,
+                         tag_text(f.index));
     case Reason::overrun:
       return fmt::format(
           "wait_packet: packet {} of rank {} has number {} before number {} was taken; the sender must not put the "

@@ -193,6 +193,7 @@ TASUKI_DEVICE bool all_to_all(const Team& team, const Group& group, const Word* 
   const auto each = static_cast<Word>(words);
   if (!detail::check_exchange(team, which, each)) return false;
   bool good = detail::working(team);
+  if (each == 0) return group.all(good);  // nobody waits, and so it does not count
   const auto thread = static_cast<Word>(group.thread());
   const auto threads = static_cast<Word>(group.threads());
   const Word all = static_cast<Word>(team.ranks) * each;
@@ -242,6 +243,7 @@ TASUKI_DEVICE bool allreduce(const Team& team, const Group& group, const T* from
   const auto all = static_cast<Word>(count);
   if (!detail::check_exchange(team, which, all)) return false;
   bool good = detail::working(team);
+  if (all == 0) return group.all(good);
   const auto thread = static_cast<Word>(group.thread());
   const auto threads = static_cast<Word>(group.threads());
   Word& passed = detail::exchanged(team, which);

@@ -72,6 +72,7 @@ template <class Group>
 TASUKI_DEVICE bool receive(const Messages& m, const Group& group, int from, const View& to, int tag, Request& request) {
   request = {};
   if (!check_message(m, Call::irecv, from, tag, kAnyTag)) return false;
+  if (to.shape.twice) return fail(m.team, Call::irecv, Reason::twice, from, tag);
   const Channel channel(m, m.team.rank, from);
   Inbox& inbox = channel.inbox();
   const Word most = Word{1} << m.log_receives;

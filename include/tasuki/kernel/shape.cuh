@@ -22,6 +22,7 @@ struct ShapeBlock {
 struct Shape {
   Word bytes = 0;                      ///< of the message
   const ShapeBlock* blocks = nullptr;  // null: one byte after the other
+  bool twice = false;                  // some byte is named twice
 };
 
 namespace detail {
@@ -33,7 +34,7 @@ struct View {
 };
 
 TASUKI_DEVICE View contiguous(const void* at, Word bytes) {
-  return {static_cast<Byte*>(const_cast<void*>(at)), {bytes, nullptr}};
+  return {static_cast<Byte*>(const_cast<void*>(at)), {bytes, nullptr, false}};
 }
 TASUKI_DEVICE View shaped(const void* at, const Shape& shape) {
   return {static_cast<Byte*>(const_cast<void*>(at)), shape};

@@ -39,6 +39,7 @@ enum class Reason : int {
   too_large,      ///< a message from outside the window, a packet, an exchange
   too_many_open,  ///< receives
   truncated,      ///< a message longer than its receive
+  twice,          ///< a receive into a layout that names a byte twice
   overrun,        ///< a packet that came before the last was taken
 };
 
