@@ -126,7 +126,13 @@ TASUKI_DEVICE Word recall([[maybe_unused]] const Messages& m, const Word& word) 
 #endif
   return load_relaxed(&word);
 }
-TASUKI_DEVICE void note(Word& word, Word value) {
+TASUKI_DEVICE void note([[maybe_unused]] const Messages& m, Word& word, Word value) {
+#if defined(__CUDACC__)
+  if (m.concurrent == 0) {
+    word = value;
+    return;
+  }
+#endif
   store_relaxed(&word, value);
 }
 
@@ -175,7 +181,8 @@ TASUKI_DEVICE bool is_first(const Messages& m, const Channel& channel, Word olde
 }
 
 /// Gives messages that have come to receives, in their order. With the lock.
-TASUKI_DEVICE void match(const Messages& m, const Channel& channel) {
+TASUKI_RARE void match(const Messages& m, int peer) {
+  const Channel channel(m, m.team.rank, peer);
   Inbox& inbox = channel.inbox();
   const Word posted = recall(m, inbox.posted);
   Word seen = recall(m, inbox.seen);
@@ -187,16 +194,17 @@ TASUKI_DEVICE void match(const Messages& m, const Channel& channel) {
     while (r < posted && (recall(m, channel.receive(r).state) != kOpen || !takes(channel.receive(r).tag, tag_of(head))))
       ++r;
     channel.state(seen) = r < posted ? kMatched : kUnmatched;
-    if (r < posted) note(channel.receive(r).state, kHasMessage + seen);
+    if (r < posted) note(m, channel.receive(r).state, kHasMessage + seen);
     unmatched += r < posted ? 0 : 1;
   }
-  note(inbox.unmatched, unmatched);
-  note(inbox.seen, seen);
+  note(m, inbox.unmatched, unmatched);
+  note(m, inbox.seen, seen);
 }
 
 /// Opens receive `number`, the next, for the earliest message that nobody has taken yet or for one to come. With the
 /// lock.
-TASUKI_DEVICE void post(const Messages& m, const Channel& channel, Word number, const View& to, int tag) {
+TASUKI_RARE void post(const Messages& m, int peer, Word number, View to, int tag) {
+  const Channel channel(m, m.team.rank, peer);
   Inbox& inbox = channel.inbox();
   OpenReceive& receive = channel.receive(number);
   receive.to = to;
@@ -210,14 +218,14 @@ TASUKI_DEVICE void post(const Messages& m, const Channel& channel, Word number, 
     if (n < seen) {
       channel.state(n) = kMatched;
       state = kHasMessage + n;
-      note(inbox.unmatched, unmatched - 1);
+      note(m, inbox.unmatched, unmatched - 1);
     }
   }
-  note(receive.state, state);
-  note(inbox.posted, number + 1);
+  note(m, receive.state, state);
+  note(m, inbox.posted, number + 1);
   Word oldest = recall(m, inbox.oldest);
   while (oldest < number && recall(m, channel.receive(oldest).state) == kClosed) ++oldest;
-  note(inbox.oldest, oldest);
+  note(m, inbox.oldest, oldest);
 }
 
 /// A receive that has got a message is the caller's to take, if nobody has begun to. With the lock.
@@ -225,33 +233,34 @@ TASUKI_DEVICE bool claim(const Messages& m, OpenReceive& receive) {
   const Word state = recall(m, receive.state);
   if (state < kHasMessage) return false;
   receive.message = state - kHasMessage;
-  note(receive.state, kTaking);
+  note(m, receive.state, kTaking);
   return true;
 }
 
 /// One receive is over. With the lock.
-TASUKI_DEVICE void close(const Messages& m, const Channel& channel, Word number) {
-  Inbox& inbox = channel.inbox();
-  note(channel.receive(number).state, kClosed);
-  if (recall(m, inbox.oldest) == number) note(inbox.oldest, number + 1);  // `post` goes on from there
+TASUKI_DEVICE void close(const Messages& m, const Channel& channel, Word number, Word oldest) {
+  note(m, channel.receive(number).state, kClosed);
+  if (oldest == number) note(m, channel.inbox().oldest, number + 1);  // `post` goes on from there
 }
 
 /// The place of a message, one of `seen`, is free again. With the lock.
-TASUKI_DEVICE void give_back(const Messages& m, const Channel& channel, Word message, Word seen, int peer) {
-  Inbox& inbox = channel.inbox();
-  Word freed = recall(m, inbox.freed);
-  const Word told = recall(m, inbox.told);
+TASUKI_DEVICE void give_back(const Messages& m, const Channel& channel, Word message, Word seen, Word freed, Word told,
+                             int peer) {
   if (freed != message) {
     channel.state(message) = kFree;
     return;
   }
   ++freed;
   while (freed < seen && channel.state(freed) == kFree) ++freed;
-  note(inbox.freed, freed);
+  note(m, channel.inbox().freed, freed);
   // Half of the places are a reserve, so that not every message has to be told of.
   if (freed - told < Word{1} << (m.log_places - 1)) return;
-  note(inbox.told, freed);
+  note(m, channel.inbox().told, freed);
   store_leave(&Channel(m, peer, m.team.rank).outbox().freed, freed);
+}
+TASUKI_DEVICE void give_back(const Messages& m, const Channel& channel, Word message, int peer) {
+  const Inbox& inbox = channel.inbox();
+  give_back(m, channel, message, recall(m, inbox.seen), recall(m, inbox.freed), recall(m, inbox.told), peer);
 }
 
 /// A message that has come for any receive of this rank, claimed for the caller. By one thread.
@@ -262,7 +271,7 @@ TASUKI_RARE bool claim_any(const Messages& m, int& peer, Word& number) {
     Inbox& inbox = channel.inbox();
     if (recall(m, inbox.oldest) == recall(m, inbox.posted)) continue;
     locked(m, inbox, [&] {
-      match(m, channel);
+      match(m, rank);
       const Word posted = recall(m, inbox.posted);
       for (Word r = recall(m, inbox.oldest); r < posted && !claimed; ++r) {
         claimed = claim(m, channel.receive(r));
@@ -289,7 +298,7 @@ TASUKI_RARE void say_what_came(const Messages& m, Reason why, int peer, int tag)
   Word untaken = 0;
   int oldest = 0;
   locked(m, channel.inbox(), [&] {
-    match(m, channel);
+    match(m, peer);
     seen = recall(m, channel.inbox().seen);
     for (Word n = seen; n > recall(m, channel.inbox().freed); --n) {
       if (channel.state(n - 1) != kUnmatched) continue;

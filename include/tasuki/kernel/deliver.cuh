@@ -7,22 +7,24 @@ namespace tasuki::device::detail {
 
 constexpr int kLinesAtOnce = 4;  // of a thread, that are on their way
 
-/// By the group: the lines of a small message. `first` is the thread's first word, loaded by itself ahead.
+/// By the group: the lines of a small message.
 template <class Group>
-TASUKI_DEVICE void store_lines(const Group& group, Line* lines, const View& from, Word bytes, Word first, Word head,
-                               Word number) {
-  const auto thread = static_cast<Word>(group.thread());
+TASUKI_DEVICE void store_lines(const Group& group, Line* lines, const View& from, Word head, Word number) {
   const auto threads = static_cast<Word>(group.threads());
-  const Word words = bytes == 0 ? 1 : (bytes + 7) / 8;
-  if (thread < words) store_line(lines + thread, Line{first, thread == 0 ? head : number + 1});
-  for (Word n = thread + threads; n < words; n += kLinesAtOnce * threads) {
+  const Word words = from.bytes == 0 ? 1 : (from.bytes + 7) / 8;
+  TASUKI_ROLLED
+  for (Word n = static_cast<Word>(group.thread()); n < words; n += kLinesAtOnce * threads) {
     Word data[kLinesAtOnce];
     TASUKI_UNROLLED
-    for (int j = 0; j < kLinesAtOnce; ++j)
-      if (n + j * threads < words) data[j] = load_word(from, n + j * threads, bytes);
+    for (int j = 0; j < kLinesAtOnce; ++j) {
+      const Word at = n + j * threads;
+      if (at < words) data[j] = from.bytes == 0 ? 0 : load_word(from, at, from.bytes);
+    }
     TASUKI_UNROLLED
-    for (int j = 0; j < kLinesAtOnce; ++j)
-      if (n + j * threads < words) store_line(lines + n + j * threads, Line{data[j], number + 1});
+    for (int j = 0; j < kLinesAtOnce; ++j) {
+      const Word at = n + j * threads;
+      if (at < words) store_line(lines + at, Line{data[j], at == 0 ? head : number + 1});
+    }
   }
 }
 
@@ -37,19 +39,14 @@ TASUKI_DEVICE bool await_line(const Messages& m, const Line* at, Word number, Li
   return false;
 }
 
-/// By the group: the words of a small message into its receive. `first` is the first line, `own` the thread's own as it
-/// was when the first had come. False if a line does not come.
+/// By the group: the words of a small message into its receive. False if a line does not come.
 template <class Group>
 TASUKI_DEVICE bool take_lines(const Messages& m, const Group& group, const Line* lines, Word number, const View& to,
-                              const Line& first, Line own) {
-  const auto thread = static_cast<Word>(group.thread());
+                              Word bytes) {
   const auto threads = static_cast<Word>(group.threads());
-  const Word bytes = size_of(first.number);
   const Word words = (bytes + 7) / 8;
-  if (thread >= words) return true;
-  if (thread > 0 && !await_line(m, lines + thread, number, own)) return false;
-  store_word(to, thread, thread > 0 ? own.data : first.data, bytes);
-  for (Word n = thread + threads; n < words; n += kLinesAtOnce * threads) {
+  TASUKI_ROLLED
+  for (Word n = static_cast<Word>(group.thread()); n < words; n += kLinesAtOnce * threads) {
     Line line[kLinesAtOnce];
     TASUKI_UNROLLED
     for (int j = 0; j < kLinesAtOnce; ++j)
@@ -58,7 +55,7 @@ TASUKI_DEVICE bool take_lines(const Messages& m, const Group& group, const Line*
     for (int j = 0; j < kLinesAtOnce; ++j) {
       const Word at = n + j * threads;
       if (at >= words) break;
-      if (!await_line(m, lines + at, number, line[j])) return false;
+      if (at > 0 && !await_line(m, lines + at, number, line[j])) return false;
       store_word(to, at, line[j].data, bytes);
     }
   }
@@ -72,29 +69,6 @@ TASUKI_RARE bool give_up(const Messages& m, int peer, int tag) {
   return false;
 }
 
-/// By the group: a large message into its receive. `bytes` are its bytes. False if it does not come, or is too long.
-template <class Group>
-TASUKI_RARE bool take_large(const Messages& m, const Group& group, int peer, Word number, const View& to, int tag,
-                            Word& bytes) {
-  const Line* const lines = Channel(m, m.team.rank, peer).lines(number);
-  Line where = load_line(lines + 1);
-  Line size = load_line(lines + 2);
-  const bool came = await_line(m, lines + 1, number, where) && await_line(m, lines + 2, number, size);
-  if (!group.all(came)) {
-    if (group.thread() == 0) give_up(m, peer, tag);
-    group.sync();
-    return false;
-  }
-  bytes = size.data;
-  if (bytes > to.shape.bytes)
-    return fail(m.team, Call::wait_receive, Reason::truncated, peer, tag, to.shape.bytes, bytes);
-  load_acquire(&lines[2].number);  // what was written before may be read
-  scatter(group, to, m.team.base[peer] + where.data, bytes);
-  group.sync();
-  if (group.thread() == 0) store_leave(Channel(m, peer, m.team.rank).taken(number), number + 1);
-  return true;
-}
-
 /// What has come in a receive, to all threads of the group.
 struct Got {
   bool good;
@@ -103,24 +77,33 @@ struct Got {
 };
 
 /// By the group, begun by a `sync`: takes message `number`, of which at least the first line has come, into a receive.
-/// Without a `sync` at the end that all threads can rely on.
+/// At the end all threads have taken their part.
 template <class Group>
-TASUKI_DEVICE Got take(const Messages& m, const Group& group, int peer, Word number, const View& to) {
-  const Channel channel(m, m.team.rank, peer);
-  const Line* const lines = channel.lines(number);
-  const auto thread = static_cast<Word>(group.thread());
-  const Line own = load_line(lines + (thread < m.lines ? thread : 0));
-  const Line first = load_line(lines);
-  Got got{true, tag_of(first.number), size_of(first.number)};
-  if (got.bytes == kLargeSize) {
-    got.good = take_large(m, group, peer, number, to, got.tag, got.bytes);
+TASUKI_RARE Got take(const Messages& m, const Group group, int peer, Word number, View to) {
+  const Line* const lines = Channel(m, m.team.rank, peer).lines(number);
+  const Word head = load_line(lines).number;
+  Got got{true, tag_of(head), size_of(head)};
+  const bool large = got.bytes == kLargeSize;
+  Line where{};
+  if (large) {
+    where = load_line(lines + 1);
+    Line size = load_line(lines + 2);
+    got.good = await_line(m, lines + 1, number, where) && await_line(m, lines + 2, number, size);
+    got.good = group.all(got.good);
+    got.bytes = size.data;
+  }
+  if (got.good && got.bytes > to.bytes) {
+    got.good = fail(m.team, Call::wait_receive, Reason::truncated, peer, got.tag, to.bytes, got.bytes);
     return got;
   }
-  if (got.bytes > to.shape.bytes) {
-    got.good = fail(m.team, Call::wait_receive, Reason::truncated, peer, got.tag, to.shape.bytes, got.bytes);
-    return got;
+  if (got.good && large) {
+    load_acquire(&lines[2].number);  // what was written before may be read
+    scatter(group, to, m.team.base[peer] + where.data, got.bytes);
+    group.sync();
+    if (group.thread() == 0) store_leave(Channel(m, peer, m.team.rank).taken(number), number + 1);
+  } else if (got.good) {
+    got.good = group.all(take_lines(m, group, lines, number, to, got.bytes));
   }
-  got.good = group.all(take_lines(m, group, lines, number, to, first, own));
   if (got.good) return got;
   if (group.thread() == 0) give_up(m, peer, got.tag);
   group.sync();  // it has failed, whichever thread asks
@@ -129,7 +112,7 @@ TASUKI_DEVICE Got take(const Messages& m, const Group& group, int peer, Word num
 
 /// By the group: the message of another's receive, claimed. False if it cannot be taken.
 template <class Group>
-TASUKI_RARE bool take_for_another(const Messages& m, const Group& group, int peer, Word number) {
+TASUKI_RARE bool take_for_another(const Messages& m, const Group group, int peer, Word number) {
   const Channel channel(m, m.team.rank, peer);
   OpenReceive& receive = channel.receive(number);
   const Word message = receive.message;
@@ -141,7 +124,7 @@ TASUKI_RARE bool take_for_another(const Messages& m, const Group& group, int pee
     locked(m, channel.inbox(), [&] {
       receive.tag = got.tag;
       receive.bytes = got.bytes;
-      give_back(m, channel, message, recall(m, channel.inbox().seen), peer);
+      give_back(m, channel, message, peer);
     });
     store_release_gpu(&receive.state, kTaken);
   }
@@ -155,6 +138,7 @@ constexpr Word kEnded = 1;  // what it has waited for is there
 constexpr Word kNotYet = 2;
 constexpr Word kMine = 3;    // the message of its own receive, whose number follows
 constexpr Word kOthers = 4;  // that of another: the peer and the receive follow
+constexpr Word kDone = 5;    // its own receive is over: the bytes, 8 at most, and the tag follow
 TASUKI_DEVICE Word next_of(Word what, Word number = 0, int peer = 0) {
   return number << 16 | static_cast<Word>(peer) << 8 | what;
 }
@@ -165,7 +149,7 @@ constexpr int kTurns = 32;  // looks until others' messages are looked for
 /// kind above. Meanwhile it takes what comes for others, who may wait for what this rank does later. `once`: looks for
 /// each a single time. `Look` has `look()` and `complain(reason)`.
 template <class Group, class Look>
-TASUKI_RARE Word drive(const Messages& m, const Group& group, Look look, bool once) {
+TASUKI_RARE Word drive(const Messages& m, const Group group, Look look, bool once) {
   Patience patience(m.team);
   int turns = 0;
   for (;;) {
@@ -231,6 +215,7 @@ struct LookForMessage {
   int peer;
   int tag;
   Word number;
+  View to;
   Word seen;
 
   TASUKI_DEVICE LookForMessage(const Messages& messages, const Request& request)
@@ -238,6 +223,7 @@ struct LookForMessage {
         peer(request.peer),
         tag(request.tag),
         number(request.number),
+        to(request.to),
         seen(load_relaxed(&Channel(messages, messages.team.rank, request.peer).inbox().seen)) {}
 
   TASUKI_DEVICE Word look() {
@@ -247,20 +233,39 @@ struct LookForMessage {
     // All three loads are on their way at once.
     const Word state = load_relaxed(&receive.state);
     const Word now = load_relaxed(&inbox.seen);
-    const Word head = load_line(channel.lines(seen)).number;
+    const Line line = load_line(channel.lines(seen));
     Word next = kNotYet;
     if (state == kTaken) {
       load_acquire_gpu(&receive.state);  // what the other has stored may be read
       return kEnded;
     }
-    if (state >= kHasMessage || (state == kOpen && now == seen && is_message(m, head, seen))) {
-      locked(m, inbox, [&] {
-        if (load_relaxed(&receive.state) == kOpen) match(m, channel);
-        if (claim(m, receive)) next = next_of(kMine, receive.message);
-      });
-    }
+    if (state >= kHasMessage || (state == kOpen && now == seen && is_message(m, line.number, seen)))
+      locked(m, inbox, [&] { next = found(channel, receive, line); });
     seen = now;
     return next;
+  }
+
+  /// With the lock: something has come, the line perhaps. A message of one line for the oldest receive is taken at
+  /// once.
+  TASUKI_DEVICE Word found(const Channel& channel, OpenReceive& receive, const Line& line) const {
+    Inbox& inbox = channel.inbox();
+    const Word state = load_relaxed(&receive.state);
+    const Word now = load_relaxed(&inbox.seen);
+    const Word oldest = load_relaxed(&inbox.oldest);
+    const Word freed = load_relaxed(&inbox.freed);
+    const Word told = load_relaxed(&inbox.told);
+    const Word bytes = size_of(line.number);
+    const int came = tag_of(line.number);
+    if (state == kOpen && now == seen && oldest == number && is_message(m, line.number, seen) && takes(tag, came) &&
+        bytes <= 8 && bytes <= to.bytes && to.blocks == nullptr) {
+      if (bytes > 0) store_bytes(to.at, line.data, bytes);
+      note(m, inbox.seen, now + 1);
+      close(m, channel, number, oldest);
+      give_back(m, channel, now, now + 1, freed, told, peer);
+      return static_cast<Word>(static_cast<unsigned>(came)) << 32 | bytes << 8 | kDone;
+    }
+    if (state == kOpen) match(m, peer);
+    return claim(m, receive) ? next_of(kMine, receive.message) : kNotYet;
   }
   TASUKI_DEVICE void complain(Reason why) const { say_what_came(m, why, peer, tag); }
 };
@@ -273,38 +278,34 @@ struct LookForNothing {
 
 TASUKI_DEVICE bool in_window(const Team& team, const View& view) {
   const Byte* const window = team.base[team.rank] + team.window_at;
-  return view.shape.blocks == nullptr && view.at >= window && view.shape.bytes <= team.window_bytes &&
-         view.at <= window + (team.window_bytes - view.shape.bytes);
+  return view.blocks == nullptr && view.at >= window && view.bytes <= team.window_bytes &&
+         view.at <= window + (team.window_bytes - view.bytes);
 }
 
-/// By the group, after a `sync`: what of `isend` is not in a hurry: a large message, or one for which there was no
-/// place in the ring when it got its number.
+/// By the group, after a `sync`: what of `isend` takes longer: many lines, a layout, a large message, or one for which
+/// there was no place in the ring when it got its number. `stored`: its lines are on their way already.
 template <class Group>
-TASUKI_RARE bool send_later(const Messages& m, const Group& group, int to, const View& from, int tag, Word number,
-                            bool room) {
+TASUKI_RARE bool send_later(const Messages& m, const Group group, int to, View from, int tag, Word number, bool room,
+                            bool stored) {
   if (!room && drive(m, group, LookForPlace{m, to, tag, number}, false) != kEnded) return false;
-  const Word bytes = from.shape.bytes;
   Line* const lines = Channel(m, to, m.team.rank).lines(number);
-  if (bytes <= m.eager) {
-    if (!room) {
-      const auto thread = static_cast<Word>(group.thread());
-      const Word first = 8 * thread < bytes ? load_word(from, thread, bytes) : 0;
-      store_lines(group, lines, from, bytes, first, head_of(m, number, bytes, tag), number);
-    }
+  if (stored) return group.all(working(m.team));
+  if (from.bytes <= m.eager) {
+    store_lines(group, lines, from, head_of(m, number, from.bytes, tag), number);
     return group.all(working(m.team));
   }
   const Byte* const mine = m.team.base[m.team.rank];
   const Byte* where = from.at;
   if (!in_window(m.team, from)) {
     Byte* const staging = Channel(m, m.team.rank, to).staging(number);
-    gather(group, staging, from, bytes);
+    gather(group, staging, from, from.bytes);
     group.sync();
     where = staging;
   }
   if (group.thread() == 0) {
     fence();
     store_line(lines + 1, Line{static_cast<Word>(where - mine), number + 1});
-    store_line(lines + 2, Line{bytes, number + 1});
+    store_line(lines + 2, Line{from.bytes, number + 1});
     store_line(lines, Line{0, head_of(m, number, kLargeSize, tag)});
   }
   return group.all(working(m.team));

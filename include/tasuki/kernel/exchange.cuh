@@ -140,6 +140,7 @@ TASUKI_DEVICE bool put_packet(const Team& team, const Group& group, int to, int 
   const auto threads = static_cast<Word>(group.threads());
   const Word words = (bytes + 7) / 8;
   group.sync();
+  TASUKI_ROLLED
   for (Word n = static_cast<Word>(group.thread()); n < words; n += kAtOnce * threads) {
     Word word[kAtOnce];
     TASUKI_UNROLLED
@@ -162,11 +163,13 @@ TASUKI_DEVICE bool wait_packet(const Team& team, const Group& group, int from, i
   if (!detail::check_slot(team, Call::packet, from, slot, team.packets)) return false;
   if (bytes > 8 * team.packet_lines)
     return detail::fail(team, Call::packet, Reason::too_large, from, slot, 8 * team.packet_lines, bytes);
-  bool good = detail::working(team);
+  const bool alive = detail::working(team);
+  bool good = true;
   const Line* const lines = detail::packet_at(team, team.rank, from, slot);
   auto* const data = static_cast<Byte*>(to);
   const auto threads = static_cast<Word>(group.threads());
   const Word words = (bytes + 7) / 8;
+  TASUKI_ROLLED
   for (Word n = static_cast<Word>(group.thread()); n < words; n += kAtOnce * threads) {
     Line line[kAtOnce];
     TASUKI_UNROLLED
@@ -180,7 +183,7 @@ TASUKI_DEVICE bool wait_packet(const Team& team, const Group& group, int from, i
       if (good) detail::store_bytes(data + 8 * at, line[j].data, bytes - 8 * at);
     }
   }
-  return group.all(good);
+  return group.all(good && alive);
 }
 
 /// Gives `words` words to every rank and gets as many from each: those for rank r, and from it, begin at r * words.
@@ -192,8 +195,8 @@ TASUKI_DEVICE bool all_to_all(const Team& team, const Group& group, const Word* 
                               int which = 0) {
   const auto each = static_cast<Word>(words);
   if (!detail::check_exchange(team, which, each)) return false;
-  bool good = detail::working(team);
-  if (each == 0) return group.all(good);  // nobody waits, and so it does not count
+  const bool alive = detail::working(team);
+  if (each == 0) return group.all(alive);  // nobody waits, and so it does not count
   const auto thread = static_cast<Word>(group.thread());
   const auto threads = static_cast<Word>(group.threads());
   const Word all = static_cast<Word>(team.ranks) * each;
@@ -203,6 +206,7 @@ TASUKI_DEVICE bool all_to_all(const Team& team, const Group& group, const Word* 
   for (Word i = thread; i < all; i += threads)
     detail::store_line(detail::exchange_at(team, static_cast<int>(i / each), team.rank, which, next) + i % each,
                        Line{mine[i], next});
+  bool good = true;
   for (Word i = thread; i < all && good; i += threads) {
     const auto rank = static_cast<int>(i / each);
     const Line* const at = detail::exchange_at(team, team.rank, rank, which, next) + i % each;
@@ -210,7 +214,7 @@ TASUKI_DEVICE bool all_to_all(const Team& team, const Group& group, const Word* 
     good = detail::await_number(team, at, next, line, Call::exchange, rank, which);
     if (good) theirs[i] = line.data;
   }
-  good = group.all(good);
+  good = group.all(good && alive);
   if (thread == 0) passed = next;
   return good;
 }
@@ -222,15 +226,14 @@ template <class Group, class T, class Op>
 TASUKI_DEVICE bool allreduce(const Team& team, const Group& group, const T& value, const Op& op, T& result,
                              int which = 0) {
   if (!detail::check_exchange(team, which, 1)) return false;
-  bool good = detail::working(team);
+  const bool alive = detail::working(team);
   Word& passed = detail::exchanged(team, which);
   group.sync();
   const Word next = passed + 1;
   for (int rank = group.thread(); rank < team.ranks; rank += group.threads())
     if (rank != team.rank)
       detail::store_line(detail::exchange_at(team, rank, team.rank, which, next), Line{detail::word_of(value), next});
-  good = detail::combine(team, which, next, 0, value, op, result) && good;
-  good = group.all(good);
+  const bool good = group.all(detail::combine(team, which, next, 0, value, op, result) && alive);
   if (group.thread() == 0) passed = next;
   return good;
 }
@@ -242,8 +245,8 @@ TASUKI_DEVICE bool allreduce(const Team& team, const Group& group, const T* from
                              int which = 0) {
   const auto all = static_cast<Word>(count);
   if (!detail::check_exchange(team, which, all)) return false;
-  bool good = detail::working(team);
-  if (all == 0) return group.all(good);
+  const bool alive = detail::working(team);
+  if (all == 0) return group.all(alive);
   const auto thread = static_cast<Word>(group.thread());
   const auto threads = static_cast<Word>(group.threads());
   Word& passed = detail::exchanged(team, which);
@@ -255,12 +258,13 @@ TASUKI_DEVICE bool allreduce(const Team& team, const Group& group, const T* from
       detail::store_line(detail::exchange_at(team, rank, team.rank, which, next) + i,
                          Line{detail::word_of(from[i]), next});
     }
+  bool good = true;
   for (Word i = thread; i < all && good; i += threads) {
     T result = from[i];
     good = detail::combine(team, which, next, i, from[i], op, result);
     if (good) to[i] = result;
   }
-  good = group.all(good);
+  good = group.all(good && alive);
   if (thread == 0) passed = next;
   return good;
 }

@@ -19,18 +19,24 @@ template <class Group>
 TASUKI_DEVICE bool send(const Messages& m, const Group& group, int to, const View& from, int tag, Request& request) {
   request = {};
   if (!check_message(m, Call::isend, to, tag, 0)) return false;
-  const Word bytes = from.shape.bytes;
+  const Word bytes = from.bytes;
   const bool large = bytes > m.eager;
   if (large && !in_window(m.team, from) && bytes > m.largest)
     return fail(m.team, Call::isend, Reason::too_large, to, tag, m.largest, bytes);
   const bool good = working(m.team);  // on its way meanwhile, as is all that is loaded until it is asked for
   const auto thread = static_cast<Word>(group.thread());
   const Word places = Word{1} << m.log_places;
+  const bool quick = !large && from.blocks == nullptr && bytes <= 8 * static_cast<Word>(group.threads());
   Outbox& outbox = Channel(m, m.team.rank, to).outbox();
   group.sync();
-  const Word first = !large && 8 * thread < bytes ? load_word(from, thread, bytes) : 0;
+  const Word first = quick && 8 * thread < bytes ? load_bytes(from.at + 8 * thread, bytes - 8 * thread) : 0;
   Word number = 0;
   bool room = true;
+  const auto tell = [&] {  // what the first thread knows
+    const Word both = group.broadcast(number << 1 | (room ? 1 : 0));
+    number = both >> 1;
+    room = (both & 1) != 0;
+  };
   if (m.concurrent == 0) {
     number = outbox.sent;
     room = number - outbox.known < places;
@@ -40,31 +46,24 @@ TASUKI_DEVICE bool send(const Messages& m, const Group& group, int to, const Vie
       number = count_gpu(&outbox.sent, 1);
       room = number - known < places;
     }
-    if (large || bytes > 8) {
-      const Word both = group.broadcast(number << 1 | (room ? 1 : 0));
-      number = both >> 1;
-      room = (both & 1) != 0;
-    }
+    if (bytes > 8) tell();
   }
-  if (room && !large)
-    store_lines(group, Channel(m, to, m.team.rank).lines(number), from, bytes, first, head_of(m, number, bytes, tag),
-                number);
-  bool all_good = group.all(good && room && !large);  // all have read what they send
+  if (room && quick && (thread == 0 || 8 * thread < bytes))
+    store_line(Channel(m, to, m.team.rank).lines(number) + thread,
+               Line{first, thread == 0 ? head_of(m, number, bytes, tag) : number + 1});
+  bool all_good = group.all(good && room && quick);  // all have read what they send
   if (!all_good) {
-    if (m.concurrent != 0 && !large && bytes <= 8) {
-      const Word both = group.broadcast(number << 1 | (room ? 1 : 0));
-      number = both >> 1;
-      room = (both & 1) != 0;
-    }
-    all_good = send_later(m, group, to, from, tag, number, room);
+    if (m.concurrent != 0 && bytes <= 8) tell();
+    all_good = send_later(m, group, to, from, tag, number, room, room && quick);
   }
   if (m.concurrent == 0 && thread == 0) outbox.sent = number + 1;
+  if (!all_good) return false;
   request.kind = large && in_window(m.team, from) ? kLarge : kSmall;
   request.peer = to;
   request.tag = tag;
   request.bytes = bytes;
   request.number = number;
-  return all_good;
+  return true;
 }
 
 /// `irecv`.
@@ -72,7 +71,6 @@ template <class Group>
 TASUKI_DEVICE bool receive(const Messages& m, const Group& group, int from, const View& to, int tag, Request& request) {
   request = {};
   if (!check_message(m, Call::irecv, from, tag, kAnyTag)) return false;
-  if (to.shape.twice) return fail(m.team, Call::irecv, Reason::twice, from, tag);
   const Channel channel(m, m.team.rank, from);
   Inbox& inbox = channel.inbox();
   const Word most = Word{1} << m.log_receives;
@@ -84,14 +82,14 @@ TASUKI_DEVICE bool receive(const Messages& m, const Group& group, int from, cons
     number = recall(m, inbox.posted);
     if (number - recall(m, inbox.oldest) == most) good = refuse();
     if (!group.all(good)) return false;
-    if (group.thread() == 0) post(m, channel, number, to, tag);
+    if (group.thread() == 0) post(m, from, number, to, tag);
   } else {
     bool full = false;
     if (group.thread() == 0)
       locked(m, inbox, [&] {
         number = load_relaxed(&inbox.posted);
         full = number - load_relaxed(&inbox.oldest) == most;
-        if (!full) post(m, channel, number, to, tag);
+        if (!full) post(m, from, number, to, tag);
       });
     if (full) good = refuse();
     number = group.broadcast(number);
@@ -100,7 +98,7 @@ TASUKI_DEVICE bool receive(const Messages& m, const Group& group, int from, cons
   request.kind = kReceive;
   request.peer = from;
   request.tag = tag;
-  request.bytes = to.shape.bytes;
+  request.bytes = to.bytes;
   request.number = number;
   request.to = to;
   return true;
@@ -119,6 +117,7 @@ template <class Group>
 TASUKI_DEVICE bool finish_shared(const Messages& m, const Group& group, Request& request, bool once, bool& done) {
   const Channel channel(m, m.team.rank, request.peer);
   OpenReceive& receive = channel.receive(request.number);
+  Inbox& inbox = channel.inbox();
   group.sync();
   const Word next = drive(m, group, LookForMessage(m, request), once);
   if (next == kGaveUp) return false;
@@ -126,20 +125,21 @@ TASUKI_DEVICE bool finish_shared(const Messages& m, const Group& group, Request&
     done = false;
     return true;
   }
+  if ((next & 0xff) == kDone) return ended(request, tag_of(next >> 32), next >> 8 & 0xff, done);
   if (next == kEnded) {  // another group has taken it
     const int tag = receive.tag;
     const Word bytes = receive.bytes;
     group.sync();
-    if (group.thread() == 0) locked(m, channel.inbox(), [&] { close(m, channel, request.number); });
+    if (group.thread() == 0) locked(m, inbox, [&] { close(m, channel, request.number, load_relaxed(&inbox.oldest)); });
     return ended(request, tag, bytes, done);
   }
   const Word message = next >> 16;
   const Got got = take(m, group, request.peer, message, request.to);
   if (!got.good) return false;
   if (group.thread() == 0)
-    locked(m, channel.inbox(), [&] {
-      close(m, channel, request.number);
-      give_back(m, channel, message, load_relaxed(&channel.inbox().seen), request.peer);
+    locked(m, inbox, [&] {
+      close(m, channel, request.number, load_relaxed(&inbox.oldest));
+      give_back(m, channel, message, request.peer);
     });
   return ended(request, got.tag, got.bytes, done);
 }
@@ -155,15 +155,17 @@ TASUKI_DEVICE bool finish_alone(const Messages& m, const Group& group, Request& 
   Patience patience(m.team);
   for (;;) {
     group.sync();
-    bool good = working(m.team);
+    const bool alive = working(m.team);  // as all of these, on its way until it is asked for
     const Word state = recall(m, receive.state);
-    const Word oldest = recall(m, inbox.oldest);
     const Word seen = recall(m, inbox.seen);
+    const Word oldest = recall(m, inbox.oldest);
+    const Word freed = recall(m, inbox.freed);
+    const Word told = recall(m, inbox.told);
     if (state == kTaken) {  // while the group waited for something else
       const int tag = receive.tag;
       const Word bytes = receive.bytes;
-      good = group.all(good);
-      if (thread == 0) close(m, channel, request.number);
+      const bool good = group.all(alive);
+      if (thread == 0) close(m, channel, request.number, oldest);
       return good && ended(request, tag, bytes, done);
     }
     const bool matched = state >= kHasMessage;
@@ -172,6 +174,7 @@ TASUKI_DEVICE bool finish_alone(const Messages& m, const Group& group, Request& 
     Line own{};
     Line first{};
     bool came = false;
+    bool good = true;
     for (int looks = once ? 1 : kTurns; looks > 0 && good; --looks) {
       own = load_line(lines + (thread < m.lines ? thread : 0));
       first = load_line(lines);  // on its way with the other
@@ -183,29 +186,33 @@ TASUKI_DEVICE bool finish_alone(const Messages& m, const Group& group, Request& 
     const Word bytes = size_of(first.number);
     const bool ours =
         came && (matched || (takes(request.tag, tag) && is_first(m, channel, oldest, request.number, tag)));
-    const bool simple = ours && bytes <= request.to.shape.bytes && bytes != kLargeSize;
-    if (simple) good = take_lines(m, group, lines, message, request.to, first, own) && good;
-    if (group.all(came && good)) {
-      const Word next = matched ? seen : seen + 1;
+    const bool simple = ours && request.to.blocks == nullptr && bytes <= request.to.bytes &&
+                        bytes <= 8 * static_cast<Word>(group.threads());
+    if (simple && 8 * thread < bytes) {
+      if (thread > 0) good = await_line(m, lines + thread, message, own);
+      if (good) store_bytes(request.to.at + 8 * thread, thread > 0 ? own.data : first.data, bytes - 8 * thread);
+    }
+    if (group.all(came && good && alive)) {
       if (simple) {
         if (thread == 0) {
-          if (!matched) note(inbox.seen, next);
-          close(m, channel, request.number);
-          give_back(m, channel, message, next, request.peer);
+          const Word next = matched ? seen : seen + 1;
+          if (!matched) note(m, inbox.seen, next);
+          close(m, channel, request.number, oldest);
+          give_back(m, channel, message, next, freed, told, request.peer);
         }
         return ended(request, tag, bytes, done);
       }
-      if (thread == 0) match(m, channel);
+      if (thread == 0) match(m, request.peer);
       if (!ours) continue;
       const Got got = take(m, group, request.peer, message, request.to);
       if (!got.good) return false;
       if (thread == 0) {
-        close(m, channel, request.number);
-        give_back(m, channel, message, recall(m, inbox.seen), request.peer);
+        close(m, channel, request.number, oldest);
+        give_back(m, channel, message, request.peer);
       }
       return ended(request, got.tag, got.bytes, done);
     }
-    if (!group.all(good)) {
+    if (!group.all(good && alive)) {
       if (thread == 0) give_up(m, request.peer, request.tag);
       group.sync();  // it has failed, whichever thread asks
       return false;
@@ -226,10 +233,11 @@ TASUKI_DEVICE bool finish(const Messages& m, const Group& group, Request& reques
   if (request.kind == kReceive)
     return m.concurrent == 0 ? finish_alone(m, group, request, once, done)
                              : finish_shared(m, group, request, once, done);
-  if (request.kind != kLarge) {
+  if (request.kind == kSmall) {  // `isend` has ended it
     request.kind = kNothing;
-    return group.all(working(m.team));
+    return true;
   }
+  if (request.kind != kLarge) return group.all(working(m.team));
   group.sync();
   const Word next = drive(m, group, LookForTaken{m, request.peer, request.tag, request.number}, once);
   if (next == kGaveUp) return false;
@@ -268,6 +276,8 @@ TASUKI_DEVICE bool irecv(const Messages& m, const Group& group, int from, void* 
 template <class Group>
 TASUKI_DEVICE bool irecv(const Messages& m, const Group& group, int from, void* to, const Shape& shape, int tag,
                          Request& request) {
+  request = {};
+  if (shape.twice) return detail::fail(m.team, Call::irecv, Reason::twice, from, tag);
   return detail::receive(m, group, from, detail::shaped(to, shape), tag, request);
 }
 

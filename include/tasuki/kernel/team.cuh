@@ -113,8 +113,8 @@ TASUKI_DEVICE bool working(const Team& team) {
 }
 
 /// Keeps the failure if it is the first. Always false, for the caller to return.
-TASUKI_DEVICE bool fail(const Team& team, Call call, Reason reason, int peer, int index, Word expected = 0,
-                        Word found = 0, Word more = 0) {
+TASUKI_RARE bool fail(const Team& team, Call call, Reason reason, int peer, int index, Word expected = 0,
+                      Word found = 0, Word more = 0) {
   if (exchange_gpu(team.failed, 1) != 0) return false;
   Failure& failure = *team.failure;
   failure.call = call;
@@ -130,6 +130,17 @@ TASUKI_DEVICE bool fail(const Team& team, Call call, Reason reason, int peer, in
   return false;
 }
 
+/// Whether a thread may go on waiting that has waited since `begin`, or 0 if it has not been asked before: since when
+/// then, or less than kSince and a `Reason`, which is none if something else has failed.
+constexpr Word kSince = 64;
+TASUKI_RARE Word ask_patience(const Team& team, Word begin) {
+  if (!working(team)) return static_cast<Word>(Reason::none);
+  if (load_relaxed(team.abort) != 0) return static_cast<Word>(Reason::aborted);
+  const Word time = now_ns();
+  if (begin == 0) return time;
+  return time - begin < team.patience ? begin : static_cast<Word>(Reason::deadline);
+}
+
 /// How long one thread goes on looking for what it waits for. Other things are looked at by the clock, not at every
 /// poll: the abort word lies in host memory.
 class Patience {
@@ -139,41 +150,28 @@ class Patience {
   /// After a look in vain: false if nobody can be waited for any longer.
   TASUKI_DEVICE bool more() {
 #if defined(__CUDACC__)
-    const long long time = clock64();
-    if (last_ == 0) last_ = time;
+    const unsigned time = clock_cycles();
+    if (last_ == 0) last_ = time | 1;
     if (time - last_ < kLookCycles) return true;
-    last_ = time;
+    last_ = time | 1;
 #else
     ++polls_;
     if (polls_ > kSpins) std::this_thread::yield();
     if (polls_ % kPollsPerLook != 0) return true;
 #endif
-    return look();
+    since_ = ask_patience(team_, since_);
+    return since_ >= kSince;
   }
   TASUKI_DEVICE Reason why() const {
-    return why_;
+    return static_cast<Reason>(since_);
   }  ///< none: something else has failed
 
  private:
-  TASUKI_DEVICE bool look() {
-    if (!working(team_)) return false;
-    if (load_relaxed(team_.abort) != 0) {
-      why_ = Reason::aborted;
-      return false;
-    }
-    const Word time = now_ns();
-    if (begin_ == 0) begin_ = time;
-    if (time - begin_ < team_.patience) return true;
-    why_ = Reason::deadline;
-    return false;
-  }
-
   const Team& team_;
-  Word begin_ = 0;
-  Reason why_ = Reason::none;
+  Word since_ = 0;
 #if defined(__CUDACC__)
-  static constexpr long long kLookCycles = 20000;  // some 10 us
-  long long last_ = 0;
+  static constexpr unsigned kLookCycles = 20000;  // some 10 us
+  unsigned last_ = 0;
 #else
   static constexpr int kSpins = 50;
   static constexpr int kPollsPerLook = 64;
@@ -200,6 +198,7 @@ TASUKI_DEVICE void copy_units(const Group& group, Byte* to, const Byte* from, Wo
   auto* const target = reinterpret_cast<Unit*>(to);
   const auto* const source = reinterpret_cast<const Unit*>(from);
   const Word step = static_cast<Word>(group.threads());
+  TASUKI_ROLLED
   for (Word n = static_cast<Word>(group.thread()); n < units; n += kAtOnce * step) {
     Unit value[kAtOnce];
     TASUKI_UNROLLED
@@ -362,7 +361,8 @@ TASUKI_DEVICE bool wait_word(const Team& team, const Group& group, int from, int
 template <class Group>
 TASUKI_DEVICE bool barrier(const Team& team, const Group& group, int which = 0) {
   if (!detail::check_slot(team, Call::barrier, team.rank, which, team.barriers)) return false;
-  bool good = detail::working(team);
+  const bool alive = detail::working(team);
+  bool came = true;
   detail::Round& round = detail::round_of(team, which);
   group.sync();
   const Word next = round.passed + 1;
@@ -372,10 +372,10 @@ TASUKI_DEVICE bool barrier(const Team& team, const Group& group, int which = 0) 
       if (rank != team.rank) detail::store_arrival(detail::arrival_at(team, rank, team.rank, which), next);
     for (int rank = group.thread(); rank < team.ranks; rank += group.threads())
       if (rank != team.rank)
-        good = good &&
+        came = came &&
                detail::await(team, detail::arrival_at(team, team.rank, rank, which), next, Call::barrier, rank, which);
   }
-  good = group.all(good);
+  const bool good = group.all(came && alive);
   if (group.thread() == 0) round.passed = next;
   return good;
 }

@@ -14,6 +14,8 @@
 #define TASUKI_PARAMETER const __grid_constant__
 /// Before a loop over an array that is to be kept in registers.
 #define TASUKI_UNROLLED _Pragma("unroll")
+/// Before a loop whose turns are not to be put beside each other.
+#define TASUKI_ROLLED _Pragma("unroll 1")
 #else
 #include <atomic>
 #include <chrono>
@@ -24,6 +26,7 @@
 #define TASUKI_KERNEL inline
 #define TASUKI_PARAMETER const
 #define TASUKI_UNROLLED
+#define TASUKI_ROLLED
 #endif
 
 namespace tasuki::device {
@@ -124,6 +127,11 @@ TASUKI_DEVICE Line load_line(const Line* p) {
                : "l"(p)
                : "memory");
   return line;
+}
+TASUKI_DEVICE unsigned clock_cycles() {
+  unsigned t;
+  asm volatile("mov.u32 %0, %%clock;" : "=r"(t));
+  return t;
 }
 TASUKI_DEVICE Word now_ns() {
   Word t;
