@@ -78,8 +78,8 @@ struct MessagesOptions {
   int receives = 64;               ///< that may be open for one sender; rounded up to a power of two
   std::int64_t eager = 1024;       ///< bytes of a message that is stored at once into its place at the receiver
   std::int64_t largest = 1 << 16;  ///< bytes of a message from outside the window, which is copied once more
-  /// Several groups of a rank's kernel may at the same time send to one rank, or receive from one. Without, it is one
-  /// group at a time for each other rank, and calls spare some atomic operations.
+  /// Several groups of a rank's kernel may make calls at the same time. Without, one group of a rank at a time does,
+  /// whichever ranks the calls are for, and no call takes a lock or waits for an atomic operation.
   bool concurrent = true;
 };
 
