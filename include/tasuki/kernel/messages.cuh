@@ -171,13 +171,11 @@ TASUKI_DEVICE bool finish_alone(const Messages& m, const Group& group, Request& 
     const bool matched = state >= kHasMessage;
     const Word message = matched ? state - kHasMessage : seen;
     const Line* const lines = channel.lines(message);
-    Line own{};
     Line first{};
     bool came = false;
     bool good = true;
     for (int looks = once ? 1 : kTurns; looks > 0 && good; --looks) {
-      own = load_line(lines + (thread < m.lines ? thread : 0));
-      first = load_line(lines);  // on its way with the other
+      first = load_line(lines);
       came = is_message(m, first.number, message);
       if (came) break;
       good = patience.more();
@@ -189,8 +187,12 @@ TASUKI_DEVICE bool finish_alone(const Messages& m, const Group& group, Request& 
     const bool simple = ours && request.to.blocks == nullptr && bytes <= request.to.bytes &&
                         bytes <= 8 * static_cast<Word>(group.threads());
     if (simple && 8 * thread < bytes) {
-      if (thread > 0) good = await_line(m, lines + thread, message, own);
-      if (good) store_bytes(request.to.at + 8 * thread, thread > 0 ? own.data : first.data, bytes - 8 * thread);
+      Line own = first;
+      if (thread > 0) {
+        own = load_line(lines + thread);
+        good = await_line(m, lines + thread, message, own);
+      }
+      if (good) store_bytes(request.to.at + 8 * thread, own.data, bytes - 8 * thread);
     }
     if (group.all(came && good && alive)) {
       if (simple) {

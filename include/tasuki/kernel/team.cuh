@@ -130,17 +130,6 @@ TASUKI_RARE bool fail(const Team& team, Call call, Reason reason, int peer, int 
   return false;
 }
 
-/// Whether a thread may go on waiting that has waited since `begin`, or 0 if it has not been asked before: since when
-/// then, or less than kSince and a `Reason`, which is none if something else has failed.
-constexpr Word kSince = 64;
-TASUKI_RARE Word ask_patience(const Team& team, Word begin) {
-  if (!working(team)) return static_cast<Word>(Reason::none);
-  if (load_relaxed(team.abort) != 0) return static_cast<Word>(Reason::aborted);
-  const Word time = now_ns();
-  if (begin == 0) return time;
-  return time - begin < team.patience ? begin : static_cast<Word>(Reason::deadline);
-}
-
 /// How long one thread goes on looking for what it waits for. Other things are looked at by the clock, not at every
 /// poll: the abort word lies in host memory.
 class Patience {
@@ -150,28 +139,41 @@ class Patience {
   /// After a look in vain: false if nobody can be waited for any longer.
   TASUKI_DEVICE bool more() {
 #if defined(__CUDACC__)
-    const unsigned time = clock_cycles();
-    if (last_ == 0) last_ = time | 1;
+    const long long time = clock64();
+    if (last_ == 0) last_ = time;
     if (time - last_ < kLookCycles) return true;
-    last_ = time | 1;
+    last_ = time;
 #else
     ++polls_;
     if (polls_ > kSpins) std::this_thread::yield();
     if (polls_ % kPollsPerLook != 0) return true;
 #endif
-    since_ = ask_patience(team_, since_);
-    return since_ >= kSince;
+    return look();
   }
   TASUKI_DEVICE Reason why() const {
-    return static_cast<Reason>(since_);
+    return why_;
   }  ///< none: something else has failed
 
  private:
+  TASUKI_DEVICE bool look() {
+    if (!working(team_)) return false;
+    if (load_relaxed(team_.abort) != 0) {
+      why_ = Reason::aborted;
+      return false;
+    }
+    const Word time = now_ns();
+    if (begin_ == 0) begin_ = time;
+    if (time - begin_ < team_.patience) return true;
+    why_ = Reason::deadline;
+    return false;
+  }
+
   const Team& team_;
-  Word since_ = 0;
+  Word begin_ = 0;
+  Reason why_ = Reason::none;
 #if defined(__CUDACC__)
-  static constexpr unsigned kLookCycles = 20000;  // some 10 us
-  unsigned last_ = 0;
+  static constexpr long long kLookCycles = 20000;  // some 10 us
+  long long last_ = 0;
 #else
   static constexpr int kSpins = 50;
   static constexpr int kPollsPerLook = 64;

@@ -128,11 +128,6 @@ TASUKI_DEVICE Line load_line(const Line* p) {
                : "memory");
   return line;
 }
-TASUKI_DEVICE unsigned clock_cycles() {
-  unsigned t;
-  asm volatile("mov.u32 %0, %%clock;" : "=r"(t));
-  return t;
-}
 TASUKI_DEVICE Word now_ns() {
   Word t;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
