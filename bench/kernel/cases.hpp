@@ -10,10 +10,10 @@ namespace device = tasuki::device;
 using device::Byte;
 using device::Word;
 
-constexpr Word kMost = 1 << 20;  // bytes
-constexpr Word kWarmUp = 20;     // ping-pongs before the clock is looked at
-constexpr Word kFewest = 64;     // bytes of a block's share
-constexpr Word kMostPacket = 1 << 16;
+inline constexpr Word kMost = 1 << 20;  // bytes
+inline constexpr Word kWarmUp = 20;     // ping-pongs before the clock is looked at
+inline constexpr Word kFewest = 64;     // bytes of a block's share
+inline constexpr Word kMostPacket = 1 << 16;
 
 struct Run {
   Word bytes;
