@@ -1,7 +1,8 @@
 // tasuki-bench-kernel: what communication costs that kernels start by themselves. Ranks 0 and 1 play ping-pong inside
-// one launch; barriers and halos are of all ranks. Microseconds one way, or of an epoch, of the slowest rank: median
-// and 10th to 90th percentile of launches. Halos are timed by groups of several sizes and by each path, and as the host
-// runs them, on GPUs in a graph. Compiled by nvcc it runs on GPUs, else on threads of the host.
+// one launch; barriers, exchanges and halos are of all ranks. Cases called floor are raw loads and stores. Microseconds
+// one way, or of an epoch, of the slowest rank: median and 10th to 90th percentile of launches. Halos are timed by
+// groups of several sizes and by each path, and as the host runs them, on GPUs in a graph. Compiled by nvcc it runs on
+// GPUs, else on threads of the host.
 //
 //   tasuki-bench-kernel [--iterations N] [--launches N] [--threads N] [--blocks N] [--ranks N] [--only TEXT]
 //
@@ -14,104 +15,24 @@
 #include <string_view>
 #include <vector>
 
+#include "cases.hpp"
+#include "floors.hpp"
 #include "tasuki/kernel.hpp"
 #include "tasuki/tasuki.hpp"
 
 namespace {
 
-namespace device = tasuki::device;
-using device::Byte;
-using device::Word;
-
-constexpr Word kMost = 1 << 20;  // bytes
-constexpr Word kWarmUp = 20;     // ping-pongs before the clock is looked at
-constexpr Word kFewest = 64;     // bytes of a block's share
 constexpr int kMostBlocks = 1024;
 constexpr int kMostThreads = 512;  // of a halo's block
 
 #if defined(__CUDACC__)
 #define AT_MOST(threads) __launch_bounds__(threads)
-#define PARAMETER const __grid_constant__
 #else
 #define AT_MOST(threads)
-#define PARAMETER
 #endif
 
-struct Run {
-  Word bytes;
-  Word iterations;
-  Word first;    // number of the first ping-pong: signals only grow
-  Byte* memory;  // not in the window
-  Word* times;   // ns, by block
-};
-
-/// `ping` and `pong` tell whether they have come to their end; both ranks time all of it.
-template <class Group, class Ping>
-TASUKI_DEVICE void play(const device::Team& team, const Group& group, const Run& run, Ping&& ping) {
-  if (team.rank > 1) return;
-  Word begin = 0;
-  for (Word i = 0; i < run.iterations + kWarmUp; ++i) {
-    if (i == kWarmUp) begin = device::detail::now_ns();
-    const Word number = run.first + i;
-    if (team.rank == 0) {
-      if (!ping(true, number) || !ping(false, number)) return;
-    } else {
-      if (!ping(false, number) || !ping(true, number)) return;
-    }
-  }
-  if (group.thread() == 0) run.times[device::this_block().block()] = device::detail::now_ns() - begin;
-}
-
-TASUKI_KERNEL void words(device::Team team, Run run) {
-  const auto group = device::this_block();
-  const int other = 1 - team.rank;
-  play(team, group, run, [&](bool sends, Word number) {
-    Word word = 0;
-    return sends ? device::put_word(team, group, other, 0, number, number)
-                 : device::wait_word(team, group, other, 0, number, word);
-  });
-}
-
-TASUKI_KERNEL void puts(device::Team team, Run run) {
-  const auto group = device::this_block();
-  const int other = 1 - team.rank;
-  const Word share = run.bytes / static_cast<Word>(group.blocks());
-  const Word at = share * static_cast<Word>(group.block());
-  play(team, group, run, [&](bool sends, Word number) {
-    return sends ? device::put_with_signal(team, group, other, at, run.memory + at, share, group.block(), number)
-                 : device::wait_signal(team, group, other, group.block(), number);
-  });
-}
-
-// `posted`: the receive is posted before its message is sent.
-TASUKI_KERNEL void messages(device::Messages m, Run run, bool in_window, bool posted) {
-  const auto group = device::this_block();
-  const int other = 1 - m.team.rank;
-  auto* const from = in_window ? static_cast<Byte*>(device::window(m.team, m.team.rank)) : run.memory;
-  device::Request receive;
-  if (m.team.rank < 2 && posted && !device::irecv(m, group, other, run.memory + kMost, run.bytes, 5, receive)) return;
-  play(m.team, group, run, [&](bool sends, Word number) {
-    device::Request send;
-    if (sends) return device::isend(m, group, other, from, run.bytes, 5, send) && device::wait(m, group, send);
-    if (!posted && !device::irecv(m, group, other, run.memory + kMost, run.bytes, 5, receive)) return false;
-    if (!device::wait(m, group, receive)) return false;
-    const bool last = number + 1 == run.first + run.iterations + kWarmUp;
-    return !posted || last || device::irecv(m, group, other, run.memory + kMost, run.bytes, 5, receive);
-  });
-}
-
-TASUKI_KERNEL void barriers(device::Team team, Run run, bool all_blocks) {
-  const auto block = device::this_block();
-  Word begin = 0;
-  for (Word i = 0; i < run.iterations + kWarmUp; ++i) {
-    if (i == kWarmUp) begin = device::detail::now_ns();
-    if (!(all_blocks ? device::barrier(team, device::this_grid()) : device::barrier(team, block))) return;
-  }
-  if (block.thread() == 0) run.times[block.block()] = device::detail::now_ns() - begin;
-}
-
 // A pair of copies takes turns where `alternates` says so.
-TASUKI_KERNEL void AT_MOST(kMostThreads) epochs(PARAMETER device::Handle halo, Run run, bool alternates) {
+TASUKI_KERNEL void AT_MOST(kMostThreads) epochs(TASUKI_PARAMETER device::Handle halo, Run run, bool alternates) {
   const auto block = device::this_block();
   Word begin = 0;
   for (Word i = 0; i < run.iterations + kWarmUp; ++i) {
@@ -137,6 +58,10 @@ Options options_of(int argc, char** argv) {
   Options options;
   for (int i = 1; i < argc; i += 2) {
     const std::string_view name = argv[i];
+    if (name == "--only" && i + 1 < argc) {
+      options.only = argv[i + 1];
+      continue;
+    }
     int* const value = name == "--iterations" ? &options.iterations
                        : name == "--launches" ? &options.launches
                        : name == "--threads"  ? &options.threads
@@ -362,6 +287,31 @@ void halos(const tasuki::Context& context, Bench& bench) {
   }
 }
 
+// What the hardware takes at least for the cases that follow, on the same wire.
+void floors_of(const tasuki::Context& context, const Options& options, const tasuki::KernelTeam& team, Bench& bench) {
+  const auto launch = [&](void (*kernel)(floors::Wires)) {
+    return [&context, &team, kernel](const tasuki::ResidentOptions& how, const Run& one) {
+      const device::Team plain = team.device();
+      floors::Wires wires{};
+      wires.mine = plain.base[plain.rank] + plain.window_at;
+      wires.theirs = plain.base[1 - plain.rank] + plain.window_at;
+      wires.times = one.times;
+      wires.first = plain.rank == 0;
+      wires.bytes = one.bytes;
+      wires.rounds = one.iterations;
+      wires.number = one.first;
+      if (plain.rank < 2) tasuki::launch_resident(context, how, kernel, wires).wait();
+    };
+  };
+  bench.measure("floor: a line", 8, 1, 2, launch(floors::line));
+  bench.measure("floor: meeting by flags", 0, 1, 1, launch(floors::meeting));
+  for (const Word bytes : {Word{4096}, kMostPacket})
+    for (const int blocks : {1, options.blocks}) {
+      bench.measure("floor: lines", bytes, blocks, 2, launch(floors::lines));
+      bench.measure("floor: data and flag", bytes, blocks, 2, launch(floors::flagged));
+    }
+}
+
 void run(const tasuki::Context& context, const Options& options) {
 #if defined(__CUDACC__)
   tasuki::use_gpu(context);
@@ -369,6 +319,8 @@ void run(const tasuki::Context& context, const Options& options) {
   tasuki::KernelTeamOptions team_options;
   team_options.window = kMost;
   team_options.signals = options.blocks;
+  team_options.packets = options.blocks;
+  team_options.packet = kMostPacket;
   tasuki::MessagesOptions message_options;
   message_options.team.window = kMost;
   message_options.largest = kMost;
@@ -387,7 +339,13 @@ void run(const tasuki::Context& context, const Options& options) {
     };
   };
   if (context.size() > 1) {
+    floors_of(context, options, team, bench);
     bench.measure("put_word", 8, 1, 2, launch(words));
+    for (Word bytes = 8; bytes <= kMostPacket; bytes *= bytes < 64 ? 8 : 4) {
+      bench.measure("put_packet", bytes, 1, 2, launch(packets));
+      if (options.blocks > 1 && bytes >= static_cast<Word>(options.blocks) * kFewest)
+        bench.measure("put_packet", bytes, options.blocks, 2, launch(packets));
+    }
     for (Word bytes = 8; bytes <= kMost; bytes *= bytes < 64 ? 8 : 4) {
       bench.measure("put_with_signal", bytes, 1, 2, launch(puts));
       if (options.blocks > 1 && bytes >= static_cast<Word>(options.blocks) * kFewest)
@@ -397,20 +355,29 @@ void run(const tasuki::Context& context, const Options& options) {
       const char* name;
       const tasuki::Messages* messages;
       bool in_window;
-      bool posted;
+      Posted posted;
     };
     for (Word bytes = 8; bytes <= kMost; bytes *= bytes < 64 ? 8 : 4) {
-      for (const Case& one :
-           {Case{"isend/irecv posted", &shared, true, true}, Case{"isend/irecv unexpected", &shared, true, false},
-            Case{"isend/irecv one group, posted", &alone, true, true},
-            Case{"isend/irecv one group, unexpected", &alone, true, false},
-            Case{"isend/irecv copied, posted", &shared, false, true}})
+      for (const Case& one : {Case{"isend/irecv posted", &shared, true, Posted::before},
+                              Case{"isend/irecv unexpected", &shared, true, Posted::late},
+                              Case{"isend/irecv two, the first unexpected", &shared, true, Posted::behind},
+                              Case{"isend/irecv one group, posted", &alone, true, Posted::before},
+                              Case{"isend/irecv one group, unexpected", &alone, true, Posted::late},
+                              Case{"isend/irecv one group, two, the first unexpected", &alone, true, Posted::behind},
+                              Case{"isend/irecv copied, posted", &shared, false, Posted::before}})
         bench.measure(one.name, bytes, 1, 2, [&](const tasuki::ResidentOptions& how, const Run& what) {
           tasuki::launch_resident(context, how, messages, one.messages->device(), what, one.in_window, one.posted)
               .wait();
         });
     }
   }
+  for (const bool sums : {true, false})
+    for (const Word bytes : {8, 64})
+      if (!sums || bytes == 8)
+        bench.measure(sums ? "allreduce" : "all_to_all", bytes, 1, 1,
+                      [&](const tasuki::ResidentOptions& how, const Run& what) {
+                        tasuki::launch_resident(context, how, exchanges, team.device(), what, sums).wait();
+                      });
   for (const int blocks : {1, options.blocks})
     bench.measure(blocks == 1 ? "barrier" : "barrier of all blocks", 0, blocks, 1,
                   [&](const tasuki::ResidentOptions& how, const Run& what) {

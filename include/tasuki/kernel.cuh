@@ -1,5 +1,5 @@
-// What a kernel includes to communicate by itself: put, signal, word and barrier of a Team, messages with tags, and
-// persistent operations. docs/kernels.md shows how; tasuki/kernel.hpp is what the host needs. Header only: nothing to
+// What a kernel includes to communicate by itself: put, signal, word, packet, barrier and small collectives of a Team,
+// messages with tags, and persistent operations. docs/kernels.md shows how; tasuki/kernel.hpp is what the host needs. Header only: nothing to
 // link on the GPU.
 //
 // The same source compiles by nvcc, by NVRTC (with this include folder and no other) and as ordinary C++20, where
@@ -10,6 +10,7 @@
 // equal arguments. A call that returns false has ended for good: leave the kernel; the host is told why.
 #pragma once
 
+#include "tasuki/kernel/exchange.cuh"
 #include "tasuki/kernel/messages.cuh"
 #if !defined(__CUDACC_RTC__)  // handles need <cstdint> and plans
 #include "tasuki/kernel/plan.cuh"

@@ -16,6 +16,7 @@
 #include "tasuki/context.hpp"
 #include "tasuki/device.hpp"
 #include "tasuki/kernel.cuh"
+#include "tasuki/layout.hpp"
 #include "tasuki/operation.hpp"
 
 #if defined(__CUDACC__)
@@ -29,10 +30,14 @@ namespace tasuki {
 
 /// All must be the same on every rank.
 struct KernelTeamOptions {
-  std::int64_t window = 0;  ///< bytes of memory on each rank that the others put into
-  int signals = 64;         ///< that a rank has for each other
-  int words = 64;           ///< likewise, for `put_word`
-  int barriers = 4;         ///< that may be used at the same time
+  std::int64_t window = 0;     ///< bytes of memory on each rank that the others put into
+  int signals = 64;            ///< that a rank has for each other
+  int words = 64;              ///< likewise, for `put_word`
+  int barriers = 4;            ///< that may be used at the same time
+  int packets = 0;             ///< that a rank has for each other, for `put_packet`
+  std::int64_t packet = 4096;  ///< bytes of a packet, at most; they take twice as much memory
+  int exchanges = 1;           ///< `all_to_all` and `allreduce` that may be used at the same time
+  int exchange_words = 32;     ///< of a rank for each other, at most
 };
 
 /// The ranks of a context whose kernels put into each other's memory. Its memory is on the GPUs if the context uses
@@ -74,8 +79,8 @@ struct MessagesOptions {
   int receives = 64;               ///< that may be open for one sender; rounded up to a power of two
   std::int64_t eager = 1024;       ///< bytes of a message that is stored at once into its place at the receiver
   std::int64_t largest = 1 << 16;  ///< bytes of a message from outside the window, which is copied once more
-  /// Several groups of a rank's kernel may at the same time send to one rank, or receive from one. Without, it is one
-  /// group at a time for each other rank, and calls spare some atomic operations.
+  /// Several groups of a rank's kernel may make calls at the same time. Without, one group of a rank at a time does,
+  /// whichever ranks the calls are for, and no call takes a lock or waits for an atomic operation.
   bool concurrent = true;
 };
 
@@ -94,6 +99,20 @@ class Messages {
  private:
   device::Messages layout_{};
   KernelTeam team_;
+};
+
+/// A layout as kernels send and receive it, for any Messages of the context. Making one is local; it must outlive the
+/// kernels that use it. A copy refers to the same.
+class MessageLayout {
+ public:
+  /// On the GPU if the context uses them. Throws if memory cannot be had.
+  MessageLayout(const Context& context, const Layout& layout);
+  /// What is passed to kernels. A layout that begins at its address and has no gaps is as good as its bytes.
+  device::Shape device() const { return shape_; }
+
+ private:
+  device::Shape shape_;
+  std::shared_ptr<const device::ShapeBlock> blocks_;
 };
 
 /// How a kernel is launched.

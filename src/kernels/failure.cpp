@@ -34,6 +34,10 @@ const char* name_of(Call call) {
     case Call::wait_send:
     case Call::wait_receive:
       return "wait";
+    case Call::packet:
+      return "packet";
+    case Call::exchange:
+      return "exchange";
   }
   return "a call";
 }
@@ -46,6 +50,13 @@ std::string awaited(const Failure& f) {
                          f.peer, f.found, f.expected);
     case Call::word:
       return fmt::format("wait_word: word {} of rank {} did not come: its number is {}, {} was waited for", f.index,
+                         f.peer, f.found, f.expected);
+    case Call::packet:
+      return fmt::format(
+          "wait_packet: packet {} of rank {} did not come: the number of a line of it is {}, {} was waited for",
+          f.index, f.peer, f.found, f.expected);
+    case Call::exchange:
+      return fmt::format("exchange {}: the words of rank {} did not come: their number is {}, this is time {}", f.index,
                          f.peer, f.found, f.expected);
     case Call::barrier:
       return fmt::format("barrier {}: rank {} did not come: it has been there {} times, this is time {}", f.index,
@@ -93,6 +104,12 @@ std::string what(const Failure& f, const device::Team& team) {
       return fmt::format("{}: argument 'tag' is {}; it must be 0 or more{}", call, f.index,
                          f.call == Call::irecv ? ", or kAnyTag" : "");
     case Reason::too_large:
+      if (f.call == Call::packet)
+        return fmt::format("packet {} of rank {}: {} bytes; raise 'packet' of the options, for {}", f.index, f.peer,
+                           f.found, f.expected);
+      if (f.call == Call::exchange)
+        return fmt::format("exchange {}: {} words for each rank; raise 'exchange_words' of the options, which is {}",
+                           f.index, f.found, f.expected);
       return fmt::format(
           "isend to rank {} with {}: {} bytes from outside the window; send from the window, or raise "
           "MessagesOptions::largest, which is {}",
@@ -102,6 +119,15 @@ std::string what(const Failure& f, const device::Team& team) {
           "irecv from rank {} with {}: {} receives from that rank are open, counted from the oldest; wait for it, or "
           "raise MessagesOptions::receives",
           f.peer, tag_text(f.index), f.expected);
+    case Reason::twice:
+      return fmt::format("irecv from rank {} with {}: the layout of the receive names a byte twice", f.peer,
+                         tag_text(f.index));
+    case Reason::overrun:
+      return fmt::format(
+          "wait_packet: packet {} of rank {} has number {} before number {} was taken; the sender must not put the "
+          "next "
+          "before this rank has said that it has taken the last",
+          f.index, f.peer, f.found, f.expected);
     case Reason::truncated:
       return fmt::format("wait for a message from rank {}: the message with {} has {} bytes, its receive takes {}",
                          f.peer, tag_text(f.index), f.found, f.expected);

@@ -1,10 +1,13 @@
-// Messages: the channels in a rank's memory.
+// Messages: the channels in a rank's memory, and layouts as kernels see them.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
+#include <memory>
+#include <vector>
 
 #include "kernels/team.hpp"
+#include "memory/gpu.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -66,7 +69,47 @@ Agreement agreement_on(const Context& context, const MessagesOptions& options) {
   return agreement;
 }
 
+std::vector<device::ShapeBlock> blocks_of(const Layout& layout) {
+  static_assert(device::ShapeBlock::kMostDims == kMaxDims);
+  std::vector<device::ShapeBlock> blocks;
+  std::uint64_t begin = 0;
+  for (const Block& block : layout.blocks()) {
+    device::ShapeBlock one{};
+    one.begin = begin;
+    one.unit = static_cast<std::uint64_t>(block.bytes);
+    one.offset = block.offset;
+    one.dims = static_cast<int>(block.dims.size());
+    std::uint64_t bytes = one.unit;
+    for (std::size_t d = 0; d < block.dims.size(); ++d) {
+      one.count[d] = static_cast<std::uint64_t>(block.dims[d].count);
+      one.stride[d] = block.dims[d].stride;
+      bytes *= one.count[d];
+    }
+    one.end = begin += bytes;
+    blocks.push_back(one);
+  }
+  return blocks;
+}
+
 }  // namespace
+
+MessageLayout::MessageLayout(const Context& context, const Layout& layout) {
+  shape_.bytes = static_cast<std::uint64_t>(layout.size());
+  shape_.twice = layout.overlaps();
+  if (layout.size() == 0 || (layout.pattern() == Pattern::contiguous && layout.true_lower_bound() == 0)) return;
+  const std::vector<device::ShapeBlock> blocks = blocks_of(layout);
+  const std::size_t bytes = blocks.size() * sizeof(device::ShapeBlock);
+  if (runtime_of(context).gpus) {
+    std::byte* const memory = gpu()->allocate(static_cast<std::int64_t>(bytes));
+    blocks_ = {reinterpret_cast<device::ShapeBlock*>(memory),
+               [memory](const device::ShapeBlock*) { gpu()->release(memory); }};
+    gpu()->copy(memory, blocks.data(), static_cast<std::int64_t>(bytes));
+  } else {
+    auto kept = std::make_shared<std::vector<device::ShapeBlock>>(blocks);
+    blocks_ = {kept, kept->data()};
+  }
+  shape_.blocks = blocks_.get();
+}
 
 Messages::Messages(const Context& context, const MessagesOptions& options)
     : team_(std::make_shared<KernelTeam::State>(context, "Messages", options.team, agreement_on(context, options), [&] {

@@ -19,16 +19,23 @@ namespace {
 
 constexpr std::int64_t kMostWindow = std::int64_t{1} << 40;
 constexpr int kMostSlots = 1 << 16;
-constexpr double kShareOfDeadline = 0.9;  // that a kernel waits
-constexpr double kMostPatience = 1e6;     // s
+constexpr std::int64_t kMostPacket = 1 << 20;  // bytes
+constexpr double kShareOfDeadline = 0.9;       // that a kernel waits
+constexpr double kMostPatience = 1e6;          // s
 
 std::string complaint_about(const KernelTeamOptions& options) {
   if (options.window < 0 || options.window > kMostWindow)
     return fmt::format("option 'window' is {}; it must be between 0 and {} bytes", options.window, kMostWindow);
-  for (const auto& [name, value] :
-       {std::pair{"signals", options.signals}, {"words", options.words}, {"barriers", options.barriers}})
+  for (const auto& [name, value] : {std::pair{"signals", options.signals},
+                                    {"words", options.words},
+                                    {"barriers", options.barriers},
+                                    {"packets", options.packets},
+                                    {"exchanges", options.exchanges},
+                                    {"exchange_words", options.exchange_words}})
     if (value < 0 || value > kMostSlots)
       return fmt::format("option '{}' is {}; it must be between 0 and {}", name, value, kMostSlots);
+  if (options.packet < 0 || options.packet > kMostPacket)
+    return fmt::format("option 'packet' is {}; it must be between 0 and {} bytes", options.packet, kMostPacket);
   return {};
 }
 
@@ -42,6 +49,10 @@ KernelTeam::State::State(const Context& context, const std::string& name, const 
       .same("signals", options.signals)
       .same("words", options.words)
       .same("barriers", options.barriers)
+      .same("packets", options.packets)
+      .same("packet", options.packet)
+      .same("exchanges", options.exchanges)
+      .same("exchange_words", options.exchange_words)
       .complain(complaint_about(options));
   if (!agreement.complains()) agreement.complain(unreachable());
   agreement.settle();  // what ranks reach differs between them, whatever TASUKI_AGREE says
@@ -52,6 +63,10 @@ KernelTeam::State::State(const Context& context, const std::string& name, const 
   team_.signals = options.signals;
   team_.words = options.words;
   team_.barriers = options.barriers;
+  team_.packets = options.packets;
+  team_.packet_lines = static_cast<std::uint64_t>((options.packet + 7) / 8);
+  team_.exchanges = options.exchanges;
+  team_.exchange_words = static_cast<std::uint64_t>(options.exchange_words);
   team_.window_bytes = static_cast<std::uint64_t>(options.window);
   Places places;
   const std::uint64_t failed_at = places.take(sizeof(device::Word));
@@ -59,6 +74,11 @@ KernelTeam::State::State(const Context& context, const std::string& name, const 
   team_.words_at = places.take(ranks * static_cast<std::uint64_t>(options.words) * sizeof(device::Line));
   team_.arrivals_at = places.take(ranks * static_cast<std::uint64_t>(options.barriers) * sizeof(device::Word));
   team_.rounds_at = places.take(static_cast<std::uint64_t>(options.barriers) * sizeof(device::detail::Round));
+  team_.packets_at =
+      places.take(ranks * static_cast<std::uint64_t>(options.packets) * team_.packet_lines * sizeof(device::Line));
+  const auto exchanges = static_cast<std::uint64_t>(options.exchanges);
+  team_.exchanges_at = places.take(exchanges * 2 * ranks * team_.exchange_words * sizeof(device::Line));
+  team_.exchanged_at = places.take(exchanges * device::detail::kCacheLine);
   extra_at_ = places.take(extra());
   team_.window_at = places.take(team_.window_bytes);
   all_do(runtime_, name_, [&] { allocate(static_cast<std::int64_t>(places.end())); });

@@ -1,4 +1,6 @@
 // The tests of kernels, on GPUs.
+#include "exchange.cpp"
 #include "messages.cpp"
 #include "misuse.cpp"
 #include "primitives.cpp"
+#include "shapes.cpp"

@@ -11,7 +11,7 @@ SOURCE = """
 
 namespace device = tasuki::device;
 
-extern "C" __global__ void relay(const __grid_constant__ device::Messages m, void* memory) {
+extern "C" __global__ void relay(TASUKI_PARAMETER device::Messages m, device::Shape shape, void* memory) {
   const auto block = device::this_block();
   const auto warp = device::this_warp();
   device::Request send;
@@ -22,6 +22,12 @@ extern "C" __global__ void relay(const __grid_constant__ device::Messages m, voi
   if (!device::put_with_signal(m.team, block, next, 0, memory, 64, 0, 1)) return;
   if (!device::wait_signal(m.team, block, 0, 0, 1)) return;
   if (!device::put_word(m.team, block, next, 0, 1, 2) || !device::wait_word(m.team, block, 0, 0, 1, word)) return;
+  if (!device::put_packet(m.team, block, next, 0, 1, memory, 100)) return;
+  if (!device::wait_packet(m.team, block, 0, 0, 1, memory, 100)) return;
+  if (!device::all_to_all(m.team, block, &word, &word, 1)) return;
+  if (!device::allreduce(m.team, block, 2.5f * word, device::Sum(), *static_cast<float*>(memory))) return;
+  if (!device::irecv(m, block, 0, memory, shape, 9, receive) || !device::isend(m, block, 0, memory, shape, 9, send))
+    return;
   if (!device::irecv(m, block, 0, memory, 100, device::kAnyTag, receive)) return;
   if (!device::isend(m, block, next, memory, 100, 7, send)) return;
   if (!device::test(m, block, send, done) || !device::wait(m, block, receive)) return;

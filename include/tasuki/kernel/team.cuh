@@ -13,7 +13,20 @@ constexpr int kMostRanks = 72;  ///< of a team
 constexpr int kAnyTag = -1;
 
 /// What a call was about when it failed.
-enum class Call : int { none, put, signal, word, barrier, grid_barrier, isend, irecv, wait_send, wait_receive };
+enum class Call : int {
+  none,
+  put,
+  signal,
+  word,
+  barrier,
+  grid_barrier,
+  isend,
+  irecv,
+  wait_send,
+  wait_receive,
+  packet,
+  exchange
+};
 
 enum class Reason : int {
   none,
@@ -23,9 +36,11 @@ enum class Reason : int {
   slot,           ///< there is no such signal, word, barrier
   window,         ///< bytes outside the window
   tag,            ///< below 0 (and not kAnyTag, for a receive)
-  too_large,      ///< a message from outside the window
+  too_large,      ///< a message from outside the window, a packet, an exchange
   too_many_open,  ///< receives
   truncated,      ///< a message longer than its receive
+  twice,          ///< a receive into a layout that names a byte twice
+  overrun,        ///< a packet that came before the last was taken
 };
 
 /// The first failure of a rank's kernels, in host memory. Numbers as the call and the reason need them.
@@ -49,12 +64,19 @@ struct Team {
   int signals;
   int words;
   int barriers;
+  int packets;
+  int exchanges;
+  Word packet_lines;    // of a slot
+  Word exchange_words;  // of a rank for each other, at most
   Word window_bytes;
   Word window_at;  // in every rank's memory, as all that follows
   Word signals_at;
   Word words_at;
   Word arrivals_at;
   Word rounds_at;
+  Word packets_at;
+  Word exchanges_at;
+  Word exchanged_at;
   Word patience;  // ns
   Word* failed;
   const unsigned* abort;
@@ -64,8 +86,10 @@ struct Team {
 
 namespace detail {
 
+constexpr Word kCacheLine = 128;  // bytes
+
 /// Of a barrier, at each rank for itself: how often it has been passed, and how many of the rank's blocks have come.
-struct alignas(128) Round {
+struct alignas(kCacheLine) Round {
   Word passed;
   Word come;
   Word released;
@@ -89,8 +113,8 @@ TASUKI_DEVICE bool working(const Team& team) {
 }
 
 /// Keeps the failure if it is the first. Always false, for the caller to return.
-TASUKI_DEVICE bool fail(const Team& team, Call call, Reason reason, int peer, int index, Word expected = 0,
-                        Word found = 0, Word more = 0) {
+TASUKI_RARE bool fail(const Team& team, Call call, Reason reason, int peer, int index, Word expected = 0,
+                      Word found = 0, Word more = 0) {
   if (exchange_gpu(team.failed, 1) != 0) return false;
   Failure& failure = *team.failure;
   failure.call = call;
@@ -171,23 +195,35 @@ TASUKI_DEVICE bool await(const Team& team, const Word* word, Word least, Call ca
 }
 
 #if defined(__CUDACC__)
-template <class Unit, class Group>
+template <class Unit, int kAtOnce, class Group>  // loads that a thread has on the way
 TASUKI_DEVICE void copy_units(const Group& group, Byte* to, const Byte* from, Word units) {
-  constexpr int kAtOnce = 4;  // loads that a thread has on the way
   auto* const target = reinterpret_cast<Unit*>(to);
   const auto* const source = reinterpret_cast<const Unit*>(from);
   const Word step = static_cast<Word>(group.threads());
+  TASUKI_ROLLED
   for (Word n = static_cast<Word>(group.thread()); n < units; n += kAtOnce * step) {
     Unit value[kAtOnce];
-#pragma unroll
+    TASUKI_UNROLLED
     for (int j = 0; j < kAtOnce; ++j) {
       if (n + j * step < units) value[j] = source[n + j * step];
     }
-#pragma unroll
+    TASUKI_UNROLLED
     for (int j = 0; j < kAtOnce; ++j) {
       if (n + j * step < units) target[n + j * step] = value[j];
     }
   }
+}
+template <int kAtOnce, class Group>
+TASUKI_DEVICE void copy_by(const Group& group, Byte* to, const Byte* from, Word bytes) {
+  constexpr int kFew = 4;
+  const Word places = reinterpret_cast<Word>(to) | reinterpret_cast<Word>(from);
+  const Word unit = places % 16 == 0 ? 16 : places % 8 == 0 ? 8 : places % 4 == 0 ? 4 : 1;
+  const Word whole = bytes / unit * unit;
+  if (unit == 16) copy_units<uint4, kAtOnce>(group, to, from, bytes / 16);
+  if (unit == 8) copy_units<uint2, kFew>(group, to, from, bytes / 8);
+  if (unit == 4) copy_units<unsigned, kFew>(group, to, from, bytes / 4);
+  if (unit == 1) copy_units<Byte, kFew>(group, to, from, bytes);
+  copy_units<Byte, 1>(group, to + whole, from + whole, bytes - whole);
 }
 #endif
 
@@ -195,18 +231,20 @@ TASUKI_DEVICE void copy_units(const Group& group, Byte* to, const Byte* from, Wo
 template <class Group>
 TASUKI_DEVICE void copy(const Group& group, Byte* to, const Byte* from, Word bytes) {
 #if defined(__CUDACC__)
-  const Word places = reinterpret_cast<Word>(to) | reinterpret_cast<Word>(from);
-  const Word unit = places % 16 == 0 ? 16 : places % 8 == 0 ? 8 : places % 4 == 0 ? 4 : 1;
-  const Word whole = bytes / unit * unit;
-  if (unit == 16) copy_units<uint4>(group, to, from, bytes / 16);
-  if (unit == 8) copy_units<uint2>(group, to, from, bytes / 8);
-  if (unit == 4) copy_units<unsigned>(group, to, from, bytes / 4);
-  if (unit == 1) copy_units<Byte>(group, to, from, bytes);
-  copy_units<Byte>(group, to + whole, from + whole, bytes - whole);
+  copy_by<8>(group, to, from, bytes);
 #else
   const Word share = (bytes + static_cast<Word>(group.threads()) - 1) / static_cast<Word>(group.threads());
   const Word begin = share * static_cast<Word>(group.thread());
   if (begin < bytes) std::memcpy(to + begin, from + begin, begin + share < bytes ? share : bytes - begin);
+#endif
+}
+/// The same from another GPU, which answers later, so that more has to be on its way.
+template <class Group>
+TASUKI_DEVICE void pull(const Group& group, Byte* to, const Byte* from, Word bytes) {
+#if defined(__CUDACC__)
+  copy_by<16>(group, to, from, bytes);
+#else
+  copy(group, to, from, bytes);
 #endif
 }
 
@@ -325,18 +363,22 @@ TASUKI_DEVICE bool wait_word(const Team& team, const Group& group, int from, int
 template <class Group>
 TASUKI_DEVICE bool barrier(const Team& team, const Group& group, int which = 0) {
   if (!detail::check_slot(team, Call::barrier, team.rank, which, team.barriers)) return false;
-  bool good = detail::working(team);
-  group.sync();
+  const bool alive = detail::working(team);
+  bool came = true;
   detail::Round& round = detail::round_of(team, which);
-  const Word next = detail::load_relaxed(&round.passed) + 1;
-  for (int rank = group.thread(); rank < team.ranks; rank += group.threads())
-    if (rank != team.rank) detail::store_release(detail::arrival_at(team, rank, team.rank, which), next);
-  for (int rank = group.thread(); rank < team.ranks; rank += group.threads())
-    if (rank != team.rank)
-      good = good &&
-             detail::await(team, detail::arrival_at(team, team.rank, rank, which), next, Call::barrier, rank, which);
-  good = group.all(good);
-  if (group.thread() == 0) detail::store_relaxed(&round.passed, next);
+  group.sync();
+  const Word next = round.passed + 1;
+  if (group.thread() < team.ranks) {
+    detail::fence();  // one for all that the group has written, on its way while `passed` is
+    for (int rank = group.thread(); rank < team.ranks; rank += group.threads())
+      if (rank != team.rank) detail::store_arrival(detail::arrival_at(team, rank, team.rank, which), next);
+    for (int rank = group.thread(); rank < team.ranks; rank += group.threads())
+      if (rank != team.rank)
+        came = came &&
+               detail::await(team, detail::arrival_at(team, team.rank, rank, which), next, Call::barrier, rank, which);
+  }
+  const bool good = group.all(came && alive);
+  if (group.thread() == 0) round.passed = next;
   return good;
 }
 

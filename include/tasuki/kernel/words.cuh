@@ -6,15 +6,27 @@
 
 #if defined(__CUDACC__)
 #define TASUKI_DEVICE __device__ inline
+/// What is rarely called: it is there once in a kernel, so that the rest of it stays short.
+#define TASUKI_RARE __device__ __noinline__
 /// Before a kernel's `void`: CUDA's __global__; an ordinary function where a kernel is run by threads of the host.
 #define TASUKI_KERNEL __global__
+/// Before a kernel's parameter that is a Team, Messages or Handle: nobody makes a copy of it.
+#define TASUKI_PARAMETER const __grid_constant__
+/// Before a loop over an array that is to be kept in registers.
+#define TASUKI_UNROLLED _Pragma("unroll")
+/// Before a loop whose turns are not to be put beside each other.
+#define TASUKI_ROLLED _Pragma("unroll 1")
 #else
 #include <atomic>
 #include <chrono>
 #include <cstring>
 #include <thread>
 #define TASUKI_DEVICE inline
+#define TASUKI_RARE inline
 #define TASUKI_KERNEL inline
+#define TASUKI_PARAMETER const
+#define TASUKI_UNROLLED
+#define TASUKI_ROLLED
 #endif
 
 namespace tasuki::device {
@@ -62,6 +74,17 @@ TASUKI_DEVICE Word add_gpu(Word* p, Word value) {
   asm volatile("atom.acq_rel.gpu.add.u64 %0, [%1], %2;" : "=l"(before) : "l"(p), "l"(value) : "memory");
   return before;
 }
+// In no order with anything else.
+TASUKI_DEVICE Word count_gpu(Word* p, Word value) {
+  Word before;
+  asm volatile("atom.relaxed.gpu.add.u64 %0, [%1], %2;" : "=l"(before) : "l"(p), "l"(value) : "memory");
+  return before;
+}
+TASUKI_DEVICE Word exchange_acquire_gpu(Word* p, Word value) {
+  Word before;
+  asm volatile("atom.acquire.gpu.exch.b64 %0, [%1], %2;" : "=l"(before) : "l"(p), "l"(value) : "memory");
+  return before;
+}
 TASUKI_DEVICE Word exchange_gpu(Word* p, Word value) {
   Word before;
   asm volatile("atom.acq_rel.gpu.exch.b64 %0, [%1], %2;" : "=l"(before) : "l"(p), "l"(value) : "memory");
@@ -75,9 +98,22 @@ TASUKI_DEVICE Word load_acquire_gpu(const Word* p) {
 TASUKI_DEVICE void store_release_gpu(Word* p, Word value) {
   asm volatile("st.release.gpu.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
 }
+// Leave to write over what was read: the reader stores it after its loads have come, the writer stores once it has seen
+// it. A GPU begins no store before the loads and the branches that it hangs on have ended, so that nobody has to wait
+// for a fence.
+TASUKI_DEVICE void store_leave(Word* p, Word value) {
+  store_relaxed(p, value);
+}
+TASUKI_DEVICE Word load_leave(const Word* p) {
+  return load_relaxed(p);
+}
 // What this thread has stored or seen comes before the lines that it stores from here on.
 TASUKI_DEVICE void fence() {
   asm volatile("fence.acq_rel.sys;" ::: "memory");
+}
+// After a fence.
+TASUKI_DEVICE void store_arrival(Word* p, Word value) {
+  store_relaxed(p, value);
 }
 TASUKI_DEVICE void store_line(Line* p, const Line& line) {
   asm volatile("{ .reg .b128 q; mov.b128 q, {%1, %2}; st.relaxed.sys.global.b128 [%0], q; }" ::"l"(p), "l"(line.data),
@@ -121,6 +157,12 @@ TASUKI_DEVICE void store_release(unsigned* p, unsigned value) {
 TASUKI_DEVICE Word add_gpu(Word* p, Word value) {
   return std::atomic_ref<Word>(*p).fetch_add(value, std::memory_order_acq_rel);
 }
+TASUKI_DEVICE Word count_gpu(Word* p, Word value) {
+  return std::atomic_ref<Word>(*p).fetch_add(value, std::memory_order_relaxed);
+}
+TASUKI_DEVICE Word exchange_acquire_gpu(Word* p, Word value) {
+  return std::atomic_ref<Word>(*p).exchange(value, std::memory_order_acquire);
+}
 TASUKI_DEVICE Word exchange_gpu(Word* p, Word value) {
   return std::atomic_ref<Word>(*p).exchange(value, std::memory_order_acq_rel);
 }
@@ -130,7 +172,16 @@ TASUKI_DEVICE Word load_acquire_gpu(const Word* p) {
 TASUKI_DEVICE void store_release_gpu(Word* p, Word value) {
   store_release(p, value);
 }
-TASUKI_DEVICE void fence() {}  // lines are released and acquired by their numbers
+TASUKI_DEVICE void store_leave(Word* p, Word value) {
+  store_release(p, value);
+}
+TASUKI_DEVICE Word load_leave(const Word* p) {
+  return load_acquire(p);
+}
+TASUKI_DEVICE void fence() {}  // what is stored behind one is released by itself
+TASUKI_DEVICE void store_arrival(Word* p, Word value) {
+  store_release(p, value);
+}
 TASUKI_DEVICE void store_line(Line* p, const Line& line) {
   store_relaxed(&p->data, line.data);
   store_release(&p->number, line.number);

@@ -1,0 +1,314 @@
+// How a group stores a message's lines, takes a message into a receive, and waits. Part of tasuki/kernel.cuh.
+#pragma once
+
+#include "tasuki/kernel/channel.cuh"
+
+namespace tasuki::device::detail {
+
+constexpr int kLinesAtOnce = 4;  // of a thread, that are on their way
+
+/// By the group: the lines of a small message.
+template <class Group>
+TASUKI_DEVICE void store_lines(const Group& group, Line* lines, const View& from, Word head, Word number) {
+  const auto threads = static_cast<Word>(group.threads());
+  const Word words = from.bytes == 0 ? 1 : (from.bytes + 7) / 8;
+  TASUKI_ROLLED
+  for (Word n = static_cast<Word>(group.thread()); n < words; n += kLinesAtOnce * threads) {
+    Word data[kLinesAtOnce];
+    TASUKI_UNROLLED
+    for (int j = 0; j < kLinesAtOnce; ++j) {
+      const Word at = n + j * threads;
+      if (at < words) data[j] = from.bytes == 0 ? 0 : load_word(from, at, from.bytes);
+    }
+    TASUKI_UNROLLED
+    for (int j = 0; j < kLinesAtOnce; ++j) {
+      const Word at = n + j * threads;
+      if (at < words) store_line(lines + at, Line{data[j], at == 0 ? head : number + 1});
+    }
+  }
+}
+
+/// A line of a message whose first has come, for the others may come later: once looked at, until it is there.
+TASUKI_DEVICE bool await_line(const Messages& m, const Line* at, Word number, Line& line) {
+  if (line.number == number + 1) return true;
+  Patience patience(m.team);
+  do {
+    line = load_line(at);
+    if (line.number == number + 1) return true;
+  } while (patience.more());
+  return false;
+}
+
+/// By the group: the words of a small message into its receive. False if a line does not come.
+template <class Group>
+TASUKI_DEVICE bool take_lines(const Messages& m, const Group& group, const Line* lines, Word number, const View& to,
+                              Word bytes) {
+  const auto threads = static_cast<Word>(group.threads());
+  const Word words = (bytes + 7) / 8;
+  TASUKI_ROLLED
+  for (Word n = static_cast<Word>(group.thread()); n < words; n += kLinesAtOnce * threads) {
+    Line line[kLinesAtOnce];
+    TASUKI_UNROLLED
+    for (int j = 0; j < kLinesAtOnce; ++j)
+      if (n + j * threads < words) line[j] = load_line(lines + n + j * threads);
+    TASUKI_UNROLLED
+    for (int j = 0; j < kLinesAtOnce; ++j) {
+      const Word at = n + j * threads;
+      if (at >= words) break;
+      if (at > 0 && !await_line(m, lines + at, number, line[j])) return false;
+      store_word(to, at, line[j].data, bytes);
+    }
+  }
+  return true;
+}
+
+/// Why a group that finds something missing has given up; by its first thread.
+TASUKI_RARE bool give_up(const Messages& m, int peer, int tag) {
+  if (!working(m.team)) return false;
+  say_what_came(m, load_relaxed(m.team.abort) != 0 ? Reason::aborted : Reason::deadline, peer, tag);
+  return false;
+}
+
+/// What has come in a receive, to all threads of the group.
+struct Got {
+  bool good;
+  int tag;
+  Word bytes;
+};
+
+/// By the group, begun by a `sync`: takes message `number`, of which at least the first line has come, into a receive.
+/// At the end all threads have taken their part.
+template <class Group>
+TASUKI_RARE Got take(const Messages& m, const Group group, int peer, Word number, View to) {
+  const Line* const lines = Channel(m, m.team.rank, peer).lines(number);
+  const Word head = load_line(lines).number;
+  Got got{true, tag_of(head), size_of(head)};
+  const bool large = got.bytes == kLargeSize;
+  Line where{};
+  if (large) {
+    where = load_line(lines + 1);
+    Line size = load_line(lines + 2);
+    got.good = await_line(m, lines + 1, number, where) && await_line(m, lines + 2, number, size);
+    got.good = group.all(got.good);
+    got.bytes = size.data;
+  }
+  if (got.good && got.bytes > to.bytes) {
+    got.good = fail(m.team, Call::wait_receive, Reason::truncated, peer, got.tag, to.bytes, got.bytes);
+    return got;
+  }
+  if (got.good && large) {
+    load_acquire(&lines[2].number);  // what was written before may be read
+    scatter(group, to, m.team.base[peer] + where.data, got.bytes);
+    group.sync();
+    if (group.thread() == 0) store_leave(Channel(m, peer, m.team.rank).taken(number), number + 1);
+  } else if (got.good) {
+    got.good = group.all(take_lines(m, group, lines, number, to, got.bytes));
+  }
+  if (got.good) return got;
+  if (group.thread() == 0) give_up(m, peer, got.tag);
+  group.sync();  // it has failed, whichever thread asks
+  return got;
+}
+
+/// By the group: the message of another's receive, claimed. False if it cannot be taken.
+template <class Group>
+TASUKI_RARE bool take_for_another(const Messages& m, const Group group, int peer, Word number) {
+  const Channel channel(m, m.team.rank, peer);
+  OpenReceive& receive = channel.receive(number);
+  const Word message = receive.message;
+  const View to = receive.to;
+  const Got got = take(m, group, peer, message, to);
+  if (!got.good) return false;
+  group.sync();  // all have asked the receive where it goes
+  if (group.thread() == 0) {
+    locked(m, channel.inbox(), [&] {
+      receive.tag = got.tag;
+      receive.bytes = got.bytes;
+      give_back(m, channel, message, peer);
+    });
+    store_release_gpu(&receive.state, kTaken);
+  }
+  group.sync();
+  return true;
+}
+
+// What a group does next while it waits: one word, so that its first thread tells the others at once.
+constexpr Word kGaveUp = 0;
+constexpr Word kEnded = 1;  // what it has waited for is there
+constexpr Word kNotYet = 2;
+constexpr Word kMine = 3;    // the message of its own receive, whose number follows
+constexpr Word kOthers = 4;  // that of another: the peer and the receive follow
+constexpr Word kDone = 5;    // its own receive is over: the bytes, 8 at most, and the tag follow
+TASUKI_DEVICE Word next_of(Word what, Word number = 0, int peer = 0) {
+  return number << 16 | static_cast<Word>(peer) << 8 | what;
+}
+
+constexpr int kTurns = 32;  // looks until others' messages are looked for
+
+/// By the group, begun by a `sync`: what a look of its first thread finds when it finds something, as a word of the
+/// kind above. Meanwhile it takes what comes for others, who may wait for what this rank does later. `once`: looks for
+/// each a single time. `Look` has `look()` and `complain(reason)`.
+template <class Group, class Look>
+TASUKI_RARE Word drive(const Messages& m, const Group group, Look look, bool once) {
+  Patience patience(m.team);
+  int turns = 0;
+  for (;;) {
+    Word next = kNotYet;
+    if (group.thread() == 0) {
+      const bool good = working(m.team);
+      for (;;) {
+        next = look.look();
+        if (next != kNotYet) break;
+        int peer = 0;
+        Word number = 0;
+        if ((once || ++turns % kTurns == 0) && claim_any(m, peer, number)) next = next_of(kOthers, number, peer);
+        if (once || next != kNotYet) break;
+        if (patience.more()) continue;
+        if (patience.why() != Reason::none) look.complain(patience.why());
+        next = kGaveUp;
+        break;
+      }
+      if (!good) next = kGaveUp;
+    }
+    next = group.broadcast(next);
+    if ((next & 0xff) != kOthers) return next;
+    if (!take_for_another(m, group, static_cast<int>(next >> 8 & 0xff), next >> 16)) return kGaveUp;
+    if (once) return kNotYet;
+  }
+}
+
+/// A place in the ring of the receiver.
+struct LookForPlace {
+  const Messages& m;
+  int to;
+  int tag;
+  Word number;
+
+  TASUKI_DEVICE Word look() const {
+    Outbox& outbox = Channel(m, m.team.rank, to).outbox();
+    const Word freed = load_leave(&outbox.freed);
+    store_leave(&outbox.known, freed);
+    return number - freed < Word{1} << m.log_places ? kEnded : kNotYet;
+  }
+  TASUKI_DEVICE void complain(Reason why) const {
+    fail(m.team, Call::isend, why, to, tag, number, load_relaxed(&Channel(m, m.team.rank, to).outbox().freed),
+         Word{1} << (m.log_places - 1));
+  }
+};
+
+/// The end of a large message.
+struct LookForTaken {
+  const Messages& m;
+  int to;
+  int tag;
+  Word number;
+
+  TASUKI_DEVICE Word look() const {
+    return load_leave(Channel(m, m.team.rank, to).taken(number)) > number ? kEnded : kNotYet;
+  }
+  TASUKI_DEVICE void complain(Reason why) const { fail(m.team, Call::wait_send, why, to, tag); }
+};
+
+/// The message of a receive, among several groups.
+struct LookForMessage {
+  const Messages& m;
+  int peer;
+  int tag;
+  Word number;
+  View to;
+  Word seen;
+
+  TASUKI_DEVICE LookForMessage(const Messages& messages, const Request& request)
+      : m(messages),
+        peer(request.peer),
+        tag(request.tag),
+        number(request.number),
+        to(request.to),
+        seen(load_relaxed(&Channel(messages, messages.team.rank, request.peer).inbox().seen)) {}
+
+  TASUKI_DEVICE Word look() {
+    const Channel channel(m, m.team.rank, peer);
+    OpenReceive& receive = channel.receive(number);
+    Inbox& inbox = channel.inbox();
+    // All three loads are on their way at once.
+    const Word state = load_relaxed(&receive.state);
+    const Word now = load_relaxed(&inbox.seen);
+    const Line line = load_line(channel.lines(seen));
+    Word next = kNotYet;
+    if (state == kTaken) {
+      load_acquire_gpu(&receive.state);  // what the other has stored may be read
+      return kEnded;
+    }
+    if (state >= kHasMessage || (state == kOpen && now == seen && is_message(m, line.number, seen)))
+      locked(m, inbox, [&] { next = found(channel, receive, line); });
+    seen = now;
+    return next;
+  }
+
+  /// With the lock: something has come, the line perhaps. A message of one line for the oldest receive is taken at
+  /// once.
+  TASUKI_DEVICE Word found(const Channel& channel, OpenReceive& receive, const Line& line) const {
+    Inbox& inbox = channel.inbox();
+    const Word state = load_relaxed(&receive.state);
+    const Word now = load_relaxed(&inbox.seen);
+    const Word oldest = load_relaxed(&inbox.oldest);
+    const Word freed = load_relaxed(&inbox.freed);
+    const Word told = load_relaxed(&inbox.told);
+    const Word bytes = size_of(line.number);
+    const int came = tag_of(line.number);
+    if (state == kOpen && now == seen && oldest == number && is_message(m, line.number, seen) && takes(tag, came) &&
+        bytes <= 8 && bytes <= to.bytes && to.blocks == nullptr) {
+      if (bytes > 0) store_bytes(to.at, line.data, bytes);
+      note(m, inbox.seen, now + 1);
+      close(m, channel, number, oldest);
+      give_back(m, channel, now, now + 1, freed, told, peer);
+      return static_cast<Word>(static_cast<unsigned>(came)) << 32 | bytes << 8 | kDone;
+    }
+    if (state == kOpen) match(m, peer);
+    return claim(m, receive) ? next_of(kMine, receive.message) : kNotYet;
+  }
+  TASUKI_DEVICE void complain(Reason why) const { say_what_came(m, why, peer, tag); }
+};
+
+/// Nothing: only what comes for others is taken.
+struct LookForNothing {
+  TASUKI_DEVICE Word look() const { return kNotYet; }
+  TASUKI_DEVICE void complain(Reason) const {}
+};
+
+TASUKI_DEVICE bool in_window(const Team& team, const View& view) {
+  const Byte* const window = team.base[team.rank] + team.window_at;
+  return view.blocks == nullptr && view.at >= window && view.bytes <= team.window_bytes &&
+         view.at <= window + (team.window_bytes - view.bytes);
+}
+
+/// By the group, after a `sync`: what of `isend` takes longer: many lines, a layout, a large message, or one for which
+/// there was no place in the ring when it got its number. `stored`: its lines are on their way already.
+template <class Group>
+TASUKI_RARE bool send_later(const Messages& m, const Group group, int to, View from, int tag, Word number, bool room,
+                            bool stored) {
+  if (!room && drive(m, group, LookForPlace{m, to, tag, number}, false) != kEnded) return false;
+  Line* const lines = Channel(m, to, m.team.rank).lines(number);
+  if (stored) return group.all(working(m.team));
+  if (from.bytes <= m.eager) {
+    store_lines(group, lines, from, head_of(m, number, from.bytes, tag), number);
+    return group.all(working(m.team));
+  }
+  const Byte* const mine = m.team.base[m.team.rank];
+  const Byte* where = from.at;
+  if (!in_window(m.team, from)) {
+    Byte* const staging = Channel(m, m.team.rank, to).staging(number);
+    gather(group, staging, from, from.bytes);
+    group.sync();
+    where = staging;
+  }
+  if (group.thread() == 0) {
+    fence();
+    store_line(lines + 1, Line{static_cast<Word>(where - mine), number + 1});
+    store_line(lines + 2, Line{from.bytes, number + 1});
+    store_line(lines, Line{0, head_of(m, number, kLargeSize, tag)});
+  }
+  return group.all(working(m.team));
+}
+
+}  // namespace tasuki::device::detail
