@@ -33,6 +33,10 @@ void KernelHome::check() const {
   if (runtime_.gpus) runtime_.gpus->check();
 }
 
+std::shared_ptr<void> KernelHome::serve() {
+  return served_;
+}
+
 std::pair<std::uint64_t, std::shared_ptr<void>> KernelHome::add_handle(HandleFacts facts) {
   static std::atomic<std::uint64_t> last = 0;  // of the process, so that no context takes another's handle for its own
   const std::uint64_t id = last.fetch_add(1) + 1;
