@@ -318,9 +318,17 @@ class Operation::Kernels final : public KernelRuns {
     const int warps = on_gpu_ ? threads / static_cast<int>(device::lowered::kLanes) : threads;
     if (messages && !on_gpu_ && !carrier_)
       carrier_ = std::make_unique<Carrier>(
-          program, [this] { home_.abort(); }, [this] { return runtime_.over(); });
+          program, [this] { home_.tell_to_give_up(false); }, [this] { return runtime_.over(); });
     const GpuProgram lowered = lower(program, blocks, on_gpu_ && runtime_.gpus->atomics(), warps,
                                      carrier_ ? carrier_->channels() : ThreadChannels());
+    for (const int part : kPartsLowered) {
+      const bool in_turns = lowered.blocks[part] > blocks && lowered.rounds[part].size() == 1;
+      if (in_turns && static_cast<std::size_t>(lowered.blocks[part]) != lowered.tasks[part].size())
+        throw Error(
+            fmt::format("{}: device: more tasks than blocks, but not all of them of one block (a defect in "
+                        "Tasuki)",
+                        who()));
+    }
     if (messages && !served_) served_ = home_.serve();
     auto fresh = std::make_unique<Lowered>(program, lowered, blocks, threads, on_gpu_);
     if (fresh->turns() > 1) check_turns(lowered, blocks);

@@ -2,3 +2,4 @@
 #include "messages.cpp"
 #include "misuse.cpp"
 #include "primitives.cpp"
+#include "proxy.cpp"

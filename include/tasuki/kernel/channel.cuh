@@ -8,9 +8,18 @@
 // receive is posted that does. It tells the sender up to which message all places are free again.
 #pragma once
 
+#include "tasuki/kernel/proxy.cuh"
 #include "tasuki/kernel/team.cuh"
 
 namespace tasuki::device {
+
+/// How messages go to ranks whose memory a kernel does not reach (by_host.cuh).
+struct ByHost {
+  Proxy proxy;
+  Byte* staging;  // in host memory: `room` bytes for each place of an answer
+  Word room;
+  int largest_tag;  // that MPI takes
+};
 
 /// A rank's part of `tasuki::Messages`: a small plain value, passed to a kernel as it is (with __grid_constant__ on a
 /// GPU). `team` is for the primitives; the rest is Tasuki's own.
@@ -31,6 +40,7 @@ struct Messages {
   Word receives_at;
   Word ring_at;
   Word staging_at;
+  ByHost by_host;
 };
 
 /// A message that is on its way, or a receive that is open. Every thread of the group keeps it.

@@ -2,6 +2,7 @@
 // tasuki::Messages (tasuki/kernel.hpp). How they travel: channel.cuh.
 #pragma once
 
+#include "tasuki/kernel/by_host.cuh"
 #include "tasuki/kernel/channel.cuh"
 
 namespace tasuki::device {
@@ -116,6 +117,7 @@ TASUKI_DEVICE bool receive(const Messages& m, const Group& group, int from, void
 template <class Group>
 TASUKI_DEVICE bool finish(const Messages& m, const Group& group, Request& request, bool once, bool& done) {
   done = true;
+  if (request.kind >= kHostSend) return finish_by_host(m, group, request, once, done);
   if (request.kind == kNothing || request.kind == kSmall) {
     request.kind = kNothing;
     return group.all(working(m.team));
@@ -158,6 +160,7 @@ TASUKI_DEVICE bool finish(const Messages& m, const Group& group, Request& reques
 template <class Group>
 TASUKI_DEVICE bool isend(const Messages& m, const Group& group, int to, const void* from, Word bytes, int tag,
                          Request& request) {
+  if (detail::is_apart(m, to)) return detail::send_by_host(m, group, to, from, bytes, tag, request);
   return detail::send(m, group, to, from, bytes, tag, request);
 }
 
@@ -167,6 +170,7 @@ TASUKI_DEVICE bool isend(const Messages& m, const Group& group, int to, const vo
 template <class Group>
 TASUKI_DEVICE bool irecv(const Messages& m, const Group& group, int from, void* to, Word bytes, int tag,
                          Request& request) {
+  if (detail::is_apart(m, from)) return detail::receive_by_host(m, group, from, to, bytes, tag, request);
   return detail::receive(m, group, from, to, bytes, tag, request);
 }
 

@@ -13,7 +13,21 @@ constexpr int kMostRanks = 72;  ///< of a team
 constexpr int kAnyTag = -1;
 
 /// What a call was about when it failed.
-enum class Call : int { none, put, signal, word, barrier, grid_barrier, isend, irecv, wait_send, wait_receive };
+enum class Call : int {
+  none,
+  put,
+  signal,
+  word,
+  barrier,
+  grid_barrier,
+  isend,
+  irecv,
+  wait_send,
+  wait_receive,
+  ask,  ///< the process's thread for a message
+  wait_host_send,
+  wait_host_receive,
+};
 
 enum class Reason : int {
   none,
@@ -26,6 +40,10 @@ enum class Reason : int {
   too_large,      ///< a message from outside the window
   too_many_open,  ///< receives
   truncated,      ///< a message longer than its receive
+  unreached,      ///< a rank whose memory is not reached, or a barrier with such ranks
+  host_room,      ///< a message through the host, or its receive, of too many bytes
+  host_tag,       ///< a tag of a message through the host that is too large for MPI
+  no_host,        ///< no message goes through the host
 };
 
 /// The first failure of a rank's kernels, in host memory. Numbers as the call and the reason need them.
@@ -49,6 +67,7 @@ struct Team {
   int signals;
   int words;
   int barriers;
+  int apart;  // ranks whose memory this one does not reach
   Word window_bytes;
   Word window_at;  // in every rank's memory, as all that follows
   Word signals_at;
@@ -59,7 +78,7 @@ struct Team {
   Word* failed;
   const unsigned* abort;
   Failure* failure;
-  Byte* base[kMostRanks];  // where this rank sees every rank's memory
+  Byte* base[kMostRanks];  // where this rank sees every rank's memory; null: nowhere
 };
 
 namespace detail {
@@ -217,11 +236,14 @@ TASUKI_DEVICE bool is_rank(const Team& team, int peer) {
 /// Whether the arguments of a call can be; by every thread, which all find the same.
 TASUKI_DEVICE bool check_slot(const Team& team, Call call, int peer, int slot, int slots) {
   if (!is_rank(team, peer)) return fail(team, call, Reason::peer, peer, slot);
+  if (team.apart != 0 && (team.base[peer] == nullptr || call == Call::barrier || call == Call::grid_barrier))
+    return fail(team, call, Reason::unreached, peer, slot);
   if (slot < 0 || slot >= slots) return fail(team, call, Reason::slot, peer, slot, static_cast<Word>(slots));
   return true;
 }
 TASUKI_DEVICE bool check_window(const Team& team, int peer, Word offset, Word bytes) {
   if (!is_rank(team, peer)) return fail(team, Call::put, Reason::peer, peer, 0);
+  if (team.base[peer] == nullptr) return fail(team, Call::put, Reason::unreached, peer, 0);
   if (offset > team.window_bytes || bytes > team.window_bytes - offset)
     return fail(team, Call::put, Reason::window, peer, 0, offset, bytes, team.window_bytes);
   return true;
@@ -234,9 +256,11 @@ TASUKI_DEVICE bool failed(const Team& team) {
   return !detail::working(team);
 }
 
-/// The window of `rank` as this one sees it: for loads and stores of the kernel's own. Null if there is no such rank.
+/// The window of `rank` as this one sees it: for loads and stores of the kernel's own. Null if there is no such rank,
+/// or its memory is not reached.
 TASUKI_DEVICE void* window(const Team& team, int rank) {
-  return detail::is_rank(team, rank) ? team.base[rank] + team.window_at : nullptr;
+  if (!detail::is_rank(team, rank) || team.base[rank] == nullptr) return nullptr;
+  return team.base[rank] + team.window_at;
 }
 
 /// `bytes` bytes from `from` into the window of rank `to`, from byte `offset` of it on. What the group's threads have

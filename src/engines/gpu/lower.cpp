@@ -692,10 +692,16 @@ class Lowering {
                       plan_.rank, plan_.operation, tasks[0].ends.size(), kGpuThreads));
     }
     std::int64_t sum[2] = {};  // of other tasks, of staging tasks
-    for (const TaskDraft& task : tasks) sum[task.staging ? 1 : 0] += task.blocks();
+    std::int64_t count[2] = {};
+    for (const TaskDraft& task : tasks) {
+      sum[task.staging ? 1 : 0] += task.blocks();
+      ++count[task.staging ? 1 : 0];
+    }
     std::int64_t room[2] = {sum[0], sum[1]};
     if (sum[0] + sum[1] > most_) {
-      room[1] = std::min<std::int64_t>(sum[1], sum[0] > 0 ? (most_ + 1) / 2 : most_);
+      // What others need at least is theirs: all together have more than `most_` only if each has one.
+      const std::int64_t left = std::max(count[1], most_ - count[0]);
+      room[1] = std::max(count[1], std::min({sum[1], left, sum[0] > 0 ? (most_ + 1) / 2 : std::int64_t{most_}}));
       room[0] = std::min(sum[0], most_ - room[1]);
     }
     std::vector<std::int64_t> blocks_of(tasks.size());
