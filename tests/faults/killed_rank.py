@@ -49,6 +49,9 @@ def main() -> int:
         ("shared", "inline", "host", "allreduce"),
         ("shared", "thread", "host", "allreduce"),
         ("mpi", "inline", "host", "allreduce"),
+        ("shared", "inline", "host", "kernel"),
+        ("mpi", "inline", "host", "kernel"),
+        ("mpi", "inline", "host", "messages"),
         ("peer", "stream", "device", "wait"),
         ("mpi", "stream", "device", "wait"),
     ):
