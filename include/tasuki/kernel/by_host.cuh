@@ -119,6 +119,7 @@ TASUKI_DEVICE bool finish_by_host(const Messages& m, const Group& group, Request
   if (!drive(m, group, nullptr, once, look, complain, what, tag, bytes)) return false;
   done = what == kEnded;
   if (!done) return true;
+  if (receives && group.thread() == 0) fence();  // what MPI has stored may be read
   answer = group.broadcast(answer);
   bytes = answer >> 31 & 0x7fffffff;
   tag = static_cast<int>(answer & 0x7fffffff);
@@ -135,6 +136,18 @@ TASUKI_DEVICE bool finish_by_host(const Messages& m, const Group& group, Request
   return true;
 }
 
+/// By one thread, for `echo`: false if what is looked for does not come in time.
+template <class Looking>
+TASUKI_DEVICE bool look_until(const Team& team, Looking&& look) {
+  Patience patience(team);
+  while (!look()) {
+    if (patience.more()) continue;
+    if (patience.why() != Reason::none) fail(team, Call::ask, patience.why(), team.rank, 0);
+    return false;
+  }
+  return true;
+}
+
 }  // namespace detail
 
 /// A request to the process's progress thread, which answers at once with the same word: what any message through the
@@ -143,19 +156,15 @@ template <class Group>
 TASUKI_DEVICE bool echo(const Messages& m, const Group& group, Word word, Word& back) {
   const Proxy& proxy = m.by_host.proxy;
   if (proxy.slots == nullptr) return detail::fail(m.team, Call::ask, Reason::no_host, m.team.rank, 0);
-  Word place = 0;
-  Word number = 0;
-  if (!detail::begin_by_host(m, group, Call::ask, m.team.rank, 0, 0, place)) return false;
   Word answer = 0;
   bool good = true;
   if (group.thread() == 0) {
-    good = detail::ask(m.team, proxy, detail::HostRequest{detail::kEcho, place, word, 0}, number, m.team.rank, 0);
-    detail::Patience patience(m.team);
-    while (good && !detail::is_answered(proxy, place, number, answer)) {
-      if (patience.more()) continue;
-      if (patience.why() != Reason::none) detail::fail(m.team, Call::ask, patience.why(), m.team.rank, 0);
-      good = false;
-    }
+    Word place = 0;
+    Word number = 0;
+    good = detail::look_until(m.team, [&] { return detail::take_place(proxy, place); });
+    const detail::HostRequest request{detail::kEcho, place, word, 0};
+    good = good && detail::ask(m.team, proxy, request, number, m.team.rank, 0);
+    good = good && detail::look_until(m.team, [&] { return detail::is_answered(proxy, place, number, answer); });
     if (good) detail::give_back_place(proxy, place);
   }
   if (!group.all(good)) return false;

@@ -38,10 +38,11 @@ struct HostRequest {
   Word b;
 };
 
+// Nothing is ordered by it.
 #if defined(__CUDACC__)
 TASUKI_DEVICE bool compare_gpu(Word* p, Word expected, Word value) {
   Word before;
-  asm volatile("atom.acq_rel.gpu.cas.b64 %0, [%1], %2, %3;"
+  asm volatile("atom.relaxed.gpu.cas.b64 %0, [%1], %2, %3;"
                : "=l"(before)
                : "l"(p), "l"(expected), "l"(value)
                : "memory");
@@ -49,16 +50,18 @@ TASUKI_DEVICE bool compare_gpu(Word* p, Word expected, Word value) {
 }
 #else
 TASUKI_DEVICE bool compare_gpu(Word* p, Word expected, Word value) {
-  return std::atomic_ref<Word>(*p).compare_exchange_strong(expected, value, std::memory_order_acq_rel);
+  return std::atomic_ref<Word>(*p).compare_exchange_strong(expected, value, std::memory_order_relaxed);
 }
 #endif
 
 /// By one thread: a place for an answer, which is the caller's until `give_back`. False if all are taken.
 TASUKI_DEVICE bool take_place(const Proxy& proxy, Word& place) {
-  const Word places = Word{1} << proxy.log_places;
-  const Word first = load_relaxed(proxy.claimed);
-  for (Word n = 0; n < places; ++n) {
-    place = (first + n) & (places - 1);
+  const Word last = (Word{1} << proxy.log_places) - 1;
+  const auto first = static_cast<Word>(this_block().block());  // so that blocks do not meet at one place
+  place = first & last;
+  if (exchange_gpu(proxy.taken + place, 1) == 0) return true;
+  for (Word n = 1; n <= last; ++n) {
+    place = (first + n) & last;
     if (load_relaxed(proxy.taken + place) == 0 && exchange_gpu(proxy.taken + place, 1) == 0) return true;
   }
   return false;
@@ -89,12 +92,11 @@ TASUKI_DEVICE void fill_slot(const Proxy& proxy, Word number, const HostRequest&
 }
 
 /// By one thread: whether request `number` has been answered, and what with. What the thread of the host had stored
-/// before may be read then.
+/// before may be read after a `fence`.
 TASUKI_DEVICE bool is_answered(const Proxy& proxy, Word place, Word number, Word& answer) {
   const Line* const at = proxy.answers + place * kPlaceLines;
   const Line line = load_line(at);
   if (line.number != number + 1) return false;
-  load_acquire(&at->number);
   answer = line.data;
   return true;
 }
