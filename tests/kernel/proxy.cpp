@@ -106,11 +106,11 @@ RANK_TEST("kernels on threads ask the process's thread, which answers in any ord
   prepare(ctx);
   const tasuki::KernelTeam team(ctx);
   const bool on_gpu = kWhere == tasuki::Memory::device;
-  for (const auto& [slots, places] : {std::pair<Word, Word>{4, 16}, {64, 8}, {1, 8}}) {
-    CAPTURE(slots);
+  for (const auto& room : {std::pair<Word, Word>{4, 16}, {64, 8}, {1, 8}}) {
+    CAPTURE(room.first);
     constexpr int kBlocks = 3;  // of which each has at most two requests under way
     constexpr int kTimes = 100;
-    tasuki::HostRing ring(on_gpu, slots, places);
+    tasuki::HostRing ring(on_gpu, room.first, room.second);
     const Server server(ring, 2 * (kBlocks - 1) * kTimes);
     const Buffer<Word> errors(2);
     const auto width = widths(kBlocks)[0];
