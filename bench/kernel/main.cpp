@@ -4,9 +4,13 @@
 // groups of several sizes and by each path, and as the host runs them, on GPUs in a graph. Compiled by nvcc it runs on
 // GPUs, else on threads of the host.
 //
-//   tasuki-bench-kernel [--iterations N] [--launches N] [--threads N] [--blocks N] [--ranks N] [--only TEXT]
+// At last what goes through the host: a request to the process's thread and back, messages and halos by MPI.
 //
-// --ranks: as so many threads of this process, each with a GPU of its own. --only: cases whose name has this.
+//   tasuki-bench-kernel [--iterations N] [--launches N] [--threads N] [--blocks N] [--ranks N] [--only TEXT]
+//                       [--direct 0|1] [--by-host 0|1]
+//
+// --ranks: as so many threads of this process, each with a GPU of its own. --only: cases whose name has this. --direct,
+// --by-host: whether to time what does not go through the host, and what does.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -31,6 +35,17 @@ constexpr int kMostThreads = 512;  // of a halo's block
 #define AT_MOST(threads)
 #endif
 
+TASUKI_KERNEL void echoes(TASUKI_PARAMETER device::Messages m, Run run) {
+  const auto block = device::this_block();
+  Word begin = 0;
+  for (Word i = 0; i < run.iterations + kWarmUp; ++i) {
+    if (i == kWarmUp) begin = device::detail::now_ns();
+    Word back = 0;
+    if (!device::echo(m, block, i, back)) return;
+  }
+  if (block.thread() == 0) run.times[device::this_block().block()] = device::detail::now_ns() - begin;
+}
+
 // A pair of copies takes turns where `alternates` says so.
 TASUKI_KERNEL void AT_MOST(kMostThreads) epochs(TASUKI_PARAMETER device::Handle halo, Run run, bool alternates) {
   const auto block = device::this_block();
@@ -52,6 +67,8 @@ struct Options {
   int blocks = 16;
   int ranks = 0;  // threads of this process; 0: processes of MPI
   std::string only;
+  int direct = 1;   // what does not go through the host
+  int by_host = 1;  // what does
 };
 
 Options options_of(int argc, char** argv) {
@@ -67,16 +84,19 @@ Options options_of(int argc, char** argv) {
                        : name == "--threads"  ? &options.threads
                        : name == "--blocks"   ? &options.blocks
                        : name == "--ranks"    ? &options.ranks
+                       : name == "--direct"   ? &options.direct
+                       : name == "--by-host"  ? &options.by_host
                                               : nullptr;
     if (name == "--only" && i + 1 < argc) {
       options.only = argv[i + 1];
       continue;
     }
+    const bool flag = value == &options.direct || value == &options.by_host;
     if (value != nullptr && i + 1 < argc) *value = std::atoi(argv[i + 1]);
-    if (value != nullptr && *value > 0) continue;
+    if (value != nullptr && *value >= (flag ? 0 : 1)) continue;
     std::fprintf(stderr,
-                 "usage: %s [--iterations N] [--launches N] [--threads N] [--blocks N] [--ranks N] [--only TEXT], "
-                 "numbers above 0\n",
+                 "usage: %s [--iterations N] [--launches N] [--threads N] [--blocks N] [--ranks N], all above 0, "
+                 "[--only TEXT] [--direct 0|1] [--by-host 0|1]\n",
                  argv[0]);
     std::exit(EXIT_FAILURE);
   }
@@ -312,10 +332,69 @@ void floors_of(const tasuki::Context& context, const Options& options, const tas
     }
 }
 
-void run(const tasuki::Context& context, const Options& options) {
+// One face of these cells each way between neighbours, by MPI, whoever starts it.
+void halos_by_mpi(const tasuki::Context& context, const Options& options, Bench& bench) {
+  for (const std::int64_t side : {64, 128, 256, 512}) {
+    const tasuki::Grid grid(context, {4 * context.size(), side, side}, {.split = {context.size(), 1, 1}});
+    const Word bytes = static_cast<Word>(side * side) * sizeof(float);
+    const std::string name = "halo by MPI: one face";
+    tasuki::HaloOptions how;
+    how.path = "mpi";
+    tasuki::Field<float> field(grid, {.shadow = {{1, 0, 0}, {1, 0, 0}}, .memory = kWhere});
+    tasuki::Halo by_kernel(field, how);
 #if defined(__CUDACC__)
-  tasuki::use_gpu(context);
+    const int widths[] = {1, std::max(2, options.blocks / 4), options.blocks};
+#else
+    const int widths[] = {1, 3};
 #endif
+    for (const int blocks : widths) {
+      const tasuki::KernelGroup group{.blocks = blocks, .threads = options.threads};
+      bench.measure(name, bytes, blocks, 1, [&](const tasuki::ResidentOptions& launch, const Run& run) {
+        tasuki::launch_resident(context, launch, epochs, by_kernel.device(group), run, false).wait();
+      });
+    }
+    tasuki::Field<float> other(grid, {.shadow = {{1, 0, 0}, {1, 0, 0}}, .memory = kWhere});
+    tasuki::Halo by_host(other, how);
+    run_by_host(other, by_host, bench, name, bytes);
+  }
+}
+
+// Ranks 0 and 1 play ping-pong with host memory, which is what messages through the host can come near to.
+void ping_pong_by_mpi(const tasuki::Context& context, Bench& bench, Word bytes) {
+  std::vector<std::byte> memory(bytes);
+  const int other = 1 - context.rank();
+  bench.measure_host("MPI in host memory", bytes, [&](int times) {
+    for (int n = 0; n < times && context.rank() < 2; n += 2) {  // twice one way
+      for (const bool sends : {context.rank() == 0, context.rank() != 0}) {
+        if (sends) MPI_Send(memory.data(), static_cast<int>(bytes), MPI_BYTE, other, 7, context.comm());
+        if (!sends)
+          MPI_Recv(memory.data(), static_cast<int>(bytes), MPI_BYTE, other, 7, context.comm(), MPI_STATUS_IGNORE);
+      }
+    }
+  });
+}
+
+void through_the_host(const tasuki::Context& context, const Options& options, Bench& bench) {
+  if (context.size() == 1) return;
+  tasuki::MessagesOptions how;
+  how.path = "mpi";
+  how.largest = kMost;
+  how.by_host = 8;
+  const tasuki::Messages by_host(context, how);
+  bench.measure("request to the host and back", 8, 1, 1, [&](const tasuki::ResidentOptions& launch, const Run& run) {
+    tasuki::launch_resident(context, launch, echoes, by_host.device(), run).wait();
+  });
+  for (Word bytes = 8; bytes <= kMost; bytes *= bytes < 64 ? 8 : 4) {
+    bench.measure("isend/irecv through the host", bytes, 1, 2,
+                  [&](const tasuki::ResidentOptions& launch, const Run& run) {
+                    tasuki::launch_resident(context, launch, messages, by_host.device(), run, false, true).wait();
+                  });
+    ping_pong_by_mpi(context, bench, bytes);
+  }
+  halos_by_mpi(context, options, bench);
+}
+
+void directly(const tasuki::Context& context, const Options& options, Bench& bench) {
   tasuki::KernelTeamOptions team_options;
   team_options.window = kMost;
   team_options.signals = options.blocks;
@@ -331,7 +410,6 @@ void run(const tasuki::Context& context, const Options& options) {
   message_options.concurrent = false;
   const tasuki::Messages alone(context, message_options);
 
-  Bench bench(context, options);
   halos(context, bench);
   const auto launch = [&](void (*kernel)(device::Team, Run)) {
     return [&context, &team, kernel](const tasuki::ResidentOptions& how, const Run& one) {
@@ -383,6 +461,15 @@ void run(const tasuki::Context& context, const Options& options) {
                   [&](const tasuki::ResidentOptions& how, const Run& what) {
                     tasuki::launch_resident(context, how, barriers, team.device(), what, blocks > 1).wait();
                   });
+}
+
+void run(const tasuki::Context& context, const Options& options) {
+#if defined(__CUDACC__)
+  tasuki::use_gpu(context);
+#endif
+  Bench bench(context, options);
+  if (options.direct != 0) directly(context, options, bench);
+  if (options.by_host != 0) through_the_host(context, options, bench);
 }
 
 }  // namespace

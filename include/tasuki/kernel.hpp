@@ -82,10 +82,20 @@ struct MessagesOptions {
   /// Several groups of a rank's kernel may make calls at the same time. Without, one group of a rank at a time does,
   /// whichever ranks the calls are for, and no call takes a lock or waits for an atomic operation.
   bool concurrent = true;
+  /// `auto`: messages go through the host, by MPI, to ranks whose memory is not reached. `mpi`: to all others. If
+  /// `auto`, TASUKI_PATH=mpi counts.
+  std::string path = "auto";
+  /// Messages through the host, sent and received, that may be under way on a rank; rounded up to a power of two. Each
+  /// has `largest` bytes of pinned memory, more than which cannot go through the host.
+  int by_host = 64;
 };
 
 /// Messages with tags between kernels: see `device::isend`. With a team of its own; all that is said there holds here.
 /// A rank's memory holds for each rank 2 * depth places of 2 * eager bytes, and as many of `largest` bytes.
+///
+/// Other than in a team, the memory of ranks need not be reached: messages to other islands and hosts, and to GPUs out
+/// of reach, go through the host, where the process's progress thread gives them to MPI. It needs MPI_THREAD_MULTIPLE,
+/// and takes one of MPI's communicators until MPI ends. While a kernel runs, that thread does not sleep.
 class Messages {
  public:
   explicit Messages(const Context& context, const MessagesOptions& options = {});
@@ -99,6 +109,7 @@ class Messages {
  private:
   device::Messages layout_{};
   KernelTeam team_;
+  std::shared_ptr<void> by_host_;
 };
 
 /// A layout as kernels send and receive it, for any Messages of the context. Making one is local; it must outlive the

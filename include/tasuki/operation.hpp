@@ -79,7 +79,8 @@ class Operation {
   /// thrown by the host's next call of the operation, by `Resident::wait` and by `synchronize`.
   ///
   /// Local. Throws if the operation is active, was freed, is part of a graph or is on host memory while the context
-  /// uses GPUs; if a piece travels by a path that needs the host, naming it; if the group cannot be; and if the
+  /// uses GPUs; if a piece travels by a path that only the host can start, naming it (messages of MPI are carried by
+  /// the process's progress thread, which needs MPI_THREAD_MULTIPLE); if the group cannot be; and if the
   /// operation combines elements, for which there is `device_reducing`: its kernels contain code for all types and
   /// operators.
   device::Handle device(const KernelGroup& group = {});

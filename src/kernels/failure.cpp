@@ -33,11 +33,15 @@ const char* name_of(Call call) {
       return "irecv";
     case Call::wait_send:
     case Call::wait_receive:
+    case Call::wait_host_send:
+    case Call::wait_host_receive:
       return "wait";
     case Call::packet:
       return "packet";
     case Call::exchange:
       return "exchange";
+    case Call::ask:
+      return "isend, irecv or echo";
   }
   return "a call";
 }
@@ -68,6 +72,18 @@ std::string awaited(const Failure& f) {
           "isend to rank {} with {}: there is no place for message {}, for of those before it rank {} has not received "
           "number {}; receive more over there, or raise MessagesOptions::depth, which is {}",
           f.peer, tag_text(f.index), f.expected, f.peer, f.found, f.more);
+    case Call::ask:
+      if (f.expected == 0) return "echo: the process's thread did not answer";
+      return fmt::format(
+          "isend to or irecv from rank {} with {}: {} messages through the host have not ended, and no more may be "
+          "under way; wait for older ones first, or raise MessagesOptions::by_host",
+          f.peer, tag_text(f.index), f.expected);
+    case Call::wait_host_send:
+      return fmt::format("wait for a message to rank {} with {}, which goes through the host: MPI has not ended it",
+                         f.peer, tag_text(f.index));
+    case Call::wait_host_receive:
+      return fmt::format("wait for a message from rank {} with {}, which comes through the host: it did not come",
+                         f.peer, tag_text(f.index));
     case Call::wait_send:
       return fmt::format("wait for a message to rank {} with {}: rank {} did not receive it", f.peer, tag_text(f.index),
                          f.peer);
@@ -131,6 +147,20 @@ std::string what(const Failure& f, const device::Team& team) {
     case Reason::truncated:
       return fmt::format("wait for a message from rank {}: the message with {} has {} bytes, its receive takes {}",
                          f.peer, tag_text(f.index), f.found, f.expected);
+    case Reason::unreached:
+      return fmt::format(
+          "{}: kernels of this rank do not reach the memory of {}; only messages go there, through the host", call,
+          f.call == Call::barrier || f.call == Call::grid_barrier ? "all ranks" : fmt::format("rank {}", f.peer));
+    case Reason::host_room:
+      return fmt::format(
+          "{} {} rank {} with {}: {} bytes; through the host {} may go: send less at once, or raise "
+          "MessagesOptions::largest",
+          call, f.call == Call::irecv ? "from" : "to", f.peer, tag_text(f.index), f.found, f.expected);
+    case Reason::host_tag:
+      return fmt::format("{} {} rank {} with {}: through the host tags go up to {}, which is what MPI takes", call,
+                         f.call == Call::irecv ? "from" : "to", f.peer, tag_text(f.index), f.expected);
+    case Reason::no_host:
+      return "echo: no messages of this rank go through the host, so that its thread is not asked";
   }
   return call;
 }

@@ -22,6 +22,10 @@ void KernelHome::abort() {
   if (runtime_.gpus) runtime_.gpus->abort();
 }
 
+void KernelHome::tell_to_give_up(bool on_gpu) {
+  std::atomic_ref<std::uint32_t>(on_gpu ? *runtime_.gpus->abort_word() : abort_).store(1);
+}
+
 std::shared_ptr<void> KernelHome::watch(bool on_gpu, std::function<void()> check) {
   if (on_gpu) return runtime_.gpus->watch(std::move(check));  // so that `synchronize` asks it, too
   const auto at = checks_->insert(checks_->end(), std::move(check));
@@ -31,6 +35,10 @@ std::shared_ptr<void> KernelHome::watch(bool on_gpu, std::function<void()> check
 void KernelHome::check() const {
   for (const auto& check : *checks_) check();
   if (runtime_.gpus) runtime_.gpus->check();
+}
+
+std::shared_ptr<void> KernelHome::serve() {
+  return served_;
 }
 
 std::pair<std::uint64_t, std::shared_ptr<void>> KernelHome::add_handle(HandleFacts facts) {

@@ -24,9 +24,16 @@ class KernelHome {
   const std::uint32_t* abort_word(bool on_gpu) const;
   /// Ends all kernels' waits on this rank, for good.
   void abort();
+  /// Only of those that look at `abort_word(on_gpu)`. Any thread may call it.
+  void tell_to_give_up(bool on_gpu);
   /// `check` throws if what it watches over has failed; it is asked as long as the pointer lives.
   std::shared_ptr<void> watch(bool on_gpu, std::function<void()> check);
   void check() const;
+
+  /// As long as the pointer lives, kernels have something for which they ask the process's thread (session/worker.hpp):
+  /// it stays awake while one runs.
+  std::shared_ptr<void> serve();
+  bool serves() const { return served_.use_count() > 1; }
 
   /// What a handle of an operation was made for.
   struct HandleFacts {
@@ -45,6 +52,7 @@ class KernelHome {
  private:
   Runtime& runtime_;
   std::uint32_t abort_ = 0;
+  std::shared_ptr<int> served_ = std::make_shared<int>();
   std::shared_ptr<std::list<std::function<void()>>> checks_ = std::make_shared<std::list<std::function<void()>>>();
   std::shared_ptr<std::map<std::uint64_t, HandleFacts>> handles_ =
       std::make_shared<std::map<std::uint64_t, HandleFacts>>();

@@ -6,8 +6,11 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/home.hpp"
+#include "kernels/host_messages.hpp"
 #include "kernels/team.hpp"
 #include "memory/gpu.hpp"
+#include "session/collective.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -15,6 +18,7 @@ namespace {
 
 constexpr int kMostDepth = 1 << 14;
 constexpr int kMostReceives = 1 << 16;
+constexpr int kMostByHost = 1 << 14;
 constexpr std::int64_t kMostEager = 1 << 15;
 constexpr std::int64_t kMostStaged = std::int64_t{1} << 30;
 constexpr std::uint64_t kFewestLines = 3;  // which say where a large message is
@@ -28,8 +32,11 @@ std::string complaint_about(const MessagesOptions& options) {
   };
   for (const std::string& complaint :
        {between("depth", options.depth, 1, kMostDepth), between("receives", options.receives, 1, kMostReceives),
-        between("eager", options.eager, 0, kMostEager), between("largest", options.largest, 0, kMostStaged)})
+        between("eager", options.eager, 0, kMostEager), between("largest", options.largest, 0, kMostStaged),
+        between("by_host", options.by_host, 1, kMostByHost)})
     if (!complaint.empty()) return complaint;
+  if (options.path != "auto" && options.path != "mpi")
+    return fmt::format("option 'path' is '{}'; it must be 'auto' or 'mpi'", options.path);
   return {};
 }
 
@@ -65,6 +72,8 @@ Agreement agreement_on(const Context& context, const MessagesOptions& options) {
       .same("receives", options.receives)
       .same("eager", options.eager)
       .same("largest", options.largest)
+      .same("path", options.path)
+      .same("by_host", options.by_host)
       .complain(complaint_about(options));
   return agreement;
 }
@@ -91,6 +100,23 @@ std::vector<device::ShapeBlock> blocks_of(const Layout& layout) {
   return blocks;
 }
 
+Others others_of(const Context& context, const MessagesOptions& options) {
+  const std::string& forced = runtime_of(context).settings().path;
+  const bool apart = options.path == "mpi" || (options.path == "auto" && forced.starts_with("mpi"));
+  return apart ? Others::apart : Others::some;
+}
+
+/// What carries messages through the host, and keeps the process's thread awake while kernels run.
+struct ByHost {
+  ByHost(Runtime& runtime, bool on_gpu, const MessagesOptions& options)
+      : messages(runtime, on_gpu, std::bit_ceil(static_cast<device::Word>(options.by_host)),
+                 static_cast<device::Word>((options.largest + 15) / 16 * 16),
+                 [&home = KernelHome::of(runtime), on_gpu] { home.tell_to_give_up(on_gpu); }),
+        served(KernelHome::of(runtime).serve()) {}
+  HostMessages messages;
+  std::shared_ptr<void> served;
+};
+
 }  // namespace
 
 MessageLayout::MessageLayout(const Context& context, const Layout& layout) {
@@ -112,11 +138,27 @@ MessageLayout::MessageLayout(const Context& context, const Layout& layout) {
 }
 
 Messages::Messages(const Context& context, const MessagesOptions& options)
-    : team_(std::make_shared<KernelTeam::State>(context, "Messages", options.team, agreement_on(context, options), [&] {
-        layout_ = layout_of(options);
-        return static_cast<std::uint64_t>(context.size()) * layout_.channel_bytes;
-      })) {
-  layout_.channels_at = team_.state_->extra_at();
+    : team_(std::make_shared<KernelTeam::State>(
+          context, "Messages", options.team, agreement_on(context, options),
+          [&] {
+            layout_ = layout_of(options);
+            return static_cast<std::uint64_t>(context.size()) * layout_.channel_bytes;
+          },
+          others_of(context, options))) {
+  KernelTeam::State& team = *team_.state_;
+  layout_.channels_at = team.extra_at();
+  // Some rank has others that are apart, and then all have a part in the communicator.
+  if (and_over_ranks(team.runtime(), {team.apart() == 0 ? ~std::uint64_t{0} : 0}, "Messages")[0] != 0) return;
+  std::shared_ptr<ByHost> by_host;
+  all_do(team.runtime(), "Messages",
+         [&] { by_host = std::make_shared<ByHost>(team.runtime(), team.on_gpu(), options); });
+  by_host->messages.connect();
+  layout_.by_host = by_host->messages.device();
+  team.ask_why([weak = std::weak_ptr(by_host)] {
+    const auto alive = weak.lock();
+    return alive ? alive->messages.failure() : std::string();
+  });
+  by_host_ = std::move(by_host);
 }
 
 device::Messages Messages::device() const {

@@ -1,6 +1,7 @@
 // Operation::device: an operation's plan lowered for a group of blocks, and what kernels and the host tell each other
 // about its epochs.
 #include <fmt/format.h>
+#include <mpi.h>
 
 #include <algorithm>
 #include <atomic>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "engines/gpu/program.hpp"
+#include "kernels/carrier.hpp"
 #include "kernels/home.hpp"
 #include "kernels/lowered.hpp"
 #include "operations/state.hpp"
@@ -40,6 +42,7 @@ class Operation::Kernels final : public KernelRuns {
     watched_ = home_.watch(on_gpu_, [this] { check(); });
   }
   ~Kernels() override {
+    if (runtime_.inherited()) (void)carrier_.release();  // the thread is the parent's
     // Memory of a GPU is the parent's, and so is what would give it back.
     for (auto& lowered : all_)
       if (runtime_.inherited() && on_gpu_) (void)lowered.release();
@@ -78,6 +81,8 @@ class Operation::Kernels final : public KernelRuns {
     return ended - std::exchange(counted_, ended);
   }
 
+  void stop() override { carrier_.reset(); }
+
   void host_begins() override {
     if (!on_gpu_ && !all_.empty()) all_.back()->host_begins();
   }
@@ -97,35 +102,72 @@ class Operation::Kernels final : public KernelRuns {
                               most));
   }
 
-  // What only the host can do, a kernel cannot start.
-  void check_paths() {
+  // Whether the process's thread can carry a command for a kernel: a message in pinned memory for one on a GPU, any
+  // message for one on threads of the host.
+  bool can_be_carried(std::size_t command) const {
+    const Channel& channel = operation_.executor().program().channels[command];
+    const Verb verb = plan_.commands[command].verb;
+    return channel.thread != nullptr ||
+           (!on_gpu_ && channel.host != nullptr && (verb == Verb::send || verb == Verb::recv));
+  }
+
+  // What only the host can do, a kernel cannot start. True if there are messages for which it asks the process's
+  // thread.
+  bool check_paths() {
     const auto& channels = operation_.executor().program().channels;
+    bool messages = false;
     for (std::size_t i = 0; i < channels.size(); ++i) {
       if (!channels[i].carried()) continue;
       const Command& c = plan_.commands[i];
-      throw Error(fmt::format(
-          "{}: device: what goes to or comes from rank {} travels by path '{}', which a kernel cannot start; "
-          "{}, or let the host start this operation",
-          who(), c.peer, plan_.paths[static_cast<std::size_t>(c.path)], advice(c.peer)));
+      const std::string& path = plan_.paths[static_cast<std::size_t>(c.path)];
+      if (!can_be_carried(i))
+        throw Error(
+            fmt::format("{}: device: what goes to or comes from rank {} travels by path '{}', which a kernel cannot "
+                        "start; {}, or let the host start this operation",
+                        who(), c.peer, path, advice(c.peer)));
+      if (c.loop >= 0)
+        throw Error(
+            fmt::format("{}: device: what goes to or comes from rank {} travels by path '{}' in chunks, which a kernel "
+                        "cannot start; choose another algorithm, or let the host start this operation",
+                        who(), c.peer, path));
+      messages = true;
     }
+    if (messages && runtime_.thread_level() < MPI_THREAD_MULTIPLE)
+      throw Error(
+          fmt::format("{}: device: a kernel's messages are sent by a thread of Tasuki's, which needs "
+                      "MPI_THREAD_MULTIPLE, but MPI was started with less; use MPI_Init_thread, or let the host start "
+                      "this operation",
+                      who()));
+    return messages;
   }
 
   std::string advice(int peer) const {
     const Topology& topology = runtime_.topology();
     if (!topology.same_host(peer, runtime_.rank()) || !topology.same_island(peer, runtime_.rank()))
-      return fmt::format(
-          "rank {} is {}, so that no other path reaches it: use a context of the ranks that reach each "
-          "other (MPI_Comm_split)",
-          peer, topology.same_host(peer, runtime_.rank()) ? "in another island" : "on another host");
-    if (on_gpu_) return "force path 'peer:put,peer:eager,peer:stamped'";
-    return "force path 'shared:put,shared:eager,shared:pull'";
+      return fmt::format("rank {} is {}: force path 'mpi'", peer,
+                         topology.same_host(peer, runtime_.rank()) ? "in another island" : "on another host");
+    if (on_gpu_) return "force path 'peer:put,peer:eager,peer:stamped' or 'mpi'";
+    return "force path 'shared:put,shared:eager,shared:pull' or 'mpi'";
   }
 
   void lower_for(int blocks, int threads) {
-    check_paths();
+    const bool messages = check_paths();
     const Program& program = operation_.executor().program();
     const int warps = on_gpu_ ? threads / static_cast<int>(device::lowered::kLanes) : threads;
-    const GpuProgram lowered = lower(program, blocks, on_gpu_ && runtime_.gpus->atomics(), warps);
+    if (messages && !on_gpu_ && !carrier_)
+      carrier_ = std::make_unique<Carrier>(
+          program, [this] { home_.tell_to_give_up(false); }, [this] { return runtime_.over(); });
+    const GpuProgram lowered = lower(program, blocks, on_gpu_ && runtime_.gpus->atomics(), warps,
+                                     carrier_ ? carrier_->channels() : ThreadChannels());
+    for (const int part : kPartsLowered) {
+      const bool in_turns = lowered.blocks[part] > blocks && lowered.rounds[part].size() == 1;
+      if (in_turns && static_cast<std::size_t>(lowered.blocks[part]) != lowered.tasks[part].size())
+        throw Error(
+            fmt::format("{}: device: more tasks than blocks, but not all of them of one block (a defect in "
+                        "Tasuki)",
+                        who()));
+    }
+    if (messages && !served_) served_ = home_.serve();
     auto fresh = std::make_unique<Lowered>(lowered, plan_.commands.size(), blocks, threads, on_gpu_);
     if (fresh->turns() > 1) check_turns(lowered, blocks);
     device::Handle& handle = fresh->handle();
@@ -185,7 +227,10 @@ class Operation::Kernels final : public KernelRuns {
       const PlanFailure& failure = lowered->failure();
       if (std::atomic_ref<std::uint32_t>(const_cast<std::uint32_t&>(failure.set)).load(std::memory_order_acquire) == 0)
         continue;
-      const std::string text = describe(*lowered, failure);
+      std::string text = carrier_ ? carrier_->failure() : std::string();
+      for (const auto& channel : operation_.executor().program().channels)
+        if (text.empty() && channel.thread != nullptr) text = channel.thread->failure();
+      if (text.empty()) text = describe(*lowered, failure);
       runtime_.fail(text);
       throw Error(text);
     }
@@ -235,11 +280,15 @@ class Operation::Kernels final : public KernelRuns {
                          f.value % static_cast<Word>(lowered.blocks()), lowered.blocks());
     const std::int32_t command = lowered.command_of(f.command, plan_.commands.size());
     const Command& c = plan_.commands[static_cast<std::size_t>(command)];
+    const std::string with = c.peer >= 0 ? fmt::format(" with rank {}", c.peer) : "";
+    if (c.verb == Verb::send || c.verb == Verb::recv)
+      return fmt::format("it waited for #{} {}{}, which the process's thread carries", command, to_string(c.verb),
+                         with);
     const bool counts = c.verb == Verb::wait && f.command == command;
     const std::uint64_t unit = counts && !lowered.on_gpu() ? 1 : kShares;
     return fmt::format("it waited for #{} {}{} (at {}, needs {})", command,
                        counts ? plan_.buffers[static_cast<std::size_t>(c.src)].label() : std::string(to_string(c.verb)),
-                       c.peer >= 0 ? fmt::format(" with rank {}", c.peer) : "", f.value / unit, f.target / unit);
+                       with, f.value / unit, f.target / unit);
   }
 
   Operation::State& operation_;
@@ -250,6 +299,8 @@ class Operation::Kernels final : public KernelRuns {
   bool reduces_ = false;
   std::uint64_t counted_ = 0;                  // on a processor: epochs of the newest that the operation knows of
   std::vector<std::unique_ptr<Lowered>> all_;  // the newest is valid; older ones may be in use
+  std::unique_ptr<Carrier> carrier_;           // on a processor: of the plan's messages, if there are any
+  std::shared_ptr<void> served_;               // likewise, also on a GPU
   std::shared_ptr<void> watched_;
 };
 

@@ -13,6 +13,7 @@
 #include "kernels/home.hpp"
 #include "memory/gpu.hpp"
 #include "session/gpus.hpp"
+#include "session/worker.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/kernel.hpp"
 
@@ -101,7 +102,9 @@ class Threads {
 
 class Resident::State {
  public:
-  explicit State(const Context& context) : context_(context), home_(KernelHome::of(runtime_of(context))) {}
+  explicit State(const Context& context) : context_(context), home_(KernelHome::of(runtime_of(context))) {
+    if (home_.serves()) awake_.emplace(runtime_of(context).gpus != nullptr);
+  }
 
   void run(int blocks, int threads, std::function<void(const CpuThread&)> kernel) {
     threads_.emplace(home_, blocks, threads, std::move(kernel));
@@ -145,6 +148,7 @@ class Resident::State {
         throw;
       }
     }
+    awake_.reset();
     home_.check();
   }
 
@@ -154,11 +158,13 @@ class Resident::State {
       while (on_gpu_ && !gpu()->done(stream_)) sched_yield();
     } catch (const Error&) {  // the GPU has failed, and nothing runs on it
     }
+    awake_.reset();
   }
 
  private:
   const Context context_;
   KernelHome& home_;
+  std::optional<Worker::Awake> awake_;  // the process's thread, if the kernel may ask it
   std::optional<Threads> threads_;
   bool on_gpu_ = false;
   Stream stream_ = nullptr;

@@ -9,6 +9,7 @@
 
 #include "kernels/failure.hpp"
 #include "kernels/home.hpp"
+#include "kernels/host_messages.hpp"
 #include "memory/gpu.hpp"
 #include "session/collective.hpp"
 #include "session/gpus.hpp"
@@ -42,7 +43,7 @@ std::string complaint_about(const KernelTeamOptions& options) {
 }  // namespace
 
 KernelTeam::State::State(const Context& context, const std::string& name, const KernelTeamOptions& options,
-                         Agreement agreement, const std::function<std::uint64_t()>& extra)
+                         Agreement agreement, const std::function<std::uint64_t()>& extra, Others others)
     : context_(context), runtime_(runtime_of(context)), name_(name), on_gpu_(runtime_.gpus != nullptr) {
   runtime_.refuse_if_failed(name);
   agreement.same("window", options.window)
@@ -54,8 +55,10 @@ KernelTeam::State::State(const Context& context, const std::string& name, const 
       .same("exchanges", options.exchanges)
       .same("exchange_words", options.exchange_words)
       .complain(complaint_about(options));
-  if (!agreement.complains()) agreement.complain(unreachable());
+  const std::vector<std::string> why_not = unreachable();
+  if (!agreement.complains()) agreement.complain(complaint_of(why_not, others));
   agreement.settle();  // what ranks reach differs between them, whatever TASUKI_AGREE says
+  set_apart(why_not, others);
 
   const auto ranks = static_cast<std::uint64_t>(runtime_.size());
   team_.rank = runtime_.rank();
@@ -91,15 +94,13 @@ KernelTeam::State::State(const Context& context, const std::string& name, const 
 
 KernelTeam::State::~State() = default;
 
-// Why this rank cannot have all the others in its team; empty if it can.
-std::string KernelTeam::State::unreachable() const {
+// Why this rank cannot store into the memory of the others, by rank; empty if it can.
+std::vector<std::string> KernelTeam::State::unreachable() const {
   const Topology& topology = runtime_.topology();
-  if (runtime_.size() > device::kMostRanks)
-    return fmt::format("the context has {} ranks; kernels store into the memory of at most {}", runtime_.size(),
-                       device::kMostRanks);
+  std::vector<std::string> all(static_cast<std::size_t>(runtime_.size()));
   for (int rank = 0; rank < runtime_.size(); ++rank) {
     if (rank == runtime_.rank()) continue;
-    std::string why;
+    std::string& why = all[static_cast<std::size_t>(rank)];
     if (!topology.same_host(rank, runtime_.rank())) {
       why = "another host";
     } else if (!topology.same_island(rank, runtime_.rank())) {
@@ -109,13 +110,48 @@ std::string KernelTeam::State::unreachable() const {
     }
     if (why.empty() && on_gpu_ && !runtime_.gpus->atomics())
       why = "its GPU is not joined by NVLink, so that 16 bytes may arrive in two parts";
-    if (!why.empty())
-      return fmt::format(
-          "the memory of rank {} cannot be stored into from here ({}); kernels communicate by themselves only among "
-          "ranks that reach each other's memory: make a context of those (MPI_Comm_split)",
-          rank, why);
+  }
+  return all;
+}
+
+// Why this rank cannot have all the others in its team; empty if it can.
+std::string KernelTeam::State::complaint_of(const std::vector<std::string>& why_not, Others others) const {
+  if (runtime_.size() > device::kMostRanks)
+    return fmt::format("the context has {} ranks; kernels store into the memory of at most {}", runtime_.size(),
+                       device::kMostRanks);
+  const std::string no_host = others == Others::reached ? std::string() : HostMessages::why_not(runtime_);
+  if (others == Others::apart && runtime_.size() > 1 && !no_host.empty())
+    return fmt::format("path 'mpi' is asked for, but {}", no_host);
+  for (std::size_t rank = 0; rank < why_not.size(); ++rank) {
+    if (why_not[rank].empty() || (others != Others::reached && no_host.empty())) continue;
+    return fmt::format(
+        "the memory of rank {} cannot be stored into from here ({}); kernels communicate by themselves only among "
+        "ranks that reach each other's memory{}: make a context of those (MPI_Comm_split)",
+        rank, why_not[rank], no_host.empty() ? "" : ", and " + no_host);
   }
   return {};
+}
+
+// Two ranks are apart if one of them says so.
+void KernelTeam::State::set_apart(const std::vector<std::string>& why_not, Others others) {
+  is_apart_.assign(why_not.size(), false);
+  if (others == Others::reached) return;
+  const auto ranks = static_cast<std::size_t>(runtime_.size());
+  const auto me = static_cast<std::size_t>(runtime_.rank());
+  constexpr std::size_t kBits = 64;
+  std::vector<std::uint64_t> reached((ranks * ranks + kBits - 1) / kBits, ~std::uint64_t{0});
+  const auto clear = [&](std::size_t bit) { reached[bit / kBits] &= ~(std::uint64_t{1} << bit % kBits); };
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    if (rank == me || (why_not[rank].empty() && others == Others::some)) continue;
+    clear(me * ranks + rank);
+    clear(rank * ranks + me);
+  }
+  reached = and_over_ranks(runtime_, reached, name_);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const std::size_t bit = me * ranks + rank;
+    is_apart_[rank] = rank != me && (reached[bit / kBits] >> bit % kBits & 1) == 0;
+    if (is_apart_[rank]) ++team_.apart;
+  }
 }
 
 void KernelTeam::State::allocate(std::int64_t bytes) {
@@ -131,7 +167,7 @@ void KernelTeam::State::allocate(std::int64_t bytes) {
 void KernelTeam::State::map_peers() {
   std::vector<int> others;
   for (const int rank : runtime_.everyone())
-    if (rank != runtime_.rank()) others.push_back(rank);
+    if (rank != runtime_.rank() && !is_apart_[static_cast<std::size_t>(rank)]) others.push_back(rank);
   std::string address;
   all_do(runtime_, name_, [&] {
     if (!on_gpu_) {
@@ -168,7 +204,8 @@ void KernelTeam::State::check() const {
   if (std::atomic_ref<unsigned>(failure_->set).load(std::memory_order_acquire) == 0) return;
   device::Team team = team_;
   team.patience = static_cast<device::Word>(std::min(runtime_.deadline, kMostPatience) * kShareOfDeadline * 1e9);
-  const std::string text = describe(*failure_, team, name_);
+  std::string text = why_ ? why_() : std::string();
+  if (text.empty()) text = describe(*failure_, team, name_);
   runtime_.fail(text);
   throw Error(text);
 }

@@ -29,12 +29,19 @@ class Places {
   std::uint64_t next_;
 };
 
+/// Which of the others' memory a team must reach.
+enum class Others : std::uint8_t {
+  reached,  ///< all
+  some,     ///< none, if the host can carry messages to those that are not reached: they are apart
+  apart,    ///< likewise, and all are apart, even if they could be reached
+};
+
 class KernelTeam::State {
  public:
   /// Collective. `agreement` has the caller's own arguments and complaints. `extra` bytes come before the window, from
   /// `extra_at()` on; it is not asked if there are complaints.
   State(const Context& context, const std::string& name, const KernelTeamOptions& options, Agreement agreement,
-        const std::function<std::uint64_t()>& extra);
+        const std::function<std::uint64_t()>& extra, Others others = Others::reached);
   ~State();
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -44,9 +51,16 @@ class KernelTeam::State {
   std::byte* window() const { return own_.get() + team_.window_at; }
   Memory memory() const { return on_gpu_ ? Memory::device : Memory::host; }
   void check() const;
+  int apart() const { return team_.apart; }
+  bool on_gpu() const { return on_gpu_; }
+  Runtime& runtime() const { return runtime_; }
+  /// Is asked first when a kernel has failed: text that says why, or empty.
+  void ask_why(std::function<std::string()> why) { why_ = std::move(why); }
 
  private:
-  std::string unreachable() const;
+  std::vector<std::string> unreachable() const;
+  std::string complaint_of(const std::vector<std::string>& why_not, Others others) const;
+  void set_apart(const std::vector<std::string>& why_not, Others others);
   void allocate(std::int64_t bytes);
   void map_peers();
 
@@ -56,6 +70,8 @@ class KernelTeam::State {
   const bool on_gpu_;
   device::Team team_{};
   std::uint64_t extra_at_ = 0;
+  std::vector<bool> is_apart_;  // by rank
+  std::function<std::string()> why_;
   std::shared_ptr<std::byte> own_;
   std::vector<std::shared_ptr<std::byte>> peers_;
   std::shared_ptr<device::Failure> failure_;

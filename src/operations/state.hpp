@@ -57,6 +57,8 @@ class KernelRuns {
   virtual std::uint64_t ended(const char* call) = 0;
   /// The host begins an epoch.
   virtual void host_begins() = 0;
+  /// The operation ends: nobody asks for messages any more.
+  virtual void stop() = 0;
 };
 
 class Operation::State final : public Progressing {

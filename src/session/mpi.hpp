@@ -30,6 +30,7 @@
   X(Errhandler_free)        \
   X(Error_string)           \
   X(Finalized)              \
+  X(Get_count)              \
   X(Get_library_version)    \
   X(Group_free)             \
   X(Group_incl)             \

@@ -6,7 +6,8 @@
 //   killed_rank VICTIM PATH ENGINE MEMORY HOW [DEADLINE]
 //
 // HOW: `wait`, or `test` for a loop of tests; `allreduce` exchanges by a large one instead of a halo, and another
-// thread kills the rank, wherever it is.
+// thread kills the rank, wherever it is; `kernel` and `messages` exchange in kernels on threads of the host, by the
+// halo and by messages, and the rank is killed from another thread, too.
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -19,7 +20,38 @@
 #include <thread>
 #include <vector>
 
+#include "tasuki/kernel.hpp"
 #include "tasuki/tasuki.hpp"
+
+namespace {
+
+namespace device = tasuki::device;
+
+TASUKI_KERNEL void exchanges(device::Handle halo) {
+  while (device::run(halo, device::this_grid())) {
+  }
+}
+
+TASUKI_KERNEL void sends(device::Messages m, double* memory) {
+  const auto group = device::this_block();
+  const int right = (m.team.rank + 1) % m.team.ranks;
+  const int left = (m.team.rank + m.team.ranks - 1) % m.team.ranks;
+  device::Request send;
+  device::Request receive;
+  while (device::irecv(m, group, left, memory + 64, 64 * sizeof(double), 3, receive) &&
+         device::isend(m, group, right, memory, 64 * sizeof(double), 3, send) && device::wait(m, group, send) &&
+         device::wait(m, group, receive)) {
+  }
+}
+
+void kill_soon() {
+  std::thread([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(137));
+    kill(getpid(), SIGKILL);
+  }).detach();
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   tasuki::Context ctx(argc, argv);
@@ -49,6 +81,20 @@ int main(int argc, char** argv) {
   }
   auto begin = std::chrono::steady_clock::now();
   try {
+    if (std::string_view(argv[5]) == "kernel") {
+      auto running = tasuki::launch_resident(ctx, {}, exchanges, exchange->device());
+      if (ctx.rank() == victim) kill_soon();
+      running.wait();
+    }
+    if (std::string_view(argv[5]) == "messages") {
+      tasuki::MessagesOptions how;
+      how.path = options.path;
+      const tasuki::Messages messages(ctx, how);
+      std::vector<double> memory(128);
+      auto running = tasuki::launch_resident(ctx, {}, sends, messages.device(), memory.data());
+      if (ctx.rank() == victim) kill_soon();
+      running.wait();
+    }
     for (int iteration = 0;; ++iteration) {
       begin = std::chrono::steady_clock::now();
       if (ctx.rank() == 0 && iteration == 50) {
@@ -57,10 +103,7 @@ int main(int argc, char** argv) {
       }
       if (ctx.rank() == victim && iteration == 100) {
         if (numbers.empty()) kill(getpid(), SIGKILL);
-        std::thread([] {
-          std::this_thread::sleep_for(std::chrono::milliseconds(37));
-          kill(getpid(), SIGKILL);
-        }).detach();
+        kill_soon();
       }
       if (on_gpu) {
         exchange->run(nullptr);

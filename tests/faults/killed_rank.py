@@ -47,6 +47,9 @@ WAYS = (
     ("shared", "inline", "host", "allreduce"),
     ("shared", "thread", "host", "allreduce"),
     ("mpi", "inline", "host", "allreduce"),
+    ("shared", "inline", "host", "kernel"),
+    ("mpi", "inline", "host", "kernel"),
+    ("mpi", "inline", "host", "messages"),
     ("peer", "stream", "device", "wait"),
     ("mpi", "stream", "device", "wait"),
 )

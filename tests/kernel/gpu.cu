@@ -4,3 +4,4 @@
 #include "misuse.cpp"
 #include "primitives.cpp"
 #include "shapes.cpp"
+#include "proxy.cpp"

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <doctest/doctest.h>
+#include <mpi.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -71,6 +72,21 @@ inline void prepare(tasuki::Context ctx) {
 #if defined(__CUDACC__)
   tasuki::use_gpu(ctx);
 #endif
+}
+
+/// Between threads of one process there is no MPI, so nothing that the host would have to carry.
+inline bool ranks_are_threads() {
+  int processes = 0;
+  MPI_Initialized(&processes);
+  return processes == 0;
+}
+
+/// Calls `f` with hosts cut into islands of so many ranks, between which only messages travel.
+template <class F>
+void with_islands(int ranks, F&& f) {
+  setenv("TASUKI_ISLAND", std::to_string(ranks).c_str(), 1);
+  f();
+  unsetenv("TASUKI_ISLAND");
 }
 
 /// How wide blocks are in turn: threads on a GPU and on a processor.

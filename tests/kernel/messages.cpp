@@ -207,7 +207,7 @@ Part part_of(int me, int ranks, int rounds, int seed, Word largest, bool receive
 }
 
 void exchange(const tasuki::Context& ctx, Kernel kernel, const tasuki::ResidentOptions& width, int rounds, int seed,
-              Word largest, bool concurrent = true) {
+              Word largest, bool concurrent = true, const std::string& path = "auto") {
   CAPTURE(seed);
   const bool tight = seed % 3 == 0;  // isend has to wait, and takes meanwhile what comes for receives that are open
   const Part part = part_of(ctx.rank(), ctx.size(), rounds, seed, largest, tight);
@@ -220,6 +220,7 @@ void exchange(const tasuki::Context& ctx, Kernel kernel, const tasuki::ResidentO
   options.receives = kMostRequests;
   options.eager = seed % 2 == 0 ? 1024 : 37;
   options.concurrent = concurrent;
+  options.path = path;
   const tasuki::Messages messages(ctx, options);
   const Buffer<Post> posts(part.posts);
   const Buffer<int> first(part.first);
@@ -343,4 +344,74 @@ RANK_TEST("kernels on threads may wait for what they send before they wait for w
       .wait();
   CHECK(errors[0] == 0);
   CHECK(errors[1] == 1);
+}
+
+TEST_CASE("kernels send random messages across islands") {
+  if (ranks_are_threads()) return;
+  for (const int island : {1, 2}) {
+    with_islands(island, [] {
+      on_ranks([](const tasuki::Context& ctx) {
+        prepare(ctx);
+        int seed = 41;
+        for (const auto& width : widths())
+          for (int repeat = 0; repeat < 3; ++repeat) exchange(ctx, by_block, width, 8, seed++, 50000);
+        exchange(ctx, by_warp, widths()[1], 10, 51, 20000);
+        exchange(ctx, by_thread, widths()[0], 10, 52, 20000, false);
+      });
+    });
+  }
+}
+
+RANK_TEST("kernels send random messages through the host where that is asked for") {
+  if (ranks_are_threads()) return;
+  prepare(ctx);
+  exchange(ctx, by_block, widths()[0], 10, 61, 50000, true, "mpi");
+  exchange(ctx, by_block, widths()[1], 10, 62, 50000, true, "mpi");
+  exchange(ctx, by_block, widths()[2], 10, 63, 50000, false, "mpi");
+}
+
+RANK_TEST("all blocks of kernels send through the host at once, with fewer places than messages") {
+  if (ranks_are_threads()) return;
+  prepare(ctx);
+  constexpr int kBlocks = 5;
+  tasuki::MessagesOptions options;
+  options.path = "mpi";
+  options.by_host = 16;
+  const tasuki::Messages messages(ctx, options);
+  const Buffer<Byte> memory(static_cast<std::size_t>(kBlocks) * 2 * 2100);
+  const Buffer<Word> errors(2);
+  for (const int epochs : {30, 1, 9})
+    tasuki::launch_resident(ctx, widths(kBlocks)[0], all_blocks, messages.device(), epochs, memory.get(), errors.get())
+        .wait();
+  CHECK(errors[0] == 0);
+  CHECK(errors[1] == 3 * kBlocks);
+}
+
+namespace {
+
+TASUKI_KERNEL void echoes(device::Messages m, int times, Word* errors) {
+  const auto group = device::this_block();
+  for (int n = 0; n < times; ++n) {
+    const Word word = mixed(static_cast<Word>(n), static_cast<Word>(group.block()));
+    Word back = 0;
+    if (!device::echo(m, group, word, back)) return;
+    if (group.thread() == 0) count(errors, back == word ? 0 : 1);
+  }
+  if (group.thread() == 0) device::detail::add_gpu(errors + 1, 1);
+}
+
+}  // namespace
+
+RANK_TEST("the process's thread echoes what blocks of kernels ask it") {
+  if (ranks_are_threads() || ctx.size() == 1) return;
+  prepare(ctx);
+  constexpr int kBlocks = 3;
+  tasuki::MessagesOptions options;
+  options.path = "mpi";
+  options.by_host = 2;  // fewer than blocks
+  const tasuki::Messages messages(ctx, options);
+  const Buffer<Word> errors(2);
+  tasuki::launch_resident(ctx, widths(kBlocks)[1], echoes, messages.device(), 200, errors.get()).wait();
+  CHECK(errors[0] == 0);
+  CHECK(errors[1] == kBlocks);
 }

@@ -228,12 +228,14 @@ TEST_CASE("kernels need ranks that reach each other's memory") {
   setenv("TASUKI_ISLAND", "1", 1);
   on_ranks([](const tasuki::Context& ctx) {
     prepare(ctx);
-    for (const std::string& error :
-         {error_of([&] { tasuki::KernelTeam team(ctx); }), error_of([&] { tasuki::Messages messages(ctx); })}) {
-      if (ctx.size() == 1) CHECK(error == "no error");
-      if (ctx.size() > 1)
-        CHECK(contains(error, ": rank 0: the memory of rank 1 cannot be stored into from here (another island)"));
-    }
+    const std::string text = ": rank 0: the memory of rank 1 cannot be stored into from here (another island)";
+    const std::string of_team = error_of([&] { tasuki::KernelTeam team(ctx); });
+    const std::string of_messages = error_of([&] { tasuki::Messages messages(ctx); });
+    CHECK(contains(of_team, ctx.size() > 1 ? text : "no error"));
+    // Messages go through the host, but for threads, between which there is no MPI.
+    const bool threads = ctx.size() > 1 && ranks_are_threads();
+    CHECK(contains(of_messages, threads ? text : "no error"));
+    CHECK(contains(of_messages, threads ? "and the ranks are threads of one process" : "no error"));
     ctx.barrier();
   });
   unsetenv("TASUKI_ISLAND");
@@ -347,3 +349,95 @@ TEST_CASE("what kernels on threads throw comes out, and ends those that wait for
   });
 }
 #endif
+
+namespace {
+
+// One thing that fails where messages go through the host.
+enum class HostFault { put, barrier, too_large, receive, truncated, untaken };
+HostFault by_host{};
+
+TASUKI_KERNEL void faulty_by_host(device::Messages m, HostFault fault, Byte* memory, Word* yes) {
+  const auto group = device::this_block();
+  const device::Team& team = m.team;
+  const int other = (team.rank + 1) % team.ranks;
+  const int before = (team.rank + team.ranks - 1) % team.ranks;
+  device::Request requests[5];
+  bool good = true;
+  switch (fault) {
+    case HostFault::put:
+      count(yes, device::window(team, other) == nullptr ? 0 : 1);
+      good = device::put(team, group, other, 0, memory, 8);
+      break;
+    case HostFault::barrier:
+      good = device::barrier(team, group);
+      break;
+    case HostFault::too_large:
+      good = device::isend(m, group, other, memory, 3000, 2, requests[0]);
+      break;
+    case HostFault::receive:
+      good = device::irecv(m, group, other, memory, 8, 77, requests[0]) && device::wait(m, group, requests[0]);
+      break;
+    case HostFault::truncated:
+      good = device::isend(m, group, other, memory, 100, 4, requests[0]) &&
+             device::irecv(m, group, before, memory, 99, device::kAnyTag, requests[1]) &&
+             device::wait(m, group, requests[1]);
+      break;
+    case HostFault::untaken:
+      for (int n = 0; good && n < 5; ++n) good = device::irecv(m, group, other, memory, 8, 5, requests[n]);
+      break;
+  }
+  if (!good) all_are_false(m, yes);
+}
+
+std::string expected_by_host(HostFault fault, int rank, int ranks) {
+  const std::string other = number((rank + 1) % ranks);
+  const std::string before = number((rank + ranks - 1) % ranks);
+  switch (fault) {
+    case HostFault::put:
+      return "put: kernels of this rank do not reach the memory of rank " + other;
+    case HostFault::barrier:
+      return "barrier: kernels of this rank do not reach the memory of all ranks";
+    case HostFault::too_large:
+      return "isend to rank " + other + " with tag 2: 3000 bytes; through the host 2048 may go";
+    case HostFault::receive:
+      return "wait for a message from rank " + other + " with tag 77, which comes through the host: it did not come";
+    case HostFault::truncated:
+      return "wait for a message from rank " + before + ": the message with tag 4 has 100 bytes, its receive takes 99";
+    case HostFault::untaken:
+      return "from rank " + other + " with tag 5: 4 messages through the host have not ended";
+  }
+  return "nothing";
+}
+
+void one_fault_by_host(const tasuki::Context& shared) {
+  if (shared.size() == 1) return;
+  tasuki::Context ctx = shared;
+  prepare(ctx);
+  const std::string expected = expected_by_host(by_host, ctx.rank(), ctx.size());
+  CAPTURE(expected);
+  tasuki::MessagesOptions options;
+  options.path = "mpi";
+  options.largest = 2048;
+  options.by_host = 4;
+  const tasuki::Messages messages(ctx, options);
+  const Buffer<Byte> memory(4096);
+  const Buffer<Word> yes(1);
+  ctx.barrier();
+  ctx.set_deadline(2);
+  auto running = tasuki::launch_resident(ctx, {}, faulty_by_host, messages.device(), by_host, memory.get(), yes.get());
+  const std::string error = error_of([&] { running.wait(); });
+  INFO(error);
+  CHECK(yes[0] == 0);
+  CHECK(contains(error, "rank " + number(ctx.rank()) + ": Messages: in block 0 of a kernel, "));
+  CHECK(contains(error, expected));
+}
+
+}  // namespace
+
+TEST_CASE("kernels whose messages through the host fail say who, whom and what") {
+  if (ranks_are_threads()) return;
+  for (int fault = 0; fault <= static_cast<int>(HostFault::untaken); ++fault) {
+    by_host = static_cast<HostFault>(fault);
+    on_ranks([](const tasuki::Context& ctx) { one_fault_by_host(ctx); });
+  }
+}

@@ -33,6 +33,7 @@ extern "C" __global__ void relay(TASUKI_PARAMETER device::Messages m, device::Sh
   if (!device::test(m, block, send, done) || !device::wait(m, block, receive)) return;
   if (warp.warp() == 0 && !device::irecv(m, warp, 0, memory, 100, 3, receive)) return;
   if (block.thread() == 0 && !device::isend(m, device::this_thread(), next, memory, 100, 3, send)) return;
+  if (!device::echo(m, block, 3, word)) return;
   if (!device::barrier(m.team, block)) return;
   device::barrier(m.team, device::this_grid());
 }

@@ -145,14 +145,20 @@ struct Case {
 };
 
 #if defined(__CUDACC__)
-const std::vector<std::string> kPaths = {"auto", "peer:put", "peer:eager", "peer:stamped"};
+const std::vector<std::string> kPaths = {"auto", "peer:put", "peer:eager", "peer:stamped", "mpi"};
 constexpr unsigned kMostCells[] = {0, 20000, 300, 50, 12};
 #else
-const std::vector<std::string> kPaths = {"auto", "shared:put", "shared:eager", "shared:pull"};
+const std::vector<std::string> kPaths = {"auto", "shared:put", "shared:eager", "shared:pull", "mpi"};
 constexpr unsigned kMostCells[] = {0, 700, 50, 14, 6};
 #endif
 
-Case random_case(int ranks, std::mt19937& random) {
+// Threads have no messages; across islands there is nothing else.
+std::string random_path(std::mt19937& random, bool islands) {
+  if (islands) return random() % 3 == 0 ? "mpi" : "auto";
+  return kPaths[random() % (kPaths.size() - (ranks_are_threads() ? 1 : 0))];
+}
+
+Case random_case(int ranks, std::mt19937& random, bool islands = false) {
   Case c;
   const int dims = 1 + static_cast<int>(random() % 4);
   c.grid.split = random_split(ranks, dims, random);
@@ -173,11 +179,12 @@ Case random_case(int ranks, std::mt19937& random) {
     c.sizes.push_back(1 << random() % 4);
     c.copies.push_back(c.alternating || random() % 2 == 0 ? 2 : 1);
   }
-  c.path = kPaths[random() % kPaths.size()];
+  c.path = random_path(random, islands);
   if (c.reverse && c.path.ends_with(":put")) c.path = "auto";  // a put cannot add
 #if defined(__CUDACC__)
   // What is added up waits for lines in an order that groups of few blocks cannot keep (device() says so).
-  if (c.reverse && c.path != "peer:eager") c.path = "peer:put,peer:eager";
+  if (c.reverse && c.path != "peer:eager" && c.path != "mpi") c.path = "peer:put,peer:eager";
+  if (c.reverse && islands) c.path = "peer:put,peer:eager,mpi";
   if (c.path == "peer:stamped") std::fill(c.sizes.begin(), c.sizes.end(), 4);  // it carries words
 #endif
   return c;
@@ -376,5 +383,22 @@ RANK_TEST("plans: random halos by kernels and by the host in turns are those of 
     const Case c = random_case(ctx.size(), random);
     INFO("seed ", seed, ": ", text_of(c));
     run_case(ctx, c, random);
+  }
+}
+
+TEST_CASE("plans: random halos across islands by kernels and by the host in turns are those of the host") {
+  if (ranks_are_threads()) return;
+  for (const int island : {1, 2}) {
+    with_islands(island, [] {
+      on_ranks([](const tasuki::Context& ctx) {
+        prepare(ctx);
+        for (unsigned seed = 101; seed <= 110; ++seed) {
+          std::mt19937 random(seed);
+          const Case c = random_case(ctx.size(), random, true);
+          INFO("seed ", seed, ": ", text_of(c));
+          run_case(ctx, c, random);
+        }
+      });
+    });
   }
 }

@@ -1,7 +1,5 @@
 // Operations that kernels start, used as they cannot be: errors on the host where it can know, else in the kernel,
 // after which all calls return false and the host throws what the first was.
-#include <mpi.h>
-
 #include <cstdlib>
 
 #include "kernel_test.hpp"
@@ -206,45 +204,75 @@ RANK_TEST("plans: the host does not start what a kernel has left open") {
   CHECK(contains(error, "while an epoch that a kernel has started is active; wait for it in the kernel"));
 }
 
-// Between threads of one process there is no MPI, so nothing that only the host can carry.
-static bool ranks_are_threads() {
-  int processes = 0;
-  MPI_Initialized(&processes);
-  return processes == 0;
-}
-
 #if !defined(__CUDACC__)
 RANK_TEST("plans: pieces that only the host can carry are named") {
   if (ranks_are_threads()) return;
   prepare(ctx);
   tasuki::HaloOptions options;
-  options.path = "mpi";
+  options.path = "shared:read";
   Ring ring(ctx, options);
   const std::string error = error_of([&] { (void)ring.halo.device(); });
   INFO(error);
   if (ctx.size() == 1) CHECK(error == "no error");
   if (ctx.size() > 1) {
-    CHECK(contains(error, "travels by path 'mpi', which a kernel cannot start; force path 'shared:put"));
+    CHECK(contains(error, "travels by path 'shared:read', which a kernel cannot start; force path 'shared:put"));
     ring.halo.start();
     ring.halo.wait();
   }
 }
+
+namespace {
+
+std::string error_of_broadcast(const tasuki::Context& ctx) {
+  std::vector<std::byte> bytes(3 << 20);
+  tasuki::CollectiveOptions options;
+  options.path = "mpi";
+  options.chunk = 1 << 16;
+  tasuki::Broadcast broadcast(ctx, 0, bytes.data(), static_cast<std::int64_t>(bytes.size()), options);
+  const bool sound = tasuki::verify(broadcast).ok();
+  CHECK(sound);
+  return error_of([&] { (void)broadcast.device(); });
+}
+
+}  // namespace
+
+RANK_TEST("plans: messages in chunks are left to the host") {
+  if (ranks_are_threads() || ctx.size() == 1) return;
+  prepare(ctx);
+  const std::string error = error_of_broadcast(ctx);
+  INFO(error);
+  CHECK(contains(error, "travels by path 'mpi' in chunks, which a kernel cannot start"));
+}
 #endif
 
-TEST_CASE("plans: islands are reached by the host only") {
+namespace {
+
+// Messages go to another island, whose rank does not come.
+void wait_for_another_island(const tasuki::Context& shared) {
+  tasuki::Context ctx = shared;
+  prepare(ctx);
+  Ring ring(ctx);
+  const Buffer<Word> yes(1);
+  ctx.barrier();
+  ctx.set_deadline(3);
+  auto running =
+      tasuki::launch_resident(ctx, launch_of(kTwo), slips, ring.halo.device(kTwo), Slip::nobody, ctx.rank(), yes.get());
+  const std::string error = error_of([&] { running.wait(); });
+  INFO(error);
+  CHECK(yes[0] == 0);
+  if (ctx.rank() != 0 || ctx.size() == 1) {
+    CHECK(error == "no error");
+    return;
+  }
+  CHECK(contains(error, "rank 0: halo u: in block "));
+  CHECK(contains(error, "epoch 1 did not end: it waited for #"));
+  CHECK(contains(error, " recv with rank "));
+  CHECK(contains(error, "which the process's thread carries"));
+}
+
+}  // namespace
+
+TEST_CASE("plans: a kernel that waits for a message of another island ends at the deadline, and says so") {
   if (ranks_are_threads()) return;
-  setenv("TASUKI_ISLAND", "1", 1);
-  on_ranks([](const tasuki::Context& ctx) {
-    prepare(ctx);
-    Ring ring(ctx);
-    const std::string error = error_of([&] { (void)ring.halo.device(); });
-    INFO(error);
-    if (ctx.size() == 1) CHECK(error == "no error");
-    if (ctx.size() > 1) {
-      CHECK(contains(error, "which a kernel cannot start; rank "));
-      CHECK(contains(error, " is in another island, so that no other path reaches it"));
-    }
-    ctx.barrier();
-  });
-  unsetenv("TASUKI_ISLAND");
+  with_islands(1, [] { on_ranks([](const tasuki::Context& ctx) { wait_for_another_island(ctx); }); });
 }

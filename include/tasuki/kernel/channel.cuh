@@ -12,9 +12,18 @@
 // begins with a `sync`.
 #pragma once
 
+#include "tasuki/kernel/proxy.cuh"
 #include "tasuki/kernel/shape.cuh"
 
 namespace tasuki::device {
+
+/// How messages go to ranks whose memory a kernel does not reach (by_host.cuh).
+struct ByHost {
+  Proxy proxy;
+  Byte* staging;  // in host memory: `room` bytes for each place of an answer
+  Word room;
+  int largest_tag;  // that MPI takes
+};
 
 /// A rank's part of `tasuki::Messages`: a small plain value, passed to a kernel as it is (with TASUKI_PARAMETER).
 /// `team` is for the primitives; the rest is Tasuki's own.
@@ -35,6 +44,7 @@ struct Messages {
   Word receives_at;
   Word ring_at;
   Word staging_at;
+  ByHost by_host;
 };
 
 /// A message that is on its way, or a receive that is open. Every thread of the group keeps it.

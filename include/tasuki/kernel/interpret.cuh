@@ -479,6 +479,15 @@ TASUKI_DEVICE Went run_lane(const PlanRun& l, const Task& task, std::uint32_t bl
   return came ? Went::to_its_end : Went::wrong;
 }
 
+/// Asks the thread of the host that carries a message for it, in a word of its own: the epoch, in units of kShares, and
+/// which copy of its buffer the epoch uses. The message's memory is ready: packed, or free.
+TASUKI_DEVICE void ask(const PlanRun& l, const GpuStep& step, std::uint64_t epoch) {
+  std::uint64_t copy = 0;
+  if (step.src.copies > 1)
+    copy = static_cast<std::uint64_t>((base_of(l, step.src, epoch) - step.src.base) / step.src.stride);
+  store_release(step.counter, epoch * kShares + copy);
+}
+
 /// Runs a lane that moves nothing, with one thread, from its step number `s` on.
 template <bool kTraced, class Crew, class Waits>
 TASUKI_DEVICE Went run_light_lane(const PlanRun& l, const Task& task, std::int32_t lane, std::uint64_t epoch,
@@ -491,7 +500,9 @@ TASUKI_DEVICE Went run_light_lane(const PlanRun& l, const Task& task, std::int32
     const std::uint64_t begin = kTraced ? detail::now_ns() : 0;
     const Came came = what_it_needs(l, task, step, epoch, waits);
     if (came != Came::yes) return came == Came::not_yet ? Went::as_far_as_it_could : Went::wrong;
-    if (step.verb == Verb::signal) {
+    if (step.asks != 0) {
+      ask(l, step, epoch);
+    } else if (step.verb == Verb::signal) {
       const std::uint64_t target = target_of(step, epoch);
       if (Crew::kFresh && step.alone != 0) {
         store_relaxed(step.counter, target);

@@ -3,6 +3,7 @@
 // deliver.cuh.
 #pragma once
 
+#include "tasuki/kernel/by_host.cuh"
 #include "tasuki/kernel/deliver.cuh"
 
 namespace tasuki::device {
@@ -232,6 +233,7 @@ TASUKI_DEVICE bool finish_alone(const Messages& m, const Group& group, Request& 
 template <class Group>
 TASUKI_DEVICE bool finish(const Messages& m, const Group& group, Request& request, bool once, bool& done) {
   done = true;
+  if (request.kind >= kHostSend) return finish_by_host(m, group, request, once, done);
   if (request.kind == kReceive)
     return m.concurrent == 0 ? finish_alone(m, group, request, once, done)
                              : finish_shared(m, group, request, once, done);
@@ -256,6 +258,7 @@ TASUKI_DEVICE bool finish(const Messages& m, const Group& group, Request& reques
 template <class Group>
 TASUKI_DEVICE bool isend(const Messages& m, const Group& group, int to, const void* from, Word bytes, int tag,
                          Request& request) {
+  if (detail::is_apart(m, to)) return detail::send_by_host(m, group, to, from, bytes, tag, request);
   return detail::send(m, group, to, detail::contiguous(from, bytes), tag, request);
 }
 /// The same for the bytes of a shape, which MessageLayout::device() makes, relative to `from`. They count as bytes from
@@ -263,6 +266,7 @@ TASUKI_DEVICE bool isend(const Messages& m, const Group& group, int to, const vo
 template <class Group>
 TASUKI_DEVICE bool isend(const Messages& m, const Group& group, int to, const void* from, const Shape& shape, int tag,
                          Request& request) {
+  if (detail::is_apart(m, to)) return detail::fail(m.team, Call::isend, Reason::unreached, to, tag);
   return detail::send(m, group, to, detail::shaped(from, shape), tag, request);
 }
 
@@ -272,6 +276,7 @@ TASUKI_DEVICE bool isend(const Messages& m, const Group& group, int to, const vo
 template <class Group>
 TASUKI_DEVICE bool irecv(const Messages& m, const Group& group, int from, void* to, Word bytes, int tag,
                          Request& request) {
+  if (detail::is_apart(m, from)) return detail::receive_by_host(m, group, from, to, bytes, tag, request);
   return detail::receive(m, group, from, detail::contiguous(to, bytes), tag, request);
 }
 /// The same into the bytes of a shape relative to `to`, the first of them for a shorter message.
@@ -280,6 +285,7 @@ TASUKI_DEVICE bool irecv(const Messages& m, const Group& group, int from, void* 
                          Request& request) {
   request = {};
   if (shape.twice) return detail::fail(m.team, Call::irecv, Reason::twice, from, tag);
+  if (detail::is_apart(m, from)) return detail::fail(m.team, Call::irecv, Reason::unreached, from, tag);
   return detail::receive(m, group, from, detail::shaped(to, shape), tag, request);
 }
 

@@ -89,7 +89,9 @@ struct GpuStep {
   std::int8_t keeps_turn = 0;  ///< the next move is dealt out like this one
   std::int8_t untold = 0;      ///< not recorded in traces, because the command has another step, which is
   std::int8_t credit = 0;
-  std::int8_t alone = 0;    ///< a signal that says only that earlier kernels have ended
+  std::int8_t alone = 0;  ///< a signal that says only that earlier kernels have ended
+  /// A signal that asks a thread of the host for a message, which lies in the buffer `src`: see `ask`.
+  std::int8_t asks = 0;
   std::int8_t stamped = 0;  ///< the side, if any, that is stamped lines
   /// A reduction of several operands: so many steps after this one have the others, in the order in which they are
   /// combined. They have the same destination and are not dealt out.

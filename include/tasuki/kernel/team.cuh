@@ -25,7 +25,10 @@ enum class Call : int {
   wait_send,
   wait_receive,
   packet,
-  exchange
+  exchange,
+  ask,  ///< the process's thread for a message
+  wait_host_send,
+  wait_host_receive,
 };
 
 enum class Reason : int {
@@ -41,6 +44,10 @@ enum class Reason : int {
   truncated,      ///< a message longer than its receive
   twice,          ///< a receive into a layout that names a byte twice
   overrun,        ///< a packet that came before the last was taken
+  unreached,      ///< a rank whose memory is not reached, or a barrier with such ranks
+  host_room,      ///< a message through the host, or its receive, of too many bytes
+  host_tag,       ///< a tag of a message through the host that is too large for MPI
+  no_host,        ///< no message goes through the host
 };
 
 /// The first failure of a rank's kernels, in host memory. Numbers as the call and the reason need them.
@@ -68,6 +75,7 @@ struct Team {
   int exchanges;
   Word packet_lines;    // of a slot
   Word exchange_words;  // of a rank for each other, at most
+  int apart;  // ranks whose memory this one does not reach
   Word window_bytes;
   Word window_at;  // in every rank's memory, as all that follows
   Word signals_at;
@@ -81,7 +89,7 @@ struct Team {
   Word* failed;
   const unsigned* abort;
   Failure* failure;
-  Byte* base[kMostRanks];  // where this rank sees every rank's memory
+  Byte* base[kMostRanks];  // where this rank sees every rank's memory; null: nowhere
 };
 
 namespace detail {
@@ -255,11 +263,14 @@ TASUKI_DEVICE bool is_rank(const Team& team, int peer) {
 /// Whether the arguments of a call can be; by every thread, which all find the same.
 TASUKI_DEVICE bool check_slot(const Team& team, Call call, int peer, int slot, int slots) {
   if (!is_rank(team, peer)) return fail(team, call, Reason::peer, peer, slot);
+  if (team.apart != 0 && (team.base[peer] == nullptr || call == Call::barrier || call == Call::grid_barrier))
+    return fail(team, call, Reason::unreached, peer, slot);
   if (slot < 0 || slot >= slots) return fail(team, call, Reason::slot, peer, slot, static_cast<Word>(slots));
   return true;
 }
 TASUKI_DEVICE bool check_window(const Team& team, int peer, Word offset, Word bytes) {
   if (!is_rank(team, peer)) return fail(team, Call::put, Reason::peer, peer, 0);
+  if (team.base[peer] == nullptr) return fail(team, Call::put, Reason::unreached, peer, 0);
   if (offset > team.window_bytes || bytes > team.window_bytes - offset)
     return fail(team, Call::put, Reason::window, peer, 0, offset, bytes, team.window_bytes);
   return true;
@@ -272,9 +283,11 @@ TASUKI_DEVICE bool failed(const Team& team) {
   return !detail::working(team);
 }
 
-/// The window of `rank` as this one sees it: for loads and stores of the kernel's own. Null if there is no such rank.
+/// The window of `rank` as this one sees it: for loads and stores of the kernel's own. Null if there is no such rank,
+/// or its memory is not reached.
 TASUKI_DEVICE void* window(const Team& team, int rank) {
-  return detail::is_rank(team, rank) ? team.base[rank] + team.window_at : nullptr;
+  if (!detail::is_rank(team, rank) || team.base[rank] == nullptr) return nullptr;
+  return team.base[rank] + team.window_at;
 }
 
 /// `bytes` bytes from `from` into the window of rank `to`, from byte `offset` of it on. What the group's threads have

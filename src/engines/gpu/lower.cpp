@@ -41,18 +41,19 @@ class Lowering {
   };
 
  public:
-  Lowering(const Program& program, int most_blocks, bool atomics, int warps)
+  Lowering(const Program& program, int most_blocks, bool atomics, int warps, const ThreadChannels& carried)
       : in_(program),
         plan_(program.plan),
         most_(most_blocks),
         atomics_(atomics),
         warps_(warps),
+        carried_(carried),
         awaited_(plan_.commands.size(), false),
         asked_(plan_.commands.size(), false),
         late_(plan_.commands.size(), false),
         told_after_(plan_.commands.size(), -1) {
     for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
-      asked_[i] = in_.channels[i].thread != nullptr;
+      asked_[i] = thread_of(i) != nullptr;
       const bool fresh = i == 0 || plan_.commands[i].lane != plan_.commands[i - 1].lane;
       if (fresh) {
         lanes_.emplace_back();
@@ -381,6 +382,10 @@ class Lowering {
                           {first, static_cast<std::int32_t>(both.size()), out_.blocks[kPartWait]}};
   }
 
+  const ThreadChannel* thread_of(std::size_t command) const {
+    return carried_.empty() ? in_.channels[command].thread.get() : carried_[command];
+  }
+
   bool in_stream(std::size_t command) const { return in_.channels[command].stream != nullptr; }
 
   // A lane that waits, and unpacks what it waited for, belongs to the wait. The signals with which it begins belong to
@@ -509,13 +514,16 @@ class Lowering {
   }
 
   // Asks for a message. Its staging memory has been packed, or is free, because earlier epochs are in the same stream.
-  void add_ask(TaskDraft& lane, std::int32_t index) const {
+  void add_ask(TaskDraft& lane, std::int32_t index) {
     GpuStep s;
     s.verb = Verb::signal;
     s.command = s.end = index;
-    s.counter = in_.channels[static_cast<std::size_t>(index)].thread->asked();
+    s.asks = 1;
+    s.counter = thread_of(static_cast<std::size_t>(index))->asked();
     s.per_epoch = 1;
     s.untold = 1;
+    const Command& c = plan_.commands[static_cast<std::size_t>(index)];
+    s.src = place(c.verb == Verb::send ? c.src : c.dst);
     add_deps(lane, s);
     lane.steps.push_back(s);
   }
@@ -526,8 +534,7 @@ class Lowering {
     GpuStep s;
     s.verb = Verb::wait;
     s.command = s.end = index;
-    s.counter =
-        const_cast<std::uint64_t*>(in_.channels[static_cast<std::size_t>(index)].thread->ended());  // waits only read
+    s.counter = const_cast<std::uint64_t*>(thread_of(static_cast<std::size_t>(index))->ended());  // waits only read
     s.per_epoch = 1;
     s.awaited = awaited_[static_cast<std::size_t>(index)] ? 1 : 0;
     lane.steps.push_back(s);
@@ -685,10 +692,16 @@ class Lowering {
                       plan_.rank, plan_.operation, tasks[0].ends.size(), kGpuThreads));
     }
     std::int64_t sum[2] = {};  // of other tasks, of staging tasks
-    for (const TaskDraft& task : tasks) sum[task.staging ? 1 : 0] += task.blocks();
+    std::int64_t count[2] = {};
+    for (const TaskDraft& task : tasks) {
+      sum[task.staging ? 1 : 0] += task.blocks();
+      ++count[task.staging ? 1 : 0];
+    }
     std::int64_t room[2] = {sum[0], sum[1]};
     if (sum[0] + sum[1] > most_) {
-      room[1] = std::min<std::int64_t>(sum[1], sum[0] > 0 ? (most_ + 1) / 2 : most_);
+      // What others need at least is theirs: all together have more than `most_` only if each has one.
+      const std::int64_t left = std::max(count[1], most_ - count[0]);
+      room[1] = std::max(count[1], std::min({sum[1], left, sum[0] > 0 ? (most_ + 1) / 2 : std::int64_t{most_}}));
       room[0] = std::min(sum[0], most_ - room[1]);
     }
     std::vector<std::int64_t> blocks_of(tasks.size());
@@ -715,7 +728,8 @@ class Lowering {
   const Plan& plan_;
   int most_;
   bool atomics_;
-  int warps_;                             // of a block
+  int warps_;  // of a block
+  const ThreadChannels& carried_;
   bool relays_ = false;                   // commands other than reductions depend on others: what arrives is sent on
   std::vector<bool> awaited_;             // a command depends on it
   std::vector<bool> asked_;               // messages for which the kernel asks a thread of the process
@@ -728,8 +742,8 @@ class Lowering {
 
 }  // namespace
 
-GpuProgram lower(const Program& program, int most_blocks, bool atomics, int warps) {
-  return Lowering(program, most_blocks, atomics, warps).run();
+GpuProgram lower(const Program& program, int most_blocks, bool atomics, int warps, const ThreadChannels& carried) {
+  return Lowering(program, most_blocks, atomics, warps, carried).run();
 }
 
 std::string describe_failure(const Plan& plan, const Runtime& runtime, std::int32_t command, std::uint64_t epoch,

@@ -76,12 +76,16 @@ struct GpuProgram {
   bool meets = false;    ///< blocks of a lane wait for each other, so all must be on the GPU at once
 };
 
+/// Channels of threads for commands of a program that have another kind of channel, by command; null: none.
+using ThreadChannels = std::vector<const ThreadChannel*>;
+
 /// Lowers a bound program. `most_blocks` is how many thread blocks may move data at once, of so many warps each; if
 /// there are more tasks than blocks, each task gets one. Without `atomics`, several blocks cannot add to a signal of
 /// another GPU. Throws `Error` for what the kernel cannot run: messages in chunk loops, reductions into stamped lines,
 /// and more than kGpuSteps steps, kGpuPairs fields with two copies, kGpuTasks tasks or kGpuThreads lanes that move
-/// nothing.
-GpuProgram lower(const Program& program, int most_blocks, bool atomics, int warps = static_cast<int>(kGpuWarps));
+/// nothing. Messages with a channel among `carried` are asked for as those are whose own channel is a thread's.
+GpuProgram lower(const Program& program, int most_blocks, bool atomics, int warps = static_cast<int>(kGpuWarps),
+                 const ThreadChannels& carried = {});
 
 /// The error text when a kernel has given up waiting at `command`, whose counter was at `value`.
 std::string describe_failure(const Plan& plan, const Runtime& runtime, std::int32_t command, std::uint64_t epoch,

@@ -1,0 +1,175 @@
+// Messages to and from ranks whose memory a kernel does not reach: the process's progress thread makes the calls of
+// MPI (src/kernels/host_messages.hpp), which matches them. Part of tasuki/kernel.cuh; messages.cuh calls what is here.
+//
+//   sender:    copy into host memory, ask ... MPI_Isend, MPI_Test ... answer
+//   receiver:  ask ... MPI_Irecv, MPI_Test ... answer, copy out of host memory
+//
+// A request's message lies in host memory at its answer's place.
+#pragma once
+
+#include "tasuki/kernel/channel.cuh"
+
+namespace tasuki::device {
+namespace detail {
+
+constexpr int kHostSend = 16;  // kinds of Request
+constexpr int kHostReceive = 17;
+
+constexpr Word kEcho = 1;  // HostRequest::what; of messages `a` is the peer and the tag, `b` the bytes
+constexpr Word kIsend = 2;
+constexpr Word kIrecv = 3;
+
+// An answer about a message: what became of it in two bits, then its bytes and its tag in 31 each.
+constexpr Word kDone = 0;
+constexpr Word kTooLong = 1;
+
+TASUKI_DEVICE Word answer_of(Word outcome, Word bytes, int tag) {
+  return outcome << 62 | bytes << 31 | static_cast<unsigned>(tag);
+}
+TASUKI_DEVICE Word ends_of(int peer, int tag) {
+  return static_cast<Word>(peer) << 32 | static_cast<unsigned>(tag);
+}
+
+/// Whether the rank is one whose messages go through the host.
+TASUKI_DEVICE bool is_apart(const Messages& m, int peer) {
+  return is_rank(m.team, peer) && m.team.base[peer] == nullptr;
+}
+
+TASUKI_DEVICE Byte* staging_of(const Messages& m, Word place) {
+  return m.by_host.staging + place * m.by_host.room;
+}
+
+/// By the group, before it asks: a place for the answer, for which it waits as for a message.
+template <class Group>
+TASUKI_DEVICE bool begin_by_host(const Messages& m, const Group& group, Call call, int peer, Word bytes, int tag,
+                                 Word& place) {
+  if (tag > m.by_host.largest_tag)
+    return fail(m.team, call, Reason::host_tag, peer, tag, static_cast<Word>(m.by_host.largest_tag));
+  if (bytes > m.by_host.room) return fail(m.team, call, Reason::host_room, peer, tag, m.by_host.room, bytes);
+  const auto look = [&] { return take_place(m.by_host.proxy, place) ? kEnded : kNotYet; };
+  const auto complain = [&](Reason why) {
+    fail(m.team, Call::ask, why, peer, tag, Word{1} << m.by_host.proxy.log_places);
+  };
+  Word what = kNotYet;
+  int its_tag = 0;
+  Word its_bytes = 0;
+  if (!drive(m, group, nullptr, false, look, complain, what, its_tag, its_bytes)) return false;
+  place = group.broadcast(place);
+  return true;
+}
+
+/// By the group: asks for the message, and makes the request.
+template <class Group>
+TASUKI_DEVICE bool ask_for(const Messages& m, const Group& group, Word what, int peer, Word bytes, int tag, Word place,
+                           Request& request) {
+  bool good = true;
+  Word number = 0;
+  if (group.thread() == 0)
+    good = ask(m.team, m.by_host.proxy, HostRequest{what, place, ends_of(peer, tag), bytes}, number, peer, tag);
+  if (!group.all(good)) return false;
+  request.kind = what == kIsend ? kHostSend : kHostReceive;
+  request.peer = peer;
+  request.tag = tag;
+  request.bytes = bytes;
+  request.number = group.broadcast(number) << m.by_host.proxy.log_places | place;
+  return true;
+}
+
+template <class Group>
+TASUKI_DEVICE bool send_by_host(const Messages& m, const Group& group, int to, const void* from, Word bytes, int tag,
+                                Request& request) {
+  request = {};
+  if (!check_message(m, Call::isend, to, tag, 0)) return false;
+  group.sync();
+  Word place = 0;
+  if (!begin_by_host(m, group, Call::isend, to, bytes, tag, place)) return false;
+  copy(group, staging_of(m, place), static_cast<const Byte*>(from), bytes);
+  group.sync();
+  if (group.thread() == 0) fence();  // the host reads what has been copied
+  return ask_for(m, group, kIsend, to, bytes, tag, place, request);
+}
+
+template <class Group>
+TASUKI_DEVICE bool receive_by_host(const Messages& m, const Group& group, int from, void* to, Word bytes, int tag,
+                                   Request& request) {
+  request = {};
+  if (!check_message(m, Call::irecv, from, tag, kAnyTag)) return false;
+  Word place = 0;
+  if (!begin_by_host(m, group, Call::irecv, from, bytes, tag, place)) return false;
+  if (!ask_for(m, group, kIrecv, from, bytes, tag, place, request)) return false;
+  request.to = to;
+  return true;
+}
+
+/// `wait`, or with `once` `test`.
+template <class Group>
+TASUKI_DEVICE bool finish_by_host(const Messages& m, const Group& group, Request& request, bool once, bool& done) {
+  const Proxy& proxy = m.by_host.proxy;
+  const bool receives = request.kind == kHostReceive;
+  const Call call = receives ? Call::wait_host_receive : Call::wait_host_send;
+  const Word place = request.number & ((Word{1} << proxy.log_places) - 1);
+  Word answer = 0;
+  const auto look = [&] {
+    return is_answered(proxy, place, request.number >> proxy.log_places, answer) ? kEnded : kNotYet;
+  };
+  const auto complain = [&](Reason why) { fail(m.team, call, why, request.peer, request.tag); };
+  Word what = kNotYet;
+  int tag = 0;
+  Word bytes = 0;
+  if (!drive(m, group, nullptr, once, look, complain, what, tag, bytes)) return false;
+  done = what == kEnded;
+  if (!done) return true;
+  if (receives && group.thread() == 0) fence();  // what MPI has stored may be read
+  answer = group.broadcast(answer);
+  bytes = answer >> 31 & 0x7fffffff;
+  tag = static_cast<int>(answer & 0x7fffffff);
+  if (answer >> 62 == kTooLong)
+    return fail(m.team, Call::wait_host_receive, Reason::truncated, request.peer, tag, request.bytes, bytes);
+  if (receives) {
+    copy(group, static_cast<Byte*>(request.to), staging_of(m, place), bytes);
+    request.tag = tag;
+    request.bytes = bytes;
+  }
+  group.sync();
+  if (group.thread() == 0) give_back_place(proxy, place);
+  request.kind = kNothing;
+  return true;
+}
+
+/// By one thread, for `echo`: false if what is looked for does not come in time.
+template <class Looking>
+TASUKI_DEVICE bool look_until(const Team& team, Looking&& look) {
+  Patience patience(team);
+  while (!look()) {
+    if (patience.more()) continue;
+    if (patience.why() != Reason::none) fail(team, Call::ask, patience.why(), team.rank, 0);
+    return false;
+  }
+  return true;
+}
+
+}  // namespace detail
+
+/// A request to the process's progress thread, which answers at once with the same word: what any message through the
+/// host takes beside MPI. Only with messages some of which go through the host.
+template <class Group>
+TASUKI_DEVICE bool echo(const Messages& m, const Group& group, Word word, Word& back) {
+  const Proxy& proxy = m.by_host.proxy;
+  if (proxy.slots == nullptr) return detail::fail(m.team, Call::ask, Reason::no_host, m.team.rank, 0);
+  Word answer = 0;
+  bool good = true;
+  if (group.thread() == 0) {
+    Word place = 0;
+    Word number = 0;
+    good = detail::look_until(m.team, [&] { return detail::take_place(proxy, place); });
+    const detail::HostRequest request{detail::kEcho, place, word, 0};
+    good = good && detail::ask(m.team, proxy, request, number, m.team.rank, 0);
+    good = good && detail::look_until(m.team, [&] { return detail::is_answered(proxy, place, number, answer); });
+    if (good) detail::give_back_place(proxy, place);
+  }
+  if (!group.all(good)) return false;
+  back = group.broadcast(answer);
+  return true;
+}
+
+}  // namespace tasuki::device
