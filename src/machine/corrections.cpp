@@ -70,7 +70,8 @@ std::vector<Correction> corrections_of(
     Correction one;
     each_text([&](const std::string& name, auto member) {
       if (!entry.contains(name)) return;
-      if (!entry[name].is_string()) fail(fmt::format("{}.{}", here, name), fmt::format("is {}, not a text", entry[name].dump()));
+      if (!entry[name].is_string())
+        fail(fmt::format("{}.{}", here, name), fmt::format("is {}, not a text", entry[name].dump()));
       one.*member = entry[name].template get<std::string>();
     });
     each_number([&](const std::string& name, auto member, std::int64_t least) {
@@ -79,7 +80,8 @@ std::vector<Correction> corrections_of(
       const Json& value = entry[name];
       constexpr double kMost = sizeof(Number) == 4 ? 1 << 24 : 1e18;
       if (!value.is_number_integer() || value.get<double>() < static_cast<double>(least) || value.get<double>() > kMost)
-        fail(fmt::format("{}.{}", here, name), fmt::format("is {}, not a whole number from {} to {}", value.dump(), least, kMost));
+        fail(fmt::format("{}.{}", here, name),
+             fmt::format("is {}, not a whole number from {} to {}", value.dump(), least, kMost));
       one.*member = value.get<Number>();
     });
     if (entry.contains("memory")) {
