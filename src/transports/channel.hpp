@@ -36,8 +36,6 @@ class StreamChannel {
   virtual void enqueue(Stream stream) = 0;
   virtual void begin_group() {}
   virtual void end_group() {}
-  /// Whether it needs multiprocessors of the GPU, which the kernels that wait for it must leave free.
-  virtual bool takes_processors() const { return true; }
 };
 
 /// Carried by a thread of this process while a kernel goes on. Both count epochs in words of host memory, the e-th time

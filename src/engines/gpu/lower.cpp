@@ -559,7 +559,8 @@ class Lowering {
       s.index = static_cast<std::uint64_t>(c.index + step.round);
       s.lag = static_cast<std::uint32_t>(c.lag);
       s.credit = c.credit ? 1 : 0;
-      s.alone = tells_first(index) ? 1 : 0;
+      // Who is told that data are available loads them.
+      s.alone = tells_first(index) && plan_.buffers[buffer].purpose != Purpose::available ? 1 : 0;
     }
     add_deps(task, s);
     for (const LaneStep* other = &step + 1; other <= &step + step.more; ++other) add_deps(task, s, other->command);
