@@ -95,7 +95,7 @@ struct MessagesOptions {
 ///
 /// Other than in a team, the memory of ranks need not be reached: messages to other islands and hosts, and to GPUs out
 /// of reach, go through the host, where the process's progress thread gives them to MPI. It needs MPI_THREAD_MULTIPLE,
-/// and takes one of MPI's communicators until MPI ends. While a kernel runs, that thread does not sleep.
+/// and takes one of MPI's communicators until MPI ends. While a kernel runs on a GPU, that thread does not sleep.
 class Messages {
  public:
   explicit Messages(const Context& context, const MessagesOptions& options = {});

@@ -31,7 +31,7 @@ class KernelHome {
   void check() const;
 
   /// As long as the pointer lives, kernels have something for which they ask the process's thread (session/worker.hpp):
-  /// it stays awake while one runs.
+  /// it stays awake while one runs on a GPU.
   std::shared_ptr<void> serve();
   bool serves() const { return served_.use_count() > 1; }
 

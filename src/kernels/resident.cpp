@@ -103,7 +103,8 @@ class Threads {
 class Resident::State {
  public:
   explicit State(const Context& context) : context_(context), home_(KernelHome::of(runtime_of(context))) {
-    if (home_.serves()) awake_.emplace(runtime_of(context).gpus != nullptr);
+    // Not for kernels on threads, whose processor it would take.
+    if (home_.serves() && runtime_of(context).gpus != nullptr) awake_.emplace();
   }
 
   void run(int blocks, int threads, std::function<void(const CpuThread&)> kernel) {

@@ -61,16 +61,14 @@ void Worker::wake() {
   }
 }
 
-Worker::Awake::Awake(bool on_gpu) : on_gpu_(on_gpu) {
+Worker::Awake::Awake() {
   Worker& worker = instance();
-  if (on_gpu) worker.spins_.fetch_add(1);
   worker.awake_.fetch_add(1);
   worker.calls_.fetch_add(1);  // in case it sleeps
   worker.calls_.notify_one();
 }
 
 Worker::Awake::~Awake() {
-  if (on_gpu_) instance().spins_.fetch_sub(1);
   instance().awake_.fetch_sub(1);
 }
 
@@ -90,7 +88,7 @@ void Worker::loop() {
       continue;
     }
     if (awake_.load(std::memory_order_relaxed) > 0) {
-      if (++busy % kBusyRounds == 0 || spins_.load(std::memory_order_relaxed) == 0) std::this_thread::yield();
+      if (++busy % kBusyRounds == 0) std::this_thread::yield();
       cpu_pause();
       continue;
     }

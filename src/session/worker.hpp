@@ -2,7 +2,7 @@
 //
 // There is one a process, started with its first task. It serves all tasks in turn, yields while they wait for peers,
 // and sleeps in the kernel when none has anything to do: until it is woken, or, if a GPU asks, which cannot wake it,
-// for moments. While kernels run that ask it by themselves, it does not sleep.
+// for moments. While kernels run on a GPU that ask it by themselves, it does not sleep.
 #pragma once
 
 #include <atomic>
@@ -36,17 +36,13 @@ class Worker {
   /// To be called after a task has been asked for something. Neither blocks nor allocates.
   void wake();
 
-  /// As long as one of these lives, the worker does not go to sleep: kernels that run ask it, and wait for its answers.
-  /// It spins if they are `on_gpu`; from kernels on threads it would take their processor, so it yields.
+  /// As long as one of these lives, the worker does not go to sleep: kernels run on a GPU that ask it by themselves.
   class Awake {
    public:
-    explicit Awake(bool on_gpu);
+    Awake();
     ~Awake();
     Awake(const Awake&) = delete;
     Awake& operator=(const Awake&) = delete;
-
-   private:
-    bool on_gpu_;
   };
 
  private:
@@ -59,8 +55,7 @@ class Worker {
   std::mutex mutex_;
   std::vector<Task*> tasks_;
   std::atomic<int> silent_{0};  // tasks that are asked silently
-  std::atomic<int> awake_{0};   // who wants it awake,
-  std::atomic<int> spins_{0};   // and how many of these kernels are on a GPU
+  std::atomic<int> awake_{0};   // who wants it awake
   std::atomic<bool> asleep_{false};
   std::atomic<bool> ending_{false};
   std::atomic<bool> ended_{false};

@@ -255,8 +255,9 @@ void wait_for_another_island(const tasuki::Context& shared) {
   const Buffer<Word> yes(1);
   ctx.barrier();
   ctx.set_deadline(3);
+  constexpr tasuki::KernelGroup kOne{.blocks = 1, .threads = 64, .cpu_threads = 2};
   auto running =
-      tasuki::launch_resident(ctx, launch_of(kTwo), slips, ring.halo.device(kTwo), Slip::nobody, ctx.rank(), yes.get());
+      tasuki::launch_resident(ctx, launch_of(kOne), slips, ring.halo.device(kOne), Slip::nobody, ctx.rank(), yes.get());
   const std::string error = error_of([&] { running.wait(); });
   INFO(error);
   CHECK(yes[0] == 0);
