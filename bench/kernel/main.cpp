@@ -387,7 +387,7 @@ void through_the_host(const tasuki::Context& context, const Options& options, Be
   for (Word bytes = 8; bytes <= kMost; bytes *= bytes < 64 ? 8 : 4) {
     bench.measure("isend/irecv through the host", bytes, 1, 2,
                   [&](const tasuki::ResidentOptions& launch, const Run& run) {
-                    tasuki::launch_resident(context, launch, messages, by_host.device(), run, false, true).wait();
+                    tasuki::launch_resident(context, launch, messages, by_host.device(), run, false, Posted::before).wait();
                   });
     ping_pong_by_mpi(context, bench, bytes);
   }

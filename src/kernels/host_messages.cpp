@@ -128,13 +128,13 @@ bool HostMessages::look(Message& message, bool& ended) {
   if (code != MPI_SUCCESS) return fail(message, "MPI_Test", code);
   if (done == 0) return true;
   ended = true;
-  Word answer = answer_of(device::detail::kDone, message.bytes(), message.tag());
+  Word answer = answer_of(device::detail::kDelivered, message.bytes(), message.tag());
   if (!message.sends()) {
     int bytes = 0;
     mpi::calls().Get_count(&status, MPI_BYTE, &bytes);
     const auto count = static_cast<Word>(bytes);
     answer =
-        answer_of(count > message.bytes() ? device::detail::kTooLong : device::detail::kDone, count, status.MPI_TAG);
+        answer_of(count > message.bytes() ? device::detail::kTooLong : device::detail::kDelivered, count, status.MPI_TAG);
   }
   ring_.answer(message.asked, answer);
   return true;

@@ -7,7 +7,7 @@
 // A request's message lies in host memory at its answer's place.
 #pragma once
 
-#include "tasuki/kernel/channel.cuh"
+#include "tasuki/kernel/deliver.cuh"
 
 namespace tasuki::device {
 namespace detail {
@@ -20,7 +20,7 @@ constexpr Word kIsend = 2;
 constexpr Word kIrecv = 3;
 
 // An answer about a message: what became of it in two bits, then its bytes and its tag in 31 each.
-constexpr Word kDone = 0;
+constexpr Word kDelivered = 0;
 constexpr Word kTooLong = 1;
 
 TASUKI_DEVICE Word answer_of(Word outcome, Word bytes, int tag) {
@@ -39,6 +39,39 @@ TASUKI_DEVICE Byte* staging_of(const Messages& m, Word place) {
   return m.by_host.staging + place * m.by_host.room;
 }
 
+/// A place for an answer.
+struct LookForAnswersPlace {
+  const Messages& m;
+  Call call;
+  int peer;
+  int tag;
+  Word& place;
+
+  TASUKI_DEVICE Word look() const {
+    return take_place(m.by_host.proxy, place) ? kEnded : kNotYet;
+  }
+  TASUKI_DEVICE void complain(Reason why) const {
+    fail(m.team, call, why, peer, tag, Word{1} << m.by_host.proxy.log_places);
+  }
+};
+
+/// The answer to a request.
+struct LookForAnswer {
+  const Messages& m;
+  Call call;
+  const Request& request;
+  Word& answer;
+
+  TASUKI_DEVICE Word look() const {
+    const Proxy& proxy = m.by_host.proxy;
+    const Word place = request.number & ((Word{1} << proxy.log_places) - 1);
+    return is_answered(proxy, place, request.number >> proxy.log_places, answer) ? kEnded : kNotYet;
+  }
+  TASUKI_DEVICE void complain(Reason why) const {
+    fail(m.team, call, why, request.peer, request.tag);
+  }
+};
+
 /// By the group, before it asks: a place for the answer, for which it waits as for a message.
 template <class Group>
 TASUKI_DEVICE bool begin_by_host(const Messages& m, const Group& group, Call call, int peer, Word bytes, int tag,
@@ -46,14 +79,8 @@ TASUKI_DEVICE bool begin_by_host(const Messages& m, const Group& group, Call cal
   if (tag > m.by_host.largest_tag)
     return fail(m.team, call, Reason::host_tag, peer, tag, static_cast<Word>(m.by_host.largest_tag));
   if (bytes > m.by_host.room) return fail(m.team, call, Reason::host_room, peer, tag, m.by_host.room, bytes);
-  const auto look = [&] { return take_place(m.by_host.proxy, place) ? kEnded : kNotYet; };
-  const auto complain = [&](Reason why) {
-    fail(m.team, Call::ask, why, peer, tag, Word{1} << m.by_host.proxy.log_places);
-  };
-  Word what = kNotYet;
-  int its_tag = 0;
-  Word its_bytes = 0;
-  if (!drive(m, group, nullptr, false, look, complain, what, its_tag, its_bytes)) return false;
+  group.sync();
+  if (drive(m, group, LookForAnswersPlace{m, Call::ask, peer, tag, place}, false) != kEnded) return false;
   place = group.broadcast(place);
   return true;
 }
@@ -97,7 +124,7 @@ TASUKI_DEVICE bool receive_by_host(const Messages& m, const Group& group, int fr
   Word place = 0;
   if (!begin_by_host(m, group, Call::irecv, from, bytes, tag, place)) return false;
   if (!ask_for(m, group, kIrecv, from, bytes, tag, place, request)) return false;
-  request.to = to;
+  request.to = contiguous(to, bytes);
   return true;
 }
 
@@ -109,24 +136,19 @@ TASUKI_DEVICE bool finish_by_host(const Messages& m, const Group& group, Request
   const Call call = receives ? Call::wait_host_receive : Call::wait_host_send;
   const Word place = request.number & ((Word{1} << proxy.log_places) - 1);
   Word answer = 0;
-  const auto look = [&] {
-    return is_answered(proxy, place, request.number >> proxy.log_places, answer) ? kEnded : kNotYet;
-  };
-  const auto complain = [&](Reason why) { fail(m.team, call, why, request.peer, request.tag); };
-  Word what = kNotYet;
-  int tag = 0;
-  Word bytes = 0;
-  if (!drive(m, group, nullptr, once, look, complain, what, tag, bytes)) return false;
-  done = what == kEnded;
+  group.sync();
+  const Word next = drive(m, group, LookForAnswer{m, call, request, answer}, once);
+  if (next == kGaveUp) return false;
+  done = next == kEnded;
   if (!done) return true;
   if (receives && group.thread() == 0) fence();  // what MPI has stored may be read
   answer = group.broadcast(answer);
-  bytes = answer >> 31 & 0x7fffffff;
-  tag = static_cast<int>(answer & 0x7fffffff);
+  const Word bytes = answer >> 31 & 0x7fffffff;
+  const int tag = static_cast<int>(answer & 0x7fffffff);
   if (answer >> 62 == kTooLong)
     return fail(m.team, Call::wait_host_receive, Reason::truncated, request.peer, tag, request.bytes, bytes);
   if (receives) {
-    copy(group, static_cast<Byte*>(request.to), staging_of(m, place), bytes);
+    copy(group, request.to.at, staging_of(m, place), bytes);
     request.tag = tag;
     request.bytes = bytes;
   }
