@@ -27,9 +27,9 @@ constexpr Word kMost = 1 << 20;  // bytes
 constexpr Word kWarmUp = 20;     // ping-pongs before the clock is looked at
 constexpr Word kFewest = 64;     // bytes of a block's share
 constexpr int kMostBlocks = 1024;
-constexpr int kMostThreads = 512;  // of a halo's block
 
 #if defined(__CUDACC__)
+constexpr int kMostThreads = 512;  // of a halo's block
 #define AT_MOST(threads) __launch_bounds__(threads)
 #define PARAMETER const __grid_constant__
 #else
