@@ -27,9 +27,9 @@
 namespace {
 
 constexpr int kMostBlocks = 1024;
-constexpr int kMostThreads = 512;  // of a halo's block
 
 #if defined(__CUDACC__)
+constexpr int kMostThreads = 512;  // of a halo's block
 #define AT_MOST(threads) __launch_bounds__(threads)
 #else
 #define AT_MOST(threads)

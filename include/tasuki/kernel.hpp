@@ -20,7 +20,6 @@
 #include "tasuki/operation.hpp"
 
 #if defined(__CUDACC__)
-#include <algorithm>
 #include <cstdlib>
 
 #include "tasuki/cuda.cuh"
@@ -166,35 +165,11 @@ template <bool kReduces>
 void check_argument(const Context& context, int blocks, int threads, const device::BasicHandle<kReduces>& handle) {
   check_handle(context, handle.id, blocks, threads);
 }
-/// The most blocks of a group among the arguments' handles.
-template <class Argument>
-int blocks_of(const Argument&) {
-  return 0;
-}
-template <bool kReduces>
-int blocks_of(const device::BasicHandle<kReduces>& handle) {
-  return handle.blocks;
-}
 }  // namespace detail
 
 #if defined(__CUDACC__)
 
 namespace detail {
-constexpr int kMostOfCluster = 8;  // blocks that every GPU with clusters takes
-
-/// Whether the launch, all of whose blocks are a group, can be a cluster: its blocks meet in half the time.
-inline bool can_be_cluster(const void* kernel, const ResidentOptions& options, cudaLaunchConfig_t config) {
-  if (options.blocks < 2 || options.blocks > kMostOfCluster) return false;
-  int gpu = 0;
-  int major = 0;
-  TASUKI_CUDA(cudaGetDevice, &gpu);
-  TASUKI_CUDA(cudaDeviceGetAttribute, &major, cudaDevAttrComputeCapabilityMajor, gpu);
-  if (major < 9) return false;
-  int clusters = 0;
-  check_cuda(cudaOccupancyMaxActiveClusters(&clusters, kernel, &config), "launch_resident: looking for a cluster");
-  return clusters > 0;
-}
-
 /// Throws unless all blocks have room at once; says how many would, and what they run out of.
 inline void check_fits(const Context& context, const void* kernel, const ResidentOptions& options) {
   const std::string call = "rank " + std::to_string(context.rank()) + ": launch_resident: ";
@@ -255,8 +230,7 @@ inline namespace on_gpu {
 /// was hit; if the context uses no GPU, if the stream is being captured, and where CUDA_LAUNCH_BLOCKING=1 would make
 /// the launch wait for the kernel's end; for an argument that is a handle of an operation that was freed or is active,
 /// or of a group that has other threads or more blocks. Local; the kernels of all ranks of a team must run at the same
-/// time. If all blocks, 2 to 8, are the group of a handle among the arguments, they are launched as a cluster where the
-/// GPU has these (compute capability 9.0).
+/// time.
 template <class... Parameters>
 Resident launch_resident(const Context& context, const ResidentOptions& options, void (*kernel)(Parameters...),
                          const std::type_identity_t<Parameters>&... arguments) {
@@ -268,23 +242,16 @@ Resident launch_resident(const Context& context, const ResidentOptions& options,
   detail::check_gpu_launch(context, options);
   (detail::check_argument(context, options.blocks, options.threads, arguments), ...);
   detail::check_fits(context, reinterpret_cast<const void*>(kernel), options);
-  cudaLaunchAttribute attributes[2]{};
-  attributes[0].id = cudaLaunchAttributeClusterDimension;
-  attributes[0].val.clusterDim = {static_cast<unsigned>(options.blocks), 1, 1};
-  attributes[1].id = cudaLaunchAttributeCooperative;
-  attributes[1].val.cooperative = 1;
+  cudaLaunchAttribute together{};
+  together.id = cudaLaunchAttributeCooperative;
+  together.val.cooperative = 1;
   cudaLaunchConfig_t config{};
   config.gridDim = static_cast<unsigned>(options.blocks);
   config.blockDim = static_cast<unsigned>(options.threads);
   config.dynamicSmemBytes = static_cast<std::size_t>(options.shared_bytes);
   config.stream = options.stream;
-  config.attrs = attributes;
+  config.attrs = &together;
   config.numAttrs = 1;
-  const int group = std::max({0, detail::blocks_of(arguments)...});
-  const bool cluster =
-      group == options.blocks && detail::can_be_cluster(reinterpret_cast<const void*>(kernel), options, config);
-  if (!cluster) config.attrs = attributes + 1;
-  config.numAttrs = cluster ? 2 : 1;
   check_cuda(cudaLaunchKernelEx(&config, kernel, arguments...), "launch_resident");
   return detail::watch_gpu_launch(context, options.stream);
 }

@@ -3,10 +3,6 @@
 // A word counts blocks that have come. Coming and waiting are two steps, so that a block which has nothing to do goes
 // on. On a GPU a block comes with one release, by a thread, when all its threads have met: what they have written is
 // there for those that see the count. That takes a microsecond from the first block to the last.
-//
-// Where the group is a cluster of blocks (launch_resident sees to that where it can), a barrier of the hardware takes
-// half as long. It has no deadline. But a block that has left the kernel does not hold it up, and all other waits have
-// deadlines, so that every block comes or leaves. The word tells whether all have come.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +26,6 @@ TASUKI_DEVICE void set_own(Word* p, Word value) {
 TASUKI_DEVICE void add_release_gpu(Word* p, Word value) {
   asm volatile("red.release.gpu.add.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
 }
-TASUKI_DEVICE void add_relaxed_gpu(Word* p, Word value) {
-  asm volatile("red.relaxed.gpu.add.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
-}
 #else
 inline Word own(const Word* p) {
   return detail::load_relaxed(p);
@@ -45,9 +38,6 @@ inline void set_own(Word* p, Word value) {
 }
 inline void add_release_gpu(Word* p, Word value) {
   std::atomic_ref<Word>(*p).fetch_add(value, std::memory_order_release);
-}
-inline void add_relaxed_gpu(Word* p, Word value) {
-  std::atomic_ref<Word>(*p).fetch_add(value, std::memory_order_relaxed);
 }
 #endif
 
@@ -77,29 +67,5 @@ TASUKI_DEVICE bool all_have_come(const PlanRun& l, const Word* word, Word all, s
   }
   return block.all(good);
 }
-
-#if defined(__CUDACC__) && __CUDA_ARCH__ >= 900
-
-/// Whether the group of so many blocks is a cluster; `block`: this one's number in the group.
-TASUKI_DEVICE bool is_cluster(int blocks, int block) {
-  unsigned count;
-  unsigned rank;
-  asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(count));
-  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-  return blocks > 1 && count == static_cast<unsigned>(blocks) && rank == static_cast<unsigned>(block);
-}
-/// By all threads of a cluster: what they have written before may be read by all after.
-TASUKI_DEVICE void cluster_meets() {
-  asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
-}
-
-#else
-
-TASUKI_DEVICE bool is_cluster(int, int) {
-  return false;
-}
-TASUKI_DEVICE void cluster_meets() {}
-
-#endif
 
 }  // namespace tasuki::device::lowered

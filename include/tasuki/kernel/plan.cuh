@@ -97,8 +97,7 @@ struct Epoch {
   Word selection;
   Word come;  // to its beginning and to its end, when all blocks have
   int block;
-  bool cluster;  // the group is one
-  bool good;     // nothing has failed before; threads may differ
+  bool good;  // nothing has failed before; threads may differ
 };
 
 /// The block's part of a call begins: finds out which epoch it is, and whether the call can be. `phase`: 0 at a start,
@@ -116,18 +115,11 @@ TASUKI_DEVICE bool enter(const BasicHandle<kReduces>& h, const Group& group, Wor
   Word* const mine = h.phases + e.block;
   const Word phases = own(mine);
   const Word by_host = own(h.by_host[0]) + own(h.by_host[1]);
-  e.cluster = is_cluster(h.blocks, e.block);
-  e.good = e.cluster || own(h.run.failed) == 0;  // of a cluster, a failure is seen at the end
-  const bool comes = block.thread() == 0 && phase == 0;
-  if (e.cluster && phase == 0) {
-    if (comes) add_relaxed_gpu(h.begun, 1);
-    cluster_meets();
-  } else {
-    block.sync();  // what the block's threads have written is there
-  }
+  e.good = own(h.run.failed) == 0;
+  block.sync();                        // what the block's threads have written is there
   const Word epochs = phases / 2 + 1;  // of kernels
   e.come = epochs * static_cast<Word>(h.blocks);
-  if (comes && !e.cluster) come(h.begun, e.come, 1, h.blocks);
+  if (block.thread() == 0 && phase == 0) come(h.begun, e.come, 1, h.blocks);
   e.elsewhere = h.before + by_host;
   e.selection = swaps % 2 != 0 ? ~h.run.selection : h.run.selection;
   e.number = e.elsewhere + epochs;
@@ -143,14 +135,14 @@ TASUKI_DEVICE bool enter(const BasicHandle<kReduces>& h, const Group& group, Wor
   return true;
 }
 
-/// What this block does of a part. `meets`: what all blocks have written before they began is there first; a cluster
-/// has met. Threads may differ in what they find.
+/// What this block does of a part. `meets`: what all blocks have written before they began is there first. Threads may
+/// differ in what they find.
 template <bool kReduces>
 TASUKI_DEVICE bool work(const BasicHandle<kReduces>& h, const Epoch& e, Part part, bool meets) {
   if (e.block >= h.working[part]) return e.good;
   bool good = e.good;
   const Word* begun = nullptr;
-  if (h.blocks > 1 && !e.cluster) {
+  if (h.blocks > 1) {
     if (meets) {
       begun = h.begun;
     } else {
@@ -174,14 +166,6 @@ TASUKI_DEVICE bool leave(const BasicHandle<kReduces>& h, const Epoch& e, bool go
   if (h.blocks == 1) {
     if (block.thread() == 0) come(h.ended, e.come, 1, 1);
     return block.all(good);
-  }
-  if (e.cluster) {
-    if (block.thread() == 0 && shares > 0) add_relaxed_gpu(h.ended, static_cast<Word>(shares));
-    cluster_meets();
-    const bool none = !failed(h.run);
-    const Word begun = detail::load_relaxed(h.begun);
-    if (begun < e.come) give_up(h.run, Why::meeting, -1, e.number, begun, e.come);
-    return block.all(good && none && begun >= e.come);
   }
   if (shares > 0) {
     good = block.all(good);
@@ -208,7 +192,7 @@ template <bool kReduces, class Group>
 TASUKI_DEVICE bool wait(const BasicHandle<kReduces>& handle, const Group& group, Word swaps = 0) {
   lowered::Epoch e;
   if (!lowered::enter(handle, group, swaps, 1, 2, e)) return false;
-  const bool has_met = e.cluster || e.block < handle.working[lowered::kStartPart];
+  const bool has_met = e.block < handle.working[lowered::kStartPart];
   return lowered::leave(handle, e, lowered::work(handle, e, lowered::kWaitPart, !has_met), 1);
 }
 
@@ -218,7 +202,7 @@ TASUKI_DEVICE bool run(const BasicHandle<kReduces>& handle, const Group& group, 
   lowered::Epoch e;
   if (!lowered::enter(handle, group, swaps, 0, 2, e)) return false;
   const int working = handle.working[lowered::kRunPart];
-  if (working == 0 && handle.blocks > 1 && !e.cluster) {  // the beginning is all
+  if (working == 0 && handle.blocks > 1) {  // the beginning is all
     if (e.block == 0 && this_block().thread() == 0) lowered::come(handle.ended, e.come, handle.blocks, handle.blocks);
     return lowered::all_have_come(handle.run, handle.begun, e.come, e.number, e.good);
   }
@@ -226,7 +210,7 @@ TASUKI_DEVICE bool run(const BasicHandle<kReduces>& handle, const Group& group, 
   if (handle.in_rounds == 0) {
     good = lowered::work(handle, e, lowered::kRunPart, true);
   } else {
-    const bool has_met = e.cluster || e.block < handle.working[lowered::kStartPart];
+    const bool has_met = e.block < handle.working[lowered::kStartPart];
     good = this_block().all(lowered::work(handle, e, lowered::kStartPart, true));
     good = good && lowered::work(handle, e, lowered::kWaitPart, !has_met);
   }
