@@ -385,10 +385,10 @@ void through_the_host(const tasuki::Context& context, const Options& options, Be
     tasuki::launch_resident(context, launch, echoes, by_host.device(), run).wait();
   });
   for (Word bytes = 8; bytes <= kMost; bytes *= bytes < 64 ? 8 : 4) {
-    bench.measure("isend/irecv through the host", bytes, 1, 2,
-                  [&](const tasuki::ResidentOptions& launch, const Run& run) {
-                    tasuki::launch_resident(context, launch, messages, by_host.device(), run, false, Posted::before).wait();
-                  });
+    bench.measure(
+        "isend/irecv through the host", bytes, 1, 2, [&](const tasuki::ResidentOptions& launch, const Run& run) {
+          tasuki::launch_resident(context, launch, messages, by_host.device(), run, false, Posted::before).wait();
+        });
     ping_pong_by_mpi(context, bench, bytes);
   }
   halos_by_mpi(context, options, bench);

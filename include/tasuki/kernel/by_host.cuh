@@ -47,9 +47,7 @@ struct LookForAnswersPlace {
   int tag;
   Word& place;
 
-  TASUKI_DEVICE Word look() const {
-    return take_place(m.by_host.proxy, place) ? kEnded : kNotYet;
-  }
+  TASUKI_DEVICE Word look() const { return take_place(m.by_host.proxy, place) ? kEnded : kNotYet; }
   TASUKI_DEVICE void complain(Reason why) const {
     fail(m.team, call, why, peer, tag, Word{1} << m.by_host.proxy.log_places);
   }
@@ -67,9 +65,7 @@ struct LookForAnswer {
     const Word place = request.number & ((Word{1} << proxy.log_places) - 1);
     return is_answered(proxy, place, request.number >> proxy.log_places, answer) ? kEnded : kNotYet;
   }
-  TASUKI_DEVICE void complain(Reason why) const {
-    fail(m.team, call, why, request.peer, request.tag);
-  }
+  TASUKI_DEVICE void complain(Reason why) const { fail(m.team, call, why, request.peer, request.tag); }
 };
 
 /// By the group, before it asks: a place for the answer, for which it waits as for a message.

@@ -50,7 +50,7 @@ class TilePlaces {
       dst_[j] = 0;
     }
     count = t.first < t.end ? static_cast<int>((t.end - t.first + 31) / 32) : 0;
-    const auto inner = [&](const auto& dim) {
+    const auto inner = [&](const auto dim) {
       TASUKI_UNROLL
       for (int j = 0; j < Most; ++j) {
         const std::uint32_t next = high_product(n[j], dim.magic) >> dim.shift;
@@ -58,7 +58,7 @@ class TilePlaces {
         n[j] = next;
       }
     };
-    t.each_dim(inner, [&](const auto& dim) {
+    t.each_dim(inner, [&](const auto dim) {
       TASUKI_UNROLL
       for (int j = 0; j < Most; ++j) step(j, n[j], dim);
     });

@@ -75,7 +75,7 @@ struct Team {
   int exchanges;
   Word packet_lines;    // of a slot
   Word exchange_words;  // of a rank for each other, at most
-  int apart;  // ranks whose memory this one does not reach
+  int apart;            // ranks whose memory this one does not reach
   Word window_bytes;
   Word window_at;  // in every rank's memory, as all that follows
   Word signals_at;
