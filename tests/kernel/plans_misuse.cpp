@@ -107,7 +107,7 @@ void one_slip(const tasuki::Context& shared) {
   Ring ring(ctx, options, current == Slip::swapped ? 2 : 1);
   const Buffer<Word> yes(1);
   ctx.barrier();
-  ctx.set_deadline(0.7);
+  ctx.set_deadline(2);
   auto running =
       tasuki::launch_resident(ctx, launch_of(kTwo), slips, ring.halo.device(kTwo), current, ctx.rank(), yes.get());
   const std::string error = error_of([&] { running.wait(); });
