@@ -40,21 +40,18 @@ laplace: configure ## the Laplace example on 4 ranks
 	@$(compile) $(BUILD) --target laplace
 	$(mpirun) -n 4 $(BUILD)/bin/laplace
 
-test: ## all tests; without TASUKI_MPI, ranks 1 to 4 with MPICH first
+test: ## all tests
 	@$(PYTHON) tools/setup.py --python
 	@$(configure) --preset release -B $(BUILD) > /dev/null # also where it was done before Python was there
 	@$(MAKE) build
-ifeq ($(TASUKI_MPI),)
-	@$(MAKE) test-mpich TASUKI_MPI=mpich TASUKI_PLAN_FROM=$(BUILD)
-endif
 	@$(ctest) --parallel 2 --test-dir $(BUILD)
 
-# Only what depends on the MPI is built again; `make test` has the rest already.
-mpich_flags = -DTASUKI_CUDA=OFF -DTASUKI_FORTRAN=OFF -DTASUKI_PYTHON=OFF $(addprefix -DTASUKI_PLAN_FROM=$(CURDIR)/,$(TASUKI_PLAN_FROM))
-test-mpich: TASUKI_MPI = mpich
-test-mpich: ## the tests on 1 to 4 ranks with MPICH
-	@$(PYTHON) tools/setup.py
-	@$(bin)/cmake --preset release -B build-mpich -DTASUKI_MPI=mpich $(mpich_flags) $(CMAKE_FLAGS) > /dev/null
+test-mpich: ## the tests on 1 to 4 ranks with MPICH; what depends on no MPI is built in build/
+	@$(MAKE) configure TASUKI_MPI=
+	@$(compile) build --target tasuki_plan
+	@$(PYTHON) tools/setup.py --mpi mpich
+	@$(bin)/cmake --preset release -B build-mpich -DTASUKI_MPI=mpich -DTASUKI_PLAN_FROM=$(CURDIR)/build -DTASUKI_CUDA=OFF \
+	    -DTASUKI_FORTRAN=OFF -DTASUKI_PYTHON=OFF $(CMAKE_FLAGS) > /dev/null
 	@$(compile) build-mpich --target rank_tests staged_tests failing_tests failing_thread_tests
 	@$(ctest) --parallel 2 --test-dir build-mpich --tests-regex '^(ranks_[1-4]|staged_.*|harness_.*)$$'
 

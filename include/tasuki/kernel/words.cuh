@@ -7,7 +7,7 @@
 #if defined(__CUDACC__)
 #define TASUKI_DEVICE __device__ inline
 /// What is rarely called: it is there once in a kernel, so that the rest of it stays short.
-#define TASUKI_RARE __device__ __noinline__
+#define TASUKI_RARE inline __device__ __noinline__
 /// Before a kernel's `void`: CUDA's __global__; an ordinary function where a kernel is run by threads of the host.
 #define TASUKI_KERNEL __global__
 /// Before a kernel's parameter that is a Team, Messages or Handle: nobody makes a copy of it.
