@@ -1,6 +1,6 @@
 // What a kernel includes to communicate by itself: put, signal, word, packet, barrier and small collectives of a Team,
-// messages with tags, and persistent operations. docs/kernels.md shows how; tasuki/kernel.hpp is what the host needs. Header only: nothing to
-// link on the GPU.
+// messages with tags, and persistent operations. docs/kernels.md shows how; tasuki/kernel.hpp is what the host needs.
+// Header only: nothing to link on the GPU.
 //
 // The same source compiles by nvcc, by NVRTC (with this include folder and no other) and as ordinary C++20, where
 // blocks are threads of the host, so that a kernel's communication runs under a debugger and the sanitizers.

@@ -133,8 +133,8 @@ bool HostMessages::look(Message& message, bool& ended) {
     int bytes = 0;
     mpi::calls().Get_count(&status, MPI_BYTE, &bytes);
     const auto count = static_cast<Word>(bytes);
-    answer =
-        answer_of(count > message.bytes() ? device::detail::kTooLong : device::detail::kDelivered, count, status.MPI_TAG);
+    answer = answer_of(count > message.bytes() ? device::detail::kTooLong : device::detail::kDelivered, count,
+                       status.MPI_TAG);
   }
   ring_.answer(message.asked, answer);
   return true;

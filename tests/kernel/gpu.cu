@@ -3,5 +3,5 @@
 #include "messages.cpp"
 #include "misuse.cpp"
 #include "primitives.cpp"
-#include "shapes.cpp"
 #include "proxy.cpp"
+#include "shapes.cpp"
