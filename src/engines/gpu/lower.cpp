@@ -400,7 +400,12 @@ class Lowering {
     const bool waits = std::any_of(begin, end, [](const Command& c) { return c.verb == Verb::wait; });
     const bool puts = std::any_of(begin, end, [](const Command& c) { return c.verb == Verb::put; });
     const bool depends = std::any_of(begin, end, [](const Command& c) { return c.dep_count > 0; });
-    if ((!waits || (puts && !relays_)) && !depends) return kPartStart;
+    if ((!waits || (puts && !relays_)) && !depends) {
+      // Waits at its end are for what the peers tell in their waits.
+      const auto rest = std::find_if(plan_.commands.begin() + static_cast<std::ptrdiff_t>(command), end,
+                                     [](const Command& c) { return c.verb != Verb::wait; });
+      return rest == end ? kPartWait : kPartStart;
+    }
     const auto told =
         std::find_if(begin, end, [](const Command& c) { return c.verb != Verb::signal || c.dep_count > 0; });
     return static_cast<std::size_t>(told - plan_.commands.begin()) > command ? kPartStart : kPartWait;
