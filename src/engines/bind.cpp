@@ -140,6 +140,7 @@ class Binding {
         if (!mine(buffers[b])) continue;
         place(b, at);
         Told entry;
+        entry.address[0] = reinterpret_cast<std::uint64_t>(at);
         if (home == Home::shared) entry.shared[0] = runtime_.memory().find(at, room(buffers[b]));
         std::string why;
         if (home == Home::device || home == Home::stamped) entry.gpu[0] = runtime_.gpus->find(at, why);

@@ -154,6 +154,28 @@ RANK_TEST("equal runs of an allreduce give equal bits, on every path and on ever
   }
 }
 
+RANK_TEST("what a rank has added up in scratch memory is read by another process's copy, too") {
+  const auto paths = host_paths(ctx);
+  if (std::find(paths.begin(), paths.end(), "shared:read") == paths.end()) return;  // ranks are threads, or alone
+  CollectiveOptions options;
+  options.algorithm = "hierarchical";
+  options.path = "shared:read,mpi";
+  std::vector<std::int32_t> in(1003), out(1003);
+  Scan scan(ctx, in.data(), out.data(), 1003, DType::i32, ReduceOp::sum, options);
+  CHECK(verify(scan).ok());
+  for (int turn = 0; turn < 4; ++turn) {
+    for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<std::int32_t>(i) * turn + ctx.rank();
+    scan.start();
+    scan.wait();
+    int wrong = 0;
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      const int n = ctx.rank() + 1;
+      wrong += out[i] == static_cast<std::int32_t>(i) * turn * n + n * (n - 1) / 2 ? 0 : 1;
+    }
+    CHECK(wrong == 0);
+  }
+}
+
 RANK_TEST("a barrier ends when all have started it") {
   Barrier barrier(ctx);
   const VerifyReport report = verify(barrier);
