@@ -260,7 +260,7 @@ TEST_CASE("planning: a broadcast on a torus") {
 
   std::cout.rdbuf(before);
   CHECK(planned.predict().seconds > 4e6 / (4 * 4e9));  // four links lead to a rank
-  CHECK(planned.predict().seconds < 4e6 / 4e9);       // trees that share no link take more than one of them
+  CHECK(planned.predict().seconds < 4e6 / 4e9);        // trees that share no link take more than one of them
   CHECK_FALSE(none.str().empty());
   CHECK(verify(planned.plans()).ok());
 }
