@@ -178,4 +178,13 @@ std::int64_t least_across(const Collective& c) {
   return -1;
 }
 
+HierarchySizes hierarchy_sizes(const Collective& collective, const Parameters& parameters) {
+  HierarchySizes sizes;
+  sizes.islands = Islands(collective).count();
+  sizes.members = static_cast<double>(collective.ranks()) / sizes.islands;
+  sizes.chunks = std::ssize(chunks_of(collective, parameters, {0, collective.whole()}));
+  sizes.chunk = static_cast<double>(collective.whole()) / static_cast<double>(sizes.chunks);
+  return sizes;
+}
+
 }  // namespace tasuki

@@ -78,6 +78,15 @@ std::vector<Parameters> chunk_settings(const Collective& collective, const Param
 int chunk_count(const Collective& collective, const Parameters& parameters);
 std::vector<Range> chunks_of(const Collective& collective, const Parameters& parameters, Range whole);
 
+/// What the costs of hierarchical algorithms are made of.
+struct HierarchySizes {
+  int islands = 0;
+  double members = 0;       ///< of an island, on average
+  std::int64_t chunks = 0;  ///< of the whole vector
+  double chunk = 0;         ///< bytes
+};
+HierarchySizes hierarchy_sizes(const Collective& collective, const Parameters& parameters);
+
 /// Seconds of a pipeline whose chunks each take `inside` and then `across` seconds if nothing else is under way.
 double pipelined(double inside, double across, std::int64_t chunks);
 

@@ -24,8 +24,6 @@ std::vector<std::string> other_paths(const Machine& machine, Memory memory) {
                                                : std::vector<std::string>{"peer:eager", "peer:stamped"};
   std::vector<std::string> names;
   for (const Path& path : all_paths()) {
-    // Memory that peers map is never read faster through the kernel, and some kernels refuse to.
-    if (path.name == "shared:read") continue;
     if (path.memory != memory || path.name.starts_with("self") || machine.unusable.contains(path.name)) continue;
     names.push_back(path.name);
     for (const std::string& second : seconds)

@@ -353,7 +353,7 @@ TEST_CASE("what kernels on threads throw comes out, and ends those that wait for
 namespace {
 
 // One thing that fails where messages go through the host.
-enum class HostFault { put, barrier, too_large, receive, truncated, untaken };
+enum class HostFault { put, barrier, too_large, receive, truncated, layout, untaken };
 HostFault by_host{};
 
 TASUKI_KERNEL void faulty_by_host(device::Messages m, HostFault fault, Byte* memory, Word* yes) {
@@ -382,6 +382,12 @@ TASUKI_KERNEL void faulty_by_host(device::Messages m, HostFault fault, Byte* mem
              device::irecv(m, group, before, memory, 99, device::kAnyTag, requests[1]) &&
              device::wait(m, group, requests[1]);
       break;
+    case HostFault::layout: {
+      device::Shape shape{};
+      shape.bytes = 8;
+      good = device::isend(m, group, other, memory, shape, 6, requests[0]);
+      break;
+    }
     case HostFault::untaken:
       for (int n = 0; good && n < 5; ++n) good = device::irecv(m, group, other, memory, 8, 5, requests[n]);
       break;
@@ -403,6 +409,8 @@ std::string expected_by_host(HostFault fault, int rank, int ranks) {
       return "wait for a message from rank " + other + " with tag 77, which comes through the host: it did not come";
     case HostFault::truncated:
       return "wait for a message from rank " + before + ": the message with tag 4 has 100 bytes, its receive takes 99";
+    case HostFault::layout:
+      return "isend to rank " + other + " with tag 6: messages through the host have no layout";
     case HostFault::untaken:
       return "from rank " + other + " with tag 5: 4 messages through the host have not ended";
   }

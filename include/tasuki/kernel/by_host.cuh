@@ -42,14 +42,13 @@ TASUKI_DEVICE Byte* staging_of(const Messages& m, Word place) {
 /// A place for an answer.
 struct LookForAnswersPlace {
   const Messages& m;
-  Call call;
   int peer;
   int tag;
   Word& place;
 
   TASUKI_DEVICE Word look() const { return take_place(m.by_host.proxy, place) ? kEnded : kNotYet; }
   TASUKI_DEVICE void complain(Reason why) const {
-    fail(m.team, call, why, peer, tag, Word{1} << m.by_host.proxy.log_places);
+    fail(m.team, Call::ask, why, peer, tag, Word{1} << m.by_host.proxy.log_places);
   }
 };
 
@@ -76,7 +75,7 @@ TASUKI_DEVICE bool begin_by_host(const Messages& m, const Group& group, Call cal
     return fail(m.team, call, Reason::host_tag, peer, tag, static_cast<Word>(m.by_host.largest_tag));
   if (bytes > m.by_host.room) return fail(m.team, call, Reason::host_room, peer, tag, m.by_host.room, bytes);
   group.sync();
-  if (drive(m, group, LookForAnswersPlace{m, Call::ask, peer, tag, place}, false) != kEnded) return false;
+  if (drive(m, group, LookForAnswersPlace{m, peer, tag, place}, false) != kEnded) return false;
   place = group.broadcast(place);
   return true;
 }
@@ -103,7 +102,6 @@ TASUKI_DEVICE bool send_by_host(const Messages& m, const Group& group, int to, c
                                 Request& request) {
   request = {};
   if (!check_message(m, Call::isend, to, tag, 0)) return false;
-  group.sync();
   Word place = 0;
   if (!begin_by_host(m, group, Call::isend, to, bytes, tag, place)) return false;
   copy(group, staging_of(m, place), static_cast<const Byte*>(from), bytes);

@@ -266,7 +266,7 @@ TASUKI_DEVICE bool isend(const Messages& m, const Group& group, int to, const vo
 template <class Group>
 TASUKI_DEVICE bool isend(const Messages& m, const Group& group, int to, const void* from, const Shape& shape, int tag,
                          Request& request) {
-  if (detail::is_apart(m, to)) return detail::fail(m.team, Call::isend, Reason::unreached, to, tag);
+  if (detail::is_apart(m, to)) return detail::fail(m.team, Call::isend, Reason::host_layout, to, tag);
   return detail::send(m, group, to, detail::shaped(from, shape), tag, request);
 }
 
@@ -285,7 +285,7 @@ TASUKI_DEVICE bool irecv(const Messages& m, const Group& group, int from, void* 
                          Request& request) {
   request = {};
   if (shape.twice) return detail::fail(m.team, Call::irecv, Reason::twice, from, tag);
-  if (detail::is_apart(m, from)) return detail::fail(m.team, Call::irecv, Reason::unreached, from, tag);
+  if (detail::is_apart(m, from)) return detail::fail(m.team, Call::irecv, Reason::host_layout, from, tag);
   return detail::receive(m, group, from, detail::shaped(to, shape), tag, request);
 }
 

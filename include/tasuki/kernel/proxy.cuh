@@ -5,8 +5,8 @@
 // the request's number: so nothing has to be cleared, and a request needs no fence of its own. Before it claims a slot
 // it looks whether one is free, so that a full ring is waited for by the clock, and nobody holds a slot that nobody
 // fills. There are two answers: the thread counts what it has taken out of the ring, at once, and stores an answer when
-// all is done, however long that takes. An answer's place belongs to a request until the kernel has seen it, in any
-// order: a slow request keeps a place, and nobody from asking.
+// all is done, however long that takes. An answer's place belongs to a request until the kernel has seen the answer.
+// Places are given back in any order, so that a slow request delays no other.
 #pragma once
 
 #include "tasuki/kernel/team.cuh"
@@ -38,7 +38,7 @@ struct HostRequest {
   Word b;
 };
 
-// Nothing is ordered by it.
+// A relaxed compare-and-swap: it orders no other access.
 #if defined(__CUDACC__)
 TASUKI_DEVICE bool compare_gpu(Word* p, Word expected, Word value) {
   Word before;

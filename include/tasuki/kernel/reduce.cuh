@@ -16,6 +16,19 @@
 
 namespace tasuki::device::lowered {
 
+/// Combines the elements of two units, in registers.
+template <class Element, class Unit, class Combine>
+TASUKI_WITHIN void combine_elements(Unit& here, const Unit& there, const Combine& combine) {
+  constexpr int kElements = sizeof(Unit) / sizeof(Element);
+  Element a[kElements];
+  Element b[kElements];
+  memcpy(a, &here, sizeof a);
+  memcpy(b, &there, sizeof b);
+  TASUKI_UNROLL
+  for (int i = 0; i < kElements; ++i) a[i] = combine(a[i], b[i]);
+  memcpy(&here, a, sizeof a);
+}
+
 /// here[j] op there[j], for each of the elements of the first `count` units: of any type and operator. What is called
 /// most often has an `Adder` of its own.
 template <class Unit>
@@ -24,17 +37,8 @@ TASUKI_APART void combine_any(DType type, ReduceOp op, int count, Unit* here, co
     using Element = decltype(number);
     element::with_operator(op, [&](auto combine) {
       if constexpr (element::kApplies<decltype(combine), Element>) {
-        constexpr int kElements = sizeof(Unit) / sizeof(Element);
         TASUKI_NO_UNROLL
-        for (int j = 0; j < count; ++j) {
-          Element a[kElements];
-          Element b[kElements];
-          memcpy(a, &here[j], sizeof a);
-          memcpy(b, &there[j], sizeof b);
-          TASUKI_UNROLL
-          for (int i = 0; i < kElements; ++i) a[i] = combine(a[i], b[i]);
-          memcpy(&here[j], a, sizeof a);
-        }
+        for (int j = 0; j < count; ++j) combine_elements<Element>(here[j], there[j], combine);
       }
     });
   });
@@ -46,17 +50,8 @@ struct Adder {
   TASUKI_WITHIN Adder(DType, ReduceOp) {}
   template <int Most>
   TASUKI_WITHIN void operator()(int, Unit16 (&here)[Most], const Unit16 (&there)[Most]) const {
-    constexpr int kElements = sizeof(Unit16) / sizeof(Element);
     TASUKI_UNROLL
-    for (int j = 0; j < Most; ++j) {
-      Element a[kElements];
-      Element b[kElements];
-      memcpy(a, &here[j], sizeof a);
-      memcpy(b, &there[j], sizeof b);
-      TASUKI_UNROLL
-      for (int i = 0; i < kElements; ++i) a[i] = Operator()(a[i], b[i]);
-      memcpy(&here[j], a, sizeof a);
-    }
+    for (int j = 0; j < Most; ++j) combine_elements<Element>(here[j], there[j], Operator());
   }
   TASUKI_WITHIN static std::uint32_t size() { return sizeof(Element); }
 };

@@ -13,11 +13,8 @@ namespace tasuki {
 namespace {
 
 double seconds(const Collective& c, const Parameters& p, const Price& price) {
-  const Islands islands(c);
-  const int k = islands.count();
-  const double m = static_cast<double>(c.ranks()) / k;
-  const auto chunks = std::ssize(chunks_of(c, p, {0, c.whole()}));
-  const double b = static_cast<double>(c.whole()) / c.ranks() / static_cast<double>(chunks);
+  const auto [k, m, chunks, v] = hierarchy_sizes(c, p);
+  const double b = v / c.ranks();
   const double inside = (m - 1) * k * price.inside(b) + price.work(c.both() ? 0 : b);
   return pipelined(inside, (k - 1) * price.message(b), chunks);
 }

@@ -13,11 +13,7 @@ namespace tasuki {
 namespace {
 
 double seconds(const Collective& c, const Parameters& p, const Price& price) {
-  const Islands islands(c);
-  const int k = islands.count();
-  const double m = static_cast<double>(c.ranks()) / k;
-  const auto chunks = std::ssize(chunks_of(c, p, {0, c.whole()}));
-  const double v = static_cast<double>(c.whole()) / static_cast<double>(chunks);
+  const auto [k, m, chunks, v] = hierarchy_sizes(c, p);
   const double inside =
       (m - 1) * (price.inside(v) + price.work(2 * v)) + (m - 1) * price.inside(v / m) + price.work(2 * v);
   const double across = (k - 1) * (price.message(v / m) + price.inside(v / m) + price.work(2 * v / m));
