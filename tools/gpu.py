@@ -10,6 +10,7 @@ runs compute-sanitizer, which nothing else does, for it takes minutes.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -41,6 +43,42 @@ def sanitizer_lines(tool: str, output: str) -> list[str]:
     """What a tool of compute-sanitizer says at its end, and the tests' own last line."""
     said = [line.strip("= ").strip() for line in output.splitlines() if SUMMARY in line or "test cases:" in line]
     return [f"compute-sanitizer {tool}: {line}" for line in said]
+
+
+@contextlib.contextmanager
+def variables(**given: str) -> Iterator[None]:
+    """Environment variables for what is started meanwhile."""
+    before = {name: os.environ.get(name) for name in given}
+    os.environ.update(given)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def sharing() -> Iterator[None]:
+    """Processes that share a GPU run at the same time, by CUDA's Multi-Process Service, whose daemon runs meanwhile.
+    Without it they take turns of milliseconds. The service is for what is started here alone: nobody else has the
+    folder through which it is reached."""
+    control = shutil.which("nvidia-cuda-mps-control")
+    if control is None:
+        print("gpu.py: no nvidia-cuda-mps-control on this machine: ranks that share a GPU take turns", flush=True)
+        yield
+        return
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        variables(CUDA_MPS_PIPE_DIRECTORY=folder, CUDA_MPS_LOG_DIRECTORY=folder),
+    ):
+        subprocess.run([control, "-d"], check=True, timeout=30)
+        try:
+            yield
+        finally:
+            subprocess.run([control], input="quit\n", text=True, check=False, timeout=60)
 
 
 class Session:
@@ -74,10 +112,10 @@ class Session:
         return [*launch, self.build / "bin" / program, "--device", "gpu", *arguments]
 
     def tests(self) -> None:
-        if self.ranks >= 2:  # then the tests on four ranks have two to a GPU at most
-            os.environ["TASUKI_TEST_SHARED_GPUS"] = "1"
+        """Tests with more ranks than there are GPUs share them."""
         command = ["ctest", "--test-dir", self.build, "--tests-regex", TESTS, "--output-on-failure"]
-        self.step("tests", command, self.out / f"gpu-{self.ranks}-tests.txt", 420)
+        with sharing(), variables(TASUKI_TEST_SHARED_GPUS="1"):
+            self.step("tests", command, self.out / f"gpu-{self.ranks}-tests.txt", 420)
 
     def bench(self, commit: str) -> dict:
         file = self.out / f"gpu-{self.ranks}.json"

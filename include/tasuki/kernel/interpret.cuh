@@ -354,22 +354,22 @@ TASUKI_DEVICE bool move(const PlanRun& l, const Task& task, const Dealt& dealt, 
   return true;
 }
 
-template <class Waits>
+template <class Crew, class Waits>
 TASUKI_DEVICE Came deps_ended(const PlanRun& l, const Task& task, const GpuStep& step, std::uint64_t epoch,
-                              Waits& waits) {
+                              const Crew& crew, Waits& waits) {
   const auto* deps = task.list<std::int32_t>(task.header().deps) + step.first_dep;
   for (std::int32_t d = 0; d < step.deps; ++d) {
-    const Came came = waits.await(l, &l.ends[deps[d]], (epoch - l.elsewhere) * kShares, deps[d], epoch);
+    const Came came = waits.await(l, &l.ends[deps[d]], (epoch - crew.elsewhere(l)) * kShares, deps[d], epoch);
     if (came != Came::yes) return came;
   }
   return Came::yes;
 }
 
 // What a step waits for, if anything: first of its own process, then of others.
-template <class Waits>
+template <class Crew, class Waits>
 TASUKI_DEVICE Came what_it_needs(const PlanRun& l, const Task& task, const GpuStep& step, std::uint64_t epoch,
-                                 Waits& waits) {
-  const Came came = deps_ended(l, task, step, epoch, waits);
+                                 const Crew& crew, Waits& waits) {
+  const Came came = deps_ended(l, task, step, epoch, crew, waits);
   if (came != Came::yes || step.verb != Verb::wait) return came;
   return waits.await(l, step.counter, target_of(step, epoch), step.command, epoch);
 }
@@ -401,7 +401,7 @@ TASUKI_DEVICE Went run_lane(const PlanRun& l, const Task& task, std::uint32_t bl
     const bool watched = kTraced && block == 0 && crew.thread() == 0;
     if (step.deps > 0 || step.verb == Verb::wait) {
       Came found = Came::yes;
-      if (crew.thread() == 0 && came) found = what_it_needs(l, task, step, epoch, waits);
+      if (crew.thread() == 0 && came) found = what_it_needs(l, task, step, epoch, crew, waits);
       came = came && found == Came::yes;
       if (!crew.all(came)) {
         if constexpr (Waits::kLeaves) {
@@ -422,7 +422,7 @@ TASUKI_DEVICE Went run_lane(const PlanRun& l, const Task& task, std::uint32_t bl
     }
     if (step.verb == Verb::signal || step.verb == Verb::reduce || step.awaited != 0) {
       if (!crew.all(came)) return Went::wrong;
-      const std::uint64_t end = (epoch - l.elsewhere) * kShares;
+      const std::uint64_t end = (epoch - crew.elsewhere(l)) * kShares;
       if (crew.thread() == 0 && step.verb == Verb::signal) give(step.counter, target_of(step, epoch), block, blocks);
       if (crew.thread() == 0 && step.awaited == kAwaited) give(&l.ends[step.end], end, block, blocks);
       if (crew.thread() == 0 && step.awaited == kMet) store_relaxed(&l.ends[step.end], end);
@@ -446,14 +446,14 @@ TASUKI_DEVICE void ask(const PlanRun& l, const GpuStep& step, std::uint64_t epoc
 /// Runs a lane that moves nothing, with one thread, from its step number `s` on.
 template <bool kTraced, class Crew, class Waits>
 TASUKI_DEVICE Went run_light_lane(const PlanRun& l, const Task& task, std::int32_t lane, std::uint64_t epoch,
-                                  const Crew&, Waits& waits, std::int32_t& s) {
+                                  const Crew& crew, Waits& waits, std::int32_t& s) {
   const auto& header = task.header();
   const auto* ends = task.list<std::int32_t>(header.ends);
   const auto* steps = task.list<GpuStep>(header.steps);
   for (; s < ends[lane]; ++s) {
     const GpuStep& step = steps[s];
     const std::uint64_t begin = kTraced ? detail::now_ns() : 0;
-    const Came came = what_it_needs(l, task, step, epoch, waits);
+    const Came came = what_it_needs(l, task, step, epoch, crew, waits);
     if (came != Came::yes) return came == Came::not_yet ? Went::as_far_as_it_could : Went::wrong;
     if (step.asks != 0) {
       ask(l, step, epoch);
@@ -465,7 +465,7 @@ TASUKI_DEVICE Went run_light_lane(const PlanRun& l, const Task& task, std::int32
         store_release(step.counter, target);
       }
     }
-    if (step.awaited != 0) store_release(&l.ends[step.end], (epoch - l.elsewhere) * kShares);
+    if (step.awaited != 0) store_release(&l.ends[step.end], (epoch - crew.elsewhere(l)) * kShares);
     if (kTraced && step.untold == 0) record(l, step, epoch, begin);
   }
   return Went::to_its_end;

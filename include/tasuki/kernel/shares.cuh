@@ -48,6 +48,9 @@ struct GroupCrew {
   TASUKI_DEVICE bool all(bool yes) const {
     return group.all(yes);
   }
+  TASUKI_DEVICE static std::uint64_t elsewhere(const PlanRun& l) {
+    return l.elsewhere;
+  }
 };
 using Crew = GroupCrew<BlockGroup>;
 

@@ -44,16 +44,20 @@ struct LaunchCrew {
   __device__ static std::uint32_t warp() { return threadIdx.x / 32; }
   __device__ static constexpr std::uint32_t warps() { return kGpuWarps; }
   __device__ static bool all(bool yes) { return __syncthreads_and(yes) != 0; }
+  __device__ std::uint64_t elsewhere(const PlanRun&) const { return by_kernels; }
+
+  const std::uint64_t& by_kernels;  // epochs that kernels of the user have run, with ends of their own
 };
 
 // The epoch of a launch that counts itself. Every block counts for itself, because with one counter for all the blocks
 // would queue. The increment is atomic, so that the next kernel sees it however early it is launched.
-__device__ std::uint64_t own_epoch(const Launch& l) {
+__device__ std::uint64_t own_epoch(const Launch& l, std::uint64_t& by_kernels) {
   std::uint64_t mine = l.counted + atomicAdd(&l.counts[blockIdx.x], 1ull) + 1;
   if (l.twin != nullptr) mine += *static_cast<const volatile unsigned long long*>(l.twin);
   if (l.ended == nullptr) return mine;
   const unsigned long long begun = *static_cast<const volatile unsigned long long*>(l.begun);
   const unsigned long long ended = *static_cast<const volatile unsigned long long*>(l.ended);
+  by_kernels = l.elsewhere + ended / l.kernel_blocks;
   mine += ended / l.kernel_blocks;
   if (begun != ended) give_up(l, Why::active, 0, mine + 1, 0, 0);
   return mine;
@@ -61,9 +65,9 @@ __device__ std::uint64_t own_epoch(const Launch& l) {
 
 // This block's share of a round. All loads at its beginning are in flight together.
 template <bool kReduces, bool kTraced>
-__device__ void run_round(const Launch& l, const GpuRound& round, std::byte* fetched, const std::uint64_t& epoch) {
+__device__ void run_round(const Launch& l, const GpuRound& round, std::byte* fetched, const std::uint64_t& epoch,
+                          const LaunchCrew& crew) {
   const auto me = static_cast<std::int32_t>(blockIdx.x);
-  const LaunchCrew crew;
   Steadily waits;
   if (me >= round.blocks) return;
   const bool dead = failed(l);  // then nothing is touched any more, and the host is told
@@ -103,16 +107,21 @@ template <bool kRounds, bool kReduces, bool kTraced>
 __global__ void __launch_bounds__(kGpuThreads, 2) run_plan(const __grid_constant__ Launch l) {
   __shared__ alignas(16) std::byte fetched[kShared];
   __shared__ std::uint64_t shared_epoch;
+  __shared__ std::uint64_t by_kernels;
   // The last warp does this, because it often has nothing to fetch.
-  if (threadIdx.x == kGpuThreads - 1) shared_epoch = l.epoch != 0 ? l.epoch : own_epoch(l);
+  if (threadIdx.x == kGpuThreads - 1) {
+    by_kernels = l.elsewhere;
+    shared_epoch = l.epoch != 0 ? l.epoch : own_epoch(l, by_kernels);
+  }
+  const LaunchCrew crew{by_kernels};
   if constexpr (kRounds) {
 #pragma unroll 1
     for (int round = 0; round < 2; ++round) {
       if (round > 0) __syncthreads();  // all threads are done with the first round's task
-      run_round<kReduces, kTraced>(l, l.round[round], fetched, shared_epoch);
+      run_round<kReduces, kTraced>(l, l.round[round], fetched, shared_epoch, crew);
     }
   } else {
-    run_round<kReduces, kTraced>(l, l.round[0], fetched, shared_epoch);
+    run_round<kReduces, kTraced>(l, l.round[0], fetched, shared_epoch, crew);
   }
 }
 

@@ -140,6 +140,7 @@ class StreamEngine final : public Engine {
       unsigned long long ended = 0;
       gpu()->copy(&ended, launch_.ended, sizeof ended);
       launch_.counted += ended / launch_.kernel_blocks;
+      launch_.elsewhere += ended / launch_.kernel_blocks;
     }
     launch_.begun = kernels.begun;
     launch_.ended = kernels.ended;
