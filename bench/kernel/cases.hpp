@@ -106,9 +106,11 @@ TASUKI_KERNEL void messages(TASUKI_PARAMETER device::Messages m, Run run, bool i
   play(m.team, group, run, [&](bool sends, Word number) {
     device::Request send;
     if (sends) {
-      if (!device::isend(m, group, other, from, run.bytes, 5, send) || !device::wait(m, group, send)) return false;
-      return posted != Posted::behind ||
-             (device::isend(m, group, other, from, 8, 6, send) && device::wait(m, group, send));
+      if (!device::isend(m, group, other, from, run.bytes, 5, send)) return false;
+      if (posted != Posted::behind) return device::wait(m, group, send);
+      device::Request after;  // a long message ends only when it is received, which is after this one
+      return device::isend(m, group, other, from, 8, 6, after) && device::wait(m, group, after) &&
+             device::wait(m, group, send);
     }
     const bool last = number + 1 == run.first + run.iterations + kWarmUp;
     if (posted == Posted::behind &&
