@@ -43,6 +43,9 @@ def launch(launcher: str, ranks: int, program: list[str], recover: bool = False)
             flags.append("--enable-recovery")
         for name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"):
             environment.setdefault(name, "1")
+        # It sleeps for a second in every MPI_Init on hosts without its networks, and serves MPI's windows, of which
+        # Tasuki has none.
+        environment.setdefault("OMPI_MCA_btl", "^ofi")
     else:
         flags = ["-disable-auto-cleanup"] if recover else []
     return [launcher, *flags, "-n", str(ranks), *program], environment
