@@ -1,0 +1,232 @@
+#include "engines/gpu/lanes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tasuki/error.hpp"
+
+namespace tasuki {
+
+namespace {
+
+// Whether one of two messages writes bytes that the other reads or writes.
+bool touch_the_same(const Command& a, const Command& b) {
+  const bool both_send = a.verb == Verb::send && b.verb == Verb::send;
+  const auto buffer = [](const Command& c) { return c.verb == Verb::send ? c.src : c.dst; };
+  return !both_send && buffer(a) == buffer(b) && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+}
+
+}  // namespace
+
+Lanes::Lanes(const Program& program, const ThreadChannels& carried)
+    : awaited(program.plan.commands.size(), false),
+      deps(program.plan.commands.size()),
+      told_after(program.plan.commands.size(), -1),
+      in_(program),
+      plan_(program.plan),
+      carried_(carried),
+      late_(program.plan.commands.size(), false) {
+  find_lanes();
+  find_deps();
+  in_line =
+      !messages.empty() && std::none_of(all.begin(), all.end(), [&](const Lane& lane) { return stands_alone(lane); });
+  find_tells();
+  find_late();
+}
+
+void Lanes::find_lanes() {
+  for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
+    const bool fresh = i == 0 || plan_.commands[i].lane != plan_.commands[i - 1].lane;
+    if (fresh) {
+      all.emplace_back();
+      all.back().first = i;
+    }
+    Lane& lane = all.back();
+    lane.last = i + 1;
+    lane.asks = lane.asks || asked(i);
+    lane.stages = lane.stages || stages(plan_.commands[i]);
+    lane.streams = lane.streams || in_stream(i);
+    if (in_stream(i)) messages.push_back(static_cast<std::int32_t>(i));
+  }
+}
+
+void Lanes::find_deps() {
+  for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
+    const Command& c = plan_.commands[i];
+    for (auto d = c.first_dep; d < c.first_dep + c.dep_count; ++d) {
+      deps[i].push_back(told_end(plan_.deps[static_cast<std::size_t>(d)]));
+    }
+    relays = relays || (c.dep_count > 0 && c.verb != Verb::reduce);
+  }
+  for (const std::int32_t message : messages) {
+    if (!deps[static_cast<std::size_t>(message)].empty()) wait_before(static_cast<std::size_t>(message));
+  }
+  for (const Lane& lane : all) {
+    if (lane.asks) keep_order(lane);
+  }
+  for (const auto& waits_for : deps) {
+    for (const auto dep : waits_for) awaited[static_cast<std::size_t>(dep)] = true;
+  }
+}
+
+const ThreadChannel* Lanes::thread_of(std::size_t command) const {
+  return carried_.empty() ? in_.channels[command].thread.get() : carried_[command];
+}
+
+bool Lanes::tells_first(std::size_t command) const {
+  const Command& c = plan_.commands[command];
+  if (c.verb != Verb::signal || c.dep_count > 0) return false;
+  std::size_t i = command;
+  while (i > 0 && plan_.commands[i - 1].lane == c.lane && plan_.commands[i - 1].verb == Verb::signal) --i;
+  return i == 0 || plan_.commands[i - 1].lane != c.lane;
+}
+
+// Whether a command moves bytes into host memory that messages leave from, or out of host memory that messages
+// arrived in.
+bool Lanes::stages(const Command& c) const {
+  const auto pinned = [&](std::int32_t b) {
+    return b >= 0 && plan_.buffers[static_cast<std::size_t>(b)].home == Home::pinned;
+  };
+  return moves_data(c.verb) && (pinned(c.src) || pinned(c.dst));
+}
+
+// Whether the lane's message cannot lie between two kernels that serve all lanes. That is so if the message depends
+// on something that arrives. It is also so for a put by the copy engine: it takes long to begin, and should do so
+// while the first kernel serves other lanes.
+bool Lanes::stands_alone(const Lane& lane) const {
+  bool depends = false;
+  for (std::size_t i = lane.first; i < lane.last; ++i) {
+    depends = depends || plan_.commands[i].dep_count > 0;
+    const bool copies = plan_.commands[i].verb == Verb::put && all.size() > 1;
+    if (in_stream(i) && (depends || copies)) return true;
+  }
+  return false;
+}
+
+// A lane is in order, but a thread of the process carries its messages while the lane goes on. So a command that
+// follows a message waits for the message, and a message waits for the commands that it follows. Messages need not
+// wait for each other, because they are asked for in their order, unless they touch the same bytes. (If a lane moves
+// data for its messages, the pass `message order` has already given the messages a lane of their own.)
+void Lanes::keep_order(const Lane& lane) {
+  for (std::size_t i = lane.first; i < lane.last; ++i) {
+    bool after_own = false;  // commands that the lane carries out itself end in order, so the last one is enough
+    for (std::size_t before = i; before-- > lane.first;) {
+      if (!asked(before) && (!asked(i) || after_own)) continue;
+      if (asked(before) && asked(i) && !touch_the_same(plan_.commands[before], plan_.commands[i])) continue;
+      after_own = after_own || !asked(before);
+      deps[i].push_back(static_cast<std::int32_t>(before));
+    }
+  }
+}
+
+// Finds the commands that do not belong to the start. In most lanes `part_of` decides that. In lanes with messages
+// that are asked for, or with their staging, a command is late if it cannot begin before something has arrived: a
+// wait, what follows it in its lane, and what depends on a message or on another late command. A message is late only
+// if it depends on something late. Dependencies may lead from any lane to any other.
+void Lanes::find_late() {
+  for (const Lane& lane : all) {
+    if (lane.asks && lane.streams) {
+      throw Error(fmt::format("rank {}: {}: lane {} has messages of two kinds (a defect in Tasuki)", plan_.rank,
+                              plan_.operation, plan_.commands[lane.first].lane));
+    }
+    for (std::size_t i = lane.first; i < lane.last && !lane.by_need(); ++i) late_[i] = part_of(lane, i) != kPartStart;
+  }
+  for (bool more = true; more;) {
+    more = false;
+    for (const Lane& lane : all) {
+      if (lane.by_need()) more = find_late(lane) || more;
+    }
+  }
+}
+
+// True if it has found another late command in the lane.
+bool Lanes::find_late(const Lane& lane) {
+  bool found = false;
+  bool after = false;  // an earlier command of the lane, other than a message, is late
+  for (std::size_t i = lane.first; i < lane.last; ++i) {
+    const bool late = (after && !asked(i)) || plan_.commands[i].verb == Verb::wait ||
+                      std::any_of(deps[i].begin(), deps[i].end(), [&](std::int32_t dep) {
+                        return asked(static_cast<std::size_t>(dep)) || late_[static_cast<std::size_t>(dep)];
+                      });
+    found = found || late != late_[i];
+    late_[i] = late;
+    after = after || (late && !asked(i));
+  }
+  return found;
+}
+
+// A lane that waits, and unpacks what it waited for, belongs to the wait. The signals with which it begins belong to
+// the start. Where commands depend on those of other lanes, permissions may come late, so that all waits belong to
+// the wait.
+int Lanes::part_of(const Lane& lane, std::size_t command) const {
+  if (in_stream(command)) return 0;
+  if (lane.by_need()) return late_[command] ? kPartWait : kPartStart;
+  if (lane.streams) return part_beside(lane, command);
+  const auto begin = plan_.commands.begin() + static_cast<std::ptrdiff_t>(lane.first);
+  const auto end = plan_.commands.begin() + static_cast<std::ptrdiff_t>(lane.last);
+  const bool waits = std::any_of(begin, end, [](const Command& c) { return c.verb == Verb::wait; });
+  const bool puts = std::any_of(begin, end, [](const Command& c) { return c.verb == Verb::put; });
+  const bool depends = std::any_of(begin, end, [](const Command& c) { return c.dep_count > 0; });
+  if ((!waits || (puts && !relays)) && !depends) {
+    // Waits at its end are for what the peers tell in their waits.
+    const auto rest = std::find_if(plan_.commands.begin() + static_cast<std::ptrdiff_t>(command), end,
+                                   [](const Command& c) { return c.verb != Verb::wait; });
+    return rest == end ? kPartWait : kPartStart;
+  }
+  const auto told =
+      std::find_if(begin, end, [](const Command& c) { return c.verb != Verb::signal || c.dep_count > 0; });
+  return static_cast<std::size_t>(told - plan_.commands.begin()) > command ? kPartStart : kPartWait;
+}
+
+// The part of a command in a lane with messages of a stream, which all come between two kernels. Between two messages
+// a lane waits or packs for the next one, or it signals or unpacks after the last one.
+int Lanes::part_beside(const Lane& lane, std::size_t command) const {
+  if (told_after[command] >= 0) return 0;
+  std::size_t before = command;
+  while (before > lane.first && !in_stream(before)) --before;
+  if (!in_stream(before)) return kPartPack;
+  std::size_t next = command;
+  while (next < lane.last && !in_stream(next)) ++next;
+  const bool after =
+      next == lane.last || plan_.commands[command].verb == Verb::signal || plan_.commands[before].verb == Verb::recv;
+  return after ? kPartUnpack : kPartPack;
+}
+
+// Of several puts of a stream each is told of when it has ended: what the peer does with it takes time, too.
+void Lanes::find_tells() {
+  const auto& commands = plan_.commands;
+  const auto puts = std::count_if(messages.begin(), messages.end(), [&](std::int32_t m) {
+    return commands[static_cast<std::size_t>(m)].verb == Verb::put;
+  });
+  if (puts < 2 || in_line) return;
+  for (const std::int32_t m : messages) {
+    const auto message = static_cast<std::size_t>(m);
+    if (commands[message].verb != Verb::put) continue;
+    for (std::size_t i = message + 1; i < commands.size() && commands[i].lane == commands[message].lane; ++i) {
+      if (commands[i].verb != Verb::signal || !deps[i].empty()) break;
+      told_after[i] = m;
+    }
+  }
+}
+
+// A message of a stream waits for nothing by itself: the command before it in its lane waits for what it depends on.
+void Lanes::wait_before(std::size_t message) {
+  std::size_t i = message;
+  while (i > 0 && in_stream(i) && plan_.commands[i - 1].lane == plan_.commands[message].lane) --i;
+  if (in_stream(i))
+    throw Error(fmt::format("rank {}: {}: command #{} is a message that nothing waits for (a defect in Tasuki)",
+                            plan_.rank, plan_.operation, message));
+  deps[i].insert(deps[i].end(), deps[message].begin(), deps[message].end());
+  deps[message].clear();
+}
+
+// A dependency on a put of a stream is one on what follows it in its lane, which runs when it has ended.
+std::int32_t Lanes::told_end(std::int32_t dep) const {
+  const auto& commands = plan_.commands;
+  auto i = static_cast<std::size_t>(dep);
+  while (in_stream(i) && i + 1 < commands.size() && commands[i + 1].lane == commands[i].lane) ++i;
+  return static_cast<std::int32_t>(i);
+}
+
+}  // namespace tasuki

@@ -1,0 +1,78 @@
+// What lowering finds out about the lanes of a plan before it makes steps of them: who carries their messages, what
+// depends on what, and to which part of an epoch each command belongs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "engines/gpu/order.hpp"
+#include "engines/gpu/program.hpp"
+#include "engines/host/executor.hpp"
+
+namespace tasuki {
+
+/// Whether commands of this kind move bytes.
+constexpr bool moves_data(Verb verb) {
+  return verb == Verb::copy || verb == Verb::put || verb == Verb::reduce;
+}
+
+struct Lane {
+  std::size_t first = 0;
+  std::size_t last = 0;  ///< past the last command
+  bool asks = false;     ///< has messages that a thread of the process carries, for which the kernel asks
+  bool stages = false;   ///< packs messages into host memory, or unpacks them from there
+  bool streams = false;  ///< has messages that are work of a stream
+  bool by_need() const { return asks || (stages && !streams); }  ///< each command belongs to the part that it needs
+  // From here on by lower.cpp, which orders the steps:
+  std::vector<LaneStep> steps;
+  std::int64_t most = 0;  ///< blocks that may share it
+  bool in_turn = false;   ///< it has loops or reductions, so blocks share single steps of it rather than all of it
+  bool wide = true;       ///< its reductions outside of stamped lines are of 16 bytes at a time
+};
+
+class Lanes {
+ public:
+  /// `carried`: as `lower` has it. Both must live as long as this.
+  Lanes(const Program& program, const ThreadChannels& carried);
+
+  std::vector<Lane> all;
+  std::vector<std::int32_t> messages;  ///< commands that channels carry in a stream
+  bool in_line = false;                ///< GpuProgram::in_line
+  bool relays = false;                 ///< commands other than reductions depend on others: what arrives is sent on
+  std::vector<bool> awaited;           ///< by command: another one depends on it
+  /// By command: what it waits for within the process. Of a message in a stream that is left to the command before it.
+  std::vector<std::vector<std::int32_t>> deps;
+  std::vector<std::int32_t> told_after;  ///< by command: the put of a stream when whose end this signal is given; or -1
+
+  /// The part of an epoch to which a command belongs; 0 if no kernel runs it.
+  int part_of(const Lane& lane, std::size_t command) const;
+  /// The channel of a message that a thread of the process carries, or null.
+  const ThreadChannel* thread_of(std::size_t command) const;
+  bool asked(std::size_t command) const { return thread_of(command) != nullptr; }
+  bool in_stream(std::size_t command) const { return in_.channels[command].stream != nullptr; }
+  bool stamped(std::int32_t buffer) const { return in_.where[static_cast<std::size_t>(buffer)].stamped; }
+  /// Whether a command signals before anything but signals in its lane. Then it says only that earlier work of the
+  /// stream has ended and is visible. A thread that does nothing else can do it.
+  bool tells_first(std::size_t command) const;
+
+ private:
+  void find_lanes();
+  void find_deps();
+  bool stages(const Command& c) const;
+  bool stands_alone(const Lane& lane) const;
+  void keep_order(const Lane& lane);
+  void find_late();
+  bool find_late(const Lane& lane);
+  int part_beside(const Lane& lane, std::size_t command) const;
+  void find_tells();
+  void wait_before(std::size_t message);
+  std::int32_t told_end(std::int32_t dep) const;
+
+  const Program& in_;
+  const Plan& plan_;
+  const ThreadChannels& carried_;
+  std::vector<bool> late_;  // does not belong to the start
+};
+
+}  // namespace tasuki
