@@ -8,6 +8,9 @@ BUILD ?= build$(addprefix -,$(TASUKI_MPI))
 CMAKE_FLAGS ?=
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 
+# Of this machine, and so ranks of `make gpu`: one a GPU.
+GPUS ?= $(shell nvidia-smi --list-gpus 2> /dev/null | grep -c '^GPU')
+
 bin := .deps/bin
 mpirun = $(PYTHON) tools/mpirun.py
 ctest = $(bin)/ctest --output-on-failure --no-tests=error
@@ -31,6 +34,7 @@ configure: setup $(BUILD)/Makefile
 
 build: configure ## library, apps, benchmarks and tests
 	@$(compile) $(BUILD)
+	@$(compile) $(BUILD) --target gpu_programs
 
 himeno: configure ## the Himeno benchmark on 4 ranks, verified
 	@$(compile) $(BUILD) --target himeno
@@ -43,8 +47,14 @@ laplace: configure ## the Laplace example on 4 ranks
 test: ## all tests
 	@$(PYTHON) tools/setup.py --python
 	@$(configure) --preset release -B $(BUILD) > /dev/null # also where it was done before Python was there
+ifneq ($(GPUS),0)
 	@$(MAKE) build
 	@$(ctest) --parallel 2 --test-dir $(BUILD)
+else
+	@$(compile) $(BUILD)
+	@echo "test: nvidia-smi lists no GPU here: tests that only run on GPUs (label gpu) are left out"
+	@$(ctest) --parallel 2 --test-dir $(BUILD) --label-exclude '^gpu$$'
+endif
 
 test-mpich: ## the tests on 1 to 4 ranks with MPICH; what depends on no MPI is built in build/
 	@$(MAKE) configure TASUKI_MPI=
@@ -69,9 +79,6 @@ bench: configure ## the benchmarks on 2 ranks; refreshes the tables of README.md
 	@mkdir -p bench/results
 	$(mpirun) -n 2 $(BUILD)/bin/tasuki-bench --device cpu --json bench/results/cpu.json --commit "$$(git describe --always --dirty 2> /dev/null)"
 	@$(PYTHON) tools/tables.py
-
-# Ranks of `make gpu`: one a GPU.
-GPUS ?= $(shell nvidia-smi --list-gpus 2> /dev/null | grep -c '^GPU')
 
 gpu: build ## tests, benchmarks and Himeno on this machine's GPUs (or GPUS=n of them); refreshes the tables
 	@test "$(GPUS)" -gt 0 || { echo "gpu: nvidia-smi lists no GPU here; GPUS=n says how many to use"; exit 1; }

@@ -183,6 +183,7 @@ class StreamEngine final : public Engine {
     launch_.counts = counts_ + parts * most_blocks_;
     launch_.twin = twin == 0 ? nullptr : counts_ + twin * most_blocks_;
     const auto& rounds = program_.rounds[parts];
+    launch_.round[1] = {};
     std::copy(rounds.begin(), rounds.end(), launch_.round);
     std::copy(tasks.begin(), tasks.end(), launch_.tasks);
     const bool one = rounds.size() == 1;
@@ -193,10 +194,10 @@ class StreamEngine final : public Engine {
 
   using Kernel = void (*)(Launch);
 
-  // For one round or two.
+  // For one round or two. What is traced takes longer anyway: the kernel for two rounds does for one, too.
   template <bool kReduces>
   Kernel kernel_of(bool one) const {
-    if (launch_.events != nullptr) return one ? run_plan<false, kReduces, true> : run_plan<true, kReduces, true>;
+    if (launch_.events != nullptr) return run_plan<true, kReduces, true>;
     return one ? run_plan<false, kReduces, false> : run_plan<true, kReduces, false>;
   }
 
@@ -251,6 +252,7 @@ class StreamEngine final : public Engine {
       launch_.counts = counts_ + kParts * most_blocks_ + t;
       launch_.twin = nullptr;
       launch_.round[0] = {0, 1, 1};
+      launch_.round[1] = {};
       launch_.tasks[0] = program_.tells[t].task;
       launch_early("telling of a put", stream, 1, kGpuThreads, kernel_of<false>(true), launch_);
     }
