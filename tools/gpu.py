@@ -159,40 +159,56 @@ class Session:
         n = self.ranks
         for ranks in sorted({1, min(2, n), n}):
             for size, iterations in VERIFIED_ITERATIONS.items():
-                runs.one(ranks, size, "--iterations", str(iterations), "--verify")
+                for engine in ("graph", "kernel"):
+                    runs.one(ranks, size, "--iterations", str(iterations), "--verify", "--engine", engine)
         if n == 4:
             for split in ("4x1x1", "1x4x1", "1x1x4", "1x2x2"):
                 runs.one(4, "M", "--split", split, "--iterations", "20", "--verify")
         for size, iterations in ITERATIONS.items():
-            timed = ("--iterations", str(iterations))
+            timed = ("--iterations", str(iterations), "--engine")
             if size != "LLX":
-                runs.one(1, size, *timed)
+                runs.one(1, size, *timed, "graph")
             if n > 2 and size not in ("LX", "LLX"):
-                runs.one(2, size, *timed)
-            runs.one(n, size, *timed)
+                runs.one(2, size, *timed, "graph")
+            runs.one(n, size, *timed, "graph")
             if size in ("LX", "LLX"):
                 continue
+            for ranks in sorted({1, n}):
+                runs.one(ranks, size, *timed, "kernel")
             if size != "XL":
-                runs.one(n, size, *timed, "--engine", "stream")
-            runs.one(n, size, *timed, "--overlap", "off")
-            runs.one(n, size, *timed, "--overlap", "off", "--no-communication")
+                runs.one(n, size, *timed, "stream")
+            runs.one(n, size, *timed, "graph", "--overlap", "off")
+            runs.one(n, size, *timed, "graph", "--overlap", "off", "--no-communication")
         if n == 4:
             for size, iterations in ISLAND_ITERATIONS.items():
                 for path in ("auto", "nccl", "mpi", "peer,mpi"):
                     count = STAGED_ITERATIONS if "mpi" in path else iterations
-                    how = ("--split", "2x2x1", "--path", path, "--iterations", str(count), "--explain")
+                    how = (
+                        "--split",
+                        "2x2x1",
+                        "--path",
+                        path,
+                        "--iterations",
+                        str(count),
+                        "--engine",
+                        "graph",
+                        "--explain",
+                    )
                     runs.one(4, size, *how, island=2, log=self.out / f"islands-{size}-{path.replace(',', '-')}.txt")
 
     def laplace(self, machine: dict) -> None:
         runs = Runs(self, "laplace", machine)
         for ranks in sorted({1, self.ranks}):
-            runs.one(ranks, "1000", "--iterations", "20", "--verify")
+            for engine in ("graph", "kernel"):
+                runs.one(ranks, "1000", "--iterations", "20", "--verify", "--engine", engine)
         for size, iterations in LAPLACE_ITERATIONS.items():
-            timed = ("--iterations", str(iterations))
-            runs.one(1, size, *timed)
+            timed = ("--iterations", str(iterations), "--engine")
+            for engine in ("graph", "kernel"):
+                runs.one(1, size, *timed, engine)
             if self.ranks > 1:
-                runs.one(self.ranks, size, *timed)
-                runs.one(self.ranks, size, *timed, "--overlap", "off")
+                for engine in ("graph", "kernel"):
+                    runs.one(self.ranks, size, *timed, engine)
+                runs.one(self.ranks, size, *timed, "graph", "--overlap", "off")
 
 
 class Runs:

@@ -3,7 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "common/gather.hpp"
 
@@ -11,11 +15,49 @@ namespace apps {
 
 namespace {
 
-void check_resident(const Options& options, const AppInfo& info, MakeSolver make) {
-  if (make == nullptr)
-    throw tasuki::Error(fmt::format("--engine kernel: {} has no kernel that exchanges by itself", info.name));
-  if (!options.communicate)
-    throw tasuki::Error("--engine kernel: it cannot leave the exchange out; take away --no-communication");
+MakeSolver maker_of(const Equation& equation, bool on_gpus, bool resident) {
+  if (on_gpus) return resident ? equation.resident_on_gpus : equation.on_gpus;
+  return resident ? equation.resident_on_cpus : equation.on_cpus;
+}
+
+// Seconds of an iteration, on the rank for which it is longest.
+double try_out(const tasuki::Context& context, Solver& solver) {
+  const auto longest = [&](int iterations) {
+    solver.initialise();
+    const std::vector<double> all = context.allgather(solver.run(iterations).total);
+    return *std::max_element(all.begin(), all.end()) / iterations;
+  };
+  constexpr int kWarmUp = 10;
+  constexpr double kSeconds = 0.05;
+  return longest(std::clamp(static_cast<int>(kSeconds / longest(kWarmUp)), kWarmUp, 10000));
+}
+
+// The engine of GPUs that is faster here, graph or kernel, and why. Another one must be faster by more than trials
+// differ, for a graph leaves the GPU to others between iterations.
+std::string faster_engine(const tasuki::Context& context, Options options, const Equation& equation, std::string& why) {
+  constexpr double kGain = 0.98;
+  if (!options.communicate) return "graph";
+  double seconds[2] = {};
+  for (const bool resident : {false, true}) {
+    options.engine = resident ? "kernel" : "graph";
+    std::unique_ptr<Solver> solver;
+    std::string failed;
+    try {
+      solver = maker_of(equation, true, resident)(context, options);
+    } catch (const tasuki::Error& error) {
+      if (!resident) throw;
+      failed = error.what();
+    }
+    const std::vector<bool> able = context.allgather(failed.empty());
+    const auto unable = std::find(able.begin(), able.end(), false) - able.begin();
+    if (unable < context.size()) {
+      why = fmt::format("graph; no kernel can run this{}{}", failed.empty() ? "" : ": ", failed);
+      return "graph";
+    }
+    seconds[resident ? 1 : 0] = try_out(context, *solver);
+  }
+  why = fmt::format("kernel {:.2f} us an iteration, graph {:.2f} us", seconds[1] * 1e6, seconds[0] * 1e6);
+  return seconds[1] < kGain * seconds[0] ? "kernel" : "graph";
 }
 
 }  // namespace
@@ -27,16 +69,17 @@ int solve(const tasuki::Context& context, Options options, const AppInfo& info, 
     require_memory(context, equation.memory_needed(grid, on_gpus, options.verify),
                    fmt::format("{} {}{}", info.name, options.size, options.verify ? " with --verify" : ""));
   }
+  Result result;
+  if (on_gpus && options.engine == "auto")
+    options.engine = faster_engine(context, options, equation, result.engine_why);
   const bool resident = options.engine == "kernel";
-  if (resident) check_resident(options, info, on_gpus ? equation.resident_on_gpus : equation.resident_on_cpus);
-  const MakeSolver make = on_gpus ? (resident ? equation.resident_on_gpus : equation.on_gpus)
-                                  : (resident ? equation.resident_on_cpus : equation.on_cpus);
-  const auto solver = make(context, options);
+  if (resident && !options.communicate)
+    throw tasuki::Error("--engine kernel: it cannot leave the exchange out; take away --no-communication");
+  const auto solver = maker_of(equation, on_gpus, resident)(context, options);
   const auto from_start = [&solver](int iterations) {
     solver->initialise();
     return solver->run(iterations);
   };
-  Result result;
   describe_gpus(context, on_gpus, result);
   result.iterations = choose_iterations(context, options, from_start);
   reduce_times(context, from_start(result.iterations), result);

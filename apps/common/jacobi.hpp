@@ -34,7 +34,7 @@ struct Equation {
   /// Bytes that all of a rank's arrays take in the host's memory.
   std::int64_t (*memory_needed)(const tasuki::Grid& grid, bool on_gpus, bool verify) = nullptr;
   MakeSolver on_cpus = nullptr;
-  MakeSolver resident_on_cpus = nullptr;  ///< `--engine kernel`; null: the app has none
+  MakeSolver resident_on_cpus = nullptr;  ///< `--engine kernel`
   MakeSolver on_gpus = nullptr;           ///< null where it was built without CUDA
   MakeSolver resident_on_gpus = nullptr;
   void (*check_norm)(const Options&, Result& result) = nullptr;  ///< sets `norm_wrong`; null: no norm is known

@@ -125,9 +125,10 @@ CommandLine parse_options(int argc, char** argv, const AppInfo& info) {
       ->capture_default_str();
   app.add_option("--path", options.path, "path of the halo's messages: auto, shared, mpi, peer, ...")
       ->capture_default_str();
-  app.add_option("--engine", options.engine,
-                 "who drives the halo: auto, inline, thread; on GPUs auto, stream, graph (iterations as CUDA graphs); "
-                 "kernel: one kernel for all iterations exchanges by itself")
+  app.add_option(
+         "--engine", options.engine,
+         "who drives the halo: auto, inline, thread; on GPUs auto (graph or kernel, which is faster), stream, graph "
+         "(iterations as CUDA graphs); kernel: one kernel for all iterations exchanges by itself")
       ->capture_default_str();
   app.add_option("--device", options.device, "where to compute; auto: on GPUs if every rank sees one")
       ->check(CLI::IsMember({"auto", "cpu", "gpu"}))
@@ -163,8 +164,8 @@ bool settle_device(const tasuki::Context& context, Options& options) {
   if (!all && options.device == "auto") return false;
   if (!missing.empty()) throw tasuki::Error("--device gpu: " + missing);
   if (!all) throw tasuki::Error("--device gpu: another rank has no GPU");
-  if (options.engine == "auto") options.engine = "graph";
-  if (options.engine != "stream" && options.engine != "graph" && options.engine != "kernel") {
+  if (options.engine != "auto" && options.engine != "stream" && options.engine != "graph" &&
+      options.engine != "kernel") {
     throw tasuki::Error(fmt::format(
         "--engine {}: on GPUs it is auto, stream, graph or kernel; for this one add --device cpu", options.engine));
   }

@@ -53,8 +53,8 @@ struct CommandLine {
 };
 CommandLine parse_options(int argc, char** argv, const AppInfo& info);
 
-/// True if the ranks compute on GPUs: as `options.device` says, `auto` meaning where all ranks have one. Settles an
-/// `auto` of `options.engine` for GPUs. Collective; throws `tasuki::Error` for what cannot be.
+/// True if the ranks compute on GPUs: as `options.device` says, `auto` meaning where all ranks have one.
+/// Collective; throws `tasuki::Error` for what cannot be.
 bool settle_device(const tasuki::Context& context, Options& options);
 
 /// `512x512x1024`, or `512` for all of `ndims` dimensions. Throws `std::invalid_argument` for anything else.

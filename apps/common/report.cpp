@@ -93,10 +93,11 @@ int report(const tasuki::Grid& grid, const std::string& app, const Options& opti
   if (!options.communicate) fmt::print("  WITHOUT COMMUNICATION: the result is wrong on more than one rank\n");
   fmt::print("  overlap {}, path {} ({}), engine {}\n", overlap, options.path,
              paths.empty() ? "not needed" : fmt::format("{}", fmt::join(paths, ", ")), options.engine);
+  if (!result.engine_why.empty()) fmt::print("  engine by trial       {}\n", result.engine_why);
   fmt::print("  iterations            {}\n", result.iterations);
   fmt::print("  time per iteration    {:.1f} us\n", result.seconds_per_iteration * 1e6);
   fmt::print("  performance           {:.3f} GFLOPS\n", gflops);
-  fmt::print("  communication share   {:.1f} %\n", result.communication_share * 100);
+  if (options.engine != "kernel") fmt::print("  communication share   {:.1f} %\n", result.communication_share * 100);
   if (result.split) {
     fmt::print("  computation alone     {:.1f} us\n", result.split->compute * 1e6);
     fmt::print("  exchange alone        {:.1f} us, of which {:.1f} us are not hidden\n", result.split->exchange * 1e6,
@@ -133,9 +134,11 @@ int report(const tasuki::Grid& grid, const std::string& app, const Options& opti
                            {"path", options.path},
                            {"paths_used", halo.plan().paths},
                            {"engine", options.engine},
+                           {"engine_why", result.engine_why},
                            {"overlap", options.overlap},
                            {"reorder", options.reorder},
                            {"mpi", mpi_version()}};
+    if (options.engine == "kernel") json.erase("communication_share");  // nobody measures it within the kernel
     if (result.verified) json["verified"] = *result.verified;
     if (result.split) {
       json["compute_us"] = result.split->compute * 1e6;

@@ -29,6 +29,7 @@ struct Result {
   int iterations = 0;
   int gpus = 0;  ///< different ones; 0: computed on the CPU
   std::string gpu_name;
+  std::string engine_why;  ///< if it was chosen here
   std::optional<Split> split;
   double seconds_per_iteration = 0;
   double communication_share = 0;  ///< of the time, on the rank that communicates longest

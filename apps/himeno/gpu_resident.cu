@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/gpu.hpp"
+#include "common/resident.cuh"
 #include "himeno/gpu_kernel.hpp"
 #include "himeno/gpu_tiles.cuh"
 #include "himeno/solver.hpp"
@@ -18,13 +19,8 @@ namespace {
 
 namespace device = tasuki::device;
 
-struct Steps {
-  float* p[2];  // the copies
-  int first;    // the copy that the first step computes
-  int count;
-  std::uint32_t side_tiles;  // which come first; they are computed before the halo starts
-  std::uint32_t tiles;       // in all
-  int kept;                  // tiles of a block, if their coefficients are in shared memory
+struct Steps : apps::ResidentSteps<float> {
+  int kept;  // tiles of a block, if their coefficients are in shared memory
 };
 
 // A thread's coefficients of the tiles that are kept, in shared memory.
@@ -38,57 +34,34 @@ struct Kept {
   __device__ Group<V> operator()(int array, std::int64_t) const { return at(array); }
 };
 
-// Calls `f` with the tiles of this block from `first` on, and their numbers among the block's.
-template <class F>
-__device__ void each_tile(std::uint32_t first, std::uint32_t end, int& turn, const F& f) {
-  for (std::uint32_t tile = first; tile < end; tile += gridDim.x) f(tile, turn++);
-}
-
-// Tiles are dealt out in turns: sides to the first blocks, which send, the others to the last ones.
 template <int V, bool kKept>
 __global__ void __launch_bounds__(kThreads, 2)
     iterate(const __grid_constant__ device::Handle halo, const __grid_constant__ Launch l,
             const __grid_constant__ Steps steps) {
-  const auto grid = device::this_grid();
-  const std::uint32_t mirrored = gridDim.x - 1 - blockIdx.x;
   extern __shared__ float4 kept[];
   auto* const memory = reinterpret_cast<Group<V>*>(kept);
-  int turn = 0;
   if constexpr (kKept) {
-    const auto keep = [&](std::uint32_t tile, int mine) {
-      const Place place = place_in<V>(l, tile);
-      if (!place.is) return;
-      for (int a = 0; a < static_cast<int>(kArrays.size()); ++a)
-        Kept<V>{memory, mine}.at(a) = FromArrays<V>{l}(a, place.n);
-    };
-    each_tile(blockIdx.x, steps.side_tiles, turn, keep);
-    each_tile(steps.side_tiles + mirrored, steps.tiles, turn, keep);
+    int turn = 0;
+    for (const bool sides : {true, false})
+      apps::each_tile(steps, sides, turn, [&](std::uint32_t tile, int mine) {
+        const Place place = place_in<V>(l, tile);
+        if (!place.is) return;
+        for (int a = 0; a < static_cast<int>(kArrays.size()); ++a)
+          Kept<V>{memory, mine}.at(a) = FromArrays<V>{l}(a, place.n);
+      });
   }
   double gosa = 0;
-  for (int n = 0; n < steps.count; ++n) {
-    float* const next = steps.p[(steps.first + n) % 2];
-    const float* const p = steps.p[(steps.first + n + 1) % 2];
-    const auto swaps = static_cast<device::Word>(n) + 1;  // `next` is what is exchanged
-    const auto sweep = [&](std::uint32_t tile, int mine) {
-      if constexpr (kKept) {
-        const Place place = place_in<V>(l, tile);
-        if (place.is) gosa += sweep_group<V>(l, p, next, place, Kept<V>{memory, mine});
-      } else {
-        gosa += sweep_tile<V>(l, p, next, tile);
-      }
-    };
-    gosa = 0;
-    turn = 0;
-    each_tile(blockIdx.x, steps.side_tiles, turn, sweep);
-    if (steps.side_tiles == steps.tiles) {  // nothing is left to do meanwhile
-      if (!device::run(halo, grid, swaps)) return;
-      continue;
+  const auto sweep = [&](const float* p, float* next, std::uint32_t tile, int mine) {
+    if constexpr (kKept) {
+      const Place place = place_in<V>(l, tile);
+      if (place.is) gosa += sweep_group<V>(l, p, next, place, Kept<V>{memory, mine});
+    } else {
+      gosa += sweep_tile<V>(l, p, next, tile);
     }
-    if (!device::start(halo, grid, swaps)) return;
-    each_tile(steps.side_tiles + mirrored, steps.tiles, turn, sweep);
-    if (!device::wait(halo, grid, swaps)) return;
-  }
-  keep_sum(l, gosa);
+  };
+  if (apps::run_steps(
+          halo, steps, [&] { gosa = 0; }, sweep))
+    keep_sum(l, gosa);
 }
 
 class GpuResident final : public Solver {
@@ -105,8 +78,8 @@ class GpuResident final : public Solver {
     steps_.side_tiles = static_cast<std::uint32_t>(sides);
     steps_.tiles = static_cast<std::uint32_t>(cut_.tiles);
     set_coefficients(cut_.launch, coefficients_);
-    group_.threads = kThreads;
-    group_.blocks = static_cast<int>(std::clamp<std::int64_t>(cut_.tiles, 1, most_blocks()));
+    group_ = apps::resident_group(kernel(true), kThreads, cut_.tiles);
+    (void)halo_.device(group_);  // an error now, rather than in a run
     steps_.kept = kept();
     double* sums = nullptr;
     TASUKI_CUDA(cudaMalloc, reinterpret_cast<void**>(&sums), static_cast<std::size_t>(group_.blocks) * sizeof(double));
@@ -128,23 +101,11 @@ class GpuResident final : public Solver {
   }
 
   apps::Timing run(int iterations) override {
-    Steps steps = steps_;
-    steps.p[0] = p_.data(0);
-    steps.p[1] = p_.data(1);
-    steps.first = 1 - p_.current();
-    steps.count = iterations;
     tasuki::ResidentOptions launch;
-    launch.blocks = group_.blocks;
-    launch.threads = group_.threads;
     launch.stream = queue_.stream();
-    launch.shared_bytes = steps.kept * kept_bytes();
-    const device::Handle halo = halo_.device(group_);
-    grid_.context().barrier();
-    const double begin = apps::now();
-    tasuki::launch_resident(grid_.context(), launch, kernel(steps.kept > 0), halo, cut_.launch, steps).wait();
-    const double took = apps::now() - begin;
-    for (int n = 0; n < iterations; ++n) p_.swap();  // as the kernel did
-    return {took, took};
+    launch.shared_bytes = steps_.kept * kept_bytes();
+    return apps::run_resident(grid_.context(), p_, halo_, iterations, group_, launch, kernel(steps_.kept > 0),
+                              cut_.launch, steps_);
   }
   std::optional<apps::Split> split(int) override { return {}; }
 
@@ -155,22 +116,6 @@ class GpuResident final : public Solver {
     return cut_.aligned ? iterate<4, false> : iterate<1, false>;
   }
 
-  static int attribute(cudaDeviceAttr which) {
-    int gpu = 0;
-    int value = 0;
-    TASUKI_CUDA(cudaGetDevice, &gpu);
-    TASUKI_CUDA(cudaDeviceGetAttribute, &value, which, gpu);
-    return value;
-  }
-
-  int blocks_each() const {  // on a multiprocessor
-    int each = 0;
-    TASUKI_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor, &each, reinterpret_cast<const void*>(kernel(true)),
-                kThreads, 0);
-    return each;
-  }
-  int most_blocks() const { return blocks_each() * attribute(cudaDevAttrMultiProcessorCount); }
-
   // Bytes of a tile's coefficients.
   int kept_bytes() const {
     return static_cast<int>(kArrays.size() * sizeof(float)) * kThreads * (cut_.aligned ? 4 : 1);
@@ -180,9 +125,11 @@ class GpuResident final : public Solver {
   int kept() const {
     cudaFuncAttributes takes{};
     TASUKI_CUDA(cudaFuncGetAttributes, &takes, reinterpret_cast<const void*>(kernel(true)));
-    const int taken = static_cast<int>(takes.sharedSizeBytes) + attribute(cudaDevAttrReservedSharedMemoryPerBlock);
-    const int each = attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor) / std::max(1, blocks_each());
-    const int room = std::min(each, attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)) - taken;
+    const int taken =
+        static_cast<int>(takes.sharedSizeBytes) + apps::gpu_attribute(cudaDevAttrReservedSharedMemoryPerBlock);
+    const int each = apps::gpu_attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor) /
+                     std::max(1, apps::blocks_each(kernel(true), kThreads));
+    const int room = std::min(each, apps::gpu_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)) - taken;
     const auto blocks = static_cast<std::uint32_t>(group_.blocks);
     const std::uint32_t sides = (steps_.side_tiles + blocks - 1) / blocks;
     const std::uint32_t rest = (steps_.tiles - steps_.side_tiles + blocks - 1) / blocks;

@@ -17,12 +17,7 @@ class CpuSolver final : public Solver {
         }) {}
 
   void initialise() override {
-    u_.swap();  // once between two exchanges, as promised by `alternating`
-    double* const now = u_.data();
-    double* const next = u_.next();  // its fixed cells are never computed
-    u_.for_each([&](const tasuki::Index& at, double& cell) {
-      next[&cell - now] = cell = initial_value(at[0], at[1], grid_.extent(0));
-    });
+    start_on_host();
     steps_.exchange();
   }
 

@@ -21,10 +21,7 @@ class GpuSolver final : public Solver {
         rest_(regions({steps_.rest()})) {}
 
   void initialise() override {
-    u_.swap();  // once between two exchanges, as promised by `alternating`
-    const tasuki::Box own = u_.local_owned();
-    const Region all{{own.lo[0], own.lo[1]}, {own.hi[0], own.hi[1]}, u_.strides()[0]};
-    fill_initial(all, u_.owned().lo[0], u_.owned().lo[1], grid_.extent(0), u_.data(), u_.next(), steps_.stream());
+    start_on_gpu(steps_.stream());
     steps_.exchange();
     steps_.finish();
   }
@@ -33,12 +30,6 @@ class GpuSolver final : public Solver {
   std::optional<apps::Split> split(int iterations) override { return steps_.split(iterations); }
 
  private:
-  std::vector<Region> regions(const std::vector<tasuki::Box>& boxes) const {
-    std::vector<Region> all(boxes.size());
-    std::transform(boxes.begin(), boxes.end(), all.begin(), [this](const tasuki::Box& box) { return region(box); });
-    return all;
-  }
-
   double local_change() const override { return std::max(sides_.change(), rest_.change()); }
 
   apps::GpuSteps steps_;
@@ -47,6 +38,13 @@ class GpuSolver final : public Solver {
 };
 
 }  // namespace
+
+void Solver::start_on_gpu(tasuki::Stream stream) {
+  u_.swap();  // once between two exchanges, as promised by `alternating`
+  const tasuki::Box own = u_.local_owned();
+  const Region all{{own.lo[0], own.lo[1]}, {own.hi[0], own.hi[1]}, u_.strides()[0]};
+  fill_initial(all, u_.owned().lo[0], u_.owned().lo[1], grid_.extent(0), u_.data(), u_.next(), stream);
+}
 
 std::unique_ptr<apps::Solver> make_gpu_solver(const tasuki::Context& context, const apps::Options& options) {
   return std::make_unique<GpuSolver>(context, options);

@@ -27,8 +27,10 @@ const apps::Equation kEquation{
     .flops_per_cell = laplace::kFlopsPerCell,
     .memory_needed = memory_needed,
     .on_cpus = laplace::make_cpu_solver,
+    .resident_on_cpus = laplace::make_cpu_resident,
 #ifdef TASUKI_HAVE_CUDA
     .on_gpus = laplace::make_gpu_solver,
+    .resident_on_gpus = laplace::make_gpu_resident,
 #endif
 };
 

@@ -16,7 +16,7 @@ Solver::Solver(const tasuki::Context& context, const apps::Options& options, tas
       // The stencil has no corners, and every iteration swaps the copies once.
       halo_(tasuki::HaloField(u_, 1),
             {{.path = options.path,
-              .engine = memory == tasuki::Memory::device ? std::string("auto") : options.engine,
+              .engine = memory == tasuki::Memory::device || options.engine == "kernel" ? "auto" : options.engine,
               .blocks = options.overlap ? apps::kBlocksBeside : 0},
              /*corners=*/false,
              /*reverse=*/false,
@@ -43,6 +43,21 @@ Region Solver::region(const tasuki::Box& box) const {
     region.hi[d] = std::min(box.hi[d], grid_.extent(d) - 1 + to_local);
   }
   return region;
+}
+
+std::vector<Region> Solver::regions(const std::vector<tasuki::Box>& boxes) const {
+  std::vector<Region> all(boxes.size());
+  std::transform(boxes.begin(), boxes.end(), all.begin(), [this](const tasuki::Box& box) { return region(box); });
+  return all;
+}
+
+void Solver::start_on_host() {
+  u_.swap();  // once between two exchanges, as promised by `alternating`
+  double* const now = u_.data();
+  double* const next = u_.next();  // its fixed cells are never computed
+  u_.for_each([&](const tasuki::Index& at, double& cell) {
+    next[&cell - now] = cell = initial_value(at[0], at[1], grid_.extent(0));
+  });
 }
 
 double Solver::norm() const {

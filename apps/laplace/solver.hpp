@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "common/jacobi.hpp"
 #include "laplace/kernel.hpp"
@@ -21,6 +22,9 @@ class Solver : public apps::Solver {
   Solver(const tasuki::Context& context, const apps::Options& options, tasuki::Memory memory);
   virtual double local_change() const = 0;
   Region region(const tasuki::Box& box) const;
+  std::vector<Region> regions(const std::vector<tasuki::Box>& boxes) const;
+  void start_on_host();                      ///< The initial values in both copies, without the halo.
+  void start_on_gpu(tasuki::Stream stream);  ///< The same as work of a stream; in gpu_solver.cu.
 
   tasuki::Grid grid_;
   apps::Options options_;
@@ -33,5 +37,8 @@ class Solver : public apps::Solver {
 
 std::unique_ptr<apps::Solver> make_cpu_solver(const tasuki::Context& context, const apps::Options& options);
 std::unique_ptr<apps::Solver> make_gpu_solver(const tasuki::Context& context, const apps::Options& options);
+/// `--engine kernel`: one kernel for all steps, which exchanges by itself.
+std::unique_ptr<apps::Solver> make_cpu_resident(const tasuki::Context& context, const apps::Options& options);
+std::unique_ptr<apps::Solver> make_gpu_resident(const tasuki::Context& context, const apps::Options& options);
 
 }  // namespace laplace
