@@ -44,6 +44,7 @@ std::string faster_engine(const tasuki::Context& context, Options options, const
     std::string failed;
     try {
       solver = maker_of(equation, true, resident)(context, options);
+      solver->initialise();
     } catch (const tasuki::Error& error) {
       if (!resident) throw;
       failed = error.what();

@@ -79,7 +79,6 @@ class GpuResident final : public Solver {
     steps_.tiles = static_cast<std::uint32_t>(cut_.tiles);
     set_coefficients(cut_.launch, coefficients_);
     group_ = apps::resident_group(kernel(true), kThreads, cut_.tiles);
-    (void)halo_.device(group_);  // an error now, rather than in a run
     steps_.kept = kept();
     double* sums = nullptr;
     TASUKI_CUDA(cudaMalloc, reinterpret_cast<void**>(&sums), static_cast<std::size_t>(group_.blocks) * sizeof(double));
@@ -98,6 +97,7 @@ class GpuResident final : public Solver {
     fill_initial(all, p_.owned().lo[0], grid_.extent(0), p_.data(), p_.next(), queue_.stream());
     halo_.run(queue_.stream());
     queue_.finish();
+    (void)halo_.device(group_);  // if no kernel can start it, an error now rather than in a run
   }
 
   apps::Timing run(int iterations) override {

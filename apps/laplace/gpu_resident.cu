@@ -39,7 +39,6 @@ class GpuResident final : public Solver {
     cut_ = cut(all);
     steps_.tiles = static_cast<std::uint32_t>(cut_.blocks);
     group_ = apps::resident_group(kernel(), kThreads, cut_.blocks);
-    (void)halo_.device(group_);  // an error now, rather than in a run
     double* changes = nullptr;
     const auto bytes = static_cast<std::size_t>(group_.blocks) * sizeof(double);
     TASUKI_CUDA(cudaMalloc, reinterpret_cast<void**>(&changes), bytes);
@@ -51,6 +50,7 @@ class GpuResident final : public Solver {
     start_on_gpu(queue_.stream());
     halo_.run(queue_.stream());
     queue_.finish();
+    (void)halo_.device(group_);  // if no kernel can start it, an error now rather than in a run
   }
 
   apps::Timing run(int iterations) override {
