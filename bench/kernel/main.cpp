@@ -11,29 +11,20 @@
 //
 // --ranks: as so many threads of this process, each with a GPU of its own. --only: cases whose name has this. --direct,
 // --by-host: whether to time what does not go through the host, and what does.
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "bench.hpp"
 #include "cases.hpp"
 #include "floors.hpp"
+#include "halos.hpp"
 #include "tasuki/kernel.hpp"
 #include "tasuki/tasuki.hpp"
 
 namespace {
-
-constexpr int kMostBlocks = 1024;
-
-#if defined(__CUDACC__)
-constexpr int kMostThreads = 512;  // of a halo's block
-#define AT_MOST(threads) __launch_bounds__(threads)
-#else
-#define AT_MOST(threads)
-#endif
 
 TASUKI_KERNEL void echoes(TASUKI_PARAMETER device::Messages m, Run run) {
   const auto block = device::this_block();
@@ -45,31 +36,6 @@ TASUKI_KERNEL void echoes(TASUKI_PARAMETER device::Messages m, Run run) {
   }
   if (block.thread() == 0) run.times[device::this_block().block()] = device::detail::now_ns() - begin;
 }
-
-// A pair of copies takes turns where `alternates` says so.
-TASUKI_KERNEL void AT_MOST(kMostThreads) epochs(TASUKI_PARAMETER device::Handle halo, Run run, bool alternates) {
-  const auto block = device::this_block();
-  Word begin = 0;
-  for (Word i = 0; i < run.iterations + kWarmUp; ++i) {
-    if (i == kWarmUp) begin = device::detail::now_ns();
-    const Word swaps = alternates ? i : 0;
-    const bool good =
-        block.blocks() == 1 ? device::run(halo, block, swaps) : device::run(halo, device::this_grid(), swaps);
-    if (!good) return;
-  }
-  if (block.thread() == 0) run.times[block.block()] = device::detail::now_ns() - begin;
-}
-
-struct Options {
-  int iterations = 1000;
-  int launches = 15;
-  int threads = 256;
-  int blocks = 16;
-  int ranks = 0;  // threads of this process; 0: processes of MPI
-  std::string only;
-  int direct = 1;   // what does not go through the host
-  int by_host = 1;  // what does
-};
 
 Options options_of(int argc, char** argv) {
   Options options;
@@ -101,210 +67,6 @@ Options options_of(int argc, char** argv) {
     std::exit(EXIT_FAILURE);
   }
   return options;
-}
-
-/// Memory that kernels reach.
-std::shared_ptr<std::byte> allocate(std::size_t bytes) {
-#if defined(__CUDACC__)
-  void* p = nullptr;
-  TASUKI_CUDA(cudaMalloc, &p, bytes);
-  TASUKI_CUDA(cudaMemset, p, 0, bytes);
-  return {static_cast<std::byte*>(p), [](std::byte* q) { cudaFree(q); }};
-#else
-  return {static_cast<std::byte*>(std::calloc(bytes, 1)), [](std::byte* q) { std::free(q); }};
-#endif
-}
-void fetch(void* to, const void* from, std::size_t bytes) {
-#if defined(__CUDACC__)
-  TASUKI_CUDA(cudaMemcpy, to, from, bytes, cudaMemcpyDefault);
-#else
-  std::memcpy(to, from, bytes);
-#endif
-}
-
-class Bench {
- public:
-  Bench(const tasuki::Context& context, const Options& options)
-      : context_(context),
-        options_(options),
-        memory_(allocate(2 * kMost)),
-        times_(allocate(sizeof(Word) * kMostBlocks)) {
-#if defined(__CUDACC__)
-    TASUKI_CUDA(cudaStreamCreateWithFlags, &stream_, cudaStreamNonBlocking);
-#endif
-  }
-#if defined(__CUDACC__)
-  ~Bench() {
-    cudaStreamDestroy(stream_);
-  }
-#endif
-  Bench(const Bench&) = delete;
-  Bench& operator=(const Bench&) = delete;
-
-  bool wants(const std::string& name) const {
-    return name.find(options_.only) != std::string::npos;
-  }
-
-  /// `ways` of an iteration; `launch` gets the launch's options and the run, and waits.
-  template <class Launch>
-  void measure(const std::string& name, Word bytes, int blocks, double ways, Launch&& launch) {
-    measure(name, bytes, blocks, options_.threads, ways, launch);
-  }
-  template <class Launch>
-  void measure(const std::string& name, Word bytes, int blocks, int threads, double ways, Launch&& launch) {
-    if (!wants(name)) return;
-    std::vector<double> all;
-    for (int n = 0; n < options_.launches; ++n) {
-      tasuki::ResidentOptions how;
-      how.blocks = blocks;
-      how.threads = threads;
-      how.stream = stream_;
-      const Run run{bytes, static_cast<Word>(options_.iterations), first_, reinterpret_cast<Byte*>(memory_.get()),
-                    reinterpret_cast<Word*>(times_.get())};
-      first_ += run.iterations + kWarmUp;
-      context_.barrier();
-      launch(how, run);
-      std::vector<Word> times(static_cast<std::size_t>(blocks));
-      fetch(times.data(), times_.get(), times.size() * sizeof(Word));
-      add(all, static_cast<double>(*std::max_element(times.begin(), times.end())) / ways);
-    }
-    print(name, bytes, std::to_string(blocks) + " x " + std::to_string(threads), all);
-  }
-
-  /// `run` carries out so many epochs.
-  template <class Epochs>
-  void measure_host(const std::string& name, Word bytes, Epochs&& run) {
-    if (!wants(name)) return;
-    std::vector<double> all;
-    run(static_cast<int>(kWarmUp));
-    for (int n = 0; n < options_.launches; ++n) {
-      context_.barrier();
-      const auto begin = std::chrono::steady_clock::now();
-      run(options_.iterations);
-      add(all, std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count());
-    }
-    print(name, bytes, "host", all);
-  }
-
- private:
-  // The slowest rank's.
-  void add(std::vector<double>& all, double mine) {
-    double slowest = 0;
-    for (const double one : context_.allgather(mine)) slowest = std::max(slowest, one);
-    all.push_back(slowest * 1e-3 / options_.iterations);
-  }
-  void print(const std::string& name, Word bytes, const std::string& by, std::vector<double>& all) {
-    std::sort(all.begin(), all.end());
-    const auto part = [&](double share) {
-      return all[static_cast<std::size_t>(share * static_cast<double>(all.size() - 1))];
-    };
-    if (context_.is_root())
-      std::printf("%-46s %8llu B %11s %10.2f us (%.2f-%.2f)\n", name.c_str(), bytes, by.c_str(), part(0.5), part(0.1),
-                  part(0.9));
-    std::fflush(stdout);
-  }
-
-  const tasuki::Context& context_;
-  const Options& options_;
-  std::shared_ptr<std::byte> memory_;
-  std::shared_ptr<std::byte> times_;
-  tasuki::Stream stream_ = nullptr;
-  Word first_ = 1;
-};
-
-#if defined(__CUDACC__)
-constexpr tasuki::Memory kWhere = tasuki::Memory::device;
-#else
-constexpr tasuki::Memory kWhere = tasuki::Memory::host;
-#endif
-
-// Epochs by the host: two at a time, after which the same copy is shown again.
-void run_by_host(tasuki::Field<float>& field, tasuki::Halo& halo, Bench& bench, const std::string& name, Word bytes) {
-#if defined(__CUDACC__)
-  constexpr int kInGraph = 20;
-  cudaStream_t stream = nullptr;
-  TASUKI_CUDA(cudaStreamCreateWithFlags, &stream, cudaStreamNonBlocking);
-  {
-    const tasuki::Graph graph(stream, [&] {
-      for (int n = 0; n < kInGraph; ++n) {
-        halo.run(stream);
-        if (field.copies() == 2) field.swap();
-      }
-    });
-    bench.measure_host(name, bytes, [&](int epochs) {
-      for (int n = 0; n < epochs; n += kInGraph) graph.launch(stream);
-      tasuki::synchronize(halo.context(), stream);
-    });
-  }
-  TASUKI_CUDA(cudaStreamDestroy, stream);
-#else
-  bench.measure_host(name, bytes, [&](int epochs) {
-    for (int n = 0; n < epochs; ++n) {
-      halo.start();
-      halo.wait();
-      if (field.copies() == 2) field.swap();
-    }
-  });
-#endif
-}
-
-// Cells of each rank, which lie beside each other in the first dimension.
-struct HaloCase {
-  const char* name;
-  std::vector<std::int64_t> cells;
-  std::vector<bool> periodic;
-  tasuki::Width shadow;
-};
-
-#if defined(__CUDACC__)
-const std::vector<std::string> kPaths = {"auto", "peer:stamped", "peer:eager", "peer:put"};
-const std::vector<tasuki::KernelGroup> kGroups = {
-    {.blocks = 1, .threads = 256},  {.blocks = 1, .threads = 512},  {.blocks = 2, .threads = 256},
-    {.blocks = 2, .threads = 512},  {.blocks = 4, .threads = 256},  {.blocks = 4, .threads = 512},
-    {.blocks = 8, .threads = 256},  {.blocks = 8, .threads = 512},  {.blocks = 16, .threads = 256},
-    {.blocks = 32, .threads = 256}, {.blocks = 64, .threads = 256}, {.blocks = 128, .threads = 256}};
-#else
-const std::vector<std::string> kPaths = {"auto", "shared:put", "shared:eager"};
-const std::vector<tasuki::KernelGroup> kGroups = {{.blocks = 1}, {.blocks = 4}};
-#endif
-
-void halos(const tasuki::Context& context, Bench& bench) {
-  const HaloCase cases[] = {{"one face", {64, 64, 64}, {false, false, false}, {{1, 0, 0}, {1, 0, 0}}},
-                            {"64^3 periodic with corners", {64, 64, 64}, {true, true, true}, 1}};
-  for (const HaloCase& one : cases) {
-    std::vector<std::int64_t> extents = one.cells;
-    extents[0] *= context.size();
-    tasuki::GridOptions in_slabs;
-    in_slabs.split = {context.size(), 1, 1};
-    in_slabs.periodic = one.periodic;
-    const tasuki::Grid grid(context, extents, in_slabs);
-    const Word bytes = static_cast<Word>(one.cells[1] * one.cells[2]) * sizeof(float);
-    for (const std::string& path : kPaths) {
-      if (context.size() == 1 && path != "auto") continue;
-      for (const bool alternates : {true, false}) {
-        if (!alternates && path != "auto") continue;
-        const std::string name =
-            std::string("halo: ") + one.name + (alternates ? "" : ", one copy") + (path == "auto" ? "" : ", " + path);
-        if (!bench.wants(name)) continue;
-        tasuki::Field<float> field(grid, {.shadow = one.shadow, .copies = alternates ? 2 : 1, .memory = kWhere});
-        tasuki::HaloOptions how;
-        how.alternating = alternates;
-        how.path = path;
-        tasuki::Halo by_kernel(field, how);
-        for (const tasuki::KernelGroup& group : kGroups) {
-          (void)by_kernel.device(group);  // allocates, which may wait for kernels that run
-          bench.measure(
-              name, bytes, group.blocks, group.threads, 1, [&](const tasuki::ResidentOptions& launch, const Run& run) {
-                tasuki::launch_resident(context, launch, epochs, by_kernel.device(group), run, alternates).wait();
-                if (alternates && (run.iterations + kWarmUp) % 2 != 0) field.swap();
-              });
-        }
-        tasuki::Field<float> other(grid, {.shadow = one.shadow, .copies = alternates ? 2 : 1, .memory = kWhere});
-        tasuki::Halo by_host(other, how);
-        run_by_host(other, by_host, bench, name, bytes);
-      }
-    }
-  }
 }
 
 // What the hardware takes at least for the cases that follow, on the same wire.
@@ -411,6 +173,9 @@ void directly(const tasuki::Context& context, const Options& options, Bench& ben
   const tasuki::Messages alone(context, message_options);
 
   halos(context, bench);
+#if defined(__CUDACC__)
+  beside_epochs(context, bench);
+#endif
   const auto launch = [&](void (*kernel)(device::Team, Run)) {
     return [&context, &team, kernel](const tasuki::ResidentOptions& how, const Run& one) {
       tasuki::launch_resident(context, how, kernel, team.device(), one).wait();

@@ -1,0 +1,180 @@
+// Cases of tasuki-bench-kernel: epochs of halos by kernels beside those of the host, and what computing loses beside
+// them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench.hpp"
+
+namespace {
+
+#if defined(__CUDACC__)
+constexpr int kMostThreads = 512;  // of a halo's block
+#define AT_MOST(threads) __launch_bounds__(threads)
+#else
+#define AT_MOST(threads)
+#endif
+
+// A pair of copies takes turns where `alternates` says so.
+TASUKI_KERNEL void AT_MOST(kMostThreads) epochs(TASUKI_PARAMETER device::Handle halo, Run run, bool alternates) {
+  const auto block = device::this_block();
+  Word begin = 0;
+  for (Word i = 0; i < run.iterations + kWarmUp; ++i) {
+    if (i == kWarmUp) begin = device::detail::now_ns();
+    const Word swaps = alternates ? i : 0;
+    const bool good =
+        block.blocks() == 1 ? device::run(halo, block, swaps) : device::run(halo, device::this_grid(), swaps);
+    if (!good) return;
+  }
+  if (block.thread() == 0) run.times[block.block()] = device::detail::now_ns() - begin;
+}
+
+#if defined(__CUDACC__)
+constexpr tasuki::Memory kWhere = tasuki::Memory::device;
+#else
+constexpr tasuki::Memory kWhere = tasuki::Memory::host;
+#endif
+
+// Epochs by the host: two at a time, after which the same copy is shown again.
+void run_by_host(tasuki::Field<float>& field, tasuki::Halo& halo, Bench& bench, const std::string& name, Word bytes) {
+#if defined(__CUDACC__)
+  constexpr int kInGraph = 20;
+  cudaStream_t stream = nullptr;
+  TASUKI_CUDA(cudaStreamCreateWithFlags, &stream, cudaStreamNonBlocking);
+  {
+    const tasuki::Graph graph(stream, [&] {
+      for (int n = 0; n < kInGraph; ++n) {
+        halo.run(stream);
+        if (field.copies() == 2) field.swap();
+      }
+    });
+    bench.measure_host(name, bytes, [&](int epochs) {
+      for (int n = 0; n < epochs; n += kInGraph) graph.launch(stream);
+      tasuki::synchronize(halo.context(), stream);
+    });
+  }
+  TASUKI_CUDA(cudaStreamDestroy, stream);
+#else
+  bench.measure_host(name, bytes, [&](int epochs) {
+    for (int n = 0; n < epochs; ++n) {
+      halo.start();
+      halo.wait();
+      if (field.copies() == 2) field.swap();
+    }
+  });
+#endif
+}
+
+// Cells of each rank, which lie beside each other in the first dimension.
+struct HaloCase {
+  const char* name;
+  std::vector<std::int64_t> cells;
+  std::vector<bool> periodic;
+  tasuki::Width shadow;
+};
+
+#if defined(__CUDACC__)
+const std::vector<std::string> kPaths = {"auto", "peer:stamped", "peer:eager", "peer:put"};
+const std::vector<tasuki::KernelGroup> kGroups = {
+    {.blocks = 1, .threads = 256},  {.blocks = 1, .threads = 512},  {.blocks = 2, .threads = 256},
+    {.blocks = 2, .threads = 512},  {.blocks = 4, .threads = 256},  {.blocks = 4, .threads = 512},
+    {.blocks = 8, .threads = 256},  {.blocks = 8, .threads = 512},  {.blocks = 16, .threads = 256},
+    {.blocks = 32, .threads = 256}, {.blocks = 64, .threads = 256}, {.blocks = 128, .threads = 256}};
+#else
+const std::vector<std::string> kPaths = {"auto", "shared:put", "shared:eager"};
+const std::vector<tasuki::KernelGroup> kGroups = {{.blocks = 1}, {.blocks = 4}};
+#endif
+
+void halos(const tasuki::Context& context, Bench& bench) {
+  const HaloCase cases[] = {{"one face", {64, 64, 64}, {false, false, false}, {{1, 0, 0}, {1, 0, 0}}},
+                            {"64^3 periodic with corners", {64, 64, 64}, {true, true, true}, 1}};
+  for (const HaloCase& one : cases) {
+    std::vector<std::int64_t> extents = one.cells;
+    extents[0] *= context.size();
+    tasuki::GridOptions in_slabs;
+    in_slabs.split = {context.size(), 1, 1};
+    in_slabs.periodic = one.periodic;
+    const tasuki::Grid grid(context, extents, in_slabs);
+    const Word bytes = static_cast<Word>(one.cells[1] * one.cells[2]) * sizeof(float);
+    for (const std::string& path : kPaths) {
+      if (context.size() == 1 && path != "auto") continue;
+      for (const bool alternates : {true, false}) {
+        if (!alternates && path != "auto") continue;
+        const std::string name =
+            std::string("halo: ") + one.name + (alternates ? "" : ", one copy") + (path == "auto" ? "" : ", " + path);
+        if (!bench.wants(name)) continue;
+        tasuki::Field<float> field(grid, {.shadow = one.shadow, .copies = alternates ? 2 : 1, .memory = kWhere});
+        tasuki::HaloOptions how;
+        how.alternating = alternates;
+        how.path = path;
+        tasuki::Halo by_kernel(field, how);
+        for (const tasuki::KernelGroup& group : kGroups) {
+          (void)by_kernel.device(group);  // allocates, which may wait for kernels that run
+          bench.measure(
+              name, bytes, group.blocks, group.threads, 1, [&](const tasuki::ResidentOptions& launch, const Run& run) {
+                tasuki::launch_resident(context, launch, epochs, by_kernel.device(group), run, alternates).wait();
+                if (alternates && (run.iterations + kWarmUp) % 2 != 0) field.swap();
+              });
+        }
+        tasuki::Field<float> other(grid, {.shadow = one.shadow, .copies = alternates ? 2 : 1, .memory = kWhere});
+        tasuki::Halo by_host(other, how);
+        run_by_host(other, by_host, bench, name, bytes);
+      }
+    }
+  }
+}
+
+#if defined(__CUDACC__)
+
+// What a user computes: each cell is read twice and written once, so that memory is what limits it.
+__global__ void add_up(const float4* a, const float4* b, float4* sum, unsigned count) {
+  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x)
+    sum[i] = {a[i].x + b[i].x, a[i].y + b[i].y, a[i].z + b[i].z, a[i].w + b[i].w};
+}
+
+// What computing loses while a kernel beside it runs epochs without a pause.
+void beside_epochs(const tasuki::Context& context, Bench& bench) {
+  constexpr unsigned kCells = 4 << 20;
+  constexpr Word kEpochsEach = 20;  // of a step of computing: more than end meanwhile
+  const std::string name = "interior beside epochs of 64^3 with corners";
+  if (!bench.wants(name)) return;
+  const auto arrays = allocate(3 * sizeof(float4) * kCells);
+  auto* const cells = reinterpret_cast<float4*>(arrays.get());
+  const tasuki::Grid grid(context, {64 * context.size(), 64, 64},
+                          {.split = {context.size(), 1, 1}, .periodic = {true, true, true}});
+  tasuki::Field<float> field(grid, {.shadow = 1, .memory = kWhere});
+  tasuki::Halo halo(field);
+  int multiprocessors = 0;
+  TASUKI_CUDA(cudaDeviceGetAttribute, &multiprocessors, cudaDevAttrMultiProcessorCount, 0);
+  cudaStream_t streams[2] = {};
+  for (cudaStream_t& stream : streams) TASUKI_CUDA(cudaStreamCreateWithFlags, &stream, cudaStreamNonBlocking);
+  const auto compute = [&](int steps) {
+    for (int n = 0; n < steps; ++n)
+      add_up<<<4 * multiprocessors, 256, 0, streams[0]>>>(cells, cells + kCells, cells + 2 * kCells, kCells);
+    TASUKI_CUDA(cudaStreamSynchronize, streams[0]);
+  };
+  bench.measure_host(name, sizeof(float4) * kCells, compute, "alone");
+  for (const int blocks : {1, 16, 64}) {
+    const tasuki::KernelGroup group{.blocks = blocks, .threads = 256};
+    (void)halo.device(group);
+    std::optional<tasuki::Resident> beside;
+    const auto launch = [&] {
+      if (beside) beside->wait();
+      tasuki::ResidentOptions how;
+      how.blocks = blocks;
+      how.threads = group.threads;
+      how.stream = streams[1];
+      const Run run = bench.run_of(0, kEpochsEach * static_cast<Word>(bench.iterations()));
+      static_cast<void>(beside.emplace(tasuki::launch_resident(context, how, epochs, halo.device(group), run, false)));
+    };
+    bench.measure_host(name, sizeof(float4) * kCells, compute, std::to_string(blocks) + " x 256", launch);
+    if (beside) beside->wait();
+  }
+  for (cudaStream_t stream : streams) TASUKI_CUDA(cudaStreamDestroy, stream);
+}
+
+#endif
+
+}  // namespace
