@@ -9,6 +9,7 @@
 #include "case.hpp"
 #include "collectives/bound.hpp"
 #include "tasuki/memory.hpp"
+#include "tasuki/operation.hpp"
 
 namespace bench {
 namespace {
@@ -147,7 +148,11 @@ Case collective_case(int ranks, CollectiveKind kind, std::int64_t bytes, Timed t
 double bound_of_collective(const tasuki::Context& context, CollectiveKind kind, std::int64_t count,
                            tasuki::DType type) {
   const tasuki::Machine machine = tasuki::machine_of(context);
-  return bound_of(machine, tasuki::Collective(machine, {.kind = kind, .count = count, .type = type})).seconds;
+  tasuki::CollectiveShape shape;
+  shape.kind = kind;
+  shape.count = count;
+  shape.type = type;
+  return tasuki::bound_of(machine, tasuki::Collective(machine, shape)).seconds;
 }
 
 std::vector<Case> collective_cases(int ranks) {

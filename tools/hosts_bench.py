@@ -33,7 +33,7 @@ ROUNDS = 7
 SECONDS = 0.25  # of a round of one contender
 WAYS = {"hybrid": "auto", "network only": "mpi"}
 # A line of `explain()`: piece, from, to, bytes, pattern, path.
-PIECE = re.compile(r" (\d+) +(\d+) +(\d+) (?:empty|contiguous|block_stride|stride|list) +(\S+)")
+PIECE = re.compile(r" (\d+) +(\d+) +(\d+) (?:empty|contiguous|block stride|stride|list) +(\S+)")
 ACROSS = re.compile(r"bytes across islands, of all ranks: (\d+)(?:; the least there can be: (\d+))?")
 HALOS = {
     "Himeno S: one field of 64x64x128 floats": dict(cells=(64, 64, 128), fields=1, dtype="float32", periodic=False),
