@@ -85,7 +85,9 @@ class Ranks:
     def epochs(self, operation, count: int) -> tuple[float, float]:
         """µs an epoch on the slowest rank, and bytes that all hosts sent in an epoch."""
         self.gather(0)
-        before, begin = sent(), time.perf_counter()
+        before = sent()
+        self.gather(0)  # nobody begins before this has been read
+        begin = time.perf_counter()
         for _ in range(count):
             operation.start()
             operation.wait()
@@ -208,7 +210,7 @@ def ranks_of(hosts: tool.Hosts, program: list[str], mpiexec: str, seconds: float
 
 
 def himeno(hosts: tool.Hosts, build: Path, mpiexec: str, size: str) -> list[dict]:
-    found = {way: {"size": size, "way": way, "us": [], "exchange_us": []} for way in WAYS}
+    found = {way: {"size": size, "way": way, "us": []} for way in WAYS}
     with tempfile.TemporaryDirectory() as folder:
         file = f"{folder}/himeno.json"
         for turn in range(5):
@@ -217,8 +219,7 @@ def himeno(hosts: tool.Hosts, build: Path, mpiexec: str, size: str) -> list[dict
                 ranks_of(hosts, [str(build / "bin" / "himeno"), *options], mpiexec, 120)
                 run = json.loads(Path(file).read_text())
                 found[way]["us"].append(round(run["seconds_per_iteration"] * 1e6, 2))
-                found[way]["exchange_us"].append(round(run["exchange_us"], 2))
-                found[way] |= {"overlap": run["overlap"], "compute_us": round(run["compute_us"], 2)}
+                found[way]["overlap"] = run["overlap"]
     return list(found.values())
 
 
@@ -279,7 +280,7 @@ def main() -> int:
                         rows = json.loads(Path(file.name).read_text())
                 keep(name, rate, rows, facts)
                 for row in rows:
-                    what = [str(row[key]) for key in row if key not in ("us", "sent", "exchange_us")]
+                    what = [str(row[key]) for key in row if key not in ("us", "sent")]
                     print(rate, *what, f"{statistics.median(row['us']):.1f} us", flush=True)
         finally:
             hosts.down()
