@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,17 @@ ROOT = Path(__file__).resolve().parent.parent
 KINDS = ["broadcast", "allreduce", "reduce", "allgather", "reduce_scatter", "alltoall", "gather", "scatter", "scan"]
 KINDS += ["exscan", "barrier"]
 NAMES = {"Open MPI": "openmpi", "MPICH": "mpich"}
+
+
+def commit() -> str:
+    """Of what was measured: changes to results and pages do not count."""
+
+    def git(*command: str) -> subprocess.CompletedProcess:
+        return subprocess.run(["git", *command], capture_output=True, text=True, cwd=ROOT, check=False)
+
+    name = git("rev-parse", "--short", "HEAD").stdout.strip() or "unknown"
+    changed = git("diff", "--quiet", "HEAD", "--", ".", ":!bench/results", ":!docs").returncode != 0
+    return name + ("-dirty" if changed and name != "unknown" else "")
 
 
 def kind_of(case: dict) -> str:
@@ -52,12 +64,12 @@ def main() -> int:
     build = arguments.build.resolve()
     # Its own prices: those of another MPI, or of a busy machine, are not to be taken.
     os.environ["TASUKI_PROFILE"] = str(build / "profile-collectives.json")
-    commit = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, cwd=ROOT)
-    os.environ["TASUKI_COMMIT"] = commit.stdout.strip() or "unknown"
+    os.environ["TASUKI_COMMIT"] = commit()
     for kind in arguments.kind or KINDS:
         results = measured(build, kind, arguments.rounds)
         name = next(short for long, short in NAMES.items() if results["machine"]["mpi"].startswith(long))
         path = ROOT / "bench" / "results" / f"collectives-{name}.json"
+        results["machine"]["mpi"] = re.sub(r"Version: *", "", results["machine"]["mpi"])
         others = json.loads(path.read_text())["cases"] if path.exists() else []
         cases = results["cases"] + [case for case in others if kind_of(case) != kind]
         results["cases"] = sorted(cases, key=lambda case: KINDS.index(kind_of(case)))

@@ -24,6 +24,7 @@ import time
 from pathlib import Path
 
 import hosts as tool
+from collectives_bench import commit
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results" / "hosts.json"
@@ -229,7 +230,7 @@ def machine(mpiexec: str) -> dict:
 
     cpu = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.M)
     return {
-        "commit": said("git", "describe", "--always", "--dirty"),
+        "commit": commit(),
         "cores": os.cpu_count(),
         "cpu": cpu[1] if cpu else "unknown",
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
