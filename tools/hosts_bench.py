@@ -31,7 +31,7 @@ RESULTS = ROOT / "bench" / "results" / "hosts.json"
 RATES = ("1gbit", "10gbit")
 HOSTS, RANKS = 2, 4
 ROUNDS = 7
-SECONDS = 0.25  # of a round of one contender
+SECONDS = 0.15  # of a round of one contender
 WAYS = {"hybrid": "auto", "network only": "mpi"}
 # A line of `explain()`: piece, from, to, bytes, pattern, path.
 PIECE = re.compile(r" (\d+) +(\d+) +(\d+) (?:empty|contiguous|block stride|stride|list) +(\S+)")
