@@ -1,8 +1,8 @@
 """Tables and plots of the collectives on hosts beside MPI's, and the plot of those on GPUs.
 
 From bench/results/collectives-openmpi.json and -mpich.json: `<!-- collectives:openmpi -->` is all of a file in one
-table, `<!-- collectives:bars -->` what was aimed at. `<!-- /collectives -->` ends both. The plots are
-docs/figures/collectives-*.svg.
+table, `<!-- collectives:bars -->` what was aimed at, `<!-- collectives:calls -->` what making and starting take.
+`<!-- /collectives -->` ends each. The plots are docs/figures/collectives-*.svg.
 """
 
 from __future__ import annotations
@@ -137,10 +137,32 @@ def bars_table(folder: Path) -> str:
     return "\n".join([*("| " + " | ".join(row) + " |" for row in rows), ""])
 
 
+def calls_table(folder: Path, number: Number) -> str:
+    """A row a collective and MPI: making it at three sizes, and `start` alone."""
+    rows = [["collective", "MPI", "making it, smallest size, µs", "4 KiB", "1 MiB", f"start, {OWN}, µs"]]
+    rows[0] += ["start, MPI nonblocking", "start, MPI persistent"]
+    rows.append(["---"] * 2 + ["---:"] * 6)
+    for name, mpi in MPIS.items():
+        results = load(folder, name)
+        if results is None:
+            continue
+        starts = {c["case"].split()[2]: c for c in results["cases"] if c["case"].startswith("start of")}
+        for kind, cases in by_kind(results, False).items():
+            sizes = {case["bytes"]: case for case in cases}
+            chosen = [cases[0], sizes.get(4 << 10), sizes.get(1 << 20)]
+            made = [number(one["peers"][OWN]["init_us"]) if one else "–" for one in chosen]
+            start = starts.get(kind)
+            times = [us(start, OWN), form(start, "nonblocking"), form(start, "persistent")] if start else []
+            rows.append([kind, mpi, *made, *(map(number, times) if times else ["–"] * 3)])
+    return "\n".join([*("| " + " | ".join(row) + " |" for row in rows), ""])
+
+
 def refreshed(text: str, folder: Path, number: Number) -> str:
     def replace(match: re.Match) -> str:
         if match["name"] == "bars":
             return match[1] + bars_table(folder) + match[3]
+        if match["name"] == "calls":
+            return match[1] + calls_table(folder, number) + match[3]
         results = load(folder, match["name"])
         return match[1] + (whole_table(results, number) if results else "") + match[3]
 
