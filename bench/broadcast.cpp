@@ -59,6 +59,8 @@ std::vector<Case> broadcast_cases(int ranks) {
                            return verify_broadcast(broadcast, runner);
                          };
                          problem.barrier_between = synchronised;
+                         problem.bound =
+                             bound_of_collective(context, tasuki::CollectiveKind::broadcast, bytes, tasuki::DType::u8);
                          return problem;
                        }});
     }

@@ -26,6 +26,7 @@ struct Problem {
   bool overlap = false;          ///< a computation between start and wait is timed, too
   bool barrier_between = false;  ///< ranks are brought together before each start
   std::int64_t cache_lines = 0;  ///< lines of 64 bytes that the received bytes lie in; 0: not asked
+  double bound = 0;              ///< seconds that no algorithm can fall below, by the prices of paths; 0: not known
 };
 
 struct Case {
@@ -44,6 +45,11 @@ std::vector<Case> overhead_cases(int ranks);
 
 /// The same text on all ranks: that of the lowest rank which has one. Collective.
 std::string agree(const tasuki::Context& context, const std::string& complaint);
+
+/// `Problem::bound` of a collective on host memory: of `count` numbers of this type, in the vector or in every block,
+/// from or to rank 0.
+double bound_of_collective(const tasuki::Context& context, tasuki::CollectiveKind kind, std::int64_t count,
+                           tasuki::DType type);
 
 /// Used by the halo and the overhead group.
 Problem halo_problem(const tasuki::Context& context, const std::vector<std::int64_t>& cells, int fields,

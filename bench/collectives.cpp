@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "case.hpp"
+#include "collectives/bound.hpp"
 #include "tasuki/memory.hpp"
+#include "tasuki/operation.hpp"
 
 namespace bench {
 namespace {
@@ -136,11 +138,22 @@ Case collective_case(int ranks, CollectiveKind kind, std::int64_t bytes, Timed t
             problem.barrier_between = timed != Timed::back_to_back;
             problem.time_start_only = timed == Timed::start;
             problem.overlap = timed == Timed::overlap;
+            if (often) problem.bound = bound_of_collective(context, kind, count, tasuki::DType::f64);
             return problem;
           }};
 }
 
 }  // namespace
+
+double bound_of_collective(const tasuki::Context& context, CollectiveKind kind, std::int64_t count,
+                           tasuki::DType type) {
+  const tasuki::Machine machine = tasuki::machine_of(context);
+  tasuki::CollectiveShape shape;
+  shape.kind = kind;
+  shape.count = count;
+  shape.type = type;
+  return tasuki::bound_of(machine, tasuki::Collective(machine, shape)).seconds;
+}
 
 std::vector<Case> collective_cases(int ranks) {
   std::vector<Case> cases;

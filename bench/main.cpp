@@ -48,7 +48,7 @@ Options parse(CLI::App& app, int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--peer-path", options.paths, "on GPUs also Tasuki forced to these paths, as peers of their own")
       ->delimiter(',');
-  app.add_option("--filter", options.filter, "only cases whose name contains this text");
+  app.add_option("--filter", options.filter, "only cases whose line in --list contains this text");
   app.add_option("--peer", options.peers, "only these peers")->check(CLI::IsMember(names));
   auto* rounds = app.add_option("--rounds", options.settings.rounds, "samples a peer; 7 on GPUs")
                      ->check(CLI::Range(1, 100000))
@@ -110,7 +110,8 @@ std::vector<bench::Case> chosen_cases(bool gpus, int ranks, const Options& optio
     const auto& groups = options.groups;
     if (!groups.empty() && std::find(groups.begin(), groups.end(), one.group) == groups.end()) continue;
     if (options.quick && !one.quick) continue;
-    if (one.name.find(options.filter) != std::string::npos) chosen.push_back(one);
+    const std::string listed = fmt::format("{}: {}", one.group, one.name);
+    if (listed.find(options.filter) != std::string::npos) chosen.push_back(one);
   }
   return chosen;
 }

@@ -146,6 +146,7 @@ CaseResult measure(const tasuki::Context& context, const Case& one, const std::v
   const Problem problem = one.make(context);
   CaseResult result;
   result.cache_lines = problem.cache_lines;
+  result.bound = problem.bound * 1e6;
   std::vector<Contender> contenders;
   for (const Peer& peer : peers()) {
     if (!names.empty() && std::find(names.begin(), names.end(), peer.name) == names.end()) continue;

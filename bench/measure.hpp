@@ -34,6 +34,7 @@ struct CaseResult {
   double barrier = 0;                   ///< µs, where the times contain one
   double use = 0;                       ///< µs, taken off the times: what the program does with the data by itself
   std::int64_t cache_lines = 0;
+  double bound = 0;  ///< µs; 0: not known
 };
 
 /// Prepares, verifies and times all peers of `names` (empty: all) on a case. Collective, same result on all ranks.

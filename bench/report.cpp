@@ -92,6 +92,7 @@ void write_json(const std::string& file, const std::vector<Measured>& all, const
                           {"bytes", measured.one.bytes},        {"peers", nlohmann::json::object()},
                           {"ratios", nlohmann::json::object()}, {"failed", measured.result.complaints}};
     if (measured.result.cache_lines > 0) one["cache_lines"] = measured.result.cache_lines;
+    if (measured.result.bound > 0) one["bound_us"] = measured.result.bound;
     if (measured.result.barrier > 0) one["barrier_us"] = measured.result.barrier;
     for (const Times& times : measured.result.times) {
       auto& peer = one["peers"][times.peer];

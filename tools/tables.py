@@ -6,7 +6,8 @@ name may be the group alone if one file only has it, and FILE/GROUP/TEXT takes o
 A table that a FILE gpu-N lacks is empty: not every machine has GPUs. <!-- himeno:FILE --> stands for the runs of Himeno
 in bench/results/himeno-FILE.json, of which <!-- himeno:FILE/summary --> says the least, and <!-- laplace:FILE -->
 likewise. <!-- predicted:FILE --> sets what bench/results/FILE.json was predicted beside what was measured, and
-<!-- overview --> is a few cases of all (overview.py), of which docs/figures/overview.svg is the plot.
+<!-- overview --> is a few cases of all (overview.py), of which docs/figures/overview.svg is the plot. Collectives on
+hosts (collective_tables.py) and runs across hosts (hosts_tables.py) have tables of their own, and collectives plots.
 With --check nothing is written, and stale tables are an error.
 """
 
@@ -19,6 +20,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import collective_tables
+import hosts_tables
 import overview
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -233,9 +236,11 @@ def main() -> int:
         before = path.read_text()
         after = with_runs(refreshed(before, tables, str(path.relative_to(ROOT))), results)
         after = overview.refreshed(with_predictions(after, results), results, number)
+        after = hosts_tables.refreshed(collective_tables.refreshed(after, results, number), results, number)
         stale += settle(path, before, after)
-    figure = ROOT / "docs" / "figures" / "overview.svg"
-    stale += settle(figure, figure.read_text() if figure.exists() else "", overview.plot(results))
+    for name, plot in {"overview.svg": overview.plot(results), **collective_tables.plots(results)}.items():
+        figure = ROOT / "docs" / "figures" / name
+        stale += settle(figure, figure.read_text() if figure.exists() else "", plot)
     return 1 if stale else 0
 
 

@@ -195,6 +195,15 @@ class Binding {
     program_.where[b] = {at[0], copies > 1 ? at[1] - at[0] : 0, copies, buffer.ring > 1, false, user(buffer).current};
   }
 
+  // Whether a command of this rank that no transport carries loads from the buffer or stores into it.
+  bool touches(std::size_t b) const {
+    return std::any_of(plan_.commands.begin(), plan_.commands.end(), [&](const Command& c) {
+      const auto buffer = static_cast<std::int32_t>(b);
+      return (c.src == buffer || c.dst == buffer) &&
+             !path_named(plan_.paths[static_cast<std::size_t>(c.path)]).carries(c.verb);
+    });
+  }
+
   const Told& told_of(const Buffer& buffer) const {
     const auto found = told_.find({buffer.rank, buffer.label()});
     if (found == told_.end())
@@ -220,9 +229,13 @@ class Binding {
   void place_remote_scratch(std::size_t b) {
     const Buffer& buffer = plan_.buffers[b];
     const Told& told = told_of(buffer);
-    std::byte* const at = hold(told.gpu[0].valid != 0 ? runtime_.gpus->map(buffer.rank, told.gpu[0])
-                                                      : runtime_.memory().map(buffer.rank, told.shared[0]));
-    if (at == nullptr)
+    std::byte* at = nullptr;
+    if (told.gpu[0].valid == 0)
+      at = hold(runtime_.memory().map(buffer.rank, told.shared[0]));
+    else if (runtime_.gpus->why_not(buffer.rank).empty())
+      at = hold(runtime_.gpus->map(buffer.rank, told.gpu[0]));
+    // What a message leaves from, or arrives in, at a peer is named as well; this rank never touches it.
+    if (at == nullptr && touches(b))
       throw Error(fmt::format("rank {}: {}: buffer {} of rank {} cannot be reached (a defect in Tasuki)", me_,
                               plan_.operation, buffer.label(), buffer.rank));
     place(b, at);

@@ -19,7 +19,7 @@
 namespace tasuki {
 namespace {
 
-/// Fills in what follows from grid and options. Throws `Error` for what cannot be.
+/// Computes extents, strides and size from grid and options. Throws `Error` for a shape that cannot be stored.
 void set_shape(FieldBase::Storage& field, std::int64_t pad) {
   const int ndims = field.grid.ndims();
   const Box own = field.grid.owned();
@@ -42,7 +42,7 @@ void set_shape(FieldBase::Storage& field, std::int64_t pad) {
     stride =
         narrow(stride * narrow(row, "the local extent", "pad", pad), "the size", "the local extent", field.extents[d]);
   }
-  // Where there are no cells there are no rows to pad.
+  // A rank without cells has no rows, so it has no padding either.
   const bool empty =
       std::find(field.extents.begin(), field.extents.begin() + ndims, 0) != field.extents.begin() + ndims;
   field.bytes = narrow(empty ? 0 : stride * field.element_bytes, "the size", "the element's size", field.element_bytes);
@@ -124,7 +124,8 @@ std::shared_ptr<FieldBase::Storage> make_storage(const Grid& grid, const FieldOp
   return field;
 }
 
-/// `box` without the cells within `width` of its sides, and what was peeled off on the way, in disjoint boxes.
+/// Takes the cells within `width` of the sides off `box`. Returns the interior, and the cells taken off as disjoint
+/// boxes.
 Box peel(Box box, const Width& width, const std::string& name, const std::function<void(const Box&)>& use) {
   for (int d = 0; d < box.ndims; ++d) {
     if (width.lo[d] < 0 || width.hi[d] < 0)

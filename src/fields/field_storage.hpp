@@ -1,4 +1,5 @@
-// What the handles of one field share: its shape, its memory, and how many operations hold it.
+// FieldBase::Storage: what all handles of one field share. It has the shape, the memory and the number of operations
+// that use the field.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +15,8 @@ namespace tasuki {
 struct FieldBase::Storage {
   explicit Storage(const Grid& g) : grid(g) {}
 
-  Grid grid;       // first, so that the context outlives the memory
-  int number = 0;  // the same on all ranks, and no other field's
+  Grid grid;       // declared first, so destroyed last: the context outlives the memory
+  int number = 0;  // identifies the field: equal on all ranks, unique in the context
   std::string name;
   std::int64_t element_bytes = 0;
   DType dtype = DType::none;
@@ -26,14 +27,14 @@ struct FieldBase::Storage {
   Index strides{};       // in elements
   std::int64_t bytes = 0;
 
-  std::vector<std::shared_ptr<std::byte>> blocks;  // one a copy, if the memory is Tasuki's; else empty
-  std::vector<std::byte*> memory;                  // one a copy, whoever's it is; may be null if bytes is 0
-  int current = 0;
-  int users = 0;  // operations that hold the field; each counts itself in and out
+  std::vector<std::shared_ptr<std::byte>> blocks;  // owner of each copy's memory; empty if the user owns it
+  std::vector<std::byte*> memory;                  // address of each copy; may be null if bytes is 0
+  int current = 0;                                 // the copy that `data()` shows
+  int users = 0;  // operations that use the field; each adds 1 when it is made and takes 1 off when it is freed
   bool freed = false;
 };
 
-/// What a public field keeps to itself.
+/// Gives the library access to the private storage of a public field.
 struct FieldAccess {
   static const std::shared_ptr<FieldBase::Storage>& storage(const FieldBase& field) { return field.storage_; }
 };

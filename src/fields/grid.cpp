@@ -1,4 +1,4 @@
-// Grid: a decomposition that all ranks have agreed on, and who got which box.
+// Grid: the decomposition that all ranks have agreed on, and which rank has which box.
 #include "tasuki/grid.hpp"
 
 #include <utility>
@@ -53,7 +53,7 @@ int Grid::ndims() const {
 
 namespace {
 
-/// `value`, if it is in [0, end).
+/// Returns `value`; throws `Error` unless it is in [0, end).
 int checked(const Grid& grid, const char* what, int value, int end) {
   if (value < 0 || value >= end)
     throw Error(

@@ -1,4 +1,4 @@
-// shared_alloc: shared memory in the user's hands, which keeps its context alive.
+// shared_alloc: gives the user a block of shared memory. The block keeps its context alive.
 #include "tasuki/memory.hpp"
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@ namespace tasuki {
 
 std::shared_ptr<std::byte> shared_alloc(const Context& context, std::int64_t bytes) {
   struct Kept {
-    std::shared_ptr<Runtime> runtime;  // first, so that it outlives the block
+    std::shared_ptr<Runtime> runtime;  // declared first, so destroyed last: it outlives the block
     std::shared_ptr<std::byte> block;
   };
   if (bytes < 0)

@@ -1,4 +1,4 @@
-// What planning needs to know of a grid.
+// The placement of a public grid: the box of every rank. The planner works with it.
 #pragma once
 
 #include "grid/placement.hpp"
@@ -6,7 +6,7 @@
 
 namespace tasuki {
 
-/// Lives as long as the grid.
+/// The reference is valid as long as the grid exists.
 const Placement& placement_of(const Grid& grid);
 
 }  // namespace tasuki

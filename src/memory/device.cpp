@@ -1,4 +1,4 @@
-// What the public interface says of this process's GPUs, whatever the context.
+// The public functions about this process's GPUs that need no context.
 #include <fmt/format.h>
 
 #include "memory/gpu.hpp"

@@ -1,4 +1,4 @@
-// Gaps: first fit, kept in order so that neighbours merge.
+// Gaps: first fit. Gaps are kept by offset, so that adjacent ones are found and merged.
 #include "memory/gaps.hpp"
 
 #include <iterator>

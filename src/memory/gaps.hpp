@@ -1,4 +1,4 @@
-// Gaps: the free space of a range in which blocks of any size are taken and given back.
+// Gaps: an allocator for one range of memory. It keeps the free space as a list of gaps.
 #pragma once
 
 #include <cstddef>
@@ -7,16 +7,17 @@
 
 namespace tasuki {
 
-/// Free space as gaps. Offsets are relative to `base`, alignment is that of addresses.
+/// Offsets are relative to `base`. Alignments apply to addresses, not to offsets.
 class Gaps {
  public:
   Gaps() = default;
   Gaps(std::byte* base, std::int64_t size) : base_(base) { give_back(0, size); }
 
+  /// Whether a block of this size and alignment can be taken.
   bool fits(std::int64_t bytes, std::int64_t alignment) const;
-  /// The offset of `bytes` bytes, first fit; they must fit.
+  /// Takes a block from the first gap that is large enough; returns its offset. `fits` must be true.
   std::int64_t take(std::int64_t bytes, std::int64_t alignment);
-  void give_back(std::int64_t offset, std::int64_t bytes);  ///< Merges with neighbouring gaps.
+  void give_back(std::int64_t offset, std::int64_t bytes);  ///< Frees a block; adjacent gaps become one.
 
  private:
   using Map = std::map<std::int64_t, std::int64_t>;  // offset -> bytes

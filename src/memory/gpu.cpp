@@ -1,4 +1,4 @@
-// The process's GPUs, if it has any: asked for once, when something wants one.
+// The process's GPUs. CUDA is initialised at the first call that needs a GPU.
 #include "memory/gpu.hpp"
 
 #include <dlfcn.h>
@@ -65,7 +65,7 @@ void Fork::join(Stream into) {
 
 Graph::Graph(Stream stream, const std::function<void()>& enqueue) {
   if (gpu() == nullptr) throw Error("Graph: this process cannot use a GPU: " + why_no_gpu());
-  constexpr std::uintptr_t kLegacy = 1;  // what CUDA calls cudaStreamLegacy
+  constexpr std::uintptr_t kLegacy = 1;  // the value of cudaStreamLegacy
   if (reinterpret_cast<std::uintptr_t>(stream) <= kLegacy) {
     throw Error("Graph: argument 'stream' is the default stream, which CUDA cannot capture; make a stream of your own");
   }

@@ -1,4 +1,4 @@
-// Gpu by CUDA's run time.
+// Gpu, implemented with the CUDA runtime.
 #include "memory/gpu.hpp"
 
 #include <cuda.h>
@@ -55,7 +55,7 @@ class CudaGraph final : public GpuGraph {
   CudaGraph(Stream stream, const std::function<void()>& enqueue) {
     const Captured captured = capture(stream, enqueue);
     cudaGraphExec_t ready = nullptr;
-    // By themselves graphs forget that the branch of a fork goes ahead.
+    // A captured graph does not keep the priority of a fork's branch unless it is told to.
     TASUKI_CUDA(cudaGraphInstantiate, &ready, captured.get(), cudaGraphInstantiateFlagUseNodePriority);
     ready_.reset(ready);
     TASUKI_CUDA(cudaGraphUpload, ready, stream);
@@ -66,7 +66,7 @@ class CudaGraph final : public GpuGraph {
  private:
   struct Destroy {
     void operator()(cudaGraph_t graph) const { cudaGraphDestroy(graph); }
-    void operator()(cudaGraphExec_t graph) const { cudaGraphExecDestroy(graph); }  // CUDA waits for replays
+    void operator()(cudaGraphExec_t graph) const { cudaGraphExecDestroy(graph); }  // CUDA waits for running replays
   };
   using Captured = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, Destroy>;
   using Ready = std::unique_ptr<std::remove_pointer_t<cudaGraphExec_t>, Destroy>;
@@ -78,7 +78,7 @@ class CudaGraph final : public GpuGraph {
       enqueue();
     } catch (...) {
       cudaStreamEndCapture(stream, &graph);
-      cudaGetLastError();  // that this cannot end well is not the next call's fault
+      cudaGetLastError();  // clears the error, which the next call would report otherwise
       const Captured dropped(graph);
       throw;
     }
@@ -98,7 +98,7 @@ class CudaGraph final : public GpuGraph {
 class Cuda final : public Gpu {
  public:
   explicit Cuda(int count) : count_(count) {
-    // From the driver through the run time, so that programs start where there is no driver.
+    // Looked up at run time and not linked, so that programs start on machines without a driver.
     cudaDriverEntryPointQueryResult found{};
     TASUKI_CUDA(cudaGetDriverEntryPointByVersion, "cuMemGetAddressRange", reinterpret_cast<void**>(&address_range_),
                 12000, cudaEnableDefault, &found);
@@ -182,7 +182,7 @@ class Cuda final : public Gpu {
     std::size_t size = 0;
     const auto at = reinterpret_cast<CUdeviceptr>(p);
     if (address_range_(&base, &size, at) != CUDA_SUCCESS) return "the driver does not know the pointer";
-    // What comes from memory pools or virtual memory management has no handle of this kind; asking says so.
+    // Memory of pools and of virtual memory management has no such handle; the call fails for it.
     int legacy = 0;
     if (attribute_(&legacy, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, at) == CUDA_SUCCESS && legacy == 0) {
       return "it was not allocated by cudaMalloc (memory pools and virtual memory have no IPC handle)";
@@ -214,7 +214,8 @@ class Cuda final : public Gpu {
     if (way.first == way.second || reached_.contains(way)) return;
     const cudaError_t code = cudaDeviceEnablePeerAccess(attributes.device, 0);
     if (code == cudaErrorPeerAccessAlreadyEnabled) {
-      cudaGetLastError();  // by somebody else, and no error of a later call
+      cudaGetLastError();  // another caller has enabled it already; clears the error, which the next call would report
+                           // otherwise
     } else {
       check_cuda(code, "cudaDeviceEnablePeerAccess");
     }
@@ -242,7 +243,7 @@ class Cuda final : public Gpu {
   decltype(&cuMemGetAddressRange) address_range_ = nullptr;
   decltype(&cuPointerGetAttribute) attribute_ = nullptr;
   std::mutex reaching_;
-  std::set<std::pair<int, int>> reached_;  // devices that may use the memory of others, by either
+  std::set<std::pair<int, int>> reached_;  // (device, other device) pairs that have been enabled
 };
 
 const GpuSupport support{[](std::string& why_not) -> Gpu* {

@@ -21,7 +21,7 @@ GpuMemory::GpuMemory(SharedMemory& shared, int chosen, int local, std::function<
 }
 
 GpuMemory::~GpuMemory() {
-  std::atomic_ref<std::uint32_t>(*abort_).store(1);  // freeing waits for kernels: none may wait for other ranks
+  std::atomic_ref<std::uint32_t>(*abort_).store(1);  // cudaFree waits for kernels: none may wait for other ranks
   open_.clear();
   blocks_->released.clear();
 }
@@ -33,7 +33,8 @@ int GpuMemory::processors() const {
 std::shared_ptr<std::byte> GpuMemory::allocate(std::int64_t bytes) {
   collect();
   Block block;
-  // Below a page neighbours share an allocation and so a handle, which only few drivers allow to be opened twice.
+  // CUDA may put small blocks into one allocation, which has one handle, and few drivers let a process open a handle
+  // twice. `open_` therefore keeps one mapping for each handle.
   block.bytes = std::max<std::int64_t>(bytes, 64);
   block.memory = {gpu_.allocate(block.bytes), [&gpu = gpu_](std::byte* p) { gpu.release(p); }};
   block.guard = shared_.allocate(0);
@@ -45,7 +46,7 @@ std::shared_ptr<std::byte> GpuMemory::allocate(std::int64_t bytes) {
           }};
 }
 
-// Frees what was given up and nobody has mapped any more.
+// Frees the released blocks that no rank has mapped any more.
 void GpuMemory::collect() {
   std::erase_if(blocks_->released, [this](Block& block) { return shared_.retire(block.guard); });
 }
@@ -79,11 +80,11 @@ GpuAddress GpuMemory::find(const void* p, std::string& why) const {
 
 std::shared_ptr<std::byte> GpuMemory::map(int rank, const GpuAddress& address) {
   if (address.valid == 0) throw Error(fmt::format("rank {} has not shared that GPU memory", rank));
-  const auto guard = shared_.map(rank, address.guard);  // first: then the memory cannot go any more
+  const auto guard = shared_.map(rank, address.guard);  // first: its owner cannot free the block from here on
   if (address.guard.valid() && !guard)
     throw Error(fmt::format("the GPU memory of rank {} cannot be mapped: {}", rank, shared_.why_not(rank)));
   if (same_process_(rank)) {
-    auto* const p = reinterpret_cast<std::byte*>(address.pointer);  // NOLINT: of this process
+    auto* const p = reinterpret_cast<std::byte*>(address.pointer);  // NOLINT: pointer of this process
     gpu_.reach(p);
     return {p, [guard](std::byte*) {}};
   }
@@ -93,7 +94,7 @@ std::shared_ptr<std::byte> GpuMemory::map(int rank, const GpuAddress& address) {
     base = {gpu_.open(address.handle), [](std::byte* p) { gpu()->close(p); }};
     known = base;
   }
-  // The mapping goes before the count does: members are destroyed in reverse order.
+  // Members are destroyed in reverse order: the mapping ends before the count goes down.
   struct Held {
     std::shared_ptr<std::byte> guard;
     std::shared_ptr<std::byte> base;

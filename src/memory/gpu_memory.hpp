@@ -1,4 +1,5 @@
-// GpuMemory: memory on a rank's GPU that it allocates by itself and other ranks map when they are told where it is.
+// GpuMemory: GPU memory that one rank allocates without communication. Other ranks of the host map it by its address,
+// which they are sent.
 #pragma once
 
 #include <array>
@@ -17,20 +18,20 @@
 
 namespace tasuki {
 
-/// Names bytes of one rank's GPU memory to the other ranks of its host. Plain data, sent between ranks.
+/// Address of bytes in a rank's GPU memory, for the other ranks of its host. Plain data, sent between ranks.
 struct GpuAddress {
   GpuHandle handle;
   std::int64_t offset = 0;
-  std::uint64_t pointer = 0;  ///< in the rank's process
-  SharedAddress guard;        ///< counts who has it mapped; not valid for memory that is not Tasuki's
+  std::uint64_t pointer = 0;  ///< address in the owner's process
+  SharedAddress guard;  ///< word that counts the ranks that have mapped the block; invalid if the user owns the memory
   std::int32_t valid = 0;
 };
 
 class GpuMemory {
  public:
-  /// Uses GPU `chosen` of the process; if that is -1, the one that the calling thread has current, or if that is the
-  /// first, number `local` modulo how many there are. `same_process` says which ranks see this one's pointers. Throws
-  /// `Error`.
+  /// Selects the GPU. If `chosen` is not -1, it is the ordinal. Otherwise the calling thread's current GPU is taken if
+  /// it is not GPU 0, and else GPU `local` modulo the number of GPUs. `same_process(rank)` says whether that rank can
+  /// use this rank's pointers. Throws `Error`.
   GpuMemory(SharedMemory& shared, int chosen, int local, std::function<bool(int)> same_process);
   virtual ~GpuMemory();
   GpuMemory(const GpuMemory&) = delete;
@@ -39,24 +40,25 @@ class GpuMemory {
   int ordinal() const { return ordinal_; }
   int processors() const;
 
-  /// `bytes` zero-filled bytes, may be 0, on this rank's GPU. Local. The last pointer gives the block up, locally; its
-  /// memory is freed in a later `allocate`, or at the end, once no rank has it mapped, so that a peer's late store
-  /// never lands in memory that has a new owner. Throws `Error`.
+  /// Allocates `bytes` zero-filled bytes on this rank's GPU; `bytes` may be 0. Local. When the last pointer is
+  /// destroyed the block is released. Its memory is freed in a later `allocate`, or in the destructor, once no rank has
+  /// it mapped: so a late store of a peer cannot hit memory that has a new owner. Throws `Error`.
   std::shared_ptr<std::byte> allocate(std::int64_t bytes);
 
-  /// The name by which peers can map `p`; not valid if the memory cannot be shared, and then `why` says why.
+  /// The address with which peers map `p`. If the memory cannot be shared the address is invalid, and `why` is set.
   GpuAddress find(const void* p, std::string& why) const;
-  /// Where this process sees `address` of `rank`. Counted as mapped as long as the pointer lives. Local. Throws
-  /// `Error`.
+  /// Maps `address` of `rank` into this process. The block counts as mapped as long as the pointer exists. Local.
+  /// Throws `Error`.
   std::shared_ptr<std::byte> map(int rank, const GpuAddress& address);
 
-  /// Ends what waits for other ranks on the GPU: kernels, and whatever has said how. For failures.
+  /// After a failure: ends kernels of this GPU that wait for other ranks, and calls the actions given to `on_abort`.
   void abort();
   void on_abort(std::function<void()> action) { aborts_.push_back(std::move(action)); }
-  /// `check` throws if what it watches over has failed; it is asked by `check` as long as the pointer lives.
+  /// Registers a check, which throws if something has failed. `check()` calls it as long as the returned pointer
+  /// exists.
   std::shared_ptr<void> watch(std::function<void()> check);
-  void check() const;
-  /// A word in host memory that kernels look at while they wait: not 0 tells them to give up.
+  void check() const;  ///< calls all registered checks
+  /// Word in mapped host memory that waiting kernels read: they give up when it is not 0.
   std::uint32_t* abort_word() const { return abort_.get(); }
 
  protected:
@@ -67,7 +69,7 @@ class GpuMemory {
   struct Block {
     std::shared_ptr<std::byte> memory;
     std::int64_t bytes = 0;
-    std::shared_ptr<std::byte> guard;  // shared memory that peers map along with the block, and so are counted
+    std::shared_ptr<std::byte> guard;  // shared memory that peers map together with the block, which counts them
   };
   struct Blocks {
     std::map<const std::byte*, Block> held;

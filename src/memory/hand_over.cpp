@@ -1,4 +1,4 @@
-// HandOver: datagrams of a Unix socket in the abstract name space, with SCM_RIGHTS.
+// HandOver: datagrams of a Unix socket in the abstract name space; SCM_RIGHTS passes the descriptor.
 #include "memory/hand_over.hpp"
 
 #include <sys/socket.h>
@@ -23,13 +23,13 @@ struct Address {
   explicit Address(std::uint64_t mailbox) {
     const std::string text = fmt::format("tasuki-{:016x}", mailbox);
     name.sun_family = AF_UNIX;
-    std::memcpy(name.sun_path + 1, text.data(), text.size());  // a first byte of 0: abstract
+    std::memcpy(name.sun_path + 1, text.data(), text.size());  // the first byte stays 0, which makes the name abstract
     length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
   }
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&name); }
 };
 
-/// A datagram of one token and room for one descriptor.
+/// A datagram: one token, and a control message with room for one descriptor.
 struct Datagram {
   std::uint64_t token = 0;
   iovec part{&token, sizeof token};
@@ -71,7 +71,7 @@ HandOver::Sent HandOver::send(std::uint64_t mailbox, std::uint64_t token, int fd
   std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
   while (sendmsg(socket_, &datagram.header, MSG_NOSIGNAL) < 0) {
     if (errno == EINTR) continue;
-    // Too many files on their way count as full as well: receivers take them out.
+    // ETOOMANYREFS: too many descriptors are in flight. That also passes when receivers take some out.
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS || errno == ETOOMANYREFS) return Sent::full;
     why = std::string("the Unix socket of the other rank: ") + std::strerror(errno);
     return Sent::no;
@@ -91,7 +91,7 @@ std::optional<HandOver::Letter> HandOver::receive() const {
         rights->cmsg_len == CMSG_LEN(sizeof letter.fd))
       std::memcpy(&letter.fd, CMSG_DATA(rights), sizeof letter.fd);
     if (got == sizeof datagram.token && letter.fd >= 0) return letter;
-    if (letter.fd >= 0) close(letter.fd);  // not one of ours
+    if (letter.fd >= 0) close(letter.fd);  // a letter without a token of this form: not sent by Tasuki
   }
 }
 

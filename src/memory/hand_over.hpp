@@ -1,4 +1,5 @@
-// HandOver: open files handed from one process to another, where /proc does not show them to each other.
+// HandOver: passes open file descriptors from one process to another. Used where the processes cannot open each
+// other's files through /proc.
 #pragma once
 
 #include <cstdint>
@@ -7,23 +8,23 @@
 
 namespace tasuki {
 
-/// A mailbox: a socket without a name in any file system. What is sent lies in it until it is taken out, so a sender
-/// need not wait for the receiver, and nobody has to answer later. All functions return at once.
+/// A mailbox: a Unix socket in the abstract name space. A letter stays in it until the owner receives it, so the sender
+/// does not wait for the receiver. No function blocks.
 class HandOver {
  public:
-  explicit HandOver(std::uint64_t mailbox);  ///< Throws `Error` if there can be none.
+  explicit HandOver(std::uint64_t mailbox);  ///< `mailbox` is its name. Throws `Error` if the socket cannot be made.
   ~HandOver();
   HandOver(const HandOver&) = delete;
   HandOver& operator=(const HandOver&) = delete;
 
   enum class Sent { yes, full, no };
-  /// Puts file `fd` with a token into another mailbox. `full`: try again, when its owner may have emptied it. `no`: it
-  /// cannot be reached, and `why`.
+  /// Sends descriptor `fd` with a token to another mailbox. `full`: the mailbox has no room; try again later. `no`: the
+  /// mailbox cannot be reached, and `why` is set.
   Sent send(std::uint64_t mailbox, std::uint64_t token, int fd, std::string& why) const;
 
   struct Letter {
     std::uint64_t token = 0;
-    int fd = -1;  ///< the caller's to close
+    int fd = -1;  ///< the caller closes it
   };
   std::optional<Letter> receive() const;  ///< Nothing if the mailbox is empty.
 

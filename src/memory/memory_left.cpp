@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
 
-/// The number that follows `key` at the beginning of a line.
+/// The number after `key`, in the line that begins with `key`.
 std::optional<std::int64_t> value_of(const std::string& text, const std::string& key) {
   const std::string lines = "\n" + text;
   const std::size_t at = lines.find("\n" + key);
@@ -30,7 +30,7 @@ constexpr GroupFiles kFirst{"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "m
                             "total_inactive_file "};
 constexpr GroupFiles kSecond{"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file "};
 
-/// What a group leaves of its limit; unlimited if it has none.
+/// What is left of a control group's limit; kUnlimited if it has none.
 std::int64_t left_in(const GroupFiles& files, const std::string& path) {
   const std::string folder = files.root + path + "/";
   const std::string limit = read_text(folder + files.limit).value_or("max");
@@ -47,14 +47,14 @@ std::int64_t left_in_groups() {
   std::int64_t left = kUnlimited;
   for (std::size_t at = 0; at < groups.size();) {
     const std::size_t end = std::min(groups.find('\n', at), groups.size());
-    const std::string line = groups.substr(at, end - at);  // number:controllers:path
+    const std::string line = groups.substr(at, end - at);  // a line reads number:controllers:path
     at = end + 1;
     const std::size_t path_at = line.find(":/");
     if (path_at == std::string::npos) continue;
     const std::string controllers = line.substr(0, path_at);
     const bool first = controllers.find(":memory") != std::string::npos;
     if (!first && controllers != "0:") continue;
-    // A container may see its own group as the root, whatever the path says: the root is asked as well.
+    // In a container its own group may be mounted as the root, whatever the path says. So the root is read as well.
     for (std::string path = line.substr(path_at + 1);; path.resize(path.rfind('/'))) {
       left = std::min(left, left_in(first ? kFirst : kSecond, path));
       if (path.empty() || path.rfind('/') == std::string::npos) break;

@@ -1,4 +1,5 @@
-// How much memory this process can still get: asked before taking it, for the kernel ends processes when there is none.
+// How much memory this process can still get. Tasuki asks before it allocates, because the kernel kills processes when
+// memory runs out.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +11,11 @@ struct MemoryLeft {
   std::int64_t bytes = 0;
   std::string text;  ///< `20.1 GiB of memory are left on this host`
 };
-/// What the host has available, or what the process's control groups leave of their limits if that is less.
+/// The smaller of the memory that the host has available and what is left of the limits of the process's control
+/// groups.
 MemoryLeft memory_left();
 
-/// `3.5 MiB`.
+/// A number of bytes in words: `3.5 MiB`.
 std::string describe_bytes(std::int64_t bytes);
 
 }  // namespace tasuki

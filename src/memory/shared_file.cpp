@@ -1,4 +1,4 @@
-// SharedFile: memfd_create and mmap, and care that memory is there before anyone stores into it.
+// SharedFile: memfd_create and mmap. Memory is allocated before anything stores into it.
 #include "memory/shared_file.hpp"
 
 #include <fcntl.h>
@@ -18,27 +18,28 @@
 #include "tasuki/error.hpp"
 
 #ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 0x0008U  // Linux 6.3, which may be told to refuse files without it; older ones answer EINVAL
+#define MFD_NOEXEC_SEAL 0x0008U  // Linux 6.3, which can be set to require it; older kernels return EINVAL
 #endif
 
 namespace tasuki {
 namespace {
 
-// Taken at once, at most. Before each step it is asked again what is left: other ranks take memory at the same time.
+// Most bytes that are allocated in one step. Each step looks again at what is left, because other ranks allocate at the
+// same time.
 constexpr std::int64_t kStep = 256 << 20;
-constexpr std::int64_t kSpare = 32 << 20;  // that the process needs besides
+constexpr std::int64_t kSpare = 32 << 20;  // bytes that stay free for the process itself
 
 std::string failed(const char* call) {
   return fmt::format("{} failed: {}", call, std::strerror(errno));
 }
 
-// The files of this process by token: its ranks use each other's mappings.
+// The files of this process by token: ranks that are threads share mappings.
 struct Registry {
   std::mutex mutex;
   std::map<std::uint64_t, std::weak_ptr<SharedFile>> files;
 };
 Registry& registry() {
-  static Registry& all = *new Registry;  // files may live until the very end of the process
+  static Registry& all = *new Registry;  // never destroyed: files may exist until the process ends
   return all;
 }
 
@@ -73,7 +74,7 @@ std::shared_ptr<SharedFile> SharedFile::make() {
 }
 
 std::shared_ptr<SharedFile> SharedFile::adopt(int fd, std::uint64_t token, std::string& why) {
-  auto file = std::make_shared<SharedFile>(fd, token);  // closes it in any case
+  auto file = std::make_shared<SharedFile>(fd, token);  // owns `fd` from here on, also on the errors below
   std::uint64_t found = 0;
   if (pread(fd, &found, sizeof found, 0) != sizeof found || found != token) {
     why = "what was opened is not its memory";
@@ -108,7 +109,7 @@ std::string SharedFile::open_ledger() {
 
 std::string SharedFile::obtain(std::int64_t offset, std::int64_t bytes) {
   rlimit most{};
-  // The kernel does not refuse a larger file: it ends the process.
+  // A store beyond this limit does not fail: the kernel kills the process (SIGXFSZ). So the limit is checked first.
   if (getrlimit(RLIMIT_FSIZE, &most) == 0 && static_cast<rlim_t>(offset + bytes) > most.rlim_cur)
     return fmt::format("files of this process are limited to {} (ulimit -f)",
                        describe_bytes(static_cast<std::int64_t>(most.rlim_cur)));

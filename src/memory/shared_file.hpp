@@ -1,8 +1,9 @@
-// SharedFile: a rank's shared memory as a file that has no name and ends with the last process that has it open.
+// SharedFile: one rank's shared memory, as a file without a name (memfd). The file ends with the last process that has
+// it open.
 //
-//   head      a token by which the file is recognised
-//   ledger    a word a block: its generation, and how many ranks have it mapped
-//   regions   what blocks lie in
+//   head      a random token, which identifies the file
+//   ledger    one word for each block: its generation, and the number of ranks that have mapped it
+//   regions   the memory of the blocks
 #pragma once
 
 #include <atomic>
@@ -23,11 +24,11 @@ class SharedFile {
                                             << 20;  ///< of the ledger; pages of it that were never used take no memory
   static constexpr std::int64_t kRegions = kHead + std::int64_t{kEntries} * 8;  ///< where regions begin
 
-  /// A new one. Throws `Error`.
+  /// Makes a new file. Throws `Error`.
   static std::shared_ptr<SharedFile> make();
-  /// The one that descriptor `fd` is of, which is taken over. Null, and why, if that is not the file with this token.
+  /// Takes over descriptor `fd`. Returns null, and sets `why`, if its file does not have this token.
   static std::shared_ptr<SharedFile> adopt(int fd, std::uint64_t token, std::string& why);
-  /// The one with this token if it was made by this process, else null.
+  /// The file with this token if this process made it, else null.
   static std::shared_ptr<SharedFile> of_this_process(std::uint64_t token);
 
   SharedFile(int fd, std::uint64_t token) : fd_(fd), token_(token) {}
@@ -38,15 +39,17 @@ class SharedFile {
   int fd() const { return fd_; }
   std::uint64_t token() const { return token_; }
 
-  /// Gets memory for a range of the file, so that no store into it can end a process. Empty, or why it cannot be had;
-  /// then nothing is kept.
+  /// Allocates memory for a range of the file. Without it a store into the range kills the process if there is no
+  /// memory left. Returns an empty text, or the reason why there is none; then nothing stays allocated.
   std::string obtain(std::int64_t offset, std::int64_t bytes);
-  /// Gives a range's memory back to the system; it reads as zeros when it is obtained again. False if that failed.
+  /// Returns the memory of a range to the system. After the next `obtain` the range reads as zeros. False if the system
+  /// refused.
   bool give_back(std::int64_t offset, std::int64_t bytes);
 
-  /// A region as this process sees it, mapped as long as the pointer lives; two callers share one mapping. Throws.
+  /// Maps a region into this process for as long as the pointer exists. Callers share one mapping. Throws `Error`.
   std::shared_ptr<std::byte> map(std::int64_t offset, std::int64_t bytes);
 
+  /// A word of the ledger.
   std::atomic_ref<std::uint64_t> entry(std::uint32_t index) const;
 
  private:
@@ -59,7 +62,7 @@ class SharedFile {
   std::map<std::pair<std::int64_t, std::int64_t>, std::weak_ptr<std::byte>> mapped_;  // by offset and bytes
 };
 
-/// A number that nobody can guess. Throws `Error`.
+/// A random number from the system, which others cannot guess. Throws `Error`.
 std::uint64_t random_number();
 
 }  // namespace tasuki

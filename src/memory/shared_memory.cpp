@@ -1,4 +1,4 @@
-// Which region a block comes from, when its memory may be used again, and how other ranks' files are reached.
+// SharedMemory: chooses the region of a block, finds out when its memory may be used again, opens other ranks' files.
 #include "memory/shared_memory.hpp"
 
 #include <fcntl.h>
@@ -22,25 +22,25 @@
 #include "tasuki/error.hpp"
 
 #ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23  // Linux 5.14; older headers do not name it, older kernels answer EINVAL
+#define MADV_POPULATE_WRITE 23  // since Linux 5.14; older headers lack the name, older kernels return EINVAL
 #endif
 
 namespace tasuki {
 namespace {
 
 constexpr std::int64_t kSlab = 1 << 20;
-constexpr std::int64_t kLargestSlabBlock = kSlab / 4;  // larger blocks are regions of their own
-constexpr std::int64_t kPaged = 64 << 10;              // blocks from this size on start on a page
-constexpr std::int64_t kLine = 64;                     // alignment of the others, and the smallest block
-constexpr std::int64_t kLedgerStep = 64 << 10;         // bytes of the ledger that are obtained at once
+constexpr std::int64_t kLargestSlabBlock = kSlab / 4;  // a larger block is a region of its own
+constexpr std::int64_t kPaged = 64 << 10;              // from this size on blocks are aligned to pages
+constexpr std::int64_t kLine = 64;                     // alignment of smaller blocks, and the size of the smallest
+constexpr std::int64_t kLedgerStep = 64 << 10;         // the ledger grows by so many bytes
 constexpr std::int64_t kLargest = std::int64_t{1} << 50;
-constexpr std::int64_t kFile = std::int64_t{1} << 60;  // regions may lie below this
-constexpr const char* kLinkName = "/memfd:tasuki";     // as /proc shows a file of ours
+constexpr std::int64_t kFile = std::int64_t{1} << 60;  // the largest offset at which a region may end
+constexpr const char* kLinkName = "/memfd:tasuki";  // the beginning of the link that /proc/<pid>/fd has for such a file
 
 struct Region {
   std::int64_t begin = 0;  // in the file
   std::int64_t bytes = 0;
-  bool slab = false;  // holds many blocks; otherwise one
+  bool slab = false;  // the region has many blocks; otherwise one
   int blocks = 0;
   std::shared_ptr<std::byte> base;
   Gaps gaps;
@@ -56,12 +56,12 @@ struct Block {
 
 struct Peer {
   SharedIdentity identity;
-  std::string why;                                // it cannot be reached
-  std::shared_ptr<SharedFile> file;               // null until it is first needed, where /proc has it
-  std::vector<std::shared_ptr<std::byte>> slabs;  // that were mapped
+  std::string why;                                // why the file cannot be opened; empty if it can
+  std::shared_ptr<SharedFile> file;               // null until its first use, if it is opened through /proc
+  std::vector<std::shared_ptr<std::byte>> slabs;  // slabs of the rank that have been mapped
 };
 
-/// A word of the ledger: the generation above, the count below.
+/// A word of the ledger: the generation in the upper half, the number of mappings in the lower half.
 std::uint64_t word_of(std::uint32_t generation, std::uint32_t count) {
   return std::uint64_t{generation} << 32 | count;
 }
@@ -72,7 +72,7 @@ std::uint32_t count_of(std::uint64_t word) {
   return static_cast<std::uint32_t>(word);
 }
 
-/// Counts one in if the entry is still of this generation.
+/// Adds a mapping. False if the entry has another generation by now.
 bool count_in(SharedFile& file, std::uint32_t entry, std::uint32_t generation) {
   const auto word = file.entry(entry);
   std::uint64_t seen = word.load(std::memory_order_relaxed);
@@ -81,19 +81,19 @@ bool count_in(SharedFile& file, std::uint32_t entry, std::uint32_t generation) {
   return false;
 }
 
-/// Ends the entry's generation if nobody is counted in.
+/// Begins the entry's next generation if there is no mapping. False if there is one.
 bool close_entry(SharedFile& file, std::uint32_t entry) {
   const auto word = file.entry(entry);
   const std::uint32_t generation = generation_of(word.load(std::memory_order_relaxed));
   std::uint64_t nobody = word_of(generation, 0);
-  // Acquires what those who counted out have stored before.
+  // Acquire: the stores of ranks that have ended their mappings are visible after this.
   return word.compare_exchange_strong(nobody, word_of(generation + 1, 0), std::memory_order_acq_rel);
 }
 
-/// The file that `identity` says, by /proc. Null, and why, if that cannot be had.
+/// Opens the file with this identity through /proc. Null, with `why` set, if that fails.
 std::shared_ptr<SharedFile> open_by_proc(const SharedIdentity& identity, std::string& why) {
   const std::string path = fmt::format("/proc/{}/fd/{}", identity.pid, identity.fd);
-  // Where processes have numbers of their own this may be anything: it is looked at before it is opened.
+  // In another process-id namespace this may be any file of any process. So the link is read before it is opened.
   std::array<char, 64> link{};
   if (readlink(path.c_str(), link.data(), link.size() - 1) < 0) {
     why = fmt::format("{}: {}", path, std::strerror(errno));
@@ -120,7 +120,7 @@ struct SharedMemory::Impl {
   const std::uint64_t mailbox = random_number();
   const std::shared_ptr<SharedFile> file = SharedFile::make();
 
-  mutable std::mutex mutex;  // of all that follows
+  mutable std::mutex mutex;  // protects all members below
   std::map<std::int64_t, Region> regions;
   Gaps space{nullptr, kFile};
   std::map<const std::byte*, Block> blocks;
@@ -160,7 +160,7 @@ std::shared_ptr<std::byte> SharedMemory::Impl::allocate(const std::shared_ptr<Im
     block.offset = home.gaps.take(bytes, alignment);
     ++home.blocks;
     begin = home.base.get() + block.offset;
-    if (home.slab) std::memset(begin, 0, static_cast<std::size_t>(bytes));  // it may have been used before
+    if (home.slab) std::memset(begin, 0, static_cast<std::size_t>(bytes));  // an earlier block may have used it
   } catch (...) {
     free_entries.push_back(block.entry);
     throw;
@@ -195,7 +195,8 @@ Region& SharedMemory::Impl::add_region(std::int64_t bytes, bool slab, std::int64
     if (file->give_back(begin, bytes)) space.give_back(begin, bytes);
     fail(asked, error.what());
   }
-  // So that first stores take no faults. The memory is there already: it does not matter if the kernel cannot.
+  // Maps the pages now, so that first stores cause no page faults. The memory is allocated already, so a failure here
+  // is harmless.
   (void)madvise(region.base.get(), static_cast<std::size_t>(bytes), MADV_POPULATE_WRITE);
   region.gaps = Gaps(region.base.get(), bytes);
   return regions[begin] = std::move(region);
@@ -220,12 +221,12 @@ std::uint32_t SharedMemory::Impl::take_entry(std::int64_t asked) {
 void SharedMemory::Impl::release(const std::byte* begin, std::uint64_t serial) {
   const std::lock_guard lock(mutex);
   const auto found = blocks.find(begin);
-  if (found == blocks.end() || found->second.serial != serial) return;  // retired, and another has its place
+  if (found == blocks.end() || found->second.serial != serial) return;  // retired; another block is there now
   released.push_back(found->second);
   blocks.erase(found);
 }
 
-/// Makes blocks that were given back, and that nobody has mapped any more, free.
+/// Frees the released blocks that no rank has mapped any more.
 void SharedMemory::Impl::collect() {
   std::erase_if(released, [this](const Block& block) {
     const bool closed = close_entry(*file, block.entry);
@@ -239,11 +240,11 @@ void SharedMemory::Impl::free_block(const Block& block) {
   const auto found = regions.find(block.region);
   Region& home = found->second;
   home.gaps.give_back(block.offset, block.bytes);
-  // The first slab stays: it would be made again soon.
+  // The first slab is kept, because it would soon be needed again.
   if (--home.blocks > 0 || found == regions.begin()) return;
   const auto [begin, bytes] = std::pair(home.begin, home.bytes);
   regions.erase(found);
-  // What cannot be given back to the system is not used again either: it would not be zero.
+  // A range that the system did not take back is not used again, because it would not read as zeros.
   if (file->give_back(begin, bytes)) space.give_back(begin, bytes);
 }
 
@@ -312,7 +313,7 @@ std::shared_ptr<std::byte> SharedMemory::map(int rank, const SharedAddress& addr
     file->entry(address.entry).fetch_sub(1, std::memory_order_release);
     throw;
   }
-  // Other processes' slabs stay mapped, for there will be more blocks in them.
+  // Slabs of other ranks stay mapped, because more blocks of them will be needed.
   const bool foreign = SharedFile::of_this_process(file->token()) == nullptr;
   if (foreign && address.region_bytes == kSlab && std::ranges::find(peer.slabs, region) == peer.slabs.end())
     peer.slabs.push_back(region);
@@ -338,7 +339,7 @@ bool SharedMemory::retire(std::shared_ptr<std::byte>& block) {
     impl_->free_block(found->second);
     impl_->blocks.erase(found);
   }
-  block.reset();  // finds that it is gone
+  block.reset();  // its deleter finds no block any more
   return true;
 }
 
@@ -352,7 +353,7 @@ std::string SharedMemory::open(int rank, const SharedIdentity& theirs) {
   peer.identity = theirs;
   peer.why.clear();
   peer.file = SharedFile::of_this_process(theirs.token);
-  // Opened for a trial only: most ranks never map most others, and descriptors are few.
+  // The descriptor is closed after the trial: most ranks never map most others, and descriptors are limited.
   if (!peer.file) open_by_proc(theirs, peer.why);
   return peer.why;
 }

@@ -1,4 +1,5 @@
-// Agreement: one AND of a hash when all is well; only otherwise do the ranks show each other their arguments.
+// Agreement: the ranks compare a hash of their arguments by one AND. Only if it differs, or a rank has a complaint, do
+// they exchange the arguments themselves.
 #include <algorithm>
 #include <charconv>
 #include <memory>
@@ -16,7 +17,8 @@
 namespace tasuki {
 namespace {
 
-/// What one rank shows the others: complaint, its kind, who takes part, operation, then names and values.
+/// Appends an item to the text that a rank shows the others. The items are: complaint, its kind, the ranks that take
+/// part, operation, then names and values.
 void put(std::string& text, const std::string& item) {
   text += fmt::format("{}:{}", item.size(), item);
 }
@@ -30,7 +32,7 @@ struct Shown {
   std::vector<std::string> said;  // operation, then names and values
 };
 
-/// Empty if it is something else that the rank has sent, in the course of something else.
+/// Parses such a text. Empty if the text has another form: the other rank is in a different call.
 std::optional<Shown> take_apart(const std::string& text) {
   std::vector<std::string> items;
   for (std::size_t at = 0; at < text.size();) {
@@ -137,13 +139,13 @@ void Agreement::settle() {
   const std::uint64_t hash = hash_of(said);
   const std::uint64_t content = complaint_.empty() ? ~std::uint64_t{0} : 0;
   const std::string doing = fmt::format("{}: comparing arguments with the other ranks", operation_);
-  // A bit that differs between ranks is 0 in both ANDs, and so differs from what one of them was on every rank.
+  // A bit that differs between ranks is 0 in the AND of `hash` and in that of `~hash`. So every rank sees a difference.
   const auto common = and_over_ranks(runtime_, {hash, ~hash, content}, doing);
   if (common[0] == hash && common[1] == ~hash && common[2] != 0) return;
   compare(ranks, gather_texts(runtime_, shown, doing));
 }
 
-// What `ranks`, of whom this is one, show each other.
+// Exchanges `shown` among `ranks`, which include this one.
 std::vector<std::string> Agreement::show_to_peers(const std::vector<int>& ranks, const std::string& shown) {
   runtime_.refuse_if_failed(operation_);
   std::vector<std::string> texts(ranks.size(), shown);
@@ -167,24 +169,26 @@ std::vector<std::string> Agreement::show_to_peers(const std::vector<int>& ranks,
                          missing.size() == 1 ? "" : "s", fmt::join(missing, ", "));
     });
   } catch (const std::exception& error) {
-    runtime_.fail(error.what());  // has an effect after an interruption; other failures have said so already
+    runtime_.fail(error.what());  // needed after an interruption; other failures have called it already
     throw;
   }
   return texts;
 }
 
-// Ranks that name different ranks would wait for some that never come: whoever finds that out ends the others' waits.
+// Throws if the other rank names different ranks or makes a different operation. Such ranks would wait for some that do
+// not take part, so the rank that notices it ends the others' waits.
 void Agreement::check_members(const std::string& shown, int other, const std::string& text) const {
   const auto mine = take_apart(shown);
   const auto theirs = take_apart(text);
-  if (!theirs || theirs->members == mine->members) return;  // `compare` speaks of the first
+  // If the text has another form the ranks are in different calls, which `compare` reports.
+  if (!theirs || theirs->members == mine->members) return;
   if (mine->said[0] != theirs->said[0])
     throw Error(different_things(runtime_.rank(), mine->said[0], other, theirs->said[0]));
   throw Error(fmt::format("{}: the ranks that take part differ: rank {} names {}, rank {} names {}", operation_,
                           runtime_.rank(), mine->members, other, theirs->members));
 }
 
-// Throws what the ranks, ascending, should hear of what they have shown each other.
+// Compares what `ranks` (ascending) have shown, and throws the first complaint or difference.
 void Agreement::compare(const std::vector<int>& ranks, const std::vector<std::string>& shown) const {
   std::vector<Shown> all;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
@@ -192,7 +196,7 @@ void Agreement::compare(const std::vector<int>& ranks, const std::vector<std::st
     if (!one) throw Error(different_things(runtime_.rank(), operation_, ranks[i], "something else"));
     all.push_back(std::move(*one));
   }
-  // Where one rank finds that a path cannot be used and another has really failed, that one counts.
+  // Other complaints go before those of a path that cannot be used.
   for (const bool unusable : {false, true}) {
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (all[i].complaint.empty() || all[i].unusable != unusable) continue;

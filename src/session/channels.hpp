@@ -1,4 +1,4 @@
-// Channels: numbers by which two ranks keep the messages of what they share apart.
+// Channels: numbers that tell the operations of two ranks apart, and the tags of their messages.
 #pragma once
 
 #include <cstdint>
@@ -7,30 +7,30 @@
 
 namespace tasuki {
 
-/// Both ranks of a pair make what they share in the same order, so each counts for itself and both count alike. Between
-/// two ranks a message tag is made from the number's place in the tag space and the link within it; a place is used
-/// again once this rank has given its last number back. If one rank of the pair has and the other has not, the other
-/// throws, so neither sends a message that could be taken for another's.
+/// Two ranks make the operations that they share in the same order. So each rank counts them without asking the other,
+/// and both get the same number. A message's tag is made of the number's place (the number modulo `places()`) and of
+/// the link. A rank uses a place again only after it has given back the number that held it. If only one rank of the
+/// pair has done so, the other one throws in `take`, so no message can be taken for another operation's.
 class Channels {
  public:
-  static constexpr int kLinks = 64;  ///< between the two ranks, in one channel
+  static constexpr int kLinks = 64;  ///< most links between two ranks in one channel
 
-  /// `rank` is for messages; `largest_tag` is what MPI allows.
+  /// `rank` is this rank, named in error messages; `largest_tag` is MPI's largest tag.
   Channels(int rank, int largest_tag) : rank_(rank), places_((std::int64_t{largest_tag} + 1) / kLinks) {}
 
-  /// The next number with `peer`: 0, 1, 2, ... Throws `Error` if its place in the tag space is still held.
+  /// The next number with `peer`: 0, 1, 2, ... Throws `Error` if an earlier number still holds its place.
   std::int64_t take(int peer);
   void give_back(int peer, std::int64_t channel);
 
   /// The tag of a link's messages, in both directions. Throws `Error` if there are too many links.
   int tag(std::int64_t channel, int link) const;
 
-  std::int64_t places() const { return places_; }  ///< How many may be held with one peer.
+  std::int64_t places() const { return places_; }  ///< Most numbers that can be held with one peer at a time.
 
  private:
   struct Pair {
     std::int64_t next = 0;
-    std::map<std::int64_t, std::int64_t> held;  // by place: the number
+    std::map<std::int64_t, std::int64_t> held;  // place -> the number that holds it
   };
   int rank_;
   std::int64_t places_;

@@ -1,4 +1,4 @@
-// What a context's ranks say to each other, driven by Tasuki's own wait.
+// Collective calls among a context's ranks, polled by `wait_until`.
 #include "session/collective.hpp"
 
 #include <exception>
@@ -18,7 +18,7 @@ void finish(Runtime& runtime, std::span<const int> needs, Pending& pending, cons
         runtime, needs, [&] { return pending.ended(); },
         [&] { return fmt::format("rank {}: {}", runtime.rank(), doing); });
   } catch (const std::exception& error) {
-    runtime.fail(error.what());  // has an effect after an interruption; other failures have said so already
+    runtime.fail(error.what());  // needed after an interruption; other failures have called it already
     throw;
   }
 }

@@ -1,4 +1,5 @@
-// Collective calls of a context's ranks that fail like every other wait instead of hanging when a rank has died.
+// Collective calls among the ranks of a context. They have the context's deadline and notice dead ranks, as every wait
+// does.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +18,11 @@ std::vector<std::uint64_t> and_over_ranks(Runtime& runtime, const std::vector<st
 /// The texts of all ranks, in rank order. Collective.
 std::vector<std::string> gather_texts(Runtime& runtime, const std::string& text, const std::string& doing);
 
-/// Rank 0's text on every rank; what others pass does not count. Collective.
+/// Returns rank 0's text on every rank and ignores the texts of the others. Collective.
 std::string text_of_root(Runtime& runtime, const std::string& text, const std::string& doing);
 
-/// Calls `local`; if it throws an exception on one rank, all ranks throw an `Error` with its text and that rank's
-/// number. Collective.
+/// Calls `local` on every rank. If it throws on a rank, all ranks throw an `Error` with that rank's number and the
+/// exception's text. Collective.
 void all_do(Runtime& runtime, const std::string& operation, const std::function<void()>& local);
 
 }  // namespace tasuki

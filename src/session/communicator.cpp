@@ -1,4 +1,4 @@
-// Waiting for the other ranks while a context is being made, when nothing says yet whether they are alive.
+// Waits for the other ranks while a context is being made. Liveness does not exist yet, so there is only a deadline.
 #include "session/communicator.hpp"
 
 #include <fmt/format.h>
@@ -23,10 +23,10 @@ void finish(Communicator& communicator, Pending& pending, const std::string& doi
     const std::string why = communicator.broken();
     if (!why.empty()) throw Error(fmt::format("Context: rank {}: {}", communicator.rank(), why));
     const bool late = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > seconds;
-    if (late && pending.ended()) return;  // this process may have been stopped for long
+    if (late && pending.ended()) return;  // tested once more: this process may have been stopped for long
     if (late) {
       const std::string what = fmt::format("{}: the other ranks have not all come within {:g} s", doing, seconds);
-      communicator.abandon(what);  // giving it back would be one more thing that all have to do
+      communicator.abandon(what);  // freeing it would be one more collective call
       throw Error(fmt::format("Context: rank {}: {}; all ranks must make the context, and TASUKI_DEADLINE allows more",
                               communicator.rank(), what));
     }

@@ -26,7 +26,7 @@ void refuse_in_child() {
                     getpid()));
 }
 
-/// True if MPI was started here.
+/// Starts MPI if it has not been started; true if it was started here.
 bool start_mpi(int& argc, char**& argv) {
   refuse_in_child();
   int ended = 0;

@@ -21,7 +21,7 @@ namespace {
 
 struct Departure {
   std::unique_ptr<Runtime> part;
-  std::unique_ptr<Pending> others;  // ends when they have let go
+  std::unique_ptr<Pending> others;  // ends when all other ranks have released the part
   std::thread::id thread;
   bool threads() const { return part->topology().threads; }
 };
@@ -31,13 +31,14 @@ struct List {
   std::list<Departure> all;
 };
 
-// Never destroyed: contexts may end with the program.
+// Never destroyed: contexts may exist until the program ends.
 List& list() {
   static auto* one = new List;
   return *one;
 }
 
-/// Takes those out that `is_due` chooses. Ending them is for the caller, without the lock: it may come back here.
+/// Removes the departures for which `is_due` is true from the list, and returns them. The caller destroys them without
+/// the lock, because that may lead here again.
 template <class Due>
 std::list<Departure> take(const Due& is_due) {
   List& waiting = list();
@@ -51,20 +52,20 @@ std::list<Departure> take(const Due& is_due) {
   return taken;
 }
 
-/// Ends those that `is_due` chooses and everybody has let go of.
+/// Destroys the parts for which `is_due` is true and which all ranks have released.
 template <class Due>
 void end(const Due& is_due) {
   const auto over = [&](const Departure& one) {
     try {
       return is_due(one) && one.part->communicator().running() && one.others->ended();
     } catch (const std::exception&) {
-      return false;  // `have_left` will meet it again, and say so
+      return false;  // `have_left` will get the same exception and report it
     }
   };
   for (Departure& one : take(over)) one.part->left();
 }
 
-/// Waits like every wait, but for as long as the others like.
+/// Waits until all ranks have released the part: like every wait, but without a deadline.
 bool have_left(Departure& departure) {
   Runtime& part = *departure.part;
   part.deadline = std::numeric_limits<double>::infinity();
@@ -87,7 +88,7 @@ void depart(Runtime* part) noexcept {
   try {
     Departure departure{std::unique_ptr<Runtime>(part), nullptr, std::this_thread::get_id()};
     departure.others = part->begin_leaving();
-    if (departure.others == nullptr) return;  // it goes now, by itself
+    if (departure.others == nullptr) return;  // the part is destroyed at the end of this function
     {
       const std::lock_guard lock(list().mutex);
       list().all.push_back(std::move(departure));

@@ -1,25 +1,27 @@
-// Departures: parts of contexts that this rank has let go of while others may hold them. Ranks let go of parts in any
-// order, so nobody waits there; what the part shares with others stays until all have let go.
+// Departures: parts of contexts (subsets) that this rank has released while other ranks may still use them. Ranks
+// release parts in any order, so a release does not wait. What a part shares stays until all its ranks have released
+// it.
 #pragma once
 
 namespace tasuki {
 
 class Runtime;
 
-/// Ends a part: at once if all of its ranks have let go of it, otherwise when that is found out later. Waits for the
-/// others if nothing else of Tasuki is left in this process, except among threads.
+/// Releases a part. It is destroyed at once if all its ranks have released it, and otherwise in a later call of one of
+/// the functions below. Waits for the other ranks if nothing else of Tasuki is left in this process, except among
+/// threads.
 void depart(Runtime* part) noexcept;
 
-/// Ends the parts that this thread has let go of, and everybody else has too.
+/// Destroys the parts that this thread and all other ranks have released.
 void collect_departures() noexcept;
-/// The same for ranks that were threads of this process and have ended.
+/// The same for the parts of ranks that were threads of this process and have ended.
 void collect_departures_of_threads() noexcept;
-/// How many parts over MPI wait for others.
+/// The number of parts over MPI that wait for other ranks.
 int departing();
-/// Waits until they can be ended, and ends them.
+/// Waits for their other ranks, and destroys them.
 void await_departures() noexcept;
 
-/// Ends what a process has once, if no context is left: writes the trace, and MPI if Tasuki has started it.
+/// If no context is left: writes the trace, and finalises MPI if Tasuki has started it.
 void end_session();
 
 }  // namespace tasuki

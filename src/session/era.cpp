@@ -1,4 +1,4 @@
-// How forks and MPI's end are noticed without asking at every call.
+// Notices forks (pthread_atfork) and MPI_Finalize (an attribute of MPI_COMM_SELF), so that calls need not ask.
 #include "session/era.hpp"
 
 #include <mpi.h>
@@ -12,7 +12,7 @@ void Era::count_fork() {
   number.fetch_add(kFork, std::memory_order_relaxed);
 }
 
-/// MPI_Finalize deletes the attributes of MPI_COMM_SELF before it does anything else.
+/// Called when MPI_Finalize begins: it deletes the attributes of MPI_COMM_SELF before it does anything else.
 struct EndOfMpi {
   static int begins(MPI_Comm, int, void*, void*) {
     Era::number.fetch_or(1, std::memory_order_relaxed);

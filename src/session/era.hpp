@@ -1,5 +1,5 @@
-// Era: whether what this process has made with other ranks can still be used. It cannot be used in a forked child, nor
-// once MPI_Finalize has begun.
+// Era: tells whether contexts and operations can still be used. They cannot in a forked child, nor once MPI_Finalize
+// has begun.
 #pragma once
 
 #include <atomic>
@@ -7,18 +7,20 @@
 
 namespace tasuki {
 
-/// Changes with every fork, in the child, and with MPI_Finalize. One load a call is all that hot paths spend on it.
+/// A number that changes in the child of every fork, and at MPI_Finalize. A context keeps the number of its making and
+/// compares it: `start` and `wait` need only one load for that.
 class Era {
  public:
-  /// The present one; from the first call on changes are noticed. With `mpi`, MPI must be running.
+  /// The present number. The first call installs the handlers that change it. With `mpi`, MPI must be running.
   static std::uint32_t enter(bool mpi);
   static std::uint32_t now() { return number.load(std::memory_order_relaxed); }
-  /// This process is a child, forked after a context had been made in its parent.
+  /// Whether this process was forked after its parent had made a context.
   static bool forked() { return now() / kFork > 0; }
+  /// Whether this process was forked after that number was read.
   static bool forked_since(std::uint32_t era) { return now() / kFork != era / kFork; }
 
  private:
-  static constexpr std::uint32_t kFork = 2;  // the lowest bit is that of MPI's end
+  static constexpr std::uint32_t kFork = 2;  // what a fork adds; the lowest bit says that MPI has ended
   static void count_fork();
   static inline constinit std::atomic<std::uint32_t> number{0};
 

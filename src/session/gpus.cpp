@@ -1,4 +1,4 @@
-// Gpus: see gpus.hpp; and the public functions that need them.
+// Gpus: see gpus.hpp. Also the public functions that need a context's GPUs.
 #include "session/gpus.hpp"
 
 #include <fmt/format.h>
@@ -25,11 +25,11 @@ std::shared_ptr<Gpus> Gpus::find_out(Runtime& runtime) {
   return gpus;
 }
 
-// Every rank of the island maps a sample of every other's memory and reads it. Only what worked both ways counts.
+// Every rank of the island maps a sample of every other rank's memory and reads it. A pair counts if both could.
 void Gpus::try_out() {
   const Topology& topology = runtime_.topology();
   const int me = runtime_.rank();
-  std::vector<int> others;  // of this host
+  std::vector<int> others;  // other ranks of this host
   for (int rank = 0; rank < topology.size(); ++rank)
     if (rank != me && topology.same_host(rank, me)) others.push_back(rank);
 
@@ -47,7 +47,8 @@ void Gpus::try_out() {
   });
   names_ = gather_texts(runtime_, name, "looking for GPUs");
   find_shared();
-  // Processes take turns on one, slowly. Threads would wait for each other's kernels, and CUDA for all before it frees.
+  // Processes that share a GPU take turns, slowly. Threads that share one would deadlock: their kernels wait for each
+  // other, and cudaFree waits for all of them.
   if (topology.threads && !shared_gpu_.empty()) {
     throw Error(
         fmt::format("rank {}: use_gpu: {}, and are threads of one process: a thread needs a GPU of its own (start "
@@ -105,7 +106,7 @@ bool Gpus::reach(int a, int b) const {
 }
 
 void Gpus::find_shared() {
-  std::map<std::pair<int, std::string>, int> users;  // of each host's GPUs: the first rank
+  std::map<std::pair<int, std::string>, int> users;  // (host, GPU) -> the first rank that uses it
   for (int rank = 0; rank < runtime_.size(); ++rank) {
     const auto [first, fresh] =
         users.try_emplace({runtime_.topology().processes[static_cast<std::size_t>(rank)].host, name(rank)}, rank);
@@ -117,8 +118,8 @@ void Gpus::find_shared() {
 
 namespace {
 
-// Tells planning: ranks that reach each other's GPU memory get one number. Each rank joins the first group that it
-// reaches as a whole.
+// Sets the groups in the machine that the planner sees: ranks that can all access each other's GPU memory. Each rank
+// joins the first group of which it can access every member.
 void group_gpus(Runtime& runtime) {
   Machine& machine = runtime.machine;
   std::vector<std::vector<int>> groups;
@@ -156,7 +157,7 @@ void synchronize(const Context& context, Stream stream) {
   Runtime& runtime = runtime_of(context);
   if (!runtime.gpus) return;
   GpuMemory& memory = *runtime.gpus;
-  // CUDA would refuse to look, and that is no reason to end what others are exchanging.
+  // CUDA refuses queries of a stream that is being captured. That is the caller's mistake, and other ranks go on.
   if (stream != nullptr && gpu()->capturing(stream)) {
     throw Error(
         fmt::format("rank {}: synchronize: the stream is being captured into a graph, where nothing can be "
@@ -167,11 +168,11 @@ void synchronize(const Context& context, Stream stream) {
     wait_until(
         runtime, runtime.everyone(), [stream] { return gpu()->done(stream); },
         [&] { return fmt::format("rank {}: synchronize: the work in the stream did not end", runtime.rank()); });
-    memory.check();  // kernels that gave up have ended too
+    memory.check();  // throws if a kernel has given up, for then it has ended too
   } catch (const Interruption&) {
     throw;
   } catch (...) {
-    memory.abort();  // nothing is left spinning
+    memory.abort();  // ends kernels that still wait
     throw;
   }
 }

@@ -1,4 +1,4 @@
-// Gpus: the GPUs of a context's ranks, and which of them reach each other.
+// Gpus: the GPUs of a context's ranks, and which of them can access each other's memory.
 #pragma once
 
 #include <memory>
@@ -13,22 +13,23 @@ class Runtime;
 
 class Gpus : public GpuMemory {
  public:
-  /// Collective: the ranks of an island try out whether they can map each other's GPU memory.
+  /// Makes it. Collective: the ranks of an island map and read each other's GPU memory to find out what works.
   static std::shared_ptr<Gpus> find_out(Runtime& runtime);
 
-  /// Use `find_out`.
+  /// For `find_out`, which also tries out what works.
   explicit Gpus(Runtime& runtime);
 
+  /// Of the rank's GPU: see `Gpu::name`.
   const std::string& name(int rank) const { return names_[static_cast<std::size_t>(rank)]; }
-  /// Empty if this rank and `rank` can store into each other's memory; else why not.
+  /// Why this rank and `rank` cannot store into each other's GPU memory; empty if they can.
   std::string why_not(int rank) const;
-  /// Whether two ranks reach each other; the same on every rank.
+  /// Whether two ranks can access each other's GPU memory; the same on every rank.
   bool reach(int a, int b) const;
-  /// True if all do.
+  /// Whether every two ranks can.
   bool complete() const { return complete_; }
   /// Two ranks that use the same GPU, in words; empty if there are none. The same on every rank.
   const std::string& shared() const { return shared_gpu_; }
-  /// True if the GPUs can add to each other's memory, not only store.
+  /// Whether the GPUs can do atomic additions in each other's memory.
   bool atomics() const { return atomics_; }
 
  private:
@@ -38,13 +39,13 @@ class Gpus : public GpuMemory {
   Runtime& runtime_;
   std::vector<std::string> names_;
   std::vector<std::string> why_not_;  ///< by rank within this host
-  std::vector<std::string> reach_;    ///< a row a rank: '1' for those of the ranks of its host that it reaches
+  std::vector<std::string> reach_;    ///< for each rank a text of '0' and '1': which ranks of its host it can access
   std::string shared_gpu_;
   bool complete_ = true;
   bool atomics_ = true;
 };
 
-/// The context's GPUs, found when first asked for. Collective then.
+/// The context's GPUs. The first call makes them and is collective.
 Gpus& gpu_memory(Runtime& runtime);
 
 }  // namespace tasuki

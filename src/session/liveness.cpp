@@ -1,4 +1,4 @@
-// Liveness: a page a rank for "I give up", and /proc for ranks that can no longer say so.
+// Liveness: pages in which ranks say that they have given up, and /proc for ranks that have died.
 #include "session/liveness.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kBecause = " gave up because ";
 }
 
-/// Written once, by its rank; read by the others after `given_up` is seen.
+/// Its rank writes it once. The others read the text only after they have seen `given_up`.
 struct alignas(64) Liveness::Page {
   std::atomic<std::uint32_t> given_up{0};
   std::uint32_t length = 0;
@@ -27,7 +27,7 @@ Liveness::Liveness(const Topology& topology, SharedMemory& memory, Communicator&
   static_assert(std::atomic<std::uint32_t>::is_always_lock_free, "pages are shared between processes");
   new (page_.get()) Page;
   const SharedAddress own = memory_.find(page_.get(), sizeof(Page));
-  // Also: nobody looks at a page before it is made.
+  // This is a barrier too: no rank reads a page before it has been made.
   const auto addresses = gather_now(communicator, as_text(own), "telling where each rank says that it has failed");
   for (int rank = 0; rank < topology_.size(); ++rank) {
     if (!topology_.same_host(rank, topology_.rank)) continue;
@@ -54,8 +54,8 @@ std::string Liveness::failure(std::span<const int> ranks) const {
 
 void Liveness::give_up(const std::string& why) {
   Page& page = *reinterpret_cast<Page*>(page_.get());
-  if (page.given_up.load(std::memory_order_relaxed) != 0) return;  // the first reason is the one that explains
-  // Of a chain of ranks that gave up because of each other, the root is what people need.
+  if (page.given_up.load(std::memory_order_relaxed) != 0) return;  // only the first reason counts
+  // If ranks gave up because of each other, only the first cause helps the user.
   std::string_view root = why;
   if (const auto at = root.rfind(kBecause); at != root.npos) root.remove_prefix(at + kBecause.size());
   page.length = static_cast<std::uint32_t>(std::min(root.size(), sizeof page.why));

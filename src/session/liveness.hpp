@@ -1,4 +1,4 @@
-// Liveness: tells a wait whether the ranks that it depends on are still there.
+// Liveness: tells a wait whether a rank that it depends on has died or given up.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@
 
 namespace tasuki {
 
-/// Every rank has a page in shared memory saying whether it has given up and because of whom; that and /proc tell the
-/// ranks of a host about each other. Ranks that cannot map each other's memory are seen by /proc alone; those of other
-/// hosts are only covered by deadlines and MPI's own errors.
+/// Every rank has a page in shared memory that says whether it has given up, and why. The ranks of a host read each
+/// other's pages, and /proc says whether the processes run. For ranks that cannot map each other's memory there is
+/// /proc alone. For ranks of other hosts there are only deadlines and MPI's own errors.
 class Liveness {
  public:
   Liveness(const Topology& topology, SharedMemory& memory, Communicator& communicator);  ///< Collective.
 
-  /// Empty if none of `ranks` is known to be dead or to have given up (this rank itself never is); else a sentence:
-  /// `rank 3 (pid 4711 on host a) has died` or `rank 2 gave up because rank 3 (pid ...) has died`. Costs a few
-  /// microseconds; call it every few milliseconds of waiting, not in every spin.
+  /// Empty if none of `ranks` is known to have died or given up; this rank itself never counts. Else a sentence, such
+  /// as `rank 3 (pid 4711 on host a) has died` or `rank 2 gave up because rank 3 (pid ...) has died`. A call takes a
+  /// few microseconds, so a wait calls it every few milliseconds only.
   std::string failure(std::span<const int> ranks) const;
 
-  /// This rank gives up for the reason given (the first 504 bytes are kept, and only the root of a chain of ranks that
-  /// gave up because of each other); ranks that ask will be told. The first reason stays. Local.
+  /// Writes into this rank's page that it has given up, and why. Only the first call counts. At most 504 bytes of the
+  /// reason are kept. If ranks gave up because of each other, only the first cause is kept. Local.
   void give_up(const std::string& why);
 
  private:
@@ -33,7 +33,7 @@ class Liveness {
   const Topology& topology_;
   SharedMemory& memory_;
   std::shared_ptr<std::byte> page_;
-  std::vector<std::shared_ptr<const Page>> pages_;  ///< null for ranks whose memory this one cannot map
+  std::vector<std::shared_ptr<const Page>> pages_;  ///< by rank; null if this rank cannot map that one's memory
 };
 
 }  // namespace tasuki

@@ -1,4 +1,4 @@
-// Which names MPI's functions are called by, and what their errors become.
+// Looks up MPI's functions under their PMPI_ or plain names, and turns their error codes into exceptions.
 #include "session/mpi.hpp"
 
 #include <fmt/format.h>
@@ -33,12 +33,12 @@ MPI_Comm duplicate(MPI_Comm comm, double seconds, const std::string& doing) {
     MPI_Comm comm = MPI_COMM_NULL;
     MPI_Request request = MPI_REQUEST_NULL;
   };
-  // MPI may write into it later if the others do not come in time: then it is never given back.
+  // After a timeout MPI may still write into it, so then it is never freed.
   auto copy = std::make_unique<Copy>();
   Comm_idup(comm, &copy->comm, &copy->request);
   const auto begin = std::chrono::steady_clock::now();
   for (int done = 0; done == 0; sched_yield()) {
-    // The clock is read first: this process may have been stopped for long.
+    // The clock is read before the test. A process that was stopped for long between the two does not time out wrongly.
     const double waited = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     Test(&copy->request, &done, MPI_STATUS_IGNORE);
     if (done != 0 || waited <= seconds) continue;
@@ -84,7 +84,7 @@ void check_mpi(int code, const char* call) {
 }
 
 bool mpi_running() {
-  if (Era::forked()) return false;  // a child has only the looks of its parent's MPI
+  if (Era::forked()) return false;  // a forked child must not call its parent's MPI
   int started = 0;
   int ended = 0;
   mpi::calls().Initialized(&started);

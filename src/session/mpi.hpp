@@ -1,6 +1,6 @@
-// The one place through which Tasuki calls MPI. Every call goes to the function's PMPI_ name, so that profilers and
-// interposition libraries see the user's communication and not Tasuki's own; with TASUKI_PMPI=0, to its plain name.
-// MPI_Init_thread and MPI_Finalize are always called by their plain names: tools begin and end their work there.
+// All of Tasuki's calls of MPI go through this file. They use the PMPI_ names, so profilers and interposition libraries
+// see the user's communication and not Tasuki's. With TASUKI_PMPI=0 they use the plain names. MPI_Init_thread and
+// MPI_Finalize are always called by their plain names, because tools start and stop there.
 //
 //   mpi::Isend(...)           throws `Error` with the call's name unless it succeeds
 //   mpi::calls().Isend(...)   returns MPI's code
@@ -56,7 +56,7 @@ namespace tasuki {
 void check_mpi(int code, const char* call);
 std::string mpi_error_text(int code);
 
-/// True between MPI_Init and MPI_Finalize, in the process that called them: destructors ask this before they call MPI.
+/// True between MPI_Init and MPI_Finalize, in the process that called them. Destructors check it before they call MPI.
 bool mpi_running();
 
 namespace mpi {
@@ -67,9 +67,9 @@ struct Calls {
 };
 #undef TASUKI_MPI_CALL
 
-/// By the names that TASUKI_PMPI chose when this was first asked for.
+/// MPI's functions, under the names that TASUKI_PMPI chose at the first call.
 const Calls& calls();
-/// By these names.
+/// MPI's functions under their PMPI_ names, or under the plain ones.
 const Calls& calls_by(bool profiled);
 
 #define TASUKI_MPI_CALL(name)                            \
@@ -80,13 +80,13 @@ const Calls& calls_by(bool profiled);
 TASUKI_MPI_CALLS(TASUKI_MPI_CALL)
 #undef TASUKI_MPI_CALL
 
-/// A duplicate of `comm` that returns errors. Collective. Throws `Error`, saying what was being done, if the other
-/// ranks have not come within `seconds`.
+/// Duplicates `comm`; the duplicate returns errors to the caller. Collective. If the other ranks have not called it
+/// within `seconds`, throws an `Error` that contains `doing`.
 MPI_Comm duplicate(MPI_Comm comm, double seconds, const std::string& doing);
 
-/// A communicator of these of the ranks of `comm`, numbered in this order, that returns errors. Called by these ranks
-/// alone, with a `tag` that no other call which they are in at the same time has. MPI blocks here without a deadline:
-/// the ranks must have told each other that they come.
+/// Makes a communicator of these ranks of `comm`, numbered in this order; it returns errors to the caller. Only these
+/// ranks call it. `tag` must differ from those of concurrent calls by the same ranks. MPI blocks here without a
+/// deadline, so the ranks must have agreed before that all of them call it.
 MPI_Comm part(MPI_Comm comm, std::span<const int> ranks, int tag);
 
 }  // namespace mpi

@@ -1,4 +1,4 @@
-// Ranks that are processes: nonblocking collectives and pairwise messages of MPI.
+// The communicator of ranks that are processes: nonblocking collectives and pairwise messages of MPI.
 #include <algorithm>
 #include <functional>
 #include <limits>
@@ -10,13 +10,13 @@
 namespace tasuki {
 namespace {
 
-constexpr int kSizeTag = 1;  // in the communicator that is otherwise for collectives only
+constexpr int kSizeTag = 1;  // of messages in the communicator that otherwise carries collectives only
 constexpr int kTextTag = 2;
-constexpr std::int64_t kPart =
-    16 << 20;  // bytes of a rank's text that are gathered at once, at most: MPI counts in int
+constexpr std::int64_t kPart = 16 << 20;  // bytes of a rank's text in one call of MPI, which counts in int, at most
 
-/// The tag with which a part is made, among those that every MPI allows. The ranks have agreed on what it is made from.
-/// Two ranks make the parts that they share one after the other, in one order, so equal tags do no harm.
+/// The tag for making a part: a hash of its ranks and number, on which the ranks have agreed, in the range that every
+/// MPI allows. Two ranks make the parts that they share one after the other and in the same order, so equal tags are
+/// harmless.
 int part_tag(std::span<const int> ranks, int number) {
   constexpr std::uint32_t kTags = 32768;
   std::uint32_t hash = static_cast<std::uint32_t>(number);
@@ -24,13 +24,13 @@ int part_tag(std::span<const int> ranks, int number) {
   return static_cast<int>(hash % kTags);
 }
 
-/// What MPI works on.
+/// The buffers and requests of calls in progress.
 struct Flight {
   std::vector<MPI_Request> requests;
   std::string own;
   std::vector<std::int64_t> sizes;
-  std::int64_t taken = 0;         // of every text
-  std::vector<int> parts, begin;  // of what is on its way
+  std::int64_t taken = 0;         // bytes of every text that have been gathered
+  std::vector<int> parts, begin;  // of the call in progress
   std::vector<char> all;
   std::vector<std::uint64_t> words;
   std::vector<std::int64_t> out_sizes, in_sizes;
@@ -39,8 +39,8 @@ struct Flight {
   MPI_Request* request() { return &requests.emplace_back(MPI_REQUEST_NULL); }
 };
 
-/// Calls that follow each other: every step begins some, or takes what they have brought. One that returns true does so
-/// again.
+/// A sequence of steps. Each step begins MPI calls or takes their results, once the calls of the step before have
+/// ended. A step that returns true is repeated.
 class MpiPending final : public Pending {
  public:
   using Step = std::function<bool(Flight&, Pending&)>;
@@ -49,7 +49,7 @@ class MpiPending final : public Pending {
     step();
   }
   ~MpiPending() override {
-    // MPI may write into the buffers later, so they are never given back.
+    // MPI may still write into the buffers, so they are never freed.
     if (!flight_->requests.empty()) (void)flight_.release();
   }
 
@@ -79,7 +79,7 @@ class MpiCommunicator final : public Communicator {
   explicit MpiCommunicator(MPI_Comm comm) : comm_(mpi::duplicate(comm, patience(), "making the communicator")) {
     complete();
   }
-  /// A part, in which `comm` is its own.
+  /// The communicator of a part, which owns `comm`.
   MpiCommunicator(MPI_Comm comm, double seconds) : comm_(comm) {
     patience_ = seconds;
     complete();

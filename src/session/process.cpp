@@ -1,4 +1,4 @@
-// Reads /proc/<pid>/stat with plain system calls: this runs inside waits, so it must not allocate.
+// Reads /proc/<pid>/stat with plain system calls. This runs inside waits, so it must not allocate memory.
 #include "session/process.hpp"
 
 #include <fcntl.h>
@@ -73,7 +73,7 @@ Life life_of(std::int64_t pid, std::uint64_t born) {
   fmt::format_to_n(path.data(), path.size() - 1, "/proc/{}/stat", pid);
   const StatText text = read_stat(path.data());
   if (text.error == ENOENT || text.error == ESRCH) return Life::ended;
-  if (text.error != 0) return Life::unknown;  // no file descriptor left, no permission: says nothing about the process
+  if (text.error != 0) return Life::unknown;  // no descriptor left, no permission: this says nothing of the process
   const auto stat = parse(text);
   if (!stat) return Life::unknown;
   if (born != 0 && stat->born != born) return Life::ended;

@@ -1,4 +1,4 @@
-// What /proc says about a process: whether the one that was meant is still running.
+// Reads from /proc whether a process still runs. The start time tells it from a later process with the same id.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@ struct ProcessStat {
   std::uint64_t born = 0;  ///< start time in clock ticks since boot
 };
 
-/// Reads the text of /proc/<pid>/stat. The command's name in it may hold spaces and parentheses.
+/// Parses the text of /proc/<pid>/stat. The command's name in it may contain spaces and parentheses.
 std::optional<ProcessStat> parse_process_stat(std::string_view text);
 
-/// When this process started, as other processes see it; 0 if /proc cannot be read.
+/// This process's start time as /proc shows it to other processes; 0 if /proc cannot be read.
 std::uint64_t own_start_time();
 
 enum class Life : std::uint8_t { running, ended, unknown };
 
-/// Is the process with this id, started then, still running? `ended` if it is gone, a zombie, or another process has
-/// its id now; `unknown` if /proc cannot say. `born` = 0 matches any start time.
+/// Whether the process with this id and start time still runs. `ended`: it is gone, is a zombie, or another process has
+/// its id now. `unknown`: /proc cannot be read. `born` = 0 matches any start time.
 Life life_of(std::int64_t pid, std::uint64_t born);
 
 }  // namespace tasuki

@@ -1,4 +1,5 @@
-// Reach: see reach.hpp. One AND when /proc shows everybody everything; only otherwise do the ranks of a host talk.
+// Reach: see reach.hpp. One AND over all ranks suffices if /proc works for every rank. Otherwise the ranks of a host
+// exchange what they can map.
 #include "session/reach.hpp"
 
 #include <fmt/format.h>
@@ -18,7 +19,7 @@ namespace {
 
 constexpr const char* kDoing = "finding out who can map whose memory";
 
-/// One rank's part in telling its neighbours what it sees, and in handing files over.
+/// One rank's side of the exchange: tells its neighbours what it can map, and hands over descriptors.
 class Opening {
  public:
   Opening(Communicator& communicator, SharedMemory& memory, std::span<const int> neighbours,
@@ -30,7 +31,7 @@ class Opening {
     }
   }
 
-  /// True if /proc shows all that this rank needs.
+  /// Opens all neighbours' files through /proc. True if that worked for all.
   bool by_proc() {
     bool all = true;
     for (std::size_t i = 0; i < neighbours_.size(); ++i)
@@ -43,9 +44,9 @@ class Opening {
     try {
       mailbox_ = std::make_unique<HandOver>(memory_.identity().mailbox);
     } catch (const Error& error) {
-      why = error.what();  // nothing can be sent to this rank then, and the others find that out
+      why = error.what();  // the others cannot send to this rank then, and will notice
     }
-    const auto seen = rows();  // after this all mailboxes are there
+    const auto seen = rows();  // a barrier too: all mailboxes exist from here on
     std::vector<std::string> answers(others_.size());
     std::vector<bool> waits(neighbours_.size(), false);
     for (std::size_t i = 0; i < neighbours_.size(); ++i) waits[i] = i != me_ && !seen[i][me_];
@@ -53,7 +54,7 @@ class Opening {
     for (std::size_t o = 0, i = 0; i < neighbours_.size(); ++i)
       if (i != me_) answers[o++] = refusals_[i];
     answers = exchange_now(communicator_, others_, answers, kDoing, [this] { take(); });
-    take();  // whoever has answered has put it into the mailbox before
+    take();  // a neighbour sends its descriptor before its answer, so all are in the mailbox now
     for (std::size_t o = 0, i = 0; i < neighbours_.size(); ++i) {
       if (i == me_) continue;
       const std::string& answer = answers[o++];
@@ -62,7 +63,7 @@ class Opening {
     }
   }
 
-  /// What every neighbour can map: a row each.
+  /// Collects from every neighbour whom it can map: one row each.
   std::vector<std::vector<bool>> rows() {
     std::string own;
     for (const int neighbour : neighbours_) own += memory_.why_not(neighbour).empty() ? '1' : '0';
@@ -81,7 +82,7 @@ class Opening {
   }
 
  private:
-  /// Gives this rank's file to those that wait for it.
+  /// Sends this rank's descriptor to the neighbours that need it.
   void hand_over(std::vector<bool> waits, const std::string& no_mailbox) {
     refusals_.assign(neighbours_.size(), "");
     const double seconds = communicator_.patience();
@@ -100,11 +101,11 @@ class Opening {
         waits[i] = sent == HandOver::Sent::full && !late;
         more = more || waits[i];
       }
-      take();  // so that the others' mailboxes do not wait for this one
+      take();  // keeps this mailbox from being full, which others wait for
     }
   }
 
-  /// Takes in what has been handed over.
+  /// Takes over the descriptors that have arrived.
   void take() {
     while (mailbox_ != nullptr) {
       const auto letter = mailbox_->receive();
@@ -112,7 +113,7 @@ class Opening {
       const auto from = std::ranges::find(identities_, letter->token, &SharedIdentity::token);
       const auto i = static_cast<std::size_t>(from - identities_.begin());
       if (from == identities_.end() || i == me_) {
-        close(letter->fd);  // not from one of us
+        close(letter->fd);  // the token belongs to no neighbour
       } else {
         memory_.adopt(neighbours_[i], *from, letter->fd);
       }

@@ -1,4 +1,4 @@
-// Reach: which ranks of a host can map each other's shared memory.
+// Reach: finds out which ranks of a host can map each other's shared memory.
 #pragma once
 
 #include <span>
@@ -9,16 +9,16 @@
 
 namespace tasuki {
 
-/// Opens to this rank the memory of `neighbours`, the ranks of its host, itself among them, in ascending order, with
-/// these identities: by /proc, or where that shows some of them nothing (containers with process numbers of their own,
-/// hidepid), by files that are handed over. Returns for each neighbour the first rank of its group: the ranks of a
-/// group can all map each other, and what lies in another group is refused, with the reason. The same on all ranks of a
-/// host. Collective over all ranks of the communicator.
+/// Opens the shared memory of `neighbours` to this rank. `neighbours` are the ranks of its host in ascending order,
+/// this one included; `identities` belong to them. Files are opened through /proc. Where some rank cannot do that
+/// (containers with process ids of their own, hidepid), descriptors are handed over. The ranks are divided into groups
+/// whose members can all map each other. Memory of other groups is refused, with the reason. Returns the first rank of
+/// each neighbour's group, the same on all ranks of a host. Collective over all ranks of the communicator.
 std::vector<int> open_neighbours(Communicator& communicator, SharedMemory& memory, std::span<const int> neighbours,
                                  std::span<const SharedIdentity> identities);
 
-/// Cuts what reaches each other (`reaches[a][b]`: a can map b) into groups of which all do, in ascending order. The
-/// index of the first of its group for each.
+/// Divides ranks into groups whose members can all map each other, in ascending order. `reaches[a][b]`: a can map b.
+/// Returns for each index the first one of its group.
 std::vector<std::size_t> groups_of(const std::vector<std::vector<bool>>& reaches);
 
 }  // namespace tasuki

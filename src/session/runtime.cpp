@@ -1,4 +1,4 @@
-// Runtime: how the parts of a context come to life together, and how they let go of each other.
+// Runtime: makes the members of a context in order, and releases them together with the other ranks.
 #include "session/runtime.hpp"
 
 #include <unistd.h>
@@ -27,7 +27,7 @@ namespace {
 constexpr int kSpins = 300;
 constexpr int kSpinsCrowded = 10;
 
-/// MPI's end, if it is ours to bring about: with the last runtime, and only if all of them parted in peace.
+/// Decides about MPI_Finalize. If Tasuki has started MPI, the last runtime finalises it, but only if none has failed.
 struct Session {
   int runtimes = 0;
   bool ours = false;
@@ -36,7 +36,7 @@ struct Session {
 };
 Session session;
 
-/// A program that thinks that all went well must not end with status 0 if it did not.
+/// Ends the process with an error status if a rank died and the program was not told.
 void end_with_an_error() {
   if (!session.left_alone) return;
   std::fflush(nullptr);
@@ -49,7 +49,7 @@ void end_as_it_must(int status, void*) {
 }
 #endif
 
-/// Registered early, so that it comes after what the program has registered itself.
+/// Exit handlers run in reverse order. This one is registered early, so that it runs after those of the program.
 void watch_the_end() {
 #ifdef __GLIBC__
   static const int registered = on_exit(end_as_it_must, nullptr);
@@ -65,7 +65,7 @@ std::vector<RuntimePart::Make>& parts() {
 }
 
 int largest_tag(MPI_Comm comm) {
-  constexpr int kSmallest = 32767;  // what every MPI allows
+  constexpr int kSmallest = 32767;  // the smallest upper bound of tags that MPI allows
   if (comm == MPI_COMM_NULL) return kSmallest;
   int found = 0;
   int* upper = nullptr;
@@ -128,7 +128,7 @@ Runtime::Runtime(std::unique_ptr<Communicator> communicator, const Runtime& pare
   complete();
 }
 
-// Finds out who is there. Collective.
+// Makes shared memory, topology and liveness. Collective.
 void Runtime::meet() {
   if (!communicator_->threads()) mpi::Query_thread(&thread_level_);
   era_ = Era::enter(!communicator_->threads());
@@ -150,7 +150,7 @@ void Runtime::meet() {
   channels_ = std::make_unique<Channels>(rank(), largest_tag(messages()));
 }
 
-// What later rooms keep in a context, once settings and islands are known. Collective.
+// Makes the machine and what later folders add to a context, after settings and islands are known. Collective.
 void Runtime::complete() {
   machine.name = topology_.processes[0].name;
   machine.threads = topology_.threads;
@@ -184,7 +184,7 @@ Runtime::~Runtime() {
 }
 
 void end_session() {
-  // Where only parts are left that other ranks still hold, each of them comes here when it ends.
+  // Only parts that other ranks still use are left. Each of them calls this function again when it is destroyed.
   if (session.runtimes > 0 && session.runtimes == departing()) return await_departures();
   if (session.runtimes > 0) return;
   save_trace();
@@ -197,16 +197,16 @@ bool Runtime::can_leave_together() {
   return !failed_;
 }
 
-/// True once all ranks are here, so that what follows may be collective.
+/// Waits until all ranks leave the context. True if they do, so that collective calls may follow.
 bool Runtime::leave_together() {
   try {
     if (!can_leave_together()) return false;
-    deadline = std::numeric_limits<double>::infinity();  // the others may be at work for as long as they like
+    deadline = std::numeric_limits<double>::infinity();  // the other ranks may go on computing for any time
     barrier();
     return true;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "tasuki: leaving a context without the other ranks: %s\n", error.what());
-    // A rank that gave up has said so by itself; one that has died cannot.
+    // A rank that gave up has reported it itself; a dead rank could not.
     session.left_alone = session.left_alone || somebody_died();
     return false;
   }
@@ -261,7 +261,8 @@ void Runtime::progress_all() {
   if (progressing_) return;
   progressing_ = true;
   try {
-    // Backwards: an operation that ends removes itself, and the last one, already served, takes its place.
+    // Backwards: an operation that ends removes itself, and the last one, which has been served already, takes its
+    // place.
     for (std::size_t i = active_.size(); i-- > 0;)
       if (i < active_.size()) active_[i]->progress();
   } catch (...) {
@@ -271,7 +272,7 @@ void Runtime::progress_all() {
   progressing_ = false;
 }
 
-/// In a child: what is shared stays as it is, and nobody is told anything.
+/// In a forked child: leaks all members, so that nothing shared is freed and no other rank is told anything.
 void Runtime::leave_to_the_parent() {
   (void)new auto(std::move(transports));
   (void)new auto(std::move(gpus));
@@ -288,7 +289,7 @@ void Runtime::refuse_era(const std::string& doing) const {
         rank(), doing, getpid(), topology_.processes[static_cast<std::size_t>(rank())].pid));
   if (!topology_.threads)
     throw Error(fmt::format("rank {}: {}: MPI has been finalised; do this before MPI_Finalize", rank(), doing));
-  era_ = Era::now();  // it does without MPI
+  era_ = Era::now();  // this context does not use MPI, so it goes on
 }
 
 void Runtime::refuse(const std::string& doing) const {

@@ -1,5 +1,5 @@
-// Runtime: what a Context stands for. Owns the communicator, topology, shared memory, settings, and knows the
-// operations that are active.
+// Runtime: the state behind a Context. It owns the communicator, topology, shared memory and settings, and keeps the
+// list of active operations.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@
 
 namespace tasuki {
 
-/// Something that may need driving while this rank waits for something else. Ranks start and wait for operations in
-/// different orders, so a wait drives all that are active, not just its own.
+/// An active operation, which makes progress while this rank waits for something else. Ranks may start operations and
+/// wait for them in different orders. So every wait drives all active operations, not only its own.
 class Progressing {
  public:
   virtual void progress() = 0;
@@ -39,13 +39,14 @@ class Transports;
 
 class Runtime {
  public:
-  /// Collective. With `owns_mpi`, MPI ends with the last runtime of the process.
+  /// Collective. With `owns_mpi`, the process's last runtime finalises MPI.
   Runtime(std::unique_ptr<Communicator> communicator, bool owns_mpi);
-  /// Of a part of the ranks of `parent`, which `communicator` joins: `ranks` are their numbers there. It has the
-  /// parent's settings, deadline, islands, GPU and prices, and is not bound to it afterwards. Collective.
+  /// A part of `parent`, over `communicator`. `ranks` are the numbers of its ranks in the parent. It takes over the
+  /// parent's settings, deadline, islands, GPU and prices, and may outlive it. Collective.
   Runtime(std::unique_ptr<Communicator> communicator, const Runtime& parent, std::span<const int> ranks);
-  /// Waits for the other ranks (as long as they are alive) and gives everything back. After `fail`, while an exception
-  /// is unwinding, or when MPI has ended, it only lets go: the operating system cleans up.
+  /// Waits until the other ranks come here too, as long as they are alive, and frees everything. After `fail`, while an
+  /// exception unwinds, or once MPI has been finalised, it does not wait, and leaves shared resources to the operating
+  /// system.
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
@@ -56,8 +57,8 @@ class Runtime {
   Liveness& liveness() { return *liveness_; }
   const Liveness& liveness() const { return *liveness_; }
   Communicator& communicator() { return *communicator_; }
-  MPI_Comm comm() const { return communicator_->mpi(); }           ///< for the user
-  MPI_Comm messages() const { return communicator_->messages(); }  ///< for the mpi path only
+  MPI_Comm comm() const { return communicator_->mpi(); }  ///< for the user's communication and Tasuki's collectives
+  MPI_Comm messages() const { return communicator_->messages(); }  ///< for the messages of path `mpi` only
   int rank() const { return topology_.rank; }
   int size() const { return topology_.size(); }
   int thread_level() const { return thread_level_; }           ///< MPI_THREAD_...; -1 without MPI
@@ -65,63 +66,63 @@ class Runtime {
   double deadline = 30.0;
   std::shared_ptr<Gpus> gpus;           ///< made collectively by the first use of a GPU (session/gpus.hpp)
   std::shared_ptr<KernelHome> kernels;  ///< made by the first kernel that communicates by itself (kernels/home.hpp)
-  Machine machine;  ///< what planning sees of these ranks; prices are filled in when first asked for
+  Machine machine;  ///< the planner's view of these ranks; prices are measured or read when first needed
   std::shared_ptr<Transports> transports;  ///< made with the context (transports/transport.hpp)
-  std::string priced;                      ///< the paths that could be used when prices were last completed
-  bool pricing = false;                    ///< prices are being completed
+  std::string priced;                      ///< the usable paths for which prices were last completed
+  bool pricing = false;                    ///< true while prices are being completed
 
-  /// How often a wait polls before it yields: few times if the ranks of this host outnumber its cores.
+  /// Number of polls of a wait before it yields. It is small if this host has more ranks than cores.
   int spins() const { return spins_; }
 
-  /// Collective. Fails like a wait if a rank has died.
+  /// Collective. Throws, as a wait does, if a rank has died or the deadline passes.
   void barrier();
 
-  /// The number of the next grid or field. Called when all ranks have agreed that there will be one.
+  /// The number of the next grid or field. Called after all ranks have agreed to make it.
   int next_object() { return ++objects_; }
-  /// The numbers by which messages of what two ranks share are kept apart.
+  /// Numbers that keep the messages of different operations apart.
   Channels& channels() { return *channels_; }
-  /// The next number of what this rank shares with `peer`: see `Channels::take`.
+  /// See `Channels::take`.
   std::int64_t next_channel(int peer) { return channels_->take(peer); }
 
-  /// Active operations. `reserve` room before `add` so that starting does not allocate.
+  /// The list of active operations. An operation reserves its place when it is made, so that starting it does not
+  /// allocate memory.
   void reserve_active();
   void unreserve_active();
   void add_active(Progressing* op);
   void remove_active(Progressing* op);
-  /// Calls `progress` of each active operation once; does nothing if called from one.
+  /// Calls `progress` of each active operation once. Does nothing if it is called from inside `progress`.
   void progress_all();
 
-  /// A rank has failed, or this one has: tells the others why, and later frees will not wait for them. Only the first
-  /// reason counts.
+  /// Called when this rank or another one has failed. Tells the others why. Later frees do not wait for them. Only the
+  /// first reason counts.
   void fail(const std::string& why);
   bool failed() const { return failed_; }
-  /// The same for this context and its parts: this rank will not go on.
+  /// `fail` for this context and its parts, when this rank cannot go on.
   void give_up(const std::string& why);
-  /// Throws if this rank has failed: what it began with others is not at an end everywhere, and would be mixed up with
-  /// what comes now. Throws in a forked child, and after MPI_Finalize. `doing` is for the message.
+  /// Throws if this rank has failed: other ranks may still be in calls that it left, and a new call would be matched
+  /// with those. Also throws in a forked child and after MPI_Finalize. `doing` is for the message.
   void refuse_if_failed(const std::string& doing) const {
     if (failed_ || era_ != Era::now()) refuse(doing);
   }
-  /// Only the latter two.
+  /// Throws in a forked child and after MPI_Finalize.
   void refuse_if_over(const std::string& doing) const {
     if (era_ != Era::now()) refuse_era(doing);
   }
-  bool over() const { return era_ != Era::now() && (inherited() || !topology_.threads); }  ///< Either of them is so.
-  bool inherited() const { return Era::forked_since(era_); }  ///< This process is a child of the one that made it.
+  bool over() const { return era_ != Era::now() && (inherited() || !topology_.threads); }  ///< `refuse_if_over` throws.
+  bool inherited() const { return Era::forked_since(era_); }  ///< This process was forked after the context was made.
 
   bool is_part() const { return is_part_; }
-  /// How many parts of these ranks, in this order, this rank has made.
+  /// Number of parts of these ranks, in this order, that this rank has made.
   int& parts_made(const std::vector<int>& ranks) { return parts_made_[ranks]; }
-  /// Remembers a part, for `give_up`.
+  /// Adds a part to those that `give_up` concerns.
   void adopt(const std::shared_ptr<Runtime>& part);
-  /// The rank's place among those of its host, by which it gets a GPU, and the GPU that it has already: -1 if none. A
-  /// part's are those of its parent.
+  /// `place`: the rank's index among the ranks of its host, which chooses its GPU. `chosen_gpu`: the GPU that it has
+  /// already, or -1. A part has both from its parent.
   int place() const { return place_; }
   int chosen_gpu() const { return chosen_gpu_; }
 
-  /// Says that this rank lets go of the context. What is returned ends when all ranks have; then `left` is called
-  /// before the runtime is destroyed, which waits for nobody any more. Null if there is nothing to wait for: a rank has
-  /// failed.
+  /// Announces that this rank releases the context. The result ends when all ranks have done so. Then the caller calls
+  /// `left`, after which the destructor does not wait. Null if a rank has failed, so that there is nothing to wait for.
   std::unique_ptr<Pending> begin_leaving();
   void left() { left_ = true; }
 
@@ -130,7 +131,7 @@ class Runtime {
   void complete();
   bool can_leave_together();
   bool leave_together();
-  bool somebody_died() const;  ///< of this host
+  bool somebody_died() const;  ///< whether a rank of this host has died
   void refuse(const std::string& doing) const;
   void refuse_era(const std::string& doing) const;
   void leave_to_the_parent();
@@ -148,7 +149,7 @@ class Runtime {
   bool is_part_ = false;
   int place_ = 0;
   int chosen_gpu_ = -1;
-  std::string failure_;  // why
+  std::string failure_;  // the reason given to `fail`
   std::map<std::vector<int>, int> parts_made_;
   std::vector<std::weak_ptr<Runtime>> parts_;
   Settings settings_;
@@ -160,13 +161,13 @@ class Runtime {
   std::vector<Progressing*> active_;
 };
 
-/// A later room's part of every context: called at the end of its making, on all ranks (collective), in no order.
-/// Registered at load time.
+/// What a later folder of src/ adds to every context. `make` is called at the end of the context's making on all ranks
+/// (collective); the order of several is not defined. Registered at load time.
 struct RuntimePart {
   using Make = void (*)(Runtime&);
   explicit RuntimePart(Make make);
 };
-/// What a public context keeps to itself.
+/// Gives the library access to the runtime of a public context.
 struct ContextAccess {
   static Context make(std::shared_ptr<Runtime> runtime) { return Context(std::move(runtime)); }
   static Runtime& runtime(const Context& context) { return context.runtime(); }
@@ -176,30 +177,30 @@ inline Runtime& runtime_of(const Context& context) {
   return ContextAccess::runtime(context);
 }
 
-/// Arguments that must be the same on every rank. Collective: collects name and value pairs, then `check` compares them
-/// over all ranks and throws on every rank, naming the first argument that differs, the ranks and their values:
-/// `Halo: argument 'corners' differs between ranks: rank 0 has true, rank 2 has false`. One small allreduce when all
-/// agree. A difference in the operation itself is reported too: the ranks do different things.
+/// Checks that arguments are the same on every rank. `same` collects names and values; `check` compares them over all
+/// ranks (collective). If they differ, every rank throws the same message, such as
+/// `Halo: argument 'corners' differs between ranks: rank 0 has true, rank 2 has false`. If they agree, the check takes
+/// one small allreduce. Ranks that make different operations are reported too.
 ///
-/// With TASUKI_AGREE=0 nothing is compared and nothing is sent: a complaint is thrown on the rank that has it, and what
-/// happens to ranks with different arguments is undefined until a wait's deadline.
+/// With TASUKI_AGREE=0 nothing is sent or compared. A complaint is then thrown only on the rank that has it. Ranks with
+/// different arguments wait for each other until the deadline, or move wrong data.
 class Agreement {
  public:
   Agreement(Runtime& runtime, std::string operation);
-  /// Among this rank and `peers`, ascending, who name each other, only: nobody else takes part. If they name different
-  /// ranks, all of them throw, and the context has failed: nobody can tell any more who waits for whom.
+  /// Only this rank and `peers` (ascending) take part, and each names all the others. If they name different ranks, all
+  /// of them throw, and the context has failed, because ranks may wait for some that do not take part.
   Agreement(Runtime& runtime, std::string operation, std::vector<int> peers);
   Agreement& same(const std::string& argument, const std::string& value);
   Agreement& same(const std::string& argument, std::int64_t value);
-  /// A local complaint (empty: none). If any rank has one, all ranks throw it, naming the rank that complained; so that
-  /// no rank goes on alone. Called before `check`.
+  /// Adds what is wrong on this rank (empty: nothing). If any rank has a complaint, `check` throws it on all ranks and
+  /// names the rank. So no rank goes on alone. Called before `check`.
   Agreement& complain(const std::string& text);
-  /// The same with an exception's text. If it is `PathUnusable` and no rank has another complaint, so is what is
-  /// thrown.
+  /// The same with an exception's text. If the exceptions of all ranks that complain are `PathUnusable`, `check` throws
+  /// `PathUnusable`.
   Agreement& complain(const std::exception& error);
-  bool complains() const { return !complaint_.empty(); }  ///< this rank does
+  bool complains() const { return !complaint_.empty(); }  ///< whether this rank has a complaint
   void check();
-  /// As `check`, whatever TASUKI_AGREE says: for what ranks find out by themselves, and not from arguments.
+  /// `check` that does not depend on TASUKI_AGREE: for complaints that are not about arguments.
   void settle();
 
  private:
@@ -216,14 +217,14 @@ class Agreement {
   bool unusable_ = false;  // the complaint is a `PathUnusable`
 };
 
-/// Exchanges one blob of bytes, below 2 GiB, with each of `peers` (the relation must be symmetric). Result in the order
-/// of `peers`. Collective over the ranks involved; fails like a wait if one of them has died.
+/// Exchanges a blob of less than 2 GiB with each of `peers`, which must name this rank too. Results are in the order of
+/// `peers`. Collective over the ranks involved. Throws, as a wait does, if one of them has died.
 std::vector<std::string> exchange(Runtime& runtime, std::span<const int> peers, std::span<const std::string> blobs);
 
-/// Waits like every wait of Tasuki must: `poll` until it returns true, spinning briefly, then yielding, looking now and
-/// then whether the ranks in `needs` are alive, and for at most `deadline` seconds. Meanwhile the active operations
-/// make progress, so `poll` may be called more often than it asks for, but never from within itself. On failure: marks
-/// this rank as having given up and throws `Error` beginning with `what()` (made only then), or what `poll` threw.
+/// The loop of every wait. Calls `poll` until it returns true, for at most `deadline` seconds. It spins first, and then
+/// yields, drives the active operations, and checks now and then whether the ranks in `needs` are alive. `poll` is
+/// never called from inside itself. On failure this rank is marked as having given up, and an `Error` is thrown whose
+/// text begins with `what()`; an exception of `poll` is rethrown.
 template <class Poll, class What>
 void wait_until(Runtime& runtime, std::span<const int> needs, Poll&& poll, What&& what);
 

@@ -15,13 +15,13 @@
 namespace tasuki {
 namespace {
 
-/// The variable's value; empty if it is unset or empty, which mean the same.
+/// The variable's value; empty if it is unset.
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? std::string{} : std::string{value};
 }
 
-/// The whole text as a number; NaN if it is not one.
+/// The number that the whole text is; NaN if it is none.
 double number(const std::string& text) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
@@ -36,7 +36,7 @@ double deadline_from_environment() {
   return seconds;
 }
 
-/// Complains about what names no collective, or no algorithm of it.
+/// Throws `Error` if the value names an unknown collective or an unknown algorithm.
 void check_algorithms(const std::string& text) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find(',', at), text.size());

@@ -5,7 +5,7 @@
 
 namespace tasuki {
 
-/// Read from the environment once, checked to be the same on all ranks.
+/// Read once for each context, which checks that they are the same on all ranks.
 struct Settings {
   int island = 0;               ///< TASUKI_ISLAND: 0 = whole hosts
   std::string path = "auto";    ///< TASUKI_PATH
@@ -21,10 +21,10 @@ struct Settings {
 };
 Settings settings_from_environment();  ///< Throws `Error` naming variable and value.
 
-/// Seconds that a context's making may wait for the other ranks: TASUKI_DEADLINE, or what it is by default if it makes
-/// no sense, for then that is complained about later, on all ranks.
+/// Seconds for which the making of a context may wait for other ranks: TASUKI_DEADLINE. If its value is bad, the
+/// default; the bad value is reported later, on all ranks.
 double creation_deadline();
-/// TASUKI_PMPI alone, likewise.
+/// TASUKI_PMPI alone; the default if its value is bad, as above.
 bool calls_pmpi();
 
 }  // namespace tasuki

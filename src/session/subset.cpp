@@ -1,4 +1,4 @@
-// Subset: a context of some of a context's ranks, who make it by themselves.
+// Subset: a context of some ranks of a context. Only these ranks make it.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kName = "Context::subset";
 
-// What this rank can find wrong with its list by itself; empty if nothing is.
+// What is wrong with this rank's list of ranks; empty if nothing is.
 std::string complaint_about(const std::vector<int>& ranks, int me, int size) {
   const std::string list = fmt::format("argument 'ranks' is ({})", fmt::join(ranks, ", "));
   if (ranks.empty()) return list + ", which is empty; name the ranks of the subset, this one among them";
@@ -45,7 +45,8 @@ Context Context::subset(std::span<const int> ranks) const {
   std::vector<int> peers = list;
   std::ranges::sort(peers);
   std::erase(peers, parent.rank());
-  // After this everybody is here. It is not left to TASUKI_AGREE, for MPI would wait without a deadline.
+  // After this all ranks of the subset are here. It does not depend on TASUKI_AGREE, because the MPI call that follows
+  // has no deadline.
   int& made = parent.parts_made(list);
   Agreement(parent, kName, peers)
       .same("ranks", fmt::format("({})", fmt::join(list, ", ")))

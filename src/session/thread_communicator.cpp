@@ -1,4 +1,4 @@
-// Ranks that are threads of one process: texts on a board.
+// The communicator of ranks that are threads of one process: they exchange texts through their `Team`.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -46,7 +46,7 @@ void run_threads(int ranks, const std::function<void(const Context&)>& body) {
       try {
         body(context);
       } catch (...) {
-        // Now, and not when the context ends: what the body has made and kept may hold it.
+        // Called here and not left to the context's end: objects that the body has kept may hold the context.
         context.give_up(fmt::format("rank {} left with an exception: {}", rank, text_of(std::current_exception())));
         throw;
       }
@@ -69,7 +69,7 @@ void run_threads(int ranks, const std::function<void(const Context&)>& body) {
   }
   for (std::thread& thread : threads) thread.join();
   collect_departures_of_threads();
-  // The first rank to fail may have thrown nothing in the end; what others threw is not to be lost then.
+  // The exception of the first rank that failed goes first. If that rank threw none, another rank's is rethrown.
   const int first = team->failed();
   if (first >= 0) std::rotate(thrown.begin(), thrown.begin() + first, thrown.begin() + first + 1);
   for (const std::exception_ptr& one : thrown)

@@ -1,4 +1,5 @@
-// Finds hosts and processes: the kernel says which ranks share a host, /proc whether they can be watched.
+// Finds hosts and processes. The kernel's boot id and the host name tell hosts apart; /proc shows which processes can
+// be watched.
 #include "session/topology.hpp"
 
 #include <unistd.h>
@@ -19,17 +20,17 @@
 namespace tasuki {
 namespace {
 
-/// What every rank tells every other.
+/// The data that every rank sends to all others.
 struct Record {
   std::int64_t pid = 0;
   std::uint64_t born = 0;
   SharedIdentity memory;
-  char boot[48] = {};  // the running kernel's, by which a host is told from others of the same name
+  char boot[48] = {};  // boot id of the kernel, which tells hosts of the same name apart
   char name[256] = {};
 };
 
 void put(char* field, std::size_t size, const std::string& text) {
-  text.copy(field, size - 1);  // the field is all zeros, so it ends with one
+  text.copy(field, size - 1);  // the field was all zeros, so the text ends with one
 }
 
 Record own_record(const SharedMemory* memory) {
@@ -54,8 +55,8 @@ Topology discover(Communicator& communicator, SharedMemory* memory, const std::s
     if (texts[rank].size() > sizeof(Record))
       throw Error(fmt::format("Context: rank {}: {}", rank, texts[rank].substr(sizeof(Record))));
 
-  std::map<std::pair<std::string, std::string>, int> hosts;  // numbered in the order of their first ranks
-  std::vector<int> members;                                  // of each host, so far
+  std::map<std::pair<std::string, std::string>, int> hosts;  // (boot id, name) -> number, in the order of first ranks
+  std::vector<int> members;                                  // number of ranks of each host so far
   std::vector<int> neighbours;
   std::vector<SharedIdentity> identities;
   for (const std::string& text : texts) {
@@ -71,7 +72,7 @@ Topology discover(Communicator& communicator, SharedMemory* memory, const std::s
   }
   topology.hosts = static_cast<int>(hosts.size());
 
-  topology.visible = true;  // ranks of one host in different containers may not see each other's processes
+  topology.visible = true;  // set to false below if a process of this host is not in /proc, as between containers
   for (int rank = 0; rank < topology.size(); ++rank) {
     if (!topology.same_host(rank, topology.rank)) continue;
     const Process& process = topology.processes[static_cast<std::size_t>(rank)];
@@ -95,7 +96,7 @@ std::string Topology::called(int other) const {
 
 namespace {
 
-/// Numbers the islands; `part_of` says which of its group a rank is in.
+/// Numbers the islands. `part_of(rank)` says which island of its group a rank is in.
 template <class PartOf>
 void number_islands(Topology& topology, const PartOf& part_of) {
   std::map<std::tuple<int, int, int>, int> islands;  // (host, group, which island of the group) -> number
@@ -110,7 +111,7 @@ void number_islands(Topology& topology, const PartOf& part_of) {
 }  // namespace
 
 void cut_islands(Topology& topology, int island_size) {
-  std::map<std::pair<int, int>, int> members;  // of each host's groups, so far
+  std::map<std::pair<int, int>, int> members;  // number of ranks of each group so far
   number_islands(topology, [&](std::size_t rank) {
     const Process& process = topology.processes[rank];
     const int place = members[{process.host, process.group}]++;

@@ -24,11 +24,11 @@ namespace tasuki {
 
 namespace {
 
-constexpr std::uint64_t kEvents = 1 << 17;  // kept: 5 MB; older ones are overwritten
-constexpr std::size_t kOperations = 4096;   // kept, with their plans; later ones are only counted
-constexpr std::int64_t kPollGap = 2000;     // ns: tests that follow each other faster are one event
+constexpr std::uint64_t kEvents = 1 << 17;  // events that are kept, 5 MB; older ones are overwritten
+constexpr std::size_t kOperations = 4096;   // operations that are kept with their plans; later ones are only counted
+constexpr std::int64_t kPollGap = 2000;     // ns; tests that follow each other within this time become one event
 constexpr int kClockAnswers = 32;
-constexpr std::size_t kKept = 64;  // epochs of which a recorder that is asked to keeps the times
+constexpr std::size_t kKept = 64;  // epochs whose times a recorder keeps after `keep`
 constexpr int kFormat = 1;
 
 struct Event {
@@ -55,7 +55,7 @@ class Trace {
     const std::int64_t offset = clock_offset(
         comm, [&topology](int rank) { return topology.same_host(0, rank); }, Recorder::now);
     if (on()) return;
-    // One process has one file, also if its contexts are over parts of the world.
+    // A process has one file, named after its rank in MPI_COMM_WORLD, whatever communicators its contexts have.
     mpi::Comm_rank(MPI_COMM_WORLD, &rank_);
     mpi::Comm_size(MPI_COMM_WORLD, &ranks_);
     const Process& own = topology.processes[static_cast<std::size_t>(topology.rank)];
@@ -84,7 +84,7 @@ class Trace {
 
   void save() {
     const std::uint64_t count = count_.load();
-    if (count == saved_ || Era::forked()) return;  // the file is the parent's
+    if (count == saved_ || Era::forked()) return;  // a forked child does not write its parent's file
     const std::filesystem::path target = std::filesystem::path(folder_) / fmt::format("rank-{}.json", rank_);
     saved_ = count;
     const std::string why = replace_text(target.string(), text(count));
@@ -95,7 +95,7 @@ class Trace {
   std::atomic<int> paused{0};
 
  private:
-  // A loop around `test` would fill the record with nothing else.
+  // Extends the last test's event. Without this a loop of tests would fill the whole record.
   bool extend_test(const Event& event) {
     if (last_test_ == kNone || count_.load(std::memory_order_relaxed) - last_test_ >= kEvents / 2) return false;
     Event& last = events_[last_test_ % kEvents];
@@ -177,7 +177,8 @@ EpochTimes& Recorder::times_of(std::uint64_t epoch) {
 
 void Recorder::record(Traced what, std::uint64_t epoch, std::int64_t begin, std::int32_t command, std::int64_t round) {
   const std::int64_t end = now();
-  // A start is recorded when the call returns, by which time another thread may be recording the epoch's commands.
+  // Only commands are kept. A start is recorded when the call returns, and another thread may be recording the epoch's
+  // commands by then.
   if (!kept_.empty() && what == Traced::command) keep_command(epoch, begin, end, command);
   if (operation_ >= 0)
     Trace::instance().record({begin, end, round, static_cast<std::uint32_t>(epoch), operation_, command, what});
@@ -209,7 +210,7 @@ void prepare_trace(const std::string& folder) {
   };
   make_private_folders(folder);
   std::error_code error;
-  std::filesystem::create_directories(folder, error);  // is there now, or says why not
+  std::filesystem::create_directories(folder, error);  // `error` says why if the folder is missing after this
   if (!std::filesystem::is_directory(folder)) refuse(error ? error.message() : "it is a file");
   if (access(folder.c_str(), W_OK | X_OK) != 0) refuse("no permission");
 }
@@ -250,7 +251,7 @@ std::int64_t clock_offset(MPI_Comm comm, const std::function<bool(int)>& shared,
     const std::int64_t took = clock() - asked;
     if (took >= fastest) continue;
     fastest = took;
-    offset = told - (asked + took / 2);  // rank 0's answer was half-way
+    offset = told - (asked + took / 2);  // rank 0 is taken to have read its clock half-way between question and answer
   }
   return offset;
 }

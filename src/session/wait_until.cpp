@@ -1,4 +1,4 @@
-// The slow part of every wait.
+// The slow part of every wait: yields, looks at other ranks, and gives up at the deadline.
 #include "session/wait_until.hpp"
 
 #include <sched.h>
@@ -15,10 +15,10 @@ namespace tasuki {
 namespace {
 
 constexpr double kLookInterval = 2e-3;  // seconds between looks at the other ranks
-constexpr double kLookShare = 20;       // with many ranks a look costs more: at most 1/20 of the time goes into it
-constexpr double kGrace = 0.3;          // seconds for other ranks to pass on what a failed rank had sent
-constexpr double kFewestTests = 10;     // that find no end before the deadline can pass
-constexpr unsigned kTurnsPerDrive = 4;  // yields between drives of the other operations
+constexpr double kLookShare = 20;       // looks take at most 1/20 of the time; with many ranks one look takes longer
+constexpr double kGrace = 0.3;          // seconds in which data that a failed rank has sent may still arrive
+constexpr double kFewestTests = 10;     // unsuccessful tests before the deadline can pass
+constexpr unsigned kTurnsPerDrive = 4;  // yields between two calls that drive the other operations
 
 WaitHooks hooks;
 
@@ -26,7 +26,7 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// `why`: a rank that has failed; empty: the deadline has passed.
+// Throws. `why` names a rank that has failed; empty: the deadline has passed.
 [[noreturn]] void give_up(Runtime& runtime, const std::string& why, const std::string& what) {
   if (!why.empty()) {
     runtime.fail(why);

@@ -1,4 +1,4 @@
-// The loop of every wait: a small hot spin here, and the slow part (clock, liveness, deadline) out of line.
+// The loop of every wait. The short spin is inline; the slow part (clock, liveness, deadline) is in wait_until.cpp.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ inline void cpu_pause() {
 #endif
 }
 
-/// What a wait does between polls once it has spun for a little.
+/// The slow part of a wait: what it does between polls after it has spun for a while.
 class PatientWait {
  public:
   PatientWait(Runtime& runtime, std::span<const int> needs);
@@ -27,8 +27,9 @@ class PatientWait {
   PatientWait(const PatientWait&) = delete;
   PatientWait& operator=(const PatientWait&) = delete;
 
-  /// Lets others run; now and then drives the active operations and looks at the clock and at the ranks needed. False
-  /// at the deadline, or some time after a rank was found to have failed: what it did before may still be on its way.
+  /// Yields the core. Now and then drives the active operations, and checks the clock and the ranks in `needs`. False
+  /// at the deadline. Also false a while after a rank was found to have failed: data that it sent before may still
+  /// arrive.
   bool go_on();
   /// Marks this rank as having given up and throws.
   [[noreturn]] void fail(const std::string& what);
@@ -40,25 +41,25 @@ class PatientWait {
   double end_;
   unsigned turns_ = 0;
   std::string why_;
-  void* token_ = nullptr;  // the hooks' own
+  void* token_ = nullptr;  // belongs to the wait hooks
 };
 
-/// What calls of `test` keep between them, so that a loop of them ends as a wait does. Time that the caller spends
-/// elsewhere counts little, so that computing for long between two tests is no failure.
+/// State that an operation keeps between calls of `test`, so that a loop of tests fails as a wait does. Time between
+/// two tests counts only in part, so a long computation between them is no failure.
 class TestWatch {
  public:
-  /// After a test of this epoch that found no end: drives the active operations and looks at the clock and now and then
-  /// at the ranks needed. False once a wait would have given up: test once more, then `fail`.
+  /// Called after a test of this epoch that found it incomplete. Drives the active operations, checks the clock, and
+  /// now and then the ranks in `needs`. False once a wait would have given up: then test once more, and call `fail`.
   bool go_on(Runtime& runtime, std::span<const int> needs, std::uint64_t epoch);
   /// Marks this rank as having given up and throws.
   [[noreturn]] void fail(Runtime& runtime, const std::string& what) const;
 
  private:
   std::uint64_t epoch_ = 0;
-  double last_ = 0;    // when `go_on` was called
-  double waited_ = 0;  // seconds
+  double last_ = 0;    // time of the last call of `go_on`
+  double waited_ = 0;  // seconds that count towards the deadline
   double next_look_ = 0;
-  double end_ = 0;  // once a rank was found to have failed
+  double end_ = 0;  // time to give up, set when a rank was found to have failed
   std::string why_;
 };
 
@@ -71,11 +72,11 @@ void wait_until(Runtime& runtime, std::span<const int> needs, Poll&& poll, What&
     }
     PatientWait wait(runtime, needs);
     for (bool more = true;; more = wait.go_on()) {
-      if (poll()) return;  // also after the last look at the clock: this process may have been stopped for long
+      if (poll()) return;  // polled once more after the deadline: this process may have been stopped for long
       if (!more) wait.fail(what());
     }
   } catch (const Interruption&) {
-    throw;  // what that means for the ranks, the caller knows
+    throw;  // not a failure by itself: the caller decides what it means
   } catch (const std::exception& error) {
     runtime.fail(error.what());
     throw;

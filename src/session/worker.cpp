@@ -11,14 +11,14 @@ namespace tasuki {
 namespace {
 
 constexpr int kSpins = 200;      // rounds without an active task before sleeping
-constexpr int kYields = 20000;   // or before moments of sleep, if tasks may be asked silently
+constexpr int kYields = 20000;   // the same before moments of sleep, if requests may come without `wake`
 constexpr int kBusyRounds = 64;  // rounds between yields while a task waits for its peers
 constexpr std::chrono::microseconds kMoment{50};
 
 }  // namespace
 
 Worker& Worker::instance() {
-  // Never destroyed: operations may live until the very end of the process, and look for it there.
+  // Never destroyed: operations may exist until the process ends, and use it.
   static Worker& worker = *new Worker;
   static const struct End {
     ~End() { worker.end(); }
@@ -32,7 +32,7 @@ void Worker::end() {
     calls_.fetch_add(1);
     calls_.notify_one();
     if (thread_.joinable()) thread_.join();
-  }  // in a child the thread is the parent's
+  }  // a forked child has no such thread
   ended_.store(true, std::memory_order_release);
 }
 
@@ -41,7 +41,7 @@ void Worker::add(Task* task) {
   tasks_.push_back(task);
   if (task->asked_silently()) {
     ++silent_;
-    calls_.fetch_add(1);  // in case it sleeps until it is woken
+    calls_.fetch_add(1);  // wakes the thread if it sleeps: from now on it may sleep for moments only
     calls_.notify_one();
   }
   if (!thread_.joinable()) thread_ = std::thread([this] { loop(); });
@@ -53,7 +53,7 @@ void Worker::remove(Task* task) {
 }
 
 void Worker::wake() {
-  // Pairs with the fence in `sleep`: either this sees that the thread sleeps, or the thread sees what is asked.
+  // Pairs with the fence in `sleep`: either this call sees that the thread sleeps, or the thread sees the request.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (asleep_.load(std::memory_order_relaxed)) {
     calls_.fetch_add(1, std::memory_order_release);
@@ -64,7 +64,7 @@ void Worker::wake() {
 Worker::Awake::Awake() {
   Worker& worker = instance();
   worker.awake_.fetch_add(1);
-  worker.calls_.fetch_add(1);  // in case it sleeps
+  worker.calls_.fetch_add(1);  // wakes the thread if it sleeps
   worker.calls_.notify_one();
 }
 

@@ -1,8 +1,8 @@
-// Worker: the process's progress thread, for what must go on while the user's threads compute.
+// Worker: the process's progress thread. It drives operations while the user's threads compute.
 //
-// There is one a process, started with its first task. It serves all tasks in turn, yields while they wait for peers,
-// and sleeps in the kernel when none has anything to do: until it is woken, or, if a GPU asks, which cannot wake it,
-// for moments. While kernels run on a GPU that ask it by themselves, it does not sleep.
+// A process has one, which starts with its first task. It serves all tasks in turn and yields while they wait for
+// peers. When no task has anything to do, it sleeps in the kernel until it is woken. A GPU cannot wake it, so if a task
+// may be asked by a GPU it sleeps for moments only. While `Awake` objects exist it does not sleep.
 #pragma once
 
 #include <atomic>
@@ -17,11 +17,12 @@ class Worker {
   class Task {
    public:
     virtual ~Task() = default;
-    /// Does what can be done now, without blocking. True if there was something to do. Called by the worker only.
+    /// Does what can be done now, without blocking. True if the task is active: it has something to do, or waits for
+    /// peers. Only the worker calls it.
     virtual bool serve() = 0;
-    /// Whether somebody has asked for something that `serve` has not seen; then the worker does not go to sleep.
+    /// Whether there is a request that `serve` has not seen yet. Then the worker does not go to sleep.
     virtual bool asked() const = 0;
-    /// Whether it is asked without a call of `wake`.
+    /// Whether requests may come without a call of `wake`, as those of a GPU do.
     virtual bool asked_silently() const { return false; }
   };
 
@@ -30,13 +31,13 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
 
   void add(Task* task);
-  void remove(Task* task);  ///< Afterwards the worker does not touch it any more.
-  /// The process is ending, and the thread has ended: nobody serves tasks any more.
+  void remove(Task* task);  ///< After it returns the worker does not use the task any more.
+  /// True once the thread has ended because the process is exiting; tasks are no longer served.
   bool ended() const { return ended_.load(std::memory_order_acquire); }
-  /// To be called after a task has been asked for something. Neither blocks nor allocates.
+  /// Called after a request to a task. Neither blocks nor allocates memory.
   void wake();
 
-  /// As long as one of these lives, the worker does not go to sleep: kernels run on a GPU that ask it by themselves.
+  /// While one exists, the worker does not sleep. For kernels that run on a GPU and make requests by themselves.
   class Awake {
    public:
     Awake();
@@ -54,8 +55,8 @@ class Worker {
 
   std::mutex mutex_;
   std::vector<Task*> tasks_;
-  std::atomic<int> silent_{0};  // tasks that are asked silently
-  std::atomic<int> awake_{0};   // who wants it awake
+  std::atomic<int> silent_{0};  // number of tasks with `asked_silently`
+  std::atomic<int> awake_{0};   // number of `Awake` objects
   std::atomic<bool> asleep_{false};
   std::atomic<bool> ending_{false};
   std::atomic<bool> ended_{false};

@@ -1,4 +1,4 @@
-// A library that is opened when it is first needed, so that programs run where there is none.
+// DynamicLibrary: a shared library that is opened at its first use, so that programs also run on machines without it.
 #pragma once
 
 #include <dlfcn.h>
@@ -10,7 +10,8 @@ namespace tasuki {
 
 class DynamicLibrary {
  public:
-  /// The first of the names that the loader finds. It stays open to the end of the process.
+  /// Opens the first of the names that the loader finds. `what` is the library's name in messages. The library stays
+  /// open until the process ends.
   template <class... Names>
   explicit DynamicLibrary(const std::string& what, const Names&... names) : what_(what) {
     std::string tried;
@@ -25,7 +26,7 @@ class DynamicLibrary {
     }
   }
 
-  /// Points `function` to the library's function of that name; null if there is none.
+  /// Sets `function` to the library's function of that name, or to null if there is none.
   template <class Function>
   void find(Function& function, const char* name) {
     if (handle_ == nullptr) return;
@@ -33,7 +34,7 @@ class DynamicLibrary {
     if (function == nullptr && why_not_.empty()) why_not_ = "this " + what_ + " has no " + name;
   }
 
-  /// Why the library or a function of it cannot be used; empty: it can.
+  /// Why the library, or one of the functions asked for, is missing; empty if nothing is.
   const std::string& why_not() const { return why_not_; }
 
  private:

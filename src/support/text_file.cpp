@@ -19,7 +19,7 @@ namespace {
 
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
-constexpr int kTrials = 100;  // to find a name that is free
+constexpr int kTrials = 100;  // random names that are tried until one is free
 
 }  // namespace
 
@@ -70,7 +70,7 @@ std::string replace_text(const std::string& path, const std::string& text) {
       return why;
     }
   }
-  // Whatever the umask says.
+  // Sets the mode whatever the umask is.
   const bool made = fchmod(fd, S_IRUSR | S_IWUSR) == 0;
   if (close(fd) != 0 || !made || std::rename(draft.c_str(), path.c_str()) != 0) return give_up();
   return {};
@@ -78,7 +78,7 @@ std::string replace_text(const std::string& path, const std::string& text) {
 
 void make_private_folders(const std::string& path) {
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
-    (void)mkdir(path.substr(0, end).c_str(), S_IRWXU);  // if it cannot be made, writing into it will say so
+    (void)mkdir(path.substr(0, end).c_str(), S_IRWXU);  // a failure shows when a file is written there
     if (end == path.npos) return;
   }
 }

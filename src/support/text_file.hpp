@@ -1,5 +1,5 @@
-// Whole text files, without C++ streams: a process that loads two copies of the C++ library (as Python's packages bring
-// theirs) may mix up the parts of its locales, which every stream looks up.
+// Reads and writes whole text files, without C++ streams. Every stream looks up parts of a locale. In a process that
+// has loaded two copies of the C++ library, as Python packages cause, that look-up may find parts of the wrong copy.
 #pragma once
 
 #include <optional>
@@ -7,15 +7,16 @@
 
 namespace tasuki {
 
-/// Nothing if the file cannot be read; `errno` says why.
+/// The file's text; nothing if it cannot be read, and then `errno` says why.
 std::optional<std::string> read_text(const std::string& path);
-/// What `path` is, if it is there and no regular file: "a folder", "a pipe" ...; else empty. Links are followed.
+/// If `path` exists and is not a regular file, what it is: "a folder", "a pipe" ...; else empty. Follows links.
 std::string irregular(const std::string& path);
-/// Replaces the file, or makes it, at once: others see the old text or the new one. The text goes into a new file
-/// beside it, which only this user can read, and which nobody can have planted; a link at `path` is replaced, not
-/// followed. Empty, or why it cannot be done; then nothing is left behind.
+/// Writes the file atomically: readers see the old text or the new one. The text is written to a new file in the same
+/// folder, which is then renamed. That file is made with O_EXCL and a random name, and only this user can read it. A
+/// link at `path` is replaced, not followed. Returns an empty text, or the reason for a failure; then no file is left
+/// behind.
 std::string replace_text(const std::string& path, const std::string& text);
-/// Makes the folder, and those above it that are missing, for this user only. What is there already stays as it is.
+/// Makes the folder and the missing ones above it, with access for this user only. Does not change existing folders.
 void make_private_folders(const std::string& path);
 
 }  // namespace tasuki

@@ -1,5 +1,5 @@
-// Channels: how an engine runs a command that loads and stores cannot do. Three kinds, for the three who may drive it:
-// this rank's processor, a stream of its GPU, or a thread beside a running kernel.
+// Channels: how an engine runs commands that are not loads and stores, such as messages. There are three kinds, by who
+// drives them: a thread of the processor, a stream of the GPU, or a progress thread beside a running kernel.
 #pragma once
 
 #include <cstddef>
@@ -11,47 +11,47 @@
 
 namespace tasuki {
 
-/// What a complete signal adds to a counter in GPU memory: one block's share is 1, the first block's is the rest. Words
-/// that a kernel and a thread tell each other by count likewise.
+/// What a complete signal adds to a counter in GPU memory: the first thread block adds kSignal less the number of the
+/// other blocks, each of which adds 1. The words between a kernel and a thread count in the same unit.
 constexpr std::uint64_t kSignal = 1 << 16;
 
-/// Driven by a processor's thread: it starts a round, then looks until the round has ended.
+/// Driven by a thread of the processor, which starts a round and then tests until the round has ended.
 class HostChannel {
  public:
   virtual ~HostChannel() = default;
   /// Starts round `round` of the command on copy `copy` of its buffers.
   virtual void start(std::int64_t round, int copy) = 0;
-  /// True when what was started has ended. Never blocks.
+  /// True once the started round has ended. Never blocks.
   virtual bool test() = 0;
-  /// Withdraws what was started, after a failure.
+  /// After a failure: cancels the started round.
   virtual void cancel() {}
 };
 
-/// Work of a CUDA stream: it ends in the order of the stream.
+/// Driven by a CUDA stream: the command is work of the stream and ends in its order.
 class StreamChannel {
  public:
   virtual ~StreamChannel() = default;
-  /// The command becomes work of `stream`. Those of one epoch and path come between `begin_group` and `end_group` of
-  /// the first.
+  /// Puts the command into `stream`. The commands of an epoch that take one path are put between `begin_group` and
+  /// `end_group` of the first of them.
   virtual void enqueue(Stream stream) = 0;
   virtual void begin_group() {}
   virtual void end_group() {}
 };
 
-/// Carried by a thread of this process while a kernel goes on. Both count epochs in words of host memory, the e-th time
-/// by e * kSignal.
+/// Driven by the progress thread while a kernel of this GPU runs. Thread and kernel tell each other about epochs
+/// through two words of host memory; in epoch e a word is set to e * kSignal.
 class ThreadChannel {
  public:
   virtual ~ThreadChannel() = default;
-  /// Where the GPU says that its memory is ready: packed, or no longer needed by an earlier epoch.
+  /// The word that the GPU sets when its buffer is ready: packed, or no longer needed by an earlier epoch.
   virtual std::uint64_t* asked() const = 0;
-  /// Where it sees that the message has ended.
+  /// The word in which the GPU sees that the message has ended.
   virtual const std::uint64_t* ended() const = 0;
-  /// What went wrong since, if something did: a whole message with rank, operation and call.
+  /// Empty, or an error message with rank, operation and MPI call.
   virtual std::string failure() const = 0;
 };
 
-/// The channel of a command; none of them: loads and stores do.
+/// The channel of a command; at most one member is set. If none is, the command is loads and stores.
 struct Channel {
   std::unique_ptr<HostChannel> host;
   std::unique_ptr<StreamChannel> stream;

@@ -1,4 +1,4 @@
-// Transport `mpi`: persistent requests of the processor's memory.
+// Transport `mpi`: messages between buffers in host memory, by persistent requests of MPI.
 #include <fmt/format.h>
 
 #include "session/mpi.hpp"
@@ -10,7 +10,8 @@
 namespace tasuki {
 namespace {
 
-// One persistent request for every round and ring copy: all addresses are known when the operation is made.
+// Has a persistent request for every round and every copy of the ring, since all addresses are known when the operation
+// is made.
 class Message final : public HostChannel {
  public:
   Message(const ChannelRequest& r, const CarriedCommand& carried) : copies_(static_cast<int>(carried.local.size())) {

@@ -1,5 +1,4 @@
-// What the transports through MPI share: the persistent request of a command. MPI never sees a datatype other than
-// bytes.
+// Makes the persistent request of a command, for both transports over MPI. All messages have type MPI_BYTE.
 #pragma once
 
 #include <mpi.h>
@@ -12,13 +11,12 @@
 
 namespace tasuki {
 
-/// The largest message that MPI takes.
+/// The largest message that MPI accepts, in bytes.
 constexpr std::int64_t kMostOfMpi = std::numeric_limits<int>::max();
 
-/// A request, not started, that sends or receives the command's bytes at `at`, on the runtime's communicator for
-/// messages; at most kMostOfMpi bytes. Messages of one link have one tag, so both sides must start them in one order.
-/// Throws `Error` if there are too many links between two ranks, or if the ranks have made more operations than MPI has
-/// tags.
+/// Makes an inactive request that sends or receives the command's bytes, at most kMostOfMpi, at `at`. It uses the
+/// runtime's communicator for messages. All messages of a link have the same tag, so both ranks must start them in the
+/// same order. Throws `Error` if there are too many links between two ranks, or more operations than MPI has tags.
 MPI_Request make_message(const ChannelRequest& request, const Command& command, std::byte* at);
 
 }  // namespace tasuki

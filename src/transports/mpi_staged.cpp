@@ -1,12 +1,12 @@
-// Transport `mpi staged`: messages between GPUs by MPI through pinned host memory, into which the GPU packs and from
-// which it unpacks. MPI never sees a pointer to GPU memory.
+// Transport `mpi staged`: messages between GPUs through pinned host memory. The GPU packs into it and unpacks from it.
+// MPI never gets a pointer to GPU memory.
 //
-//   GPU:     pack    store a word a message, wait for another    unpack
+//   GPU:     pack    set a word for each message, wait for another    unpack
 //   worker:                        start ... test ... store
 //
-// The GPU says itself what it wants, so that a captured graph can be replayed and no call from the stream to the host
-// is needed, which would take longer than a small message. Large links go in slices: one is packed while another
-// travels and a third is unpacked.
+// The GPU makes requests through words in host memory. So a captured graph can be replayed, and no host function is
+// called from the stream, which would take longer than a small message. Large links are cut into slices: one is packed
+// while another travels and a third is unpacked.
 #include <fmt/format.h>
 #include <mpi.h>
 
@@ -24,7 +24,7 @@
 namespace tasuki {
 namespace {
 
-// The messages of one operation, driven by the worker.
+// The messages of one operation; the progress thread (`Worker`) drives them.
 class Batch final : public Worker::Task {
  public:
   explicit Batch(const ChannelRequest& r)
@@ -52,21 +52,21 @@ class Batch final : public Worker::Task {
   std::uint64_t* ended(std::size_t message) const { return word(message); }
   std::uint64_t* asked(std::size_t message) const { return word(most_ + message); }
 
-  // What MPI has said about this message, if it has failed.
+  // MPI's error about this message; empty if it has not failed.
   std::string failure(std::size_t message) const {
     return broken_.load(std::memory_order_acquire) && message == failed_ ? failure_ : std::string();
   }
 
   bool serve() override {
-    // Once the GPU has been told to give up, nobody waits for messages any more.
+    // After the GPU has been told to give up, no message is needed any more.
     if (std::atomic_ref<std::uint32_t>(*abort_).load(std::memory_order_relaxed) != 0) return false;
-    // Receives first, so that nothing arrives unexpected that need not.
+    // Receives are started first, so that fewer messages arrive before their receive.
     for (const bool sends : {false, true}) {
       for (std::size_t i = 0; i < messages_.size(); ++i) {
         if (messages_[i].sends == sends && !messages_[i].active && wanted(i) && !begin(i)) return false;
       }
     }
-    // One by one: where several are tested together, not every MPI leaves errors to the communicator's handler.
+    // Tested one by one: with MPI_Testall some MPIs do not use the communicator's error handler.
     bool busy = false;
     for (std::size_t i = 0; i < messages_.size(); ++i) {
       if (!messages_[i].active) continue;
@@ -86,8 +86,8 @@ class Batch final : public Worker::Task {
     int tag = 0;
     bool sends = false;
     bool active = false;
-    int behind = -1;           // the message before it with this tag, which MPI tells apart by their order alone
-    std::uint64_t epochs = 0;  // that have ended
+    int behind = -1;           // the message before it with the same tag; MPI matches those by order
+    std::uint64_t epochs = 0;  // epochs of this message that have ended
     std::uint64_t started() const { return epochs + (active ? 1 : 0); }
   };
 
@@ -104,8 +104,9 @@ class Batch final : public Worker::Task {
 
   std::uint64_t* word(std::size_t at) const { return reinterpret_cast<std::uint64_t*>(words_.get()) + at; }
 
-  // Whether the staging has been packed, or what had arrived there before has been unpacked. The GPU asks in order too,
-  // but a word may have been looked at before it did so and the next one afterwards.
+  // Whether the GPU has packed this staging buffer, or has unpacked what arrived in it before. The message before it
+  // with the same tag must be started first. The GPU sets the words in that order, but this thread may have read that
+  // one too early and this one later.
   bool wanted(std::size_t message) const {
     const Message& m = messages_[message];
     const bool turn = m.behind < 0 || messages_[static_cast<std::size_t>(m.behind)].started() > m.epochs;
@@ -131,7 +132,7 @@ class Batch final : public Worker::Task {
     return true;
   }
 
-  // Ends the kernels that wait; the engine then asks why.
+  // Ends the kernels that wait; the engine then asks for the failure.
   bool fail(std::size_t message, const char* call, int code) {
     const Message& m = messages_[message];
     failed_ = message;
@@ -146,10 +147,10 @@ class Batch final : public Worker::Task {
   int rank_;
   std::string operation_;
   std::size_t most_ = 0;              // messages
-  std::shared_ptr<std::byte> words_;  // per message one that the GPU reads, then one that it writes; in host memory
+  std::shared_ptr<std::byte> words_;  // two a message, in host memory: one that the GPU reads, one that it writes
   std::vector<MPI_Request> requests_;
   std::vector<Message> messages_;
-  std::size_t failed_ = 0;  // and its text: written before `broken_`
+  std::size_t failed_ = 0;  // the message that failed; written, with its text, before `broken_`
   std::string failure_;
   std::atomic<bool> broken_{false};
 };
@@ -169,12 +170,12 @@ class StagedMessage final : public ThreadChannel {
 
 class MpiStaged final : public Transport {
  public:
-  // Collective: whether all ranks may call MPI from a thread of Tasuki's.
+  // Finds out whether all ranks may call MPI from the progress thread. Collective.
   explicit MpiStaged(Runtime& runtime) {
     const bool enough = runtime.thread_level() >= MPI_THREAD_MULTIPLE;
     threads_ = and_over_ranks(runtime, {enough ? std::uint64_t{1} : 0}, "looking for MPI's threads")[0] != 0;
   }
-  // On offer, and so measured, only where GPUs do not reach each other or where it is asked for.
+  // The path is offered, and so measured, only if some GPUs cannot access each other or the user asks for it.
   void prepare(Runtime& runtime, const std::string& wanted) override {
     if (!runtime.gpus || (runtime.gpus->complete() && !forces(wanted, path_named("mpi:staged")))) return;
     wanted_ = true;

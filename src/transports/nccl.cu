@@ -1,8 +1,8 @@
 // Transport `nccl`: messages between GPUs, in stream order.
 //
-// One NCCL communicator serves all operations of a context, and NCCL wants its calls in the same order everywhere:
-// ranks that use several operations over this path must start them in the same order. The library is opened when it is
-// first needed, so that programs run where there is none.
+// All operations of a context share one NCCL communicator, and NCCL requires the same order of calls on all ranks. So
+// ranks must start operations over this path in the same order. The library is opened at its first use, so that
+// programs also run on machines without it.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -26,8 +26,8 @@ namespace {
 
 class Communicator {
  public:
-  // Collective over `members`, ascending: all ranks, or a pair. Connects every two of them now, so that no exchange
-  // pays for it.
+  // Collective over `members` (ascending): all ranks, or a pair. Every two of them are connected here, so that no
+  // exchange has to connect.
   Communicator(Runtime& runtime, std::vector<int> members) : members_(std::move(members)) {
     const Nccl& nccl = Nccl::get();
     const int size = static_cast<int>(members_.size());
@@ -74,7 +74,7 @@ class Communicator {
   }
 
  private:
-  // Does it on all members, or throws on all of them.
+  // Succeeds on all members, or throws on all of them.
   template <class Local>
   void together(Runtime& runtime, const Local& local) const {
     Agreement outcome = among(runtime);
@@ -137,7 +137,8 @@ class Message final : public StreamChannel {
 
 class NcclTransport final : public Transport {
  public:
-  // Connecting takes a second and memory: only where GPUs do not reach each other, or where it is asked for.
+  // Connecting takes a second and GPU memory. So it is done only if some GPUs cannot access each other or the user asks
+  // for the path.
   void prepare(Runtime& runtime, const std::string& wanted) override {
     const bool forced = forces(wanted, path_named("nccl"));
     if (!runtime.gpus || connected() || !allows(wanted, path_named("nccl"))) return;
@@ -208,7 +209,7 @@ class NcclTransport final : public Transport {
 
   static constexpr const char* kNotConnected = "not connected: all GPUs reach each other (path 'nccl' connects it)";
   Connected all_;
-  std::map<int, Connected> pairs_;  // of ranks that have made transfers before all were connected
+  std::map<int, Connected> pairs_;  // by peer: for transfers that were made before all ranks were connected
   std::string why_not_ = kNotConnected;
 };
 

@@ -1,4 +1,5 @@
-// NCCL's functions as this process finds them. Defines TASUKI_NCCL where NCCL's header is there to compile against.
+// NCCL's functions, looked up in the library at run time. Defines TASUKI_NCCL if NCCL's header is there at compile
+// time.
 #pragma once
 
 #if __has_include(<nccl.h>)

@@ -1,4 +1,4 @@
-// Transport `process_vm_readv`: reads the memory of another process of the host, for path `shared:read`.
+// Transport `process_vm_readv`: reads another process's memory on the same host, for path `shared:read`.
 #include <fmt/format.h>
 #include <sys/uio.h>
 
@@ -15,10 +15,10 @@
 namespace tasuki {
 namespace {
 
-// Reads the runs of strided copies from another process in batches of as many as one call takes.
+// Reads the runs of strided copies from another process. One call reads as many runs as it accepts.
 class Reader {
  public:
-  /// `peer`: the rank whose process it is.
+  /// `peer` is the rank of that process.
   Reader(const Runtime& runtime, int peer, std::byte* local, std::uint64_t remote)
       : runtime_(runtime),
         peer_(peer),
@@ -28,7 +28,7 @@ class Reader {
 
   void run(const StridedCopy& copy) {
     if (copy.blocks() == 0 || copy.block == 0) return;
-    // Offsets in place of pointers: the source is in another process.
+    // Offsets instead of pointers, because the source is in another process.
     for_each_offset(copy, [&](std::int64_t src, std::int64_t dst) { add(dst, src, copy.block); });
   }
 
@@ -40,7 +40,7 @@ class Reader {
       if (got < 0) {
         fail(errno);
       }
-      // A call may stop early between entries or inside one.
+      // A call may stop early: between two runs or inside one.
       std::size_t left = static_cast<std::size_t>(got);
       while (first < used_ && left >= to_[first].iov_len) left -= to_[first++].iov_len;
       if (left > 0) {
@@ -63,7 +63,7 @@ class Reader {
   [[noreturn]] void fail(int error) const {
     const std::array<int, 1> peer{peer_};
     const std::string why = runtime_.liveness().failure(peer);
-    // A process that is ending has no memory before it is seen to have ended.
+    // A process that is ending loses its memory before /proc shows that it has ended.
     if (why.empty() && (error == ESRCH || error == EFAULT))
       throw Error(fmt::format("rank {}: path shared:read: rank {} (pid {}) has died, or its memory is gone: {}",
                               runtime_.rank(), peer_, pid_, std::strerror(error)));
@@ -111,7 +111,7 @@ class Read final : public HostChannel {
   std::vector<std::uint64_t> remote_;
 };
 
-// Whether every rank may read its neighbour's memory: asked once, for all, so that ranks never disagree.
+// Tries whether every rank may read its neighbour's memory. Done once and for all ranks, so that they agree.
 std::string probe(Runtime& runtime) {
   const Topology& topology = runtime.topology();
   const int me = runtime.rank();
@@ -135,7 +135,7 @@ std::string probe(Runtime& runtime) {
     break;
   }
   int worst = 0;
-  // Also keeps every `word` alive until all have read.
+  // This is a barrier too: every `word` exists until all ranks have read.
   for (const std::string& text : gather_texts(runtime, as_text(error), doing)) {
     worst = std::max(worst, from_text<int>(text));
   }

@@ -2,17 +2,20 @@
 // other, and check what arrives. Or ranks of which the last does not come to make the context.
 //
 //   apart MEGABYTES [alone]    `alone`: in a network of its own once MPI has started
+//   apart collectives          every algorithm of seven collectives
 //   apart absent SECONDS
 #include <fmt/format.h>
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <mpi.h>
@@ -35,6 +38,87 @@ int exchange(const tasuki::Context& ctx, std::int64_t bytes) {
     there.wait();
     if (ctx.rank() == ctx.size() - 1)
       for (std::int64_t b = 0; b < bytes + 3; ++b) wrong += to.get()[b] == std::byte(10 * i) ? 0 : 1;
+  }
+  return wrong;
+}
+
+struct Collectives {
+  const tasuki::Context& ctx;
+  std::int64_t n;  // numbers in a block
+  std::vector<double> in, out;
+
+  tasuki::Operation make(std::string_view kind, const tasuki::CollectiveOptions& options) {
+    constexpr auto type = tasuki::DType::f64;
+    constexpr auto sum = tasuki::ReduceOp::sum;
+    if (kind == "broadcast") return tasuki::Broadcast(ctx, 1, in.data(), n * 8, options);
+    if (kind == "reduce") return tasuki::Reduce(ctx, 1, in.data(), out.data(), n, type, sum, options);
+    if (kind == "reduce_scatter") return tasuki::ReduceScatter(ctx, in.data(), out.data(), n, type, sum, options);
+    if (kind == "allgather") return tasuki::Allgather(ctx, in.data(), out.data(), n, type, options);
+    if (kind == "alltoall") return tasuki::Alltoall(ctx, in.data(), out.data(), n, type, options);
+    if (kind == "scan") return tasuki::Scan(ctx, in.data(), out.data(), n, type, sum, options);
+    return tasuki::Allreduce(ctx, in.data(), out.data(), n, type, sum, options);
+  }
+
+  static double value(int rank, std::int64_t at, int round) { return static_cast<double>(rank * 100 + at + round * 7); }
+
+  double sum_to(int last, std::int64_t at, int round) const {
+    double sum = 0;
+    for (int rank = 0; rank <= last; ++rank) sum += value(rank, at, round);
+    return sum;
+  }
+
+  int wrong_of(std::string_view kind, int round) const {
+    const int me = ctx.rank();
+    const int last = ctx.size() - 1;
+    int wrong = 0;
+    const bool blocks = kind == "allgather" || kind == "alltoall";
+    for (std::int64_t i = 0; i < (blocks ? n * ctx.size() : n); ++i) {
+      const auto from = static_cast<int>(i / n);
+      if (kind == "reduce" && me != 1) continue;
+      const double got = kind == "broadcast" ? in[i] : out[i];
+      const double want = kind == "broadcast"        ? value(1, i, round)
+                          : kind == "reduce_scatter" ? sum_to(last, me * n + i, round)
+                          : kind == "allgather"      ? value(from, i % n, round)
+                          : kind == "alltoall"       ? value(from, me * n + i % n, round)
+                          : kind == "scan"           ? sum_to(me, i, round)
+                                                     : sum_to(last, i, round);
+      wrong += got == want ? 0 : 1;
+    }
+    return wrong;
+  }
+
+  int run(std::string_view kind, const char* algorithm) {
+    tasuki::CollectiveOptions options;
+    options.algorithm = algorithm;
+    tasuki::Operation operation = make(kind, options);
+    int wrong = tasuki::verify(operation).ok() ? 0 : 1;
+    for (int round = 1; round < 5; ++round) {
+      for (std::size_t i = 0; i < in.size(); ++i) in[i] = value(ctx.rank(), static_cast<std::int64_t>(i), round);
+      std::fill(out.begin(), out.end(), -1);
+      operation.start();
+      operation.wait();
+      wrong += wrong_of(kind, round);
+    }
+    if (wrong != 0) fmt::print("rank {}: {} by {}: {} wrong numbers\n", ctx.rank(), kind, algorithm, wrong);
+    return wrong;
+  }
+};
+
+int collectives(const tasuki::Context& ctx) {
+  const std::vector<std::pair<std::string_view, std::vector<const char*>>> all = {
+      {"allreduce", {"exchange", "direct", "doubling", "ring", "halving", "hierarchical"}},
+      {"reduce", {"binomial", "trees", "direct", "collect", "hierarchical"}},
+      {"reduce_scatter", {"direct", "ring", "halving", "collect", "hierarchical"}},
+      {"allgather", {"direct", "doubling", "ring", "hierarchical"}},
+      {"alltoall", {"direct", "pairwise", "bruck", "hierarchical"}},
+      {"broadcast", {"trees", "binomial", "hierarchical"}},
+      {"scan", {"doubling", "hierarchical"}}};
+  int wrong = 0;
+  for (const std::int64_t n : {1, 4097}) {
+    const auto room = static_cast<std::size_t>(n * ctx.size());
+    Collectives one{ctx, n, std::vector<double>(room), std::vector<double>(room)};
+    for (const auto& [kind, algorithms] : all)
+      for (const char* algorithm : algorithms) wrong += one.run(kind, algorithm);
   }
   return wrong;
 }
@@ -81,10 +165,11 @@ int main(int argc, char** argv) {
     if (unshare(CLONE_NEWNET) != 0) return 3;
   }
   tasuki::Context ctx(argc, argv);
-  const int wrong = exchange(ctx, megabytes << 20);
+  const bool gather = argc > 1 && std::string_view(argv[1]) == "collectives";
+  const int wrong = gather ? collectives(ctx) : exchange(ctx, megabytes << 20);
   const std::string text = ctx.describe();
   if (ctx.is_root()) fmt::print("{}", text);
-  fmt::print("rank {}: {} wrong bytes\n", ctx.rank(), wrong);
+  fmt::print("rank {}: {} wrong\n", ctx.rank(), wrong);
   std::fflush(stdout);
   if (wrong != 0) return 1;
   ctx.barrier();

@@ -99,6 +99,7 @@ def main() -> int:
         cases = Cases(tool, hosts, arguments.mpiexec, arguments.binaries)
         good = ["4 ranks, 2 hosts, 2 islands", *(f"rank {r}: 0 wrong" for r in range(4))]
         cases.right("memory between hosts", good, 4, "apart", "1")
+        cases.right("collectives between hosts", good, 4, "apart", "collectives")
         bits = ["every bit as in the serial run", r"path auto \(mpi, shared:"]
         size = ("--device", "cpu", "--size", "33x18x21", "--iterations", "5", "--verify")
         cases.right("Himeno, a halo of faces, edges and corners", bits, 4, "himeno", *size, "--split", "2x2x1")

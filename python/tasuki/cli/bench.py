@@ -76,7 +76,7 @@ def show(console: Console, data: dict) -> None:
 @click.command("bench")
 @ranks_option(2)
 @click.option("--group", multiple=True, help="Only these groups; a wrong one lists them.")
-@click.option("--filter", "text", default="", help="Only cases whose names contain this.")
+@click.option("--filter", "text", default="", help="Only cases whose `group: name` contains this.")
 @click.option("--peer", multiple=True, help="Only these peers of the C++ driver; a wrong one lists them.")
 @click.option(
     "--device",
