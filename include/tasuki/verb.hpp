@@ -1,4 +1,5 @@
-// What the commands of plans do, and how stamped memory is laid out: what both the host and kernels that run plans know.
+// What the commands of plans do, and how stamped memory is laid out: what both the host and kernels that run plans
+// know.
 #pragma once
 
 #include "tasuki/kernel/standard.hpp"

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <exception>
 #include <optional>
 #include <system_error>
@@ -183,8 +184,51 @@ void Resident::wait() {
 
 namespace detail {
 
+void check_block(const Context& context, const ResidentOptions& options, const KernelFacts& facts) {
+  const std::string call = fmt::format("rank {}: launch_resident: argument", context.rank());
+  if (options.blocks < 1) throw Error(fmt::format("{} 'blocks' is {}; it must be 1 or more", call, options.blocks));
+  if (options.threads < 1 || options.threads > facts.block_threads)
+    throw Error(
+        fmt::format("{} 'threads' is {}; this kernel takes 1 to {}", call, options.threads, facts.block_threads));
+  if (options.shared_bytes < 0 || options.shared_bytes > facts.shared_of_block)
+    throw Error(
+        fmt::format("{} 'shared_bytes' is {}; a block has {}", call, options.shared_bytes, facts.shared_of_block));
+}
+
+void check_room(const Context& context, const ResidentOptions& options, const KernelFacts& facts, int each) {
+  const int fit = each * facts.multiprocessors;
+  if (options.blocks <= fit) return;
+  // Each limit by itself: the least is the one that was hit.
+  constexpr int kWarp = 32;
+  constexpr int kRegisterUnit = 256;  // a warp's registers come in so many
+  const int warps = (options.threads + kWarp - 1) / kWarp;
+  const int warp_registers = (facts.thread_registers * kWarp + kRegisterUnit - 1) / kRegisterUnit * kRegisterUnit;
+  const std::int64_t shared = facts.block_shared + options.shared_bytes;
+  std::string limit = fmt::format("blocks ({} a multiprocessor)", facts.blocks);
+  std::int64_t least = facts.blocks;
+  const auto consider = [&](std::int64_t has, std::int64_t takes, const std::string& name) {
+    if (takes < 1 || has / takes >= least) return;
+    least = has / takes;
+    limit = name;
+  };
+  consider(facts.threads, warps * kWarp, fmt::format("threads ({} a block)", options.threads));
+  consider(facts.registers, warps * warp_registers, fmt::format("registers ({} a thread)", facts.thread_registers));
+  consider(facts.shared, shared, fmt::format("shared memory ({} bytes a block)", shared));
+  throw Error(fmt::format(
+      "rank {}: launch_resident: {} blocks of {} threads do not fit on GPU {} ({}) at once; {} would, {} on "
+      "each of {} multiprocessors: what runs out is {}",
+      context.rank(), options.blocks, options.threads, facts.gpu, facts.gpu_name, fit, each, facts.multiprocessors,
+      limit));
+}
+
 void check_gpu_launch(const Context& context, const ResidentOptions& options) {
   Runtime& runtime = runtime_of(context);
+  const char* const blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
+  if (blocking != nullptr && blocking[0] == '1')
+    throw Error(
+        fmt::format("rank {}: launch_resident: CUDA_LAUNCH_BLOCKING=1 would make the host wait for a kernel that waits "
+                    "for other ranks; unset it",
+                    runtime.rank()));
   runtime.refuse_if_failed("launch_resident");
   if (!runtime.gpus)
     throw Error(fmt::format("rank {}: launch_resident: the context uses no GPU; call use_gpu on all ranks first",

@@ -2,6 +2,7 @@
 
 import ctypes
 import importlib.util
+import re
 import sys
 from pathlib import Path
 
@@ -73,7 +74,12 @@ extern "C" __global__ void sum(TASUKI_PARAMETER device::ReducingHandle reduction
   device::run(reduction, device::this_grid());
 }
 """
-PROGRAMS = {"calls": (SOURCE, ("relay",)), "operations": (OPERATIONS, ("heat", "some", "sum"))}
+EXAMPLE = re.search(r'KERNEL = r"""\n(.*?)"""', (ROOT / "examples/heat_kernel.py").read_text(), re.S)
+PROGRAMS = {
+    "calls": (SOURCE, ("relay",)),
+    "operations": (OPERATIONS, ("heat", "some", "sum")),
+    "examples/heat_kernel.py": (EXAMPLE[1] if EXAMPLE else "", ("heat",)),
+}
 ARCHITECTURES = ("90", "80")
 
 
