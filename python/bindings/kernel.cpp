@@ -385,7 +385,8 @@ It keeps the kernel's arguments alive until it has ended; dropping it waits for 
 
 Raises tasuki.Error if a call in the kernel has failed, if a rank has died (the kernel's waits are ended then), and at the
 context's deadline. Ctrl-C ends the wait, not the kernel.)");
-  m.def("_check_launch", check_launch);
+  m.def("_check_launch", check_launch, nb::arg("context"), nb::arg("arguments"), nb::arg("blocks"), nb::arg("threads"),
+        nb::arg("shared_bytes"), nb::arg("stream").none());
   m.def("_check_fits", check_fits);
   m.def("_watch_launch", watch);
 }

@@ -118,7 +118,7 @@ def test_sizes_are_those_of_kernels(context, kernels):
     made = [halo.device(), total.device_reducing(), team.device(), messages.device(), layout.device()]
     assert [one.nbytes for one in made] == list(sizes)
     assert [one.kind for one in made] == ["Handle", "ReducingHandle", "Team", "Messages", "Shape"]
-    assert repr(made[0]) == "<tasuki.KernelArgument Handle of halo>"
+    assert repr(made[0]) == "<tasuki.KernelArgument Handle of halo field>"
     assert tasuki.verify(halo) and tasuki.verify(total)
 
 
@@ -173,8 +173,9 @@ def test_reductions(context, kernels):
     mine, total = np.zeros(5), np.zeros(5)
     operation = tasuki.Allreduce(context, mine, total)
     assert tasuki.verify(operation)
-    with pytest.raises(tasuki.Error, match="it combines elements; call device_reducing"):
-        operation.device()
+    if context.size > 1:  # one rank alone only copies
+        with pytest.raises(tasuki.Error, match="it combines elements; call device_reducing"):
+            operation.device()
     handle = operation.device_reducing()
     for step in range(3):
         mine[...] = np.arange(5) + step + context.rank
@@ -208,6 +209,7 @@ def test_windows(context, kernels):
     team = tasuki.KernelTeam(context, window=24)
     window = team.window
     assert isinstance(window, np.ndarray) and window.shape == (24,) and not window.any()
+    context.barrier()  # all have looked
     for value in range(1, 4):
         assert kernels.put(bytes_of(team.device()), value) == 1
         assert window[4:8].view("i4")[0] == value
