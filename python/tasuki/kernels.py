@@ -10,6 +10,8 @@ from typing import Any, SupportsIndex
 from . import _core
 from ._core import Context, Error, KernelArgument, Resident
 
+_RESERVED_SHARED = 111  # CUDA's cudaDevAttrReservedSharedMemoryPerBlock, for which CuPy has no name
+
 
 def get_include() -> str:
     """The folder with `tasuki/kernel.cuh`, for compilers.
@@ -37,7 +39,7 @@ def _facts(cupy: Any, kernel: Any) -> dict[str, Any]:
         "shared_of_block": has["sharedMemPerBlockOptin"],
         "block_threads": kernel.max_threads_per_block,
         "thread_registers": kernel.num_regs,
-        "block_shared": kernel.shared_size_bytes + has["reservedSharedMemPerBlock"],
+        "block_shared": kernel.shared_size_bytes + cupy.cuda.runtime.deviceGetAttribute(_RESERVED_SHARED, gpu),
     }
 
 

@@ -252,7 +252,7 @@ def test_handles_that_are_of_no_use(context, kernels):
         with pytest.raises(tasuki.Error, match=text):
             halo.device(**wrong)
     with pytest.raises(TypeError, match="threds"):
-        halo.device(threds=3)
+        halo.device(threds=3)  # type: ignore[call-arg]
     halo.free()
     with pytest.raises(tasuki.Error, match="its operation was freed"):
         bytes_of(two)
