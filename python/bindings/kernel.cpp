@@ -199,12 +199,13 @@ void check_fits(const ContextHandle& context, int blocks, int threads, std::int6
   detail::check_room(core, options, known, nb::cast<int>(blocks_at_once()));
 }
 
-std::unique_ptr<PyResident> watch(const ContextHandle& context, nb::handle keep, std::uintptr_t stream) {
+nb::object watch(const ContextHandle& context, nb::handle keep, std::uintptr_t stream) {
   ResidentCore core;
   for (const nb::handle object : keep) core.keep.push_back(nb::borrow(object));
   core.resident.emplace(
       detail::watch_gpu_launch(context.owner->context(), stream_or_current(nb::int_(stream), Library::none)));
-  return std::make_unique<PyResident>(context.owner, std::move(core));
+  auto resident = std::make_unique<PyResident>(context.owner, std::move(core));
+  return nb::cast(resident.release(), nb::rv_policy::take_ownership);
 }
 
 KernelTeamOptions team_options(std::int64_t window, int signals, int words, int barriers, int packets,

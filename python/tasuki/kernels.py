@@ -77,6 +77,8 @@ def launch_resident(
     address = _core._check_launch(context, arguments, blocks, threads, shared_bytes, stream)
     import cupy
 
+    if stream is None:
+        stream = cupy.cuda.get_current_stream()  # whose address that is; the Resident keeps it
     function = kernel.kernel  # compiles and loads it
 
     def blocks_at_once() -> int:
@@ -94,4 +96,4 @@ def launch_resident(
         stream=SimpleNamespace(ptr=address),
         enable_cooperative_groups=True,
     )
-    return _core._watch_launch(context, (kernel, *arguments), address)
+    return _core._watch_launch(context, (kernel, stream, *arguments), address)
