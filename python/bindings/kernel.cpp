@@ -112,8 +112,7 @@ KernelArgument argument_of(nb::handle self, const std::shared_ptr<Owner>& owner,
 /// A kernel that is running, and what it uses.
 struct ResidentCore {
   std::vector<nb::object> keep;
-  std::optional<Resident> resident;  // goes first: it waits
-  bool ended = false;
+  std::optional<Resident> resident;  // goes first: it waits. Nothing once it has been waited for
 };
 
 class PyResident : public Held<ResidentCore> {
@@ -121,20 +120,23 @@ class PyResident : public Held<ResidentCore> {
   using Held<ResidentCore>::Held;
   void wait() const {
     ResidentCore& core = this->core();
-    if (core.ended) return;
+    if (!core.resident) return;
+    const auto let_go = [&core] {
+      core.resident.reset();  // while the stream is there
+      core.keep.clear();
+    };
     try {
       core.resident->wait();
     } catch (const Interruption&) {
       throw;  // it goes on running
     } catch (...) {
-      core.ended = true;
+      let_go();
       throw;
     }
-    core.ended = true;
-    core.keep.clear();
+    let_go();
   }
   std::string in_use() const override {
-    return core().ended ? "" : "a kernel that communicates may still be running; wait for it first";
+    return !core().resident ? "" : "a kernel that communicates may still be running; wait for it first";
   }
 };
 

@@ -120,7 +120,7 @@ class Resident::State {
     Runtime& runtime = runtime_of(context_);
     try {
       if (on_gpu_) {
-        synchronize(context_, stream_);
+        if (!ended_) synchronize(context_, stream_);
       } else {
         wait_until(
             runtime, runtime.everyone(), [this] { return threads_->ended(); },
@@ -150,6 +150,7 @@ class Resident::State {
         throw;
       }
     }
+    ended_ = true;
     awake_.reset();
     home_.check();
   }
@@ -157,9 +158,10 @@ class Resident::State {
   void finish() noexcept {
     if (threads_) threads_->join();
     try {
-      while (on_gpu_ && !gpu()->done(stream_)) sched_yield();
+      while (on_gpu_ && !ended_ && !gpu()->done(stream_)) sched_yield();
     } catch (const Error&) {  // the GPU has failed, and nothing runs on it
     }
+    ended_ = true;
     awake_.reset();
   }
 
@@ -169,6 +171,7 @@ class Resident::State {
   std::optional<Worker::Awake> awake_;  // the process's thread, if the kernel may ask it
   std::optional<Threads> threads_;
   bool on_gpu_ = false;
+  bool ended_ = false;  // the stream is not looked at any more: its owner may have destroyed it
   Stream stream_ = nullptr;
 };
 
