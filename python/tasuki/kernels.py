@@ -58,7 +58,7 @@ def launch_resident(
     kernel: a `cupy.RawKernel`, or a function of a `cupy.RawModule`; it need not have `enable_cooperative_groups`.
     arguments: those of the kernel as CuPy takes them (arrays of CuPy, numbers of NumPy), and `KernelArgument`s.
     blocks, threads: of the launch, and of a block. shared_bytes: of dynamic shared memory a block.
-    stream: as for `Operation.start`; None: CuPy's current one.
+    stream: as for `Operation.start`; None: CuPy's current one. It must exist until the kernel has been waited for.
 
     Local; the kernels of all ranks must run at the same time. Raises tasuki.Error if not all blocks have room on the
     GPU at once, saying how many would and what runs out; if the context uses no GPU; if the stream is being captured;
