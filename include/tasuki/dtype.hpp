@@ -1,8 +1,11 @@
 // The element types and operators of reductions: their names, their sizes, and which of them go together.
 #pragma once
 
-#include <cstdint>
+#if !defined(__CUDACC_RTC__)
 #include <string_view>
+#endif
+
+#include "tasuki/kernel/standard.hpp"
 
 namespace tasuki {
 
@@ -48,6 +51,8 @@ enum class DType : std::uint8_t {
 /// only.
 enum class ReduceOp : std::uint8_t { sum, product, min, max, band, bor, bxor, land, lor, lxor, minloc, maxloc, own };
 
+#if !defined(__CUDACC_RTC__)  // what follows is for the host
+
 std::string_view to_string(DType type);
 std::string_view to_string(ReduceOp op);
 DType dtype_from_string(std::string_view name);         ///< Throws `Error` for an unknown name, with the known ones.
@@ -59,5 +64,7 @@ std::int64_t size_of(DType type);  ///< Bytes of one element, padding included; 
 /// `min` and `max` for integers and floats, bitwise and logical operators for integers, `minloc` and `maxloc` for
 /// pairs, `own` for all. False for `none` and for values that are no enumerators.
 bool defined(ReduceOp op, DType type);
+
+#endif
 
 }  // namespace tasuki

@@ -12,6 +12,4 @@
 
 #include "tasuki/kernel/exchange.cuh"
 #include "tasuki/kernel/messages.cuh"
-#if !defined(__CUDACC_RTC__)  // handles need <cstdint> and plans
 #include "tasuki/kernel/plan.cuh"
-#endif

@@ -20,8 +20,6 @@
 #include "tasuki/operation.hpp"
 
 #if defined(__CUDACC__)
-#include <cstdlib>
-
 #include "tasuki/cuda.cuh"
 #endif
 
@@ -153,7 +151,27 @@ class [[nodiscard]] Resident {
 };
 
 namespace detail {
-/// Throws if the context has no GPU, or if `stream` is being captured: what waits for other ranks is not replayed.
+/// What a GPU has, and what a kernel takes of it: by these blocks fit, or do not.
+struct KernelFacts {
+  int gpu = 0;
+  std::string gpu_name;
+  int multiprocessors = 0;
+  int blocks = 0;  ///< of a multiprocessor, at most, as what follows
+  int threads = 0;
+  int registers = 0;
+  std::int64_t shared = 0;           ///< bytes
+  std::int64_t shared_of_block = 0;  ///< bytes that a block may have
+  int block_threads = 0;             ///< of a block of this kernel, at most
+  int thread_registers = 0;
+  std::int64_t block_shared = 0;  ///< bytes that a block takes besides what the launch gives it
+};
+/// Throws unless blocks of this size can be; and unless all have room at once, of which `each` fit on a multiprocessor,
+/// saying how many would and what they run out of.
+void check_block(const Context& context, const ResidentOptions& options, const KernelFacts& facts);
+void check_room(const Context& context, const ResidentOptions& options, const KernelFacts& facts, int each);
+
+/// Throws if the context has no GPU, if CUDA_LAUNCH_BLOCKING=1 would make the launch wait for the kernel's end, or if
+/// the stream is being captured: what waits for other ranks is not replayed.
 void check_gpu_launch(const Context& context, const ResidentOptions& options);
 Resident watch_gpu_launch(const Context& context, Stream stream);
 
@@ -172,54 +190,32 @@ void check_argument(const Context& context, int blocks, int threads, const devic
 namespace detail {
 /// Throws unless all blocks have room at once; says how many would, and what they run out of.
 inline void check_fits(const Context& context, const void* kernel, const ResidentOptions& options) {
-  const std::string call = "rank " + std::to_string(context.rank()) + ": launch_resident: ";
   int gpu = 0;
   cudaDeviceProp has{};
   cudaFuncAttributes takes{};
   TASUKI_CUDA(cudaGetDevice, &gpu);
   TASUKI_CUDA(cudaGetDeviceProperties, &has, gpu);
   TASUKI_CUDA(cudaFuncGetAttributes, &takes, kernel);  // loads the kernel, too
-  if (options.threads < 1 || options.threads > takes.maxThreadsPerBlock)
-    throw Error(call + "argument 'threads' is " + std::to_string(options.threads) + "; this kernel takes 1 to " +
-                std::to_string(takes.maxThreadsPerBlock));
-  if (options.shared_bytes < 0 || options.shared_bytes > static_cast<std::int64_t>(has.sharedMemPerBlockOptin))
-    throw Error(call + "argument 'shared_bytes' is " + std::to_string(options.shared_bytes) + "; a block has " +
-                std::to_string(has.sharedMemPerBlockOptin));
+  KernelFacts facts;
+  facts.gpu = gpu;
+  facts.gpu_name = has.name;
+  facts.multiprocessors = has.multiProcessorCount;
+  facts.blocks = has.maxBlocksPerMultiProcessor;
+  facts.threads = has.maxThreadsPerMultiProcessor;
+  facts.registers = has.regsPerMultiprocessor;
+  facts.shared = static_cast<std::int64_t>(has.sharedMemPerMultiprocessor);
+  facts.shared_of_block = static_cast<std::int64_t>(has.sharedMemPerBlockOptin);
+  facts.block_threads = takes.maxThreadsPerBlock;
+  facts.thread_registers = takes.numRegs;
+  facts.block_shared = static_cast<std::int64_t>(takes.sharedSizeBytes + has.reservedSharedMemPerBlock);
+  check_block(context, options, facts);
   if (options.shared_bytes > takes.maxDynamicSharedSizeBytes)
     TASUKI_CUDA(cudaFuncSetAttribute, kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                 static_cast<int>(options.shared_bytes));
   int each = 0;
   TASUKI_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor, &each, kernel, options.threads,
               static_cast<std::size_t>(options.shared_bytes));
-  const int fit = each * has.multiProcessorCount;
-  if (options.blocks >= 1 && options.blocks <= fit) return;
-  if (options.blocks < 1)
-    throw Error(call + "argument 'blocks' is " + std::to_string(options.blocks) + "; it must be 1 or more");
-  // Each limit by itself: the least is the one that was hit.
-  constexpr int kWarp = 32;
-  constexpr int kRegisterUnit = 256;  // a warp's registers come in so many
-  const int warps = (options.threads + kWarp - 1) / kWarp;
-  const int warp_registers = (takes.numRegs * kWarp + kRegisterUnit - 1) / kRegisterUnit * kRegisterUnit;
-  const auto shared = static_cast<std::int64_t>(takes.sharedSizeBytes) + options.shared_bytes +
-                      static_cast<std::int64_t>(has.reservedSharedMemPerBlock);
-  std::string limit = "blocks (" + std::to_string(has.maxBlocksPerMultiProcessor) + " a multiprocessor)";
-  std::int64_t least = has.maxBlocksPerMultiProcessor;
-  const auto consider = [&](std::int64_t blocks, const std::string& name) {
-    if (blocks >= least) return;
-    least = blocks;
-    limit = name;
-  };
-  consider(has.maxThreadsPerMultiProcessor / (warps * kWarp),
-           "threads (" + std::to_string(options.threads) + " a block)");
-  if (warp_registers > 0)
-    consider(has.regsPerMultiprocessor / (warps * warp_registers),
-             "registers (" + std::to_string(takes.numRegs) + " a thread)");
-  consider(static_cast<std::int64_t>(has.sharedMemPerMultiprocessor) / shared,
-           "shared memory (" + std::to_string(shared) + " bytes a block)");
-  throw Error(call + std::to_string(options.blocks) + " blocks of " + std::to_string(options.threads) +
-              " threads do not fit on GPU " + std::to_string(gpu) + " (" + has.name + ") at once; " +
-              std::to_string(fit) + " would, " + std::to_string(each) + " on each of " +
-              std::to_string(has.multiProcessorCount) + " multiprocessors: what runs out is " + limit);
+  check_room(context, options, facts, each);
 }
 }  // namespace detail
 
@@ -234,11 +230,6 @@ inline namespace on_gpu {
 template <class... Parameters>
 Resident launch_resident(const Context& context, const ResidentOptions& options, void (*kernel)(Parameters...),
                          const std::type_identity_t<Parameters>&... arguments) {
-  const char* const blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
-  if (blocking != nullptr && blocking[0] == '1')
-    throw Error("rank " + std::to_string(context.rank()) +
-                ": launch_resident: CUDA_LAUNCH_BLOCKING=1 would make the host wait for a kernel that waits for other "
-                "ranks; unset it");
   detail::check_gpu_launch(context, options);
   (detail::check_argument(context, options.blocks, options.threads, arguments), ...);
   detail::check_fits(context, reinterpret_cast<const void*>(kernel), options);

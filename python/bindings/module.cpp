@@ -49,6 +49,7 @@ NB_MODULE(_core, m) {
   bind_predict(m);
   bind_tune(m);
   bind_graph(m);
+  bind_kernel(m);
   m.attr("__version__") = TASUKI_VERSION;
   m.def("mpi_library", mpi_library, "The file that MPI was loaded from; empty if that cannot be told.");
   m.def("_close_all", [] { Owner::close_all(); });

@@ -10,6 +10,7 @@ void bind_memory(nanobind::module_& m);
 void bind_device(nanobind::module_& m);
 void bind_field(nanobind::module_& m);
 void bind_graph(nanobind::module_& m);
+void bind_kernel(nanobind::module_& m);
 void bind_layout(nanobind::module_& m);
 void bind_offline(nanobind::module_& m);
 void bind_plan(nanobind::module_& m);

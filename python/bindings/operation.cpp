@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "arguments.hpp"
+#include "kernel.hpp"
 #include "layout.hpp"
 #include "module.hpp"
 #include "tasuki/broadcast.hpp"
@@ -304,6 +305,31 @@ Raises tasuki.Error if a rank that it depends on has died, or after the context'
 On GPUs: returns at once; what has arrived may be read by work that follows in the stream.)")
       .def("run", &PyOperation::run, nb::arg("stream") = nb::none(),
            nb::sig("def run(self, stream: Any = None) -> None"), "`start` and `wait`; on GPUs in one kernel.")
+      .def(
+          "device",
+          [](nb::handle op, int blocks, int threads, int cpu_threads) {
+            return handle_of(op, false, blocks, threads, cpu_threads);
+          },
+          nb::kw_only(), nb::arg("blocks") = 1, nb::arg("threads") = 256, nb::arg("cpu_threads") = 1,
+          nb::sig("def device(self, *, blocks: SupportsIndex = 1, threads: SupportsIndex = 256, "
+                  "cpu_threads: SupportsIndex = 1) -> KernelArgument"),
+          R"(A handle, with which a group of blocks of a kernel runs epochs by itself (docs/kernels.md). Local.
+
+blocks: of the group. threads: of a block on a GPU; cpu_threads: of a block that is threads of the host.
+Fields with two copies are used as they are shown now, and as the kernel swaps its pointers; call `swap` as often
+afterwards. An operation has handles for one group at a time.
+Raises tasuki.Error if the operation is active, combines elements (see `device_reducing`), or has a piece that only the
+host can start, naming its path and what to force.)")
+      .def(
+          "device_reducing",
+          [](nb::handle op, int blocks, int threads, int cpu_threads) {
+            return handle_of(op, true, blocks, threads, cpu_threads);
+          },
+          nb::kw_only(), nb::arg("blocks") = 1, nb::arg("threads") = 256, nb::arg("cpu_threads") = 1,
+          nb::sig("def device_reducing(self, *, blocks: SupportsIndex = 1, threads: SupportsIndex = 256, "
+                  "cpu_threads: SupportsIndex = 1) -> KernelArgument"),
+          "The same as `tasuki::device::ReducingHandle`, for operations that combine elements: reverse halos, "
+          "reductions.")
       .def("free", &PyOperation::free, "Gives everything back. Local. Raises if the operation is active.")
       .def(
           "overlap",

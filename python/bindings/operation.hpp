@@ -43,9 +43,9 @@ class PyOperation : public Held<OperationCore> {
   void free();
   std::string in_use() const override;
   std::string text() const { return shown_as(text_); }  ///< Of its `repr`.
+  void check_unmoved() const;                           ///< Throws `Error` if an array of the user's has moved.
 
  private:
-  void check_unmoved() const;
   void refuse_stream(nb::handle stream, const char* call) const;
   Stream stream_of(nb::handle stream) const;
 

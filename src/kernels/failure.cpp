@@ -151,10 +151,6 @@ std::string what(const Failure& f, const device::Team& team) {
       return fmt::format(
           "{}: kernels of this rank do not reach the memory of {}; only messages go there, through the host", call,
           f.call == Call::barrier || f.call == Call::grid_barrier ? "all ranks" : fmt::format("rank {}", f.peer));
-    case Reason::host_layout:
-      return fmt::format(
-          "{} {} rank {} with {}: messages through the host have no layout; copy the bytes into contiguous memory",
-          call, f.call == Call::irecv ? "from" : "to", f.peer, tag_text(f.index));
     case Reason::host_room:
       return fmt::format(
           "{} {} rank {} with {}: {} bytes; through the host {} may go: send less at once, or raise "

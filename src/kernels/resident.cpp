@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <exception>
 #include <optional>
 #include <system_error>
@@ -119,7 +120,7 @@ class Resident::State {
     Runtime& runtime = runtime_of(context_);
     try {
       if (on_gpu_) {
-        synchronize(context_, stream_);
+        if (!ended_) synchronize(context_, stream_);
       } else {
         wait_until(
             runtime, runtime.everyone(), [this] { return threads_->ended(); },
@@ -149,6 +150,7 @@ class Resident::State {
         throw;
       }
     }
+    ended_ = true;
     awake_.reset();
     home_.check();
   }
@@ -156,9 +158,10 @@ class Resident::State {
   void finish() noexcept {
     if (threads_) threads_->join();
     try {
-      while (on_gpu_ && !gpu()->done(stream_)) sched_yield();
+      while (on_gpu_ && !ended_ && !gpu()->done(stream_)) sched_yield();
     } catch (const Error&) {  // the GPU has failed, and nothing runs on it
     }
+    ended_ = true;
     awake_.reset();
   }
 
@@ -168,6 +171,7 @@ class Resident::State {
   std::optional<Worker::Awake> awake_;  // the process's thread, if the kernel may ask it
   std::optional<Threads> threads_;
   bool on_gpu_ = false;
+  bool ended_ = false;  // the stream is not looked at any more: its owner may have destroyed it
   Stream stream_ = nullptr;
 };
 
@@ -183,8 +187,51 @@ void Resident::wait() {
 
 namespace detail {
 
+void check_block(const Context& context, const ResidentOptions& options, const KernelFacts& facts) {
+  const std::string call = fmt::format("rank {}: launch_resident: argument", context.rank());
+  if (options.blocks < 1) throw Error(fmt::format("{} 'blocks' is {}; it must be 1 or more", call, options.blocks));
+  if (options.threads < 1 || options.threads > facts.block_threads)
+    throw Error(
+        fmt::format("{} 'threads' is {}; this kernel takes 1 to {}", call, options.threads, facts.block_threads));
+  if (options.shared_bytes < 0 || options.shared_bytes > facts.shared_of_block)
+    throw Error(
+        fmt::format("{} 'shared_bytes' is {}; a block has {}", call, options.shared_bytes, facts.shared_of_block));
+}
+
+void check_room(const Context& context, const ResidentOptions& options, const KernelFacts& facts, int each) {
+  const int fit = each * facts.multiprocessors;
+  if (options.blocks <= fit) return;
+  // Each limit by itself: the least is the one that was hit.
+  constexpr int kWarp = 32;
+  constexpr int kRegisterUnit = 256;  // a warp's registers come in so many
+  const int warps = (options.threads + kWarp - 1) / kWarp;
+  const int warp_registers = (facts.thread_registers * kWarp + kRegisterUnit - 1) / kRegisterUnit * kRegisterUnit;
+  const std::int64_t shared = facts.block_shared + options.shared_bytes;
+  std::string limit = fmt::format("blocks ({} a multiprocessor)", facts.blocks);
+  std::int64_t least = facts.blocks;
+  const auto consider = [&](std::int64_t has, std::int64_t takes, const std::string& name) {
+    if (takes < 1 || has / takes >= least) return;
+    least = has / takes;
+    limit = name;
+  };
+  consider(facts.threads, warps * kWarp, fmt::format("threads ({} a block)", options.threads));
+  consider(facts.registers, warps * warp_registers, fmt::format("registers ({} a thread)", facts.thread_registers));
+  consider(facts.shared, shared, fmt::format("shared memory ({} bytes a block)", shared));
+  throw Error(fmt::format(
+      "rank {}: launch_resident: {} blocks of {} threads do not fit on GPU {} ({}) at once; {} would, {} on "
+      "each of {} multiprocessors: what runs out is {}",
+      context.rank(), options.blocks, options.threads, facts.gpu, facts.gpu_name, fit, each, facts.multiprocessors,
+      limit));
+}
+
 void check_gpu_launch(const Context& context, const ResidentOptions& options) {
   Runtime& runtime = runtime_of(context);
+  const char* const blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
+  if (blocking != nullptr && blocking[0] == '1')
+    throw Error(
+        fmt::format("rank {}: launch_resident: CUDA_LAUNCH_BLOCKING=1 would make the host wait for a kernel that waits "
+                    "for other ranks; unset it",
+                    runtime.rank()));
   runtime.refuse_if_failed("launch_resident");
   if (!runtime.gpus)
     throw Error(fmt::format("rank {}: launch_resident: the context uses no GPU; call use_gpu on all ranks first",

@@ -384,7 +384,7 @@ TASUKI_KERNEL void faulty_by_host(device::Messages m, HostFault fault, Byte* mem
       break;
     case HostFault::layout: {
       device::Shape shape{};
-      shape.bytes = 8;
+      shape.bytes = 3000;
       good = device::isend(m, group, other, memory, shape, 6, requests[0]);
       break;
     }
@@ -410,7 +410,7 @@ std::string expected_by_host(HostFault fault, int rank, int ranks) {
     case HostFault::truncated:
       return "wait for a message from rank " + before + ": the message with tag 4 has 100 bytes, its receive takes 99";
     case HostFault::layout:
-      return "isend to rank " + other + " with tag 6: messages through the host have no layout";
+      return "isend to rank " + other + " with tag 6: 3000 bytes; through the host 2048 may go";
     case HostFault::untaken:
       return "from rank " + other + " with tag 5: 4 messages through the host have not ended";
   }

@@ -2,6 +2,7 @@
 
 import ctypes
 import importlib.util
+import re
 import sys
 from pathlib import Path
 
@@ -38,6 +39,47 @@ extern "C" __global__ void relay(TASUKI_PARAMETER device::Messages m, device::Sh
   device::barrier(m.team, device::this_grid());
 }
 """
+# Handles of operations: all calls, by all kinds of groups. The assertions are what the host's side counts on.
+OPERATIONS = """
+#include <tasuki/kernel.cuh>
+
+namespace device = tasuki::device;
+
+static_assert(sizeof(device::Handle) == sizeof(device::ReducingHandle));
+static_assert(sizeof(device::lowered::Job) == 128);
+
+extern "C" __global__ void heat(TASUKI_PARAMETER device::Handle halo, float* now, float* next, int cells, int steps) {
+  const auto grid = device::this_grid();
+  const auto block = device::this_block();
+  for (int step = 0; step < steps; ++step) {
+    if (!device::start(halo, grid, step)) return;
+    for (int i = block.block() * block.threads() + block.thread(); i < cells; i += block.blocks() * block.threads())
+      next[i] = 2 * now[i];
+    if (!device::wait(halo, grid, step) || device::failed(halo)) return;
+    float* const old = now;
+    now = next;
+    next = old;
+  }
+}
+
+extern "C" __global__ void some(TASUKI_PARAMETER device::Handle halo, TASUKI_PARAMETER device::Handle other) {
+  const auto first = device::blocks(0, 3);
+  if (first.has_this_block() && !device::run(halo, first)) return;
+  if (device::this_block().block() == 3) device::run(other, device::this_block(), 1);
+}
+
+extern "C" __global__ void sum(TASUKI_PARAMETER device::ReducingHandle reduction) {
+  if (!device::start(reduction, device::this_grid())) return;
+  if (!device::wait(reduction, device::this_grid())) return;
+  device::run(reduction, device::this_grid());
+}
+"""
+EXAMPLE = re.search(r'KERNEL = r"""\n(.*?)"""', (ROOT / "examples/heat_kernel.py").read_text(), re.S)
+PROGRAMS = {
+    "calls": (SOURCE, ("relay",)),
+    "operations": (OPERATIONS, ("heat", "some", "sum")),
+    "examples/heat_kernel.py": (EXAMPLE[1] if EXAMPLE else "", ("heat",)),
+}
 ARCHITECTURES = ("90", "80")
 
 
@@ -58,25 +100,31 @@ def library() -> ctypes.CDLL | None:
     return None
 
 
-def compile_for(nvrtc: ctypes.CDLL, architecture: str) -> tuple[int, str]:
+def compile_for(nvrtc: ctypes.CDLL, source: str, architecture: str, standard: str = "c++20") -> tuple[str, str]:
+    """What was compiled, empty if nothing, and what the compiler said."""
     program = ctypes.c_void_p()
-    source = SOURCE.encode()
-    assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"relay.cu", 0, None, None) == 0
-    wanted = [f"--gpu-architecture=compute_{architecture}", "--std=c++20", f"--include-path={ROOT / 'include'}"]
+    assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None) == 0
+    wanted = [f"--gpu-architecture=compute_{architecture}", f"--std={standard}", f"--include-path={ROOT / 'include'}"]
     options = (ctypes.c_char_p * len(wanted))(*[option.encode() for option in wanted])
     code = nvrtc.nvrtcCompileProgram(program, len(wanted), options)
     size = ctypes.c_size_t()
     nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
     log = ctypes.create_string_buffer(size.value)
     nvrtc.nvrtcGetProgramLog(program, log)
-    text = log.value.decode()
+    nvrtc.nvrtcGetPTXSize(program, ctypes.byref(size))
+    ptx = ctypes.create_string_buffer(size.value)
     if code == 0:
-        nvrtc.nvrtcGetPTXSize(program, ctypes.byref(size))
-        ptx = ctypes.create_string_buffer(size.value)
         nvrtc.nvrtcGetPTX(program, ptx)
-        if b".entry relay" not in ptx.value:
-            text, code = text + "there is no kernel in what was compiled\n", 1
-    return code, text
+    nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+    return ptx.value.decode(), log.value.decode()
+
+
+def check(nvrtc: ctypes.CDLL, name: str, architecture: str) -> str:
+    """What is wrong with a program, empty if nothing."""
+    source, kernels = PROGRAMS[name]
+    ptx, log = compile_for(nvrtc, source, architecture)
+    missing = [kernel for kernel in kernels if f".entry {kernel}(" not in ptx]
+    return log + (f"what was compiled has no kernel {', '.join(missing)}\n" if missing else "")
 
 
 def main() -> int:
@@ -88,10 +136,14 @@ def main() -> int:
     nvrtc.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
     failed = 0
     for architecture in ARCHITECTURES:
-        code, log = compile_for(nvrtc, architecture)
-        print(f"NVRTC {major.value}.{minor.value}, compute_{architecture}: {'compiled' if code == 0 else 'failed'}")
-        print(log, end="")
-        failed += code != 0 or "warning" in log
+        for name in PROGRAMS:
+            wrong = check(nvrtc, name, architecture)
+            print(f"NVRTC {major.value}.{minor.value}, compute_{architecture}, {name}: {wrong or 'compiled'}")
+            failed += wrong != ""
+    ptx, log = compile_for(nvrtc, OPERATIONS, ARCHITECTURES[0], "c++17")
+    if ptx or "--std=c++20" not in log:
+        print("C++17 does not say that C++20 is needed:\n" + log)
+        failed += 1
     return 1 if failed else 0
 
 

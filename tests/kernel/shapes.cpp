@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <random>
+#include <string>
 
 #include "kernel_test.hpp"
 
@@ -62,7 +63,8 @@ std::vector<Layout> layouts_of(int rows, int columns, std::int64_t unit) {
           Layout::indexed(lengths, places, element)};
 }
 
-void exchange(const tasuki::Context& ctx, const tasuki::ResidentOptions& width, int kind, bool concurrent, int seed) {
+void exchange(const tasuki::Context& ctx, const tasuki::ResidentOptions& width, int kind, bool concurrent, int seed,
+              const std::string& path = "auto") {
   CAPTURE(seed);
   std::mt19937 random(static_cast<unsigned>(seed));
   std::vector<Layout> send;
@@ -82,6 +84,7 @@ void exchange(const tasuki::Context& ctx, const tasuki::ResidentOptions& width, 
   options.depth = kMostShapes;
   options.eager = 300;
   options.concurrent = concurrent;
+  options.path = path;
   const tasuki::Messages messages(ctx, options);
   std::vector<tasuki::MessageLayout> made;
   std::vector<Ends> ends;
@@ -132,6 +135,27 @@ RANK_TEST("kernels on threads send what lies in one layout into another") {
   for (const auto& width : widths())
     for (const bool concurrent : {true, false})
       for (int kind = 0; kind < 3; ++kind) exchange(ctx, width, kind, concurrent, seed++);
+}
+
+RANK_TEST("layouts of kernels go through the host where that is asked for") {
+  if (ranks_are_threads()) return;
+  prepare(ctx);
+  int seed = 101;
+  for (const auto& width : widths())
+    for (int kind = 0; kind < 3; ++kind) exchange(ctx, width, kind, kind != 1, seed++, "mpi");
+}
+
+TEST_CASE("layouts of kernels travel within islands and between them") {
+  if (ranks_are_threads()) return;
+  for (const int island : {1, 2}) {
+    CAPTURE(island);
+    with_islands(island, [] {
+      on_ranks([](const tasuki::Context& ctx) {
+        prepare(ctx);
+        for (int kind = 0; kind < 3; ++kind) exchange(ctx, widths()[2], kind, kind != 2, 201 + kind);
+      });
+    });
+  }
 }
 
 RANK_TEST("a receive of a kernel into a layout that names a byte twice is refused") {

@@ -1,8 +1,8 @@
 // Messages to and from ranks whose memory a kernel does not reach: the process's progress thread makes the calls of
 // MPI (src/kernels/host_messages.hpp), which matches them. Part of tasuki/kernel.cuh; messages.cuh calls what is here.
 //
-//   sender:    copy into host memory, ask ... MPI_Isend, MPI_Test ... answer
-//   receiver:  ask ... MPI_Irecv, MPI_Test ... answer, copy out of host memory
+//   sender:    pack into host memory, ask ... MPI_Isend, MPI_Test ... answer
+//   receiver:  ask ... MPI_Irecv, MPI_Test ... answer, unpack from host memory
 //
 // A request's message lies in host memory at its answer's place.
 #pragma once
@@ -98,27 +98,27 @@ TASUKI_DEVICE bool ask_for(const Messages& m, const Group& group, Word what, int
 }
 
 template <class Group>
-TASUKI_DEVICE bool send_by_host(const Messages& m, const Group& group, int to, const void* from, Word bytes, int tag,
+TASUKI_DEVICE bool send_by_host(const Messages& m, const Group& group, int to, const View& from, int tag,
                                 Request& request) {
   request = {};
   if (!check_message(m, Call::isend, to, tag, 0)) return false;
   Word place = 0;
-  if (!begin_by_host(m, group, Call::isend, to, bytes, tag, place)) return false;
-  copy(group, staging_of(m, place), static_cast<const Byte*>(from), bytes);
+  if (!begin_by_host(m, group, Call::isend, to, from.bytes, tag, place)) return false;
+  gather(group, staging_of(m, place), from, from.bytes);
   group.sync();
   if (group.thread() == 0) fence();  // the host reads what has been copied
-  return ask_for(m, group, kIsend, to, bytes, tag, place, request);
+  return ask_for(m, group, kIsend, to, from.bytes, tag, place, request);
 }
 
 template <class Group>
-TASUKI_DEVICE bool receive_by_host(const Messages& m, const Group& group, int from, void* to, Word bytes, int tag,
+TASUKI_DEVICE bool receive_by_host(const Messages& m, const Group& group, int from, const View& to, int tag,
                                    Request& request) {
   request = {};
   if (!check_message(m, Call::irecv, from, tag, kAnyTag)) return false;
   Word place = 0;
-  if (!begin_by_host(m, group, Call::irecv, from, bytes, tag, place)) return false;
-  if (!ask_for(m, group, kIrecv, from, bytes, tag, place, request)) return false;
-  request.to = contiguous(to, bytes);
+  if (!begin_by_host(m, group, Call::irecv, from, to.bytes, tag, place)) return false;
+  if (!ask_for(m, group, kIrecv, from, to.bytes, tag, place, request)) return false;
+  request.to = to;
   return true;
 }
 
@@ -142,7 +142,7 @@ TASUKI_DEVICE bool finish_by_host(const Messages& m, const Group& group, Request
   if (answer >> 62 == kTooLong)
     return fail(m.team, Call::wait_host_receive, Reason::truncated, request.peer, tag, request.bytes, bytes);
   if (receives) {
-    copy(group, request.to.at, staging_of(m, place), bytes);
+    scatter(group, request.to, staging_of(m, place), bytes);
     request.tag = tag;
     request.bytes = bytes;
   }

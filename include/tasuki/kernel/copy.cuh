@@ -1,11 +1,9 @@
 // How a warp moves a tile of a strided copy (program.cuh).
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
 #include "tasuki/kernel/places.cuh"
 #include "tasuki/kernel/program.cuh"
+#include "tasuki/kernel/standard.hpp"
 
 namespace tasuki::device::lowered {
 

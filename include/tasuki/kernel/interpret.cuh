@@ -7,13 +7,11 @@
 // (`kFresh`).
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
 #include "tasuki/kernel/copy.cuh"
 #include "tasuki/kernel/group.cuh"
 #include "tasuki/kernel/program.cuh"
 #include "tasuki/kernel/reduce.cuh"
+#include "tasuki/kernel/standard.hpp"
 #include "tasuki/kernel/warp.cuh"
 #if defined(TASUKI_LANES_ARE_THREADS)
 #include "tasuki/kernel/lines.cuh"

@@ -6,13 +6,10 @@
 // out to the warps when the handle is made. A warp loads its job while the blocks of its group meet.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-
 #include "tasuki/kernel/copy.cuh"
 #include "tasuki/kernel/meeting.cuh"
 #include "tasuki/kernel/program.cuh"
+#include "tasuki/kernel/standard.hpp"
 
 namespace tasuki::device::lowered {
 

@@ -5,9 +5,8 @@
 // there for those that see the count. That takes a microsecond from the first block to the last.
 #pragma once
 
-#include <cstdint>
-
 #include "tasuki/kernel/interpret.cuh"
+#include "tasuki/kernel/standard.hpp"
 
 namespace tasuki::device::lowered {
 

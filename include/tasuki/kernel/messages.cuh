@@ -258,16 +258,18 @@ TASUKI_DEVICE bool finish(const Messages& m, const Group& group, Request& reques
 template <class Group>
 TASUKI_DEVICE bool isend(const Messages& m, const Group& group, int to, const void* from, Word bytes, int tag,
                          Request& request) {
-  if (detail::is_apart(m, to)) return detail::send_by_host(m, group, to, from, bytes, tag, request);
-  return detail::send(m, group, to, detail::contiguous(from, bytes), tag, request);
+  const detail::View view = detail::contiguous(from, bytes);
+  if (detail::is_apart(m, to)) return detail::send_by_host(m, group, to, view, tag, request);
+  return detail::send(m, group, to, view, tag, request);
 }
 /// The same for the bytes of a shape, which MessageLayout::device() makes, relative to `from`. They count as bytes from
 /// outside the window.
 template <class Group>
 TASUKI_DEVICE bool isend(const Messages& m, const Group& group, int to, const void* from, const Shape& shape, int tag,
                          Request& request) {
-  if (detail::is_apart(m, to)) return detail::fail(m.team, Call::isend, Reason::host_layout, to, tag);
-  return detail::send(m, group, to, detail::shaped(from, shape), tag, request);
+  const detail::View view = detail::shaped(from, shape);
+  if (detail::is_apart(m, to)) return detail::send_by_host(m, group, to, view, tag, request);
+  return detail::send(m, group, to, view, tag, request);
 }
 
 /// Opens a receive of at most `bytes` bytes into `to`, any memory of this rank, for the next message of rank `from`
@@ -276,8 +278,9 @@ TASUKI_DEVICE bool isend(const Messages& m, const Group& group, int to, const vo
 template <class Group>
 TASUKI_DEVICE bool irecv(const Messages& m, const Group& group, int from, void* to, Word bytes, int tag,
                          Request& request) {
-  if (detail::is_apart(m, from)) return detail::receive_by_host(m, group, from, to, bytes, tag, request);
-  return detail::receive(m, group, from, detail::contiguous(to, bytes), tag, request);
+  const detail::View view = detail::contiguous(to, bytes);
+  if (detail::is_apart(m, from)) return detail::receive_by_host(m, group, from, view, tag, request);
+  return detail::receive(m, group, from, view, tag, request);
 }
 /// The same into the bytes of a shape relative to `to`, the first of them for a shorter message.
 template <class Group>
@@ -285,8 +288,9 @@ TASUKI_DEVICE bool irecv(const Messages& m, const Group& group, int from, void* 
                          Request& request) {
   request = {};
   if (shape.twice) return detail::fail(m.team, Call::irecv, Reason::twice, from, tag);
-  if (detail::is_apart(m, from)) return detail::fail(m.team, Call::irecv, Reason::host_layout, from, tag);
-  return detail::receive(m, group, from, detail::shaped(to, shape), tag, request);
+  const detail::View view = detail::shaped(to, shape);
+  if (detail::is_apart(m, from)) return detail::receive_by_host(m, group, from, view, tag, request);
+  return detail::receive(m, group, from, view, tag, request);
 }
 
 /// Whether the request has ended, in `done`; if it has, as `wait`. Does not wait for the other rank.

@@ -1,10 +1,8 @@
 // The addresses of a thread's units in a tile of a strided copy (program.cuh, jobs.cuh).
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
 #include "tasuki/kernel/program.cuh"
+#include "tasuki/kernel/standard.hpp"
 #include "tasuki/kernel/warp.cuh"
 
 namespace tasuki::device::lowered {

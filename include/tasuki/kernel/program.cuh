@@ -2,12 +2,10 @@
 // tasuki/kernel.cuh; src/engines/gpu/program.hpp says how plans are lowered.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
 #include "tasuki/dtype.hpp"
+#include "tasuki/kernel/standard.hpp"
 #include "tasuki/kernel/words.cuh"
-#include "tasuki/plan.hpp"
+#include "tasuki/verb.hpp"
 
 namespace tasuki::device::lowered {
 

@@ -3,12 +3,10 @@
 // own, in which all operands of a tile are loaded before any is combined.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
 #include "tasuki/kernel/places.cuh"
 #include "tasuki/kernel/program.cuh"
 #include "tasuki/kernel/reduce_ops.hpp"
+#include "tasuki/kernel/standard.hpp"
 #include "tasuki/kernel/warp.cuh"
 #if defined(TASUKI_LANES_ARE_THREADS)
 #include "tasuki/kernel/lines.cuh"

@@ -5,12 +5,14 @@
 // everywhere, except for the bits of NaNs, which differ on GPUs.
 #pragma once
 
+#if !defined(__CUDACC_RTC__)
 #include <bit>
 #include <concepts>
-#include <cstdint>
 #include <type_traits>
+#endif
 
 #include "tasuki/dtype.hpp"
+#include "tasuki/kernel/standard.hpp"
 
 #ifdef __CUDACC__
 #define TASUKI_BOTH __host__ __device__ __forceinline__

@@ -2,11 +2,9 @@
 // turns. Part of tasuki/kernel.cuh.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
 #include "tasuki/kernel/group.cuh"
 #include "tasuki/kernel/interpret.cuh"
+#include "tasuki/kernel/standard.hpp"
 
 namespace tasuki::device::lowered {
 

@@ -45,7 +45,6 @@ enum class Reason : int {
   twice,          ///< a receive into a layout that names a byte twice
   overrun,        ///< a packet that came before the last was taken
   unreached,      ///< a rank whose memory is not reached, or a barrier with such ranks
-  host_layout,    ///< a layout in a message through the host
   host_room,      ///< a message through the host, or its receive, of too many bytes
   host_tag,       ///< a tag of a message through the host that is too large for MPI
   no_host,        ///< no message goes through the host

@@ -2,9 +2,7 @@
 // whole warp and takes the lanes one after the other. Part of tasuki/kernel.cuh.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
+#include "tasuki/kernel/standard.hpp"
 #include "tasuki/kernel/words.cuh"
 
 #if defined(__CUDACC__)

@@ -4,6 +4,8 @@
 // On a GPU all accesses are of system scope unless a name says `gpu`. On a processor they are atomics.
 #pragma once
 
+#include "tasuki/kernel/standard.hpp"
+
 #if defined(__CUDACC__)
 #define TASUKI_DEVICE __device__ inline
 /// What is rarely called: it is there once in a kernel, so that the rest of it stays short.
@@ -19,7 +21,6 @@
 #else
 #include <atomic>
 #include <chrono>
-#include <cstring>
 #include <thread>
 #define TASUKI_DEVICE inline
 #define TASUKI_RARE inline

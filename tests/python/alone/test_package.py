@@ -143,6 +143,7 @@ def gpus():
         ),
         ("himeno.py", "cupy", ["--device", "gpu", "--no-graphs"], "with CuPy: .* equal to the serial run"),
         ("torch_convolution.py", "torch", ["--device", "gpu"], "on cuda: output and gradients equal"),
+        ("heat_kernel.py", "cupy", [], "100 steps in one launch: every bit as in the serial run"),
     ],
 )
 def test_example_on_gpus(run, name, library, arguments, says):
