@@ -48,7 +48,8 @@ StridedCopy reordered(const StridedCopy& copy);
 /// Joins two strided copies of one shape, both relative to the same bases, into one nest that takes their rows in turn.
 /// It does so only if that saves memory traffic, which it does for blocks smaller than a cache line in large copies.
 /// Example: the two faces of a periodic dimension whose cells are strided; the sources of one face lie in the cache
-/// lines of the other's destinations. Otherwise empty.
+/// lines of the other's destinations. Blocks that take turns on one side become pairs, in a last dimension of two.
+/// Otherwise empty.
 std::optional<StridedCopy> fused(const StridedCopy& a, const StridedCopy& b);
 
 /// One strided copy in place of two, both relative to the same bases, if `b` continues `a` on both sides: with the

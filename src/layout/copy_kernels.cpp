@@ -87,6 +87,56 @@ void copy_gather(const StridedCopy& copy, const std::byte* src, std::byte* dst) 
   });
 }
 
+// Numbers that are neighbours on one side, two by two: both go through one register.
+template <std::int64_t Bytes>
+using Pair [[gnu::vector_size(2 * Bytes)]] = Word<Bytes>;
+
+enum class PairsLie : std::uint8_t { in_destination, in_source };
+
+template <std::int64_t Bytes, PairsLie Where>
+void copy_pairs(const StridedCopy& copy, const std::byte* src, std::byte* dst) {
+  StridedCopy pairs = copy;
+  const StridedCopy::Dim two = pairs.dims[--pairs.ndims];
+  const std::int64_t apart = Where == PairsLie::in_destination ? two.src_stride : two.dst_stride;
+  for_each_block(pairs, src, dst, [apart](const std::byte* from, std::byte* to) {
+    if constexpr (Bytes == 16) {
+      constexpr bool gathers = Where == PairsLie::in_destination;
+      move<16>(from, to);
+      move<16>(from + (gathers ? apart : 16), to + (gathers ? 16 : apart));
+    } else if constexpr (Where == PairsLie::in_destination) {
+      Word<Bytes> first;
+      Word<Bytes> second;
+      std::memcpy(&first, from, Bytes);
+      std::memcpy(&second, from + apart, Bytes);
+      const Pair<Bytes> both{first, second};
+      std::memcpy(to, &both, sizeof both);
+    } else {
+      Pair<Bytes> both;
+      std::memcpy(&both, from, sizeof both);
+      const Word<Bytes> first = both[0];
+      const Word<Bytes> second = both[1];
+      std::memcpy(to, &first, Bytes);
+      std::memcpy(to + apart, &second, Bytes);
+    }
+  });
+}
+
+template <std::int64_t Bytes>
+CopyFunction pairs_of(const StridedCopy::Dim& two) {
+  if (two.dst_stride == Bytes) return copy_pairs<Bytes, PairsLie::in_destination>;
+  if (two.src_stride == Bytes) return copy_pairs<Bytes, PairsLie::in_source>;
+  return nullptr;
+}
+
+// The function for blocks that come in pairs, which neighbour each other on one side; null for other copies.
+CopyFunction select_pairs(const StridedCopy& copy) {
+  const StridedCopy::Dim two = copy.dims[copy.ndims - 1];
+  if (copy.ndims < 2 || two.count != 2) return nullptr;
+  if (copy.block == 4) return pairs_of<4>(two);
+  if (copy.block == 8) return pairs_of<8>(two);
+  return copy.block == 16 ? pairs_of<16>(two) : nullptr;
+}
+
 void copy_wide(const StridedCopy& copy, const std::byte* src, std::byte* dst) {
   const auto bytes = static_cast<std::size_t>(copy.block);
   for_each_block<false>(copy, src, dst,
@@ -190,6 +240,7 @@ CopyFunction select_copy(const StridedCopy& copy, CopyHint hint) {
   if (copy.ndims == 0) return copy_contiguous;
   if (block > largest_without_memcpy(copy)) return copy_wide;
   if (too_many_in_flight(copy)) return copy_wide;
+  if (const CopyFunction pairs = select_pairs(copy)) return pairs;
   const bool gather = copy.dims[copy.ndims - 1].dst_stride == block;
   if (block == 1) return copy_fixed<1>;
   if (block == 2) return gather ? copy_gather<2> : copy_fixed<2>;

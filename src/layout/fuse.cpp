@@ -13,9 +13,23 @@ constexpr std::int64_t kFirstLevel = 32 << 10;  // bytes of the first-level cach
 // most blocks of a row: its cache lines must still be in the first-level cache when the partner's row follows
 constexpr std::int64_t kRow = 512;
 
+// Whether the blocks of b lie between those of a on one side, as those of two moves do that take turns in a ring.
+bool take_turns(const StridedCopy& a, const StridedCopy& b) {
+  if (a.ndims == 0) return false;
+  const auto& inner = a.dims[static_cast<std::size_t>(a.ndims) - 1];
+  return (inner.dst_stride == 2 * a.block && b.dst_offset - a.dst_offset == a.block) ||
+         (inner.src_stride == 2 * a.block && b.src_offset - a.src_offset == a.block);
+}
+
 }  // namespace
 
 std::optional<StridedCopy> fused(const StridedCopy& a, const StridedCopy& b) {
+  if (a.block == b.block && a.ndims == b.ndims && a.ndims < kMaxDims && a.block < kLine && a.dims == b.dims &&
+      take_turns(a, b)) {
+    StridedCopy pairs = a;
+    pairs.dims[static_cast<std::size_t>(pairs.ndims++)] = {2, b.src_offset - a.src_offset, b.dst_offset - a.dst_offset};
+    return pairs;
+  }
   // At least two dimensions, because the rows of the two copies are taken in turn. Small copies stay in the cache
   // anyway.
   if (a.block != b.block || a.ndims != b.ndims || a.ndims < 2 || a.ndims == kMaxDims) return {};

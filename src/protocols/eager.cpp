@@ -2,6 +2,8 @@
 #include "protocols/eager.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+#include <numeric>
 #include <utility>
 
 #include "layout/cut.hpp"
@@ -9,6 +11,8 @@
 namespace tasuki {
 
 namespace {
+
+constexpr std::size_t kPartnerWithin = 64;  // moves that are looked at for one to take turns with
 
 // With a longer ring the sender of small messages can run further ahead, and looks at the counters less often.
 int ring_length(const Link& link) {
@@ -23,24 +27,82 @@ std::int64_t shared_lines(const Link& link) {
   return sum;
 }
 
+bool is_large(const StridedCopy& copy, const Constants& c) {
+  return copy.ndims > 0 && std::max(copy.bytes(), copy.blocks() * c.cache_line) >= c.few_lines;
+}
+
+// Both have single blocks that lie alike in one buffer, a row of cache lines apart: the two faces of a dimension whose
+// cells are strided. Then the end of a row of cells lies in, or next to, the cache line where the next row begins.
+bool are_partners(const Link& link, std::size_t i, std::size_t j) {
+  constexpr std::int64_t page = 4096;  // rows further apart cost a page each: taking turns would look up more of them
+  const Move& a = *link.moves[i];
+  const Move& b = *link.moves[j];
+  if (a.src != b.src || a.dst != b.dst || a.copies.size() != 1 || b.copies.size() != 1) return false;
+  const StridedCopy& one = a.copies[0];
+  const StridedCopy& other = b.copies[0];
+  if (one.block != other.block || one.ndims != other.ndims || one.dims != other.dims) return false;
+  if (one.ndims == kMaxDims || !is_large(one, *link.constants) || 2 * one.block > link.constants->cache_line) {
+    return false;
+  }
+  const auto& inner = one.dims[static_cast<std::size_t>(one.ndims) - 1];
+  return std::abs(inner.src_stride) < page && std::abs(inner.dst_stride) < page;
+}
+
+// Per move, the move with which it takes turns in the ring, block by block; itself if there is none.
+std::vector<std::size_t> partners(const Link& link, bool may_take_turns) {
+  std::vector<std::size_t> all(link.moves.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  if (!may_take_turns) return all;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i] != i) continue;
+    const std::size_t end = std::min(all.size(), i + kPartnerWithin);
+    for (std::size_t j = i + 1; j < end; ++j) {
+      if (all[j] != j || !are_partners(link, i, j)) continue;
+      std::swap(all[i], all[j]);
+      break;
+    }
+  }
+  return all;
+}
+
+// Adds strided copies of move i, and the same of its partner, to the slice. Returns where the next ones begin.
+std::int64_t lay(const Link& link, Slice& slice, std::size_t i, std::size_t partner, std::int64_t at,
+                 const std::vector<StridedCopy>& copies, const std::vector<StridedCopy>& of_partner,
+                 std::int64_t grain) {
+  const std::int64_t block = link.moves[i]->copies.empty() ? 0 : link.moves[i]->copies[0].block;
+  slice.parts.push_back({i, at, copies, partner == i ? 0 : 2 * block});
+  if (partner != i) slice.parts.push_back({partner, at + block, of_partner, 2 * block});
+  return at + packed_bytes(copies, grain) + (partner == i ? 0 : packed_bytes(of_partner, grain));
+}
+
+// Part p of every large strided copy of a move. Small ones are whole in the first part.
+std::vector<StridedCopy> part_of(const Move& move, std::int64_t p, std::int64_t parts, const Constants& c) {
+  std::vector<StridedCopy> result;
+  for (const StridedCopy& copy : move.copies) {
+    if (!is_large(copy, c)) {
+      if (p == 0) result.push_back(copy);
+      continue;
+    }
+    const std::int64_t begin = copy.dims[0].count * p / parts;
+    const std::int64_t end = copy.dims[0].count * (p + 1) / parts;
+    if (begin < end) result.push_back(without_single_step(steps_of(copy, begin, end)));
+  }
+  return result;
+}
+
 // Slice p has part p of every large move. Small moves are whole in the first slice.
-std::vector<Slice> interleaved(const Link& link, std::int64_t parts) {
+std::vector<Slice> interleaved(const Link& link, std::int64_t parts, const std::vector<std::size_t>& partner) {
   const Constants& c = *link.constants;
   std::vector<Slice> all;
   std::int64_t at = 0;
   for (std::int64_t p = 0; p < parts; ++p) {
     Slice slice{at, 0, {}};
     for (std::size_t i = 0; i < link.moves.size(); ++i) {
-      Slice::Part part{i, at, {}};
-      for (const StridedCopy& copy : link.moves[i]->copies) {
-        const bool whole = copy.ndims == 0 || std::max(copy.bytes(), copy.blocks() * c.cache_line) < c.few_lines;
-        const std::int64_t begin = whole ? 0 : copy.dims[0].count * p / parts;
-        const std::int64_t end = whole ? 0 : copy.dims[0].count * (p + 1) / parts;
-        if (whole && p == 0) part.copies.push_back(copy);
-        if (begin < end) part.copies.push_back(without_single_step(steps_of(copy, begin, end)));
+      if (partner[i] < i) continue;
+      const auto copies = part_of(*link.moves[i], p, parts, c);
+      if (!copies.empty()) {
+        at = lay(link, slice, i, partner[i], at, copies, part_of(*link.moves[partner[i]], p, parts, c), 1);
       }
-      for (const StridedCopy& copy : part.copies) at += copy.bytes();
-      if (!part.copies.empty()) slice.parts.push_back(std::move(part));
     }
     slice.bytes = at - slice.begin;
     if (slice.bytes > 0) all.push_back(std::move(slice));
@@ -78,8 +140,8 @@ void EagerProtocol::open_send(Builder& builder, Link& link) const {
 void EagerProtocol::send(Builder& builder, Link& link) const {
   const std::int64_t step = builder.rounds() > 1 ? link.bytes() : 0;
   for (const Slice& slice : handed_over(link, builder.rounds())) {
-    for (const auto& [move, begin, copies] : slice.parts) {
-      builder.put(link.peer, link.src[move], link.scratch, pack_side(copies, link.filled + begin, grain()),
+    for (const auto& [move, begin, copies, pitch] : slice.parts) {
+      builder.put(link.peer, link.src[move], link.scratch, pack_side(copies, link.filled + begin, grain(), pitch),
                   builder.user_step(), step);
     }
     builder.signal(link.peer, filled(builder, link, builder.rank(), link.peer));
@@ -95,9 +157,9 @@ void EagerProtocol::recv(Builder& builder, Link& link) const {
   const std::int64_t step = builder.rounds() > 1 ? link.bytes() : 0;
   for (const Slice& slice : handed_over(link, builder.rounds())) {
     builder.wait(link.peer, filled(builder, link, link.peer, builder.rank()));
-    for (const auto& [move, begin, copies] : slice.parts) {
-      link.delivers(
-          move, deliver(builder, link, move, link.scratch, unpack_side(copies, link.filled + begin, grain()), step));
+    for (const auto& [move, begin, copies, pitch] : slice.parts) {
+      link.delivers(move, deliver(builder, link, move, link.scratch,
+                                  unpack_side(copies, link.filled + begin, grain(), pitch), step));
     }
   }
 }
@@ -114,21 +176,20 @@ std::vector<Slice> EagerProtocol::handed_over(const Link& link, std::int64_t rou
   const Constants& c = *link.constants;
   const std::int64_t lines = shared_lines(link);
   const bool adds = std::any_of(link.moves.begin(), link.moves.end(), [](auto* m) { return m->add != DType::none; });
+  const bool free_order = home_ == Home::shared && rounds == 1 && !adds;
+  const auto partner = partners(link, free_order);
   const auto [enough, slice] =
       link.mutual ? std::pair{c.many_lines, c.slice_lines} : std::pair{2 * c.few_lines, c.few_lines};
-  if (home_ == Home::shared && rounds == 1 && !adds && lines > enough) {
-    return interleaved(link, std::min(lines / slice, c.most_interleaved));
-  }
+  if (free_order && lines > enough) return interleaved(link, std::min(lines / slice, c.most_interleaved), partner);
   std::vector<Slice> all;
   std::int64_t at = 0;
   for (std::size_t i = 0; i < link.moves.size(); ++i) {
+    if (partner[i] < i) continue;
     // A move that fills the slice ends it, and so does the last move.
     const bool full = in_slices_ && !link.mutual && !all.empty() && all.back().bytes >= c.eager_slice;
     if (all.empty() || full) all.push_back({at, 0, {}});
-    const std::int64_t bytes = packed_bytes(link.moves[i]->copies, grain());
-    all.back().parts.push_back({i, at, link.moves[i]->copies});
-    all.back().bytes += bytes;
-    at += bytes;
+    at = lay(link, all.back(), i, partner[i], at, link.moves[i]->copies, link.moves[partner[i]]->copies, grain());
+    all.back().bytes = at - all.back().begin;
   }
   return all;
 }

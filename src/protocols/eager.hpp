@@ -12,6 +12,9 @@
 // more cache lines than a core's own caches hold. Then each slice has a part of every large move. What arrives goes
 // into lines from which the rank has just packed, and they are still in the cache when the slice is unpacked.
 //
+// Turns. Two large moves of short blocks that are of one shape, such as the two faces of the contiguous dimension, take
+// turns in the ring, block by block: `fused` then makes pairs of them, which touch each cache line once.
+//
 // Credit. At the start the sender has credit for as many epochs as the ring holds. In GPU memory the receiver gives
 // credit when its next epoch begins. At its end a kernel would first have to wait until all its stores are visible; a
 // kernel that begins need not wait. If both ranks send there is no credit: what arrived from the peer in the last epoch

@@ -29,9 +29,9 @@ void MessageProtocol::send(Builder& builder, Link& link) const {
                    builder.user_step());
       continue;
     }
-    for (const auto& [move, begin, copies] : slice.parts) {
-      builder.copy(link.peer, link.src[move], scratch, pack_side(copies, link.filled + begin), builder.user_step(),
-                   step);
+    for (const auto& [move, begin, copies, pitch] : slice.parts) {
+      builder.copy(link.peer, link.src[move], scratch, pack_side(copies, link.filled + begin, 1, pitch),
+                   builder.user_step(), step);
     }
     builder.send(link.peer, scratch, link.filled + slice.begin, slice.bytes, link.number, step);
   }
@@ -50,8 +50,9 @@ void MessageProtocol::recv(Builder& builder, Link& link) const {
       continue;
     }
     builder.recv(link.peer, scratch, link.filled + slice.begin, slice.bytes, link.number, step);
-    for (const auto& [move, begin, copies] : slice.parts) {
-      link.delivers(move, deliver(builder, link, move, scratch, unpack_side(copies, link.filled + begin), step));
+    for (const auto& [move, begin, copies, pitch] : slice.parts) {
+      link.delivers(move,
+                    deliver(builder, link, move, scratch, unpack_side(copies, link.filled + begin, 1, pitch), step));
     }
   }
 }

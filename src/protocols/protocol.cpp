@@ -14,12 +14,12 @@ std::int64_t round_up(std::int64_t bytes, std::int64_t grain) {
 }
 
 std::vector<StridedCopy> packed(std::span<const StridedCopy> copies, std::int64_t offset, std::int64_t grain,
-                                bool pack_destination) {
+                                std::int64_t pitch, bool pack_destination) {
   std::vector<StridedCopy> result(copies.begin(), copies.end());
   for (auto& copy : result) {
     (pack_destination ? copy.dst_offset : copy.src_offset) = offset;
     offset += round_up(copy.bytes(), grain);
-    std::int64_t stride = copy.block;
+    std::int64_t stride = pitch > 0 ? pitch : copy.block;
     for (int d = copy.ndims - 1; d >= 0; --d) {
       (pack_destination ? copy.dims[d].dst_stride : copy.dims[d].src_stride) = stride;
       stride *= copy.dims[d].count;
@@ -66,12 +66,14 @@ std::int64_t packed_bytes(std::span<const StridedCopy> copies, std::int64_t grai
   return sum;
 }
 
-std::vector<StridedCopy> pack_side(std::span<const StridedCopy> copies, std::int64_t offset, std::int64_t grain) {
-  return packed(copies, offset, grain, true);
+std::vector<StridedCopy> pack_side(std::span<const StridedCopy> copies, std::int64_t offset, std::int64_t grain,
+                                   std::int64_t pitch) {
+  return packed(copies, offset, grain, pitch, true);
 }
 
-std::vector<StridedCopy> unpack_side(std::span<const StridedCopy> copies, std::int64_t offset, std::int64_t grain) {
-  return packed(copies, offset, grain, false);
+std::vector<StridedCopy> unpack_side(std::span<const StridedCopy> copies, std::int64_t offset, std::int64_t grain,
+                                     std::int64_t pitch) {
+  return packed(copies, offset, grain, pitch, false);
 }
 
 int deliver(Builder& builder, const Link& link, std::size_t i, int source, std::span<const StridedCopy> copies,
@@ -93,7 +95,7 @@ std::vector<Slice> slices(const Link& link, std::int64_t most) {
       const std::int64_t begin = all.back().begin + all.back().bytes;
       if (all.back().bytes > 0 && all.back().bytes + piece.bytes() > most) all.push_back({begin, 0, {}});
       Slice& slice = all.back();
-      if (slice.parts.empty() || slice.parts.back().move != i) slice.parts.push_back({i, begin, {}});
+      if (slice.parts.empty() || slice.parts.back().move != i) slice.parts.push_back({i, begin, {}, 0});
       slice.parts.back().copies.push_back(piece);
       slice.bytes += piece.bytes();
     }

@@ -27,9 +27,12 @@ class Protocol {
 };
 
 /// The same strided copies with one side packed: consecutive bytes from `offset` on. With a `grain`, each strided copy
-/// begins at the next multiple of it.
-std::vector<StridedCopy> pack_side(std::span<const StridedCopy> copies, std::int64_t offset, std::int64_t grain = 1);
-std::vector<StridedCopy> unpack_side(std::span<const StridedCopy> copies, std::int64_t offset, std::int64_t grain = 1);
+/// begins at the next multiple of it. With a `pitch`, its blocks are so many bytes apart instead of following each
+/// other.
+std::vector<StridedCopy> pack_side(std::span<const StridedCopy> copies, std::int64_t offset, std::int64_t grain = 1,
+                                   std::int64_t pitch = 0);
+std::vector<StridedCopy> unpack_side(std::span<const StridedCopy> copies, std::int64_t offset, std::int64_t grain = 1,
+                                     std::int64_t pitch = 0);
 /// Emits the command that moves move `move` of the link from plan buffer `source` to its destination: a copy, or a
 /// reduction.
 int deliver(Builder& builder, const Link& link, std::size_t move, int source, std::span<const StridedCopy> copies,
@@ -41,6 +44,7 @@ struct Slice {
     std::size_t move = 0;
     std::int64_t begin = 0;  ///< among the link's packed bytes
     std::vector<StridedCopy> copies;
+    std::int64_t pitch = 0;  ///< bytes from one packed block to the next; 0: they follow each other
   };
   std::int64_t begin = 0;
   std::int64_t bytes = 0;

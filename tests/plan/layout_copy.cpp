@@ -112,6 +112,27 @@ TEST_CASE("copy kernels: every block size, 0 to 7 dimensions, any alignment and 
   }
 }
 
+TEST_CASE("copy kernels: blocks in pairs that are neighbours on one side, odd counts, the partner before or behind") {
+  Random random(9);
+  for (const std::int64_t block : {1, 2, 3, 4, 8, 12, 16, 20, 24, 40})
+    for (const std::int64_t count : {1, 2, 3, 4, 5, 7, 37, 101})
+      for (const std::int64_t apart : {std::int64_t{520}, std::int64_t{-504}, 3 * block})
+        for (const bool gathers : {true, false}) {
+          StridedCopy copy{1, 2, block, 3, {}};
+          const std::int64_t row = 607;  // further than the partner, so that nothing is written twice
+          const std::int64_t rows = count * row + 6;
+          const StridedCopy::Dim far[] = {{3, rows, rows}, {count, row, row}, {2, apart, apart}};
+          const StridedCopy::Dim near[] = {{3, 0, 2 * block * count}, {count, 0, 2 * block}, {2, 0, block}};
+          for (int d = 0; d < 3; ++d) {
+            copy.dims[d] = gathers ? StridedCopy::Dim{far[d].count, far[d].src_stride, near[d].dst_stride}
+                                   : StridedCopy::Dim{far[d].count, near[d].dst_stride, far[d].dst_stride};
+          }
+          if (apart < 0) (gathers ? copy.src_offset : copy.dst_offset) -= apart;
+          CAPTURE(describe(copy));
+          check_copy(random, copy, copy, CopyHint::cached);
+        }
+}
+
 TEST_CASE("copy kernels: a zero count or an empty block moves nothing") {
   for (const std::int64_t block : {0, 1, 8, 40, 500})
     for (int zero = 0; zero < 4; ++zero)
@@ -184,6 +205,35 @@ TEST_CASE("fused: the two joined copies' bytes and no others, and only where lin
   low.block = 8;
   low.dims[0].count = high.dims[0].count = 2;
   CHECK_FALSE(tasuki::fused(low, high).has_value());  // small enough to stay in the cache
+}
+
+TEST_CASE("fused: copies that take turns on one side become pairs, with one dimension and on either side") {
+  for (const bool gathers : {true, false}) {
+    StridedCopy low{1000, 16, 8, 1, {}};
+    low.dims[0] = {301, 528, 16};
+    StridedCopy high = low;
+    high.src_offset -= 504;
+    high.dst_offset += 8;
+    if (!gathers) {
+      for (StridedCopy* copy : {&low, &high}) {
+        std::swap(copy->src_offset, copy->dst_offset);
+        std::swap(copy->dims[0].src_stride, copy->dims[0].dst_stride);
+      }
+    }
+    const auto pairs = tasuki::fused(low, high);
+    REQUIRE(pairs.has_value());
+    auto expected = moves(low);
+    const auto rest = moves(high);
+    expected.insert(expected.end(), rest.begin(), rest.end());
+    auto joined = moves(*pairs);
+    std::sort(expected.begin(), expected.end());
+    std::sort(joined.begin(), joined.end());
+    CHECK(joined == expected);
+    CHECK(pairs->dims[1] == StridedCopy::Dim{2, gathers ? -504 : 8, gathers ? 8 : -504});
+    StridedCopy other = high;
+    other.dims[0].count = 300;
+    CHECK_FALSE(tasuki::fused(low, other).has_value());
+  }
 }
 
 namespace {
