@@ -7,7 +7,8 @@ A table that a FILE gpu-N lacks is empty: not every machine has GPUs. <!-- himen
 in bench/results/himeno-FILE.json, of which <!-- himeno:FILE/summary --> says the least, and <!-- laplace:FILE -->
 likewise. <!-- predicted:FILE --> sets what bench/results/FILE.json was predicted beside what was measured, and
 <!-- overview --> is a few cases of all (overview.py), of which docs/figures/overview.svg is the plot. Collectives on
-hosts (collective_tables.py) and runs across hosts (hosts_tables.py) have tables of their own, and collectives plots.
+hosts (collective_tables.py), runs across hosts (hosts_tables.py) and kernels that communicate (kernel_tables.py) have
+tables of their own, and collectives plots.
 With --check nothing is written, and stale tables are an error.
 """
 
@@ -22,6 +23,7 @@ from pathlib import Path
 
 import collective_tables
 import hosts_tables
+import kernel_tables
 import overview
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -237,6 +239,7 @@ def main() -> int:
         after = with_runs(refreshed(before, tables, str(path.relative_to(ROOT))), results)
         after = overview.refreshed(with_predictions(after, results), results, number)
         after = hosts_tables.refreshed(collective_tables.refreshed(after, results, number), results, number)
+        after = kernel_tables.refreshed(after, results)
         stale += settle(path, before, after)
     for name, plot in {"overview.svg": overview.plot(results), **collective_tables.plots(results)}.items():
         figure = ROOT / "docs" / "figures" / name
