@@ -192,7 +192,7 @@ void one_fault(const tasuki::Context& shared) {
   const Buffer<Byte> memory(4096);
   const Buffer<Word> yes(1);
   ctx.barrier();
-  ctx.set_deadline(1.5);
+  ctx.set_deadline(1);
   const int blocks = current == Fault::grid_barrier ? 2 : 1;
   auto running =
       tasuki::launch_resident(ctx, widths(blocks)[1], faulty, messages.device(), current, memory.get(), yes.get());
@@ -431,7 +431,7 @@ void one_fault_by_host(const tasuki::Context& shared) {
   const Buffer<Byte> memory(4096);
   const Buffer<Word> yes(1);
   ctx.barrier();
-  ctx.set_deadline(2);
+  ctx.set_deadline(1.2);
   auto running = tasuki::launch_resident(ctx, {}, faulty_by_host, messages.device(), by_host, memory.get(), yes.get());
   const std::string error = error_of([&] { running.wait(); });
   INFO(error);

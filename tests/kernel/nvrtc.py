@@ -136,7 +136,8 @@ def main() -> int:
     nvrtc.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
     failed = 0
     for architecture in ARCHITECTURES:
-        for name in PROGRAMS:
+        # The code of operations has nothing that older GPUs do otherwise, and takes long.
+        for name in PROGRAMS if architecture == ARCHITECTURES[0] else ("calls",):
             wrong = check(nvrtc, name, architecture)
             print(f"NVRTC {major.value}.{minor.value}, compute_{architecture}, {name}: {wrong or 'compiled'}")
             failed += wrong != ""

@@ -107,7 +107,7 @@ void one_slip(const tasuki::Context& shared) {
   Ring ring(ctx, options, current == Slip::swapped ? 2 : 1);
   const Buffer<Word> yes(1);
   ctx.barrier();
-  ctx.set_deadline(2);
+  ctx.set_deadline(1.2);
   auto running =
       tasuki::launch_resident(ctx, launch_of(kTwo), slips, ring.halo.device(kTwo), current, ctx.rank(), yes.get());
   const std::string error = error_of([&] { running.wait(); });
@@ -257,7 +257,7 @@ void wait_for_another_island(const tasuki::Context& shared) {
   Ring ring(ctx);
   const Buffer<Word> yes(1);
   ctx.barrier();
-  ctx.set_deadline(3);
+  ctx.set_deadline(1.5);
   constexpr tasuki::KernelGroup kOne{.blocks = 1, .threads = 64, .cpu_threads = 2};
   auto running =
       tasuki::launch_resident(ctx, launch_of(kOne), slips, ring.halo.device(kOne), Slip::nobody, ctx.rank(), yes.get());

@@ -32,13 +32,13 @@ def command(files: tuple[Path, ...], output: Path, kind: str, only: tuple[str, .
     needs runs with and without (`tasuki himeno -n 1 -n 2 --overlap both --output FILE`, or the apps' files of
     `make gpu`); of several like runs the longest counts, and of those the fastest.
     """
+    results = Results()
+    for file in files:
+        results.add(read_json(file), file)
     try:
         from tasuki import plot
     except ImportError as error:
         raise Failure(f"figures need matplotlib ({error}); pip install 'tasuki[plot]'") from None
-    results = Results()
-    for file in files:
-        results.add(read_json(file), file)
     found = plot.figures(results)
     if not found:
         raise Failure("these results are not enough for any figure; see tasuki plot --help")
