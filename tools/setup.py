@@ -226,7 +226,7 @@ def venv_with(packages: list[str], instead: str) -> Path:
     have = {line.lower().replace("_", "-") for line in listed.split()}
     missing = [name for name in packages if (name + PINS[name]).lower().replace("_", "-") not in have]
     if missing:
-        pip(["install"], missing, instead)
+        pip(["install", "--no-compile"], missing, instead)  # most of these files are never imported
     return python
 
 
