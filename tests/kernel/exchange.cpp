@@ -247,7 +247,7 @@ TEST_CASE("kernels on threads that misuse packets and exchanges say how") {
       const Buffer<Byte> memory(33 * device::kMostRanks * sizeof(Word));
       const Buffer<Word> yes(1);
       ctx.barrier();
-      ctx.set_deadline(1);
+      ctx.set_deadline(0.7);
       if (next_misuse == Misuse::exchange_absent && ctx.size() == 1) return;
       auto running =
           tasuki::launch_resident(ctx, widths()[1], misusing, team.device(), next_misuse, memory.get(), yes.get());

@@ -192,7 +192,7 @@ void one_fault(const tasuki::Context& shared) {
   const Buffer<Byte> memory(4096);
   const Buffer<Word> yes(1);
   ctx.barrier();
-  ctx.set_deadline(1);
+  ctx.set_deadline(0.7);
   const int blocks = current == Fault::grid_barrier ? 2 : 1;
   auto running =
       tasuki::launch_resident(ctx, widths(blocks)[1], faulty, messages.device(), current, memory.get(), yes.get());
