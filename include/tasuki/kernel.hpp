@@ -104,7 +104,9 @@ class Messages {
   void check() const { team_.check(); }
 
  private:
-  device::Messages layout_{};
+  void lay_out();
+
+  device::Messages kept_{};
   KernelTeam team_;
   std::shared_ptr<void> by_host_;
 };

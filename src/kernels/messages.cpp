@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -21,8 +22,8 @@ constexpr int kMostReceives = 1 << 16;
 constexpr int kMostByHost = 1 << 14;
 constexpr std::int64_t kMostEager = 1 << 15;
 constexpr std::int64_t kMostStaged = std::int64_t{1} << 30;
-constexpr std::uint64_t kFewestLines = 3;  // which say where a large message is
-constexpr std::uint64_t kLineData = 8;     // bytes
+constexpr std::int64_t kFewestLines = 3;  // which say where a large message is
+constexpr std::int64_t kLineData = 8;     // bytes
 
 std::string complaint_about(const MessagesOptions& options) {
   const auto between = [](const char* name, std::int64_t value, std::int64_t least, std::int64_t most) {
@@ -44,26 +45,63 @@ std::uint64_t log_of(std::int64_t count) {
   return static_cast<std::uint64_t>(std::bit_width(static_cast<std::uint64_t>(count) - 1));
 }
 
-/// All but `team` and `channels_at`.
-device::Messages layout_of(const MessagesOptions& options) {
+/// All but what lies in memory.
+device::Messages numbers_of(const MessagesOptions& options) {
   device::Messages m{};
   m.eager = static_cast<std::uint64_t>(options.eager);
   m.largest = static_cast<std::uint64_t>((options.largest + 15) / 16 * 16);
   m.log_places = log_of(options.depth) + 1;
-  m.lines = std::max<device::Word>(kFewestLines, (m.eager + kLineData - 1) / kLineData);
-  m.log_receives = log_of(options.receives);
+  m.log_lines = log_of(std::max<std::int64_t>(kFewestLines, (options.eager + kLineData - 1) / kLineData));
+  m.receives = std::uint64_t{1} << log_of(options.receives);
   m.concurrent = options.concurrent ? 1 : 0;
-  const std::uint64_t places = std::uint64_t{1} << m.log_places;
-  Places channel;
-  m.outbox_at = channel.take(sizeof(device::detail::Outbox));
-  m.taken_at = channel.take(places * sizeof(device::Word));
-  m.inbox_at = channel.take(sizeof(device::detail::Inbox));
-  m.states_at = channel.take(places * sizeof(unsigned));
-  m.receives_at = channel.take((std::uint64_t{1} << m.log_receives) * sizeof(device::detail::OpenReceive));
-  m.ring_at = channel.take(places * m.lines * sizeof(device::Line));
-  m.staging_at = channel.take(places * m.largest);
-  m.channel_bytes = channel.end();
   return m;
+}
+
+/// Where things lie in every rank's memory, from the team's extra memory on: first the boxes, then for each other rank
+/// what is said of one other (`at`), then staging.
+struct MessagesMemory {
+  MessagesMemory(const device::Messages& m, int ranks) : size(static_cast<std::uint64_t>(ranks)) {
+    const std::uint64_t places = std::uint64_t{1} << m.log_places;
+    Places all;
+    boxes = all.take(size * sizeof(device::detail::Box));
+    Places one;
+    taken = one.take(places * sizeof(device::Word));
+    states = one.take(places * sizeof(unsigned));
+    receives = one.take(m.receives * sizeof(device::detail::OpenReceive));
+    lines = one.take((places << m.log_lines) * sizeof(device::Line));
+    each = one.end();
+    channels = all.take(size * each);
+    staging = all.take(size * places * m.largest);
+    bytes = all.end();
+  }
+  /// Of what a rank keeps about messages from and to rank `with`.
+  std::uint64_t at(int with, std::uint64_t what) const {
+    return channels + static_cast<std::uint64_t>(with) * each + what;
+  }
+
+  std::uint64_t size, boxes, channels, staging, bytes;
+  std::uint64_t taken, states, receives, lines, each;
+};
+
+/// A rank's boxes, as they are at the beginning. Ranks whose memory is not reached have none.
+std::vector<device::detail::Box> boxes_of(const device::Messages& m, const MessagesMemory& where, std::uint64_t begin) {
+  std::vector<device::detail::Box> boxes(where.size);
+  const int me = m.team.rank;
+  const auto in = [&](int rank, int with, std::uint64_t what) {
+    return m.team.base[rank] + begin + where.at(with, what);
+  };
+  for (int peer = 0; peer < m.team.ranks; ++peer) {
+    device::detail::Box& box = boxes[static_cast<std::size_t>(peer)];
+    if (m.team.base[peer] == nullptr) continue;
+    box.lines = reinterpret_cast<const device::Line*>(in(me, peer, where.lines));
+    box.receives = reinterpret_cast<device::detail::OpenReceive*>(in(me, peer, where.receives));
+    box.states = reinterpret_cast<unsigned*>(in(me, peer, where.states));
+    box.tells = reinterpret_cast<device::Word*>(in(peer, me, where.taken));
+    box.clear = std::uint64_t{1} << m.log_places;
+    box.there = reinterpret_cast<device::Line*>(in(peer, me, where.lines));
+    box.taken = reinterpret_cast<const device::Word*>(in(me, peer, where.taken));
+  }
+  return boxes;
 }
 
 Agreement agreement_on(const Context& context, const MessagesOptions& options) {
@@ -141,19 +179,19 @@ Messages::Messages(const Context& context, const MessagesOptions& options)
     : team_(std::make_shared<KernelTeam::State>(
           context, "Messages", options.team, agreement_on(context, options),
           [&] {
-            layout_ = layout_of(options);
-            return static_cast<std::uint64_t>(context.size()) * layout_.channel_bytes;
+            kept_ = numbers_of(options);
+            return MessagesMemory(kept_, context.size()).bytes;
           },
           others_of(context, options))) {
   KernelTeam::State& team = *team_.state_;
-  layout_.channels_at = team.extra_at();
+  lay_out();
   // Some rank has others that are apart, and then all have a part in the communicator.
   if (and_over_ranks(team.runtime(), {team.apart() == 0 ? ~std::uint64_t{0} : 0}, "Messages")[0] != 0) return;
   std::shared_ptr<ByHost> by_host;
   all_do(team.runtime(), "Messages",
          [&] { by_host = std::make_shared<ByHost>(team.runtime(), team.on_gpu(), options); });
   by_host->messages.connect();
-  layout_.by_host = by_host->messages.device();
+  kept_.by_host = by_host->messages.device();
   team.ask_why([weak = std::weak_ptr(by_host)] {
     const auto alive = weak.lock();
     return alive ? alive->messages.failure() : std::string();
@@ -161,8 +199,25 @@ Messages::Messages(const Context& context, const MessagesOptions& options)
   by_host_ = std::move(by_host);
 }
 
+/// Local.
+void Messages::lay_out() {
+  kept_.team = team_.device();
+  const std::uint64_t begin = team_.state_->extra_at();
+  const MessagesMemory where(kept_, kept_.team.ranks);
+  const std::vector<device::detail::Box> boxes = boxes_of(kept_, where, begin);
+  device::Byte* const mine = kept_.team.base[kept_.team.rank] + begin;
+  kept_.boxes = reinterpret_cast<device::detail::Box*>(mine + where.boxes);
+  kept_.staging = mine + where.staging;
+  const std::size_t bytes = boxes.size() * sizeof boxes.front();
+  if (team_.state_->on_gpu()) {
+    gpu()->copy(reinterpret_cast<std::byte*>(kept_.boxes), boxes.data(), static_cast<std::int64_t>(bytes));
+  } else {
+    std::memcpy(kept_.boxes, boxes.data(), bytes);
+  }
+}
+
 device::Messages Messages::device() const {
-  device::Messages m = layout_;
+  device::Messages m = kept_;
   m.team = team_.device();
   return m;
 }

@@ -5,7 +5,8 @@
 // Of a large one the lines say where its bytes are in the sender's memory, from where the receiver takes them straight
 // into the posted receive: so no sender has to look after a message again. The receiver looks at messages in their
 // order and gives each to the earliest open receive that takes its tag; what nobody takes stays in its place until a
-// receive is posted that does. It tells the sender up to which message all places are free again.
+// receive is posted that does. When it has taken one it says so at the sender, in a word for each place. The sender
+// looks at these words before it fills a half of the ring again.
 //
 // The book-keeping is one thread's: under a lock where several groups make calls at the same time, else after the last
 // `sync` of a call, so that all threads of the group find it as it was in the call and as it will be in the next, which
@@ -16,6 +17,10 @@
 #include "tasuki/kernel/shape.cuh"
 
 namespace tasuki::device {
+
+namespace detail {
+struct Box;
+}
 
 /// How messages go to ranks whose memory a kernel does not reach (by_host.cuh).
 struct ByHost {
@@ -29,21 +34,14 @@ struct ByHost {
 /// `team` is for the primitives; the rest is Tasuki's own.
 struct Messages {
   Team team;
-  Word eager;         // bytes of a small message, at most
-  Word largest;       // of one from outside the window
-  Word log_places;    // places of a ring: a power of two
-  Word lines;         // of a place
-  Word log_receives;  // that may be open for messages of one rank: a power of two
-  int concurrent;     // several groups of a rank may make calls at the same time
-  Word channels_at;
-  Word channel_bytes;
-  Word taken_at;  // in a channel, as all that follows
-  Word inbox_at;
-  Word outbox_at;
-  Word states_at;
-  Word receives_at;
-  Word ring_at;
-  Word staging_at;
+  Word eager;       // bytes of a small message, at most
+  Word largest;     // of one from outside the window
+  Word log_places;  // places of a ring: a power of two
+  Word log_lines;   // of a place: a power of two
+  Word receives;    // that may be open for messages of one rank: a power of two
+  int concurrent;   // several groups of a rank may make calls at the same time
+  detail::Box* boxes;
+  Byte* staging;  // for each rank and place `largest` bytes
   ByHost by_host;
 };
 
@@ -69,7 +67,6 @@ constexpr Word kLargeSize = 0xffff;  // in the place of a small message's bytes
 // States of a ring's place that has been looked at.
 constexpr unsigned kUnmatched = 1;
 constexpr unsigned kMatched = 2;
-constexpr unsigned kFree = 3;
 
 // States of a receive. kHasMessage + n: it has got message n, which nobody has begun to take.
 constexpr Word kClosed = 0;
@@ -78,72 +75,85 @@ constexpr Word kTaking = 2;
 constexpr Word kTaken = 3;
 constexpr Word kHasMessage = 4;
 
-struct OpenReceive {
+struct alignas(64) OpenReceive {
   Word state;
+  int tag;  // that it takes; when it is taken, the message's
+  View to;
   Word message;  // that it has got
   Word bytes;    // of the message, when it is taken
-  View to;
-  int tag;  // that it takes; when it is taken, the message's
 };
 
-/// What a rank knows of the messages of one other.
-struct alignas(128) Inbox {
-  Word lock;
+/// What a rank knows of its messages from and to one other, in its own memory: counts, and addresses, which do not
+/// change, so that a call finds all that it needs in one or two lines of the nearest cache.
+struct alignas(128) Box {
+  Word posted;     // receives
+  Word oldest;     // all receives before it are closed
   Word seen;       // messages that were given to receives, or found to have none yet
   Word unmatched;  // of these, those that have none
-  Word freed;      // up to here all places are free
-  Word told;       // and the sender has been told so
-  Word posted;     // receives
-  Word oldest;     // all before it are closed
+  Word first;      // message: none before it is unmatched
+  Word lock;
+  const Line* lines;      // where the other's messages arrive
+  OpenReceive* receives;  // by the receive's number
+  unsigned* states;       // by place
+  Word* tells;            // at the other, by place: one more than the number of the last message that was taken
+
+  alignas(128) Word sent;  // messages
+  Word clear;              // messages before this one find their places free
+  Line* there;             // where they arrive
+  const Word* taken;       // what the other tells
 };
 
-struct alignas(128) Outbox {
-  Word sent;
-  Word known;               // `freed` as it was when this rank has last looked
-  alignas(128) Word freed;  // by the receiver, as it has told
-};
-
-/// One rank's channel with another, in its own memory: what comes from that rank, and what it tells about messages to
-/// it.
-struct Channel {
-  Byte* base;
-  const Messages& m;
-
-  TASUKI_DEVICE Channel(const Messages& messages, int at, int with)
-      : base(messages.team.base[at] + messages.channels_at + static_cast<Word>(with) * messages.channel_bytes),
-        m(messages) {}
-  TASUKI_DEVICE Word place(Word number) const { return number & ((Word{1} << m.log_places) - 1); }
-  TASUKI_DEVICE Inbox& inbox() const { return *reinterpret_cast<Inbox*>(base + m.inbox_at); }
-  TASUKI_DEVICE Outbox& outbox() const { return *reinterpret_cast<Outbox*>(base + m.outbox_at); }
-  /// Of large messages that the other rank has taken: the number and one more, by place.
-  TASUKI_DEVICE Word* taken(Word number) const { return reinterpret_cast<Word*>(base + m.taken_at) + place(number); }
-  TASUKI_DEVICE unsigned& state(Word number) const {
-    return reinterpret_cast<unsigned*>(base + m.states_at)[place(number)];
-  }
-  TASUKI_DEVICE OpenReceive& receive(Word number) const {
-    return reinterpret_cast<OpenReceive*>(base + m.receives_at)[number & ((Word{1} << m.log_receives) - 1)];
-  }
-  TASUKI_DEVICE Line* lines(Word number) const {
-    return reinterpret_cast<Line*>(base + m.ring_at) + place(number) * m.lines;
-  }
-  TASUKI_DEVICE Byte* staging(Word number) const { return base + m.staging_at + place(number) * m.largest; }
-};
-
-/// A word of the book-keeping. With one group at a time it may come from the multiprocessor's own cache.
-TASUKI_DEVICE Word recall([[maybe_unused]] const Messages& m, const Word& word) {
-#if defined(__CUDACC__)
-  if (m.concurrent == 0) return word;
-#endif
-  return load_relaxed(&word);
+TASUKI_DEVICE unsigned place_of(const Messages& m, Word number) {
+  return static_cast<unsigned>(number) & ((1U << m.log_places) - 1);
 }
-TASUKI_DEVICE void note([[maybe_unused]] const Messages& m, Word& word, Word value) {
+TASUKI_DEVICE OpenReceive& receive_of(const Messages& m, OpenReceive* receives, Word number) {
+  return receives[static_cast<unsigned>(number) & (static_cast<unsigned>(m.receives) - 1)];
+}
+
+/// One rank's messages from and to one other.
+struct Channel {
+  const Messages& m;
+  Box& box;
+
+  TASUKI_DEVICE Channel(const Messages& messages, int with) : m(messages), box(messages.boxes[with]) {}
+  TASUKI_DEVICE unsigned place(Word number) const { return place_of(m, number); }
+  TASUKI_DEVICE OpenReceive& receive(Word number) const { return receive_of(m, box.receives, number); }
+  TASUKI_DEVICE const Line* lines(Word number) const { return box.lines + (place(number) << m.log_lines); }
+  TASUKI_DEVICE unsigned& state(Word number) const { return box.states[place(number)]; }
+  TASUKI_DEVICE Line* there(Word number) const { return box.there + (place(number) << m.log_lines); }
+  /// One more than the number of the last message in this one's place that the other has taken.
+  TASUKI_DEVICE Word told(Word number) const { return load_leave(box.taken + place(number)); }
+  TASUKI_DEVICE bool is_taken(Word number) const { return told(number) > number; }
+  /// By one thread, when what is in the message's place has been read: the sender may store into it.
+  TASUKI_DEVICE void tell(Word number) const { store_leave(box.tells + place(number), number + 1); }
+};
+
+/// Where a message from outside the window lies until the other has taken it.
+TASUKI_DEVICE Byte* staging_of(const Messages& m, int with, Word number) {
+  return m.staging + ((static_cast<Word>(with) << m.log_places) + place_of(m, number)) * m.largest;
+}
+
+/// A word of the book-keeping, where one group at a time makes calls: it may come from the multiprocessor's own cache.
+TASUKI_DEVICE Word kept(const Word& word) {
 #if defined(__CUDACC__)
-  if (m.concurrent == 0) {
-    word = value;
-    return;
-  }
+  return word;
+#else
+  return load_relaxed(&word);
 #endif
+}
+TASUKI_DEVICE void keep(Word& word, Word value) {
+#if defined(__CUDACC__)
+  word = value;
+#else
   store_relaxed(&word, value);
+#endif
+}
+/// The same wherever it is.
+TASUKI_DEVICE Word recall(const Messages& m, const Word& word) {
+  return m.concurrent == 0 ? kept(word) : load_relaxed(&word);
+}
+TASUKI_DEVICE void note(const Messages& m, Word& word, Word value) {
+  m.concurrent == 0 ? keep(word, value) : store_relaxed(&word, value);
 }
 
 /// The number of a place's first line: which lap, how many bytes, which tag.
@@ -166,12 +176,12 @@ TASUKI_DEVICE bool takes(int wanted, int tag) {
 /// Calls `f` while no other thread of this rank is in the channel's book-keeping. Inside the loop: threads of one warp
 /// may be after the same lock.
 template <class F>
-TASUKI_DEVICE void locked(const Messages& m, Inbox& inbox, F&& f) {
+TASUKI_DEVICE void locked(const Messages& m, Box& box, F&& f) {
   if (m.concurrent == 0) return f();
   for (bool done = false; !done;) {
-    if (exchange_acquire_gpu(&inbox.lock, 1) == 0) {
+    if (exchange_acquire_gpu(&box.lock, 1) == 0) {
       f();
-      store_release_gpu(&inbox.lock, 0);
+      store_release_gpu(&box.lock, 0);
       done = true;
     } else {
 #if !defined(__CUDACC__)
@@ -192,50 +202,42 @@ TASUKI_DEVICE bool is_first(const Messages& m, const Channel& channel, Word olde
 
 /// Gives messages that have come to receives, in their order. With the lock.
 TASUKI_RARE void match(const Messages& m, int peer) {
-  const Channel channel(m, m.team.rank, peer);
-  Inbox& inbox = channel.inbox();
-  const Word posted = recall(m, inbox.posted);
-  Word seen = recall(m, inbox.seen);
-  Word unmatched = recall(m, inbox.unmatched);
+  const Channel channel(m, peer);
+  Box& box = channel.box;
+  const Word posted = recall(m, box.posted);
+  Word seen = recall(m, box.seen);
+  Word unmatched = recall(m, box.unmatched);
   for (;; ++seen) {
     const Word head = load_line(channel.lines(seen)).number;
     if (!is_message(m, head, seen)) break;
-    Word r = recall(m, inbox.oldest);
+    Word r = recall(m, box.oldest);
     while (r < posted && (recall(m, channel.receive(r).state) != kOpen || !takes(channel.receive(r).tag, tag_of(head))))
       ++r;
     channel.state(seen) = r < posted ? kMatched : kUnmatched;
-    if (r < posted) note(m, channel.receive(r).state, kHasMessage + seen);
-    unmatched += r < posted ? 0 : 1;
-  }
-  note(m, inbox.unmatched, unmatched);
-  note(m, inbox.seen, seen);
-}
-
-/// Opens receive `number`, the next, for the earliest message that nobody has taken yet or for one to come. With the
-/// lock.
-TASUKI_RARE void post(const Messages& m, int peer, Word number, View to, int tag) {
-  const Channel channel(m, m.team.rank, peer);
-  Inbox& inbox = channel.inbox();
-  OpenReceive& receive = channel.receive(number);
-  receive.to = to;
-  receive.tag = tag;
-  Word state = kOpen;
-  const Word unmatched = recall(m, inbox.unmatched);
-  if (unmatched != 0) {
-    const Word seen = recall(m, inbox.seen);
-    Word n = recall(m, inbox.freed);
-    while (n < seen && (channel.state(n) != kUnmatched || !takes(tag, tag_of(load_line(channel.lines(n)).number)))) ++n;
-    if (n < seen) {
-      channel.state(n) = kMatched;
-      state = kHasMessage + n;
-      note(m, inbox.unmatched, unmatched - 1);
+    if (r < posted) {
+      note(m, channel.receive(r).state, kHasMessage + seen);
+    } else if (unmatched++ == 0) {
+      note(m, box.first, seen);
     }
   }
-  note(m, receive.state, state);
-  note(m, inbox.posted, number + 1);
-  Word oldest = recall(m, inbox.oldest);
-  while (oldest < number && recall(m, channel.receive(oldest).state) == kClosed) ++oldest;
-  note(m, inbox.oldest, oldest);
+  note(m, box.unmatched, unmatched);
+  note(m, box.seen, seen);
+}
+
+/// The state of a receive that is being posted: there is a message for it that nobody has taken yet, or it is open.
+/// With the lock.
+TASUKI_RARE Word state_of_new(const Messages& m, int peer, int tag) {
+  const Channel channel(m, peer);
+  Box& box = channel.box;
+  const Word seen = recall(m, box.seen);
+  Word n = recall(m, box.first);
+  while (n < seen && channel.state(n) != kUnmatched) ++n;
+  note(m, box.first, n);
+  while (n < seen && (channel.state(n) != kUnmatched || !takes(tag, tag_of(load_line(channel.lines(n)).number)))) ++n;
+  if (n == seen) return kOpen;
+  channel.state(n) = kMatched;
+  note(m, box.unmatched, recall(m, box.unmatched) - 1);
+  return kHasMessage + n;
 }
 
 /// A receive that has got a message is the caller's to take, if nobody has begun to. With the lock.
@@ -247,43 +249,23 @@ TASUKI_DEVICE bool claim(const Messages& m, OpenReceive& receive) {
   return true;
 }
 
-/// One receive is over. With the lock.
+/// Nobody looks at a receive any more. With the lock.
 TASUKI_DEVICE void close(const Messages& m, const Channel& channel, Word number, Word oldest) {
   note(m, channel.receive(number).state, kClosed);
-  if (oldest == number) note(m, channel.inbox().oldest, number + 1);  // `post` goes on from there
-}
-
-/// The place of a message, one of `seen`, is free again. With the lock.
-TASUKI_DEVICE void give_back(const Messages& m, const Channel& channel, Word message, Word seen, Word freed, Word told,
-                             int peer) {
-  if (freed != message) {
-    channel.state(message) = kFree;
-    return;
-  }
-  ++freed;
-  while (freed < seen && channel.state(freed) == kFree) ++freed;
-  note(m, channel.inbox().freed, freed);
-  // Half of the places are a reserve, so that not every message has to be told of.
-  if (freed - told < Word{1} << (m.log_places - 1)) return;
-  note(m, channel.inbox().told, freed);
-  store_leave(&Channel(m, peer, m.team.rank).outbox().freed, freed);
-}
-TASUKI_DEVICE void give_back(const Messages& m, const Channel& channel, Word message, int peer) {
-  const Inbox& inbox = channel.inbox();
-  give_back(m, channel, message, recall(m, inbox.seen), recall(m, inbox.freed), recall(m, inbox.told), peer);
+  if (oldest == number) note(m, channel.box.oldest, number + 1);  // `post` goes on from there
 }
 
 /// A message that has come for any receive of this rank, claimed for the caller. By one thread.
 TASUKI_RARE bool claim_any(const Messages& m, int& peer, Word& number) {
   bool claimed = false;
   for (int rank = 0; rank < m.team.ranks && !claimed; ++rank) {
-    const Channel channel(m, m.team.rank, rank);
-    Inbox& inbox = channel.inbox();
-    if (recall(m, inbox.oldest) == recall(m, inbox.posted)) continue;
-    locked(m, inbox, [&] {
+    const Channel channel(m, rank);
+    Box& box = channel.box;
+    if (recall(m, box.oldest) == recall(m, box.posted)) continue;
+    locked(m, box, [&] {
       match(m, rank);
-      const Word posted = recall(m, inbox.posted);
-      for (Word r = recall(m, inbox.oldest); r < posted && !claimed; ++r) {
+      const Word posted = recall(m, box.posted);
+      for (Word r = recall(m, box.oldest); r < posted && !claimed; ++r) {
         claimed = claim(m, channel.receive(r));
         if (!claimed) continue;
         peer = rank;
@@ -303,18 +285,18 @@ TASUKI_DEVICE bool check_message(const Messages& m, Call call, int peer, int tag
 /// A receive is given up: how many messages have come, how many of them nobody takes, and which tag their oldest has.
 /// By one thread.
 TASUKI_RARE void say_what_came(const Messages& m, Reason why, int peer, int tag) {
-  const Channel channel(m, m.team.rank, peer);
+  const Channel channel(m, peer);
   Word seen = 0;
   Word untaken = 0;
   int oldest = 0;
-  locked(m, channel.inbox(), [&] {
+  locked(m, channel.box, [&] {
     match(m, peer);
-    seen = recall(m, channel.inbox().seen);
-    for (Word n = seen; n > recall(m, channel.inbox().freed); --n) {
-      if (channel.state(n - 1) != kUnmatched) continue;
-      oldest = tag_of(load_line(channel.lines(n - 1)).number);
-      ++untaken;
-    }
+    seen = recall(m, channel.box.seen);
+    untaken = recall(m, channel.box.unmatched);
+    if (untaken == 0) return;
+    Word n = recall(m, channel.box.first);
+    while (channel.state(n) != kUnmatched) ++n;
+    oldest = tag_of(load_line(channel.lines(n)).number);
   });
   fail(m.team, Call::wait_receive, why, peer, tag, untaken, seen, static_cast<Word>(oldest));
 }

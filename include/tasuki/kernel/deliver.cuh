@@ -77,10 +77,11 @@ struct Got {
 };
 
 /// By the group, begun by a `sync`: takes message `number`, of which at least the first line has come, into a receive.
-/// At the end all threads have taken their part.
+/// At the end all threads have taken their part, and the sender is told.
 template <class Group>
 TASUKI_RARE Got take(const Messages& m, const Group group, int peer, Word number, View to) {
-  const Line* const lines = Channel(m, m.team.rank, peer).lines(number);
+  const Channel channel(m, peer);
+  const Line* const lines = channel.lines(number);
   const Word head = load_line(lines).number;
   Got got{true, tag_of(head), size_of(head)};
   const bool large = got.bytes == kLargeSize;
@@ -100,12 +101,11 @@ TASUKI_RARE Got take(const Messages& m, const Group group, int peer, Word number
     load_acquire(&lines[2].number);  // what was written before may be read
     scatter(group, to, m.team.base[peer] + where.data, got.bytes);
     group.sync();
-    if (group.thread() == 0) store_leave(Channel(m, peer, m.team.rank).taken(number), number + 1);
   } else if (got.good) {
     got.good = group.all(take_lines(m, group, lines, number, to, got.bytes));
   }
+  if (group.thread() == 0) got.good ? channel.tell(number) : void(give_up(m, peer, got.tag));
   if (got.good) return got;
-  if (group.thread() == 0) give_up(m, peer, got.tag);
   group.sync();  // it has failed, whichever thread asks
   return got;
 }
@@ -113,19 +113,13 @@ TASUKI_RARE Got take(const Messages& m, const Group group, int peer, Word number
 /// By the group: the message of another's receive, claimed. False if it cannot be taken.
 template <class Group>
 TASUKI_RARE bool take_for_another(const Messages& m, const Group group, int peer, Word number) {
-  const Channel channel(m, m.team.rank, peer);
-  OpenReceive& receive = channel.receive(number);
-  const Word message = receive.message;
-  const View to = receive.to;
-  const Got got = take(m, group, peer, message, to);
+  OpenReceive& receive = Channel(m, peer).receive(number);
+  const Got got = take(m, group, peer, receive.message, receive.to);
   if (!got.good) return false;
   group.sync();  // all have asked the receive where it goes
   if (group.thread() == 0) {
-    locked(m, channel.inbox(), [&] {
-      receive.tag = got.tag;
-      receive.bytes = got.bytes;
-      give_back(m, channel, message, peer);
-    });
+    receive.tag = got.tag;
+    receive.bytes = got.bytes;
     store_release_gpu(&receive.state, kTaken);
   }
   group.sync();
@@ -177,7 +171,7 @@ TASUKI_RARE Word drive(const Messages& m, const Group group, Look look, bool onc
   }
 }
 
-/// A place in the ring of the receiver.
+/// Places in the ring of the receiver: the half of it in which a message's is.
 struct LookForPlace {
   const Messages& m;
   int to;
@@ -185,14 +179,29 @@ struct LookForPlace {
   Word number;
 
   TASUKI_DEVICE Word look() const {
-    Outbox& outbox = Channel(m, m.team.rank, to).outbox();
-    const Word freed = load_leave(&outbox.freed);
-    store_leave(&outbox.known, freed);
-    return number - freed < Word{1} << m.log_places ? kEnded : kNotYet;
+    const Channel channel(m, to);
+    const Word half = Word{1} << (m.log_places - 1);
+    const Word begin = number & ~(half - 1);
+    // What was in them before has been taken, most likely the last of it at last.
+    constexpr Word kAtOnce = 8;  // loads
+    const Word step = half < kAtOnce ? half : kAtOnce;
+    bool free = true;
+    for (Word n = begin + half; n > begin && n > 2 * half && free; n -= step) {
+      Word told[kAtOnce];
+      TASUKI_UNROLLED
+      for (Word i = 0; i < kAtOnce; ++i)
+        if (i < step) told[i] = channel.told(n - 1 - i);
+      TASUKI_UNROLLED
+      for (Word i = 0; i < kAtOnce; ++i)
+        if (i < step) free = free && told[i] + 2 * half >= n - i;
+    }
+    if (free) store_leave(&channel.box.clear, begin + half);
+    return free ? kEnded : kNotYet;
   }
   TASUKI_DEVICE void complain(Reason why) const {
-    fail(m.team, Call::isend, why, to, tag, number, load_relaxed(&Channel(m, m.team.rank, to).outbox().freed),
-         Word{1} << (m.log_places - 1));
+    Word n = number & ~((Word{1} << (m.log_places - 1)) - 1);
+    while (Channel(m, to).is_taken(n - (Word{1} << m.log_places))) ++n;
+    fail(m.team, Call::isend, why, to, tag, number, n - (Word{1} << m.log_places), Word{1} << (m.log_places - 1));
   }
 };
 
@@ -203,15 +212,14 @@ struct LookForTaken {
   int tag;
   Word number;
 
-  TASUKI_DEVICE Word look() const {
-    return load_leave(Channel(m, m.team.rank, to).taken(number)) > number ? kEnded : kNotYet;
-  }
+  TASUKI_DEVICE Word look() const { return Channel(m, to).is_taken(number) ? kEnded : kNotYet; }
   TASUKI_DEVICE void complain(Reason why) const { fail(m.team, Call::wait_send, why, to, tag); }
 };
 
 /// The message of a receive, among several groups.
 struct LookForMessage {
   const Messages& m;
+  const Channel channel;
   int peer;
   int tag;
   Word number;
@@ -220,19 +228,18 @@ struct LookForMessage {
 
   TASUKI_DEVICE LookForMessage(const Messages& messages, const Request& request)
       : m(messages),
+        channel(messages, request.peer),
         peer(request.peer),
         tag(request.tag),
         number(request.number),
         to(request.to),
-        seen(load_relaxed(&Channel(messages, messages.team.rank, request.peer).inbox().seen)) {}
+        seen(load_relaxed(&channel.box.seen)) {}
 
   TASUKI_DEVICE Word look() {
-    const Channel channel(m, m.team.rank, peer);
     OpenReceive& receive = channel.receive(number);
-    Inbox& inbox = channel.inbox();
     // All three loads are on their way at once.
     const Word state = load_relaxed(&receive.state);
-    const Word now = load_relaxed(&inbox.seen);
+    const Word now = load_relaxed(&channel.box.seen);
     const Line line = load_line(channel.lines(seen));
     Word next = kNotYet;
     if (state == kTaken) {
@@ -240,32 +247,33 @@ struct LookForMessage {
       return kEnded;
     }
     if (state >= kHasMessage || (state == kOpen && now == seen && is_message(m, line.number, seen)))
-      locked(m, inbox, [&] { next = found(channel, receive, line); });
+      locked(m, channel.box, [&] { next = found(receive, line); });
     seen = now;
     return next;
   }
 
-  /// With the lock: something has come, the line perhaps. A message of one line for the oldest receive is taken at
-  /// once.
-  TASUKI_DEVICE Word found(const Channel& channel, OpenReceive& receive, const Line& line) const {
-    Inbox& inbox = channel.inbox();
+  /// With the lock: something has come, the line perhaps. What is for this receive is this group's to take from here
+  /// on, and nobody looks at the receive any more. A message of one line is taken at once.
+  TASUKI_DEVICE Word found(OpenReceive& receive, const Line& line) const {
+    Box& box = channel.box;
     const Word state = load_relaxed(&receive.state);
-    const Word now = load_relaxed(&inbox.seen);
-    const Word oldest = load_relaxed(&inbox.oldest);
-    const Word freed = load_relaxed(&inbox.freed);
-    const Word told = load_relaxed(&inbox.told);
+    const Word now = load_relaxed(&box.seen);
+    const Word oldest = load_relaxed(&box.oldest);
     const Word bytes = size_of(line.number);
     const int came = tag_of(line.number);
-    if (state == kOpen && now == seen && oldest == number && is_message(m, line.number, seen) && takes(tag, came) &&
-        bytes <= 8 && bytes <= to.bytes && to.blocks == nullptr) {
-      if (bytes > 0) store_bytes(to.at, line.data, bytes);
-      note(m, inbox.seen, now + 1);
+    if (state == kOpen && now == seen && oldest == number && is_message(m, line.number, seen) && takes(tag, came)) {
+      const bool at_once = bytes <= 8 && bytes <= to.bytes && to.blocks == nullptr;
+      if (at_once && bytes > 0) store_bytes(to.at, line.data, bytes);
+      if (at_once) channel.tell(now);
+      note(m, box.seen, now + 1);
       close(m, channel, number, oldest);
-      give_back(m, channel, now, now + 1, freed, told, peer);
-      return static_cast<Word>(static_cast<unsigned>(came)) << 32 | bytes << 8 | kDone;
+      return at_once ? static_cast<Word>(static_cast<unsigned>(came)) << 32 | bytes << 8 | kDone : next_of(kMine, now);
     }
     if (state == kOpen) match(m, peer);
-    return claim(m, receive) ? next_of(kMine, receive.message) : kNotYet;
+    const Word matched = load_relaxed(&receive.state);
+    if (matched < kHasMessage) return kNotYet;
+    close(m, channel, number, oldest);
+    return next_of(kMine, matched - kHasMessage);
   }
   TASUKI_DEVICE void complain(Reason why) const { say_what_came(m, why, peer, tag); }
 };
@@ -282,14 +290,13 @@ TASUKI_DEVICE bool in_window(const Team& team, const View& view) {
          view.at <= window + (team.window_bytes - view.bytes);
 }
 
-/// By the group, after a `sync`: what of `isend` takes longer: many lines, a layout, a large message, or one for which
-/// there was no place in the ring when it got its number. `stored`: its lines are on their way already.
+/// By the group, after a `sync`: what of `isend` takes longer: many lines, a layout, a large message, or one whose
+/// place in the ring is not known to be free.
 template <class Group>
-TASUKI_RARE bool send_later(const Messages& m, const Group group, int to, View from, int tag, Word number, bool room,
-                            bool stored) {
+TASUKI_RARE bool send_later(const Messages& m, const Group group, int to, View from, int tag, Word number, bool room) {
+  const Channel channel(m, to);
   if (!room && drive(m, group, LookForPlace{m, to, tag, number}, false) != kEnded) return false;
-  Line* const lines = Channel(m, to, m.team.rank).lines(number);
-  if (stored) return group.all(working(m.team));
+  Line* const lines = channel.there(number);
   if (from.bytes <= m.eager) {
     store_lines(group, lines, from, head_of(m, number, from.bytes, tag), number);
     return group.all(working(m.team));
@@ -297,7 +304,7 @@ TASUKI_RARE bool send_later(const Messages& m, const Group group, int to, View f
   const Byte* const mine = m.team.base[m.team.rank];
   const Byte* where = from.at;
   if (!in_window(m.team, from)) {
-    Byte* const staging = Channel(m, m.team.rank, to).staging(number);
+    Byte* const staging = staging_of(m, to, number);
     gather(group, staging, from, from.bytes);
     group.sync();
     where = staging;
