@@ -321,7 +321,9 @@ RANK_TEST("all blocks of kernels on threads send at once") {
   prepare(ctx);
   constexpr int kBlocks = 3;
   for (const auto& width : {widths(kBlocks)[0], widths(kBlocks)[1]}) {
-    const tasuki::Messages messages(ctx);
+    tasuki::MessagesOptions options;
+    options.receives = 128;  // counted from the oldest, whose block may have stopped for long
+    const tasuki::Messages messages(ctx, options);
     const Buffer<Byte> memory(static_cast<std::size_t>(kBlocks) * 2 * 2100);
     const Buffer<Word> errors(2);
     // Again, for what one launch leaves the next finds.
@@ -377,6 +379,7 @@ RANK_TEST("all blocks of kernels send through the host at once, with fewer place
   tasuki::MessagesOptions options;
   options.path = "mpi";
   options.by_host = 16;
+  options.receives = 256;
   const tasuki::Messages messages(ctx, options);
   const Buffer<Byte> memory(static_cast<std::size_t>(kBlocks) * 2 * 2100);
   const Buffer<Word> errors(2);
