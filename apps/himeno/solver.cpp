@@ -55,6 +55,12 @@ Region Solver::region(const tasuki::Box& box) const {
   return region;
 }
 
+std::vector<Region> Solver::regions(const std::vector<tasuki::Box>& boxes) const {
+  std::vector<Region> all(boxes.size());
+  std::transform(boxes.begin(), boxes.end(), all.begin(), [this](const tasuki::Box& box) { return region(box); });
+  return all;
+}
+
 double Solver::norm() const {
   const std::vector<double> parts = grid_.context().allgather(local_gosa());
   return std::accumulate(parts.begin(), parts.end(), 0.0);

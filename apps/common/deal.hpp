@@ -1,0 +1,59 @@
+// How the tiles of a field are dealt out to the blocks of one kernel that computes all steps, and which blocks are then
+// neighbours. Plain data, worked out on the host.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "tasuki/tasuki.hpp"
+
+namespace apps {
+
+/// Tiles of the cells that a step computes, numbered from 0: first those at the sides, which are computed before the
+/// halo starts, then the rest.
+struct Tiling {
+  /// Cells of a tile; a tile may have several pieces, which together are all its cells, or more.
+  struct Piece {
+    std::uint32_t tile;
+    tasuki::Box cells;
+  };
+  std::vector<Piece> pieces;       // in the order of tiles
+  std::vector<std::int64_t> work;  // by tile: what it takes
+  std::uint32_t sides = 0;         // tiles
+};
+
+/// A block's tiles: some that follow each other of the sides, and of the rest.
+struct Share {
+  std::uint32_t side;
+  std::uint32_t side_end;
+  std::uint32_t rest;
+  std::uint32_t rest_end;
+};
+
+/// Over how many blocks the sides are spread: over many, so that they are computed at once, or over few, so that few
+/// have to meet when the halo starts and ends.
+enum class Sides { over_many, over_few };
+
+struct Deal {
+  std::vector<Share> shares;  // by block
+  int group = 0;              // blocks that run the halo, the first ones: they have the sides
+  bool beside = false;        // one of them has tiles of the rest, too
+  /// By block, which others read what it computes: cells of theirs lie beside cells of its own. Nobody, if the group is
+  /// all blocks, which meet anyway.
+  std::vector<std::vector<int>> neighbours;
+};
+
+/// Deals out so that all blocks have the same work, and neighbouring tiles lie together. `exchanges`: there is a halo
+/// to run. Every cell reads those at most one cell away in each dimension.
+Deal deal(const Tiling& tiling, int blocks, bool exchanges, Sides sides);
+
+/// The boxes of a field that a step computes before it starts the halo, then the others.
+struct StepBoxes {
+  std::vector<tasuki::Box> boxes;
+  std::size_t sides = 0;  // boxes
+  bool exchanges = false;
+};
+StepBoxes step_boxes(const tasuki::FieldBase& field, const tasuki::Halo& halo, bool overlap);
+
+}  // namespace apps
