@@ -2,6 +2,8 @@
 #include "common/deal.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -36,7 +38,8 @@ std::vector<Cells> cells_of_blocks(const Tiling& tiling, const std::vector<Share
   std::vector<int> block_of(tiling.work.size());
   for (std::size_t b = 0; b < shares.size(); ++b) {
     for (std::uint32_t tile = shares[b].side; tile < shares[b].side_end; ++tile) block_of[tile] = static_cast<int>(b);
-    for (std::uint32_t tile = shares[b].rest; tile < shares[b].rest_end; ++tile) block_of[tile] = static_cast<int>(b);
+    for (std::uint32_t tile = shares[b].rest; tile < shares[b].rest_end; tile += shares[b].step)
+      block_of[tile] = static_cast<int>(b);
   }
   std::vector<Cells> all;
   for (const Tiling::Piece& piece : tiling.pieces) {
@@ -60,16 +63,30 @@ bool beside(const tasuki::Box& a, const tasuki::Box& b) {
   return true;
 }
 
+// Looks for what lies beside a box only where it can: among those that begin in planes beside its own, in rows beside
+// its own.
 std::vector<std::vector<int>> neighbours_of(const Tiling& tiling, const std::vector<Share>& shares) {
   std::vector<Cells> all = cells_of_blocks(tiling, shares);
-  std::sort(all.begin(), all.end(), [](const Cells& a, const Cells& b) { return a.box.lo[0] < b.box.lo[0]; });
+  const auto at = [](const Cells& cells) { return std::pair(cells.box.lo[0], cells.box.lo[1]); };
+  std::sort(all.begin(), all.end(), [&](const Cells& a, const Cells& b) { return at(a) < at(b); });
+  std::int64_t widest = 0;
+  for (const Cells& cells : all) widest = std::max(widest, cells.box.hi[1] - cells.box.lo[1]);
   std::vector<std::vector<int>> neighbours(shares.size());
   const auto add = [&](int block, int other) { neighbours[static_cast<std::size_t>(block)].push_back(other); };
-  for (std::size_t n = 0; n < all.size(); ++n) {
-    for (std::size_t m = n + 1; m < all.size() && all[m].box.lo[0] <= all[n].box.hi[0]; ++m) {
-      if (all[n].block == all[m].block || !beside(all[n].box, all[m].box)) continue;
-      add(all[n].block, all[m].block);
-      add(all[m].block, all[n].block);
+  const auto from = [&](std::int64_t plane, std::int64_t row) {
+    return std::lower_bound(all.begin(), all.end(), std::pair(plane, row),
+                            [&](const Cells& cells, const auto& place) { return at(cells) < place; });
+  };
+  for (auto one = all.begin(); one != all.end(); ++one) {
+    for (auto other = one; other != all.end() && other->box.lo[0] <= one->box.hi[0];) {
+      const std::int64_t plane = other->box.lo[0];
+      other = std::max(one, from(plane, one->box.lo[1] - widest));
+      for (; other != all.end() && other->box.lo[0] == plane && other->box.lo[1] <= one->box.hi[1]; ++other) {
+        if (one->block == other->block || !beside(one->box, other->box)) continue;
+        add(one->block, other->block);
+        add(other->block, one->block);
+      }
+      other = std::max(other, from(plane + 1, std::numeric_limits<std::int64_t>::min()));
     }
   }
   for (auto& list : neighbours) {
@@ -100,38 +117,48 @@ std::vector<std::uint32_t> runs(const std::vector<std::int64_t>& work, std::uint
   return begins;
 }
 
-// Blocks that run the halo.
-int group_of(const Tiling& tiling, int blocks, double each, Sides spread) {
-  const double sides = std::accumulate(tiling.work.begin(), tiling.work.begin() + tiling.sides, 0.0);
-  const double enough = spread == Sides::over_many ? tiling.sides : each > 0 ? sides / each : 0;
-  const int most = std::min(blocks, std::max(1, static_cast<int>(tiling.sides)));
-  return std::clamp(static_cast<int>(std::min<double>(most, enough + 0.999)), 1, most);
+double work_of(const Tiling& tiling, std::uint32_t first, std::uint32_t end) {
+  return std::accumulate(tiling.work.begin() + first, tiling.work.begin() + end, 0.0);
+}
+
+// Blocks that run the halo; a block has `each` to do.
+int group_of(const Tiling& tiling, int blocks, double each, Dealt dealt) {
+  double enough = tiling.sides;
+  if (dealt == Dealt::in_runs) enough = each > 0 ? std::ceil(work_of(tiling, 0, tiling.sides) / each) : 0;
+  return std::max(
+      1, static_cast<int>(std::min<double>({static_cast<double>(blocks), static_cast<double>(tiling.sides), enough})));
 }
 
 }  // namespace
 
-Deal deal(const Tiling& tiling, int blocks, bool exchanges, Sides sides) {
+Deal deal(const Tiling& tiling, int blocks, bool exchanges, Dealt dealt) {
   const auto count = static_cast<std::uint32_t>(tiling.work.size());
-  const double all = std::accumulate(tiling.work.begin(), tiling.work.end(), 0.0);
-  const double each = all / blocks;
+  const double each = work_of(tiling, 0, count) / blocks;
   Deal deal;
   deal.shares.resize(static_cast<std::size_t>(blocks));
-  deal.group = exchanges ? group_of(tiling, blocks, each, sides) : 0;
+  deal.group = exchanges ? group_of(tiling, blocks, each, dealt) : 0;
 
   std::vector<double> room(static_cast<std::size_t>(blocks), each);
   const std::vector<double> alike(static_cast<std::size_t>(std::max(1, deal.group)), 1);
   const auto side = runs(tiling.work, 0, tiling.sides, alike);
   for (std::size_t b = 0; b < alike.size(); ++b) {
-    const double has = std::accumulate(tiling.work.begin() + side[b], tiling.work.begin() + side[b + 1], 0.0);
-    room[b] = std::max(0.0, each - has);
     deal.shares[b].side = side[b];
     deal.shares[b].side_end = side[b + 1];
+    room[b] = std::max(0.0, each - work_of(tiling, side[b], side[b + 1]));
   }
   const auto rest = runs(tiling.work, tiling.sides, count, room);
   for (std::size_t b = 0; b < deal.shares.size(); ++b) {
-    deal.shares[b].rest = rest[b];
-    deal.shares[b].rest_end = rest[b + 1];
-    if (static_cast<int>(b) < deal.group && rest[b] < rest[b + 1]) deal.beside = true;
+    Share& share = deal.shares[b];
+    if (dealt == Dealt::in_runs) {
+      share.rest = rest[b];
+      share.rest_end = rest[b + 1];
+      share.step = 1;
+    } else {  // from the last block to the first ones, which have the sides
+      share.rest = tiling.sides + static_cast<std::uint32_t>(deal.shares.size() - 1 - b);
+      share.rest_end = count;
+      share.step = static_cast<std::uint32_t>(blocks);
+    }
+    if (static_cast<int>(b) < deal.group && share.rest < share.rest_end) deal.beside = true;
   }
   if (deal.group < blocks) {
     deal.neighbours = neighbours_of(tiling, deal.shares);

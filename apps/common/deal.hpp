@@ -23,17 +23,28 @@ struct Tiling {
   std::uint32_t sides = 0;         // tiles
 };
 
-/// A block's tiles: some that follow each other of the sides, and of the rest.
+/// A block's tiles: some that follow each other of the sides; of the rest every `step`-th.
 struct Share {
   std::uint32_t side;
   std::uint32_t side_end;
   std::uint32_t rest;
   std::uint32_t rest_end;
+  std::uint32_t step;
 };
+inline std::uint32_t tiles_of(const Share& share) {
+  const std::uint32_t rest = share.rest < share.rest_end ? share.rest_end - share.rest : 0;
+  return share.side_end - share.side + (rest + share.step - 1) / share.step;
+}
 
-/// Over how many blocks the sides are spread: over many, so that they are computed at once, or over few, so that few
-/// have to meet when the halo starts and ends.
-enum class Sides { over_many, over_few };
+enum class Dealt {
+  /// Sides to many blocks, so that they are computed at once. The rest in turns: blocks that work at the same time are
+  /// close to each other in memory, so that what several of them read comes from a cache that they share.
+  in_turns,
+  /// Sides to few blocks, so that few have to meet when the halo starts and ends. The rest in runs with equal work:
+  /// what
+  /// a block reads twice comes from a cache of its own.
+  in_runs,
+};
 
 struct Deal {
   std::vector<Share> shares;  // by block
@@ -44,9 +55,8 @@ struct Deal {
   std::vector<std::vector<int>> neighbours;
 };
 
-/// Deals out so that all blocks have the same work, and neighbouring tiles lie together. `exchanges`: there is a halo
-/// to run. Every cell reads those at most one cell away in each dimension.
-Deal deal(const Tiling& tiling, int blocks, bool exchanges, Sides sides);
+/// `exchanges`: there is a halo to run. Every cell reads those at most one cell away in each dimension.
+Deal deal(const Tiling& tiling, int blocks, bool exchanges, Dealt dealt);
 
 /// The boxes of a field that a step computes before it starts the halo, then the others.
 struct StepBoxes {

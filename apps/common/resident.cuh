@@ -69,7 +69,7 @@ class GpuResidentSteps {
   /// As many blocks as there are tiles, if so many of `kernel` are on the GPU at once.
   template <class Kernel>
   GpuResidentSteps(const tasuki::Context& context, const Tiling& tiling, bool exchanges, Kernel* kernel, int threads)
-      : deal_(deal(tiling, blocks_for(tiling, kernel, threads), exchanges, Sides::over_many)),
+      : deal_(deal(tiling, blocks_for(tiling, kernel, threads), exchanges, Dealt::in_turns)),
         shares_(on_gpu(deal_.shares)),
         numbers_(gpu_array<double>(deal_.shares.size())),
         launches_(context, deal_, shares_.get(), threads) {}
@@ -81,8 +81,7 @@ class GpuResidentSteps {
   /// Of a block, at most.
   int tiles() const {
     std::uint32_t most = 0;
-    for (const Share& share : deal_.shares)
-      most = std::max(most, share.side_end - share.side + share.rest_end - share.rest);
+    for (const Share& share : deal_.shares) most = std::max(most, tiles_of(share));
     return static_cast<int>(most);
   }
 

@@ -25,8 +25,8 @@ template <class Stencil>
 TASUKI_KERNEL void resident_steps(tasuki::device::Handle halo, tasuki::device::Neighbours neighbours,
                                   CpuTiles<Stencil> cpu, ResidentSteps<typename Stencil::Element> steps) {
   double norm = 0;
-  const auto sweep = [&](const auto* from, auto* to, std::uint32_t tile, int) {
-    norm = Stencil::join(norm, cpu.stencil.sweep(from, to, cpu.tiles[tile]));
+  const auto sweep = [&](const auto* from, auto* to, const Turn& turn) {
+    norm = Stencil::join(norm, cpu.stencil.sweep(from, to, cpu.tiles[turn.tile]));
   };
   if (run_steps(
           halo, neighbours, steps, [&] { norm = 0; }, sweep))
@@ -81,7 +81,7 @@ class CpuResidentSteps {
                    const StepBoxes& boxes)
       : stencil_(stencil),
         tiling_(regions, boxes.sides),
-        deal_(deal(tiling_.tiling, kResidentBlocks, boxes.exchanges, Sides::over_few)),
+        deal_(deal(tiling_.tiling, kResidentBlocks, boxes.exchanges, Dealt::in_runs)),
         norms_(kResidentBlocks),
         launches_(context, deal_, deal_.shares.data(), 1) {}
 

@@ -30,16 +30,29 @@ struct ResidentSteps {
   tasuki::device::Word before;  // steps of earlier launches
 };
 
-/// Calls `f` with this block's tiles, those at the sides first.
-template <class T, class F>
-TASUKI_DEVICE void each_tile(const ResidentSteps<T>& steps, const F& f) {
-  const Share share = steps.shares[tasuki::device::this_block().block()];
-  for (std::uint32_t tile = share.side; tile < share.side_end; ++tile) f(tile);
-  for (std::uint32_t tile = share.rest; tile < share.rest_end; ++tile) f(tile);
+/// A tile of this block's, its number among these, and the tile that comes after it, in this step or the next.
+struct Turn {
+  std::uint32_t tile;
+  std::uint32_t next;
+  int number;
+};
+
+/// Calls `f` with this block's turns of a step: those of the sides, or the others. `turn` is the next one.
+template <class F>
+TASUKI_DEVICE void each_turn(const Share& share, bool sides, Turn& turn, const F& f) {
+  const std::uint32_t step = sides ? 1 : share.step;
+  const std::uint32_t end = sides ? share.side_end : share.rest_end;
+  const bool others = sides ? share.rest < share.rest_end : share.side < share.side_end;
+  const std::uint32_t begin = sides ? share.side : share.rest;
+  for (std::uint32_t tile = begin; tile < end; tile += step, ++turn.number) {
+    turn.tile = tile;
+    turn.next = end - tile > step ? tile + step : others ? (sides ? share.rest : share.side) : begin;
+    f(turn);
+  }
 }
 
-/// All steps: in each `begin()`, then `sweep(from, to, tile, turn)` for this block's tiles; `turn` is the tile's number
-/// among these. False if an exchange or a wait has failed.
+/// All steps: in each `begin()`, then `sweep(from, to, turn)` for this block's tiles. False if an exchange or a wait
+/// has failed.
 template <class T, class Begin, class Sweep>
 TASUKI_DEVICE bool run_steps(const tasuki::device::Handle& halo, const tasuki::device::Neighbours& neighbours,
                              const ResidentSteps<T>& steps, const Begin& begin, const Sweep& sweep) {
@@ -52,12 +65,13 @@ TASUKI_DEVICE bool run_steps(const tasuki::device::Handle& halo, const tasuki::d
     T* const to = steps.copies[(steps.first + n) % 2];
     const T* const from = steps.copies[(steps.first + n + 1) % 2];
     const auto swaps = static_cast<device::Word>(n) + 1;  // `to` is what is exchanged
+    const auto one = [&](const Turn& turn) { sweep(from, to, turn); };
+    Turn turn{};
     if (!mine.wait(halo, steps.before + n)) return false;
     begin();
-    int turn = 0;
-    for (std::uint32_t tile = share.side; tile < share.side_end; ++tile) sweep(from, to, tile, turn++);
+    each_turn(share, true, turn, one);
     if (exchanges && steps.beside != 0 && !device::start(halo, group, swaps)) return false;
-    for (std::uint32_t tile = share.rest; tile < share.rest_end; ++tile) sweep(from, to, tile, turn++);
+    each_turn(share, false, turn, one);
     if (exchanges && !(steps.beside != 0 ? device::wait(halo, group, swaps) : device::run(halo, group, swaps)))
       return false;
     mine.end(steps.before + swaps);

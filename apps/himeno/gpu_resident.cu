@@ -19,6 +19,18 @@ namespace device = tasuki::device;
 
 using Steps = apps::ResidentSteps<float>;
 
+constexpr int kBlocksEach = 4;  // on a multiprocessor, so that what one waits for is hidden by the others
+
+// Begins to load coefficients into the cache of the GPU, for a tile that comes.
+template <int V>
+__device__ void fetch_coefficients(const Launch& l, const Place& place) {
+  constexpr std::int64_t kLine = 128 / sizeof(float);
+  if (!place.is || place.n % kLine >= V) return;  // one thread for each line
+#pragma unroll
+  for (int a = 0; a < static_cast<int>(kArrays.size()); ++a)
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(l.coefficients[a] + place.n));
+}
+
 // A thread's coefficients of the tiles that are kept, in shared memory.
 template <int V>
 struct Kept {
@@ -31,27 +43,35 @@ struct Kept {
 };
 
 template <int V, bool kKept>
-__global__ void __launch_bounds__(kThreads, 2)
+__global__ void __launch_bounds__(kThreads, kBlocksEach)
     iterate(const __grid_constant__ device::Handle halo, const __grid_constant__ device::Neighbours neighbours,
             const __grid_constant__ Launch l, const __grid_constant__ Steps steps) {
   extern __shared__ float4 kept[];
   auto* const memory = reinterpret_cast<Group<V>*>(kept);
+  const apps::Share share = steps.shares[blockIdx.x];
   if constexpr (kKept) {
-    int turn = 0;
-    apps::each_tile(steps, [&](std::uint32_t tile) {
-      const Place place = place_in<V>(l, tile);
-      for (int a = 0; place.is && a < static_cast<int>(kArrays.size()); ++a)
-        Kept<V>{memory, turn}.at(a) = FromArrays<V>{l}(a, place.n);
-      ++turn;
-    });
+    apps::Turn turn{};
+    for (const bool sides : {true, false})
+      apps::each_turn(share, sides, turn, [&](const apps::Turn& mine) {
+        const Place place = place_in<V>(l, mine.tile);
+        for (int a = 0; place.is && a < static_cast<int>(kArrays.size()); ++a)
+          Kept<V>{memory, mine.number}.at(a) = FromArrays<V>{l}(a, place.n);
+      });
   }
+  // Where the thread is in the tile that comes.
+  Place coming = place_in<V>(l, share.side < share.side_end ? share.side : share.rest);
   double gosa = 0;
-  const auto sweep = [&](const float* p, float* next, std::uint32_t tile, int turn) {
+  const auto sweep = [&](const float* p, float* next, const apps::Turn& mine) {
+    const Place place = coming;
+    if (mine.next != mine.tile) {
+      coming = place_in<V>(l, mine.next);
+      if constexpr (!kKept) fetch_coefficients<V>(l, coming);
+    }
+    if (!place.is) return;
     if constexpr (kKept) {
-      const Place place = place_in<V>(l, tile);
-      if (place.is) gosa += sweep_group<V>(l, p, next, place, Kept<V>{memory, turn});
+      gosa += sweep_group<V>(l, p, next, place, Kept<V>{memory, mine.number});
     } else {
-      gosa += sweep_tile<V>(l, p, next, tile);
+      gosa += sweep_group<V>(l, p, next, place, FromArrays<V>{l});
     }
   };
   if (apps::run_steps(

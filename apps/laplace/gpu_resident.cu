@@ -17,13 +17,15 @@ namespace device = tasuki::device;
 
 using Steps = apps::ResidentSteps<double>;
 
+constexpr int kBlocksEach = 4;  // on a multiprocessor, so that what one waits for is hidden by the others
+
 template <int V>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kBlocksEach)
     iterate(const __grid_constant__ device::Handle halo, const __grid_constant__ device::Neighbours neighbours,
             const __grid_constant__ Launch l, const __grid_constant__ Steps steps) {
   double change = 0;
-  const auto sweep = [&](const double* u, double* next, std::uint32_t tile, int) {
-    change = fmax(change, sweep_block<V>(l, u, next, tile));
+  const auto sweep = [&](const double* u, double* next, const apps::Turn& turn) {
+    change = fmax(change, sweep_block<V>(l, u, next, turn.tile));
   };
   if (apps::run_steps(
           halo, neighbours, steps, [&] { change = 0; }, sweep))

@@ -9,6 +9,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -58,14 +59,13 @@ std::vector<int> owners(const apps::Tiling& tiling, const apps::Deal& deal) {
   for (std::size_t b = 0; b < deal.shares.size(); ++b) {
     const apps::Share& share = deal.shares[b];
     CHECK(share.side <= share.side_end);
-    CHECK(share.rest <= share.rest_end);
     CHECK(share.side_end <= tiling.sides);
     if (share.rest < share.rest_end) CHECK(share.rest >= tiling.sides);
     for (std::uint32_t tile = share.side; tile < share.side_end; ++tile) {
       CHECK(owner.at(tile) == -1);
       owner.at(tile) = static_cast<int>(b);
     }
-    for (std::uint32_t tile = share.rest; tile < share.rest_end; ++tile) {
+    for (std::uint32_t tile = share.rest; tile < share.rest_end; tile += share.step) {
       CHECK(owner.at(tile) == -1);
       owner.at(tile) = static_cast<int>(b);
     }
@@ -122,7 +122,7 @@ TEST_CASE("deals of tiles: each once, and neighbours are those that read each ot
     }
     tiling.sides = static_cast<std::uint32_t>(tiling.work.size());
     add_tiles(tiling, box_of(inner), extent, chance);
-    const auto spread = turn % 2 == 0 ? apps::Sides::over_many : apps::Sides::over_few;
+    const auto spread = turn % 2 == 0 ? apps::Dealt::in_turns : apps::Dealt::in_runs;
     const int blocks = static_cast<int>(up_to(9));
     CAPTURE(turn);
     CAPTURE(blocks);
@@ -157,10 +157,9 @@ TEST_CASE("deals of tiles: no block has more than its part, rounded up") {
           tiling.work.push_back(1);
           tiling.pieces.push_back({static_cast<std::uint32_t>(n), box_of({{n, n + 1}, {0, 4}})});
         }
-        const apps::Deal deal = apps::deal(tiling, blocks, sides > 0, apps::Sides::over_many);
+        const apps::Deal deal = apps::deal(tiling, blocks, sides > 0, apps::Dealt::in_turns);
         for (const apps::Share& share : deal.shares) {
-          const std::uint32_t has = share.side_end - share.side + share.rest_end - share.rest;
-          CHECK(static_cast<int>(has) <= (tiles + blocks - 1) / blocks);
+          CHECK(static_cast<int>(apps::tiles_of(share)) <= (tiles + blocks - 1) / blocks);
         }
       }
     }
@@ -174,12 +173,12 @@ TEST_CASE("deals of tiles: sides over few blocks fill these, and uneven tiles we
     tiling.work.push_back(n < 3 ? 2 : 10);
     tiling.pieces.push_back({static_cast<std::uint32_t>(n), box_of({{n, n + 1}, {0, 4}})});
   }
-  const apps::Deal few = apps::deal(tiling, 2, true, apps::Sides::over_few);
+  const apps::Deal few = apps::deal(tiling, 2, true, apps::Dealt::in_runs);
   CHECK(few.group == 1);
   CHECK(few.shares[0].side_end == 3);
   CHECK(few.shares[0].rest_end == 7);
   CHECK(few.shares[1].rest_end == 11);
   CHECK(few.beside);
-  const apps::Deal many = apps::deal(tiling, 4, true, apps::Sides::over_many);
+  const apps::Deal many = apps::deal(tiling, 4, true, apps::Dealt::in_turns);
   CHECK(many.group == 3);
 }
