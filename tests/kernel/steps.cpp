@@ -223,7 +223,7 @@ RANK_TEST("steps: a block that waits for one which stays away ends at the deadli
   tasuki::ResidentOptions launch;
   launch.blocks = 3;
   ctx.barrier();
-  mine.set_deadline(1.2);
+  mine.set_deadline(4);
   auto running = tasuki::launch_resident(ctx, launch, one_stays_away, ring.halo.device(group_of(launch, 1)),
                                          neighbours.device(), yes.get());
   const std::string error = error_of([&] { running.wait(); });
@@ -243,7 +243,7 @@ RANK_TEST("steps: a block that waits for a rank in vain ends at the deadline, an
   tasuki::ResidentOptions launch;
   launch.blocks = 3;
   ctx.barrier();
-  mine.set_deadline(1.2);
+  mine.set_deadline(4);
   auto running = tasuki::launch_resident(ctx, launch, others_stay_away, ring.halo.device(group_of(launch, 1)),
                                          neighbours.device(), ctx.rank(), ended.get());
   const std::string error = error_of([&] { running.wait(); });
@@ -252,7 +252,8 @@ RANK_TEST("steps: a block that waits for a rank in vain ends at the deadline, an
     CHECK(contains(error, "rank 0: halo u: in block 0 of a kernel, epoch 1 did not end: it waited for "));
     CHECK(contains(error, " with rank "));
   } else {
-    CHECK(error == "no error");
+    const bool none = error == "no error" || contains(error, "rank 0 gave up");  // it may be noticed in time
+    CHECK(none);
   }
   CHECK(ended[0] == 0);
 }
