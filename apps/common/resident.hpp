@@ -25,8 +25,8 @@ template <class Stencil>
 TASUKI_KERNEL void resident_steps(tasuki::device::Handle halo, tasuki::device::Neighbours neighbours,
                                   CpuTiles<Stencil> cpu, ResidentSteps<typename Stencil::Element> steps) {
   double norm = 0;
-  const auto sweep = [&](const auto* from, auto* to, const Turn& turn) {
-    norm = Stencil::join(norm, cpu.stencil.sweep(from, to, cpu.tiles[turn.tile]));
+  const auto sweep = [&](const auto* from, auto* to, std::uint32_t tile, int) {
+    norm = Stencil::join(norm, cpu.stencil.sweep(from, to, cpu.tiles[tile]));
   };
   if (run_steps(
           halo, neighbours, steps, [&] { norm = 0; }, sweep))

@@ -30,53 +30,49 @@ struct ResidentSteps {
   tasuki::device::Word before;  // steps of earlier launches
 };
 
-/// A tile of this block's, its number among these, and the tile that comes after it, in this step or the next.
-struct Turn {
-  std::uint32_t tile;
-  std::uint32_t next;
-  int number;
-};
-
-/// Calls `f` with this block's turns of a step: those of the sides, or the others. `turn` is the next one.
+/// Calls `f(tile)` with this block's tiles: those of the sides, or the others.
 template <class F>
-TASUKI_DEVICE void each_turn(const Share& share, bool sides, Turn& turn, const F& f) {
-  const std::uint32_t step = sides ? 1 : share.step;
+TASUKI_DEVICE void each_tile(const Share& share, bool sides, const F& f) {
   const std::uint32_t end = sides ? share.side_end : share.rest_end;
-  const bool others = sides ? share.rest < share.rest_end : share.side < share.side_end;
-  const std::uint32_t begin = sides ? share.side : share.rest;
-  for (std::uint32_t tile = begin; tile < end; tile += step, ++turn.number) {
-    turn.tile = tile;
-    turn.next = end - tile > step ? tile + step : others ? (sides ? share.rest : share.side) : begin;
-    f(turn);
-  }
+  const std::uint32_t step = sides ? 1 : share.step;
+  for (std::uint32_t tile = sides ? share.side : share.rest; tile < end; tile += step) f(tile);
 }
 
-/// All steps: in each `begin()`, then `sweep(from, to, turn)` for this block's tiles. False if an exchange or a wait
-/// has failed.
-template <class T, class Begin, class Sweep>
-TASUKI_DEVICE bool run_steps(const tasuki::device::Handle& halo, const tasuki::device::Neighbours& neighbours,
-                             const ResidentSteps<T>& steps, const Begin& begin, const Sweep& sweep) {
+/// The steps of a block of the halo's group, or of another. A loop for each: what a thread holds while it exchanges is
+/// kept in memory, and a loop that has an exchange loads it from there, step by step.
+template <bool kExchanges, class T, class Begin, class Sweep>
+TASUKI_DEVICE bool run_steps_of(const tasuki::device::Handle& halo, const tasuki::device::Neighbours& neighbours,
+                                const ResidentSteps<T>& steps, const Begin& begin, const Sweep& sweep) {
   namespace device = tasuki::device;
   const device::Steps mine(neighbours);
   const auto group = device::blocks(0, steps.group);
-  const bool exchanges = group.has_this_block();
   const Share share = steps.shares[device::this_block().block()];
   for (int n = 0; n < steps.count; ++n) {
     T* const to = steps.copies[(steps.first + n) % 2];
     const T* const from = steps.copies[(steps.first + n + 1) % 2];
     const auto swaps = static_cast<device::Word>(n) + 1;  // `to` is what is exchanged
-    const auto one = [&](const Turn& turn) { sweep(from, to, turn); };
-    Turn turn{};
+    int turn = 0;
+    const auto one = [&](std::uint32_t tile) { sweep(from, to, tile, turn++); };
     if (!mine.wait(halo, steps.before + n)) return false;
     begin();
-    each_turn(share, true, turn, one);
-    if (exchanges && steps.beside != 0 && !device::start(halo, group, swaps)) return false;
-    each_turn(share, false, turn, one);
-    if (exchanges && !(steps.beside != 0 ? device::wait(halo, group, swaps) : device::run(halo, group, swaps)))
+    each_tile(share, true, one);
+    if (kExchanges && steps.beside != 0 && !device::start(halo, group, swaps)) return false;
+    each_tile(share, false, one);
+    if (kExchanges && !(steps.beside != 0 ? device::wait(halo, group, swaps) : device::run(halo, group, swaps)))
       return false;
     mine.end(steps.before + swaps);
   }
   return true;
+}
+
+/// All steps: in each `begin()`, then `sweep(from, to, tile, turn)` for this block's tiles; `turn` is the tile's number
+/// among these. False if an exchange or a wait has failed.
+template <class T, class Begin, class Sweep>
+TASUKI_DEVICE bool run_steps(const tasuki::device::Handle& halo, const tasuki::device::Neighbours& neighbours,
+                             const ResidentSteps<T>& steps, const Begin& begin, const Sweep& sweep) {
+  return tasuki::device::blocks(0, steps.group).has_this_block()
+             ? run_steps_of<true>(halo, neighbours, steps, begin, sweep)
+             : run_steps_of<false>(halo, neighbours, steps, begin, sweep);
 }
 
 /// The same, on the host: launches kernels that call `run_steps`.

@@ -21,16 +21,6 @@ using Steps = apps::ResidentSteps<float>;
 
 constexpr int kBlocksEach = 4;  // on a multiprocessor, so that what one waits for is hidden by the others
 
-// Begins to load coefficients into the cache of the GPU, for a tile that comes.
-template <int V>
-__device__ void fetch_coefficients(const Launch& l, const Place& place) {
-  constexpr std::int64_t kLine = 128 / sizeof(float);
-  if (!place.is || place.n % kLine >= V) return;  // one thread for each line
-#pragma unroll
-  for (int a = 0; a < static_cast<int>(kArrays.size()); ++a)
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(l.coefficients[a] + place.n));
-}
-
 // A thread's coefficients of the tiles that are kept, in shared memory.
 template <int V>
 struct Kept {
@@ -48,30 +38,24 @@ __global__ void __launch_bounds__(kThreads, kBlocksEach)
             const __grid_constant__ Launch l, const __grid_constant__ Steps steps) {
   extern __shared__ float4 kept[];
   auto* const memory = reinterpret_cast<Group<V>*>(kept);
-  const apps::Share share = steps.shares[blockIdx.x];
   if constexpr (kKept) {
-    apps::Turn turn{};
+    const apps::Share share = steps.shares[blockIdx.x];
+    int turn = 0;
     for (const bool sides : {true, false})
-      apps::each_turn(share, sides, turn, [&](const apps::Turn& mine) {
-        const Place place = place_in<V>(l, mine.tile);
+      apps::each_tile(share, sides, [&](std::uint32_t tile) {
+        const Place place = place_in<V>(l, tile);
         for (int a = 0; place.is && a < static_cast<int>(kArrays.size()); ++a)
-          Kept<V>{memory, mine.number}.at(a) = FromArrays<V>{l}(a, place.n);
+          Kept<V>{memory, turn}.at(a) = FromArrays<V>{l}(a, place.n);
+        ++turn;
       });
   }
-  // Where the thread is in the tile that comes.
-  Place coming = place_in<V>(l, share.side < share.side_end ? share.side : share.rest);
   double gosa = 0;
-  const auto sweep = [&](const float* p, float* next, const apps::Turn& mine) {
-    const Place place = coming;
-    if (mine.next != mine.tile) {
-      coming = place_in<V>(l, mine.next);
-      if constexpr (!kKept) fetch_coefficients<V>(l, coming);
-    }
-    if (!place.is) return;
+  const auto sweep = [&](const float* p, float* next, std::uint32_t tile, int turn) {
     if constexpr (kKept) {
-      gosa += sweep_group<V>(l, p, next, place, Kept<V>{memory, mine.number});
+      const Place place = place_in<V>(l, tile);
+      if (place.is) gosa += sweep_group<V>(l, p, next, place, Kept<V>{memory, turn});
     } else {
-      gosa += sweep_group<V>(l, p, next, place, FromArrays<V>{l});
+      gosa += sweep_tile<V>(l, p, next, tile);
     }
   };
   if (apps::run_steps(

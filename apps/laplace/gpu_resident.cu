@@ -24,8 +24,8 @@ __global__ void __launch_bounds__(kThreads, kBlocksEach)
     iterate(const __grid_constant__ device::Handle halo, const __grid_constant__ device::Neighbours neighbours,
             const __grid_constant__ Launch l, const __grid_constant__ Steps steps) {
   double change = 0;
-  const auto sweep = [&](const double* u, double* next, const apps::Turn& turn) {
-    change = fmax(change, sweep_block<V>(l, u, next, turn.tile));
+  const auto sweep = [&](const double* u, double* next, std::uint32_t tile, int) {
+    change = fmax(change, sweep_block<V>(l, u, next, tile));
   };
   if (apps::run_steps(
           halo, neighbours, steps, [&] { change = 0; }, sweep))
