@@ -168,15 +168,32 @@ Deal deal(const Tiling& tiling, int blocks, bool exchanges, Dealt dealt) {
   return deal;
 }
 
+std::vector<tasuki::Box> StepBoxes::all() const {
+  std::vector<tasuki::Box> boxes = sides;
+  boxes.insert(boxes.end(), rest.begin(), rest.end());
+  return boxes;
+}
+
 StepBoxes step_boxes(const tasuki::FieldBase& field, const tasuki::Halo& halo, bool overlap) {
-  StepBoxes all;
-  all.exchanges = !halo.plan().commands.empty();
-  if (all.exchanges && overlap) all.boxes = field.boundary(1);
-  if (all.exchanges && !overlap) all.boxes = {field.local_owned()};
-  all.sides = all.boxes.size();
-  if (!all.exchanges) all.boxes.push_back(field.local_owned());
-  if (all.exchanges && overlap) all.boxes.push_back(field.interior(1));
-  return all;
+  StepBoxes boxes;
+  boxes.exchanges = !halo.plan().commands.empty();
+  if (boxes.exchanges && overlap) {
+    boxes.sides = field.boundary(1);
+    boxes.rest = {field.interior(1)};
+  } else {
+    (boxes.exchanges ? boxes.sides : boxes.rest) = {field.local_owned()};
+  }
+  return boxes;
+}
+
+tasuki::Box not_fixed(const tasuki::FieldBase& field, const tasuki::Box& box) {
+  tasuki::Box cells = box;
+  for (int d = 0; d < box.ndims; ++d) {
+    const std::int64_t to_local = field.local_owned().lo[d] - field.owned().lo[d];
+    cells.lo[d] = std::max(box.lo[d], 1 + to_local);
+    cells.hi[d] = std::min(box.hi[d], field.grid().extent(d) - 1 + to_local);
+  }
+  return cells;
 }
 
 }  // namespace apps

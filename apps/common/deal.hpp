@@ -58,12 +58,17 @@ struct Deal {
 /// `exchanges`: there is a halo to run. Every cell reads those at most one cell away in each dimension.
 Deal deal(const Tiling& tiling, int blocks, bool exchanges, Dealt dealt);
 
-/// The boxes of a field that a step computes before it starts the halo, then the others.
+/// The boxes of a field that a step computes: before it starts the halo, and the others.
 struct StepBoxes {
-  std::vector<tasuki::Box> boxes;
-  std::size_t sides = 0;  // boxes
+  std::vector<tasuki::Box> sides;
+  std::vector<tasuki::Box> rest;
   bool exchanges = false;
+
+  std::vector<tasuki::Box> all() const;
 };
 StepBoxes step_boxes(const tasuki::FieldBase& field, const tasuki::Halo& halo, bool overlap);
+
+/// The cells of `box` (local indices) that are not fixed, which those on the faces of the whole grid are.
+tasuki::Box not_fixed(const tasuki::FieldBase& field, const tasuki::Box& box);
 
 }  // namespace apps

@@ -28,7 +28,7 @@ TASUKI_KERNEL void resident_steps(tasuki::device::Handle halo, tasuki::device::N
   const auto sweep = [&](const auto* from, auto* to, std::uint32_t tile, int) {
     norm = Stencil::join(norm, cpu.stencil.sweep(from, to, cpu.tiles[tile]));
   };
-  if (run_steps(
+  if (run_steps<true>(
           halo, neighbours, steps, [&] { norm = 0; }, sweep))
     cpu.norms[tasuki::device::this_block().block()] = norm;
 }
@@ -39,13 +39,10 @@ struct CpuTiling {
   std::vector<Region> tiles;
   Tiling tiling;
 
-  /// The first `sides` of the regions are the sides.
-  CpuTiling(const std::vector<Region>& regions, std::size_t sides) {
-    for (std::size_t r = 0; r < regions.size(); ++r) {
-      if (r == sides) tiling.sides = static_cast<std::uint32_t>(tiles.size());
-      cut(regions[r], r < sides ? kResidentBlocks : 8 * kResidentBlocks);
-    }
-    if (sides == regions.size()) tiling.sides = static_cast<std::uint32_t>(tiles.size());
+  CpuTiling(const std::vector<Region>& sides, const std::vector<Region>& rest) {
+    for (const Region& region : sides) cut(region, kResidentBlocks);
+    tiling.sides = static_cast<std::uint32_t>(tiles.size());
+    for (const Region& region : rest) cut(region, 8 * kResidentBlocks);
   }
 
  private:
@@ -76,12 +73,12 @@ class CpuResidentSteps {
   using Region = typename Stencil::Region;
   using Element = typename Stencil::Element;
 
-  /// The first `sides` of the regions are computed before the halo starts.
-  CpuResidentSteps(const tasuki::Context& context, Stencil stencil, const std::vector<Region>& regions,
-                   const StepBoxes& boxes)
+  /// The sides are computed before the halo starts, if there is one to run.
+  CpuResidentSteps(const tasuki::Context& context, Stencil stencil, const std::vector<Region>& sides,
+                   const std::vector<Region>& rest, bool exchanges)
       : stencil_(stencil),
-        tiling_(regions, boxes.sides),
-        deal_(deal(tiling_.tiling, kResidentBlocks, boxes.exchanges, Dealt::in_runs)),
+        tiling_(sides, rest),
+        deal_(deal(tiling_.tiling, kResidentBlocks, exchanges, Dealt::in_runs)),
         norms_(kResidentBlocks),
         launches_(context, deal_, deal_.shares.data(), 1) {}
 

@@ -38,8 +38,7 @@ TASUKI_DEVICE void each_tile(const Share& share, bool sides, const F& f) {
   for (std::uint32_t tile = sides ? share.side : share.rest; tile < end; tile += step) f(tile);
 }
 
-/// The steps of a block of the halo's group, or of another. A loop for each: what a thread holds while it exchanges is
-/// kept in memory, and a loop that has an exchange loads it from there, step by step.
+/// The steps of a block that runs the halo, or of another.
 template <bool kExchanges, class T, class Begin, class Sweep>
 TASUKI_DEVICE bool run_steps_of(const tasuki::device::Handle& halo, const tasuki::device::Neighbours& neighbours,
                                 const ResidentSteps<T>& steps, const Begin& begin, const Sweep& sweep) {
@@ -66,13 +65,18 @@ TASUKI_DEVICE bool run_steps_of(const tasuki::device::Handle& halo, const tasuki
 }
 
 /// All steps: in each `begin()`, then `sweep(from, to, tile, turn)` for this block's tiles; `turn` is the tile's number
-/// among these. False if an exchange or a wait has failed.
-template <class T, class Begin, class Sweep>
+/// among these. False if an exchange or a wait has failed. `kExchanges`: blocks may run the halo.
+///
+/// What a thread holds while it exchanges is kept in memory, and a loop that has an exchange loads it from there, step
+/// by step. So blocks which run no halo have a loop of their own, and so has a kernel in which none does.
+template <bool kExchanges, class T, class Begin, class Sweep>
 TASUKI_DEVICE bool run_steps(const tasuki::device::Handle& halo, const tasuki::device::Neighbours& neighbours,
                              const ResidentSteps<T>& steps, const Begin& begin, const Sweep& sweep) {
-  return tasuki::device::blocks(0, steps.group).has_this_block()
-             ? run_steps_of<true>(halo, neighbours, steps, begin, sweep)
-             : run_steps_of<false>(halo, neighbours, steps, begin, sweep);
+  if constexpr (kExchanges) {
+    if (tasuki::device::blocks(0, steps.group).has_this_block())
+      return run_steps_of<true>(halo, neighbours, steps, begin, sweep);
+  }
+  return run_steps_of<false>(halo, neighbours, steps, begin, sweep);
 }
 
 /// The same, on the host: launches kernels that call `run_steps`.

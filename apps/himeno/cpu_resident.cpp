@@ -23,18 +23,12 @@ class CpuResident final : public Solver {
   CpuResident(const tasuki::Context& context, const apps::Options& options)
       : Solver(context, options, tasuki::Memory::host),
         boxes_(apps::step_boxes(p_, halo_, options.overlap)),
-        steps_(context, {coefficients_}, regions(boxes_.boxes), boxes_) {
-    for (std::size_t n = 0; n < arrays_.size(); ++n)
-      arrays_[n].for_each([n](const tasuki::Index&, float& cell) { cell = kArrays[n].value; });
+        steps_(context, {coefficients_}, regions(boxes_.sides), regions(boxes_.rest), boxes_.exchanges) {
+    fill_on_host();
   }
 
   void initialise() override {
-    p_.swap();  // once between two exchanges, as promised by `alternating`
-    float* const now = p_.data();
-    float* const next = p_.next();  // its fixed cells are never computed
-    p_.for_each([&](const tasuki::Index& at, float& cell) {
-      next[&cell - now] = cell = initial_pressure(at[0], grid_.extent(0));
-    });
+    start_on_host();
     halo_.start();
     halo_.wait();
   }

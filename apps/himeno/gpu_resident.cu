@@ -32,7 +32,7 @@ struct Kept {
   __device__ Group<V> operator()(int array, std::int64_t) const { return at(array); }
 };
 
-template <int V, bool kKept>
+template <int V, bool kKept, bool kExchanges>
 __global__ void __launch_bounds__(kThreads, kBlocksEach)
     iterate(const __grid_constant__ device::Handle halo, const __grid_constant__ device::Neighbours neighbours,
             const __grid_constant__ Launch l, const __grid_constant__ Steps steps) {
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksEach)
       gosa += sweep_tile<V>(l, p, next, tile);
     }
   };
-  if (apps::run_steps(
+  if (apps::run_steps<kExchanges>(
           halo, neighbours, steps, [&] { gosa = 0; }, sweep))
     keep_sum(l, gosa);
 }
@@ -66,14 +66,14 @@ __global__ void __launch_bounds__(kThreads, kBlocksEach)
 class GpuResident final : public Solver {
  public:
   GpuResident(const tasuki::Context& context, const apps::Options& options)
-      : Solver(context, options, tasuki::Memory::device), queue_(context, false) {
-    const apps::StepBoxes boxes = apps::step_boxes(p_, halo_, options.overlap);
-    const std::vector<Region> all = regions(boxes.boxes);
-    cut_ = cut(all);
-    const apps::Tiling tiling = tiling_of(cut_, cut({all.begin(), all.begin() + boxes.sides}).tiles);
-    steps_.emplace(context, tiling, boxes.exchanges, kernel(true), kThreads);
+      : Solver(context, options, tasuki::Memory::device),
+        queue_(context, false),
+        boxes_(apps::step_boxes(p_, halo_, options.overlap)),
+        cut_(cut(regions(boxes_.all()))) {
+    const apps::Tiling tiling = tiling_of(cut_, cut(regions(boxes_.sides)).tiles);
+    steps_.emplace(context, tiling, boxes_.exchanges, kernel(true), kThreads);
     keeps_ = steps_->tiles() <= apps::tiles_in_shared(kernel(true), kThreads, kept_bytes());
-    if (!keeps_) steps_.emplace(context, tiling, boxes.exchanges, kernel(false), kThreads);
+    if (!keeps_) steps_.emplace(context, tiling, boxes_.exchanges, kernel(false), kThreads);
     set_coefficients(cut_.launch, coefficients_);
     cut_.launch.sums = steps_->numbers();
     const auto cells = p_.bytes() / static_cast<std::int64_t>(sizeof(float));
@@ -96,10 +96,12 @@ class GpuResident final : public Solver {
 
  private:
   using Kernel = void (*)(device::Handle, device::Neighbours, Launch, Steps);
-  Kernel kernel(bool keeps) const {
-    if (keeps) return cut_.aligned ? iterate<4, true> : iterate<1, true>;
-    return cut_.aligned ? iterate<4, false> : iterate<1, false>;
+  template <bool kExchanges>
+  Kernel kernel_that(bool keeps) const {
+    if (keeps) return cut_.aligned ? iterate<4, true, kExchanges> : iterate<1, true, kExchanges>;
+    return cut_.aligned ? iterate<4, false, kExchanges> : iterate<1, false, kExchanges>;
   }
+  Kernel kernel(bool keeps) const { return boxes_.exchanges ? kernel_that<true>(keeps) : kernel_that<false>(keeps); }
 
   // Bytes of a tile's coefficients.
   int kept_bytes() const {
@@ -112,6 +114,7 @@ class GpuResident final : public Solver {
   }
 
   apps::GpuQueue queue_;
+  apps::StepBoxes boxes_;
   Cut cut_;
   std::optional<apps::GpuResidentSteps<float>> steps_;
   bool keeps_ = false;  // all coefficients fit in shared memory

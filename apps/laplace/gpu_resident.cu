@@ -19,7 +19,7 @@ using Steps = apps::ResidentSteps<double>;
 
 constexpr int kBlocksEach = 4;  // on a multiprocessor, so that what one waits for is hidden by the others
 
-template <int V>
+template <int V, bool kExchanges>
 __global__ void __launch_bounds__(kThreads, kBlocksEach)
     iterate(const __grid_constant__ device::Handle halo, const __grid_constant__ device::Neighbours neighbours,
             const __grid_constant__ Launch l, const __grid_constant__ Steps steps) {
@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksEach)
   const auto sweep = [&](const double* u, double* next, std::uint32_t tile, int) {
     change = fmax(change, sweep_block<V>(l, u, next, tile));
   };
-  if (apps::run_steps(
+  if (apps::run_steps<kExchanges>(
           halo, neighbours, steps, [&] { change = 0; }, sweep))
     keep_largest(l, change);
 }
@@ -35,39 +35,42 @@ __global__ void __launch_bounds__(kThreads, kBlocksEach)
 class GpuResident final : public Solver {
  public:
   GpuResident(const tasuki::Context& context, const apps::Options& options)
-      : Solver(context, options, tasuki::Memory::device), queue_(context, false) {
-    const apps::StepBoxes boxes = apps::step_boxes(u_, halo_, options.overlap);
-    const std::vector<Region> all = regions(boxes.boxes);
-    cut_ = cut(all);
-    const apps::Tiling tiling = tiling_of(cut_, cut({all.begin(), all.begin() + boxes.sides}).blocks);
-    steps_.emplace(context, tiling, boxes.exchanges, kernel(), kThreads);
-    cut_.launch.changes = steps_->numbers();
+      : Solver(context, options, tasuki::Memory::device),
+        queue_(context, false),
+        boxes_(apps::step_boxes(u_, halo_, options.overlap)),
+        cut_(cut(regions(boxes_.all()))),
+        steps_(context, tiling_of(cut_, cut(regions(boxes_.sides)).blocks), boxes_.exchanges, kernel(), kThreads) {
+    cut_.launch.changes = steps_.numbers();
   }
 
   void initialise() override {
     start_on_gpu(queue_.stream());
     halo_.run(queue_.stream());
     queue_.finish();
-    steps_->launches().check(halo_);  // an error now rather than in a run
+    steps_.launches().check(halo_);  // an error now rather than in a run
   }
 
   apps::Timing run(int iterations) override {
-    return steps_->launches().run(u_, halo_, iterations, kernel(), cut_.launch, queue_.stream());
+    return steps_.launches().run(u_, halo_, iterations, kernel(), cut_.launch, queue_.stream());
   }
   std::optional<apps::Split> split(int) override { return {}; }
 
  private:
   using Kernel = void (*)(device::Handle, device::Neighbours, Launch, Steps);
-  Kernel kernel() const { return cut_.aligned ? iterate<2> : iterate<1>; }
+  Kernel kernel() const {
+    if (boxes_.exchanges) return cut_.aligned ? iterate<2, true> : iterate<1, true>;
+    return cut_.aligned ? iterate<2, false> : iterate<1, false>;
+  }
 
   double local_change() const override {
-    const std::vector<double> changes = steps_->numbers_on_host();
+    const std::vector<double> changes = steps_.numbers_on_host();
     return *std::max_element(changes.begin(), changes.end());
   }
 
   apps::GpuQueue queue_;
+  apps::StepBoxes boxes_;
   Cut cut_;
-  std::optional<apps::GpuResidentSteps<double>> steps_;
+  apps::GpuResidentSteps<double> steps_;
 };
 
 }  // namespace
