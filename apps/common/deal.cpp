@@ -65,7 +65,7 @@ bool beside(const tasuki::Box& a, const tasuki::Box& b) {
 
 // Looks for what lies beside a box only where it can: among those that begin in planes beside its own, in rows beside
 // its own.
-std::vector<std::vector<int>> neighbours_of(const Tiling& tiling, const std::vector<Share>& shares) {
+std::vector<std::vector<int>> neighbours_of(const Tiling& tiling, const std::vector<Share>& shares, int group) {
   std::vector<Cells> all = cells_of_blocks(tiling, shares);
   const auto at = [](const Cells& cells) { return std::pair(cells.box.lo[0], cells.box.lo[1]); };
   std::sort(all.begin(), all.end(), [&](const Cells& a, const Cells& b) { return at(a) < at(b); });
@@ -82,7 +82,8 @@ std::vector<std::vector<int>> neighbours_of(const Tiling& tiling, const std::vec
       const std::int64_t plane = other->box.lo[0];
       other = std::max(one, from(plane, one->box.lo[1] - widest));
       for (; other != all.end() && other->box.lo[0] == plane && other->box.lo[1] <= one->box.hi[1]; ++other) {
-        if (one->block == other->block || !beside(one->box, other->box)) continue;
+        if (one->block == other->block || std::max(one->block, other->block) < group) continue;
+        if (!beside(one->box, other->box)) continue;
         add(one->block, other->block);
         add(other->block, one->block);
       }
@@ -160,11 +161,7 @@ Deal deal(const Tiling& tiling, int blocks, bool exchanges, Dealt dealt) {
     }
     if (static_cast<int>(b) < deal.group && share.rest < share.rest_end) deal.beside = true;
   }
-  if (deal.group < blocks) {
-    deal.neighbours = neighbours_of(tiling, deal.shares);
-  } else {
-    deal.neighbours.resize(deal.shares.size());
-  }
+  deal.neighbours = neighbours_of(tiling, deal.shares, deal.group);
   return deal;
 }
 

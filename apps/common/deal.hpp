@@ -50,8 +50,8 @@ struct Deal {
   std::vector<Share> shares;  // by block
   int group = 0;              // blocks that run the halo, the first ones: they have the sides
   bool beside = false;        // one of them has tiles of the rest, too
-  /// By block, which others read what it computes: cells of theirs lie beside cells of its own. Nobody, if the group is
-  /// all blocks, which meet anyway.
+  /// By block, which others read what it computes: cells of theirs lie beside cells of its own. Without pairs of the
+  /// group's blocks, which meet in every step.
   std::vector<std::vector<int>> neighbours;
 };
 

@@ -7,7 +7,8 @@
 //
 // The halo fits in with that: the cells that it sends and the cells that read its shadow are the group's alone. The
 // group meets when the halo starts, and so has computed all that is sent and has read the shadow that comes to be
-// written; and when it ends, and so finds there what has arrived.
+// written; and when it ends, and so finds there what has arrived. A block has ended a step when its cells are there:
+// its neighbours outside of the group need not wait for the halo, those in the group meet it there.
 #pragma once
 
 #include <algorithm>
@@ -57,9 +58,9 @@ TASUKI_DEVICE bool run_steps_of(const tasuki::device::Handle& halo, const tasuki
     each_tile(share, true, one);
     if (kExchanges && steps.beside != 0 && !device::start(halo, group, swaps)) return false;
     each_tile(share, false, one);
+    mine.end(steps.before + swaps);
     if (kExchanges && !(steps.beside != 0 ? device::wait(halo, group, swaps) : device::run(halo, group, swaps)))
       return false;
-    mine.end(steps.before + swaps);
   }
   return true;
 }

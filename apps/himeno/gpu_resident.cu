@@ -19,7 +19,7 @@ namespace device = tasuki::device;
 
 using Steps = apps::ResidentSteps<float>;
 
-constexpr int kBlocksEach = 4;  // on a multiprocessor, so that what one waits for is hidden by the others
+constexpr int kBlocksEach = 2;  // on a multiprocessor; with more, the registers do not hold what a thread computes from
 
 // A thread's coefficients of the tiles that are kept, in shared memory.
 template <int V>
