@@ -1,63 +1,17 @@
-// Jacobi steps on GPUs as one kernel for all of them, which exchanges by itself: no launch a step, and nothing for the
-// host to do. The cells are cut into tiles, a block has the same tiles in every step. On CPUs: resident.hpp.
+// Jacobi steps on GPUs as one kernel for all of them, which exchanges by itself: what the apps' solvers share
+// (resident_steps.hpp). On CPUs: resident.hpp.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <vector>
 
-#include "common/report.hpp"
+#include "common/gpu.hpp"
+#include "common/resident_steps.hpp"
 #include "tasuki/cuda.cuh"
-#include "tasuki/kernel.hpp"
-#include "tasuki/tasuki.hpp"
 
 namespace apps {
-
-template <class T>
-struct ResidentSteps {
-  T* copies[2];
-  int first;  // the copy that the first step computes
-  int count;
-  std::uint32_t side_tiles;  // which come first; they are computed before the halo starts
-  std::uint32_t tiles;       // in all
-};
-
-#ifdef __CUDACC__
-
-/// Calls `f` with this block's tiles and their numbers among the block's: those at the sides, or the others. Tiles are
-/// dealt out in turns: sides to the first blocks, which send, the others to the last ones.
-template <class T, class F>
-__device__ void each_tile(const ResidentSteps<T>& steps, bool sides, int& turn, const F& f) {
-  const std::uint32_t first = sides ? blockIdx.x : steps.side_tiles + (gridDim.x - 1 - blockIdx.x);
-  for (std::uint32_t tile = first; tile < (sides ? steps.side_tiles : steps.tiles); tile += gridDim.x) f(tile, turn++);
-}
-
-/// All steps: in each `begin()`, then `sweep(from, to, tile, turn)` for this block's tiles. False if an exchange has
-/// failed.
-template <class T, class Begin, class Sweep>
-__device__ bool run_steps(const tasuki::device::Handle& halo, const ResidentSteps<T>& steps, const Begin& begin,
-                          const Sweep& sweep) {
-  namespace device = tasuki::device;
-  const auto grid = device::this_grid();
-  for (int n = 0; n < steps.count; ++n) {
-    T* const to = steps.copies[(steps.first + n) % 2];
-    const T* const from = steps.copies[(steps.first + n + 1) % 2];
-    const auto swaps = static_cast<device::Word>(n) + 1;  // `to` is what is exchanged
-    const auto one = [&](std::uint32_t tile, int turn) { sweep(from, to, tile, turn); };
-    int turn = 0;
-    begin();
-    each_tile(steps, true, turn, one);
-    if (steps.side_tiles == steps.tiles) {  // nothing is left to do meanwhile
-      if (!device::run(halo, grid, swaps)) return false;
-      continue;
-    }
-    if (!device::start(halo, grid, swaps)) return false;
-    each_tile(steps, false, turn, one);
-    if (!device::wait(halo, grid, swaps)) return false;
-  }
-  return true;
-}
-
-#endif
 
 inline int gpu_attribute(cudaDeviceAttr which) {
   int gpu = 0;
@@ -65,6 +19,28 @@ inline int gpu_attribute(cudaDeviceAttr which) {
   TASUKI_CUDA(cudaGetDevice, &gpu);
   TASUKI_CUDA(cudaDeviceGetAttribute, &value, which, gpu);
   return value;
+}
+
+/// Memory of this rank's GPU for so many; not initialised.
+template <class T>
+std::shared_ptr<T> gpu_array(std::size_t count) {
+  T* array = nullptr;
+  TASUKI_CUDA(cudaMalloc, reinterpret_cast<void**>(&array), std::max<std::size_t>(1, count) * sizeof(T));
+  return {array, [](T* p) { cudaFree(p); }};
+}
+
+template <class T>
+std::shared_ptr<T> on_gpu(const std::vector<T>& values) {
+  auto array = gpu_array<T>(values.size());
+  TASUKI_CUDA(cudaMemcpy, array.get(), values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice);
+  return array;
+}
+
+template <class T>
+std::vector<T> from_gpu(const T* array, std::size_t count) {
+  std::vector<T> values(count);
+  TASUKI_CUDA(cudaMemcpy, values.data(), array, count * sizeof(T), cudaMemcpyDeviceToHost);
+  return values;
 }
 
 /// Blocks of the kernel that fit on a multiprocessor.
@@ -75,35 +51,52 @@ int blocks_each(Kernel* kernel, int threads) {
   return each;
 }
 
-/// As many blocks as there are tiles, if so many are on the GPU at once.
+/// Tiles whose coefficients, `bytes` a tile, fit in shared memory beside those of the other blocks of a multiprocessor.
 template <class Kernel>
-tasuki::KernelGroup resident_group(Kernel* kernel, int threads, std::int64_t tiles) {
-  const int most = blocks_each(kernel, threads) * gpu_attribute(cudaDevAttrMultiProcessorCount);
-  tasuki::KernelGroup group;
-  group.threads = threads;
-  group.blocks = static_cast<int>(std::clamp<std::int64_t>(tiles, 1, most));
-  return group;
+int tiles_in_shared(Kernel* kernel, int threads, int bytes) {
+  cudaFuncAttributes takes{};
+  TASUKI_CUDA(cudaFuncGetAttributes, &takes, reinterpret_cast<const void*>(kernel));
+  const int taken = static_cast<int>(takes.sharedSizeBytes) + gpu_attribute(cudaDevAttrReservedSharedMemoryPerBlock);
+  const int each =
+      gpu_attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor) / std::max(1, blocks_each(kernel, threads));
+  return (std::min(each, gpu_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)) - taken) / bytes;
 }
 
-/// Runs `kernel(handle, data, steps)`, a kernel that calls `run_steps`, on a field with two copies and its alternating
-/// halo. Collective.
-template <class T, class Data, class Steps>
-Timing run_resident(const tasuki::Context& context, tasuki::Field<T>& field, tasuki::Halo& halo, int iterations,
-                    const tasuki::KernelGroup& group, tasuki::ResidentOptions launch,
-                    void (*kernel)(tasuki::device::Handle, Data, Steps), const Data& data, Steps steps) {
-  steps.copies[0] = field.data(0);
-  steps.copies[1] = field.data(1);
-  steps.first = 1 - field.current();
-  steps.count = iterations;
-  launch.blocks = group.blocks;
-  launch.threads = group.threads;
-  const tasuki::device::Handle handle = halo.device(group);
-  context.barrier();
-  const double begin = now();
-  tasuki::launch_resident(context, launch, kernel, handle, data, steps).wait();
-  const double took = now() - begin;
-  for (int n = 0; n < iterations; ++n) field.swap();  // as the kernel did
-  return {took, took};
-}
+/// The steps of a solver of one field with two copies and its alternating halo. Every block leaves a number.
+template <class T>
+class GpuResidentSteps {
+ public:
+  /// As many blocks as there are tiles, if so many of `kernel` are on the GPU at once.
+  template <class Kernel>
+  GpuResidentSteps(const tasuki::Context& context, const Tiling& tiling, bool exchanges, Kernel* kernel, int threads)
+      : deal_(deal(tiling, blocks_for(tiling, kernel, threads), exchanges, Dealt::in_turns)),
+        shares_(on_gpu(deal_.shares)),
+        numbers_(gpu_array<double>(deal_.shares.size())),
+        launches_(context, deal_, shares_.get(), threads) {}
+
+  ResidentLaunches<T>& launches() { return launches_; }
+  double* numbers() const { return numbers_.get(); }  ///< In the GPU's memory, by block.
+  std::vector<double> numbers_on_host() const { return from_gpu(numbers_.get(), deal_.shares.size()); }
+
+  /// Of a block, at most.
+  int tiles() const {
+    std::uint32_t most = 0;
+    for (const Share& share : deal_.shares) most = std::max(most, tiles_of(share));
+    return static_cast<int>(most);
+  }
+
+ private:
+  template <class Kernel>
+  static int blocks_for(const Tiling& tiling, Kernel* kernel, int threads) {
+    const int most = blocks_each(kernel, threads) * gpu_attribute(cudaDevAttrMultiProcessorCount);
+    return static_cast<int>(
+        std::clamp<std::int64_t>(static_cast<std::int64_t>(tiling.work.size()), 1, std::max(1, most)));
+  }
+
+  Deal deal_;
+  std::shared_ptr<Share> shares_;
+  std::shared_ptr<double> numbers_;
+  ResidentLaunches<T> launches_;
+};
 
 }  // namespace apps

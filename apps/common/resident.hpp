@@ -1,67 +1,70 @@
-// Jacobi steps on CPUs as one kernel for all of them, which exchanges by itself: its blocks are threads. On GPUs:
-// resident.cuh.
+// Jacobi steps on CPUs as one kernel for all of them, which exchanges by itself (resident_steps.hpp): its blocks are
+// threads. On GPUs: resident.cuh.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
-#include "common/report.hpp"
-#include "tasuki/kernel.hpp"
-#include "tasuki/tasuki.hpp"
+#include "common/resident_steps.hpp"
 
 namespace apps {
 
-inline constexpr tasuki::KernelGroup kResidentGroup{.blocks = 2};
+inline constexpr int kResidentBlocks = 2;
 
-/// `Stencil` has types `Element` and `Region`, `sweep(from, to, region)`, which returns the region's part of the norm,
-/// and `join(a, b)`, which makes one part of two.
+/// What the kernel of a `Stencil` needs. A stencil has types `Element` and `Region`, `sweep(from, to, region)`, which
+/// returns the region's part of the norm, and `join(a, b)`, which makes one part of two.
 template <class Stencil>
-struct ResidentSteps {
-  using Element = typename Stencil::Element;
-  using Region = typename Stencil::Region;
+struct CpuTiles {
   Stencil stencil;
-  const Region* sides = nullptr;  // computed before the halo starts
-  int side_count = 0;
-  Region rest;              // computed while it travels
-  double* norms = nullptr;  // of the last step, by block
-  Element* copies[2] = {};
-  int first = 0;  // the copy that the first step computes
-  int count = 0;
+  const typename Stencil::Region* tiles;
+  double* norms;  // of the last step, by block
 };
 
-/// A block's part of a region: some of its rows.
-template <class Region>
-Region part_of(const Region& region, const tasuki::device::BlockGroup& block) {
-  Region part = region;
-  const std::int64_t rows = std::max<std::int64_t>(0, region.hi[0] - region.lo[0]);
-  part.lo[0] = region.lo[0] + rows * block.block() / block.blocks();
-  part.hi[0] = region.lo[0] + rows * (block.block() + 1) / block.blocks();
-  return part;
+template <class Stencil>
+TASUKI_KERNEL void resident_steps(tasuki::device::Handle halo, tasuki::device::Neighbours neighbours,
+                                  CpuTiles<Stencil> cpu, ResidentSteps<typename Stencil::Element> steps) {
+  double norm = 0;
+  const auto sweep = [&](const auto* from, auto* to, std::uint32_t tile, int) {
+    norm = Stencil::join(norm, cpu.stencil.sweep(from, to, cpu.tiles[tile]));
+  };
+  if (run_steps<true>(
+          halo, neighbours, steps, [&] { norm = 0; }, sweep))
+    cpu.norms[tasuki::device::this_block().block()] = norm;
 }
 
-template <class Stencil>
-TASUKI_KERNEL void resident_steps(tasuki::device::Handle halo, ResidentSteps<Stencil> steps) {
-  namespace device = tasuki::device;
-  const auto grid = device::this_grid();
-  const auto block = device::this_block();
-  double norm = 0;
-  for (int n = 0; n < steps.count; ++n) {
-    auto* const to = steps.copies[(steps.first + n) % 2];
-    const auto* const from = steps.copies[(steps.first + n + 1) % 2];
-    const auto swaps = static_cast<device::Word>(n) + 1;  // `to` is what is exchanged
-    const auto sweep = [&](const auto& region) {
-      norm = Stencil::join(norm, steps.stencil.sweep(from, to, part_of(region, block)));
-    };
-    norm = 0;
-    for (int side = 0; side < steps.side_count; ++side) sweep(steps.sides[side]);
-    if (!device::start(halo, grid, swaps)) return;
-    sweep(steps.rest);
-    if (!device::wait(halo, grid, swaps)) return;
+/// Some regions, each cut into tiles of some rows.
+template <class Region>
+struct CpuTiling {
+  std::vector<Region> tiles;
+  Tiling tiling;
+
+  CpuTiling(const std::vector<Region>& sides, const std::vector<Region>& rest) {
+    for (const Region& region : sides) cut(region, kResidentBlocks);
+    tiling.sides = static_cast<std::uint32_t>(tiles.size());
+    for (const Region& region : rest) cut(region, 8 * kResidentBlocks);
   }
-  steps.norms[block.block()] = norm;
-}
+
+ private:
+  void cut(const Region& region, std::int64_t most) {
+    const std::int64_t rows = region.hi[0] - region.lo[0];
+    for (std::int64_t n = 0; n < most; ++n) {
+      Region tile = region;
+      tile.lo[0] = region.lo[0] + rows * n / most;
+      tile.hi[0] = region.lo[0] + rows * (n + 1) / most;
+      tasuki::Box cells;
+      cells.ndims = static_cast<int>(tile.lo.size());
+      for (std::size_t d = 0; d < tile.lo.size(); ++d) {
+        cells.lo[d] = tile.lo[d];
+        cells.hi[d] = tile.hi[d];
+      }
+      if (cells.empty()) continue;
+      tiling.pieces.push_back({static_cast<std::uint32_t>(tiles.size()), cells});
+      tiling.work.push_back(cells.cells());
+      tiles.push_back(tile);
+    }
+  }
+};
 
 /// The steps of a solver of one field with two copies and its alternating halo.
 template <class Stencil>
@@ -70,28 +73,19 @@ class CpuResidentSteps {
   using Region = typename Stencil::Region;
   using Element = typename Stencil::Element;
 
-  CpuResidentSteps(Stencil stencil, std::vector<Region> sides, const Region& rest)
-      : stencil_(stencil), sides_(std::move(sides)), rest_(rest), norms_(kResidentGroup.blocks) {}
+  /// The sides are computed before the halo starts, if there is one to run.
+  CpuResidentSteps(const tasuki::Context& context, Stencil stencil, const std::vector<Region>& sides,
+                   const std::vector<Region>& rest, bool exchanges)
+      : stencil_(stencil),
+        tiling_(sides, rest),
+        deal_(deal(tiling_.tiling, kResidentBlocks, exchanges, Dealt::in_runs)),
+        norms_(kResidentBlocks),
+        launches_(context, deal_, deal_.shares.data(), 1) {}
 
   /// Collective.
-  Timing run(const tasuki::Context& context, tasuki::Field<Element>& field, tasuki::Halo& halo, int iterations) {
-    const ResidentSteps<Stencil> steps{stencil_,
-                                       sides_.data(),
-                                       static_cast<int>(sides_.size()),
-                                       rest_,
-                                       norms_.data(),
-                                       {field.data(0), field.data(1)},
-                                       1 - field.current(),
-                                       iterations};
-    const tasuki::device::Handle handle = halo.device(kResidentGroup);
-    tasuki::ResidentOptions launch;
-    launch.blocks = kResidentGroup.blocks;
-    context.barrier();
-    const double begin = now();
-    tasuki::launch_resident(context, launch, resident_steps<Stencil>, handle, steps).wait();
-    const double took = now() - begin;
-    for (int n = 0; n < iterations; ++n) field.swap();  // as the kernel did
-    return {took, took};
+  Timing run(tasuki::Field<Element>& field, tasuki::Halo& halo, int iterations) {
+    return launches_.run(field, halo, iterations, resident_steps<Stencil>,
+                         CpuTiles<Stencil>{stencil_, tiling_.tiles.data(), norms_.data()});
   }
 
   /// Of this rank's cells in the last step.
@@ -103,9 +97,10 @@ class CpuResidentSteps {
 
  private:
   Stencil stencil_;
-  std::vector<Region> sides_;
-  Region rest_;
+  CpuTiling<Region> tiling_;
+  Deal deal_;
   std::vector<double> norms_;
+  ResidentLaunches<Element> launches_;
 };
 
 }  // namespace apps

@@ -21,35 +21,25 @@ struct Stencil {
 class CpuResident final : public Solver {
  public:
   CpuResident(const tasuki::Context& context, const apps::Options& options)
-      : Solver(context, options, tasuki::Memory::host), steps_({coefficients_}, sides(options), rest(options)) {
-    for (std::size_t n = 0; n < arrays_.size(); ++n)
-      arrays_[n].for_each([n](const tasuki::Index&, float& cell) { cell = kArrays[n].value; });
+      : Solver(context, options, tasuki::Memory::host),
+        boxes_(apps::step_boxes(p_, halo_, options.overlap)),
+        steps_(context, {coefficients_}, regions(boxes_.sides), regions(boxes_.rest), boxes_.exchanges) {
+    fill_on_host();
   }
 
   void initialise() override {
-    p_.swap();  // once between two exchanges, as promised by `alternating`
-    float* const now = p_.data();
-    float* const next = p_.next();  // its fixed cells are never computed
-    p_.for_each([&](const tasuki::Index& at, float& cell) {
-      next[&cell - now] = cell = initial_pressure(at[0], grid_.extent(0));
-    });
+    start_on_host();
     halo_.start();
     halo_.wait();
   }
 
-  apps::Timing run(int iterations) override { return steps_.run(grid_.context(), p_, halo_, iterations); }
+  apps::Timing run(int iterations) override { return steps_.run(p_, halo_, iterations); }
   std::optional<apps::Split> split(int) override { return {}; }
 
  private:
-  std::vector<Region> sides(const apps::Options& options) const {
-    std::vector<Region> all;
-    for (const tasuki::Box& box : options.overlap ? p_.boundary(1) : std::vector<tasuki::Box>{p_.local_owned()})
-      all.push_back(region(box));
-    return all;
-  }
-  Region rest(const apps::Options& options) const { return options.overlap ? region(p_.interior(1)) : Region{}; }
   double local_gosa() const override { return steps_.norm(); }
 
+  apps::StepBoxes boxes_;
   apps::CpuResidentSteps<Stencil> steps_;
 };
 

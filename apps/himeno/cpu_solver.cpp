@@ -13,18 +13,11 @@ class CpuSolver final : public Solver {
           if (first) gosa_ = 0;
           gosa_ += sweep(coefficients_, p_.data(1 - now), p_.data(now), region(box));
         }) {
-    for (std::size_t n = 0; n < arrays_.size(); ++n) {
-      arrays_[n].for_each([n](const tasuki::Index&, float& cell) { cell = kArrays[n].value; });
-    }
+    fill_on_host();
   }
 
   void initialise() override {
-    p_.swap();  // once between two exchanges, as promised by `alternating`
-    float* const now = p_.data();
-    float* const next = p_.next();  // its fixed cells are never computed
-    p_.for_each([&](const tasuki::Index& at, float& cell) {
-      next[&cell - now] = cell = initial_pressure(at[0], grid_.extent(0));
-    });
+    start_on_host();
     steps_.exchange();
   }
 

@@ -86,7 +86,7 @@ void fill(float* array, std::int64_t count, float value, tasuki::Stream stream) 
 
 void fill_initial(const Region& region, std::int64_t first, std::int64_t extent, float* now, float* next,
                   tasuki::Stream stream) {
-  if (is_empty(region)) return;
+  if (apps::is_empty(region)) return;
   const std::int64_t rows = (region.hi[0] - region.lo[0]) * (region.hi[1] - region.lo[1]);
   fill_rows<<<static_cast<unsigned>(rows), 128, 0, stream>>>(region, first, extent, now, next);
   TASUKI_CUDA(cudaGetLastError);

@@ -2,26 +2,24 @@
 // nothing for the host to do. A block has the same tiles in every iteration. If the coefficients of all of them fit in
 // its shared memory, it keeps them there: they are loaded from their arrays once, not in every iteration. Else the
 // memory serves better as a cache of the pressure. Compiled without contraction, as all stencils here.
-#include <algorithm>
 #include <memory>
+#include <numeric>
+#include <optional>
 #include <vector>
 
-#include "common/gpu.hpp"
 #include "common/resident.cuh"
 #include "himeno/gpu_kernel.hpp"
 #include "himeno/gpu_tiles.cuh"
 #include "himeno/solver.hpp"
-#include "tasuki/cuda.cuh"
-#include "tasuki/kernel.hpp"
 
 namespace himeno {
 namespace {
 
 namespace device = tasuki::device;
 
-struct Steps : apps::ResidentSteps<float> {
-  int kept;  // tiles of a block, if their coefficients are in shared memory
-};
+using Steps = apps::ResidentSteps<float>;
+
+constexpr int kBlocksEach = 2;  // on a multiprocessor; with more, the registers do not hold what a thread computes from
 
 // A thread's coefficients of the tiles that are kept, in shared memory.
 template <int V>
@@ -34,122 +32,92 @@ struct Kept {
   __device__ Group<V> operator()(int array, std::int64_t) const { return at(array); }
 };
 
-template <int V, bool kKept>
-__global__ void __launch_bounds__(kThreads, 2)
-    iterate(const __grid_constant__ device::Handle halo, const __grid_constant__ Launch l,
-            const __grid_constant__ Steps steps) {
+template <int V, bool kKept, bool kExchanges>
+__global__ void __launch_bounds__(kThreads, kBlocksEach)
+    iterate(const __grid_constant__ device::Handle halo, const __grid_constant__ device::Neighbours neighbours,
+            const __grid_constant__ Launch l, const __grid_constant__ Steps steps) {
   extern __shared__ float4 kept[];
   auto* const memory = reinterpret_cast<Group<V>*>(kept);
   if constexpr (kKept) {
+    const apps::Share share = steps.shares[blockIdx.x];
     int turn = 0;
     for (const bool sides : {true, false})
-      apps::each_tile(steps, sides, turn, [&](std::uint32_t tile, int mine) {
+      apps::each_tile(share, sides, [&](std::uint32_t tile) {
         const Place place = place_in<V>(l, tile);
-        if (!place.is) return;
-        for (int a = 0; a < static_cast<int>(kArrays.size()); ++a)
-          Kept<V>{memory, mine}.at(a) = FromArrays<V>{l}(a, place.n);
+        for (int a = 0; place.is && a < static_cast<int>(kArrays.size()); ++a)
+          Kept<V>{memory, turn}.at(a) = FromArrays<V>{l}(a, place.n);
+        ++turn;
       });
   }
   double gosa = 0;
-  const auto sweep = [&](const float* p, float* next, std::uint32_t tile, int mine) {
+  const auto sweep = [&](const float* p, float* next, std::uint32_t tile, int turn) {
     if constexpr (kKept) {
       const Place place = place_in<V>(l, tile);
-      if (place.is) gosa += sweep_group<V>(l, p, next, place, Kept<V>{memory, mine});
+      if (place.is) gosa += sweep_group<V>(l, p, next, place, Kept<V>{memory, turn});
     } else {
       gosa += sweep_tile<V>(l, p, next, tile);
     }
   };
-  if (apps::run_steps(
-          halo, steps, [&] { gosa = 0; }, sweep))
+  if (apps::run_steps<kExchanges>(
+          halo, neighbours, steps, [&] { gosa = 0; }, sweep))
     keep_sum(l, gosa);
 }
 
 class GpuResident final : public Solver {
  public:
   GpuResident(const tasuki::Context& context, const apps::Options& options)
-      : Solver(context, options, tasuki::Memory::device), queue_(context, false) {
-    std::vector<Region> regions;
-    const bool overlaps = options.overlap && !halo_.plan().commands.empty();
-    for (const tasuki::Box& box : overlaps ? p_.boundary(1) : std::vector<tasuki::Box>{p_.local_owned()})
-      regions.push_back(region(box));
-    const std::int64_t sides = cut(regions).tiles;
-    if (overlaps) regions.push_back(region(p_.interior(1)));
-    cut_ = cut(regions);
-    steps_.side_tiles = static_cast<std::uint32_t>(sides);
-    steps_.tiles = static_cast<std::uint32_t>(cut_.tiles);
+      : Solver(context, options, tasuki::Memory::device),
+        queue_(context, false),
+        boxes_(apps::step_boxes(p_, halo_, options.overlap)),
+        cut_(cut(regions(boxes_.all()))) {
+    const apps::Tiling tiling = tiling_of(cut_, cut(regions(boxes_.sides)).tiles);
+    steps_.emplace(context, tiling, boxes_.exchanges, kernel(true), kThreads);
+    keeps_ = steps_->tiles() <= apps::tiles_in_shared(kernel(true), kThreads, kept_bytes());
+    if (!keeps_) steps_.emplace(context, tiling, boxes_.exchanges, kernel(false), kThreads);
     set_coefficients(cut_.launch, coefficients_);
-    group_ = apps::resident_group(kernel(true), kThreads, cut_.tiles);
-    steps_.kept = kept();
-    double* sums = nullptr;
-    TASUKI_CUDA(cudaMalloc, reinterpret_cast<void**>(&sums), static_cast<std::size_t>(group_.blocks) * sizeof(double));
-    sums_ = {sums, [](double* p) { cudaFree(p); }};
-    cut_.launch.sums = sums;
+    cut_.launch.sums = steps_->numbers();
     const auto cells = p_.bytes() / static_cast<std::int64_t>(sizeof(float));
     for (std::size_t n = 0; n < arrays_.size(); ++n) fill(arrays_[n].data(), cells, kArrays[n].value, queue_.stream());
     queue_.finish();
   }
 
   void initialise() override {
-    p_.swap();  // once between two exchanges, as promised by `alternating`
-    const tasuki::Box own = p_.local_owned();
-    const Region all{
-        {own.lo[0], own.lo[1], own.lo[2]}, {own.hi[0], own.hi[1], own.hi[2]}, p_.strides()[0], p_.strides()[1]};
-    fill_initial(all, p_.owned().lo[0], grid_.extent(0), p_.data(), p_.next(), queue_.stream());
+    start_on_gpu(queue_.stream());
     halo_.run(queue_.stream());
     queue_.finish();
-    (void)halo_.device(group_);  // if no kernel can start it, an error now rather than in a run
+    steps_->launches().check(halo_);  // an error now rather than in a run
   }
 
   apps::Timing run(int iterations) override {
-    tasuki::ResidentOptions launch;
-    launch.stream = queue_.stream();
-    launch.shared_bytes = steps_.kept * kept_bytes();
-    return apps::run_resident(grid_.context(), p_, halo_, iterations, group_, launch, kernel(steps_.kept > 0),
-                              cut_.launch, steps_);
+    return steps_->launches().run(p_, halo_, iterations, kernel(keeps_), cut_.launch, queue_.stream(),
+                                  keeps_ ? steps_->tiles() * kept_bytes() : 0);
   }
   std::optional<apps::Split> split(int) override { return {}; }
 
  private:
-  using Kernel = void (*)(device::Handle, Launch, Steps);
-  Kernel kernel(bool keeps) const {
-    if (keeps) return cut_.aligned ? iterate<4, true> : iterate<1, true>;
-    return cut_.aligned ? iterate<4, false> : iterate<1, false>;
+  using Kernel = void (*)(device::Handle, device::Neighbours, Launch, Steps);
+  template <bool kExchanges>
+  Kernel kernel_that(bool keeps) const {
+    if (keeps) return cut_.aligned ? iterate<4, true, kExchanges> : iterate<1, true, kExchanges>;
+    return cut_.aligned ? iterate<4, false, kExchanges> : iterate<1, false, kExchanges>;
   }
+  Kernel kernel(bool keeps) const { return boxes_.exchanges ? kernel_that<true>(keeps) : kernel_that<false>(keeps); }
 
   // Bytes of a tile's coefficients.
   int kept_bytes() const {
     return static_cast<int>(kArrays.size() * sizeof(float)) * kThreads * (cut_.aligned ? 4 : 1);
   }
 
-  // All, if they fit beside the other blocks of a multiprocessor.
-  int kept() const {
-    cudaFuncAttributes takes{};
-    TASUKI_CUDA(cudaFuncGetAttributes, &takes, reinterpret_cast<const void*>(kernel(true)));
-    const int taken =
-        static_cast<int>(takes.sharedSizeBytes) + apps::gpu_attribute(cudaDevAttrReservedSharedMemoryPerBlock);
-    const int each = apps::gpu_attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor) /
-                     std::max(1, apps::blocks_each(kernel(true), kThreads));
-    const int room = std::min(each, apps::gpu_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)) - taken;
-    const auto blocks = static_cast<std::uint32_t>(group_.blocks);
-    const std::uint32_t sides = (steps_.side_tiles + blocks - 1) / blocks;
-    const std::uint32_t rest = (steps_.tiles - steps_.side_tiles + blocks - 1) / blocks;
-    const auto all = static_cast<int>(sides + rest);
-    return std::int64_t{all} * kept_bytes() <= room ? all : 0;
-  }
-
   double local_gosa() const override {
-    std::vector<double> sums(static_cast<std::size_t>(group_.blocks));
-    TASUKI_CUDA(cudaMemcpy, sums.data(), sums_.get(), sums.size() * sizeof(double), cudaMemcpyDeviceToHost);
-    double sum = 0;
-    for (const double one : sums) sum += one;
-    return sum;
+    const std::vector<double> sums = steps_->numbers_on_host();
+    return std::accumulate(sums.begin(), sums.end(), 0.0);
   }
 
   apps::GpuQueue queue_;
+  apps::StepBoxes boxes_;
   Cut cut_;
-  Steps steps_{};
-  tasuki::KernelGroup group_;
-  std::shared_ptr<double> sums_;
+  std::optional<apps::GpuResidentSteps<float>> steps_;
+  bool keeps_ = false;  // all coefficients fit in shared memory
 };
 
 }  // namespace

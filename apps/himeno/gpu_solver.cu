@@ -1,5 +1,4 @@
 // The Himeno benchmark computed on GPUs: kernels and exchanges in one stream, or replayed as CUDA graphs.
-#include <algorithm>
 #include <vector>
 
 #include "common/gpu.hpp"
@@ -25,11 +24,7 @@ class GpuSolver final : public Solver {
   }
 
   void initialise() override {
-    p_.swap();  // once between two exchanges, as promised by `alternating`
-    const tasuki::Box own = p_.local_owned();
-    const Region all{
-        {own.lo[0], own.lo[1], own.lo[2]}, {own.hi[0], own.hi[1], own.hi[2]}, p_.strides()[0], p_.strides()[1]};
-    fill_initial(all, p_.owned().lo[0], grid_.extent(0), p_.data(), p_.next(), steps_.stream());
+    start_on_gpu(steps_.stream());
     steps_.exchange();
     steps_.finish();
   }
@@ -38,12 +33,6 @@ class GpuSolver final : public Solver {
   std::optional<apps::Split> split(int iterations) override { return steps_.split(iterations); }
 
  private:
-  std::vector<Region> regions(const std::vector<tasuki::Box>& boxes) const {
-    std::vector<Region> all(boxes.size());
-    std::transform(boxes.begin(), boxes.end(), all.begin(), [this](const tasuki::Box& box) { return region(box); });
-    return all;
-  }
-
   double local_gosa() const override { return sides_.gosa() + rest_.gosa(); }
 
   apps::GpuSteps steps_;
@@ -52,6 +41,14 @@ class GpuSolver final : public Solver {
 };
 
 }  // namespace
+
+void Solver::start_on_gpu(tasuki::Stream stream) {
+  p_.swap();  // once between two exchanges, as promised by `alternating`
+  const tasuki::Box own = p_.local_owned();
+  const Region all{
+      {own.lo[0], own.lo[1], own.lo[2]}, {own.hi[0], own.hi[1], own.hi[2]}, p_.strides()[0], p_.strides()[1]};
+  fill_initial(all, p_.owned().lo[0], grid_.extent(0), p_.data(), p_.next(), stream);
+}
 
 std::unique_ptr<apps::Solver> make_gpu_solver(const tasuki::Context& context, const apps::Options& options) {
   return std::make_unique<GpuSolver>(context, options);

@@ -7,9 +7,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <string>
 #include <vector>
 
+#include "common/deal.hpp"
+#include "common/gpu.cuh"
 #include "himeno/kernel.hpp"
 #include "tasuki/error.hpp"
 
@@ -181,17 +182,7 @@ __device__ double sweep_tile(const Launch& l, const float* p, float* next, std::
 
 // By all threads of a block: puts the sum of what they have into the block's place.
 __device__ inline void keep_sum(const Launch& l, double gosa) {
-  __shared__ double of_warp[kThreads / 32];
-  for (int step = 16; step > 0; step /= 2) gosa += __shfl_xor_sync(~0u, gosa, step);
-  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = gosa;
-  __syncthreads();
-  if (threadIdx.x != 0) return;
-  for (int warp = 1; warp < kThreads / 32; ++warp) gosa += of_warp[warp];
-  l.sums[blockIdx.x] = gosa;
-}
-
-inline bool is_empty(const Region& r) {
-  return r.lo[0] >= r.hi[0] || r.lo[1] >= r.hi[1] || r.lo[2] >= r.hi[2];
+  apps::keep_of_block<kThreads>(gosa, l.sums, [](double a, double b) { return a + b; });
 }
 
 inline int ceil_log(std::uint32_t n) {
@@ -221,18 +212,15 @@ inline Tiles tiles_of(const Region& r, int v) {
 // The launch for some regions of one layout; empty ones are left out. `tiles`: how many there are. Without coefficients
 // and sums.
 struct Cut {
+  std::vector<Region> regions;
   Launch launch{};
   std::int64_t tiles = 0;
   bool aligned = false;  // rows begin at multiples of 16 bytes
 };
 inline Cut cut(const std::vector<Region>& regions) {
-  Cut all;
+  Cut all{apps::without_empty(regions, kMostBoxes)};
   Launch& l = all.launch;
-  for (const Region& region : regions) {
-    if (is_empty(region)) continue;
-    if (l.boxes == kMostBoxes) {
-      throw tasuki::Error("a sweep of more than " + std::to_string(kMostBoxes) + " regions; use two sweeps");
-    }
+  for (const Region& region : all.regions) {
     all.aligned = region.stride_i % 4 == 0 && region.stride_j % 4 == 0;
     l.stride_i = region.stride_i;
     l.stride_j = region.stride_j;
@@ -243,6 +231,32 @@ inline Cut cut(const std::vector<Region>& regions) {
     if (all.tiles > 2147483647) throw tasuki::Error("a sweep of regions that are too large for one launch");
   }
   return all;
+}
+
+// The cells of each tile, all tiles being alike in work.
+inline apps::Tiling tiling_of(const Cut& cut, std::int64_t sides) {
+  apps::Tiling tiling;
+  tiling.sides = static_cast<std::uint32_t>(sides);
+  tiling.work.assign(static_cast<std::size_t>(cut.tiles), 1);
+  const int v = cut.aligned ? 4 : 1;
+  for (std::size_t r = 0; r < cut.regions.size(); ++r) {
+    const Region& region = cut.regions[r];
+    const Tiles& t = cut.launch.box[r];
+    const std::int64_t units[3] = {1, 1, v};
+    const std::int64_t from[3] = {region.lo[0], region.lo[1], region.lo[2] / v * v};
+    for (std::uint32_t n = 0; n < t.tiles[0] * t.tiles[1] * t.tiles[2]; ++n) {
+      const std::uint32_t at[3] = {n / t.tiles[2] / t.tiles[1], n / t.tiles[2] % t.tiles[1], n % t.tiles[2]};
+      tasuki::Box cells;
+      cells.ndims = 3;
+      for (int d = 0; d < 3; ++d) {
+        const std::int64_t extent = units[d] << t.log[d];
+        cells.lo[d] = std::max(region.lo[d], from[d] + at[d] * extent);
+        cells.hi[d] = std::min(region.hi[d], from[d] + (at[d] + 1) * extent);
+      }
+      tiling.pieces.push_back({t.first_block + n, cells});
+    }
+  }
+  return tiling;
 }
 
 inline void set_coefficients(Launch& l, const Coefficients& coefficients) {

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <vector>
 
+#include "common/deal.hpp"
 #include "common/gather.hpp"
 #include "himeno/serial.hpp"
 
@@ -44,15 +45,32 @@ tasuki::FieldOptions Solver::layout(const char* name, tasuki::Memory memory) con
   return options;
 }
 
-// The cells of `box` (local indices) that are not fixed, which those on the faces of the whole grid are.
 Region Solver::region(const tasuki::Box& box) const {
+  const tasuki::Box cells = apps::not_fixed(p_, box);
   Region region{.stride_i = p_.strides()[0], .stride_j = p_.strides()[1]};
-  for (int d = 0; d < 3; ++d) {
-    const std::int64_t to_local = p_.local_owned().lo[d] - p_.owned().lo[d];
-    region.lo[d] = std::max(box.lo[d], 1 + to_local);
-    region.hi[d] = std::min(box.hi[d], grid_.extent(d) - 1 + to_local);
-  }
+  std::copy_n(cells.lo.begin(), region.lo.size(), region.lo.begin());
+  std::copy_n(cells.hi.begin(), region.hi.size(), region.hi.begin());
   return region;
+}
+
+std::vector<Region> Solver::regions(const std::vector<tasuki::Box>& boxes) const {
+  std::vector<Region> all(boxes.size());
+  std::transform(boxes.begin(), boxes.end(), all.begin(), [this](const tasuki::Box& box) { return region(box); });
+  return all;
+}
+
+void Solver::fill_on_host() {
+  for (std::size_t n = 0; n < arrays_.size(); ++n)
+    arrays_[n].for_each([n](const tasuki::Index&, float& cell) { cell = kArrays[n].value; });
+}
+
+void Solver::start_on_host() {
+  p_.swap();  // once between two exchanges, as promised by `alternating`
+  float* const now = p_.data();
+  float* const next = p_.next();  // its fixed cells are never computed
+  p_.for_each([&](const tasuki::Index& at, float& cell) {
+    next[&cell - now] = cell = initial_pressure(at[0], grid_.extent(0));
+  });
 }
 
 double Solver::norm() const {

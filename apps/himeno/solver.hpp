@@ -22,6 +22,10 @@ class Solver : public apps::Solver {
   Solver(const tasuki::Context& context, const apps::Options& options, tasuki::Memory memory);
   virtual double local_gosa() const = 0;
   Region region(const tasuki::Box& box) const;
+  std::vector<Region> regions(const std::vector<tasuki::Box>& boxes) const;
+  void fill_on_host();                       ///< The coefficients.
+  void start_on_host();                      ///< The initial values in both copies, without the halo.
+  void start_on_gpu(tasuki::Stream stream);  ///< The same as work of a stream; in gpu_solver.cu.
 
   tasuki::Grid grid_;
   apps::Options options_;

@@ -19,7 +19,9 @@ struct Stencil {
 class CpuResident final : public Solver {
  public:
   CpuResident(const tasuki::Context& context, const apps::Options& options)
-      : Solver(context, options, tasuki::Memory::host), steps_({}, sides(options), rest(options)) {}
+      : Solver(context, options, tasuki::Memory::host),
+        boxes_(apps::step_boxes(u_, halo_, options.overlap)),
+        steps_(context, {}, regions(boxes_.sides), regions(boxes_.rest), boxes_.exchanges) {}
 
   void initialise() override {
     start_on_host();
@@ -27,16 +29,13 @@ class CpuResident final : public Solver {
     halo_.wait();
   }
 
-  apps::Timing run(int iterations) override { return steps_.run(grid_.context(), u_, halo_, iterations); }
+  apps::Timing run(int iterations) override { return steps_.run(u_, halo_, iterations); }
   std::optional<apps::Split> split(int) override { return {}; }
 
  private:
-  std::vector<Region> sides(const apps::Options& options) const {
-    return regions(options.overlap ? u_.boundary(1) : std::vector<tasuki::Box>{u_.local_owned()});
-  }
-  Region rest(const apps::Options& options) const { return options.overlap ? region(u_.interior(1)) : Region{}; }
   double local_change() const override { return steps_.norm(); }
 
+  apps::StepBoxes boxes_;
   apps::CpuResidentSteps<Stencil> steps_;
 };
 

@@ -5,9 +5,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <string>
 #include <vector>
 
+#include "common/deal.hpp"
+#include "common/gpu.cuh"
 #include "laplace/kernel.hpp"
 #include "tasuki/error.hpp"
 
@@ -112,17 +113,7 @@ __device__ double sweep_block(const Launch& l, const double* u, double* next, st
 
 // By all threads of a block: puts the largest of their changes into the block's place.
 __device__ inline void keep_largest(const Launch& l, double change) {
-  __shared__ double of_warp[kThreads / 32];
-  for (int step = 16; step > 0; step /= 2) change = fmax(change, __shfl_xor_sync(~0u, change, step));
-  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = change;
-  __syncthreads();
-  if (threadIdx.x != 0) return;
-  for (int warp = 1; warp < kThreads / 32; ++warp) change = fmax(change, of_warp[warp]);
-  l.changes[blockIdx.x] = change;
-}
-
-inline bool is_empty(const Region& r) {
-  return r.lo[0] >= r.hi[0] || r.lo[1] >= r.hi[1];
+  apps::keep_of_block<kThreads>(change, l.changes, [](double a, double b) { return fmax(a, b); });
 }
 
 inline Groups groups_of(const Region& r, int v) {
@@ -139,18 +130,15 @@ inline Groups groups_of(const Region& r, int v) {
 
 // The launch for some regions of one layout; empty ones are left out. `blocks`: how many there are. Without `changes`.
 struct Cut {
+  std::vector<Region> regions;
   Launch launch{};
   std::int64_t blocks = 0;
   bool aligned = false;  // rows begin at multiples of 16 bytes
 };
 inline Cut cut(const std::vector<Region>& regions) {
-  Cut all;
+  Cut all{apps::without_empty(regions, kMostBoxes)};
   Launch& l = all.launch;
-  for (const Region& region : regions) {
-    if (is_empty(region)) continue;
-    if (l.boxes == kMostBoxes) {
-      throw tasuki::Error("a sweep of more than " + std::to_string(kMostBoxes) + " regions; use two sweeps");
-    }
+  for (const Region& region : all.regions) {
     all.aligned = region.stride % 2 == 0;
     l.stride = region.stride;
     Groups& groups = l.box[l.boxes++];
@@ -161,6 +149,33 @@ inline Cut cut(const std::vector<Region>& regions) {
     if (all.blocks > 2147483647 / kThreads) throw tasuki::Error("a sweep of regions that are too large for one launch");
   }
   return all;
+}
+
+// The cells of each block of a launch, all being alike in work: a part of a row of groups after the other.
+inline apps::Tiling tiling_of(const Cut& cut, std::int64_t sides) {
+  apps::Tiling tiling;
+  tiling.sides = static_cast<std::uint32_t>(sides);
+  tiling.work.assign(static_cast<std::size_t>(cut.blocks), 1);
+  const std::int64_t v = cut.aligned ? 2 : 1;
+  for (std::size_t r = 0; r < cut.regions.size(); ++r) {
+    const Region& region = cut.regions[r];
+    const Groups& g = cut.launch.box[r];
+    const std::int64_t end = std::int64_t{g.across} * g.down;
+    for (std::int64_t group = 0; group < end;) {
+      const std::int64_t down = group / g.across;
+      const std::int64_t next = std::min({(group / kThreads + 1) * kThreads, (down + 1) * g.across, end});
+      const std::int64_t begin = region.lo[1] / v * v - down * g.across * v;  // of the row's first group, at group 0
+      tasuki::Box cells;
+      cells.ndims = 2;
+      cells.lo[0] = region.lo[0] + down * kRows;
+      cells.hi[0] = std::min(region.hi[0], cells.lo[0] + kRows);
+      cells.lo[1] = std::max(region.lo[1], begin + group * v);
+      cells.hi[1] = std::min(region.hi[1], begin + next * v);
+      tiling.pieces.push_back({g.first_block + static_cast<std::uint32_t>(group / kThreads), cells});
+      group = next;
+    }
+  }
+  return tiling;
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ double GpuSweep::change() const {
 
 void fill_initial(const Region& region, std::int64_t row, std::int64_t column, std::int64_t rows, double* now,
                   double* next, tasuki::Stream stream) {
-  if (is_empty(region)) return;
+  if (apps::is_empty(region)) return;
   fill_rows<<<static_cast<unsigned>(region.hi[0] - region.lo[0]), 256, 0, stream>>>(region, row, column, rows, now,
                                                                                     next);
   TASUKI_CUDA(cudaGetLastError);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "common/deal.hpp"
 #include "common/gather.hpp"
 #include "laplace/serial.hpp"
 
@@ -34,14 +35,11 @@ tasuki::FieldOptions Solver::layout(tasuki::Memory memory) const {
   return options;
 }
 
-// The cells of `box` (local indices) that are not on the fixed boundary of the whole grid.
 Region Solver::region(const tasuki::Box& box) const {
+  const tasuki::Box cells = apps::not_fixed(u_, box);
   Region region{.stride = u_.strides()[0]};
-  for (int d = 0; d < 2; ++d) {
-    const std::int64_t to_local = u_.local_owned().lo[d] - u_.owned().lo[d];
-    region.lo[d] = std::max(box.lo[d], 1 + to_local);
-    region.hi[d] = std::min(box.hi[d], grid_.extent(d) - 1 + to_local);
-  }
+  std::copy_n(cells.lo.begin(), region.lo.size(), region.lo.begin());
+  std::copy_n(cells.hi.begin(), region.hi.size(), region.hi.begin());
   return region;
 }
 

@@ -13,3 +13,4 @@
 #include "tasuki/kernel/exchange.cuh"
 #include "tasuki/kernel/messages.cuh"
 #include "tasuki/kernel/plan.cuh"
+#include "tasuki/kernel/steps.cuh"

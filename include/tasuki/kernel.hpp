@@ -12,6 +12,7 @@
 #include <string>
 #include <tuple>
 #include <type_traits>
+#include <vector>
 
 #include "tasuki/context.hpp"
 #include "tasuki/device.hpp"
@@ -125,6 +126,22 @@ class MessageLayout {
   std::shared_ptr<const device::ShapeBlock> blocks_;
 };
 
+/// Which blocks of a launch wait for each other, step by step: see `device::Steps`. Local. It must outlive the kernels
+/// that use it, and belongs to one launch at a time. A copy refers to the same.
+class BlockNeighbours {
+ public:
+  /// `of[b]`: the neighbours of block b, of which there may be none. Throws if there are no blocks, if one names
+  /// itself, a block that is not there or one twice, if one names another that does not name it, and if memory cannot
+  /// be had. On the GPU if the context uses them.
+  BlockNeighbours(const Context& context, const std::vector<std::vector<int>>& of);
+  /// What is passed to kernels, launched with as many blocks by `launch_resident`.
+  device::Neighbours device() const { return neighbours_; }
+
+ private:
+  device::Neighbours neighbours_{};
+  std::shared_ptr<std::byte> memory_;
+};
+
 /// How a kernel is launched.
 struct ResidentOptions {
   int blocks = 1;
@@ -185,6 +202,11 @@ template <bool kReduces>
 void check_argument(const Context& context, int blocks, int threads, const device::BasicHandle<kReduces>& handle) {
   check_handle(context, handle.id, blocks, threads);
 }
+/// Throws unless the launch has as many blocks.
+void check_neighbours(const Context& context, const device::Neighbours& neighbours, int blocks);
+inline void check_argument(const Context& context, int blocks, int, const device::Neighbours& neighbours) {
+  check_neighbours(context, neighbours, blocks);
+}
 }  // namespace detail
 
 #if defined(__CUDACC__)
@@ -227,8 +249,8 @@ inline namespace on_gpu {
 /// options, on this rank's GPU. Throws if not all blocks have room on it at once, saying how many would and which limit
 /// was hit; if the context uses no GPU, if the stream is being captured, and where CUDA_LAUNCH_BLOCKING=1 would make
 /// the launch wait for the kernel's end; for an argument that is a handle of an operation that was freed or is active,
-/// or of a group that has other threads or more blocks. Local; the kernels of all ranks of a team must run at the same
-/// time.
+/// or of a group that has other threads or more blocks; for neighbours of another number of blocks. Local; the kernels
+/// of all ranks of a team must run at the same time.
 template <class... Parameters>
 Resident launch_resident(const Context& context, const ResidentOptions& options, void (*kernel)(Parameters...),
                          const std::type_identity_t<Parameters>&... arguments) {

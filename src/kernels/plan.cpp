@@ -267,7 +267,8 @@ class Operation::Kernels final : public KernelRuns {
                   "allow more",
                   seconds() * kShareOfDeadline);
     const std::string dead = runtime_.liveness().failure(runtime_.everyone());
-    return fmt::format("{}, epoch {} did not end: {}: {}{}{}", in, f.epoch, awaited(lowered, f), why,
+    return fmt::format("{}, {} {} did not end: {}: {}{}{}", in,
+                       f.command <= device::lowered::kNoStep ? "step" : "epoch", f.epoch, awaited(lowered, f), why,
                        dead.empty() ? "" : "; ", dead);
   }
 
@@ -275,6 +276,9 @@ class Operation::Kernels final : public KernelRuns {
 
   // What a wait was for: `#3 wait arrived.0<1 with rank 1 (at 4, needs 5)`.
   std::string awaited(const Lowered& lowered, const PlanFailure& f) const {
+    if (f.command <= device::lowered::kNoStep)
+      return fmt::format("it waited for block {}, which has ended step {}", device::lowered::kNoStep - f.command,
+                         f.value);
     if (f.command < 0)
       return fmt::format("not all {} blocks of the group have come ({} of {} did)", lowered.blocks(),
                          f.value % static_cast<Word>(lowered.blocks()), lowered.blocks());

@@ -1,0 +1,2 @@
+// The tests of neighbouring blocks, on GPUs.
+#include "steps.cpp"
