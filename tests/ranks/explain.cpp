@@ -72,7 +72,8 @@ TEST_CASE("all ranks get the same advice on engines, and must mean the same comp
   REQUIRE(advice.ways.size() == 2);
   CHECK(advice.ways[0].engine == "inline");
   CHECK(advice.ways[0].seconds > 25e-6);
-  CHECK(advice.ways[0].seconds < 25e-6 + 2 * predict(halo).seconds + 1e-12);
+  // Where there are more ranks than cores, they also take turns at computing.
+  CHECK(advice.ways[0].seconds < context.size() * (25e-6 + 2 * predict(halo).seconds + 1e-12));
   double seconds[2] = {advice.ways[0].seconds, advice.ways[1].seconds};
   double least[2];
   MPI_Allreduce(seconds, least, 2, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
