@@ -82,9 +82,11 @@ std::vector<Advice::Way> host_ways(std::span<const Plan> plans, const Machine& m
                   "start does what can be done at once, wait the rest; only what peers store, and messages under way, "
                   "come during the computation"});
   if (cores_to_spare(plans.size(), machine)) {
-    ways.push_back({"thread", hand_over + std::max(computation, alone), 0,
-                    fmt::format("the operation's {} us pass on another core, after {} us to wake its thread", us(alone),
-                                us(hand_over))});
+    ways.push_back(
+        {"thread", hand_over + std::max(computation, hand_over + alone), 0,
+         fmt::format(
+             "the operation's {} us pass on another core; calling its thread takes {} us, and as long until it runs",
+             us(alone), us(hand_over))});
   } else {
     ways.push_back(
         {"thread", std::max(ways.front().seconds, computation + alone) + 2 * hand_over, 0,
