@@ -27,7 +27,7 @@ constexpr std::int64_t kMostSteps = 2048;
 constexpr double kHopeless = 6;
 // Of two ranks none waits for what a third one does first, which the closed forms know least of. Of pipelines they know
 // little there, too.
-constexpr double kHopelessOfTwo = 1.9;
+constexpr double kHopelessOfTwo = 1.75;
 // Of those that differ in their chunks only so many are.
 constexpr std::ptrdiff_t kChunksLookedAt = 2;
 // What is faster by less than this share is not worth being less simple.
