@@ -79,6 +79,11 @@ struct Constants {
   double gpu_copy_bandwidth = 1e12;       ///< bytes per second within a GPU, where it was not measured
   double gpu_round = 4e-7;  ///< seconds that blocks lose where they tell together, or go to the next round of a loop
   double second_pass = 3;   ///< where both GPUs send, unpacking adds this many times a copy by the whole GPU
+  // A computation beside an operation (src/predict/advise.cpp).
+  double thread_hand_over = 1e-5;  ///< seconds that a call loses where the progress thread has to be woken
+  double gpu_launch = 2.7e-6;      ///< seconds by which a kernel of its own delays what it does
+  std::int64_t gpu_sms = 132;      ///< SMs of a GPU
+  double gpu_sm_bandwidth = 2e10;  ///< bytes per second that one SM moves for an exchange
   // Transfers (src/collectives/transfer_moves.cpp).
   std::int64_t transfer_part = 8 << 10;  ///< least bytes of a part of a transfer
   std::int64_t transfer_parts = 8;       ///< most parts of a transfer

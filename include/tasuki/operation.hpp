@@ -123,4 +123,9 @@ VerifyReport verify(const Operation& operation, int epochs = 0);
 /// predict.hpp); every rank gets the same.
 Prediction predict(const Operation& operation);
 
+/// Collective over the operation's context: gathers the plans of all ranks and says which engine pays beside a
+/// computation of so many seconds (see predict.hpp), given the cores that the ranks may use; every rank gets the same.
+/// Throws `Error` on every rank for a time that is negative, not finite, or not the same on all ranks.
+Advice advise(const Operation& operation, double computation);
+
 }  // namespace tasuki

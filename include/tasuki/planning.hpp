@@ -124,6 +124,9 @@ class Planned {
   std::string explain(int rank) const;
   /// What an epoch takes. Makes the plans of all ranks.
   Prediction predict() const;
+  /// Which engine pays beside a computation of so many seconds (predict.hpp). On GPUs the plans are made for the copy
+  /// engines as well, if these can carry the operation.
+  Advice advise(double computation) const;
   /// What goes from rank to rank, by sender. Makes no plans.
   std::vector<Message> messages() const;
   /// Calls `see(pass, plan)` with a rank's plan as it was emitted and after every pass.

@@ -2,6 +2,7 @@
 // modelled and what is not: docs/planning.md.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -52,5 +53,31 @@ struct Prediction {
 /// result. Throws `Error` for plans that are not sound, name paths that cannot join their ranks on this machine, or
 /// wait for each other for ever (`verify` says more), and for a machine with fewer ranks than there are plans.
 Prediction predict(std::span<const Plan> plans, const Machine& machine);
+
+/// Which engine pays beside a computation: what an iteration takes that starts an operation, computes, and waits. A
+/// value. Times are seconds, of the slowest rank.
+struct Advice {
+  struct Way {
+    std::string engine;  ///< `inline`, `thread`, `stream`; how, where there are several ways: `stream, beside`
+    double seconds = 0;  ///< of an iteration
+    double exposed = 0;  ///< of these, what the computation does not hide
+    std::string how;     ///< what the number is made of, in words
+    friend bool operator==(const Way&, const Way&) = default;
+  };
+  double computation = 0;  ///< seconds of it by itself
+  std::vector<Way> ways;   ///< the simplest first; never empty
+  std::size_t best = 0;    ///< index of the way that pays: the fastest, or what is simpler and less than 3 % slower
+
+  /// A table, and a line that says what pays.
+  std::string text() const;
+  friend bool operator==(const Advice&, const Advice&) = default;
+};
+
+/// For the plans of all ranks, in host memory or on GPUs, beside a computation of so many seconds on every rank's core,
+/// or GPU. `by_copies`, on GPUs: the plans of the same operation whose bytes the copy engines move, if there are such.
+/// What is assumed of each engine is said in docs/planning.md. Pure, local. Throws `Error` as `predict` does, and for
+/// a time that is negative or not finite.
+Advice advise(std::span<const Plan> plans, const Machine& machine, double computation,
+              std::span<const Plan> by_copies = {});
 
 }  // namespace tasuki

@@ -260,6 +260,8 @@ shared: memory that peers can map, such as Tasuki's own; False: the user's own.)
       .def("plans", &Planned::plans, "The plans of all ranks, in their order.")
       .def("explain", &Planned::explain, nb::arg("rank") = 0,
            "The table of `Operation.explain` for a rank: pieces, paths, predicted µs, why other paths were not taken.")
+      .def("advise", &Planned::advise, nb::arg("computation"),
+           "Which engine pays beside a computation of so many seconds; on GPUs the copy engines are among them.")
       .def(
           "messages",
           [](const Planned& planned) {

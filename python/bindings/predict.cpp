@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include "module.hpp"
@@ -42,6 +43,35 @@ void bind_predict(nb::module_& m) {
       .def("__repr__", [](const Prediction& p) {
         return fmt::format("<tasuki.Prediction {:.3f} us on {} ranks>", p.seconds * 1e6, p.ranks.size());
       });
+  nb::class_<Advice>(
+      m, "Advice",
+      "Which engine pays beside a computation (docs/planning.md). Times are seconds, of an iteration that "
+      "starts the operation, computes and waits.")
+      .def_ro("computation", &Advice::computation, "The computation by itself.")
+      .def_prop_ro(
+          "ways",
+          [](const Advice& advice) {
+            std::vector<std::tuple<std::string, double, double, std::string>> all;
+            for (const auto& way : advice.ways) all.emplace_back(way.engine, way.seconds, way.exposed, way.how);
+            return all;
+          },
+          "Of each engine, the simplest first: its name, seconds of an iteration, seconds that the computation does "
+          "not "
+          "hide, and what these are made of.")
+      .def_prop_ro(
+          "pays", [](const Advice& advice) { return advice.ways[advice.best].engine; },
+          "The engine that pays: the fastest, or what is simpler and as fast.")
+      .def("text", &Advice::text, "A table, and a line that says what pays.")
+      .def("__repr__", [](const Advice& advice) {
+        return fmt::format("<tasuki.Advice '{}' beside {:.3f} us>", advice.ways[advice.best].engine,
+                           advice.computation * 1e6);
+      });
+  m.def(
+      "advise", [](const PyOperation& op, double computation) { return advise(op.operation(), computation); },
+      nb::arg("operation"), nb::arg("computation"),
+      "Which engine pays beside a computation of so many seconds, given the cores that the ranks may use; every rank "
+      "gets "
+      "the same. Collective.");
   m.def(
       "predict", [](const PyOperation& op) { return predict(op.operation()); }, nb::arg("operation"),
       "Gathers the plans of all ranks and predicts what an epoch takes; every rank gets the same. Collective.");

@@ -10,6 +10,7 @@ import sys as _sys
 
 from . import _core
 from ._core import (
+    Advice,
     Allgather,
     Allreduce,
     Alltoall,
@@ -48,6 +49,7 @@ from ._core import (
     Transfer,
     VerifyReport,
     __version__,
+    advise,
     in_place,
     machine_of,
     mpi_library,
@@ -64,6 +66,7 @@ from .kernels import get_include, launch_resident
 from .offline import plan_broadcast, plan_collective, plan_halo, plan_transfer
 
 __all__ = [
+    "Advice",
     "Allgather",
     "Allreduce",
     "Alltoall",
@@ -102,6 +105,7 @@ __all__ = [
     "Transfer",
     "VerifyReport",
     "__version__",
+    "advise",
     "get_include",
     "in_place",
     "launch_resident",

@@ -25,6 +25,9 @@ constexpr int kMostPredicted = 64;
 constexpr std::int64_t kMostSteps = 2048;
 // Candidates whose closed form is more than so many times the least are not looked at closely.
 constexpr double kHopeless = 6;
+// Of two ranks none waits for what a third one does first, which the closed forms know least of. Of pipelines they know
+// little there, too.
+constexpr double kHopelessOfTwo = 1.75;
 // Of those that differ in their chunks only so many are.
 constexpr std::ptrdiff_t kChunksLookedAt = 2;
 // What is faster by less than this share is not worth being less simple.
@@ -103,9 +106,12 @@ void predict_all(const Machine& machine, const std::shared_ptr<const Collective>
   std::vector<Candidate*> hopeful;
   for (Candidate& candidate : all) hopeful.push_back(&candidate);
   std::stable_sort(hopeful.begin(), hopeful.end(), [](auto* a, auto* b) { return a->closed < b->closed; });
-  const double most = hopeful.front()->closed * kHopeless;
+  const double least = hopeful.front()->closed;
+  const auto hopeless = [&](const Candidate* c) {
+    return c->closed > least * (machine.size() == 2 && c->parameters.chunk == 0 ? kHopelessOfTwo : kHopeless);
+  };
   // Those that were measured are always looked at.
-  std::erase_if(hopeful, [&](const Candidate* c) { return c->closed > most && !c->measured; });
+  std::erase_if(hopeful, [&](const Candidate* c) { return hopeless(c) && !c->measured; });
   std::vector<const Candidate*> looked_at;
   for (const Candidate* c : hopeful) {
     const auto alike = std::count_if(looked_at.begin(), looked_at.end(), [&](const Candidate* other) {

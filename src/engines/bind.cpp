@@ -139,6 +139,9 @@ class Binding {
       for (std::size_t b = 0; b < buffers.size(); ++b) {
         if (!mine(buffers[b])) continue;
         place(b, at);
+        // Counters begin at 0. What else a link keeps in shared memory is read only after it was written.
+        if (home == Home::shared && buffers[b].role == Role::signal)
+          std::memset(at, 0, static_cast<std::size_t>(room(buffers[b])));
         Told entry;
         entry.address[0] = reinterpret_cast<std::uint64_t>(at);
         if (home == Home::shared) entry.shared[0] = runtime_.memory().find(at, room(buffers[b]));
@@ -150,9 +153,9 @@ class Binding {
     }
   }
 
-  // Zero-filled. Local.
+  // Zero-filled, but for memory that is shared. Local.
   std::shared_ptr<std::byte> allocate(Home home, std::int64_t bytes) {
-    if (home == Home::shared) return runtime_.memory().allocate(bytes);
+    if (home == Home::shared) return runtime_.memory().allocate(bytes, /*zeros=*/false);
     if (home == Home::device || home == Home::stamped) return runtime_.gpus->allocate(bytes);
     if (home == Home::pinned) return {gpu()->allocate_mapped(bytes), [](std::byte* p) { gpu()->release_mapped(p); }};
     auto* const memory = static_cast<std::byte*>(std::aligned_alloc(kLine, static_cast<std::size_t>(bytes)));

@@ -46,6 +46,10 @@ void each_constant(Visit&& visit) {
   visit("gpu_copy_bandwidth", &Constants::gpu_copy_bandwidth);
   visit("gpu_round", &Constants::gpu_round);
   visit("second_pass", &Constants::second_pass);
+  visit("thread_hand_over", &Constants::thread_hand_over);
+  visit("gpu_launch", &Constants::gpu_launch);
+  visit("gpu_sms", &Constants::gpu_sms);
+  visit("gpu_sm_bandwidth", &Constants::gpu_sm_bandwidth);
   visit("transfer_part", &Constants::transfer_part);
   visit("transfer_parts", &Constants::transfer_parts);
 }

@@ -2,8 +2,10 @@
 #include "memory/memory_left.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <limits>
+#include <mutex>
 #include <optional>
 
 #include <fmt/format.h>
@@ -75,6 +77,24 @@ MemoryLeft memory_left() {
     return {group, fmt::format("{} are left of the limit of the process's control group", describe_bytes(group))};
   return {host, host == kUnlimited ? "how much memory is left cannot be told"
                                    : fmt::format("{} of memory are left on this host", describe_bytes(host))};
+}
+
+MemoryLeft memory_left_for(std::int64_t bytes) {
+  using Clock = std::chrono::steady_clock;
+  constexpr auto kLong = std::chrono::milliseconds(100);
+  constexpr std::int64_t kMuch = 64;
+  static std::mutex mutex;
+  static MemoryLeft known;
+  static Clock::time_point when;
+  const std::lock_guard lock(mutex);
+  const Clock::time_point now = Clock::now();
+  if (known.bytes / kMuch > bytes && now - when < kLong) {
+    known.bytes -= bytes;
+    return known;
+  }
+  known = memory_left();
+  when = now;
+  return known;
 }
 
 std::string describe_bytes(std::int64_t bytes) {

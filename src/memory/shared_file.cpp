@@ -115,7 +115,7 @@ std::string SharedFile::obtain(std::int64_t offset, std::int64_t bytes) {
                        describe_bytes(static_cast<std::int64_t>(most.rlim_cur)));
   for (std::int64_t done = 0; done < bytes;) {
     const std::int64_t step = std::min(kStep, bytes - done);
-    const MemoryLeft left = memory_left();
+    const MemoryLeft left = memory_left_for(step);
     std::string why = left.bytes - kSpare < bytes - done ? left.text : allocate_pages(fd_, offset + done, step);
     if (!why.empty()) {
       if (done > 0) give_back(offset, done);

@@ -19,6 +19,7 @@
 #include "memory/gaps.hpp"
 #include "memory/memory_left.hpp"
 #include "memory/shared_file.hpp"
+#include "memory/spare_regions.hpp"
 #include "tasuki/error.hpp"
 
 #ifndef MADV_POPULATE_WRITE
@@ -41,6 +42,7 @@ struct Region {
   std::int64_t begin = 0;  // in the file
   std::int64_t bytes = 0;
   bool slab = false;  // the region has many blocks; otherwise one
+  bool used = false;  // it was the memory of earlier blocks, and has what they left
   int blocks = 0;
   std::shared_ptr<std::byte> base;
   Gaps gaps;
@@ -123,6 +125,7 @@ struct SharedMemory::Impl {
   mutable std::mutex mutex;  // protects all members below
   std::map<std::int64_t, Region> regions;
   Gaps space{nullptr, kFile};
+  SpareRegions spares;
   std::map<const std::byte*, Block> blocks;
   std::vector<Block> released;
   std::vector<std::uint32_t> free_entries;
@@ -131,9 +134,12 @@ struct SharedMemory::Impl {
   std::map<int, Peer> peers;
 
   Impl(int own, int all) : rank(own), ranks(all) { space.take(SharedFile::kRegions, 1); }
-  std::shared_ptr<std::byte> allocate(const std::shared_ptr<Impl>& self, std::int64_t asked);
+  std::shared_ptr<std::byte> allocate(const std::shared_ptr<Impl>& self, std::int64_t asked, bool zeros);
   Region& region_for(std::int64_t bytes, std::int64_t alignment, std::int64_t asked);
   Region& add_region(std::int64_t bytes, bool slab, std::int64_t asked);
+  std::string obtain(std::int64_t begin, std::int64_t bytes);
+  void drop(SpareRegion& spare);
+  void give_back(std::int64_t begin, std::int64_t bytes);
   std::uint32_t take_entry(std::int64_t asked);
   [[noreturn]] void fail(std::int64_t asked, const std::string& why) const;
   void release(const std::byte* begin, std::uint64_t serial);
@@ -143,7 +149,8 @@ struct SharedMemory::Impl {
   Peer& peer(int other);
 };
 
-std::shared_ptr<std::byte> SharedMemory::Impl::allocate(const std::shared_ptr<Impl>& self, std::int64_t asked) {
+std::shared_ptr<std::byte> SharedMemory::Impl::allocate(const std::shared_ptr<Impl>& self, std::int64_t asked,
+                                                        bool zeros) {
   if (asked < 0 || asked > kLargest) fail(asked, "a size cannot be negative or above 1 PiB");
   const std::int64_t bytes = std::max(kLine, (asked + kLine - 1) / kLine * kLine);
   const std::int64_t alignment = bytes >= kPaged ? page : kLine;
@@ -160,7 +167,7 @@ std::shared_ptr<std::byte> SharedMemory::Impl::allocate(const std::shared_ptr<Im
     block.offset = home.gaps.take(bytes, alignment);
     ++home.blocks;
     begin = home.base.get() + block.offset;
-    if (home.slab) std::memset(begin, 0, static_cast<std::size_t>(bytes));  // an earlier block may have used it
+    if (zeros && (home.slab || home.used)) std::memset(begin, 0, static_cast<std::size_t>(bytes));
   } catch (...) {
     free_entries.push_back(block.entry);
     throw;
@@ -181,18 +188,31 @@ Region& SharedMemory::Impl::region_for(std::int64_t bytes, std::int64_t alignmen
   return add_region(kSlab, true, asked);
 }
 
+// Memory for a range of the file. Where there is too little, spares go back to the system.
+std::string SharedMemory::Impl::obtain(std::int64_t begin, std::int64_t bytes) {
+  std::string why = file->obtain(begin, bytes);
+  if (!why.empty() && spares.clear([this](SpareRegion& spare) { drop(spare); })) why = file->obtain(begin, bytes);
+  return why;
+}
+
 Region& SharedMemory::Impl::add_region(std::int64_t bytes, bool slab, std::int64_t asked) {
+  // A slab has one size, by which peers know it.
+  if (auto spare = spares.take(bytes, slab ? 0 : bytes / 4)) {
+    Region region{spare->begin, spare->bytes, slab, true, 0, std::move(spare->base), {}};
+    region.gaps = Gaps(region.base.get(), region.bytes);
+    return regions[region.begin] = std::move(region);
+  }
   const std::int64_t begin = space.take(bytes, page);
-  const std::string why = file->obtain(begin, bytes);
+  const std::string why = obtain(begin, bytes);
   if (!why.empty()) {
     space.give_back(begin, bytes);
     fail(asked, why + "; allocate less");
   }
-  Region region{begin, bytes, slab, 0, nullptr, {}};
+  Region region{begin, bytes, slab, false, 0, nullptr, {}};
   try {
     region.base = file->map(begin, bytes);
   } catch (const Error& error) {
-    if (file->give_back(begin, bytes)) space.give_back(begin, bytes);
+    give_back(begin, bytes);
     fail(asked, error.what());
   }
   // Maps the pages now, so that first stores cause no page faults. The memory is allocated already, so a failure here
@@ -242,9 +262,18 @@ void SharedMemory::Impl::free_block(const Block& block) {
   home.gaps.give_back(block.offset, block.bytes);
   // The first slab is kept, because it would soon be needed again.
   if (--home.blocks > 0 || found == regions.begin()) return;
-  const auto [begin, bytes] = std::pair(home.begin, home.bytes);
+  SpareRegion spare{home.begin, home.bytes, std::move(home.base)};
   regions.erase(found);
-  // A range that the system did not take back is not used again, because it would not read as zeros.
+  spares.keep(std::move(spare), [this](SpareRegion& old) { drop(old); });
+}
+
+void SharedMemory::Impl::drop(SpareRegion& spare) {
+  spare.base.reset();
+  give_back(spare.begin, spare.bytes);
+}
+
+// A range that the system did not take back is not used again, because it would not read as zeros.
+void SharedMemory::Impl::give_back(std::int64_t begin, std::int64_t bytes) {
   if (file->give_back(begin, bytes)) space.give_back(begin, bytes);
 }
 
@@ -273,8 +302,8 @@ SharedMemory::SharedMemory(int rank, int ranks) : impl_(std::make_shared<Impl>(r
 
 SharedMemory::~SharedMemory() = default;
 
-std::shared_ptr<std::byte> SharedMemory::allocate(std::int64_t bytes) {
-  return impl_->allocate(impl_, bytes);
+std::shared_ptr<std::byte> SharedMemory::allocate(std::int64_t bytes, bool zeros) {
+  return impl_->allocate(impl_, bytes, zeros);
 }
 
 SharedAddress SharedMemory::find(const void* p, std::int64_t bytes) const {

@@ -42,9 +42,10 @@ class SharedMemory {
   SharedMemory& operator=(const SharedMemory&) = delete;
 
   /// Allocates `bytes` zero-filled bytes; `bytes` may be 0. The alignment is 64 bytes, from 64 KiB on a page. Never
-  /// null. The last copy of the pointer frees the block. Throws an `Error` that says what was asked for and what is
-  /// left.
-  std::shared_ptr<std::byte> allocate(std::int64_t bytes);
+  /// null. The last copy of the pointer frees the block; some memory of freed blocks is kept for later ones
+  /// (spare_regions.hpp). Without `zeros` a block may have what an earlier one left. Throws an `Error` that says what
+  /// was asked for and what is left.
+  std::shared_ptr<std::byte> allocate(std::int64_t bytes, bool zeros = true);
 
   /// The address of this rank's [p, p + bytes); invalid if the range does not lie inside one block.
   SharedAddress find(const void* p, std::int64_t bytes) const;

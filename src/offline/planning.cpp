@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "collectives/algorithm.hpp"
 #include "collectives/transfer_moves.hpp"
 #include "grid/halo_moves.hpp"
@@ -17,6 +19,7 @@ struct Planned::Impl {
   std::function<std::vector<BufferFact>(int rank)> facts;
   std::vector<std::vector<Decision>> decisions;  // per rank
   std::vector<std::shared_ptr<const void>> keep;
+  std::function<Planned(const std::string& path)> by_path;  // the same over other paths
 
   // The facts of a rank and of those that it deals with.
   Facts facts_around(const Problem& wanted) const {
@@ -62,6 +65,12 @@ Planned planned(std::shared_ptr<Planned::Impl> impl, const std::string& path) {
     impl->decisions.push_back(choose(impl->machine, problem, impl->facts_around(problem)));
   }
   return Planned(std::move(impl));
+}
+
+template <class Shape>
+Planned with_path(const Machine& machine, Shape shape, const std::string& path) {
+  shape.path = path;
+  return plan(machine, shape);
 }
 
 std::vector<int> islands_of(const Machine& machine) {
@@ -157,10 +166,23 @@ Prediction Planned::predict() const {
   return tasuki::predict(plans(), impl_->machine);
 }
 
+Advice Planned::advise(double computation) const {
+  std::vector<Plan> by_copies;
+  const auto& ranks = impl_->machine.ranks;
+  if (std::any_of(ranks.begin(), ranks.end(), [](const Machine::Rank& rank) { return rank.gpus >= 0; })) {
+    try {
+      by_copies = impl_->by_path("peer:copy").plans();
+    } catch (const PathUnusable&) {  // in host memory, and where there are sums
+    }
+  }
+  return tasuki::advise(plans(), impl_->machine, computation, by_copies);
+}
+
 Planned plan(const Machine& machine, const HaloShape& halo) {
   if (halo.fields.empty()) throw Error("Halo: argument 'fields' is empty; give at least one field");
   auto impl = std::make_shared<Planned::Impl>();
   impl->machine = machine;
+  impl->by_path = [machine, halo](const std::string& path) { return with_path(machine, halo, path); };
   const auto placement = std::make_shared<Placement>(placed(halo.extents, halo.grid, islands_of(machine)));
   std::vector<const Placement*> placements;
   std::vector<HaloBuffer> buffers;
@@ -197,6 +219,7 @@ Planned plan(const Machine& machine, const TransferShape& transfer) {
     throw Error(fmt::format("layout 'dst' ({}) names a byte twice; a destination must not", transfer.dst.describe()));
   auto impl = std::make_shared<Planned::Impl>();
   impl->machine = machine;
+  impl->by_path = [machine, transfer](const std::string& path) { return with_path(machine, transfer, path); };
   const Constants constants = machine.constants;
   impl->problem = [transfer, constants](int rank) {
     if (rank == transfer.from || rank == transfer.to)
@@ -220,6 +243,7 @@ Planned plan(const Machine& machine, const TransferShape& transfer) {
 Planned plan(const Machine& machine, const CollectiveShape& shape) {
   auto impl = std::make_shared<Planned::Impl>();
   impl->machine = machine;
+  impl->by_path = [machine, shape](const std::string& path) { return with_path(machine, shape, path); };
   check_gpus(machine, shape.memory);
   const auto layout = std::make_shared<CollectivePlan>(machine, shape);
   impl->problem = [layout](int rank) { return layout->problem(rank); };

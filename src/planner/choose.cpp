@@ -72,12 +72,7 @@ class Assignment {
     }
     // In a halo the peers send as much as they receive, so their cores have no time to spare. Their cores help only
     // where much less comes back than leaves.
-    const bool helped = 2 * arrives < leaves;
-    std::map<std::string, std::size_t> numbers;
-    for (const Path& path : all_paths()) {
-      const std::string& name = path.resource == "peer core" && !helped ? std::string("core") : path.resource;
-      resources_.push_back(numbers.try_emplace(name, numbers.size()).first->second);
-    }
+    resources_ = numbered(2 * arrives < leaves);
   }
 
   // Starts with the best path of each move by itself. Then changes the path of single moves, and of all moves to one
@@ -111,6 +106,21 @@ class Assignment {
     Femto latency = 0;
   };
   using Links = std::map<std::size_t, LinkUse>;
+
+  // The number of each path's resource. Paths are known when the program starts, so names are compared once.
+  static const std::vector<std::size_t>& numbered(bool helped) {
+    const auto number = [](bool with_peer) {
+      std::map<std::string, std::size_t> numbers;
+      std::vector<std::size_t> all;
+      for (const Path& path : all_paths()) {
+        const std::string& name = path.resource == "peer core" && !with_peer ? std::string("core") : path.resource;
+        all.push_back(numbers.try_emplace(name, numbers.size()).first->second);
+      }
+      return all;
+    };
+    static const std::vector<std::size_t> alone = number(false), with_help = number(true);
+    return helped ? with_help : alone;
+  }
 
   const Offer& offer(std::size_t move, std::size_t path) const { return offers_[move][path]; }
   int peer(std::size_t move) const { return problem_.moves[moves_[move]].dst_rank; }
@@ -246,14 +256,16 @@ const char* out_of_order(const Path& path, const Move& move) {
 
 }  // namespace
 
-std::vector<Offer> offers_for(const Machine& machine, const Problem& problem, const Facts& facts, const Move& move) {
+std::vector<Offer> offers_for(const Machine& machine, const Problem& problem, const Facts& facts, const Move& move,
+                              bool reasons) {
   std::vector<Offer> offers;
+  offers.reserve(all_paths().size());
   const BufferFact& src = facts.of(move.src_rank, move.src);
   const BufferFact& dst = facts.of(move.dst_rank, move.dst);
   for (const Path& path : all_paths()) {
     Offer offer;
     if (src.memory != path.memory || dst.memory != path.memory) {
-      offer = Offer::no(fmt::format("not for {} to {} memory", to_string(src.memory), to_string(dst.memory)));
+      if (reasons) offer.why_not = fmt::format("not for {} to {} memory", to_string(src.memory), to_string(dst.memory));
     } else {
       offer = path.offer({machine, machine.cost(path.name), forces(problem.wanted, path), move, src, dst});
       if (const char* why_not = out_of_order(path, move); offer.usable && why_not != nullptr)
@@ -277,9 +289,9 @@ std::vector<Decision> choose(const Machine& machine, const Problem& problem, con
   for (std::size_t i = 0; i < problem.moves.size(); ++i) {
     const Move& move = problem.moves[i];
     if (move.src_rank != problem.rank) continue;
-    offers.push_back(offers_for(machine, problem, facts, move));
+    offers.push_back(offers_for(machine, problem, facts, move, false));
     if (std::none_of(offers.back().begin(), offers.back().end(), [](const Offer& offer) { return offer.usable; }))
-      throw PathUnusable(no_path(problem, move, offers.back()));
+      throw PathUnusable(no_path(problem, move, offers_for(machine, problem, facts, move)));
     leaving.push_back(i);
   }
   const auto chosen = Assignment(machine, problem, facts, leaving, offers).solve();

@@ -24,30 +24,6 @@ constexpr std::int64_t kRounds = 64;
 constexpr std::int64_t kFewRounds = 12;
 constexpr std::size_t kStepsShown = 12;
 
-void check(std::span<const Plan> plans, const Machine& machine) {
-  if (plans.empty()) throw Error("predict: there are no plans");
-  if (std::ssize(plans) > machine.size())
-    throw Error(fmt::format("predict: there are plans of {} ranks, but machine {} has {}", plans.size(), machine.name,
-                            machine.size()));
-  for (std::size_t r = 0; r < plans.size(); ++r) {
-    if (plans[r].rank != static_cast<int>(r))
-      throw Error(fmt::format("predict: plan {} is that of rank {}; give the plans of all ranks in their order", r,
-                              plans[r].rank));
-    if (const auto complaints = plans[r].complaints(); !complaints.empty())
-      throw Error(fmt::format("predict: the plan of rank {} is not sound: {}", r, complaints.front()));
-    for (const Command& c : plans[r].commands)
-      if (c.peer >= std::ssize(plans))
-        throw Error(fmt::format("predict: the plan of rank {} deals with rank {}, but there are plans of {} ranks", r,
-                                c.peer, plans.size()));
-    for (const Buffer& b : plans[r].buffers)
-      if (b.rank >= std::ssize(plans))
-        throw Error(
-            fmt::format("predict: the plan of rank {} names a buffer of rank {}, but there are plans of {} "
-                        "ranks",
-                        r, b.rank, plans.size()));
-  }
-}
-
 // Extrapolates every time to a walk with more rounds, from two walks with fewer: after the first rounds each further
 // round adds as much as the one before.
 void extrapolate(Walked& more, const Walked& less, double factor) {
@@ -64,14 +40,14 @@ void extrapolate(Walked& more, const Walked& less, double factor) {
 
 // Chunk loops with more than `rounds` rounds are walked in part.
 Walked walk(std::span<const Plan> plans, const Machine& machine, const Prices& prices, std::int64_t rounds,
-            std::int32_t epochs, bool& in_part) {
+            std::int32_t epochs, bool& in_part, double beside = 0) {
   std::int64_t longest = 1;
   for (const Plan& plan : plans)
     for (const Loop& loop : plan.loops) longest = std::max(longest, loop.count);
   in_part = longest > rounds;
   if (in_part) {
-    Walked more = Walk(plans, machine, prices, rounds, epochs).run();
-    const Walked less = Walk(plans, machine, prices, rounds / 2, epochs).run();
+    Walked more = Walk(plans, machine, prices, rounds, epochs, beside).run();
+    const Walked less = Walk(plans, machine, prices, rounds / 2, epochs, beside).run();
     // If the loops of plans that meet differ in their numbers of rounds, they cannot be walked in part.
     if (more.stuck.empty() && less.stuck.empty()) {
       extrapolate(more, less, static_cast<double>(longest - rounds) / static_cast<double>(rounds - (rounds >> 1)));
@@ -79,7 +55,7 @@ Walked walk(std::span<const Plan> plans, const Machine& machine, const Prices& p
     }
     in_part = false;
   }
-  return Walk(plans, machine, prices, longest, epochs).run();
+  return Walk(plans, machine, prices, longest, epochs, beside).run();
 }
 
 std::vector<Prediction::Step> critical(std::span<const Plan> plans, const Prices& prices, const Walked& walked) {
@@ -109,18 +85,46 @@ std::string microseconds(double seconds) {
 
 }  // namespace
 
+void check_plans(std::span<const Plan> plans, const Machine& machine) {
+  if (plans.empty()) throw Error("predict: there are no plans");
+  if (std::ssize(plans) > machine.size())
+    throw Error(fmt::format("predict: there are plans of {} ranks, but machine {} has {}", plans.size(), machine.name,
+                            machine.size()));
+  for (std::size_t r = 0; r < plans.size(); ++r) {
+    if (plans[r].rank != static_cast<int>(r))
+      throw Error(fmt::format("predict: plan {} is that of rank {}; give the plans of all ranks in their order", r,
+                              plans[r].rank));
+    if (const auto complaints = plans[r].complaints(); !complaints.empty())
+      throw Error(fmt::format("predict: the plan of rank {} is not sound: {}", r, complaints.front()));
+    for (const Command& c : plans[r].commands)
+      if (c.peer >= std::ssize(plans))
+        throw Error(fmt::format("predict: the plan of rank {} deals with rank {}, but there are plans of {} ranks", r,
+                                c.peer, plans.size()));
+    for (const Buffer& b : plans[r].buffers)
+      if (b.rank >= std::ssize(plans))
+        throw Error(
+            fmt::format("predict: the plan of rank {} names a buffer of rank {}, but there are plans of {} "
+                        "ranks",
+                        r, b.rank, plans.size()));
+  }
+}
+
 double predicted_seconds(std::span<const Plan> plans, const Machine& machine) {
+  return predicted_beside(plans, machine, 0);
+}
+
+double predicted_beside(std::span<const Plan> plans, const Machine& machine, double computation) {
   // A chain of all ranks is full after as many rounds as there are ranks, and what it then takes a round must show in
   // the second half of those that are walked.
   const std::int64_t rounds = std::max(kFewRounds, 2 * std::ssize(plans));
   bool in_part = false;
-  const Walked walked = walk(plans, machine, detail::priced(plans, machine), rounds, 1, in_part);
+  const Walked walked = walk(plans, machine, detail::priced(plans, machine), rounds, 1, in_part, computation);
   if (!walked.stuck.empty()) throw Error(fmt::format("predict: {} waits for ever; verify the plans", walked.stuck));
   return *std::max_element(walked.ranks.begin(), walked.ranks.end());
 }
 
 Prediction predict(std::span<const Plan> plans, const Machine& machine) {
-  check(plans, machine);
+  check_plans(plans, machine);
   const Prices prices = detail::priced(plans, machine);
   Prediction prediction;
   Walked walked = walk(plans, machine, prices, kRounds, 0, prediction.extrapolated);

@@ -12,4 +12,11 @@ namespace tasuki {
 /// rounds, or twice as many as there are ranks.
 double predicted_seconds(std::span<const Plan> plans, const Machine& machine);
 
+/// The same where every rank starts, computes for `computation` seconds and waits, and only its own core, or messages
+/// under way, move bytes: seconds of the slowest rank with the computation.
+double predicted_beside(std::span<const Plan> plans, const Machine& machine, double computation);
+
+/// Throws `Error` for plans that cannot be predicted: not of all ranks, not sound, or more than the machine has.
+void check_plans(std::span<const Plan> plans, const Machine& machine);
+
 }  // namespace tasuki

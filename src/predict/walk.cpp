@@ -23,11 +23,12 @@ std::size_t at(std::int32_t index) {
 }  // namespace
 
 Walk::Walk(std::span<const Plan> plans, const Machine& machine, const Prices& prices, std::int64_t most_rounds,
-           std::int32_t epochs)
+           std::int32_t epochs, double beside)
     : plans_(plans),
       machine_(machine),
       prices_(prices),
       most_rounds_(most_rounds),
+      beside_(beside),
       epochs_(epochs),
       resources_(machine) {
   set_up();
@@ -142,6 +143,8 @@ void Walk::start(std::int32_t r, double now) {
   rank.idle = false;
   rank.started = now;
   rank.announces = true;
+  rank.computes = recording_ && beside_ > 0;
+  rank.computed = now;
   rank.cursor = rank.lane_begin;
   for (std::int32_t l = rank.lane_begin; l < rank.lane_end; ++l) {
     Lane& lane = this->lane(l);
@@ -156,12 +159,24 @@ void Walk::visit(std::int32_t r, double now) {
   if (rank.announces && announce(r, now)) return;
   while (sweep(r, now)) {
   }
+  if (rank.computes && rank.core_free <= now) compute(r, now);
   double ended = 0;
   for (std::int32_t l = rank.lane_begin; l < rank.lane_end; ++l) {
     if (!lane(l).done() || lane(l).ready > now) return;
     ended = std::max(ended, lane(l).ready);
   }
-  end_epoch(r, rank.lane_begin == rank.lane_end ? now : ended);
+  if (rank.computes) compute(r, std::max(rank.core_free, now));
+  end_epoch(r, std::max(rank.lane_begin == rank.lane_end ? now : ended, rank.computed));
+}
+
+// The caller computes: its core does nothing else meanwhile.
+void Walk::compute(std::int32_t r, double from) {
+  Rank& rank = this->rank(r);
+  rank.computes = false;
+  if (rank.cores >= 0) from = resources_.serve(rank.cores, from, beside_, -1).begin;
+  rank.computed = rank.core_free = resources_.serve(rank.core, from, beside_, -1).end;
+  rank.core_after = -1;
+  wake(r, rank.core_free);
 }
 
 // Signals at the beginnings of lanes go first, so that peers can go on. True while the core is busy with them.

@@ -35,9 +35,10 @@ struct Walked {
 class Walk {
  public:
   /// Chunk loops run as if the longest of them had at most `most_rounds` rounds. `epochs` is how many come before the
-  /// last one; 0: as many as the plans' credits need.
+  /// last one; 0: as many as the plans' credits need. In the last epoch every rank's core computes for `beside` seconds
+  /// once it has nothing else to do, as where a caller starts, computes and waits; the epoch ends after that.
   Walk(std::span<const Plan> plans, const Machine& machine, const Prices& prices, std::int64_t most_rounds,
-       std::int32_t epochs = 0);
+       std::int32_t epochs = 0, double beside = 0);
   Walked run();
 
  private:
@@ -63,6 +64,8 @@ class Walk {
     std::int32_t epoch = 0;
     double started = 0, ended = 0;  // of the epoch at which it is
     double half_ended = 0;          // the epoch in the middle
+    bool computes = false;          // it has yet to begin what it computes beside the epoch
+    double computed = 0;            // when that ended
     std::vector<int> hardware;      // resources
   };
   struct Counter {
@@ -91,6 +94,7 @@ class Walk {
   bool announce(std::int32_t r, double now);
   bool sweep(std::int32_t r, double now);
   void end_epoch(std::int32_t r, double at);
+  void compute(std::int32_t r, double from);
   Went step(std::int32_t r, Lane& lane, double now);
   bool wait(std::int32_t r, Lane& lane, double now);
   bool receive(Lane& lane, double now);
@@ -105,6 +109,7 @@ class Walk {
   const Machine& machine_;
   const Prices& prices_;
   std::int64_t most_rounds_;
+  double beside_ = 0;
   std::int64_t longest_ = 1;
   std::int32_t epochs_ = 0;  // before the last
   Resources resources_;

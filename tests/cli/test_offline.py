@@ -46,6 +46,26 @@ def test_collectives_are_explained_with_their_candidates(tasuki):
     assert "give --machine" in tasuki("explain", "scan", status=2)
 
 
+def test_beside_a_computation_one_engine_pays(tasuki):
+    shape = ["allreduce", "--machine", "host-2core", "--count", 2097152]
+    text = tasuki("explain", *shape, "--beside", 5000, **NO_MPI)
+    assert "beside a computation of 5000.00 us" in text and re.search(r"^pays: inline$", text, re.M)
+    told = tasuki("explain", *shape, "--beside", 5000, "--json", **NO_MPI)["ranks"][0]["beside"]
+    assert [way["engine"] for way in told["ways"]] == ["inline", "thread"] and told["us"] == pytest.approx(5000)
+    assert all(way["us"] == pytest.approx(5000 + way["exposed_us"]) for way in told["ways"])
+    copies = ["broadcast", "--machine", "h200-2", "--bytes", 1 << 26, "--beside", 2000, "--json"]
+    assert tasuki("explain", *copies, **NO_MPI)["ranks"][0]["beside"]["pays"] == "thread"  # there are 32 cores
+    halo = ["halo", "--machine", "h200-2", "--extents", "512x512x512", "--memory", "device", "--beside", 400, "--json"]
+    ways = {way["engine"]: way for way in tasuki("explain", *halo, **NO_MPI)["ranks"][0]["beside"]["ways"]}
+    assert {"stream", "stream, beside", "kernel"} <= set(ways)
+    assert ways["kernel"]["us"] < ways["stream, beside"]["us"] < ways["stream"]["us"]
+    live = tasuki("explain", "halo", "-n", 2, "--extents", "16x12", "--beside", 30, "--json")
+    assert all(answer["beside"] == live["ranks"][0]["beside"] for answer in live["ranks"])
+    assert "pays: " in tasuki("explain", "broadcast", "-n", 2, "--bytes", 1000, "--beside", 0.5)
+    assert "-3" in tasuki("explain", *shape, "--beside", -3, status=2, **NO_MPI)
+    assert "--beside is nan" in tasuki("explain", *shape, "--beside", "nan", status=1, **NO_MPI)
+
+
 def test_off_line_and_live_options_mean_the_same(tasuki, tmp_path):
     """The live command on 2 ranks, and off line with a machine like it: the same pieces."""
     options = ["halo", "--extents", "16x12", "--fields", "a,b", "--no-periodic", "--shadow", 2, "--width", 1]

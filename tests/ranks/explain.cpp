@@ -61,3 +61,25 @@ TEST_CASE("measured times stand beside predicted ones for each command, of the e
     CHECK(lines == static_cast<std::ptrdiff_t>(halo.plan().commands.size()) + 1);
   }
 }
+
+TEST_CASE("all ranks get the same advice on engines, and must mean the same computation") {
+  const Context context(MPI_COMM_WORLD);
+  Grid grid(context, {24, 13 * context.size()}, {.split = {1, context.size()}, .periodic = {true, true}});
+  Field<double> field(grid, {.name = "p", .shadow = 2});
+  const Halo halo(field);
+  CHECK(verify(halo).ok());
+  const Advice advice = advise(halo, 25e-6);
+  REQUIRE(advice.ways.size() == 2);
+  CHECK(advice.ways[0].engine == "inline");
+  CHECK(advice.ways[0].seconds > 25e-6);
+  // Where there are more ranks than cores, they also take turns at computing.
+  CHECK(advice.ways[0].seconds < context.size() * (25e-6 + 2 * predict(halo).seconds + 1e-12));
+  double seconds[2] = {advice.ways[0].seconds, advice.ways[1].seconds};
+  double least[2];
+  MPI_Allreduce(seconds, least, 2, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
+  CHECK(least[0] == seconds[0]);
+  CHECK(least[1] == seconds[1]);
+  CHECK(error_of([&] { advise(halo, -1); }).find("argument 'computation' is -1") != std::string::npos);
+  if (context.size() > 1)
+    CHECK(error_of([&] { advise(halo, 1e-6 * context.rank()); }).find("'computation'") != std::string::npos);
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -12,7 +13,7 @@ from rich.console import Console
 
 from tasuki.cli import Failure, shapes
 from tasuki.cli.common import INT_MOST, check_output, common, emit, table
-from tasuki.cli.ranks import on_ranks
+from tasuki.cli.ranks import beside, on_ranks
 from tasuki.messages import Messages, torus_of
 
 # A line of Operation::explain: piece, from, to, bytes, pattern, path, µs, others.
@@ -60,6 +61,8 @@ def show(console: Console, data: dict, rank: int) -> None:
         console.print(f"prices of machine {data['machine']}: {data['source']}")
     if "predicted" in data["ranks"][0]:
         console.print(data["ranks"][0]["predicted"]["text"], end="", soft_wrap=True)
+    if "beside" in data["ranks"][0]:
+        console.print(data["ranks"][0]["beside"]["text"], end="", markup=False, highlight=False, soft_wrap=True)
     for number, answer in enumerate(data["ranks"]):
         if "measured" in answer and rank in (-1, number):
             head = f"rank {number}, "
@@ -134,6 +137,7 @@ def off_line(
     kind: str, options: dict, name: str, ranks: int | None, rank: int, plans: Path | None, draw: str | None
 ) -> dict:
     """What planning says of a machine that need not be there. No ranks are started."""
+    computation = options.pop("beside")
     if options.pop("engine") != "auto":
         raise click.UsageError("--engine is for ranks that run; leave it out with --machine")
     machine = shapes.machine_of(name, ranks)
@@ -153,6 +157,8 @@ def off_line(
         answers.append({"rank": number, "text": text, "plan": plan, "pieces": pieces_of(text)})
     told = {"machine": machine.name, "source": machine.source}
     data = {"kind": kind, "options": options, **told, "ranks": answers}
+    if computation is not None:
+        answers[0]["beside"] = beside(made.advise(computation * 1e-6))
     if draw:
         graph = Messages(made.plan(0).operation, machine.size, made.messages(), torus_of(machine))
         data["drawing"] = drawn(graph, draw)
@@ -169,7 +175,10 @@ def finish(
     as_json: bool,
 ) -> None:
     draw = options.pop("draw")
-    options = shapes.checked(kind, options)
+    computation = options.pop("beside")
+    if computation is not None and not math.isfinite(computation):
+        raise Failure(f"--beside is {computation}; give microseconds, 0 or more")
+    options = shapes.checked(kind, options) | {"beside": computation}
     if draw:
         check_drawing(draw)
     if machine is None:
@@ -203,6 +212,12 @@ def shared_options(function: Callable) -> Callable:
             default=0,
             show_default=True,
             help="Also run so many epochs and show what each command took. On GPUs with TASUKI_TRACE.",
+        ),
+        click.option(
+            "--beside",
+            type=click.FloatRange(0),
+            metavar="US",
+            help="Also say which engine pays beside a computation of so many µs.",
         ),
         click.option("--engine", default="auto", show_default=True, help="Who drives: auto, inline, thread."),
         shapes.path_option,

@@ -79,6 +79,12 @@ def tune_collectives(context, options: dict) -> dict:
     return json.loads(told) if context.rank == 0 else {}
 
 
+def beside(advice) -> dict:
+    """What `--beside` shows, for programs."""
+    ways = [{"engine": e, "us": us * 1e6, "exposed_us": x * 1e6, "how": how} for e, us, x, how in advice.ways]
+    return {"us": advice.computation * 1e6, "ways": ways, "pays": advice.pays, "text": advice.text()}
+
+
 def explain(context, options: dict) -> dict:
     """The plan of the operation that the options describe."""
     import numpy
@@ -112,6 +118,8 @@ def explain(context, options: dict) -> dict:
         "back_to_back_us": predicted.back_to_back * 1e6,
         "text": predicted.text(),
     }
+    if options["beside"] is not None:
+        answer["beside"] = beside(tasuki.advise(operation, options["beside"] * 1e-6))
     if options["run"]:
         answer["measured"] = measured(context, operation, options)
     return answer

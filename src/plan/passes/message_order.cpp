@@ -98,6 +98,7 @@ void add_order(const Plan& plan, const Lane& lane, Before& before) {
 }  // namespace
 
 void message_order(Plan& plan, const std::vector<bool>& in_background) {
+  if (std::find(in_background.begin(), in_background.end(), true) == in_background.end()) return;
   std::vector<std::size_t> order;     // old indices in the new order
   std::vector<std::int32_t> lane_of;  // lane of each, in the new order
   std::int32_t next = 0;

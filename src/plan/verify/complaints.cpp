@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <string_view>
+#include <tuple>
 #include <unordered_set>
 
 #include "plan/label.hpp"
@@ -52,6 +54,8 @@ std::string name(ReduceOp op) {
   return op <= ReduceOp::own ? std::string(to_string(op)) : fmt::format("{}", static_cast<int>(op));
 }
 
+// What a complaint is about is a function that returns its name: putting names together would take longer than all
+// checks, and plans that were just made have nothing to complain about.
 class Checker {
  public:
   explicit Checker(const Plan& plan) : plan_(plan) {}
@@ -86,51 +90,66 @@ class Checker {
     }
   }
 
+  /// Equal for buffers with the same label, unless a user's is called as a link's.
+  using Identity = std::tuple<std::int32_t, Purpose, std::int32_t, std::int32_t, std::string_view>;
+  static Identity identity(const Buffer& b) {
+    if (b.purpose == Purpose::user) return {b.rank, b.purpose, 0, 0, b.name};
+    return {b.rank, b.purpose, b.link, b.writer, {}};
+  }
+  /// Whether a user's buffer has the label of a link's.
+  bool named_as_link(const Buffer& b) const {
+    if (b.purpose != Purpose::user || b.name.find('<') == std::string::npos) return false;
+    return std::any_of(plan_.buffers.begin(), plan_.buffers.end(), [&](const Buffer& other) {
+      return other.purpose != Purpose::user && other.rank == b.rank && other.label() == b.name;
+    });
+  }
+
   void buffers() {
-    std::set<std::pair<std::int32_t, std::string>> names;
+    std::set<Identity> known;
     for (const Buffer& b : plan_.buffers) {
-      const std::string who = fmt::format("rank {}: buffer {}", plan_.rank, label(b));
-      if (b.label().empty()) say("{} has no name", who);
-      if (!names.emplace(b.rank, b.label()).second) say("{} is listed twice", who);
-      if (b.rank < 0 || b.rank >= plan_.ranks) say("{} belongs to a rank outside 0..{}", who, plan_.ranks - 1);
-      if (b.role > Role::signal) say("{} has the unknown role {}", who, static_cast<int>(b.role));
-      if (b.ring < 1) say("{} has {} copies (ring); at least 1 is meant", who, b.ring);
+      const auto who = [&] { return fmt::format("rank {}: buffer {}", plan_.rank, label(b)); };
+      if (b.purpose == Purpose::user && b.name.empty()) say("{} has no name", who());
+      if (!known.insert(identity(b)).second || named_as_link(b)) say("{} is listed twice", who());
+      if (b.rank < 0 || b.rank >= plan_.ranks) say("{} belongs to a rank outside 0..{}", who(), plan_.ranks - 1);
+      if (b.role > Role::signal) say("{} has the unknown role {}", who(), static_cast<int>(b.role));
+      if (b.ring < 1) say("{} has {} copies (ring); at least 1 is meant", who(), b.ring);
       if (b.role == Role::signal) {
-        if (b.ring != 1) say("{} is a counter and has one copy, not ring {}", who, b.ring);
-        if (b.per_epoch < 1) say("{} is a signal that advances by {} per epoch; at least 1 is meant", who, b.per_epoch);
+        if (b.ring != 1) say("{} is a counter and has one copy, not ring {}", who(), b.ring);
+        if (b.per_epoch < 1)
+          say("{} is a signal that advances by {} per epoch; at least 1 is meant", who(), b.per_epoch);
       } else {
-        if (b.bytes < 0 || b.bytes > kLargest) say("{} has {} bytes", who, b.bytes);
-        if (b.per_epoch != 0) say("{} is no signal but has per_epoch {}; it must be 0", who, b.per_epoch);
+        if (b.bytes < 0 || b.bytes > kLargest) say("{} has {} bytes", who(), b.bytes);
+        if (b.per_epoch != 0) say("{} is no signal but has per_epoch {}; it must be 0", who(), b.per_epoch);
       }
     }
   }
 
   void copy_shape(std::size_t i) {
     const StridedCopy& c = plan_.copies[i];
-    const std::string who = fmt::format("rank {} copy {}", plan_.rank, i);
+    const auto who = [&] { return fmt::format("rank {} copy {}", plan_.rank, i); };
     if (c.ndims < 0 || c.ndims > kMaxDims) {
-      say("{} has {} dimensions, not 0 to {}", who, c.ndims, kMaxDims);
+      say("{} has {} dimensions, not 0 to {}", who(), c.ndims, kMaxDims);
       return;
     }
     if (!plausible(c.src_offset) || !plausible(c.dst_offset) || c.block < 1 || c.block > kLargest) {
-      say("{} has block {} at offsets {} and {}, which no buffer can hold", who, c.block, c.src_offset, c.dst_offset);
+      say("{} has block {} at offsets {} and {}, which no buffer can hold", who(), c.block, c.src_offset, c.dst_offset);
       return;
     }
     Wide bytes = c.block;
     for (int d = 0; d < kMaxDims; ++d) {
       const StridedCopy::Dim& dim = c.dims[d];
       if (d >= c.ndims) {
-        if (dim != StridedCopy::Dim{}) say("{} has a dimension {} beyond its ndims = {}", who, d, c.ndims);
+        if (dim != StridedCopy::Dim{}) say("{} has a dimension {} beyond its ndims = {}", who(), d, c.ndims);
         continue;
       }
       if (dim.count < 1 || dim.count > kLargest || !plausible(dim.src_stride) || !plausible(dim.dst_stride)) {
-        say("{} dimension {} counts {} with strides {} and {}; leave out copies that move nothing", who, d, dim.count,
+        say("{} dimension {} counts {} with strides {} and {}; leave out copies that move nothing", who(), d, dim.count,
             dim.src_stride, dim.dst_stride);
         return;
       }
       bytes *= dim.count;
       if (bytes > kLargest) {
-        say("{} moves more than {} bytes", who, kLargest);
+        say("{} moves more than {} bytes", who(), kLargest);
         return;
       }
     }
@@ -168,32 +187,32 @@ class Checker {
 
   void command(std::size_t i) {
     const Command& c = plan_.commands[i];
-    const std::string who = label(plan_, i);
+    const auto who = [&] { return label(plan_, i); };
     if (c.verb > Verb::reduce) {
-      say("{} has the unknown verb {}", who, static_cast<int>(c.verb));
+      say("{} has the unknown verb {}", who(), static_cast<int>(c.verb));
       return;
     }
-    if (!in_range(c.path, plan_.paths)) say("{} names path {} of {}", who, c.path, plan_.paths.size());
-    if (c.peer < -1 || c.peer >= plan_.ranks) say("{} names rank {} of {}", who, c.peer, plan_.ranks);
+    if (!in_range(c.path, plan_.paths)) say("{} names path {} of {}", who(), c.path, plan_.paths.size());
+    if (c.peer < -1 || c.peer >= plan_.ranks) say("{} names rank {} of {}", who(), c.peer, plan_.ranks);
     dependencies(i);
 
     const bool moves = c.verb == Verb::copy || c.verb == Verb::put || c.verb == Verb::reduce;
     const bool message = c.verb == Verb::send || c.verb == Verb::recv;
     const bool has_src = names_buffer(i, c.src, "source", moves || c.verb == Verb::send || c.verb == Verb::wait);
     const bool has_dst = names_buffer(i, c.dst, "destination", moves || c.verb == Verb::recv || c.verb == Verb::signal);
-    if (c.verb != Verb::wait && c.credit) say("{} has credit; only a wait may", who);
+    if (c.verb != Verb::wait && c.credit) say("{} has credit; only a wait may", who());
     if (!moves && !message && (c.bytes != 0 || c.offset != 0 || c.src_step != 0 || c.dst_step != 0)) {
-      say("{} moves nothing but has bytes {}, offset {} and steps {}, {}; they must be 0", who, c.bytes, c.offset,
+      say("{} moves nothing but has bytes {}, offset {} and steps {}, {}; they must be 0", who(), c.bytes, c.offset,
           c.src_step, c.dst_step);
     }
-    if (!moves && c.copy_count != 0) say("{} does not copy but names {} copies", who, c.copy_count);
+    if (!moves && c.copy_count != 0) say("{} does not copy but names {} copies", who(), c.copy_count);
     if (c.verb != Verb::reduce && c.dtype != DType::none) {
-      say("{} does not reduce but names the type {}", who, name(c.dtype));
+      say("{} does not reduce but names the type {}", who(), name(c.dtype));
     }
     if (c.verb != Verb::reduce && c.op != ReduceOp::sum) {
-      say("{} does not reduce but names the operator {}", who, name(c.op));
+      say("{} does not reduce but names the operator {}", who(), name(c.op));
     }
-    if (!plausible(c.src_step) || !plausible(c.dst_step)) say("{} steps by {}, {}", who, c.src_step, c.dst_step);
+    if (!plausible(c.src_step) || !plausible(c.dst_step)) say("{} steps by {}, {}", who(), c.src_step, c.dst_step);
     if (c.loop < -1 || (c.loop >= 0 && !in_range(c.loop, plan_.loops))) return;  // already complained about
 
     if (moves && has_src && has_dst) {
@@ -227,33 +246,33 @@ class Checker {
     const Command& c = plan_.commands[i];
     const Buffer& src = plan_.buffers[c.src];
     const Buffer& dst = plan_.buffers[c.dst];
-    const std::string who = label(plan_, i);
-    if (src.role == Role::signal) say("{} reads the signal {}; only wait may", who, label(src));
-    if (dst.role == Role::signal) say("{} writes the signal {}; only signal may", who, label(dst));
-    if (dst.role == Role::input) say("{} writes {}, which is an input", who, label(dst));
+    const auto who = [&] { return label(plan_, i); };
+    if (src.role == Role::signal) say("{} reads the signal {}; only wait may", who(), label(src));
+    if (dst.role == Role::signal) say("{} writes the signal {}; only signal may", who(), label(dst));
+    if (dst.role == Role::input) say("{} writes {}, which is an input", who(), label(dst));
     const Buffer& here = c.verb == Verb::put ? src : dst;
     const Buffer& there = c.verb == Verb::put ? dst : src;
     if (here.rank != plan_.rank) {
-      say("{}: its {} must be this rank's, not {}", who, c.verb == Verb::put ? "source" : "destination", label(here));
+      say("{}: its {} must be this rank's, not {}", who(), c.verb == Verb::put ? "source" : "destination", label(here));
     }
     if (c.verb == Verb::put && there.rank == plan_.rank)
-      say("{} puts into its own {}; copy instead", who, label(there));
+      say("{} puts into its own {}; copy instead", who(), label(there));
     if (there.rank != plan_.rank && c.peer != there.rank) {
-      say("{}: peer is {}, but the other buffer is {}", who, c.peer, label(there));
+      say("{}: peer is {}, but the other buffer is {}", who(), c.peer, label(there));
     }
     if (there.rank == plan_.rank && here.rank == plan_.rank) local_peer(who, c.peer, src, dst);
   }
 
   /// A copy inside this rank names the rank for which it packs or unpacks: that of the link whose memory it uses.
-  void local_peer(const std::string& who, std::int32_t peer, const Buffer& src, const Buffer& dst) {
+  void local_peer(const auto& who, std::int32_t peer, const Buffer& src, const Buffer& dst) {
     for (const Buffer* side : {&src, &dst}) {
       if (side->purpose == Purpose::user) continue;
-      if (peer != side->writer) say("{}: peer is {}, but {} is for rank {}", who, peer, label(*side), side->writer);
+      if (peer != side->writer) say("{}: peer is {}, but {} is for rank {}", who(), peer, label(*side), side->writer);
       return;
     }
     const bool of_users = src.role != Role::scratch && dst.role != Role::scratch;
     if (of_users && peer != -1 && peer != plan_.rank) {
-      say("{}: peer is {}, but both buffers are this rank's user's", who, peer);
+      say("{}: peer is {}, but both buffers are this rank's user's", who(), peer);
     }
   }
 
@@ -263,10 +282,10 @@ class Checker {
     std::int64_t dst = 0;
   };
 
-  void copies_of(const std::string& who, std::int32_t first, std::int32_t count, const Buffer& src, const Buffer& dst,
+  void copies_of(const auto& who, std::int32_t first, std::int32_t count, const Buffer& src, const Buffer& dst,
                  Steps steps, std::optional<std::int64_t> bytes) {
     if (!in_range(first, count, plan_.copies) || count == 0) {
-      say("{} names copies {} to {} of {}", who, first, std::int64_t{first} + count - 1, plan_.copies.size());
+      say("{} names copies {} to {} of {}", who(), first, std::int64_t{first} + count - 1, plan_.copies.size());
       return;
     }
     Wide total = 0;
@@ -279,33 +298,33 @@ class Checker {
       }
       from.extend(steps.count, steps.src);
       to.extend(steps.count, steps.dst);
-      within(fmt::format("{} copy {} reads", who, i), from, src);
-      within(fmt::format("{} copy {} writes", who, i), to, dst);
+      within([&] { return fmt::format("{} copy {} reads", who(), i); }, from, src);
+      within([&] { return fmt::format("{} copy {} writes", who(), i); }, to, dst);
       total += c.bytes();
     }
     if (bytes && total != *bytes) {
-      say("{} says that it moves {} bytes, but its copies move {}", who, *bytes,
+      say("{} says that it moves {} bytes, but its copies move {}", who(), *bytes,
           static_cast<std::int64_t>(std::min<Wide>(total, kLargest)));
     }
   }
 
-  void within(const std::string& who, Span span, const Buffer& buffer) {
+  void within(const auto& who, Span span, const Buffer& buffer) {
     if (span.begin >= 0 && span.end <= buffer.bytes) return;
     const auto shown = [](Wide v) { return static_cast<std::int64_t>(std::clamp<Wide>(v, INT64_MIN, INT64_MAX)); };
-    say("{} bytes {} to {}, which leaves {} ({} bytes)", who, shown(span.begin), shown(span.end - 1), label(buffer),
+    say("{} bytes {} to {}, which leaves {} ({} bytes)", who(), shown(span.begin), shown(span.end - 1), label(buffer),
         buffer.bytes);
   }
 
-  void reduction(const std::string& who, std::int32_t first, std::int32_t count, DType type, ReduceOp op) {
+  void reduction(const auto& who, std::int32_t first, std::int32_t count, DType type, ReduceOp op) {
     if (type == DType::none || type > DType::i64_i64) {
-      say("{} reduces but names no number type (dtype)", who);
+      say("{} reduces but names no number type (dtype)", who());
       return;
     }
-    if (!defined(op, type)) say("{} names the operator {}, which is not defined for {}", who, name(op), name(type));
+    if (!defined(op, type)) say("{} names the operator {}, which is not defined for {}", who(), name(op), name(type));
     if (!in_range(first, count, plan_.copies)) return;  // already complained about
     for (std::int32_t i = first; i < first + count; ++i) {
       if (plan_.copies[i].block % size_of(type) != 0) {
-        say("{} copy {} has blocks of {} bytes, not a whole number of {}", who, i, plan_.copies[i].block,
+        say("{} copy {} has blocks of {} bytes, not a whole number of {}", who(), i, plan_.copies[i].block,
             to_string(type));
       }
     }
@@ -315,67 +334,67 @@ class Checker {
     const Command& c = plan_.commands[i];
     const bool sends = c.verb == Verb::send;
     const Buffer& buffer = plan_.buffers[sends ? c.src : c.dst];
-    const std::string who = label(plan_, i);
-    if (c.peer < 0 || c.peer == plan_.rank) say("{} needs another rank as its peer, not {}", who, c.peer);
-    if (buffer.rank != plan_.rank) say("{} uses {}, but a message starts and ends at home", who, label(buffer));
-    if (buffer.role == Role::signal) say("{} uses the signal {} as data", who, label(buffer));
-    if (!sends && buffer.role == Role::input) say("{} writes {}, which is an input", who, label(buffer));
+    const auto who = [&] { return label(plan_, i); };
+    if (c.peer < 0 || c.peer == plan_.rank) say("{} needs another rank as its peer, not {}", who(), c.peer);
+    if (buffer.rank != plan_.rank) say("{} uses {}, but a message starts and ends at home", who(), label(buffer));
+    if (buffer.role == Role::signal) say("{} uses the signal {} as data", who(), label(buffer));
+    if (!sends && buffer.role == Role::input) say("{} writes {}, which is an input", who(), label(buffer));
     if (c.bytes < 1 || c.bytes > kLargest || !plausible(c.offset)) {
-      say("{} moves {} bytes at offset {}", who, c.bytes, c.offset);
+      say("{} moves {} bytes at offset {}", who(), c.bytes, c.offset);
       return;
     }
     Span span{c.offset, Wide{c.offset} + c.bytes};
     span.extend(detail::chunks(plan_, c), sends ? c.src_step : c.dst_step);
-    within(who + " uses", span, buffer);
+    within([&] { return who() + " uses"; }, span, buffer);
   }
 
   void counter_of(std::size_t i) {
     const Command& c = plan_.commands[i];
     const bool signals = c.verb == Verb::signal;
     const Buffer& counter = plan_.buffers[signals ? c.dst : c.src];
-    const std::string who = label(plan_, i);
+    const auto who = [&] { return label(plan_, i); };
     if (counter.role != Role::signal) {
-      say("{} uses {}, which is no signal but {}", who, label(counter), to_string(counter.role));
+      say("{} uses {}, which is no signal but {}", who(), label(counter), to_string(counter.role));
       return;
     }
     if (signals && (counter.rank == plan_.rank || counter.rank != c.peer)) {
-      say("{}: the signal must be the peer's, but {} is rank {}'s", who, label(counter), counter.rank);
+      say("{}: the signal must be the peer's, but {} is rank {}'s", who(), label(counter), counter.rank);
     }
-    if (!signals && counter.rank != plan_.rank) say("{} waits for {}, which is not its own", who, label(counter));
+    if (!signals && counter.rank != plan_.rank) say("{} waits for {}, which is not its own", who(), label(counter));
     const std::int32_t writer = signals ? plan_.rank : c.peer;
     if (counter.purpose != Purpose::user && counter.writer != writer) {
-      say("{} takes rank {} to signal {}, which is rank {}'s to signal", who, writer, label(counter), counter.writer);
+      say("{} takes rank {} to signal {}, which is rank {}'s to signal", who(), writer, label(counter), counter.writer);
     }
     if (c.index < 0 || std::int64_t{c.index} + detail::chunks(plan_, c) > counter.per_epoch) {
-      say("{} has indices {} to {}, but {} advances by {} per epoch", who, c.index,
+      say("{} has indices {} to {}, but {} advances by {} per epoch", who(), c.index,
           std::int64_t{c.index} + detail::chunks(plan_, c) - 1, label(counter), counter.per_epoch);
     }
-    if (signals ? c.lag != 0 : c.lag < 0) say("{} has lag {}", who, c.lag);
-    if (c.credit && c.lag == 0) say("{} has credit for no epochs: its lag is 0", who);
+    if (signals ? c.lag != 0 : c.lag < 0) say("{} has lag {}", who(), c.lag);
+    if (c.credit && c.lag == 0) say("{} has credit for no epochs: its lag is 0", who());
   }
 
   void expect(std::size_t i) {
     const Expect& e = plan_.expects[i];
-    const std::string who = fmt::format("rank {} expect {}", plan_.rank, i);
+    const auto who = [&] { return fmt::format("rank {} expect {}", plan_.rank, i); };
     if (!in_range(e.src, plan_.buffers) || !in_range(e.dst, plan_.buffers)) {
-      say("{} names buffers {} and {} of {}", who, e.src, e.dst, plan_.buffers.size());
+      say("{} names buffers {} and {} of {}", who(), e.src, e.dst, plan_.buffers.size());
       return;
     }
     const Buffer& src = plan_.buffers[e.src];
     const Buffer& dst = plan_.buffers[e.dst];
     if (src.role != Role::input && src.role != Role::inout) {
-      say("{} takes bytes from {}, which is {}; only a user's input can be meant", who, label(src),
+      say("{} takes bytes from {}, which is {}; only a user's input can be meant", who(), label(src),
           to_string(src.role));
     }
     if (dst.role != Role::output && dst.role != Role::inout) {
-      say("{} ends in {}, which is {}; only a user's output can be meant", who, label(dst), to_string(dst.role));
+      say("{} ends in {}, which is {}; only a user's output can be meant", who(), label(dst), to_string(dst.role));
     }
-    if (dst.rank != plan_.rank) say("{} ends in {}; only this rank's buffers can be promised", who, label(dst));
+    if (dst.rank != plan_.rank) say("{} ends in {}; only this rank's buffers can be promised", who(), label(dst));
     copies_of(who, e.first_copy, e.copy_count, src, dst, Steps{}, std::nullopt);
     if (e.dtype != DType::none) {
       reduction(who, e.first_copy, e.copy_count, e.dtype, e.op);
     } else if (e.op != ReduceOp::sum || e.in_order) {
-      say("{} names no number type (dtype), so it is a copy and has neither an operator nor an order", who);
+      say("{} names no number type (dtype), so it is a copy and has neither an operator nor an order", who());
     }
   }
 

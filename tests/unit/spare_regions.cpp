@@ -1,0 +1,71 @@
+// Regions that are kept for the next block: which one is taken, and which ones go back to the system.
+#include "memory/spare_regions.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "memory/memory_left.hpp"
+#include "memory/shared_memory.hpp"
+
+using namespace tasuki;
+
+TEST_CASE("the nearest region in size is taken, and the oldest go back when there are too many") {
+  SpareRegions spares;
+  std::vector<std::int64_t> given_back;
+  const auto give_back = [&](SpareRegion& region) { given_back.push_back(region.begin); };
+  CHECK(!spares.take(1, 1 << 30));
+  spares.keep({1, 4096, nullptr}, give_back);
+  spares.keep({2, 12288, nullptr}, give_back);
+  spares.keep({3, 8192, nullptr}, give_back);
+  CHECK(!spares.take(4097, 4094));
+  CHECK(spares.take(4097, 8192)->begin == 3);
+  CHECK(spares.take(4097, 8192)->begin == 2);
+  CHECK(!spares.take(4097, 8192));
+  CHECK(spares.take(4096, 0)->begin == 1);
+  CHECK(given_back.empty());
+  const std::int64_t third = SpareRegions::kMost / 3;
+  for (int i = 0; i < 5; ++i) spares.keep({i, third, nullptr}, give_back);
+  CHECK(given_back == std::vector<std::int64_t>{0, 1});
+  spares.keep({7, SpareRegions::kMost + 1, nullptr}, give_back);
+  CHECK(given_back == std::vector<std::int64_t>{0, 1, 7});
+  CHECK(spares.clear(give_back));
+  CHECK(given_back == std::vector<std::int64_t>{0, 1, 7, 2, 3, 4});
+  CHECK(!spares.clear(give_back));
+  CHECK(!spares.take(1, 1 << 30));
+}
+
+TEST_CASE("a large block gets the memory of an earlier one, as zeros unless nobody needs them") {
+  SharedMemory memory(0, 1);
+  constexpr std::int64_t kBytes = (3 << 20) + 17;
+  for (int round = 1; round <= 6; ++round) {
+    const bool zeros = round % 2 == 1;
+    const auto block = memory.allocate(kBytes + 64 * round, zeros);
+    const SharedAddress address = memory.find(block.get(), kBytes);
+    CHECK(address.valid());
+    CHECK(memory.regions() == 2);
+    if (zeros || round == 1) {
+      bool clean = true;
+      for (std::int64_t i = 0; i < kBytes; ++i) clean = clean && block.get()[i] == std::byte{0};
+      CHECK(clean);
+    } else {
+      CHECK((block.get()[kBytes - 1] == static_cast<std::byte>(round - 1)));
+    }
+    std::memset(block.get(), round, static_cast<std::size_t>(kBytes));
+  }
+  // Blocks of one size that are held together have memory of their own.
+  const auto first = memory.allocate(kBytes);
+  const auto second = memory.allocate(kBytes);
+  CHECK(first.get() != second.get());
+  std::memset(first.get(), 1, static_cast<std::size_t>(kBytes));
+  CHECK((second.get()[kBytes / 2] == std::byte{0}));
+}
+
+TEST_CASE("what is left is looked at again by who wants much of it") {
+  const MemoryLeft now = memory_left();
+  const MemoryLeft little = memory_left_for(4096);
+  CHECK(little.bytes > now.bytes / 2);
+  CHECK(little.text.find(" left ") != std::string::npos);
+  CHECK(memory_left_for(now.bytes * 2).bytes < now.bytes * 2);
+}
