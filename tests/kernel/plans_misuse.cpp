@@ -1,6 +1,10 @@
 // Operations that kernels start, used as they cannot be: errors on the host where it can know, else in the kernel,
 // after which all calls return false and the host throws what the first was.
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
+#include <optional>
+#include <thread>
 
 #include "kernel_test.hpp"
 
@@ -208,6 +212,52 @@ RANK_TEST("plans: the host does not start what a kernel has left open") {
 }
 
 #if !defined(__CUDACC__)
+namespace {
+TASUKI_KERNEL void runs_when_told(device::Handle h, Word* told, int epochs, Word* ended) {
+  const auto all = device::this_grid();
+  while (std::atomic_ref<Word>(*told).load() == 0) std::this_thread::yield();
+  for (int n = 0; n < epochs; ++n)
+    if (!device::run(h, all)) return;
+  count(ended, 1);
+}
+}  // namespace
+
+RANK_TEST("plans: a kernel on threads that has a handle keeps others from it, and its operation in memory") {
+  prepare(ctx);
+  std::optional<Ring> ring(std::in_place, ctx);
+  const Buffer<Word> told(1);
+  const Buffer<Word> ended(1);
+  const auto launch = [&] {
+    return tasuki::launch_resident(ctx, launch_of(kTwo), runs_when_told, ring->halo.device(kTwo), told.get(), 50,
+                                   ended.get());
+  };
+  const Word threads = 2 * 2;
+  for (const bool freed : {true, false}) {
+    told[0] = 0;
+    ended[0] = 0;
+    auto running = launch();
+    const std::string again = error_of([&] { launch().wait(); });
+    INFO(again);
+    CHECK(contains(again, "launch_resident: a kernel that has the handle of halo u still runs; wait for it first"));
+    std::thread tells([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      std::atomic_ref<Word>(told[0]).store(1);
+    });
+    if (freed) {
+      ring->halo.free();
+      CHECK(contains(error_of([&] { launch().wait(); }), "device after free"));
+    }
+    ring.reset();
+    CHECK(ended[0] == threads);
+    running.wait();
+    tells.join();
+    ring.emplace(ctx);
+  }
+  told[0] = 1;
+  launch().wait();
+  launch().wait();  // one after the other
+}
+
 RANK_TEST("plans: pieces that only the host can carry are named") {
   if (ranks_are_threads()) return;
   prepare(ctx);
