@@ -56,9 +56,10 @@ std::string counts_complaint(const char* name, const Counts& counts, std::size_t
     return fmt::format("argument '{}' has {} entries for {} neighbours", name, counts.size(), neighbours);
   std::int64_t bytes = 0;
   for (std::size_t i = 0; i < counts.size(); ++i) {
-    if (counts[i] < 0) return fmt::format("argument '{}' is {}; it must not be negative", name, counts[i]);
+    if (counts[i] < 0)
+      return fmt::format("argument '{}' is {} for neighbour {}; it must not be negative", name, counts[i], i);
     if (counts[i] > kMostBytes / element || (bytes += counts[i] * element) > kMostBytes)
-      return fmt::format("argument '{}' is {}; more than can be moved", name, counts[i]);
+      return fmt::format("argument '{}' is {} for neighbour {}; more than can be moved", name, counts[i], i);
   }
   return {};
 }
