@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -191,11 +192,15 @@ class Making {
     counts.resize(n * n);
     std::vector<std::int64_t> received(n * n);
     for (std::size_t r = 0; r < n; ++r) {
-      if (told[r].size() != mine.size())  // only where the ranks' calls are not compared
+      rows.assign(told[r].size() / sizeof(std::int64_t), 0);
+      std::memcpy(rows.data(), told[r].data(), rows.size() * sizeof(std::int64_t));
+      const bool are_counts = std::all_of(rows.begin(), rows.end(), [](std::int64_t count) { return count >= 0; });
+      if (rows.size() != 2 * n || !are_counts)  // only where the ranks' calls are not compared
         throw Error(
             fmt::format("{}: rank {} tells no counts; all ranks must make the same collective", call_.operation, r));
-      std::memcpy(counts.data() + r * n, told[r].data(), n * sizeof(std::int64_t));
-      std::memcpy(received.data() + r * n, told[r].data() + n * sizeof(std::int64_t), n * sizeof(std::int64_t));
+      std::copy_n(rows.begin(), n, counts.begin() + static_cast<std::ptrdiff_t>(r * n));
+      std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(n), n,
+                  received.begin() + static_cast<std::ptrdiff_t>(r * n));
     }
     Agreement agreement(runtime_, call_.operation);
     const auto i = static_cast<std::size_t>(me());

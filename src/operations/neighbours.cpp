@@ -113,9 +113,12 @@ NeighbourBlocks blocks_of(const Call& call) {
   return blocks;
 }
 
-// As numbers, for the other ranks; and back.
+// As numbers, for the other ranks; and back. The third is below 0, as no count is that another collective tells.
+constexpr std::int64_t kListed = -1;
+constexpr std::int64_t kOfGrid = -2;
+
 std::string told(const NeighbourBlocks& blocks) {
-  Counts numbers{std::ssize(blocks.to), std::ssize(blocks.from), blocks.of_grid ? 1 : 0};
+  Counts numbers{std::ssize(blocks.to), std::ssize(blocks.from), blocks.of_grid ? kOfGrid : kListed};
   for (const auto* ranks : {&blocks.to, &blocks.from}) numbers.insert(numbers.end(), ranks->begin(), ranks->end());
   for (const Counts* counts : {&blocks.sent, &blocks.send_at, &blocks.received})
     numbers.insert(numbers.end(), counts->begin(), counts->end());
@@ -127,7 +130,7 @@ std::optional<NeighbourBlocks> heard(const std::string& text) {
   Counts numbers(text.size() / sizeof(std::int64_t));
   std::memcpy(numbers.data(), text.data(), numbers.size() * sizeof(std::int64_t));
   const std::int64_t size = std::ssize(numbers);
-  if (size < 3 || numbers[0] < 0 || numbers[1] < 0 || numbers[0] > size || numbers[1] > size ||
+  if (size < 3 || numbers[2] >= 0 || numbers[0] < 0 || numbers[1] < 0 || numbers[0] > size || numbers[1] > size ||
       size != 3 + 3 * numbers[0] + 2 * numbers[1])
     return {};
   std::size_t at = 3;
@@ -142,7 +145,7 @@ std::optional<NeighbourBlocks> heard(const std::string& text) {
     return list;
   };
   NeighbourBlocks blocks;
-  blocks.of_grid = numbers[2] != 0;
+  blocks.of_grid = numbers[2] == kOfGrid;
   blocks.to = ranks(numbers[0]);
   blocks.from = ranks(numbers[1]);
   blocks.sent = next(numbers[0]);
