@@ -52,7 +52,7 @@ RANK_TEST("an all-to-all and an allgather on a random graph, blocks of different
   Random order(32 + static_cast<unsigned>(ctx.rank()));
   const auto n = static_cast<std::size_t>(ctx.size());
   const auto me = static_cast<std::size_t>(ctx.rank());
-  for (int graph = 0; graph < 12; ++graph) {
+  for (int graph = 0; graph < (ctx.size() > 8 ? 4 : 12); ++graph) {  // verifying takes long
     const auto times = random_graph(ctx.size(), random);
     const auto length = [&](std::size_t a, std::size_t b, int k) {
       return static_cast<std::int64_t>((a * 5 + b * 3 + static_cast<std::size_t>(k) + static_cast<std::size_t>(graph)) %
