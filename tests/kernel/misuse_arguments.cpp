@@ -92,7 +92,9 @@ const std::vector<Impossible> kOfTeams{
 tasuki::Context fresh(const tasuki::Context& ctx) {
   std::vector<int> all;
   for (int rank = 0; rank < ctx.size(); ++rank) all.push_back(rank);
-  return ctx.subset(all);
+  tasuki::Context again = ctx.subset(all);
+  prepare(again);
+  return again;
 }
 
 void check_calls(const tasuki::Context& shared, const std::vector<Impossible>& calls, const std::string& path) {
