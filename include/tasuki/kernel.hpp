@@ -276,21 +276,33 @@ Resident launch_resident(const Context& context, const ResidentOptions& options,
 #else
 
 namespace detail {
-/// Runs `kernel` in blocks * cpu_threads threads, each with who it is.
+template <class Argument>
+void note_handle(std::vector<std::uint64_t>&, const Argument&) {}
+template <bool kReduces>
+void note_handle(std::vector<std::uint64_t>& handles, const device::BasicHandle<kReduces>& handle) {
+  handles.push_back(handle.id);
+}
+
+/// Runs `kernel` in blocks * cpu_threads threads, each with who it is. What the handles of these numbers need stays
+/// until it has ended.
 Resident run_on_threads(const Context& context, const ResidentOptions& options,
+                        const std::vector<std::uint64_t>& handles,
                         std::function<void(const device::detail::CpuThread&)> kernel);
 }  // namespace detail
 
 inline namespace on_cpu {
 
 /// Runs a kernel on threads of the host, `cpu_threads` a block. Throws if there are too many, and if the context uses
-/// GPUs: then the kernel must be compiled by nvcc. Handles among the arguments are checked as on a GPU. What the kernel
+/// GPUs: then the kernel must be compiled by nvcc. Handles among the arguments are checked as on a GPU; it also throws
+/// if a kernel that has the same handle still runs, after which the other would run in a stream. What the kernel
 /// throws, `wait` throws. Local; the kernels of all ranks of a team must run at the same time.
 template <class... Parameters>
 Resident launch_resident(const Context& context, const ResidentOptions& options, void (*kernel)(Parameters...),
                          const std::type_identity_t<Parameters>&... arguments) {
   (detail::check_argument(context, options.blocks, options.cpu_threads, arguments), ...);
-  return detail::run_on_threads(context, options,
+  std::vector<std::uint64_t> handles;
+  (detail::note_handle(handles, arguments), ...);
+  return detail::run_on_threads(context, options, handles,
                                 [kernel, given = std::tuple<Parameters...>(arguments...)](const auto& who) {
                                   device::detail::cpu_thread = who;
                                   std::apply(kernel, given);

@@ -14,7 +14,7 @@ namespace tasuki {
 /// name itself.
 struct Neighbours {
   /// Any graph. Ranks need not name the same number of others, but must fit: for every time that rank a names b in
-  /// `to`, b names a in `from`; the first belongs to the first, and so on.
+  /// `to`, b names a in `from`; the first belongs to the first, and so on. The collectives check it.
   Neighbours(std::vector<int> to, std::vector<int> from);
   /// The two beside this rank in each dimension of the grid of ranks, the lower one first: 2 * ndims blocks. Where
   /// there is none, at the edges of a grid that is not periodic there, the block is left alone. What goes to the lower
@@ -25,6 +25,9 @@ struct Neighbours {
   bool of_grid = false;
 };
 
+/// Neighbour collectives are made collectively; what is wrong on one rank, a graph or blocks that do not fit, throws
+/// `Error` on every rank. They are on host memory, and not in place. For the rest collectives.hpp holds.
+///
 /// `in`, to each neighbour in `to`; `out` gets a block of each in `from`, one after the other. `count` elements each,
 /// or `count` of this rank's own and `receive_counts[i]` of `from[i]`, which must be what that rank sends.
 class NeighbourAllgather : public Operation {

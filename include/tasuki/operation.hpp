@@ -86,7 +86,8 @@ class Operation {
   device::Handle device(const KernelGroup& group = {});
   device::ReducingHandle device_reducing(const KernelGroup& group = {});
 
-  /// Frees everything. Local. Throws if active. The destructor of the last handle does the same without throwing.
+  /// Frees everything. Local. Throws if active. Waits for kernels that have a `device` handle of it to end. The
+  /// destructor of the last handle does the same without throwing.
   void free();
   bool active() const;
 

@@ -59,14 +59,6 @@ Operator op_from(int op, const tasuki_collective_options* options) {
           from.does_not_commute == 0};
 }
 
-const void* input(const void* in) {
-  return in == TASUKI_IN_PLACE ? in_place : in;
-}
-
-void* output(void* out) {
-  return out == TASUKI_IN_PLACE ? in_place : out;
-}
-
 // Arguments as the collectives take them.
 struct Read {
   DType type = DType::u8;

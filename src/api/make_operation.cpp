@@ -120,6 +120,7 @@ tasuki_status tasuki_broadcast_create(tasuki_context context, int root, void* da
       if (bytes > 0) given(data, "data");
       chosen = read(options);
     });
-    *broadcast = keep<tasuki_operation>(std::make_unique<AnyOperation>(Broadcast(ranks, root, data, bytes, chosen)));
+    *broadcast =
+        keep<tasuki_operation>(std::make_unique<AnyOperation>(Broadcast(ranks, root, output(data), bytes, chosen)));
   });
 }

@@ -62,7 +62,8 @@ tasuki_status tasuki_neighbour_allgather_create(tasuki_context context, const ta
                                                 tasuki_operation* allgather) {
   return create("tasuki_neighbour_allgather_create", context, neighbours, count, nullptr, receive_counts, type, options,
                 allgather, "allgather", [&](const Context& ranks, const Read& r) -> Operation {
-                  return NeighbourAllgather(ranks, r.neighbours, in, out, count, r.received, r.type, r.options);
+                  return NeighbourAllgather(ranks, r.neighbours, input(in), output(out), count, r.received, r.type,
+                                            r.options);
                 });
 }
 
@@ -72,6 +73,7 @@ tasuki_status tasuki_neighbour_alltoall_create(tasuki_context context, const tas
                                                const tasuki_transfer_options* options, tasuki_operation* alltoall) {
   return create("tasuki_neighbour_alltoall_create", context, neighbours, count, send_counts, receive_counts, type,
                 options, alltoall, "alltoall", [&](const Context& ranks, const Read& r) -> Operation {
-                  return NeighbourAlltoall(ranks, r.neighbours, in, out, r.sent, r.received, r.type, r.options);
+                  return NeighbourAlltoall(ranks, r.neighbours, input(in), output(out), r.sent, r.received, r.type,
+                                           r.options);
                 });
 }

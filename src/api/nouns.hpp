@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/guard.hpp"
+#include "tasuki/collectives.hpp"
 #include "tasuki/device.hpp"
 #include "tasuki/field.hpp"
 #include "tasuki/graph.hpp"
@@ -50,6 +51,14 @@ TASUKI_KEPT(operation, AnyOperation, "an operation");
 TASUKI_KEPT(fork, Fork, "a fork");
 TASUKI_KEPT(graph, Graph, "a graph");
 #undef TASUKI_KEPT
+
+/// A buffer of a collective, where TASUKI_IN_PLACE may stand.
+inline const void* input(const void* in) {
+  return in == TASUKI_IN_PLACE ? in_place : in;
+}
+inline void* output(void* out) {
+  return out == TASUKI_IN_PLACE ? in_place : out;
+}
 
 inline tasuki_box box_for_caller(const Box& box) {
   tasuki_box result{};

@@ -1,6 +1,7 @@
 // KernelHome: what all kernels of a context that communicate by themselves share on the host.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -12,6 +13,9 @@
 #include "session/runtime.hpp"
 
 namespace tasuki {
+
+/// How many kernels on threads have a handle: its memory must stay until they have ended.
+using HandleUsers = std::shared_ptr<std::atomic<int>>;
 
 /// Knows what has failed in kernels, and how to end their waits: for those on a GPU as `GpuMemory` does, for those on
 /// threads by a word of its own.
@@ -41,6 +45,7 @@ class KernelHome {
     int blocks = 1;
     int threads = 1;
     std::function<bool()> active;  // the host is in an epoch
+    HandleUsers users;
   };
   /// A number for a handle, known as long as the pointer lives.
   std::pair<std::uint64_t, std::shared_ptr<void>> add_handle(HandleFacts facts);

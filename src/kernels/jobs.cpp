@@ -79,8 +79,9 @@ std::int64_t rows_of(const std::vector<Move>& moves) {
 // rounds would leave warps without a job.
 std::vector<Job> cut(const std::vector<Move>& moves, std::int64_t warps) {
   const std::int64_t rows = rows_of(moves);
+  if (rows == 0) return {};  // there may be no warps either
   const std::int64_t rounds = (rows + kTileRows * warps - 1) / (kTileRows * warps);
-  const std::int64_t each = rows == 0 ? 1 : (rows + rounds * warps - 1) / (rounds * warps);
+  const std::int64_t each = (rows + rounds * warps - 1) / (rounds * warps);
   std::vector<Job> jobs;
   for (const Move& move : moves) {
     for (std::int64_t first = 0; first < move.rows; first += each) {

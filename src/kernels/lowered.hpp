@@ -1,6 +1,7 @@
 // A plan lowered for a group of blocks, in memory: the program, and what the group's blocks and the host count.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -37,7 +38,8 @@ class Lowered {
   device::Word ended() const;
   void host_begins() const;  ///< Counts an epoch of the host.
 
-  std::shared_ptr<void> registered;  ///< with KernelHome
+  std::shared_ptr<void> registered;         ///< with KernelHome
+  std::shared_ptr<std::atomic<int>> users;  ///< kernels on threads that have the handle
 
  private:
   int blocks_;

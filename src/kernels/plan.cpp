@@ -2,6 +2,7 @@
 // about its epochs.
 #include <fmt/format.h>
 #include <mpi.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -79,6 +80,12 @@ class Operation::Kernels final : public KernelRuns {
       throw Error(fmt::format("{}: {} while an epoch that a kernel has started is active; wait for it in the kernel",
                               who(), call));
     return ended - std::exchange(counted_, ended);
+  }
+
+  // What kernels on a GPU use is given back only after they have ended, too: CUDA sees to it.
+  void await() const override {
+    for (const auto& lowered : all_)
+      while (lowered->users->load(std::memory_order_acquire) > 0) sched_yield();
   }
 
   void stop() override { carrier_.reset(); }
@@ -171,8 +178,9 @@ class Operation::Kernels final : public KernelRuns {
     auto fresh = std::make_unique<Lowered>(lowered, plan_.commands.size(), blocks, threads, on_gpu_);
     if (fresh->turns() > 1) check_turns(lowered, blocks);
     device::Handle& handle = fresh->handle();
+    fresh->users = std::make_shared<std::atomic<int>>(0);
     std::tie(handle.id, fresh->registered) =
-        home_.add_handle({operation_.name(), blocks, threads, [this] { return operation_.active(); }});
+        home_.add_handle({operation_.name(), blocks, threads, [this] { return operation_.active(); }, fresh->users});
     if (on_gpu_ && operation_.where() == Memory::device) {
       const HostEpochs host = operation_.engine().share_epochs(fresh->epochs());
       handle.before = host.before;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <exception>
@@ -29,8 +30,15 @@ using device::detail::CpuThread;
 /// The threads of one launch.
 class Threads {
  public:
-  Threads(KernelHome& home, int blocks, int threads, std::function<void(const CpuThread&)> kernel)
-      : home_(home), kernel_(std::move(kernel)), blocks_(static_cast<std::size_t>(blocks)), running_(blocks * threads) {
+  Threads(KernelHome& home, int blocks, int threads, std::vector<HandleUsers> used,
+          std::function<void(const CpuThread&)> kernel)
+      : home_(home),
+        kernel_(std::move(kernel)),
+        blocks_(static_cast<std::size_t>(blocks)),
+        used_(std::move(used)),
+        at_work_(blocks * threads),
+        running_(blocks * threads) {
+    for (const HandleUsers& users : used_) users->fetch_add(1);
     threads_.reserve(blocks_.size() * static_cast<std::size_t>(threads));
     for (int block = 0; block < blocks; ++block) {
       for (int thread = 0; thread < threads; ++thread) {
@@ -61,16 +69,13 @@ class Threads {
 
  private:
   void start(const CpuThread& who) {
-    if (stopped_.load()) {
-      running_.fetch_sub(1);
-      return;
-    }
+    if (stopped_.load()) return leave();
     try {
       threads_.emplace_back([this, who] { run(who); });
     } catch (const std::system_error& error) {
       stop(std::make_exception_ptr(Error(fmt::format("launch_resident: thread {} of block {} could not be started: {}",
                                                      who.thread, who.block, error.what()))));
-      running_.fetch_sub(1);
+      leave();
     }
   }
   void run(const CpuThread& who) {
@@ -81,6 +86,13 @@ class Threads {
     } catch (...) {
       stop(std::current_exception());
     }
+    leave();
+  }
+  // Whoever sees that the kernel has ended may launch another with the same handle, so that handles are let go of
+  // first.
+  void leave() {
+    if (at_work_.fetch_sub(1) == 1)
+      for (const HandleUsers& users : used_) users->fetch_sub(1, std::memory_order_release);
     running_.fetch_sub(1, std::memory_order_release);
   }
   // The other threads leave the next meeting of their group, and waits for other ranks.
@@ -95,6 +107,8 @@ class Threads {
   std::vector<CpuBlock> blocks_;
   std::atomic<bool> stopped_ = false;
   std::exception_ptr thrown_;
+  const std::vector<HandleUsers> used_;
+  std::atomic<int> at_work_;
   std::atomic<int> running_;
   std::vector<std::thread> threads_;
 };
@@ -108,8 +122,8 @@ class Resident::State {
     if (home_.serves() && runtime_of(context).gpus != nullptr) awake_.emplace();
   }
 
-  void run(int blocks, int threads, std::function<void(const CpuThread&)> kernel) {
-    threads_.emplace(home_, blocks, threads, std::move(kernel));
+  void run(int blocks, int threads, std::vector<HandleUsers> used, std::function<void(const CpuThread&)> kernel) {
+    threads_.emplace(home_, blocks, threads, std::move(used), std::move(kernel));
   }
   void follow(Stream stream) {
     on_gpu_ = true;
@@ -251,6 +265,7 @@ Resident watch_gpu_launch(const Context& context, Stream stream) {
 }
 
 Resident run_on_threads(const Context& context, const ResidentOptions& options,
+                        const std::vector<std::uint64_t>& handles,
                         std::function<void(const device::detail::CpuThread&)> kernel) {
   Runtime& runtime = runtime_of(context);
   runtime.refuse_if_failed("launch_resident");
@@ -267,9 +282,19 @@ Resident run_on_threads(const Context& context, const ResidentOptions& options,
   if (options.blocks * options.cpu_threads > kMostCpuThreads)
     throw Error(fmt::format("{}: {} blocks of {} threads are {} threads; {} would fit", call, options.blocks,
                             options.cpu_threads, options.blocks * options.cpu_threads, kMostCpuThreads));
-  KernelHome::of(runtime).check();
+  KernelHome& home = KernelHome::of(runtime);
+  home.check();
+  std::vector<HandleUsers> used;
+  for (const std::uint64_t id : handles) {
+    const KernelHome::HandleFacts& facts = *home.handle(id);  // which `check_handle` has found
+    if (std::find(used.begin(), used.end(), facts.users) != used.end()) continue;
+    if (facts.users->load(std::memory_order_acquire) > 0)
+      throw Error(
+          fmt::format("{}: a kernel that has the handle of {} still runs; wait for it first", call, facts.operation));
+    used.push_back(facts.users);
+  }
   auto state = std::make_unique<Resident::State>(context);
-  state->run(options.blocks, options.cpu_threads, std::move(kernel));
+  state->run(options.blocks, options.cpu_threads, std::move(used), std::move(kernel));
   return Resident(std::move(state));
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -84,27 +85,29 @@ class Making {
   void agree() {
     const CollectiveShape& shape = call_.shape;
     Agreement agreement(runtime_, call_.operation);
+    agreement.same("individual counts", call_.has_matrix ? "true" : "false");
     if (rooted()) agreement.same("root", shape.root);
     if (!call_.has_counts) {
       agreement.same(call_.count_name, shape.count);
     } else {
       agreement.same("counts", fmt::format("{}", fmt::join(shape.counts, " ")));
     }
-    agreement.same("type", std::string(to_string(shape.type)))
-        .same("op", shape.own.empty() ? std::string(to_string(shape.op)) : fmt::format("own '{}'", shape.own));
+    agreement.same("type", shown(shape.type))
+        .same("op", shape.own.empty() ? shown(shape.op) : fmt::format("own '{}'", shape.own));
     agreement.same("ordered", shape.ordered ? "true" : "false");
     if (!rooted()) agreement.same("in_place", marked_ ? "true" : "false");
     agreement.same("algorithm", shape.algorithm).same("path", shape.path);
     agreement.same("trees", shape.trees).same("arity", shape.arity).same("chunk", shape.chunk);
     agreement.same("where", std::string(to_string(shape.memory)));  // of a barrier, which has no memory to tell
-    agreement.same("individual counts", call_.has_matrix ? "true" : "false");
     agreement.complain(complaint()).check();
   }
 
   // What is wrong on this rank by itself.
   std::string complaint() const {
     const CollectiveShape& shape = call_.shape;
-    if (std::string wrong = path_complaint(shape.path); !wrong.empty()) return wrong;
+    for (std::string wrong :
+         {path_complaint(shape.path), enumerator_complaint("type", shape.type), enumerator_complaint("op", shape.op)})
+      if (!wrong.empty()) return wrong;
     if (shape.root < 0 || shape.root >= context_.size())
       return fmt::format("argument 'root' is {}, but the context has ranks 0 to {}", shape.root, context_.size() - 1);
     if (call_.has_counts && std::ssize(shape.counts) != context_.size())
@@ -130,7 +133,11 @@ class Making {
       const Collective collective(runtime_.machine, shape);
       if (!call_.has_matrix) return complaint_about_memory(collective);
     } catch (const Error& error) {
-      return error.what();
+      std::string text = error.what();
+      const std::string in_shapes = "argument 'count' ";
+      if (text.starts_with(in_shapes))
+        text.replace(0, in_shapes.size(), fmt::format("argument '{}' ", call_.count_name));
+      return text;
     }
     return {};
   }
@@ -158,6 +165,8 @@ class Making {
     for (const Given& one : {in, out}) {
       if (one.bytes == 0) continue;
       if (one.at == nullptr) return fmt::format("argument '{}' is null", one.name);
+      if (one.at == in_place && collective.kind() == CollectiveKind::broadcast)
+        return fmt::format("argument '{}' is in_place, but a broadcast has no other buffer; give the memory", one.name);
       if (one.at == in_place)
         return fmt::format("argument '{}' is in_place, which only the other buffer may be", one.name);
       if (call_.combine != nullptr && memory_of(one.at) == Memory::device)
@@ -183,8 +192,15 @@ class Making {
     counts.resize(n * n);
     std::vector<std::int64_t> received(n * n);
     for (std::size_t r = 0; r < n; ++r) {
-      std::memcpy(counts.data() + r * n, told[r].data(), n * sizeof(std::int64_t));
-      std::memcpy(received.data() + r * n, told[r].data() + n * sizeof(std::int64_t), n * sizeof(std::int64_t));
+      rows.assign(told[r].size() / sizeof(std::int64_t), 0);
+      std::memcpy(rows.data(), told[r].data(), rows.size() * sizeof(std::int64_t));
+      const bool are_counts = std::all_of(rows.begin(), rows.end(), [](std::int64_t count) { return count >= 0; });
+      if (rows.size() != 2 * n || !are_counts)  // only where the ranks' calls are not compared
+        throw Error(
+            fmt::format("{}: rank {} tells no counts; all ranks must make the same collective", call_.operation, r));
+      std::copy_n(rows.begin(), n, counts.begin() + static_cast<std::ptrdiff_t>(r * n));
+      std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(n), n,
+                  received.begin() + static_cast<std::ptrdiff_t>(r * n));
     }
     Agreement agreement(runtime_, call_.operation);
     const auto i = static_cast<std::size_t>(me());

@@ -6,6 +6,7 @@
 
 #include "operations/state.hpp"
 #include "tasuki/collectives.hpp"
+#include "tasuki/error.hpp"
 #include "tasuki/planning.hpp"
 
 namespace tasuki {
@@ -26,6 +27,27 @@ struct CollectiveCall {
   bool has_counts = false;                                     ///< `shape.counts` was given
   std::shared_ptr<const Operator::Combine> combine = nullptr;  ///< of an operator of the user's own
 };
+
+/// As the ranks compare it: its name, or its number if it is no enumerator.
+template <class Enum>
+std::string shown(Enum value) {
+  try {
+    return std::string(to_string(value));
+  } catch (const Error&) {
+    return std::to_string(static_cast<int>(value));
+  }
+}
+
+/// What is wrong with a type or an operator that may be no enumerator. Empty: nothing.
+template <class Enum>
+std::string enumerator_complaint(const char* argument, Enum value) {
+  try {
+    (void)to_string(value);
+    return {};
+  } catch (const Error& error) {
+    return "argument '" + std::string(argument) + "': " + error.what();
+  }
+}
 
 /// Collective. Throws on every rank if the arguments of one are wrong, or differ where they must agree.
 Description describe(const Context& context, CollectiveCall call, const CollectiveOptions& options);

@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "collectives/neighbour_moves.hpp"
 #include "memory/gpu.hpp"
+#include "operations/collective.hpp"
 #include "operations/state.hpp"
 #include "session/collective.hpp"
 #include "tasuki/error.hpp"
@@ -40,9 +42,10 @@ std::int64_t sum_of(const Counts& counts) {
   return sum;
 }
 
-std::string ranks_complaint(const char* name, const std::vector<int>& ranks, int size) {
+// In a grid -1 is nobody.
+std::string ranks_complaint(const char* name, const std::vector<int>& ranks, int least, int size) {
   for (std::size_t i = 0; i < ranks.size(); ++i)
-    if (ranks[i] < -1 || ranks[i] >= size)
+    if (ranks[i] < least || ranks[i] >= size)
       return fmt::format("argument '{}' names rank {} (entry {}), but the context has ranks 0 to {}", name, ranks[i], i,
                          size - 1);
   return {};
@@ -53,21 +56,24 @@ std::string counts_complaint(const char* name, const Counts& counts, std::size_t
     return fmt::format("argument '{}' has {} entries for {} neighbours", name, counts.size(), neighbours);
   std::int64_t bytes = 0;
   for (std::size_t i = 0; i < counts.size(); ++i) {
-    if (counts[i] < 0) return fmt::format("argument '{}' is {}; it must not be negative", name, counts[i]);
+    if (counts[i] < 0)
+      return fmt::format("argument '{}' is {} for neighbour {}; it must not be negative", name, counts[i], i);
     if (counts[i] > kMostBytes / element || (bytes += counts[i] * element) > kMostBytes)
-      return fmt::format("argument '{}' is {}; more than can be moved", name, counts[i]);
+      return fmt::format("argument '{}' is {} for neighbour {}; more than can be moved", name, counts[i], i);
   }
   return {};
 }
 
 // What is wrong on this rank by itself.
 std::string complaint_about(const Call& call, int size) {
+  if (std::string wrong = enumerator_complaint("type", call.type); !wrong.empty()) return wrong;
   if (call.type == DType::none) return "argument 'type' is none; give the type of the elements";
   const std::int64_t element = size_of(call.type);
-  for (std::string wrong :
-       {ranks_complaint("to", call.neighbours.to, size), ranks_complaint("from", call.neighbours.from, size),
-        counts_complaint(call.sent_name, call.sent, call.neighbours.to.size(), element),
-        counts_complaint(call.received_name, call.received, call.neighbours.from.size(), element)})
+  const int least = call.neighbours.of_grid ? -1 : 0;
+  for (std::string wrong : {ranks_complaint("to", call.neighbours.to, least, size),
+                            ranks_complaint("from", call.neighbours.from, least, size),
+                            counts_complaint(call.sent_name, call.sent, call.neighbours.to.size(), element),
+                            counts_complaint(call.received_name, call.received, call.neighbours.from.size(), element)})
     if (!wrong.empty()) return wrong;
   const std::int64_t in_bytes =
       element * (call.same_block ? (call.sent.empty() ? 0 : call.sent.front()) : sum_of(call.sent));
@@ -76,6 +82,8 @@ std::string complaint_about(const Call& call, int size) {
        {std::tuple{"in", call.in, in_bytes}, std::tuple{"out", static_cast<const void*>(call.out), out_bytes}}) {
     if (bytes == 0) continue;
     if (memory == nullptr) return fmt::format("argument '{}' is null", name);
+    if (memory == in_place)
+      return fmt::format("argument '{}' is in_place, which neighbour collectives do not know; give two buffers", name);
     if (memory_of(memory) == Memory::device)
       return fmt::format(
           "argument '{}' is on a GPU, which neighbour collectives do not know; copy it to host memory "
@@ -105,18 +113,26 @@ NeighbourBlocks blocks_of(const Call& call) {
   return blocks;
 }
 
-// As numbers, for the other ranks; and back.
+// As numbers, for the other ranks; and back. The third is below 0, as no count is that another collective tells.
+constexpr std::int64_t kListed = -1;
+constexpr std::int64_t kOfGrid = -2;
+
 std::string told(const NeighbourBlocks& blocks) {
-  Counts numbers{std::ssize(blocks.to), std::ssize(blocks.from), blocks.of_grid ? 1 : 0};
+  Counts numbers{std::ssize(blocks.to), std::ssize(blocks.from), blocks.of_grid ? kOfGrid : kListed};
   for (const auto* ranks : {&blocks.to, &blocks.from}) numbers.insert(numbers.end(), ranks->begin(), ranks->end());
   for (const Counts* counts : {&blocks.sent, &blocks.send_at, &blocks.received})
     numbers.insert(numbers.end(), counts->begin(), counts->end());
   return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(std::int64_t)};
 }
 
-NeighbourBlocks heard(const std::string& text) {
+// Empty if the text has another form: the other rank is in a different call, and calls are not compared.
+std::optional<NeighbourBlocks> heard(const std::string& text) {
   Counts numbers(text.size() / sizeof(std::int64_t));
   std::memcpy(numbers.data(), text.data(), numbers.size() * sizeof(std::int64_t));
+  const std::int64_t size = std::ssize(numbers);
+  if (size < 3 || numbers[2] >= 0 || numbers[0] < 0 || numbers[1] < 0 || numbers[0] > size || numbers[1] > size ||
+      size != 3 + 3 * numbers[0] + 2 * numbers[1])
+    return {};
   std::size_t at = 3;
   const auto next = [&](std::int64_t count) {
     const auto begin = numbers.begin() + static_cast<std::ptrdiff_t>(at);
@@ -129,7 +145,7 @@ NeighbourBlocks heard(const std::string& text) {
     return list;
   };
   NeighbourBlocks blocks;
-  blocks.of_grid = numbers[2] != 0;
+  blocks.of_grid = numbers[2] == kOfGrid;
   blocks.to = ranks(numbers[0]);
   blocks.from = ranks(numbers[1]);
   blocks.sent = next(numbers[0]);
@@ -141,7 +157,7 @@ NeighbourBlocks heard(const std::string& text) {
 Description describe(const Context& context, const Call& call) {
   Runtime& runtime = runtime_of(context);
   Agreement(runtime, call.operation)
-      .same("type", std::string(to_string(call.type)))
+      .same("type", shown(call.type))
       .same("neighbours", call.neighbours.of_grid ? "of a grid" : "listed")
       .complain(complaint_about(call, runtime.size()))
       .check();
@@ -149,7 +165,12 @@ Description describe(const Context& context, const Call& call) {
   std::vector<NeighbourBlocks> all;
   for (const std::string& text :
        gather_texts(runtime, told(mine), fmt::format("{}: gathering neighbours", call.operation)))
-    all.push_back(heard(text));
+    if (auto blocks = heard(text)) {
+      all.push_back(*std::move(blocks));
+    } else {
+      throw Error(fmt::format("{}: rank {} tells no neighbours; all ranks must make the same collective",
+                              call.operation, all.size()));
+    }
   // All ranks find the same.
   if (const std::string wrong = misfit_of(all); !wrong.empty())
     throw Error(fmt::format("{}: {}", call.operation, wrong));
@@ -176,11 +197,7 @@ Counts repeated(std::int64_t count, std::size_t times) {
 }  // namespace
 
 Neighbours::Neighbours(std::vector<int> whom, std::vector<int> of_whom)
-    : to(std::move(whom)), from(std::move(of_whom)) {
-  for (const auto* list : {&to, &from})
-    for (const int rank : *list)
-      if (rank < 0) throw Error(fmt::format("Neighbours: rank {} does not exist", rank));
-}
+    : to(std::move(whom)), from(std::move(of_whom)) {}
 
 Neighbours::Neighbours(const Grid& grid) : of_grid(true) {
   const auto here = grid.coords(grid.context().rank());

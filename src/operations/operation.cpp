@@ -239,7 +239,10 @@ Operation::State::~State() {
     (void)executor_.release();
     return;
   }
-  if (kernel_runs_) kernel_runs_->stop();
+  if (kernel_runs_) {
+    kernel_runs_->await();
+    kernel_runs_->stop();
+  }
   if (active_ && check_ && !runtime_of(context_).failed()) check_->abandoned(name_, epoch_);
   if (active_ && engine_) {
     engine_->abandon();
@@ -435,6 +438,7 @@ void Operation::State::free() {
   if (!executor_) return;
   if (runtime_of(context_).inherited()) check_alive("free");
   check_inactive("free");
+  if (kernel_runs_) kernel_runs_->await();
   if (!runtime_of(context_).failed()) count_kernels("free");
   if (kernel_runs_) kernel_runs_->stop();
   engine_.reset();

@@ -57,6 +57,8 @@ class KernelRuns {
   virtual std::uint64_t ended(const char* call) = 0;
   /// The host begins an epoch.
   virtual void host_begins() = 0;
+  /// Returns when kernels on threads have ended that were launched with a handle of it.
+  virtual void await() const = 0;
   /// The operation ends: nobody asks for messages any more.
   virtual void stop() = 0;
 };

@@ -206,8 +206,8 @@ bool Runtime::leave_together() {
     return true;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "tasuki: leaving a context without the other ranks: %s\n", error.what());
-    // A rank that gave up has reported it itself; a dead rank could not.
-    session.left_alone = session.left_alone || somebody_died();
+    // A rank that gave up has reported it itself; a dead rank could not. Ranks that are threads leave `session` alone.
+    if (somebody_died()) session.left_alone = true;
     return false;
   }
 }

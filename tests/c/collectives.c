@@ -281,6 +281,9 @@ static void check_neighbours(const struct ranks* r) {
   CHECK_OK(tasuki_operation_free(&once));
   CHECK_OK(tasuki_operation_free(&both));
   CHECK_OK(tasuki_grid_free(&sides.grid));
+  CHECK_FAILS(
+      TASUKI_FAILED, "'in' is in_place, which neighbour collectives do not know",
+      tasuki_neighbour_allgather_create(r->context, &ring, TASUKI_IN_PLACE, got, 1, NULL, TASUKI_F64, NULL, &once));
   ring.to_count = -1;
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'neighbours.to_count' is -1",
               tasuki_neighbour_allgather_create(r->context, &ring, in, got, 1, NULL, TASUKI_F64, NULL, &once));
@@ -305,6 +308,8 @@ static void check_complaints(const struct ranks* r) {
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'op' is -1", tasuki_allreduce_create(c, in, out, 1, TASUKI_F64, -1, NULL, &made));
   CHECK_FAILS(TASUKI_FAILED, "'op' is bxor",
               tasuki_reduce_create(c, 0, in, out, 1, TASUKI_F64, TASUKI_BXOR, NULL, &made));
+  CHECK_FAILS(TASUKI_FAILED, "'data' is in_place, but a broadcast has no other buffer",
+              tasuki_broadcast_create(c, 0, TASUKI_IN_PLACE, 8, NULL, &made));
   CHECK_FAILS(TASUKI_FAILED, "'root' is 99", tasuki_gather_create(c, 99, in, out, 1, NULL, TASUKI_F64, NULL, &made));
   CHECK_FAILS(TASUKI_FAILED, "'count' is -1", tasuki_scatter_create(c, 0, in, out, -1, NULL, TASUKI_F64, NULL, &made));
   CHECK_FAILS(TASUKI_FAILED, "overlap", tasuki_allgather_create(c, in, in, 1, NULL, TASUKI_F64, NULL, &made));

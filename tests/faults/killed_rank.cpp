@@ -5,9 +5,9 @@
 //
 //   killed_rank VICTIM PATH ENGINE MEMORY HOW [DEADLINE]
 //
-// HOW: `wait`, or `test` for a loop of tests; `allreduce` exchanges by a large one instead of a halo, and another
-// thread kills the rank, wherever it is; `kernel` and `messages` exchange in kernels on threads of the host, by the
-// halo and by messages, and the rank is killed from another thread, too.
+// HOW: `wait`, or `test` for a loop of tests; `kernel` and `messages` exchange in kernels on threads of the host, by
+// the halo and by messages, and another thread kills the rank, wherever it is. For collectives see
+// killed_collective.cpp.
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -15,7 +15,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <optional>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -68,21 +67,11 @@ int main(int argc, char** argv) {
   tasuki::HaloOptions options;
   options.path = argv[2];
   options.engine = argv[3];
-  std::vector<double> numbers(std::string_view(argv[5]) == "allreduce" ? 1 << 18 : 0), sums(numbers.size());
-  std::optional<tasuki::Operation> exchange;
-  if (numbers.empty()) {
-    exchange = tasuki::Halo(tasuki::HaloField(u), options);
-  } else {
-    tasuki::CollectiveOptions of_sum;
-    of_sum.path = options.path;
-    of_sum.engine = options.engine;
-    exchange = tasuki::Allreduce(ctx, numbers.data(), sums.data(), static_cast<std::int64_t>(numbers.size()),
-                                 tasuki::DType::f64, tasuki::ReduceOp::sum, of_sum);
-  }
+  tasuki::Halo exchange(tasuki::HaloField(u), options);
   auto begin = std::chrono::steady_clock::now();
   try {
     if (std::string_view(argv[5]) == "kernel") {
-      auto running = tasuki::launch_resident(ctx, {}, exchanges, exchange->device());
+      auto running = tasuki::launch_resident(ctx, {}, exchanges, exchange.device());
       if (ctx.rank() == victim) kill_soon();
       running.wait();
     }
@@ -101,19 +90,16 @@ int main(int argc, char** argv) {
         fmt::print("under way\n");
         std::fflush(stdout);
       }
-      if (ctx.rank() == victim && iteration == 100) {
-        if (numbers.empty()) kill(getpid(), SIGKILL);
-        kill_soon();
-      }
+      if (ctx.rank() == victim && iteration == 100) kill(getpid(), SIGKILL);
       if (on_gpu) {
-        exchange->run(nullptr);
+        exchange.run(nullptr);
         tasuki::synchronize(ctx, nullptr);
         continue;
       }
-      exchange->start();
-      while (polls && !exchange->test()) {
+      exchange.start();
+      while (polls && !exchange.test()) {
       }
-      exchange->wait();
+      exchange.wait();
     }
   } catch (const tasuki::Error& error) {
     const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;

@@ -2,6 +2,7 @@
 #include "exchange.cpp"
 #include "messages.cpp"
 #include "misuse.cpp"
+#include "misuse_arguments.cpp"
 #include "primitives.cpp"
 #include "proxy.cpp"
 #include "shapes.cpp"

@@ -1,6 +1,10 @@
 // Operations that kernels start, used as they cannot be: errors on the host where it can know, else in the kernel,
 // after which all calls return false and the host throws what the first was.
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
+#include <optional>
+#include <thread>
 
 #include "kernel_test.hpp"
 
@@ -37,7 +41,7 @@ tasuki::ResidentOptions launch_of(const tasuki::KernelGroup& group) {
 
 constexpr tasuki::KernelGroup kTwo{.blocks = 2, .threads = 64, .cpu_threads = 2};
 
-enum class Slip { other_group, twice, no_start, nobody, one_block, swapped, last };
+enum class Slip { other_group, twice, no_start, skipped, one_block, swapped, last };
 
 TASUKI_KERNEL void slips(device::Handle h, Slip slip, int rank, Word* yes) {
   const auto all = device::this_grid();
@@ -52,8 +56,8 @@ TASUKI_KERNEL void slips(device::Handle h, Slip slip, int rank, Word* yes) {
     case Slip::no_start:
       good = device::run(h, all) && device::wait(h, all);
       break;
-    case Slip::nobody:  // the other ranks do not come
-      if (rank == 0) good = device::run(h, all);
+    case Slip::skipped:  // the other ranks leave an epoch out
+      good = device::run(h, all) && (rank != 0 || device::run(h, all));
       break;
     case Slip::one_block:
       if (device::this_block().block() == 0) good = device::run(h, all);
@@ -83,8 +87,8 @@ Expected expected_of(Slip slip, int rank, int ranks) {
       return {"start of epoch 2 while the one before is active"};
     case Slip::no_start:
       return {"wait without a start before it"};
-    case Slip::nobody:
-      return {" with rank ", rank == 0 && ranks > 1};
+    case Slip::skipped:
+      return {"epoch 2 did not end: it waited for ", rank == 0 && ranks > 1};
     case Slip::one_block:
       return {"epoch 1 did not end: not all 2 blocks of the group have come (1 of 2 did): nine tenths of the deadline"};
     case Slip::swapped:
@@ -208,6 +212,52 @@ RANK_TEST("plans: the host does not start what a kernel has left open") {
 }
 
 #if !defined(__CUDACC__)
+namespace {
+TASUKI_KERNEL void runs_when_told(device::Handle h, Word* told, int epochs, Word* ended) {
+  const auto all = device::this_grid();
+  while (std::atomic_ref<Word>(*told).load() == 0) std::this_thread::yield();
+  for (int n = 0; n < epochs; ++n)
+    if (!device::run(h, all)) return;
+  count(ended, 1);
+}
+}  // namespace
+
+RANK_TEST("plans: a kernel on threads that has a handle keeps others from it, and its operation in memory") {
+  prepare(ctx);
+  std::optional<Ring> ring(std::in_place, ctx);
+  const Buffer<Word> told(1);
+  const Buffer<Word> ended(1);
+  const auto launch = [&] {
+    return tasuki::launch_resident(ctx, launch_of(kTwo), runs_when_told, ring->halo.device(kTwo), told.get(), 50,
+                                   ended.get());
+  };
+  const Word threads = 2 * 2;
+  for (const bool freed : {true, false}) {
+    told[0] = 0;
+    ended[0] = 0;
+    auto running = launch();
+    const std::string again = error_of([&] { launch().wait(); });
+    INFO(again);
+    CHECK(contains(again, "launch_resident: a kernel that has the handle of halo u still runs; wait for it first"));
+    std::thread tells([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      std::atomic_ref<Word>(told[0]).store(1);
+    });
+    if (freed) {
+      ring->halo.free();
+      CHECK(contains(error_of([&] { launch().wait(); }), "device after free"));
+    }
+    ring.reset();
+    CHECK(ended[0] == threads);
+    running.wait();
+    tells.join();
+    ring.emplace(ctx);
+  }
+  told[0] = 1;
+  launch().wait();
+  launch().wait();  // one after the other
+}
+
 RANK_TEST("plans: pieces that only the host can carry are named") {
   if (ranks_are_threads()) return;
   prepare(ctx);
@@ -259,8 +309,8 @@ void wait_for_another_island(const tasuki::Context& shared) {
   ctx.barrier();
   ctx.set_deadline(1.5);
   constexpr tasuki::KernelGroup kOne{.blocks = 1, .threads = 64, .cpu_threads = 2};
-  auto running =
-      tasuki::launch_resident(ctx, launch_of(kOne), slips, ring.halo.device(kOne), Slip::nobody, ctx.rank(), yes.get());
+  auto running = tasuki::launch_resident(ctx, launch_of(kOne), slips, ring.halo.device(kOne), Slip::skipped, ctx.rank(),
+                                         yes.get());
   const std::string error = error_of([&] { running.wait(); });
   INFO(error);
   CHECK(yes[0] == 0);
@@ -269,7 +319,7 @@ void wait_for_another_island(const tasuki::Context& shared) {
     return;
   }
   CHECK(contains(error, "rank 0: halo u: in block "));
-  CHECK(contains(error, "epoch 1 did not end: it waited for #"));
+  CHECK(contains(error, "epoch 2 did not end: it waited for #"));
   CHECK(contains(error, " recv with rank "));
   CHECK(contains(error, "which the process's thread carries"));
 }

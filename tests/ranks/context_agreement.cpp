@@ -140,6 +140,19 @@ TEST_CASE("with TASUKI_AGREE=0 nothing is compared or sent, and what ranks find 
             if (ctx.rank() == last) throw Error("no room");
           });
         }) == "Halo: rank " + std::to_string(last) + ": no room");
+  // What another collective tells is not taken for counts or neighbours.
+  const std::vector<std::int64_t> counts(static_cast<std::size_t>(ctx.size()), 1);
+  std::vector<double> in(counts.size()), out(counts.size());
+  const std::string error = error_of([&] {
+    if (ctx.rank() != last) Alltoall(ctx, in.data(), out.data(), counts, counts, DType::f64);
+    if (ctx.rank() == last) NeighbourAllgather(ctx, Neighbours({}, {}), in.data(), out.data(), 1, DType::f64);
+  });
+  INFO(error);
+  if (ctx.size() > 1) {
+    const char* const tells = ctx.rank() == last ? " tells no neighbours; all ranks must make the same collective"
+                                                 : " tells no counts; all ranks must make the same collective";
+    CHECK(error.find(tells) != std::string::npos);
+  }
   const Field<double> field(Grid(ctx, {64, 5}), {.name = "u"});
   Halo halo{HaloField(field)};
   const VerifyReport report = verify(halo);

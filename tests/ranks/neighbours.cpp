@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
 #include <string>
@@ -46,11 +47,12 @@ std::vector<std::vector<int>> random_graph(int ranks, Random& random) {
 
 }  // namespace
 
-RANK_TEST("an all-to-all on a random graph, blocks of different lengths") {
+RANK_TEST("an all-to-all and an allgather on a random graph, blocks of different lengths, started in any order") {
   Random random(31);
+  Random order(32 + static_cast<unsigned>(ctx.rank()));
   const auto n = static_cast<std::size_t>(ctx.size());
   const auto me = static_cast<std::size_t>(ctx.rank());
-  for (int graph = 0; graph < 12; ++graph) {
+  for (int graph = 0; graph < (ctx.size() > 8 ? 4 : 12); ++graph) {  // verifying takes long
     const auto times = random_graph(ctx.size(), random);
     const auto length = [&](std::size_t a, std::size_t b, int k) {
       return static_cast<std::int64_t>((a * 5 + b * 3 + static_cast<std::size_t>(k) + static_cast<std::size_t>(graph)) %
@@ -78,6 +80,17 @@ RANK_TEST("an all-to-all on a random graph, blocks of different lengths") {
     std::vector<std::int32_t> in(200), out(200);
     NeighbourAlltoall exchange(ctx, Neighbours(to, from), in.data(), out.data(), sent, received, DType::i32, options);
     check_plan(exchange);
+    // What a rank gives to all who name it, beside it.
+    const auto given = [&](std::size_t rank) {
+      return static_cast<std::int64_t>((rank + static_cast<std::size_t>(graph)) % 4);
+    };
+    Counts of_each;
+    for (const int rank : from) of_each.push_back(given(static_cast<std::size_t>(rank)));
+    options.engine = graph % 3 == 1 ? "thread" : "inline";
+    std::vector<double> one(4), all(200);
+    NeighbourAllgather gather(ctx, Neighbours(to, from), one.data(), all.data(), given(me), of_each, DType::f64,
+                              options);
+    check_plan(gather);
     const auto value = [&](std::size_t a, std::size_t b, int k, std::int64_t i, int turn) {
       return static_cast<std::int32_t>(1000 * a + 100 * b + 10 * static_cast<std::size_t>(k) +
                                        static_cast<std::size_t>(i) + 100000 * static_cast<std::size_t>(turn));
@@ -88,8 +101,18 @@ RANK_TEST("an all-to-all on a random graph, blocks of different lengths") {
         for (int k = 0; k < times[me][r]; ++k)
           for (std::int64_t i = 0; i < length(me, r, k); ++i) in[at++] = value(me, r, k, i, turn);
       std::fill(out.begin(), out.end(), -1);
-      exchange.start();
-      exchange.wait();
+      std::fill(all.begin(), all.end(), -1);
+      for (std::size_t i = 0; i < one.size(); ++i) one[i] = value(me, 0, 0, static_cast<std::int64_t>(i), turn);
+      std::vector<Operation*> both{&exchange, &gather};
+      std::shuffle(both.begin(), both.end(), order);
+      for (Operation* operation : both) operation->start();
+      std::shuffle(both.begin(), both.end(), order);
+      for (Operation* operation : both) operation->wait();
+      at = 0;
+      for (const int rank : from)
+        for (std::int64_t i = 0; i < given(static_cast<std::size_t>(rank)); ++i)
+          CHECK(all[at++] == value(static_cast<std::size_t>(rank), 0, 0, i, turn));
+      CHECK(all[at] == -1);
       at = 0;
       for (std::size_t r = n; r-- > 0;)
         for (int k = 0; k < times[r][me]; ++k)
@@ -158,7 +181,8 @@ RANK_TEST("graphs that do not fit are refused on every rank") {
   std::vector<double> in(8), out(8);
   CHECK(says(error_of([&] { NeighbourAllgather x(ctx, Neighbours({n}, {}), in.data(), out.data(), 1, DType::f64); }),
              "argument 'to' names rank " + std::to_string(n) + " (entry 0)"));
-  CHECK(says(error_of([&] { Neighbours x({-1}, {}); }), "rank -1 does not exist"));
+  CHECK(says(error_of([&] { NeighbourAllgather x(ctx, Neighbours({}, {-1}), in.data(), out.data(), 1, DType::f64); }),
+             "argument 'from' names rank -1 (entry 0)"));
   CHECK(says(error_of([&] {
                NeighbourAlltoall x(ctx, Neighbours({0}, {0}), in.data(), out.data(), {1, 2}, {1}, DType::f64);
              }),
@@ -171,6 +195,24 @@ RANK_TEST("graphs that do not fit are refused on every rank") {
                NeighbourAlltoall x(ctx, Neighbours({ctx.rank()}, {ctx.rank()}), nullptr, in.data(), 1, DType::f64);
              }),
              "argument 'in' is null"));
+  const Neighbours own({ctx.rank()}, {ctx.rank()});
+  CHECK(says(error_of([&] { NeighbourAllgather x(ctx, own, in_place, out.data(), 1, DType::f64); }),
+             "argument 'in' is in_place, which neighbour collectives do not know"));
+  CHECK(says(error_of([&] { NeighbourAllgather x(ctx, own, in.data(), in_place, 1, DType::f64); }),
+             "argument 'out' is in_place"));
+  // What is wrong on one rank is said on all.
+  const bool odd = ctx.rank() == n - 1;
+  const std::string of_last = "rank " + std::to_string(n - 1) + ": ";
+  const auto alltoall = [&](const Neighbours& graph, std::int64_t count, DType type) {
+    return error_of([&] { NeighbourAlltoall x(ctx, graph, in.data(), out.data(), count, type); });
+  };
+  CHECK(says(alltoall(odd ? Neighbours({0, n + 7}, {}) : own, 1, DType::f64),
+             of_last + "argument 'to' names rank " + std::to_string(n + 7) + " (entry 1)"));
+  CHECK(says(alltoall(own, odd ? -5 : 1, DType::f64), of_last + "argument 'count' is -5"));
+  CHECK(says(alltoall(own, odd ? std::int64_t{1} << 60 : 1, DType::f64), "more than can be moved"));
+  CHECK(says(alltoall(own, 1, odd ? DType::none : DType::f64), of_last + "argument 'type' is none"));
+  CHECK(
+      says(alltoall(own, 1, odd ? static_cast<DType>(77) : DType::f64), of_last + "argument 'type': DType: 77 is no "));
   if (n == 1) return;
   // Everybody sends to rank 0, who does not know it.
   const Neighbours star({0}, {});

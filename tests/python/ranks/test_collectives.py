@@ -1,4 +1,4 @@
-"""Collectives of NumPy arrays: against NumPy itself and, where it is there, against mpi4py's."""
+"""Collectives of NumPy arrays, against NumPy itself. test_mpi4py.py has mpi4py's beside them."""
 
 from __future__ import annotations
 
@@ -250,47 +250,6 @@ def test_neighbours(context):
     ):
         with pytest.raises(tasuki.Error, match=pattern):
             tasuki.NeighbourAllgather(context, whom, np.zeros(2), np.zeros(0 if whom[1] == [] else 2))  # type: ignore[arg-type]
-
-
-def test_against_mpi4py(context):
-    mpi = pytest.importorskip("mpi4py.MPI")
-    comm = mpi.COMM_WORLD
-    n, me = context.size, context.rank
-    random = np.random.default_rng(5)  # the same on all ranks
-    for turn in range(8):
-        count = int(random.integers(1, 200))
-        counts = random.integers(0, 9, n).tolist()
-        all_values = random.integers(-99, 99, (n, max(count, sum(counts)) * n)).astype("f8")
-        mine = all_values[me, :count].copy()
-        ours, theirs = np.zeros(count), np.zeros(count)
-        for name in ("Allreduce", "Scan", "Exscan"):
-            ours[...] = theirs[...] = -1
-            getattr(tasuki, name)(context, mine, ours).run()
-            getattr(comm, name)(mine, theirs)
-            np.testing.assert_array_equal(ours, theirs)
-        part = all_values[me, : counts[me]].copy()
-        ours, theirs = np.zeros(sum(counts)), np.zeros(sum(counts))
-        tasuki.Allgather(context, part, ours, counts=counts).run()
-        comm.Allgatherv(part, [theirs, counts])
-        np.testing.assert_array_equal(ours, theirs)
-        rows = all_values[me, : n * count].copy()
-        ours, theirs = np.zeros(n * count), np.zeros(n * count)
-        tasuki.Alltoall(context, rows, ours).run()
-        comm.Alltoall(rows, theirs)
-        np.testing.assert_array_equal(ours, theirs)
-        ours, theirs = np.zeros(count), np.zeros(count)
-        tasuki.ReduceScatter(context, rows, ours, op="min").run()
-        comm.Reduce_scatter_block(rows, theirs, mpi.MIN)
-        np.testing.assert_array_equal(ours, theirs)
-        root = turn % n
-        ours, theirs = np.zeros(n * count), np.zeros(n * count)
-        tasuki.Gather(context, mine, ours, root=root).run()
-        comm.Gather(mine, theirs, root)
-        np.testing.assert_array_equal(ours, theirs)
-        ours, theirs = np.zeros(count), np.zeros(count)
-        tasuki.Scatter(context, rows, ours, root=root).run()
-        comm.Scatter(rows, theirs, root)
-        np.testing.assert_array_equal(ours, theirs)
 
 
 def test_complaints(context):

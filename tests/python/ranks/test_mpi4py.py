@@ -1,0 +1,220 @@
+"""Random collectives against mpi4py's, where it is there: types, operators, roots, counts, paths, engines, in place."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tasuki
+
+INTEGERS = ["i1", "u2", "i4", "i8"]
+FLOATS = ["f4", "f8"]
+COMPLEX = ["c16"]
+OPERATORS = {
+    "sum": ("SUM", INTEGERS + FLOATS + COMPLEX),
+    "product": ("PROD", INTEGERS + FLOATS + COMPLEX),
+    "min": ("MIN", INTEGERS + FLOATS),
+    "max": ("MAX", INTEGERS + FLOATS),
+    "band": ("BAND", INTEGERS),
+    "bor": ("BOR", INTEGERS),
+    "bxor": ("BXOR", INTEGERS),
+    "land": ("LAND", INTEGERS),
+    "lor": ("LOR", INTEGERS),
+    "lxor": ("LXOR", INTEGERS),
+}
+VECTORS = ["Allreduce", "Scan", "Exscan", "Reduce"]
+TURNS = 3
+
+
+@pytest.fixture
+def mpi(context):
+    return pytest.importorskip("mpi4py.MPI")
+
+
+@pytest.fixture
+def random():
+    return np.random.default_rng(5)  # the same on all ranks
+
+
+def cases(context):
+    return range(10 if context.size < 3 else 4)  # verifying takes long where ranks share cores
+
+
+def values(rank, turn, count, dtype, op="sum"):
+    """So small that what is made of them is exact in any order."""
+    numbers = (np.arange(count) * 7 + rank * 5 + turn * 3) % 11
+    return (numbers % 2 + 1 if op == "product" else numbers).astype(dtype)
+
+
+def options_of(context, random):
+    paths = ["auto", "mpi", "shared:eager"] if context.size > 1 else ["auto"]
+    return {"path": str(random.choice(paths)), "engine": str(random.choice(["inline", "thread"]))}
+
+
+def operator_of(random):
+    op = str(random.choice(list(OPERATORS)))
+    name, dtypes = OPERATORS[op]
+    return op, name, str(random.choice(dtypes))
+
+
+def run(operation):
+    operation.start()
+    operation.wait()
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_vectors(context, mpi, random, name):
+    comm, n, me = mpi.COMM_WORLD, context.size, context.rank
+    for _ in cases(context):
+        op, theirs_op, dtype = operator_of(random)
+        count = int(random.choice([0, 1, 5, 333]))
+        root = int(random.integers(n)) if name == "Reduce" else me
+        here = bool(random.integers(2)) and me == root
+        gets = me == root
+        source, target = np.zeros(count, dtype), np.zeros(count, dtype) if gets else None
+        keywords = {"op": op, **options_of(context, random)} | ({"root": root} if name == "Reduce" else {})
+        ours = getattr(tasuki, name)(context, tasuki.in_place if here else source, target, **keywords)
+        assert tasuki.verify(ours)
+        for turn in range(TURNS):
+            source[...] = values(me, turn, count, dtype, op)
+            if gets:
+                target[...] = source if here else 9
+            expected = None if target is None else target.copy()
+            more = [root] if name == "Reduce" else []
+            getattr(comm, name)(mpi.IN_PLACE if here else source, expected, getattr(mpi, theirs_op), *more)
+            run(ours)
+            if gets:
+                np.testing.assert_array_equal(target, expected, f"{name} of {dtype} by {op}")
+
+
+def test_reduce_scatter(context, mpi, random):
+    comm, n, me = mpi.COMM_WORLD, context.size, context.rank
+    for _ in cases(context):
+        op, theirs_op, dtype = operator_of(random)
+        counts = random.integers(0, 9, n).tolist()
+        here = bool(random.integers(2))
+        source = np.zeros(sum(counts), dtype)
+        target = np.zeros(sum(counts) if here else counts[me], dtype)
+        ours = tasuki.ReduceScatter(
+            context, tasuki.in_place if here else source, target, op=op, counts=counts, **options_of(context, random)
+        )
+        assert tasuki.verify(ours)
+        for turn in range(TURNS):
+            source[...] = values(me, turn, source.size, dtype, op)
+            target[...] = source if here else 7
+            expected = target.copy()
+            comm.Reduce_scatter(mpi.IN_PLACE if here else source, expected, counts, getattr(mpi, theirs_op))
+            run(ours)
+            np.testing.assert_array_equal(target[: counts[me]], expected[: counts[me]], f"{dtype} by {op}")
+
+
+@pytest.mark.parametrize("name", ["Allgather", "Gather", "Scatter"])
+def test_blocks(context, mpi, random, name):
+    comm, n, me = mpi.COMM_WORLD, context.size, context.rank
+    for _ in cases(context):
+        dtype = str(random.choice(INTEGERS + FLOATS + COMPLEX))
+        counts = (random.integers(0, 40, n) * random.integers(0, 2, n)).tolist()
+        root = int(random.integers(n)) if name != "Allgather" else me
+        here = bool(random.integers(2)) and me == root
+        part = np.zeros(counts[me], dtype)
+        whole = np.zeros(sum(counts), dtype) if me == root else None
+        begin = sum(counts[:me])
+        small = tasuki.in_place if here else part
+        keywords = {"counts": counts, **options_of(context, random)} | ({} if name == "Allgather" else {"root": root})
+        ours = getattr(tasuki, name)(context, *((whole, small) if name == "Scatter" else (small, whole)), **keywords)
+        assert tasuki.verify(ours)
+        for turn in range(TURNS):
+            part[...] = values(me, turn, counts[me], dtype)
+            if whole is not None:
+                whole[...] = values(root, turn, whole.size, dtype) if name == "Scatter" else 9
+                if here and name != "Scatter":
+                    whole[begin : begin + counts[me]] = part
+            expected = part.copy(), None if whole is None else whole.copy()
+            few = mpi.IN_PLACE if here else expected[0]
+            many = None if whole is None else [expected[1], counts]
+            if name == "Allgather":
+                comm.Allgatherv(few, many)
+            elif name == "Gather":
+                comm.Gatherv(few, many, root)
+            else:
+                comm.Scatterv(many, few, root)
+            run(ours)
+            np.testing.assert_array_equal(part, expected[0])
+            if whole is not None:
+                np.testing.assert_array_equal(whole, expected[1])
+
+
+def test_broadcast(context, mpi, random):
+    for _ in cases(context):
+        dtype = str(random.choice(INTEGERS + FLOATS + COMPLEX))
+        count = int(random.choice([0, 1, 5, 3333]))
+        root = int(random.integers(context.size))
+        data = np.zeros(count, dtype)
+        ours = tasuki.Broadcast(context, root, data, **options_of(context, random))
+        assert tasuki.verify(ours)
+        for turn in range(TURNS):
+            data[...] = values(context.rank, turn, count, dtype)
+            expected = data.copy()
+            mpi.COMM_WORLD.Bcast(expected, root)
+            run(ours)
+            np.testing.assert_array_equal(data, expected)
+
+
+def test_alltoall(context, mpi, random):
+    comm, n, me = mpi.COMM_WORLD, context.size, context.rank
+    for _ in cases(context):
+        dtype = str(random.choice(INTEGERS + FLOATS + COMPLEX))
+        counts = random.integers(0, 9, (n, n))
+        here = bool(random.integers(2))
+        if here:
+            counts = np.maximum(counts, counts.T)
+        sent, received = counts[me].tolist(), counts[:, me].tolist()
+        source, target = np.zeros(sum(sent), dtype), np.zeros(sum(received), dtype)
+        ours = tasuki.Alltoall(
+            context,
+            tasuki.in_place if here else source,
+            target,
+            send_counts=sent,
+            receive_counts=received,
+            **options_of(context, random),
+        )
+        assert tasuki.verify(ours)
+        for turn in range(TURNS):
+            source[...] = values(me, turn, source.size, dtype)
+            target[...] = source if here else 9
+            expected = target.copy()
+            comm.Alltoallv(mpi.IN_PLACE if here else [source, sent], [expected, received])
+            run(ours)
+            np.testing.assert_array_equal(target, expected)
+
+
+def test_neighbours(context, mpi, random):
+    n, me = context.size, context.rank
+    for _ in cases(context):
+        names = random.integers(0, 2, (n, n))  # who sends to whom
+        to, of = np.flatnonzero(names[me]).tolist(), np.flatnonzero(names[:, me]).tolist()
+        comm = mpi.COMM_WORLD.Create_dist_graph_adjacent(of, to)
+        counts = random.integers(0, 9, (n, n))
+        sent, received = counts[me, to].tolist(), counts[of, me].tolist()
+        given = counts[:, 0].tolist()
+        source, target = np.zeros(sum(sent)), np.zeros(sum(received))
+        one, all_of = np.zeros(given[me]), np.zeros(sum(given[r] for r in of))
+        exchange = tasuki.NeighbourAlltoall(
+            context, (to, of), source, target, send_counts=sent, receive_counts=received, **options_of(context, random)
+        )
+        gather = tasuki.NeighbourAllgather(
+            context, (to, of), one, all_of, receive_counts=[given[r] for r in of], **options_of(context, random)
+        )
+        assert tasuki.verify(exchange) and tasuki.verify(gather)
+        for turn in range(TURNS):
+            source[...], one[...] = values(me, turn, source.size, "f8"), values(me, turn + 1, one.size, "f8")
+            expected, expected_of_all = np.zeros_like(target), np.zeros_like(all_of)
+            comm.Neighbor_alltoallv([source, sent], [expected, received])
+            comm.Neighbor_allgatherv(one, [expected_of_all, [given[r] for r in of]])
+            for operation in (exchange, gather) if me % 2 == 0 else (gather, exchange):
+                operation.start()
+            exchange.wait()
+            gather.wait()
+            np.testing.assert_array_equal(target, expected)
+            np.testing.assert_array_equal(all_of, expected_of_all)
+        comm.Free()
