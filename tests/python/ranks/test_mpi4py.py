@@ -77,13 +77,13 @@ def test_vectors(context, mpi, random, name):
         assert tasuki.verify(ours)
         for turn in range(TURNS):
             source[...] = values(me, turn, count, dtype, op)
-            if gets:
+            if target is not None:
                 target[...] = source if here else 9
             expected = None if target is None else target.copy()
             more = [root] if name == "Reduce" else []
             getattr(comm, name)(mpi.IN_PLACE if here else source, expected, getattr(mpi, theirs_op), *more)
             run(ours)
-            if gets:
+            if target is not None:
                 np.testing.assert_array_equal(target, expected, f"{name} of {dtype} by {op}")
 
 
