@@ -89,6 +89,24 @@ void with_islands(int ranks, F&& f) {
   unsetenv("TASUKI_ISLAND");
 }
 
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// A field on a ring of ranks and its halo.
+struct Ring {
+  tasuki::Grid grid;
+  tasuki::Field<float> field;
+  tasuki::Halo halo;
+  explicit Ring(const tasuki::Context& ctx, const tasuki::HaloOptions& options = {}, int copies = 1)
+      : grid(ctx, {7L * ctx.size()}, {.periodic = {true}}),
+        field(grid, {.name = "u", .shadow = 2, .copies = copies, .memory = kWhere}),
+        halo(field, options) {
+    const bool sound = tasuki::verify(halo).ok();
+    CHECK(sound);
+  }
+};
+
 /// How wide blocks are in turn: threads on a GPU and on a processor.
 inline std::vector<tasuki::ResidentOptions> widths(int blocks = 1) {
   std::vector<tasuki::ResidentOptions> all;

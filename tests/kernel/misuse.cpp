@@ -10,10 +10,6 @@ namespace device = tasuki::device;
 
 namespace {
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 std::string number(int n) {
   return std::to_string(n);
 }

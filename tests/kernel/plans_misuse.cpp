@@ -13,24 +13,6 @@ namespace device = tasuki::device;
 
 namespace {
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-/// A field on a ring of ranks and its halo.
-struct Ring {
-  tasuki::Grid grid;
-  tasuki::Field<float> field;
-  tasuki::Halo halo;
-  explicit Ring(const tasuki::Context& ctx, const tasuki::HaloOptions& options = {}, int copies = 1)
-      : grid(ctx, {7L * ctx.size()}, {.periodic = {true}}),
-        field(grid, {.name = "u", .shadow = 2, .copies = copies, .memory = kWhere}),
-        halo(field, options) {
-    const bool sound = tasuki::verify(halo).ok();
-    CHECK(sound);
-  }
-};
-
 tasuki::ResidentOptions launch_of(const tasuki::KernelGroup& group) {
   tasuki::ResidentOptions options;
   options.blocks = group.blocks;

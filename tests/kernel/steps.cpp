@@ -14,23 +14,6 @@ namespace {
 
 using Lists = std::vector<std::vector<int>>;
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-struct Ring {
-  tasuki::Grid grid;
-  tasuki::Field<float> field;
-  tasuki::Halo halo;
-  explicit Ring(const tasuki::Context& ctx)
-      : grid(ctx, {7L * ctx.size()}, {.periodic = {true}}),
-        field(grid, {.name = "u", .shadow = 2, .memory = kWhere}),
-        halo(field) {
-    const bool sound = tasuki::verify(halo).ok();
-    CHECK(sound);
-  }
-};
-
 Lists random_neighbours(std::mt19937& chance, int blocks) {
   Lists of(static_cast<std::size_t>(blocks));
   for (int a = 0; a < blocks; ++a)

@@ -148,7 +148,7 @@ TASUKI_DEVICE void keep(Word& word, Word value) {
   store_relaxed(&word, value);
 #endif
 }
-/// The same wherever it is.
+/// A word of the book-keeping, whether one group makes calls or several.
 TASUKI_DEVICE Word recall(const Messages& m, const Word& word) {
   return m.concurrent == 0 ? kept(word) : load_relaxed(&word);
 }

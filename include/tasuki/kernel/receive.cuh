@@ -173,8 +173,8 @@ TASUKI_RARE bool finish_later(const Messages& m, const Group group, Request& req
 }
 
 /// The same, quick: the next message is short and for this receive, which is the oldest. All threads look at the ring,
-/// find the same there, and take their words as they come. False, and nothing has been done, if it is not so. Whatever
-/// does not depend on the message is worked out before it comes.
+/// find the same there, and take their words as they come. False if it is not so: then the receive is open as before,
+/// and some of its words may have been stored. Whatever does not depend on the message is worked out before it comes.
 template <class Group>
 TASUKI_DEVICE bool take_next(const Messages& m, const Group& group, const Request& request, bool once, Word& head) {
   Box& box = m.boxes[request.peer];
