@@ -10,6 +10,13 @@
 // in one buffer they lie one after the other, in rank order. Starts may come in any order on different ranks, several
 // may be active.
 //
+// Memory need not be contiguous: each also takes layouts, which say which bytes of `in` and `out` its blocks are. A
+// layout may differ from rank to rank, and from that of the block that it meets, but both name equally many bytes. In
+// reductions these are whole elements of `type`. Memory that is written has no byte named twice. A side that is not
+// looked at may have any layout; where a rank works in place, those of `out` hold (reduce-scatter: those of `in`, and
+// the result is where the first of these bytes are). `blocks_of` makes layouts from what MPI's collectives take: a
+// datatype, counts and displacements.
+//
 // Reductions combine in an order that is fixed by algorithm, parameters, ranks and counts: they give the same bits at
 // every repetition, on every path and engine, and an allreduce gives all ranks the same. Which types and operators go
 // together is said in dtype.hpp.
@@ -23,6 +30,7 @@
 #include <vector>
 
 #include "tasuki/dtype.hpp"
+#include "tasuki/layout.hpp"
 #include "tasuki/operation.hpp"
 
 namespace tasuki {
@@ -74,6 +82,8 @@ class Allreduce : public Operation {
  public:
   Allreduce(const Context& context, const void* in, void* out, std::int64_t count, DType type,
             const Operator& op = ReduceOp::sum, const CollectiveOptions& options = {});
+  Allreduce(const Context& context, const void* in, const Layout& in_layout, void* out, const Layout& out_layout,
+            DType type, const Operator& op = ReduceOp::sum, const CollectiveOptions& options = {});
 };
 
 /// The same on rank `root` only; `out` of other ranks is not looked at.
@@ -81,6 +91,8 @@ class Reduce : public Operation {
  public:
   Reduce(const Context& context, int root, const void* in, void* out, std::int64_t count, DType type,
          const Operator& op = ReduceOp::sum, const CollectiveOptions& options = {});
+  Reduce(const Context& context, int root, const void* in, const Layout& in_layout, void* out, const Layout& out_layout,
+         DType type, const Operator& op = ReduceOp::sum, const CollectiveOptions& options = {});
 };
 
 /// `in` holds a block for every rank; rank r gets block r of all ranks, combined. `count` elements a block, or
@@ -91,6 +103,10 @@ class ReduceScatter : public Operation {
                 const Operator& op = ReduceOp::sum, const CollectiveOptions& options = {});
   ReduceScatter(const Context& context, const void* in, void* out, const std::vector<std::int64_t>& counts, DType type,
                 const Operator& op = ReduceOp::sum, const CollectiveOptions& options = {});
+  /// A layout for every rank's block, the same sizes on all ranks.
+  ReduceScatter(const Context& context, const void* in, const std::vector<Layout>& in_layouts, void* out,
+                const Layout& out_layout, DType type, const Operator& op = ReduceOp::sum,
+                const CollectiveOptions& options = {});
 };
 
 /// `out` = the ranks' blocks, on every rank. `count` elements each, or `counts[r]` of rank r, the same on all ranks.
@@ -100,6 +116,8 @@ class Allgather : public Operation {
             const CollectiveOptions& options = {});
   Allgather(const Context& context, const void* in, void* out, const std::vector<std::int64_t>& counts, DType type,
             const CollectiveOptions& options = {});
+  Allgather(const Context& context, const void* in, const Layout& in_layout, void* out,
+            const std::vector<Layout>& out_layouts, const CollectiveOptions& options = {});
 };
 
 /// The same on rank `root` only; `out` of other ranks is not looked at.
@@ -109,6 +127,8 @@ class Gather : public Operation {
          const CollectiveOptions& options = {});
   Gather(const Context& context, int root, const void* in, void* out, const std::vector<std::int64_t>& counts,
          DType type, const CollectiveOptions& options = {});
+  Gather(const Context& context, int root, const void* in, const Layout& in_layout, void* out,
+         const std::vector<Layout>& out_layouts, const CollectiveOptions& options = {});
 };
 
 /// `in` of rank `root` holds a block for every rank; rank r gets block r. `in` of other ranks is not looked at.
@@ -118,6 +138,8 @@ class Scatter : public Operation {
           const CollectiveOptions& options = {});
   Scatter(const Context& context, int root, const void* in, void* out, const std::vector<std::int64_t>& counts,
           DType type, const CollectiveOptions& options = {});
+  Scatter(const Context& context, int root, const void* in, const std::vector<Layout>& in_layouts, void* out,
+          const Layout& out_layout, const CollectiveOptions& options = {});
 };
 
 /// `in` holds a block for every rank, `out` gets one of every rank: of rank r, its block for this one. `count` elements
@@ -128,12 +150,17 @@ class Alltoall : public Operation {
            const CollectiveOptions& options = {});
   Alltoall(const Context& context, const void* in, void* out, const std::vector<std::int64_t>& send_counts,
            const std::vector<std::int64_t>& receive_counts, DType type, const CollectiveOptions& options = {});
+  /// As MPI_Alltoallw: the block for each rank, and that of each rank, has a layout of its own.
+  Alltoall(const Context& context, const void* in, const std::vector<Layout>& in_layouts, void* out,
+           const std::vector<Layout>& out_layouts, const CollectiveOptions& options = {});
 };
 
 /// `out` of rank r = `in` of ranks 0 to r, combined in rank order. `count` elements each.
 class Scan : public Operation {
  public:
   Scan(const Context& context, const void* in, void* out, std::int64_t count, DType type,
+       const Operator& op = ReduceOp::sum, const CollectiveOptions& options = {});
+  Scan(const Context& context, const void* in, const Layout& in_layout, void* out, const Layout& out_layout, DType type,
        const Operator& op = ReduceOp::sum, const CollectiveOptions& options = {});
 };
 
@@ -142,6 +169,8 @@ class Exscan : public Operation {
  public:
   Exscan(const Context& context, const void* in, void* out, std::int64_t count, DType type,
          const Operator& op = ReduceOp::sum, const CollectiveOptions& options = {});
+  Exscan(const Context& context, const void* in, const Layout& in_layout, void* out, const Layout& out_layout,
+         DType type, const Operator& op = ReduceOp::sum, const CollectiveOptions& options = {});
 };
 
 /// An epoch ends on a rank when all ranks have started it. With `where` = device, the same on all ranks, it is a

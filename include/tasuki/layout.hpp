@@ -103,4 +103,16 @@ class Layout {
   friend class LayoutBuilder;
 };
 
+/// Blocks of collectives as MPI counts them, each relative to the one base. `count` blocks, of which each begins an
+/// extent of `block` after the one before it (`recvtype` of MPI_Allgather).
+std::vector<Layout> blocks_of(const Layout& block, int count);
+/// Block i is `counts[i]` elements, the first of which is `displacements[i]` extents of the element after the base
+/// (MPI_Allgatherv, MPI_Alltoallv). Throws `Error` unless there are as many displacements as counts.
+std::vector<Layout> blocks_of(const Layout& element, std::span<const std::int64_t> counts,
+                              std::span<const std::int64_t> displacements);
+/// Block i is `counts[i]` of `elements[i]`, the first of which is `displacements[i]` bytes after the base
+/// (MPI_Alltoallw). Throws `Error` unless there are equally many of all three.
+std::vector<Layout> blocks_of(std::span<const Layout> elements, std::span<const std::int64_t> counts,
+                              std::span<const std::int64_t> displacements);
+
 }  // namespace tasuki

@@ -26,7 +26,7 @@ struct Neighbours {
 };
 
 /// Neighbour collectives are made collectively; what is wrong on one rank, a graph or blocks that do not fit, throws
-/// `Error` on every rank. They are on host memory, and not in place. For the rest collectives.hpp holds.
+/// `Error` on every rank. They are not in place. For the rest collectives.hpp holds, memory of GPUs and layouts too.
 ///
 /// `in`, to each neighbour in `to`; `out` gets a block of each in `from`, one after the other. `count` elements each,
 /// or `count` of this rank's own and `receive_counts[i]` of `from[i]`, which must be what that rank sends.
@@ -37,6 +37,9 @@ class NeighbourAllgather : public Operation {
   NeighbourAllgather(const Context& context, const Neighbours& neighbours, const void* in, void* out,
                      std::int64_t count, const std::vector<std::int64_t>& receive_counts, DType type,
                      const OperationOptions& options = {});
+  /// A layout for the block of each neighbour in `from`.
+  NeighbourAllgather(const Context& context, const Neighbours& neighbours, const void* in, const Layout& in_layout,
+                     void* out, const std::vector<Layout>& out_layouts, const OperationOptions& options = {});
 };
 
 /// `in` holds a block for each neighbour in `to`, `out` gets one of each in `from`; both one after the other. `count`
@@ -48,6 +51,10 @@ class NeighbourAlltoall : public Operation {
   NeighbourAlltoall(const Context& context, const Neighbours& neighbours, const void* in, void* out,
                     const std::vector<std::int64_t>& send_counts, const std::vector<std::int64_t>& receive_counts,
                     DType type, const OperationOptions& options = {});
+  /// As MPI_Neighbor_alltoallw: a layout for the block of each neighbour in `to`, and in `from`.
+  NeighbourAlltoall(const Context& context, const Neighbours& neighbours, const void* in,
+                    const std::vector<Layout>& in_layouts, void* out, const std::vector<Layout>& out_layouts,
+                    const OperationOptions& options = {});
 };
 
 }  // namespace tasuki

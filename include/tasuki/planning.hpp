@@ -94,6 +94,11 @@ struct CollectiveShape {
   std::string own = {};   ///< what the operator `own` is called
   bool ordered = false;   ///< reductions combine in rank order
   bool in_place = false;  ///< with a root: the root's is
+  /// Memory that is not contiguous: which bytes of it each rank's `in` and `out` are, all of the rank's blocks in the
+  /// order of the blocks. Empty: contiguous, on all ranks. The one buffer of a broadcast is `in`, that of a collective
+  /// in place `out`. A layout names as many bytes as the counts say; that of a buffer which is not looked at names
+  /// none.
+  std::vector<Layout> in_layouts, out_layouts;
   Memory memory = Memory::host;
   bool shared = false;  ///< the data lie in memory that peers can map
   std::string algorithm = "auto";

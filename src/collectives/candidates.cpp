@@ -172,7 +172,7 @@ std::vector<BufferFact> facts_of(const Collective& collective, const std::vector
     const bool own = buffers[b].role == Role::scratch;
     BufferFact fact;
     fact.memory = collective.shape().memory;
-    fact.bytes = own ? buffers[b].bytes : collective.bytes_of(rank, static_cast<int>(b));
+    fact.bytes = own ? buffers[b].bytes : collective.span_of(rank, static_cast<int>(b));
     fact.shared = own || collective.shape().shared;
     fact.alignment = 16;
     facts.push_back(fact);

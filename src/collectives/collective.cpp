@@ -111,6 +111,7 @@ Collective::Collective(const Machine& machine, const CollectiveShape& shape) : s
     throw Error(fmt::format("argument 'counts' is given, but {} has no blocks; give 'count'", to_string(kind())));
   check_counts(shape, matrix ? std::int64_t{ranks()} * ranks() : ranks());
   matrix ? place_matrix() : place_blocks();
+  if (has_layouts()) place_layouts();
 }
 
 void Collective::place_blocks() {
@@ -239,12 +240,9 @@ class Promises {
 
   void add(int from, Place src, Place dst, std::int64_t bytes, DType type, bool in_order) {
     if (bytes == 0) return;
-    StridedCopy copy;
-    copy.src_offset = src.offset;
-    copy.dst_offset = dst.offset;
-    copy.block = bytes;
-    composer_.builder().expect(composer_.user_buffer(from, src.buffer), composer_.user_buffer(me_, dst.buffer),
-                               std::span(&copy, 1), type, type == DType::none ? ReduceOp::sum : c_.op(), in_order);
+    const std::vector<StridedCopy> copies = c_.copies(from, src, me_, dst, bytes);
+    composer_.builder().expect(composer_.user_buffer(from, src.buffer), composer_.user_buffer(me_, dst.buffer), copies,
+                               type, type == DType::none ? ReduceOp::sum : c_.op(), in_order);
   }
 
   const Collective& c_;

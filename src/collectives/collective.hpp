@@ -1,13 +1,19 @@
 // Collective: what a collective asks for, as data: which bytes of whose buffers are blocks, which end where.
 //
+// A rank's buffer is a sequence of bytes, its blocks one after the other. Offsets and sizes count bytes of sequences;
+// where these lie in memory, in one piece or as a layout says, matters to `copies` alone. So no algorithm knows
+// layouts.
+//
 // Buffers are numbered. A collective has `in` (0) and `out` (1), or, a broadcast and in place without a root, one
 // buffer for both; what an algorithm keeps for itself comes after these (steps.hpp).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "layout/sequence.hpp"
 #include "planner/planner.hpp"
 #include "tasuki/planning.hpp"
 
@@ -16,7 +22,7 @@ namespace tasuki {
 /// A place in a rank's buffer.
 struct Place {
   int buffer = 0;
-  std::int64_t offset = 0;  ///< bytes
+  std::int64_t offset = 0;  ///< bytes of its sequence
 };
 
 /// The torus whose points are hosts, where every point has one.
@@ -65,7 +71,14 @@ class Collective {
   /// Where the rank's own contribution begins: `in`, or `out` of a root that works in place.
   Place own(int rank) const { return {rooted() && in_place(rank) ? out() : in(), 0}; }
   std::vector<UserRole> buffers() const;
-  std::int64_t bytes_of(int rank, int buffer) const;  ///< of `in` or `out`
+  std::int64_t bytes_of(int rank, int buffer) const;  ///< of the sequence that is `in` or `out`
+
+  // Where these bytes lie. A plan's buffer begins with the first byte in memory that the sequence has.
+  bool has_layouts() const { return !shape_.in_layouts.empty() || !shape_.out_layouts.empty(); }
+  std::int64_t begins_at(int rank, int buffer) const;  ///< where the plan's buffer begins, from the user's base
+  std::int64_t span_of(int rank, int buffer) const;    ///< bytes of the plan's buffer
+  /// What moves `bytes` bytes from `src` of a rank to `dst` of a rank. Offsets are those of the plans' buffers.
+  std::vector<StridedCopy> copies(int from, Place src, int to, Place dst, std::int64_t bytes) const;
 
  private:
   std::size_t place(int row, int column) const {
@@ -73,13 +86,20 @@ class Collective {
   }
   void place_blocks();
   void place_matrix();
+  void place_layouts();
+  /// Null: contiguous.
+  const Sequence* sequence(int rank, int buffer) const {
+    if (buffer > 1 || sequences_[buffer].empty()) return nullptr;
+    return &sequences_[buffer][static_cast<std::size_t>(rank)];
+  }
 
   CollectiveShape shape_;
   std::vector<int> island_;
   HostTorus torus_;
   std::int64_t element_ = 1;
-  std::vector<std::int64_t> begin_;            // of each block, and the end
-  std::vector<std::int64_t> sent_, received_;  // [rank][other, and the end]
+  std::vector<std::int64_t> begin_;                 // of each block, and the end
+  std::vector<std::int64_t> sent_, received_;       // [rank][other, and the end]
+  std::array<std::vector<Sequence>, 2> sequences_;  // of each buffer and rank, where there are layouts
 };
 
 /// Says what this rank is promised: the expectations of its plan.

@@ -161,10 +161,12 @@ class Lanes {
     each(lane, leaves, &Lanes::open);
     const std::int64_t bytes = listed_.steps[lane.steps.front()].bytes;
     const std::int64_t count = bytes / lane.chunk;
-    if (count > 1) builder_.begin_loop(count, lane.chunk);
-    for (const std::size_t i : lane.steps)
-      if (count > 0) run(i, 0, lane.chunk);
-    if (count > 1) builder_.end_loop();
+    // A loop goes through memory at an even pace, which chunks of a layout do not.
+    const bool loops = count > 1 && !listed_.collective->has_layouts();
+    if (loops) builder_.begin_loop(count, lane.chunk);
+    for (std::int64_t chunk = 0; chunk < (loops ? 1 : count); ++chunk)
+      for (const std::size_t i : lane.steps) run(i, chunk * lane.chunk, lane.chunk);
+    if (loops) builder_.end_loop();
     const std::int64_t done = count * lane.chunk;
     for (const std::size_t i : lane.steps)
       if (bytes > done) run(i, done, bytes - done);
@@ -175,27 +177,26 @@ class Lanes {
   // Emits `bytes` of a step from byte `at` of it on.
   void run(std::size_t i, std::int64_t at, std::int64_t bytes) {
     const Steps::Step& step = listed_.steps[i];
-    StridedCopy copy;
-    copy.src_offset = step.src.offset + at;
-    copy.dst_offset = step.dst.offset + at;
-    copy.block = bytes;
+    const int from = step.flow < 0 ? builder_.rank() : flow_of(step).move.src_rank;
+    const int to = step.flow < 0 ? builder_.rank() : flow_of(step).move.dst_rank;
+    const std::vector<StridedCopy> copies = listed_.collective->copies(
+        from, {step.src.buffer, step.src.offset + at}, to, {step.dst.buffer, step.dst.offset + at}, bytes);
     const int first = next();
     if (step.flow < 0) {
-      within(step, copy);
+      within(step, copies);
       return touched(i, {first, next() - 1});
     }
     Open& o = open_of(step);
     const Steps::Flow& flow = flow_of(step);
     Move move = flow.move;
     move.mutual = o.link.mutual;
-    move.copies = {copy};
+    move.copies = copies;
     o.link.moves = {&move};
     o.link.filled = o.filled;
     o.link.commands.clear();
     o.link.first_commands.clear();
     const Protocol& protocol = enter(o);
-    const std::int64_t grain = protocol.grain();
-    o.filled += (bytes + grain - 1) / grain * grain * builder_.rounds();
+    o.filled += packed_bytes(copies, protocol.grain()) * builder_.rounds();
     flow.leaves ? protocol.send(builder_, o.link) : protocol.recv(builder_, o.link);
     Touch touch;
     for (int c = first; c < next(); ++c) {
@@ -209,16 +210,15 @@ class Lanes {
     touched(i, touch);
   }
 
-  void within(const Steps::Step& step, const StridedCopy& copy) {
+  void within(const Steps::Step& step, const std::vector<StridedCopy>& copies) {
     const int src = composer_.user_buffer(builder_.rank(), step.src.buffer);
     const int dst = composer_.user_buffer(builder_.rank(), step.dst.buffer);
     builder_.set_path(listed_.collective->on_gpu() ? "self:gpu" : "self");
     const std::int64_t user = builder_.user_step();
     if (step.combines) {
-      builder_.reduce(-1, src, dst, std::span(&copy, 1), user, user, listed_.collective->type(),
-                      listed_.collective->op());
+      builder_.reduce(-1, src, dst, copies, user, user, listed_.collective->type(), listed_.collective->op());
     } else {
-      builder_.copy(-1, src, dst, std::span(&copy, 1), user, user);
+      builder_.copy(-1, src, dst, copies, user, user);
     }
   }
 

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "layout/sequence.hpp"
+
 namespace tasuki {
 
 namespace {
@@ -49,11 +51,13 @@ std::string misfit_of(const std::vector<NeighbourBlocks>& all) {
         return fmt::format(
             "rank {} names rank {} in 'to' {} times, but rank {} names rank {} in 'from' {} times; they must be equal",
             a, b, times(mine.to, b, size_of(mine.to)), b, a, times(all[at(b)].from, a, size_of(all[at(b)].from)));
-      if (all[at(b)].received[at(partner)] != mine.sent[at(i)])
+      const std::int64_t sent = mine.sent[at(i)].size();
+      const std::int64_t received = all[at(b)].received[at(partner)].size();
+      if (received != sent)
         return fmt::format(
             "rank {} sends {} bytes to rank {} (its block {}), which receives {} from it (its block {}); they must be "
             "equal",
-            a, mine.sent[at(i)], b, i, all[at(b)].received[at(partner)], partner);
+            a, sent, b, i, received, partner);
     }
     for (int i = 0; i < size_of(mine.from); ++i) {
       const int b = mine.from[at(i)];
@@ -69,6 +73,13 @@ std::string misfit_of(const std::vector<NeighbourBlocks>& all) {
   return {};
 }
 
+ByteRange range_of(const std::vector<Layout>& blocks, const std::vector<int>& ranks) {
+  ByteRange range;
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    if (ranks[i] >= 0) range.include({blocks[i].true_lower_bound(), blocks[i].true_upper_bound()});
+  return range;
+}
+
 Problem neighbour_problem(const std::string& operation, const std::vector<NeighbourBlocks>& all, int rank) {
   Problem problem;
   problem.operation = operation;
@@ -78,7 +89,7 @@ Problem neighbour_problem(const std::string& operation, const std::vector<Neighb
     const NeighbourBlocks& theirs = all[at(from)];
     for (int i = 0; i < size_of(theirs.to); ++i) {
       const int to = theirs.to[at(i)];
-      if (to < 0 || (from != rank && to != rank) || theirs.sent[at(i)] == 0) continue;
+      if (to < 0 || (from != rank && to != rank) || theirs.sent[at(i)].size() == 0) continue;
       const int block = partner_of(all, from, i, to);
       Move move;
       move.seq = i;
@@ -86,11 +97,10 @@ Problem neighbour_problem(const std::string& operation, const std::vector<Neighb
       move.dst_rank = to;
       move.src = 0;
       move.dst = 1;
-      StridedCopy copy;
-      copy.src_offset = theirs.send_at[at(i)];
-      for (int b = 0; b < block; ++b) copy.dst_offset += all[at(to)].received[at(b)];
-      copy.block = theirs.sent[at(i)];
-      move.copies = {copy};
+      const NeighbourBlocks& its = all[at(to)];
+      const Layout src = moved(theirs.sent[at(i)], -range_of(theirs.sent, theirs.to).begin);
+      const Layout dst = moved(its.received[at(block)], -range_of(its.received, its.from).begin);
+      for (const StridedCopy& copy : zip(src, dst)) move.copies.push_back(reordered(copy));
       move.label = fmt::format("block {} to {}", i, block);
       problem.moves.push_back(std::move(move));
     }

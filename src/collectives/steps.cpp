@@ -3,11 +3,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
+
+#include "tasuki/error.hpp"
 
 namespace tasuki {
 
 namespace {
+
+// Into which memory with a layout is cut at most, where a loop would do for contiguous memory.
+constexpr std::int64_t kMostParts = 1024;
 
 std::size_t at(int index) {
   return static_cast<std::size_t>(index);
@@ -71,13 +77,23 @@ void Steps::add(int from, Place src, int to, Place dst, std::int64_t bytes, int 
   Step step{src, dst, bytes, -1, 0, combines};
   if (from != to) {
     step.flow = flow_of(from, src, to, dst, link, combines);
-    StridedCopy copy;
-    copy.src_offset = src.offset;
-    copy.dst_offset = dst.offset;
-    copy.block = bytes;
     Move& move = listed_.flows[at(step.flow)].move;
-    move.copies.push_back(copy);
-    move.looped = move.looped || (group_ >= 0 && groups_[at(group_)].chunk > 0 && bytes > groups_[at(group_)].chunk);
+    const Collective& collective = *listed_.collective;
+    const std::int64_t chunk = group_ >= 0 ? groups_[at(group_)].chunk : 0;
+    const bool chunked = chunk > 0 && bytes > chunk;
+    move.looped = move.looped || (chunked && !collective.has_layouts());
+    // Each part as the rank's lane will move it.
+    const std::int64_t part = chunked && collective.has_layouts() ? chunk : bytes;
+    if (bytes / part > kMostParts)
+      throw Error(
+          fmt::format("option 'chunk' is {} bytes, which cuts {} bytes into more than {} parts; memory with a layout "
+                      "is not cut so often, for each part has a list of its own: give a larger one",
+                      chunk, bytes, kMostParts));
+    for (std::int64_t done = 0; done < bytes; done += part) {
+      const auto copies = collective.copies(from, {src.buffer, src.offset + done}, to, {dst.buffer, dst.offset + done},
+                                            std::min(part, bytes - done));
+      move.copies.insert(move.copies.end(), copies.begin(), copies.end());
+    }
   }
   step.lane = lane_of(step);
   listed_.lanes[at(step.lane)].steps.push_back(listed_.steps.size());
@@ -123,7 +139,9 @@ int Steps::lane_of(const Step& step) {
 }
 
 Problem Steps::problem() {
-  for (Flow& flow : listed_.flows) flow.move.summed = flow.move.summed && !groups_[at(flow.group)].in_turn;
+  // Values are loaded together only where they lie alike.
+  const bool alike = !listed_.collective->has_layouts();
+  for (Flow& flow : listed_.flows) flow.move.summed = flow.move.summed && alike && !groups_[at(flow.group)].in_turn;
   for (Lane& lane : listed_.lanes) {
     const bool rounds = lane.group >= 0 && groups_[at(lane.group)].rounds;
     lane.at_once = listed_.collective->on_gpu() && rounds && !groups_[at(lane.group)].in_turn;
@@ -135,7 +153,7 @@ Problem Steps::problem() {
   for (const Flow& flow : listed_.flows) problem.moves.push_back(flow.move);
   mark_mutual(problem.moves);
   problem.bytes_of = [collective = listed_.collective](int rank, int buffer) {
-    return collective->bytes_of(rank, buffer);
+    return collective->span_of(rank, buffer);
   };
   problem.compose = [listed = std::make_shared<const Listed>(std::move(listed_))](Composer& composer) {
     compose_steps(composer, *listed);

@@ -5,11 +5,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
 #include "collectives/algorithm.hpp"
 #include "memory/gpu.hpp"
+#include "operations/collective_layouts.hpp"
+#include "operations/given_memory.hpp"
 #include "paths/path.hpp"
 #include "session/collective.hpp"
 #include "session/gpus.hpp"
@@ -61,6 +64,7 @@ class Making {
   Description describe() {
     agree();
     if (call_.has_matrix) gather_counts();
+    if (call_.has_layouts) gather_layouts();
     settle_memory();
     Description d{{}, {}, Agreement(runtime_, call_.operation)};
     d.combine = call_.combine;
@@ -85,9 +89,12 @@ class Making {
   void agree() {
     const CollectiveShape& shape = call_.shape;
     Agreement agreement(runtime_, call_.operation);
+    agreement.same("layouts", call_.has_layouts ? "true" : "false");
     agreement.same("individual counts", call_.has_matrix ? "true" : "false");
     if (rooted()) agreement.same("root", shape.root);
-    if (!call_.has_counts) {
+    if (call_.has_layouts) {
+      // They may differ, and are compared when all are known.
+    } else if (!call_.has_counts) {
       agreement.same(call_.count_name, shape.count);
     } else {
       agreement.same("counts", fmt::format("{}", fmt::join(shape.counts, " ")));
@@ -131,6 +138,7 @@ class Making {
       if (shape.op == ReduceOp::own && call_.combine == nullptr)
         return "argument 'op' is own; give an Operator with a name and a function";
       const Collective collective(runtime_.machine, shape);
+      if (call_.has_layouts) return complaint_about_layouts(call_, me(), context_.size());
       if (!call_.has_matrix) return complaint_about_memory(collective);
     } catch (const Error& error) {
       std::string text = error.what();
@@ -142,21 +150,27 @@ class Making {
     return {};
   }
 
-  // An argument that is memory, and how much of it this rank uses.
-  struct Given {
-    std::string name;
-    const void* at = nullptr;
-    std::int64_t bytes = 0;
-  };
-  std::pair<Given, Given> given(const Collective& collective) const {
-    Given in{call_.in_name, call_.in, 0};
-    Given out{call_.out_name, call_.out, 0};
+  std::array<Given, 2> given(const Collective& collective) const {
+    Given in{call_.in_name, call_.in};
+    Given out{call_.out_name, call_.out};
     if (collective.kind() == CollectiveKind::barrier) return {in, out};
+    const auto uses = [&](Given& one, int buffer) {
+      one.bytes = collective.span_of(me(), buffer);
+      one.begins_at = collective.begins_at(me(), buffer);
+    };
     const bool marks_out = collective.kind() == CollectiveKind::scatter;
-    if (!marked_ || marks_out) in.bytes = collective.bytes_of(me(), collective.in());
-    if (!(marked_ && marks_out) && collective.kind() != CollectiveKind::broadcast)
-      out.bytes = collective.bytes_of(me(), collective.out());
+    if (!marked_ || marks_out) uses(in, collective.in());
+    if (!(marked_ && marks_out) && collective.kind() != CollectiveKind::broadcast) uses(out, collective.out());
     return {in, out};
+  }
+
+  // Whether `in` and `out` have bytes in common.
+  bool meets(const Collective& collective, const Given& in, const Given& out) const {
+    if (in.bytes == 0 || out.bytes == 0 || !overlap(in.at(), in.bytes, out.at(), out.bytes)) return false;
+    if (!collective.has_layouts()) return true;
+    const auto layout = [this](const std::vector<Layout>& all) { return all[static_cast<std::size_t>(me())]; };
+    return meet(layout(call_.shape.in_layouts), layout(call_.shape.out_layouts),
+                static_cast<const std::byte*>(out.base) - static_cast<const std::byte*>(in.base));
   }
 
   std::string complaint_about_memory(const Collective& collective) const {
@@ -164,18 +178,18 @@ class Making {
     const auto [in, out] = given(collective);
     for (const Given& one : {in, out}) {
       if (one.bytes == 0) continue;
-      if (one.at == nullptr) return fmt::format("argument '{}' is null", one.name);
-      if (one.at == in_place && collective.kind() == CollectiveKind::broadcast)
+      if (one.base == nullptr) return fmt::format("argument '{}' is null", one.name);
+      if (one.base == in_place && collective.kind() == CollectiveKind::broadcast)
         return fmt::format("argument '{}' is in_place, but a broadcast has no other buffer; give the memory", one.name);
-      if (one.at == in_place)
+      if (one.base == in_place)
         return fmt::format("argument '{}' is in_place, which only the other buffer may be", one.name);
-      if (call_.combine != nullptr && memory_of(one.at) == Memory::device)
+      if (call_.combine != nullptr && memory_of(one.at()) == Memory::device)
         return fmt::format(
             "argument 'op' is '{}', a function that runs on the processor, but '{}' is on a GPU; give "
             "an operator of dtype.hpp, or host memory",
             call_.shape.own, one.name);
     }
-    if (in.bytes > 0 && out.bytes > 0 && overlap(in.at, in.bytes, out.at, out.bytes))
+    if (meets(collective, in, out))
       return fmt::format("arguments '{}' and '{}' overlap in memory; work in place with 'in_place'", call_.in_name,
                          call_.out_name);
     return {};
@@ -218,57 +232,42 @@ class Making {
     agreement.check();
   }
 
+  // Every rank tells which bytes its blocks are.
+  void gather_layouts() {
+    settle_layouts(runtime_, call_);
+    Agreement agreement(runtime_, call_.operation);
+    try {
+      agreement.complain(complaint_about_memory(Collective(runtime_.machine, call_.shape)));
+    } catch (const Error& error) {
+      agreement.complain(error.what());
+    }
+    agreement.check();
+  }
+
   // What kind of memory it is, whether a root works in place, and whether all memory can be mapped by peers, is for all
   // to know.
   void settle_memory() {
     CollectiveShape& shape = call_.shape;
     const Collective collective(runtime_.machine, shape);
     const auto arguments = given(collective);
-    bool any[2] = {};  // memory of the host, of a GPU
-    bool hint = shape.memory == Memory::device;
     bool shared = true;
-    for (const Given& one : {arguments.first, arguments.second}) {
-      if (one.at == nullptr || one.at == in_place) continue;
-      const bool device = memory_of(one.at) == Memory::device;
-      // What is not looked at may be anything, but where nobody uses any memory it tells what is meant.
-      hint = hint || device;
-      if (one.bytes == 0) continue;
-      any[device ? 1 : 0] = true;
-      shared = shared && (device || runtime_.memory().find(one.at, one.bytes).valid());
-    }
-    const auto no = [](bool what) { return what ? 0 : kYes; };
-    const std::string doing = fmt::format("{}: comparing what memory it is", call_.operation);
-    const auto all =
-        and_over_ranks(runtime_, {shared ? kYes : 0, no(rooted() && marked_), no(any[0]), no(any[1]), no(hint)}, doing);
-    const bool host = all[2] != kYes;
-    const bool device = all[3] != kYes;
-    if (host && device) throw Error(mixed_memory(arguments, any));
-    shape.shared = all[0] == kYes;
-    if (rooted()) shape.in_place = all[1] != kYes;
-    shape.memory = device || (!host && all[4] != kYes) ? Memory::device : Memory::host;
+    for (const Given& one : arguments)
+      if (one.has_address() && one.bytes > 0)
+        shared =
+            shared && (memory_of(one.at()) == Memory::device || runtime_.memory().find(one.at(), one.bytes).valid());
+    const Settled settled = tasuki::settle_memory(runtime_, call_.operation, arguments, shape.memory == Memory::device,
+                                                  {shared ? kYes : 0, rooted() && marked_ ? 0 : kYes});
+    shape.shared = settled.also[0] == kYes;
+    if (rooted()) shape.in_place = settled.also[1] != kYes;
+    shape.memory = settled.memory;
     if (shape.memory == Memory::host) return;
     const GpuMemory& gpus = gpu_memory(runtime_);
-    for (const Given& one : {arguments.first, arguments.second}) {
+    for (const Given& one : arguments) {
       std::string why;
-      shared = shared && (one.bytes == 0 || one.at == in_place || gpus.find(one.at, why).valid != 0);
+      shared = shared && (one.bytes == 0 || one.base == in_place || gpus.find(one.at(), why).valid != 0);
     }
+    const std::string doing = fmt::format("{}: comparing what memory it is", call_.operation);
     shape.shared = and_over_ranks(runtime_, {shared ? kYes : 0}, doing)[0] == kYes;
-  }
-
-  // The same text on every rank. Collective.
-  std::string mixed_memory(const std::pair<Given, Given>& arguments, const bool (&any)[2]) {
-    std::string mine;
-    for (const Given& one : {arguments.first, arguments.second})
-      if (one.bytes > 0 && one.at != in_place)
-        mine += fmt::format("{}'{}' is {} memory", mine.empty() ? "" : ", ", one.name, to_string(memory_of(one.at)));
-    const auto told = gather_texts(runtime_, any[0] || any[1] ? mine : "", call_.operation);
-    std::string text =
-        fmt::format("{}: memory of hosts and of GPUs in one call, which must be of one kind:", call_.operation);
-    constexpr int kShown = 8;
-    int shown = 0;
-    for (std::size_t rank = 0; rank < told.size() && shown < kShown; ++rank)
-      if (!told[rank].empty()) text += fmt::format("{} rank {}: {}", shown++ == 0 ? "" : ";", rank, told[rank]);
-    return text;
   }
 
   // The one buffer of a collective that has one.
@@ -283,10 +282,10 @@ class Making {
       buffer.bytes = role.bytes;
       return buffer;
     }
-    buffer.bytes = collective.bytes_of(me(), b);
+    buffer.bytes = collective.span_of(me(), b);
     if (buffer.bytes == 0) return buffer;
-    void* const at = collective.both() ? data() : b == collective.in() ? const_cast<void*>(call_.in) : call_.out;
-    buffer.memory = {static_cast<std::byte*>(at)};
+    void* const base = collective.both() ? data() : b == collective.in() ? const_cast<void*>(call_.in) : call_.out;
+    buffer.memory = {static_cast<std::byte*>(base) + collective.begins_at(me(), b)};
     return buffer;
   }
 

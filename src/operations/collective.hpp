@@ -24,6 +24,11 @@ struct CollectiveCall {
   std::vector<std::int64_t> send_counts = {};
   std::vector<std::int64_t> receive_counts = {};
   bool has_matrix = false;
+  /// Memory that is not contiguous: a layout for each block of `in` and of `out`, relative to these; they fill the
+  /// counts and layouts of `shape`. Of a side that is not looked at, anything.
+  std::vector<Layout> in_layouts = {};
+  std::vector<Layout> out_layouts = {};
+  bool has_layouts = false;
   bool has_counts = false;                                     ///< `shape.counts` was given
   std::shared_ptr<const Operator::Combine> combine = nullptr;  ///< of an operator of the user's own
 };

@@ -40,6 +40,13 @@ CollectiveCall with_counts(CollectiveCall call, const std::vector<std::int64_t>&
   return call;
 }
 
+CollectiveCall with_layouts(CollectiveCall call, std::vector<Layout> in_layouts, std::vector<Layout> out_layouts) {
+  call.in_layouts = std::move(in_layouts);
+  call.out_layouts = std::move(out_layouts);
+  call.has_layouts = true;
+  return call;
+}
+
 }  // namespace
 
 void* const in_place = &place_of_marker;
@@ -59,15 +66,37 @@ Broadcast::Broadcast(const Context& context, int root, void* data, std::int64_t 
   state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
 }
 
+Broadcast::Broadcast(const Context& context, int root, void* data, const Layout& layout,
+                     const BroadcastOptions& options) {
+  CollectiveCall call = with_layouts(
+      with_root(call_of("Broadcast", CollectiveKind::broadcast, data, nullptr, DType::u8, 0), root), {layout}, {});
+  call.in_name = "data";
+  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+}
+
 Allreduce::Allreduce(const Context& context, const void* in, void* out, std::int64_t count, DType type,
                      const Operator& op, const CollectiveOptions& options) {
   CollectiveCall call = call_of("Allreduce", CollectiveKind::allreduce, in, out, type, count, op);
   state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
 }
 
+Allreduce::Allreduce(const Context& context, const void* in, const Layout& in_layout, void* out,
+                     const Layout& out_layout, DType type, const Operator& op, const CollectiveOptions& options) {
+  CollectiveCall call =
+      with_layouts(call_of("Allreduce", CollectiveKind::allreduce, in, out, type, 0, op), {in_layout}, {out_layout});
+  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+}
+
 Reduce::Reduce(const Context& context, int root, const void* in, void* out, std::int64_t count, DType type,
                const Operator& op, const CollectiveOptions& options) {
   CollectiveCall call = with_root(call_of("Reduce", CollectiveKind::reduce, in, out, type, count, op), root);
+  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+}
+
+Reduce::Reduce(const Context& context, int root, const void* in, const Layout& in_layout, void* out,
+               const Layout& out_layout, DType type, const Operator& op, const CollectiveOptions& options) {
+  CollectiveCall call = with_layouts(with_root(call_of("Reduce", CollectiveKind::reduce, in, out, type, 0, op), root),
+                                     {in_layout}, {out_layout});
   state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
 }
 
@@ -84,6 +113,14 @@ ReduceScatter::ReduceScatter(const Context& context, const void* in, void* out, 
   state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
 }
 
+ReduceScatter::ReduceScatter(const Context& context, const void* in, const std::vector<Layout>& in_layouts, void* out,
+                             const Layout& out_layout, DType type, const Operator& op,
+                             const CollectiveOptions& options) {
+  CollectiveCall call = with_layouts(call_of("ReduceScatter", CollectiveKind::reduce_scatter, in, out, type, 0, op),
+                                     in_layouts, {out_layout});
+  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+}
+
 Allgather::Allgather(const Context& context, const void* in, void* out, std::int64_t count, DType type,
                      const CollectiveOptions& options) {
   CollectiveCall call = call_of("Allgather", CollectiveKind::allgather, in, out, type, count);
@@ -93,6 +130,13 @@ Allgather::Allgather(const Context& context, const void* in, void* out, std::int
 Allgather::Allgather(const Context& context, const void* in, void* out, const std::vector<std::int64_t>& counts,
                      DType type, const CollectiveOptions& options) {
   CollectiveCall call = with_counts(call_of("Allgather", CollectiveKind::allgather, in, out, type, 0), counts);
+  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+}
+
+Allgather::Allgather(const Context& context, const void* in, const Layout& in_layout, void* out,
+                     const std::vector<Layout>& out_layouts, const CollectiveOptions& options) {
+  CollectiveCall call =
+      with_layouts(call_of("Allgather", CollectiveKind::allgather, in, out, DType::u8, 0), {in_layout}, out_layouts);
   state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
 }
 
@@ -109,6 +153,13 @@ Gather::Gather(const Context& context, int root, const void* in, void* out, cons
   state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
 }
 
+Gather::Gather(const Context& context, int root, const void* in, const Layout& in_layout, void* out,
+               const std::vector<Layout>& out_layouts, const CollectiveOptions& options) {
+  CollectiveCall call = with_layouts(with_root(call_of("Gather", CollectiveKind::gather, in, out, DType::u8, 0), root),
+                                     {in_layout}, out_layouts);
+  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+}
+
 Scatter::Scatter(const Context& context, int root, const void* in, void* out, std::int64_t count, DType type,
                  const CollectiveOptions& options) {
   CollectiveCall call = with_root(call_of("Scatter", CollectiveKind::scatter, in, out, type, count), root);
@@ -119,6 +170,13 @@ Scatter::Scatter(const Context& context, int root, const void* in, void* out, co
                  DType type, const CollectiveOptions& options) {
   CollectiveCall call =
       with_counts(with_root(call_of("Scatter", CollectiveKind::scatter, in, out, type, 0), root), counts);
+  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+}
+
+Scatter::Scatter(const Context& context, int root, const void* in, const std::vector<Layout>& in_layouts, void* out,
+                 const Layout& out_layout, const CollectiveOptions& options) {
+  CollectiveCall call = with_layouts(
+      with_root(call_of("Scatter", CollectiveKind::scatter, in, out, DType::u8, 0), root), in_layouts, {out_layout});
   state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
 }
 
@@ -137,15 +195,36 @@ Alltoall::Alltoall(const Context& context, const void* in, void* out, const std:
   state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
 }
 
+Alltoall::Alltoall(const Context& context, const void* in, const std::vector<Layout>& in_layouts, void* out,
+                   const std::vector<Layout>& out_layouts, const CollectiveOptions& options) {
+  CollectiveCall call =
+      with_layouts(call_of("Alltoall", CollectiveKind::alltoall, in, out, DType::u8, 0), in_layouts, out_layouts);
+  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+}
+
 Scan::Scan(const Context& context, const void* in, void* out, std::int64_t count, DType type, const Operator& op,
            const CollectiveOptions& options) {
   CollectiveCall call = call_of("Scan", CollectiveKind::scan, in, out, type, count, op);
   state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
 }
 
+Scan::Scan(const Context& context, const void* in, const Layout& in_layout, void* out, const Layout& out_layout,
+           DType type, const Operator& op, const CollectiveOptions& options) {
+  CollectiveCall call =
+      with_layouts(call_of("Scan", CollectiveKind::scan, in, out, type, 0, op), {in_layout}, {out_layout});
+  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+}
+
 Exscan::Exscan(const Context& context, const void* in, void* out, std::int64_t count, DType type, const Operator& op,
                const CollectiveOptions& options) {
   CollectiveCall call = call_of("Exscan", CollectiveKind::exscan, in, out, type, count, op);
+  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+}
+
+Exscan::Exscan(const Context& context, const void* in, const Layout& in_layout, void* out, const Layout& out_layout,
+               DType type, const Operator& op, const CollectiveOptions& options) {
+  CollectiveCall call =
+      with_layouts(call_of("Exscan", CollectiveKind::exscan, in, out, type, 0, op), {in_layout}, {out_layout});
   state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
 }
 

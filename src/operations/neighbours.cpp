@@ -3,15 +3,19 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "collectives/neighbour_moves.hpp"
-#include "memory/gpu.hpp"
+#include "layout/sequence.hpp"
 #include "operations/collective.hpp"
+#include "operations/given_memory.hpp"
 #include "operations/state.hpp"
 #include "session/collective.hpp"
+#include "session/gpus.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -22,25 +26,22 @@ constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
 
 using Counts = std::vector<std::int64_t>;
 
-// The arguments of either, as its class got them: elements to each neighbour and from each.
+// The arguments of either, as its class got them: a block to each neighbour and from each, as counts of elements that
+// lie one after the other or as layouts.
 struct Call {
   const char* operation = "";
   const char* plan_name = "";
   const Neighbours& neighbours;
   const void* in = nullptr;
   void* out = nullptr;
-  Counts sent, received;
+  Counts sent = {}, received = {};
   DType type = DType::none;
   bool same_block = false;  ///< all neighbours get the same
+  bool has_layouts = false;
+  std::vector<Layout> in_layouts = {}, out_layouts = {};
   const char* sent_name = "count";
   const char* received_name = "count";
 };
-
-std::int64_t sum_of(const Counts& counts) {
-  std::int64_t sum = 0;
-  for (const std::int64_t count : counts) sum += count;
-  return sum;
-}
 
 // In a grid -1 is nobody.
 std::string ranks_complaint(const char* name, const std::vector<int>& ranks, int least, int size) {
@@ -64,64 +65,99 @@ std::string counts_complaint(const char* name, const Counts& counts, std::size_t
   return {};
 }
 
-// What is wrong on this rank by itself.
-std::string complaint_about(const Call& call, int size) {
-  if (std::string wrong = enumerator_complaint("type", call.type); !wrong.empty()) return wrong;
-  if (call.type == DType::none) return "argument 'type' is none; give the type of the elements";
-  const std::int64_t element = size_of(call.type);
-  const int least = call.neighbours.of_grid ? -1 : 0;
-  for (std::string wrong : {ranks_complaint("to", call.neighbours.to, least, size),
-                            ranks_complaint("from", call.neighbours.from, least, size),
-                            counts_complaint(call.sent_name, call.sent, call.neighbours.to.size(), element),
-                            counts_complaint(call.received_name, call.received, call.neighbours.from.size(), element)})
-    if (!wrong.empty()) return wrong;
-  const std::int64_t in_bytes =
-      element * (call.same_block ? (call.sent.empty() ? 0 : call.sent.front()) : sum_of(call.sent));
-  const std::int64_t out_bytes = element * sum_of(call.received);
-  for (const auto& [name, memory, bytes] :
-       {std::tuple{"in", call.in, in_bytes}, std::tuple{"out", static_cast<const void*>(call.out), out_bytes}}) {
-    if (bytes == 0) continue;
-    if (memory == nullptr) return fmt::format("argument '{}' is null", name);
-    if (memory == in_place)
-      return fmt::format("argument '{}' is in_place, which neighbour collectives do not know; give two buffers", name);
-    if (memory_of(memory) == Memory::device)
-      return fmt::format(
-          "argument '{}' is on a GPU, which neighbour collectives do not know; copy it to host memory "
-          "first, or use a Halo",
-          name);
-  }
-  const auto* const in = static_cast<const std::byte*>(call.in);
-  const auto* const out = static_cast<const std::byte*>(call.out);
-  if (in_bytes > 0 && out_bytes > 0 && std::less<>()(in, out + out_bytes) && std::less<>()(out, in + in_bytes))
-    return "arguments 'in' and 'out' overlap in memory";
+std::string layouts_complaint(const char* name, const std::vector<Layout>& layouts, std::size_t neighbours) {
+  if (layouts.size() != neighbours)
+    return fmt::format("argument '{}' has {} layouts for {} neighbours", name, layouts.size(), neighbours);
   return {};
 }
 
-NeighbourBlocks blocks_of(const Call& call) {
+// What is wrong with the ranks and the blocks of this rank by themselves.
+std::string complaint_about_blocks(const Call& call, int size) {
+  const Neighbours& whom = call.neighbours;
+  const int least = whom.of_grid ? -1 : 0;
+  for (std::string wrong :
+       {ranks_complaint("to", whom.to, least, size), ranks_complaint("from", whom.from, least, size)})
+    if (!wrong.empty()) return wrong;
+  if (call.has_layouts) {
+    std::string wrong = layouts_complaint("in_layouts", call.in_layouts, whom.to.size());
+    return !wrong.empty() ? wrong : layouts_complaint("out_layouts", call.out_layouts, whom.from.size());
+  }
+  if (std::string wrong = enumerator_complaint("type", call.type); !wrong.empty()) return wrong;
+  if (call.type == DType::none) return "argument 'type' is none; give the type of the elements";
   const std::int64_t element = size_of(call.type);
+  std::string wrong = counts_complaint(call.sent_name, call.sent, whom.to.size(), element);
+  return !wrong.empty() ? wrong : counts_complaint(call.received_name, call.received, whom.from.size(), element);
+}
+
+// Blocks of elements, one after the other, or all at the same place.
+std::vector<Layout> contiguous(const Counts& counts, std::int64_t element, bool same_place) {
+  std::vector<Layout> blocks;
+  std::int64_t at = 0;
+  for (const std::int64_t count : counts) {
+    blocks.push_back(moved(Layout::bytes(count * element), same_place ? 0 : at));
+    at += count * element;
+  }
+  return blocks;
+}
+
+NeighbourBlocks blocks_of(const Call& call) {
   NeighbourBlocks blocks;
   blocks.to = call.neighbours.to;
   blocks.from = call.neighbours.from;
   blocks.of_grid = call.neighbours.of_grid;
-  std::int64_t at = 0;
-  for (const std::int64_t count : call.sent) {
-    blocks.sent.push_back(count * element);
-    blocks.send_at.push_back(call.same_block ? 0 : at);
-    at += count * element;
-  }
-  for (const std::int64_t count : call.received) blocks.received.push_back(count * element);
+  const std::int64_t element = call.has_layouts ? 1 : size_of(call.type);
+  blocks.sent = call.has_layouts ? call.in_layouts : contiguous(call.sent, element, call.same_block);
+  blocks.received = call.has_layouts ? call.out_layouts : contiguous(call.received, element, false);
   return blocks;
 }
 
-// As numbers, for the other ranks; and back. The third is below 0, as no count is that another collective tells.
+// The bytes of all blocks but those of nobody.
+Layout all_of(const std::vector<Layout>& blocks, const std::vector<int>& ranks) {
+  std::vector<Layout> some;
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    if (ranks[i] >= 0) some.push_back(blocks[i]);
+  return joined(some);
+}
+
+std::array<Given, 2> given(const Call& call, const NeighbourBlocks& blocks) {
+  const ByteRange in = range_of(blocks.sent, blocks.to);
+  const ByteRange out = range_of(blocks.received, blocks.from);
+  return {Given{"in", call.in, in.end - in.begin, in.begin}, Given{"out", call.out, out.end - out.begin, out.begin}};
+}
+
+// What is wrong on this rank by itself.
+std::string complaint_about(const Call& call, int size) {
+  if (std::string wrong = complaint_about_blocks(call, size); !wrong.empty()) return wrong;
+  const NeighbourBlocks blocks = blocks_of(call);
+  const auto arguments = given(call, blocks);
+  for (const Given& one : arguments) {
+    if (one.bytes == 0) continue;
+    if (one.base == nullptr) return fmt::format("argument '{}' is null", one.name);
+    if (one.base == in_place)
+      return fmt::format("argument '{}' is in_place, which neighbour collectives do not know; give two buffers",
+                         one.name);
+  }
+  const Layout out = all_of(blocks.received, blocks.from);
+  if (out.overlaps()) return "argument 'out_layouts' names a byte twice, which memory that is written must not";
+  if (arguments[0].bytes > 0 && arguments[1].bytes > 0 &&
+      meet(all_of(blocks.sent, blocks.to), out,
+           static_cast<const std::byte*>(call.out) - static_cast<const std::byte*>(call.in)))
+    return "arguments 'in' and 'out' overlap in memory";
+  return {};
+}
+
+// As numbers, for the other ranks; and back. The first is below 0, as no count is that another collective tells.
 constexpr std::int64_t kListed = -1;
 constexpr std::int64_t kOfGrid = -2;
 
 std::string told(const NeighbourBlocks& blocks) {
-  Counts numbers{std::ssize(blocks.to), std::ssize(blocks.from), blocks.of_grid ? kOfGrid : kListed};
-  for (const auto* ranks : {&blocks.to, &blocks.from}) numbers.insert(numbers.end(), ranks->begin(), ranks->end());
-  for (const Counts* counts : {&blocks.sent, &blocks.send_at, &blocks.received})
-    numbers.insert(numbers.end(), counts->begin(), counts->end());
+  Counts numbers{blocks.of_grid ? kOfGrid : kListed};
+  for (const auto* ranks : {&blocks.to, &blocks.from}) {
+    numbers.push_back(std::ssize(*ranks));
+    numbers.insert(numbers.end(), ranks->begin(), ranks->end());
+  }
+  for (const auto* layouts : {&blocks.sent, &blocks.received})
+    for (const Layout& layout : *layouts) append(layout, numbers);
   return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(std::int64_t)};
 }
 
@@ -129,39 +165,39 @@ std::string told(const NeighbourBlocks& blocks) {
 std::optional<NeighbourBlocks> heard(const std::string& text) {
   Counts numbers(text.size() / sizeof(std::int64_t));
   std::memcpy(numbers.data(), text.data(), numbers.size() * sizeof(std::int64_t));
-  const std::int64_t size = std::ssize(numbers);
-  if (size < 3 || numbers[2] >= 0 || numbers[0] < 0 || numbers[1] < 0 || numbers[0] > size || numbers[1] > size ||
-      size != 3 + 3 * numbers[0] + 2 * numbers[1])
-    return {};
-  std::size_t at = 3;
-  const auto next = [&](std::int64_t count) {
-    const auto begin = numbers.begin() + static_cast<std::ptrdiff_t>(at);
-    at += static_cast<std::size_t>(count);
-    return Counts(begin, begin + count);
-  };
-  const auto ranks = [&](std::int64_t count) {
-    std::vector<int> list;
-    for (const std::int64_t rank : next(count)) list.push_back(static_cast<int>(rank));
-    return list;
-  };
+  if (numbers.empty() || (numbers[0] != kListed && numbers[0] != kOfGrid)) return {};
   NeighbourBlocks blocks;
-  blocks.of_grid = numbers[2] == kOfGrid;
-  blocks.to = ranks(numbers[0]);
-  blocks.from = ranks(numbers[1]);
-  blocks.sent = next(numbers[0]);
-  blocks.send_at = next(numbers[0]);
-  blocks.received = next(numbers[1]);
+  blocks.of_grid = numbers[0] == kOfGrid;
+  auto left = std::span<const std::int64_t>(numbers).subspan(1);
+  for (auto* ranks : {&blocks.to, &blocks.from}) {
+    if (left.empty() || left[0] < 0 || left[0] >= std::ssize(left)) return {};
+    const auto count = static_cast<std::size_t>(left[0]);
+    for (const std::int64_t rank : left.subspan(1, count)) ranks->push_back(static_cast<int>(rank));
+    left = left.subspan(1 + count);
+  }
+  for (const auto& [layouts, ranks] :
+       {std::pair{&blocks.sent, &blocks.to}, std::pair{&blocks.received, &blocks.from}}) {
+    while (layouts->size() < ranks->size()) {
+      auto layout = take_layout(left);
+      if (!layout) return {};
+      layouts->push_back(*std::move(layout));
+    }
+  }
   return blocks;
 }
 
 Description describe(const Context& context, const Call& call) {
   Runtime& runtime = runtime_of(context);
-  Agreement(runtime, call.operation)
-      .same("type", shown(call.type))
-      .same("neighbours", call.neighbours.of_grid ? "of a grid" : "listed")
+  Agreement agreement(runtime, call.operation);
+  agreement.same("layouts", call.has_layouts ? "true" : "false");
+  if (!call.has_layouts) agreement.same("type", shown(call.type));
+  agreement.same("neighbours", call.neighbours.of_grid ? "of a grid" : "listed")
       .complain(complaint_about(call, runtime.size()))
       .check();
   const NeighbourBlocks mine = blocks_of(call);
+  const auto arguments = given(call, mine);
+  const Memory memory = settle_memory(runtime, call.operation, arguments, false).memory;
+  if (memory == Memory::device) gpu_memory(runtime);  // says what to do where GPUs are not in use
   std::vector<NeighbourBlocks> all;
   for (const std::string& text :
        gather_texts(runtime, told(mine), fmt::format("{}: gathering neighbours", call.operation)))
@@ -175,18 +211,16 @@ Description describe(const Context& context, const Call& call) {
   if (const std::string wrong = misfit_of(all); !wrong.empty())
     throw Error(fmt::format("{}: {}", call.operation, wrong));
   Description d{neighbour_problem(call.plan_name, all, runtime.rank()), {}, Agreement(runtime, call.operation)};
-  std::int64_t in_bytes = 0;
-  for (std::size_t i = 0; i < mine.sent.size(); ++i) in_bytes = std::max(in_bytes, mine.send_at[i] + mine.sent[i]);
-  const auto add = [&](const char* name, Role role, std::int64_t bytes, const void* memory) {
+  d.where = memory;
+  for (const Given& one : arguments) {
     UserBuffer buffer;
-    buffer.name = name;
-    buffer.role = role;
-    buffer.bytes = bytes;
-    if (bytes > 0) buffer.memory = {static_cast<std::byte*>(const_cast<void*>(memory))};
+    buffer.name = one.name;
+    buffer.role = one.name == "in" ? Role::input : Role::output;
+    buffer.bytes = one.bytes;
+    buffer.where = memory;
+    if (one.bytes > 0) buffer.memory = {static_cast<std::byte*>(const_cast<void*>(one.at()))};
     d.buffers.push_back(std::move(buffer));
-  };
-  add("in", Role::input, in_bytes, call.in);
-  add("out", Role::output, sum_of(mine.received), call.out);
+  }
   return d;
 }
 
@@ -255,6 +289,26 @@ NeighbourAlltoall::NeighbourAlltoall(const Context& context, const Neighbours& n
   Call call{"NeighbourAlltoall", "neighbour_alltoall", neighbours, in, out, send_counts, receive_counts, type};
   call.sent_name = "send_counts";
   call.received_name = "receive_counts";
+  state_ = std::make_shared<State>(context, describe(context, call), options);
+}
+
+NeighbourAllgather::NeighbourAllgather(const Context& context, const Neighbours& neighbours, const void* in,
+                                       const Layout& in_layout, void* out, const std::vector<Layout>& out_layouts,
+                                       const OperationOptions& options) {
+  Call call{"NeighbourAllgather", "neighbour_allgather", neighbours, in, out};
+  call.has_layouts = true;
+  call.in_layouts.assign(neighbours.to.size(), in_layout);
+  call.out_layouts = out_layouts;
+  state_ = std::make_shared<State>(context, describe(context, call), options);
+}
+
+NeighbourAlltoall::NeighbourAlltoall(const Context& context, const Neighbours& neighbours, const void* in,
+                                     const std::vector<Layout>& in_layouts, void* out,
+                                     const std::vector<Layout>& out_layouts, const OperationOptions& options) {
+  Call call{"NeighbourAlltoall", "neighbour_alltoall", neighbours, in, out};
+  call.has_layouts = true;
+  call.in_layouts = in_layouts;
+  call.out_layouts = out_layouts;
   state_ = std::make_shared<State>(context, describe(context, call), options);
 }
 

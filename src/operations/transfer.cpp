@@ -5,10 +5,12 @@
 
 #include <array>
 #include <cstring>
+#include <span>
 #include <string_view>
 #include <utility>
 
 #include "collectives/transfer_moves.hpp"
+#include "layout/sequence.hpp"
 #include "memory/gpu.hpp"
 #include "operations/state.hpp"
 #include "tasuki/error.hpp"
@@ -20,41 +22,19 @@ namespace {
 // What the two ranks send each other first begins with this: what does not comes from a rank that makes something else.
 constexpr std::string_view kOpening = "Transfer\n";
 
-// Layouts travel between the two ranks as numbers: for each block offset, bytes, dims and the dims themselves.
 std::string pack_layout(const Layout& layout) {
   std::vector<std::int64_t> numbers;
-  for (const Block& block : layout.blocks()) {
-    numbers.insert(numbers.end(), {block.offset, block.bytes, static_cast<std::int64_t>(block.dims.size())});
-    for (const Dim& dim : block.dims) numbers.insert(numbers.end(), {dim.count, dim.stride});
-  }
+  append(layout, numbers);
   return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(std::int64_t)};
-}
-
-// The layout of a block that begins at its base.
-Layout nest(const Block& block) {
-  Layout layout = Layout::bytes(block.bytes);
-  for (std::size_t d = block.dims.size(); d-- > 0;)
-    layout = Layout::hvector(block.dims[d].count, 1, block.dims[d].stride, layout);
-  return layout;
 }
 
 Layout unpack_layout(const std::string& blob) {
   std::vector<std::int64_t> numbers(blob.size() / sizeof(std::int64_t));
   std::memcpy(numbers.data(), blob.data(), numbers.size() * sizeof(std::int64_t));
-  std::vector<Layout> parts;
-  std::vector<std::int64_t> offsets;
-  for (std::size_t i = 0; i < numbers.size();) {
-    offsets.push_back(numbers[i]);
-    Block block{0, numbers[i + 1], std::vector<Dim>(static_cast<std::size_t>(numbers[i + 2]))};
-    i += 3;
-    for (Dim& dim : block.dims) {
-      dim = {numbers[i], numbers[i + 1]};
-      i += 2;
-    }
-    parts.push_back(nest(block));
-  }
-  const std::vector<std::int64_t> ones(parts.size(), 1);
-  return Layout::structure(ones, offsets, parts);
+  std::span<const std::int64_t> left(numbers);
+  auto layout = take_layout(left);
+  if (!layout) throw Error("Transfer: the other rank tells no layout; two ranks must make the same transfer");
+  return *std::move(layout);
 }
 
 std::string side_complaint(const char* name, const TransferSide& side, int ranks) {
@@ -87,18 +67,8 @@ std::string complaint_about(int me, const TransferSide& from, const TransferSide
       return fmt::format("argument '{}.base' is on a GPU; call use_gpu on all ranks first", name);
   }
   if (dst.overlaps()) return fmt::format("layout 'to' ({}) names a byte twice; a destination must not", dst.describe());
-  if (from.rank == to.rank && src.size() > 0) {
-    // Block by block, for the source may name a byte twice.
-    const std::int64_t apart = static_cast<const char*>(to.base) - static_cast<const char*>(from.base);
-    for (Block block : src.blocks()) {
-      std::erase_if(block.dims, [](const Dim& dim) { return dim.stride == 0; });
-      const std::array<std::int64_t, 2> ones{1, 1};
-      const std::array<std::int64_t, 2> at{block.offset, apart};
-      const std::array<Layout, 2> both{nest(block), dst};
-      if (!both[0].overlaps() && Layout::structure(ones, at, both).overlaps())
-        return "source and destination overlap in memory";
-    }
-  }
+  const std::int64_t apart = static_cast<const char*>(to.base) - static_cast<const char*>(from.base);
+  if (from.rank == to.rank && meet(src, dst, apart)) return "source and destination overlap in memory";
   return {};
 }
 

@@ -3,18 +3,22 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "strided_blocks.hpp"
 #include "tasuki/planning.hpp"
 #include "tasuki/tasuki.hpp"
 
 namespace collective_cases {
 
 using namespace tasuki;  // NOLINT(google-build-using-namespace)
+
+using strided_blocks::Strided;
 
 using Random = std::mt19937;
 using Counts = std::vector<std::int64_t>;
@@ -42,6 +46,7 @@ struct Wanted {
   bool shared = false;
   Memory memory = Memory::host;
   std::int64_t shift = 0;  // of memory of a GPU: bytes by which it begins after an aligned address
+  unsigned layouts = 0;    // not 0: memory with layouts, drawn by this number
   CollectiveOptions options;
 };
 
@@ -53,6 +58,50 @@ inline bool has_blocks(CollectiveKind kind) {
 inline bool rooted(CollectiveKind kind) {
   return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce || kind == CollectiveKind::gather ||
          kind == CollectiveKind::scatter;
+}
+
+// Whether the rank's contribution lies in `out`, or its result in `in`.
+inline bool here(const Wanted& w, int rank) {
+  if (w.kind == CollectiveKind::broadcast) return true;
+  return w.in_place && (!rooted(w.kind) || rank == w.root);
+}
+
+// Elements of the blocks that a rank's `in` or `out` has as the operation sees them; of a broadcast `out` is the data.
+inline Counts blocks_of_side(const Wanted& w, int ranks, int rank, bool of_in) {
+  const auto n = static_cast<std::size_t>(ranks);
+  const auto r = static_cast<std::size_t>(rank);
+  const Counts blocks = w.counts.empty() ? Counts(n, w.count) : w.counts;
+  const bool root = rank == w.root;
+  switch (w.kind) {
+    case CollectiveKind::barrier:
+      return {};
+    case CollectiveKind::reduce_scatter:
+      if (here(w, rank)) return of_in ? Counts() : blocks;
+      return of_in ? blocks : Counts{blocks[r]};
+    case CollectiveKind::allgather:
+    case CollectiveKind::gather:
+      if (of_in) return here(w, rank) ? Counts() : Counts{blocks[r]};
+      return root || w.kind == CollectiveKind::allgather ? blocks : Counts();
+    case CollectiveKind::scatter:
+      if (of_in) return root ? blocks : Counts();
+      return here(w, rank) ? Counts() : Counts{blocks[r]};
+    case CollectiveKind::alltoall: {
+      Counts mine;
+      for (std::size_t other = 0; other < n; ++other)
+        mine.push_back(w.counts.empty() ? w.count : w.counts[of_in ? r * n + other : other * n + r]);
+      return of_in && here(w, rank) ? Counts() : mine;
+    }
+    case CollectiveKind::reduce:
+      if (!of_in) return root ? Counts{w.count} : Counts();
+      [[fallthrough]];
+    default:
+      return of_in && here(w, rank) ? Counts() : Counts{w.count};
+  }
+}
+
+inline Strided laid(const Wanted& w, int ranks, int rank, bool of_in, std::int64_t element) {
+  Random random(w.layouts * 1000 + static_cast<unsigned>(rank * 2 + (of_in ? 1 : 0)));
+  return strided_blocks::random_blocks(random, blocks_of_side(w, ranks, rank, of_in), element);
 }
 
 class Running {
@@ -86,11 +135,16 @@ class Typed final : public Running {
  public:
   Typed(const Context& ctx, const Wanted& wanted, DType type)
       : ctx_(ctx), w_(wanted), in_(room(false) + 2), out_(room(true) + 2) {
-    if (w_.shared) {
-      const auto bytes = static_cast<std::int64_t>((in_.size() + out_.size()) * sizeof(T));
-      memory_ = shared_alloc(ctx, bytes + 16);
+    if (w_.layouts > 0) {
+      laid_in_ = laid(w_, n(), me(), true, sizeof(T));
+      laid_out_ = laid(w_, n(), me(), false, sizeof(T));
+      memory_in_.resize(static_cast<std::size_t>(laid_in_.bytes));
+      memory_out_.resize(static_cast<std::size_t>(laid_out_.bytes));
+      private_in_.resize(memory_in_.size());
+      private_out_.resize(memory_out_.size());
     }
-    if (w_.memory == Memory::device) on_gpu_ = device_memory.allocate(w_.shift + far() + bytes_of(out_));
+    if (w_.shared) memory_ = shared_alloc(ctx, far() + bytes_out() + 16);
+    if (w_.memory == Memory::device) on_gpu_ = device_memory.allocate(w_.shift + far() + bytes_out());
     make(type);
   }
 
@@ -98,13 +152,22 @@ class Typed final : public Running {
 
   void fill(int iteration) override {
     fill_here(iteration);
+    if (w_.layouts > 0) {
+      scatter(in_, laid_in_, memory_in_);
+      scatter(out_, laid_out_, memory_out_);
+      if (!on_gpu_) {
+        std::memcpy(place(false), memory_in_.data(), memory_in_.size());
+        std::memcpy(place(true), memory_out_.data(), memory_out_.size());
+      }
+    }
     if (!on_gpu_) return;
-    device_memory.copy(at_in(), in_.data(), bytes_of(in_));
-    device_memory.copy(at_out(), out_.data(), bytes_of(out_));
+    device_memory.copy(place(false), w_.layouts > 0 ? memory_in_.data() : static_cast<void*>(in_.data()), bytes_in());
+    device_memory.copy(place(true), w_.layouts > 0 ? memory_out_.data() : static_cast<void*>(out_.data()), bytes_out());
   }
 
   bool right(int iteration) const override {
     if (on_gpu_) const_cast<Typed*>(this)->download();
+    if (w_.layouts > 0 && !const_cast<Typed*>(this)->take_out()) return false;
     const std::vector<T> expected = oracle(iteration);
     const T* const got = out();
     for (std::size_t i = 0; i < expected.size(); ++i)
@@ -127,21 +190,47 @@ class Typed final : public Running {
     for (std::int64_t i = 0; i < gives(me()); ++i) to[at + i] = given(iteration, me(), i);
   }
 
-  static std::int64_t bytes_of(const std::vector<T>& values) {
-    return static_cast<std::int64_t>(values.size() * sizeof(T));
+  std::int64_t bytes_in() const {
+    return static_cast<std::int64_t>(w_.layouts > 0 ? memory_in_.size() : in_.size() * sizeof(T));
   }
-  std::int64_t far() const { return (bytes_of(in_) + 255) / 256 * 256; }  // from `in` to `out` on a GPU
-  void download() { device_memory.copy(out_.data(), at_out(), bytes_of(out_)); }
-  // Where the operation finds them.
-  T* at_in() { return on_gpu_ ? reinterpret_cast<T*>(on_gpu_.get() + w_.shift) : in(); }
-  T* at_out() { return on_gpu_ ? reinterpret_cast<T*>(on_gpu_.get() + w_.shift + far()) : out(); }
+  std::int64_t bytes_out() const {
+    return static_cast<std::int64_t>(w_.layouts > 0 ? memory_out_.size() : out_.size() * sizeof(T));
+  }
+  std::int64_t far() const { return (bytes_in() + 255) / 256 * 256; }  // from `in` to `out`
+  void download() {
+    void* const to = w_.layouts > 0 ? memory_out_.data() : static_cast<void*>(out_.data());
+    device_memory.copy(to, place(true), bytes_out());
+  }
+
+  // Where the memory of a side begins: where the operation finds it, or a layout's base with it.
+  std::byte* place(bool of_out) {
+    if (on_gpu_) return on_gpu_.get() + w_.shift + (of_out ? far() : 0);
+    if (memory_) return memory_.get() + (of_out ? far() : 0);
+    if (w_.layouts > 0) return of_out ? private_out_.data() : private_in_.data();
+    return reinterpret_cast<std::byte*>(of_out ? out_.data() : in_.data());
+  }
+  void* at_in() { return place(false) + laid_in_.base; }
+  void* at_out() { return place(true) + laid_out_.base; }
+
+  // With layouts `in_` and `out_` are what the operation shall see as sequences.
+  static constexpr std::byte kGap{0x5A};
+  static void scatter(const std::vector<T>& values, const Strided& laid, std::vector<std::byte>& memory) {
+    std::fill(memory.begin(), memory.end(), kGap);
+    for (std::size_t i = 0; i < laid.at.size(); ++i) std::memcpy(memory.data() + laid.at[i], &values[i], sizeof(T));
+  }
+  // False if a byte between the elements has changed.
+  bool take_out() {
+    if (!on_gpu_) std::memcpy(memory_out_.data(), place(true), memory_out_.size());
+    for (std::size_t i = 0; i < laid_out_.at.size(); ++i) {
+      std::memcpy(&out_[i], memory_out_.data() + laid_out_.at[i], sizeof(T));
+      std::fill_n(memory_out_.begin() + laid_out_.at[i], sizeof(T), kGap);
+    }
+    return std::all_of(memory_out_.begin(), memory_out_.end(), [](std::byte b) { return b == kGap; });
+  }
 
   int me() const { return ctx_.rank(); }
   int n() const { return ctx_.size(); }
-  bool here() const {  // the contribution lies in `out`, or the result in `in`
-    if (w_.kind == CollectiveKind::broadcast) return true;
-    return w_.in_place && (!rooted(w_.kind) || me() == w_.root);
-  }
+  bool here() const { return collective_cases::here(w_, me()); }
   bool in_place_whole() const { return here() && w_.kind == CollectiveKind::reduce_scatter; }
   std::int64_t block(int r) const { return w_.counts.empty() ? w_.count : w_.counts[static_cast<std::size_t>(r)]; }
   std::int64_t block(int from, int to) const {
@@ -255,14 +344,17 @@ class Typed final : public Running {
     return all;
   }
 
-  T* in() { return memory_ ? reinterpret_cast<T*>(memory_.get()) : in_.data(); }
-  T* out() { return memory_ ? reinterpret_cast<T*>(memory_.get()) + in_.size() : out_.data(); }
+  // The values: in place but for layouts and memory of a GPU.
+  bool direct() const { return memory_ != nullptr && w_.layouts == 0; }
+  T* in() { return direct() ? reinterpret_cast<T*>(place(false)) : in_.data(); }
+  T* out() { return direct() ? reinterpret_cast<T*>(place(true)) : out_.data(); }
   const T* out() const { return const_cast<Typed*>(this)->out(); }
 
   void make(DType type) {
     const void* const from = here() && w_.kind != CollectiveKind::scatter ? in_place : at_in();
     void* const to = here() && w_.kind == CollectiveKind::scatter ? in_place : at_out();
     const CollectiveOptions& o = w_.options;
+    if (w_.layouts > 0 && w_.kind != CollectiveKind::barrier) return make_laid(from, to, type);
     const auto with = [&](auto&& count) {
       switch (w_.kind) {
         case CollectiveKind::reduce_scatter:
@@ -315,9 +407,53 @@ class Typed final : public Running {
     }
   }
 
+  void make_laid(const void* from, void* to, DType type) {
+    const CollectiveOptions& o = w_.options;
+    const std::vector<Layout>& ins = laid_in_.layouts;
+    const std::vector<Layout>& outs = laid_out_.layouts;
+    const Layout none;
+    const Layout& in = ins.empty() ? none : ins.front();
+    const Layout& out = outs.empty() ? none : outs.front();
+    switch (w_.kind) {
+      case CollectiveKind::broadcast:
+        operation_ = Broadcast(ctx_, w_.root, at_out(), out, o);
+        break;
+      case CollectiveKind::allreduce:
+        operation_ = Allreduce(ctx_, from, in, to, out, type, w_.op, o);
+        break;
+      case CollectiveKind::reduce:
+        operation_ = Reduce(ctx_, w_.root, from, in, to, out, type, w_.op, o);
+        break;
+      case CollectiveKind::scan:
+        operation_ = Scan(ctx_, from, in, to, out, type, w_.op, o);
+        break;
+      case CollectiveKind::exscan:
+        operation_ = Exscan(ctx_, from, in, to, out, type, w_.op, o);
+        break;
+      case CollectiveKind::reduce_scatter:
+        operation_ = ReduceScatter(ctx_, from, here() ? outs : ins, to, out, type, w_.op, o);
+        break;
+      case CollectiveKind::allgather:
+        operation_ = Allgather(ctx_, from, in, to, outs, o);
+        break;
+      case CollectiveKind::gather:
+        operation_ = Gather(ctx_, w_.root, from, in, to, outs, o);
+        break;
+      case CollectiveKind::scatter:
+        operation_ = Scatter(ctx_, w_.root, from, ins, to, out, o);
+        break;
+      default:
+        operation_ = Alltoall(ctx_, from, ins, to, outs, o);
+        break;
+    }
+  }
+
   const Context& ctx_;
   Wanted w_;
   std::vector<T> in_, out_;
+  Strided laid_in_, laid_out_;
+  std::vector<std::byte> memory_in_, memory_out_;  // as they are filled, with their gaps
+  std::vector<std::byte> private_in_, private_out_;
   std::shared_ptr<std::byte> memory_;
   std::shared_ptr<std::byte> on_gpu_;
   std::optional<Operation> operation_;
@@ -341,7 +477,7 @@ inline DType type_of(std::int64_t type) {
   return types[static_cast<std::size_t>(type)];
 }
 
-inline CollectiveShape shape_of(const Wanted& w, DType type) {
+inline CollectiveShape shape_of(const Wanted& w, DType type, int ranks) {
   CollectiveShape shape;
   shape.kind = w.kind;
   shape.root = w.root;
@@ -357,6 +493,12 @@ inline CollectiveShape shape_of(const Wanted& w, DType type) {
   shape.arity = w.options.arity;
   shape.chunk = w.options.chunk;
   shape.path = w.options.path;
+  for (int r = 0; r < ranks && w.layouts > 0 && w.kind != CollectiveKind::barrier; ++r) {
+    const auto side = [&](bool of_in) { return laid(w, ranks, r, of_in, size_of(type)).whole(); };
+    const bool one = w.kind == CollectiveKind::broadcast;
+    shape.in_layouts.push_back(side(!one));
+    shape.out_layouts.push_back(one ? Layout() : side(false));
+  }
   if (const char* path = std::getenv("TASUKI_PATH"); path != nullptr && shape.path == "auto") shape.path = path;
   return shape;
 }
@@ -366,7 +508,8 @@ inline std::string described(const Wanted& w) {
   for (const std::int64_t count : w.counts) counts += " " + std::to_string(count);
   return std::string(to_string(w.kind)) + ":" + w.options.algorithm + " root " + std::to_string(w.root) + " count " +
          std::to_string(w.count) + " counts" + counts + " " + std::string(to_string(w.op)) +
-         (w.in_place ? " in place" : "") + (w.shared ? " shared" : "") + " shift " + std::to_string(w.shift) +
+         (w.in_place ? " in place" : "") + (w.shared ? " shared" : "") +
+         (w.layouts > 0 ? " layouts " + std::to_string(w.layouts) : "") + " shift " + std::to_string(w.shift) +
          " path " + w.options.path + " engine " + w.options.engine + " trees " + std::to_string(w.options.trees) +
          " arity " + std::to_string(w.options.arity) + " chunk " + std::to_string(w.options.chunk);
 }

@@ -73,6 +73,10 @@ Wanted random_wanted(const Context& ctx, int number, Random& random) {
     w.options.arity = static_cast<int>(below(random, 3));
     w.options.chunk = 1 + below(random, 5000);
   }
+  if (below(random, 3) == 0) {
+    w.layouts = 1 + static_cast<unsigned>(below(random, 100000));
+    w.options.chunk = std::max<std::int64_t>(w.options.chunk, w.options.chunk > 0 ? 100 : 0);  // parts are counted
+  }
   w.options.path = one_of(host_paths(ctx), random);
   // Some paths are for shared memory only, and some cannot add.
   if (w.options.path == "shared:put" || w.options.path == "shared:read" || w.options.path == "shared:pull")
@@ -97,7 +101,7 @@ void run_some(const Context& ctx, unsigned seed, int groups, const std::string& 
       const VerifyReport report = verify(all.back()->operation());
       INFO(report.text());
       CHECK(report.ok());
-      const Plan off_line = plan(machine_of(ctx), shape_of(w, type_of(type))).plan(ctx.rank());
+      const Plan off_line = plan(machine_of(ctx), shape_of(w, type_of(type), ctx.size())).plan(ctx.rank());
       CHECK(to_json(off_line) == to_json(all.back()->operation().plan()));
     }
     std::vector<std::size_t> order(all.size());

@@ -1,0 +1,262 @@
+// Layouts of collectives: see collective_layouts.hpp.
+#include "operations/collective_layouts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "layout/sequence.hpp"
+#include "session/collective.hpp"
+#include "tasuki/error.hpp"
+
+namespace tasuki {
+
+namespace {
+
+using Numbers = std::vector<std::int64_t>;
+
+// One rank's side: the bytes of its blocks, and where all of them lie.
+struct Side {
+  Numbers bytes;
+  Layout whole;
+  std::int64_t block(int b) const { return bytes[static_cast<std::size_t>(b)]; }
+};
+struct Ends {
+  Side in, out;
+  bool in_place = false;
+};
+
+// How many blocks `in` and `out` of a rank have; 0: the side is not looked at.
+struct Blocks {
+  int in = 1;
+  int out = 1;
+};
+Blocks blocks_of(const CollectiveShape& shape, int rank, int ranks, bool in_place) {
+  const bool root = rank == shape.root;
+  Blocks blocks;
+  switch (shape.kind) {
+    case CollectiveKind::broadcast:
+      return {1, 0};
+    case CollectiveKind::reduce:
+      blocks.out = root ? 1 : 0;
+      break;
+    case CollectiveKind::reduce_scatter:
+      blocks.in = ranks;
+      // In place the blocks of `in` are those of the one buffer.
+      if (in_place) return {ranks, 0};
+      break;
+    case CollectiveKind::allgather:
+      blocks.out = ranks;
+      break;
+    case CollectiveKind::gather:
+      blocks.out = root ? ranks : 0;
+      break;
+    case CollectiveKind::scatter:
+      blocks.in = root ? ranks : 0;
+      if (in_place) blocks.out = 0;
+      return blocks;
+    case CollectiveKind::alltoall:
+      blocks = {ranks, ranks};
+      break;
+    default:
+      break;
+  }
+  if (in_place) blocks.in = 0;
+  return blocks;
+}
+
+Side side_of(const std::vector<Layout>& layouts, int blocks) {
+  Side side;
+  if (blocks == 0) return side;
+  for (const Layout& layout : layouts) side.bytes.push_back(layout.size());
+  side.whole = joined(layouts);
+  return side;
+}
+
+// As numbers, for the other ranks; and back. The first is one that no other collective tells.
+constexpr std::int64_t kMark = -3;
+
+std::string told(const Ends& ends) {
+  Numbers numbers{kMark, ends.in_place ? 1 : 0};
+  for (const Side* side : {&ends.in, &ends.out}) {
+    numbers.push_back(std::ssize(side->bytes));
+    numbers.insert(numbers.end(), side->bytes.begin(), side->bytes.end());
+    append(side->whole, numbers);
+  }
+  return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(std::int64_t)};
+}
+
+std::optional<Ends> heard(const std::string& text, const CollectiveShape& shape, int rank, int ranks) {
+  Numbers numbers(text.size() / sizeof(std::int64_t));
+  std::memcpy(numbers.data(), text.data(), numbers.size() * sizeof(std::int64_t));
+  if (numbers.size() < 2 || numbers[0] != kMark) return {};
+  Ends ends;
+  ends.in_place = numbers[1] == 1;
+  const Blocks blocks = blocks_of(shape, rank, ranks, ends.in_place);
+  std::span<const std::int64_t> left(numbers);
+  left = left.subspan(2);
+  for (const auto& [side, count] : {std::pair{&ends.in, blocks.in}, std::pair{&ends.out, blocks.out}}) {
+    if (left.empty() || left[0] != count || std::ssize(left) <= count) return {};
+    side->bytes.assign(left.begin() + 1, left.begin() + 1 + count);
+    left = left.subspan(static_cast<std::size_t>(count) + 1);
+    auto whole = take_layout(left);
+    if (!whole) return {};
+    side->whole = *std::move(whole);
+  }
+  return ends;
+}
+
+// Collects what the ranks have told, and compares it. What is found here all ranks find.
+class Fitting {
+ public:
+  Fitting(const CollectiveCall& call, std::vector<Ends> ends) : call_(call), ends_(std::move(ends)) {}
+
+  void fill(CollectiveShape& shape) {
+    const std::int64_t element = size_of(shape.type);
+    Numbers bytes = counted();
+    for (std::int64_t& count : bytes) count /= element;
+    const bool one = bytes.size() == 1;
+    shape.count = one ? bytes.front() : 0;
+    if (!one) shape.counts = std::move(bytes);
+    shape.in_layouts.clear();
+    shape.out_layouts.clear();
+    const bool rooted = shape.kind == CollectiveKind::reduce || shape.kind == CollectiveKind::gather ||
+                        shape.kind == CollectiveKind::scatter;
+    if (rooted) shape.in_place = of(shape.root).in_place;
+    // The one buffer of a reduce-scatter in place has the blocks of `in`.
+    const bool turned = shape.kind == CollectiveKind::reduce_scatter && shape.in_place;
+    for (Ends& its : ends_) {
+      shape.in_layouts.push_back(turned ? Layout() : its.in.whole);
+      shape.out_layouts.push_back(turned ? its.in.whole : its.out.whole);
+    }
+  }
+
+ private:
+  int ranks() const { return static_cast<int>(ends_.size()); }
+  const Ends& of(int rank) const { return ends_[static_cast<std::size_t>(rank)]; }
+
+  std::string side_name(bool is_in, bool several) const {
+    if (call_.shape.kind == CollectiveKind::broadcast) return "layout";
+    return fmt::format("{}_layout{}", is_in ? call_.in_name : call_.out_name, several ? "s" : "");
+  }
+
+  struct Block {
+    int rank = 0;
+    bool is_in = true;
+    int number = 0;
+  };
+  std::int64_t bytes(const Block& block) const {
+    const Ends& its = of(block.rank);
+    return (block.is_in ? its.in : its.out).block(block.number);
+  }
+  std::string named(const Block& block) const {
+    const Ends& its = of(block.rank);
+    const bool several = (block.is_in ? its.in : its.out).bytes.size() > 1;
+    return fmt::format("'{}'{} of rank {}", side_name(block.is_in, several),
+                       several ? fmt::format(" for rank {}", block.number) : "", block.rank);
+  }
+  void equal(const Block& a, const Block& b) const {
+    if (bytes(a) == bytes(b)) return;
+    throw Error(fmt::format("{}: argument {} names {} bytes, but {} names {}; they must be equal", call_.operation,
+                            named(a), bytes(a), named(b), bytes(b)));
+  }
+
+  // Bytes of the whole, or of each block, as the counts of the shape are.
+  Numbers counted() const {
+    const CollectiveKind kind = call_.shape.kind;
+    const int root = call_.shape.root;
+    Numbers counts;
+    switch (kind) {
+      case CollectiveKind::allgather:
+      case CollectiveKind::gather:
+        for (int r = 0; r < ranks(); ++r) {
+          const Block own = of(r).in_place ? Block{r, false, r} : Block{r, true, 0};
+          for (int to = 0; to < ranks(); ++to)
+            if (kind == CollectiveKind::allgather || to == root) equal(own, {to, false, r});
+          counts.push_back(bytes(own));
+        }
+        return counts;
+      case CollectiveKind::scatter:
+        for (int r = 0; r < ranks(); ++r) {
+          counts.push_back(bytes({root, true, r}));
+          if (!of(r).in_place) equal({root, true, r}, {r, false, 0});
+        }
+        return counts;
+      case CollectiveKind::alltoall:
+        for (int from = 0; from < ranks(); ++from) {
+          for (int to = 0; to < ranks(); ++to) {
+            const Block sent{from, !of(from).in_place, to};
+            equal(sent, {to, false, from});
+            counts.push_back(bytes(sent));
+          }
+        }
+        return counts;
+      case CollectiveKind::reduce_scatter:
+        for (int b = 0; b < ranks(); ++b) {
+          counts.push_back(bytes({0, true, b}));
+          for (int r = 0; r < ranks(); ++r) equal({0, true, b}, {r, true, b});
+          if (!of(b).in_place) equal({0, true, b}, {b, false, 0});
+        }
+        return counts;
+      default:
+        return {bytes_of_vector(kind, root)};
+    }
+  }
+
+  // Where every rank has the same vector.
+  std::int64_t bytes_of_vector(CollectiveKind kind, int root) const {
+    const auto given = [&](int r) { return of(r).in_place ? Block{r, false, 0} : Block{r, true, 0}; };
+    const bool all = kind != CollectiveKind::broadcast && kind != CollectiveKind::reduce;
+    for (int r = 0; r < ranks(); ++r) {
+      equal(given(root), given(r));
+      if (all || (kind == CollectiveKind::reduce && r == root)) equal(given(root), {r, false, 0});
+    }
+    return bytes(given(root));
+  }
+
+  const CollectiveCall& call_;
+  std::vector<Ends> ends_;
+};
+
+}  // namespace
+
+std::string complaint_about_layouts(const CollectiveCall& call, int rank, int ranks) {
+  const CollectiveShape& shape = call.shape;
+  const Blocks blocks = blocks_of(shape, rank, ranks, shape.in_place);
+  const std::int64_t element = size_of(shape.type);
+  for (const auto& [layouts, count, name] : {std::tuple{&call.in_layouts, blocks.in, call.in_name},
+                                             std::tuple{&call.out_layouts, blocks.out, call.out_name}}) {
+    if (count == 0) continue;
+    const std::string argument =
+        shape.kind == CollectiveKind::broadcast ? "layout" : name + (count == 1 ? "_layout" : "_layouts");
+    if (std::ssize(*layouts) != count)
+      return fmt::format("argument '{}' has {} layouts for {} ranks", argument, layouts->size(), ranks);
+    for (const Layout& layout : *layouts)
+      if (layout.size() % element != 0)
+        return fmt::format("argument '{}' ({}) names {} bytes, which is no whole number of elements of {}", argument,
+                           layout.describe(), layout.size(), to_string(shape.type));
+  }
+  return {};
+}
+
+void settle_layouts(Runtime& runtime, CollectiveCall& call) {
+  const int ranks = runtime.size();
+  const Blocks blocks = blocks_of(call.shape, runtime.rank(), ranks, call.shape.in_place);
+  Ends mine{side_of(call.in_layouts, blocks.in), side_of(call.out_layouts, blocks.out), call.shape.in_place};
+  const auto texts = gather_texts(runtime, told(mine), fmt::format("{}: gathering layouts", call.operation));
+  std::vector<Ends> all;
+  for (int rank = 0; rank < ranks; ++rank) {
+    auto ends = heard(texts[static_cast<std::size_t>(rank)], call.shape, rank, ranks);
+    if (!ends)  // only where the ranks' calls are not compared
+      throw Error(
+          fmt::format("{}: rank {} tells no layouts; all ranks must make the same collective", call.operation, rank));
+    all.push_back(*std::move(ends));
+  }
+  Fitting(call, std::move(all)).fill(call.shape);
+}
+
+}  // namespace tasuki
