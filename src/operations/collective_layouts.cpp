@@ -69,6 +69,24 @@ Blocks blocks_of(const CollectiveShape& shape, int rank, int ranks, bool in_plac
   return blocks;
 }
 
+// What the argument with a side's layouts is called: one, or one for each rank's block.
+std::string argument_of(const CollectiveCall& call, bool is_in) {
+  switch (call.shape.kind) {
+    case CollectiveKind::broadcast:
+      return "layout";
+    case CollectiveKind::reduce_scatter:
+    case CollectiveKind::scatter:
+      return is_in ? "in_layouts" : "out_layout";
+    case CollectiveKind::allgather:
+    case CollectiveKind::gather:
+      return is_in ? "in_layout" : "out_layouts";
+    case CollectiveKind::alltoall:
+      return is_in ? "in_layouts" : "out_layouts";
+    default:
+      return is_in ? "in_layout" : "out_layout";
+  }
+}
+
 Side side_of(const std::vector<Layout>& layouts, int blocks) {
   Side side;
   if (blocks == 0) return side;
@@ -139,11 +157,6 @@ class Fitting {
   int ranks() const { return static_cast<int>(ends_.size()); }
   const Ends& of(int rank) const { return ends_[static_cast<std::size_t>(rank)]; }
 
-  std::string side_name(bool is_in, bool several) const {
-    if (call_.shape.kind == CollectiveKind::broadcast) return "layout";
-    return fmt::format("{}_layout{}", is_in ? call_.in_name : call_.out_name, several ? "s" : "");
-  }
-
   struct Block {
     int rank = 0;
     bool is_in = true;
@@ -154,10 +167,9 @@ class Fitting {
     return (block.is_in ? its.in : its.out).block(block.number);
   }
   std::string named(const Block& block) const {
-    const Ends& its = of(block.rank);
-    const bool several = (block.is_in ? its.in : its.out).bytes.size() > 1;
-    return fmt::format("'{}'{} of rank {}", side_name(block.is_in, several),
-                       several ? fmt::format(" for rank {}", block.number) : "", block.rank);
+    const std::string argument = argument_of(call_, block.is_in);
+    return fmt::format("'{}'{} of rank {}", argument,
+                       argument.ends_with('s') ? fmt::format(" for rank {}", block.number) : "", block.rank);
   }
   void equal(const Block& a, const Block& b) const {
     if (bytes(a) == bytes(b)) return;
@@ -228,14 +240,14 @@ std::string complaint_about_layouts(const CollectiveCall& call, int rank, int ra
   const CollectiveShape& shape = call.shape;
   const Blocks blocks = blocks_of(shape, rank, ranks, shape.in_place);
   const std::int64_t element = size_of(shape.type);
-  for (const auto& [layouts, count, name] : {std::tuple{&call.in_layouts, blocks.in, call.in_name},
-                                             std::tuple{&call.out_layouts, blocks.out, call.out_name}}) {
+  for (const bool is_in : {true, false}) {
+    const std::vector<Layout>& layouts = is_in ? call.in_layouts : call.out_layouts;
+    const int count = is_in ? blocks.in : blocks.out;
     if (count == 0) continue;
-    const std::string argument =
-        shape.kind == CollectiveKind::broadcast ? "layout" : name + (count == 1 ? "_layout" : "_layouts");
-    if (std::ssize(*layouts) != count)
-      return fmt::format("argument '{}' has {} layouts for {} ranks", argument, layouts->size(), ranks);
-    for (const Layout& layout : *layouts)
+    const std::string argument = argument_of(call, is_in);
+    if (std::ssize(layouts) != count)
+      return fmt::format("argument '{}' has {} layouts for {} ranks", argument, layouts.size(), ranks);
+    for (const Layout& layout : layouts)
       if (layout.size() % element != 0)
         return fmt::format("argument '{}' ({}) names {} bytes, which is no whole number of elements of {}", argument,
                            layout.describe(), layout.size(), to_string(shape.type));

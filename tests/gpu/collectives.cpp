@@ -140,6 +140,7 @@ Wanted random_wanted(const Context& ctx, int number, std::int64_t type, Random& 
   const bool cuts = w.options.algorithm == "trees" || w.options.algorithm == "collect" ||
                     (w.options.algorithm == "doubling" && w.kind == CollectiveKind::allreduce);
   if (cuts && below(random, 2) == 0) w.options.chunk = 512 + below(random, 50000);
+  if (below(random, 4) == 0 && w.count < 5000) w.layouts = 1 + static_cast<unsigned>(below(random, 100000));
   w.options.path = one_of(paths_for(ctx), random);
   return w;
 }
@@ -162,7 +163,7 @@ void check_plan(const Context& ctx, const Wanted& w, std::int64_t type, const Op
   CHECK(report.ok());
   if (w.shift % 16 != 0) return;  // off line all memory is aligned
   const Machine machine = Machine::from_json(machine_of(ctx).to_json());
-  const Plan off_line = plan(machine, shape_of(w, dtype_of(type))).plan(ctx.rank());
+  const Plan off_line = plan(machine, shape_of(w, dtype_of(type), ctx.size())).plan(ctx.rank());
   CHECK(to_json(off_line) == to_json(operation.plan()));
 }
 

@@ -66,42 +66,15 @@ inline bool here(const Wanted& w, int rank) {
   return w.in_place && (!rooted(w.kind) || rank == w.root);
 }
 
-// Elements of the blocks that a rank's `in` or `out` has as the operation sees them; of a broadcast `out` is the data.
-inline Counts blocks_of_side(const Wanted& w, int ranks, int rank, bool of_in) {
-  const auto n = static_cast<std::size_t>(ranks);
-  const auto r = static_cast<std::size_t>(rank);
-  const Counts blocks = w.counts.empty() ? Counts(n, w.count) : w.counts;
-  const bool root = rank == w.root;
-  switch (w.kind) {
-    case CollectiveKind::barrier:
-      return {};
-    case CollectiveKind::reduce_scatter:
-      if (here(w, rank)) return of_in ? Counts() : blocks;
-      return of_in ? blocks : Counts{blocks[r]};
-    case CollectiveKind::allgather:
-    case CollectiveKind::gather:
-      if (of_in) return here(w, rank) ? Counts() : Counts{blocks[r]};
-      return root || w.kind == CollectiveKind::allgather ? blocks : Counts();
-    case CollectiveKind::scatter:
-      if (of_in) return root ? blocks : Counts();
-      return here(w, rank) ? Counts() : Counts{blocks[r]};
-    case CollectiveKind::alltoall: {
-      Counts mine;
-      for (std::size_t other = 0; other < n; ++other)
-        mine.push_back(w.counts.empty() ? w.count : w.counts[of_in ? r * n + other : other * n + r]);
-      return of_in && here(w, rank) ? Counts() : mine;
-    }
-    case CollectiveKind::reduce:
-      if (!of_in) return root ? Counts{w.count} : Counts();
-      [[fallthrough]];
-    default:
-      return of_in && here(w, rank) ? Counts() : Counts{w.count};
-  }
-}
-
 inline Strided laid(const Wanted& w, int ranks, int rank, bool of_in, std::int64_t element) {
+  CollectiveShape shape;
+  shape.kind = w.kind;
+  shape.root = w.root;
+  shape.count = w.count;
+  shape.counts = w.counts;
+  shape.in_place = w.in_place;
   Random random(w.layouts * 1000 + static_cast<unsigned>(rank * 2 + (of_in ? 1 : 0)));
-  return strided_blocks::random_blocks(random, blocks_of_side(w, ranks, rank, of_in), element);
+  return strided_blocks::random_blocks(random, strided_blocks::blocks_of_side(shape, ranks, rank, of_in), element);
 }
 
 class Running {
@@ -493,12 +466,9 @@ inline CollectiveShape shape_of(const Wanted& w, DType type, int ranks) {
   shape.arity = w.options.arity;
   shape.chunk = w.options.chunk;
   shape.path = w.options.path;
-  for (int r = 0; r < ranks && w.layouts > 0 && w.kind != CollectiveKind::barrier; ++r) {
-    const auto side = [&](bool of_in) { return laid(w, ranks, r, of_in, size_of(type)).whole(); };
-    const bool one = w.kind == CollectiveKind::broadcast;
-    shape.in_layouts.push_back(side(!one));
-    shape.out_layouts.push_back(one ? Layout() : side(false));
-  }
+  if (w.layouts > 0)
+    strided_blocks::add_layouts(shape, ranks,
+                                [&](int rank, bool of_in) { return laid(w, ranks, rank, of_in, size_of(type)); });
   if (const char* path = std::getenv("TASUKI_PATH"); path != nullptr && shape.path == "auto") shape.path = path;
   return shape;
 }

@@ -1,5 +1,5 @@
-// Blocks that do not lie in one piece: random layouts for tests, and where each of their elements is, found without
-// the library.
+// Blocks that do not lie in one piece: random layouts for tests of collectives, and where each of their elements is,
+// found without the library.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tasuki/layout.hpp"
+#include "tasuki/planning.hpp"
 
 namespace strided_blocks {
 
@@ -87,6 +88,55 @@ inline Strided random_blocks(std::mt19937& random, const std::vector<std::int64_
   for (const auto& block : places)
     for (const std::int64_t place : block) all.at.push_back(place * element);
   return all;
+}
+
+/// Elements of the blocks that a rank's `in` or `out` has; of a broadcast `out` is the data, and so it is in place.
+inline std::vector<std::int64_t> blocks_of_side(const tasuki::CollectiveShape& shape, int ranks, int rank, bool of_in) {
+  using Kind = tasuki::CollectiveKind;
+  using Counts = std::vector<std::int64_t>;
+  const auto n = static_cast<std::size_t>(ranks);
+  const auto r = static_cast<std::size_t>(rank);
+  const Kind kind = shape.kind;
+  const bool root = rank == shape.root;
+  const bool rooted = kind == Kind::reduce || kind == Kind::gather || kind == Kind::scatter;
+  const bool here = kind == Kind::broadcast || (shape.in_place && (!rooted || root));
+  const Counts blocks = shape.counts.empty() ? Counts(n, shape.count) : shape.counts;
+  switch (kind) {
+    case Kind::barrier:
+      return {};
+    case Kind::reduce_scatter:
+      if (here) return of_in ? Counts() : blocks;
+      return of_in ? blocks : Counts{blocks[r]};
+    case Kind::allgather:
+    case Kind::gather:
+      if (of_in) return here ? Counts() : Counts{blocks[r]};
+      return root || kind == Kind::allgather ? blocks : Counts();
+    case Kind::scatter:
+      if (of_in) return root ? blocks : Counts();
+      return here ? Counts() : Counts{blocks[r]};
+    case Kind::alltoall: {
+      Counts mine;
+      for (std::size_t other = 0; other < n; ++other)
+        mine.push_back(shape.counts.empty() ? shape.count : shape.counts[of_in ? r * n + other : other * n + r]);
+      return of_in && here ? Counts() : mine;
+    }
+    case Kind::reduce:
+      if (!of_in) return root ? Counts{shape.count} : Counts();
+      [[fallthrough]];
+    default:
+      return of_in && here ? Counts() : Counts{shape.count};
+  }
+}
+
+/// Gives the shape the layouts that `laid(rank, of_in)` says.
+template <class Laid>
+void add_layouts(tasuki::CollectiveShape& shape, int ranks, Laid&& laid) {
+  if (shape.kind == tasuki::CollectiveKind::barrier) return;
+  const bool one = shape.kind == tasuki::CollectiveKind::broadcast;
+  for (int rank = 0; rank < ranks; ++rank) {
+    shape.in_layouts.push_back(laid(rank, !one).whole());
+    shape.out_layouts.push_back(one ? Layout() : laid(rank, false).whole());
+  }
 }
 
 }  // namespace strided_blocks
