@@ -52,7 +52,7 @@ std::vector<const Algorithm*> algorithms_for(CollectiveKind kind) {
 void check(const Machine& machine, const CollectiveShape& shape) {
   INFO(to_string(shape.kind) << ":" << shape.algorithm << " on " << machine.size() << " count " << shape.count
                              << " root " << shape.root << " path " << shape.path << " chunk " << shape.chunk
-                             << (shape.in_place ? " in place" : "") << " of " << to_string(shape.type));
+                             << std::string(shape.in_place ? " in place" : "") << " of " << to_string(shape.type));
   std::string error;
   VerifyReport report;
   try {
