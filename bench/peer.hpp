@@ -74,6 +74,23 @@ struct CollectiveCase {
   bool overlap = false;  ///< of engines, both are of interest
 };
 
+/// A matrix of doubles whose rows the ranks share out evenly, row-major, at `in`, becomes one whose columns they share
+/// out, at `out`: `size` rows of `size / ranks` columns. `turned`: as the transpose, `size / ranks` rows of `size`.
+struct TransposeCase {
+  tasuki::Context context;
+  std::int64_t size = 0;
+  bool turned = false;
+  double* in = nullptr;
+  double* out = nullptr;
+  std::int64_t share() const { return size / context.size(); }
+  /// Where number (row of this rank, column) lies in `in`.
+  std::int64_t at_in(std::int64_t row, std::int64_t column) const { return row * size + column; }
+  /// Where number (row of the matrix, column of this rank's) lies in `out`.
+  std::int64_t at_out(std::int64_t row, std::int64_t column) const {
+    return turned ? column * size + row : row * share() + column;
+  }
+};
+
 struct GpuCase;            // gpu/problem.hpp
 struct GpuCollectiveCase;  // gpu/collectives.hpp
 struct GpuCollectiveRun;
@@ -89,6 +106,7 @@ struct Peer {
   std::function<RunnerPtr(const GpuCase&)> gpu = {};
   std::function<RunnerPtr(const CollectiveCase&)> collective = {};
   std::function<GpuCollectiveRun(const GpuCollectiveCase&)> gpu_collective = {};
+  std::function<RunnerPtr(const TransposeCase&)> transpose = {};
   bool silent = false;  ///< a bound: moves the bytes, but ranks do not tell each other when they may and when they have
 };
 

@@ -31,6 +31,23 @@ RunnerPtr halo(const HaloCase& problem) {
   return std::make_unique<OperationRunner<tasuki::Halo>>(tasuki::Halo(fields));
 }
 
+RunnerPtr transpose(const TransposeCase& t) {
+  const auto number = tasuki::Layout::of<double>();
+  const std::int64_t share = t.share();
+  // What a rank sends, row by row, and where it goes.
+  const auto sent = tasuki::Layout::vector(share, share, t.size, number);
+  const auto column = tasuki::Layout::vector(share, 1, t.size, number);
+  const auto received =
+      t.turned ? tasuki::Layout::hvector(share, 1, 8, column) : tasuki::Layout::contiguous(share * share, number);
+  const std::vector<std::int64_t> one{1};
+  std::vector<tasuki::Layout> in, out;
+  for (std::int64_t r = 0; r < t.context.size(); ++r) {
+    in.push_back(tasuki::Layout::hindexed(one, std::vector{8 * t.at_in(0, r * share)}, sent));
+    out.push_back(tasuki::Layout::hindexed(one, std::vector{8 * t.at_out(r * share, 0)}, received));
+  }
+  return std::make_unique<OperationRunner<tasuki::Alltoall>>(tasuki::Alltoall(t.context, t.in, in, t.out, out));
+}
+
 // Rank 0 starts both ways at once, as the other peers post their receive beforehand.
 class ThereAndBack : public Runner {
  public:
@@ -128,7 +145,8 @@ const RegisterPeer kPeer({.name = "tasuki",
 #ifdef TASUKI_HAVE_CUDA
                           .gpu = tasuki_on_gpus,
 #endif
-                          .collective = collective});
+                          .collective = collective,
+                          .transpose = transpose});
 const RegisterPeer kThread(thread_peer());
 
 }  // namespace
