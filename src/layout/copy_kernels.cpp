@@ -16,6 +16,7 @@
 
 #include "layout/kernel_trial.hpp"
 #include "layout/nest_loop.hpp"
+#include "layout/transpose_kernels.hpp"
 #include "tasuki/strided_copy.hpp"
 
 namespace tasuki {
@@ -238,6 +239,7 @@ CopyFunction select_copy(const StridedCopy& copy, CopyHint hint) {
   if (block == 0) return copy_nothing;
   if (hint == CopyHint::streaming && block >= kLine) return copy_streaming;
   if (copy.ndims == 0) return copy_contiguous;
+  if (const CopyFunction transpose = select_transpose(copy)) return transpose;
   if (block > largest_without_memcpy(copy)) return copy_wide;
   if (too_many_in_flight(copy)) return copy_wide;
   if (const CopyFunction pairs = select_pairs(copy)) return pairs;

@@ -89,6 +89,33 @@ TEST_CASE("pack and unpack: random layouts gather and scatter their bytes in ord
   }
 }
 
+TEST_CASE("copy kernels: rows become columns, in whole tiles and parts of them, forwards and backwards") {
+  Random random(7);
+  for (const std::int64_t block : {4, 8, 16}) {
+    for (const std::int64_t rows : {15, 16, 17, 32, 45, 64, 71}) {
+      for (const std::int64_t columns : {16, 31, 33, 70}) {
+        for (const bool swapped : {false, true}) {
+          for (const std::int64_t planes : {1, 3}) {
+            StridedCopy copy{5, 3, block, 3, {}};
+            const StridedCopy::Dim down{rows, block, (columns + 3) * block};
+            const StridedCopy::Dim across{columns, (rows + 2) * block, block};
+            copy.dims[0] = {planes, (rows + 2) * columns * block, rows * (columns + 3) * block};
+            copy.dims[swapped ? 2 : 1] = down;
+            copy.dims[swapped ? 1 : 2] = across;
+            CAPTURE(describe(copy));
+            check_copy(random, copy, copy, CopyHint::cached);
+            StridedCopy back = copy;  // the source from its last column to its first
+            auto& turned = back.dims[swapped ? 1 : 2];
+            back.src_offset += (columns - 1) * turned.src_stride;
+            turned.src_stride = -turned.src_stride;
+            check_copy(random, back, back, CopyHint::cached);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("copy kernels: every block size, 0 to 7 dimensions, any alignment and direction, both hints") {
   Random random(6);
   for (std::int64_t block = 1; block <= 140; ++block)

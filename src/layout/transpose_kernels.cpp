@@ -1,0 +1,92 @@
+// Transposes, tile by tile: see transpose_kernels.hpp.
+//
+// A row of the destination takes one number from each of many lines of the source. Going row by row, a line of the
+// source is evicted before its next number is wanted, and is read again for each. A tile has as many rows and columns
+// as numbers fit into a line, so each of its lines, on both sides, is touched once. Tiles are taken by squares, of
+// which both sides need so few pages that their translations stay at hand.
+#include "layout/transpose_kernels.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "layout/nest_loop.hpp"
+
+namespace tasuki {
+namespace {
+
+constexpr std::int64_t kLine = 64;    // a cache line
+constexpr std::int64_t kSquare = 32;  // numbers on a side of a square
+constexpr std::int64_t kLeast = 16;   // numbers on a side: smaller ones lie in the nearest cache whatever the order
+
+template <std::int64_t Bytes>
+[[gnu::always_inline]] inline void move_number(const std::byte* src, std::byte* dst) {
+  std::byte number[Bytes];
+  std::memcpy(number, src, Bytes);
+  std::memcpy(dst, number, Bytes);
+}
+
+// Two dimensions: along `across` the destination is dense, along `down` the source.
+template <std::int64_t Bytes>
+void transpose(const StridedCopy::Dim& down, const StridedCopy::Dim& across, const std::byte* __restrict src,
+               std::byte* __restrict dst) {
+  constexpr std::int64_t kTile = kLine / Bytes;
+  const std::int64_t from = across.src_stride;
+  const std::int64_t to = down.dst_stride;
+  const auto tile = [&](std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns) {
+    const std::byte* const its_src = src + row * Bytes + column * from;
+    std::byte* const its_dst = dst + row * to + column * Bytes;
+    if (rows == kTile && columns == kTile) {
+      for (std::int64_t i = 0; i < kTile; ++i)
+#pragma GCC unroll 16
+        for (std::int64_t j = 0; j < kTile; ++j)
+          move_number<Bytes>(its_src + i * Bytes + j * from, its_dst + i * to + j * Bytes);
+      return;
+    }
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t j = 0; j < columns; ++j)
+        move_number<Bytes>(its_src + i * Bytes + j * from, its_dst + i * to + j * Bytes);
+  };
+  for (std::int64_t row = 0; row < down.count; row += kSquare) {
+    const std::int64_t rows_end = std::min(row + kSquare, down.count);
+    for (std::int64_t column = 0; column < across.count; column += kSquare) {
+      const std::int64_t columns_end = std::min(column + kSquare, across.count);
+      for (std::int64_t j = column; j < columns_end; j += kTile)
+        for (std::int64_t i = row; i < rows_end; i += kTile)
+          tile(i, j, std::min(kTile, rows_end - i), std::min(kTile, columns_end - j));
+    }
+  }
+}
+
+template <std::int64_t Bytes>
+void copy_transpose(const StridedCopy& copy, const std::byte* src, std::byte* dst) {
+  StridedCopy outer = copy;
+  StridedCopy::Dim across = outer.dims[--outer.ndims];
+  StridedCopy::Dim down = outer.dims[--outer.ndims];
+  if (across.dst_stride != Bytes) std::swap(across, down);
+  for_each_block<false>(outer, src, dst,
+                        [&](const std::byte* from, std::byte* to) { transpose<Bytes>(down, across, from, to); });
+}
+
+bool far(std::int64_t stride) {
+  return std::abs(stride) > kLine;
+}
+
+}  // namespace
+
+CopyFunction select_transpose(const StridedCopy& copy) {
+  if (copy.ndims < 2) return nullptr;
+  const std::int64_t block = copy.block;
+  StridedCopy::Dim across = copy.dims[copy.ndims - 1];
+  StridedCopy::Dim down = copy.dims[copy.ndims - 2];
+  if (across.dst_stride != block) std::swap(across, down);
+  const bool turns = across.dst_stride == block && far(across.src_stride) && down.src_stride == block &&
+                     far(down.dst_stride) && std::min(down.count, across.count) >= kLeast;
+  if (!turns) return nullptr;
+  if (block == 4) return copy_transpose<4>;
+  if (block == 8) return copy_transpose<8>;
+  return block == 16 ? copy_transpose<16> : nullptr;
+}
+
+}  // namespace tasuki
