@@ -16,6 +16,10 @@ mpirun = $(PYTHON) tools/mpirun.py
 ctest = $(bin)/ctest --output-on-failure --no-tests=error
 compile = $(bin)/cmake --build
 configure = $(bin)/cmake -DTASUKI_MPI=$(or $(TASUKI_MPI),auto) $(CMAKE_FLAGS)
+# `make test` builds nothing for GPUs into the programs where no GPU is and the build folder is new.
+without_gpu_programs = $(if $(filter 0,$(GPUS)),$(if $(wildcard $(BUILD)/CMakeCache.txt),,-DTASUKI_GPU_PROGRAMS=OFF))
+with_gpu_programs = ! grep -qs '^TASUKI_GPU_PROGRAMS:BOOL=OFF' $(BUILD)/CMakeCache.txt || \
+    $(bin)/cmake -DTASUKI_GPU_PROGRAMS=ON -B $(BUILD) > /dev/null
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
@@ -33,6 +37,7 @@ $(BUILD)/Makefile: | setup
 configure: setup $(BUILD)/Makefile
 
 build: configure ## library, apps, benchmarks and tests
+	@$(with_gpu_programs)
 	@$(compile) $(BUILD)
 	@$(compile) $(BUILD) --target gpu_programs
 
@@ -46,7 +51,8 @@ laplace: configure ## the Laplace example on 4 ranks
 
 test: ## all tests
 	@$(PYTHON) tools/setup.py --python
-	@$(configure) --preset release -B $(BUILD) > /dev/null # also where it was done before Python was there
+	@# also where it was done before Python was there
+	@$(configure) $(without_gpu_programs) --preset release -B $(BUILD) > /dev/null
 ifneq ($(GPUS),0)
 	@$(MAKE) build
 	@$(ctest) --parallel 2 --test-dir $(BUILD)
@@ -68,7 +74,7 @@ test-mpich: ## the tests on 1 to 4 ranks with MPICH; what depends on no MPI is b
 sanitize: setup ## unit and rank tests under the address, undefined-behaviour and thread sanitizers
 	$(configure) --preset asan
 	@$(compile) build-asan --target plan_tests unit_tests rank_tests thread_tests staged_tests failing_tests failing_thread_tests kernel_tests kernel_thread_tests
-	@$(ctest) --test-dir build-asan --tests-regex '^(plan|unit|(thread_)?ranks_[1-4]|staged_.*|harness_.*|kernel_([1-4]|threads_.*))$$'
+	@$(ctest) --test-dir build-asan --tests-regex '^(plan|unit|(thread_)?ranks_[1-4]|staged_.*|harness_.*|kernel_([1-4]|patient_3|threads_.*))$$'
 	@$(PYTHON) tools/setup.py --mpi mpich # Open MPI's start crashes under the thread sanitizer
 	$(configure) --preset tsan -DTASUKI_MPI=mpich
 	@$(compile) build-tsan --target plan_tests unit_tests rank_tests thread_tests staged_tests failing_thread_tests kernel_thread_tests
@@ -87,6 +93,7 @@ gpu: build ## tests, benchmarks and Himeno on this machine's GPUs (or GPUS=n of 
 
 bench-gpu: configure ## the benchmarks alone
 	@test "$(GPUS)" -gt 0 || { echo "bench-gpu: nvidia-smi lists no GPU here; GPUS=n says how many to use"; exit 1; }
+	@$(with_gpu_programs)
 	@$(compile) $(BUILD) --target tasuki-bench
 	@$(PYTHON) tools/gpu.py --build $(BUILD) --ranks $(GPUS) --commit "$$(git describe --always --dirty 2> /dev/null)" --only bench
 	@$(PYTHON) tools/tables.py

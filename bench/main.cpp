@@ -85,6 +85,9 @@ bool settle_device(const tasuki::Context& context, const Options& options) {
   }
   if (device == "cpu") return false;
   std::string missing = tasuki::why_no_gpu();
+#ifndef TASUKI_HAVE_CUDA
+  if (missing.empty()) missing = "this program was built without its GPU sources; `make build` adds them";
+#endif
   if (!missing.empty()) missing = fmt::format("rank {}: {}", context.rank(), missing);
   missing = bench::agree(context, missing);
   if (missing.empty()) return true;

@@ -158,7 +158,10 @@ CommandLine parse_options(int argc, char** argv, const AppInfo& info) {
 bool settle_device(const tasuki::Context& context, Options& options) {
   const bool cpu_engine = options.engine == "inline" || options.engine == "thread";
   if (options.device == "cpu" || (options.device == "auto" && cpu_engine)) return false;
-  const std::string missing = tasuki::why_no_gpu();
+  std::string missing = tasuki::why_no_gpu();
+#ifndef TASUKI_HAVE_CUDA
+  if (missing.empty()) missing = "this program was built without its GPU sources; `make build` adds them";
+#endif
   const std::vector<bool> have_one = context.allgather(missing.empty());
   const bool all = std::find(have_one.begin(), have_one.end(), false) == have_one.end();
   if (!all && options.device == "auto") return false;

@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "memory/gaps.hpp"
+#include "memory/ledger.hpp"
 #include "memory/memory_left.hpp"
 #include "memory/shared_file.hpp"
 #include "memory/spare_regions.hpp"
@@ -62,35 +63,6 @@ struct Peer {
   std::shared_ptr<SharedFile> file;               // null until its first use, if it is opened through /proc
   std::vector<std::shared_ptr<std::byte>> slabs;  // slabs of the rank that have been mapped
 };
-
-/// A word of the ledger: the generation in the upper half, the number of mappings in the lower half.
-std::uint64_t word_of(std::uint32_t generation, std::uint32_t count) {
-  return std::uint64_t{generation} << 32 | count;
-}
-std::uint32_t generation_of(std::uint64_t word) {
-  return static_cast<std::uint32_t>(word >> 32);
-}
-std::uint32_t count_of(std::uint64_t word) {
-  return static_cast<std::uint32_t>(word);
-}
-
-/// Adds a mapping. False if the entry has another generation by now.
-bool count_in(SharedFile& file, std::uint32_t entry, std::uint32_t generation) {
-  const auto word = file.entry(entry);
-  std::uint64_t seen = word.load(std::memory_order_relaxed);
-  while (generation_of(seen) == generation)
-    if (word.compare_exchange_weak(seen, seen + 1, std::memory_order_acquire)) return true;
-  return false;
-}
-
-/// Begins the entry's next generation if there is no mapping. False if there is one.
-bool close_entry(SharedFile& file, std::uint32_t entry) {
-  const auto word = file.entry(entry);
-  const std::uint32_t generation = generation_of(word.load(std::memory_order_relaxed));
-  std::uint64_t nobody = word_of(generation, 0);
-  // Acquire: the stores of ranks that have ended their mappings are visible after this.
-  return word.compare_exchange_strong(nobody, word_of(generation + 1, 0), std::memory_order_acq_rel);
-}
 
 /// Opens the file with this identity through /proc. Null, with `why` set, if that fails.
 std::shared_ptr<SharedFile> open_by_proc(const SharedIdentity& identity, std::string& why) {
@@ -339,7 +311,7 @@ std::shared_ptr<std::byte> SharedMemory::map(int rank, const SharedAddress& addr
   try {
     region = file->map(address.region, address.region_bytes);
   } catch (...) {
-    file->entry(address.entry).fetch_sub(1, std::memory_order_release);
+    count_out(*file, address.entry);
     throw;
   }
   // Slabs of other ranks stay mapped, because more blocks of them will be needed.
@@ -347,9 +319,7 @@ std::shared_ptr<std::byte> SharedMemory::map(int rank, const SharedAddress& addr
   if (foreign && address.region_bytes == kSlab && std::ranges::find(peer.slabs, region) == peer.slabs.end())
     peer.slabs.push_back(region);
   std::byte* const at = region.get() + address.offset;
-  return {at, [file, region, entry = address.entry](std::byte*) {
-            file->entry(entry).fetch_sub(1, std::memory_order_release);
-          }};
+  return {at, [file, region, entry = address.entry](std::byte*) { count_out(*file, entry); }};
 }
 
 std::uint32_t SharedMemory::mappers(const void* p) const {

@@ -1,4 +1,8 @@
-"""Runs the command line as users do, with a cache folder of its own."""
+"""Runs the command line as users do, with a cache folder of its own.
+
+Tests marked `measures` time things on two ranks. What runs beside them makes them many times slower, so CTest runs them
+by themselves, and all others with a profile that is given (tests/CMakeLists.txt).
+"""
 
 import json
 import os
@@ -8,6 +12,10 @@ import sys
 import pytest
 
 LIMIT = 50  # seconds a command may take
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "measures: it times things on ranks and must not run beside other tests")
 
 
 @pytest.fixture(scope="session")

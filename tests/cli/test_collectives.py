@@ -90,6 +90,7 @@ def test_what_cannot_be_drawn_is_one_clear_line(tasuki, arguments, expected):
     assert expected in tasuki("explain", *arguments, status=1, **NO_MPI)
 
 
+@pytest.mark.measures
 def test_tuned_collectives_are_kept_and_told(tasuki, tmp_path):
     profile = tmp_path / "profile.json"
     quick = ["tune", "--collectives", "--kind", "allreduce", "--size", 64, "--size", "4KiB", "--rounds", 2]

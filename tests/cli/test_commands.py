@@ -199,6 +199,7 @@ def test_tune_refuses_more_ranks_than_cores(tasuki):
         assert "would measure how they take turns" in told and f"give at most -n {cores}" in told
 
 
+@pytest.mark.measures
 def test_tune_writes_the_medians_of_its_rounds(tasuki, tmp_path):
     file = tmp_path / "profile.json"
     data = tasuki("tune", "--rounds", 2, "--output", file, "--json")
@@ -231,6 +232,7 @@ def test_explain_knows_the_other_operations(tasuki, kind):
     assert "predicted µs" in tasuki("explain", kind, "-n", 2)
 
 
+@pytest.mark.measures
 def test_bench_times_peers_and_plots_them(tasuki, tmp_path):
     file = tmp_path / "bench.json"
     text = tasuki("bench", "--quick", "--rounds", 2, "--group", "broadcast", "--output", file)
@@ -244,6 +246,7 @@ def test_bench_times_peers_and_plots_them(tasuki, tmp_path):
     assert "bradcast not in" in tasuki("bench", "--group", "bradcast", status=2)
 
 
+@pytest.mark.measures
 def test_bench_in_python_checks_its_peers(tasuki):
     pytest.importorskip("mpi4py")
     data = tasuki("bench", "--part", "python", "--filter", "64^3", "--rounds", 2, "--json")

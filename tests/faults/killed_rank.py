@@ -5,14 +5,13 @@ killed_rank.py MPIRUN PROGRAM [--rounds 9]
 Each round kills another rank, in every way; the slowest survivors are said at the end.
 """
 
-import argparse
 import pathlib
 import re
-import subprocess
 import sys
 
+import survivors
+
 RANKS = 4
-PATIENCE = 5  # seconds until a rank that waits for a dead one must have left; the deadline is 10
 FOLDERS = [pathlib.Path("/dev/shm"), pathlib.Path("/tmp")]
 
 
@@ -56,23 +55,15 @@ def kill(launcher: str, program: str, victim: int, way: tuple[str, str, str, str
     """Whether all was as it should be, and after how many seconds the last survivor had left; None: left out here."""
     path, engine, _, how = way
     before = left_behind()
-    run = subprocess.run(
-        [sys.executable, launcher, "--recover", "--timeout", "60", "-n", str(RANKS), program, str(victim), *way],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    run = survivors.run(launcher, 60, RANKS, program, str(victim), *way)
     if "left out: " in run.stdout:
         print(f"path {path}, engine {engine}: {run.stdout.splitlines()[0]}")
         return True, None
     found = re.findall(r"^survivor (\d+) after ([\d.]+) s: (.*)$", run.stdout, re.MULTILINE)
     told = {int(rank): text for rank, _, text in found}
-    complaints = [
-        f"rank {rank} said nothing" if rank not in told else f"rank {rank} does not name rank {victim}: {told[rank]}"
-        for rank in range(RANKS)
-        if rank != victim and f"rank {victim} (pid" not in told.get(rank, "")
-    ]
-    complaints += [f"rank {rank} waited for {seconds} s" for rank, seconds, _ in found if float(seconds) > PATIENCE]
+    complaints = [f"rank {rank} said nothing" for rank in range(RANKS) if rank != victim and rank not in told]
+    for rank, seconds, text in found:
+        complaints += survivors.complaints(f"rank {rank}", victim, float(seconds), text)
     complaints += [f"left behind: {name}" for name in sorted(left_behind() - before)]
     print(f"path {path}, engine {engine}, {how}, rank {victim} killed: {'FAILED' if complaints else 'ok'}")
     for rank, text in sorted(told.items()):
@@ -85,11 +76,7 @@ def kill(launcher: str, program: str, victim: int, way: tuple[str, str, str, str
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("launcher", help="tools/mpirun.py")
-    parser.add_argument("program", help="the program killed_rank")
-    parser.add_argument("--rounds", type=int, default=1)
-    arguments = parser.parse_args()
+    arguments = survivors.arguments(__doc__, "killed_rank")
     failures = 0
     slowest: dict[tuple[str, str, str, str], float] = {}
     kills = 0

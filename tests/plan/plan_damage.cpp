@@ -15,7 +15,7 @@ namespace {
 Planned planned(const std::string& path, bool reverse = false) {
   Machine machine = Machine::uniform(3, 3, 3);
   HaloShape halo;
-  halo.extents = {9, 7, 6};
+  halo.extents = {6, 5, 4};
   halo.grid.split = {3, 1, 1};
   halo.grid.periodic = {true, false, true};
   halo.fields.push_back({.name = "p", .shadow = 2, .width = 2});

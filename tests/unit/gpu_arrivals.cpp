@@ -16,17 +16,6 @@ using namespace gpu_view;
 
 namespace {
 
-class Told final : public ThreadChannel {
- public:
-  explicit Told(std::uint64_t* words) : words_(words) {}
-  const std::uint64_t* ended() const override { return words_; }
-  std::uint64_t* asked() const override { return words_ + 1; }
-  std::string failure() const override { return {}; }
-
- private:
-  std::uint64_t* words_;
-};
-
 class Enqueued final : public StreamChannel {
  public:
   void enqueue(Stream) override {}

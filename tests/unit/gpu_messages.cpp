@@ -19,17 +19,6 @@ using namespace sliced_links;
 
 namespace {
 
-class Told final : public ThreadChannel {
- public:
-  explicit Told(std::uint64_t* words) : words_(words) {}
-  const std::uint64_t* ended() const override { return words_; }
-  std::uint64_t* asked() const override { return words_ + 1; }
-  std::string failure() const override { return {}; }
-
- private:
-  std::uint64_t* words_;
-};
-
 // As an operation does it: the messages have lanes of their own.
 Plan ordered_plan(const Sliced& sliced, int rank, const std::array<std::vector<Move>, 2>& sent) {
   Plan plan = plan_of(sliced, rank, sent);
