@@ -133,12 +133,14 @@ class Overview(unittest.TestCase):
 
 class ReadmeExample(unittest.TestCase):
     def test_the_first_block_is_taken_and_lines_lead_back(self):
-        block = readme_example.first_block("text\n```cpp\nint a;\n```\n```cpp\nint b;\n```\n", "README.md")
+        page = "text\n```cpp\nint a;\n```\n```cpp\nint b;\n```\n"
+        block = readme_example.block(page, "README.md")
         self.assertEqual(block, '#line 3 "README.md"\nint a;\n')
+        self.assertEqual(readme_example.block(page, "README.md", 2), '#line 6 "README.md"\nint b;\n')
 
     def test_no_block_is_an_error(self):
         with self.assertRaisesRegex(SystemExit, "no ```cpp block"):
-            readme_example.first_block("text", "README.md")
+            readme_example.block("text", "README.md")
 
 
 class DocBlocks(unittest.TestCase):
