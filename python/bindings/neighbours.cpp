@@ -41,12 +41,16 @@ void make_neighbours(Py* self, const ContextHandle& context, const char* name, n
       self, context, name,
       [&](Reading& reading, Asked& asked) {
         neighbours = neighbours_from(whom);
-        asked.source = reading.side(source, "source", false);
-        asked.target = reading.side(target, "target", true);
+        asked.source =
+            reading.side_of(source, "source", false, same_block ? Blocks::one : Blocks::many, neighbours.to.size());
+        asked.target = reading.side_of(target, "target", true, Blocks::many, neighbours.from.size());
+        if (!same_block) reading.counts_for(send_counts, "send_counts", asked.source);
+        reading.counts_for(receive_counts, "receive_counts", asked.target);
         reading.need_array(asked.source);
         reading.need_array(asked.target);
         const auto equal = [](const Side& side, std::size_t blocks) {
           const auto count = static_cast<std::int64_t>(blocks);
+          if (!side.counted()) return std::vector<std::int64_t>(blocks, 0);
           if (count == 0 ? side.count() > 0 : side.count() % count != 0)
             throw Error(fmt::format("argument '{}' has {} elements, which are no {} equal blocks; give counts",
                                     side.argument, side.count(), count));
@@ -69,6 +73,14 @@ void make_neighbours(Py* self, const ContextHandle& context, const char* name, n
         OperationOptions options;
         options.path = path;
         options.engine = engine;
+        if (a.with_layouts) {
+          const auto received = a.target.blocks(neighbours.from.size(), a.receive_elements);
+          if constexpr (same_block)
+            return Operation(ranks, neighbours, a.in(), a.source.whole(), a.out(), received, options);
+          else
+            return Operation(ranks, neighbours, a.in(), a.source.blocks(neighbours.to.size(), a.element_counts),
+                             a.out(), received, options);
+        }
         if constexpr (same_block)
           return Operation(ranks, neighbours, a.in(), a.out(), a.count, a.receive_counts, a.type, options);
         else
