@@ -202,16 +202,16 @@ contains
     size = tasuki_size(ranks)
     above = modulo(me + 1, size)
     below = modulo(me - 1, size)
-    ring%to = [above]
-    ring%from = [below]
     call tasuki_grid_create(around%grid, ranks, [12], periodic=[.true.])
     call tasuki_layout_of(row, mine(1, :))
     call tasuki_layout_bytes(number, 8)
     call tasuki_layout_contiguous(whole, n, number)
     call tasuki_blocks_of(to, number, [int(n, int64), int(n, int64)], [int(n, int64), 0_int64]) ! the second half first
     call tasuki_blocks_of(from, [number, number], [int(n, int64), int(n, int64)], [0_int64, 8_int64 * (n + 1)])
-    call tasuki_neighbour_allgather_create(once, ranks, ring, c_loc(mine), row, c_loc(got), [whole])
+    ring%to = [above]
+    ring%from = [below]
     call tasuki_neighbour_allgather_create(counted, ranks, ring, c_loc(both), c_loc(same), int(n, int64), tasuki_real64)
+    call tasuki_neighbour_allgather_create(once, ranks, ring, c_loc(mine), row, c_loc(got), [whole])
     call tasuki_neighbour_alltoall_create(lists, ranks, ring, c_loc(both), c_loc(some), 0_int64, tasuki_real64, &
         send_counts=[int(1 + modulo(me, 3), int64)], receive_counts=[int(1 + modulo(below, 3), int64)])
     call tasuki_neighbour_alltoall_create(sides, ranks, around, c_loc(both), to, c_loc(out), from)
