@@ -285,7 +285,9 @@ void bind_collectives(nb::module_& m) {
   Constructed<PyAllreduce, nb::handle, nb::handle, const std::string&, Truth>::bind(
       m, "Allreduce", "All ranks' arrays, combined element by element, on every rank.",
       "source: Any, target: Any, *, op: str = 'sum', ordered: Truth = False, ",
-      R"(Collective. `source` and `target` have the same type and number of elements on all ranks.
+      R"(Collective. `source` and `target` have the same type and number of elements on all ranks. Arrays may have any strides,
+which may differ between sides and ranks; elements count in C order. For an array, (array, Layout) says which of its bytes
+are meant: on all ranks and sides equally many, whole elements of the array's type. On the host, or all on GPUs.
 
 op: 'sum', 'product', 'min', 'max', 'band', 'bor', 'bxor', 'land', 'lor', 'lxor', 'minloc', 'maxloc' (of pairs).
 ordered: combine in rank order, whatever the algorithm.
@@ -304,7 +306,8 @@ algorithm, trees, arity, chunk: docs/collectives.md.)",
       m, "ReduceScatter", "A block for every rank on every rank; rank r gets block r of all, combined.",
       "source: Any, target: Any, *, op: str = 'sum', ordered: Truth = False, "
       "counts: Sequence[SupportsIndex] | None = None, ",
-      R"(Collective. `source` holds the blocks one after the other, `target` gets this rank's.
+      R"(Collective. `source` holds the blocks one after the other, `target` gets this rank's. Arrays as for `Allreduce`; a layout
+for each rank's block of the source: (array, [Layout, ...]).
 
 counts: elements of each rank's block, the same on all ranks; None: all are as long as `target`.
 source: tasuki.in_place, on all ranks, where `target` holds all blocks; the result is at its beginning.)",
@@ -312,7 +315,8 @@ source: tasuki.in_place, on all ranks, where `target` holds all blocks; the resu
   Constructed<PyAllgather, nb::handle, nb::handle, nb::handle>::bind(
       m, "Allgather", "The ranks' blocks, on every rank.",
       "source: Any, target: Any, *, counts: Sequence[SupportsIndex] | None = None, ",
-      R"(Collective. `target` gets the ranks' `source`, one after the other; elements of any type.
+      R"(Collective. `target` gets the ranks' `source`, one after the other; elements of any type. Arrays may have any strides; which
+bytes are meant (array, Layout) says, of the target (array, [Layout, ...]), one a rank, without `counts`.
 
 counts: elements of each rank's block, the same on all ranks; None: all are as long as `source`.
 source: tasuki.in_place, on all ranks, where each rank's block lies in `target` already.)",
@@ -326,13 +330,14 @@ source: tasuki.in_place, on all ranks, where each rank's block lies in `target` 
       m, "Scatter", "One rank's blocks, one to every rank.",
       "source: Any, target: Any, *, root: SupportsIndex = 0, counts: Sequence[SupportsIndex] | None = None, ",
       "Collective. `source` is for the root, others give None; there `target` may be tasuki.in_place, which leaves its "
-      "block where it is.",
+      "block where it is. Layouts as for `Allgather`, a list of them for the source.",
       make_scatter, source, target, only, root, counts);
   Constructed<PyAlltoall, nb::handle, nb::handle, nb::handle, nb::handle>::bind(
       m, "Alltoall", "A block from every rank to every rank.",
       "source: Any, target: Any, *, send_counts: Sequence[SupportsIndex] | None = None, "
       "receive_counts: Sequence[SupportsIndex] | None = None, ",
-      R"(Collective. `source` holds a block for every rank, `target` gets one of every rank; elements of any type.
+      R"(Collective. `source` holds a block for every rank, `target` gets one of every rank; elements of any type. Arrays may have
+any strides. As MPI_Alltoallw with (array, [Layout, ...]): the block for each rank, and that of each rank, has a layout.
 
 send_counts, receive_counts: elements to and from each rank, which must fit what that rank says; None: all blocks are equal.
 source: tasuki.in_place, on all ranks, where `target` holds what is sent.)",

@@ -106,7 +106,8 @@ void bind_neighbours(nb::module_& m) {
                   "neighbours: Grid | tuple[Sequence[SupportsIndex], Sequence[SupportsIndex]], source: Any, "
                   "target: Any, *, receive_counts: Sequence[SupportsIndex] | None = None, path: str = 'auto', "
                   "engine: str = 'auto') -> None"),
-          R"(Collective. `target` gets a block of each neighbour, one after the other; elements of any type.
+          R"(Collective. `target` gets a block of each neighbour, one after the other; elements of any type. Arrays may have any strides;
+which bytes are meant (array, Layout) says, of the target (array, [Layout, ...]), one a neighbour, without counts.
 
 neighbours: a Grid, for the two beside this rank in each dimension, the lower one first, and a block left alone where there is
 none; or a pair: the ranks that this one sends to, and those that it hears from. For every time that rank a names b in the
@@ -129,7 +130,8 @@ receive_counts: elements of each block; None: all are equal.)");
                   "target: Any, *, send_counts: Sequence[SupportsIndex] | None = None, "
                   "receive_counts: Sequence[SupportsIndex] | None = None, path: str = 'auto', engine: str = 'auto') "
                   "-> None"),
-          R"(Collective. As `NeighbourAllgather`; `source` holds a block for each neighbour, one after the other.
+          R"(Collective. As `NeighbourAllgather`; `source` holds a block for each neighbour, one after the other, or is a
+pair (array, [Layout, ...]).
 
 send_counts, receive_counts: elements of each block; None: all are equal.)");
 }
