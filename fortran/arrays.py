@@ -22,6 +22,8 @@ HEAD = """\
 ! tasuki_wrap(field, grid, array [, second]): a field in the caller's array, or two as a pair of copies, contiguous,
 !   alive and in place (target) as long as the field. Their shape is that of this rank's cells with the shadow, and
 !   the first dimension with padding. Name, shadow, lower, upper, pad as in tasuki_field_create. Collective.
+! tasuki_layout_of(layout, array): the elements of an array or a section of one, array(1:9:2, :), in Fortran's order,
+!   relative to the first, c_loc(array(1, 1)). Local.
 ! tasuki_allgather(context, mine, all): every rank's list to all(:, rank + 1) of every rank. Collective.
 module tasuki_arrays
   use, intrinsic :: iso_c_binding
@@ -29,9 +31,10 @@ module tasuki_arrays
   use tasuki_c, only: c_allgather
   use tasuki_base
   use tasuki_fields
+  use tasuki_layouts, only: tasuki_layout, layout_of
   implicit none
   private
-  public :: tasuki_view, tasuki_wrap, tasuki_allgather
+  public :: tasuki_view, tasuki_wrap, tasuki_layout_of, tasuki_allgather
 """
 
 VIEW = """
@@ -79,6 +82,32 @@ WRAP = """
   end subroutine
 """
 
+LAYOUT = """
+  subroutine layout_{name}_{rank}(layout, array, stat, errmsg)
+    type(tasuki_layout), intent(inout) :: layout
+    {type}, target, intent(in) :: array({colons})
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer(int64) :: strides({rank})
+    strides = 0
+    if (size(array) > 0) then
+{strides}    end if
+    call layout_of(layout, shape(array), strides, storage_size(array) / 8, stat, errmsg)
+  end subroutine
+"""
+
+# How far the second element of a dimension is from the first.
+STRIDE = """\
+      if (size(array, {d}) > 1) strides({d}) = address(c_loc(array({second}))) - address(c_loc(array({ones})))
+"""
+
+ADDRESS = """
+  integer(int64) function address(place)
+    type(c_ptr), intent(in) :: place
+    address = int(transfer(place, 0_c_intptr_t), int64)
+  end function
+"""
+
 GATHER = """
   subroutine gather_{name}(context, mine, all, stat, errmsg)
     type(tasuki_context), intent(in) :: context
@@ -115,8 +144,12 @@ def procedures() -> str:
                 "upper": ", ".join(f":at%cells({d + 1})" for d in range(rank)),
                 "ones": ", ".join("1" for _ in range(rank)),
             }
-            text += [VIEW.format(**values), WRAP.format(**values)]
-    return "".join(text)
+            values["strides"] = "".join(
+                STRIDE.format(d=d + 1, second=", ".join("2" if e == d else "1" for e in range(rank)), **values)
+                for d in range(rank)
+            )
+            text += [VIEW.format(**values), WRAP.format(**values), LAYOUT.format(**values)]
+    return "".join([*text, ADDRESS])
 
 
 def interface(name: str, members: list[str]) -> str:
@@ -130,6 +163,7 @@ def module() -> str:
         HEAD
         + interface("tasuki_view", [f"view_{pair}" for pair in pairs])
         + interface("tasuki_wrap", [f"wrap_{pair}" for pair in pairs])
+        + interface("tasuki_layout_of", [f"layout_{pair}" for pair in pairs])
         + interface("tasuki_allgather", [f"gather_{name}" for name in TYPES])
         + "\ncontains\n"
         + procedures()

@@ -11,9 +11,14 @@ module tasuki
       tasuki_get_coords, tasuki_get_rank_at, tasuki_swap, tasuki_get_current, tasuki_get_boundary, &
       tasuki_get_interior, tasuki_get_address, tasuki_upload, tasuki_download
   use tasuki_arrays
-  use tasuki_layouts
+  use tasuki_layouts, only: tasuki_layout, tasuki_memory, tasuki_layout_bytes, tasuki_layout_contiguous, &
+      tasuki_layout_vector, tasuki_layout_hvector, tasuki_layout_subarray, tasuki_layout_indexed, &
+      tasuki_layout_hindexed, tasuki_layout_structure, tasuki_layout_resized, tasuki_layout_size, &
+      tasuki_layout_extent, tasuki_blocks_of, tasuki_free, tasuki_shared_alloc, tasuki_get_memory
   use tasuki_operations
   use tasuki_collectives
+  use tasuki_layout_collectives
+  use tasuki_neighbours
 #ifdef TASUKI_HAVE_MPI_F08
   use tasuki_mpi, only: tasuki_context_create
 #endif

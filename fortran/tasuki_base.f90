@@ -19,10 +19,15 @@ module tasuki_base
     type(c_ptr) :: handle = c_null_ptr
   end type
 
+  ! What options of collectives point to.
+  type :: kept_texts
+    character(kind=c_char), allocatable :: path(:), engine(:), algorithm(:)
+  end type
+
   public :: tasuki_init, tasuki_context_create, tasuki_context_subset, tasuki_free, tasuki_rank, tasuki_size, tasuki_barrier
   public :: tasuki_set_deadline, tasuki_get_deadline, tasuki_describe
   public :: tasuki_use_gpu, tasuki_why_no_gpu, tasuki_synchronize
-  public :: finish, finish_here, take_text, c_text, flag ! for the other modules of this library
+  public :: finish, finish_here, take_text, c_text, flag, kept_texts, set_options ! for the other modules of this library
 
   interface tasuki_context_create
     module procedure context_over_integer
@@ -237,5 +242,21 @@ contains
     flag = int(otherwise, c_int)
     if (present(value)) flag = merge(1_c_int, 0_c_int, value)
   end function
+
+  ! Options of collectives for C, which live as long as `kept`.
+  subroutine set_options(options, kept, path, engine, algorithm, trees, arity, chunk)
+    type(c_collective_options), intent(inout) :: options
+    type(kept_texts), target, intent(inout) :: kept
+    character(*), intent(in), optional :: path, engine, algorithm
+    integer, intent(in), optional :: trees, arity
+    integer(int64), intent(in), optional :: chunk
+    options%size = c_sizeof(options)
+    options%path = c_text(kept%path, path)
+    options%engine = c_text(kept%engine, engine)
+    options%algorithm = c_text(kept%algorithm, algorithm)
+    if (present(trees)) options%trees = int(trees, c_int)
+    if (present(arity)) options%arity = int(arity, c_int)
+    if (present(chunk)) options%chunk = chunk
+  end subroutine
 
 end module

@@ -72,6 +72,25 @@ module tasuki_c
     integer(c_int64_t) :: chunk = 0
   end type
 
+  type, bind(c) :: c_collective_options
+    integer(c_size_t) :: size = 0
+    type(c_ptr) :: path = c_null_ptr, engine = c_null_ptr
+    integer(c_int) :: blocks = 0
+    type(c_ptr) :: algorithm = c_null_ptr
+    integer(c_int) :: trees = 0, arity = 0
+    integer(c_int64_t) :: chunk = 0
+    integer(c_int) :: ordered = 0, does_not_commute = 0
+    type(c_funptr) :: combine = c_null_funptr
+    type(c_ptr) :: combine_name = c_null_ptr, combine_data = c_null_ptr
+  end type
+
+  type, bind(c) :: c_neighbours
+    integer(c_int) :: to_count = 0
+    type(c_ptr) :: to = c_null_ptr
+    integer(c_int) :: from_count = 0
+    type(c_ptr) :: from = c_null_ptr, grid = c_null_ptr
+  end type
+
   type, bind(c) :: c_side
     integer(c_int) :: rank = 0
     type(c_ptr) :: base = c_null_ptr, layout = c_null_ptr
@@ -342,6 +361,42 @@ module tasuki_c
       integer(c_int64_t), value :: bytes
       type(c_broadcast_options), intent(in) :: options
       type(c_ptr) :: broadcast
+    end function
+
+    integer(c_int) function c_broadcast_layout(context, root, data, layout, options, broadcast) &
+        bind(c, name='tasuki_broadcast_create_layout')
+      import
+      type(c_ptr), value :: context, data, layout
+      integer(c_int), value :: root
+      type(c_broadcast_options), intent(in) :: options
+      type(c_ptr) :: broadcast
+    end function
+    integer(c_int) function c_blocks_of(block, count, blocks) bind(c, name='tasuki_blocks_of')
+      import
+      type(c_ptr), value :: block
+      integer(c_int), value :: count
+      type(c_ptr) :: blocks(*)
+    end function
+    integer(c_int) function c_blocks_of_counts(element, count, counts, displacements, blocks) &
+        bind(c, name='tasuki_blocks_of_counts')
+      import
+      type(c_ptr), value :: element
+      integer(c_int), value :: count
+      integer(c_int64_t), intent(in) :: counts(*), displacements(*)
+      type(c_ptr) :: blocks(*)
+    end function
+    integer(c_int) function c_blocks_of_elements(count, elements, counts, displacements, blocks) &
+        bind(c, name='tasuki_blocks_of_elements')
+      import
+      integer(c_int), value :: count
+      type(c_ptr), intent(in) :: elements(*)
+      integer(c_int64_t), intent(in) :: counts(*), displacements(*)
+      type(c_ptr) :: blocks(*)
+    end function
+    integer(c_int) function c_layouts_free(count, layouts) bind(c, name='tasuki_layouts_free')
+      import
+      integer(c_int), value :: count
+      type(c_ptr) :: layouts(*)
     end function
 
     integer(c_int) function c_start(operation) bind(c, name='tasuki_start')

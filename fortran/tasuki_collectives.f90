@@ -8,6 +8,7 @@
 module tasuki_collectives
   use, intrinsic :: iso_c_binding
   use, intrinsic :: iso_fortran_env, only: int64
+  use tasuki_c, only: c_options => c_collective_options
   use tasuki_base
   use tasuki_operations, only: tasuki_operation
   implicit none
@@ -24,22 +25,34 @@ module tasuki_collectives
   public :: tasuki_allgather_create, tasuki_gather_create, tasuki_scatter_create, tasuki_alltoall_create
   public :: tasuki_scan_create, tasuki_exscan_create, tasuki_barrier_create
 
-  type, bind(c) :: c_options
-    integer(c_size_t) :: size = 0
-    type(c_ptr) :: path = c_null_ptr, engine = c_null_ptr
-    integer(c_int) :: blocks = 0
-    type(c_ptr) :: algorithm = c_null_ptr
-    integer(c_int) :: trees = 0, arity = 0
-    integer(c_int64_t) :: chunk = 0
-    integer(c_int) :: ordered = 0, does_not_commute = 0
-    type(c_funptr) :: combine = c_null_funptr
-    type(c_ptr) :: combine_name = c_null_ptr, combine_data = c_null_ptr
-  end type
-
-  ! What the options point to.
-  type :: kept_texts
-    character(kind=c_char), allocatable :: path(:), engine(:), algorithm(:)
-  end type
+  ! tasuki_layout_collectives adds those of layouts.
+  interface tasuki_allreduce_create
+    module procedure tasuki_allreduce_create
+  end interface
+  interface tasuki_reduce_create
+    module procedure tasuki_reduce_create
+  end interface
+  interface tasuki_reduce_scatter_create
+    module procedure tasuki_reduce_scatter_create
+  end interface
+  interface tasuki_allgather_create
+    module procedure tasuki_allgather_create
+  end interface
+  interface tasuki_gather_create
+    module procedure tasuki_gather_create
+  end interface
+  interface tasuki_scatter_create
+    module procedure tasuki_scatter_create
+  end interface
+  interface tasuki_alltoall_create
+    module procedure tasuki_alltoall_create
+  end interface
+  interface tasuki_scan_create
+    module procedure tasuki_scan_create
+  end interface
+  interface tasuki_exscan_create
+    module procedure tasuki_exscan_create
+  end interface
 
   interface
     integer(c_int) function c_allreduce(context, in, out, count, type, op, options, made) &
@@ -355,21 +368,6 @@ contains
     type(kept_texts), target :: kept
     call set_options(options, kept, path, engine, algorithm)
     call finish(c_barrier_create(context%handle, options, barrier%handle), stat, errmsg)
-  end subroutine
-
-  subroutine set_options(options, kept, path, engine, algorithm, trees, arity, chunk)
-    type(c_options), intent(inout) :: options
-    type(kept_texts), target, intent(inout) :: kept
-    character(*), intent(in), optional :: path, engine, algorithm
-    integer, intent(in), optional :: trees, arity
-    integer(int64), intent(in), optional :: chunk
-    options%size = c_sizeof(options)
-    options%path = c_text(kept%path, path)
-    options%engine = c_text(kept%engine, engine)
-    options%algorithm = c_text(kept%algorithm, algorithm)
-    if (present(trees)) options%trees = int(trees, c_int)
-    if (present(arity)) options%arity = int(arity, c_int)
-    if (present(chunk)) options%chunk = chunk
   end subroutine
 
   ! Whether a list that may not be given has an entry for each rank.

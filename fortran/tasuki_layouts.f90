@@ -19,12 +19,19 @@ module tasuki_layouts
 
   public :: tasuki_layout_bytes, tasuki_layout_contiguous, tasuki_layout_vector, tasuki_layout_hvector
   public :: tasuki_layout_subarray, tasuki_layout_indexed, tasuki_layout_hindexed, tasuki_layout_structure
-  public :: tasuki_layout_resized, tasuki_layout_size, tasuki_layout_extent, tasuki_free
+  public :: tasuki_layout_resized, tasuki_layout_size, tasuki_layout_extent, tasuki_blocks_of, tasuki_free
   public :: tasuki_shared_alloc, tasuki_get_memory
 
   interface tasuki_free
-    module procedure layout_free, memory_free
+    module procedure layout_free, layouts_free, memory_free
   end interface
+
+  ! Layouts of the blocks of collectives, as MPI counts them, relative to one base; as many as `blocks` has. Local.
+  interface tasuki_blocks_of
+    module procedure blocks_of_block, blocks_of_counts, blocks_of_elements
+  end interface
+
+  public :: layout_of ! for tasuki_arrays
 
 contains
 
@@ -159,6 +166,84 @@ contains
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     call finish(c_layout_free(layout%handle), stat, errmsg)
+  end subroutine
+
+  ! All of them; none if one is no layout.
+  subroutine layouts_free(layouts, stat, errmsg)
+    type(tasuki_layout), intent(inout) :: layouts(:)
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(c_ptr) :: handles(size(layouts))
+    handles = layouts%handle
+    call finish(c_layouts_free(size(layouts, kind=c_int), handles), stat, errmsg)
+    layouts%handle = handles
+  end subroutine
+
+  ! Each begins an extent of `block` after the one before it.
+  subroutine blocks_of_block(blocks, block, stat, errmsg)
+    type(tasuki_layout), intent(inout) :: blocks(:)
+    type(tasuki_layout), intent(in) :: block
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(c_ptr) :: handles(size(blocks))
+    handles = blocks%handle
+    call finish(c_blocks_of(block%handle, size(blocks, kind=c_int), handles), stat, errmsg)
+    blocks%handle = handles
+  end subroutine
+
+  ! counts(i) elements, the first of which is displacements(i) extents of the element after the base.
+  subroutine blocks_of_counts(blocks, element, counts, displacements, stat, errmsg)
+    type(tasuki_layout), intent(inout) :: blocks(:)
+    type(tasuki_layout), intent(in) :: element
+    integer(int64), intent(in) :: counts(:), displacements(:)
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(c_ptr) :: handles(size(blocks))
+    if (unequal('tasuki_blocks_of', size(blocks), size(counts), stat, errmsg)) return
+    if (unequal('tasuki_blocks_of', size(counts), size(displacements), stat, errmsg)) return
+    handles = blocks%handle
+    call finish(c_blocks_of_counts(element%handle, size(blocks, kind=c_int), counts, displacements, handles), stat, &
+        errmsg)
+    blocks%handle = handles
+  end subroutine
+
+  ! counts(i) of elements(i), the first of which is displacements(i) bytes after the base.
+  subroutine blocks_of_elements(blocks, elements, counts, displacements, stat, errmsg)
+    type(tasuki_layout), intent(inout) :: blocks(:)
+    type(tasuki_layout), intent(in) :: elements(:)
+    integer(int64), intent(in) :: counts(:), displacements(:)
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(c_ptr) :: handles(size(blocks))
+    if (unequal('tasuki_blocks_of', size(blocks), size(counts), stat, errmsg)) return
+    if (unequal('tasuki_blocks_of', size(counts), size(displacements), stat, errmsg)) return
+    if (unequal('tasuki_blocks_of', size(counts), size(elements), stat, errmsg)) return
+    handles = blocks%handle
+    call finish(c_blocks_of_elements(size(blocks, kind=c_int), elements%handle, counts, displacements, handles), stat, &
+        errmsg)
+    blocks%handle = handles
+  end subroutine
+
+  ! Elements of `bytes` bytes in Fortran's order, of an array with this shape and these distances in bytes.
+  subroutine layout_of(layout, shape, strides, bytes, stat, errmsg)
+    type(tasuki_layout), intent(inout) :: layout
+    integer, intent(in) :: shape(:), bytes
+    integer(int64), intent(in) :: strides(:)
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(tasuki_layout) :: inner, outer
+    integer :: d, status, freed
+    character(300) :: text
+    text = ''
+    call tasuki_layout_bytes(inner, bytes, status, text)
+    do d = 1, size(shape)
+      if (status /= tasuki_ok) exit
+      call tasuki_layout_hvector(outer, shape(d), 1, strides(d), inner, status, text)
+      call layout_free(inner, freed)
+      inner = outer
+    end do
+    if (status == tasuki_ok) layout = inner
+    call finish_here(status, trim(text), stat, errmsg)
   end subroutine
 
   ! Zero-filled bytes (they may differ between ranks): transfers and broadcasts need no staging there. Local.

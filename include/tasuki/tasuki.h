@@ -300,6 +300,18 @@ tasuki_status tasuki_layout_structure(int count, const int64_t* block_lengths, c
 tasuki_status tasuki_layout_resized(tasuki_layout element, int64_t lower_bound, int64_t extent, tasuki_layout* layout);
 tasuki_status tasuki_layout_free(tasuki_layout* layout);
 
+/* Layouts of the blocks of collectives, as MPI counts them, all relative to one base: `count` new handles to `blocks`.
+ * Block i begins i extents of `block` after the base (recvtype of MPI_Allgather). Local. */
+tasuki_status tasuki_blocks_of(tasuki_layout block, int count, tasuki_layout* blocks);
+/* Block i is counts[i] elements from displacements[i] extents of the element on (MPI_Allgatherv, MPI_Alltoallv). */
+tasuki_status tasuki_blocks_of_counts(tasuki_layout element, int count, const int64_t* counts,
+                                      const int64_t* displacements, tasuki_layout* blocks);
+/* Block i is counts[i] of elements[i] from displacements[i] bytes on (MPI_Alltoallw). */
+tasuki_status tasuki_blocks_of_elements(int count, const tasuki_layout* elements, const int64_t* counts,
+                                        const int64_t* displacements, tasuki_layout* blocks);
+/* Frees `count` layouts and sets them to null; none of them if one is a bad handle. */
+tasuki_status tasuki_layouts_free(int count, tasuki_layout* layouts);
+
 /* How the bytes lie in memory. */
 typedef enum tasuki_pattern {
   TASUKI_EMPTY = 0,
@@ -398,6 +410,10 @@ typedef struct tasuki_broadcast_options {
 /* `bytes` contiguous bytes at `data` of rank `root` to `data` of every rank at every start. Collective. */
 tasuki_status tasuki_broadcast_create(tasuki_context context, int root, void* data, int64_t bytes,
                                       const tasuki_broadcast_options* options, tasuki_operation* broadcast);
+/* The same from the bytes that the root's layout names, counted from `data`, to those that the layout of every rank
+ * names, which are as many; ranks may have different ones. They may be freed afterwards. Collective. */
+tasuki_status tasuki_broadcast_create_layout(tasuki_context context, int root, void* data, tasuki_layout layout,
+                                             const tasuki_broadcast_options* options, tasuki_operation* broadcast);
 
 /* ---- Collectives: making ---------------------------------------------------------------------------------------- */
 
@@ -431,11 +447,11 @@ typedef struct tasuki_collective_options {
 #define TASUKI_IN_PLACE ((void*)(intptr_t)-1)
 
 /* All of these: made by all ranks of the context with the same arguments. `in` is only read, `out` only written; they
- * may not overlap, lie in host memory, and stay where they are as long as the operation. Nothing of them is touched
- * before the first start. `type` is a tasuki_type, `op` a tasuki_op; counts are elements of `type` (TASUKI_BYTES:
- * bytes) and may be 0. Blocks of several ranks lie one after the other, in rank order: of `count` elements each, or,
- * where `counts` is not null, of counts[r] for rank r (an entry a rank, the same on all ranks; `count` is not looked
- * at). Collective. */
+ * may not overlap, are memory of the host or of GPUs, one kind on all ranks, and stay where they are as long as the
+ * operation. Nothing of them is touched before the first start. `type` is a tasuki_type, `op` a tasuki_op; counts are
+ * elements of `type` (TASUKI_BYTES: bytes) and may be 0. Blocks of several ranks lie one after the other, in rank
+ * order: of `count` elements each, or, where `counts` is not null, of counts[r] for rank r (an entry a rank, the same
+ * on all ranks; `count` is not looked at). Collective. */
 
 /* `out` = all ranks' `in`, combined element by element, on every rank. */
 tasuki_status tasuki_allreduce_create(tasuki_context context, const void* in, void* out, int64_t count, int type,
@@ -475,6 +491,49 @@ tasuki_status tasuki_exscan_create(tasuki_context context, const void* in, void*
 tasuki_status tasuki_barrier_create(tasuki_context context, const tasuki_collective_options* options,
                                     tasuki_operation* barrier);
 
+/* ---- Collectives of memory that is not contiguous: making -------------------------------------------------------- */
+
+/* The same with layouts, which say which bytes the blocks are: of a block, counted from `in` or `out`, or for each rank
+ * (`in_layouts`, `out_layouts`: an entry a rank). A layout may differ from rank to rank, and from that of the block
+ * that it meets, but both name equally many bytes; in reductions whole elements of `type`. Memory that is written has
+ * no byte named twice. What is wrong on one rank fails on all; sizes that do not fit, with the ranks and blocks that
+ * differ.
+ *
+ * A side that is not looked at may have a null layout, or a null list: `out` of reduce and gather and `in` of scatter
+ * but on the root, and what TASUKI_IN_PLACE stands for. In place the layouts of `out` hold; of reduce-scatter those of
+ * `in`, relative to `out`, and the result is where the first of these bytes are. All ranks use layouts, or none does.
+ * They may be freed afterwards. Collective. */
+tasuki_status tasuki_allreduce_create_layouts(tasuki_context context, const void* in, tasuki_layout in_layout,
+                                              void* out, tasuki_layout out_layout, int type, int op,
+                                              const tasuki_collective_options* options, tasuki_operation* allreduce);
+tasuki_status tasuki_reduce_create_layouts(tasuki_context context, int root, const void* in, tasuki_layout in_layout,
+                                           void* out, tasuki_layout out_layout, int type, int op,
+                                           const tasuki_collective_options* options, tasuki_operation* reduce);
+/* The blocks have the same sizes on all ranks. */
+tasuki_status tasuki_reduce_scatter_create_layouts(tasuki_context context, const void* in,
+                                                   const tasuki_layout* in_layouts, void* out, tasuki_layout out_layout,
+                                                   int type, int op, const tasuki_collective_options* options,
+                                                   tasuki_operation* reduce_scatter);
+tasuki_status tasuki_allgather_create_layouts(tasuki_context context, const void* in, tasuki_layout in_layout,
+                                              void* out, const tasuki_layout* out_layouts,
+                                              const tasuki_collective_options* options, tasuki_operation* allgather);
+tasuki_status tasuki_gather_create_layouts(tasuki_context context, int root, const void* in, tasuki_layout in_layout,
+                                           void* out, const tasuki_layout* out_layouts,
+                                           const tasuki_collective_options* options, tasuki_operation* gather);
+tasuki_status tasuki_scatter_create_layouts(tasuki_context context, int root, const void* in,
+                                            const tasuki_layout* in_layouts, void* out, tasuki_layout out_layout,
+                                            const tasuki_collective_options* options, tasuki_operation* scatter);
+/* As MPI_Alltoallw: the block for each rank, and that of each rank, has a layout of its own. */
+tasuki_status tasuki_alltoall_create_layouts(tasuki_context context, const void* in, const tasuki_layout* in_layouts,
+                                             void* out, const tasuki_layout* out_layouts,
+                                             const tasuki_collective_options* options, tasuki_operation* alltoall);
+tasuki_status tasuki_scan_create_layouts(tasuki_context context, const void* in, tasuki_layout in_layout, void* out,
+                                         tasuki_layout out_layout, int type, int op,
+                                         const tasuki_collective_options* options, tasuki_operation* scan);
+tasuki_status tasuki_exscan_create_layouts(tasuki_context context, const void* in, tasuki_layout in_layout, void* out,
+                                           tasuki_layout out_layout, int type, int op,
+                                           const tasuki_collective_options* options, tasuki_operation* exscan);
+
 /* ---- Neighbour collectives: making ------------------------------------------------------------------------------- */
 
 /* Whom a rank sends to and whom it hears from, in the order of its blocks; or, where `grid` is not null, the two beside
@@ -489,17 +548,32 @@ typedef struct tasuki_neighbours {
 } tasuki_neighbours;
 
 /* `in`, `count` elements, to each neighbour; `out` gets a block of each, one after the other, of `count` elements, or,
- * where the list is not null, of receive_counts[i]. Host memory. Collective. */
+ * where the list is not null, of receive_counts[i]. Memory of the host or of GPUs, one kind on all ranks. Collective.
+ */
 tasuki_status tasuki_neighbour_allgather_create(tasuki_context context, const tasuki_neighbours* neighbours,
                                                 const void* in, void* out, int64_t count, const int64_t* receive_counts,
                                                 int type, const tasuki_transfer_options* options,
                                                 tasuki_operation* allgather);
 /* `in` holds a block for each neighbour, `out` gets one of each, one after the other: of `count` elements each, or,
- * where both lists are given, of send_counts[i] and receive_counts[i]. Host memory. Collective. */
+ * where both lists are given, of send_counts[i] and receive_counts[i]. Memory as above. Collective. */
 tasuki_status tasuki_neighbour_alltoall_create(tasuki_context context, const tasuki_neighbours* neighbours,
                                                const void* in, void* out, int64_t count, const int64_t* send_counts,
                                                const int64_t* receive_counts, int type,
                                                const tasuki_transfer_options* options, tasuki_operation* alltoall);
+
+/* The same with layouts (see collectives above): for the block that goes to all neighbours, and for that of each in
+ * `from` (of a grid: 2 * ndims). Collective. */
+tasuki_status tasuki_neighbour_allgather_create_layouts(tasuki_context context, const tasuki_neighbours* neighbours,
+                                                        const void* in, tasuki_layout in_layout, void* out,
+                                                        const tasuki_layout* out_layouts,
+                                                        const tasuki_transfer_options* options,
+                                                        tasuki_operation* allgather);
+/* As MPI_Neighbor_alltoallw: a layout for the block of each neighbour in `to`, and in `from`. Collective. */
+tasuki_status tasuki_neighbour_alltoall_create_layouts(tasuki_context context, const tasuki_neighbours* neighbours,
+                                                       const void* in, const tasuki_layout* in_layouts, void* out,
+                                                       const tasuki_layout* out_layouts,
+                                                       const tasuki_transfer_options* options,
+                                                       tasuki_operation* alltoall);
 
 /* ---- Operations: running ---------------------------------------------------------------------------------------- */
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "arguments.hpp"
+#include "layout.hpp"
 #include "operation.hpp"
 #include "tasuki/collectives.hpp"
 #include "tasuki/error.hpp"
@@ -32,10 +33,20 @@ struct Side {
   bool here = false;      ///< it is an array
   bool in_place = false;  ///< it is tasuki.in_place
   Array array = {};
+  std::optional<std::vector<Layout>> layouts = {};  ///< of its blocks, where they were given beside the array
   std::int64_t count() const {
     return std::accumulate(array.shape.begin(), array.shape.end(), std::int64_t{1}, std::multiplies<>());
   }
+  /// Its elements say how much is moved.
+  bool counted() const { return here && !layouts; }
+  /// The layout of all of it as one block.
+  Layout whole() const { return !here ? Layout() : layouts ? layouts->front() : array.layout(); }
+  /// Layouts of `blocks` blocks, one after the other in C order: of `counts` elements each, or equal ones.
+  std::vector<Layout> blocks(std::size_t blocks, const std::optional<std::vector<std::int64_t>>& counts) const;
 };
+
+/// The blocks of a side: `one` is for all of it, `many` has a layout an entry.
+enum class Blocks : std::uint8_t { one, many };
 
 inline std::string name_of(nb::handle dtype) {
   return nb::cast<std::string>(nb::str(dtype));
@@ -44,13 +55,26 @@ inline std::string name_of(nb::handle dtype) {
 /// The core's type of what is combined. Throws `Error` if nothing of that kind can be.
 DType combined_type(nb::handle dtype, ReduceOp op);
 
+/// What a rank tells the others of its arrays.
+struct Told {
+  bool layouts = false;   ///< an array is not contiguous, or has layouts beside it
+  bool given = false;     ///< one has layouts beside it
+  std::string type = {};  ///< of the elements; empty: no array
+  /// What all ranks have told, in the place of their own. Throws `Error` on all ranks if types differ that must not:
+  /// those of what is combined, and of what is counted. Collective.
+  static Told of_all(const Context& context, const char* name, const Told& mine, bool combined);
+};
+
 /// Reads the arguments of one collective. What is wrong throws `Error`, on all ranks by way of `Owner::agree`.
 class Reading {
  public:
-  Reading(const Context& context, Named& agreement, OperationCore& core)
-      : context_(context), agreement_(agreement), core_(core) {}
+  Reading(const Context& context, OperationCore& core) : context_(context), core_(core) {}
 
-  Side side(nb::handle value, const char* argument, bool writable) {
+  /// An array, None, `in_place`, or a pair of an array and the layouts of its blocks: one a rank, or `blocks`.
+  Side side(nb::handle value, const char* argument, bool writable, Blocks kind) {
+    return side_of(value, argument, writable, kind, static_cast<std::size_t>(context_.size()));
+  }
+  Side side_of(nb::handle value, const char* argument, bool writable, Blocks kind, std::size_t blocks) {
     Side side{argument};
     if (value.is_none()) return side;
     if (nb::isinstance<InPlace>(value)) {
@@ -58,10 +82,12 @@ class Reading {
       return side;
     }
     side.here = true;
-    side.array = array_from(value, argument, writable, true);
+    const bool pair = nb::isinstance<nb::tuple>(value) && nb::len(value) == 2;
+    side.array = array_from(pair ? nb::object(value[0]) : nb::borrow(value), argument, writable, true);
     check_gpu(side.array, context_, argument);
-    if (!side.array.is_contiguous())
-      throw Error(fmt::format("argument '{}' is not contiguous in C order; use numpy.ascontiguousarray", argument));
+    if (pair) side.layouts = layouts_of(value[1], side, kind, blocks);
+    if (side.counted() && !side.array.is_contiguous()) told.layouts = true;
+    if (pair) told.layouts = told.given = true;
     core_.arrays.push_back(side.array);
     settle_type(side);
     return side;
@@ -101,7 +127,7 @@ class Reading {
                               context_.rank()));
   }
   static void need_count(const Side& side, std::int64_t expected) {
-    if (side.here && side.count() != expected)
+    if (side.counted() && side.count() != expected)
       throw Error(fmt::format("argument '{}' has {} elements; it must have {}", side.argument, side.count(), expected));
   }
 
@@ -114,16 +140,18 @@ class Reading {
       need_count(total, std::accumulate(counts->begin(), counts->end(), std::int64_t{0}));
       return 0;
     }
-    if (!part.here && total.here && total.count() % ranks != 0)
+    if (!part.counted() && total.counted() && total.count() % ranks != 0)
       throw Error(fmt::format("argument '{}' has {} elements, which are no equal blocks for {} ranks; give 'counts'",
                               total.argument, total.count(), ranks));
-    const std::int64_t count = part.here ? part.count() : total.here ? total.count() / ranks : 0;
+    const std::int64_t count = part.counted() ? part.count() : total.counted() ? total.count() / ranks : 0;
     need_count(total, count * ranks);
     return count;
   }
 
   void apart(const Side& a, const Side& b) const {
-    if (!a.here || !b.here || a.array.high() == 0 || b.array.high() == 0) return;
+    if (!a.counted() || !b.counted() || a.array.high() == 0 || b.array.high() == 0) return;
+    // Whether bytes with gaps meet, the core finds out.
+    if (!a.array.is_contiguous() || !b.array.is_contiguous()) return;
     const auto begin = [](const Side& side) { return reinterpret_cast<std::uintptr_t>(side.array.data); };
     if (begin(a) < begin(b) + static_cast<std::uintptr_t>(b.array.high()) &&
         begin(b) < begin(a) + static_cast<std::uintptr_t>(a.array.high()))
@@ -131,22 +159,40 @@ class Reading {
                               a.argument, b.argument));
   }
 
-  nb::object dtype = nb::none();
+  /// Counts are for the elements of arrays; where every side has layouts there are none.
+  void counts_for(nb::handle counts, const char* name, const Side& side) const {
+    if (!counts.is_none() && side.layouts)
+      throw Error(
+          fmt::format("argument '{}' is given beside the layouts of '{}', which say how much is moved; leave "
+                      "it out",
+                      name, side.argument));
+  }
+
+  nb::object dtype = nb::none();  ///< of the arrays; of several that differ, the first
+  Told told;
 
  private:
+  std::vector<Layout> layouts_of(nb::handle value, const Side& side, Blocks kind, std::size_t blocks) const;
+
   void settle_type(const Side& side) {
     if (dtype.is_none()) {
       dtype = side.array.dtype;
-      agreement_.same("type", name_of(dtype));
+      told.type = name_of(dtype);
     } else if (!dtype.equal(side.array.dtype)) {
-      throw Error(fmt::format("arguments 'source' and 'target' have elements of {} and {}; they must be equal",
-                              name_of(dtype), name_of(side.array.dtype)));
+      other_type_ = side.array.dtype;
     }
+  }
+  // Layouts name bytes, so what is only moved may have any type.
+  friend struct Asked;
+  void need_one_type() const {
+    if (!other_type_.is_none())
+      throw Error(fmt::format("arguments 'source' and 'target' have elements of {} and {}; they must be equal",
+                              name_of(dtype), name_of(other_type_)));
   }
 
   const Context& context_;
-  Named& agreement_;
   OperationCore& core_;
+  nb::object other_type_ = nb::none();
 };
 
 /// What a collective was asked for, ready for the core.
@@ -157,16 +203,26 @@ struct Asked {
   std::int64_t count = 0;
   std::optional<std::vector<std::int64_t>> counts = {};
   std::vector<std::int64_t> receive_counts = {};
+  bool combined = false;
+  bool with_layouts = false;  ///< on all ranks
+  // In elements, for the layouts of blocks: not in bytes, as those above may be.
+  std::optional<std::vector<std::int64_t>> element_counts = {};
+  std::optional<std::vector<std::int64_t>> receive_elements = {};
   const void* in() const { return source.in_place ? in_place : source.array.data; }
   void* out() const { return target.in_place ? in_place : target.array.data; }
 
   /// What is combined has a type of the core's.
   void combine(const Reading& reading, const std::string& name) {
+    combined = true;
+    reading.need_one_type();
     op = reduce_op_from_string(name);
     if (!reading.dtype.is_none()) type = combined_type(reading.dtype, op);
   }
   /// What is only moved is moved as bytes, unless the core knows its type.
   void move(const Reading& reading) {
+    if (!reading.told.given) reading.need_one_type();
+    element_counts = counts;
+    receive_elements = receive_counts;
     if (reading.dtype.is_none()) return;
     type = number_type(reading.dtype);
     if (type != DType::none) return;
@@ -185,10 +241,13 @@ void create(Py* self, const ContextHandle& context, const char* name, Read&& rea
   const std::shared_ptr<Owner>& owner = context.owner;
   OperationCore core;
   Asked asked;
-  owner->agree(name, [&](Named& agreement) {
-    Reading reading(owner->context(), agreement, core);
+  Told told;
+  owner->agree(name, [&] {
+    Reading reading(owner->context(), core);
     read(reading, asked);
+    told = reading.told;
   });
+  asked.with_layouts = Told::of_all(owner->context(), name, told, asked.combined).layouts;
   core.operation = make(owner->context(), asked);
   if (core.operation.where() == Memory::device) core.fork.emplace();
   new (self) Py(owner, std::move(core));

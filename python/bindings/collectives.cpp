@@ -38,16 +38,19 @@ void make_vector(Py* self, const ContextHandle& context, const char* name, nb::h
   create(
       self, context, name,
       [&](Reading& reading, Asked& asked) {
-        asked.source = reading.side(source, "source", false);
-        asked.target = reading.side(target, "target", true);
+        asked.source = reading.side(source, "source", false, Blocks::one);
+        asked.target = reading.side(target, "target", true, Blocks::one);
         reading.need(asked.source);
         reading.need_array(asked.target);
         asked.count = asked.target.count();
-        Reading::need_count(asked.source, asked.count);
+        if (asked.target.counted()) Reading::need_count(asked.source, asked.count);
         reading.apart(asked.source, asked.target);
         asked.combine(reading, op);
       },
       [&](const Context& ranks, const Asked& a) -> tasuki::Operation {
+        if (a.with_layouts)
+          return Operation(ranks, a.in(), a.source.whole(), a.out(), a.target.whole(), a.type, a.op,
+                           common.options(ordered));
         return Operation(ranks, a.in(), a.out(), a.count, a.type, a.op, common.options(ordered));
       });
 }
@@ -69,17 +72,20 @@ void make_reduce(PyReduce* self, const ContextHandle& context, nb::handle source
       self, context, "Reduce",
       [&](Reading& reading, Asked& asked) {
         const bool is_root = context.owner->context().rank() == root;
-        asked.source = reading.side(source, "source", false);
-        if (is_root) asked.target = reading.side(target, "target", true);
+        asked.source = reading.side(source, "source", false, Blocks::one);
+        if (is_root) asked.target = reading.side(target, "target", true, Blocks::one);
         reading.need(asked.source);
         reading.root_only(asked.source, root);
         if (is_root) reading.need_array(asked.target);
         asked.count = asked.source.here ? asked.source.count() : asked.target.count();
-        Reading::need_count(asked.target, asked.target.here ? asked.count : 0);
+        if (asked.source.counted()) Reading::need_count(asked.target, asked.count);
         reading.apart(asked.source, asked.target);
         asked.combine(reading, op);
       },
       [&](const Context& ranks, const Asked& a) -> Operation {
+        if (a.with_layouts)
+          return Reduce(ranks, root, a.in(), a.source.whole(), a.out(), a.target.whole(), a.type, a.op,
+                        common.options(ordered));
         return Reduce(ranks, root, a.in(), a.out(), a.count, a.type, a.op, common.options(ordered));
       });
 }
@@ -89,18 +95,27 @@ void make_reduce_scatter(PyReduceScatter* self, const ContextHandle& context, nb
   create(
       self, context, "ReduceScatter",
       [&](Reading& reading, Asked& asked) {
-        asked.source = reading.side(source, "source", false);
-        asked.target = reading.side(target, "target", true);
+        asked.source = reading.side(source, "source", false, Blocks::many);
+        asked.target =
+            reading.side(target, "target", true, nb::isinstance<InPlace>(source) ? Blocks::many : Blocks::one);
         asked.counts = reading.counts(counts, "counts");
         reading.need(asked.source);
         reading.need_array(asked.target);
         // In place, the target holds what the source would.
         asked.count = asked.source.in_place ? reading.block(asked.source, asked.target, asked.counts)
                                             : reading.block(asked.target, asked.source, asked.counts);
+        reading.counts_for(counts, "counts", asked.source.in_place ? asked.target : asked.source);
+        asked.element_counts = asked.counts;
         reading.apart(asked.source, asked.target);
         asked.combine(reading, op);
       },
       [&](const Context& ranks, const Asked& a) -> Operation {
+        if (a.with_layouts) {
+          const Side& all = a.source.in_place ? a.target : a.source;
+          const auto blocks = all.blocks(static_cast<std::size_t>(ranks.size()), a.element_counts);
+          const Layout result = a.source.in_place ? Layout() : a.target.whole();
+          return ReduceScatter(ranks, a.in(), blocks, a.out(), result, a.type, a.op, common.options(ordered));
+        }
         if (a.counts) return ReduceScatter(ranks, a.in(), a.out(), *a.counts, a.type, a.op, common.options(ordered));
         return ReduceScatter(ranks, a.in(), a.out(), a.count, a.type, a.op, common.options(ordered));
       });
@@ -111,16 +126,20 @@ void make_allgather(PyAllgather* self, const ContextHandle& context, nb::handle 
   create(
       self, context, "Allgather",
       [&](Reading& reading, Asked& asked) {
-        asked.source = reading.side(source, "source", false);
-        asked.target = reading.side(target, "target", true);
+        asked.source = reading.side(source, "source", false, Blocks::one);
+        asked.target = reading.side(target, "target", true, Blocks::many);
         asked.counts = reading.counts(counts, "counts");
         reading.need(asked.source);
         reading.need_array(asked.target);
         asked.count = reading.block(asked.source, asked.target, asked.counts);
+        reading.counts_for(counts, "counts", asked.target);
         reading.apart(asked.source, asked.target);
         asked.move(reading);
       },
       [&](const Context& ranks, const Asked& a) -> Operation {
+        if (a.with_layouts)
+          return Allgather(ranks, a.in(), a.source.whole(), a.out(),
+                           a.target.blocks(static_cast<std::size_t>(ranks.size()), a.element_counts), common.options());
         if (a.counts) return Allgather(ranks, a.in(), a.out(), *a.counts, a.type, common.options());
         return Allgather(ranks, a.in(), a.out(), a.count, a.type, common.options());
       });
@@ -132,17 +151,21 @@ void make_gather(PyGather* self, const ContextHandle& context, nb::handle source
       self, context, "Gather",
       [&](Reading& reading, Asked& asked) {
         const bool is_root = context.owner->context().rank() == root;
-        asked.source = reading.side(source, "source", false);
-        if (is_root) asked.target = reading.side(target, "target", true);
+        asked.source = reading.side(source, "source", false, Blocks::one);
+        if (is_root) asked.target = reading.side(target, "target", true, Blocks::many);
         asked.counts = reading.counts(counts, "counts");
         reading.need(asked.source);
         reading.root_only(asked.source, root);
         if (is_root) reading.need_array(asked.target);
         asked.count = reading.block(asked.source, asked.target, asked.counts);
+        reading.counts_for(counts, "counts", asked.target);
         reading.apart(asked.source, asked.target);
         asked.move(reading);
       },
       [&](const Context& ranks, const Asked& a) -> Operation {
+        if (a.with_layouts)
+          return Gather(ranks, root, a.in(), a.source.whole(), a.out(),
+                        a.target.blocks(static_cast<std::size_t>(ranks.size()), a.element_counts), common.options());
         if (a.counts) return Gather(ranks, root, a.in(), a.out(), *a.counts, a.type, common.options());
         return Gather(ranks, root, a.in(), a.out(), a.count, a.type, common.options());
       });
@@ -154,17 +177,21 @@ void make_scatter(PyScatter* self, const ContextHandle& context, nb::handle sour
       self, context, "Scatter",
       [&](Reading& reading, Asked& asked) {
         const bool is_root = context.owner->context().rank() == root;
-        if (is_root) asked.source = reading.side(source, "source", false);
-        asked.target = reading.side(target, "target", true);
+        if (is_root) asked.source = reading.side(source, "source", false, Blocks::many);
+        asked.target = reading.side(target, "target", true, Blocks::one);
         asked.counts = reading.counts(counts, "counts");
         if (is_root) reading.need_array(asked.source);
         reading.need(asked.target);
         reading.root_only(asked.target, root);
         asked.count = reading.block(asked.target, asked.source, asked.counts);
+        reading.counts_for(counts, "counts", asked.source);
         reading.apart(asked.source, asked.target);
         asked.move(reading);
       },
       [&](const Context& ranks, const Asked& a) -> Operation {
+        if (a.with_layouts)
+          return Scatter(ranks, root, a.in(), a.source.blocks(static_cast<std::size_t>(ranks.size()), a.element_counts),
+                         a.out(), a.target.whole(), common.options());
         if (a.counts) return Scatter(ranks, root, a.in(), a.out(), *a.counts, a.type, common.options());
         return Scatter(ranks, root, a.in(), a.out(), a.count, a.type, common.options());
       });
@@ -175,8 +202,8 @@ void make_alltoall(PyAlltoall* self, const ContextHandle& context, nb::handle so
   create(
       self, context, "Alltoall",
       [&](Reading& reading, Asked& asked) {
-        asked.source = reading.side(source, "source", false);
-        asked.target = reading.side(target, "target", true);
+        asked.source = reading.side(source, "source", false, Blocks::many);
+        asked.target = reading.side(target, "target", true, Blocks::many);
         reading.need(asked.source);
         reading.need_array(asked.target);
         asked.counts = reading.counts(send_counts, "send_counts");
@@ -190,12 +217,24 @@ void make_alltoall(PyAlltoall* self, const ContextHandle& context, nb::handle so
           Reading::need_count(asked.target, std::accumulate(receive->begin(), receive->end(), std::int64_t{0}));
         } else {
           asked.count = reading.block(Side{}, asked.target, {});
-          Reading::need_count(asked.source, asked.target.count());
+          if (asked.target.counted())
+            Reading::need_count(asked.source, asked.target.count());
+          else
+            reading.block(Side{}, asked.source, {});
         }
+        if (asked.source.layouts || asked.source.in_place)
+          reading.counts_for(receive_counts, "receive_counts", asked.target);
+        if (asked.target.layouts) reading.counts_for(send_counts, "send_counts", asked.source);
         reading.apart(asked.source, asked.target);
         asked.move(reading);
       },
       [&](const Context& ranks, const Asked& a) -> Operation {
+        if (a.with_layouts) {
+          const auto n = static_cast<std::size_t>(ranks.size());
+          const auto received = a.element_counts ? a.receive_elements : std::nullopt;
+          return Alltoall(ranks, a.in(), a.source.blocks(n, a.element_counts), a.out(), a.target.blocks(n, received),
+                          common.options());
+        }
         if (a.counts) return Alltoall(ranks, a.in(), a.out(), *a.counts, a.receive_counts, a.type, common.options());
         return Alltoall(ranks, a.in(), a.out(), a.count, a.type, common.options());
       });
@@ -246,7 +285,9 @@ void bind_collectives(nb::module_& m) {
   Constructed<PyAllreduce, nb::handle, nb::handle, const std::string&, Truth>::bind(
       m, "Allreduce", "All ranks' arrays, combined element by element, on every rank.",
       "source: Any, target: Any, *, op: str = 'sum', ordered: Truth = False, ",
-      R"(Collective. `source` and `target` have the same type and number of elements on all ranks.
+      R"(Collective. `source` and `target` have the same type and number of elements on all ranks. Arrays may have any strides,
+which may differ between sides and ranks; elements count in C order. For an array, (array, Layout) says which of its bytes
+are meant: on all ranks and sides equally many, whole elements of the array's type. On the host, or all on GPUs.
 
 op: 'sum', 'product', 'min', 'max', 'band', 'bor', 'bxor', 'land', 'lor', 'lxor', 'minloc', 'maxloc' (of pairs).
 ordered: combine in rank order, whatever the algorithm.
@@ -265,7 +306,8 @@ algorithm, trees, arity, chunk: docs/collectives.md.)",
       m, "ReduceScatter", "A block for every rank on every rank; rank r gets block r of all, combined.",
       "source: Any, target: Any, *, op: str = 'sum', ordered: Truth = False, "
       "counts: Sequence[SupportsIndex] | None = None, ",
-      R"(Collective. `source` holds the blocks one after the other, `target` gets this rank's.
+      R"(Collective. `source` holds the blocks one after the other, `target` gets this rank's. Arrays as for `Allreduce`; a layout
+for each rank's block of the source: (array, [Layout, ...]).
 
 counts: elements of each rank's block, the same on all ranks; None: all are as long as `target`.
 source: tasuki.in_place, on all ranks, where `target` holds all blocks; the result is at its beginning.)",
@@ -273,7 +315,8 @@ source: tasuki.in_place, on all ranks, where `target` holds all blocks; the resu
   Constructed<PyAllgather, nb::handle, nb::handle, nb::handle>::bind(
       m, "Allgather", "The ranks' blocks, on every rank.",
       "source: Any, target: Any, *, counts: Sequence[SupportsIndex] | None = None, ",
-      R"(Collective. `target` gets the ranks' `source`, one after the other; elements of any type.
+      R"(Collective. `target` gets the ranks' `source`, one after the other; elements of any type. Arrays may have any strides; which
+bytes are meant (array, Layout) says, of the target (array, [Layout, ...]), one a rank, without `counts`.
 
 counts: elements of each rank's block, the same on all ranks; None: all are as long as `source`.
 source: tasuki.in_place, on all ranks, where each rank's block lies in `target` already.)",
@@ -287,13 +330,14 @@ source: tasuki.in_place, on all ranks, where each rank's block lies in `target` 
       m, "Scatter", "One rank's blocks, one to every rank.",
       "source: Any, target: Any, *, root: SupportsIndex = 0, counts: Sequence[SupportsIndex] | None = None, ",
       "Collective. `source` is for the root, others give None; there `target` may be tasuki.in_place, which leaves its "
-      "block where it is.",
+      "block where it is. Layouts as for `Allgather`, a list of them for the source.",
       make_scatter, source, target, only, root, counts);
   Constructed<PyAlltoall, nb::handle, nb::handle, nb::handle, nb::handle>::bind(
       m, "Alltoall", "A block from every rank to every rank.",
       "source: Any, target: Any, *, send_counts: Sequence[SupportsIndex] | None = None, "
       "receive_counts: Sequence[SupportsIndex] | None = None, ",
-      R"(Collective. `source` holds a block for every rank, `target` gets one of every rank; elements of any type.
+      R"(Collective. `source` holds a block for every rank, `target` gets one of every rank; elements of any type. Arrays may have
+any strides. As MPI_Alltoallw with (array, [Layout, ...]): the block for each rank, and that of each rank, has a layout.
 
 send_counts, receive_counts: elements to and from each rank, which must fit what that rank says; None: all blocks are equal.
 source: tasuki.in_place, on all ranks, where `target` holds what is sent.)",

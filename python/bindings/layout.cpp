@@ -119,6 +119,26 @@ the same order are equal. Local; raises tasuki.Error for negative counts and off
            "Scatters `size` bytes to the layout's bytes of `array`.")
       .def(nb::self == nb::self)
       .def("__repr__", [](const Layout& l) { return fmt::format("<tasuki.Layout {}>", l.describe()); });
+  m.def(
+      "blocks_of", [](const Layout& block, int count) { return blocks_of(block, count); }, nb::arg("block"),
+      nb::arg("count"),
+      R"(Layouts of the blocks of a collective, as MPI counts them, all relative to the array's first element. Local.
+
+block, count: `count` blocks, of which each begins an extent after the one before it (MPI_Allgather).
+element, counts, displacements: block i is `counts[i]` elements from `displacements[i]` extents on (MPI_Allgatherv).
+elements, counts, displacements: `counts[i]` of `elements[i]` from `displacements[i]` bytes on (MPI_Alltoallw).)");
+  m.def(
+      "blocks_of",
+      [](const Layout& element, const Numbers& counts, const Numbers& displacements) {
+        return blocks_of(element, counts, displacements);
+      },
+      nb::arg("element"), nb::arg("counts"), nb::arg("displacements"));
+  m.def(
+      "blocks_of",
+      [](const std::vector<Layout>& elements, const Numbers& counts, const Numbers& displacements) {
+        return blocks_of(elements, counts, displacements);
+      },
+      nb::arg("elements"), nb::arg("counts"), nb::arg("displacements"));
   m.attr("Layout").attr("__hash__") = nb::none();  // as Python has it for what is equal by value and has no cheap hash
 }
 

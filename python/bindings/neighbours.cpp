@@ -41,12 +41,16 @@ void make_neighbours(Py* self, const ContextHandle& context, const char* name, n
       self, context, name,
       [&](Reading& reading, Asked& asked) {
         neighbours = neighbours_from(whom);
-        asked.source = reading.side(source, "source", false);
-        asked.target = reading.side(target, "target", true);
+        asked.source =
+            reading.side_of(source, "source", false, same_block ? Blocks::one : Blocks::many, neighbours.to.size());
+        asked.target = reading.side_of(target, "target", true, Blocks::many, neighbours.from.size());
+        if (!same_block) reading.counts_for(send_counts, "send_counts", asked.source);
+        reading.counts_for(receive_counts, "receive_counts", asked.target);
         reading.need_array(asked.source);
         reading.need_array(asked.target);
         const auto equal = [](const Side& side, std::size_t blocks) {
           const auto count = static_cast<std::int64_t>(blocks);
+          if (!side.counted()) return std::vector<std::int64_t>(blocks, 0);
           if (count == 0 ? side.count() > 0 : side.count() % count != 0)
             throw Error(fmt::format("argument '{}' has {} elements, which are no {} equal blocks; give counts",
                                     side.argument, side.count(), count));
@@ -69,6 +73,14 @@ void make_neighbours(Py* self, const ContextHandle& context, const char* name, n
         OperationOptions options;
         options.path = path;
         options.engine = engine;
+        if (a.with_layouts) {
+          const auto received = a.target.blocks(neighbours.from.size(), a.receive_elements);
+          if constexpr (same_block)
+            return Operation(ranks, neighbours, a.in(), a.source.whole(), a.out(), received, options);
+          else
+            return Operation(ranks, neighbours, a.in(), a.source.blocks(neighbours.to.size(), a.element_counts),
+                             a.out(), received, options);
+        }
         if constexpr (same_block)
           return Operation(ranks, neighbours, a.in(), a.out(), a.count, a.receive_counts, a.type, options);
         else
@@ -94,7 +106,8 @@ void bind_neighbours(nb::module_& m) {
                   "neighbours: Grid | tuple[Sequence[SupportsIndex], Sequence[SupportsIndex]], source: Any, "
                   "target: Any, *, receive_counts: Sequence[SupportsIndex] | None = None, path: str = 'auto', "
                   "engine: str = 'auto') -> None"),
-          R"(Collective. `target` gets a block of each neighbour, one after the other; elements of any type.
+          R"(Collective. `target` gets a block of each neighbour, one after the other; elements of any type. Arrays may have any strides;
+which bytes are meant (array, Layout) says, of the target (array, [Layout, ...]), one a neighbour, without counts.
 
 neighbours: a Grid, for the two beside this rank in each dimension, the lower one first, and a block left alone where there is
 none; or a pair: the ranks that this one sends to, and those that it hears from. For every time that rank a names b in the
@@ -117,7 +130,8 @@ receive_counts: elements of each block; None: all are equal.)");
                   "target: Any, *, send_counts: Sequence[SupportsIndex] | None = None, "
                   "receive_counts: Sequence[SupportsIndex] | None = None, path: str = 'auto', engine: str = 'auto') "
                   "-> None"),
-          R"(Collective. As `NeighbourAllgather`; `source` holds a block for each neighbour, one after the other.
+          R"(Collective. As `NeighbourAllgather`; `source` holds a block for each neighbour, one after the other, or is a
+pair (array, [Layout, ...]).
 
 send_counts, receive_counts: elements of each block; None: all are equal.)");
 }

@@ -163,15 +163,23 @@ void make_broadcast(PyBroadcast* self, const ContextHandle& context, int root, n
                     const std::string& algorithm) {
   const std::shared_ptr<Owner>& owner = context.owner;
   OperationCore core;
+  std::optional<Layout> layout;  // given beside the array, or of one that is not contiguous
   owner->agree("Broadcast", [&](Named& agreement) {
-    core.arrays.push_back(array_from(data, "array", owner->context().rank() != root));
-    if (!core.arrays[0].is_contiguous())
-      throw Error(
-          "argument 'array' is not contiguous in C order; use numpy.ascontiguousarray, or a Transfer for strides");
-    const std::string elements = elements_of(core.arrays[0]);
+    const bool pair = nb::isinstance<nb::tuple>(data) && nb::len(data) == 2;
+    const nb::object given = pair ? nb::object(data[0]) : nb::borrow(data);
+    core.arrays.push_back(array_from(given, "array", owner->context().rank() != root, true));
+    const Array& seen = core.arrays[0];
+    check_gpu(seen, owner->context(), "array");
+    const std::string elements = pair ? "" : elements_of(seen);
     agreement.same("array", elements.empty() ? "bytes" : elements);
+    if (pair)
+      layout = layout_inside(data[1], seen, "array");
+    else if (!seen.is_contiguous())
+      layout = seen.layout();
   });
   const Array& array = core.arrays[0];
+  bool with_layouts = false;
+  for (const char other : owner->context().allgather(layout ? 'l' : '-')) with_layouts = with_layouts || other == 'l';
   BroadcastOptions options;
   options.trees = trees;
   options.arity = arity;
@@ -179,7 +187,11 @@ void make_broadcast(PyBroadcast* self, const ContextHandle& context, int root, n
   options.path = path;
   options.engine = engine;
   options.algorithm = algorithm;
-  core.operation = Broadcast(owner->context(), root, array.data, array.high(), options);
+  if (with_layouts)
+    core.operation = Broadcast(owner->context(), root, array.data, layout ? *layout : array.layout(), options);
+  else
+    core.operation = Broadcast(owner->context(), root, array.data, array.high(), options);
+  if (core.operation.where() == Memory::device) core.fork.emplace();
   new (self) PyBroadcast(owner, std::move(core));
 }
 
@@ -408,8 +420,7 @@ ranks have called `use_gpu`.
 blocks: as for `Halo`.
 Raises tasuki.Error on both ranks if the sizes differ, or an array is of no use; on this rank at once if a side names no
 rank of the context.)");
-  nb::class_<PyBroadcast, PyOperation>(m, "Broadcast",
-                                       "One rank's array to all ranks, pipelined over trees; on the host.")
+  nb::class_<PyBroadcast, PyOperation>(m, "Broadcast", "One rank's array to all ranks, pipelined over trees.")
       .def(
           "__init__", make_broadcast, nb::arg("context"), nb::arg("root"), nb::arg("array"), nb::kw_only(),
           nb::arg("trees") = 0, nb::arg("arity") = 0, nb::arg("chunk") = 0, nb::arg("path") = "auto",
@@ -417,8 +428,9 @@ rank of the context.)");
           nb::sig("def __init__(self, context: Context, root: SupportsIndex, array: object, *, "
                   "trees: SupportsIndex = 0, arity: SupportsIndex = 0, chunk: SupportsIndex = 0, "
                   "path: str = 'auto', engine: str = 'auto', algorithm: str = 'auto') -> None"),
-          R"(Collective. `array` is contiguous, of the same type and shape on all ranks, writable except on `root`. Arrays of
-bytes may differ in shape: `array.view('u1')` is the way around.
+          R"(Collective. `array` has the same type and shape on all ranks and is writable except on `root`; its strides may be any
+and may differ. Arrays of bytes may differ in shape: `array.view('u1')` is the way around. Or it is a pair (array, Layout)
+on all ranks, which name equally many bytes. On the host or, on all ranks, on GPUs.
 
 algorithm: docs/collectives.md. trees, arity, chunk (bytes): 0: chosen by cost.)");
 }

@@ -1,63 +1,15 @@
-// The C interface of the collectives but broadcast: making them.
+// The C interface of the collectives but broadcast: making them from counts. Those of layouts are in
+// collective_layouts.cpp.
 #include "tasuki/collectives.hpp"
 
 #include <fmt/format.h>
 
-#include "api/nouns.hpp"
+#include "api/collective_arguments.hpp"
 
 using namespace tasuki;
 using namespace tasuki::api;
 
 namespace {
-
-static_assert(TASUKI_F16 == static_cast<int>(DType::f16) && TASUKI_C128 == static_cast<int>(DType::c128) &&
-              TASUKI_F32_I32 == static_cast<int>(DType::f32_i32) && TASUKI_I64_I64 == static_cast<int>(DType::i64_i64));
-static_assert(TASUKI_SUM == static_cast<int>(ReduceOp::sum) && TASUKI_MAX == static_cast<int>(ReduceOp::max) &&
-              TASUKI_LAND == static_cast<int>(ReduceOp::land) && TASUKI_OWN == static_cast<int>(ReduceOp::own));
-
-constexpr std::size_t kFirstCollective = sizeof(tasuki_collective_options);
-
-CollectiveOptions read(const tasuki_collective_options* options) {
-  const tasuki_collective_options from = read_options(options, TASUKI_COLLECTIVE_OPTIONS_INIT, kFirstCollective);
-  CollectiveOptions to;
-  set_common(to, from);
-  if (from.algorithm != nullptr) to.algorithm = from.algorithm;
-  to.trees = from.trees;
-  to.arity = from.arity;
-  to.chunk = from.chunk;
-  to.ordered = from.ordered != 0;
-  return to;
-}
-
-// What is moved is moved as its bytes; what is combined must be a number.
-DType type_from(int type, bool combined) {
-  if (type < TASUKI_BYTES || type > TASUKI_I64_I64)
-    throw Failure(TASUKI_BAD_ARGUMENT, fmt::format("argument 'type' is {}; it must be a tasuki_type, {} to {}", type,
-                                                   static_cast<int>(TASUKI_BYTES), static_cast<int>(TASUKI_I64_I64)));
-  if (type != TASUKI_BYTES) return static_cast<DType>(type);
-  if (combined)
-    throw Failure(TASUKI_BAD_ARGUMENT, "argument 'type' is TASUKI_BYTES, which cannot be combined; give a number's");
-  return DType::u8;
-}
-
-Operator op_from(int op, const tasuki_collective_options* options) {
-  if (op < TASUKI_SUM || op > TASUKI_OWN)
-    throw Failure(TASUKI_BAD_ARGUMENT, fmt::format("argument 'op' is {}; it must be a tasuki_op, {} to {}", op,
-                                                   static_cast<int>(TASUKI_SUM), static_cast<int>(TASUKI_OWN)));
-  const auto from = read_options(options, TASUKI_COLLECTIVE_OPTIONS_INIT, kFirstCollective);
-  if (op != TASUKI_OWN) {
-    if (from.combine != nullptr)
-      throw Failure(TASUKI_BAD_ARGUMENT, "option 'combine' is given, but argument 'op' is not TASUKI_OWN");
-    return static_cast<ReduceOp>(op);
-  }
-  if (from.combine == nullptr || from.combine_name == nullptr)
-    throw Failure(TASUKI_BAD_ARGUMENT, "argument 'op' is TASUKI_OWN; give the options 'combine' and 'combine_name'");
-  return {from.combine_name,
-          [function = from.combine, data = from.combine_data](const void* right, void* left, std::int64_t count) {
-            function(right, left, count, data);
-          },
-          from.does_not_commute == 0};
-}
 
 // Arguments as the collectives take them.
 struct Read {
@@ -77,10 +29,10 @@ tasuki_status create(const char* function, tasuki_context context, int type, con
     Read read_in;
     agree(function, ranks, [&] {
       given(result, name);
-      read_in.type = type_from(type, op != nullptr);
-      if (op != nullptr) read_in.op = op_from(*op, options);
+      read_in.type = collective_type_from(type, op != nullptr);
+      if (op != nullptr) read_in.op = operator_from(*op, options);
       if (counts != nullptr) read_in.counts = list_from(counts, ranks.size(), "counts");
-      read_in.options = read(options);
+      read_in.options = collective_options_from(options);
     });
     *result = keep<tasuki_operation>(std::make_unique<AnyOperation>(make(ranks, read_in)));
   });

@@ -1,7 +1,7 @@
 // The C interface of Layout.
 #include <fmt/format.h>
 
-#include "api/nouns.hpp"
+#include "api/collective_arguments.hpp"
 
 using namespace tasuki;
 using namespace tasuki::api;
@@ -137,4 +137,64 @@ tasuki_status tasuki_layout_unpack(tasuki_layout layout, const void* packed, voi
 
 tasuki_status tasuki_layout_describe(tasuki_layout layout, char** text) {
   return guarded("tasuki_layout_describe", [&] { set_text(text, "text", get(layout, "layout").describe()); });
+}
+
+namespace {
+
+// Handles for all of `made`, or for none.
+void keep_all(const std::vector<Layout>& made, tasuki_layout* blocks) {
+  std::vector<tasuki_layout> kept;
+  try {
+    for (const Layout& one : made) kept.push_back(keep<tasuki_layout>(std::make_unique<Layout>(one)));
+  } catch (...) {
+    for (tasuki_layout& one : kept) tasuki_layout_free(&one);
+    throw;
+  }
+  std::copy(kept.begin(), kept.end(), blocks);
+}
+
+void check_blocks(int count, const tasuki_layout* blocks) {
+  if (count < 0)
+    throw Failure(TASUKI_BAD_ARGUMENT, fmt::format("argument 'count' is {}; it must not be negative", count));
+  if (count > 0) given(blocks, "blocks");
+}
+
+}  // namespace
+
+tasuki_status tasuki_blocks_of(tasuki_layout block, int count, tasuki_layout* blocks) {
+  return guarded("tasuki_blocks_of", [&] {
+    const Layout& one = get(block, "block");
+    check_blocks(count, blocks);
+    keep_all(blocks_of(one, count), blocks);
+  });
+}
+
+tasuki_status tasuki_blocks_of_counts(tasuki_layout element, int count, const int64_t* counts,
+                                      const int64_t* displacements, tasuki_layout* blocks) {
+  return guarded("tasuki_blocks_of_counts", [&] {
+    const Layout& one = get(element, "element");
+    check_blocks(count, blocks);
+    keep_all(blocks_of(one, list_from(counts, count, "counts"), list_from(displacements, count, "displacements")),
+             blocks);
+  });
+}
+
+tasuki_status tasuki_blocks_of_elements(int count, const tasuki_layout* elements, const int64_t* counts,
+                                        const int64_t* displacements, tasuki_layout* blocks) {
+  return guarded("tasuki_blocks_of_elements", [&] {
+    check_blocks(count, blocks);
+    const auto all = layouts_from(elements, count, "elements", true);
+    keep_all(blocks_of(all, list_from(counts, count, "counts"), list_from(displacements, count, "displacements")),
+             blocks);
+  });
+}
+
+tasuki_status tasuki_layouts_free(int count, tasuki_layout* layouts) {
+  return guarded("tasuki_layouts_free", [&] {
+    check_blocks(count, layouts);
+    for (int i = 0; i < count; ++i) get(layouts[i], fmt::format("layouts[{}]", i).c_str());
+    for (int i = 0; i < count; ++i)
+      if (const tasuki_status status = tasuki_layout_free(&layouts[i]); status != TASUKI_OK)
+        throw Failure(status, fmt::format("argument 'layouts[{}]' stands in the list twice", i));
+  });
 }

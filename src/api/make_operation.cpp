@@ -1,10 +1,7 @@
 // The C interface of Halo, Transfer and Broadcast: making them.
 #include <fmt/format.h>
 
-#include <cstddef>
-
-#include "api/nouns.hpp"
-#include "tasuki/broadcast.hpp"
+#include "api/collective_arguments.hpp"
 #include "tasuki/transfer.hpp"
 
 using namespace tasuki;
@@ -13,8 +10,6 @@ using namespace tasuki::api;
 namespace {
 
 constexpr std::size_t kFirstHalo = sizeof(tasuki_halo_options);
-constexpr std::size_t kFirstTransfer = sizeof(tasuki_transfer_options);
-constexpr std::size_t kFirstBroadcast = offsetof(tasuki_broadcast_options, algorithm);
 
 HaloOptions read(const tasuki_halo_options* options) {
   const tasuki_halo_options from = read_options(options, TASUKI_HALO_OPTIONS_INIT, kFirstHalo);
@@ -23,23 +18,6 @@ HaloOptions read(const tasuki_halo_options* options) {
   to.corners = from.corners != 0;
   to.reverse = from.reverse != 0;
   to.alternating = from.alternating != 0;
-  return to;
-}
-
-OperationOptions read(const tasuki_transfer_options* options) {
-  OperationOptions to;
-  set_common(to, read_options(options, TASUKI_TRANSFER_OPTIONS_INIT, kFirstTransfer));
-  return to;
-}
-
-BroadcastOptions read(const tasuki_broadcast_options* options) {
-  const tasuki_broadcast_options from = read_options(options, TASUKI_BROADCAST_OPTIONS_INIT, kFirstBroadcast);
-  BroadcastOptions to;
-  set_common(to, from);
-  to.trees = from.trees;
-  to.arity = from.arity;
-  to.chunk = from.chunk;
-  if (from.algorithm != nullptr) to.algorithm = from.algorithm;
   return to;
 }
 
@@ -102,7 +80,7 @@ tasuki_status tasuki_transfer_create(tasuki_context context, const tasuki_side* 
     const int sides[] = {from->rank, to->rank};
     agree("tasuki_transfer_create", ranks, sides, [&] {
       given(transfer, "transfer");
-      chosen = read(options);
+      chosen = transfer_options_from(options);
       source = side_from(*from, ranks.rank(), "from");
       destination = side_from(*to, ranks.rank(), "to");
     });
@@ -118,7 +96,7 @@ tasuki_status tasuki_broadcast_create(tasuki_context context, int root, void* da
     agree("tasuki_broadcast_create", ranks, [&] {
       given(broadcast, "broadcast");
       if (bytes > 0) given(data, "data");
-      chosen = read(options);
+      chosen = broadcast_options_from(options);
     });
     *broadcast =
         keep<tasuki_operation>(std::make_unique<AnyOperation>(Broadcast(ranks, root, output(data), bytes, chosen)));

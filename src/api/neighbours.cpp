@@ -1,16 +1,13 @@
-// The C interface of the neighbour collectives: making them.
+// The C interface of the neighbour collectives: making them from counts. Those of layouts are in
+// collective_layouts.cpp.
 #include "tasuki/neighbours.hpp"
 
-#include <fmt/format.h>
-
-#include "api/nouns.hpp"
+#include "api/collective_arguments.hpp"
 
 using namespace tasuki;
 using namespace tasuki::api;
 
 namespace {
-
-constexpr std::size_t kFirstTransfer = sizeof(tasuki_transfer_options);
 
 struct Read {
   Neighbours neighbours{{}, {}};
@@ -18,15 +15,6 @@ struct Read {
   std::vector<std::int64_t> sent = {}, received = {};
   OperationOptions options = {};
 };
-
-Neighbours neighbours_from(const tasuki_neighbours& from) {
-  if (value_of(from.grid) != 0) return Neighbours(get(from.grid, "neighbours.grid"));
-  for (const auto& [count, name] : {std::pair{from.to_count, "to_count"}, std::pair{from.from_count, "from_count"}})
-    if (count < 0)
-      throw Failure(TASUKI_BAD_ARGUMENT,
-                    fmt::format("argument 'neighbours.{}' is {}; it must not be negative", name, count));
-  return {list_from(from.to, from.to_count, "neighbours.to"), list_from(from.from, from.from_count, "neighbours.from")};
-}
 
 // Reads the arguments on all ranks, then makes the operation.
 template <class Make>
@@ -38,17 +26,13 @@ tasuki_status create(const char* function, tasuki_context context, const tasuki_
     Read r;
     agree(function, ranks, [&] {
       given(result, name);
-      if (type < TASUKI_BYTES || type > TASUKI_I64_I64)
-        throw Failure(TASUKI_BAD_ARGUMENT,
-                      fmt::format("argument 'type' is {}; it must be a tasuki_type, {} to {}", type,
-                                  static_cast<int>(TASUKI_BYTES), static_cast<int>(TASUKI_I64_I64)));
-      r.type = type == TASUKI_BYTES ? DType::u8 : static_cast<DType>(type);
+      r.type = collective_type_from(type, false);
       r.neighbours = neighbours_from(*given(neighbours, "neighbours"));
       r.sent.assign(r.neighbours.to.size(), count);
       r.received.assign(r.neighbours.from.size(), count);
       if (sent != nullptr) r.sent = list_from(sent, std::ssize(r.sent), "send_counts");
       if (received != nullptr) r.received = list_from(received, std::ssize(r.received), "receive_counts");
-      set_common(r.options, read_options(options, TASUKI_TRANSFER_OPTIONS_INIT, kFirstTransfer));
+      r.options = transfer_options_from(options);
     });
     *result = keep<tasuki_operation>(std::make_unique<AnyOperation>(make(ranks, r)));
   });

@@ -55,6 +55,23 @@ static void check_bad_handles(struct handles h, const char* part) {
   BAD(tasuki_neighbour_allgather_create(h.context, NULL, &number, &number, 1, NULL, TASUKI_I32, NULL, &made.operation));
   BAD(tasuki_neighbour_alltoall_create(h.context, NULL, &number, &number, 1, NULL, NULL, TASUKI_I32, NULL,
                                        &made.operation));
+  BAD(tasuki_broadcast_create_layout(h.context, 0, &number, NULL, NULL, &made.operation));
+  BAD(tasuki_allreduce_create_layouts(h.context, &number, NULL, &number, NULL, TASUKI_I32, TASUKI_SUM, NULL,
+                                      &made.operation));
+  BAD(tasuki_reduce_create_layouts(h.context, 0, &number, NULL, &number, NULL, TASUKI_I32, TASUKI_SUM, NULL,
+                                   &made.operation));
+  BAD(tasuki_reduce_scatter_create_layouts(h.context, &number, NULL, &number, NULL, TASUKI_I32, TASUKI_SUM, NULL,
+                                           &made.operation));
+  BAD(tasuki_allgather_create_layouts(h.context, &number, NULL, &number, NULL, NULL, &made.operation));
+  BAD(tasuki_gather_create_layouts(h.context, 0, &number, NULL, &number, NULL, NULL, &made.operation));
+  BAD(tasuki_scatter_create_layouts(h.context, 0, &number, NULL, &number, NULL, NULL, &made.operation));
+  BAD(tasuki_alltoall_create_layouts(h.context, &number, NULL, &number, NULL, NULL, &made.operation));
+  BAD(tasuki_scan_create_layouts(h.context, &number, NULL, &number, NULL, TASUKI_I32, TASUKI_SUM, NULL,
+                                 &made.operation));
+  BAD(tasuki_exscan_create_layouts(h.context, &number, NULL, &number, NULL, TASUKI_I32, TASUKI_SUM, NULL,
+                                   &made.operation));
+  BAD(tasuki_neighbour_allgather_create_layouts(h.context, NULL, &number, NULL, &number, NULL, NULL, &made.operation));
+  BAD(tasuki_neighbour_alltoall_create_layouts(h.context, NULL, &number, NULL, &number, NULL, NULL, &made.operation));
   BAD(tasuki_use_gpu(h.context, &number));
   BAD(tasuki_synchronize(h.context, NULL));
   BAD(tasuki_grid_free(&h.grid));
@@ -86,6 +103,10 @@ static void check_bad_handles(struct handles h, const char* part) {
   BAD(tasuki_layout_hindexed(0, NULL, NULL, h.layout, &made.layout));
   BAD(tasuki_layout_structure(1, &large, &large, &h.layout, &made.layout));
   BAD(tasuki_layout_resized(h.layout, 0, 1, &made.layout));
+  BAD(tasuki_blocks_of(h.layout, 1, &made.layout));
+  BAD(tasuki_blocks_of_counts(h.layout, 1, &large, &large, &made.layout));
+  BAD(tasuki_blocks_of_elements(1, &h.layout, &large, &large, &made.layout));
+  BAD(tasuki_layouts_free(1, &h.layout));
   BAD(tasuki_layout_get_info(h.layout, &layout_info));
   BAD(tasuki_layout_equal(h.layout, h.layout, &number));
   BAD(tasuki_layout_pack(h.layout, &number, &number));

@@ -10,6 +10,7 @@ program fortran_tests
   use field_tests
   use operation_tests
   use collective_tests
+  use collective_layout_tests
   implicit none
   type(tasuki_context) :: ranks, again
   type(tasuki_operation) :: none
@@ -58,6 +59,7 @@ program fortran_tests
   call test_fields(ranks)
   call test_operations(ranks)
   call test_collectives(ranks)
+  call test_collective_layouts(ranks)
   call tasuki_free(ranks)
   call tasuki_free(ranks, stat, errmsg)
   call check(stat == tasuki_bad_handle, 'a context that is freed')

@@ -154,10 +154,51 @@ def test_bad_arrays_of_theirs(context, library, grid):
             tasuki.Field(grid, "float64", memory=bad if last else good, name="u", copies=1)
         assert f"rank {context.size - 1}" in str(raised.value)
     with pytest.raises(tasuki.Error, match="takes memory of the CPU only"):
-        tasuki.Broadcast(context, 0, good)
+        tasuki.Layout.of("f8").pack(good)
     if context.size > 1:
         with pytest.raises(tasuki.Error, match="memory.*differs between ranks"):
             tasuki.Field(grid, memory=good if context.rank == 0 else np.zeros(shape))
+
+
+def test_collectives_of_views(context, library, grid):
+    """Arrays with gaps, and explicit layouts, where the other side has other gaps or none."""
+    n, me = context.size, context.rank
+    tasuki.use_gpu(context)
+    matrix, total = library.array(np.zeros((6, 8))), library.array(np.full((4, 3, 2), -1.0))
+    table, column = library.array(np.full((2, 12 * n), -1.0)), library.array(np.zeros((5, 3)))
+    flat, pairs = library.array(np.zeros(2 * n)), library.array(np.full(3 * n, -1.0))
+    number = tasuki.Layout.of("f8")
+    view = matrix[::2, 1::2]
+    operations = [
+        tasuki.Allreduce(context, view, total[:, :, 1]),
+        tasuki.Allgather(context, view, table[1]),
+        tasuki.Broadcast(context, n - 1, column[:, 2]),
+        tasuki.Alltoall(
+            context,
+            (flat, tasuki.blocks_of(tasuki.Layout.resized(number, 0, 16), n)),
+            (pairs, tasuki.blocks_of(number, [1] * n, [3 * r + 1 for r in range(n)])),
+        ),
+    ]
+    for operation in operations:
+        assert tasuki.verify(operation)
+    for turn in range(3):
+        view[...] = library.array(np.arange(12.0).reshape(3, 4) + 100 * me + turn)
+        column[...] = library.array(np.arange(15.0).reshape(5, 3) + 100 * me + turn)
+        flat[...] = library.array(np.arange(2.0 * n) + 100 * me + turn)
+        for operation in operations:
+            operation.run()
+        tasuki.synchronize(context)
+        sums = np.arange(12.0) * n + 100 * sum(range(n)) + turn * n
+        np.testing.assert_array_equal(library.to_numpy(total)[:, :, 1].reshape(-1), sums)
+        assert (library.to_numpy(total)[:, :, 0] == -1).all()
+        expected = np.concatenate([np.arange(12.0) + 100 * r + turn for r in range(n)])
+        np.testing.assert_array_equal(library.to_numpy(table), [np.full(12 * n, -1), expected])
+        cells = np.arange(15.0).reshape(5, 3) + 100 * me + turn
+        cells[:, 2] += 100 * (n - 1 - me)
+        np.testing.assert_array_equal(library.to_numpy(column), cells)
+        got = library.to_numpy(pairs).reshape(n, 3)
+        np.testing.assert_array_equal(got, [[-1, 2 * me + 100 * r + turn, -1] for r in range(n)])
+    context.barrier()
 
 
 def test_another_gpu(context, library, grid):

@@ -218,3 +218,75 @@ def test_neighbours(context, mpi, random):
             np.testing.assert_array_equal(target, expected)
             np.testing.assert_array_equal(all_of, expected_of_all)
         comm.Free()
+
+
+def datatype(mpi, random, count, room):
+    """MPI's datatype for `count` doubles scattered over `room`, and the layout for the same."""
+    at = np.sort(random.choice(room, count, replace=False))
+    if random.integers(2):
+        at = at[::-1]  # the order in memory is not that of the elements
+    theirs = mpi.DOUBLE.Create_indexed_block(1, at.tolist()).Commit()
+    return theirs, tasuki.Layout.indexed([1] * count, at.tolist(), tasuki.Layout.of("f8"))
+
+
+def test_alltoallw(context, mpi, random):
+    """A datatype for each block, at a displacement of its own."""
+    comm, n, me, room = mpi.COMM_WORLD, context.size, context.rank, 12
+    for _ in cases(context):
+        counts = random.integers(0, 7, (n, n))
+        own = np.random.default_rng([me, int(random.integers(1000))])  # each rank has its datatypes
+        sent = [datatype(mpi, own, int(counts[me, r]), room) for r in range(n)]
+        received = [datatype(mpi, own, int(counts[r, me]), room) for r in range(n)]
+        ones, begins = [1] * n, [8 * room * r for r in range(n)]
+        source, target = np.zeros(room * n), np.zeros(room * n)
+        ours = tasuki.Alltoall(
+            context,
+            (source, tasuki.blocks_of([layout for _, layout in sent], ones, begins)),
+            (target, tasuki.blocks_of([layout for _, layout in received], ones, begins)),
+            **options_of(context, random),
+        )
+        assert tasuki.verify(ours)
+        for turn in range(TURNS):
+            source[...] = values(me, turn, source.size, "f8") + 100 * me
+            target[...] = -1
+            expected = target.copy()
+            comm.Alltoallw(
+                [source, (ones, begins), [theirs for theirs, _ in sent]],
+                [expected, (ones, begins), [theirs for theirs, _ in received]],
+            )
+            run(ours)
+            np.testing.assert_array_equal(target, expected)
+        for theirs, _ in sent + received:
+            theirs.Free()
+
+
+def test_allgatherv_of_vectors(context, mpi, random):
+    """Columns of a matrix on one side, a resized vector on the other."""
+    comm, n, me = mpi.COMM_WORLD, context.size, context.rank
+    for _ in cases(context):
+        length, width = int(random.integers(1, 9)), int(random.integers(2, 6))
+        counts = random.integers(0, 4, n).tolist()
+        begins = [sum(counts[:r]) + r for r in range(n)]  # in columns, with a gap behind each rank's
+        matrix = np.zeros((length, max(1, counts[me])))
+        all_of = np.zeros((length, sum(counts) + n + width))
+        column = mpi.DOUBLE.Create_vector(length, 1, matrix.shape[1]).Create_resized(0, 8).Commit()
+        place = mpi.DOUBLE.Create_vector(length, 1, all_of.shape[1]).Create_resized(0, 8).Commit()
+        number = tasuki.Layout.of("f8")
+        ours_column = tasuki.Layout.resized(tasuki.Layout.vector(length, 1, matrix.shape[1], number), 0, 8)
+        ours_place = tasuki.Layout.resized(tasuki.Layout.vector(length, 1, all_of.shape[1], number), 0, 8)
+        ours = tasuki.Allgather(
+            context,
+            (matrix, tasuki.Layout.contiguous(counts[me], ours_column)),
+            (all_of, tasuki.blocks_of(ours_place, counts, begins)),
+            **options_of(context, random),
+        )
+        assert tasuki.verify(ours)
+        for turn in range(TURNS):
+            matrix[...] = values(me, turn, matrix.size, "f8").reshape(matrix.shape)
+            all_of[...] = -1
+            expected = all_of.copy()
+            comm.Allgatherv([matrix, counts[me], column], [expected, (counts, begins), place])
+            run(ours)
+            np.testing.assert_array_equal(all_of, expected)
+        column.Free()
+        place.Free()
