@@ -57,23 +57,41 @@ TASUKI_DEVICE Word post_alone(const Messages& m, const Group& group, int from, c
   return now.number;
 }
 
+/// By one thread: opens a receive if the channel is not tangled. False if it is, or if too many are open.
+TASUKI_DEVICE bool post_next(const Messages& m, Box& box, OpenReceive* receives, const View& to, int tag,
+                             Word& number) {
+  bool good = false;
+  change_counts(box, [&](Word counts) {
+    good = (counts & kTangled) == 0 && open_of(counts) < m.receives;
+    if (!good) return counts;
+    number = oldest_of(counts) + open_of(counts);
+    tell_opened(receive_of(m, receives, number), number, to, tag);
+    return counts + kOneOpen;
+  });
+  return good;
+}
+
 template <class Group>
 TASUKI_RARE Word post_shared(const Messages& m, const Group group, int from, View to, int tag) {
   Box& box = m.boxes[from];
   OpenReceive* const receives = box.receives;
-  bool good = working(m.team);
-  Posted now{};
+  Word number = kNotPosted;
   group.sync();
   if (group.thread() == 0) {
-    bool room = false;
-    locked(m, box, [&] {
-      room = look_for_room(m, box, receives, now);
-      if (room) post(m, from, box, receives, now, to, tag);
-    });
-    if (!room) good = fail(m.team, Call::irecv, Reason::too_many_open, from, tag, m.receives);
+    const bool good = working(m.team);
+    if (good && !post_next(m, box, receives, to, tag, number)) {
+      Posted now{};
+      bool room = false;
+      locked(Channel(m, from), [&] {
+        room = look_for_room(m, box, receives, now);
+        if (room) post(m, from, box, receives, now, to, tag);
+      });
+      if (room) number = now.number;
+      if (!room) fail(m.team, Call::irecv, Reason::too_many_open, from, tag, m.receives);
+    }
+    if (!good) number = kNotPosted;
   }
-  const Word number = group.broadcast(now.number);
-  return group.all(good) ? number : kNotPosted;
+  return group.broadcast(number);
 }
 
 /// `irecv`.
@@ -94,9 +112,62 @@ TASUKI_DEVICE bool ended(Request& request, int tag, Word bytes) {
   return true;
 }
 
-/// `wait` and `test` for a receive where several groups may be at it: one thread finds the message.
+/// `wait` and `test` for a receive where several groups may be at it, quick: the receive is the oldest, and the next
+/// message is short and for it. One thread takes it from the counts; meanwhile the others look for their lines. kEnded,
+/// with the message's head; kNotYet if it is not so, and then the receive is open as before; kGaveUp if a line of the
+/// message does not come.
+template <class Group>
+TASUKI_DEVICE Word take_oldest(const Messages& m, const Group& group, const Request& request, bool once, Word& head) {
+  if (request.to.blocks != nullptr) return kNotYet;
+  Box& box = m.boxes[request.peer];
+  const Word number = request.number;  // of the receive and the message
+  const Line* const lines = box.lines + (place_of(m, number) << m.log_lines);
+  Word* const tells = box.tells + place_of(m, number);
+  const auto thread = static_cast<Word>(group.thread());
+  const Word all_words = 8 * static_cast<Word>(group.threads());
+  const Word most = request.to.bytes < all_words ? request.to.bytes : all_words;
+  group.sync();
+  const bool alive = thread != 0 || working(m.team);
+  Line own{};
+  bool good = false;
+  for (int looks = once ? 1 : kTurns; looks > 0 && !good; --looks) {
+    const Word counts = thread == 0 ? load_relaxed(&box.counts) : 0;
+    own = load_line(lines);
+    good = is_message(m, own.number, number) && (thread != 0 || is_oldest(counts, number));
+  }
+  head = own.number;
+  good = good && alive && takes(request.tag, tag_of(head)) && size_of(head) <= most;
+  if (thread == 0 && good) {
+    good = claim_oldest(box, number);
+    if (good && size_of(head) > 0) store_bytes(request.to.at, own.data, size_of(head));
+    if (good && size_of(head) <= 8) store_leave(tells, number + 1);
+  }
+  if (thread != 0 && good && 8 * thread < size_of(head)) own = load_line(lines + thread);
+  if (!group.all(good)) {  // the first has not taken it, or another has not seen it
+    if (group.broadcast(thread == 0 && good ? 1 : 0) == 0) return kNotYet;
+    head = group.broadcast(head);
+    if (thread != 0 && 8 * thread < size_of(head)) own = load_line(lines + thread);
+  }
+  if (size_of(head) <= 8) return kEnded;
+  bool came = true;
+  if (thread != 0 && 8 * thread < size_of(head)) {
+    came = await_line(m, lines + thread, number, own);
+    if (came) store_bytes(request.to.at + 8 * thread, own.data, size_of(head) - 8 * thread);
+  }
+  came = group.all(came);
+  if (thread == 0) came ? store_leave(tells, number + 1) : void(give_up(m, request.peer, tag_of(head)));
+  if (came) return kEnded;
+  group.sync();  // it has failed, whichever thread asks
+  return kGaveUp;
+}
+
+/// The same, as long as it takes: one thread finds the message.
 template <class Group>
 TASUKI_RARE bool finish_shared(const Messages& m, const Group group, Request& request, bool once, bool& done) {
+  Word head = 0;
+  const Word quick = take_oldest(m, group, request, once, head);
+  if (quick == kGaveUp) return false;
+  if (quick == kEnded) return ended(request, tag_of(head), size_of(head));
   const Channel channel(m, request.peer);
   group.sync();
   const Word next = drive(m, group, LookForMessage(m, request), once);
@@ -112,7 +183,7 @@ TASUKI_RARE bool finish_shared(const Messages& m, const Group group, Request& re
     const Word bytes = receive.bytes;
     group.sync();
     if (group.thread() == 0)
-      locked(m, channel.box, [&] { close(m, channel, request.number, load_relaxed(&channel.box.oldest)); });
+      locked(channel, [&] { close(m, channel, request.number, load_relaxed(&channel.box.oldest)); });
     return ended(request, tag, bytes);
   }
   const Got got = take(m, group, request.peer, next >> 16, request.to);
