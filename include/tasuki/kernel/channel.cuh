@@ -77,7 +77,8 @@ constexpr Word kHasMessage = 4;
 
 struct alignas(64) OpenReceive {
   Word state;
-  int tag;  // that it takes; when it is taken, the message's
+  int tag;   // that it takes
+  int came;  // the message's tag, when it is taken
   View to;
   Word message;  // that it has got
   Word bytes;    // of the message, when it is taken
@@ -105,6 +106,15 @@ struct alignas(128) Box {
   const Word* taken;       // what the other tells
 };
 
+/// The counts of a box.
+struct Books {
+  Word posted;
+  Word oldest;
+  Word seen;
+  Word unmatched;
+  Word first;
+};
+
 TASUKI_DEVICE unsigned place_of(const Messages& m, Word number) {
   return static_cast<unsigned>(number) & ((1U << m.log_places) - 1);
 }
@@ -112,16 +122,21 @@ TASUKI_DEVICE OpenReceive& receive_of(const Messages& m, OpenReceive* receives, 
   return receives[static_cast<unsigned>(number) & (static_cast<unsigned>(m.receives) - 1)];
 }
 
-/// One rank's messages from and to one other.
+/// One rank's messages from and to one other. What it is asked for often is loaded once, for an acquire empties the
+/// nearest cache.
 struct Channel {
   const Messages& m;
   Box& box;
+  const Line* const first_lines;
+  OpenReceive* const receives;
+  unsigned* const states;
 
-  TASUKI_DEVICE Channel(const Messages& messages, int with) : m(messages), box(messages.boxes[with]) {}
+  TASUKI_DEVICE Channel(const Messages& messages, int with)
+      : m(messages), box(messages.boxes[with]), first_lines(box.lines), receives(box.receives), states(box.states) {}
   TASUKI_DEVICE unsigned place(Word number) const { return place_of(m, number); }
-  TASUKI_DEVICE OpenReceive& receive(Word number) const { return receive_of(m, box.receives, number); }
-  TASUKI_DEVICE const Line* lines(Word number) const { return box.lines + (place(number) << m.log_lines); }
-  TASUKI_DEVICE unsigned& state(Word number) const { return box.states[place(number)]; }
+  TASUKI_DEVICE OpenReceive& receive(Word number) const { return receive_of(m, receives, number); }
+  TASUKI_DEVICE const Line* lines(Word number) const { return first_lines + (place(number) << m.log_lines); }
+  TASUKI_DEVICE unsigned& state(Word number) const { return states[place(number)]; }
   TASUKI_DEVICE Line* there(Word number) const { return box.there + (place(number) << m.log_lines); }
   /// One more than the number of the last message in this one's place that the other has taken.
   TASUKI_DEVICE Word told(Word number) const { return load_leave(box.taken + place(number)); }

@@ -95,44 +95,53 @@ TASUKI_DEVICE void write_out(OpenReceive& receive, Word number) {
   store_relaxed(&receive.state, kOpen);
 }
 
-/// Under the lock, if the channel is not tangled: the book-keeping as the counts have it. Receives before the last
-/// `posted` are in it.
-TASUKI_RARE void open_books(const Channel& channel, Word counts) {
-  Box& box = channel.box;
+/// Under the lock: the book-keeping. If the channel has not been tangled, the counts have it, but for the receives that
+/// were opened by lines; those before the last `posted` were not.
+TASUKI_RARE Books write_out_all(const Channel channel, Word counts) {
   const Word oldest = oldest_of(counts);
   const Word posted = oldest + open_of(counts);
-  const Word known = load_relaxed(&box.posted);
+  const Word known = load_relaxed(&channel.box.posted);
   for (Word r = known > oldest ? known : oldest; r < posted; ++r) write_out(channel.receive(r), r);
-  store_relaxed(&box.posted, posted);
-  store_relaxed(&box.oldest, oldest);
-  store_relaxed(&box.seen, oldest);
-  store_relaxed(&box.first, oldest);
-  store_relaxed(&box.unmatched, 0);
+  return {posted, oldest, oldest, 0, oldest};
 }
-/// Under the lock: the counts as the book-keeping has them.
-TASUKI_DEVICE Word close_books(const Channel& channel) {
+TASUKI_DEVICE Books open_books(const Channel& channel, Word counts) {
+  if ((counts & kTangled) == 0) return write_out_all(channel, counts);
+  const Word oldest = oldest_of(counts);
+  const Box& box = channel.box;
+  return {oldest + open_of(counts), oldest, load_relaxed(&box.seen), load_relaxed(&box.unmatched),
+          load_relaxed(&box.first)};
+}
+/// Under the lock: what the counts are to be.
+TASUKI_DEVICE Word close_books(const Channel& channel, const Books& books) {
   Box& box = channel.box;
-  const Word posted = load_relaxed(&box.posted);
-  const Word seen = load_relaxed(&box.seen);
-  const Word oldest = load_relaxed(&box.oldest);
-  Word open = oldest;
-  if (seen != oldest)
-    while (open < posted && load_relaxed(&channel.receive(open).state) == kClosed) ++open;
-  if (open != oldest) store_relaxed(&box.oldest, open);
-  return open << kOldestAt | (posted - open) << kOpenAt | (seen == open ? 0 : kTangled);
+  store_relaxed(&box.posted, books.posted);
+  store_relaxed(&box.seen, books.seen);
+  store_relaxed(&box.unmatched, books.unmatched);
+  store_relaxed(&box.first, books.first);
+  return books.oldest << kOldestAt | (books.posted - books.oldest) << kOpenAt |
+         (books.seen == books.oldest ? 0 : kTangled);
 }
 
-/// Calls `f` while no other thread of this rank is in the channel's book-keeping, which holds meanwhile.
+/// Calls `f` with the books, while no other thread of this rank is in the channel's book-keeping, which holds
+/// meanwhile.
 template <class F>
 TASUKI_DEVICE void locked(const Channel& channel, F&& f) {
-  if (channel.m.concurrent == 0) return f();
   Box& box = channel.box;
+  if (channel.m.concurrent == 0) {
+    Books books{kept(box.posted), kept(box.oldest), kept(box.seen), kept(box.unmatched), kept(box.first)};
+    f(books);
+    keep(box.oldest, books.oldest);
+    keep(box.seen, books.seen);
+    keep(box.unmatched, books.unmatched);
+    keep(box.first, books.first);
+    return;
+  }
   for (bool done = false; !done;) {
     const Word before = mark_acquire_gpu(&box.counts, kLocked);
     if ((before & kLocked) == 0) {
-      if ((before & kTangled) == 0) open_books(channel, before);
-      f();
-      change_release_gpu(&box.counts, close_books(channel) - before - kLocked);
+      Books books = open_books(channel, before);
+      f(books);
+      change_release_gpu(&box.counts, close_books(channel, books) - before - kLocked);
       done = true;
     } else {
 #if !defined(__CUDACC__)

@@ -118,7 +118,7 @@ TASUKI_RARE bool take_for_another(const Messages& m, const Group group, int peer
   if (!got.good) return false;
   group.sync();  // all have asked the receive where it goes
   if (group.thread() == 0) {
-    receive.tag = got.tag;
+    receive.came = got.tag;
     receive.bytes = got.bytes;
     store_release_gpu(&receive.state, kTaken);
   }
@@ -247,16 +247,15 @@ struct LookForMessage {
     const Word now = tangled ? in_books : oldest_of(counts);
     const bool came = now == seen && is_message(m, line.number, seen);
     seen = now;
-    Word next = kNotYet;
     // The state is of this receive if the channel has been tangled since it was posted.
     if (tangled && state == kTaken && (load_acquire_gpu(&channel.box.counts) & kTangled) != 0 &&
         load_acquire_gpu(&receive.state) == kTaken)  // what the other has stored may be read
       return kEnded;
     if (!tangled && came && is_oldest(counts, number) && takes(tag, tag_of(line.number)))
-      return claim_oldest(channel.box, number) ? taken(line) : kNotYet;
-    if (tangled ? state >= kHasMessage || (state == kOpen && came) : came && is_to_be_matched(counts, line))
-      locked(channel, [&] { next = found(receive); });
-    return next;
+      return claim_oldest(channel.box, number) ? taken(number, line) : kNotYet;
+    if (!(tangled ? state >= kHasMessage || (state == kOpen && came) : came && is_to_be_matched(counts, line)))
+      return kNotYet;
+    return found(receive, tangled ? state : kOpen);
   }
   /// One that another group may be about to take is left to it for a while.
   TASUKI_DEVICE bool is_to_be_matched(Word counts, const Line& line) {
@@ -265,21 +264,27 @@ struct LookForMessage {
     return is_oldest(counts, number) || ++for_another > (takes(tag, tag_of(line.number)) ? kLooks : kMoreLooks);
   }
   /// The message is this group's. One line is taken at once.
-  TASUKI_DEVICE Word taken(const Line& line) const {
+  TASUKI_DEVICE Word taken(Word message, const Line& line) const {
     const Word bytes = size_of(line.number);
-    if (bytes > 8 || bytes > to.bytes || to.blocks != nullptr) return next_of(kMine, number);
+    if (bytes > 8 || bytes > to.bytes || to.blocks != nullptr) return next_of(kMine, message);
     if (bytes > 0) store_bytes(to.at, line.data, bytes);
-    channel.tell(number);
+    channel.tell(message);
     return static_cast<Word>(static_cast<unsigned>(tag_of(line.number))) << 32 | bytes << 8 | kDone;
   }
-  /// With the lock: something has come. What is for this receive is this group's to take from here on, and nobody looks
-  /// at the receive any more.
-  TASUKI_DEVICE Word found(OpenReceive& receive) const {
-    if (load_relaxed(&receive.state) == kOpen) match(m, peer);
-    const Word matched = load_relaxed(&receive.state);
-    if (matched < kHasMessage) return kNotYet;
-    close(m, channel, number, load_relaxed(&channel.box.oldest));
-    return next_of(kMine, matched - kHasMessage);
+  /// Something has come. What is for this receive is this group's to take from here on, and nobody looks at the receive
+  /// any more.
+  TASUKI_DEVICE Word found(OpenReceive& receive, Word state) const {
+    Word message = 0;
+    bool mine = false;
+    locked(channel, [&](Books& books) {
+      if (state < kHasMessage) books = match(channel, books);
+      const Word now = load_relaxed(&receive.state);
+      mine = now >= kHasMessage;
+      if (!mine) return;
+      message = now - kHasMessage;
+      close(channel, books, number);
+    });
+    return mine ? taken(message, load_line(channel.lines(message))) : kNotYet;
   }
   TASUKI_DEVICE void complain(Reason why) const { say_what_came(m, why, peer, tag); }
 };

@@ -8,42 +8,37 @@ namespace tasuki::device {
 namespace detail {
 
 /// Gives messages that have come to receives, in their order. With the lock.
-TASUKI_RARE void match(const Messages& m, int peer) {
-  const Channel channel(m, peer);
-  Box& box = channel.box;
-  const Word posted = recall(m, box.posted);
-  Word seen = recall(m, box.seen);
-  Word unmatched = recall(m, box.unmatched);
-  for (;; ++seen) {
-    const Word head = load_line(channel.lines(seen)).number;
-    if (!is_message(m, head, seen)) break;
-    Word r = recall(m, box.oldest);
-    while (r < posted && (recall(m, channel.receive(r).state) != kOpen || !takes(channel.receive(r).tag, tag_of(head))))
+TASUKI_RARE Books match(const Channel channel, Books books) {
+  const Messages& m = channel.m;
+  for (;; ++books.seen) {
+    const Word head = load_line(channel.lines(books.seen)).number;
+    Word r = books.oldest;  // on its way at the same time
+    Word state = recall(m, channel.receive(r).state);
+    int tag = channel.receive(r).tag;
+    if (!is_message(m, head, books.seen)) return books;
+    while (r < books.posted && (state != kOpen || !takes(tag, tag_of(head)))) {
       ++r;
-    channel.state(seen) = r < posted ? kMatched : kUnmatched;
-    if (r < posted) {
-      note(m, channel.receive(r).state, kHasMessage + seen);
-    } else if (unmatched++ == 0) {
-      note(m, box.first, seen);
+      state = recall(m, channel.receive(r).state);
+      tag = channel.receive(r).tag;
     }
+    const bool matched = r < books.posted;
+    channel.state(books.seen) = matched ? kMatched : kUnmatched;
+    if (matched) note(m, channel.receive(r).state, kHasMessage + books.seen);
+    if (!matched && books.unmatched++ == 0) books.first = books.seen;
   }
-  note(m, box.unmatched, unmatched);
-  note(m, box.seen, seen);
 }
 
 /// The state of a receive that is being posted: there is a message for it that nobody has taken yet, or it is open.
 /// With the lock.
-TASUKI_RARE Word state_of_new(const Messages& m, int peer, int tag) {
-  const Channel channel(m, peer);
-  Box& box = channel.box;
-  const Word seen = recall(m, box.seen);
-  Word n = recall(m, box.first);
-  while (n < seen && channel.state(n) != kUnmatched) ++n;
-  note(m, box.first, n);
-  while (n < seen && (channel.state(n) != kUnmatched || !takes(tag, tag_of(load_line(channel.lines(n)).number)))) ++n;
-  if (n == seen) return kOpen;
+TASUKI_RARE Word state_of_new(const Channel channel, Books& books, int tag) {
+  Word n = books.first;
+  while (n < books.seen && channel.state(n) != kUnmatched) ++n;
+  books.first = n;
+  while (n < books.seen && (channel.state(n) != kUnmatched || !takes(tag, tag_of(load_line(channel.lines(n)).number))))
+    ++n;
+  if (n == books.seen) return kOpen;
   channel.state(n) = kMatched;
-  note(m, box.unmatched, recall(m, box.unmatched) - 1);
+  --books.unmatched;
   return kHasMessage + n;
 }
 
@@ -57,9 +52,13 @@ TASUKI_DEVICE bool claim(const Messages& m, OpenReceive& receive) {
 }
 
 /// Nobody looks at a receive any more. With the lock.
-TASUKI_DEVICE void close(const Messages& m, const Channel& channel, Word number, Word oldest) {
-  note(m, channel.receive(number).state, kClosed);
-  if (oldest == number) note(m, channel.box.oldest, number + 1);  // `post` goes on from there
+TASUKI_DEVICE void close(const Channel& channel, Books& books, Word number) {
+  note(channel.m, channel.receive(number).state, kClosed);
+  if (books.oldest != number) return;
+  ++books.oldest;
+  while (books.oldest < books.posted && books.oldest != books.seen &&
+         recall(channel.m, channel.receive(books.oldest).state) == kClosed)
+    ++books.oldest;
 }
 
 /// False if there is no message for a receive of this rank.
@@ -78,12 +77,10 @@ TASUKI_RARE bool claim_any(const Messages& m, int& peer, Word& number) {
   bool claimed = false;
   for (int rank = 0; rank < m.team.ranks && !claimed; ++rank) {
     const Channel channel(m, rank);
-    Box& box = channel.box;
     if (!may_have_come(channel)) continue;
-    locked(channel, [&] {
-      match(m, rank);
-      const Word posted = recall(m, box.posted);
-      for (Word r = recall(m, box.oldest); r < posted && !claimed; ++r) {
+    locked(channel, [&](Books& books) {
+      books = match(channel, books);
+      for (Word r = books.oldest; r < books.posted && !claimed; ++r) {
         claimed = claim(m, channel.receive(r));
         if (!claimed) continue;
         peer = rank;
@@ -107,12 +104,12 @@ TASUKI_RARE void say_what_came(const Messages& m, Reason why, int peer, int tag)
   Word seen = 0;
   Word untaken = 0;
   int oldest = 0;
-  locked(channel, [&] {
-    match(m, peer);
-    seen = recall(m, channel.box.seen);
-    untaken = recall(m, channel.box.unmatched);
+  locked(channel, [&](Books& books) {
+    books = match(channel, books);
+    seen = books.seen;
+    untaken = books.unmatched;
     if (untaken == 0) return;
-    Word n = recall(m, channel.box.first);
+    Word n = books.first;
     while (channel.state(n) != kUnmatched) ++n;
     oldest = tag_of(load_line(channel.lines(n)).number);
   });

@@ -15,28 +15,32 @@ struct Posted {
   Word oldest_state;
 };
 
-/// Opens receive `number`, the next, for the earliest message that nobody has taken yet or for one to come. With the
-/// lock.
+/// Opens receive `number`, the next, for the earliest message that nobody has taken yet or for one to come.
 TASUKI_DEVICE void post(const Messages& m, int peer, Box& box, OpenReceive* receives, const Posted& now, const View& to,
                         int tag) {
   OpenReceive& receive = receive_of(m, receives, now.number);
   receive.to = to;
   receive.tag = tag;
-  note(m, receive.state, now.unmatched == 0 ? kOpen : state_of_new(m, peer, tag));
-  note(m, box.posted, now.number + 1);
+  Word state = kOpen;
+  if (now.unmatched != 0) {
+    const Channel channel(m, peer);
+    locked(channel, [&](Books& books) { state = state_of_new(channel, books, tag); });
+  }
+  keep(receive.state, state);
+  keep(box.posted, now.number + 1);
   if (now.oldest == now.number || now.oldest_state != kClosed) return;
   Word oldest = now.oldest + 1;
-  while (oldest < now.number && recall(m, receive_of(m, receives, oldest).state) == kClosed) ++oldest;
-  note(m, box.oldest, oldest);
+  while (oldest < now.number && kept(receive_of(m, receives, oldest).state) == kClosed) ++oldest;
+  keep(box.oldest, oldest);
 }
 
 TASUKI_DEVICE bool look_for_room(const Messages& m, const Box& box, OpenReceive* receives, Posted& now) {
-  now.number = recall(m, box.posted);
-  now.oldest = recall(m, box.oldest);
-  now.unmatched = recall(m, box.unmatched);
+  now.number = kept(box.posted);
+  now.oldest = kept(box.oldest);
+  now.unmatched = kept(box.unmatched);
   // Whether the oldest has closed is asked when another is there, too, which spares most calls a load.
   const bool asks = now.number - now.oldest > 1 || m.receives <= 2;
-  now.oldest_state = asks ? recall(m, receive_of(m, receives, now.oldest).state) : kOpen;
+  now.oldest_state = asks ? kept(receive_of(m, receives, now.oldest).state) : kOpen;
   return now.number - now.oldest < m.receives;
 }
 
@@ -57,7 +61,8 @@ TASUKI_DEVICE Word post_alone(const Messages& m, const Group& group, int from, c
   return now.number;
 }
 
-/// By one thread: opens a receive if the channel is not tangled. False if it is, or if too many are open.
+/// By one thread, among several groups: the same if the channel is not tangled. False if it is, or if too many are
+/// open.
 TASUKI_DEVICE bool post_next(const Messages& m, Box& box, OpenReceive* receives, const View& to, int tag,
                              Word& number) {
   bool good = false;
@@ -74,21 +79,23 @@ TASUKI_DEVICE bool post_next(const Messages& m, Box& box, OpenReceive* receives,
 template <class Group>
 TASUKI_RARE Word post_shared(const Messages& m, const Group group, int from, View to, int tag) {
   Box& box = m.boxes[from];
-  OpenReceive* const receives = box.receives;
   Word number = kNotPosted;
   group.sync();
   if (group.thread() == 0) {
     const bool good = working(m.team);
-    if (good && !post_next(m, box, receives, to, tag, number)) {
-      Posted now{};
-      bool room = false;
-      locked(Channel(m, from), [&] {
-        room = look_for_room(m, box, receives, now);
-        if (room) post(m, from, box, receives, now, to, tag);
+    const Channel channel(m, from);
+    bool room = true;
+    if (good && !post_next(m, box, channel.receives, to, tag, number))
+      locked(channel, [&](Books& books) {
+        room = books.posted - books.oldest < m.receives;
+        if (!room) return;
+        number = books.posted++;
+        OpenReceive& receive = channel.receive(number);
+        receive.to = to;
+        receive.tag = tag;
+        store_relaxed(&receive.state, books.unmatched == 0 ? kOpen : state_of_new(channel, books, tag));
       });
-      if (room) number = now.number;
-      if (!room) fail(m.team, Call::irecv, Reason::too_many_open, from, tag, m.receives);
-    }
+    if (!room) fail(m.team, Call::irecv, Reason::too_many_open, from, tag, m.receives);
     if (!good) number = kNotPosted;
   }
   return group.broadcast(number);
@@ -131,9 +138,10 @@ TASUKI_DEVICE Word take_oldest(const Messages& m, const Group& group, const Requ
   Line own{};
   bool good = false;
   for (int looks = once ? 1 : kTurns; looks > 0 && !good; --looks) {
-    const Word counts = thread == 0 ? load_relaxed(&box.counts) : 0;
+    const Word counts = load_relaxed(&box.counts);
     own = load_line(lines);
-    good = is_message(m, own.number, number) && (thread != 0 || is_oldest(counts, number));
+    if (!is_oldest(counts, number)) break;
+    good = is_message(m, own.number, number);
   }
   head = own.number;
   good = good && alive && takes(request.tag, tag_of(head)) && size_of(head) <= most;
@@ -179,11 +187,10 @@ TASUKI_RARE bool finish_shared(const Messages& m, const Group group, Request& re
   if ((next & 0xff) == kDone) return ended(request, tag_of(next >> 32), next >> 8 & 0xff);
   if (next == kEnded) {  // another group has taken it
     const OpenReceive& receive = channel.receive(request.number);
-    const int tag = receive.tag;
+    const int tag = receive.came;
     const Word bytes = receive.bytes;
     group.sync();
-    if (group.thread() == 0)
-      locked(channel, [&] { close(m, channel, request.number, load_relaxed(&channel.box.oldest)); });
+    if (group.thread() == 0) locked(channel, [&](Books& books) { close(channel, books, request.number); });
     return ended(request, tag, bytes);
   }
   const Got got = take(m, group, request.peer, next >> 16, request.to);
@@ -197,6 +204,7 @@ TASUKI_RARE bool finish_later(const Messages& m, const Group group, Request& req
   Box& box = channel.box;
   OpenReceive& receive = channel.receive(request.number);
   const auto thread = static_cast<Word>(group.thread());
+  const auto close_alone = [&] { locked(channel, [&](Books& books) { close(channel, books, request.number); }); };
   Patience patience(m.team);
   for (;;) {
     group.sync();
@@ -204,10 +212,10 @@ TASUKI_RARE bool finish_later(const Messages& m, const Group group, Request& req
     const Word state = recall(m, receive.state);
     const Word oldest = recall(m, box.oldest);
     if (state == kTaken) {  // while the group waited for something else
-      const int tag = receive.tag;
+      const int tag = receive.came;
       const Word bytes = receive.bytes;
       const bool good = group.all(alive);
-      if (thread == 0) close(m, channel, request.number, oldest);
+      if (thread == 0) close_alone();
       return good && ended(request, tag, bytes);
     }
     const bool matched = state >= kHasMessage;
@@ -222,11 +230,11 @@ TASUKI_RARE bool finish_later(const Messages& m, const Group group, Request& req
       good = patience.more();
     }
     if (group.all(came && good && alive)) {
-      if (!matched && thread == 0) match(m, request.peer);
+      if (!matched && thread == 0) locked(channel, [&](Books& books) { books = match(channel, books); });
       if (!matched && (oldest != request.number || !takes(request.tag, tag_of(head)))) continue;
       const Got got = take(m, group, request.peer, message, request.to);
       if (!got.good) return false;
-      if (thread == 0) close(m, channel, request.number, oldest);
+      if (thread == 0) close_alone();
       return ended(request, got.tag, got.bytes);
     }
     if (!group.all(good && alive)) {
