@@ -2,7 +2,7 @@
 // and the host must say which rank has died; it prints that and how long it waited. Run with the launcher's recovery on
 // (killed_kernel.py). On processors killed_rank.cpp does the same.
 //
-//   killed_kernel VICTIM HOW
+//   killed_kernel VICTIM HOW [DEADLINE]
 //
 // HOW: what the kernels do: `halo`, `messages`, `host` (messages that go through the host), `barrier`, of several
 // blocks, or `late`: the victim's kernel has ended before, and the others' wait for a message of it.
@@ -65,6 +65,12 @@ void kill_soon() {
   }).detach();
 }
 
+// Where it was if nothing more comes.
+void say(const tasuki::Context& ctx, const char* what) {
+  fmt::print("rank {} {}\n", ctx.rank(), what);
+  std::fflush(stdout);
+}
+
 tasuki::Resident launch(const tasuki::Context& ctx, const std::string& how, tasuki::Halo& halo,
                         const tasuki::Messages& messages, double* memory, int victim) {
   tasuki::ResidentOptions options;
@@ -85,7 +91,7 @@ int main(int argc, char** argv) {
     if (ctx.is_root()) fmt::print("SKIPPED: {}\n", why);
     return 0;
   }
-  ctx.set_deadline(20);
+  ctx.set_deadline(argc > 3 ? std::atof(argv[3]) : 20);
   tasuki::use_gpu(ctx);
   const tasuki::Grid grid(ctx, {64 * ctx.size(), 33}, {.split = {ctx.size(), 1}});
   const tasuki::Field<double> u(grid, {.name = "u", .memory = tasuki::Memory::device});
@@ -96,10 +102,12 @@ int main(int argc, char** argv) {
   double* memory = nullptr;
   TASUKI_CUDA(cudaMalloc, &memory, 2 * kBlocks * kDoubles * sizeof(double));
   ctx.barrier();
+  say(ctx, "has made what it needs");
   const auto begin = std::chrono::steady_clock::now();
   std::string text = "nothing";
   try {
     auto running = launch(ctx, how, halo, messages, memory, victim);
+    say(ctx, "has launched its kernel");
     if (ctx.rank() == victim) kill_soon();
     running.wait();
     if (ctx.rank() == victim) std::this_thread::sleep_for(std::chrono::seconds(60));  // it is killed meanwhile
@@ -107,6 +115,8 @@ int main(int argc, char** argv) {
     text = error.what();
   }
   const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
+  fmt::print("rank {} after {:.2f} s: {}\n", ctx.rank(), waited.count(), text);
+  std::fflush(stdout);
   const cudaError_t left = cudaDeviceSynchronize();  // the kernel has ended
   fmt::print("survivor {} after {:.2f} s, then {}: {}\n", ctx.rank(), waited.count(), cudaGetErrorName(left), text);
   std::fflush(stdout);

@@ -204,22 +204,25 @@ TASUKI_RARE bool finish_later(const Messages& m, const Group group, Request& req
   Box& box = channel.box;
   OpenReceive& receive = channel.receive(request.number);
   const auto thread = static_cast<Word>(group.thread());
-  const auto close_alone = [&] { locked(channel, [&](Books& books) { close(channel, books, request.number); }); };
+  const auto close_alone = [&](Word oldest) {
+    keep(receive.state, kClosed);
+    if (oldest == request.number) keep(box.oldest, oldest + 1);  // `post` goes on from there
+  };
   Patience patience(m.team);
   for (;;) {
     group.sync();
     const bool alive = working(m.team);
-    const Word state = recall(m, receive.state);
-    const Word oldest = recall(m, box.oldest);
+    const Word state = kept(receive.state);
+    const Word oldest = kept(box.oldest);
     if (state == kTaken) {  // while the group waited for something else
       const int tag = receive.came;
       const Word bytes = receive.bytes;
       const bool good = group.all(alive);
-      if (thread == 0) close_alone();
+      if (thread == 0) close_alone(oldest);
       return good && ended(request, tag, bytes);
     }
     const bool matched = state >= kHasMessage;
-    const Word message = matched ? state - kHasMessage : recall(m, box.seen);
+    const Word message = matched ? state - kHasMessage : kept(box.seen);
     Word head = 0;
     bool came = false;
     bool good = true;
@@ -234,7 +237,7 @@ TASUKI_RARE bool finish_later(const Messages& m, const Group group, Request& req
       if (!matched && (oldest != request.number || !takes(request.tag, tag_of(head)))) continue;
       const Got got = take(m, group, request.peer, message, request.to);
       if (!got.good) return false;
-      if (thread == 0) close_alone();
+      if (thread == 0) close_alone(oldest);
       return ended(request, got.tag, got.bytes);
     }
     if (!group.all(good && alive)) {
