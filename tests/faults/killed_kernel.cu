@@ -65,6 +65,18 @@ void kill_soon() {
   }).detach();
 }
 
+std::string why_not(int ranks) {
+  std::string why = why_skip(ranks);
+  if (!why.empty()) return why;
+  int gpus = 0;
+  int together = 0;
+  TASUKI_CUDA(cudaGetDeviceCount, &gpus);
+  TASUKI_CUDA(cudaDeviceGetAttribute, &together, cudaDevAttrMpsEnabled, 0);
+  if (gpus < ranks && together == 0)
+    why = "ranks that share a GPU without CUDA's Multi-Process Service take turns, too slowly for this";
+  return why;
+}
+
 // Where it was if nothing more comes.
 void say(const tasuki::Context& ctx, const char* what) {
   fmt::print("rank {} {}\n", ctx.rank(), what);
@@ -87,7 +99,7 @@ int main(int argc, char** argv) {
   tasuki::Context ctx(argc, argv);
   const int victim = std::atoi(argv[1]);
   const std::string how = argv[2];
-  if (const std::string why = why_skip(ctx.size()); !why.empty()) {
+  if (const std::string why = why_not(ctx.size()); !why.empty()) {
     if (ctx.is_root()) fmt::print("SKIPPED: {}\n", why);
     return 0;
   }
