@@ -95,29 +95,33 @@ enum class Posted {
   behind,  // when its message is there, and one after it has been received
 };
 
+/// Each block plays with the same block of the other rank, with tags of its own.
 TASUKI_KERNEL void messages(TASUKI_PARAMETER device::Messages m, Run run, bool in_window, Posted posted) {
   const auto group = device::this_block();
   const int other = 1 - m.team.rank;
-  auto* const from = in_window ? static_cast<Byte*>(device::window(m.team, m.team.rank)) : run.memory;
+  const Word at = run.bytes * static_cast<Word>(group.block());
+  auto* const from = (in_window ? static_cast<Byte*>(device::window(m.team, m.team.rank)) : run.memory) + at;
+  Byte* const to = run.memory + kMost + at;
+  const int tag = 5 + 2 * group.block();
   const bool ahead = posted == Posted::before;
   device::Request receive;
   device::Request next;
-  if (m.team.rank < 2 && ahead && !device::irecv(m, group, other, run.memory + kMost, run.bytes, 5, receive)) return;
+  if (m.team.rank < 2 && ahead && !device::irecv(m, group, other, to, run.bytes, tag, receive)) return;
   play(m.team, group, run, [&](bool sends, Word number) {
     device::Request send;
     if (sends) {
-      if (!device::isend(m, group, other, from, run.bytes, 5, send)) return false;
+      if (!device::isend(m, group, other, from, run.bytes, tag, send)) return false;
       if (posted != Posted::behind) return device::wait(m, group, send);
       device::Request after;  // a long message ends only when it is received, which is after this one
-      return device::isend(m, group, other, from, 8, 6, after) && device::wait(m, group, after) &&
+      return device::isend(m, group, other, from, 8, tag + 1, after) && device::wait(m, group, after) &&
              device::wait(m, group, send);
     }
     const bool last = number + 1 == run.first + run.iterations + kWarmUp;
     if (posted == Posted::behind &&
-        !(device::irecv(m, group, other, run.memory, 8, 6, receive) && device::wait(m, group, receive)))
+        !(device::irecv(m, group, other, run.memory + at, 8, tag + 1, receive) && device::wait(m, group, receive)))
       return false;
-    if (ahead && !last && !device::irecv(m, group, other, run.memory + kMost, run.bytes, 5, next)) return false;
-    if (!ahead && !device::irecv(m, group, other, run.memory + kMost, run.bytes, 5, receive)) return false;
+    if (ahead && !last && !device::irecv(m, group, other, to, run.bytes, tag, next)) return false;
+    if (!ahead && !device::irecv(m, group, other, to, run.bytes, tag, receive)) return false;
     if (!device::wait(m, group, receive)) return false;
     receive = next;
     return true;

@@ -199,6 +199,7 @@ void directly(const tasuki::Context& context, const Options& options, Bench& ben
       const tasuki::Messages* messages;
       bool in_window;
       Posted posted;
+      int blocks = 1;
     };
     for (Word bytes = 8; bytes <= kMost; bytes *= bytes < 64 ? 8 : 4) {
       for (const Case& one : {Case{"isend/irecv posted", &shared, true, Posted::before},
@@ -207,11 +208,14 @@ void directly(const tasuki::Context& context, const Options& options, Bench& ben
                               Case{"isend/irecv one group, posted", &alone, true, Posted::before},
                               Case{"isend/irecv one group, unexpected", &alone, true, Posted::late},
                               Case{"isend/irecv one group, two, the first unexpected", &alone, true, Posted::behind},
-                              Case{"isend/irecv copied, posted", &shared, false, Posted::before}})
-        bench.measure(one.name, bytes, 1, 2, [&](const tasuki::ResidentOptions& how, const Run& what) {
-          tasuki::launch_resident(context, how, messages, one.messages->device(), what, one.in_window, one.posted)
-              .wait();
-        });
+                              Case{"isend/irecv copied, posted", &shared, false, Posted::before},
+                              Case{"isend/irecv by blocks, posted", &shared, true, Posted::before, 2},
+                              Case{"isend/irecv by blocks, posted", &shared, true, Posted::before, 4}})
+        if (bytes * static_cast<Word>(one.blocks) <= kMost)
+          bench.measure(one.name, bytes, one.blocks, 2, [&](const tasuki::ResidentOptions& how, const Run& what) {
+            tasuki::launch_resident(context, how, messages, one.messages->device(), what, one.in_window, one.posted)
+                .wait();
+          });
     }
   }
   for (const bool sums : {true, false})

@@ -29,6 +29,7 @@ struct KernelArgument {
   std::uint64_t handle = 0;  // its number if it is one of an operation, for a group of
   int blocks = 1;
   int threads = 1;
+  device::Neighbours neighbours{};  // if it is one of those
 
   /// Throws `Error` if what it refers to has been freed.
   void check() const {
@@ -90,6 +91,31 @@ class PyMessages : public PyTeam {
 class PyMessageLayout : public Held<MessageLayout> {
   using Held<MessageLayout>::Held;
 };
+class PyBlockNeighbours : public Held<BlockNeighbours> {
+  using Held<BlockNeighbours>::Held;
+};
+
+// A sequence for each block, of the numbers of others.
+std::vector<std::vector<int>> lists_from(const Context& context, nb::handle of) {
+  std::vector<std::vector<int>> lists;
+  std::vector<nb::object> entries;
+  const auto wrong = [&](nb::handle value, const std::string& where) {
+    throw Error(
+        fmt::format("rank {}: BlockNeighbours: argument 'of'{} is {}; it must be a list for each block, of the numbers "
+                    "of other blocks",
+                    context.rank(), where, shown(value)));
+  };
+  if (!nb::try_cast(nb::borrow(of), entries)) wrong(of, "");
+  for (const nb::object& entry : entries) {
+    std::vector<nb::object> numbers;
+    const std::string where = fmt::format("[{}]", lists.size());
+    if (!nb::try_cast(entry, numbers)) wrong(entry, where);
+    std::vector<int>& list = lists.emplace_back();
+    for (const nb::object& number : numbers)
+      if (!as_integer(number, list.emplace_back())) wrong(entry, where);
+  }
+  return lists;
+}
 
 nb::object window(const PyTeam& team) {
   const TeamCore& core = team.core();
@@ -169,6 +195,7 @@ std::uintptr_t check_launch(const ContextHandle& context, nb::handle arguments, 
       throw Error(fmt::format("rank {}: launch_resident: an argument ({} of {}) belongs to another context",
                               core.rank(), argument->kind, argument->of));
     if (argument->handle != 0) detail::check_handle(core, argument->handle, blocks, threads);
+    if (argument->neighbours.blocks != 0) detail::check_neighbours(core, argument->neighbours, blocks);
   }
   return reinterpret_cast<std::uintptr_t>(options.stream);
 }
@@ -278,14 +305,16 @@ nb::object handle_of(nb::handle self, bool reduces, int blocks, int threads, int
 
 void bind_kernel(nb::module_& m) {
   static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)}, {0, nullptr}};
-  nb::class_<KernelArgument>(m, "KernelArgument", nb::type_slots(slots),
-                             R"(What a kernel takes by value: a handle of an operation, a team, messages, a shape.
+  nb::class_<KernelArgument>(
+      m, "KernelArgument", nb::type_slots(slots),
+      R"(What a kernel takes by value: a handle of an operation, a team, messages, a shape, neighbours.
 
 `launch_resident` takes it among the arguments as it is. It keeps alive what it came from. One whose operation was freed,
 or which has a newer handle for another group, is refused.)")
       .def_prop_ro(
           "kind", [](const KernelArgument& a) { return a.kind; },
-          "Its type in a kernel, in namespace tasuki::device: 'Handle', 'ReducingHandle', 'Team', 'Messages', 'Shape'.")
+          "Its type in a kernel, in namespace tasuki::device: 'Handle', 'ReducingHandle', 'Team', 'Messages', 'Shape', "
+          "'Neighbours'.")
       .def_prop_ro(
           "nbytes", [](const KernelArgument& a) { return a.bytes.size(); }, "Its size in a kernel.")
       .def_prop_ro("value", value, nb::sig("def value(self) -> NDArray[Any]"),
@@ -380,6 +409,34 @@ The others are those of `KernelTeam`. Raises tasuki.Error on all ranks if argume
             return argument_of(self, layout.shared_owner(), "Shape", "a layout", bytes_of(layout.core().device()));
           },
           "What is passed to kernels: `tasuki::device::Shape`.");
+
+  nb::class_<PyBlockNeighbours>(m, "BlockNeighbours",
+                                R"(Which blocks of a launch wait for each other, step by step: for `device::Steps`.
+
+It belongs to one launch at a time.)")
+      .def(
+          "__init__",
+          [](PyBlockNeighbours* self, const ContextHandle& context, nb::handle of) {
+            const Context& core = context.owner->context();
+            new (self) PyBlockNeighbours(context.owner, BlockNeighbours(core, lists_from(core, of)));
+          },
+          nb::arg("context"), nb::arg("of"),
+          nb::sig("def __init__(self, context: Context, of: Sequence[Sequence[SupportsIndex]]) -> None"),
+          R"(Local. On the GPU if the context uses them.
+
+of: for each block of the launch the numbers of its neighbours, of which there may be none.
+Raises tasuki.Error if a block names itself, one that is not there or one twice, or one that does not name it.)")
+      .def(
+          "device",
+          [](nb::handle self) {
+            const auto& neighbours = inside<PyBlockNeighbours>(self);
+            const device::Neighbours value = neighbours.core().device();
+            KernelArgument argument =
+                argument_of(self, neighbours.shared_owner(), "Neighbours", "blocks", bytes_of(value));
+            argument.neighbours = value;
+            return argument;
+          },
+          "What is passed to kernels, launched with as many blocks: `tasuki::device::Neighbours`.");
 
   nb::class_<PyResident>(m, "Resident", R"(A kernel that is running: what `launch_resident` returns.
 

@@ -290,6 +290,52 @@ TASUKI_KERNEL void all_blocks(device::Messages m, int epochs, Byte* memory, Word
   if (group.thread() == 0) device::detail::add_gpu(errors + 1, 1);
 }
 
+// Which block of the other gets a message nobody knows: all have one tag, or receives take any. Each message says what
+// is in it; `sums` counts what was sent and what came.
+TASUKI_KERNEL void anybodys(device::Messages m, int epochs, int tags, Byte* memory, Word* sums, Word* errors) {
+  const auto group = device::this_block();
+  const auto block = static_cast<Word>(group.block());
+  const int to = (m.team.rank + 1) % m.team.ranks;
+  const int from = (m.team.rank + m.team.ranks - 1) % m.team.ranks;
+  constexpr Word kMost = 600;
+  constexpr int kAhead = 3;  // receives that are open at once
+  Byte* const sent = memory + block * (kAhead + 1) * kMost;
+  device::Request receives[kAhead];
+  for (int n = 0; n < epochs + kAhead; ++n) {
+    if (n >= kAhead) {
+      const int at = (n * 7 + 2) % kAhead;  // not in their order
+      bool done = n % 2 != 0;
+      while (!done)
+        if (!device::test(m, group, receives[at], done)) return;
+      if (!device::wait(m, group, receives[at])) return;
+      const Byte* const got = sent + (1 + at) * kMost;
+      const Word bytes = receives[at].bytes;
+      Word seed = 0;
+      for (Word i = 0; i < 8; ++i) seed |= static_cast<Word>(got[i]) << 8 * i;
+      count(errors, bytes >= 8 && seed % (kMost - 8) + 8 == bytes ? 0 : 1);
+      count(errors, differences(group, got + 8, bytes - 8, seed));
+      if (group.thread() == 0) device::detail::add_gpu(sums + 1, seed);
+      group.sync();
+    }
+    const int at = n < kAhead ? n : (n * 7 + 2) % kAhead;
+    const int tag = n % 2 == 0 ? device::kAnyTag : 5;
+    if (n < epochs &&
+        !device::irecv(m, group, from, sent + (1 + at) * kMost, kMost, tags > 1 ? device::kAnyTag : tag, receives[at]))
+      return;
+    if (n >= epochs) continue;
+    const Word seed = mixed(static_cast<Word>(n), block, static_cast<Word>(m.team.rank));
+    const Word bytes = seed % (kMost - 8) + 8;
+    group.sync();
+    for (Word i = static_cast<Word>(group.thread()); i < 8; i += static_cast<Word>(group.threads()))
+      sent[i] = static_cast<Byte>(seed >> 8 * i);
+    fill(group, sent + 8, bytes - 8, seed);
+    if (group.thread() == 0) device::detail::add_gpu(sums, seed);
+    device::Request send;
+    if (!device::isend(m, group, to, sent, bytes, 5 + n % tags, send) || !device::wait(m, group, send)) return;
+  }
+  if (group.thread() == 0) device::detail::add_gpu(errors + 1, 1);
+}
+
 // Large messages out of windows, all of them waited for before anything is received.
 TASUKI_KERNEL void senders_first(device::Messages m, int epochs, Word bytes, Byte* memory, Word* errors) {
   const auto group = device::this_block();
@@ -332,6 +378,30 @@ RANK_TEST("all blocks of kernels on threads send at once") {
     CHECK(errors[0] == 0);
     CHECK(errors[1] == 3 * kBlocks);
   }
+}
+
+RANK_TEST("blocks of kernels on threads take messages that are anybody's") {
+  prepare(ctx);
+  constexpr int kBlocks = 4;
+  constexpr Word kLaunches = 3;
+  for (const std::int64_t eager : {1024, 64})
+    for (const int tags : {1, 3}) {
+      tasuki::MessagesOptions options;
+      options.eager = eager;
+      options.receives = 256;
+      const tasuki::Messages messages(ctx, options);
+      const Buffer<Byte> memory(static_cast<std::size_t>(kBlocks) * 4 * 600);
+      const Buffer<Word> sums(2);
+      const Buffer<Word> errors(2);
+      for (Word launch = 0; launch < kLaunches; ++launch)
+        tasuki::launch_resident(ctx, widths(kBlocks)[launch % 2], anybodys, messages.device(), 40, tags, memory.get(),
+                                sums.get(), errors.get())
+            .wait();
+      const std::vector<Word> sent = ctx.allgather(Word{sums[0]});
+      CHECK(sums[1] == sent[static_cast<std::size_t>((ctx.rank() + ctx.size() - 1) % ctx.size())]);
+      CHECK(errors[0] == 0);
+      CHECK(errors[1] == kLaunches * kBlocks);
+    }
 }
 
 RANK_TEST("kernels on threads may wait for what they send before they wait for what they get") {

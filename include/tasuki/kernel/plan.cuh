@@ -9,6 +9,15 @@
 // all, for the user may have computed since `start`), and all wait. Where nothing is to be done, `run` is one meeting.
 // A word for each block counts what it has passed: thus it knows the epoch without the others.
 //
+// Neither meeting can go as long as nobody says which blocks write and read which cells:
+//   * Before the first, another block may not have written yet what this one sends, or may still read the cells that
+//     this one overwrites with what arrives. Lines with numbers (lines.cuh) order both between ranks, but not between
+//     the user's own loads and stores, which have no numbers.
+//   * Before the last, another block may not have stored yet what has arrived, which this one's threads read next, or
+//     may still read what it sends, which they overwrite next.
+// A kernel that knows which blocks these are lets a smaller group run the operation, and its other blocks wait for
+// their neighbours (steps.cuh). A group of one block needs neither.
+//
 // Every call returns false once something has failed on this rank: a wait that came to its deadline, an abort by the
 // host, a group that does not fit. The first failure is kept, and the host throws it.
 #pragma once

@@ -44,12 +44,14 @@ def test_structs_have_the_same_size_for_nvrtc(run):
         total = tasuki.Allreduce(context, tasuki.in_place, np.zeros(3))
         team, messages = tasuki.KernelTeam(context), tasuki.Messages(context)
         shape = tasuki.MessageLayout(context, tasuki.Layout.bytes(3))
-        for one in (halo.device(), total.device_reducing(), team.device(), messages.device(), shape.device()):
+        blocks = tasuki.BlockNeighbours(context, [[1], [0]])
+        made = (halo.device(), total.device_reducing(), team.device(), messages.device(), shape.device())
+        for one in (*made, blocks.device()):
             print("size of", one.kind, one.nbytes)
         """,
     )
     sizes = re.findall(r"^size of (\w+) (\d+)$", text, re.M)
-    assert status == 0 and len(sizes) == 5, text
+    assert status == 0 and len(sizes) == 6, text
     source = "#include <tasuki/kernel.cuh>\n"
     source += "".join(f"static_assert(sizeof(tasuki::device::{kind}) == {size});\n" for kind, size in sizes)
     ptx, log = nvrtc.compile_for(library, source + 'extern "C" __global__ void kernel() {}\n', "90")

@@ -59,6 +59,23 @@ extern "C" __global__ void put(TASUKI_PARAMETER device::Team team, int value) {
   if (!device::put_with_signal(team, block, next, 4, &word, sizeof word, 0, value)) return;
   device::wait_signal(team, block, before, 0, value);
 }
+// A block's number in a chain, in two copies that take turns: each step adds up what the blocks beside it had.
+extern "C" __global__ void chain(TASUKI_PARAMETER device::Handle halo, device::Neighbours neighbours, long long* copies,
+                                 int before, int steps) {
+  const auto block = device::this_block();
+  const int me = block.block();
+  const int blocks = block.blocks();
+  const device::Steps mine(neighbours);
+  for (int n = before; n < before + steps; ++n) {
+    if (!mine.wait(halo, n)) return;
+    const long long* const now = copies + n % 2 * blocks;
+    long long sum = 2 * now[me] + n;
+    if (me > 0) sum += now[me - 1];
+    if (me + 1 < blocks) sum += now[me + 1];
+    if (block.thread() == 0) copies[(n + 1) % 2 * blocks + me] = sum % 1000003;
+    mine.end(n + 1);
+  }
+}
 extern "C" __global__ void wide(TASUKI_PARAMETER device::Team team) { device::barrier(team, device::this_grid()); }
 """
 
@@ -73,7 +90,7 @@ def cupy(context):
 @pytest.fixture(scope="module")
 def kernels(cupy):
     module = cupy.RawModule(code=SOURCE, options=("--std=c++20", f"-I{tasuki.get_include()}"))
-    return {name: module.get_function(name) for name in ("epochs", "reduce", "ring", "put", "wide")}
+    return {name: module.get_function(name) for name in ("epochs", "reduce", "ring", "put", "chain", "wide")}
 
 
 @pytest.mark.parametrize(("blocks", "threads"), [(1, 64), (5, 96), (16, 256)])
@@ -150,6 +167,32 @@ def test_windows(context, cupy, kernels):
         tasuki.launch_resident(context, kernels["put"], (team.device(), np.int32(value)), threads=32).wait()
         assert int(window[4:8].view("i4")[0]) == value
         context.barrier()
+
+
+@pytest.mark.parametrize(("blocks", "threads"), [(1, 32), (7, 96), (40, 256)])
+def test_blocks_that_wait_for_their_neighbours(context, cupy, kernels, blocks, threads):
+    field = tasuki.Field(tasuki.Grid(context, (6, 5), periodic=True), "float32", memory="device")
+    halo = tasuki.Halo(field)
+    assert tasuki.verify(halo)
+    handle = halo.device(threads=threads)
+    lists = [[b for b in (block - 1, block + 1) if 0 <= b < blocks] for block in range(blocks)]
+    neighbours = tasuki.BlockNeighbours(context, lists).device()
+    expected = np.arange(blocks, dtype="i8") + 10 * context.rank
+    copies = cupy.zeros((2, blocks), "i8")
+    copies[0] = cupy.asarray(expected)
+    before = 0
+    for steps in (7, 1, 300):
+        arguments = (handle, neighbours, copies, np.int32(before), np.int32(steps))
+        cupy.cuda.get_current_stream().synchronize()
+        tasuki.launch_resident(context, kernels["chain"], arguments, blocks=blocks, threads=threads).wait()
+        for step in range(before, before + steps):
+            padded = np.pad(expected, 1)
+            expected = (2 * expected + step + padded[2:] + padded[:-2]) % 1000003
+        before += steps
+        np.testing.assert_array_equal(cupy.asnumpy(copies[before % 2]), expected)
+    with pytest.raises(tasuki.Error, match=f"has the neighbours of {blocks} blocks, but the launch has {blocks + 1}"):
+        tasuki.launch_resident(context, kernels["chain"], arguments, blocks=blocks + 1, threads=threads)
+    context.barrier()
 
 
 def test_arguments_are_kept_alive(context, cupy, kernels):

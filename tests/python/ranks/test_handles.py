@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +38,7 @@ void sizes(unsigned long long* out) {
   out[2] = sizeof(device::Team);
   out[3] = sizeof(device::Messages);
   out[4] = sizeof(device::Shape);
+  out[5] = sizeof(device::Neighbours);
 }
 int run(const void* handle, int swaps) {
   return device::run(from<device::Handle>(handle), device::this_grid(), swaps);
@@ -66,6 +68,23 @@ int put(const void* team, int value) {
   const auto t = from<device::Team>(team);
   return device::put_with_signal(t, device::this_block(), (t.rank + 1) % t.ranks, 4, &value, sizeof value, 0, value) &&
          device::wait_signal(t, device::this_block(), (t.rank + t.ranks - 1) % t.ranks, 0, value);
+}
+// One block of a chain, in two copies that take turns: each step adds up what the blocks beside it had.
+int chain(const void* handle, const void* neighbours, int block, int blocks, long long* copies, int before, int steps) {
+  device::detail::cpu_thread.block = block;
+  device::detail::cpu_thread.blocks = blocks;
+  const auto halo = from<device::Handle>(handle);
+  const device::Steps mine(from<device::Neighbours>(neighbours));
+  for (int n = before; n < before + steps; ++n) {
+    if (!mine.wait(halo, n)) return 0;
+    const long long* const now = copies + n % 2 * blocks;
+    long long sum = 2 * now[block] + n;
+    if (block > 0) sum += now[block - 1];
+    if (block + 1 < blocks) sum += now[block + 1];
+    copies[(n + 1) % 2 * blocks + block] = sum % 1000003;
+    mine.end(n + 1);
+  }
+  return 1;
 }
 }
 """
@@ -108,16 +127,18 @@ def bytes_of(argument: tasuki.KernelArgument):
 
 
 def test_sizes_are_those_of_kernels(context, kernels):
-    sizes = (ctypes.c_ulonglong * 5)()
+    sizes = (ctypes.c_ulonglong * 6)()
     kernels.sizes(sizes)
     halo = tasuki.Halo(tasuki.Field(tasuki.Grid(context, (7,)), "i4"))
     total = tasuki.Allreduce(context, tasuki.in_place, np.zeros(3))
     messages = tasuki.Messages(context)
     team = tasuki.KernelTeam(context)
     layout = tasuki.MessageLayout(context, tasuki.Layout.bytes(12))
+    neighbours = tasuki.BlockNeighbours(context, [[1], [0], []])
     made = [halo.device(), total.device_reducing(), team.device(), messages.device(), layout.device()]
+    made.append(neighbours.device())
     assert [one.nbytes for one in made] == list(sizes)
-    assert [one.kind for one in made] == ["Handle", "ReducingHandle", "Team", "Messages", "Shape"]
+    assert [one.kind for one in made] == ["Handle", "ReducingHandle", "Team", "Messages", "Shape", "Neighbours"]
     assert repr(made[0]) == "<tasuki.KernelArgument Handle of halo field>"
     assert tasuki.verify(halo) and tasuki.verify(total)
 
@@ -214,6 +235,57 @@ def test_windows(context, kernels):
         assert kernels.put(bytes_of(team.device()), value) == 1
         assert window[4:8].view("i4")[0] == value
         context.barrier()
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 5])
+def test_blocks_that_wait_for_their_neighbours(context, kernels, blocks):
+    """Blocks are threads of Python's."""
+    halo = tasuki.Halo(tasuki.Field(tasuki.Grid(context, (6,), periodic=True), "i4"))
+    assert tasuki.verify(halo)
+    lists = [[np.int64(b) for b in (block + 1, block - 1) if 0 <= b < blocks] for block in range(blocks)]
+    neighbours = tasuki.BlockNeighbours(context, tuple(lists)).device()
+    gc.collect()
+    handle = halo.device()
+    copies = np.zeros((2, blocks), "i8")
+    copies[0] = np.arange(blocks) + 10 * context.rank
+    expected = copies[0].copy()
+    before = 0
+    for steps in (7, 1, 30):
+        arguments = (copies.ctypes.data_as(ctypes.c_void_p), before, steps)
+        with ThreadPoolExecutor(blocks) as pool:
+            ended = pool.map(
+                lambda block, rest=arguments: kernels.chain(
+                    bytes_of(handle), bytes_of(neighbours), block, blocks, *rest
+                ),
+                range(blocks),
+            )
+            assert list(ended) == [1] * blocks
+        for step in range(before, before + steps):
+            padded = np.pad(expected, 1)
+            expected = (2 * expected + step + padded[2:] + padded[:-2]) % 1000003
+        before += steps
+        np.testing.assert_array_equal(copies[before % 2], expected)
+    context.barrier()
+
+
+def test_neighbours_that_cannot_be(context):
+    start = f"^rank {context.rank}: BlockNeighbours: argument 'of'"
+    for of, text in (
+        ([], " has 0 lists"),
+        ([[1], []], ": the list of block 0 names block 1, whose list does not name block 0"),
+        ([[0]], ": the list of block 0 names the block itself"),
+        ([[1, 1], [0]], ": the list of block 0 names block 1 twice"),
+        ([[2], [0]], ": the list of block 0 names block 2; blocks are numbered from 0 to 1"),
+        ([[1], [0.5]], r"\[1\] is \[0.5\]; it must be a list for each block"),
+        ([[1], [True]], r"\[1\] is \[True\]; it must be a list"),
+        ([[1], 0], r"\[1\] is 0; it must be a list"),
+        (7, " is 7; it must be a list"),
+    ):
+        with pytest.raises(tasuki.Error, match=start + text):
+            tasuki.BlockNeighbours(context, of)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="argument"):
+        tasuki.BlockNeighbours(context)  # type: ignore[call-arg]
+    context.barrier()
 
 
 def test_they_keep_alive_what_they_came_from(context, kernels):
