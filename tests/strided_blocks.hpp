@@ -128,6 +128,30 @@ inline std::vector<std::int64_t> blocks_of_side(const tasuki::CollectiveShape& s
   }
 }
 
+/// Counts of what is only moved as live collectives count it: in the largest numbers that all pieces consist of.
+inline void count_in_units(tasuki::CollectiveShape& shape) {
+  using Kind = tasuki::CollectiveKind;
+  const Kind kind = shape.kind;
+  if (kind == Kind::allreduce || kind == Kind::reduce || kind == Kind::reduce_scatter || kind == Kind::scan ||
+      kind == Kind::exscan)
+    return;
+  using tasuki::DType;
+  std::int64_t element = 0;
+  for (const DType type : {DType::u8, DType::u16, DType::u32, DType::u64, DType::c128}) {
+    const std::int64_t bytes = size_of(type);
+    bool fits = true;
+    for (const auto* layouts : {&shape.in_layouts, &shape.out_layouts})
+      for (const Layout& layout : *layouts)
+        for (const tasuki::Block& nest : layout.blocks()) fits = fits && nest.bytes % bytes == 0;
+    if (!fits) break;
+    const std::int64_t before = element == 0 ? size_of(shape.type) : element;
+    shape.count = shape.count * before / bytes;
+    for (std::int64_t& count : shape.counts) count = count * before / bytes;
+    shape.type = type;
+    element = bytes;
+  }
+}
+
 /// Gives the shape the layouts that `laid(rank, of_in)` says.
 template <class Laid>
 void add_layouts(tasuki::CollectiveShape& shape, int ranks, Laid&& laid) {

@@ -87,6 +87,11 @@ std::string argument_of(const CollectiveCall& call, bool is_in) {
   }
 }
 
+bool reduces(CollectiveKind kind) {
+  return kind == CollectiveKind::allreduce || kind == CollectiveKind::reduce ||
+         kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::scan || kind == CollectiveKind::exscan;
+}
+
 Side side_of(const std::vector<Layout>& layouts, int blocks) {
   Side side;
   if (blocks == 0) return side;
@@ -128,12 +133,28 @@ std::optional<Ends> heard(const std::string& text, const CollectiveShape& shape,
   return ends;
 }
 
+// Of what is only moved, the numbers that the pieces of all layouts consist of: algorithms cut between them, so that
+// what they move stays aligned.
+DType unit_of(const std::vector<Ends>& all) {
+  std::int64_t bytes = 16;
+  for (const Ends& ends : all)
+    for (const Layout* layout : {&ends.in.whole, &ends.out.whole})
+      for (const Block& nest : layout->blocks())
+        while (nest.bytes % bytes != 0) bytes /= 2;
+  return bytes == 16  ? DType::c128
+         : bytes == 8 ? DType::u64
+         : bytes == 4 ? DType::u32
+         : bytes == 2 ? DType::u16
+                      : DType::u8;
+}
+
 // Collects what the ranks have told, and compares it. What is found here all ranks find.
 class Fitting {
  public:
   Fitting(const CollectiveCall& call, std::vector<Ends> ends) : call_(call), ends_(std::move(ends)) {}
 
   void fill(CollectiveShape& shape) {
+    if (!reduces(shape.kind)) shape.type = unit_of(ends_);
     const std::int64_t element = size_of(shape.type);
     Numbers bytes = counted();
     for (std::int64_t& count : bytes) count /= element;

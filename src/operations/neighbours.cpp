@@ -196,8 +196,6 @@ Description describe(const Context& context, const Call& call) {
       .check();
   const NeighbourBlocks mine = blocks_of(call);
   const auto arguments = given(call, mine);
-  const Memory memory = settle_memory(runtime, call.operation, arguments, false).memory;
-  if (memory == Memory::device) gpu_memory(runtime);  // says what to do where GPUs are not in use
   std::vector<NeighbourBlocks> all;
   for (const std::string& text :
        gather_texts(runtime, told(mine), fmt::format("{}: gathering neighbours", call.operation)))
@@ -210,6 +208,8 @@ Description describe(const Context& context, const Call& call) {
   // All ranks find the same.
   if (const std::string wrong = misfit_of(all); !wrong.empty())
     throw Error(fmt::format("{}: {}", call.operation, wrong));
+  const Memory memory = settle_memory(runtime, call.operation, arguments, false).memory;
+  if (memory == Memory::device) gpu_memory(runtime);  // says what to do where GPUs are not in use
   Description d{neighbour_problem(call.plan_name, all, runtime.rank()), {}, Agreement(runtime, call.operation)};
   d.where = memory;
   for (const Given& one : arguments) {

@@ -466,10 +466,11 @@ inline CollectiveShape shape_of(const Wanted& w, DType type, int ranks) {
   shape.arity = w.options.arity;
   shape.chunk = w.options.chunk;
   shape.path = w.options.path;
-  if (w.layouts > 0)
+  if (w.layouts > 0 && w.kind != CollectiveKind::barrier) {
     strided_blocks::add_layouts(shape, ranks,
                                 [&](int rank, bool of_in) { return laid(w, ranks, rank, of_in, size_of(type)); });
-  if (const char* path = std::getenv("TASUKI_PATH"); path != nullptr && shape.path == "auto") shape.path = path;
+    strided_blocks::count_in_units(shape);
+  }
   return shape;
 }
 
