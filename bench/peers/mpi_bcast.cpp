@@ -1,11 +1,8 @@
-// MPI's broadcasts: blocking, nonblocking and persistent, which is MPI 4's, but Open MPI 5 has it although it says 3.1.
+// MPI's broadcasts: blocking, nonblocking and persistent.
 #include <mpi.h>
 
 #include "peer.hpp"
-
-#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
-#define HAS_PERSISTENT_BROADCAST
-#endif
+#include "peers/persistent.hpp"
 
 namespace bench {
 namespace {
@@ -30,20 +27,12 @@ class NonblockingBroadcast : public Runner {
   MPI_Request request_ = MPI_REQUEST_NULL;
 };
 
-#ifdef HAS_PERSISTENT_BROADCAST
-class PersistentBroadcast : public Runner {
+#ifdef HAS_PERSISTENT_COLLECTIVES
+class PersistentBroadcast : public PersistentCollective {
  public:
   explicit PersistentBroadcast(const BroadcastCase& b) {
     MPI_Bcast_init(b.data, static_cast<int>(b.bytes), MPI_BYTE, 0, b.context.comm(), MPI_INFO_NULL, &request_);
   }
-  PersistentBroadcast(const PersistentBroadcast&) = delete;
-  PersistentBroadcast& operator=(const PersistentBroadcast&) = delete;
-  ~PersistentBroadcast() override { MPI_Request_free(&request_); }
-  void start() override { MPI_Start(&request_); }
-  void wait() override { MPI_Wait(&request_, MPI_STATUS_IGNORE); }
-
- private:
-  MPI_Request request_ = MPI_REQUEST_NULL;
 };
 #endif
 
@@ -59,7 +48,7 @@ Peer peer(const char* name) {
 
 const RegisterPeer kBlocking(peer<BlockingBroadcast>("mpi_bcast"));
 const RegisterPeer kNonblocking(peer<NonblockingBroadcast>("mpi_ibcast"));
-#ifdef HAS_PERSISTENT_BROADCAST
+#ifdef HAS_PERSISTENT_COLLECTIVES
 const RegisterPeer kPersistent(peer<PersistentBroadcast>("mpi_bcast_init"));
 #endif
 

@@ -1,12 +1,8 @@
-// MPI's collectives: blocking, nonblocking and persistent, which is MPI 4's, but Open MPI 5 has it although it
-// says 3.1.
+// MPI's collectives: blocking, nonblocking and persistent.
 #include <mpi.h>
 
 #include "peer.hpp"
-
-#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
-#define HAS_PERSISTENT_COLLECTIVES
-#endif
+#include "peers/persistent.hpp"
 
 namespace bench {
 namespace {
@@ -104,17 +100,9 @@ bool prepare(const CollectiveCase& c, MPI_Request* request) {
   MPI_COLLECTIVE(PERSISTENT, MPI_INFO_NULL, request)
 }
 
-class Persistent : public Runner {
+class Persistent : public PersistentCollective {
  public:
   explicit Persistent(const CollectiveCase& c) { prepare(c, &request_); }
-  Persistent(const Persistent&) = delete;
-  Persistent& operator=(const Persistent&) = delete;
-  ~Persistent() override { MPI_Request_free(&request_); }
-  void start() override { MPI_Start(&request_); }
-  void wait() override { MPI_Wait(&request_, MPI_STATUS_IGNORE); }
-
- private:
-  MPI_Request request_ = MPI_REQUEST_NULL;
 };
 #endif
 

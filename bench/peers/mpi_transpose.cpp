@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "peer.hpp"
+#include "peers/persistent.hpp"
 
 namespace bench {
 namespace {
@@ -61,23 +62,16 @@ class Alltoallw : public Runner {
   Blocks b_;
 };
 
-#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
-#define HAS_PERSISTENT_COLLECTIVES
-class Persistent : public Runner {
+#ifdef HAS_PERSISTENT_COLLECTIVES
+class Persistent : public PersistentCollective {
  public:
   explicit Persistent(const TransposeCase& t) : b_(t) {
     MPI_Alltoallw_init(t.in, b_.ones.data(), b_.send_at.data(), b_.send_types.data(), t.out, b_.ones.data(),
                        b_.receive_at.data(), b_.receive_types.data(), t.context.comm(), MPI_INFO_NULL, &request_);
   }
-  Persistent(const Persistent&) = delete;
-  Persistent& operator=(const Persistent&) = delete;
-  ~Persistent() override { MPI_Request_free(&request_); }
-  void start() override { MPI_Start(&request_); }
-  void wait() override { MPI_Wait(&request_, MPI_STATUS_IGNORE); }
 
  private:
   Blocks b_;
-  MPI_Request request_ = MPI_REQUEST_NULL;
 };
 #endif
 

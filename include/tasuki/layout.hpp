@@ -25,6 +25,12 @@ struct Block {
   std::int64_t offset = 0;
   std::int64_t bytes = 0;
   std::vector<Dim> dims;
+  /// Bytes of the whole nest.
+  std::int64_t size() const {
+    std::int64_t all = bytes;
+    for (const Dim& dim : dims) all *= dim.count;
+    return all;
+  }
   friend bool operator==(const Block&, const Block&) = default;
 };
 

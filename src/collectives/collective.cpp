@@ -155,14 +155,14 @@ void Collective::place_matrix() {
   }
 }
 
-bool Collective::rooted() const {
-  return kind() == CollectiveKind::broadcast || kind() == CollectiveKind::reduce || kind() == CollectiveKind::gather ||
-         kind() == CollectiveKind::scatter;
+bool rooted(CollectiveKind kind) {
+  return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce || kind == CollectiveKind::gather ||
+         kind == CollectiveKind::scatter;
 }
 
-bool Collective::reduces() const {
-  return kind() == CollectiveKind::allreduce || kind() == CollectiveKind::reduce ||
-         kind() == CollectiveKind::reduce_scatter || kind() == CollectiveKind::scan || kind() == CollectiveKind::exscan;
+bool reduces(CollectiveKind kind) {
+  return kind == CollectiveKind::allreduce || kind == CollectiveKind::reduce ||
+         kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::scan || kind == CollectiveKind::exscan;
 }
 
 std::string Collective::name() const {

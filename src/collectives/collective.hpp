@@ -19,6 +19,9 @@
 
 namespace tasuki {
 
+bool rooted(CollectiveKind kind);   ///< one rank gives what all get, or gets what all give
+bool reduces(CollectiveKind kind);  ///< it combines numbers
+
 /// A place in a rank's buffer.
 struct Place {
   int buffer = 0;
@@ -47,8 +50,8 @@ class Collective {
   const HostTorus& torus() const { return torus_; }
   const CollectiveShape& shape() const { return shape_; }
   std::string name() const;  ///< `reduce to 3`
-  bool rooted() const;
-  bool reduces() const;
+  bool rooted() const { return tasuki::rooted(kind()); }
+  bool reduces() const { return tasuki::reduces(kind()); }
   bool on_gpu() const { return shape_.memory == Memory::device; }
   /// The rank's result begins as its contribution, or its block lies there from the start.
   bool in_place(int rank) const { return shape_.in_place && (!rooted() || rank == root()); }

@@ -11,12 +11,6 @@ namespace tasuki {
 
 namespace {
 
-std::int64_t size_of(const Block& nest) {
-  std::int64_t size = nest.bytes;
-  for (const Dim& dim : nest.dims) size *= dim.count;
-  return size;
-}
-
 // The layout of a nest that begins at its base.
 Layout layout_of(const Block& nest) {
   Layout layout = Layout::bytes(nest.bytes);
@@ -44,7 +38,7 @@ void cut(const Block& nest, std::int64_t begin, std::int64_t end, std::vector<Bl
     return;
   }
   const Dim outer = nest.dims.front();
-  const std::int64_t unit = size_of(nest) / outer.count;
+  const std::int64_t unit = nest.size() / outer.count;
   const auto step = [&](std::int64_t number) {
     return Block{nest.offset + number * outer.stride, nest.bytes, {nest.dims.begin() + 1, nest.dims.end()}};
   };
@@ -84,7 +78,7 @@ Layout moved(const Layout& layout, std::int64_t by) {
 
 Sequence::Sequence(Layout layout) : layout_(std::move(layout)) {
   begins_.push_back(0);
-  for (const Block& nest : layout_.blocks()) begins_.push_back(begins_.back() + size_of(nest));
+  for (const Block& nest : layout_.blocks()) begins_.push_back(begins_.back() + nest.size());
 }
 
 Layout Sequence::part(std::int64_t begin, std::int64_t bytes) const {

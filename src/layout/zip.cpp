@@ -13,19 +13,13 @@ namespace {
 
 using Fold = Normaliser<2>;
 
-std::int64_t size_of_nest(const Block& nest) {
-  std::int64_t size = nest.bytes;
-  for (const Dim& dim : nest.dims) size *= dim.count;
-  return size;
-}
-
 // One side of the zip: the nests that are left, in reverse order.
 class Side {
  public:
   explicit Side(const Layout& layout) : left_(layout.blocks().rbegin(), layout.blocks().rend()) {}
   bool empty() const { return left_.empty(); }
   const Block& next() const { return left_.back(); }
-  std::int64_t next_size() const { return size_of_nest(next()); }
+  std::int64_t next_size() const { return next().size(); }
   void pop() { left_.pop_back(); }
 
   /// Cuts the next nest in two. The first part has `wanted` bytes, or as nearly as one cut along its outermost
@@ -40,7 +34,7 @@ class Side {
       rest.bytes -= wanted;
     } else {
       Dim& outer = rest.dims.front();
-      const std::int64_t unit = size_of_nest(rest) / outer.count;
+      const std::int64_t unit = rest.size() / outer.count;
       const std::int64_t taken = std::max<std::int64_t>(1, wanted / unit);
       first.dims.front().count = taken;
       rest.offset += taken * outer.stride;
@@ -84,7 +78,7 @@ class Digits {
 
 // Appends the pair as one nest, if the weights of both sides together, sorted, divide each other in turn.
 bool refine(const Block& src, const Block& dst, Fold& fold) {
-  const std::int64_t size = size_of_nest(src);
+  const std::int64_t size = src.size();
   Digits src_digits(src);
   Digits dst_digits(dst);
   std::array<Fold::Step, 2 * kMaxDims + 2> steps;  // filled from the back: innermost first

@@ -79,11 +79,7 @@ class Making {
 
  private:
   int me() const { return runtime_.rank(); }
-  bool rooted() const {
-    const CollectiveKind kind = call_.shape.kind;
-    return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce || kind == CollectiveKind::gather ||
-           kind == CollectiveKind::scatter;
-  }
+  bool rooted() const { return tasuki::rooted(call_.shape.kind); }
 
   // Compares the arguments; afterwards they are known to be good, but for counts that differ by rank.
   void agree() {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/collective.hpp"
 #include "layout/sequence.hpp"
 #include "session/collective.hpp"
 #include "tasuki/error.hpp"
@@ -87,11 +88,6 @@ std::string argument_of(const CollectiveCall& call, bool is_in) {
   }
 }
 
-bool reduces(CollectiveKind kind) {
-  return kind == CollectiveKind::allreduce || kind == CollectiveKind::reduce ||
-         kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::scan || kind == CollectiveKind::exscan;
-}
-
 Side side_of(const std::vector<Layout>& layouts, int blocks) {
   Side side;
   if (blocks == 0) return side;
@@ -163,9 +159,7 @@ class Fitting {
     if (!one) shape.counts = std::move(bytes);
     shape.in_layouts.clear();
     shape.out_layouts.clear();
-    const bool rooted = shape.kind == CollectiveKind::reduce || shape.kind == CollectiveKind::gather ||
-                        shape.kind == CollectiveKind::scatter;
-    if (rooted) shape.in_place = of(shape.root).in_place;
+    if (rooted(shape.kind)) shape.in_place = of(shape.root).in_place;
     // The one buffer of a reduce-scatter in place has the blocks of `in`.
     const bool turned = shape.kind == CollectiveKind::reduce_scatter && shape.in_place;
     for (Ends& its : ends_) {

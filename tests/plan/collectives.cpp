@@ -16,59 +16,6 @@ using namespace tasuki;
 
 namespace {
 
-// Random counts: few, odd, uneven, none.
-CollectiveShape random_shape(CollectiveKind kind, int ranks, Random& random) {
-  CollectiveShape shape;
-  shape.kind = kind;
-  shape.root = static_cast<int>(below(random, ranks));
-  const std::vector<DType> types{DType::f64, DType::i32, DType::u8, DType::f32_i32, DType::c128};
-  shape.type = types[static_cast<std::size_t>(below(random, std::ssize(types)))];
-  shape.op = shape.type == DType::f32_i32 ? ReduceOp::minloc : ReduceOp::sum;
-  const std::vector<std::int64_t> counts{0, 1, 3, ranks, 2 * ranks + 1, 97};
-  shape.count = counts[static_cast<std::size_t>(below(random, std::ssize(counts)))];
-  shape.in_place = below(random, 2) == 0;
-  shape.shared = below(random, 2) == 0;
-  if (has_blocks(kind) && below(random, 2) == 0) {
-    const bool matrix = kind == CollectiveKind::alltoall;
-    shape.counts.resize(static_cast<std::size_t>(matrix ? ranks * ranks : ranks));
-    for (auto& count : shape.counts) count = below(random, 3) == 0 ? 0 : below(random, 9);
-    for (int a = 0; a < ranks && matrix && shape.in_place; ++a)
-      for (int b = 0; b < a; ++b)
-        shape.counts[static_cast<std::size_t>(a * ranks + b)] = shape.counts[static_cast<std::size_t>(b * ranks + a)];
-  }
-  return shape;
-}
-
-// Those that can be on machines without a torus.
-std::vector<const Algorithm*> algorithms_for(CollectiveKind kind) {
-  std::vector<const Algorithm*> all = algorithms_of(kind);
-  std::erase_if(all, [](const Algorithm* algorithm) { return algorithm->name == "torus"; });
-  return all;
-}
-
-std::string described(const CollectiveShape& shape, int ranks) {
-  std::string counts;
-  for (const std::int64_t count : shape.counts) counts += " " + std::to_string(count);
-  return std::string(to_string(shape.kind)) + ":" + shape.algorithm + " on " + std::to_string(ranks) + " root " +
-         std::to_string(shape.root) + " count " + std::to_string(shape.count) + " counts" + counts + " of " +
-         std::string(to_string(shape.type)) + (shape.in_place ? " in place" : "") + (shape.shared ? " shared" : "") +
-         " path " + shape.path + " trees " + std::to_string(shape.trees) + " arity " + std::to_string(shape.arity) +
-         " chunk " + std::to_string(shape.chunk);
-}
-
-VerifyReport check(const Machine& machine, const CollectiveShape& shape) {
-  INFO(described(shape, machine.size()));
-  VerifyReport report;
-  try {
-    report = verify(plan(machine, shape).plans());
-  } catch (const Error& error) {
-    report.problems.emplace_back(error.what());
-  }
-  INFO(report.text());
-  CHECK(report.ok());
-  return report;
-}
-
 // Every part of every rank's result was combined in one order by all that were promised it.
 void check_equal_orders(const VerifyReport& report, std::int64_t bytes) {
   std::set<std::pair<std::int64_t, std::string>> orders;

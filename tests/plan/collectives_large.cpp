@@ -7,6 +7,7 @@
 
 #include "collective_shapes.hpp"
 #include "collectives/algorithm.hpp"
+#include "collectives/collective.hpp"
 #include "tasuki/planning.hpp"
 
 using namespace tasuki;
@@ -20,11 +21,6 @@ std::int64_t largest_buffer(const Plan& plan) {
   std::int64_t most = 0;
   for (const Buffer& buffer : plan.buffers) most = std::max(most, buffer.bytes);
   return most;
-}
-
-bool reduces(CollectiveKind kind) {
-  return kind == CollectiveKind::allreduce || kind == CollectiveKind::reduce || kind == CollectiveKind::scan ||
-         kind == CollectiveKind::exscan || kind == CollectiveKind::reduce_scatter;
 }
 
 }  // namespace

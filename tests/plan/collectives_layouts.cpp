@@ -16,53 +16,11 @@ using namespace tasuki;
 
 namespace {
 
-using Counts = std::vector<std::int64_t>;
-
-CollectiveShape random_shape(CollectiveKind kind, int ranks, Random& random) {
-  CollectiveShape shape;
-  shape.kind = kind;
-  shape.root = static_cast<int>(below(random, ranks));
-  const std::vector<DType> types{DType::f64, DType::i32, DType::u8, DType::f32_i32, DType::c128};
-  shape.type = types[static_cast<std::size_t>(below(random, std::ssize(types)))];
-  shape.op = shape.type == DType::f32_i32 ? ReduceOp::minloc : ReduceOp::sum;
-  const Counts counts{0, 1, 3, ranks, 2 * ranks + 1, 97};
-  shape.count = counts[static_cast<std::size_t>(below(random, std::ssize(counts)))];
-  shape.in_place = kind != CollectiveKind::broadcast && below(random, 2) == 0;
-  shape.shared = below(random, 2) == 0;
-  if (has_blocks(kind) && kind != CollectiveKind::alltoall && below(random, 2) == 0) {
-    shape.counts.resize(static_cast<std::size_t>(ranks));
-    for (auto& count : shape.counts) count = below(random, 3) == 0 ? 0 : below(random, 9);
-  }
-  return shape;
-}
-
 void draw_layouts(CollectiveShape& shape, int ranks, Random& random) {
   strided_blocks::add_layouts(shape, ranks, [&](int rank, bool of_in) {
     return strided_blocks::random_blocks(random, strided_blocks::blocks_of_side(shape, ranks, rank, of_in),
                                          size_of(shape.type));
   });
-}
-
-std::vector<const Algorithm*> algorithms_for(CollectiveKind kind) {
-  std::vector<const Algorithm*> all = algorithms_of(kind);
-  std::erase_if(all, [](const Algorithm* algorithm) { return algorithm->name == "torus"; });
-  return all;
-}
-
-void check(const Machine& machine, const CollectiveShape& shape) {
-  INFO(to_string(shape.kind) << ":" << shape.algorithm << " on " << machine.size() << " count " << shape.count
-                             << " root " << shape.root << " path " << shape.path << " chunk " << shape.chunk
-                             << std::string(shape.in_place ? " in place" : "") << " of " << to_string(shape.type));
-  std::string error;
-  VerifyReport report;
-  try {
-    report = verify(plan(machine, shape).plans());
-  } catch (const Error& e) {
-    error = e.what();
-  }
-  CHECK(error == "");
-  INFO(report.text());
-  CHECK(report.ok());
 }
 
 std::string error_of_plan(const CollectiveShape& shape) {

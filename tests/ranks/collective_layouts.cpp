@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "checks.hpp"
 #include "collective_cases.hpp"
 #include "error_of.hpp"
 #include "host_paths.hpp"
@@ -17,22 +18,6 @@
 
 using namespace tasuki;
 using namespace collective_cases;
-
-namespace {
-
-void check_plan(const Operation& operation) {
-  const VerifyReport report = verify(operation);
-  INFO(report.text());
-  CHECK(report.ok());
-}
-
-bool says(const std::string& text, const std::string& part) {
-  INFO(text);
-  INFO(part);
-  return text.find(part) != std::string::npos;
-}
-
-}  // namespace
 
 RANK_TEST("every collective on layouts that differ from rank to rank, by every engine and path") {
   Random random(71);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "checks.hpp"
 #include "collective_cases.hpp"
 #include "error_of.hpp"
 #include "rank_test.hpp"
@@ -90,14 +91,6 @@ Operation make(const Context& ctx, Kind kind, const Arguments& a) {
       break;
   }
   return Barrier(ctx, a.options);
-}
-
-bool says(const std::string& error, const std::string& words) {
-  INFO(error);
-  INFO(words);
-  const bool found = error.find(words) != std::string::npos;
-  CHECK(found);
-  return found;
 }
 
 // What ranks may get wrong, one of them otherwise than the others.

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "checks.hpp"
 #include "error_of.hpp"
 #include "host_paths.hpp"
 #include "rank_test.hpp"
@@ -24,17 +25,6 @@ using Random = std::mt19937;
 
 int below(Random& random, int n) {
   return static_cast<int>(random() % static_cast<unsigned>(n));
-}
-
-void check_plan(const Operation& operation) {
-  const VerifyReport report = verify(operation);
-  INFO(report.text());
-  CHECK(report.ok());
-}
-
-bool says(const std::string& text, const std::string& part) {
-  INFO(text);
-  return text.find(part) != std::string::npos;
 }
 
 // How often each rank sends to each, the same on all ranks: some several times, some to themselves.

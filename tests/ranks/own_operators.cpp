@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "checks.hpp"
 #include "error_of.hpp"
 #include "host_paths.hpp"
 #include "rank_test.hpp"
@@ -41,16 +42,9 @@ Affine all_of(int first, int last, int turn, std::size_t i) {
   return sum;
 }
 
-void check_plan(Operation& operation, const std::string& name) {
-  const VerifyReport report = verify(operation);
-  INFO(report.text());
-  CHECK(report.ok());
+void check_plan(const Operation& operation, const std::string& name) {
+  ::check_plan(operation);
   CHECK(operation.plan().operation.find("by " + name) != std::string::npos);
-}
-
-bool says(const std::string& text, const std::string& part) {
-  INFO(text);
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace
