@@ -344,6 +344,29 @@ TEST_CASE("what kernels on threads throw comes out, and ends those that wait for
                                 " has thrown: a kernel's own error"));
   });
 }
+
+namespace {
+// The last thread of each group goes its own way.
+void straying(int by_warp) {
+  const auto stray = [](const auto& group) {
+    for (int n = 0; n < 3; ++n) group.sync();
+    group.thread() == group.threads() - 1 ? void(group.all(true)) : group.sync();
+  };
+  by_warp != 0 ? stray(device::this_warp()) : stray(device::this_block());
+}
+}  // namespace
+
+TEST_CASE("threads of a group that take different ways are told so") {
+  on_ranks([](const tasuki::Context& ctx) {
+    for (const int by_warp : {0, 1}) {
+      const std::string error = error_of([&] { tasuki::launch_resident(ctx, widths(2)[2], straying, by_warp).wait(); });
+      INFO(error);
+      CHECK(contains(error, "the threads of a group make different calls: thread "));
+      CHECK(contains(error, "`all`"));
+      CHECK(contains(error, "`sync`"));
+    }
+  });
+}
 #endif
 
 namespace {

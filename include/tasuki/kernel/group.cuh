@@ -8,6 +8,11 @@
 
 #include "tasuki/kernel/words.cuh"
 
+#if !defined(__CUDACC__)
+#include <stdexcept>
+#include <string>
+#endif
+
 namespace tasuki::device {
 
 /// One thread by itself.
@@ -79,6 +84,12 @@ namespace detail {
 /// Thrown by `sync` to end the other threads of a launch in which one has thrown.
 struct Stopped {};
 
+/// The calls that bring a thread to a meeting.
+enum class MeetingFor { nothing, sync, all, broadcast };
+inline const char* name_of(MeetingFor call) {
+  return call == MeetingFor::sync ? "sync" : call == MeetingFor::all ? "all" : "broadcast";
+}
+
 /// Where the threads of a group meet; what they carry there goes to all.
 class Meeting {
  public:
@@ -86,14 +97,22 @@ class Meeting {
     bool all = true;
     Word word = 0;
   };
-  /// By every thread of the group: thread 0's word, and whether all have said yes.
-  Met meet(int threads, bool first, bool yes, Word word, const std::atomic<bool>& stopped) {
+  /// By every thread of the group: thread 0's word, and whether all have said yes. Throws if another has come by
+  /// another call: on a GPU the two would be different kinds of barriers.
+  Met meet(MeetingFor call, int threads, int thread, bool yes, Word word, const std::atomic<bool>& stopped) {
     const unsigned turn = turn_.load(std::memory_order_relaxed);  // it cannot change before this thread has come
+    const bool first = thread == 0;
+    MeetingFor others = MeetingFor::nothing;
+    if (!call_.compare_exchange_strong(others, call, std::memory_order_relaxed) && others != call)
+      throw std::logic_error("the threads of a group make different calls: thread " + std::to_string(thread) + " of " +
+                             std::to_string(threads) + " is at `" + name_of(call) + "`, another at `" +
+                             name_of(others) + "`; all threads of a group must take the same way");
     if (first) word_ = word;
     if (!yes) no_.store(true, std::memory_order_relaxed);
     if (come_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads) {
       result_ = {!no_.load(std::memory_order_relaxed), word_};
       no_.store(false, std::memory_order_relaxed);
+      call_.store(MeetingFor::nothing, std::memory_order_relaxed);
       come_.store(0, std::memory_order_relaxed);
       turn_.store(turn + 1, std::memory_order_release);
       return result_;
@@ -109,6 +128,7 @@ class Meeting {
   static constexpr int kSpins = 50;
   std::atomic<int> come_ = 0;
   std::atomic<unsigned> turn_ = 0;
+  std::atomic<MeetingFor> call_ = MeetingFor::nothing;
   std::atomic<bool> no_ = false;
   Word word_ = 0;
   Met result_;
@@ -145,15 +165,15 @@ class WarpGroup {
   }
   int warp() const { return detail::cpu_thread.thread / detail::kWarp; }
   int warps() const { return (detail::cpu_thread.threads + detail::kWarp - 1) / detail::kWarp; }
-  void sync() const { meet(true, 0); }
-  bool all(bool mine) const { return meet(mine, 0).all; }
-  Word broadcast(Word mine) const { return meet(true, mine).word; }
+  void sync() const { meet(detail::MeetingFor::sync, true, 0); }
+  bool all(bool mine) const { return meet(detail::MeetingFor::all, mine, 0).all; }
+  Word broadcast(Word mine) const { return meet(detail::MeetingFor::broadcast, true, mine).word; }
 
  private:
-  detail::Meeting::Met meet(bool yes, Word word) const {
+  detail::Meeting::Met meet(detail::MeetingFor call, bool yes, Word word) const {
     const auto& me = detail::cpu_thread;
     if (threads() == 1) return {yes, word};
-    return me.shared->warps[warp()].meet(threads(), thread() == 0, yes, word, *me.stopped);
+    return me.shared->warps[warp()].meet(call, threads(), thread(), yes, word, *me.stopped);
   }
 };
 
@@ -163,15 +183,15 @@ class BlockGroup {
   int threads() const { return detail::cpu_thread.threads; }
   int block() const { return detail::cpu_thread.block; }
   int blocks() const { return detail::cpu_thread.blocks; }
-  void sync() const { meet(true, 0); }
-  bool all(bool mine) const { return meet(mine, 0).all; }
-  Word broadcast(Word mine) const { return meet(true, mine).word; }
+  void sync() const { meet(detail::MeetingFor::sync, true, 0); }
+  bool all(bool mine) const { return meet(detail::MeetingFor::all, mine, 0).all; }
+  Word broadcast(Word mine) const { return meet(detail::MeetingFor::broadcast, true, mine).word; }
 
  private:
-  detail::Meeting::Met meet(bool yes, Word word) const {
+  detail::Meeting::Met meet(detail::MeetingFor call, bool yes, Word word) const {
     const auto& me = detail::cpu_thread;
     if (me.threads == 1) return {yes, word};
-    return me.shared->block.meet(me.threads, me.thread == 0, yes, word, *me.stopped);
+    return me.shared->block.meet(call, me.threads, me.thread, yes, word, *me.stopped);
   }
 };
 
