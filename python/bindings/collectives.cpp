@@ -357,14 +357,23 @@ source: tasuki.in_place, on all ranks, where `target` holds what is sent.)",
       [](PyExscan* self, const ContextHandle& context, nb::handle from, nb::handle to, nb::handle by,
          const Common& common) { make_vector<Exscan>(self, context, "Exscan", from, to, by, false, common); },
       source, target, only, op);
-  Constructed<PyBarrier>::bind(
-      m, "Barrier", "An epoch ends on a rank when all ranks have started it.", "*, ", "Collective.",
-      [](PyBarrier* self, const ContextHandle& context, const Common& common) {
+  Constructed<PyBarrier, const std::string&>::bind(
+      m, "Barrier", "An epoch ends on a rank when all ranks have started it.",
+      "*, where: Literal['host', 'device'] = 'host', ",
+      R"(Collective. where: 'device', on all ranks, makes it a barrier of streams: what a rank has put into its stream after it runs
+when all ranks' streams have come as far.)",
+      [](PyBarrier* self, const ContextHandle& context, const std::string& where, const Common& common) {
         create(
-            self, context, "Barrier", [](Reading&, Asked&) {},
-            [&](const Context& ranks, const Asked&) -> Operation { return Barrier(ranks, common.options()); });
+            self, context, "Barrier",
+            [&](Reading&, Asked&) {
+              if (where != "host" && where != "device")
+                throw Error(fmt::format("argument 'where' is '{}'; it must be 'host' or 'device'", where));
+            },
+            [&](const Context& ranks, const Asked&) -> Operation {
+              return Barrier(ranks, where == "device" ? Memory::device : Memory::host, common.options());
+            });
       },
-      only);
+      only, nb::arg("where") = "host");
 }
 
 }  // namespace tasuki::python

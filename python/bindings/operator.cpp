@@ -105,26 +105,20 @@ void call(const Function& function, const void* right, void* left, std::int64_t 
   const nb::object views[] = {view(left, PyBUF_WRITE), view(right, PyBUF_READ)};
   for (const nb::object& each : views)
     if (!each.is_valid()) nb::raise_python_error();
-  {
-    const nb::object into = function.from_memory(views[0], function.dtype);
-    const nb::object other = function.from_memory(views[1], function.dtype);
-    if (function.op.ufunc) {
-      (void)function.op.function(into, other, into);
-    } else if (const nb::object result = function.op.function(into, other); !result.is_none()) {
-      throw Error(fmt::format(
-          "{}: its function returned a {}; it must put the result into its first argument, as into[...] = ..., and "
-          "return None",
-          function.called, kind_of(result)));
-    }
+  const nb::object into = function.from_memory(views[0], function.dtype);
+  const nb::object other = function.from_memory(views[1], function.dtype);
+  if (function.op.ufunc) {
+    (void)function.op.function(into, other, into);
+  } else if (const nb::object result = function.op.function(into, other); !result.is_none()) {
+    throw Error(fmt::format(
+        "{}: its function returned a {}; it must put the result into its first argument, as into[...] = ..., and "
+        "return None",
+        function.called, kind_of(result)));
   }
-  for (const nb::object& each : views) {
-    try {
-      each.attr("release")();
-    } catch (nb::python_error&) {
+  for (const nb::object& each : {into, other})  // views of it hold it, too; one reference is in this list
+    if (Py_REFCNT(each.ptr()) > 2)
       throw Error(
           fmt::format("{}: its function keeps an array that it was given; copy what is needed later", function.called));
-    }
-  }
 }
 
 void combine(const Function& function, const void* right, void* left, std::int64_t count) {

@@ -271,6 +271,11 @@ def test_complaints(context):
         (lambda: tasuki.Allreduce(context, a.astype("M8[s]"), b.astype("M8[s]")), "cannot be combined"),
         (lambda: tasuki.Scan(context, a, b, trees=2), "of scan none has"),
         (
+            lambda: tasuki.Barrier(context, where="cloud"),  # type: ignore[arg-type]
+            "'where' is 'cloud'; it must be 'host' or 'device'",
+        ),
+        (lambda: tasuki.Barrier(context, where="device"), "GPU" if tasuki.why_no_gpu() else None),
+        (
             lambda: tasuki.Allgather(context, a, b, counts=[1]),
             r"'counts' is \[1\]; it must be" if n > 1 else "'source'",
         ),
