@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from collective_checks import checked
 
 import tasuki
 
@@ -34,13 +35,6 @@ def composed(ranks, turn, count):
     for rank in ranks[1:]:
         compose(total, functions_of(rank, turn, count))
     return total
-
-
-def checked(operation, name):
-    report = tasuki.verify(operation)
-    assert report, report.text()
-    assert f"by {name}" in operation.plan.operation
-    return operation
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -131,9 +125,9 @@ def test_complaints(context):
     for make, pattern in (
         (lambda: tasuki.Operator(lambda into, other: None), "which has no name; say what plans"),
         (lambda: tasuki.Operator(largest, name=""), "'name' is empty"),
-        (lambda: tasuki.Operator(three), r"\('three'\) cannot be called as three\(into, other\): missing a required"),
+        (lambda: tasuki.Operator(three), r"\('three'\) cannot be called as three\(into, other\): missing a required"),  # type: ignore[arg-type]
         (lambda: tasuki.Operator(np.modf), "the ufunc 'modf' with 1 inputs and 2 outputs"),
-        (lambda: tasuki.Allreduce(context, a, b, op=three), "cannot be called as three"),
+        (lambda: tasuki.Allreduce(context, a, b, op=three), "cannot be called as three"),  # type: ignore[arg-type]
         (lambda: tasuki.Allreduce(context, a, b, op=lambda into, other: None), "which has no name"),
         (lambda: tasuki.Allreduce(context, whole, whole.copy(), op=np.hypot), "'hypot', which does not combine elem"),
         (
