@@ -35,7 +35,7 @@ add_custom_command(
   COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/fortran/arrays.py ${arrays}
   DEPENDS ${PROJECT_SOURCE_DIR}/fortran/arrays.py)
 set(modules ${CMAKE_BINARY_DIR}/fortran/modules)
-set(fortran_sources tasuki_c.f90 tasuki_base.f90 tasuki_fields.f90 tasuki_layouts.f90 tasuki_operations.f90
+set(fortran_sources tasuki_c.f90 tasuki_base.f90 tasuki_operators.f90 tasuki_fields.f90 tasuki_layouts.f90 tasuki_operations.f90
                     tasuki_collectives.f90 tasuki_layout_collectives.f90 tasuki_neighbours.f90 tasuki.f90)
 if(TASUKI_MPI_F08)
   list(APPEND fortran_sources tasuki_mpi.f90)

@@ -16,6 +16,9 @@ module tasuki
       tasuki_layout_hindexed, tasuki_layout_structure, tasuki_layout_resized, tasuki_layout_size, &
       tasuki_layout_extent, tasuki_blocks_of, tasuki_free, tasuki_shared_alloc, tasuki_get_memory
   use tasuki_operations
+  use tasuki_operators, only: tasuki_operator, tasuki_combine, tasuki_operator_create, tasuki_sum, tasuki_product, &
+      tasuki_min, tasuki_max, tasuki_band, tasuki_bor, tasuki_bxor, tasuki_land, tasuki_lor, tasuki_lxor, &
+      tasuki_minloc, tasuki_maxloc
   use tasuki_collectives
   use tasuki_layout_collectives
   use tasuki_neighbours

@@ -82,6 +82,7 @@ module tasuki_c
     integer(c_int) :: ordered = 0, does_not_commute = 0
     type(c_funptr) :: combine = c_null_funptr
     type(c_ptr) :: combine_name = c_null_ptr, combine_data = c_null_ptr
+    integer(c_int) :: where = 0
   end type
 
   type, bind(c) :: c_neighbours

@@ -10,6 +10,7 @@ module tasuki_collectives
   use, intrinsic :: iso_fortran_env, only: int64
   use tasuki_c, only: c_options => c_collective_options
   use tasuki_base
+  use tasuki_operators
   use tasuki_operations, only: tasuki_operation
   implicit none
   private
@@ -17,9 +18,6 @@ module tasuki_collectives
   integer, parameter, public :: tasuki_bytes = 0, tasuki_int8 = 1, tasuki_int16 = 2, tasuki_complex32 = 13, &
       tasuki_complex64 = 14, tasuki_real32_int32 = 15, tasuki_real64_int32 = 16, tasuki_int32_int32 = 17, &
       tasuki_int64_int32 = 18, tasuki_real64_int64 = 19, tasuki_int64_int64 = 20
-  integer, parameter, public :: tasuki_sum = 0, tasuki_product = 1, tasuki_min = 2, tasuki_max = 3, tasuki_band = 4, &
-      tasuki_bor = 5, tasuki_bxor = 6, tasuki_land = 7, tasuki_lor = 8, tasuki_lxor = 9, tasuki_minloc = 10, &
-      tasuki_maxloc = 11
 
   public :: tasuki_in_place, tasuki_allreduce_create, tasuki_reduce_create, tasuki_reduce_scatter_create
   public :: tasuki_allgather_create, tasuki_gather_create, tasuki_scatter_create, tasuki_alltoall_create
@@ -158,7 +156,8 @@ contains
     type(tasuki_context), intent(in) :: context
     type(c_ptr), intent(in) :: in, out
     integer(int64), intent(in) :: count
-    integer, intent(in) :: type, op
+    integer, intent(in) :: type
+    type(tasuki_operator), intent(in) :: op
     character(*), intent(in), optional :: path, engine, algorithm
     integer, intent(in), optional :: trees, arity
     integer(int64), intent(in), optional :: chunk
@@ -167,9 +166,10 @@ contains
     character(*), intent(inout), optional :: errmsg
     type(c_options) :: options
     type(kept_texts), target :: kept
+    integer(c_int) :: number
     call set_options(options, kept, path, engine, algorithm, trees, arity, chunk)
-    options%ordered = flag(ordered, 0)
-    call finish(c_allreduce(context%handle, in, out, count, int(type, c_int), int(op, c_int), options, &
+    number = set_reduction(options, kept, op, ordered)
+    call finish(c_allreduce(context%handle, in, out, count, int(type, c_int), number, options, &
         allreduce%handle), stat, errmsg)
   end subroutine
 
@@ -181,7 +181,8 @@ contains
     integer, intent(in) :: root
     type(c_ptr), intent(in) :: in, out
     integer(int64), intent(in) :: count
-    integer, intent(in) :: type, op
+    integer, intent(in) :: type
+    type(tasuki_operator), intent(in) :: op
     character(*), intent(in), optional :: path, engine, algorithm
     integer, intent(in), optional :: trees, arity
     integer(int64), intent(in), optional :: chunk
@@ -190,9 +191,10 @@ contains
     character(*), intent(inout), optional :: errmsg
     type(c_options) :: options
     type(kept_texts), target :: kept
+    integer(c_int) :: number
     call set_options(options, kept, path, engine, algorithm, trees, arity, chunk)
-    options%ordered = flag(ordered, 0)
-    call finish(c_reduce(context%handle, int(root, c_int), in, out, count, int(type, c_int), int(op, c_int), &
+    number = set_reduction(options, kept, op, ordered)
+    call finish(c_reduce(context%handle, int(root, c_int), in, out, count, int(type, c_int), number, &
         options, reduce%handle), stat, errmsg)
   end subroutine
 
@@ -203,7 +205,8 @@ contains
     type(tasuki_context), intent(in) :: context
     type(c_ptr), intent(in) :: in, out
     integer(int64), intent(in) :: count
-    integer, intent(in) :: type, op
+    integer, intent(in) :: type
+    type(tasuki_operator), intent(in) :: op
     integer(int64), contiguous, target, intent(in), optional :: counts(:)
     character(*), intent(in), optional :: path, engine, algorithm
     integer, intent(in), optional :: trees, arity
@@ -213,11 +216,12 @@ contains
     character(*), intent(inout), optional :: errmsg
     type(c_options) :: options
     type(kept_texts), target :: kept
+    integer(c_int) :: number
     if (.not. fits('tasuki_reduce_scatter_create', 'counts', context, counts, stat, errmsg)) return
     call set_options(options, kept, path, engine, algorithm, trees, arity, chunk)
-    options%ordered = flag(ordered, 0)
-    call finish(c_reduce_scatter(context%handle, in, out, count, c_list(counts), int(type, c_int), int(op, &
-        c_int), options, reduce_scatter%handle), stat, errmsg)
+    number = set_reduction(options, kept, op, ordered)
+    call finish(c_reduce_scatter(context%handle, in, out, count, c_list(counts), int(type, c_int), number, options, &
+        reduce_scatter%handle), stat, errmsg)
   end subroutine
 
   ! The ranks' blocks to `out` of every rank. Collective.
@@ -320,7 +324,8 @@ contains
     type(tasuki_context), intent(in) :: context
     type(c_ptr), intent(in) :: in, out
     integer(int64), intent(in) :: count
-    integer, intent(in) :: type, op
+    integer, intent(in) :: type
+    type(tasuki_operator), intent(in) :: op
     character(*), intent(in), optional :: path, engine, algorithm
     integer, intent(in), optional :: trees, arity
     integer(int64), intent(in), optional :: chunk
@@ -329,9 +334,10 @@ contains
     character(*), intent(inout), optional :: errmsg
     type(c_options) :: options
     type(kept_texts), target :: kept
+    integer(c_int) :: number
     call set_options(options, kept, path, engine, algorithm, trees, arity, chunk)
-    options%ordered = flag(ordered, 0)
-    call finish(c_scan(context%handle, in, out, count, int(type, c_int), int(op, c_int), options, scan%handle), &
+    number = set_reduction(options, kept, op, ordered)
+    call finish(c_scan(context%handle, in, out, count, int(type, c_int), number, options, scan%handle), &
         stat, errmsg)
   end subroutine
 
@@ -342,7 +348,8 @@ contains
     type(tasuki_context), intent(in) :: context
     type(c_ptr), intent(in) :: in, out
     integer(int64), intent(in) :: count
-    integer, intent(in) :: type, op
+    integer, intent(in) :: type
+    type(tasuki_operator), intent(in) :: op
     character(*), intent(in), optional :: path, engine, algorithm
     integer, intent(in), optional :: trees, arity
     integer(int64), intent(in), optional :: chunk
@@ -351,22 +358,26 @@ contains
     character(*), intent(inout), optional :: errmsg
     type(c_options) :: options
     type(kept_texts), target :: kept
+    integer(c_int) :: number
     call set_options(options, kept, path, engine, algorithm, trees, arity, chunk)
-    options%ordered = flag(ordered, 0)
-    call finish(c_exscan(context%handle, in, out, count, int(type, c_int), int(op, c_int), options, &
+    number = set_reduction(options, kept, op, ordered)
+    call finish(c_exscan(context%handle, in, out, count, int(type, c_int), number, options, &
         exscan%handle), stat, errmsg)
   end subroutine
 
-  ! An epoch ends on a rank when all ranks have started it. Collective.
-  subroutine tasuki_barrier_create(barrier, context, path, engine, algorithm, stat, errmsg)
+  ! An epoch ends on a rank when all ranks have started it. device (false; the same on all ranks): a barrier of streams, what
+  ! a rank has put into its stream after it runs when all ranks' streams have come as far. Collective.
+  subroutine tasuki_barrier_create(barrier, context, path, engine, algorithm, device, stat, errmsg)
     type(tasuki_operation), intent(inout) :: barrier
     type(tasuki_context), intent(in) :: context
     character(*), intent(in), optional :: path, engine, algorithm
+    logical, intent(in), optional :: device
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_options) :: options
     type(kept_texts), target :: kept
     call set_options(options, kept, path, engine, algorithm)
+    options%where = flag(device, 0)
     call finish(c_barrier_create(context%handle, options, barrier%handle), stat, errmsg)
   end subroutine
 

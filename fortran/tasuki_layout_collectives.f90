@@ -11,6 +11,7 @@ module tasuki_layout_collectives
   use, intrinsic :: iso_fortran_env, only: int64
   use tasuki_c, only: c_options => c_collective_options
   use tasuki_base
+  use tasuki_operators
   use tasuki_layouts, only: tasuki_layout
   use tasuki_operations, only: tasuki_operation
   use tasuki_collectives
@@ -131,7 +132,8 @@ contains
     type(tasuki_context), intent(in) :: context
     type(c_ptr), intent(in) :: in, out
     type(tasuki_layout), intent(in) :: in_layout, out_layout
-    integer, intent(in) :: type, op
+    integer, intent(in) :: type
+    type(tasuki_operator), intent(in) :: op
     character(*), intent(in), optional :: path, engine, algorithm
     integer, intent(in), optional :: trees, arity
     integer(int64), intent(in), optional :: chunk
@@ -140,10 +142,11 @@ contains
     character(*), intent(inout), optional :: errmsg
     type(c_options) :: options
     type(kept_texts), target :: kept
+    integer(c_int) :: number
     call set_options(options, kept, path, engine, algorithm, trees, arity, chunk)
-    options%ordered = flag(ordered, 0)
+    number = set_reduction(options, kept, op, ordered)
     call finish(c_allreduce(context%handle, in, in_layout%handle, out, out_layout%handle, &
-        int(type, c_int), int(op, c_int), options, allreduce%handle), stat, errmsg)
+        int(type, c_int), number, options, allreduce%handle), stat, errmsg)
   end subroutine
 
   ! The same to `out` of rank root only.
@@ -154,7 +157,8 @@ contains
     integer, intent(in) :: root
     type(c_ptr), intent(in) :: in, out
     type(tasuki_layout), intent(in) :: in_layout, out_layout
-    integer, intent(in) :: type, op
+    integer, intent(in) :: type
+    type(tasuki_operator), intent(in) :: op
     character(*), intent(in), optional :: path, engine, algorithm
     integer, intent(in), optional :: trees, arity
     integer(int64), intent(in), optional :: chunk
@@ -163,10 +167,11 @@ contains
     character(*), intent(inout), optional :: errmsg
     type(c_options) :: options
     type(kept_texts), target :: kept
+    integer(c_int) :: number
     call set_options(options, kept, path, engine, algorithm, trees, arity, chunk)
-    options%ordered = flag(ordered, 0)
+    number = set_reduction(options, kept, op, ordered)
     call finish(c_reduce(context%handle, int(root, c_int), in, in_layout%handle, out, out_layout%handle, &
-        int(type, c_int), int(op, c_int), options, reduce%handle), stat, errmsg)
+        int(type, c_int), number, options, reduce%handle), stat, errmsg)
   end subroutine
 
   ! `in` holds a block for every rank, of the same sizes on all; rank r gets block r of all, combined.
@@ -176,7 +181,8 @@ contains
     type(tasuki_context), intent(in) :: context
     type(c_ptr), intent(in) :: in, out
     type(tasuki_layout), intent(in) :: in_layouts(:), out_layout
-    integer, intent(in) :: type, op
+    integer, intent(in) :: type
+    type(tasuki_operator), intent(in) :: op
     character(*), intent(in), optional :: path, engine, algorithm
     integer, intent(in), optional :: trees, arity
     integer(int64), intent(in), optional :: chunk
@@ -185,13 +191,14 @@ contains
     character(*), intent(inout), optional :: errmsg
     type(c_options) :: options
     type(kept_texts), target :: kept
+    integer(c_int) :: number
     type(c_ptr), target :: from(size(in_layouts))
     if (.not. fits('tasuki_reduce_scatter_create', 'in_layouts', context, size(in_layouts), stat, errmsg)) return
     from = in_layouts%handle
     call set_options(options, kept, path, engine, algorithm, trees, arity, chunk)
-    options%ordered = flag(ordered, 0)
+    number = set_reduction(options, kept, op, ordered)
     call finish(c_reduce_scatter(context%handle, in, c_list(from), out, out_layout%handle, &
-        int(type, c_int), int(op, c_int), options, reduce_scatter%handle), stat, errmsg)
+        int(type, c_int), number, options, reduce_scatter%handle), stat, errmsg)
   end subroutine
 
   ! The ranks' blocks to `out` of every rank.
@@ -294,7 +301,8 @@ contains
     type(tasuki_context), intent(in) :: context
     type(c_ptr), intent(in) :: in, out
     type(tasuki_layout), intent(in) :: in_layout, out_layout
-    integer, intent(in) :: type, op
+    integer, intent(in) :: type
+    type(tasuki_operator), intent(in) :: op
     character(*), intent(in), optional :: path, engine, algorithm
     integer, intent(in), optional :: trees, arity
     integer(int64), intent(in), optional :: chunk
@@ -303,10 +311,11 @@ contains
     character(*), intent(inout), optional :: errmsg
     type(c_options) :: options
     type(kept_texts), target :: kept
+    integer(c_int) :: number
     call set_options(options, kept, path, engine, algorithm, trees, arity, chunk)
-    options%ordered = flag(ordered, 0)
+    number = set_reduction(options, kept, op, ordered)
     call finish(c_scan(context%handle, in, in_layout%handle, out, out_layout%handle, &
-        int(type, c_int), int(op, c_int), options, scan%handle), stat, errmsg)
+        int(type, c_int), number, options, scan%handle), stat, errmsg)
   end subroutine
 
   ! `in` of ranks 0 to the one before this one; `out` of rank 0 stays as it is.
@@ -316,7 +325,8 @@ contains
     type(tasuki_context), intent(in) :: context
     type(c_ptr), intent(in) :: in, out
     type(tasuki_layout), intent(in) :: in_layout, out_layout
-    integer, intent(in) :: type, op
+    integer, intent(in) :: type
+    type(tasuki_operator), intent(in) :: op
     character(*), intent(in), optional :: path, engine, algorithm
     integer, intent(in), optional :: trees, arity
     integer(int64), intent(in), optional :: chunk
@@ -325,10 +335,11 @@ contains
     character(*), intent(inout), optional :: errmsg
     type(c_options) :: options
     type(kept_texts), target :: kept
+    integer(c_int) :: number
     call set_options(options, kept, path, engine, algorithm, trees, arity, chunk)
-    options%ordered = flag(ordered, 0)
+    number = set_reduction(options, kept, op, ordered)
     call finish(c_exscan(context%handle, in, in_layout%handle, out, out_layout%handle, &
-        int(type, c_int), int(op, c_int), options, exscan%handle), stat, errmsg)
+        int(type, c_int), number, options, exscan%handle), stat, errmsg)
   end subroutine
 
   ! Whether a list has an entry for each rank, or none at all.

@@ -51,7 +51,8 @@ class Operator {
   /// `combine(right, left, count)`: left[i] = left[i] op right[i], for `count` elements of the reduction's type, which
   /// are aligned as it wants and do not overlap. Associative; results may differ by the brackets otherwise. It is
   /// called by the thread that drives the operation (engine `thread`: Tasuki's own), any number of times for parts of
-  /// the vector. It must not throw and not use Tasuki.
+  /// the vector. It must not use Tasuki. What it throws, `start`, `test` or `wait` of this rank throws; the context has
+  /// then failed, and the waits of the other ranks end with its text.
   using Combine = std::function<void(const void* right, void* left, std::int64_t count)>;
 
   Operator(ReduceOp op) : op_(op) {}  // NOLINT(google-explicit-constructor)

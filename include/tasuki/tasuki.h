@@ -436,9 +436,10 @@ typedef struct tasuki_collective_options {
   tasuki_combine combine;   /* for TASUKI_OWN */
   const char* combine_name; /* what plans and errors call it; the same on all ranks */
   void* combine_data;       /* is handed to `combine` */
+  int where;                /* of a barrier, which has no memory to tell: TASUKI_HOST or TASUKI_DEVICE */
 } tasuki_collective_options;
 #define TASUKI_COLLECTIVE_OPTIONS_INIT \
-  { sizeof(tasuki_collective_options), NULL, NULL, 0, NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL }
+  { sizeof(tasuki_collective_options), NULL, NULL, 0, NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL, TASUKI_HOST }
 
 /* Stands for a buffer where a rank works in place. Of allreduce, scan, exscan, reduce-scatter, allgather and alltoall:
  * for `in`, on all ranks; what `in` would hold is then in `out` (allgather: each rank's block where it ends;
@@ -487,7 +488,9 @@ tasuki_status tasuki_scan_create(tasuki_context context, const void* in, void* o
 /* `out` of rank r = `in` of ranks 0 to r - 1, combined in rank order; that of rank 0 stays as it is. */
 tasuki_status tasuki_exscan_create(tasuki_context context, const void* in, void* out, int64_t count, int type, int op,
                                    const tasuki_collective_options* options, tasuki_operation* exscan);
-/* An epoch ends on a rank when all ranks have started it. */
+/* An epoch ends on a rank when all ranks have started it. With option `where` = TASUKI_DEVICE, the same on all ranks,
+ * it is a barrier of streams: what a rank has put into its stream after it runs when all ranks' streams have come as
+ * far. */
 tasuki_status tasuki_barrier_create(tasuki_context context, const tasuki_collective_options* options,
                                     tasuki_operation* barrier);
 

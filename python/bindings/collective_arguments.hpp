@@ -13,6 +13,7 @@
 #include "arguments.hpp"
 #include "layout.hpp"
 #include "operation.hpp"
+#include "operator.hpp"
 #include "tasuki/collectives.hpp"
 #include "tasuki/error.hpp"
 
@@ -199,7 +200,7 @@ class Reading {
 struct Asked {
   Side source, target;
   DType type = DType::u8;
-  ReduceOp op = ReduceOp::sum;
+  Operator op = ReduceOp::sum;
   std::int64_t count = 0;
   std::optional<std::vector<std::int64_t>> counts = {};
   std::vector<std::int64_t> receive_counts = {};
@@ -212,11 +213,17 @@ struct Asked {
   void* out() const { return target.in_place ? in_place : target.array.data; }
 
   /// What is combined has a type of the core's.
-  void combine(const Reading& reading, const std::string& name) {
+  void combine(const Reading& reading, nb::handle by, const char* operation) {
     combined = true;
     reading.need_one_type();
-    op = reduce_op_from_string(name);
-    if (!reading.dtype.is_none()) type = combined_type(reading.dtype, op);
+    op = operator_from(by, reading.dtype, reading.context_, operation);
+    if (!reading.dtype.is_none()) type = combined_type(reading.dtype, op.op());
+    for (const Side* side : {&source, &target})
+      if (op.op() == ReduceOp::own && side->here && side->array.where == Memory::device)
+        throw Error(
+            fmt::format("argument 'op' is '{}', a function that runs on the processor, but '{}' is on a GPU; give the "
+                        "name of an operator, or arrays on the host",
+                        op.name(), side->argument));
   }
   /// What is only moved is moved as bytes, unless the core knows its type.
   void move(const Reading& reading) {

@@ -34,7 +34,7 @@ struct Common {
 // A vector that is combined on every rank.
 template <class Operation, class Py>
 void make_vector(Py* self, const ContextHandle& context, const char* name, nb::handle source, nb::handle target,
-                 const std::string& op, bool ordered, const Common& common) {
+                 nb::handle op, bool ordered, const Common& common) {
   create(
       self, context, name,
       [&](Reading& reading, Asked& asked) {
@@ -45,7 +45,7 @@ void make_vector(Py* self, const ContextHandle& context, const char* name, nb::h
         asked.count = asked.target.count();
         if (asked.target.counted()) Reading::need_count(asked.source, asked.count);
         reading.apart(asked.source, asked.target);
-        asked.combine(reading, op);
+        asked.combine(reading, op, name);
       },
       [&](const Context& ranks, const Asked& a) -> tasuki::Operation {
         if (a.with_layouts)
@@ -67,7 +67,7 @@ using PyAlltoall = PyCollective<8>;
 using PyBarrier = PyCollective<9>;
 
 void make_reduce(PyReduce* self, const ContextHandle& context, nb::handle source, nb::handle target, int root,
-                 const std::string& op, Truth ordered, const Common& common) {
+                 nb::handle op, Truth ordered, const Common& common) {
   create(
       self, context, "Reduce",
       [&](Reading& reading, Asked& asked) {
@@ -80,7 +80,7 @@ void make_reduce(PyReduce* self, const ContextHandle& context, nb::handle source
         asked.count = asked.source.here ? asked.source.count() : asked.target.count();
         if (asked.source.counted()) Reading::need_count(asked.target, asked.count);
         reading.apart(asked.source, asked.target);
-        asked.combine(reading, op);
+        asked.combine(reading, op, "Reduce");
       },
       [&](const Context& ranks, const Asked& a) -> Operation {
         if (a.with_layouts)
@@ -91,7 +91,7 @@ void make_reduce(PyReduce* self, const ContextHandle& context, nb::handle source
 }
 
 void make_reduce_scatter(PyReduceScatter* self, const ContextHandle& context, nb::handle source, nb::handle target,
-                         const std::string& op, Truth ordered, nb::handle counts, const Common& common) {
+                         nb::handle op, Truth ordered, nb::handle counts, const Common& common) {
   create(
       self, context, "ReduceScatter",
       [&](Reading& reading, Asked& asked) {
@@ -107,7 +107,7 @@ void make_reduce_scatter(PyReduceScatter* self, const ContextHandle& context, nb
         reading.counts_for(counts, "counts", asked.source.in_place ? asked.target : asked.source);
         asked.element_counts = asked.counts;
         reading.apart(asked.source, asked.target);
-        asked.combine(reading, op);
+        asked.combine(reading, op, "ReduceScatter");
       },
       [&](const Context& ranks, const Asked& a) -> Operation {
         if (a.with_layouts) {
@@ -282,29 +282,30 @@ void bind_collectives(nb::module_& m) {
   const auto root = nb::arg("root") = 0;
   const nb::kw_only only;
 
-  Constructed<PyAllreduce, nb::handle, nb::handle, const std::string&, Truth>::bind(
+  Constructed<PyAllreduce, nb::handle, nb::handle, nb::handle, Truth>::bind(
       m, "Allreduce", "All ranks' arrays, combined element by element, on every rank.",
-      "source: Any, target: Any, *, op: str = 'sum', ordered: Truth = False, ",
+      "source: Any, target: Any, *, op: str | Operator | Callable[[Any, Any], Any] = 'sum', ordered: Truth = False, ",
       R"(Collective. `source` and `target` have the same type and number of elements on all ranks. Arrays may have any strides,
 which may differ between sides and ranks; elements count in C order. For an array, (array, Layout) says which of its bytes
 are meant: on all ranks and sides equally many, whole elements of the array's type. On the host, or all on GPUs.
 
-op: 'sum', 'product', 'min', 'max', 'band', 'bor', 'bxor', 'land', 'lor', 'lxor', 'minloc', 'maxloc' (of pairs).
+op: 'sum', 'product', 'min', 'max', 'band', 'bor', 'bxor', 'land', 'lor', 'lxor', 'minloc', 'maxloc' (of pairs); on the host
+also an Operator, or a function or ufunc that becomes one.
 ordered: combine in rank order, whatever the algorithm.
 source: tasuki.in_place, on all ranks, where `target` holds what is combined.
 algorithm, trees, arity, chunk: docs/collectives.md.)",
-      [](PyAllreduce* self, const ContextHandle& context, nb::handle from, nb::handle to, const std::string& by,
-         Truth in_order,
+      [](PyAllreduce* self, const ContextHandle& context, nb::handle from, nb::handle to, nb::handle by, Truth in_order,
          const Common& common) { make_vector<Allreduce>(self, context, "Allreduce", from, to, by, in_order, common); },
       source, target, only, op, ordered);
-  Constructed<PyReduce, nb::handle, nb::handle, int, const std::string&, Truth>::bind(
+  Constructed<PyReduce, nb::handle, nb::handle, int, nb::handle, Truth>::bind(
       m, "Reduce", "All ranks' arrays, combined element by element, on one rank.",
-      "source: Any, target: Any = None, *, root: SupportsIndex = 0, op: str = 'sum', ordered: Truth = False, ",
+      "source: Any, target: Any = None, *, root: SupportsIndex = 0, op: str | Operator | Callable[[Any, Any], Any] = "
+      "'sum', ordered: Truth = False, ",
       "Collective. `target` is for the root; there `source` may be tasuki.in_place. Else as `Allreduce`.", make_reduce,
       source, nb::arg("target") = nb::none(), only, root, op, ordered);
-  Constructed<PyReduceScatter, nb::handle, nb::handle, const std::string&, Truth, nb::handle>::bind(
+  Constructed<PyReduceScatter, nb::handle, nb::handle, nb::handle, Truth, nb::handle>::bind(
       m, "ReduceScatter", "A block for every rank on every rank; rank r gets block r of all, combined.",
-      "source: Any, target: Any, *, op: str = 'sum', ordered: Truth = False, "
+      "source: Any, target: Any, *, op: str | Operator | Callable[[Any, Any], Any] = 'sum', ordered: Truth = False, "
       "counts: Sequence[SupportsIndex] | None = None, ",
       R"(Collective. `source` holds the blocks one after the other, `target` gets this rank's. Arrays as for `Allreduce`; a layout
 for each rank's block of the source: (array, [Layout, ...]).
@@ -342,27 +343,37 @@ any strides. As MPI_Alltoallw with (array, [Layout, ...]): the block for each ra
 send_counts, receive_counts: elements to and from each rank, which must fit what that rank says; None: all blocks are equal.
 source: tasuki.in_place, on all ranks, where `target` holds what is sent.)",
       make_alltoall, source, target, only, nb::arg("send_counts") = nb::none(), nb::arg("receive_counts") = nb::none());
-  Constructed<PyScan, nb::handle, nb::handle, const std::string&>::bind(
+  Constructed<PyScan, nb::handle, nb::handle, nb::handle>::bind(
       m, "Scan", "The arrays of the ranks up to this one, combined in rank order.",
-      "source: Any, target: Any, *, op: str = 'sum', ", "Collective. As `Allreduce`.",
-      [](PyScan* self, const ContextHandle& context, nb::handle from, nb::handle to, const std::string& by,
+      "source: Any, target: Any, *, op: str | Operator | Callable[[Any, Any], Any] = 'sum', ",
+      "Collective. As `Allreduce`.",
+      [](PyScan* self, const ContextHandle& context, nb::handle from, nb::handle to, nb::handle by,
          const Common& common) { make_vector<Scan>(self, context, "Scan", from, to, by, false, common); },
       source, target, only, op);
-  Constructed<PyExscan, nb::handle, nb::handle, const std::string&>::bind(
+  Constructed<PyExscan, nb::handle, nb::handle, nb::handle>::bind(
       m, "Exscan", "The arrays of the ranks before this one, combined in rank order.",
-      "source: Any, target: Any, *, op: str = 'sum', ",
+      "source: Any, target: Any, *, op: str | Operator | Callable[[Any, Any], Any] = 'sum', ",
       "Collective. As `Allreduce`; `target` of rank 0 stays as it is.",
-      [](PyExscan* self, const ContextHandle& context, nb::handle from, nb::handle to, const std::string& by,
+      [](PyExscan* self, const ContextHandle& context, nb::handle from, nb::handle to, nb::handle by,
          const Common& common) { make_vector<Exscan>(self, context, "Exscan", from, to, by, false, common); },
       source, target, only, op);
-  Constructed<PyBarrier>::bind(
-      m, "Barrier", "An epoch ends on a rank when all ranks have started it.", "*, ", "Collective.",
-      [](PyBarrier* self, const ContextHandle& context, const Common& common) {
+  Constructed<PyBarrier, const std::string&>::bind(
+      m, "Barrier", "An epoch ends on a rank when all ranks have started it.",
+      "*, where: Literal['host', 'device'] = 'host', ",
+      R"(Collective. where: 'device', on all ranks, makes it a barrier of streams: what a rank has put into its stream after it runs
+when all ranks' streams have come as far.)",
+      [](PyBarrier* self, const ContextHandle& context, const std::string& where, const Common& common) {
         create(
-            self, context, "Barrier", [](Reading&, Asked&) {},
-            [&](const Context& ranks, const Asked&) -> Operation { return Barrier(ranks, common.options()); });
+            self, context, "Barrier",
+            [&](Reading&, Asked&) {
+              if (where != "host" && where != "device")
+                throw Error(fmt::format("argument 'where' is '{}'; it must be 'host' or 'device'", where));
+            },
+            [&](const Context& ranks, const Asked&) -> Operation {
+              return Barrier(ranks, where == "device" ? Memory::device : Memory::host, common.options());
+            });
       },
-      only);
+      only, nb::arg("where") = "host");
 }
 
 }  // namespace tasuki::python

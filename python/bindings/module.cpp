@@ -43,6 +43,7 @@ NB_MODULE(_core, m) {
   bind_plan(m);
   bind_layout(m);
   bind_operations(m);
+  bind_operators(m);
   bind_collectives(m);
   bind_neighbours(m);
   bind_offline(m);

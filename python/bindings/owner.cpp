@@ -56,6 +56,8 @@ void end_wait(const void* context, void* token) {
 
 }  // namespace
 
+thread_local int Owner::InFunction::depth_ = 0;
+
 Member::Member(std::shared_ptr<Owner> owner) : owner_(std::move(owner)), number_(owner_->next_++) {
   owner_->members_.emplace(number_, this);
 }
@@ -92,6 +94,11 @@ std::string Owner::text() const {
 
 void Owner::refuse() const {
   if (context_ == nullptr) throw Error("the context of this object has been closed; make a new one");
+  if (InFunction::here())
+    throw Error(
+        fmt::format("rank {}: an operator's function uses Tasuki, which is driving the operation that calls it; it may "
+                    "only combine its arrays",
+                    context_->rank()));
   throw Error(
       fmt::format("rank {}: another thread of this process is waiting on the same context; one thread at a time "
                   "may use a context, so join that thread first or give this one a context of its own",
@@ -191,7 +198,7 @@ void Owner::fail_all(const std::string& why) {
 void Owner::retire(std::shared_ptr<void> core) {
   if (forked) {
     new std::shared_ptr<void>(std::move(core));
-  } else if (waiting_) {
+  } else if (waiting_ || InFunction::here()) {
     graveyard_.push_back(std::move(core));
   }
 }

@@ -68,9 +68,22 @@ class Owner {
   static Owner* of(const void* context);         ///< By `Context::id`; null if it is not one of Python's.
   static bool any_with_others();                 ///< True if a context has more than one rank, and none in a fork.
 
+  /// While one exists, this thread is in a function that an operation calls, which must not use Tasuki.
+  class InFunction {
+   public:
+    InFunction() { ++depth_; }
+    ~InFunction() { --depth_; }
+    InFunction(const InFunction&) = delete;
+    InFunction& operator=(const InFunction&) = delete;
+    static bool here() { return depth_ > 0; }
+
+   private:
+    static thread_local int depth_;
+  };
+
   /// The context, for a call on behalf of Python. Throws `Error` if it was closed or another thread is waiting on it.
   Context& context() const {
-    if (context_ == nullptr || waiting_) refuse();
+    if (context_ == nullptr || waiting_ || InFunction::here()) refuse();
     return *context_;
   }
   /// Runs `check` on this rank; what it throws is thrown by all ranks, so that none goes on alone. Collective.
@@ -84,7 +97,8 @@ class Owner {
   bool closed() const { return context_ == nullptr; }
   std::string text() const;  ///< Of a Context's `repr`, in any state.
 
-  /// Destroys `core` now, or when no thread waits any more. Never in a fork: what the core shares is the parent's.
+  /// Destroys `core` now, or when no thread waits any more and none of an operation's functions runs here. Never in a
+  /// fork: what the core shares is the parent's.
   void retire(std::shared_ptr<void> core);
   void begin_wait() { waiting_ = true; }
   void end_wait();

@@ -15,7 +15,7 @@ static_assert(TASUKI_F16 == static_cast<int>(DType::f16) && TASUKI_C128 == stati
 static_assert(TASUKI_SUM == static_cast<int>(ReduceOp::sum) && TASUKI_MAX == static_cast<int>(ReduceOp::max) &&
               TASUKI_LAND == static_cast<int>(ReduceOp::land) && TASUKI_OWN == static_cast<int>(ReduceOp::own));
 
-constexpr std::size_t kFirstCollective = sizeof(tasuki_collective_options);
+constexpr std::size_t kFirstCollective = offsetof(tasuki_collective_options, where);
 constexpr std::size_t kFirstBroadcast = offsetof(tasuki_broadcast_options, algorithm);
 constexpr std::size_t kFirstTransfer = sizeof(tasuki_transfer_options);
 
@@ -38,6 +38,15 @@ CollectiveOptions collective_options_from(const tasuki_collective_options* optio
   CollectiveOptions to = common_from(from);
   to.ordered = from.ordered != 0;
   return to;
+}
+
+Memory where_from(const tasuki_collective_options* options) {
+  const int where = read_options(options, TASUKI_COLLECTIVE_OPTIONS_INIT, kFirstCollective).where;
+  if (where != TASUKI_HOST && where != TASUKI_DEVICE)
+    throw Failure(TASUKI_BAD_ARGUMENT,
+                  fmt::format("option 'where' is {}; it must be TASUKI_HOST ({}) or TASUKI_DEVICE ({})", where,
+                              TASUKI_HOST, TASUKI_DEVICE));
+  return where == TASUKI_DEVICE ? Memory::device : Memory::host;
 }
 
 BroadcastOptions broadcast_options_from(const tasuki_broadcast_options* options) {

@@ -12,6 +12,8 @@ namespace tasuki::api {
 
 /// The options of all collectives but broadcast.
 CollectiveOptions collective_options_from(const tasuki_collective_options* options);
+/// Of a barrier.
+Memory where_from(const tasuki_collective_options* options);
 BroadcastOptions broadcast_options_from(const tasuki_broadcast_options* options);
 OperationOptions transfer_options_from(const tasuki_transfer_options* options);
 

@@ -17,6 +17,7 @@ struct Read {
   Operator op = ReduceOp::sum;
   std::vector<std::int64_t> counts = {};
   CollectiveOptions options = {};
+  Memory where = Memory::host;
 };
 
 // Reads the arguments on all ranks, then makes the operation. `op`: null where nothing is combined.
@@ -33,6 +34,7 @@ tasuki_status create(const char* function, tasuki_context context, int type, con
       if (op != nullptr) read_in.op = operator_from(*op, options);
       if (counts != nullptr) read_in.counts = list_from(counts, ranks.size(), "counts");
       read_in.options = collective_options_from(options);
+      read_in.where = where_from(options);
     });
     *result = keep<tasuki_operation>(std::make_unique<AnyOperation>(make(ranks, read_in)));
   });
@@ -135,5 +137,5 @@ tasuki_status tasuki_exscan_create(tasuki_context context, const void* in, void*
 tasuki_status tasuki_barrier_create(tasuki_context context, const tasuki_collective_options* options,
                                     tasuki_operation* barrier) {
   return create("tasuki_barrier_create", context, TASUKI_U8, nullptr, nullptr, options, barrier, "barrier",
-                [&](const Context& ranks, const Read& r) -> Operation { return Barrier(ranks, r.options); });
+                [&](const Context& ranks, const Read& r) -> Operation { return Barrier(ranks, r.where, r.options); });
 }

@@ -47,6 +47,13 @@ CollectiveCall with_layouts(CollectiveCall call, std::vector<Layout> in_layouts,
   return call;
 }
 
+/// What every constructor ends with. `state`: the operation's, whose type only operations may name.
+template <class State>
+void make(std::shared_ptr<State>& state, const Context& context, CollectiveCall call,
+          const CollectiveOptions& options) {
+  state = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+}
+
 }  // namespace
 
 void* const in_place = &place_of_marker;
@@ -63,7 +70,7 @@ Broadcast::Broadcast(const Context& context, int root, void* data, std::int64_t 
       with_root(call_of("Broadcast", CollectiveKind::broadcast, data, nullptr, DType::u8, bytes), root);
   call.in_name = "data";
   call.count_name = "bytes";
-  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+  make(state_, context, std::move(call), options);
 }
 
 Broadcast::Broadcast(const Context& context, int root, void* data, const Layout& layout,
@@ -71,119 +78,113 @@ Broadcast::Broadcast(const Context& context, int root, void* data, const Layout&
   CollectiveCall call = with_layouts(
       with_root(call_of("Broadcast", CollectiveKind::broadcast, data, nullptr, DType::u8, 0), root), {layout}, {});
   call.in_name = "data";
-  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+  make(state_, context, std::move(call), options);
 }
 
 Allreduce::Allreduce(const Context& context, const void* in, void* out, std::int64_t count, DType type,
                      const Operator& op, const CollectiveOptions& options) {
-  CollectiveCall call = call_of("Allreduce", CollectiveKind::allreduce, in, out, type, count, op);
-  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+  make(state_, context, call_of("Allreduce", CollectiveKind::allreduce, in, out, type, count, op), options);
 }
 
 Allreduce::Allreduce(const Context& context, const void* in, const Layout& in_layout, void* out,
                      const Layout& out_layout, DType type, const Operator& op, const CollectiveOptions& options) {
-  CollectiveCall call =
-      with_layouts(call_of("Allreduce", CollectiveKind::allreduce, in, out, type, 0, op), {in_layout}, {out_layout});
-  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+  make(state_, context,
+       with_layouts(call_of("Allreduce", CollectiveKind::allreduce, in, out, type, 0, op), {in_layout}, {out_layout}),
+       options);
 }
 
 Reduce::Reduce(const Context& context, int root, const void* in, void* out, std::int64_t count, DType type,
                const Operator& op, const CollectiveOptions& options) {
-  CollectiveCall call = with_root(call_of("Reduce", CollectiveKind::reduce, in, out, type, count, op), root);
-  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+  make(state_, context, with_root(call_of("Reduce", CollectiveKind::reduce, in, out, type, count, op), root), options);
 }
 
 Reduce::Reduce(const Context& context, int root, const void* in, const Layout& in_layout, void* out,
                const Layout& out_layout, DType type, const Operator& op, const CollectiveOptions& options) {
-  CollectiveCall call = with_layouts(with_root(call_of("Reduce", CollectiveKind::reduce, in, out, type, 0, op), root),
-                                     {in_layout}, {out_layout});
-  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+  make(state_, context,
+       with_layouts(with_root(call_of("Reduce", CollectiveKind::reduce, in, out, type, 0, op), root), {in_layout},
+                    {out_layout}),
+       options);
 }
 
 ReduceScatter::ReduceScatter(const Context& context, const void* in, void* out, std::int64_t count, DType type,
                              const Operator& op, const CollectiveOptions& options) {
-  CollectiveCall call = call_of("ReduceScatter", CollectiveKind::reduce_scatter, in, out, type, count, op);
-  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+  make(state_, context, call_of("ReduceScatter", CollectiveKind::reduce_scatter, in, out, type, count, op), options);
 }
 
 ReduceScatter::ReduceScatter(const Context& context, const void* in, void* out, const std::vector<std::int64_t>& counts,
                              DType type, const Operator& op, const CollectiveOptions& options) {
-  CollectiveCall call =
-      with_counts(call_of("ReduceScatter", CollectiveKind::reduce_scatter, in, out, type, 0, op), counts);
-  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+  make(state_, context,
+       with_counts(call_of("ReduceScatter", CollectiveKind::reduce_scatter, in, out, type, 0, op), counts), options);
 }
 
 ReduceScatter::ReduceScatter(const Context& context, const void* in, const std::vector<Layout>& in_layouts, void* out,
                              const Layout& out_layout, DType type, const Operator& op,
                              const CollectiveOptions& options) {
-  CollectiveCall call = with_layouts(call_of("ReduceScatter", CollectiveKind::reduce_scatter, in, out, type, 0, op),
-                                     in_layouts, {out_layout});
-  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+  make(state_, context,
+       with_layouts(call_of("ReduceScatter", CollectiveKind::reduce_scatter, in, out, type, 0, op), in_layouts,
+                    {out_layout}),
+       options);
 }
 
 Allgather::Allgather(const Context& context, const void* in, void* out, std::int64_t count, DType type,
                      const CollectiveOptions& options) {
-  CollectiveCall call = call_of("Allgather", CollectiveKind::allgather, in, out, type, count);
-  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+  make(state_, context, call_of("Allgather", CollectiveKind::allgather, in, out, type, count), options);
 }
 
 Allgather::Allgather(const Context& context, const void* in, void* out, const std::vector<std::int64_t>& counts,
                      DType type, const CollectiveOptions& options) {
-  CollectiveCall call = with_counts(call_of("Allgather", CollectiveKind::allgather, in, out, type, 0), counts);
-  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+  make(state_, context, with_counts(call_of("Allgather", CollectiveKind::allgather, in, out, type, 0), counts),
+       options);
 }
 
 Allgather::Allgather(const Context& context, const void* in, const Layout& in_layout, void* out,
                      const std::vector<Layout>& out_layouts, const CollectiveOptions& options) {
-  CollectiveCall call =
-      with_layouts(call_of("Allgather", CollectiveKind::allgather, in, out, DType::u8, 0), {in_layout}, out_layouts);
-  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+  make(state_, context,
+       with_layouts(call_of("Allgather", CollectiveKind::allgather, in, out, DType::u8, 0), {in_layout}, out_layouts),
+       options);
 }
 
 Gather::Gather(const Context& context, int root, const void* in, void* out, std::int64_t count, DType type,
                const CollectiveOptions& options) {
-  CollectiveCall call = with_root(call_of("Gather", CollectiveKind::gather, in, out, type, count), root);
-  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+  make(state_, context, with_root(call_of("Gather", CollectiveKind::gather, in, out, type, count), root), options);
 }
 
 Gather::Gather(const Context& context, int root, const void* in, void* out, const std::vector<std::int64_t>& counts,
                DType type, const CollectiveOptions& options) {
-  CollectiveCall call =
-      with_counts(with_root(call_of("Gather", CollectiveKind::gather, in, out, type, 0), root), counts);
-  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+  make(state_, context,
+       with_counts(with_root(call_of("Gather", CollectiveKind::gather, in, out, type, 0), root), counts), options);
 }
 
 Gather::Gather(const Context& context, int root, const void* in, const Layout& in_layout, void* out,
                const std::vector<Layout>& out_layouts, const CollectiveOptions& options) {
-  CollectiveCall call = with_layouts(with_root(call_of("Gather", CollectiveKind::gather, in, out, DType::u8, 0), root),
-                                     {in_layout}, out_layouts);
-  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+  make(state_, context,
+       with_layouts(with_root(call_of("Gather", CollectiveKind::gather, in, out, DType::u8, 0), root), {in_layout},
+                    out_layouts),
+       options);
 }
 
 Scatter::Scatter(const Context& context, int root, const void* in, void* out, std::int64_t count, DType type,
                  const CollectiveOptions& options) {
-  CollectiveCall call = with_root(call_of("Scatter", CollectiveKind::scatter, in, out, type, count), root);
-  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+  make(state_, context, with_root(call_of("Scatter", CollectiveKind::scatter, in, out, type, count), root), options);
 }
 
 Scatter::Scatter(const Context& context, int root, const void* in, void* out, const std::vector<std::int64_t>& counts,
                  DType type, const CollectiveOptions& options) {
-  CollectiveCall call =
-      with_counts(with_root(call_of("Scatter", CollectiveKind::scatter, in, out, type, 0), root), counts);
-  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+  make(state_, context,
+       with_counts(with_root(call_of("Scatter", CollectiveKind::scatter, in, out, type, 0), root), counts), options);
 }
 
 Scatter::Scatter(const Context& context, int root, const void* in, const std::vector<Layout>& in_layouts, void* out,
                  const Layout& out_layout, const CollectiveOptions& options) {
-  CollectiveCall call = with_layouts(
-      with_root(call_of("Scatter", CollectiveKind::scatter, in, out, DType::u8, 0), root), in_layouts, {out_layout});
-  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+  make(state_, context,
+       with_layouts(with_root(call_of("Scatter", CollectiveKind::scatter, in, out, DType::u8, 0), root), in_layouts,
+                    {out_layout}),
+       options);
 }
 
 Alltoall::Alltoall(const Context& context, const void* in, void* out, std::int64_t count, DType type,
                    const CollectiveOptions& options) {
-  CollectiveCall call = call_of("Alltoall", CollectiveKind::alltoall, in, out, type, count);
-  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+  make(state_, context, call_of("Alltoall", CollectiveKind::alltoall, in, out, type, count), options);
 }
 
 Alltoall::Alltoall(const Context& context, const void* in, void* out, const std::vector<std::int64_t>& send_counts,
@@ -192,40 +193,37 @@ Alltoall::Alltoall(const Context& context, const void* in, void* out, const std:
   call.send_counts = send_counts;
   call.receive_counts = receive_counts;
   call.has_matrix = true;
-  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+  make(state_, context, std::move(call), options);
 }
 
 Alltoall::Alltoall(const Context& context, const void* in, const std::vector<Layout>& in_layouts, void* out,
                    const std::vector<Layout>& out_layouts, const CollectiveOptions& options) {
-  CollectiveCall call =
-      with_layouts(call_of("Alltoall", CollectiveKind::alltoall, in, out, DType::u8, 0), in_layouts, out_layouts);
-  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+  make(state_, context,
+       with_layouts(call_of("Alltoall", CollectiveKind::alltoall, in, out, DType::u8, 0), in_layouts, out_layouts),
+       options);
 }
 
 Scan::Scan(const Context& context, const void* in, void* out, std::int64_t count, DType type, const Operator& op,
            const CollectiveOptions& options) {
-  CollectiveCall call = call_of("Scan", CollectiveKind::scan, in, out, type, count, op);
-  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+  make(state_, context, call_of("Scan", CollectiveKind::scan, in, out, type, count, op), options);
 }
 
 Scan::Scan(const Context& context, const void* in, const Layout& in_layout, void* out, const Layout& out_layout,
            DType type, const Operator& op, const CollectiveOptions& options) {
-  CollectiveCall call =
-      with_layouts(call_of("Scan", CollectiveKind::scan, in, out, type, 0, op), {in_layout}, {out_layout});
-  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+  make(state_, context,
+       with_layouts(call_of("Scan", CollectiveKind::scan, in, out, type, 0, op), {in_layout}, {out_layout}), options);
 }
 
 Exscan::Exscan(const Context& context, const void* in, void* out, std::int64_t count, DType type, const Operator& op,
                const CollectiveOptions& options) {
-  CollectiveCall call = call_of("Exscan", CollectiveKind::exscan, in, out, type, count, op);
-  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+  make(state_, context, call_of("Exscan", CollectiveKind::exscan, in, out, type, count, op), options);
 }
 
 Exscan::Exscan(const Context& context, const void* in, const Layout& in_layout, void* out, const Layout& out_layout,
                DType type, const Operator& op, const CollectiveOptions& options) {
-  CollectiveCall call =
-      with_layouts(call_of("Exscan", CollectiveKind::exscan, in, out, type, 0, op), {in_layout}, {out_layout});
-  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+  make(state_, context,
+       with_layouts(call_of("Exscan", CollectiveKind::exscan, in, out, type, 0, op), {in_layout}, {out_layout}),
+       options);
 }
 
 Barrier::Barrier(const Context& context, const CollectiveOptions& options) : Barrier(context, Memory::host, options) {}
@@ -233,7 +231,7 @@ Barrier::Barrier(const Context& context, const CollectiveOptions& options) : Bar
 Barrier::Barrier(const Context& context, Memory where, const CollectiveOptions& options) {
   CollectiveCall call = call_of("Barrier", CollectiveKind::barrier, nullptr, nullptr, DType::u8, 0);
   call.shape.memory = where;
-  state_ = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+  make(state_, context, std::move(call), options);
 }
 
 }  // namespace tasuki

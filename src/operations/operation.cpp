@@ -104,7 +104,18 @@ void Operation::State::start() {
   const TracedCall traced(executor_->recorder(), Traced::start, epoch_);
   active_ = true;
   runtime_of(context_).add_active(this);
-  engine_->start();
+  try {
+    engine_->start();
+  } catch (const std::exception& error) {
+    failed(error);
+    throw;
+  }
+}
+
+void Operation::State::failed(const std::exception& error) {
+  runtime_of(context_).fail(error.what());
+  engine_->stop();
+  ended();
 }
 
 void Operation::State::enqueue(Stream stream, StreamWork work) {
@@ -171,23 +182,33 @@ bool Operation::State::test() {
   const TracedCall traced(executor_->recorder(), Traced::test, epoch_);
   Runtime& runtime = runtime_of(context_);
   try {
-    if (!engine_->test()) {
+    if (!run_engine()) {
       if (watch_.go_on(runtime, peers_, epoch_)) return false;
       if (!engine_->test()) watch_.fail(runtime, stopped());
     }
   } catch (const std::exception& error) {
-    runtime.fail(error.what());
-    engine_->stop();
-    ended();
+    failed(error);
     throw;
   }
   completed();
   return true;
 }
 
-// Called while some operation waits; this one's end is noticed by its own test or wait.
+bool Operation::State::run_engine() {
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+  return engine_->test();
+}
+
+// Called while some operation waits; this one's end, and its failure, are noticed by its own test or wait. The other
+// ranks hear of the failure at once: they may not come to what is waited for here.
 void Operation::State::progress() {
-  if (active_ && !driving_) engine_->test();
+  if (!active_ || driving_ || failure_) return;
+  try {
+    engine_->test();
+  } catch (const std::exception& error) {
+    failure_ = std::current_exception();
+    runtime_of(context_).fail(error.what());
+  }
 }
 
 void Operation::State::wait() {
@@ -200,7 +221,7 @@ void Operation::State::wait() {
   driving_ = true;
   try {
     wait_until(
-        runtime_of(context_), peers_, [this] { return engine_->test(); }, [this] { return stopped(); });
+        runtime_of(context_), peers_, [this] { return run_engine(); }, [this] { return stopped(); });
   } catch (const Interruption&) {
     driving_ = false;  // still active: the user may wait again
     throw;

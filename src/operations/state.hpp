@@ -1,6 +1,7 @@
 // What an operation is underneath: a plan, an executor and an engine, and how one is prepared from a description.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -110,6 +111,8 @@ class Operation::State final : public Progressing {
   void settle_first();
   void check_alternation();
   void ended();
+  void failed(const std::exception& error);  ///< The epoch has ended by it; the other ranks are told.
+  bool run_engine();                         ///< Its `test`, which also throws what `progress` met.
   /// As `ended`, after an epoch that has done all of its work.
   void completed();
   /// Ends the engine's driving after a failure. What the epoch waited for, for the message.
@@ -133,6 +136,7 @@ class Operation::State final : public Progressing {
   bool in_stream_ = false;  ///< the active epoch was started in a stream
   Memory where_ = Memory::host;
   bool driving_ = false;
+  std::exception_ptr failure_;  ///< of the active epoch, while another operation waited
   TestWatch watch_;
   std::shared_ptr<const Program::Combine> combine_;
   std::unique_ptr<OperationCheck> check_;  ///< null unless TASUKI_CHECK=1

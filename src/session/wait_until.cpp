@@ -43,21 +43,31 @@ void set_wait_hooks(const WaitHooks& wanted) {
   hooks = wanted;
 }
 
-PatientWait::PatientWait(Runtime& runtime, std::span<const int> needs)
-    : runtime_(runtime), needs_(needs), next_look_(now() + kLookInterval), end_(now() + runtime.deadline) {
-  if (hooks.begin != nullptr) token_ = hooks.begin(&runtime_);
+Unlocked::Unlocked(Runtime* runtime) : runtime_(runtime) {
+  if (hooks.begin != nullptr) token_ = hooks.begin(runtime_);
 }
 
-PatientWait::~PatientWait() {
-  if (hooks.end != nullptr) hooks.end(&runtime_, token_);
+Unlocked::~Unlocked() {
+  if (hooks.end != nullptr) hooks.end(runtime_, token_);
 }
+
+void Unlocked::look() const {
+  if (hooks.look != nullptr) hooks.look(token_);
+}
+
+PatientWait::PatientWait(Runtime& runtime, std::span<const int> needs)
+    : runtime_(runtime),
+      needs_(needs),
+      next_look_(now() + kLookInterval),
+      end_(now() + runtime.deadline),
+      unlocked_(&runtime) {}
 
 bool PatientWait::go_on() {
   if (++turns_ % kTurnsPerDrive == 0) runtime_.progress_all();
   sched_yield();
   const double time = now();
   if (time >= next_look_ && why_.empty()) {
-    if (hooks.look != nullptr) hooks.look(token_);
+    unlocked_.look();
     why_ = runtime_.liveness().failure(needs_);
     next_look_ = time + std::max(kLookInterval, kLookShare * (now() - time));
     if (!why_.empty()) end_ = std::min(end_, time + kGrace);

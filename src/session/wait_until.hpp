@@ -19,13 +19,25 @@ inline void cpu_pause() {
 #endif
 }
 
+/// While one exists, this thread does without what wait hooks give up: an interpreter's lock. For waits, and wherever
+/// this thread waits for the progress thread, which may be in a function of the interpreter's.
+class Unlocked {
+ public:
+  explicit Unlocked(Runtime* runtime);
+  ~Unlocked();
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+  void look() const;  ///< May throw `Interruption`.
+
+ private:
+  Runtime* runtime_;
+  void* token_ = nullptr;  // belongs to the wait hooks
+};
+
 /// The slow part of a wait: what it does between polls after it has spun for a while.
 class PatientWait {
  public:
   PatientWait(Runtime& runtime, std::span<const int> needs);
-  ~PatientWait();
-  PatientWait(const PatientWait&) = delete;
-  PatientWait& operator=(const PatientWait&) = delete;
 
   /// Yields the core. Now and then drives the active operations, and checks the clock and the ranks in `needs`. False
   /// at the deadline. Also false a while after a rank was found to have failed: data that it sent before may still
@@ -41,7 +53,7 @@ class PatientWait {
   double end_;
   unsigned turns_ = 0;
   std::string why_;
-  void* token_ = nullptr;  // belongs to the wait hooks
+  Unlocked unlocked_;
 };
 
 /// State that an operation keeps between calls of `test`, so that a loop of tests fails as a wait does. Time between

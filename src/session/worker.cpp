@@ -36,8 +36,16 @@ void Worker::end() {
   ended_.store(true, std::memory_order_release);
 }
 
+std::unique_lock<std::mutex> Worker::locked() {
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock.owns_lock()) return lock;
+  const Unlocked unlocked(nullptr);
+  lock.lock();
+  return lock;
+}
+
 void Worker::add(Task* task) {
-  const std::lock_guard lock(mutex_);
+  const auto lock = locked();
   tasks_.push_back(task);
   if (task->asked_silently()) {
     ++silent_;
@@ -48,7 +56,7 @@ void Worker::add(Task* task) {
 }
 
 void Worker::remove(Task* task) {
-  const std::lock_guard lock(mutex_);
+  const auto lock = locked();
   if (std::erase(tasks_, task) > 0 && task->asked_silently()) --silent_;
 }
 

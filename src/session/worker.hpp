@@ -50,6 +50,8 @@ class Worker {
   Worker() = default;
   ~Worker() = default;
   void end();
+  /// The thread holds the lock while it serves: whoever waits for it meanwhile gives up an interpreter's.
+  std::unique_lock<std::mutex> locked();
   void loop();
   void sleep(int calls);
 

@@ -1,5 +1,7 @@
 /* Collectives: every one against plain loops, with new data at every start, in place and not, with equal and with
  * individual counts; and what is said about wrong arguments. */
+#include <stddef.h>
+
 #include "check.h"
 
 enum { EPOCHS = 3, MOST = 8, COUNT = 5, ROOM = MOST * (COUNT + MOST) };
@@ -244,7 +246,23 @@ static void check_own(const struct ranks* r) {
 
 static void check_barrier(const struct ranks* r) {
   tasuki_operation barrier = NULL;
+  tasuki_collective_options options = TASUKI_COLLECTIVE_OPTIONS_INIT;
+  char* why = NULL;
   int ended = 0;
+  options.where = 2;
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "option 'where' is 2; it must be TASUKI_HOST",
+              tasuki_barrier_create(r->context, &options, &barrier));
+  options.where = TASUKI_DEVICE;
+  CHECK_OK(tasuki_why_no_gpu(&why));
+  if (why[0] != '\0') CHECK_FAILS(TASUKI_FAILED, "GPU", tasuki_barrier_create(r->context, &options, &barrier));
+  tasuki_text_free(why);
+  options.where = r->rank == 0 ? TASUKI_HOST : TASUKI_DEVICE;
+  if (r->size > 1)
+    CHECK_FAILS(TASUKI_FAILED, "'where' differs between ranks: rank 0 has host",
+                tasuki_barrier_create(r->context, &options, &barrier));
+  options.size = offsetof(tasuki_collective_options, where); /* of a caller who does not know `where` */
+  CHECK_OK(tasuki_barrier_create(r->context, &options, &barrier));
+  CHECK_OK(tasuki_operation_free(&barrier));
   CHECK_OK(tasuki_barrier_create(r->context, NULL, &barrier));
   for (int epoch = 0; epoch < EPOCHS; ++epoch) {
     CHECK_OK(tasuki_start(barrier));

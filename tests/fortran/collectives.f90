@@ -12,6 +12,10 @@ contains
   subroutine test_collectives(ranks)
     type(tasuki_context), intent(in) :: ranks
     call test_reductions(ranks)
+    call test_own_operator(ranks, 'inline')
+    call test_own_operator(ranks, 'thread')
+    call test_wrong_operators(ranks)
+    call test_barriers(ranks)
     call test_blocks(ranks)
     call test_individual_blocks(ranks)
     call test_failures(ranks)
@@ -75,6 +79,159 @@ contains
     call tasuki_free(scan)
     call tasuki_free(before)
     call tasuki_free(barrier)
+  end subroutine
+
+  ! Functions x -> a x + b modulo a prime, a pair (a, b) each: to do one after the other does not commute. data counts the
+  ! elements.
+  subroutine compose(right, left, count, data) bind(c)
+    type(c_ptr), value :: right, left, data
+    integer(c_int64_t), value :: count
+    integer(int32), pointer :: second(:, :), first(:, :)
+    integer(int64), pointer :: elements
+    call c_f_pointer(right, second, [2_c_int64_t, count])
+    call c_f_pointer(left, first, [2_c_int64_t, count])
+    first(2, :) = modulo(second(1, :) * first(2, :) + second(2, :), 10007)
+    first(1, :) = modulo(second(1, :) * first(1, :), 10007)
+    if (.not. c_associated(data)) return
+    call c_f_pointer(data, elements)
+    elements = elements + count
+  end subroutine
+
+  ! The functions of a rank.
+  function functions_of(rank, epoch, many) result(pairs)
+    integer, intent(in) :: rank, epoch, many
+    integer(int32) :: pairs(2, many)
+    integer :: i
+    do i = 1, many
+      pairs(:, i) = [2 + rank + i, 100 * epoch + 7 * rank + i]
+    end do
+  end function
+
+  ! Those of ranks 0 to last, one after the other.
+  function composed(last, epoch, many) result(pairs)
+    integer, intent(in) :: last, epoch, many
+    integer(int32), target :: pairs(2, many), next(2, many)
+    integer :: rank
+    pairs = functions_of(0, epoch, many)
+    do rank = 1, last
+      next = functions_of(rank, epoch, many)
+      call compose(c_loc(next), c_loc(pairs), int(many, c_int64_t), c_null_ptr)
+    end do
+  end function
+
+  subroutine test_own_operator(ranks, engine)
+    type(tasuki_context), intent(in) :: ranks
+    character(*), intent(in) :: engine
+    type(tasuki_operator) :: composition
+    type(tasuki_operation) :: all_of_them, one, scan, before, parts, rows
+    type(tasuki_layout) :: whole, odd, pair
+    integer(int32), target :: mine(2, n), total(2, n), single(2, n), so_far(2, n), below(2, n), block(2, n)
+    integer(int32), target :: spread(2, 2 * n)
+    integer(int32), target, allocatable :: blocks(:, :), expected(:, :)
+    integer(int64), target :: elements
+    character(:), allocatable :: text
+    integer :: epoch, me, last
+    me = tasuki_rank(ranks)
+    last = tasuki_size(ranks) - 1
+    allocate (blocks(2, n * (last + 1)), expected(2, n * (last + 1)))
+    elements = 0
+    call tasuki_operator_create(composition, 'composition', compose, commutes=.false., data=c_loc(elements))
+    call tasuki_allreduce_create(all_of_them, ranks, c_loc(mine), c_loc(total), int(n, int64), tasuki_int32_int32, &
+        composition, engine=engine)
+    call tasuki_reduce_create(one, ranks, last, c_loc(mine), c_loc(single), int(n, int64), tasuki_int32_int32, composition, &
+        engine=engine)
+    call tasuki_scan_create(scan, ranks, c_loc(mine), c_loc(so_far), int(n, int64), tasuki_int32_int32, composition, &
+        engine=engine)
+    call tasuki_exscan_create(before, ranks, c_loc(mine), c_loc(below), int(n, int64), tasuki_int32_int32, composition, &
+        engine=engine)
+    call tasuki_reduce_scatter_create(parts, ranks, c_loc(blocks), c_loc(block), int(n, int64), tasuki_int32_int32, &
+        composition, engine=engine)
+    call tasuki_layout_of(whole, mine)
+    call tasuki_layout_bytes(pair, 8)
+    call tasuki_layout_vector(odd, n, 1, 2_int64, pair)
+    call tasuki_allreduce_create(rows, ranks, c_loc(mine), whole, c_loc(spread), odd, tasuki_int32_int32, composition, &
+        engine=engine)
+    call check_operation(all_of_them)
+    call check_operation(one)
+    call check_operation(scan)
+    call check_operation(before)
+    call check_operation(parts)
+    call check_operation(rows)
+    call tasuki_plan_text(all_of_them, text)
+    call check(index(text, 'by composition') > 0, 'a plan that names the operator')
+    do epoch = 1, epochs
+      mine = functions_of(me, epoch, n)
+      blocks = functions_of(me, epoch, size(blocks, 2))
+      spread = -1
+      below = -1
+      call tasuki_start(all_of_them)
+      call run(one)
+      call run(scan)
+      call tasuki_wait(all_of_them)
+      call run(before)
+      call run(parts)
+      call run(rows)
+      expected = composed(last, epoch, size(expected, 2))
+      call check(all_same(total, expected(:, :n)), 'an allreduce by a function, '//engine)
+      if (me == last) call check(all_same(single, total), 'a reduce by a function')
+      call check(all_same(so_far, composed(me, epoch, n)), 'a scan by a function')
+      if (me > 0) call check(all_same(below, composed(me - 1, epoch, n)), 'an exscan by a function')
+      call check(all_same(block, expected(:, me * n + 1:(me + 1) * n)), 'a reduce-scatter by a function')
+      call check(all_same(spread(:, 1::2), total) .and. all(spread(:, 2::2) == -1), 'an allreduce of layouts by a function')
+    end do
+    call check(elements > 0 .or. last == 0, 'calls with data')
+    call tasuki_free(all_of_them)
+    call tasuki_free(one)
+    call tasuki_free(scan)
+    call tasuki_free(before)
+    call tasuki_free(parts)
+    call tasuki_free(rows)
+    call tasuki_free(whole)
+    call tasuki_free(odd)
+    call tasuki_free(pair)
+  end subroutine
+
+  logical function all_same(a, b)
+    integer(int32), intent(in) :: a(:, :), b(:, :)
+    all_same = all(a == b)
+  end function
+
+  subroutine test_wrong_operators(ranks)
+    type(tasuki_context), intent(in) :: ranks
+    type(tasuki_operator) :: none
+    type(tasuki_operation) :: sums
+    integer(int32), target :: mine(2), total(2)
+    character(300) :: errmsg
+    integer :: stat
+    errmsg = ''
+    call tasuki_operator_create(none, ' ', compose, stat=stat, errmsg=errmsg)
+    call check_failure(stat, errmsg, tasuki_bad_argument, 'name must have 1 to 127 letters')
+    call tasuki_operator_create(none, repeat('n', 128), compose, stat=stat, errmsg=errmsg)
+    call check_failure(stat, errmsg, tasuki_bad_argument, 'name must have 1 to 127 letters')
+    call tasuki_allreduce_create(sums, ranks, c_loc(mine), c_loc(total), 1_int64, tasuki_int32_int32, none, stat=stat, &
+        errmsg=errmsg)
+    call check_failure(stat, errmsg, tasuki_bad_argument, '''op'' is -1')
+    if (tasuki_size(ranks) == 1) return
+    call tasuki_operator_create(none, merge('this', 'that', tasuki_rank(ranks) == 0), compose)
+    call tasuki_allreduce_create(sums, ranks, c_loc(mine), c_loc(total), 1_int64, tasuki_int32_int32, none, stat=stat, &
+        errmsg=errmsg)
+    call check_failure(stat, errmsg, tasuki_failed, 'rank 0 has own ''this''')
+  end subroutine
+
+  subroutine test_barriers(ranks)
+    type(tasuki_context), intent(in) :: ranks
+    type(tasuki_operation) :: barrier
+    character(:), allocatable :: no_gpu
+    character(300) :: errmsg
+    integer :: stat
+    errmsg = ''
+    call tasuki_why_no_gpu(no_gpu)
+    call tasuki_barrier_create(barrier, ranks, device=.true., stat=stat, errmsg=errmsg)
+    if (len(no_gpu) > 0) call check_failure(stat, errmsg, tasuki_failed, 'GPU')
+    if (stat == tasuki_ok) call tasuki_free(barrier)
+    if (tasuki_size(ranks) == 1) return
+    call tasuki_barrier_create(barrier, ranks, device=tasuki_rank(ranks) > 0, stat=stat, errmsg=errmsg)
+    call check_failure(stat, errmsg, tasuki_failed, '''where'' differs between ranks')
   end subroutine
 
   subroutine test_blocks(ranks)

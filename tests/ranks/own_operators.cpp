@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -110,6 +111,52 @@ RANK_TEST("a function of the user's that commutes may be combined by any algorit
       all.wait();
       const int last = ctx.size() - 1;
       for (const double number : out) CHECK(number == ((last + turn) % 2 == 0 ? -1.0 : 1.0) * (last + turn + 1));
+    }
+  }
+}
+
+RANK_TEST("what a function of the user's throws ends its operation, by thread too, and the other ranks hear of it") {
+  std::vector<int> everybody;
+  for (int rank = 0; rank < ctx.size(); ++rank) everybody.push_back(rank);
+  if (ctx.size() == 1) return;
+  for (const std::string engine : {"inline", "thread"}) {
+    for (const bool others_first : {false, true}) {
+      Context apart = ctx.subset(everybody);  // it fails as a whole
+      const Operator careful("careful sum", [&](const void* right, void* left, std::int64_t count) {
+        for (std::int64_t i = 0; i < count; ++i) {
+          static_cast<double*>(left)[i] += static_cast<const double*>(right)[i];
+          if (apart.is_root() && static_cast<double*>(left)[i] > 1e6) throw std::runtime_error("a sum is too large");
+        }
+      });
+      CollectiveOptions options;
+      options.engine = engine;
+      options.algorithm = "exchange";  // every rank combines
+      std::vector<double> in(35), out(in.size());
+      Allreduce all(apart, in.data(), out.data(), 35, DType::f64, careful, options);
+      Barrier barrier(apart,
+                      options.engine == "thread" ? CollectiveOptions{} : CollectiveOptions{{.engine = "thread"}});
+      check_plan(all, "careful sum");
+      const auto run = [&](double number) {
+        for (double& each : in) each = number + apart.rank();
+        all.start();
+        if (others_first) {
+          barrier.start();
+          (void)error_of([&] { barrier.wait(); });  // it may end, or hear of the failure
+        }
+        all.wait();
+      };
+      run(1);
+      const double ranks = apart.size();
+      CHECK(out[7] == ranks + ranks * (ranks - 1) / 2);
+      CAPTURE(engine);
+      CAPTURE(others_first);
+      // Other ranks may have got all that they need of the epoch that failed, but not of the next one.
+      const std::string met = error_of([&] {
+        run(1e6);
+        run(2);
+      });
+      CHECK(says(met, "a sum is too large"));
+      CHECK(!all.active());
     }
   }
 }

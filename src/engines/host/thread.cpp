@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engines/engine.hpp"
+#include "session/wait_until.hpp"
 #include "session/worker.hpp"
 #include "tasuki/error.hpp"
 
@@ -51,8 +52,14 @@ struct Job final : Worker::Task {
 
 class Thread final : public Engine {
  public:
-  Thread(Executor& executor, Runtime& runtime) : job_(executor, runtime) { Worker::instance().add(&job_); }
-  ~Thread() override { Worker::instance().remove(&job_); }
+  Thread(Executor& executor, Runtime& runtime) : job_(executor, runtime) {
+    const Unlocked unlocked(&runtime);
+    Worker::instance().add(&job_);
+  }
+  ~Thread() override {
+    const Unlocked unlocked(&job_.runtime);
+    Worker::instance().remove(&job_);
+  }
 
   void start() override {
     job_.executor.begin();
@@ -70,6 +77,7 @@ class Thread final : public Engine {
   }
 
   void stop() override {
+    const Unlocked unlocked(&job_.runtime);
     State state = job_.state.load();
     while (state == State::asked || state == State::running) {
       if (job_.state.compare_exchange_weak(state, State::stopping)) break;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hypothesis.strategies as st
 import numpy as np
 import pytest
+from collective_checks import checked, drawn_counts, values
 from hypothesis import given, settings
 
 import tasuki
@@ -40,22 +41,12 @@ class Strided:
         self.array[...] = np.reshape(data, self.array.shape)
 
 
-def values(rank, turn, count, dtype):
-    return ((np.arange(count) * 7 + rank * 5 + turn * 3) % 11).astype(dtype)
-
-
 @st.composite
 def strided(draw, count, dtype, me):
     """`count` elements; their shape and places depend on the rank."""
     shapes = [(count,), (1, count), (count, 1, 1)] + [(k, count // k) for k in (2, 3, 4) if count % k == 0 and count]
     choice = draw(st.integers(0, 10))
     return Strided(shapes[(choice + me) % len(shapes)], dtype, list(PLACES)[(choice // 2 + 2 * me) % len(PLACES)])
-
-
-def checked(operation):
-    report = tasuki.verify(operation)
-    assert report, report.text()
-    return operation
 
 
 @pytest.mark.parametrize("name", ["Allreduce", "Reduce", "Scan", "Exscan"])
@@ -91,15 +82,13 @@ def test_vectors(context, name, data):
 @given(st.data())
 def test_reduce_scatter(context, data):
     n, me = context.size, context.rank
-    counts = data.draw(st.lists(st.integers(0, 9), min_size=n, max_size=n))
-    if equal := data.draw(st.booleans()):
-        counts = [counts[0]] * n
+    counts, told = drawn_counts(data, n, 9)
     begin, total = sum(counts[:me]), sum(counts)
     here = data.draw(st.booleans())
     source = data.draw(strided(total, "float32", me))
     target = data.draw(strided(counts[me], "float32", me))
     sides = [tasuki.in_place, source.array] if here else [source.array, target.array]
-    operation = checked(tasuki.ReduceScatter(context, *sides, counts=None if equal else counts))
+    operation = checked(tasuki.ReduceScatter(context, *sides, counts=told))
     for turn in range(TURNS):
         source.fill(values(me, turn, total, "float32"))
         operation.run()
@@ -115,9 +104,7 @@ def test_reduce_scatter(context, data):
 @given(st.data())
 def test_blocks(context, name, data):
     n, me = context.size, context.rank
-    counts = data.draw(st.lists(st.integers(0, 20), min_size=n, max_size=n))
-    if equal := data.draw(st.booleans()):
-        counts = [counts[0]] * n
+    counts, told = drawn_counts(data, n, 20)
     dtype = data.draw(st.sampled_from(["float32", "bool", "M8[s]", "complex128"]))
     root = data.draw(st.integers(0, n - 1)) if name != "Allgather" else me
     here = data.draw(st.booleans()) and me == root
@@ -125,7 +112,7 @@ def test_blocks(context, name, data):
     part = data.draw(strided(counts[me], dtype, me))
     whole = data.draw(strided(total, dtype, me))
     sides = [tasuki.in_place if here else part.array, whole.array if me == root else None]
-    keywords = {"counts": None if equal else counts} | ({} if name == "Allgather" else {"root": root})
+    keywords = {"counts": told} | ({} if name == "Allgather" else {"root": root})
     operation = checked(getattr(tasuki, name)(context, *(sides[::-1] if name == "Scatter" else sides), **keywords))
     for turn in range(TURNS):
         mine = values(me, turn, counts[me], dtype)

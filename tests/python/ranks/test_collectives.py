@@ -5,6 +5,7 @@ from __future__ import annotations
 import hypothesis.strategies as st
 import numpy as np
 import pytest
+from collective_checks import checked, drawn_counts, values
 from hypothesis import given, settings
 
 import tasuki
@@ -21,19 +22,13 @@ ALGORITHMS = {
 }
 
 
-def values(rank, turn, count, dtype):
-    """What a rank has at a turn: small whole numbers, so that sums are exact in any order."""
-    return ((np.arange(count) * 7 + rank * 5 + turn * 3) % 11).astype(dtype)
-
-
 def reduced(op, arrays):
     return OPS[op].reduce(np.array(arrays)).astype(arrays[0].dtype)
 
 
 def turns(operation, source, rank):
     """Verifies the operation, then runs it on new data at each turn."""
-    report = tasuki.verify(operation)
-    assert report, report.text()
+    checked(operation)
     for turn in range(3):
         source[...] = values(rank, turn, source.size, source.dtype).reshape(source.shape)
         operation.start()
@@ -80,9 +75,7 @@ def test_vectors(context, name, data):
 @given(st.data())
 def test_reduce_scatter(context, data):
     n, me = context.size, context.rank
-    counts = data.draw(st.lists(st.integers(0, 9), min_size=n, max_size=n))
-    if equal := data.draw(st.booleans()):
-        counts = [counts[0]] * n
+    counts, told = drawn_counts(data, n, 9)
     here = data.draw(st.booleans())
     begin, total = sum(counts[:me]), sum(counts)
     source = array(context, data, total, "int64")
@@ -92,7 +85,7 @@ def test_reduce_scatter(context, data):
         tasuki.in_place if here else source,
         target,
         op="max",
-        counts=None if equal else counts,
+        counts=told,
         algorithm=data.draw(st.sampled_from(ALGORITHMS["ReduceScatter"])),
     )
     for turn in turns(operation, target if here else source, me):
@@ -105,9 +98,7 @@ def test_reduce_scatter(context, data):
 @given(st.data())
 def test_blocks(context, name, data):
     n, me = context.size, context.rank
-    counts = data.draw(st.lists(st.integers(0, 40), min_size=n, max_size=n))
-    if equal := data.draw(st.booleans()):
-        counts = [counts[0]] * n
+    counts, told = drawn_counts(data, n, 40)
     # What is only moved may be of any type.
     dtype = data.draw(st.sampled_from(["float32", "bool", "M8[s]", [("a", "i2"), ("b", "u1")]]))
     root = data.draw(st.integers(0, n - 1)) if name != "Allgather" else 0
@@ -117,7 +108,7 @@ def test_blocks(context, name, data):
     part = array(context, data, counts[me], dtype)
     whole = array(context, data, total, dtype)
     mine = whole[begin : begin + counts[me]]
-    keywords = {"counts": None if equal else counts, "algorithm": data.draw(st.sampled_from(ALGORITHMS[name]))}
+    keywords = {"counts": told, "algorithm": data.draw(st.sampled_from(ALGORITHMS[name]))}
     if name != "Allgather":
         keywords["root"] = root
     sides = [tasuki.in_place if here else part, whole if at_root else None]
@@ -270,6 +261,11 @@ def test_complaints(context):
         (lambda: tasuki.Allreduce(context, a, None), "'target' is None"),
         (lambda: tasuki.Allreduce(context, a.astype("M8[s]"), b.astype("M8[s]")), "cannot be combined"),
         (lambda: tasuki.Scan(context, a, b, trees=2), "of scan none has"),
+        (
+            lambda: tasuki.Barrier(context, where="cloud"),  # type: ignore[arg-type]
+            "'where' is 'cloud'; it must be 'host' or 'device'",
+        ),
+        (lambda: tasuki.Barrier(context, where="device"), "GPU" if tasuki.why_no_gpu() else None),
         (
             lambda: tasuki.Allgather(context, a, b, counts=[1]),
             r"'counts' is \[1\]; it must be" if n > 1 else "'source'",
