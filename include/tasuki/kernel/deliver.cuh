@@ -1,7 +1,7 @@
 // How a group stores a message's lines, takes a message into a receive, and waits. Part of tasuki/kernel.cuh.
 #pragma once
 
-#include "tasuki/kernel/channel.cuh"
+#include "tasuki/kernel/matching.cuh"
 
 namespace tasuki::device::detail {
 
@@ -118,7 +118,7 @@ TASUKI_RARE bool take_for_another(const Messages& m, const Group group, int peer
   if (!got.good) return false;
   group.sync();  // all have asked the receive where it goes
   if (group.thread() == 0) {
-    receive.tag = got.tag;
+    receive.came = got.tag;
     receive.bytes = got.bytes;
     store_release_gpu(&receive.state, kTaken);
   }
@@ -225,6 +225,7 @@ struct LookForMessage {
   Word number;
   View to;
   Word seen;
+  int for_another = 0;  // looks at a message that came while an older receive was open
 
   TASUKI_DEVICE LookForMessage(const Messages& messages, const Request& request)
       : m(messages),
@@ -233,47 +234,57 @@ struct LookForMessage {
         tag(request.tag),
         number(request.number),
         to(request.to),
-        seen(load_relaxed(&channel.box.seen)) {}
+        seen(request.number) {}
 
   TASUKI_DEVICE Word look() {
     OpenReceive& receive = channel.receive(number);
-    // All three loads are on their way at once.
+    // All loads are on their way at once.
+    const Word counts = load_relaxed(&channel.box.counts);
     const Word state = load_relaxed(&receive.state);
-    const Word now = load_relaxed(&channel.box.seen);
+    const Word in_books = load_relaxed(&channel.box.seen);
     const Line line = load_line(channel.lines(seen));
-    Word next = kNotYet;
-    if (state == kTaken) {
-      load_acquire_gpu(&receive.state);  // what the other has stored may be read
-      return kEnded;
-    }
-    if (state >= kHasMessage || (state == kOpen && now == seen && is_message(m, line.number, seen)))
-      locked(m, channel.box, [&] { next = found(receive, line); });
+    const bool tangled = (counts & kTangled) != 0;
+    const Word now = tangled ? in_books : oldest_of(counts);
+    const bool came = now == seen && is_message(m, line.number, seen);
     seen = now;
-    return next;
+    // The state is of this receive if the channel has been tangled since it was posted.
+    if (tangled && state == kTaken && (load_acquire_gpu(&channel.box.counts) & kTangled) != 0 &&
+        load_acquire_gpu(&receive.state) == kTaken)  // what the other has stored may be read
+      return kEnded;
+    if (!tangled && came && is_oldest(counts, number) && takes(tag, tag_of(line.number)))
+      return claim_oldest(channel.box, number) ? taken(number, line) : kNotYet;
+    if (!(tangled ? state >= kHasMessage || (state == kOpen && came) : came && is_to_be_matched(counts, line)))
+      return kNotYet;
+    return found(receive, tangled ? state : kOpen);
   }
-
-  /// With the lock: something has come, the line perhaps. What is for this receive is this group's to take from here
-  /// on, and nobody looks at the receive any more. A message of one line is taken at once.
-  TASUKI_DEVICE Word found(OpenReceive& receive, const Line& line) const {
-    Box& box = channel.box;
-    const Word state = load_relaxed(&receive.state);
-    const Word now = load_relaxed(&box.seen);
-    const Word oldest = load_relaxed(&box.oldest);
+  /// One that another group may be about to take is left to it for a while.
+  TASUKI_DEVICE bool is_to_be_matched(Word counts, const Line& line) {
+    constexpr int kLooks = 2;
+    constexpr int kMoreLooks = 8;
+    return is_oldest(counts, number) || ++for_another > (takes(tag, tag_of(line.number)) ? kLooks : kMoreLooks);
+  }
+  /// The message is this group's. One line is taken at once.
+  TASUKI_DEVICE Word taken(Word message, const Line& line) const {
     const Word bytes = size_of(line.number);
-    const int came = tag_of(line.number);
-    if (state == kOpen && now == seen && oldest == number && is_message(m, line.number, seen) && takes(tag, came)) {
-      const bool at_once = bytes <= 8 && bytes <= to.bytes && to.blocks == nullptr;
-      if (at_once && bytes > 0) store_bytes(to.at, line.data, bytes);
-      if (at_once) channel.tell(now);
-      note(m, box.seen, now + 1);
-      close(m, channel, number, oldest);
-      return at_once ? static_cast<Word>(static_cast<unsigned>(came)) << 32 | bytes << 8 | kDone : next_of(kMine, now);
-    }
-    if (state == kOpen) match(m, peer);
-    const Word matched = load_relaxed(&receive.state);
-    if (matched < kHasMessage) return kNotYet;
-    close(m, channel, number, oldest);
-    return next_of(kMine, matched - kHasMessage);
+    if (bytes > 8 || bytes > to.bytes || to.blocks != nullptr) return next_of(kMine, message);
+    if (bytes > 0) store_bytes(to.at, line.data, bytes);
+    channel.tell(message);
+    return static_cast<Word>(static_cast<unsigned>(tag_of(line.number))) << 32 | bytes << 8 | kDone;
+  }
+  /// Something has come. What is for this receive is this group's to take from here on, and nobody looks at the receive
+  /// any more.
+  TASUKI_DEVICE Word found(OpenReceive& receive, Word state) const {
+    Word message = 0;
+    bool mine = false;
+    locked(channel, [&](Books& books) {
+      if (state < kHasMessage) books = match(channel, books);
+      const Word now = load_relaxed(&receive.state);
+      mine = now >= kHasMessage;
+      if (!mine) return;
+      message = now - kHasMessage;
+      close(channel, books, number);
+    });
+    return mine ? taken(message, load_line(channel.lines(message))) : kNotYet;
   }
   TASUKI_DEVICE void complain(Reason why) const { say_what_came(m, why, peer, tag); }
 };

@@ -63,18 +63,30 @@ class BlockGroup {
     return static_cast<int>(blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z));
   }
   TASUKI_DEVICE int blocks() const { return static_cast<int>(gridDim.x * gridDim.y * gridDim.z); }
-  TASUKI_DEVICE void sync() const { __syncthreads(); }
+  TASUKI_DEVICE void sync() const {
+    gather_warp();
+    __syncthreads();
+  }
   /// True to all if `mine` is true on all threads. A `sync`, too.
-  TASUKI_DEVICE bool all(bool mine) const { return __syncthreads_and(mine ? 1 : 0) != 0; }
+  TASUKI_DEVICE bool all(bool mine) const {
+    gather_warp();
+    return __syncthreads_and(mine ? 1 : 0) != 0;
+  }
   /// What thread 0 has. A `sync`, too.
   TASUKI_DEVICE Word broadcast(Word mine) const {
     __shared__ Word from_first;
     if (thread() == 0) from_first = mine;
-    __syncthreads();
+    sync();
     const Word value = from_first;
-    __syncthreads();
+    sync();
     return value;
   }
+
+ private:
+  // A block's barrier counts warps. The compiler may let the threads of a warp come to it one after the other, as
+  // thread 0 does that has had more to do (seen with nvcc 13.0): the warp would count twice, and later barriers would
+  // be mixed up.
+  TASUKI_DEVICE static void gather_warp() { __syncwarp(); }
 };
 
 #else

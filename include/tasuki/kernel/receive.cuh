@@ -15,28 +15,32 @@ struct Posted {
   Word oldest_state;
 };
 
-/// Opens receive `number`, the next, for the earliest message that nobody has taken yet or for one to come. With the
-/// lock.
+/// Opens receive `number`, the next, for the earliest message that nobody has taken yet or for one to come.
 TASUKI_DEVICE void post(const Messages& m, int peer, Box& box, OpenReceive* receives, const Posted& now, const View& to,
                         int tag) {
   OpenReceive& receive = receive_of(m, receives, now.number);
   receive.to = to;
   receive.tag = tag;
-  note(m, receive.state, now.unmatched == 0 ? kOpen : state_of_new(m, peer, tag));
-  note(m, box.posted, now.number + 1);
+  Word state = kOpen;
+  if (now.unmatched != 0) {
+    const Channel channel(m, peer);
+    locked(channel, [&](Books& books) { state = state_of_new(channel, books, tag); });
+  }
+  keep(receive.state, state);
+  keep(box.posted, now.number + 1);
   if (now.oldest == now.number || now.oldest_state != kClosed) return;
   Word oldest = now.oldest + 1;
-  while (oldest < now.number && recall(m, receive_of(m, receives, oldest).state) == kClosed) ++oldest;
-  note(m, box.oldest, oldest);
+  while (oldest < now.number && kept(receive_of(m, receives, oldest).state) == kClosed) ++oldest;
+  keep(box.oldest, oldest);
 }
 
 TASUKI_DEVICE bool look_for_room(const Messages& m, const Box& box, OpenReceive* receives, Posted& now) {
-  now.number = recall(m, box.posted);
-  now.oldest = recall(m, box.oldest);
-  now.unmatched = recall(m, box.unmatched);
+  now.number = kept(box.posted);
+  now.oldest = kept(box.oldest);
+  now.unmatched = kept(box.unmatched);
   // Whether the oldest has closed is asked when another is there, too, which spares most calls a load.
   const bool asks = now.number - now.oldest > 1 || m.receives <= 2;
-  now.oldest_state = asks ? recall(m, receive_of(m, receives, now.oldest).state) : kOpen;
+  now.oldest_state = asks ? kept(receive_of(m, receives, now.oldest).state) : kOpen;
   return now.number - now.oldest < m.receives;
 }
 
@@ -57,23 +61,44 @@ TASUKI_DEVICE Word post_alone(const Messages& m, const Group& group, int from, c
   return now.number;
 }
 
+/// By one thread, among several groups: the same if the channel is not tangled. False if it is, or if too many are
+/// open.
+TASUKI_DEVICE bool post_next(const Messages& m, Box& box, OpenReceive* receives, const View& to, int tag,
+                             Word& number) {
+  bool good = false;
+  change_counts(box, [&](Word counts) {
+    good = (counts & kTangled) == 0 && open_of(counts) < m.receives;
+    if (!good) return counts;
+    number = oldest_of(counts) + open_of(counts);
+    tell_opened(receive_of(m, receives, number), number, to, tag);
+    return counts + kOneOpen;
+  });
+  return good;
+}
+
 template <class Group>
 TASUKI_RARE Word post_shared(const Messages& m, const Group group, int from, View to, int tag) {
   Box& box = m.boxes[from];
-  OpenReceive* const receives = box.receives;
-  bool good = working(m.team);
-  Posted now{};
+  Word number = kNotPosted;
   group.sync();
   if (group.thread() == 0) {
-    bool room = false;
-    locked(m, box, [&] {
-      room = look_for_room(m, box, receives, now);
-      if (room) post(m, from, box, receives, now, to, tag);
-    });
-    if (!room) good = fail(m.team, Call::irecv, Reason::too_many_open, from, tag, m.receives);
+    const bool good = working(m.team);
+    const Channel channel(m, from);
+    bool room = true;
+    if (good && !post_next(m, box, channel.receives, to, tag, number))
+      locked(channel, [&](Books& books) {
+        room = books.posted - books.oldest < m.receives;
+        if (!room) return;
+        number = books.posted++;
+        OpenReceive& receive = channel.receive(number);
+        receive.to = to;
+        receive.tag = tag;
+        store_relaxed(&receive.state, books.unmatched == 0 ? kOpen : state_of_new(channel, books, tag));
+      });
+    if (!room) fail(m.team, Call::irecv, Reason::too_many_open, from, tag, m.receives);
+    if (!good) number = kNotPosted;
   }
-  const Word number = group.broadcast(now.number);
-  return group.all(good) ? number : kNotPosted;
+  return group.broadcast(number);
 }
 
 /// `irecv`.
@@ -94,9 +119,63 @@ TASUKI_DEVICE bool ended(Request& request, int tag, Word bytes) {
   return true;
 }
 
-/// `wait` and `test` for a receive where several groups may be at it: one thread finds the message.
+/// `wait` and `test` for a receive where several groups may be at it, quick: the receive is the oldest, and the next
+/// message is short and for it. One thread takes it from the counts; meanwhile the others look for their lines. kEnded,
+/// with the message's head; kNotYet if it is not so, and then the receive is open as before; kGaveUp if a line of the
+/// message does not come.
+template <class Group>
+TASUKI_DEVICE Word take_oldest(const Messages& m, const Group& group, const Request& request, bool once, Word& head) {
+  if (request.to.blocks != nullptr) return kNotYet;
+  Box& box = m.boxes[request.peer];
+  const Word number = request.number;  // of the receive and the message
+  const Line* const lines = box.lines + (place_of(m, number) << m.log_lines);
+  Word* const tells = box.tells + place_of(m, number);
+  const auto thread = static_cast<Word>(group.thread());
+  const Word all_words = 8 * static_cast<Word>(group.threads());
+  const Word most = request.to.bytes < all_words ? request.to.bytes : all_words;
+  group.sync();
+  const bool alive = thread != 0 || working(m.team);
+  Line own{};
+  bool good = false;
+  for (int looks = once ? 1 : kTurns; looks > 0 && !good; --looks) {
+    const Word counts = load_relaxed(&box.counts);
+    own = load_line(lines);
+    if (!is_oldest(counts, number)) break;
+    good = is_message(m, own.number, number);
+  }
+  head = own.number;
+  good = good && alive && takes(request.tag, tag_of(head)) && size_of(head) <= most;
+  if (thread == 0 && good) {
+    good = claim_oldest(box, number);
+    if (good && size_of(head) > 0) store_bytes(request.to.at, own.data, size_of(head));
+    if (good && size_of(head) <= 8) store_leave(tells, number + 1);
+  }
+  if (thread != 0 && good && 8 * thread < size_of(head)) own = load_line(lines + thread);
+  if (!group.all(good)) {  // the first has not taken it, or another has not seen it
+    if (group.broadcast(thread == 0 && good ? 1 : 0) == 0) return kNotYet;
+    head = group.broadcast(head);
+    if (thread != 0 && 8 * thread < size_of(head)) own = load_line(lines + thread);
+  }
+  if (size_of(head) <= 8) return kEnded;
+  bool came = true;
+  if (thread != 0 && 8 * thread < size_of(head)) {
+    came = await_line(m, lines + thread, number, own);
+    if (came) store_bytes(request.to.at + 8 * thread, own.data, size_of(head) - 8 * thread);
+  }
+  came = group.all(came);
+  if (thread == 0) came ? store_leave(tells, number + 1) : void(give_up(m, request.peer, tag_of(head)));
+  if (came) return kEnded;
+  group.sync();  // it has failed, whichever thread asks
+  return kGaveUp;
+}
+
+/// The same, as long as it takes: one thread finds the message.
 template <class Group>
 TASUKI_RARE bool finish_shared(const Messages& m, const Group group, Request& request, bool once, bool& done) {
+  Word head = 0;
+  const Word quick = take_oldest(m, group, request, once, head);
+  if (quick == kGaveUp) return false;
+  if (quick == kEnded) return ended(request, tag_of(head), size_of(head));
   const Channel channel(m, request.peer);
   group.sync();
   const Word next = drive(m, group, LookForMessage(m, request), once);
@@ -108,11 +187,10 @@ TASUKI_RARE bool finish_shared(const Messages& m, const Group group, Request& re
   if ((next & 0xff) == kDone) return ended(request, tag_of(next >> 32), next >> 8 & 0xff);
   if (next == kEnded) {  // another group has taken it
     const OpenReceive& receive = channel.receive(request.number);
-    const int tag = receive.tag;
+    const int tag = receive.came;
     const Word bytes = receive.bytes;
     group.sync();
-    if (group.thread() == 0)
-      locked(m, channel.box, [&] { close(m, channel, request.number, load_relaxed(&channel.box.oldest)); });
+    if (group.thread() == 0) locked(channel, [&](Books& books) { close(channel, books, request.number); });
     return ended(request, tag, bytes);
   }
   const Got got = take(m, group, request.peer, next >> 16, request.to);
@@ -126,21 +204,25 @@ TASUKI_RARE bool finish_later(const Messages& m, const Group group, Request& req
   Box& box = channel.box;
   OpenReceive& receive = channel.receive(request.number);
   const auto thread = static_cast<Word>(group.thread());
+  const auto close_alone = [&](Word oldest) {
+    keep(receive.state, kClosed);
+    if (oldest == request.number) keep(box.oldest, oldest + 1);  // `post` goes on from there
+  };
   Patience patience(m.team);
   for (;;) {
     group.sync();
     const bool alive = working(m.team);
-    const Word state = recall(m, receive.state);
-    const Word oldest = recall(m, box.oldest);
+    const Word state = kept(receive.state);
+    const Word oldest = kept(box.oldest);
     if (state == kTaken) {  // while the group waited for something else
-      const int tag = receive.tag;
+      const int tag = receive.came;
       const Word bytes = receive.bytes;
       const bool good = group.all(alive);
-      if (thread == 0) close(m, channel, request.number, oldest);
+      if (thread == 0) close_alone(oldest);
       return good && ended(request, tag, bytes);
     }
     const bool matched = state >= kHasMessage;
-    const Word message = matched ? state - kHasMessage : recall(m, box.seen);
+    const Word message = matched ? state - kHasMessage : kept(box.seen);
     Word head = 0;
     bool came = false;
     bool good = true;
@@ -151,11 +233,11 @@ TASUKI_RARE bool finish_later(const Messages& m, const Group group, Request& req
       good = patience.more();
     }
     if (group.all(came && good && alive)) {
-      if (!matched && thread == 0) match(m, request.peer);
+      if (!matched && thread == 0) locked(channel, [&](Books& books) { books = match(channel, books); });
       if (!matched && (oldest != request.number || !takes(request.tag, tag_of(head)))) continue;
       const Got got = take(m, group, request.peer, message, request.to);
       if (!got.good) return false;
-      if (thread == 0) close(m, channel, request.number, oldest);
+      if (thread == 0) close_alone(oldest);
       return ended(request, got.tag, got.bytes);
     }
     if (!group.all(good && alive)) {

@@ -79,6 +79,7 @@ TASUKI_RARE Word send_shared(const Messages& m, const Group group, int to, View 
   Box& box = m.boxes[to];
   const bool good = working(m.team);
   const bool few = is_short(m, group, from);
+  Line* const there = box.there;
   group.sync();
   const Word own = few ? own_word(group, from) : 0;
   Word number = 0;
@@ -95,7 +96,7 @@ TASUKI_RARE Word send_shared(const Messages& m, const Group group, int to, View 
   }
   const bool several = from.bytes > 8;  // lines, by several threads
   if (several) tell();
-  if (room && few) store_short(m, group, box.there, own, from.bytes, tag, number);
+  if (room && few) store_short(m, group, there, own, from.bytes, tag, number);
   if (group.all(good && room && few)) return several ? sent(kSmall, number) : sent(kSmall, 0);
   if (!several) tell();
   return group.all(good) ? send_rest(m, group, to, from, tag, number, room) : kNotSent;

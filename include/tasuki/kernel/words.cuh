@@ -81,10 +81,23 @@ TASUKI_DEVICE Word count_gpu(Word* p, Word value) {
   asm volatile("atom.relaxed.gpu.add.u64 %0, [%1], %2;" : "=l"(before) : "l"(p), "l"(value) : "memory");
   return before;
 }
-TASUKI_DEVICE Word exchange_acquire_gpu(Word* p, Word value) {
+// Sets bits; in no order with anything else, or before all that comes after it.
+TASUKI_DEVICE Word mark_gpu(Word* p, Word bits) {
   Word before;
-  asm volatile("atom.acquire.gpu.exch.b64 %0, [%1], %2;" : "=l"(before) : "l"(p), "l"(value) : "memory");
+  asm volatile("atom.relaxed.gpu.or.b64 %0, [%1], %2;" : "=l"(before) : "l"(p), "l"(bits) : "memory");
   return before;
+}
+TASUKI_DEVICE Word mark_acquire_gpu(Word* p, Word bits) {
+  Word before;
+  asm volatile("atom.acquire.gpu.or.b64 %0, [%1], %2;" : "=l"(before) : "l"(p), "l"(bits) : "memory");
+  return before;
+}
+// Nobody waits for these; in no order with anything else, or after all that comes before it.
+TASUKI_DEVICE void change_gpu(Word* p, Word by) {
+  asm volatile("red.relaxed.gpu.add.u64 [%0], %1;" ::"l"(p), "l"(by) : "memory");
+}
+TASUKI_DEVICE void change_release_gpu(Word* p, Word by) {
+  asm volatile("red.release.gpu.add.u64 [%0], %1;" ::"l"(p), "l"(by) : "memory");
 }
 TASUKI_DEVICE Word exchange_gpu(Word* p, Word value) {
   Word before;
@@ -161,8 +174,17 @@ TASUKI_DEVICE Word add_gpu(Word* p, Word value) {
 TASUKI_DEVICE Word count_gpu(Word* p, Word value) {
   return std::atomic_ref<Word>(*p).fetch_add(value, std::memory_order_relaxed);
 }
-TASUKI_DEVICE Word exchange_acquire_gpu(Word* p, Word value) {
-  return std::atomic_ref<Word>(*p).exchange(value, std::memory_order_acquire);
+TASUKI_DEVICE Word mark_gpu(Word* p, Word bits) {
+  return std::atomic_ref<Word>(*p).fetch_or(bits, std::memory_order_acquire);
+}
+TASUKI_DEVICE Word mark_acquire_gpu(Word* p, Word bits) {
+  return mark_gpu(p, bits);
+}
+TASUKI_DEVICE void change_gpu(Word* p, Word by) {
+  std::atomic_ref<Word>(*p).fetch_add(by, std::memory_order_release);
+}
+TASUKI_DEVICE void change_release_gpu(Word* p, Word by) {
+  change_gpu(p, by);
 }
 TASUKI_DEVICE Word exchange_gpu(Word* p, Word value) {
   return std::atomic_ref<Word>(*p).exchange(value, std::memory_order_acq_rel);
