@@ -1,5 +1,8 @@
 // Transport `mpi`: messages between buffers in host memory, by persistent requests of MPI.
 #include <fmt/format.h>
+#include <sched.h>
+
+#include <chrono>
 
 #include "session/mpi.hpp"
 #include "session/runtime.hpp"
@@ -9,6 +12,10 @@
 
 namespace tasuki {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kAwaited{20};
 
 // Has a persistent request for every round and every copy of the ring, since all addresses are known when the operation
 // is made.
@@ -46,7 +53,14 @@ class Message final : public HostChannel {
   }
 
   void cancel() override {
-    if (running_ != nullptr && mpi_running()) mpi::calls().Cancel(running_);
+    if (running_ == nullptr || !mpi_running()) return;
+    mpi::calls().Cancel(running_);
+    // What has been matched comes all the same, into memory that may be somebody else's by then: so it is awaited, for
+    // a while, as a dead sender's never comes.
+    const auto end = Clock::now() + kAwaited;
+    int done = 0;
+    while (mpi::calls().Test(running_, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done == 0 && Clock::now() < end)
+      sched_yield();
   }
 
  private:

@@ -37,6 +37,7 @@ struct Job final : Worker::Task {
       if (!executor.progress()) return true;
     } catch (...) {
       failure = std::current_exception();
+      executor.cancel();  // nothing of the epoch may come later
     }
     state.store(State::done, std::memory_order_release);
     return true;
