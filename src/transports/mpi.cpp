@@ -55,8 +55,8 @@ class Message final : public HostChannel {
   void cancel() override {
     if (running_ == nullptr || !mpi_running()) return;
     mpi::calls().Cancel(running_);
-    // What has been matched comes all the same, into memory that may be somebody else's by then: so it is awaited, for
-    // a while, as a dead sender's never comes.
+    // MPI cannot cancel a receive whose message it has matched. That message would arrive after the user has freed the
+    // memory, so it is awaited here. The wait is bounded, because the sender may be dead.
     const auto end = Clock::now() + kAwaited;
     int done = 0;
     while (mpi::calls().Test(running_, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done == 0 && Clock::now() < end)

@@ -83,9 +83,9 @@ class BlockGroup {
   }
 
  private:
-  // A block's barrier counts warps. The compiler may let the threads of a warp come to it one after the other, as
-  // thread 0 does that has had more to do (seen with nvcc 13.0): the warp would count twice, and later barriers would
-  // be mixed up.
+  // A block's barrier counts warps, not threads. Code of nvcc 13.0 has been seen to let thread 0 reach it after the
+  // other threads of its warp. The warp then counts twice, and the next barrier of another kind is an illegal
+  // instruction. So the threads of each warp meet first.
   TASUKI_DEVICE static void gather_warp() { __syncwarp(); }
 };
 
