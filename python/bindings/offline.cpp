@@ -111,7 +111,8 @@ Planned plan_transfer(const Machine& machine, nb::handle source, nb::handle targ
 }
 
 Planned plan_broadcast(const Machine& machine, int root, std::int64_t bytes, const std::string& algorithm, int trees,
-                       int arity, std::int64_t chunk, Truth shared, const std::string& path) {
+                       int arity, std::int64_t chunk, const std::string& memory, Truth shared,
+                       const std::string& path) {
   BroadcastShape broadcast;
   broadcast.root = root;
   broadcast.bytes = bytes;
@@ -119,6 +120,7 @@ Planned plan_broadcast(const Machine& machine, int root, std::int64_t bytes, con
   broadcast.trees = trees;
   broadcast.arity = arity;
   broadcast.chunk = chunk;
+  broadcast.memory = memory_from(memory);
   broadcast.shared = shared;
   broadcast.path = path;
   return plan(machine, broadcast);
@@ -126,8 +128,8 @@ Planned plan_broadcast(const Machine& machine, int root, std::int64_t bytes, con
 
 Planned plan_collective(const Machine& machine, const std::string& kind, int root, std::int64_t count,
                         const std::vector<std::int64_t>& counts, nb::handle dtype, const std::string& op,
-                        Truth in_place, const std::string& algorithm, int trees, int arity, std::int64_t chunk,
-                        Truth shared, const std::string& path) {
+                        Truth ordered, Truth in_place, const std::string& algorithm, int trees, int arity,
+                        std::int64_t chunk, const std::string& memory, Truth shared, const std::string& path) {
   CollectiveShape shape;
   shape.kind = collective_from_string(kind);
   shape.root = root;
@@ -135,11 +137,13 @@ Planned plan_collective(const Machine& machine, const std::string& kind, int roo
   shape.counts = counts;
   shape.type = number_type(dtype_from(nb::borrow(dtype), "dtype"));
   shape.op = reduce_op_from_string(op);
+  shape.ordered = ordered;
   shape.in_place = in_place;
   shape.algorithm = algorithm;
   shape.trees = trees;
   shape.arity = arity;
   shape.chunk = chunk;
+  shape.memory = memory_from(memory);
   shape.shared = shared;
   shape.path = path;
   return plan(machine, shape);
@@ -299,16 +303,16 @@ shared: memory that peers can map, such as Tasuki's own; False: the user's own.)
         nb::sig("def _plan_transfer(machine: Machine, source: Any, target: Any, memory: str, shared: Any, path: str) "
                 "-> Planned"));
   m.def("_plan_broadcast", plan_broadcast, nb::arg("machine"), nb::arg("root"), nb::arg("bytes"), nb::arg("algorithm"),
-        nb::arg("trees"), nb::arg("arity"), nb::arg("chunk"), nb::arg("shared"), nb::arg("path"),
+        nb::arg("trees"), nb::arg("arity"), nb::arg("chunk"), nb::arg("memory"), nb::arg("shared"), nb::arg("path"),
         nb::sig("def _plan_broadcast(machine: Machine, root: Any, bytes: Any, algorithm: str, trees: Any, arity: Any, "
-                "chunk: Any, "
-                "shared: Any, path: str) -> Planned"));
+                "chunk: Any, memory: str, shared: Any, path: str) -> Planned"));
   m.def("_plan_collective", plan_collective, nb::arg("machine"), nb::arg("kind"), nb::arg("root"), nb::arg("count"),
-        nb::arg("counts"), nb::arg("dtype"), nb::arg("op"), nb::arg("in_place"), nb::arg("algorithm"), nb::arg("trees"),
-        nb::arg("arity"), nb::arg("chunk"), nb::arg("shared"), nb::arg("path"),
+        nb::arg("counts"), nb::arg("dtype"), nb::arg("op"), nb::arg("ordered"), nb::arg("in_place"),
+        nb::arg("algorithm"), nb::arg("trees"), nb::arg("arity"), nb::arg("chunk"), nb::arg("memory"),
+        nb::arg("shared"), nb::arg("path"),
         nb::sig("def _plan_collective(machine: Machine, kind: str, root: Any, count: Any, counts: Any, dtype: Any, "
-                "op: str, in_place: Any, algorithm: str, trees: Any, arity: Any, chunk: Any, shared: Any, path: str) "
-                "-> Planned"));
+                "op: str, ordered: Any, in_place: Any, algorithm: str, trees: Any, arity: Any, chunk: Any, "
+                "memory: str, shared: Any, path: str) -> Planned"));
 }
 
 }  // namespace tasuki::python

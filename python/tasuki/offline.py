@@ -109,15 +109,16 @@ def plan_broadcast(
     trees: SupportsIndex = 0,
     arity: SupportsIndex = 0,
     chunk: SupportsIndex = 0,
+    memory: Literal["host", "device"] = "host",
     shared: Truth = False,
     path: str = "auto",
 ) -> Planned:
     """The plans of a broadcast of so many bytes on all ranks of `machine`. Local.
 
-    algorithm: by name; trees, arity, chunk (bytes): 0: chosen by cost. shared: the data lies in memory that peers can
-    map. path: as for `Broadcast`.
+    algorithm: by name; trees, arity, chunk (bytes): 0: chosen by cost. memory: 'device': of GPUs. shared: the data lies
+    in memory that peers can map. path: as for `Broadcast`.
     """
-    return _core._plan_broadcast(machine, root, bytes, algorithm, trees, arity, chunk, shared, path)
+    return _core._plan_broadcast(machine, root, bytes, algorithm, trees, arity, chunk, memory, shared, path)
 
 
 @names_checked
@@ -129,11 +130,13 @@ def plan_collective(
     op: str = "sum",
     *,
     root: SupportsIndex = 0,
+    ordered: Truth = False,
     in_place: Truth = False,
     algorithm: str = "auto",
     trees: SupportsIndex = 0,
     arity: SupportsIndex = 0,
     chunk: SupportsIndex = 0,
+    memory: Literal["host", "device"] = "host",
     shared: Truth = False,
     path: str = "auto",
 ) -> Planned:
@@ -141,13 +144,13 @@ def plan_collective(
 
     kind: broadcast, allreduce, allgather, reduce, reduce_scatter, alltoall, gather, scatter, barrier, scan, exscan.
     count: elements of the vector, or of every block; a list of them if blocks differ, one a rank, for alltoall one for
-    each sender and receiver, row by row. op: sum, product, min, max and so on. in_place: with a root, the root's.
-    algorithm: by name; trees, arity, chunk (bytes): 0: chosen by cost. shared: the data lie in memory that peers can
-    map. Raises tasuki.Error for what cannot be.
+    each sender and receiver, row by row. op: sum, product, min, max and so on. ordered: combine in the ranks' order.
+    in_place: with a root, the root's. algorithm: by name; trees, arity, chunk (bytes): 0: chosen by cost. memory:
+    'device': of GPUs. shared: the data lie in memory that peers can map. Raises tasuki.Error for what cannot be.
     """
     several = isinstance(count, Sequence)
     counts = list(cast("Sequence[SupportsIndex]", count)) if several else []
     one = 0 if several else count
     return _core._plan_collective(
-        machine, kind, root, one, counts, dtype, op, in_place, algorithm, trees, arity, chunk, shared, path
+        machine, kind, root, one, counts, dtype, op, ordered, in_place, algorithm, trees, arity, chunk, memory, shared, path
     )

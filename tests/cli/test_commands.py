@@ -226,7 +226,7 @@ def test_plans_of_more_ranks_do_not_stay_behind(tasuki, tmp_path):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["plan-0.json", "plan-1.json", "plan-x.json"]
 
 
-@pytest.mark.parametrize("kind", ["transfer", "broadcast"])
+@pytest.mark.parametrize("kind", ["transfer", "broadcast", "allreduce", "barrier"])
 def test_explain_knows_the_other_operations(tasuki, kind):
     assert tasuki("explain", kind, "-n", 2, "--json")["ranks"][0]["pieces"]
     assert "predicted µs" in tasuki("explain", kind, "-n", 2)

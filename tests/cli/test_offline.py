@@ -43,7 +43,17 @@ def test_collectives_are_explained_with_their_candidates(tasuki):
     )
     data = tasuki("plan", "barrier", "--machine", "host-2core", "--count", 0, "--summary", "--json", **NO_MPI)
     assert data["operation"] == "barrier"
-    assert "give --machine" in tasuki("explain", "scan", status=2)
+    ordered = tasuki("plan", "allreduce", "--machine", "host-2core", "--ordered", "--passes", **NO_MPI)
+    assert "allreduce" in ordered
+
+
+def test_collectives_on_gpus_are_planned_for_paths_between_gpus(tasuki, tmp_path):
+    on_gpus = ["--machine", "h200-2", "--memory", "device"]
+    for kind in ("allreduce", "barrier"):
+        text = tasuki("explain", kind, *on_gpus, "--plans", tmp_path, **NO_MPI)
+        assert "peer:stamped" in text and "shared:" not in text
+        assert tasuki("verify", tmp_path, "--json")["operations"][0]["ok"]
+    assert "peer:" in tasuki("explain", "broadcast", "--bytes", 4096, *on_gpus, **NO_MPI)
 
 
 def test_beside_a_computation_one_engine_pays(tasuki):

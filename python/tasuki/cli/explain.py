@@ -269,14 +269,12 @@ def broadcast(
 
 
 def add_collective(kind: str) -> None:
-    @command.command(kind, help=shapes.COLLECTIVES[kind] + " Off line: give --machine.")
+    @command.command(kind, help=shapes.COLLECTIVES[kind])
     @shapes.collective_options
     @shared_options
     def explain_collective(
         machine: str | None, ranks: int | None, rank: int, plans: Path | None, as_json: bool, **options: object
     ) -> None:
-        if machine is None:
-            raise click.UsageError(f"{kind} is explained off line only; give --machine, such as --machine host-2core")
         finish(kind, options, machine, ranks, rank, plans, as_json)
 
 

@@ -85,6 +85,52 @@ def beside(advice) -> dict:
     return {"us": advice.computation * 1e6, "ways": ways, "pays": advice.pays, "text": advice.text()}
 
 
+def array_for(context, options: dict, elements: int, dtype):
+    """An array of so many elements on every rank: on GPUs, or in memory of Tasuki, or the user's own."""
+    import numpy
+
+    import tasuki
+
+    if options["memory"] == "device":  # an array has one element at least
+        grid = tasuki.Grid(context, [max(elements, 1) * context.size], split=[context.size])
+        return tasuki.Field(grid, dtype, memory="device").array[:elements]
+    if options["shared"]:
+        return tasuki.shared_array(context, (elements,), dtype)
+    return numpy.zeros(elements, dtype)
+
+
+def collective(context, kind: str, options: dict, force: dict):
+    """The collective that the options describe."""
+    import tasuki
+
+    shape = force | {key: options[key] for key in ("algorithm", "trees", "arity", "chunk")}
+    if kind == "barrier":
+        return tasuki.Barrier(context, where=options["memory"], **shape)
+    rooted = {"reduce": "target", "gather": "target", "scatter": "source"}.get(kind)
+    at_root = context.rank == options["root"]
+    if rooted:
+        shape["root"] = options["root"]
+    if kind in ("allreduce", "reduce", "reduce_scatter"):
+        shape |= {"op": options["op"], "ordered": options["ordered"]}
+    elif kind in ("scan", "exscan"):
+        shape["op"] = options["op"]
+    blocks = {"source": ("scatter", "alltoall", "reduce_scatter"), "target": ("gather", "allgather", "alltoall")}
+    in_place = options["in_place"] and (at_root or not rooted)
+    replaced = "target" if kind == "scatter" else "source"  # by in_place
+    sides = {}
+    for side, of_all in blocks.items():
+        if rooted == side and not at_root:
+            sides[side] = None
+        elif in_place and side == replaced:
+            sides[side] = tasuki.in_place
+        else:
+            several = kind in of_all or (in_place and kind == "reduce_scatter")
+            count = options["count"] * (context.size if several else 1)
+            sides[side] = array_for(context, options, count, options["dtype"])
+    operation = getattr(tasuki, kind.title().replace("_", ""))
+    return operation(context, sides["source"], sides["target"], **shape)
+
+
 def explain(context, options: dict) -> dict:
     """The plan of the operation that the options describe."""
     import numpy
@@ -107,10 +153,12 @@ def explain(context, options: dict) -> dict:
         block = make(context, (rows, stride), options["dtype"])[:, :columns]
         ends = [(rank, block if context.rank == rank else None) for rank in (options["source"], options["target"])]
         operation = tasuki.Transfer(context, *ends, **force)
-    else:
-        array = tasuki.shared_array(context, (options["bytes"],), "uint8")
+    elif kind == "broadcast":
+        array = array_for(context, options | {"shared": True}, options["bytes"], "uint8")
         shape = {key: options[key] for key in ("algorithm", "trees", "arity", "chunk")}
         operation = tasuki.Broadcast(context, options["root"], array, **shape, **force)
+    else:
+        operation = collective(context, kind, options, force)
     predicted = tasuki.predict(operation)
     answer = {"text": operation.explain(), "plan": json.loads(operation.plan.json()), "memory": operation.memory}
     answer["predicted"] = {

@@ -121,6 +121,7 @@ broadcast_options = together(
     click.option("--arity", type=click.IntRange(0, INT_MOST), default=0, help="0: chosen by cost."),
     click.option("--chunk", type=click.IntRange(0, LONG_MOST), default=0, help="Bytes; 0: chosen by cost."),
     click.option("--algorithm", default="auto", show_default=True, help="Force one by name."),
+    memory_option,
 )
 
 COLLECTIVES = {
@@ -143,7 +144,9 @@ collective_options = together(
     dtype_option,
     click.option("--op", default="sum", show_default=True, help="sum, product, min, max, band, bor, bxor, ..."),
     click.option("--root", type=click.IntRange(0, INT_MOST), default=0, show_default=True),
+    click.option("--ordered", is_flag=True, help="Reductions combine in the ranks' order."),
     click.option("--in-place", is_flag=True),
+    memory_option,
     click.option("--shared/--private", default=False, show_default=True, help="Memory of Tasuki, or the user's own."),
     click.option("--algorithm", default="auto", show_default=True, help="Force one by name."),
     click.option("--trees", type=click.IntRange(0, INT_MOST), default=0, help="0: chosen by cost."),
@@ -203,9 +206,10 @@ def planned(kind: str, machine: tasuki.Machine, options: dict) -> tasuki.Planned
         ends = [(options[side], block) for side in ("source", "target")]
         return tasuki.plan_transfer(machine, *ends, shared=options["shared"], path=options["path"])
     if kind in COLLECTIVES:
-        keys = ("count", "dtype", "op", "root", "in_place", "algorithm", "trees", "arity", "chunk", "shared", "path")
-        return tasuki.plan_collective(machine, kind, **{key: options[key] for key in keys})
-    keys = ("algorithm", "trees", "arity", "chunk", "path")
+        keys = ("count", "dtype", "op", "root", "ordered", "in_place", "algorithm", "trees", "arity", "chunk")
+        where = ("memory", "shared", "path")
+        return tasuki.plan_collective(machine, kind, **{key: options[key] for key in keys + where})
+    keys = ("algorithm", "trees", "arity", "chunk", "memory", "path")
     return tasuki.plan_broadcast(
         machine, options["root"], options["bytes"], shared=True, **{key: options[key] for key in keys}
     )
