@@ -7,6 +7,7 @@
 
 #include "engines/gpu/program.hpp"
 #include "tasuki/cuda.cuh"
+#include "tasuki/kernel/group.cuh"
 #include "tasuki/kernel/interpret.cuh"
 
 namespace tasuki {
@@ -43,7 +44,7 @@ struct LaunchCrew {
   __device__ static std::uint32_t thread() { return threadIdx.x; }
   __device__ static std::uint32_t warp() { return threadIdx.x / 32; }
   __device__ static constexpr std::uint32_t warps() { return kGpuWarps; }
-  __device__ static bool all(bool yes) { return __syncthreads_and(yes) != 0; }
+  __device__ static bool all(bool yes) { return device::this_block().all(yes); }
   __device__ std::uint64_t elsewhere(const PlanRun&) const { return by_kernels; }
 
   const std::uint64_t& by_kernels;  // epochs that kernels of the user have run, with ends of their own
@@ -88,7 +89,7 @@ __device__ void run_round(const Launch& l, const GpuRound& round, std::byte* fet
   // The kernel was launched early: until here it may read nothing that earlier work of the stream may still write.
   // `failed` and `counts` are exceptions: a block of this operation writes them before it ends.
   wait_for_stream();
-  if (__syncthreads_or(dead)) return;
+  if (!device::this_block().all(!dead)) return;
   const Task task{fits ? fetched : l.bytes + at.offset};
   if (t > round.first_task) {
     LanePlace place;
@@ -117,7 +118,7 @@ __global__ void __launch_bounds__(kGpuThreads, 2) run_plan(const __grid_constant
   if constexpr (kRounds) {
 #pragma unroll 1
     for (int round = 0; round < 2; ++round) {
-      if (round > 0) __syncthreads();  // all threads are done with the first round's task
+      if (round > 0) device::this_block().sync();  // all threads are done with the first round's task
       run_round<kReduces, kTraced>(l, l.round[round], fetched, shared_epoch, crew);
     }
   } else {
