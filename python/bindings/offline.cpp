@@ -127,9 +127,9 @@ Planned plan_broadcast(const Machine& machine, int root, std::int64_t bytes, con
 }
 
 Planned plan_collective(const Machine& machine, const std::string& kind, int root, std::int64_t count,
-                        const std::vector<std::int64_t>& counts, nb::handle dtype, const std::string& op,
-                        Truth ordered, Truth in_place, const std::string& algorithm, int trees, int arity,
-                        std::int64_t chunk, const std::string& memory, Truth shared, const std::string& path) {
+                        const std::vector<std::int64_t>& counts, nb::handle dtype, const std::string& op, Truth ordered,
+                        Truth in_place, const std::string& algorithm, int trees, int arity, std::int64_t chunk,
+                        const std::string& memory, Truth shared, const std::string& path) {
   CollectiveShape shape;
   shape.kind = collective_from_string(kind);
   shape.root = root;

@@ -152,5 +152,20 @@ def plan_collective(
     counts = list(cast("Sequence[SupportsIndex]", count)) if several else []
     one = 0 if several else count
     return _core._plan_collective(
-        machine, kind, root, one, counts, dtype, op, ordered, in_place, algorithm, trees, arity, chunk, memory, shared, path
+        machine,
+        kind,
+        root,
+        one,
+        counts,
+        dtype,
+        op,
+        ordered,
+        in_place,
+        algorithm,
+        trees,
+        arity,
+        chunk,
+        memory,
+        shared,
+        path,
     )

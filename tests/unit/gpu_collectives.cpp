@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "gpu_view.hpp"
 #include "paths/path.hpp"
 #include "plan/builder.hpp"
+#include "row_view.hpp"
 #include "tasuki/planning.hpp"
 
 using namespace tasuki;
@@ -25,7 +27,8 @@ using Random = std::mt19937;
 using Bytes = std::vector<std::byte>;
 
 constexpr std::uint64_t kEpochs = 4;
-int told = 0;  // puts of streams of which somebody was told by itself
+int told = 0;     // puts of streams of which somebody was told by itself
+int in_rows = 0;  // ranks whose epochs ran in rows
 
 class Enqueued final : public StreamChannel {
  public:
@@ -63,7 +66,7 @@ Bytes data_of(int rank, const std::string& name, std::int64_t bytes, std::uint64
 /// One rank's epochs.
 class Rank {
  public:
-  Rank(World& world, Plan plan, int blocks, bool split) : world_(world), split_(split) {
+  Rank(World& world, Plan plan, int blocks, bool split, bool by_rows = false) : world_(world), split_(split) {
     program_.plan = std::move(plan);
     for (const Buffer& b : program_.plan.buffers) program_.where.push_back(world.where(b));
     for (const Command& c : program_.plan.commands) {
@@ -72,11 +75,15 @@ class Rank {
       if (path.carries(c.verb)) channel.stream = std::make_unique<Enqueued>();
     }
     gpu_ = lower(program_, blocks, true);
+    if (by_rows && gpu_.messages.empty() && gpu_.direct)
+      for (const int parts : {kPartStart, kPartWait, kBoth}) rows_[parts] = rows_of(gpu_, gpu_.tasks[parts], blocks);
+    if (rows_[kBoth]) ++in_rows;
     ends_.resize(program_.plan.commands.size() + gpu_.more_ends.size());
     begin();
   }
 
   const GpuProgram& gpu() const { return gpu_; }
+  const std::optional<RowProgram>& rows() const { return rows_[kBoth]; }
   bool done() const { return epoch_ > kEpochs; }
 
   /// Goes on somewhere; false if that is not possible.
@@ -120,6 +127,7 @@ class Rank {
     bool begun = false;
     std::size_t sent = 0;
     std::vector<Cursor> lanes = {};
+    std::vector<std::size_t> rows = {};  // those that are left
   };
   using Queue = std::deque<Work>;
 
@@ -131,6 +139,12 @@ class Rank {
       std::copy(data.begin(), data.end(), program_.where[b].base);
     }
     const auto kernel = [&](Queue& queue, int part) {
+      if (part <= kBoth && rows_[part]) {
+        Work work{part};
+        for (std::size_t n = 0; n < rows_[part]->rows.size(); ++n) work.rows.push_back(n);
+        if (!work.rows.empty()) queue.push_back(work);
+        return;
+      }
       for (std::size_t round = 0; round < gpu_.rounds[part].size(); ++round) queue.push_back({part, round});
     };
     if (gpu_.in_line && !split_) {
@@ -151,6 +165,17 @@ class Rank {
   bool go_on(Queue& queue, Random& random) {
     if (queue.empty()) return false;
     Work& work = queue.front();
+    if (!work.rows.empty()) {
+      const std::size_t first = random() % work.rows.size();
+      for (std::size_t i = 0; i < work.rows.size(); ++i) {
+        const std::size_t n = (first + i) % work.rows.size();
+        if (!RowView(*rows_[work.part]).run(work.rows[n], epoch_)) continue;
+        work.rows.erase(work.rows.begin() + static_cast<std::ptrdiff_t>(n));
+        if (work.rows.empty()) queue.pop_front();
+        return true;
+      }
+      return false;
+    }
     if (work.messages) {
       if (!exchange(work)) return false;
       queue.pop_front();
@@ -177,14 +202,7 @@ class Rank {
     return moved || !left;
   }
 
-  std::uint64_t target_of(const GpuStep& step) const {
-    std::uint64_t epoch = epoch_;
-    if (step.verb == Verb::wait) {
-      if (epoch <= step.lag && step.credit != 0) return 0;
-      epoch = epoch > step.lag ? epoch - step.lag : 1;
-    }
-    return ((epoch - 1) * step.per_epoch + step.index + 1) * kSignal;
-  }
+  std::uint64_t target_of(const GpuStep& step) const { return gpu_view::target_of(step, epoch_); }
 
   bool step(const View& view, Cursor& lane) {
     const GpuStep& s = lane.steps[lane.at];
@@ -285,16 +303,18 @@ class Rank {
   bool split_;
   Program program_;
   GpuProgram gpu_;
+  std::optional<RowProgram> rows_[kBoth + 1];  // by parts
   std::vector<std::uint64_t> ends_;
   std::uint64_t epoch_ = 1;
   Queue streams_[2];
 };
 
-void run(const Machine& machine, const CollectiveShape& shape, int blocks, bool split, Random& random) {
+// Each rank by itself runs in rows where it can.
+void run(const Machine& machine, const CollectiveShape& shape, int blocks, bool split, bool by_rows, Random& random) {
   const std::vector<Plan> plans = plan(machine, shape).plans();
   World world;
   std::vector<std::unique_ptr<Rank>> ranks;
-  for (const Plan& plan : plans) ranks.push_back(std::make_unique<Rank>(world, plan, blocks, split));
+  for (const Plan& plan : plans) ranks.push_back(std::make_unique<Rank>(world, plan, blocks, split, by_rows));
   for (int idle = 0; idle < 200;) {
     const bool moved = ranks[random() % ranks.size()]->advance(random);
     idle = moved ? 0 : idle + 1;
@@ -358,11 +378,13 @@ TEST_CASE("collectives lowered for GPUs give what their plans promise, in one ke
         if (algorithm->settings != nullptr && below(random, 2) == 0) shape.chunk = 1 + below(random, 900);
         INFO(described(shape, ranks));
         const bool split = below(random, 2) == 0;
+        const bool by_rows = below(random, 4) != 0;
         const int blocks = below(random, 2) == 0 ? 132 : 3;
         CAPTURE(split);
+        CAPTURE(by_rows);
         CAPTURE(blocks);
         try {
-          run(Machine::uniform(ranks, ranks, 0, true), shape, blocks, split, random);
+          run(Machine::uniform(ranks, ranks, 0, true), shape, blocks, split, by_rows, random);
           ++ran;
         } catch (const PathUnusable&) {
           // What depends on what arrives, NCCL carries not; no path carries words of 4 bytes that are none.
@@ -372,6 +394,44 @@ TEST_CASE("collectives lowered for GPUs give what their plans promise, in one ke
   }
   CHECK(ran > 250);
   CHECK(told > 50);
+  CHECK(in_rows > 100);
+}
+
+TEST_CASE("small epochs by stamped lines run in rows, those that do more do not") {
+  const auto of_rank = [](int rank, CollectiveKind kind, std::int64_t count, const std::string& path, DType type) {
+    CollectiveShape shape;
+    shape.kind = kind;
+    shape.memory = Memory::device;
+    shape.shared = true;
+    shape.type = type;
+    shape.count = count;
+    shape.path = path;
+    World world;
+    const Plan plan = tasuki::plan(Machine::uniform(2, 2, 0, true), shape).plan(rank);
+    return Rank(world, plan, 132, false, true).rows();
+  };
+  const auto kinds = [](const std::optional<RowProgram>& rows) {
+    std::map<RowKind, int> count;
+    for (const Row& row : rows.value().rows) ++count[row.kind];
+    count.erase(RowKind::none);
+    return count;
+  };
+  using Count = std::map<RowKind, int>;
+  // 250 words are three lines of 120, 120 and 10.
+  const auto allreduce = of_rank(0, CollectiveKind::allreduce, 250, "peer:stamped", DType::f32);
+  CHECK(kinds(allreduce) == Count{{RowKind::fill, 3}, {RowKind::combine, 3}});
+  CHECK(allreduce->reduces);
+  CHECK(allreduce->type == DType::f32);
+  CHECK(allreduce->rows.size() % kGpuWarps == 0);
+  CHECK(allreduce->places.size() == allreduce->rows.size() * kLanes);
+  // One way: the receiver tells the sender that it may go on, who waits for that before it fills lines.
+  const auto sender = of_rank(1, CollectiveKind::reduce, 250, "peer:stamped", DType::f64);
+  CHECK(kinds(sender) == Count{{RowKind::fill, 5}});
+  CHECK(sender->rows.front().signal.counter != nullptr);
+  CHECK(kinds(of_rank(0, CollectiveKind::reduce, 250, "peer:stamped", DType::f64)) ==
+        Count{{RowKind::combine, 5}, {RowKind::tell, 1}});
+  CHECK(!of_rank(0, CollectiveKind::allreduce, 132 * 8 * 120, "peer:stamped", DType::f32));  // too much
+  CHECK(!of_rank(0, CollectiveKind::allreduce, 250, "peer:put,peer:eager", DType::f32));     // signals after puts
 }
 
 TEST_CASE("what an allreduce between two GPUs adds up is one step, and its stamped lines need no signal") {

@@ -184,7 +184,9 @@ struct LanePlace {
   std::uint32_t dealt = 0;  // tiles of rests, modulo the warps: the next step goes on with the next warp
 };
 
-TASUKI_DEVICE std::uint64_t target_of(const GpuStep& step, std::uint64_t epoch) {
+/// `step`: a GpuStep, or what has its numbers of signals.
+template <class Step>
+TASUKI_DEVICE std::uint64_t target_of(const Step& step, std::uint64_t epoch) {
   if (step.verb == Verb::wait) {
     if (epoch > step.lag) {
       epoch -= step.lag;

@@ -78,30 +78,45 @@ struct AnyAdder {
   }
 };
 
-/// Calls `f` with the adder of a type and an operator. Sums are what programs want most. Those of complex numbers are
-/// sums of their parts, and those of integers do not depend on the sign.
+/// The adders that there are. Sums are what programs want most. Those of complex numbers are sums of their parts, and
+/// those of integers do not depend on the sign.
+enum class AdderKind : int { f32, f64, u32, u64, any };
+TASUKI_DEVICE constexpr AdderKind adder_of(DType type, ReduceOp op) {
+  if (op != ReduceOp::sum) return AdderKind::any;
+  switch (type) {
+    case DType::f32:
+    case DType::c64:
+      return AdderKind::f32;
+    case DType::f64:
+    case DType::c128:
+      return AdderKind::f64;
+    case DType::i32:
+    case DType::u32:
+      return AdderKind::u32;
+    case DType::i64:
+    case DType::u64:
+      return AdderKind::u64;
+    default:
+      return AdderKind::any;
+  }
+}
+
+/// Calls `f` with the adder of a type and an operator.
 template <class F>
 TASUKI_WITHIN bool with_adder(DType type, ReduceOp op, const F& f) {
   using element::Sum;
-  if (op == ReduceOp::sum) {
-    switch (type) {
-      case DType::f32:
-      case DType::c64:
-        return f(Adder<float, Sum>(type, op));
-      case DType::f64:
-      case DType::c128:
-        return f(Adder<double, Sum>(type, op));
-      case DType::i32:
-      case DType::u32:
-        return f(Adder<std::uint32_t, Sum>(type, op));
-      case DType::i64:
-      case DType::u64:
-        return f(Adder<std::uint64_t, Sum>(type, op));
-      default:
-        break;
-    }
+  switch (adder_of(type, op)) {
+    case AdderKind::f32:
+      return f(Adder<float, Sum>(type, op));
+    case AdderKind::f64:
+      return f(Adder<double, Sum>(type, op));
+    case AdderKind::u32:
+      return f(Adder<std::uint32_t, Sum>(type, op));
+    case AdderKind::u64:
+      return f(Adder<std::uint64_t, Sum>(type, op));
+    default:
+      return f(AnyAdder{type, op});
   }
-  return f(AnyAdder{type, op});
 }
 
 /// One source of a step: a strided copy of its own, to the destination that all share.

@@ -22,7 +22,8 @@ struct State {
   alignas(128) std::uint32_t failed;
 };
 
-struct Launch : PlanRun {
+// What every launch needs to know, and how it finds out which epoch it is.
+struct Counting : PlanRun {
   unsigned long long* counts;  // by block: how many launches of these parts have counted themselves
   // The count of the first block of the twin parts, which may have been launched instead of these in earlier epochs, or
   // null.
@@ -34,6 +35,9 @@ struct Launch : PlanRun {
   unsigned long long kernel_blocks;
   std::uint64_t epoch;    // 0: this launch counts itself
   std::uint64_t counted;  // epochs before launches began to count themselves
+};
+
+struct Launch : Counting {
   GpuRound round[2];
   GpuTask tasks[kGpuTasks];
 };
@@ -52,7 +56,7 @@ struct LaunchCrew {
 
 // The epoch of a launch that counts itself. Every block counts for itself, because with one counter for all the blocks
 // would queue. The increment is atomic, so that the next kernel sees it however early it is launched.
-__device__ std::uint64_t own_epoch(const Launch& l, std::uint64_t& by_kernels) {
+__device__ std::uint64_t own_epoch(const Counting& l, std::uint64_t& by_kernels) {
   std::uint64_t mine = l.counted + atomicAdd(&l.counts[blockIdx.x], 1ull) + 1;
   if (l.twin != nullptr) mine += *static_cast<const volatile unsigned long long*>(l.twin);
   if (l.ended == nullptr) return mine;

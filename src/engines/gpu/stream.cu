@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,8 @@
 #include "engines/gpu/clock.cuh"
 #include "engines/gpu/launch.cuh"
 #include "engines/gpu/program.hpp"
+#include "engines/gpu/rows.cuh"
+#include "engines/gpu/rows.hpp"
 #include "session/gpus.hpp"
 #include "tasuki/cuda.cuh"
 
@@ -40,6 +43,10 @@ class StreamEngine final : public Engine {
     };
     program_ = lowered(most);
     if (program_.meets && most > processors) program_ = lowered(processors);
+    for (const int parts : {kPartStart, kPartWait, kBoth}) {
+      if (program_.messages.empty() && executor.recorder() == nullptr)
+        in_rows_[parts] = rows_of(program_, program_.tasks[parts], processors);
+    }
     failure_ = {reinterpret_cast<PlanFailure*>(gpu()->allocate_mapped(sizeof(PlanFailure))),
                 [](PlanFailure* p) { gpu()->release_mapped(reinterpret_cast<std::byte*>(p)); }};
     upload();
@@ -182,6 +189,10 @@ class StreamEngine final : public Engine {
     const std::int32_t twin = twin_of(parts);
     launch_.counts = counts_ + parts * most_blocks_;
     launch_.twin = twin == 0 ? nullptr : counts_ + twin * most_blocks_;
+    if (parts <= kBoth && in_rows_[parts]) {
+      launch_rows(*in_rows_[parts], rows_[parts], stream);
+      return;
+    }
     const auto& rounds = program_.rounds[parts];
     launch_.round[1] = {};
     std::copy(rounds.begin(), rounds.end(), launch_.round);
@@ -190,6 +201,12 @@ class StreamEngine final : public Engine {
     const Kernel kernel = program_.reduces ? kernel_of<true>(one) : kernel_of<false>(one);
     launch_early("launching an exchange", stream, static_cast<unsigned>(program_.blocks[parts]), kGpuThreads, kernel,
                  launch_);
+  }
+
+  void launch_rows(const RowProgram& program, RowLaunch& launch, Stream stream) {
+    static_cast<Counting&>(launch) = launch_;
+    launch_early("launching an exchange", stream, static_cast<unsigned>(program.blocks()), kGpuThreads,
+                 row_kernel(program), launch);
   }
 
   using Kernel = void (*)(Launch);
@@ -284,6 +301,8 @@ class StreamEngine final : public Engine {
     const std::int64_t ends = round_up(steps * sizeof(std::uint64_t));
     const std::int64_t state = round_up(sizeof(State));
     most_blocks_ = *std::max_element(std::begin(program_.blocks), std::end(program_.blocks));
+    for (const auto& rows : in_rows_)
+      if (rows) most_blocks_ = std::max(most_blocks_, rows->blocks());
     const std::size_t counters = kParts * static_cast<std::size_t>(most_blocks_) + program_.tells.size();
     const std::int64_t counts = round_up(sizeof(std::uint64_t) * counters);
     const bool traced = executor_.recorder() != nullptr;
@@ -299,6 +318,25 @@ class StreamEngine final : public Engine {
     if (traced) launch_.events = reinterpret_cast<GpuEvent*>(memory_.get() + program + ends + state + counts);
     launch_.failure = failure_.get();
     launch_.abort = runtime_.gpus->abort_word();
+    for (std::size_t parts = 0; parts < std::size(in_rows_); ++parts) {
+      if (!in_rows_[parts]) continue;
+      const RowProgram& rows = *in_rows_[parts];
+      rows_[parts].rows = upload(rows.rows);
+      rows_[parts].places = upload(rows.places);
+      rows_[parts].operands = upload(rows.operands);
+      rows_[parts].type = rows.type;
+      rows_[parts].op = rows.op;
+    }
+  }
+
+  // A copy on the GPU.
+  template <class T>
+  const T* upload(const std::vector<T>& all) {
+    const auto bytes = static_cast<std::int64_t>(all.size() * sizeof(T));
+    if (bytes == 0) return nullptr;
+    tables_.emplace_back(gpu()->allocate(bytes), [](std::byte* m) { gpu()->release(m); });
+    gpu()->copy(tables_.back().get(), all.data(), bytes);
+    return reinterpret_cast<const T*>(tables_.back().get());
   }
 
   // Hands the events that kernels have recorded since the last time to the recorder, once the kernels have ended.
@@ -345,7 +383,10 @@ class StreamEngine final : public Engine {
   GpuProgram program_;
   std::shared_ptr<PlanFailure> failure_;
   std::shared_ptr<std::byte> memory_;
+  std::optional<RowProgram> in_rows_[kBoth + 1];  // by parts: those that are small enough
+  std::vector<std::shared_ptr<std::byte>> tables_;
   Launch launch_{};
+  RowLaunch rows_[kBoth + 1] = {};
   State* state_ = nullptr;                // on the GPU
   unsigned long long* counts_ = nullptr;  // on the GPU: by parts, then by block; then of each tell
   int most_blocks_ = 0;                   // of any parts

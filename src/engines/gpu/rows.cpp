@@ -1,0 +1,246 @@
+// Cutting an epoch into rows: see rows.hpp.
+#include "engines/gpu/rows.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+
+namespace tasuki {
+namespace {
+
+// Where a unit of a copy lies on both sides, in units.
+struct UnitPlace {
+  std::int64_t src = 0;
+  std::int64_t dst = 0;
+};
+
+// A task, as it lies in the program's bytes.
+class TaskView {
+ public:
+  TaskView(const GpuProgram& program, const GpuTask& task)
+      : at_(program.bytes.data() + task.offset), header_(read<GpuTaskHeader>(0, 0)) {}
+
+  int lanes() const { return header_.lanes; }
+  std::int32_t end(int lane) const { return read<std::int32_t>(header_.ends, lane); }
+  GpuStep step(std::int32_t n) const { return read<GpuStep>(header_.steps, n); }
+  GpuCopy copy(std::int32_t n) const { return read<GpuCopy>(header_.copies, n); }
+  std::vector<GpuDim> dims(const GpuCopy& copy) const {
+    std::vector<GpuDim> all;
+    for (int d = 0; d < copy.dims; ++d) all.push_back(read<GpuDim>(header_.dims, copy.first_dim + d));
+    return all;
+  }
+
+ private:
+  template <class T>
+  T read(std::int32_t list, std::int32_t index) const {
+    T value;
+    std::memcpy(&value, at_ + list + static_cast<std::ptrdiff_t>(index) * static_cast<std::ptrdiff_t>(sizeof value),
+                sizeof value);
+    return value;
+  }
+
+  const std::byte* at_;
+  GpuTaskHeader header_;
+};
+
+UnitPlace place_of(const std::vector<GpuDim>& dims, std::int64_t unit) {
+  UnitPlace place;
+  for (std::size_t d = 0; d < dims.size(); ++d) {
+    const bool outermost = d + 1 == dims.size();
+    const std::int64_t at = outermost ? unit : unit % dims[d].count;
+    place.src += at * dims[d].src_stride;
+    place.dst += at * dims[d].dst_stride;
+    if (!outermost) unit /= dims[d].count;
+  }
+  return place;
+}
+
+GpuPlace moved(GpuPlace place, std::int64_t offset) {
+  place.base += offset;
+  return place;
+}
+
+RowSignal signal_of(const GpuStep& step) {
+  return {step.counter, step.per_epoch, step.index, step.lag, step.command, step.verb, step.credit, step.alone};
+}
+
+class Cutting {
+ public:
+  Cutting(const GpuProgram& program, const std::vector<GpuTask>& tasks, int most_blocks)
+      : program_(program), tasks_(tasks), most_rows_(static_cast<std::size_t>(most_blocks) * kGpuWarps) {}
+
+  std::optional<RowProgram> run() {
+    if (tasks_.empty() || !add_light_lanes(TaskView(program_, tasks_[0]))) return std::nullopt;
+    for (std::size_t t = 1; t < tasks_.size(); ++t) {
+      const TaskView task(program_, tasks_[t]);
+      for (int lane = 0; lane < task.lanes(); ++lane) {
+        if (!add_lane(task, lane == 0 ? 0 : task.end(lane - 1), task.end(lane))) return std::nullopt;
+      }
+    }
+    for (auto& group : groups_) {
+      for (auto& one : group) {
+        made_.rows.push_back(one.row);
+        made_.places.insert(made_.places.end(), one.places.begin(), one.places.end());
+      }
+    }
+    // One block at least: every launch counts itself.
+    const std::size_t whole = (std::max<std::size_t>(1, made_.rows.size()) + kGpuWarps - 1) / kGpuWarps * kGpuWarps;
+    made_.rows.resize(whole);
+    made_.places.resize(whole * kLanes, nowhere());
+    return std::move(made_);
+  }
+
+ private:
+  struct One {
+    Row row;
+    std::array<RowPlaces, kLanes> places;
+  };
+  // In the order in which they are dealt out: what waits for nobody comes first.
+  enum Group : int { kFirst, kLocal, kLast, kGroups };
+
+  static RowPlaces nowhere() { return {{kNowhere, kNowhere, kNowhere, kNowhere}}; }
+
+  // One thread each: lanes that only signal, or only wait.
+  bool add_light_lanes(const TaskView& task) {
+    for (int lane = 0; lane < task.lanes(); ++lane) {
+      const std::int32_t first = lane == 0 ? 0 : task.end(lane - 1);
+      for (std::int32_t s = first; s < task.end(lane); ++s) {
+        const GpuStep step = task.step(s);
+        const bool signals = step.verb == Verb::signal;
+        if ((!signals && step.verb != Verb::wait) || step.verb != task.step(first).verb) return false;
+        if (step.deps != 0 || step.awaited != 0 || step.asks != 0) return false;
+        One one;
+        one.row.kind = signals ? RowKind::tell : RowKind::await;
+        one.row.signal = signal_of(step);
+        one.places.fill(nowhere());
+        if (!add(signals ? kFirst : kLast, one)) return false;
+      }
+    }
+    return true;
+  }
+
+  // Moves, after waits for permission if there are any.
+  bool add_lane(const TaskView& task, std::int32_t first, std::int32_t end) {
+    RowSignal permission;
+    bool moved_before = false;
+    for (std::int32_t s = first; s < end;) {
+      const GpuStep step = task.step(s);
+      if (step.deps != 0 || step.follows != 0 || step.awaited != 0 || step.keeps_turn != 0) return false;
+      if (step.verb == Verb::wait) {
+        if (moved_before || permission.counter != nullptr) return false;
+        permission = signal_of(step);
+        ++s;
+        continue;
+      }
+      moved_before = true;
+      if (step.verb == Verb::reduce) {
+        if (permission.counter != nullptr || !add_combination(task, s)) return false;
+        s += 1 + step.joined;
+        continue;
+      }
+      if (step.verb != Verb::copy && step.verb != Verb::put) return false;
+      if (permission.counter != nullptr && step.stamped != kStampedTarget) return false;
+      for (std::int32_t c = step.first_copy; c < step.first_copy + step.copies; ++c) {
+        if (!add_move(step, task.copy(c), task.dims(task.copy(c)), permission)) return false;
+      }
+      ++s;
+    }
+    return permission.counter == nullptr || moved_before;
+  }
+
+  bool add_move(const GpuStep& step, const GpuCopy& copy, const std::vector<GpuDim>& dims,
+                const RowSignal& permission) {
+    Row row;
+    row.kind = step.stamped == kStampedTarget   ? RowKind::fill
+               : step.stamped == kStampedSource ? RowKind::take
+                                                : RowKind::copy;
+    row.log_unit = copy.log_unit;
+    row.command = step.command;
+    row.src = moved(step.src, copy.src_offset);
+    row.dst = moved(step.dst, copy.dst_offset);
+    row.signal = permission;
+    const Group group = row.kind == RowKind::fill ? kFirst : row.kind == RowKind::take ? kLast : kLocal;
+    return add_rows(group, row, copy.units, dims);
+  }
+
+  // A step and those that are joined to it.
+  bool add_combination(const TaskView& task, std::int32_t s) {
+    const GpuStep head = task.step(s);
+    if (head.by_lines == 0 || head.joined + 1 > kRowOperands || head.copies != 1) return false;
+    if (made_.reduces && (made_.type != head.dtype || made_.op != head.op)) return false;
+    made_.reduces = true;
+    made_.type = head.dtype;
+    made_.op = head.op;
+    const GpuCopy copy = task.copy(head.first_copy);
+    Row row;
+    row.kind = RowKind::combine;
+    row.command = head.command;
+    row.begins = head.begins;
+    row.operands = static_cast<std::int8_t>(head.joined + 1);
+    row.first_operand = static_cast<std::int32_t>(made_.operands.size());
+    row.dst = moved(head.dst, copy.dst_offset);
+    bool waits = false;
+    for (std::int32_t k = 0; k <= head.joined; ++k) {
+      const GpuStep its = task.step(s + k);
+      if (its.copies != 1) return false;
+      const GpuCopy its_copy = task.copy(its.first_copy);
+      const bool stamped = its.stamped == kStampedSource;
+      if (!stamped && !same_places(task.dims(its_copy))) return false;
+      waits = waits || stamped;
+      made_.operands.push_back({moved(its.src, its_copy.src_offset), its.command, stamped ? 1 : 0});
+    }
+    return add_rows(waits ? kLast : kLocal, row, copy.units, task.dims(copy));
+  }
+
+  // Whether units lie alike on both sides.
+  static bool same_places(const std::vector<GpuDim>& dims) {
+    return std::all_of(dims.begin(), dims.end(), [](const GpuDim& d) { return d.src_stride == d.dst_stride; });
+  }
+
+  bool add_rows(Group group, const Row& row, std::uint32_t units, const std::vector<GpuDim>& dims) {
+    const std::int64_t row_units = row.kind == RowKind::copy ? kLanes * kCopiedUnits : kLineWords;
+    for (std::int64_t first = 0; first < units; first += row_units) {
+      One one{row, {}};
+      one.row.line = static_cast<std::uint32_t>(first / row_units);
+      one.places.fill(nowhere());
+      const std::int64_t end = std::min<std::int64_t>(units, first + row_units);
+      for (std::int64_t unit = first; unit < end; ++unit) {
+        const UnitPlace place = place_of(dims, unit);
+        if (!fits(place.src) || !fits(place.dst)) return false;
+        std::int32_t(&at)[4] = one.places[static_cast<std::size_t>((unit - first) % kLanes)].at;
+        const std::int64_t turn = (unit - first) / kLanes;
+        if (row.kind == RowKind::copy) {
+          at[2 * turn] = static_cast<std::int32_t>(place.src);
+          at[2 * turn + 1] = static_cast<std::int32_t>(place.dst);
+        } else {
+          at[turn] = static_cast<std::int32_t>(row.kind == RowKind::fill ? place.src : place.dst);
+        }
+      }
+      if (!add(group, one)) return false;
+    }
+    return true;
+  }
+
+  static bool fits(std::int64_t place) { return place > kNowhere && place <= std::numeric_limits<std::int32_t>::max(); }
+
+  bool add(Group group, const One& one) {
+    groups_[static_cast<std::size_t>(group)].push_back(one);
+    return ++count_ <= most_rows_;
+  }
+
+  const GpuProgram& program_;
+  const std::vector<GpuTask>& tasks_;
+  const std::size_t most_rows_;
+  std::size_t count_ = 0;
+  std::array<std::vector<One>, kGroups> groups_;
+  RowProgram made_;
+};
+
+}  // namespace
+
+std::optional<RowProgram> rows_of(const GpuProgram& program, const std::vector<GpuTask>& tasks, int most_blocks) {
+  return Cutting(program, tasks, most_blocks).run();
+}
+
+}  // namespace tasuki

@@ -1,0 +1,86 @@
+// Rows: what one warp does of a small epoch, with all numbers at hand.
+//
+// The kernel of whole plans (launch.cuh) finds its way through a task in every launch: header, steps, strided copies,
+// dimensions. That is some thousand instructions before the first load, most of them fetched for the first time, and
+// takes longer than the wire. Where an epoch only moves few bytes by stamped lines and within the GPU, each warp gets
+// one row instead: a stamped line that it fills, takes or combines with what is there, or some units that it copies.
+// Where its words lie is in a table. A plan that does more is left to the other kernel.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "engines/gpu/program.hpp"
+#include "tasuki/kernel/warp.cuh"
+
+namespace tasuki {
+
+/// Where a lane's units of a row lie, in units from the beginning. Of a stamped line: its words, of the source if the
+/// line is filled, else of the destination. Of a copy: a source and its destination, and another two.
+struct alignas(16) RowPlaces {
+  std::int32_t at[4];
+};
+constexpr std::int32_t kNowhere = -2147483647 - 1;  ///< the lane has fewer
+constexpr std::uint32_t kCopiedUnits = 2;           ///< that a lane copies in a row
+constexpr int kRowOperands = 4;                     ///< at most, of a row that is combined
+
+enum class RowKind : std::uint8_t {
+  none,
+  fill,     ///< a stamped line, with words of the source
+  take,     ///< a stamped line, into the destination
+  copy,     ///< units, from source to destination
+  combine,  ///< operands, into the destination
+  tell,     ///< signals, by one lane
+  await,    ///< waits for a signal, by one lane
+};
+
+/// What is signalled or waited for, as GpuStep has it.
+struct RowSignal {
+  std::uint64_t* counter = nullptr;  ///< null: nothing
+  std::uint64_t per_epoch = 0;
+  std::uint64_t index = 0;
+  std::uint32_t lag = 0;
+  std::int32_t command = 0;
+  Verb verb{};
+  std::int8_t credit = 0;
+  std::int8_t alone = 0;
+};
+
+/// A source of a row that is combined: a stamped line, or memory with its words in the places of the destination's.
+struct alignas(16) RowOperand {
+  GpuPlace place;
+  std::int32_t command = 0;
+  std::int32_t stamped = 0;
+};
+
+struct alignas(16) Row {
+  RowKind kind = RowKind::none;
+  std::int8_t log_unit = 0;  ///< of a copy
+  std::int8_t operands = 0;
+  std::int8_t begins = 0;  ///< a combination: its destination does not count
+  std::uint32_t line = 0;  ///< among those of its strided copy
+  std::int32_t command = 0;
+  std::int32_t first_operand = 0;
+  GpuPlace src;
+  GpuPlace dst;
+  RowSignal signal;  ///< of a row that fills: what it waits for before it stores
+};
+
+/// An epoch in rows. What waits for nobody comes first.
+struct RowProgram {
+  std::vector<Row> rows;          ///< whole blocks of kGpuWarps rows
+  std::vector<RowPlaces> places;  ///< of each row, by lane
+  std::vector<RowOperand> operands;
+  bool reduces = false;
+  DType type = DType::none;  ///< of all combinations
+  ReduceOp op = ReduceOp::sum;
+
+  int blocks() const { return static_cast<int>(rows.size() / kGpuWarps); }
+};
+
+/// The tasks that one launch runs, in rows for at most so many blocks. None if they are too much for them, or do more:
+/// if steps wait for each other, if several blocks signal together, if combinations are not of one type and operator.
+std::optional<RowProgram> rows_of(const GpuProgram& program, const std::vector<GpuTask>& tasks, int most_blocks);
+
+}  // namespace tasuki

@@ -1,0 +1,144 @@
+// An epoch in rows (engines/gpu/rows.hpp), carried out on the host: one row at a time, in any order.
+#pragma once
+
+#include <cstring>
+#include <vector>
+
+#include "engines/gpu/rows.hpp"
+#include "gpu_view.hpp"
+
+namespace gpu_view {
+
+/// `step`: a GpuStep or a RowSignal.
+template <class Step>
+std::uint64_t target_of(const Step& step, std::uint64_t epoch) {
+  if (step.verb == Verb::wait) {
+    if (epoch <= step.lag && step.credit != 0) return 0;
+    epoch = epoch > step.lag ? epoch - step.lag : 1;
+  }
+  return ((epoch - 1) * step.per_epoch + step.index + 1) * kSignal;
+}
+
+/// Rows as the kernel finds them.
+class RowView {
+ public:
+  explicit RowView(const RowProgram& program) : program_(program) {}
+
+  /// Does a row's work; false if what it waits for has not come.
+  bool run(std::size_t number, std::uint64_t epoch) const {
+    const Row& row = program_.rows[number];
+    const RowPlaces* const places = program_.places.data() + number * kLanes;
+    switch (row.kind) {
+      case RowKind::none:
+        return true;
+      case RowKind::tell:
+        *row.signal.counter = target_of(row.signal, epoch);
+        return true;
+      case RowKind::await:
+        return *row.signal.counter >= target_of(row.signal, epoch);
+      case RowKind::fill:
+        return fill(row, places, epoch);
+      case RowKind::take:
+        return take(row, places, epoch);
+      case RowKind::copy:
+        copy(row, places, epoch);
+        return true;
+      case RowKind::combine:
+        return combine(row, places, epoch);
+    }
+    return false;
+  }
+
+ private:
+  using Words = std::vector<std::uint32_t>;
+
+  // Calls f(word of the line, its place) for the words that there are.
+  template <class F>
+  static void each_word(const RowPlaces* places, const F& f) {
+    for (std::size_t word = 0; word < kLineWords; ++word) {
+      const std::int32_t at = places[word % kLanes].at[word / kLanes];
+      if (at != kNowhere) f(word, static_cast<std::int64_t>(at) * 4);
+    }
+  }
+
+  static std::byte* line_of(const GpuPlace& place, const Row& row, std::uint64_t epoch) {
+    return base_of(place, epoch) + static_cast<std::int64_t>(row.line) * kStampedLine;
+  }
+
+  static bool has_come(const std::byte* line, const RowPlaces* places, std::uint64_t epoch) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      if (places[lane].at[0] != kNowhere && line[lane * 16 + 15] != static_cast<std::byte>(epoch & 0xff)) return false;
+    }
+    return true;
+  }
+
+  static bool fill(const Row& row, const RowPlaces* places, std::uint64_t epoch) {
+    if (row.signal.counter != nullptr && *row.signal.counter < target_of(row.signal, epoch)) return false;
+    std::byte* const line = line_of(row.dst, row, epoch);
+    each_word(places, [&](std::size_t word, std::int64_t at) {
+      for (std::size_t b = 0; b < 4; ++b) line[in_lines(word, b)] = base_of(row.src, epoch)[at + static_cast<int>(b)];
+    });
+    for (std::size_t lane = 0; lane < kLanes; ++lane)
+      if (places[lane].at[0] != kNowhere) line[lane * 16 + 15] = static_cast<std::byte>(epoch & 0xff);
+    return true;
+  }
+
+  static bool take(const Row& row, const RowPlaces* places, std::uint64_t epoch) {
+    const std::byte* const line = line_of(row.src, row, epoch);
+    if (!has_come(line, places, epoch)) return false;
+    each_word(places, [&](std::size_t word, std::int64_t at) {
+      for (std::size_t b = 0; b < 4; ++b) base_of(row.dst, epoch)[at + static_cast<int>(b)] = line[in_lines(word, b)];
+    });
+    return true;
+  }
+
+  static void copy(const Row& row, const RowPlaces* places, std::uint64_t epoch) {
+    const std::int64_t unit = std::int64_t{1} << row.log_unit;
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      for (std::size_t k = 0; k < kCopiedUnits; ++k) {
+        const std::int32_t from = places[lane].at[2 * k];
+        if (from == kNowhere) continue;
+        std::memcpy(base_of(row.dst, epoch) + places[lane].at[2 * k + 1] * unit, base_of(row.src, epoch) + from * unit,
+                    static_cast<std::size_t>(unit));
+      }
+    }
+  }
+
+  bool combine(const Row& row, const RowPlaces* places, std::uint64_t epoch) const {
+    const RowOperand* const operands = program_.operands.data() + row.first_operand;
+    for (int k = 0; k < row.operands; ++k) {
+      if (operands[k].stamped != 0 && !has_come(line_of(operands[k].place, row, epoch), places, epoch)) return false;
+    }
+    const auto words = [&](const GpuPlace& place, bool stamped) {
+      Words all;
+      each_word(places, [&](std::size_t word, std::int64_t at) {
+        std::uint32_t value = 0;
+        const std::byte* const from = stamped ? line_of(place, row, epoch) : base_of(place, epoch) + at;
+        for (std::size_t b = 0; b < 4; ++b)
+          value |= static_cast<std::uint32_t>(from[stamped ? in_lines(word, b) : b]) << 8 * b;
+        all.push_back(value);
+      });
+      return all;
+    };
+    Words here = words(row.dst, false);
+    for (int k = 0; k < row.operands; ++k) {
+      const Words there = words(operands[k].place, operands[k].stamped != 0);
+      if (k == 0 && row.begins != 0) {
+        here = there;
+        continue;
+      }
+      StridedCopy whole;
+      whole.block = std::ssize(here) * 4;
+      select_reduce(whole, program_.type, program_.op)(whole, reinterpret_cast<const std::byte*>(there.data()),
+                                                       reinterpret_cast<std::byte*>(here.data()));
+    }
+    std::size_t next = 0;
+    each_word(places,
+              [&](std::size_t, std::int64_t at) { std::memcpy(base_of(row.dst, epoch) + at, &here[next++], 4); });
+    return true;
+  }
+
+  const RowProgram& program_;
+};
+
+}  // namespace gpu_view
