@@ -23,11 +23,6 @@ using namespace collective_cases;
 
 namespace {
 
-const std::vector<CollectiveKind> kKinds{
-    CollectiveKind::broadcast,      CollectiveKind::allreduce, CollectiveKind::allgather, CollectiveKind::reduce,
-    CollectiveKind::reduce_scatter, CollectiveKind::alltoall,  CollectiveKind::gather,    CollectiveKind::scatter,
-    CollectiveKind::barrier,        CollectiveKind::scan,      CollectiveKind::exscan};
-
 std::shared_ptr<std::byte> allocate(std::int64_t bytes) {
   void* memory = nullptr;
   CUDA_OK(cudaMalloc(&memory, static_cast<std::size_t>(bytes)));

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "collective_shapes.hpp"
 #include "collectives/algorithm.hpp"
 #include "collectives/islands.hpp"
 #include "tasuki/error.hpp"
@@ -16,11 +17,6 @@
 using namespace tasuki;
 
 namespace {
-
-const std::vector<CollectiveKind> kKinds{
-    CollectiveKind::broadcast,      CollectiveKind::allreduce, CollectiveKind::allgather, CollectiveKind::reduce,
-    CollectiveKind::reduce_scatter, CollectiveKind::alltoall,  CollectiveKind::gather,    CollectiveKind::scatter,
-    CollectiveKind::barrier,        CollectiveKind::scan,      CollectiveKind::exscan};
 
 bool is_scan(CollectiveKind kind) {
   return kind == CollectiveKind::scan || kind == CollectiveKind::exscan;

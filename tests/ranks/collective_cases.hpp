@@ -23,6 +23,11 @@ using strided_blocks::Strided;
 using Random = std::mt19937;
 using Counts = std::vector<std::int64_t>;
 
+inline const std::vector<CollectiveKind> kKinds{
+    CollectiveKind::broadcast,      CollectiveKind::allreduce, CollectiveKind::allgather, CollectiveKind::reduce,
+    CollectiveKind::reduce_scatter, CollectiveKind::alltoall,  CollectiveKind::gather,    CollectiveKind::scatter,
+    CollectiveKind::barrier,        CollectiveKind::scan,      CollectiveKind::exscan};
+
 inline std::int64_t below(Random& random, std::int64_t n) {
   return static_cast<std::int64_t>(random() % static_cast<unsigned>(n));
 }

@@ -24,11 +24,6 @@ using namespace collective_cases;
 
 namespace {
 
-const std::vector<CollectiveKind> kKinds{
-    CollectiveKind::broadcast,      CollectiveKind::allreduce, CollectiveKind::allgather, CollectiveKind::reduce,
-    CollectiveKind::reduce_scatter, CollectiveKind::alltoall,  CollectiveKind::gather,    CollectiveKind::scatter,
-    CollectiveKind::barrier,        CollectiveKind::scan,      CollectiveKind::exscan};
-
 template <class All>
 const auto& one_of(const All& all, Random& random) {
   return all[static_cast<std::size_t>(below(random, std::ssize(all)))];
