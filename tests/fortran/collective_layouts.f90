@@ -5,7 +5,7 @@ module collective_layout_tests
   use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
   use tasuki
   use checks
-  use collective_tests, only: value
+  use collective_tests, only: value, blocks_of
   implicit none
   integer, parameter :: epochs = 3, n = 4
 
@@ -39,7 +39,7 @@ contains
 
   subroutine test_vectors(ranks)
     type(tasuki_context), intent(in) :: ranks
-    type(tasuki_operation) :: sums, one, scan, before, all
+    type(tasuki_operation) :: sums, one, scan, before, cast
     type(tasuki_layout) :: row, column, none
     real(real64), target :: mine(3, n), total(n, 2), single(n), so_far(n, 2), below(n), cells(n, 3)
     integer :: epoch, i, r, me, last, at
@@ -62,9 +62,9 @@ contains
     else
       call tasuki_layout_of(column, cells(2, :))
     end if
-    call tasuki_broadcast_create(all, ranks, 0, merge(c_loc(cells(1, 2)), c_loc(cells(2, 1)), modulo(me, 2) == 0), column)
+    call tasuki_broadcast_create(cast, ranks, 0, merge(c_loc(cells(1, 2)), c_loc(cells(2, 1)), modulo(me, 2) == 0), column)
     call tasuki_free(column)
-    call check_operation([sums, one, scan, before, all])
+    call check_operation([sums, one, scan, before, cast])
     do epoch = 1, epochs
       mine = -1
       total = -1
@@ -72,25 +72,20 @@ contains
       mine(at, :) = value(me, [(i, i=1, n)], epoch)
       below = mine(at, :)
       cells = value(me, reshape([(i, i=1, 3 * n)], [n, 3]), epoch)
-      call run([sums, one, scan, before, all])
+      call run([sums, one, scan, before, cast])
       do i = 1, n
         call check(total(n + 1 - i, 2) == sum([(value(r, i, epoch), r=0, last)]), 'an allreduce of sections')
         if (me == last) call check(single(i) == total(n + 1 - i, 2), 'a reduce of sections')
         call check(so_far(i, 2) == sum([(value(r, i, epoch), r=0, me)]), 'a scan of sections')
         if (me > 0) call check(below(i) == sum([(value(r, i, epoch), r=0, me - 1)]), 'an exscan with layouts, in place')
       end do
-      call check(all_of(total(:, 1), -1.0_real64) .and. all_of(so_far(:, 1), -1.0_real64), 'what no section names')
+      call check(all(total(:, 1) == -1) .and. all(so_far(:, 1) == -1), 'what no section names')
       do i = 1, 3
         call check(merge(cells(i, 2), cells(2, i), modulo(me, 2) == 0) == value(0, n + i, epoch), 'a broadcast of sections')
       end do
     end do
-    call free([sums, one, scan, before, all])
+    call free([sums, one, scan, before, cast])
   end subroutine
-
-  logical function all_of(list, number)
-    real(real64), intent(in) :: list(:), number
-    all_of = all(list == number)
-  end function
 
   ! Blocks are columns of an array on one side and rows on the other.
   subroutine test_many_blocks(ranks)
@@ -132,9 +127,7 @@ contains
     do epoch = 1, epochs
       mine(1, :) = value(me, [(i, i=1, n)], epoch)
       mine(2, :) = -1
-      do r = 0, size - 1
-        sent(:, r) = value(me, [(i + 100 * r, i=1, n)], epoch)
-      end do
+      sent(:, :) = blocks_of(me, epoch, n, size)
       call run([every, one, parts, reduced])
       do r = 0, size - 1
         do i = 1, n
@@ -149,9 +142,7 @@ contains
     call tasuki_alltoall_create(turned, ranks, c_loc(sent), columns, c_loc(received), rows)
     call check_operation(turned)
     do epoch = 1, epochs
-      do r = 0, size - 1
-        sent(:, r) = value(me, [(i + 100 * r, i=1, n)], epoch)
-      end do
+      sent(:, :) = blocks_of(me, epoch, n, size)
       call run(turned)
       do r = 0, size - 1
         do i = 1, n

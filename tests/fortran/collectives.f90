@@ -26,6 +26,14 @@ contains
     value = i + 10 * rank + 1000 * epoch
   end function
 
+  ! A block of a rank's for each rank, of so many values: column r + 1 is for rank r.
+  function blocks_of(rank, epoch, many, ranks) result(blocks)
+    integer, intent(in) :: rank, epoch, many, ranks
+    real(real64) :: blocks(many, ranks)
+    integer :: i, r
+    blocks = reshape([((value(rank, i + 100 * r, epoch), i=1, many), r=0, ranks - 1)], [many, ranks])
+  end function
+
   subroutine test_reductions(ranks)
     type(tasuki_context), intent(in) :: ranks
     type(tasuki_operation) :: sums, largest, one, scan, before, barrier
@@ -145,12 +153,12 @@ contains
       call tasuki_wait(all_of_them)
       call run([before, parts, rows])
       expected = composed(last, epoch, size(expected, 2))
-      call check(all_same(total, expected(:, :n)), 'an allreduce by a function, '//engine)
-      if (me == last) call check(all_same(single, total), 'a reduce by a function')
-      call check(all_same(so_far, composed(me, epoch, n)), 'a scan by a function')
-      if (me > 0) call check(all_same(below, composed(me - 1, epoch, n)), 'an exscan by a function')
-      call check(all_same(block, expected(:, me * n + 1:(me + 1) * n)), 'a reduce-scatter by a function')
-      call check(all_same(spread(:, 1::2), total) .and. all(spread(:, 2::2) == -1), 'an allreduce of layouts by a function')
+      call check(all(total == expected(:, :n)), 'an allreduce by a function, '//engine)
+      if (me == last) call check(all(single == total), 'a reduce by a function')
+      call check(all(so_far == composed(me, epoch, n)), 'a scan by a function')
+      if (me > 0) call check(all(below == composed(me - 1, epoch, n)), 'an exscan by a function')
+      call check(all(block == expected(:, me * n + 1:(me + 1) * n)), 'a reduce-scatter by a function')
+      call check(all(spread(:, 1::2) == total) .and. all(spread(:, 2::2) == -1), 'an allreduce of layouts by a function')
     end do
     call check(elements > 0 .or. last == 0, 'calls with data')
     call tasuki_free(all_of_them)
@@ -163,11 +171,6 @@ contains
     call tasuki_free(odd)
     call tasuki_free(pair)
   end subroutine
-
-  logical function all_same(a, b)
-    integer(int32), intent(in) :: a(:, :), b(:, :)
-    all_same = all(a == b)
-  end function
 
   subroutine test_wrong_operators(ranks)
     type(tasuki_context), intent(in) :: ranks
@@ -225,25 +228,18 @@ contains
     call check_operation([every, one, parts, turned, reduced])
     do epoch = 1, epochs
       mine = value(me, [(i, i=1, n)], epoch)
-      do r = 0, size - 1
-        rows(:, r) = value(me, [(i + 100 * r, i=1, n)], epoch)
-      end do
+      rows(:, :) = blocks_of(me, epoch, n, size)
       call run([every, one, turned, reduced, parts])
-      call check(all_equal(part, mine), 'what was gathered comes back')
+      call check(all(part == mine), 'what was gathered comes back')
       do r = 0, size - 1
-        call check(all_equal(table(:, r), value(r, [(i, i=1, n)], epoch)), 'an allgather')
-        if (me == root) call check(all_equal(root_table(:, r), table(:, r)), 'a gather')
-        call check(all_equal(columns(:, r), value(r, [(i + 100 * me, i=1, n)], epoch)), 'an alltoall')
+        call check(all(table(:, r) == value(r, [(i, i=1, n)], epoch)), 'an allgather')
+        if (me == root) call check(all(root_table(:, r) == table(:, r)), 'a gather')
+        call check(all(columns(:, r) == value(r, [(i + 100 * me, i=1, n)], epoch)), 'an alltoall')
       end do
-      call check(all_equal(block, sum(columns, 2)), 'a reduce-scatter')
+      call check(all(block == sum(columns, 2)), 'a reduce-scatter')
     end do
     call free([every, one, parts, turned, reduced])
   end subroutine
-
-  logical function all_equal(a, b)
-    real(real64), intent(in) :: a(:), b(:)
-    all_equal = all(a == b)
-  end function
 
   ! Rank r has r + 1 numbers; and rank a has a number for rank b if a + b is even.
   subroutine test_individual_blocks(ranks)
