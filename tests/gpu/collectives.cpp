@@ -108,7 +108,7 @@ Wanted random_wanted(const Context& ctx, int number, std::int64_t type, Random& 
   const int n = ctx.size();
   Wanted w;
   w.memory = Memory::device;
-  w.kind = one_of(kKinds, random);
+  w.kind = one_of(all_collectives(), random);
   w.number = number;
   w.root = static_cast<int>(below(random, n));
   w.count = one_of(Counts{0, 1, 2, 7, n + 1, 101, 4099, 70000}, random);

@@ -23,11 +23,6 @@ using strided_blocks::Strided;
 using Random = std::mt19937;
 using Counts = std::vector<std::int64_t>;
 
-inline const std::vector<CollectiveKind> kKinds{
-    CollectiveKind::broadcast,      CollectiveKind::allreduce, CollectiveKind::allgather, CollectiveKind::reduce,
-    CollectiveKind::reduce_scatter, CollectiveKind::alltoall,  CollectiveKind::gather,    CollectiveKind::scatter,
-    CollectiveKind::barrier,        CollectiveKind::scan,      CollectiveKind::exscan};
-
 inline std::int64_t below(Random& random, std::int64_t n) {
   return static_cast<std::int64_t>(random() % static_cast<unsigned>(n));
 }
@@ -54,16 +49,6 @@ struct Wanted {
   unsigned layouts = 0;    // not 0: memory with layouts, drawn by this number
   CollectiveOptions options;
 };
-
-inline bool has_blocks(CollectiveKind kind) {
-  return kind == CollectiveKind::allgather || kind == CollectiveKind::reduce_scatter ||
-         kind == CollectiveKind::alltoall || kind == CollectiveKind::gather || kind == CollectiveKind::scatter;
-}
-
-inline bool rooted(CollectiveKind kind) {
-  return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce || kind == CollectiveKind::gather ||
-         kind == CollectiveKind::scatter;
-}
 
 // Whether the rank's contribution lies in `out`, or its result in `in`.
 inline bool here(const Wanted& w, int rank) {

@@ -32,7 +32,7 @@ const auto& one_of(const All& all, Random& random) {
 Wanted random_wanted(const Context& ctx, int number, Random& random) {
   const int n = ctx.size();
   Wanted w;
-  w.kind = one_of(kKinds, random);
+  w.kind = one_of(all_collectives(), random);
   w.number = number;
   w.root = static_cast<int>(below(random, n));
   w.count = one_of(Counts{0, 1, 2, 7, n + 1, 101, 4099}, random);
