@@ -74,7 +74,7 @@ test-mpich: ## the tests on 1 to 4 ranks with MPICH; what depends on no MPI is b
 sanitize: setup ## unit and rank tests under the address, undefined-behaviour and thread sanitizers
 	$(configure) --preset asan
 	@$(compile) build-asan --target plan_tests unit_tests rank_tests thread_tests staged_tests failing_tests failing_thread_tests kernel_tests kernel_thread_tests
-	@$(ctest) --test-dir build-asan --tests-regex '^(plan|unit|(thread_)?ranks_[1-4]|staged_.*|harness_.*|kernel_([1-4]|patient_3|threads_.*))$$'
+	@$(ctest) --test-dir build-asan --tests-regex '^(plan|unit|(thread_)?ranks_[1-4]|ranks_collectives_islands_[34]|staged_.*|harness_.*|kernel_([1-4]|patient_3|threads_.*))$$'
 	@$(PYTHON) tools/setup.py --mpi mpich # Open MPI's start crashes under the thread sanitizer
 	$(configure) --preset tsan -DTASUKI_MPI=mpich
 	@$(compile) build-tsan --target plan_tests unit_tests rank_tests thread_tests staged_tests failing_thread_tests kernel_thread_tests

@@ -22,11 +22,6 @@ std::string size_name(std::int64_t bytes) {
   return fmt::format("{} B", bytes);
 }
 
-bool has_blocks(CollectiveKind kind) {
-  return kind == CollectiveKind::allgather || kind == CollectiveKind::reduce_scatter ||
-         kind == CollectiveKind::alltoall || kind == CollectiveKind::gather || kind == CollectiveKind::scatter;
-}
-
 // Small whole numbers, whose sums are exact.
 double value_of(int rank, std::int64_t at, int round) {
   return static_cast<double>((at * 7 + rank * 5 + round * 3) % 101);

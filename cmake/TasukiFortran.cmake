@@ -29,19 +29,26 @@ if(TASUKI_MPIFORT)
   endif()
 endif()
 
-set(arrays ${CMAKE_BINARY_DIR}/fortran/tasuki_arrays.f90)
-add_custom_command(
-  OUTPUT ${arrays}
-  COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/fortran/arrays.py ${arrays}
-  DEPENDS ${PROJECT_SOURCE_DIR}/fortran/arrays.py)
+# Modules that a script writes: fortran/SCRIPT.py and what all of them import.
+set(writers arrays interfaces collectives)
+set(written_modules tasuki_arrays tasuki_c tasuki_collectives)
+file(GLOB readers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/fortran/*.py ${PROJECT_SOURCE_DIR}/include/tasuki/c/*.h)
+foreach(writer module IN ZIP_LISTS writers written_modules)
+  set(written ${CMAKE_BINARY_DIR}/fortran/${module}.f90)
+  add_custom_command(
+    OUTPUT ${written}
+    COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/fortran/${writer}.py ${written}
+    DEPENDS ${readers})
+  list(APPEND written_sources ${written})
+endforeach()
 set(modules ${CMAKE_BINARY_DIR}/fortran/modules)
-set(fortran_sources tasuki_c.f90 tasuki_base.f90 tasuki_operators.f90 tasuki_fields.f90 tasuki_layouts.f90 tasuki_operations.f90
-                    tasuki_collectives.f90 tasuki_layout_collectives.f90 tasuki_neighbours.f90 tasuki.f90)
+set(fortran_sources tasuki_structs.f90 tasuki_base.f90 tasuki_operators.f90 tasuki_fields.f90 tasuki_layouts.f90
+                    tasuki_operations.f90 tasuki_neighbours.f90 tasuki_lists.f90 tasuki.f90)
 if(TASUKI_MPI_F08)
   list(APPEND fortran_sources tasuki_mpi.f90)
 endif()
 list(TRANSFORM fortran_sources PREPEND ${PROJECT_SOURCE_DIR}/fortran/)
-add_library(tasuki_fortran SHARED ${fortran_sources} ${arrays})
+add_library(tasuki_fortran SHARED ${fortran_sources} ${written_sources})
 add_library(tasuki::tasuki_fortran ALIAS tasuki_fortran)
 set_target_properties(
   tasuki_fortran PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} Fortran_PREPROCESS ON

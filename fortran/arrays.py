@@ -3,7 +3,8 @@
 procedure each. `fortran/arrays.py OUTPUT.f90`"""
 
 import sys
-from pathlib import Path
+
+import fortran_text
 
 TYPES = {
     "real64": "real(real64)",
@@ -152,19 +153,14 @@ def procedures() -> str:
     return "".join([*text, ADDRESS])
 
 
-def interface(name: str, members: list[str]) -> str:
-    lines = "".join(f"    module procedure {member}\n" for member in members)
-    return f"\n  interface {name}\n{lines}  end interface\n"
-
-
 def module() -> str:
     pairs = [f"{name}_{rank}" for name in TYPES for rank in RANKS]
     return (
         HEAD
-        + interface("tasuki_view", [f"view_{pair}" for pair in pairs])
-        + interface("tasuki_wrap", [f"wrap_{pair}" for pair in pairs])
-        + interface("tasuki_layout_of", [f"layout_{pair}" for pair in pairs])
-        + interface("tasuki_allgather", [f"gather_{name}" for name in TYPES])
+        + fortran_text.generic("tasuki_view", [f"view_{pair}" for pair in pairs])
+        + fortran_text.generic("tasuki_wrap", [f"wrap_{pair}" for pair in pairs])
+        + fortran_text.generic("tasuki_layout_of", [f"layout_{pair}" for pair in pairs])
+        + fortran_text.generic("tasuki_allgather", [f"gather_{name}" for name in TYPES])
         + "\ncontains\n"
         + procedures()
         + "\nend module\n"
@@ -172,6 +168,4 @@ def module() -> str:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: arrays.py OUTPUT.f90")
-    Path(sys.argv[1]).write_text(module())
+    fortran_text.main(sys.argv, module)

@@ -27,7 +27,7 @@ module tasuki_base
   public :: tasuki_init, tasuki_context_create, tasuki_context_subset, tasuki_free, tasuki_rank, tasuki_size, tasuki_barrier
   public :: tasuki_set_deadline, tasuki_get_deadline, tasuki_describe
   public :: tasuki_use_gpu, tasuki_why_no_gpu, tasuki_synchronize
-  public :: finish, finish_here, take_text, c_text, flag, kept_texts, set_options ! for the other modules of this library
+  public :: finish, finish_here, take_text, c_text, flag, kept_texts ! for the other modules of this library
 
   interface tasuki_context_create
     module procedure context_over_integer
@@ -53,7 +53,7 @@ contains
     integer, intent(in) :: comm
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call finish(c_context_create(int(comm, c_int), context%handle), stat, errmsg)
+    call finish(c_context_create_f(int(comm, c_int), context%handle), stat, errmsg)
   end subroutine
 
   ! A context of these ranks of `context` alone, numbered in this order (ranks count from 0): what is done with it involves
@@ -242,21 +242,5 @@ contains
     flag = int(otherwise, c_int)
     if (present(value)) flag = merge(1_c_int, 0_c_int, value)
   end function
-
-  ! Options of collectives for C, which live as long as `kept`.
-  subroutine set_options(options, kept, path, engine, algorithm, trees, arity, chunk)
-    type(c_collective_options), intent(inout) :: options
-    type(kept_texts), target, intent(inout) :: kept
-    character(*), intent(in), optional :: path, engine, algorithm
-    integer, intent(in), optional :: trees, arity
-    integer(int64), intent(in), optional :: chunk
-    options%size = c_sizeof(options)
-    options%path = c_text(kept%path, path)
-    options%engine = c_text(kept%engine, engine)
-    options%algorithm = c_text(kept%algorithm, algorithm)
-    if (present(trees)) options%trees = int(trees, c_int)
-    if (present(arity)) options%arity = int(arity, c_int)
-    if (present(chunk)) options%chunk = chunk
-  end subroutine
 
 end module

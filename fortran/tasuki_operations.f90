@@ -1,5 +1,4 @@
-! Halos, transfers and broadcasts of the module tasuki: made collectively, then started and waited for as often as you
-! like.
+! Operations of the module tasuki: making halos and transfers, and starting, awaiting and looking at all that is made.
 module tasuki_operations
   use, intrinsic :: iso_c_binding
   use, intrinsic :: iso_fortran_env, only: int64
@@ -15,15 +14,12 @@ module tasuki_operations
     type(c_ptr) :: handle = c_null_ptr
   end type
 
-  public :: tasuki_halo_create, tasuki_transfer_create, tasuki_broadcast_create, tasuki_free
+  public :: tasuki_halo_create, tasuki_transfer_create, tasuki_free
   public :: tasuki_start, tasuki_test, tasuki_wait, tasuki_run
   public :: tasuki_explain, tasuki_plan_text, tasuki_plan_json, tasuki_verify
 
   interface tasuki_halo_create
     module procedure halo_of_one, halo_of_many
-  end interface
-  interface tasuki_broadcast_create
-    module procedure tasuki_broadcast_create, broadcast_layout
   end interface
   interface tasuki_free
     module procedure operation_free
@@ -127,60 +123,6 @@ contains
     destination%base = to
     destination%layout = to_layout%handle
     call finish(c_transfer_create(context%handle, source, destination, options, transfer%handle), stat, errmsg)
-  end subroutine
-
-  ! Contiguous bytes at an address of rank root to the address that each rank gives at every start. trees, arity, chunk:
-  ! 0 or not given: chosen by cost. Collective.
-  subroutine tasuki_broadcast_create(broadcast, context, root, address, bytes, path, engine, blocks, trees, arity, chunk, &
-      stat, errmsg)
-    type(tasuki_operation), intent(inout) :: broadcast
-    type(tasuki_context), intent(in) :: context
-    integer, intent(in) :: root
-    type(c_ptr), intent(in) :: address
-    integer(int64), intent(in) :: bytes
-    character(*), intent(in), optional :: path, engine
-    integer, intent(in), optional :: blocks, trees, arity
-    integer(int64), intent(in), optional :: chunk
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
-    type(c_broadcast_options) :: options
-    character(kind=c_char), allocatable, target :: path_letters(:), engine_letters(:)
-    options%size = c_sizeof(options)
-    options%path = c_text(path_letters, path)
-    options%engine = c_text(engine_letters, engine)
-    if (present(blocks)) options%blocks = int(blocks, c_int)
-    if (present(trees)) options%trees = int(trees, c_int)
-    if (present(arity)) options%arity = int(arity, c_int)
-    if (present(chunk)) options%chunk = chunk
-    call finish(c_broadcast_create(context%handle, int(root, c_int), address, bytes, options, broadcast%handle), stat, &
-        errmsg)
-  end subroutine
-
-  ! The same for memory that is not contiguous: the bytes that the root's layout names, counted from its address, go to
-  ! those that the layout of every rank names, which are as many. Collective.
-  subroutine broadcast_layout(broadcast, context, root, address, layout, path, engine, blocks, trees, arity, chunk, &
-      stat, errmsg)
-    type(tasuki_operation), intent(inout) :: broadcast
-    type(tasuki_context), intent(in) :: context
-    integer, intent(in) :: root
-    type(c_ptr), intent(in) :: address
-    type(tasuki_layout), intent(in) :: layout
-    character(*), intent(in), optional :: path, engine
-    integer, intent(in), optional :: blocks, trees, arity
-    integer(int64), intent(in), optional :: chunk
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
-    type(c_broadcast_options) :: options
-    character(kind=c_char), allocatable, target :: path_letters(:), engine_letters(:)
-    options%size = c_sizeof(options)
-    options%path = c_text(path_letters, path)
-    options%engine = c_text(engine_letters, engine)
-    if (present(blocks)) options%blocks = int(blocks, c_int)
-    if (present(trees)) options%trees = int(trees, c_int)
-    if (present(arity)) options%arity = int(arity, c_int)
-    if (present(chunk)) options%chunk = chunk
-    call finish(c_broadcast_layout(context%handle, int(root, c_int), address, layout%handle, options, broadcast%handle), &
-        stat, errmsg)
   end subroutine
 
   ! Begins the next epoch: on the host, or as work of a CUDA stream (c_null_ptr: the default one). Local.

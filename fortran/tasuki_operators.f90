@@ -1,7 +1,7 @@
 ! Operators of reductions in the module tasuki: those that Tasuki knows, and functions of the user's.
 module tasuki_operators
   use, intrinsic :: iso_c_binding
-  use tasuki_c, only: c_options => c_collective_options
+  use tasuki_structs, only: c_options => c_collective_options
   use tasuki_base
   implicit none
   private

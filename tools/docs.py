@@ -71,12 +71,17 @@ def headers_in_order() -> list[str]:
     return included + [name for name in every if name not in included and name != "tasuki.hpp"]
 
 
+def c_headers() -> list[str]:
+    """The C headers by their names below tasuki/: tasuki.h and those that it includes."""
+    return ["tasuki.h", *re.findall(r'^#include "tasuki/(\S+)"', (INCLUDE / "tasuki.h").read_text(), re.M)]
+
+
 def run_doxygen(out: Path) -> str:
     """The folder of Doxygen's XML; empty if there is no Doxygen."""
     if not shutil.which("doxygen"):
         return ""
     headers = out / "headers"
-    for name in [*headers_in_order(), "tasuki.h"]:
+    for name in [*headers_in_order(), *c_headers()]:
         copy = headers / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(with_doc_comments((INCLUDE / name).read_text(), copy.suffix == ".h"))
@@ -116,7 +121,10 @@ def write_cpp(source: Path, xml: str) -> None:
     intro = "`#include <tasuki/tasuki.hpp>` brings the first of these, up to `wait_hooks.hpp`.\n"
     listing = toctree(list(pages.values()))
     (source / "reference-cpp.md").write_text(page("C++ reference", intro + listing))
-    text = "How to use it: [c-and-fortran.md](c-and-fortran.md).\n" + rst(".. doxygenfile:: tasuki.h")
+    text = "How to use it: [c-and-fortran.md](c-and-fortran.md).\n"
+    text += "`#include <tasuki/tasuki.h>` brings all of these.\n"
+    for name in c_headers():
+        text += f"## tasuki/{name}\n" + rst(f".. doxygenfile:: {Path(name).name}") + "\n"
     (source / "reference-c.md").write_text(page("C reference", text))
 
 

@@ -51,7 +51,7 @@ def tidy(build: Path, wanted: list[str]) -> bool:
 def main() -> int:
     build = Path(sys.argv[1]).resolve()
     sources = sorted(str(p.relative_to(ROOT)) for d in CODE for p in (ROOT / d).rglob("*") if p.suffix in SUFFIXES)
-    python = [p for p in ("tools", "tests", "python", "examples", "directives") if (ROOT / p).is_dir()]
+    python = [p for p in ("tools", "tests", "python", "examples", "directives", "fortran") if (ROOT / p).is_dir()]
     good = [
         check("clang-format", [BIN / "clang-format", "--dry-run", "--Werror", *sources]),
         check("ruff", [BIN / "ruff", "check", "--quiet", *python]),

@@ -82,6 +82,10 @@ enum class CollectiveKind : std::uint8_t {
 };
 std::string_view to_string(CollectiveKind kind);
 CollectiveKind collective_from_string(std::string_view name);  ///< Throws `Error` for an unknown name.
+const std::vector<CollectiveKind>& all_collectives();          ///< In the order above.
+bool rooted(CollectiveKind kind);                              ///< One rank gives what all get, or gets what all give.
+bool reduces(CollectiveKind kind);                             ///< It combines numbers.
+bool has_blocks(CollectiveKind kind);  ///< There is a block for each rank, and `counts` may be given.
 
 /// A collective. As `Broadcast` and the classes of collectives.hpp, which say what is moved.
 struct CollectiveShape {

@@ -105,8 +105,9 @@ void call(const Function& function, const void* right, void* left, std::int64_t 
   const nb::object views[] = {view(left, PyBUF_WRITE), view(right, PyBUF_READ)};
   for (const nb::object& each : views)
     if (!each.is_valid()) nb::raise_python_error();
-  const nb::object into = function.from_memory(views[0], function.dtype);
-  const nb::object other = function.from_memory(views[1], function.dtype);
+  nb::object into = function.from_memory(views[0], function.dtype);
+  nb::object other = function.from_memory(views[1], function.dtype);
+  const nb::weakref arrays[] = {nb::weakref(into), nb::weakref(other)};
   if (function.op.ufunc) {
     (void)function.op.function(into, other, into);
   } else if (const nb::object result = function.op.function(into, other); !result.is_none()) {
@@ -115,8 +116,10 @@ void call(const Function& function, const void* right, void* left, std::int64_t 
         "return None",
         function.called, kind_of(result)));
   }
-  for (const nb::object& each : {into, other})  // views of it hold it, too; one reference is in this list
-    if (Py_REFCNT(each.ptr()) > 2)
+  into.reset();
+  other.reset();
+  for (const nb::weakref& array : arrays)  // that is still there: the function has kept it, or a view, which holds it
+    if (!array().is_none())
       throw Error(
           fmt::format("{}: its function keeps an array that it was given; copy what is needed later", function.called));
 }

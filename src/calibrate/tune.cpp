@@ -21,19 +21,6 @@ namespace {
 
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 30;
 
-const std::vector<CollectiveKind>& all_kinds() {
-  static const std::vector<CollectiveKind> kinds{
-      CollectiveKind::broadcast,      CollectiveKind::allreduce, CollectiveKind::allgather, CollectiveKind::reduce,
-      CollectiveKind::reduce_scatter, CollectiveKind::alltoall,  CollectiveKind::gather,    CollectiveKind::scatter,
-      CollectiveKind::barrier,        CollectiveKind::scan,      CollectiveKind::exscan};
-  return kinds;
-}
-
-bool has_blocks(CollectiveKind kind) {
-  return kind == CollectiveKind::allgather || kind == CollectiveKind::reduce_scatter ||
-         kind == CollectiveKind::alltoall || kind == CollectiveKind::gather || kind == CollectiveKind::scatter;
-}
-
 // A collective of so many bytes on a rank, as near as whole numbers come to it.
 CollectiveShape shape_of(CollectiveKind kind, std::int64_t bytes, int ranks, Memory memory) {
   CollectiveShape shape;
@@ -197,7 +184,7 @@ Tuned tune_collectives(const Context& context, const TuneOptions& options) {
   check(context, options);
   const TracePause pause;
   machine_for(context);  // prices come first
-  const std::vector<CollectiveKind>& kinds = options.kinds.empty() ? all_kinds() : options.kinds;
+  const std::vector<CollectiveKind>& kinds = options.kinds.empty() ? all_collectives() : options.kinds;
   std::vector<std::int64_t> sizes = options.sizes;
   if (sizes.empty()) sizes = {8, 64, 512, 4 << 10, 32 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20};
   const std::int64_t most = *std::max_element(sizes.begin(), sizes.end());

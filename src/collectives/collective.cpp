@@ -32,11 +32,6 @@ constexpr std::array<std::pair<CollectiveKind, std::string_view>, 11> kNames{
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
 constexpr int kMostTrees = 16;
 
-bool has_blocks(CollectiveKind kind) {
-  return kind == CollectiveKind::allgather || kind == CollectiveKind::reduce_scatter ||
-         kind == CollectiveKind::alltoall || kind == CollectiveKind::gather || kind == CollectiveKind::scatter;
-}
-
 void check_counts(const CollectiveShape& shape, std::int64_t blocks) {
   if (shape.count < 0) throw Error(fmt::format("argument 'count' is {}; it must not be negative", shape.count));
   if (shape.count > kMostBytes / size_of(shape.type))
@@ -89,6 +84,15 @@ CollectiveKind collective_from_string(std::string_view name) {
     names.push_back(known);
   }
   throw Error(fmt::format("there is no collective '{}'; give one of {}", name, fmt::join(names, ", ")));
+}
+
+const std::vector<CollectiveKind>& all_collectives() {
+  static const std::vector<CollectiveKind> all = [] {
+    std::vector<CollectiveKind> kinds;
+    for (const auto& [kind, name] : kNames) kinds.push_back(kind);
+    return kinds;
+  }();
+  return all;
 }
 
 Collective::Collective(const Machine& machine, const CollectiveShape& shape) : shape_(shape) {
@@ -163,6 +167,11 @@ bool rooted(CollectiveKind kind) {
 bool reduces(CollectiveKind kind) {
   return kind == CollectiveKind::allreduce || kind == CollectiveKind::reduce ||
          kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::scan || kind == CollectiveKind::exscan;
+}
+
+bool has_blocks(CollectiveKind kind) {
+  return kind == CollectiveKind::allgather || kind == CollectiveKind::reduce_scatter ||
+         kind == CollectiveKind::alltoall || kind == CollectiveKind::gather || kind == CollectiveKind::scatter;
 }
 
 std::string Collective::name() const {

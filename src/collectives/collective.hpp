@@ -19,9 +19,6 @@
 
 namespace tasuki {
 
-bool rooted(CollectiveKind kind);   ///< one rank gives what all get, or gets what all give
-bool reduces(CollectiveKind kind);  ///< it combines numbers
-
 /// A place in a rank's buffer.
 struct Place {
   int buffer = 0;

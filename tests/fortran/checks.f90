@@ -23,8 +23,8 @@ contains
     errmsg = ''
   end subroutine
 
-  ! The plan's texts and the verifier's report, for every operation that a test makes. Collective.
-  subroutine check_operation(operation)
+  ! The plan's texts and the verifier's report, for every operation that a test makes; of one or a list. Collective.
+  impure elemental subroutine check_operation(operation)
     type(tasuki_operation), intent(in) :: operation
     character(:), allocatable :: text
     logical :: ok
@@ -36,6 +36,21 @@ contains
     call check(index(text, '{') == 1, 'a plan as JSON')
     call tasuki_explain(operation, text)
     call check(len(text) > 0, 'an explanation')
+  end subroutine
+
+  ! One epoch of an operation, or of each in a list.
+  impure elemental subroutine run(operation)
+    type(tasuki_operation), intent(in) :: operation
+    call tasuki_start(operation)
+    call tasuki_wait(operation)
+  end subroutine
+
+  ! Frees an operation, or each in a list, which may be a constructor's.
+  impure elemental subroutine free(operation)
+    type(tasuki_operation), intent(in) :: operation
+    type(tasuki_operation) :: handle
+    handle = operation
+    call tasuki_free(handle)
   end subroutine
 
 end module

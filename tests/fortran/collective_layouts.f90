@@ -5,7 +5,7 @@ module collective_layout_tests
   use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
   use tasuki
   use checks
-  use collective_tests, only: value, run
+  use collective_tests, only: value, blocks_of
   implicit none
   integer, parameter :: epochs = 3, n = 4
 
@@ -39,7 +39,7 @@ contains
 
   subroutine test_vectors(ranks)
     type(tasuki_context), intent(in) :: ranks
-    type(tasuki_operation) :: sums, one, scan, before, all
+    type(tasuki_operation) :: sums, one, scan, before, cast
     type(tasuki_layout) :: row, column, none
     real(real64), target :: mine(3, n), total(n, 2), single(n), so_far(n, 2), below(n), cells(n, 3)
     integer :: epoch, i, r, me, last, at
@@ -62,13 +62,9 @@ contains
     else
       call tasuki_layout_of(column, cells(2, :))
     end if
-    call tasuki_broadcast_create(all, ranks, 0, merge(c_loc(cells(1, 2)), c_loc(cells(2, 1)), modulo(me, 2) == 0), column)
+    call tasuki_broadcast_create(cast, ranks, 0, merge(c_loc(cells(1, 2)), c_loc(cells(2, 1)), modulo(me, 2) == 0), column)
     call tasuki_free(column)
-    call check_operation(sums)
-    call check_operation(one)
-    call check_operation(scan)
-    call check_operation(before)
-    call check_operation(all)
+    call check_operation([sums, one, scan, before, cast])
     do epoch = 1, epochs
       mine = -1
       total = -1
@@ -76,33 +72,20 @@ contains
       mine(at, :) = value(me, [(i, i=1, n)], epoch)
       below = mine(at, :)
       cells = value(me, reshape([(i, i=1, 3 * n)], [n, 3]), epoch)
-      call run(sums)
-      call run(one)
-      call run(scan)
-      call run(before)
-      call run(all)
+      call run([sums, one, scan, before, cast])
       do i = 1, n
         call check(total(n + 1 - i, 2) == sum([(value(r, i, epoch), r=0, last)]), 'an allreduce of sections')
         if (me == last) call check(single(i) == total(n + 1 - i, 2), 'a reduce of sections')
         call check(so_far(i, 2) == sum([(value(r, i, epoch), r=0, me)]), 'a scan of sections')
         if (me > 0) call check(below(i) == sum([(value(r, i, epoch), r=0, me - 1)]), 'an exscan with layouts, in place')
       end do
-      call check(all_of(total(:, 1), -1.0_real64) .and. all_of(so_far(:, 1), -1.0_real64), 'what no section names')
+      call check(all(total(:, 1) == -1) .and. all(so_far(:, 1) == -1), 'what no section names')
       do i = 1, 3
         call check(merge(cells(i, 2), cells(2, i), modulo(me, 2) == 0) == value(0, n + i, epoch), 'a broadcast of sections')
       end do
     end do
-    call tasuki_free(sums)
-    call tasuki_free(one)
-    call tasuki_free(scan)
-    call tasuki_free(before)
-    call tasuki_free(all)
+    call free([sums, one, scan, before, cast])
   end subroutine
-
-  logical function all_of(list, number)
-    real(real64), intent(in) :: list(:), number
-    all_of = all(list == number)
-  end function
 
   ! Blocks are columns of an array on one side and rows on the other.
   subroutine test_many_blocks(ranks)
@@ -140,20 +123,12 @@ contains
       call tasuki_scatter_create(parts, ranks, root, c_null_ptr, nothing, c_loc(part), column)
     end if
     call tasuki_reduce_scatter_create(reduced, ranks, c_loc(sent), columns, c_loc(block), column, tasuki_real64, tasuki_sum)
-    call check_operation(every)
-    call check_operation(one)
-    call check_operation(parts)
-    call check_operation(reduced)
+    call check_operation([every, one, parts, reduced])
     do epoch = 1, epochs
       mine(1, :) = value(me, [(i, i=1, n)], epoch)
       mine(2, :) = -1
-      do r = 0, size - 1
-        sent(:, r) = value(me, [(i + 100 * r, i=1, n)], epoch)
-      end do
-      call run(every)
-      call run(one)
-      call run(parts)
-      call run(reduced)
+      sent(:, :) = blocks_of(me, epoch, n, size)
+      call run([every, one, parts, reduced])
       do r = 0, size - 1
         do i = 1, n
           call check(table(r, i) == value(r, i, epoch), 'an allgather to rows')
@@ -167,9 +142,7 @@ contains
     call tasuki_alltoall_create(turned, ranks, c_loc(sent), columns, c_loc(received), rows)
     call check_operation(turned)
     do epoch = 1, epochs
-      do r = 0, size - 1
-        sent(:, r) = value(me, [(i + 100 * r, i=1, n)], epoch)
-      end do
+      sent(:, :) = blocks_of(me, epoch, n, size)
       call run(turned)
       do r = 0, size - 1
         do i = 1, n
@@ -177,11 +150,7 @@ contains
         end do
       end do
     end do
-    call tasuki_free(every)
-    call tasuki_free(one)
-    call tasuki_free(parts)
-    call tasuki_free(reduced)
-    call tasuki_free(turned)
+    call free([every, one, parts, reduced, turned])
     call tasuki_free(rows)
     call tasuki_free(columns)
     call tasuki_free(row)
@@ -215,20 +184,14 @@ contains
     call tasuki_neighbour_alltoall_create(lists, ranks, ring, c_loc(both), c_loc(some), 0_int64, tasuki_real64, &
         send_counts=[int(1 + modulo(me, 3), int64)], receive_counts=[int(1 + modulo(below, 3), int64)])
     call tasuki_neighbour_alltoall_create(sides, ranks, around, c_loc(both), to, c_loc(out), from)
-    call check_operation(once)
-    call check_operation(counted)
-    call check_operation(lists)
-    call check_operation(sides)
+    call check_operation([once, counted, lists, sides])
     do epoch = 1, epochs
       mine = -1
       mine(1, :) = value(me, [(i, i=1, n)], epoch)
       both = value(me, [(i + 50, i=1, 2 * n)], epoch)
       out = -1
       some = -1
-      call run(once)
-      call run(counted)
-      call run(lists)
-      call run(sides)
+      call run([once, counted, lists, sides])
       do i = 1, n
         call check(got(i) == value(below, i, epoch), 'a neighbour allgather of rows')
         call check(same(i) == value(below, i + 50, epoch), 'a neighbour allgather')
@@ -238,10 +201,7 @@ contains
         call check(out(n + 1 + i) == value(above, n + i + 50, epoch), 'from the upper neighbour')
       end do
     end do
-    call tasuki_free(once)
-    call tasuki_free(counted)
-    call tasuki_free(lists)
-    call tasuki_free(sides)
+    call free([once, counted, lists, sides])
     call tasuki_free(to)
     call tasuki_free(from)
     call tasuki_free(row)

@@ -26,11 +26,13 @@ contains
     value = i + 10 * rank + 1000 * epoch
   end function
 
-  subroutine run(operation)
-    type(tasuki_operation), intent(in) :: operation
-    call tasuki_start(operation)
-    call tasuki_wait(operation)
-  end subroutine
+  ! A block of a rank's for each rank, of so many values: column r + 1 is for rank r.
+  function blocks_of(rank, epoch, many, ranks) result(blocks)
+    integer, intent(in) :: rank, epoch, many, ranks
+    real(real64) :: blocks(many, ranks)
+    integer :: i, r
+    blocks = reshape([((value(rank, i + 100 * r, epoch), i=1, many), r=0, ranks - 1)], [many, ranks])
+  end function
 
   subroutine test_reductions(ranks)
     type(tasuki_context), intent(in) :: ranks
@@ -47,12 +49,7 @@ contains
     call tasuki_scan_create(scan, ranks, c_loc(mine), c_loc(so_far), int(n, int64), tasuki_real64, tasuki_sum)
     call tasuki_exscan_create(before, ranks, c_loc(mine), c_loc(below), int(n, int64), tasuki_real64, tasuki_sum)
     call tasuki_barrier_create(barrier, ranks)
-    call check_operation(sums)
-    call check_operation(largest)
-    call check_operation(one)
-    call check_operation(scan)
-    call check_operation(before)
-    call check_operation(barrier)
+    call check_operation([sums, largest, one, scan, before, barrier])
     do epoch = 1, epochs
       mine = value(me, [(i, i=1, n)], epoch)
       most = mine
@@ -60,10 +57,7 @@ contains
       call tasuki_start(sums)
       call run(largest)
       call tasuki_wait(sums)
-      call run(one)
-      call run(scan)
-      call run(before)
-      call run(barrier)
+      call run([one, scan, before, barrier])
       do i = 1, n
         call check(total(i) == sum([(value(r, i, epoch), r=0, last)]), 'an allreduce')
         call check(most(i) == value(last, i, epoch), 'an allreduce in place')
@@ -73,12 +67,7 @@ contains
         if (me > 0) call check(below(i) == sum([(value(r, i, epoch), r=0, me - 1)]), 'an exscan')
       end do
     end do
-    call tasuki_free(sums)
-    call tasuki_free(largest)
-    call tasuki_free(one)
-    call tasuki_free(scan)
-    call tasuki_free(before)
-    call tasuki_free(barrier)
+    call free([sums, largest, one, scan, before, barrier])
   end subroutine
 
   ! Functions x -> a x + b modulo a prime, a pair (a, b) each: to do one after the other does not commute. data counts the
@@ -151,12 +140,7 @@ contains
     call tasuki_layout_vector(odd, n, 1, 2_int64, pair)
     call tasuki_allreduce_create(rows, ranks, c_loc(mine), whole, c_loc(spread), odd, tasuki_int32_int32, composition, &
         engine=engine)
-    call check_operation(all_of_them)
-    call check_operation(one)
-    call check_operation(scan)
-    call check_operation(before)
-    call check_operation(parts)
-    call check_operation(rows)
+    call check_operation([all_of_them, one, scan, before, parts, rows])
     call tasuki_plan_text(all_of_them, text)
     call check(index(text, 'by composition') > 0, 'a plan that names the operator')
     do epoch = 1, epochs
@@ -165,19 +149,16 @@ contains
       spread = -1
       below = -1
       call tasuki_start(all_of_them)
-      call run(one)
-      call run(scan)
+      call run([one, scan])
       call tasuki_wait(all_of_them)
-      call run(before)
-      call run(parts)
-      call run(rows)
+      call run([before, parts, rows])
       expected = composed(last, epoch, size(expected, 2))
-      call check(all_same(total, expected(:, :n)), 'an allreduce by a function, '//engine)
-      if (me == last) call check(all_same(single, total), 'a reduce by a function')
-      call check(all_same(so_far, composed(me, epoch, n)), 'a scan by a function')
-      if (me > 0) call check(all_same(below, composed(me - 1, epoch, n)), 'an exscan by a function')
-      call check(all_same(block, expected(:, me * n + 1:(me + 1) * n)), 'a reduce-scatter by a function')
-      call check(all_same(spread(:, 1::2), total) .and. all(spread(:, 2::2) == -1), 'an allreduce of layouts by a function')
+      call check(all(total == expected(:, :n)), 'an allreduce by a function, '//engine)
+      if (me == last) call check(all(single == total), 'a reduce by a function')
+      call check(all(so_far == composed(me, epoch, n)), 'a scan by a function')
+      if (me > 0) call check(all(below == composed(me - 1, epoch, n)), 'an exscan by a function')
+      call check(all(block == expected(:, me * n + 1:(me + 1) * n)), 'a reduce-scatter by a function')
+      call check(all(spread(:, 1::2) == total) .and. all(spread(:, 2::2) == -1), 'an allreduce of layouts by a function')
     end do
     call check(elements > 0 .or. last == 0, 'calls with data')
     call tasuki_free(all_of_them)
@@ -190,11 +171,6 @@ contains
     call tasuki_free(odd)
     call tasuki_free(pair)
   end subroutine
-
-  logical function all_same(a, b)
-    integer(int32), intent(in) :: a(:, :), b(:, :)
-    all_same = all(a == b)
-  end function
 
   subroutine test_wrong_operators(ranks)
     type(tasuki_context), intent(in) :: ranks
@@ -249,40 +225,21 @@ contains
     call tasuki_scatter_create(parts, ranks, root, c_loc(root_table), c_loc(part), int(n, int64), tasuki_real64)
     call tasuki_alltoall_create(turned, ranks, c_loc(rows), c_loc(columns), int(n, int64), tasuki_real64)
     call tasuki_reduce_scatter_create(reduced, ranks, c_loc(rows), c_loc(block), int(n, int64), tasuki_real64, tasuki_sum)
-    call check_operation(every)
-    call check_operation(one)
-    call check_operation(parts)
-    call check_operation(turned)
-    call check_operation(reduced)
+    call check_operation([every, one, parts, turned, reduced])
     do epoch = 1, epochs
       mine = value(me, [(i, i=1, n)], epoch)
+      rows(:, :) = blocks_of(me, epoch, n, size)
+      call run([every, one, turned, reduced, parts])
+      call check(all(part == mine), 'what was gathered comes back')
       do r = 0, size - 1
-        rows(:, r) = value(me, [(i + 100 * r, i=1, n)], epoch)
+        call check(all(table(:, r) == value(r, [(i, i=1, n)], epoch)), 'an allgather')
+        if (me == root) call check(all(root_table(:, r) == table(:, r)), 'a gather')
+        call check(all(columns(:, r) == value(r, [(i + 100 * me, i=1, n)], epoch)), 'an alltoall')
       end do
-      call run(every)
-      call run(one)
-      call run(turned)
-      call run(reduced)
-      call run(parts)
-      call check(all_equal(part, mine), 'what was gathered comes back')
-      do r = 0, size - 1
-        call check(all_equal(table(:, r), value(r, [(i, i=1, n)], epoch)), 'an allgather')
-        if (me == root) call check(all_equal(root_table(:, r), table(:, r)), 'a gather')
-        call check(all_equal(columns(:, r), value(r, [(i + 100 * me, i=1, n)], epoch)), 'an alltoall')
-      end do
-      call check(all_equal(block, sum(columns, 2)), 'a reduce-scatter')
+      call check(all(block == sum(columns, 2)), 'a reduce-scatter')
     end do
-    call tasuki_free(every)
-    call tasuki_free(one)
-    call tasuki_free(parts)
-    call tasuki_free(turned)
-    call tasuki_free(reduced)
+    call free([every, one, parts, turned, reduced])
   end subroutine
-
-  logical function all_equal(a, b)
-    real(real64), intent(in) :: a(:), b(:)
-    all_equal = all(a == b)
-  end function
 
   ! Rank r has r + 1 numbers; and rank a has a number for rank b if a + b is even.
   subroutine test_individual_blocks(ranks)
@@ -300,14 +257,12 @@ contains
     call tasuki_allgather_create(every, ranks, c_loc(mine), c_loc(table), 0_int64, tasuki_int32, counts=counts)
     call tasuki_alltoall_create(some, ranks, c_loc(sent), c_loc(received), 0_int64, tasuki_int32, send_counts=pairs, &
         receive_counts=pairs)
-    call check_operation(every)
-    call check_operation(some)
+    call check_operation([every, some])
     do epoch = 1, epochs
       mine = [(100 * me + i + epoch, i=0, me)]
       sent = me + epoch
       received = -1
-      call run(every)
-      call run(some)
+      call run([every, some])
       at = 0
       do r = 0, size - 1
         call check(all(table(at + 1:at + r + 1) == [(100 * r + i + epoch, i=0, r)]), 'blocks of different lengths')
@@ -317,8 +272,7 @@ contains
       call check(all(received(:at) == pack([(r + epoch, r=0, size - 1)], pairs == 1)), 'numbers for some ranks')
       call check(all(received(at + 1:) == -1), 'what nobody sends')
     end do
-    call tasuki_free(every)
-    call tasuki_free(some)
+    call free([every, some])
   end subroutine
 
   subroutine test_failures(ranks)

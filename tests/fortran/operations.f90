@@ -110,8 +110,7 @@ contains
     call check_operation(halo)
     do epoch = 1, epochs
       call fill(fields(1), epoch)
-      call tasuki_start(halo)
-      call tasuki_wait(halo)
+      call run(halo)
       call check(wrong_cells(fields(1), epoch, 2, .true.) == 0, 'a halo of all of the shadow')
     end do
     call tasuki_run(halo, c_null_ptr, stat, errmsg)
@@ -173,8 +172,7 @@ contains
           matrix(i, j) = value(i, j, epoch)
         end do
       end do
-      call tasuki_start(transfer)
-      call tasuki_wait(transfer)
+      call run(transfer)
       if (tasuki_rank(ranks) == last) call check(all(received == value(3, [(j, j=1, ny)], epoch)), 'a row that arrives')
     end do
     call tasuki_free(transfer)
@@ -200,8 +198,7 @@ contains
     do epoch = 1, epochs
       numbers = -1
       if (tasuki_rank(ranks) == root) numbers = [(value(i, i, epoch), i=1, size(numbers))]
-      call tasuki_start(broadcast)
-      call tasuki_wait(broadcast)
+      call run(broadcast)
       call check(all(numbers == [(value(i, i, epoch), i=1, size(numbers))]), 'a broadcast')
       call tasuki_allgather(ranks, [numbers(epoch), real(tasuki_rank(ranks), real64)], all_numbers)
       call check(all(all_numbers(1, :) == value(epoch, epoch, epoch)), 'what all ranks have')

@@ -23,11 +23,6 @@ using namespace collective_cases;
 
 namespace {
 
-const std::vector<CollectiveKind> kKinds{
-    CollectiveKind::broadcast,      CollectiveKind::allreduce, CollectiveKind::allgather, CollectiveKind::reduce,
-    CollectiveKind::reduce_scatter, CollectiveKind::alltoall,  CollectiveKind::gather,    CollectiveKind::scatter,
-    CollectiveKind::barrier,        CollectiveKind::scan,      CollectiveKind::exscan};
-
 std::shared_ptr<std::byte> allocate(std::int64_t bytes) {
   void* memory = nullptr;
   CUDA_OK(cudaMalloc(&memory, static_cast<std::size_t>(bytes)));
@@ -113,7 +108,7 @@ Wanted random_wanted(const Context& ctx, int number, std::int64_t type, Random& 
   const int n = ctx.size();
   Wanted w;
   w.memory = Memory::device;
-  w.kind = one_of(kKinds, random);
+  w.kind = one_of(all_collectives(), random);
   w.number = number;
   w.root = static_cast<int>(below(random, n));
   w.count = one_of(Counts{0, 1, 2, 7, n + 1, 101, 4099, 70000}, random);

@@ -29,7 +29,7 @@ void check_equal_orders(const VerifyReport& report, std::int64_t bytes) {
 
 TEST_CASE("every algorithm of every collective is sound for 2 to 33 ranks, whatever the counts") {
   Random random(7);
-  for (const CollectiveKind kind : kKinds) {
+  for (const CollectiveKind kind : all_collectives()) {
     REQUIRE(!algorithms_for(kind).empty());
     for (const Algorithm* algorithm : algorithms_for(kind)) {
       for (const int ranks : {2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 17, 24, 31, 32, 33}) {
@@ -46,7 +46,7 @@ TEST_CASE("small collectives are sound on every path, in every form") {
   Random random(8);
   const std::vector<std::string> paths{
       "auto", "shared:put", "shared:pull", "shared:eager", "shared:read", "shared:put,shared:eager", "mpi"};
-  for (const CollectiveKind kind : kKinds) {
+  for (const CollectiveKind kind : all_collectives()) {
     for (const Algorithm* algorithm : algorithms_for(kind)) {
       for (int i = 0; i < 40; ++i) {
         const int ranks = 2 + static_cast<int>(below(random, 6));
@@ -72,7 +72,7 @@ TEST_CASE("small collectives are sound on every path, in every form") {
 
 TEST_CASE("a rank alone gets what it gives") {
   Random random(9);
-  for (const CollectiveKind kind : kKinds)
+  for (const CollectiveKind kind : all_collectives())
     for (int i = 0; i < 8; ++i) check(Machine::uniform(1, 1, 0), random_shape(kind, 1, random));
 }
 

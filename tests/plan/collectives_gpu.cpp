@@ -82,7 +82,7 @@ Machine gpus(int ranks, int per_island = 0) {
 
 TEST_CASE("GPUs: every algorithm of every collective is sound, whatever the counts") {
   Random random(31);
-  for (const CollectiveKind kind : kKinds) {
+  for (const CollectiveKind kind : all_collectives()) {
     for (const Algorithm* algorithm : algorithms_for(kind)) {
       for (const int ranks : {2, 3, 4, 5, 7, 8, 16}) {
         CollectiveShape shape = random_gpu_shape(kind, ranks, random);
@@ -108,7 +108,7 @@ TEST_CASE("GPUs: small collectives are sound on every path that can carry them, 
                                        "nccl"};
   int carried = 0;
   int all = 0;
-  for (const CollectiveKind kind : kKinds) {
+  for (const CollectiveKind kind : all_collectives()) {
     for (const Algorithm* algorithm : algorithms_for(kind)) {
       for (int i = 0; i < 60; ++i) {
         const int ranks = 1 + static_cast<int>(below(random, 6));
@@ -133,7 +133,7 @@ TEST_CASE("GPUs: small collectives are sound on every path that can carry them, 
 }
 
 TEST_CASE("GPUs: an algorithm is chosen that the paths can carry") {
-  for (const CollectiveKind kind : kKinds) {
+  for (const CollectiveKind kind : all_collectives()) {
     for (const std::string path : {"auto", "mpi", "nccl"}) {
       for (const std::int64_t count : {16, 100000}) {
         CollectiveShape shape;

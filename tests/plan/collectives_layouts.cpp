@@ -36,7 +36,7 @@ std::string error_of_plan(const CollectiveShape& shape) {
 
 TEST_CASE("every algorithm is sound on layouts that differ from rank to rank, for 1 to 33 ranks") {
   Random random(17);
-  for (const CollectiveKind kind : kKinds) {
+  for (const CollectiveKind kind : all_collectives()) {
     if (kind == CollectiveKind::barrier) continue;
     for (const Algorithm* algorithm : algorithms_for(kind)) {
       for (const int ranks : {1, 2, 3, 5, 8, 12, 17, 33}) {
@@ -55,7 +55,7 @@ TEST_CASE("layouts are sound on every path, and in chunks") {
   Random random(18);
   const std::vector<std::string> paths{
       "auto", "shared:put", "shared:pull", "shared:eager", "shared:read", "shared:put,shared:eager", "mpi"};
-  for (const CollectiveKind kind : kKinds) {
+  for (const CollectiveKind kind : all_collectives()) {
     if (kind == CollectiveKind::barrier) continue;
     for (const Algorithm* algorithm : algorithms_for(kind)) {
       for (int i = 0; i < 12; ++i) {
@@ -75,7 +75,7 @@ TEST_CASE("layouts are sound on every path, and in chunks") {
 
 TEST_CASE("layouts are sound in memory of GPUs") {
   Random random(19);
-  for (const CollectiveKind kind : kKinds) {
+  for (const CollectiveKind kind : all_collectives()) {
     if (kind == CollectiveKind::barrier) continue;
     for (const Algorithm* algorithm : algorithms_for(kind)) {
       for (const int ranks : {2, 3, 4, 8}) {

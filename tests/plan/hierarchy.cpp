@@ -17,11 +17,6 @@ using namespace tasuki;
 
 namespace {
 
-const std::vector<CollectiveKind> kKinds{
-    CollectiveKind::broadcast,      CollectiveKind::allreduce, CollectiveKind::allgather, CollectiveKind::reduce,
-    CollectiveKind::reduce_scatter, CollectiveKind::alltoall,  CollectiveKind::gather,    CollectiveKind::scatter,
-    CollectiveKind::barrier,        CollectiveKind::scan,      CollectiveKind::exscan};
-
 bool is_scan(CollectiveKind kind) {
   return kind == CollectiveKind::scan || kind == CollectiveKind::exscan;
 }
@@ -87,7 +82,7 @@ TEST_CASE("hierarchical collectives are sound, and no byte crosses a boundary mo
   for (const auto& sizes : machines) {
     for (const bool mixed : {false, true}) {
       const Machine machine = machine_of(sizes, mixed);
-      for (const CollectiveKind kind : kKinds) {
+      for (const CollectiveKind kind : all_collectives()) {
         if (is_scan(kind) && !std::is_sorted(machine.ranks.begin(), machine.ranks.end(), by_island)) continue;
         for (const std::int64_t chunk : {0, 100}) {
           if (chunk > 0 && !has_chunks(kind)) continue;
@@ -116,7 +111,7 @@ TEST_CASE("hierarchical collectives are sound for 2 to 64 ranks, whatever the co
   std::mt19937 random(3);
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   for (const int ranks : {2, 3, 5, 6, 8, 13, 16, 24, 33, 64}) {
-    for (const CollectiveKind kind : kKinds) {
+    for (const CollectiveKind kind : all_collectives()) {
       for (int trial = 0; trial < (ranks > 16 ? 1 : 4); ++trial) {
         Machine machine;
         for (int r = 0, island = 0, left = 0; r < ranks; ++r, --left) {
@@ -189,7 +184,7 @@ TEST_CASE("a flat algorithm sends more bytes across than a hierarchical one") {
 TEST_CASE("all ranks of an island send their share of what crosses") {
   for (const auto& sizes : std::vector<std::vector<int>>{{4, 4}, {3, 3, 3}}) {
     const Machine machine = machine_of(sizes, false);
-    for (const CollectiveKind kind : kKinds) {
+    for (const CollectiveKind kind : all_collectives()) {
       if (kind == CollectiveKind::barrier) continue;  // a byte is sent by one
       const std::int64_t count = 720 * machine.size();
       CollectiveShape shape = shape_of(kind, machine.size(), count);
@@ -224,7 +219,7 @@ TEST_CASE("where links between islands are slow, large collectives become hierar
 
 TEST_CASE("where there is one island, or islands of one rank, nobody looks at hierarchical algorithms") {
   for (const Machine& machine : {machine_of({4}, false), machine_of({1, 1, 1, 1}, false)}) {
-    for (const CollectiveKind kind : kKinds) {
+    for (const CollectiveKind kind : all_collectives()) {
       CollectiveShape shape = shape_of(kind, 4, 1 << 18);
       shape.algorithm = "auto";
       const std::string text = plan(machine, shape).explain(0);

@@ -50,16 +50,6 @@ struct Wanted {
   CollectiveOptions options;
 };
 
-inline bool has_blocks(CollectiveKind kind) {
-  return kind == CollectiveKind::allgather || kind == CollectiveKind::reduce_scatter ||
-         kind == CollectiveKind::alltoall || kind == CollectiveKind::gather || kind == CollectiveKind::scatter;
-}
-
-inline bool rooted(CollectiveKind kind) {
-  return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce || kind == CollectiveKind::gather ||
-         kind == CollectiveKind::scatter;
-}
-
 // Whether the rank's contribution lies in `out`, or its result in `in`.
 inline bool here(const Wanted& w, int rank) {
   if (w.kind == CollectiveKind::broadcast) return true;

@@ -15,8 +15,6 @@
 
 using namespace tasuki;
 using collective_cases::Counts;
-using collective_cases::has_blocks;
-using collective_cases::rooted;
 
 namespace {
 
@@ -34,11 +32,6 @@ const std::vector<Named> kAll{
     {Kind::scan, "Scan"},           {Kind::exscan, "Exscan"},
     {Kind::barrier, "Barrier"},
 };
-
-bool reduces(Kind kind) {
-  return kind == Kind::allreduce || kind == Kind::reduce || kind == Kind::reduce_scatter || kind == Kind::scan ||
-         kind == Kind::exscan;
-}
 
 // The arguments of any collective, each of which takes what it knows.
 struct Arguments {

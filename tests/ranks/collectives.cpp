@@ -24,11 +24,6 @@ using namespace collective_cases;
 
 namespace {
 
-const std::vector<CollectiveKind> kKinds{
-    CollectiveKind::broadcast,      CollectiveKind::allreduce, CollectiveKind::allgather, CollectiveKind::reduce,
-    CollectiveKind::reduce_scatter, CollectiveKind::alltoall,  CollectiveKind::gather,    CollectiveKind::scatter,
-    CollectiveKind::barrier,        CollectiveKind::scan,      CollectiveKind::exscan};
-
 template <class All>
 const auto& one_of(const All& all, Random& random) {
   return all[static_cast<std::size_t>(below(random, std::ssize(all)))];
@@ -37,7 +32,7 @@ const auto& one_of(const All& all, Random& random) {
 Wanted random_wanted(const Context& ctx, int number, Random& random) {
   const int n = ctx.size();
   Wanted w;
-  w.kind = one_of(kKinds, random);
+  w.kind = one_of(all_collectives(), random);
   w.number = number;
   w.root = static_cast<int>(below(random, n));
   w.count = one_of(Counts{0, 1, 2, 7, n + 1, 101, 4099}, random);

@@ -96,6 +96,9 @@ class Site(unittest.TestCase):
         include = ROOT / "include" / "tasuki"
         files = {str(file.relative_to(include)) for file in include.rglob("*.*") if file.suffix != ".h"}
         self.assertEqual(set(names), files - {"tasuki.hpp"})
+        of_c = docs.c_headers()
+        self.assertEqual(len(of_c), len(set(of_c)))
+        self.assertEqual(set(of_c), {str(file.relative_to(include)) for file in include.rglob("*.h")})
 
     def test_a_stub_becomes_entries_of_the_domain(self):
         text = python_reference.reference(STUB, '__all__ = ["Halo", "Error", "verify", "__version__"]', [])

@@ -19,6 +19,9 @@ def raises(into, other):
 def keeps(into, other):
     kept.append(into[1:])
 
+def keeps_memory(into, other):
+    kept.append(memoryview(other))
+
 def gives(into, other):
     return into + other
 
@@ -51,6 +54,7 @@ except tasuki.Error as error:
 TOLD = {
     "raises": "its function raised ValueError: more than a hundred",
     "keeps": "its function keeps an array that it was given",
+    "keeps_memory": "its function keeps an array that it was given",
     "gives": "its function returned a ndarray; it must put the result into its first argument",
     "uses": "an operator's function uses Tasuki",
 }
@@ -59,7 +63,7 @@ TOLD = {
 @pytest.mark.parametrize("engine", ["inline", "thread"])
 @pytest.mark.parametrize(
     ("function", "others_first"),
-    [("raises", False), ("raises", True), ("keeps", False), ("gives", True), ("uses", False)],
+    [("raises", False), ("raises", True), ("keeps", False), ("keeps_memory", True), ("gives", True), ("uses", False)],
 )
 def test_what_a_function_does_wrong_is_told(run, function, engine, others_first):
     status, text = run(3, PROGRAM.format(function=function, engine=engine, others_first=others_first), recover=True)

@@ -86,6 +86,10 @@ class CuPy:
     def address(self, stream):
         return stream.ptr
 
+    def synchronize(self):
+        """Waits for all that this rank's GPU does."""
+        self.xp.cuda.Device().synchronize()
+
 
 class PyTorch:
     def __init__(self, gpu):
@@ -128,6 +132,10 @@ class PyTorch:
 
     def address(self, stream):
         return stream.cuda_stream
+
+    def synchronize(self):
+        """Waits for all that this rank's GPU does."""
+        self.xp.cuda.synchronize()
 
 
 LIBRARIES = {"cupy": CuPy, "torch": PyTorch}

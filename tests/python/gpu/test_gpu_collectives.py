@@ -28,7 +28,7 @@ def test_barrier_of_streams(context, library):
     graph = tasuki.Graph(both, stream)
     for turn in range(3):
         mine[:] = library.array(np.arange(1000.0) + turn)
-        library.xp.cuda.Device().synchronize() if library.xp.__name__ == "cupy" else library.xp.cuda.synchronize()
+        library.synchronize()
         graph.launch(stream)
         tasuki.synchronize(context, stream)
         np.testing.assert_array_equal(library.to_numpy(total), (np.arange(1000.0) + turn) * context.size)

@@ -27,3 +27,14 @@ def drawn_counts(data, ranks, most):
     if data.draw(st.booleans()):
         return [counts[0]] * ranks, None
     return counts, counts
+
+
+def drawn_exchange(data, ranks):
+    """Elements [from, to] of an alltoall, whether all are equal, and whether ranks work in place: as many both ways."""
+    counts = np.array(data.draw(st.lists(st.integers(0, 9), min_size=ranks * ranks, max_size=ranks * ranks)))
+    counts = counts.reshape(ranks, ranks)
+    if equal := data.draw(st.booleans()):
+        counts[...] = counts[0, 0]
+    if here := data.draw(st.booleans()):
+        counts = np.maximum(counts, counts.T)
+    return counts, equal, here

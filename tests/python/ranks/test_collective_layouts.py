@@ -5,7 +5,7 @@ from __future__ import annotations
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from collective_checks import checked, drawn_counts, values
+from collective_checks import checked, drawn_counts, drawn_exchange, values
 from hypothesis import given, settings
 
 import tasuki
@@ -135,12 +135,7 @@ def test_blocks(context, name, data):
 @given(st.data())
 def test_alltoall(context, data):
     n, me = context.size, context.rank
-    counts = np.array(data.draw(st.lists(st.integers(0, 9), min_size=n * n, max_size=n * n))).reshape(n, n)
-    if equal := data.draw(st.booleans()):
-        counts[...] = counts[0, 0]
-    here = data.draw(st.booleans())
-    if here:
-        counts = np.maximum(counts, counts.T)
+    counts, equal, here = drawn_exchange(data, n)
     source = data.draw(strided(int(counts[me].sum()), "int16", me))
     target = data.draw(strided(int(counts[:, me].sum()), "int16", me + 1))
     individual = {} if equal else {"send_counts": counts[me], "receive_counts": counts[:, me]}

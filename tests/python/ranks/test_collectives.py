@@ -5,7 +5,7 @@ from __future__ import annotations
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from collective_checks import checked, drawn_counts, values
+from collective_checks import checked, drawn_counts, drawn_exchange, values
 from hypothesis import given, settings
 
 import tasuki
@@ -144,12 +144,7 @@ def data_bytes(rank, turn, count):
 @given(st.data())
 def test_alltoall(context, data):
     n, me = context.size, context.rank
-    counts = np.array(data.draw(st.lists(st.integers(0, 9), min_size=n * n, max_size=n * n))).reshape(n, n)
-    if equal := data.draw(st.booleans()):
-        counts[...] = counts[0, 0]
-    here = data.draw(st.booleans())
-    if here:
-        counts = np.maximum(counts, counts.T)
+    counts, equal, here = drawn_exchange(data, n)
     source = array(context, data, counts[me].sum(), "int16")
     target = array(context, data, counts[:, me].sum(), "int16")
     individual = {} if equal else {"send_counts": counts[me].tolist(), "receive_counts": counts[:, me]}
