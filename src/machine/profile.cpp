@@ -1,4 +1,4 @@
-// Profile: see profile.hpp. The file is `{"machine": "...", "version": 7, "paths": {"mpi": {"latency": 1e-6, ...}}}`,
+// Profile: see profile.hpp. The file is `{"machine": "...", "version": 8, "paths": {"mpi": {"latency": 1e-6, ...}}}`,
 // and with corrections also `"collectives": {"version": 1, "corrections": [...]}`.
 #include "machine/profile.hpp"
 
@@ -14,7 +14,7 @@ namespace tasuki {
 
 namespace {
 
-constexpr int kVersion = 7;
+constexpr int kVersion = 8;
 constexpr int kModel = 1;  // of what predicts collectives: a change makes corrections void
 
 }  // namespace

@@ -46,14 +46,14 @@ TEST_CASE("a corrupt profile is named with the place and what to do") {
   CHECK(complaint("{\"version\": 1,").find("p.json: not JSON at byte") != std::string::npos);
   CHECK(complaint("{\"version\": 1e999}").find("1e999") != std::string::npos);
   CHECK(complaint(" ").find(advice) != std::string::npos);
-  CHECK(complaint("[]").find("no profile of version 7") != std::string::npos);
-  CHECK(complaint("{\"version\": 8, \"paths\": {}}").find("no profile of version 7") != std::string::npos);
-  CHECK(complaint("{\"version\": \"7\", \"paths\": {}}").find("no profile of version 7") != std::string::npos);
-  CHECK(complaint("{\"version\": 7}").find("\"paths\" is missing") != std::string::npos);
-  CHECK(complaint("{\"version\": 7, \"paths\": {\"mpi\": 3}}").find("\"mpi\" is no object") != std::string::npos);
-  CHECK(complaint("{\"version\": 7, \"paths\": {\"mpi\": {\"latency\": -1}}}").find("\"mpi\".\"latency\" is -1") !=
+  CHECK(complaint("[]").find("no profile of version 8") != std::string::npos);
+  CHECK(complaint("{\"version\": 9, \"paths\": {}}").find("no profile of version 8") != std::string::npos);
+  CHECK(complaint("{\"version\": \"8\", \"paths\": {}}").find("no profile of version 8") != std::string::npos);
+  CHECK(complaint("{\"version\": 8}").find("\"paths\" is missing") != std::string::npos);
+  CHECK(complaint("{\"version\": 8, \"paths\": {\"mpi\": 3}}").find("\"mpi\" is no object") != std::string::npos);
+  CHECK(complaint("{\"version\": 8, \"paths\": {\"mpi\": {\"latency\": -1}}}").find("\"mpi\".\"latency\" is -1") !=
         std::string::npos);
-  CHECK(complaint("{\"version\": 7, \"paths\": {\"mpi\": {\"latency\": \"fast\"}}}").find("not a positive number") !=
+  CHECK(complaint("{\"version\": 8, \"paths\": {\"mpi\": {\"latency\": \"fast\"}}}").find("not a positive number") !=
         std::string::npos);
 }
 

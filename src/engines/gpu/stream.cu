@@ -45,11 +45,13 @@ class StreamEngine final : public Engine {
     if (program_.meets && most > processors) program_ = lowered(processors);
     for (const int parts : {kPartStart, kPartWait, kBoth}) {
       if (program_.messages.empty() && executor.recorder() == nullptr)
-        in_rows_[parts] = rows_of(program_, program_.tasks[parts], processors);
+        in_rows_[parts] =
+            rows_of(program_, program_.tasks[parts], wanted > 0 ? std::min(wanted, processors) : processors);
     }
     failure_ = {reinterpret_cast<PlanFailure*>(gpu()->allocate_mapped(sizeof(PlanFailure))),
                 [](PlanFailure* p) { gpu()->release_mapped(reinterpret_cast<std::byte*>(p)); }};
     upload();
+    load();
     for (cudaEvent_t* event : {&ended_, &begun_, &read_, &unpacked_}) {
       TASUKI_CUDA(cudaEventCreateWithFlags, event, cudaEventDisableTiming);
     }
@@ -197,10 +199,20 @@ class StreamEngine final : public Engine {
     launch_.round[1] = {};
     std::copy(rounds.begin(), rounds.end(), launch_.round);
     std::copy(tasks.begin(), tasks.end(), launch_.tasks);
-    const bool one = rounds.size() == 1;
-    const Kernel kernel = program_.reduces ? kernel_of<true>(one) : kernel_of<false>(one);
-    launch_early("launching an exchange", stream, static_cast<unsigned>(program_.blocks[parts]), kGpuThreads, kernel,
-                 launch_);
+    launch_early("launching an exchange", stream, static_cast<unsigned>(program_.blocks[parts]), kGpuThreads,
+                 kernel_for(parts), launch_);
+  }
+
+  // CUDA loads a kernel when it is asked for first, and then waits for kernels that run: for ever, if such a kernel of
+  // the user waits for what this one brings.
+  void load() const {
+    cudaFuncAttributes ignored{};
+    for (int parts = 0; parts < kParts; ++parts) {
+      if (parts <= kBoth && in_rows_[parts]) TASUKI_CUDA(cudaFuncGetAttributes, &ignored, row_kernel(*in_rows_[parts]));
+      if (program_.tasks[parts].empty()) continue;
+      TASUKI_CUDA(cudaFuncGetAttributes, &ignored, kernel_for(parts));
+    }
+    if (!program_.tells.empty()) TASUKI_CUDA(cudaFuncGetAttributes, &ignored, kernel_of<false>(true));
   }
 
   void launch_rows(const RowProgram& program, RowLaunch& launch, Stream stream) {
@@ -210,6 +222,11 @@ class StreamEngine final : public Engine {
   }
 
   using Kernel = void (*)(Launch);
+
+  Kernel kernel_for(int parts) const {
+    const bool one = program_.rounds[parts].size() == 1;
+    return program_.reduces ? kernel_of<true>(one) : kernel_of<false>(one);
+  }
 
   // For one round or two. What is traced takes longer anyway: the kernel for two rounds does for one, too.
   template <bool kReduces>
