@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "overlap.hpp"
 #include "peer.hpp"
 
 namespace bench {
@@ -23,7 +24,8 @@ struct Problem {
   std::function<void()> before;
   std::function<void()> after;
   bool time_start_only = false;
-  bool overlap = false;          ///< a computation between start and wait is timed, too
+  /// The runner beside a computation, too, with so many iterations a sample and so many samples; empty: not asked.
+  std::function<Overlap(Runner&, int iterations, int rounds)> overlap;
   bool barrier_between = false;  ///< ranks are brought together before each start
   std::int64_t cache_lines = 0;  ///< lines of 64 bytes that the received bytes lie in; 0: not asked
   double bound = 0;              ///< seconds that no algorithm can fall below, by the prices of paths; 0: not known

@@ -132,7 +132,11 @@ Case collective_case(int ranks, CollectiveKind kind, std::int64_t bytes, Timed t
             problem.verify = [one, in, out](const Peer&, Runner& runner) { return verify_collective(one, runner); };
             problem.barrier_between = timed != Timed::back_to_back;
             problem.time_start_only = timed == Timed::start;
-            problem.overlap = timed == Timed::overlap;
+            if (timed == Timed::overlap) {
+              problem.overlap = [context](Runner& runner, int iterations, int rounds) {
+                return overlap_of(context, runner, iterations, rounds);
+              };
+            }
             if (often) problem.bound = bound_of_collective(context, kind, count, tasuki::DType::f64);
             return problem;
           }};

@@ -188,7 +188,7 @@ CaseResult measure(const tasuki::Context& context, const Case& one, const std::v
       times.predicted = *seconds * 1e6 / problem.iterations_per_run;
     if (problem.overlap) {
       const int iterations = std::max(contender.iterations / 3, 1);
-      times.overlap = overlap_of(context, *contender.runner, iterations, settings.rounds);
+      times.overlap = problem.overlap(*contender.runner, iterations, settings.rounds);
     }
     times.p10 = percentile(contender.samples, 0.1);
     times.median = percentile(contender.samples, 0.5);

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "case.hpp"
-#include "overlap.hpp"
 
 namespace bench {
 

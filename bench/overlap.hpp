@@ -1,7 +1,7 @@
 // Overlap as the OSU benchmarks report it: how much of an operation's time a computation of equal length hides.
 #pragma once
 
-#include "case.hpp"
+#include "peer.hpp"
 
 namespace bench {
 

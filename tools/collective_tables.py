@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from html import escape
 from pathlib import Path
 
+import torch_collectives
+
 MARKED = re.compile(r"(<!-- collectives:(?P<name>[a-z]+) -->\n).*?(<!-- /collectives -->)", re.S)
 OWN = "tasuki"
 MPIS = {"openmpi": "Open MPI", "mpich": "MPICH"}
@@ -258,14 +260,15 @@ def host_plot(results: dict, mpi: str) -> str:
 
 def gpu_plot(results: dict) -> str:
     shown = {f"{OWN} graph": f"{OWN}, graph", "nccl graph": "NCCL, graph"}
-    shown |= {"nccl symmetric graph": "NCCL, symmetric, graph"}
+    shown |= {"nccl symmetric graph": "NCCL, symmetric, graph", "torch graph": "PyTorch, symmetric, graph"}
     found: dict[str, list[dict]] = {}
     for case in results["cases"]:
-        if case["group"] == "gpu-collectives" and not case["case"].startswith("overlap"):
-            found.setdefault(kind_of(case), []).append(case)
+        if case["group"] == "gpu-collectives":
+            found.setdefault(kind_of(case), []).append(torch_collectives.folded(case))
     panels = {}
     for kind, cases in found.items():
         lines = {name: [(bytes_named(c), us(c, p)) for c in cases if p in c["peers"]] for p, name in shown.items()}
+        lines = {name: line for name, line in lines.items() if line}
         panels[kind] = lines, [(bytes_named(c), us(c, "bound: copies graph")) for c in cases]
     machine = results["machine"]
     title = f"Collectives on {machine['gpus']} × {machine['gpu']}, replayed as graphs: time over size"

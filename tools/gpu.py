@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Tests and measures on a machine with GPUs: the tests that need them, the benchmark, Himeno and Laplace at all sizes.
 
-Writes bench/results/gpu-N.json, himeno-gpu-N.json, laplace-gpu-N.json and gpu-N-tests.txt (or into --out), N being the
-ranks, one a GPU; on four also islands-SIZE-PATH.txt, what Himeno's plans across islands are and why. Every step goes
-on after a failure of another; the exit status says whether there was one. `make gpu` builds first. `--only sanitize`
-runs compute-sanitizer, which nothing else does, for it takes minutes.
+Writes bench/results/gpu-N.json, collectives-gpu-N.json, himeno-gpu-N.json, laplace-gpu-N.json and gpu-N-tests.txt (or
+into --out), N being the ranks, one a GPU. Beside the collectives stand those of PyTorch's symmetric memory, where it is
+(torch_collectives.py). On four ranks also islands-SIZE-PATH.txt, what Himeno's plans across islands are and why. Every
+step goes on after a failure of another; the exit status says whether there was one. `make gpu` builds first. `--only
+sanitize` runs compute-sanitizer, which nothing else does, for it takes minutes.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -25,6 +27,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import mpirun  # noqa: E402
+import torch_collectives  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 # Iterations of a timed run: a fraction of a second. Not calibrated, so that every run computes the same.
@@ -43,6 +46,13 @@ def sanitizer_lines(tool: str, output: str) -> list[str]:
     """What a tool of compute-sanitizer says at its end, and the tests' own last line."""
     said = [line.strip("= ").strip() for line in output.splitlines() if SUMMARY in line or "test cases:" in line]
     return [f"compute-sanitizer {tool}: {line}" for line in said]
+
+
+def free_port() -> int:
+    """On this host; nothing keeps it free until it is used."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 @contextlib.contextmanager
@@ -120,9 +130,36 @@ class Session:
     def bench(self, commit: str) -> dict:
         file = self.out / f"gpu-{self.ranks}.json"
         paths = "peer:put,peer:stamped,peer:copy"
-        options = ["--json", file, "--commit", commit, "--peer-path", paths]
+        groups = ["--group", "gpu-halo", "--group", "gpu-face", "--group", "gpu-copy"]
+        options = [*groups, "--json", file, "--commit", commit, "--peer-path", paths]
         self.step("bench", self.on_ranks(self.ranks, "tasuki-bench", *options))
         return json.loads(file.read_text())["machine"] if file.exists() else {"commit": commit}
+
+    def collectives(self, commit: str) -> None:
+        if self.ranks < 2:
+            print("gpu.py: collectives: left out: there is one rank", flush=True)
+            return
+        file = self.out / f"collectives-gpu-{self.ranks}.json"
+        options = ["--group", "gpu-collectives", "--group", "gpu-overlap", "--json", file, "--commit", commit]
+        self.step("collectives", self.on_ranks(self.ranks, "tasuki-bench", *options))
+        if file.exists():
+            self.torch(file)
+
+    def torch(self, known: Path) -> None:
+        """PyTorch's symmetric memory, beside what tasuki-bench has measured. It is measured after it, not in turn."""
+        launcher = mpirun.launcher_of(str(self.build / "bin" / "tasuki-bench"))
+        launch = [sys.executable, ROOT / "tools" / "mpirun.py", "--mpiexec", launcher, "-n", self.ranks, sys.executable]
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "torch.json"
+            program = [ROOT / "tools" / "torch_collectives.py", "--json", file, "--port", free_port()]
+            self.step("PyTorch's symmetric memory", [*launch, *program])
+            if not file.exists():
+                return
+            found = json.loads(file.read_text())
+        for line in found["left_out"]:
+            print(f"gpu.py: left out: {line}", flush=True)
+        whole = torch_collectives.merged(json.loads(known.read_text()), found)
+        known.write_text(json.dumps(whole, indent=1) + "\n")
 
     def sanitize(self) -> None:
         """On one rank. The lines of an earlier run are replaced."""
@@ -236,8 +273,10 @@ def main() -> int:
     parser.add_argument("--ranks", type=int, required=True, help="one a GPU")
     parser.add_argument("--out", type=Path, default=ROOT / "bench" / "results")
     parser.add_argument("--commit", default="", help="what was built, for the results")
-    parts = ("tests", "bench", "himeno", "laplace", "sanitize")
-    parser.add_argument("--only", choices=parts, help="one part; without it all but sanitize")
+    parts = ("tests", "bench", "collectives", "himeno", "laplace", "sanitize")
+    parser.add_argument(
+        "--only", choices=parts, help="one part, of which bench has collectives, too; without it all but sanitize"
+    )
     arguments = parser.parse_args()
     if arguments.ranks < 1:
         parser.error("--ranks: this machine shows no GPU")
@@ -249,6 +288,8 @@ def main() -> int:
         machine = json.loads(known.read_text())["machine"] | machine
     if arguments.only in (None, "bench"):
         machine = session.bench(arguments.commit)
+    if arguments.only in (None, "bench", "collectives"):
+        session.collectives(arguments.commit)
     if arguments.only in (None, "himeno"):
         session.himeno(machine)
     if arguments.only in (None, "laplace"):

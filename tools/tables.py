@@ -7,8 +7,8 @@ A table that a FILE gpu-N lacks is empty: not every machine has GPUs. <!-- himen
 in bench/results/himeno-FILE.json, of which <!-- himeno:FILE/summary --> says the least, and <!-- laplace:FILE -->
 likewise. <!-- predicted:FILE --> sets what bench/results/FILE.json was predicted beside what was measured, and
 <!-- overview --> is a few cases of all (overview.py), of which docs/figures/overview.svg is the plot. Collectives on
-hosts (collective_tables.py), runs across hosts (hosts_tables.py) and kernels that communicate (kernel_tables.py) have
-tables of their own, and collectives plots.
+hosts (collective_tables.py), runs across hosts (hosts_tables.py), kernels that communicate (kernel_tables.py) and
+overlap (overlap_tables.py) have tables of their own, and collectives plots.
 With --check nothing is written, and stale tables are an error.
 """
 
@@ -24,7 +24,9 @@ from pathlib import Path
 import collective_tables
 import hosts_tables
 import kernel_tables
+import overlap_tables
 import overview
+import torch_collectives
 
 ROOT = Path(__file__).resolve().parent.parent
 MARKED = re.compile(r"(<!-- table:(?P<name>[^\s>]+) -->\n).*?(<!-- /table -->)", re.S)
@@ -52,7 +54,8 @@ def own_cell(measured: dict | None) -> str:
 def peer_cell(measured: dict | None, ratio: float | None) -> str:
     if measured is None:
         return "–"
-    return number(measured["median_us"]) + (f" **×{number(ratio)}**" if ratio is not None else "")
+    by = f" {measured['by']}" if "by" in measured else ""
+    return number(measured["median_us"]) + by + (f" **×{number(ratio)}**" if ratio is not None else "")
 
 
 # What stands above the table of a group that a text need not have: `machine` of the file fills the braces.
@@ -67,6 +70,8 @@ CAPTIONS = {
 REMARKS = {
     "nvshmem": "`nvshmem` measures calls of NVSHMEM's host library, in stream order between a kernel that packs and "
     "one that unpacks; NVSHMEM's calls from inside a kernel are not measured.",
+    "torch": "`torch` is the fastest operation of PyTorch's symmetric memory, without NVLink multicast; it is measured "
+    "after the others, not in turn with them.",
 }
 
 
@@ -77,6 +82,7 @@ def shown(peer: str) -> bool:
 
 def table(group: str, cases: list[dict], machine: dict) -> str:
     """One row a case. A ratio is the peer's time over Tasuki's: above 1, Tasuki is faster."""
+    cases = [torch_collectives.folded(case) for case in cases]
     peers = list(dict.fromkeys(peer for case in cases for peer in case["peers"] if shown(peer)))
     peers.sort(key=lambda peer: not peer.startswith(OWN))
     rows = [["case", f"{OWN}, µs", *(f"{peer}, µs" for peer in peers)], ["---"] + ["---:"] * (len(peers) + 1)]
@@ -239,7 +245,7 @@ def main() -> int:
         after = with_runs(refreshed(before, tables, str(path.relative_to(ROOT))), results)
         after = overview.refreshed(with_predictions(after, results), results, number)
         after = hosts_tables.refreshed(collective_tables.refreshed(after, results, number), results, number)
-        after = kernel_tables.refreshed(after, results)
+        after = overlap_tables.refreshed(kernel_tables.refreshed(after, results), results, number)
         stale += settle(path, before, after)
     for name, plot in {"overview.svg": overview.plot(results), **collective_tables.plots(results)}.items():
         figure = ROOT / "docs" / "figures" / name

@@ -1,4 +1,4 @@
-// The groups of cases on GPUs: halos, single faces, contiguous bytes.
+// The groups of cases on GPUs: halos, single faces, contiguous bytes; and those of collectives.
 #include "gpu/cases.hpp"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 // The group gpu-collectives: broadcast, reduce, allreduce, allgather, reduce-scatter and all-to-all on GPU memory, one
 // after the other in a stream or in a graph. Tasuki, and a bound: the bytes that must cross, moved by the copy engines
-// alone.
+// alone. And the group gpu-overlap: broadcast and allreduce beside a computation.
 #include "gpu/collectives.hpp"
 
 #include <fmt/format.h>
@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpu/beside.hpp"
 #include "gpu/device_memory.cuh"
 #include "gpu/ipc.hpp"
 #include "gpu/problem.hpp"
@@ -24,6 +25,7 @@ namespace {
 using tasuki::CollectiveKind;
 
 constexpr const char* kBound = "bound: copies";
+constexpr const char* kCopies = "tasuki copies";  // beside a computation: by the copy engines, which take no SM
 
 // So small that sums are exact.
 float value_of(int rank, std::int64_t at, int round) {
@@ -126,16 +128,16 @@ tasuki::CollectiveShape shape_of(const GpuCollectiveCase& c) {
 
 class CollectiveRunner : public Runner {
  public:
-  explicit CollectiveRunner(const GpuCollectiveCase& c)
+  explicit CollectiveRunner(const GpuCollectiveCase& c, const std::string& path = "auto")
       : case_(c),
-        stream_(gpu_stream(c.context)),
+        stream_(c.stream()),
         in_(device_memory(static_cast<std::size_t>(c.gives()) * 4)),
         out_(device_memory(static_cast<std::size_t>(c.gets()) * 4)),
-        operation_(make()) {}
+        operation_(make(path)) {}
   float* in() const { return reinterpret_cast<float*>(in_.get()); }
   float* out() const { return reinterpret_cast<float*>(out_.get()); }
   void start() override { operation_.run(stream_); }
-  void finish() override { finish_stream(case_.context); }
+  void finish() override { finish_stream(case_.context, stream_); }
   std::optional<std::int64_t> memory() const override { return operation_.memory(); }
   std::optional<double> predicted(bool together) const override {
     const auto prediction = tasuki::plan(tasuki::machine_of(case_.context), shape_of(case_)).predict();
@@ -143,22 +145,25 @@ class CollectiveRunner : public Runner {
   }
 
  private:
-  tasuki::Operation make() const {
+  tasuki::Operation make(const std::string& path) const {
     const tasuki::Context& context = case_.context;
     const auto f32 = tasuki::DType::f32;
+    const tasuki::ReduceOp sum = tasuki::ReduceOp::sum;
+    tasuki::CollectiveOptions how;
+    how.path = path;
     switch (case_.kind) {
       case CollectiveKind::broadcast:
-        return tasuki::Broadcast(context, 0, in(), case_.count * 4);
+        return tasuki::Broadcast(context, 0, in(), case_.count * 4, how);
       case CollectiveKind::reduce:
-        return tasuki::Reduce(context, 0, in(), out(), case_.count, f32);
+        return tasuki::Reduce(context, 0, in(), out(), case_.count, f32, sum, how);
       case CollectiveKind::allreduce:
-        return tasuki::Allreduce(context, in(), out(), case_.count, f32);
+        return tasuki::Allreduce(context, in(), out(), case_.count, f32, sum, how);
       case CollectiveKind::allgather:
-        return tasuki::Allgather(context, in(), out(), case_.block(), f32);
+        return tasuki::Allgather(context, in(), out(), case_.block(), f32, how);
       case CollectiveKind::reduce_scatter:
-        return tasuki::ReduceScatter(context, in(), out(), case_.block(), f32);
+        return tasuki::ReduceScatter(context, in(), out(), case_.block(), f32, sum, how);
       default:
-        return tasuki::Alltoall(context, in(), out(), case_.block(), f32);
+        return tasuki::Alltoall(context, in(), out(), case_.block(), f32, how);
     }
   }
 
@@ -169,11 +174,17 @@ class CollectiveRunner : public Runner {
   tasuki::Operation operation_;
 };
 
-GpuCollectiveRun tasuki_collective(const GpuCollectiveCase& c) {
-  auto runner = std::make_unique<CollectiveRunner>(c);
+GpuCollectiveRun tasuki_collective(const GpuCollectiveCase& c, const std::string& path = "auto") {
+  auto runner = std::make_unique<CollectiveRunner>(c, path);
   GpuCollectiveRun run{nullptr, runner->in(), runner->out()};
   run.runner = std::move(runner);
   return run;
+}
+
+// Beside a computation only: without one, the path that is chosen says what the copy engines are worth.
+GpuCollectiveRun tasuki_copies(const GpuCollectiveCase& c) {
+  if (c.branch == nullptr) return {};
+  return unless_left_out(c, kCopies, [&] { return tasuki_collective(c, "peer:copy"); });
 }
 
 // Bytes that a rank must send, where all send as much as they must at least.
@@ -225,11 +236,14 @@ GpuCollectiveRun bound(const GpuCollectiveCase& c) {
   });
 }
 
-const RegisterPeer kTasuki(gpu_collective_peer(kReference, tasuki_collective));
+const RegisterPeer kTasuki(gpu_collective_peer(kReference,
+                                               [](const GpuCollectiveCase& c) { return tasuki_collective(c); }));
 const RegisterPeer kTasukiGraph(gpu_collective_peer(std::string(kReference) + kReplayed,
                                                     [](const GpuCollectiveCase& c) {
                                                       return replayed(c, tasuki_collective(c));
                                                     }));
+const RegisterPeer kTasukiCopies(gpu_collective_peer(kCopies, tasuki_copies));
+const RegisterPeer kTasukiCopiesGraph(gpu_collective_peer(std::string(kCopies) + kReplayed, tasuki_copies));
 const RegisterPeer kBounds(gpu_collective_peer(kBound, bound));
 const RegisterPeer kBoundsGraph(gpu_collective_peer(std::string(kBound) + kReplayed,
                                                     [](const GpuCollectiveCase& c) { return replayed(c, bound(c)); }));
@@ -239,14 +253,12 @@ struct Places {
   std::map<const Runner*, std::pair<float*, float*>> of;
 };
 
-// `overlap`: only of what is replayed as a graph, with a computation of the host beside it.
-Problem problem_of(const GpuCollectiveCase& c, bool overlap) {
+Problem problem_of(const GpuCollectiveCase& c) {
   gpu_stream(c.context);
   const auto places = std::make_shared<Places>();
   Problem problem;
-  problem.overlap = overlap;
-  problem.make = [c, places, overlap](const Peer& peer) -> RunnerPtr {
-    if (!peer.gpu_collective || (overlap && (!peer.name.ends_with(kReplayed) || peer.silent))) return nullptr;
+  problem.make = [c, places](const Peer& peer) -> RunnerPtr {
+    if (!peer.gpu_collective) return nullptr;
     GpuCollectiveRun run = peer.gpu_collective(c);
     if (run.runner) places->of[run.runner.get()] = {run.in, run.out};
     return std::move(run.runner);
@@ -258,12 +270,46 @@ Problem problem_of(const GpuCollectiveCase& c, bool overlap) {
   return problem;
 }
 
+// Of every peer but the bounds, which wait for nobody. `epochs`: in a turn.
+Problem overlap_problem(const GpuCollectiveCase& c, int epochs) {
+  gpu_stream(c.context);
+  const auto places = std::make_shared<Places>();
+  Problem problem;
+  problem.make = [c, epochs, places](const Peer& peer) -> RunnerPtr {
+    if (!peer.gpu_collective || peer.silent) return nullptr;
+    std::pair<float*, float*> memory;
+    const auto make = [&](tasuki::Stream branch) -> RunnerPtr {
+      GpuCollectiveCase here = c;
+      here.branch = branch;
+      GpuCollectiveRun run = peer.gpu_collective(here);
+      memory = {run.in, run.out};
+      return std::move(run.runner);
+    };
+    RunnerPtr runner = beside(c.context, epochs, peer.name.ends_with(kReplayed), make);
+    if (runner) places->of[runner.get()] = memory;
+    return runner;
+  };
+  problem.verify = [c, places](const Peer& peer, Runner& runner) {
+    const auto [in, out] = places->of.at(&runner);
+    compute_beside(runner, true);
+    const std::string complaint = verify(c, peer, runner, in, out);
+    compute_beside(runner, false);
+    return complaint.empty() ? verify(c, peer, runner, in, out) : complaint;
+  };
+  problem.overlap = overlap_beside;
+  return problem;
+}
+
 std::string size_name(std::int64_t bytes) {
   if (bytes >= 1 << 20) return fmt::format("{} MiB", bytes >> 20);
   return bytes >= 1 << 10 ? fmt::format("{} KiB", bytes >> 10) : fmt::format("{} B", bytes);
 }
 
 }  // namespace
+
+tasuki::Stream GpuCollectiveCase::stream() const {
+  return branch != nullptr ? branch : gpu_stream(context);
+}
 
 std::int64_t GpuCollectiveCase::gives() const {
   return kind == CollectiveKind::allgather ? block() : count;
@@ -283,7 +329,7 @@ Peer gpu_collective_peer(const std::string& name, std::function<GpuCollectiveRun
 }
 
 GpuCollectiveRun replayed(const GpuCollectiveCase& problem, GpuCollectiveRun run) {
-  run.runner = replayed(problem.context, std::move(run.runner));
+  if (problem.branch == nullptr) run.runner = replayed(problem.context, std::move(run.runner));
   return run;
 }
 
@@ -311,17 +357,20 @@ std::vector<Case> gpu_collective_cases(int ranks) {
                                                                        : (ranks - 1) * bytes / ranks;
       cases.push_back({"gpu-collectives", fmt::format("{} {}", tasuki::to_string(kind), size_name(bytes)), arrives,
                        bytes <= 64 << 10, [kind, count](const tasuki::Context& context) {
-                         return problem_of({context, kind, count}, false);
+                         return problem_of({context, kind, count});
                        }});
     }
   }
   for (const CollectiveKind kind : {CollectiveKind::broadcast, CollectiveKind::allreduce}) {
     for (const std::int64_t bytes : {std::int64_t{1} << 20, std::int64_t{16} << 20}) {
-      const std::int64_t count = bytes / 4 / ranks * ranks;
-      cases.push_back({"gpu-collectives", fmt::format("overlap of {} {}", tasuki::to_string(kind), size_name(bytes)),
-                       bytes, false, [kind, count](const tasuki::Context& context) {
-                         return problem_of({context, kind, count}, true);
-                       }});
+      for (const int epochs : {1, 10}) {
+        const std::int64_t count = bytes / 4 / ranks * ranks;
+        const std::string name = fmt::format("{} {}", tasuki::to_string(kind), size_name(bytes));
+        cases.push_back({"gpu-overlap", epochs > 1 ? fmt::format("{} × {}", epochs, name) : name, bytes,
+                         bytes == 1 << 20, [kind, count, epochs](const tasuki::Context& context) {
+                           return overlap_problem({context, kind, count}, epochs);
+                         }});
+      }
     }
   }
   return cases;

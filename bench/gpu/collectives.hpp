@@ -1,5 +1,5 @@
-// What a case of the group gpu-collectives asks of a peer: one collective of 32-bit floats on GPU memory, in stream
-// order.
+// What a case of the groups gpu-collectives and gpu-overlap asks of a peer: one collective of 32-bit floats on GPU
+// memory, in stream order.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,11 @@ struct GpuCollectiveCase {
   tasuki::Context context;
   tasuki::CollectiveKind kind{};
   std::int64_t count = 0;
+  /// Null: the one in which all peers work. Else what is put there is run beside a computation, in a graph of the
+  /// caller's if it is to be in one.
+  tasuki::Stream branch = nullptr;
 
+  tasuki::Stream stream() const;
   std::int64_t block() const { return count / context.size(); }
   std::int64_t gives() const;  ///< floats that a rank gives
   std::int64_t gets() const;   ///< floats of a rank's result; of a reduce, the root's
@@ -32,7 +36,7 @@ struct GpuCollectiveRun {
 };
 
 Peer gpu_collective_peer(const std::string& name, std::function<GpuCollectiveRun(const GpuCollectiveCase&)> make);
-/// As the functions of these names in problem.hpp.
+/// As the functions of these names in problem.hpp; `replayed` leaves the graph to the caller where there is a branch.
 GpuCollectiveRun replayed(const GpuCollectiveCase& problem, GpuCollectiveRun run);
 GpuCollectiveRun unless_left_out(const GpuCollectiveCase& problem, const std::string& peer,
                                  const std::function<GpuCollectiveRun()>& make);

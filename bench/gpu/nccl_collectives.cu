@@ -1,5 +1,5 @@
-// NCCL's collectives as peers of the group gpu-collectives, in a stream and in a graph: on memory of cudaMalloc, and on
-// symmetric memory, which NCCL allocates and has a window of.
+// NCCL's collectives as peers of the groups gpu-collectives and gpu-overlap, in a stream and in a graph: on memory of
+// cudaMalloc, and on symmetric memory, which NCCL allocates and has a window of.
 #include <memory>
 
 #include "gpu/collectives.hpp"
@@ -99,11 +99,7 @@ class Side {
 class NcclCollective : public Runner {
  public:
   NcclCollective(const GpuCollectiveCase& c, ncclComm_t comm, bool symmetric)
-      : case_(c),
-        stream_(gpu_stream(c.context)),
-        comm_(comm),
-        in_(comm, c.gives(), symmetric),
-        out_(comm, c.gets(), symmetric) {}
+      : case_(c), stream_(c.stream()), comm_(comm), in_(comm, c.gives(), symmetric), out_(comm, c.gets(), symmetric) {}
   float* in() const { return in_.floats(); }
   float* out() const { return out_.floats(); }
   void start() override {
@@ -134,7 +130,7 @@ class NcclCollective : public Runner {
     }
     Nccl::get().check(code, "a collective of NCCL");
   }
-  void finish() override { finish_stream(case_.context); }
+  void finish() override { finish_stream(case_.context, stream_); }
 
  private:
   // Every version has these; newer ones recognise an all-to-all in them.

@@ -13,8 +13,12 @@
 namespace bench {
 
 void finish_stream(const tasuki::Context& context) {
+  finish_stream(context, gpu_stream(context));
+}
+
+void finish_stream(const tasuki::Context& context, tasuki::Stream stream) {
   try {
-    tasuki::synchronize(context, gpu_stream(context));
+    tasuki::synchronize(context, stream);
   } catch (const std::exception& error) {
     end_job(context, error.what());
   }

@@ -42,6 +42,7 @@ tasuki::Stream gpu_stream(const tasuki::Context& context);
 
 /// Returns when the stream's work has ended; ends the job if it does not.
 void finish_stream(const tasuki::Context& context);
+void finish_stream(const tasuki::Context& context, tasuki::Stream stream);
 /// For an exchange that does not end: giving back what it uses would wait for it.
 [[noreturn]] void end_job(const tasuki::Context& context, const std::string& why);
 
