@@ -119,7 +119,7 @@ std::int64_t EagerProtocol::slot_of(const Link& link) const {
   const auto needs_epochs = [&](const Move* move) {
     return move->shares_lines() || (move->chunk > 0 && move->bytes() / move->chunk > kMostSlices);
   };
-  if (home_ != Home::shared || link.capacity / c.eager_slots <= c.eager_slot ||
+  if (home_ != Home::shared || link.capacity <= c.eager_large ||
       std::any_of(link.moves.begin(), link.moves.end(), needs_epochs)) {
     return 0;
   }

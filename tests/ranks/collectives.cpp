@@ -139,13 +139,13 @@ RANK_TEST("large collectives in memory of one's own hand over in the slots of sh
     for (const CollectiveKind kind : kKinds) {
       if (kind == CollectiveKind::barrier) continue;
       std::vector<std::unique_ptr<Running>> all;
-      for (const std::int64_t count : {150001, 400003}) {
+      for (const std::int64_t count : {550001, 1100003}) {  // blocks, halves and whole vectors of more than 4 MiB
         Wanted w;
         w.kind = kind;
         w.number = static_cast<int>(all.size());
         w.root = ctx.size() - 1;
         w.count = count;
-        w.in_place = count > 200000 && kind != CollectiveKind::broadcast;
+        w.in_place = count > 1000000 && kind != CollectiveKind::broadcast;
         w.options.engine = engine;
         w.options.path = std::getenv("TASUKI_ISLAND") == nullptr && ctx.size() > 1 ? "shared:eager" : "auto";
         INFO(described(w));
