@@ -1,9 +1,11 @@
 // The collective group: every collective but broadcast, which has a group of its own, on numbers in shared memory; back
 // to back, with a barrier before each, and what a start alone costs. And what a computation beside broadcasts and
-// allreduces hides.
+// allreduces hides. The collective-own group: large ones on numbers in the program's own memory.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <new>
 #include <vector>
 
 #include "case.hpp"
@@ -104,8 +106,16 @@ std::string verify_collective(const CollectiveCase& c, Runner& runner) {
 }
 
 enum class Timed { back_to_back, after_barrier, start, overlap };
+enum class Place { shared, own };
 
-Case collective_case(int ranks, CollectiveKind kind, std::int64_t bytes, Timed timed) {
+std::shared_ptr<std::byte> allocated(const tasuki::Context& context, std::int64_t bytes, Place place) {
+  if (place == Place::shared) return tasuki::shared_alloc(context, bytes);
+  constexpr std::align_val_t kPage{4096};
+  return {static_cast<std::byte*>(::operator new(static_cast<std::size_t>(bytes), kPage)),
+          [](std::byte* p) { ::operator delete(p, kPage); }};
+}
+
+Case collective_case(int ranks, CollectiveKind kind, std::int64_t bytes, Timed timed, Place place = Place::shared) {
   // Where there are blocks, all of them together are as large as that.
   const std::int64_t blocks = has_blocks(kind) ? ranks : 1;
   const std::int64_t count = kind == CollectiveKind::barrier ? 0 : std::max<std::int64_t>(bytes / 8 / blocks, 1);
@@ -116,10 +126,11 @@ Case collective_case(int ranks, CollectiveKind kind, std::int64_t bytes, Timed t
   if (timed == Timed::start) name = "start of " + name;
   if (timed == Timed::overlap) name = "overlap of " + name;
   if (timed == Timed::after_barrier) name += " after barrier";
-  return {"collective", name, 8 * count * blocks, quick, [=](const tasuki::Context& context) {
+  return {place == Place::own ? "collective-own" : "collective", name, 8 * count * blocks, quick,
+          [=](const tasuki::Context& context) {
             const auto room = 8 * std::max<std::int64_t>(count * blocks, 1);
-            auto in = tasuki::shared_alloc(context, room);
-            auto out = tasuki::shared_alloc(context, room);
+            const auto in = allocated(context, room, place);
+            const auto out = allocated(context, room, place);
             const CollectiveCase one{context,
                                      kind,
                                      count,
@@ -174,6 +185,10 @@ std::vector<Case> collective_cases(int ranks) {
   for (const CollectiveKind kind : {CollectiveKind::broadcast, CollectiveKind::allreduce})
     for (const std::int64_t bytes : {1LL << 20, 16LL << 20})
       cases.push_back(collective_case(ranks, kind, bytes, Timed::overlap));
+  for (const CollectiveKind kind : {CollectiveKind::broadcast, CollectiveKind::reduce, CollectiveKind::allreduce,
+                                    CollectiveKind::allgather, CollectiveKind::alltoall})
+    for (const std::int64_t bytes : {256LL << 10, 1LL << 20, 4LL << 20, 16LL << 20})
+      cases.push_back(collective_case(ranks, kind, bytes, Timed::back_to_back, Place::own));
   return cases;
 }
 

@@ -41,8 +41,9 @@ Options parse(CLI::App& app, int argc, char** argv) {
   std::vector<std::string> names;
   for (const auto& peer : bench::peers()) names.push_back(peer.name);
   app.add_option("--group", options.groups, "only these groups")
-      ->check(CLI::IsMember({"halo", "halo-in-use", "face", "transfer", "broadcast", "collective", "transpose",
-                             "overhead", "gpu-halo", "gpu-face", "gpu-copy", "gpu-collectives", "gpu-overlap"}));
+      ->check(CLI::IsMember({"halo", "halo-in-use", "face", "transfer", "broadcast", "collective", "collective-own",
+                             "transpose", "overhead", "gpu-halo", "gpu-face", "gpu-copy", "gpu-collectives",
+                             "gpu-overlap"}));
   app.add_option("--device", options.device, "where the data are; auto: as --group says, else on GPUs if all have one")
       ->check(CLI::IsMember({"auto", "cpu", "gpu"}))
       ->capture_default_str();

@@ -64,6 +64,9 @@ struct Constants {
   std::int64_t eager_short_ring = 2;     ///< epochs that a ring holds
   std::int64_t eager_long_ring = 8;      ///< epochs that the ring of a small link holds
   std::int64_t eager_slice = 4 << 10;    ///< least bytes of a slice in host memory: fewer are not worth a signal
+  std::int64_t eager_large = 4 << 20;    ///< a link in host memory of more bytes has a ring of slots
+  std::int64_t eager_slot = 512 << 10;   ///< bytes of a slot
+  std::int64_t eager_slots = 2;          ///< slots of such a ring
   std::int64_t cache_line = 64;          ///< bytes
   std::int64_t many_lines = 1 << 20;     ///< bytes of cache lines that do not fit into a core's own caches
   std::int64_t slice_lines = 128 << 10;  ///< bytes of cache lines that stay in a core's own caches

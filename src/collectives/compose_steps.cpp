@@ -154,6 +154,14 @@ class Lanes {
     each(lane, leaves, &Lanes::close);
   }
 
+  // Whether a link of the lane, all of which are open, has a ring of slots.
+  bool has_slots(const Steps::Lane& lane) const {
+    return std::any_of(lane.steps.begin(), lane.steps.end(), [&](std::size_t i) {
+      const int flow = listed_.steps[i].flow;
+      return flow >= 0 && open_[static_cast<std::size_t>(flow)].link.slot > 0;
+    });
+  }
+
   void chunks(const Steps::Lane& lane) {
     const auto leaves = [this](const Steps::Step& step) { return flow_of(step).leaves; };
     const auto arrives = [this](const Steps::Step& step) { return !flow_of(step).leaves; };
@@ -161,8 +169,8 @@ class Lanes {
     each(lane, leaves, &Lanes::open);
     const std::int64_t bytes = listed_.steps[lane.steps.front()].bytes;
     const std::int64_t count = bytes / lane.chunk;
-    // A loop goes through memory at an even pace, which chunks of a layout do not.
-    const bool loops = count > 1 && !listed_.collective->has_layouts();
+    // A loop goes through memory at an even pace. Chunks of a layout do not, and slots are used in turn.
+    const bool loops = count > 1 && !listed_.collective->has_layouts() && !has_slots(lane);
     if (loops) builder_.begin_loop(count, lane.chunk);
     for (std::int64_t chunk = 0; chunk < (loops ? 1 : count); ++chunk)
       for (const std::size_t i : lane.steps) run(i, chunk * lane.chunk, lane.chunk);

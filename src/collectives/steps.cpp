@@ -81,7 +81,7 @@ void Steps::add(int from, Place src, int to, Place dst, std::int64_t bytes, int 
     const Collective& collective = *listed_.collective;
     const std::int64_t chunk = group_ >= 0 ? groups_[at(group_)].chunk : 0;
     const bool chunked = chunk > 0 && bytes > chunk;
-    move.looped = move.looped || (chunked && !collective.has_layouts());
+    if (chunked && !collective.has_layouts()) move.chunk = chunk;
     // Each part as the rank's lane will move it.
     const std::int64_t part = chunked && collective.has_layouts() ? chunk : bytes;
     if (bytes / part > kMostParts)

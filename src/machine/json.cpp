@@ -33,6 +33,9 @@ void each_constant(Visit&& visit) {
   visit("eager_short_ring", &Constants::eager_short_ring);
   visit("eager_long_ring", &Constants::eager_long_ring);
   visit("eager_slice", &Constants::eager_slice);
+  visit("eager_large", &Constants::eager_large);
+  visit("eager_slot", &Constants::eager_slot);
+  visit("eager_slots", &Constants::eager_slots);
   visit("cache_line", &Constants::cache_line);
   visit("many_lines", &Constants::many_lines);
   visit("slice_lines", &Constants::slice_lines);

@@ -9,7 +9,7 @@ namespace {
 
 Offer offer(const Question& q) {
   if (!q.move.summed && !q.forced) return Offer::no("only for what its receiver adds up");
-  if (q.move.looped) return Offer::no("carries no chunks of a loop");
+  if (q.move.chunk > 0) return Offer::no("carries no chunks of a loop");
   if (q.move.relayed) return Offer::no("carries nothing that depends on what arrives first");
   if (q.move.src_rank != q.move.dst_rank && !q.src.shared)
     return Offer::no("source is GPU memory that cannot be shared: take cudaMalloc's or let the field allocate");

@@ -33,7 +33,7 @@ bool fits_lines(const StridedCopy& copy) {
 }
 
 Offer offer(const Question& q) {
-  if (q.move.looped) return Offer::no("carries no chunks of a loop, which end within lines");
+  if (q.move.chunk > 0) return Offer::no("carries no chunks of a loop, which end within lines");
   if (!in_words(q)) return Offer::no("stamped lines hold words of 4 bytes");
   if (!std::all_of(q.move.copies.begin(), q.move.copies.end(), fits_lines))
     return Offer::no("too large for stamped lines");

@@ -242,6 +242,22 @@ int Builder::wait(int peer, int counter, int lag, bool credit) {
   return static_cast<int>(plan_.commands.size()) - 1;
 }
 
+int Builder::wait_for_last(int peer, int counter) {
+  Command& c = add(Verb::wait, peer);
+  c.src = counter;
+  c.lag = 1;
+  c.credit = true;
+  return static_cast<int>(plan_.commands.size()) - 1;
+}
+
+void Builder::number(int wait, int index) {
+  Command& c = plan_.commands[static_cast<std::size_t>(wait)];
+  c.index = index;
+  auto& waited = waited_[static_cast<std::size_t>(c.src)];
+  waited = std::max(waited, index + 1);
+  plan_.buffers[static_cast<std::size_t>(c.src)].per_epoch = waited;
+}
+
 void Builder::depend(int command, int other) {
   deps_.emplace_back(command, other);
 }

@@ -49,6 +49,10 @@ class Builder {
   int recv(int peer, int dst, std::int64_t offset, std::int64_t bytes, int tag, std::int64_t step);
   int signal(int peer, int counter);
   int wait(int peer, int counter, int lag = 0, bool credit = false);
+  /// A wait, with credit, for one of the last signals of the epoch before. `number` says later which one: only at its
+  /// end is it known how many signals an epoch has.
+  int wait_for_last(int peer, int counter);
+  void number(int wait, int index);
 
   std::int64_t user_step() const { return step_; }
   std::int64_t rounds() const { return count_; }

@@ -249,7 +249,7 @@ std::string no_path(const Problem& problem, const Move& move, const std::vector<
 // are put there all at once, so none of them may have to wait for another.
 const char* out_of_order(const Path& path, const Move& move) {
   if (path.memory != Memory::device || path.transport.empty()) return nullptr;
-  if (move.looped) return "carries no chunks of a loop";
+  if (move.chunk > 0) return "carries no chunks of a loop";
   if (move.relayed && !path.in_background) return "carries nothing that depends on what arrives first";
   return nullptr;
 }

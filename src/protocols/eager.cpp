@@ -112,14 +112,31 @@ std::vector<Slice> interleaved(const Link& link, std::int64_t parts, const std::
 
 }  // namespace
 
-int EagerProtocol::ring(Builder& builder, const Link& link, int receiver) const {
+// Bytes of a slot of the link's ring; 0 if the ring is one of whole epochs.
+std::int64_t EagerProtocol::slot_of(const Link& link) const {
+  constexpr std::int64_t kMostSlices = 256;  // of an epoch, about: each has commands of its own
+  const Constants& c = *link.constants;
+  const auto needs_epochs = [&](const Move* move) {
+    return move->shares_lines() || (move->chunk > 0 && move->bytes() / move->chunk > kMostSlices);
+  };
+  if (home_ != Home::shared || link.capacity <= c.eager_large ||
+      std::any_of(link.moves.begin(), link.moves.end(), needs_epochs)) {
+    return 0;
+  }
+  const std::int64_t units = std::max(c.eager_slot, link.capacity / kMostSlices) / kCutUnit;
+  return std::max<std::int64_t>(units, 1) * kCutUnit;
+}
+
+void EagerProtocol::open(Builder& builder, Link& link, int receiver) const {
   const int sender = receiver == link.peer ? builder.rank() : link.peer;
-  std::int64_t bytes = link.capacity;
+  link.slot = slot_of(link);
+  std::int64_t bytes = link.slot > 0 ? link.constants->eager_slots * link.slot : link.capacity;
   if (grain() > 1) {  // a ring of a chunk loop has no grain
     bytes = 0;
     for (const Move* move : link.moves) bytes += packed_bytes(move->copies, grain());
   }
-  return builder.scratch(Purpose::ring, link.number, receiver, sender, bytes, ring_length(link), home_);
+  const int epochs = link.slot > 0 ? 1 : ring_length(link);
+  link.scratch = builder.scratch(Purpose::ring, link.number, receiver, sender, bytes, epochs, home_);
 }
 
 int EagerProtocol::filled(Builder& builder, const Link& link, int writer, int owner) const {
@@ -130,9 +147,25 @@ int EagerProtocol::credit(Builder& builder, const Link& link, int writer, int ow
   return builder.counter(Purpose::credit, link.number, owner, writer, home_ == Home::stamped ? Home::device : home_);
 }
 
+// Where the bytes of the next slice are in the ring, less where they are among what the link packs in the round.
+std::int64_t EagerProtocol::place(Link& link, const Slice& slice) const {
+  if (link.slot == 0) return link.filled;
+  return link.slices++ % link.constants->eager_slots * link.slot - slice.begin;
+}
+
+// The first slices use slots that the last ones of the epoch before have used.
+void EagerProtocol::await_slot(Builder& builder, Link& link) const {
+  const int counter = credit(builder, link, link.peer, builder.rank());
+  if (link.slices < link.constants->eager_slots) {
+    link.early.push_back(builder.wait_for_last(link.peer, counter));
+  } else {
+    builder.wait(link.peer, counter);
+  }
+}
+
 void EagerProtocol::open_send(Builder& builder, Link& link) const {
-  link.scratch = ring(builder, link, link.peer);
-  if (link.mutual) return;
+  open(builder, link, link.peer);
+  if (!credit_by_epochs(link)) return;
   const int lag = ring_length(link) - (credit_comes_late() ? 1 : 0);
   builder.wait(link.peer, credit(builder, link, link.peer, builder.rank()), lag, true);
 }
@@ -140,16 +173,26 @@ void EagerProtocol::open_send(Builder& builder, Link& link) const {
 void EagerProtocol::send(Builder& builder, Link& link) const {
   const std::int64_t step = builder.rounds() > 1 ? link.bytes() : 0;
   for (const Slice& slice : handed_over(link, builder.rounds())) {
+    if (link.slot > 0) await_slot(builder, link);
+    const std::int64_t at = place(link, slice);
     for (const auto& [move, begin, copies, pitch] : slice.parts) {
-      builder.put(link.peer, link.src[move], link.scratch, pack_side(copies, link.filled + begin, grain(), pitch),
+      builder.put(link.peer, link.src[move], link.scratch, pack_side(copies, at + begin, grain(), pitch),
                   builder.user_step(), step);
     }
     builder.signal(link.peer, filled(builder, link, builder.rank(), link.peer));
   }
 }
 
+void EagerProtocol::close_send(Builder& builder, Link& link) const {
+  const std::int64_t last = link.slices - 1;
+  for (std::int64_t slot = 0; slot < std::ssize(link.early); ++slot) {
+    const std::int64_t user = last - (last - slot) % link.constants->eager_slots;  // the last slice in this slot
+    builder.number(link.early[static_cast<std::size_t>(slot)], static_cast<int>(user));
+  }
+}
+
 void EagerProtocol::open_recv(Builder& builder, Link& link) const {
-  link.scratch = ring(builder, link, builder.rank());
+  open(builder, link, builder.rank());
   if (credit_comes_late()) grant(builder, link);
 }
 
@@ -157,10 +200,12 @@ void EagerProtocol::recv(Builder& builder, Link& link) const {
   const std::int64_t step = builder.rounds() > 1 ? link.bytes() : 0;
   for (const Slice& slice : handed_over(link, builder.rounds())) {
     builder.wait(link.peer, filled(builder, link, link.peer, builder.rank()));
+    const std::int64_t at = place(link, slice);
     for (const auto& [move, begin, copies, pitch] : slice.parts) {
-      link.delivers(move, deliver(builder, link, move, link.scratch,
-                                  unpack_side(copies, link.filled + begin, grain(), pitch), step));
+      link.delivers(move,
+                    deliver(builder, link, move, link.scratch, unpack_side(copies, at + begin, grain(), pitch), step));
     }
+    if (link.slot > 0) builder.signal(link.peer, credit(builder, link, builder.rank(), link.peer));
   }
 }
 
@@ -169,10 +214,11 @@ void EagerProtocol::close_recv(Builder& builder, Link& link) const {
 }
 
 void EagerProtocol::grant(Builder& builder, const Link& link) const {
-  if (!link.mutual) builder.signal(link.peer, credit(builder, link, builder.rank(), link.peer));
+  if (credit_by_epochs(link)) builder.signal(link.peer, credit(builder, link, builder.rank(), link.peer));
 }
 
 std::vector<Slice> EagerProtocol::handed_over(const Link& link, std::int64_t rounds) const {
+  if (link.slot > 0) return slices(link, link.slot);
   const Constants& c = *link.constants;
   const std::int64_t lines = shared_lines(link);
   const bool adds = std::any_of(link.moves.begin(), link.moves.end(), [](auto* m) { return m->add != DType::none; });

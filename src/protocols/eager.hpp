@@ -12,6 +12,14 @@
 // more cache lines than a core's own caches hold. Then each slice has a part of every large move. What arrives goes
 // into lines from which the rank has just packed, and they are still in the cache when the slice is unpacked.
 //
+// Slots. A large link has a short ring, of a few slots, whatever its size: memory that is new takes long to get, and a
+// ring that stays in the caches is faster than one that does not. Its slices use the slots in turn, and the receiver
+// gives credit for each. So a sender that is ahead waits inside an epoch; it is as far ahead as the slots are many.
+// Runs shorter than a cache line, and very many chunks, have a ring of whole epochs.
+//
+//   sender's lane:    { wait credit   put ...   signal filled } for each slice
+//   receiver's lane:  { wait filled   copy (reduce) ...   signal credit } for each slice
+//
 // Turns. Two large moves of short blocks that are of one shape, such as the two faces of the contiguous dimension, take
 // turns in the ring, block by block: `fused` then makes pairs of them, which touch each cache line once.
 //
@@ -37,6 +45,7 @@ class EagerProtocol final : public Protocol {
 
   void open_send(Builder& builder, Link& link) const override;
   void send(Builder& builder, Link& link) const override;
+  void close_send(Builder& builder, Link& link) const override;
   void open_recv(Builder& builder, Link& link) const override;
   void recv(Builder& builder, Link& link) const override;
   void close_recv(Builder& builder, Link& link) const override;
@@ -45,10 +54,15 @@ class EagerProtocol final : public Protocol {
 
  private:
   std::vector<Slice> handed_over(const Link& link, std::int64_t rounds) const;
-  int ring(Builder& builder, const Link& link, int receiver) const;
+  void open(Builder& builder, Link& link, int receiver) const;
+  std::int64_t slot_of(const Link& link) const;
+  std::int64_t place(Link& link, const Slice& slice) const;
+  void await_slot(Builder& builder, Link& link) const;
   int filled(Builder& builder, const Link& link, int writer, int owner) const;
   int credit(Builder& builder, const Link& link, int writer, int owner) const;
   void grant(Builder& builder, const Link& link) const;
+  /// Whether the receiver gives credit once an epoch.
+  bool credit_by_epochs(const Link& link) const { return !link.mutual && link.slot == 0; }
   bool credit_comes_late() const { return home_ == Home::device || home_ == Home::stamped; }
 
   Home home_;

@@ -36,7 +36,7 @@ struct Move {
   bool mutual = false;     ///< moves go the other way between these two ranks as well; `mark_mutual` sets it
   std::int64_t whole = 0;  ///< if this is a part of a larger piece: bytes of that piece
   bool relayed = false;    ///< its bytes, or its place at the destination, depend on what arrives earlier in the epoch
-  bool looped = false;     ///< it travels in a chunk loop
+  std::int64_t chunk = 0;  ///< bytes of a round of the chunk loop in which it travels; 0: it travels in none
   bool summed = false;     ///< its destination combines it with other values, which lie in its own memory or arrive
   std::string label;       ///< for people: `p face +0`
   std::int64_t bytes() const;
@@ -65,6 +65,10 @@ struct Link {
   /// bytes of the rounds before the current `send` or `recv`: where its part of the scratch begins
   std::int64_t filled = 0;
   int scratch = -1;  ///< a buffer that the protocol keeps between its calls
+  // Of protocol `eager`, whose ring may have slots (protocols/eager.hpp).
+  std::int64_t slot = 0;    ///< bytes of a slot; 0: the ring has none
+  std::int64_t slices = 0;  ///< handed over so far
+  std::vector<int> early;   ///< the sender's waits for slots that slices of the epoch before have used
   /// A `recv` that may deliver a move by several commands calls this for each of them, in order.
   void delivers(std::size_t move, int command);
   std::int64_t bytes() const;  ///< of one round

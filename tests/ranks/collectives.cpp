@@ -128,6 +128,35 @@ RANK_TEST("random collectives by the progress thread") {
   run_some(ctx, 22, ctx.size() > 6 ? 4 : 15, "thread");
 }
 
+RANK_TEST("large collectives in memory of one's own hand over in the slots of short rings, several at once") {
+  if (ctx.size() > 4) return;
+  for (const char* engine : {"inline", "thread"}) {
+    for (const CollectiveKind kind : kKinds) {
+      if (kind == CollectiveKind::barrier) continue;
+      std::vector<std::unique_ptr<Running>> all;
+      for (const std::int64_t count : {550001, 1100003}) {  // blocks, halves and whole vectors of more than 4 MiB
+        Wanted w;
+        w.kind = kind;
+        w.number = static_cast<int>(all.size());
+        w.root = ctx.size() - 1;
+        w.count = count;
+        w.in_place = count > 1000000 && kind != CollectiveKind::broadcast;
+        w.options.engine = engine;
+        w.options.path = std::getenv("TASUKI_ISLAND") == nullptr && ctx.size() > 1 ? "shared:eager" : "auto";
+        INFO(described(w));
+        all.push_back(make(ctx, w, 0));
+        CHECK(verify(all.back()->operation()).ok());
+      }
+      for (int iteration = 0; iteration < 3; ++iteration) {
+        for (const auto& one : all) one->fill(iteration);
+        for (const auto& one : all) one->operation().start();
+        for (const auto& one : all) one->operation().wait();
+        for (const auto& one : all) CHECK(one->right(iteration));
+      }
+    }
+  }
+}
+
 RANK_TEST("equal runs of an allreduce give equal bits, on every path and on every rank") {
   const std::int64_t count = 1003;
   for (const std::string algorithm : {"exchange", "doubling", "ring"}) {
