@@ -86,7 +86,7 @@ TEST_CASE(
 
 TEST_CASE("every algorithm of every collective is sound where its links have slots") {
   Random random(12);
-  for (const CollectiveKind kind : kKinds) {
+  for (const CollectiveKind kind : all_collectives()) {
     for (const Algorithm* algorithm : algorithms_for(kind)) {
       for (int i = 0; i < 20; ++i) {
         const int ranks = 2 + static_cast<int>(below(random, 6));

@@ -131,7 +131,7 @@ RANK_TEST("random collectives by the progress thread") {
 RANK_TEST("large collectives in memory of one's own hand over in the slots of short rings, several at once") {
   if (ctx.size() > 4) return;
   for (const char* engine : {"inline", "thread"}) {
-    for (const CollectiveKind kind : kKinds) {
+    for (const CollectiveKind kind : all_collectives()) {
       if (kind == CollectiveKind::barrier) continue;
       std::vector<std::unique_ptr<Running>> all;
       for (const std::int64_t count : {550001, 1100003}) {  // blocks, halves and whole vectors of more than 4 MiB
