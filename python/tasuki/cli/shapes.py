@@ -147,7 +147,12 @@ collective_options = together(
     click.option("--ordered", is_flag=True, help="Reductions combine in the ranks' order."),
     click.option("--in-place", is_flag=True),
     memory_option,
-    click.option("--shared/--private", default=False, show_default=True, help="Memory of Tasuki, or the user's own."),
+    click.option(
+        "--shared/--private",
+        default=None,
+        help="Memory that peers can map, or the user's own. Default: the user's own; on GPUs what peers can map, such as "
+        "cudaMalloc's.",
+    ),
     click.option("--algorithm", default="auto", show_default=True, help="Force one by name."),
     click.option("--trees", type=click.IntRange(0, INT_MOST), default=0, help="0: chosen by cost."),
     click.option("--arity", type=click.IntRange(0, INT_MOST), default=0, help="0: chosen by cost."),
@@ -161,9 +166,11 @@ def checked(kind: str, options: dict) -> dict:
     """The options of an operation, as both the ranks and `planned` take them. Raises Failure or UsageError."""
     if kind == "transfer" and options["columns"] > options["stride"]:
         raise Failure(f"--columns {options['columns']} is more than --stride {options['stride']}: rows would overlap")
+    options = dict(options)
+    if kind in COLLECTIVES and options["shared"] is None:
+        options["shared"] = options["memory"] == "device"
     if kind != "halo":
         return options
-    options = dict(options)
     if options.pop("no_periodic"):
         options["periodic"] = False
     dimensions = len(options["extents"])
