@@ -150,7 +150,7 @@ collective_options = together(
     click.option(
         "--shared/--private",
         default=None,
-        help="Memory that peers can map, or the user's own. Default: the user's own; on GPUs what peers can map, such as "
+        help="Memory that peers can map, or the user's own. Default: the user's own; on GPUs what peers can map, as "
         "cudaMalloc's.",
     ),
     click.option("--algorithm", default="auto", show_default=True, help="Force one by name."),
