@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdlib>
 #include <exception>
 #include <optional>
@@ -147,15 +146,14 @@ class Resident::State {
     } catch (const Error& error) {
       home_.abort();
       finish();
-      std::string more = gpu_failed_ ? who_has_died(runtime) : std::string();
       // Which of its waits that was, the kernel has said, unless it waits for nobody.
       try {
         home_.check();
       } catch (const Error& failure) {
-        if (std::string(failure.what()) != error.what()) more += std::string("; ") + failure.what();
+        if (std::string(failure.what()) != error.what())
+          throw Error(fmt::format("{}; {}", error.what(), failure.what()));
       }
-      if (more.empty()) throw;
-      throw Error(error.what() + more);
+      throw;
     }
     if (threads_) {
       try {
@@ -175,33 +173,17 @@ class Resident::State {
     try {
       while (on_gpu_ && !ended_ && !gpu()->done(stream_)) sched_yield();
     } catch (const Error&) {  // the GPU has failed, and nothing runs on it
-      gpu_failed_ = true;
     }
     ended_ = true;
     awake_.reset();
   }
 
  private:
-  // The memory of a rank goes when it dies. A kernel that still stores there fails by that, perhaps before the death is
-  // known.
-  static std::string who_has_died(const Runtime& runtime) {
-    constexpr auto kPatience = std::chrono::seconds(1);
-    constexpr auto kPause = std::chrono::milliseconds(5);
-    const auto begin = std::chrono::steady_clock::now();
-    for (;;) {
-      const std::string dead = runtime.liveness().failure(runtime.everyone());
-      if (!dead.empty()) return "; " + dead;
-      if (std::chrono::steady_clock::now() - begin > kPatience) return {};
-      std::this_thread::sleep_for(kPause);
-    }
-  }
-
   const Context context_;
   KernelHome& home_;
   std::optional<Worker::Awake> awake_;  // the process's thread, if the kernel may ask it
   std::optional<Threads> threads_;
   bool on_gpu_ = false;
-  bool gpu_failed_ = false;
   bool ended_ = false;  // the stream is not looked at any more: its owner may have destroyed it
   Stream stream_ = nullptr;
 };

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "memory/query.cuh"
 #include "tasuki/cuda.cuh"
 
 namespace tasuki {
@@ -223,10 +224,7 @@ class Cuda final : public Gpu {
   }
 
   bool done(Stream stream) override {
-    const cudaError_t code = cudaStreamQuery(stream);
-    if (code == cudaErrorNotReady) return false;
-    check_cuda(code, "cudaStreamQuery");
-    return true;
+    return has_ended(cudaStreamQuery(stream), "cudaStreamQuery");
   }
   bool capturing(Stream stream) override {
     cudaStreamCaptureStatus status{};

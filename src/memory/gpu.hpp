@@ -10,8 +10,16 @@
 #include <string>
 
 #include "tasuki/device.hpp"
+#include "tasuki/error.hpp"
 
 namespace tasuki {
+
+/// What runs on the GPU has failed, so that CUDA refuses everything that follows. The cause may be elsewhere: the
+/// memory of a rank goes when it dies, and a kernel that still uses it fails by that.
+class GpuFailure : public Error {
+ public:
+  using Error::Error;
+};
 
 /// Interprocess handle of a GPU allocation: another process of the same machine opens the allocation with it.
 struct GpuHandle {
@@ -62,7 +70,8 @@ class Gpu {
   /// Enables the current device to use `p`, which lies on another device of this process.
   virtual void reach(const void* p) = 0;
 
-  virtual bool done(Stream stream) = 0;       ///< true if all work in the stream has ended
+  /// True if all work in the stream has ended. Throws `GpuFailure`.
+  virtual bool done(Stream stream) = 0;
   virtual bool capturing(Stream stream) = 0;  ///< true if the stream is being captured into a graph
   virtual std::shared_ptr<GpuFork> fork() = 0;
   /// Captures the work that `enqueue` puts into the stream. The stream must not be the default stream. Exceptions of

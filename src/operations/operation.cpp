@@ -171,8 +171,9 @@ std::string Operation::State::stopped() {
                                  ? ""
                                  : fmt::format(" (its peers on other hosts: {}{})", fmt::join(elsewhere, ", "),
                                                more > 0 ? fmt::format(" and {} more", more) : "");
-  return fmt::format("rank {}: {}: epoch {} did not end: {}{}", context_.rank(), name_, epoch_, executor_->blocked(),
-                     others);
+  const std::string at = executor_->blocked();
+  return fmt::format("rank {}: {}: epoch {} did not end{}{}{}", context_.rank(), name_, epoch_, at.empty() ? "" : ": ",
+                     at, others);
 }
 
 bool Operation::State::test() {
@@ -186,6 +187,10 @@ bool Operation::State::test() {
       if (watch_.go_on(runtime, peers_, epoch_)) return false;
       if (!engine_->test()) watch_.fail(runtime, stopped());
     }
+  } catch (const GpuFailure& failure) {
+    const std::string what = stopped();
+    ended();
+    fail_by_gpu(runtime, peers_, what, failure);
   } catch (const std::exception& error) {
     failed(error);
     throw;

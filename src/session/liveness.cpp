@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <new>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -50,6 +52,18 @@ std::string Liveness::failure(std::span<const int> ranks) const {
       return fmt::format("rank {} (pid {} on host {}) has died", rank, process.pid, process.name);
   }
   return {};
+}
+
+std::string Liveness::failure_soon(std::span<const int> ranks) const {
+  constexpr auto kPatience = std::chrono::seconds(1);
+  constexpr auto kPause = std::chrono::milliseconds(5);
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  std::string why = failure(ranks);
+  while (why.empty() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(kPause);
+    why = failure(ranks);
+  }
+  return why;
 }
 
 void Liveness::give_up(const std::string& why) {

@@ -24,6 +24,9 @@ class Liveness {
   /// few microseconds, so a wait calls it every few milliseconds only.
   std::string failure(std::span<const int> ranks) const;
 
+  /// The same for what may have followed from a death that is not known yet: waits up to a second for it.
+  std::string failure_soon(std::span<const int> ranks) const;
+
   /// Writes into this rank's page that it has given up, and why. Only the first call counts. At most 504 bytes of the
   /// reason are kept. If ranks gave up because of each other, only the first cause is kept. Local.
   void give_up(const std::string& why);

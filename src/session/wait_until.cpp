@@ -39,6 +39,12 @@ double now() {
 
 }  // namespace
 
+void fail_by_gpu(Runtime& runtime, std::span<const int> needs, const std::string& what, const GpuFailure& failure) {
+  const std::string dead = runtime.liveness().failure_soon(needs);
+  runtime.fail(dead.empty() ? failure.what() : dead);
+  throw Error(fmt::format("{}: {}{}{}", what, failure.what(), dead.empty() ? "" : "; ", dead));
+}
+
 void set_wait_hooks(const WaitHooks& wanted) {
   hooks = wanted;
 }

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "memory/gpu.hpp"
 #include "session/runtime.hpp"
 #include "tasuki/error.hpp"
 
@@ -75,6 +76,11 @@ class TestWatch {
   std::string why_;
 };
 
+/// Marks this rank as having given up and throws: the GPU has failed while `what`. Names the rank whose death that may
+/// follow from.
+[[noreturn]] void fail_by_gpu(Runtime& runtime, std::span<const int> needs, const std::string& what,
+                              const GpuFailure& failure);
+
 template <class Poll, class What>
 void wait_until(Runtime& runtime, std::span<const int> needs, Poll&& poll, What&& what) {
   try {
@@ -89,6 +95,8 @@ void wait_until(Runtime& runtime, std::span<const int> needs, Poll&& poll, What&
     }
   } catch (const Interruption&) {
     throw;  // not a failure by itself: the caller decides what it means
+  } catch (const GpuFailure& failure) {
+    fail_by_gpu(runtime, needs, what(), failure);
   } catch (const std::exception& error) {
     runtime.fail(error.what());
     throw;

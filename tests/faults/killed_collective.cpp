@@ -20,11 +20,13 @@
 #include <thread>
 #include <vector>
 
+#include "each_collective.hpp"
 #include "tasuki/tasuki.hpp"
 
 namespace {
 
 using namespace tasuki;
+using namespace each_collective;
 
 constexpr std::array kWays{
     std::pair{"auto", "inline"},
@@ -32,11 +34,6 @@ constexpr std::array kWays{
     std::pair{"mpi", "inline"},
     std::pair{"mpi", "thread"},
 };
-constexpr std::array kKinds{
-    "barrier", "broadcast", "reduce", "allreduce", "reduce_scatter", "gather",
-    "scatter", "allgather", "scan",   "exscan",    "alltoall",       "neighbours",
-};
-constexpr std::int64_t kCount = 4099;  // of a block
 constexpr int kRanks = 3;
 
 int turns_in(const char* file) {
@@ -58,26 +55,6 @@ void kill_soon(int turn) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20 + 7 * turn));
     kill(getpid(), SIGKILL);
   }).detach();
-}
-
-Operation make(const Context& part, const std::string& kind, int root, double* in, double* out,
-               const CollectiveOptions& options) {
-  constexpr DType kType = DType::f64;
-  constexpr ReduceOp kSum = ReduceOp::sum;
-  const int right = (part.rank() + 1) % kRanks;
-  const int left = (part.rank() + kRanks - 1) % kRanks;
-  if (kind == "barrier") return Barrier(part, options);
-  if (kind == "broadcast") return Broadcast(part, root, in, kCount * 8, options);
-  if (kind == "reduce") return Reduce(part, root, in, out, kCount, kType, kSum, options);
-  if (kind == "allreduce") return Allreduce(part, in, out, kCount, kType, kSum, options);
-  if (kind == "reduce_scatter") return ReduceScatter(part, in, out, kCount, kType, kSum, options);
-  if (kind == "gather") return Gather(part, root, in, out, kCount, kType, options);
-  if (kind == "scatter") return Scatter(part, root, in, out, kCount, kType, options);
-  if (kind == "allgather") return Allgather(part, in, out, kCount, kType, options);
-  if (kind == "scan") return Scan(part, in, out, kCount, kType, kSum, options);
-  if (kind == "exscan") return Exscan(part, in, out, kCount, kType, kSum, options);
-  if (kind == "alltoall") return Alltoall(part, in, out, kCount, kType, options);
-  return NeighbourAlltoall(part, Neighbours({right, left}, {left, right}), in, out, kCount, kType, options);
 }
 
 void one_turn(const Context& ctx, int turn, int round) {

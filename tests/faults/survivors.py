@@ -7,13 +7,18 @@ import sys
 PATIENCE = 5  # seconds until a rank that waits for a dead one must have left; the deadline is 10
 
 
+def parser(about: str, program: str) -> argparse.ArgumentParser:
+    """Of the command line: the launcher, the program, and how often everything is done."""
+    made = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("launcher", help="tools/mpirun.py")
+    made.add_argument("program", help=f"the program {program}")
+    made.add_argument("--rounds", type=int, default=1)
+    return made
+
+
 def arguments(about: str, program: str) -> argparse.Namespace:
-    """The command line: the launcher, the program, and how often everything is done."""
-    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("launcher", help="tools/mpirun.py")
-    parser.add_argument("program", help=f"the program {program}")
-    parser.add_argument("--rounds", type=int, default=1)
-    return parser.parse_args()
+    """The command line as it was given."""
+    return parser(about, program).parse_args()
 
 
 def run(launcher: str, seconds: int, ranks: int, program: str, *rest: str) -> subprocess.CompletedProcess[str]:

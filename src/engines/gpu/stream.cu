@@ -15,6 +15,7 @@
 #include "engines/gpu/program.hpp"
 #include "engines/gpu/rows.cuh"
 #include "engines/gpu/rows.hpp"
+#include "memory/query.cuh"
 #include "session/gpus.hpp"
 #include "tasuki/cuda.cuh"
 
@@ -122,9 +123,7 @@ class StreamEngine final : public Engine {
   }
 
   bool test() override {
-    const cudaError_t code = cudaEventQuery(ended_);
-    if (code == cudaErrorNotReady) return false;
-    check_cuda(code, "cudaEventQuery");
+    if (!has_ended(cudaEventQuery(ended_), "cudaEventQuery")) return false;
     complain();
     return true;
   }
