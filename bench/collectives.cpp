@@ -1,6 +1,7 @@
 // The collective group: every collective but broadcast, which has a group of its own, on numbers in shared memory; back
 // to back, with a barrier before each, and what a start alone costs. And what a computation beside broadcasts and
-// allreduces hides. The collective-own group: large ones on numbers in the program's own memory.
+// allreduces hides. The collective-own group: large ones on numbers in the program's own memory. The collective-large
+// group: the largest. The neighbour group: neighbour collectives along a ring of all ranks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,10 +36,14 @@ double sum_of(int first, int last, std::int64_t at, int round) {
   return sum;
 }
 
+std::int64_t blocks_of(CollectiveKind kind, int ranks, bool ring) {
+  return ring ? 2 : has_blocks(kind) ? ranks : 1;
+}
+
 // How many numbers a rank has to get; number `at` of them.
 std::int64_t expected_count(const CollectiveCase& c) {
   const bool root = c.context.is_root();
-  const std::int64_t ranks = c.context.size();
+  const std::int64_t ranks = c.ring ? 2 : c.context.size();
   switch (c.kind) {
     case CollectiveKind::reduce:
       return root ? c.count : 0;
@@ -59,6 +64,11 @@ std::int64_t expected_count(const CollectiveCase& c) {
 double expected(const CollectiveCase& c, std::int64_t at, int round) {
   const int me = c.context.rank();
   const int last = c.context.size() - 1;
+  if (c.ring) {
+    const std::int64_t block = at / c.count;  // of what comes, and of what that rank sends
+    const bool each = c.kind == CollectiveKind::alltoall;
+    return value_of(block == 0 ? c.last() : c.next(), (each ? block * c.count : 0) + at % c.count, round);
+  }
   switch (c.kind) {
     case CollectiveKind::reduce_scatter:
       return sum_of(0, last, me * c.count + at, round);
@@ -87,7 +97,7 @@ const double* result_of(const CollectiveCase& c) {
 
 std::string verify_collective(const CollectiveCase& c, Runner& runner) {
   std::string complaint;
-  const std::int64_t room = c.count * (has_blocks(c.kind) ? c.context.size() : 1);
+  const std::int64_t room = c.count * blocks_of(c.kind, c.context.size(), c.ring);
   for (int round = 1; round <= 3; ++round) {
     for (std::int64_t i = 0; i < room; ++i) {
       c.in[i] = value_of(c.context.rank(), i, round);
@@ -108,6 +118,13 @@ std::string verify_collective(const CollectiveCase& c, Runner& runner) {
 enum class Timed { back_to_back, after_barrier, start, overlap };
 enum class Place { shared, own };
 
+struct Form {
+  std::string group = "collective";
+  Timed timed = Timed::back_to_back;
+  Place place = Place::shared;
+  bool ring = false;
+};
+
 std::shared_ptr<std::byte> allocated(const tasuki::Context& context, std::int64_t bytes, Place place) {
   if (place == Place::shared) return tasuki::shared_alloc(context, bytes);
   constexpr std::align_val_t kPage{4096};
@@ -115,28 +132,29 @@ std::shared_ptr<std::byte> allocated(const tasuki::Context& context, std::int64_
           [](std::byte* p) { ::operator delete(p, kPage); }};
 }
 
-Case collective_case(int ranks, CollectiveKind kind, std::int64_t bytes, Timed timed, Place place = Place::shared) {
+Case collective_case(int ranks, CollectiveKind kind, std::int64_t bytes, const Form& form) {
+  const Timed timed = form.timed;
   // Where there are blocks, all of them together are as large as that.
-  const std::int64_t blocks = has_blocks(kind) ? ranks : 1;
+  const std::int64_t blocks = blocks_of(kind, ranks, form.ring);
   const std::int64_t count = kind == CollectiveKind::barrier ? 0 : std::max<std::int64_t>(bytes / 8 / blocks, 1);
   const bool often = timed == Timed::back_to_back || timed == Timed::after_barrier;
   const bool quick = often ? bytes == 8 || bytes == 256 << 10 : timed == Timed::overlap && bytes == 1 << 20;
-  std::string name = std::string(to_string(kind));
+  std::string name = (form.ring ? "neighbour " : "") + std::string(to_string(kind));
   if (kind != CollectiveKind::barrier) name += " " + size_name(std::max(bytes, 8 * blocks));
   if (timed == Timed::start) name = "start of " + name;
   if (timed == Timed::overlap) name = "overlap of " + name;
   if (timed == Timed::after_barrier) name += " after barrier";
-  return {place == Place::own ? "collective-own" : "collective", name, 8 * count * blocks, quick,
-          [=](const tasuki::Context& context) {
+  return {form.group, name, 8 * count * blocks, quick, [=](const tasuki::Context& context) {
             const auto room = 8 * std::max<std::int64_t>(count * blocks, 1);
-            const auto in = allocated(context, room, place);
-            const auto out = allocated(context, room, place);
+            const auto in = allocated(context, room, form.place);
+            const auto out = allocated(context, room, form.place);
             const CollectiveCase one{context,
                                      kind,
                                      count,
                                      reinterpret_cast<double*>(in.get()),
                                      reinterpret_cast<double*>(out.get()),
-                                     timed == Timed::overlap};
+                                     timed == Timed::overlap,
+                                     form.ring};
             Problem problem;
             problem.make = [one](const Peer& peer) { return peer.collective ? peer.collective(one) : nullptr; };
             // The memory lives as long as this function does.
@@ -148,7 +166,7 @@ Case collective_case(int ranks, CollectiveKind kind, std::int64_t bytes, Timed t
                 return overlap_of(context, runner, iterations, rounds);
               };
             }
-            if (often) problem.bound = bound_of_collective(context, kind, count, tasuki::DType::f64);
+            if (often && !form.ring) problem.bound = bound_of_collective(context, kind, count, tasuki::DType::f64);
             return problem;
           }};
 }
@@ -177,18 +195,27 @@ std::vector<Case> collective_cases(int ranks) {
            {8LL, 64LL, 512LL, 4LL << 10, 32LL << 10, 256LL << 10, 1LL << 20, 4LL << 20, 16LL << 20}) {
         if (bytes > 8 && kind == CollectiveKind::barrier) continue;
         if (bytes < 8 * ranks && has_blocks(kind) && bytes > 8) continue;  // the same once more
-        cases.push_back(collective_case(ranks, kind, bytes, timed));
+        cases.push_back(collective_case(ranks, kind, bytes, {.timed = timed}));
       }
     }
-    cases.push_back(collective_case(ranks, kind, 8, Timed::start));
+    cases.push_back(collective_case(ranks, kind, 8, {.timed = Timed::start}));
   }
   for (const CollectiveKind kind : {CollectiveKind::broadcast, CollectiveKind::allreduce})
     for (const std::int64_t bytes : {1LL << 20, 16LL << 20})
-      cases.push_back(collective_case(ranks, kind, bytes, Timed::overlap));
+      cases.push_back(collective_case(ranks, kind, bytes, {.timed = Timed::overlap}));
   for (const CollectiveKind kind : {CollectiveKind::broadcast, CollectiveKind::reduce, CollectiveKind::allreduce,
                                     CollectiveKind::allgather, CollectiveKind::alltoall})
     for (const std::int64_t bytes : {256LL << 10, 1LL << 20, 4LL << 20, 16LL << 20})
-      cases.push_back(collective_case(ranks, kind, bytes, Timed::back_to_back, Place::own));
+      cases.push_back(collective_case(ranks, kind, bytes, {.group = "collective-own", .place = Place::own}));
+  for (const CollectiveKind kind : {CollectiveKind::broadcast, CollectiveKind::allreduce, CollectiveKind::reduce,
+                                    CollectiveKind::allgather, CollectiveKind::reduce_scatter, CollectiveKind::alltoall,
+                                    CollectiveKind::gather, CollectiveKind::scatter, CollectiveKind::scan})
+    for (const std::int64_t bytes : {64LL << 20, 256LL << 20})
+      cases.push_back(collective_case(ranks, kind, bytes, {.group = "collective-large"}));
+  for (const CollectiveKind kind : {CollectiveKind::allgather, CollectiveKind::alltoall})
+    for (const Timed timed : {Timed::back_to_back, Timed::after_barrier})
+      for (const std::int64_t bytes : {16LL, 4LL << 10, 256LL << 10, 4LL << 20, 16LL << 20})
+        cases.push_back(collective_case(ranks, kind, bytes, {.group = "neighbour", .timed = timed, .ring = true}));
   return cases;
 }
 

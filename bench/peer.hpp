@@ -72,6 +72,11 @@ struct CollectiveCase {
   double* in = nullptr;    ///< room for all that any rank may have
   double* out = nullptr;
   bool overlap = false;  ///< of engines, both are of interest
+  /// The allgather or all-to-all along the ring of all ranks: blocks go to the next and the last one, in this order,
+  /// and come from the last and the next one.
+  bool ring = false;
+  int next() const { return (context.rank() + 1) % context.size(); }
+  int last() const { return (context.rank() + context.size() - 1) % context.size(); }
 };
 
 /// A matrix of doubles whose rows the ranks share out evenly, row-major, at `in`, becomes one whose columns they share

@@ -90,6 +90,12 @@ tasuki::Operation operation_of(const CollectiveCase& c, const tasuki::Collective
   using tasuki::CollectiveKind;
   constexpr auto type = tasuki::DType::f64;
   constexpr auto sum = tasuki::ReduceOp::sum;
+  if (c.ring) {
+    const tasuki::Neighbours ring({c.next(), c.last()}, {c.last(), c.next()});
+    if (c.kind == CollectiveKind::alltoall)
+      return tasuki::NeighbourAlltoall(c.context, ring, c.in, c.out, c.count, type, options);
+    return tasuki::NeighbourAllgather(c.context, ring, c.in, c.out, c.count, type, options);
+  }
   switch (c.kind) {
     case CollectiveKind::broadcast:
       return tasuki::Broadcast(c.context, 0, c.in, c.count * 8, options);
