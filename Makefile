@@ -23,7 +23,7 @@ with_gpu_programs = ! grep -qs '^TASUKI_GPU_PROGRAMS:BOOL=OFF' $(BUILD)/CMakeCac
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build himeno laplace test test-mpich sanitize bench gpu bench-gpu docs lint clean
+.PHONY: help setup configure build himeno laplace test test-mpich sanitize sanitize-kernels bench gpu bench-gpu docs lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|'
@@ -71,14 +71,23 @@ test-mpich: ## the tests on 1 to 4 ranks with MPICH; what depends on no MPI is b
 	@$(compile) build-mpich --target rank_tests staged_tests failing_tests failing_thread_tests
 	@$(ctest) --parallel 2 --test-dir build-mpich --tests-regex '^(ranks_[1-4]|staged_.*|harness_.*)$$'
 
-sanitize: setup ## unit and rank tests under the address, undefined-behaviour and thread sanitizers
-	$(configure) --preset asan
-	@$(compile) build-asan --target plan_tests unit_tests rank_tests thread_tests staged_tests failing_tests failing_thread_tests kernel_tests kernel_thread_tests
-	@$(ctest) --test-dir build-asan --tests-regex '^(plan|unit|(thread_)?ranks_[1-4]|ranks_collectives_islands_[34]|staged_.*|harness_.*|kernel_([1-4]|patient_3|threads_.*))$$'
-	@$(PYTHON) tools/setup.py --mpi mpich # Open MPI's start crashes under the thread sanitizer
-	$(configure) --preset tsan -DTASUKI_MPI=mpich
-	@$(compile) build-tsan --target plan_tests unit_tests rank_tests thread_tests staged_tests failing_thread_tests kernel_thread_tests
-	@$(ctest) --test-dir build-tsan --tests-regex '^(plan|unit|threads_.*|thread_ranks_.*|staged_2|harness_threads|kernel_threads_.*)$$'
+# Open MPI's start crashes under the thread sanitizer.
+asan = $(configure) --preset asan -DTASUKI_FORTRAN=OFF -DTASUKI_PYTHON=OFF
+tsan = $(PYTHON) tools/setup.py --mpi mpich && $(configure) --preset tsan -DTASUKI_MPI=mpich -DTASUKI_FORTRAN=OFF -DTASUKI_PYTHON=OFF
+
+sanitize-kernels: setup ## kernels that communicate, as threads, under the address, undefined-behaviour and thread sanitizers
+	@$(asan)
+	@$(compile) build-asan --target kernel_tests kernel_thread_tests
+	@$(ctest) --parallel 2 --test-dir build-asan --tests-regex '^kernel_([1-4]|8|patient_3|threads_.*)$$'
+	@$(tsan)
+	@$(compile) build-tsan --target kernel_thread_tests
+	@$(ctest) --parallel 2 --test-dir build-tsan --tests-regex '^kernel_threads_.*$$'
+
+sanitize: sanitize-kernels ## these, and unit tests, rank tests and apps
+	@$(compile) build-asan --target plan_tests unit_tests rank_tests thread_tests staged_tests failing_tests failing_thread_tests himeno laplace
+	@$(ctest) --test-dir build-asan --tests-regex '^(plan|unit|(thread_)?ranks_[1-4]|ranks_collectives_islands_[34]|staged_.*|harness_.*|app_.*)$$'
+	@$(compile) build-tsan --target plan_tests unit_tests rank_tests thread_tests staged_tests failing_thread_tests himeno laplace
+	@$(ctest) --test-dir build-tsan --tests-regex '^(plan|unit|threads_.*|thread_ranks_.*|staged_2|harness_threads|app_.*_threads_.*)$$'
 
 bench: configure ## the benchmarks on 2 ranks; refreshes the tables of README.md and docs/
 	@$(compile) $(BUILD) --target tasuki-bench
