@@ -12,6 +12,7 @@
 
 #include "engines/gpu/program.hpp"
 #include "kernels/carrier.hpp"
+#include "kernels/failure.hpp"
 #include "kernels/home.hpp"
 #include "kernels/lowered.hpp"
 #include "operations/state.hpp"
@@ -245,6 +246,7 @@ class Operation::Kernels final : public KernelRuns {
   }
 
   std::string describe(const Lowered& lowered, const PlanFailure& f) const {
+    if ((f.set & device::kOtherVersion) != 0) return describe_other_version(who(), f.set);
     const std::string in = fmt::format("{}: in block {} of a kernel", who(), f.block);
     switch (f.why) {
       case Why::group:
@@ -316,8 +318,9 @@ class Operation::Kernels final : public KernelRuns {
   std::shared_ptr<void> watched_;
 };
 
-device::Handle Operation::State::device(const KernelGroup& group, bool reduces) {
+device::Handle Operation::State::device(const KernelGroup& group, bool reduces, std::uint32_t version) {
   const Runtime& runtime = runtime_of(context_);
+  refuse_other_version(fmt::format("rank {}: {}", runtime.rank(), name_), version);
   admit_kernels("device");
   if (runtime.gpus != nullptr && where_ != Memory::device && !plan().commands.empty())
     throw Error(
@@ -328,13 +331,13 @@ device::Handle Operation::State::device(const KernelGroup& group, bool reduces) 
   return static_cast<Operation::Kernels&>(*kernel_runs_).handle(group, reduces);
 }
 
-device::Handle Operation::device(const KernelGroup& group) {
-  return state_->device(group, false);
+device::Handle Operation::device(const KernelGroup& group, std::uint32_t version) {
+  return state_->device(group, false, version);
 }
 
-device::ReducingHandle Operation::device_reducing(const KernelGroup& group) {
+device::ReducingHandle Operation::device_reducing(const KernelGroup& group, std::uint32_t version) {
   static_assert(sizeof(device::ReducingHandle) == sizeof(device::Handle));
-  return std::bit_cast<device::ReducingHandle>(state_->device(group, true));
+  return std::bit_cast<device::ReducingHandle>(state_->device(group, true, version));
 }
 
 namespace detail {

@@ -26,6 +26,7 @@ TASUKI_RARE bool finish_apart(const Messages& m, const Group group, Request& req
 template <class Group>
 TASUKI_DEVICE bool finish(const Messages& m, const Group& group, Request& request, bool once, bool& done) {
   done = true;
+  if (!same_version(m.team.heading)) return false;
   if (request.kind == kReceive) return finish_receive(m, group, request, once, done);
   if (request.kind == kSmall) {  // `isend` has ended it
     request.kind = kNothing;
@@ -57,6 +58,7 @@ TASUKI_RARE bool begin_apart(const Messages& m, const Group group, bool sends, i
 template <class Group>
 TASUKI_DEVICE bool begin(const Messages& m, const Group& group, bool sends, int peer, const View& view, int tag,
                          Request& request) {
+  if (!same_version(m.team.heading)) return false;
   if (m.team.apart != 0 && is_apart(m, peer)) {
     Request later;
     const bool good = begin_apart(m, group, sends, peer, view, tag, later);
@@ -97,6 +99,7 @@ template <class Group>
 TASUKI_DEVICE bool irecv(const Messages& m, const Group& group, int from, void* to, const Shape& shape, int tag,
                          Request& request) {
   request = {};
+  if (!detail::same_version(m.team.heading)) return false;
   if (shape.twice) return detail::fail(m.team, Call::irecv, Reason::twice, from, tag);
   return detail::begin(m, group, false, from, detail::shaped(to, shape), tag, request);
 }

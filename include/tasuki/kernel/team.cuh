@@ -52,7 +52,7 @@ enum class Reason : int {
 
 /// The first failure of a rank's kernels, in host memory. Numbers as the call and the reason need them.
 struct Failure {
-  unsigned set;
+  unsigned set;  // or see kOtherVersion
   Call call;
   Reason reason;
   int peer;
@@ -66,6 +66,7 @@ struct Failure {
 /// A rank's part of a team: a small plain value, passed to a kernel as it is (with __grid_constant__ on a GPU, so that
 /// nobody makes a copy of it). Its members are Tasuki's own but for `rank` and `ranks`.
 struct Team {
+  Heading heading;
   int rank;
   int ranks;
   int signals;
@@ -262,6 +263,7 @@ TASUKI_DEVICE bool is_rank(const Team& team, int peer) {
 
 /// Whether the arguments of a call can be; by every thread, which all find the same.
 TASUKI_DEVICE bool check_slot(const Team& team, Call call, int peer, int slot, int slots) {
+  if (!same_version(team.heading)) return false;
   if (!is_rank(team, peer)) return fail(team, call, Reason::peer, peer, slot);
   if (team.apart != 0 && (team.base[peer] == nullptr || call == Call::barrier || call == Call::grid_barrier))
     return fail(team, call, Reason::unreached, peer, slot);
@@ -269,6 +271,7 @@ TASUKI_DEVICE bool check_slot(const Team& team, Call call, int peer, int slot, i
   return true;
 }
 TASUKI_DEVICE bool check_window(const Team& team, int peer, Word offset, Word bytes) {
+  if (!same_version(team.heading)) return false;
   if (!is_rank(team, peer)) return fail(team, Call::put, Reason::peer, peer, 0);
   if (team.base[peer] == nullptr) return fail(team, Call::put, Reason::unreached, peer, 0);
   if (offset > team.window_bytes || bytes > team.window_bytes - offset)
@@ -280,13 +283,13 @@ TASUKI_DEVICE bool check_window(const Team& team, int peer, Word offset, Word by
 
 /// True if something has failed on this rank: every call returns false then.
 TASUKI_DEVICE bool failed(const Team& team) {
-  return !detail::working(team);
+  return !detail::same_version(team.heading) || !detail::working(team);
 }
 
 /// The window of `rank` as this one sees it: for loads and stores of the kernel's own. Null if there is no such rank,
 /// or its memory is not reached.
 TASUKI_DEVICE void* window(const Team& team, int rank) {
-  if (!detail::is_rank(team, rank) || team.base[rank] == nullptr) return nullptr;
+  if (!detail::same_version(team.heading) || !detail::is_rank(team, rank) || team.base[rank] == nullptr) return nullptr;
   return team.base[rank] + team.window_at;
 }
 

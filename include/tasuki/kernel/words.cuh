@@ -5,6 +5,7 @@
 #pragma once
 
 #include "tasuki/kernel/standard.hpp"
+#include "tasuki/kernel/version.hpp"
 
 #if defined(__CUDACC__)
 #define TASUKI_DEVICE __device__ inline
@@ -222,6 +223,17 @@ TASUKI_DEVICE Word now_ns() {
 }
 
 #endif
+
+/// Always false, for the caller to return.
+TASUKI_RARE bool tell_other_version(const Heading& heading) {
+  store_release(heading.failure, kOtherVersion | kKernelVersion);
+  return false;
+}
+/// Whether what a call is given is of this kernel's version; if not, the host is told, and nothing else of it is looked
+/// at.
+TASUKI_DEVICE bool same_version(const Heading& heading) {
+  return heading.version == kKernelVersion || tell_other_version(heading);
+}
 
 }  // namespace detail
 }  // namespace tasuki::device
