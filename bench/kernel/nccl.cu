@@ -127,7 +127,11 @@ Made nccl(const tasuki::Context& context, bool ranks_are_threads, std::size_t, i
   MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, context.comm());
   ncclComm_t comm = nullptr;
   if (failed(nccl.init(&comm, context.size(), id, context.rank()), "ncclCommInitRank", nullptr)) return made;
+#ifdef NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER  // from version 2.29 on
+  ncclDevCommRequirements wanted = NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER;
+#else
   ncclDevCommRequirements wanted{};
+#endif
   ncclDevResourceRequirements words{};
   ncclLLA2AHandle handle{};
   const int slots = nccl.slots(context.size() * kMostWords, sizeof(Word));

@@ -1,7 +1,7 @@
 """Structures that the library hands to kernels change only together with their version (tasuki/kernel/version.hpp).
 
-If this fails: raise kKernelVersion, and note it here with the sum that is printed. A change that moves no member, as of a
-name, takes only a new sum.
+If this fails: raise kKernelVersion, and note it here with the sum that is printed. A change that moves no member, as of
+a name, takes only a new sum.
 """
 
 import hashlib
