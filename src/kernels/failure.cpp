@@ -200,9 +200,7 @@ void check_version(const Context& context, std::uint32_t found, std::uint32_t ke
 }  // namespace detail
 
 std::string describe(const Failure& failure, const device::Team& team, const std::string& of) {
-  const std::string who = fmt::format("rank {}: {}", team.rank, of);
-  if ((failure.set & device::kOtherVersion) != 0) return describe_other_version(who, failure.set);
-  return fmt::format("{}: in block {} of a kernel, {}", who, failure.block, what(failure, team));
+  return fmt::format("rank {}: {}: in block {} of a kernel, {}", team.rank, of, failure.block, what(failure, team));
 }
 
 }  // namespace tasuki

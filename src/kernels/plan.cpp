@@ -234,11 +234,13 @@ class Operation::Kernels final : public KernelRuns {
   void check() {
     for (const auto& lowered : all_) {
       const PlanFailure& failure = lowered->failure();
-      if (std::atomic_ref<std::uint32_t>(const_cast<std::uint32_t&>(failure.set)).load(std::memory_order_acquire) == 0)
-        continue;
+      const std::uint32_t set =
+          std::atomic_ref<std::uint32_t>(const_cast<std::uint32_t&>(failure.set)).load(std::memory_order_acquire);
+      if (set == 0) continue;
       std::string text = carrier_ ? carrier_->failure() : std::string();
       for (const auto& channel : operation_.executor().program().channels)
         if (text.empty() && channel.thread != nullptr) text = channel.thread->failure();
+      if ((set & device::kOtherVersion) != 0) text = describe_other_version(who(), set);
       if (text.empty()) text = describe(*lowered, failure);
       runtime_.fail(text);
       throw Error(text);
@@ -246,7 +248,6 @@ class Operation::Kernels final : public KernelRuns {
   }
 
   std::string describe(const Lowered& lowered, const PlanFailure& f) const {
-    if ((f.set & device::kOtherVersion) != 0) return describe_other_version(who(), f.set);
     const std::string in = fmt::format("{}: in block {} of a kernel", who(), f.block);
     switch (f.why) {
       case Why::group:

@@ -203,10 +203,13 @@ device::Team KernelTeam::State::device(std::uint32_t version) const {
 }
 
 void KernelTeam::State::check() const {
-  if (std::atomic_ref<unsigned>(failure_->set).load(std::memory_order_acquire) == 0) return;
+  const unsigned set = std::atomic_ref<unsigned>(failure_->set).load(std::memory_order_acquire);
+  if (set == 0) return;
   device::Team team = team_;
   team.patience = static_cast<device::Word>(std::min(runtime_.deadline, kMostPatience) * kShareOfDeadline * 1e9);
   std::string text = why_ ? why_() : std::string();
+  if ((set & device::kOtherVersion) != 0)
+    text = describe_other_version(fmt::format("rank {}: {}", runtime_.rank(), name_), set);
   if (text.empty()) text = describe(*failure_, team, name_);
   runtime_.fail(text);
   throw Error(text);
