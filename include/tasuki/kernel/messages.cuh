@@ -26,7 +26,6 @@ TASUKI_RARE bool finish_apart(const Messages& m, const Group group, Request& req
 template <class Group>
 TASUKI_DEVICE bool finish(const Messages& m, const Group& group, Request& request, bool once, bool& done) {
   done = true;
-  if (!same_version(m.team.heading)) return false;
   if (request.kind == kReceive) return finish_receive(m, group, request, once, done);
   if (request.kind == kSmall) {  // `isend` has ended it
     request.kind = kNothing;
@@ -40,7 +39,7 @@ TASUKI_DEVICE bool finish(const Messages& m, const Group& group, Request& reques
     done = ends;
     return good;
   }
-  if (request.kind != kLarge) return group.all(working(m.team));
+  if (request.kind != kLarge) return group.all(same_version(m.team.heading) && working(m.team));
   group.sync();
   const Word next = drive(m, group, LookForTaken{m, request.peer, request.tag, request.number}, once);
   if (next == kGaveUp) return false;

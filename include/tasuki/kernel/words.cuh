@@ -224,15 +224,12 @@ TASUKI_DEVICE Word now_ns() {
 
 #endif
 
-/// Always false, for the caller to return.
-TASUKI_RARE bool tell_other_version(const Heading& heading) {
+/// Whether what a call is given is of this kernel's version; if not, the host is told, and nothing else of it is looked
+/// at. No function of its own: a call here would take registers from all that is around it.
+TASUKI_DEVICE bool same_version(const Heading& heading) {
+  if (heading.version == kKernelVersion) return true;
   store_release(heading.failure, kOtherVersion | kKernelVersion);
   return false;
-}
-/// Whether what a call is given is of this kernel's version; if not, the host is told, and nothing else of it is looked
-/// at.
-TASUKI_DEVICE bool same_version(const Heading& heading) {
-  return heading.version == kKernelVersion || tell_other_version(heading);
 }
 
 }  // namespace detail
