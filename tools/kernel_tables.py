@@ -1,8 +1,8 @@
 """Tables of bench/results/kernels-*.txt: what tasuki-bench-kernel has printed.
 
 `<!-- kernels:FILE/PART/TABLE -->` ... `<!-- /kernels -->` is filled from part PART (counted from 1; each begins with a
-line of words) of bench/results/kernels-FILE.txt, with the rows that TABLE names: `primitives`, `peers`, `messages` or
-`halos`.
+line of words) of bench/results/kernels-FILE.txt, with the rows that TABLE names: `primitives`, `peers`, `messages`,
+`halos` or `large`.
 """
 
 from __future__ import annotations
@@ -72,6 +72,13 @@ TABLES: dict[str, list] = {
     ]
     + [
         (
+            f"one face of {size >> 10} KiB by MPI: by 16 blocks; by the host",
+            [("halo by MPI: one face", size, 16), ("halo by MPI: one face", size, "host")],
+        )
+        for size in (65536, 262144, 1 << 20)
+    ],
+    "large": [
+        (
             f"256³ floats, periodic, with corners{f', `{path}`' if path else ''}: by 16 blocks; 64; by the host",
             [
                 (f"halo: 256^3 periodic with corners{f', {path}' if path else ''}", 1 << 18, by)
@@ -79,13 +86,6 @@ TABLES: dict[str, list] = {
             ],
         )
         for path in ("", "peer:eager", "peer:put")
-    ]
-    + [
-        (
-            f"one face of {size >> 10} KiB by MPI: by 16 blocks; by the host",
-            [("halo by MPI: one face", size, 16), ("halo by MPI: one face", size, "host")],
-        )
-        for size in (65536, 262144, 1 << 20)
     ],
 }
 
