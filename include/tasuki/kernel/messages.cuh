@@ -57,7 +57,6 @@ TASUKI_RARE bool begin_apart(const Messages& m, const Group group, bool sends, i
 template <class Group>
 TASUKI_DEVICE bool begin(const Messages& m, const Group& group, bool sends, int peer, const View& view, int tag,
                          Request& request) {
-  if (!same_version(m.team.heading)) return false;
   if (m.team.apart != 0 && is_apart(m, peer)) {
     Request later;
     const bool good = begin_apart(m, group, sends, peer, view, tag, later);
@@ -98,7 +97,6 @@ template <class Group>
 TASUKI_DEVICE bool irecv(const Messages& m, const Group& group, int from, void* to, const Shape& shape, int tag,
                          Request& request) {
   request = {};
-  if (!detail::same_version(m.team.heading)) return false;
   if (shape.twice) return detail::fail(m.team, Call::irecv, Reason::twice, from, tag);
   return detail::begin(m, group, false, from, detail::shaped(to, shape), tag, request);
 }
