@@ -1,7 +1,8 @@
 """Tables of bench/results/kernels-*.txt: what tasuki-bench-kernel has printed.
 
 `<!-- kernels:FILE/PART/TABLE -->` ... `<!-- /kernels -->` is filled from part PART (counted from 1; each begins with a
-line of words) of bench/results/kernels-FILE.txt, with the rows that TABLE names: `primitives`, `messages` or `halos`.
+line of words) of bench/results/kernels-FILE.txt, with the rows that TABLE names: `primitives`, `peers`, `messages`,
+`halos` or `large`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pathlib import Path
 MARKED = re.compile(r"(<!-- kernels:(?P<file>[\w-]+)/(?P<part>\d+)/(?P<table>\w+) -->\n).*?(<!-- /kernels -->)", re.S)
 ROW = re.compile(r"(?P<case>\S.*?) +(?P<bytes>\d+) B +(?P<by>alone|host|\d+ (?:blocks|x \d+)) +(?P<us>[\d.]+) us ")
 # Rows of a table: what is said, and each figure's case, bytes and blocks; those that are not in the part are left out.
-TABLES = {
+TABLES: dict[str, list] = {
     "primitives": [
         ("a line by raw loads and stores, the floor", [("floor: a line", 8, 1)]),
         ("8 B in a word, with arrival", [("put_word", 8, 1)]),
@@ -24,6 +25,25 @@ TABLES = {
         ("barrier of one block of each rank; of all blocks", [("barrier", 0, 1), ("barrier of all blocks", 0, 16)]),
         ("allreduce; all-to-all of 8 B", [("allreduce", 8, 1), ("all_to_all", 8, 1)]),
         ("request to the host and back", [("request to the host and back", 8, 1)]),
+    ],
+    "peers": [
+        (f"put with signal, {said}: {names}", [(case, size, blocks) for case in cases])
+        for said, size, blocks in (
+            *(("8 B", 8, 1), ("4 KiB", 4096, 16), ("64 KiB", 65536, 16)),
+            *(("1 MiB", 1 << 20, 16), ("16 MiB", 1 << 24, 16)),
+        )
+        for names, cases in (
+            ("raw stores and a flag; Tasuki", ("floor: data and flag", "put_with_signal")),
+            ("NVSHMEM", ("NVSHMEM: put with signal",)),
+        )
+    ]
+    + [
+        (f"{said}: {who}", [(case, size, 1)])
+        for said, own, others, size in (
+            ("barrier of one block of each rank", "barrier", "barrier", 0),
+            ("all-to-all of 8 B", "all_to_all", "all_to_all", 8),
+        )
+        for who, case in (("Tasuki", own), ("NVSHMEM", f"NVSHMEM: {others}"), ("NCCL", f"NCCL: {others}"))
     ],
     "messages": [
         (f"{name}, {size} B: posted before; unexpected", [(f"isend/irecv{kind} {how}", size, 1) for how in two])
@@ -56,6 +76,16 @@ TABLES = {
             [("halo by MPI: one face", size, 16), ("halo by MPI: one face", size, "host")],
         )
         for size in (65536, 262144, 1 << 20)
+    ],
+    "large": [
+        (
+            f"256³ floats, periodic, with corners{f', `{path}`' if path else ''}: by 16 blocks; 64; by the host",
+            [
+                (f"halo: 256^3 periodic with corners{f', {path}' if path else ''}", 1 << 18, by)
+                for by in (16, 64, "host")
+            ],
+        )
+        for path in ("", "peer:eager", "peer:put")
     ],
 }
 

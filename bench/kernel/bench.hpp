@@ -28,6 +28,7 @@ struct Options {
   std::string only;
   int direct = 1;   // what does not go through the host
   int by_host = 1;  // what does
+  int peers = 1;
 };
 
 /// Memory that kernels reach.
@@ -86,12 +87,12 @@ class Bench {
       how.blocks = blocks;
       how.threads = threads;
       how.stream = stream_;
-      const Run run = run_of(bytes, static_cast<Word>(options_.iterations));
+      const Run run = run_of(bytes, static_cast<Word>(iterations(bytes)));
       context_.barrier();
       launch(how, run);
       std::vector<Word> times(static_cast<std::size_t>(blocks));
       fetch(times.data(), times_.get(), times.size() * sizeof(Word));
-      add(all, static_cast<double>(*std::max_element(times.begin(), times.end())) / ways);
+      add(all, static_cast<double>(*std::max_element(times.begin(), times.end())) / ways, bytes);
     }
     print(name, bytes, std::to_string(blocks) + " x " + std::to_string(threads), all);
   }
@@ -108,13 +109,13 @@ class Bench {
       prepare();
       context_.barrier();
       const auto begin = std::chrono::steady_clock::now();
-      run(options_.iterations);
-      add(all, std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count());
+      run(iterations(bytes));
+      add(all, std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count(), bytes);
     }
     print(name, bytes, by, all);
   }
-  int iterations() const {
-    return options_.iterations;
+  int iterations(Word bytes) const {
+    return bytes < kLong ? options_.iterations : std::max(1, options_.iterations / 10);
   }
   Run run_of(Word bytes, Word iterations) {
     const Run run{bytes, iterations, first_, reinterpret_cast<Byte*>(memory_.get()),
@@ -125,10 +126,10 @@ class Bench {
 
  private:
   // The slowest rank's.
-  void add(std::vector<double>& all, double mine) {
+  void add(std::vector<double>& all, double mine, Word bytes) {
     double slowest = 0;
     for (const double one : context_.allgather(mine)) slowest = std::max(slowest, one);
-    all.push_back(slowest * 1e-3 / options_.iterations);
+    all.push_back(slowest * 1e-3 / iterations(bytes));
   }
   void print(const std::string& name, Word bytes, const std::string& by, std::vector<double>& all) {
     std::sort(all.begin(), all.end());

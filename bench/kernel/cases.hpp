@@ -1,5 +1,5 @@
-// What is measured: kernels that play ping-pong between ranks 0 and 1 inside one launch, and those that all ranks run.
-// Part of main.cpp.
+// What is measured: kernels that play ping-pong between ranks 0 and 1 inside one launch (a rank alone plays with
+// itself), and those that all ranks run. Part of main.cpp.
 #pragma once
 
 #include "tasuki/kernel.hpp"
@@ -10,9 +10,15 @@ namespace device = tasuki::device;
 using device::Byte;
 using device::Word;
 
-inline constexpr Word kMost = 1 << 20;  // bytes
-inline constexpr Word kWarmUp = 20;     // ping-pongs before the clock is looked at
-inline constexpr Word kFewest = 64;     // bytes of a block's share
+#if defined(__CUDACC__)
+inline constexpr Word kMost = 1 << 24;  // bytes
+#else
+inline constexpr Word kMost = 1 << 20;
+#endif
+inline constexpr Word kMostCopied = 1 << 20;  // of a message that is copied once more
+inline constexpr Word kLong = 1 << 18;        // from here on a tenth of the iterations are enough
+inline constexpr Word kWarmUp = 20;           // ping-pongs before the clock is looked at
+inline constexpr Word kFewest = 64;           // bytes of a block's share
 inline constexpr Word kMostPacket = 1 << 16;
 
 struct Run {
@@ -22,6 +28,10 @@ struct Run {
   Byte* memory;  // not in the window
   Word* times;   // ns, by block
 };
+
+TASUKI_DEVICE int other_of(const device::Team& team) {
+  return team.ranks == 1 ? 0 : 1 - team.rank;
+}
 
 /// `ping` and `pong` tell whether they have come to their end; both ranks time all of it.
 template <class Group, class Ping>
@@ -42,7 +52,7 @@ TASUKI_DEVICE void play(const device::Team& team, const Group& group, const Run&
 
 TASUKI_KERNEL void words(TASUKI_PARAMETER device::Team team, Run run) {
   const auto group = device::this_block();
-  const int other = 1 - team.rank;
+  const int other = other_of(team);
   play(team, group, run, [&](bool sends, Word number) {
     Word word = 0;
     return sends ? device::put_word(team, group, other, 0, number, number)
@@ -52,7 +62,7 @@ TASUKI_KERNEL void words(TASUKI_PARAMETER device::Team team, Run run) {
 
 TASUKI_KERNEL void puts(TASUKI_PARAMETER device::Team team, Run run) {
   const auto group = device::this_block();
-  const int other = 1 - team.rank;
+  const int other = other_of(team);
   const Word share = run.bytes / static_cast<Word>(group.blocks());
   const Word at = share * static_cast<Word>(group.block());
   play(team, group, run, [&](bool sends, Word number) {
@@ -63,7 +73,7 @@ TASUKI_KERNEL void puts(TASUKI_PARAMETER device::Team team, Run run) {
 
 TASUKI_KERNEL void packets(TASUKI_PARAMETER device::Team team, Run run) {
   const auto group = device::this_block();
-  const int other = 1 - team.rank;
+  const int other = other_of(team);
   const Word share = run.bytes / static_cast<Word>(group.blocks());
   const Word at = share * static_cast<Word>(group.block());
   play(team, group, run, [&](bool sends, Word number) {
@@ -98,7 +108,7 @@ enum class Posted {
 /// Each block plays with the same block of the other rank, with tags of its own.
 TASUKI_KERNEL void messages(TASUKI_PARAMETER device::Messages m, Run run, bool in_window, Posted posted) {
   const auto group = device::this_block();
-  const int other = 1 - m.team.rank;
+  const int other = other_of(m.team);
   const Word at = run.bytes * static_cast<Word>(group.block());
   auto* const from = (in_window ? static_cast<Byte*>(device::window(m.team, m.team.rank)) : run.memory) + at;
   Byte* const to = run.memory + kMost + at;

@@ -13,12 +13,13 @@ using device::Line;
 using device::Word;
 
 constexpr long kMostLooks = 1L << 24;
+constexpr Word kFlags = 1 << 14;  // bytes that flags of blocks take, behind the data
 #if !defined(__CUDACC__)
 constexpr long kSpins = 50;
 #endif
 
 struct Wires {
-  Byte* mine;    // of at least two times the most bytes that are sent, and 128
+  Byte* mine;    // of at least two times the most bytes that are sent, and kFlags
   Byte* theirs;  // the same of the other rank
   Word* times;   // ns
   bool first;    // begins
@@ -107,7 +108,7 @@ TASUKI_KERNEL void flagged(TASUKI_PARAMETER Wires w) {
   const bool good = play(
       w,
       [&](Word n) {
-        device::detail::copy(block, w.theirs + at, w.mine + w.bytes + 4096 + at, share);
+        device::detail::copy(block, w.theirs + at, w.mine + w.bytes + kFlags + at, share);
         block.sync();
         if (block.thread() == 0) device::detail::store_release(flag_of(w.theirs, w.bytes, block.block()), n);
       },

@@ -82,14 +82,17 @@ const std::vector<tasuki::KernelGroup> kGroups = {
     {.blocks = 2, .threads = 512},  {.blocks = 4, .threads = 256},  {.blocks = 4, .threads = 512},
     {.blocks = 8, .threads = 256},  {.blocks = 8, .threads = 512},  {.blocks = 16, .threads = 256},
     {.blocks = 32, .threads = 256}, {.blocks = 64, .threads = 256}, {.blocks = 128, .threads = 256}};
+constexpr int kFewestForLong = 16;  // blocks: fewer take a millisecond
 #else
 const std::vector<std::string> kPaths = {"auto", "shared:put", "shared:eager"};
 const std::vector<tasuki::KernelGroup> kGroups = {{.blocks = 1}, {.blocks = 4}};
+constexpr int kFewestForLong = 1;
 #endif
 
 void halos(const tasuki::Context& context, Bench& bench) {
   const HaloCase cases[] = {{"one face", {64, 64, 64}, {false, false, false}, {{1, 0, 0}, {1, 0, 0}}},
-                            {"64^3 periodic with corners", {64, 64, 64}, {true, true, true}, 1}};
+                            {"64^3 periodic with corners", {64, 64, 64}, {true, true, true}, 1},
+                            {"256^3 periodic with corners", {256, 256, 256}, {true, true, true}, 1}};
   for (const HaloCase& one : cases) {
     std::vector<std::int64_t> extents = one.cells;
     extents[0] *= context.size();
@@ -111,6 +114,7 @@ void halos(const tasuki::Context& context, Bench& bench) {
         how.path = path;
         tasuki::Halo by_kernel(field, how);
         for (const tasuki::KernelGroup& group : kGroups) {
+          if (bytes >= kLong && group.blocks < kFewestForLong) continue;
           (void)by_kernel.device(group);  // allocates, which may wait for kernels that run
           bench.measure(
               name, bytes, group.blocks, group.threads, 1, [&](const tasuki::ResidentOptions& launch, const Run& run) {
@@ -166,7 +170,7 @@ void beside_epochs(const tasuki::Context& context, Bench& bench) {
       how.blocks = blocks;
       how.threads = group.threads;
       how.stream = streams[1];
-      const Run run = bench.run_of(0, kEpochsEach * static_cast<Word>(bench.iterations()));
+      const Run run = bench.run_of(0, kEpochsEach * static_cast<Word>(bench.iterations(sizeof(float4) * kCells)));
       static_cast<void>(beside.emplace(tasuki::launch_resident(context, how, epochs, halo.device(group), run, false)));
     };
     bench.measure_host(name, sizeof(float4) * kCells, compute, std::to_string(blocks) + " x 256", launch);

@@ -6,11 +6,13 @@
 //
 // At last what goes through the host: a request to the process's thread and back, messages and halos by MPI.
 //
+// Then come peers that communicate inside kernels, by their own calls (peers.hpp), or why they do not.
+//
 //   tasuki-bench-kernel [--iterations N] [--launches N] [--threads N] [--blocks N] [--ranks N] [--only TEXT]
-//                       [--direct 0|1] [--by-host 0|1]
+//                       [--direct 0|1] [--by-host 0|1] [--peers 0|1]
 //
 // --ranks: as so many threads of this process, each with a GPU of its own. --only: cases whose name has this. --direct,
-// --by-host: whether to time what does not go through the host, and what does.
+// --by-host: whether to time what does not go through the host, and what does. --peers: whether to time the others.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -21,6 +23,7 @@
 #include "cases.hpp"
 #include "floors.hpp"
 #include "halos.hpp"
+#include "peers.hpp"
 #include "tasuki/kernel.hpp"
 #include "tasuki/tasuki.hpp"
 
@@ -52,21 +55,23 @@ Options options_of(int argc, char** argv) {
                        : name == "--ranks"    ? &options.ranks
                        : name == "--direct"   ? &options.direct
                        : name == "--by-host"  ? &options.by_host
+                       : name == "--peers"    ? &options.peers
                                               : nullptr;
-    if (name == "--only" && i + 1 < argc) {
-      options.only = argv[i + 1];
-      continue;
-    }
-    const bool flag = value == &options.direct || value == &options.by_host;
+    const bool flag = value == &options.direct || value == &options.by_host || value == &options.peers;
     if (value != nullptr && i + 1 < argc) *value = std::atoi(argv[i + 1]);
     if (value != nullptr && *value >= (flag ? 0 : 1)) continue;
     std::fprintf(stderr,
                  "usage: %s [--iterations N] [--launches N] [--threads N] [--blocks N] [--ranks N], all above 0, "
-                 "[--only TEXT] [--direct 0|1] [--by-host 0|1]\n",
+                 "[--only TEXT] [--direct 0|1] [--by-host 0|1] [--peers 0|1]\n",
                  argv[0]);
     std::exit(EXIT_FAILURE);
   }
   return options;
+}
+
+// Of a ping-pong's turn, in which a rank alone only sends.
+double ways_of(const tasuki::Context& context) {
+  return context.size() == 1 ? 1 : 2;
 }
 
 // What the hardware takes at least for the cases that follow, on the same wire.
@@ -76,7 +81,7 @@ void floors_of(const tasuki::Context& context, const Options& options, const tas
       const device::Team plain = team.device();
       floors::Wires wires{};
       wires.mine = plain.base[plain.rank] + plain.window_at;
-      wires.theirs = plain.base[1 - plain.rank] + plain.window_at;
+      wires.theirs = plain.base[plain.ranks == 1 ? 0 : 1 - plain.rank] + plain.window_at;
       wires.times = one.times;
       wires.first = plain.rank == 0;
       wires.bytes = one.bytes;
@@ -85,12 +90,14 @@ void floors_of(const tasuki::Context& context, const Options& options, const tas
       if (plain.rank < 2) tasuki::launch_resident(context, how, kernel, wires).wait();
     };
   };
-  bench.measure("floor: a line", 8, 1, 2, launch(floors::line));
+  const double ways = ways_of(context);
+  bench.measure("floor: a line", 8, 1, ways, launch(floors::line));
   bench.measure("floor: meeting by flags", 0, 1, 1, launch(floors::meeting));
-  for (const Word bytes : {Word{4096}, kMostPacket})
+  for (const Word bytes : {Word{8}, Word{4096}, kMostPacket, Word{1} << 20, kMost})
     for (const int blocks : {1, options.blocks}) {
-      bench.measure("floor: lines", bytes, blocks, 2, launch(floors::lines));
-      bench.measure("floor: data and flag", bytes, blocks, 2, launch(floors::flagged));
+      if (blocks > 1 && bytes < static_cast<Word>(blocks) * kFewest) continue;
+      if (bytes <= kMostPacket) bench.measure("floor: lines", bytes, blocks, ways, launch(floors::lines));
+      if (bytes <= kMost) bench.measure("floor: data and flag", bytes, blocks, ways, launch(floors::flagged));
     }
 }
 
@@ -158,13 +165,13 @@ void through_the_host(const tasuki::Context& context, const Options& options, Be
 
 void directly(const tasuki::Context& context, const Options& options, Bench& bench) {
   tasuki::KernelTeamOptions team_options;
-  team_options.window = kMost;
+  team_options.window = 2 * kMost + floors::kFlags;  // floors send from there, too
   team_options.signals = options.blocks;
   team_options.packets = options.blocks;
   team_options.packet = kMostPacket;
   tasuki::MessagesOptions message_options;
   message_options.team.window = kMost;
-  message_options.largest = kMost;
+  message_options.largest = kMostCopied;
   message_options.depth = 4;
   message_options.eager = 4096;
   const tasuki::KernelTeam team(context, team_options);
@@ -181,19 +188,16 @@ void directly(const tasuki::Context& context, const Options& options, Bench& ben
       tasuki::launch_resident(context, how, kernel, team.device(), one).wait();
     };
   };
+  const double ways = ways_of(context);
+  floors_of(context, options, team, bench);
+  bench.measure("put_word", 8, 1, ways, launch(words));
+  for (Word bytes = 8; bytes <= kMost; bytes *= bytes < 64 ? 8 : 4)
+    for (const int blocks : {1, options.blocks}) {
+      if (blocks > 1 && bytes < static_cast<Word>(blocks) * kFewest) continue;
+      if (bytes <= kMostPacket) bench.measure("put_packet", bytes, blocks, ways, launch(packets));
+      bench.measure("put_with_signal", bytes, blocks, ways, launch(puts));
+    }
   if (context.size() > 1) {
-    floors_of(context, options, team, bench);
-    bench.measure("put_word", 8, 1, 2, launch(words));
-    for (Word bytes = 8; bytes <= kMostPacket; bytes *= bytes < 64 ? 8 : 4) {
-      bench.measure("put_packet", bytes, 1, 2, launch(packets));
-      if (options.blocks > 1 && bytes >= static_cast<Word>(options.blocks) * kFewest)
-        bench.measure("put_packet", bytes, options.blocks, 2, launch(packets));
-    }
-    for (Word bytes = 8; bytes <= kMost; bytes *= bytes < 64 ? 8 : 4) {
-      bench.measure("put_with_signal", bytes, 1, 2, launch(puts));
-      if (options.blocks > 1 && bytes >= static_cast<Word>(options.blocks) * kFewest)
-        bench.measure("put_with_signal", bytes, options.blocks, 2, launch(puts));
-    }
     struct Case {
       const char* name;
       const tasuki::Messages* messages;
@@ -211,7 +215,7 @@ void directly(const tasuki::Context& context, const Options& options, Bench& ben
                               Case{"isend/irecv copied, posted", &shared, false, Posted::before},
                               Case{"isend/irecv by blocks, posted", &shared, true, Posted::before, 2},
                               Case{"isend/irecv by blocks, posted", &shared, true, Posted::before, 4}})
-        if (bytes * static_cast<Word>(one.blocks) <= kMost)
+        if (bytes * static_cast<Word>(one.blocks) <= (one.in_window ? kMost : kMostCopied))
           bench.measure(one.name, bytes, one.blocks, 2, [&](const tasuki::ResidentOptions& how, const Run& what) {
             tasuki::launch_resident(context, how, messages, one.messages->device(), what, one.in_window, one.posted)
                 .wait();
@@ -232,6 +236,40 @@ void directly(const tasuki::Context& context, const Options& options, Bench& ben
                   });
 }
 
+#if defined(__CUDACC__)
+// The calls of others that do what Tasuki's do: ping-pong by put with signal, a barrier, an all-to-all of words.
+void by_peers(const tasuki::Context& context, const Options& options, Bench& bench) {
+  struct Other {
+    std::string name;
+    peers::Made (*make)(const tasuki::Context&, bool ranks_are_threads, std::size_t most, int blocks);
+  };
+  for (const Other& other : {Other{"NVSHMEM", peers::nvshmem}, Other{"NCCL", peers::nccl}}) {
+    const std::string puts = other.name + ": put with signal";
+    const std::string barrier = other.name + ": barrier";
+    const std::string exchange = other.name + ": all_to_all";
+    if (!bench.wants(puts) && !bench.wants(barrier) && !bench.wants(exchange)) continue;
+    const peers::Made made = other.make(context, options.ranks > 0, kMost, options.blocks);
+    if (!made.peer) {
+      if (context.is_root()) std::printf("%s: left out: %s\n", other.name.c_str(), made.why_not.c_str());
+      continue;
+    }
+    const auto measure = [&](peers::Call call, const std::string& name, Word bytes, int blocks, double ways) {
+      if (!made.peer->has(call)) return;
+      bench.measure(name, bytes, blocks, ways, [&](const tasuki::ResidentOptions& how, const Run& one) {
+        made.peer->launch(call, {one.bytes, one.iterations + kWarmUp, kWarmUp, one.first, one.times, how.blocks,
+                                 how.threads, how.stream});
+      });
+    };
+    for (Word bytes = 8; bytes <= kMost; bytes *= bytes < 64 ? 8 : 4)
+      for (const int blocks : {1, options.blocks})
+        if (blocks == 1 || bytes >= static_cast<Word>(blocks) * kFewest)
+          measure(peers::Call::put_with_signal, puts, bytes, blocks, ways_of(context));
+    measure(peers::Call::barrier, barrier, 0, 1, 1);
+    for (const Word bytes : {8, 64}) measure(peers::Call::all_to_all, exchange, bytes, 1, 1);
+  }
+}
+#endif
+
 void run(const tasuki::Context& context, const Options& options) {
 #if defined(__CUDACC__)
   tasuki::use_gpu(context);
@@ -239,6 +277,9 @@ void run(const tasuki::Context& context, const Options& options) {
   Bench bench(context, options);
   if (options.direct != 0) directly(context, options, bench);
   if (options.by_host != 0) through_the_host(context, options, bench);
+#if defined(__CUDACC__)
+  if (options.peers != 0) by_peers(context, options, bench);
+#endif
 }
 
 }  // namespace

@@ -55,7 +55,8 @@ class KernelTeam {
 
   /// What is passed to kernels. Waits of a kernel that has it end after nine tenths of the context's deadline as it is
   /// now, so that they end before the host's, which knows less. Local. Throws if a kernel has failed.
-  device::Team device() const;
+  /// `version` as Operation::device has it.
+  device::Team device(std::uint32_t version = device::kKernelVersion) const;
   /// This rank's window, zero-filled in the beginning. Local.
   std::byte* window() const;
   Memory memory() const;  ///< where windows are
@@ -98,7 +99,7 @@ class Messages {
  public:
   explicit Messages(const Context& context, const MessagesOptions& options = {});
 
-  device::Messages device() const;  ///< As `KernelTeam::device`.
+  device::Messages device(std::uint32_t version = device::kKernelVersion) const;  ///< As `KernelTeam::device`.
   std::byte* window() const { return team_.window(); }
   Memory memory() const { return team_.memory(); }
   const KernelTeam& team() const { return team_; }
@@ -196,15 +197,25 @@ Resident watch_gpu_launch(const Context& context, Stream stream);
 
 /// Throws unless the handle of that number is valid and its group fits into a launch of so many blocks and threads.
 void check_handle(const Context& context, std::uint64_t id, int blocks, int threads);
+/// Throws unless what is handed to a kernel is of the version that the kernel is compiled with.
+void check_version(const Context& context, std::uint32_t found, std::uint32_t kernels);
 template <class Argument>
 void check_argument(const Context&, int, int, const Argument&) {}
+inline void check_argument(const Context& context, int, int, const device::Team& team) {
+  check_version(context, team.heading.version, device::kKernelVersion);
+}
+inline void check_argument(const Context& context, int, int, const device::Messages& messages) {
+  check_version(context, messages.team.heading.version, device::kKernelVersion);
+}
 template <bool kReduces>
 void check_argument(const Context& context, int blocks, int threads, const device::BasicHandle<kReduces>& handle) {
+  check_version(context, handle.heading.version, device::kKernelVersion);
   check_handle(context, handle.id, blocks, threads);
 }
 /// Throws unless the launch has as many blocks.
 void check_neighbours(const Context& context, const device::Neighbours& neighbours, int blocks);
 inline void check_argument(const Context& context, int blocks, int, const device::Neighbours& neighbours) {
+  check_version(context, neighbours.version, device::kKernelVersion);
   check_neighbours(context, neighbours, blocks);
 }
 }  // namespace detail
@@ -247,10 +258,10 @@ inline namespace on_gpu {
 
 /// Launches a kernel whose blocks may wait for each other and for other ranks: cooperatively, in the stream of the
 /// options, on this rank's GPU. Throws if not all blocks have room on it at once, saying how many would and which limit
-/// was hit; if the context uses no GPU, if the stream is being captured, and where CUDA_LAUNCH_BLOCKING=1 would make
-/// the launch wait for the kernel's end; for an argument that is a handle of an operation that was freed or is active,
-/// or of a group that has other threads or more blocks; for neighbours of another number of blocks. Local; the kernels
-/// of all ranks of a team must run at the same time.
+/// was hit; for an argument of another version than the kernel; if the context uses no GPU, if the stream is being
+/// captured, and where CUDA_LAUNCH_BLOCKING=1 would make the launch wait for the kernel's end; for an argument that is
+/// a handle of an operation that was freed or is active, or of a group that has other threads or more blocks; for
+/// neighbours of another number of blocks. Local; the kernels of all ranks of a team must run at the same time.
 template <class... Parameters>
 Resident launch_resident(const Context& context, const ResidentOptions& options, void (*kernel)(Parameters...),
                          const std::type_identity_t<Parameters>&... arguments) {

@@ -7,6 +7,7 @@
 
 #include "tasuki/context.hpp"
 #include "tasuki/device.hpp"
+#include "tasuki/kernel/version.hpp"
 #include "tasuki/plan.hpp"
 #include "tasuki/predict.hpp"
 
@@ -83,8 +84,10 @@ class Operation {
   /// the process's progress thread, which needs MPI_THREAD_MULTIPLE); if the group cannot be; and if the
   /// operation combines elements, for which there is `device_reducing`: its kernels contain code for all types and
   /// operators.
-  device::Handle device(const KernelGroup& group = {});
-  device::ReducingHandle device_reducing(const KernelGroup& group = {});
+  /// `version` stays as it is: the default is that of the headers that the caller is compiled with. Throws if the
+  /// library's is another.
+  device::Handle device(const KernelGroup& group = {}, std::uint32_t version = device::kKernelVersion);
+  device::ReducingHandle device_reducing(const KernelGroup& group = {}, std::uint32_t version = device::kKernelVersion);
 
   /// Frees everything. Local. Throws if active. Waits for kernels that have a `device` handle of it to end. The
   /// destructor of the last handle does the same without throwing.

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include "tasuki/error.hpp"
+#include "tasuki/kernel.hpp"
+
 namespace tasuki {
 namespace {
 
@@ -165,7 +168,36 @@ std::string what(const Failure& f, const device::Team& team) {
   return call;
 }
 
+constexpr const char* kTogether =
+    "compile it again, with the headers of the libtasuki that it runs with (docs/kernels.md)";
+
 }  // namespace
+
+void refuse_other_version(const std::string& who, std::uint32_t version) {
+  if (version == device::kKernelVersion) return;
+  throw Error(
+      fmt::format("{}: device: this program was compiled with version {} of tasuki/kernel.cuh, libtasuki has version "
+                  "{}; {}",
+                  who, version, device::kKernelVersion, kTogether));
+}
+
+std::string describe_other_version(const std::string& who, std::uint32_t set) {
+  return fmt::format(
+      "{}: a kernel that uses it was compiled with version {} of tasuki/kernel.cuh, libtasuki has version {}; {}", who,
+      set & ~device::kOtherVersion, device::kKernelVersion, kTogether);
+}
+
+namespace detail {
+
+void check_version(const Context& context, std::uint32_t found, std::uint32_t kernels) {
+  if (found == kernels) return;
+  throw Error(
+      fmt::format("rank {}: launch_resident: an argument is of version {} of tasuki/kernel.cuh, but the kernel was "
+                  "compiled with version {}; {}",
+                  context.rank(), found, kernels, kTogether));
+}
+
+}  // namespace detail
 
 std::string describe(const Failure& failure, const device::Team& team, const std::string& of) {
   return fmt::format("rank {}: {}: in block {} of a kernel, {}", team.rank, of, failure.block, what(failure, team));

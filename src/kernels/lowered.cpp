@@ -171,6 +171,7 @@ Lowered::Lowered(const GpuProgram& program, std::size_t commands, int blocks, in
   } else {
     std::copy(image.begin(), image.end(), memory_.get());
   }
+  handle_.heading = {device::kKernelVersion, &failure_->set};
   handle_.only_moves = jobs ? 1 : 0;
   handle_.run.bytes = memory_.get() + program_at;
   handle_.run.ends = reinterpret_cast<std::uint64_t*>(memory_.get() + ends_at);

@@ -216,9 +216,9 @@ void Messages::lay_out() {
   }
 }
 
-device::Messages Messages::device() const {
+device::Messages Messages::device(std::uint32_t version) const {
   device::Messages m = kept_;
-  m.team = team_.device();
+  m.team = team_.device(version);
   return m;
 }
 

@@ -81,8 +81,8 @@ BlockNeighbours::BlockNeighbours(const Context& context, const Lists& of) {
     std::memset(memory_.get(), 0, words);
     std::memcpy(memory_.get() + words, lists.data(), lists.size() * sizeof(int));
   }
-  neighbours_ = {reinterpret_cast<Word*>(memory_.get()), reinterpret_cast<const int*>(memory_.get() + words),
-                 static_cast<int>(of.size())};
+  neighbours_ = {device::kKernelVersion, reinterpret_cast<Word*>(memory_.get()),
+                 reinterpret_cast<const int*>(memory_.get() + words), static_cast<int>(of.size())};
 }
 
 namespace detail {

@@ -12,6 +12,7 @@
 
 #include "engines/gpu/program.hpp"
 #include "kernels/carrier.hpp"
+#include "kernels/failure.hpp"
 #include "kernels/home.hpp"
 #include "kernels/lowered.hpp"
 #include "operations/state.hpp"
@@ -233,11 +234,13 @@ class Operation::Kernels final : public KernelRuns {
   void check() {
     for (const auto& lowered : all_) {
       const PlanFailure& failure = lowered->failure();
-      if (std::atomic_ref<std::uint32_t>(const_cast<std::uint32_t&>(failure.set)).load(std::memory_order_acquire) == 0)
-        continue;
+      const std::uint32_t set =
+          std::atomic_ref<std::uint32_t>(const_cast<std::uint32_t&>(failure.set)).load(std::memory_order_acquire);
+      if (set == 0) continue;
       std::string text = carrier_ ? carrier_->failure() : std::string();
       for (const auto& channel : operation_.executor().program().channels)
         if (text.empty() && channel.thread != nullptr) text = channel.thread->failure();
+      if ((set & device::kOtherVersion) != 0) text = describe_other_version(who(), set);
       if (text.empty()) text = describe(*lowered, failure);
       runtime_.fail(text);
       throw Error(text);
@@ -316,8 +319,9 @@ class Operation::Kernels final : public KernelRuns {
   std::shared_ptr<void> watched_;
 };
 
-device::Handle Operation::State::device(const KernelGroup& group, bool reduces) {
+device::Handle Operation::State::device(const KernelGroup& group, bool reduces, std::uint32_t version) {
   const Runtime& runtime = runtime_of(context_);
+  refuse_other_version(fmt::format("rank {}: {}", runtime.rank(), name_), version);
   admit_kernels("device");
   if (runtime.gpus != nullptr && where_ != Memory::device && !plan().commands.empty())
     throw Error(
@@ -328,13 +332,13 @@ device::Handle Operation::State::device(const KernelGroup& group, bool reduces) 
   return static_cast<Operation::Kernels&>(*kernel_runs_).handle(group, reduces);
 }
 
-device::Handle Operation::device(const KernelGroup& group) {
-  return state_->device(group, false);
+device::Handle Operation::device(const KernelGroup& group, std::uint32_t version) {
+  return state_->device(group, false, version);
 }
 
-device::ReducingHandle Operation::device_reducing(const KernelGroup& group) {
+device::ReducingHandle Operation::device_reducing(const KernelGroup& group, std::uint32_t version) {
   static_assert(sizeof(device::ReducingHandle) == sizeof(device::Handle));
-  return std::bit_cast<device::ReducingHandle>(state_->device(group, true));
+  return std::bit_cast<device::ReducingHandle>(state_->device(group, true, version));
 }
 
 namespace detail {

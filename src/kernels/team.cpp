@@ -88,6 +88,7 @@ KernelTeam::State::State(const Context& context, const std::string& name, const 
   map_peers();
   team_.failed = reinterpret_cast<device::Word*>(own_.get() + failed_at);
   team_.failure = failure_.get();
+  team_.heading = {device::kKernelVersion, &failure_->set};
   team_.abort = KernelHome::of(runtime_).abort_word(on_gpu_);
   watched_ = KernelHome::of(runtime_).watch(on_gpu_, [this] { check(); });
 }
@@ -193,7 +194,8 @@ void KernelTeam::State::map_peers() {
   });
 }
 
-device::Team KernelTeam::State::device() const {
+device::Team KernelTeam::State::device(std::uint32_t version) const {
+  refuse_other_version(fmt::format("rank {}: {}", runtime_.rank(), name_), version);
   check();
   device::Team team = team_;
   team.patience = static_cast<device::Word>(std::min(runtime_.deadline, kMostPatience) * kShareOfDeadline * 1e9);
@@ -201,10 +203,13 @@ device::Team KernelTeam::State::device() const {
 }
 
 void KernelTeam::State::check() const {
-  if (std::atomic_ref<unsigned>(failure_->set).load(std::memory_order_acquire) == 0) return;
+  const unsigned set = std::atomic_ref<unsigned>(failure_->set).load(std::memory_order_acquire);
+  if (set == 0) return;
   device::Team team = team_;
   team.patience = static_cast<device::Word>(std::min(runtime_.deadline, kMostPatience) * kShareOfDeadline * 1e9);
   std::string text = why_ ? why_() : std::string();
+  if ((set & device::kOtherVersion) != 0)
+    text = describe_other_version(fmt::format("rank {}: {}", runtime_.rank(), name_), set);
   if (text.empty()) text = describe(*failure_, team, name_);
   runtime_.fail(text);
   throw Error(text);
@@ -214,8 +219,8 @@ KernelTeam::KernelTeam(const Context& context, const KernelTeamOptions& options)
     : state_(std::make_shared<State>(context, "KernelTeam", options, Agreement(runtime_of(context), "KernelTeam"),
                                      [] { return std::uint64_t{0}; })) {}
 
-device::Team KernelTeam::device() const {
-  return state_->device();
+device::Team KernelTeam::device(std::uint32_t version) const {
+  return state_->device(version);
 }
 std::byte* KernelTeam::window() const {
   return state_->window();

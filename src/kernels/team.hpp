@@ -46,7 +46,7 @@ class KernelTeam::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  device::Team device() const;
+  device::Team device(std::uint32_t version) const;
   std::uint64_t extra_at() const { return extra_at_; }
   std::byte* window() const { return own_.get() + team_.window_at; }
   Memory memory() const { return on_gpu_ ? Memory::device : Memory::host; }

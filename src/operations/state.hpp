@@ -92,7 +92,7 @@ class Operation::State final : public Progressing {
   Executor& executor() { return *executor_; }
   Engine& engine() { return *engine_; }
   const std::vector<UserBuffer>& buffers() const { return buffers_; }
-  device::Handle device(const KernelGroup& group, bool reduces);  ///< in kernels/plan.cpp
+  device::Handle device(const KernelGroup& group, bool reduces, std::uint32_t version);  ///< in kernels/plan.cpp
   /// Number of the copy that an alternating buffer shows in the first epoch.
   int first_copy(std::size_t buffer) const { return first_copy_[buffer]; }
   void keep(std::shared_ptr<void> object) { keep_.push_back(std::move(object)); }  ///< as long as the operation lives

@@ -6,3 +6,4 @@
 #include "primitives.cpp"
 #include "proxy.cpp"
 #include "shapes.cpp"
+#include "version.cpp"

@@ -100,11 +100,19 @@ def library() -> ctypes.CDLL | None:
     return None
 
 
+def version_of(nvrtc: ctypes.CDLL) -> tuple[int, int]:
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    nvrtc.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+    return major.value, minor.value
+
+
 def compile_for(nvrtc: ctypes.CDLL, source: str, architecture: str, standard: str = "c++20") -> tuple[str, str]:
     """What was compiled, empty if nothing, and what the compiler said."""
     program = ctypes.c_void_p()
     assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None) == 0
     wanted = [f"--gpu-architecture=compute_{architecture}", f"--std={standard}", f"--include-path={ROOT / 'include'}"]
+    if version_of(nvrtc) <= (13, 0):  # which takes generic lambdas in device code for the host's
+        wanted += ["--device-as-default-execution-space"]
     options = (ctypes.c_char_p * len(wanted))(*[option.encode() for option in wanted])
     code = nvrtc.nvrtcCompileProgram(program, len(wanted), options)
     size = ctypes.c_size_t()
@@ -132,14 +140,13 @@ def main() -> int:
     if nvrtc is None:
         print("SKIPPED: there is no NVRTC: neither the package nvidia-cuda-nvrtc nor a CUDA toolkit")
         return 0
-    major, minor = ctypes.c_int(), ctypes.c_int()
-    nvrtc.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+    major, minor = version_of(nvrtc)
     failed = 0
     for architecture in ARCHITECTURES:
         # The code of operations has nothing that older GPUs do otherwise, and takes long.
         for name in PROGRAMS if architecture == ARCHITECTURES[0] else ("calls",):
             wrong = check(nvrtc, name, architecture)
-            print(f"NVRTC {major.value}.{minor.value}, compute_{architecture}, {name}: {wrong or 'compiled'}")
+            print(f"NVRTC {major}.{minor}, compute_{architecture}, {name}: {wrong or 'compiled'}")
             failed += wrong != ""
     ptx, log = compile_for(nvrtc, OPERATIONS, ARCHITECTURES[0], "c++17")
     if ptx or "--std=c++20" not in log:

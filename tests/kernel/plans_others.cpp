@@ -1,5 +1,7 @@
-// Operations other than halos by kernels on threads and by the host in turns: transfers of scattered bytes, collectives
-// of all ranks, whose lanes wait for each other.
+// Operations other than halos by kernels and by the host in turns: transfers of scattered bytes, collectives of all
+// ranks, whose lanes wait for each other.
+#include <cstring>
+#include <memory>
 #include <numeric>
 
 #include "kernel_test.hpp"
@@ -7,8 +9,52 @@
 using namespace kernel_tests;
 namespace device = tasuki::device;
 
-#if !defined(__CUDACC__)
 namespace {
+
+#if defined(__CUDACC__)
+constexpr const char* kPath = "peer:eager";
+#else
+constexpr const char* kPath = "shared:eager";
+#endif
+
+/// Zeros where operations of kernels take their data: on a GPU in its memory, for peers cannot map managed memory.
+template <class T>
+class Data {
+ public:
+  explicit Data(std::size_t count) : count_(count) {
+#if defined(__CUDACC__)
+    void* p = nullptr;
+    TASUKI_CUDA(cudaMalloc, &p, count * sizeof(T));
+    TASUKI_CUDA(cudaMemset, p, 0, count * sizeof(T));
+    memory_ = {static_cast<T*>(p), [](T* q) { cudaFree(q); }};
+#else
+    memory_ = {new T[count](), [](T* q) { delete[] q; }};
+#endif
+  }
+  T* get() const {
+    return memory_.get();
+  }
+  void set(const std::vector<T>& values) const {
+    copy(get(), values.data());
+  }
+  std::vector<T> values() const {
+    std::vector<T> values(count_);
+    copy(values.data(), get());
+    return values;
+  }
+
+ private:
+  void copy(T* to, const T* from) const {
+#if defined(__CUDACC__)
+    tasuki::copy_bytes(to, from, static_cast<std::int64_t>(count_ * sizeof(T)));
+#else
+    std::memcpy(to, from, count_ * sizeof(T));
+#endif
+  }
+
+  std::size_t count_;
+  std::shared_ptr<T> memory_;
+};
 
 TASUKI_KERNEL void once(device::Handle handle) {
   device::run(handle, device::this_grid());
@@ -18,12 +64,14 @@ TASUKI_KERNEL void in_parts(device::ReducingHandle handle) {
   device::wait(handle, device::this_grid());
 }
 
-constexpr tasuki::KernelGroup kGroups[] = {{.blocks = 1, .cpu_threads = 2}, {.blocks = 3}, {.blocks = 9}};
+constexpr tasuki::KernelGroup kGroups[] = {
+    {.blocks = 1, .threads = 96, .cpu_threads = 2}, {.blocks = 3}, {.blocks = 9, .threads = 64}};
 constexpr int kEpochs = 8;
 
 tasuki::ResidentOptions launch_of(const tasuki::KernelGroup& group) {
   tasuki::ResidentOptions options;
   options.blocks = group.blocks;
+  options.threads = group.threads;
   options.cpu_threads = group.cpu_threads;
   return options;
 }
@@ -33,17 +81,19 @@ tasuki::ResidentOptions launch_of(const tasuki::KernelGroup& group) {
 RANK_TEST("plans: transfers by kernels and by the host in turns") {
   prepare(ctx);
   const int last = ctx.size() - 1;
-  std::vector<float> from(41);
-  std::vector<float> to(41);
-  tasuki::TransferSide source{0, from.data(), tasuki::Layout::vector(7, 3, 5, tasuki::Layout::bytes(4))};
-  tasuki::TransferSide target{last, to.data(), tasuki::Layout::vector(3, 7, 11, tasuki::Layout::bytes(4))};
+  std::vector<float> sent(41);
+  const Data<float> from(41);
+  const Data<float> to(41);
+  tasuki::TransferSide source{0, from.get(), tasuki::Layout::vector(7, 3, 5, tasuki::Layout::bytes(4))};
+  tasuki::TransferSide target{last, to.get(), tasuki::Layout::vector(3, 7, 11, tasuki::Layout::bytes(4))};
   tasuki::OperationOptions options;
-  options.path = "shared:eager";
+  options.path = kPath;
   tasuki::Transfer transfer(ctx, source, target, options);
   const bool sound = tasuki::verify(transfer).ok();
   CHECK(sound);
   for (int epoch = 1; epoch <= kEpochs; ++epoch) {
-    std::iota(from.begin(), from.end(), static_cast<float>(100 * epoch));
+    std::iota(sent.begin(), sent.end(), static_cast<float>(100 * epoch));
+    from.set(sent);
     if (epoch % 3 == 0) {
       transfer.start();
       transfer.wait();
@@ -52,32 +102,35 @@ RANK_TEST("plans: transfers by kernels and by the host in turns") {
       tasuki::launch_resident(ctx, launch_of(group), once, transfer.device(group)).wait();
     }
     if (ctx.rank() != last) continue;
+    const std::vector<float> got = to.values();
     for (std::size_t n = 0; n < 21; ++n)
-      CHECK(to[n / 7 * 11 + n % 7] == static_cast<float>(100 * epoch) + static_cast<float>(n / 3 * 5 + n % 3));
+      CHECK(got[n / 7 * 11 + n % 7] == static_cast<float>(100 * epoch) + static_cast<float>(n / 3 * 5 + n % 3));
   }
 }
 
 RANK_TEST("plans: collectives by kernels and by the host in turns") {
   prepare(ctx);
   constexpr std::int64_t kCount = 37;
-  std::vector<std::int32_t> in(kCount);
-  std::vector<std::int32_t> sum(kCount);
-  std::vector<std::int32_t> all(static_cast<std::size_t>(kCount * ctx.size()));
+  std::vector<std::int32_t> mine(kCount);
+  const Data<std::int32_t> in(kCount);
+  const Data<std::int32_t> sum(kCount);
+  const Data<std::int32_t> all(static_cast<std::size_t>(kCount * ctx.size()));
   tasuki::CollectiveOptions options;
-  options.path = "shared:eager";
+  options.path = kPath;
   for (const char* const algorithm : {"auto", "ring", "doubling"}) {
     CAPTURE(algorithm);
     if (algorithm != std::string("auto") && (ctx.size() & (ctx.size() - 1)) != 0) continue;
     options.algorithm = algorithm;
-    tasuki::Allreduce reduce(ctx, in.data(), sum.data(), kCount, tasuki::DType::i32, tasuki::ReduceOp::sum, options);
-    tasuki::Allgather gather(ctx, in.data(), all.data(), kCount, tasuki::DType::i32, options);
+    tasuki::Allreduce reduce(ctx, in.get(), sum.get(), kCount, tasuki::DType::i32, tasuki::ReduceOp::sum, options);
+    tasuki::Allgather gather(ctx, in.get(), all.get(), kCount, tasuki::DType::i32, options);
     const bool sound = tasuki::verify(reduce).ok() && tasuki::verify(gather).ok();
     CHECK(sound);
     for (int epoch = 1; epoch <= kEpochs; ++epoch) {
       const auto value = [&](int rank, std::size_t n) {
         return static_cast<std::int32_t>(n) * 7 + rank * 1000 + epoch * 13;
       };
-      for (std::size_t n = 0; n < in.size(); ++n) in[n] = value(ctx.rank(), n);
+      for (std::size_t n = 0; n < mine.size(); ++n) mine[n] = value(ctx.rank(), n);
+      in.set(mine);
       if (epoch % 4 == 0) {
         reduce.start();
         gather.start();
@@ -88,17 +141,18 @@ RANK_TEST("plans: collectives by kernels and by the host in turns") {
         tasuki::launch_resident(ctx, launch_of(group), in_parts, reduce.device_reducing(group)).wait();
         tasuki::launch_resident(ctx, launch_of(group), once, gather.device(group)).wait();
       }
+      const std::vector<std::int32_t> summed = sum.values();
+      const std::vector<std::int32_t> gathered = all.values();
       int wrong = 0;
-      for (std::size_t n = 0; n < in.size(); ++n) {
+      for (std::size_t n = 0; n < mine.size(); ++n) {
         std::int32_t expected = 0;
         for (int rank = 0; rank < ctx.size(); ++rank) {
           expected += value(rank, n);
-          if (all[static_cast<std::size_t>(rank) * kCount + n] != value(rank, n)) ++wrong;
+          if (gathered[static_cast<std::size_t>(rank) * kCount + n] != value(rank, n)) ++wrong;
         }
-        if (sum[n] != expected) ++wrong;
+        if (summed[n] != expected) ++wrong;
       }
       CHECK(wrong == 0);
     }
   }
 }
-#endif

@@ -170,6 +170,7 @@ TASUKI_DEVICE bool look_until(const Team& team, Looking&& look) {
 /// host takes beside MPI. Only with messages some of which go through the host.
 template <class Group>
 TASUKI_DEVICE bool echo(const Messages& m, const Group& group, Word word, Word& back) {
+  if (!detail::same_version(m.team.heading)) return false;
   const Proxy& proxy = m.by_host.proxy;
   if (proxy.slots == nullptr) return detail::fail(m.team, Call::ask, Reason::no_host, m.team.rank, 0);
   Word answer = 0;

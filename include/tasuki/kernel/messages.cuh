@@ -39,7 +39,7 @@ TASUKI_DEVICE bool finish(const Messages& m, const Group& group, Request& reques
     done = ends;
     return good;
   }
-  if (request.kind != kLarge) return group.all(working(m.team));
+  if (request.kind != kLarge) return group.all(same_version(m.team.heading) && working(m.team));
   group.sync();
   const Word next = drive(m, group, LookForTaken{m, request.peer, request.tag, request.number}, once);
   if (next == kGaveUp) return false;

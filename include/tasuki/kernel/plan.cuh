@@ -60,6 +60,7 @@ enum Part : int { kStartPart, kWaitPart, kRunPart, kPartsOfHandle };
 /// that nobody makes a copy of it). Its members are Tasuki's own. `kReduces`: of an operation that combines elements.
 template <bool kReduces>
 struct BasicHandle {
+  Heading heading;
   lowered::PlanRun run;
   lowered::Jobs jobs[lowered::kPartsOfHandle];            // if the plan only moves data, else:
   const lowered::Share* shares[lowered::kPartsOfHandle];  // by block, then its turns
@@ -114,6 +115,7 @@ struct Epoch {
 template <bool kReduces, class Group>
 TASUKI_DEVICE bool enter(const BasicHandle<kReduces>& h, const Group& group, Word swaps, Word phase, Word passed,
                          Epoch& e) {
+  if (!detail::same_version(h.heading)) return false;
   const BlockGroup block = this_block();
   const Members members = members_of(group);
   e.block = block.block() - members.first;
@@ -230,7 +232,7 @@ TASUKI_DEVICE bool run(const BasicHandle<kReduces>& handle, const Group& group, 
 /// True if something has failed on this rank: every call returns false then.
 template <bool kReduces>
 TASUKI_DEVICE bool failed(const BasicHandle<kReduces>& handle) {
-  return lowered::failed(handle.run);
+  return !detail::same_version(handle.heading) || lowered::failed(handle.run);
 }
 
 }  // namespace tasuki::device

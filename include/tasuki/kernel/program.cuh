@@ -149,7 +149,7 @@ enum class Why : std::int32_t {
 
 /// Where a run that gives up leaves the reason; in host memory.
 struct PlanFailure {
-  std::uint32_t set;
+  std::uint32_t set;     // or see kOtherVersion
   std::int32_t command;  // that waited
   std::uint64_t epoch;
   std::uint64_t value;

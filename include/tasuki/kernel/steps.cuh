@@ -27,25 +27,29 @@ constexpr std::int32_t kNoStep = -2;
 /// Which blocks of a launch are neighbours: a small plain value that is passed to a kernel. Its members are Tasuki's
 /// own. Made by tasuki::BlockNeighbours.
 struct Neighbours {
-  Word* ended;       // by block: the steps that it has ended
-  const int* lists;  // by block where its list begins, then the end of the last one, then the lists
-  int blocks;        // of the launch
+  std::uint32_t version;  // of the library; first in all versions
+  Word* ended;            // by block: the steps that it has ended
+  const int* lists;       // by block where its list begins, then the end of the last one, then the lists
+  int blocks;             // of the launch
 };
 
 /// The steps of this block. Every thread has one, made once in a kernel: what it needs in each step is in registers.
 class Steps {
  public:
-  TASUKI_DEVICE explicit Steps(const Neighbours& neighbours)
-      : neighbours_(neighbours),
-        first_(neighbours.lists[this_block().block()]),
-        end_(neighbours.lists[this_block().block() + 1]),
-        mine_(first_ + this_block().thread() < end_ ? neighbours.lists[first_ + this_block().thread()] : -1) {}
+  TASUKI_DEVICE explicit Steps(const Neighbours& neighbours) : neighbours_(neighbours) {
+    if (neighbours.version != kKernelVersion) return;  // which the handle's calls will tell
+    const int* const lists = neighbours.lists;
+    first_ = lists[this_block().block()];
+    end_ = lists[this_block().block() + 1];
+    if (first_ + this_block().thread() < end_) mine_ = lists[first_ + this_block().thread()];
+  }
 
   /// By all threads of the block: returns when all its neighbours have ended `steps` steps. Then its threads may read
   /// what these have written before. Numbers only grow, over launches too, and all blocks end the same ones. False, as
   /// all calls of the handle then, if the wait came to the deadline, or something has failed on this rank.
   template <bool kReduces>
   TASUKI_DEVICE bool wait(const BasicHandle<kReduces>& handle, Word steps) const {
+    if (!detail::same_version(handle.heading)) return false;
     const BlockGroup block = this_block();
     bool good = true;
     int neighbour = mine_;
@@ -77,9 +81,9 @@ class Steps {
   }
 
   Neighbours neighbours_;
-  int first_;  // of the block's list
-  int end_;
-  int mine_;  // the neighbour that this thread looks at first
+  int first_ = 0;  // of the block's list
+  int end_ = 0;
+  int mine_ = -1;  // the neighbour that this thread looks at first
 };
 
 }  // namespace tasuki::device

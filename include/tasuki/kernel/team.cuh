@@ -52,7 +52,7 @@ enum class Reason : int {
 
 /// The first failure of a rank's kernels, in host memory. Numbers as the call and the reason need them.
 struct Failure {
-  unsigned set;
+  unsigned set;  // or see kOtherVersion
   Call call;
   Reason reason;
   int peer;
@@ -66,7 +66,8 @@ struct Failure {
 /// A rank's part of a team: a small plain value, passed to a kernel as it is (with __grid_constant__ on a GPU, so that
 /// nobody makes a copy of it). Its members are Tasuki's own but for `rank` and `ranks`.
 struct Team {
-  int rank;
+  Heading heading;
+  int rank;  // as the heading: in the same place in all versions
   int ranks;
   int signals;
   int words;
@@ -123,6 +124,7 @@ TASUKI_DEVICE bool working(const Team& team) {
 /// Keeps the failure if it is the first. Always false, for the caller to return.
 TASUKI_RARE bool fail(const Team& team, Call call, Reason reason, int peer, int index, Word expected = 0,
                       Word found = 0, Word more = 0) {
+  if (!same_version(team.heading)) return false;
   if (exchange_gpu(team.failed, 1) != 0) return false;
   Failure& failure = *team.failure;
   failure.call = call;
@@ -256,8 +258,13 @@ TASUKI_DEVICE void pull(const Group& group, Byte* to, const Byte* from, Word byt
 #endif
 }
 
+/// Of a team of another version there are no ranks, and `fail` says why. That is one subtraction, where a comparison
+/// more took a tenth of a word's way.
 TASUKI_DEVICE bool is_rank(const Team& team, int peer) {
-  return peer >= 0 && peer < team.ranks;
+  constexpr unsigned kApart = 1 << 16;  // more than ranks of any team
+  static_assert(kMostRanks < kApart);
+  const unsigned difference = team.heading.version - kKernelVersion;
+  return static_cast<unsigned>(peer) + difference * kApart < static_cast<unsigned>(team.ranks);
 }
 
 /// Whether the arguments of a call can be; by every thread, which all find the same.
@@ -280,7 +287,7 @@ TASUKI_DEVICE bool check_window(const Team& team, int peer, Word offset, Word by
 
 /// True if something has failed on this rank: every call returns false then.
 TASUKI_DEVICE bool failed(const Team& team) {
-  return !detail::working(team);
+  return !detail::same_version(team.heading) || !detail::working(team);
 }
 
 /// The window of `rank` as this one sees it: for loads and stores of the kernel's own. Null if there is no such rank,

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "tasuki/kernel/standard.hpp"
+#include "tasuki/kernel/version.hpp"
 
 #if defined(__CUDACC__)
 #define TASUKI_DEVICE __device__ inline
@@ -222,6 +223,14 @@ TASUKI_DEVICE Word now_ns() {
 }
 
 #endif
+
+/// Whether what a call is given is of this kernel's version; if not, the host is told, and nothing else of it is looked
+/// at. No function of its own: a call here would take registers from all that is around it.
+TASUKI_DEVICE bool same_version(const Heading& heading) {
+  if (heading.version == kKernelVersion) return true;
+  store_release(heading.failure, kOtherVersion | kKernelVersion);
+  return false;
+}
 
 }  // namespace detail
 }  // namespace tasuki::device
