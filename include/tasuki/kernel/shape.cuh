@@ -40,22 +40,25 @@ TASUKI_DEVICE View shaped(const void* at, const Shape& shape) {
   return {static_cast<Byte*>(const_cast<void*>(at)), shape.bytes, shape.blocks};
 }
 
+// In these two no thread takes a way of its own. Threads that differ call them, and the code that nvcc 13.0 makes of a
+// loop here uses a convergence barrier of the processor at which the caller's other threads may be waiting: these then
+// go on too early, and the next barrier of the block counts their warp twice (see BlockGroup).
+
 /// 8 bytes that lie together, or as many as are left.
 TASUKI_RARE Word load_odd_bytes(const Byte* from, Word bytes) {
-  if (bytes >= 8 && reinterpret_cast<Word>(from) % 4 == 0)
-    return reinterpret_cast<const unsigned*>(from)[0] | static_cast<Word>(reinterpret_cast<const unsigned*>(from)[1])
-                                                            << 32;
   Word word = 0;
-  for (Word i = 0; i < 8 && i < bytes; ++i) word |= static_cast<Word>(from[i]) << 8 * i;
+  TASUKI_UNROLLED
+  for (Word i = 0; i < 8; ++i) {
+    const Word byte = i < bytes ? from[i] : Byte{};
+    word |= byte << 8 * i;
+  }
   return word;
 }
 TASUKI_RARE void store_odd_bytes(Byte* to, Word word, Word bytes) {
-  if (bytes >= 8 && reinterpret_cast<Word>(to) % 4 == 0) {
-    reinterpret_cast<unsigned*>(to)[0] = static_cast<unsigned>(word);
-    reinterpret_cast<unsigned*>(to)[1] = static_cast<unsigned>(word >> 32);
-    return;
+  TASUKI_UNROLLED
+  for (Word i = 0; i < 8; ++i) {
+    if (i < bytes) to[i] = static_cast<Byte>(word >> 8 * i);
   }
-  for (Word i = 0; i < 8 && i < bytes; ++i) to[i] = static_cast<Byte>(word >> 8 * i);
 }
 TASUKI_DEVICE Word load_bytes(const Byte* from, Word bytes) {
   if (bytes >= 8 && reinterpret_cast<Word>(from) % 8 == 0) return *reinterpret_cast<const Word*>(from);
