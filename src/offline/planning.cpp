@@ -24,15 +24,17 @@ struct Planned::Impl {
   Machine machine;
   std::function<std::vector<Problem>(int first, int last)> problems;  // of ranks `first` to `last` - 1
   std::function<std::vector<BufferFact>(int rank)> facts;
-  std::vector<std::vector<Decision>> decisions;  // per rank, by the rank that they are for
+  std::vector<std::shared_ptr<const std::vector<BufferFact>>> known;  // per rank: its facts
+  std::vector<std::vector<Decision>> decisions;                       // per rank, by the rank that they are for
   std::vector<std::shared_ptr<const void>> keep;
   std::function<Planned(const std::string& path)> by_path;  // the same over other paths
 
   // The facts of a rank and of those that it deals with.
   Facts facts_around(const Problem& wanted) const {
     Facts all;
-    all.set(wanted.rank, facts(wanted.rank));
-    for (const int peer : peers_of(wanted.moves, wanted.rank)) all.set(peer, facts(peer));
+    const auto set = [&](int rank) { all.set(rank, known[static_cast<std::size_t>(rank)]); };
+    set(wanted.rank);
+    for (const int peer : peers_of(wanted.moves, wanted.rank)) set(peer);
     return all;
   }
   std::vector<Choice> choices(const Problem& wanted) const {
@@ -80,6 +82,8 @@ Planned planned(std::shared_ptr<Planned::Impl> impl, const std::string& path) {
       if (path != "auto") problem.wanted = path;  // else what the choice of an algorithm has named
     return problems;
   };
+  for (int rank = 0; rank < impl->machine.size(); ++rank)
+    impl->known.push_back(std::make_shared<const std::vector<BufferFact>>(impl->facts(rank)));
   impl->each_problem([&](const Problem& problem) {
     auto& decisions = impl->decisions.emplace_back(choose(impl->machine, problem, impl->facts_around(problem)));
     std::ranges::stable_sort(decisions, {}, &Decision::dst_rank);

@@ -309,11 +309,10 @@ Walk::Went Walk::step(std::int32_t r, Lane& lane, double now) {
 // As in the verifier: the value that the lane's current wait waits for (0: none), or that its current signal sets.
 std::int64_t Walk::counter_value(std::int32_t r, const Lane& lane) const {
   const Command& c = command(r, lane.at);
-  const Buffer& counter = plan(r).buffers[at(c.verb == Verb::wait ? c.src : c.dst)];
   std::int64_t epoch = std::int64_t{ranks_[at(r)].epoch} - (c.verb == Verb::wait ? c.lag : 0);
   if (epoch < 1 && c.credit) return 0;
   epoch = std::max<std::int64_t>(epoch, 1);
-  return (epoch - 1) * counter.per_epoch + c.index + lane.round + 1;
+  return (epoch - 1) * prices_.work[at(lane.at)].per_epoch + c.index + lane.round + 1;
 }
 
 bool Walk::wait(std::int32_t r, Lane& lane, double now) {
