@@ -121,11 +121,13 @@ CollectivePlan::CollectivePlan(const Machine& machine, const CollectiveShape& sh
   buffers_ = problem(0).buffers;
 }
 
-Problem CollectivePlan::problem(int rank) const {
-  Problem problem = listed(collective_, {algorithm_, parameters_}, rank).problem();
-  problem.wanted = path_;
-  problem.remark = remark_;
-  return problem;
+std::vector<Problem> CollectivePlan::problems(int first, int last) const {
+  std::vector<Problem> problems = listed(collective_, {algorithm_, parameters_}, first, last).problems();
+  for (Problem& problem : problems) {
+    problem.wanted = path_;
+    problem.remark = remark_;
+  }
+  return problems;
 }
 
 std::vector<BufferFact> CollectivePlan::facts(int rank) const {
@@ -133,7 +135,7 @@ std::vector<BufferFact> CollectivePlan::facts(int rank) const {
 }
 
 std::int64_t CollectivePlan::across() const {
-  return listed(collective_, {algorithm_, parameters_}, 0).across();
+  return listed(collective_, {algorithm_, parameters_}, 0, 0).across();
 }
 
 int doublings(int ranks) {

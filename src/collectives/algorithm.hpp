@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collectives/collective.hpp"
@@ -85,7 +86,9 @@ class CollectivePlan {
   const std::string& path() const { return path_; }
   /// Bytes that all ranks together send to ranks of other islands.
   std::int64_t across() const;
-  Problem problem(int rank) const;
+  Problem problem(int rank) const { return std::move(problems(rank, rank + 1).front()); }
+  /// Of ranks `first` to `last` - 1: the steps of all ranks are gone through once for all of them.
+  std::vector<Problem> problems(int first, int last) const;
   /// Facts about a rank's buffers: the user's as the collective has them, and scratch.
   std::vector<BufferFact> facts(int rank) const;
 

@@ -23,6 +23,8 @@ namespace {
 constexpr int kMostPredicted = 64;
 // And up to so many steps of all ranks together.
 constexpr std::int64_t kMostSteps = 2048;
+// Ranks whose steps are listed in one pass: few, because most often the first ones tell that there are too many steps.
+constexpr int kListedTogether = 8;
 // Candidates whose closed form is more than so many times the least are not looked at closely.
 constexpr double kHopeless = 6;
 // Of two ranks none waits for what a third one does first, which the closed forms know least of. Of pipelines they know
@@ -145,7 +147,7 @@ bool best_of_its_own(const Candidate& candidate, const std::vector<Candidate>& a
 
 // Bytes that all ranks send to ranks of other islands.
 std::int64_t across(const std::shared_ptr<const Collective>& collective, const Candidate& candidate) {
-  return listed(collective, candidate, 0).across();
+  return listed(collective, candidate, 0, 0).across();
 }
 
 std::string bound_text(const Machine& machine, const Collective& collective) {
@@ -159,8 +161,8 @@ std::string bound_text(const Machine& machine, const Collective& collective) {
 
 }  // namespace
 
-Steps listed(const std::shared_ptr<const Collective>& collective, const Candidate& candidate, int rank) {
-  Steps steps(collective, rank);
+Steps listed(const std::shared_ptr<const Collective>& collective, const Candidate& candidate, int first, int last) {
+  Steps steps(collective, first, last);
   collective->ranks() == 1 ? list_alone(*collective, steps)
                            : candidate.algorithm->list(*collective, candidate.parameters, steps);
   return steps;
@@ -185,11 +187,13 @@ std::vector<Plan> plans_of(const Machine& machine, const std::shared_ptr<const C
   std::vector<Problem> problems;
   Facts facts;
   std::int64_t count = 0;
-  for (int rank = 0; rank < machine.size(); ++rank) {
-    Steps steps = listed(collective, candidate, rank);
+  for (int first = 0; first < machine.size(); first += kListedTogether) {
+    Steps steps = listed(collective, candidate, first, std::min(first + kListedTogether, machine.size()));
     if ((count += steps.count()) > kMostSteps) return {};
-    problems.push_back(steps.problem());
-    facts.set(rank, facts_of(*collective, problems.back().buffers, rank));
+    for (Problem& problem : steps.problems()) {
+      facts.set(problem.rank, facts_of(*collective, problem.buffers, problem.rank));
+      problems.push_back(std::move(problem));
+    }
   }
   std::vector<std::vector<Decision>> decisions;
   for (Problem& problem : problems) {

@@ -24,8 +24,8 @@ struct Candidate {
 /// `ring chunk 4096 over shared:put`
 std::string name_of(const Candidate& candidate);
 
-/// What a rank does.
-Steps listed(const std::shared_ptr<const Collective>& collective, const Candidate& candidate, int rank);
+/// What ranks `first` to `last` - 1 do.
+Steps listed(const std::shared_ptr<const Collective>& collective, const Candidate& candidate, int first, int last);
 /// Facts about its buffers.
 std::vector<BufferFact> facts_of(const Collective& collective, const std::vector<UserRole>& buffers, int rank);
 

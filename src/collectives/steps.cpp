@@ -21,9 +21,20 @@ std::size_t at(int index) {
 
 }  // namespace
 
-Steps::Steps(std::shared_ptr<const Collective> collective, int rank)
-    : rank_(rank), listed_{std::move(collective), {}, {}, {}}, buffers_(listed_.collective->buffers()) {
-  if (listed_.collective->on_gpu()) arrived_ = std::make_unique<Touched>(listed_.collective->ranks());
+Steps::Steps(std::shared_ptr<const Collective> collective, int first, int last)
+    : collective_(std::move(collective)), first_(first), last_(last), buffers_(collective_->buffers()) {
+  parts_.resize(at(last - first));
+  for (int rank = first; rank < last; ++rank) {
+    part(rank).rank = rank;
+    part(rank).listed.collective = collective_;
+  }
+  if (collective_->on_gpu()) arrived_ = std::make_unique<Touched>(collective_->ranks());
+}
+
+std::int64_t Steps::count() const {
+  std::int64_t count = 0;
+  for (const Part& part : parts_) count += std::ssize(part.listed.steps);
+  return count;
 }
 
 int Steps::scratch(const std::string& name, std::int64_t bytes) {
@@ -32,14 +43,14 @@ int Steps::scratch(const std::string& name, std::int64_t bytes) {
 }
 
 void Steps::begin_chunks(std::int64_t chunk) {
-  const std::int64_t element = listed_.collective->element();
+  const std::int64_t element = collective_->element();
   group_ = static_cast<int>(groups_.size());
-  groups_.push_back({false, false, std::max(chunk / element, std::int64_t{1}) * element, {-1, -1}, {}});
+  groups_.push_back({false, false, std::max(chunk / element, std::int64_t{1}) * element, {}});
 }
 
 void Steps::begin_rounds(bool in_parts) {
   group_ = static_cast<int>(groups_.size());
-  groups_.push_back({true, in_parts, 0, {-1, -1}, {}});
+  groups_.push_back({true, in_parts, 0, {}});
 }
 
 // Whether a message of the step has to wait for earlier ones, on either rank. One that is combined arrives in memory of
@@ -56,29 +67,33 @@ bool Steps::relays(int from, Place src, int to, Place dst, std::int64_t bytes, b
 }
 
 // Of messages in rounds, which ones their receiver combines with other values, where it could load them all together.
-void Steps::find_summed(int flow, int to, Place dst, bool combines) {
-  const auto summed = [&](int one) {
-    if (one >= 0) listed_.flows[at(one)].move.summed = true;
+void Steps::find_summed(const Ends& flow, int from, int to, Place dst, bool combines) {
+  const auto summed = [&](const Ends& one, int sender) {
+    if (one.from >= 0) part(sender).listed.flows[at(one.from)].move.summed = true;
+    if (one.to >= 0) part(to).listed.flows[at(one.to)].move.summed = true;
   };
   auto& writers = groups_[at(group_)].writers;
   const std::tuple place{to, dst.buffer, dst.offset};
   if (combines) {
-    if (const auto writer = writers.find(place); writer != writers.end()) summed(writer->second);
-    summed(flow);
-  } else if (flow >= 0) {
-    writers[place] = flow;
+    if (const auto writer = writers.find(place); writer != writers.end()) summed(writer->second, writer->second.sender);
+    summed(flow, from);
+  } else if (flow.from >= 0 || flow.to >= 0) {
+    writers[place] = {flow.from, flow.to, from};
   } else {
     writers.erase(place);
   }
 }
 
-void Steps::add(int from, Place src, int to, Place dst, std::int64_t bytes, int link, bool combines) {
-  if (bytes == 0) return;
+// Returns the number of the flow that the step belongs to; -1 if it stays on the rank.
+int Steps::add(Part& its, int from, Place src, int to, Place dst, std::int64_t bytes, int link, bool combines,
+               bool relayed) {
+  if (bytes == 0) return -1;
   Step step{src, dst, bytes, -1, 0, combines};
   if (from != to) {
-    step.flow = flow_of(from, src, to, dst, link, combines);
-    Move& move = listed_.flows[at(step.flow)].move;
-    const Collective& collective = *listed_.collective;
+    step.flow = flow_of(its, from, src, to, dst, link, combines);
+    Move& move = its.listed.flows[at(step.flow)].move;
+    move.relayed = move.relayed || relayed;
+    const Collective& collective = *collective_;
     const std::int64_t chunk = group_ >= 0 ? groups_[at(group_)].chunk : 0;
     const bool chunked = chunk > 0 && bytes > chunk;
     if (chunked && !collective.has_layouts()) move.chunk = chunk;
@@ -95,19 +110,20 @@ void Steps::add(int from, Place src, int to, Place dst, std::int64_t bytes, int 
       move.copies.insert(move.copies.end(), copies.begin(), copies.end());
     }
   }
-  step.lane = lane_of(step);
-  listed_.lanes[at(step.lane)].steps.push_back(listed_.steps.size());
-  listed_.steps.push_back(step);
+  step.lane = lane_of(its, step);
+  its.listed.lanes[at(step.lane)].steps.push_back(its.listed.steps.size());
+  its.listed.steps.push_back(step);
+  return step.flow;
 }
 
-int Steps::flow_of(int from, Place src, int to, Place dst, int link, bool combines) {
+int Steps::flow_of(Part& part, int from, Place src, int to, Place dst, int link, bool combines) {
   const auto [entry, added] =
-      flows_.try_emplace({from, to, src.buffer, dst.buffer, link, combines, group_}, std::ssize(listed_.flows));
+      part.flows.try_emplace({from, to, src.buffer, dst.buffer, link, combines, group_}, std::ssize(part.listed.flows));
   if (!added) return entry->second;
-  Flow& flow = listed_.flows.emplace_back();
-  flow.leaves = from == rank_;
+  Flow& flow = part.listed.flows.emplace_back();
+  flow.leaves = from == part.rank;
   flow.group = group_;
-  flow.number = numbers_[flow.leaves ? 0 : 1][flow.leaves ? to : from]++;
+  flow.number = part.numbers[flow.leaves ? 0 : 1][flow.leaves ? to : from]++;
   Move& move = flow.move;
   move.seq = flow.number;
   move.src_rank = from;
@@ -115,47 +131,53 @@ int Steps::flow_of(int from, Place src, int to, Place dst, int link, bool combin
   move.src = src.buffer;
   move.dst = dst.buffer;
   if (combines) {
-    move.add = listed_.collective->type();
-    move.op = listed_.collective->op();
+    move.add = collective_->type();
+    move.op = collective_->op();
   }
   move.label = phase_;
   return entry->second;
 }
 
-int Steps::lane_of(const Step& step) {
-  const auto next = static_cast<int>(listed_.lanes.size());
-  const bool leaves = step.flow >= 0 && listed_.flows[at(step.flow)].leaves;
+int Steps::lane_of(Part& part, const Step& step) {
+  Listed& listed = part.listed;
+  const auto next = static_cast<int>(listed.lanes.size());
+  const bool leaves = step.flow >= 0 && listed.flows[at(step.flow)].leaves;
   int* known = nullptr;
   if (group_ >= 0) {
-    Group& group = groups_[at(group_)];
-    known = &group.lanes[!group.rounds || leaves ? 0 : 1];
+    part.group_lanes.resize(std::max(part.group_lanes.size(), at(group_) + 1), {-1, -1});
+    known = &part.group_lanes[at(group_)][!groups_[at(group_)].rounds || leaves ? 0 : 1];
   } else if (step.flow >= 0) {
-    known = &lanes_.try_emplace(step.flow, -1).first->second;
+    known = &part.lanes.try_emplace(step.flow, -1).first->second;
   }
   if (known != nullptr && *known >= 0) return *known;
-  listed_.lanes.push_back({{}, group_ >= 0 ? groups_[at(group_)].chunk : 0, group_, false});
+  listed.lanes.push_back({{}, group_ >= 0 ? groups_[at(group_)].chunk : 0, group_, false});
   if (known != nullptr) *known = next;
   return next;
 }
 
-Problem Steps::problem() {
+std::vector<Problem> Steps::problems() {
+  std::vector<Problem> all;
+  for (Part& part : parts_) all.push_back(problem(part));
+  return all;
+}
+
+Problem Steps::problem(Part& part) {
+  Listed& listed = part.listed;
   // Values are loaded together only where they lie alike.
-  const bool alike = !listed_.collective->has_layouts();
-  for (Flow& flow : listed_.flows) flow.move.summed = flow.move.summed && alike && !groups_[at(flow.group)].in_turn;
-  for (Lane& lane : listed_.lanes) {
+  const bool alike = !collective_->has_layouts();
+  for (Flow& flow : listed.flows) flow.move.summed = flow.move.summed && alike && !groups_[at(flow.group)].in_turn;
+  for (Lane& lane : listed.lanes) {
     const bool rounds = lane.group >= 0 && groups_[at(lane.group)].rounds;
-    lane.at_once = listed_.collective->on_gpu() && rounds && !groups_[at(lane.group)].in_turn;
+    lane.at_once = collective_->on_gpu() && rounds && !groups_[at(lane.group)].in_turn;
   }
   Problem problem;
-  problem.operation = listed_.collective->name();
-  problem.rank = rank_;
+  problem.operation = collective_->name();
+  problem.rank = part.rank;
   problem.buffers = buffers_;
-  for (const Flow& flow : listed_.flows) problem.moves.push_back(flow.move);
+  for (const Flow& flow : listed.flows) problem.moves.push_back(flow.move);
   mark_mutual(problem.moves);
-  problem.bytes_of = [collective = listed_.collective](int rank, int buffer) {
-    return collective->span_of(rank, buffer);
-  };
-  problem.compose = [listed = std::make_shared<const Listed>(std::move(listed_))](Composer& composer) {
+  problem.bytes_of = [collective = collective_](int rank, int buffer) { return collective->span_of(rank, buffer); };
+  problem.compose = [listed = std::make_shared<const Listed>(std::move(listed))](Composer& composer) {
     compose_steps(composer, *listed);
     promise(*listed->collective, composer);
   };

@@ -13,25 +13,46 @@
 
 namespace tasuki {
 
+namespace {
+
+// Ranks whose problems are made together, and kept at the same time.
+constexpr int kTogether = 32;
+
+}  // namespace
+
 struct Planned::Impl {
   Machine machine;
-  std::function<Problem(int rank)> problem;
+  std::function<std::vector<Problem>(int first, int last)> problems;  // of ranks `first` to `last` - 1
   std::function<std::vector<BufferFact>(int rank)> facts;
-  std::vector<std::vector<Decision>> decisions;  // per rank
+  std::vector<std::shared_ptr<const std::vector<BufferFact>>> known;  // per rank: its facts
+  std::vector<std::vector<Decision>> decisions;                       // per rank, by the rank that they are for
   std::vector<std::shared_ptr<const void>> keep;
   std::function<Planned(const std::string& path)> by_path;  // the same over other paths
 
   // The facts of a rank and of those that it deals with.
   Facts facts_around(const Problem& wanted) const {
     Facts all;
-    all.set(wanted.rank, facts(wanted.rank));
-    for (const int peer : peers_of(wanted.moves, wanted.rank)) all.set(peer, facts(peer));
+    const auto set = [&](int rank) { all.set(rank, known[static_cast<std::size_t>(rank)]); };
+    set(wanted.rank);
+    for (const int peer : peers_of(wanted.moves, wanted.rank)) set(peer);
     return all;
   }
   std::vector<Choice> choices(const Problem& wanted) const {
-    return settle(wanted,
-                  [&](int rank) { return std::span<const Decision>(decisions[static_cast<std::size_t>(rank)]); });
+    return settle(wanted, [&](int rank) {
+      const std::span<const Decision> all(decisions[static_cast<std::size_t>(rank)]);
+      if (rank == wanted.rank) return all;
+      const auto its = std::ranges::equal_range(all, wanted.rank, {}, &Decision::dst_rank);
+      return std::span<const Decision>(its.begin(), its.end());
+    });
   }
+  Problem problem(int rank) const { return std::move(problems(rank, rank + 1).front()); }
+  // Calls `see` with every rank's problem, in their order.
+  template <class See>
+  void each_problem(See&& see) const {
+    for (int first = 0; first < machine.size(); first += kTogether)
+      for (const Problem& problem : problems(first, std::min(first + kTogether, machine.size()))) see(problem);
+  }
+  Plan plan(const Problem& wanted) const { return emit(machine, wanted, facts_around(wanted), choices(wanted)); }
   void check(int rank) const {
     if (rank < 0 || rank >= machine.size())
       throw Error(fmt::format("machine {}: argument 'rank' is {}; there are ranks 0 to {}", machine.name, rank,
@@ -55,16 +76,29 @@ BufferFact fact(std::int64_t bytes, int copies, bool alternating, Memory memory,
 
 Planned planned(std::shared_ptr<Planned::Impl> impl, const std::string& path) {
   if (const std::string complaint = path_complaint(path); !complaint.empty()) throw Error(complaint);
-  impl->problem = [make = std::move(impl->problem), path](int rank) {
-    Problem problem = make(rank);
-    if (path != "auto") problem.wanted = path;  // else what the choice of an algorithm has named
-    return problem;
+  impl->problems = [make = std::move(impl->problems), path](int first, int last) {
+    std::vector<Problem> problems = make(first, last);
+    for (Problem& problem : problems)
+      if (path != "auto") problem.wanted = path;  // else what the choice of an algorithm has named
+    return problems;
   };
-  for (int rank = 0; rank < impl->machine.size(); ++rank) {
-    const Problem problem = impl->problem(rank);
-    impl->decisions.push_back(choose(impl->machine, problem, impl->facts_around(problem)));
-  }
+  for (int rank = 0; rank < impl->machine.size(); ++rank)
+    impl->known.push_back(std::make_shared<const std::vector<BufferFact>>(impl->facts(rank)));
+  impl->each_problem([&](const Problem& problem) {
+    auto& decisions = impl->decisions.emplace_back(choose(impl->machine, problem, impl->facts_around(problem)));
+    std::ranges::stable_sort(decisions, {}, &Decision::dst_rank);
+  });
   return Planned(std::move(impl));
+}
+
+// For problems that are made rank by rank.
+template <class Make>
+std::function<std::vector<Problem>(int first, int last)> each(Make make) {
+  return [make = std::move(make)](int first, int last) {
+    std::vector<Problem> problems;
+    for (int rank = first; rank < last; ++rank) problems.push_back(make(rank));
+    return problems;
+  };
 }
 
 template <class Shape>
@@ -129,13 +163,13 @@ void Planned::passes(int rank, const std::function<void(const std::string& pass,
 
 Plan Planned::plan(int rank) const {
   impl_->check(rank);
-  const Problem problem = impl_->problem(rank);
-  return emit(impl_->machine, problem, impl_->facts_around(problem), impl_->choices(problem));
+  return impl_->plan(impl_->problem(rank));
 }
 
 std::vector<Plan> Planned::plans() const {
   std::vector<Plan> all;
-  for (int rank = 0; rank < ranks(); ++rank) all.push_back(plan(rank));
+  all.reserve(static_cast<std::size_t>(ranks()));
+  impl_->each_problem([&](const Problem& problem) { all.push_back(impl_->plan(problem)); });
   return all;
 }
 
@@ -150,15 +184,14 @@ std::string Planned::explain(int rank) const {
 
 std::vector<Message> Planned::messages() const {
   std::vector<Message> all;
-  for (int rank = 0; rank < ranks(); ++rank) {
-    const Problem problem = impl_->problem(rank);
+  impl_->each_problem([&](const Problem& problem) {
     const std::vector<Choice> chosen = impl_->choices(problem);
     for (std::size_t i = 0; i < problem.moves.size(); ++i) {
       const Move& move = problem.moves[i];
-      if (move.src_rank != rank || move.dst_rank == rank) continue;
+      if (move.src_rank != problem.rank || move.dst_rank == problem.rank) continue;
       all.push_back({move.label, move.src_rank, move.dst_rank, move.bytes(), chosen[i].path->name});
     }
-  }
+  });
   return all;
 }
 
@@ -194,7 +227,7 @@ Planned plan(const Machine& machine, const HaloShape& halo) {
   }
   const auto moves = std::make_shared<HaloMoves>(placements, buffers, halo.corners, halo.reverse);
   impl->keep = {placement, moves};
-  impl->problem = [moves](int rank) { return moves->problem(rank); };
+  impl->problems = each([moves](int rank) { return moves->problem(rank); });
   impl->facts = [placement, buffers, halo](int rank) {
     std::vector<BufferFact> facts;
     for (std::size_t f = 0; f < buffers.size(); ++f) {
@@ -221,7 +254,7 @@ Planned plan(const Machine& machine, const TransferShape& transfer) {
   impl->machine = machine;
   impl->by_path = [machine, transfer](const std::string& path) { return with_path(machine, transfer, path); };
   const Constants constants = machine.constants;
-  impl->problem = [transfer, constants](int rank) {
+  impl->problems = each([transfer, constants](int rank) {
     if (rank == transfer.from || rank == transfer.to)
       return transfer_problem(constants, rank, transfer.from, transfer.to, transfer.src, transfer.dst);
     Problem nothing;
@@ -229,7 +262,7 @@ Planned plan(const Machine& machine, const TransferShape& transfer) {
     nothing.rank = rank;
     nothing.buffers = {{"from", Role::input}, {"to", Role::output}};
     return nothing;
-  };
+  });
   impl->facts = [transfer](int rank) {
     const auto side = [&](int of, const Layout& layout) {
       if (rank != of) return fact(0, 0, false, Memory::host, false);
@@ -246,7 +279,7 @@ Planned plan(const Machine& machine, const CollectiveShape& shape) {
   impl->by_path = [machine, shape](const std::string& path) { return with_path(machine, shape, path); };
   check_gpus(machine, shape.memory);
   const auto layout = std::make_shared<CollectivePlan>(machine, shape);
-  impl->problem = [layout](int rank) { return layout->problem(rank); };
+  impl->problems = [layout](int first, int last) { return layout->problems(first, last); };
   impl->facts = [layout](int rank) { return layout->facts(rank); };
   return planned(std::move(impl), shape.path);
 }

@@ -305,18 +305,22 @@ std::vector<Decision> choose(const Machine& machine, const Problem& problem, con
 }
 
 std::vector<Choice> settle(const Problem& problem, const std::function<std::span<const Decision>(int)>& decisions_of) {
-  std::map<std::tuple<int, int, std::int64_t>, std::size_t> by_seq;
+  using Key = std::tuple<int, int, std::int64_t>;
+  std::vector<std::pair<Key, std::size_t>> by_seq;
+  by_seq.reserve(problem.moves.size());
   for (std::size_t i = 0; i < problem.moves.size(); ++i) {
     const Move& move = problem.moves[i];
-    by_seq[{move.src_rank, move.dst_rank, move.seq}] = i;
+    by_seq.emplace_back(Key{move.src_rank, move.dst_rank, move.seq}, i);
   }
+  std::sort(by_seq.begin(), by_seq.end());
   std::vector<int> ranks = peers_of(problem.moves, problem.rank);
   ranks.push_back(problem.rank);
   std::vector<Choice> choices(problem.moves.size());
   for (const int rank : ranks) {
     for (const Decision& d : decisions_of(rank)) {
-      const auto found = by_seq.find({rank, d.dst_rank, d.seq});
-      if (found == by_seq.end() || d.path < 0 || d.path >= std::ssize(all_paths())) continue;
+      const Key key{rank, d.dst_rank, d.seq};
+      const auto found = std::lower_bound(by_seq.begin(), by_seq.end(), std::pair{key, std::size_t{0}});
+      if (found == by_seq.end() || found->first != key || d.path < 0 || d.path >= std::ssize(all_paths())) continue;
       choices[found->second] = {&all_paths()[static_cast<std::size_t>(d.path)], d.latency, d.seconds};
     }
   }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <tuple>
 
 #include "tasuki/error.hpp"
@@ -22,7 +21,7 @@ auto place_of(Ranks& ranks, int rank) {
 
 }  // namespace
 
-void Facts::set(int rank, std::vector<BufferFact> facts) {
+void Facts::set(int rank, std::shared_ptr<const std::vector<BufferFact>> facts) {
   const auto at = place_of(ranks_, rank);
   if (at != ranks_.end() && at->first == rank) {
     at->second = std::move(facts);
@@ -38,24 +37,29 @@ bool Facts::knows(int rank) const {
 
 const BufferFact& Facts::of(int rank, int buffer) const {
   const auto at = place_of(ranks_, rank);
-  if (at == ranks_.end() || at->first != rank || buffer < 0 || buffer >= std::ssize(at->second))
+  if (at == ranks_.end() || at->first != rank || buffer < 0 || buffer >= std::ssize(*at->second))
     throw Error(fmt::format("planning knows nothing of buffer {} of rank {} (a defect in Tasuki)", buffer, rank));
-  return at->second[static_cast<std::size_t>(buffer)];
+  return (*at->second)[static_cast<std::size_t>(buffer)];
 }
 
 std::vector<int> peers_of(const std::vector<Move>& moves, int rank) {
-  std::set<int> peers;
+  std::vector<int> peers;
   for (const auto& move : moves) {
-    if (move.src_rank != rank) peers.insert(move.src_rank);
-    if (move.dst_rank != rank) peers.insert(move.dst_rank);
+    if (move.src_rank != rank) peers.push_back(move.src_rank);
+    if (move.dst_rank != rank) peers.push_back(move.dst_rank);
   }
-  return {peers.begin(), peers.end()};
+  std::sort(peers.begin(), peers.end());
+  peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
+  return peers;
 }
 
 void mark_mutual(std::vector<Move>& moves) {
-  std::set<std::pair<int, int>> ways;
-  for (const auto& move : moves) ways.emplace(move.src_rank, move.dst_rank);
-  for (auto& move : moves) move.mutual = ways.contains({move.dst_rank, move.src_rank});
+  std::vector<std::pair<int, int>> ways;
+  ways.reserve(moves.size());
+  for (const auto& move : moves) ways.emplace_back(move.src_rank, move.dst_rank);
+  std::sort(ways.begin(), ways.end());
+  for (auto& move : moves)
+    move.mutual = std::binary_search(ways.begin(), ways.end(), std::pair{move.dst_rank, move.src_rank});
 }
 
 int Composer::user_buffer(int rank, int buffer) {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -46,12 +47,15 @@ struct Problem {
 class Facts {
  public:
   /// One entry a buffer.
-  void set(int rank, std::vector<BufferFact> facts);
+  void set(int rank, std::vector<BufferFact> facts) {
+    set(rank, std::make_shared<const std::vector<BufferFact>>(std::move(facts)));
+  }
+  void set(int rank, std::shared_ptr<const std::vector<BufferFact>> facts);
   bool knows(int rank) const;
   const BufferFact& of(int rank, int buffer) const;
 
  private:
-  std::vector<std::pair<int, std::vector<BufferFact>>> ranks_;  // ascending
+  std::vector<std::pair<int, std::shared_ptr<const std::vector<BufferFact>>>> ranks_;  // ascending
 };
 
 /// The path that a move takes.

@@ -7,6 +7,8 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "paths/path.hpp"
@@ -33,22 +35,22 @@ class Pricing {
   void expect(const Plan& plan) {
     for (const Expect& e : plan.expects) {
       const int from = plan.buffers[static_cast<std::size_t>(e.src)].rank;
-      if (from != plan.rank) ways_.emplace(from, plan.rank);
+      if (from != plan.rank) ways_.insert(way(from, plan.rank));
     }
   }
 
   Prices all() {
     for (const Plan& plan : plans_) {
       prices_.first.push_back(static_cast<std::int32_t>(prices_.work.size()));
+      know_paths(plan);
       for (std::size_t i = 0; i < plan.commands.size(); ++i) prices_.work.push_back(crossing(plan, i));
     }
     prices_.first.push_back(static_cast<std::int32_t>(prices_.work.size()));
     for (std::size_t r = 0; r < plans_.size(); ++r) {
       const Plan& plan = plans_[r];
-      std::vector<const Path*> paths;
-      for (const std::string& name : plan.paths) paths.push_back(&path_named(name));
+      know_paths(plan);
       for (std::size_t i = 0; i < plan.commands.size(); ++i)
-        price(plan, i, *paths[static_cast<std::size_t>(plan.commands[i].path)],
+        price(plan, i, *paths_[static_cast<std::size_t>(plan.commands[i].path)],
               prices_.work[static_cast<std::size_t>(prices_.first[r]) + i]);
     }
     prices_.counters = static_cast<std::int32_t>(counters_.size());
@@ -58,7 +60,37 @@ class Pricing {
   }
 
  private:
-  using Link = std::tuple<int, int, std::string>;  // from, to, path
+  void know_paths(const Plan& plan) {
+    paths_.clear();
+    for (const std::string& name : plan.paths) paths_.push_back(&path_named(name));
+  }
+
+  // A few small numbers as one key of a hash table.
+  static std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
+    constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;
+    const std::uint64_t all = (a ^ (b * kOdd)) * kOdd;
+    return all ^ (all >> 32);
+  }
+  struct Mixed {
+    std::size_t operator()(std::uint64_t key) const { return mixed(key, 0); }
+    std::size_t operator()(const std::pair<std::uint64_t, const Path*>& link) const {
+      return mixed(link.first, reinterpret_cast<std::uintptr_t>(link.second));
+    }
+    std::size_t operator()(
+        const std::tuple<std::int32_t, Purpose, std::int32_t, std::int32_t, std::string>& key) const {
+      const auto& [rank, purpose, link, writer, name] = key;
+      return mixed(mixed(way(rank, writer), static_cast<std::uint64_t>(purpose)),
+                   way(link, static_cast<int>(name.size())));
+    }
+    std::size_t operator()(const std::tuple<std::int32_t, std::int32_t, std::int32_t>& key) const {
+      const auto& [from, to, tag] = key;
+      return mixed(way(from, to), static_cast<std::uint64_t>(tag));
+    }
+  };
+  static std::uint64_t way(int from, int to) {
+    return (std::uint64_t{static_cast<std::uint32_t>(from)} << 32) | static_cast<std::uint32_t>(to);
+  }
+  using Link = std::pair<std::uint64_t, const Path*>;
 
   // The ranks between which the command's bytes cross. Adds the bytes to the sums of that direction.
   Work crossing(const Plan& plan, std::size_t i) {
@@ -74,8 +106,8 @@ class Pricing {
       return work;
     }
     const std::int64_t bytes = c.bytes * chunks(plan, c);
-    ways_.emplace(work.from, work.to);
-    whole_[{work.from, work.to, plan.paths[static_cast<std::size_t>(c.path)]}] += bytes;
+    ways_.insert(way(work.from, work.to));
+    whole_[{way(work.from, work.to), paths_[static_cast<std::size_t>(c.path)]}] += bytes;
     if (!machine_.same_island(work.from, work.to)) prices_.between_islands += bytes;
     return work;
   }
@@ -87,7 +119,7 @@ class Pricing {
                                      prices_.hardware.begin());
   }
 
-  bool mutual(int a, int b) const { return ways_.contains({a, b}) && ways_.contains({b, a}); }
+  bool mutual(int a, int b) const { return ways_.contains(way(a, b)) && ways_.contains(way(b, a)); }
 
   void price(const Plan& plan, std::size_t i, const Path& path, Work& work) {
     const Command& c = plan.commands[i];
@@ -99,6 +131,7 @@ class Pricing {
       case Verb::wait: {
         const Buffer& b = plan.buffers[static_cast<std::size_t>(c.verb == Verb::signal ? c.dst : c.src)];
         work.meets = number(counters_, std::tuple(b.rank, b.purpose, b.link, b.writer, b.name));
+        work.per_epoch = b.per_epoch;
         if (c.verb == Verb::signal && !only_permits(b.purpose)) {
           work.latency = latency(plan.rank, b.rank, path);
           // Blocks that share a lane tell together that they have come as far. Stamped lines need no telling.
@@ -211,7 +244,7 @@ class Pricing {
                       "machine's",
                       label(plan, static_cast<std::int64_t>(i)), path.name, work.from, work.to, machine_.name));
     Move move = move_of(plan, c, work.from, work.to);
-    move.whole = whole_.at({work.from, work.to, path.name});
+    move.whole = whole_.at({way(work.from, work.to), &path});
     const double seconds = ask(path, machine_.cost(path.name), move, plan, c);
     const bool staged = c.verb == Verb::put && plan.buffers[static_cast<std::size_t>(c.dst)].purpose == Purpose::ring;
     if (!staged || !move.mutual) return seconds;
@@ -232,18 +265,20 @@ class Pricing {
   }
 
   template <class Key>
-  static std::int32_t number(std::map<Key, std::int32_t>& numbers, Key key) {
+  static std::int32_t number(std::unordered_map<Key, std::int32_t, Mixed>& numbers, Key key) {
     return numbers.try_emplace(std::move(key), static_cast<std::int32_t>(numbers.size())).first->second;
   }
 
   std::span<const Plan> plans_;
   const Machine& machine_;
   Prices prices_;
-  std::set<std::pair<int, int>> ways_;  // ranks between which bytes cross
-  std::map<Link, std::int64_t> whole_;  // bytes of an epoch
+  std::vector<const Path*> paths_;                       // of the plan that is looked at
+  std::unordered_set<std::uint64_t, Mixed> ways_;        // ranks between which bytes cross
+  std::unordered_map<Link, std::int64_t, Mixed> whole_;  // bytes of an epoch
   std::set<std::string> guessed_;
-  std::map<std::tuple<std::int32_t, Purpose, std::int32_t, std::int32_t, std::string>, std::int32_t> counters_;
-  std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, std::int32_t> channels_;
+  std::unordered_map<std::tuple<std::int32_t, Purpose, std::int32_t, std::int32_t, std::string>, std::int32_t, Mixed>
+      counters_;
+  std::unordered_map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, std::int32_t, Mixed> channels_;
 };
 
 }  // namespace

@@ -25,8 +25,9 @@ struct Work {
   std::int32_t to = -1;
   /// number of the counter (signal, wait) or channel (send, recv) by which it meets other commands
   std::int32_t meets = -1;
-  std::int64_t bytes = 0;  ///< that cross, in one round
-  double seconds = 0;      ///< to move them
+  std::int32_t per_epoch = 0;  ///< signal, wait: how far that counter advances in one
+  std::int64_t bytes = 0;      ///< that cross, in one round
+  double seconds = 0;          ///< to move them
   double latency = 0;
   bool on_core = false;        ///< a core of the rank does the work, one command after the other
   bool latency_keeps = false;  ///< that core is busy during the latency, too

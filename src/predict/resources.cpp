@@ -71,6 +71,12 @@ Resources::Served Resources::carry(int from, int to, double at, std::int64_t byt
 }
 
 const Resources::Way& Resources::way(int from, int to) {
+  static const Way none;
+  const bool inside = machine_.same_island(from, to);
+  if (!inside && machine_.same_host(from, to)) return none;
+  if (const Network& network = inside ? machine_.inside : machine_.outside;
+      network.kind == Network::Kind::none || network.bandwidth <= 0)
+    return none;
   const auto found = ways_.find({from, to});
   return found != ways_.end() ? found->second : ways_.emplace(std::pair(from, to), find(from, to)).first->second;
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 
@@ -21,6 +22,18 @@ std::size_t at(std::int32_t index) {
 }
 
 }  // namespace
+
+std::int32_t Walk::LaneSet::first(const LaneSet& a, const LaneSet* b, std::int32_t from, std::int32_t to) {
+  std::uint64_t from_here = ~std::uint64_t{0} << (from % 64);
+  for (std::int32_t begin = from - from % 64; begin < to; begin += 64, from_here = ~std::uint64_t{0}) {
+    const std::size_t w = at(begin) / 64;
+    const std::uint64_t lanes = (a.words_[w] | (b != nullptr ? b->words_[w] : 0)) & from_here;
+    if (lanes == 0) continue;
+    const std::int32_t found = begin + std::countr_zero(lanes);
+    return found < to ? found : -1;
+  }
+  return -1;
+}
 
 Walk::Walk(std::span<const Plan> plans, const Machine& machine, const Prices& prices, std::int64_t most_rounds,
            std::int32_t epochs, double beside)
@@ -52,6 +65,7 @@ void Walk::set_up() {
   channels_.resize(at(prices_.channels));
   ended_.assign(prices_.work.size(), {0, 0.0});
   rounds_.assign(prices_.work.size(), 1);
+  waiting_.assign(prices_.work.size(), -1);
   for (std::int32_t r = 0; r < std::ssize(plans_); ++r) {
     Rank rank;
     const int host = machine_.ranks[at(r)].host;
@@ -82,6 +96,8 @@ void Walk::set_up() {
               : std::max<std::int64_t>(1, static_cast<std::int64_t>(std::llround(static_cast<double>(count) * part)));
     }
     rank.lane_end = static_cast<std::int32_t>(lanes_.size());
+    rank.open.resize(rank.lane_end - rank.lane_begin);
+    rank.for_core.resize(rank.lane_end - rank.lane_begin);
     ranks_.push_back(std::move(rank));
   }
 }
@@ -149,24 +165,25 @@ void Walk::start(std::int32_t r, double now) {
   for (std::int32_t l = rank.lane_begin; l < rank.lane_end; ++l) {
     Lane& lane = this->lane(l);
     lane = {.begin = lane.begin, .end = lane.end, .at = lane.begin, .ready = now};
+    rank.open.insert(l - rank.lane_begin);
   }
+  rank.left = rank.lane_end - rank.lane_begin;
+  rank.lanes_ended = 0;
   wake(r, now);
 }
 
 void Walk::visit(std::int32_t r, double now) {
   Rank& rank = this->rank(r);
   if (rank.idle) return;
+  for (; !rank.later.empty() && rank.later.top().first <= now; rank.later.pop())
+    rank.open.insert(rank.later.top().second);
   if (rank.announces && announce(r, now)) return;
   while (sweep(r, now)) {
   }
   if (rank.computes && rank.core_free <= now) compute(r, now);
-  double ended = 0;
-  for (std::int32_t l = rank.lane_begin; l < rank.lane_end; ++l) {
-    if (!lane(l).done() || lane(l).ready > now) return;
-    ended = std::max(ended, lane(l).ready);
-  }
+  if (rank.left > 0 || rank.lanes_ended > now) return;
   if (rank.computes) compute(r, std::max(rank.core_free, now));
-  end_epoch(r, std::max(rank.lane_begin == rank.lane_end ? now : ended, rank.computed));
+  end_epoch(r, std::max(rank.lane_begin == rank.lane_end ? now : rank.lanes_ended, rank.computed));
 }
 
 // The caller computes: its core does nothing else meanwhile.
@@ -201,22 +218,49 @@ bool Walk::sweep(std::int32_t r, double now) {
   const std::int32_t count = rank.lane_end - rank.lane_begin;
   const std::int32_t from = rank.cursor - rank.lane_begin;
   bool moved = false;
-  for (std::int32_t k = 0; k < count; ++k) {
-    const std::int32_t l = rank.lane_begin + (from + k) % count;
-    Lane& lane = this->lane(l);
-    while (!lane.done() && lane.ready <= now) {
-      const std::int32_t id = lane.at;
-      const bool core_was_free = rank.core_free <= now;
-      if (step(r, lane, now) == Went::nowhere) break;
-      moved = moved || lane.ready <= now;
-      if (core_was_free && rank.core_free > now) {
-        // The core stays with its lane. Only after a slice has been handed over do other lanes get their turn.
-        const bool yields = command(r, id).verb == Verb::signal && command(r, id).loop < 0;
-        rank.cursor = yields ? rank.lane_begin + (l - rank.lane_begin + 1) % count : l;
+  // From the cursor to the last lane, then from the first lane to the cursor.
+  for (const auto& [begin, end] : {std::pair{from, count}, std::pair{0, from}}) {
+    for (std::int32_t k = begin; k < end; ++k) {
+      k = LaneSet::first(rank.open, rank.core_free <= now ? &rank.for_core : nullptr, k, end);
+      if (k < 0) break;
+      rank.for_core.erase(k);
+      Lane& lane = this->lane(rank.lane_begin + k);
+      while (!lane.done() && lane.ready <= now) {
+        const std::int32_t id = lane.at;
+        const bool core_was_free = rank.core_free <= now;
+        if (step(r, lane, now) == Went::nowhere) break;
+        moved = moved || lane.ready <= now;
+        if (core_was_free && rank.core_free > now) {
+          // The core stays with its lane. Only after a slice has been handed over do other lanes get their turn.
+          const bool yields = command(r, id).verb == Verb::signal && command(r, id).loop < 0;
+          rank.cursor = rank.lane_begin + (yields ? (k + 1) % count : k);
+        }
       }
     }
   }
   return moved;
+}
+
+// The lane is looked at again when the time has come. A look of its rank at that time has been asked for.
+void Walk::wait_until(std::int32_t r, const Lane& lane, double when) {
+  rank(r).open.erase(within(r, lane));
+  rank(r).later.emplace(when, within(r, lane));
+}
+
+// The lane is looked at again after `reopen` of the same list.
+void Walk::wait_for(std::int32_t r, Lane& lane, std::int32_t& waiting) {
+  rank(r).open.erase(within(r, lane));
+  lane.waits_too = waiting;
+  waiting = within(r, lane);
+}
+
+void Walk::wait_for_core(std::int32_t r, const Lane& lane) {
+  rank(r).open.erase(within(r, lane));
+  rank(r).for_core.insert(within(r, lane));
+}
+
+void Walk::reopen(std::int32_t r, std::int32_t& waiting) {
+  for (; waiting >= 0; waiting = lane(rank(r).lane_begin + waiting).waits_too) rank(r).open.insert(waiting);
 }
 
 void Walk::end_epoch(std::int32_t r, double ended) {
@@ -235,7 +279,10 @@ Walk::Went Walk::step(std::int32_t r, Lane& lane, double now) {
   for (std::int32_t d = c.first_dep; d < c.first_dep + c.dep_count; ++d) {
     const std::int32_t dep = first + plan(r).deps[at(d)];
     const auto& [epoch, ended] = ended_[at(dep)];
-    if (epoch != rank(r).epoch || ended > now) return Went::nowhere;
+    if (epoch != rank(r).epoch || ended > now) {
+      epoch != rank(r).epoch ? wait_for(r, lane, waiting_[at(dep)]) : wait_until(r, lane, ended);
+      return Went::nowhere;
+    }
     if (ended > lane.ready) {
       lane.ready = ended;
       lane.after = dep;
@@ -245,13 +292,16 @@ Walk::Went Walk::step(std::int32_t r, Lane& lane, double now) {
     case Verb::wait:
       return wait(r, lane, now) ? Went::on : Went::nowhere;
     case Verb::recv:
-      return receive(lane, now) ? Went::on : Went::nowhere;
+      return receive(r, lane, now) ? Went::on : Went::nowhere;
     default:
       break;
   }
   const Work& work = prices_.work[at(lane.at)];
   const bool takes_core = work.on_core && (c.verb == Verb::signal ? work.latency_keeps && work.latency > 0 : true);
-  if (takes_core && rank(r).core_free > now) return Went::nowhere;
+  if (takes_core && rank(r).core_free > now) {
+    wait_for_core(r, lane);
+    return Went::nowhere;
+  }
   c.verb == Verb::signal ? signal(r, lane, now) : this->work(r, lane, now);
   return Went::on;
 }
@@ -259,11 +309,10 @@ Walk::Went Walk::step(std::int32_t r, Lane& lane, double now) {
 // As in the verifier: the value that the lane's current wait waits for (0: none), or that its current signal sets.
 std::int64_t Walk::counter_value(std::int32_t r, const Lane& lane) const {
   const Command& c = command(r, lane.at);
-  const Buffer& counter = plan(r).buffers[at(c.verb == Verb::wait ? c.src : c.dst)];
   std::int64_t epoch = std::int64_t{ranks_[at(r)].epoch} - (c.verb == Verb::wait ? c.lag : 0);
   if (epoch < 1 && c.credit) return 0;
   epoch = std::max<std::int64_t>(epoch, 1);
-  return (epoch - 1) * counter.per_epoch + c.index + lane.round + 1;
+  return (epoch - 1) * prices_.work[at(lane.at)].per_epoch + c.index + lane.round + 1;
 }
 
 bool Walk::wait(std::int32_t r, Lane& lane, double now) {
@@ -271,11 +320,15 @@ bool Walk::wait(std::int32_t r, Lane& lane, double now) {
   double end = lane.ready;
   std::int32_t after = lane.after;
   if (value > 0) {
-    const auto& history = counters_[at(prices_.work[at(lane.at)].meets)].history;
+    Counter& counter = counters_[at(prices_.work[at(lane.at)].meets)];
+    const auto& history = counter.history;
     const auto found =
         std::lower_bound(history.begin(), history.end(), value,
                          [](const auto& entry, std::int64_t wanted) { return std::get<0>(entry) < wanted; });
-    if (found == history.end() || std::get<1>(*found) > now) return false;
+    if (found == history.end() || std::get<1>(*found) > now) {
+      found == history.end() ? wait_for(r, lane, counter.waiting) : wait_until(r, lane, std::get<1>(*found));
+      return false;
+    }
     // What was there when the epoch began has delayed nobody.
     if (std::get<1>(*found) >= end && std::get<1>(*found) > rank(r).started) {
       end = std::get<1>(*found);
@@ -286,14 +339,19 @@ bool Walk::wait(std::int32_t r, Lane& lane, double now) {
   return true;
 }
 
-bool Walk::receive(Lane& lane, double now) {
+bool Walk::receive(std::int32_t r, Lane& lane, double now) {
   Channel& channel = channels_[at(prices_.work[at(lane.at)].meets)];
   if (lane.ticket < 0) lane.ticket = channel.tickets++;
-  if (lane.ticket >= std::ssize(channel.arrivals)) return false;
+  if (lane.ticket >= std::ssize(channel.arrivals)) {
+    wait_for(r, lane, channel.waiting);
+    return false;
+  }
   const auto [arrival, sender] = channel.arrivals[static_cast<std::size_t>(lane.ticket)];
-  if (arrival > now) return false;
+  if (arrival > now) {
+    wait_until(r, lane, arrival);
+    return false;
+  }
   lane.ticket = -1;
-  const std::int32_t r = channel.receiver;
   advance(r, lane, arrival > lane.ready ? Ended{arrival, sender} : Ended{lane.ready, lane.after});
   return true;
 }
@@ -314,6 +372,7 @@ void Walk::signal(std::int32_t r, Lane& lane, double now) {
   // Values appear one after the other: a later value is never seen before an earlier one.
   if (!counter.history.empty()) seen = std::max(seen, std::get<1>(counter.history.back()));
   counter.history.emplace_back(value, seen, id);
+  reopen(counter.owner, counter.waiting);
   wake(counter.owner, seen);
 }
 
@@ -368,6 +427,7 @@ void Walk::work(std::int32_t r, Lane& lane, double now) {
   const double arrival = ended.at + travels + (by_network ? resources_.latency(work.from, work.to) : 0);
   Channel& channel = channels_[at(work.meets)];
   channel.arrivals.emplace_back(arrival, id);
+  reopen(channel.receiver, channel.waiting);
   wake(channel.receiver, arrival);
 }
 
@@ -393,7 +453,10 @@ void Walk::advance(std::int32_t r, Lane& lane, const Ended& ended) {
     walked_.end[at(id)] = end;
     walked_.after[at(id)] = after;
   }
-  if (last_round) ended_[at(id)] = {rank(r).epoch, end};
+  if (last_round) {
+    ended_[at(id)] = {rank(r).epoch, end};
+    reopen(r, waiting_[at(id)]);
+  }
   if (end > now_) wake(r, end);
   lane.ready = end;
   lane.after = id;
@@ -406,6 +469,13 @@ void Walk::advance(std::int32_t r, Lane& lane, const Ended& ended) {
   } else {
     lane.at = next;
     lane.round = 0;
+  }
+  if (lane.done()) {
+    rank(r).open.erase(within(r, lane));
+    --rank(r).left;
+    rank(r).lanes_ended = std::max(rank(r).lanes_ended, end);
+  } else if (end > now_) {
+    wait_until(r, lane, end);
   }
 }
 

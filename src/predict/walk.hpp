@@ -46,14 +46,36 @@ class Walk {
     std::int32_t begin = 0, end = 0;  // commands of all ranks
     std::int32_t at = 0;
     std::int64_t round = 0;
-    double ready = 0;          // when the lane reached its current command
-    std::int32_t after = -1;   // the command that ended at that time
-    std::int64_t ticket = -1;  // of a receive that has been posted
+    double ready = 0;             // when the lane reached its current command
+    std::int32_t after = -1;      // the command that ended at that time
+    std::int64_t ticket = -1;     // of a receive that has been posted
+    std::int32_t waits_too = -1;  // the next lane that waits for the same command, counter or channel
     bool done() const { return at == end; }
+  };
+  // Lanes of a rank, by their numbers within it.
+  class LaneSet {
+   public:
+    void resize(std::int32_t count) { words_.assign((static_cast<std::size_t>(count) + 63) / 64, 0); }
+    void insert(std::int32_t lane) { word(lane) |= bit(lane); }
+    void erase(std::int32_t lane) { word(lane) &= ~bit(lane); }
+    /// The first one in either set, the other left out if null, from `from` on and before `to`; -1: none.
+    static std::int32_t first(const LaneSet& a, const LaneSet* b, std::int32_t from, std::int32_t to);
+
+   private:
+    std::uint64_t& word(std::int32_t lane) { return words_[static_cast<std::size_t>(lane) / 64]; }
+    static std::uint64_t bit(std::int32_t lane) { return std::uint64_t{1} << (lane % 64); }
+    std::vector<std::uint64_t> words_;
   };
   struct Rank {
     std::int32_t lane_begin = 0, lane_end = 0;
     std::int32_t cursor = 0;  // lane at which the core looks first
+    // Where its lanes are: those that may be able to go on, those that could if the core were free, and those that can
+    // from a later time on. The others wait for a command, a counter or a channel, which know them, or are done.
+    LaneSet open, for_core;
+    std::priority_queue<std::pair<double, std::int32_t>, std::vector<std::pair<double, std::int32_t>>, std::greater<>>
+        later;
+    std::int32_t left = 0;   // lanes that are not done
+    double lanes_ended = 0;  // when the last of the others was
     bool idle = true;
     bool announces = false;  // it still sends signals that cost no work, before it works
     int core = -1;           // resource
@@ -70,10 +92,12 @@ class Walk {
   };
   struct Counter {
     std::int32_t owner = 0;
+    std::int32_t waiting = -1;                                            // the first of the lanes that do
     std::vector<std::tuple<std::int64_t, double, std::int32_t>> history;  // value, when it is seen, who set it
   };
   struct Channel {
     std::int32_t receiver = 0;
+    std::int32_t waiting = -1;  // the first of the lanes that do
     std::int64_t tickets = 0;
     std::vector<std::pair<double, std::int32_t>> arrivals;
   };
@@ -97,7 +121,14 @@ class Walk {
   void compute(std::int32_t r, double from);
   Went step(std::int32_t r, Lane& lane, double now);
   bool wait(std::int32_t r, Lane& lane, double now);
-  bool receive(Lane& lane, double now);
+  bool receive(std::int32_t r, Lane& lane, double now);
+  void wait_until(std::int32_t r, const Lane& lane, double when);
+  void wait_for(std::int32_t r, Lane& lane, std::int32_t& waiting);
+  void wait_for_core(std::int32_t r, const Lane& lane);
+  void reopen(std::int32_t r, std::int32_t& waiting);
+  std::int32_t within(std::int32_t r, const Lane& lane) const {
+    return static_cast<std::int32_t>(&lane - lanes_.data()) - ranks_[static_cast<std::size_t>(r)].lane_begin;
+  }
   void signal(std::int32_t r, Lane& lane, double now);
   void work(std::int32_t r, Lane& lane, double now);
   Ended on_core(std::int32_t r, const Lane& lane, double now, double seconds);
@@ -119,6 +150,7 @@ class Walk {
   std::vector<Channel> channels_;
   std::vector<std::pair<std::int32_t, double>> ended_;  // per command: epoch and time
   std::vector<std::int64_t> rounds_;                    // per command
+  std::vector<std::int32_t> waiting_;                   // per command: the first lane that waits for its end
   using Event = std::tuple<double, std::int64_t, std::int32_t>;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::int64_t sequence_ = 0;
