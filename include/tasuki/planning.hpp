@@ -154,6 +154,11 @@ Planned plan(const Machine& machine, const TransferShape& transfer);
 Planned plan(const Machine& machine, const BroadcastShape& broadcast);
 Planned plan(const Machine& machine, const CollectiveShape& collective);
 
+/// Planning, predicting and verifying for many ranks takes seconds. All call `look` now and then, on the calling
+/// thread; it may throw `Interruption`, which ends them. An interpreter checks for signals there. For the whole
+/// process; null: nothing is called.
+void set_planning_look(void (*look)());
+
 /// Verifies plans of more ranks than `verify` can follow, by neighbourhoods. Ranks form a class if their plans are
 /// equal except for the numbers of their peers. One rank of each class is verified as by `verify`, together with its
 /// peers, without those lanes of the peers that deal with other ranks. Two kinds of flaws are not seen: a flaw that

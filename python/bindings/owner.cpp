@@ -11,6 +11,7 @@
 #include <exception>
 
 #include "tasuki/error.hpp"
+#include "tasuki/planning.hpp"
 #include "tasuki/wait_hooks.hpp"
 
 namespace tasuki::python {
@@ -46,6 +47,11 @@ void look(void* token) {
   const bool signalled = PyErr_CheckSignals() != 0;  // the error stays with this thread until the call returns
   PyEval_SaveThread();
   if (signalled) throw Interruption();
+}
+
+// Planning keeps the lock.
+void look_while_planning() {
+  if (PyGILState_Check() != 0 && PyErr_CheckSignals() != 0) throw Interruption();
 }
 
 void end_wait(const void* context, void* token) {
@@ -210,6 +216,7 @@ void Owner::end_wait() {
 
 void install_wait_hooks() {
   pthread_atfork(nullptr, nullptr, [] { forked = true; });
+  set_planning_look(look_while_planning);
   set_wait_hooks({.begin = begin_wait, .look = look, .end = end_wait});
 }
 

@@ -24,9 +24,10 @@ struct Touch {
 struct Open {
   Link link;
   const Path* path = nullptr;
-  std::int64_t filled = 0;  // bytes of the rounds so far
-  std::size_t left = 0;     // steps that are not emitted yet
-  int opened = -1;          // the first command of its opening, if that has any
+  std::int64_t filled = 0;                    // bytes of the rounds so far
+  std::size_t left = 0;                       // steps that are not emitted yet
+  std::size_t first_step = 0, last_step = 0;  // all steps of the link are between these
+  int opened = -1;                            // the first command of its opening, if that has any
   bool is_open = false;
 };
 
@@ -40,7 +41,11 @@ class Lanes {
         touches_(listed.steps.size()),
         open_(listed.flows.size()) {
     for (const Steps::Step& step : listed.steps) {
-      if (step.flow >= 0) ++open_[static_cast<std::size_t>(step.flow)].left;
+      if (step.flow >= 0) {
+        Open& o = open_[static_cast<std::size_t>(step.flow)];
+        if (o.left++ == 0) o.first_step = lane_of_.size();
+        o.last_step = lane_of_.size();
+      }
       lane_of_.push_back(step.lane);
     }
     if (listed.collective->on_gpu()) part_carriers();
@@ -110,7 +115,7 @@ class Lanes {
     leaves ? protocol.close_send(builder_, o.link) : protocol.close_recv(builder_, o.link);
     if (!leaves || next() == first) return;
     // A peer that reads this rank's memory tells here that it has.
-    for (std::size_t i = 0; i < listed_.steps.size(); ++i)
+    for (std::size_t i = o.first_step; i <= o.last_step; ++i)
       if (listed_.steps[i].flow == step.flow && touches_[i].last < 0) touches_[i].last = next() - 1;
   }
 

@@ -8,7 +8,9 @@
 #include "collectives/algorithm.hpp"
 #include "collectives/transfer_moves.hpp"
 #include "grid/halo_moves.hpp"
+#include "plan/look.hpp"
 #include "planner/planner.hpp"
+#include "predict/predict.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -50,7 +52,24 @@ struct Planned::Impl {
   template <class See>
   void each_problem(See&& see) const {
     for (int first = 0; first < machine.size(); first += kTogether)
-      for (const Problem& problem : problems(first, std::min(first + kTogether, machine.size()))) see(problem);
+      for (const Problem& problem : problems(first, std::min(first + kTogether, machine.size()))) {
+        detail::look();
+        see(problem);
+      }
+  }
+  // The plans of all ranks, without expectations but for those of `whole`: what is predicted of many ranks' plans need
+  // not hold what is only for the verifier.
+  std::vector<Plan> plans_to_predict(int whole) const {
+    std::vector<Plan> all;
+    all.reserve(static_cast<std::size_t>(machine.size()));
+    each_problem([&](const Problem& problem) {
+      Plan& made = all.emplace_back(plan(problem));
+      if (made.rank == whole || made.expects.empty()) return;
+      made.copies.resize(static_cast<std::size_t>(made.expects.front().first_copy));  // theirs are the last ones
+      made.copies.shrink_to_fit();
+      made.expects = {};
+    });
+    return all;
   }
   Plan plan(const Problem& wanted) const { return emit(machine, wanted, facts_around(wanted), choices(wanted)); }
   void check(int rank) const {
@@ -176,10 +195,10 @@ std::vector<Plan> Planned::plans() const {
 std::string Planned::explain(int rank) const {
   impl_->check(rank);
   const Problem problem = impl_->problem(rank);
-  const std::vector<Plan> all = plans();
+  const std::vector<Plan> all = impl_->plans_to_predict(rank);
   return tasuki::explain(impl_->machine, problem, impl_->facts_around(problem), impl_->choices(problem),
                          all[static_cast<std::size_t>(rank)]) +
-         tasuki::predict(all, impl_->machine).text();
+         predict_made(all, impl_->machine).text();
 }
 
 std::vector<Message> Planned::messages() const {
@@ -196,7 +215,7 @@ std::vector<Message> Planned::messages() const {
 }
 
 Prediction Planned::predict() const {
-  return tasuki::predict(plans(), impl_->machine);
+  return predict_made(impl_->plans_to_predict(-1), impl_->machine);
 }
 
 Advice Planned::advise(double computation) const {

@@ -125,6 +125,10 @@ double predicted_beside(std::span<const Plan> plans, const Machine& machine, dou
 
 Prediction predict(std::span<const Plan> plans, const Machine& machine) {
   check_plans(plans, machine);
+  return predict_made(plans, machine);
+}
+
+Prediction predict_made(std::span<const Plan> plans, const Machine& machine) {
   const Prices prices = detail::priced(plans, machine);
   Prediction prediction;
   Walked walked = walk(plans, machine, prices, kRounds, 0, prediction.extrapolated);

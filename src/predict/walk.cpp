@@ -9,6 +9,7 @@
 #include <map>
 
 #include "plan/label.hpp"
+#include "plan/look.hpp"
 
 namespace tasuki::detail {
 
@@ -16,6 +17,7 @@ namespace {
 
 constexpr std::int32_t kLeastEpochs = 4;
 constexpr std::int32_t kMostEpochs = 12;
+constexpr std::int64_t kVisitsALook = 1 << 14;
 
 std::size_t at(std::int32_t index) {
   return static_cast<std::size_t>(index);
@@ -114,6 +116,7 @@ Walked Walk::run() {
       const auto [now, order, r] = events_.top();
       events_.pop();
       now_ = now;
+      if (++visits_ % kVisitsALook == 0) look();
       visit(r, now);
     }
   };
@@ -371,6 +374,7 @@ void Walk::signal(std::int32_t r, Lane& lane, double now) {
   Counter& counter = counters_[at(work.meets)];
   // Values appear one after the other: a later value is never seen before an earlier one.
   if (!counter.history.empty()) seen = std::max(seen, std::get<1>(counter.history.back()));
+  if (counter.history.empty()) counter.history.reserve(at(epochs_) + 1);  // most often one an epoch
   counter.history.emplace_back(value, seen, id);
   reopen(counter.owner, counter.waiting);
   wake(counter.owner, seen);

@@ -154,6 +154,7 @@ class Walk {
   using Event = std::tuple<double, std::int64_t, std::int32_t>;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::int64_t sequence_ = 0;
+  std::int64_t visits_ = 0;
   bool recording_ = false;
   std::ptrdiff_t running_ = 0;  // ranks that have epochs to end
   double now_ = 0;

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -163,6 +164,16 @@ def test_a_signal_stops_the_ranks(started, tmp_path, name):
     while any(map(is_there, ranks)) and time.monotonic() < patience:
         time.sleep(0.05)
     assert not any(map(is_there, ranks))
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_a_signal_ends_planning_for_many_ranks(started, name):
+    with started("explain", "alltoall", "--machine", "host-2core", "-n", 1500) as process:
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(3)  # planning takes far longer
+        process.send_signal(getattr(signal, name))
+        assert process.wait(10) == 128 + getattr(signal, name)
+        assert ("interrupted" if name == "SIGINT" else f"stopped by {name}") in process.stderr.read()
 
 
 def test_a_run_that_hangs_is_stopped(tasuki, tmp_path):

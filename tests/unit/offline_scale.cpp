@@ -1,5 +1,5 @@
-// Planning for a thousand ranks: how large plans are, that neighbourhoods verify them, and that planted flaws are
-// found.
+// Planning for a thousand ranks: how large plans are, that neighbourhoods verify them, that planted flaws are found,
+// and that collectives are planned and predicted.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -138,4 +138,64 @@ TEST_CASE("neighbourhoods say what they are not for") {
   const auto plans = plan(Machine::uniform(9, 3, 3), broadcast).plans();
   CHECK(verify(plans).ok());
   CHECK_THROWS_WITH_AS(verify_neighbourhoods(plans), doctest::Contains("deal with one rank each"), Error);
+}
+
+namespace {
+
+Planned collective(CollectiveKind kind, int ranks, const std::string& algorithm = "auto") {
+  CollectiveShape shape;
+  shape.kind = kind;
+  shape.count = 100;
+  shape.type = DType::float64;
+  shape.algorithm = algorithm;
+  return plan(Machine::uniform(ranks, 8, 8), shape);
+}
+
+}  // namespace
+
+TEST_CASE("an allreduce of 1024 ranks in islands of 8 is planned and predicted") {
+  const Planned planned = collective(CollectiveKind::allreduce, 1024);
+  const Prediction prediction = planned.predict();
+  CHECK(prediction.ranks.size() == 1024);
+  CHECK(prediction.seconds > 0);
+  // What is made of all ranks together is what is made of a rank by itself, and its table speaks of the same epoch.
+  const std::vector<Plan> plans = planned.plans();
+  for (const int rank : {0, 33, 1023}) CHECK(plans[static_cast<std::size_t>(rank)] == planned.plan(rank));
+  CHECK(predict(plans, Machine::uniform(1024, 8, 8)).seconds == prediction.seconds);
+  CHECK(planned.explain(33).find(prediction.text()) != std::string::npos);
+}
+
+TEST_CASE("an all-to-all of 200 ranks sends a message from each rank to each") {
+  const Planned planned = collective(CollectiveKind::alltoall, 200, "direct");
+  CHECK(planned.messages().size() == 200 * 199);
+  const Prediction prediction = planned.predict();
+  CHECK(prediction.between_islands == 200 * 192 * 100 * 8);
+  CHECK(planned.plans()[77] == planned.plan(77));
+}
+
+TEST_CASE("the verifier finds nothing in plans that are made for many ranks together") {
+  for (const CollectiveKind kind :
+       {CollectiveKind::broadcast, CollectiveKind::allreduce, CollectiveKind::allgather, CollectiveKind::reduce_scatter,
+        CollectiveKind::alltoall, CollectiveKind::gather, CollectiveKind::scan}) {
+    CAPTURE(to_string(kind));
+    const VerifyReport report = verify(collective(kind, 40).plans());
+    INFO(report.text());
+    CHECK(report.ok());
+  }
+}
+
+TEST_CASE("what looks up while planning ends it") {
+  static int looks = 0;
+  looks = 0;
+  const Machine machine = Machine::uniform(64, 8, 8);
+  set_planning_look([] {
+    if (++looks > 3) throw Interruption();
+  });
+  CollectiveShape shape;
+  shape.kind = CollectiveKind::alltoall;
+  shape.count = 100;
+  CHECK_THROWS_AS(plan(machine, shape), Interruption);
+  set_planning_look(nullptr);
+  CHECK(looks == 4);
+  CHECK(plan(machine, shape).predict().seconds > 0);
 }

@@ -7,9 +7,12 @@
 #include <algorithm>
 
 #include "plan/label.hpp"
+#include "plan/look.hpp"
 
 namespace tasuki::detail {
 namespace {
+
+constexpr std::int64_t kCommandsALook = 1 << 12;
 
 void join(Clock& clock, const Clock& with) {
   for (std::size_t i = 0; i < clock.size(); ++i) clock[i] = std::max(clock[i], with[i]);
@@ -240,7 +243,7 @@ void Runner::advance(std::int32_t lane) {
   const Plan& plan = plan_of(lane);
   const std::int32_t loop = current(lane).loop;
   RankState& rank = ranks_[world_.lanes[lane].rank];
-  ++executed_;
+  if (++executed_ % kCommandsALook == 0) look();
   state.posted = state.matched = false;
   const bool last_chunk = loop < 0 || state.chunk + 1 == plan.loops[loop].count;
   if (last_chunk) {
