@@ -156,7 +156,7 @@ Planned plan(const Machine& machine, const CollectiveShape& collective);
 
 /// Planning, predicting and verifying for many ranks takes seconds. All call `look` now and then, on the calling
 /// thread; it may throw `Interruption`, which ends them. An interpreter checks for signals there. For the whole
-/// process; null: nothing is called.
+/// process, to be called while nobody plans; null: nothing is called.
 void set_planning_look(void (*look)());
 
 /// Verifies plans of more ranks than `verify` can follow, by neighbourhoods. Ranks form a class if their plans are

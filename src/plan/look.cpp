@@ -1,15 +1,13 @@
 // Look: see look.hpp.
 #include "plan/look.hpp"
 
-#include <atomic>
-
 #include "tasuki/planning.hpp"
 
 namespace tasuki {
 
 namespace {
 
-std::atomic<void (*)()> looks{nullptr};
+void (*looks)() = nullptr;
 
 }  // namespace
 
@@ -18,7 +16,7 @@ void set_planning_look(void (*look)()) {
 }
 
 void detail::look() {
-  if (void (*const wanted)() = looks) wanted();
+  if (looks != nullptr) looks();
 }
 
 }  // namespace tasuki

@@ -146,7 +146,7 @@ Planned collective(CollectiveKind kind, int ranks, const std::string& algorithm 
   CollectiveShape shape;
   shape.kind = kind;
   shape.count = 100;
-  shape.type = DType::float64;
+  shape.type = DType::f64;
   shape.algorithm = algorithm;
   return plan(Machine::uniform(ranks, 8, 8), shape);
 }

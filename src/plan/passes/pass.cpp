@@ -12,7 +12,7 @@ namespace {
 
 struct Pass {
   const char* name;
-  bool (*run)(Plan& plan, const std::vector<bool>& in_background);
+  void (*run)(Plan& plan, const std::vector<bool>& in_background);
 };
 constexpr Pass kPasses[] = {{"message order", message_order}};
 
@@ -21,8 +21,8 @@ constexpr Pass kPasses[] = {{"message order", message_order}};
 void run_passes(Plan& plan, const std::vector<bool>& in_background, const PassObserver& observer) {
   if (observer) observer("emit", plan);
   for (const Pass& pass : kPasses) {
-    const bool changed = pass.run(plan, in_background);
-    if (const auto complaints = changed ? plan.complaints() : std::vector<std::string>(); !complaints.empty()) {
+    pass.run(plan, in_background);
+    if (const auto complaints = plan.complaints(); !complaints.empty()) {
       throw Error(fmt::format("rank {}: {}: pass '{}' left an unsound plan (a defect in Tasuki): {}\n{}", plan.rank,
                               plan.operation, pass.name, fmt::join(complaints, "; "), to_text(plan)));
     }

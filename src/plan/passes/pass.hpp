@@ -13,15 +13,15 @@ namespace tasuki {
 /// Called with the plan as it was emitted ("emit") and after every pass, with the pass's name.
 using PassObserver = std::function<void(const std::string& pass, const Plan& plan)>;
 
-/// Runs all passes in their order. Each returns whether it changed the plan. `in_background[path]` is true for those of
-/// the plan's paths whose transport carries messages while the lane goes on. Throws `Error` with the plan if a pass
-/// leaves a plan that complains about itself (a defect of Tasuki).
+/// Runs all passes in their order. `in_background[path]` is true for those of the plan's paths whose transport carries
+/// messages while the lane goes on. Throws `Error` with the plan if a pass leaves a plan that complains about itself (a
+/// defect of Tasuki).
 void run_passes(Plan& plan, const std::vector<bool>& in_background, const PassObserver& observer = {});
 
 /// Pass `message order`: moves the messages of a lane into a lane of their own, if a transport carries them in the
 /// background. A message and a move are then ordered, by a dependency, only if they touch the same bytes. So one slice
 /// is packed while another travels and a third is unpacked. Messages keep their order among themselves, and so do
 /// moves. A lane that has signals or waits as well is left as it is.
-bool message_order(Plan& plan, const std::vector<bool>& in_background);
+void message_order(Plan& plan, const std::vector<bool>& in_background);
 
 }  // namespace tasuki
