@@ -223,9 +223,7 @@ class Cuda final : public Gpu {
     reached_.insert(way);
   }
 
-  bool done(Stream stream) override {
-    return has_ended(cudaStreamQuery(stream), "cudaStreamQuery");
-  }
+  bool done(Stream stream) override { return has_ended(cudaStreamQuery(stream), "cudaStreamQuery"); }
   bool capturing(Stream stream) override {
     cudaStreamCaptureStatus status{};
     TASUKI_CUDA(cudaStreamIsCapturing, stream, &status);

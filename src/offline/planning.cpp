@@ -43,8 +43,9 @@ struct Planned::Impl {
     return settle(wanted, [&](int rank) {
       const std::span<const Decision> all(decisions[static_cast<std::size_t>(rank)]);
       if (rank == wanted.rank) return all;
-      const auto its = std::ranges::equal_range(all, wanted.rank, {}, &Decision::dst_rank);
-      return std::span<const Decision>(its.begin(), its.end());
+      const auto first = std::ranges::lower_bound(all, wanted.rank, {}, &Decision::dst_rank);
+      const auto last = std::ranges::upper_bound(all, wanted.rank, {}, &Decision::dst_rank);
+      return std::span<const Decision>(first, last);
     });
   }
   Problem problem(int rank) const { return std::move(problems(rank, rank + 1).front()); }

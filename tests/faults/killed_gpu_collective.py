@@ -3,8 +3,9 @@
 killed_gpu_collective.py MPIRUN PROGRAM [--rounds 1] [--ranks 2]
 
 Each round loses a rank in every collective: with the GPUs on one island, driven by the host, in a stream or in graphs,
-and with each rank on an island of its own, where messages go through the hosts. The next round takes the next rank and the next way. The memory of a rank
-goes when it dies, so a kernel that uses it then may fail by that: the host's error names the rank all the same.
+and with each rank on an island of its own, where messages go through the hosts. The next round takes the next rank and
+the next way. The memory of a rank goes when it dies, so a kernel that uses it then may fail by that: the host's error
+names the rank all the same.
 """
 
 import argparse
