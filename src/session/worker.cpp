@@ -61,9 +61,9 @@ void Worker::remove(Task* task) {
 }
 
 void Worker::wake() {
-  // Pairs with the fence in `sleep`: either this call sees that the thread sleeps, or the thread sees the request.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (asleep_.load(std::memory_order_relaxed)) {
+  // Both this call and `sleep` read and write `asleep_` in one step, so one of them comes second and sees what the other
+  // did before: either this call sees that the thread sleeps, or the thread sees the request.
+  if (asleep_.fetch_add(0, std::memory_order_acq_rel) != 0) {
     calls_.fetch_add(1, std::memory_order_release);
     calls_.notify_one();
   }
@@ -119,15 +119,14 @@ void Worker::loop() {
 }
 
 void Worker::sleep(int calls) {
-  asleep_.store(true, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  asleep_.exchange(1, std::memory_order_acq_rel);
   bool asked = false;
   {
     const std::lock_guard lock(mutex_);
     asked = std::any_of(tasks_.begin(), tasks_.end(), [](const Task* task) { return task->asked(); });
   }
   if (!asked && !ending_.load()) calls_.wait(calls, std::memory_order_acquire);
-  asleep_.store(false, std::memory_order_relaxed);
+  asleep_.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace tasuki

@@ -59,7 +59,7 @@ class Worker {
   std::vector<Task*> tasks_;
   std::atomic<int> silent_{0};  // number of tasks with `asked_silently`
   std::atomic<int> awake_{0};   // number of `Awake` objects
-  std::atomic<bool> asleep_{false};
+  std::atomic<int> asleep_{0};  // 1 while it sleeps or is about to
   std::atomic<bool> ending_{false};
   std::atomic<bool> ended_{false};
   std::atomic<int> calls_{0};
