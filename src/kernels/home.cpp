@@ -13,8 +13,9 @@ KernelHome& KernelHome::of(Runtime& runtime) {
   return *runtime.kernels;
 }
 
-const std::uint32_t* KernelHome::abort_word(bool on_gpu) const {
-  return on_gpu ? runtime_.gpus->abort_word() : &abort_;
+device::Stop KernelHome::stop(bool on_gpu) {
+  if (!on_gpu) return {&abort_, &looked_};
+  return {runtime_.gpus->abort_word(), runtime_.gpus->looked_word()};
 }
 
 void KernelHome::abort() {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "session/runtime.hpp"
+#include "tasuki/kernel/stop.cuh"
 
 namespace tasuki {
 
@@ -24,11 +25,11 @@ class KernelHome {
   /// The context's, made when first asked for.
   static KernelHome& of(Runtime& runtime);
 
-  /// The word at which kernels look while they wait: not 0 tells them to give up.
-  const std::uint32_t* abort_word(bool on_gpu) const;
+  /// What kernels look at while they wait.
+  device::Stop stop(bool on_gpu);
   /// Ends all kernels' waits on this rank, for good.
   void abort();
-  /// Only of those that look at `abort_word(on_gpu)`. Any thread may call it.
+  /// Only of those that look at `stop(on_gpu)`. Any thread may call it.
   void tell_to_give_up(bool on_gpu);
   /// `check` throws if what it watches over has failed; it is asked as long as the pointer lives.
   std::shared_ptr<void> watch(bool on_gpu, std::function<void()> check);
@@ -57,6 +58,7 @@ class KernelHome {
  private:
   Runtime& runtime_;
   std::uint32_t abort_ = 0;
+  device::Word looked_ = 0;
   std::shared_ptr<int> served_ = std::make_shared<int>();
   std::shared_ptr<std::list<std::function<void()>>> checks_ = std::make_shared<std::list<std::function<void()>>>();
   std::shared_ptr<std::map<std::uint64_t, HandleFacts>> handles_ =

@@ -61,7 +61,7 @@ class Operation::Kernels final : public KernelRuns {
           "{}: device: it combines elements; call device_reducing, whose handle has the code for it", who()));
     Lowered& lowered = *all_.back();
     device::Handle handle = lowered.handle();
-    handle.run.abort = home_.abort_word(on_gpu_);
+    handle.run.stop = home_.stop(on_gpu_);
     handle.run.patience =
         static_cast<std::uint64_t>(std::min(runtime_.deadline, kMostPatience) * kShareOfDeadline * 1e9);
     handle.run.selection = 0;

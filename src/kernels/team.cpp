@@ -89,7 +89,7 @@ KernelTeam::State::State(const Context& context, const std::string& name, const 
   team_.failed = reinterpret_cast<device::Word*>(own_.get() + failed_at);
   team_.failure = failure_.get();
   team_.heading = {device::kKernelVersion, &failure_->set};
-  team_.abort = KernelHome::of(runtime_).abort_word(on_gpu_);
+  team_.stop = KernelHome::of(runtime_).stop(on_gpu_);
   watched_ = KernelHome::of(runtime_).watch(on_gpu_, [this] { check(); });
 }
 

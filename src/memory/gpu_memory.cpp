@@ -18,6 +18,7 @@ GpuMemory::GpuMemory(SharedMemory& shared, int chosen, int local, std::function<
   gpu_.select(ordinal_);
   abort_ = {reinterpret_cast<std::uint32_t*>(gpu_.allocate_mapped(64)),
             [&gpu = gpu_](std::uint32_t* p) { gpu.release_mapped(reinterpret_cast<std::byte*>(p)); }};
+  looked_ = {gpu_.allocate(sizeof(*looked_word())), [&gpu = gpu_](std::byte* p) { gpu.release(p); }};
 }
 
 GpuMemory::~GpuMemory() {

@@ -60,6 +60,8 @@ class GpuMemory {
   void check() const;  ///< calls all registered checks
   /// Word in mapped host memory that waiting kernels read: they give up when it is not 0.
   std::uint32_t* abort_word() const { return abort_.get(); }
+  /// Word in GPU memory in which these kernels note when one has read that word.
+  unsigned long long* looked_word() const { return reinterpret_cast<unsigned long long*>(looked_.get()); }
 
  protected:
   Gpu& gpu_;
@@ -82,6 +84,7 @@ class GpuMemory {
   std::vector<std::function<void()>> aborts_;
   std::list<std::function<void()>> checks_;
   std::shared_ptr<std::uint32_t> abort_;
+  std::shared_ptr<std::byte> looked_;
   std::shared_ptr<Blocks> blocks_ = std::make_shared<Blocks>();
   std::map<std::pair<int, std::array<std::uint8_t, 64>>, std::weak_ptr<std::byte>> open_;
 };

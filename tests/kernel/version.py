@@ -10,11 +10,12 @@ import sys
 from pathlib import Path
 
 INCLUDE = Path(__file__).resolve().parents[2] / "include" / "tasuki" / "kernel"
-NOTED = (1, "10b35dd37b56ee85")
+NOTED = (2, "c3276788146b0e62")
 # What a Handle, a Team, Messages, a Shape and Neighbours are and point to, by header.
 STRUCTURES = {
     "version.hpp": ("Heading",),
     "words.cuh": ("Line",),
+    "stop.cuh": ("Stop",),
     "team.cuh": ("Failure", "Team", "Round"),
     "proxy.cuh": ("Proxy", "HostRequest"),
     "shape.cuh": ("ShapeBlock", "Shape"),

@@ -65,7 +65,7 @@ TASUKI_DEVICE bool take_lines(const Messages& m, const Group& group, const Line*
 /// Why a group that finds something missing has given up; by its first thread.
 TASUKI_RARE bool give_up(const Messages& m, int peer, int tag) {
   if (!working(m.team)) return false;
-  say_what_came(m, load_relaxed(m.team.abort) != 0 ? Reason::aborted : Reason::deadline, peer, tag);
+  say_what_came(m, load_relaxed(m.team.stop.told) != 0 ? Reason::aborted : Reason::deadline, peer, tag);
   return false;
 }
 

@@ -114,17 +114,18 @@ class Patience {
 #endif
     if (++polls_ % kPollsPerLook != 0) return true;
     if (failed(l_)) return false;
-    const bool told = look(l_.abort) != 0;
+    const std::uint64_t time = detail::now_ns();
+    const bool told = detail::told_to_stop(l_.stop, time);
     // A block that waits for one which waits for another rank leaves it the time to say so first.
     const std::uint64_t more = why_ == Why::meeting ? l_.patience / 16 : 0;
-    if (!told && detail::now_ns() - begin_ < l_.patience + more) return true;
+    if (!told && time - begin_ < l_.patience + more) return true;
     give_up(l_, told ? Why::told : why_, command, epoch_, value, target);
     return false;
   }
 
  private:
 #if defined(__CUDACC__)
-  static constexpr unsigned kPollsPerLook = 256;  // polls between two looks at the clock and at the abort word
+  static constexpr unsigned kPollsPerLook = 256;  // polls between two looks at the clock and at what ends all waits
 #else
   static constexpr unsigned kSpins = 50;
   static constexpr unsigned kPollsPerLook = 8;  // each may take a time slice of another thread

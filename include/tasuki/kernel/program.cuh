@@ -4,6 +4,7 @@
 
 #include "tasuki/dtype.hpp"
 #include "tasuki/kernel/standard.hpp"
+#include "tasuki/kernel/stop.cuh"
 #include "tasuki/kernel/words.cuh"
 #include "tasuki/verb.hpp"
 
@@ -164,7 +165,7 @@ struct PlanRun {
   std::uint64_t* ends;  // of steps, by GpuStep::end: dependencies wait for these
   std::uint32_t* failed;
   PlanFailure* failure;
-  const std::uint32_t* abort;
+  Stop stop;
   GpuEvent* events;              // if traced
   unsigned long long* recorded;  // likewise: how many events
   std::uint64_t elsewhere;       // epochs that were run by others, with ends of their own

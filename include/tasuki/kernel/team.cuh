@@ -6,6 +6,7 @@
 #pragma once
 
 #include "tasuki/kernel/group.cuh"
+#include "tasuki/kernel/stop.cuh"
 
 namespace tasuki::device {
 
@@ -88,7 +89,7 @@ struct Team {
   Word exchanged_at;
   Word patience;  // ns
   Word* failed;
-  const unsigned* abort;
+  Stop stop;
   Failure* failure;
   Byte* base[kMostRanks];  // where this rank sees every rank's memory; null: nowhere
 };
@@ -141,7 +142,7 @@ TASUKI_RARE bool fail(const Team& team, Call call, Reason reason, int peer, int 
 }
 
 /// How long one thread goes on looking for what it waits for. Other things are looked at by the clock, not at every
-/// poll: the abort word lies in host memory.
+/// poll.
 class Patience {
  public:
   TASUKI_DEVICE explicit Patience(const Team& team) : team_(team) {}
@@ -167,11 +168,11 @@ class Patience {
  private:
   TASUKI_DEVICE bool look() {
     if (!working(team_)) return false;
-    if (load_relaxed(team_.abort) != 0) {
+    const Word time = now_ns();
+    if (told_to_stop(team_.stop, time)) {
       why_ = Reason::aborted;
       return false;
     }
-    const Word time = now_ns();
     if (begin_ == 0) begin_ = time;
     if (time - begin_ < team_.patience) return true;
     why_ = Reason::deadline;

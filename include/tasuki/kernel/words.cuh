@@ -105,6 +105,17 @@ TASUKI_DEVICE Word exchange_gpu(Word* p, Word value) {
   asm volatile("atom.acq_rel.gpu.exch.b64 %0, [%1], %2;" : "=l"(before) : "l"(p), "l"(value) : "memory");
   return before;
 }
+TASUKI_DEVICE Word load_relaxed_gpu(const Word* p) {
+  Word value;
+  asm volatile("ld.relaxed.gpu.u64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
+  return value;
+}
+// Whether the word was `old`, and so is `value` now; in no order with anything else.
+TASUKI_DEVICE bool replace_gpu(Word* p, Word old, Word value) {
+  Word before;
+  asm volatile("atom.relaxed.gpu.cas.b64 %0, [%1], %2, %3;" : "=l"(before) : "l"(p), "l"(old), "l"(value) : "memory");
+  return before == old;
+}
 TASUKI_DEVICE Word load_acquire_gpu(const Word* p) {
   Word value;
   asm volatile("ld.acquire.gpu.u64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
@@ -189,6 +200,12 @@ TASUKI_DEVICE void change_release_gpu(Word* p, Word by) {
 }
 TASUKI_DEVICE Word exchange_gpu(Word* p, Word value) {
   return std::atomic_ref<Word>(*p).exchange(value, std::memory_order_acq_rel);
+}
+TASUKI_DEVICE Word load_relaxed_gpu(const Word* p) {
+  return load_relaxed(p);
+}
+TASUKI_DEVICE bool replace_gpu(Word* p, Word old, Word value) {
+  return std::atomic_ref<Word>(*p).compare_exchange_strong(old, value, std::memory_order_relaxed);
 }
 TASUKI_DEVICE Word load_acquire_gpu(const Word* p) {
   return load_acquire(p);

@@ -333,7 +333,7 @@ class StreamEngine final : public Engine {
     counts_ = reinterpret_cast<unsigned long long*>(memory_.get() + program + ends + state);
     if (traced) launch_.events = reinterpret_cast<GpuEvent*>(memory_.get() + program + ends + state + counts);
     launch_.failure = failure_.get();
-    launch_.abort = runtime_.gpus->abort_word();
+    launch_.stop = {runtime_.gpus->abort_word(), runtime_.gpus->looked_word()};
     for (std::size_t parts = 0; parts < std::size(in_rows_); ++parts) {
       if (!in_rows_[parts]) continue;
       const RowProgram& rows = *in_rows_[parts];
