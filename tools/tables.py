@@ -85,10 +85,13 @@ def table(group: str, cases: list[dict], machine: dict) -> str:
     cases = [torch_collectives.folded(case) for case in cases]
     peers = list(dict.fromkeys(peer for case in cases for peer in case["peers"] if shown(peer)))
     peers.sort(key=lambda peer: not peer.startswith(OWN))
-    rows = [["case", f"{OWN}, µs", *(f"{peer}, µs" for peer in peers)], ["---"] + ["---:"] * (len(peers) + 1)]
+    own = [OWN] if any(OWN in case["peers"] for case in cases) else []  # not where only graphs were measured
+    columns = [*own, *peers]
+    rows = [["case", *(f"{name}, µs" for name in columns)], ["---"] + ["---:"] * len(columns)]
     for case in cases:
         times, ratios = case["peers"], case["ratios"]
-        rows.append([case["case"], own_cell(times.get(OWN)), *(peer_cell(times.get(p), ratios.get(p)) for p in peers)])
+        cells = [own_cell(times.get(OWN)) for _ in own] + [peer_cell(times.get(p), ratios.get(p)) for p in peers]
+        rows.append([case["case"], *cells])
     lines = ["| " + " | ".join(row) + " |" for row in rows]
     caption = [CAPTIONS[group].format_map(machine), ""] if group in CAPTIONS else []
     where = ", ".join(f"{key} {value}" for key, value in machine.items() if value)
