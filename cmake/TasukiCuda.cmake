@@ -48,7 +48,8 @@ function(tasuki_use_nvshmem target)
 endfunction()
 
 # tasuki_add_kernel_peers(TARGET NCCL_SOURCE NVSHMEM_SOURCE): peers whose calls are made in kernels. Each source is there
-# in any case, and says that its peer is left out if its headers are not found, or TASUKI_KERNEL_PEERS is off. NVSHMEM's
+# in any case, and says that its peer is left out if its headers are not found, or TASUKI_KERNEL_PEERS is off. NCCL's library is
+# opened where it was found, by BENCH_NCCL_LIBRARY, for it must be of the headers' version. NVSHMEM's
 # calls are in a static library, with which its source is linked on the device, apart from all others.
 function(tasuki_add_kernel_peers target nccl_source nvshmem_source)
   set(nvshmem_library ${target}-nvshmem)
@@ -62,9 +63,12 @@ function(tasuki_add_kernel_peers target nccl_source nvshmem_source)
     target_compile_definitions(${target} PRIVATE BENCH_NO_NCCL_DEVICE)
     return()
   endif()
-  tasuki_find_peer(NCCL nccl_device.h)
+  tasuki_find_peer(NCCL nccl_device.h libnccl.so.2)
   if(TASUKI_NCCL_INCLUDE)
     target_include_directories(${target} SYSTEM PRIVATE ${TASUKI_NCCL_INCLUDE})
+  endif()
+  if(TASUKI_NCCL_libnccl.so.2)
+    target_compile_definitions(${target} PRIVATE "BENCH_NCCL_LIBRARY=\"${TASUKI_NCCL_libnccl.so.2}\"")
   endif()
   tasuki_find_peer(NVSHMEM nvshmem_host.h libnvshmem_host.so.3 libnvshmem_device.a)
   set(nvshmem ${TASUKI_NVSHMEM_libnvshmem_device.a} ${TASUKI_NVSHMEM_libnvshmem_host.so.3})
@@ -74,7 +78,7 @@ function(tasuki_add_kernel_peers target nccl_source nvshmem_source)
     set_target_properties(${nvshmem_library} PROPERTIES CUDA_SEPARABLE_COMPILATION ON CUDA_RESOLVE_DEVICE_SYMBOLS ON)
     target_link_libraries(${nvshmem_library} PRIVATE ${nvshmem})
   endif()
-  message(STATUS "tasuki-bench-kernel: NCCL's calls in kernels: ${TASUKI_NCCL_INCLUDE}, NVSHMEM's: ${nvshmem}")
+  message(STATUS "tasuki-bench-kernel: NCCL's calls in kernels: ${TASUKI_NCCL_INCLUDE} ${TASUKI_NCCL_libnccl.so.2}, NVSHMEM's: ${nvshmem}")
 endfunction()
 
 file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS src/*.cu)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Tests and measures on a machine with GPUs: the tests that need them, the benchmark, Himeno and Laplace at all sizes.
 
-Writes bench/results/gpu-N.json, collectives-gpu-N.json, himeno-gpu-N.json, laplace-gpu-N.json and gpu-N-tests.txt (or
-into --out), N being the ranks, one a GPU. Beside the collectives stand those of PyTorch's symmetric memory, where it is
+Writes bench/results/gpu-N.json, collectives-gpu-N.json, kernels-gpu-N.txt, himeno-gpu-N.json, laplace-gpu-N.json and
+gpu-N-tests.txt (or into --out), N being the ranks, one a GPU. Beside the collectives stand those of PyTorch's symmetric memory, where it is
 (torch_collectives.py). On four ranks also islands-SIZE-PATH.txt, what Himeno's plans across islands are and why. Every
 step goes on after a failure of another; the exit status says whether there was one. `make gpu` builds first. `--only
 sanitize` runs compute-sanitizer, which nothing else does, for it takes minutes.
@@ -26,6 +26,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import kernel_tables  # noqa: E402
 import mpirun  # noqa: E402
 import torch_collectives  # noqa: E402
 
@@ -40,6 +41,7 @@ TESTS = "^(gpu_|python_gpu_|faults_killed_rank)"
 SANITIZERS = ("memcheck", "racecheck", "initcheck")
 SANITIZED = "9 x 10 x 11*,a reverse halo*,the user's GPU memory*,transfers there and back*"  # quick on one rank
 SUMMARY = "SUMMARY:"
+KERNEL_LAUNCHES = "--launches 5"
 
 
 def sanitizer_lines(tool: str, output: str) -> list[str]:
@@ -161,6 +163,17 @@ class Session:
         whole = torch_collectives.merged(json.loads(known.read_text()), found)
         known.write_text(json.dumps(whole, indent=1) + "\n")
 
+    def kernels(self, machine: dict) -> None:
+        """What communication costs that kernels start."""
+        program = self.build / "bin" / "tasuki-bench-kernel"
+        launch = [sys.executable, ROOT / "tools" / "mpirun.py", "-n", self.ranks, program, *KERNEL_LAUNCHES.split()]
+        with tempfile.TemporaryDirectory() as folder:
+            printed = Path(folder) / "printed"
+            self.step("kernels", launch, printed)
+            called = f"tasuki-bench-kernel {KERNEL_LAUNCHES}"
+            text = kernel_tables.results(called, machine, printed.read_text())
+        (self.out / f"kernels-gpu-{self.ranks}.txt").write_text(text)
+
     def sanitize(self) -> None:
         """On one rank. The lines of an earlier run are replaced."""
         log = self.out / f"gpu-{self.ranks}-tests.txt"
@@ -273,7 +286,7 @@ def main() -> int:
     parser.add_argument("--ranks", type=int, required=True, help="one a GPU")
     parser.add_argument("--out", type=Path, default=ROOT / "bench" / "results")
     parser.add_argument("--commit", default="", help="what was built, for the results")
-    parts = ("tests", "bench", "collectives", "himeno", "laplace", "sanitize")
+    parts = ("tests", "bench", "collectives", "kernels", "himeno", "laplace", "sanitize")
     parser.add_argument(
         "--only", choices=parts, help="one part, of which bench has collectives, too; without it all but sanitize"
     )
@@ -284,12 +297,14 @@ def main() -> int:
     session = Session(arguments)
     machine = {"commit": arguments.commit, "gpus": arguments.ranks}
     known = session.out / f"gpu-{arguments.ranks}.json"
-    if arguments.only in ("himeno", "laplace") and known.exists():
+    if arguments.only in ("kernels", "himeno", "laplace") and known.exists():
         machine = json.loads(known.read_text())["machine"] | machine
     if arguments.only in (None, "bench"):
         machine = session.bench(arguments.commit)
     if arguments.only in (None, "bench", "collectives"):
         session.collectives(arguments.commit)
+    if arguments.only in (None, "kernels"):
+        session.kernels(machine)
     if arguments.only in (None, "himeno"):
         session.himeno(machine)
     if arguments.only in (None, "laplace"):

@@ -90,6 +90,15 @@ TABLES: dict[str, list] = {
 }
 
 
+def results(called: str, machine: dict, printed: str) -> str:
+    """A part: a line that says where it was measured, and what was left out of it, then the lines with times."""
+    lines = printed.splitlines()
+    facts = ", ".join(f"{name} {value}" for name, value in machine.items() if value)
+    missing = "".join(f"; {line.strip()}" for line in lines if ": left out: " in line)
+    title = f"{called}: {facts}{missing}; one way, of halos an epoch; blocks x threads; median (10th to 90th percentile)"
+    return "\n".join([title, *(line for line in lines if ROW.match(line))]) + "\n"
+
+
 def parts_of(text: str) -> list[tuple[str, dict[tuple, str]]]:
     """Each part's first line and its medians by case, bytes and blocks."""
     parts: list[tuple[str, dict[tuple, str]]] = []

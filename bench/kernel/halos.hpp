@@ -67,12 +67,12 @@ void run_by_host(tasuki::Field<float>& field, tasuki::Halo& halo, Bench& bench, 
 #endif
 }
 
-// Cells of each rank, which lie beside each other in the first dimension.
 struct HaloCase {
   const char* name;
-  std::vector<std::int64_t> cells;
+  std::vector<std::int64_t> cells;  // of each rank
   std::vector<bool> periodic;
   tasuki::Width shadow;
+  std::vector<int> split;
 };
 
 #if defined(__CUDACC__)
@@ -90,16 +90,21 @@ constexpr int kFewestForLong = 1;
 #endif
 
 void halos(const tasuki::Context& context, Bench& bench) {
-  const HaloCase cases[] = {{"one face", {64, 64, 64}, {false, false, false}, {{1, 0, 0}, {1, 0, 0}}},
-                            {"64^3 periodic with corners", {64, 64, 64}, {true, true, true}, 1},
-                            {"256^3 periodic with corners", {256, 256, 256}, {true, true, true}, 1}};
+  const int ranks = context.size();
+  const std::vector<int> slabs = {ranks, 1, 1};
+  const std::vector<bool> all_around(3, true);
+  std::vector<HaloCase> cases = {{"one face", {64, 64, 64}, {false, false, false}, {{1, 0, 0}, {1, 0, 0}}, slabs},
+                                 {"64^3 periodic with corners", {64, 64, 64}, all_around, 1, slabs},
+                                 {"256^3 periodic with corners", {256, 256, 256}, all_around, 1, slabs}};
+  if (ranks > 2 && ranks % 2 == 0)
+    cases.push_back({"64^3 periodic with corners, cut in two", {64, 64, 64}, all_around, 1, {2, ranks / 2, 1}});
   for (const HaloCase& one : cases) {
     std::vector<std::int64_t> extents = one.cells;
-    extents[0] *= context.size();
-    tasuki::GridOptions in_slabs;
-    in_slabs.split = {context.size(), 1, 1};
-    in_slabs.periodic = one.periodic;
-    const tasuki::Grid grid(context, extents, in_slabs);
+    for (std::size_t d = 0; d < extents.size(); ++d) extents[d] *= one.split[d];
+    tasuki::GridOptions options;
+    options.split = one.split;
+    options.periodic = one.periodic;
+    const tasuki::Grid grid(context, extents, options);
     const Word bytes = static_cast<Word>(one.cells[1] * one.cells[2]) * sizeof(float);
     for (const std::string& path : kPaths) {
       if (context.size() == 1 && path != "auto") continue;

@@ -35,7 +35,11 @@ struct Nccl {
   Nccl() {
     // Multicast serves larger barriers only, and can leave the GPUs of a host unusable.
     setenv("NCCL_NVLS_ENABLE", "0", 1);
+#ifdef BENCH_NCCL_LIBRARY  // of the headers' version; there may be another beside it
+    tasuki::DynamicLibrary library("NCCL", BENCH_NCCL_LIBRARY, "libnccl.so.2");
+#else
     tasuki::DynamicLibrary library("NCCL", "libnccl.so.2");
+#endif
     library.find(version, "ncclGetVersion");
     library.find(get_unique_id, "ncclGetUniqueId");
     library.find(init, "ncclCommInitRank");

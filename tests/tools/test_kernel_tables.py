@@ -42,6 +42,14 @@ class KernelTables(unittest.TestCase):
         self.assertIn("| 8 B in a word, with arrival | 1 | 0.89 |", text)
         self.assertNotIn("barrier", text)
 
+    def test_a_part_is_made_of_what_was_printed(self):
+        printed = "a warning\n" + PRINTED.split("\n", 1)[1].split("\n\n")[0] + "\nNCCL: left out: there is none\n"
+        made = kernel_tables.results("bench --launches 5", {"gpu": "G", "gpus": 2, "nccl": ""}, printed)
+        ((title, medians),) = kernel_tables.parts_of(made)
+        self.assertTrue(title.startswith("bench --launches 5: gpu G, gpus 2; NCCL: left out: there is none; one way"))
+        self.assertEqual(medians["halo: one face", 16384, 16], "3.70")
+        self.assertEqual(len(medians), 4)  # of those with 256 threads a block, and of the host's
+
     def test_a_file_that_is_missing_leaves_the_table_empty(self):
         with tempfile.TemporaryDirectory() as folder:
             text = "<!-- kernels:none/1/halos -->\nold\n<!-- /kernels -->\n"
