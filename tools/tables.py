@@ -205,7 +205,7 @@ def predicted_table(results: dict) -> str:
     """One row a case that Tasuki predicts. A ratio is the measured time over the predicted one."""
     rows = [["group", "case", "predicted, µs", "measured, µs", "measured / predicted"], ["---"] * 2 + ["---:"] * 3]
     for case in results["cases"]:
-        own = case["peers"].get(OWN, {})
+        own = case["peers"].get(OWN) or case["peers"].get(OWN + GRAPH, {})
         if not own.get("predicted_us"):
             continue
         measured = own["median_us"] - case.get("barrier_us", 0)
