@@ -2,10 +2,10 @@
 """Tests and measures on a machine with GPUs: the tests that need them, the benchmark, Himeno and Laplace at all sizes.
 
 Writes bench/results/gpu-N.json, collectives-gpu-N.json, kernels-gpu-N.txt, himeno-gpu-N.json, laplace-gpu-N.json and
-gpu-N-tests.txt (or into --out), N being the ranks, one a GPU. Beside the collectives stand those of PyTorch's symmetric memory, where it is
-(torch_collectives.py). On four ranks also islands-SIZE-PATH.txt, what Himeno's plans across islands are and why. Every
-step goes on after a failure of another; the exit status says whether there was one. `make gpu` builds first. `--only
-sanitize` runs compute-sanitizer, which nothing else does, for it takes minutes.
+gpu-N-tests.txt (or into --out), N being the ranks, one a GPU. Beside the collectives stand those of PyTorch's symmetric
+memory, where it is (torch_collectives.py). On four ranks also islands-SIZE-PATH.txt, what Himeno's plans across islands
+are and why. Every step goes on after a failure of another; the exit status says whether there was one. `make gpu`
+builds first. `--only sanitize` runs compute-sanitizer, which nothing else does, for it takes minutes.
 """
 
 from __future__ import annotations

@@ -95,7 +95,9 @@ def results(called: str, machine: dict, printed: str) -> str:
     lines = printed.splitlines()
     facts = ", ".join(f"{name} {value}" for name, value in machine.items() if value)
     missing = "".join(f"; {line.strip()}" for line in lines if ": left out: " in line)
-    title = f"{called}: {facts}{missing}; one way, of halos an epoch; blocks x threads; median (10th to 90th percentile)"
+    title = (
+        f"{called}: {facts}{missing}; one way, of halos an epoch; blocks x threads; median (10th to 90th percentile)"
+    )
     return "\n".join([title, *(line for line in lines if ROW.match(line))]) + "\n"
 
 

@@ -61,8 +61,8 @@ void Worker::remove(Task* task) {
 }
 
 void Worker::wake() {
-  // Both this call and `sleep` read and write `asleep_` in one step, so one of them comes second and sees what the other
-  // did before: either this call sees that the thread sleeps, or the thread sees the request.
+  // Both this call and `sleep` read and write `asleep_` in one step, so one of them comes second and sees what the
+  // other did before: either this call sees that the thread sleeps, or the thread sees the request.
   if (asleep_.fetch_add(0, std::memory_order_acq_rel) != 0) {
     calls_.fetch_add(1, std::memory_order_release);
     calls_.notify_one();

@@ -1,10 +1,10 @@
 // Stop: how the host ends what its kernels wait for. Part of tasuki/kernel.cuh.
 //
-// The host's word lies in host memory, because a CUDA call may wait for the very kernels that are to end. A GPU loads it
-// over PCIe, and loads of one address go there one after the other, a few microseconds each. If every waiting warp of a
-// launch loaded it, the last would get its answer after a millisecond, and until then would not see that what it waits
-// for has long come. Those that wait for it would load the word in turn, and so on. So one thread of the GPU loads it,
-// and nobody else for some time.
+// The host's word lies in host memory, because a CUDA call may wait for the very kernels that are to end. A GPU loads
+// it over PCIe, and loads of one address go there one after the other, a few microseconds each. If every waiting warp
+// of a launch loaded it, the last would get its answer after a millisecond, and until then would not see that what it
+// waits for has long come. Those that wait for it would load the word in turn, and so on. So one thread of the GPU
+// loads it, and nobody else for some time.
 #pragma once
 
 #include "tasuki/kernel/words.cuh"
