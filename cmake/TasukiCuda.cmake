@@ -48,9 +48,9 @@ function(tasuki_use_nvshmem target)
 endfunction()
 
 # tasuki_add_kernel_peers(TARGET NCCL_SOURCE NVSHMEM_SOURCE): peers whose calls are made in kernels. Each source is there
-# in any case, and says that its peer is left out if its headers are not found, or TASUKI_KERNEL_PEERS is off. NCCL's library is
-# opened where it was found, by BENCH_NCCL_LIBRARY, for it must be of the headers' version. NVSHMEM's
-# calls are in a static library, with which its source is linked on the device, apart from all others.
+# in any case, and says that its peer is left out if its headers are not found, or TASUKI_KERNEL_PEERS is off. NCCL's
+# library must be of the headers' version: it is opened where it was found, by BENCH_NCCL_LIBRARY. NVSHMEM's calls are in
+# a static library, with which its source is linked on the device, apart from all others.
 function(tasuki_add_kernel_peers target nccl_source nvshmem_source)
   set(nvshmem_library ${target}-nvshmem)
   add_library(${nvshmem_library} STATIC EXCLUDE_FROM_ALL)
@@ -78,7 +78,8 @@ function(tasuki_add_kernel_peers target nccl_source nvshmem_source)
     set_target_properties(${nvshmem_library} PROPERTIES CUDA_SEPARABLE_COMPILATION ON CUDA_RESOLVE_DEVICE_SYMBOLS ON)
     target_link_libraries(${nvshmem_library} PRIVATE ${nvshmem})
   endif()
-  message(STATUS "tasuki-bench-kernel: NCCL's calls in kernels: ${TASUKI_NCCL_INCLUDE} ${TASUKI_NCCL_libnccl.so.2}, NVSHMEM's: ${nvshmem}")
+  set(nccl ${TASUKI_NCCL_INCLUDE} ${TASUKI_NCCL_libnccl.so.2})
+  message(STATUS "tasuki-bench-kernel: NCCL's calls in kernels: ${nccl}, NVSHMEM's: ${nvshmem}")
 endfunction()
 
 file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS src/*.cu)
