@@ -34,6 +34,8 @@ class StreamChannel {
   /// Puts the command into `stream`. The commands of an epoch that take one path are put between `begin_group` and
   /// `end_group` of the first of them.
   virtual void enqueue(Stream stream) = 0;
+  /// Whether that takes multiprocessors of the GPU, so that some have to be left to it.
+  virtual bool takes_processors() const { return true; }
   virtual void begin_group() {}
   virtual void end_group() {}
 };

@@ -23,6 +23,7 @@ class Copies final : public StreamChannel {
     std::byte* to = shown(to_);
     for (const StridedCopy& copy : copies_) enqueue(copy, 0, to + copy.dst_offset, from + copy.src_offset, stream);
   }
+  bool takes_processors() const override { return false; }
 
  private:
   static std::byte* shown(const Located& where) {

@@ -463,3 +463,34 @@ TEST_CASE("what an allreduce between two GPUs adds up is one step, and its stamp
     }
   }
 }
+
+TEST_CASE("one part of a vector is combined while the next one is put, and by more blocks") {
+  const auto lowered = [](std::int64_t chunk) {
+    CollectiveShape shape;
+    shape.kind = CollectiveKind::allreduce;
+    shape.memory = Memory::device;
+    shape.shared = true;
+    shape.type = DType::f32;
+    shape.count = 1 << 20;
+    shape.algorithm = "doubling";
+    shape.chunk = chunk;
+    shape.path = "peer:put";
+    World world;
+    return Rank(world, tasuki::plan(Machine::uniform(2, 2, 0, true), shape).plan(0), 132, false).gpu();
+  };
+  const GpuProgram in_parts = lowered(1 << 20);
+  REQUIRE(in_parts.rounds[kBoth].size() == 1);
+  CHECK(in_parts.blocks[kBoth] == 132);
+  const auto& tasks = in_parts.tasks[kBoth];
+  REQUIRE(tasks.size() == 3);  // the first one has the threads that only signal
+  std::map<Verb, int> blocks;
+  for (std::size_t t = 1; t < tasks.size(); ++t) {
+    const int end = t + 1 < tasks.size() ? tasks[t + 1].first_block : in_parts.blocks[kBoth];
+    const auto lanes = View(in_parts, tasks[t]).lanes();
+    for (const GpuStep& step : lanes.front())
+      if (step.tiles > 0) blocks[step.verb] = end - tasks[t].first_block;
+  }
+  CHECK(blocks.at(Verb::put) > 30);
+  CHECK(blocks.at(Verb::reduce) > 3 * blocks.at(Verb::put) / 2);
+  CHECK(lowered(1 << 22).rounds[kBoth].size() == 2);  // it comes as a whole, when all has been sent
+}

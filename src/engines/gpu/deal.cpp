@@ -50,7 +50,7 @@ Worth worth_of(const std::vector<TaskDraft>& tasks) {
   Worth worth;
   for (const TaskDraft& task : tasks) {
     if (task.staging) continue;
-    if (task.lines == 0) worth.waiting += task.blocks();
+    if (task.lines == 0 && !task.in_pieces()) worth.waiting += task.blocks();
     if (task.lines > 0 && task.scattered()) worth.scattered += task.blocks();
   }
   return worth;

@@ -12,7 +12,9 @@ namespace tasuki {
 /// What the tasks of a part are worth, in thread blocks. Staging tasks do not count: they should pack some messages
 /// while they unpack others.
 struct Worth {
-  std::int64_t waiting = 0;    ///< of lanes that wait for signals, that signal, or that copy within the GPU
+  /// of lanes that wait for signals, that signal, or that copy within the GPU; but not of those that combine one part
+  /// while the next one travels, which would have to wait until all has been sent
+  std::int64_t waiting = 0;
   std::int64_t scattered = 0;  ///< of lanes that move scattered units into or out of stamped lines
 };
 Worth worth_of(const std::vector<TaskDraft>& tasks);

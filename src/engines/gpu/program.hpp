@@ -7,7 +7,8 @@
 //
 // An epoch has two parts, which one kernel may run together: start sends, wait receives. If each of them is worth more
 // than half of the blocks, they become two rounds of the same blocks: otherwise half of the GPU would only wait to
-// receive while the other half sends. The same holds for many scattered numbers that travel in stamped lines.
+// receive while the other half sends. The same holds for many scattered numbers that travel in stamped lines. It does
+// not where a lane combines one part of a vector while the next one travels.
 //
 // Chunk loops are unrolled. If two steps of a lane touch the same bytes, one of them writing, the later step waits
 // until every block has ended the earlier one. Exception: two reductions of the same elements are dealt out alike, so

@@ -28,13 +28,14 @@ class StreamEngine final : public Engine {
  public:
   StreamEngine(Executor& executor, Runtime& runtime) : executor_(executor), runtime_(runtime) {
     // Blocks wait for other ranks, so all of them must be on the GPU at once. A block takes at most half of an SM, so
-    // that each SM can have one. If messages travel in a stream, half of the SMs are left to those who carry them. If
-    // all commands only copy, blocks may follow each other.
+    // that each SM can have one. If messages travel in a stream and take SMs, half of the SMs are left to those who
+    // carry them. If all commands only copy, blocks may follow each other.
     const int processors = runtime.gpus->processors();
     const auto& channels = executor.program().channels;
     const auto& commands = executor.plan().commands;
-    const bool messages =
-        std::any_of(channels.begin(), channels.end(), [](const Channel& c) { return c.stream != nullptr; });
+    const bool messages = std::any_of(channels.begin(), channels.end(), [](const Channel& c) {
+      return c.stream != nullptr && c.stream->takes_processors();
+    });
     const bool alone = std::all_of(commands.begin(), commands.end(),
                                    [](const auto& c) { return c.verb == Verb::copy && c.dep_count == 0; });
     const int most = messages ? std::max(1, processors / 2) : processors * (alone ? kFollowing : 1);

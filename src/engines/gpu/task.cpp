@@ -20,6 +20,7 @@ constexpr std::int64_t kAccessesPerRow = 32;  // of so many for each of its warp
 // Measured on H200s, in ns: the loads and stores of a tile, and the share of each further access on the same SM.
 constexpr double kTileTime = 450;
 constexpr double kAccessTime = 1;
+constexpr double kCombining = 2;   // times that of a copy: it loads another operand
 constexpr std::int64_t kWord = 4;  // bytes of a unit in stamped memory
 constexpr std::int64_t kRun = 32;  // bytes that a GPU loads together
 constexpr std::int64_t kMostUnits = std::int64_t{1} << 30;
@@ -134,10 +135,21 @@ bool TaskDraft::scattered() const {
   return accesses > 2 * kAccessesPerRow * rows;
 }
 
+bool TaskDraft::reduces() const {
+  return std::any_of(steps.begin(), steps.end(), [](const GpuStep& step) { return step.verb == Verb::reduce; });
+}
+
+bool TaskDraft::in_pieces() const {
+  const auto first =
+      std::find_if(steps.begin(), steps.end(), [](const auto& step) { return step.verb == Verb::reduce; });
+  return std::any_of(first, steps.end(), [](const GpuStep& step) { return step.verb == Verb::wait; });
+}
+
 double TaskDraft::time(std::int64_t blocks_of_it) const {
   const std::int64_t tiles = quotient_up(rows, kTileRows * warps * blocks_of_it);  // of a warp
-  return kTileTime * static_cast<double>(tiles) +
-         kAccessTime * static_cast<double>(accesses) / static_cast<double>(blocks_of_it);
+  const double copied = kTileTime * static_cast<double>(tiles) +
+                        kAccessTime * static_cast<double>(accesses) / static_cast<double>(blocks_of_it);
+  return reduces() ? kCombining * copied : copied;
 }
 
 void TaskDraft::add_copy(const StridedCopy& copy, const Located& src, const Located& dst, std::int64_t form) {

@@ -41,6 +41,8 @@ struct TaskDraft {
 
   std::int64_t blocks() const;                   ///< thread blocks that it is worth
   bool scattered() const;                        ///< whether most accesses are to single units
+  bool reduces() const;                          ///< whether steps of it combine elements
+  bool in_pieces() const;                        ///< whether it combines a part before it waits for the next one
   double time(std::int64_t blocks_of_it) const;  ///< estimated time with this many blocks; for comparisons
   /// Adds the strided copy in the widest units that addresses and strides allow if `form` is 0, or, for reductions, in
   /// elements of `form` bytes or as kByLines and kByWide say.
