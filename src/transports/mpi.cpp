@@ -46,8 +46,10 @@ class Message final : public HostChannel {
   }
 
   bool test() override {
+    if (running_ == nullptr) return true;
     int done = 0;
     const int code = mpi::calls().Test(running_, &done, MPI_STATUS_IGNORE);
+    if (code != MPI_SUCCESS || done != 0) running_ = nullptr;
     if (code != MPI_SUCCESS) throw Error(fmt::format("{} failed: {}", name_, mpi_error_text(code)));
     return done != 0;
   }
@@ -61,13 +63,14 @@ class Message final : public HostChannel {
     int done = 0;
     while (mpi::calls().Test(running_, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done == 0 && Clock::now() < end)
       sched_yield();
+    running_ = nullptr;
   }
 
  private:
   std::string name_;  // for errors
   int copies_;
   std::vector<MPI_Request> requests_;
-  MPI_Request* running_ = nullptr;
+  MPI_Request* running_ = nullptr;  // none once it has ended: MPICH takes a cancel of such a request for an error
 };
 
 class Mpi final : public Transport {
