@@ -1,10 +1,9 @@
 // Stop: how the host ends what its kernels wait for. Part of tasuki/kernel.cuh.
 //
 // The host's word lies in host memory, because a CUDA call may wait for the very kernels that are to end. A GPU loads
-// it over PCIe, and loads of one address go there one after the other, a few microseconds each. If every waiting warp
-// of a launch loaded it, the last would get its answer after a millisecond, and until then would not see that what it
-// waits for has long come. Those that wait for it would load the word in turn, and so on. So one thread of the GPU
-// loads it, and nobody else for some time.
+// it over PCIe. When every waiting warp of a launch loaded it, kernels that wait for each other took a millisecond a
+// step, as if these loads came one after the other, 3 us each (docs/kernels.md). Meanwhile a thread does not see that
+// what it waits for has come. So one thread of the GPU loads the word, and no other does for some time.
 #pragma once
 
 #include "tasuki/kernel/words.cuh"
@@ -21,8 +20,9 @@ namespace detail {
 
 constexpr Word kStopNs = 10'000;  // from one look to the next
 
-/// Whether the host has told the kernels to give up, as far as this thread finds out at time `now`. To whomever it is
-/// true, that thread passes it on to the others, by the word that says that something has failed.
+/// Whether this thread has found, at time `now` in ns, that the host ends all waits. False also where it has not
+/// looked, because another thread has within `kStopNs`. A caller that gets true tells the other threads, by the word
+/// that says that something has failed.
 TASUKI_DEVICE bool told_to_stop(const Stop& stop, Word now) {
   const Word looked = load_relaxed_gpu(stop.looked);
   if (now < looked + kStopNs) return false;
