@@ -1,5 +1,6 @@
 // Path `peer:stamped`: as `peer:eager`, but every 15 bytes travel with a byte that has the epoch's number. So no signal
-// has to wait until stores are visible. It suits small messages, because it costs a second pass, as `peer:eager` does.
+// has to wait until stores are visible. It costs a second pass, as `peer:eager` does: so it suits small messages, and
+// contiguous ones of some MiB, whose lines are taken, or added up, as they arrive.
 #include <algorithm>
 #include <cstdlib>
 
@@ -37,13 +38,17 @@ Offer offer(const Question& q) {
   if (!in_words(q)) return Offer::no("stamped lines hold words of 4 bytes");
   if (!std::all_of(q.move.copies.begin(), q.move.copies.end(), fits_lines))
     return Offer::no("too large for stamped lines");
-  return peer_two_passes(q);
+  // Contiguous lines are taken as they arrive, by warps of their own (engines/gpu/rows.hpp): what was measured is all.
+  const auto contiguous = [](const StridedCopy& copy) { return copy.ndims == 0; };
+  if (!std::all_of(q.move.copies.begin(), q.move.copies.end(), contiguous)) return peer_two_passes(q);
+  const std::string why = not_between_gpus(q);
+  return why.empty() ? priced(q) : Offer::no(why);
 }
 
 const PathRegistration registration{[] {
   Path path = peer_path("peer:stamped", std::make_shared<EagerProtocol>(Home::stamped, false));
   path.offer = offer;
-  path.preference = 0;  // as for a put, because no signal is needed: of the two, the cheaper one wins
+  path.preference = 1;  // of equals the put wins, which needs no ring
   return path;
 }};
 

@@ -180,11 +180,15 @@ class Pricing {
 
   // What a GPU loads and stores for a move within its memory, relative to a copy. The operands of a pass are loaded
   // once and the result is stored once. Where one of them comes from another GPU, that takes longer than all the
-  // others.
+  // others. Of stamped lines the pass takes what it adds up as it arrives, as it would if it only unpacked them.
   double share_of_pass(const Plan& plan, std::size_t i) const {
     const auto remote = [&](std::size_t command) {
       return plan.buffers[static_cast<std::size_t>(plan.commands[command].src)].rank != plan.rank;
     };
+    const auto stamped = [&](std::size_t command) {
+      return plan.buffers[static_cast<std::size_t>(plan.commands[command].src)].home == Home::stamped;
+    };
+    if (stamped(i)) return 1;
     std::size_t next = 0;
     std::size_t first = i;
     bool hidden = remote(i);
@@ -192,10 +196,10 @@ class Pricing {
       if (plan.commands[before].verb == Verb::wait) continue;
       if (!goes_on(plan, before, next) || next != first) break;
       first = before;
-      hidden = hidden || remote(before);
+      hidden = hidden || remote(before) || stamped(before);
     }
     const bool stores = !goes_on(plan, i, next);
-    for (std::size_t at = i; goes_on(plan, at, next); at = next) hidden = hidden || remote(next);
+    for (std::size_t at = i; goes_on(plan, at, next); at = next) hidden = hidden || remote(next) || stamped(next);
     if (hidden) return 0;
     const bool loads_destination = first == i && plan.commands[i].verb == Verb::reduce;
     return 0.5 * (1 + (loads_destination ? 1 : 0) + (stores ? 1 : 0));

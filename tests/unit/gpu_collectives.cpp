@@ -74,7 +74,8 @@ class Rank {
       Channel& channel = program_.channels.emplace_back();
       if (path.carries(c.verb)) channel.stream = std::make_unique<Enqueued>();
     }
-    gpu_ = lower(program_, blocks, true);
+    told_.resize(program_.plan.commands.size());
+    gpu_ = lower(program_, blocks, true, static_cast<int>(kGpuWarps), {}, told_.data());
     if (by_rows && gpu_.messages.empty() && gpu_.direct)
       for (const int parts : {kPartStart, kPartWait, kBoth}) rows_[parts] = rows_of(gpu_, gpu_.tasks[parts], blocks);
     if (rows_[kBoth]) ++in_rows;
@@ -260,9 +261,7 @@ class Rank {
         }
         for (const GpuTell& tell : gpu_.tells) {
           if (tell.message != index) continue;
-          const View view(gpu_, tell.task);
-          Cursor lane{0, view.lanes().front(), 0};
-          while (lane.at < lane.steps.size()) CHECK(step(view, lane));
+          *tell.counter = *tell.word;
           ++told;
         }
       }
@@ -304,6 +303,7 @@ class Rank {
   Program program_;
   GpuProgram gpu_;
   std::optional<RowProgram> rows_[kBoth + 1];  // by parts
+  std::vector<std::uint64_t> told_;            // by command
   std::vector<std::uint64_t> ends_;
   std::uint64_t epoch_ = 1;
   Queue streams_[2];
@@ -430,8 +430,22 @@ TEST_CASE("small epochs by stamped lines run in rows, those that do more do not"
   CHECK(sender->rows.front().signal.counter != nullptr);
   CHECK(kinds(of_rank(0, CollectiveKind::reduce, 250, "peer:stamped", DType::f64)) ==
         Count{{RowKind::combine, 5}, {RowKind::tell, 1}});
-  CHECK(!of_rank(0, CollectiveKind::allreduce, 132 * 8 * 120, "peer:stamped", DType::f32));  // too much
-  CHECK(!of_rank(0, CollectiveKind::allreduce, 250, "peer:put,peer:eager", DType::f32));     // signals after puts
+  // More lines than there are warps: each kind has its share of them, and every line is in one row.
+  const auto large = of_rank(0, CollectiveKind::allreduce, 132 * 8 * 120 + 7, "peer:stamped", DType::f32);
+  CHECK(large.value().places.empty());
+  CHECK(large->rows.size() == 132 * kGpuWarps);
+  std::map<RowKind, std::map<std::uint32_t, int>> lines;
+  for (const Row& row : large->rows)
+    for (std::uint32_t i = 0; i < row.lines && row.kind != RowKind::none; ++i)
+      ++lines[row.kind][row.line + i * row.step];
+  for (const RowKind kind : {RowKind::fill, RowKind::combine}) {
+    CHECK(lines[kind].size() == 132 * 8 + 1);
+    for (const auto& [line, times] : lines[kind]) {
+      CHECK(line <= 132 * 8);
+      CHECK(times == 1);
+    }
+  }
+  CHECK(!of_rank(0, CollectiveKind::allreduce, 250, "peer:put,peer:eager", DType::f32));  // signals after puts
 }
 
 TEST_CASE("what an allreduce between two GPUs adds up is one step, and its stamped lines need no signal") {

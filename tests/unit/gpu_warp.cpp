@@ -316,6 +316,22 @@ TEST_CASE("warps: several operands, out of lines, packed memory or both, into wh
       }
       CHECK(warps.run(dtype, combine, begins, lines, round % 2 == 0 ? 1 : kTileRows, 9, forever));
       CHECK(std::equal(expected.begin(), expected.end(), memory.begin()));
+      if (!wide) continue;
+      // The same once more, as steps whose operands are contiguous do it.
+      std::copy(fresh.begin(), fresh.end(), memory.begin());
+      const auto value = [&](int k) { return memory.data() + 8192 * (k + (begins ? 1 : 0)); };
+      const auto units = static_cast<std::uint32_t>(copy.block / 16);
+      constexpr std::uint32_t kTile = 32 * kTileRows;
+      with_adder(dtype, combine, [&](auto add) {
+        for (std::uint32_t unit = 0; unit < (units + kTile - 1) / kTile * kTile; ++unit) {
+          if (unit % kTile >= 32) continue;
+          const std::uint32_t end = std::min(units, unit / kTile * kTile + kTile);
+          combine_flat(add, unit, end, value(0), value(1), memory.data(), begins ? 2 : 3,
+                       [&](int k) { return value(2 + k); });
+        }
+        return true;
+      });
+      CHECK(std::equal(expected.begin(), expected.end(), memory.begin()));
     }
   }
 }

@@ -1,7 +1,9 @@
 // An epoch in rows (engines/gpu/rows.hpp), carried out on the host: one row at a time, in any order.
 #pragma once
 
+#include <array>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "engines/gpu/rows.hpp"
@@ -27,7 +29,40 @@ class RowView {
   /// Does a row's work; false if what it waits for has not come.
   bool run(std::size_t number, std::uint64_t epoch) const {
     const Row& row = program_.rows[number];
-    const RowPlaces* const places = program_.places.data() + number * kLanes;
+    if (!program_.places.empty()) return run_line(row, program_.places.data() + number * kLanes, epoch);
+    if (row.kind == RowKind::none || row.kind == RowKind::tell || row.kind == RowKind::await)
+      return run_line(row, nullptr, epoch);
+    if (!all_have_come(row, epoch)) return false;
+    for (const auto& [line, places] : lines_of(row))
+      if (!run_line(line, places.data(), epoch)) return false;
+    return true;
+  }
+
+ private:
+  using Words = std::vector<std::uint32_t>;
+  using Places = std::array<RowPlaces, kLanes>;
+
+  // The lines of a row without a table, each as a row of its own.
+  static std::vector<std::pair<Row, Places>> lines_of(const Row& row) {
+    std::vector<std::pair<Row, Places>> all;
+    for (std::uint32_t i = 0; i < row.lines; ++i) {
+      auto& [line, places] = all.emplace_back(row, Places());
+      line.line += i * row.step;
+      for (std::uint32_t lane = 0; lane < kLanes; ++lane)
+        places[lane] = contiguous_places(row.kind, line.line, row.units, lane);
+    }
+    return all;
+  }
+
+  // Whether the row can be done as a whole: a line that has been combined must not be once more.
+  bool all_have_come(const Row& row, std::uint64_t epoch) const {
+    if (row.kind != RowKind::combine) return true;
+    for (const auto& [line, places] : lines_of(row))
+      if (!operands_have_come(line, places.data(), epoch)) return false;
+    return true;
+  }
+
+  bool run_line(const Row& row, const RowPlaces* places, std::uint64_t epoch) const {
     switch (row.kind) {
       case RowKind::none:
         return true;
@@ -48,9 +83,6 @@ class RowView {
     }
     return false;
   }
-
- private:
-  using Words = std::vector<std::uint32_t>;
 
   // Calls f(word of the line, its place) for the words that there are.
   template <class F>
@@ -104,11 +136,17 @@ class RowView {
     }
   }
 
-  bool combine(const Row& row, const RowPlaces* places, std::uint64_t epoch) const {
+  bool operands_have_come(const Row& row, const RowPlaces* places, std::uint64_t epoch) const {
     const RowOperand* const operands = program_.operands.data() + row.first_operand;
     for (int k = 0; k < row.operands; ++k) {
       if (operands[k].stamped != 0 && !has_come(line_of(operands[k].place, row, epoch), places, epoch)) return false;
     }
+    return true;
+  }
+
+  bool combine(const Row& row, const RowPlaces* places, std::uint64_t epoch) const {
+    const RowOperand* const operands = program_.operands.data() + row.first_operand;
+    if (!operands_have_come(row, places, epoch)) return false;
     const auto words = [&](const GpuPlace& place, bool stamped) {
       Words all;
       each_word(places, [&](std::size_t word, std::int64_t at) {

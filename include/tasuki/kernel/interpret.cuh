@@ -279,6 +279,43 @@ struct Dealt {
   }
 };
 
+// All tiles of a flat reduction that are dealt to this warp, as `move` counts them. What does not change from tile to
+// tile is looked up once.
+template <class Add, class Step>
+TASUKI_APART void reduce_flat_by(const PlanRun& l, const std::byte* at, const Step* step, const Dealt& dealt,
+                                 std::uint32_t warp, std::uint32_t turn, std::uint64_t epoch) {
+  const Task task{at};
+  const GpuCopy* copies = task.list<GpuCopy>(task.header().copies);
+  const GpuCopy& copy = copies[step->first_copy];
+  const auto source = [&](int k) -> const std::byte* {
+    return base_of(l, step[k].src, epoch) + copies[step[k].first_copy].src_offset;
+  };
+  std::byte* const to = base_of(l, step->dst, epoch) + copy.dst_offset;
+  const bool begins = step->begins != 0;
+  const std::byte* const here = begins ? source(0) : to;
+  const std::byte* const there = begins ? source(1) : source(0);
+  const int first_more = begins ? 2 : 1;
+  const int rest = step->joined + 1 - first_more;
+  const auto more = [&](int k) { return source(first_more + k); };
+  const Add add{step->dtype, step->op};
+  const std::uint32_t tile_units = step->tile_rows * 32;
+  const std::uint32_t units = copy.units;
+  const std::uint32_t rounds = step->rounds;
+  const std::uint32_t stride = dealt.blocks * dealt.warps;
+  std::uint32_t tile = dealt.block * dealt.warps + warp;
+  TASUKI_NO_UNROLL
+  for (std::uint32_t round = 0; round <= rounds; ++round, tile += stride) {
+    if (round == rounds) {
+      if (turn >= dealt.rest_count()) break;
+      tile = dealt.rest() + turn;
+    }
+    const std::uint32_t first = tile * tile_units;
+    each_lane([&](std::uint32_t lane) {
+      combine_flat(add, first + lane, least(units, first + tile_units), here, there, to, rest, more);
+    });
+  }
+}
+
 // Not inlined: the code for all elements and operators would take registers from the copies. What it is given fits into
 // registers, and it keeps no memory of its own but for rare operators. A template, so that who does not reduce need not
 // compile it.
@@ -316,6 +353,14 @@ TASUKI_DEVICE bool move(const PlanRun& l, const Task& task, const Dealt& dealt, 
   const GpuDim* all_dims = task.list<GpuDim>(task.header().dims);
   const GpuCopy* copies = task.list<GpuCopy>(task.header().copies) + dealt.step.first_copy;
   const std::int32_t count = task.copies_of(dealt.step);
+  if constexpr (kReduces) {
+    if (dealt.step.flat != 0) {
+      return with_adder(dealt.step.dtype, dealt.step.op, [&](auto add) {
+        reduce_flat_by<decltype(add)>(l, task.at, &dealt.step, dealt, warp, turn, epoch);
+        return true;
+      });
+    }
+  }
   for (std::uint32_t round = 0; round <= dealt.step.rounds; ++round) {
     std::uint32_t tile = (round * dealt.blocks + dealt.block) * dealt.warps + warp;
     if (round == dealt.step.rounds) {

@@ -96,6 +96,7 @@ struct GpuStep {
   /// combined. They have the same destination and are not dealt out.
   std::int8_t joined = 0;
   std::int8_t begins = 0;    ///< a reduction: its destination does not count, its first source takes that place
+  std::int8_t flat = 0;      ///< a reduction in units of 16 bytes that follow each other on all sides
   std::int8_t by_lines = 0;  ///< a reduction in words, whose rows are as long as stamped lines
   Verb verb{};
   DType dtype = DType::none;

@@ -250,6 +250,33 @@ TASUKI_WITHIN void combine_units(const Combination& c, const Add& add, const Gpu
   }
 }
 
+/// A tile of operands whose units follow each other (GpuStep::flat): the units from `first` to before `end`, of which
+/// this thread has every 32nd. `here` and `there` are the first two that are combined, `more` gives those after them.
+template <class Add, class More>
+TASUKI_WITHIN void combine_flat(const Add& add, std::uint32_t first, std::uint32_t end, const std::byte* here,
+                                const std::byte* there, std::byte* to, int rest, const More& more) {
+  Unit16 a[kTileRows] = {};
+  Unit16 b[kTileRows] = {};
+  const auto wanted = [&](int j) { return first + 32 * j < end; };
+  const auto at = [&](int j) { return static_cast<std::size_t>(first + 32 * j) * sizeof(Unit16); };
+  TASUKI_UNROLL
+  for (int j = 0; j < kTileRows; ++j) load_if(wanted(j), here + at(j), a[j]);
+  TASUKI_UNROLL
+  for (int j = 0; j < kTileRows; ++j) load_if(wanted(j), there + at(j), b[j]);
+  add(kTileRows, a, b);
+  TASUKI_NO_UNROLL
+  for (int k = 0; k < rest; ++k) {
+    const std::byte* const from = more(k);
+    TASUKI_UNROLL
+    for (int j = 0; j < kTileRows; ++j) load_if(wanted(j), from + at(j), b[j]);
+    add(kTileRows, a, b);
+  }
+  TASUKI_UNROLL
+  for (int j = 0; j < kTileRows; ++j) {
+    if (wanted(j)) store_aligned<Unit16>(to + at(j), a[j]);
+  }
+}
+
 #if defined(TASUKI_LANES_ARE_THREADS)
 
 // By a whole warp: a thread's words of the first `lines` of Most lines, combined. An element of several words is spread

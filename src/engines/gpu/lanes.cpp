@@ -19,7 +19,7 @@ bool touch_the_same(const Command& a, const Command& b) {
 
 }  // namespace
 
-Lanes::Lanes(const Program& program, const ThreadChannels& carried)
+Lanes::Lanes(const Program& program, const ThreadChannels& carried, bool tells)
     : awaited(program.plan.commands.size(), false),
       deps(program.plan.commands.size()),
       told_after(program.plan.commands.size(), -1),
@@ -31,7 +31,7 @@ Lanes::Lanes(const Program& program, const ThreadChannels& carried)
   find_deps();
   in_line =
       !messages.empty() && std::none_of(all.begin(), all.end(), [&](const Lane& lane) { return stands_alone(lane); });
-  find_tells();
+  if (tells) find_tells();
   find_late();
 }
 
@@ -199,7 +199,7 @@ void Lanes::find_tells() {
   const auto puts = std::count_if(messages.begin(), messages.end(), [&](std::int32_t m) {
     return commands[static_cast<std::size_t>(m)].verb == Verb::put;
   });
-  if (puts < 2 || in_line) return;
+  if (puts < 2) return;
   for (const std::int32_t m : messages) {
     const auto message = static_cast<std::size_t>(m);
     if (commands[message].verb != Verb::put) continue;

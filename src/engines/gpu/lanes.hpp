@@ -33,8 +33,9 @@ struct Lane {
 
 class Lanes {
  public:
-  /// `carried`: as `lower` has it. Both must live as long as this.
-  Lanes(const Program& program, const ThreadChannels& carried);
+  /// `carried`: as `lower` has it. Both must live as long as this. `tells`: of each of several puts is told when it
+  /// ends.
+  Lanes(const Program& program, const ThreadChannels& carried, bool tells);
 
   std::vector<Lane> all;
   std::vector<std::int32_t> messages;  ///< commands that channels carry in a stream

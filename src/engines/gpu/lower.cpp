@@ -23,13 +23,15 @@ constexpr std::int64_t kStagingBlocks = 16;
 
 class Lowering {
  public:
-  Lowering(const Program& program, int most_blocks, bool atomics, int warps, const ThreadChannels& carried)
+  Lowering(const Program& program, int most_blocks, bool atomics, int warps, const ThreadChannels& carried,
+           std::uint64_t* told)
       : in_(program),
         plan_(program.plan),
         most_(most_blocks),
         atomics_(atomics),
         warps_(warps),
-        lanes_(program, carried) {
+        told_(told),
+        lanes_(program, carried, told != nullptr) {
     check_size();
     for (Lane& lane : lanes_.all) order(lane);
   }
@@ -60,7 +62,6 @@ class Lowering {
       tasks.insert(tasks.begin(), std::move(light));
       deal_out(plan_, tasks, parts, most_, out_);
     }
-    lower_tells();
     return std::move(out_);
   }
 
@@ -191,6 +192,7 @@ class Lowering {
       if (now(i) && !lanes_.asked(i) && !step.joined)
         add_step(lane, moves && (step.told || lanes_.tells_first(i)) ? tells : task, step);
       if (lanes_.asked(i) && (kPartWait & parts) != 0) add_answer(waits, step.command);
+      if (lanes_.told_after[i] >= 0 && (kPartPack & parts) != 0) add_tell(lane, tells, step, parts);
     }
     if (!task.copies.empty()) {
       task.most = std::min(task.most, lane.most);
@@ -207,24 +209,16 @@ class Lowering {
     answers.add_lane(waits);
   }
 
-  void lower_tells() {
-    for (const Lane& lane : lanes_.all) {
-      for (std::size_t m = lane.first; m < lane.last; ++m) {
-        TaskDraft signals;
-        for (const LaneStep& step : lane.steps)
-          if (lanes_.told_after[static_cast<std::size_t>(step.command)] == static_cast<std::int32_t>(m))
-            add_step(lane, signals, step);
-        if (signals.steps.empty()) continue;
-        TaskDraft task;
-        task.add_lane(signals);
-        task.cut(1);
-        GpuTell tell{static_cast<std::int32_t>(m), {}};
-        tell.task.offset = static_cast<std::uint32_t>(out_.bytes.size());
-        task.write(out_.bytes);
-        tell.task.bytes = static_cast<std::uint32_t>(out_.bytes.size()) - tell.task.offset;
-        out_.tells.push_back(tell);
-      }
-    }
+  // Sets the word that the copy engine copies into the signal's counter when the put before it has ended.
+  void add_tell(const Lane& lane, TaskDraft& tells, const LaneStep& step, int parts) {
+    add_step(lane, tells, step);
+    GpuStep& s = tells.steps.back();
+    if (parts == kPartPack)
+      out_.tells.push_back(
+          {lanes_.told_after[static_cast<std::size_t>(step.command)], s.counter, told_ + step.command});
+    s.counter = told_ + step.command;
+    s.alone = 1;
+    s.untold = 1;
   }
 
   GpuPlace place(std::int32_t buffer) {
@@ -394,14 +388,16 @@ class Lowering {
   int most_;
   bool atomics_;
   int warps_;  // of a block
+  std::uint64_t* told_;
   Lanes lanes_;
   GpuProgram out_;
 };
 
 }  // namespace
 
-GpuProgram lower(const Program& program, int most_blocks, bool atomics, int warps, const ThreadChannels& carried) {
-  return Lowering(program, most_blocks, atomics, warps, carried).run();
+GpuProgram lower(const Program& program, int most_blocks, bool atomics, int warps, const ThreadChannels& carried,
+                 std::uint64_t* told) {
+  return Lowering(program, most_blocks, atomics, warps, carried, told).run();
 }
 
 std::string describe_failure(const Plan& plan, const Runtime& runtime, std::int32_t command, std::uint64_t epoch,

@@ -55,10 +55,13 @@ struct GpuRound {
   std::int32_t blocks = 0;
 };
 
-/// What is signalled when a put of a stream has ended, before the next one begins: a task of a single thread.
+/// What is signalled when a put of a stream has ended, before the next one begins. A kernel between two puts would keep
+/// the copy engine waiting for some ten microseconds. So the engine itself copies the signal's new value, from a word
+/// that the kernel before the puts has set.
 struct GpuTell {
   std::int32_t message = 0;  ///< the put's command
-  GpuTask task;
+  std::uint64_t* counter = nullptr;
+  const std::uint64_t* word = nullptr;
 };
 
 struct GpuProgram {
@@ -84,9 +87,11 @@ using ThreadChannels = std::vector<const ThreadChannel*>;
 /// there are more tasks than blocks, each task gets one. Without `atomics`, several blocks cannot add to a signal of
 /// another GPU. Throws `Error` for what the kernel cannot run: messages in chunk loops, reductions into stamped lines,
 /// and more than kGpuSteps steps, kGpuPairs fields with two copies, kGpuTasks tasks or kGpuThreads lanes that move
-/// nothing. Messages with a channel among `carried` are asked for as those are whose own channel is a thread's.
+/// nothing. Messages with a channel among `carried` are asked for as those are whose own channel is a thread's. `told`:
+/// words in GPU memory, one for each command of the plan, for what is told between puts of a stream; without them all
+/// is told after the last one.
 GpuProgram lower(const Program& program, int most_blocks, bool atomics, int warps = static_cast<int>(kGpuWarps),
-                 const ThreadChannels& carried = {});
+                 const ThreadChannels& carried = {}, std::uint64_t* told = nullptr);
 
 /// The error text when a kernel has given up waiting at `command`, whose counter was at `value`.
 std::string describe_failure(const Plan& plan, const Runtime& runtime, std::int32_t command, std::uint64_t epoch,

@@ -67,8 +67,12 @@ RowSignal signal_of(const GpuStep& step) {
 
 class Cutting {
  public:
-  Cutting(const GpuProgram& program, const std::vector<GpuTask>& tasks, int most_blocks)
-      : program_(program), tasks_(tasks), most_rows_(static_cast<std::size_t>(most_blocks) * kGpuWarps) {}
+  // `contiguous`: without a table, for any number of lines.
+  Cutting(const GpuProgram& program, const std::vector<GpuTask>& tasks, int most_blocks, bool contiguous)
+      : program_(program),
+        tasks_(tasks),
+        contiguous_(contiguous),
+        most_rows_(static_cast<std::size_t>(most_blocks) * kGpuWarps) {}
 
   std::optional<RowProgram> run() {
     if (tasks_.empty() || !add_light_lanes(TaskView(program_, tasks_[0]))) return std::nullopt;
@@ -78,6 +82,7 @@ class Cutting {
         if (!add_lane(task, lane == 0 ? 0 : task.end(lane - 1), task.end(lane))) return std::nullopt;
       }
     }
+    if (contiguous_) return deal_out();
     for (auto& group : groups_) {
       for (auto& one : group) {
         made_.rows.push_back(one.row);
@@ -98,6 +103,12 @@ class Cutting {
   };
   // In the order in which they are dealt out: what waits for nobody comes first.
   enum Group : int { kFirst, kLocal, kLast, kGroups };
+  // A strided copy whose lines several rows share.
+  struct Vector {
+    Group group;
+    Row row;
+    std::uint32_t lines;
+  };
 
   static RowPlaces nowhere() { return {{kNowhere, kNowhere, kNowhere, kNowhere}}; }
 
@@ -200,6 +211,9 @@ class Cutting {
 
   bool add_rows(Group group, const Row& row, std::uint32_t units, const std::vector<GpuDim>& dims) {
     const std::int64_t row_units = row.kind == RowKind::copy ? kLanes * kCopiedUnits : kLineWords;
+    const std::int64_t lines = (units + row_units - 1) / row_units;
+    if (contiguous_) return add_vector(group, row, units, lines, dims);
+    if (count_ + static_cast<std::size_t>(lines) > most_rows_) return false;
     for (std::int64_t first = 0; first < units; first += row_units) {
       One one{row, {}};
       one.row.line = static_cast<std::uint32_t>(first / row_units);
@@ -222,6 +236,39 @@ class Cutting {
     return true;
   }
 
+  bool add_vector(Group group, Row row, std::uint32_t units, std::int64_t lines, const std::vector<GpuDim>& dims) {
+    const bool fills = row.kind == RowKind::fill;
+    const bool takes = row.kind == RowKind::take || row.kind == RowKind::combine;
+    const bool in_order =
+        dims.size() == 1 && (units == 1 || ((takes || dims[0].src_stride == 1) && (fills || dims[0].dst_stride == 1)));
+    row.units = units;
+    vectors_.push_back({group, row, static_cast<std::uint32_t>(lines)});
+    lines_ += static_cast<std::uint64_t>(lines);
+    return in_order && ++count_ <= most_rows_;
+  }
+
+  // Each vector gets a row, and of those that are left as many as its share of all lines. Those that fill come first,
+  // those that take last: an SM whose stores wait for the wire lets no load go before them.
+  RowProgram deal_out() {
+    std::vector<Row> groups[kGroups];
+    for (std::size_t g = 0; g < kGroups; ++g)
+      for (const One& one : groups_[g]) groups[g].push_back(one.row);
+    const std::uint64_t left = most_rows_ - count_;
+    const std::uint64_t more_lines = std::max<std::uint64_t>(1, lines_ - vectors_.size());
+    for (const Vector& vector : vectors_) {
+      const auto more = static_cast<std::uint32_t>(std::min(left, more_lines) * (vector.lines - 1) / more_lines);
+      Row row = vector.row;
+      row.step = 1 + more;
+      for (; row.line < row.step; ++row.line) {
+        row.lines = (vector.lines - row.line + row.step - 1) / row.step;
+        groups[vector.group].push_back(row);
+      }
+    }
+    for (const auto& group : groups) made_.rows.insert(made_.rows.end(), group.begin(), group.end());
+    made_.rows.resize((std::max<std::size_t>(1, made_.rows.size()) + kGpuWarps - 1) / kGpuWarps * kGpuWarps);
+    return std::move(made_);
+  }
+
   static bool fits(std::int64_t place) { return place > kNowhere && place <= std::numeric_limits<std::int32_t>::max(); }
 
   bool add(Group group, const One& one) {
@@ -231,8 +278,11 @@ class Cutting {
 
   const GpuProgram& program_;
   const std::vector<GpuTask>& tasks_;
+  const bool contiguous_;
   const std::size_t most_rows_;
   std::size_t count_ = 0;
+  std::vector<Vector> vectors_;
+  std::uint64_t lines_ = 0;  // of these
   std::array<std::vector<One>, kGroups> groups_;
   RowProgram made_;
 };
@@ -240,7 +290,8 @@ class Cutting {
 }  // namespace
 
 std::optional<RowProgram> rows_of(const GpuProgram& program, const std::vector<GpuTask>& tasks, int most_blocks) {
-  return Cutting(program, tasks, most_blocks).run();
+  std::optional<RowProgram> made = Cutting(program, tasks, most_blocks, false).run();
+  return made ? made : Cutting(program, tasks, most_blocks, true).run();
 }
 
 }  // namespace tasuki

@@ -26,13 +26,38 @@ struct RowLaunch : Counting {
 
 struct NoAdder {};
 
-// By a whole warp: loads a piece of a line again and again until it has come. False, to all lanes, if it has not.
-__device__ bool await_piece(uint4& piece, const std::byte* from, bool has, std::uint32_t stamp, Patience& patience,
-                            std::uint64_t epoch) {
+// A line of a row, as one lane sees it.
+struct RowLine {
+  RowPlaces at;
+  std::int64_t piece;  // offset of the lane's piece
+  __device__ bool has() const { return at.at[0] != kNowhere; }
+};
+
+// Lines that a warp moves at once, where it has several: as many as the registers hold.
+constexpr int kLinesAtOnce = 4;
+constexpr int kFewOperands = 2;  // of a combination of so many lines
+template <class Add>
+constexpr int kLinesOfMany = std::is_same_v<Add, AnyAdder> ? 1 : 2;  // of one with more operands
+
+// By a whole warp: loads the pieces of its lines again and again until all have come: all that are missing at once, for
+// one after the other each would cost a latency of its own. False, to all lanes, if one has not come.
+template <int Lines>
+__device__ bool await_pieces(uint4 (&piece)[Lines], const std::byte* from, const RowLine (&line)[Lines],
+                             std::uint32_t stamp, Patience& patience, std::uint64_t epoch) {
+  const auto missing = [&](int j) { return line[j].has() && !came(piece[j], stamp); };
+  const auto any = [&] {
+    bool one = false;
+#pragma unroll
+    for (int j = 0; j < Lines; ++j) one = one || missing(j);
+    return one;
+  };
   bool given_up = false;
-  while (!given_up && has && !came(piece, stamp)) {
+  while (!given_up && any()) {
     given_up = !patience.more((epoch - 1) * kShares, epoch * kShares);
-    piece = load_piece(from);
+#pragma unroll
+    for (int j = 0; j < Lines; ++j) {
+      if (missing(j)) piece[j] = load_piece(from + line[j].piece);
+    }
   }
   return __any_sync(~0u, given_up) == 0;
 }
@@ -73,80 +98,113 @@ __device__ void copy_units(const std::byte* src, std::byte* dst, const RowPlaces
   if (both) to[at.at[3]] = two;
 }
 
-// All operands are on their way before any is combined.
-template <class Add>
-__device__ void combine_row(const RowLaunch& l, const Row& row, const RowPlaces& at, std::byte* dst,
-                            std::uint64_t epoch) {
+// All operands are on their way before any is combined. False, to all lanes, if one does not come.
+template <class Add, int Operands, int Lines>
+__device__ bool combine_lines(const RowLaunch& l, const Row& row, const RowLine (&line)[Lines], std::byte* dst,
+                              std::uint64_t epoch) {
   const auto stamp = static_cast<std::uint32_t>(epoch);
-  const std::int64_t piece_at = static_cast<std::int64_t>(row.line) * kStampedLine + lane() * 16;
-  const bool has = at.at[0] != kNowhere;
   const RowOperand* operands = l.operands + row.first_operand;
-  const std::byte* from[kRowOperands];
-  std::uint32_t word[kRowOperands][kLineParts];
-  bool stamped[kRowOperands];
+  const std::byte* from[Operands];
+  std::uint32_t word[Operands][Lines][kLineParts];
+  bool stamped[Operands];
 #pragma unroll
-  for (int k = 0; k < kRowOperands; ++k) {
+  for (int k = 0; k < Operands; ++k) {
     if (k >= row.operands) break;
     from[k] = base_of(l.selection, operands[k].place, epoch);
     stamped[k] = operands[k].stamped != 0;
-    if (stamped[k]) {
-      from[k] += piece_at;
-      const uint4 piece = load_piece(from[k]);
-      word[k][0] = piece.x;
-      word[k][1] = piece.y;
-      word[k][2] = piece.z;
-      word[k][3] = piece.w;
-    } else {
-      load_words(from[k], at, word[k]);
+#pragma unroll
+    for (int j = 0; j < Lines; ++j) {
+      if (stamped[k]) {
+        const uint4 piece = load_piece(from[k] + line[j].piece);
+        word[k][j][0] = piece.x;
+        word[k][j][1] = piece.y;
+        word[k][j][2] = piece.z;
+        word[k][j][3] = piece.w;
+      } else {
+        load_words(from[k], line[j].at, word[k][j]);
+      }
     }
   }
-  std::uint32_t here[1][kLineParts] = {};
-  if (row.begins == 0) load_words(dst, at, here[0]);
+  std::uint32_t here[Lines][kLineParts] = {};
+#pragma unroll
+  for (int j = 0; j < Lines; ++j) {
+    if (row.begins == 0) load_words(dst, line[j].at, here[j]);
+  }
   const Add add{l.type, l.op};
   Patience patience(l, row.command, epoch);
 #pragma unroll
-  for (int k = 0; k < kRowOperands; ++k) {
+  for (int k = 0; k < Operands; ++k) {
     if (k >= row.operands) break;
-    std::uint32_t there[1][kLineParts];
-    if (stamped[k]) {
-      uint4 piece = make_uint4(word[k][0], word[k][1], word[k][2], word[k][3]);
-      if (!await_piece(piece, from[k], has, stamp, patience, epoch)) return;
-      words_of(piece, there[0]);
-    } else {
+    std::uint32_t there[Lines][kLineParts];
+    uint4 piece[Lines];
 #pragma unroll
-      for (int p = 0; p < kLineParts; ++p) there[0][p] = word[k][p];
+    for (int j = 0; j < Lines; ++j) piece[j] = make_uint4(word[k][j][0], word[k][j][1], word[k][j][2], word[k][j][3]);
+    if (stamped[k] && !await_pieces(piece, from[k], line, stamp, patience, epoch)) return false;
+#pragma unroll
+    for (int j = 0; j < Lines; ++j) {
+      if (stamped[k]) {
+        words_of(piece[j], there[j]);
+      } else {
+#pragma unroll
+        for (int p = 0; p < kLineParts; ++p) there[j][p] = word[k][j][p];
+      }
     }
     if (k == 0 && row.begins != 0) {
 #pragma unroll
-      for (int p = 0; p < kLineParts; ++p) here[0][p] = there[0][p];
+      for (int j = 0; j < Lines; ++j) {
+#pragma unroll
+        for (int p = 0; p < kLineParts; ++p) here[j][p] = there[j][p];
+      }
     } else {
-      combine_words<1>(add, 1, here, there);
+      combine_words<Lines>(add, Lines, here, there);
     }
   }
-  store_words(dst, at, here[0]);
+#pragma unroll
+  for (int j = 0; j < Lines; ++j) store_words(dst, line[j].at, here[j]);
+  return true;
 }
 
-__device__ void move_row(const PlanRun& l, const Row& row, const RowPlaces& at, std::byte* dst, std::uint64_t epoch) {
-  const std::byte* src = base_of(l.selection, row.src, epoch);
+template <int Lines>
+__device__ void load_lines(const RowLine (&line)[Lines], const std::byte* src,
+                           std::uint32_t (&word)[Lines][kLineParts]) {
+#pragma unroll
+  for (int j = 0; j < Lines; ++j) load_words(src, line[j].at, word[j]);
+}
+
+template <int Lines>
+__device__ void store_pieces(const RowLine (&line)[Lines], const std::uint32_t (&word)[Lines][kLineParts],
+                             std::byte* dst, std::uint64_t epoch) {
+#pragma unroll
+  for (int j = 0; j < Lines; ++j) {
+    const uint4 piece = piece_of(word[j], static_cast<std::uint32_t>(epoch));
+    if (line[j].has()) store_piece(dst + line[j].piece, piece);
+  }
+}
+
+// Whether the row may fill its lines now: at once, or when it has had the permission for which it waits.
+__device__ bool may_fill(const PlanRun& l, const Row& row, std::uint64_t epoch) {
+  return row.signal.counter == nullptr || await_signal(l, row.signal, epoch);
+}
+
+template <int Lines>
+__device__ bool take_lines(const PlanRun& l, const Row& row, const RowLine (&line)[Lines], const std::byte* src,
+                           std::byte* dst, std::uint64_t epoch) {
   const auto stamp = static_cast<std::uint32_t>(epoch);
-  const std::int64_t piece_at = static_cast<std::int64_t>(row.line) * kStampedLine + lane() * 16;
-  const bool has = at.at[0] != kNowhere;
-  std::uint32_t word[kLineParts];
-  if (row.kind == RowKind::fill) {
-    load_words(src, at, word);
-    if (row.signal.counter != nullptr && !await_signal(l, row.signal, epoch)) return;
-    const uint4 piece = piece_of(word, stamp);
-    if (has) store_piece(dst + piece_at, piece);
-    return;
+  uint4 piece[Lines];
+#pragma unroll
+  for (int j = 0; j < Lines; ++j) piece[j] = load_piece(src + line[j].piece);
+  Patience patience(l, row.command, epoch);
+  if (!await_pieces(piece, src, line, stamp, patience, epoch)) return false;
+#pragma unroll
+  for (int j = 0; j < Lines; ++j) {
+    std::uint32_t word[kLineParts];
+    words_of(piece[j], word);
+    store_words(dst, line[j].at, word);
   }
-  if (row.kind == RowKind::take) {
-    uint4 piece = load_piece(src + piece_at);
-    Patience patience(l, row.command, epoch);
-    if (!await_piece(piece, src + piece_at, has, stamp, patience, epoch)) return;
-    words_of(piece, word);
-    store_words(dst, at, word);
-    return;
-  }
+  return true;
+}
+
+__device__ void copy_line(const Row& row, const RowPlaces& at, const std::byte* src, std::byte* dst) {
   switch (row.log_unit) {
     case 4:
       return copy_units<Unit16>(src, dst, at);
@@ -161,7 +219,106 @@ __device__ void move_row(const PlanRun& l, const Row& row, const RowPlaces& at, 
   }
 }
 
+// A row of one line whose places are in the table.
 template <class Add>
+__device__ void move_line(const RowLaunch& l, const Row& row, const RowPlaces& at, std::uint64_t epoch) {
+  std::byte* const dst = base_of(l.selection, row.dst, epoch);
+  const RowLine line[1] = {{at, static_cast<std::int64_t>(row.line) * kStampedLine + lane() * 16}};
+  if (row.kind == RowKind::combine) {
+    if constexpr (!std::is_same_v<Add, NoAdder>) combine_lines<Add, kRowOperands>(l, row, line, dst, epoch);
+    return;
+  }
+  const std::byte* const src = base_of(l.selection, row.src, epoch);
+  if (row.kind == RowKind::fill) {
+    std::uint32_t word[1][kLineParts];
+    load_lines(line, src, word);
+    if (may_fill(l, row, epoch)) store_pieces(line, word, dst, epoch);
+  } else if (row.kind == RowKind::take) {
+    take_lines(l, row, line, src, dst, epoch);
+  } else {
+    copy_line(row, at, src, dst);
+  }
+}
+
+// The lines of a row from number `first` on.
+template <int Lines>
+__device__ void find_lines(const Row& row, std::uint32_t first, RowLine (&line)[Lines]) {
+#pragma unroll
+  for (int j = 0; j < Lines; ++j) {
+    const std::uint32_t number = row.line + (first + j) * row.step;
+    const bool is = first + j < row.lines;  // if not, its pieces are those of the first, which nobody waits for
+    line[j].at = contiguous_places(row.kind, number, is ? row.units : 0, lane());
+    line[j].piece = static_cast<std::int64_t>(is ? number : row.line) * kStampedLine + lane() * 16;
+  }
+}
+
+// The row's lines, some at once. `move` says whether to go on.
+template <int Lines, class Move>
+__device__ void each_lines(const Row& row, const Move& move) {
+#pragma unroll 1
+  for (std::uint32_t i = 0; i < row.lines; i += Lines) {
+    RowLine line[Lines];
+    find_lines(row, i, line);
+    if (!move(line)) return;
+  }
+}
+
+// An SM carries out loads and stores in order, and stores to another GPU keep it waiting for the wire. So the next
+// lines are loaded before these are stored.
+__device__ void fill_in_turn(const PlanRun& l, const Row& row, const std::byte* src, std::byte* dst,
+                             std::uint64_t epoch) {
+  RowLine line[kLinesAtOnce];
+  std::uint32_t word[kLinesAtOnce][kLineParts];
+  find_lines(row, 0, line);
+  load_lines(line, src, word);
+  if (!may_fill(l, row, epoch)) return;
+#pragma unroll 1
+  for (std::uint32_t i = kLinesAtOnce; i < row.lines; i += kLinesAtOnce) {
+    RowLine next[kLinesAtOnce];
+    std::uint32_t next_word[kLinesAtOnce][kLineParts];
+    find_lines(row, i, next);
+    load_lines(next, src, next_word);
+    store_pieces(line, word, dst, epoch);
+#pragma unroll
+    for (int j = 0; j < kLinesAtOnce; ++j) {
+      line[j] = next[j];
+#pragma unroll
+      for (int k = 0; k < kLineParts; ++k) word[j][k] = next_word[j][k];
+    }
+  }
+  store_pieces(line, word, dst, epoch);
+}
+
+template <class Add>
+__device__ void move_lines(const RowLaunch& l, const Row& row, std::uint64_t epoch) {
+  std::byte* const dst = base_of(l.selection, row.dst, epoch);
+  if (row.kind == RowKind::combine) {
+    if constexpr (!std::is_same_v<Add, NoAdder>) {
+      constexpr int kMany = kLinesOfMany<Add>;
+      constexpr int kFew = kMany > 1 ? kLinesAtOnce : 1;
+      if (row.operands <= kFewOperands) {
+        each_lines<kFew>(row, [&](const RowLine(&line)[kFew]) {
+          return combine_lines<Add, kFewOperands>(l, row, line, dst, epoch);
+        });
+      } else {
+        each_lines<kMany>(row, [&](const RowLine(&line)[kMany]) {
+          return combine_lines<Add, kRowOperands>(l, row, line, dst, epoch);
+        });
+      }
+    }
+    return;
+  }
+  const std::byte* const src = base_of(l.selection, row.src, epoch);
+  if (row.kind == RowKind::fill) return fill_in_turn(l, row, src, dst, epoch);
+  each_lines<kLinesAtOnce>(row, [&](const RowLine(&line)[kLinesAtOnce]) {
+    if (row.kind == RowKind::take) return take_lines(l, row, line, src, dst, epoch);
+#pragma unroll
+    for (int j = 0; j < kLinesAtOnce; ++j) copy_line(row, line[j].at, src, dst);
+    return true;
+  });
+}
+
+template <class Add, bool kTable>
 __global__ void __launch_bounds__(kGpuThreads, 2) run_rows(const __grid_constant__ RowLaunch l) {
   __shared__ std::uint64_t shared_epoch;
   if (threadIdx.x == 0) {
@@ -170,7 +327,8 @@ __global__ void __launch_bounds__(kGpuThreads, 2) run_rows(const __grid_constant
   }
   const std::uint32_t number = blockIdx.x * kGpuWarps + threadIdx.x / 32;
   const Row row = l.rows[number];
-  const RowPlaces at = l.places[number * kLanes + lane()];
+  RowPlaces at{};
+  if constexpr (kTable) at = l.places[number * kLanes + lane()];
   const bool dead = failed(l);  // then nothing is touched any more, and the host is told
   // As in launch.cuh: what comes before was written when the operation was made, or by its own earlier kernels.
   wait_for_stream();
@@ -188,29 +346,34 @@ __global__ void __launch_bounds__(kGpuThreads, 2) run_rows(const __grid_constant
     case RowKind::await:
       await_signal(l, row.signal, epoch);
       return;
-    case RowKind::combine:
-      if constexpr (!std::is_same_v<Add, NoAdder>)
-        combine_row<Add>(l, row, at, base_of(l.selection, row.dst, epoch), epoch);
-      return;
     default:
-      move_row(l, row, at, base_of(l.selection, row.dst, epoch), epoch);
+      if constexpr (kTable) {
+        move_line<Add>(l, row, at, epoch);
+      } else {
+        move_lines<Add>(l, row, epoch);
+      }
   }
+}
+
+template <class Add>
+auto row_kernel_of(const RowProgram& program) -> void (*)(RowLaunch) {
+  return program.places.empty() ? run_rows<Add, false> : run_rows<Add, true>;
 }
 
 inline void (*row_kernel(const RowProgram& program))(RowLaunch) {
   using element::Sum;
-  if (!program.reduces) return run_rows<NoAdder>;
+  if (!program.reduces) return row_kernel_of<NoAdder>(program);
   switch (adder_of(program.type, program.op)) {
     case AdderKind::f32:
-      return run_rows<Adder<float, Sum>>;
+      return row_kernel_of<Adder<float, Sum>>(program);
     case AdderKind::f64:
-      return run_rows<Adder<double, Sum>>;
+      return row_kernel_of<Adder<double, Sum>>(program);
     case AdderKind::u32:
-      return run_rows<Adder<std::uint32_t, Sum>>;
+      return row_kernel_of<Adder<std::uint32_t, Sum>>(program);
     case AdderKind::u64:
-      return run_rows<Adder<std::uint64_t, Sum>>;
+      return row_kernel_of<Adder<std::uint64_t, Sum>>(program);
     default:
-      return run_rows<AnyAdder>;
+      return row_kernel_of<AnyAdder>(program);
   }
 }
 

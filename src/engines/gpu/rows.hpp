@@ -5,6 +5,10 @@
 // takes longer than the wire. Where an epoch only moves few bytes by stamped lines and within the GPU, each warp gets
 // one row instead: a stamped line that it fills, takes or combines with what is there, or some units that it copies.
 // Where its words lie is in a table. A plan that does more is left to the other kernel.
+//
+// Where an epoch has more lines than there are warps, and they are contiguous in the user's memory, a row is several
+// lines, one after the other, and their places are computed. The lines of a vector are dealt to its rows in turn, so
+// that they are taken in the order in which the sender fills them.
 #pragma once
 
 #include <cstdint>
@@ -58,8 +62,11 @@ struct alignas(16) Row {
   RowKind kind = RowKind::none;
   std::int8_t log_unit = 0;  ///< of a copy
   std::int8_t operands = 0;
-  std::int8_t begins = 0;  ///< a combination: its destination does not count
-  std::uint32_t line = 0;  ///< among those of its strided copy
+  std::int8_t begins = 0;   ///< a combination: its destination does not count
+  std::uint32_t line = 0;   ///< the first, among those of its strided copy
+  std::uint32_t lines = 1;  ///< of an epoch without a table: how many there are,
+  std::uint32_t step = 1;   ///< how far the next one is,
+  std::uint32_t units = 0;  ///< and the units of the strided copy
   std::int32_t command = 0;
   std::int32_t first_operand = 0;
   GpuPlace src;
@@ -67,10 +74,24 @@ struct alignas(16) Row {
   RowSignal signal;  ///< of a row that fills: what it waits for before it stores
 };
 
+/// The places of a lane's units in a line of contiguous memory. `of_line`: units of a line, if it is whole.
+TASUKI_DEVICE RowPlaces contiguous_places(RowKind kind, std::uint32_t line, std::uint32_t units, std::uint32_t lane) {
+  RowPlaces places;
+  const bool copies = kind == RowKind::copy;
+  const std::uint32_t of_line = copies ? kLanes * kCopiedUnits : kLineWords;
+  TASUKI_UNROLL
+  for (std::uint32_t k = 0; k < 4; ++k) {
+    const std::uint32_t in_line = (copies ? k / 2 : k) * kLanes + lane;
+    const std::uint32_t unit = line * of_line + in_line;
+    places.at[k] = in_line < of_line && unit < units ? static_cast<std::int32_t>(unit) : kNowhere;
+  }
+  return places;
+}
+
 /// An epoch in rows. What waits for nobody comes first.
 struct RowProgram {
   std::vector<Row> rows;          ///< whole blocks of kGpuWarps rows
-  std::vector<RowPlaces> places;  ///< of each row, by lane
+  std::vector<RowPlaces> places;  ///< of each row, by lane; none if what is moved is contiguous
   std::vector<RowOperand> operands;
   bool reduces = false;
   DType type = DType::none;  ///< of all combinations
@@ -79,8 +100,9 @@ struct RowProgram {
   int blocks() const { return static_cast<int>(rows.size() / kGpuWarps); }
 };
 
-/// The tasks that one launch runs, in rows for at most so many blocks. None if they are too much for them, or do more:
-/// if steps wait for each other, if several blocks signal together, if combinations are not of one type and operator.
+/// The tasks that one launch runs, in rows for at most so many blocks, all of which are on the GPU at once. None if
+/// they are too much for them and not contiguous, or do more: if steps wait for each other, if several blocks signal
+/// together, if combinations are not of one type and operator.
 std::optional<RowProgram> rows_of(const GpuProgram& program, const std::vector<GpuTask>& tasks, int most_blocks);
 
 }  // namespace tasuki

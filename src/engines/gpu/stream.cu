@@ -40,8 +40,13 @@ class StreamEngine final : public Engine {
                                    [](const auto& c) { return c.verb == Verb::copy && c.dep_count == 0; });
     const int most = messages ? std::max(1, processors / 2) : processors * (alone ? kFollowing : 1);
     const int wanted = executor.program().blocks;
+    if (std::any_of(channels.begin(), channels.end(), [](const Channel& c) { return c.stream != nullptr; })) {
+      const auto bytes = static_cast<std::int64_t>(commands.size() * sizeof(std::uint64_t));
+      told_words_ = {gpu()->allocate(bytes), [](std::byte* m) { gpu()->release(m); }};
+    }
     const auto lowered = [&](int blocks) {
-      return lower(executor.program(), wanted > 0 ? std::min(wanted, blocks) : blocks, runtime.gpus->atomics());
+      return lower(executor.program(), wanted > 0 ? std::min(wanted, blocks) : blocks, runtime.gpus->atomics(),
+                   static_cast<int>(kGpuWarps), {}, reinterpret_cast<std::uint64_t*>(told_words_.get()));
     };
     program_ = lowered(most);
     if (program_.meets && most > processors) program_ = lowered(processors);
@@ -212,7 +217,6 @@ class StreamEngine final : public Engine {
       if (program_.tasks[parts].empty()) continue;
       TASUKI_CUDA(cudaFuncGetAttributes, &ignored, kernel_for(parts));
     }
-    if (!program_.tells.empty()) TASUKI_CUDA(cudaFuncGetAttributes, &ignored, kernel_of<false>(true));
   }
 
   void launch_rows(const RowProgram& program, RowLaunch& launch, Stream stream) {
@@ -278,17 +282,11 @@ class StreamEngine final : public Engine {
     TASUKI_CUDA(cudaEventRecord, unpacked_, beside_);
   }
 
-  // Signals that a put has ended, before the next one begins. A third branch of a graph, for signals alone, may wait
-  // for the kernel that waits for the peers' signals, so that nobody goes on.
+  // Signals that a put has ended, before the next one begins.
   void tell_of(std::int32_t command, Stream stream) {
-    for (std::size_t t = 0; t < program_.tells.size(); ++t) {
-      if (program_.tells[t].message != command) continue;
-      launch_.counts = counts_ + kParts * most_blocks_ + t;
-      launch_.twin = nullptr;
-      launch_.round[0] = {0, 1, 1};
-      launch_.round[1] = {};
-      launch_.tasks[0] = program_.tells[t].task;
-      launch_early("telling of a put", stream, 1, kGpuThreads, kernel_of<false>(true), launch_);
+    for (const GpuTell& tell : program_.tells) {
+      if (tell.message == command)
+        TASUKI_CUDA(cudaMemcpyAsync, tell.counter, tell.word, sizeof *tell.word, cudaMemcpyDefault, stream);
     }
   }
 
@@ -320,8 +318,7 @@ class StreamEngine final : public Engine {
     most_blocks_ = *std::max_element(std::begin(program_.blocks), std::end(program_.blocks));
     for (const auto& rows : in_rows_)
       if (rows) most_blocks_ = std::max(most_blocks_, rows->blocks());
-    const std::size_t counters = kParts * static_cast<std::size_t>(most_blocks_) + program_.tells.size();
-    const std::int64_t counts = round_up(sizeof(std::uint64_t) * counters);
+    const std::int64_t counts = round_up(sizeof(std::uint64_t) * kParts * static_cast<std::size_t>(most_blocks_));
     const bool traced = executor_.recorder() != nullptr;
     const std::int64_t events = traced ? static_cast<std::int64_t>(kGpuEvents * sizeof(GpuEvent)) : 0;
     memory_ = {gpu()->allocate(program + ends + state + counts + events), [](std::byte* m) { gpu()->release(m); }};
@@ -399,13 +396,14 @@ class StreamEngine final : public Engine {
   Runtime& runtime_;
   GpuProgram program_;
   std::shared_ptr<PlanFailure> failure_;
+  std::shared_ptr<std::byte> told_words_;  // on the GPU: see `lower`
   std::shared_ptr<std::byte> memory_;
   std::optional<RowProgram> in_rows_[kBoth + 1];  // by parts: those that are small enough
   std::vector<std::shared_ptr<std::byte>> tables_;
   Launch launch_{};
   RowLaunch rows_[kBoth + 1] = {};
   State* state_ = nullptr;                // on the GPU
-  unsigned long long* counts_ = nullptr;  // on the GPU: by parts, then by block; then of each tell
+  unsigned long long* counts_ = nullptr;  // on the GPU: by parts, then by block
   int most_blocks_ = 0;                   // of any parts
   std::uint64_t epoch_ = 0;               // as far as the host knows
   std::uint64_t told_ = 0;                // events that the recorder has

@@ -198,6 +198,17 @@ void TaskDraft::add_copy(const StridedCopy& copy, const Located& src, const Loca
   accesses += in_runs ? kAccessesPerRow * rows_of_it : std::max(kAccessesPerRow * rows_of_it, units_of_it);
 }
 
+bool TaskDraft::flat(std::size_t first) const {
+  for (std::size_t s = first; s <= first + static_cast<std::size_t>(steps[first].joined); ++s) {
+    if (steps[s].verb != Verb::reduce || steps[s].copies != 1) return false;
+    const GpuCopy& copy = copies[static_cast<std::size_t>(steps[s].first_copy)];
+    const GpuDim& dim = dims[static_cast<std::size_t>(copy.first_dim)];
+    const bool in_order = copy.dims == 1 && (dim.count == 1 || (dim.src_stride == 1 && dim.dst_stride == 1));
+    if (copy.wide == 0 || !in_order) return false;
+  }
+  return true;
+}
+
 void TaskDraft::add_lane(const TaskDraft& lane) {
   if (lane.steps.empty()) return;
   TaskDraft one = lane;
@@ -248,6 +259,7 @@ void TaskDraft::cut(std::int64_t blocks_of_it) {
   for (std::size_t first = 0; first < steps.size(); first += dealt_with(steps[first])) {
     GpuStep& deal = steps[first];
     deal.tile_rows = tile;
+    deal.flat = flat(first) ? 1 : 0;
     std::size_t s = first;
     do {
       for (std::int32_t k = steps[s].first_copy; k < steps[s].first_copy + steps[s].copies; ++k) {

@@ -54,6 +54,8 @@ struct TaskDraft {
   /// Adds empty lanes, so that the next lane is the first of a warp (where lanes are threads).
   void fill_warp();
   std::int64_t most_rows_of_a_step() const;
+  /// Whether a step, with those joined to it, is what GpuStep::flat says.
+  bool flat(std::size_t first) const;
   /// Cuts the moves into tiles for this many blocks.
   void cut(std::int64_t blocks_of_it);
   /// Appends the task's bytes, which begin with its header.
