@@ -69,9 +69,7 @@ test-mpich: ## the tests on 1 to 4 ranks with MPICH; what depends on no MPI is b
 	@$(bin)/cmake --preset release -B build-mpich -DTASUKI_MPI=mpich -DTASUKI_PLAN_FROM=$(CURDIR)/build -DTASUKI_CUDA=OFF \
 	    -DTASUKI_FORTRAN=OFF -DTASUKI_PYTHON=OFF $(CMAKE_FLAGS) > /dev/null
 	@$(compile) build-mpich --target rank_tests staged_tests failing_tests failing_thread_tests
-	@# with given prices: docs/limits.md, "What is wrong", says what happens where MPI looks cheapest
-	@TASUKI_PROFILE=$(CURDIR)/tests/ranks/disturbed-profile.json \
-	    $(ctest) --parallel 2 --test-dir build-mpich --tests-regex '^(ranks_[1-4]|staged_.*|harness_.*)$$'
+	@$(ctest) --parallel 2 --test-dir build-mpich --tests-regex '^(ranks_[1-4]|staged_.*|harness_.*)$$'
 
 # Open MPI's start crashes under the thread sanitizer.
 asan = $(configure) --preset asan -DTASUKI_FORTRAN=OFF -DTASUKI_PYTHON=OFF

@@ -62,7 +62,7 @@ void end(const Due& is_due) {
       return false;  // `have_left` will get the same exception and report it
     }
   };
-  for (Departure& one : take(over)) one.part->left();
+  for (Departure& one : take(over)) one.part->left(*one.others);
 }
 
 /// Waits until all ranks have released the part: like every wait, but without a deadline.
@@ -118,7 +118,7 @@ void await_departures() noexcept {
     bool taken = false;
     next = take([&](const Departure& one) { return !one.threads() && !std::exchange(taken, true); });
     for (Departure& one : next)
-      if (one.part->communicator().running() && have_left(one)) one.part->left();
+      if (one.part->communicator().running() && have_left(one)) one.part->left(*one.others);
   }
 }
 

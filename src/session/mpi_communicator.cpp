@@ -87,7 +87,8 @@ class MpiCommunicator final : public Communicator {
 
   ~MpiCommunicator() override {
     if (abandoned_ || !running()) return;
-    for (MPI_Comm* comm : {&messages_, &comm_}) mpi::calls().Comm_free(comm);
+    if (!keeps_messages_) mpi::calls().Comm_free(&messages_);
+    mpi::calls().Comm_free(&comm_);
   }
 
   std::unique_ptr<Pending> gather(const std::string& text) override {
@@ -126,19 +127,9 @@ class MpiCommunicator final : public Communicator {
     return std::make_unique<MpiPending>(std::move(flight), std::vector<MpiPending::Step>{sizes, parts});
   }
 
-  std::unique_ptr<Pending> combine(const std::vector<std::uint64_t>& words) override {
-    Flight flight;
-    flight.words = words;
-    const auto reduce = [comm = comm_](Flight& f, Pending&) {
-      mpi::Iallreduce(MPI_IN_PLACE, f.words.data(), static_cast<int>(f.words.size()), MPI_UINT64_T, MPI_BAND, comm,
-                      f.request());
-      return false;
-    };
-    const auto take = [](Flight& f, Pending& pending) {
-      pending.words = f.words;
-      return false;
-    };
-    return std::make_unique<MpiPending>(std::move(flight), std::vector<MpiPending::Step>{reduce, take});
+  std::unique_ptr<Pending> combine(const std::vector<std::uint64_t>& words) override { return reduce(words, MPI_BAND); }
+  std::unique_ptr<Pending> leave(std::int64_t unreceived) override {
+    return reduce({static_cast<std::uint64_t>(unreceived)}, MPI_SUM);
   }
 
   std::unique_ptr<Pending> exchange(std::span<const int> peers, std::span<const std::string> texts) override {
@@ -189,8 +180,24 @@ class MpiCommunicator final : public Communicator {
   void abandon(const std::string&) override { abandoned_ = true; }
   MPI_Comm mpi() const override { return comm_; }
   MPI_Comm messages() const override { return messages_; }
+  void keep_messages() override { keeps_messages_ = true; }
 
  private:
+  std::unique_ptr<Pending> reduce(const std::vector<std::uint64_t>& words, MPI_Op op) {
+    Flight flight;
+    flight.words = words;
+    const auto begin = [comm = comm_, op](Flight& f, Pending&) {
+      mpi::Iallreduce(MPI_IN_PLACE, f.words.data(), static_cast<int>(f.words.size()), MPI_UINT64_T, op, comm,
+                      f.request());
+      return false;
+    };
+    const auto take = [](Flight& f, Pending& pending) {
+      pending.words = f.words;
+      return false;
+    };
+    return std::make_unique<MpiPending>(std::move(flight), std::vector<MpiPending::Step>{begin, take});
+  }
+
   void complete() {
     messages_ = mpi::duplicate(comm_, patience(), "making the communicator for messages");
     mpi::Comm_rank(comm_, &rank_);
@@ -200,6 +207,7 @@ class MpiCommunicator final : public Communicator {
   MPI_Comm comm_ = MPI_COMM_NULL;
   MPI_Comm messages_ = MPI_COMM_NULL;
   bool abandoned_ = false;
+  bool keeps_messages_ = false;
 };
 
 }  // namespace

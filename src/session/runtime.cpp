@@ -19,6 +19,7 @@
 #include "session/mpi.hpp"
 #include "session/process.hpp"
 #include "session/trace.hpp"
+#include "session/wait_until.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -202,9 +203,14 @@ bool Runtime::leave_together() {
   try {
     if (!can_leave_together()) return false;
     deadline = std::numeric_limits<double>::infinity();  // the other ranks may go on computing for any time
-    barrier();
+    const auto others = communicator_->leave(unreceived_);
+    wait_until(
+        *this, everyone_, [&] { return others->ended(); },
+        [this] { return fmt::format("rank {}: leaving the context", rank()); });
+    left(*others);
     return true;
   } catch (const std::exception& error) {
+    fail(error.what());
     std::fprintf(stderr, "tasuki: leaving a context without the other ranks: %s\n", error.what());
     // A rank that gave up has reported it itself; a dead rank could not. Ranks that are threads leave `session` alone.
     if (somebody_died()) session.left_alone = true;
@@ -213,7 +219,12 @@ bool Runtime::leave_together() {
 }
 
 std::unique_ptr<Pending> Runtime::begin_leaving() {
-  return can_leave_together() ? communicator_->combine({0}) : nullptr;
+  return can_leave_together() ? communicator_->leave(unreceived_) : nullptr;
+}
+
+void Runtime::left(const Pending& others) {
+  left_ = true;
+  if (others.words[0] != 0) communicator_->keep_messages();
 }
 
 void Runtime::adopt(const std::shared_ptr<Runtime>& part) {

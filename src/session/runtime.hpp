@@ -121,10 +121,14 @@ class Runtime {
   int place() const { return place_; }
   int chosen_gpu() const { return chosen_gpu_; }
 
-  /// Announces that this rank releases the context. The result ends when all ranks have done so. Then the caller calls
-  /// `left`, after which the destructor does not wait. Null if a rank has failed, so that there is nothing to wait for.
+  /// Announces that this rank releases the context. The result ends when all ranks have done so. Then the caller passes
+  /// it to `left`, after which the destructor does not wait. Null if a rank has failed, so that there is nothing to wait for.
   std::unique_ptr<Pending> begin_leaving();
-  void left() { left_ = true; }
+  void left(const Pending& others);
+  /// Adds messages that this rank has sent over `messages()`, less those that it has received. Called when an operation
+  /// is destroyed. Where the sum over all ranks is not zero at the end, because a rank never received what another one
+  /// sent, MPI must not give the communicator's number to a new one: the message would arrive there.
+  void count_messages(std::int64_t unreceived) { unreceived_ += unreceived; }
 
  private:
   void meet();
@@ -146,6 +150,7 @@ class Runtime {
   bool progressing_ = false;
   bool failed_ = false;
   bool left_ = false;
+  std::int64_t unreceived_ = 0;
   bool is_part_ = false;
   int place_ = 0;
   int chosen_gpu_ = -1;

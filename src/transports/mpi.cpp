@@ -21,17 +21,21 @@ constexpr std::chrono::milliseconds kAwaited{20};
 // is made.
 class Message final : public HostChannel {
  public:
-  Message(const ChannelRequest& r, const CarriedCommand& carried) : copies_(static_cast<int>(carried.local.size())) {
+  Message(const ChannelRequest& r, const CarriedCommand& carried)
+      : runtime_(r.runtime),
+        copies_(static_cast<int>(carried.local.size())),
+        sends_(r.command(carried).verb == Verb::send) {
     const Command& c = r.command(carried);
     name_ = fmt::format("rank {}: {}: the message {} {}", r.plan.rank, r.plan.operation,
-                        c.verb == Verb::send ? "to" : "from", r.runtime.topology().called(c.peer));
-    const std::int64_t step = c.verb == Verb::send ? c.src_step : c.dst_step;
+                        sends_ ? "to" : "from", r.runtime.topology().called(c.peer));
+    const std::int64_t step = sends_ ? c.src_step : c.dst_step;
     for (std::int64_t round = 0; round < carried.rounds; ++round) {
       for (std::byte* base : carried.local) requests_.push_back(make_message(r, c, base + c.offset + round * step));
     }
   }
 
   ~Message() override {
+    runtime_.count_messages(unreceived_);
     if (!mpi_running()) return;
     for (auto& request : requests_) {
       if (request != MPI_REQUEST_NULL) mpi::calls().Request_free(&request);
@@ -43,6 +47,7 @@ class Message final : public HostChannel {
   void start(std::int64_t round, int copy) override {
     running_ = &requests_[static_cast<std::size_t>(round * copies_ + copy)];
     mpi::Start(running_);
+    if (sends_) ++unreceived_;
   }
 
   bool test() override {
@@ -51,6 +56,7 @@ class Message final : public HostChannel {
     const int code = mpi::calls().Test(running_, &done, MPI_STATUS_IGNORE);
     if (code != MPI_SUCCESS || done != 0) running_ = nullptr;
     if (code != MPI_SUCCESS) throw Error(fmt::format("{} failed: {}", name_, mpi_error_text(code)));
+    if (done != 0 && !sends_) --unreceived_;
     return done != 0;
   }
 
@@ -67,8 +73,11 @@ class Message final : public HostChannel {
   }
 
  private:
+  Runtime& runtime_;
   std::string name_;  // for errors
   int copies_;
+  bool sends_;
+  std::int64_t unreceived_ = 0;  // see Runtime::count_messages; a cancelled message may have been sent
   std::vector<MPI_Request> requests_;
   MPI_Request* running_ = nullptr;  // none once it has ended: MPICH takes a cancel of such a request for an error
 };

@@ -28,7 +28,8 @@ namespace {
 class Batch final : public Worker::Task {
  public:
   explicit Batch(const ChannelRequest& r)
-      : abort_(r.runtime.gpus->abort_word()),
+      : runtime_(r.runtime),
+        abort_(r.runtime.gpus->abort_word()),
         rank_(r.plan.rank),
         operation_(r.plan.operation),
         most_(r.commands.size()) {
@@ -40,6 +41,8 @@ class Batch final : public Worker::Task {
 
   ~Batch() override {
     Worker::instance().remove(this);
+    for (const Message& m : messages_)
+      runtime_.count_messages(m.sends ? static_cast<std::int64_t>(m.started()) : -static_cast<std::int64_t>(m.epochs));
     if (!mpi_running()) return;
     for (std::size_t i = 0; i < requests_.size(); ++i) {
       if (messages_[i].active) mpi::calls().Cancel(&requests_[i]);  // only after a failure
@@ -143,6 +146,7 @@ class Batch final : public Worker::Task {
     return false;
   }
 
+  Runtime& runtime_;
   std::uint32_t* abort_;
   int rank_;
   std::string operation_;
