@@ -108,13 +108,13 @@ class Patience {
   TASUKI_DEVICE bool more(std::uint64_t value, std::uint64_t target) { return more_for(command_, value, target); }
   /// The same for the command that is waited for now.
   TASUKI_DEVICE bool more_for(std::int32_t command, std::uint64_t value, std::uint64_t target) {
-    if (begin_ == 0) begin_ = detail::now_ns();
 #if !defined(__CUDACC__)
     if (polls_ > kSpins) std::this_thread::yield();
 #endif
     if (++polls_ % kPollsPerLook != 0) return true;
     if (failed(l_)) return false;
     const std::uint64_t time = detail::now_ns();
+    if (begin_ == 0) begin_ = time;
     const bool told = detail::told_to_stop(l_.stop, time);
     // A block that waits for one which waits for another rank leaves it the time to say so first.
     const std::uint64_t more = why_ == Why::meeting ? l_.patience / 16 : 0;
@@ -125,7 +125,9 @@ class Patience {
 
  private:
 #if defined(__CUDACC__)
-  static constexpr unsigned kPollsPerLook = 256;  // polls between two looks at the clock and at what ends all waits
+  // Polls between two looks at the clock and at what ends all waits, some 0.7 ms. A GPU reads this clock for one warp
+  // after the other: a thousand warps that each read it when they began to wait would take tens of microseconds.
+  static constexpr unsigned kPollsPerLook = 1024;
 #else
   static constexpr unsigned kSpins = 50;
   static constexpr unsigned kPollsPerLook = 8;  // each may take a time slice of another thread
