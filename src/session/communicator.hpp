@@ -61,8 +61,8 @@ class Communicator {
   virtual MPI_Comm mpi() const { return MPI_COMM_NULL; }
   virtual MPI_Comm messages() const { return MPI_COMM_NULL; }
   /// Announces that this rank leaves, having sent so many messages over `messages()` more than it has received. The
-  /// result's only word is the sum over all ranks. Collective, and like `combine` one call of MPI: it ends on every rank
-  /// once all have made it, also where some rank does nothing afterwards.
+  /// result's only word is the sum over all ranks. Collective, and like `combine` one call of MPI: it ends on every
+  /// rank once all have made it, also where some rank does nothing afterwards.
   virtual std::unique_ptr<Pending> leave([[maybe_unused]] std::int64_t unreceived) { return combine({0}); }
   /// Never frees `messages()`, because a message of it may still arrive.
   virtual void keep_messages() {}

@@ -122,7 +122,8 @@ class Runtime {
   int chosen_gpu() const { return chosen_gpu_; }
 
   /// Announces that this rank releases the context. The result ends when all ranks have done so. Then the caller passes
-  /// it to `left`, after which the destructor does not wait. Null if a rank has failed, so that there is nothing to wait for.
+  /// it to `left`, after which the destructor does not wait. Null if a rank has failed, so that there is nothing to
+  /// wait for.
   std::unique_ptr<Pending> begin_leaving();
   void left(const Pending& others);
   /// Adds messages that this rank has sent over `messages()`, less those that it has received. Called when an operation

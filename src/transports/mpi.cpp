@@ -26,8 +26,8 @@ class Message final : public HostChannel {
         copies_(static_cast<int>(carried.local.size())),
         sends_(r.command(carried).verb == Verb::send) {
     const Command& c = r.command(carried);
-    name_ = fmt::format("rank {}: {}: the message {} {}", r.plan.rank, r.plan.operation,
-                        sends_ ? "to" : "from", r.runtime.topology().called(c.peer));
+    name_ = fmt::format("rank {}: {}: the message {} {}", r.plan.rank, r.plan.operation, sends_ ? "to" : "from",
+                        r.runtime.topology().called(c.peer));
     const std::int64_t step = sends_ ? c.src_step : c.dst_step;
     for (std::int64_t round = 0; round < carried.rounds; ++round) {
       for (std::byte* base : carried.local) requests_.push_back(make_message(r, c, base + c.offset + round * step));
