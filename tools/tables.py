@@ -202,10 +202,11 @@ def with_runs(text: str, folder: Path) -> str:
 
 
 def predicted_table(results: dict) -> str:
-    """One row a case that Tasuki predicts. A ratio is the measured time over the predicted one."""
+    """One row a case that Tasuki predicts. A ratio is the measured time over the predicted one. Of a graph if one was
+    measured: no launch is predicted."""
     rows = [["group", "case", "predicted, µs", "measured, µs", "measured / predicted"], ["---"] * 2 + ["---:"] * 3]
     for case in results["cases"]:
-        own = case["peers"].get(OWN) or case["peers"].get(OWN + GRAPH, {})
+        own = case["peers"].get(OWN + GRAPH) or case["peers"].get(OWN, {})
         if not own.get("predicted_us"):
             continue
         measured = own["median_us"] - case.get("barrier_us", 0)
