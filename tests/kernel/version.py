@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 INCLUDE = Path(__file__).resolve().parents[2] / "include" / "tasuki" / "kernel"
-NOTED = (2, "c3276788146b0e62")
+NOTED = (3, "a18b5ffab33f0a71")
 # What a Handle, a Team, Messages, a Shape and Neighbours are and point to, by header.
 STRUCTURES = {
     "version.hpp": ("Heading",),

@@ -258,7 +258,9 @@ TASUKI_WITHIN void combine_flat(const Add& add, std::uint32_t first, std::uint32
   Unit16 a[kTileRows] = {};
   Unit16 b[kTileRows] = {};
   const auto wanted = [&](int j) { return first + 32 * j < end; };
-  const auto at = [&](int j) { return static_cast<std::size_t>(first + 32 * j) * sizeof(Unit16); };
+  const auto at = [&](int j) {
+    return static_cast<std::int64_t>(first + 32 * j) * static_cast<std::int64_t>(sizeof(Unit16));
+  };
   TASUKI_UNROLL
   for (int j = 0; j < kTileRows; ++j) load_if(wanted(j), here + at(j), a[j]);
   TASUKI_UNROLL
