@@ -1,7 +1,10 @@
 // The process's GPUs. CUDA is initialised at the first call that needs a GPU.
 #include "memory/gpu.hpp"
 
-#include <dlfcn.h>
+#include <link.h>
+
+#include <atomic>
+#include <string_view>
 
 #include "tasuki/error.hpp"
 #include "tasuki/graph.hpp"
@@ -28,6 +31,38 @@ const Found& found() {
   return all;
 }
 
+// A look through the libraries that the process has loaded.
+struct Look {
+  unsigned long long before;  // libraries that had ever been loaded at the last look, which did not find the driver
+  unsigned long long loaded = 0;
+  bool driver = false;
+};
+
+int look_at(dl_phdr_info* library, std::size_t, void* to) {
+  Look& look = *static_cast<Look*>(to);
+  look.loaded = library->dlpi_adds;
+  if (look.loaded == look.before) return 1;
+  const std::string_view path = library->dlpi_name;
+  look.driver = path.substr(path.rfind('/') + 1).starts_with("libcuda.so");
+  return look.driver ? 1 : 0;
+}
+
+// Whether the process has loaded the CUDA driver. This is asked for every argument of every operation, so most answers
+// must take no time: `dlopen` with RTLD_NOLOAD searches the file system, which takes some 60 us.
+bool driver_is_loaded() {
+  static std::atomic<bool> yes = false;
+  static std::atomic<unsigned long long> before = 0;
+  if (yes.load(std::memory_order_relaxed)) return true;
+  Look look{before.load(std::memory_order_relaxed)};
+  dl_iterate_phdr(look_at, &look);
+  if (look.driver) {
+    yes.store(true, std::memory_order_relaxed);
+  } else {
+    before.store(look.loaded, std::memory_order_relaxed);
+  }
+  return look.driver;
+}
+
 }  // namespace
 
 GpuSupport::GpuSupport(Make make) {
@@ -39,10 +74,7 @@ Gpu* gpu() {
 }
 
 Memory memory_of(const void* p) {
-  if (maker() == nullptr) return Memory::host;
-  void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  if (driver == nullptr) return Memory::host;
-  dlclose(driver);
+  if (maker() == nullptr || !driver_is_loaded()) return Memory::host;
   return gpu() != nullptr ? gpu()->where(p) : Memory::host;
 }
 
