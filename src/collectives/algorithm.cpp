@@ -138,6 +138,10 @@ std::int64_t CollectivePlan::across() const {
   return listed(collective_, {algorithm_, parameters_}, 0, 0).across();
 }
 
+bool more_than_a_pair(const Collective& collective) {
+  return collective.ranks() > 2 || collective.on_gpu();
+}
+
 int doublings(int ranks) {
   int rounds = 0;
   while ((std::int64_t{1} << rounds) < ranks) ++rounds;

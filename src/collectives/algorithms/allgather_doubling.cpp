@@ -46,6 +46,7 @@ const AlgorithmRegistration registration{[] {
   algorithm.name = "doubling";
   algorithm.collective = CollectiveKind::allgather;
   algorithm.complexity = 1;
+  algorithm.worth_trying = more_than_a_pair;
   algorithm.seconds = seconds;
   algorithm.list = list;
   return algorithm;

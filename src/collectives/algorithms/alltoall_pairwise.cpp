@@ -23,6 +23,7 @@ const AlgorithmRegistration registration{[] {
   algorithm.name = "pairwise";
   algorithm.collective = CollectiveKind::alltoall;
   algorithm.complexity = 1;
+  algorithm.worth_trying = more_than_a_pair;
   algorithm.seconds = alltoall_seconds;
   algorithm.list = list;
   return algorithm;

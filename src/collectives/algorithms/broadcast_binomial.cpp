@@ -27,6 +27,7 @@ const AlgorithmRegistration registration{[] {
   algorithm.name = "binomial";
   algorithm.collective = CollectiveKind::broadcast;
   algorithm.complexity = 1;
+  algorithm.worth_trying = more_than_a_pair;
   algorithm.seconds = seconds;
   algorithm.list = list;
   return algorithm;
