@@ -202,8 +202,8 @@ def with_runs(text: str, folder: Path) -> str:
 
 
 def predicted_table(results: dict) -> str:
-    """One row a case that Tasuki predicts. A ratio is the measured time over the predicted one. Of a graph if one was
-    measured: no launch is predicted."""
+    """One row a case that Tasuki predicts. A ratio is the measured time over the predicted one. Where a graph was
+    measured too, its time counts, because predictions leave out what the host takes to launch."""
     rows = [["group", "case", "predicted, µs", "measured, µs", "measured / predicted"], ["---"] * 2 + ["---:"] * 3]
     for case in results["cases"]:
         own = case["peers"].get(OWN + GRAPH) or case["peers"].get(OWN, {})

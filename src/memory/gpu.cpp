@@ -31,10 +31,11 @@ const Found& found() {
   return all;
 }
 
-// A look through the libraries that the process has loaded.
+// A look through the libraries that the process has loaded. It ends at the first one if none was loaded since the last
+// look.
 struct Look {
-  unsigned long long before;  // libraries that had ever been loaded at the last look, which did not find the driver
-  unsigned long long loaded = 0;
+  unsigned long long before;      // libraries loaded so far at the last look, which did not find the driver
+  unsigned long long loaded = 0;  // and at this one
   bool driver = false;
 };
 
@@ -48,7 +49,7 @@ int look_at(dl_phdr_info* library, std::size_t, void* to) {
 }
 
 // Whether the process has loaded the CUDA driver. This is asked for every argument of every operation, so most answers
-// must take no time: `dlopen` with RTLD_NOLOAD searches the file system, which takes some 60 us.
+// must take no time: `dlopen` with RTLD_NOLOAD searches the file system, which takes 26 us or more.
 bool driver_is_loaded() {
   static std::atomic<bool> yes = false;
   static std::atomic<unsigned long long> before = 0;
