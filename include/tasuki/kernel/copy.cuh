@@ -11,7 +11,7 @@ namespace tasuki::device::lowered {
 template <class Unit, int Most, class Tile>
 TASUKI_DEVICE void move_tile(const Tile& t) {
   const TilePlaces<Unit, Most, kSource | kTarget> at(t);
-  Unit value[Most];
+  Unit value[Most] = {};
   TASUKI_UNROLL
   for (int j = 0; j < Most; ++j) {
     if (j < at.count) value[j] = load_unit<Unit>(at.src(j));
@@ -28,7 +28,7 @@ template <class Tile>
 TASUKI_DEVICE void move_words(Tile t) {
   using Word = std::uint32_t;
   const std::uint32_t first = t.first;
-  Word value[kTileRows][kRowWords];
+  Word value[kTileRows][kRowWords] = {};
   TASUKI_UNROLL
   for (int r = 0; r < kTileRows; ++r, t.first += 32 * kRowWords) {
     const TilePlaces<Word, kRowWords, kSource> at(t);
