@@ -153,7 +153,7 @@ TASUKI_DEVICE Byte* staging_of(const Messages& m, int with, Word number) {
 /// A word of the book-keeping, where one group at a time makes calls: it may come from the multiprocessor's own cache.
 TASUKI_DEVICE Word kept(const Word& word) {
 #if defined(__CUDACC__)
-  return word;
+  return load_near(&word);
 #else
   return load_relaxed(&word);
 #endif

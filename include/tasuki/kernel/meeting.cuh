@@ -11,13 +11,12 @@
 namespace tasuki::device::lowered {
 
 #if defined(__CUDACC__)
-// For words that only this block writes while the kernel runs, in front of a barrier of the block. They may stay in the
-// nearest cache.
+// For words that only this block writes while the kernel runs, in front of a barrier of the block.
 TASUKI_DEVICE Word own(const Word* p) {
-  return *p;
+  return detail::load_near(p);
 }
 TASUKI_DEVICE std::uint32_t own(const std::uint32_t* p) {
-  return *p;
+  return detail::load_near(p);
 }
 TASUKI_DEVICE void set_own(Word* p, Word value) {
   *p = value;

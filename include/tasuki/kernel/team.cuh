@@ -356,26 +356,22 @@ TASUKI_DEVICE bool put_word(const Team& team, const Group& group, int to, int sl
 template <class Group>
 TASUKI_DEVICE bool wait_word(const Team& team, const Group& group, int from, int slot, Word number, Word& word) {
   if (!detail::check_slot(team, Call::word, from, slot, team.words)) return false;
-  bool good = true;
-  Word seen = 0;
-  if (group.thread() == 0) {
-    const Line* const at = detail::word_at(team, team.rank, from, slot);
-    good = detail::working(team);
-    detail::Patience patience(team);
-    Line line = detail::load_line(at);
-    while (line.number < number) {
-      if (!patience.more()) {
-        good = false;
-        if (patience.why() != Reason::none)
-          detail::fail(team, Call::word, patience.why(), from, slot, number, line.number);
-        break;
-      }
+  const Line* const at = detail::word_at(team, team.rank, from, slot);
+  bool good = detail::working(team);  // on its way while the word is looked at
+  Line line = detail::load_line(at);  // by every thread, so that none has to tell the others
+  detail::Patience patience(team);
+  while (good && line.number < number) {
+    if (patience.more()) {
       line = detail::load_line(at);
+      continue;
     }
-    seen = line.data;
+    good = false;
+    if (patience.why() != Reason::none) detail::fail(team, Call::word, patience.why(), from, slot, number, line.number);
   }
+  word = line.data;
+  if (group.all(good && line.number == number)) return true;
   if (!group.all(good)) return false;
-  word = group.broadcast(seen);
+  word = group.broadcast(line.data);  // a later word has come, which some may not have seen
   return true;
 }
 

@@ -133,6 +133,22 @@ TASUKI_DEVICE void store_leave(Word* p, Word value) {
 TASUKI_DEVICE Word load_leave(const Word* p) {
   return load_relaxed(p);
 }
+// For what no other multiprocessor changes meanwhile: it may come from the nearest cache. In assembly, because of a
+// value that it knows to be the same in all threads the compiler makes a uniform one and waits for it at once, so that
+// loads would wait for each other.
+TASUKI_DEVICE Word load_near(const Word* p) {
+  Word value;
+  asm volatile("ld.u64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
+  return value;
+}
+TASUKI_DEVICE void load_near_pair(const Word* p, Word& one, Word& two) {  // `p`: a multiple of 16 bytes
+  asm volatile("ld.v2.u64 {%0, %1}, [%2];" : "=l"(one), "=l"(two) : "l"(p) : "memory");
+}
+TASUKI_DEVICE unsigned load_near(const unsigned* p) {
+  unsigned value;
+  asm volatile("ld.u32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
+  return value;
+}
 // What this thread has stored or seen comes before the lines that it stores from here on.
 TASUKI_DEVICE void fence() {
   asm volatile("fence.acq_rel.sys;" ::: "memory");
