@@ -36,7 +36,7 @@ bool only_moves(const GpuStep& step) {
 }
 
 // Adds the moves of a task. False if it has others.
-bool add_moves(const GpuProgram& program, const GpuTask& task, Moves& moves) {
+bool add_moves(const GpuProgram& program, const GpuTask& task, const JobSize& size, Moves& moves) {
   const auto header = at<GpuTaskHeader>(program, task, 0, 0);
   const std::int32_t steps = header.lanes == 0 ? 0 : at<std::int32_t>(program, task, header.ends, header.lanes - 1);
   for (std::int32_t s = 0; s < steps; ++s) {
@@ -52,7 +52,7 @@ bool add_moves(const GpuProgram& program, const GpuTask& task, Moves& moves) {
       job.src.base += copy.src_offset;
       job.dst.base += copy.dst_offset;
       job.units = copy.units;
-      job.row_units = copy.row_units;
+      job.row_units = step.stamped == 0 && size.copied != 0 ? static_cast<std::uint16_t>(size.copied) : copy.row_units;
       job.log_unit = copy.log_unit;
       job.stamped = step.stamped;
       job.command = step.command;
@@ -61,7 +61,7 @@ bool add_moves(const GpuProgram& program, const GpuTask& task, Moves& moves) {
         const auto dim = at<GpuDim>(program, task, header.dims, copy.first_dim + d);
         job.dims[d] = {dim.count, dim.magic, dim.shift, dim.src_stride, dim.dst_stride};
       }
-      move.rows = (std::int64_t{copy.units} + copy.row_units - 1) / copy.row_units;
+      move.rows = (std::int64_t{job.units} + job.row_units - 1) / job.row_units;
       const Kind kind = step.stamped == kStampedTarget ? kSent : step.stamped == kStampedSource ? kTaken : kLocal;
       moves[kind].push_back(move);
     }
@@ -77,10 +77,10 @@ std::int64_t rows_of(const std::vector<Move>& moves) {
 
 // Few rows are jobs of one row each, so that all are in flight at once. More rows than needed for the same number of
 // rounds would leave warps without a job.
-std::vector<Job> cut(const std::vector<Move>& moves, std::int64_t warps) {
+std::vector<Job> cut(const std::vector<Move>& moves, std::int64_t warps, std::int64_t most) {
   const std::int64_t rows = rows_of(moves);
   if (rows == 0) return {};  // there may be no warps either
-  const std::int64_t rounds = (rows + kTileRows * warps - 1) / (kTileRows * warps);
+  const std::int64_t rounds = (rows + most * warps - 1) / (most * warps);
   const std::int64_t each = (rows + rounds * warps - 1) / (rounds * warps);
   std::vector<Job> jobs;
   for (const Move& move : moves) {
@@ -96,7 +96,7 @@ std::vector<Job> cut(const std::vector<Move>& moves, std::int64_t warps) {
 
 // Neighbouring jobs go to one block, so that a multiprocessor touches few pages of memory; each block has as many of a
 // kind as the others, or one less. Its warps take them in turns.
-std::optional<DealtJobs> deal_out(const Moves& moves, int blocks, int warps) {
+std::optional<DealtJobs> deal_out(const Moves& moves, int blocks, int warps, std::int64_t most_rows) {
   std::int64_t most = 0;
   std::int64_t all = 0;
   for (const auto& kind : moves) {
@@ -110,7 +110,7 @@ std::optional<DealtJobs> deal_out(const Moves& moves, int blocks, int warps) {
   std::vector<std::vector<Job>> by_warp(of_warps);
   std::vector<std::size_t> next(static_cast<std::size_t>(dealt.blocks));  // warp of the block
   for (const auto& kind : moves) {
-    const std::vector<Job> jobs = cut(kind, static_cast<std::int64_t>(of_warps));
+    const std::vector<Job> jobs = cut(kind, static_cast<std::int64_t>(of_warps), most_rows);
     for (std::size_t n = 0; n < jobs.size(); ++n) {
       const std::size_t block = n * static_cast<std::size_t>(dealt.blocks) / jobs.size();
       by_warp[block * static_cast<std::size_t>(warps) + next[block]].push_back(jobs[n]);
@@ -127,16 +127,18 @@ std::optional<DealtJobs> deal_out(const Moves& moves, int blocks, int warps) {
 
 }  // namespace
 
-std::optional<std::array<DealtJobs, kPartsOfHandle>> jobs_of(const GpuProgram& program, int blocks, int warps) {
+std::optional<std::array<DealtJobs, kPartsOfHandle>> jobs_of(const GpuProgram& program, int blocks, int warps,
+                                                             const JobSize& size) {
   std::array<DealtJobs, kPartsOfHandle> all;
   Moves moves[kPartsOfHandle];
   for (const int part : {kStartPart, kWaitPart}) {
     for (const GpuTask& task : program.tasks[kPartsLowered[part]]) {
-      if (!add_moves(program, task, moves[part]) || !add_moves(program, task, moves[kRunPart])) return std::nullopt;
+      for (const int to : {part, static_cast<int>(kRunPart)})
+        if (!add_moves(program, task, size, moves[to])) return std::nullopt;
     }
   }
   for (int part = 0; part < kPartsOfHandle; ++part) {
-    auto dealt = deal_out(moves[part], blocks, warps);
+    auto dealt = deal_out(moves[part], blocks, warps, size.rows);
     if (!dealt) return std::nullopt;
     all[static_cast<std::size_t>(part)] = std::move(*dealt);
   }

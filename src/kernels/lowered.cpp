@@ -8,6 +8,8 @@
 #include <new>
 #include <optional>
 
+#include "kernels/jobs.hpp"
+#include "kernels/listed.hpp"
 #include "memory/gpu.hpp"
 
 namespace tasuki {
@@ -104,7 +106,8 @@ Rows rows_of(const GpuProgram& program, int part, int blocks) {
 
 // A part, for those that run it.
 struct PartInMemory {
-  std::vector<std::byte> bytes;  // jobs or shares
+  std::vector<std::byte> bytes;   // listed moves, jobs or shares
+  std::vector<std::byte> places;  // of listed moves
   int turns = 1;
   int working = 0;
 };
@@ -120,19 +123,26 @@ std::vector<std::byte> bytes_of(const std::vector<T>& all) {
 
 Lowered::Lowered(const GpuProgram& program, std::size_t commands, int blocks, int threads, bool on_gpu)
     : blocks_(blocks), threads_(threads), on_gpu_(on_gpu), failure_(allocate_failure(on_gpu)) {
-  const auto jobs = jobs_of(program, blocks, on_gpu ? threads / static_cast<int>(device::lowered::kLanes) : threads);
+  const int warps = on_gpu ? threads / static_cast<int>(device::lowered::kLanes) : threads;
+  const auto listed = listed_of(program, blocks, warps);
+  const auto jobs = listed ? std::nullopt : jobs_of(program, blocks, warps);
+  handle_.only_moves = listed ? OnlyMoves::listed : jobs ? OnlyMoves::jobs : OnlyMoves::no;
   PartInMemory parts[kPartsOfHandle];
   for (int part = 0; part < kPartsOfHandle; ++part) {
-    if (jobs) {
+    if (listed) {
+      const DealtMoves& dealt = (*listed)[static_cast<std::size_t>(part)];
+      parts[part] = {bytes_of(dealt.moves), bytes_of(dealt.places), dealt.turns, dealt.blocks};
+      handle_.listed[part].rows = dealt.rows;
+    } else if (jobs) {
       const DealtJobs& dealt = (*jobs)[static_cast<std::size_t>(part)];
-      parts[part] = {bytes_of(dealt.jobs), dealt.turns, dealt.blocks};
+      parts[part] = {bytes_of(dealt.jobs), {}, dealt.turns, dealt.blocks};
     } else if (program.rounds[kPartsLowered[part]].size() == 1) {  // else it is done part by part
       const Rows rows = rows_of(program, kPartsLowered[part], blocks);
-      parts[part] = {bytes_of(rows.shares), rows.turns, rows.blocks};
+      parts[part] = {bytes_of(rows.shares), {}, rows.turns, rows.blocks};
       turns_ = std::max(turns_, rows.turns);
     }
   }
-  const bool in_rounds = !jobs && program.rounds[kBoth].size() > 1;
+  const bool in_rounds = handle_.only_moves == OnlyMoves::no && program.rounds[kBoth].size() > 1;
   if (in_rounds) parts[kRunPart].working = std::max(parts[kStartPart].working, parts[kWaitPart].working);
 
   std::size_t bytes = 0;
@@ -143,7 +153,11 @@ Lowered::Lowered(const GpuProgram& program, std::size_t commands, int blocks, in
   };
   const std::size_t program_at = place(program.bytes.size());
   std::size_t parts_at[kPartsOfHandle];
-  for (int part = 0; part < kPartsOfHandle; ++part) parts_at[part] = place(parts[part].bytes.size());
+  std::size_t places_at[kPartsOfHandle];
+  for (int part = 0; part < kPartsOfHandle; ++part) {
+    parts_at[part] = place(parts[part].bytes.size());
+    places_at[part] = place(parts[part].places.size());
+  }
   const std::size_t written = bytes;
   const std::size_t ends_at = place((commands + program.more_ends.size()) * sizeof(std::uint64_t));
   const std::size_t failed_at = place(kAligned);
@@ -153,12 +167,20 @@ Lowered::Lowered(const GpuProgram& program, std::size_t commands, int blocks, in
   const std::size_t phases_at = place(static_cast<std::size_t>(blocks) * sizeof(Word));
   memory_ = allocate(on_gpu, bytes);
   std::vector<std::byte> image(written);
-  std::copy(program.bytes.begin(), program.bytes.end(), image.begin() + static_cast<std::ptrdiff_t>(program_at));
+  const auto put = [&image](const std::vector<std::byte>& of_it, std::size_t here) {
+    std::copy(of_it.begin(), of_it.end(), image.begin() + static_cast<std::ptrdiff_t>(here));
+  };
+  put(program.bytes, program_at);
   for (int part = 0; part < kPartsOfHandle; ++part) {
-    std::copy(parts[part].bytes.begin(), parts[part].bytes.end(),
-              image.begin() + static_cast<std::ptrdiff_t>(parts_at[part]));
+    put(parts[part].bytes, parts_at[part]);
+    put(parts[part].places, places_at[part]);
     std::byte* const at = memory_.get() + parts_at[part];
-    if (jobs) {
+    if (listed) {
+      ListedMoves& moves = handle_.listed[part];
+      moves.first = reinterpret_cast<const ListedMove*>(at);
+      moves.places = reinterpret_cast<const RowPlaces*>(memory_.get() + places_at[part]);
+      moves.turns = parts[part].turns;
+    } else if (jobs) {
       handle_.jobs[part] = {reinterpret_cast<const Job*>(at), parts[part].turns};
     } else {
       handle_.shares[part] = reinterpret_cast<const Share*>(at);
@@ -172,7 +194,6 @@ Lowered::Lowered(const GpuProgram& program, std::size_t commands, int blocks, in
     std::copy(image.begin(), image.end(), memory_.get());
   }
   handle_.heading = {device::kKernelVersion, &failure_->set};
-  handle_.only_moves = jobs ? 1 : 0;
   handle_.run.bytes = memory_.get() + program_at;
   handle_.run.ends = reinterpret_cast<std::uint64_t*>(memory_.get() + ends_at);
   handle_.run.failed = reinterpret_cast<std::uint32_t*>(memory_.get() + failed_at);

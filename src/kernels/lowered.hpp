@@ -9,7 +9,6 @@
 
 #include "engines/engine.hpp"
 #include "engines/gpu/program.hpp"
-#include "kernels/jobs.hpp"
 #include "tasuki/kernel/plan.cuh"
 
 namespace tasuki {

@@ -14,6 +14,7 @@
 #include "kernels/carrier.hpp"
 #include "kernels/failure.hpp"
 #include "kernels/home.hpp"
+#include "kernels/jobs.hpp"
 #include "kernels/lowered.hpp"
 #include "operations/state.hpp"
 #include "session/gpus.hpp"

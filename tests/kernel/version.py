@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 INCLUDE = Path(__file__).resolve().parents[2] / "include" / "tasuki" / "kernel"
-NOTED = (3, "a18b5ffab33f0a71")
+NOTED = (4, "492f73fb1c845aeb")
 # What a Handle, a Team, Messages, a Shape and Neighbours are and point to, by header.
 STRUCTURES = {
     "version.hpp": ("Heading",),
@@ -24,12 +24,14 @@ STRUCTURES = {
         *("GpuDim", "GpuCopy", "GpuPlace", "GpuStep", "GpuTaskHeader", "GpuTask", "GpuEvent", "PlanFailure", "PlanRun"),
     ),
     "jobs.cuh": ("JobDim", "Job", "Jobs"),
+    "row_places.cuh": ("RowPlaces",),
+    "listed.cuh": ("ListedMove", "ListedMoves"),
     "shares.cuh": ("Share",),
     "plan.cuh": ("BasicHandle",),
     "steps.cuh": ("Neighbours",),
 }
 # Numbers by which their members are read.
-ENUMS = {"team.cuh": ("Call", "Reason"), "program.cuh": ("Why",)}
+ENUMS = {"team.cuh": ("Call", "Reason"), "program.cuh": ("Why",), "listed.cuh": ("MoveKind",), "plan.cuh": ("OnlyMoves",)}
 
 
 def body(text: str, kind: str, name: str) -> str:

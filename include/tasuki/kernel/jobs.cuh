@@ -3,7 +3,7 @@
 // A task (program.cuh) is read through its header, its steps, its strided copies and their dimensions: loads that wait
 // for each other, each as long as a fifth of what the wire takes. Where a plan only moves data, into and out of stamped
 // lines or within the GPU, nothing of that need be looked up in every epoch. So the moves are cut into tiles and dealt
-// out to the warps when the handle is made. A warp loads its job while the blocks of its group meet.
+// out to the warps when the handle is made.
 #pragma once
 
 #include "tasuki/kernel/copy.cuh"
@@ -157,16 +157,13 @@ class ComingJob {
 #endif
 };
 
-/// A block's jobs of a part. If there is a word `begun`, it first waits until that counts `all`. Warps may differ in
-/// what they find; `good` is what they have found before. One code for all calls of a kernel: inlined into each it
-/// would take registers from what the user computes.
+/// A block's jobs of a part. Warps may differ in what they find; `good` is what they have found before.
 template <class Crew>
 TASUKI_APART bool run_jobs(const PlanRun& l, std::uint64_t selection, const Crew& crew, Jobs jobs, int block,
-                           std::uint64_t epoch, const Word* begun, Word all, bool good) {
+                           std::uint64_t epoch, bool good) {
   const auto warp = static_cast<std::int64_t>(block) * crew.warps() + crew.warp();
   const Job* const mine = jobs.first + warp * jobs.turns;
-  ComingJob next(mine);  // on its way while the blocks meet
-  if (begun != nullptr) good = all_have_come(l, begun, all, epoch, good);
+  ComingJob next(mine);
   for (int turn = 1; good; ++turn) {
     const Job job = next.come();
     if (job.rows == 0) break;

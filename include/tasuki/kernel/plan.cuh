@@ -24,6 +24,7 @@
 
 #include "tasuki/kernel/group.cuh"
 #include "tasuki/kernel/jobs.cuh"
+#include "tasuki/kernel/listed.cuh"
 #include "tasuki/kernel/meeting.cuh"
 #include "tasuki/kernel/shares.cuh"
 
@@ -54,6 +55,13 @@ namespace lowered {
 
 enum Part : int { kStartPart, kWaitPart, kRunPart, kPartsOfHandle };
 
+/// Whether a plan only moves data, and in what the handle says which.
+enum class OnlyMoves : int {
+  no,
+  listed,  ///< few
+  jobs,
+};
+
 }  // namespace lowered
 
 /// Any persistent operation, as a small plain value that is passed to a kernel (with __grid_constant__ on a GPU, so
@@ -62,14 +70,15 @@ template <bool kReduces>
 struct BasicHandle {
   Heading heading;
   lowered::PlanRun run;
-  lowered::Jobs jobs[lowered::kPartsOfHandle];            // if the plan only moves data, else:
+  lowered::ListedMoves listed[lowered::kPartsOfHandle];   // if the plan only moves data, and not much of it,
+  lowered::Jobs jobs[lowered::kPartsOfHandle];            // or more, or else:
   const lowered::Share* shares[lowered::kPartsOfHandle];  // by block, then its turns
   int turns[lowered::kPartsOfHandle];                     // tasks that a block has at most
   int working[lowered::kPartsOfHandle];                   // blocks that have something to do, the first ones
-  int only_moves;                                         // it has jobs
-  int blocks;                                             // of the group
-  int threads;                                            // of a block
-  int in_rounds;                                          // run is start, then wait
+  lowered::OnlyMoves only_moves;
+  int blocks;       // of the group
+  int threads;      // of a block
+  int in_rounds;    // run is start, then wait
   int alternating;  // copies take turns: in epoch e those after e - 1 - `swapped` swaps, modulo 2
   Word swapped;
   Word* begun;             // how often blocks of the group have come to the beginning of an epoch,
@@ -110,28 +119,35 @@ struct Epoch {
   bool good;  // nothing has failed before; threads may differ
 };
 
-/// The block's part of a call begins: finds out which epoch it is, and whether the call can be. `phase`: 0 at a start,
-/// 1 at a wait. `passed`: phases that the block has passed when the call has ended.
-template <bool kReduces, class Group>
-TASUKI_DEVICE bool enter(const BasicHandle<kReduces>& h, const Group& group, Word swaps, Word phase, Word passed,
-                         Epoch& e) {
-  if (!detail::same_version(h.heading)) return false;
+/// The block's number in the group; below 0 if the call cannot be.
+template <bool kReduces>
+TASUKI_DEVICE int block_in(const BasicHandle<kReduces>& h, Members members) {
+  if (!detail::same_version(h.heading)) return -1;
   const BlockGroup block = this_block();
-  const Members members = members_of(group);
-  e.block = block.block() - members.first;
-  if (members.count != h.blocks || block.threads() != h.threads || e.block < 0 || e.block >= h.blocks) {
-    give_up(h.run, Why::group, -1, 0, static_cast<Word>(members.count), static_cast<Word>(block.threads()));
-    return false;
-  }
+  const int me = block.block() - members.first;
+  if (members.count == h.blocks && block.threads() == h.threads && me >= 0 && me < h.blocks) return me;
+  give_up(h.run, Why::group, -1, 0, static_cast<Word>(members.count), static_cast<Word>(block.threads()));
+  return -1;
+}
+
+/// The block's part of a call begins: finds out which epoch it is, and whether the call can be.
+template <bool kReduces>
+TASUKI_DEVICE bool enter(const BasicHandle<kReduces>& h, Word swaps, Part part, Epoch& e) {
+  const Word phase = part == kWaitPart ? 1 : 0;
+  const Word passed = part == kStartPart ? 1 : 2;  // phases, when the call has ended
+  const BlockGroup block = this_block();
   Word* const mine = h.phases + e.block;
-  const Word phases = own(mine);
-  const Word by_host = own(h.by_host[0]) + own(h.by_host[1]);
-  e.good = own(h.run.failed) == 0;
-  block.sync();                        // what the block's threads have written is there
+  const Word phases = own(mine);  // these loads are on their way while the block comes
+  const Word by_host[2] = {own(h.by_host[0]), own(h.by_host[1])};
+  const std::uint32_t failed = own(h.run.failed);
+  block.sync();  // what the block's threads have written is there
+  const bool comes = block.thread() == 0 && phase == 0;
+  if (comes && h.blocks > 1) add_release_gpu(h.begun, 1);
   const Word epochs = phases / 2 + 1;  // of kernels
+  if (comes && h.blocks == 1) set_own(h.begun, epochs);
+  e.good = failed == 0;
   e.come = epochs * static_cast<Word>(h.blocks);
-  if (block.thread() == 0 && phase == 0) come(h.begun, e.come, 1, h.blocks);
-  e.elsewhere = h.before + by_host;
+  e.elsewhere = h.before + by_host[0] + by_host[1];
   e.selection = swaps % 2 != 0 ? ~h.run.selection : h.run.selection;
   e.number = e.elsewhere + epochs;
   if (phases % 2 != phase) {
@@ -144,30 +160,6 @@ TASUKI_DEVICE bool enter(const BasicHandle<kReduces>& h, const Group& group, Wor
   }
   if (block.thread() == 0) set_own(mine, phases - phase + passed);  // the threads meet before they look again
   return true;
-}
-
-/// What this block does of a part. `meets`: what all blocks have written before they began is there first. Threads may
-/// differ in what they find.
-template <bool kReduces>
-TASUKI_DEVICE bool work(const BasicHandle<kReduces>& h, const Epoch& e, Part part, bool meets) {
-  if (e.block >= h.working[part]) return e.good;
-  bool good = e.good;
-  const Word* begun = nullptr;
-  if (h.blocks > 1) {
-    if (meets) {
-      begun = h.begun;
-    } else {
-      good = this_block().all(good);
-    }
-  }
-  if (h.only_moves != 0)
-    return run_jobs(h.run, e.selection, Crew{this_block()}, h.jobs[part], e.block, e.number, begun, e.come, good);
-  if (begun != nullptr) good = all_have_come(h.run, begun, e.come, e.number, good);
-  PlanRun run = h.run;
-  run.elsewhere = e.elsewhere;
-  run.selection = e.selection;
-  return good && run_shares<kReduces>(run, h.shares[part] + static_cast<std::int64_t>(e.block) * h.turns[part],
-                                      h.turns[part], e.number);
 }
 
 /// At the end: what has arrived may be read by all blocks. `shares`: how much of the group comes with this block.
@@ -185,6 +177,95 @@ TASUKI_DEVICE bool leave(const BasicHandle<kReduces>& h, const Epoch& e, bool go
   return all_have_come(h.run, h.ended, e.come, e.number, good);
 }
 
+/// What this block does of a part, if it is listed and if it is not: what of it can be made ready before it is known
+/// which epoch it is, and the work. `kInRounds`: a run may be start, then wait.
+struct ListedWork {
+  static constexpr bool kInRounds = false;
+
+  template <bool kReduces>
+  TASUKI_DEVICE static ListedTurns ready(const BasicHandle<kReduces>& h, int block, Part part) {
+    const Crew crew{this_block()};
+    // A block that has nothing to do takes the first one's turns, and leaves them.
+    const int whose = block < h.working[part] ? block : 0;
+    return {h.listed[part], static_cast<std::int64_t>(whose) * crew.warps() + crew.warp()};
+  }
+  template <bool kReduces>
+  TASUKI_DEVICE static bool run(const BasicHandle<kReduces>& h, const Epoch& e, Part, const ListedTurns& turns,
+                                bool good) {
+    return turns.run(h.run, e.selection, e.number, good);
+  }
+};
+struct UnlistedWork {
+  static constexpr bool kInRounds = true;
+
+  struct Nothing {};
+  template <bool kReduces>
+  TASUKI_DEVICE static Nothing ready(const BasicHandle<kReduces>&, int, Part) {
+    return {};
+  }
+  template <bool kReduces>
+  TASUKI_DEVICE static bool run(const BasicHandle<kReduces>& h, const Epoch& e, Part part, Nothing, bool good) {
+    if (h.only_moves == OnlyMoves::jobs)
+      return run_jobs(h.run, e.selection, Crew{this_block()}, h.jobs[part], e.block, e.number, good);
+    PlanRun run = h.run;
+    run.elsewhere = e.elsewhere;
+    run.selection = e.selection;
+    return good && run_shares<kReduces>(run, h.shares[part] + static_cast<std::int64_t>(e.block) * h.turns[part],
+                                        h.turns[part], e.number);
+  }
+};
+
+/// What this block does of a part. `meets`: what all blocks have written before they began is there first. Threads may
+/// differ in what they find.
+template <class Work, bool kReduces, class Ready>
+TASUKI_DEVICE bool work(const BasicHandle<kReduces>& h, const Epoch& e, Part part, bool meets, const Ready& ready) {
+  if (e.block >= h.working[part]) return e.good;
+  bool good = e.good;
+  if (h.blocks > 1) good = meets ? all_have_come(h.run, h.begun, e.come, e.number, good) : this_block().all(good);
+  return Work::run(h, e, part, ready, good);
+}
+
+/// A call: start, wait or run.
+template <class Work, bool kReduces>
+TASUKI_WITHIN bool call_here(const BasicHandle<kReduces>& h, Members members, Word swaps, Part part) {
+  Epoch e;
+  e.block = block_in(h, members);
+  if (e.block < 0) return false;
+  if (!enter(h, swaps, part, e)) return false;
+  const auto ready = Work::ready(h, e.block, part);
+  const int working = h.working[part];
+  if (part == kRunPart && working == 0 && h.blocks > 1) {  // the beginning is all
+    if (e.block == 0 && this_block().thread() == 0) come(h.ended, e.come, h.blocks, h.blocks);
+    return all_have_come(h.run, h.begun, e.come, e.number, e.good);
+  }
+  const bool has_met = part != kStartPart && e.block < h.working[kStartPart];  // at the start
+  bool good = true;
+  if (Work::kInRounds && part == kRunPart && h.in_rounds != 0) {
+    good = this_block().all(work<Work>(h, e, kStartPart, true, ready));
+    good = good && work<Work>(h, e, kWaitPart, !has_met, ready);
+  } else {
+    good = work<Work>(h, e, part, part != kWaitPart || !has_met, ready);
+  }
+  if (part == kStartPart) return this_block().all(good);
+  const int idle = h.blocks - working;  // in a run they come with the first one
+  const int shares = part == kWaitPart ? 1 : e.block == 0 ? idle + 1 : e.block < working ? 1 : 0;
+  return leave(h, e, good, shares);
+}
+
+/// One code for all calls of a kernel: inlined into each it would take registers from what the user computes.
+template <bool kReduces>
+TASUKI_APART bool call_apart(const BasicHandle<kReduces>& h, Members members, Word swaps, Part part) {
+  return call_here<UnlistedWork>(h, members, swaps, part);
+}
+
+/// What is listed takes few registers and has no calls, across which others would have to be kept in memory: that is
+/// slow to load from, for every meeting of blocks empties the nearest cache.
+template <bool kReduces, class Group>
+TASUKI_DEVICE bool call(const BasicHandle<kReduces>& h, const Group& group, Word swaps, Part part) {
+  if (h.only_moves == OnlyMoves::listed) return call_here<ListedWork>(h, members_of(group), swaps, part);
+  return call_apart(h, members_of(group), swaps, part);
+}
+
 }  // namespace lowered
 
 /// Begins the next epoch, as Operation::start does on the host: permits the peers to write, and sends what leaves this
@@ -192,41 +273,20 @@ TASUKI_DEVICE bool leave(const BasicHandle<kReduces>& h, const Epoch& e, bool go
 /// kernel has swapped the operation's fields with two copies since the handle was made.
 template <bool kReduces, class Group>
 TASUKI_DEVICE bool start(const BasicHandle<kReduces>& handle, const Group& group, Word swaps = 0) {
-  lowered::Epoch e;
-  if (!lowered::enter(handle, group, swaps, 0, 1, e)) return false;
-  return this_block().all(lowered::work(handle, e, lowered::kStartPart, true));
+  return lowered::call(handle, group, swaps, lowered::kStartPart);
 }
 
 /// Returns when the epoch that `start` began has ended on this rank: what has arrived may be read by all threads of the
 /// group, and what was sent may change. `swaps` as at the start.
 template <bool kReduces, class Group>
 TASUKI_DEVICE bool wait(const BasicHandle<kReduces>& handle, const Group& group, Word swaps = 0) {
-  lowered::Epoch e;
-  if (!lowered::enter(handle, group, swaps, 1, 2, e)) return false;
-  const bool has_met = e.block < handle.working[lowered::kStartPart];
-  return lowered::leave(handle, e, lowered::work(handle, e, lowered::kWaitPart, !has_met), 1);
+  return lowered::call(handle, group, swaps, lowered::kWaitPart);
 }
 
 /// `start`, then `wait`; quicker than both.
 template <bool kReduces, class Group>
 TASUKI_DEVICE bool run(const BasicHandle<kReduces>& handle, const Group& group, Word swaps = 0) {
-  lowered::Epoch e;
-  if (!lowered::enter(handle, group, swaps, 0, 2, e)) return false;
-  const int working = handle.working[lowered::kRunPart];
-  if (working == 0 && handle.blocks > 1) {  // the beginning is all
-    if (e.block == 0 && this_block().thread() == 0) lowered::come(handle.ended, e.come, handle.blocks, handle.blocks);
-    return lowered::all_have_come(handle.run, handle.begun, e.come, e.number, e.good);
-  }
-  bool good = true;
-  if (handle.in_rounds == 0) {
-    good = lowered::work(handle, e, lowered::kRunPart, true);
-  } else {
-    const bool has_met = e.block < handle.working[lowered::kStartPart];
-    good = this_block().all(lowered::work(handle, e, lowered::kStartPart, true));
-    good = good && lowered::work(handle, e, lowered::kWaitPart, !has_met);
-  }
-  const int idle = handle.blocks - working;  // they come with the first one
-  return lowered::leave(handle, e, good, e.block == 0 ? idle + 1 : e.block < working ? 1 : 0);
+  return lowered::call(handle, group, swaps, lowered::kRunPart);
 }
 
 /// True if something has failed on this rank: every call returns false then.

@@ -4,16 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <limits>
+
+#include "engines/gpu/row_places.hpp"
 
 namespace tasuki {
 namespace {
-
-// Where a unit of a copy lies on both sides, in units.
-struct UnitPlace {
-  std::int64_t src = 0;
-  std::int64_t dst = 0;
-};
 
 // A task, as it lies in the program's bytes.
 class TaskView {
@@ -43,18 +38,6 @@ class TaskView {
   const std::byte* at_;
   GpuTaskHeader header_;
 };
-
-UnitPlace place_of(const std::vector<GpuDim>& dims, std::int64_t unit) {
-  UnitPlace place;
-  for (std::size_t d = 0; d < dims.size(); ++d) {
-    const bool outermost = d + 1 == dims.size();
-    const std::int64_t at = outermost ? unit : unit % dims[d].count;
-    place.src += at * dims[d].src_stride;
-    place.dst += at * dims[d].dst_stride;
-    if (!outermost) unit /= dims[d].count;
-  }
-  return place;
-}
 
 GpuPlace moved(GpuPlace place, std::int64_t offset) {
   place.base += offset;
@@ -92,14 +75,14 @@ class Cutting {
     // One block at least: every launch counts itself.
     const std::size_t whole = (std::max<std::size_t>(1, made_.rows.size()) + kGpuWarps - 1) / kGpuWarps * kGpuWarps;
     made_.rows.resize(whole);
-    made_.places.resize(whole * kLanes, nowhere());
+    made_.places.resize(whole * kLanes, no_places()[0]);
     return std::move(made_);
   }
 
  private:
   struct One {
     Row row;
-    std::array<RowPlaces, kLanes> places;
+    LanePlaces places = no_places();
   };
   // In the order in which they are dealt out: what waits for nobody comes first.
   enum Group : int { kFirst, kLocal, kLast, kGroups };
@@ -109,8 +92,6 @@ class Cutting {
     Row row;
     std::uint32_t lines;
   };
-
-  static RowPlaces nowhere() { return {{kNowhere, kNowhere, kNowhere, kNowhere}}; }
 
   // One thread each: lanes that only signal, or only wait.
   bool add_light_lanes(const TaskView& task) {
@@ -124,7 +105,6 @@ class Cutting {
         One one;
         one.row.kind = signals ? RowKind::tell : RowKind::await;
         one.row.signal = signal_of(step);
-        one.places.fill(nowhere());
         if (!add(signals ? kFirst : kLast, one)) return false;
       }
     }
@@ -210,27 +190,18 @@ class Cutting {
   }
 
   bool add_rows(Group group, const Row& row, std::uint32_t units, const std::vector<GpuDim>& dims) {
-    const std::int64_t row_units = row.kind == RowKind::copy ? kLanes * kCopiedUnits : kLineWords;
+    const Listed what = row.kind == RowKind::copy   ? Listed::both
+                        : row.kind == RowKind::fill ? Listed::source
+                                                    : Listed::destination;
+    const std::int64_t row_units = listed_units(what);
     const std::int64_t lines = (units + row_units - 1) / row_units;
     if (contiguous_) return add_vector(group, row, units, lines, dims);
     if (count_ + static_cast<std::size_t>(lines) > most_rows_) return false;
-    for (std::int64_t first = 0; first < units; first += row_units) {
-      One one{row, {}};
-      one.row.line = static_cast<std::uint32_t>(first / row_units);
-      one.places.fill(nowhere());
-      const std::int64_t end = std::min<std::int64_t>(units, first + row_units);
-      for (std::int64_t unit = first; unit < end; ++unit) {
-        const UnitPlace place = place_of(dims, unit);
-        if (!fits(place.src) || !fits(place.dst)) return false;
-        std::int32_t(&at)[4] = one.places[static_cast<std::size_t>((unit - first) % kLanes)].at;
-        const std::int64_t turn = (unit - first) / kLanes;
-        if (row.kind == RowKind::copy) {
-          at[2 * turn] = static_cast<std::int32_t>(place.src);
-          at[2 * turn + 1] = static_cast<std::int32_t>(place.dst);
-        } else {
-          at[turn] = static_cast<std::int32_t>(row.kind == RowKind::fill ? place.src : place.dst);
-        }
-      }
+    for (std::int64_t line = 0; line < lines; ++line) {
+      const auto places = places_of(what, dims, dims.size(), line * row_units, units);
+      if (!places) return false;
+      One one{row, *places};
+      one.row.line = static_cast<std::uint32_t>(line);
       if (!add(group, one)) return false;
     }
     return true;
@@ -268,8 +239,6 @@ class Cutting {
     made_.rows.resize((std::max<std::size_t>(1, made_.rows.size()) + kGpuWarps - 1) / kGpuWarps * kGpuWarps);
     return std::move(made_);
   }
-
-  static bool fits(std::int64_t place) { return place > kNowhere && place <= std::numeric_limits<std::int32_t>::max(); }
 
   bool add(Group group, const One& one) {
     groups_[static_cast<std::size_t>(group)].push_back(one);

@@ -71,33 +71,6 @@ __device__ bool await_signal(const PlanRun& l, const RowSignal& signal, std::uin
   return __all_sync(~0u, good) != 0;
 }
 
-__device__ void load_words(const std::byte* from, const RowPlaces& at, std::uint32_t (&word)[kLineParts]) {
-#pragma unroll
-  for (int k = 0; k < kLineParts; ++k) {
-    word[k] = 0;
-    if (at.at[k] != kNowhere) word[k] = reinterpret_cast<const std::uint32_t*>(from)[at.at[k]];
-  }
-}
-
-__device__ void store_words(std::byte* to, const RowPlaces& at, const std::uint32_t (&word)[kLineParts]) {
-#pragma unroll
-  for (int k = 0; k < kLineParts; ++k) {
-    if (at.at[k] != kNowhere) reinterpret_cast<std::uint32_t*>(to)[at.at[k]] = word[k];
-  }
-}
-
-template <class Unit>
-__device__ void copy_units(const std::byte* src, std::byte* dst, const RowPlaces& at) {
-  const auto* from = reinterpret_cast<const Unit*>(src);
-  auto* to = reinterpret_cast<Unit*>(dst);
-  const bool both = at.at[2] != kNowhere;  // the second never without the first
-  if (at.at[0] == kNowhere) return;
-  const Unit one = from[at.at[0]];
-  const Unit two = from[both ? at.at[2] : at.at[0]];
-  to[at.at[1]] = one;
-  if (both) to[at.at[3]] = two;
-}
-
 // All operands are on their way before any is combined. False, to all lanes, if one does not come.
 template <class Add, int Operands, int Lines>
 __device__ bool combine_lines(const RowLaunch& l, const Row& row, const RowLine (&line)[Lines], std::byte* dst,
@@ -204,21 +177,6 @@ __device__ bool take_lines(const PlanRun& l, const Row& row, const RowLine (&lin
   return true;
 }
 
-__device__ void copy_line(const Row& row, const RowPlaces& at, const std::byte* src, std::byte* dst) {
-  switch (row.log_unit) {
-    case 4:
-      return copy_units<Unit16>(src, dst, at);
-    case 3:
-      return copy_units<Unit8>(src, dst, at);
-    case 2:
-      return copy_units<std::uint32_t>(src, dst, at);
-    case 1:
-      return copy_units<std::uint16_t>(src, dst, at);
-    default:
-      return copy_units<std::uint8_t>(src, dst, at);
-  }
-}
-
 // A row of one line whose places are in the table.
 template <class Add>
 __device__ void move_line(const RowLaunch& l, const Row& row, const RowPlaces& at, std::uint64_t epoch) {
@@ -236,7 +194,8 @@ __device__ void move_line(const RowLaunch& l, const Row& row, const RowPlaces& a
   } else if (row.kind == RowKind::take) {
     take_lines(l, row, line, src, dst, epoch);
   } else {
-    copy_line(row, at, src, dst);
+    const RowPlaces one[1] = {at};
+    copy_rows(row.log_unit, src, dst, one, 1);
   }
 }
 
@@ -313,7 +272,10 @@ __device__ void move_lines(const RowLaunch& l, const Row& row, std::uint64_t epo
   each_lines<kLinesAtOnce>(row, [&](const RowLine(&line)[kLinesAtOnce]) {
     if (row.kind == RowKind::take) return take_lines(l, row, line, src, dst, epoch);
 #pragma unroll
-    for (int j = 0; j < kLinesAtOnce; ++j) copy_line(row, line[j].at, src, dst);
+    for (int j = 0; j < kLinesAtOnce; ++j) {
+      const RowPlaces one[1] = {line[j].at};
+      copy_rows(row.log_unit, src, dst, one, 1);
+    }
     return true;
   });
 }

@@ -16,18 +16,12 @@
 #include <vector>
 
 #include "engines/gpu/program.hpp"
+#include "tasuki/kernel/row_places.cuh"
 #include "tasuki/kernel/warp.cuh"
 
 namespace tasuki {
 
-/// Where a lane's units of a row lie, in units from the beginning. Of a stamped line: its words, of the source if the
-/// line is filled, else of the destination. Of a copy: a source and its destination, and another two.
-struct alignas(16) RowPlaces {
-  std::int32_t at[4];
-};
-constexpr std::int32_t kNowhere = -2147483647 - 1;  ///< the lane has fewer
-constexpr std::uint32_t kCopiedUnits = 2;           ///< that a lane copies in a row
-constexpr int kRowOperands = 4;                     ///< at most, of a row that is combined
+constexpr int kRowOperands = 4;  ///< at most, of a row that is combined
 
 enum class RowKind : std::uint8_t {
   none,

@@ -1,0 +1,73 @@
+// Making lists of row places (tasuki/kernel/row_places.cuh).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+#include "engines/gpu/program.hpp"
+#include "tasuki/kernel/row_places.cuh"
+
+namespace tasuki {
+
+/// Where a unit of a copy lies on both sides, in units.
+struct UnitPlace {
+  std::int64_t src = 0;
+  std::int64_t dst = 0;
+};
+
+/// `dims`: of the copy, innermost first, as GpuDim.
+template <class Dims>
+UnitPlace place_of(const Dims& dims, std::size_t count, std::int64_t unit) {
+  UnitPlace place;
+  for (std::size_t d = 0; d < count; ++d) {
+    const bool outermost = d + 1 == count;
+    const std::int64_t at = outermost ? unit : unit % dims[d].count;
+    place.src += at * dims[d].src_stride;
+    place.dst += at * dims[d].dst_stride;
+    if (!outermost) unit /= dims[d].count;
+  }
+  return place;
+}
+
+/// What a row lists.
+enum class Listed : std::uint8_t { source, destination, both };
+
+/// The places of a row of so many units.
+using LanePlaces = std::array<RowPlaces, kLanes>;
+constexpr std::int64_t listed_units(Listed what) {
+  return what == Listed::both ? std::int64_t{kLanes} * kCopiedUnits : kLineWords;
+}
+inline LanePlaces no_places() {
+  LanePlaces places;
+  places.fill({{kNowhere, kNowhere, kNowhere, kNowhere}});
+  return places;
+}
+
+/// The places of the row that begins with unit `first` of a copy of so many. None if a place is too far away.
+template <class Dims>
+std::optional<LanePlaces> places_of(Listed what, const Dims& dims, std::size_t count, std::int64_t first,
+                                    std::int64_t units) {
+  const auto fits = [](std::int64_t place) {
+    return place > kNowhere && place <= std::numeric_limits<std::int32_t>::max();
+  };
+  LanePlaces places = no_places();
+  const std::int64_t end = first + listed_units(what) < units ? first + listed_units(what) : units;
+  for (std::int64_t unit = first; unit < end; ++unit) {
+    const UnitPlace place = place_of(dims, count, unit);
+    if (!fits(place.src) || !fits(place.dst)) return std::nullopt;
+    std::int32_t(&at)[4] = places[static_cast<std::size_t>((unit - first) % kLanes)].at;
+    const std::int64_t turn = (unit - first) / kLanes;
+    if (what == Listed::both) {
+      at[2 * turn] = static_cast<std::int32_t>(place.src);
+      at[2 * turn + 1] = static_cast<std::int32_t>(place.dst);
+    } else {
+      at[turn] = static_cast<std::int32_t>(what == Listed::source ? place.src : place.dst);
+    }
+  }
+  return places;
+}
+
+}  // namespace tasuki
