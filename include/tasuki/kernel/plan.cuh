@@ -121,18 +121,18 @@ struct Epoch {
 
 /// The block's number in the group; below 0 if the call cannot be.
 template <bool kReduces>
-TASUKI_DEVICE int block_in(const BasicHandle<kReduces>& h, Members members) {
+TASUKI_DEVICE int block_in(const BasicHandle<kReduces>& h, const PlanRun& l, Members members) {
   if (!detail::same_version(h.heading)) return -1;
   const BlockGroup block = this_block();
   const int me = block.block() - members.first;
   if (members.count == h.blocks && block.threads() == h.threads && me >= 0 && me < h.blocks) return me;
-  give_up(h.run, Why::group, -1, 0, static_cast<Word>(members.count), static_cast<Word>(block.threads()));
+  give_up(l, Why::group, -1, 0, static_cast<Word>(members.count), static_cast<Word>(block.threads()));
   return -1;
 }
 
 /// The block's part of a call begins: finds out which epoch it is, and whether the call can be.
 template <bool kReduces>
-TASUKI_DEVICE bool enter(const BasicHandle<kReduces>& h, Word swaps, Part part, Epoch& e) {
+TASUKI_DEVICE bool enter(const BasicHandle<kReduces>& h, const PlanRun& l, Word swaps, Part part, Epoch& e) {
   const Word phase = part == kWaitPart ? 1 : 0;
   const Word passed = part == kStartPart ? 1 : 2;  // phases, when the call has ended
   const BlockGroup block = this_block();
@@ -151,11 +151,11 @@ TASUKI_DEVICE bool enter(const BasicHandle<kReduces>& h, Word swaps, Part part, 
   e.selection = swaps % 2 != 0 ? ~h.run.selection : h.run.selection;
   e.number = e.elsewhere + epochs;
   if (phases % 2 != phase) {
-    give_up(h.run, phase == 0 ? Why::active : Why::idle, -1, e.number + 1, 0, 0);
+    give_up(l, phase == 0 ? Why::active : Why::idle, -1, e.number + 1, 0, 0);
     return false;
   }
   if (h.alternating != 0 && (e.number - 1 - h.swapped - swaps) % 2 != 0) {
-    give_up(h.run, Why::turn, -1, e.number, swaps, 0);
+    give_up(l, Why::turn, -1, e.number, swaps, 0);
     return false;
   }
   if (block.thread() == 0) set_own(mine, phases - phase + passed);  // the threads meet before they look again
@@ -164,7 +164,7 @@ TASUKI_DEVICE bool enter(const BasicHandle<kReduces>& h, Word swaps, Part part, 
 
 /// At the end: what has arrived may be read by all blocks. `shares`: how much of the group comes with this block.
 template <bool kReduces>
-TASUKI_DEVICE bool leave(const BasicHandle<kReduces>& h, const Epoch& e, bool good, int shares) {
+TASUKI_DEVICE bool leave(const BasicHandle<kReduces>& h, const PlanRun& l, const Epoch& e, bool good, int shares) {
   const BlockGroup block = this_block();
   if (h.blocks == 1) {
     if (block.thread() == 0) come(h.ended, e.come, 1, 1);
@@ -174,7 +174,7 @@ TASUKI_DEVICE bool leave(const BasicHandle<kReduces>& h, const Epoch& e, bool go
     good = block.all(good);
     if (block.thread() == 0 && good) come(h.ended, e.come, static_cast<Word>(shares), h.blocks);
   }
-  return all_have_come(h.run, h.ended, e.come, e.number, good);
+  return all_have_come(l, h.ended, e.come, e.number, good);
 }
 
 /// What this block does of a part, if it is listed and if it is not: what of it can be made ready before it is known
@@ -190,9 +190,9 @@ struct ListedWork {
     return {h.listed[part], static_cast<std::int64_t>(whose) * crew.warps() + crew.warp()};
   }
   template <bool kReduces>
-  TASUKI_DEVICE static bool run(const BasicHandle<kReduces>& h, const Epoch& e, Part, const ListedTurns& turns,
-                                bool good) {
-    return turns.run(h.run, e.selection, e.number, good);
+  TASUKI_DEVICE static bool run(const BasicHandle<kReduces>&, const PlanRun& l, const Epoch& e, Part,
+                                const ListedTurns& turns, bool good) {
+    return turns.run(l, e.selection, e.number, good);
   }
 };
 struct UnlistedWork {
@@ -204,10 +204,11 @@ struct UnlistedWork {
     return {};
   }
   template <bool kReduces>
-  TASUKI_DEVICE static bool run(const BasicHandle<kReduces>& h, const Epoch& e, Part part, Nothing, bool good) {
+  TASUKI_DEVICE static bool run(const BasicHandle<kReduces>& h, const PlanRun& l, const Epoch& e, Part part, Nothing,
+                                bool good) {
     if (h.only_moves == OnlyMoves::jobs)
-      return run_jobs(h.run, e.selection, Crew{this_block()}, h.jobs[part], e.block, e.number, good);
-    PlanRun run = h.run;
+      return run_jobs(l, e.selection, Crew{this_block()}, h.jobs[part], e.block, e.number, good);
+    PlanRun run = l;
     run.elsewhere = e.elsewhere;
     run.selection = e.selection;
     return good && run_shares<kReduces>(run, h.shares[part] + static_cast<std::int64_t>(e.block) * h.turns[part],
@@ -218,52 +219,55 @@ struct UnlistedWork {
 /// What this block does of a part. `meets`: what all blocks have written before they began is there first. Threads may
 /// differ in what they find.
 template <class Work, bool kReduces, class Ready>
-TASUKI_DEVICE bool work(const BasicHandle<kReduces>& h, const Epoch& e, Part part, bool meets, const Ready& ready) {
+TASUKI_DEVICE bool work(const BasicHandle<kReduces>& h, const PlanRun& l, const Epoch& e, Part part, bool meets,
+                        const Ready& ready) {
   if (e.block >= h.working[part]) return e.good;
   bool good = e.good;
-  if (h.blocks > 1) good = meets ? all_have_come(h.run, h.begun, e.come, e.number, good) : this_block().all(good);
-  return Work::run(h, e, part, ready, good);
+  if (h.blocks > 1) good = meets ? all_have_come(l, h.begun, e.come, e.number, good) : this_block().all(good);
+  return Work::run(h, l, e, part, ready, good);
 }
 
-/// A call: start, wait or run.
+/// A call: start, wait or run. `l`: the handle's run, for those who need its address.
 template <class Work, bool kReduces>
-TASUKI_WITHIN bool call_here(const BasicHandle<kReduces>& h, Members members, Word swaps, Part part) {
+TASUKI_WITHIN bool call_here(const BasicHandle<kReduces>& h, const PlanRun& l, Members members, Word swaps, Part part) {
   Epoch e;
-  e.block = block_in(h, members);
+  e.block = block_in(h, l, members);
   if (e.block < 0) return false;
-  if (!enter(h, swaps, part, e)) return false;
+  if (!enter(h, l, swaps, part, e)) return false;
   const auto ready = Work::ready(h, e.block, part);
   const int working = h.working[part];
   if (part == kRunPart && working == 0 && h.blocks > 1) {  // the beginning is all
     if (e.block == 0 && this_block().thread() == 0) come(h.ended, e.come, h.blocks, h.blocks);
-    return all_have_come(h.run, h.begun, e.come, e.number, e.good);
+    return all_have_come(l, h.begun, e.come, e.number, e.good);
   }
   const bool has_met = part != kStartPart && e.block < h.working[kStartPart];  // at the start
   bool good = true;
   if (Work::kInRounds && part == kRunPart && h.in_rounds != 0) {
-    good = this_block().all(work<Work>(h, e, kStartPart, true, ready));
-    good = good && work<Work>(h, e, kWaitPart, !has_met, ready);
+    good = this_block().all(work<Work>(h, l, e, kStartPart, true, ready));
+    good = good && work<Work>(h, l, e, kWaitPart, !has_met, ready);
   } else {
-    good = work<Work>(h, e, part, part != kWaitPart || !has_met, ready);
+    good = work<Work>(h, l, e, part, part != kWaitPart || !has_met, ready);
   }
   if (part == kStartPart) return this_block().all(good);
   const int idle = h.blocks - working;  // in a run they come with the first one
   const int shares = part == kWaitPart ? 1 : e.block == 0 ? idle + 1 : e.block < working ? 1 : 0;
-  return leave(h, e, good, shares);
+  return leave(h, l, e, good, shares);
 }
 
-/// One code for all calls of a kernel: inlined into each it would take registers from what the user computes.
-template <bool kReduces>
-TASUKI_APART bool call_apart(const BasicHandle<kReduces>& h, Members members, Word swaps, Part part) {
-  return call_here<UnlistedWork>(h, members, swaps, part);
+/// One code for all such calls of a kernel: inlined into each it would take registers from what the user computes. It
+/// has no kernel parameters, only their address, and so takes what it needs of the handle before it begins: a load
+/// would be slow each time, for every meeting of blocks empties the nearest cache.
+template <Part kPart, bool kReduces>
+TASUKI_APART bool call_apart(const BasicHandle<kReduces>& handle, Members members, Word swaps) {
+  const BasicHandle<kReduces> h = handle;
+  return call_here<UnlistedWork>(h, handle.run, members, swaps, kPart);
 }
 
-/// What is listed takes few registers and has no calls, across which others would have to be kept in memory: that is
-/// slow to load from, for every meeting of blocks empties the nearest cache.
-template <bool kReduces, class Group>
-TASUKI_DEVICE bool call(const BasicHandle<kReduces>& h, const Group& group, Word swaps, Part part) {
-  if (h.only_moves == OnlyMoves::listed) return call_here<ListedWork>(h, members_of(group), swaps, part);
-  return call_apart(h, members_of(group), swaps, part);
+/// What is listed takes few registers and has no calls, across which others would have to be kept in memory.
+template <Part kPart, bool kReduces, class Group>
+TASUKI_DEVICE bool call(const BasicHandle<kReduces>& h, const Group& group, Word swaps) {
+  if (h.only_moves == OnlyMoves::listed) return call_here<ListedWork>(h, h.run, members_of(group), swaps, kPart);
+  return call_apart<kPart>(h, members_of(group), swaps);
 }
 
 }  // namespace lowered
@@ -273,20 +277,20 @@ TASUKI_DEVICE bool call(const BasicHandle<kReduces>& h, const Group& group, Word
 /// kernel has swapped the operation's fields with two copies since the handle was made.
 template <bool kReduces, class Group>
 TASUKI_DEVICE bool start(const BasicHandle<kReduces>& handle, const Group& group, Word swaps = 0) {
-  return lowered::call(handle, group, swaps, lowered::kStartPart);
+  return lowered::call<lowered::kStartPart>(handle, group, swaps);
 }
 
 /// Returns when the epoch that `start` began has ended on this rank: what has arrived may be read by all threads of the
 /// group, and what was sent may change. `swaps` as at the start.
 template <bool kReduces, class Group>
 TASUKI_DEVICE bool wait(const BasicHandle<kReduces>& handle, const Group& group, Word swaps = 0) {
-  return lowered::call(handle, group, swaps, lowered::kWaitPart);
+  return lowered::call<lowered::kWaitPart>(handle, group, swaps);
 }
 
 /// `start`, then `wait`; quicker than both.
 template <bool kReduces, class Group>
 TASUKI_DEVICE bool run(const BasicHandle<kReduces>& handle, const Group& group, Word swaps = 0) {
-  return lowered::call(handle, group, swaps, lowered::kRunPart);
+  return lowered::call<lowered::kRunPart>(handle, group, swaps);
 }
 
 /// True if something has failed on this rank: every call returns false then.
