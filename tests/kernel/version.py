@@ -31,7 +31,12 @@ STRUCTURES = {
     "steps.cuh": ("Neighbours",),
 }
 # Numbers by which their members are read.
-ENUMS = {"team.cuh": ("Call", "Reason"), "program.cuh": ("Why",), "listed.cuh": ("MoveKind",), "plan.cuh": ("OnlyMoves",)}
+ENUMS = {
+    "team.cuh": ("Call", "Reason"),
+    "program.cuh": ("Why",),
+    "listed.cuh": ("MoveKind",),
+    "plan.cuh": ("OnlyMoves",),
+}
 
 
 def body(text: str, kind: str, name: str) -> str:
