@@ -25,12 +25,10 @@ Listed listed_by(MoveKind kind) {
   return kind == MoveKind::fill ? Listed::source : kind == MoveKind::take ? Listed::destination : Listed::both;
 }
 
-std::optional<DealtMoves> list(DealtJobs dealt, int warps) {
+std::optional<DealtMoves> list(const DealtJobs& dealt) {
   DealtMoves made;
   made.turns = dealt.turns;
   made.blocks = dealt.blocks;
-  // Every block loads turns, also if it has nothing to do.
-  if (dealt.jobs.empty()) dealt.jobs.resize(static_cast<std::size_t>(warps));
   for (const Job& job : dealt.jobs) made.rows = std::max(made.rows, static_cast<int>(job.rows));
   const auto rows = static_cast<std::size_t>(made.rows);
   if (dealt.jobs.size() * rows * sizeof(LanePlaces) > kMostBytes) return std::nullopt;
@@ -70,7 +68,7 @@ std::optional<std::array<DealtMoves, kPartsOfHandle>> listed_of(const GpuProgram
   if (!jobs) return std::nullopt;
   std::array<DealtMoves, kPartsOfHandle> all;
   for (std::size_t part = 0; part < all.size(); ++part) {
-    auto listed = list((*jobs)[part], warps);
+    auto listed = list((*jobs)[part]);
     if (!listed) return std::nullopt;
     all[part] = std::move(*listed);
   }

@@ -5,7 +5,6 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
-#include <functional>
 #include <map>
 #include <random>
 
@@ -17,26 +16,6 @@ using namespace tasuki;
 using namespace gpu_view;
 
 namespace {
-
-// Buffers are where `at` says, every counter is a word of its own.
-Program bound(Plan plan, const std::function<std::byte*(const Buffer&)>& at) {
-  static std::uint64_t counters[16];
-  std::size_t next = 0;
-  Program program;
-  program.plan = std::move(plan);
-  program.channels.resize(program.plan.commands.size());
-  for (const Buffer& buffer : program.plan.buffers) {
-    const bool counts = buffer.role == Role::signal;
-    program.where.push_back({counts ? reinterpret_cast<std::byte*>(&counters[next++ % 16]) : at(buffer), 0, 1, false,
-                             buffer.home == Home::stamped, nullptr});
-  }
-  return program;
-}
-
-// All in the same memory.
-Program bound(Plan plan, std::byte* memory) {
-  return bound(std::move(plan), [memory](const Buffer&) { return memory; });
-}
 
 // A lane that takes 35 stamped lines and, before or after, tells a credit.
 Program receiver_of_lines(std::byte* memory, bool tells_first) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +29,25 @@ class Told final : public ThreadChannel {
  private:
   std::uint64_t* words_;
 };
+
+/// Buffers are where `at` says, every counter is a word of its own.
+inline Program bound(Plan plan, const std::function<std::byte*(const Buffer&)>& at) {
+  static std::uint64_t counters[16];
+  std::size_t next = 0;
+  Program program;
+  program.plan = std::move(plan);
+  program.channels.resize(program.plan.commands.size());
+  for (const Buffer& buffer : program.plan.buffers) {
+    const bool counts = buffer.role == Role::signal;
+    program.where.push_back({counts ? reinterpret_cast<std::byte*>(&counters[next++ % 16]) : at(buffer), 0, 1, false,
+                             buffer.home == Home::stamped, nullptr});
+  }
+  return program;
+}
+/// All in the same memory.
+inline Program bound(Plan plan, std::byte* memory) {
+  return bound(std::move(plan), [memory](const Buffer&) { return memory; });
+}
 
 /// A task's lists.
 struct View {

@@ -21,6 +21,35 @@ std::uint64_t target_of(const Step& step, std::uint64_t epoch) {
   return ((epoch - 1) * step.per_epoch + step.index + 1) * kSignal;
 }
 
+/// Calls f(word of the line, its place in bytes) for the words that there are.
+template <class F>
+void each_word(const RowPlaces* places, const F& f) {
+  for (std::size_t word = 0; word < kLineWords; ++word) {
+    const std::int32_t at = places[word % kLanes].at[word / kLanes];
+    if (at != kNowhere) f(word, static_cast<std::int64_t>(at) * 4);
+  }
+}
+
+/// What a warp does of a row by its places, without stamps.
+inline void fill_line(const RowPlaces* places, const std::byte* from, std::byte* line) {
+  each_word(places, [&](std::size_t word, std::int64_t at) {
+    for (std::size_t b = 0; b < 4; ++b) line[in_lines(word, b)] = from[at + static_cast<int>(b)];
+  });
+}
+inline void take_line(const RowPlaces* places, const std::byte* line, std::byte* to) {
+  each_word(places, [&](std::size_t word, std::int64_t at) {
+    for (std::size_t b = 0; b < 4; ++b) to[at + static_cast<int>(b)] = line[in_lines(word, b)];
+  });
+}
+inline void copy_row(const RowPlaces* places, int log_unit, const std::byte* from, std::byte* to) {
+  const std::int64_t unit = std::int64_t{1} << log_unit;
+  for (std::size_t lane = 0; lane < kLanes; ++lane)
+    for (std::size_t k = 0; k < kCopiedUnits; ++k)
+      if (places[lane].at[2 * k] != kNowhere)
+        std::memcpy(to + places[lane].at[2 * k + 1] * unit, from + places[lane].at[2 * k] * unit,
+                    static_cast<std::size_t>(unit));
+}
+
 /// Rows as the kernel finds them.
 class RowView {
  public:
@@ -76,21 +105,12 @@ class RowView {
       case RowKind::take:
         return take(row, places, epoch);
       case RowKind::copy:
-        copy(row, places, epoch);
+        copy_row(places, row.log_unit, base_of(row.src, epoch), base_of(row.dst, epoch));
         return true;
       case RowKind::combine:
         return combine(row, places, epoch);
     }
     return false;
-  }
-
-  // Calls f(word of the line, its place) for the words that there are.
-  template <class F>
-  static void each_word(const RowPlaces* places, const F& f) {
-    for (std::size_t word = 0; word < kLineWords; ++word) {
-      const std::int32_t at = places[word % kLanes].at[word / kLanes];
-      if (at != kNowhere) f(word, static_cast<std::int64_t>(at) * 4);
-    }
   }
 
   static std::byte* line_of(const GpuPlace& place, const Row& row, std::uint64_t epoch) {
@@ -107,9 +127,7 @@ class RowView {
   static bool fill(const Row& row, const RowPlaces* places, std::uint64_t epoch) {
     if (row.signal.counter != nullptr && *row.signal.counter < target_of(row.signal, epoch)) return false;
     std::byte* const line = line_of(row.dst, row, epoch);
-    each_word(places, [&](std::size_t word, std::int64_t at) {
-      for (std::size_t b = 0; b < 4; ++b) line[in_lines(word, b)] = base_of(row.src, epoch)[at + static_cast<int>(b)];
-    });
+    fill_line(places, base_of(row.src, epoch), line);
     for (std::size_t lane = 0; lane < kLanes; ++lane)
       if (places[lane].at[0] != kNowhere) line[lane * 16 + 15] = static_cast<std::byte>(epoch & 0xff);
     return true;
@@ -118,22 +136,8 @@ class RowView {
   static bool take(const Row& row, const RowPlaces* places, std::uint64_t epoch) {
     const std::byte* const line = line_of(row.src, row, epoch);
     if (!has_come(line, places, epoch)) return false;
-    each_word(places, [&](std::size_t word, std::int64_t at) {
-      for (std::size_t b = 0; b < 4; ++b) base_of(row.dst, epoch)[at + static_cast<int>(b)] = line[in_lines(word, b)];
-    });
+    take_line(places, line, base_of(row.dst, epoch));
     return true;
-  }
-
-  static void copy(const Row& row, const RowPlaces* places, std::uint64_t epoch) {
-    const std::int64_t unit = std::int64_t{1} << row.log_unit;
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      for (std::size_t k = 0; k < kCopiedUnits; ++k) {
-        const std::int32_t from = places[lane].at[2 * k];
-        if (from == kNowhere) continue;
-        std::memcpy(base_of(row.dst, epoch) + places[lane].at[2 * k + 1] * unit, base_of(row.src, epoch) + from * unit,
-                    static_cast<std::size_t>(unit));
-      }
-    }
   }
 
   bool operands_have_come(const Row& row, const RowPlaces* places, std::uint64_t epoch) const {

@@ -7,7 +7,8 @@
 
 namespace tasuki::device::lowered {
 
-// All loads are issued before the first store.
+// All loads are issued before the first store. Units have a value from the beginning, here and below: an array that is
+// only set under conditions the compiler keeps in memory.
 template <class Unit, int Most, class Tile>
 TASUKI_DEVICE void move_tile(const Tile& t) {
   const TilePlaces<Unit, Most, kSource | kTarget> at(t);

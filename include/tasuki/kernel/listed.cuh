@@ -138,7 +138,8 @@ class LaneMove {
   std::byte* dst_ = nullptr;
 };
 
-/// What a warp has of a part. Made before it is known which epoch it is, so that the first move is on its way then.
+/// What a warp does of a part. Made before the blocks of its group meet, so that the first move is on its way
+/// meanwhile.
 class ListedTurns {
  public:
   TASUKI_DEVICE ListedTurns(const ListedMoves& moves, std::int64_t warp)

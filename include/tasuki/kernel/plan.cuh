@@ -177,35 +177,26 @@ TASUKI_DEVICE bool leave(const BasicHandle<kReduces>& h, const PlanRun& l, const
   return all_have_come(l, h.ended, e.come, e.number, good);
 }
 
-/// What this block does of a part, if it is listed and if it is not: what of it can be made ready before it is known
-/// which epoch it is, and the work. `kInRounds`: a run may be start, then wait.
+/// What this block does of a part, if it is listed and if it is not. `begin()` returns when it may, and says whether
+/// nothing is wrong. `kInRounds`: a run may be start, then wait.
 struct ListedWork {
   static constexpr bool kInRounds = false;
 
-  template <bool kReduces>
-  TASUKI_DEVICE static ListedTurns ready(const BasicHandle<kReduces>& h, int block, Part part) {
+  template <bool kReduces, class Begin>
+  TASUKI_DEVICE static bool run(const BasicHandle<kReduces>& h, const PlanRun& l, const Epoch& e, Part part,
+                                const Begin& begin) {
     const Crew crew{this_block()};
-    // A block that has nothing to do takes the first one's turns, and leaves them.
-    const int whose = block < h.working[part] ? block : 0;
-    return {h.listed[part], static_cast<std::int64_t>(whose) * crew.warps() + crew.warp()};
-  }
-  template <bool kReduces>
-  TASUKI_DEVICE static bool run(const BasicHandle<kReduces>&, const PlanRun& l, const Epoch& e, Part,
-                                const ListedTurns& turns, bool good) {
-    return turns.run(l, e.selection, e.number, good);
+    const ListedTurns turns(h.listed[part], static_cast<std::int64_t>(e.block) * crew.warps() + crew.warp());
+    return turns.run(l, e.selection, e.number, begin());
   }
 };
 struct UnlistedWork {
   static constexpr bool kInRounds = true;
 
-  struct Nothing {};
-  template <bool kReduces>
-  TASUKI_DEVICE static Nothing ready(const BasicHandle<kReduces>&, int, Part) {
-    return {};
-  }
-  template <bool kReduces>
-  TASUKI_DEVICE static bool run(const BasicHandle<kReduces>& h, const PlanRun& l, const Epoch& e, Part part, Nothing,
-                                bool good) {
+  template <bool kReduces, class Begin>
+  TASUKI_DEVICE static bool run(const BasicHandle<kReduces>& h, const PlanRun& l, const Epoch& e, Part part,
+                                const Begin& begin) {
+    const bool good = begin();
     if (h.only_moves == OnlyMoves::jobs)
       return run_jobs(l, e.selection, Crew{this_block()}, h.jobs[part], e.block, e.number, good);
     PlanRun run = l;
@@ -218,13 +209,13 @@ struct UnlistedWork {
 
 /// What this block does of a part. `meets`: what all blocks have written before they began is there first. Threads may
 /// differ in what they find.
-template <class Work, bool kReduces, class Ready>
-TASUKI_DEVICE bool work(const BasicHandle<kReduces>& h, const PlanRun& l, const Epoch& e, Part part, bool meets,
-                        const Ready& ready) {
+template <class Work, bool kReduces>
+TASUKI_DEVICE bool work(const BasicHandle<kReduces>& h, const PlanRun& l, const Epoch& e, Part part, bool meets) {
   if (e.block >= h.working[part]) return e.good;
-  bool good = e.good;
-  if (h.blocks > 1) good = meets ? all_have_come(l, h.begun, e.come, e.number, good) : this_block().all(good);
-  return Work::run(h, l, e, part, ready, good);
+  return Work::run(h, l, e, part, [&] {
+    if (h.blocks == 1) return e.good;
+    return meets ? all_have_come(l, h.begun, e.come, e.number, e.good) : this_block().all(e.good);
+  });
 }
 
 /// A call: start, wait or run. `l`: the handle's run, for those who need its address.
@@ -234,7 +225,6 @@ TASUKI_WITHIN bool call_here(const BasicHandle<kReduces>& h, const PlanRun& l, M
   e.block = block_in(h, l, members);
   if (e.block < 0) return false;
   if (!enter(h, l, swaps, part, e)) return false;
-  const auto ready = Work::ready(h, e.block, part);
   const int working = h.working[part];
   if (part == kRunPart && working == 0 && h.blocks > 1) {  // the beginning is all
     if (e.block == 0 && this_block().thread() == 0) come(h.ended, e.come, h.blocks, h.blocks);
@@ -243,10 +233,10 @@ TASUKI_WITHIN bool call_here(const BasicHandle<kReduces>& h, const PlanRun& l, M
   const bool has_met = part != kStartPart && e.block < h.working[kStartPart];  // at the start
   bool good = true;
   if (Work::kInRounds && part == kRunPart && h.in_rounds != 0) {
-    good = this_block().all(work<Work>(h, l, e, kStartPart, true, ready));
-    good = good && work<Work>(h, l, e, kWaitPart, !has_met, ready);
+    good = this_block().all(work<Work>(h, l, e, kStartPart, true));
+    good = good && work<Work>(h, l, e, kWaitPart, !has_met);
   } else {
-    good = work<Work>(h, l, e, part, part != kWaitPart || !has_met, ready);
+    good = work<Work>(h, l, e, part, part != kWaitPart || !has_met);
   }
   if (part == kStartPart) return this_block().all(good);
   const int idle = h.blocks - working;  // in a run they come with the first one

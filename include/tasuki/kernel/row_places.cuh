@@ -33,7 +33,8 @@ TASUKI_DEVICE void store_words(std::byte* to, const RowPlaces& at, const std::ui
   }
 }
 
-/// What a lane copies in some rows, the first `rows` of those. All loads are issued before the first store.
+/// What a lane copies in some rows, the first `rows` of those. All loads are issued before the first store. Units have
+/// a value from the beginning for the reason that copy.cuh gives.
 template <class Unit, int kRows>
 TASUKI_DEVICE void copy_units(const std::byte* src, std::byte* dst, const RowPlaces (&at)[kRows], int rows) {
   constexpr std::int64_t kBytes = sizeof(Unit);

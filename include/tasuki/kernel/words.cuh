@@ -141,7 +141,8 @@ TASUKI_DEVICE Word load_near(const Word* p) {
   asm volatile("ld.u64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
   return value;
 }
-TASUKI_DEVICE void load_near_pair(const Word* p, Word& one, Word& two) {  // `p`: a multiple of 16 bytes
+// Two words at once, the first at a multiple of 16 bytes.
+TASUKI_DEVICE void load_near_pair(const Word* p, Word& one, Word& two) {
   asm volatile("ld.v2.u64 {%0, %1}, [%2];" : "=l"(one), "=l"(two) : "l"(p) : "memory");
 }
 TASUKI_DEVICE unsigned load_near(const unsigned* p) {

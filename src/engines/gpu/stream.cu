@@ -212,9 +212,8 @@ class StreamEngine final : public Engine {
   // the user waits for what this one brings.
   //
   // An SM divides its memory into cache and shared memory, and changes that only when nothing runs on it. CUDA chooses
-  // the division for a kernel by what its blocks need, which for rows is little. While they run, a kernel for which it
-  // chooses more shared memory finds no SM but those that are idle, and its blocks crowd there: 132 of them on 9 SMs
-  // were seen. So rows ask for the largest share, and any kernel finds room beside them.
+  // the division for a kernel by what its blocks need, which for rows is little. Beside rows with CUDA's choice the 132
+  // blocks of another kernel were seen on 9 SMs. With the largest share of shared memory they run on 132.
   void load() const {
     cudaFuncAttributes ignored{};
     for (int parts = 0; parts < kParts; ++parts) {
