@@ -48,7 +48,23 @@ TASUKI_DEVICE bool compare_gpu(Word* p, Word expected, Word value) {
                : "memory");
   return before == expected;
 }
+// A place goes from one thread to another. Its last owner has the answer, and what came with it: those loads have
+// ended, so that no fence need wait for the stores that are under way.
+TASUKI_DEVICE Word exchange_place(Word* p) {
+  Word before;
+  asm volatile("atom.relaxed.gpu.exch.b64 %0, [%1], 1;" : "=l"(before) : "l"(p) : "memory");
+  return before;
+}
+TASUKI_DEVICE void free_place(Word* p) {
+  asm volatile("st.relaxed.gpu.u64 [%0], 0;" ::"l"(p) : "memory");
+}
 #else
+inline Word exchange_place(Word* p) {
+  return exchange_gpu(p, 1);
+}
+inline void free_place(Word* p) {
+  store_release_gpu(p, 0);
+}
 TASUKI_DEVICE bool compare_gpu(Word* p, Word expected, Word value) {
   return std::atomic_ref<Word>(*p).compare_exchange_strong(expected, value, std::memory_order_relaxed);
 }
@@ -59,15 +75,15 @@ TASUKI_DEVICE bool take_place(const Proxy& proxy, Word& place) {
   const Word last = (Word{1} << proxy.log_places) - 1;
   const auto first = static_cast<Word>(this_block().block());  // so that blocks do not meet at one place
   place = first & last;
-  if (exchange_gpu(proxy.taken + place, 1) == 0) return true;
+  if (exchange_place(proxy.taken + place) == 0) return true;
   for (Word n = 1; n <= last; ++n) {
     place = (first + n) & last;
-    if (load_relaxed(proxy.taken + place) == 0 && exchange_gpu(proxy.taken + place, 1) == 0) return true;
+    if (load_relaxed(proxy.taken + place) == 0 && exchange_place(proxy.taken + place) == 0) return true;
   }
   return false;
 }
 TASUKI_DEVICE void give_back_place(const Proxy& proxy, Word place) {
-  store_release_gpu(proxy.taken + place, 0);
+  free_place(proxy.taken + place);
 }
 
 /// By one thread: a slot of the ring. False if all are full, or another thread was quicker: try again.
