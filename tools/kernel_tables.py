@@ -72,6 +72,16 @@ TABLES: dict[str, list] = {
     ]
     + [
         (
+            "one face of 16 KiB, blocks that do not meet: 4; 8; 16; 32",
+            [("halo: one face, apart", 16384, blocks) for blocks in (4, 8, 16, 32)],
+        ),
+        (
+            "64³ floats, periodic, with corners, blocks that do not meet: 16; 32; 64",
+            [("halo: 64^3 periodic with corners, apart", 16384, blocks) for blocks in (16, 32, 64)],
+        ),
+    ]
+    + [
+        (
             f"one face of {size >> 10} KiB by MPI: by 16 blocks; by the host",
             [("halo by MPI: one face", size, 16), ("halo by MPI: one face", size, "host")],
         )

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 namespace apps {
@@ -56,34 +59,39 @@ std::vector<Cells> cells_of_blocks(const Tiling& tiling, const std::vector<Share
   return all;
 }
 
-bool beside(const tasuki::Box& a, const tasuki::Box& b) {
+// Cells between two of them, at most.
+bool within(std::int64_t gap, const tasuki::Box& a, const tasuki::Box& b) {
   for (int d = 0; d < a.ndims; ++d) {
-    if (a.lo[d] > b.hi[d] || b.lo[d] > a.hi[d]) return false;
+    if (a.lo[d] > b.hi[d] + gap || b.lo[d] > a.hi[d] + gap) return false;
   }
   return true;
 }
 
+// Two blocks of the group are neighbours also if both read a cell of the shadow, which lies beside cells of either.
+constexpr std::int64_t kGapInGroup = 1;
+
 // Looks for what lies beside a box only where it can: among those that begin in planes beside its own, in rows beside
 // its own.
-std::vector<std::vector<int>> neighbours_of(const Tiling& tiling, const std::vector<Share>& shares, int group) {
-  std::vector<Cells> all = cells_of_blocks(tiling, shares);
+std::vector<std::vector<int>> neighbours_of(std::vector<Cells> all, std::size_t blocks, int group) {
   const auto at = [](const Cells& cells) { return std::pair(cells.box.lo[0], cells.box.lo[1]); };
   std::sort(all.begin(), all.end(), [&](const Cells& a, const Cells& b) { return at(a) < at(b); });
   std::int64_t widest = 0;
   for (const Cells& cells : all) widest = std::max(widest, cells.box.hi[1] - cells.box.lo[1]);
-  std::vector<std::vector<int>> neighbours(shares.size());
+  std::vector<std::vector<int>> neighbours(blocks);
   const auto add = [&](int block, int other) { neighbours[static_cast<std::size_t>(block)].push_back(other); };
   const auto from = [&](std::int64_t plane, std::int64_t row) {
     return std::lower_bound(all.begin(), all.end(), std::pair(plane, row),
                             [&](const Cells& cells, const auto& place) { return at(cells) < place; });
   };
   for (auto one = all.begin(); one != all.end(); ++one) {
-    for (auto other = one; other != all.end() && other->box.lo[0] <= one->box.hi[0];) {
+    for (auto other = one; other != all.end() && other->box.lo[0] <= one->box.hi[0] + kGapInGroup;) {
       const std::int64_t plane = other->box.lo[0];
-      other = std::max(one, from(plane, one->box.lo[1] - widest));
-      for (; other != all.end() && other->box.lo[0] == plane && other->box.lo[1] <= one->box.hi[1]; ++other) {
-        if (one->block == other->block || std::max(one->block, other->block) < group) continue;
-        if (!beside(one->box, other->box)) continue;
+      other = std::max(one, from(plane, one->box.lo[1] - widest - kGapInGroup));
+      for (; other != all.end() && other->box.lo[0] == plane && other->box.lo[1] <= one->box.hi[1] + kGapInGroup;
+           ++other) {
+        if (one->block == other->block) continue;
+        const bool in_group = std::max(one->block, other->block) < group;
+        if (!within(in_group ? kGapInGroup : 0, one->box, other->box)) continue;
         add(one->block, other->block);
         add(other->block, one->block);
       }
@@ -161,8 +169,54 @@ Deal deal(const Tiling& tiling, int blocks, bool exchanges, Dealt dealt) {
     }
     if (static_cast<int>(b) < deal.group && share.rest < share.rest_end) deal.beside = true;
   }
-  deal.neighbours = neighbours_of(tiling, deal.shares, deal.group);
+  std::vector<Cells> cells = cells_of_blocks(tiling, deal.shares);
+  deal.cells.resize(static_cast<std::size_t>(deal.group));
+  for (const Cells& some : cells)
+    if (some.block < deal.group) deal.cells[static_cast<std::size_t>(some.block)].push_back(some.box);
+  deal.neighbours = neighbours_of(std::move(cells), deal.shares.size(), deal.group);
   return deal;
+}
+
+std::vector<std::vector<std::int64_t>> side_cuts(const tasuki::FieldBase& field, const Tiling& tiling) {
+  const auto dims = static_cast<std::size_t>(field.grid().ndims());
+  std::vector<std::set<std::int64_t>> begins(dims);
+  std::vector<std::set<std::int64_t>> ends(dims);
+  for (const Tiling::Piece& piece : tiling.pieces) {
+    if (piece.tile >= tiling.sides || piece.cells.empty()) continue;
+    const tasuki::Box cells = in_grid(field, piece.cells);
+    for (std::size_t d = 0; d < dims; ++d) {
+      begins[d].insert(cells.lo[d]);
+      ends[d].insert(cells.hi[d]);
+    }
+  }
+  std::string mine;  // pairs of a dimension and an index
+  for (std::size_t d = 0; d < dims; ++d) {
+    for (const std::int64_t at : begins[d]) {
+      const std::int64_t pair[] = {static_cast<std::int64_t>(d), at};
+      if (ends[d].contains(at)) mine.append(reinterpret_cast<const char*>(pair), sizeof pair);
+    }
+  }
+  std::vector<std::set<std::int64_t>> all(dims);
+  for (const std::string& theirs : field.grid().context().allgather(mine)) {
+    for (std::size_t n = 0; n < theirs.size(); n += 2 * sizeof(std::int64_t)) {
+      std::int64_t pair[2];
+      std::memcpy(pair, theirs.data() + n, sizeof pair);
+      all[static_cast<std::size_t>(pair[0])].insert(pair[1]);
+    }
+  }
+  std::vector<std::vector<std::int64_t>> cuts;
+  for (const auto& one : all) cuts.emplace_back(one.begin(), one.end());
+  return cuts;
+}
+
+tasuki::Box in_grid(const tasuki::FieldBase& field, const tasuki::Box& box) {
+  tasuki::Box cells = box;
+  for (std::size_t d = 0; d < static_cast<std::size_t>(box.ndims); ++d) {
+    const std::int64_t to_global = field.owned().lo[d] - field.local_owned().lo[d];
+    cells.lo[d] += to_global;
+    cells.hi[d] += to_global;
+  }
+  return cells;
 }
 
 std::vector<tasuki::Box> StepBoxes::all() const {

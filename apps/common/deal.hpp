@@ -47,16 +47,24 @@ enum class Dealt {
 };
 
 struct Deal {
-  std::vector<Share> shares;  // by block
-  int group = 0;              // blocks that run the halo, the first ones: they have the sides
-  bool beside = false;        // one of them has tiles of the rest, too
-  /// By block, which others read what it computes: cells of theirs lie beside cells of its own. Without pairs of the
-  /// group's blocks, which meet in every step.
+  std::vector<Share> shares;                    // by block
+  int group = 0;                                // blocks that run the halo, the first ones: they have the sides
+  bool beside = false;                          // one of them has tiles of the rest, too
+  std::vector<std::vector<tasuki::Box>> cells;  // of the group's blocks, in local indices
+  /// By block, which others read what it computes, because cells of theirs lie beside cells of its own; in the group
+  /// also those that read the same cells of the shadow, which are at most two cells away.
   std::vector<std::vector<int>> neighbours;
 };
 
 /// `exchanges`: there is a halo to run. Every cell reads those at most one cell away in each dimension.
 Deal deal(const Tiling& tiling, int blocks, bool exchanges, Dealt dealt);
+
+/// Where the halo of a field must be cut (HaloOptions::cuts) so that each piece is of one tile of the sides. The same
+/// on all ranks. Collective.
+std::vector<std::vector<std::int64_t>> side_cuts(const tasuki::FieldBase& field, const Tiling& tiling);
+
+/// A box in local indices, in those of the grid.
+tasuki::Box in_grid(const tasuki::FieldBase& field, const tasuki::Box& box);
 
 /// The boxes of a field that a step computes: before it starts the halo, and the others.
 struct StepBoxes {

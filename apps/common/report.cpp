@@ -94,8 +94,9 @@ int report(const tasuki::Grid& grid, const std::string& app, const Options& opti
   fmt::print("  overlap {}, path {} ({}), engine {}\n", overlap, options.path,
              paths.empty() ? "not needed" : fmt::format("{}", fmt::join(paths, ", ")), options.engine);
   if (!result.engine_why.empty()) fmt::print("  engine by trial       {}\n", result.engine_why);
+  if (!halo.device_group().empty()) fmt::print("  who exchanges         {}\n", halo.device_group());
   fmt::print("  iterations            {}\n", result.iterations);
-  fmt::print("  time per iteration    {:.1f} us\n", result.seconds_per_iteration * 1e6);
+  fmt::print("  time per iteration    {:.2f} us\n", result.seconds_per_iteration * 1e6);
   fmt::print("  performance           {:.3f} GFLOPS\n", gflops);
   if (options.engine != "kernel") fmt::print("  communication share   {:.1f} %\n", result.communication_share * 100);
   if (result.split) {
@@ -135,6 +136,7 @@ int report(const tasuki::Grid& grid, const std::string& app, const Options& opti
                            {"paths_used", halo.plan().paths},
                            {"engine", options.engine},
                            {"engine_why", result.engine_why},
+                           {"group", halo.device_group()},
                            {"overlap", options.overlap},
                            {"reorder", options.reorder},
                            {"mpi", mpi_version()}};

@@ -68,11 +68,11 @@ class GpuResidentSteps {
  public:
   /// As many blocks as there are tiles, if so many of `kernel` are on the GPU at once.
   template <class Kernel>
-  GpuResidentSteps(const tasuki::Context& context, const Tiling& tiling, bool exchanges, Kernel* kernel, int threads)
+  GpuResidentSteps(const tasuki::FieldBase& field, const Tiling& tiling, bool exchanges, Kernel* kernel, int threads)
       : deal_(deal(tiling, blocks_for(tiling, kernel, threads), exchanges, Dealt::in_turns)),
         shares_(on_gpu(deal_.shares)),
         numbers_(gpu_array<double>(deal_.shares.size())),
-        launches_(context, deal_, shares_.get(), threads) {}
+        launches_(field, deal_, shares_.get(), threads) {}
 
   ResidentLaunches<T>& launches() { return launches_; }
   double* numbers() const { return numbers_.get(); }  ///< In the GPU's memory, by block.

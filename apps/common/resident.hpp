@@ -74,13 +74,13 @@ class CpuResidentSteps {
   using Element = typename Stencil::Element;
 
   /// The sides are computed before the halo starts, if there is one to run.
-  CpuResidentSteps(const tasuki::Context& context, Stencil stencil, const std::vector<Region>& sides,
+  CpuResidentSteps(const tasuki::FieldBase& field, Stencil stencil, const std::vector<Region>& sides,
                    const std::vector<Region>& rest, bool exchanges)
       : stencil_(stencil),
         tiling_(sides, rest),
         deal_(deal(tiling_.tiling, kResidentBlocks, exchanges, Dealt::in_runs)),
         norms_(kResidentBlocks),
-        launches_(context, deal_, deal_.shares.data(), 1) {}
+        launches_(field, deal_, deal_.shares.data(), 1) {}
 
   /// Collective.
   Timing run(tasuki::Field<Element>& field, tasuki::Halo& halo, int iterations) {

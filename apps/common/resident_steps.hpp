@@ -5,10 +5,11 @@
 // alone, whose cells it reads. The halo is run by the blocks that have the sides; where nothing is to be exchanged, by
 // none. So the whole grid never meets, unless all blocks have sides.
 //
-// The halo fits in with that: the cells that it sends and the cells that read its shadow are the group's alone. The
-// group meets when the halo starts, and so has computed all that is sent and has read the shadow that comes to be
-// written; and when it ends, and so finds there what has arrived. A block has ended a step when its cells are there:
-// its neighbours outside of the group need not wait for the halo, those in the group meet it there.
+// The halo fits in with that: the cells that it sends and the cells that read its shadow are the group's alone. Where
+// it can, each block of the group sends its own cells and takes what they read of the shadow, and meets nobody
+// (KernelGroup::cells): neighbours have read the shadow when it comes to be written, for they have ended the step
+// before. Else the group meets when the halo starts and when it ends. A block has ended a step when its cells are
+// there: its neighbours need not wait for its halo.
 #pragma once
 
 #include <algorithm>
@@ -39,28 +40,39 @@ TASUKI_DEVICE void each_tile(const Share& share, bool sides, const F& f) {
   for (std::uint32_t tile = sides ? share.side : share.rest; tile < end; tile += step) f(tile);
 }
 
-/// The steps of a block that runs the halo, or of another.
-template <bool kExchanges, class T, class Begin, class Sweep>
+enum class Exchange : std::uint8_t { none, met, apart };
+
+/// The steps of a block that runs no halo, or one with a group that meets or does not.
+template <Exchange kExchange, class T, class Begin, class Sweep>
 TASUKI_DEVICE bool run_steps_of(const tasuki::device::Handle& halo, const tasuki::device::Neighbours& neighbours,
                                 const ResidentSteps<T>& steps, const Begin& begin, const Sweep& sweep) {
   namespace device = tasuki::device;
+  constexpr bool kApart = kExchange == Exchange::apart;
   const device::Steps mine(neighbours);
   const auto group = device::blocks(0, steps.group);
   const Share share = steps.shares[device::this_block().block()];
+  if (!mine.wait(halo, steps.before)) return false;
   for (int n = 0; n < steps.count; ++n) {
     T* const to = steps.copies[(steps.first + n) % 2];
     const T* const from = steps.copies[(steps.first + n + 1) % 2];
     const auto swaps = static_cast<device::Word>(n) + 1;  // `to` is what is exchanged
+    const device::Word done = steps.before + swaps;
     int turn = 0;
     const auto one = [&](std::uint32_t tile) { sweep(from, to, tile, turn++); };
-    if (!mine.wait(halo, steps.before + n)) return false;
     begin();
     each_tile(share, true, one);
-    if (kExchanges && steps.beside != 0 && !device::start(halo, group, swaps)) return false;
-    each_tile(share, false, one);
-    mine.end(steps.before + swaps);
-    if (kExchanges && !(steps.beside != 0 ? device::wait(halo, group, swaps) : device::run(halo, group, swaps)))
-      return false;
+    bool good = true;
+    if constexpr (kExchange == Exchange::none) {
+      each_tile(share, false, one);
+      good = mine.next(halo, done);
+    } else if (steps.beside == 0) {
+      good = mine.next_with_run<kApart>(halo, group, done, swaps);
+    } else {
+      if (!device::start<kApart>(halo, group, swaps)) return false;
+      each_tile(share, false, one);
+      good = mine.next_with_wait<kApart>(halo, group, done, swaps);
+    }
+    if (!good) return false;
   }
   return true;
 }
@@ -69,15 +81,16 @@ TASUKI_DEVICE bool run_steps_of(const tasuki::device::Handle& halo, const tasuki
 /// among these. False if an exchange or a wait has failed. `kExchanges`: blocks may run the halo.
 ///
 /// What a thread holds while it exchanges is kept in memory, and a loop that has an exchange loads it from there, step
-/// by step. So blocks which run no halo have a loop of their own, and so has a kernel in which none does.
+/// by step. So each way to exchange has a loop of its own, and a kernel in which no block exchanges has one loop.
 template <bool kExchanges, class T, class Begin, class Sweep>
 TASUKI_DEVICE bool run_steps(const tasuki::device::Handle& halo, const tasuki::device::Neighbours& neighbours,
                              const ResidentSteps<T>& steps, const Begin& begin, const Sweep& sweep) {
   if constexpr (kExchanges) {
     if (tasuki::device::blocks(0, steps.group).has_this_block())
-      return run_steps_of<true>(halo, neighbours, steps, begin, sweep);
+      return tasuki::device::apart(halo) ? run_steps_of<Exchange::apart>(halo, neighbours, steps, begin, sweep)
+                                         : run_steps_of<Exchange::met>(halo, neighbours, steps, begin, sweep);
   }
-  return run_steps_of<false>(halo, neighbours, steps, begin, sweep);
+  return run_steps_of<Exchange::none>(halo, neighbours, steps, begin, sweep);
 }
 
 /// The same, on the host: launches kernels that call `run_steps`.
@@ -85,19 +98,22 @@ template <class T>
 class ResidentLaunches {
  public:
   /// `shares`: those of the deal, where kernels find them. `threads`: of a block on a GPU.
-  ResidentLaunches(const tasuki::Context& context, const Deal& deal, const Share* shares, int threads)
-      : context_(context), neighbours_(context, deal.neighbours) {
+  ResidentLaunches(const tasuki::FieldBase& field, const Deal& deal, const Share* shares, int threads)
+      : context_(field.grid().context()), neighbours_(context_, deal.neighbours) {
     steps_.shares = shares;
     steps_.group = deal.group;
     steps_.beside = deal.beside ? 1 : 0;
     group_.blocks = std::max(1, deal.group);  // one that nobody calls has the handle's deadline
     group_.threads = threads;
+    group_.cells.resize(static_cast<std::size_t>(group_.blocks));
+    for (std::size_t block = 0; block < deal.cells.size(); ++block)
+      for (const tasuki::Box& box : deal.cells[block]) group_.cells[block].push_back(in_grid(field, box));
     launch_.blocks = static_cast<int>(deal.shares.size());
     launch_.threads = threads;
   }
 
   int blocks() const { return launch_.blocks; }
-  /// Throws if no kernel can start the halo. The halo's first epoch must have been.
+  /// Throws if no kernel can start the halo. The halo's first epoch must have been. Collective.
   void check(tasuki::Halo& halo) const { (void)halo.device(group_); }
 
   /// Runs `kernel(handle, neighbours, data, steps)` on a field with two copies and its alternating halo. Collective.

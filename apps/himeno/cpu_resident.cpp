@@ -23,7 +23,7 @@ class CpuResident final : public Solver {
   CpuResident(const tasuki::Context& context, const apps::Options& options)
       : Solver(context, options, tasuki::Memory::host),
         boxes_(apps::step_boxes(p_, halo_, options.overlap)),
-        steps_(context, {coefficients_}, regions(boxes_.sides), regions(boxes_.rest), boxes_.exchanges) {
+        steps_(p_, {coefficients_}, regions(boxes_.sides), regions(boxes_.rest), boxes_.exchanges) {
     fill_on_host();
   }
 

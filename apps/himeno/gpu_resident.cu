@@ -71,9 +71,10 @@ class GpuResident final : public Solver {
         boxes_(apps::step_boxes(p_, halo_, options.overlap)),
         cut_(cut(regions(boxes_.all()))) {
     const apps::Tiling tiling = tiling_of(cut_, cut(regions(boxes_.sides)).tiles);
-    steps_.emplace(context, tiling, boxes_.exchanges, kernel(true), kThreads);
+    halo_ = make_halo(apps::side_cuts(p_, tiling));
+    steps_.emplace(p_, tiling, boxes_.exchanges, kernel(true), kThreads);
     keeps_ = steps_->tiles() <= apps::tiles_in_shared(kernel(true), kThreads, kept_bytes());
-    if (!keeps_) steps_.emplace(context, tiling, boxes_.exchanges, kernel(false), kThreads);
+    if (!keeps_) steps_.emplace(p_, tiling, boxes_.exchanges, kernel(false), kThreads);
     set_coefficients(cut_.launch, coefficients_);
     cut_.launch.sums = steps_->numbers();
     const auto cells = p_.bytes() / static_cast<std::int64_t>(sizeof(float));

@@ -15,13 +15,7 @@ Solver::Solver(const tasuki::Context& context, const apps::Options& options, tas
     : grid_(context, options.extents, options.grid()),
       options_(options),
       p_(grid_, layout("p", memory)),
-      halo_(tasuki::HaloField(p_, 1),
-            {{.path = options.path,
-              .engine = memory == tasuki::Memory::device || options.engine == "kernel" ? "auto" : options.engine,
-              .blocks = options.overlap ? apps::kBlocksBeside : 0},
-             /*corners=*/true,
-             /*reverse=*/false,
-             /*alternating=*/true}) {
+      halo_(make_halo({})) {
   std::array<const float*, kArrays.size()> at{};
   for (std::size_t n = 0; n < at.size(); ++n) {
     auto options_of_array = layout(kArrays[n].name, memory);
@@ -30,6 +24,18 @@ Solver::Solver(const tasuki::Context& context, const apps::Options& options, tas
     at[n] = arrays_.back().data();
   }
   coefficients_ = coefficients_in(at);
+}
+
+tasuki::Halo Solver::make_halo(const std::vector<std::vector<std::int64_t>>& cuts) const {
+  const bool engine_is_free = p_.memory() == tasuki::Memory::device || options_.engine == "kernel";
+  tasuki::HaloOptions how;
+  how.path = options_.path;
+  how.engine = engine_is_free ? "auto" : options_.engine;
+  how.blocks = options_.overlap ? apps::kBlocksBeside : 0;
+  how.corners = true;
+  how.alternating = true;
+  how.cuts = cuts;
+  return tasuki::Halo(tasuki::HaloField(p_, 1), how);
 }
 
 // The coefficients are only read at the cell itself, but with the pressure's shadow they have its indices, too. On a

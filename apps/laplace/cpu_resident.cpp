@@ -21,7 +21,7 @@ class CpuResident final : public Solver {
   CpuResident(const tasuki::Context& context, const apps::Options& options)
       : Solver(context, options, tasuki::Memory::host),
         boxes_(apps::step_boxes(u_, halo_, options.overlap)),
-        steps_(context, {}, regions(boxes_.sides), regions(boxes_.rest), boxes_.exchanges) {}
+        steps_(u_, {}, regions(boxes_.sides), regions(boxes_.rest), boxes_.exchanges) {}
 
   void initialise() override {
     start_on_host();

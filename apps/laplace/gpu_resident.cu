@@ -39,7 +39,9 @@ class GpuResident final : public Solver {
         queue_(context, false),
         boxes_(apps::step_boxes(u_, halo_, options.overlap)),
         cut_(cut(regions(boxes_.all()))),
-        steps_(context, tiling_of(cut_, cut(regions(boxes_.sides)).blocks), boxes_.exchanges, kernel(), kThreads) {
+        tiling_(tiling_of(cut_, cut(regions(boxes_.sides)).blocks)),
+        steps_(u_, tiling_, boxes_.exchanges, kernel(), kThreads) {
+    halo_ = make_halo(apps::side_cuts(u_, tiling_));
     cut_.launch.changes = steps_.numbers();
   }
 
@@ -70,6 +72,7 @@ class GpuResident final : public Solver {
   apps::GpuQueue queue_;
   apps::StepBoxes boxes_;
   Cut cut_;
+  apps::Tiling tiling_;
   apps::GpuResidentSteps<double> steps_;
 };
 

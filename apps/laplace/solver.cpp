@@ -14,14 +14,20 @@ Solver::Solver(const tasuki::Context& context, const apps::Options& options, tas
     : grid_(context, options.extents, options.grid()),
       options_(options),
       u_(grid_, layout(memory)),
-      // The stencil has no corners, and every iteration swaps the copies once.
-      halo_(tasuki::HaloField(u_, 1),
-            {{.path = options.path,
-              .engine = memory == tasuki::Memory::device || options.engine == "kernel" ? "auto" : options.engine,
-              .blocks = options.overlap ? apps::kBlocksBeside : 0},
-             /*corners=*/false,
-             /*reverse=*/false,
-             /*alternating=*/true}) {}
+      halo_(make_halo({})) {}
+
+// The stencil has no corners, and every iteration swaps the copies once.
+tasuki::Halo Solver::make_halo(const std::vector<std::vector<std::int64_t>>& cuts) const {
+  const bool engine_is_free = u_.memory() == tasuki::Memory::device || options_.engine == "kernel";
+  tasuki::HaloOptions how;
+  how.path = options_.path;
+  how.engine = engine_is_free ? "auto" : options_.engine;
+  how.blocks = options_.overlap ? apps::kBlocksBeside : 0;
+  how.corners = false;
+  how.alternating = true;
+  how.cuts = cuts;
+  return tasuki::Halo(tasuki::HaloField(u_, 1), how);
+}
 
 // On a GPU every row's first cell lies at a multiple of 128 bytes, so that 32 threads read whole lines (on ranks with
 // as many cells in a row as the first has; the others read single cells).

@@ -21,6 +21,8 @@ class Solver : public apps::Solver {
  protected:
   Solver(const tasuki::Context& context, const apps::Options& options, tasuki::Memory memory);
   virtual double local_change() const = 0;
+  /// The values', cut also there (HaloOptions::cuts).
+  tasuki::Halo make_halo(const std::vector<std::vector<std::int64_t>>& cuts) const;
   Region region(const tasuki::Box& box) const;
   std::vector<Region> regions(const std::vector<tasuki::Box>& boxes) const;
   void start_on_host();                      ///< The initial values in both copies, without the halo.

@@ -60,6 +60,18 @@ TASUKI_KERNEL void words(TASUKI_PARAMETER device::Team team, Run run) {
   });
 }
 
+/// By the first warp.
+TASUKI_KERNEL void words_of_warp(TASUKI_PARAMETER device::Team team, Run run) {
+  const auto group = device::this_warp();
+  if (device::this_block().thread() >= group.threads()) return;
+  const int other = other_of(team);
+  play(team, group, run, [&](bool sends, Word number) {
+    Word word = 0;
+    return sends ? device::put_word(team, group, other, 0, number, number)
+                 : device::wait_word(team, group, other, 0, number, word);
+  });
+}
+
 TASUKI_KERNEL void puts(TASUKI_PARAMETER device::Team team, Run run) {
   const auto group = device::this_block();
   const int other = other_of(team);

@@ -31,6 +31,21 @@ TASUKI_KERNEL void AT_MOST(kMostThreads) epochs(TASUKI_PARAMETER device::Handle 
   if (block.thread() == 0) run.times[block.block()] = device::detail::now_ns() - begin;
 }
 
+// The same in blocks that do not meet: each tells its neighbours that it has been there, as a step of computing does.
+TASUKI_KERNEL void AT_MOST(kMostThreads)
+    epochs_apart(TASUKI_PARAMETER device::Handle halo, TASUKI_PARAMETER device::Neighbours neighbours, Run run,
+                 Word before) {
+  if (!device::apart(halo)) return;
+  const auto block = device::this_block();
+  const device::Steps mine(neighbours);
+  Word begin = 0;
+  for (Word i = 0; i < run.iterations + kWarmUp; ++i) {
+    if (i == kWarmUp) begin = device::detail::now_ns();
+    if (!mine.next_with_run<true>(halo, device::this_grid(), before + i + 1, i)) return;
+  }
+  if (block.thread() == 0) run.times[block.block()] = device::detail::now_ns() - begin;
+}
+
 #if defined(__CUDACC__)
 constexpr tasuki::Memory kWhere = tasuki::Memory::device;
 #else
@@ -89,6 +104,75 @@ const std::vector<tasuki::KernelGroup> kGroups = {{.blocks = 1}, {.blocks = 4}};
 constexpr int kFewestForLong = 1;
 #endif
 
+// Cells of slabs * folds blocks. Each has a part of the first dimension, and of the second one two parts that lie alike
+// on both sides of its middle: so a row and the one that a periodic edge copies it to are one block's.
+struct Folded {
+  std::vector<std::vector<tasuki::Box>> cells;
+  std::vector<std::vector<int>> neighbours;
+  std::vector<std::vector<std::int64_t>> cuts;
+};
+Folded fold(const tasuki::Grid& grid, int slabs, int folds) {
+  const tasuki::Box owned = grid.owned();
+  const std::int64_t planes = owned.extent(0) / slabs;
+  const std::int64_t rows = owned.extent(1) / folds / 2;
+  Folded all;
+  all.cuts.resize(2);
+  for (std::int64_t plane = 0; plane < grid.extent(0); plane += planes) all.cuts[0].push_back(plane);
+  for (std::int64_t row = 0; row < grid.extent(1); row += rows) all.cuts[1].push_back(row);
+  for (int slab = 0; slab < slabs; ++slab) {
+    for (int part = 0; part < folds; ++part) {
+      tasuki::Box mine = owned;
+      mine.lo[0] = owned.lo[0] + slab * planes;
+      mine.hi[0] = mine.lo[0] + planes;
+      auto& both = all.cells.emplace_back(2, mine);
+      both[0].lo[1] = owned.lo[1] + part * rows;
+      both[0].hi[1] = both[0].lo[1] + rows;
+      both[1].hi[1] = owned.hi[1] - part * rows;
+      both[1].lo[1] = both[1].hi[1] - rows;
+      auto& near = all.neighbours.emplace_back();
+      for (int s = std::max(0, slab - 1); s < std::min(slabs, slab + 2); ++s)
+        for (int p = std::max(0, part - 1); p < std::min(folds, part + 2); ++p)
+          if (s != slab || p != part) near.push_back(s * folds + p);
+    }
+  }
+  return all;
+}
+
+#if defined(__CUDACC__)
+void halos_apart(const tasuki::Context& context, Bench& bench, const tasuki::Grid& grid, const HaloCase& one,
+                 const std::string& name, Word bytes) {
+  if (!bench.wants(name)) return;
+  const bool edges = one.shadow.lo[1] > 0;  // of the rank alone
+  const std::vector<std::pair<int, int>> ways =
+      edges ? std::vector<std::pair<int, int>>{{4, 4}, {8, 4}, {16, 4}}
+            : std::vector<std::pair<int, int>>{{1, 4}, {1, 8}, {1, 16}, {1, 32}};
+  for (const auto& [slabs, folds] : ways) {
+    const int blocks = slabs * folds;
+    Folded cut = fold(grid, slabs, folds);
+    if (!edges) cut.neighbours.assign(static_cast<std::size_t>(blocks), {});  // nobody reads another's shadow
+    tasuki::Field<float> field(grid, {.shadow = one.shadow, .copies = 2, .memory = kWhere});
+    tasuki::HaloOptions how;
+    how.alternating = true;
+    how.cuts = cut.cuts;
+    tasuki::Halo halo(field, how);
+    const tasuki::BlockNeighbours neighbours(context, cut.neighbours);
+    const tasuki::KernelGroup group{.blocks = blocks, .threads = 256, .cells = cut.cells};
+    (void)halo.device(group);  // collective
+    if (halo.device_group().find("do not meet") == std::string::npos) {
+      if (context.is_root()) std::printf("%s: %s\n", name.c_str(), halo.device_group().c_str());
+      continue;
+    }
+    Word before = 0;
+    bench.measure(name, bytes, blocks, group.threads, 1, [&](const tasuki::ResidentOptions& launch, const Run& run) {
+      tasuki::launch_resident(context, launch, epochs_apart, halo.device(group), neighbours.device(), run, before)
+          .wait();
+      before += run.iterations + kWarmUp;
+      if ((run.iterations + kWarmUp) % 2 != 0) field.swap();
+    });
+  }
+}
+#endif
+
 void halos(const tasuki::Context& context, Bench& bench) {
   const int ranks = context.size();
   const std::vector<int> slabs = {ranks, 1, 1};
@@ -106,6 +190,10 @@ void halos(const tasuki::Context& context, Bench& bench) {
     options.periodic = one.periodic;
     const tasuki::Grid grid(context, extents, options);
     const Word bytes = static_cast<Word>(one.cells[1] * one.cells[2]) * sizeof(float);
+#if defined(__CUDACC__)
+    if (ranks > 1 && bytes < kLong && one.split == slabs)
+      halos_apart(context, bench, grid, one, std::string("halo: ") + one.name + ", apart", bytes);
+#endif
     for (const std::string& path : kPaths) {
       if (context.size() == 1 && path != "auto") continue;
       for (const bool alternates : {true, false}) {

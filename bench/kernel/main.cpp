@@ -191,6 +191,7 @@ void directly(const tasuki::Context& context, const Options& options, Bench& ben
   const double ways = ways_of(context);
   floors_of(context, options, team, bench);
   bench.measure("put_word", 8, 1, ways, launch(words));
+  bench.measure("put_word by a warp", 8, 1, ways, launch(words_of_warp));
   for (Word bytes = 8; bytes <= kMost; bytes *= bytes < 64 ? 8 : 4)
     for (const int blocks : {1, options.blocks}) {
       if (blocks > 1 && bytes < static_cast<Word>(blocks) * kFewest) continue;

@@ -39,6 +39,7 @@ struct HaloShape {
   bool corners = true;
   bool reverse = false;
   bool alternating = false;
+  std::vector<std::vector<std::int64_t>> cuts = {};
   std::string path = "auto";
 };
 

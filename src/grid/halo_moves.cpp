@@ -34,15 +34,29 @@ std::vector<std::int64_t> memory_extents(const Placement& placement, const HaloB
   return extents;
 }
 
+std::string complaint_about(const Cuts& cuts, const Placement& placement) {
+  const std::vector<std::int64_t>& extents = placement.cut.extents;
+  if (cuts.size() > extents.size())
+    return fmt::format("option 'cuts' has {} dimensions, but a grid has {}", cuts.size(), extents.size());
+  for (std::size_t d = 0; d < cuts.size(); ++d) {
+    const auto& mine = cuts[d];
+    const bool inside = mine.empty() || (mine.front() >= 0 && mine.back() <= extents[d]);
+    if (!std::is_sorted(mine.begin(), mine.end()) || !inside)
+      return fmt::format("option 'cuts' is {} in dimension {}; it must be ascending, from 0 to {}",
+                         fmt::join(mine, ","), d, extents[d]);
+  }
+  return {};
+}
+
 HaloMoves::HaloMoves(std::vector<const Placement*> placements, std::vector<HaloBuffer> fields, bool corners,
-                     bool reverse)
+                     bool reverse, const Cuts& cuts)
     : placements_(std::move(placements)), fields_(std::move(fields)), reverse_(reverse) {
   std::set<std::string> taken;
   for (std::size_t f = 0; f < fields_.size(); ++f) {
     std::string name = fields_[f].name;
     for (std::size_t n = f; !taken.insert(name).second; ++n) name = fmt::format("{}#{}", fields_[f].name, n);
     names_.push_back(std::move(name));
-    geometry_.emplace_back(*placements_[f], fields_[f].width, fields_[f].shadow, corners);
+    geometry_.emplace_back(*placements_[f], fields_[f].width, fields_[f].shadow, corners, cuts);
   }
 }
 

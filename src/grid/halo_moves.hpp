@@ -22,11 +22,15 @@ struct HaloBuffer {
 /// Extents in memory of the field's part on `rank`, shadow and padding included.
 std::vector<std::int64_t> memory_extents(const Placement& placement, const HaloBuffer& field, int rank);
 
+/// What is wrong with cuts for a grid; empty: nothing.
+std::string complaint_about(const Cuts& cuts, const Placement& placement);
+
 /// The moves of a halo over fields that may lie on different grids of the same ranks.
 class HaloMoves {
  public:
-  /// The placements must outlive this; one a field.
-  HaloMoves(std::vector<const Placement*> placements, std::vector<HaloBuffer> fields, bool corners, bool reverse);
+  /// The placements must outlive this; one a field. `cuts`: in checked order (see `complaint_about`).
+  HaloMoves(std::vector<const Placement*> placements, std::vector<HaloBuffer> fields, bool corners, bool reverse,
+            const Cuts& cuts = {});
 
   /// `halo p,q`.
   std::string name() const;

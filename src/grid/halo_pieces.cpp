@@ -12,9 +12,15 @@ int owner_of(const std::vector<std::int64_t>& cuts, std::int64_t index) {
   return static_cast<int>(std::upper_bound(cuts.begin(), cuts.end(), index) - cuts.begin()) - 1;
 }
 
+// Of so many cells from a global index on, those before the next of `cuts`.
+std::int64_t until_cut(const std::vector<std::int64_t>& cuts, std::int64_t global, std::int64_t count) {
+  const auto next = std::upper_bound(cuts.begin(), cuts.end(), global);
+  return next == cuts.end() ? count : std::min(count, *next - global);
+}
+
 // The segments of a dimension for every coordinate.
 std::vector<Segment> segments_of(const Decomposition& cut, int d, std::int64_t lo, std::int64_t hi,
-                                 std::int64_t shadow_lo) {
+                                 std::int64_t shadow_lo, const std::vector<std::int64_t>& more_cuts) {
   std::vector<Segment> result;
   const auto dim = static_cast<std::size_t>(d);
   const std::vector<std::int64_t>& cuts = cut.cuts[dim];
@@ -32,14 +38,19 @@ std::vector<Segment> segments_of(const Decomposition& cut, int d, std::int64_t l
       for (std::int64_t at = from; at < to;) {
         const std::int64_t global = ((at % extent) + extent) % extent;
         const int owner = owner_of(cuts, global);
-        const std::int64_t count = std::min(to - at, cuts[static_cast<std::size_t>(owner) + 1] - global);
+        const std::int64_t count =
+            until_cut(more_cuts, global, std::min(to - at, cuts[static_cast<std::size_t>(owner) + 1] - global));
         result.push_back({coord, owner, side, ordinal++, at - begin + shadow_lo,
                           global - cuts[static_cast<std::size_t>(owner)] + shadow_lo, count});
         at += count;
       }
     };
     shadow(begin - lo, begin, -1);
-    result.push_back({coord, coord, 0, ordinal++, shadow_lo, shadow_lo, end - begin});
+    for (std::int64_t at = begin; at < end;) {
+      const std::int64_t count = until_cut(more_cuts, at, end - at);
+      result.push_back({coord, coord, 0, ordinal++, at - begin + shadow_lo, at - begin + shadow_lo, count});
+      at += count;
+    }
     shadow(end, end + hi, +1);
   }
   return result;
@@ -47,13 +58,15 @@ std::vector<Segment> segments_of(const Decomposition& cut, int d, std::int64_t l
 
 }  // namespace
 
-HaloGeometry::HaloGeometry(const Placement& placement, const Width& width, const Width& shadow, bool corners)
+HaloGeometry::HaloGeometry(const Placement& placement, const Width& width, const Width& shadow, bool corners,
+                           const Cuts& cuts)
     : placement_(placement), corners_(corners) {
   const Decomposition& cut = placement.cut;
   for (int d = 0; d < cut.ndims(); ++d) {
     const auto i = static_cast<std::size_t>(d);
     Dimension dim;
-    dim.all = segments_of(cut, d, width.lo[i], width.hi[i], shadow.lo[i]);
+    dim.all = segments_of(cut, d, width.lo[i], width.hi[i], shadow.lo[i],
+                          i < cuts.size() ? cuts[i] : std::vector<std::int64_t>());
     dim.received.resize(static_cast<std::size_t>(cut.split[i]));
     dim.owned.resize(static_cast<std::size_t>(cut.split[i]));
     for (std::size_t s = 0; s < dim.all.size(); ++s) {

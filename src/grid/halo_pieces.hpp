@@ -31,12 +31,16 @@ struct Piece {
   std::string direction;  ///< `-0+`, as the receiver sees it
 };
 
+/// Where pieces are cut besides: global indices by dimension, ascending. Missing dimensions have none.
+using Cuts = std::vector<std::vector<std::int64_t>>;
+
 /// The geometry of a halo on a grid: made once, asked for every rank. Because shadows are intersected with whatever box
 /// owns the cell, uneven splits, empty ranks, wrapped edges and widths beyond the next rank need no special case.
 class HaloGeometry {
  public:
   /// `shadow` is what a field allocates, `width` how much of it takes part. The placement must outlive this.
-  HaloGeometry(const Placement& placement, const Width& width, const Width& shadow, bool corners);
+  HaloGeometry(const Placement& placement, const Width& width, const Width& shadow, bool corners,
+               const Cuts& cuts = {});
 
   /// The pieces in which `rank` is owner or receiver: first those that it receives, in a fixed order.
   std::vector<Piece> pieces(int rank) const;

@@ -10,16 +10,6 @@ namespace {
 
 constexpr std::int64_t kMostJobs = 1 << 16;  // of a part; they take 128 bytes each
 
-// In the order in which a warp does them. What the peers wait for leaves first, and what comes from them is waited for
-// last.
-enum Kind : int { kSent, kLocal, kTaken, kKinds };
-
-struct Move {
-  Job job;  // all but its rows
-  std::int64_t rows = 0;
-};
-using Moves = std::array<std::vector<Move>, kKinds>;
-
 template <class T>
 T at(const GpuProgram& program, const GpuTask& task, std::int32_t list, std::int32_t index) {
   T value;
@@ -36,7 +26,7 @@ bool only_moves(const GpuStep& step) {
 }
 
 // Adds the moves of a task. False if it has others.
-bool add_moves(const GpuProgram& program, const GpuTask& task, const JobSize& size, Moves& moves) {
+bool add_moves(const GpuProgram& program, const GpuTask& task, const JobSize& size, PlanMoves& moves) {
   const auto header = at<GpuTaskHeader>(program, task, 0, 0);
   const std::int32_t steps = header.lanes == 0 ? 0 : at<std::int32_t>(program, task, header.ends, header.lanes - 1);
   for (std::int32_t s = 0; s < steps; ++s) {
@@ -45,7 +35,7 @@ bool add_moves(const GpuProgram& program, const GpuTask& task, const JobSize& si
     for (std::int32_t c = step.first_copy; c < step.first_copy + step.copies; ++c) {
       const auto copy = at<GpuCopy>(program, task, header.copies, c);
       if (copy.dims > kJobDims || copy.units == 0) return false;
-      Move move;
+      PlanMove move;
       Job& job = move.job;
       job.src = step.src;
       job.dst = step.dst;
@@ -62,28 +52,29 @@ bool add_moves(const GpuProgram& program, const GpuTask& task, const JobSize& si
         job.dims[d] = {dim.count, dim.magic, dim.shift, dim.src_stride, dim.dst_stride};
       }
       move.rows = (std::int64_t{job.units} + job.row_units - 1) / job.row_units;
-      const Kind kind = step.stamped == kStampedTarget ? kSent : step.stamped == kStampedSource ? kTaken : kLocal;
+      const JobKind kind = step.stamped == kStampedTarget ? kSent : step.stamped == kStampedSource ? kTaken : kLocal;
+      move.in_ring = kind == kSent ? copy.dst_offset : copy.src_offset;
       moves[kind].push_back(move);
     }
   }
   return true;
 }
 
-std::int64_t rows_of(const std::vector<Move>& moves) {
+std::int64_t rows_of(const std::vector<PlanMove>& moves) {
   std::int64_t rows = 0;
-  for (const Move& move : moves) rows += move.rows;
+  for (const PlanMove& move : moves) rows += move.rows;
   return rows;
 }
 
 // Few rows are jobs of one row each, so that all are in flight at once. More rows than needed for the same number of
 // rounds would leave warps without a job.
-std::vector<Job> cut(const std::vector<Move>& moves, std::int64_t warps, std::int64_t most) {
+std::vector<Job> cut(const std::vector<PlanMove>& moves, std::int64_t warps, std::int64_t most) {
   const std::int64_t rows = rows_of(moves);
   if (rows == 0) return {};  // there may be no warps either
   const std::int64_t rounds = (rows + most * warps - 1) / (most * warps);
   const std::int64_t each = (rows + rounds * warps - 1) / (rounds * warps);
   std::vector<Job> jobs;
-  for (const Move& move : moves) {
+  for (const PlanMove& move : moves) {
     for (std::int64_t first = 0; first < move.rows; first += each) {
       Job job = move.job;
       job.first = static_cast<std::uint32_t>(first);
@@ -96,7 +87,7 @@ std::vector<Job> cut(const std::vector<Move>& moves, std::int64_t warps, std::in
 
 // Neighbouring jobs go to one block, so that a multiprocessor touches few pages of memory; each block has as many of a
 // kind as the others, or one less. Its warps take them in turns.
-std::optional<DealtJobs> deal_out(const Moves& moves, int blocks, int warps, std::int64_t most_rows) {
+std::optional<DealtJobs> deal_out(const PlanMoves& moves, int blocks, int warps, std::int64_t most_rows) {
   std::int64_t most = 0;
   std::int64_t all = 0;
   for (const auto& kind : moves) {
@@ -104,43 +95,54 @@ std::optional<DealtJobs> deal_out(const Moves& moves, int blocks, int warps, std
     all += rows_of(kind);
   }
   if (all > kMostJobs) return std::nullopt;
-  DealtJobs dealt;
-  dealt.blocks = static_cast<int>(std::min<std::int64_t>(blocks, (most + warps - 1) / warps));
-  const auto of_warps = static_cast<std::size_t>(dealt.blocks) * static_cast<std::size_t>(warps);
+  const auto used = static_cast<std::size_t>(std::min<std::int64_t>(blocks, (most + warps - 1) / warps));
+  const auto of_warps = used * static_cast<std::size_t>(warps);
   std::vector<std::vector<Job>> by_warp(of_warps);
-  std::vector<std::size_t> next(static_cast<std::size_t>(dealt.blocks));  // warp of the block
+  std::vector<std::size_t> next(used);  // warp of the block
   for (const auto& kind : moves) {
     const std::vector<Job> jobs = cut(kind, static_cast<std::int64_t>(of_warps), most_rows);
     for (std::size_t n = 0; n < jobs.size(); ++n) {
-      const std::size_t block = n * static_cast<std::size_t>(dealt.blocks) / jobs.size();
+      const std::size_t block = n * used / jobs.size();
       by_warp[block * static_cast<std::size_t>(warps) + next[block]].push_back(jobs[n]);
       next[block] = (next[block] + 1) % static_cast<std::size_t>(warps);
     }
   }
-  for (const auto& mine : by_warp) dealt.turns = std::max(dealt.turns, static_cast<int>(mine.size()));
-  for (auto& mine : by_warp) {
+  return dealt_to(std::move(by_warp), static_cast<int>(used));
+}
+
+}  // namespace
+
+std::optional<std::array<PlanMoves, kPartsOfHandle>> moves_of(const GpuProgram& program, const JobSize& size) {
+  std::array<PlanMoves, kPartsOfHandle> moves;
+  for (const int part : {kStartPart, kWaitPart}) {
+    for (const GpuTask& task : program.tasks[kPartsLowered[part]]) {
+      for (const int to : {part, static_cast<int>(kRunPart)})
+        if (!add_moves(program, task, size, moves[static_cast<std::size_t>(to)])) return std::nullopt;
+    }
+  }
+  return moves;
+}
+
+DealtJobs dealt_to(std::vector<std::vector<Job>> warps, int blocks) {
+  DealtJobs dealt;
+  dealt.blocks = blocks;
+  for (const auto& mine : warps) dealt.turns = std::max(dealt.turns, static_cast<int>(mine.size()));
+  for (auto& mine : warps) {
     mine.resize(static_cast<std::size_t>(dealt.turns));
     dealt.jobs.insert(dealt.jobs.end(), mine.begin(), mine.end());
   }
   return dealt;
 }
 
-}  // namespace
-
 std::optional<std::array<DealtJobs, kPartsOfHandle>> jobs_of(const GpuProgram& program, int blocks, int warps,
                                                              const JobSize& size) {
+  const auto moves = moves_of(program, size);
+  if (!moves) return std::nullopt;
   std::array<DealtJobs, kPartsOfHandle> all;
-  Moves moves[kPartsOfHandle];
-  for (const int part : {kStartPart, kWaitPart}) {
-    for (const GpuTask& task : program.tasks[kPartsLowered[part]]) {
-      for (const int to : {part, static_cast<int>(kRunPart)})
-        if (!add_moves(program, task, size, moves[to])) return std::nullopt;
-    }
-  }
-  for (int part = 0; part < kPartsOfHandle; ++part) {
-    auto dealt = deal_out(moves[part], blocks, warps, size.rows);
+  for (std::size_t part = 0; part < all.size(); ++part) {
+    auto dealt = deal_out((*moves)[part], blocks, warps, size.rows);
     if (!dealt) return std::nullopt;
-    all[static_cast<std::size_t>(part)] = std::move(*dealt);
+    all[part] = std::move(*dealt);
   }
   return all;
 }

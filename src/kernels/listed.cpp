@@ -1,6 +1,8 @@
 // Listing what the warps of a group move: see listed.hpp.
 #include "kernels/listed.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <utility>
@@ -13,6 +15,7 @@ namespace {
 
 // Of a part. Reading the list costs as much as reading the data: where there is much of it, computing is cheaper.
 constexpr std::size_t kMostBytes = 1 << 20;
+constexpr JobSize kSize{kMoveRows, listed_units(Listed::both)};
 
 MoveKind kind_of(const Job& job) {
   if (job.rows == 0) return MoveKind::none;
@@ -25,16 +28,31 @@ Listed listed_by(MoveKind kind) {
   return kind == MoveKind::fill ? Listed::source : kind == MoveKind::take ? Listed::destination : Listed::both;
 }
 
-std::optional<DealtMoves> list(const DealtJobs& dealt) {
+// Leaves out of a line's places those of cells that a block does not read.
+void keep_own(LanePlaces& places, const Job& job, const BlockCells& cells, int block) {
+  for (RowPlaces& lane : places) {
+    for (std::int32_t& at : lane.at) {
+      if (at == kNowhere) continue;
+      const auto cell = cells.find(job.dst.base + at * std::int64_t{sizeof(std::uint32_t)});
+      if (!cell || !cells.reads(block, *cell)) at = kOthers;
+    }
+  }
+}
+
+// `cells`: of blocks that do not meet.
+std::optional<DealtMoves> list(const DealtJobs& dealt, int warps, const BlockCells* cells = nullptr) {
   DealtMoves made;
   made.turns = dealt.turns;
   made.blocks = dealt.blocks;
   for (const Job& job : dealt.jobs) made.rows = std::max(made.rows, static_cast<int>(job.rows));
   const auto rows = static_cast<std::size_t>(made.rows);
-  if (dealt.jobs.size() * rows * sizeof(LanePlaces) > kMostBytes) return std::nullopt;
+  std::size_t listed = 0;  // fillers are not read
+  for (const Job& job : dealt.jobs) listed += job.rows;
+  if (listed * sizeof(LanePlaces) > kMostBytes) return std::nullopt;
   made.moves.reserve(dealt.jobs.size());
   made.places.reserve(dealt.jobs.size() * rows * kLanes);
-  for (const Job& job : dealt.jobs) {
+  for (std::size_t n = 0; n < dealt.jobs.size(); ++n) {
+    const Job& job = dealt.jobs[n];
     ListedMove move;
     move.kind = kind_of(job);
     move.src = job.src;
@@ -54,23 +72,63 @@ std::optional<DealtMoves> list(const DealtJobs& dealt) {
                                      (job.first + row) * listed_units(what), job.units);
         if (!found) return std::nullopt;
         all = *found;
+        const std::size_t of_block = static_cast<std::size_t>(warps) * static_cast<std::size_t>(dealt.turns);
+        if (cells != nullptr && move.kind == MoveKind::take) keep_own(all, job, *cells, static_cast<int>(n / of_block));
       }
       made.places.insert(made.places.end(), all.begin(), all.end());
+    }
+  }
+  if (made.moves.empty()) {  // warps load a move before they know that they have none
+    made.moves.resize(static_cast<std::size_t>(warps));
+    const LanePlaces none = no_places();
+    for (const ListedMove& move : made.moves) {
+      static_cast<void>(move);
+      made.places.insert(made.places.end(), none.begin(), none.end());
     }
   }
   return made;
 }
 
+std::string too_long() {
+  return fmt::format("the list of what they move would take more than {} bytes", kMostBytes);
+}
+
+// Rows of a whole epoch.
+std::size_t rows_of(const GpuProgram& program) {
+  const auto moves = moves_of(program, kSize);
+  std::int64_t rows = 0;
+  if (moves)
+    for (const auto& kind : (*moves)[kRunPart])
+      for (const PlanMove& move : kind) rows += move.rows;
+  return static_cast<std::size_t>(rows);
+}
+
 }  // namespace
 
-std::optional<std::array<DealtMoves, kPartsOfHandle>> listed_of(const GpuProgram& program, int blocks, int warps) {
-  const auto jobs = jobs_of(program, blocks, warps, {kMoveRows, listed_units(Listed::both)});
+std::optional<ListedParts> listed_of(const GpuProgram& program, int blocks, int warps) {
+  const auto jobs = jobs_of(program, blocks, warps, kSize);
   if (!jobs) return std::nullopt;
-  std::array<DealtMoves, kPartsOfHandle> all;
+  ListedParts all;
   for (std::size_t part = 0; part < all.size(); ++part) {
-    auto listed = list((*jobs)[part]);
+    auto listed = list((*jobs)[part], warps);
     if (!listed) return std::nullopt;
     all[part] = std::move(*listed);
+  }
+  return all;
+}
+
+std::variant<ListedApart, std::string> listed_apart(const Plan& plan, const GpuProgram& program,
+                                                    const BlockCells& cells, int warps) {
+  if (rows_of(program) * kLanes * sizeof(RowPlaces) > kMostBytes) return too_long();
+  auto dealt = deal_apart(plan, program, cells, warps, kSize);
+  if (auto* const why = std::get_if<std::string>(&dealt)) return std::move(*why);
+  auto& jobs = std::get<ApartJobs>(dealt);
+  ListedApart all;
+  all.lines = std::move(jobs.lines);
+  for (std::size_t part = 0; part < all.parts.size(); ++part) {
+    auto listed = list(jobs.parts[part], warps, &cells);
+    if (!listed) return too_long();
+    all.parts[part] = std::move(*listed);
   }
   return all;
 }

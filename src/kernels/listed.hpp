@@ -4,9 +4,12 @@
 
 #include <array>
 #include <optional>
+#include <string>
+#include <variant>
 #include <vector>
 
 #include "engines/gpu/program.hpp"
+#include "kernels/apart.hpp"
 #include "tasuki/kernel/plan.cuh"
 
 namespace tasuki {
@@ -22,6 +25,15 @@ struct DealtMoves {
 
 /// The listed moves of all parts for a group of blocks of so many warps. None if the plan does more than move data
 /// (jobs.hpp), or if a list would be long or cannot hold a place.
-std::optional<std::array<DealtMoves, kPartsOfHandle>> listed_of(const GpuProgram& program, int blocks, int warps);
+using ListedParts = std::array<DealtMoves, kPartsOfHandle>;
+std::optional<ListedParts> listed_of(const GpuProgram& program, int blocks, int warps);
+
+/// The same for blocks that do not meet, and the lines that they send and take. Or why they must meet.
+struct ListedApart {
+  ListedParts parts;
+  std::vector<LineOfBlock> lines;
+};
+std::variant<ListedApart, std::string> listed_apart(const Plan& plan, const GpuProgram& program,
+                                                    const BlockCells& cells, int warps);
 
 }  // namespace tasuki

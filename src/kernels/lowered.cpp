@@ -7,6 +7,7 @@
 #include <cstring>
 #include <new>
 #include <optional>
+#include <utility>
 
 #include "kernels/jobs.hpp"
 #include "kernels/listed.hpp"
@@ -121,12 +122,20 @@ std::vector<std::byte> bytes_of(const std::vector<T>& all) {
 
 }  // namespace
 
-Lowered::Lowered(const GpuProgram& program, std::size_t commands, int blocks, int threads, bool on_gpu)
-    : blocks_(blocks), threads_(threads), on_gpu_(on_gpu), failure_(allocate_failure(on_gpu)) {
+Lowered::Lowered(const GpuProgram& program, std::size_t commands, const KernelGroup& group, int threads, bool on_gpu,
+                 std::optional<ListedParts> apart, std::string how)
+    : blocks_(group.blocks),
+      threads_(threads),
+      cells_(group.cells),
+      how_(std::move(how)),
+      on_gpu_(on_gpu),
+      failure_(allocate_failure(on_gpu)) {
+  const int blocks = group.blocks;
   const int warps = on_gpu ? threads / static_cast<int>(device::lowered::kLanes) : threads;
-  const auto listed = listed_of(program, blocks, warps);
+  const bool meet = !apart;
+  const auto listed = meet ? listed_of(program, blocks, warps) : std::move(apart);
   const auto jobs = listed ? std::nullopt : jobs_of(program, blocks, warps);
-  handle_.only_moves = listed ? OnlyMoves::listed : jobs ? OnlyMoves::jobs : OnlyMoves::no;
+  handle_.only_moves = !meet ? OnlyMoves::apart : listed ? OnlyMoves::listed : jobs ? OnlyMoves::jobs : OnlyMoves::no;
   PartInMemory parts[kPartsOfHandle];
   for (int part = 0; part < kPartsOfHandle; ++part) {
     if (listed) {
@@ -207,6 +216,11 @@ Lowered::Lowered(const GpuProgram& program, std::size_t commands, int blocks, in
   handle_.blocks = blocks;
   handle_.threads = threads;
   handle_.in_rounds = in_rounds ? 1 : 0;
+  if (listed) {
+    const auto& moves = (*listed)[kRunPart].moves;
+    const auto copies = [](const ListedMove& move) { return move.kind == MoveKind::copy; };
+    handle_.copies = std::any_of(moves.begin(), moves.end(), copies) ? 1 : 0;
+  }
   pairs_ = program.pairs;
   more_ends_ = program.more_ends;
 }

@@ -5,21 +5,30 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "engines/engine.hpp"
 #include "engines/gpu/program.hpp"
+#include "kernels/listed.hpp"
 #include "tasuki/kernel/plan.cuh"
+#include "tasuki/operation.hpp"
 
 namespace tasuki {
 
 /// A group's program in memory, and its handle without what changes from call to call.
 class Lowered {
  public:
-  /// `commands` of the plan. On a GPU, or on a processor, where a thread is a warp.
-  Lowered(const GpuProgram& program, std::size_t commands, int blocks, int threads, bool on_gpu);
+  /// `commands` of the plan; `threads` of a block. On a GPU, or on a processor, where a thread is a warp. `apart`: the
+  /// blocks do not meet. `how`: for device_group.
+  Lowered(const GpuProgram& program, std::size_t commands, const KernelGroup& group, int threads, bool on_gpu,
+          std::optional<ListedParts> apart, std::string how);
 
-  bool is_for(int blocks, int threads) const { return blocks == blocks_ && threads == threads_; }
+  bool is_for(const KernelGroup& group, int threads) const {
+    return group.blocks == blocks_ && threads == threads_ && group.cells == cells_;
+  }
+  const std::string& how() const { return how_; }
   int blocks() const { return blocks_; }
   int threads() const { return threads_; }
   bool on_gpu() const { return on_gpu_; }
@@ -43,6 +52,8 @@ class Lowered {
  private:
   int blocks_;
   int threads_;
+  std::vector<std::vector<Box>> cells_;
+  std::string how_;
   bool on_gpu_;
   int turns_ = 1;
   std::shared_ptr<PlanFailure> failure_;

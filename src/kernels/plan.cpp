@@ -6,17 +6,20 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "engines/gpu/program.hpp"
+#include "kernels/apart.hpp"
 #include "kernels/carrier.hpp"
 #include "kernels/failure.hpp"
 #include "kernels/home.hpp"
 #include "kernels/jobs.hpp"
 #include "kernels/lowered.hpp"
 #include "operations/state.hpp"
+#include "session/collective.hpp"
 #include "session/gpus.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/kernel.hpp"
@@ -56,7 +59,7 @@ class Operation::Kernels final : public KernelRuns {
   device::Handle handle(const KernelGroup& group, bool reduces) {
     const int threads = on_gpu_ ? group.threads : group.cpu_threads;
     check_group(group.blocks, threads);
-    if (all_.empty() || !all_.back()->is_for(group.blocks, threads)) lower_for(group.blocks, threads);
+    if (all_.empty() || !all_.back()->is_for(group, threads)) lower_for(group, threads);
     if (reduces_ && !reduces)
       throw Error(fmt::format(
           "{}: device: it combines elements; call device_reducing, whose handle has the code for it", who()));
@@ -72,6 +75,8 @@ class Operation::Kernels final : public KernelRuns {
     set_turn(handle);
     return handle;
   }
+
+  std::string group() const { return all_.empty() ? std::string() : all_.back()->how(); }
 
   std::uint64_t ended(const char* call) override {
     check();
@@ -159,7 +164,60 @@ class Operation::Kernels final : public KernelRuns {
     return "force path 'shared:put,shared:eager,shared:pull' or 'mpi'";
   }
 
-  void lower_for(int blocks, int threads) {
+  // How a group runs it, and for blocks that do not meet what each does.
+  struct Dealt {
+    std::optional<ListedParts> apart;
+    std::string how;
+  };
+
+  // Collective if there are cells.
+  Dealt deal(const KernelGroup& group, int threads, int warps, const GpuProgram& lowered) const {
+    Dealt dealt{{},
+                group.blocks == 1 ? fmt::format("1 block of {} threads, which ", threads)
+                                  : fmt::format("{} blocks of {} threads, which ", group.blocks, threads)};
+    if (group.cells.empty()) {
+      dealt.how += group.blocks == 1 ? "meets nobody" : "meet: the group has no cells";
+      return dealt;
+    }
+    const BlockCells cells(operation_.cells(), operation_.buffers(), group.cells);
+    all_do(runtime_, operation_.name(), [&] {
+      if (group.cells.size() != static_cast<std::size_t>(group.blocks))
+        throw Error(fmt::format("{}: device: argument 'cells' is of {} blocks; the group has {}", who(),
+                                group.cells.size(), group.blocks));
+      if (const std::string wrong = cells.complaint(); !wrong.empty())
+        throw Error(fmt::format("{}: device: {}", who(), wrong));
+    });
+    auto mine = listed_apart(plan_, lowered, cells, warps);
+    auto* const found = std::get_if<ListedApart>(&mine);
+    std::string why = why_not(found != nullptr ? std::string() : std::get<std::string>(mine));
+    if (why.empty()) why = why_not(unanswered_by_peers(found->lines));
+    dealt.how += group.blocks == 1 ? "meets nobody" : why.empty() ? "do not meet" : "meet: " + why;
+    if (why.empty()) dealt.apart = std::move(found->parts);
+    return dealt;
+  }
+
+  // The first rank's why not, of those that have one. Collective.
+  std::string why_not(const std::string& mine) const {
+    const auto all = gather_texts(runtime_, mine, "device");
+    const auto first = std::find_if(all.begin(), all.end(), [](const std::string& text) { return !text.empty(); });
+    return first == all.end() ? std::string() : fmt::format("on rank {}, {}", first - all.begin(), *first);
+  }
+
+  std::string unanswered_by_peers(const std::vector<LineOfBlock>& lines) const {
+    const std::vector<int> peers = peers_of(plan_);
+    const std::string mine(reinterpret_cast<const char*>(lines.data()), lines.size() * sizeof(LineOfBlock));
+    const auto blobs = exchange(runtime_, peers, std::vector<std::string>(peers.size(), mine));
+    for (std::size_t p = 0; p < peers.size(); ++p) {
+      std::vector<LineOfBlock> theirs(blobs[p].size() / sizeof(LineOfBlock));
+      if (!theirs.empty()) std::memcpy(theirs.data(), blobs[p].data(), theirs.size() * sizeof(LineOfBlock));
+      const std::string wrong = unanswered(lines, runtime_.rank(), theirs, peers[p]);
+      if (!wrong.empty()) return wrong;
+    }
+    return {};
+  }
+
+  void lower_for(const KernelGroup& group, int threads) {
+    const int blocks = group.blocks;
     const bool messages = check_paths();
     const Program& program = operation_.executor().program();
     const int warps = on_gpu_ ? threads / static_cast<int>(device::lowered::kLanes) : threads;
@@ -177,7 +235,9 @@ class Operation::Kernels final : public KernelRuns {
                         who()));
     }
     if (messages && !served_) served_ = home_.serve();
-    auto fresh = std::make_unique<Lowered>(lowered, plan_.commands.size(), blocks, threads, on_gpu_);
+    Dealt dealt = deal(group, threads, warps, lowered);
+    auto fresh = std::make_unique<Lowered>(lowered, plan_.commands.size(), group, threads, on_gpu_,
+                                           std::move(dealt.apart), std::move(dealt.how));
     if (fresh->turns() > 1) check_turns(lowered, blocks);
     device::Handle& handle = fresh->handle();
     fresh->users = std::make_shared<std::atomic<int>>(0);
@@ -335,6 +395,14 @@ device::Handle Operation::State::device(const KernelGroup& group, bool reduces, 
 
 device::Handle Operation::device(const KernelGroup& group, std::uint32_t version) {
   return state_->device(group, false, version);
+}
+
+std::string Operation::State::device_group() const {
+  return kernel_runs_ ? static_cast<const Operation::Kernels&>(*kernel_runs_).group() : std::string();
+}
+
+std::string Operation::device_group() const {
+  return state_->device_group();
 }
 
 device::ReducingHandle Operation::device_reducing(const KernelGroup& group, std::uint32_t version) {

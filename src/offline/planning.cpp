@@ -245,7 +245,8 @@ Planned plan(const Machine& machine, const HaloShape& halo) {
     placements.push_back(placement.get());
     buffers.push_back({field.name, field.element_bytes, field.dtype, field.width, field.shadow, field.pad});
   }
-  const auto moves = std::make_shared<HaloMoves>(placements, buffers, halo.corners, halo.reverse);
+  if (const std::string wrong = complaint_about(halo.cuts, *placement); !wrong.empty()) throw Error("Halo: " + wrong);
+  const auto moves = std::make_shared<HaloMoves>(placements, buffers, halo.corners, halo.reverse, halo.cuts);
   impl->keep = {placement, moves};
   impl->problems = each([moves](int rank) { return moves->problem(rank); });
   impl->facts = [placement, buffers, halo](int rank) {

@@ -60,15 +60,20 @@ std::string complaint_about(const std::vector<HaloField>& fields) {
   return {};
 }
 
+HaloBuffer buffer_of(const HaloField& entry) {
+  const FieldBase& field = entry.field;
+  return {field.name(),   field.element_bytes(), field.dtype(), entry.width,
+          field.shadow(), FieldAccess::storage(field)->pad};
+}
+
 HaloMoves moves_of(const std::vector<HaloField>& fields, const HaloOptions& options) {
   std::vector<const Placement*> placements;
   std::vector<HaloBuffer> buffers;
-  for (const auto& [field, width] : fields) {
-    placements.push_back(&placement_of(field.grid()));
-    buffers.push_back(
-        {field.name(), field.element_bytes(), field.dtype(), width, field.shadow(), FieldAccess::storage(field)->pad});
+  for (const HaloField& entry : fields) {
+    placements.push_back(&placement_of(entry.field.grid()));
+    buffers.push_back(buffer_of(entry));
   }
-  return {std::move(placements), std::move(buffers), options.corners, options.reverse};
+  return {std::move(placements), std::move(buffers), options.corners, options.reverse, options.cuts};
 }
 
 // The fields' memory, under the names that planning gave them.
@@ -86,6 +91,9 @@ void add_memory(Description& d, const std::vector<HaloField>& fields, const Halo
       buffer.alternating = options.alternating;
     }
     d.buffers.push_back(std::move(buffer));
+    const int rank = field.grid().context().rank();
+    d.cells.push_back({field.element_bytes(), memory_extents(placement_of(field.grid()), buffer_of(fields[f]), rank),
+                       field.owned(), field.shadow(), fields[f].width});
     ++storage->users;
     d.keep.emplace_back(static_cast<void*>(storage.get()), [storage](void*) { --storage->users; });
   }
@@ -100,11 +108,13 @@ Description describe(const std::vector<HaloField>& fields, const HaloOptions& op
   for (const auto& entry : fields) {
     names.push_back(entry.field.name());
     if (complaint.empty()) complaint = complaint_about(entry, options);
+    if (complaint.empty()) complaint = complaint_about(options.cuts, placement_of(entry.field.grid()));
   }
   if (complaint.empty()) complaint = complaint_about(fields);
   d.agreement.same("fields", fmt::format("{}", fmt::join(names, ",")));
   d.agreement.same("corners", options.corners ? "true" : "false").same("reverse", options.reverse ? "true" : "false");
   d.agreement.same("alternating", options.alternating ? "true" : "false");
+  if (!options.cuts.empty()) d.agreement.same("cuts", fmt::format("{}", options.cuts));
   for (const auto& [field, width] : fields) {
     const auto dims = static_cast<std::size_t>(field.grid().ndims());
     d.agreement.same("width of field " + field.name(),

@@ -153,6 +153,7 @@ Operation::State::State(const Context& context, Description description, const O
   Runtime& runtime = runtime_of(context);
   check_ = OperationCheck::of(runtime, description);
   buffers_ = std::move(description.buffers);
+  cells_ = std::move(description.cells);
   keep_ = std::move(description.keep);
   combine_ = std::move(description.combine);
   Problem& problem = description.problem;

@@ -9,6 +9,7 @@
 
 #include "engines/bind.hpp"
 #include "engines/engine.hpp"
+#include "grid/field_cells.hpp"
 #include "planner/planner.hpp"
 #include "tasuki/operation.hpp"
 
@@ -26,6 +27,8 @@ struct Description {
   std::optional<std::vector<int>> among = {};
   /// The user's own operator, which the plan names.
   std::shared_ptr<const Program::Combine> combine = nullptr;
+  /// The fields that the buffers are, if all are fields.
+  std::vector<FieldCells> cells = {};
   /// The kind of memory, where that of the buffers does not tell: a rank may have none. None given: the buffers' kind.
   std::optional<Memory> where = {};
 
@@ -92,6 +95,8 @@ class Operation::State final : public Progressing {
   Executor& executor() { return *executor_; }
   Engine& engine() { return *engine_; }
   const std::vector<UserBuffer>& buffers() const { return buffers_; }
+  const std::vector<FieldCells>& cells() const { return cells_; }  ///< of the buffers; none if they are no fields
+  std::string device_group() const;                                ///< in kernels/plan.cpp
   device::Handle device(const KernelGroup& group, bool reduces, std::uint32_t version);  ///< in kernels/plan.cpp
   /// Number of the copy that an alternating buffer shows in the first epoch.
   int first_copy(std::size_t buffer) const { return first_copy_[buffer]; }
@@ -121,6 +126,7 @@ class Operation::State final : public Progressing {
   Context context_;
   std::string name_;
   std::vector<UserBuffer> buffers_;
+  std::vector<FieldCells> cells_;
   std::vector<std::shared_ptr<void>> keep_;
   std::vector<int> peers_;
   std::vector<int> first_copy_;  ///< alternating buffers: the copy of epoch 1

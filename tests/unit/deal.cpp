@@ -74,18 +74,19 @@ std::vector<int> owners(const apps::Tiling& tiling, const apps::Deal& deal) {
   return owner;
 }
 
-// Pairs of blocks of which one reads a cell of the other.
-std::set<std::pair<int, int>> readers(const apps::Tiling& tiling, const std::vector<int>& owner) {
+// Pairs of blocks of which one reads a cell of the other. In the group also pairs with at most one cell between them.
+std::set<std::pair<int, int>> readers(const apps::Tiling& tiling, const std::vector<int>& owner, int group) {
   std::set<std::pair<int, int>> pairs;
   for (const auto& a : tiling.pieces)
     for (const auto& b : tiling.pieces) {
-      Box wide = a.cells;
-      for (int d = 0; d < wide.ndims; ++d) {
-        --wide.lo[d];
-        ++wide.hi[d];
-      }
       const int reader = owner[a.tile];
       const int writer = owner[b.tile];
+      const int reach = std::max(reader, writer) < group ? 2 : 1;
+      Box wide = a.cells;
+      for (int d = 0; d < wide.ndims; ++d) {
+        wide.lo[d] -= reach;
+        wide.hi[d] += reach;
+      }
       if (reader != writer && !tasuki::intersect(wide, b.cells).empty()) pairs.emplace(reader, writer);
     }
   return pairs;
@@ -138,9 +139,12 @@ TEST_CASE("deals of tiles: each once, and neighbours are those that read each ot
       beside = beside || share.rest < share.rest_end;
     }
     CHECK(deal.beside == beside);
-    auto expected = readers(tiling, owner);
-    std::erase_if(expected, [&](const auto& pair) { return std::max(pair.first, pair.second) < deal.group; });
-    CHECK(pairs_of(deal.neighbours) == expected);
+    CHECK(pairs_of(deal.neighbours) == readers(tiling, owner, deal.group));
+    std::int64_t cells = 0;  // of the group
+    for (const auto& piece : tiling.pieces) cells += owner[piece.tile] < deal.group ? piece.cells.cells() : 0;
+    for (const auto& boxes : deal.cells)
+      for (const Box& box : boxes) cells -= box.cells();
+    CHECK(cells == 0);
   }
 }
 

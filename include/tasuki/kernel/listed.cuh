@@ -145,9 +145,13 @@ class ListedTurns {
   TASUKI_DEVICE ListedTurns(const ListedMoves& moves, std::int64_t warp)
       : moves_(moves, warp), turns_(moves.turns), first_(moves_, 0) {}
 
-  /// When it may begin. `good`: false if the warp has found something wrong before.
-  TASUKI_WITHIN bool run(const PlanRun& l, std::uint64_t selection, std::uint64_t epoch, bool good) const {
+  /// When it may begin. `good`: false if the warp has found something wrong before. `before_takes()`: called once, when
+  /// all that the warp sends and copies has been stored.
+  template <class Before>
+  TASUKI_WITHIN bool run(const PlanRun& l, std::uint64_t selection, std::uint64_t epoch, bool good,
+                         const Before& before_takes) const {
     LaneMove move = first_;
+    bool called = false;
     TASUKI_NO_UNROLL
     for (int turn = 1; good && move.kind() != MoveKind::none; ++turn) {
       const LaneMove next(moves_, turn < turns_ ? turn : 0);  // on its way while this one is done
@@ -155,6 +159,8 @@ class ListedTurns {
       if (move.kind() == MoveKind::fill) {
         move.fill(static_cast<std::uint32_t>(epoch));
       } else if (move.kind() == MoveKind::take) {
+        if (!called) before_takes();
+        called = true;
         good = move.take(l, epoch);
       } else {
         move.copy();
@@ -162,6 +168,7 @@ class ListedTurns {
       if (turn >= turns_) break;
       move = next;
     }
+    if (!called) before_takes();
     return good;
   }
 
@@ -177,7 +184,8 @@ class ListedTurns {
  public:
   ListedTurns(const ListedMoves& moves, std::int64_t warp) : moves_(moves, warp), turns_(moves.turns) {}
 
-  bool run(const PlanRun&, std::uint64_t selection, std::uint64_t epoch, bool good) const {
+  template <class Before>
+  bool run(const PlanRun&, std::uint64_t selection, std::uint64_t epoch, bool good, const Before& before_takes) const {
     for (int turn = 0; good && turn < turns_; ++turn) {
       const ListedMove& move = moves_.move(turn);
       if (move.kind == MoveKind::none) break;
@@ -190,6 +198,7 @@ class ListedTurns {
         }
       });
     }
+    before_takes();
     return good;
   }
 

@@ -21,8 +21,13 @@ TASUKI_DEVICE std::uint32_t own(const std::uint32_t* p) {
 TASUKI_DEVICE void set_own(Word* p, Word value) {
   *p = value;
 }
-TASUKI_DEVICE void add_release_gpu(Word* p, Word value) {
-  asm volatile("red.release.gpu.add.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
+// `relaxed`: nobody waits for it.
+TASUKI_DEVICE void add_gpu(Word* p, Word value, bool relaxed) {
+  if (relaxed) {
+    asm volatile("red.relaxed.gpu.add.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
+  } else {
+    asm volatile("red.release.gpu.add.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
+  }
 }
 #else
 inline Word own(const Word* p) {
@@ -34,8 +39,8 @@ inline std::uint32_t own(const std::uint32_t* p) {
 inline void set_own(Word* p, Word value) {
   detail::store_relaxed(p, value);
 }
-inline void add_release_gpu(Word* p, Word value) {
-  std::atomic_ref<Word>(*p).fetch_add(value, std::memory_order_release);
+inline void add_gpu(Word* p, Word value, bool relaxed) {
+  std::atomic_ref<Word>(*p).fetch_add(value, relaxed ? std::memory_order_relaxed : std::memory_order_release);
 }
 #endif
 
@@ -45,7 +50,7 @@ TASUKI_DEVICE void come(Word* word, Word all, Word shares, int blocks) {
   if (blocks == 1) {
     set_own(word, all);
   } else {
-    add_release_gpu(word, shares);
+    add_gpu(word, shares, false);
   }
 }
 

@@ -9,14 +9,15 @@
 // all, for the user may have computed since `start`), and all wait. Where nothing is to be done, `run` is one meeting.
 // A word for each block counts what it has passed: thus it knows the epoch without the others.
 //
-// Neither meeting can go as long as nobody says which blocks write and read which cells:
+// Neither meeting can go unless somebody says which blocks write and read which cells:
 //   * Before the first, another block may not have written yet what this one sends, or may still read the cells that
 //     this one overwrites with what arrives. Lines with numbers (lines.cuh) order both between ranks, but not between
 //     the user's own loads and stores, which have no numbers.
 //   * Before the last, another block may not have stored yet what has arrived, which this one's threads read next, or
 //     may still read what it sends, which they overwrite next.
-// A kernel that knows which blocks these are lets a smaller group run the operation, and its other blocks wait for
-// their neighbours (steps.cuh). A group of one block needs neither.
+// A group of one block needs neither. Of a halo the host can say whose cells are where (KernelGroup::cells). Then each
+// block sends its own cells and takes the shadow that its own cells read, and the blocks do not meet. They order what
+// they do to each other's cells by waiting for their neighbours (steps.cuh), which a stencil does in any case.
 //
 // Every call returns false once something has failed on this rank: a wait that came to its deadline, an abort by the
 // host, a group that does not fit. The first failure is kept, and the host throws it.
@@ -59,6 +60,7 @@ enum Part : int { kStartPart, kWaitPart, kRunPart, kPartsOfHandle };
 enum class OnlyMoves : int {
   no,
   listed,  ///< few
+  apart,   ///< likewise, and each block moves what its own threads have written and read: blocks do not meet
   jobs,
 };
 
@@ -79,6 +81,7 @@ struct BasicHandle {
   int blocks;       // of the group
   int threads;      // of a block
   int in_rounds;    // run is start, then wait
+  int copies;       // there are moves within the rank
   int alternating;  // copies take turns: in epoch e those after e - 1 - `swapped` swaps, modulo 2
   Word swapped;
   Word* begun;             // how often blocks of the group have come to the beginning of an epoch,
@@ -142,7 +145,8 @@ TASUKI_DEVICE bool enter(const BasicHandle<kReduces>& h, const PlanRun& l, Word 
   const std::uint32_t failed = own(h.run.failed);
   block.sync();  // what the block's threads have written is there
   const bool comes = block.thread() == 0 && phase == 0;
-  if (comes && h.blocks > 1) add_release_gpu(h.begun, 1);
+  const bool apart = h.only_moves == OnlyMoves::apart;
+  if (comes && h.blocks > 1) add_gpu(h.begun, 1, apart);
   const Word epochs = phases / 2 + 1;  // of kernels
   if (comes && h.blocks == 1) set_own(h.begun, epochs);
   e.good = failed == 0;
@@ -166,6 +170,10 @@ TASUKI_DEVICE bool enter(const BasicHandle<kReduces>& h, const PlanRun& l, Word 
 template <bool kReduces>
 TASUKI_DEVICE bool leave(const BasicHandle<kReduces>& h, const PlanRun& l, const Epoch& e, bool good, int shares) {
   const BlockGroup block = this_block();
+  if (h.only_moves == OnlyMoves::apart && h.blocks > 1) {
+    if (block.thread() == 0) add_gpu(h.ended, 1, true);
+    return block.all(good);
+  }
   if (h.blocks == 1) {
     if (block.thread() == 0) come(h.ended, e.come, 1, 1);
     return block.all(good);
@@ -177,25 +185,64 @@ TASUKI_DEVICE bool leave(const BasicHandle<kReduces>& h, const PlanRun& l, const
   return all_have_come(l, h.ended, e.come, e.number, good);
 }
 
-/// What this block does of a part, if it is listed and if it is not. `begin()` returns when it may, and says whether
-/// nothing is wrong. `kInRounds`: a run may be start, then wait.
+/// What this block does of a part, if it is listed and if it is not. `prepare()` comes before the block's threads meet,
+/// `run` after it. `begin()` returns when the block may begin, and says whether nothing is wrong. `idle()`: of a block
+/// that has nothing to do. `kInRounds`: a run may be start, then wait.
 struct ListedWork {
   static constexpr bool kInRounds = false;
 
-  template <bool kReduces, class Begin>
-  TASUKI_DEVICE static bool run(const BasicHandle<kReduces>& h, const PlanRun& l, const Epoch& e, Part part,
-                                const Begin& begin) {
+  template <bool kReduces>
+  TASUKI_DEVICE ListedTurns prepare(const BasicHandle<kReduces>& h, int block, Part part) const {
     const Crew crew{this_block()};
-    const ListedTurns turns(h.listed[part], static_cast<std::int64_t>(e.block) * crew.warps() + crew.warp());
-    return turns.run(l, e.selection, e.number, begin());
+    const int from = block < h.working[part] ? block : 0;
+    return {h.listed[part], static_cast<std::int64_t>(from) * crew.warps() + crew.warp()};
+  }
+  template <bool kReduces, class Begin>
+  TASUKI_DEVICE bool run(const ListedTurns& turns, const BasicHandle<kReduces>&, const PlanRun& l, const Epoch& e, Part,
+                         const Begin& begin) const {
+    return turns.run(l, e.selection, e.number, begin(), [] {});
+  }
+  TASUKI_DEVICE bool idle() const { return true; }
+};
+
+/// Likewise, in blocks that do not meet, and something beside it: `beside()`, by the last warp, which has no moves if
+/// the block has others. When it is called, what the block copies within the rank is there.
+template <class Beside>
+struct ApartWork : ListedWork {
+  const Beside& beside;
+  TASUKI_DEVICE explicit ApartWork(const Beside& that) : beside(that) {}
+
+  template <bool kReduces, class Begin>
+  TASUKI_DEVICE bool run(const ListedTurns& turns, const BasicHandle<kReduces>& h, const PlanRun& l, const Epoch& e,
+                         Part, const Begin&) const {
+    const Crew crew{this_block()};
+    const auto copied = [&] {
+      if (h.copies != 0) this_block().sync();
+    };
+    if (crew.warps() > 1 && crew.warp() + 1 == crew.warps()) {
+      copied();
+      return beside() && e.good;
+    }
+    const bool good = turns.run(l, e.selection, e.number, e.good, copied);
+    return crew.warps() > 1 ? good : beside() && good;
+  }
+  TASUKI_DEVICE bool idle() const {
+    const Crew crew{this_block()};
+    return crew.warp() + 1 < crew.warps() || beside();
   }
 };
 struct UnlistedWork {
   static constexpr bool kInRounds = true;
+  struct Unprepared {};
 
+  template <bool kReduces>
+  TASUKI_DEVICE Unprepared prepare(const BasicHandle<kReduces>&, int, Part) const {
+    return {};
+  }
+  TASUKI_DEVICE bool idle() const { return true; }
   template <bool kReduces, class Begin>
-  TASUKI_DEVICE static bool run(const BasicHandle<kReduces>& h, const PlanRun& l, const Epoch& e, Part part,
-                                const Begin& begin) {
+  TASUKI_DEVICE bool run(Unprepared, const BasicHandle<kReduces>& h, const PlanRun& l, const Epoch& e, Part part,
+                         const Begin& begin) const {
     const bool good = begin();
     if (h.only_moves == OnlyMoves::jobs)
       return run_jobs(l, e.selection, Crew{this_block()}, h.jobs[part], e.block, e.number, good);
@@ -209,34 +256,37 @@ struct UnlistedWork {
 
 /// What this block does of a part. `meets`: what all blocks have written before they began is there first. Threads may
 /// differ in what they find.
-template <class Work, bool kReduces>
-TASUKI_DEVICE bool work(const BasicHandle<kReduces>& h, const PlanRun& l, const Epoch& e, Part part, bool meets) {
-  if (e.block >= h.working[part]) return e.good;
-  return Work::run(h, l, e, part, [&] {
-    if (h.blocks == 1) return e.good;
+template <class Work, class Prepared, bool kReduces>
+TASUKI_DEVICE bool work(const Work& how, const Prepared& prepared, const BasicHandle<kReduces>& h, const PlanRun& l,
+                        const Epoch& e, Part part, bool meets) {
+  if (e.block >= h.working[part]) return how.idle() && e.good;
+  return how.run(prepared, h, l, e, part, [&] {
+    if (h.blocks == 1 || h.only_moves == OnlyMoves::apart) return e.good;
     return meets ? all_have_come(l, h.begun, e.come, e.number, e.good) : this_block().all(e.good);
   });
 }
 
 /// A call: start, wait or run. `l`: the handle's run, for those who need its address.
 template <class Work, bool kReduces>
-TASUKI_WITHIN bool call_here(const BasicHandle<kReduces>& h, const PlanRun& l, Members members, Word swaps, Part part) {
+TASUKI_WITHIN bool call_here(const Work& how, const BasicHandle<kReduces>& h, const PlanRun& l, Members members,
+                             Word swaps, Part part) {
   Epoch e;
   e.block = block_in(h, l, members);
   if (e.block < 0) return false;
+  const auto prepared = how.prepare(h, e.block, part);
   if (!enter(h, l, swaps, part, e)) return false;
   const int working = h.working[part];
-  if (part == kRunPart && working == 0 && h.blocks > 1) {  // the beginning is all
+  if (part == kRunPart && working == 0 && h.blocks > 1 && h.only_moves != OnlyMoves::apart) {  // the beginning is all
     if (e.block == 0 && this_block().thread() == 0) come(h.ended, e.come, h.blocks, h.blocks);
     return all_have_come(l, h.begun, e.come, e.number, e.good);
   }
   const bool has_met = part != kStartPart && e.block < h.working[kStartPart];  // at the start
   bool good = true;
   if (Work::kInRounds && part == kRunPart && h.in_rounds != 0) {
-    good = this_block().all(work<Work>(h, l, e, kStartPart, true));
-    good = good && work<Work>(h, l, e, kWaitPart, !has_met);
+    good = this_block().all(work(how, prepared, h, l, e, kStartPart, true));
+    good = good && work(how, prepared, h, l, e, kWaitPart, !has_met);
   } else {
-    good = work<Work>(h, l, e, part, part != kWaitPart || !has_met);
+    good = work(how, prepared, h, l, e, part, part != kWaitPart || !has_met);
   }
   if (part == kStartPart) return this_block().all(good);
   const int idle = h.blocks - working;  // in a run they come with the first one
@@ -250,23 +300,38 @@ TASUKI_WITHIN bool call_here(const BasicHandle<kReduces>& h, const PlanRun& l, M
 template <Part kPart, bool kReduces>
 TASUKI_APART bool call_apart(const BasicHandle<kReduces>& handle, Members members, Word swaps) {
   const BasicHandle<kReduces> h = handle;
-  return call_here<UnlistedWork>(h, handle.run, members, swaps, kPart);
+  return call_here(UnlistedWork(), h, handle.run, members, swaps, kPart);
 }
 
 /// What is listed takes few registers and has no calls, across which others would have to be kept in memory.
 template <Part kPart, bool kReduces, class Group>
+TASUKI_DEVICE bool call_listed(const BasicHandle<kReduces>& h, const Group& group, Word swaps) {
+  return call_here(ListedWork(), h, h.run, members_of(group), swaps, kPart);
+}
+
+template <Part kPart, bool kReduces, class Group>
 TASUKI_DEVICE bool call(const BasicHandle<kReduces>& h, const Group& group, Word swaps) {
-  if (h.only_moves == OnlyMoves::listed) return call_here<ListedWork>(h, h.run, members_of(group), swaps, kPart);
+  if (h.only_moves == OnlyMoves::listed || h.only_moves == OnlyMoves::apart) return call_listed<kPart>(h, group, swaps);
   return call_apart<kPart>(h, members_of(group), swaps);
+}
+
+/// The same of blocks that do not meet, and `beside()` by the block's last warp when what the block's threads have
+/// written before is there.
+template <Part kPart, bool kReduces, class Group, class Beside>
+TASUKI_DEVICE bool call_apart_beside(const BasicHandle<kReduces>& h, const Group& group, Word swaps,
+                                     const Beside& beside) {
+  return call_here(ApartWork<Beside>(beside), h, h.run, members_of(group), swaps, kPart);
 }
 
 }  // namespace lowered
 
 /// Begins the next epoch, as Operation::start does on the host: permits the peers to write, and sends what leaves this
 /// rank, with what the group's threads have written before. It must not change before `wait`. `swaps`: how often the
-/// kernel has swapped the operation's fields with two copies since the handle was made.
-template <bool kReduces, class Group>
+/// kernel has swapped the operation's fields with two copies since the handle was made. `kApart`: only for handles of
+/// which `apart` is true; there is no code for others then.
+template <bool kApart = false, bool kReduces = false, class Group>
 TASUKI_DEVICE bool start(const BasicHandle<kReduces>& handle, const Group& group, Word swaps = 0) {
+  if constexpr (kApart) return lowered::call_listed<lowered::kStartPart>(handle, group, swaps);
   return lowered::call<lowered::kStartPart>(handle, group, swaps);
 }
 
@@ -281,6 +346,12 @@ TASUKI_DEVICE bool wait(const BasicHandle<kReduces>& handle, const Group& group,
 template <bool kReduces, class Group>
 TASUKI_DEVICE bool run(const BasicHandle<kReduces>& handle, const Group& group, Word swaps = 0) {
   return lowered::call<lowered::kRunPart>(handle, group, swaps);
+}
+
+/// True if the blocks of the handle's group do not meet (KernelGroup::cells).
+template <bool kReduces>
+TASUKI_DEVICE bool apart(const BasicHandle<kReduces>& handle) {
+  return detail::same_version(handle.heading) && handle.only_moves == lowered::OnlyMoves::apart;
 }
 
 /// True if something has failed on this rank: every call returns false then.

@@ -16,6 +16,7 @@ struct alignas(16) RowPlaces {
   std::int32_t at[4];
 };
 constexpr std::int32_t kNowhere = -2147483647 - 1;  ///< the lane has fewer
+constexpr std::int32_t kOthers = kNowhere + 1;      ///< of a line that is taken: the word is there, but for others
 constexpr std::uint32_t kCopiedUnits = 2;           ///< that a lane copies in a row
 
 TASUKI_DEVICE void load_words(const std::byte* from, const RowPlaces& at, std::uint32_t (&word)[4]) {
@@ -29,7 +30,7 @@ TASUKI_DEVICE void load_words(const std::byte* from, const RowPlaces& at, std::u
 TASUKI_DEVICE void store_words(std::byte* to, const RowPlaces& at, const std::uint32_t (&word)[4]) {
   TASUKI_UNROLL
   for (int k = 0; k < 4; ++k) {
-    if (at.at[k] != kNowhere) reinterpret_cast<std::uint32_t*>(to)[at.at[k]] = word[k];
+    if (at.at[k] > kOthers) reinterpret_cast<std::uint32_t*>(to)[at.at[k]] = word[k];
   }
 }
 

@@ -13,6 +13,13 @@
 //   * What it reads stays until it has: a neighbour writes copy n - 1 again in step n + 1, and begins that once this
 //     block has ended step n.
 // So neighbours are never more than one step apart.
+//
+// With a halo that some blocks run without meeting (KernelGroup::cells), blocks that read the same cells of the shadow
+// are neighbours, too. Each of them stores what has arrived there. In step n they store the same values. What a slow
+// one stores, it has stored before it ends its next step, and before that a quick one does not begin step n + 2, in
+// which the same copy is stored again. What is copied within the rank is stored by the block whose cells it are, before
+// it says that it has ended the step. `next_with_run` and `next_with_wait` do all of a step's end in this order: send,
+// copy, say that the step has ended; then take what arrives while the last warp looks at the neighbours.
 #pragma once
 
 #include "tasuki/kernel/plan.cuh"
@@ -41,7 +48,8 @@ class Steps {
     const int* const lists = neighbours.lists;
     first_ = lists[this_block().block()];
     end_ = lists[this_block().block() + 1];
-    if (first_ + this_block().thread() < end_) mine_ = lists[first_ + this_block().thread()];
+    const int at = first_ + looker();
+    if (looks() && at < end_) mine_ = lists[at];
   }
 
   /// By all threads of the block: returns when all its neighbours have ended `steps` steps. Then its threads may read
@@ -50,14 +58,7 @@ class Steps {
   template <bool kReduces>
   TASUKI_DEVICE bool wait(const BasicHandle<kReduces>& handle, Word steps) const {
     if (!detail::same_version(handle.heading)) return false;
-    const BlockGroup block = this_block();
-    bool good = true;
-    int neighbour = mine_;
-    for (int at = first_ + block.thread(); at < end_ && good; at += block.threads()) {
-      if (at >= first_ + block.threads()) neighbour = neighbours_.lists[at];
-      good = has_ended(handle.run, neighbour, steps);
-    }
-    return block.all(good);
+    return this_block().all(!looks() || look(handle.run, steps));
   }
 
   /// By all threads of the block: it has ended `steps` steps. What its threads have written before, the neighbours may
@@ -65,10 +66,85 @@ class Steps {
   TASUKI_DEVICE void end(Word steps) const {
     if (first_ == end_) return;  // nobody waits
     this_block().sync();
-    if (this_block().thread() == 0) detail::store_release_gpu(neighbours_.ended + this_block().block(), steps);
+    if (looks()) tell(steps);
+  }
+
+  /// `end`, then `wait`: from a step to the next.
+  template <bool kReduces>
+  TASUKI_DEVICE bool next(const BasicHandle<kReduces>& handle, Word steps) const {
+    end(steps);
+    return wait(handle, steps);
+  }
+
+  /// The same in a block that runs a halo with the other blocks of `group`, and with an epoch of it: `end`, then `run`
+  /// of the handle, then `wait`. Where the group's blocks do not meet (KernelGroup::cells) all three go on at once: a
+  /// step takes as long as the longest of them.
+  ///
+  /// `kApart`: only for handles of which `apart` is true. The kernel's loop then has no code for others, and so needs
+  /// fewer registers: let it have two loops, and choose between them.
+  template <bool kApart = false, bool kReduces = false, class Group>
+  TASUKI_DEVICE bool next_with_run(const BasicHandle<kReduces>& handle, const Group& group, Word steps,
+                                   Word swaps = 0) const {
+    return next_with<lowered::kRunPart, kApart>(handle, group, steps, swaps);
+  }
+  /// The same after `start` of the handle: with `wait` of it.
+  template <bool kApart = false, bool kReduces = false, class Group>
+  TASUKI_DEVICE bool next_with_wait(const BasicHandle<kReduces>& handle, const Group& group, Word steps,
+                                    Word swaps = 0) const {
+    return next_with<lowered::kWaitPart, kApart>(handle, group, steps, swaps);
   }
 
  private:
+  // The last warp, which on a processor is a thread.
+#if defined(TASUKI_LANES_ARE_THREADS)
+  static constexpr int kMostLookers = 32;
+#else
+  static constexpr int kMostLookers = 1;
+#endif
+
+  TASUKI_DEVICE static int lookers() {
+    const int threads = this_block().threads();
+    return threads < kMostLookers ? threads : kMostLookers;
+  }
+  // The thread's number among them; below 0 if it is none.
+  TASUKI_DEVICE static int looker() {
+    return this_block().thread() - (this_block().threads() - lookers());
+  }
+  TASUKI_DEVICE static bool looks() {
+    return looker() >= 0;
+  }
+
+  // By all that look, when the block's threads have met. The rest of the warp stands still meanwhile: neighbours are
+  // looked at when the block's stores are there, and their words are left alone before.
+  TASUKI_DEVICE void tell(Word steps) const {
+    if (looker() == 0 && first_ != end_) detail::store_release_gpu(neighbours_.ended + this_block().block(), steps);
+  }
+
+  // By each that looks: whether its neighbours have ended so many steps, once they have.
+  TASUKI_DEVICE bool look(const lowered::PlanRun& run, Word steps) const {
+    bool good = true;
+    int neighbour = mine_;
+    for (int at = first_ + looker(); at < end_ && good; at += lookers()) {
+      if (at >= first_ + lookers()) neighbour = neighbours_.lists[at];
+      good = has_ended(run, neighbour, steps);
+    }
+    return good;
+  }
+
+  template <lowered::Part kPart, bool kApart, bool kReduces, class Group>
+  TASUKI_DEVICE bool next_with(const BasicHandle<kReduces>& handle, const Group& group, Word steps, Word swaps) const {
+    if constexpr (!kApart) {
+      if (!apart(handle)) {
+        end(steps);
+        return lowered::call<kPart>(handle, group, swaps) && wait(handle, steps);
+      }
+    }
+    return lowered::call_apart_beside<kPart>(handle, group, swaps, [&] {
+      tell(steps);
+      return look(handle.run, steps);
+    });
+  }
+
   TASUKI_DEVICE bool has_ended(const lowered::PlanRun& run, int neighbour, Word steps) const {
     const Word* const word = neighbours_.ended + neighbour;
     const std::int32_t who = lowered::kNoStep - neighbour;

@@ -51,7 +51,7 @@ template <class Dims>
 std::optional<LanePlaces> places_of(Listed what, const Dims& dims, std::size_t count, std::int64_t first,
                                     std::int64_t units) {
   const auto fits = [](std::int64_t place) {
-    return place > kNowhere && place <= std::numeric_limits<std::int32_t>::max();
+    return place > kOthers && place <= std::numeric_limits<std::int32_t>::max();
   };
   LanePlaces places = no_places();
   const std::int64_t end = first + listed_units(what) < units ? first + listed_units(what) : units;

@@ -1,0 +1,361 @@
+// See apart.hpp.
+#include "kernels/apart.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "engines/gpu/row_places.hpp"
+
+namespace tasuki {
+namespace {
+
+bool has(const Box& box, const Index& at, const Width& around = 0) {
+  for (int d = 0; d < box.ndims; ++d) {
+    const auto i = static_cast<std::size_t>(d);
+    if (at[i] < box.lo[i] - around.lo[i] || at[i] >= box.hi[i] + around.hi[i]) return false;
+  }
+  return true;
+}
+
+std::string text_of(const Box& box) {
+  std::string text;
+  for (std::size_t d = 0; d < static_cast<std::size_t>(box.ndims); ++d)
+    text += fmt::format("{}[{}, {})", d == 0 ? "" : " x ", box.lo[d], box.hi[d]);
+  return text;
+}
+
+// A row of a move, and who has to do with it.
+struct OwnedRow {
+  const PlanMove* move;
+  std::int64_t row;
+};
+using RowsOfBlock = std::vector<OwnedRow>;
+
+class Dealer {
+ public:
+  Dealer(const Plan& plan, const BlockCells& cells, int warps, const JobSize& size)
+      : plan_(plan),
+        cells_(cells),
+        warps_(static_cast<std::size_t>(warps)),
+        movers_(static_cast<std::size_t>(std::max(1, warps - 1))),
+        size_(size) {}
+
+  // False if the blocks must meet: then `why()` says why.
+  bool deal(const PlanMoves& moves, DealtJobs& dealt) {
+    std::vector<std::vector<Job>> by_warp(static_cast<std::size_t>(cells_.blocks()) * warps_);
+    std::vector<std::size_t> next(static_cast<std::size_t>(cells_.blocks()));
+    int blocks = 0;
+    for (const int kind : {kSent, kLocal, kTaken}) {
+      std::vector<RowsOfBlock> rows(static_cast<std::size_t>(cells_.blocks()));
+      for (const PlanMove& move : moves[static_cast<std::size_t>(kind)]) {
+        for (std::int64_t row = 0; row < move.rows; ++row) {
+          const auto who = blocks_for(kind, move, row);
+          if (!who) return false;
+          for (const int block : *who) rows[static_cast<std::size_t>(block)].push_back({&move, row});
+        }
+      }
+      for (std::size_t b = 0; b < rows.size(); ++b) {
+        for (const Job& job : cut(rows[b])) {
+          by_warp[b * warps_ + next[b]].push_back(job);
+          next[b] = (next[b] + 1) % movers_;
+          blocks = std::max(blocks, static_cast<int>(b) + 1);
+        }
+      }
+    }
+    by_warp.resize(static_cast<std::size_t>(blocks) * warps_);
+    dealt = dealt_to(std::move(by_warp), blocks);
+    return true;
+  }
+
+  const std::string& why() const { return why_; }
+  std::vector<LineOfBlock> lines_of(const PlanMoves& moves) const {
+    std::vector<LineOfBlock> lines;
+    for (const int kind : {kSent, kTaken}) {
+      for (const PlanMove& move : moves[static_cast<std::size_t>(kind)]) {
+        const Command& c = plan_.commands[static_cast<std::size_t>(move.job.command)];
+        const std::int32_t ring = kind == kSent ? c.dst : c.src;
+        for (std::int64_t row = 0; row < move.rows; ++row)
+          for (const int block : known_.at({&move, row}))
+            lines.push_back({c.peer, plan_.buffers[static_cast<std::size_t>(ring)].link,
+                             move.in_ring + row * kStampedLine, block, kind == kTaken ? 1 : 0});
+      }
+    }
+    return lines;
+  }
+
+ private:
+  // As `cut` of jobs.cpp, of rows that follow each other.
+  std::vector<Job> cut(const RowsOfBlock& rows) const {
+    const auto count = static_cast<std::int64_t>(rows.size());
+    if (count == 0) return {};
+    const auto warps = static_cast<std::int64_t>(movers_);
+    const std::int64_t rounds = (count + size_.rows * warps - 1) / (size_.rows * warps);
+    const std::int64_t each = (count + rounds * warps - 1) / (rounds * warps);
+    std::vector<Job> jobs;
+    const PlanMove* last = nullptr;
+    for (const OwnedRow& row : rows) {
+      const bool follows =
+          last == row.move && jobs.back().rows < each && row.row == std::int64_t{jobs.back().first} + jobs.back().rows;
+      if (follows) {
+        ++jobs.back().rows;
+        continue;
+      }
+      last = row.move;
+      jobs.push_back(row.move->job);
+      jobs.back().first = static_cast<std::uint32_t>(row.row);
+      jobs.back().rows = 1;
+    }
+    return jobs;
+  }
+
+  const std::vector<int>* blocks_for(int kind, const PlanMove& move, std::int64_t row) {
+    const auto [at, is_new] = known_.try_emplace({&move, row});
+    if (!is_new) return &at->second;
+    auto& blocks = at->second;
+    if (kind != kTaken) {
+      const auto owner = owner_of(move, row);
+      if (!owner) return nullptr;
+      if (*owner >= 0) blocks.push_back(*owner);
+    }
+    if (kind == kSent) {
+      if (!blocks.empty()) return &blocks;
+      // Nobody changes these cells. One sends them whose own lie beside them, as on the other side one takes them.
+      const auto near = readers_of(bytes_of(move, row, true));
+      if (!near) return nullptr;
+      blocks.push_back(near->empty() ? 0 : *near->begin());
+      return &blocks;
+    }
+    if (kind == kLocal && !blocks.empty()) return &blocks;
+    const auto readers = readers_of(bytes_of(move, row, false));
+    if (!readers) return nullptr;
+    if (kind == kTaken) {
+      blocks.assign(readers->begin(), readers->end());
+    } else if (!readers->empty()) {  // nobody changes these cells
+      blocks.push_back(*readers->begin());
+    }
+    return &blocks;
+  }
+
+  RowBytes bytes_of(const PlanMove& move, std::int64_t row, bool of_source) const {
+    const std::int64_t units = move.job.row_units;
+    return {move.job, row * units, std::min<std::int64_t>((row + 1) * units, move.job.units), of_source};
+  }
+
+  template <class F>
+  bool each_cell(const RowBytes& row, const F& f) {
+    for (std::int64_t unit = row.first; unit < row.end; ++unit) {
+      const auto cell = cells_.find(row.unit(unit));
+      if (!cell) {
+        why_ = "what it moves is not a field's";
+        return false;
+      }
+      if (!f(*cell)) return false;
+    }
+    return true;
+  }
+
+  // Of the row's source; below 0: nobody.
+  std::optional<int> owner_of(const PlanMove& move, std::int64_t row) {
+    int owner = -1;
+    const bool good = each_cell(bytes_of(move, row, true), [&](const BlockCells::Cell& cell) {
+      const auto its = cells_.owner(cell);
+      if (!its || *its == owner) return true;
+      if (owner >= 0) {
+        why_ = fmt::format("cells of blocks {} and {} are sent in one line: cut the halo between them (option 'cuts')",
+                           owner, *its);
+        return false;
+      }
+      owner = *its;
+      return true;
+    });
+    if (!good) return std::nullopt;
+    return owner;
+  }
+
+  static Box box_of(const std::vector<BlockCells::Cell>& cells) {
+    Box box;
+    box.ndims = static_cast<int>(kMaxDims);
+    box.lo = box.hi = cells[0].at;
+    for (const BlockCells::Cell& cell : cells) {
+      for (std::size_t d = 0; d < kMaxDims; ++d) {
+        box.lo[d] = std::min(box.lo[d], cell.at[d]);
+        box.hi[d] = std::max(box.hi[d], cell.at[d] + 1);
+      }
+    }
+    return box;
+  }
+
+  // Blocks that read one of its cells.
+  std::optional<std::set<int>> readers_of(const RowBytes& row) {
+    std::set<int> readers;
+    std::vector<BlockCells::Cell> cells;
+    if (!each_cell(row, [&](const BlockCells::Cell& cell) {
+          cells.push_back(cell);
+          return true;
+        }))
+      return std::nullopt;
+    const Box around = box_of(cells);
+    for (int block = 0; block < cells_.blocks(); ++block) {
+      if (!cells_.is_near(block, cells[0].field, around)) continue;
+      if (std::any_of(cells.begin(), cells.end(),
+                      [&](const BlockCells::Cell& cell) { return cells_.reads(block, cell); }))
+        readers.insert(block);
+    }
+    return readers;
+  }
+
+  const Plan& plan_;
+  const BlockCells& cells_;
+  std::size_t warps_;
+  std::size_t movers_;  // warps that move: all but the last one, if there are others
+  JobSize size_;
+  std::string why_;
+  std::map<std::pair<const PlanMove*, std::int64_t>, std::vector<int>> known_;
+};
+
+}  // namespace
+
+const std::byte* RowBytes::unit(std::int64_t number) const {
+  const UnitPlace place = place_of(job.dims, static_cast<std::size_t>(job.ndims), number);
+  const std::int64_t bytes = job.stamped != 0 ? sizeof(std::uint32_t) : std::int64_t{1} << job.log_unit;
+  return of_source ? job.src.base + place.src * bytes : job.dst.base + place.dst * bytes;
+}
+
+BlockCells::BlockCells(const std::vector<FieldCells>& fields, const std::vector<UserBuffer>& buffers,
+                       const std::vector<std::vector<Box>>& cells)
+    : fields_(fields), buffers_(buffers), cells_(cells) {}
+
+std::string BlockCells::complaint() const {
+  if (fields_.empty()) return "argument 'cells' is given, but only a halo of fields has cells";
+  const Box& owned = fields_[0].owned;
+  for (const FieldCells& field : fields_) {
+    if (!(field.owned == owned)) return "argument 'cells' is given, but the halo's fields are on different grids";
+  }
+  struct Of {
+    std::size_t block;
+    const Box* box;
+  };
+  std::vector<Of> all;
+  for (std::size_t block = 0; block < cells_.size(); ++block) {
+    for (const Box& box : cells_[block]) {
+      if (box.ndims != owned.ndims)
+        return fmt::format("argument 'cells': a box of block {} has {} dimensions; the grid has {}", block, box.ndims,
+                           owned.ndims);
+      if (box.empty()) continue;
+      if (!(intersect(box, owned) == box))
+        return fmt::format("argument 'cells': block {} has {}, but this rank's cells are {} (global indices)", block,
+                           text_of(box), text_of(owned));
+      all.push_back({block, &box});
+    }
+  }
+  std::sort(all.begin(), all.end(), [](const Of& a, const Of& b) { return a.box->lo[0] < b.box->lo[0]; });
+  for (std::size_t n = 0; n < all.size(); ++n) {
+    for (std::size_t m = n + 1; m < all.size() && all[m].box->lo[0] < all[n].box->hi[0]; ++m) {
+      if (!intersect(*all[n].box, *all[m].box).empty())
+        return fmt::format("argument 'cells': {} of block {} and {} of block {} have cells in common",
+                           text_of(*all[n].box), all[n].block, text_of(*all[m].box), all[m].block);
+    }
+  }
+  return {};
+}
+
+std::optional<BlockCells::Cell> BlockCells::find(const std::byte* byte) const {
+  for (std::size_t f = 0; f < buffers_.size(); ++f) {
+    for (const std::byte* memory : buffers_[f].memory) {
+      if (byte < memory || byte >= memory + buffers_[f].bytes) continue;
+      const FieldCells& field = fields_[f];
+      std::int64_t cell = (byte - memory) / field.element_bytes;
+      Cell found{f, {}};
+      for (std::size_t d = field.extents.size(); d-- > 0;) {
+        found.at[d] = cell % field.extents[d] - field.shadow.lo[d] + field.owned.lo[d];
+        cell /= field.extents[d];
+      }
+      return found;
+    }
+  }
+  return std::nullopt;
+}
+
+// Cells that follow each other in memory lie in one box, mostly.
+std::optional<int> BlockCells::owner(const Cell& cell) const {
+  if (last_ != nullptr && has(*last_, cell.at)) return last_block_;
+  for (std::size_t block = 0; block < cells_.size(); ++block)
+    for (const Box& box : cells_[block])
+      if (has(box, cell.at)) {
+        last_ = &box;
+        last_block_ = static_cast<int>(block);
+        return last_block_;
+      }
+  return std::nullopt;
+}
+
+bool BlockCells::is_near(int block, std::size_t field, const Box& cells) const {
+  const Width& width = fields_[field].width;
+  const auto& boxes = cells_[static_cast<std::size_t>(block)];
+  return std::any_of(boxes.begin(), boxes.end(), [&](const Box& box) {
+    for (std::size_t d = 0; d < static_cast<std::size_t>(box.ndims); ++d) {
+      if (cells.hi[d] <= box.lo[d] - width.lo[d] || cells.lo[d] >= box.hi[d] + width.hi[d]) return false;
+    }
+    return !box.empty();
+  });
+}
+
+bool BlockCells::reads(int block, const Cell& cell) const {
+  const auto& boxes = cells_[static_cast<std::size_t>(block)];
+  return std::any_of(boxes.begin(), boxes.end(),
+                     [&](const Box& box) { return !box.empty() && has(box, cell.at, fields_[cell.field].width); });
+}
+
+std::variant<ApartJobs, std::string> deal_apart(const Plan& plan, const GpuProgram& program, const BlockCells& cells,
+                                                int warps, const JobSize& size) {
+  const auto moves = moves_of(program, size);
+  if (!moves)
+    return "the plan waits, signals or combines: only what moves data in stamped lines or within the rank can";
+  ApartJobs all;
+  for (std::size_t part = 0; part < all.parts.size(); ++part) {
+    Dealer dealer(plan, cells, warps, size);
+    if (!dealer.deal((*moves)[part], all.parts[part])) return dealer.why();
+    if (part == kRunPart) all.lines = dealer.lines_of((*moves)[part]);
+  }
+  return all;
+}
+
+std::string unanswered(const std::vector<LineOfBlock>& mine, int rank, const std::vector<LineOfBlock>& theirs,
+                       int peer) {
+  using Place = std::pair<std::int32_t, std::int64_t>;
+  const auto find = [](const std::vector<LineOfBlock>& lines, int with, int taken) {
+    std::map<Place, std::vector<int>> blocks;
+    for (const LineOfBlock& line : lines)
+      if (line.peer == with && line.taken == taken) blocks[{line.link, line.at}].push_back(line.block);
+    return blocks;
+  };
+  const auto none = std::vector<int>();
+  const auto at = [&](const std::map<Place, std::vector<int>>& blocks, const Place& place) -> const std::vector<int>& {
+    const auto found = blocks.find(place);
+    return found == blocks.end() ? none : found->second;
+  };
+  std::set<std::pair<int, int>> answers;  // their block sends to my block
+  const auto sent_to_me = find(theirs, rank, 0);
+  for (const auto& [place, blocks] : find(mine, peer, 1))
+    for (const int block : blocks)
+      for (const int other : at(sent_to_me, place)) answers.insert({other, block});
+  const auto taken_from_me = find(theirs, rank, 1);
+  for (const auto& [place, blocks] : find(mine, peer, 0)) {
+    for (const int block : blocks)
+      for (const int other : at(taken_from_me, place))
+        if (!answers.contains({other, block}))
+          return fmt::format(
+              "block {} of rank {} sends to block {} of rank {}, which sends nothing back: its blocks must be dealt "
+              "out "
+              "as those on the other side are",
+              block, rank, other, peer);
+  }
+  return {};
+}
+
+}  // namespace tasuki

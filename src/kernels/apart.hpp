@@ -1,0 +1,97 @@
+// Blocks that do not meet (KernelGroup::cells): a halo's moves dealt out to the blocks whose cells they move.
+//
+// A block sends the lines whose words are its own cells, which its threads have written. It takes every line that has
+// cells of the shadow within the halo's width of its own cells, and stores those: other blocks may take the same line.
+// What is copied within the rank, the block copies whose cells it are, for all that read the copy: they are its
+// neighbours, and wait until it has ended the step.
+// So a line must not have cells of two blocks of the sender; HaloOptions::cuts sees to that.
+//
+// Whether a ring's slot may be written again. An eager ring of two epochs has no credit between ranks that both send:
+// what has come from the peer says that it has taken what was sent before. Between blocks that do not meet this holds
+// block by block. Let block b send a line that the peer's block d takes. In epoch e it writes the slot of epoch e - 2,
+// which d must have taken. If d sends a line to b, too, then b has taken that of epoch e - 1, before which d has ended
+// epoch e - 2. So each block that takes a line must send one to the block which that line comes from: `unanswered`
+// looks for one that does not.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "grid/field_cells.hpp"
+#include "kernels/jobs.hpp"
+#include "operations/state.hpp"
+
+namespace tasuki {
+
+/// Which cells the blocks of a group compute, and where they lie.
+class BlockCells {
+ public:
+  /// `cells` as KernelGroup has them; one field a buffer.
+  BlockCells(const std::vector<FieldCells>& fields, const std::vector<UserBuffer>& buffers,
+             const std::vector<std::vector<Box>>& cells);
+
+  /// What is wrong with the boxes; empty: nothing.
+  std::string complaint() const;
+
+  /// A cell of a field; in the shadow its index may lie beyond the grid.
+  struct Cell {
+    std::size_t field = 0;
+    Index at{};
+  };
+  /// The cell that has this byte. None if it is in no field.
+  std::optional<Cell> find(const std::byte* byte) const;
+  /// The block that computes it; none if no block does.
+  std::optional<int> owner(const Cell& cell) const;
+  /// Whether it lies within the halo's width of cells of the block.
+  bool reads(int block, const Cell& cell) const;
+  /// False only if it reads none of a box.
+  bool is_near(int block, std::size_t field, const Box& cells) const;
+  int blocks() const { return static_cast<int>(cells_.size()); }
+
+ private:
+  const std::vector<FieldCells>& fields_;
+  const std::vector<UserBuffer>& buffers_;
+  const std::vector<std::vector<Box>>& cells_;
+  mutable const Box* last_ = nullptr;  // in which a cell was found
+  mutable int last_block_ = 0;
+};
+
+/// A line that a block sends to a peer or takes from it, found by its link and its place in the ring.
+struct LineOfBlock {
+  std::int32_t peer = 0;
+  std::int32_t link = 0;
+  std::int64_t at = 0;
+  std::int32_t block = 0;
+  std::int32_t taken = 0;
+};
+
+/// The jobs of a group whose blocks do not meet.
+struct ApartJobs {
+  std::array<DealtJobs, kPartsOfHandle> parts;
+  std::vector<LineOfBlock> lines;
+};
+
+/// Deals out the moves of a lowered plan to blocks of so many warps, the last of which stays free if there are others.
+/// Or why the blocks must meet.
+std::variant<ApartJobs, std::string> deal_apart(const Plan& plan, const GpuProgram& program, const BlockCells& cells,
+                                                int warps, const JobSize& size);
+
+/// `mine`: of this rank. `theirs`: those of a peer that send to this rank or take from it. What is not answered, as
+/// above; empty: nothing.
+std::string unanswered(const std::vector<LineOfBlock>& mine, int rank, const std::vector<LineOfBlock>& theirs,
+                       int peer);
+
+/// Of a row of a job, where its words or units lie on one side.
+struct RowBytes {
+  const Job& job;
+  std::int64_t first;  ///< unit
+  std::int64_t end;
+  bool of_source;
+  const std::byte* unit(std::int64_t number) const;
+};
+
+}  // namespace tasuki
