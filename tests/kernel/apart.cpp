@@ -112,16 +112,6 @@ TASUKI_KERNEL void stencil(device::Handle halo, device::Neighbours neighbours, C
   kernel_tests::count(ended, good ? 1 : 0);
 }
 
-// Some of the indices from 1 to extent - 1.
-std::vector<std::int64_t> random_cuts(std::mt19937& chance, std::int64_t extent, int most) {
-  std::vector<std::int64_t> cuts;
-  for (int n = 0; n < most && extent > 1; ++n)
-    cuts.push_back(1 + static_cast<std::int64_t>(chance() % static_cast<unsigned>(extent - 1)));
-  std::sort(cuts.begin(), cuts.end());
-  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
-  return cuts;
-}
-
 // A box, cut where these say.
 std::vector<tasuki::Box> cut(const tasuki::Box& box, const std::vector<std::vector<std::int64_t>>& cuts) {
   std::vector<tasuki::Box> all;
@@ -343,8 +333,8 @@ RANK_TEST("apart: stencils in random blocks, with and without meetings") {
       auto& extent = one.extents[static_cast<std::size_t>(d)];
       extent = std::max<std::int64_t>(extent, 2 * one.reach);
       extent = std::max<std::int64_t>(extent, one.grid.split[static_cast<std::size_t>(d)]);
-      one.cuts.push_back(random_cuts(chance, extent, below(3)));
     }
+    while (one.cuts.empty()) one.cuts = random_cuts(one.extents, 2, chance);
     const auto all = widths();
     CAPTURE(seed);
     const std::string found = compare(ctx, one, all[seed % all.size()], seed);

@@ -76,6 +76,7 @@ struct Case {
   std::vector<int> copies;
   bool corners = true;
   bool alternating = false;
+  std::vector<std::vector<std::int64_t>> cuts = {};
 };
 
 Case random_case(int ranks, std::mt19937& random) {
@@ -103,6 +104,7 @@ Case random_case(int ranks, std::mt19937& random) {
   }
   c.corners = random() % 3 != 0;
   c.alternating = random() % 2 == 0;
+  c.cuts = random_cuts(c.extents, 2, random);
   return c;
 }
 
@@ -120,6 +122,7 @@ void run_case(const Context& ctx, const Case& c, const std::string& path, const 
   options.engine = engine;
   options.corners = c.corners;
   options.alternating = c.alternating;
+  options.cuts = c.cuts;
   Halo halo(entries, options);
   const VerifyReport report = verify(halo);
   INFO(report.text());
@@ -250,6 +253,7 @@ RANK_TEST(
       HaloOptions options;
       options.reverse = true;
       options.corners = c.corners;
+      options.cuts = c.cuts;
       options.path = path;
       options.engine = results.size() % 2 == 0 ? "inline" : "thread";
       Halo halo(HaloField(field, c.widths[0]), options);

@@ -74,6 +74,7 @@ HaloShape random_halo(int ranks, std::mt19937& random) {
     field.shared = random() % 4 != 0;
     halo.fields.push_back(field);
   }
+  halo.cuts = random_cuts(halo.extents, 2, random);
   return halo;
 }
 
@@ -111,6 +112,7 @@ struct LiveHalo {
     options.reverse = shape.reverse;
     options.alternating = shape.alternating;
     options.path = shape.path;
+    options.cuts = shape.cuts;
     halo.emplace(entries, options);
   }
 };

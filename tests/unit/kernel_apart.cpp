@@ -1,0 +1,214 @@
+// Blocks that do not meet (kernels/apart.hpp), of two ranks, carried out on the host: whatever the order of the blocks,
+// each has what its cells read, and only blocks that answer each other go without meeting.
+#include "kernels/apart.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gpu_view.hpp"
+#include "kernels/listed.hpp"
+#include "row_view.hpp"
+#include "tasuki/planning.hpp"
+
+using namespace tasuki;
+using namespace gpu_view;
+
+namespace {
+
+constexpr std::uint64_t kEpoch = 5;
+constexpr std::int64_t kRows = 40;     // in memory, two of them shadow
+constexpr std::int64_t kColumns = 46;  // likewise
+constexpr int kWarps = 4;
+
+/// Two ranks beside each other, each with kRows - 2 times kColumns - 2 cells of 4 bytes; the second dimension is
+/// periodic.
+class TwoRanks {
+ public:
+  explicit TwoRanks(const std::vector<std::vector<std::int64_t>>& cuts) {
+    const std::filesystem::path file = std::filesystem::path(TASUKI_MACHINES) / "h200-2.json";
+    std::ostringstream text;
+    text << std::ifstream(file).rdbuf();
+    HaloShape halo;
+    halo.extents = {2 * (kRows - 2), kColumns - 2};
+    halo.grid.split = {2, 1};
+    halo.grid.periodic = {false, true};
+    halo.fields.push_back({.name = "u", .element_bytes = 4, .dtype = DType::f32, .memory = Memory::device});
+    halo.cuts = cuts;
+    halo.path = "peer:stamped";
+    const Planned planned = plan(Machine::from_json(text.str(), file.string()), halo);
+    CHECK(verify(planned.plans()).ok());
+    for (const Plan& plan : planned.plans()) {
+      programs.push_back(bound(plan, [this](const Buffer& buffer) { return memory_of(buffer); }));
+      lowered.push_back(lower(programs.back(), 64, true));
+    }
+    for (int rank = 0; rank < 2; ++rank) {
+      FieldCells field{4, {kRows, kColumns}, {}, 1, 1};
+      field.owned.ndims = 2;
+      field.owned.lo = {rank * (kRows - 2), 0};
+      field.owned.hi = {(rank + 1) * (kRows - 2), kColumns - 2};
+      fields.push_back({field});
+      UserBuffer buffer;
+      buffer.name = "u";
+      buffer.bytes = kRows * kColumns * 4;
+      buffer.memory = {this->field(rank)};
+      buffers.push_back({buffer});
+    }
+  }
+
+  std::byte* field(int rank) { return memory_.at({rank, "u"})->data(); }
+  std::int32_t& cell(int rank, std::int64_t row, std::int64_t column) {
+    return reinterpret_cast<std::int32_t*>(field(rank))[(row + 1) * kColumns + column + 1];
+  }
+
+  std::vector<Program> programs;
+  std::vector<GpuProgram> lowered;
+  std::vector<std::vector<FieldCells>> fields;
+  std::vector<std::vector<UserBuffer>> buffers;
+
+ private:
+  std::byte* memory_of(const Buffer& buffer) {
+    auto& found = memory_[{buffer.rank, buffer.label()}];
+    const std::int64_t lines = (buffer.bytes + kStampedData - 1) / kStampedData;
+    const std::int64_t bytes = buffer.home == Home::stamped ? lines * kStampedLine : buffer.bytes;
+    if (!found) found = std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(bytes * buffer.ring + 64));
+    return found->data();
+  }
+  std::map<std::pair<int, std::string>, std::shared_ptr<std::vector<std::byte>>> memory_;
+};
+
+// Blocks of so many columns of a rank each, those of rank 1 moved by so many.
+std::vector<std::vector<Box>> columns_of(const Box& owned, std::int64_t columns, std::int64_t moved) {
+  std::vector<std::vector<Box>> cells;
+  for (std::int64_t at = -moved; at < owned.hi[1]; at += columns) {
+    Box box = owned;
+    box.lo[1] = std::max<std::int64_t>(0, at);
+    box.hi[1] = std::min(owned.hi[1], at + columns);
+    if (!box.empty()) cells.push_back({box});
+  }
+  return cells;
+}
+
+ListedApart apart_of(TwoRanks& two, int rank, const std::vector<std::vector<Box>>& cells) {
+  const auto at = static_cast<std::size_t>(rank);
+  const BlockCells owners(two.fields[at], two.buffers[at], cells);
+  CHECK(owners.complaint().empty());
+  auto made = listed_apart(two.programs[at].plan, two.lowered[at], owners, kWarps);
+  REQUIRE(std::holds_alternative<ListedApart>(made));
+  return std::get<ListedApart>(std::move(made));
+}
+
+// A block's moves of a kind.
+void carry_out(const DealtMoves& dealt, int block, MoveKind kind) {
+  const std::size_t each = static_cast<std::size_t>(kWarps) * static_cast<std::size_t>(dealt.turns);
+  for (std::size_t n = static_cast<std::size_t>(block) * each; n < (static_cast<std::size_t>(block) + 1) * each; ++n) {
+    const ListedMove& move = dealt.moves[n];
+    if (move.kind != MoveKind::none) CHECK(n / static_cast<std::size_t>(dealt.turns) % kWarps + 1 < kWarps);
+    if (move.kind != kind) continue;
+    for (int row = 0; row < move.rows; ++row) {
+      std::array<RowPlaces, kLanes> at{};
+      std::copy_n(dealt.places.begin() +
+                      static_cast<std::ptrdiff_t>(
+                          (n * static_cast<std::size_t>(dealt.rows) + static_cast<std::size_t>(row)) * kLanes),
+                  kLanes, at.begin());
+      std::byte* const src = base_of(move.src, kEpoch);
+      std::byte* const dst = base_of(move.dst, kEpoch);
+      if (kind == MoveKind::fill) fill_line(at.data(), src, dst + row * kStampedLine);
+      if (kind == MoveKind::copy) copy_row(at.data(), move.log_unit, src, dst);
+      if (kind != MoveKind::take) continue;
+      for (RowPlaces& lane : at)
+        for (std::int32_t& place : lane.at)
+          if (place == kOthers) place = kNowhere;
+      take_line(at.data(), src + row * kStampedLine, dst);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("blocks that do not meet have what their cells read, in any order of the blocks") {
+  std::mt19937 random(11);
+  for (const std::int64_t columns : {1, 3, 7, 22, 44}) {
+    CAPTURE(columns);
+    std::vector<std::int64_t> cuts;
+    for (std::int64_t at = columns; at < kColumns - 2; at += columns) cuts.push_back(at);
+    TwoRanks two({{}, cuts});
+    std::vector<ListedApart> apart;
+    std::vector<std::vector<std::vector<Box>>> cells;
+    for (int rank = 0; rank < 2; ++rank) {
+      cells.push_back(columns_of(two.fields[static_cast<std::size_t>(rank)][0].owned, columns, 0));
+      apart.push_back(apart_of(two, rank, cells.back()));
+    }
+    CHECK(unanswered(apart[0].lines, 0, apart[1].lines, 1).empty());
+    CHECK(unanswered(apart[1].lines, 1, apart[0].lines, 0).empty());
+    for (int rank = 0; rank < 2; ++rank)
+      for (std::int64_t i = -1; i <= kRows - 2; ++i)
+        for (std::int64_t j = -1; j <= kColumns - 2; ++j)
+          two.cell(rank, i, j) = i >= 0 && i < kRows - 2 && j >= 0 && j < kColumns - 2
+                                     ? static_cast<std::int32_t>(rank * 10000 + i * 100 + j)
+                                     : -1;
+    for (const MoveKind kind : {MoveKind::fill, MoveKind::copy, MoveKind::take}) {
+      std::vector<std::pair<int, int>> order;
+      for (int rank = 0; rank < 2; ++rank)
+        for (int b = 0; b < apart[static_cast<std::size_t>(rank)].parts[kRunPart].blocks; ++b)
+          order.emplace_back(rank, b);
+      std::shuffle(order.begin(), order.end(), random);
+      for (const auto& [rank, block] : order)
+        carry_out(apart[static_cast<std::size_t>(rank)].parts[kRunPart], block, kind);
+    }
+    int wrong = 0;
+    for (std::int64_t j = -1; j <= kColumns - 2; ++j) {
+      const std::int64_t from = (j + kColumns - 2) % (kColumns - 2);
+      if (two.cell(0, kRows - 2, j) != 10000 + from) ++wrong;  // what rank 1 has sent, and what it had copied
+      if (two.cell(1, -1, j) != (kRows - 3) * 100 + from) ++wrong;
+      if (two.cell(0, -1, j) != -1 || two.cell(1, kRows - 2, j) != -1) ++wrong;  // there is nobody
+    }
+    for (int rank = 0; rank < 2; ++rank)
+      for (std::int64_t i = 0; i < kRows - 2; ++i)
+        if (two.cell(rank, i, -1) != rank * 10000 + i * 100 + kColumns - 3 ||
+            two.cell(rank, i, kColumns - 2) != rank * 10000 + i * 100)
+          ++wrong;
+    CHECK(wrong == 0);
+    // A line is sent by one block, and taken by those whose cells it comes beside.
+    std::map<std::int64_t, std::set<int>> sent;
+    for (const LineOfBlock& line : apart[0].lines)
+      if (line.taken == 0) sent[line.at].insert(line.block);
+    for (const auto& [at, blocks] : sent) CHECK(blocks.size() == 1);
+  }
+}
+
+TEST_CASE("blocks must meet if a line has cells of two of them, or if nobody answers") {
+  TwoRanks whole({});
+  const Box owned = whole.fields[0][0].owned;
+  const auto halves = columns_of(owned, 22, 0);
+  const BlockCells owners(whole.fields[0], whole.buffers[0], halves);
+  const auto made = listed_apart(whole.programs[0].plan, whole.lowered[0], owners, kWarps);
+  REQUIRE(std::holds_alternative<std::string>(made));
+  CHECK(std::get<std::string>(made).find("cells of blocks 0 and 1 are sent in one line: cut the halo") !=
+        std::string::npos);
+
+  // Four columns a block on both sides, but not the same four.
+  std::vector<std::int64_t> cuts(43);
+  std::iota(cuts.begin(), cuts.end(), 1);
+  TwoRanks two({{}, cuts});
+  const ListedApart first = apart_of(two, 0, columns_of(two.fields[0][0].owned, 4, 0));
+  const ListedApart same = apart_of(two, 1, columns_of(two.fields[1][0].owned, 4, 0));
+  CHECK(unanswered(first.lines, 0, same.lines, 1).empty());
+  // One block of the other side does all the sending: the rest takes without an answer.
+  auto lines = same.lines;
+  for (LineOfBlock& line : lines)
+    if (line.taken == 0) line.block = 0;
+  CHECK(unanswered(first.lines, 0, lines, 1).find("which sends nothing back") != std::string::npos);
+}
