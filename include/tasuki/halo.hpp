@@ -29,9 +29,9 @@ struct HaloOptions : OperationOptions {
   /// permit the writes into their shadows one epoch earlier, which hides the latency of that signal. From the first
   /// `start` on, the shadow of the copy that is not current belongs to the halo: neither read nor write it.
   bool alternating = false;
-  /// Where what travels is cut, besides at the ranks' boxes: global indices by dimension, ascending; dimensions that are
-  /// missing have none. Each piece is packed apart, which costs a few bytes a piece. For kernels whose blocks exchange
-  /// without meeting (KernelGroup::cells): cut where the cells of two blocks meet, on all ranks.
+  /// Where what travels is cut, besides at the ranks' boxes: global indices by dimension, ascending; dimensions that
+  /// are missing have none. Each piece is packed apart, which costs a few bytes a piece. For kernels whose blocks
+  /// exchange without meeting (KernelGroup::cells): cut where the cells of two blocks meet, on all ranks.
   std::vector<std::vector<std::int64_t>> cuts = {};
 };
 

@@ -6,15 +6,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "engines/gpu/program.hpp"
-#include "kernels/apart.hpp"
 #include "kernels/carrier.hpp"
 #include "kernels/failure.hpp"
+#include "kernels/group_cells.hpp"
 #include "kernels/home.hpp"
 #include "kernels/jobs.hpp"
 #include "kernels/lowered.hpp"
@@ -58,7 +57,6 @@ class Operation::Kernels final : public KernelRuns {
 
   device::Handle handle(const KernelGroup& group, bool reduces) {
     const int threads = on_gpu_ ? group.threads : group.cpu_threads;
-    check_group(group.blocks, threads);
     if (all_.empty() || !all_.back()->is_for(group, threads)) lower_for(group, threads);
     if (reduces_ && !reduces)
       throw Error(fmt::format(
@@ -164,70 +162,18 @@ class Operation::Kernels final : public KernelRuns {
     return "force path 'shared:put,shared:eager,shared:pull' or 'mpi'";
   }
 
-  // How a group runs it, and for blocks that do not meet what each does.
-  struct Dealt {
-    std::optional<ListedParts> apart;
-    std::string how;
-  };
-
-  // Collective if there are cells.
-  Dealt deal(const KernelGroup& group, int threads, int warps, const GpuProgram& lowered) const {
-    Dealt dealt{{},
-                group.blocks == 1 ? fmt::format("1 block of {} threads, which ", threads)
-                                  : fmt::format("{} blocks of {} threads, which ", group.blocks, threads)};
-    if (group.cells.empty()) {
-      dealt.how += group.blocks == 1 ? "meets nobody" : "meet: the group has no cells";
-      return dealt;
-    }
-    const BlockCells cells(operation_.cells(), operation_.buffers(), group.cells);
-    all_do(runtime_, operation_.name(), [&] {
-      if (group.cells.size() != static_cast<std::size_t>(group.blocks))
-        throw Error(fmt::format("{}: device: argument 'cells' is of {} blocks; the group has {}", who(),
-                                group.cells.size(), group.blocks));
-      if (const std::string wrong = cells.complaint(); !wrong.empty())
-        throw Error(fmt::format("{}: device: {}", who(), wrong));
-    });
-    auto mine = listed_apart(plan_, lowered, cells, warps);
-    auto* const found = std::get_if<ListedApart>(&mine);
-    std::string why = why_not(found != nullptr ? std::string() : std::get<std::string>(mine));
-    if (why.empty()) why = why_not(unanswered_by_peers(found->lines));
-    dealt.how += group.blocks == 1 ? "meets nobody" : why.empty() ? "do not meet" : "meet: " + why;
-    if (why.empty()) dealt.apart = std::move(found->parts);
-    return dealt;
-  }
-
-  // The first rank's why not, of those that have one. Collective.
-  std::string why_not(const std::string& mine) const {
-    const auto all = gather_texts(runtime_, mine, "device");
-    const auto first = std::find_if(all.begin(), all.end(), [](const std::string& text) { return !text.empty(); });
-    return first == all.end() ? std::string() : fmt::format("on rank {}, {}", first - all.begin(), *first);
-  }
-
-  std::string unanswered_by_peers(const std::vector<LineOfBlock>& lines) const {
-    const std::vector<int> peers = peers_of(plan_);
-    const std::string mine(reinterpret_cast<const char*>(lines.data()), lines.size() * sizeof(LineOfBlock));
-    const auto blobs = exchange(runtime_, peers, std::vector<std::string>(peers.size(), mine));
-    for (std::size_t p = 0; p < peers.size(); ++p) {
-      std::vector<LineOfBlock> theirs(blobs[p].size() / sizeof(LineOfBlock));
-      if (!theirs.empty()) std::memcpy(theirs.data(), blobs[p].data(), theirs.size() * sizeof(LineOfBlock));
-      const std::string wrong = unanswered(lines, runtime_.rank(), theirs, peers[p]);
-      if (!wrong.empty()) return wrong;
-    }
-    return {};
-  }
-
-  void lower_for(const KernelGroup& group, int threads) {
-    const int blocks = group.blocks;
+  // The plan for a group of so many threads a block, and what the host needs to carry its messages.
+  GpuProgram lower_plan(const KernelGroup& group, int threads) {
+    check_group(group.blocks, threads);
     const bool messages = check_paths();
     const Program& program = operation_.executor().program();
-    const int warps = on_gpu_ ? threads / static_cast<int>(device::lowered::kLanes) : threads;
     if (messages && !on_gpu_ && !carrier_)
       carrier_ = std::make_unique<Carrier>(
           program, [this] { home_.tell_to_give_up(false); }, [this] { return runtime_.over(); });
-    const GpuProgram lowered = lower(program, blocks, on_gpu_ && runtime_.gpus->atomics(), warps,
-                                     carrier_ ? carrier_->channels() : ThreadChannels());
+    GpuProgram lowered = lower(program, group.blocks, on_gpu_ && runtime_.gpus->atomics(), warps_of(threads),
+                               carrier_ ? carrier_->channels() : ThreadChannels());
     for (const int part : kPartsLowered) {
-      const bool in_turns = lowered.blocks[part] > blocks && lowered.rounds[part].size() == 1;
+      const bool in_turns = lowered.blocks[part] > group.blocks && lowered.rounds[part].size() == 1;
       if (in_turns && static_cast<std::size_t>(lowered.blocks[part]) != lowered.tasks[part].size())
         throw Error(
             fmt::format("{}: device: more tasks than blocks, but not all of them of one block (a defect in "
@@ -235,7 +181,26 @@ class Operation::Kernels final : public KernelRuns {
                         who()));
     }
     if (messages && !served_) served_ = home_.serve();
-    Dealt dealt = deal(group, threads, warps, lowered);
+    return lowered;
+  }
+  int warps_of(int threads) const { return on_gpu_ ? threads / static_cast<int>(device::lowered::kLanes) : threads; }
+
+  void lower_for(const KernelGroup& group, int threads) {
+    const int blocks = group.blocks;
+    const BlockCells cells(operation_.cells(), operation_.buffers(), group.cells);
+    GpuProgram lowered;
+    const auto prepare = [&] {
+      lowered = lower_plan(group, threads);
+      check_cells(group, cells, who());
+    };
+    GroupDeal dealt;
+    if (group.cells.empty()) {
+      prepare();
+      dealt.how = described(group, threads, "the group has no cells");
+    } else {
+      all_do(runtime_, operation_.name(), prepare);
+      dealt = deal_group(runtime_, plan_, group, threads, cells, warps_of(threads), lowered);
+    }
     auto fresh = std::make_unique<Lowered>(lowered, plan_.commands.size(), group, threads, on_gpu_,
                                            std::move(dealt.apart), std::move(dealt.how));
     if (fresh->turns() > 1) check_turns(lowered, blocks);

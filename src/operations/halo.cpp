@@ -62,8 +62,8 @@ std::string complaint_about(const std::vector<HaloField>& fields) {
 
 HaloBuffer buffer_of(const HaloField& entry) {
   const FieldBase& field = entry.field;
-  return {field.name(),   field.element_bytes(), field.dtype(), entry.width,
-          field.shadow(), FieldAccess::storage(field)->pad};
+  return {field.name(), field.element_bytes(), field.dtype(),
+          entry.width,  field.shadow(),        FieldAccess::storage(field)->pad};
 }
 
 HaloMoves moves_of(const std::vector<HaloField>& fields, const HaloOptions& options) {

@@ -1,0 +1,68 @@
+// See group_cells.hpp.
+#include "kernels/group_cells.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "engines/bind.hpp"
+#include "session/collective.hpp"
+#include "tasuki/error.hpp"
+
+namespace tasuki {
+namespace {
+
+// Why the first rank cannot that cannot; empty: all can. Collective.
+std::string why_not(Runtime& runtime, const std::string& mine) {
+  const auto all = gather_texts(runtime, mine, "device");
+  const auto first = std::find_if(all.begin(), all.end(), [](const std::string& text) { return !text.empty(); });
+  return first == all.end() ? std::string() : fmt::format("on rank {}, {}", first - all.begin(), *first);
+}
+
+// Collective over the plan's peers.
+std::string unanswered_by_peers(Runtime& runtime, const Plan& plan, const std::vector<LineOfBlock>& lines) {
+  const std::vector<int> peers = peers_of(plan);
+  const std::string mine(reinterpret_cast<const char*>(lines.data()), lines.size() * sizeof(LineOfBlock));
+  const auto blobs = exchange(runtime, peers, std::vector<std::string>(peers.size(), mine));
+  for (std::size_t p = 0; p < peers.size(); ++p) {
+    std::vector<LineOfBlock> theirs(blobs[p].size() / sizeof(LineOfBlock));
+    if (!theirs.empty()) std::memcpy(theirs.data(), blobs[p].data(), theirs.size() * sizeof(LineOfBlock));
+    const std::string wrong = unanswered(lines, runtime.rank(), theirs, peers[p]);
+    if (!wrong.empty()) return wrong;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string described(const KernelGroup& group, int threads, const std::string& why) {
+  if (group.blocks == 1) return fmt::format("1 block of {} threads, which meets nobody", threads);
+  return fmt::format("{} blocks of {} threads, which {}{}", group.blocks, threads,
+                     why.empty() ? "do not meet" : "meet: ", why);
+}
+
+void check_cells(const KernelGroup& group, const BlockCells& cells, const std::string& who) {
+  if (group.cells.empty()) return;
+  if (group.cells.size() != static_cast<std::size_t>(group.blocks))
+    throw Error(fmt::format("{}: device: argument 'cells' is of {} blocks; the group has {}", who, group.cells.size(),
+                            group.blocks));
+  if (const std::string wrong = cells.complaint(); !wrong.empty())
+    throw Error(fmt::format("{}: device: {}", who, wrong));
+}
+
+GroupDeal deal_group(Runtime& runtime, const Plan& plan, const KernelGroup& group, int threads, const BlockCells& cells,
+                     int warps, const GpuProgram& lowered) {
+  auto mine = listed_apart(plan, lowered, cells, warps);
+  auto* const found = std::get_if<ListedApart>(&mine);
+  std::string why = why_not(runtime, found != nullptr ? std::string() : std::get<std::string>(mine));
+  if (why.empty()) why = why_not(runtime, unanswered_by_peers(runtime, plan, found->lines));
+  GroupDeal dealt{{}, described(group, threads, why)};
+  if (why.empty()) dealt.apart = std::move(found->parts);
+  return dealt;
+}
+
+}  // namespace tasuki

@@ -1,0 +1,29 @@
+// Groups whose cells the host names (KernelGroup::cells): checks them, and finds out with the other ranks whether the
+// group's blocks can do without meeting.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "kernels/listed.hpp"
+#include "tasuki/operation.hpp"
+
+namespace tasuki {
+
+/// How a group runs an operation.
+struct GroupDeal {
+  std::optional<ListedParts> apart;  ///< what each block does, if they do not meet
+  std::string how;                   ///< for Operation::device_group
+};
+
+/// For Operation::device_group. `why`: why the blocks meet; empty: they do not.
+std::string described(const KernelGroup& group, int threads, const std::string& why);
+
+/// Throws if the cells cannot be. Local. `who`: names rank and operation.
+void check_cells(const KernelGroup& group, const BlockCells& cells, const std::string& who);
+
+/// Deals out a lowered plan to the group's blocks, of so many threads and warps. Collective over the context.
+GroupDeal deal_group(Runtime& runtime, const Plan& plan, const KernelGroup& group, int threads, const BlockCells& cells,
+                     int warps, const GpuProgram& lowered);
+
+}  // namespace tasuki
