@@ -94,7 +94,8 @@ int report(const tasuki::Grid& grid, const std::string& app, const Options& opti
   fmt::print("  overlap {}, path {} ({}), engine {}\n", overlap, options.path,
              paths.empty() ? "not needed" : fmt::format("{}", fmt::join(paths, ", ")), options.engine);
   if (!result.engine_why.empty()) fmt::print("  engine by trial       {}\n", result.engine_why);
-  if (!halo.device_group().empty()) fmt::print("  who exchanges         {}\n", halo.device_group());
+  if (!halo.plan().commands.empty() && !halo.device_group().empty())
+    fmt::print("  who exchanges         {}\n", halo.device_group());
   fmt::print("  iterations            {}\n", result.iterations);
   fmt::print("  time per iteration    {:.2f} us\n", result.seconds_per_iteration * 1e6);
   fmt::print("  performance           {:.3f} GFLOPS\n", gflops);

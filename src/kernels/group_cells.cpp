@@ -31,7 +31,7 @@ std::string unanswered_by_peers(Runtime& runtime, const Plan& plan, const std::v
   for (std::size_t p = 0; p < peers.size(); ++p) {
     std::vector<LineOfBlock> theirs(blobs[p].size() / sizeof(LineOfBlock));
     if (!theirs.empty()) std::memcpy(theirs.data(), blobs[p].data(), theirs.size() * sizeof(LineOfBlock));
-    const std::string wrong = unanswered(lines, runtime.rank(), theirs, peers[p]);
+    std::string wrong = unanswered(lines, runtime.rank(), theirs, peers[p]);
     if (!wrong.empty()) return wrong;
   }
   return {};

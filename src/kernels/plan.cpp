@@ -188,9 +188,9 @@ class Operation::Kernels final : public KernelRuns {
   void lower_for(const KernelGroup& group, int threads) {
     const int blocks = group.blocks;
     const BlockCells cells(operation_.cells(), operation_.buffers(), group.cells);
-    GpuProgram lowered;
+    std::optional<GpuProgram> program;
     const auto prepare = [&] {
-      lowered = lower_plan(group, threads);
+      program.emplace(lower_plan(group, threads));
       check_cells(group, cells, who());
     };
     GroupDeal dealt;
@@ -199,8 +199,9 @@ class Operation::Kernels final : public KernelRuns {
       dealt.how = described(group, threads, "the group has no cells");
     } else {
       all_do(runtime_, operation_.name(), prepare);
-      dealt = deal_group(runtime_, plan_, group, threads, cells, warps_of(threads), lowered);
+      dealt = deal_group(runtime_, plan_, group, threads, cells, warps_of(threads), *program);
     }
+    const GpuProgram& lowered = *program;
     auto fresh = std::make_unique<Lowered>(lowered, plan_.commands.size(), group, threads, on_gpu_,
                                            std::move(dealt.apart), std::move(dealt.how));
     if (fresh->turns() > 1) check_turns(lowered, blocks);
