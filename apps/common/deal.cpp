@@ -177,6 +177,18 @@ Deal deal(const Tiling& tiling, int blocks, bool exchanges, Dealt dealt) {
   return deal;
 }
 
+bool few_pieces(const std::vector<std::vector<std::int64_t>>& cuts, const std::vector<int>& split) {
+  constexpr double kMost = 1024;  // each fills a line or more, and blocks that do not meet have some 2,000 lines
+  for (std::size_t face = 0; face < cuts.size(); ++face) {
+    if (split[face] == 1) continue;  // nothing is sent
+    double pieces = 1;
+    for (std::size_t d = 0; d < cuts.size(); ++d)
+      if (d != face) pieces *= static_cast<double>(cuts[d].size()) / split[d] + 1;
+    if (pieces > kMost) return false;
+  }
+  return true;
+}
+
 std::vector<std::vector<std::int64_t>> side_cuts(const tasuki::FieldBase& field, const Tiling& tiling) {
   const auto dims = static_cast<std::size_t>(field.grid().ndims());
   std::vector<std::set<std::int64_t>> begins(dims);
@@ -205,8 +217,12 @@ std::vector<std::vector<std::int64_t>> side_cuts(const tasuki::FieldBase& field,
     }
   }
   std::vector<std::vector<std::int64_t>> cuts;
-  for (const auto& one : all) cuts.emplace_back(one.begin(), one.end());
-  return cuts;
+  std::vector<int> split;
+  for (const auto& one : all) {
+    split.push_back(field.grid().split(static_cast<int>(cuts.size())));
+    cuts.emplace_back(one.begin(), one.end());
+  }
+  return few_pieces(cuts, split) ? cuts : std::vector<std::vector<std::int64_t>>();
 }
 
 tasuki::Box in_grid(const tasuki::FieldBase& field, const tasuki::Box& box) {

@@ -59,8 +59,12 @@ struct Deal {
 /// `exchanges`: there is a halo to run. Every cell reads those at most one cell away in each dimension.
 Deal deal(const Tiling& tiling, int blocks, bool exchanges, Dealt dealt);
 
+/// Whether cuts leave so few pieces of each face of a rank that packing them apart can pay. `split`: ranks by
+/// dimension.
+bool few_pieces(const std::vector<std::vector<std::int64_t>>& cuts, const std::vector<int>& split);
+
 /// Where the halo of a field must be cut (HaloOptions::cuts) so that each piece is of one tile of the sides. The same
-/// on all ranks. Collective.
+/// on all ranks. Nowhere, if that would make many pieces. Collective.
 std::vector<std::vector<std::int64_t>> side_cuts(const tasuki::FieldBase& field, const Tiling& tiling);
 
 /// A box in local indices, in those of the grid.

@@ -94,6 +94,19 @@ int solve(const tasuki::Context& context, Options options, const AppInfo& info, 
   return report(solver->grid(), info.name, options, solver->halo(), result);
 }
 
+tasuki::HaloOptions halo_options(const Options& options, const tasuki::FieldBase& field, bool corners,
+                                 const std::vector<std::vector<std::int64_t>>& cuts) {
+  const bool engine_is_free = field.memory() == tasuki::Memory::device || options.engine == "kernel";
+  tasuki::HaloOptions how;
+  how.path = options.path;
+  how.engine = engine_is_free ? "auto" : options.engine;
+  how.blocks = options.overlap ? kBlocksBeside : 0;
+  how.corners = corners;
+  how.alternating = true;  // every iteration swaps the copies once
+  how.cuts = cuts;
+  return how;
+}
+
 CpuSteps::CpuSteps(const Options& options, const tasuki::FieldBase& field, const tasuki::Halo& halo, Sweep sweep)
     : options_(options), field_(field), halo_(halo), sweep_(std::move(sweep)) {}
 

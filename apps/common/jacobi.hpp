@@ -2,9 +2,11 @@
 // Jacobi steps on CPUs. Jacobi steps on GPUs are in gpu.hpp.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "common/options.hpp"
 #include "common/report.hpp"
@@ -42,6 +44,10 @@ struct Equation {
 
 /// Solves as the options say and reports. Returns the exit code. Collective.
 int solve(const tasuki::Context& context, Options options, const AppInfo& info, const Equation& equation);
+
+/// How the alternating halo of a Jacobi solver is made. `cuts`: HaloOptions::cuts.
+tasuki::HaloOptions halo_options(const Options& options, const tasuki::FieldBase& field, bool corners,
+                                 const std::vector<std::vector<std::int64_t>>& cuts);
 
 /// Jacobi steps on this rank's CPU of a field with two copies: sweeps and the halo's exchanges, overlapped if the
 /// options say so.

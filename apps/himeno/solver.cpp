@@ -27,15 +27,7 @@ Solver::Solver(const tasuki::Context& context, const apps::Options& options, tas
 }
 
 tasuki::Halo Solver::make_halo(const std::vector<std::vector<std::int64_t>>& cuts) const {
-  const bool engine_is_free = p_.memory() == tasuki::Memory::device || options_.engine == "kernel";
-  tasuki::HaloOptions how;
-  how.path = options_.path;
-  how.engine = engine_is_free ? "auto" : options_.engine;
-  how.blocks = options_.overlap ? apps::kBlocksBeside : 0;
-  how.corners = true;
-  how.alternating = true;
-  how.cuts = cuts;
-  return tasuki::Halo(tasuki::HaloField(p_, 1), how);
+  return tasuki::Halo(tasuki::HaloField(p_, 1), apps::halo_options(options_, p_, /*corners=*/true, cuts));
 }
 
 // The coefficients are only read at the cell itself, but with the pressure's shadow they have its indices, too. On a

@@ -16,17 +16,9 @@ Solver::Solver(const tasuki::Context& context, const apps::Options& options, tas
       u_(grid_, layout(memory)),
       halo_(make_halo({})) {}
 
-// The stencil has no corners, and every iteration swaps the copies once.
+// The stencil has no corners.
 tasuki::Halo Solver::make_halo(const std::vector<std::vector<std::int64_t>>& cuts) const {
-  const bool engine_is_free = u_.memory() == tasuki::Memory::device || options_.engine == "kernel";
-  tasuki::HaloOptions how;
-  how.path = options_.path;
-  how.engine = engine_is_free ? "auto" : options_.engine;
-  how.blocks = options_.overlap ? apps::kBlocksBeside : 0;
-  how.corners = false;
-  how.alternating = true;
-  how.cuts = cuts;
-  return tasuki::Halo(tasuki::HaloField(u_, 1), how);
+  return tasuki::Halo(tasuki::HaloField(u_, 1), apps::halo_options(options_, u_, /*corners=*/false, cuts));
 }
 
 // On a GPU every row's first cell lies at a multiple of 128 bytes, so that 32 threads read whole lines (on ranks with

@@ -40,11 +40,13 @@ struct KernelGroup {
   int threads = 256;    ///< of a block on a GPU: a multiple of 32, at most 1024
   int cpu_threads = 1;  ///< of a block on a processor, at most 32
   /// Of a halo, by block: boxes of this rank's cells (global indices) that the block computes; all must be disjoint.
-  /// With them the blocks of the group do not meet: each sends its own cells when its own threads have written them,
-  /// and takes the cells of the shadow that lie within the halo's width of its own. So after `wait` a block may read
-  /// its own cells and these. Of other blocks' cells it knows nothing: the kernel must let blocks wait for each other,
-  /// as `Steps` does, if cells of theirs lie within twice the halo's width. Cells that are sent and belong to no block
-  /// must not change while the kernel runs.
+  /// With them the blocks of the group do not meet. Each sends its own cells when its own threads have written them. It
+  /// takes the cells of the shadow that lie within the halo's width of its own: after `wait` it may read these. What
+  /// another block has copied within the rank may be read once that block has ended the step.
+  ///
+  /// Fields have two copies, and the halo is alternating. The kernel lets two blocks wait for each other, as `Steps`
+  /// does, if cells of theirs lie within twice the halo's width. Cells that are sent and belong to no block must not
+  /// change while the kernel runs.
   ///
   /// Where blocks cannot do without meeting, they meet as always, on all ranks: `Operation::device_group` says why.
   std::vector<std::vector<Box>> cells = {};
@@ -91,18 +93,17 @@ class Operation {
   /// thrown by the host's next call of the operation, by `Resident::wait` and by `synchronize`.
   ///
   /// Local; collective over the context if the group has `cells`, which all ranks give then. Throws if the operation is
-  /// active, was freed, is part of a graph or is on host memory while the context
-  /// uses GPUs; if a piece travels by a path that only the host can start, naming it (messages of MPI are carried by
-  /// the process's progress thread, which needs MPI_THREAD_MULTIPLE); if the group cannot be; and if the
-  /// operation combines elements, for which there is `device_reducing`: its kernels contain code for all types and
-  /// operators.
+  /// active, was freed, is part of a graph or is on host memory while the context uses GPUs; if a piece travels by a
+  /// path that only the host can start, naming it (messages of MPI are carried by the process's progress thread, which
+  /// needs MPI_THREAD_MULTIPLE); if the group cannot be; and if the operation combines elements, for which there is
+  /// `device_reducing`: its kernels contain code for all types and operators.
   /// `version` stays as it is: the default is that of the headers that the caller is compiled with. Throws if the
   /// library's is another.
   device::Handle device(const KernelGroup& group = {}, std::uint32_t version = device::kKernelVersion);
+  device::ReducingHandle device_reducing(const KernelGroup& group = {}, std::uint32_t version = device::kKernelVersion);
   /// How the group of the newest handle runs the operation: `8 blocks of 256 threads, which do not meet`, or `...,
   /// which meet: ` and why. Empty before the first handle. Local.
   std::string device_group() const;
-  device::ReducingHandle device_reducing(const KernelGroup& group = {}, std::uint32_t version = device::kKernelVersion);
 
   /// Frees everything. Local. Throws if active. Waits for kernels that have a `device` handle of it to end. The
   /// destructor of the last handle does the same without throwing.

@@ -28,7 +28,7 @@ std::string complaint_about(const Cuts& cuts, const Placement& placement);
 /// The moves of a halo over fields that may lie on different grids of the same ranks.
 class HaloMoves {
  public:
-  /// The placements must outlive this; one a field. `cuts`: in checked order (see `complaint_about`).
+  /// The placements must outlive this; one a field. `cuts`: of which `complaint_about` says nothing.
   HaloMoves(std::vector<const Placement*> placements, std::vector<HaloBuffer> fields, bool corners, bool reverse,
             const Cuts& cuts = {});
 

@@ -29,12 +29,19 @@ std::string text_of(const Box& box) {
   return text;
 }
 
-// A row of a move, and who has to do with it.
-struct OwnedRow {
-  const PlanMove* move;
-  std::int64_t row;
+// Of a row of a job, where its words or units lie on one side.
+struct RowBytes {
+  const Job& job;
+  std::int64_t first;  // unit
+  std::int64_t end;
+  bool of_source;
+
+  const std::byte* unit(std::int64_t number) const {
+    const UnitPlace place = place_of(job.dims, static_cast<std::size_t>(job.ndims), number);
+    const std::int64_t bytes = job.stamped != 0 ? sizeof(std::uint32_t) : std::int64_t{1} << job.log_unit;
+    return of_source ? job.src.base + place.src * bytes : job.dst.base + place.dst * bytes;
+  }
 };
-using RowsOfBlock = std::vector<OwnedRow>;
 
 class Dealer {
  public:
@@ -51,16 +58,14 @@ class Dealer {
     std::vector<std::size_t> next(static_cast<std::size_t>(cells_.blocks()));
     int blocks = 0;
     for (const int kind : {kSent, kLocal, kTaken}) {
-      std::vector<RowsOfBlock> rows(static_cast<std::size_t>(cells_.blocks()));
-      for (const PlanMove& move : moves[static_cast<std::size_t>(kind)]) {
-        for (std::int64_t row = 0; row < move.rows; ++row) {
-          const auto who = blocks_for(kind, move, row);
-          if (!who) return false;
-          for (const int block : *who) rows[static_cast<std::size_t>(block)].push_back({&move, row});
-        }
+      std::vector<std::vector<PlanRow>> rows(static_cast<std::size_t>(cells_.blocks()));
+      for (const PlanRow& row : rows_of(moves[static_cast<std::size_t>(kind)])) {
+        const auto* const who = blocks_for(kind, *row.move, row.row);
+        if (who == nullptr) return false;
+        for (const int block : *who) rows[static_cast<std::size_t>(block)].push_back(row);
       }
       for (std::size_t b = 0; b < rows.size(); ++b) {
-        for (const Job& job : cut(rows[b])) {
+        for (const Job& job : cut(rows[b], static_cast<std::int64_t>(movers_), size_.rows)) {
           by_warp[b * warps_ + next[b]].push_back(job);
           next[b] = (next[b] + 1) % movers_;
           blocks = std::max(blocks, static_cast<int>(b) + 1);
@@ -89,30 +94,6 @@ class Dealer {
   }
 
  private:
-  // As `cut` of jobs.cpp, of rows that follow each other.
-  std::vector<Job> cut(const RowsOfBlock& rows) const {
-    const auto count = static_cast<std::int64_t>(rows.size());
-    if (count == 0) return {};
-    const auto warps = static_cast<std::int64_t>(movers_);
-    const std::int64_t rounds = (count + size_.rows * warps - 1) / (size_.rows * warps);
-    const std::int64_t each = (count + rounds * warps - 1) / (rounds * warps);
-    std::vector<Job> jobs;
-    const PlanMove* last = nullptr;
-    for (const OwnedRow& row : rows) {
-      const bool follows =
-          last == row.move && jobs.back().rows < each && row.row == std::int64_t{jobs.back().first} + jobs.back().rows;
-      if (follows) {
-        ++jobs.back().rows;
-        continue;
-      }
-      last = row.move;
-      jobs.push_back(row.move->job);
-      jobs.back().first = static_cast<std::uint32_t>(row.row);
-      jobs.back().rows = 1;
-    }
-    return jobs;
-  }
-
   const std::vector<int>* blocks_for(int kind, const PlanMove& move, std::int64_t row) {
     const auto [at, is_new] = known_.try_emplace({&move, row});
     if (!is_new) return &at->second;
@@ -220,12 +201,6 @@ class Dealer {
 
 }  // namespace
 
-const std::byte* RowBytes::unit(std::int64_t number) const {
-  const UnitPlace place = place_of(job.dims, static_cast<std::size_t>(job.ndims), number);
-  const std::int64_t bytes = job.stamped != 0 ? sizeof(std::uint32_t) : std::int64_t{1} << job.log_unit;
-  return of_source ? job.src.base + place.src * bytes : job.dst.base + place.dst * bytes;
-}
-
 BlockCells::BlockCells(const std::vector<FieldCells>& fields, const std::vector<UserBuffer>& buffers,
                        const std::vector<std::vector<Box>>& cells)
     : fields_(fields), buffers_(buffers), cells_(cells) {}
@@ -311,16 +286,19 @@ bool BlockCells::reads(int block, const Cell& cell) const {
                      [&](const Box& box) { return !box.empty() && has(box, cell.at, fields_[cell.field].width); });
 }
 
-std::variant<ApartJobs, std::string> deal_apart(const Plan& plan, const GpuProgram& program, const BlockCells& cells,
-                                                int warps, const JobSize& size) {
-  const auto moves = moves_of(program, size);
-  if (!moves)
-    return "the plan waits, signals or combines: only what moves data in stamped lines or within the rank can";
+bool BlockCells::take_turns() const {
+  return std::all_of(buffers_.begin(), buffers_.end(), [](const UserBuffer& buffer) { return buffer.alternating; });
+}
+
+std::variant<ApartJobs, std::string> deal_apart(const Plan& plan, const std::array<PlanMoves, kPartsOfHandle>& moves,
+                                                const BlockCells& cells, int warps, const JobSize& size) {
+  if (!cells.take_turns())
+    return "a field has one copy, or the halo is not alternating: a slow block would overwrite what a quick one reads";
   ApartJobs all;
   for (std::size_t part = 0; part < all.parts.size(); ++part) {
     Dealer dealer(plan, cells, warps, size);
-    if (!dealer.deal((*moves)[part], all.parts[part])) return dealer.why();
-    if (part == kRunPart) all.lines = dealer.lines_of((*moves)[part]);
+    if (!dealer.deal(moves[part], all.parts[part])) return dealer.why();
+    if (part == kRunPart) all.lines = dealer.lines_of(moves[part]);
   }
   return all;
 }

@@ -3,8 +3,8 @@
 // A block sends the lines whose words are its own cells, which its threads have written. It takes every line that has
 // cells of the shadow within the halo's width of its own cells, and stores those: other blocks may take the same line.
 // What is copied within the rank, the block copies whose cells it are, for all that read the copy: they are its
-// neighbours, and wait until it has ended the step.
-// So a line must not have cells of two blocks of the sender; HaloOptions::cuts sees to that.
+// neighbours, and wait until it has ended the step. So a line must not have cells of two blocks of the sender;
+// HaloOptions::cuts sees to that.
 //
 // Whether a ring's slot may be written again. An eager ring of two epochs has no credit between ranks that both send:
 // what has come from the peer says that it has taken what was sent before. Between blocks that do not meet this holds
@@ -21,9 +21,9 @@
 #include <variant>
 #include <vector>
 
+#include "engines/bind.hpp"
 #include "grid/field_cells.hpp"
 #include "kernels/jobs.hpp"
-#include "operations/state.hpp"
 
 namespace tasuki {
 
@@ -50,6 +50,8 @@ class BlockCells {
   bool reads(int block, const Cell& cell) const;
   /// False only if it reads none of a box.
   bool is_near(int block, std::size_t field, const Box& cells) const;
+  /// Whether all fields have two copies that take turns.
+  bool take_turns() const;
   int blocks() const { return static_cast<int>(cells_.size()); }
 
  private:
@@ -75,23 +77,14 @@ struct ApartJobs {
   std::vector<LineOfBlock> lines;
 };
 
-/// Deals out the moves of a lowered plan to blocks of so many warps, the last of which stays free if there are others.
+/// Deals out a plan's moves (`moves_of`) to blocks of so many warps, the last of which stays free if there are others.
 /// Or why the blocks must meet.
-std::variant<ApartJobs, std::string> deal_apart(const Plan& plan, const GpuProgram& program, const BlockCells& cells,
-                                                int warps, const JobSize& size);
+std::variant<ApartJobs, std::string> deal_apart(const Plan& plan, const std::array<PlanMoves, kPartsOfHandle>& moves,
+                                                const BlockCells& cells, int warps, const JobSize& size);
 
 /// `mine`: of this rank. `theirs`: those of a peer that send to this rank or take from it. What is not answered, as
 /// above; empty: nothing.
 std::string unanswered(const std::vector<LineOfBlock>& mine, int rank, const std::vector<LineOfBlock>& theirs,
                        int peer);
-
-/// Of a row of a job, where its words or units lie on one side.
-struct RowBytes {
-  const Job& job;
-  std::int64_t first;  ///< unit
-  std::int64_t end;
-  bool of_source;
-  const std::byte* unit(std::int64_t number) const;
-};
 
 }  // namespace tasuki

@@ -60,29 +60,10 @@ bool add_moves(const GpuProgram& program, const GpuTask& task, const JobSize& si
   return true;
 }
 
-std::int64_t rows_of(const std::vector<PlanMove>& moves) {
+std::int64_t count_of(const std::vector<PlanMove>& moves) {
   std::int64_t rows = 0;
   for (const PlanMove& move : moves) rows += move.rows;
   return rows;
-}
-
-// Few rows are jobs of one row each, so that all are in flight at once. More rows than needed for the same number of
-// rounds would leave warps without a job.
-std::vector<Job> cut(const std::vector<PlanMove>& moves, std::int64_t warps, std::int64_t most) {
-  const std::int64_t rows = rows_of(moves);
-  if (rows == 0) return {};  // there may be no warps either
-  const std::int64_t rounds = (rows + most * warps - 1) / (most * warps);
-  const std::int64_t each = (rows + rounds * warps - 1) / (rounds * warps);
-  std::vector<Job> jobs;
-  for (const PlanMove& move : moves) {
-    for (std::int64_t first = 0; first < move.rows; first += each) {
-      Job job = move.job;
-      job.first = static_cast<std::uint32_t>(first);
-      job.rows = static_cast<std::uint8_t>(std::min(each, move.rows - first));
-      jobs.push_back(job);
-    }
-  }
-  return jobs;
 }
 
 // Neighbouring jobs go to one block, so that a multiprocessor touches few pages of memory; each block has as many of a
@@ -91,8 +72,8 @@ std::optional<DealtJobs> deal_out(const PlanMoves& moves, int blocks, int warps,
   std::int64_t most = 0;
   std::int64_t all = 0;
   for (const auto& kind : moves) {
-    most = std::max(most, rows_of(kind));
-    all += rows_of(kind);
+    most = std::max(most, count_of(kind));
+    all += count_of(kind);
   }
   if (all > kMostJobs) return std::nullopt;
   const auto used = static_cast<std::size_t>(std::min<std::int64_t>(blocks, (most + warps - 1) / warps));
@@ -100,7 +81,7 @@ std::optional<DealtJobs> deal_out(const PlanMoves& moves, int blocks, int warps,
   std::vector<std::vector<Job>> by_warp(of_warps);
   std::vector<std::size_t> next(used);  // warp of the block
   for (const auto& kind : moves) {
-    const std::vector<Job> jobs = cut(kind, static_cast<std::int64_t>(of_warps), most_rows);
+    const std::vector<Job> jobs = cut(rows_of(kind), static_cast<std::int64_t>(of_warps), most_rows);
     for (std::size_t n = 0; n < jobs.size(); ++n) {
       const std::size_t block = n * used / jobs.size();
       by_warp[block * static_cast<std::size_t>(warps) + next[block]].push_back(jobs[n]);
@@ -111,6 +92,33 @@ std::optional<DealtJobs> deal_out(const PlanMoves& moves, int blocks, int warps,
 }
 
 }  // namespace
+
+std::vector<PlanRow> rows_of(const std::vector<PlanMove>& moves) {
+  std::vector<PlanRow> rows;
+  for (const PlanMove& move : moves)
+    for (std::int64_t row = 0; row < move.rows; ++row) rows.push_back({&move, row});
+  return rows;
+}
+
+std::vector<Job> cut(const std::vector<PlanRow>& rows, std::int64_t warps, std::int64_t most) {
+  const auto count = static_cast<std::int64_t>(rows.size());
+  if (count == 0) return {};  // there may be no warps either
+  const std::int64_t rounds = (count + most * warps - 1) / (most * warps);
+  const std::int64_t each = (count + rounds * warps - 1) / (rounds * warps);
+  std::vector<Job> jobs;
+  const PlanMove* last = nullptr;
+  for (const PlanRow& row : rows) {
+    if (last == row.move && jobs.back().rows < each && row.row == std::int64_t{jobs.back().first} + jobs.back().rows) {
+      ++jobs.back().rows;
+      continue;
+    }
+    last = row.move;
+    jobs.push_back(row.move->job);
+    jobs.back().first = static_cast<std::uint32_t>(row.row);
+    jobs.back().rows = 1;
+  }
+  return jobs;
+}
 
 std::optional<std::array<PlanMoves, kPartsOfHandle>> moves_of(const GpuProgram& program, const JobSize& size) {
   std::array<PlanMoves, kPartsOfHandle> moves;

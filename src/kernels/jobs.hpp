@@ -32,6 +32,18 @@ struct PlanMove {
 };
 using PlanMoves = std::array<std::vector<PlanMove>, kJobKinds>;
 
+/// A row of a move.
+struct PlanRow {
+  const PlanMove* move;
+  std::int64_t row;
+};
+std::vector<PlanRow> rows_of(const std::vector<PlanMove>& moves);
+
+/// Jobs of rows that so many warps do, of at most `most` rows that follow each other. Few rows are jobs of one row
+/// each, so that all are in flight at once. More rows than needed for the same number of rounds would leave warps
+/// without a job.
+std::vector<Job> cut(const std::vector<PlanRow>& rows, std::int64_t warps, std::int64_t most);
+
 /// The moves of all parts. None under the conditions of `jobs_of`.
 std::optional<std::array<PlanMoves, kPartsOfHandle>> moves_of(const GpuProgram& program, const JobSize& size);
 

@@ -81,26 +81,13 @@ std::optional<DealtMoves> list(const DealtJobs& dealt, int warps, const BlockCel
   if (made.moves.empty()) {  // warps load a move before they know that they have none
     made.moves.resize(static_cast<std::size_t>(warps));
     const LanePlaces none = no_places();
-    for (const ListedMove& move : made.moves) {
-      static_cast<void>(move);
-      made.places.insert(made.places.end(), none.begin(), none.end());
-    }
+    for (int warp = 0; warp < warps; ++warp) made.places.insert(made.places.end(), none.begin(), none.end());
   }
   return made;
 }
 
 std::string too_long() {
   return fmt::format("the list of what they move would take more than {} bytes", kMostBytes);
-}
-
-// Rows of a whole epoch.
-std::size_t rows_of(const GpuProgram& program) {
-  const auto moves = moves_of(program, kSize);
-  std::int64_t rows = 0;
-  if (moves)
-    for (const auto& kind : (*moves)[kRunPart])
-      for (const PlanMove& move : kind) rows += move.rows;
-  return static_cast<std::size_t>(rows);
 }
 
 }  // namespace
@@ -119,8 +106,13 @@ std::optional<ListedParts> listed_of(const GpuProgram& program, int blocks, int 
 
 std::variant<ListedApart, std::string> listed_apart(const Plan& plan, const GpuProgram& program,
                                                     const BlockCells& cells, int warps) {
-  if (rows_of(program) * kLanes * sizeof(RowPlaces) > kMostBytes) return too_long();
-  auto dealt = deal_apart(plan, program, cells, warps, kSize);
+  const auto moves = moves_of(program, kSize);
+  if (!moves)
+    return "the plan waits, signals or combines: only what moves data in stamped lines or within the rank can";
+  std::size_t rows = 0;
+  for (const auto& kind : (*moves)[kRunPart]) rows += rows_of(kind).size();
+  if (rows * sizeof(LanePlaces) > kMostBytes) return too_long();
+  auto dealt = deal_apart(plan, *moves, cells, warps, kSize);
   if (auto* const why = std::get_if<std::string>(&dealt)) return std::move(*why);
   auto& jobs = std::get<ApartJobs>(dealt);
   ListedApart all;

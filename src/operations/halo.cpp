@@ -114,7 +114,7 @@ Description describe(const std::vector<HaloField>& fields, const HaloOptions& op
   d.agreement.same("fields", fmt::format("{}", fmt::join(names, ",")));
   d.agreement.same("corners", options.corners ? "true" : "false").same("reverse", options.reverse ? "true" : "false");
   d.agreement.same("alternating", options.alternating ? "true" : "false");
-  if (!options.cuts.empty()) d.agreement.same("cuts", fmt::format("{}", options.cuts));
+  d.agreement.same("cuts", fmt::format("{}", options.cuts));
   for (const auto& [field, width] : fields) {
     const auto dims = static_cast<std::size_t>(field.grid().ndims());
     d.agreement.same("width of field " + field.name(),

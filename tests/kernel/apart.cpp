@@ -147,13 +147,11 @@ struct Made {
 };
 
 // Deals boxes out to at most so many blocks.
-Made deal_boxes(std::mt19937& chance, const tasuki::Grid& grid, const std::vector<tasuki::Box>& boxes, int blocks,
-                std::int64_t reach) {
+Made deal_boxes(const tasuki::Grid& grid, const std::vector<tasuki::Box>& boxes, int blocks, std::int64_t reach) {
   Made made;
   const int used = std::max(1, std::min<int>(blocks, static_cast<int>(boxes.size())));
   made.cells.resize(static_cast<std::size_t>(used));
   for (std::size_t n = 0; n < boxes.size(); ++n) made.cells[n % static_cast<std::size_t>(used)].push_back(boxes[n]);
-  static_cast<void>(chance);
   made.neighbours.resize(static_cast<std::size_t>(used));
   for (int a = 0; a < used; ++a)
     for (int b = 0; b < used; ++b) {
@@ -230,7 +228,6 @@ void each_cell(tasuki::Field<Number>& field, const F& f) {
 
 // Returns how the group's blocks run the halo.
 std::string compare(const tasuki::Context& ctx, const Case& one, const tasuki::ResidentOptions& width, unsigned seed) {
-  std::mt19937 chance(seed + static_cast<unsigned>(ctx.rank()));  // of what ranks may do differently
   const tasuki::Grid grid(ctx, one.extents, one.grid);
   tasuki::Field<Number> field(grid, {.name = "u", .shadow = one.reach, .copies = 2, .memory = kWhere});
   tasuki::HaloOptions how;
@@ -252,7 +249,7 @@ std::string compare(const tasuki::Context& ctx, const Case& one, const tasuki::R
   cells.shape.corners = one.corners ? 1 : 0;
   for (int n = 0; n < 2; ++n) cells.copies[n] = field.data(n);
 
-  const Made made = deal_boxes(chance, grid, cut(field.owned(), one.cuts), one.blocks, one.reach);
+  const Made made = deal_boxes(grid, cut(field.owned(), one.cuts), one.blocks, one.reach);
   std::vector<int> boxes;
   std::vector<int> begin{0};
   for (const auto& of_block : made.cells) {

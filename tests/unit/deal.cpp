@@ -184,3 +184,12 @@ TEST_CASE("deals of tiles: sides over few blocks fill these, and uneven tiles we
   const apps::Deal many = apps::deal(tiling, 4, true, apps::Dealt::in_turns);
   CHECK(many.group == 3);
 }
+
+TEST_CASE("cuts of a halo that would make many pieces of a face are none") {
+  const auto cuts = [](std::size_t count) { return std::vector<std::int64_t>(count, 1); };
+  CHECK(apps::few_pieces({{}, cuts(15), cuts(1)}, {2, 1, 1}));
+  CHECK(apps::few_pieces({cuts(255), cuts(63), cuts(7)}, {2, 1, 1}));         // the other faces are not sent
+  CHECK(!apps::few_pieces({cuts(255), cuts(63), cuts(7)}, {2, 1, 2}));        // 128 * 64
+  CHECK(apps::few_pieces({cuts(4 * 15), cuts(4 * 15), cuts(3)}, {4, 4, 1}));  // 16 * 4 of a rank
+  CHECK(apps::few_pieces({}, {}));
+}

@@ -64,6 +64,7 @@ class TwoRanks {
       buffer.name = "u";
       buffer.bytes = kRows * kColumns * 4;
       buffer.memory = {this->field(rank)};
+      buffer.alternating = true;
       buffers.push_back({buffer});
     }
   }
@@ -198,6 +199,11 @@ TEST_CASE("blocks must meet if a line has cells of two of them, or if nobody ans
   REQUIRE(std::holds_alternative<std::string>(made));
   CHECK(std::get<std::string>(made).find("cells of blocks 0 and 1 are sent in one line: cut the halo") !=
         std::string::npos);
+
+  whole.buffers[0][0].alternating = false;
+  const auto one_copy = listed_apart(whole.programs[0].plan, whole.lowered[0], owners, kWarps);
+  REQUIRE(std::holds_alternative<std::string>(one_copy));
+  CHECK(std::get<std::string>(one_copy).find("a field has one copy") == 0);
 
   // Four columns a block on both sides, but not the same four.
   std::vector<std::int64_t> cuts(43);

@@ -21,14 +21,6 @@ TASUKI_DEVICE std::uint32_t own(const std::uint32_t* p) {
 TASUKI_DEVICE void set_own(Word* p, Word value) {
   *p = value;
 }
-// `relaxed`: nobody waits for it.
-TASUKI_DEVICE void add_gpu(Word* p, Word value, bool relaxed) {
-  if (relaxed) {
-    asm volatile("red.relaxed.gpu.add.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
-  } else {
-    asm volatile("red.release.gpu.add.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
-  }
-}
 #else
 inline Word own(const Word* p) {
   return detail::load_relaxed(p);
@@ -39,9 +31,6 @@ inline std::uint32_t own(const std::uint32_t* p) {
 inline void set_own(Word* p, Word value) {
   detail::store_relaxed(p, value);
 }
-inline void add_gpu(Word* p, Word value, bool relaxed) {
-  std::atomic_ref<Word>(*p).fetch_add(value, relaxed ? std::memory_order_relaxed : std::memory_order_release);
-}
 #endif
 
 /// By one thread, when the block's threads have met: the block comes, for so many, and `all` is what the word then
@@ -50,7 +39,7 @@ TASUKI_DEVICE void come(Word* word, Word all, Word shares, int blocks) {
   if (blocks == 1) {
     set_own(word, all);
   } else {
-    add_gpu(word, shares, false);
+    detail::change_release_gpu(word, shares);
   }
 }
 

@@ -146,7 +146,13 @@ TASUKI_DEVICE bool enter(const BasicHandle<kReduces>& h, const PlanRun& l, Word 
   block.sync();  // what the block's threads have written is there
   const bool comes = block.thread() == 0 && phase == 0;
   const bool apart = h.only_moves == OnlyMoves::apart;
-  if (comes && h.blocks > 1) add_gpu(h.begun, 1, apart);
+  if (comes && h.blocks > 1) {
+    if (apart) {
+      detail::change_gpu(h.begun, 1);  // nobody waits for it
+    } else {
+      detail::change_release_gpu(h.begun, 1);
+    }
+  }
   const Word epochs = phases / 2 + 1;  // of kernels
   if (comes && h.blocks == 1) set_own(h.begun, epochs);
   e.good = failed == 0;
@@ -171,7 +177,7 @@ template <bool kReduces>
 TASUKI_DEVICE bool leave(const BasicHandle<kReduces>& h, const PlanRun& l, const Epoch& e, bool good, int shares) {
   const BlockGroup block = this_block();
   if (h.only_moves == OnlyMoves::apart && h.blocks > 1) {
-    if (block.thread() == 0) add_gpu(h.ended, 1, true);
+    if (block.thread() == 0) detail::change_gpu(h.ended, 1);
     return block.all(good);
   }
   if (h.blocks == 1) {
