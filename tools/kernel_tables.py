@@ -17,6 +17,7 @@ TABLES: dict[str, list] = {
     "primitives": [
         ("a line by raw loads and stores, the floor", [("floor: a line", 8, 1)]),
         ("8 B in a word, with arrival", [("put_word", 8, 1)]),
+        ("the same by a warp; by a thread", [("put_word by a warp", 8, 1), ("put_word by a thread", 8, 1)]),
         ("packet of 8 B; 4 KiB; 64 KiB", [("put_packet", 8, 1), ("put_packet", 4096, 16), ("put_packet", 65536, 16)]),
         (
             "put with signal, 8 B; 64 KiB; 1 MiB",
@@ -49,8 +50,11 @@ TABLES: dict[str, list] = {
         (f"{name}, {size} B: posted before; unexpected", [(f"isend/irecv{kind} {how}", size, 1) for how in two])
         for size in (8, 64, 4096)
         for name, kind, two in (
-            ("one group on each rank", " one group,", ("posted", "unexpected")),
-            ("several groups", "", ("posted", "unexpected")),
+            ("one group on each rank, a block", "", ("one group, posted", "one group, unexpected")),
+            ("a warp", " by a warp,", ("one group, posted", "one group, unexpected")),
+            ("a thread", " by a thread,", ("one group, posted", "one group, unexpected")),
+            ("several groups, a block", "", ("posted", "unexpected")),
+            ("a thread of several", " by a thread,", ("posted", "unexpected")),
         )
     ]
     + [

@@ -50,19 +50,10 @@ TASUKI_DEVICE void play(const device::Team& team, const Group& group, const Run&
   if (group.thread() == 0) run.times[device::this_block().block()] = device::detail::now_ns() - begin;
 }
 
+/// By a block, or by its first warp or thread.
+template <class Group>
 TASUKI_KERNEL void words(TASUKI_PARAMETER device::Team team, Run run) {
-  const auto group = device::this_block();
-  const int other = other_of(team);
-  play(team, group, run, [&](bool sends, Word number) {
-    Word word = 0;
-    return sends ? device::put_word(team, group, other, 0, number, number)
-                 : device::wait_word(team, group, other, 0, number, word);
-  });
-}
-
-/// By the first warp.
-TASUKI_KERNEL void words_of_warp(TASUKI_PARAMETER device::Team team, Run run) {
-  const auto group = device::this_warp();
+  const Group group;
   if (device::this_block().thread() >= group.threads()) return;
   const int other = other_of(team);
   play(team, group, run, [&](bool sends, Word number) {
@@ -117,14 +108,17 @@ enum class Posted {
   behind,  // when its message is there, and one after it has been received
 };
 
-/// Each block plays with the same block of the other rank, with tags of its own.
+/// Each block, or its first warp or thread, plays with that of the same block of the other rank, with tags of its own.
+template <class Group>
 TASUKI_KERNEL void messages(TASUKI_PARAMETER device::Messages m, Run run, bool in_window, Posted posted) {
-  const auto group = device::this_block();
+  const Group group;
+  if (device::this_block().thread() >= group.threads()) return;
+  const int block = device::this_block().block();
   const int other = other_of(m.team);
-  const Word at = run.bytes * static_cast<Word>(group.block());
+  const Word at = run.bytes * static_cast<Word>(block);
   auto* const from = (in_window ? static_cast<Byte*>(device::window(m.team, m.team.rank)) : run.memory) + at;
   Byte* const to = run.memory + kMost + at;
-  const int tag = 5 + 2 * group.block();
+  const int tag = 5 + 2 * block;
   const bool ahead = posted == Posted::before;
   device::Request receive;
   device::Request next;

@@ -154,10 +154,12 @@ void through_the_host(const tasuki::Context& context, const Options& options, Be
     tasuki::launch_resident(context, launch, echoes, by_host.device(), run).wait();
   });
   for (Word bytes = 8; bytes <= kMost; bytes *= bytes < 64 ? 8 : 4) {
-    bench.measure(
-        "isend/irecv through the host", bytes, 1, 2, [&](const tasuki::ResidentOptions& launch, const Run& run) {
-          tasuki::launch_resident(context, launch, messages, by_host.device(), run, false, Posted::before).wait();
-        });
+    bench.measure("isend/irecv through the host", bytes, 1, 2,
+                  [&](const tasuki::ResidentOptions& launch, const Run& run) {
+                    tasuki::launch_resident(context, launch, messages<device::BlockGroup>, by_host.device(), run, false,
+                                            Posted::before)
+                        .wait();
+                  });
     ping_pong_by_mpi(context, bench, bytes);
   }
   halos_by_mpi(context, options, bench);
@@ -190,8 +192,9 @@ void directly(const tasuki::Context& context, const Options& options, Bench& ben
   };
   const double ways = ways_of(context);
   floors_of(context, options, team, bench);
-  bench.measure("put_word", 8, 1, ways, launch(words));
-  bench.measure("put_word by a warp", 8, 1, ways, launch(words_of_warp));
+  bench.measure("put_word", 8, 1, ways, launch(words<device::BlockGroup>));
+  bench.measure("put_word by a warp", 8, 1, ways, launch(words<device::WarpGroup>));
+  bench.measure("put_word by a thread", 8, 1, ways, launch(words<device::ThreadGroup>));
   for (Word bytes = 8; bytes <= kMost; bytes *= bytes < 64 ? 8 : 4)
     for (const int blocks : {1, options.blocks}) {
       if (blocks > 1 && bytes < static_cast<Word>(blocks) * kFewest) continue;
@@ -218,9 +221,26 @@ void directly(const tasuki::Context& context, const Options& options, Bench& ben
                               Case{"isend/irecv by blocks, posted", &shared, true, Posted::before, 4}})
         if (bytes * static_cast<Word>(one.blocks) <= (one.in_window ? kMost : kMostCopied))
           bench.measure(one.name, bytes, one.blocks, 2, [&](const tasuki::ResidentOptions& how, const Run& what) {
-            tasuki::launch_resident(context, how, messages, one.messages->device(), what, one.in_window, one.posted)
+            tasuki::launch_resident(context, how, messages<device::BlockGroup>, one.messages->device(), what,
+                                    one.in_window, one.posted)
                 .wait();
           });
+      if (bytes > 256) continue;
+      for (const Case& one :
+           {Case{"posted", &shared, true, Posted::before}, Case{"unexpected", &shared, true, Posted::late},
+            Case{"one group, posted", &alone, true, Posted::before},
+            Case{"one group, unexpected", &alone, true, Posted::late}}) {
+        const auto by = [&](const char* whom, auto kernel) {
+          bench.measure("isend/irecv by a " + std::string(whom) + ", " + one.name, bytes, 1, 2,
+                        [&](const tasuki::ResidentOptions& how, const Run& what) {
+                          tasuki::launch_resident(context, how, kernel, one.messages->device(), what, one.in_window,
+                                                  one.posted)
+                              .wait();
+                        });
+        };
+        by("warp", messages<device::WarpGroup>);
+        by("thread", messages<device::ThreadGroup>);
+      }
     }
   }
   for (const bool sums : {true, false})

@@ -100,6 +100,7 @@ std::vector<device::detail::Box> boxes_of(const device::Messages& m, const Messa
     box.clear = std::uint64_t{1} << m.log_places;
     box.there = reinterpret_cast<device::Line*>(in(peer, me, where.lines));
     box.taken = reinterpret_cast<const device::Word*>(in(me, peer, where.taken));
+    if (m.concurrent == 0) box.next = reinterpret_cast<device::Word>(box.there);
   }
   return boxes;
 }

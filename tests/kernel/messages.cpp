@@ -361,6 +361,48 @@ TASUKI_KERNEL void senders_first(device::Messages m, int epochs, Word bytes, Byt
   if (group.thread() == 0) device::detail::add_gpu(errors + 1, 1);
 }
 
+constexpr int kInOrder = 3;           // messages of an epoch
+constexpr Word kMostInOrder = 30008;  // bytes
+/// Messages around a ring that come in the order of their receives, by a block, or its first warp or thread.
+template <class Group>
+TASUKI_KERNEL void in_order(device::Messages m, int epochs, Byte* memory, Word* errors) {
+  const Group group;
+  if (device::this_block().thread() >= group.threads()) return;
+  const Word sizes[] = {8, 0, 16, 64, 8, 1, 40, 256, 8, 2040, 1000, 1024, 8, kMostInOrder, 20, 512};
+  const int right = (m.team.rank + 1) % m.team.ranks;
+  const int left = (m.team.rank + m.team.ranks - 1) % m.team.ranks;
+  auto* const window = static_cast<Byte*>(device::window(m.team, m.team.rank));
+  for (int epoch = 0; epoch < epochs; ++epoch) {
+    device::Request sends[kInOrder];
+    device::Request receives[kInOrder];
+    const bool early = epoch % 2 == 0;
+    const auto size_of = [&](int i) { return sizes[(epoch * kInOrder + i) % 16]; };
+    const auto to = [&](int i) { return memory + static_cast<Word>(i) * kMostInOrder; };
+    const auto receive = [&](int i) {
+      const Word more = epoch % 4 == 1 && i != 0 && size_of(i) < kMostInOrder ? 24 : 0;
+      return device::irecv(m, group, left, to(i), size_of(i) + more, epoch % 5 == 2 ? device::kAnyTag : i, receives[i]);
+    };
+    for (int i = 0; i < kInOrder && early; ++i)
+      if (!receive(i)) return;
+    for (int i = 0; i < kInOrder; ++i) {
+      Byte* const from = ((epoch + i) % 3 == 0 ? to(kInOrder) : window) + static_cast<Word>(i) * kMostInOrder;
+      fill(group, from, size_of(i), mixed(static_cast<Word>(epoch), static_cast<Word>(m.team.rank), i));
+      if (!device::isend(m, group, right, from, size_of(i), i, sends[i])) return;
+    }
+    for (int i = 0; i < kInOrder && !early; ++i)
+      if (!receive(i)) return;
+    for (int i = 0; i < kInOrder; ++i) {
+      if (!device::wait(m, group, receives[i])) return;
+      count(errors, receives[i].tag == i && receives[i].bytes == size_of(i) ? 0 : 1);
+      count(errors, differences(group, to(i), size_of(i), mixed(static_cast<Word>(epoch), static_cast<Word>(left), i)));
+    }
+    for (int i = 0; i < kInOrder; ++i)
+      if (!device::wait(m, group, sends[i])) return;
+    group.sync();
+  }
+  if (group.thread() == 0) device::detail::add_gpu(errors + 1, 1);
+}
+
 }  // namespace
 
 RANK_TEST("all blocks of kernels on threads send at once") {
@@ -378,6 +420,26 @@ RANK_TEST("all blocks of kernels on threads send at once") {
     CHECK(errors[0] == 0);
     CHECK(errors[1] == 3 * kBlocks);
   }
+}
+
+RANK_TEST("messages of kernels on threads come in the order of their receives") {
+  prepare(ctx);
+  for (const bool concurrent : {false, true})
+    for (const int depth : {4, 16}) {
+      tasuki::MessagesOptions options;
+      options.team.window = kInOrder * kMostInOrder;
+      options.depth = depth;
+      options.concurrent = concurrent;
+      const tasuki::Messages messages(ctx, options);
+      const Buffer<Byte> memory(2 * kInOrder * kMostInOrder);
+      const Buffer<Word> errors(2);
+      for (const auto& width : widths())
+        for (const auto kernel :
+             {in_order<device::BlockGroup>, in_order<device::WarpGroup>, in_order<device::ThreadGroup>})
+          tasuki::launch_resident(ctx, width, kernel, messages.device(), 37, memory.get(), errors.get()).wait();
+      CHECK(errors[0] == 0);
+      CHECK(errors[1] == 3 * widths().size());
+    }
 }
 
 RANK_TEST("blocks of kernels on threads take messages that are anybody's") {

@@ -89,9 +89,9 @@ struct alignas(64) OpenReceive {
 /// What a rank knows of its messages from and to one other, in its own memory: counts, and addresses, which do not
 /// change, so that a call finds all that it needs in one or two lines of the nearest cache.
 struct alignas(128) Box {
-  Word posted;            // receives
   Word oldest;            // all receives before it are closed
   Word seen;              // messages that were given to receives, or found to have none yet
+  Word posted;            // receives
   Word unmatched;         // of these, those that have none
   Word first;             // message: none before it is unmatched
   Word counts;            // where several groups make calls: see counts.cuh
@@ -100,10 +100,13 @@ struct alignas(128) Box {
   unsigned* states;       // by place
   Word* tells;            // at the other, by place: one more than the number of the last message that was taken
 
-  alignas(128) Word sent;  // messages
-  Word clear;              // messages before this one find their places free
-  Line* there;             // where they arrive
-  const Word* taken;       // what the other tells
+  // Address of the place of the next message. 0 if its place may not be free yet, if several groups make calls, or if
+  // messages to the other go through the host.
+  alignas(128) Word next;
+  Word sent;          // messages
+  Word clear;         // messages before this one find their places free
+  Line* there;        // where they arrive
+  const Word* taken;  // what the other tells
 };
 
 /// The counts of a box.
@@ -163,6 +166,15 @@ TASUKI_DEVICE void keep(Word& word, Word value) {
   word = value;
 #else
   store_relaxed(&word, value);
+#endif
+}
+/// Two words side by side.
+TASUKI_DEVICE void kept_pair(const Word& one, const Word& next, Word& first, Word& second) {
+#if defined(__CUDACC__)
+  load_near_pair(&one, first, second);
+#else
+  first = load_relaxed(&one);
+  second = load_relaxed(&next);
 #endif
 }
 /// A word of the book-keeping, whether one group makes calls or several.

@@ -39,14 +39,14 @@ TASUKI_DEVICE bool await_line(const Messages& m, const Line* at, Word number, Li
   return false;
 }
 
-/// By the group: the words of a small message into its receive. False if a line does not come.
+/// By the group: the words of a small message into its receive, from word `first` on. False if a line does not come.
 template <class Group>
 TASUKI_DEVICE bool take_lines(const Messages& m, const Group& group, const Line* lines, Word number, const View& to,
-                              Word bytes) {
+                              Word bytes, Word first = 0) {
   const auto threads = static_cast<Word>(group.threads());
   const Word words = (bytes + 7) / 8;
   TASUKI_ROLLED
-  for (Word n = static_cast<Word>(group.thread()); n < words; n += kLinesAtOnce * threads) {
+  for (Word n = first + static_cast<Word>(group.thread()); n < words; n += kLinesAtOnce * threads) {
     Line line[kLinesAtOnce];
     TASUKI_UNROLLED
     for (int j = 0; j < kLinesAtOnce; ++j)
@@ -171,33 +171,36 @@ TASUKI_RARE Word drive(const Messages& m, const Group group, Look look, bool onc
   }
 }
 
-/// Places in the ring of the receiver: the half of it in which a message's is.
+/// By one thread: whether the half of the receiver's ring in which message `number` has its place is free. If it is,
+/// the channel knows it from here on.
+TASUKI_RARE bool finds_room(const Channel channel, Word number) {
+  const Word half = Word{1} << (channel.m.log_places - 1);
+  const Word begin = number & ~(half - 1);
+  // What was in them before has been taken, most likely the last of it at last.
+  constexpr Word kAtOnce = 8;  // loads
+  const Word step = half < kAtOnce ? half : kAtOnce;
+  bool free = true;
+  for (Word n = begin + half; n > begin && n > 2 * half && free; n -= step) {
+    Word told[kAtOnce];
+    TASUKI_UNROLLED
+    for (Word i = 0; i < kAtOnce; ++i)
+      if (i < step) told[i] = channel.told(n - 1 - i);
+    TASUKI_UNROLLED
+    for (Word i = 0; i < kAtOnce; ++i)
+      if (i < step) free = free && told[i] + 2 * half >= n - i;
+  }
+  if (free) store_leave(&channel.box.clear, begin + half);
+  return free;
+}
+
+/// A place in the ring of the receiver.
 struct LookForPlace {
   const Messages& m;
   int to;
   int tag;
   Word number;
 
-  TASUKI_DEVICE Word look() const {
-    const Channel channel(m, to);
-    const Word half = Word{1} << (m.log_places - 1);
-    const Word begin = number & ~(half - 1);
-    // What was in them before has been taken, most likely the last of it at last.
-    constexpr Word kAtOnce = 8;  // loads
-    const Word step = half < kAtOnce ? half : kAtOnce;
-    bool free = true;
-    for (Word n = begin + half; n > begin && n > 2 * half && free; n -= step) {
-      Word told[kAtOnce];
-      TASUKI_UNROLLED
-      for (Word i = 0; i < kAtOnce; ++i)
-        if (i < step) told[i] = channel.told(n - 1 - i);
-      TASUKI_UNROLLED
-      for (Word i = 0; i < kAtOnce; ++i)
-        if (i < step) free = free && told[i] + 2 * half >= n - i;
-    }
-    if (free) store_leave(&channel.box.clear, begin + half);
-    return free ? kEnded : kNotYet;
-  }
+  TASUKI_DEVICE Word look() const { return finds_room(Channel(m, to), number) ? kEnded : kNotYet; }
   TASUKI_DEVICE void complain(Reason why) const {
     Word n = number & ~((Word{1} << (m.log_places - 1)) - 1);
     while (Channel(m, to).is_taken(n - (Word{1} << m.log_places))) ++n;
@@ -301,6 +304,14 @@ TASUKI_DEVICE bool in_window(const Team& team, const View& view) {
          view.at <= window + (team.window_bytes - view.bytes);
 }
 
+/// By one thread, after a `sync`: the lines of a large message, whose bytes lie at `where`.
+TASUKI_DEVICE void store_large(const Messages& m, Line* lines, const Byte* where, Word bytes, int tag, Word number) {
+  fence();
+  store_line(lines + 1, Line{static_cast<Word>(where - m.team.base[m.team.rank]), number + 1});
+  store_line(lines + 2, Line{bytes, number + 1});
+  store_line(lines, Line{0, head_of(m, number, kLargeSize, tag)});
+}
+
 /// By the group, after a `sync`: what of `isend` takes longer: many lines, a layout, a large message, or one whose
 /// place in the ring is not known to be free.
 template <class Group>
@@ -312,7 +323,6 @@ TASUKI_RARE bool send_later(const Messages& m, const Group group, int to, View f
     store_lines(group, lines, from, head_of(m, number, from.bytes, tag), number);
     return group.all(working(m.team));
   }
-  const Byte* const mine = m.team.base[m.team.rank];
   const Byte* where = from.at;
   if (!in_window(m.team, from)) {
     Byte* const staging = staging_of(m, to, number);
@@ -320,12 +330,7 @@ TASUKI_RARE bool send_later(const Messages& m, const Group group, int to, View f
     group.sync();
     where = staging;
   }
-  if (group.thread() == 0) {
-    fence();
-    store_line(lines + 1, Line{static_cast<Word>(where - mine), number + 1});
-    store_line(lines + 2, Line{from.bytes, number + 1});
-    store_line(lines, Line{0, head_of(m, number, kLargeSize, tag)});
-  }
+  if (group.thread() == 0) store_large(m, lines, where, from.bytes, tag, number);
   return group.all(working(m.team));
 }
 

@@ -49,6 +49,7 @@ TASUKI_DEVICE Word& exchanged(const Team& team, int which) {
 /// A line that has been looked at, until it has that number. False if it does not come, or if a later one has.
 TASUKI_DEVICE bool await_number(const Team& team, const Line* at, Word number, Line& line, Call call, int from,
                                 int slot) {
+  for (int looks = kQuickLooks; looks > 0 && line.number < number; --looks) line = load_line(at);
   if (line.number == number) return true;
   Patience patience(team);
   for (;;) {
@@ -134,7 +135,6 @@ TASUKI_DEVICE bool put_packet(const Team& team, const Group& group, int to, int 
   if (!detail::check_slot(team, Call::packet, to, slot, team.packets)) return false;
   if (bytes > 8 * team.packet_lines)
     return detail::fail(team, Call::packet, Reason::too_large, to, slot, 8 * team.packet_lines, bytes);
-  const bool good = detail::working(team);
   Line* const lines = detail::packet_at(team, to, team.rank, slot);
   const auto* const data = static_cast<const Byte*>(from);
   const auto threads = static_cast<Word>(group.threads());
@@ -151,7 +151,7 @@ TASUKI_DEVICE bool put_packet(const Team& team, const Group& group, int to, int 
     for (int j = 0; j < kAtOnce; ++j)
       if (n + j * threads < words) detail::store_line(lines + n + j * threads, Line{word[j], number});
   }
-  return group.all(good);
+  return group.all(detail::working(team));  // looked at while the packet travels
 }
 
 /// Waits until packet `slot` of rank `from` has come with that number, and copies its `bytes` bytes, as many as were
@@ -195,8 +195,7 @@ TASUKI_DEVICE bool all_to_all(const Team& team, const Group& group, const Word* 
                               int which = 0) {
   const auto each = static_cast<Word>(words);
   if (!detail::check_exchange(team, which, each)) return false;
-  const bool alive = detail::working(team);
-  if (each == 0) return group.all(alive);  // nobody waits, and so it does not count
+  if (each == 0) return group.all(detail::working(team));  // nobody waits, and so it does not count
   const auto thread = static_cast<Word>(group.thread());
   const auto threads = static_cast<Word>(group.threads());
   const Word all = static_cast<Word>(team.ranks) * each;
@@ -206,6 +205,7 @@ TASUKI_DEVICE bool all_to_all(const Team& team, const Group& group, const Word* 
   for (Word i = thread; i < all; i += threads)
     detail::store_line(detail::exchange_at(team, static_cast<int>(i / each), team.rank, which, next) + i % each,
                        Line{mine[i], next});
+  const bool alive = detail::working(team);
   bool good = true;
   for (Word i = thread; i < all && good; i += threads) {
     const auto rank = static_cast<int>(i / each);
@@ -226,13 +226,13 @@ template <class Group, class T, class Op>
 TASUKI_DEVICE bool allreduce(const Team& team, const Group& group, const T& value, const Op& op, T& result,
                              int which = 0) {
   if (!detail::check_exchange(team, which, 1)) return false;
-  const bool alive = detail::working(team);
   Word& passed = detail::exchanged(team, which);
   group.sync();
   const Word next = passed + 1;
   for (int rank = group.thread(); rank < team.ranks; rank += group.threads())
     if (rank != team.rank)
       detail::store_line(detail::exchange_at(team, rank, team.rank, which, next), Line{detail::word_of(value), next});
+  const bool alive = detail::working(team);
   const bool good = group.all(detail::combine(team, which, next, 0, value, op, result) && alive);
   if (group.thread() == 0) passed = next;
   return good;
@@ -245,8 +245,7 @@ TASUKI_DEVICE bool allreduce(const Team& team, const Group& group, const T* from
                              int which = 0) {
   const auto all = static_cast<Word>(count);
   if (!detail::check_exchange(team, which, all)) return false;
-  const bool alive = detail::working(team);
-  if (all == 0) return group.all(alive);
+  if (all == 0) return group.all(detail::working(team));
   const auto thread = static_cast<Word>(group.thread());
   const auto threads = static_cast<Word>(group.threads());
   Word& passed = detail::exchanged(team, which);
@@ -258,6 +257,7 @@ TASUKI_DEVICE bool allreduce(const Team& team, const Group& group, const T* from
       detail::store_line(detail::exchange_at(team, rank, team.rank, which, next) + i,
                          Line{detail::word_of(from[i]), next});
     }
+  const bool alive = detail::working(team);
   bool good = true;
   for (Word i = thread; i < all && good; i += threads) {
     T result = from[i];

@@ -4,8 +4,7 @@
 #pragma once
 
 #include "tasuki/kernel/by_host.cuh"
-#include "tasuki/kernel/receive.cuh"
-#include "tasuki/kernel/send.cuh"
+#include "tasuki/kernel/quick.cuh"
 
 namespace tasuki::device {
 
@@ -16,29 +15,10 @@ TASUKI_DEVICE bool failed(const Messages& m) {
 
 namespace detail {
 
-/// `wait`, or with `once` `test`, of what goes through the host.
+/// `wait`, or with `once` `test`, of what goes through the host, and of a large message.
 template <class Group>
-TASUKI_RARE bool finish_apart(const Messages& m, const Group group, Request& request, bool once, bool& done) {
-  return finish_by_host(m, group, request, once, done);
-}
-
-/// `wait`, or with `once` `test`.
-template <class Group>
-TASUKI_DEVICE bool finish(const Messages& m, const Group& group, Request& request, bool once, bool& done) {
-  done = true;
-  if (request.kind == kReceive) return finish_receive(m, group, request, once, done);
-  if (request.kind == kSmall) {  // `isend` has ended it
-    request.kind = kNothing;
-    return true;
-  }
-  if (request.kind >= kHostSend) {
-    Request later = request;
-    bool ends = true;
-    const bool good = finish_apart(m, group, later, once, ends);
-    request = later;
-    done = ends;
-    return good;
-  }
+TASUKI_RARE bool finish_slow(const Messages& m, const Group group, Request& request, bool once, bool& done) {
+  if (request.kind >= kHostSend) return finish_by_host(m, group, request, once, done);
   if (request.kind != kLarge) return group.all(same_version(m.team.heading) && working(m.team));
   group.sync();
   const Word next = drive(m, group, LookForTaken{m, request.peer, request.tag, request.number}, once);
@@ -47,6 +27,36 @@ TASUKI_DEVICE bool finish(const Messages& m, const Group& group, Request& reques
   if (done) request.kind = kNothing;
   return true;
 }
+/// The same of all that is not quick.
+template <class Group>
+TASUKI_RARE bool finish_rest(const Messages& m, const Group group, Request& request, bool once, bool& done) {
+  if (request.kind != kReceive) return finish_slow(m, group, request, once, done);
+  return m.concurrent == 0 ? finish_later(m, group, request, once, done) : finish_shared(m, group, request, once, done);
+}
+
+/// `wait`, or with `once` `test`.
+template <class Group>
+TASUKI_DEVICE bool finish(const Messages& m, const Group& group, Request& request, bool once, bool& done) {
+  done = true;
+  const bool sent = request.kind == kSmall || (request.kind == kLarge && taken_quick(m, group, request, once));
+  if (sent) {  // a small one has been since `isend`
+    request.kind = kNothing;
+    return true;
+  }
+  if (request.kind == kReceive && m.concurrent == 0 && take_quick(m, group, request, once)) return true;
+  if (request.kind == kReceive && m.concurrent != 0) {
+    Word head = 0;
+    const Word quick = take_oldest(m, group, request, once, head);
+    if (quick == kEnded) return ended(request, tag_of(head), size_of(head));
+    if (quick == kGaveUp) return false;
+  }
+  Request later = request;  // so that the request itself stays in registers
+  bool ends = true;
+  const bool good = by_address(&finish_rest<Group>)(m, group, later, once, ends);
+  request = later;
+  done = ends;
+  return good;
+}
 
 /// `isend` to, `irecv` from a rank whose messages go through the host.
 template <class Group>
@@ -54,16 +64,31 @@ TASUKI_RARE bool begin_apart(const Messages& m, const Group group, bool sends, i
                              Request& request) {
   return sends ? send_by_host(m, group, peer, view, tag, request) : receive_by_host(m, group, peer, view, tag, request);
 }
+/// `isend` and `irecv` of all that is not quick.
+template <class Group>
+TASUKI_RARE bool begin_rest(const Messages& m, const Group group, bool sends, int peer, View view, int tag,
+                            Request& request) {
+  request = {};
+  if (!check_message(m, sends ? Call::isend : Call::irecv, peer, tag, sends ? 0 : kAnyTag)) return false;
+  if (m.team.apart != 0 && is_apart(m, peer)) return begin_apart(m, group, sends, peer, view, tag, request);
+  if (sends) return was_sent(send_alone(m, group, peer, view, tag), peer, tag, view.bytes, request);
+  return was_posted(post_alone(m, group, peer, view, tag), peer, view, tag, request);
+}
 template <class Group>
 TASUKI_DEVICE bool begin(const Messages& m, const Group& group, bool sends, int peer, const View& view, int tag,
                          Request& request) {
-  if (m.team.apart != 0 && is_apart(m, peer)) {
-    Request later;
-    const bool good = begin_apart(m, group, sends, peer, view, tag, later);
-    request = later;
-    return good;
+  request.kind = kNothing;
+  if (m.concurrent != 0 && is_rank(m.team, peer) && m.team.base[peer] != nullptr && tag >= (sends ? 0 : kAnyTag)) {
+    if (sends) return was_sent(send_shared(m, group, peer, view, tag), peer, tag, view.bytes, request);
+    return was_posted(post_shared(m, group, peer, view, tag), peer, view, tag, request);
   }
-  return sends ? send(m, group, peer, view, tag, request) : receive(m, group, peer, view, tag, request);
+  if (m.concurrent == 0 &&
+      (sends ? send_quick(m, group, peer, view, tag, request) : post_quick(m, group, peer, view, tag, request)))
+    return true;
+  Request later;
+  const bool good = by_address(&begin_rest<Group>)(m, group, sends, peer, view, tag, later);
+  request = later;
+  return good;
 }
 
 }  // namespace detail

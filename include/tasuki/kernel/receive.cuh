@@ -1,5 +1,5 @@
-// irecv, and wait and test for a receive. Part of tasuki/kernel.cuh; messages.cuh has the calls. As in send.cuh, each
-// has a quick way where one group of a rank makes calls.
+// irecv, and wait and test for a receive, of any message; quick.cuh has what is quicker. Part of tasuki/kernel.cuh;
+// messages.cuh has the calls.
 #pragma once
 
 #include "tasuki/kernel/deliver.cuh"
@@ -76,42 +76,39 @@ TASUKI_DEVICE bool post_next(const Messages& m, Box& box, OpenReceive* receives,
   return good;
 }
 
+/// By one thread, among several groups: the same if the channel is tangled. False if too many are open.
+TASUKI_RARE bool post_locked(const Channel channel, View to, int tag, Word& number) {
+  bool room = true;
+  locked(channel, [&](Books& books) {
+    room = books.posted - books.oldest < channel.m.receives;
+    if (!room) return;
+    number = books.posted++;
+    OpenReceive& receive = channel.receive(number);
+    receive.to = to;
+    receive.tag = tag;
+    store_relaxed(&receive.state, books.unmatched == 0 ? kOpen : state_of_new(channel, books, tag));
+  });
+  return room;
+}
+
 template <class Group>
-TASUKI_RARE Word post_shared(const Messages& m, const Group group, int from, View to, int tag) {
+TASUKI_DEVICE Word post_shared(const Messages& m, const Group& group, int from, const View& to, int tag) {
   Box& box = m.boxes[from];
   Word number = kNotPosted;
   group.sync();
-  if (group.thread() == 0) {
-    const bool good = working(m.team);
-    const Channel channel(m, from);
-    bool room = true;
-    if (good && !post_next(m, box, channel.receives, to, tag, number))
-      locked(channel, [&](Books& books) {
-        room = books.posted - books.oldest < m.receives;
-        if (!room) return;
-        number = books.posted++;
-        OpenReceive& receive = channel.receive(number);
-        receive.to = to;
-        receive.tag = tag;
-        store_relaxed(&receive.state, books.unmatched == 0 ? kOpen : state_of_new(channel, books, tag));
-      });
-    if (!room) fail(m.team, Call::irecv, Reason::too_many_open, from, tag, m.receives);
-    if (!good) number = kNotPosted;
+  if (group.thread() == 0 && working(m.team) && !post_next(m, box, box.receives, to, tag, number)) {
+    Word later = kNotPosted;
+    if (!by_address(&post_locked)(Channel(m, from), to, tag, later))
+      fail(m.team, Call::irecv, Reason::too_many_open, from, tag, m.receives);
+    number = later;
   }
   return group.broadcast(number);
 }
 
-/// `irecv`.
-template <class Group>
-TASUKI_DEVICE bool receive(const Messages& m, const Group& group, int from, const View& to, int tag, Request& request) {
-  request.kind = kNothing;
-  if (!check_message(m, Call::irecv, from, tag, kAnyTag)) return false;
-  const Word number = m.concurrent == 0 ? post_alone(m, group, from, to, tag) : post_shared(m, group, from, to, tag);
-  if (number == kNotPosted) return false;
+TASUKI_DEVICE bool was_posted(Word number, int from, const View& to, int tag, Request& request) {
   request.to = to;
-  return make(request, kReceive, from, tag, to.bytes, number);
+  return number != kNotPosted && make(request, kReceive, from, tag, to.bytes, number);
 }
-
 TASUKI_DEVICE bool ended(Request& request, int tag, Word bytes) {
   request.kind = kNothing;
   request.tag = tag;
@@ -119,8 +116,15 @@ TASUKI_DEVICE bool ended(Request& request, int tag, Word bytes) {
   return true;
 }
 
+/// By the group: the lines of a small message beyond one for each thread.
+template <class Group>
+TASUKI_RARE bool take_more_lines(const Messages& m, const Group group, const Line* lines, Word number, Byte* to,
+                                 Word bytes) {
+  return take_lines(m, group, lines, number, View{to, bytes, nullptr}, bytes, static_cast<Word>(group.threads()));
+}
+
 /// `wait` and `test` for a receive where several groups may be at it, quick: the receive is the oldest, and the next
-/// message is short and for it. One thread takes it from the counts; meanwhile the others look for their lines. kEnded,
+/// message is small and for it. One thread takes it from the counts; meanwhile the others look for their lines. kEnded,
 /// with the message's head; kNotYet if it is not so, and then the receive is open as before; kGaveUp if a line of the
 /// message does not come.
 template <class Group>
@@ -131,8 +135,7 @@ TASUKI_DEVICE Word take_oldest(const Messages& m, const Group& group, const Requ
   const Line* const lines = box.lines + (place_of(m, number) << m.log_lines);
   Word* const tells = box.tells + place_of(m, number);
   const auto thread = static_cast<Word>(group.thread());
-  const Word all_words = 8 * static_cast<Word>(group.threads());
-  const Word most = request.to.bytes < all_words ? request.to.bytes : all_words;
+  const Word most = request.to.bytes < m.eager ? request.to.bytes : m.eager;
   group.sync();
   const bool alive = thread != 0 || working(m.team);
   Line own{};
@@ -162,20 +165,18 @@ TASUKI_DEVICE Word take_oldest(const Messages& m, const Group& group, const Requ
     came = await_line(m, lines + thread, number, own);
     if (came) store_bytes(request.to.at + 8 * thread, own.data, size_of(head) - 8 * thread);
   }
+  if (size_of(head) > 8 * static_cast<Word>(group.threads()))
+    came = take_more_lines(m, group, lines, number, request.to.at, size_of(head)) && came;
   came = group.all(came);
-  if (thread == 0) came ? store_leave(tells, number + 1) : void(give_up(m, request.peer, tag_of(head)));
+  if (thread == 0) came ? store_leave(tells, number + 1) : void(by_address(&give_up)(m, request.peer, tag_of(head)));
   if (came) return kEnded;
   group.sync();  // it has failed, whichever thread asks
   return kGaveUp;
 }
 
-/// The same, as long as it takes: one thread finds the message.
+/// The same, not quick: one thread finds the message.
 template <class Group>
-TASUKI_RARE bool finish_shared(const Messages& m, const Group group, Request& request, bool once, bool& done) {
-  Word head = 0;
-  const Word quick = take_oldest(m, group, request, once, head);
-  if (quick == kGaveUp) return false;
-  if (quick == kEnded) return ended(request, tag_of(head), size_of(head));
+TASUKI_DEVICE bool finish_shared(const Messages& m, const Group& group, Request& request, bool once, bool& done) {
   const Channel channel(m, request.peer);
   group.sync();
   const Word next = drive(m, group, LookForMessage(m, request), once);
@@ -199,7 +200,7 @@ TASUKI_RARE bool finish_shared(const Messages& m, const Group group, Request& re
 
 /// The same where this group is the only one, as long as it takes.
 template <class Group>
-TASUKI_RARE bool finish_later(const Messages& m, const Group group, Request& request, bool once, bool& done) {
+TASUKI_DEVICE bool finish_later(const Messages& m, const Group& group, Request& request, bool once, bool& done) {
   const Channel channel(m, request.peer);
   Box& box = channel.box;
   OpenReceive& receive = channel.receive(request.number);
@@ -252,69 +253,6 @@ TASUKI_RARE bool finish_later(const Messages& m, const Group group, Request& req
       return true;
     }
   }
-}
-
-/// The same, quick: the next message is short and for this receive, which is the oldest. All threads look at the ring,
-/// find the same there, and take their words as they come. False if it is not so: then the receive is open as before,
-/// and some of its words may have been stored. Whatever does not depend on the message is worked out before it comes.
-template <class Group>
-TASUKI_DEVICE bool take_next(const Messages& m, const Group& group, const Request& request, bool once, Word& head) {
-  Box& box = m.boxes[request.peer];
-  OpenReceive* const receives = box.receives;
-  Word* tells = box.tells;
-  const Line* lines = box.lines;
-  const bool alive = working(m.team);
-  const auto thread = static_cast<Word>(group.thread());
-  group.sync();
-  const Word message = kept(box.seen);
-  const Word oldest = kept(box.oldest);
-  Word& state = receive_of(m, receives, request.number).state;
-  const bool quick = kept(state) == kOpen && oldest == request.number && request.to.blocks == nullptr;
-  if (!quick) return false;
-  tells += place_of(m, message);
-  lines += place_of(m, message) << m.log_lines;
-  const Word any = request.tag == kAnyTag ? 0xffffffffULL : 0;
-  const Word expected = head_of(m, message, 0, request.tag) | any;
-  const Word all_words = 8 * static_cast<Word>(group.threads());
-  const Word most = request.to.bytes < all_words ? request.to.bytes : all_words;
-  Byte* const to = request.to.at + 8 * thread;
-  constexpr Word kLap = Word{0xffff} << 48;  // parts of the number of a message's first line
-  constexpr Word kSize = Word{0xffff} << 32;
-  Line own = load_line(lines);
-  for (int looks = once ? 0 : kTurns; looks > 0 && ((own.number ^ expected) & kLap) != 0; --looks)
-    own = load_line(lines);
-  head = own.number;
-  const Word bytes = size_of(head);
-  bool good = (((head | any) ^ expected) & ~kSize) == 0 && bytes <= most;
-  if (good && 8 * thread < bytes) {
-    if (thread > 0) {
-      own = load_line(lines + thread);
-      good = await_line(m, lines + thread, message, own);
-    }
-    if (good) store_bytes(to, own.data, bytes - 8 * thread);
-  }
-  if (!group.all(good && alive)) return false;
-  if (thread == 0) {
-    store_leave(tells, message + 1);
-    keep(box.seen, message + 1);
-    keep(state, kClosed);
-    keep(box.oldest, oldest + 1);
-  }
-  return true;
-}
-
-/// `wait`, or with `once` `test`, for a receive.
-template <class Group>
-TASUKI_DEVICE bool finish_receive(const Messages& m, const Group& group, Request& request, bool once, bool& done) {
-  Word head = 0;
-  if (m.concurrent == 0 && take_next(m, group, request, once, head)) return ended(request, tag_of(head), size_of(head));
-  Request later = request;  // so that the request itself stays in registers
-  bool ends = true;
-  const bool good =
-      m.concurrent == 0 ? finish_later(m, group, later, once, ends) : finish_shared(m, group, later, once, ends);
-  request = later;
-  done = ends;
-  return good;
 }
 
 }  // namespace tasuki::device::detail

@@ -1,8 +1,5 @@
-// isend: how a group begins to send a message. Part of tasuki/kernel.cuh; messages.cuh has the calls.
-//
-// Where one group of a rank makes calls, each has a quick way, which is in the user's kernel as a whole, and one for
-// all else, which is a function. What a call needs is loaded at its begin, all at once, for a GPU takes long for each
-// load.
+// isend: how a group begins to send any message; quick.cuh has what is quicker. Part of tasuki/kernel.cuh; messages.cuh
+// has the calls.
 #pragma once
 
 #include "tasuki/kernel/deliver.cuh"
@@ -38,10 +35,25 @@ TASUKI_DEVICE void store_short(const Messages& m, const Group& group, Line* ther
              Line{own, thread == 0 ? head_of(m, number, bytes, tag) : number + 1});
 }
 
+/// By the group: the lines of any small message; of one that lies together.
+template <class Group>
+TASUKI_RARE void store_any(const Messages& m, const Group group, Line* lines, View from, int tag, Word number) {
+  store_lines(group, lines, from, head_of(m, number, from.bytes, tag), number);
+}
+template <class Group>
+TASUKI_RARE void store_together(const Messages& m, const Group group, Line* lines, Byte* from, Word bytes, int tag,
+                                Word number) {
+  store_lines(group, lines, View{from, bytes, nullptr}, head_of(m, number, bytes, tag), number);
+}
+
 // What became of a message that is sent, in one word: the kind of its request and its number, or that it has failed.
 constexpr Word kNotSent = 0;
 TASUKI_DEVICE Word sent(int kind, Word number) {
   return number << 8 | static_cast<Word>(kind);
+}
+
+TASUKI_DEVICE bool was_sent(Word became, int to, int tag, Word bytes, Request& request) {
+  return became != kNotSent && make(request, static_cast<int>(became & 0xff), to, tag, bytes, became >> 8);
 }
 
 /// What `isend` has left to do for a message that is not short, or has no place yet.
@@ -57,32 +69,40 @@ TASUKI_RARE Word send_rest(const Messages& m, const Group group, int to, View fr
   return sent(large && !copied ? kLarge : kSmall, number);
 }
 
+/// By one thread, where one group makes calls: `number` messages have been sent. Looks for room before the next needs
+/// it.
+TASUKI_DEVICE void keep_sent(const Messages& m, int to, Word number) {
+  Box& box = m.boxes[to];
+  bool room = number < kept(box.clear);
+  if (!room) room = by_address(&finds_room)(Channel(m, to), number);
+  Line* const place = box.there + (place_of(m, number) << m.log_lines);
+  keep(box.sent, number);
+  keep(box.next, room ? reinterpret_cast<Word>(place) : 0);
+}
+
+/// By a group that is the only one to make calls.
 template <class Group>
 TASUKI_DEVICE Word send_alone(const Messages& m, const Group& group, int to, const View& from, int tag) {
   Box& box = m.boxes[to];
   group.sync();
   const bool good = working(m.team);
   const Word number = kept(box.sent);
-  const Word clear = kept(box.clear);
-  Line* const there = box.there;
-  const bool room = number < clear;
-  const bool quick = room && is_short(m, group, from);
-  if (quick) store_short(m, group, there, own_word(group, from), from.bytes, tag, number);
-  Word became = group.all(good) ? sent(kSmall, number) : kNotSent;  // all have read what they send
-  if (!quick && became != kNotSent) became = send_rest(m, group, to, from, tag, number, room);
-  if (group.thread() == 0) keep(box.sent, number + 1);
+  const bool room = number < kept(box.clear);
+  const Word became = group.all(good) ? send_rest(m, group, to, from, tag, number, room) : kNotSent;
+  if (group.thread() == 0) keep_sent(m, to, number + 1);
   return became;
 }
 
+/// Among several groups.
 template <class Group>
-TASUKI_RARE Word send_shared(const Messages& m, const Group group, int to, View from, int tag) {
+TASUKI_DEVICE Word send_shared(const Messages& m, const Group& group, int to, const View& from, int tag) {
   Box& box = m.boxes[to];
-  const bool good = working(m.team);
   const bool few = is_short(m, group, from);
   Line* const there = box.there;
   group.sync();
   const Word own = few ? own_word(group, from) : 0;
   Word number = 0;
+  Word clear = 0;
   bool room = true;
   const auto tell = [&] {  // what the first thread knows
     const Word both = group.broadcast(number << 1 | (room ? 1 : 0));
@@ -90,25 +110,25 @@ TASUKI_RARE Word send_shared(const Messages& m, const Group group, int to, View 
     room = (both & 1) != 0;
   };
   if (group.thread() == 0) {
-    const Word clear = load_leave(&box.clear);
+    clear = load_leave(&box.clear);
     number = count_gpu(&box.sent, 1);
     room = number < clear;
   }
-  const bool several = from.bytes > 8;  // lines, by several threads
+  const bool small = from.bytes <= m.eager;
+  const bool several = from.bytes > 8 || !few;  // lines, by several threads
   if (several) tell();
-  if (room && few) store_short(m, group, there, own, from.bytes, tag, number);
-  if (group.all(good && room && few)) return several ? sent(kSmall, number) : sent(kSmall, 0);
+  if (room && few) {
+    store_short(m, group, there, own, from.bytes, tag, number);
+  } else if (room && small && from.blocks == nullptr) {
+    store_together(m, group, there + (place_of(m, number) << m.log_lines), from.at, from.bytes, tag, number);
+  } else if (room && small) {
+    by_address (&store_any<Group>)(m, group, there + (place_of(m, number) << m.log_lines), from, tag, number);
+  }
+  const bool good = working(m.team);
+  if (group.thread() == 0 && number + 1 == clear) by_address (&finds_room)(Channel(m, to), number + 1);  // for the next
+  if (group.all(good && room && small)) return several ? sent(kSmall, number) : sent(kSmall, 0);
   if (!several) tell();
-  return group.all(good) ? send_rest(m, group, to, from, tag, number, room) : kNotSent;
-}
-
-/// `isend`.
-template <class Group>
-TASUKI_DEVICE bool send(const Messages& m, const Group& group, int to, const View& from, int tag, Request& request) {
-  request.kind = kNothing;
-  if (!check_message(m, Call::isend, to, tag, 0)) return false;
-  const Word became = m.concurrent == 0 ? send_alone(m, group, to, from, tag) : send_shared(m, group, to, from, tag);
-  return became != kNotSent && make(request, static_cast<int>(became & 0xff), to, tag, from.bytes, became >> 8);
+  return group.all(good) ? by_address(&send_rest<Group>)(m, group, to, from, tag, number, room) : kNotSent;
 }
 
 }  // namespace tasuki::device::detail

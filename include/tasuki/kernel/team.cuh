@@ -192,6 +192,8 @@ class Patience {
 #endif
 };
 
+constexpr int kQuickLooks = 32;  // in vain, until the clock is looked at
+
 /// By one thread: until the word has reached `least`.
 TASUKI_DEVICE bool await(const Team& team, const Word* word, Word least, Call call, int peer, int index) {
   const bool good = working(team);  // on its way while the word is looked at
@@ -347,9 +349,8 @@ TASUKI_DEVICE bool wait_signal(const Team& team, const Group& group, int from, i
 template <class Group>
 TASUKI_DEVICE bool put_word(const Team& team, const Group& group, int to, int slot, Word number, Word word) {
   if (!detail::check_slot(team, Call::word, to, slot, team.words)) return false;
-  const bool good = detail::working(team);
   if (group.thread() == 0) detail::store_line(detail::word_at(team, to, team.rank, slot), Line{word, number});
-  return group.all(good);
+  return group.all(detail::working(team));  // looked at while the word travels
 }
 
 /// Waits until word `slot` of rank `from` has reached the number, and gives its 8 bytes to all threads.
@@ -359,6 +360,7 @@ TASUKI_DEVICE bool wait_word(const Team& team, const Group& group, int from, int
   const Line* const at = detail::word_at(team, team.rank, from, slot);
   bool good = detail::working(team);  // on its way while the word is looked at
   Line line = detail::load_line(at);  // by every thread, so that none has to tell the others
+  for (int looks = detail::kQuickLooks; looks > 0 && line.number < number; --looks) line = detail::load_line(at);
   detail::Patience patience(team);
   while (good && line.number < number) {
     if (patience.more()) {
