@@ -46,8 +46,9 @@ TASUKI_DEVICE bool finish(const Messages& m, const Group& group, Request& reques
   if (request.kind == kReceive && m.concurrent == 0 && take_quick(m, group, request, once)) return true;
   if (request.kind == kReceive && m.concurrent != 0) {
     Word head = 0;
-    const Word quick = take_oldest(m, group, request, once, head);
-    if (quick == kEnded) return ended(request, tag_of(head), size_of(head));
+    Word bytes = 0;
+    const Word quick = take_oldest(m, group, request, once, head, bytes);
+    if (quick == kEnded) return ended(request, tag_of(head), bytes);
     if (quick == kGaveUp) return false;
   }
   Request later = request;  // so that the request itself stays in registers

@@ -91,27 +91,6 @@ TASUKI_DEVICE bool post_quick(const Messages& m, const Group& group, int from, c
   return group.all(good) && make(request, kReceive, from, tag, to.bytes, number);
 }
 
-constexpr Word kNotTaken = ~Word{0};
-
-/// By the group: the bytes of a message, which are in its lines or where the lines say, when this thread has taken its
-/// part of them. kNotTaken if they are more than `most`, or a line does not come.
-template <class Group>
-TASUKI_RARE Word take_together(const Messages& m, const Group group, const Line* lines, Word number, Byte* to,
-                               Word most, Word bytes) {
-  return bytes <= most && take_lines(m, group, lines, number, View{to, bytes, nullptr}, bytes) ? bytes : kNotTaken;
-}
-template <class Group>
-TASUKI_RARE Word take_large(const Messages& m, const Group group, const Line* lines, Word number, Byte* to, Word most,
-                            int peer) {
-  Line where = load_line(lines + 1);
-  Line size = load_line(lines + 2);
-  if (!await_line(m, lines + 1, number, where) || !await_line(m, lines + 2, number, size)) return kNotTaken;
-  if (size.data > most) return kNotTaken;
-  load_acquire(&lines[2].number);  // what was written before may be read
-  pull(group, to, m.team.base[peer] + where.data, size.data);
-  return size.data;
-}
-
 /// `wait`, or with `once` `test`, for a large message that was sent. False if it has not been taken for some time.
 template <class Group>
 TASUKI_DEVICE bool taken_quick(const Messages& m, const Group& group, const Request& request, bool once) {

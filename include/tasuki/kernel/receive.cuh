@@ -124,11 +124,12 @@ TASUKI_RARE bool take_more_lines(const Messages& m, const Group group, const Lin
 }
 
 /// `wait` and `test` for a receive where several groups may be at it, quick: the receive is the oldest, and the next
-/// message is small and for it. One thread takes it from the counts; meanwhile the others look for their lines. kEnded,
-/// with the message's head; kNotYet if it is not so, and then the receive is open as before; kGaveUp if a line of the
-/// message does not come.
+/// message is for it. One thread takes it from the counts; meanwhile the others look for their lines. kEnded,
+/// with the message's head and bytes; kNotYet if it is not so, and then the receive is open as before; kGaveUp if a
+/// line of the message does not come.
 template <class Group>
-TASUKI_DEVICE Word take_oldest(const Messages& m, const Group& group, const Request& request, bool once, Word& head) {
+TASUKI_DEVICE Word take_oldest(const Messages& m, const Group& group, const Request& request, bool once, Word& head,
+                               Word& bytes) {
   if (request.to.blocks != nullptr) return kNotYet;
   Box& box = m.boxes[request.peer];
   const Word number = request.number;  // of the receive and the message
@@ -147,26 +148,39 @@ TASUKI_DEVICE Word take_oldest(const Messages& m, const Group& group, const Requ
     good = is_message(m, own.number, number);
   }
   head = own.number;
-  good = good && alive && takes(request.tag, tag_of(head)) && size_of(head) <= most;
+  bytes = size_of(head);
+  if (good && bytes == kLargeSize) {
+    const Line size = load_line(lines + 2);
+    good = size.number == number + 1 && size.data <= request.to.bytes;
+  } else {
+    good = good && bytes <= most;
+  }
+  good = good && alive && takes(request.tag, tag_of(head));
   if (thread == 0 && good) {
     good = claim_oldest(box, number);
-    if (good && size_of(head) > 0) store_bytes(request.to.at, own.data, size_of(head));
-    if (good && size_of(head) <= 8) store_leave(tells, number + 1);
+    if (good && bytes > 0 && bytes != kLargeSize) store_bytes(request.to.at, own.data, bytes);
+    if (good && bytes <= 8) store_leave(tells, number + 1);
   }
-  if (thread != 0 && good && 8 * thread < size_of(head)) own = load_line(lines + thread);
+  if (thread != 0 && good && 8 * thread < bytes) own = load_line(lines + thread);
   if (!group.all(good)) {  // the first has not taken it, or another has not seen it
     if (group.broadcast(thread == 0 && good ? 1 : 0) == 0) return kNotYet;
     head = group.broadcast(head);
-    if (thread != 0 && 8 * thread < size_of(head)) own = load_line(lines + thread);
+    bytes = size_of(head);
+    if (thread != 0 && 8 * thread < bytes) own = load_line(lines + thread);
   }
-  if (size_of(head) <= 8) return kEnded;
+  if (bytes <= 8) return kEnded;
   bool came = true;
-  if (thread != 0 && 8 * thread < size_of(head)) {
-    came = await_line(m, lines + thread, number, own);
-    if (came) store_bytes(request.to.at + 8 * thread, own.data, size_of(head) - 8 * thread);
+  if (bytes == kLargeSize) {
+    bytes = by_address(&take_large<Group>)(m, group, lines, number, request.to.at, request.to.bytes, request.peer);
+    came = bytes != kNotTaken;
+  } else {
+    if (thread != 0 && 8 * thread < bytes) {
+      came = await_line(m, lines + thread, number, own);
+      if (came) store_bytes(request.to.at + 8 * thread, own.data, bytes - 8 * thread);
+    }
+    if (bytes > 8 * static_cast<Word>(group.threads()))
+      came = take_more_lines(m, group, lines, number, request.to.at, bytes) && came;
   }
-  if (size_of(head) > 8 * static_cast<Word>(group.threads()))
-    came = take_more_lines(m, group, lines, number, request.to.at, size_of(head)) && came;
   came = group.all(came);
   if (thread == 0) came ? store_leave(tells, number + 1) : void(by_address(&give_up)(m, request.peer, tag_of(head)));
   if (came) return kEnded;

@@ -115,6 +115,7 @@ TASUKI_DEVICE Word send_shared(const Messages& m, const Group& group, int to, co
     room = number < clear;
   }
   const bool small = from.bytes <= m.eager;
+  const bool large = !small && in_window(m.team, from);
   const bool several = from.bytes > 8 || !few;  // lines, by several threads
   if (several) tell();
   if (room && few) {
@@ -123,10 +124,12 @@ TASUKI_DEVICE Word send_shared(const Messages& m, const Group& group, int to, co
     store_together(m, group, there + (place_of(m, number) << m.log_lines), from.at, from.bytes, tag, number);
   } else if (room && small) {
     by_address (&store_any<Group>)(m, group, there + (place_of(m, number) << m.log_lines), from, tag, number);
+  } else if (room && large && group.thread() == 0) {
+    store_large(m, there + (place_of(m, number) << m.log_lines), from.at, from.bytes, tag, number);
   }
   const bool good = working(m.team);
   if (group.thread() == 0 && number + 1 == clear) by_address (&finds_room)(Channel(m, to), number + 1);  // for the next
-  if (group.all(good && room && small)) return several ? sent(kSmall, number) : sent(kSmall, 0);
+  if (group.all(good && room && (small || large))) return sent(large ? kLarge : kSmall, several ? number : 0);
   if (!several) tell();
   return group.all(good) ? by_address(&send_rest<Group>)(m, group, to, from, tag, number, room) : kNotSent;
 }
