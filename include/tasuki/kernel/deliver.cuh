@@ -64,23 +64,12 @@ TASUKI_DEVICE bool take_lines(const Messages& m, const Group& group, const Line*
 
 constexpr Word kNotTaken = ~Word{0};
 
-/// By the group: the bytes of a message, which are in its lines or where the lines say, when this thread has taken its
-/// part of them. kNotTaken if they are more than `most`, or a line does not come.
+/// By the group: the bytes of a small message that goes where bytes lie together, when this thread has taken its part
+/// of them. kNotTaken if they are more than `most`, or a line does not come.
 template <class Group>
 TASUKI_RARE Word take_together(const Messages& m, const Group group, const Line* lines, Word number, Byte* to,
                                Word most, Word bytes) {
   return bytes <= most && take_lines(m, group, lines, number, View{to, bytes, nullptr}, bytes) ? bytes : kNotTaken;
-}
-template <class Group>
-TASUKI_RARE Word take_large(const Messages& m, const Group group, const Line* lines, Word number, Byte* to, Word most,
-                            int peer) {
-  Line where = load_line(lines + 1);
-  Line size = load_line(lines + 2);
-  if (!await_line(m, lines + 1, number, where) || !await_line(m, lines + 2, number, size)) return kNotTaken;
-  if (size.data > most) return kNotTaken;
-  load_acquire(&lines[2].number);  // what was written before may be read
-  pull(group, to, m.team.base[peer] + where.data, size.data);
-  return size.data;
 }
 
 /// Why a group that finds something missing has given up; by its first thread.

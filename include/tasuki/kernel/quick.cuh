@@ -141,14 +141,20 @@ TASUKI_DEVICE bool take_quick(const Messages& m, const Group& group, Request& re
     if (!is_message(m, own.number, number) || !takes(request.tag, tag)) {
       bytes = kNotTaken;
     } else if (size == kLargeSize) {
-      bytes = by_address(&take_large<Group>)(m, group, lines, number, request.to.at, bytes, request.peer);
+      bytes = size;
     } else {
       bytes = take_together(m, group, lines, number, request.to.at, bytes, size);
     }
   }
   if (!group.all(bytes != kNotTaken && alive)) return false;
-  if (thread == 0) {
+  if (bytes == kLargeSize) {  // to all threads
+    const Got got = by_address(&take<Group>)(m, group, request.peer, number, request.to);
+    if (!got.good) return false;
+    bytes = got.bytes;
+  } else if (thread == 0) {
     store_leave(tells, number + 1);
+  }
+  if (thread == 0) {
     keep(box.seen, number + 1);
     keep(box.oldest, number + 1);
   }

@@ -169,18 +169,18 @@ TASUKI_DEVICE Word take_oldest(const Messages& m, const Group& group, const Requ
     if (thread != 0 && 8 * thread < bytes) own = load_line(lines + thread);
   }
   if (bytes <= 8) return kEnded;
-  bool came = true;
   if (bytes == kLargeSize) {
-    bytes = by_address(&take_large<Group>)(m, group, lines, number, request.to.at, request.to.bytes, request.peer);
-    came = bytes != kNotTaken;
-  } else {
-    if (thread != 0 && 8 * thread < bytes) {
-      came = await_line(m, lines + thread, number, own);
-      if (came) store_bytes(request.to.at + 8 * thread, own.data, bytes - 8 * thread);
-    }
-    if (bytes > 8 * static_cast<Word>(group.threads()))
-      came = take_more_lines(m, group, lines, number, request.to.at, bytes) && came;
+    const Got got = by_address(&take<Group>)(m, group, request.peer, number, request.to);
+    bytes = got.bytes;
+    return got.good ? kEnded : kGaveUp;
   }
+  bool came = true;
+  if (thread != 0 && 8 * thread < bytes) {
+    came = await_line(m, lines + thread, number, own);
+    if (came) store_bytes(request.to.at + 8 * thread, own.data, bytes - 8 * thread);
+  }
+  if (bytes > 8 * static_cast<Word>(group.threads()))
+    came = take_more_lines(m, group, lines, number, request.to.at, bytes) && came;
   came = group.all(came);
   if (thread == 0) came ? store_leave(tells, number + 1) : void(by_address(&give_up)(m, request.peer, tag_of(head)));
   if (came) return kEnded;
