@@ -15,10 +15,13 @@ TASUKI_DEVICE bool failed(const Messages& m) {
 
 namespace detail {
 
-/// `wait`, or with `once` `test`, of what goes through the host, and of a large message.
+/// `wait`, or with `once` `test`, of what goes through the host; of a large message that was sent.
 template <class Group>
-TASUKI_RARE bool finish_slow(const Messages& m, const Group group, Request& request, bool once, bool& done) {
-  if (request.kind >= kHostSend) return finish_by_host(m, group, request, once, done);
+TASUKI_RARE bool finish_apart(const Messages& m, const Group group, Request& request, bool once, bool& done) {
+  return finish_by_host(m, group, request, once, done);
+}
+template <class Group>
+TASUKI_RARE bool finish_large(const Messages& m, const Group group, Request& request, bool once, bool& done) {
   if (request.kind != kLarge) return group.all(same_version(m.team.heading) && working(m.team));
   group.sync();
   const Word next = drive(m, group, LookForTaken{m, request.peer, request.tag, request.number}, once);
@@ -26,12 +29,6 @@ TASUKI_RARE bool finish_slow(const Messages& m, const Group group, Request& requ
   done = next == kEnded;
   if (done) request.kind = kNothing;
   return true;
-}
-/// The same of all that is not quick.
-template <class Group>
-TASUKI_RARE bool finish_rest(const Messages& m, const Group group, Request& request, bool once, bool& done) {
-  if (request.kind != kReceive) return finish_slow(m, group, request, once, done);
-  return m.concurrent == 0 ? finish_later(m, group, request, once, done) : finish_shared(m, group, request, once, done);
 }
 
 /// `wait`, or with `once` `test`.
@@ -51,9 +48,13 @@ TASUKI_DEVICE bool finish(const Messages& m, const Group& group, Request& reques
     if (quick == kEnded) return ended(request, tag_of(head), bytes);
     if (quick == kGaveUp) return false;
   }
+  const auto rest = request.kind >= kHostSend  ? &finish_apart<Group>
+                    : request.kind != kReceive ? &finish_large<Group>
+                    : m.concurrent == 0        ? &finish_later<Group>
+                                               : &finish_shared<Group>;
   Request later = request;  // so that the request itself stays in registers
   bool ends = true;
-  const bool good = by_address(&finish_rest<Group>)(m, group, later, once, ends);
+  const bool good = by_address(rest)(m, group, later, once, ends);
   request = later;
   done = ends;
   return good;
@@ -65,13 +66,12 @@ TASUKI_RARE bool begin_apart(const Messages& m, const Group group, bool sends, i
                              Request& request) {
   return sends ? send_by_host(m, group, peer, view, tag, request) : receive_by_host(m, group, peer, view, tag, request);
 }
-/// `isend` and `irecv` of all that is not quick.
+/// `isend` and `irecv` of all else that is not quick.
 template <class Group>
 TASUKI_RARE bool begin_rest(const Messages& m, const Group group, bool sends, int peer, View view, int tag,
                             Request& request) {
   request = {};
   if (!check_message(m, sends ? Call::isend : Call::irecv, peer, tag, sends ? 0 : kAnyTag)) return false;
-  if (m.team.apart != 0 && is_apart(m, peer)) return begin_apart(m, group, sends, peer, view, tag, request);
   if (sends) return was_sent(send_alone(m, group, peer, view, tag), peer, tag, view.bytes, request);
   return was_posted(post_alone(m, group, peer, view, tag), peer, view, tag, request);
 }
@@ -86,8 +86,9 @@ TASUKI_DEVICE bool begin(const Messages& m, const Group& group, bool sends, int 
   if (m.concurrent == 0 &&
       (sends ? send_quick(m, group, peer, view, tag, request) : post_quick(m, group, peer, view, tag, request)))
     return true;
+  const auto rest = m.team.apart != 0 && is_apart(m, peer) ? &begin_apart<Group> : &begin_rest<Group>;
   Request later;
-  const bool good = by_address(&begin_rest<Group>)(m, group, sends, peer, view, tag, later);
+  const bool good = by_address(rest)(m, group, sends, peer, view, tag, later);
   request = later;
   return good;
 }

@@ -190,7 +190,7 @@ TASUKI_DEVICE Word take_oldest(const Messages& m, const Group& group, const Requ
 
 /// The same, not quick: one thread finds the message.
 template <class Group>
-TASUKI_DEVICE bool finish_shared(const Messages& m, const Group& group, Request& request, bool once, bool& done) {
+TASUKI_RARE bool finish_shared(const Messages& m, const Group group, Request& request, bool once, bool& done) {
   const Channel channel(m, request.peer);
   group.sync();
   const Word next = drive(m, group, LookForMessage(m, request), once);
@@ -214,7 +214,7 @@ TASUKI_DEVICE bool finish_shared(const Messages& m, const Group& group, Request&
 
 /// The same where this group is the only one, as long as it takes.
 template <class Group>
-TASUKI_DEVICE bool finish_later(const Messages& m, const Group& group, Request& request, bool once, bool& done) {
+TASUKI_RARE bool finish_later(const Messages& m, const Group group, Request& request, bool once, bool& done) {
   const Channel channel(m, request.peer);
   Box& box = channel.box;
   OpenReceive& receive = channel.receive(request.number);
