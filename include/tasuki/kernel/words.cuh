@@ -258,10 +258,11 @@ TASUKI_DEVICE Word now_ns() {
 
 #endif
 
-/// A function (TASUKI_RARE), to be called by an address that nvcc does not know. If it knows who calls a function, the
-/// function gets registers that none of its callers uses. A kernel then shares its 255 with all functions below the
-/// call, and keeps its own values in memory: for messages of 8 bytes that took a third of their time. What is called by
-/// an address saves the registers that it uses itself.
+/// A function (TASUKI_RARE) to be called by an address that nvcc does not know. A function whose callers nvcc knows
+/// gets registers that none of them uses. So a kernel shares its 255 registers with all functions below the call, and
+/// keeps its own values in memory, also where the call is not made. A function that is called by an address saves the
+/// registers that it uses; that takes a block of 256 threads about a microsecond. So this is for calls that are seldom
+/// made beside code that is to be quick.
 template <class F>
 TASUKI_DEVICE F* by_address(F* function) {
 #if defined(__CUDACC__)
