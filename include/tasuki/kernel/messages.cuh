@@ -1,6 +1,6 @@
 // Messages with tags between kernels: isend, irecv, wait, test. Part of tasuki/kernel.cuh. Made on the host by
 // tasuki::Messages (tasuki/kernel.hpp). How they are matched: channel.cuh, counts.cuh, matching.cuh. How they
-// travel: deliver.cuh, send.cuh, receive.cuh.
+// travel: deliver.cuh, send.cuh, receive.cuh, quick.cuh.
 #pragma once
 
 #include "tasuki/kernel/by_host.cuh"

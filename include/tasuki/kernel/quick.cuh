@@ -14,7 +14,8 @@
 
 namespace tasuki::device::detail {
 
-/// Whether each thread has one word of a message, or none.
+/// Whether this thread has one whole word of a message, or none. Threads of a group may differ, as of 20 bytes the
+/// third does: so what is done for others must not have a `sync`.
 template <class Group>
 TASUKI_DEVICE bool is_plain(const Group& group, const Byte* at, Word bytes) {
   const auto begin = 8 * static_cast<Word>(group.thread());
@@ -51,8 +52,7 @@ TASUKI_DEVICE bool send_quick(const Messages& m, const Group& group, int to, con
   if (next == 0) return false;
   auto* const lines = reinterpret_cast<Line*>(next);
   if (plain) {
-    if (at == 0 || at < from.bytes)
-      store_line(lines + group.thread(), Line{own, at == 0 ? head_of(m, number, from.bytes, tag) : number + 1});
+    store_short(m, group, lines, own, from.bytes, tag, number);
   } else if (!large) {
     store_together(m, group, lines, from.at, from.bytes, tag, number);
   } else {

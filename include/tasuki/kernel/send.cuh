@@ -25,14 +25,13 @@ TASUKI_DEVICE Word own_word(const Group& group, const View& from) {
   const auto at = 8 * static_cast<Word>(group.thread());
   return at < from.bytes ? load_bytes(from.at + at, from.bytes - at) : 0;
 }
-/// By the group: a short message's lines.
+/// By the group, of which each thread has one word or none: a short message's lines.
 template <class Group>
-TASUKI_DEVICE void store_short(const Messages& m, const Group& group, Line* there, Word own, Word bytes, int tag,
+TASUKI_DEVICE void store_short(const Messages& m, const Group& group, Line* lines, Word own, Word bytes, int tag,
                                Word number) {
   const int thread = group.thread();
   if (thread != 0 && 8 * static_cast<Word>(thread) >= bytes) return;
-  store_line(there + (place_of(m, number) << m.log_lines) + thread,
-             Line{own, thread == 0 ? head_of(m, number, bytes, tag) : number + 1});
+  store_line(lines + thread, Line{own, thread == 0 ? head_of(m, number, bytes, tag) : number + 1});
 }
 
 /// By the group: the lines of any small message; of one that lies together.
@@ -118,14 +117,15 @@ TASUKI_DEVICE Word send_shared(const Messages& m, const Group& group, int to, co
   const bool large = !small && in_window(m.team, from);
   const bool several = from.bytes > 8 || !few;  // lines, by several threads
   if (several) tell();
+  Line* const lines = there + (place_of(m, number) << m.log_lines);
   if (room && few) {
-    store_short(m, group, there, own, from.bytes, tag, number);
+    store_short(m, group, lines, own, from.bytes, tag, number);
   } else if (room && small && from.blocks == nullptr) {
-    store_together(m, group, there + (place_of(m, number) << m.log_lines), from.at, from.bytes, tag, number);
+    store_together(m, group, lines, from.at, from.bytes, tag, number);
   } else if (room && small) {
-    by_address (&store_any<Group>)(m, group, there + (place_of(m, number) << m.log_lines), from, tag, number);
+    by_address (&store_any<Group>)(m, group, lines, from, tag, number);
   } else if (room && large && group.thread() == 0) {
-    store_large(m, there + (place_of(m, number) << m.log_lines), from.at, from.bytes, tag, number);
+    store_large(m, lines, from.at, from.bytes, tag, number);
   }
   const bool good = working(m.team);
   if (group.thread() == 0 && number + 1 == clear) by_address (&finds_room)(Channel(m, to), number + 1);  // for the next
