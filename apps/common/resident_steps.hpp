@@ -40,16 +40,28 @@ TASUKI_DEVICE void each_tile(const Share& share, bool sides, const F& f) {
   for (std::uint32_t tile = sides ? share.side : share.rest; tile < end; tile += step) f(tile);
 }
 
-enum class Exchange : std::uint8_t { none, met, apart };
+/// Of a block: no halo, one of a group that meets, or one of a group that does not, at once or beside other tiles.
+enum class Exchange : std::uint8_t { none, met, apart, apart_beside };
 
-/// The steps of a block that runs no halo, or one with a group that meets or does not.
+/// What a block keeps of its halo in registers, if it does.
+template <bool kKeeps>
+struct OwnRun {
+  template <class Group>
+  TASUKI_DEVICE OwnRun(const tasuki::device::Handle&, const Group&) {}
+};
+template <>
+struct OwnRun<true> : tasuki::device::ApartRun<> {
+  using tasuki::device::ApartRun<>::ApartRun;
+};
+
 template <Exchange kExchange, class T, class Begin, class Sweep>
 TASUKI_DEVICE bool run_steps_of(const tasuki::device::Handle& halo, const tasuki::device::Neighbours& neighbours,
                                 const ResidentSteps<T>& steps, const Begin& begin, const Sweep& sweep) {
   namespace device = tasuki::device;
-  constexpr bool kApart = kExchange == Exchange::apart;
+  constexpr bool kApart = kExchange == Exchange::apart_beside;
   const device::Steps mine(neighbours);
   const auto group = device::blocks(0, steps.group);
+  OwnRun<kExchange == Exchange::apart> exchange(halo, group);
   const Share share = steps.shares[device::this_block().block()];
   if (!mine.wait(halo, steps.before)) return false;
   for (int n = 0; n < steps.count; ++n) {
@@ -65,8 +77,10 @@ TASUKI_DEVICE bool run_steps_of(const tasuki::device::Handle& halo, const tasuki
     if constexpr (kExchange == Exchange::none) {
       each_tile(share, false, one);
       good = mine.next(halo, done);
-    } else if (steps.beside == 0) {
-      good = mine.next_with_run<kApart>(halo, group, done, swaps);
+    } else if constexpr (kExchange == Exchange::apart) {
+      good = mine.next_with(exchange, done, swaps);
+    } else if (!kApart && steps.beside == 0) {
+      good = mine.next_with_run(halo, group, done, swaps);
     } else {
       if (!device::start<kApart>(halo, group, swaps)) return false;
       each_tile(share, false, one);
@@ -86,9 +100,11 @@ template <bool kExchanges, class T, class Begin, class Sweep>
 TASUKI_DEVICE bool run_steps(const tasuki::device::Handle& halo, const tasuki::device::Neighbours& neighbours,
                              const ResidentSteps<T>& steps, const Begin& begin, const Sweep& sweep) {
   if constexpr (kExchanges) {
-    if (tasuki::device::blocks(0, steps.group).has_this_block())
-      return tasuki::device::apart(halo) ? run_steps_of<Exchange::apart>(halo, neighbours, steps, begin, sweep)
-                                         : run_steps_of<Exchange::met>(halo, neighbours, steps, begin, sweep);
+    if (tasuki::device::blocks(0, steps.group).has_this_block()) {
+      if (!tasuki::device::apart(halo)) return run_steps_of<Exchange::met>(halo, neighbours, steps, begin, sweep);
+      return steps.beside == 0 ? run_steps_of<Exchange::apart>(halo, neighbours, steps, begin, sweep)
+                               : run_steps_of<Exchange::apart_beside>(halo, neighbours, steps, begin, sweep);
+    }
   }
   return run_steps_of<Exchange::none>(halo, neighbours, steps, begin, sweep);
 }

@@ -38,10 +38,11 @@ TASUKI_KERNEL void AT_MOST(kMostThreads)
   if (!device::apart(halo)) return;
   const auto block = device::this_block();
   const device::Steps mine(neighbours);
+  device::ApartRun exchange(halo, device::this_grid());
   Word begin = 0;
   for (Word i = 0; i < run.iterations + kWarmUp; ++i) {
     if (i == kWarmUp) begin = device::detail::now_ns();
-    if (!mine.next_with_run<true>(halo, device::this_grid(), before + i + 1, i)) return;
+    if (!mine.next_with(exchange, before + i + 1, i)) return;
   }
   if (block.thread() == 0) run.times[block.block()] = device::detail::now_ns() - begin;
 }
@@ -143,10 +144,15 @@ void halos_apart(const tasuki::Context& context, Bench& bench, const tasuki::Gri
                  const std::string& name, Word bytes) {
   if (!bench.wants(name)) return;
   const bool edges = one.shadow.lo[1] > 0;  // of the rank alone
-  const std::vector<std::pair<int, int>> ways =
-      edges ? std::vector<std::pair<int, int>>{{4, 4}, {8, 4}, {16, 4}}
-            : std::vector<std::pair<int, int>>{{1, 4}, {1, 8}, {1, 16}, {1, 32}};
-  for (const auto& [slabs, folds] : ways) {
+  struct Way {
+    int slabs;
+    int folds;
+    int threads;
+  };
+  const std::vector<Way> ways = edges
+                                    ? std::vector<Way>{{4, 4, 256}, {8, 8, 256}, {4, 4, 512}, {8, 8, 512}, {16, 8, 512}}
+                                    : std::vector<Way>{{1, 4, 256}, {1, 8, 256}, {1, 16, 256}, {1, 32, 256}};
+  for (const auto& [slabs, folds, threads] : ways) {
     const int blocks = slabs * folds;
     Folded cut = fold(grid, slabs, folds);
     if (!edges) cut.neighbours.assign(static_cast<std::size_t>(blocks), {});  // nobody reads another's shadow
@@ -156,7 +162,7 @@ void halos_apart(const tasuki::Context& context, Bench& bench, const tasuki::Gri
     how.cuts = cut.cuts;
     tasuki::Halo halo(field, how);
     const tasuki::BlockNeighbours neighbours(context, cut.neighbours);
-    const tasuki::KernelGroup group{.blocks = blocks, .threads = 256, .cells = cut.cells};
+    const tasuki::KernelGroup group{.blocks = blocks, .threads = threads, .cells = cut.cells};
     (void)halo.device(group);  // collective
     if (halo.device_group().find("do not meet") == std::string::npos) {
       if (context.is_root()) std::printf("%s: %s\n", name.c_str(), halo.device_group().c_str());

@@ -45,16 +45,17 @@ struct RowBytes {
 
 class Dealer {
  public:
-  Dealer(const Plan& plan, const BlockCells& cells, int warps, const JobSize& size)
+  Dealer(const Plan& plan, const BlockCells& cells, int warps, std::int64_t most_rows, Joins joins)
       : plan_(plan),
         cells_(cells),
         warps_(static_cast<std::size_t>(warps)),
         movers_(static_cast<std::size_t>(std::max(1, warps - 1))),
-        size_(size) {}
+        most_rows_(most_rows),
+        joins_(joins) {}
 
   // False if the blocks must meet: then `why()` says why.
-  bool deal(const PlanMoves& moves, DealtJobs& dealt) {
-    std::vector<std::vector<Job>> by_warp(static_cast<std::size_t>(cells_.blocks()) * warps_);
+  bool deal(const PlanMoves& moves, DealtBundles& dealt) {
+    std::vector<std::vector<Bundle>> by_warp(static_cast<std::size_t>(cells_.blocks()) * warps_);
     std::vector<std::size_t> next(static_cast<std::size_t>(cells_.blocks()));
     int blocks = 0;
     for (const int kind : {kSent, kLocal, kTaken}) {
@@ -65,8 +66,8 @@ class Dealer {
         for (const int block : *who) rows[static_cast<std::size_t>(block)].push_back(row);
       }
       for (std::size_t b = 0; b < rows.size(); ++b) {
-        for (const Job& job : cut(rows[b], static_cast<std::int64_t>(movers_), size_.rows)) {
-          by_warp[b * warps_ + next[b]].push_back(job);
+        for (const Bundle& bundle : bundles_of(rows[b], static_cast<std::int64_t>(movers_), most_rows_, joins_)) {
+          by_warp[b * warps_ + next[b]].push_back(bundle);
           next[b] = (next[b] + 1) % movers_;
           blocks = std::max(blocks, static_cast<int>(b) + 1);
         }
@@ -194,7 +195,8 @@ class Dealer {
   const BlockCells& cells_;
   std::size_t warps_;
   std::size_t movers_;  // warps that move: all but the last one, if there are others
-  JobSize size_;
+  std::int64_t most_rows_;
+  Joins joins_;
   std::string why_;
   std::map<std::pair<const PlanMove*, std::int64_t>, std::vector<int>> known_;
 };
@@ -290,13 +292,14 @@ bool BlockCells::take_turns() const {
   return std::all_of(buffers_.begin(), buffers_.end(), [](const UserBuffer& buffer) { return buffer.alternating; });
 }
 
-std::variant<ApartJobs, std::string> deal_apart(const Plan& plan, const std::array<PlanMoves, kPartsOfHandle>& moves,
-                                                const BlockCells& cells, int warps, const JobSize& size) {
+std::variant<DealtApart, std::string> deal_apart(const Plan& plan, const std::array<PlanMoves, kPartsOfHandle>& moves,
+                                                 const BlockCells& cells, int warps, std::int64_t most_rows,
+                                                 Joins joins) {
   if (!cells.take_turns())
     return "a field has one copy, or the halo is not alternating: a slow block would overwrite what a quick one reads";
-  ApartJobs all;
+  DealtApart all;
   for (std::size_t part = 0; part < all.parts.size(); ++part) {
-    Dealer dealer(plan, cells, warps, size);
+    Dealer dealer(plan, cells, warps, most_rows, joins);
     if (!dealer.deal(moves[part], all.parts[part])) return dealer.why();
     if (part == kRunPart) all.lines = dealer.lines_of(moves[part]);
   }

@@ -71,16 +71,17 @@ struct LineOfBlock {
   std::int32_t taken = 0;
 };
 
-/// The jobs of a group whose blocks do not meet.
-struct ApartJobs {
-  std::array<DealtJobs, kPartsOfHandle> parts;
+/// What a group does whose blocks do not meet.
+struct DealtApart {
+  std::array<DealtBundles, kPartsOfHandle> parts;
   std::vector<LineOfBlock> lines;
 };
 
 /// Deals out a plan's moves (`moves_of`) to blocks of so many warps, the last of which stays free if there are others.
 /// Or why the blocks must meet.
-std::variant<ApartJobs, std::string> deal_apart(const Plan& plan, const std::array<PlanMoves, kPartsOfHandle>& moves,
-                                                const BlockCells& cells, int warps, const JobSize& size);
+std::variant<DealtApart, std::string> deal_apart(const Plan& plan, const std::array<PlanMoves, kPartsOfHandle>& moves,
+                                                 const BlockCells& cells, int warps, std::int64_t most_rows,
+                                                 Joins joins);
 
 /// `mine`: of this rank. `theirs`: those of a peer that send to this rank or take from it. What is not answered, as
 /// above; empty: nothing.

@@ -66,29 +66,9 @@ std::int64_t count_of(const std::vector<PlanMove>& moves) {
   return rows;
 }
 
-// Neighbouring jobs go to one block, so that a multiprocessor touches few pages of memory; each block has as many of a
-// kind as the others, or one less. Its warps take them in turns.
-std::optional<DealtJobs> deal_out(const PlanMoves& moves, int blocks, int warps, std::int64_t most_rows) {
-  std::int64_t most = 0;
-  std::int64_t all = 0;
-  for (const auto& kind : moves) {
-    most = std::max(most, count_of(kind));
-    all += count_of(kind);
-  }
-  if (all > kMostJobs) return std::nullopt;
-  const auto used = static_cast<std::size_t>(std::min<std::int64_t>(blocks, (most + warps - 1) / warps));
-  const auto of_warps = used * static_cast<std::size_t>(warps);
-  std::vector<std::vector<Job>> by_warp(of_warps);
-  std::vector<std::size_t> next(used);  // warp of the block
-  for (const auto& kind : moves) {
-    const std::vector<Job> jobs = cut(rows_of(kind), static_cast<std::int64_t>(of_warps), most_rows);
-    for (std::size_t n = 0; n < jobs.size(); ++n) {
-      const std::size_t block = n * used / jobs.size();
-      by_warp[block * static_cast<std::size_t>(warps) + next[block]].push_back(jobs[n]);
-      next[block] = (next[block] + 1) % static_cast<std::size_t>(warps);
-    }
-  }
-  return dealt_to(std::move(by_warp), static_cast<int>(used));
+// Of jobs: the next row of the same strided copy.
+bool follows(const Bundle& bundle, const PlanRow& row) {
+  return row.move == bundle.back().move && row.row == bundle.back().row + 1;
 }
 
 }  // namespace
@@ -100,24 +80,20 @@ std::vector<PlanRow> rows_of(const std::vector<PlanMove>& moves) {
   return rows;
 }
 
-std::vector<Job> cut(const std::vector<PlanRow>& rows, std::int64_t warps, std::int64_t most) {
+std::vector<Bundle> bundles_of(const std::vector<PlanRow>& rows, std::int64_t warps, std::int64_t most, Joins joins) {
   const auto count = static_cast<std::int64_t>(rows.size());
   if (count == 0) return {};  // there may be no warps either
   const std::int64_t rounds = (count + most * warps - 1) / (most * warps);
-  const std::int64_t each = (count + rounds * warps - 1) / (rounds * warps);
-  std::vector<Job> jobs;
-  const PlanMove* last = nullptr;
+  const auto each = static_cast<std::size_t>((count + rounds * warps - 1) / (rounds * warps));
+  std::vector<Bundle> bundles;
   for (const PlanRow& row : rows) {
-    if (last == row.move && jobs.back().rows < each && row.row == std::int64_t{jobs.back().first} + jobs.back().rows) {
-      ++jobs.back().rows;
-      continue;
+    if (!bundles.empty() && bundles.back().size() < each && joins(bundles.back(), row)) {
+      bundles.back().push_back(row);
+    } else {
+      bundles.push_back({row});
     }
-    last = row.move;
-    jobs.push_back(row.move->job);
-    jobs.back().first = static_cast<std::uint32_t>(row.row);
-    jobs.back().rows = 1;
   }
-  return jobs;
+  return bundles;
 }
 
 std::optional<std::array<PlanMoves, kPartsOfHandle>> moves_of(const GpuProgram& program, const JobSize& size) {
@@ -131,26 +107,62 @@ std::optional<std::array<PlanMoves, kPartsOfHandle>> moves_of(const GpuProgram& 
   return moves;
 }
 
-DealtJobs dealt_to(std::vector<std::vector<Job>> warps, int blocks) {
-  DealtJobs dealt;
+DealtBundles dealt_to(std::vector<std::vector<Bundle>> warps, int blocks) {
+  DealtBundles dealt;
   dealt.blocks = blocks;
   for (const auto& mine : warps) dealt.turns = std::max(dealt.turns, static_cast<int>(mine.size()));
   for (auto& mine : warps) {
     mine.resize(static_cast<std::size_t>(dealt.turns));
-    dealt.jobs.insert(dealt.jobs.end(), mine.begin(), mine.end());
+    dealt.bundles.insert(dealt.bundles.end(), mine.begin(), mine.end());
   }
   return dealt;
 }
 
-std::optional<std::array<DealtJobs, kPartsOfHandle>> jobs_of(const GpuProgram& program, int blocks, int warps,
-                                                             const JobSize& size) {
+// Neighbouring bundles go to one block, so that a multiprocessor touches few pages of memory; each block has as many of
+// a kind as the others, or one less. Its warps take them in turns.
+std::optional<DealtBundles> deal_out(const PlanMoves& moves, int blocks, int warps, std::int64_t most_rows,
+                                     Joins joins) {
+  std::int64_t most = 0;
+  std::int64_t all = 0;
+  for (const auto& kind : moves) {
+    most = std::max(most, count_of(kind));
+    all += count_of(kind);
+  }
+  if (all > kMostJobs) return std::nullopt;
+  const auto used = static_cast<std::size_t>(std::min<std::int64_t>(blocks, (most + warps - 1) / warps));
+  const auto of_warps = used * static_cast<std::size_t>(warps);
+  std::vector<std::vector<Bundle>> by_warp(of_warps);
+  std::vector<std::size_t> next(used);  // warp of the block
+  for (const auto& kind : moves) {
+    const std::vector<Bundle> bundles =
+        bundles_of(rows_of(kind), static_cast<std::int64_t>(of_warps), most_rows, joins);
+    for (std::size_t n = 0; n < bundles.size(); ++n) {
+      const std::size_t block = n * used / bundles.size();
+      by_warp[block * static_cast<std::size_t>(warps) + next[block]].push_back(bundles[n]);
+      next[block] = (next[block] + 1) % static_cast<std::size_t>(warps);
+    }
+  }
+  return dealt_to(std::move(by_warp), static_cast<int>(used));
+}
+
+std::optional<std::array<DealtJobs, kPartsOfHandle>> jobs_of(const GpuProgram& program, int blocks, int warps) {
+  const JobSize size;
   const auto moves = moves_of(program, size);
   if (!moves) return std::nullopt;
   std::array<DealtJobs, kPartsOfHandle> all;
   for (std::size_t part = 0; part < all.size(); ++part) {
-    auto dealt = deal_out((*moves)[part], blocks, warps, size.rows);
+    const auto dealt = deal_out((*moves)[part], blocks, warps, size.rows, follows);
     if (!dealt) return std::nullopt;
-    all[part] = std::move(*dealt);
+    DealtJobs& jobs = all[part];
+    jobs.turns = dealt->turns;
+    jobs.blocks = dealt->blocks;
+    for (const Bundle& bundle : dealt->bundles) {
+      Job& job = jobs.jobs.emplace_back();
+      if (bundle.empty()) continue;
+      job = bundle.front().move->job;
+      job.first = static_cast<std::uint32_t>(bundle.front().row);
+      job.rows = static_cast<std::uint8_t>(bundle.size());
+    }
   }
   return all;
 }

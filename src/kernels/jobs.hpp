@@ -39,27 +39,41 @@ struct PlanRow {
 };
 std::vector<PlanRow> rows_of(const std::vector<PlanMove>& moves);
 
-/// Jobs of rows that so many warps do, of at most `most` rows that follow each other. Few rows are jobs of one row
-/// each, so that all are in flight at once. More rows than needed for the same number of rounds would leave warps
-/// without a job.
-std::vector<Job> cut(const std::vector<PlanRow>& rows, std::int64_t warps, std::int64_t most);
+/// Rows of a kind that a warp moves at a time; none if it has nothing to move.
+using Bundle = std::vector<PlanRow>;
+/// Whether a row may be added to a bundle.
+using Joins = bool (*)(const Bundle& bundle, const PlanRow& row);
+
+/// Bundles for so many warps, of at most `most` rows. Few rows are bundles of one row each, so that all are in flight
+/// at once. More rows than needed for the same number of rounds would leave warps without a bundle.
+std::vector<Bundle> bundles_of(const std::vector<PlanRow>& rows, std::int64_t warps, std::int64_t most, Joins joins);
 
 /// The moves of all parts. None under the conditions of `jobs_of`.
 std::optional<std::array<PlanMoves, kPartsOfHandle>> moves_of(const GpuProgram& program, const JobSize& size);
 
-/// The jobs of a part.
-struct DealtJobs {
-  std::vector<Job> jobs;  ///< by block, then by warp, then in the order in which they are done
-  int turns = 1;          ///< of a warp; one that has fewer ends with a job of no rows
-  int blocks = 0;         ///< that have some: the first ones
+/// What the warps do of a part.
+struct DealtBundles {
+  std::vector<Bundle> bundles;  ///< by block, then by warp, then in the order in which they are moved
+  int turns = 1;                ///< of a warp; one that has fewer ends with an empty bundle
+  int blocks = 0;               ///< that have some: the first ones
 };
 
 /// What each warp does, of some blocks one after the other.
-DealtJobs dealt_to(std::vector<std::vector<Job>> warps, int blocks);
+DealtBundles dealt_to(std::vector<std::vector<Bundle>> warps, int blocks);
+
+/// A part's moves dealt out to a group of blocks of so many warps. None if there are too many.
+std::optional<DealtBundles> deal_out(const PlanMoves& moves, int blocks, int warps, std::int64_t most_rows,
+                                     Joins joins);
+
+/// The jobs of a part, as DealtBundles has bundles. An empty one is a job of no rows.
+struct DealtJobs {
+  std::vector<Job> jobs;
+  int turns = 1;
+  int blocks = 0;
+};
 
 /// The jobs of all parts for a group of blocks of so many warps. None if the plan does more than move data: if a step
 /// waits, signals or reduces, if steps wait for each other, or if a strided copy has too many dimensions.
-std::optional<std::array<DealtJobs, kPartsOfHandle>> jobs_of(const GpuProgram& program, int blocks, int warps,
-                                                             const JobSize& size = {});
+std::optional<std::array<DealtJobs, kPartsOfHandle>> jobs_of(const GpuProgram& program, int blocks, int warps);
 
 }  // namespace tasuki

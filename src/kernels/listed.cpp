@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <utility>
 
 #include "engines/gpu/row_places.hpp"
@@ -18,7 +19,6 @@ constexpr std::size_t kMostBytes = 1 << 20;
 constexpr JobSize kSize{kMoveRows, listed_units(Listed::both)};
 
 MoveKind kind_of(const Job& job) {
-  if (job.rows == 0) return MoveKind::none;
   return job.stamped == kStampedTarget   ? MoveKind::fill
          : job.stamped == kStampedSource ? MoveKind::take
                                          : MoveKind::copy;
@@ -28,61 +28,122 @@ Listed listed_by(MoveKind kind) {
   return kind == MoveKind::fill ? Listed::source : kind == MoveKind::take ? Listed::destination : Listed::both;
 }
 
+std::int64_t unit_of(const Job& job) {
+  return job.stamped != 0 ? sizeof(std::uint32_t) : std::int64_t{1} << job.log_unit;
+}
+
+// They may be of different buffers.
+std::int64_t between(const std::byte* from, const std::byte* to) {
+  return reinterpret_cast<std::intptr_t>(to) - reinterpret_cast<std::intptr_t>(from);
+}
+
+// Whether two places are as far from each other in every epoch, and so many whole units.
+bool lie_alike(const GpuPlace& one, const GpuPlace& other, std::int64_t unit) {
+  constexpr std::int64_t kMost = 1 << 28;
+  const std::int64_t apart = between(one.base, other.base);
+  return one.copies == other.copies &&
+         (one.copies == 1 ||
+          (one.stride == other.stride && one.pair == other.pair && one.takes_turns == other.takes_turns)) &&
+         apart % unit == 0 && apart >= -kMost && apart <= kMost;
+}
+
+// A move has one place for all its rows.
+bool joins(const Bundle& bundle, const PlanRow& row) {
+  const Job& one = bundle.front().move->job;
+  const Job& other = row.move->job;
+  return one.stamped == other.stamped && one.log_unit == other.log_unit &&
+         lie_alike(one.src, other.src, unit_of(one)) && lie_alike(one.dst, other.dst, unit_of(one));
+}
+
 // Leaves out of a line's places those of cells that a block does not read.
-void keep_own(LanePlaces& places, const Job& job, const BlockCells& cells, int block) {
+void keep_own(LanePlaces& places, const std::byte* base, const BlockCells& cells, int block) {
   for (RowPlaces& lane : places) {
     for (std::int32_t& at : lane.at) {
       if (at == kNowhere) continue;
-      const auto cell = cells.find(job.dst.base + at * std::int64_t{sizeof(std::uint32_t)});
+      const auto cell = cells.find(base + at * std::int64_t{sizeof(std::uint32_t)});
       if (!cell || !cells.reads(block, *cell)) at = kOthers;
     }
   }
 }
 
+// The places of a row, from the first row's base on. False if one is too far away.
+bool shift(LanePlaces& places, Listed what, std::int64_t src, std::int64_t dst) {
+  for (RowPlaces& lane : places) {
+    for (std::size_t k = 0; k < 4; ++k) {
+      if (lane.at[k] == kNowhere) continue;
+      const bool of_source = what == Listed::source || (what == Listed::both && k % 2 == 0);
+      const std::int64_t place = lane.at[k] + (of_source ? src : dst);
+      if (place <= kOthers || place > std::numeric_limits<std::int32_t>::max()) return false;
+      lane.at[k] = static_cast<std::int32_t>(place);
+    }
+  }
+  return true;
+}
+
+// A bundle's move and the places of its rows, added to those of the part. False if there is no place for one.
+bool add(const Bundle& bundle, std::size_t rows, const BlockCells* cells, int block, DealtMoves& made) {
+  ListedMove move;
+  if (!bundle.empty()) {
+    const Job& first = bundle.front().move->job;
+    move.kind = kind_of(first);
+    move.src = first.src;
+    move.dst = first.dst;
+    move.command = first.command;
+    move.log_unit = first.log_unit;
+    move.rows = static_cast<std::int8_t>(bundle.size());
+    if (first.stamped != 0)
+      (move.kind == MoveKind::fill ? move.dst : move.src).base += bundle.front().row * kStampedLine;
+  }
+  const Listed what = listed_by(move.kind);
+  for (std::size_t n = 0; n < rows; ++n) {
+    LanePlaces all = no_places();
+    if (n < bundle.size()) {
+      const PlanRow& row = bundle[n];
+      const Job& job = row.move->job;
+      const auto found =
+          places_of(what, job.dims, static_cast<std::size_t>(job.ndims), row.row * listed_units(what), job.units);
+      if (!found) return false;
+      all = *found;
+      if (!shift(all, what, between(move.src.base, job.src.base) / unit_of(job),
+                 between(move.dst.base, job.dst.base) / unit_of(job)))
+        return false;
+      if (move.kind != MoveKind::copy) {
+        const bool fills = move.kind == MoveKind::fill;
+        const std::byte* const line = (fills ? job.dst : job.src).base + row.row * kStampedLine;
+        move.lines[n] = static_cast<std::int32_t>(between((fills ? move.dst : move.src).base, line));
+      }
+      if (cells != nullptr && move.kind == MoveKind::take) keep_own(all, move.dst.base, *cells, block);
+    }
+    made.places.insert(made.places.end(), all.begin(), all.end());
+  }
+  made.moves.push_back(move);
+  return true;
+}
+
 // `cells`: of blocks that do not meet.
-std::optional<DealtMoves> list(const DealtJobs& dealt, int warps, const BlockCells* cells = nullptr) {
+std::optional<DealtMoves> list(const DealtBundles& dealt, int warps, const BlockCells* cells = nullptr) {
   DealtMoves made;
   made.turns = dealt.turns;
   made.blocks = dealt.blocks;
-  for (const Job& job : dealt.jobs) made.rows = std::max(made.rows, static_cast<int>(job.rows));
-  const auto rows = static_cast<std::size_t>(made.rows);
+  std::size_t rows = 1;
   std::size_t listed = 0;  // fillers are not read
-  for (const Job& job : dealt.jobs) listed += job.rows;
+  for (const Bundle& bundle : dealt.bundles) {
+    rows = std::max(rows, bundle.size());
+    listed += bundle.size();
+  }
   if (listed * sizeof(LanePlaces) > kMostBytes) return std::nullopt;
-  made.moves.reserve(dealt.jobs.size());
-  made.places.reserve(dealt.jobs.size() * rows * kLanes);
-  for (std::size_t n = 0; n < dealt.jobs.size(); ++n) {
-    const Job& job = dealt.jobs[n];
-    ListedMove move;
-    move.kind = kind_of(job);
-    move.src = job.src;
-    move.dst = job.dst;
-    move.command = job.command;
-    move.log_unit = job.log_unit;
-    move.rows = static_cast<std::int8_t>(job.rows);
-    const std::int64_t lines_before = std::int64_t{job.first} * kStampedLine;
-    if (move.kind == MoveKind::fill) move.dst.base += lines_before;
-    if (move.kind == MoveKind::take) move.src.base += lines_before;
-    made.moves.push_back(move);
-    const Listed what = listed_by(move.kind);
-    for (std::uint32_t row = 0; row < rows; ++row) {
-      LanePlaces all = no_places();
-      if (row < job.rows) {
-        const auto found = places_of(what, job.dims, static_cast<std::size_t>(job.ndims),
-                                     (job.first + row) * listed_units(what), job.units);
-        if (!found) return std::nullopt;
-        all = *found;
-        const std::size_t of_block = static_cast<std::size_t>(warps) * static_cast<std::size_t>(dealt.turns);
-        if (cells != nullptr && move.kind == MoveKind::take) keep_own(all, job, *cells, static_cast<int>(n / of_block));
-      }
-      made.places.insert(made.places.end(), all.begin(), all.end());
-    }
+  made.rows = static_cast<int>(rows);
+  made.moves.reserve(dealt.bundles.size());
+  made.places.reserve(dealt.bundles.size() * rows * kLanes);
+  const auto turns = static_cast<std::size_t>(dealt.turns);
+  for (std::size_t n = 0; n < dealt.bundles.size(); ++n) {
+    const auto block = static_cast<int>(n / (static_cast<std::size_t>(warps) * turns));
+    if (!add(dealt.bundles[n], rows, cells, block, made)) return std::nullopt;
+    if ((n + 1) % turns != 0)  // the warp may have another
+      made.moves[n].next_rows = static_cast<std::int8_t>(dealt.bundles[n + 1].size());
   }
-  if (made.moves.empty()) {  // warps load a move before they know that they have none
-    made.moves.resize(static_cast<std::size_t>(warps));
-    const LanePlaces none = no_places();
-    for (int warp = 0; warp < warps; ++warp) made.places.insert(made.places.end(), none.begin(), none.end());
-  }
+  for (int warp = 0; made.blocks == 0 && warp < warps; ++warp)  // they load a move before they know that they have none
+    (void)add({}, rows, nullptr, 0, made);
   return made;
 }
 
@@ -93,11 +154,13 @@ std::string too_long() {
 }  // namespace
 
 std::optional<ListedParts> listed_of(const GpuProgram& program, int blocks, int warps) {
-  const auto jobs = jobs_of(program, blocks, warps, kSize);
-  if (!jobs) return std::nullopt;
+  const auto moves = moves_of(program, kSize);
+  if (!moves) return std::nullopt;
   ListedParts all;
   for (std::size_t part = 0; part < all.size(); ++part) {
-    auto listed = list((*jobs)[part], warps);
+    const auto dealt = deal_out((*moves)[part], blocks, warps, kMoveRows, joins);
+    if (!dealt) return std::nullopt;
+    auto listed = list(*dealt, warps);
     if (!listed) return std::nullopt;
     all[part] = std::move(*listed);
   }
@@ -112,13 +175,13 @@ std::variant<ListedApart, std::string> listed_apart(const Plan& plan, const GpuP
   std::size_t rows = 0;
   for (const auto& kind : (*moves)[kRunPart]) rows += rows_of(kind).size();
   if (rows * sizeof(LanePlaces) > kMostBytes) return too_long();
-  auto dealt = deal_apart(plan, *moves, cells, warps, kSize);
+  auto dealt = deal_apart(plan, *moves, cells, warps, kMoveRows, joins);
   if (auto* const why = std::get_if<std::string>(&dealt)) return std::move(*why);
-  auto& jobs = std::get<ApartJobs>(dealt);
+  auto& apart = std::get<DealtApart>(dealt);
   ListedApart all;
-  all.lines = std::move(jobs.lines);
+  all.lines = std::move(apart.lines);
   for (std::size_t part = 0; part < all.parts.size(); ++part) {
-    auto listed = list(jobs.parts[part], warps, &cells);
+    auto listed = list(apart.parts[part], warps, &cells);
     if (!listed) return too_long();
     all.parts[part] = std::move(*listed);
   }

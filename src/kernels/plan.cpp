@@ -292,6 +292,10 @@ class Operation::Kernels final : public KernelRuns {
             "that it shows the copy of another epoch: swap exactly once between two starts, and say so by "
             "argument 'swaps'",
             in, f.epoch, f.value);
+      case Why::meets:
+        return fmt::format(
+            "{}: an ApartRun of a handle for {}; make one only where device::apart says that the blocks do not meet",
+            in, lowered.how());
       case Why::waited:
       case Why::meeting:
       case Why::told:

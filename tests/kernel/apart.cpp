@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <random>
+#include <type_traits>
 #include <utility>
 
 #include "kernel_test.hpp"
@@ -55,7 +56,7 @@ struct Cells {
   const int* begin;  // by block, of its boxes, and the end
 };
 
-enum Mode : int { kFused, kFusedInParts, kByHand, kModes };
+enum Mode : int { kFused, kFusedInParts, kByHand, kKept, kModes };
 
 TASUKI_DEVICE void compute(const Cells& c, const Number* from, Number* to) {
   const auto block = device::this_block();
@@ -74,16 +75,15 @@ TASUKI_DEVICE void compute(const Cells& c, const Number* from, Number* to) {
   }
 }
 
-template <bool kApart>
-TASUKI_DEVICE bool steps(const device::Handle& halo, const device::Neighbours& neighbours, const Cells& c, int mode,
-                         int shown, Word before, int count, Word seed) {
-  const auto grid = device::this_grid();
+/// `next(mine, done, swaps)`: from a step to the next.
+template <class Next>
+TASUKI_DEVICE bool steps(const device::Handle& halo, const device::Neighbours& neighbours, const Cells& c, int shown,
+                         Word before, int count, Word seed, const Next& next) {
   const auto block = device::this_block();
   const device::Steps mine(neighbours);
   if (!mine.wait(halo, before)) return false;
   for (int n = 0; n < count; ++n) {
     const Word done = before + static_cast<Word>(n) + 1;
-    const Word swaps = static_cast<Word>(n) + 1;
     if (block.thread() == 0 && mixed(seed, static_cast<Word>(block.block()), done) % 5 == 0) {  // it dawdles
       const Word begin = device::detail::now_ns();
       while (device::detail::now_ns() - begin < 10000) {
@@ -91,24 +91,37 @@ TASUKI_DEVICE bool steps(const device::Handle& halo, const device::Neighbours& n
     }
     block.sync();
     compute(c, c.copies[(shown + n) % 2], c.copies[(shown + n + 1) % 2]);
-    if (mode == kFused) {
-      if (!mine.template next_with_run<kApart>(halo, grid, done, swaps)) return false;
-    } else if (mode == kFusedInParts) {
-      if (!device::start<kApart>(halo, grid, swaps)) return false;
-      if (!mine.template next_with_wait<kApart>(halo, grid, done, swaps)) return false;
-    } else {
-      if (!device::run(halo, grid, swaps)) return false;
-      if (!mine.next(halo, done)) return false;
-    }
+    if (!next(mine, done, static_cast<Word>(n) + 1)) return false;
   }
   return true;
 }
 
+template <bool kApart>
+TASUKI_DEVICE bool next_in(int mode, const device::Handle& halo, const device::Steps& mine, Word done, Word swaps) {
+  const auto grid = device::this_grid();
+  if (mode == kFused || mode == kKept) return mine.template next_with_run<kApart>(halo, grid, done, swaps);
+  if (mode == kFusedInParts)
+    return device::start<kApart>(halo, grid, swaps) && mine.template next_with_wait<kApart>(halo, grid, done, swaps);
+  return device::run(halo, grid, swaps) && mine.next(halo, done);
+}
+
 TASUKI_KERNEL void stencil(device::Handle halo, device::Neighbours neighbours, Cells c, int mode, int shown,
                            Word before, int count, Word seed, Word* ended) {
-  const bool apart = device::apart(halo);
-  const bool good = apart && mode % 2 == 0 ? steps<true>(halo, neighbours, c, mode, shown, before, count, seed)
-                                           : steps<false>(halo, neighbours, c, mode, shown, before, count, seed);
+  const auto all = [&](const auto& next) { return steps(halo, neighbours, c, shown, before, count, seed, next); };
+  const auto next_by = [&](auto apart) {
+    return [&](const device::Steps& mine, Word done, Word swaps) {
+      return next_in<decltype(apart)::value>(mode, halo, mine, done, swaps);
+    };
+  };
+  bool good = false;
+  if (device::apart(halo) && mode == kKept) {
+    device::ApartRun<> kept(halo, device::this_grid());
+    good = all([&](const device::Steps& mine, Word done, Word swaps) { return mine.next_with(kept, done, swaps); });
+  } else if (device::apart(halo) && mode % 2 == 0) {
+    good = all(next_by(std::true_type()));
+  } else {
+    good = all(next_by(std::false_type()));
+  }
   kernel_tests::count(ended, good ? 1 : 0);
 }
 

@@ -23,7 +23,7 @@ tasuki::ResidentOptions launch_of(const tasuki::KernelGroup& group) {
 
 constexpr tasuki::KernelGroup kTwo{.blocks = 2, .threads = 64, .cpu_threads = 2};
 
-enum class Slip { other_group, twice, no_start, skipped, one_block, swapped, last };
+enum class Slip { other_group, twice, no_start, skipped, one_block, swapped, kept, last };
 
 TASUKI_KERNEL void slips(device::Handle h, Slip slip, int rank, Word* yes) {
   const auto all = device::this_grid();
@@ -47,6 +47,11 @@ TASUKI_KERNEL void slips(device::Handle h, Slip slip, int rank, Word* yes) {
     case Slip::swapped:
       good = device::run(h, all, 0) && device::run(h, all, 1) && device::run(h, all, 1);
       break;
+    case Slip::kept: {
+      device::ApartRun<> kept(h, all);
+      good = kept.run(0, [] { return true; });
+      break;
+    }
     case Slip::last:
       break;
   }
@@ -75,6 +80,8 @@ Expected expected_of(Slip slip, int rank, int ranks) {
       return {"epoch 1 did not end: not all 2 blocks of the group have come (1 of 2 did): nine tenths of the deadline"};
     case Slip::swapped:
       return {"an alternating halo is started for epoch 3 after 1 swaps"};
+    case Slip::kept:
+      return {"threads, which meet: the group has no cells; make one only where device::apart says"};
     case Slip::last:
       break;
   }

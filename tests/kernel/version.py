@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 INCLUDE = Path(__file__).resolve().parents[2] / "include" / "tasuki" / "kernel"
-NOTED = (6, "8ae94daf90b33dea")
+NOTED = (7, "cf69b09d2c93a7e3")
 # What a Handle, a Team, Messages, a Shape and Neighbours are and point to, by header.
 STRUCTURES = {
     "version.hpp": ("Heading",),

@@ -126,13 +126,13 @@ void carry_out(const DealtMoves& dealt, int block, MoveKind kind) {
                   kLanes, at.begin());
       std::byte* const src = base_of(move.src, kEpoch);
       std::byte* const dst = base_of(move.dst, kEpoch);
-      if (kind == MoveKind::fill) fill_line(at.data(), src, dst + row * kStampedLine);
+      if (kind == MoveKind::fill) fill_line(at.data(), src, dst + move.lines[row]);
       if (kind == MoveKind::copy) copy_row(at.data(), move.log_unit, src, dst);
       if (kind != MoveKind::take) continue;
       for (RowPlaces& lane : at)
         for (std::int32_t& place : lane.at)
           if (place == kOthers) place = kNowhere;
-      take_line(at.data(), src + row * kStampedLine, dst);
+      take_line(at.data(), src + move.lines[row], dst);
     }
   }
 }

@@ -51,7 +51,7 @@ class Carried {
     for (int row = 0; row < dealt_.rows; ++row) {
       const RowPlaces* const at =
           dealt_.places.data() + (n * static_cast<std::size_t>(dealt_.rows) + static_cast<std::size_t>(row)) * kLanes;
-      const std::ptrdiff_t line = std::ptrdiff_t{row} * kStampedLine;
+      const std::ptrdiff_t line = row < move.rows ? move.lines[row] : 0;
       std::byte* const src = base_of(move.src, kEpoch);
       std::byte* const dst = base_of(move.dst, kEpoch);
       if (row >= move.rows) {

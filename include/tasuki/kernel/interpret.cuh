@@ -23,18 +23,18 @@ namespace tasuki::device::lowered {
 
 TASUKI_DEVICE std::uint64_t load_acquire(const std::uint64_t* p) {
   std::uint64_t value;
-  asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
+  asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
   return value;
 }
 TASUKI_DEVICE void store_release(std::uint64_t* p, std::uint64_t value) {
-  asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
+  asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
 }
 // For stores with nothing to release: a release takes more than a microsecond even then.
 TASUKI_DEVICE void store_relaxed(std::uint64_t* p, std::uint64_t value) {
-  asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
+  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
 }
 TASUKI_DEVICE void add_release(std::uint64_t* p, std::uint64_t value) {
-  asm volatile("red.release.sys.add.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
+  asm volatile("red.release.sys.global.add.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
 }
 TASUKI_DEVICE std::uint32_t look(const std::uint32_t* p) {
   return *static_cast<const volatile std::uint32_t*>(p);
@@ -202,16 +202,18 @@ TASUKI_DEVICE std::uint64_t target_of(const Step& step, std::uint64_t epoch) {
   return ((epoch - 1) * step.per_epoch + step.index + 1) * kWholeSignal;
 }
 
-/// `selection`: as PlanRun has it.
+/// `selection`: as PlanRun has it. Without branches: a warp computes it for every few hundred bytes that it moves.
 TASUKI_DEVICE std::byte* base_of(std::uint64_t selection, const GpuPlace& place, std::uint64_t epoch) {
-  if (place.copies == 1) return place.base;
-  std::uint64_t copy = place.pair >= 0 ? (selection >> place.pair) & 1 : 0;
 #if defined(__CUDACC__)
-  if (place.takes_turns != 0) copy = (copy + epoch - 1) & (place.copies - 1);
+  const std::uint32_t turn = place.takes_turns != 0 ? static_cast<std::uint32_t>(epoch) - 1
+                                                    : static_cast<std::uint32_t>(selection >> (place.pair & 63));
+  std::byte* const at = place.base + static_cast<std::int64_t>(turn & (place.copies - 1)) * place.stride;
+  __builtin_assume(__isGlobal(at));  // each load would look for shared memory first
+  return at;
 #else
-  if (place.takes_turns != 0) copy = (copy + epoch - 1) % place.copies;
+  const std::uint64_t turn = place.takes_turns != 0 ? epoch - 1 : selection >> (place.pair & 63);
+  return place.base + static_cast<std::int64_t>(turn % place.copies) * place.stride;
 #endif
-  return place.base + static_cast<std::int64_t>(copy) * place.stride;
 }
 TASUKI_DEVICE std::byte* base_of(const PlanRun& l, const GpuPlace& place, std::uint64_t epoch) {
   return base_of(l.selection, place, epoch);

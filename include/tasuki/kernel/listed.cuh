@@ -25,7 +25,8 @@ enum class MoveKind : std::uint8_t {
   copy,  ///< units, from source to destination
 };
 
-/// Some rows of a strided copy. A stamped side begins with the move's first line; all places are from the base on.
+/// Some rows of strided copies between the same buffers, or between such as lie alike. All places are from the base on,
+/// which on a stamped side is the first row's line.
 struct alignas(16) ListedMove {
   GpuPlace src;
   GpuPlace dst;
@@ -33,7 +34,8 @@ struct alignas(16) ListedMove {
   MoveKind kind = MoveKind::none;
   std::int8_t log_unit = 0;
   std::int8_t rows = 0;
-  std::int8_t spare[9] = {};
+  std::int8_t next_rows = 0;           ///< of the warp's next move; 0: there is none
+  std::int32_t lines[kMoveRows] = {};  ///< of a stamped side: where the rows' lines lie
 };
 static_assert(sizeof(ListedMove) == 64);
 
@@ -48,6 +50,7 @@ struct ListedMoves {
 /// A warp's moves of a part. By a whole warp.
 class WarpMoves {
  public:
+  WarpMoves() = default;
   TASUKI_DEVICE WarpMoves(const ListedMoves& moves, std::int64_t warp)
       : moves_(moves.first + warp * moves.turns),
         places_(moves.places + warp * moves.turns * moves.rows * static_cast<std::int64_t>(kLanes)),
@@ -60,9 +63,9 @@ class WarpMoves {
   }
 
  private:
-  const ListedMove* moves_;
-  const RowPlaces* places_;
-  int rows_;
+  const ListedMove* moves_ = nullptr;
+  const RowPlaces* places_ = nullptr;
+  int rows_ = 0;
 };
 
 #if defined(TASUKI_LANES_ARE_THREADS)
@@ -70,8 +73,8 @@ class WarpMoves {
 /// A move as a lane has it in its registers.
 class LaneMove {
  public:
-  /// Loads it: it is on its way until something of it is used.
-  TASUKI_DEVICE LaneMove(const WarpMoves& moves, int turn) {
+  /// Loads a move of so many rows at most: it is on its way until something of it is used.
+  TASUKI_DEVICE void load(const WarpMoves& moves, int turn, int rows) {
     Word words[sizeof(ListedMove) / sizeof(Word)];
     const auto* const from = reinterpret_cast<const Word*>(&moves.move(turn));
     TASUKI_UNROLL
@@ -81,100 +84,117 @@ class LaneMove {
     const RowPlaces* const places = moves.places(turn, lane());
     const RowPlaces nowhere{{kNowhere, kNowhere, kNowhere, kNowhere}};
     TASUKI_UNROLL
-    for (int j = 0; j < kMoveRows; ++j) at_[j] = j < moves.rows() ? places[j * static_cast<int>(kLanes)] : nowhere;
-  }
-  /// Before anything is moved.
-  TASUKI_DEVICE void begin(std::uint64_t selection, std::uint64_t epoch) {
-    src_ = base_of(selection, move_.src, epoch);
-    dst_ = base_of(selection, move_.dst, epoch);
+    for (int j = 0; j < kMoveRows; ++j) at_[j] = j < rows ? places[j * static_cast<int>(kLanes)] : nowhere;
   }
   TASUKI_DEVICE MoveKind kind() const { return move_.kind; }
 
-  TASUKI_DEVICE void fill(std::uint32_t stamp) const {
+  /// These carry the move out, and become the warp's next one, which is on its way while the data are. False if there
+  /// is none.
+  TASUKI_DEVICE bool fill(const WarpMoves& moves, int& turn, std::uint64_t selection, std::uint64_t epoch) {
+    const std::byte* const src = base_of(selection, move_.src, epoch);
+    std::byte* const dst = base_of(selection, move_.dst, epoch) + lane() * 16;
     std::uint32_t word[kMoveRows][kLineParts];
+    bool has[kMoveRows];
+    std::int32_t lines[kMoveRows];
     TASUKI_UNROLL
-    for (int j = 0; j < kMoveRows; ++j) load_words(src_, at_[j], word[j]);  // all before the first store
+    for (int j = 0; j < kMoveRows; ++j) {  // all before the first store
+      load_words(src, at_[j], word[j]);
+      has[j] = at_[j].at[0] != kNowhere;
+      lines[j] = move_.lines[j];
+    }
+    const int rows = move_.rows;
+    const bool more = load_next(moves, turn);
     TASUKI_UNROLL
     for (int j = 0; j < kMoveRows; ++j) {
-      if (j >= move_.rows) break;
-      const uint4 piece = piece_of(word[j], stamp);
-      if (at_[j].at[0] != kNowhere) store_piece(dst_ + j * kStampedLine + lane() * 16, piece);
+      if (j >= rows) break;
+      const uint4 piece = piece_of(word[j], static_cast<std::uint32_t>(epoch));
+      if (has[j]) store_piece(dst + lines[j], piece);
     }
+    return more;
   }
 
-  /// False, to all lanes, if a piece has not come.
-  TASUKI_DEVICE bool take(const PlanRun& l, std::uint64_t epoch) const {
+  TASUKI_DEVICE bool copy(const WarpMoves& moves, int& turn, std::uint64_t selection, std::uint64_t epoch) {
+    const LaneMove now = *this;
+    const bool more = load_next(moves, turn);
+    copy_rows(now.move_.log_unit, base_of(selection, now.move_.src, epoch), base_of(selection, now.move_.dst, epoch),
+              now.at_, now.move_.rows);
+    return more;
+  }
+
+  /// `good`: false, to all lanes, if a piece has not come.
+  TASUKI_DEVICE bool take(const WarpMoves& moves, int& turn, const PlanRun& l, std::uint64_t selection,
+                          std::uint64_t epoch, bool& good) {
+    const LaneMove now = *this;
+    const bool more = load_next(moves, turn);
     const auto stamp = static_cast<std::uint32_t>(epoch);
-    const std::byte* const from = src_ + lane() * 16;
+    const std::byte* const from = base_of(selection, now.move_.src, epoch) + lane() * 16;
+    std::byte* const dst = base_of(selection, now.move_.dst, epoch);
     uint4 piece[kMoveRows] = {};
-    Patience patience(l, move_.command, epoch);
+    Patience patience(l, now.move_.command, epoch);
     for (;;) {
       TASUKI_UNROLL
       for (int j = 0; j < kMoveRows; ++j)  // all at once: one after the other, each would cost a latency of its own
-        if (at_[j].at[0] != kNowhere) piece[j] = load_piece(from + j * kStampedLine);
+        if (now.at_[j].at[0] != kNowhere) piece[j] = load_piece(from + now.move_.lines[j]);
       bool missing = false;
       TASUKI_UNROLL
-      for (int j = 0; j < kMoveRows; ++j) missing = missing || (at_[j].at[0] != kNowhere && !came(piece[j], stamp));
+      for (int j = 0; j < kMoveRows; ++j) missing = missing || (now.at_[j].at[0] != kNowhere && !came(piece[j], stamp));
       if (__any_sync(~0u, missing) == 0) break;
       const bool given_up = !patience.more((epoch - 1) * kShares, epoch * kShares);
-      if (__any_sync(~0u, given_up) != 0) return false;
+      good = __any_sync(~0u, given_up) == 0;
+      if (!good) return false;
     }
     TASUKI_UNROLL
     for (int j = 0; j < kMoveRows; ++j) {
-      if (j >= move_.rows) break;
+      if (j >= now.move_.rows) break;
       std::uint32_t word[kLineParts];
       words_of(piece[j], word);
-      store_words(dst_, at_[j], word);
+      store_words(dst, now.at_[j], word);
     }
+    return more;
+  }
+
+ private:
+  TASUKI_DEVICE bool load_next(const WarpMoves& moves, int& turn) {
+    const int rows = move_.next_rows;
+    if (rows == 0) return false;
+    load(moves, ++turn, rows);
     return true;
   }
 
-  TASUKI_DEVICE void copy() const { copy_rows(move_.log_unit, src_, dst_, at_, move_.rows); }
-
- private:
   ListedMove move_;
   RowPlaces at_[kMoveRows];  // nowhere beyond its rows
-  const std::byte* src_ = nullptr;
-  std::byte* dst_ = nullptr;
 };
 
 /// What a warp does of a part. Made before the blocks of its group meet, so that the first move is on its way
-/// meanwhile.
+/// meanwhile; or once for many epochs.
 class ListedTurns {
  public:
-  TASUKI_DEVICE ListedTurns(const ListedMoves& moves, std::int64_t warp)
-      : moves_(moves, warp), turns_(moves.turns), first_(moves_, 0) {}
+  ListedTurns() = default;
+  TASUKI_DEVICE ListedTurns(const ListedMoves& moves, std::int64_t warp) : moves_(moves, warp) {
+    first_.load(moves_, 0, moves_.rows());
+  }
 
-  /// When it may begin. `good`: false if the warp has found something wrong before. `before_takes()`: called once, when
-  /// all that the warp sends and copies has been stored.
+  /// When it may begin. `takes`: false if the warp has found something wrong, so that it need not wait for what comes.
+  /// `before_takes()`: called once, when all that the warp sends and copies has been stored.
   template <class Before>
-  TASUKI_WITHIN bool run(const PlanRun& l, std::uint64_t selection, std::uint64_t epoch, bool good,
+  TASUKI_WITHIN bool run(const PlanRun& l, std::uint64_t selection, std::uint64_t epoch, bool takes,
                          const Before& before_takes) const {
     LaneMove move = first_;
-    bool called = false;
+    int turn = 0;
+    bool more = move.kind() != MoveKind::none;
     TASUKI_NO_UNROLL
-    for (int turn = 1; good && move.kind() != MoveKind::none; ++turn) {
-      const LaneMove next(moves_, turn < turns_ ? turn : 0);  // on its way while this one is done
-      move.begin(selection, epoch);
-      if (move.kind() == MoveKind::fill) {
-        move.fill(static_cast<std::uint32_t>(epoch));
-      } else if (move.kind() == MoveKind::take) {
-        if (!called) before_takes();
-        called = true;
-        good = move.take(l, epoch);
-      } else {
-        move.copy();
-      }
-      if (turn >= turns_) break;
-      move = next;
-    }
-    if (!called) before_takes();
+    while (more && move.kind() == MoveKind::fill) more = move.fill(moves_, turn, selection, epoch);
+    TASUKI_NO_UNROLL
+    while (more && move.kind() == MoveKind::copy) more = move.copy(moves_, turn, selection, epoch);
+    before_takes();
+    bool good = takes;
+    TASUKI_NO_UNROLL
+    while (more && good) more = move.take(moves_, turn, l, selection, epoch, good);
     return good;
   }
 
  private:
   WarpMoves moves_;
-  int turns_;
   LaneMove first_;
 };
 
@@ -182,11 +202,12 @@ class ListedTurns {
 
 class ListedTurns {
  public:
-  ListedTurns(const ListedMoves& moves, std::int64_t warp) : moves_(moves, warp), turns_(moves.turns) {}
+  ListedTurns() = default;
+  ListedTurns(const ListedMoves& moves, std::int64_t warp) : moves_(moves, warp) {}
 
   template <class Before>
-  bool run(const PlanRun&, std::uint64_t selection, std::uint64_t epoch, bool good, const Before& before_takes) const {
-    for (int turn = 0; good && turn < turns_; ++turn) {
+  bool run(const PlanRun&, std::uint64_t selection, std::uint64_t epoch, bool takes, const Before& before_takes) const {
+    for (int turn = 0;; ++turn) {
       const ListedMove& move = moves_.move(turn);
       if (move.kind == MoveKind::none) break;
       const std::byte* const src = base_of(selection, move.src, epoch);
@@ -197,14 +218,14 @@ class ListedTurns {
           copy_rows(move.log_unit, src, dst, at, 1);
         }
       });
+      if (move.next_rows == 0) break;
     }
     before_takes();
-    return good;
+    return takes;
   }
 
  private:
   WarpMoves moves_;
-  int turns_;
 };
 
 #endif

@@ -133,16 +133,26 @@ TASUKI_DEVICE int block_in(const BasicHandle<kReduces>& h, const PlanRun& l, Mem
   return -1;
 }
 
-/// The block's part of a call begins: finds out which epoch it is, and whether the call can be.
+/// What a block's call looks up in memory before it begins.
+struct Found {
+  Word phases;  // that the block has passed
+  Word by_host[2];
+  std::uint32_t failed;
+};
 template <bool kReduces>
-TASUKI_DEVICE bool enter(const BasicHandle<kReduces>& h, const PlanRun& l, Word swaps, Part part, Epoch& e) {
+TASUKI_DEVICE Found look_up(const BasicHandle<kReduces>& h, int block) {
+  return {own(h.phases + block), {own(h.by_host[0]), own(h.by_host[1])}, own(h.run.failed)};
+}
+
+/// The block's part of a call begins: finds out which epoch it is, and whether the call can be. `found` may be on its
+/// way while the block comes.
+template <bool kReduces>
+TASUKI_DEVICE bool enter(const BasicHandle<kReduces>& h, const PlanRun& l, Word swaps, Part part, const Found& found,
+                         Epoch& e) {
   const Word phase = part == kWaitPart ? 1 : 0;
   const Word passed = part == kStartPart ? 1 : 2;  // phases, when the call has ended
   const BlockGroup block = this_block();
   Word* const mine = h.phases + e.block;
-  const Word phases = own(mine);  // these loads are on their way while the block comes
-  const Word by_host[2] = {own(h.by_host[0]), own(h.by_host[1])};
-  const std::uint32_t failed = own(h.run.failed);
   block.sync();  // what the block's threads have written is there
   const bool comes = block.thread() == 0 && phase == 0;
   const bool apart = h.only_moves == OnlyMoves::apart;
@@ -153,11 +163,12 @@ TASUKI_DEVICE bool enter(const BasicHandle<kReduces>& h, const PlanRun& l, Word 
       detail::change_release_gpu(h.begun, 1);
     }
   }
+  const Word phases = found.phases;
   const Word epochs = phases / 2 + 1;  // of kernels
   if (comes && h.blocks == 1) set_own(h.begun, epochs);
-  e.good = failed == 0;
+  e.good = found.failed == 0;
   e.come = epochs * static_cast<Word>(h.blocks);
-  e.elsewhere = h.before + by_host[0] + by_host[1];
+  e.elsewhere = h.before + found.by_host[0] + found.by_host[1];
   e.selection = swaps % 2 != 0 ? ~h.run.selection : h.run.selection;
   e.number = e.elsewhere + epochs;
   if (phases % 2 != phase) {
@@ -206,7 +217,7 @@ struct ListedWork {
   template <bool kReduces, class Begin>
   TASUKI_DEVICE bool run(const ListedTurns& turns, const BasicHandle<kReduces>&, const PlanRun& l, const Epoch& e, Part,
                          const Begin& begin) const {
-    return turns.run(l, e.selection, e.number, begin(), [] {});
+    return begin() && turns.run(l, e.selection, e.number, true, [] {});
   }
   TASUKI_DEVICE bool idle() const { return true; }
 };
@@ -280,7 +291,7 @@ TASUKI_WITHIN bool call_here(const Work& how, const BasicHandle<kReduces>& h, co
   e.block = block_in(h, l, members);
   if (e.block < 0) return false;
   const auto prepared = how.prepare(h, e.block, part);
-  if (!enter(h, l, swaps, part, e)) return false;
+  if (!enter(h, l, swaps, part, look_up(h, e.block), e)) return false;
   const int working = h.working[part];
   if (part == kRunPart && working == 0 && h.blocks > 1 && h.only_moves != OnlyMoves::apart) {  // the beginning is all
     if (e.block == 0 && this_block().thread() == 0) come(h.ended, e.come, h.blocks, h.blocks);

@@ -50,8 +50,8 @@ struct GpuCopy {
   std::int8_t wide = 0;   ///< a reduction of 16 bytes at a time; its strides are in these
 };
 
-/// Where a buffer is: base + copy * stride. The copy is the one whose turn the epoch is, or the one that is current at
-/// the launch.
+/// Where a buffer is: base + copy * stride. The copy is the one whose turn the epoch is, or the one of two that is
+/// current at the launch.
 struct GpuPlace {
   std::byte* base = nullptr;
   std::int64_t stride = 0;
@@ -147,6 +147,7 @@ enum class Why : std::int32_t {
   active,   ///< a start while an epoch was active
   idle,     ///< a wait without a start
   turn,     ///< an alternating halo shows the wrong copy, after `value` swaps
+  meets,    ///< an ApartRun of a handle whose blocks meet
 };
 
 /// Where a run that gives up leaves the reason; in host memory.

@@ -42,7 +42,7 @@ struct HostRequest {
 #if defined(__CUDACC__)
 TASUKI_DEVICE bool compare_gpu(Word* p, Word expected, Word value) {
   Word before;
-  asm volatile("atom.relaxed.gpu.cas.b64 %0, [%1], %2, %3;"
+  asm volatile("atom.relaxed.gpu.global.cas.b64 %0, [%1], %2, %3;"
                : "=l"(before)
                : "l"(p), "l"(expected), "l"(value)
                : "memory");
@@ -52,11 +52,11 @@ TASUKI_DEVICE bool compare_gpu(Word* p, Word expected, Word value) {
 // ended, so that no fence need wait for the stores that are under way.
 TASUKI_DEVICE Word exchange_place(Word* p) {
   Word before;
-  asm volatile("atom.relaxed.gpu.exch.b64 %0, [%1], 1;" : "=l"(before) : "l"(p) : "memory");
+  asm volatile("atom.relaxed.gpu.global.exch.b64 %0, [%1], 1;" : "=l"(before) : "l"(p) : "memory");
   return before;
 }
 TASUKI_DEVICE void free_place(Word* p) {
-  asm volatile("st.relaxed.gpu.u64 [%0], 0;" ::"l"(p) : "memory");
+  asm volatile("st.relaxed.gpu.global.u64 [%0], 0;" ::"l"(p) : "memory");
 }
 #else
 inline Word exchange_place(Word* p) {

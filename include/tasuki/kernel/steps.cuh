@@ -22,7 +22,7 @@
 // copy, say that the step has ended; then take what arrives while the last warp looks at the neighbours.
 #pragma once
 
-#include "tasuki/kernel/plan.cuh"
+#include "tasuki/kernel/apart_run.cuh"
 
 namespace tasuki::device {
 
@@ -86,6 +86,14 @@ class Steps {
   TASUKI_DEVICE bool next_with_run(const BasicHandle<kReduces>& handle, const Group& group, Word steps,
                                    Word swaps = 0) const {
     return next_with<lowered::kRunPart, kApart>(handle, group, steps, swaps);
+  }
+  /// The same with what an ApartRun keeps of the handle: quicker, but takes registers.
+  template <bool kReduces>
+  TASUKI_DEVICE bool next_with(ApartRun<kReduces>& exchange, Word steps, Word swaps = 0) const {
+    return exchange.run(swaps, [&] {
+      tell(steps);
+      return look(exchange.handle().run, steps);
+    });
   }
   /// The same after `start` of the handle: with `wait` of it.
   template <bool kApart = false, bool kReduces = false, class Group>

@@ -48,81 +48,84 @@ namespace detail {
 
 TASUKI_DEVICE Word load_acquire(const Word* p) {
   Word value;
-  asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
+  asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
   return value;
 }
 TASUKI_DEVICE Word load_relaxed(const Word* p) {
   Word value;
-  asm volatile("ld.relaxed.sys.u64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
+  asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
   return value;
 }
 TASUKI_DEVICE void store_release(Word* p, Word value) {
-  asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
+  asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
 }
 TASUKI_DEVICE void store_relaxed(Word* p, Word value) {
-  asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
+  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
 }
 TASUKI_DEVICE unsigned load_relaxed(const unsigned* p) {
   unsigned value;
-  asm volatile("ld.relaxed.sys.u32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
+  asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
   return value;
 }
 TASUKI_DEVICE void store_release(unsigned* p, unsigned value) {
-  asm volatile("st.release.sys.u32 [%0], %1;" ::"l"(p), "r"(value) : "memory");
+  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(p), "r"(value) : "memory");
 }
 // The value before. Between the threads of one GPU only.
 TASUKI_DEVICE Word add_gpu(Word* p, Word value) {
   Word before;
-  asm volatile("atom.acq_rel.gpu.add.u64 %0, [%1], %2;" : "=l"(before) : "l"(p), "l"(value) : "memory");
+  asm volatile("atom.acq_rel.gpu.global.add.u64 %0, [%1], %2;" : "=l"(before) : "l"(p), "l"(value) : "memory");
   return before;
 }
 // In no order with anything else.
 TASUKI_DEVICE Word count_gpu(Word* p, Word value) {
   Word before;
-  asm volatile("atom.relaxed.gpu.add.u64 %0, [%1], %2;" : "=l"(before) : "l"(p), "l"(value) : "memory");
+  asm volatile("atom.relaxed.gpu.global.add.u64 %0, [%1], %2;" : "=l"(before) : "l"(p), "l"(value) : "memory");
   return before;
 }
 // Sets bits; in no order with anything else, or before all that comes after it.
 TASUKI_DEVICE Word mark_gpu(Word* p, Word bits) {
   Word before;
-  asm volatile("atom.relaxed.gpu.or.b64 %0, [%1], %2;" : "=l"(before) : "l"(p), "l"(bits) : "memory");
+  asm volatile("atom.relaxed.gpu.global.or.b64 %0, [%1], %2;" : "=l"(before) : "l"(p), "l"(bits) : "memory");
   return before;
 }
 TASUKI_DEVICE Word mark_acquire_gpu(Word* p, Word bits) {
   Word before;
-  asm volatile("atom.acquire.gpu.or.b64 %0, [%1], %2;" : "=l"(before) : "l"(p), "l"(bits) : "memory");
+  asm volatile("atom.acquire.gpu.global.or.b64 %0, [%1], %2;" : "=l"(before) : "l"(p), "l"(bits) : "memory");
   return before;
 }
 // Nobody waits for these; in no order with anything else, or after all that comes before it.
 TASUKI_DEVICE void change_gpu(Word* p, Word by) {
-  asm volatile("red.relaxed.gpu.add.u64 [%0], %1;" ::"l"(p), "l"(by) : "memory");
+  asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" ::"l"(p), "l"(by) : "memory");
 }
 TASUKI_DEVICE void change_release_gpu(Word* p, Word by) {
-  asm volatile("red.release.gpu.add.u64 [%0], %1;" ::"l"(p), "l"(by) : "memory");
+  asm volatile("red.release.gpu.global.add.u64 [%0], %1;" ::"l"(p), "l"(by) : "memory");
 }
 TASUKI_DEVICE Word exchange_gpu(Word* p, Word value) {
   Word before;
-  asm volatile("atom.acq_rel.gpu.exch.b64 %0, [%1], %2;" : "=l"(before) : "l"(p), "l"(value) : "memory");
+  asm volatile("atom.acq_rel.gpu.global.exch.b64 %0, [%1], %2;" : "=l"(before) : "l"(p), "l"(value) : "memory");
   return before;
 }
 TASUKI_DEVICE Word load_relaxed_gpu(const Word* p) {
   Word value;
-  asm volatile("ld.relaxed.gpu.u64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
+  asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
   return value;
 }
 // Whether the word was `old`, and so is `value` now; in no order with anything else.
 TASUKI_DEVICE bool replace_gpu(Word* p, Word old, Word value) {
   Word before;
-  asm volatile("atom.relaxed.gpu.cas.b64 %0, [%1], %2, %3;" : "=l"(before) : "l"(p), "l"(old), "l"(value) : "memory");
+  asm volatile("atom.relaxed.gpu.global.cas.b64 %0, [%1], %2, %3;"
+               : "=l"(before)
+               : "l"(p), "l"(old), "l"(value)
+               : "memory");
   return before == old;
 }
 TASUKI_DEVICE Word load_acquire_gpu(const Word* p) {
   Word value;
-  asm volatile("ld.acquire.gpu.u64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
+  asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
   return value;
 }
 TASUKI_DEVICE void store_release_gpu(Word* p, Word value) {
-  asm volatile("st.release.gpu.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
+  asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
 }
 // Leave to write over what was read: the reader stores it after its loads have come, the writer stores once it has seen
 // it. A GPU begins no store before the loads and the branches that it hangs on have ended, so that nobody has to wait
@@ -138,16 +141,16 @@ TASUKI_DEVICE Word load_leave(const Word* p) {
 // loads would wait for each other.
 TASUKI_DEVICE Word load_near(const Word* p) {
   Word value;
-  asm volatile("ld.u64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
+  asm volatile("ld.global.u64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
   return value;
 }
 // Two words at once, the first at a multiple of 16 bytes.
 TASUKI_DEVICE void load_near_pair(const Word* p, Word& one, Word& two) {
-  asm volatile("ld.v2.u64 {%0, %1}, [%2];" : "=l"(one), "=l"(two) : "l"(p) : "memory");
+  asm volatile("ld.global.v2.u64 {%0, %1}, [%2];" : "=l"(one), "=l"(two) : "l"(p) : "memory");
 }
 TASUKI_DEVICE unsigned load_near(const unsigned* p) {
   unsigned value;
-  asm volatile("ld.u32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
+  asm volatile("ld.global.u32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
   return value;
 }
 // What this thread has stored or seen comes before the lines that it stores from here on.

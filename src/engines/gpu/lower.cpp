@@ -235,6 +235,7 @@ class Lowering {
     // Of a field with two copies, the copy is the one that is current at each launch: for a graph nothing else is
     // known.
     place.takes_turns = where.takes_turns && where.current == nullptr ? 1 : 0;
+    if (where.current == nullptr && place.takes_turns == 0) place.copies = 1;  // always the first
     if (where.copies < 2 || where.current == nullptr) return place;
     const auto known = std::find(out_.pairs.begin(), out_.pairs.end(), where.current);
     place.pair = static_cast<std::int16_t>(known - out_.pairs.begin());

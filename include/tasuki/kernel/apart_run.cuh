@@ -1,0 +1,58 @@
+// What a block does in each epoch of a halo whose blocks do not meet, looked up once in a kernel. Part of
+// tasuki/kernel.cuh.
+//
+// `Steps::next_with_run` of a handle looks up in every step which epoch it is and what the thread's warp moves first.
+// Both come from the L2 cache, for waiting for the neighbours has emptied the nearest one: about half a microsecond for
+// a block of 512 threads. None of it changes while a kernel runs. An ApartRun keeps it in the thread's registers, some
+// 30 of them.
+#pragma once
+
+#include "tasuki/kernel/plan.cuh"
+
+namespace tasuki::device {
+
+/// What the calling thread does in each epoch of a halo. For `Steps::next_with`, in a kernel whose handle says that its
+/// blocks do not meet (`apart`). Made once in a kernel, by all threads of the group's blocks. As long as the kernel
+/// runs, the group begins epochs of the handle by this alone.
+template <bool kReduces = false>
+class ApartRun {
+ public:
+  template <class Group>
+  TASUKI_DEVICE ApartRun(const BasicHandle<kReduces>& handle, const Group& group)
+      : handle_(handle), block_(lowered::block_in(handle, handle.run, lowered::members_of(group))) {
+    if (block_ < 0) return;
+    if (!apart(handle)) {
+      lowered::give_up(handle.run, lowered::Why::meets, -1, 0, 0, 0);
+      block_ = -1;
+      return;
+    }
+    found_ = lowered::look_up(handle, block_);
+    turns_ = lowered::ListedWork().prepare(handle, block_, lowered::kRunPart);
+  }
+  ApartRun(const ApartRun&) = delete;
+  ApartRun& operator=(const ApartRun&) = delete;
+
+  TASUKI_DEVICE const BasicHandle<kReduces>& handle() const { return handle_; }
+
+  /// By all threads of the block: an epoch, and `beside()` by the last warp, as `Steps` needs it.
+  template <class Beside>
+  TASUKI_DEVICE bool run(Word swaps, const Beside& beside) {
+    if (block_ < 0) return false;
+    found_.failed = lowered::own(handle_.run.failed);  // on its way until something is waited for
+    lowered::Epoch e;
+    e.block = block_;
+    if (!lowered::enter(handle_, handle_.run, swaps, lowered::kRunPart, found_, e)) return false;
+    found_.phases += 2;
+    const bool good =
+        lowered::work(lowered::ApartWork<Beside>(beside), turns_, handle_, handle_.run, e, lowered::kRunPart, true);
+    return lowered::leave(handle_, handle_.run, e, good, 0);
+  }
+
+ private:
+  const BasicHandle<kReduces>& handle_;
+  int block_;
+  lowered::Found found_{};
+  lowered::ListedTurns turns_;
+};
+
+}  // namespace tasuki::device
