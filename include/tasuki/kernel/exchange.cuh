@@ -124,32 +124,78 @@ TASUKI_DEVICE bool check_exchange(const Team& team, int which, Word words) {
 
 }  // namespace detail
 
+namespace detail {
+
+constexpr unsigned kPacketLines = 4;  // of a thread on their way
+
+/// By all threads of a group: stores so many lines, each with `load(i)` and the number.
+template <class Group, class Load>
+TASUKI_DEVICE void put_lines(const Group& group, Line* lines, unsigned words, Word number, const Load& load) {
+  const auto threads = static_cast<unsigned>(group.threads());
+  TASUKI_ROLLED
+  for (auto n = static_cast<unsigned>(group.thread()); n < words; n += kPacketLines * threads) {
+    Word word[kPacketLines];
+    TASUKI_UNROLLED
+    for (unsigned j = 0; j < kPacketLines; ++j)
+      if (n + j * threads < words) word[j] = load(n + j * threads);
+    TASUKI_UNROLLED
+    for (unsigned j = 0; j < kPacketLines; ++j)
+      if (n + j * threads < words) store_line(lines + n + j * threads, Line{word[j], number});
+  }
+}
+
+/// By all threads of a group: `store(i, word)` of so many lines with that number. False on a thread whose lines have
+/// not come.
+template <class Group, class Store>
+TASUKI_DEVICE bool take_lines(const Team& team, const Group& group, const Line* lines, unsigned words, Word number,
+                              int from, int slot, const Store& store) {
+  const auto threads = static_cast<unsigned>(group.threads());
+  bool good = true;
+  TASUKI_ROLLED
+  for (auto n = static_cast<unsigned>(group.thread()); n < words && good; n += kPacketLines * threads) {
+    Line line[kPacketLines];
+    TASUKI_UNROLLED
+    for (unsigned j = 0; j < kPacketLines; ++j)
+      if (n + j * threads < words) line[j] = load_line(lines + n + j * threads);
+    TASUKI_UNROLLED
+    for (unsigned j = 0; j < kPacketLines; ++j) {
+      const unsigned at = n + j * threads;
+      if (at >= words) break;
+      good = good && await_number(team, lines + at, number, line[j], Call::packet, from, slot);
+      if (good) store(at, line[j].data);
+    }
+  }
+  return good;
+}
+
+/// Whether memory is so many whole words.
+TASUKI_DEVICE bool whole_words(const void* at, Word bytes) {
+  return (reinterpret_cast<Word>(at) | bytes) % 8 == 0;
+}
+
+}  // namespace detail
+
 /// `bytes` bytes from `from` as packet `slot` that rank `to` has for this rank, each 8 with the packet's number:
 /// quicker than `put_with_signal` up to some 64 KiB, and in no order with anything else. What the group's threads have
 /// written before is in it, and `from` may be changed at once. Numbers of a slot only grow, from 1 on; the next may be
-/// put only once the other has said that it has taken the last. Several blocks have a slot each.
+/// put only once the other has said that it has taken the last. Several blocks have a slot each. Quickest if `from` and
+/// `bytes` are multiples of 8.
 template <class Group>
 TASUKI_DEVICE bool put_packet(const Team& team, const Group& group, int to, int slot, Word number, const void* from,
                               Word bytes) {
-  constexpr int kAtOnce = 4;
   if (!detail::check_slot(team, Call::packet, to, slot, team.packets)) return false;
   if (bytes > 8 * team.packet_lines)
     return detail::fail(team, Call::packet, Reason::too_large, to, slot, 8 * team.packet_lines, bytes);
   Line* const lines = detail::packet_at(team, to, team.rank, slot);
+  const auto words = static_cast<unsigned>((bytes + 7) / 8);
   const auto* const data = static_cast<const Byte*>(from);
-  const auto threads = static_cast<Word>(group.threads());
-  const Word words = (bytes + 7) / 8;
+  const bool whole = detail::whole_words(from, bytes);
   group.sync();
-  TASUKI_ROLLED
-  for (Word n = static_cast<Word>(group.thread()); n < words; n += kAtOnce * threads) {
-    Word word[kAtOnce];
-    TASUKI_UNROLLED
-    for (int j = 0; j < kAtOnce; ++j)
-      if (n + j * threads < words)
-        word[j] = detail::load_bytes(data + 8 * (n + j * threads), bytes - 8 * (n + j * threads));
-    TASUKI_UNROLLED
-    for (int j = 0; j < kAtOnce; ++j)
-      if (n + j * threads < words) detail::store_line(lines + n + j * threads, Line{word[j], number});
+  if (whole) {
+    detail::put_lines(group, lines, words, number, [&](unsigned i) { return static_cast<const Word*>(from)[i]; });
+  } else {
+    detail::put_lines(group, lines, words, number,
+                      [&](unsigned i) { return detail::load_bytes(data + Word{8} * i, bytes - Word{8} * i); });
   }
   return group.all(detail::working(team));  // looked at while the packet travels
 }
@@ -159,30 +205,19 @@ TASUKI_DEVICE bool put_packet(const Team& team, const Group& group, int to, int 
 template <class Group>
 TASUKI_DEVICE bool wait_packet(const Team& team, const Group& group, int from, int slot, Word number, void* to,
                                Word bytes) {
-  constexpr int kAtOnce = 4;
   if (!detail::check_slot(team, Call::packet, from, slot, team.packets)) return false;
   if (bytes > 8 * team.packet_lines)
     return detail::fail(team, Call::packet, Reason::too_large, from, slot, 8 * team.packet_lines, bytes);
   const bool alive = detail::working(team);
-  bool good = true;
   const Line* const lines = detail::packet_at(team, team.rank, from, slot);
+  const auto words = static_cast<unsigned>((bytes + 7) / 8);
   auto* const data = static_cast<Byte*>(to);
-  const auto threads = static_cast<Word>(group.threads());
-  const Word words = (bytes + 7) / 8;
-  TASUKI_ROLLED
-  for (Word n = static_cast<Word>(group.thread()); n < words; n += kAtOnce * threads) {
-    Line line[kAtOnce];
-    TASUKI_UNROLLED
-    for (int j = 0; j < kAtOnce; ++j)
-      if (n + j * threads < words) line[j] = detail::load_line(lines + n + j * threads);
-    TASUKI_UNROLLED
-    for (int j = 0; j < kAtOnce; ++j) {
-      const Word at = n + j * threads;
-      if (at >= words) break;
-      good = good && detail::await_number(team, lines + at, number, line[j], Call::packet, from, slot);
-      if (good) detail::store_bytes(data + 8 * at, line[j].data, bytes - 8 * at);
-    }
-  }
+  const bool good = detail::whole_words(to, bytes)
+                        ? detail::take_lines(team, group, lines, words, number, from, slot,
+                                             [&](unsigned i, Word word) { static_cast<Word*>(to)[i] = word; })
+                        : detail::take_lines(team, group, lines, words, number, from, slot, [&](unsigned i, Word word) {
+                            detail::store_bytes(data + Word{8} * i, word, bytes - Word{8} * i);
+                          });
   return group.all(good && alive);
 }
 
