@@ -80,8 +80,8 @@ TABLES: dict[str, list] = {
             [("halo: one face, apart", 16384, blocks) for blocks in (4, 8, 16, 32)],
         ),
         (
-            "64³ floats, periodic, with corners, blocks that do not meet: 16; 32; 64",
-            [("halo: 64^3 periodic with corners, apart", 16384, blocks) for blocks in (16, 32, 64)],
+            "64³ floats, periodic, with corners, blocks that do not meet: 64; 64 of 512 threads; 128 of 512",
+            [("halo: 64^3 periodic with corners, apart", 16384, blocks) for blocks in (64, "64 x 512", "128 x 512")],
         ),
     ]
     + [
@@ -116,14 +116,14 @@ def results(called: str, machine: dict, printed: str) -> str:
 
 
 def parts_of(text: str) -> list[tuple[str, dict[tuple, str]]]:
-    """Each part's first line and its medians by case, bytes and blocks."""
+    """Each part's first line and its medians by case, bytes and blocks: `64` of 256 threads, or `64 x 512`."""
     parts: list[tuple[str, dict[tuple, str]]] = []
     for line in text.splitlines():
         if found := ROW.match(line):
-            by = found["by"] if found["by"] in ("alone", "host") else int(found["by"].split()[0])
-            threads = re.search(r"x (\d+)", found["by"])
-            if threads is None or threads[1] == "256":
-                parts[-1][1].setdefault((found["case"].rstrip(), int(found["bytes"]), by), found["us"])
+            by: str | int = found["by"]
+            if re.fullmatch(r"\d+ (blocks|x 256)", found["by"]):
+                by = int(found["by"].split()[0])
+            parts[-1][1].setdefault((found["case"].rstrip(), int(found["bytes"]), by), found["us"])
         elif line.strip():
             parts.append((line.strip(), {}))
     return parts

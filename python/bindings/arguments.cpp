@@ -122,4 +122,26 @@ nb::tuple slices(const Box& box) {
   return nb::tuple(result);
 }
 
+bool box_from(nb::handle value, Box& box) {
+  std::vector<nb::object> entries;
+  if (PySlice_Check(value.ptr())) {
+    entries = {nb::borrow(value)};
+  } else if (!nb::isinstance<nb::tuple>(value) || !nb::try_cast(value, entries)) {
+    return false;
+  }
+  if (entries.empty() || entries.size() > kMaxDims) return false;
+  box = Box();
+  box.ndims = static_cast<int>(entries.size());
+  for (std::size_t d = 0; d < entries.size(); ++d) {
+    if (!PySlice_Check(entries[d].ptr())) return false;
+    std::int64_t step = 1;
+    const nb::object given = entries[d].attr("step");
+    if (!given.is_none() && !as_integer(given, step)) return false;
+    if (step != 1 || !as_integer(entries[d].attr("start"), box.lo[d]) ||
+        !as_integer(entries[d].attr("stop"), box.hi[d]))
+      return false;
+  }
+  return true;
+}
+
 }  // namespace tasuki::python

@@ -19,6 +19,17 @@ Width width_from(nb::handle value, int ndims, const char* argument);
 
 /// A tuple of slices, one a dimension: indexes any array.
 nb::tuple slices(const Box& box);
+/// The other way: a tuple of slices with a beginning and an end, or one slice. False if it is none.
+bool box_from(nb::handle value, Box& box);
+
+/// Where something is cut, by dimension; None: nowhere.
+using Cuts = std::optional<std::vector<std::optional<std::vector<std::int64_t>>>>;
+inline std::vector<std::vector<std::int64_t>> lists_of(const Cuts& cuts) {
+  std::vector<std::vector<std::int64_t>> lists;
+  if (cuts)
+    for (const auto& list : *cuts) lists.push_back(list.value_or(std::vector<std::int64_t>{}));
+  return lists;
+}
 
 /// `repr(value)` for error messages: cut where it is long, with type and shape instead of what an array holds.
 std::string shown(nb::handle value);

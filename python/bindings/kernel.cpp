@@ -117,6 +117,28 @@ std::vector<std::vector<int>> lists_from(const Context& context, nb::handle of) 
   return lists;
 }
 
+// A sequence for each block, of boxes.
+std::vector<std::vector<Box>> boxes_from(const Context& context, nb::handle cells) {
+  std::vector<std::vector<Box>> all;
+  std::vector<nb::object> entries;
+  const auto wrong = [&](nb::handle value, const std::string& where) {
+    throw Error(fmt::format(
+        "rank {}: device: argument 'cells'{} is {}; it must be a list for each block, of boxes: tuples of slices of "
+        "global indices, with a beginning and an end",
+        context.rank(), where, shown(value)));
+  };
+  if (!nb::try_cast(nb::borrow(cells), entries)) wrong(cells, "");
+  for (const nb::object& entry : entries) {
+    std::vector<nb::object> boxes;
+    const std::string where = fmt::format("[{}]", all.size());
+    if (!nb::try_cast(entry, boxes)) wrong(entry, where);
+    std::vector<Box>& list = all.emplace_back();
+    for (const nb::object& box : boxes)
+      if (!box_from(box, list.emplace_back())) wrong(entry, where);
+  }
+  return all;
+}
+
 nb::object window(const PyTeam& team) {
   const TeamCore& core = team.core();
   // The array keeps the team: a copy of the core's handle.
@@ -279,13 +301,15 @@ void make_messages(PyMessages* self, const ContextHandle& context, int depth, in
 
 }  // namespace
 
-nb::object handle_of(nb::handle self, bool reduces, int blocks, int threads, int cpu_threads) {
+nb::object handle_of(nb::handle self, bool reduces, int blocks, int threads, int cpu_threads, nb::handle cells) {
   const auto& operation = inside<PyOperation>(self);
   operation.check_unmoved();
   KernelGroup group;
   group.blocks = blocks;
   group.threads = threads;
   group.cpu_threads = cpu_threads;
+  if (!cells.is_none())
+    operation.shared_owner()->agree("device", [&] { group.cells = boxes_from(operation.owner().context(), cells); });
   KernelArgument argument = argument_of(self, operation.shared_owner(), reduces ? "ReducingHandle" : "Handle",
                                         operation.operation().plan().operation.c_str(), "");
   const auto fill = [&](const auto& handle) {

@@ -60,8 +60,6 @@ void make_field_shape(PyFieldShape* self, const std::string& name, nb::handle dt
   new (self) PyFieldShape{field, nb::borrow(shadow), nb::borrow(width)};
 }
 
-using Cuts = std::optional<std::vector<std::optional<std::vector<std::int64_t>>>>;
-
 Planned plan_halo(const Machine& machine, const std::vector<std::int64_t>& extents,
                   const std::vector<nb::object>& fields, const std::optional<std::vector<int>>& split,
                   const std::variant<Truth, std::vector<Truth>>& periodic, const Cuts& cuts, Truth reorder,
@@ -75,8 +73,7 @@ Planned plan_halo(const Machine& machine, const std::vector<std::int64_t>& exten
     const auto& each = std::get<1>(periodic);
     halo.grid.periodic.assign(each.begin(), each.end());
   }
-  if (cuts)
-    for (const auto& list : *cuts) halo.grid.cuts.push_back(list.value_or(std::vector<std::int64_t>{}));
+  halo.grid.cuts = lists_of(cuts);
   halo.grid.reorder = reorder;
   for (const nb::object& field : fields) {
     if (!nb::isinstance<PyFieldShape>(field))

@@ -48,7 +48,7 @@ HaloField halo_field(nb::handle entry, std::vector<nb::object>& keep) {
 }
 
 void make_halo(PyHalo* self, nb::handle fields, nb::handle width, Truth corners, Truth reverse, Truth alternating,
-               const std::string& path, const std::string& engine, int blocks) {
+               const std::string& path, const std::string& engine, int blocks, const Cuts& cuts) {
   std::vector<nb::object> entries;
   if (nb::isinstance<PyField>(fields) || nb::isinstance<nb::tuple>(fields) || !nb::try_cast(fields, entries)) {
     // One field, or one pair; a tuple of fields is a list all the same.
@@ -82,6 +82,7 @@ void make_halo(PyHalo* self, nb::handle fields, nb::handle width, Truth corners,
   options.path = path;
   options.engine = engine;
   options.blocks = blocks;
+  options.cuts = lists_of(cuts);
   core.operation = Halo(halos, options);
   if (nb::inst_ptr<PyField>(core.fields[0])->on_gpu()) core.fork.emplace();
   new (self) PyHalo(owner, std::move(core));
@@ -319,15 +320,20 @@ On GPUs: returns at once; what has arrived may be read by work that follows in t
            nb::sig("def run(self, stream: Any = None) -> None"), "`start` and `wait`; on GPUs in one kernel.")
       .def(
           "device",
-          [](nb::handle op, int blocks, int threads, int cpu_threads) {
-            return handle_of(op, false, blocks, threads, cpu_threads);
+          [](nb::handle op, int blocks, int threads, int cpu_threads, nb::handle cells) {
+            return handle_of(op, false, blocks, threads, cpu_threads, cells);
           },
           nb::kw_only(), nb::arg("blocks") = 1, nb::arg("threads") = 256, nb::arg("cpu_threads") = 1,
+          nb::arg("cells") = nb::none(),
           nb::sig("def device(self, *, blocks: SupportsIndex = 1, threads: SupportsIndex = 256, "
-                  "cpu_threads: SupportsIndex = 1) -> KernelArgument"),
-          R"(A handle, with which a group of blocks of a kernel runs epochs by itself (docs/kernels.md). Local.
+                  "cpu_threads: SupportsIndex = 1, "
+                  "cells: Sequence[Sequence[tuple[slice, ...]]] | None = None) -> KernelArgument"),
+          R"(A handle, with which a group of blocks of a kernel runs epochs by itself (docs/kernels.md). Local; collective with
+`cells`.
 
 blocks: of the group. threads: of a block on a GPU; cpu_threads: of a block that is threads of the host.
+cells: of a halo, for each block boxes of this rank's cells (slices of global indices) that it computes. Then the blocks
+do not meet where they can do without: `device_group` says whether, and docs/kernels.md what the kernel must do.
 Fields with two copies are used as they are shown now, and as the kernel swaps its pointers; call `swap` as often
 afterwards. An operation has handles for one group at a time.
 Raises tasuki.Error if the operation is active, combines elements (see `device_reducing`), or has a piece that only the
@@ -335,13 +341,16 @@ host can start, naming its path and what to force.)")
       .def(
           "device_reducing",
           [](nb::handle op, int blocks, int threads, int cpu_threads) {
-            return handle_of(op, true, blocks, threads, cpu_threads);
+            return handle_of(op, true, blocks, threads, cpu_threads, nb::none());
           },
           nb::kw_only(), nb::arg("blocks") = 1, nb::arg("threads") = 256, nb::arg("cpu_threads") = 1,
           nb::sig("def device_reducing(self, *, blocks: SupportsIndex = 1, threads: SupportsIndex = 256, "
                   "cpu_threads: SupportsIndex = 1) -> KernelArgument"),
           "The same as `tasuki::device::ReducingHandle`, for operations that combine elements: reverse halos, "
           "reductions.")
+      .def_prop_ro(
+          "device_group", [](const PyOperation& op) { return op.operation().device_group(); },
+          "How the group of the newest handle runs the operation: whether its blocks meet, and why. '' without one.")
       .def("free", &PyOperation::free, "Gives everything back. Local. Raises if the operation is active.")
       .def(
           "overlap",
@@ -387,11 +396,11 @@ Cells outside a grid that is not periodic are left alone. A field with two copie
 current at `start`.)")
       .def("__init__", make_halo, nb::arg("fields"), nb::kw_only(), nb::arg("width") = nb::none(),
            nb::arg("corners") = true, nb::arg("reverse") = false, nb::arg("alternating") = false,
-           nb::arg("path") = "auto", nb::arg("engine") = "auto", nb::arg("blocks") = 0,
+           nb::arg("path") = "auto", nb::arg("engine") = "auto", nb::arg("blocks") = 0, nb::arg("cuts") = nb::none(),
            nb::sig("def __init__(self, fields: Field | tuple[Field, Width] | Sequence[Field | tuple[Field, Width]], *, "
                    "width: Width | None = None, corners: Truth = True, reverse: Truth = False, "
-                   "alternating: Truth = False, path: str = 'auto', engine: str = 'auto', blocks: SupportsIndex = 0) "
-                   "-> None"),
+                   "alternating: Truth = False, path: str = 'auto', engine: str = 'auto', blocks: SupportsIndex = 0, "
+                   "cuts: Sequence[Sequence[SupportsIndex] | None] | None = None) -> None"),
            R"(Collective, with the same arguments on all ranks.
 
 fields: a field, a pair (field, width), or a list of these, on any grids of one context.
@@ -401,7 +410,9 @@ reverse: add every shadow cell into its owner instead (the adjoint: the gradient
 alternating: a promise that each field with two copies is swapped exactly once between two starts.
 path, engine: 'auto', or the name of the one to force.
 blocks: on GPUs, thread blocks of 256 that an exchange may take, 0: as many as it gains by. Few (32) leave more of the
-GPU to what computes meanwhile.)");
+GPU to what computes meanwhile.
+cuts: by dimension, global indices where messages are cut besides at the ranks' boxes; for kernels whose blocks exchange
+without meeting (`device`).)");
   nb::class_<PyTransfer, PyOperation>(m, "Transfer",
                                       "Any strided array of one rank to any of another's, of equal bytes, in one pass.")
       .def(

@@ -48,7 +48,8 @@ class KernelTables(unittest.TestCase):
         ((title, medians),) = kernel_tables.parts_of(made)
         self.assertTrue(title.startswith("bench --launches 5: gpu G, gpus 2; NCCL: left out: there is none; one way"))
         self.assertEqual(medians["halo: one face", 16384, 16], "3.70")
-        self.assertEqual(len(medians), 4)  # of those with 256 threads a block, and of the host's
+        self.assertEqual(medians["halo: one face", 16384, "1 x 512"], "1.11")  # not of 256 threads a block
+        self.assertEqual(len(medians), 5)
 
     def test_a_file_that_is_missing_leaves_the_table_empty(self):
         with tempfile.TemporaryDirectory() as folder:

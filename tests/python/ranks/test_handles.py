@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -237,6 +238,38 @@ def test_windows(context, kernels):
         context.barrier()
 
 
+def test_cells_of_blocks_that_do_not_meet(context):
+    """What the core makes of the boxes and cuts that Python gives."""
+    grid = tasuki.Grid(context, (4 * context.size, 6), split=(context.size, 1))
+    field = tasuki.Field(grid, "f4", copies=2)
+    halo = tasuki.Halo(field, alternating=True, cuts=[None, [3]])
+    assert tasuki.verify(halo)
+    assert halo.device_group == ""
+    rows = field.box[0]
+    left, right = (rows, np.s_[0:3]), (rows, slice(np.int64(3), 6, 1))
+    handle = halo.device(blocks=2, cells=[[left], [right]])
+    assert handle.kind == "Handle"
+    assert halo.device_group.startswith("2 blocks of 1 threads, which ")
+    assert ("do not meet" in halo.device_group) == (context.size == 1)  # between hosts there are no stamped lines
+    halo.device(blocks=2)
+    assert halo.device_group == "2 blocks of 1 threads, which meet: the group has no cells"
+    mistakes: list[tuple[Any, str]] = [
+        (3, r"argument 'cells' is 3; it must be a list for each block"),
+        ([3], r"argument 'cells'\[0\] is 3"),
+        ([[left], [3]], r"argument 'cells'\[1\] is \[3\]"),
+        ([[(rows, slice(None))], []], r"argument 'cells'\[0\] is .*slices of global indices"),
+        ([[(rows, slice(0, 6, 2))], []], r"argument 'cells'\[0\]"),
+        ([[left], [left]], "have cells in common"),
+        ([[left]], "argument 'cells' is of 1 blocks; the group has 2"),
+        ([[rows], [right]], "a box of block 0 has 1 dimensions; the grid has 2"),
+    ]
+    for cells, complaint in mistakes:
+        with pytest.raises(tasuki.Error, match=complaint):
+            halo.device(blocks=2, cells=cells)
+    with pytest.raises(tasuki.Error, match=r"option 'cuts' is 4,2 in dimension 1; it must be ascending"):
+        tasuki.Halo(field, cuts=[None, [4, 2]])
+
+
 @pytest.mark.parametrize("blocks", [1, 2, 5])
 def test_blocks_that_wait_for_their_neighbours(context, kernels, blocks):
     """Blocks are threads of Python's."""
@@ -320,7 +353,11 @@ def test_handles_that_are_of_no_use(context, kernels):
     with pytest.raises(tasuki.Error, match="active"):
         halo.device()
     halo.wait()
-    for wrong, text in (({"blocks": 0}, "'blocks' is 0"), ({"cpu_threads": 33}, "'cpu_threads' is 33")):
+    slips: list[tuple[dict[str, Any], str]] = [
+        ({"blocks": 0}, "'blocks' is 0"),
+        ({"cpu_threads": 33}, "'cpu_threads' is 33"),
+    ]
+    for wrong, text in slips:
         with pytest.raises(tasuki.Error, match=text):
             halo.device(**wrong)
     with pytest.raises(TypeError, match="threds"):
