@@ -36,10 +36,10 @@ struct RowBytes {
   std::int64_t end;
   bool of_source;
 
+  std::int64_t unit_bytes() const { return job.stamped != 0 ? sizeof(std::uint32_t) : std::int64_t{1} << job.log_unit; }
   const std::byte* unit(std::int64_t number) const {
     const UnitPlace place = place_of(job.dims, static_cast<std::size_t>(job.ndims), number);
-    const std::int64_t bytes = job.stamped != 0 ? sizeof(std::uint32_t) : std::int64_t{1} << job.log_unit;
-    return of_source ? job.src.base + place.src * bytes : job.dst.base + place.dst * bytes;
+    return of_source ? job.src.base + place.src * unit_bytes() : job.dst.base + place.dst * unit_bytes();
   }
 };
 
@@ -60,10 +60,14 @@ class Dealer {
     int blocks = 0;
     for (const int kind : {kSent, kLocal, kTaken}) {
       std::vector<std::vector<PlanRow>> rows(static_cast<std::size_t>(cells_.blocks()));
-      for (const PlanRow& row : rows_of(moves[static_cast<std::size_t>(kind)])) {
-        const auto* const who = blocks_for(kind, *row.move, row.row);
-        if (who == nullptr) return false;
-        for (const int block : *who) rows[static_cast<std::size_t>(block)].push_back(row);
+      for (const PlanRow& whole : rows_of(moves[static_cast<std::size_t>(kind)])) {
+        std::vector<PlanRow> parts{whole};
+        if (kind == kLocal && !cut_by_owner(whole, parts)) return false;
+        for (const PlanRow& row : parts) {
+          const auto* const who = blocks_for(kind, row);
+          if (who == nullptr) return false;
+          for (const int block : *who) rows[static_cast<std::size_t>(block)].push_back(row);
+        }
       }
       for (std::size_t b = 0; b < rows.size(); ++b) {
         for (const Bundle& bundle : bundles_of(rows[b], static_cast<std::int64_t>(movers_), most_rows_, joins_)) {
@@ -86,7 +90,7 @@ class Dealer {
         const Command& c = plan_.commands[static_cast<std::size_t>(move.job.command)];
         const std::int32_t ring = kind == kSent ? c.dst : c.src;
         for (std::int64_t row = 0; row < move.rows; ++row)
-          for (const int block : known_.at({&move, row}))
+          for (const int block : known_.at({&move, row * move.job.row_units}))
             lines.push_back({c.peer, plan_.buffers[static_cast<std::size_t>(ring)].link,
                              move.in_ring + row * kStampedLine, block, kind == kTaken ? 1 : 0});
       }
@@ -95,25 +99,26 @@ class Dealer {
   }
 
  private:
-  const std::vector<int>* blocks_for(int kind, const PlanMove& move, std::int64_t row) {
-    const auto [at, is_new] = known_.try_emplace({&move, row});
+  // Of lines all units are known: no two rows begin with the same one.
+  const std::vector<int>* blocks_for(int kind, const PlanRow& row) {
+    const auto [at, is_new] = known_.try_emplace({row.move, row.begin});
     if (!is_new) return &at->second;
     auto& blocks = at->second;
     if (kind != kTaken) {
-      const auto owner = owner_of(move, row);
+      const auto owner = owner_of(row);
       if (!owner) return nullptr;
       if (*owner >= 0) blocks.push_back(*owner);
     }
     if (kind == kSent) {
       if (!blocks.empty()) return &blocks;
       // Nobody changes these cells. One sends them whose own lie beside them, as on the other side one takes them.
-      const auto near = readers_of(bytes_of(move, row, true));
+      const auto near = readers_of(bytes_of(row, true));
       if (!near) return nullptr;
       blocks.push_back(near->empty() ? 0 : *near->begin());
       return &blocks;
     }
     if (kind == kLocal && !blocks.empty()) return &blocks;
-    const auto readers = readers_of(bytes_of(move, row, false));
+    const auto readers = readers_of(bytes_of(row, false));
     if (!readers) return nullptr;
     if (kind == kTaken) {
       blocks.assign(readers->begin(), readers->end());
@@ -123,33 +128,60 @@ class Dealer {
     return &blocks;
   }
 
-  RowBytes bytes_of(const PlanMove& move, std::int64_t row, bool of_source) const {
-    const std::int64_t units = move.job.row_units;
-    return {move.job, row * units, std::min<std::int64_t>((row + 1) * units, move.job.units), of_source};
+  static RowBytes bytes_of(const PlanRow& row, bool of_source) {
+    return {row.move->job, row.begin, row.end, of_source};
   }
 
+  // Calls f(cell, unit) for all cells of the row's units: of a unit there may be several.
   template <class F>
   bool each_cell(const RowBytes& row, const F& f) {
     for (std::int64_t unit = row.first; unit < row.end; ++unit) {
-      const auto cell = cells_.find(row.unit(unit));
-      if (!cell) {
-        why_ = "what it moves is not a field's";
-        return false;
+      const std::byte* const at = row.unit(unit);
+      for (std::int64_t byte = 0, step = 0; byte < row.unit_bytes(); byte += step) {
+        const auto cell = cells_.find(at + byte);
+        if (!cell) {
+          why_ = "what it moves is not a field's";
+          return false;
+        }
+        if (!f(*cell, unit)) return false;
+        step = cells_.element_bytes(*cell);
       }
-      if (!f(*cell)) return false;
     }
     return true;
   }
 
-  // Of the row's source; below 0: nobody.
-  std::optional<int> owner_of(const PlanMove& move, std::int64_t row) {
+  // Cuts a row that is copied within the rank, so that the source of each part is one block's.
+  bool cut_by_owner(const PlanRow& whole, std::vector<PlanRow>& parts) {
+    parts = {whole};
     int owner = -1;
-    const bool good = each_cell(bytes_of(move, row, true), [&](const BlockCells::Cell& cell) {
+    return each_cell(bytes_of(whole, true), [&](const BlockCells::Cell& cell, std::int64_t unit) {
+      const auto its = cells_.owner(cell);
+      if (!its || *its == owner) return true;
+      if (owner >= 0 && unit > parts.back().begin) {
+        parts.back().end = unit;
+        parts.push_back({whole.move, whole.row, unit, whole.end});
+      }
+      owner = *its;  // two owners of one unit are found later
+      return true;
+    });
+  }
+
+  // Of the row's source; below 0: nobody.
+  std::optional<int> owner_of(const PlanRow& row) {
+    int owner = -1;
+    const bool good = each_cell(bytes_of(row, true), [&](const BlockCells::Cell& cell, std::int64_t) {
       const auto its = cells_.owner(cell);
       if (!its || *its == owner) return true;
       if (owner >= 0) {
-        why_ = fmt::format("cells of blocks {} and {} are sent in one line: cut the halo between them (option 'cuts')",
-                           owner, *its);
+        why_ = row.move->job.stamped != 0
+                   ? fmt::format(
+                         "cells of blocks {} and {} are sent in one line: cut the halo between them (option "
+                         "'cuts')",
+                         owner, *its)
+                   : fmt::format(
+                         "cells of blocks {} and {} are copied within the rank in one unit of {} bytes: let "
+                         "blocks end at multiples of as many",
+                         owner, *its, bytes_of(row, true).unit_bytes());
         return false;
       }
       owner = *its;
@@ -176,7 +208,7 @@ class Dealer {
   std::optional<std::set<int>> readers_of(const RowBytes& row) {
     std::set<int> readers;
     std::vector<BlockCells::Cell> cells;
-    if (!each_cell(row, [&](const BlockCells::Cell& cell) {
+    if (!each_cell(row, [&](const BlockCells::Cell& cell, std::int64_t) {
           cells.push_back(cell);
           return true;
         }))
@@ -286,6 +318,10 @@ bool BlockCells::reads(int block, const Cell& cell) const {
   const auto& boxes = cells_[static_cast<std::size_t>(block)];
   return std::any_of(boxes.begin(), boxes.end(),
                      [&](const Box& box) { return !box.empty() && has(box, cell.at, fields_[cell.field].width); });
+}
+
+std::int64_t BlockCells::element_bytes(const Cell& cell) const {
+  return fields_[cell.field].element_bytes;
 }
 
 bool BlockCells::take_turns() const {

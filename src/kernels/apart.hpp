@@ -48,6 +48,7 @@ class BlockCells {
   std::optional<int> owner(const Cell& cell) const;
   /// Whether it lies within the halo's width of cells of the block.
   bool reads(int block, const Cell& cell) const;
+  std::int64_t element_bytes(const Cell& cell) const;
   /// False only if it reads none of a box.
   bool is_near(int block, std::size_t field, const Box& cells) const;
   /// Whether all fields have two copies that take turns.

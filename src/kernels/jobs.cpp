@@ -75,8 +75,11 @@ bool follows(const Bundle& bundle, const PlanRow& row) {
 
 std::vector<PlanRow> rows_of(const std::vector<PlanMove>& moves) {
   std::vector<PlanRow> rows;
-  for (const PlanMove& move : moves)
-    for (std::int64_t row = 0; row < move.rows; ++row) rows.push_back({&move, row});
+  for (const PlanMove& move : moves) {
+    const std::int64_t units = move.job.row_units;
+    for (std::int64_t row = 0; row < move.rows; ++row)
+      rows.push_back({&move, row, row * units, std::min<std::int64_t>((row + 1) * units, move.job.units)});
+  }
   return rows;
 }
 

@@ -32,10 +32,12 @@ struct PlanMove {
 };
 using PlanMoves = std::array<std::vector<PlanMove>, kJobKinds>;
 
-/// A row of a move.
+/// A row of a move, or a part of one that is copied within the rank.
 struct PlanRow {
   const PlanMove* move;
   std::int64_t row;
+  std::int64_t begin;  ///< its units among those of the move
+  std::int64_t end;
 };
 std::vector<PlanRow> rows_of(const std::vector<PlanMove>& moves);
 

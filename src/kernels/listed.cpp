@@ -55,13 +55,21 @@ bool joins(const Bundle& bundle, const PlanRow& row) {
          lie_alike(one.src, other.src, unit_of(one)) && lie_alike(one.dst, other.dst, unit_of(one));
 }
 
-// Leaves out of a line's places those of cells that a block does not read.
+// Leaves out of a line's places those of words that have no cell which a block reads.
 void keep_own(LanePlaces& places, const std::byte* base, const BlockCells& cells, int block) {
+  constexpr std::int64_t kWord = sizeof(std::uint32_t);
+  const auto reads = [&](const std::byte* word) {
+    for (std::int64_t byte = 0, step = 0; byte < kWord; byte += step) {
+      const auto cell = cells.find(word + byte);
+      if (!cell) return false;
+      if (cells.reads(block, *cell)) return true;
+      step = cells.element_bytes(*cell);
+    }
+    return false;
+  };
   for (RowPlaces& lane : places) {
     for (std::int32_t& at : lane.at) {
-      if (at == kNowhere) continue;
-      const auto cell = cells.find(base + at * std::int64_t{sizeof(std::uint32_t)});
-      if (!cell || !cells.reads(block, *cell)) at = kOthers;
+      if (at != kNowhere && !reads(base + at * kWord)) at = kOthers;
     }
   }
 }
@@ -100,8 +108,7 @@ bool add(const Bundle& bundle, std::size_t rows, const BlockCells* cells, int bl
     if (n < bundle.size()) {
       const PlanRow& row = bundle[n];
       const Job& job = row.move->job;
-      const auto found =
-          places_of(what, job.dims, static_cast<std::size_t>(job.ndims), row.row * listed_units(what), job.units);
+      const auto found = places_of(what, job.dims, static_cast<std::size_t>(job.ndims), row.begin, row.end);
       if (!found) return false;
       all = *found;
       if (!shift(all, what, between(move.src.base, job.src.base) / unit_of(job),

@@ -33,18 +33,20 @@ constexpr std::int64_t kRows = 40;     // in memory, two of them shadow
 constexpr std::int64_t kColumns = 46;  // likewise
 constexpr int kWarps = 4;
 
-/// Two ranks beside each other, each with kRows - 2 times kColumns - 2 cells of 4 bytes; the second dimension is
-/// periodic.
+/// Two ranks beside each other, each with kRows - 2 times kColumns - 2 cells of 4 bytes; the dimension that is not
+/// split is periodic.
 class TwoRanks {
  public:
-  explicit TwoRanks(const std::vector<std::vector<std::int64_t>>& cuts) {
+  explicit TwoRanks(const std::vector<std::vector<std::int64_t>>& cuts, bool split_rows = true) {
     const std::filesystem::path file = std::filesystem::path(TASUKI_MACHINES) / "h200-2.json";
     std::ostringstream text;
     text << std::ifstream(file).rdbuf();
     HaloShape halo;
-    halo.extents = {2 * (kRows - 2), kColumns - 2};
-    halo.grid.split = {2, 1};
-    halo.grid.periodic = {false, true};
+    const std::int64_t down = split_rows ? 2 : 1;
+    const std::int64_t across = split_rows ? 1 : 2;
+    halo.extents = {down * (kRows - 2), across * (kColumns - 2)};
+    halo.grid.split = {static_cast<int>(down), static_cast<int>(across)};
+    halo.grid.periodic = {!split_rows, split_rows};
     halo.fields.push_back({.name = "u", .element_bytes = 4, .dtype = DType::f32, .memory = Memory::device});
     halo.cuts = cuts;
     halo.path = "peer:stamped";
@@ -57,8 +59,8 @@ class TwoRanks {
     for (int rank = 0; rank < 2; ++rank) {
       FieldCells field{4, {kRows, kColumns}, {}, 1, 1};
       field.owned.ndims = 2;
-      field.owned.lo = {rank * (kRows - 2), 0};
-      field.owned.hi = {(rank + 1) * (kRows - 2), kColumns - 2};
+      field.owned.lo = {split_rows ? rank * (kRows - 2) : 0, split_rows ? 0 : rank * (kColumns - 2)};
+      field.owned.hi = {field.owned.lo[0] + kRows - 2, field.owned.lo[1] + kColumns - 2};
       fields.push_back({field});
       UserBuffer buffer;
       buffer.name = "u";
@@ -188,6 +190,44 @@ TEST_CASE("blocks that do not meet have what their cells read, in any order of t
       if (line.taken == 0) sent[line.at].insert(line.block);
     for (const auto& [at, blocks] : sent) CHECK(blocks.size() == 1);
   }
+}
+
+TEST_CASE("each block that does not meet copies its own cells within the rank, and none in a unit with another's") {
+  int apart = 0;
+  for (const std::int64_t columns : {1, 2, 3, 4, 8, 11, 12, 16, 22, 44}) {
+    CAPTURE(columns);
+    TwoRanks two({}, false);
+    auto cells = columns_of(two.fields[0][0].owned, columns, 0);
+    const BlockCells owners(two.fields[0], two.buffers[0], cells);
+    const auto made = listed_apart(two.programs[0].plan, two.lowered[0], owners, kWarps);
+    if (const auto* const why = std::get_if<std::string>(&made)) {
+      CHECK(why->find("are copied within the rank in one unit of ") != std::string::npos);
+      CHECK(columns % 4 != 0);
+      continue;
+    }
+    ++apart;
+    const DealtMoves& dealt = std::get<ListedApart>(made).parts[kRunPart];
+    const std::size_t each = static_cast<std::size_t>(kWarps) * static_cast<std::size_t>(dealt.turns);
+    std::size_t copied = 0;
+    for (std::size_t n = 0; n < dealt.moves.size(); ++n) {
+      const ListedMove& move = dealt.moves[n];
+      if (move.kind != MoveKind::copy) continue;
+      const std::int64_t unit = std::int64_t{1} << move.log_unit;
+      for (std::size_t lane = 0; lane < static_cast<std::size_t>(dealt.rows) * kLanes; ++lane) {
+        const RowPlaces& at = dealt.places[n * static_cast<std::size_t>(dealt.rows) * kLanes + lane];
+        for (const int k : {0, 2}) {
+          if (at.at[k] == kNowhere) continue;
+          for (std::int64_t byte = 0; byte < unit; byte += 4, ++copied) {
+            const auto cell = owners.find(move.src.base + at.at[k] * unit + byte);
+            REQUIRE(cell);
+            CHECK(owners.owner(*cell).value_or(static_cast<int>(n / each)) == static_cast<int>(n / each));
+          }
+        }
+      }
+    }
+    CHECK(copied == 2 * (kColumns - 2));  // the first row and the last one
+  }
+  CHECK(apart >= 3);
 }
 
 TEST_CASE("blocks must meet if a line has cells of two of them, or if nobody answers") {

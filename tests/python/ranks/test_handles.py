@@ -240,7 +240,7 @@ def test_windows(context, kernels):
 
 def test_cells_of_blocks_that_do_not_meet(context):
     """What the core makes of the boxes and cuts that Python gives."""
-    grid = tasuki.Grid(context, (4 * context.size, 6), split=(context.size, 1))
+    grid = tasuki.Grid(context, (4 * context.size, 6), split=(context.size, 1), periodic=True)
     field = tasuki.Field(grid, "f4", copies=2)
     halo = tasuki.Halo(field, alternating=True, cuts=[None, [3]])
     assert tasuki.verify(halo)
