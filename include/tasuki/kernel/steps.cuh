@@ -18,8 +18,8 @@
 // are neighbours, too. Each of them stores what has arrived there. In step n they store the same values. What a slow
 // one stores, it has stored before it ends its next step, and before that a quick one does not begin step n + 2, in
 // which the same copy is stored again. What is copied within the rank is stored by the block whose cells it are, before
-// it says that it has ended the step. `next_with_run` and `next_with_wait` do all of a step's end in this order: send,
-// copy, say that the step has ended; then take what arrives while the last warp looks at the neighbours.
+// it says that it has ended the step. `next_with`, `next_with_run` and `next_with_wait` do all of a step's end in this
+// order: send, copy, say that the step has ended; then take what arrives while the last warp looks at the neighbours.
 #pragma once
 
 #include "tasuki/kernel/apart_run.cuh"
