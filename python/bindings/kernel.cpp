@@ -95,48 +95,37 @@ class PyBlockNeighbours : public Held<BlockNeighbours> {
   using Held<BlockNeighbours>::Held;
 };
 
-// A sequence for each block, of the numbers of others.
-std::vector<std::vector<int>> lists_from(const Context& context, nb::handle of) {
-  std::vector<std::vector<int>> lists;
-  std::vector<nb::object> entries;
+// A list for each block. `read(entry, value)`: whether an entry is one, and what it is. `must`: what the argument must
+// be.
+template <class T, class Read>
+std::vector<std::vector<T>> by_block(const Context& context, nb::handle given, const char* call, const char* argument,
+                                     const char* must, const Read& read) {
+  std::vector<std::vector<T>> lists;
   const auto wrong = [&](nb::handle value, const std::string& where) {
-    throw Error(
-        fmt::format("rank {}: BlockNeighbours: argument 'of'{} is {}; it must be a list for each block, of the numbers "
-                    "of other blocks",
-                    context.rank(), where, shown(value)));
+    throw Error(fmt::format("rank {}: {}: argument '{}'{} is {}; it must be {}", context.rank(), call, argument, where,
+                            shown(value), must));
   };
-  if (!nb::try_cast(nb::borrow(of), entries)) wrong(of, "");
-  for (const nb::object& entry : entries) {
-    std::vector<nb::object> numbers;
+  std::vector<nb::object> blocks;
+  if (!nb::try_cast(nb::borrow(given), blocks)) wrong(given, "");
+  for (const nb::object& block : blocks) {
+    std::vector<nb::object> entries;
     const std::string where = fmt::format("[{}]", lists.size());
-    if (!nb::try_cast(entry, numbers)) wrong(entry, where);
-    std::vector<int>& list = lists.emplace_back();
-    for (const nb::object& number : numbers)
-      if (!as_integer(number, list.emplace_back())) wrong(entry, where);
+    if (!nb::try_cast(block, entries)) wrong(block, where);
+    std::vector<T>& list = lists.emplace_back();
+    for (const nb::object& entry : entries)
+      if (!read(entry, list.emplace_back())) wrong(block, where);
   }
   return lists;
 }
-
-// A sequence for each block, of boxes.
+std::vector<std::vector<int>> lists_from(const Context& context, nb::handle of) {
+  return by_block<int>(context, of, "BlockNeighbours", "of", "a list for each block, of the numbers of other blocks",
+                       [](nb::handle entry, int& number) { return as_integer(entry, number); });
+}
 std::vector<std::vector<Box>> boxes_from(const Context& context, nb::handle cells) {
-  std::vector<std::vector<Box>> all;
-  std::vector<nb::object> entries;
-  const auto wrong = [&](nb::handle value, const std::string& where) {
-    throw Error(fmt::format(
-        "rank {}: device: argument 'cells'{} is {}; it must be a list for each block, of boxes: tuples of slices of "
-        "global indices, with a beginning and an end",
-        context.rank(), where, shown(value)));
-  };
-  if (!nb::try_cast(nb::borrow(cells), entries)) wrong(cells, "");
-  for (const nb::object& entry : entries) {
-    std::vector<nb::object> boxes;
-    const std::string where = fmt::format("[{}]", all.size());
-    if (!nb::try_cast(entry, boxes)) wrong(entry, where);
-    std::vector<Box>& list = all.emplace_back();
-    for (const nb::object& box : boxes)
-      if (!box_from(box, list.emplace_back())) wrong(entry, where);
-  }
-  return all;
+  return by_block<Box>(
+      context, cells, "device", "cells",
+      "a list for each block, of boxes: tuples of slices of global indices, with a beginning and an end",
+      [](nb::handle entry, Box& box) { return box_from(entry, box); });
 }
 
 nb::object window(const PyTeam& team) {

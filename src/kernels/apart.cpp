@@ -99,7 +99,7 @@ class Dealer {
   }
 
  private:
-  // Of lines all units are known: no two rows begin with the same one.
+  // The blocks that move a row, worked out once: a row is known by its move and its first unit.
   const std::vector<int>* blocks_for(int kind, const PlanRow& row) {
     const auto [at, is_new] = known_.try_emplace({row.move, row.begin});
     if (!is_new) return &at->second;
@@ -136,16 +136,12 @@ class Dealer {
   template <class F>
   bool each_cell(const RowBytes& row, const F& f) {
     for (std::int64_t unit = row.first; unit < row.end; ++unit) {
-      const std::byte* const at = row.unit(unit);
-      for (std::int64_t byte = 0, step = 0; byte < row.unit_bytes(); byte += step) {
-        const auto cell = cells_.find(at + byte);
-        if (!cell) {
-          why_ = "what it moves is not a field's";
-          return false;
-        }
-        if (!f(*cell, unit)) return false;
-        step = cells_.element_bytes(*cell);
-      }
+      const bool all =
+          cells_.each_in(row.unit(unit), row.unit_bytes(), [&](const std::optional<BlockCells::Cell>& cell) {
+            if (!cell) why_ = "what it moves is not a field's";
+            return cell && f(*cell, unit);
+          });
+      if (!all) return false;
     }
     return true;
   }
@@ -161,7 +157,7 @@ class Dealer {
         parts.back().end = unit;
         parts.push_back({whole.move, whole.row, unit, whole.end});
       }
-      owner = *its;  // two owners of one unit are found later
+      owner = *its;  // `owner_of` finds a unit that has cells of two blocks
       return true;
     });
   }
@@ -173,15 +169,13 @@ class Dealer {
       const auto its = cells_.owner(cell);
       if (!its || *its == owner) return true;
       if (owner >= 0) {
+        const std::string who = fmt::format("cells of blocks {} and {} are ", owner, *its);
         why_ = row.move->job.stamped != 0
-                   ? fmt::format(
-                         "cells of blocks {} and {} are sent in one line: cut the halo between them (option "
-                         "'cuts')",
-                         owner, *its)
-                   : fmt::format(
-                         "cells of blocks {} and {} are copied within the rank in one unit of {} bytes: let "
-                         "blocks end at multiples of as many",
-                         owner, *its, bytes_of(row, true).unit_bytes());
+                   ? who + "sent in one line: cut the halo between them (option 'cuts')"
+                   : who + fmt::format(
+                               "copied within the rank in one unit of {} bytes: let blocks begin and end at "
+                               "multiples of {} bytes",
+                               bytes_of(row, true).unit_bytes(), bytes_of(row, true).unit_bytes());
         return false;
       }
       owner = *its;
@@ -318,10 +312,6 @@ bool BlockCells::reads(int block, const Cell& cell) const {
   const auto& boxes = cells_[static_cast<std::size_t>(block)];
   return std::any_of(boxes.begin(), boxes.end(),
                      [&](const Box& box) { return !box.empty() && has(box, cell.at, fields_[cell.field].width); });
-}
-
-std::int64_t BlockCells::element_bytes(const Cell& cell) const {
-  return fields_[cell.field].element_bytes;
 }
 
 bool BlockCells::take_turns() const {

@@ -3,8 +3,8 @@
 // A block sends the lines whose words are its own cells, which its threads have written. It takes every line that has
 // cells of the shadow within the halo's width of its own cells, and stores those: other blocks may take the same line.
 // What is copied within the rank, the block copies whose cells it are, for all that read the copy: they are its
-// neighbours, and wait until it has ended the step. So a line must not have cells of two blocks of the sender;
-// HaloOptions::cuts sees to that.
+// neighbours, and wait until it has ended the step. So a line must not have cells of two blocks of the sender:
+// HaloOptions::cuts sees to that. Rows that are copied within the rank are cut here where the cells of a block end.
 //
 // Whether a ring's slot may be written again. An eager ring of two epochs has no credit between ranks that both send:
 // what has come from the peer says that it has taken what was sent before. Between blocks that do not meet this holds
@@ -48,7 +48,16 @@ class BlockCells {
   std::optional<int> owner(const Cell& cell) const;
   /// Whether it lies within the halo's width of cells of the block.
   bool reads(int block, const Cell& cell) const;
-  std::int64_t element_bytes(const Cell& cell) const;
+  /// Calls f(cell) for each cell of some bytes, without one for a byte that no field has, until it says no. False then.
+  template <class F>
+  bool each_in(const std::byte* at, std::int64_t bytes, const F& f) const {
+    for (std::int64_t byte = 0; byte < bytes;) {
+      const std::optional<Cell> cell = find(at + byte);
+      if (!f(cell)) return false;
+      byte += cell ? fields_[cell->field].element_bytes : 1;
+    }
+    return true;
+  }
   /// False only if it reads none of a box.
   bool is_near(int block, std::size_t field, const Box& cells) const;
   /// Whether all fields have two copies that take turns.

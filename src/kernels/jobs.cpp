@@ -26,7 +26,7 @@ bool only_moves(const GpuStep& step) {
 }
 
 // Adds the moves of a task. False if it has others.
-bool add_moves(const GpuProgram& program, const GpuTask& task, const JobSize& size, PlanMoves& moves) {
+bool add_moves(const GpuProgram& program, const GpuTask& task, std::int64_t copied, PlanMoves& moves) {
   const auto header = at<GpuTaskHeader>(program, task, 0, 0);
   const std::int32_t steps = header.lanes == 0 ? 0 : at<std::int32_t>(program, task, header.ends, header.lanes - 1);
   for (std::int32_t s = 0; s < steps; ++s) {
@@ -42,7 +42,7 @@ bool add_moves(const GpuProgram& program, const GpuTask& task, const JobSize& si
       job.src.base += copy.src_offset;
       job.dst.base += copy.dst_offset;
       job.units = copy.units;
-      job.row_units = step.stamped == 0 && size.copied != 0 ? static_cast<std::uint16_t>(size.copied) : copy.row_units;
+      job.row_units = step.stamped == 0 && copied != 0 ? static_cast<std::uint16_t>(copied) : copy.row_units;
       job.log_unit = copy.log_unit;
       job.stamped = step.stamped;
       job.command = step.command;
@@ -99,12 +99,12 @@ std::vector<Bundle> bundles_of(const std::vector<PlanRow>& rows, std::int64_t wa
   return bundles;
 }
 
-std::optional<std::array<PlanMoves, kPartsOfHandle>> moves_of(const GpuProgram& program, const JobSize& size) {
+std::optional<std::array<PlanMoves, kPartsOfHandle>> moves_of(const GpuProgram& program, std::int64_t copied) {
   std::array<PlanMoves, kPartsOfHandle> moves;
   for (const int part : {kStartPart, kWaitPart}) {
     for (const GpuTask& task : program.tasks[kPartsLowered[part]]) {
       for (const int to : {part, static_cast<int>(kRunPart)})
-        if (!add_moves(program, task, size, moves[static_cast<std::size_t>(to)])) return std::nullopt;
+        if (!add_moves(program, task, copied, moves[static_cast<std::size_t>(to)])) return std::nullopt;
     }
   }
   return moves;
@@ -149,12 +149,11 @@ std::optional<DealtBundles> deal_out(const PlanMoves& moves, int blocks, int war
 }
 
 std::optional<std::array<DealtJobs, kPartsOfHandle>> jobs_of(const GpuProgram& program, int blocks, int warps) {
-  const JobSize size;
-  const auto moves = moves_of(program, size);
+  const auto moves = moves_of(program, 0);
   if (!moves) return std::nullopt;
   std::array<DealtJobs, kPartsOfHandle> all;
   for (std::size_t part = 0; part < all.size(); ++part) {
-    const auto dealt = deal_out((*moves)[part], blocks, warps, size.rows, follows);
+    const auto dealt = deal_out((*moves)[part], blocks, warps, kTileRows, follows);
     if (!dealt) return std::nullopt;
     DealtJobs& jobs = all[part];
     jobs.turns = dealt->turns;

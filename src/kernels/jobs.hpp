@@ -14,12 +14,6 @@ namespace tasuki {
 /// The parts of `lower` that a handle has, in the order of `Part`.
 constexpr int kPartsLowered[kPartsOfHandle] = {kPartStart, kPartWait, kBoth};
 
-/// How large jobs are.
-struct JobSize {
-  std::int64_t rows = kTileRows;  ///< at most
-  std::int64_t copied = 0;        ///< units of a row that is copied within the GPU; 0: as the plan has it
-};
-
 /// In the order in which a warp does them. What the peers wait for leaves first, and what comes from them is waited for
 /// last.
 enum JobKind : int { kSent, kLocal, kTaken, kJobKinds };
@@ -50,8 +44,9 @@ using Joins = bool (*)(const Bundle& bundle, const PlanRow& row);
 /// at once. More rows than needed for the same number of rounds would leave warps without a bundle.
 std::vector<Bundle> bundles_of(const std::vector<PlanRow>& rows, std::int64_t warps, std::int64_t most, Joins joins);
 
-/// The moves of all parts. None under the conditions of `jobs_of`.
-std::optional<std::array<PlanMoves, kPartsOfHandle>> moves_of(const GpuProgram& program, const JobSize& size);
+/// The moves of all parts. `copied`: units of a row that is copied within the GPU; 0: as the plan has it. None under
+/// the conditions of `jobs_of`.
+std::optional<std::array<PlanMoves, kPartsOfHandle>> moves_of(const GpuProgram& program, std::int64_t copied);
 
 /// What the warps do of a part.
 struct DealtBundles {

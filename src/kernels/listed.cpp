@@ -16,7 +16,6 @@ namespace {
 
 // Of a part. Reading the list costs as much as reading the data: where there is much of it, computing is cheaper.
 constexpr std::size_t kMostBytes = 1 << 20;
-constexpr JobSize kSize{kMoveRows, listed_units(Listed::both)};
 
 MoveKind kind_of(const Job& job) {
   return job.stamped == kStampedTarget   ? MoveKind::fill
@@ -59,13 +58,12 @@ bool joins(const Bundle& bundle, const PlanRow& row) {
 void keep_own(LanePlaces& places, const std::byte* base, const BlockCells& cells, int block) {
   constexpr std::int64_t kWord = sizeof(std::uint32_t);
   const auto reads = [&](const std::byte* word) {
-    for (std::int64_t byte = 0, step = 0; byte < kWord; byte += step) {
-      const auto cell = cells.find(word + byte);
-      if (!cell) return false;
-      if (cells.reads(block, *cell)) return true;
-      step = cells.element_bytes(*cell);
-    }
-    return false;
+    bool any = false;
+    cells.each_in(word, kWord, [&](const std::optional<BlockCells::Cell>& cell) {
+      any = any || (cell && cells.reads(block, *cell));
+      return !any;
+    });
+    return any;
   };
   for (RowPlaces& lane : places) {
     for (std::int32_t& at : lane.at) {
@@ -161,7 +159,7 @@ std::string too_long() {
 }  // namespace
 
 std::optional<ListedParts> listed_of(const GpuProgram& program, int blocks, int warps) {
-  const auto moves = moves_of(program, kSize);
+  const auto moves = moves_of(program, listed_units(Listed::both));
   if (!moves) return std::nullopt;
   ListedParts all;
   for (std::size_t part = 0; part < all.size(); ++part) {
@@ -176,7 +174,7 @@ std::optional<ListedParts> listed_of(const GpuProgram& program, int blocks, int 
 
 std::variant<ListedApart, std::string> listed_apart(const Plan& plan, const GpuProgram& program,
                                                     const BlockCells& cells, int warps) {
-  const auto moves = moves_of(program, kSize);
+  const auto moves = moves_of(program, listed_units(Listed::both));
   if (!moves)
     return "the plan waits, signals or combines: only what moves data in stamped lines or within the rank can";
   std::size_t rows = 0;

@@ -2,30 +2,17 @@
 #pragma once
 
 #include "tasuki/kernel/matching.cuh"
+#include "tasuki/kernel/word_lines.cuh"
 
 namespace tasuki::device::detail {
-
-constexpr int kLinesAtOnce = 4;  // of a thread, that are on their way
 
 /// By the group: the lines of a small message.
 template <class Group>
 TASUKI_DEVICE void store_lines(const Group& group, Line* lines, const View& from, Word head, Word number) {
-  const auto threads = static_cast<Word>(group.threads());
   const Word words = from.bytes == 0 ? 1 : (from.bytes + 7) / 8;
-  TASUKI_ROLLED
-  for (Word n = static_cast<Word>(group.thread()); n < words; n += kLinesAtOnce * threads) {
-    Word data[kLinesAtOnce];
-    TASUKI_UNROLLED
-    for (int j = 0; j < kLinesAtOnce; ++j) {
-      const Word at = n + j * threads;
-      if (at < words) data[j] = from.bytes == 0 ? 0 : load_word(from, at, from.bytes);
-    }
-    TASUKI_UNROLLED
-    for (int j = 0; j < kLinesAtOnce; ++j) {
-      const Word at = n + j * threads;
-      if (at < words) store_line(lines + at, Line{data[j], at == 0 ? head : number + 1});
-    }
-  }
+  put_lines(
+      group, lines, words, [&](Word at) { return from.bytes == 0 ? 0 : load_word(from, at, from.bytes); },
+      [&](Word at) { return at == 0 ? head : number + 1; });
 }
 
 /// A line of a message whose first has come, for the others may come later: once looked at, until it is there.
@@ -43,23 +30,11 @@ TASUKI_DEVICE bool await_line(const Messages& m, const Line* at, Word number, Li
 template <class Group>
 TASUKI_DEVICE bool take_lines(const Messages& m, const Group& group, const Line* lines, Word number, const View& to,
                               Word bytes, Word first = 0) {
-  const auto threads = static_cast<Word>(group.threads());
-  const Word words = (bytes + 7) / 8;
-  TASUKI_ROLLED
-  for (Word n = first + static_cast<Word>(group.thread()); n < words; n += kLinesAtOnce * threads) {
-    Line line[kLinesAtOnce];
-    TASUKI_UNROLLED
-    for (int j = 0; j < kLinesAtOnce; ++j)
-      if (n + j * threads < words) line[j] = load_line(lines + n + j * threads);
-    TASUKI_UNROLLED
-    for (int j = 0; j < kLinesAtOnce; ++j) {
-      const Word at = n + j * threads;
-      if (at >= words) break;
-      if (at > 0 && !await_line(m, lines + at, number, line[j])) return false;
-      store_word(to, at, line[j].data, bytes);
-    }
-  }
-  return true;
+  return take_lines(group, lines, first, (bytes + 7) / 8, [&](Word at, Line& line) {
+    if (at > 0 && !await_line(m, lines + at, number, line)) return false;
+    store_word(to, at, line.data, bytes);
+    return true;
+  });
 }
 
 constexpr Word kNotTaken = ~Word{0};

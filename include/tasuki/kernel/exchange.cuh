@@ -6,6 +6,7 @@
 #pragma once
 
 #include "tasuki/kernel/shape.cuh"
+#include "tasuki/kernel/word_lines.cuh"
 
 namespace tasuki::device {
 
@@ -122,52 +123,6 @@ TASUKI_DEVICE bool check_exchange(const Team& team, int which, Word words) {
   return true;
 }
 
-}  // namespace detail
-
-namespace detail {
-
-constexpr unsigned kPacketLines = 4;  // of a thread on their way
-
-/// By all threads of a group: stores so many lines, each with `load(i)` and the number.
-template <class Group, class Load>
-TASUKI_DEVICE void put_lines(const Group& group, Line* lines, unsigned words, Word number, const Load& load) {
-  const auto threads = static_cast<unsigned>(group.threads());
-  TASUKI_ROLLED
-  for (auto n = static_cast<unsigned>(group.thread()); n < words; n += kPacketLines * threads) {
-    Word word[kPacketLines];
-    TASUKI_UNROLLED
-    for (unsigned j = 0; j < kPacketLines; ++j)
-      if (n + j * threads < words) word[j] = load(n + j * threads);
-    TASUKI_UNROLLED
-    for (unsigned j = 0; j < kPacketLines; ++j)
-      if (n + j * threads < words) store_line(lines + n + j * threads, Line{word[j], number});
-  }
-}
-
-/// By all threads of a group: `store(i, word)` of so many lines with that number. False on a thread whose lines have
-/// not come.
-template <class Group, class Store>
-TASUKI_DEVICE bool take_lines(const Team& team, const Group& group, const Line* lines, unsigned words, Word number,
-                              int from, int slot, const Store& store) {
-  const auto threads = static_cast<unsigned>(group.threads());
-  bool good = true;
-  TASUKI_ROLLED
-  for (auto n = static_cast<unsigned>(group.thread()); n < words && good; n += kPacketLines * threads) {
-    Line line[kPacketLines];
-    TASUKI_UNROLLED
-    for (unsigned j = 0; j < kPacketLines; ++j)
-      if (n + j * threads < words) line[j] = load_line(lines + n + j * threads);
-    TASUKI_UNROLLED
-    for (unsigned j = 0; j < kPacketLines; ++j) {
-      const unsigned at = n + j * threads;
-      if (at >= words) break;
-      good = good && await_number(team, lines + at, number, line[j], Call::packet, from, slot);
-      if (good) store(at, line[j].data);
-    }
-  }
-  return good;
-}
-
 /// Whether memory is so many whole words.
 TASUKI_DEVICE bool whole_words(const void* at, Word bytes) {
   return (reinterpret_cast<Word>(at) | bytes) % 8 == 0;
@@ -189,13 +144,16 @@ TASUKI_DEVICE bool put_packet(const Team& team, const Group& group, int to, int 
   Line* const lines = detail::packet_at(team, to, team.rank, slot);
   const auto words = static_cast<unsigned>((bytes + 7) / 8);
   const auto* const data = static_cast<const Byte*>(from);
+  const auto of_packet = [&](unsigned) { return number; };
   const bool whole = detail::whole_words(from, bytes);
   group.sync();
   if (whole) {
-    detail::put_lines(group, lines, words, number, [&](unsigned i) { return static_cast<const Word*>(from)[i]; });
+    detail::put_lines(
+        group, lines, words, [&](unsigned i) { return static_cast<const Word*>(from)[i]; }, of_packet);
   } else {
-    detail::put_lines(group, lines, words, number,
-                      [&](unsigned i) { return detail::load_bytes(data + Word{8} * i, bytes - Word{8} * i); });
+    detail::put_lines(
+        group, lines, words, [&](unsigned i) { return detail::load_bytes(data + Word{8} * i, bytes - Word{8} * i); },
+        of_packet);
   }
   return group.all(detail::working(team));  // looked at while the packet travels
 }
@@ -212,12 +170,17 @@ TASUKI_DEVICE bool wait_packet(const Team& team, const Group& group, int from, i
   const Line* const lines = detail::packet_at(team, team.rank, from, slot);
   const auto words = static_cast<unsigned>((bytes + 7) / 8);
   auto* const data = static_cast<Byte*>(to);
-  const bool good = detail::whole_words(to, bytes)
-                        ? detail::take_lines(team, group, lines, words, number, from, slot,
-                                             [&](unsigned i, Word word) { static_cast<Word*>(to)[i] = word; })
-                        : detail::take_lines(team, group, lines, words, number, from, slot, [&](unsigned i, Word word) {
-                            detail::store_bytes(data + Word{8} * i, word, bytes - Word{8} * i);
-                          });
+  const auto take_by = [&](const auto& store) {
+    return detail::take_lines(group, lines, 0u, words, [&](unsigned i, Line& line) {
+      if (!detail::await_number(team, lines + i, number, line, Call::packet, from, slot)) return false;
+      store(i, line.data);
+      return true;
+    });
+  };
+  const bool good =
+      detail::whole_words(to, bytes)
+          ? take_by([&](unsigned i, Word word) { static_cast<Word*>(to)[i] = word; })
+          : take_by([&](unsigned i, Word word) { detail::store_bytes(data + Word{8} * i, word, bytes - Word{8} * i); });
   return group.all(good && alive);
 }
 

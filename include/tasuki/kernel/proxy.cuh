@@ -38,16 +38,7 @@ struct HostRequest {
   Word b;
 };
 
-// A relaxed compare-and-swap: it orders no other access.
 #if defined(__CUDACC__)
-TASUKI_DEVICE bool compare_gpu(Word* p, Word expected, Word value) {
-  Word before;
-  asm volatile("atom.relaxed.gpu.global.cas.b64 %0, [%1], %2, %3;"
-               : "=l"(before)
-               : "l"(p), "l"(expected), "l"(value)
-               : "memory");
-  return before == expected;
-}
 // A place goes from one thread to another. Its last owner has the answer, and what came with it: those loads have
 // ended, so that no fence need wait for the stores that are under way.
 TASUKI_DEVICE Word exchange_place(Word* p) {
@@ -64,9 +55,6 @@ inline Word exchange_place(Word* p) {
 }
 inline void free_place(Word* p) {
   store_release_gpu(p, 0);
-}
-TASUKI_DEVICE bool compare_gpu(Word* p, Word expected, Word value) {
-  return std::atomic_ref<Word>(*p).compare_exchange_strong(expected, value, std::memory_order_relaxed);
 }
 #endif
 
@@ -95,7 +83,7 @@ TASUKI_DEVICE bool claim_slot(const Proxy& proxy, Word& number) {
     store_relaxed(proxy.seen, consumed);
     if (number - consumed >= slots) return false;
   }
-  return compare_gpu(proxy.claimed, number, number + 1);
+  return replace_gpu(proxy.claimed, number, number + 1);
 }
 
 /// By the thread that has claimed slot `number`.

@@ -87,7 +87,7 @@ class Steps {
                                    Word swaps = 0) const {
     return next_with<lowered::kRunPart, kApart>(handle, group, steps, swaps);
   }
-  /// The same with what an ApartRun keeps of the handle: quicker, but takes registers.
+  /// The same with what an ApartRun keeps of the handle, which the blocks then need not look up in every step.
   template <bool kReduces>
   TASUKI_DEVICE bool next_with(ApartRun<kReduces>& exchange, Word steps, Word swaps = 0) const {
     return exchange.run(swaps, [&] {
