@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "session/mpi.hpp"
+#include "session/worker.hpp"
 
 namespace tasuki {
 
@@ -12,10 +13,13 @@ void Era::count_fork() {
   number.fetch_add(kFork, std::memory_order_relaxed);
 }
 
-/// Called when MPI_Finalize begins: it deletes the attributes of MPI_COMM_SELF before it does anything else.
+/// Called when MPI_Finalize begins: it deletes the attributes of MPI_COMM_SELF before it does anything else. The
+/// progress thread may be in a call of MPI. MPI must not end before that call has, and the thread makes no other
+/// afterwards.
 struct EndOfMpi {
   static int begins(MPI_Comm, int, void*, void*) {
     Era::number.fetch_or(1, std::memory_order_relaxed);
+    if (!Era::forked()) Worker::instance().finish_round();  // in a forked child the thread is the parent's
     return MPI_SUCCESS;
   }
   EndOfMpi() {

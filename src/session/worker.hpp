@@ -36,6 +36,8 @@ class Worker {
   bool ended() const { return ended_.load(std::memory_order_acquire); }
   /// Called after a request to a task. Neither blocks nor allocates memory.
   void wake();
+  /// Returns when no task is being served that the worker began to serve before the call.
+  void finish_round() { const auto lock = locked(); }
 
   /// While one exists, the worker does not sleep. For kernels that run on a GPU and make requests by themselves.
   class Awake {
