@@ -117,15 +117,41 @@ class Dealer {
       blocks.push_back(near->empty() ? 0 : *near->begin());
       return &blocks;
     }
-    if (kind == kLocal && !blocks.empty()) return &blocks;
+    if (kind == kLocal && !blocks.empty()) return readers_know(blocks.front(), row) ? &blocks : nullptr;
+    // What comes from a peer, and copies of cells that nobody changes, each block stores for itself.
     const auto readers = readers_of(bytes_of(row, false));
     if (!readers) return nullptr;
-    if (kind == kTaken) {
-      blocks.assign(readers->begin(), readers->end());
-    } else if (!readers->empty()) {  // nobody changes these cells
-      blocks.push_back(*readers->begin());
-    }
+    blocks.assign(readers->begin(), readers->end());
     return &blocks;
+  }
+
+  // A unit may have cells of the block that copies it and cells that no block computes. Those who read copies of the
+  // latter wait for that block only if they also read copies of its cells, or are that block.
+  bool readers_know(int owner, const PlanRow& row) {
+    std::vector<bool> owned;
+    std::vector<BlockCells::Cell> its;
+    std::vector<BlockCells::Cell> nobodys;
+    const bool good = each_cell(bytes_of(row, true),
+                                [&](const BlockCells::Cell& cell, std::int64_t) {
+                                  owned.push_back(cells_.owner(cell).has_value());
+                                  return true;
+                                }) &&
+                      each_cell(bytes_of(row, false), [&](const BlockCells::Cell& cell, std::int64_t) {
+                        (owned[its.size() + nobodys.size()] ? its : nobodys).push_back(cell);
+                        return true;
+                      });
+    if (!good) return false;
+    if (nobodys.empty()) return true;
+    const std::set<int> know = readers_of(its);
+    for (const int reader : readers_of(nobodys)) {
+      if (reader == owner || know.contains(reader)) continue;
+      why_ = fmt::format(
+          "a unit of {} bytes that is copied within the rank has cells of block {} and cells of no block, which block "
+          "{} reads: let blocks begin and end at multiples of {} bytes",
+          bytes_of(row, true).unit_bytes(), owner, reader, bytes_of(row, true).unit_bytes());
+      return false;
+    }
+    return true;
   }
 
   static RowBytes bytes_of(const PlanRow& row, bool of_source) {
@@ -146,20 +172,25 @@ class Dealer {
     return true;
   }
 
-  // Cuts a row that is copied within the rank, so that the source of each part is one block's.
+  // Cuts a row that is copied within the rank, so that the source of each part is one block's, or nobody's. A unit that
+  // has cells of both goes to the block; `owner_of` finds one that has cells of two blocks. `parts`: at first the
+  // whole.
   bool cut_by_owner(const PlanRow& whole, std::vector<PlanRow>& parts) {
-    parts = {whole};
-    int owner = -1;
-    return each_cell(bytes_of(whole, true), [&](const BlockCells::Cell& cell, std::int64_t unit) {
-      const auto its = cells_.owner(cell);
-      if (!its || *its == owner) return true;
-      if (owner >= 0 && unit > parts.back().begin) {
-        parts.back().end = unit;
-        parts.push_back({whole.move, whole.row, unit, whole.end});
-      }
-      owner = *its;  // `owner_of` finds a unit that has cells of two blocks
-      return true;
-    });
+    std::vector<int> owners(static_cast<std::size_t>(whole.end - whole.begin), -1);  // of units
+    const auto owner_at = [&](std::int64_t unit) -> int& {
+      return owners[static_cast<std::size_t>(unit - whole.begin)];
+    };
+    if (!each_cell(bytes_of(whole, true), [&](const BlockCells::Cell& cell, std::int64_t unit) {
+          owner_at(unit) = std::max(owner_at(unit), cells_.owner(cell).value_or(-1));
+          return true;
+        }))
+      return false;
+    for (std::int64_t unit = whole.begin + 1; unit < whole.end; ++unit) {
+      if (owner_at(unit) == owner_at(unit - 1)) continue;
+      parts.back().end = unit;
+      parts.push_back({whole.move, whole.row, unit, whole.end});
+    }
+    return true;
   }
 
   // Of the row's source; below 0: nobody.
@@ -200,13 +231,18 @@ class Dealer {
 
   // Blocks that read one of its cells.
   std::optional<std::set<int>> readers_of(const RowBytes& row) {
-    std::set<int> readers;
     std::vector<BlockCells::Cell> cells;
     if (!each_cell(row, [&](const BlockCells::Cell& cell, std::int64_t) {
           cells.push_back(cell);
           return true;
         }))
       return std::nullopt;
+    return readers_of(cells);
+  }
+
+  std::set<int> readers_of(const std::vector<BlockCells::Cell>& cells) const {
+    std::set<int> readers;
+    if (cells.empty()) return readers;
     const Box around = box_of(cells);
     for (int block = 0; block < cells_.blocks(); ++block) {
       if (!cells_.is_near(block, cells[0].field, around)) continue;
@@ -273,7 +309,7 @@ std::optional<BlockCells::Cell> BlockCells::find(const std::byte* byte) const {
       if (byte < memory || byte >= memory + buffers_[f].bytes) continue;
       const FieldCells& field = fields_[f];
       std::int64_t cell = (byte - memory) / field.element_bytes;
-      Cell found{f, {}};
+      Cell found{f, {}, field.element_bytes - (byte - memory) % field.element_bytes};
       for (std::size_t d = field.extents.size(); d-- > 0;) {
         found.at[d] = cell % field.extents[d] - field.shadow.lo[d] + field.owned.lo[d];
         cell /= field.extents[d];

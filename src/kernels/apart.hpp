@@ -3,8 +3,9 @@
 // A block sends the lines whose words are its own cells, which its threads have written. It takes every line that has
 // cells of the shadow within the halo's width of its own cells, and stores those: other blocks may take the same line.
 // What is copied within the rank, the block copies whose cells it are, for all that read the copy: they are its
-// neighbours, and wait until it has ended the step. So a line must not have cells of two blocks of the sender:
-// HaloOptions::cuts sees to that. Rows that are copied within the rank are cut here where the cells of a block end.
+// neighbours, and wait until it has ended the step. Cells that no block computes each block copies that reads the copy.
+// So a line must not have cells of two blocks of the sender: HaloOptions::cuts sees to that. Rows that are copied
+// within the rank are cut here where the cells of a block begin and end.
 //
 // Whether a ring's slot may be written again. An eager ring of two epochs has no credit between ranks that both send:
 // what has come from the peer says that it has taken what was sent before. Between blocks that do not meet this holds
@@ -41,6 +42,7 @@ class BlockCells {
   struct Cell {
     std::size_t field = 0;
     Index at{};
+    std::int64_t left = 0;  ///< of its bytes, from the byte that was asked for on
   };
   /// The cell that has this byte. None if it is in no field.
   std::optional<Cell> find(const std::byte* byte) const;
@@ -54,7 +56,7 @@ class BlockCells {
     for (std::int64_t byte = 0; byte < bytes;) {
       const std::optional<Cell> cell = find(at + byte);
       if (!f(cell)) return false;
-      byte += cell ? fields_[cell->field].element_bytes : 1;
+      byte += cell ? cell->left : 1;
     }
     return true;
   }

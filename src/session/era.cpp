@@ -14,12 +14,12 @@ void Era::count_fork() {
 }
 
 /// Called when MPI_Finalize begins: it deletes the attributes of MPI_COMM_SELF before it does anything else. The
-/// progress thread may be in a call of MPI. MPI must not end before that call has, and the thread makes no other
-/// afterwards.
+/// progress thread may be in a call of MPI, and has to withdraw messages of epochs that are active. Both must end
+/// before MPI does.
 struct EndOfMpi {
   static int begins(MPI_Comm, int, void*, void*) {
     Era::number.fetch_or(1, std::memory_order_relaxed);
-    if (!Era::forked()) Worker::instance().finish_round();  // in a forked child the thread is the parent's
+    if (!Era::forked()) Worker::instance().last_round();  // in a forked child the thread is the parent's
     return MPI_SUCCESS;
   }
   EndOfMpi() {

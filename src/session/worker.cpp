@@ -60,6 +60,11 @@ void Worker::remove(Task* task) {
   if (std::erase(tasks_, task) > 0 && task->asked_silently()) --silent_;
 }
 
+void Worker::last_round() {
+  const auto lock = locked();
+  for (Task* task : tasks_) task->serve();
+}
+
 void Worker::wake() {
   // Both this call and `sleep` read and write `asleep_` in one step, so one of them comes second and sees what the
   // other did before: either this call sees that the thread sleeps, or the thread sees the request.

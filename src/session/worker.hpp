@@ -18,7 +18,7 @@ class Worker {
    public:
     virtual ~Task() = default;
     /// Does what can be done now, without blocking. True if the task is active: it has something to do, or waits for
-    /// peers. Only the worker calls it.
+    /// peers. Called by one thread at a time: the worker's, and in `last_round` the caller's.
     virtual bool serve() = 0;
     /// Whether there is a request that `serve` has not seen yet. Then the worker does not go to sleep.
     virtual bool asked() const = 0;
@@ -36,8 +36,9 @@ class Worker {
   bool ended() const { return ended_.load(std::memory_order_acquire); }
   /// Called after a request to a task. Neither blocks nor allocates memory.
   void wake();
-  /// Returns when no task is being served that the worker began to serve before the call.
-  void finish_round() { const auto lock = locked(); }
+  /// Waits until the worker has ended its round, and then serves every task once. Tasks whose ranks are over withdraw
+  /// their messages in it, so that the worker's next rounds call nothing of MPI.
+  void last_round();
 
   /// While one exists, the worker does not sleep. For kernels that run on a GPU and make requests by themselves.
   class Awake {

@@ -61,6 +61,7 @@ class Batch final : public Worker::Task {
   }
 
   bool serve() override {
+    if (runtime_.over()) return false;
     // After the GPU has been told to give up, no message is needed any more.
     if (std::atomic_ref<std::uint32_t>(*abort_).load(std::memory_order_relaxed) != 0) return false;
     // Receives are started first, so that fewer messages arrive before their receive.

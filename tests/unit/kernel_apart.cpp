@@ -33,12 +33,12 @@ constexpr std::int64_t kRows = 40;     // in memory, two of them shadow
 constexpr std::int64_t kColumns = 46;  // likewise
 constexpr int kWarps = 4;
 
-/// Two ranks beside each other, each with kRows times kColumns cells of 4 bytes in memory; the dimension that is not
-/// split is periodic.
+/// Two ranks beside each other, each with kRows times kColumns cells in memory; the dimension that is not split is
+/// periodic.
 class TwoRanks {
  public:
-  explicit TwoRanks(const std::vector<std::vector<std::int64_t>>& cuts, bool split_rows = true,
-                    std::int64_t shadow = 1) {
+  explicit TwoRanks(const std::vector<std::vector<std::int64_t>>& cuts, bool split_rows = true, std::int64_t shadow = 1,
+                    std::int64_t element = 4) {
     const std::filesystem::path file = std::filesystem::path(TASUKI_MACHINES) / "h200-2.json";
     std::ostringstream text;
     text << std::ifstream(file).rdbuf();
@@ -51,8 +51,8 @@ class TwoRanks {
     halo.grid.split = {static_cast<int>(down), static_cast<int>(across)};
     halo.grid.periodic = {!split_rows, split_rows};
     halo.fields.push_back({.name = "u",
-                           .element_bytes = 4,
-                           .dtype = DType::f32,
+                           .element_bytes = element,
+                           .dtype = element == 4 ? DType::f32 : DType::none,
                            .shadow = shadow,
                            .width = shadow,
                            .memory = Memory::device});
@@ -65,14 +65,14 @@ class TwoRanks {
       lowered.push_back(lower(programs.back(), 64, true));
     }
     for (int rank = 0; rank < 2; ++rank) {
-      FieldCells field{4, {kRows, kColumns}, {}, shadow, shadow};
+      FieldCells field{element, {kRows, kColumns}, {}, shadow, shadow};
       field.owned.ndims = 2;
       field.owned.lo = {split_rows ? rank * rows : 0, split_rows ? 0 : rank * columns};
       field.owned.hi = {field.owned.lo[0] + rows, field.owned.lo[1] + columns};
       fields.push_back({field});
       UserBuffer buffer;
       buffer.name = "u";
-      buffer.bytes = kRows * kColumns * 4;
+      buffer.bytes = kRows * kColumns * element;
       buffer.memory = {this->field(rank)};
       buffer.alternating = true;
       buffers.push_back({buffer});
@@ -200,50 +200,103 @@ TEST_CASE("blocks that do not meet have what their cells read, in any order of t
   }
 }
 
-TEST_CASE("each block that does not meet copies its own cells within the rank, and none in a unit with another's") {
-  constexpr std::int64_t kCellBytes = 4;
-  int wide = 0;  // cells of the widest unit
-  for (const std::int64_t shadow : {1, 2}) {
-    const std::int64_t across = kColumns - 2 * shadow;
-    for (const std::int64_t columns : {1, 2, 3, 4, 8, 11, 12, 16, 22, 42, 44}) {
-      if (columns < shadow) continue;  // then cells of two blocks are sent in one line
-      CAPTURE(shadow);
-      CAPTURE(columns);
-      TwoRanks two({}, false, shadow);
-      const auto cells = columns_of(two.fields[0][0].owned, columns, 0);
-      const BlockCells owners(two.fields[0], two.buffers[0], cells);
-      const auto made = listed_apart(two.programs[0].plan, two.lowered[0], owners, kWarps);
-      // With a shadow of two cells rows begin at a multiple of 8 bytes, and two cells are copied in a unit.
-      CHECK(std::holds_alternative<ListedApart>(made) == (columns % shadow == 0 || columns >= across));
-      if (const auto* const why = std::get_if<std::string>(&made)) {
-        CHECK(why->find("are copied within the rank in one unit of 8 bytes: let blocks begin and end at") !=
-              std::string::npos);
-        continue;
-      }
-      const DealtMoves& dealt = std::get<ListedApart>(made).parts[kRunPart];
-      const std::size_t each = static_cast<std::size_t>(kWarps) * static_cast<std::size_t>(dealt.turns);
-      std::int64_t copied = 0;
-      for (std::size_t n = 0; n < dealt.moves.size(); ++n) {
-        const ListedMove& move = dealt.moves[n];
-        if (move.kind != MoveKind::copy) continue;
-        const std::int64_t unit = std::int64_t{1} << move.log_unit;
-        wide = std::max(wide, static_cast<int>(unit / kCellBytes));
-        for (std::size_t lane = 0; lane < static_cast<std::size_t>(dealt.rows) * kLanes; ++lane) {
-          const RowPlaces& at = dealt.places[n * static_cast<std::size_t>(dealt.rows) * kLanes + lane];
-          for (const int k : {0, 2}) {
-            if (at.at[k] == kNowhere) continue;
-            for (std::int64_t byte = 0; byte < unit; byte += kCellBytes, ++copied) {
-              const auto cell = owners.find(move.src.base + at.at[k] * unit + byte);
-              REQUIRE(cell);
-              CHECK(owners.owner(*cell) == static_cast<int>(n / each));
-            }
-          }
-        }
-      }
-      CHECK(copied == 2 * shadow * across);  // the first rows and the last ones
+// Calls f(block, first byte of the source, first byte of the destination, bytes) for every unit that is copied within
+// the rank.
+template <class F>
+void for_each_copy(const DealtMoves& dealt, const F& f) {
+  const std::size_t each = static_cast<std::size_t>(kWarps) * static_cast<std::size_t>(dealt.turns);
+  for (std::size_t n = 0; n < dealt.moves.size(); ++n) {
+    const ListedMove& move = dealt.moves[n];
+    if (move.kind != MoveKind::copy) continue;
+    const std::int64_t unit = std::int64_t{1} << move.log_unit;
+    for (std::size_t lane = 0; lane < static_cast<std::size_t>(dealt.rows) * kLanes; ++lane) {
+      const RowPlaces& at = dealt.places[n * static_cast<std::size_t>(dealt.rows) * kLanes + lane];
+      for (const int k : {0, 2})
+        if (at.at[k] != kNowhere)
+          f(static_cast<int>(n / each), move.src.base + at.at[k] * unit, move.dst.base + at.at[k + 1] * unit, unit);
     }
   }
-  CHECK(wide == 2);
+}
+
+TEST_CASE("each block that does not meet copies its own cells within the rank, and none in a unit with another's") {
+  std::set<std::int64_t> units;
+  for (const std::int64_t element : {4, 6, 12, 24}) {
+    for (const std::int64_t shadow : {1, 2}) {
+      if (shadow * element % 4 != 0) continue;  // lines have words of 4 bytes
+      const std::int64_t across = kColumns - 2 * shadow;
+      for (const std::int64_t columns : {1, 2, 3, 4, 5, 8, 11, 12, 16, 22, 42, 44}) {
+        if (columns < shadow) continue;  // then cells of two blocks are sent in one line
+        CAPTURE(element);
+        CAPTURE(shadow);
+        CAPTURE(columns);
+        TwoRanks two({}, false, shadow, element);
+        const auto cells = columns_of(two.fields[0][0].owned, columns, 0);
+        const BlockCells owners(two.fields[0], two.buffers[0], cells);
+        const auto made = listed_apart(two.programs[0].plan, two.lowered[0], owners, kWarps);
+        // A unit is the largest power of two that divides the bytes of the shadow. With a shadow of two cells it has
+        // bytes of two.
+        CHECK(std::holds_alternative<ListedApart>(made) == (columns % shadow == 0 || columns >= across));
+        if (const auto* const why = std::get_if<std::string>(&made)) {
+          CHECK(why->find("are copied within the rank in one unit of ") != std::string::npos);
+          continue;
+        }
+        std::int64_t copied = 0;
+        for_each_copy(std::get<ListedApart>(made).parts[kRunPart],
+                      [&](int block, const std::byte* src, const std::byte*, std::int64_t unit) {
+                        units.insert(unit);
+                        copied += unit;
+                        for (std::int64_t byte = 0; byte < unit; ++byte) {
+                          const auto cell = owners.find(src + byte);
+                          REQUIRE(cell);
+                          CHECK(owners.owner(*cell) == block);
+                        }
+                      });
+        CHECK(copied == 2 * shadow * across * element);  // the first rows and the last ones
+      }
+    }
+  }
+  CHECK(units == std::set<std::int64_t>{4, 8, 16});
+}
+
+TEST_CASE("cells that no block computes are copied by those that read the copy, or by a block that they wait for") {
+  constexpr std::int64_t kShadow = 2;
+  for (const std::int64_t gap : {1, 2, 4, 5, 12}) {
+    for (const std::int64_t first : {10, 11}) {  // columns of block 0; the gap follows, then block 1
+      CAPTURE(gap);
+      CAPTURE(first);
+      TwoRanks two({}, false, kShadow);
+      const Box owned = two.fields[0][0].owned;
+      Box left = owned;
+      Box right = owned;
+      left.hi[1] = first;
+      right.lo[1] = first + gap;
+      const std::vector<std::vector<Box>> cells{{left}, {right}};
+      const BlockCells owners(two.fields[0], two.buffers[0], cells);
+      const auto made = listed_apart(two.programs[0].plan, two.lowered[0], owners, kWarps);
+      if (std::holds_alternative<std::string>(made)) {
+        CHECK(std::get<std::string>(made).find("cells of") != std::string::npos);
+        continue;
+      }
+      std::map<const std::byte*, std::set<int>> copied;  // by byte of the destination
+      for_each_copy(std::get<ListedApart>(made).parts[kRunPart],
+                    [&](int block, const std::byte* src, const std::byte* dst, std::int64_t unit) {
+                      for (std::int64_t byte = 0; byte < unit; ++byte) {
+                        copied[dst + byte].insert(block);
+                        const auto owner = owners.owner(*owners.find(src + byte));
+                        CHECK(owner.value_or(block) == block);
+                      }
+                    });
+      int missing = 0;
+      for (const auto& [byte, blocks] : copied) {
+        for (const int block : {0, 1}) {
+          if (!owners.reads(block, *owners.find(byte)) || blocks.contains(block)) continue;
+          // Then it waits for the one that copies: their cells are neighbours.
+          if (gap > 2 * kShadow) ++missing;
+        }
+      }
+      CHECK(missing == 0);
+    }
+  }
 }
 
 TEST_CASE("blocks must meet if a line has cells of two of them, or if nobody answers") {
