@@ -16,7 +16,8 @@ _RESERVED_SHARED = 111  # CUDA's cudaDevAttrReservedSharedMemoryPerBlock, for wh
 def get_include() -> str:
     """The folder with `tasuki/kernel.cuh`, for compilers.
 
-    For CuPy: `cupy.RawModule(code=text, options=("--std=c++20", f"-I{tasuki.get_include()}"))`.
+    For CuPy: `cupy.RawModule(code=text, options=("--std=c++20", f"-I{tasuki.get_include()}"))`. It takes NVRTC
+    12.3 or later.
     """
     folder = Path(__file__).parent / "include"
     if not (folder / "tasuki" / "kernel.cuh").is_file():

@@ -1,9 +1,14 @@
-"""The header of kernels under NVRTC, with Tasuki's include folder and no other: no header of the standard library's."""
+"""The header of kernels under NVRTC, with the options of docs/kernels.md and of examples/heat_kernel.py and no others.
+
+There is no header of the standard library's. All versions that are installed from PyPI compile it: the oldest that can
+and a new one (requirements.txt); else that of a CUDA toolkit does.
+"""
 
 import ctypes
 import importlib.util
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,17 +79,24 @@ extern "C" __global__ void sum(TASUKI_PARAMETER device::ReducingHandle reduction
   device::run(reduction, device::this_grid());
 }
 """
-EXAMPLE = re.search(r'KERNEL = r"""\n(.*?)"""', (ROOT / "examples/heat_kernel.py").read_text(), re.S)
+EXAMPLE = re.search(
+    r'KERNEL = r"""\n(.*?)""".*\n    options = \((.*?)\)\n', (ROOT / "examples/heat_kernel.py").read_text(), re.S
+)
+DOCUMENTED = ("--std=c++20", "-I{tasuki.get_include()}")  # where docs/kernels.md and get_include() name them
 PROGRAMS = {
-    "calls": (SOURCE, ("relay",)),
-    "operations": (OPERATIONS, ("heat", "some", "sum")),
-    "examples/heat_kernel.py": (EXAMPLE[1] if EXAMPLE else "", ("heat",)),
+    "calls": (SOURCE, ("relay",), DOCUMENTED),
+    "operations": (OPERATIONS, ("heat", "some", "sum"), DOCUMENTED),
+    "examples/heat_kernel.py": (
+        EXAMPLE[1] if EXAMPLE else "",
+        ("heat",),
+        re.findall(r'"(.*?)"(?:, |$)', EXAMPLE[2]) if EXAMPLE else (),
+    ),
 }
 ARCHITECTURES = ("90", "80")
 
 
-def library() -> ctypes.CDLL | None:
-    """NVRTC from PyPI, or else that of a CUDA toolkit."""
+def libraries() -> list[ctypes.CDLL]:
+    """NVRTC from PyPI, in all versions that are installed, or else that of a CUDA toolkit."""
     places = []
     for package in ("nvidia.cu13", "nvidia.cuda_nvrtc"):
         try:
@@ -92,12 +104,12 @@ def library() -> ctypes.CDLL | None:
         except ModuleNotFoundError:
             continue
         places += [Path(place) for place in spec.submodule_search_locations or []] if spec else []
-    places += [Path("/usr/local/cuda")]
-    for place in places:
-        for found in sorted(place.glob("lib*/libnvrtc.so.*")):
-            if ".alt." not in found.name:
-                return ctypes.CDLL(str(found))
-    return None
+    found = [path for place in places for path in library_in(place)] or library_in(Path("/usr/local/cuda"))
+    return [ctypes.CDLL(str(path)) for path in found]
+
+
+def library_in(place: Path) -> list[Path]:
+    return [path for path in sorted(place.glob("lib*/libnvrtc.so.*")) if ".alt." not in path.name][:1]
 
 
 def version_of(nvrtc: ctypes.CDLL) -> tuple[int, int]:
@@ -106,13 +118,15 @@ def version_of(nvrtc: ctypes.CDLL) -> tuple[int, int]:
     return major.value, minor.value
 
 
-def compile_for(nvrtc: ctypes.CDLL, source: str, architecture: str, standard: str = "c++20") -> tuple[str, str]:
+def compile_for(
+    nvrtc: ctypes.CDLL, source: str, architecture: str, given: Sequence[str] = DOCUMENTED
+) -> tuple[str, str]:
     """What was compiled, empty if nothing, and what the compiler said."""
     program = ctypes.c_void_p()
     assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None) == 0
-    wanted = [f"--gpu-architecture=compute_{architecture}", f"--std={standard}", f"--include-path={ROOT / 'include'}"]
-    if version_of(nvrtc) <= (13, 0):  # which takes generic lambdas in device code for the host's
-        wanted += ["--device-as-default-execution-space"]
+    include = str(ROOT / "include")
+    wanted = [f"--gpu-architecture=compute_{architecture}"]
+    wanted += [option.replace("{tasuki.get_include()}", include) for option in given]
     options = (ctypes.c_char_p * len(wanted))(*[option.encode() for option in wanted])
     code = nvrtc.nvrtcCompileProgram(program, len(wanted), options)
     size = ctypes.c_size_t()
@@ -129,17 +143,14 @@ def compile_for(nvrtc: ctypes.CDLL, source: str, architecture: str, standard: st
 
 def check(nvrtc: ctypes.CDLL, name: str, architecture: str) -> str:
     """What is wrong with a program, empty if nothing."""
-    source, kernels = PROGRAMS[name]
-    ptx, log = compile_for(nvrtc, source, architecture)
+    source, kernels, options = PROGRAMS[name]
+    ptx, log = compile_for(nvrtc, source, architecture, options)
     missing = [kernel for kernel in kernels if f".entry {kernel}(" not in ptx]
     return log + (f"what was compiled has no kernel {', '.join(missing)}\n" if missing else "")
 
 
-def main() -> int:
-    nvrtc = library()
-    if nvrtc is None:
-        print("SKIPPED: there is no NVRTC: neither the package nvidia-cuda-nvrtc nor a CUDA toolkit")
-        return 0
+def check_all(nvrtc: ctypes.CDLL) -> int:
+    """How much is wrong, after having said what."""
     major, minor = version_of(nvrtc)
     failed = 0
     for architecture in ARCHITECTURES:
@@ -148,11 +159,19 @@ def main() -> int:
             wrong = check(nvrtc, name, architecture)
             print(f"NVRTC {major}.{minor}, compute_{architecture}, {name}: {wrong or 'compiled'}")
             failed += wrong != ""
-    ptx, log = compile_for(nvrtc, OPERATIONS, ARCHITECTURES[0], "c++17")
+    ptx, log = compile_for(nvrtc, OPERATIONS, ARCHITECTURES[0], ("--std=c++17", *DOCUMENTED[1:]))
     if ptx or "--std=c++20" not in log:
         print("C++17 does not say that C++20 is needed:\n" + log)
         failed += 1
-    return 1 if failed else 0
+    return failed
+
+
+def main() -> int:
+    found = libraries()
+    if not found:
+        print("SKIPPED: there is no NVRTC: neither the package nvidia-cuda-nvrtc nor a CUDA toolkit")
+        return 0
+    return 1 if sum(check_all(nvrtc) for nvrtc in found) else 0
 
 
 if __name__ == "__main__":

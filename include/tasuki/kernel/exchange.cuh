@@ -170,17 +170,23 @@ TASUKI_DEVICE bool wait_packet(const Team& team, const Group& group, int from, i
   const Line* const lines = detail::packet_at(team, team.rank, from, slot);
   const auto words = static_cast<unsigned>((bytes + 7) / 8);
   auto* const data = static_cast<Byte*>(to);
-  const auto take_by = [&](const auto& store) {
-    return detail::take_lines(group, lines, 0u, words, [&](unsigned i, Line& line) {
-      if (!detail::await_number(team, lines + i, number, line, Call::packet, from, slot)) return false;
-      store(i, line.data);
+  const auto await = [&](unsigned i, Line& line) {
+    return detail::await_number(team, lines + i, number, line, Call::packet, from, slot);
+  };
+  bool good = false;
+  if (detail::whole_words(to, bytes)) {
+    good = detail::take_lines(group, lines, 0u, words, [&](unsigned i, Line& line) {
+      if (!await(i, line)) return false;
+      static_cast<Word*>(to)[i] = line.data;
       return true;
     });
-  };
-  const bool good =
-      detail::whole_words(to, bytes)
-          ? take_by([&](unsigned i, Word word) { static_cast<Word*>(to)[i] = word; })
-          : take_by([&](unsigned i, Word word) { detail::store_bytes(data + Word{8} * i, word, bytes - Word{8} * i); });
+  } else {
+    good = detail::take_lines(group, lines, 0u, words, [&](unsigned i, Line& line) {
+      if (!await(i, line)) return false;
+      detail::store_bytes(data + Word{8} * i, line.data, bytes - Word{8} * i);
+      return true;
+    });
+  }
   return group.all(good && alive);
 }
 

@@ -341,11 +341,39 @@ TASUKI_APART bool reduce_by(const PlanRun& l, const std::byte* at, const Step* s
                       static_cast<std::uint32_t>(epoch), patient);
 }
 
+// What is called with an adder: not lambdas with `auto`, which NVRTC before 13.2 takes for functions of the host.
+template <class Step>
+struct ReduceBy {
+  const PlanRun& l;
+  const std::byte* at;
+  const Step* step;
+  const GpuCopy* copy;
+  std::uint32_t first;
+  std::uint32_t rows;
+  std::uint64_t epoch;
+  template <class Add>
+  TASUKI_WITHIN bool operator()(Add) const {
+    return reduce_by<Add>(l, at, step, copy, first, rows, epoch);
+  }
+};
+struct ReduceFlatBy {
+  const PlanRun& l;
+  const std::byte* at;
+  const Dealt& dealt;
+  std::uint32_t warp;
+  std::uint32_t turn;
+  std::uint64_t epoch;
+  template <class Add>
+  TASUKI_WITHIN bool operator()(Add) const {
+    reduce_flat_by<Add>(l, at, &dealt.step, dealt, warp, turn, epoch);
+    return true;
+  }
+};
+
 template <class Step>
 TASUKI_WITHIN bool reduce(const PlanRun& l, const Task& task, const Step& step, const GpuCopy& copy,
                           std::uint32_t first, std::uint32_t rows, std::uint64_t epoch) {
-  return with_adder(step.dtype, step.op,
-                    [&](auto add) { return reduce_by<decltype(add)>(l, task.at, &step, &copy, first, rows, epoch); });
+  return with_adder(step.dtype, step.op, ReduceBy<Step>{l, task.at, &step, &copy, first, rows, epoch});
 }
 
 // Moves the tiles dealt to this warp, and of the rest the tile number `turn`. A kernel without reductions does not even
@@ -359,10 +387,7 @@ TASUKI_DEVICE bool move(const PlanRun& l, const Task& task, const Dealt& dealt, 
   const std::int32_t count = task.copies_of(dealt.step);
   if constexpr (kReduces) {
     if (dealt.step.flat != 0) {
-      return with_adder(dealt.step.dtype, dealt.step.op, [&](auto add) {
-        reduce_flat_by<decltype(add)>(l, task.at, &dealt.step, dealt, warp, turn, epoch);
-        return true;
-      });
+      return with_adder(dealt.step.dtype, dealt.step.op, ReduceFlatBy{l, task.at, dealt, warp, turn, epoch});
     }
   }
   for (std::uint32_t round = 0; round <= dealt.step.rounds; ++round) {

@@ -48,24 +48,38 @@ class TilePlaces {
       dst_[j] = 0;
     }
     count = t.first < t.end ? static_cast<int>((t.end - t.first + 31) / 32) : 0;
-    const auto inner = [&](const auto dim) {
-      TASUKI_UNROLL
-      for (int j = 0; j < Most; ++j) {
-        const std::uint32_t next = high_product(n[j], dim.magic) >> dim.shift;
-        step(j, n[j] - next * dim.count, dim);
-        n[j] = next;
-      }
-    };
-    t.each_dim(inner, [&](const auto dim) {
-      TASUKI_UNROLL
-      for (int j = 0; j < Most; ++j) step(j, n[j], dim);
-    });
+    t.each_dim(Inner{*this, n}, Outermost{*this, n});
   }
 
   TASUKI_DEVICE const std::byte* src(int j) const { return from_ + static_cast<std::int64_t>(src_[j]) * sizeof(Unit); }
   TASUKI_DEVICE std::byte* dst(int j) const { return to_ + static_cast<std::int64_t>(dst_[j]) * sizeof(Unit); }
 
  private:
+  // What is done for each dimension, with what is left of the units' numbers. Not lambdas: NVRTC before 13.2 takes
+  // those with `auto` here for functions of the host.
+  struct Inner {
+    TilePlaces& places;
+    std::uint32_t (&n)[Most];
+    template <class Dim>
+    TASUKI_DEVICE void operator()(const Dim dim) const {
+      TASUKI_UNROLL
+      for (int j = 0; j < Most; ++j) {
+        const std::uint32_t next = high_product(n[j], dim.magic) >> dim.shift;
+        places.step(j, n[j] - next * dim.count, dim);
+        n[j] = next;
+      }
+    }
+  };
+  struct Outermost {
+    TilePlaces& places;
+    std::uint32_t (&n)[Most];
+    template <class Dim>
+    TASUKI_DEVICE void operator()(const Dim dim) const {
+      TASUKI_UNROLL
+      for (int j = 0; j < Most; ++j) places.step(j, n[j], dim);
+    }
+  };
+
   template <class Dim>
   TASUKI_DEVICE void step(int j, std::uint32_t at, const Dim& dim) {
     const auto steps = static_cast<std::int32_t>(at);

@@ -27,19 +27,46 @@ TASUKI_WITHIN void combine_elements(Unit& here, const Unit& there, const Combine
   memcpy(&here, a, sizeof a);
 }
 
+// Function objects here, and not lambdas with `auto`: NVRTC before 13.2 takes such lambdas for functions of the host.
+
+/// here[j] op there[j] for the first `count` units, by the operator and for the elements that it is called with.
+template <class Element, class Unit>
+struct CombineUnits {
+  int count;
+  Unit* here;
+  const Unit* there;
+  template <class Combine>
+  TASUKI_WITHIN void operator()(const Combine combine) const {
+    if constexpr (element::kApplies<Combine, Element>) {
+      TASUKI_NO_UNROLL
+      for (int j = 0; j < count; ++j) combine_elements<Element>(here[j], there[j], combine);
+    }
+  }
+};
+template <class Unit>
+struct CombineByOperator {
+  ReduceOp op;
+  int count;
+  Unit* here;
+  const Unit* there;
+  template <class Element>
+  TASUKI_WITHIN void operator()(Element) const {
+    element::with_operator(op, CombineUnits<Element, Unit>{count, here, there});
+  }
+};
+struct NoteSize {
+  std::uint32_t& size;
+  template <class Element>
+  TASUKI_WITHIN void operator()(Element) const {
+    size = sizeof(Element);
+  }
+};
+
 /// here[j] op there[j], for each of the elements of the first `count` units: of any type and operator. What is called
 /// most often has an `Adder` of its own.
 template <class Unit>
 TASUKI_APART void combine_any(DType type, ReduceOp op, int count, Unit* here, const Unit* there) {
-  element::with_element(type, [&](auto number) {
-    using Element = decltype(number);
-    element::with_operator(op, [&](auto combine) {
-      if constexpr (element::kApplies<decltype(combine), Element>) {
-        TASUKI_NO_UNROLL
-        for (int j = 0; j < count; ++j) combine_elements<Element>(here[j], there[j], combine);
-      }
-    });
-  });
+  element::with_element(type, CombineByOperator<Unit>{op, count, here, there});
 }
 
 /// How units are combined: by one operator on one type of element, in registers.
@@ -73,7 +100,7 @@ struct AnyAdder {
   }
   TASUKI_WITHIN std::uint32_t size() const {
     std::uint32_t size = 0;
-    element::with_element(type, [&](auto number) { size = sizeof number; });
+    element::with_element(type, NoteSize{size});
     return size;
   }
 };

@@ -31,8 +31,8 @@ def test_structs_have_the_same_size_for_nvrtc(run):
     assert spec and spec.loader
     nvrtc = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(nvrtc)
-    library = nvrtc.library()
-    if library is None:
+    libraries = nvrtc.libraries()
+    if not libraries:
         pytest.skip("there is no NVRTC: neither the package nvidia-cuda-nvrtc nor a CUDA toolkit")
     status, text = run(
         1,
@@ -54,8 +54,18 @@ def test_structs_have_the_same_size_for_nvrtc(run):
     assert status == 0 and len(sizes) == 6, text
     source = "#include <tasuki/kernel.cuh>\n"
     source += "".join(f"static_assert(sizeof(tasuki::device::{kind}) == {size});\n" for kind, size in sizes)
-    ptx, log = nvrtc.compile_for(library, source + 'extern "C" __global__ void kernel() {}\n', "90")
-    assert ".entry kernel(" in ptx and not log, log
+    for library in libraries:
+        ptx, log = nvrtc.compile_for(library, source + 'extern "C" __global__ void kernel() {}\n', "90")
+        assert ".entry kernel(" in ptx and not log, log
+
+
+def test_the_options_are_those_that_nvrtc_is_tried_with():
+    options = 'options=("--std=c++20", f"-I{tasuki.get_include()}")'
+    assert options in (ROOT / "docs" / "python.md").read_text()
+    assert options in (tasuki.get_include.__doc__ or "")
+    assert options in (ROOT / "tests" / "python" / "gpu" / "test_launches.py").read_text()
+    nvrtc = (ROOT / "tests" / "kernel" / "nvrtc.py").read_text()
+    assert 'DOCUMENTED = ("--std=c++20", "-I{tasuki.get_include()}")' in nvrtc
 
 
 def test_the_pages_pieces_are_those_of_the_example():
