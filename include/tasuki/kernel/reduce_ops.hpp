@@ -2,7 +2,8 @@
 //
 // `with_element(type, f)` calls f with the element of a type, `with_operator(op, f)` with the function object of an
 // operator. `kApplies<Op, Element>` says which go together, as `defined` does. An operator's result is the same
-// everywhere, except for the bits of NaNs, which differ on GPUs.
+// everywhere, except for the bits of NaNs, which differ on GPUs. Nothing here branches, so that compilers make vector
+// instructions of loops over elements.
 #pragma once
 
 #if !defined(__CUDACC_RTC__)
@@ -17,7 +18,7 @@
 #ifdef __CUDACC__
 #define TASUKI_BOTH __host__ __device__ __forceinline__
 #else
-#define TASUKI_BOTH inline
+#define TASUKI_BOTH [[gnu::always_inline]] inline  // into functions for other processors, too
 #endif
 
 namespace tasuki::element {
@@ -84,19 +85,12 @@ TASUKI_BOTH void from_f32(float value, F16& x) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = bits >> 16 & 0x8000u;
   const std::uint32_t rest = bits & 0x7fffffffu;
-  std::uint32_t half;
-  if (rest > 0x7f800000u) {
-    x.bits = 0x7fffu;
-    return;
-  }
-  if (rest >= 0x47800000u) {  // 65536 and more
-    half = 0x7c00u;
-  } else if (rest < 0x38800000u) {  // subnormal: adding 0.5 leaves units of 2^-24 in the last bits, rounded
-    half = std::bit_cast<std::uint32_t>(std::bit_cast<float>(rest) + 0.5f) - 0x3f000000u;
-  } else {
-    half = (rest - 0x38000000u + 0xfffu + (rest >> 13 & 1u)) >> 13;
-  }
-  x.bits = static_cast<std::uint16_t>(sign | half);
+  // Adding 0.5 to a number below 2^-14 leaves units of 2^-24 in the last bits, rounded.
+  const std::uint32_t small = std::bit_cast<std::uint32_t>(std::bit_cast<float>(rest) + 0.5f) - 0x3f000000u;
+  const std::uint32_t normal = (rest - 0x38000000u + 0xfffu + (rest >> 13 & 1u)) >> 13;
+  const std::uint32_t finite = rest < 0x38800000u ? small : normal;
+  const std::uint32_t number = sign | (rest < 0x47800000u ? finite : 0x7c00u);  // 65536 and more: infinity
+  x.bits = static_cast<std::uint16_t>(rest > 0x7f800000u ? 0x7fffu : number);
 }
 
 // --- operators -------------------------------------------------------------------------------------------------------
@@ -153,7 +147,8 @@ struct Product {
   }
 };
 
-/// The minimum if `kLess`, else the maximum.
+/// The minimum if `kLess`, else the maximum. A NaN wins, and of two the first. Of zeros of different sign the negative
+/// one is less.
 template <bool kLess>
 struct Extreme {
   template <class T>
@@ -161,22 +156,34 @@ struct Extreme {
     if constexpr (std::integral<T>) {
       return (b < a) == kLess && a != b ? b : a;
     } else if constexpr (kIsHalf<T>) {
-      return chosen(to_f32(a), to_f32(b), a, b, static_cast<std::uint16_t>(b.bits) >> 15 != 0);
+      const std::int16_t x = order_of(a);
+      const std::int16_t y = order_of(b);
+      const auto keeps = mask<std::uint16_t>((kLess ? x <= y : x >= y) && !is_nan(b)) | mask<std::uint16_t>(is_nan(a));
+      return {static_cast<std::uint16_t>((a.bits & keeps) | (b.bits & ~keeps))};
     } else {
       using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-      return chosen(a, b, a, b, std::bit_cast<Bits>(b) >> (8 * sizeof(T) - 1) != 0);
+      const auto x = std::bit_cast<Bits>(a);
+      const auto y = std::bit_cast<Bits>(b);
+      const auto keeps = mask<Bits>(kLess ? a < b : a > b) | mask<Bits>(a != a);  // NOLINT(misc-redundant-expression)
+      const auto equal = mask<Bits>(a == b);  // then they differ in the sign at most
+      const auto either = kLess ? x | y : x & y;
+      return std::bit_cast<T>((equal & either) | (~equal & ((x & keeps) | (y & ~keeps))));
     }
   }
 
  private:
-  // Equal numbers can differ only if they are zeros of different sign.
-  template <class Number, class T>
-  TASUKI_BOTH static T chosen(Number x, Number y, T a, T b, bool b_negative) {
-    const bool other = kLess ? y < x : y > x;
-    const bool x_number = x == x;  // NOLINT(misc-redundant-expression): a NaN is not equal to itself
-    const bool y_nan = y != y;     // NOLINT(misc-redundant-expression)
-    return x_number && (other || y_nan || (x == y && b_negative == kLess)) ? b : a;
+  template <class Bits>
+  TASUKI_BOTH static Bits mask(bool all) {
+    return static_cast<Bits>(-static_cast<Bits>(all));
   }
+  /// An integer that is less for a number that is less.
+  template <class Half>
+  TASUKI_BOTH static std::int16_t order_of(Half x) {
+    const auto number = static_cast<std::int16_t>(x.bits);
+    return static_cast<std::int16_t>(number < 0 ? number ^ 0x7fff : number);
+  }
+  TASUKI_BOTH static bool is_nan(F16 x) { return (x.bits & 0x7fff) > 0x7c00; }
+  TASUKI_BOTH static bool is_nan(BF16 x) { return (x.bits & 0x7fff) > 0x7f80; }
 };
 
 /// Operators on bits, or on truth values.
