@@ -142,6 +142,10 @@ bool more_than_a_pair(const Collective& collective) {
   return collective.ranks() > 2 || collective.on_gpu();
 }
 
+bool on_gpus(const Collective& collective) {
+  return collective.on_gpu();
+}
+
 int doublings(int ranks) {
   int rounds = 0;
   while ((std::int64_t{1} << rounds) < ranks) ++rounds;

@@ -39,9 +39,9 @@ struct Algorithm {
   CollectiveKind collective{};
   /// Of two that are as fast the one with the lower number is taken.
   int complexity = 0;
-  /// Whether it is looked at where nobody asks for it by name; null: always. An algorithm that takes the steps of
-  /// another one where there are only two ranks has `more_than_a_pair` here: to predict it costs some 100 us of the
-  /// first init.
+  /// Whether it is looked at where nobody asks for it by name, or for rank order; null: always. An algorithm that takes
+  /// the steps of another one where there are only two ranks has `more_than_a_pair` here: to predict it costs some 50
+  /// us of the first init.
   bool (*worth_trying)(const Collective& collective) = nullptr;
   /// Why it cannot be on this machine, or with these parameters; empty: it can. Null: it always can.
   std::string (*why_not)(const Collective& collective, const Parameters& wanted) = nullptr;
@@ -58,6 +58,9 @@ struct Algorithm {
 /// For `Algorithm::worth_trying`: false for one or two ranks, in host memory. In GPU memory it is always true, because
 /// there the same steps make other kernels if they are listed in another order, or in rounds.
 bool more_than_a_pair(const Collective& collective);
+
+/// For `Algorithm::worth_trying`: in GPU memory only.
+bool on_gpus(const Collective& collective);
 
 /// All algorithms of a collective, the simplest first.
 std::vector<const Algorithm*> algorithms_of(CollectiveKind kind);

@@ -239,7 +239,7 @@ std::vector<Candidate> candidates_of(const Machine& machine, const std::shared_p
   for (const Algorithm* algorithm : algorithms_of(collective->kind())) {
     if (!suits(*algorithm, shape.algorithm, wanted) || (shape.ordered && !algorithm->in_order)) continue;
     // Who gives parameters asks for an algorithm that has them, be it worth it or not.
-    if (shape.algorithm == "auto" && wanted == Parameters() && algorithm->worth_trying != nullptr &&
+    if (shape.algorithm == "auto" && wanted == Parameters() && !shape.ordered && algorithm->worth_trying != nullptr &&
         !algorithm->worth_trying(*collective))
       continue;
     if (algorithm->why_not != nullptr) {

@@ -1,8 +1,6 @@
 // Adding up what others have sent: see collected.hpp.
 #include "collectives/collected.hpp"
 
-#include <limits>
-
 namespace tasuki {
 
 void collect(Steps& steps, int ranks, int to, const std::function<Place(int)>& from, Place dst, std::int64_t bytes,
@@ -22,7 +20,6 @@ void collect(Steps& steps, int ranks, int to, const std::function<Place(int)>& f
 }
 
 double collect_seconds(const Collective& c, const Parameters& parameters, const Price& price, double bytes) {
-  if (!c.on_gpu()) return std::numeric_limits<double>::infinity();
   const int n = c.ranks();
   const double tail = tail_seconds(price, static_cast<std::int64_t>(bytes), parameters.chunk);
   return price.latency + (n - 1) * bytes * price.second_per_byte + (n - 1) * tail;

@@ -48,6 +48,7 @@ const AlgorithmRegistration registration{[] {
   algorithm.collective = CollectiveKind::allreduce;
   algorithm.complexity = 1;
   algorithm.in_order = true;
+  algorithm.worth_trying = more_than_a_pair;
   algorithm.seconds = seconds;
   algorithm.list = list;
   return algorithm;

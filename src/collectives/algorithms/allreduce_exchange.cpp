@@ -38,6 +38,7 @@ const AlgorithmRegistration registration{[] {
   algorithm.name = "exchange";
   algorithm.collective = CollectiveKind::allreduce;
   algorithm.in_order = true;
+  algorithm.worth_trying = more_than_a_pair;
   algorithm.seconds = seconds;
   algorithm.list = list;
   return algorithm;

@@ -65,6 +65,7 @@ const AlgorithmRegistration registration{[] {
   algorithm.name = "bruck";
   algorithm.collective = CollectiveKind::alltoall;
   algorithm.complexity = 2;
+  algorithm.worth_trying = more_than_a_pair;
   algorithm.seconds = seconds;
   algorithm.list = list;
   return algorithm;

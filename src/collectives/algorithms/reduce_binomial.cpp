@@ -39,6 +39,7 @@ const AlgorithmRegistration registration{[] {
   Algorithm algorithm;
   algorithm.name = "binomial";
   algorithm.collective = CollectiveKind::reduce;
+  algorithm.worth_trying = more_than_a_pair;
   algorithm.seconds = seconds;
   algorithm.list = list;
   return algorithm;

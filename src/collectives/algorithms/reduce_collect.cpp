@@ -29,6 +29,7 @@ const AlgorithmRegistration registration{[] {
   algorithm.name = "collect";
   algorithm.collective = CollectiveKind::reduce;
   algorithm.complexity = 2;
+  algorithm.worth_trying = on_gpus;
   algorithm.settings = cut_settings;
   algorithm.seconds = seconds;
   algorithm.list = list;

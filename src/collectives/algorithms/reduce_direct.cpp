@@ -37,6 +37,7 @@ const AlgorithmRegistration registration{[] {
   algorithm.collective = CollectiveKind::reduce;
   algorithm.complexity = 3;
   algorithm.in_order = true;
+  algorithm.worth_trying = more_than_a_pair;
   algorithm.seconds = seconds;
   algorithm.list = list;
   return algorithm;

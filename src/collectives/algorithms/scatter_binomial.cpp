@@ -44,6 +44,7 @@ const AlgorithmRegistration registration{[] {
   algorithm.name = "binomial";
   algorithm.collective = CollectiveKind::scatter;
   algorithm.complexity = 1;
+  algorithm.worth_trying = more_than_a_pair;
   algorithm.seconds = subtree_seconds;
   algorithm.list = list;
   return algorithm;

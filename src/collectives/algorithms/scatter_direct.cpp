@@ -14,8 +14,11 @@ double seconds(const Collective& c, const Parameters&, const Price& price) {
 }
 
 void list(const Collective& c, const Parameters&, Steps& steps) {
-  for (int r = 0; r < c.ranks(); ++r)
+  // The root's own block last: others wait for theirs.
+  for (int d = 1; d <= c.ranks(); ++d) {
+    const int r = (c.root() + d) % c.ranks();
     if (!c.in_place(r)) steps.copy(c.root(), {c.in(), c.begin(r)}, r, {c.out(), 0}, c.block(r));
+  }
 }
 
 const AlgorithmRegistration registration{[] {
