@@ -143,7 +143,7 @@ TEST_CASE("the choice follows the corrections, says so, and is the same for ever
 TEST_CASE("a measured path is a candidate of its own, and is taken") {
   Machine machine = Machine::uniform(2, 2, 0);
   const CollectiveShape shape = allreduce_of(512);
-  machine.corrections = {correction_of("doubling", 4096, 10, 2), correction_of("exchange", 4096, 0.01, 2)};
+  machine.corrections = {correction_of("doubling", 4096, 10, 2), correction_of("doubling", 4096, 0.01, 2)};
   machine.corrections[1].path = "mpi";
   const CollectivePlan layout(machine, shape);
   CHECK(layout.algorithm().name == "doubling");
