@@ -164,8 +164,11 @@ void set_planning_look(void (*look)());
 /// equal except for the numbers of their peers. One rank of each class is verified as by `verify`, together with its
 /// peers, without those lanes of the peers that deal with other ranks. Two kinds of flaws are not seen: a flaw that
 /// involves ranks farther apart, and a rank of a class whose peers differ from those of the verified one. The report
-/// says how many classes there are. Throws `Error` for plans whose lanes deal with several ranks at once (trees): use
-/// `verify`.
+/// says how many classes there are.
+///
+/// Throws `Error` for plans of which a neighbourhood does not show whether they are sound: a rank passes on or combines
+/// what it received (most collectives), a lane deals with several ranks at once (trees), or a rank and its peers are
+/// more than `verify` follows. Use `verify`, for a smaller case if need be.
 struct NeighbourhoodReport : VerifyReport {
   int classes = 0;
   std::string text() const;

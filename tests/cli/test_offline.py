@@ -147,6 +147,54 @@ def test_many_ranks_are_verified_by_neighbourhoods(tasuki, tmp_path):
 
 
 @pytest.mark.parametrize(
+    "collective",
+    [
+        ["allreduce", "--count", "8", "--algorithm", "doubling"],
+        ["reduce", "--count", "8", "--algorithm", "binomial"],
+        ["broadcast", "--algorithm", "binomial"],
+    ],
+)
+def test_collectives_of_many_ranks_are_verified_together(tasuki, finished, tmp_path, collective):
+    where = ["--machine", "host-2core", "--ranks", 300, "--out", tmp_path / "plans"]
+    tasuki("plan", *collective, *where, **NO_MPI)
+    report = tasuki("verify", tmp_path / "plans", "--json")["operations"][0]
+    assert report["ok"] and report["ranks"] == 300 and report["classes"] is None and report["not_verified"] is None
+    done = finished("verify", tmp_path / "plans", "--neighbourhoods", "--json")
+    report = json.loads(done.stdout)["operations"][0]
+    assert done.returncode == 3
+    assert not report["ok"] and not report["problems"] and "neighbourhoods are for plans" in report["not_verified"]
+
+
+def test_what_is_too_large_is_not_verified(tasuki, finished, tmp_path):
+    """Bruck's all-to-all passes blocks on, in more lanes than the verifier follows."""
+    plans, halo = tmp_path / "plans", tmp_path / "halo"
+    tasuki("plan", "alltoall", "--machine", "host-2core", "--ranks", 64, "--count", 1, "--out", plans, **NO_MPI)
+    done = finished("verify", plans, "--json")
+    report = json.loads(done.stdout)["operations"][0]
+    assert done.returncode == 3
+    assert not report["ok"] and report["problems"] == []
+    assert "more than the verifier follows" in report["not_verified"] and "pass on" in report["not_verified"]
+    text = " ".join(finished("verify", plans).stdout.split())
+    assert "not verified" in text and "alltoall: not verified: the plans have" in text and "problems" not in text
+    # A problem elsewhere counts more.
+    tasuki("plan", *HALO, "--ranks", 8, "--out", halo, **NO_MPI)
+    assert finished("verify", halo, plans).returncode == 3
+    plan = json.loads((halo / "rank-5.json").read_text())
+    next(command for command in plan["commands"] if command["verb"] == "send")["tag"] = 1000
+    (halo / "rank-5.json").write_text(json.dumps(plan))
+    assert finished("verify", halo, plans).returncode == 1
+
+
+def test_following_together_is_priced():
+    from tasuki.cli.verify import is_too_costly
+
+    signal = {"verb": "signal", "loop": 0, "lag": 6}
+    plan = {"buffers": [{"ring": 4}, {}], "loops": [{"count": 100}], "commands": [{"lane": 1, "verb": "put"}, signal]}
+    assert is_too_costly([plan] * 10, 0) is None
+    assert is_too_costly([plan] * 100_000, 0).startswith("to follow 8 epochs of 10100000 commands in 200000 lanes")
+
+
+@pytest.mark.parametrize(
     ("arguments", "status", "expected"),
     [
         (["plan", "halo"], 2, "Missing option '--machine'"),

@@ -140,6 +140,38 @@ TEST_CASE("neighbourhoods say what they are not for") {
   CHECK_THROWS_WITH_AS(verify_neighbourhoods(plans), doctest::Contains("deal with one rank each"), Error);
 }
 
+TEST_CASE("a promise of a rank's bytes with whom nobody deals is found by neighbourhoods") {
+  auto plans = thousand();
+  Buffer far = plans[999].buffers[static_cast<std::size_t>(plans[999].expects[0].dst)];
+  REQUIRE(far.rank == 999);
+  plans[0].expects[0].src = static_cast<std::int32_t>(plans[0].buffers.size());
+  far.rank = 555;  // neither 0 nor a peer of it
+  plans[0].buffers.push_back(far);
+  check_found(plans, "is to get bytes of rank 555, and deals with it nowhere");
+}
+
+TEST_CASE("halos of all kinds are sound by neighbourhoods") {
+  for (const bool reverse : {false, true})
+    for (const bool corners : {false, true})
+      for (const char* path : {"auto", "mpi", "shared:put,mpi", "shared:eager,mpi", "shared:pull,mpi"}) {
+        CAPTURE(path);
+        CAPTURE(reverse);
+        CAPTURE(corners);
+        HaloShape halo;
+        halo.extents = {40, 36};
+        halo.grid.periodic = {true, true};
+        halo.corners = corners;
+        halo.reverse = reverse;
+        halo.path = path;
+        for (const char* name : {"p", "q"}) halo.fields.push_back({.name = name, .shadow = 2, .width = 2});
+        const auto plans = plan(Machine::uniform(60, 4, 4), halo).plans();
+        const NeighbourhoodReport report = verify_neighbourhoods(plans);
+        INFO(report.text());
+        CHECK(report.ok());
+        CHECK(verify(plans).ok());
+      }
+}
+
 namespace {
 
 Planned collective(CollectiveKind kind, int ranks, const std::string& algorithm = "auto") {
@@ -152,6 +184,38 @@ Planned collective(CollectiveKind kind, int ranks, const std::string& algorithm 
 }
 
 }  // namespace
+
+TEST_CASE("neighbourhoods refuse every collective that passes on what it received, and find no other flaw") {
+  int refused = 0, followed = 0;
+  for (const CollectiveKind kind :
+       {CollectiveKind::broadcast, CollectiveKind::allreduce, CollectiveKind::reduce, CollectiveKind::reduce_scatter,
+        CollectiveKind::allgather, CollectiveKind::gather, CollectiveKind::scatter, CollectiveKind::alltoall,
+        CollectiveKind::scan, CollectiveKind::exscan, CollectiveKind::barrier})
+    for (const std::string algorithm : {"exchange", "direct", "doubling", "ring", "halving", "bruck", "binomial",
+                                        "pairwise", "dissemination", "hierarchical"}) {
+      CAPTURE(to_string(kind));
+      CAPTURE(algorithm);
+      std::vector<Plan> plans;
+      try {
+        plans = collective(kind, 24, algorithm).plans();
+      } catch (const Error&) {
+        continue;  // it has no such algorithm
+      }
+      REQUIRE(verify(plans).ok());
+      try {
+        const NeighbourhoodReport report = verify_neighbourhoods(plans);
+        INFO(report.text());
+        CHECK(report.ok());
+        ++followed;
+      } catch (const Error& error) {
+        ++refused;
+      }
+    }
+  CHECK(refused >= 15);
+  CHECK(followed >= 5);
+  CHECK_THROWS_WITH_AS(verify_neighbourhoods(collective(CollectiveKind::allreduce, 24, "doubling").plans()),
+                       doctest::Contains("neither pass on nor combine what they received"), Error);
+}
 
 TEST_CASE("an allreduce of 1024 ranks in islands of 8 is planned and predicted") {
   const Planned planned = collective(CollectiveKind::allreduce, 1024);

@@ -18,7 +18,13 @@ from tasuki.cli.common import INT_MOST, common, emit, table
 if TYPE_CHECKING:
     import tasuki
 
-TOGETHER = 256  # ranks that are verified together, unless otherwise asked for
+TOGETHER = 256  # of more ranks neighbourhoods are looked at first
+NOT_VERIFIED = 3  # the exit status
+
+# Of plans that neighbourhoods are not for: what following them together may take. The verifier keeps a clock for each
+# signal, with an entry of 4 bytes for each lane, and joins such clocks at each command.
+MOST_CLOCK_BYTES = 8 << 30
+MOST_JOINED = 40 * 10**9  # entries: about a minute
 
 
 @dataclass(frozen=True)
@@ -90,9 +96,35 @@ def plans_of(paths: list[Path]) -> list[tuple[str, list[RankPlan]]]:
     return result
 
 
-def is_too_large(report: tasuki.VerifyReport) -> bool:
-    """Whether the verifier says that it cannot follow all these plans together."""
-    return report.commands == 0 and any("more than the verifier follows" in problem for problem in report.problems)
+def is_too_large(report: tasuki.VerifyReport) -> str | None:
+    """Why the verifier cannot follow all these plans together, if it says that it cannot."""
+    told = [problem for problem in report.problems if "more than the verifier follows" in problem]
+    return told[0].partition("; ")[0] if told and report.commands == 0 else None
+
+
+def is_too_costly(plans: list[dict], epochs: int) -> str | None:
+    """Why following these plans together would take too long, or too much memory; None if it would not."""
+    lanes = commands = signals = 0
+    rings, lags = [1], [0]
+    for plan in plans:
+        loops = [loop.get("count", 1) for loop in plan.get("loops", [])]
+        rings += [buffer.get("ring", 1) for buffer in plan["buffers"]]
+        seen = set()
+        for command in plan["commands"]:
+            times = loops[command["loop"]] if command.get("loop", -1) >= 0 else 1
+            commands += times
+            signals += times * (command.get("verb") == "signal")
+            lags.append(command.get("lag", 0))
+            seen.add(command.get("lane", 0))
+        lanes += len(seen)
+    epochs = epochs or max(2, max(rings) + 1, max(lags) + 2)
+    clocks, joined = 4 * epochs * signals * (lanes + len(plans)), epochs * commands * (lanes + len(plans))
+    if clocks <= MOST_CLOCK_BYTES and joined <= MOST_JOINED:
+        return None
+    return (
+        f"to follow {epochs} epochs of {commands} commands in {lanes} lanes together would take {clocks / 2**30:.0f} "
+        f"GiB and about {joined / MOST_JOINED:.0f} minutes; verify a smaller case"
+    )
 
 
 def check(name: str, plans: list[RankPlan], epochs: int, by_neighbourhoods: bool) -> dict:
@@ -105,27 +137,39 @@ def check(name: str, plans: list[RankPlan], epochs: int, by_neighbourhoods: bool
         except tasuki.Error as error:
             raise Failure(f"{plan.file}: {plan.place}{error}") from None
     report: tasuki.VerifyReport | None = None
-    classes = None
+    classes = why = None
     if not by_neighbourhoods and len(read) <= TOGETHER:
         report = tasuki.verify(read, epochs)
-    if report is None or is_too_large(report):
+        why = is_too_large(report)
+    if report is None or why:
         try:
-            neighbourhoods = tasuki.verify_neighbourhoods(read)
-            report, classes = neighbourhoods, neighbourhoods.classes
-        except tasuki.Error as error:  # lanes that deal with several ranks: there are no neighbourhoods
-            if by_neighbourhoods:
-                raise Failure(f"operation '{name}': {error}") from None
-            if report is None:
-                report = tasuki.verify(read, epochs)
+            report = neighbourhoods = tasuki.verify_neighbourhoods(read)
+            classes, why = neighbourhoods.classes, None
+        except tasuki.Error as error:  # plans that are not for neighbourhoods
+            why = f"{why}; {error}" if why else str(error)
+            if report is None and not by_neighbourhoods:
+                cost = is_too_costly([json.loads(plan.text) for plan in plans], epochs)
+                if not cost:
+                    report = tasuki.verify(read, epochs)
+                    cost = is_too_large(report)
+                why = cost and f"{why}; {cost}"
+    done = None if why else report
     return {
         "operation": name,
         "ranks": len(plans),
-        "ok": report.ok,
+        "ok": done is not None and done.ok,
+        "not_verified": why,
         "classes": classes,
-        "commands": report.commands,
-        "bytes": report.bytes,
-        "problems": list(report.problems),
+        "commands": 0 if done is None else done.commands,
+        "bytes": 0 if done is None else done.bytes,
+        "problems": [] if done is None else list(done.problems),
     }
+
+
+def verdict(result: dict) -> str:
+    if result["not_verified"]:
+        return "not verified"
+    return "sound" if result["ok"] else f"{len(result['problems'])} problems"
 
 
 @click.command("verify")
@@ -143,7 +187,8 @@ def command(paths: tuple[Path, ...], epochs: int, neighbourhoods: bool, as_json:
     """Check that the plans of all ranks fit together: matching messages, every byte once, no race, no deadlock.
 
     PATHS are plan files, one a rank, or folders with them or with the files of a trace. Ends with status 1 if a plan is
-    wrong. Plans of very many ranks are checked by neighbourhoods, which is said.
+    wrong, and with 3 if nothing is wrong but some plans are too large to be verified. Plans of very many ranks are
+    checked by neighbourhoods, where that is enough; this is said.
     """
     if neighbourhoods and epochs:
         raise click.UsageError("--epochs is for all ranks together; leave it out with --neighbourhoods")
@@ -156,7 +201,7 @@ def command(paths: tuple[Path, ...], epochs: int, neighbourhoods: bool, as_json:
                 r["ranks"],
                 r["commands"],
                 r["bytes"],
-                "sound" if r["ok"] else f"{len(r['problems'])} problems",
+                verdict(r),
             ]
             for r in results
         ]
@@ -168,8 +213,14 @@ def command(paths: tuple[Path, ...], epochs: int, neighbourhoods: bool, as_json:
                     "equal plans and peers, with its peers; flaws among ranks farther apart are not seen",
                     soft_wrap=True,
                 )
+            if r["not_verified"]:
+                console.print(
+                    Text(f"{plain(r['operation'])}: not verified: {plain(r['not_verified'])}"), soft_wrap=True
+                )
             for problem in r["problems"]:
                 console.print(Text(plain(r["operation"]), "red"), ": ", Text(plain(problem)), sep="")
 
     emit({"operations": results}, as_json, show)
-    return 0 if all(r["ok"] for r in results) else 1
+    if all(r["ok"] for r in results):
+        return 0
+    return NOT_VERIFIED if all(r["ok"] or r["not_verified"] for r in results) else 1
