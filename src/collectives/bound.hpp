@@ -8,13 +8,12 @@
 namespace tasuki {
 
 struct Bound {
-  std::int64_t bytes = 0;  ///< that some rank must send, or get, at least
-  double bandwidth =
-      0;               ///< with which they can at best, bytes per second: of the fastest path, or of all links at once
-  double seconds = 0;  ///< the least latency of a path, and these bytes
+  std::int64_t bytes = 0;  ///< that some rank must move, at least
+  double bandwidth = 0;    ///< with which they can at best, bytes per second; 0 where there are none
+  double seconds = 0;      ///< of the path that is fastest for these bytes, or with all links at once
 };
 
-/// By the machine's prices, of ranks that start together. Of 1 rank, 0.
+/// By the machine's prices, of ranks that start together. Of 1 rank, or without a byte to move, 0.
 Bound bound_of(const Machine& machine, const Collective& collective);
 
 }  // namespace tasuki

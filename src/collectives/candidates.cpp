@@ -153,11 +153,11 @@ std::int64_t across(const std::shared_ptr<const Collective>& collective, const C
 
 std::string bound_text(const Machine& machine, const Collective& collective) {
   const Bound bound = bound_of(machine, collective);
-  if (bound.bandwidth <= 0) return {};
+  if (bound.seconds <= 0) return {};
   const std::string text = fmt::format("bound of the hardware, by the prices: {:.2f} us", bound.seconds * 1e6);
   if (bound.bytes == 0) return text + ", a message\n";
-  return text + fmt::format(", for {} bytes that a rank must send or get at {:.2f} GB/s\n", bound.bytes,
-                            bound.bandwidth / 1e9);
+  return text +
+         fmt::format(", for {} bytes that a rank must move at {:.2f} GB/s\n", bound.bytes, bound.bandwidth / 1e9);
 }
 
 }  // namespace
