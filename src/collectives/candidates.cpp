@@ -236,19 +236,21 @@ std::vector<Candidate> candidates_of(const Machine& machine, const std::shared_p
   const Price price = price_of(machine, shape.memory);
   const Corrections corrections(machine, *collective);
   std::vector<Candidate> all;
-  for (const Algorithm* algorithm : algorithms_of(collective->kind())) {
-    if (!suits(*algorithm, shape.algorithm, wanted) || (shape.ordered && !algorithm->in_order)) continue;
-    // Who gives parameters asks for an algorithm that has them, be it worth it or not.
-    if (shape.algorithm == "auto" && wanted == Parameters() && !shape.ordered && algorithm->worth_trying != nullptr &&
-        !algorithm->worth_trying(*collective))
-      continue;
-    if (algorithm->why_not != nullptr) {
-      const std::string why = algorithm->why_not(*collective, wanted);
-      if (!why.empty() && shape.algorithm != "auto")
-        throw Error(fmt::format("{} with algorithm '{}': {}", to_string(shape.kind), algorithm->name, why));
-      if (!why.empty()) continue;
+  // Who gives parameters asks for an algorithm that has them, be it worth it or not if no other has them.
+  for (int pass = 0; pass < 2 && all.empty(); ++pass) {
+    for (const Algorithm* algorithm : algorithms_of(collective->kind())) {
+      if (!suits(*algorithm, shape.algorithm, wanted) || (shape.ordered && !algorithm->in_order)) continue;
+      if (pass == 0 && shape.algorithm == "auto" && !shape.ordered && algorithm->worth_trying != nullptr &&
+          !algorithm->worth_trying(*collective))
+        continue;
+      if (algorithm->why_not != nullptr) {
+        const std::string why = algorithm->why_not(*collective, wanted);
+        if (!why.empty() && shape.algorithm != "auto")
+          throw Error(fmt::format("{} with algorithm '{}': {}", to_string(shape.kind), algorithm->name, why));
+        if (!why.empty()) continue;
+      }
+      add_candidates(*algorithm, *collective, price, corrections, all);
     }
-    add_candidates(*algorithm, *collective, price, corrections, all);
   }
   predict_all(machine, collective, all);
   return all;
