@@ -37,9 +37,12 @@ namespace tasuki {
 
 struct CollectiveOptions : OperationOptions {
   std::string algorithm = "auto";  ///< By name (docs/collectives.md); `auto`: TASUKI_ALGORITHM, else chosen by cost.
-  int trees = 0;           ///< Of algorithms over trees: parts of the message, each with its own; 0: chosen by cost.
-  int arity = 0;           ///< Of these: children of an inner rank; 0: chosen by cost.
-  std::int64_t chunk = 0;  ///< Of these: bytes that travel as one step of the pipeline; 0: chosen by cost.
+  // Which algorithm has which of these: docs/collectives.md. If one is given, algorithms without it are left out.
+  int trees = 0;  ///< Parts of the message, each with a tree of its own (`trees`, `torus`); 0: chosen by cost.
+  int arity = 0;  ///< Children of an inner rank of a tree (`trees`, `torus`); 0: chosen by cost.
+  /// Bytes that travel as one step of a pipeline (`trees`, `torus`, `collect`, `hierarchical`, the allreduce
+  /// `doubling`); 0: chosen by cost.
+  std::int64_t chunk = 0;
   /// Reductions combine in rank order, `(0 1) 2` or `0 (1 2)`, whatever the algorithm: those that do not are left out.
   /// Scans always do.
   bool ordered = false;
@@ -49,10 +52,11 @@ struct CollectiveOptions : OperationOptions {
 class Operator {
  public:
   /// `combine(right, left, count)`: left[i] = left[i] op right[i], for `count` elements of the reduction's type, which
-  /// are aligned as it wants and do not overlap. Associative; results may differ by the brackets otherwise. It is
-  /// called by the thread that drives the operation (engine `thread`: Tasuki's own), any number of times for parts of
-  /// the vector. It must not use Tasuki. What it throws, `start`, `test` or `wait` of this rank throws; the context has
-  /// then failed, and the waits of the other ranks end with its text.
+  /// do not overlap. They are as aligned as the user's memory and layouts are: as the type wants only if `in`, `out`
+  /// and the layouts' displacements are so on all ranks. Associative; results may differ by the brackets otherwise. It
+  /// is called by the thread that drives the operation (engine `thread`: Tasuki's own), any number of times for parts
+  /// of the vector. It must not use Tasuki. What it throws, `start`, `test` or `wait` of this rank throws; the context
+  /// has then failed, and the waits of the other ranks end with its text.
   using Combine = std::function<void(const void* right, void* left, std::int64_t count)>;
 
   Operator(ReduceOp op) : op_(op) {}  // NOLINT(google-explicit-constructor)

@@ -15,8 +15,8 @@ extern "C" {
 // NOLINTBEGIN(readability-identifier-naming): the names are C's
 
 /* An operator of the caller's own: left[i] = left[i] op right[i], for `count` elements of the reduction's type.
- * Associative. It is called by the thread that drives the operation, any number of times for parts of the vector, and
- * must not use Tasuki. Host memory only. */
+ * Associative. The elements are as aligned as the caller's memory and layouts are. It is called by the thread that
+ * drives the operation, any number of times for parts of the vector, and must not use Tasuki. Host memory only. */
 typedef void (*tasuki_combine)(const void* right, void* left, int64_t count, void* data);
 
 typedef struct tasuki_collective_options {
@@ -24,13 +24,14 @@ typedef struct tasuki_collective_options {
   const char* path;
   const char* engine;
   int blocks;
-  const char* algorithm; /* by name (docs/collectives.md); null: "auto" */
-  int trees;             /* of algorithms over trees, and the two below; 0: chosen by cost */
-  int arity;
-  int64_t chunk;            /* bytes */
-  int ordered;              /* reductions combine in rank order, whatever the algorithm */
-  int does_not_commute;     /* the operator below: makes the reduction `ordered` */
-  tasuki_combine combine;   /* for TASUKI_OWN */
+  const char* algorithm;  /* by name (docs/collectives.md); null: "auto" */
+  int trees;              /* parts of the message, each with a tree of its own; of "trees" and "torus" */
+  int arity;              /* children of an inner rank of a tree; of "trees" and "torus" */
+  int64_t chunk;          /* bytes that travel as one step of a pipeline; of "hierarchical", "collect" and the allreduce
+                           * "doubling" too. 0 in these three: chosen by cost */
+  int ordered;            /* reductions combine in rank order, whatever the algorithm */
+  int does_not_commute;   /* the operator below: makes the reduction `ordered` */
+  tasuki_combine combine; /* for TASUKI_OWN */
   const char* combine_name; /* what plans and errors call it; the same on all ranks */
   void* combine_data;       /* is handed to `combine` */
   int where;                /* of a barrier, which has no memory to tell: TASUKI_HOST or TASUKI_DEVICE */
