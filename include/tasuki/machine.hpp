@@ -38,7 +38,8 @@ struct PathCost {
 struct Correction {
   std::string collective;  ///< `allreduce`
   Memory memory = Memory::host;
-  int ranks = 2;  ///< on so many ranks, in so many islands
+  bool shared = true;  ///< host memory: every rank's is where the others can reach it (`shared_alloc`)
+  int ranks = 2;       ///< on so many ranks, in so many islands
   int islands = 1;
   std::string algorithm;  ///< and its parameters
   int trees = 0;

@@ -15,9 +15,9 @@ namespace tasuki {
 struct TuneOptions {
   std::vector<CollectiveKind> kinds;  ///< empty: all
   std::vector<std::int64_t> sizes;    ///< bytes, of the vector or of all blocks of a rank; empty: 8 B to 16 MiB
-  Memory memory = Memory::host;
-  int rounds = 11;               ///< measurements of a candidate; that counts than which a quarter are shorter
-  double round_seconds = 0.002;  ///< length of each, about
+  Memory memory = Memory::host;       ///< of the host: memory that ranks share, and memory that they do not
+  int rounds = 11;                    ///< measurements of a candidate; that counts than which a quarter are shorter
+  double round_seconds = 0.002;       ///< length of each, about
 };
 
 /// A candidate's times, in seconds: of an epoch of ranks that start it together, on the slowest rank.
@@ -32,6 +32,7 @@ struct TunedCandidate {
 struct TunedCase {
   CollectiveKind kind{};
   std::int64_t bytes = 0;  ///< of the vector, or of all blocks
+  bool shared = true;      ///< it lies where other ranks can reach it
   double bound = 0;        ///< seconds: no candidate can take less, by the prices of the paths
   std::vector<TunedCandidate> candidates;
   int by_model = 0;  ///< the candidate that is chosen without corrections

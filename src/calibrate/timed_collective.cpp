@@ -76,7 +76,7 @@ CollectiveOptions inline_engine() {
 
 }  // namespace
 
-Room::Room(const Context& context, Memory memory, std::int64_t bytes) {
+Room::Room(const Context& context, Memory memory, std::int64_t bytes, bool is_shared) : shared(is_shared) {
   Runtime& runtime = runtime_of(context);
   all_do(runtime, "measuring collectives", [&] {
     if (memory == Memory::device && !runtime.gpus)
@@ -86,7 +86,12 @@ Room::Room(const Context& context, Memory memory, std::int64_t bytes) {
     if (memory == Memory::device) {
       *block = runtime.gpus->allocate(bytes);
     } else {
-      *block = shared_alloc(context, bytes);
+      if (shared) {
+        *block = shared_alloc(context, bytes);
+      } else {
+        *block = std::shared_ptr<std::byte>(new std::byte[static_cast<std::size_t>(bytes)],
+                                            std::default_delete<std::byte[]>());
+      }
       std::fill_n(block->get(), bytes, std::byte{0});
     }
   }

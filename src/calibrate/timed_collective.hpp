@@ -12,9 +12,11 @@
 
 namespace tasuki {
 
-/// Memory for measuring, so much for what is given and for what comes. Collective.
+/// Memory for measuring, so much for what is given and for what comes. On hosts it is shared by the ranks, or not.
+/// Collective.
 struct Room {
-  Room(const Context& context, Memory memory, std::int64_t bytes);
+  Room(const Context& context, Memory memory, std::int64_t bytes, bool is_shared);
+  bool shared;
   std::shared_ptr<std::byte> in, out;
 };
 

@@ -22,11 +22,11 @@ namespace {
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 30;
 
 // A collective of so many bytes on a rank, as near as whole numbers come to it.
-CollectiveShape shape_of(CollectiveKind kind, std::int64_t bytes, int ranks, Memory memory) {
+CollectiveShape shape_of(CollectiveKind kind, std::int64_t bytes, int ranks, Memory memory, bool shared) {
   CollectiveShape shape;
   shape.kind = kind;
   shape.memory = memory;
-  shape.shared = true;
+  shape.shared = shared;
   if (kind == CollectiveKind::barrier) return shape;
   shape.type = kind == CollectiveKind::broadcast ? DType::u8 : DType::f64;
   shape.count = std::max<std::int64_t>(bytes / size_of(shape.type) / (has_blocks(kind) ? ranks : 1), 1);
@@ -95,7 +95,7 @@ class Tuner {
   }
 
   TunedCase tune(CollectiveKind kind, std::int64_t bytes, const Room& room) {
-    const CollectiveShape shape = shape_of(kind, bytes, context_.size(), options_.memory);
+    const CollectiveShape shape = shape_of(kind, bytes, context_.size(), options_.memory, room.shared);
     const auto collective = std::make_shared<const Collective>(machine_, shape);
     Machine plain = machine_;
     plain.corrections.clear();
@@ -105,6 +105,7 @@ class Tuner {
     TunedCase found;
     found.kind = kind;
     found.bytes = collective->whole();
+    found.shared = room.shared;
     found.bound = bound_of(plain, *collective).seconds;
     found.by_model = place_of(best_of(by_model), candidates);
     const auto describe = [&](const Candidate& c) {
@@ -114,6 +115,7 @@ class Tuner {
       const Parameters& p = c.parameters;
       one.correction = {std::string(to_string(kind)),
                         options_.memory,
+                        room.shared,
                         context_.size(),
                         static_cast<int>(islands_.size()),
                         c.algorithm->name,
@@ -188,7 +190,10 @@ Tuned tune_collectives(const Context& context, const TuneOptions& options) {
   std::vector<std::int64_t> sizes = options.sizes;
   if (sizes.empty()) sizes = {8, 64, 512, 4 << 10, 32 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20};
   const std::int64_t most = *std::max_element(sizes.begin(), sizes.end());
-  const Room room(context, options.memory, std::max<std::int64_t>(most, 8 * context.size()));
+  const std::int64_t room_bytes = std::max<std::int64_t>(most, 8 * context.size());
+  std::vector<Room> rooms;
+  rooms.emplace_back(context, options.memory, room_bytes, true);
+  if (options.memory == Memory::host) rooms.emplace_back(context, options.memory, room_bytes, false);
   // What is made to be measured is what its options say, whatever was known before.
   const std::vector<Correction> before = std::exchange(runtime.machine.corrections, {});
   Tuned tuned;
@@ -197,8 +202,9 @@ Tuned tune_collectives(const Context& context, const TuneOptions& options) {
     for (const CollectiveKind kind : kinds) {
       std::set<std::int64_t> seen;  // what is asked for as different sizes may be the same
       for (const std::int64_t size : sizes) {
-        const CollectiveShape shape = shape_of(kind, size, context.size(), options.memory);
-        if (seen.insert(shape.count).second) tuned.cases.push_back(tuner.tune(kind, size, room));
+        if (!seen.insert(shape_of(kind, size, context.size(), options.memory, true).count).second) continue;
+        for (const Room& room : rooms)
+          if (room.shared || kind != CollectiveKind::barrier) tuned.cases.push_back(tuner.tune(kind, size, room));
       }
     }
   } catch (...) {

@@ -43,6 +43,7 @@ std::string Tuned::to_json() const {
                             {"factor", c.correction.factor}});
     all.push_back({{"collective", to_string(one.kind)},
                    {"bytes", one.bytes},
+                   {"shared", one.shared},
                    {"bound_us", one.bound * kMicro},
                    {"candidates", std::move(candidates)},
                    {"by_model", one.by_model},

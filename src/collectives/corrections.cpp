@@ -29,9 +29,11 @@ constexpr std::tuple<int, int, int> kSame{0, 0, 0};
 Corrections::Corrections(const Machine& machine, const Collective& c) {
   if (machine.corrections.empty()) return;
   const std::set<int> islands(c.island().begin(), c.island().end());
+  // Barriers have no memory. GPU memory is measured where peers can reach it.
+  const bool any_memory = c.on_gpu() || c.kind() == CollectiveKind::barrier;
   for (const Correction& one : machine.corrections)
-    if (one.collective == to_string(c.kind()) && one.memory == c.shape().memory && one.ranks == c.ranks() &&
-        one.islands == std::ssize(islands))
+    if (one.collective == to_string(c.kind()) && one.memory == c.shape().memory &&
+        (any_memory || one.shared == c.shape().shared) && one.ranks == c.ranks() && one.islands == std::ssize(islands))
       found_.push_back(one);
   const auto far = [&](const Correction& one) {
     return std::tuple(std::abs(size_class(one.bytes) - size_class(c.whole())), std::abs(one.bytes - c.whole()),

@@ -10,8 +10,8 @@ namespace tasuki {
 
 class Corrections {
  public:
-  /// Those for the collective on as many ranks in as many islands, in the same kind of memory; of the measured sizes
-  /// the one that is nearest on a scale of powers of two.
+  /// Those for the collective on as many ranks in as many islands, in the same kind of memory, which on hosts is shared
+  /// or is not; of the measured sizes the one that is nearest on a scale of powers of two.
   Corrections(const Machine& machine, const Collective& collective);
 
   bool any() const { return !found_.empty(); }

@@ -46,6 +46,7 @@ Json json_of(const std::vector<Correction>& corrections) {
       if (one.*member != usual.*member) json[name] = one.*member;
     });
     if (one.memory != usual.memory) json["memory"] = to_string(one.memory);
+    if (one.shared != usual.shared) json["shared"] = one.shared;
     json["factor"] = one.factor;
     list.push_back(std::move(json));
   }
@@ -55,7 +56,7 @@ Json json_of(const std::vector<Correction>& corrections) {
 std::vector<Correction> corrections_of(
     const Json& json, const std::string& place,
     const std::function<void(const std::string& place, const std::string& what)>& fail) {
-  std::set<std::string> known{"memory", "factor"};
+  std::set<std::string> known{"memory", "shared", "factor"};
   each_text([&](const char* name, auto) { known.insert(name); });
   each_number([&](const char* name, auto, int) { known.insert(name); });
   if (!json.is_array()) fail(place, "is no list");
@@ -89,6 +90,11 @@ std::vector<Correction> corrections_of(
       if (memory != "host" && memory != "device")
         fail(here + ".memory", fmt::format("is {}; it is \"host\" or \"device\"", memory.dump()));
       one.memory = memory == "host" ? Memory::host : Memory::device;
+    }
+    if (entry.contains("shared")) {
+      if (!entry["shared"].is_boolean())
+        fail(here + ".shared", fmt::format("is {}, not true or false", entry["shared"].dump()));
+      one.shared = entry["shared"].get<bool>();
     }
     if (one.collective.empty()) fail(here + ".collective", "is missing");
     if (one.algorithm.empty()) fail(here + ".algorithm", "is missing");

@@ -95,7 +95,8 @@ def test_tuned_collectives_are_kept_and_told(tasuki, tmp_path):
     profile = tmp_path / "profile.json"
     quick = ["tune", "--collectives", "--kind", "allreduce", "--size", 64, "--size", "4KiB", "--rounds", 2]
     told = tasuki(*quick, "--output", profile, "--json")
-    assert [case["bytes"] for case in told["cases"]] == [64, 4096] and told["ranks"] == 2
+    measured = [(case["bytes"], case["shared"]) for case in told["cases"]]
+    assert measured == [(64, True), (64, False), (4096, True), (4096, False)] and told["ranks"] == 2
     for case in told["cases"]:
         assert case["collective"] == "allreduce" and case["ratio"] >= 1 and len(case["candidates"]) >= 3
         assert min(c["again_us"] for c in case["candidates"]) == case["candidates"][case["best"]]["again_us"]

@@ -57,6 +57,7 @@ TEST_CASE("corrections are kept in machine files and in profiles, all of them") 
   machine.corrections[1].memory = Memory::device;
   machine.corrections[1].path = "shared:put,shared:eager";
   machine.corrections[1].islands = 2;
+  machine.corrections[1].shared = false;
   machine.corrections[1].trees = 3;
   machine.corrections[1].arity = 2;
   machine.corrections[1].chunk = 77;
@@ -114,6 +115,11 @@ TEST_CASE("those of the nearest size on as many ranks and islands count") {
   CHECK(factor(1 << 20, "exchange") == 5);
   machine.corrections[1].islands = machine.corrections[3].islands = 2;
   CHECK(factor(600, "ring") == 2);
+  machine.corrections.resize(1);
+  machine.corrections[0] = correction_of("ring", 4096, 3);
+  CHECK(factor(600, "ring") == 3);
+  machine.corrections[0].shared = false;  // measured in memory that ranks do not share
+  CHECK(factor(600, "ring") == 1);
   machine.corrections.resize(0);
   CHECK(factor(600, "ring") == 1);
 }

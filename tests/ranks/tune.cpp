@@ -42,7 +42,10 @@ RANK_TEST("tuned collectives: every rank knows the same, and makes the plans tha
   options.sizes = {40, 9000};
   const Tuned tuned = tune_collectives(own, options);
   CHECK(!tuned.kept);
-  CHECK(tuned.cases.size() == 5);  // a barrier has one size
+  CHECK(tuned.cases.size() == 9);  // a barrier has one size, and no memory that ranks share or do not
+  for (const bool shared : {true, false})
+    CHECK(std::count_if(tuned.cases.begin(), tuned.cases.end(),
+                        [&](const TunedCase& one) { return one.shared == shared; }) == (shared ? 5 : 4));
   for (const TunedCase& one : tuned.cases) {
     // Between two ranks the only algorithm of a broadcast may be `trees`.
     const bool alone =

@@ -125,7 +125,7 @@ def tune_collectives(ranks: int, options: dict, output: Path | None, as_json: bo
         size = f" {size_text(case['bytes'])}" if case["bytes"] else ""
         rows.append(
             [
-                case["collective"] + size,
+                case["collective"] + size + ("" if case["shared"] else ", own memory"),
                 picked["name"],
                 f"{picked['again_us']:.2f}",
                 best["name"],
