@@ -16,9 +16,9 @@ HEAD = """\
 !
 ! Buffers are addresses (c_loc) of memory that stays where it is as long as the operation; of scatter, gather and
 ! reduce, ranks other than the root may give c_null_ptr for what is not looked at. path, engine, algorithm: 'auto', or
-! what is to be taken; trees, arity, chunk: of algorithms over trees, 0: chosen by cost; blocks: what it may take of a
-! GPU; ordered: reductions combine in rank order. op: tasuki_sum, ..., or an operator of the user's own. What moves
-! where is said in C's headers, tasuki/c/.
+! what is to be taken; trees, arity, chunk: 0: chosen by cost (docs/collectives.md says which algorithm has them);
+! blocks: thread blocks that it may take of a GPU, 0: as many as it gains by; ordered: reductions combine in rank order.
+! op: tasuki_sum, ..., or an operator of the user's own. What moves where is said in C's headers, tasuki/c/.
 !
 ! Contiguous blocks: types are tasuki_real64 and the like; tasuki_bytes: what is moved only. Counts are elements of
 ! that type. Blocks of several ranks lie one after the other in rank order: of `count` elements each, or, where counts
@@ -101,11 +101,11 @@ DOCUMENTED = {
 
 # Options that users give, by the struct of C that holds them.
 OPTIONS = {
-    "transfer": ("path", "engine"),
-    "broadcast": ("path", "engine", "blocks", "trees", "arity", "chunk"),
-    "collective": ("path", "engine", "algorithm", "trees", "arity", "chunk"),
+    "transfer": ("path", "engine", "blocks"),
+    "broadcast": ("path", "engine", "blocks", "trees", "arity", "chunk", "algorithm"),
+    "collective": ("path", "engine", "algorithm", "trees", "arity", "chunk", "blocks"),
 }
-OPTIONS_OF_BARRIERS = ("path", "engine", "algorithm", "device")
+OPTIONS_OF_BARRIERS = ("path", "engine", "algorithm", "device", "blocks")
 
 TEXT, NUMBER, NUMBER64 = "character(*)", "integer", "integer(int64)"
 OPTION_TYPES = {

@@ -70,6 +70,7 @@ module tasuki_structs
     type(c_ptr) :: path = c_null_ptr, engine = c_null_ptr
     integer(c_int) :: blocks = 0, trees = 0, arity = 0
     integer(c_int64_t) :: chunk = 0
+    type(c_ptr) :: algorithm = c_null_ptr
   end type
 
   type, bind(c) :: c_collective_options

@@ -18,6 +18,7 @@ struct Common {
   std::int64_t chunk = 0;
   std::string path;
   std::string engine;
+  int blocks = 0;
   CollectiveOptions options(bool ordered = false) const {
     CollectiveOptions to;
     to.ordered = ordered;
@@ -27,6 +28,7 @@ struct Common {
     to.chunk = chunk;
     to.path = path;
     to.engine = engine;
+    to.blocks = blocks;
     return to;
   }
 };
@@ -242,7 +244,7 @@ void make_alltoall(PyAlltoall* self, const ContextHandle& context, nb::handle so
 
 constexpr const char* kOptions =
     "algorithm: str = 'auto', trees: SupportsIndex = 0, arity: SupportsIndex = 0, chunk: SupportsIndex = 0, "
-    "path: str = 'auto', engine: str = 'auto') -> None";
+    "path: str = 'auto', engine: str = 'auto', blocks: SupportsIndex = 0) -> None";
 
 /// A class whose constructor takes `Arguments` and then the options that all have.
 template <class Py, class... Arguments>
@@ -259,11 +261,13 @@ struct Constructed {
         .def(
             "__init__",
             [make](Py* self, const ContextHandle& context, Arguments... arguments, const std::string& algorithm,
-                   int trees, int arity, std::int64_t chunk, const std::string& path, const std::string& engine) {
-              make(self, context, arguments..., Common{algorithm, trees, arity, chunk, path, engine});
+                   int trees, int arity, std::int64_t chunk, const std::string& path, const std::string& engine,
+                   int blocks) {
+              make(self, context, arguments..., Common{algorithm, trees, arity, chunk, path, engine, blocks});
             },
             nb::arg("context"), names..., nb::arg("algorithm") = "auto", nb::arg("trees") = 0, nb::arg("arity") = 0,
-            nb::arg("chunk") = 0, nb::arg("path") = "auto", nb::arg("engine") = "auto", nb::sig(whole.c_str()), doc);
+            nb::arg("chunk") = 0, nb::arg("path") = "auto", nb::arg("engine") = "auto", nb::arg("blocks") = 0,
+            nb::sig(whole.c_str()), doc);
   }
 };
 
@@ -293,7 +297,7 @@ op: 'sum', 'product', 'min', 'max', 'band', 'bor', 'bxor', 'land', 'lor', 'lxor'
 also an Operator, or a function or ufunc that becomes one.
 ordered: combine in rank order, whatever the algorithm.
 source: tasuki.in_place, on all ranks, where `target` holds what is combined.
-algorithm, trees, arity, chunk: docs/collectives.md.)",
+algorithm, trees, arity, chunk: docs/collectives.md. blocks: as for `Halo`.)",
       [](PyAllreduce* self, const ContextHandle& context, nb::handle from, nb::handle to, nb::handle by, Truth in_order,
          const Common& common) { make_vector<Allreduce>(self, context, "Allreduce", from, to, by, in_order, common); },
       source, target, only, op, ordered);

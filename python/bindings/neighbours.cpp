@@ -35,7 +35,7 @@ Neighbours neighbours_from(nb::handle value) {
 template <class Operation, class Py, bool same_block>
 void make_neighbours(Py* self, const ContextHandle& context, const char* name, nb::handle whom, nb::handle source,
                      nb::handle target, nb::handle send_counts, nb::handle receive_counts, const std::string& path,
-                     const std::string& engine) {
+                     const std::string& engine, int gpu_blocks) {
   Neighbours neighbours{{}, {}};
   create(
       self, context, name,
@@ -73,6 +73,7 @@ void make_neighbours(Py* self, const ContextHandle& context, const char* name, n
         OperationOptions options;
         options.path = path;
         options.engine = engine;
+        options.blocks = gpu_blocks;
         if (a.with_layouts) {
           const auto received = a.target.blocks(neighbours.from.size(), a.receive_elements);
           if constexpr (same_block)
@@ -96,40 +97,44 @@ void bind_neighbours(nb::module_& m) {
       .def(
           "__init__",
           [](PyNeighbourAllgather* self, const ContextHandle& context, nb::handle whom, nb::handle source,
-             nb::handle target, nb::handle received, const std::string& path, const std::string& engine) {
-            make_neighbours<NeighbourAllgather, PyNeighbourAllgather, true>(
-                self, context, "NeighbourAllgather", whom, source, target, nb::none(), received, path, engine);
+             nb::handle target, nb::handle received, const std::string& path, const std::string& engine,
+             int gpu_blocks) {
+            make_neighbours<NeighbourAllgather, PyNeighbourAllgather, true>(self, context, "NeighbourAllgather", whom,
+                                                                            source, target, nb::none(), received, path,
+                                                                            engine, gpu_blocks);
           },
           nb::arg("context"), nb::arg("neighbours"), nb::arg("source"), nb::arg("target"), nb::kw_only(),
           nb::arg("receive_counts") = nb::none(), nb::arg("path") = "auto", nb::arg("engine") = "auto",
+          nb::arg("blocks") = 0,
           nb::sig("def __init__(self, context: Context, "
                   "neighbours: Grid | tuple[Sequence[SupportsIndex], Sequence[SupportsIndex]], source: Any, "
                   "target: Any, *, receive_counts: Sequence[SupportsIndex] | None = None, path: str = 'auto', "
-                  "engine: str = 'auto') -> None"),
+                  "engine: str = 'auto', blocks: SupportsIndex = 0) -> None"),
           R"(Collective. `target` gets a block of each neighbour, one after the other; elements of any type. Arrays may have any strides;
 which bytes are meant (array, Layout) says, of the target (array, [Layout, ...]), one a neighbour, without counts.
 
 neighbours: a Grid, for the two beside this rank in each dimension, the lower one first, and a block left alone where there is
 none; or a pair: the ranks that this one sends to, and those that it hears from. For every time that rank a names b in the
 first, b names a in the second.
-receive_counts: elements of each block; None: all are equal.)");
+receive_counts: elements of each block; None: all are equal.
+blocks: as for `Halo`.)");
   nb::class_<PyNeighbourAlltoall, PyOperation>(m, "NeighbourAlltoall", "A block to each neighbour, and one from each.")
       .def(
           "__init__",
           [](PyNeighbourAlltoall* self, const ContextHandle& context, nb::handle whom, nb::handle source,
              nb::handle target, nb::handle sent, nb::handle received, const std::string& path,
-             const std::string& engine) {
+             const std::string& engine, int gpu_blocks) {
             make_neighbours<NeighbourAlltoall, PyNeighbourAlltoall, false>(
-                self, context, "NeighbourAlltoall", whom, source, target, sent, received, path, engine);
+                self, context, "NeighbourAlltoall", whom, source, target, sent, received, path, engine, gpu_blocks);
           },
           nb::arg("context"), nb::arg("neighbours"), nb::arg("source"), nb::arg("target"), nb::kw_only(),
           nb::arg("send_counts") = nb::none(), nb::arg("receive_counts") = nb::none(), nb::arg("path") = "auto",
-          nb::arg("engine") = "auto",
+          nb::arg("engine") = "auto", nb::arg("blocks") = 0,
           nb::sig("def __init__(self, context: Context, "
                   "neighbours: Grid | tuple[Sequence[SupportsIndex], Sequence[SupportsIndex]], source: Any, "
                   "target: Any, *, send_counts: Sequence[SupportsIndex] | None = None, "
-                  "receive_counts: Sequence[SupportsIndex] | None = None, path: str = 'auto', engine: str = 'auto') "
-                  "-> None"),
+                  "receive_counts: Sequence[SupportsIndex] | None = None, path: str = 'auto', engine: str = 'auto', "
+                  "blocks: SupportsIndex = 0) -> None"),
           R"(Collective. As `NeighbourAllgather`; `source` holds a block for each neighbour, one after the other, or is a
 pair (array, [Layout, ...]).
 

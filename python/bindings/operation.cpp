@@ -161,7 +161,7 @@ void make_transfer(PyTransfer* self, const ContextHandle& context, nb::handle so
 
 void make_broadcast(PyBroadcast* self, const ContextHandle& context, int root, nb::handle data, int trees, int arity,
                     std::int64_t chunk, const std::string& path, const std::string& engine,
-                    const std::string& algorithm) {
+                    const std::string& algorithm, int blocks) {
   const std::shared_ptr<Owner>& owner = context.owner;
   OperationCore core;
   std::optional<Layout> layout;  // given beside the array, or of one that is not contiguous
@@ -188,6 +188,7 @@ void make_broadcast(PyBroadcast* self, const ContextHandle& context, int root, n
   options.path = path;
   options.engine = engine;
   options.algorithm = algorithm;
+  options.blocks = blocks;
   if (with_layouts)
     core.operation = Broadcast(owner->context(), root, array.data, layout ? *layout : array.layout(), options);
   else
@@ -435,15 +436,16 @@ rank of the context.)");
       .def(
           "__init__", make_broadcast, nb::arg("context"), nb::arg("root"), nb::arg("array"), nb::kw_only(),
           nb::arg("trees") = 0, nb::arg("arity") = 0, nb::arg("chunk") = 0, nb::arg("path") = "auto",
-          nb::arg("engine") = "auto", nb::arg("algorithm") = "auto",
+          nb::arg("engine") = "auto", nb::arg("algorithm") = "auto", nb::arg("blocks") = 0,
           nb::sig("def __init__(self, context: Context, root: SupportsIndex, array: object, *, "
                   "trees: SupportsIndex = 0, arity: SupportsIndex = 0, chunk: SupportsIndex = 0, "
-                  "path: str = 'auto', engine: str = 'auto', algorithm: str = 'auto') -> None"),
+                  "path: str = 'auto', engine: str = 'auto', algorithm: str = 'auto', "
+                  "blocks: SupportsIndex = 0) -> None"),
           R"(Collective. `array` has the same type and shape on all ranks and is writable except on `root`; its strides may be any
 and may differ. Arrays of bytes may differ in shape: `array.view('u1')` is the way around. Or it is a pair (array, Layout)
 on all ranks, which name equally many bytes. On the host or, on all ranks, on GPUs.
 
-algorithm: docs/collectives.md. trees, arity, chunk (bytes): 0: chosen by cost.)");
+algorithm: docs/collectives.md. trees, arity, chunk (bytes): 0: chosen by cost. blocks: as for `Halo`.)");
 }
 
 }  // namespace tasuki::python

@@ -295,6 +295,11 @@ contains
     call check_failure(stat, errmsg, tasuki_bad_argument, 'TASUKI_BYTES')
     call tasuki_barrier_create(operation, ranks, algorithm='smoke', stat=stat, errmsg=errmsg)
     call check_failure(stat, errmsg, tasuki_failed, 'no algorithm ''smoke''')
+    call tasuki_barrier_create(operation, ranks, blocks=-1, stat=stat, errmsg=errmsg)
+    call check_failure(stat, errmsg, tasuki_failed, '''blocks'' is -1')
+    call tasuki_allreduce_create(operation, ranks, c_loc(a), c_loc(b), 1_int64, tasuki_real64, tasuki_sum, blocks=-1, &
+        stat=stat, errmsg=errmsg)
+    call check_failure(stat, errmsg, tasuki_failed, '''blocks'' is -1')
   end subroutine
 
 end module

@@ -190,6 +190,7 @@ contains
     real(real64), allocatable :: all_numbers(:, :)
     integer :: epoch, i, root, stat
     character(200) :: errmsg
+    character(:), allocatable :: text
     errmsg = ''
     root = tasuki_size(ranks) - 1
     call tasuki_broadcast_create(broadcast, ranks, root, c_loc(numbers), int(8 * size(numbers), int64), chunk=64_int64)
@@ -205,6 +206,13 @@ contains
       call check(all(nint(all_numbers(2, :)) == [(i, i=0, root)]), 'in the order of ranks')
     end do
     call tasuki_free(broadcast)
+    call tasuki_broadcast_create(broadcast, ranks, root, c_loc(numbers), 8_int64, algorithm='binomial')
+    call tasuki_explain(broadcast, text)
+    call check(index(text, 'algorithm: binomial, which was asked for') > 0, 'the algorithm of a broadcast')
+    call tasuki_free(broadcast)
+    call tasuki_broadcast_create(broadcast, ranks, root, c_loc(numbers), 8_int64, algorithm='smoke', stat=stat, &
+        errmsg=errmsg)
+    call check_failure(stat, errmsg, tasuki_failed, 'no algorithm ''smoke''')
     call tasuki_broadcast_create(broadcast, ranks, -1, c_loc(numbers), 8_int64, stat=stat, errmsg=errmsg)
     call check_failure(stat, errmsg, tasuki_failed, 'root')
   end subroutine

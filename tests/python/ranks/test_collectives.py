@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import hypothesis.strategies as st
 import numpy as np
 import pytest
@@ -236,6 +238,28 @@ def test_neighbours(context):
     ):
         with pytest.raises(tasuki.Error, match=pattern):
             tasuki.NeighbourAllgather(context, whom, np.zeros(2), np.zeros(0 if whom[1] == [] else 2))  # type: ignore[arg-type]
+
+
+def test_blocks_are_an_option_of_all(context):
+    """Of thread blocks on a GPU; in host memory any number that can be is taken."""
+    n = context.size
+    one, many = np.zeros(3), np.zeros(3 * n)
+    others = np.zeros(3), np.zeros(3 * n)
+    around = list(range(n))
+    made: list[Callable[[int], object]] = [
+        lambda blocks: tasuki.Broadcast(context, 0, one, blocks=blocks),
+        lambda blocks: tasuki.Allreduce(context, one, others[0], blocks=blocks),
+        lambda blocks: tasuki.ReduceScatter(context, many, one, blocks=blocks),
+        lambda blocks: tasuki.Allgather(context, one, many, blocks=blocks),
+        lambda blocks: tasuki.Alltoall(context, many, others[1], blocks=blocks),
+        lambda blocks: tasuki.Barrier(context, blocks=blocks),
+        lambda blocks: tasuki.NeighbourAllgather(context, (around, around), one, many, blocks=blocks),
+        lambda blocks: tasuki.NeighbourAlltoall(context, (around, around), many, others[1], blocks=blocks),
+    ]
+    for make in made:
+        make(4)
+        with pytest.raises(tasuki.Error, match="argument 'blocks' is -1; it must be 0 or more"):
+            make(-1)
 
 
 def test_complaints(context):
