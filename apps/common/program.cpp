@@ -19,7 +19,8 @@ namespace {
 // to do so, and speak up themselves only if they are still there afterwards.
 [[noreturn]] void fail(const tasuki::Context& context, const std::string& what) {
   usleep(static_cast<useconds_t>(std::min(context.rank(), 8)) * 150'000);
-  fmt::print(stderr, "rank {}: {}\n", context.rank(), what);
+  const std::string who = fmt::format("rank {}: ", context.rank());  // which most texts say themselves
+  fmt::print(stderr, "{}{}\n", what.starts_with(who) ? "" : who, what);
   std::fflush(nullptr);
   // With a dead rank in the job MPI_Abort itself may wait for ever.
   const bool rank_died = what.find("has died") != std::string::npos || what.find("gave up") != std::string::npos;

@@ -127,8 +127,8 @@ class MessageLayout {
   std::shared_ptr<const device::ShapeBlock> blocks_;
 };
 
-/// Which blocks of a launch wait for each other, step by step: see `device::Steps`. Local. It must outlive the kernels
-/// that use it, and belongs to one launch at a time. A copy refers to the same.
+/// Which blocks of a launch wait for each other, step by step: see `device::Steps`. Local. It belongs to one launch at
+/// a time. A copy refers to the same; the last one is destroyed when the kernels that use it have ended.
 class BlockNeighbours {
  public:
   /// `of[b]`: the neighbours of block b, of which there may be none. Throws if there are no blocks, if one names
@@ -141,6 +141,7 @@ class BlockNeighbours {
  private:
   device::Neighbours neighbours_{};
   std::shared_ptr<std::byte> memory_;
+  std::shared_ptr<void> known_;  // to launches; goes first
 };
 
 /// How a kernel is launched.
@@ -155,8 +156,10 @@ struct ResidentOptions {
 /// A kernel that is running.
 class [[nodiscard]] Resident {
  public:
-  /// Returns when the kernel has ended. Throws if a call in it has failed, if a rank has died (waits of the kernel are
-  /// ended then), at the context's deadline, and what the kernel has thrown if it ran on threads. Local.
+  /// Returns when the kernel has ended, however long that takes: the context's deadline is for each wait in the kernel,
+  /// not for the kernel. Throws if a call in it has failed, if a rank has died or given up (waits of the kernel are
+  /// ended then), and what the kernel has thrown if it ran on threads. Then too it returns when the kernel has ended.
+  /// `synchronize` of the stream, in its place, has the deadline. Local.
   void wait();
   /// Waits too, and throws nothing.
   ~Resident();
@@ -195,28 +198,39 @@ void check_room(const Context& context, const ResidentOptions& options, const Ke
 void check_gpu_launch(const Context& context, const ResidentOptions& options);
 Resident watch_gpu_launch(const Context& context, Stream stream);
 
-/// Throws unless the handle of that number is valid and its group fits into a launch of so many blocks and threads.
-void check_handle(const Context& context, std::uint64_t id, int blocks, int threads);
+/// The numbers of the handles, teams, messages and neighbours in the bytes of an argument, those of freed ones too.
+std::vector<std::uint32_t> numbers_in(const void* argument, std::size_t bytes);
+/// Throws unless what has that number is valid in this context, and fits into a launch of so many blocks and threads.
+/// `call` is for the message.
+void check_number(const Context& context, const char* call, std::uint32_t number, int blocks, int threads);
 /// Throws unless what is handed to a kernel is of the version that the kernel is compiled with.
 void check_version(const Context& context, std::uint32_t found, std::uint32_t kernels);
 template <class Argument>
-void check_argument(const Context&, int, int, const Argument&) {}
-inline void check_argument(const Context& context, int, int, const device::Team& team) {
+void check_version_of(const Context&, const Argument&) {}
+inline void check_version_of(const Context& context, const device::Team& team) {
   check_version(context, team.heading.version, device::kKernelVersion);
 }
-inline void check_argument(const Context& context, int, int, const device::Messages& messages) {
+inline void check_version_of(const Context& context, const device::Messages& messages) {
   check_version(context, messages.team.heading.version, device::kKernelVersion);
 }
 template <bool kReduces>
-void check_argument(const Context& context, int blocks, int threads, const device::BasicHandle<kReduces>& handle) {
+void check_version_of(const Context& context, const device::BasicHandle<kReduces>& handle) {
   check_version(context, handle.heading.version, device::kKernelVersion);
-  check_handle(context, handle.id, blocks, threads);
 }
-/// Throws unless the launch has as many blocks.
-void check_neighbours(const Context& context, const device::Neighbours& neighbours, int blocks);
-inline void check_argument(const Context& context, int blocks, int, const device::Neighbours& neighbours) {
+inline void check_version_of(const Context& context, const device::Neighbours& neighbours) {
   check_version(context, neighbours.version, device::kKernelVersion);
-  check_neighbours(context, neighbours, blocks);
+}
+/// Checks an argument, and adds its numbers to those of the launch.
+template <class Argument>
+void check_argument(const Context& context, int blocks, int threads, const Argument& argument,
+                    std::vector<std::uint32_t>& numbers) {
+  check_version_of(context, argument);
+  if constexpr (std::is_class_v<Argument> && sizeof(Argument) >= sizeof(device::Heading)) {
+    for (const std::uint32_t number : numbers_in(&argument, sizeof argument)) {
+      check_number(context, "launch_resident", number, blocks, threads);
+      numbers.push_back(number);
+    }
+  }
 }
 }  // namespace detail
 
@@ -259,14 +273,19 @@ inline namespace on_gpu {
 /// Launches a kernel whose blocks may wait for each other and for other ranks: cooperatively, in the stream of the
 /// options, on this rank's GPU. Throws if not all blocks have room on it at once, saying how many would and which limit
 /// was hit; for an argument of another version than the kernel; if the context uses no GPU, if the stream is being
-/// captured, and where CUDA_LAUNCH_BLOCKING=1 would make the launch wait for the kernel's end; for an argument that is
-/// a handle of an operation that was freed or is active, or of a group that has other threads or more blocks; for
-/// neighbours of another number of blocks. Local; the kernels of all ranks of a team must run at the same time.
+/// captured, and where CUDA_LAUNCH_BLOCKING=1 would make the launch wait for the kernel's end; for a handle of an
+/// operation that was freed or is active, or of a group that has other threads or more blocks; for neighbours of
+/// another number of blocks; for a handle, team, messages or neighbours of another context, or that were freed. All
+/// these are found among the arguments, and by value in a struct that is one, but not behind a pointer.
+///
+/// Local; the kernels of all ranks of a team must run at the same time. A kernel may run for any time: see
+/// Resident::wait.
 template <class... Parameters>
 Resident launch_resident(const Context& context, const ResidentOptions& options, void (*kernel)(Parameters...),
                          const std::type_identity_t<Parameters>&... arguments) {
   detail::check_gpu_launch(context, options);
-  (detail::check_argument(context, options.blocks, options.threads, arguments), ...);
+  std::vector<std::uint32_t> numbers;
+  (detail::check_argument(context, options.blocks, options.threads, arguments, numbers), ...);
   detail::check_fits(context, reinterpret_cast<const void*>(kernel), options);
   cudaLaunchAttribute together{};
   together.id = cudaLaunchAttributeCooperative;
@@ -287,33 +306,25 @@ Resident launch_resident(const Context& context, const ResidentOptions& options,
 #else
 
 namespace detail {
-template <class Argument>
-void note_handle(std::vector<std::uint64_t>&, const Argument&) {}
-template <bool kReduces>
-void note_handle(std::vector<std::uint64_t>& handles, const device::BasicHandle<kReduces>& handle) {
-  handles.push_back(handle.id);
-}
-
-/// Runs `kernel` in blocks * cpu_threads threads, each with who it is. What the handles of these numbers need stays
-/// until it has ended.
+/// Runs `kernel` in blocks * cpu_threads threads, each with who it is. What has these numbers stays until it has ended.
 Resident run_on_threads(const Context& context, const ResidentOptions& options,
-                        const std::vector<std::uint64_t>& handles,
+                        const std::vector<std::uint32_t>& numbers,
                         std::function<void(const device::detail::CpuThread&)> kernel);
 }  // namespace detail
 
 inline namespace on_cpu {
 
 /// Runs a kernel on threads of the host, `cpu_threads` a block. Throws if there are too many, and if the context uses
-/// GPUs: then the kernel must be compiled by nvcc. Handles among the arguments are checked as on a GPU; it also throws
-/// if a kernel that has the same handle still runs, after which the other would run in a stream. What the kernel
-/// throws, `wait` throws. Local; the kernels of all ranks of a team must run at the same time.
+/// GPUs: then the kernel must be compiled by nvcc. Arguments are checked as on a GPU; it also throws if a kernel that
+/// has the same handle or neighbours still runs, after which the other would run in a stream. What the kernel throws,
+/// `wait` throws. It also throws if not all threads of a group make a call, once the others wait or have left the
+/// kernel. Local; the kernels of all ranks of a team must run at the same time. The kernel may run for any time.
 template <class... Parameters>
 Resident launch_resident(const Context& context, const ResidentOptions& options, void (*kernel)(Parameters...),
                          const std::type_identity_t<Parameters>&... arguments) {
-  (detail::check_argument(context, options.blocks, options.cpu_threads, arguments), ...);
-  std::vector<std::uint64_t> handles;
-  (detail::note_handle(handles, arguments), ...);
-  return detail::run_on_threads(context, options, handles,
+  std::vector<std::uint32_t> numbers;
+  (detail::check_argument(context, options.blocks, options.cpu_threads, arguments, numbers), ...);
+  return detail::run_on_threads(context, options, numbers,
                                 [kernel, given = std::tuple<Parameters...>(arguments...)](const auto& who) {
                                   device::detail::cpu_thread = who;
                                   std::apply(kernel, given);

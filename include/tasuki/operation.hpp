@@ -59,7 +59,7 @@ struct KernelGroup {
 class Operation {
  public:
   /// Begins the next epoch: 1, 2, ... Local; never allocates. Throws if the operation is active, or was freed, or is an
-  /// alternating halo whose fields were not swapped exactly once.
+  /// alternating halo whose fields were not swapped exactly once, or if a kernel on threads has a handle of it.
   void start();
   /// Does what can be done now, for all active operations of the context. True if the epoch started last has ended on
   /// this rank. Local; does not block. Throws as `wait` does, so that a loop of tests ends: if a rank that it depends
@@ -92,10 +92,11 @@ class Operation {
   /// Waits of a kernel end after nine tenths of the context's deadline as it is now. A call that fails in a kernel is
   /// thrown by the host's next call of the operation, by `Resident::wait` and by `synchronize`.
   ///
-  /// Local; collective over the context if the group has `cells`, which all ranks give then. Throws if the operation is
-  /// active, was freed, is part of a graph or is on host memory while the context uses GPUs; if a piece travels by a
-  /// path that only the host can start, naming it (messages of MPI are carried by the process's progress thread, which
-  /// needs MPI_THREAD_MULTIPLE); if the group cannot be; and if the operation combines elements, for which there is
+  /// Local. A call with `cells` that makes a new handle is collective over the context: all ranks give cells then.
+  /// Throws if the operation is active, was freed, is part of a graph or is on host memory while the context uses GPUs;
+  /// if a kernel on threads has a handle of it; if a piece travels by a path that only the host can start, naming it
+  /// (messages of MPI are carried by the process's progress thread, which needs MPI_THREAD_MULTIPLE); if the group
+  /// cannot be; and if the operation combines elements, for which there is
   /// `device_reducing`: its kernels contain code for all types and operators.
   /// `version` stays as it is: the default is that of the headers that the caller is compiled with. Throws if the
   /// library's is another.

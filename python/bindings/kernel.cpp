@@ -26,15 +26,13 @@ struct KernelArgument {
   nb::object keeper;  // the Python object that it came from
   std::string bytes;
   std::shared_ptr<Owner> owner;
-  std::uint64_t handle = 0;  // its number if it is one of an operation, for a group of
-  int blocks = 1;
+  std::uint32_t number = 0;  // by which launches know it; 0: none
+  int blocks = 1;            // for which it is made
   int threads = 1;
-  device::Neighbours neighbours{};  // if it is one of those
 
   /// Throws `Error` if what it refers to has been freed.
   void check() const {
-    const Context& context = owner->context();
-    if (handle != 0) detail::check_handle(context, handle, blocks, threads);
+    if (number != 0) detail::check_number(owner->context(), "KernelArgument", number, blocks, threads);
   }
 };
 
@@ -96,14 +94,13 @@ class PyBlockNeighbours : public Held<BlockNeighbours> {
 };
 
 // A list for each block. `read(entry, value)`: whether an entry is one, and what it is. `must`: what the argument must
-// be.
+// be. Errors begin with `call`.
 template <class T, class Read>
-std::vector<std::vector<T>> by_block(const Context& context, nb::handle given, const char* call, const char* argument,
-                                     const char* must, const Read& read) {
+std::vector<std::vector<T>> by_block(nb::handle given, const std::string& call, const char* argument, const char* must,
+                                     const Read& read) {
   std::vector<std::vector<T>> lists;
   const auto wrong = [&](nb::handle value, const std::string& where) {
-    throw Error(fmt::format("rank {}: {}: argument '{}'{} is {}; it must be {}", context.rank(), call, argument, where,
-                            shown(value), must));
+    throw Error(fmt::format("{}argument '{}'{} is {}; it must be {}", call, argument, where, shown(value), must));
   };
   std::vector<nb::object> blocks;
   if (!nb::try_cast(nb::borrow(given), blocks)) wrong(given, "");
@@ -118,12 +115,13 @@ std::vector<std::vector<T>> by_block(const Context& context, nb::handle given, c
   return lists;
 }
 std::vector<std::vector<int>> lists_from(const Context& context, nb::handle of) {
-  return by_block<int>(context, of, "BlockNeighbours", "of", "a list for each block, of the numbers of other blocks",
+  return by_block<int>(of, fmt::format("rank {}: BlockNeighbours: ", context.rank()), "of",
+                       "a list for each block, of the numbers of other blocks",
                        [](nb::handle entry, int& number) { return as_integer(entry, number); });
 }
-std::vector<std::vector<Box>> boxes_from(const Context& context, nb::handle cells) {
+std::vector<std::vector<Box>> boxes_from(nb::handle cells) {
   return by_block<Box>(
-      context, cells, "device", "cells",
+      cells, "", "cells",
       "a list for each block, of boxes: tuples of slices of global indices, with a beginning and an end",
       [](nb::handle entry, Box& box) { return box_from(entry, box); });
 }
@@ -205,8 +203,7 @@ std::uintptr_t check_launch(const ContextHandle& context, nb::handle arguments, 
     if (argument->owner != context.owner)
       throw Error(fmt::format("rank {}: launch_resident: an argument ({} of {}) belongs to another context",
                               core.rank(), argument->kind, argument->of));
-    if (argument->handle != 0) detail::check_handle(core, argument->handle, blocks, threads);
-    if (argument->neighbours.blocks != 0) detail::check_neighbours(core, argument->neighbours, blocks);
+    if (argument->number != 0) detail::check_number(core, "launch_resident", argument->number, blocks, threads);
   }
   return reinterpret_cast<std::uintptr_t>(options.stream);
 }
@@ -297,13 +294,21 @@ nb::object handle_of(nb::handle self, bool reduces, int blocks, int threads, int
   group.blocks = blocks;
   group.threads = threads;
   group.cpu_threads = cpu_threads;
-  if (!cells.is_none())
-    operation.shared_owner()->agree("device", [&] { group.cells = boxes_from(operation.owner().context(), cells); });
-  KernelArgument argument = argument_of(self, operation.shared_owner(), reduces ? "ReducingHandle" : "Handle",
-                                        operation.operation().plan().operation.c_str(), "");
+  if (!cells.is_none()) {
+    try {
+      group.cells = boxes_from(cells);
+      if (group.cells.empty()) throw Error("argument 'cells' is empty; it must have a list for each block, or be None");
+    } catch (...) {
+      // The other ranks compare their cells in `device`, by this name.
+      operation.shared_owner()->agree(operation.operation().plan().operation + ": device with argument 'cells'",
+                                      [error = std::current_exception()] { std::rethrow_exception(error); });
+      throw;
+    }
+  }
+  KernelArgument argument = argument_of(self, operation.shared_owner(), reduces ? "ReducingHandle" : "Handle", "", "");
   const auto fill = [&](const auto& handle) {
     argument.bytes = bytes_of(handle);
-    argument.handle = handle.id;
+    argument.number = handle.heading.number;
     argument.blocks = handle.blocks;
     argument.threads = handle.threads;
   };
@@ -313,6 +318,7 @@ nb::object handle_of(nb::handle self, bool reduces, int blocks, int threads, int
   } else {
     fill(core.device(group));
   }
+  argument.of = core.plan().operation;
   return nb::cast(std::move(argument));
 }
 
@@ -446,7 +452,8 @@ Raises tasuki.Error if a block names itself, one that is not there or one twice,
             const device::Neighbours value = neighbours.core().device();
             KernelArgument argument =
                 argument_of(self, neighbours.shared_owner(), "Neighbours", "blocks", bytes_of(value));
-            argument.neighbours = value;
+            argument.number = value.number;
+            argument.blocks = value.blocks;
             return argument;
           },
           "What is passed to kernels, launched with as many blocks: `tasuki::device::Neighbours`.");
@@ -456,8 +463,9 @@ Raises tasuki.Error if a block names itself, one that is not there or one twice,
 It keeps the kernel's arguments alive until it has ended; dropping it waits for that.)")
       .def("wait", &PyResident::wait, R"(Returns when the kernel has ended. Local; other Python threads run meanwhile.
 
-Raises tasuki.Error if a call in the kernel has failed, if a rank has died (the kernel's waits are ended then), and at the
-context's deadline. Ctrl-C ends the wait, not the kernel.)");
+However long that takes: the context's deadline is for each wait in the kernel, not for the kernel. Raises tasuki.Error if
+a call in it has failed, and if a rank has died or given up (the kernel's waits are ended then). Ctrl-C ends the wait, not
+the kernel.)");
   m.def("_check_launch", check_launch, nb::arg("context"), nb::arg("arguments"), nb::arg("blocks"), nb::arg("threads"),
         nb::arg("shared_bytes"), nb::arg("stream").none());
   m.def("_check_fits", check_fits);

@@ -19,14 +19,28 @@ std::string tag_text(int tag) {
 
 const char* name_of(Call call) {
   switch (call) {
-    case Call::none:
-      return "a call";
+    case Call::failed:
+      return "failed";
     case Call::put:
       return "put";
+    case Call::put_with_signal:
+      return "put_with_signal";
     case Call::signal:
       return "signal";
-    case Call::word:
-      return "word";
+    case Call::wait_signal:
+      return "wait_signal";
+    case Call::put_word:
+      return "put_word";
+    case Call::wait_word:
+      return "wait_word";
+    case Call::put_packet:
+      return "put_packet";
+    case Call::wait_packet:
+      return "wait_packet";
+    case Call::all_to_all:
+      return "all_to_all";
+    case Call::allreduce:
+      return "allreduce";
     case Call::barrier:
     case Call::grid_barrier:
       return "barrier";
@@ -39,32 +53,68 @@ const char* name_of(Call call) {
     case Call::wait_host_send:
     case Call::wait_host_receive:
       return "wait";
-    case Call::packet:
-      return "packet";
-    case Call::exchange:
-      return "exchange";
     case Call::ask:
       return "isend, irecv or echo";
   }
   return "a call";
 }
 
+/// Of a call that has one of a number of places: how the argument is called, and the option that says how many.
+struct Place {
+  const char* argument;
+  const char* option;
+};
+Place place_of(Call call) {
+  switch (call) {
+    case Call::put_word:
+    case Call::wait_word:
+      return {"slot", "words"};
+    case Call::put_packet:
+    case Call::wait_packet:
+      return {"slot", "packets"};
+    case Call::all_to_all:
+    case Call::allreduce:
+      return {"which", "exchanges"};
+    case Call::barrier:
+    case Call::grid_barrier:
+      return {"which", "barriers"};
+    default:
+      return {"slot", "signals"};
+  }
+}
+
+/// How the argument is called that names the other rank.
+const char* peer_argument(Call call) {
+  switch (call) {
+    case Call::wait_signal:
+    case Call::wait_word:
+    case Call::wait_packet:
+    case Call::irecv:
+      return "from";
+    default:
+      return "to";
+  }
+}
+
 /// What was waited for.
 std::string awaited(const Failure& f) {
   switch (f.call) {
-    case Call::signal:
+    case Call::failed:
+      return "failed";
+    case Call::wait_signal:
       return fmt::format("wait_signal: signal {} of rank {} did not come: it is at {}, {} was waited for", f.index,
                          f.peer, f.found, f.expected);
-    case Call::word:
+    case Call::wait_word:
       return fmt::format("wait_word: word {} of rank {} did not come: its number is {}, {} was waited for", f.index,
                          f.peer, f.found, f.expected);
-    case Call::packet:
+    case Call::wait_packet:
       return fmt::format(
           "wait_packet: packet {} of rank {} did not come: the number of a line of it is {}, {} was waited for",
           f.index, f.peer, f.found, f.expected);
-    case Call::exchange:
-      return fmt::format("exchange {}: the words of rank {} did not come: their number is {}, this is time {}", f.index,
-                         f.peer, f.found, f.expected);
+    case Call::all_to_all:
+    case Call::allreduce:
+      return fmt::format("{} by exchange {}: the words of rank {} did not come: their number is {}, this is time {}",
+                         name_of(f.call), f.index, f.peer, f.found, f.expected);
     case Call::barrier:
       return fmt::format("barrier {}: rank {} did not come: it has been there {} times, this is time {}", f.index,
                          f.peer, f.found, f.expected);
@@ -94,7 +144,13 @@ std::string awaited(const Failure& f) {
       std::string text = fmt::format("wait for a message from rank {} with {}: it did not come; {} messages have",
                                      f.peer, tag_text(f.index), f.found);
       if (f.expected > 0)
-        text += fmt::format(", {} of which no receive takes (the oldest has tag {})", f.expected, f.more);
+        text += fmt::format(", {} of which no receive takes (the oldest has tag {})", f.expected,
+                            static_cast<std::uint32_t>(f.more));
+      if (const std::uint64_t others = f.more >> 32; others > 0)
+        text += fmt::format(
+            "; other receives from that rank that have not been waited for, perhaps by an earlier kernel: {}, of which "
+            "older ones take messages first",
+            others);
       return text;
     }
   }
@@ -104,7 +160,7 @@ std::string what(const Failure& f, const device::Team& team) {
   const char* const call = name_of(f.call);
   switch (f.reason) {
     case Reason::none:
-      return fmt::format("{}: it has failed", call);
+      return fmt::format("{}: something has failed", call);
     case Reason::deadline:
       return fmt::format(
           "{}: nine tenths of the deadline, {:.3g} s, have passed; TASUKI_DEADLINE or Context::set_deadline allow more",
@@ -112,23 +168,34 @@ std::string what(const Failure& f, const device::Team& team) {
     case Reason::aborted:
       return fmt::format("{}: the host has ended its kernels' waits", awaited(f));
     case Reason::peer:
-      return fmt::format("{}: argument 'rank' is {}, but the context has ranks 0 to {}", call, f.peer, team.ranks - 1);
-    case Reason::slot:
-      return fmt::format("{}: number {} is asked for, but there are {}; raise '{}s' of the options", call, f.index,
-                         f.expected, call);
+      return fmt::format("{}: argument '{}' is {}, but the context has ranks 0 to {}", call, peer_argument(f.call),
+                         f.peer, team.ranks - 1);
+    case Reason::slot: {
+      const Place place = place_of(f.call);
+      if (f.index < 0)
+        return fmt::format("{}: argument '{}' is {}; it must be 0 or more", call, place.argument, f.index);
+      return fmt::format("{}: argument '{}' is {}, but there are {} {}; raise '{}' of the options", call,
+                         place.argument, f.index, f.expected, place.option, place.option);
+    }
     case Reason::window:
-      return fmt::format("put to rank {}: bytes from {} on, {} of them, do not lie in the window of {} bytes", f.peer,
-                         f.expected, f.found, f.more);
+      return fmt::format("{} to rank {}: bytes from {} on, {} of them, do not lie in the window of {} bytes", call,
+                         f.peer, f.expected, f.found, f.more);
     case Reason::tag:
       return fmt::format("{}: argument 'tag' is {}; it must be 0 or more{}", call, f.index,
                          f.call == Call::irecv ? ", or kAnyTag" : "");
     case Reason::too_large:
-      if (f.call == Call::packet)
-        return fmt::format("packet {} of rank {}: {} bytes; raise 'packet' of the options, for {}", f.index, f.peer,
-                           f.found, f.expected);
-      if (f.call == Call::exchange)
-        return fmt::format("exchange {}: {} words for each rank; raise 'exchange_words' of the options, which is {}",
-                           f.index, f.found, f.expected);
+      if (f.call == Call::put_packet || f.call == Call::wait_packet)
+        return fmt::format("{}: packet {} {} rank {}: {} bytes; raise 'packet' of the options, which takes {}", call,
+                           f.index, f.call == Call::put_packet ? "to" : "of", f.peer, f.found, f.expected);
+      if (f.call == Call::all_to_all || f.call == Call::allreduce) {
+        const auto words = static_cast<std::int64_t>(f.found);
+        if (words < 0)
+          return fmt::format("{}: argument '{}' is {}; it must be 0 or more", call,
+                             f.call == Call::all_to_all ? "words" : "count", words);
+        return fmt::format(
+            "{} by exchange {}: {} words for each rank; raise 'exchange_words' of the options, which is {}", call,
+            f.index, words, f.expected);
+      }
       return fmt::format(
           "isend to rank {} with {}: {} bytes from outside the window; send from the window, or raise "
           "MessagesOptions::largest, which is {}",

@@ -1,6 +1,8 @@
 // KernelHome: see home.hpp.
 #include "kernels/home.hpp"
 
+#include <sched.h>
+
 #include <atomic>
 #include <utility>
 
@@ -42,16 +44,35 @@ std::shared_ptr<void> KernelHome::serve() {
   return served_;
 }
 
-std::pair<std::uint64_t, std::shared_ptr<void>> KernelHome::add_handle(HandleFacts facts) {
-  static std::atomic<std::uint64_t> last = 0;  // of the process, so that no context takes another's handle for its own
-  const std::uint64_t id = last.fetch_add(1) + 1;
-  auto& kept = (*handles_)[id] = std::move(facts);
-  return {id, {&kept, [handles = handles_, id](void*) { handles->erase(id); }}};
+namespace {
+// Numbers begin at one that is unlikely among a program's own, so that a launch finds them in the bytes of a struct. Of
+// the process, so that no context takes another's for its own.
+constexpr std::uint32_t kFirstNumber = 0x7a5c'1000;
+constexpr std::uint32_t kKinds = 4;  // the number's last bits
+std::atomic<std::uint32_t> next_number = kFirstNumber;
+}  // namespace
+
+void await_users(const KernelUsers& users) {
+  while (users->load(std::memory_order_acquire) > 0) sched_yield();
 }
 
-const KernelHome::HandleFacts* KernelHome::handle(std::uint64_t id) const {
-  const auto found = handles_->find(id);
-  return found == handles_->end() ? nullptr : &found->second;
+std::pair<std::uint32_t, std::shared_ptr<void>> KernelHome::add(Passed kind, Facts facts) {
+  const std::uint32_t number = next_number.fetch_add(kKinds) + static_cast<std::uint32_t>(kind);
+  auto& kept = (*passed_)[number] = std::move(facts);
+  return {number, {&kept, [passed = passed_, number](void*) { passed->erase(number); }}};
+}
+
+const KernelHome::Facts* KernelHome::find(std::uint32_t number) const {
+  const auto found = passed_->find(number);
+  return found == passed_->end() ? nullptr : &found->second;
+}
+
+bool KernelHome::is_number(std::uint32_t number) {
+  return number >= kFirstNumber && number < next_number.load();
+}
+
+Passed KernelHome::kind_of(std::uint32_t number) {
+  return static_cast<Passed>(number % kKinds);
 }
 
 }  // namespace tasuki

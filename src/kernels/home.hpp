@@ -15,8 +15,12 @@
 
 namespace tasuki {
 
-/// How many kernels on threads have a handle: its memory must stay until they have ended.
-using HandleUsers = std::shared_ptr<std::atomic<int>>;
+/// How many kernels on threads have something that was passed to them: its memory must stay until they have ended.
+using KernelUsers = std::shared_ptr<std::atomic<int>>;
+void await_users(const KernelUsers& users);  ///< Returns when there are none.
+
+/// What can be passed to kernels and has a number.
+enum class Passed : std::uint32_t { handle, team, messages, neighbours };
 
 /// Knows what has failed in kernels, and how to end their waits: for those on a GPU as `GpuMemory` does, for those on
 /// threads by a word of its own.
@@ -40,18 +44,20 @@ class KernelHome {
   std::shared_ptr<void> serve();
   bool serves() const { return served_.use_count() > 1; }
 
-  /// What a handle of an operation was made for.
-  struct HandleFacts {
-    std::string operation;
-    int blocks = 1;
+  /// What launches ask of something that is passed to kernels.
+  struct Facts {
+    std::string of;  // a handle: its operation
+    int blocks = 1;  // a handle: of its group; neighbours: of the launch
     int threads = 1;
-    std::function<bool()> active;  // the host is in an epoch
-    HandleUsers users;
+    std::function<bool()> active;  // a handle: the host is in an epoch
+    KernelUsers users = std::make_shared<std::atomic<int>>(0);
   };
-  /// A number for a handle, known as long as the pointer lives.
-  std::pair<std::uint64_t, std::shared_ptr<void>> add_handle(HandleFacts facts);
-  /// Null if there is no such handle any more.
-  const HandleFacts* handle(std::uint64_t id) const;
+  /// A number for it, known as long as the pointer lives.
+  std::pair<std::uint32_t, std::shared_ptr<void>> add(Passed kind, Facts facts);
+  /// Null if there is nothing of this number in the context any more.
+  const Facts* find(std::uint32_t number) const;
+  static bool is_number(std::uint32_t number);  ///< Some context has given it, if perhaps no longer.
+  static Passed kind_of(std::uint32_t number);
 
   explicit KernelHome(Runtime& runtime) : runtime_(runtime) {}
 
@@ -61,8 +67,7 @@ class KernelHome {
   device::Word looked_ = 0;
   std::shared_ptr<int> served_ = std::make_shared<int>();
   std::shared_ptr<std::list<std::function<void()>>> checks_ = std::make_shared<std::list<std::function<void()>>>();
-  std::shared_ptr<std::map<std::uint64_t, HandleFacts>> handles_ =
-      std::make_shared<std::map<std::uint64_t, HandleFacts>>();
+  std::shared_ptr<std::map<std::uint32_t, Facts>> passed_ = std::make_shared<std::map<std::uint32_t, Facts>>();
 };
 
 }  // namespace tasuki

@@ -202,7 +202,7 @@ Lowered::Lowered(const GpuProgram& program, std::size_t commands, const KernelGr
   } else {
     std::copy(image.begin(), image.end(), memory_.get());
   }
-  handle_.heading = {device::kKernelVersion, &failure_->set};
+  handle_.heading = {device::kKernelVersion, 0, &failure_->set};
   handle_.run.bytes = memory_.get() + program_at;
   handle_.run.ends = reinterpret_cast<std::uint64_t*>(memory_.get() + ends_at);
   handle_.run.failed = reinterpret_cast<std::uint32_t*>(memory_.get() + failed_at);

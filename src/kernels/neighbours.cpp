@@ -5,8 +5,10 @@
 #include <climits>
 #include <cstring>
 #include <new>
+#include <utility>
 #include <vector>
 
+#include "kernels/home.hpp"
 #include "memory/gpu.hpp"
 #include "session/gpus.hpp"
 #include "session/runtime.hpp"
@@ -50,7 +52,7 @@ void check(const Runtime& runtime, const Lists& sorted) {
 }  // namespace
 
 BlockNeighbours::BlockNeighbours(const Context& context, const Lists& of) {
-  const Runtime& runtime = runtime_of(context);
+  Runtime& runtime = runtime_of(context);
   std::size_t count = of.size() + 1;
   for (const auto& list : of) count += list.size();
   if (of.empty() || count > INT_MAX)
@@ -81,19 +83,13 @@ BlockNeighbours::BlockNeighbours(const Context& context, const Lists& of) {
     std::memset(memory_.get(), 0, words);
     std::memcpy(memory_.get() + words, lists.data(), lists.size() * sizeof(int));
   }
-  neighbours_ = {device::kKernelVersion, reinterpret_cast<Word*>(memory_.get()),
+  KernelHome::Facts facts;
+  facts.blocks = static_cast<int>(of.size());
+  const KernelUsers users = facts.users;
+  const auto [number, registered] = KernelHome::of(runtime).add(Passed::neighbours, std::move(facts));
+  known_ = {registered.get(), [users, kept = registered](void*) { await_users(users); }};
+  neighbours_ = {device::kKernelVersion, number, reinterpret_cast<Word*>(memory_.get()),
                  reinterpret_cast<const int*>(memory_.get() + words), static_cast<int>(of.size())};
 }
 
-namespace detail {
-
-void check_neighbours(const Context& context, const device::Neighbours& neighbours, int blocks) {
-  if (neighbours.blocks == blocks) return;
-  throw Error(
-      fmt::format("rank {}: launch_resident: an argument has the neighbours of {} blocks, but the launch has {}; "
-                  "launch as many, or make BlockNeighbours for them",
-                  runtime_of(context).rank(), neighbours.blocks, blocks));
-}
-
-}  // namespace detail
 }  // namespace tasuki

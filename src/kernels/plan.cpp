@@ -2,7 +2,6 @@
 // about its epochs.
 #include <fmt/format.h>
 #include <mpi.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -79,6 +78,10 @@ class Operation::Kernels final : public KernelRuns {
   std::uint64_t ended(const char* call) override {
     check();
     if (on_gpu_ || all_.empty()) return 0;  // the engine counts them
+    for (const auto& lowered : all_)
+      if (lowered->users->load(std::memory_order_acquire) > 0)
+        throw Error(
+            fmt::format("{}: {} while a kernel that has its handle runs; call Resident::wait first", who(), call));
     const Lowered& lowered = *all_.back();
     const Word ended = lowered.ended() / static_cast<Word>(lowered.blocks());
     if (lowered.begun() != lowered.ended())
@@ -89,8 +92,7 @@ class Operation::Kernels final : public KernelRuns {
 
   // What kernels on a GPU use is given back only after they have ended, too: CUDA sees to it.
   void await() const override {
-    for (const auto& lowered : all_)
-      while (lowered->users->load(std::memory_order_acquire) > 0) sched_yield();
+    for (const auto& lowered : all_) await_users(lowered->users);
   }
 
   void stop() override { carrier_.reset(); }
@@ -198,7 +200,8 @@ class Operation::Kernels final : public KernelRuns {
       prepare();
       dealt.how = described(group, threads, "the group has no cells");
     } else {
-      all_do(runtime_, operation_.name(), prepare);
+      // A rank that was not given cells does not come: then the text of those that wait must name them.
+      all_do(runtime_, operation_.name() + ": device with argument 'cells'", [&] { without_prefix(prepare); });
       dealt = deal_group(runtime_, plan_, group, threads, cells, warps_of(threads), *program);
     }
     const GpuProgram& lowered = *program;
@@ -206,9 +209,9 @@ class Operation::Kernels final : public KernelRuns {
                                            std::move(dealt.apart), std::move(dealt.how));
     if (fresh->turns() > 1) check_turns(lowered, blocks);
     device::Handle& handle = fresh->handle();
-    fresh->users = std::make_shared<std::atomic<int>>(0);
-    std::tie(handle.id, fresh->registered) =
-        home_.add_handle({operation_.name(), blocks, threads, [this] { return operation_.active(); }, fresh->users});
+    KernelHome::Facts facts{operation_.name(), blocks, threads, [this] { return operation_.active(); }};
+    fresh->users = facts.users;
+    std::tie(handle.heading.number, fresh->registered) = home_.add(Passed::handle, std::move(facts));
     if (on_gpu_ && operation_.where() == Memory::device) {
       const HostEpochs host = operation_.engine().share_epochs(fresh->epochs());
       handle.before = host.before;
@@ -221,6 +224,18 @@ class Operation::Kernels final : public KernelRuns {
     if (!all_.empty()) all_.back()->registered.reset();  // older kernels may still look at its memory
     all_.push_back(std::move(fresh));
     reduces_ = lowered.reduces;
+  }
+
+  // Agreements name the rank and the operation themselves.
+  template <class F>
+  void without_prefix(const F& f) const {
+    try {
+      f();
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      const std::string prefix = who() + ": device: ";
+      throw Error(text.starts_with(prefix) ? text.substr(prefix.size()) : text);
+    }
   }
 
   // A block waits for lines until they have come. If what brings them depends on what the same block does later, it
@@ -296,6 +311,8 @@ class Operation::Kernels final : public KernelRuns {
         return fmt::format(
             "{}: an ApartRun of a handle for {}; make one only where device::apart says that the blocks do not meet",
             in, lowered.how());
+      case Why::asked:
+        return fmt::format("{}: failed: the host has ended its kernels' waits{}", in, because());
       case Why::waited:
       case Why::meeting:
       case Why::told:
@@ -308,10 +325,13 @@ class Operation::Kernels final : public KernelRuns {
                   "nine tenths of the deadline, {:.3g} s, have passed; TASUKI_DEADLINE or Context::set_deadline "
                   "allow more",
                   seconds() * kShareOfDeadline);
+    return fmt::format("{}, {} {} did not end: {}: {}{}", in, f.command <= device::lowered::kNoStep ? "step" : "epoch",
+                       f.epoch, awaited(lowered, f), why, because());
+  }
+  // Which rank has failed; empty if none has.
+  std::string because() const {
     const std::string dead = runtime_.liveness().failure(runtime_.everyone());
-    return fmt::format("{}, {} {} did not end: {}: {}{}{}", in,
-                       f.command <= device::lowered::kNoStep ? "step" : "epoch", f.epoch, awaited(lowered, f), why,
-                       dead.empty() ? "" : "; ", dead);
+    return dead.empty() ? dead : "; " + dead;
   }
 
   double seconds() const { return std::min(runtime_.deadline, kMostPatience); }
@@ -380,25 +400,4 @@ device::ReducingHandle Operation::device_reducing(const KernelGroup& group, std:
   return std::bit_cast<device::ReducingHandle>(state_->device(group, true, version));
 }
 
-namespace detail {
-
-void check_handle(const Context& context, std::uint64_t id, int blocks, int threads) {
-  Runtime& runtime = runtime_of(context);
-  const std::string call = fmt::format("rank {}: launch_resident: ", runtime.rank());
-  const KernelHome::HandleFacts* const facts = KernelHome::of(runtime).handle(id);
-  if (facts == nullptr)
-    throw Error(call +
-                "an argument is a handle that is not valid: its operation was freed or belongs to another context, or "
-                "has a newer handle for another group; call device again");
-  if (facts->active())
-    throw Error(fmt::format("{}{} is active, and a kernel that has its handle could not start it; wait for it first",
-                            call, facts->operation));
-  if (blocks < facts->blocks || threads != facts->threads)
-    throw Error(
-        fmt::format("{}an argument is a handle of {} for a group of {} blocks of {} threads, but the launch has {} "
-                    "blocks of {}; launch as many, or make the handle for them",
-                    call, facts->operation, facts->blocks, facts->threads, blocks, threads));
-}
-
-}  // namespace detail
 }  // namespace tasuki

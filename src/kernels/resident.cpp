@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <optional>
 #include <system_error>
@@ -30,15 +31,16 @@ using device::detail::CpuThread;
 /// The threads of one launch.
 class Threads {
  public:
-  Threads(KernelHome& home, int blocks, int threads, std::vector<HandleUsers> used,
+  Threads(KernelHome& home, int rank, int blocks, int threads, std::vector<KernelUsers> used,
           std::function<void(const CpuThread&)> kernel)
       : home_(home),
+        rank_(rank),
         kernel_(std::move(kernel)),
         blocks_(static_cast<std::size_t>(blocks)),
         used_(std::move(used)),
         at_work_(blocks * threads),
         running_(blocks * threads) {
-    for (const HandleUsers& users : used_) users->fetch_add(1);
+    for (const KernelUsers& users : used_) users->fetch_add(1);
     threads_.reserve(blocks_.size() * static_cast<std::size_t>(threads));
     for (int block = 0; block < blocks; ++block) {
       for (int thread = 0; thread < threads; ++thread) {
@@ -73,8 +75,9 @@ class Threads {
     try {
       threads_.emplace_back([this, who] { run(who); });
     } catch (const std::system_error& error) {
-      stop(std::make_exception_ptr(Error(fmt::format("launch_resident: thread {} of block {} could not be started: {}",
-                                                     who.thread, who.block, error.what()))));
+      stop(std::make_exception_ptr(
+          Error(fmt::format("rank {}: launch_resident: thread {} of block {} could not be started: {}", rank_,
+                            who.thread, who.block, error.what()))));
       leave();
     }
   }
@@ -83,16 +86,20 @@ class Threads {
       kernel_(who);
     } catch (const device::detail::Stopped&) {
       // another thread has thrown, and that is what counts
+    } catch (const device::detail::Strayed& error) {
+      stop(std::make_exception_ptr(
+          Error(fmt::format("rank {}: launch_resident: in block {} of a kernel, {}", rank_, who.block, error.what()))));
     } catch (...) {
       stop(std::current_exception());
     }
+    who.shared->stuck.more();
     leave();
   }
   // Whoever sees that the kernel has ended may launch another with the same handle, so that handles are let go of
   // first.
   void leave() {
     if (at_work_.fetch_sub(1) == 1)
-      for (const HandleUsers& users : used_) users->fetch_sub(1, std::memory_order_release);
+      for (const KernelUsers& users : used_) users->fetch_sub(1, std::memory_order_release);
     running_.fetch_sub(1, std::memory_order_release);
   }
   // The other threads leave the next meeting of their group, and waits for other ranks.
@@ -103,11 +110,12 @@ class Threads {
   }
 
   KernelHome& home_;
+  const int rank_;
   const std::function<void(const CpuThread&)> kernel_;
   std::vector<CpuBlock> blocks_;
   std::atomic<bool> stopped_ = false;
   std::exception_ptr thrown_;
-  const std::vector<HandleUsers> used_;
+  const std::vector<KernelUsers> used_;
   std::atomic<int> at_work_;
   std::atomic<int> running_;
   std::vector<std::thread> threads_;
@@ -122,8 +130,8 @@ class Resident::State {
     if (home_.serves() && runtime_of(context).gpus != nullptr) awake_.emplace();
   }
 
-  void run(int blocks, int threads, std::vector<HandleUsers> used, std::function<void(const CpuThread&)> kernel) {
-    threads_.emplace(home_, blocks, threads, std::move(used), std::move(kernel));
+  void run(int blocks, int threads, std::vector<KernelUsers> used, std::function<void(const CpuThread&)> kernel) {
+    threads_.emplace(home_, context_.rank(), blocks, threads, std::move(used), std::move(kernel));
   }
   void follow(Stream stream) {
     on_gpu_ = true;
@@ -133,14 +141,17 @@ class Resident::State {
   void wait() {
     Runtime& runtime = runtime_of(context_);
     try {
-      if (on_gpu_) {
-        if (!ended_) synchronize(context_, stream_);
-      } else {
-        wait_until(
-            runtime, runtime.everyone(), [this] { return threads_->ended(); },
-            [&] { return fmt::format("rank {}: Resident::wait: the kernel did not end", runtime.rank()); });
-        threads_->join();
-      }
+      if (on_gpu_ && !ended_) refuse_captured(runtime, "Resident::wait", stream_);
+      // A kernel may compute for any time. Its calls have the deadline, and if one has failed it need not end soon.
+      wait_without_deadline(
+          runtime, runtime.everyone(),
+          [this] {
+            if (ended()) return true;
+            home_.check();
+            return false;
+          },
+          [&] { return fmt::format("rank {}: Resident::wait: the kernel did not end", runtime.rank()); });
+      if (threads_) threads_->join();
     } catch (const Interruption&) {
       throw;  // it goes on running
     } catch (const Error& error) {
@@ -171,7 +182,7 @@ class Resident::State {
   void finish() noexcept {
     if (threads_) threads_->join();
     try {
-      while (on_gpu_ && !ended_ && !gpu()->done(stream_)) sched_yield();
+      while (on_gpu_ && !ended()) sched_yield();
     } catch (const Error&) {  // the GPU has failed, and nothing runs on it
     }
     ended_ = true;
@@ -179,6 +190,8 @@ class Resident::State {
   }
 
  private:
+  bool ended() const { return ended_ || (on_gpu_ ? gpu()->done(stream_) : threads_->ended()); }
+
   const Context context_;
   KernelHome& home_;
   std::optional<Worker::Awake> awake_;  // the process's thread, if the kernel may ask it
@@ -199,6 +212,68 @@ void Resident::wait() {
 }
 
 namespace detail {
+
+std::vector<std::uint32_t> numbers_in(const void* argument, std::size_t bytes) {
+  std::vector<std::uint32_t> numbers;
+  const auto* const begin = static_cast<const std::byte*>(argument);
+  // A Heading and Neighbours begin so.
+  for (std::size_t at = 0; at + sizeof(device::Heading) <= bytes; at += alignof(device::Heading)) {
+    std::uint32_t version_and_number[2];
+    std::memcpy(version_and_number, begin + at, sizeof version_and_number);
+    if (version_and_number[0] == device::kKernelVersion && KernelHome::is_number(version_and_number[1]))
+      numbers.push_back(version_and_number[1]);
+  }
+  return numbers;
+}
+
+namespace {
+
+std::string not_valid(std::uint32_t number) {
+  switch (KernelHome::kind_of(number)) {
+    case Passed::handle:
+      return "an argument is a handle that is not valid: its operation was freed or belongs to another context, or has "
+             "a "
+             "newer handle for another group; call device again";
+    case Passed::team:
+      return "an argument is a Team that is not valid: its KernelTeam was destroyed, or belongs to another context; "
+             "call "
+             "device of one of this context";
+    case Passed::messages:
+      return "an argument is Messages that are not valid: what they came from was destroyed, or belongs to another "
+             "context; call device of some of this context";
+    case Passed::neighbours:
+      break;
+  }
+  return "an argument is Neighbours that are not valid: their BlockNeighbours were destroyed, or belong to another "
+         "context; call device of some of this context";
+}
+
+std::string name_of(std::uint32_t number, const KernelHome::Facts& facts) {
+  return KernelHome::kind_of(number) == Passed::handle ? "the handle of " + facts.of : "the same BlockNeighbours";
+}
+
+}  // namespace
+
+void check_number(const Context& context, const char* call, std::uint32_t number, int blocks, int threads) {
+  Runtime& runtime = runtime_of(context);
+  const std::string who = fmt::format("rank {}: {}: ", runtime.rank(), call);
+  const KernelHome::Facts* const facts = KernelHome::of(runtime).find(number);
+  if (facts == nullptr) throw Error(who + not_valid(number));
+  const Passed kind = KernelHome::kind_of(number);
+  if (kind == Passed::handle && facts->active())
+    throw Error(fmt::format("{}{} is active, and a kernel that has its handle could not start it; wait for it first",
+                            who, facts->of));
+  if (kind == Passed::handle && (blocks < facts->blocks || threads != facts->threads))
+    throw Error(
+        fmt::format("{}an argument is a handle of {} for a group of {} blocks of {} threads, but the launch has {} "
+                    "blocks of {}; launch as many, or make the handle for them",
+                    who, facts->of, facts->blocks, facts->threads, blocks, threads));
+  if (kind == Passed::neighbours && blocks != facts->blocks)
+    throw Error(
+        fmt::format("{}an argument has the neighbours of {} blocks, but the launch has {}; launch as many, or make "
+                    "BlockNeighbours for them",
+                    who, facts->blocks, blocks));
+}
 
 void check_block(const Context& context, const ResidentOptions& options, const KernelFacts& facts) {
   const std::string call = fmt::format("rank {}: launch_resident: argument", context.rank());
@@ -264,7 +339,7 @@ Resident watch_gpu_launch(const Context& context, Stream stream) {
 }
 
 Resident run_on_threads(const Context& context, const ResidentOptions& options,
-                        const std::vector<std::uint64_t>& handles,
+                        const std::vector<std::uint32_t>& numbers,
                         std::function<void(const device::detail::CpuThread&)> kernel) {
   Runtime& runtime = runtime_of(context);
   runtime.refuse_if_failed("launch_resident");
@@ -283,13 +358,14 @@ Resident run_on_threads(const Context& context, const ResidentOptions& options,
                             options.cpu_threads, options.blocks * options.cpu_threads, kMostCpuThreads));
   KernelHome& home = KernelHome::of(runtime);
   home.check();
-  std::vector<HandleUsers> used;
-  for (const std::uint64_t id : handles) {
-    const KernelHome::HandleFacts& facts = *home.handle(id);  // which `check_handle` has found
+  std::vector<KernelUsers> used;
+  for (const std::uint32_t number : numbers) {
+    const KernelHome::Facts& facts = *home.find(number);  // which `check_number` has found
     if (std::find(used.begin(), used.end(), facts.users) != used.end()) continue;
-    if (facts.users->load(std::memory_order_acquire) > 0)
-      throw Error(
-          fmt::format("{}: a kernel that has the handle of {} still runs; wait for it first", call, facts.operation));
+    const Passed kind = KernelHome::kind_of(number);
+    const bool by_one = kind == Passed::handle || kind == Passed::neighbours;
+    if (by_one && facts.users->load(std::memory_order_acquire) > 0)
+      throw Error(fmt::format("{}: a kernel that has {} still runs; wait for it first", call, name_of(number, facts)));
     used.push_back(facts.users);
   }
   auto state = std::make_unique<Resident::State>(context);

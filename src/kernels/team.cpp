@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <tuple>
 #include <utility>
 
 #include "kernels/failure.hpp"
@@ -88,12 +89,20 @@ KernelTeam::State::State(const Context& context, const std::string& name, const 
   map_peers();
   team_.failed = reinterpret_cast<device::Word*>(own_.get() + failed_at);
   team_.failure = failure_.get();
-  team_.heading = {device::kKernelVersion, &failure_->set};
+  KernelHome::Facts facts;
+  users_ = facts.users;
+  std::uint32_t number = 0;
+  std::tie(number, known_) =
+      KernelHome::of(runtime_).add(name == "Messages" ? Passed::messages : Passed::team, std::move(facts));
+  team_.heading = {device::kKernelVersion, number, &failure_->set};
   team_.stop = KernelHome::of(runtime_).stop(on_gpu_);
   watched_ = KernelHome::of(runtime_).watch(on_gpu_, [this] { check(); });
 }
 
-KernelTeam::State::~State() = default;
+// What kernels on a GPU use CUDA gives back only after they have ended.
+KernelTeam::State::~State() {
+  if (users_ && !runtime_.inherited()) await_users(users_);
+}
 
 // Why this rank cannot store into the memory of the others, by rank; empty if it can.
 std::vector<std::string> KernelTeam::State::unreachable() const {
@@ -127,7 +136,7 @@ std::string KernelTeam::State::complaint_of(const std::vector<std::string>& why_
     if (why_not[rank].empty() || (others != Others::reached && no_host.empty())) continue;
     return fmt::format(
         "the memory of rank {} cannot be stored into from here ({}); kernels communicate by themselves only among "
-        "ranks that reach each other's memory{}: make a context of those (MPI_Comm_split)",
+        "ranks that reach each other's memory{}: make a context of those (Context::subset)",
         rank, why_not[rank], no_host.empty() ? "" : ", and " + no_host);
   }
   return {};

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/home.hpp"
 #include "session/runtime.hpp"
 #include "tasuki/kernel.hpp"
 
@@ -75,6 +76,8 @@ class KernelTeam::State {
   std::shared_ptr<std::byte> own_;
   std::vector<std::shared_ptr<std::byte>> peers_;
   std::shared_ptr<device::Failure> failure_;
+  KernelUsers users_;
+  std::shared_ptr<void> known_;  // to launches
   std::shared_ptr<void> watched_;
 };
 

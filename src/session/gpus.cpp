@@ -153,17 +153,20 @@ int use_gpu(const Context& context) {
   return gpu_memory(runtime_of(context)).ordinal();
 }
 
+// That is the caller's mistake, and other ranks go on.
+void refuse_captured(const Runtime& runtime, const char* call, Stream stream) {
+  if (stream == nullptr || !gpu()->capturing(stream)) return;
+  throw Error(
+      fmt::format("rank {}: {}: the stream is being captured into a graph, where nothing can be waited for; call it "
+                  "after the graph's launch",
+                  runtime.rank(), call));
+}
+
 void synchronize(const Context& context, Stream stream) {
   Runtime& runtime = runtime_of(context);
   if (!runtime.gpus) return;
   GpuMemory& memory = *runtime.gpus;
-  // CUDA refuses queries of a stream that is being captured. That is the caller's mistake, and other ranks go on.
-  if (stream != nullptr && gpu()->capturing(stream)) {
-    throw Error(
-        fmt::format("rank {}: synchronize: the stream is being captured into a graph, where nothing can be "
-                    "waited for; call it after the graph's launch",
-                    runtime.rank()));
-  }
+  refuse_captured(runtime, "synchronize", stream);
   try {
     wait_until(
         runtime, runtime.everyone(), [stream] { return gpu()->done(stream); },

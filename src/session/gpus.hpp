@@ -45,6 +45,9 @@ class Gpus : public GpuMemory {
   bool atomics_ = true;
 };
 
+/// Throws if the stream is being captured: CUDA refuses to be asked how far it is. `call` waits for it.
+void refuse_captured(const Runtime& runtime, const char* call, Stream stream);
+
 /// The context's GPUs. The first call makes them and is collective.
 Gpus& gpu_memory(Runtime& runtime);
 

@@ -233,6 +233,9 @@ std::vector<std::string> exchange(Runtime& runtime, std::span<const int> peers, 
 /// text begins with `what()`; an exception of `poll` is rethrown.
 template <class Poll, class What>
 void wait_until(Runtime& runtime, std::span<const int> needs, Poll&& poll, What&& what);
+/// The same for what may take any time: without the deadline.
+template <class Poll, class What>
+void wait_without_deadline(Runtime& runtime, std::span<const int> needs, Poll&& poll, What&& what);
 
 }  // namespace tasuki
 

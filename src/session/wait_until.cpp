@@ -61,11 +61,11 @@ void Unlocked::look() const {
   if (hooks.look != nullptr) hooks.look(token_);
 }
 
-PatientWait::PatientWait(Runtime& runtime, std::span<const int> needs)
+PatientWait::PatientWait(Runtime& runtime, std::span<const int> needs, double patience)
     : runtime_(runtime),
       needs_(needs),
       next_look_(now() + kLookInterval),
-      end_(now() + runtime.deadline),
+      end_(now() + patience),
       unlocked_(&runtime) {}
 
 bool PatientWait::go_on() {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <span>
 #include <string>
 
@@ -38,11 +39,12 @@ class Unlocked {
 /// The slow part of a wait: what it does between polls after it has spun for a while.
 class PatientWait {
  public:
-  PatientWait(Runtime& runtime, std::span<const int> needs);
+  /// For at most `patience` seconds.
+  PatientWait(Runtime& runtime, std::span<const int> needs, double patience);
 
   /// Yields the core. Now and then drives the active operations, and checks the clock and the ranks in `needs`. False
-  /// at the deadline. Also false a while after a rank was found to have failed: data that it sent before may still
-  /// arrive.
+  /// when the patience is over. Also false a while after a rank was found to have failed: data that it sent before may
+  /// still arrive.
   bool go_on();
   /// Marks this rank as having given up and throws.
   [[noreturn]] void fail(const std::string& what);
@@ -82,13 +84,13 @@ class TestWatch {
                               const GpuFailure& failure);
 
 template <class Poll, class What>
-void wait_until(Runtime& runtime, std::span<const int> needs, Poll&& poll, What&& what) {
+void wait_for(Runtime& runtime, std::span<const int> needs, double patience, Poll&& poll, What&& what) {
   try {
     for (int spin = runtime.spins(); spin > 0; --spin) {
       if (poll()) return;
       cpu_pause();
     }
-    PatientWait wait(runtime, needs);
+    PatientWait wait(runtime, needs, patience);
     for (bool more = true;; more = wait.go_on()) {
       if (poll()) return;  // polled once more after the deadline: this process may have been stopped for long
       if (!more) wait.fail(what());
@@ -101,6 +103,16 @@ void wait_until(Runtime& runtime, std::span<const int> needs, Poll&& poll, What&
     runtime.fail(error.what());
     throw;
   }
+}
+
+template <class Poll, class What>
+void wait_until(Runtime& runtime, std::span<const int> needs, Poll&& poll, What&& what) {
+  wait_for(runtime, needs, runtime.deadline, poll, what);
+}
+
+template <class Poll, class What>
+void wait_without_deadline(Runtime& runtime, std::span<const int> needs, Poll&& poll, What&& what) {
+  wait_for(runtime, needs, std::numeric_limits<double>::infinity(), poll, what);
 }
 
 }  // namespace tasuki

@@ -266,20 +266,21 @@ TEST_CASE("kernels on threads that misuse packets and exchanges say how") {
               "wait_packet: packet 0 of " + left + " did not come: the number of a line of it is 0, 4 was waited for";
           break;
         case Misuse::packet_size:
-          expected = "packet 0 of " + right + ": 129 bytes; raise 'packet' of the options, for 128";
+          expected = "put_packet: packet 0 to " + right + ": 129 bytes; raise 'packet' of the options, which takes 128";
           break;
         case Misuse::packet_slot:
-          expected = "packet: number 2 is asked for, but there are 2; raise 'packets' of the options";
+          expected = ": argument 'slot' is 2, but there are 2 packets; raise 'packets' of the options";
           break;
         case Misuse::words:
-          expected = "exchange 0: 33 words for each rank; raise 'exchange_words' of the options, which is 32";
+          expected =
+              "all_to_all by exchange 0: 33 words for each rank; raise 'exchange_words' of the options, which is 32";
           break;
         case Misuse::exchange_slot:
-          expected = "exchange: number 1 is asked for, but there are 1; raise 'exchanges' of the options";
+          expected = "allreduce: argument 'which' is 1, but there are 1 exchanges; raise 'exchanges' of the options";
           break;
         case Misuse::exchange_absent:
           if (ctx.rank() == 0)
-            expected = "exchange 0: the words of rank 1 did not come: their number is 0, this is time 1";
+            expected = "allreduce by exchange 0: the words of rank 1 did not come: their number is 0, this is time 1";
           break;
       }
       if (expected.empty()) {

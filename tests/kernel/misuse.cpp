@@ -150,9 +150,9 @@ Expected expected_of(Fault fault, int rank, int ranks) {
     case Fault::full:
       return {"isend to " + to + " with tag 8: there is no place for message 8"};
     case Fault::no_rank:
-      return {"signal: argument 'rank' is " + number(ranks) + ", but the context has ranks 0 to " + number(ranks - 1)};
+      return {"put_with_signal: argument 'to' is " + number(ranks) + ", but the context has ranks 0 to " + number(ranks - 1)};
     case Fault::no_slot:
-      return {"signal: number 64 is asked for, but there are 64; raise 'signals' of the options"};
+      return {"signal: argument 'slot' is 64, but there are 64 signals; raise 'signals' of the options"};
     case Fault::outside:
       return {"put to " + to + ": bytes from 4090 on, 11 of them, do not lie in the window of 4100 bytes"};
     case Fault::beyond:

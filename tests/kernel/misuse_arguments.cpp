@@ -9,7 +9,20 @@ namespace device = tasuki::device;
 
 namespace {
 
-enum class Asked { isend, irecv, signal, wait_signal, put, put_word, wait_word, barrier, packet, all_to_all };
+enum class Asked {
+  isend,
+  irecv,
+  signal,
+  wait_signal,
+  put,
+  put_with_signal,
+  put_word,
+  wait_word,
+  barrier,
+  packet,
+  wait_packet,
+  all_to_all
+};
 
 /// One call, and what the host is to say of it.
 struct Impossible {
@@ -35,6 +48,8 @@ TASUKI_DEVICE bool do_call(const device::Messages& m, Asked asked, int rank, int
       return device::wait_signal(team, group, rank, index, 1);
     case Asked::put:
       return device::put(team, group, rank, 0, memory, 8);
+    case Asked::put_with_signal:
+      return device::put_with_signal(team, group, rank, 0, memory, 8, index, 1);
     case Asked::put_word:
       return device::put_word(team, group, rank, index, 1, 1);
     case Asked::wait_word:
@@ -43,6 +58,8 @@ TASUKI_DEVICE bool do_call(const device::Messages& m, Asked asked, int rank, int
       return device::barrier(team, group, index);
     case Asked::packet:
       return device::put_packet(team, group, rank, index, 1, memory, 8);
+    case Asked::wait_packet:
+      return device::wait_packet(team, group, rank, index, 1, memory, 8);
     case Asked::all_to_all:
       return device::all_to_all(team, group, reinterpret_cast<Word*>(memory), reinterpret_cast<Word*>(memory) + 64, 1,
                                 index);
@@ -64,28 +81,31 @@ TASUKI_KERNEL void asks_for(device::Messages m, Asked asked, int rank, int index
 constexpr int kRanks = -12345;  // stands for the number of ranks, the first that is none
 
 const std::vector<Impossible> kOfMessages{
-    {Asked::isend, kRanks, 3, "isend: argument 'rank' is "},
-    {Asked::isend, -1, 3, "isend: argument 'rank' is -1, but the context has ranks 0 to "},
+    {Asked::isend, kRanks, 3, "isend: argument 'to' is "},
+    {Asked::isend, -1, 3, "isend: argument 'to' is -1, but the context has ranks 0 to "},
     {Asked::isend, 0, INT_MIN, "isend: argument 'tag' is -2147483648; it must be 0 or more"},
     {Asked::isend, 0, device::kAnyTag, "isend: argument 'tag' is -1; it must be 0 or more"},
-    {Asked::irecv, kRanks, 3, "irecv: argument 'rank' is "},
-    {Asked::irecv, INT_MIN, 3, "irecv: argument 'rank' is -2147483648, but the context has ranks 0 to "},
+    {Asked::irecv, kRanks, 3, "irecv: argument 'from' is "},
+    {Asked::irecv, INT_MIN, 3, "irecv: argument 'from' is -2147483648, but the context has ranks 0 to "},
     {Asked::irecv, 0, -2, "irecv: argument 'tag' is -2; it must be 0 or more, or kAnyTag"},
 };
 const std::vector<Impossible> kOfTeams{
-    {Asked::signal, -7, 0, "signal: argument 'rank' is -7"},
-    {Asked::signal, 0, -1, "signal: number -1 is asked for, but there are 64; raise 'signals' of the options"},
-    {Asked::wait_signal, INT_MAX, 0, "signal: argument 'rank' is 2147483647"},
-    {Asked::wait_signal, 0, 64, "signal: number 64 is asked for, but there are 64"},
-    {Asked::put, kRanks, 0, "put: argument 'rank' is "},
-    {Asked::put_word, kRanks, 0, "word: argument 'rank' is "},
-    {Asked::put_word, 0, 1 << 20, "word: number 1048576 is asked for, but there are "},
-    {Asked::wait_word, 0, -3, "word: number -3 is asked for, but there are "},
-    {Asked::barrier, 0, 1 << 20, "barrier: number 1048576 is asked for, but there are "},
-    {Asked::barrier, 0, -1, "barrier: number -1 is asked for, but there are "},
-    {Asked::packet, -1, 0, "packet: argument 'rank' is -1"},
-    {Asked::packet, 0, 77, "packet: number 77 is asked for, but there are "},
-    {Asked::all_to_all, 0, 77, "exchange: number 77 is asked for, but there are "},
+    {Asked::signal, -7, 0, "signal: argument 'to' is -7"},
+    {Asked::signal, 0, -1, "signal: argument 'slot' is -1; it must be 0 or more"},
+    {Asked::wait_signal, INT_MAX, 0, "wait_signal: argument 'from' is 2147483647"},
+    {Asked::wait_signal, 0, 64,
+     "wait_signal: argument 'slot' is 64, but there are 64 signals; raise 'signals' of the options"},
+    {Asked::put_with_signal, kRanks, 0, "put_with_signal: argument 'to' is "},
+    {Asked::wait_packet, 0, -1, "wait_packet: argument 'slot' is -1; it must be 0 or more"},
+    {Asked::put, kRanks, 0, "put: argument 'to' is "},
+    {Asked::put_word, kRanks, 0, "put_word: argument 'to' is "},
+    {Asked::put_word, 0, 1 << 20, "put_word: argument 'slot' is 1048576, but there are 64 words; raise 'words'"},
+    {Asked::wait_word, 0, -3, "wait_word: argument 'slot' is -3; it must be 0 or more"},
+    {Asked::barrier, 0, 1 << 20, "barrier: argument 'which' is 1048576, but there are 4 barriers; raise 'barriers'"},
+    {Asked::barrier, 0, -1, "barrier: argument 'which' is -1; it must be 0 or more"},
+    {Asked::packet, -1, 0, "put_packet: argument 'to' is -1"},
+    {Asked::packet, 0, 77, "put_packet: argument 'slot' is 77, but there are 0 packets; raise 'packets'"},
+    {Asked::all_to_all, 0, 77, "all_to_all: argument 'which' is 77, but there are 1 exchanges; raise 'exchanges'"},
 };
 
 /// All ranks again: a context is spent once a call in a kernel has failed.

@@ -162,7 +162,7 @@ RANK_TEST("plans: handles that cannot be, and launches with others, are errors o
   options.cpu_threads = 1;
   CHECK(contains(launch(options, two), "but the launch has 2 blocks of "));
   // A handle for another group replaces it; the same group has the same handle.
-  CHECK(ring.halo.device(kTwo).id == two.id);
+  CHECK(ring.halo.device(kTwo).heading.number == two.heading.number);
   const device::Handle one = ring.halo.device();
   CHECK(contains(launch(launch_of(kTwo), two), "a handle that is not valid"));
   CHECK(launch({}, one) == "no error");
@@ -216,15 +216,21 @@ RANK_TEST("plans: a kernel on threads that has a handle keeps others from it, an
   std::optional<Ring> ring(std::in_place, ctx);
   const Buffer<Word> told(1);
   const Buffer<Word> ended(1);
+  device::Handle handle{};
   const auto launch = [&] {
-    return tasuki::launch_resident(ctx, launch_of(kTwo), runs_when_told, ring->halo.device(kTwo), told.get(), 50,
-                                   ended.get());
+    return tasuki::launch_resident(ctx, launch_of(kTwo), runs_when_told, handle, told.get(), 50, ended.get());
   };
   const Word threads = 2 * 2;
   for (const bool freed : {true, false}) {
     told[0] = 0;
     ended[0] = 0;
+    handle = ring->halo.device(kTwo);
     auto running = launch();
+    for (const std::string& error :
+         {error_of([&] { ring->halo.start(); }), error_of([&] { (void)ring->halo.device(kTwo); })}) {
+      INFO(error);
+      CHECK(contains(error, "while a kernel that has its handle runs; call Resident::wait first"));
+    }
     const std::string again = error_of([&] { launch().wait(); });
     INFO(again);
     CHECK(contains(again, "launch_resident: a kernel that has the handle of halo u still runs; wait for it first"));
@@ -234,7 +240,7 @@ RANK_TEST("plans: a kernel on threads that has a handle keeps others from it, an
     });
     if (freed) {
       ring->halo.free();
-      CHECK(contains(error_of([&] { launch().wait(); }), "device after free"));
+      CHECK(contains(error_of([&] { launch().wait(); }), "its operation was freed"));
     }
     ring.reset();
     CHECK(ended[0] == threads);
@@ -243,6 +249,7 @@ RANK_TEST("plans: a kernel on threads that has a handle keeps others from it, an
     ring.emplace(ctx);
   }
   told[0] = 1;
+  handle = ring->halo.device(kTwo);
   launch().wait();
   launch().wait();  // one after the other
 }

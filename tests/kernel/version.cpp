@@ -62,12 +62,12 @@ TASUKI_KERNEL void takes(device::Handle, device::Team, device::Messages, device:
 /// What is of another version has nothing else that a kernel of this one could use.
 device::Handle of_other_version(const device::Handle& handle) {
   device::Handle other{};
-  other.heading = {kOther, handle.heading.failure};
+  other.heading = {kOther, handle.heading.number, handle.heading.failure};
   return other;
 }
 device::Messages of_other_version(const device::Messages& messages) {
   device::Messages other{};
-  other.team.heading = {kOther, messages.team.heading.failure};
+  other.team.heading = {kOther, messages.team.heading.number, messages.team.heading.failure};
   return other;
 }
 

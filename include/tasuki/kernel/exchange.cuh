@@ -104,7 +104,7 @@ TASUKI_DEVICE bool combine(const Team& team, int which, Word number, Word i, con
       if (rank >= team.ranks) break;
       T value = mine;
       if (rank != team.rank) {
-        if (!await_number(team, exchange_at(team, team.rank, rank, which, number) + i, number, line[j], Call::exchange,
+        if (!await_number(team, exchange_at(team, team.rank, rank, which, number) + i, number, line[j], Call::allreduce,
                           rank, which))
           return false;
         value = value_of<T>(line[j].data);
@@ -116,10 +116,10 @@ TASUKI_DEVICE bool combine(const Team& team, int which, Word number, Word i, con
   return true;
 }
 
-TASUKI_DEVICE bool check_exchange(const Team& team, int which, Word words) {
-  if (!check_slot(team, Call::exchange, team.rank, which, team.exchanges)) return false;
+TASUKI_DEVICE bool check_exchange(const Team& team, Call call, int which, Word words) {
+  if (!check_slot(team, call, team.rank, which, team.exchanges)) return false;
   if (words > team.exchange_words)
-    return fail(team, Call::exchange, Reason::too_large, team.rank, which, team.exchange_words, words);
+    return fail(team, call, Reason::too_large, team.rank, which, team.exchange_words, words);
   return true;
 }
 
@@ -138,9 +138,9 @@ TASUKI_DEVICE bool whole_words(const void* at, Word bytes) {
 template <class Group>
 TASUKI_DEVICE bool put_packet(const Team& team, const Group& group, int to, int slot, Word number, const void* from,
                               Word bytes) {
-  if (!detail::check_slot(team, Call::packet, to, slot, team.packets)) return false;
+  if (!detail::check_slot(team, Call::put_packet, to, slot, team.packets)) return false;
   if (bytes > 8 * team.packet_lines)
-    return detail::fail(team, Call::packet, Reason::too_large, to, slot, 8 * team.packet_lines, bytes);
+    return detail::fail(team, Call::put_packet, Reason::too_large, to, slot, 8 * team.packet_lines, bytes);
   Line* const lines = detail::packet_at(team, to, team.rank, slot);
   const auto words = static_cast<unsigned>((bytes + 7) / 8);
   const auto* const data = static_cast<const Byte*>(from);
@@ -163,15 +163,15 @@ TASUKI_DEVICE bool put_packet(const Team& team, const Group& group, int to, int 
 template <class Group>
 TASUKI_DEVICE bool wait_packet(const Team& team, const Group& group, int from, int slot, Word number, void* to,
                                Word bytes) {
-  if (!detail::check_slot(team, Call::packet, from, slot, team.packets)) return false;
+  if (!detail::check_slot(team, Call::wait_packet, from, slot, team.packets)) return false;
   if (bytes > 8 * team.packet_lines)
-    return detail::fail(team, Call::packet, Reason::too_large, from, slot, 8 * team.packet_lines, bytes);
+    return detail::fail(team, Call::wait_packet, Reason::too_large, from, slot, 8 * team.packet_lines, bytes);
   const bool alive = detail::working(team);
   const Line* const lines = detail::packet_at(team, team.rank, from, slot);
   const auto words = static_cast<unsigned>((bytes + 7) / 8);
   auto* const data = static_cast<Byte*>(to);
   const auto await = [&](unsigned i, Line& line) {
-    return detail::await_number(team, lines + i, number, line, Call::packet, from, slot);
+    return detail::await_number(team, lines + i, number, line, Call::wait_packet, from, slot);
   };
   bool good = false;
   if (detail::whole_words(to, bytes)) {
@@ -198,7 +198,7 @@ template <class Group>
 TASUKI_DEVICE bool all_to_all(const Team& team, const Group& group, const Word* mine, Word* theirs, int words,
                               int which = 0) {
   const auto each = static_cast<Word>(words);
-  if (!detail::check_exchange(team, which, each)) return false;
+  if (!detail::check_exchange(team, Call::all_to_all, which, each)) return false;
   if (each == 0) return group.all(detail::working(team));  // nobody waits, and so it does not count
   const auto thread = static_cast<Word>(group.thread());
   const auto threads = static_cast<Word>(group.threads());
@@ -215,7 +215,7 @@ TASUKI_DEVICE bool all_to_all(const Team& team, const Group& group, const Word* 
     const auto rank = static_cast<int>(i / each);
     const Line* const at = detail::exchange_at(team, team.rank, rank, which, next) + i % each;
     Line line = detail::load_line(at);
-    good = detail::await_number(team, at, next, line, Call::exchange, rank, which);
+    good = detail::await_number(team, at, next, line, Call::all_to_all, rank, which);
     if (good) theirs[i] = line.data;
   }
   good = group.all(good && alive);
@@ -229,7 +229,7 @@ TASUKI_DEVICE bool all_to_all(const Team& team, const Group& group, const Word* 
 template <class Group, class T, class Op>
 TASUKI_DEVICE bool allreduce(const Team& team, const Group& group, const T& value, const Op& op, T& result,
                              int which = 0) {
-  if (!detail::check_exchange(team, which, 1)) return false;
+  if (!detail::check_exchange(team, Call::allreduce, which, 1)) return false;
   Word& passed = detail::exchanged(team, which);
   group.sync();
   const Word next = passed + 1;
@@ -248,7 +248,7 @@ template <class Group, class T, class Op>
 TASUKI_DEVICE bool allreduce(const Team& team, const Group& group, const T* from, T* to, int count, const Op& op,
                              int which = 0) {
   const auto all = static_cast<Word>(count);
-  if (!detail::check_exchange(team, which, all)) return false;
+  if (!detail::check_exchange(team, Call::allreduce, which, all)) return false;
   if (all == 0) return group.all(detail::working(team));
   const auto thread = static_cast<Word>(group.thread());
   const auto threads = static_cast<Word>(group.threads());

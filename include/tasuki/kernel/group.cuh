@@ -96,11 +96,28 @@ namespace detail {
 /// Thrown by `sync` to end the other threads of a launch in which one has thrown.
 struct Stopped {};
 
+/// Thrown by `sync` if the threads of a group do not all make the same calls. The host adds the rank and the block.
+struct Strayed : std::logic_error {
+  using std::logic_error::logic_error;
+};
+
 /// The calls that bring a thread to a meeting.
 enum class MeetingFor { nothing, sync, all, broadcast };
 inline const char* name_of(MeetingFor call) {
   return call == MeetingFor::sync ? "sync" : call == MeetingFor::all ? "all" : "broadcast";
 }
+
+/// Those threads of a block that cannot go on by themselves: they wait at a meeting, or have left the kernel. When
+/// these are all, no meeting of theirs will take place. A thread that computes for long is none of them.
+class Stuck {
+ public:
+  void more() { count_.fetch_add(1, std::memory_order_acq_rel); }
+  void less(int threads) { count_.fetch_sub(threads, std::memory_order_acq_rel); }
+  bool all(int threads) const { return count_.load(std::memory_order_acquire) == threads; }
+
+ private:
+  std::atomic<int> count_ = 0;
+};
 
 /// Where the threads of a group meet; what they carry there goes to all.
 class Meeting {
@@ -110,15 +127,17 @@ class Meeting {
     Word word = 0;
   };
   /// By every thread of the group: thread 0's word, and whether all have said yes. Throws if another has come by
-  /// another call: on a GPU the two would be different kinds of barriers.
-  Met meet(MeetingFor call, int threads, int thread, bool yes, Word word, const std::atomic<bool>& stopped) {
+  /// another call, for on a GPU the two would be different kinds of barriers; and if others do not come, because all
+  /// `block_threads` threads of the block are stuck.
+  Met meet(MeetingFor call, int threads, int thread, bool yes, Word word, const std::atomic<bool>& stopped,
+           Stuck& stuck, int block_threads) {
     const unsigned turn = turn_.load(std::memory_order_relaxed);  // it cannot change before this thread has come
     const bool first = thread == 0;
     MeetingFor others = MeetingFor::nothing;
     if (!call_.compare_exchange_strong(others, call, std::memory_order_relaxed) && others != call)
-      throw std::logic_error("the threads of a group make different calls: thread " + std::to_string(thread) + " of " +
-                             std::to_string(threads) + " is at `" + name_of(call) + "`, another at `" +
-                             name_of(others) + "`; all threads of a group must take the same way");
+      throw Strayed("the threads of a group make different calls: thread " + std::to_string(thread) + " of " +
+                    std::to_string(threads) + " is at `" + name_of(call) + "`, another at `" + name_of(others) +
+                    "`; all threads of a group must take the same way");
     if (first) word_ = word;
     if (!yes) no_.store(true, std::memory_order_relaxed);
     if (come_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads) {
@@ -126,12 +145,20 @@ class Meeting {
       no_.store(false, std::memory_order_relaxed);
       call_.store(MeetingFor::nothing, std::memory_order_relaxed);
       come_.store(0, std::memory_order_relaxed);
+      stuck.less(threads - 1);  // before they can count themselves again
       turn_.store(turn + 1, std::memory_order_release);
       return result_;
     }
+    stuck.more();
     for (int polls = 0; turn_.load(std::memory_order_acquire) == turn; ++polls) {
       if (stopped.load(std::memory_order_relaxed)) throw Stopped();
-      if (polls > kSpins) std::this_thread::yield();
+      if (polls <= kSpins) continue;
+      if (stuck.all(block_threads))
+        throw Strayed("not all threads of a group came to `" + std::string(name_of(call)) + "`: thread " +
+                      std::to_string(thread) + " of " + std::to_string(threads) +
+                      " waits there, and the others of the block wait elsewhere or have left the kernel; all threads "
+                      "of a group must take the same way");
+      std::this_thread::yield();
     }
     return result_;
   }
@@ -151,6 +178,7 @@ constexpr int kMostThreads = 32;  // of a block
 
 /// What the threads of a block share.
 struct CpuBlock {
+  Stuck stuck;
   Meeting block;
   Meeting warps[kMostThreads / kWarp];
 };
@@ -185,7 +213,8 @@ class WarpGroup {
   detail::Meeting::Met meet(detail::MeetingFor call, bool yes, Word word) const {
     const auto& me = detail::cpu_thread;
     if (threads() == 1) return {yes, word};
-    return me.shared->warps[warp()].meet(call, threads(), thread(), yes, word, *me.stopped);
+    return me.shared->warps[warp()].meet(call, threads(), thread(), yes, word, *me.stopped, me.shared->stuck,
+                                         me.threads);
   }
 };
 
@@ -203,7 +232,7 @@ class BlockGroup {
   detail::Meeting::Met meet(detail::MeetingFor call, bool yes, Word word) const {
     const auto& me = detail::cpu_thread;
     if (me.threads == 1) return {yes, word};
-    return me.shared->block.meet(call, me.threads, me.thread, yes, word, *me.stopped);
+    return me.shared->block.meet(call, me.threads, me.thread, yes, word, *me.stopped, me.shared->stuck, me.threads);
   }
 };
 

@@ -97,23 +97,27 @@ TASUKI_DEVICE bool check_message(const Messages& m, Call call, int peer, int tag
   return true;
 }
 
-/// A receive is given up: how many messages have come, how many of them nobody takes, and which tag their oldest has.
-/// By one thread.
+/// A receive is given up: how many messages have come, how many of them nobody takes, which tag their oldest has, and
+/// how many other receives nobody has waited for to their end. By one thread.
 TASUKI_RARE void say_what_came(const Messages& m, Reason why, int peer, int tag) {
   const Channel channel(m, peer);
   Word seen = 0;
   Word untaken = 0;
   int oldest = 0;
+  Word receives = 0;
   locked(channel, [&](Books& books) {
     books = match(channel, books);
     seen = books.seen;
     untaken = books.unmatched;
+    for (Word r = books.oldest; r < books.posted; ++r)
+      if (recall(m, channel.receive(r).state) != kClosed) ++receives;
     if (untaken == 0) return;
     Word n = books.first;
     while (channel.state(n) != kUnmatched) ++n;
     oldest = tag_of(load_line(channel.lines(n)).number);
   });
-  fail(m.team, Call::wait_receive, why, peer, tag, untaken, seen, static_cast<Word>(oldest));
+  const Word others = receives > 0 ? receives - 1 : 0;
+  fail(m.team, Call::wait_receive, why, peer, tag, untaken, seen, others << 32 | static_cast<unsigned>(oldest));
 }
 
 }  // namespace detail

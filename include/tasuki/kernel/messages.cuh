@@ -8,7 +8,7 @@
 
 namespace tasuki::device {
 
-/// True if something has failed on this rank: every call returns false then.
+/// True if something has failed on this rank, or the host has ended its kernels' waits: as `failed` of a Team.
 TASUKI_DEVICE bool failed(const Messages& m) {
   return failed(m.team);
 }

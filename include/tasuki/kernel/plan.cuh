@@ -89,7 +89,6 @@ struct BasicHandle {
   Word* phases;            // by block: beginnings and ends that it has passed
   const Word* by_host[2];  // epochs that the host has begun,
   Word before;             // and those before it began to count in these
-  Word id;
 };
 
 using Handle = BasicHandle<false>;
@@ -371,10 +370,13 @@ TASUKI_DEVICE bool apart(const BasicHandle<kReduces>& handle) {
   return detail::same_version(handle.heading) && handle.only_moves == lowered::OnlyMoves::apart;
 }
 
-/// True if something has failed on this rank: every call returns false then.
+/// True if something has failed on this rank, or the host has ended its kernels' waits: as `failed` of a Team.
 template <bool kReduces>
 TASUKI_DEVICE bool failed(const BasicHandle<kReduces>& handle) {
-  return !detail::same_version(handle.heading) || lowered::failed(handle.run);
+  if (!detail::same_version(handle.heading) || lowered::failed(handle.run)) return true;
+  if (!detail::told_to_stop(handle.run.stop, detail::now_ns())) return false;
+  lowered::give_up(handle.run, lowered::Why::asked, -1, 0, 0, 0);  // so that the other threads know it
+  return true;
 }
 
 }  // namespace tasuki::device

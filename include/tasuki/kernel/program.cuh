@@ -148,6 +148,7 @@ enum class Why : std::int32_t {
   idle,     ///< a wait without a start
   turn,     ///< an alternating halo shows the wrong copy, after `value` swaps
   meets,    ///< an ApartRun of a handle whose blocks meet
+  asked,    ///< `failed` has found that the host has ended all waits
 };
 
 /// Where a run that gives up leaves the reason; in host memory.

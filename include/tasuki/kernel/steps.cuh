@@ -35,6 +35,7 @@ constexpr std::int32_t kNoStep = -2;
 /// own. Made by tasuki::BlockNeighbours.
 struct Neighbours {
   std::uint32_t version;  // of the library; first in all versions
+  std::uint32_t number;   // as a Heading has it
   Word* ended;            // by block: the steps that it has ended
   const int* lists;       // by block where its list begins, then the end of the last one, then the lists
   int blocks;             // of the launch

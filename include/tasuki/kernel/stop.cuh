@@ -2,8 +2,8 @@
 //
 // The host's word lies in host memory, because a CUDA call may wait for the very kernels that are to end. A GPU loads
 // it over PCIe. When every waiting warp of a launch loaded it, kernels that wait for each other took a millisecond a
-// step, as if these loads came one after the other, 3 us each (docs/kernels.md). Meanwhile a thread does not see that
-// what it waits for has come. So one thread of the GPU loads the word, and no other does for some time.
+// step, as if these loads came one after the other, 3 us each. Meanwhile a thread does not see that what it waits for
+// has come. So one thread of the GPU loads the word, and no other does for some time.
 #pragma once
 
 #include "tasuki/kernel/words.cuh"

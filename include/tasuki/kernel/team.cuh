@@ -15,18 +15,23 @@ constexpr int kAnyTag = -1;
 
 /// What a call was about when it failed.
 enum class Call : int {
-  none,
+  failed,
   put,
+  put_with_signal,
   signal,
-  word,
+  wait_signal,
+  put_word,
+  wait_word,
+  put_packet,
+  wait_packet,
+  all_to_all,
+  allreduce,
   barrier,
   grid_barrier,
   isend,
   irecv,
   wait_send,
   wait_receive,
-  packet,
-  exchange,
   ask,  ///< the process's thread for a message
   wait_host_send,
   wait_host_receive,
@@ -278,19 +283,35 @@ TASUKI_DEVICE bool check_slot(const Team& team, Call call, int peer, int slot, i
   if (slot < 0 || slot >= slots) return fail(team, call, Reason::slot, peer, slot, static_cast<Word>(slots));
   return true;
 }
-TASUKI_DEVICE bool check_window(const Team& team, int peer, Word offset, Word bytes) {
-  if (!is_rank(team, peer)) return fail(team, Call::put, Reason::peer, peer, 0);
-  if (team.base[peer] == nullptr) return fail(team, Call::put, Reason::unreached, peer, 0);
+TASUKI_DEVICE bool check_window(const Team& team, Call call, int peer, Word offset, Word bytes) {
+  if (!is_rank(team, peer)) return fail(team, call, Reason::peer, peer, 0);
+  if (team.base[peer] == nullptr) return fail(team, call, Reason::unreached, peer, 0);
   if (offset > team.window_bytes || bytes > team.window_bytes - offset)
-    return fail(team, Call::put, Reason::window, peer, 0, offset, bytes, team.window_bytes);
+    return fail(team, call, Reason::window, peer, 0, offset, bytes, team.window_bytes);
   return true;
+}
+
+/// `put`, as part of a call.
+template <class Group>
+TASUKI_DEVICE bool put_by(Call call, const Team& team, const Group& group, int to, Word offset, const void* from,
+                          Word bytes) {
+  if (!check_window(team, call, to, offset, bytes)) return false;
+  const bool good = working(team);  // on its way while the bytes are copied
+  group.sync();
+  copy(group, team.base[to] + team.window_at + offset, static_cast<const Byte*>(from), bytes);
+  return group.all(good);
 }
 
 }  // namespace detail
 
-/// True if something has failed on this rank: every call returns false then.
+/// True if something has failed on this rank, or the host has ended its kernels' waits: every call returns false then.
+/// By any thread, by itself. It looks at the clock, and at the host's word at most every 10 us. It does not wait, so it
+/// has no deadline: a loop that waits for something else by it goes on until that comes, or a rank fails.
 TASUKI_DEVICE bool failed(const Team& team) {
-  return !detail::same_version(team.heading) || !detail::working(team);
+  if (!detail::same_version(team.heading) || !detail::working(team)) return true;
+  if (!detail::told_to_stop(team.stop, detail::now_ns())) return false;
+  detail::fail(team, Call::failed, Reason::aborted, team.rank, 0);  // so that the other threads know it
+  return true;
 }
 
 /// The window of `rank` as this one sees it: for loads and stores of the kernel's own. Null if there is no such rank,
@@ -305,11 +326,7 @@ TASUKI_DEVICE void* window(const Team& team, int rank) {
 /// `from` may be changed at once. Widest if `from` and `offset` are multiples of 16.
 template <class Group>
 TASUKI_DEVICE bool put(const Team& team, const Group& group, int to, Word offset, const void* from, Word bytes) {
-  if (!detail::check_window(team, to, offset, bytes)) return false;
-  const bool good = detail::working(team);  // on its way while the bytes are copied
-  group.sync();
-  detail::copy(group, team.base[to] + team.window_at + offset, static_cast<const Byte*>(from), bytes);
-  return group.all(good);
+  return detail::put_by(Call::put, team, group, to, offset, from, bytes);
 }
 
 /// Stores `value` into signal `slot` that rank `to` has for this rank, after all that the group's threads have put.
@@ -327,8 +344,8 @@ TASUKI_DEVICE bool signal(const Team& team, const Group& group, int to, int slot
 template <class Group>
 TASUKI_DEVICE bool put_with_signal(const Team& team, const Group& group, int to, Word offset, const void* from,
                                    Word bytes, int slot, Word value) {
-  if (!detail::check_slot(team, Call::signal, to, slot, team.signals)) return false;
-  if (!put(team, group, to, offset, from, bytes)) return false;
+  if (!detail::check_slot(team, Call::put_with_signal, to, slot, team.signals)) return false;
+  if (!detail::put_by(Call::put_with_signal, team, group, to, offset, from, bytes)) return false;
   if (group.thread() == 0) detail::store_release(detail::signal_at(team, to, team.rank, slot), value);
   return true;
 }
@@ -336,10 +353,10 @@ TASUKI_DEVICE bool put_with_signal(const Team& team, const Group& group, int to,
 /// Waits until signal `slot` of rank `from` has reached `least`; what that rank had put before may be read then.
 template <class Group>
 TASUKI_DEVICE bool wait_signal(const Team& team, const Group& group, int from, int slot, Word least) {
-  if (!detail::check_slot(team, Call::signal, from, slot, team.signals)) return false;
+  if (!detail::check_slot(team, Call::wait_signal, from, slot, team.signals)) return false;
   bool good = true;
   if (group.thread() == 0)
-    good = detail::await(team, detail::signal_at(team, team.rank, from, slot), least, Call::signal, from, slot);
+    good = detail::await(team, detail::signal_at(team, team.rank, from, slot), least, Call::wait_signal, from, slot);
   return group.all(good);
 }
 
@@ -348,7 +365,7 @@ TASUKI_DEVICE bool wait_signal(const Team& team, const Group& group, int from, i
 /// before the other has seen the last replaces it.
 template <class Group>
 TASUKI_DEVICE bool put_word(const Team& team, const Group& group, int to, int slot, Word number, Word word) {
-  if (!detail::check_slot(team, Call::word, to, slot, team.words)) return false;
+  if (!detail::check_slot(team, Call::put_word, to, slot, team.words)) return false;
   if (group.thread() == 0) detail::store_line(detail::word_at(team, to, team.rank, slot), Line{word, number});
   return group.all(detail::working(team));  // looked at while the word travels
 }
@@ -356,7 +373,7 @@ TASUKI_DEVICE bool put_word(const Team& team, const Group& group, int to, int sl
 /// Waits until word `slot` of rank `from` has reached the number, and gives its 8 bytes to all threads.
 template <class Group>
 TASUKI_DEVICE bool wait_word(const Team& team, const Group& group, int from, int slot, Word number, Word& word) {
-  if (!detail::check_slot(team, Call::word, from, slot, team.words)) return false;
+  if (!detail::check_slot(team, Call::wait_word, from, slot, team.words)) return false;
   const Line* const at = detail::word_at(team, team.rank, from, slot);
   bool good = detail::working(team);  // on its way while the word is looked at
   Line line = detail::load_line(at);  // by every thread, so that none has to tell the others
@@ -368,7 +385,8 @@ TASUKI_DEVICE bool wait_word(const Team& team, const Group& group, int from, int
       continue;
     }
     good = false;
-    if (patience.why() != Reason::none) detail::fail(team, Call::word, patience.why(), from, slot, number, line.number);
+    if (patience.why() != Reason::none)
+      detail::fail(team, Call::wait_word, patience.why(), from, slot, number, line.number);
   }
   word = line.data;
   if (group.all(good && line.number == number)) return true;

@@ -12,11 +12,12 @@
 namespace tasuki::device {
 
 /// Raise it with each change of such a structure, or of what its values mean.
-inline constexpr std::uint32_t kKernelVersion = 7;
+inline constexpr std::uint32_t kKernelVersion = 8;
 
 /// What a Handle and a Team begin with, in all versions: so a kernel of another version finds it.
 struct Heading {
   std::uint32_t version;   // of the library
+  std::uint32_t number;    // by which a launch knows what it belongs to
   std::uint32_t* failure;  // the first word of the first failure, in host memory
 };
 

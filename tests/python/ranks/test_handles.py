@@ -259,6 +259,7 @@ def test_cells_of_blocks_that_do_not_meet(context):
         ([[left], [3]], r"argument 'cells'\[1\] is \[3\]"),
         ([[(rows, slice(None))], []], r"argument 'cells'\[0\] is .*slices of global indices"),
         ([[(rows, slice(0, 6, 2))], []], r"argument 'cells'\[0\]"),
+        ([], "argument 'cells' is empty; it must have a list for each block"),
         ([[left], [left]], "have cells in common"),
         ([[left]], "argument 'cells' is of 1 blocks; the group has 2"),
         ([[rows], [right]], "a box of block 0 has 1 dimensions; the grid has 2"),
@@ -266,6 +267,15 @@ def test_cells_of_blocks_that_do_not_meet(context):
     for cells, complaint in mistakes:
         with pytest.raises(tasuki.Error, match=complaint):
             halo.device(blocks=2, cells=cells)
+    good: list[list[Any]] = [[left], [right]]
+    last = context.rank == context.size - 1
+    for wrong in [], 3:  # a rank's mistake is an error of all
+        with pytest.raises(tasuki.Error, match=rf"device with argument 'cells': rank {context.size - 1}: argument 'cells'"):
+            halo.device(blocks=2, cells=wrong if last else good)
+    halo.device(blocks=2, cells=good)
+    if last:
+        halo.device(blocks=2, cells=good)  # the same handle, so that no other rank is needed
+    context.barrier()
     with pytest.raises(tasuki.Error, match=r"option 'cuts' is 4,2 in dimension 1; it must be ascending"):
         tasuki.Halo(field, cuts=[None, [4, 2]])
 
