@@ -1,0 +1,2 @@
+// The program of docs/kernels.md, on GPUs.
+#include "examples/ring_messages.cpp"
