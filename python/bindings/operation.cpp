@@ -329,8 +329,9 @@ On GPUs: returns at once; what has arrived may be read by work that follows in t
           nb::sig("def device(self, *, blocks: SupportsIndex = 1, threads: SupportsIndex = 256, "
                   "cpu_threads: SupportsIndex = 1, "
                   "cells: Sequence[Sequence[tuple[slice, ...]]] | None = None) -> KernelArgument"),
-          R"(A handle, with which a group of blocks of a kernel runs epochs by itself (docs/kernels.md). Local; collective with
-`cells`.
+          R"(A handle, with which a group of blocks of a kernel runs epochs by itself (docs/kernels.md).
+
+Local. A call with `cells` that makes a new handle is collective over the context: all ranks give cells then.
 
 blocks: of the group. threads: of a block on a GPU; cpu_threads: of a block that is threads of the host.
 cells: of a halo, for each block boxes of this rank's cells (slices of global indices) that it computes. Then the blocks
