@@ -269,8 +269,11 @@ def test_cells_of_blocks_that_do_not_meet(context):
             halo.device(blocks=2, cells=cells)
     good: list[list[Any]] = [[left], [right]]
     last = context.rank == context.size - 1
-    for wrong in [], 3:  # a rank's mistake is an error of all
-        with pytest.raises(tasuki.Error, match=rf"device with argument 'cells': rank {context.size - 1}: argument 'cells'"):
+    of_one_rank: list[Any] = [[], 3]
+    for wrong in of_one_rank:  # is an error of all
+        with pytest.raises(
+            tasuki.Error, match=rf"device with argument 'cells': rank {context.size - 1}: argument 'cells'"
+        ):
             halo.device(blocks=2, cells=wrong if last else good)
     halo.device(blocks=2, cells=good)
     if last:
@@ -356,7 +359,7 @@ def test_handles_that_are_of_no_use(context, kernels):
     halo = tasuki.Halo(field)
     one = halo.device()
     two = halo.device(blocks=2)
-    with pytest.raises(tasuki.Error, match="a handle that is not valid: .* newer handle for another group"):
+    with pytest.raises(tasuki.Error, match="KernelArgument: an argument is a handle that is not valid"):
         bytes_of(one)
     assert two.value.nbytes == one.nbytes
     halo.start()
@@ -377,7 +380,7 @@ def test_handles_that_are_of_no_use(context, kernels):
         bytes_of(two)
     with pytest.raises(BufferError, match="its operation was freed"):
         memoryview(two)
-    with pytest.raises(tasuki.Error, match="free"):
+    with pytest.raises(tasuki.Error, match="device after free"):
         halo.device()
     context.barrier()
 
