@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "arguments.hpp"
+#include "collective_arguments.hpp"
 #include "memory.hpp"
 #include "module.hpp"
 #include "owner.hpp"
@@ -123,6 +124,12 @@ Planned plan_broadcast(const Machine& machine, int root, std::int64_t bytes, con
   return plan(machine, broadcast);
 }
 
+/// The type of a collective's elements. NumPy by itself has no bfloat16, which planning does not need.
+DType planned_type(nb::handle dtype, ReduceOp op) {
+  if (nb::isinstance<nb::str>(dtype) && nb::cast<std::string>(dtype) == "bfloat16") return DType::bf16;
+  return combined_type(dtype_from(nb::borrow(dtype), "dtype"), op);
+}
+
 Planned plan_collective(const Machine& machine, const std::string& kind, int root, std::int64_t count,
                         const std::vector<std::int64_t>& counts, nb::handle dtype, const std::string& op, Truth ordered,
                         Truth in_place, const std::string& algorithm, int trees, int arity, std::int64_t chunk,
@@ -132,8 +139,8 @@ Planned plan_collective(const Machine& machine, const std::string& kind, int roo
   shape.root = root;
   shape.count = count;
   shape.counts = counts;
-  shape.type = number_type(dtype_from(nb::borrow(dtype), "dtype"));
   shape.op = reduce_op_from_string(op);
+  shape.type = planned_type(dtype, shape.op);
   shape.ordered = ordered;
   shape.in_place = in_place;
   shape.algorithm = algorithm;
@@ -261,6 +268,7 @@ shared: memory that peers can map, such as Tasuki's own; False: the user's own.)
       .def("plans", &Planned::plans, "The plans of all ranks, in their order.")
       .def("explain", &Planned::explain, nb::arg("rank") = 0,
            "The table of `Operation.explain` for a rank: pieces, paths, predicted µs, why other paths were not taken.")
+      .def("predict", &Planned::predict, "What an epoch is predicted to take on all ranks; makes the plans of all.")
       .def("advise", &Planned::advise, nb::arg("computation"),
            "Which engine pays beside a computation of so many seconds; on GPUs the copy engines are among them.")
       .def(

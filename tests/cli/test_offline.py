@@ -85,6 +85,52 @@ def test_off_line_and_live_options_mean_the_same(tasuki, tmp_path):
     assert off["ranks"][0]["plan"] == live["ranks"][1]["plan"]
 
 
+def test_off_line_the_epoch_is_predicted(tasuki, tmp_path):
+    """Whatever the operation; what is not measured has a star, and a line that explains it."""
+    for kind in ["halo", "allreduce"]:
+        text = tasuki("explain", kind, "--machine", "host-2core", "--rank", 1, **NO_MPI)
+        assert text.count("predicted: an epoch takes") == 1 and "busy: core of rank 1" in text
+        assert "* not measured" not in text
+        data = tasuki("explain", kind, "--machine", "host-2core", "--rank", 1, "--json", **NO_MPI)["ranks"][0]
+        assert 0 < data["predicted"]["us"] <= data["predicted"]["back_to_back_us"] * 1.001
+        assert data["predicted"]["text"] in text and not data["pieces"][0]["guess"]
+    machine = tmp_path / "bare.json"
+    machine.write_text(json.dumps({"tasuki_machine": 1, "ranks": {"count": 2}}))
+    text = tasuki("explain", "allgather", "--machine", machine, **NO_MPI)
+    assert "* not measured on this machine: priced with" in text and "2.64* │" in text
+    assert "not measured on this machine: self, shared:read" in text.split("predicted: ")[1]
+
+
+def test_every_element_type_is_known(tasuki):
+    from tasuki.cli import shapes
+
+    where = ["--machine", "host-2core", "--count", 3, "--json"]
+    for name in [*shapes.NUMBERS, *shapes.PAIRS]:
+        op = "minloc" if name in shapes.PAIRS else "sum"
+        plan = tasuki("explain", "allreduce", *where, "--dtype", name, "--op", op, **NO_MPI)["ranks"][0]["plan"]
+        assert name in {expect.get("dtype") for expect in plan["expects"]}, name
+    assert "'op' is minloc, which has no meaning" in tasuki(
+        "explain", "allreduce", *where[:4], "--op", "minloc", status=1, **NO_MPI
+    )
+    live = tasuki("explain", "reduce", "-n", 2, "--count", 3, "--dtype", "f64_i32", "--op", "maxloc", "--json")
+    assert {expect.get("dtype") for expect in live["ranks"][0]["plan"]["expects"]} == {None, "f64_i32"}
+    assert "pip install ml_dtypes" in tasuki("explain", "halo", *where[:2], "--dtype", "bf16", status=1, **NO_MPI)
+
+
+def test_settings_of_ranks_are_not_for_planning_off_line(finished):
+    command = ["explain", "allreduce", "--machine", "host-2core", "--ranks", 8]
+    plain = finished(*command, **NO_MPI)
+    assert plain.stderr == ""
+    done = finished(*command, TASUKI_ALGORITHM="allreduce:ring", TASUKI_ISLAND="2", TASUKI_PATH="mpi", **NO_MPI)
+    assert done.returncode == 0 and done.stdout == plain.stdout
+    assert [line.split(" is set")[0] for line in done.stderr.splitlines()] == [
+        "note: TASUKI_ALGORITHM",
+        "note: TASUKI_ISLAND",
+        "note: TASUKI_PATH",
+    ]
+    assert "give --algorithm" in done.stderr
+
+
 def test_plan_writes_every_rank_and_verify_reads_them(tasuki, tmp_path):
     out = tmp_path / "new" / "plans"
     text = tasuki("plan", *HALO, "--out", out, "--summary", **NO_MPI)
@@ -207,7 +253,7 @@ def test_following_together_is_priced():
         (["explain", *HALO, "--periodic", "maybe"], 2, "'maybe' is not all, none, or a 1 or a 0"),
         (["explain", *HALO, "--shadow", "1"], 2, "--width 2 is more than --shadow 1"),
         (["explain", *HALO, "--fields", "p,p"], 2, "different names such as p,q"),
-        (["explain", *HALO, "--dtype", "f16"], 2, "'f16' is none of f32, f64"),
+        (["explain", *HALO, "--dtype", "f8"], 2, "'f8' is none of f16, f32, f64, bf16"),
         (["explain", *HALO, "--memory", "device"], 1, "rank 0 has no GPU"),
         (["explain", *HALO, "--path", "pigeon"], 1, "there is no path 'pigeon'"),
         (["explain", *HALO, "--engine", "thread"], 2, "--engine is for ranks that run"),

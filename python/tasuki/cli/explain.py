@@ -13,13 +13,14 @@ from rich.console import Console
 
 from tasuki.cli import Failure, shapes
 from tasuki.cli.common import INT_MOST, check_output, common, emit, table
-from tasuki.cli.ranks import beside, on_ranks
+from tasuki.cli.ranks import beside, on_ranks, predicted
 from tasuki.messages import Messages, torus_of
 
 # A line of Operation::explain: piece, from, to, bytes, pattern, path, µs, others.
 PIECE = re.compile(
     r"(?P<piece>.+?)\s+(?P<from>\d+)\s+(?P<to>\d+)\s+(?P<bytes>\d+)\s+"
-    r"(?P<pattern>empty|contiguous|block stride|stride|list)\s+(?P<path>\S+)\s+(?P<us>[\d.]+)\*?\s*(?P<others>.*)"
+    r"(?P<pattern>empty|contiguous|block stride|stride|list)\s+(?P<path>\S+)\s+(?P<us>[\d.]+)(?P<guess>\*?)\s*"
+    r"(?P<others>.*)"
 )
 
 
@@ -34,8 +35,14 @@ def pieces_of(text: str) -> list[dict]:
     if told is None or int(told[1]) != len(found):
         raise ValueError(f"of this table only {len(found)} pieces could be read: {text}")
     for piece in found:
-        piece |= {key: int(piece[key]) for key in ("from", "to", "bytes")} | {"us": float(piece["us"])}
+        piece |= {key: int(piece[key]) for key in ("from", "to", "bytes")}
+        piece |= {"us": float(piece["us"]), "guess": piece["guess"] != ""}
     return found
+
+
+def price(piece: dict) -> str:
+    """Of a path that was not measured with a star, which a line below the table explains."""
+    return f"{piece['us']:.2f}{'*' if piece['guess'] else ''}"
 
 
 def show(console: Console, data: dict, rank: int) -> None:
@@ -44,13 +51,13 @@ def show(console: Console, data: dict, rank: int) -> None:
             continue
         lines = answer["text"].splitlines()
         rows = [
-            [p["piece"], p["from"], p["to"], p["bytes"], p["pattern"], p["path"], f"{p['us']:.2f}", p["others"]]
+            [p["piece"], p["from"], p["to"], p["bytes"], p["pattern"], p["path"], price(p), p["others"]]
             for p in answer["pieces"]
         ]
         columns = ["piece", ">from", ">to", ">bytes", "pattern", "path", ">predicted µs", "others: µs, or why not"]
         console.print(table(lines[0], columns, rows))
         for line in lines:
-            if line.startswith("sending keeps"):
+            if line.startswith(("sending keeps", "* not measured")):
                 console.print(line)
         chosen = re.search(r"^algorithm: .*?(?=^predicted: |\Z)", answer["text"], re.M | re.S)
         if chosen:
@@ -60,7 +67,8 @@ def show(console: Console, data: dict, rank: int) -> None:
     if "machine" in data:
         console.print(f"prices of machine {data['machine']}: {data['source']}")
     if "predicted" in data["ranks"][0]:
-        console.print(data["ranks"][0]["predicted"]["text"], end="", soft_wrap=True)
+        text = data["ranks"][0]["predicted"]["text"]
+        console.print(text, end="", markup=False, highlight=False, soft_wrap=True)
     if "beside" in data["ranks"][0]:
         console.print(data["ranks"][0]["beside"]["text"], end="", markup=False, highlight=False, soft_wrap=True)
     for number, answer in enumerate(data["ranks"]):
@@ -116,6 +124,8 @@ def live(kind: str, options: dict, ranks: int, rank: int, plans: Path | None, dr
     """What the ranks say that make the operation."""
     if draw:
         check_size(ranks)
+    if "dtype" in options:
+        shapes.numpy_type(options["dtype"])  # which the ranks need
     if rank >= ranks:
         raise Failure(f"--rank is {rank}; there are ranks 0 to {ranks - 1}")
     for number in range(ranks) if plans else ():
@@ -155,6 +165,7 @@ def off_line(
         text = made.explain(number)
         plan = json.loads(made.plan(number).json())
         answers.append({"rank": number, "text": text, "plan": plan, "pieces": pieces_of(text)})
+    answers[0]["predicted"] = predicted(made.predict())
     told = {"machine": machine.name, "source": machine.source}
     data = {"kind": kind, "options": options, **told, "ranks": answers}
     if computation is not None:

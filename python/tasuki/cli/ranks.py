@@ -10,8 +10,13 @@ import os
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tasuki.cli.common import python_on_ranks, run_ranks
+from tasuki.cli.shapes import numpy_type
+
+if TYPE_CHECKING:
+    import tasuki
 
 
 def send_once(context, array, path: str) -> str | None:
@@ -126,9 +131,17 @@ def collective(context, kind: str, options: dict, force: dict):
         else:
             several = kind in of_all or (in_place and kind == "reduce_scatter")
             count = options["count"] * (context.size if several else 1)
-            sides[side] = array_for(context, options, count, options["dtype"])
+            sides[side] = array_for(context, options, count, numpy_type(options["dtype"]))
     operation = getattr(tasuki, kind.title().replace("_", ""))
     return operation(context, sides["source"], sides["target"], **shape)
+
+
+def predicted(prediction: tasuki.Prediction) -> dict:
+    return {
+        "us": prediction.seconds * 1e6,
+        "back_to_back_us": prediction.back_to_back * 1e6,
+        "text": prediction.text(),
+    }
 
 
 def explain(context, options: dict) -> dict:
@@ -142,7 +155,9 @@ def explain(context, options: dict) -> dict:
     if kind == "halo":
         grid = tasuki.Grid(context, options["extents"], split=options["split"], periodic=options["periodic"])
         fields = [
-            tasuki.Field(grid, options["dtype"], name=name, **{k: options[k] for k in ("shadow", "copies", "memory")})
+            tasuki.Field(
+                grid, numpy_type(options["dtype"]), name=name, **{k: options[k] for k in ("shadow", "copies", "memory")}
+            )
             for name in options["fields"]
         ]
         halo = {key: options[key] for key in ("width", "corners", "reverse")}
@@ -150,7 +165,7 @@ def explain(context, options: dict) -> dict:
     elif kind == "transfer":
         rows, columns, stride = options["rows"], options["columns"], options["stride"]
         make = tasuki.shared_array if options["shared"] else lambda _, shape, dtype: numpy.zeros(shape, dtype)
-        block = make(context, (rows, stride), options["dtype"])[:, :columns]
+        block = make(context, (rows, stride), numpy_type(options["dtype"]))[:, :columns]
         ends = [(rank, block if context.rank == rank else None) for rank in (options["source"], options["target"])]
         operation = tasuki.Transfer(context, *ends, **force)
     elif kind == "broadcast":
@@ -159,13 +174,8 @@ def explain(context, options: dict) -> dict:
         operation = tasuki.Broadcast(context, options["root"], array, **shape, **force)
     else:
         operation = collective(context, kind, options, force)
-    predicted = tasuki.predict(operation)
     answer = {"text": operation.explain(), "plan": json.loads(operation.plan.json()), "memory": operation.memory}
-    answer["predicted"] = {
-        "us": predicted.seconds * 1e6,
-        "back_to_back_us": predicted.back_to_back * 1e6,
-        "text": predicted.text(),
-    }
+    answer["predicted"] = predicted(tasuki.predict(operation))
     if options["beside"] is not None:
         answer["beside"] = beside(tasuki.advise(operation, options["beside"] * 1e-6))
     if options["run"]:

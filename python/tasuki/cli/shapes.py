@@ -3,6 +3,7 @@ machine that need not be there."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -13,10 +14,26 @@ from tasuki.cli import Failure
 from tasuki.cli.common import INT_MOST, LONG_MOST
 
 if TYPE_CHECKING:
+    import numpy
+
     import tasuki
 
-DTYPES = ["float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
-SHORT = {re.sub(r"[a-z]+", lambda word: word[0][0], name): name for name in DTYPES}  # f32, u8; of bits, as in plans
+# Element types by the names that plans have: NumPy's names for numbers; value and index of pairs.
+NUMBERS = {
+    **{f"f{bits}": f"float{bits}" for bits in (16, 32, 64)},
+    "bf16": "bfloat16",
+    **{f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
+    **{f"u{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
+    **{f"c{bits}": f"complex{bits}" for bits in (64, 128)},
+}
+PAIRS = ["f32_i32", "f64_i32", "i32_i32", "i64_i32", "f64_i64", "i64_i64"]
+
+# What only ranks look at.
+OF_RANKS = {
+    "TASUKI_ALGORITHM": "give --algorithm",
+    "TASUKI_ISLAND": "set 'per_island' of the machine",
+    "TASUKI_PATH": "give --path",
+}
 
 
 def numbers(least: int, most: int) -> Callable:
@@ -49,10 +66,28 @@ def switches(ctx: click.Context, option: click.Option, text: str) -> bool | list
 
 
 def number_type(ctx: click.Context, option: click.Option, text: str) -> str:
-    name = SHORT.get(text, text)
-    if name not in DTYPES:
-        raise click.BadParameter(f"'{text}' is none of {', '.join(SHORT)}, {', '.join(DTYPES)}")
+    name = NUMBERS.get(text, text)
+    if name not in (*NUMBERS.values(), *PAIRS):
+        raise click.BadParameter(f"'{text}' is none of {', '.join([*NUMBERS, *NUMBERS.values(), *PAIRS])}")
     return name
+
+
+def numpy_type(name: str) -> numpy.dtype:
+    """NumPy's type of what `number_type` has returned. Raises Failure for bfloat16 without the package that has it."""
+    import numpy
+
+    if name in PAIRS:
+        value, index = (NUMBERS[part] for part in name.split("_"))
+        return numpy.dtype([("value", value), ("index", index)], align=True)
+    if name == "bfloat16":
+        try:
+            import ml_dtypes  # noqa: F401 - NumPy knows the name from then on
+        except ImportError:
+            raise Failure(
+                "--dtype bf16: NumPy by itself has no such type; pip install ml_dtypes, or plan a collective off line "
+                "with --machine"
+            ) from None
+    return numpy.dtype(name)
 
 
 def together(*options: Callable) -> Callable:
@@ -67,7 +102,11 @@ def together(*options: Callable) -> Callable:
 
 
 dtype_option = click.option(
-    "--dtype", default="float64", callback=number_type, show_default=True, help="float64 or f64, int32 or i32, ..."
+    "--dtype",
+    default="float64",
+    callback=number_type,
+    show_default=True,
+    help="float64 or f64, int32 or i32, bf16, complex64 or c64, ...; f64_i32, ...: pairs for minloc and maxloc.",
 )
 memory_option = click.option("--memory", type=click.Choice(["host", "device"]), default="host", show_default=True)
 
@@ -142,7 +181,12 @@ collective_options = together(
         "--count", type=click.IntRange(0, LONG_MOST), default=1024, show_default=True, help="Elements, of a block too."
     ),
     dtype_option,
-    click.option("--op", default="sum", show_default=True, help="sum, product, min, max, band, bor, bxor, ..."),
+    click.option(
+        "--op",
+        default="sum",
+        show_default=True,
+        help="sum, product, min, max, band, bor, bxor, land, lor, lxor; minloc, maxloc of pairs.",
+    ),
     click.option("--root", type=click.IntRange(0, INT_MOST), default=0, show_default=True),
     click.option("--ordered", is_flag=True, help="Reductions combine in the ranks' order."),
     click.option("--in-place", is_flag=True),
@@ -189,6 +233,9 @@ def checked(kind: str, options: dict) -> dict:
 def machine_of(name: str, ranks: int | None) -> tasuki.Machine:
     import tasuki
 
+    for variable, instead in OF_RANKS.items():
+        if os.environ.get(variable):
+            click.echo(f"note: {variable} is set, but plans off line do not depend on it; {instead}", err=True)
     machine = tasuki.Machine.from_file(name)
     return machine if ranks is None else machine.resized(ranks)
 
@@ -203,19 +250,20 @@ def planned(kind: str, machine: tasuki.Machine, options: dict) -> tasuki.Planned
             machine,
             options["extents"],
             options["fields"],
-            options["dtype"],
+            numpy_type(options["dtype"]),
             alternating=options["copies"] == 2,
             **{key: options[key] for key in keys},
         )
     if kind == "transfer":
-        element = tasuki.Layout.of(options["dtype"])
+        element = tasuki.Layout.of(numpy_type(options["dtype"]))
         block = tasuki.Layout.vector(options["rows"], options["columns"], options["stride"], element)
         ends = [(options[side], block) for side in ("source", "target")]
         return tasuki.plan_transfer(machine, *ends, shared=options["shared"], path=options["path"])
     if kind in COLLECTIVES:
-        keys = ("count", "dtype", "op", "root", "ordered", "in_place", "algorithm", "trees", "arity", "chunk")
+        keys = ("count", "op", "root", "ordered", "in_place", "algorithm", "trees", "arity", "chunk")
         where = ("memory", "shared", "path")
-        return tasuki.plan_collective(machine, kind, **{key: options[key] for key in keys + where})
+        dtype = options["dtype"] if options["dtype"] == "bfloat16" else numpy_type(options["dtype"])
+        return tasuki.plan_collective(machine, kind, dtype=dtype, **{key: options[key] for key in keys + where})
     keys = ("algorithm", "trees", "arity", "chunk", "memory", "path")
     return tasuki.plan_broadcast(
         machine, options["root"], options["bytes"], shared=True, **{key: options[key] for key in keys}
