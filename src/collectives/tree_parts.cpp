@@ -49,6 +49,12 @@ void gather(const Collective& c, const TreePart& part, int rank, int sum, Steps&
   for (const int child : children) steps.combine(child, has(child), rank, has(rank), part.bytes);
 }
 
+std::vector<Tree> trees_of(const Collective& c, const Parameters& p) {
+  std::vector<Tree> trees;
+  for (int t = 0; t < p.trees; ++t) trees.push_back(make_tree(c.island(), c.root(), p.arity, t, p.trees));
+  return trees;
+}
+
 }  // namespace
 
 std::vector<TreePart> parts_along(const Collective& c, std::vector<Tree> trees) {
@@ -64,9 +70,7 @@ std::vector<TreePart> parts_along(const Collective& c, std::vector<Tree> trees) 
 }
 
 std::vector<TreePart> tree_parts(const Collective& c, const Parameters& p) {
-  std::vector<Tree> trees;
-  for (int t = 0; t < p.trees; ++t) trees.push_back(make_tree(c.island(), c.root(), p.arity, t, p.trees));
-  return parts_along(c, std::move(trees));
+  return parts_along(c, trees_of(c, p));
 }
 
 void spread_parts(const Collective& c, const std::vector<TreePart>& parts, std::int64_t chunk, Steps& steps) {
@@ -99,11 +103,16 @@ std::vector<std::int64_t> tree_chunks(const Collective& c, std::int64_t part, st
 std::vector<Parameters> tree_settings(const Collective& c, const Parameters& wanted) {
   const std::int64_t bytes = std::max<std::int64_t>(c.whole(), 1);
   std::vector<Parameters> all;
+  std::vector<std::vector<Tree>> seen;
   for (const int trees : {1, 2, 3}) {
     if (wanted.trees > 0 ? trees != 1 : trees > 1 && bytes < 64 * 1024) continue;
     for (const int arity : {1, 2, 3, 4}) {
       if (wanted.arity > 0 ? arity != 1 : arity > std::max(c.ranks() - 1, 1)) continue;
       Parameters p{wanted.trees > 0 ? wanted.trees : trees, wanted.arity > 0 ? wanted.arity : arity, 0};
+      // Where few ranks are in an island, and few islands, several arities make the same trees.
+      std::vector<Tree> made = trees_of(c, p);
+      if (std::find(seen.begin(), seen.end(), made) != seen.end()) continue;
+      seen.push_back(std::move(made));
       const std::int64_t part = (bytes + p.trees - 1) / p.trees;
       for (const std::int64_t chunk : tree_chunks(c, part, wanted.chunk)) {
         p.chunk = chunk;

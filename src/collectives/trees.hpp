@@ -10,6 +10,7 @@ struct Tree {
   std::vector<int> parent;                 ///< per rank; -1 for the root
   std::vector<std::vector<int>> children;  ///< per rank, in the order in which they are served
   int depth() const;                       ///< edges from the root to the farthest rank
+  friend bool operator==(const Tree&, const Tree&) = default;
 };
 
 /// Tree number `which` of `of` over all ranks (island[r] is the island of rank r): an `arity`-ary tree over one rank of

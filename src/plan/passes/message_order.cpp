@@ -97,8 +97,8 @@ void add_order(const Plan& plan, const Lane& lane, Before& before) {
 
 }  // namespace
 
-void message_order(Plan& plan, const std::vector<bool>& in_background) {
-  if (std::find(in_background.begin(), in_background.end(), true) == in_background.end()) return;
+bool message_order(Plan& plan, const std::vector<bool>& in_background) {
+  if (std::find(in_background.begin(), in_background.end(), true) == in_background.end()) return false;
   std::vector<std::size_t> order;     // old indices in the new order
   std::vector<std::int32_t> lane_of;  // lane of each, in the new order
   std::int32_t next = 0;
@@ -125,7 +125,7 @@ void message_order(Plan& plan, const std::vector<bool>& in_background) {
       take(lane, [&](std::size_t i) { return is_message(plan.commands[i]) == messages; });
     }
   }
-  if (!changed) return;
+  if (!changed) return false;
   std::vector<std::int32_t> place(order.size());
   for (std::size_t at = 0; at < order.size(); ++at) place[order[at]] = static_cast<std::int32_t>(at);
   std::vector<Command> commands;
@@ -143,6 +143,7 @@ void message_order(Plan& plan, const std::vector<bool>& in_background) {
   }
   plan.commands = std::move(commands);
   plan.deps = std::move(deps);
+  return true;
 }
 
 }  // namespace tasuki

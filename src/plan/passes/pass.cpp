@@ -12,7 +12,7 @@ namespace {
 
 struct Pass {
   const char* name;
-  void (*run)(Plan& plan, const std::vector<bool>& in_background);
+  bool (*run)(Plan& plan, const std::vector<bool>& in_background);
 };
 constexpr Pass kPasses[] = {{"message order", message_order}};
 
@@ -21,8 +21,9 @@ constexpr Pass kPasses[] = {{"message order", message_order}};
 void run_passes(Plan& plan, const std::vector<bool>& in_background, const PassObserver& observer) {
   if (observer) observer("emit", plan);
   for (const Pass& pass : kPasses) {
-    pass.run(plan, in_background);
-    if (const auto complaints = plan.complaints(); !complaints.empty()) {
+    const bool changed = pass.run(plan, in_background);
+    // What the builder made it has checked.
+    if (const auto complaints = changed ? plan.complaints() : std::vector<std::string>(); !complaints.empty()) {
       throw Error(fmt::format("rank {}: {}: pass '{}' left an unsound plan (a defect in Tasuki): {}\n{}", plan.rank,
                               plan.operation, pass.name, fmt::join(complaints, "; "), to_text(plan)));
     }

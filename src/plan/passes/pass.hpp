@@ -14,14 +14,14 @@ namespace tasuki {
 using PassObserver = std::function<void(const std::string& pass, const Plan& plan)>;
 
 /// Runs all passes in their order. `in_background[path]` is true for those of the plan's paths whose transport carries
-/// messages while the lane goes on. Throws `Error` with the plan if a pass leaves a plan that complains about itself (a
+/// messages while the lane goes on. Throws `Error` with the plan if a pass makes a plan that complains about itself (a
 /// defect of Tasuki).
 void run_passes(Plan& plan, const std::vector<bool>& in_background, const PassObserver& observer = {});
 
 /// Pass `message order`: moves the messages of a lane into a lane of their own, if a transport carries them in the
 /// background. A message and a move are then ordered, by a dependency, only if they touch the same bytes. So one slice
 /// is packed while another travels and a third is unpacked. Messages keep their order among themselves, and so do
-/// moves. A lane that has signals or waits as well is left as it is.
-void message_order(Plan& plan, const std::vector<bool>& in_background);
+/// moves. A lane that has signals or waits as well is left as it is. False if it has changed nothing.
+bool message_order(Plan& plan, const std::vector<bool>& in_background);
 
 }  // namespace tasuki
