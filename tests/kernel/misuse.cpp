@@ -150,7 +150,8 @@ Expected expected_of(Fault fault, int rank, int ranks) {
     case Fault::full:
       return {"isend to " + to + " with tag 8: there is no place for message 8"};
     case Fault::no_rank:
-      return {"put_with_signal: argument 'to' is " + number(ranks) + ", but the context has ranks 0 to " + number(ranks - 1)};
+      return {"put_with_signal: argument 'to' is " + number(ranks) + ", but the context has ranks 0 to " +
+              number(ranks - 1)};
     case Fault::no_slot:
       return {"signal: argument 'slot' is 64, but there are 64 signals; raise 'signals' of the options"};
     case Fault::outside:
