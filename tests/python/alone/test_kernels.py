@@ -61,17 +61,19 @@ def test_structs_have_the_same_size_for_nvrtc(run):
 
 def test_the_options_are_those_that_nvrtc_is_tried_with():
     options = 'options=("--std=c++20", f"-I{tasuki.get_include()}")'
-    assert options in (ROOT / "docs" / "python.md").read_text()
+    assert options in (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
     assert options in (tasuki.get_include.__doc__ or "")
-    assert options in (ROOT / "tests" / "python" / "gpu" / "test_launches.py").read_text()
-    nvrtc = (ROOT / "tests" / "kernel" / "nvrtc.py").read_text()
+    assert options in (ROOT / "tests" / "python" / "gpu" / "test_launches.py").read_text(encoding="utf-8")
+    nvrtc = (ROOT / "tests" / "kernel" / "nvrtc.py").read_text(encoding="utf-8")
     assert 'DOCUMENTED = ("--std=c++20", "-I{tasuki.get_include()}")' in nvrtc
 
 
 def test_the_pages_pieces_are_those_of_the_example():
     """They run where there are GPUs (test_package.py)."""
-    pieces = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / "kernels.md").read_text(), re.M | re.S)
-    example = [line.strip() for line in (ROOT / "examples" / "heat_kernel.py").read_text().splitlines()]
+    pieces = re.findall(
+        r"^```python\n(.*?)^```", (ROOT / "docs" / "kernels.md").read_text(encoding="utf-8"), re.M | re.S
+    )
+    example = [line.strip() for line in (ROOT / "examples" / "heat_kernel.py").read_text(encoding="utf-8").splitlines()]
     assert pieces
     for piece in pieces:
         wanted = [line.strip() for line in piece.splitlines()]
