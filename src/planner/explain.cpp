@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "plan/label.hpp"
 #include "planner/planner.hpp"
 
 namespace tasuki {
@@ -40,6 +41,16 @@ std::string others(const Machine& machine, const Problem& problem, const Facts& 
   return text;
 }
 
+// Whether a network whose bandwidth is known moves the path's messages between the two ranks. The sender's core is then
+// busy for a share of their latency only, as in predictions (docs/planning.md).
+bool network_moves(const Machine& machine, const Path& path, int a, int b) {
+  if (path.memory != Memory::host || !path.carries(Verb::send)) return false;
+  const bool inside = machine.same_island(a, b);
+  if (a == b || (!inside && machine.same_host(a, b))) return false;
+  const Network& network = inside ? machine.inside : machine.outside;
+  return network.kind != Network::Kind::none && network.bandwidth > 0;
+}
+
 }  // namespace
 
 std::string explain(const Machine& machine, const Problem& problem, const Facts& facts,
@@ -50,7 +61,8 @@ std::string explain(const Machine& machine, const Problem& problem, const Facts&
   text += fmt::format("{:<26} {:>5} {:>5} {:>12} {:<12} {:<14} {:>9}   {}\n", "piece", "from", "to", "bytes", "pattern",
                       "path", "us", "others, us or why not");
   std::map<std::string, double> busy;
-  std::set<std::pair<int, const Path*>> links;  // a link's latency is paid once
+  std::set<std::pair<int, const Path*>> links;               // a link's latency is paid once
+  std::map<std::pair<int, std::string>, double> by_network;  // latencies of messages that a network moves
   bool guessed = false;
   for (std::size_t i = 0; i < problem.moves.size(); ++i) {
     const Move& move = problem.moves[i];
@@ -65,6 +77,10 @@ std::string explain(const Machine& machine, const Problem& problem, const Facts&
                         move.dst_rank, move.bytes(), to_string(pattern_of(move)), choice.path->name, seconds * 1e6,
                         measured ? " " : "*", rest);
     if (move.src_rank != me) continue;
+    if (network_moves(machine, *choice.path, me, move.dst_rank)) {
+      by_network[{move.dst_rank, choice.path->name}] = choice.latency;
+      continue;
+    }
     busy[choice.path->resource] += choice.seconds;
     if (links.emplace(move.dst_rank, choice.path).second) busy[choice.path->resource] += choice.latency;
   }
@@ -72,6 +88,19 @@ std::string explain(const Machine& machine, const Problem& problem, const Facts&
     text +=
         fmt::format("sending keeps {} busy for {:.2f} us (a link's latency counted once)\n", resource, seconds * 1e6);
   }
+  std::int64_t messages = 0;
+  double kept = 0;
+  for (const Command& c : plan.commands) {
+    if (c.verb != Verb::send) continue;
+    const auto latency = by_network.find({c.peer, plan.paths[static_cast<std::size_t>(c.path)]});
+    if (latency == by_network.end()) continue;
+    const std::int64_t times = detail::chunks(plan, c);
+    messages += times;
+    kept += static_cast<double>(times) * machine.constants.second_link * latency->second;
+  }
+  if (messages > 0)
+    text += fmt::format("the network moves {} messages; sending them keeps core busy for {:.2f} us\n", messages,
+                        kept * 1e6);
   if (guessed) text += "* not measured on this machine: priced with 1 us and 5 GB/s\n";
   return text + problem.remark;
 }

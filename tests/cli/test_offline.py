@@ -101,6 +101,19 @@ def test_off_line_the_epoch_is_predicted(tasuki, tmp_path):
     assert "not measured on this machine: self, shared:read" in text.split("predicted: ")[1]
 
 
+def test_a_network_moves_messages_by_itself(tasuki):
+    """So the core is busy for a share of each message's latency, not for the time that its bytes travel."""
+    broadcast = ["--bytes", 64 << 20, "--trees", 3, "--arity", 3]
+    data = tasuki("explain", "broadcast", "--machine", "torus-36", *broadcast, "--json", **NO_MPI)["ranks"][0]
+    told = re.search(r"the network moves (\d+) messages; sending them keeps core busy for ([\d.]+) us", data["text"])
+    assert told and "sending keeps core" not in data["text"]
+    loops = [loop["count"] for loop in data["plan"]["loops"]]
+    sends = [command for command in data["plan"]["commands"] if command["verb"] == "send"]
+    messages = sum(loops[send["loop"]] if "loop" in send else 1 for send in sends)
+    assert messages == int(told[1]) and float(told[2]) == pytest.approx(messages * 0.2 * 2)  # 2 us each
+    assert float(told[2]) < data["predicted"]["us"]
+
+
 def test_every_element_type_is_known(tasuki):
     from tasuki.cli import shapes
 
