@@ -118,10 +118,14 @@ def test_every_element_type_is_known(tasuki):
     from tasuki.cli import shapes
 
     where = ["--machine", "host-2core", "--count", 3, "--json"]
+    defaults = {"root": 0, "ordered": False, "in_place": False, "memory": "host", "shared": None, "algorithm": "auto"}
     for name in [*shapes.NUMBERS, *shapes.PAIRS]:
         op = "minloc" if name in shapes.PAIRS else "sum"
-        plan = tasuki("explain", "allreduce", *where, "--dtype", name, "--op", op, **NO_MPI)["ranks"][0]["plan"]
-        assert name in {expect.get("dtype") for expect in plan["expects"]}, name
+        options = {**defaults, **dict.fromkeys(("trees", "arity", "chunk"), 0), "count": 3, "path": "auto"}
+        options |= {"dtype": shapes.NUMBERS.get(name, name), "op": op}
+        made = shapes.planned("allreduce", shapes.machine_of("host-2core", 2), shapes.checked("allreduce", options))
+        expects = json.loads(made.plan(0).json())["expects"]
+        assert name in {expect.get("dtype") for expect in expects}, name
     assert "'op' is minloc, which has no meaning" in tasuki(
         "explain", "allreduce", *where[:4], "--op", "minloc", status=1, **NO_MPI
     )
