@@ -5,7 +5,8 @@ A table stands between <!-- table:FILE/GROUP --> and <!-- /table -->, for group 
 name may be the group alone if one file only has it, and FILE/GROUP/TEXT takes only cases whose names contain the text.
 A table that a FILE gpu-N lacks is empty: not every machine has GPUs. <!-- himeno:FILE --> stands for the runs of Himeno
 in bench/results/himeno-FILE.json, of which <!-- himeno:FILE/summary --> says the least, and <!-- laplace:FILE -->
-likewise. <!-- predicted:FILE --> sets what bench/results/FILE.json was predicted beside what was measured, and
+likewise. <!-- predicted:FILE --> sets what bench/results/FILE.json was predicted beside what was measured,
+<!-- predicted:FILE/collectives --> says the least of it for a file of many collectives, and
 <!-- overview --> is a few cases of all (overview.py), of which docs/figures/overview.svg is the plot. Collectives on
 hosts (collective_tables.py), runs across hosts (hosts_tables.py), kernels that communicate (kernel_tables.py) and
 overlap (overlap_tables.py) have tables of their own, and collectives plots.
@@ -20,6 +21,7 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 import collective_tables
 import hosts_tables
@@ -217,9 +219,36 @@ def predicted_table(results: dict) -> str:
     return "\n".join([*("| " + " | ".join(row) + " |" for row in rows), "", note, ""])
 
 
+SIZES = {"up to 4 KiB": 4 << 10, "32 KiB to 4 MiB": 4 << 20, "16 MiB and more": sys.maxsize}
+
+
+def predicted_ranges(results: dict) -> str:
+    """One row a collective: the measured time over the predicted one, by size. Cases that measure `start` alone are
+    left out, for an epoch is what is predicted."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for case in results["cases"]:
+        own = case["peers"].get(OWN, {})
+        if not own.get("predicted_us") or case["case"].startswith("start of "):
+            continue
+        name = case["case"].split()[0] if case["group"] == "collective" else case["group"]
+        size = next(size for size, most in SIZES.items() if case["bytes"] <= most)
+        ratio = (own["median_us"] - case.get("barrier_us", 0)) / own["predicted_us"]
+        found.setdefault(name, {}).setdefault(size, []).append(ratio)
+    rows = [["measured / predicted", *SIZES], ["---", *["---:"] * len(SIZES)]]
+    for name, ratios in found.items():
+        cells = [ratios.get(size) for size in SIZES]
+        told = [f"{number(median(r))} ({number(min(r))}–{number(max(r))})" if r else "" for r in cells]
+        rows.append([name, *told])
+    where = ", ".join(f"{key} {value}" for key, value in results["machine"].items() if value)
+    note = f"Median of the cases, in brackets the least and the greatest. {where}."
+    return "\n".join([*("| " + " | ".join(row) + " |" for row in rows), "", note, ""])
+
+
 def with_predictions(text: str, folder: Path) -> str:
     def replace(match: re.Match) -> str:
-        return match[1] + predicted_table(json.loads((folder / f"{match['name']}.json").read_text())) + match[3]
+        name, _, form = match["name"].partition("/")
+        made = predicted_ranges if form == "collectives" else predicted_table
+        return match[1] + made(json.loads((folder / f"{name}.json").read_text())) + match[3]
 
     return PREDICTED.sub(replace, text)
 

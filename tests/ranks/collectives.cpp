@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "collective_cases.hpp"
+#include "collectives/algorithm.hpp"
 #include "error_of.hpp"
 #include "host_paths.hpp"
 #include "rank_test.hpp"
@@ -27,6 +28,13 @@ namespace {
 template <class All>
 const auto& one_of(const All& all, Random& random) {
   return all[static_cast<std::size_t>(below(random, std::ssize(all)))];
+}
+
+// Those that can be on machines without a torus.
+std::vector<const Algorithm*> algorithms_here(CollectiveKind kind) {
+  std::vector<const Algorithm*> all = algorithms_of(kind);
+  std::erase_if(all, [](const Algorithm* algorithm) { return algorithm->name == "torus"; });
+  return all;
 }
 
 Wanted random_wanted(const Context& ctx, int number, Random& random) {
@@ -47,23 +55,15 @@ Wanted random_wanted(const Context& ctx, int number, Random& random) {
     for (int b = 0; b < a; ++b)
       w.counts[static_cast<std::size_t>(a * n + b)] = w.counts[static_cast<std::size_t>(b * n + a)];
   w.shared = below(random, 2) == 0;
-  std::vector<std::string> names{"auto"};
-  const auto text = [&] {
-    CollectiveShape shape;
-    shape.kind = w.kind;
-    shape.algorithm = "no such";
-    return error_of([&] { plan(Machine::uniform(2, 2, 0), shape); });
-  }();
-  for (const char* name : {"exchange", "doubling", "ring", "direct", "pairwise", "binomial", "trees", "dissemination",
-                           "collect", "halving", "hierarchical", "bruck"})
-    if (text.find(name, text.find("one of")) != std::string::npos) names.emplace_back(name);
-  w.options.algorithm = one_of(names, random);
-  const bool over_trees = std::find(names.begin(), names.end(), "trees") != names.end();
-  const bool has_chunks = w.kind != CollectiveKind::alltoall && w.kind != CollectiveKind::barrier;
-  if (w.options.algorithm == "hierarchical" && has_chunks) w.options.chunk = below(random, 5000);
-  const bool other = w.options.algorithm == "binomial" || w.options.algorithm == "hierarchical" ||
-                     w.options.algorithm == "direct" || w.options.algorithm == "collect";
-  if (over_trees && !other && below(random, 2) == 0) {
+  const std::vector<const Algorithm*> algorithms = algorithms_here(w.kind);
+  const auto chosen = below(random, std::ssize(algorithms) + 1);
+  const Algorithm* algorithm = chosen == 0 ? nullptr : algorithms[static_cast<std::size_t>(chosen - 1)];
+  if (algorithm != nullptr) w.options.algorithm = algorithm->name;
+  const auto has_trees = [](const Algorithm* a) { return a->over_trees; };
+  const bool over_trees =
+      algorithm != nullptr ? algorithm->over_trees : std::any_of(algorithms.begin(), algorithms.end(), has_trees);
+  if (algorithm != nullptr && algorithm->settings != nullptr) w.options.chunk = below(random, 5000);
+  if (over_trees && below(random, 2) == 0) {
     w.options.trees = static_cast<int>(below(random, 3));
     w.options.arity = static_cast<int>(below(random, 3));
     w.options.chunk = 1 + below(random, 5000);
@@ -159,29 +159,44 @@ RANK_TEST("large collectives in memory of one's own hand over in the slots of sh
   }
 }
 
-RANK_TEST("equal runs of an allreduce give equal bits, on every path and on every rank") {
-  const std::int64_t count = 1003;
-  for (const std::string algorithm : {"exchange", "doubling", "ring"}) {
-    std::vector<std::vector<double>> results;
-    for (const std::string& path : host_paths(ctx)) {
-      if (path == "shared:put" || path == "shared:read" || path == "shared:pull") continue;  // cannot carry all of it
+// Whatever the algorithm. Settings are given, because `auto` may choose others for other paths.
+RANK_TEST("equal runs of a reduction give equal bits, on every path; those of an allreduce on every rank") {
+  const std::int64_t block = 211;
+  for (const CollectiveKind kind : {CollectiveKind::allreduce, CollectiveKind::reduce, CollectiveKind::reduce_scatter})
+    for (const Algorithm* algorithm : algorithms_here(kind)) {
+      CAPTURE(to_string(kind));
+      CAPTURE(algorithm->name);
       CollectiveOptions options;
-      options.algorithm = algorithm;
-      options.path = path;
-      std::vector<double> in(static_cast<std::size_t>(count)), out(in.size());
-      Allreduce allreduce(ctx, in.data(), out.data(), count, DType::f64, ReduceOp::sum, options);
-      for (int repetition = 0; repetition < 2; ++repetition) {
-        Random noise(static_cast<unsigned>(ctx.rank()) + 5);
-        for (double& number : in) number = static_cast<double>(noise()) / 3e7 - 50;
-        allreduce.start();
-        allreduce.wait();
-        results.push_back(out);
+      options.algorithm = algorithm->name;
+      if (algorithm->over_trees) options.trees = options.arity = 2;
+      if (algorithm->settings != nullptr) options.chunk = 1024;
+      const std::int64_t count = kind == CollectiveKind::reduce_scatter ? block * ctx.size() : block * 4;
+      std::vector<double> in(static_cast<std::size_t>(count));
+      std::vector<std::vector<double>> results;
+      for (const std::string& path : host_paths(ctx)) {
+        options.path = path;
+        if (path == "shared:put" || path == "shared:read" || path == "shared:pull") options.path += ",shared:eager";
+        std::vector<double> out(in.size());
+        Operation operation = [&]() -> Operation {
+          if (kind == CollectiveKind::allreduce)
+            return Allreduce(ctx, in.data(), out.data(), count, DType::f64, ReduceOp::sum, options);
+          if (kind == CollectiveKind::reduce)
+            return Reduce(ctx, ctx.size() - 1, in.data(), out.data(), count, DType::f64, ReduceOp::sum, options);
+          return ReduceScatter(ctx, in.data(), out.data(), block, DType::f64, ReduceOp::sum, options);
+        }();
+        for (int repetition = 0; repetition < 2; ++repetition) {
+          Random noise(static_cast<unsigned>(ctx.rank()) + 5);
+          for (double& number : in) number = static_cast<double>(noise()) / 3e7 - 50;
+          operation.start();
+          operation.wait();
+          results.push_back(out);
+        }
       }
+      for (const auto& result : results) CHECK(std::memcmp(result.data(), results[0].data(), 8 * result.size()) == 0);
+      if (kind != CollectiveKind::allreduce) continue;
+      const std::string mine(reinterpret_cast<const char*>(results[0].data()), 8 * results[0].size());
+      for (const std::string& other : ctx.allgather(mine)) CHECK(other == mine);
     }
-    for (const auto& result : results) CHECK(std::memcmp(result.data(), results[0].data(), 8 * result.size()) == 0);
-    const std::string mine(reinterpret_cast<const char*>(results[0].data()), 8 * results[0].size());
-    for (const std::string& other : ctx.allgather(mine)) CHECK(other == mine);
-  }
 }
 
 RANK_TEST("what a rank has added up in scratch memory is read by another process's copy, too") {

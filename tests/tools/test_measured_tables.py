@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 import collective_tables  # noqa: E402
 import collectives_bench  # noqa: E402
 import hosts_tables  # noqa: E402
-from tables import number  # noqa: E402
+from tables import number, with_predictions  # noqa: E402
 
 
 def case(kind: str, size: int, own: float, blocking: float, after: bool) -> dict:
@@ -52,6 +52,20 @@ class Collectives(Folder):
                     cases += [case(kind, 4096, 2.0, slow, after), case(kind, 8192, 2.0, 7.0, after)]
         results = {"machine": {"cpu": "a & b", "cores": 2}, "cases": cases}
         (self.results / "collectives-mpich.json").write_text(json.dumps(results))
+
+    def test_what_was_predicted_is_told_by_collective_and_size(self):
+        cases = [
+            case("scan", size, own, 1.0, False) for size, own in ((8, 1.0), (64, 4.0), (4096, 2.0), (16 << 20, 6.0))
+        ]
+        cases.append(case("broadcast", 1 << 20, 4.0, 1.0, True))  # less the barrier: 3
+        for one in cases:
+            one["peers"]["tasuki"]["predicted_us"] = 2.0
+        cases.append(cases[0] | {"case": "start of scan 8 B", "bytes": 8})  # is no epoch
+        results = {"machine": {"cores": 2}, "cases": cases}
+        (self.results / "some.json").write_text(json.dumps(results))
+        text = self.filled("predicted:some/collectives", lambda text, folder, _: with_predictions(text, folder))
+        self.assertIn("| scan | 1.00 (0.50–2.00) |  | 3.00 (3.00–3.00) |", text)
+        self.assertIn("| broadcast |  | 1.50 (1.50–1.50) |  |", text)
 
     def test_a_row_has_both_ways_beside_the_fastest_form(self):
         self.write(slow=4.0)
