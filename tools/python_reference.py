@@ -116,5 +116,8 @@ def reference(stub: str, init: str, modules: list[str]) -> str:
 
 
 def of_package(package: Path) -> str:
-    sources = [file.read_text() for file in sorted(package.glob("*.py")) if file.name != "__init__.py"]
-    return reference((package / "_core.pyi").read_text(), (package / "__init__.py").read_text(), sources)
+    def text(file: Path) -> str:
+        return file.read_text(encoding="utf-8")
+
+    sources = [text(file) for file in sorted(package.glob("*.py")) if file.name != "__init__.py"]
+    return reference(text(package / "_core.pyi"), text(package / "__init__.py"), sources)

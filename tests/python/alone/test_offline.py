@@ -182,14 +182,14 @@ def test_a_live_plan_is_that_of_its_machine(run):
 
 def test_the_page_on_machines_has_every_constant_with_its_default():
     """Docs and header say the same of each."""
-    header = (ROOT / "include" / "tasuki" / "machine.hpp").read_text()
+    header = (ROOT / "include" / "tasuki" / "machine.hpp").read_text(encoding="utf-8")
     body = re.search(r"struct Constants \{\n(.*?)\n\};", header, re.S)
     assert body
     declared = {}
     for name, value in re.findall(r"^  (?:double|std::int64_t) (\w+) = (.+?);", body[1], re.M):
         declared[name] = float(eval(value.replace("'", "")))  # such as 4 << 10
     assert len(declared) > 20 and declared == tasuki.Machine.uniform(1, 1).constants
-    page = (ROOT / "docs" / "machines.md").read_text()
+    page = (ROOT / "docs" / "machines.md").read_text(encoding="utf-8")
     table = re.search(r"\| constant \| default \|.*?\n\n", page, re.S)
     assert table
     rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \|", table[0], re.M)
@@ -199,7 +199,7 @@ def test_the_page_on_machines_has_every_constant_with_its_default():
 
 def test_the_page_on_machines_is_right():
     """Its machine file loads, and its Python runs."""
-    page = (ROOT / "docs" / "machines.md").read_text()
+    page = (ROOT / "docs" / "machines.md").read_text(encoding="utf-8")
     files = re.findall(r"^```json\n(.*?)^```", page, re.M | re.S)
     assert files
     for text in files:

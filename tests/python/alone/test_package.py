@@ -98,7 +98,7 @@ PAGES = [
 @pytest.mark.parametrize(("page", "ranks"), [*((page, 2) for page in PAGES), *((page, 4) for page in PAGES[-2:])])
 def test_the_documentation(run, page, ranks):
     """The Python pieces of a page, one after the other, are a program that runs."""
-    pieces = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.M | re.S)
+    pieces = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.M | re.S)
     assert pieces
     if any("mpi4py" in piece for piece in pieces):
         pytest.importorskip("mpi4py")
@@ -117,7 +117,7 @@ def test_the_documentation(run, page, ranks):
 def test_example(run, name, ranks, says):
     if "torch" in name and importlib.util.find_spec("torch") is None:
         pytest.skip(f"{name}: PyTorch is not installed")
-    status, text = run(ranks, (EXAMPLES / name).read_text(), timeout=90)
+    status, text = run(ranks, (EXAMPLES / name).read_text(encoding="utf-8"), timeout=90)
     assert status == 0 and says in text, text
 
 
@@ -152,5 +152,5 @@ def test_example_on_gpus(run, name, library, arguments, says):
         pytest.skip(f"{name} on GPUs: {tasuki.why_no_gpu()}")
     if importlib.util.find_spec(library) is None:
         pytest.skip(f"{name} on GPUs: {library} is not installed")
-    status, text = run(min(4, gpus()), (EXAMPLES / name).read_text(), *arguments, timeout=180)
+    status, text = run(min(4, gpus()), (EXAMPLES / name).read_text(encoding="utf-8"), *arguments, timeout=180)
     assert status == 0 and re.search(says, text), text
