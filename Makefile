@@ -80,8 +80,8 @@ sanitize-kernels: setup ## kernels that communicate, as threads, under the addre
 	@$(compile) build-asan --target kernel_tests kernel_thread_tests
 	@$(ctest) --parallel 2 --test-dir build-asan --tests-regex '^kernel_([1-4]|8|patient_3|threads_.*)$$'
 	@$(tsan)
-	@$(compile) build-tsan --target kernel_thread_tests
-	@$(ctest) --parallel 2 --test-dir build-tsan --tests-regex '^kernel_threads_.*$$'
+	@$(compile) build-tsan --target kernel_tests kernel_thread_tests
+	@$(ctest) --parallel 2 --test-dir build-tsan --tests-regex '^kernel_(threads_.*|by_host_2)$$'
 
 sanitize: sanitize-kernels ## these, and unit tests, rank tests and apps
 	@$(compile) build-asan --target plan_tests unit_tests rank_tests thread_tests staged_tests failing_tests failing_thread_tests himeno laplace
