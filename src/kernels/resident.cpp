@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <mutex>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -64,6 +65,13 @@ class Threads {
     for (std::thread& thread : threads_)
       if (thread.joinable()) thread.join();
   }
+  /// Whether a thread has thrown, or could not be started.
+  bool stopped() const { return stopped_.load(); }
+  /// Throws if a call of the kernel has failed, but not because a thread has thrown, which ends the others' waits.
+  void check() {
+    const std::lock_guard lock(stopping_);
+    if (!stopped()) home_.check();
+  }
   /// Throws what a thread has thrown. After `join`.
   void rethrow() const {
     if (thrown_) std::rethrow_exception(thrown_);
@@ -104,6 +112,7 @@ class Threads {
   }
   // The other threads leave the next meeting of their group, and waits for other ranks.
   void stop(std::exception_ptr thrown) {
+    const std::lock_guard lock(stopping_);
     if (stopped_.exchange(true)) return;
     thrown_ = std::move(thrown);
     home_.abort();
@@ -113,6 +122,7 @@ class Threads {
   const int rank_;
   const std::function<void(const CpuThread&)> kernel_;
   std::vector<CpuBlock> blocks_;
+  std::mutex stopping_;
   std::atomic<bool> stopped_ = false;
   std::exception_ptr thrown_;
   const std::vector<KernelUsers> used_;
@@ -147,7 +157,7 @@ class Resident::State {
           runtime, runtime.everyone(),
           [this] {
             if (ended()) return true;
-            home_.check();
+            threads_ ? threads_->check() : home_.check();
             return false;
           },
           [&] { return fmt::format("rank {}: Resident::wait: the kernel did not end", runtime.rank()); });
@@ -155,8 +165,11 @@ class Resident::State {
     } catch (const Interruption&) {
       throw;  // it goes on running
     } catch (const Error& error) {
+      // What a thread has thrown comes first: other ranks may have given up because of it.
+      const bool thrown = threads_ && threads_->stopped();
       home_.abort();
       finish();
+      if (thrown) rethrow();
       // Which of its waits that was, the kernel has said, unless it waits for nobody.
       try {
         home_.check();
@@ -166,14 +179,7 @@ class Resident::State {
       }
       throw;
     }
-    if (threads_) {
-      try {
-        threads_->rethrow();
-      } catch (const std::exception& thrown) {
-        runtime.fail(fmt::format("a kernel of rank {} has thrown: {}", runtime.rank(), thrown.what()));
-        throw;
-      }
-    }
+    if (threads_) rethrow();
     ended_ = true;
     awake_.reset();
     home_.check();
@@ -190,6 +196,16 @@ class Resident::State {
   }
 
  private:
+  // What a thread has thrown, if one has; the other ranks are told.
+  void rethrow() {
+    try {
+      threads_->rethrow();
+    } catch (const std::exception& thrown) {
+      Runtime& runtime = runtime_of(context_);
+      runtime.fail(fmt::format("a kernel of rank {} has thrown: {}", runtime.rank(), thrown.what()));
+      throw;
+    }
+  }
   bool ended() const { return ended_ || (on_gpu_ ? gpu()->done(stream_) : threads_->ended()); }
 
   const Context context_;
