@@ -399,8 +399,8 @@ int expected_from_afar(const Plan& plan, const std::map<int, int>& names) {
   for (const Expect& e : plan.expects) {
     const int from = plan.buffers[static_cast<std::size_t>(e.src)].rank;
     if (names.contains(from)) continue;
-    for (std::int32_t i = 0; i < e.copy_count; ++i)
-      if (plan.copies[static_cast<std::size_t>(e.first_copy + i)].bytes() > 0) return from;
+    for (std::int32_t k = e.first_copy; k < e.first_copy + e.copy_count; ++k)
+      if (plan.copies[static_cast<std::size_t>(k)].bytes() > 0) return from;
   }
   return -1;
 }
