@@ -236,7 +236,8 @@ std::vector<Candidate> candidates_of(const Machine& machine, const std::shared_p
   const Price price = price_of(machine, shape.memory);
   const Corrections corrections(machine, *collective);
   std::vector<Candidate> all;
-  // Who gives parameters asks for an algorithm that has them, be it worth it or not if no other has them.
+  // Parameters ask for an algorithm that has them. The second pass is for those that are not worth trying: it is needed
+  // if no other algorithm has the parameters.
   for (int pass = 0; pass < 2 && all.empty(); ++pass) {
     for (const Algorithm* algorithm : algorithms_of(collective->kind())) {
       if (!suits(*algorithm, shape.algorithm, wanted) || (shape.ordered && !algorithm->in_order)) continue;

@@ -248,12 +248,10 @@ std::string not_valid(std::uint32_t number) {
   switch (KernelHome::kind_of(number)) {
     case Passed::handle:
       return "an argument is a handle that is not valid: its operation was freed or belongs to another context, or has "
-             "a "
-             "newer handle for another group; call device again";
+             "a newer handle for another group; call device again";
     case Passed::team:
       return "an argument is a Team that is not valid: its KernelTeam was destroyed, or belongs to another context; "
-             "call "
-             "device of one of this context";
+             "call device of one of this context";
     case Passed::messages:
       return "an argument is Messages that are not valid: what they came from was destroyed, or belongs to another "
              "context; call device of some of this context";

@@ -1,6 +1,6 @@
 // Reductions over strided patterns: one kernel per element type and operator, with a special loop for blocks of one
-// element. The loops over longer blocks are compiled twice, because what every x86 processor has knows no blend and no
-// comparison of 64-bit integers: with AVX2 a maximum of doubles is taken 6 times as fast.
+// element. The loops over longer blocks are compiled twice on x86. SSE2, which every processor has, lacks blends and
+// comparisons of 64-bit integers. With AVX2 a maximum of doubles is taken 6 times as fast.
 #include <fmt/format.h>
 
 #include <cstring>

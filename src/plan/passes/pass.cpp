@@ -22,7 +22,7 @@ void run_passes(Plan& plan, const std::vector<bool>& in_background, const PassOb
   if (observer) observer("emit", plan);
   for (const Pass& pass : kPasses) {
     const bool changed = pass.run(plan, in_background);
-    // What the builder made it has checked.
+    // A plan that the pass has left as it was has been checked by the builder.
     if (const auto complaints = changed ? plan.complaints() : std::vector<std::string>(); !complaints.empty()) {
       throw Error(fmt::format("rank {}: {}: pass '{}' left an unsound plan (a defect in Tasuki): {}\n{}", plan.rank,
                               plan.operation, pass.name, fmt::join(complaints, "; "), to_text(plan)));
