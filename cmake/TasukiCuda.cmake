@@ -99,6 +99,9 @@ if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
   set(CMAKE_CUDA_ARCHITECTURES 90)
 endif()
 enable_language(CUDA)
+if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.8) # cudaStreamGetDevice
+  message(FATAL_ERROR "nvcc is of CUDA ${CMAKE_CUDA_COMPILER_VERSION}; Tasuki needs 12.8 or later. -DTASUKI_CUDA=OFF builds without GPUs")
+endif()
 find_package(CUDAToolkit REQUIRED)
 message(STATUS "CUDA: ${CMAKE_CUDA_COMPILER_VERSION}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
 if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION) # older CMakes do not know that this nvcc has C++20

@@ -338,6 +338,7 @@ void check_gpu_launch(const Context& context, const ResidentOptions& options) {
   if (!runtime.gpus)
     throw Error(fmt::format("rank {}: launch_resident: the context uses no GPU; call use_gpu on all ranks first",
                             runtime.rank()));
+  refuse_foreign(runtime, fmt::format("rank {}: launch_resident: ", runtime.rank()), options.stream);
   if (options.stream != nullptr && gpu()->capturing(options.stream))
     throw Error(
         fmt::format("rank {}: launch_resident: the stream is being captured into a graph, which kernels that "

@@ -106,6 +106,10 @@ Graph::Graph(Stream stream, const std::function<void()>& enqueue) {
     throw Error(
         "Graph: argument 'stream' is being captured already; end that capture first, or enqueue the work in it");
   }
+  if (const int its = gpu()->device_of(stream), current = gpu()->current(); its != current) {
+    throw Error("Graph: argument 'stream' belongs to GPU " + std::to_string(its) + ", but GPU " +
+                std::to_string(current) + " is current; make that of the stream current (cudaSetDevice)");
+  }
   captured_ = gpu()->capture(stream, enqueue);
 }
 

@@ -229,6 +229,11 @@ class Cuda final : public Gpu {
     TASUKI_CUDA(cudaStreamIsCapturing, stream, &status);
     return status != cudaStreamCaptureStatusNone;
   }
+  int device_of(Stream stream) override {
+    int ordinal = current();
+    if (stream != nullptr) TASUKI_CUDA(cudaStreamGetDevice, stream, &ordinal);
+    return ordinal;
+  }
   std::shared_ptr<GpuFork> fork() override { return std::make_shared<CudaFork>(); }
   std::shared_ptr<GpuGraph> capture(Stream stream, const std::function<void()>& enqueue) override {
     return std::make_shared<CudaGraph>(stream, enqueue);

@@ -73,6 +73,8 @@ class Gpu {
   /// True if all work in the stream has ended. Throws `GpuFailure`.
   virtual bool done(Stream stream) = 0;
   virtual bool capturing(Stream stream) = 0;  ///< true if the stream is being captured into a graph
+  /// Ordinal of the device to which the stream belongs: the current one for the default stream.
+  virtual int device_of(Stream stream) = 0;
   virtual std::shared_ptr<GpuFork> fork() = 0;
   /// Captures the work that `enqueue` puts into the stream. The stream must not be the default stream. Exceptions of
   /// `enqueue` are rethrown.

@@ -162,6 +162,21 @@ void refuse_captured(const Runtime& runtime, const char* call, Stream stream) {
                   runtime.rank(), call));
 }
 
+void refuse_foreign(const Runtime& runtime, const std::string& who, Stream stream) {
+  if (stream != nullptr && gpu()->capturing(stream)) return;
+  const int ordinal = gpu()->device_of(stream);
+  const int own = runtime.gpus->ordinal();
+  if (ordinal == own) return;
+  throw Error(
+      stream == nullptr
+          ? fmt::format("{}argument 'stream' is the default stream of GPU {}, which is current, but this rank uses GPU "
+                        "{}; make that one current (cudaSetDevice) before the call",
+                        who, ordinal, own)
+          : fmt::format("{}argument 'stream' belongs to GPU {}, but this rank uses GPU {}; make streams after "
+                        "use_gpu, or while GPU {} is current (cudaSetDevice)",
+                        who, ordinal, own, own));
+}
+
 void synchronize(const Context& context, Stream stream) {
   Runtime& runtime = runtime_of(context);
   if (!runtime.gpus) return;

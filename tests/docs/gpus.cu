@@ -61,6 +61,7 @@ void check_plan(const tasuki::Operation& operation) {
 
 // All pieces on the ranks of a context, processes or threads.
 void use_the_page(const tasuki::Context& context) {
+  tasuki::use_gpu(context);  // a stream belongs to the GPU that is current when it is made
   const gpu_tests::OwnStream own_stream;
   const tasuki::Stream stream = own_stream.get();
   int iterations = 6;
@@ -108,9 +109,9 @@ void use_the_page(const tasuki::Context& context) {
 }
 
 void overlap_and_launch_early(const tasuki::Context& context) {
+  tasuki::use_gpu(context);
   const gpu_tests::OwnStream own_stream;
   const tasuki::Stream stream = own_stream.get();
-  tasuki::use_gpu(context);
   tasuki::Grid grid(context, {64, 48, 64});
   tasuki::Field<float> p(grid, {.name = "p", .copies = 2, .memory = tasuki::Memory::device});
   p.upload(image(p, 0, false).data());

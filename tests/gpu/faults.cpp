@@ -114,6 +114,33 @@ RANK_TEST("an operation that is destroyed in flight takes no other with it") {
   CHECK(error_of([&] { synchronize(ctx, stream.get()); }) == "no error");
 }
 
+RANK_TEST("a stream of another GPU is refused, and the operation stays usable") {
+  const int own = use_gpu(ctx);
+  int gpus = 0;
+  CUDA_OK(cudaGetDeviceCount(&gpus));
+  if (gpus < 2) return;
+  const Grid grid(ctx, {33, 40}, {.periodic = {true, true}});
+  const Field<double> field(grid, {.name = "f", .shadow = 1, .memory = Memory::device});
+  Halo halo{HaloField(field)};
+  const OwnStream stream;
+  const int other = (own + 1) % gpus;
+  const std::string numbers = "GPU " + std::to_string(other) + ", ";
+  select_gpu(other);
+  {
+    const OwnStream foreign;
+    CHECK(error_of([&] { halo.run(nullptr); }).find("is the default stream of " + numbers) != std::string::npos);
+    select_gpu(own);
+    for (int i = 0; i < 2; ++i)
+      CHECK(error_of([&] { halo.run(foreign.get()); }).find("'stream' belongs to " + numbers) != std::string::npos);
+    CHECK(error_of([&] { Graph graph(foreign.get(), [&] { halo.run(foreign.get()); }); })
+              .find("Graph: argument 'stream' belongs to " + numbers) != std::string::npos);
+  }
+  halo.run(stream.get());
+  halo.run(nullptr);
+  CHECK(error_of([&] { synchronize(ctx, stream.get()); }) == "no error");
+  CHECK(error_of([&] { synchronize(ctx, nullptr); }) == "no error");
+}
+
 RANK_TEST("GPU memory that was given up is used again, also where ranks have shared different amounts") {
   use_gpu(ctx);
   const auto uneven = shared_alloc(ctx, ctx.rank() == 0 ? 4096 : 64 * (1 + ctx.rank()));

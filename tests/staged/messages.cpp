@@ -49,6 +49,7 @@ class NoGpu final : public Gpu {
   void reach(const void*) override {}
   bool done(Stream) override { return true; }
   bool capturing(Stream) override { return false; }
+  int device_of(Stream) override { return 0; }
   std::shared_ptr<GpuFork> fork() override { return nullptr; }
   std::shared_ptr<GpuGraph> capture(Stream, const std::function<void()>&) override { return nullptr; }
 };

@@ -44,15 +44,18 @@ TASUKI_DEVICE View shaped(const void* at, const Shape& shape) {
 // loop here uses a convergence barrier of the processor at which the caller's other threads may be waiting: these then
 // go on too early, and the next barrier of the block counts their warp twice (see BlockGroup).
 
-/// 8 bytes that lie together, or as many as are left.
+/// 8 bytes that lie together, or as many as are left. The halves are put together as numbers of 32 bits: with a number
+/// of 64 bits, nvcc 13.0 reads a register that it has set to zero before it is zero (code of compute capability 9.0: a
+/// LOP3 five cycles behind the CS2R, with a predicated IMAD.WIDE between them), and a single byte was then joined with
+/// what the register had held.
 TASUKI_RARE Word load_odd_bytes(const Byte* from, Word bytes) {
-  Word word = 0;
+  unsigned half[2] = {0, 0};
   TASUKI_UNROLLED
-  for (Word i = 0; i < 8; ++i) {
-    const Word byte = i < bytes ? from[i] : Byte{};
-    word |= byte << 8 * i;
+  for (unsigned i = 0; i < 8; ++i) {
+    const unsigned byte = i < bytes ? from[i] : Byte{};
+    half[i / 4] |= byte << 8 * (i % 4);
   }
-  return word;
+  return static_cast<Word>(half[1]) << 32 | half[0];
 }
 TASUKI_RARE void store_odd_bytes(Byte* to, Word word, Word bytes) {
   TASUKI_UNROLLED

@@ -85,6 +85,10 @@ class StreamEngine final : public Engine {
   void enqueue(Stream stream, StreamWork work) override {
     const int parts = parts_of(work);
     complain();
+    if (stream == nullptr || stream != known_) {
+      refuse_foreign(runtime_, who(), stream);
+      known_ = stream;
+    }
     if (!captured_ && gpu()->capturing(stream)) {
       captured_ = true;
       count_on_gpu();
@@ -423,6 +427,7 @@ class StreamEngine final : public Engine {
   cudaEvent_t read_ = nullptr;
   cudaEvent_t unpacked_ = nullptr;
   cudaStream_t own_ = nullptr;     // for epochs that the host starts
+  Stream known_ = nullptr;         // the stream of the last call, which belongs to this rank's GPU
   cudaStream_t beside_ = nullptr;  // for messages
   std::shared_ptr<void> watched_;
 };
