@@ -81,7 +81,8 @@ struct Constants {
   std::int64_t copy_engine_calls = 1024;  ///< a piece that takes more calls of the copy engine is refused
   double copy_engine_call = 1.5e-6;       ///< seconds from one call to the next
   double gpu_copy_bandwidth = 1e12;       ///< bytes per second within a GPU, where it was not measured
-  double gpu_round = 4e-7;  ///< seconds that blocks lose where they tell together, or go to the next round of a loop
+  double gpu_tell = 4e-7;                 ///< seconds that blocks lose where they tell together what has been sent
+  double gpu_round = 3e-6;  ///< the same in a round of a chunk loop, and for each copy or addition of the round
   double second_pass = 3;   ///< where both GPUs send, unpacking adds this many times a copy by the whole GPU
   // A computation beside an operation (src/predict/advise.cpp).
   double thread_hand_over = 1e-5;  ///< seconds that a call loses where the progress thread has to be woken

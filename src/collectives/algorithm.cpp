@@ -142,6 +142,16 @@ bool more_than_a_pair(const Collective& collective) {
   return collective.ranks() > 2 || collective.on_gpu();
 }
 
+bool unless_gpus_idle(const Collective& collective) {
+  const auto& island = collective.island();
+  const bool one = std::all_of(island.begin(), island.end(), [&](int i) { return i == island.front(); });
+  return !collective.on_gpu() || !one || collective.ranks() <= 2;
+}
+
+bool unless_a_pair_or_gpus_idle(const Collective& collective) {
+  return more_than_a_pair(collective) && unless_gpus_idle(collective);
+}
+
 bool on_gpus(const Collective& collective) {
   return collective.on_gpu();
 }

@@ -16,13 +16,13 @@ std::int64_t part_begin(std::int64_t bytes, int trees, int t) {
   return t == trees ? bytes : bytes * t / trees / kLine * kLine;
 }
 
-// Chunks that may pay. A GPU's blocks take about a microsecond from one to the next, and all rounds are steps of its
+// Chunks that may pay. A GPU's blocks take some microseconds from one to the next, and all rounds are steps of its
 // program.
 std::vector<std::int64_t> chunks_for(const Collective& c, std::int64_t part) {
   constexpr std::int64_t kKiB = 1 << 10;
   if (!c.on_gpu()) return {8 * kKiB, 32 * kKiB, 128 * kKiB, 512 * kKiB, part};
   std::vector<std::int64_t> chunks;
-  for (const std::int64_t chunk : {256 * kKiB, 1024 * kKiB, 4096 * kKiB})
+  for (const std::int64_t chunk : {256 * kKiB, 1024 * kKiB, 4096 * kKiB, 8192 * kKiB})
     if (part / chunk <= 128) chunks.push_back(chunk);
   chunks.push_back(part);
   return chunks;

@@ -59,6 +59,8 @@ struct Path {
   /// What is busy while the path moves bytes: `core` (the sender's), `peer core` (the receiver's), or hardware of its
   /// own. Pieces on different resources travel at the same time.
   std::string resource = "core";
+  /// True: the resource is links that carry as much in each direction: what leaves one rank enters the other.
+  bool both_ends = false;
   /// True: latencies of links to different peers pass at the same time. False: the resource is busy during each of
   /// them.
   bool latencies_overlap = false;

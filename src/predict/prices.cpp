@@ -135,7 +135,8 @@ class Pricing {
         if (c.verb == Verb::signal && !only_permits(b.purpose)) {
           work.latency = latency(plan.rank, b.rank, path);
           // Blocks that share a lane tell together that they have come as far. Stamped lines need no telling.
-          if (!work.on_core && b.home == Home::device) work.seconds = machine_.constants.gpu_round;
+          if (!work.on_core && b.home == Home::device)
+            work.seconds = c.loop < 0 ? machine_.constants.gpu_tell : machine_.constants.gpu_round;
         }
         break;
       }
@@ -159,7 +160,11 @@ class Pricing {
       return;
     }
     work.seconds = between(plan, i, path, work);
-    if (!work.on_core) work.resource = hardware(path.resource);
+    if (work.on_core) return;
+    // What a rank fetches it fetches from all others at the same time, in one pass, so they need not be looked at.
+    const bool fetches = work.to == plan.rank;
+    work.resource = hardware(path.both_ends ? path.resource + (fetches ? ", in" : ", out") : path.resource);
+    if (path.both_ends && !fetches) work.into = hardware(path.resource + ", in");
   }
 
   // Whether the kernel does a move and the reduction after it in one pass (engines/gpu/operands.hpp). `next` is the

@@ -33,6 +33,7 @@ struct Work {
   bool latency_keeps = false;  ///< that core is busy during the latency, too
   /// if no core does the work, the hardware of the rank that does: index into `Prices::hardware`
   std::int16_t resource = -1;
+  std::int16_t into = -1;  ///< likewise, what the bytes enter at rank `to`
 };
 
 struct Prices {

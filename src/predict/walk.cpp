@@ -423,6 +423,11 @@ void Walk::work(std::int32_t r, Lane& lane, double now) {
   } else {
     const auto served = resources_.serve(rank(r).hardware[at(work.resource)], lane.ready, work.seconds, id);
     ended = {served.end, served.after >= 0 ? served.after : lane.after};
+    if (work.into >= 0) {
+      // Asked for at the same time: what several lanes move they move at once, whatever their order is here.
+      const auto in = resources_.serve(rank(work.to).hardware[at(work.into)], lane.ready, work.seconds, id);
+      if (in.end > ended.at) ended = {in.end, in.after >= 0 ? in.after : ended.after};
+    }
     if (by_network) ended.at = carry(served.begin, served.end);
     travels = work.latency;
   }

@@ -104,6 +104,19 @@ std::vector<std::string> paths_for(const Context& ctx) {
   return paths;
 }
 
+// `auto` and all algorithms for one island, as the error says that names them.
+std::vector<std::string> names_of(CollectiveKind kind) {
+  std::vector<std::string> names{"auto"};
+  CollectiveShape shape;
+  shape.kind = kind;
+  shape.algorithm = "no such";
+  const auto text = error_of([&] { plan(Machine::uniform(2, 2, 0), shape); });
+  for (const char* name : {"exchange", "doubling", "ring", "halving", "direct", "bruck", "pairwise", "binomial",
+                           "trees", "dissemination", "collect"})
+    if (text.find(name, text.find("one of")) != std::string::npos) names.emplace_back(name);
+  return names;
+}
+
 Wanted random_wanted(const Context& ctx, int number, std::int64_t type, Random& random) {
   const int n = ctx.size();
   Wanted w;
@@ -123,15 +136,7 @@ Wanted random_wanted(const Context& ctx, int number, std::int64_t type, Random& 
     for (int b = 0; b < a; ++b)
       w.counts[static_cast<std::size_t>(a * n + b)] = w.counts[static_cast<std::size_t>(b * n + a)];
   w.shift = below(random, 3) == 0 ? size_of(dtype_of(type)) * below(random, 5) : 0;
-  std::vector<std::string> names{"auto"};
-  CollectiveShape shape;
-  shape.kind = w.kind;
-  shape.algorithm = "no such";
-  const auto text = error_of([&] { plan(Machine::uniform(2, 2, 0), shape); });
-  for (const char* name :
-       {"exchange", "doubling", "ring", "direct", "pairwise", "binomial", "trees", "dissemination", "collect"})
-    if (text.find(name, text.find("one of")) != std::string::npos) names.emplace_back(name);
-  w.options.algorithm = one_of(names, random);
+  w.options.algorithm = one_of(names_of(w.kind), random);
   const bool cuts = w.options.algorithm == "trees" || w.options.algorithm == "collect" ||
                     (w.options.algorithm == "doubling" && w.kind == CollectiveKind::allreduce);
   if (cuts && below(random, 2) == 0) w.options.chunk = 512 + below(random, 50000);
@@ -186,6 +191,36 @@ RANK_TEST("random collectives on GPUs give what plain loops give, driven in ever
       }
     }
     running->operation().wait();  // nothing is active: no effect
+  }
+}
+
+RANK_TEST("steps so large that several blocks share them, by every algorithm") {
+  use_gpu(ctx);
+  int number = 0;
+  for (const CollectiveKind kind : all_collectives()) {
+    if (kind == CollectiveKind::barrier) continue;
+    for (const std::string& name : names_of(kind)) {
+      Wanted w;
+      w.memory = Memory::device;
+      w.kind = kind;
+      w.number = number++;
+      w.root = ctx.size() - 1;
+      w.count = has_blocks(kind) ? 60001 : 200003;  // some hundred KiB a step
+      w.options.algorithm = name;
+      if (name == "trees" || name == "collect") w.options.chunk = 160000;
+      const std::int64_t type = number % 2;
+      INFO(described(w));
+      const auto running = make_some(ctx, w, type);
+      if (!running) continue;
+      check_plan(ctx, w, type, running->operation());
+      Driver run(ctx, "run");
+      Driver graph(ctx, "graph");
+      for (int turn = 0; turn < 4; ++turn) {
+        running->fill(turn);
+        (turn % 2 == 0 ? run : graph)(running->operation(), 0);
+        CHECK(running->right(turn));
+      }
+    }
   }
 }
 

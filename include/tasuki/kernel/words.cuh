@@ -153,6 +153,10 @@ TASUKI_DEVICE unsigned load_near(const unsigned* p) {
   asm volatile("ld.global.u32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
   return value;
 }
+/// Has an address computed here, not where it is used.
+TASUKI_DEVICE void compute_now(Word*& address) {
+  asm volatile("" : "+l"(address));
+}
 // What this thread has stored or seen comes before the lines that it stores from here on.
 TASUKI_DEVICE void fence() {
   asm volatile("fence.acq_rel.sys;" ::: "memory");
@@ -239,6 +243,7 @@ TASUKI_DEVICE void store_leave(Word* p, Word value) {
 TASUKI_DEVICE Word load_leave(const Word* p) {
   return load_acquire(p);
 }
+TASUKI_DEVICE void compute_now(Word*&) {}
 TASUKI_DEVICE void fence() {}  // what is stored behind one is released by itself
 TASUKI_DEVICE void store_arrival(Word* p, Word value) {
   store_release(p, value);

@@ -77,6 +77,7 @@ const AlgorithmRegistration registration{[] {
   algorithm.name = "halving";
   algorithm.collective = CollectiveKind::allreduce;
   algorithm.complexity = 3;
+  algorithm.worth_trying = unless_gpus_idle;
   algorithm.seconds = seconds;
   algorithm.list = list;
   return algorithm;

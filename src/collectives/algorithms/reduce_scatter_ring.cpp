@@ -36,7 +36,7 @@ const AlgorithmRegistration registration{[] {
   algorithm.name = "ring";
   algorithm.collective = CollectiveKind::reduce_scatter;
   algorithm.complexity = 1;
-  algorithm.worth_trying = more_than_a_pair;
+  algorithm.worth_trying = unless_a_pair_or_gpus_idle;
   algorithm.seconds = seconds;
   algorithm.list = list;
   return algorithm;

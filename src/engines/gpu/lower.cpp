@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <map>
 
 #include "engines/gpu/deal.hpp"
 #include "engines/gpu/lanes.hpp"
@@ -18,6 +19,8 @@ namespace tasuki {
 
 namespace {
 
+// Blocks that a move is worth, from which on several of them share it though a thread has to tell for them.
+constexpr std::int64_t kWorthTelling = 8;
 // Blocks of a staging task at most: enough to keep the way to the host busy.
 constexpr std::int64_t kStagingBlocks = 16;
 
@@ -127,12 +130,14 @@ class Lowering {
     // Several blocks add their shares to one counter. A counter that advances several times in an epoch has no room for
     // shares.
     const bool shares = may_share(lane);
-    if (!shares && widest > 1 && (loops || reduces)) tell_apart(plan_, lane.steps, spared, out_.more_ends);
-    const bool told = std::any_of(lane.steps.begin(), lane.steps.end(), [](const auto& step) { return step.told; });
     const auto moves = std::count_if(lane.steps.begin(), lane.steps.end(), [&](const LaneStep& step) {
       return !step.joined && moves_data(plan_.commands[static_cast<std::size_t>(step.command)].verb);
     });
-    lane.in_turn = loops || (reduces && moves > 1);
+    // Several large moves, each with a signal: of a ring, which sends on what has come.
+    const bool several = !shares && moves > 1 && widest >= kWorthTelling;
+    if (!shares && widest > 1 && (loops || reduces || several)) tell_apart(plan_, lane.steps, spared, out_.more_ends);
+    const bool told = std::any_of(lane.steps.begin(), lane.steps.end(), [](const auto& step) { return step.told; });
+    lane.in_turn = loops || several || (reduces && moves > 1);
     lane.most = !shares && !told ? 1 : lane.in_turn ? widest : std::numeric_limits<std::int64_t>::max();
     const bool waits = std::any_of(lane.steps.begin(), lane.steps.end(), [](const auto& s) { return s.after >= 0; });
     out_.meets = out_.meets || (waits && lane.most > 1);
@@ -213,9 +218,17 @@ class Lowering {
   void add_tell(const Lane& lane, TaskDraft& tells, const LaneStep& step, int parts) {
     add_step(lane, tells, step);
     GpuStep& s = tells.steps.back();
-    if (parts == kPartPack)
-      out_.tells.push_back(
-          {lanes_.told_after[static_cast<std::size_t>(step.command)], s.counter, told_ + step.command});
+    GpuTell tell{lanes_.told_after[static_cast<std::size_t>(step.command)], s.counter, told_ + step.command};
+    if (s.awaited != 0) {
+      tell.end = s.end;
+      auto& prepared = prepared_[step.command];
+      if (prepared == 0) {
+        prepared = static_cast<std::int32_t>(plan_.commands.size() + out_.more_ends.size());
+        out_.more_ends.push_back(step.command);
+      }
+      s.end = tell.prepared = prepared;
+    }
+    if (parts == kPartPack) out_.tells.push_back(tell);
     s.counter = told_ + step.command;
     s.alone = 1;
     s.untold = 1;
@@ -390,6 +403,7 @@ class Lowering {
   bool atomics_;
   int warps_;  // of a block
   std::uint64_t* told_;
+  std::map<std::int32_t, std::int32_t> prepared_;  // by command: GpuTell::prepared
   Lanes lanes_;
   GpuProgram out_;
 };

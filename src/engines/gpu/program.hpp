@@ -57,11 +57,14 @@ struct GpuRound {
 
 /// What is signalled when a put of a stream has ended, before the next one begins. A kernel between two puts would keep
 /// the copy engine waiting for some ten microseconds. So the engine itself copies the signal's new value, from a word
-/// that the kernel before the puts has set.
+/// that the kernel before the puts has set. Steps of this rank that wait for the put, because they write where it
+/// reads, are told in the same way.
 struct GpuTell {
   std::int32_t message = 0;  ///< the put's command
   std::uint64_t* counter = nullptr;
   const std::uint64_t* word = nullptr;
+  std::int32_t end = -1;      ///< for which steps of this rank wait; -1: none does
+  std::int32_t prepared = 0;  ///< the end that the kernel before the puts has given, to be copied there
 };
 
 struct GpuProgram {

@@ -298,8 +298,11 @@ class StreamEngine final : public Engine {
   // Signals that a put has ended, before the next one begins.
   void tell_of(std::int32_t command, Stream stream) {
     for (const GpuTell& tell : program_.tells) {
-      if (tell.message == command)
-        TASUKI_CUDA(cudaMemcpyAsync, tell.counter, tell.word, sizeof *tell.word, cudaMemcpyDefault, stream);
+      if (tell.message != command) continue;
+      TASUKI_CUDA(cudaMemcpyAsync, tell.counter, tell.word, sizeof *tell.word, cudaMemcpyDefault, stream);
+      if (tell.end < 0) continue;
+      TASUKI_CUDA(cudaMemcpyAsync, launch_.ends + tell.end, launch_.ends + tell.prepared, sizeof *launch_.ends,
+                  cudaMemcpyDefault, stream);
     }
   }
 
