@@ -48,8 +48,8 @@ class Gpus : public GpuMemory {
 /// Throws if the stream is being captured: CUDA refuses to be asked how far it is. `call` waits for it.
 void refuse_captured(const Runtime& runtime, const char* call, Stream stream);
 
-/// Throws if the stream belongs to another GPU than this rank's. Kernels there would take this GPU's addresses for their
-/// own. `who` begins the message. Of a stream that is being captured CUDA does not say to which GPU it belongs.
+/// Throws if the stream belongs to another GPU than this rank's. Kernels there would take this GPU's addresses for
+/// their own. `who` begins the message. Of a stream that is being captured CUDA does not say to which GPU it belongs.
 void refuse_foreign(const Runtime& runtime, const std::string& who, Stream stream);
 
 /// The context's GPUs. The first call makes them and is collective.

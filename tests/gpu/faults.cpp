@@ -132,8 +132,9 @@ RANK_TEST("a stream of another GPU is refused, and the operation stays usable") 
     select_gpu(own);
     for (int i = 0; i < 2; ++i)
       CHECK(error_of([&] { halo.run(foreign.get()); }).find("'stream' belongs to " + numbers) != std::string::npos);
-    CHECK(error_of([&] { Graph graph(foreign.get(), [&] { halo.run(foreign.get()); }); })
-              .find("Graph: argument 'stream' belongs to " + numbers) != std::string::npos);
+    CHECK(error_of([&] {
+            Graph graph(foreign.get(), [&] { halo.run(foreign.get()); });
+          }).find("Graph: argument 'stream' belongs to " + numbers) != std::string::npos);
   }
   halo.run(stream.get());
   halo.run(nullptr);
