@@ -1,0 +1,65 @@
+// What is predicted for four GPUs, beside what was measured on four H200s, each in a graph of five epochs: directions
+// of links and rounds of chunk loops are priced.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tasuki/planning.hpp"
+#include "tasuki/predict.hpp"
+
+using namespace tasuki;
+
+TEST_CASE("collectives of four GPUs are predicted near to what they take") {
+  const std::filesystem::path file = std::filesystem::path(TASUKI_MACHINES) / "h200-4.json";
+  std::stringstream text;
+  text << std::ifstream(file).rdbuf();
+  const Machine machine = Machine::from_json(text.str(), file.string());
+  struct Measured {
+    CollectiveKind kind;
+    int mib;  // of the whole buffer
+    const char* algorithm;
+    int trees;
+    int chunk_kib;
+    double us;
+  };
+  // A chain is filled once, a message to the root waits for the others, and each round costs the blocks some time.
+  for (const Measured& one : std::vector<Measured>{{CollectiveKind::broadcast, 256, "trees", 1, 4096, 885},
+                                                   {CollectiveKind::broadcast, 256, "trees", 1, 1024, 1770},
+                                                   {CollectiveKind::broadcast, 256, "trees", 3, 4096, 837},
+                                                   {CollectiveKind::broadcast, 256, "binomial", 0, 0, 1422},
+                                                   {CollectiveKind::broadcast, 16, "trees", 1, 512, 139},
+                                                   {CollectiveKind::reduce, 256, "collect", 0, 0, 2063},
+                                                   {CollectiveKind::reduce, 256, "direct", 0, 0, 2179},
+                                                   {CollectiveKind::reduce, 256, "binomial", 0, 0, 1940},
+                                                   {CollectiveKind::reduce, 256, "trees", 1, 4096, 1581},
+                                                   {CollectiveKind::reduce, 16, "direct", 0, 0, 146},
+                                                   {CollectiveKind::allgather, 256, "direct", 0, 0, 554},
+                                                   {CollectiveKind::allgather, 256, "ring", 0, 0, 667},
+                                                   {CollectiveKind::reduce_scatter, 256, "collect", 0, 0, 895}}) {
+    const bool vector = one.kind == CollectiveKind::broadcast || one.kind == CollectiveKind::reduce;
+    CollectiveShape shape;
+    shape.kind = one.kind;
+    shape.memory = Memory::device;
+    shape.shared = true;
+    shape.type = DType::f32;
+    shape.count = (std::int64_t{one.mib} << 20) / 4 / (vector ? 1 : 4);
+    shape.algorithm = one.algorithm;
+    shape.trees = one.trees;
+    shape.arity = one.trees > 0 ? 1 : 0;
+    shape.chunk = std::int64_t{one.chunk_kib} << 10;
+    CAPTURE(to_string(one.kind));
+    CAPTURE(one.algorithm);
+    CAPTURE(one.mib);
+    CAPTURE(one.chunk_kib);
+    const Planned planned = plan(machine, shape);
+    CHECK(verify(planned.plans()).ok());
+    const double us = predict(planned.plans(), machine).back_to_back * 1e6;
+    CAPTURE(us);
+    CHECK(us > 0.8 * one.us);
+    CHECK(us < 1.25 * one.us);
+  }
+}
