@@ -161,7 +161,8 @@ class Pricing {
     }
     work.seconds = between(plan, i, path, work);
     if (work.on_core) return;
-    // What a rank fetches it fetches from all others at the same time, in one pass, so they need not be looked at.
+    // A fetch takes only the links into this rank: one pass fetches from all others at the same time, so that none of
+    // their links is what takes longest.
     const bool fetches = work.to == plan.rank;
     work.resource = hardware(path.both_ends ? path.resource + (fetches ? ", in" : ", out") : path.resource);
     if (path.both_ends && !fetches) work.into = hardware(path.resource + ", in");

@@ -6,14 +6,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <numeric>
 #include <random>
 #include <set>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +18,7 @@
 #include "gpu_view.hpp"
 #include "kernels/listed.hpp"
 #include "row_view.hpp"
+#include "shipped_machine.hpp"
 #include "tasuki/planning.hpp"
 
 using namespace tasuki;
@@ -39,9 +37,6 @@ class TwoRanks {
  public:
   explicit TwoRanks(const std::vector<std::vector<std::int64_t>>& cuts, bool split_rows = true, std::int64_t shadow = 1,
                     std::int64_t element = 4) {
-    const std::filesystem::path file = std::filesystem::path(TASUKI_MACHINES) / "h200-2.json";
-    std::ostringstream text;
-    text << std::ifstream(file).rdbuf();
     HaloShape halo;
     const std::int64_t down = split_rows ? 2 : 1;
     const std::int64_t across = split_rows ? 1 : 2;
@@ -58,7 +53,7 @@ class TwoRanks {
                            .memory = Memory::device});
     halo.cuts = cuts;
     halo.path = "peer:stamped";
-    const Planned planned = plan(Machine::from_json(text.str(), file.string()), halo);
+    const Planned planned = plan(shipped_machine("h200-2"), halo);
     CHECK(verify(planned.plans()).ok());
     for (const Plan& plan : planned.plans()) {
       programs.push_back(bound(plan, [this](const Buffer& buffer) { return memory_of(buffer); }));

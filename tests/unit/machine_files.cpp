@@ -3,25 +3,16 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "shipped_machine.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/planning.hpp"
 
 using namespace tasuki;
 
 namespace {
-
-std::string text_of(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  REQUIRE(in.good());
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 void check_sound(const Planned& planned) {
   const auto plans = planned.plans();
@@ -39,7 +30,7 @@ TEST_CASE("every machine file loads, is written as it was read, and has sound pl
     CAPTURE(entry.path().string());
     REQUIRE(entry.path().extension() == ".json");
     ++files;
-    const Machine machine = Machine::from_json(text_of(entry.path()), entry.path().string());
+    const Machine machine = shipped_machine(entry.path().stem().string());
     CHECK(machine.name == entry.path().stem().string());
     CHECK((machine.source.starts_with("measured") || machine.source.starts_with("from the paper's figures")));
     CHECK(Machine::from_json(machine.to_json()) == machine);
@@ -67,8 +58,7 @@ TEST_CASE("every machine file loads, is written as it was read, and has sound pl
 }
 
 TEST_CASE("on two H200s reductions of 16 MiB are pulled in one pass, and larger ones are copied in shrinking parts") {
-  const std::filesystem::path file = std::filesystem::path(TASUKI_MACHINES) / "h200-2.json";
-  const Machine machine = Machine::from_json(text_of(file), file.string());
+  const Machine machine = shipped_machine("h200-2");
   CollectiveShape shape;
   shape.kind = CollectiveKind::allreduce;
   shape.memory = Memory::device;

@@ -1,23 +1,17 @@
-// What is predicted for four GPUs, beside what was measured on four H200s, each in a graph of five epochs: directions
-// of links and rounds of chunk loops are priced.
+// What is predicted for four GPUs, beside what was measured on four H200s (bench/results/algorithms-gpu-4.txt). Both
+// directions of a GPU's links and the rounds of chunk loops are priced.
 #include <doctest/doctest.h>
 
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-#include <string>
 #include <vector>
 
+#include "shipped_machine.hpp"
 #include "tasuki/planning.hpp"
 #include "tasuki/predict.hpp"
 
 using namespace tasuki;
 
 TEST_CASE("collectives of four GPUs are predicted near to what they take") {
-  const std::filesystem::path file = std::filesystem::path(TASUKI_MACHINES) / "h200-4.json";
-  std::stringstream text;
-  text << std::ifstream(file).rdbuf();
-  const Machine machine = Machine::from_json(text.str(), file.string());
+  const Machine machine = shipped_machine("h200-4");
   struct Measured {
     CollectiveKind kind;
     int mib;  // of the whole buffer
@@ -26,7 +20,7 @@ TEST_CASE("collectives of four GPUs are predicted near to what they take") {
     int chunk_kib;
     double us;
   };
-  // A chain is filled once, a message to the root waits for the others, and each round costs the blocks some time.
+  // Messages to the root share the links into its GPU. Each round of a loop costs the blocks some microseconds.
   for (const Measured& one : std::vector<Measured>{{CollectiveKind::broadcast, 256, "trees", 1, 4096, 885},
                                                    {CollectiveKind::broadcast, 256, "trees", 1, 1024, 1770},
                                                    {CollectiveKind::broadcast, 256, "trees", 3, 4096, 837},

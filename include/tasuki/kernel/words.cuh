@@ -153,7 +153,7 @@ TASUKI_DEVICE unsigned load_near(const unsigned* p) {
   asm volatile("ld.global.u32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
   return value;
 }
-/// Has an address computed here, not where it is used.
+/// Has the compiler compute an address here, and not where it is used.
 TASUKI_DEVICE void compute_now(Word*& address) {
   asm volatile("" : "+l"(address));
 }

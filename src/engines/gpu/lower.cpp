@@ -19,7 +19,7 @@ namespace tasuki {
 
 namespace {
 
-// Blocks that a move is worth, from which on several of them share it though a thread has to tell for them.
+// Several blocks share a large move although a thread has to tell for them: if it is worth this many blocks.
 constexpr std::int64_t kWorthTelling = 8;
 // Blocks of a staging task at most: enough to keep the way to the host busy.
 constexpr std::int64_t kStagingBlocks = 16;
