@@ -5,7 +5,8 @@ Latency is the time of 8 bytes, bandwidth that of 512 KiB beyond them, bulk_band
 and per_run what the strided face of 512^3 takes longer than the contiguous one; mutual ones are of both ways at once
 (of a ring, on 4 GPUs). The results have no `peer:eager`: it is assumed to have the latency of `peer:put`, which signals
 as it does, and the rest of `peer:stamped`, which packs as it does. Nor have they `peer:pull`: it is assumed to be
-`peer:put` whose loads have to come back. They have no `mpi:staged` and no host memory, which
+`peer:put` whose loads have to come back. Where all GPUs load from each other, the requests take a ninth of the links
+(reduce-scatters of 16 and 256 MiB, both ways: 320 GB/s where stores reach 361). They have no `mpi:staged` and no host memory, which
 stay without prices.
 """
 
@@ -20,6 +21,8 @@ SMALL, LARGE, BULK = 8, 512 << 10, 256 << 20
 FACE_RUNS = 512 * 512  # elements of the strided face of 512^3
 LEAST_RUN = 1e-12  # seconds
 THERE = 0.8e-6  # seconds from one GPU to another
+LOADED = 320 / 361  # what loads in both directions reach of what stores do
+BOTH_WAYS = ("mutual_bandwidth", "mutual_bulk_bandwidth")
 PATHS = {"peer:put": "tasuki peer:put", "peer:stamped": "tasuki peer:stamped", "peer:copy": "tasuki peer:copy",
          "nccl": "nccl"}  # fmt: skip
 
@@ -65,7 +68,8 @@ def machine(name: str) -> dict:
     paths = {path: price(results, peer, both) for path, peer in PATHS.items()}
     paths["peer:eager"] = paths["peer:stamped"] | {key: paths["peer:put"][key] for key in ("latency", "mutual_latency")}
     there = {key: rounded(paths["peer:put"][key] + THERE) for key in ("latency", "mutual_latency")}
-    paths["peer:pull"] = paths["peer:put"] | there
+    loads = {key: rounded(value * LOADED) for key, value in paths["peer:put"].items() if key in BOTH_WAYS}
+    paths["peer:pull"] = paths["peer:put"] | there | loads
     assumed = "peer:eager and peer:pull"
     inside = seconds(results, "gpu-copy", "1 GiB in one GPU's memory", "tasuki")
     paths["self:gpu"] = {"latency": 1e-6, "bandwidth": rounded((1 << 30) / inside), "per_run": LEAST_RUN}

@@ -80,10 +80,13 @@ struct Constants {
   // Copy engines (src/paths/peer_copy.cpp).
   std::int64_t copy_engine_calls = 1024;  ///< a piece that takes more calls of the copy engine is refused
   double copy_engine_call = 1.5e-6;       ///< seconds from one call to the next
+  double copy_engine_tell = 4.5e-6;       ///< seconds that an engine loses where it tells of a copy before the next one
   double gpu_copy_bandwidth = 1e12;       ///< bytes per second within a GPU, where it was not measured
   double gpu_tell = 4e-7;                 ///< seconds that blocks lose where they tell together what has been sent
-  double gpu_round = 3e-6;  ///< the same in a round of a chunk loop, and for each copy or addition of the round
-  double second_pass = 3;   ///< where both GPUs send, unpacking adds this many times a copy by the whole GPU
+  double gpu_round = 3e-6;   ///< the same where they go on, as in a loop, or wait for another lane; or move within one
+  double gpu_hop = 6e-6;     ///< seconds that a chunk takes longer from one GPU to the next, which delay no other chunk
+  double line_start = 0.08;  ///< share of stamped lines that have come when a GPU that hands them on begins with it
+  double second_pass = 3;    ///< where both GPUs send, unpacking adds this many times a copy by the whole GPU
   // A computation beside an operation (src/predict/advise.cpp).
   double thread_hand_over = 1e-5;  ///< seconds that a call loses where the progress thread has to be woken
   double gpu_launch = 2.7e-6;      ///< seconds by which a kernel of its own delays what it does

@@ -92,6 +92,9 @@ struct Command {
   ReduceOp op = ReduceOp::sum;  ///< reduce: must be `defined` for `dtype`
   bool credit = false;          ///< wait: permission was granted in advance, so the first `lag` epochs need no signal
   std::int16_t path = 0;        ///< index into `Plan::paths`: the path that emitted the command and carries it
+  /// The same for all commands of a lane. On no rank does a command wait for what one of a later stage does. So who has
+  /// few hands may do all moves of a stage before those of the next.
+  std::int16_t stage = 0;
   std::int32_t lane = 0;
   std::int32_t peer = -1;       ///< the other rank; -1 if there is none; of packing: the rank that it packs for
   std::int32_t src = -1;        ///< index into `Plan::buffers`

@@ -32,9 +32,8 @@ constexpr double kHopeless = 6;
 constexpr double kHopelessOfTwo = 1.75;
 // Of those that differ in their chunks only so many are.
 constexpr std::ptrdiff_t kChunksLookedAt = 2;
-// What is predicted to be faster by less than this share is not worth being less simple: predictions miss by more. A
-// reduce-scatter of 256 MiB in chunks between two H100s, predicted to take 3 % less, took 13 % more.
-constexpr double kTie = 0.04;
+// What is predicted to be faster by less than this share is not worth being less simple: predictions miss by more.
+constexpr double kTie = 0.02;
 
 // One-way price of the cheapest path that joins rank 0 and another.
 Price price_between(const Machine& machine, Memory memory, int rank) {
@@ -84,9 +83,13 @@ void add_candidates(const Algorithm& algorithm, const Collective& collective, co
   const Parameters wanted{shape.trees, shape.arity, shape.chunk};
   const auto settings = algorithm.settings ? algorithm.settings(collective, wanted) : std::vector<Parameters>(1);
   for (const Parameters& parameters : settings) {
-    std::vector<std::string> paths{"auto"};
-    if (shape.path == "auto")
-      for (std::string& path : corrections.paths(algorithm, parameters)) paths.push_back(std::move(path));
+    std::vector<std::string> paths;
+    if (shape.path == "auto" && algorithm.paths != nullptr) paths = algorithm.paths(collective, parameters);
+    paths.insert(paths.begin(), "auto");
+    if (shape.path == "auto") {
+      for (std::string& path : corrections.paths(algorithm, parameters))
+        if (std::find(paths.begin(), paths.end(), path) == paths.end()) paths.push_back(std::move(path));
+    }
     for (const std::string& path : paths) {
       Candidate candidate{&algorithm, parameters, algorithm.seconds(collective, parameters, price), -1, path};
       const Corrections::Factor found = corrections.of(algorithm, parameters, path);

@@ -53,7 +53,7 @@ class Lanes {
 
   void emit() {
     for (const Steps::Lane& lane : lanes_) {
-      builder_.begin_lane();
+      builder_.begin_lane(lane.stage);
       lane.chunk > 0 ? chunks(lane) : rounds(lane);
     }
     order();
@@ -69,7 +69,7 @@ class Lanes {
       auto kind = kinds.begin();
       for (lanes_[l].steps = kind->second; ++kind != kinds.end();) {
         for (const std::size_t i : kind->second) lane_of_[i] = static_cast<int>(lanes_.size());
-        lanes_.push_back({kind->second, 0, lanes_[l].group, lanes_[l].at_once});
+        lanes_.push_back({kind->second, 0, lanes_[l].group, lanes_[l].stage, lanes_[l].at_once});
       }
     }
   }

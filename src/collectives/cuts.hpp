@@ -16,7 +16,8 @@ struct Part {
 };
 
 /// Parts, or one if `chunk` is 0: at most 16, which begin on cache lines. The last one has about `chunk` bytes, because
-/// nothing hides what is done with it; each of the others has half as many again as the next, so that there are few.
+/// nothing hides what is done with it; each of the others has half as many again as the next. Of 64 MiB and more each
+/// has 2.5 times as many, which is as many as can be added up while the next one travels: so there are few.
 std::vector<Part> parts_of(std::int64_t bytes, std::int64_t chunk);
 /// What the travelling parts do not hide: the pass over the last one, and what parts cost by themselves.
 double tail_seconds(const Price& price, std::int64_t bytes, std::int64_t chunk);

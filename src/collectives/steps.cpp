@@ -117,8 +117,8 @@ int Steps::add(Part& its, int from, Place src, int to, Place dst, std::int64_t b
 }
 
 int Steps::flow_of(Part& part, int from, Place src, int to, Place dst, int link, bool combines) {
-  const auto [entry, added] =
-      part.flows.try_emplace({from, to, src.buffer, dst.buffer, link, combines, group_}, std::ssize(part.listed.flows));
+  const auto [entry, added] = part.flows.try_emplace({from, to, src.buffer, dst.buffer, link, combines, group_, stage_},
+                                                     std::ssize(part.listed.flows));
   if (!added) return entry->second;
   Flow& flow = part.listed.flows.emplace_back();
   flow.leaves = from == part.rank;
@@ -150,7 +150,7 @@ int Steps::lane_of(Part& part, const Step& step) {
     known = &part.lanes.try_emplace(step.flow, -1).first->second;
   }
   if (known != nullptr && *known >= 0) return *known;
-  listed.lanes.push_back({{}, group_ >= 0 ? groups_[at(group_)].chunk : 0, group_, false});
+  listed.lanes.push_back({{}, group_ >= 0 ? groups_[at(group_)].chunk : 0, group_, stage_, false});
   if (known != nullptr) *known = next;
   return next;
 }

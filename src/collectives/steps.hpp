@@ -51,6 +51,11 @@ class Steps {
   void begin_rounds(bool in_parts = false);
   void end() { group_ = -1; }
 
+  /// The steps that follow are a stage of their own: a GPU does with all its thread blocks what came before, and then,
+  /// with all of them, what follows. Not among chunks or rounds. For few stages in which much is moved: blocks meet
+  /// between them, and what some of them wait for keeps all.
+  void stage() { ++stage_; }
+
   /// Steps in which these ranks take part, summed over the ranks.
   std::int64_t count() const;
   /// Bytes of all ranks' steps so far between ranks of different islands.
@@ -77,6 +82,7 @@ class Steps {
     std::vector<std::size_t> steps;
     std::int64_t chunk = 0;  ///< 0: no loop
     int group = -1;
+    int stage = 0;
     bool at_once = false;  ///< rounds in which no rank waits for one that waits for it: telling can wait for the end
   };
   struct Listed {
@@ -104,9 +110,10 @@ class Steps {
   struct Part {
     int rank = 0;
     Listed listed;
-    std::map<std::tuple<int, int, int, int, int, bool, int>, int> flows;  // by ends, buffers, link, kind and group
-    std::map<int, int> numbers[2];                                        // per peer: links to and from it so far
-    std::map<int, int> lanes;                                             // per flow
+    std::map<std::tuple<int, int, int, int, int, bool, int, int>, int>
+        flows;                                    // by ends, buffers, link, kind, group, stage
+    std::map<int, int> numbers[2];                // per peer: links to and from it so far
+    std::map<int, int> lanes;                     // per flow
     std::vector<std::array<int, 2>> group_lanes;  // what leaves, and all else; of chunks all in the first
   };
   void count_across(int from, int to, std::int64_t bytes) {
@@ -142,6 +149,7 @@ class Steps {
   std::string phase_ = "all";
   std::vector<Group> groups_;
   int group_ = -1;
+  int stage_ = 0;
 };
 
 /// Emits the lanes of a rank, and the dependencies between them.

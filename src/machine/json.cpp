@@ -47,8 +47,11 @@ void each_constant(Visit&& visit) {
   visit("copy_engine_calls", &Constants::copy_engine_calls);
   visit("copy_engine_call", &Constants::copy_engine_call);
   visit("gpu_copy_bandwidth", &Constants::gpu_copy_bandwidth);
+  visit("copy_engine_tell", &Constants::copy_engine_tell);
   visit("gpu_tell", &Constants::gpu_tell);
   visit("gpu_round", &Constants::gpu_round);
+  visit("gpu_hop", &Constants::gpu_hop);
+  visit("line_start", &Constants::line_start);
   visit("second_pass", &Constants::second_pass);
   visit("thread_hand_over", &Constants::thread_hand_over);
   visit("gpu_launch", &Constants::gpu_launch);

@@ -75,8 +75,9 @@ int Builder::counter(const std::string& name, int rank, Home home) {
   return buffer(name, rank, Role::signal, sizeof(std::uint64_t), 1, home);
 }
 
-void Builder::begin_lane() {
+void Builder::begin_lane(int stage) {
   ++lane_;
+  stage_ = stage;
 }
 
 void Builder::begin_loop(std::int64_t count, std::int64_t step) {
@@ -104,6 +105,7 @@ Command& Builder::add(Verb verb, int peer) {
   c.verb = verb;
   c.peer = peer;
   c.lane = lane_;
+  c.stage = static_cast<std::int16_t>(stage_);
   c.path = static_cast<std::int16_t>(path_);
   c.loop = loop_;
   return plan_.commands.emplace_back(c);

@@ -29,7 +29,7 @@ class Builder {
   /// A counter called `name` of `rank` that belongs to no link.
   int counter(const std::string& name, int rank, Home home = Home::shared);
 
-  void begin_lane();
+  void begin_lane(int stage = 0);
   /// Commands from here to `end_loop` run `count` times; in every round the offsets in user buffers move by `step`
   /// bytes.
   void begin_loop(std::int64_t count, std::int64_t step);
@@ -78,6 +78,7 @@ class Builder {
   std::map<std::tuple<int, Purpose, int, int, std::string>, int> known_;  ///< buffers by identity
   std::vector<std::pair<std::int32_t, std::int32_t>> deps_;
   int lane_ = -1;
+  int stage_ = 0;
   int path_ = 0;
   int loop_ = -1;
   std::int64_t count_ = 1;

@@ -47,6 +47,7 @@ void fields(Visit&& visit) {
     visit("count", &Loop::count);
   } else if constexpr (std::is_same_v<Record, Command>) {
     visit("lane", &Command::lane);
+    visit("stage", &Command::stage);
     visit("verb", &Command::verb);
     visit("dtype", &Command::dtype);
     visit("op", &Command::op);

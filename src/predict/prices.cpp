@@ -13,14 +13,11 @@
 
 #include "paths/path.hpp"
 #include "plan/label.hpp"
+#include "predict/gpu_lanes.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki::detail {
 namespace {
-
-bool moves_bytes(Verb verb) {
-  return verb == Verb::copy || verb == Verb::put || verb == Verb::reduce || verb == Verb::send;
-}
 
 // Signals that grant something. Their time is part of the measured price of the data that follows.
 bool only_permits(Purpose purpose) {
@@ -63,6 +60,8 @@ class Pricing {
   void know_paths(const Plan& plan) {
     paths_.clear();
     for (const std::string& name : plan.paths) paths_.push_back(&path_named(name));
+    puts_.assign(paths_.size(), 0);
+    for (const Command& c : plan.commands) puts_[static_cast<std::size_t>(c.path)] += c.verb == Verb::put ? 1 : 0;
   }
 
   // A few small numbers as one key of a hash table.
@@ -134,9 +133,7 @@ class Pricing {
         work.per_epoch = b.per_epoch;
         if (c.verb == Verb::signal && !only_permits(b.purpose)) {
           work.latency = latency(plan.rank, b.rank, path);
-          // Blocks that share a lane tell together that they have come as far. Stamped lines need no telling.
-          if (!work.on_core && b.home == Home::device)
-            work.seconds = c.loop < 0 ? machine_.constants.gpu_tell : machine_.constants.gpu_round;
+          if (!work.on_core) price_telling(plan, i, path, work);
         }
         break;
       }
@@ -153,14 +150,22 @@ class Pricing {
     if (!moves_bytes(c.verb)) return;
     if (work.from < 0) {
       // Packing for a path of GPU memory is work of the GPU, all other packing is work of the core.
+      if (in_lines(plan, c.src, c)) {
+        work.seconds = hands_on(plan, i) ? 0 : (1 - machine_.constants.line_start) * brought(plan, c, path);
+        return;
+      }
       work.seconds = within(plan, c, path.memory);
       if (!work.on_core) work.seconds *= share_of_pass(plan, i);
-      if (!work.on_core && c.loop >= 0) work.seconds += machine_.constants.gpu_round;
+      if (!work.on_core && c.loop >= 0 && ends_pass(plan, i)) work.seconds += machine_.constants.gpu_round;
+      if (!work.on_core && c.dep_count > 0) work.seconds += machine_.constants.gpu_round;
       if (!work.on_core) work.resource = hardware("GPU");
       return;
     }
     work.seconds = between(plan, i, path, work);
     if (work.on_core) return;
+    if (c.verb == Verb::put && in_lines(plan, c.dst, c)) work.tail = (1 - machine_.constants.line_start) * work.seconds;
+    // Its blocks wait until those of another lane have met.
+    if (c.dep_count > 0) work.seconds += machine_.constants.gpu_round;
     // A fetch takes only the links into this rank: one pass fetches from all others at the same time, so that none of
     // their links is what takes longest.
     const bool fetches = work.to == plan.rank;
@@ -168,47 +173,35 @@ class Pricing {
     if (path.both_ends && !fetches) work.into = hardware(path.resource + ", in");
   }
 
-  // Whether the kernel does a move and the reduction after it in one pass (engines/gpu/operands.hpp). `next` is the
-  // reduction's number.
-  static bool goes_on(const Plan& plan, std::size_t i, std::size_t& next) {
+  // What telling costs GPUs.
+  void price_telling(const Plan& plan, std::size_t i, const Path& path, Work& work) {
+    const Constants& constants = machine_.constants;
     const Command& c = plan.commands[i];
-    for (next = i + 1; next < plan.commands.size() && plan.commands[next].lane == c.lane; ++next) {
-      if (plan.commands[next].verb != Verb::wait) break;
+    if (plan.buffers[static_cast<std::size_t>(c.dst)].home == Home::stamped) {
+      // Stamped lines need no telling. The signal stands for those that have not come when the first are handed on.
+      if (i > 0 && plan.commands[i - 1].verb == Verb::put && plan.commands[i - 1].lane == c.lane)
+        work.seconds = (&work)[-1].tail;
+      return;
     }
-    if (next == plan.commands.size() || plan.commands[next].lane != c.lane) return false;
-    const Command& then = plan.commands[next];
-    if ((c.verb != Verb::copy && c.verb != Verb::reduce) || then.verb != Verb::reduce || then.dst != c.dst)
-      return false;
-    if (c.copy_count != 1 || then.copy_count != 1 || then.bytes != c.bytes) return false;
-    const auto copy = [&](const Command& one) { return plan.copies[static_cast<std::size_t>(one.first_copy)]; };
-    return copy(c).ndims == 0 && copy(then).ndims == 0 && copy(c).dst_offset == copy(then).dst_offset;
+    // Of one put the blocks tell when a copy engine has ended, of several the engine itself.
+    if (path.carries(Verb::put) && puts_[static_cast<std::size_t>(c.path)] > 1) {
+      work.seconds = constants.copy_engine_tell;
+      return;
+    }
+    // Blocks that share a lane tell together that they have come as far, and most often go on. Those of a lane that
+    // only sends do so meanwhile.
+    work.seconds = !goes_on_moving(plan, i) ? constants.gpu_tell
+                   : waits_in_loop(plan, i) ? constants.gpu_round
+                                            : constants.gpu_round / 2;
+    if (c.loop >= 0) work.latency += constants.gpu_hop;
   }
 
-  // What a GPU loads and stores for a move within its memory, relative to a copy. The operands of a pass are loaded
-  // once and the result is stored once. Where one of them comes from another GPU, that takes longer than all the
-  // others. Of stamped lines the pass takes what it adds up as it arrives, as it would if it only unpacked them.
-  double share_of_pass(const Plan& plan, std::size_t i) const {
-    const auto remote = [&](std::size_t command) {
-      return plan.buffers[static_cast<std::size_t>(plan.commands[command].src)].rank != plan.rank;
-    };
-    const auto stamped = [&](std::size_t command) {
-      return plan.buffers[static_cast<std::size_t>(plan.commands[command].src)].home == Home::stamped;
-    };
-    if (stamped(i)) return 1;
-    std::size_t next = 0;
-    std::size_t first = i;
-    bool hidden = remote(i);
-    for (std::size_t before = i; before-- > 0 && plan.commands[before].lane == plan.commands[i].lane;) {
-      if (plan.commands[before].verb == Verb::wait) continue;
-      if (!goes_on(plan, before, next) || next != first) break;
-      first = before;
-      hidden = hidden || remote(before) || stamped(before);
-    }
-    const bool stores = !goes_on(plan, i, next);
-    for (std::size_t at = i; goes_on(plan, at, next); at = next) hidden = hidden || remote(next) || stamped(next);
-    if (hidden) return 0;
-    const bool loads_destination = first == i && plan.commands[i].verb == Verb::reduce;
-    return 0.5 * (1 + (loads_destination ? 1 : 0) + (stores ? 1 : 0));
+  // The price of the put that brought what the command takes out of stamped lines.
+  double brought(const Plan& plan, const Command& c, const Path& path) const {
+    Move move = move_of(plan, c, c.peer, plan.rank);
+    move.add = DType::none;
+    move.whole = whole_.contains({way(c.peer, plan.rank), &path}) ? whole_.at({way(c.peer, plan.rank), &path}) : 0;
+    return ask(path, machine_.cost(path.name), move, plan, c);
   }
 
   double latency(int from, int to, const Path& path) const {
@@ -257,7 +250,8 @@ class Pricing {
     move.whole = whole_.at({way(work.from, work.to), &path});
     const double seconds = ask(path, machine_.cost(path.name), move, plan, c);
     const bool staged = c.verb == Verb::put && plan.buffers[static_cast<std::size_t>(c.dst)].purpose == Purpose::ring;
-    if (!staged || !move.mutual) return seconds;
+    const bool taken = staged && in_lines(plan, c.dst, c);
+    if (!staged || taken || !move.mutual) return seconds;
     return std::max(seconds - within(plan, c, path.memory), seconds / 2);
   }
 
@@ -283,6 +277,7 @@ class Pricing {
   const Machine& machine_;
   Prices prices_;
   std::vector<const Path*> paths_;                       // of the plan that is looked at
+  std::vector<int> puts_;                                // of it by each of these paths
   std::unordered_set<std::uint64_t, Mixed> ways_;        // ranks between which bytes cross
   std::unordered_map<Link, std::int64_t, Mixed> whole_;  // bytes of an epoch
   std::set<std::string> guessed_;

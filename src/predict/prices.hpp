@@ -19,7 +19,8 @@ namespace tasuki::detail {
 /// visible has the latency, and signals that only permit (ready, credit, done) have no latency. Packing and unpacking
 /// cost a copy within the rank. Where both ranks send, a path of two passes was measured with both passes, one after
 /// the other on each core. There the put has the price less that of unpacking, because the command that unpacks has its
-/// own price.
+/// own price. Contiguous stamped lines are taken as they arrive: to unpack them costs nothing more, and who hands them
+/// on begins before the last one is there. So the signal of such a put is seen when the first lines are there.
 struct Work {
   std::int32_t from = -1;  ///< ranks between which bytes cross; -1: the bytes stay on the rank
   std::int32_t to = -1;
@@ -29,6 +30,7 @@ struct Work {
   std::int64_t bytes = 0;      ///< that cross, in one round
   double seconds = 0;          ///< to move them
   double latency = 0;
+  double tail = 0;             ///< of the seconds: those that nobody waits for who hands on what has come so far
   bool on_core = false;        ///< a core of the rank does the work, one command after the other
   bool latency_keeps = false;  ///< that core is busy during the latency, too
   /// if no core does the work, the hardware of the rank that does: index into `Prices::hardware`

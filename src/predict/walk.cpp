@@ -420,6 +420,8 @@ void Walk::work(std::int32_t r, Lane& lane, double now) {
   } else if (work.on_core) {
     ended = on_core(r, lane, now, work.seconds + (sends ? work.latency : 0));
     if (by_network) wake(r, rank(r).core_free = ended.at = carry(now, ended.at));
+  } else if (work.resource < 0) {
+    ended = {lane.ready + work.seconds, lane.after};
   } else {
     const auto served = resources_.serve(rank(r).hardware[at(work.resource)], lane.ready, work.seconds, id);
     ended = {served.end, served.after >= 0 ? served.after : lane.after};
@@ -429,6 +431,7 @@ void Walk::work(std::int32_t r, Lane& lane, double now) {
       if (in.end > ended.at) ended = {in.end, in.after >= 0 ? in.after : ended.after};
     }
     if (by_network) ended.at = carry(served.begin, served.end);
+    ended.at -= work.tail;
     travels = work.latency;
   }
   advance(r, lane, ended);

@@ -109,6 +109,11 @@ TEST_CASE("lanes and loops") {
   complains(
       plans, [](Plan& p) { p.commands[0].lane = -1; }, "lanes count from 0");
   complains(
+      plans, [](Plan& p) { p.commands[0].stage = -1; }, "stages count from 0");
+  complains(
+      plans, [](Plan& p) { p.commands[1].stage = 1; },
+      "is in stage 1, but the command before it in its lane in stage 0");
+  complains(
       plans, [](Plan& p) { p.commands[2].loop = -1; }, "returns to loop 0");
   complains(
       plans, [](Plan& p) { p.commands[4].loop = 0; }, "returns to loop 0");

@@ -151,6 +151,24 @@ TEST_CASE("dependencies in a circle are a deadlock") {
                               "rank 1 #4 wait arrived right needs rank 1 #2 signal"}));
 }
 
+TEST_CASE("stages in which a rank waits for what another does later are a deadlock") {
+  const auto staged = [](Verb late) {
+    auto plans = samples::eager_halo(2, 3, 2);
+    for (Plan& plan : plans) {
+      for (const Command& c : std::vector<Command>(plan.commands)) {
+        if (c.verb != late) continue;
+        for (Command& other : plan.commands)
+          if (other.lane == c.lane) other.stage = 1;
+      }
+    }
+    return plans;
+  };
+  CHECK(verify(staged(Verb::copy)).ok());
+  const auto report = verify(staged(Verb::put));
+  CHECK(tells(report, {"deadlock in epoch 1", "rank 0 #0 wait credit right needs rank 0 #3 wait arrived right",
+                       "rank 0 #3 wait arrived right needs rank 1 #2 signal arrived right -> 0"}));
+}
+
 TEST_CASE("a lag that is too large lets the ring be overrun") {
   CHECK(tells(verify(samples::eager_transfer(2, 3)),
               {"rank 0 #1 put -> 1 writes 32 bytes of 'in right' of rank 1 (from offset 0, epoch 3)",

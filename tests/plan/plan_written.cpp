@@ -56,7 +56,8 @@ Plan odd_plan() {
   plan.loops = {{1}, {12}};
   plan.commands.resize(2);
   plan.commands[1] = {
-      Verb::reduce, DType::u16, ReduceOp::bxor, true, -3, 4, 5, 6, 7, 8, 9, 10, 11, 12, -13, 14, 15, 16, 17, 18, -19};
+      Verb::reduce, DType::u16, ReduceOp::bxor, true, -3, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, -13, 14, 15, 16, 17,
+      18,           -19};
   plan.deps = {1, 0, 5};
   plan.expects = {{1, 2, 3, 4, DType::f32, ReduceOp::max, true}, {}};
   return plan;

@@ -28,6 +28,7 @@ using Bytes = std::vector<std::byte>;
 
 constexpr std::uint64_t kEpochs = 4;
 int told = 0;     // puts of streams of which somebody was told by itself
+int staged = 0;   // kernels in stages
 int in_rows = 0;  // ranks whose epochs ran in rows
 
 class Enqueued final : public StreamChannel {
@@ -66,7 +67,8 @@ Bytes data_of(int rank, const std::string& name, std::int64_t bytes, std::uint64
 /// One rank's epochs.
 class Rank {
  public:
-  Rank(World& world, Plan plan, int blocks, bool split, bool by_rows = false) : world_(world), split_(split) {
+  Rank(World& world, Plan plan, int blocks, bool split, bool by_rows = false, bool own = true)
+      : world_(world), split_(split) {
     program_.plan = std::move(plan);
     for (const Buffer& b : program_.plan.buffers) program_.where.push_back(world.where(b));
     for (const Command& c : program_.plan.commands) {
@@ -75,7 +77,7 @@ class Rank {
       if (path.carries(c.verb)) channel.stream = std::make_unique<Enqueued>();
     }
     told_.resize(program_.plan.commands.size());
-    gpu_ = lower(program_, blocks, true, static_cast<int>(kGpuWarps), {}, told_.data());
+    gpu_ = lower(program_, blocks, true, static_cast<int>(kGpuWarps), {}, told_.data(), own);
     if (by_rows && gpu_.messages.empty() && gpu_.direct)
       for (const int parts : {kPartStart, kPartWait, kBoth}) rows_[parts] = rows_of(gpu_, gpu_.tasks[parts], blocks);
     if (rows_[kBoth]) ++in_rows;
@@ -120,10 +122,14 @@ class Rank {
     std::size_t task = 0;
     std::vector<GpuStep> steps;
     std::size_t at = 0;
+    std::size_t round = 0;
+    bool single = false;  // of single threads, which the rounds do not hold up
+    bool ended() const { return at == steps.size(); }
   };
   struct Work {
     int part = 0;
     std::size_t round = 0;
+    std::size_t last_round = 0;  // where blocks go from round to round while that of single threads serves them all
     bool messages = false;
     bool begun = false;
     std::size_t sent = 0;
@@ -146,11 +152,17 @@ class Rank {
         if (!work.rows.empty()) queue.push_back(work);
         return;
       }
-      for (std::size_t round = 0; round < gpu_.rounds[part].size(); ++round) queue.push_back({part, round});
+      const auto& rounds = gpu_.rounds[part];
+      if (!rounds.empty() && !rounds.back().single) {
+        queue.push_back({part, 0, rounds.size() - 1});
+        ++staged;
+        return;
+      }
+      for (std::size_t round = 0; round < rounds.size(); ++round) queue.push_back({part, round, round});
     };
     if (gpu_.in_line && !split_) {
       kernel(streams_[0], kBefore);
-      streams_[0].push_back({0, 0, true});
+      streams_[0].push_back({0, 0, 0, true});
       kernel(streams_[0], kAfter);
       return;
     }
@@ -159,7 +171,7 @@ class Rank {
     if (gpu_.direct && split_) kernel(streams_[0], kPartWait);
     if (gpu_.messages.empty()) return;
     kernel(streams_[1], kPartPack);
-    streams_[1].push_back({0, 0, true});
+    streams_[1].push_back({0, 0, 0, true});
     kernel(streams_[1], kPartUnpack);
   }
 
@@ -184,21 +196,30 @@ class Rank {
     }
     if (!work.begun) {
       work.begun = true;
-      const GpuRound& round = gpu_.rounds[work.part][work.round];
-      for (auto t = round.first_task; t < round.last_task; ++t) {
-        const auto task = static_cast<std::size_t>(t);
-        for (auto& steps : View(gpu_, gpu_.tasks[work.part][task]).lanes())
-          if (!steps.empty()) work.lanes.push_back({task, std::move(steps), 0});
+      for (std::size_t r = work.round; r <= work.last_round; ++r) {
+        const GpuRound& round = gpu_.rounds[work.part][r];
+        for (auto t = round.first_task; t < round.last_task; ++t) {
+          const auto task = static_cast<std::size_t>(t);
+          for (auto& steps : View(gpu_, gpu_.tasks[work.part][task]).lanes())
+            if (!steps.empty())
+              work.lanes.push_back({task, std::move(steps), 0, r, round.single && t == round.first_task});
+        }
       }
     }
+    const auto may_go_on = [&](const Cursor& lane) {
+      return !lane.ended() &&
+             (lane.single || std::all_of(work.lanes.begin(), work.lanes.end(), [&](const Cursor& other) {
+                return other.single || other.ended() || other.round >= lane.round;
+              }));
+    };
     bool moved = false;
     bool left = false;
     const std::size_t first = work.lanes.empty() ? 0 : random() % work.lanes.size();
     for (std::size_t i = 0; i < work.lanes.size() && !moved; ++i) {
       Cursor& lane = work.lanes[(first + i) % work.lanes.size()];
-      if (lane.at < lane.steps.size()) moved = step(View(gpu_, gpu_.tasks[work.part][lane.task]), lane);
+      if (may_go_on(lane)) moved = step(View(gpu_, gpu_.tasks[work.part][lane.task]), lane);
     }
-    for (const Cursor& lane : work.lanes) left = left || lane.at < lane.steps.size();
+    for (const Cursor& lane : work.lanes) left = left || !lane.ended();
     if (!left) queue.pop_front();
     return moved || !left;
   }
@@ -399,6 +420,7 @@ TEST_CASE("collectives lowered for GPUs give what their plans promise, in one ke
   }
   CHECK(ran > 250);
   CHECK(told > 50);
+  CHECK(staged > 20);
   CHECK(in_rows > 80);
 }
 

@@ -50,7 +50,7 @@ void run_in_order(const Program& program) {
   const Plan& plan = program.plan;
   for (const LaneStep& step : unrolled(plan, 0, plan.commands.size())) {
     const Command& c = plan.commands[static_cast<std::size_t>(step.command)];
-    if (c.verb != Verb::copy && c.verb != Verb::reduce) continue;
+    if (c.verb != Verb::copy && c.verb != Verb::put && c.verb != Verb::reduce) continue;
     for (std::int32_t k = c.first_copy; k < c.first_copy + c.copy_count; ++k) {
       const StridedCopy& copy = plan.copies[static_cast<std::size_t>(k)];
       const auto f = c.verb == Verb::reduce ? select_reduce(copy, c.dtype, c.op) : select_copy(copy);
@@ -64,7 +64,12 @@ void run_in_order(const Program& program) {
 class Blocks {
  public:
   Blocks(const View& view, std::uint32_t blocks, std::mt19937& random)
-      : view_(view), steps_(view.lanes().front()), blocks_(blocks), random_(random), warps_(blocks * kGpuWarps) {
+      : view_(view),
+        steps_(view.lanes().front()),
+        blocks_(blocks),
+        movers_(kGpuWarps - (view.header.teller != 0 ? 1 : 0)),
+        random_(random),
+        warps_(blocks * kGpuWarps) {
     for (std::uint32_t w = 0; w < warps_.size(); ++w) warps_[w].turn = w % kGpuWarps;
   }
 
@@ -91,12 +96,18 @@ class Blocks {
     if (warp.step == steps_.size()) return false;
     const GpuStep& step = steps_[warp.step];
     const std::uint32_t block = w / kGpuWarps;
+    const bool tells = w % kGpuWarps >= movers_;
+    const bool telling = step.verb == Verb::signal || step.verb == Verb::reduce || step.awaited != 0;
+    if (tells && warp.gate != after) {
+      warp.gate = static_cast<Gate>(warp.gate + 1);
+      return true;
+    }
     if (warp.gate == before) {
       if (step.deps > 0 || step.verb == Verb::wait) {
         for (const std::int32_t dep : view_.deps(step)) {
           if (ends[dep] < blocks_) return false;
         }
-        if (!together(block, warp)) return false;
+        if (!together(block, warp, movers_)) return false;
       }
       warp.gate = move;
       return true;
@@ -106,37 +117,38 @@ class Blocks {
       warp.gate = after;
       return true;
     }
-    if (step.verb == Verb::signal || step.verb == Verb::reduce || step.awaited != 0) {
-      if (!together(block, warp)) return false;
-      if (w % kGpuWarps == 0 && step.awaited != 0) ++ends[step.end];
+    if (telling) {
+      if (!together(block, warp, kGpuWarps)) return false;
+      if (w % kGpuWarps == (movers_ < kGpuWarps ? movers_ : 0) && step.awaited != 0) ++ends[step.end];
     }
     warp.step += 1 + static_cast<std::size_t>(step.followers) + static_cast<std::size_t>(step.joined);
     warp.gate = before;
     return true;
   }
 
-  /// Whether all warps of the block have come as far.
-  bool together(std::uint32_t block, const Warp& warp) const {
+  /// Whether the first `count` warps of the block have come as far.
+  bool together(std::uint32_t block, const Warp& warp, std::uint32_t count) const {
     return std::all_of(
-        warps_.begin() + block * kGpuWarps, warps_.begin() + (block + 1) * kGpuWarps,
+        warps_.begin() + block * kGpuWarps, warps_.begin() + block * kGpuWarps + count,
         [&](const Warp& other) { return std::pair(other.step, other.gate) >= std::pair(warp.step, warp.gate); });
   }
 
   void deal(std::uint32_t block, std::uint32_t w, Warp& warp, const GpuStep& step) {
     for (std::uint32_t round = 0; round < step.rounds; ++round) {
-      const std::uint32_t tile = (round * blocks_ + block) * kGpuWarps + w;
+      const std::uint32_t tile = (round * blocks_ + block) * movers_ + w;
       follow(view_, step, tile, tile + 1);
     }
     const std::uint32_t turn = (block + blocks_ - step.first_block) % blocks_;
-    const std::uint32_t rest = step.rounds * kGpuWarps * blocks_ + turn * step.share + std::min(turn, step.more);
+    const std::uint32_t rest = step.rounds * movers_ * blocks_ + turn * step.share + std::min(turn, step.more);
     const std::uint32_t count = step.share + (turn < step.more ? 1 : 0);
     if (warp.turn < count) follow(view_, step, rest + warp.turn, rest + warp.turn + 1);
-    if (step.keeps_turn == 0) warp.turn = (warp.turn - count) % kGpuWarps;
+    if (step.keeps_turn == 0) warp.turn = (warp.turn - count) % movers_;
   }
 
   const View& view_;
   std::vector<GpuStep> steps_;
   std::uint32_t blocks_;
+  std::uint32_t movers_;  // warps of a block that move
   std::mt19937& random_;
   std::vector<Warp> warps_;
 };
@@ -361,6 +373,56 @@ TEST_CASE("a pipelined reduction: a step a round, signals told by a thread once 
     for (std::size_t r = 0; r + 1 < kRounds; ++r) {
       CHECK(lowered.more_ends.at(static_cast<std::size_t>(ends[r] - commands)) == put);
     }
+  }
+}
+
+TEST_CASE(
+    "what a lane adds up and sends on in chunks is stored in both places at once, and a warp of each block tells") {
+  std::mt19937 random(32);
+  for (const std::int64_t chunk : {std::int64_t{1} << 16, (std::int64_t{1} << 16) + 4}) {
+    CAPTURE(chunk);
+    const bool wide = chunk % 16 == 0;
+    constexpr std::int64_t kRounds = 3;
+    Builder builder("test", 0, 2);
+    builder.set_path("peer:some");
+    const int own = builder.buffer("own", 0, Role::input, kRounds * chunk);
+    const int in = builder.buffer("in", 0, Role::scratch, kRounds * chunk);
+    const int sum = builder.buffer("sum", 0, Role::inout, kRounds * chunk);
+    const int out = builder.buffer("sum", 1, Role::inout, kRounds * chunk);
+    builder.begin_lane();
+    builder.wait(1, builder.counter(Purpose::credit, 0, 0, 1, Home::device), 1, true);
+    builder.begin_loop(kRounds, chunk);
+    builder.copy(-1, own, sum, std::array{piece(0, 0, chunk)}, chunk, chunk);
+    builder.wait(1, builder.counter("arrived", 0, Home::device));
+    builder.reduce(1, in, sum, std::array{piece(0, 0, chunk)}, chunk, chunk, DType::u32);
+    builder.put(1, sum, out, std::array{piece(0, 0, chunk)}, chunk, chunk);
+    builder.signal(1, builder.counter("forwarded", 1, Home::device));
+    builder.end_loop();
+    Bound work(builder.finish(), &random);
+    const auto before = work.memory;
+    const GpuProgram lowered = lower(work.program, 9, true, static_cast<int>(kGpuWarps), {}, nullptr, true);
+    const auto& tasks = lowered.tasks[kBoth];
+    REQUIRE(tasks.size() == 2);
+    const View view(lowered, tasks[1]);
+    CHECK(view.header.teller == 1);
+    int sends = 0;
+    for (const GpuStep& step : lane_of(lowered)) {
+      sends += step.sends;
+      if (step.sends == 0) continue;
+      CHECK(step.joined == 2);
+      CHECK(step.begins == 1);
+      CHECK(step.flat == 1);
+    }
+    CHECK(sends == (wide ? kRounds : 0));
+    run_in_order(work.program);
+    const auto expected = work.memory;
+    for (std::size_t b = 0; b < before.size(); ++b) std::ranges::copy(before[b], work.memory[b].begin());
+    const auto blocks = static_cast<std::uint32_t>(lowered.blocks[kBoth] - tasks[1].first_block);
+    CHECK(blocks > 1);
+    Blocks pace(view, blocks, random);
+    REQUIRE(pace.run());
+    for (const int b : {sum, out})
+      CHECK((work.memory[static_cast<std::size_t>(b)] == expected[static_cast<std::size_t>(b)]));
   }
 }
 

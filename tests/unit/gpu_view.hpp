@@ -141,7 +141,7 @@ inline void combine(const View& view, std::int32_t s, const GpuCopy& copy, std::
       return base_of(step.dst, epoch) + offsets_of(view, copy, first + i, scale).second;
     };
     for (std::uint32_t i = 0; i < each; ++i) std::memcpy(piece(here, i), to(i), static_cast<std::size_t>(unit));
-    for (std::int32_t k = 0; k <= step.joined; ++k) {
+    for (std::int32_t k = 0; k <= step.joined - step.sends; ++k) {
       const auto operand = view.get<GpuStep>(view.header.steps, s + k);
       const auto its = k == 0 ? copy : view.get<GpuCopy>(view.header.copies, operand.first_copy);
       for (std::uint32_t i = 0; i < each; ++i) {
@@ -159,6 +159,13 @@ inline void combine(const View& view, std::int32_t s, const GpuCopy& copy, std::
       begins ? void(here = there) : void(select_reduce(one, step.dtype, step.op)(one, there.data(), here.data()));
     }
     for (std::uint32_t i = 0; i < each; ++i) std::memcpy(to(i), piece(here, i), static_cast<std::size_t>(unit));
+    if (step.sends == 0) continue;
+    const auto put = view.get<GpuStep>(view.header.steps, s + step.joined);
+    const auto its = view.get<GpuCopy>(view.header.copies, put.first_copy);
+    for (std::uint32_t i = 0; i < each; ++i) {
+      std::byte* const also = base_of(put.dst, epoch) + offsets_of(view, its, first + i, scale).second;
+      std::memcpy(also, piece(here, i), static_cast<std::size_t>(unit));
+    }
   }
 }
 

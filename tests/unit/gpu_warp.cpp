@@ -322,16 +322,19 @@ TEST_CASE("warps: several operands, out of lines, packed memory or both, into wh
       const auto value = [&](int k) { return memory.data() + 8192 * (k + (begins ? 1 : 0)); };
       const auto units = static_cast<std::uint32_t>(copy.block / 16);
       constexpr std::uint32_t kTile = 32 * kTileRows;
+      std::vector<std::byte> sent(static_cast<std::size_t>(copy.block));
+      std::byte* const also = round % 3 == 0 ? sent.data() : nullptr;
       with_adder(dtype, combine, [&](auto add) {
         for (std::uint32_t unit = 0; unit < (units + kTile - 1) / kTile * kTile; ++unit) {
           if (unit % kTile >= 32) continue;
           const std::uint32_t end = std::min(units, unit / kTile * kTile + kTile);
-          combine_flat(add, unit, end, value(0), value(1), memory.data(), begins ? 2 : 3,
+          combine_flat(add, unit, end, value(0), value(1), memory.data(), also, begins ? 2 : 3,
                        [&](int k) { return value(2 + k); });
         }
         return true;
       });
       CHECK(std::equal(expected.begin(), expected.end(), memory.begin()));
+      if (also != nullptr) CHECK(std::equal(sent.begin(), sent.begin() + units * 16, memory.begin()));
     }
   }
 }

@@ -20,20 +20,23 @@ TEST_CASE("collectives of four GPUs are predicted near to what they take") {
     int chunk_kib;
     double us;
   };
-  // Messages to the root share the links into its GPU. Each round of a loop costs the blocks some microseconds.
-  for (const Measured& one : std::vector<Measured>{{CollectiveKind::broadcast, 256, "trees", 1, 4096, 885},
-                                                   {CollectiveKind::broadcast, 256, "trees", 1, 1024, 1770},
-                                                   {CollectiveKind::broadcast, 256, "trees", 3, 4096, 837},
-                                                   {CollectiveKind::broadcast, 256, "binomial", 0, 0, 1422},
-                                                   {CollectiveKind::broadcast, 16, "trees", 1, 512, 139},
-                                                   {CollectiveKind::reduce, 256, "collect", 0, 0, 2063},
+  // Messages to the root share the links into its GPU. Each round of a loop costs the blocks some microseconds. Stamped
+  // lines are handed on before the last one has come.
+  for (const Measured& one : std::vector<Measured>{{CollectiveKind::broadcast, 256, "trees", 3, 2048, 823},
+                                                   {CollectiveKind::broadcast, 256, "trees", 3, 4096, 830},
+                                                   {CollectiveKind::broadcast, 256, "binomial", 0, 0, 1421},
+                                                   {CollectiveKind::broadcast, 64, "trees", 3, 2048, 240},
+                                                   {CollectiveKind::broadcast, 16, "trees", 3, 512, 85},
+                                                   {CollectiveKind::broadcast, 16, "trees", 3, 16384, 65},
+                                                   {CollectiveKind::reduce, 256, "collect", 0, 0, 2073},
                                                    {CollectiveKind::reduce, 256, "direct", 0, 0, 2179},
-                                                   {CollectiveKind::reduce, 256, "binomial", 0, 0, 1940},
-                                                   {CollectiveKind::reduce, 256, "trees", 1, 4096, 1581},
-                                                   {CollectiveKind::reduce, 16, "direct", 0, 0, 146},
+                                                   {CollectiveKind::reduce, 256, "binomial", 0, 0, 2017},
+                                                   {CollectiveKind::reduce, 64, "trees", 3, 1024, 302},
+                                                   {CollectiveKind::reduce, 16, "trees", 3, 512, 91},
+                                                   {CollectiveKind::reduce, 16, "direct", 0, 0, 147},
                                                    {CollectiveKind::allgather, 256, "direct", 0, 0, 554},
-                                                   {CollectiveKind::allgather, 256, "ring", 0, 0, 667},
-                                                   {CollectiveKind::reduce_scatter, 256, "collect", 0, 0, 895}}) {
+                                                   {CollectiveKind::allgather, 256, "ring", 0, 0, 664},
+                                                   {CollectiveKind::reduce_scatter, 256, "direct", 0, 0, 706}}) {
     const bool vector = one.kind == CollectiveKind::broadcast || one.kind == CollectiveKind::reduce;
     CollectiveShape shape;
     shape.kind = one.kind;
@@ -53,7 +56,7 @@ TEST_CASE("collectives of four GPUs are predicted near to what they take") {
     CHECK(verify(planned.plans()).ok());
     const double us = predict(planned.plans(), machine).back_to_back * 1e6;
     CAPTURE(us);
-    CHECK(us > 0.8 * one.us);
+    CHECK(us > 0.75 * one.us);
     CHECK(us < 1.25 * one.us);
   }
 }

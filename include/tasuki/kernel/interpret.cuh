@@ -3,8 +3,8 @@
 // kernel in the midst of others' work (plan.cuh).
 //
 // A crew is what blocks run a task: which of its threads the caller is (`thread()`, `warp()`, of `warps()`), how the
-// block's threads meet (`all(yes)`: whether all say yes), and whether earlier kernels have ended when it begins
-// (`kFresh`).
+// block's threads meet (`all(yes)`: whether all say yes), whether earlier kernels have ended when it begins
+// (`kFresh`), and whether its last warp may be a teller (`kTeller`; then the other warps meet by `movers(yes)`).
 #pragma once
 
 #include "tasuki/kernel/copy.cuh"
@@ -299,7 +299,10 @@ TASUKI_APART void reduce_flat_by(const PlanRun& l, const std::byte* at, const St
   const std::byte* const here = begins ? source(0) : to;
   const std::byte* const there = begins ? source(1) : source(0);
   const int first_more = begins ? 2 : 1;
-  const int rest = step->joined + 1 - first_more;
+  const GpuStep* const put = step + step->joined;
+  std::byte* const also =
+      step->sends != 0 ? base_of(l, put->dst, epoch) + copies[put->first_copy].dst_offset : nullptr;
+  const int rest = step->joined + 1 - step->sends - first_more;
   const auto more = [&](int k) { return source(first_more + k); };
   const Add add{step->dtype, step->op};
   const std::uint32_t tile_units = step->tile_rows * 32;
@@ -315,7 +318,7 @@ TASUKI_APART void reduce_flat_by(const PlanRun& l, const std::byte* at, const St
     }
     const std::uint32_t first = tile * tile_units;
     each_lane([&](std::uint32_t lane) {
-      combine_flat(add, first + lane, least(units, first + tile_units), here, there, to, rest, more);
+      combine_flat(add, first + lane, least(units, first + tile_units), here, there, to, also, rest, more);
     });
   }
 }
@@ -459,14 +462,19 @@ TASUKI_DEVICE void give(std::uint64_t* counter, std::uint64_t value, std::uint32
 }
 
 /// Runs a lane that moves data, with all threads of `blocks` blocks, from `place` on. Threads of a block may differ in
-/// what they find at the end, but not in whether the block leaves before.
+/// what they find at the end, but not in whether the block leaves before. A teller (GpuTaskHeader::teller) comes only
+/// to where the whole block meets.
 template <bool kReduces, bool kTraced, class Crew, class Waits>
 TASUKI_DEVICE Went run_lane(const PlanRun& l, const Task& task, std::uint32_t block, std::uint32_t blocks,
                             std::uint64_t epoch, const Crew& crew, Waits& waits, LanePlace& place) {
   const auto& header = task.header();
   const auto* steps = task.list<GpuStep>(header.steps);
   const std::int32_t count = *task.list<std::int32_t>(header.ends);
-  const std::uint32_t warps = crew.warps();
+  bool teller = false;
+  if constexpr (Crew::kTeller) teller = header.teller != 0;
+  const std::uint32_t warps = teller ? crew.warps() - 1 : crew.warps();
+  const bool moves = crew.warp() < warps;
+  const std::uint32_t giver = teller ? warps * kLanes : 0;  // the thread that tells
   // of this warp: of the rest of a step it gets this tile
   std::uint32_t turn = crew.warp() >= place.dealt ? crew.warp() - place.dealt : crew.warp() + warps - place.dealt;
   bool came = true;  // everything that this thread has waited for
@@ -478,7 +486,9 @@ TASUKI_DEVICE Went run_lane(const PlanRun& l, const Task& task, std::uint32_t bl
       Came found = Came::yes;
       if (crew.thread() == 0 && came) found = what_it_needs(l, task, step, epoch, crew, waits);
       came = came && found == Came::yes;
-      if (!crew.all(came)) {
+      if (teller) {
+        if constexpr (Crew::kTeller) came = moves ? crew.movers(came) : came;
+      } else if (!crew.all(came)) {
         if constexpr (Waits::kLeaves) {
           place.step = s;
           if (crew.all(came || found == Came::not_yet)) return Went::as_far_as_it_could;
@@ -486,7 +496,7 @@ TASUKI_DEVICE Went run_lane(const PlanRun& l, const Task& task, std::uint32_t bl
         return Went::wrong;
       }
     }
-    if (step.tiles > 0 && came) {
+    if (step.tiles > 0 && came && moves) {
       const Dealt dealt{step, block, blocks, warps};
       came = move<kReduces>(l, task, dealt, epoch, crew.warp(), turn);
       if (step.keeps_turn == 0) {
@@ -498,9 +508,10 @@ TASUKI_DEVICE Went run_lane(const PlanRun& l, const Task& task, std::uint32_t bl
     if (step.verb == Verb::signal || step.verb == Verb::reduce || step.awaited != 0) {
       if (!crew.all(came)) return Went::wrong;
       const std::uint64_t end = (epoch - crew.elsewhere(l)) * kShares;
-      if (crew.thread() == 0 && step.verb == Verb::signal) give(step.counter, target_of(step, epoch), block, blocks);
-      if (crew.thread() == 0 && step.awaited == kAwaited) give(&l.ends[step.end], end, block, blocks);
-      if (crew.thread() == 0 && step.awaited == kMet) store_relaxed(&l.ends[step.end], end);
+      const bool gives = crew.thread() == giver;
+      if (gives && step.verb == Verb::signal) give(step.counter, target_of(step, epoch), block, blocks);
+      if (gives && step.awaited == kAwaited) give(&l.ends[step.end], end, block, blocks);
+      if (gives && step.awaited == kMet) store_relaxed(&l.ends[step.end], end);
     }
     const std::int32_t last = s + step.followers + step.joined;
     for (std::int32_t k = s; watched && came && k <= last; ++k) record(l, steps[k], epoch, begin);

@@ -95,6 +95,7 @@ struct GpuStep {
   /// A reduction of several operands: so many steps after this one have the others, in the order in which they are
   /// combined. They have the same destination and are not dealt out.
   std::int8_t joined = 0;
+  std::int8_t sends = 0;     ///< the last of these is a put of the result, which is stored there, too
   std::int8_t begins = 0;    ///< a reduction: its destination does not count, its first source takes that place
   std::int8_t flat = 0;      ///< a reduction in units of 16 bytes that follow each other on all sides
   std::int8_t by_lines = 0;  ///< a reduction in words, whose rows are as long as stamped lines
@@ -120,6 +121,9 @@ struct GpuTaskHeader {
   std::int32_t copies = 0;
   std::int32_t dims = 0;
   std::int32_t deps = 0;
+  /// The last warp of each block moves nothing: it tells, for the others, how far the block has come. Telling waits
+  /// until all that the block has stored is visible, and meanwhile the others go on.
+  std::int32_t teller = 0;
 };
 
 struct GpuTask {

@@ -279,9 +279,10 @@ TASUKI_WITHIN void combine_units(const Combination& c, const Add& add, const Gpu
 
 /// A tile of operands whose units follow each other (GpuStep::flat): the units from `first` to before `end`, of which
 /// this thread has every 32nd. `here` and `there` are the first two that are combined, `more` gives those after them.
+/// The result is stored at `to` and, unless it is null, at `also`.
 template <class Add, class More>
 TASUKI_WITHIN void combine_flat(const Add& add, std::uint32_t first, std::uint32_t end, const std::byte* here,
-                                const std::byte* there, std::byte* to, int rest, const More& more) {
+                                const std::byte* there, std::byte* to, std::byte* also, int rest, const More& more) {
   Unit16 a[kTileRows] = {};
   Unit16 b[kTileRows] = {};
   const auto wanted = [&](int j) { return first + 32 * j < end; };
@@ -303,6 +304,11 @@ TASUKI_WITHIN void combine_flat(const Add& add, std::uint32_t first, std::uint32
   TASUKI_UNROLL
   for (int j = 0; j < kTileRows; ++j) {
     if (wanted(j)) store_aligned<Unit16>(to + at(j), a[j]);
+  }
+  if (also == nullptr) return;
+  TASUKI_UNROLL
+  for (int j = 0; j < kTileRows; ++j) {
+    if (wanted(j)) store_aligned<Unit16>(also + at(j), a[j]);
   }
 }
 

@@ -19,6 +19,7 @@ struct Share {
 /// The caller's place in the group.
 template <class Block>
 struct GroupCrew {
+  static constexpr bool kTeller = false;
 #if defined(__CUDACC__)
   static constexpr bool kFresh = true;  // `tell_all` has told what was before
 #else

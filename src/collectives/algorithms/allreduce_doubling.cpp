@@ -78,6 +78,7 @@ const AlgorithmRegistration registration{[] {
   algorithm.name = "doubling";
   algorithm.collective = CollectiveKind::allreduce;
   algorithm.complexity = 1;
+  algorithm.worth_trying = unless_gpus_idle;
   algorithm.settings = cut_settings;
   algorithm.seconds = seconds;
   algorithm.list = list;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "tasuki/error.hpp"
 
@@ -44,36 +46,7 @@ void give(std::vector<TaskDraft>& tasks, bool staging, std::int64_t room, std::v
   }
 }
 
-}  // namespace
-
-Worth worth_of(const std::vector<TaskDraft>& tasks) {
-  Worth worth;
-  for (const TaskDraft& task : tasks) {
-    if (task.staging) continue;
-    if (task.lines == 0 && !task.in_pieces()) worth.waiting += task.blocks();
-    if (task.lines > 0 && task.scattered()) worth.scattered += task.blocks();
-  }
-  return worth;
-}
-
-bool both_want_most(const Worth& start, const Worth& wait, int most) {
-  return 2 * std::min(start.waiting, wait.waiting) > most ||
-         std::min(start.scattered, wait.scattered) > kMostScattered * most;
-}
-
-void in_rounds(GpuProgram& out) {
-  const auto& start = out.tasks[kPartStart];
-  const auto& wait = out.tasks[kPartWait];
-  auto& both = out.tasks[kBoth];
-  both = start;
-  both.insert(both.end(), wait.begin(), wait.end());
-  out.blocks[kBoth] = std::max(out.blocks[kPartStart], out.blocks[kPartWait]);
-  const auto first = static_cast<std::int32_t>(start.size());
-  out.rounds[kBoth] = {{0, first, out.blocks[kPartStart]},
-                       {first, static_cast<std::int32_t>(both.size()), out.blocks[kPartWait]}};
-}
-
-void deal_out(const Plan& plan, std::vector<TaskDraft>& tasks, int parts, int most, GpuProgram& out) {
+void check(const Plan& plan, const std::vector<TaskDraft>& tasks) {
   if (tasks.size() > kGpuTasks) {
     throw Error(fmt::format("rank {}: {}: {} lanes move data; one operation on GPU memory takes at most {}", plan.rank,
                             plan.operation, tasks.size(), kGpuTasks - 1));
@@ -84,6 +57,10 @@ void deal_out(const Plan& plan, std::vector<TaskDraft>& tasks, int parts, int mo
                     "memory takes at most {}",
                     plan.rank, plan.operation, tasks[0].ends.size(), kGpuThreads));
   }
+}
+
+// Adds the tasks with their shares of `most` blocks, which are numbered after those that the parts have so far.
+void deal(std::vector<TaskDraft>& tasks, int parts, int most, GpuProgram& out) {
   std::int64_t sum[2] = {};  // of other tasks, of staging tasks
   std::int64_t count[2] = {};
   for (const TaskDraft& task : tasks) {
@@ -114,7 +91,61 @@ void deal_out(const Plan& plan, std::vector<TaskDraft>& tasks, int parts, int mo
     out.blocks[parts] += static_cast<int>(blocks);
     out.tasks[parts].push_back(placed);
   }
+}
+
+}  // namespace
+
+Worth worth_of(const std::vector<TaskDraft>& tasks) {
+  Worth worth;
+  for (const TaskDraft& task : tasks) {
+    if (task.staging) continue;
+    if (task.lines == 0 && !task.in_pieces()) worth.waiting += task.blocks();
+    if (task.lines > 0 && task.scattered()) worth.scattered += task.blocks();
+  }
+  return worth;
+}
+
+bool both_want_most(const Worth& start, const Worth& wait, int most) {
+  return 2 * std::min(start.waiting, wait.waiting) > most ||
+         std::min(start.scattered, wait.scattered) > kMostScattered * most;
+}
+
+void in_rounds(GpuProgram& out) {
+  const auto& start = out.tasks[kPartStart];
+  const auto& wait = out.tasks[kPartWait];
+  auto& both = out.tasks[kBoth];
+  both = start;
+  both.insert(both.end(), wait.begin(), wait.end());
+  out.blocks[kBoth] = std::max(out.blocks[kPartStart], out.blocks[kPartWait]);
+  const auto first = static_cast<std::int32_t>(start.size());
+  out.rounds[kBoth] = {{0, first, out.blocks[kPartStart]},
+                       {first, static_cast<std::int32_t>(both.size()), out.blocks[kPartWait]}};
+}
+
+void deal_out(const Plan& plan, std::vector<TaskDraft>& tasks, int parts, int most, GpuProgram& out) {
+  check(plan, tasks);
+  deal(tasks, parts, most, out);
   out.rounds[parts] = {{0, static_cast<std::int32_t>(out.tasks[parts].size()), out.blocks[parts]}};
+}
+
+void deal_stages(const Plan& plan, std::vector<TaskDraft>& tasks, int parts, int most, GpuProgram& out) {
+  check(plan, tasks);
+  std::map<int, std::vector<TaskDraft>> stages;
+  for (std::size_t t = 1; t < tasks.size(); ++t)
+    stages[std::min(tasks[t].stage, static_cast<int>(kGpuRounds) - 1)].push_back(std::move(tasks[t]));
+  tasks.resize(1);
+  deal(tasks, parts, 1, out);
+  if (stages.empty()) out.rounds[parts] = {{0, 1, 1}};
+  int blocks = 1;
+  for (auto& [stage, its] : stages) {
+    const bool single = out.rounds[parts].empty();
+    const std::int32_t first = single ? 0 : static_cast<std::int32_t>(out.tasks[parts].size());
+    out.blocks[parts] = 1;
+    deal(its, parts, std::max(most - 1, 1), out);
+    blocks = std::max(blocks, out.blocks[parts]);
+    out.rounds[parts].push_back({first, static_cast<std::int32_t>(out.tasks[parts].size()), out.blocks[parts], single});
+  }
+  out.blocks[parts] = blocks;
 }
 
 }  // namespace tasuki

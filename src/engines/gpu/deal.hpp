@@ -31,5 +31,7 @@ void in_rounds(GpuProgram& out);
 /// tasks to the program as its `parts`. Staging tasks keep their blocks: the way to the host takes longer than copying
 /// within the GPUs beside it.
 void deal_out(const Plan& plan, std::vector<TaskDraft>& tasks, int parts, int most, GpuProgram& out);
+/// The same for each stage of the tasks by itself, as a round. Single threads have their block in all of them.
+void deal_stages(const Plan& plan, std::vector<TaskDraft>& tasks, int parts, int most, GpuProgram& out);
 
 }  // namespace tasuki

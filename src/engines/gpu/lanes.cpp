@@ -41,6 +41,7 @@ void Lanes::find_lanes() {
     if (fresh) {
       all.emplace_back();
       all.back().first = i;
+      all.back().stage = plan_.commands[i].stage;
     }
     Lane& lane = all.back();
     lane.last = i + 1;

@@ -20,6 +20,7 @@ constexpr bool moves_data(Verb verb) {
 struct Lane {
   std::size_t first = 0;
   std::size_t last = 0;  ///< past the last command
+  int stage = 0;
   bool asks = false;     ///< has messages that a thread of the process carries, for which the kernel asks
   bool stages = false;   ///< packs messages into host memory, or unpacks them from there
   bool streams = false;  ///< has messages that are work of a stream
@@ -28,6 +29,7 @@ struct Lane {
   std::vector<LaneStep> steps;
   std::int64_t most = 0;  ///< blocks that may share it
   bool in_turn = false;   ///< it has loops or reductions, so blocks share single steps of it rather than all of it
+  bool tells = false;     ///< a warp of each block tells how far the block has come, and does nothing else
   bool wide = true;       ///< its reductions outside of stamped lines are of 16 bytes at a time
 };
 

@@ -38,17 +38,33 @@ struct Counting : PlanRun {
 };
 
 struct Launch : Counting {
-  GpuRound round[2];
+  GpuRound round[kGpuRounds];
+  std::int32_t rounds;
   GpuTask tasks[kGpuTasks];
 };
 
 // All threads of a block that has kGpuThreads.
 struct LaunchCrew {
   static constexpr bool kFresh = true;
+  static constexpr bool kTeller = true;
   __device__ static std::uint32_t thread() { return threadIdx.x; }
   __device__ static std::uint32_t warp() { return threadIdx.x / 32; }
   __device__ static constexpr std::uint32_t warps() { return kGpuWarps; }
   __device__ static bool all(bool yes) { return device::this_block().all(yes); }
+  // Whether all warps but the last say yes.
+  __device__ static bool movers(bool yes) {
+    std::uint32_t all;
+    __syncwarp();
+    asm volatile(
+        "{\n\t.reg .pred mine, every;\n\t"
+        "setp.ne.u32 mine, %1, 0;\n\t"
+        "barrier.cta.red.and.pred every, 1, %2, mine;\n\t"
+        "selp.u32 %0, 1, 0, every;\n\t}"
+        : "=r"(all)
+        : "r"(yes ? 1u : 0u), "n"((kGpuWarps - 1) * 32)
+        : "memory");
+    return all != 0;
+  }
   __device__ std::uint64_t elsewhere(const PlanRun&) const { return by_kernels; }
 
   const std::uint64_t& by_kernels;  // epochs that kernels of the user have run, with ends of their own
@@ -74,7 +90,7 @@ __device__ void run_round(const Launch& l, const GpuRound& round, std::byte* fet
                           const LaunchCrew& crew) {
   const auto me = static_cast<std::int32_t>(blockIdx.x);
   Steadily waits;
-  if (me >= round.blocks) return;
+  if (me >= round.blocks || (me == 0 && !round.single)) return;
   const bool dead = failed(l);  // then nothing is touched any more, and the host is told
   int t = round.first_task;
   for (int high = round.last_task; high - t > 1;) {
@@ -95,7 +111,7 @@ __device__ void run_round(const Launch& l, const GpuRound& round, std::byte* fet
   wait_for_stream();
   if (!device::this_block().all(!dead)) return;
   const Task task{fits ? fetched : l.bytes + at.offset};
-  if (t > round.first_task) {
+  if (t > round.first_task || !round.single) {
     LanePlace place;
     run_lane<kReduces, kTraced>(l, task, static_cast<std::uint32_t>(me - at.first_block),
                                 static_cast<std::uint32_t>(end - at.first_block), epoch, crew, waits, place);
@@ -107,7 +123,7 @@ __device__ void run_round(const Launch& l, const GpuRound& round, std::byte* fet
   }
 }
 
-// With two rounds, or with one, which is some tenths of a microsecond faster.
+// With several rounds, or with one, which is some tenths of a microsecond faster.
 template <bool kRounds, bool kReduces, bool kTraced>
 __global__ void __launch_bounds__(kGpuThreads, 2) run_plan(const __grid_constant__ Launch l) {
   __shared__ alignas(16) std::byte fetched[kShared];
@@ -121,7 +137,7 @@ __global__ void __launch_bounds__(kGpuThreads, 2) run_plan(const __grid_constant
   const LaunchCrew crew{by_kernels};
   if constexpr (kRounds) {
 #pragma unroll 1
-    for (int round = 0; round < 2; ++round) {
+    for (int round = 0; round < l.rounds; ++round) {
       if (round > 0) device::this_block().sync();  // all threads are done with the first round's task
       run_round<kReduces, kTraced>(l, l.round[round], fetched, shared_epoch, crew);
     }

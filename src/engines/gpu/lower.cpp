@@ -27,16 +27,19 @@ constexpr std::int64_t kStagingBlocks = 16;
 class Lowering {
  public:
   Lowering(const Program& program, int most_blocks, bool atomics, int warps, const ThreadChannels& carried,
-           std::uint64_t* told)
+           std::uint64_t* told, bool own)
       : in_(program),
         plan_(program.plan),
         most_(most_blocks),
         atomics_(atomics),
         warps_(warps),
         told_(told),
+        own_(own),
         lanes_(program, carried, told != nullptr) {
     check_size();
     for (Lane& lane : lanes_.all) order(lane);
+    in_stages_ = own && lanes_.messages.empty() && has_stages();
+    out_.meets = out_.meets || in_stages_;
   }
 
   GpuProgram run() {
@@ -50,10 +53,12 @@ class Lowering {
       TaskDraft answers;
       std::vector<TaskDraft> tasks;
       for (const Lane& lane : lanes_.all) lower_lane(lane, parts, tasks, light, answers);
-      // Reading a word in host memory takes long. So these lanes have warps of their own, and no other lane waits for
-      // it.
-      if (!answers.ends.empty()) light.fill_warp();
-      light.add_lanes(answers);
+      if (own_) {
+        light = spread(light, answers);
+      } else {
+        if (!answers.ends.empty()) light.fill_warp();
+        light.add_lanes(answers);
+      }
       if (parts == kBoth) out_.direct = !tasks.empty() || !light.steps.empty();
       // What is sent in the start must not wait for what another rank sends in its wait.
       if (parts == kBoth && !lanes_.relays && both_want_most(worth[kPartStart], worth[kPartWait], most_) &&
@@ -62,6 +67,11 @@ class Lowering {
         continue;
       }
       if (parts < kBoth) worth[parts] = worth_of(tasks);
+      if (in_stages_) {
+        tasks.insert(tasks.begin(), std::move(light));
+        deal_stages(plan_, tasks, parts, most_, out_);
+        continue;
+      }
       tasks.insert(tasks.begin(), std::move(light));
       deal_out(plan_, tasks, parts, most_, out_);
     }
@@ -73,6 +83,17 @@ class Lowering {
     TaskDraft task;
     task.warps = warps_;
     return task;
+  }
+
+  // Whether moves belong to more than one stage.
+  bool has_stages() const {
+    int first = -1;
+    for (const Command& c : plan_.commands) {
+      if (!moves_data(c.verb)) continue;
+      if (first >= 0 && c.stage != first) return true;
+      first = c.stage;
+    }
+    return false;
   }
 
   void check_size() const {
@@ -92,10 +113,8 @@ class Lowering {
   void order(Lane& lane) {
     lane.steps = unrolled(plan_, lane.first, lane.last);
     if (!lane.by_need() && !lane.streams) join_operands(in_, lanes_.awaited, lane.steps);
-    order_moves(plan_, lane.steps, out_.more_ends);
     bool loops = false;
     bool reduces = false;
-    std::int64_t widest = 1;  // blocks that one step is worth
     std::vector<bool> spared(plan_.commands.size(), false);
     for (std::size_t i = lane.first; i < lane.last; ++i) {
       const Command& c = plan_.commands[i];
@@ -120,12 +139,11 @@ class Lowering {
       const Command& c = plan_.commands[static_cast<std::size_t>(step.command)];
       if (step.more > 0 || step.joined) lane.wide = lane.wide && (size_of(c.dtype) > 0 || can_be_wide(c));
     }
-    for (std::size_t i = lane.first; i < lane.last; ++i) {
-      if (!moves_data(plan_.commands[i].verb)) continue;
-      TaskDraft one = draft();
-      add_copies(one, plan_.commands[i], 0, form_of(lane, plan_.commands[i]));
-      widest = std::max(widest, one.blocks());
-    }
+    const std::int64_t widest = widest_of(lane);
+    if (lane.wide && reduces && widest >= kWorthTelling && !lane.by_need() && !lane.streams)
+      join_puts(
+          in_, lanes_, [this](const Command& c) { return can_be_wide(c); }, lane.steps);
+    order_moves(plan_, lane.steps, out_.more_ends);
     out_.reduces = out_.reduces || reduces;
     // Several blocks add their shares to one counter. A counter that advances several times in an epoch has no room for
     // shares.
@@ -138,9 +156,26 @@ class Lowering {
     if (!shares && widest > 1 && (loops || reduces || several)) tell_apart(plan_, lane.steps, spared, out_.more_ends);
     const bool told = std::any_of(lane.steps.begin(), lane.steps.end(), [](const auto& step) { return step.told; });
     lane.in_turn = loops || several || (reduces && moves > 1);
+    const auto signals = std::count_if(lane.steps.begin(), lane.steps.end(), [&](const LaneStep& step) {
+      return plan_.commands[static_cast<std::size_t>(step.command)].verb == Verb::signal &&
+             !spared[static_cast<std::size_t>(step.command)];
+    });
+    lane.tells = own_ && widest >= kWorthTelling && moves > 1 && signals > 1;
     lane.most = !shares && !told ? 1 : lane.in_turn ? widest : std::numeric_limits<std::int64_t>::max();
     const bool waits = std::any_of(lane.steps.begin(), lane.steps.end(), [](const auto& s) { return s.after >= 0; });
     out_.meets = out_.meets || (waits && lane.most > 1);
+  }
+
+  // Blocks that one step is worth.
+  std::int64_t widest_of(const Lane& lane) const {
+    std::int64_t widest = 1;
+    for (std::size_t i = lane.first; i < lane.last; ++i) {
+      if (!moves_data(plan_.commands[i].verb)) continue;
+      TaskDraft one = draft();
+      add_copies(one, plan_.commands[i], 0, form_of(lane, plan_.commands[i]));
+      widest = std::max(widest, one.blocks());
+    }
+    return widest;
   }
 
   void check_reduction(std::size_t command) const {
@@ -189,10 +224,19 @@ class Lowering {
     TaskDraft waits;
     const auto now = [&](std::size_t i) { return (lanes_.part_of(lane, i) & parts) != 0; };
     bool moves = false;
-    for (std::size_t i = lane.first; i < lane.last; ++i)
-      moves = moves || (now(i) && moves_data(plan_.commands[i].verb));
+    std::size_t last_move = 0;
+    for (std::size_t i = lane.first; i < lane.last; ++i) {
+      if (!now(i) || !moves_data(plan_.commands[i].verb)) continue;
+      moves = true;
+      last_move = i;
+    }
+    TaskDraft rest;  // in stages: waits at the end, which may be for what peers do in later stages
     for (const LaneStep& step : lane.steps) {
       const auto i = static_cast<std::size_t>(step.command);
+      if (in_stages_ && moves && now(i) && i > last_move && plan_.commands[i].verb == Verb::wait) {
+        add_step(lane, rest, step);
+        continue;
+      }
       if (now(i) && lanes_.asked(i)) add_ask(asks, step.command);
       if (now(i) && !lanes_.asked(i) && !step.joined)
         add_step(lane, moves && (step.told || lanes_.tells_first(i)) ? tells : task, step);
@@ -201,7 +245,10 @@ class Lowering {
     }
     if (!task.copies.empty()) {
       task.most = std::min(task.most, lane.most);
+      task.stage = lane.stage;
       task.in_turn = lane.in_turn;
+      task.teller = lane.tells;
+      task.warps -= lane.tells ? 1 : 0;
       task.staging = lane.by_need();
       if (task.staging) task.most = std::min(task.most, kStagingBlocks);
       task.ends.push_back(static_cast<std::int32_t>(task.steps.size()));
@@ -210,6 +257,7 @@ class Lowering {
       light.add_lane(task);
     }
     light.add_lane(tells);
+    light.add_lane(rest);
     light.add_lane(asks);
     answers.add_lane(waits);
   }
@@ -356,19 +404,20 @@ class Lowering {
   // A step of several operands, of which `s` has the first one, and a step for each of the others, which is not dealt
   // out.
   void add_operands(TaskDraft& task, GpuStep& s, const LaneStep& step, std::int64_t form) {
-    const Command& last = plan_.commands[static_cast<std::size_t>(step.told_as)];
+    const Command& last = plan_.commands[static_cast<std::size_t>((&step)[step.more - (step.sends ? 1 : 0)].command)];
     s.begins = s.verb == Verb::copy ? 1 : 0;
     s.verb = Verb::reduce;
     s.dtype = last.dtype;
     s.op = last.op;
     s.joined = static_cast<std::int8_t>(step.more);
+    s.sends = step.sends ? 1 : 0;
     if (form > 0) form = size_of(last.dtype);
     task.steps.push_back(s);
     const std::int64_t rows = task.rows;
     const std::int64_t lines = task.lines;
     for (const LaneStep* other = &step + 1; other <= &step + step.more; ++other) {
       GpuStep operand;
-      operand.verb = Verb::reduce;
+      operand.verb = step.sends && other == &step + step.more ? Verb::put : Verb::reduce;
       operand.command = operand.end = other->command;
       operand.first_dep = static_cast<std::int32_t>(task.deps.size());
       add_move(task, operand, plan_.commands[static_cast<std::size_t>(other->command)], other->round, form);
@@ -403,6 +452,8 @@ class Lowering {
   bool atomics_;
   int warps_;  // of a block
   std::uint64_t* told_;
+  bool own_;
+  bool in_stages_ = false;
   std::map<std::int32_t, std::int32_t> prepared_;  // by command: GpuTell::prepared
   Lanes lanes_;
   GpuProgram out_;
@@ -411,8 +462,8 @@ class Lowering {
 }  // namespace
 
 GpuProgram lower(const Program& program, int most_blocks, bool atomics, int warps, const ThreadChannels& carried,
-                 std::uint64_t* told) {
-  return Lowering(program, most_blocks, atomics, warps, carried, told).run();
+                 std::uint64_t* told, bool own) {
+  return Lowering(program, most_blocks, atomics, warps, carried, told, own).run();
 }
 
 std::string describe_failure(const Plan& plan, const Runtime& runtime, std::int32_t command, std::uint64_t epoch,

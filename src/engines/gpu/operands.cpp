@@ -108,10 +108,86 @@ class Joining {
   const std::vector<bool>& awaited_;
 };
 
+class JoiningPuts {
+ public:
+  JoiningPuts(const Program& program, const Lanes& lanes, const std::function<bool(const Command&)>& wide)
+      : plan_(program.plan), lanes_(lanes), wide_(wide) {}
+
+  void run(std::vector<LaneStep>& steps) {
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      if (!steps[i].joined && is_sum(steps, i)) join(steps, i);
+    }
+  }
+
+ private:
+  const Command& command(const LaneStep& step) const { return plan_.commands[static_cast<std::size_t>(step.command)]; }
+  const StridedCopy& copy(const Command& c) const { return plan_.copies[static_cast<std::size_t>(c.first_copy)]; }
+  static bool is_block(const StridedCopy& copy, const Command& c) { return c.copy_count == 1 && copy.ndims == 0; }
+
+  // Whether a step, with those that are one with it, adds up blocks that lie in plain memory, and nobody else waits for
+  // the sum.
+  bool is_sum(const std::vector<LaneStep>& steps, std::size_t i) const {
+    const std::size_t last = i + static_cast<std::size_t>(steps[i].more);
+    if (command(steps[last]).verb != Verb::reduce) return false;
+    if (lanes_.awaited[static_cast<std::size_t>(steps[last].command)]) return false;
+    return std::all_of(steps.begin() + static_cast<std::ptrdiff_t>(i),
+                       steps.begin() + static_cast<std::ptrdiff_t>(last) + 1, [&](const LaneStep& step) {
+                         const Command& c = command(step);
+                         return is_block(copy(c), c) && c.bytes <= kMostBytes && !lanes_.stamped(c.src) &&
+                                !lanes_.stamped(c.dst);
+                       });
+  }
+
+  // Whether the command is a wait for a peer's leave to write, which the peer gives whatever this rank does meanwhile.
+  bool waits_for_leave(const LaneStep& step) const {
+    const Command& c = command(step);
+    if (c.verb != Verb::wait || !lanes_.deps[static_cast<std::size_t>(step.command)].empty()) return false;
+    const Purpose purpose = plan_.buffers[static_cast<std::size_t>(c.src)].purpose;
+    return purpose == Purpose::ready || purpose == Purpose::credit;
+  }
+
+  bool sends(const LaneStep& step, const LaneStep& sum) const {
+    const Command& put = command(step);
+    const Command& made = command(sum);
+    const auto index = static_cast<std::size_t>(step.command);
+    if (put.verb != Verb::put || !is_block(copy(put), put) || lanes_.stamped(put.dst) || !wide_(put)) return false;
+    if (lanes_.in_stream(index) || lanes_.asked(index) || !lanes_.deps[index].empty()) return false;
+    return put.src == made.dst && put.bytes == made.bytes &&
+           copy(put).src_offset + step.round * put.src_step == copy(made).dst_offset + sum.round * made.dst_step;
+  }
+
+  void join(std::vector<LaneStep>& steps, std::size_t i) const {
+    const std::size_t last = i + static_cast<std::size_t>(steps[i].more);
+    std::size_t k = last + 1;
+    while (k < steps.size() && waits_for_leave(steps[k])) ++k;
+    if (k == steps.size() || !sends(steps[k], steps[last])) return;
+    LaneStep& head = steps[i];
+    const LaneStep& put = steps[k];
+    ++head.more;
+    head.sends = true;
+    head.end = put.end;
+    head.last = put.last;
+    head.told_as = put.command;
+    steps[k].joined = true;
+    // The waits come before all of it.
+    std::rotate(steps.begin() + static_cast<std::ptrdiff_t>(i), steps.begin() + static_cast<std::ptrdiff_t>(last) + 1,
+                steps.begin() + static_cast<std::ptrdiff_t>(k));
+  }
+
+  const Plan& plan_;
+  const Lanes& lanes_;
+  const std::function<bool(const Command&)>& wide_;
+};
+
 }  // namespace
 
 void join_operands(const Program& program, const std::vector<bool>& awaited, std::vector<LaneStep>& steps) {
   steps = Joining(program, awaited).run(steps);
+}
+
+void join_puts(const Program& program, const Lanes& lanes, const std::function<bool(const Command&)>& wide,
+               std::vector<LaneStep>& steps) {
+  JoiningPuts(program, lanes, wide).run(steps);
 }
 
 }  // namespace tasuki

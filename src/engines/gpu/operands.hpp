@@ -3,8 +3,10 @@
 // would load and store the destination, and wait until all blocks have ended the move before it.
 #pragma once
 
+#include <functional>
 #include <vector>
 
+#include "engines/gpu/lanes.hpp"
 #include "engines/gpu/order.hpp"
 
 namespace tasuki {
@@ -13,5 +15,11 @@ namespace tasuki {
 /// it, and the waits between them come before it. `awaited` says on which commands other lanes depend; such a command
 /// can only be the last of those that are joined.
 void join_operands(const Program& program, const std::vector<bool>& awaited, std::vector<LaneStep>& steps);
+
+/// Makes a put one with the step before it if it sends what that step adds up: the sum is stored in both places at
+/// once. Otherwise all blocks would meet between the two, and load the sum again. Waits for leave to put come before
+/// both. For lanes whose reductions are `wide`, of 16 bytes at a time; `wide` says of a put whether it can be so, too.
+void join_puts(const Program& program, const Lanes& lanes, const std::function<bool(const Command&)>& wide,
+               std::vector<LaneStep>& steps);
 
 }  // namespace tasuki

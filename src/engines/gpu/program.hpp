@@ -10,6 +10,9 @@
 // receive while the other half sends. The same holds for many scattered numbers that travel in stamped lines. It does
 // not where a lane combines one part of a vector while the next one travels.
 //
+// Stages of a plan (`Command::stage`) are rounds, too. The block of single threads serves all of them from the
+// beginning: what a thread waits for may come at the end.
+//
 // Chunk loops are unrolled. If two steps of a lane touch the same bytes, one of them writing, the later step waits
 // until every block has ended the earlier one. Exception: two reductions of the same elements are dealt out alike, so
 // that the same thread has the same element in both.
@@ -47,13 +50,16 @@ constexpr int kBoth = kPartStart | kPartWait;
 constexpr int kBefore = kPartPack | kPartStart;  ///< with messages in the same stream: the kernel before them
 constexpr int kAfter = kPartUnpack | kPartWait;  ///< and the kernel after them
 
-/// A range of tasks. All blocks do the tasks of one round before those of the next. The first task is the one of single
-/// threads.
+/// A range of tasks. All blocks do the tasks of one round before those of the next.
 struct GpuRound {
   std::int32_t first_task = 0;
   std::int32_t last_task = 0;  ///< past the last
   std::int32_t blocks = 0;
+  /// The first task is the one of single threads, which the first block has. Rounds without one leave out that block,
+  /// which is still busy with those of an earlier round.
+  bool single = true;
 };
+constexpr std::size_t kGpuRounds = 4;
 
 /// What is signalled when a put of a stream has ended, before the next one begins. A kernel between two puts would keep
 /// the copy engine waiting for some ten microseconds. So the engine itself copies the signal's new value, from a word
@@ -71,7 +77,7 @@ struct GpuProgram {
   std::vector<std::byte> bytes;          ///< of all tasks
   std::vector<GpuTask> tasks[kParts];    ///< by parts
   int blocks[kParts] = {};               ///< by parts
-  std::vector<GpuRound> rounds[kParts];  ///< by parts: one or two
+  std::vector<GpuRound> rounds[kParts];  ///< by parts: at most kGpuRounds
   bool direct = false;                   ///< there is something to do besides messages
   std::vector<std::int32_t> messages;    ///< commands that channels carry in a stream
   std::vector<GpuTell> tells;            ///< if there are several puts among them
@@ -92,9 +98,11 @@ using ThreadChannels = std::vector<const ThreadChannel*>;
 /// and more than kGpuSteps steps, kGpuPairs fields with two copies, kGpuTasks tasks or kGpuThreads lanes that move
 /// nothing. Messages with a channel among `carried` are asked for as those are whose own channel is a thread's. `told`:
 /// words in GPU memory, one for each command of the plan, for what is told between puts of a stream; without them all
-/// is told after the last one.
+/// is told after the last one. `own`: for the kernel of engine `stream`, in which a block has one
+/// task: where lanes tell often, a warp of each block does nothing else; threads that wait have warps of their own; and
+/// stages are rounds.
 GpuProgram lower(const Program& program, int most_blocks, bool atomics, int warps = static_cast<int>(kGpuWarps),
-                 const ThreadChannels& carried = {}, std::uint64_t* told = nullptr);
+                 const ThreadChannels& carried = {}, std::uint64_t* told = nullptr, bool own = false);
 
 /// The error text when a kernel has given up waiting at `command`, whose counter was at `value`.
 std::string describe_failure(const Plan& plan, const Runtime& runtime, std::int32_t command, std::uint64_t epoch,

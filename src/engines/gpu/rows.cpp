@@ -158,7 +158,7 @@ class Cutting {
   // A step and those that are joined to it.
   bool add_combination(const TaskView& task, std::int32_t s) {
     const GpuStep head = task.step(s);
-    if (head.by_lines == 0 || head.joined + 1 > kRowOperands || head.copies != 1) return false;
+    if (head.sends != 0 || head.by_lines == 0 || head.joined + 1 > kRowOperands || head.copies != 1) return false;
     if (made_.reduces && (made_.type != head.dtype || made_.op != head.op)) return false;
     made_.reduces = true;
     made_.type = head.dtype;

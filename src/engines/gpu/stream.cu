@@ -46,7 +46,7 @@ class StreamEngine final : public Engine {
     }
     const auto lowered = [&](int blocks) {
       return lower(executor.program(), wanted > 0 ? std::min(wanted, blocks) : blocks, runtime.gpus->atomics(),
-                   static_cast<int>(kGpuWarps), {}, reinterpret_cast<std::uint64_t*>(told_words_.get()));
+                   static_cast<int>(kGpuWarps), {}, reinterpret_cast<std::uint64_t*>(told_words_.get()), true);
     };
     program_ = lowered(most);
     if (program_.meets && most > processors) program_ = lowered(processors);
@@ -205,8 +205,8 @@ class StreamEngine final : public Engine {
       return;
     }
     const auto& rounds = program_.rounds[parts];
-    launch_.round[1] = {};
     std::copy(rounds.begin(), rounds.end(), launch_.round);
+    launch_.rounds = static_cast<std::int32_t>(rounds.size());
     std::copy(tasks.begin(), tasks.end(), launch_.tasks);
     launch_early("launching an exchange", stream, static_cast<unsigned>(program_.blocks[parts]), kGpuThreads,
                  kernel_for(parts), launch_);
@@ -245,7 +245,7 @@ class StreamEngine final : public Engine {
     return program_.reduces ? kernel_of<true>(one) : kernel_of<false>(one);
   }
 
-  // For one round or two. What is traced takes longer anyway: the kernel for two rounds does for one, too.
+  // For one round or more. What is traced takes longer anyway: the kernel for several rounds does for one, too.
   template <bool kReduces>
   Kernel kernel_of(bool one) const {
     if (launch_.events != nullptr) return run_plan<true, kReduces, true>;

@@ -199,8 +199,9 @@ void TaskDraft::add_copy(const StridedCopy& copy, const Located& src, const Loca
 }
 
 bool TaskDraft::flat(std::size_t first) const {
+  if (steps[first].verb != Verb::reduce) return false;
   for (std::size_t s = first; s <= first + static_cast<std::size_t>(steps[first].joined); ++s) {
-    if (steps[s].verb != Verb::reduce || steps[s].copies != 1) return false;
+    if (steps[s].copies != 1) return false;
     const GpuCopy& copy = copies[static_cast<std::size_t>(steps[s].first_copy)];
     const GpuDim& dim = dims[static_cast<std::size_t>(copy.first_dim)];
     const bool in_order = copy.dims == 1 && (dim.count == 1 || (dim.src_stride == 1 && dim.dst_stride == 1));
@@ -225,8 +226,51 @@ void TaskDraft::add_lanes(const TaskDraft& other) {
   deps.insert(deps.end(), other.deps.begin(), other.deps.end());
 }
 
+TaskDraft TaskDraft::lane(std::size_t number) const {
+  TaskDraft one;
+  for (std::int32_t s = number == 0 ? 0 : ends[number - 1]; s < ends[number]; ++s) {
+    GpuStep step = steps[static_cast<std::size_t>(s)];
+    const auto first = deps.begin() + step.first_dep;
+    step.first_dep = static_cast<std::int32_t>(one.deps.size());
+    one.deps.insert(one.deps.end(), first, first + step.deps);
+    one.steps.push_back(step);
+  }
+  one.ends = {static_cast<std::int32_t>(one.steps.size())};
+  return one;
+}
+
 void TaskDraft::fill_warp() {
   while (ends.size() % 32 != 0) ends.push_back(static_cast<std::int32_t>(steps.size()));
+}
+
+TaskDraft spread(const TaskDraft& lanes, const TaskDraft& apart) {
+  constexpr std::size_t kWarp = 32;
+  const std::size_t of_apart = std::min<std::size_t>(apart.ends.size(), kGpuWarps / 2);
+  const std::size_t of_lanes = kGpuWarps - of_apart;
+  std::vector<TaskDraft> threads(kGpuThreads);
+  std::size_t used = 0;
+  const auto place = [&](const TaskDraft& task, std::size_t first_warp, std::size_t warps) {
+    for (std::size_t i = 0; i < task.ends.size(); ++i) {
+      const std::size_t thread = (first_warp + i % warps) * kWarp + i / warps;
+      threads[thread] = task.lane(i);
+      used = std::max(used, thread + 1);
+    }
+  };
+  TaskDraft all = lanes;
+  if (lanes.ends.size() > of_lanes * kWarp || apart.ends.size() > of_apart * kWarp) {
+    all.add_lanes(apart);
+    return all;
+  }
+  place(lanes, 0, of_lanes);
+  if (of_apart > 0) place(apart, of_lanes, of_apart);
+  all.ends.clear();
+  all.steps.clear();
+  all.deps.clear();
+  for (std::size_t t = 0; t < used; ++t) {
+    if (threads[t].ends.empty()) threads[t].ends = {0};
+    all.add_lanes(threads[t]);
+  }
+  return all;
 }
 
 std::int64_t TaskDraft::most_rows_of_a_step() const {
@@ -299,6 +343,7 @@ void TaskDraft::write(std::vector<std::byte>& to) const {
   header.copies = put(copies);
   header.dims = put(dims);
   header.deps = put(deps);
+  header.teller = teller ? 1 : 0;
   std::memcpy(to.data() + begin, &header, sizeof header);
 }
 

@@ -36,7 +36,9 @@ struct TaskDraft {
   std::int64_t most = std::numeric_limits<std::int64_t>::max();  ///< blocks that may share it
   /// its steps wait for each other: tiles are cut by the largest step, not by all steps together
   bool in_turn = false;
+  int stage = 0;
   std::int64_t warps = kGpuWarps;  ///< of a block
+  bool teller = false;             ///< the last warp of a block tells instead; it is not counted in `warps`
   bool staging = false;            ///< it packs or unpacks messages that a thread carries meanwhile
 
   std::int64_t blocks() const;                   ///< thread blocks that it is worth
@@ -51,6 +53,8 @@ struct TaskDraft {
   void add_lane(const TaskDraft& lane);
   /// Adds the lanes of another task.
   void add_lanes(const TaskDraft& other);
+  /// A lane of it by itself.
+  TaskDraft lane(std::size_t number) const;
   /// Adds empty lanes, so that the next lane is the first of a warp (where lanes are threads).
   void fill_warp();
   std::int64_t most_rows_of_a_step() const;
@@ -61,5 +65,10 @@ struct TaskDraft {
   /// Appends the task's bytes, which begin with its header.
   void write(std::vector<std::byte>& to) const;
 };
+
+/// The lanes of two tasks of single threads as one task, in which as few as possible share a warp: while one of them
+/// waits, the others of its warp stand still. Those of `apart`, whose words lie in host memory so that every look takes
+/// long, share none with the others.
+TaskDraft spread(const TaskDraft& lanes, const TaskDraft& apart);
 
 }  // namespace tasuki

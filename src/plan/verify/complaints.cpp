@@ -165,6 +165,11 @@ class Checker {
       if (new_lane && !lanes_seen.insert(c.lane).second) {
         say("{} returns to lane {}; commands of a lane must be consecutive", label(plan_, i), c.lane);
       }
+      if (c.stage < 0) say("{} is in stage {}; stages count from 0", label(plan_, i), c.stage);
+      if (!new_lane && c.stage != plan_.commands[i - 1].stage) {
+        say("{} is in stage {}, but the command before it in its lane in stage {}", label(plan_, i), c.stage,
+            plan_.commands[i - 1].stage);
+      }
       if (c.loop < -1 || (c.loop >= 0 && !in_range(c.loop, plan_.loops))) {
         say("{} names loop {}, but the plan has {} loops", label(plan_, i), c.loop, plan_.loops.size());
       } else if (c.loop >= 0 && (new_lane || c.loop != loop) && !loops_seen.insert(c.loop).second) {

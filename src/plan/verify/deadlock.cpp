@@ -45,6 +45,7 @@ Runner::Need Runner::need_of(std::int32_t lane) const {
   const std::int32_t r = world_.lanes[lane].rank;
   const Command& command = current(lane);
   if (!states_[lane].posted) {
+    if (const std::int32_t other = stage_before(lane); other >= 0) return {other, name(other)};
     for (std::int32_t d = command.first_dep; d < command.first_dep + command.dep_count; ++d) {
       const std::int32_t dep = plan_of(lane).deps[d];
       if (ranks_[r].ended[dep] != ranks_[r].epoch) return behind(r, dep, ranks_[r].epoch);

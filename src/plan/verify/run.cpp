@@ -27,6 +27,14 @@ Runner::Runner(const World& world, Memory& memory, std::int32_t epochs)
       states_(world.lanes.size()),
       ranks_(world.plans.size()),
       counters_(world.areas.size()) {
+  for (const Lane& lane : world.lanes) {
+    std::int32_t moved = lane.end;
+    const auto moves = [&](const Command& c) {
+      return c.verb == Verb::copy || c.verb == Verb::put || c.verb == Verb::reduce;
+    };
+    while (moved > lane.begin && !moves(world.plans[lane.rank].commands[moved - 1])) --moved;
+    moved_.push_back(moved);
+  }
   // Users have clock entries after those of all lanes.
   const Clock zero(world.lanes.size() + world.plans.size(), 0);
   for (auto& state : states_) state.clock = zero;
@@ -100,7 +108,7 @@ void Runner::end_epoch(std::int32_t rank) {
 /// Runs the lane's current command if nothing blocks it; false if something does.
 bool Runner::step(std::int32_t lane) {
   LaneState& state = states_[lane];
-  if (!state.posted && !dependencies_ended(lane)) return false;
+  if (!state.posted && (stage_before(lane) >= 0 || !dependencies_ended(lane))) return false;
   switch (current(lane).verb) {
     case Verb::wait:
       if (!wait(lane)) return false;
@@ -121,6 +129,18 @@ bool Runner::step(std::int32_t lane) {
   }
   advance(lane);
   return true;
+}
+
+// Signals at the beginning of a lane and waits at its end are done by others than those who move.
+std::int32_t Runner::stage_before(std::int32_t lane) const {
+  const Command& command = current(lane);
+  if (command.stage == 0 || command.verb == Verb::signal || states_[lane].command >= moved_[lane]) return -1;
+  const RankState& rank = ranks_[world_.lanes[lane].rank];
+  for (std::int32_t other = rank.lane_begin; other < rank.lane_end; ++other) {
+    if (states_[other].command >= moved_[other]) continue;
+    if (current(other).stage < command.stage) return other;
+  }
+  return -1;
 }
 
 bool Runner::dependencies_ended(std::int32_t lane) {

@@ -76,6 +76,8 @@ class Runner {
 
   bool step(std::int32_t lane);
   bool dependencies_ended(std::int32_t lane);
+  /// A lane whose moves come before the current command's, because they belong to an earlier stage; -1: none.
+  std::int32_t stage_before(std::int32_t lane) const;
   bool wait(std::int32_t lane);
   void signal(std::int32_t lane);
   void move(std::int32_t lane);
@@ -96,6 +98,7 @@ class Runner {
   Memory& memory_;
   std::int32_t epochs_;
   std::vector<LaneState> states_;
+  std::vector<std::int32_t> moved_;  ///< [lane] past its last move; its begin if it has none
   std::vector<RankState> ranks_;
   std::vector<Counter> counters_;                                                     ///< [area]
   std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, Channel> channels_;  ///< sender, receiver, tag

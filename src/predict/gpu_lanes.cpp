@@ -1,0 +1,97 @@
+// Lanes of GPUs: see gpu_lanes.hpp.
+#include "predict/gpu_lanes.hpp"
+
+#include <algorithm>
+
+namespace tasuki::detail {
+
+namespace {
+
+// The next command of the lane that is no wait, or the number of commands.
+std::size_t after_waits(const Plan& plan, std::size_t i) {
+  std::size_t next = i + 1;
+  while (next < plan.commands.size() && plan.commands[next].lane == plan.commands[i].lane &&
+         plan.commands[next].verb == Verb::wait)
+    ++next;
+  return next < plan.commands.size() && plan.commands[next].lane == plan.commands[i].lane ? next : plan.commands.size();
+}
+
+// Whether the lane puts next what the command has made.
+bool puts_on(const Plan& plan, std::size_t i) {
+  const std::size_t next = after_waits(plan, i);
+  return next < plan.commands.size() && plan.commands[next].verb == Verb::put &&
+         plan.commands[next].src == plan.commands[i].dst;
+}
+
+}  // namespace
+
+bool moves_bytes(Verb verb) {
+  return verb == Verb::copy || verb == Verb::put || verb == Verb::reduce || verb == Verb::send;
+}
+
+bool goes_on(const Plan& plan, std::size_t i, std::size_t& next) {
+  const Command& c = plan.commands[i];
+  next = after_waits(plan, i);
+  if (next == plan.commands.size()) return false;
+  const Command& then = plan.commands[next];
+  if ((c.verb != Verb::copy && c.verb != Verb::reduce) || then.verb != Verb::reduce || then.dst != c.dst) return false;
+  if (c.copy_count != 1 || then.copy_count != 1 || then.bytes != c.bytes) return false;
+  const auto copy = [&](const Command& one) { return plan.copies[static_cast<std::size_t>(one.first_copy)]; };
+  return copy(c).ndims == 0 && copy(then).ndims == 0 && copy(c).dst_offset == copy(then).dst_offset;
+}
+
+bool ends_pass(const Plan& plan, std::size_t i) {
+  std::size_t next = 0;
+  return !goes_on(plan, i, next) && !(plan.commands[i].verb == Verb::reduce && puts_on(plan, i));
+}
+
+double share_of_pass(const Plan& plan, std::size_t i) {
+  const auto elsewhere = [&](std::size_t command) {
+    const Buffer& from = plan.buffers[static_cast<std::size_t>(plan.commands[command].src)];
+    return from.rank != plan.rank || from.home == Home::stamped;
+  };
+  // Strided lines are unpacked by a pass of their own.
+  if (plan.buffers[static_cast<std::size_t>(plan.commands[i].src)].home == Home::stamped) return 1;
+  std::size_t next = 0;
+  std::size_t first = i;
+  bool hidden = elsewhere(i);
+  for (std::size_t before = i; before-- > 0 && plan.commands[before].lane == plan.commands[i].lane;) {
+    if (plan.commands[before].verb == Verb::wait) continue;
+    if (!goes_on(plan, before, next) || next != first) break;
+    first = before;
+    hidden = hidden || elsewhere(before);
+  }
+  const bool stores = !goes_on(plan, i, next);
+  std::size_t last = i;
+  for (; goes_on(plan, last, next); last = next) hidden = hidden || elsewhere(next);
+  if (hidden || (plan.commands[last].verb == Verb::reduce && puts_on(plan, last))) return 0;
+  const bool loads_destination = first == i && plan.commands[i].verb == Verb::reduce;
+  return 0.5 * (1 + (loads_destination ? 1 : 0) + (stores ? 1 : 0));
+}
+
+bool goes_on_moving(const Plan& plan, std::size_t i) {
+  if (plan.commands[i].loop >= 0) return true;
+  for (std::size_t k = i + 1; k < plan.commands.size() && plan.commands[k].lane == plan.commands[i].lane; ++k)
+    if (moves_bytes(plan.commands[k].verb)) return true;
+  return false;
+}
+
+bool waits_in_loop(const Plan& plan, std::size_t i) {
+  const std::int32_t loop = plan.commands[i].loop;
+  if (loop < 0) return false;
+  for (std::size_t k = i; k > 0 && plan.commands[k - 1].loop == loop;)
+    if (plan.commands[--k].verb == Verb::wait) return true;
+  return false;
+}
+
+bool in_lines(const Plan& plan, std::int32_t buffer, const Command& c) {
+  const auto first = plan.copies.begin() + c.first_copy;
+  return plan.buffers[static_cast<std::size_t>(buffer)].home == Home::stamped &&
+         std::all_of(first, first + c.copy_count, [](const StridedCopy& copy) { return copy.ndims == 0; });
+}
+
+bool hands_on(const Plan& plan, std::size_t i) {
+  return plan.commands[i].verb == Verb::copy && puts_on(plan, i);
+}
+
+}  // namespace tasuki::detail

@@ -1,0 +1,33 @@
+// How GPUs run the lanes of a plan, as far as prices depend on it: what is one pass over memory
+// (engines/gpu/operands.hpp), what is handed on as it arrives, and where the blocks of a lane tell and go on.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tasuki/plan.hpp"
+
+namespace tasuki::detail {
+
+bool moves_bytes(Verb verb);
+
+/// Whether the kernel does a move and the reduction after it in one pass. `next` is the reduction's number.
+bool goes_on(const Plan& plan, std::size_t command, std::size_t& next);
+/// Whether no further operand follows in the same pass, and the result is not sent in it.
+bool ends_pass(const Plan& plan, std::size_t command);
+/// What a GPU loads and stores for a move within its memory, relative to a copy. The operands of a pass are loaded once
+/// and the result is stored once. Where one of them comes from another GPU, or the result goes there, that takes longer
+/// than all the others.
+double share_of_pass(const Plan& plan, std::size_t command);
+
+/// Whether the command's lane moves bytes after it, in the next round of its loop or further on.
+bool goes_on_moving(const Plan& plan, std::size_t command);
+/// Whether the loop of the command's lane waits for something.
+bool waits_in_loop(const Plan& plan, std::size_t command);
+
+/// Whether all that the command moves is contiguous, and `buffer` is memory of stamped lines.
+bool in_lines(const Plan& plan, std::int32_t buffer, const Command& command);
+/// Whether the lane sends on at once, tile by tile, what the command copies out of stamped lines.
+bool hands_on(const Plan& plan, std::size_t command);
+
+}  // namespace tasuki::detail
