@@ -29,6 +29,7 @@ using Bytes = std::vector<std::byte>;
 constexpr std::uint64_t kEpochs = 4;
 int told = 0;     // puts of streams of which somebody was told by itself
 int staged = 0;   // kernels in stages
+int sent_on = 0;  // sums that were stored in two places at once
 int in_rows = 0;  // ranks whose epochs ran in rows
 
 class Enqueued final : public StreamChannel {
@@ -231,6 +232,7 @@ class Rank {
     for (const auto dep : view.deps(s))
       if (ends_[static_cast<std::size_t>(dep)] < epoch_) return false;
     if (s.verb == Verb::wait && *s.counter < target_of(s)) return false;
+    sent_on += s.sends;
     if (s.tiles > 0) {
       if (!stamps(view, lane, false)) return false;
       follow(view, s, epoch_);
@@ -455,6 +457,32 @@ TEST_CASE("what is put by a copy engine is not overwritten before, in any schedu
     }
   }
   CHECK(told > before);
+}
+
+TEST_CASE("sums that go on in chunks are stored in two places at once, and are what the plans promise") {
+  const int before = sent_on;
+  for (const int ranks : {2, 3, 4}) {
+    for (const int arity : {1, 2}) {
+      for (const std::int64_t count : {50'000, 49'999}) {
+        CollectiveShape shape;
+        shape.kind = CollectiveKind::reduce;
+        shape.memory = Memory::device;
+        shape.shared = true;
+        shape.root = ranks - 1;
+        shape.in_place = arity == 2;
+        shape.type = DType::u32;
+        shape.count = count;
+        shape.algorithm = "trees";
+        shape.trees = 2;
+        shape.arity = std::min(arity, ranks - 1);
+        shape.chunk = 1 << 15;
+        INFO(described(shape, ranks));
+        Random random(static_cast<unsigned>(count + ranks));
+        run(Machine::uniform(ranks, ranks, 0, true), shape, ranks == 3 ? 7 : 132, false, false, random);
+      }
+    }
+  }
+  CHECK(sent_on > before);
 }
 
 TEST_CASE("small epochs by stamped lines run in rows, those that do more do not") {

@@ -142,7 +142,7 @@ class Blocks {
     const std::uint32_t rest = step.rounds * movers_ * blocks_ + turn * step.share + std::min(turn, step.more);
     const std::uint32_t count = step.share + (turn < step.more ? 1 : 0);
     if (warp.turn < count) follow(view_, step, rest + warp.turn, rest + warp.turn + 1);
-    if (step.keeps_turn == 0) warp.turn = (warp.turn - count) % movers_;
+    if (step.keeps_turn == 0) warp.turn = (warp.turn + movers_ - count) % movers_;
   }
 
   const View& view_;

@@ -27,7 +27,7 @@ TEST_CASE("collectives of four GPUs are predicted near to what they take") {
                                                    {CollectiveKind::broadcast, 256, "binomial", 0, 0, 1421},
                                                    {CollectiveKind::broadcast, 64, "trees", 3, 2048, 240},
                                                    {CollectiveKind::broadcast, 16, "trees", 3, 512, 85},
-                                                   {CollectiveKind::broadcast, 16, "trees", 3, 16384, 65},
+                                                   {CollectiveKind::broadcast, 16, "trees", 1, 16384, 61},
                                                    {CollectiveKind::reduce, 256, "collect", 0, 0, 2073},
                                                    {CollectiveKind::reduce, 256, "direct", 0, 0, 2179},
                                                    {CollectiveKind::reduce, 256, "binomial", 0, 0, 2017},
