@@ -15,14 +15,10 @@ Path peer_path(std::string name, std::shared_ptr<const Protocol> protocol) {
   return path;
 }
 
-namespace {
-
 double copy_bandwidth(const Machine& machine) {
   const PathCost& own = machine.cost("self:gpu");
   return own.measured ? own.one_way.bulk_bandwidth : machine.constants.gpu_copy_bandwidth;
 }
-
-}  // namespace
 
 Offer peer_into(const Question& q) {
   if (q.move.add != DType::none) return Offer::no("a put cannot add");

@@ -16,4 +16,7 @@ Offer peer_into(const Question& question);
 /// added.
 Offer peer_two_passes(const Question& question);
 
+/// Bytes per second of a copy within a GPU.
+double copy_bandwidth(const Machine& machine);
+
 }  // namespace tasuki

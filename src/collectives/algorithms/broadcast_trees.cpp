@@ -14,11 +14,11 @@ void list(const Collective& c, const Parameters& parameters, Steps& steps) {
   spread_parts(c, tree_parts(c, parameters), parameters.chunk, steps);
 }
 
-// Between more than two GPUs parts that are not cut pay in stamped lines, which are handed on before the last one has
-// come. Whoever looks at each message by itself does not see that.
+// Between GPUs parts that are not cut pay in stamped lines: nobody waits until stores are visible, and who hands lines
+// on begins before the last one has come. Whoever looks at each message by itself does not see that.
 std::vector<std::string> paths(const Collective& c, const Parameters& p) {
   const bool cut = p.chunk > 0 && p.chunk < (c.whole() + p.trees - 1) / p.trees;
-  return c.on_gpu() && c.ranks() > 2 && !cut ? std::vector<std::string>{"peer:stamped"} : std::vector<std::string>{};
+  return c.on_gpu() && !cut ? std::vector<std::string>{"peer:stamped"} : std::vector<std::string>{};
 }
 
 const AlgorithmRegistration registration{[] {
