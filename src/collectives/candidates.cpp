@@ -85,7 +85,7 @@ void add_candidates(const Algorithm& algorithm, const Collective& collective, co
   for (const Parameters& parameters : settings) {
     std::vector<std::string> paths;
     if (shape.path == "auto" && algorithm.paths != nullptr) paths = algorithm.paths(collective, parameters);
-    paths.insert(paths.begin(), "auto");
+    paths.emplace_back("auto");
     if (shape.path == "auto") {
       for (std::string& path : corrections.paths(algorithm, parameters))
         if (std::find(paths.begin(), paths.end(), path) == paths.end()) paths.push_back(std::move(path));
@@ -271,6 +271,8 @@ const Candidate& best_of(const std::vector<Candidate>& all) {
   const auto value = [&](const Candidate& c) { return c.model(predicted) * c.factor; };
   for (const Candidate& candidate : all) {
     if (predicted && candidate.predicted < 0) continue;
+    // Whether a path carries all of it only plans show.
+    if (!predicted && candidate.path != "auto" && !candidate.measured) continue;
     // Other chunks are no less simple.
     const double worth = best != nullptr && same_but_chunk(candidate, *best) ? 1 : 1 - kTie;
     if (best == nullptr || value(candidate) < value(*best) * worth) best = &candidate;
