@@ -6,8 +6,8 @@ and per_run what the strided face of 512^3 takes longer than the contiguous one;
 (of a ring, on 4 GPUs). The results have no `peer:eager`: it is assumed to have the latency of `peer:put`, which signals
 as it does, and the rest of `peer:stamped`, which packs as it does. Nor have they `peer:pull`: it is assumed to be
 `peer:put` whose loads have to come back. Where all GPUs load from each other, the requests take a ninth of the links
-(reduce-scatters of 16 and 256 MiB, both ways: 320 GB/s where stores reach 361). They have no `mpi:staged` and no host memory, which
-stay without prices.
+(reduce-scatters of 16 and 256 MiB, both ways: 320 GB/s where stores reach 361). They have no `mpi:staged` and no host
+memory, which stay without prices.
 """
 
 from __future__ import annotations

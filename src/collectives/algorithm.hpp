@@ -49,8 +49,8 @@ struct Algorithm {
   bool over_trees = false;  ///< it has trees and an arity, not only chunks
   /// All settings worth trying, given what is wanted. None: it has no parameters.
   std::vector<Parameters> (*settings)(const Collective& collective, const Parameters& wanted) = nullptr;
-  /// Paths, as option `path` has them, that may pay besides those that the planner chooses for each piece by itself, and
-  /// are taken where they pay as much. Null: none.
+  /// Paths, as option `path` has them, that may pay besides those that the planner chooses for each piece by itself,
+  /// and are taken where they pay as much. Null: none.
   std::vector<std::string> (*paths)(const Collective& collective, const Parameters& parameters) = nullptr;
   /// Seconds, in closed form.
   double (*seconds)(const Collective& collective, const Parameters& parameters, const Price& price) = nullptr;

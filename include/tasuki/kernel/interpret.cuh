@@ -300,8 +300,7 @@ TASUKI_APART void reduce_flat_by(const PlanRun& l, const std::byte* at, const St
   const std::byte* const there = begins ? source(1) : source(0);
   const int first_more = begins ? 2 : 1;
   const GpuStep* const put = step + step->joined;
-  std::byte* const also =
-      step->sends != 0 ? base_of(l, put->dst, epoch) + copies[put->first_copy].dst_offset : nullptr;
+  std::byte* const also = step->sends != 0 ? base_of(l, put->dst, epoch) + copies[put->first_copy].dst_offset : nullptr;
   const int rest = step->joined + 1 - step->sends - first_more;
   const auto more = [&](int k) { return source(first_more + k); };
   const Add add{step->dtype, step->op};
