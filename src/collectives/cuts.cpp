@@ -13,7 +13,7 @@ constexpr std::int64_t kLeastPart = std::int64_t{1} << 20;
 // From this size on copy engines carry the parts. Each part costs an engine some microseconds, so that fewer pay.
 constexpr std::int64_t kByEngines = std::int64_t{64} << 20;
 constexpr double kPartSeconds = 2e-6;          // about what a part costs by itself
-constexpr double kEnginePartSeconds = 4.5e-6;  // the same for an engine
+constexpr double kEnginePartSeconds = 4.5e-6;  // the same for an engine: Constants::copy_engine_tell
 
 }  // namespace
 
@@ -22,7 +22,7 @@ std::vector<Part> parts_of(std::int64_t bytes, std::int64_t chunk) {
   if (chunk <= 0) return {{0, 0, bytes}};
   std::vector<Part> parts;
   std::int64_t end = bytes;
-  for (std::int64_t size = chunk; end > 0 || parts.empty(); size = bytes < kByEngines ? size / 2 * 3 : size / 2 * 5) {
+  for (std::int64_t size = chunk; end > 0 || parts.empty(); size = (bytes < kByEngines ? size : 2 * size) + size / 2) {
     const bool last = parts.size() + 1 == kMostParts || end <= size;
     const std::int64_t begin = last ? 0 : (end - size) / kLine * kLine;
     parts.push_back({0, begin, end - begin});

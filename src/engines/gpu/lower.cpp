@@ -67,13 +67,8 @@ class Lowering {
         continue;
       }
       if (parts < kBoth) worth[parts] = worth_of(tasks);
-      if (in_stages_) {
-        tasks.insert(tasks.begin(), std::move(light));
-        deal_stages(plan_, tasks, parts, most_, out_);
-        continue;
-      }
       tasks.insert(tasks.begin(), std::move(light));
-      deal_out(plan_, tasks, parts, most_, out_);
+      (in_stages_ ? deal_stages : deal_out)(plan_, tasks, parts, most_, out_);
     }
     return std::move(out_);
   }
