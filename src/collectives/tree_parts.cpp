@@ -16,6 +16,13 @@ std::int64_t part_begin(std::int64_t bytes, int trees, int t) {
   return t == trees ? bytes : bytes * t / trees / kLine * kLine;
 }
 
+std::int64_t largest_part(std::int64_t bytes, int trees) {
+  std::int64_t largest = 0;
+  for (int t = 0; t < trees; ++t)
+    largest = std::max(largest, part_begin(bytes, trees, t + 1) - part_begin(bytes, trees, t));
+  return largest;
+}
+
 // Chunks that may pay. A GPU's blocks take some microseconds from one to the next, and all rounds are steps of its
 // program.
 std::vector<std::int64_t> chunks_for(const Collective& c, std::int64_t part) {
@@ -24,9 +31,7 @@ std::vector<std::int64_t> chunks_for(const Collective& c, std::int64_t part) {
   std::vector<std::int64_t> chunks;
   for (const std::int64_t chunk : {256 * kKiB, 1024 * kKiB, 2048 * kKiB, 4096 * kKiB, 8192 * kKiB})
     if (part / chunk <= 128) chunks.push_back(chunk);
-  // A large part that is added up as a whole at each rank keeps all others waiting: a reduction of 16 MiB by three
-  // chains of four H200s took 220 us so and 115 in chunks of 2 MiB.
-  if (!c.reduces() || c.ranks() <= 2 || part <= 1024 * kKiB) chunks.push_back(part);
+  chunks.push_back(part);  // in stamped lines, which go on as they come
   return chunks;
 }
 
@@ -115,14 +120,18 @@ std::vector<Parameters> tree_settings(const Collective& c, const Parameters& wan
       std::vector<Tree> made = trees_of(c, p);
       if (std::find(seen.begin(), seen.end(), made) != seen.end()) continue;
       seen.push_back(std::move(made));
-      const std::int64_t part = (bytes + p.trees - 1) / p.trees;
-      for (const std::int64_t chunk : tree_chunks(c, part, wanted.chunk)) {
+      for (const std::int64_t chunk : tree_chunks(c, largest_part(bytes, p.trees), wanted.chunk)) {
         p.chunk = chunk;
         all.push_back(p);
       }
     }
   }
   return all;
+}
+
+std::vector<std::string> tree_paths(const Collective& c, const Parameters& p) {
+  const bool cut = p.chunk > 0 && p.chunk < largest_part(c.whole(), p.trees);
+  return c.on_gpu() && !cut ? std::vector<std::string>{"peer:stamped"} : std::vector<std::string>{};
 }
 
 double tree_seconds(const Collective& c, const Parameters& p, const Price& price) {

@@ -90,8 +90,26 @@ bool in_lines(const Plan& plan, std::int32_t buffer, const Command& c) {
          std::all_of(first, first + c.copy_count, [](const StridedCopy& copy) { return copy.ndims == 0; });
 }
 
+bool puts_again(const Plan& plan, std::size_t i) {
+  const Command& c = plan.commands[i];
+  for (std::size_t k = i + 1; k < plan.commands.size() && plan.commands[k].lane == c.lane; ++k) {
+    const Command& next = plan.commands[k];
+    if (next.verb == Verb::signal || next.verb == Verb::wait) continue;
+    return next.verb == Verb::put && next.src == c.src && next.bytes == c.bytes && in_lines(plan, next.dst, next) &&
+           plan.copies[static_cast<std::size_t>(next.first_copy)].src_offset ==
+               plan.copies[static_cast<std::size_t>(c.first_copy)].src_offset;
+  }
+  return false;
+}
+
 bool hands_on(const Plan& plan, std::size_t i) {
-  return plan.commands[i].verb == Verb::copy && puts_on(plan, i);
+  const std::size_t next = after_waits(plan, i);
+  if (next == plan.commands.size() || plan.commands[next].verb != Verb::put) return false;
+  const Command& made = plan.commands[i];
+  const Command& put = plan.commands[next];
+  const auto offset = [&](const Command& c) { return plan.copies[static_cast<std::size_t>(c.first_copy)]; };
+  return put.src == made.dst && put.bytes == made.bytes && in_lines(plan, put.dst, put) &&
+         offset(put).src_offset == offset(made).dst_offset;
 }
 
 }  // namespace tasuki::detail

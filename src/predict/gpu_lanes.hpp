@@ -27,7 +27,9 @@ bool waits_in_loop(const Plan& plan, std::size_t command);
 
 /// Whether all that the command moves is contiguous, and `buffer` is memory of stamped lines.
 bool in_lines(const Plan& plan, std::int32_t buffer, const Command& command);
-/// Whether the lane sends on at once, tile by tile, what the command copies out of stamped lines.
+/// Whether the lane puts the same bytes into stamped lines of another rank after this put.
+bool puts_again(const Plan& plan, std::size_t command);
+/// Whether the lane sends on in stamped lines, as it arrives, what the command copies out of such lines, or adds up.
 bool hands_on(const Plan& plan, std::size_t command);
 
 }  // namespace tasuki::detail

@@ -179,8 +179,9 @@ class Pricing {
     const Command& c = plan.commands[i];
     if (plan.buffers[static_cast<std::size_t>(c.dst)].home == Home::stamped) {
       // Stamped lines need no telling. The signal stands for those that have not come when the first are handed on.
+      // What goes on to several ranks is put to all of them at once.
       if (i > 0 && plan.commands[i - 1].verb == Verb::put && plan.commands[i - 1].lane == c.lane)
-        work.seconds = (&work)[-1].tail;
+        work.seconds = puts_again(plan, i - 1) ? 0 : (&work)[-1].tail;
       return;
     }
     // Of one put the blocks tell when a copy engine has ended, of several the engine itself.

@@ -192,7 +192,7 @@ TEST_CASE("the choice is told, with all candidates, and can be forced; a name th
   shape.algorithm = "rings";
   CHECK_THROWS_WITH_AS(
       plan(machine, shape),
-      "there is no algorithm 'rings' for allreduce; give one of auto, exchange, direct, doubling, ring, "
+      "there is no algorithm 'rings' for allreduce; give one of auto, exchange, direct, doubling, relay, ring, "
       "halving, hierarchical",
       Error);
 }

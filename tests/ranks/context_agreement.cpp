@@ -115,7 +115,7 @@ TEST_CASE("bad or different settings are an error on every rank") {
   CHECK(
       with("TASUKI_ALGORITHM", "reduce:trees,allreduce:rings") ==
       "Context: rank 0: TASUKI_ALGORITHM has 'allreduce:rings': there is no algorithm 'rings' for allreduce; give one "
-      "of auto, exchange, direct, doubling, ring, halving, hierarchical");
+      "of auto, exchange, direct, doubling, relay, ring, halving, hierarchical");
   const std::string error = with("TASUKI_ISLAND", rank == size - 1 && size > 1 ? "3" : "4");
   if (size > 1)
     CHECK(error == "Context: argument 'TASUKI_ISLAND' differs between ranks: rank 0 has 4, rank " +

@@ -126,7 +126,8 @@ inline std::pair<std::int64_t, std::int64_t> offsets_of(const View& view, const 
 inline void combine(const View& view, std::int32_t s, const GpuCopy& copy, std::uint32_t begin, std::uint32_t end,
                     std::uint64_t epoch) {
   const auto step = view.get<GpuStep>(view.header.steps, s);
-  const std::int64_t size = size_of(step.dtype);
+  const bool only_goes_on = step.joined == step.sends && step.begins != 0;
+  const std::int64_t size = only_goes_on ? 4 : size_of(step.dtype);
   const std::int64_t unit = step.by_lines != 0 ? 4 : std::int64_t{1} << copy.log_unit;
   const std::int64_t scale = step.by_lines != 0 ? 4 : copy.wide != 0 ? 16 : 1;
   if (step.by_lines == 0 && copy.wide == 0) REQUIRE(unit == size);
@@ -159,12 +160,18 @@ inline void combine(const View& view, std::int32_t s, const GpuCopy& copy, std::
       begins ? void(here = there) : void(select_reduce(one, step.dtype, step.op)(one, there.data(), here.data()));
     }
     for (std::uint32_t i = 0; i < each; ++i) std::memcpy(to(i), piece(here, i), static_cast<std::size_t>(unit));
-    if (step.sends == 0) continue;
-    const auto put = view.get<GpuStep>(view.header.steps, s + step.joined);
-    const auto its = view.get<GpuCopy>(view.header.copies, put.first_copy);
-    for (std::uint32_t i = 0; i < each; ++i) {
-      std::byte* const also = base_of(put.dst, epoch) + offsets_of(view, its, first + i, scale).second;
-      std::memcpy(also, piece(here, i), static_cast<std::size_t>(unit));
+    for (std::int32_t k = step.joined - step.sends + 1; k <= step.joined; ++k) {
+      const auto put = view.get<GpuStep>(view.header.steps, s + k);
+      const auto its = view.get<GpuCopy>(view.header.copies, put.first_copy);
+      for (std::uint32_t i = 0; i < each; ++i) {
+        std::byte* const also = base_of(put.dst, epoch);
+        if (put.stamped == kStampedTarget) {
+          for (std::size_t b = 0; b < 4; ++b) also[its.dst_offset + in_lines(first + i, b)] = piece(here, i)[b];
+        } else {
+          std::memcpy(also + offsets_of(view, its, first + i, scale).second, piece(here, i),
+                      static_cast<std::size_t>(unit));
+        }
+      }
     }
   }
 }

@@ -196,6 +196,7 @@ struct Combining {
   std::vector<const std::byte*> from;
   std::vector<bool> stamped;
   std::byte* to = nullptr;
+  std::vector<std::vector<std::byte>> rings = {};  // stamped lines in which the result goes on
 
   void add(const StridedCopy& copy, const Located& src, const Located& dst, std::int64_t form) {
     task.add_copy(copy, src, dst, form);
@@ -207,7 +208,8 @@ struct Combining {
   template <class Patient>
   bool run(DType type, ReduceOp op, bool begins, bool by_lines, std::uint32_t rows, std::uint32_t stamp,
            const Patient& patient) {
-    const Combination c{type, op, begins, static_cast<int>(from.size()) - 1};
+    const Combination c{type, op, begins, static_cast<int>(from.size()) - 1, static_cast<int>(rings.size())};
+    const auto onward = [&](int k) { return rings[static_cast<std::size_t>(k)].data(); };
     const auto operand = [&](int k) {
       const auto i = static_cast<std::size_t>(k);
       const GpuCopy& copy = task.copies[i];
@@ -219,7 +221,7 @@ struct Combining {
     for (std::uint32_t first = 0; first < all; first += rows, ++tiles) {
       warp::run([&] {
         const auto tile = [&](auto add) {
-          return combine_tile(c, add, by_lines, first, rows, to, operand, stamp, patient);
+          return combine_tile(c, add, by_lines, first, rows, to, operand, onward, stamp, patient);
         };
         came += with_adder(type, op, tile) ? 1 : 0;
       });
@@ -314,8 +316,16 @@ TEST_CASE("warps: several operands, out of lines, packed memory or both, into wh
           warps.add(copy, place(k), place(0), form);
         }
       }
+      const auto ring_bytes = static_cast<std::size_t>(copy.block / kStampedData + 2) * kStampedLine;
+      if (lines) warps.rings.assign(random() % 3, std::vector<std::byte>(ring_bytes));
       CHECK(warps.run(dtype, combine, begins, lines, round % 2 == 0 ? 1 : kTileRows, 9, forever));
       CHECK(std::equal(expected.begin(), expected.end(), memory.begin()));
+      for (auto& ring : warps.rings) {  // where the next rank takes it
+        std::vector<std::byte> taken(static_cast<std::size_t>(copy.block) + 16);
+        const Located line{ring.data(), 0, 1, false, true, nullptr};
+        CHECK(take<kTileRows>(Work(copy, line, at(taken)), 9, forever));
+        CHECK(std::equal(expected.begin(), expected.begin() + copy.block, taken.begin()));
+      }
       if (!wide) continue;
       // The same once more, as steps whose operands are contiguous do it.
       std::copy(fresh.begin(), fresh.end(), memory.begin());

@@ -61,6 +61,7 @@ class RowView {
     if (!program_.places.empty()) return run_line(row, program_.places.data() + number * kLanes, epoch);
     if (row.kind == RowKind::none || row.kind == RowKind::tell || row.kind == RowKind::await)
       return run_line(row, nullptr, epoch);
+    if (row.kind == RowKind::answer && !fill_all(row, epoch)) return false;
     if (!all_have_come(row, epoch)) return false;
     for (const auto& [line, places] : lines_of(row))
       if (!run_line(line, places.data(), epoch)) return false;
@@ -85,9 +86,16 @@ class RowView {
 
   // Whether the row can be done as a whole: a line that has been combined must not be once more.
   bool all_have_come(const Row& row, std::uint64_t epoch) const {
-    if (row.kind != RowKind::combine) return true;
+    if (row.kind != RowKind::combine && row.kind != RowKind::answer) return true;
     for (const auto& [line, places] : lines_of(row))
       if (!operands_have_come(line, places.data(), epoch)) return false;
+    return true;
+  }
+
+  // What is taken overwrites what was sent, so all lines are sent first. They may be once more: they are the same.
+  bool fill_all(const Row& row, std::uint64_t epoch) const {
+    for (const auto& [line, places] : lines_of(row))
+      if (!fill(line, places.data(), epoch)) return false;
     return true;
   }
 
@@ -109,6 +117,12 @@ class RowView {
         return true;
       case RowKind::combine:
         return combine(row, places, epoch);
+      case RowKind::answer:
+        if (!program_.places.empty() && !fill(row, places, epoch)) return false;
+        if (!operands_have_come(row, places, epoch)) return false;
+        take_line(places, line_of(program_.operands[static_cast<std::size_t>(row.first_operand)].place, row, epoch),
+                  base_of(row.src, epoch));
+        return true;
     }
     return false;
   }
@@ -124,24 +138,40 @@ class RowView {
     return true;
   }
 
-  static bool fill(const Row& row, const RowPlaces* places, std::uint64_t epoch) {
-    if (row.signal.counter != nullptr && *row.signal.counter < target_of(row.signal, epoch)) return false;
-    std::byte* const line = line_of(row.dst, row, epoch);
-    fill_line(places, base_of(row.src, epoch), line);
+  static bool may_fill(const Row& row, std::uint64_t epoch) {
+    return row.signal.counter == nullptr || *row.signal.counter >= target_of(row.signal, epoch);
+  }
+
+  static void fill_from(const std::byte* from, std::byte* line, const RowPlaces* places, std::uint64_t epoch) {
+    fill_line(places, from, line);
     for (std::size_t lane = 0; lane < kLanes; ++lane)
       if (places[lane].at[0] != kNowhere) line[lane * 16 + 15] = static_cast<std::byte>(epoch & 0xff);
+  }
+
+  static bool fill(const Row& row, const RowPlaces* places, std::uint64_t epoch) {
+    if (!may_fill(row, epoch)) return false;
+    fill_from(base_of(row.src, epoch), line_of(row.dst, row, epoch), places, epoch);
     return true;
   }
 
-  static bool take(const Row& row, const RowPlaces* places, std::uint64_t epoch) {
+  // Sends on what the row has made.
+  void send_on(const Row& row, const RowPlaces* places, std::uint64_t epoch) const {
+    const RowOperand* const places_of_lines = program_.operands.data() + row.first_operand + row.operands;
+    for (int k = 0; k < row.sends; ++k)
+      fill_from(base_of(row.dst, epoch), line_of(places_of_lines[k].place, row, epoch), places, epoch);
+  }
+
+  bool take(const Row& row, const RowPlaces* places, std::uint64_t epoch) const {
     const std::byte* const line = line_of(row.src, row, epoch);
-    if (!has_come(line, places, epoch)) return false;
+    if (!has_come(line, places, epoch) || (row.sends > 0 && !may_fill(row, epoch))) return false;
     take_line(places, line, base_of(row.dst, epoch));
+    send_on(row, places, epoch);
     return true;
   }
 
   bool operands_have_come(const Row& row, const RowPlaces* places, std::uint64_t epoch) const {
     const RowOperand* const operands = program_.operands.data() + row.first_operand;
+    if (row.sends > 0 && !may_fill(row, epoch)) return false;
     for (int k = 0; k < row.operands; ++k) {
       if (operands[k].stamped != 0 && !has_come(line_of(operands[k].place, row, epoch), places, epoch)) return false;
     }
@@ -177,6 +207,7 @@ class RowView {
     std::size_t next = 0;
     each_word(places,
               [&](std::size_t, std::int64_t at) { std::memcpy(base_of(row.dst, epoch) + at, &here[next++], 4); });
+    send_on(row, places, epoch);
     return true;
   }
 

@@ -338,9 +338,13 @@ TASUKI_APART bool reduce_by(const PlanRun& l, const std::byte* at, const Step* s
   };
   Patience patience(l, step->command, epoch);
   const auto patient = [&] { return patience.more((epoch - 1) * kShares, epoch * kShares); };
-  const Combination c{step->dtype, step->op, step->begins != 0, step->joined};
+  const Combination c{step->dtype, step->op, step->begins != 0, step->joined - step->sends, step->sends};
+  const auto onward = [&](int k) {
+    const Step& put = step[c.more + 1 + k];
+    return base_of(l, put.dst, epoch) + copies[put.first_copy].dst_offset;
+  };
   return combine_tile(c, Add{c.type, c.op}, step->by_lines != 0, first, rows, base_of(l, step->dst, epoch), operand,
-                      static_cast<std::uint32_t>(epoch), patient);
+                      onward, static_cast<std::uint32_t>(epoch), patient);
 }
 
 // What is called with an adder: not lambdas with `auto`, which NVRTC before 13.2 takes for functions of the host.

@@ -95,7 +95,7 @@ struct GpuStep {
   /// A reduction of several operands: so many steps after this one have the others, in the order in which they are
   /// combined. They have the same destination and are not dealt out.
   std::int8_t joined = 0;
-  std::int8_t sends = 0;     ///< the last of these is a put of the result, which is stored there, too
+  std::int8_t sends = 0;     ///< the last ones of these, so many, are puts of the result, which is stored there, too
   std::int8_t begins = 0;    ///< a reduction: its destination does not count, its first source takes that place
   std::int8_t flat = 0;      ///< a reduction in units of 16 bytes that follow each other on all sides
   std::int8_t by_lines = 0;  ///< a reduction in words, whose rows are as long as stamped lines

@@ -159,7 +159,8 @@ struct Combination {
   DType type;
   ReduceOp op;
   bool begins;
-  int more;  ///< operands after the first
+  int more;   ///< operands after the first
+  int sends;  ///< stamped lines, so many, in which the result goes on
 };
 
 template <class T>
@@ -376,11 +377,11 @@ TASUKI_DEVICE void load_words(const GpuLines& t, std::uint32_t (&word)[Most][kLi
   }
 }
 
-/// A tile of operands in lines; `t` has the first one. Returns false, to all threads of the warp, if what is to come in
-/// stamped lines has not all arrived.
-template <int Most, class Add, class Operands, class Patient>
+/// A tile of operands in lines; `t` has the first one, `onward(k)` is where the result goes on. Returns false, to all
+/// threads of the warp, if what is to come in stamped lines has not all arrived.
+template <int Most, class Add, class Operands, class Onward, class Patient>
 TASUKI_WITHIN bool combine_lines(const Combination& c, const Add& add, const GpuLines& t, const Operands& operand,
-                                 std::uint32_t stamp, const Patient& patient) {
+                                 const Onward& onward, std::uint32_t stamp, const Patient& patient) {
   const auto lines_of = [&](int k) {
     const Operand one = operand(k);
     return GpuLines{one.copy, one.dims, t.first, t.lines, one.src, t.dst};
@@ -430,6 +431,16 @@ TASUKI_WITHIN bool combine_lines(const Combination& c, const Add& add, const Gpu
       for (int p = 0; p < kLineParts; ++p) here[j][p] = word[j][p];
     }
   }
+  TASUKI_NO_UNROLL
+  for (int k = 0; k < c.sends; ++k) {
+    std::byte* const to = onward(k);
+    TASUKI_UNROLL
+    for (int j = 0; j < Most; ++j) {
+      if (j >= t.lines) break;
+      const uint4 piece = piece_of(here[j], stamp);
+      if (t.has(j)) store_piece(to + t.piece(j), piece);
+    }
+  }
   TASUKI_UNROLL
   for (int j = 0; j < Most; ++j) {
     if (j >= t.lines) break;
@@ -446,10 +457,11 @@ TASUKI_WITHIN bool combine_lines(const Combination& c, const Add& add, const Gpu
 
 /// A tile of `rows` rows from row `first` on, by a whole warp, with the adder of the combination's type and operator.
 /// False, to all its lanes, if something has not arrived.
-template <class Add, class Operands, class Patient>
+template <class Add, class Operands, class Onward, class Patient>
 TASUKI_WITHIN bool combine_tile(const Combination& c, const Add& add, [[maybe_unused]] bool by_lines,
                                 std::uint32_t first, std::uint32_t rows, std::byte* dst, const Operands& operand,
-                                [[maybe_unused]] std::uint32_t stamp, [[maybe_unused]] const Patient& patient) {
+                                [[maybe_unused]] const Onward& onward, [[maybe_unused]] std::uint32_t stamp,
+                                [[maybe_unused]] const Patient& patient) {
   const Operand one = operand(0);
   const auto units = [&](std::uint32_t lane) {
     const GpuTile t{one.copy,
@@ -464,8 +476,8 @@ TASUKI_WITHIN bool combine_tile(const Combination& c, const Add& add, [[maybe_un
   if (by_lines) {
     const std::uint32_t lines = (one.copy.units + kLineWords - 1) / kLineWords;
     const GpuLines t{one.copy, one.dims, first, least(rows, lines - first), one.src, dst};
-    return rows == 1 ? combine_lines<1>(c, add, t, operand, stamp, patient)
-                     : combine_lines<kTileRows>(c, add, t, operand, stamp, patient);
+    return rows == 1 ? combine_lines<1>(c, add, t, operand, onward, stamp, patient)
+                     : combine_lines<kTileRows>(c, add, t, operand, onward, stamp, patient);
   }
   units(lane());
 #else

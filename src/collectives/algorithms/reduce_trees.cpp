@@ -21,6 +21,7 @@ const AlgorithmRegistration registration{[] {
   algorithm.complexity = 1;
   algorithm.over_trees = true;
   algorithm.settings = tree_settings;
+  algorithm.paths = tree_paths;
   algorithm.seconds = tree_seconds;
   algorithm.list = list;
   return algorithm;

@@ -60,6 +60,9 @@ void Lanes::find_deps() {
     }
     relays = relays || (c.dep_count > 0 && c.verb != Verb::reduce);
   }
+  for (const Lane& lane : all)
+    for (std::size_t i = arrives_from(lane); i < lane.last; ++i)
+      sends_on = sends_on || plan_.commands[i].verb == Verb::put;
   for (const std::int32_t message : messages) {
     if (!deps[static_cast<std::size_t>(message)].empty()) wait_before(static_cast<std::size_t>(message));
   }
@@ -157,9 +160,23 @@ bool Lanes::find_late(const Lane& lane) {
   return found;
 }
 
+// The first command of a lane that belongs to what arrives: the first wait for that, and what the rank itself adds to
+// it before. The lane's end if nothing arrives.
+std::size_t Lanes::arrives_from(const Lane& lane) const {
+  std::size_t sent = lane.first;  // past the last put or signal
+  for (std::size_t i = lane.first; i < lane.last; ++i) {
+    const Command& c = plan_.commands[i];
+    if (c.verb == Verb::put || c.verb == Verb::signal) sent = i + 1;
+    if (c.verb != Verb::wait) continue;
+    const Purpose purpose = plan_.buffers[static_cast<std::size_t>(c.src)].purpose;
+    if (purpose == Purpose::arrived || purpose == Purpose::filled || purpose == Purpose::available) return sent;
+  }
+  return lane.last;
+}
+
 // A lane that waits, and unpacks what it waited for, belongs to the wait. The signals with which it begins belong to
-// the start. Where commands depend on those of other lanes, permissions may come late, so that all waits belong to
-// the wait.
+// the start, and what it puts before anything has to arrive. Where commands depend on those of other lanes, permissions
+// may come late, so that all waits belong to the wait.
 int Lanes::part_of(const Lane& lane, std::size_t command) const {
   if (in_stream(command)) return 0;
   if (lane.by_need()) return late_[command] ? kPartWait : kPartStart;
@@ -170,6 +187,7 @@ int Lanes::part_of(const Lane& lane, std::size_t command) const {
   const bool puts = std::any_of(begin, end, [](const Command& c) { return c.verb == Verb::put; });
   const bool depends = std::any_of(begin, end, [](const Command& c) { return c.dep_count > 0; });
   if ((!waits || (puts && !relays)) && !depends) {
+    if (command >= arrives_from(lane)) return kPartWait;
     // Waits at its end are for what the peers tell in their waits.
     const auto rest = std::find_if(plan_.commands.begin() + static_cast<std::ptrdiff_t>(command), end,
                                    [](const Command& c) { return c.verb != Verb::wait; });

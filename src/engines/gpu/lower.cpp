@@ -61,7 +61,8 @@ class Lowering {
       }
       if (parts == kBoth) out_.direct = !tasks.empty() || !light.steps.empty();
       // What is sent in the start must not wait for what another rank sends in its wait.
-      if (parts == kBoth && !lanes_.relays && both_want_most(worth[kPartStart], worth[kPartWait], most_) &&
+      if (parts == kBoth && !lanes_.relays && !lanes_.sends_on &&
+          both_want_most(worth[kPartStart], worth[kPartWait], most_) &&
           out_.tasks[kPartStart].size() + out_.tasks[kPartWait].size() <= kGpuTasks) {
         in_rounds(out_);
         continue;
@@ -135,9 +136,11 @@ class Lowering {
       if (step.more > 0 || step.joined) lane.wide = lane.wide && (size_of(c.dtype) > 0 || can_be_wide(c));
     }
     const std::int64_t widest = widest_of(lane);
-    if (lane.wide && reduces && widest >= kWorthTelling && !lane.by_need() && !lane.streams)
+    if (!lane.by_need() && !lane.streams)
       join_puts(
-          in_, lanes_, [this](const Command& c) { return can_be_wide(c); }, lane.steps);
+          in_, lanes_, [this](const Command& c) { return can_be_wide(c); },
+          lane.wide && reduces && widest >= kWorthTelling, own_, lane.steps);
+    for (const LaneStep& step : lane.steps) reduces = reduces || step.sends > 0;
     order_moves(plan_, lane.steps, out_.more_ends);
     out_.reduces = out_.reduces || reduces;
     // Several blocks add their shares to one counter. A counter that advances several times in an epoch has no room for
@@ -399,20 +402,20 @@ class Lowering {
   // A step of several operands, of which `s` has the first one, and a step for each of the others, which is not dealt
   // out.
   void add_operands(TaskDraft& task, GpuStep& s, const LaneStep& step, std::int64_t form) {
-    const Command& last = plan_.commands[static_cast<std::size_t>((&step)[step.more - (step.sends ? 1 : 0)].command)];
+    const Command& last = plan_.commands[static_cast<std::size_t>((&step)[step.more - step.sends].command)];
     s.begins = s.verb == Verb::copy ? 1 : 0;
     s.verb = Verb::reduce;
     s.dtype = last.dtype;
     s.op = last.op;
     s.joined = static_cast<std::int8_t>(step.more);
-    s.sends = step.sends ? 1 : 0;
+    s.sends = static_cast<std::int8_t>(step.sends);
     if (form > 0) form = size_of(last.dtype);
     task.steps.push_back(s);
     const std::int64_t rows = task.rows;
     const std::int64_t lines = task.lines;
     for (const LaneStep* other = &step + 1; other <= &step + step.more; ++other) {
       GpuStep operand;
-      operand.verb = step.sends && other == &step + step.more ? Verb::put : Verb::reduce;
+      operand.verb = other > &step + step.more - step.sends ? Verb::put : Verb::reduce;
       operand.command = operand.end = other->command;
       operand.first_dep = static_cast<std::int32_t>(task.deps.size());
       add_move(task, operand, plan_.commands[static_cast<std::size_t>(other->command)], other->round, form);

@@ -113,9 +113,15 @@ class JoiningPuts {
   JoiningPuts(const Program& program, const Lanes& lanes, const std::function<bool(const Command&)>& wide)
       : plan_(program.plan), lanes_(lanes), wide_(wide) {}
 
-  void run(std::vector<LaneStep>& steps) {
+  // `plain`, `lines`: which kinds of puts are joined.
+  void run(std::vector<LaneStep>& steps, bool plain, bool lines) {
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      if (!steps[i].joined && is_sum(steps, i)) join(steps, i);
+      if (steps[i].joined || !is_made(steps, i)) continue;
+      if (takes_lines(steps, i)) {
+        while (lines && join(steps, i, true)) continue;
+      } else if (plain && command(steps[i + static_cast<std::size_t>(steps[i].more)]).verb == Verb::reduce) {
+        join(steps, i, false);
+      }
     }
   }
 
@@ -124,18 +130,23 @@ class JoiningPuts {
   const StridedCopy& copy(const Command& c) const { return plan_.copies[static_cast<std::size_t>(c.first_copy)]; }
   static bool is_block(const StridedCopy& copy, const Command& c) { return c.copy_count == 1 && copy.ndims == 0; }
 
-  // Whether a step, with those that are one with it, adds up blocks that lie in plain memory, and nobody else waits for
-  // the sum.
-  bool is_sum(const std::vector<LaneStep>& steps, std::size_t i) const {
+  // Whether a step, with those that are one with it, copies or adds up blocks into plain memory, and nobody else waits
+  // for what it makes.
+  bool is_made(const std::vector<LaneStep>& steps, std::size_t i) const {
     const std::size_t last = i + static_cast<std::size_t>(steps[i].more);
-    if (command(steps[last]).verb != Verb::reduce) return false;
+    const Verb verb = command(steps[last]).verb;
+    if (verb != Verb::reduce && verb != Verb::copy) return false;
     if (lanes_.awaited[static_cast<std::size_t>(steps[last].command)]) return false;
     return std::all_of(steps.begin() + static_cast<std::ptrdiff_t>(i),
                        steps.begin() + static_cast<std::ptrdiff_t>(last) + 1, [&](const LaneStep& step) {
                          const Command& c = command(step);
-                         return is_block(copy(c), c) && c.bytes <= kMostBytes && !lanes_.stamped(c.src) &&
-                                !lanes_.stamped(c.dst);
+                         return is_block(copy(c), c) && c.bytes <= kMostBytes && !lanes_.stamped(c.dst);
                        });
+  }
+  bool takes_lines(const std::vector<LaneStep>& steps, std::size_t i) const {
+    return std::any_of(steps.begin() + static_cast<std::ptrdiff_t>(i),
+                       steps.begin() + static_cast<std::ptrdiff_t>(i) + steps[i].more + 1,
+                       [&](const LaneStep& step) { return lanes_.stamped(command(step).src); });
   }
 
   // Whether the command is a wait for a peer's leave to write, which the peer gives whatever this rank does meanwhile.
@@ -146,32 +157,45 @@ class JoiningPuts {
     return purpose == Purpose::ready || purpose == Purpose::credit;
   }
 
-  bool sends(const LaneStep& step, const LaneStep& sum) const {
+  // A signal of stamped lines, which the stamps replace.
+  bool is_needless(const LaneStep& step) const {
+    return command(step).verb == Verb::signal && lanes_.stamped(command(step).dst);
+  }
+
+  bool sends(const LaneStep& step, const LaneStep& sum, bool lines) const {
     const Command& put = command(step);
     const Command& made = command(sum);
     const auto index = static_cast<std::size_t>(step.command);
-    if (put.verb != Verb::put || !is_block(copy(put), put) || lanes_.stamped(put.dst) || !wide_(put)) return false;
+    if (put.verb != Verb::put || !is_block(copy(put), put) || put.bytes > kMostBytes) return false;
+    if (lanes_.stamped(put.dst) != lines || (!lines && !wide_(put))) return false;
     if (lanes_.in_stream(index) || lanes_.asked(index) || !lanes_.deps[index].empty()) return false;
     return put.src == made.dst && put.bytes == made.bytes &&
            copy(put).src_offset + step.round * put.src_step == copy(made).dst_offset + sum.round * made.dst_step;
   }
 
-  void join(std::vector<LaneStep>& steps, std::size_t i) const {
+  // Makes the next put one with step i and returns true, if it sends what the step makes. `lines`: into stamped lines.
+  // What lies between the two then comes before the step, whose number is told.
+  bool join(std::vector<LaneStep>& steps, std::size_t& i, bool lines) const {
     const std::size_t last = i + static_cast<std::size_t>(steps[i].more);
+    const LaneStep& made = steps[last - static_cast<std::size_t>(steps[i].sends)];
+    // Nobody waits for the end of a put before the last.
+    if (steps[i].sends > 0 && lanes_.awaited[static_cast<std::size_t>(steps[last].command)]) return false;
     std::size_t k = last + 1;
-    while (k < steps.size() && waits_for_leave(steps[k])) ++k;
-    if (k == steps.size() || !sends(steps[k], steps[last])) return;
+    while (k < steps.size() && (waits_for_leave(steps[k]) || (lines && is_needless(steps[k])))) ++k;
+    if (k == steps.size() || !sends(steps[k], made, lines)) return false;
     LaneStep& head = steps[i];
     const LaneStep& put = steps[k];
     ++head.more;
-    head.sends = true;
+    ++head.sends;
     head.end = put.end;
     head.last = put.last;
     head.told_as = put.command;
     steps[k].joined = true;
-    // The waits come before all of it.
-    std::rotate(steps.begin() + static_cast<std::ptrdiff_t>(i), steps.begin() + static_cast<std::ptrdiff_t>(last) + 1,
+    const auto first = steps.begin() + static_cast<std::ptrdiff_t>(i);
+    std::rotate(first, steps.begin() + static_cast<std::ptrdiff_t>(last) + 1,
                 steps.begin() + static_cast<std::ptrdiff_t>(k));
+    i += k - last - 1;
+    return true;
   }
 
   const Plan& plan_;
@@ -185,9 +209,9 @@ void join_operands(const Program& program, const std::vector<bool>& awaited, std
   steps = Joining(program, awaited).run(steps);
 }
 
-void join_puts(const Program& program, const Lanes& lanes, const std::function<bool(const Command&)>& wide,
-               std::vector<LaneStep>& steps) {
-  JoiningPuts(program, lanes, wide).run(steps);
+void join_puts(const Program& program, const Lanes& lanes, const std::function<bool(const Command&)>& wide, bool plain,
+               bool lines, std::vector<LaneStep>& steps) {
+  JoiningPuts(program, lanes, wide).run(steps, plain, lines);
 }
 
 }  // namespace tasuki

@@ -23,7 +23,7 @@ struct LaneStep {
   std::int32_t more = 0;      ///< steps right after it that are one with it (operands.hpp)
   std::int32_t told_as = -1;  ///< if there are: the command as whose end its end counts
   bool joined = false;        ///< it is one with the first step before it that is not
-  bool sends = false;         ///< the last of these is a put of what the others add up
+  std::int32_t sends = 0;     ///< the last ones of these, so many, are puts of what the others make
 };
 
 /// The steps of the commands [first, end), with loops unrolled.

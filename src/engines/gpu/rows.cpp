@@ -20,6 +20,11 @@ class TaskView {
   std::int32_t end(int lane) const { return read<std::int32_t>(header_.ends, lane); }
   GpuStep step(std::int32_t n) const { return read<GpuStep>(header_.steps, n); }
   GpuCopy copy(std::int32_t n) const { return read<GpuCopy>(header_.copies, n); }
+  std::vector<std::int32_t> deps(const GpuStep& step) const {
+    std::vector<std::int32_t> all;
+    for (std::int32_t d = 0; d < step.deps; ++d) all.push_back(read<std::int32_t>(header_.deps, step.first_dep + d));
+    return all;
+  }
   std::vector<GpuDim> dims(const GpuCopy& copy) const {
     std::vector<GpuDim> all;
     for (int d = 0; d < copy.dims; ++d) all.push_back(read<GpuDim>(header_.dims, copy.first_dim + d));
@@ -117,7 +122,13 @@ class Cutting {
     bool moved_before = false;
     for (std::int32_t s = first; s < end;) {
       const GpuStep step = task.step(s);
-      if (step.deps != 0 || step.follows != 0 || step.awaited != 0 || step.keeps_turn != 0) return false;
+      if (step.deps != 0 || step.follows != 0 || step.keeps_turn != 0) return false;
+      if (step.awaited != 0) {
+        if (s + 1 == end || !add_answer(task, s, permission)) return false;
+        moved_before = true;
+        s += 2;
+        continue;
+      }
       if (step.verb == Verb::wait) {
         if (moved_before || permission.counter != nullptr) return false;
         permission = signal_of(step);
@@ -126,7 +137,8 @@ class Cutting {
       }
       moved_before = true;
       if (step.verb == Verb::reduce) {
-        if (permission.counter != nullptr || !add_combination(task, s)) return false;
+        if (permission.counter != nullptr && step.sends == 0) return false;
+        if (!add_combination(task, s, permission)) return false;
         s += 1 + step.joined;
         continue;
       }
@@ -155,27 +167,81 @@ class Cutting {
     return add_rows(group, row, copy.units, dims);
   }
 
+  // A put whose bytes are overwritten by what comes back, and nothing else waits for it: a warp that has sent a line
+  // takes the same one.
+  bool add_answer(const TaskView& task, std::int32_t s, const RowSignal& permission) {
+    const GpuStep put = task.step(s);
+    const GpuStep take = task.step(s + 1);
+    if (put.verb != Verb::put || put.stamped != kStampedTarget || put.copies != 1) return false;
+    if (take.verb != Verb::copy || take.stamped != kStampedSource || take.copies != 1) return false;
+    if (take.follows == 0 || take.deps > 1 || take.awaited != 0 || waiting_for(put.end) > take.deps) return false;
+    const GpuCopy sent = task.copy(put.first_copy);
+    const GpuCopy taken = task.copy(take.first_copy);
+    Row row;
+    row.kind = RowKind::answer;
+    row.command = take.command;
+    row.operands = 1;
+    row.first_operand = static_cast<std::int32_t>(made_.operands.size());
+    row.src = moved(put.src, sent.src_offset);
+    row.dst = moved(put.dst, sent.dst_offset);
+    row.signal = permission;
+    made_.operands.push_back({moved(take.src, taken.src_offset), take.command, 1});
+    const bool same_bytes = same(row.src, moved(take.dst, taken.dst_offset)) && sent.units == taken.units;
+    return same_bytes && contiguous(task.dims(sent)) && contiguous(task.dims(taken)) &&
+           add_rows(kFirst, row, sent.units, task.dims(sent));
+  }
+
+  static bool same(const GpuPlace& a, const GpuPlace& b) {
+    return a.base == b.base && a.stride == b.stride && a.copies == b.copies && a.pair == b.pair &&
+           a.takes_turns == b.takes_turns;
+  }
+  // Units that follow each other in the user's memory. On the other side are stamped lines.
+  static bool contiguous(const std::vector<GpuDim>& dims) {
+    return dims.size() == 1 && (dims[0].count == 1 || std::max(dims[0].src_stride, dims[0].dst_stride) == 1);
+  }
+  // How many steps wait for an end.
+  std::int32_t waiting_for(std::int32_t end) const {
+    std::int32_t count = 0;
+    for (const GpuTask& one : tasks_) {
+      const TaskView task(program_, one);
+      for (std::int32_t s = 0; s < task.end(task.lanes() - 1); ++s)
+        for (const std::int32_t dep : task.deps(task.step(s))) count += dep == end ? 1 : 0;
+    }
+    return count;
+  }
+
   // A step and those that are joined to it.
-  bool add_combination(const TaskView& task, std::int32_t s) {
+  bool add_combination(const TaskView& task, std::int32_t s, const RowSignal& permission) {
     const GpuStep head = task.step(s);
-    if (head.sends != 0 || head.by_lines == 0 || head.joined + 1 > kRowOperands || head.copies != 1) return false;
-    if (made_.reduces && (made_.type != head.dtype || made_.op != head.op)) return false;
-    made_.reduces = true;
-    made_.type = head.dtype;
-    made_.op = head.op;
+    const int operands = head.joined + 1 - head.sends;
+    const bool stamped_only = operands == 1 && head.begins != 0;  // it only goes on
+    if (head.by_lines == 0 || operands > kRowOperands || head.copies != 1) return false;
+    if (!stamped_only) {
+      if (made_.reduces && (made_.type != head.dtype || made_.op != head.op)) return false;
+      made_.reduces = true;
+      made_.type = head.dtype;
+      made_.op = head.op;
+    }
     const GpuCopy copy = task.copy(head.first_copy);
     Row row;
-    row.kind = RowKind::combine;
+    row.kind = stamped_only ? RowKind::take : RowKind::combine;
     row.command = head.command;
     row.begins = head.begins;
-    row.operands = static_cast<std::int8_t>(head.joined + 1);
+    row.operands = static_cast<std::int8_t>(operands);
+    row.sends = head.sends;
     row.first_operand = static_cast<std::int32_t>(made_.operands.size());
+    row.src = moved(head.src, copy.src_offset);
     row.dst = moved(head.dst, copy.dst_offset);
+    row.signal = permission;
     bool waits = false;
     for (std::int32_t k = 0; k <= head.joined; ++k) {
       const GpuStep its = task.step(s + k);
       if (its.copies != 1) return false;
       const GpuCopy its_copy = task.copy(its.first_copy);
+      if (k >= operands) {
+        made_.operands.push_back({moved(its.dst, its_copy.dst_offset), its.command, 0});
+        continue;
+      }
       const bool stamped = its.stamped == kStampedSource;
       if (!stamped && !same_places(task.dims(its_copy))) return false;
       waits = waits || stamped;
@@ -190,9 +256,8 @@ class Cutting {
   }
 
   bool add_rows(Group group, const Row& row, std::uint32_t units, const std::vector<GpuDim>& dims) {
-    const Listed what = row.kind == RowKind::copy   ? Listed::both
-                        : row.kind == RowKind::fill ? Listed::source
-                                                    : Listed::destination;
+    const bool fills = row.kind == RowKind::fill || row.kind == RowKind::answer;
+    const Listed what = row.kind == RowKind::copy ? Listed::both : fills ? Listed::source : Listed::destination;
     const std::int64_t row_units = listed_units(what);
     const std::int64_t lines = (units + row_units - 1) / row_units;
     if (contiguous_) return add_vector(group, row, units, lines, dims);
@@ -208,7 +273,7 @@ class Cutting {
   }
 
   bool add_vector(Group group, Row row, std::uint32_t units, std::int64_t lines, const std::vector<GpuDim>& dims) {
-    const bool fills = row.kind == RowKind::fill;
+    const bool fills = row.kind == RowKind::fill || row.kind == RowKind::answer;
     const bool takes = row.kind == RowKind::take || row.kind == RowKind::combine;
     const bool in_order =
         dims.size() == 1 && (units == 1 || ((takes || dims[0].src_stride == 1) && (fills || dims[0].dst_stride == 1)));
@@ -260,9 +325,10 @@ class Cutting {
     return more;
   }
   // A warp that fills waits for the wire alone, which few SMs keep busy. One that combines waits for what it loads.
-  // Between two H200s a reduce-scatter of 16 MiB took 32 us with equal shares and takes 29.6 with these. An allreduce
-  // took 60 us and takes 56.
-  static std::uint64_t work_of(RowKind kind) { return kind == RowKind::combine ? 3 : 1; }
+  // Between two H200s a reduce-scatter of 16 MiB took 32 us with equal shares and takes 29.6 with these, an allreduce
+  // took 60 us and takes 55. Among four an allreduce by `relay` took 104 us where combining counted twice as much as
+  // filling, and takes 89.
+  static std::uint64_t work_of(RowKind kind) { return kind == RowKind::combine ? 4 : kind == RowKind::answer ? 2 : 1; }
 
   bool add(Group group, const One& one) {
     groups_[static_cast<std::size_t>(group)].push_back(one);

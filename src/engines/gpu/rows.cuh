@@ -71,72 +71,6 @@ __device__ bool await_signal(const PlanRun& l, const RowSignal& signal, std::uin
   return __all_sync(~0u, good) != 0;
 }
 
-// All operands are on their way before any is combined. False, to all lanes, if one does not come.
-template <class Add, int Operands, int Lines>
-__device__ bool combine_lines(const RowLaunch& l, const Row& row, const RowLine (&line)[Lines], std::byte* dst,
-                              std::uint64_t epoch) {
-  const auto stamp = static_cast<std::uint32_t>(epoch);
-  const RowOperand* operands = l.operands + row.first_operand;
-  const std::byte* from[Operands];
-  std::uint32_t word[Operands][Lines][kLineParts];
-  bool stamped[Operands];
-#pragma unroll
-  for (int k = 0; k < Operands; ++k) {
-    if (k >= row.operands) break;
-    from[k] = base_of(l.selection, operands[k].place, epoch);
-    stamped[k] = operands[k].stamped != 0;
-#pragma unroll
-    for (int j = 0; j < Lines; ++j) {
-      if (stamped[k]) {
-        const uint4 piece = load_piece(from[k] + line[j].piece);
-        word[k][j][0] = piece.x;
-        word[k][j][1] = piece.y;
-        word[k][j][2] = piece.z;
-        word[k][j][3] = piece.w;
-      } else {
-        load_words(from[k], line[j].at, word[k][j]);
-      }
-    }
-  }
-  std::uint32_t here[Lines][kLineParts] = {};
-#pragma unroll
-  for (int j = 0; j < Lines; ++j) {
-    if (row.begins == 0) load_words(dst, line[j].at, here[j]);
-  }
-  const Add add{l.type, l.op};
-  Patience patience(l, row.command, epoch);
-#pragma unroll
-  for (int k = 0; k < Operands; ++k) {
-    if (k >= row.operands) break;
-    std::uint32_t there[Lines][kLineParts];
-    uint4 piece[Lines];
-#pragma unroll
-    for (int j = 0; j < Lines; ++j) piece[j] = make_uint4(word[k][j][0], word[k][j][1], word[k][j][2], word[k][j][3]);
-    if (stamped[k] && !await_pieces(piece, from[k], line, stamp, patience, epoch)) return false;
-#pragma unroll
-    for (int j = 0; j < Lines; ++j) {
-      if (stamped[k]) {
-        words_of(piece[j], there[j]);
-      } else {
-#pragma unroll
-        for (int p = 0; p < kLineParts; ++p) there[j][p] = word[k][j][p];
-      }
-    }
-    if (k == 0 && row.begins != 0) {
-#pragma unroll
-      for (int j = 0; j < Lines; ++j) {
-#pragma unroll
-        for (int p = 0; p < kLineParts; ++p) here[j][p] = there[j][p];
-      }
-    } else {
-      combine_words<Lines>(add, Lines, here, there);
-    }
-  }
-#pragma unroll
-  for (int j = 0; j < Lines; ++j) store_words(dst, line[j].at, here[j]);
-  return true;
-}
-
 template <int Lines>
 __device__ void load_lines(const RowLine (&line)[Lines], const std::byte* src,
                            std::uint32_t (&word)[Lines][kLineParts]) {
@@ -154,13 +88,107 @@ __device__ void store_pieces(const RowLine (&line)[Lines], const std::uint32_t (
   }
 }
 
+// Where the answer to a row comes, and the memory that it overwrites.
+__device__ const std::byte* answer(const RowLaunch& l, const Row& row, std::uint64_t epoch) {
+  return base_of(l.selection, l.operands[row.first_operand].place, epoch);
+}
+__device__ std::byte* own(const RowLaunch& l, const Row& row, std::uint64_t epoch) {
+  return base_of(l.selection, row.src, epoch);
+}
+
+// Where a row goes on: the k-th place.
+__device__ std::byte* onward(const RowLaunch& l, const Row& row, int k, std::uint64_t epoch) {
+  return base_of(l.selection, l.operands[row.first_operand + row.operands + k].place, epoch);
+}
+
+// What a warp has loaded of its lines before it combines them.
+template <int Operands, int Lines>
+struct Loaded {
+  std::uint32_t word[Operands][Lines][kLineParts];
+};
+
+// All operands are on their way before any is combined.
+template <int Operands, int Lines>
+__device__ void load_operands(const RowLaunch& l, const Row& row, const RowLine (&line)[Lines], std::uint64_t epoch,
+                              Loaded<Operands, Lines>& to) {
+  const RowOperand* operands = l.operands + row.first_operand;
+#pragma unroll
+  for (int k = 0; k < Operands; ++k) {
+    if (k >= row.operands) break;
+    const std::byte* const from = base_of(l.selection, operands[k].place, epoch);
+    const bool stamped = operands[k].stamped != 0;
+#pragma unroll
+    for (int j = 0; j < Lines; ++j) {
+      if (stamped) {
+        const uint4 piece = load_piece(from + line[j].piece);
+        to.word[k][j][0] = piece.x;
+        to.word[k][j][1] = piece.y;
+        to.word[k][j][2] = piece.z;
+        to.word[k][j][3] = piece.w;
+      } else {
+        load_words(from, line[j].at, to.word[k][j]);
+      }
+    }
+  }
+}
+
+// False, to all lanes, if an operand does not come.
+template <class Add, int Operands, int Lines>
+__device__ bool combine_loaded(const RowLaunch& l, const Row& row, const RowLine (&line)[Lines], std::byte* dst,
+                               std::uint64_t epoch, const Loaded<Operands, Lines>& loaded) {
+  const auto stamp = static_cast<std::uint32_t>(epoch);
+  const RowOperand* operands = l.operands + row.first_operand;
+  std::uint32_t here[Lines][kLineParts] = {};
+#pragma unroll
+  for (int j = 0; j < Lines; ++j) {
+    if (row.begins == 0) load_words(dst, line[j].at, here[j]);
+  }
+  const Add add{l.type, l.op};
+  Patience patience(l, row.command, epoch);
+#pragma unroll
+  for (int k = 0; k < Operands; ++k) {
+    if (k >= row.operands) break;
+    const auto& word = loaded.word[k];
+    const bool stamped = operands[k].stamped != 0;
+    std::uint32_t there[Lines][kLineParts];
+    uint4 piece[Lines];
+#pragma unroll
+    for (int j = 0; j < Lines; ++j) piece[j] = make_uint4(word[j][0], word[j][1], word[j][2], word[j][3]);
+    if (stamped && !await_pieces(piece, base_of(l.selection, operands[k].place, epoch), line, stamp, patience, epoch))
+      return false;
+#pragma unroll
+    for (int j = 0; j < Lines; ++j) {
+      if (stamped) {
+        words_of(piece[j], there[j]);
+      } else {
+#pragma unroll
+        for (int p = 0; p < kLineParts; ++p) there[j][p] = word[j][p];
+      }
+    }
+    if (k == 0 && row.begins != 0) {
+#pragma unroll
+      for (int j = 0; j < Lines; ++j) {
+#pragma unroll
+        for (int p = 0; p < kLineParts; ++p) here[j][p] = there[j][p];
+      }
+    } else {
+      combine_words<Lines>(add, Lines, here, there);
+    }
+  }
+#pragma unroll 1
+  for (int k = 0; k < row.sends; ++k) store_pieces(line, here, onward(l, row, k, epoch), epoch);
+#pragma unroll
+  for (int j = 0; j < Lines; ++j) store_words(dst, line[j].at, here[j]);
+  return true;
+}
+
 // Whether the row may fill its lines now: at once, or when it has had the permission for which it waits.
 __device__ bool may_fill(const PlanRun& l, const Row& row, std::uint64_t epoch) {
   return row.signal.counter == nullptr || await_signal(l, row.signal, epoch);
 }
 
 template <int Lines>
-__device__ bool take_lines(const PlanRun& l, const Row& row, const RowLine (&line)[Lines], const std::byte* src,
+__device__ bool take_lines(const RowLaunch& l, const Row& row, const RowLine (&line)[Lines], const std::byte* src,
                            std::byte* dst, std::uint64_t epoch) {
   const auto stamp = static_cast<std::uint32_t>(epoch);
   uint4 piece[Lines];
@@ -168,6 +196,14 @@ __device__ bool take_lines(const PlanRun& l, const Row& row, const RowLine (&lin
   for (int j = 0; j < Lines; ++j) piece[j] = load_piece(src + line[j].piece);
   Patience patience(l, row.command, epoch);
   if (!await_pieces(piece, src, line, stamp, patience, epoch)) return false;
+#pragma unroll 1
+  for (int k = 0; k < row.sends; ++k) {  // every rank stamps with the same number
+    std::byte* const to = onward(l, row, k, epoch);
+#pragma unroll
+    for (int j = 0; j < Lines; ++j) {
+      if (line[j].has()) store_piece(to + line[j].piece, piece[j]);
+    }
+  }
 #pragma unroll
   for (int j = 0; j < Lines; ++j) {
     std::uint32_t word[kLineParts];
@@ -182,15 +218,22 @@ template <class Add>
 __device__ void move_line(const RowLaunch& l, const Row& row, const RowPlaces& at, std::uint64_t epoch) {
   std::byte* const dst = base_of(l.selection, row.dst, epoch);
   const RowLine line[1] = {{at, static_cast<std::int64_t>(row.line) * kStampedLine + lane() * 16}};
+  if (row.sends != 0 && !may_fill(l, row, epoch)) return;
   if (row.kind == RowKind::combine) {
-    if constexpr (!std::is_same_v<Add, NoAdder>) combine_lines<Add, kRowOperands>(l, row, line, dst, epoch);
+    if constexpr (!std::is_same_v<Add, NoAdder>) {
+      Loaded<kRowOperands, 1> loaded;
+      load_operands(l, row, line, epoch, loaded);
+      combine_loaded<Add>(l, row, line, dst, epoch, loaded);
+    }
     return;
   }
   const std::byte* const src = base_of(l.selection, row.src, epoch);
-  if (row.kind == RowKind::fill) {
+  if (row.kind == RowKind::fill || row.kind == RowKind::answer) {
     std::uint32_t word[1][kLineParts];
     load_lines(line, src, word);
-    if (may_fill(l, row, epoch)) store_pieces(line, word, dst, epoch);
+    if (!may_fill(l, row, epoch)) return;
+    store_pieces(line, word, dst, epoch);
+    if (row.kind == RowKind::answer) take_lines(l, row, line, answer(l, row, epoch), own(l, row, epoch), epoch);
   } else if (row.kind == RowKind::take) {
     take_lines(l, row, line, src, dst, epoch);
   } else {
@@ -223,14 +266,14 @@ __device__ void each_lines(const Row& row, const Move& move) {
 }
 
 // An SM carries out loads and stores in order, and stores to another GPU keep it waiting for the wire. So the next
-// lines are loaded before these are stored.
-__device__ void fill_in_turn(const PlanRun& l, const Row& row, const std::byte* src, std::byte* dst,
+// lines are loaded before these are stored. False if it may not fill them.
+__device__ bool fill_in_turn(const PlanRun& l, const Row& row, const std::byte* src, std::byte* dst,
                              std::uint64_t epoch) {
   RowLine line[kLinesAtOnce];
   std::uint32_t word[kLinesAtOnce][kLineParts];
   find_lines(row, 0, line);
   load_lines(line, src, word);
-  if (!may_fill(l, row, epoch)) return;
+  if (!may_fill(l, row, epoch)) return false;
 #pragma unroll 1
   for (std::uint32_t i = kLinesAtOnce; i < row.lines; i += kLinesAtOnce) {
     RowLine next[kLinesAtOnce];
@@ -246,30 +289,50 @@ __device__ void fill_in_turn(const PlanRun& l, const Row& row, const std::byte* 
     }
   }
   store_pieces(line, word, dst, epoch);
+  return true;
+}
+
+// The same where they are combined: what is stored, here or elsewhere, holds up no load of the next lines.
+template <class Add, int Operands, int Lines>
+__device__ void combine_in_turn(const RowLaunch& l, const Row& row, std::byte* dst, std::uint64_t epoch) {
+  Loaded<Operands, Lines> loaded;
+  RowLine line[Lines];
+  find_lines(row, 0, line);
+  load_operands(l, row, line, epoch, loaded);
+#pragma unroll 1
+  for (std::uint32_t i = 0; i < row.lines; i += Lines) {
+    Loaded<Operands, Lines> next;
+    find_lines(row, i + Lines < row.lines ? i + Lines : i, line);
+    load_operands(l, row, line, epoch, next);
+    find_lines(row, i, line);
+    if (!combine_loaded<Add>(l, row, line, dst, epoch, loaded)) return;
+    loaded = next;
+  }
 }
 
 template <class Add>
 __device__ void move_lines(const RowLaunch& l, const Row& row, std::uint64_t epoch) {
   std::byte* const dst = base_of(l.selection, row.dst, epoch);
+  if (row.sends != 0 && !may_fill(l, row, epoch)) return;
   if (row.kind == RowKind::combine) {
     if constexpr (!std::is_same_v<Add, NoAdder>) {
       constexpr int kMany = kLinesOfMany<Add>;
       constexpr int kFew = kMany > 1 ? kLinesAtOnce : 1;
       if (row.operands <= kFewOperands) {
-        each_lines<kFew>(row, [&](const RowLine(&line)[kFew]) {
-          return combine_lines<Add, kFewOperands>(l, row, line, dst, epoch);
-        });
+        combine_in_turn<Add, kFewOperands, kFew>(l, row, dst, epoch);
       } else {
-        each_lines<kMany>(row, [&](const RowLine(&line)[kMany]) {
-          return combine_lines<Add, kRowOperands>(l, row, line, dst, epoch);
-        });
+        combine_in_turn<Add, kRowOperands, kMany>(l, row, dst, epoch);
       }
     }
     return;
   }
   const std::byte* const src = base_of(l.selection, row.src, epoch);
-  if (row.kind == RowKind::fill) return fill_in_turn(l, row, src, dst, epoch);
+  const bool answered = row.kind == RowKind::answer;
+  if (row.kind == RowKind::fill || answered) {
+    if (!fill_in_turn(l, row, src, dst, epoch) || !answered) return;
+  }
   each_lines<kLinesAtOnce>(row, [&](const RowLine(&line)[kLinesAtOnce]) {
+    if (answered) return take_lines(l, row, line, answer(l, row, epoch), own(l, row, epoch), epoch);
     if (row.kind == RowKind::take) return take_lines(l, row, line, src, dst, epoch);
 #pragma unroll
     for (int j = 0; j < kLinesAtOnce; ++j) {
@@ -281,7 +344,7 @@ __device__ void move_lines(const RowLaunch& l, const Row& row, std::uint64_t epo
 }
 
 template <class Add, bool kTable>
-__global__ void __launch_bounds__(kGpuThreads, 2) run_rows(const __grid_constant__ RowLaunch l) {
+__global__ void __launch_bounds__(kGpuThreads, kTable ? 2 : 1) run_rows(const __grid_constant__ RowLaunch l) {
   __shared__ std::uint64_t shared_epoch;
   if (threadIdx.x == 0) {
     std::uint64_t by_kernels = 0;

@@ -9,6 +9,9 @@
 // Where an epoch has more lines than there are warps, and they are contiguous in the user's memory, a row is several
 // lines, one after the other, and their places are computed. The lines of a vector are dealt to its rows in turn, so
 // that they are taken in the order in which the sender fills them.
+//
+// A line that is taken or combined, and goes on to other ranks, is sent on by the same warp as soon as it has come. So
+// a chain of ranks takes hardly longer than one message.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +32,7 @@ enum class RowKind : std::uint8_t {
   take,     ///< a stamped line, into the destination
   copy,     ///< units, from source to destination
   combine,  ///< operands, into the destination
+  answer,   ///< a stamped line, with words of the source, which another line then overwrites: what is sent back
   tell,     ///< signals, by one lane
   await,    ///< waits for a signal, by one lane
 };
@@ -45,7 +49,8 @@ struct RowSignal {
   std::int8_t alone = 0;
 };
 
-/// A source of a row that is combined: a stamped line, or memory with its words in the places of the destination's.
+/// A source of a row that is combined: a stamped line, or memory with its words in the places of the destination's. Or
+/// stamped lines in which a row goes on, or from which an answer is taken.
 struct alignas(16) RowOperand {
   GpuPlace place;
   std::int32_t command = 0;
@@ -57,15 +62,16 @@ struct alignas(16) Row {
   std::int8_t log_unit = 0;  ///< of a copy
   std::int8_t operands = 0;
   std::int8_t begins = 0;   ///< a combination: its destination does not count
+  std::int8_t sends = 0;    ///< what is taken or combined: so many stamped lines in which it goes on
   std::uint32_t line = 0;   ///< the first, among those of its strided copy
   std::uint32_t lines = 1;  ///< of an epoch without a table: how many there are,
   std::uint32_t step = 1;   ///< how far the next one is,
   std::uint32_t units = 0;  ///< and the units of the strided copy
   std::int32_t command = 0;
-  std::int32_t first_operand = 0;
+  std::int32_t first_operand = 0;  ///< after the operands come the places of the lines in which it goes on
   GpuPlace src;
   GpuPlace dst;
-  RowSignal signal;  ///< of a row that fills: what it waits for before it stores
+  RowSignal signal;  ///< of a row that fills lines: what it waits for before it stores
 };
 
 /// The places of a lane's units in a line of contiguous memory. `of_line`: units of a line, if it is whole.

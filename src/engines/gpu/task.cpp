@@ -71,6 +71,13 @@ bool only_moves(const GpuStep& step) {
   return (step.verb == Verb::copy || step.verb == Verb::put) && step.awaited == 0;
 }
 
+// Whether a step is dealt out with the one before it. What has to arrive is not with what is sent: the peer may need
+// that first.
+bool goes_with(const GpuStep& before, const GpuStep& step) {
+  return only_moves(before) && only_moves(step) && step.deps == 0 &&
+         (step.stamped != kStampedSource || before.stamped == kStampedSource);
+}
+
 // Two strided copies of half the size.
 std::pair<StridedCopy, StridedCopy> halves(const StridedCopy& copy) {
   StridedCopy first = copy;
@@ -312,8 +319,7 @@ void TaskDraft::cut(std::int64_t blocks_of_it) {
         copy.first_tile = deal.tiles;
         deal.tiles += (rows_of(copy) + tile - 1) / tile;
       }
-    } while (++s < steps.size() && only_moves(steps[s - 1]) && only_moves(steps[s]) && steps[s].deps == 0 &&
-             deal.tiles < kMostTiles);
+    } while (++s < steps.size() && goes_with(steps[s - 1], steps[s]) && deal.tiles < kMostTiles);
     deal.followers = static_cast<std::int32_t>(s - first - 1);
     deal.rounds = deal.tiles / all_warps;
     deal.share = deal.tiles % all_warps / blocks;
