@@ -121,7 +121,7 @@ class RowView {
         if (!program_.places.empty() && !fill(row, places, epoch)) return false;
         if (!operands_have_come(row, places, epoch)) return false;
         take_line(places, line_of(program_.operands[static_cast<std::size_t>(row.first_operand)].place, row, epoch),
-                  base_of(row.src, epoch));
+                  base_of(program_.operands[static_cast<std::size_t>(row.first_operand) + 1].place, epoch));
         return true;
     }
     return false;
@@ -138,8 +138,11 @@ class RowView {
     return true;
   }
 
-  static bool may_fill(const Row& row, std::uint64_t epoch) {
-    return row.signal.counter == nullptr || *row.signal.counter >= target_of(row.signal, epoch);
+  bool may_fill(const Row& row, std::uint64_t epoch) const {
+    const auto given = [&](const RowSignal& signal) { return *signal.counter >= target_of(signal, epoch); };
+    if (row.signal.counter == nullptr) return true;
+    const auto first = program_.signals.begin() + row.first_signal;
+    return given(row.signal) && std::all_of(first, first + row.more, given);
   }
 
   static void fill_from(const std::byte* from, std::byte* line, const RowPlaces* places, std::uint64_t epoch) {
@@ -148,7 +151,7 @@ class RowView {
       if (places[lane].at[0] != kNowhere) line[lane * 16 + 15] = static_cast<std::byte>(epoch & 0xff);
   }
 
-  static bool fill(const Row& row, const RowPlaces* places, std::uint64_t epoch) {
+  bool fill(const Row& row, const RowPlaces* places, std::uint64_t epoch) const {
     if (!may_fill(row, epoch)) return false;
     fill_from(base_of(row.src, epoch), line_of(row.dst, row, epoch), places, epoch);
     return true;

@@ -118,42 +118,51 @@ class Cutting {
 
   // Moves, after waits for permission if there are any.
   bool add_lane(const TaskView& task, std::int32_t first, std::int32_t end) {
-    RowSignal permission;
+    std::vector<RowSignal> permissions;
     bool moved_before = false;
     for (std::int32_t s = first; s < end;) {
       const GpuStep step = task.step(s);
       if (step.deps != 0 || step.follows != 0 || step.keeps_turn != 0) return false;
-      if (step.awaited != 0) {
-        if (s + 1 == end || !add_answer(task, s, permission)) return false;
-        moved_before = true;
-        s += 2;
-        continue;
-      }
       if (step.verb == Verb::wait) {
-        if (moved_before || permission.counter != nullptr) return false;
-        permission = signal_of(step);
+        if (moved_before || step.awaited != 0) return false;
+        permissions.push_back(signal_of(step));
         ++s;
         continue;
       }
       moved_before = true;
+      if (s + 1 < end && is_answered(task, step, task.step(s + 1))) {
+        if (!add_answer(task, s, permissions)) return false;
+        s += 2;
+        continue;
+      }
+      if (step.awaited != 0) return false;
       if (step.verb == Verb::reduce) {
-        if (permission.counter != nullptr && step.sends == 0) return false;
-        if (!add_combination(task, s, permission)) return false;
+        if (!permissions.empty() && step.sends == 0) return false;
+        if (!add_combination(task, s, permissions)) return false;
         s += 1 + step.joined;
         continue;
       }
       if (step.verb != Verb::copy && step.verb != Verb::put) return false;
-      if (permission.counter != nullptr && step.stamped != kStampedTarget) return false;
+      if (!permissions.empty() && step.stamped != kStampedTarget) return false;
       for (std::int32_t c = step.first_copy; c < step.first_copy + step.copies; ++c) {
-        if (!add_move(step, task.copy(c), task.dims(task.copy(c)), permission)) return false;
+        if (!add_move(step, task.copy(c), task.dims(task.copy(c)), permissions)) return false;
       }
       ++s;
     }
-    return permission.counter == nullptr || moved_before;
+    return permissions.empty() || moved_before;
+  }
+
+  // What a row waits for before it stores into lines of another rank.
+  void permit(Row& row, const std::vector<RowSignal>& permissions) {
+    if (permissions.empty()) return;
+    row.signal = permissions.front();
+    row.more = static_cast<std::int8_t>(permissions.size() - 1);
+    row.first_signal = static_cast<std::int32_t>(made_.signals.size());
+    made_.signals.insert(made_.signals.end(), permissions.begin() + 1, permissions.end());
   }
 
   bool add_move(const GpuStep& step, const GpuCopy& copy, const std::vector<GpuDim>& dims,
-                const RowSignal& permission) {
+                const std::vector<RowSignal>& permissions) {
     Row row;
     row.kind = step.stamped == kStampedTarget   ? RowKind::fill
                : step.stamped == kStampedSource ? RowKind::take
@@ -162,19 +171,29 @@ class Cutting {
     row.command = step.command;
     row.src = moved(step.src, copy.src_offset);
     row.dst = moved(step.dst, copy.dst_offset);
-    row.signal = permission;
+    permit(row, permissions);
     const Group group = row.kind == RowKind::fill ? kFirst : row.kind == RowKind::take ? kLast : kLocal;
     return add_rows(group, row, copy.units, dims);
   }
 
-  // A put whose bytes are overwritten by what comes back, and nothing else waits for it: a warp that has sent a line
-  // takes the same one.
-  bool add_answer(const TaskView& task, std::int32_t s, const RowSignal& permission) {
-    const GpuStep put = task.step(s);
-    const GpuStep take = task.step(s + 1);
+  // Whether what comes back after a put, from another rank, is as long, and nothing but that may wait for the put: if
+  // it overwrites what was sent.
+  bool is_answered(const TaskView& task, const GpuStep& put, const GpuStep& take) const {
     if (put.verb != Verb::put || put.stamped != kStampedTarget || put.copies != 1) return false;
     if (take.verb != Verb::copy || take.stamped != kStampedSource || take.copies != 1) return false;
-    if (take.follows == 0 || take.deps > 1 || take.awaited != 0 || waiting_for(put.end) > take.deps) return false;
+    if (take.awaited != 0 || take.keeps_turn != 0 || take.deps > 1) return false;
+    const GpuCopy sent = task.copy(put.first_copy);
+    const GpuCopy taken = task.copy(take.first_copy);
+    if (sent.units != taken.units || !contiguous(task.dims(sent)) || !contiguous(task.dims(taken))) return false;
+    if (put.awaited == 0) return take.deps == 0 && take.follows == 0;
+    return take.follows != 0 && waiting_for(put.end) <= take.deps &&
+           same(moved(put.src, sent.src_offset), moved(take.dst, taken.dst_offset));
+  }
+
+  // A warp that has sent a line takes the same one.
+  bool add_answer(const TaskView& task, std::int32_t s, const std::vector<RowSignal>& permissions) {
+    const GpuStep put = task.step(s);
+    const GpuStep take = task.step(s + 1);
     const GpuCopy sent = task.copy(put.first_copy);
     const GpuCopy taken = task.copy(take.first_copy);
     Row row;
@@ -184,11 +203,10 @@ class Cutting {
     row.first_operand = static_cast<std::int32_t>(made_.operands.size());
     row.src = moved(put.src, sent.src_offset);
     row.dst = moved(put.dst, sent.dst_offset);
-    row.signal = permission;
+    permit(row, permissions);
     made_.operands.push_back({moved(take.src, taken.src_offset), take.command, 1});
-    const bool same_bytes = same(row.src, moved(take.dst, taken.dst_offset)) && sent.units == taken.units;
-    return same_bytes && contiguous(task.dims(sent)) && contiguous(task.dims(taken)) &&
-           add_rows(kFirst, row, sent.units, task.dims(sent));
+    made_.operands.push_back({moved(take.dst, taken.dst_offset), take.command, 0});
+    return add_rows(kFirst, row, sent.units, task.dims(sent));
   }
 
   static bool same(const GpuPlace& a, const GpuPlace& b) {
@@ -211,7 +229,7 @@ class Cutting {
   }
 
   // A step and those that are joined to it.
-  bool add_combination(const TaskView& task, std::int32_t s, const RowSignal& permission) {
+  bool add_combination(const TaskView& task, std::int32_t s, const std::vector<RowSignal>& permissions) {
     const GpuStep head = task.step(s);
     const int operands = head.joined + 1 - head.sends;
     const bool stamped_only = operands == 1 && head.begins != 0;  // it only goes on
@@ -232,7 +250,7 @@ class Cutting {
     row.first_operand = static_cast<std::int32_t>(made_.operands.size());
     row.src = moved(head.src, copy.src_offset);
     row.dst = moved(head.dst, copy.dst_offset);
-    row.signal = permission;
+    permit(row, permissions);
     bool waits = false;
     for (std::int32_t k = 0; k <= head.joined; ++k) {
       const GpuStep its = task.step(s + k);

@@ -32,7 +32,7 @@ enum class RowKind : std::uint8_t {
   take,     ///< a stamped line, into the destination
   copy,     ///< units, from source to destination
   combine,  ///< operands, into the destination
-  answer,   ///< a stamped line, with words of the source, which another line then overwrites: what is sent back
+  answer,   ///< a stamped line, with words of the source, and then another one, which is taken: what is sent back
   tell,     ///< signals, by one lane
   await,    ///< waits for a signal, by one lane
 };
@@ -50,7 +50,7 @@ struct RowSignal {
 };
 
 /// A source of a row that is combined: a stamped line, or memory with its words in the places of the destination's. Or
-/// stamped lines in which a row goes on, or from which an answer is taken.
+/// stamped lines in which a row goes on; or those of an answer, after which comes the memory into which it is taken.
 struct alignas(16) RowOperand {
   GpuPlace place;
   std::int32_t command = 0;
@@ -63,12 +63,14 @@ struct alignas(16) Row {
   std::int8_t operands = 0;
   std::int8_t begins = 0;   ///< a combination: its destination does not count
   std::int8_t sends = 0;    ///< what is taken or combined: so many stamped lines in which it goes on
+  std::int8_t more = 0;     ///< a row that fills: for so many signals it waits besides `signal`
   std::uint32_t line = 0;   ///< the first, among those of its strided copy
   std::uint32_t lines = 1;  ///< of an epoch without a table: how many there are,
   std::uint32_t step = 1;   ///< how far the next one is,
   std::uint32_t units = 0;  ///< and the units of the strided copy
   std::int32_t command = 0;
   std::int32_t first_operand = 0;  ///< after the operands come the places of the lines in which it goes on
+  std::int32_t first_signal = 0;   ///< of `more`
   GpuPlace src;
   GpuPlace dst;
   RowSignal signal;  ///< of a row that fills lines: what it waits for before it stores
@@ -93,6 +95,7 @@ struct RowProgram {
   std::vector<Row> rows;          ///< whole blocks of kGpuWarps rows
   std::vector<RowPlaces> places;  ///< of each row, by lane; none if what is moved is contiguous
   std::vector<RowOperand> operands;
+  std::vector<RowSignal> signals;
   bool reduces = false;
   DType type = DType::none;  ///< of all combinations
   ReduceOp op = ReduceOp::sum;

@@ -354,6 +354,7 @@ class StreamEngine final : public Engine {
       rows_[parts].rows = upload(rows.rows);
       rows_[parts].places = upload(rows.places);
       rows_[parts].operands = upload(rows.operands);
+      rows_[parts].signals = upload(rows.signals);
       rows_[parts].type = rows.type;
       rows_[parts].op = rows.op;
     }
