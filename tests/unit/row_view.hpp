@@ -86,7 +86,7 @@ class RowView {
 
   // Whether the row can be done as a whole: a line that has been combined must not be once more.
   bool all_have_come(const Row& row, std::uint64_t epoch) const {
-    if (row.kind != RowKind::combine && row.kind != RowKind::answer) return true;
+    if (row.kind == RowKind::fill || row.kind == RowKind::take || row.kind == RowKind::copy) return true;
     for (const auto& [line, places] : lines_of(row))
       if (!operands_have_come(line, places.data(), epoch)) return false;
     return true;

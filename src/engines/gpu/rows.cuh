@@ -38,7 +38,6 @@ struct RowLine {
 // memory comes the sooner the more is on its way: a GiB took an H200 777 us with one line at a time.
 constexpr int kLinesAtOnce = 4;
 constexpr int kLinesCopied = 8;
-constexpr int kFewOperands = 2;  // of a combination of so many lines
 template <class Add>
 constexpr int kLinesOfMany = std::is_same_v<Add, AnyAdder> ? 1 : 2;  // of one with more operands
 
@@ -196,13 +195,11 @@ __device__ bool may_fill(const RowLaunch& l, const Row& row, std::uint64_t epoch
   return true;
 }
 
+// Takes lines of which the pieces have been loaded once.
 template <int Lines>
-__device__ bool take_lines(const RowLaunch& l, const Row& row, const RowLine (&line)[Lines], const std::byte* src,
-                           std::byte* dst, std::uint64_t epoch) {
+__device__ bool take_pieces(const RowLaunch& l, const Row& row, const RowLine (&line)[Lines], uint4 (&piece)[Lines],
+                            const std::byte* src, std::byte* dst, std::uint64_t epoch) {
   const auto stamp = static_cast<std::uint32_t>(epoch);
-  uint4 piece[Lines];
-#pragma unroll
-  for (int j = 0; j < Lines; ++j) piece[j] = load_piece(src + line[j].piece);
   Patience patience(l, row.command, epoch);
   if (!await_pieces(piece, src, line, stamp, patience, epoch)) return false;
 #pragma unroll 1
@@ -220,6 +217,15 @@ __device__ bool take_lines(const RowLaunch& l, const Row& row, const RowLine (&l
     store_words(dst, line[j].at, word);
   }
   return true;
+}
+
+template <int Lines>
+__device__ bool take_lines(const RowLaunch& l, const Row& row, const RowLine (&line)[Lines], const std::byte* src,
+                           std::byte* dst, std::uint64_t epoch) {
+  uint4 piece[Lines];
+#pragma unroll
+  for (int j = 0; j < Lines; ++j) piece[j] = load_piece(src + line[j].piece);
+  return take_pieces(l, row, line, piece, src, dst, epoch);
 }
 
 // A row of one line whose places are in the table.
@@ -275,14 +281,14 @@ __device__ void each_lines(const Row& row, const Move& move) {
 }
 
 // An SM carries out loads and stores in order, and stores to another GPU keep it waiting for the wire. So the next
-// lines are loaded before these are stored. False if it may not fill them.
-__device__ bool fill_in_turn(const RowLaunch& l, const Row& row, const std::byte* src, std::byte* dst,
+// lines are loaded before these are stored.
+__device__ void fill_in_turn(const RowLaunch& l, const Row& row, const std::byte* src, std::byte* dst,
                              std::uint64_t epoch) {
   RowLine line[kLinesAtOnce];
   std::uint32_t word[kLinesAtOnce][kLineParts];
   find_lines(row, 0, line);
   load_lines(line, src, word);
-  if (!may_fill(l, row, epoch)) return false;
+  if (!may_fill(l, row, epoch)) return;
 #pragma unroll 1
   for (std::uint32_t i = kLinesAtOnce; i < row.lines; i += kLinesAtOnce) {
     RowLine next[kLinesAtOnce];
@@ -298,7 +304,6 @@ __device__ bool fill_in_turn(const RowLaunch& l, const Row& row, const std::byte
     }
   }
   store_pieces(line, word, dst, epoch);
-  return true;
 }
 
 // The same where they are combined: what is stored, here or elsewhere, holds up no load of the next lines.
@@ -316,6 +321,58 @@ __device__ void combine_in_turn(const RowLaunch& l, const Row& row, std::byte* d
     find_lines(row, i, line);
     if (!combine_loaded<Add>(l, row, line, dst, epoch, loaded)) return;
     loaded = next;
+  }
+}
+
+// Fills lines as `fill_in_turn` does, and takes between them those of the answer that have come: line by line, so that
+// none is overwritten before it is sent. Only when all are filled it waits for the others: so no two ranks wait for
+// each other.
+__device__ void fill_and_take(const RowLaunch& l, const Row& row, const std::byte* src, std::byte* dst,
+                              std::uint64_t epoch) {
+  const std::byte* const from = answer(l, row, epoch);
+  std::byte* const to = taken(l, row, epoch);
+  RowLine line[kLinesAtOnce];
+  std::uint32_t word[kLinesAtOnce][kLineParts];
+  uint4 piece[kLinesAtOnce];
+  const auto look = [&] {
+#pragma unroll
+    for (int j = 0; j < kLinesAtOnce; ++j) piece[j] = load_piece(from + line[j].piece);
+  };
+  const auto have_come = [&] {
+    bool all = true;
+#pragma unroll
+    for (int j = 0; j < kLinesAtOnce; ++j)
+      all = all && (!line[j].has() || came(piece[j], static_cast<std::uint32_t>(epoch)));
+    return __all_sync(~0u, all) != 0;
+  };
+  find_lines(row, 0, line);
+  load_lines(line, src, word);
+  if (!may_fill(l, row, epoch)) return;
+  std::uint32_t next_taken = 0;
+#pragma unroll 1
+  for (std::uint32_t i = 0; i < row.lines; i += kLinesAtOnce) {
+    find_lines(row, next_taken, line);
+    look();
+    std::uint32_t next[kLinesAtOnce][kLineParts];
+    find_lines(row, i + kLinesAtOnce < row.lines ? i + kLinesAtOnce : i, line);
+    load_lines(line, src, next);
+    find_lines(row, i, line);
+    store_pieces(line, word, dst, epoch);
+    find_lines(row, next_taken, line);
+    if (have_come()) {
+      if (!take_pieces(l, row, line, piece, from, to, epoch)) return;
+      next_taken += kLinesAtOnce;
+    }
+#pragma unroll
+    for (int j = 0; j < kLinesAtOnce; ++j) {
+#pragma unroll
+      for (int k = 0; k < kLineParts; ++k) word[j][k] = next[j][k];
+    }
+  }
+#pragma unroll 1
+  for (; next_taken < row.lines; next_taken += kLinesAtOnce) {
+    find_lines(row, next_taken, line);
+    if (!take_lines(l, row, line, from, to, epoch)) return;
   }
 }
 
@@ -345,14 +402,14 @@ __device__ void move_lines(const RowLaunch& l, const Row& row, std::uint64_t epo
       return true;
     });
   }
-  const bool answered = row.kind == RowKind::answer;
-  if (row.kind == RowKind::fill || answered) {
-    if (!fill_in_turn(l, row, src, dst, epoch) || !answered) return;
+  if (row.kind == RowKind::fill) {
+    fill_in_turn(l, row, src, dst, epoch);
+  } else if (row.kind == RowKind::answer) {
+    fill_and_take(l, row, src, dst, epoch);
+  } else {
+    each_lines<kLinesAtOnce>(
+        row, [&](const RowLine(&line)[kLinesAtOnce]) { return take_lines(l, row, line, src, dst, epoch); });
   }
-  const std::byte* const from = answered ? answer(l, row, epoch) : src;
-  std::byte* const to = answered ? taken(l, row, epoch) : dst;
-  each_lines<kLinesAtOnce>(
-      row, [&](const RowLine(&line)[kLinesAtOnce]) { return take_lines(l, row, line, from, to, epoch); });
 }
 
 template <class Add, bool kTable>

@@ -10,6 +10,9 @@
 // lines, one after the other, and their places are computed. The lines of a vector are dealt to its rows in turn, so
 // that they are taken in the order in which the sender fills them.
 //
+// A row may fill lines and take as many others (`answer`): those that come back from where the first go, or just as
+// many. It takes between filling what has come. So its warp keeps the wire busy, and does not only wait.
+//
 // A line that is taken or combined, and goes on to other ranks, is sent on by the same warp as soon as it has come. So
 // a chain of ranks takes hardly longer than one message.
 #pragma once
@@ -25,6 +28,7 @@
 namespace tasuki {
 
 constexpr int kRowOperands = 4;  ///< at most, of a row that is combined
+constexpr int kFewOperands = 2;  ///< with so many, more lines are combined at once
 
 enum class RowKind : std::uint8_t {
   none,
@@ -50,7 +54,8 @@ struct RowSignal {
 };
 
 /// A source of a row that is combined: a stamped line, or memory with its words in the places of the destination's. Or
-/// stamped lines in which a row goes on; or those of an answer, after which comes the memory into which it is taken.
+/// stamped lines in which a row goes on; or those of an answer, after which comes the memory into which it is taken;
+/// or, after the operands of an exchange, the lines that it fills.
 struct alignas(16) RowOperand {
   GpuPlace place;
   std::int32_t command = 0;
