@@ -83,9 +83,14 @@ struct Constants {
   double copy_engine_tell = 4.5e-6;       ///< seconds that an engine loses where it tells of a copy before the next one
   double gpu_copy_bandwidth = 1e12;       ///< bytes per second within a GPU, where it was not measured
   double gpu_tell = 4e-7;                 ///< seconds that blocks lose where they tell together what has been sent
-  double gpu_round = 3e-6;   ///< the same where they go on, as in a loop, or wait for another lane; or move within one
+  double gpu_round = 3e-6;                ///< the same where they wait for another lane, or move within one
+  double gpu_chunk = 8e-7;                ///< seconds by which a chunk keeps the links of a GPU longer than its bytes
   double gpu_hop = 6e-6;     ///< seconds that a chunk takes longer from one GPU to the next, which delay no other chunk
-  double line_start = 0.08;  ///< share of stamped lines that have come when a GPU that hands them on begins with it
+  double line_start = 0.03;  ///< share of stamped lines that have come when a GPU that hands them on begins with it
+  double line_hop = 1.3e-6;  ///< seconds that such a line takes from one GPU to the next
+  double line_sum = 0.25;    ///< what adding up lines costs where GPUs also fill some: of a copy by the whole GPU
+  double gpu_sum_on = 0.3;   ///< share by which a put takes longer whose sum is stored where it is made, too
+  double gpu_to_all = 0.1;   ///< the same of stores to several GPUs that store back
   double second_pass = 3;    ///< where both GPUs send, unpacking adds this many times a copy by the whole GPU
   // A computation beside an operation (src/predict/advise.cpp).
   double thread_hand_over = 1e-5;  ///< seconds that a call loses where the progress thread has to be woken

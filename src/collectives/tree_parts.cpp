@@ -131,7 +131,7 @@ std::vector<Parameters> tree_settings(const Collective& c, const Parameters& wan
 
 std::vector<std::string> tree_paths(const Collective& c, const Parameters& p) {
   const bool cut = p.chunk > 0 && p.chunk < largest_part(c.whole(), p.trees);
-  return c.on_gpu() && !cut ? std::vector<std::string>{"peer:stamped"} : std::vector<std::string>{};
+  return c.on_gpu() && !cut && p.trees == 1 ? std::vector<std::string>{"peer:stamped"} : std::vector<std::string>{};
 }
 
 double tree_seconds(const Collective& c, const Parameters& p, const Price& price) {

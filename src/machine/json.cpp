@@ -50,8 +50,13 @@ void each_constant(Visit&& visit) {
   visit("copy_engine_tell", &Constants::copy_engine_tell);
   visit("gpu_tell", &Constants::gpu_tell);
   visit("gpu_round", &Constants::gpu_round);
+  visit("gpu_chunk", &Constants::gpu_chunk);
   visit("gpu_hop", &Constants::gpu_hop);
   visit("line_start", &Constants::line_start);
+  visit("line_hop", &Constants::line_hop);
+  visit("line_sum", &Constants::line_sum);
+  visit("gpu_sum_on", &Constants::gpu_sum_on);
+  visit("gpu_to_all", &Constants::gpu_to_all);
   visit("second_pass", &Constants::second_pass);
   visit("thread_hand_over", &Constants::thread_hand_over);
   visit("gpu_launch", &Constants::gpu_launch);

@@ -14,7 +14,6 @@ namespace {
 constexpr std::int64_t kWord = 4;                           // bytes; stamped lines are filled by words of this size
 constexpr std::int64_t kMostWords = std::int64_t{1} << 30;  // words of a strided copy that the kernel can count
 constexpr std::int64_t kMostExtent = 0x7fffffff;            // in words
-constexpr double kAdding = 0.25;                            // of a copy by the whole GPU
 
 bool in_words(const Question& q) {
   const auto whole = [](std::int64_t value) { return value % kWord == 0; };
@@ -47,7 +46,7 @@ Offer offer(const Question& q) {
   // Where both GPUs fill lines and add up what they take, the SMs have more to do than was measured: a reduce-scatter
   // of 256 MiB between two H200s took 411 to 430 us, by the price of the links 401.
   if (q.move.summed && q.move.mutual)
-    offer.seconds += kAdding * static_cast<double>(q.move.bytes()) / copy_bandwidth(q.machine);
+    offer.seconds += q.machine.constants.line_sum * static_cast<double>(q.move.bytes()) / copy_bandwidth(q.machine);
   return offer;
 }
 

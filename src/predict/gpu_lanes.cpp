@@ -69,25 +69,37 @@ double share_of_pass(const Plan& plan, std::size_t i) {
   return 0.5 * (1 + (loads_destination ? 1 : 0) + (stores ? 1 : 0));
 }
 
-bool goes_on_moving(const Plan& plan, std::size_t i) {
-  if (plan.commands[i].loop >= 0) return true;
-  for (std::size_t k = i + 1; k < plan.commands.size() && plan.commands[k].lane == plan.commands[i].lane; ++k)
-    if (moves_bytes(plan.commands[k].verb)) return true;
-  return false;
-}
-
-bool waits_in_loop(const Plan& plan, std::size_t i) {
-  const std::int32_t loop = plan.commands[i].loop;
-  if (loop < 0) return false;
-  for (std::size_t k = i; k > 0 && plan.commands[k - 1].loop == loop;)
-    if (plan.commands[--k].verb == Verb::wait) return true;
-  return false;
-}
-
 bool in_lines(const Plan& plan, std::int32_t buffer, const Command& c) {
   const auto first = plan.copies.begin() + c.first_copy;
   return plan.buffers[static_cast<std::size_t>(buffer)].home == Home::stamped &&
          std::all_of(first, first + c.copy_count, [](const StridedCopy& copy) { return copy.ndims == 0; });
+}
+
+bool more_lines(const Plan& plan, std::size_t i) {
+  std::size_t next = 0;
+  for (; goes_on(plan, i, next); i = next)
+    if (in_lines(plan, plan.commands[next].src, plan.commands[next])) return true;
+  return false;
+}
+
+bool sends_sum(const Plan& plan, std::size_t i) {
+  const Command& put = plan.commands[i];
+  for (std::size_t k = i; k-- > 0 && plan.commands[k].lane == put.lane;) {
+    const Command& before = plan.commands[k];
+    if (before.verb == Verb::reduce) return before.dst == put.src && before.bytes == put.bytes;
+    if (before.verb != Verb::wait) return false;
+  }
+  return false;
+}
+
+bool sends_lines_on(const Plan& plan, std::size_t i) {
+  const Command& put = plan.commands[i];
+  for (std::size_t k = i; k-- > 0 && plan.commands[k].lane == put.lane;) {
+    const Command& before = plan.commands[k];
+    if (before.verb == Verb::wait || before.verb == Verb::signal || before.verb == Verb::put) continue;
+    return before.dst == put.src && before.bytes == put.bytes && in_lines(plan, before.src, before);
+  }
+  return false;
 }
 
 bool puts_again(const Plan& plan, std::size_t i) {

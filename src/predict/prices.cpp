@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "paths/path.hpp"
+#include "paths/peer.hpp"
 #include "plan/label.hpp"
 #include "predict/gpu_lanes.hpp"
 #include "tasuki/error.hpp"
@@ -151,7 +152,8 @@ class Pricing {
     if (work.from < 0) {
       // Packing for a path of GPU memory is work of the GPU, all other packing is work of the core.
       if (in_lines(plan, c.src, c)) {
-        work.seconds = hands_on(plan, i) ? 0 : (1 - machine_.constants.line_start) * brought(plan, c, path);
+        const bool hides = hands_on(plan, i) || more_lines(plan, i);
+        work.seconds = hides ? 0 : (1 - machine_.constants.line_start) * brought(plan, c, path);
         return;
       }
       work.seconds = within(plan, c, path.memory);
@@ -163,6 +165,10 @@ class Pricing {
     }
     work.seconds = between(plan, i, path, work);
     if (work.on_core) return;
+    if (c.verb == Verb::put && !path.carries(Verb::put)) {
+      work.seconds *= share_of_put(plan, i, path, work);
+      if (c.loop >= 0) work.seconds += machine_.constants.gpu_chunk;
+    }
     if (c.verb == Verb::put && in_lines(plan, c.dst, c)) work.tail = (1 - machine_.constants.line_start) * work.seconds;
     // Its blocks wait until those of another lane have met.
     if (c.dep_count > 0) work.seconds += machine_.constants.gpu_round;
@@ -173,6 +179,23 @@ class Pricing {
     if (path.both_ends && !fetches) work.into = hardware(path.resource + ", in");
   }
 
+  // What a put by SMs takes, relative to one by itself.
+  double share_of_put(const Plan& plan, std::size_t i, const Path& path, const Work& work) const {
+    const Constants& constants = machine_.constants;
+    double share = 1;
+    if (sends_sum(plan, i)) {
+      const bool lines = in_lines(plan, plan.commands[i].dst, plan.commands[i]);
+      const double copy = static_cast<double>(work.bytes) / copy_bandwidth(machine_);
+      share += lines ? constants.line_sum * copy / work.seconds : constants.gpu_sum_on;
+    }
+    const auto ways = std::count_if(ways_.begin(), ways_.end(), [&](std::uint64_t one) {
+      const auto to = static_cast<int>(one & 0xffffffff);
+      return one >> 32 == static_cast<std::uint64_t>(work.from) && ways_.contains(way(to, work.from));
+    });
+    if (ways > 1 && path.both_ends) share += constants.gpu_to_all;
+    return share;
+  }
+
   // What telling costs GPUs.
   void price_telling(const Plan& plan, std::size_t i, const Path& path, Work& work) {
     const Constants& constants = machine_.constants;
@@ -180,8 +203,9 @@ class Pricing {
     if (plan.buffers[static_cast<std::size_t>(c.dst)].home == Home::stamped) {
       // Stamped lines need no telling. The signal stands for those that have not come when the first are handed on.
       // What goes on to several ranks is put to all of them at once.
-      if (i > 0 && plan.commands[i - 1].verb == Verb::put && plan.commands[i - 1].lane == c.lane)
-        work.seconds = puts_again(plan, i - 1) ? 0 : (&work)[-1].tail;
+      if (i == 0 || plan.commands[i - 1].verb != Verb::put || plan.commands[i - 1].lane != c.lane) return;
+      work.seconds = puts_again(plan, i - 1) ? 0 : (&work)[-1].tail;
+      if (sends_lines_on(plan, i - 1)) work.latency = std::min(work.latency, constants.line_hop);
       return;
     }
     // Of one put the blocks tell when a copy engine has ended, of several the engine itself.
@@ -189,11 +213,8 @@ class Pricing {
       work.seconds = constants.copy_engine_tell;
       return;
     }
-    // Blocks that share a lane tell together that they have come as far, and most often go on. Those of a lane that
-    // only sends do so meanwhile.
-    work.seconds = !goes_on_moving(plan, i) ? constants.gpu_tell
-                   : waits_in_loop(plan, i) ? constants.gpu_round
-                                            : constants.gpu_round / 2;
+    // Blocks that share a lane tell together that they have come as far. A warp does that while the others go on.
+    work.seconds = constants.gpu_tell;
     if (c.loop >= 0) work.latency += constants.gpu_hop;
   }
 

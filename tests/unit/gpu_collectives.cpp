@@ -485,6 +485,77 @@ TEST_CASE("sums that go on in chunks are stored in two places at once, and are w
   CHECK(sent_on > before);
 }
 
+TEST_CASE("what comes in stamped lines goes on by the warp that takes it or adds to it") {
+  struct One {
+    CollectiveKind kind;
+    const char* algorithm;
+    int arity;
+    int rank;          // one of four
+    RowKind kinds[2];  // of its rows that move data
+    int sends;         // of those of the first kind
+  };
+  for (const One& one : {One{CollectiveKind::broadcast, "trees", 1, 1, {RowKind::take, RowKind::take}, 1},
+                         One{CollectiveKind::broadcast, "trees", 2, 1, {RowKind::take, RowKind::take}, 1},
+                         One{CollectiveKind::reduce, "trees", 1, 2, {RowKind::combine, RowKind::combine}, 1},
+                         One{CollectiveKind::allreduce, "relay", 0, 3, {RowKind::combine, RowKind::answer}, 3}}) {
+    for (const std::int64_t count : {64, 1003, 400'001}) {  // with places in a table, and without
+      for (const bool in_place : {false, true}) {
+        CollectiveShape shape;
+        shape.kind = one.kind;
+        shape.memory = Memory::device;
+        shape.shared = true;
+        shape.in_place = in_place;
+        shape.type = one.arity == 2 ? DType::u16 : DType::u32;
+        shape.count = one.arity == 2 ? 2 * count : count;
+        shape.algorithm = one.algorithm;
+        shape.trees = one.arity > 0 ? 1 : 0;
+        shape.arity = one.arity;
+        shape.chunk = one.arity > 0 ? 16 * count : 0;
+        shape.path = "peer:stamped";
+        INFO(described(shape, 4));
+        const Machine machine = Machine::uniform(4, 4, 0, true);
+        World world;
+        const Rank rank(world, plan(machine, shape).plan(one.rank), 132, false, true);
+        REQUIRE(rank.rows());
+        bool found[2] = {};
+        for (const Row& row : rank.rows()->rows) {
+          if (row.kind == RowKind::none || row.kind == RowKind::tell) continue;
+          CHECK((row.kind == one.kinds[0] || row.kind == one.kinds[1]));
+          for (int k = 0; k < 2; ++k) found[k] = found[k] || row.kind == one.kinds[k];
+          if (row.kind == one.kinds[0]) CHECK(row.sends == one.sends);
+        }
+        CHECK((found[0] && found[1]));
+        CHECK(rank.rows()->places.empty() == (count > 1003));
+        Random random(static_cast<unsigned>(count));
+        for (const bool split : {false, true}) run(machine, shape, 132, split, true, random);
+      }
+    }
+  }
+}
+
+TEST_CASE("warps that fill lines take as many where several ranks exchange them") {
+  CollectiveShape shape;
+  shape.kind = CollectiveKind::allgather;
+  shape.memory = Memory::device;
+  shape.shared = true;
+  shape.type = DType::u32;
+  shape.count = 300'007;
+  shape.algorithm = "direct";
+  shape.path = "peer:stamped";
+  const auto kinds = [&](int ranks) {
+    World world;
+    const Rank rank(world, plan(Machine::uniform(ranks, ranks, 0, true), shape).plan(0), 132, false, true);
+    std::map<RowKind, bool> found;
+    for (const Row& row : rank.rows().value().rows) found[row.kind] = true;
+    return found;
+  };
+  CHECK(kinds(3).contains(RowKind::answer));
+  CHECK(!kinds(3).contains(RowKind::take));
+  CHECK(!kinds(2).contains(RowKind::answer));
+  Random random(43);
+  for (const int ranks : {2, 3, 4}) run(Machine::uniform(ranks, ranks, 0, true), shape, 132, false, true, random);
+}
+
 TEST_CASE("small epochs by stamped lines run in rows, those that do more do not") {
   const auto of_rank = [](int rank, CollectiveKind kind, std::int64_t count, const std::string& path, DType type) {
     CollectiveShape shape;
