@@ -43,7 +43,7 @@ Options parse(CLI::App& app, int argc, char** argv) {
   app.add_option("--group", options.groups, "only these groups")
       ->check(CLI::IsMember({"halo", "halo-in-use", "face", "transfer", "broadcast", "collective", "collective-own",
                              "collective-large", "neighbour", "transpose", "overhead", "gpu-halo", "gpu-face",
-                             "gpu-copy", "gpu-collectives", "gpu-overlap"}));
+                             "gpu-copy", "gpu-collectives", "gpu-collectives-alone", "gpu-overlap"}));
   app.add_option("--device", options.device, "where the data are; auto: as --group says, else on GPUs if all have one")
       ->check(CLI::IsMember({"auto", "cpu", "gpu"}))
       ->capture_default_str();

@@ -142,7 +142,9 @@ class Session:
             print("gpu.py: collectives: left out: there is one rank", flush=True)
             return
         file = self.out / f"collectives-gpu-{self.ranks}.json"
-        options = ["--group", "gpu-collectives", "--group", "gpu-overlap", "--json", file, "--commit", commit]
+        groups = ["gpu-collectives", "gpu-collectives-alone", "gpu-overlap"]
+        chosen = [word for group in groups for word in ("--group", group)]
+        options = [*chosen, "--json", file, "--commit", commit]
         self.step("collectives", self.on_ranks(self.ranks, "tasuki-bench", *options))
         if file.exists():
             self.torch(file)

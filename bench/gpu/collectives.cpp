@@ -174,6 +174,29 @@ class CollectiveRunner : public Runner {
   tasuki::Operation operation_;
 };
 
+// A barrier of the streams, then what another runner does.
+class AfterBarrier : public Runner {
+ public:
+  AfterBarrier(const GpuCollectiveCase& c, RunnerPtr then)
+      : stream_(c.stream()), barrier_(c.context, tasuki::Memory::device), then_(std::move(then)) {}
+  void start() override {
+    barrier_.run(stream_);
+    then_->start();
+  }
+  void wait() override { then_->wait(); }
+  void finish() override { then_->finish(); }
+
+ private:
+  tasuki::Stream stream_;
+  tasuki::Barrier barrier_;
+  RunnerPtr then_;
+};
+
+GpuCollectiveRun after_barrier(const GpuCollectiveCase& c, GpuCollectiveRun run) {
+  if (run.runner) run.runner = std::make_unique<AfterBarrier>(c, std::move(run.runner));
+  return run;
+}
+
 GpuCollectiveRun tasuki_collective(const GpuCollectiveCase& c, const std::string& path = "auto") {
   auto runner = std::make_unique<CollectiveRunner>(c, path);
   GpuCollectiveRun run{nullptr, runner->in(), runner->out()};
@@ -270,6 +293,25 @@ Problem problem_of(const GpuCollectiveCase& c) {
   return problem;
 }
 
+// Of every peer but the bounds, which wait for nobody. What is replayed has its barriers in the graph.
+Problem problem_after_barrier(const GpuCollectiveCase& c) {
+  gpu_stream(c.context);
+  const auto places = std::make_shared<Places>();
+  Problem problem;
+  problem.make = [c, places](const Peer& peer) -> RunnerPtr {
+    if (!peer.gpu_collective || peer.silent || peer.name.starts_with(kCopies)) return nullptr;
+    GpuCollectiveRun run = peer.gpu_collective(c);
+    if (!peer.name.ends_with(kReplayed)) run = after_barrier(c, std::move(run));
+    if (run.runner) places->of[run.runner.get()] = {run.in, run.out};
+    return std::move(run.runner);
+  };
+  problem.verify = [c, places](const Peer& peer, Runner& runner) {
+    const auto [in, out] = places->of.at(&runner);
+    return verify(c, peer, runner, in, out);
+  };
+  return problem;
+}
+
 // Of every peer but the bounds, which wait for nobody. `epochs`: in a turn.
 Problem overlap_problem(const GpuCollectiveCase& c, int epochs) {
   gpu_stream(c.context);
@@ -329,6 +371,7 @@ Peer gpu_collective_peer(const std::string& name, std::function<GpuCollectiveRun
 }
 
 GpuCollectiveRun replayed(const GpuCollectiveCase& problem, GpuCollectiveRun run) {
+  if (problem.after_barrier) run = after_barrier(problem, std::move(run));
   if (problem.branch == nullptr) run.runner = replayed(problem.context, std::move(run.runner));
   return run;
 }
@@ -358,6 +401,16 @@ std::vector<Case> gpu_collective_cases(int ranks) {
       cases.push_back({"gpu-collectives", fmt::format("{} {}", tasuki::to_string(kind), size_name(bytes)), arrives,
                        bytes <= 64 << 10, [kind, count](const tasuki::Context& context) {
                          return problem_of({context, kind, count});
+                       }});
+    }
+  }
+  for (const CollectiveKind kind : {CollectiveKind::broadcast, CollectiveKind::reduce}) {
+    for (const std::int64_t bytes :
+         {std::int64_t{64}, std::int64_t{1} << 20, std::int64_t{16} << 20, std::int64_t{256} << 20}) {
+      const std::int64_t count = bytes / 4 / ranks * ranks;
+      cases.push_back({"gpu-collectives-alone", fmt::format("{} {}", tasuki::to_string(kind), size_name(bytes)), bytes,
+                       bytes == 64, [kind, count](const tasuki::Context& context) {
+                         return problem_after_barrier({context, kind, count, nullptr, true});
                        }});
     }
   }

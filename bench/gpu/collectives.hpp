@@ -21,6 +21,7 @@ struct GpuCollectiveCase {
   /// Null: the one in which all peers work. Else what is put there is run beside a computation, in a graph of the
   /// caller's if it is to be in one.
   tasuki::Stream branch = nullptr;
+  bool after_barrier = false;  ///< a barrier of all GPUs' streams comes before each
 
   tasuki::Stream stream() const;
   std::int64_t block() const { return count / context.size(); }

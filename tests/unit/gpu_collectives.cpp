@@ -498,7 +498,7 @@ TEST_CASE("what comes in stamped lines goes on by the warp that takes it or adds
                          One{CollectiveKind::broadcast, "trees", 2, 1, {RowKind::take, RowKind::take}, 1},
                          One{CollectiveKind::reduce, "trees", 1, 2, {RowKind::combine, RowKind::combine}, 1},
                          One{CollectiveKind::allreduce, "relay", 0, 3, {RowKind::combine, RowKind::answer}, 3}}) {
-    for (const std::int64_t count : {64, 1003, 400'001}) {  // with places in a table, and without
+    for (const std::int64_t count : {64, 1003, 9'001}) {  // with places in a table, and without
       for (const bool in_place : {false, true}) {
         CollectiveShape shape;
         shape.kind = one.kind;
@@ -515,7 +515,7 @@ TEST_CASE("what comes in stamped lines goes on by the warp that takes it or adds
         INFO(described(shape, 4));
         const Machine machine = Machine::uniform(4, 4, 0, true);
         World world;
-        const Rank rank(world, plan(machine, shape).plan(one.rank), 132, false, true);
+        const Rank rank(world, plan(machine, shape).plan(one.rank), 8, false, true);
         REQUIRE(rank.rows());
         bool found[2] = {};
         for (const Row& row : rank.rows()->rows) {
@@ -527,7 +527,7 @@ TEST_CASE("what comes in stamped lines goes on by the warp that takes it or adds
         CHECK((found[0] && found[1]));
         CHECK(rank.rows()->places.empty() == (count > 1003));
         Random random(static_cast<unsigned>(count));
-        for (const bool split : {false, true}) run(machine, shape, 132, split, true, random);
+        for (const bool split : {false, true}) run(machine, shape, 8, split, true, random);
       }
     }
   }
@@ -539,12 +539,12 @@ TEST_CASE("warps that fill lines take as many where several ranks exchange them"
   shape.memory = Memory::device;
   shape.shared = true;
   shape.type = DType::u32;
-  shape.count = 300'007;
+  shape.count = 12'007;
   shape.algorithm = "direct";
   shape.path = "peer:stamped";
   const auto kinds = [&](int ranks) {
     World world;
-    const Rank rank(world, plan(Machine::uniform(ranks, ranks, 0, true), shape).plan(0), 132, false, true);
+    const Rank rank(world, plan(Machine::uniform(ranks, ranks, 0, true), shape).plan(0), 8, false, true);
     std::map<RowKind, bool> found;
     for (const Row& row : rank.rows().value().rows) found[row.kind] = true;
     return found;
@@ -553,7 +553,7 @@ TEST_CASE("warps that fill lines take as many where several ranks exchange them"
   CHECK(!kinds(3).contains(RowKind::take));
   CHECK(!kinds(2).contains(RowKind::answer));
   Random random(43);
-  for (const int ranks : {2, 3, 4}) run(Machine::uniform(ranks, ranks, 0, true), shape, 132, false, true, random);
+  for (const int ranks : {2, 3, 4}) run(Machine::uniform(ranks, ranks, 0, true), shape, 8, false, true, random);
 }
 
 TEST_CASE("small epochs by stamped lines run in rows, those that do more do not") {
