@@ -142,10 +142,22 @@ bool more_than_a_pair(const Collective& collective) {
   return collective.ranks() > 2 || collective.on_gpu();
 }
 
-bool unless_gpus_idle(const Collective& collective) {
+namespace {
+
+bool gpus_of_one_island(const Collective& collective) {
   const auto& island = collective.island();
   const bool one = std::all_of(island.begin(), island.end(), [&](int i) { return i == island.front(); });
-  return !collective.on_gpu() || !one || collective.ranks() <= 2;
+  return collective.on_gpu() && one;
+}
+
+}  // namespace
+
+bool unless_gpus_idle(const Collective& collective) {
+  return !gpus_of_one_island(collective) || collective.ranks() <= 2;
+}
+
+bool unless_in_place(const Collective& collective) {
+  return !gpus_of_one_island(collective) || !collective.both();
 }
 
 bool unless_a_pair_or_gpus_idle(const Collective& collective) {

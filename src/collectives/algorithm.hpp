@@ -70,6 +70,11 @@ bool unless_gpus_idle(const Collective& collective);
 /// The same, and `more_than_a_pair`.
 bool unless_a_pair_or_gpus_idle(const Collective& collective);
 
+/// For `Algorithm::worth_trying` of allreduces: false in place on GPUs of one island, where these algorithms first copy
+/// what they send, or overwrite it only when it has left. An allreduce of 256 MiB in place took two H200s 1100 us by
+/// `doubling`, 1570 by `direct` and 850 by `relay`; four took 1630 by `direct` and 1280 by `relay`.
+bool unless_in_place(const Collective& collective);
+
 /// For `Algorithm::worth_trying`: in GPU memory only.
 bool on_gpus(const Collective& collective);
 

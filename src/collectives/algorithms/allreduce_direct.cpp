@@ -49,19 +49,13 @@ std::vector<std::string> paths(const Collective& c, const Parameters&) {
   return c.on_gpu() && c.ranks() > 2 ? std::vector<std::string>{"peer:pull,peer:put"} : std::vector<std::string>{};
 }
 
-// In place more than two GPUs first copy what they send, and all of them wait for that: 64 MiB took four H200s 440 us
-// so, and 330 by `relay`.
-bool worth_trying(const Collective& c) {
-  return more_than_a_pair(c) && (!c.both() || unless_gpus_idle(c));
-}
-
 const AlgorithmRegistration registration{[] {
   Algorithm algorithm;
   algorithm.name = "direct";
   algorithm.collective = CollectiveKind::allreduce;
   algorithm.complexity = 1;
   algorithm.in_order = true;
-  algorithm.worth_trying = worth_trying;
+  algorithm.worth_trying = [](const Collective& c) { return more_than_a_pair(c) && unless_in_place(c); };
   algorithm.paths = paths;
   algorithm.seconds = seconds;
   algorithm.list = list;

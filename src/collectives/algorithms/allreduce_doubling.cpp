@@ -78,7 +78,7 @@ const AlgorithmRegistration registration{[] {
   algorithm.name = "doubling";
   algorithm.collective = CollectiveKind::allreduce;
   algorithm.complexity = 1;
-  algorithm.worth_trying = unless_gpus_idle;
+  algorithm.worth_trying = [](const Collective& c) { return unless_gpus_idle(c) && unless_in_place(c); };
   algorithm.settings = cut_settings;
   algorithm.seconds = seconds;
   algorithm.list = list;

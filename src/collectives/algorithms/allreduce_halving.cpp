@@ -77,7 +77,7 @@ const AlgorithmRegistration registration{[] {
   algorithm.name = "halving";
   algorithm.collective = CollectiveKind::allreduce;
   algorithm.complexity = 3;
-  algorithm.worth_trying = unless_gpus_idle;
+  algorithm.worth_trying = [](const Collective& c) { return unless_gpus_idle(c) && unless_in_place(c); };
   algorithm.seconds = seconds;
   algorithm.list = list;
   return algorithm;

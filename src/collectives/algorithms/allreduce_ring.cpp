@@ -47,7 +47,7 @@ const AlgorithmRegistration registration{[] {
   algorithm.name = "ring";
   algorithm.collective = CollectiveKind::allreduce;
   algorithm.complexity = 2;
-  algorithm.worth_trying = unless_a_pair_or_gpus_idle;
+  algorithm.worth_trying = [](const Collective& c) { return unless_a_pair_or_gpus_idle(c) && unless_in_place(c); };
   algorithm.seconds = seconds;
   algorithm.list = list;
   return algorithm;

@@ -72,7 +72,10 @@ class Cutting {
         if (!add_lane(task, lane == 0 ? 0 : task.end(lane - 1), task.end(lane))) return std::nullopt;
       }
     }
-    if (contiguous_) return deal_out();
+    if (contiguous_) {
+      deal_out();
+      return finished();
+    }
     for (auto& group : groups_) {
       for (auto& one : group) {
         made_.rows.push_back(one.row);
@@ -83,7 +86,7 @@ class Cutting {
     const std::size_t whole = (std::max<std::size_t>(1, made_.rows.size()) + kGpuWarps - 1) / kGpuWarps * kGpuWarps;
     made_.rows.resize(whole);
     made_.places.resize(whole * kLanes, no_places()[0]);
-    return std::move(made_);
+    return finished();
   }
 
  private:
@@ -91,6 +94,13 @@ class Cutting {
     Row row;
     LanePlaces places = no_places();
   };
+  RowProgram finished() {
+    made_.hands_on = std::any_of(made_.rows.begin(), made_.rows.end(), [](const Row& row) {
+      return row.sends > 0 || row.more > 0 || row.kind == RowKind::answer;
+    });
+    return std::move(made_);
+  }
+
   // In the order in which they are dealt out: what waits for nobody comes first.
   enum Group : int { kFirst, kLocal, kLast, kGroups };
   // A strided copy whose lines several rows share.
@@ -309,7 +319,7 @@ class Cutting {
 
   // Each vector gets a row, and of those that are left as many as `shares` says. Those that fill come first, those that
   // take last: an SM whose stores wait for the wire lets no load go before them.
-  RowProgram deal_out() {
+  void deal_out() {
     pair_up();
     std::vector<Row> groups[kGroups];
     for (std::size_t g = 0; g < kGroups; ++g)
@@ -326,7 +336,6 @@ class Cutting {
     }
     for (const auto& group : groups) made_.rows.insert(made_.rows.end(), group.begin(), group.end());
     made_.rows.resize((std::max<std::size_t>(1, made_.rows.size()) + kGpuWarps - 1) / kGpuWarps * kGpuWarps);
-    return std::move(made_);
   }
 
   // Makes one vector of each that is filled and another one, as long, that is taken, where there are several of both

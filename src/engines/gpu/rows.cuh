@@ -135,7 +135,7 @@ __device__ void load_operands(const RowLaunch& l, const Row& row, const RowLine 
 }
 
 // False, to all lanes, if an operand does not come.
-template <class Add, int Operands, int Lines>
+template <class Add, bool kOn, int Operands, int Lines>
 __device__ bool combine_loaded(const RowLaunch& l, const Row& row, const RowLine (&line)[Lines], std::byte* dst,
                                std::uint64_t epoch, const Loaded<Operands, Lines>& loaded) {
   const auto stamp = static_cast<std::uint32_t>(epoch);
@@ -177,37 +177,44 @@ __device__ bool combine_loaded(const RowLaunch& l, const Row& row, const RowLine
       combine_words<Lines>(add, Lines, here, there);
     }
   }
+  if constexpr (kOn) {
 #pragma unroll 1
-  for (int k = 0; k < row.sends; ++k) store_pieces(line, here, onward(l, row, k, epoch), epoch);
+    for (int k = 0; k < row.sends; ++k) store_pieces(line, here, onward(l, row, k, epoch), epoch);
+  }
 #pragma unroll
   for (int j = 0; j < Lines; ++j) store_words(dst, line[j].at, here[j]);
   return true;
 }
 
 // Whether the row may fill its lines now: at once, or when it has had the permission for which it waits.
+template <bool kOn>
 __device__ bool may_fill(const RowLaunch& l, const Row& row, std::uint64_t epoch) {
   if (row.signal.counter == nullptr) return true;
   if (!await_signal(l, row.signal, epoch)) return false;
+  if constexpr (kOn) {
 #pragma unroll 1
-  for (int i = 0; i < row.more; ++i) {
-    if (!await_signal(l, l.signals[row.first_signal + i], epoch)) return false;
+    for (int i = 0; i < row.more; ++i) {
+      if (!await_signal(l, l.signals[row.first_signal + i], epoch)) return false;
+    }
   }
   return true;
 }
 
 // Takes lines of which the pieces have been loaded once.
-template <int Lines>
+template <bool kOn, int Lines>
 __device__ bool take_pieces(const RowLaunch& l, const Row& row, const RowLine (&line)[Lines], uint4 (&piece)[Lines],
                             const std::byte* src, std::byte* dst, std::uint64_t epoch) {
   const auto stamp = static_cast<std::uint32_t>(epoch);
   Patience patience(l, row.command, epoch);
   if (!await_pieces(piece, src, line, stamp, patience, epoch)) return false;
+  if constexpr (kOn) {
 #pragma unroll 1
-  for (int k = 0; k < row.sends; ++k) {  // every rank stamps with the same number
-    std::byte* const to = onward(l, row, k, epoch);
+    for (int k = 0; k < row.sends; ++k) {  // every rank stamps with the same number
+      std::byte* const to = onward(l, row, k, epoch);
 #pragma unroll
-    for (int j = 0; j < Lines; ++j) {
-      if (line[j].has()) store_piece(to + line[j].piece, piece[j]);
+      for (int j = 0; j < Lines; ++j) {
+        if (line[j].has()) store_piece(to + line[j].piece, piece[j]);
+      }
     }
   }
 #pragma unroll
@@ -219,38 +226,41 @@ __device__ bool take_pieces(const RowLaunch& l, const Row& row, const RowLine (&
   return true;
 }
 
-template <int Lines>
+template <bool kOn, int Lines>
 __device__ bool take_lines(const RowLaunch& l, const Row& row, const RowLine (&line)[Lines], const std::byte* src,
                            std::byte* dst, std::uint64_t epoch) {
   uint4 piece[Lines];
 #pragma unroll
   for (int j = 0; j < Lines; ++j) piece[j] = load_piece(src + line[j].piece);
-  return take_pieces(l, row, line, piece, src, dst, epoch);
+  return take_pieces<kOn>(l, row, line, piece, src, dst, epoch);
 }
 
 // A row of one line whose places are in the table.
-template <class Add>
+template <class Add, bool kOn>
 __device__ void move_line(const RowLaunch& l, const Row& row, const RowPlaces& at, std::uint64_t epoch) {
   std::byte* const dst = base_of(l.selection, row.dst, epoch);
   const RowLine line[1] = {{at, static_cast<std::int64_t>(row.line) * kStampedLine + lane() * 16}};
-  if (row.sends != 0 && !may_fill(l, row, epoch)) return;
+  if (kOn && row.sends != 0 && !may_fill<kOn>(l, row, epoch)) return;
   if (row.kind == RowKind::combine) {
     if constexpr (!std::is_same_v<Add, NoAdder>) {
       Loaded<kRowOperands, 1> loaded;
       load_operands(l, row, line, epoch, loaded);
-      combine_loaded<Add>(l, row, line, dst, epoch, loaded);
+      combine_loaded<Add, kOn>(l, row, line, dst, epoch, loaded);
     }
     return;
   }
   const std::byte* const src = base_of(l.selection, row.src, epoch);
-  if (row.kind == RowKind::fill || row.kind == RowKind::answer) {
+  if (row.kind == RowKind::fill || (kOn && row.kind == RowKind::answer)) {
     std::uint32_t word[1][kLineParts];
     load_lines(line, src, word);
-    if (!may_fill(l, row, epoch)) return;
+    if (!may_fill<kOn>(l, row, epoch)) return;
     store_pieces(line, word, dst, epoch);
-    if (row.kind == RowKind::answer) take_lines(l, row, line, answer(l, row, epoch), taken(l, row, epoch), epoch);
+    if constexpr (kOn) {
+      if (row.kind == RowKind::answer)
+        take_lines<kOn>(l, row, line, answer(l, row, epoch), taken(l, row, epoch), epoch);
+    }
   } else if (row.kind == RowKind::take) {
-    take_lines(l, row, line, src, dst, epoch);
+    take_lines<kOn>(l, row, line, src, dst, epoch);
   } else {
     const RowPlaces one[1] = {at};
     copy_rows(row.log_unit, src, dst, one, 1);
@@ -282,13 +292,14 @@ __device__ void each_lines(const Row& row, const Move& move) {
 
 // An SM carries out loads and stores in order, and stores to another GPU keep it waiting for the wire. So the next
 // lines are loaded before these are stored.
+template <bool kOn>
 __device__ void fill_in_turn(const RowLaunch& l, const Row& row, const std::byte* src, std::byte* dst,
                              std::uint64_t epoch) {
   RowLine line[kLinesAtOnce];
   std::uint32_t word[kLinesAtOnce][kLineParts];
   find_lines(row, 0, line);
   load_lines(line, src, word);
-  if (!may_fill(l, row, epoch)) return;
+  if (!may_fill<kOn>(l, row, epoch)) return;
 #pragma unroll 1
   for (std::uint32_t i = kLinesAtOnce; i < row.lines; i += kLinesAtOnce) {
     RowLine next[kLinesAtOnce];
@@ -307,7 +318,7 @@ __device__ void fill_in_turn(const RowLaunch& l, const Row& row, const std::byte
 }
 
 // The same where they are combined: what is stored, here or elsewhere, holds up no load of the next lines.
-template <class Add, int Operands, int Lines>
+template <class Add, bool kOn, int Operands, int Lines>
 __device__ void combine_in_turn(const RowLaunch& l, const Row& row, std::byte* dst, std::uint64_t epoch) {
   Loaded<Operands, Lines> loaded;
   RowLine line[Lines];
@@ -319,7 +330,7 @@ __device__ void combine_in_turn(const RowLaunch& l, const Row& row, std::byte* d
     find_lines(row, i + Lines < row.lines ? i + Lines : i, line);
     load_operands(l, row, line, epoch, next);
     find_lines(row, i, line);
-    if (!combine_loaded<Add>(l, row, line, dst, epoch, loaded)) return;
+    if (!combine_loaded<Add, kOn>(l, row, line, dst, epoch, loaded)) return;
     loaded = next;
   }
 }
@@ -347,7 +358,7 @@ __device__ void fill_and_take(const RowLaunch& l, const Row& row, const std::byt
   };
   find_lines(row, 0, line);
   load_lines(line, src, word);
-  if (!may_fill(l, row, epoch)) return;
+  if (!may_fill<true>(l, row, epoch)) return;
   std::uint32_t next_taken = 0;
 #pragma unroll 1
   for (std::uint32_t i = 0; i < row.lines; i += kLinesAtOnce) {
@@ -360,7 +371,7 @@ __device__ void fill_and_take(const RowLaunch& l, const Row& row, const std::byt
     store_pieces(line, word, dst, epoch);
     find_lines(row, next_taken, line);
     if (have_come()) {
-      if (!take_pieces(l, row, line, piece, from, to, epoch)) return;
+      if (!take_pieces<true>(l, row, line, piece, from, to, epoch)) return;
       next_taken += kLinesAtOnce;
     }
 #pragma unroll
@@ -372,22 +383,22 @@ __device__ void fill_and_take(const RowLaunch& l, const Row& row, const std::byt
 #pragma unroll 1
   for (; next_taken < row.lines; next_taken += kLinesAtOnce) {
     find_lines(row, next_taken, line);
-    if (!take_lines(l, row, line, from, to, epoch)) return;
+    if (!take_lines<true>(l, row, line, from, to, epoch)) return;
   }
 }
 
-template <class Add>
+template <class Add, bool kOn>
 __device__ void move_lines(const RowLaunch& l, const Row& row, std::uint64_t epoch) {
   std::byte* const dst = base_of(l.selection, row.dst, epoch);
-  if (row.sends != 0 && !may_fill(l, row, epoch)) return;
+  if (kOn && row.sends != 0 && !may_fill<kOn>(l, row, epoch)) return;
   if (row.kind == RowKind::combine) {
     if constexpr (!std::is_same_v<Add, NoAdder>) {
       constexpr int kMany = kLinesOfMany<Add>;
       constexpr int kFew = kMany > 1 ? kLinesAtOnce : 1;
       if (row.operands <= kFewOperands) {
-        combine_in_turn<Add, kFewOperands, kFew>(l, row, dst, epoch);
+        combine_in_turn<Add, kOn, kFewOperands, kFew>(l, row, dst, epoch);
       } else {
-        combine_in_turn<Add, kRowOperands, kMany>(l, row, dst, epoch);
+        combine_in_turn<Add, kOn, kRowOperands, kMany>(l, row, dst, epoch);
       }
     }
     return;
@@ -402,17 +413,16 @@ __device__ void move_lines(const RowLaunch& l, const Row& row, std::uint64_t epo
       return true;
     });
   }
-  if (row.kind == RowKind::fill) {
-    fill_in_turn(l, row, src, dst, epoch);
-  } else if (row.kind == RowKind::answer) {
-    fill_and_take(l, row, src, dst, epoch);
-  } else {
-    each_lines<kLinesAtOnce>(
-        row, [&](const RowLine(&line)[kLinesAtOnce]) { return take_lines(l, row, line, src, dst, epoch); });
+  if (row.kind == RowKind::fill) return fill_in_turn<kOn>(l, row, src, dst, epoch);
+  if constexpr (kOn) {
+    if (row.kind == RowKind::answer) return fill_and_take(l, row, src, dst, epoch);
   }
+  each_lines<kLinesAtOnce>(
+      row, [&](const RowLine(&line)[kLinesAtOnce]) { return take_lines<kOn>(l, row, line, src, dst, epoch); });
 }
 
-template <class Add, bool kTable>
+// `kOn`: rows that hand on, take answers or wait for several signals. Others have a kernel without all that.
+template <class Add, bool kTable, bool kOn>
 __global__ void __launch_bounds__(kGpuThreads, kTable ? 2 : 1) run_rows(const __grid_constant__ RowLaunch l) {
   __shared__ std::uint64_t shared_epoch;
   if (threadIdx.x == 0) {
@@ -442,16 +452,17 @@ __global__ void __launch_bounds__(kGpuThreads, kTable ? 2 : 1) run_rows(const __
       return;
     default:
       if constexpr (kTable) {
-        move_line<Add>(l, row, at, epoch);
+        move_line<Add, kOn>(l, row, at, epoch);
       } else {
-        move_lines<Add>(l, row, epoch);
+        move_lines<Add, kOn>(l, row, epoch);
       }
   }
 }
 
 template <class Add>
 auto row_kernel_of(const RowProgram& program) -> void (*)(RowLaunch) {
-  return program.places.empty() ? run_rows<Add, false> : run_rows<Add, true>;
+  if (program.hands_on) return program.places.empty() ? run_rows<Add, false, true> : run_rows<Add, true, true>;
+  return program.places.empty() ? run_rows<Add, false, false> : run_rows<Add, true, false>;
 }
 
 inline void (*row_kernel(const RowProgram& program))(RowLaunch) {

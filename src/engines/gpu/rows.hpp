@@ -102,6 +102,7 @@ struct RowProgram {
   std::vector<RowOperand> operands;
   std::vector<RowSignal> signals;
   bool reduces = false;
+  bool hands_on = false;     ///< some rows send on, take answers or wait for several signals
   DType type = DType::none;  ///< of all combinations
   ReduceOp op = ReduceOp::sum;
 
