@@ -317,21 +317,31 @@ __device__ void fill_in_turn(const RowLaunch& l, const Row& row, const std::byte
   store_pieces(line, word, dst, epoch);
 }
 
-// The same where they are combined: what is stored, here or elsewhere, holds up no load of the next lines.
+// All lines of a row that combines. What is sent on keeps an SM waiting for the wire, so there the next lines are
+// loaded before these are stored. That takes 200 registers of a thread. Where nothing is sent on it gains a hundredth,
+// and the registers are left to kernels beside this one.
 template <class Add, bool kOn, int Operands, int Lines>
 __device__ void combine_in_turn(const RowLaunch& l, const Row& row, std::byte* dst, std::uint64_t epoch) {
   Loaded<Operands, Lines> loaded;
   RowLine line[Lines];
-  find_lines(row, 0, line);
-  load_operands(l, row, line, epoch, loaded);
+  if constexpr (kOn) {
+    find_lines(row, 0, line);
+    load_operands(l, row, line, epoch, loaded);
+  }
 #pragma unroll 1
   for (std::uint32_t i = 0; i < row.lines; i += Lines) {
-    Loaded<Operands, Lines> next;
-    find_lines(row, i + Lines < row.lines ? i + Lines : i, line);
-    load_operands(l, row, line, epoch, next);
-    find_lines(row, i, line);
-    if (!combine_loaded<Add, kOn>(l, row, line, dst, epoch, loaded)) return;
-    loaded = next;
+    if constexpr (kOn) {
+      Loaded<Operands, Lines> next;
+      find_lines(row, i + Lines < row.lines ? i + Lines : i, line);
+      load_operands(l, row, line, epoch, next);
+      find_lines(row, i, line);
+      if (!combine_loaded<Add, kOn>(l, row, line, dst, epoch, loaded)) return;
+      loaded = next;
+    } else {
+      find_lines(row, i, line);
+      load_operands(l, row, line, epoch, loaded);
+      if (!combine_loaded<Add, kOn>(l, row, line, dst, epoch, loaded)) return;
+    }
   }
 }
 
@@ -423,7 +433,7 @@ __device__ void move_lines(const RowLaunch& l, const Row& row, std::uint64_t epo
 
 // `kOn`: rows that hand on, take answers or wait for several signals. Others have a kernel without all that.
 template <class Add, bool kTable, bool kOn>
-__global__ void __launch_bounds__(kGpuThreads, kTable ? 2 : 1) run_rows(const __grid_constant__ RowLaunch l) {
+__global__ void __launch_bounds__(kGpuThreads, kTable || !kOn ? 2 : 1) run_rows(const __grid_constant__ RowLaunch l) {
   __shared__ std::uint64_t shared_epoch;
   if (threadIdx.x == 0) {
     std::uint64_t by_kernels = 0;
