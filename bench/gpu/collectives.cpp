@@ -276,32 +276,15 @@ struct Places {
   std::map<const Runner*, std::pair<float*, float*>> of;
 };
 
+// After a barrier: of every peer but the bounds, which wait for nobody. What is replayed has its barriers in the graph.
 Problem problem_of(const GpuCollectiveCase& c) {
   gpu_stream(c.context);
   const auto places = std::make_shared<Places>();
   Problem problem;
   problem.make = [c, places](const Peer& peer) -> RunnerPtr {
-    if (!peer.gpu_collective) return nullptr;
+    if (!peer.gpu_collective || (c.after_barrier && peer.silent)) return nullptr;
     GpuCollectiveRun run = peer.gpu_collective(c);
-    if (run.runner) places->of[run.runner.get()] = {run.in, run.out};
-    return std::move(run.runner);
-  };
-  problem.verify = [c, places](const Peer& peer, Runner& runner) {
-    const auto [in, out] = places->of.at(&runner);
-    return verify(c, peer, runner, in, out);
-  };
-  return problem;
-}
-
-// Of every peer but the bounds, which wait for nobody. What is replayed has its barriers in the graph.
-Problem problem_after_barrier(const GpuCollectiveCase& c) {
-  gpu_stream(c.context);
-  const auto places = std::make_shared<Places>();
-  Problem problem;
-  problem.make = [c, places](const Peer& peer) -> RunnerPtr {
-    if (!peer.gpu_collective || peer.silent || peer.name.starts_with(kCopies)) return nullptr;
-    GpuCollectiveRun run = peer.gpu_collective(c);
-    if (!peer.name.ends_with(kReplayed)) run = after_barrier(c, std::move(run));
+    if (c.after_barrier && !peer.name.ends_with(kReplayed)) run = after_barrier(c, std::move(run));
     if (run.runner) places->of[run.runner.get()] = {run.in, run.out};
     return std::move(run.runner);
   };
@@ -410,7 +393,7 @@ std::vector<Case> gpu_collective_cases(int ranks) {
       const std::int64_t count = bytes / 4 / ranks * ranks;
       cases.push_back({"gpu-collectives-alone", fmt::format("{} {}", tasuki::to_string(kind), size_name(bytes)), bytes,
                        bytes == 64, [kind, count](const tasuki::Context& context) {
-                         return problem_after_barrier({context, kind, count, nullptr, true});
+                         return problem_of({context, kind, count, nullptr, true});
                        }});
     }
   }

@@ -44,6 +44,10 @@ class Pricing {
       for (std::size_t i = 0; i < plan.commands.size(); ++i) prices_.work.push_back(crossing(plan, i));
     }
     prices_.first.push_back(static_cast<std::int32_t>(prices_.work.size()));
+    for (const std::uint64_t one : ways_) {
+      const auto from = static_cast<std::int32_t>(one >> 32);
+      if (mutual(from, static_cast<std::int32_t>(one & 0xffffffff))) ++mutual_peers_[from];
+    }
     for (std::size_t r = 0; r < plans_.size(); ++r) {
       const Plan& plan = plans_[r];
       know_paths(plan);
@@ -166,7 +170,7 @@ class Pricing {
     work.seconds = between(plan, i, path, work);
     if (work.on_core) return;
     if (c.verb == Verb::put && !path.carries(Verb::put)) {
-      work.seconds *= share_of_put(plan, i, path, work);
+      work.seconds += more_of_put(plan, i, path, work);
       if (c.loop >= 0) work.seconds += machine_.constants.gpu_chunk;
     }
     if (c.verb == Verb::put && in_lines(plan, c.dst, c)) work.tail = (1 - machine_.constants.line_start) * work.seconds;
@@ -179,21 +183,19 @@ class Pricing {
     if (path.both_ends && !fetches) work.into = hardware(path.resource + ", in");
   }
 
-  // What a put by SMs takes, relative to one by itself.
-  double share_of_put(const Plan& plan, std::size_t i, const Path& path, const Work& work) const {
+  // The seconds that a put by SMs takes more because it sends a sum, or because its rank exchanges with several others.
+  double more_of_put(const Plan& plan, std::size_t i, const Path& path, const Work& work) const {
     const Constants& constants = machine_.constants;
-    double share = 1;
+    double more = 0;
     if (sends_sum(plan, i)) {
       const bool lines = in_lines(plan, plan.commands[i].dst, plan.commands[i]);
       const double copy = static_cast<double>(work.bytes) / copy_bandwidth(machine_);
-      share += lines ? constants.line_sum * copy / work.seconds : constants.gpu_sum_on;
+      more += lines ? constants.line_sum * copy : constants.gpu_sum_on * work.seconds;
     }
-    const auto ways = std::count_if(ways_.begin(), ways_.end(), [&](std::uint64_t one) {
-      const auto to = static_cast<int>(one & 0xffffffff);
-      return one >> 32 == static_cast<std::uint64_t>(work.from) && ways_.contains(way(to, work.from));
-    });
-    if (ways > 1 && path.both_ends) share += constants.gpu_to_all;
-    return share;
+    const auto peers = mutual_peers_.find(work.from);
+    if (path.both_ends && peers != mutual_peers_.end() && peers->second > 1)
+      more += constants.gpu_to_all * work.seconds;
+    return more;
   }
 
   // What telling costs GPUs.
@@ -301,6 +303,7 @@ class Pricing {
   std::vector<const Path*> paths_;                       // of the plan that is looked at
   std::vector<int> puts_;                                // of it by each of these paths
   std::unordered_set<std::uint64_t, Mixed> ways_;        // ranks between which bytes cross
+  std::unordered_map<std::int32_t, int> mutual_peers_;   // of a rank: how many it sends to that send to it
   std::unordered_map<Link, std::int64_t, Mixed> whole_;  // bytes of an epoch
   std::set<std::string> guessed_;
   std::unordered_map<std::tuple<std::int32_t, Purpose, std::int32_t, std::int32_t, std::string>, std::int32_t, Mixed>

@@ -75,7 +75,7 @@ struct alignas(16) Row {
   std::uint32_t units = 0;  ///< and the units of the strided copy
   std::int32_t command = 0;
   std::int32_t first_operand = 0;  ///< after the operands come the places of the lines in which it goes on
-  std::int32_t first_signal = 0;   ///< of `more`
+  std::int32_t first_signal = 0;   ///< the first of these, in RowProgram::signals
   GpuPlace src;
   GpuPlace dst;
   RowSignal signal;  ///< of a row that fills lines: what it waits for before it stores
