@@ -248,7 +248,7 @@ StepBoxes step_boxes(const tasuki::FieldBase& field, const tasuki::Halo& halo, b
     boxes.sides = field.boundary(1);
     boxes.rest = {field.interior(1)};
   } else {
-    (boxes.exchanges ? boxes.sides : boxes.rest) = {field.local_owned()};
+    (boxes.exchanges ? boxes.sides : boxes.rest).push_back(field.local_owned());
   }
   return boxes;
 }
