@@ -403,7 +403,59 @@ TASUKI_KERNEL void in_order(device::Messages m, int epochs, Byte* memory, Word* 
   if (group.thread() == 0) device::detail::add_gpu(errors + 1, 1);
 }
 
+// Of two messages that nobody takes the earlier is taken, and its place in the ring gets a third, that nobody takes
+// either: then the earliest is the second.
+TASUKI_KERNEL void left_over(device::Messages m, int epochs, Byte* memory, Word* errors) {
+  const auto group = device::this_block();
+  const int me = m.team.rank;
+  constexpr Word kBytes = 21;
+  Byte* const from = memory + kBytes;
+  Byte* const to = from + kBytes;
+  for (int epoch = 0; epoch < epochs; ++epoch) {
+    const auto send = [&](int tag, Word seed) {
+      device::Request request;
+      fill(group, from, kBytes, mixed(static_cast<Word>(epoch), seed));
+      return device::isend(m, group, me, from, kBytes, tag, request) && device::wait(m, group, request);
+    };
+    const auto receive = [&](int tag, int expected, Word seed) {
+      device::Request request;
+      if (!device::irecv(m, group, me, to, kBytes, tag, request) || !device::wait(m, group, request)) return false;
+      count(errors, request.tag == expected ? 0 : 1);
+      count(errors, differences(group, to, kBytes, mixed(static_cast<Word>(epoch), seed)));
+      return true;
+    };
+    device::Request other;
+    bool done = false;
+    if (!device::irecv(m, group, me, memory, kBytes, 9, other)) return;
+    if (!send(1, 0) || !send(2, 1) || !device::test(m, group, other, done)) return;  // which looks at both
+    if (!receive(1, 1, 0)) return;
+    if (!send(1, 2) || !device::test(m, group, other, done)) return;
+    if (!receive(device::kAnyTag, 2, 1) || !receive(device::kAnyTag, 1, 2)) return;
+    if (!send(9, 3) || !device::wait(m, group, other)) return;
+    count(errors, done ? 1 : 0);
+    count(errors, differences(group, memory, kBytes, mixed(static_cast<Word>(epoch), 3)));
+    group.sync();
+  }
+  if (group.thread() == 0) device::detail::add_gpu(errors + 1, 1);
+}
+
 }  // namespace
+
+RANK_TEST("the earliest message that nobody takes goes first, when an earlier one's place is in use again") {
+  prepare(ctx);
+  for (const bool concurrent : {false, true}) {
+    tasuki::MessagesOptions options;
+    options.depth = 1;  // two places
+    options.concurrent = concurrent;
+    const tasuki::Messages messages(ctx, options);
+    const Buffer<Byte> memory(3 * 21);
+    const Buffer<Word> errors(2);
+    for (const auto& width : widths())
+      tasuki::launch_resident(ctx, width, left_over, messages.device(), 5, memory.get(), errors.get()).wait();
+    CHECK(errors[0] == 0);
+    CHECK(errors[1] == widths().size());
+  }
+}
 
 RANK_TEST("all blocks of kernels on threads send at once") {
   prepare(ctx);

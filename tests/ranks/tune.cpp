@@ -47,8 +47,8 @@ RANK_TEST("tuned collectives: every rank knows the same, and makes the plans tha
     CHECK(std::count_if(tuned.cases.begin(), tuned.cases.end(),
                         [&](const TunedCase& one) { return one.shared == shared; }) == (shared ? 5 : 4));
   for (const TunedCase& one : tuned.cases) {
-    // Between two ranks the only algorithm of a broadcast may be `trees`. For the few bytes of the shorter allreduce all
-    // other algorithms and paths may be predicted to take too long to be worth measuring.
+    // Between two ranks the only algorithm of a broadcast may be `trees`. For the few bytes of the shorter allreduce
+    // all other algorithms and paths may be predicted to take too long to be worth measuring.
     const bool alone = one.kind == CollectiveKind::barrier ||
                        (ctx.size() == 2 && (one.kind == CollectiveKind::broadcast || one.bytes < 100));
     std::string names;

@@ -93,7 +93,7 @@ struct alignas(128) Box {
   Word seen;              // messages that were given to receives, or found to have none yet
   Word posted;            // receives
   Word unmatched;         // of these, those that have none
-  Word first;             // message: none before it is unmatched
+  Word first;             // the earliest unmatched message, if there is one
   Word counts;            // where several groups make calls: see counts.cuh
   const Line* lines;      // where the other's messages arrive
   OpenReceive* receives;  // by the receive's number

@@ -29,16 +29,20 @@ TASUKI_RARE Books match(const Channel channel, Books books) {
 }
 
 /// The state of a receive that is being posted: there is a message for it that nobody has taken yet, or it is open.
-/// With the lock.
+/// With the lock. Called while messages are unmatched.
+///
+/// `first` must be the earliest of these, not an earlier message: once that one is taken, its place gets another
+/// message, and the place's state is the other's. From the earliest unmatched one to the last that was looked at each
+/// has a place of its own, because nobody has taken the earliest.
 TASUKI_RARE Word state_of_new(const Channel channel, Books& books, int tag) {
   Word n = books.first;
-  while (n < books.seen && channel.state(n) != kUnmatched) ++n;
-  books.first = n;
   while (n < books.seen && (channel.state(n) != kUnmatched || !takes(tag, tag_of(load_line(channel.lines(n)).number))))
     ++n;
   if (n == books.seen) return kOpen;
   channel.state(n) = kMatched;
   --books.unmatched;
+  if (books.unmatched > 0)
+    while (channel.state(books.first) != kUnmatched) ++books.first;
   return kHasMessage + n;
 }
 
@@ -112,9 +116,7 @@ TASUKI_RARE void say_what_came(const Messages& m, Reason why, int peer, int tag)
     for (Word r = books.oldest; r < books.posted; ++r)
       if (recall(m, channel.receive(r).state) != kClosed) ++receives;
     if (untaken == 0) return;
-    Word n = books.first;
-    while (channel.state(n) != kUnmatched) ++n;
-    oldest = tag_of(load_line(channel.lines(n)).number);
+    oldest = tag_of(load_line(channel.lines(books.first)).number);
   });
   const Word others = receives > 0 ? receives - 1 : 0;
   fail(m.team, Call::wait_receive, why, peer, tag, untaken, seen, others << 32 | static_cast<unsigned>(oldest));
