@@ -186,16 +186,35 @@ TASUKI_DEVICE Word now_ns() {
 
 #else
 
+#if defined(TASUKI_PAUSES)
+/// For tests of what depends on who comes first: before an access a thread may give way, or sleep for up to 0.2 ms.
+inline void pause_at_random() {
+  static thread_local auto number =
+      static_cast<unsigned>(std::chrono::steady_clock::now().time_since_epoch().count()) | 1;
+  number ^= number << 13;  // Marsaglia's xorshift
+  number ^= number >> 17;
+  number ^= number << 5;
+  if (number % 24 == 0) std::this_thread::yield();
+  if (number % 1500 == 1) std::this_thread::sleep_for(std::chrono::microseconds(number / 1500 % 200));
+}
+#else
+inline void pause_at_random() {}
+#endif
+
 TASUKI_DEVICE Word load_acquire(const Word* p) {
+  pause_at_random();
   return std::atomic_ref<Word>(*const_cast<Word*>(p)).load(std::memory_order_acquire);
 }
 TASUKI_DEVICE Word load_relaxed(const Word* p) {
+  pause_at_random();
   return std::atomic_ref<Word>(*const_cast<Word*>(p)).load(std::memory_order_relaxed);
 }
 TASUKI_DEVICE void store_release(Word* p, Word value) {
+  pause_at_random();
   std::atomic_ref<Word>(*p).store(value, std::memory_order_release);
 }
 TASUKI_DEVICE void store_relaxed(Word* p, Word value) {
+  pause_at_random();
   std::atomic_ref<Word>(*p).store(value, std::memory_order_relaxed);
 }
 TASUKI_DEVICE unsigned load_relaxed(const unsigned* p) {

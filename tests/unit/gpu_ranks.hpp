@@ -1,0 +1,335 @@
+// The ranks of a plan for GPUs without a GPU: each plan is lowered, and its kernels and streams are followed on the
+// host, a step at a time, over several epochs with new data. After each the buffers must hold what the plan promises.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "gpu_view.hpp"
+#include "paths/path.hpp"
+#include "row_view.hpp"
+
+namespace gpu_ranks {
+
+using namespace tasuki;
+using namespace gpu_view;
+
+using Random = std::mt19937;
+using Bytes = std::vector<std::byte>;
+
+inline constexpr std::uint64_t kEpochs = 4;
+inline int told = 0;     // puts of streams of which somebody was told by itself
+inline int staged = 0;   // kernels in stages
+inline int sent_on = 0;  // sums that were stored in two places at once
+inline int in_rows = 0;  // ranks whose epochs ran in rows
+
+class Enqueued final : public StreamChannel {
+ public:
+  void enqueue(Stream) override {}
+};
+
+/// What all ranks share: buffers by owner and label, and messages under way.
+struct World {
+  std::map<std::pair<int, std::string>, std::shared_ptr<Bytes>> memory;
+  std::map<std::array<int, 3>, std::deque<Bytes>> messages;  // from, to, tag
+
+  Located where(const Buffer& b) {
+    const std::int64_t lines = (b.bytes + kStampedData - 1) / kStampedData;
+    const std::int64_t room = ((b.home == Home::stamped ? lines * kStampedLine : b.bytes) + 63) / 64 * 64;
+    auto& found = memory[{b.rank, b.label()}];
+    if (!found) found = std::make_shared<Bytes>(static_cast<std::size_t>(room * b.ring + 64));
+    std::byte* base = found->data();
+    base += (64 - reinterpret_cast<std::uintptr_t>(base) % 64) % 64;
+    return {base, room, b.ring, b.ring > 1, b.home == Home::stamped, nullptr};
+  }
+};
+
+inline bool is_users(const Buffer& b) {
+  return b.role != Role::signal && b.role != Role::scratch;
+}
+
+/// What a user has in a buffer when an epoch begins.
+inline Bytes data_of(int rank, const std::string& name, std::int64_t bytes, std::uint64_t epoch) {
+  Random random(static_cast<unsigned>(rank * 1000 + static_cast<int>(epoch) * 17 + static_cast<int>(name.size())));
+  Bytes data(static_cast<std::size_t>(bytes));
+  for (auto& byte : data) byte = static_cast<std::byte>(random());
+  return data;
+}
+
+/// One rank's epochs.
+class Rank {
+ public:
+  Rank(World& world, Plan plan, int blocks, bool split, bool by_rows = false, bool own = true)
+      : world_(world), split_(split) {
+    program_.plan = std::move(plan);
+    for (const Buffer& b : program_.plan.buffers) program_.where.push_back(world.where(b));
+    for (const Command& c : program_.plan.commands) {
+      const Path& path = path_named(program_.plan.paths[static_cast<std::size_t>(c.path)]);
+      Channel& channel = program_.channels.emplace_back();
+      if (path.carries(c.verb)) channel.stream = std::make_unique<Enqueued>();
+    }
+    told_.resize(program_.plan.commands.size());
+    gpu_ = lower(program_, blocks, true, static_cast<int>(kGpuWarps), {}, told_.data(), own);
+    if (by_rows && gpu_.messages.empty() && gpu_.direct)
+      for (const int parts : {kPartStart, kPartWait, kBoth}) rows_[parts] = rows_of(gpu_, gpu_.tasks[parts], blocks);
+    if (rows_[kBoth]) ++in_rows;
+    ends_.resize(program_.plan.commands.size() + gpu_.more_ends.size());
+    begin();
+  }
+
+  const GpuProgram& gpu() const { return gpu_; }
+  const std::optional<RowProgram>& rows() const { return rows_[kBoth]; }
+  bool done() const { return epoch_ > kEpochs; }
+
+  /// Goes on somewhere; false if that is not possible.
+  bool advance(Random& random) {
+    if (done()) return false;
+    bool moved = false;
+    const std::size_t first = random() % 2;
+    for (std::size_t s = 0; s < 2 && !moved; ++s) moved = go_on(streams_[(first + s) % 2], random);
+    if (streams_[0].empty() && streams_[1].empty()) {
+      check();
+      ++epoch_;
+      if (!done()) begin();
+      return true;
+    }
+    return moved;
+  }
+
+  std::string blocked() const {
+    std::string text;
+    for (const auto& stream : streams_) {
+      if (stream.empty()) continue;
+      for (const auto& cursor : stream.front().lanes)
+        if (cursor.at < cursor.steps.size())
+          text += " #" + std::to_string(cursor.steps[cursor.at].command) + " " +
+                  std::string(to_string(cursor.steps[cursor.at].verb));
+      if (stream.front().messages) text += " messages";
+    }
+    return text;
+  }
+
+ private:
+  struct Cursor {
+    std::size_t task = 0;
+    std::vector<GpuStep> steps;
+    std::size_t at = 0;
+    std::size_t round = 0;
+    bool single = false;  // of single threads, which the rounds do not hold up
+    bool ended() const { return at == steps.size(); }
+  };
+  struct Work {
+    int part = 0;
+    std::size_t round = 0;
+    std::size_t last_round = 0;  // where blocks go from round to round while that of single threads serves them all
+    bool messages = false;
+    bool begun = false;
+    std::size_t sent = 0;
+    std::vector<Cursor> lanes = {};
+    std::vector<std::size_t> rows = {};  // those that are left
+  };
+  using Queue = std::deque<Work>;
+
+  void begin() {
+    for (std::size_t b = 0; b < program_.plan.buffers.size(); ++b) {
+      const Buffer& buffer = program_.plan.buffers[b];
+      if (buffer.rank != program_.plan.rank || !is_users(buffer)) continue;
+      const Bytes data = data_of(buffer.rank, buffer.name, buffer.bytes, epoch_);
+      std::copy(data.begin(), data.end(), program_.where[b].base);
+    }
+    const auto kernel = [&](Queue& queue, int part) {
+      if (part <= kBoth && rows_[part]) {
+        Work work{part};
+        for (std::size_t n = 0; n < rows_[part]->rows.size(); ++n) work.rows.push_back(n);
+        if (!work.rows.empty()) queue.push_back(work);
+        return;
+      }
+      const auto& rounds = gpu_.rounds[part];
+      if (!rounds.empty() && !rounds.back().single) {
+        queue.push_back({part, 0, rounds.size() - 1});
+        ++staged;
+        return;
+      }
+      for (std::size_t round = 0; round < rounds.size(); ++round) queue.push_back({part, round, round});
+    };
+    if (gpu_.in_line && !split_) {
+      kernel(streams_[0], kBefore);
+      streams_[0].push_back({0, 0, 0, true});
+      kernel(streams_[0], kAfter);
+      return;
+    }
+    if (gpu_.direct && !split_) kernel(streams_[0], kBoth);
+    if (gpu_.direct && split_) kernel(streams_[0], kPartStart);
+    if (gpu_.direct && split_) kernel(streams_[0], kPartWait);
+    if (gpu_.messages.empty()) return;
+    kernel(streams_[1], kPartPack);
+    streams_[1].push_back({0, 0, 0, true});
+    kernel(streams_[1], kPartUnpack);
+  }
+
+  bool go_on(Queue& queue, Random& random) {
+    if (queue.empty()) return false;
+    Work& work = queue.front();
+    if (!work.rows.empty()) {
+      const std::size_t first = random() % work.rows.size();
+      for (std::size_t i = 0; i < work.rows.size(); ++i) {
+        const std::size_t n = (first + i) % work.rows.size();
+        if (!RowView(*rows_[work.part]).run(work.rows[n], epoch_)) continue;
+        work.rows.erase(work.rows.begin() + static_cast<std::ptrdiff_t>(n));
+        if (work.rows.empty()) queue.pop_front();
+        return true;
+      }
+      return false;
+    }
+    if (work.messages) {
+      if (!exchange(work)) return false;
+      queue.pop_front();
+      return true;
+    }
+    if (!work.begun) {
+      work.begun = true;
+      for (std::size_t r = work.round; r <= work.last_round; ++r) {
+        const GpuRound& round = gpu_.rounds[work.part][r];
+        for (auto t = round.first_task; t < round.last_task; ++t) {
+          const auto task = static_cast<std::size_t>(t);
+          for (auto& steps : View(gpu_, gpu_.tasks[work.part][task]).lanes())
+            if (!steps.empty())
+              work.lanes.push_back({task, std::move(steps), 0, r, round.single && t == round.first_task});
+        }
+      }
+    }
+    const auto may_go_on = [&](const Cursor& lane) {
+      return !lane.ended() &&
+             (lane.single || std::all_of(work.lanes.begin(), work.lanes.end(), [&](const Cursor& other) {
+                return other.single || other.ended() || other.round >= lane.round;
+              }));
+    };
+    bool moved = false;
+    bool left = false;
+    const std::size_t first = work.lanes.empty() ? 0 : random() % work.lanes.size();
+    for (std::size_t i = 0; i < work.lanes.size() && !moved; ++i) {
+      Cursor& lane = work.lanes[(first + i) % work.lanes.size()];
+      if (may_go_on(lane)) moved = step(View(gpu_, gpu_.tasks[work.part][lane.task]), lane);
+    }
+    for (const Cursor& lane : work.lanes) left = left || !lane.ended();
+    if (!left) queue.pop_front();
+    return moved || !left;
+  }
+
+  std::uint64_t target_of(const GpuStep& step) const { return gpu_view::target_of(step, epoch_); }
+
+  bool step(const View& view, Cursor& lane) {
+    const GpuStep& s = lane.steps[lane.at];
+    for (const auto dep : view.deps(s))
+      if (ends_[static_cast<std::size_t>(dep)] < epoch_) return false;
+    if (s.verb == Verb::wait && *s.counter < target_of(s)) return false;
+    sent_on += s.sends;
+    if (s.tiles > 0) {
+      if (!stamps(view, lane, false)) return false;
+      follow(view, s, epoch_);
+      stamps(view, lane, true);
+    }
+    if (s.verb == Verb::signal) *s.counter = target_of(s);
+    if (s.awaited != 0) ends_[static_cast<std::size_t>(s.end)] = epoch_;
+    lane.at += 1 + static_cast<std::size_t>(s.followers) + static_cast<std::size_t>(s.joined);
+    return true;
+  }
+
+  // Sets the stamps of what a step and those with it fill, or says whether those are there that they take.
+  bool stamps(const View& view, const Cursor& lane, bool set) const {
+    const GpuStep& head = lane.steps[lane.at];
+    const auto stamp = static_cast<std::byte>(epoch_ & 0xff);
+    for (std::int32_t k = 0; k <= head.followers + head.joined; ++k) {
+      const GpuStep& s = lane.steps[lane.at + static_cast<std::size_t>(k)];
+      if (s.stamped != (set ? kStampedTarget : kStampedSource)) continue;
+      for (std::int32_t c = s.first_copy; c < s.first_copy + s.copies; ++c) {
+        const auto copy = view.get<GpuCopy>(view.header.copies, c);
+        std::byte* const lines = base_of(set ? s.dst : s.src, epoch_) + (set ? copy.dst_offset : copy.src_offset);
+        for (std::uint32_t unit = 0; unit < copy.units; ++unit) {
+          if (unit % kLineWords >= 32) continue;
+          std::byte& there =
+              lines[static_cast<std::size_t>(unit / kLineWords) * kStampedLine + unit % kLineWords * 16 + 15];
+          if (set) there = stamp;
+          if (there != stamp) return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  // All messages of the epoch, in one group: what is sent first, then what is received. False if it has not ended.
+  bool exchange(Work& work) {
+    const Plan& plan = program_.plan;
+    const auto at = [&](std::int32_t buffer, std::int64_t offset) {
+      return program_.where[static_cast<std::size_t>(buffer)].base + offset;
+    };
+    if (!work.begun) {
+      work.begun = true;
+      for (const auto index : gpu_.messages) {
+        const Command& c = plan.commands[static_cast<std::size_t>(index)];
+        if (c.verb == Verb::send)
+          world_.messages[{plan.rank, c.peer, c.tag}].emplace_back(at(c.src, c.offset), at(c.src, c.offset + c.bytes));
+        for (auto k = c.first_copy; c.verb == Verb::put && k < c.first_copy + c.copy_count; ++k) {
+          const StridedCopy& copy = plan.copies[static_cast<std::size_t>(k)];
+          select_copy(copy)(copy, at(c.src, 0), at(c.dst, 0));
+        }
+        for (const GpuTell& tell : gpu_.tells) {
+          if (tell.message != index) continue;
+          *tell.counter = *tell.word;
+          if (tell.end >= 0) ends_[static_cast<std::size_t>(tell.end)] = ends_[static_cast<std::size_t>(tell.prepared)];
+          ++told;
+        }
+      }
+    }
+    for (; work.sent < gpu_.messages.size(); ++work.sent) {
+      const Command& c = plan.commands[static_cast<std::size_t>(gpu_.messages[work.sent])];
+      if (c.verb != Verb::recv) continue;
+      auto& queue = world_.messages[{c.peer, plan.rank, c.tag}];
+      if (queue.empty()) return false;
+      std::copy(queue.front().begin(), queue.front().end(), at(c.dst, c.offset));
+      queue.pop_front();
+    }
+    return true;
+  }
+
+  // The rank's buffers hold what its plan promises.
+  void check() const {
+    const Plan& plan = program_.plan;
+    std::map<int, Bytes> expected;  // by buffer
+    const auto given = [&](std::int32_t b) {
+      const Buffer& buffer = plan.buffers[static_cast<std::size_t>(b)];
+      return data_of(buffer.rank, buffer.name, buffer.bytes, epoch_);
+    };
+    for (const Expect& e : plan.expects) {
+      const Bytes src = given(e.src);
+      Bytes& dst = expected.try_emplace(e.dst, given(e.dst)).first->second;
+      for (auto k = e.first_copy; k < e.first_copy + e.copy_count; ++k) {
+        const StridedCopy& copy = plan.copies[static_cast<std::size_t>(k)];
+        const auto f = e.dtype == DType::none ? select_copy(copy) : select_reduce(copy, e.dtype, e.op);
+        f(copy, src.data(), dst.data());
+      }
+    }
+    for (const auto& [b, bytes] : expected)
+      CHECK(std::equal(bytes.begin(), bytes.end(), program_.where[static_cast<std::size_t>(b)].base));
+  }
+
+  World& world_;
+  bool split_;
+  Program program_;
+  GpuProgram gpu_;
+  std::optional<RowProgram> rows_[kBoth + 1];  // by parts
+  std::vector<std::uint64_t> told_;            // by command
+  std::vector<std::uint64_t> ends_;
+  std::uint64_t epoch_ = 1;
+  Queue streams_[2];
+};
+
+}  // namespace gpu_ranks
