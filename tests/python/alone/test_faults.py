@@ -25,11 +25,17 @@ def test_an_uncaught_exception_is_told_to_the_others(start):
         + """
 if context.rank == 1:
     raise ValueError("no such luck")
-halo.start()
 try:
+    halo.start()  # which says so if rank 1 was quicker
     halo.wait()
 except tasuki.Error as error:
     print(f"rank {context.rank} was told: {error}", flush=True)
+    # Whoever raises first may have the launcher end the other: both speak before.
+    here = os.path.dirname(__file__)
+    open(f"{here}/told-{context.rank}", "w").close()
+    limit = time.monotonic() + 20
+    while time.monotonic() < limit and not all(os.path.exists(f"{here}/told-{rank}") for rank in (0, 2)):
+        time.sleep(0.01)
     raise
 """,
         recover=True,  # so that what the others say does not depend on how fast the launcher ends them
