@@ -403,8 +403,8 @@ TASUKI_KERNEL void in_order(device::Messages m, int epochs, Byte* memory, Word* 
   if (group.thread() == 0) device::detail::add_gpu(errors + 1, 1);
 }
 
-// Of two messages that nobody takes the earlier is taken, and its place in the ring gets a third, that nobody takes
-// either: then the earliest is the second.
+// Two messages come for which no receive is open. Then the first is received, and its place in the ring gets a third
+// message for which none is open. Now the second is the earliest that is left over.
 TASUKI_KERNEL void left_over(device::Messages m, int epochs, Byte* memory, Word* errors) {
   const auto group = device::this_block();
   const int me = m.team.rank;
