@@ -10,7 +10,19 @@ import re
 import sys
 from pathlib import Path
 
-PURE = ["layout", "machine", "plan", "protocols", "paths", "predict", "planner", "collectives", "grid", "offline"]
+PURE = [
+    "layout",
+    "machine",
+    "plan",
+    "protocols",
+    "paths",
+    "predict",
+    "planner",
+    "collectives",
+    "grid",
+    "shapes",
+    "offline",
+]
 LIVE = [
     "support",
     "memory",

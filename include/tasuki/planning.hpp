@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tasuki/box.hpp"
@@ -54,19 +55,6 @@ struct TransferShape {
   std::string path = "auto";
 };
 
-/// A broadcast. As `Broadcast`.
-struct BroadcastShape {
-  int root = 0;
-  std::int64_t bytes = 0;
-  int trees = 0;
-  int arity = 0;
-  std::int64_t chunk = 0;
-  std::string algorithm = "auto";
-  Memory memory = Memory::host;
-  bool shared = false;  ///< the data lies in memory that peers can map
-  std::string path = "auto";
-};
-
 /// The collectives that algorithms lay out (docs/collectives.md).
 enum class CollectiveKind : std::uint8_t {
   broadcast,
@@ -111,7 +99,37 @@ struct CollectiveShape {
   int arity = 0;
   std::int64_t chunk = 0;  ///< bytes
   std::string path = "auto";
+  /// Of so many bytes.
+  static CollectiveShape broadcast(int root, std::int64_t bytes);
   friend bool operator==(const CollectiveShape&, const CollectiveShape&) = default;
+};
+
+/// One rank's blocks in a neighbour collective, in the order of its neighbours. Layouts are relative to the rank's `in`
+/// and `out`.
+struct NeighbourBlocks {
+  std::vector<int> to, from;           ///< ranks; -1: nobody
+  std::vector<Layout> sent, received;  ///< one for each entry of `to`, of `from`
+  /// The neighbours are those of a grid: block 2 d, for the lower one in dimension d, arrives as block 2 d + 1 of that
+  /// rank, and the other way round.
+  bool of_grid = false;
+};
+
+/// A neighbour collective. As `NeighbourAlltoall`, or `NeighbourAllgather`, whose blocks to all neighbours are the same
+/// bytes.
+struct NeighbourShape {
+  bool allgather = false;
+  std::vector<NeighbourBlocks> blocks;  ///< of each rank
+  Memory memory = Memory::host;
+  bool shared = false;  ///< the data lie in memory that peers can map
+  std::string path = "auto";
+
+  /// With the ranks beside each rank in a grid of ranks, as `Neighbours(grid)` names them; blocks of `bytes` bytes, one
+  /// after the other. `split`: ranks in each dimension; 0: chosen. `periodic`: of each dimension, or empty: none is.
+  static NeighbourShape on_grid(const Machine& machine, const std::vector<int>& split,
+                                const std::vector<bool>& periodic, std::int64_t bytes, bool allgather = false);
+  /// With the ranks that each rank sends to and hears from; blocks of `bytes` bytes, one after the other.
+  static NeighbourShape among(const std::vector<std::pair<std::vector<int>, std::vector<int>>>& neighbours,
+                              std::int64_t bytes, bool allgather = false);
 };
 
 /// What a rank sends to another one: a piece, or what a step of an algorithm moves.
@@ -152,8 +170,8 @@ class Planned {
 /// Chooses paths for all ranks. Throws `Error` for shapes that cannot be, as the live operations do.
 Planned plan(const Machine& machine, const HaloShape& halo);
 Planned plan(const Machine& machine, const TransferShape& transfer);
-Planned plan(const Machine& machine, const BroadcastShape& broadcast);
 Planned plan(const Machine& machine, const CollectiveShape& collective);
+Planned plan(const Machine& machine, const NeighbourShape& neighbours);
 
 /// Planning, predicting and verifying for many ranks takes seconds. All call `look` now and then, on the calling
 /// thread; it may throw `Interruption`, which ends them. An interpreter checks for signals there. For the whole

@@ -108,22 +108,6 @@ Planned plan_transfer(const Machine& machine, nb::handle source, nb::handle targ
   return plan(machine, transfer);
 }
 
-Planned plan_broadcast(const Machine& machine, int root, std::int64_t bytes, const std::string& algorithm, int trees,
-                       int arity, std::int64_t chunk, const std::string& memory, Truth shared,
-                       const std::string& path) {
-  BroadcastShape broadcast;
-  broadcast.root = root;
-  broadcast.bytes = bytes;
-  broadcast.algorithm = algorithm;
-  broadcast.trees = trees;
-  broadcast.arity = arity;
-  broadcast.chunk = chunk;
-  broadcast.memory = memory_from(memory);
-  broadcast.shared = shared;
-  broadcast.path = path;
-  return plan(machine, broadcast);
-}
-
 /// The type of a collective's elements. NumPy by itself has no bfloat16, which planning does not need.
 DType planned_type(nb::handle dtype, ReduceOp op) {
   if (nb::isinstance<nb::str>(dtype) && nb::cast<std::string>(dtype) == "bfloat16") return DType::bf16;
@@ -147,6 +131,33 @@ Planned plan_collective(const Machine& machine, const std::string& kind, int roo
   shape.trees = trees;
   shape.arity = arity;
   shape.chunk = chunk;
+  shape.memory = memory_from(memory);
+  shape.shared = shared;
+  shape.path = path;
+  return plan(machine, shape);
+}
+
+using Ends = std::pair<std::vector<int>, std::vector<int>>;
+
+Planned plan_neighbours(const Machine& machine, const std::string& kind, std::int64_t count, nb::handle dtype,
+                        const std::vector<int>& split, const std::variant<Truth, std::vector<Truth>>& periodic,
+                        const std::optional<std::vector<Ends>>& neighbours, const std::string& memory, Truth shared,
+                        const std::string& path) {
+  if (kind != "alltoall" && kind != "allgather")
+    throw Error(fmt::format("argument 'kind' is '{}'; it must be 'alltoall' or 'allgather'", kind));
+  const bool allgather = kind == "allgather";
+  if (count < 0) throw Error(fmt::format("argument 'count' is {}; it must not be negative", count));
+  const std::int64_t bytes = count * size_of(planned_type(dtype, ReduceOp::sum));
+  NeighbourShape shape;
+  if (neighbours) {
+    shape = NeighbourShape::among(*neighbours, bytes, allgather);
+  } else {
+    std::vector<bool> wraps(split.size());
+    const Truth* const all = std::get_if<Truth>(&periodic);
+    if (all != nullptr) wraps.assign(split.size(), *all);
+    if (all == nullptr) wraps.assign(std::get<1>(periodic).begin(), std::get<1>(periodic).end());
+    shape = NeighbourShape::on_grid(machine, split, wraps, bytes, allgather);
+  }
   shape.memory = memory_from(memory);
   shape.shared = shared;
   shape.path = path;
@@ -307,10 +318,6 @@ shared: memory that peers can map, such as Tasuki's own; False: the user's own.)
         nb::arg("shared"), nb::arg("path"),
         nb::sig("def _plan_transfer(machine: Machine, source: Any, target: Any, memory: str, shared: Any, path: str) "
                 "-> Planned"));
-  m.def("_plan_broadcast", plan_broadcast, nb::arg("machine"), nb::arg("root"), nb::arg("bytes"), nb::arg("algorithm"),
-        nb::arg("trees"), nb::arg("arity"), nb::arg("chunk"), nb::arg("memory"), nb::arg("shared"), nb::arg("path"),
-        nb::sig("def _plan_broadcast(machine: Machine, root: Any, bytes: Any, algorithm: str, trees: Any, arity: Any, "
-                "chunk: Any, memory: str, shared: Any, path: str) -> Planned"));
   m.def("_plan_collective", plan_collective, nb::arg("machine"), nb::arg("kind"), nb::arg("root"), nb::arg("count"),
         nb::arg("counts"), nb::arg("dtype"), nb::arg("op"), nb::arg("ordered"), nb::arg("in_place"),
         nb::arg("algorithm"), nb::arg("trees"), nb::arg("arity"), nb::arg("chunk"), nb::arg("memory"),
@@ -318,6 +325,11 @@ shared: memory that peers can map, such as Tasuki's own; False: the user's own.)
         nb::sig("def _plan_collective(machine: Machine, kind: str, root: Any, count: Any, counts: Any, dtype: Any, "
                 "op: str, ordered: Any, in_place: Any, algorithm: str, trees: Any, arity: Any, chunk: Any, "
                 "memory: str, shared: Any, path: str) -> Planned"));
+  m.def("_plan_neighbours", plan_neighbours, nb::arg("machine"), nb::arg("kind"), nb::arg("count"), nb::arg("dtype"),
+        nb::arg("split"), nb::arg("periodic"), nb::arg("neighbours").none(), nb::arg("memory"), nb::arg("shared"),
+        nb::arg("path"),
+        nb::sig("def _plan_neighbours(machine: Machine, kind: str, count: Any, dtype: Any, split: Any, periodic: Any, "
+                "neighbours: Any, memory: str, shared: Any, path: str) -> Planned"));
 }
 
 }  // namespace tasuki::python

@@ -66,7 +66,7 @@ from ._core import (
     why_no_gpu,
 )
 from .kernels import get_include, launch_resident
-from .offline import plan_broadcast, plan_collective, plan_halo, plan_transfer
+from .offline import plan_broadcast, plan_collective, plan_halo, plan_neighbours, plan_transfer
 
 __all__ = [
     "Advice",
@@ -120,6 +120,7 @@ __all__ = [
     "plan_broadcast",
     "plan_collective",
     "plan_halo",
+    "plan_neighbours",
     "plan_transfer",
     "predict",
     "shared_array",

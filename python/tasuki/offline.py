@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
+from operator import index
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from . import _core
-from ._core import FieldShape, Layout, Machine, Planned
+from ._core import Error, FieldShape, Layout, Machine, Planned
 
 if TYPE_CHECKING:
     from typing import Literal, SupportsIndex
@@ -118,7 +119,10 @@ def plan_broadcast(
     algorithm: by name; trees, arity, chunk (bytes): 0: chosen by cost. memory: 'device': of GPUs. shared: the data lies
     in memory that peers can map. path: as for `Broadcast`.
     """
-    return _core._plan_broadcast(machine, root, bytes, algorithm, trees, arity, chunk, memory, shared, path)
+    if index(bytes) < 0:
+        raise Error(f"argument 'bytes' is {bytes}; it must not be negative")
+    force = {"algorithm": algorithm, "trees": trees, "arity": arity, "chunk": chunk, "path": path}
+    return plan_collective(machine, "broadcast", bytes, "uint8", root=root, memory=memory, shared=shared, **force)
 
 
 @names_checked
@@ -169,3 +173,32 @@ def plan_collective(
         shared,
         path,
     )
+
+
+@names_checked
+def plan_neighbours(
+    machine: Machine,
+    kind: str,
+    count: SupportsIndex = 1,
+    dtype: DTypeLike = "float64",
+    *,
+    split: Sequence[SupportsIndex] | None = None,
+    periodic: Truth | Sequence[Truth] = False,
+    neighbours: Sequence[tuple[Sequence[SupportsIndex], Sequence[SupportsIndex]]] | None = None,
+    memory: Literal["host", "device"] = "host",
+    shared: Truth = False,
+    path: str = "auto",
+) -> Planned:
+    """The plans of a neighbour collective on all ranks of `machine`. Local.
+
+    kind: 'alltoall' or 'allgather'. count: elements of every block, which lie one after the other.
+    split: ranks in each dimension of their grid, 0: chosen; the neighbours are those beside each rank. periodic: of all
+    dimensions, or of each. neighbours, instead of `split`: for each rank a pair, the ranks that it sends to and those
+    that it hears from.
+    memory: 'device': of GPUs. shared: the data lie in memory that peers can map. path: as for `NeighbourAlltoall`.
+    Raises tasuki.Error for what cannot be.
+    """
+    if (split is None) == (neighbours is None):
+        raise TypeError("plan_neighbours: give either 'split' or 'neighbours'")
+    ends = None if neighbours is None else [(list(to), list(heard)) for to, heard in neighbours]
+    return _core._plan_neighbours(machine, kind, count, dtype, list(split or ()), periodic, ends, memory, shared, path)

@@ -8,8 +8,8 @@
 
 #include "fields/field_storage.hpp"
 #include "fields/placement_of.hpp"
-#include "grid/halo_moves.hpp"
 #include "layout/nest_loop.hpp"
+#include "shapes/halo.hpp"
 
 namespace tasuki {
 

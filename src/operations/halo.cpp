@@ -9,31 +9,24 @@
 
 #include "fields/field_storage.hpp"
 #include "fields/placement_of.hpp"
-#include "grid/halo_moves.hpp"
 #include "operations/state.hpp"
+#include "shapes/halo.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
 
 namespace {
 
+HaloBuffer buffer_of(const HaloField& entry) {
+  const FieldBase& field = entry.field;
+  return {field.name(), field.element_bytes(), field.dtype(),
+          entry.width,  field.shadow(),        FieldAccess::storage(field)->pad};
+}
+
 std::string complaint_about(const HaloField& entry, const HaloOptions& options) {
   const FieldBase& field = entry.field;
   if (FieldAccess::storage(field)->freed) return fmt::format("field {} has been freed", field.name());
-  for (std::size_t d = 0; d < static_cast<std::size_t>(field.grid().ndims()); ++d) {
-    if (entry.width.lo[d] < 0 || entry.width.hi[d] < 0 || entry.width.lo[d] > field.shadow().lo[d] ||
-        entry.width.hi[d] > field.shadow().hi[d]) {
-      return fmt::format(
-          "width {}/{} (below/above) of field {} in dimension {} does not fit its shadow {}/{}; give a width "
-          "from 0 to the shadow, or make the field with a wider shadow",
-          entry.width.lo[d], entry.width.hi[d], field.name(), d, field.shadow().lo[d], field.shadow().hi[d]);
-    }
-  }
-  if (options.reverse && field.dtype() == DType::none) {
-    return fmt::format("reverse needs numbers to add, but the elements of field {} ({} bytes each) are not",
-                       field.name(), field.element_bytes());
-  }
-  return {};
+  return complaint_about(buffer_of(entry), field.grid().ndims(), options.reverse);
 }
 
 std::string complaint_about(const std::vector<HaloField>& fields) {
@@ -58,12 +51,6 @@ std::string complaint_about(const std::vector<HaloField>& fields) {
     }
   }
   return {};
-}
-
-HaloBuffer buffer_of(const HaloField& entry) {
-  const FieldBase& field = entry.field;
-  return {field.name(), field.element_bytes(), field.dtype(),
-          entry.width,  field.shadow(),        FieldAccess::storage(field)->pad};
 }
 
 HaloMoves moves_of(const std::vector<HaloField>& fields, const HaloOptions& options) {

@@ -1,4 +1,4 @@
-// Neighbour collectives: the ranks tell each other their blocks; the moves are in collectives/neighbour_moves.hpp.
+// Neighbour collectives: the ranks tell each other their blocks; the moves are in shapes/neighbours.hpp.
 #include "tasuki/neighbours.hpp"
 
 #include <fmt/format.h>
@@ -9,13 +9,14 @@
 #include <span>
 #include <utility>
 
-#include "collectives/neighbour_moves.hpp"
+#include "fields/placement_of.hpp"
 #include "layout/sequence.hpp"
 #include "operations/collective.hpp"
 #include "operations/given_memory.hpp"
 #include "operations/state.hpp"
 #include "session/collective.hpp"
 #include "session/gpus.hpp"
+#include "shapes/neighbours.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -89,15 +90,9 @@ std::string complaint_about_blocks(const Call& call, int size) {
   return !wrong.empty() ? wrong : counts_complaint(call.received_name, call.received, whom.from.size(), element);
 }
 
-// Blocks of elements, one after the other, or all at the same place.
-std::vector<Layout> contiguous(const Counts& counts, std::int64_t element, bool same_place) {
-  std::vector<Layout> blocks;
-  std::int64_t at = 0;
-  for (const std::int64_t count : counts) {
-    blocks.push_back(moved(Layout::bytes(count * element), same_place ? 0 : at));
-    at += count * element;
-  }
-  return blocks;
+Counts in_bytes(Counts counts, std::int64_t element) {
+  for (std::int64_t& count : counts) count *= element;
+  return counts;
 }
 
 NeighbourBlocks blocks_of(const Call& call) {
@@ -106,8 +101,8 @@ NeighbourBlocks blocks_of(const Call& call) {
   blocks.from = call.neighbours.from;
   blocks.of_grid = call.neighbours.of_grid;
   const std::int64_t element = call.has_layouts ? 1 : size_of(call.type);
-  blocks.sent = call.has_layouts ? call.in_layouts : contiguous(call.sent, element, call.same_block);
-  blocks.received = call.has_layouts ? call.out_layouts : contiguous(call.received, element, false);
+  blocks.sent = call.has_layouts ? call.in_layouts : contiguous(in_bytes(call.sent, element), call.same_block);
+  blocks.received = call.has_layouts ? call.out_layouts : contiguous(in_bytes(call.received, element), false);
   return blocks;
 }
 
@@ -233,21 +228,8 @@ Counts repeated(std::int64_t count, std::size_t times) {
 Neighbours::Neighbours(std::vector<int> whom, std::vector<int> of_whom)
     : to(std::move(whom)), from(std::move(of_whom)) {}
 
-Neighbours::Neighbours(const Grid& grid) : of_grid(true) {
-  const auto here = grid.coords(grid.context().rank());
-  for (int d = 0; d < grid.ndims(); ++d) {
-    for (const int step : {-1, 1}) {
-      auto there = here;
-      int& coord = there[static_cast<std::size_t>(d)];
-      coord += step;
-      const int count = grid.split(d);
-      const bool inside = coord >= 0 && coord < count;
-      coord = (coord + count) % count;
-      to.push_back(inside || grid.periodic(d) ? grid.rank_at(there) : -1);
-    }
-  }
-  from = to;
-}
+Neighbours::Neighbours(const Grid& grid)
+    : to(beside(placement_of(grid), grid.context().rank())), from(to), of_grid(true) {}
 
 NeighbourAllgather::NeighbourAllgather(const Context& context, const Neighbours& neighbours, const void* in, void* out,
                                        std::int64_t count, DType type, const OperationOptions& options)

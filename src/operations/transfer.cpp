@@ -9,10 +9,10 @@
 #include <string_view>
 #include <utility>
 
-#include "collectives/transfer_moves.hpp"
 #include "layout/sequence.hpp"
 #include "memory/gpu.hpp"
 #include "operations/state.hpp"
+#include "shapes/transfer.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -56,17 +56,15 @@ UserBuffer user_buffer(const char* name, Role role, const TransferSide& side, co
 // The complaint of a rank that is one of the sides; empty if there is none.
 std::string complaint_about(int me, const TransferSide& from, const TransferSide& to, const Layout& src,
                             const Layout& dst, bool on_gpu) {
-  if (src.size() != dst.size()) {
-    return fmt::format("layouts of unequal size: 'from' names {} bytes on rank {}, 'to' names {} bytes on rank {}",
-                       src.size(), from.rank, dst.size(), to.rank);
-  }
+  const std::string unfit = tasuki::complaint_about(from.rank, src, to.rank, dst);
+  if (src.size() != dst.size()) return unfit;
   for (const auto& [name, side] : {std::pair{"from", &from}, std::pair{"to", &to}}) {
     if (side->rank != me) continue;
     if (side->base == nullptr && src.size() > 0) return fmt::format("argument '{}.base' is null", name);
     if (memory_of(side->base) == Memory::device && !on_gpu)
       return fmt::format("argument '{}.base' is on a GPU; call use_gpu on all ranks first", name);
   }
-  if (dst.overlaps()) return fmt::format("layout 'to' ({}) names a byte twice; a destination must not", dst.describe());
+  if (!unfit.empty()) return unfit;
   const std::int64_t apart = static_cast<const char*>(to.base) - static_cast<const char*>(from.base);
   if (from.rank == to.rank && meet(src, dst, apart)) return "source and destination overlap in memory";
   return {};

@@ -56,6 +56,19 @@ def test_collectives_on_gpus_are_planned_for_paths_between_gpus(tasuki, tmp_path
     assert "peer:" in tasuki("explain", "broadcast", "--bytes", 4096, *on_gpus, **NO_MPI)
 
 
+@pytest.mark.parametrize("kind", ["neighbour-alltoall", "neighbour-allgather"])
+def test_neighbour_collectives_are_explained_off_line_and_on_ranks(tasuki, tmp_path, kind):
+    shown = tasuki(
+        "explain", kind, "--machine", "tca-64", "--split", "4x16", "--periodic", "1,0", "--rank", "5", "--json"
+    )
+    pieces = shown["ranks"][0]["pieces"]
+    assert len([piece for piece in pieces if piece["from"] == 5]) == 4
+    tasuki("plan", kind, "--machine", "tca-64", "--split", "4x16", "--out", tmp_path / "plans")
+    assert "64" in tasuki("verify", tmp_path / "plans")
+    live = tasuki("explain", kind, "-n", "2", "--split", "2", "--count", "33", "--json")
+    assert {piece["bytes"] for piece in live["ranks"][0]["pieces"]} == {33 * 8}
+
+
 def test_beside_a_computation_one_engine_pays(tasuki):
     shape = ["allreduce", "--machine", "host-2core", "--count", 2097152]
     text = tasuki("explain", *shape, "--beside", 5000, **NO_MPI)

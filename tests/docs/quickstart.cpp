@@ -242,7 +242,7 @@ RANK_TEST("the quickstart and the concepts: errors and the verifier") {
 }
 
 TEST_CASE("planning: a broadcast on a torus") {
-  using tasuki::BroadcastShape;
+  using tasuki::CollectiveShape;
   using tasuki::Machine;
   using tasuki::Network;
   using tasuki::Planned;
@@ -253,9 +253,7 @@ TEST_CASE("planning: a broadcast on a torus") {
   machine.outside = {Network::Kind::torus, {6, 6}, 2, 4e9, 1e-7};
   machine.costs["mpi"].one_way = machine.costs["mpi"].mutual = {2e-6, 4e9, 4e9, 0};
 
-  BroadcastShape broadcast;
-  broadcast.bytes = 4'000'000;
-  const Planned planned = plan(machine, broadcast);
+  const Planned planned = plan(machine, CollectiveShape::broadcast(0, 4'000'000));
   std::cout << planned.predict().text();
 
   std::cout.rdbuf(before);

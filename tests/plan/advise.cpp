@@ -126,8 +126,7 @@ TEST_CASE("what a peer stores comes during the computation, what a rank fetches 
   CHECK(exposed("shared:pull") == doctest::Approx(moved).epsilon(0.02));
   // In a chain of three the second rank forwards only when it waits.
   const Machine three = host_of(3, 3);
-  BroadcastShape chain;
-  chain.bytes = bytes;
+  CollectiveShape chain = CollectiveShape::broadcast(0, bytes);
   chain.algorithm = "trees";
   chain.trees = chain.arity = 1;
   chain.chunk = bytes;

@@ -38,6 +38,11 @@ void check_equal(const Context& ctx, const Operation& live, const Shape& shape, 
   CHECK(report.ok());
 }
 
+Layout moved_by(const Layout& layout, std::int64_t bytes) {
+  const std::int64_t one = 1;
+  return Layout::hindexed({&one, 1}, {&bytes, 1}, layout);
+}
+
 Width random_width(int dims, std::mt19937& random, const Width* most) {
   Width width(0);
   for (std::size_t d = 0; d < static_cast<std::size_t>(dims); ++d) {
@@ -187,9 +192,7 @@ RANK_TEST("broadcasts planned off line are the live ones, whatever their trees")
         CAPTURE(bytes);
         CAPTURE(wanted.trees);
         CAPTURE(is_shared);
-        BroadcastShape shape;
-        shape.root = ctx.size() - 1;
-        shape.bytes = bytes;
+        CollectiveShape shape = CollectiveShape::broadcast(ctx.size() - 1, bytes);
         shape.trees = wanted.trees;
         shape.arity = wanted.arity;
         shape.chunk = wanted.chunk;
@@ -206,4 +209,62 @@ RANK_TEST("broadcasts planned off line are the live ones, whatever their trees")
       }
     }
   }
+}
+
+RANK_TEST("neighbour collectives planned off line are the live ones: on grids, and on graphs with layouts") {
+  std::mt19937 random(271);
+  const int n = ctx.size();
+  for (int i = 0; i < 6; ++i) {
+    CAPTURE(i);
+    const bool allgather = i % 2 == 1;
+    const std::int64_t count = 1 + static_cast<std::int64_t>(random() % 50);
+    const std::vector<bool> periodic{i % 3 != 0, random() % 2 == 0};
+    const Grid grid(ctx, {n, n}, {.split = {0, 0}, .periodic = periodic});
+    const NeighbourShape shape = NeighbourShape::on_grid(machine_of(ctx), {0, 0}, periodic, 8 * count, allgather);
+    std::vector<double> in(static_cast<std::size_t>(4 * count)), out(in.size());
+    if (allgather)
+      check_equal(ctx, NeighbourAllgather(ctx, Neighbours(grid), in.data(), out.data(), count, DType::f64), shape);
+    else
+      check_equal(ctx, NeighbourAlltoall(ctx, Neighbours(grid), in.data(), out.data(), count, DType::f64), shape);
+  }
+  // Each rank sends a column of a matrix to the next rank and to the one after, which are the rank itself if it is
+  // alone; rows arrive.
+  const std::int64_t rows = 7;
+  NeighbourShape shape;
+  shape.shared = true;
+  for (int rank = 0; rank < n; ++rank) {
+    NeighbourBlocks& blocks = shape.blocks.emplace_back();
+    for (const int step : {1, 2}) {
+      blocks.to.push_back((rank + step) % n);
+      blocks.from.push_back((rank + n * step - step) % n);
+      blocks.sent.push_back(moved_by(Layout::hvector(rows, 1, 24, Layout::bytes(8)), 8 * step));
+      blocks.received.push_back(moved_by(Layout::bytes(8 * rows), 8 * rows * (step - 1)));
+    }
+  }
+  const auto memory = shared_alloc(ctx, 24 * rows);
+  const auto arrived = shared_alloc(ctx, 16 * rows);
+  const NeighbourBlocks& mine = shape.blocks[static_cast<std::size_t>(ctx.rank())];
+  check_equal(
+      ctx,
+      NeighbourAlltoall(ctx, Neighbours(mine.to, mine.from), memory.get(), mine.sent, arrived.get(), mine.received),
+      shape);
+}
+
+TEST_CASE("neighbour collectives that cannot be are refused off line") {
+  const Machine machine = Machine::uniform(2, 2, 2);
+  NeighbourShape shape;
+  shape.blocks.resize(2);
+  CHECK_NOTHROW(plan(machine, shape));
+  shape.blocks[0].to = {1};
+  CHECK_THROWS_WITH_AS(plan(machine, shape), "rank 0: argument 'to' names 1 neighbours, but there are 0 layouts",
+                       Error);
+  shape.blocks[0].sent = {Layout::bytes(8)};
+  CHECK_THROWS_WITH_AS(plan(machine, shape), doctest::Contains("rank 0 names rank 1 in 'to' 1 times"), Error);
+  shape.blocks[1].from = {0};
+  shape.blocks[1].received = {Layout::bytes(4)};
+  CHECK_THROWS_WITH_AS(plan(machine, shape), doctest::Contains("sends 8 bytes to rank 1"), Error);
+  shape.blocks[1].from = {2};
+  CHECK_THROWS_WITH_AS(plan(machine, shape), doctest::Contains("'from' names rank 2 (entry 0)"), Error);
+  shape.blocks.resize(1);
+  CHECK_THROWS_WITH_AS(plan(machine, shape), "argument 'blocks' is of 1 ranks, but the machine has 2", Error);
 }

@@ -49,10 +49,7 @@ TEST_CASE("every machine file loads, is written as it was read, and has sound pl
       for (FieldShape& field : halo.fields) field.memory = Memory::device;
       check_sound(plan(machine, halo));
     }
-    BroadcastShape broadcast;
-    broadcast.root = machine.size() / 2;
-    broadcast.bytes = 70001;
-    check_sound(plan(machine, broadcast));
+    check_sound(plan(machine, CollectiveShape::broadcast(machine.size() / 2, 70001)));
   }
   CHECK(files >= 6);
 }

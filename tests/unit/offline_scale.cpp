@@ -132,8 +132,7 @@ TEST_CASE("flaws of one rank among 1000 are found: an offset, a signal, a tag, a
 }
 
 TEST_CASE("neighbourhoods say what they are not for") {
-  BroadcastShape broadcast;
-  broadcast.bytes = 1 << 20;
+  CollectiveShape broadcast = CollectiveShape::broadcast(0, 1 << 20);
   broadcast.arity = 2;
   const auto plans = plan(Machine::uniform(9, 3, 3), broadcast).plans();
   CHECK(verify(plans).ok());
@@ -262,4 +261,17 @@ TEST_CASE("what looks up while planning ends it") {
   set_planning_look(nullptr);
   CHECK(looks == 4);
   CHECK(plan(machine, shape).predict().seconds > 0);
+}
+
+TEST_CASE("a neighbour collective of 1000 ranks is planned, sound by neighbourhoods, and predicted") {
+  const Machine machine = Machine::uniform(1000, 8, 8);
+  const Planned planned = plan(machine, NeighbourShape::on_grid(machine, {10, 10, 10}, {true, true, false}, 4096));
+  const auto plans = planned.plans();
+  std::int64_t most = 0;
+  for (const Plan& plan : plans) most = std::max(most, plan.memory());
+  CHECK(most <= kMostBytes);
+  const NeighbourhoodReport report = verify_neighbourhoods(plans);
+  INFO(report.text());
+  CHECK(report.ok());
+  CHECK(planned.predict().seconds > 0);
 }

@@ -325,9 +325,7 @@ TEST_CASE("a broadcast on a torus of 36 nodes") {
   Machine machine = machine_of(36);
   machine.outside = {Network::Kind::torus, {6, 6}, 2, kBandwidth, 1e-7};
   for (const std::int64_t bytes : {8, 100000, 4000000}) {
-    BroadcastShape broadcast;
-    broadcast.bytes = bytes;
-    const auto plans = plan(machine, broadcast).plans();
+    const auto plans = plan(machine, CollectiveShape::broadcast(0, bytes)).plans();
     const Prediction p = predict(plans, machine);
     check_sound(plans, p);
     INFO(p.text());
@@ -343,8 +341,7 @@ TEST_CASE("the example of docs/planning.md") {
   Machine machine = Machine::uniform(36, 1, 0);
   machine.outside = {Network::Kind::torus, {6, 6}, 2, 4e9, 1e-7};
   machine.costs["mpi"].one_way = machine.costs["mpi"].mutual = {2e-6, 4e9, 4e9, 0};
-  BroadcastShape broadcast;
-  broadcast.bytes = 4'000'000;
+  const CollectiveShape broadcast = CollectiveShape::broadcast(0, 4'000'000);
   const Planned planned = plan(machine, broadcast);
   const std::string text = planned.predict().text();
   CHECK(text.starts_with("predicted: an epoch takes "));
@@ -352,7 +349,7 @@ TEST_CASE("the example of docs/planning.md") {
   // The layout is chosen among others by what is predicted: none that is given is faster.
   for (const int trees : {1, 2, 3}) {
     for (const int arity : {1, 2, 4}) {
-      BroadcastShape given = broadcast;
+      CollectiveShape given = broadcast;
       given.trees = trees;
       given.arity = arity;
       CHECK(plan(machine, given).predict().seconds >= planned.predict().seconds * 0.98);

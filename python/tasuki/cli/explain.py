@@ -279,9 +279,9 @@ def broadcast(
     finish("broadcast", options, machine, ranks, rank, plans, as_json)
 
 
-def add_collective(kind: str) -> None:
-    @command.command(kind, help=shapes.COLLECTIVES[kind])
-    @shapes.collective_options
+def add_collective(kind: str, text: str, options: Callable) -> None:
+    @command.command(kind, help=text)
+    @options
     @shared_options
     def explain_collective(
         machine: str | None, ranks: int | None, rank: int, plans: Path | None, as_json: bool, **options: object
@@ -289,5 +289,7 @@ def add_collective(kind: str) -> None:
         finish(kind, options, machine, ranks, rank, plans, as_json)
 
 
-for collective in shapes.COLLECTIVES:
-    add_collective(collective)
+for collective, about in shapes.COLLECTIVES.items():
+    add_collective(collective, about, shapes.collective_options)
+for collective, about in shapes.NEIGHBOURS.items():
+    add_collective(collective, about, shapes.neighbour_options)

@@ -156,14 +156,16 @@ def broadcast(machine: str, ranks: int | None, rank: int, out: Path | None, pass
     finish("broadcast", options, machine, ranks, rank, out, passes, summary, as_json)
 
 
-def add_collective(kind: str) -> None:
-    @command.command(kind, help=shapes.COLLECTIVES[kind])
-    @shapes.collective_options
+def add_collective(kind: str, text: str, options: Callable) -> None:
+    @command.command(kind, help=text)
+    @options
     @shared_options
     def plan_collective(machine: str, ranks: int | None, rank: int, out: Path | None, passes: bool, summary: bool,
                         as_json: bool, **options: object) -> None:  # fmt: skip
         finish(kind, options, machine, ranks, rank, out, passes, summary, as_json)
 
 
-for collective in shapes.COLLECTIVES:
-    add_collective(collective)
+for collective, about in shapes.COLLECTIVES.items():
+    add_collective(collective, about, shapes.collective_options)
+for collective, about in shapes.NEIGHBOURS.items():
+    add_collective(collective, about, shapes.neighbour_options)

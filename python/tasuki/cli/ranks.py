@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tasuki.cli.common import python_on_ranks, run_ranks
-from tasuki.cli.shapes import numpy_type
+from tasuki.cli.shapes import NEIGHBOURS, numpy_type
 
 if TYPE_CHECKING:
     import tasuki
@@ -136,6 +136,22 @@ def collective(context, kind: str, options: dict, force: dict):
     return operation(context, sides["source"], sides["target"], **shape)
 
 
+def neighbours(context, kind: str, options: dict, force: dict):
+    """The neighbour collective that the options describe."""
+    import tasuki
+
+    split = options["split"]
+    grid = tasuki.Grid(context, [context.size] * len(split), split=split, periodic=options["periodic"])
+    several = 2 * len(split) * options["count"]
+    dtype = numpy_type(options["dtype"])
+    target = array_for(context, options, several, dtype)
+    if kind == "neighbour-allgather":
+        return tasuki.NeighbourAllgather(
+            context, grid, array_for(context, options, options["count"], dtype), target, **force
+        )
+    return tasuki.NeighbourAlltoall(context, grid, array_for(context, options, several, dtype), target, **force)
+
+
 def predicted(prediction: tasuki.Prediction) -> dict:
     return {
         "us": prediction.seconds * 1e6,
@@ -172,6 +188,8 @@ def explain(context, options: dict) -> dict:
         array = array_for(context, options | {"shared": True}, options["bytes"], "uint8")
         shape = {key: options[key] for key in ("algorithm", "trees", "arity", "chunk")}
         operation = tasuki.Broadcast(context, options["root"], array, **shape, **force)
+    elif kind in NEIGHBOURS:
+        operation = neighbours(context, kind, options, force)
     else:
         operation = collective(context, kind, options, force)
     answer = {"text": operation.explain(), "plan": json.loads(operation.plan.json()), "memory": operation.memory}

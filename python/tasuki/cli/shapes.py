@@ -203,7 +203,50 @@ collective_options = together(
     click.option("--chunk", type=click.IntRange(0, LONG_MOST), default=0, help="Bytes; 0: chosen by cost."),
 )
 
+NEIGHBOURS = {
+    "neighbour-alltoall": "A block to each neighbour in a grid of ranks, and one from each.",
+    "neighbour-allgather": "Each rank's block to its neighbours in a grid of ranks.",
+}
+
+neighbour_options = together(
+    click.option(
+        "--split",
+        default="0x0x0",
+        callback=numbers(0, INT_MOST),
+        show_default=True,
+        help="Ranks a dimension; 0: chosen.",
+    ),
+    click.option(
+        "--periodic",
+        default="none",
+        callback=switches,
+        show_default=True,
+        help="all, none, or a dimension each: 1,1,0.",
+    ),
+    click.option(
+        "--count", type=click.IntRange(0, LONG_MOST), default=1024, show_default=True, help="Elements of every block."
+    ),
+    dtype_option,
+    memory_option,
+    click.option(
+        "--shared/--private",
+        default=None,
+        help="Memory that peers can map, or the user's own. Default: the user's own; on GPUs what peers can map, as "
+        "cudaMalloc's.",
+    ),
+)
+
 path_option = click.option("--path", default="auto", show_default=True, help="Force a path for what leaves a rank.")
+
+
+def check_entries(options: dict, whole: str, *names: str) -> None:
+    """Raises UsageError unless the options have an entry for each dimension, or none."""
+    dimensions = len(options[whole])
+    for name in names:
+        if isinstance(options[name], list) and len(options[name]) != dimensions:
+            raise click.UsageError(
+                f"--{name} has {len(options[name])} entries, but --{whole} has {dimensions} dimensions"
+            )
 
 
 def checked(kind: str, options: dict) -> dict:
@@ -211,18 +254,15 @@ def checked(kind: str, options: dict) -> dict:
     if kind == "transfer" and options["columns"] > options["stride"]:
         raise Failure(f"--columns {options['columns']} is more than --stride {options['stride']}: rows would overlap")
     options = dict(options)
-    if kind in COLLECTIVES and options["shared"] is None:
+    if (kind in COLLECTIVES or kind in NEIGHBOURS) and options["shared"] is None:
         options["shared"] = options["memory"] == "device"
+    if kind in NEIGHBOURS:
+        check_entries(options, "split", "periodic")
     if kind != "halo":
         return options
     if options.pop("no_periodic"):
         options["periodic"] = False
-    dimensions = len(options["extents"])
-    for name in ("split", "periodic"):
-        if isinstance(options[name], list) and len(options[name]) != dimensions:
-            raise click.UsageError(
-                f"--{name} has {len(options[name])} entries, but --extents has {dimensions} dimensions"
-            )
+    check_entries(options, "extents", "split", "periodic")
     if options["shadow"] is None:
         options["shadow"] = 1 if options["width"] is None else options["width"]
     if options["width"] is not None and options["width"] > options["shadow"]:
@@ -264,6 +304,12 @@ def planned(kind: str, machine: tasuki.Machine, options: dict) -> tasuki.Planned
         where = ("memory", "shared", "path")
         dtype = options["dtype"] if options["dtype"] == "bfloat16" else numpy_type(options["dtype"])
         return tasuki.plan_collective(machine, kind, dtype=dtype, **{key: options[key] for key in keys + where})
+    if kind in NEIGHBOURS:
+        keys = ("count", "split", "periodic", "memory", "shared", "path")
+        dtype = options["dtype"] if options["dtype"] == "bfloat16" else numpy_type(options["dtype"])
+        return tasuki.plan_neighbours(
+            machine, kind.removeprefix("neighbour-"), dtype=dtype, **{key: options[key] for key in keys}
+        )
     keys = ("algorithm", "trees", "arity", "chunk", "memory", "path")
     return tasuki.plan_broadcast(
         machine, options["root"], options["bytes"], shared=True, **{key: options[key] for key in keys}

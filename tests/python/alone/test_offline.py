@@ -127,6 +127,18 @@ def test_collectives():
     assert tasuki.plan_collective(machine, "barrier").verify()
 
 
+@pytest.mark.parametrize("kind", ["alltoall", "allgather"])
+def test_neighbour_collectives(kind):
+    machine = tasuki.Machine.uniform(12, 4)
+    planned = tasuki.plan_neighbours(machine, kind, 100, "float32", split=(3, 0), periodic=(True, False))
+    assert planned.verify() and tasuki.verify_neighbourhoods(planned)
+    assert planned.plan(0).operation == f"neighbour_{kind}"
+    sent = [message for message in planned.messages() if message[1] == 5]
+    assert len(sent) == 4 and {message[3] for message in sent} == {400}
+    ring = [([(rank + 1) % 12], [(rank - 1) % 12]) for rank in range(12)]
+    assert tasuki.plan_neighbours(machine, kind, 3, neighbours=ring).verify()
+
+
 MACHINE = tasuki.Machine.uniform(4, 2)
 
 
@@ -152,6 +164,15 @@ MACHINE = tasuki.Machine.uniform(4, 2)
         ),
         (lambda: tasuki.plan_broadcast(MACHINE, 4, 8), tasuki.Error, "argument 'root' is 4"),
         (lambda: tasuki.plan_broadcast(MACHINE, 0, 8, trees=17), tasuki.Error, "option 'trees' is 17"),
+        (lambda: tasuki.plan_broadcast(MACHINE, 0, -8), tasuki.Error, "argument 'bytes' is -8"),
+        (lambda: tasuki.plan_neighbours(MACHINE, "bcast", split=(2, 2)), tasuki.Error, "argument 'kind' is 'bcast'"),
+        (lambda: tasuki.plan_neighbours(MACHINE, "alltoall"), TypeError, "either 'split' or 'neighbours'"),
+        (lambda: tasuki.plan_neighbours(MACHINE, "alltoall", split=(3, 0)), tasuki.Error, "split"),
+        (
+            lambda: tasuki.plan_neighbours(MACHINE, "alltoall", neighbours=[([1], [])] + 3 * [([], [])]),
+            tasuki.Error,
+            "rank 0 names rank 1 in 'to' 1 times, but rank 1 names rank 0 in 'from' 0 times",
+        ),
         (lambda: tasuki.plan_collective(MACHINE, "gossip"), tasuki.Error, "there is no collective 'gossip'"),
         (lambda: tasuki.plan_collective(MACHINE, "gather", [1, 2]), tasuki.Error, "'counts' has 2 entries"),
         (lambda: tasuki.plan_collective(MACHINE, "scan", 3, algorithm="x"), tasuki.Error, "give one of auto, doubling"),

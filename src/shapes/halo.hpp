@@ -1,11 +1,13 @@
-// Halo moves: what a halo exchange asks of the planner, from a placed grid and the shapes of fields.
+// Halo: what a halo exchange asks of the planner, from a placed grid and the shapes of fields.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "grid/halo_pieces.hpp"
-#include "planner/planner.hpp"
+#include "shapes/joint.hpp"
+#include "tasuki/planning.hpp"
 
 namespace tasuki {
 
@@ -24,6 +26,9 @@ std::vector<std::int64_t> memory_extents(const Placement& placement, const HaloB
 
 /// What is wrong with cuts for a grid; empty: nothing.
 std::string complaint_about(const Cuts& cuts, const Placement& placement);
+
+/// What is wrong with a field's part in a halo of `dims` dimensions; empty: nothing.
+std::string complaint_about(const HaloBuffer& field, int dims, bool reverse);
 
 /// The moves of a halo over fields that may lie on different grids of the same ranks.
 class HaloMoves {
@@ -44,5 +49,8 @@ class HaloMoves {
   std::vector<HaloGeometry> geometry_;
   bool reverse_;
 };
+
+/// The halo of all ranks of a machine. Throws `Error` for a shape that cannot be.
+std::shared_ptr<const JointShape> joint(const Machine& machine, const HaloShape& halo);
 
 }  // namespace tasuki

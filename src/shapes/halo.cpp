@@ -1,11 +1,15 @@
-// Halo moves: see halo_moves.hpp.
-#include "grid/halo_moves.hpp"
+// Halo: see halo.hpp.
+#include "shapes/halo.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
+#include <utility>
+
+#include "grid/placement.hpp"
+#include "tasuki/error.hpp"
 
 namespace tasuki {
 
@@ -45,6 +49,22 @@ std::string complaint_about(const Cuts& cuts, const Placement& placement) {
       return fmt::format("option 'cuts' is {} in dimension {}; it must be ascending, from 0 to {}",
                          fmt::join(mine, ","), d, extents[d]);
   }
+  return {};
+}
+
+std::string complaint_about(const HaloBuffer& field, int dims, bool reverse) {
+  for (int d = 0; d < dims; ++d) {
+    const auto i = static_cast<std::size_t>(d);
+    const auto& [width, shadow] = std::pair{field.width, field.shadow};
+    if (width.lo[i] < 0 || width.hi[i] < 0 || width.lo[i] > shadow.lo[i] || width.hi[i] > shadow.hi[i])
+      return fmt::format(
+          "width {}/{} (below/above) of field {} in dimension {} does not fit its shadow {}/{}; give a width "
+          "from 0 to the shadow, or make the field with a wider shadow",
+          width.lo[i], width.hi[i], field.name, d, shadow.lo[i], shadow.hi[i]);
+  }
+  if (reverse && field.dtype == DType::none)
+    return fmt::format("reverse needs numbers to add, but the elements of field {} ({} bytes each) are not", field.name,
+                       field.element_bytes);
   return {};
 }
 
@@ -93,6 +113,67 @@ Problem HaloMoves::problem(int rank) const {
   }
   mark_mutual(problem.moves);
   return problem;
+}
+
+namespace {
+
+HaloBuffer buffer_of(const FieldShape& field, int dims, bool reverse) {
+  if (field.name.empty()) throw Error("a field has no name; plans name the field");
+  if (field.element_bytes < 1)
+    throw Error(
+        fmt::format("field {}: the element has {} bytes; it must have at least 1", field.name, field.element_bytes));
+  if (field.copies < 1 || field.copies > 2)
+    throw Error(fmt::format("field {}: argument 'copies' is {}; it must be 1 or 2", field.name, field.copies));
+  if (field.pad < 0)
+    throw Error(fmt::format("field {}: argument 'pad' is {}; it must be 0 or more", field.name, field.pad));
+  HaloBuffer buffer{field.name, field.element_bytes, field.dtype, field.width, field.shadow, field.pad};
+  if (const std::string wrong = complaint_about(buffer, dims, reverse); !wrong.empty()) throw Error(wrong);
+  return buffer;
+}
+
+class JointHalo final : public EachRank {
+ public:
+  JointHalo(Placement placement, std::vector<HaloBuffer> fields, HaloShape shape)
+      : placement_(std::move(placement)),
+        fields_(std::move(fields)),
+        shape_(std::move(shape)),
+        moves_(std::vector<const Placement*>(fields_.size(), &placement_), fields_, shape_.corners, shape_.reverse,
+               shape_.cuts) {}
+
+  std::vector<BufferFact> facts(int rank) const override {
+    std::vector<BufferFact> facts;
+    for (std::size_t f = 0; f < fields_.size(); ++f) {
+      std::int64_t bytes = fields_[f].element_bytes;
+      for (const std::int64_t extent : memory_extents(placement_, fields_[f], rank)) bytes *= extent;
+      const FieldShape& field = shape_.fields[f];
+      BufferFact& fact = facts.emplace_back(allocated(bytes, field.memory, field.shared));
+      fact.copies = field.copies;
+      fact.ring = shape_.alternating && field.copies > 1 ? 2 : 1;
+    }
+    return facts;
+  }
+
+ private:
+  Problem problem_of(int rank) const override { return moves_.problem(rank); }
+
+  Placement placement_;
+  std::vector<HaloBuffer> fields_;
+  HaloShape shape_;
+  HaloMoves moves_;
+};
+
+}  // namespace
+
+std::shared_ptr<const JointShape> joint(const Machine& machine, const HaloShape& halo) {
+  if (halo.fields.empty()) throw Error("Halo: argument 'fields' is empty; give at least one field");
+  Placement placement = placed(halo.extents, halo.grid, islands_of(machine));
+  std::vector<HaloBuffer> fields;
+  for (const FieldShape& field : halo.fields) {
+    fields.push_back(buffer_of(field, placement.ndims(), halo.reverse));
+    check_gpus(machine, field.memory);
+  }
+  if (const std::string wrong = complaint_about(halo.cuts, placement); !wrong.empty()) throw Error("Halo: " + wrong);
+  return std::make_shared<const JointHalo>(std::move(placement), std::move(fields), halo);
 }
 
 }  // namespace tasuki

@@ -1,0 +1,40 @@
+// JointShape: what planning off line checks of a machine, and knows of memory. See joint.hpp.
+#include "shapes/joint.hpp"
+
+#include <fmt/format.h>
+
+#include "tasuki/error.hpp"
+
+namespace tasuki {
+
+BufferFact allocated(std::int64_t bytes, Memory memory, bool shared) {
+  BufferFact fact;
+  fact.copies = 1;
+  fact.ring = 1;
+  fact.bytes = bytes;
+  fact.memory = memory;
+  fact.shared = shared && (memory == Memory::host || bytes > 0);
+  fact.alignment = 16;
+  return fact;
+}
+
+void check_gpus(const Machine& machine, Memory memory) {
+  if (memory != Memory::device) return;
+  for (int rank = 0; rank < machine.size(); ++rank)
+    if (machine.ranks[static_cast<std::size_t>(rank)].gpus < 0)
+      throw Error(fmt::format("machine {}: device memory was asked for, but rank {} has no GPU", machine.name, rank));
+}
+
+void check_rank(const Machine& machine, const char* argument, int rank) {
+  if (rank < 0 || rank >= machine.size())
+    throw Error(
+        fmt::format("argument '{}' is {}, but the machine has ranks 0 to {}", argument, rank, machine.size() - 1));
+}
+
+std::vector<int> islands_of(const Machine& machine) {
+  std::vector<int> islands;
+  for (const auto& rank : machine.ranks) islands.push_back(rank.island);
+  return islands;
+}
+
+}  // namespace tasuki

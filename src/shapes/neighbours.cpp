@@ -1,0 +1,238 @@
+// Neighbour collectives: see neighbours.hpp.
+#include "shapes/neighbours.hpp"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "layout/sequence.hpp"
+#include "tasuki/error.hpp"
+
+namespace tasuki {
+
+namespace {
+
+std::size_t at(int index) {
+  return static_cast<std::size_t>(index);
+}
+
+int size_of(const std::vector<int>& list) {
+  return static_cast<int>(list.size());
+}
+
+// How often `rank` stands in the list before entry `end`.
+int times(const std::vector<int>& list, int rank, int end) {
+  int count = 0;
+  for (int i = 0; i < end; ++i) count += list[at(i)] == rank ? 1 : 0;
+  return count;
+}
+
+int entry(const std::vector<int>& list, int rank, int time) {
+  for (int i = 0; i < size_of(list); ++i)
+    if (list[at(i)] == rank && time-- == 0) return i;
+  return -1;
+}
+
+}  // namespace
+
+int partner_of(const std::vector<NeighbourBlocks>& all, int rank, int i, int other) {
+  const NeighbourBlocks& mine = all[at(rank)];
+  const NeighbourBlocks& theirs = all[at(other)];
+  if (mine.of_grid) return (i ^ 1) < size_of(theirs.from) && theirs.from[at(i ^ 1)] == rank ? i ^ 1 : -1;
+  return entry(theirs.from, rank, times(mine.to, other, i));
+}
+
+std::string misfit_of(const std::vector<NeighbourBlocks>& all) {
+  const auto ranks = static_cast<int>(all.size());
+  for (int a = 0; a < ranks; ++a) {
+    const NeighbourBlocks& mine = all[at(a)];
+    for (int i = 0; i < size_of(mine.to); ++i) {
+      const int b = mine.to[at(i)];
+      if (b < 0) continue;
+      const int partner = partner_of(all, a, i, b);
+      if (partner < 0)
+        return fmt::format(
+            "rank {} names rank {} in 'to' {} times, but rank {} names rank {} in 'from' {} times; they must be equal",
+            a, b, times(mine.to, b, size_of(mine.to)), b, a, times(all[at(b)].from, a, size_of(all[at(b)].from)));
+      const std::int64_t sent = mine.sent[at(i)].size();
+      const std::int64_t received = all[at(b)].received[at(partner)].size();
+      if (received != sent)
+        return fmt::format(
+            "rank {} sends {} bytes to rank {} (its block {}), which receives {} from it (its block {}); they must be "
+            "equal",
+            a, sent, b, i, received, partner);
+    }
+    for (int i = 0; i < size_of(mine.from); ++i) {
+      const int b = mine.from[at(i)];
+      if (b < 0) continue;
+      const int named = times(mine.from, b, size_of(mine.from));
+      const int sent = times(all[at(b)].to, a, size_of(all[at(b)].to));
+      if (named != sent)
+        return fmt::format(
+            "rank {} names rank {} in 'from' {} times, but rank {} names rank {} in 'to' {} times; they must be equal",
+            a, b, named, b, a, sent);
+    }
+  }
+  return {};
+}
+
+ByteRange range_of(const std::vector<Layout>& blocks, const std::vector<int>& ranks) {
+  ByteRange range;
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    if (ranks[i] >= 0) range.include({blocks[i].true_lower_bound(), blocks[i].true_upper_bound()});
+  return range;
+}
+
+Problem neighbour_problem(const std::string& operation, const std::vector<NeighbourBlocks>& all, int rank) {
+  Problem problem;
+  problem.operation = operation;
+  problem.rank = rank;
+  problem.buffers = {{"in", Role::input}, {"out", Role::output}};
+  // Others than these send nothing to the rank.
+  std::set<int> senders(all[at(rank)].from.begin(), all[at(rank)].from.end());
+  senders.insert(rank);
+  senders.erase(-1);
+  for (const int from : senders) {
+    const NeighbourBlocks& theirs = all[at(from)];
+    for (int i = 0; i < size_of(theirs.to); ++i) {
+      const int to = theirs.to[at(i)];
+      if (to < 0 || (from != rank && to != rank) || theirs.sent[at(i)].size() == 0) continue;
+      const int block = partner_of(all, from, i, to);
+      Move move;
+      move.seq = i;
+      move.src_rank = from;
+      move.dst_rank = to;
+      move.src = 0;
+      move.dst = 1;
+      const NeighbourBlocks& its = all[at(to)];
+      const Layout src = moved(theirs.sent[at(i)], -range_of(theirs.sent, theirs.to).begin);
+      const Layout dst = moved(its.received[at(block)], -range_of(its.received, its.from).begin);
+      for (const StridedCopy& copy : zip(src, dst)) move.copies.push_back(reordered(copy));
+      move.label = fmt::format("block {} to {}", i, block);
+      problem.moves.push_back(std::move(move));
+    }
+  }
+  mark_mutual(problem.moves);
+  return problem;
+}
+
+std::vector<int> beside(const Placement& placement, int rank) {
+  std::vector<int> ranks;
+  const auto here = placement.coords(rank);
+  for (int d = 0; d < placement.ndims(); ++d) {
+    for (const int step : {-1, 1}) {
+      auto there = here;
+      int& coord = there[at(d)];
+      coord += step;
+      const int count = placement.cut.split[at(d)];
+      const bool inside = coord >= 0 && coord < count;
+      coord = (coord + count) % count;
+      ranks.push_back(inside || placement.cut.periodic[at(d)] ? placement.rank_at(there) : -1);
+    }
+  }
+  return ranks;
+}
+
+std::vector<Layout> contiguous(const std::vector<std::int64_t>& bytes, bool same_place) {
+  std::vector<Layout> blocks;
+  std::int64_t begin = 0;
+  for (const std::int64_t size : bytes) {
+    blocks.push_back(moved(Layout::bytes(size), same_place ? 0 : begin));
+    begin += size;
+  }
+  return blocks;
+}
+
+const char* neighbour_name(bool allgather) {
+  return allgather ? "neighbour_allgather" : "neighbour_alltoall";
+}
+
+NeighbourShape NeighbourShape::among(const std::vector<std::pair<std::vector<int>, std::vector<int>>>& neighbours,
+                                     std::int64_t bytes, bool allgather) {
+  NeighbourShape shape;
+  shape.allgather = allgather;
+  for (const auto& [to, from] : neighbours) {
+    NeighbourBlocks& blocks = shape.blocks.emplace_back();
+    blocks.to = to;
+    blocks.from = from;
+    blocks.sent = contiguous(std::vector<std::int64_t>(to.size(), bytes), allgather);
+    blocks.received = contiguous(std::vector<std::int64_t>(from.size(), bytes), false);
+  }
+  return shape;
+}
+
+NeighbourShape NeighbourShape::on_grid(const Machine& machine, const std::vector<int>& split,
+                                       const std::vector<bool>& periodic, std::int64_t bytes, bool allgather) {
+  if (bytes < 0) throw Error(fmt::format("argument 'bytes' is {}; it must not be negative", bytes));
+  GridOptions options;
+  options.split = split;
+  options.periodic = periodic;
+  // A cell for every rank, whatever the split is.
+  const Placement placement =
+      placed(std::vector<std::int64_t>(split.size(), machine.size()), options, islands_of(machine));
+  std::vector<std::pair<std::vector<int>, std::vector<int>>> neighbours;
+  for (int rank = 0; rank < machine.size(); ++rank) {
+    const std::vector<int> both = beside(placement, rank);
+    neighbours.emplace_back(both, both);
+  }
+  NeighbourShape shape = among(neighbours, bytes, allgather);
+  for (NeighbourBlocks& blocks : shape.blocks) blocks.of_grid = true;
+  return shape;
+}
+
+namespace {
+
+// Whether the rank's lists have one layout for each neighbour, and name ranks that there are.
+void check_blocks(const NeighbourBlocks& blocks, int rank, int ranks) {
+  const int least = blocks.of_grid ? -1 : 0;
+  for (const auto& [name, list, layouts] :
+       {std::tuple{"to", &blocks.to, &blocks.sent}, std::tuple{"from", &blocks.from, &blocks.received}}) {
+    if (list->size() != layouts->size())
+      throw Error(fmt::format("rank {}: argument '{}' names {} neighbours, but there are {} layouts", rank, name,
+                              list->size(), layouts->size()));
+    for (std::size_t i = 0; i < list->size(); ++i)
+      if ((*list)[i] < least || (*list)[i] >= ranks)
+        throw Error(fmt::format("rank {}: argument '{}' names rank {} (entry {}), but there are ranks 0 to {}", rank,
+                                name, (*list)[i], i, ranks - 1));
+  }
+}
+
+class JointNeighbours final : public EachRank {
+ public:
+  explicit JointNeighbours(NeighbourShape shape) : shape_(std::move(shape)) {}
+
+  std::vector<BufferFact> facts(int rank) const override {
+    const NeighbourBlocks& blocks = shape_.blocks[at(rank)];
+    std::vector<BufferFact> facts;
+    for (const ByteRange range : {range_of(blocks.sent, blocks.to), range_of(blocks.received, blocks.from)}) {
+      facts.push_back(allocated(range.end - range.begin, shape_.memory, shape_.shared));
+      if (facts.back().bytes > 0) continue;
+      facts.back().copies = 0;  // as of an operation on ranks, which has no address of it
+      facts.back().shared = false;
+    }
+    return facts;
+  }
+
+ private:
+  Problem problem_of(int rank) const override {
+    return neighbour_problem(neighbour_name(shape_.allgather), shape_.blocks, rank);
+  }
+
+  NeighbourShape shape_;
+};
+
+}  // namespace
+
+std::shared_ptr<const JointShape> joint(const Machine& machine, const NeighbourShape& neighbours) {
+  check_gpus(machine, neighbours.memory);
+  if (std::ssize(neighbours.blocks) != machine.size())
+    throw Error(fmt::format("argument 'blocks' is of {} ranks, but the machine has {}", neighbours.blocks.size(),
+                            machine.size()));
+  for (int rank = 0; rank < machine.size(); ++rank) check_blocks(neighbours.blocks[at(rank)], rank, machine.size());
+  if (const std::string wrong = misfit_of(neighbours.blocks); !wrong.empty()) throw Error(wrong);
+  return std::make_shared<const JointNeighbours>(neighbours);
+}
+
+}  // namespace tasuki
