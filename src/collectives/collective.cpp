@@ -229,16 +229,13 @@ class Promises {
 
   void copied(int from, Place src, Place dst, std::int64_t bytes) { add(from, src, dst, bytes, DType::none, false); }
 
-  // What ranks `first` to `last` give, combined at `dst`. One of them is copied there, or this rank's own value is
-  // there already.
+  // What ranks `first` to `last` give, combined at `dst`: the value of the first, and the others behind it. In place
+  // the value of the first may lie there already.
   void combined(int first, int last, Place dst, std::int64_t offset, std::int64_t bytes, bool in_order) {
-    // Where this rank gives what lies at the destination itself, that is what the others are combined with.
     const Place own = c_.own(me_);
-    const bool begins = own.buffer == dst.buffer && own.offset + offset == dst.offset && first <= me_ && me_ <= last;
-    int base = begins ? me_ : first;
-    if (!begins) copied(base, from(base, offset), dst, bytes);
-    for (int rank = first; rank <= last; ++rank)
-      if (rank != base) add(rank, from(rank, offset), dst, bytes, c_.type(), in_order && !begins);
+    const bool lies_there = me_ == first && own.buffer == dst.buffer && own.offset + offset == dst.offset;
+    if (!lies_there) copied(first, from(first, offset), dst, bytes);
+    for (int rank = first + 1; rank <= last; ++rank) add(rank, from(rank, offset), dst, bytes, c_.type(), in_order);
   }
 
  private:

@@ -141,11 +141,14 @@ void compose_links(Composer& composer) {
       additions.emplace_back(moves[members[i]].seq, first, link.commands[i]);
     }
   }
-  for (std::size_t i = 0; i < moves.size(); ++i) {
+  std::vector<std::size_t> arriving;
+  for (std::size_t i = 0; i < moves.size(); ++i)
+    if (composer.incoming(i)) arriving.push_back(i);
+  std::stable_sort(arriving.begin(), arriving.end(), [&](auto a, auto b) { return moves[a].seq < moves[b].seq; });
+  for (const std::size_t i : arriving) {
     const Move& move = moves[i];
-    if (!composer.incoming(i)) continue;
     builder.expect(composer.user_buffer(move.src_rank, move.src), composer.user_buffer(move.dst_rank, move.dst),
-                   move.copies, move.add);
+                   move.copies, move.add, ReduceOp::sum, move.add != DType::none);
   }
   // Floating-point sums depend on their order. So all additions form one fixed chain, whatever their paths are.
   std::sort(additions.begin(), additions.end());

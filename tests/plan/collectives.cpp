@@ -93,6 +93,34 @@ TEST_CASE("all ranks of an allreduce combine in the same order, in place or not"
   }
 }
 
+TEST_CASE("who works in place is promised the ranks' order too: scans, and every ordered reduction") {
+  for (const CollectiveKind kind : all_collectives()) {
+    if (!reduces(kind)) continue;
+    for (const Algorithm* algorithm : algorithms_for(kind)) {
+      if (!algorithm->in_order) continue;
+      for (const int ranks : {2, 3, 4, 5, 7, 8, 9, 13}) {
+        for (const int root : {0, ranks / 2, ranks - 1}) {
+          if (root > 0 && !rooted(kind)) continue;
+          CollectiveShape shape;
+          shape.kind = kind;
+          shape.algorithm = algorithm->name;
+          shape.type = DType::i32_i32;
+          shape.op = ReduceOp::own;
+          shape.own = "composition";
+          shape.count = 5;
+          shape.root = root;
+          shape.ordered = true;
+          shape.in_place = true;
+          const Machine machine = Machine::uniform(ranks, ranks, ranks % 2 == 0 ? 2 : 0);
+          check(machine, shape);
+          for (const Plan& one : plan(machine, shape).plans())
+            for (const Expect& e : one.expects) CHECK((e.dtype == DType::none || e.in_order));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("every algorithm of every collective is sound for 64 ranks on hosts of eight") {
   Random random(10);
   for (const CollectiveKind kind : all_collectives()) {

@@ -62,26 +62,36 @@ RANK_TEST("a function of the user's that does not commute combines in rank order
       const auto elements = static_cast<std::int64_t>(count);
       std::vector<Affine> in(count), out(count), here(count), one(count), up_to(count);
       std::vector<Affine> whole(count * static_cast<std::size_t>(n)), block(count);
+      std::vector<Affine> in_scan(count), in_exscan(count), in_root(count), in_blocks(whole.size());
+      const int middle = n / 2;
       Allreduce all(ctx, in.data(), out.data(), elements, DType::i32_i32, composed, options);
       Allreduce in_one(ctx, in_place, here.data(), elements, DType::i32_i32, composed, options);
       Reduce to_last(ctx, n - 1, in.data(), one.data(), elements, DType::i32_i32, composed, options);
       Scan scan(ctx, in.data(), up_to.data(), elements, DType::i32_i32, composed, options);
       ReduceScatter blocks(ctx, whole.data(), block.data(), elements, DType::i32_i32, composed, options);
-      for (Operation* operation : std::initializer_list<Operation*>{&all, &in_one, &to_last, &scan, &blocks})
-        check_plan(*operation, "composition");
+      Scan scan_here(ctx, in_place, in_scan.data(), elements, DType::i32_i32, composed, options);
+      Exscan exscan_here(ctx, in_place, in_exscan.data(), elements, DType::i32_i32, composed, options);
+      Reduce to_middle(ctx, middle, ctx.rank() == middle ? in_place : in.data(), in_root.data(), elements,
+                       DType::i32_i32, composed, options);
+      ReduceScatter blocks_here(ctx, in_place, in_blocks.data(), elements, DType::i32_i32, composed, options);
+      const std::vector<Operation*> operations{&all,       &in_one,      &to_last,   &scan,       &blocks,
+                                               &scan_here, &exscan_here, &to_middle, &blocks_here};
+      for (Operation* operation : operations) check_plan(*operation, "composition");
       for (int turn = 0; turn < 3; ++turn) {
-        for (std::size_t i = 0; i < whole.size(); ++i) whole[i] = value(ctx.rank(), turn, i);
-        for (std::size_t i = 0; i < count; ++i) in[i] = here[i] = value(ctx.rank(), turn, i);
-        for (Operation* operation : std::initializer_list<Operation*>{&all, &in_one, &to_last, &scan, &blocks})
-          operation->start();
-        for (Operation* operation : std::initializer_list<Operation*>{&blocks, &scan, &to_last, &in_one, &all})
-          operation->wait();
+        for (std::size_t i = 0; i < whole.size(); ++i) whole[i] = in_blocks[i] = value(ctx.rank(), turn, i);
+        for (std::size_t i = 0; i < count; ++i)
+          in[i] = here[i] = in_scan[i] = in_exscan[i] = in_root[i] = value(ctx.rank(), turn, i);
+        for (Operation* operation : operations) operation->start();
+        for (auto operation = operations.rbegin(); operation != operations.rend(); ++operation) (*operation)->wait();
         bool right = true;
         const std::size_t mine = count * static_cast<std::size_t>(ctx.rank());
         for (std::size_t i = 0; i < count; ++i) {
           const Affine sum = all_of(0, n - 1, turn, i);
           right = right && out[i] == sum && here[i] == sum && (ctx.rank() != n - 1 || one[i] == sum) &&
                   up_to[i] == all_of(0, ctx.rank(), turn, i) && block[i] == all_of(0, n - 1, turn, mine + i);
+          right = right && in_scan[i] == all_of(0, ctx.rank(), turn, i) &&
+                  (ctx.is_root() || in_exscan[i] == all_of(0, ctx.rank() - 1, turn, i)) &&
+                  (ctx.rank() != middle || in_root[i] == sum) && in_blocks[i] == all_of(0, n - 1, turn, mine + i);
         }
         CAPTURE(path);
         CAPTURE(count);

@@ -12,11 +12,14 @@ namespace {
 
 double seconds(const Collective& c, const Parameters&, const Price& price) {
   const auto v = static_cast<double>(c.whole());
-  return doublings(c.ranks()) * (price.message(v) + price.work(v)) +
+  const bool moves = c.kind() == CollectiveKind::scan && c.both();
+  return doublings(c.ranks()) * (price.message(v) + price.work(v)) + (moves ? price.work(v) : 0) +
          (c.kind() == CollectiveKind::exscan ? price.message(v) : 0);
 }
 
-// Where each rank has its sum; those from `first` on add up. The last that a rank makes goes to `out`.
+// Where each rank has its sum; those from `first` on add up. The last that a rank makes goes to `out`. What comes from
+// below is the left operand, so a sum is made where that arrives; a rank whose own vector lies in `out` (in place, the
+// first that adds) makes it in scratch and moves it.
 void add_up(const Collective& c, std::vector<Place>& has, int first, Steps& steps) {
   const int n = c.ranks();
   const std::int64_t v = c.whole();
@@ -36,9 +39,10 @@ void add_up(const Collective& c, std::vector<Place>& has, int first, Steps& step
       steps.copy(r - distance, has[static_cast<std::size_t>(r - distance)], r, next[static_cast<std::size_t>(r)], v);
     for (int r = first + distance; r < n; ++r) {
       const auto i = static_cast<std::size_t>(r);
-      const bool stays = r - first < 2 * distance && has[i].buffer == out.buffer;  // in place, the only round
-      stays ? steps.combine(r, next[i], r, out, v) : steps.combine(r, has[i], r, next[i], v);
-      has[i] = stays ? out : next[i];
+      const bool moves = r - first < 2 * distance && has[i].buffer == out.buffer;
+      steps.combine(r, has[i], r, next[i], v);
+      if (moves) steps.copy(r, next[i], r, out, v);
+      has[i] = next[i];
     }
   }
 }
