@@ -113,12 +113,13 @@ docs: ## the documentation site, in build/docs/html
 	@if test -x "$$(cat .deps/python)"; then $(compile) $(BUILD) --target core_stub; else echo "docs: no Python package: $$(cat .deps/python)"; fi
 	@.venv/bin/python tools/docs.py $(BUILD)
 
-lint: ## formatting and static checks
+lint: ## formatting and static checks; those of clang-tidy on what has changed, or on everything: LINT=--all
 	@$(PYTHON) tools/setup.py --lint
 	@$(MAKE) setup
 	@# clang-tidy cannot read the compiler's precompiled headers, and must see what each source includes
-	@$(configure) --preset release -B build-lint -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON > /dev/null
-	@$(PYTHON) tools/lint.py build-lint
+	@$(configure) --preset release -B build-lint -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DTASUKI_TESTS=OFF -DTASUKI_FORTRAN=OFF \
+	    -DTASUKI_PYTHON=OFF > /dev/null
+	@$(PYTHON) tools/lint.py build-lint $(LINT)
 
 clean: ## remove what was built; .deps/ and .venv/ stay
 	rm -rf build build-*
