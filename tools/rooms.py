@@ -25,6 +25,7 @@ PURE = [
 ]
 LIVE = [
     "support",
+    "datatypes",
     "memory",
     "session",
     "transports",

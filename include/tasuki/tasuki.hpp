@@ -4,6 +4,7 @@
 #include "tasuki/broadcast.hpp"
 #include "tasuki/collectives.hpp"
 #include "tasuki/context.hpp"
+#include "tasuki/datatype.hpp"
 #include "tasuki/device.hpp"
 #include "tasuki/dtype.hpp"
 #include "tasuki/error.hpp"
