@@ -68,8 +68,8 @@ test-mpich: ## the tests on 1 to 4 ranks with MPICH; what depends on no MPI is b
 	@$(PYTHON) tools/setup.py --mpi mpich
 	@$(bin)/cmake --preset release -B build-mpich -DTASUKI_MPI=mpich -DTASUKI_PLAN_FROM=$(CURDIR)/build -DTASUKI_CUDA=OFF \
 	    -DTASUKI_FORTRAN=OFF -DTASUKI_PYTHON=OFF $(CMAKE_FLAGS) > /dev/null
-	@$(compile) build-mpich --target rank_tests staged_tests failing_tests failing_thread_tests
-	@$(ctest) --parallel 2 --test-dir build-mpich --tests-regex '^(ranks_[1-4]|staged_.*|harness_.*)$$'
+	@$(compile) build-mpich --target rank_tests staged_tests failing_tests failing_thread_tests tasuki_mpi mpi_datatypes mpi_messages
+	@$(ctest) --parallel 2 --test-dir build-mpich --tests-regex '^(ranks_[1-4]|staged_.*|harness_.*|mpi_(datatypes|messages).*)$$'
 
 # Open MPI's start crashes under the thread sanitizer.
 asan = $(configure) --preset asan -DTASUKI_FORTRAN=OFF -DTASUKI_PYTHON=OFF

@@ -102,6 +102,17 @@ def own_program(name: str) -> Path:
     )
 
 
+def interposition_library() -> Path:
+    """libtasuki_mpi.so, which ranks load before their MPI: beside the package's programs, or in the build folder."""
+    folders = [folder.parent / "lib" for folder in bin_folders()]
+    for folder in folders:
+        if (folder / "libtasuki_mpi.so").exists():
+            return folder / "libtasuki_mpi.so"
+    looked = ", ".join(map(str, folders))
+    raise LaunchError(f"libtasuki_mpi.so is not in {looked}; build it (`make build`), or name the folder of programs "
+                      "beside its own in TASUKI_BIN")  # fmt: skip
+
+
 def core_library() -> Path:
     """The compiled part of the Python package."""
     from importlib.util import find_spec

@@ -318,3 +318,24 @@ def test_corrupt_files_are_one_clear_line(tasuki, tmp_path, command, text, expec
     file.write_text(text.replace("PLAN", PLAN).replace("RUN", RUN))
     told = tasuki(command, file, status=1)
     assert f"{file}: " in told and expected in told and len(told) < 500
+
+
+TYPED = """
+from mpi4py import MPI
+import numpy as np
+a = np.arange(4000.0)
+every_second = MPI.DOUBLE.Create_vector(2000, 1, 2).Commit()
+for _ in range(3):
+    MPI.COMM_WORLD.Sendrecv_replace([a, 1, every_second], 1 - MPI.COMM_WORLD.rank, 0, 1 - MPI.COMM_WORLD.rank, 0)
+"""
+
+
+def test_run_loads_the_library_for_mpi_programs(finished, tmp_path, monkeypatch):
+    script = tmp_path / "typed.py"
+    script.write_text(TYPED)
+    monkeypatch.setenv("TASUKI_MPI_REPORT", "1")
+    monkeypatch.setenv("TASUKI_MPI_ALWAYS", "1")
+    done = finished("run", "--mpi", "-n", "2", str(script))
+    assert done.returncode == 0, done.stderr
+    assert "MPI library, rank 0: 6 calls of 96000 bytes in pieces; packing 100.0 % of the calls" in done.stderr
+    assert "MPI library" not in finished("run", "-n", "2", str(script)).stderr

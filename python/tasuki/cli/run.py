@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ import click
 
 from tasuki.cli import Failure
 from tasuki.cli.common import common, emit, ranks_option, run_ranks, timeout_option
-from tasuki.launch import LaunchError, bin_folders, core_library, launcher_for, own_program
+from tasuki.launch import LaunchError, bin_folders, core_library, interposition_library, launcher_for, own_program
 
 
 def resolve(program: tuple[str, ...]) -> tuple[list[str], str]:
@@ -34,14 +35,19 @@ def resolve(program: tuple[str, ...]) -> tuple[list[str], str]:
 @click.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @ranks_option(4)
 @timeout_option
+@click.option("--mpi", "mpi_library", is_flag=True, help="Load the library for unchanged MPI programs into the ranks.")
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
 @common
-def command(ranks: int, timeout: float | None, program: tuple[str, ...], as_json: bool) -> int:
+def command(ranks: int, timeout: float | None, mpi_library: bool, program: tuple[str, ...], as_json: bool) -> int:
     """Run PROGRAM, a Python script (*.py) or an executable, with its arguments on ranks. Ends with its exit status.
 
     With --json, what the program prints on stdout is on stderr.
     """
     full, launcher = resolve(program)
+    if mpi_library:  # into the ranks alone, not into their launcher
+        already = os.environ.get("LD_PRELOAD", "")
+        loaded = " ".join(filter(None, [str(interposition_library()), already]))
+        full = ["/usr/bin/env", f"LD_PRELOAD={loaded}", *full]
     what = Path(program[0]).name
     status = run_ranks(ranks, full, launcher, what=what, own=False, quiet=as_json, timeout=timeout)
     if as_json:

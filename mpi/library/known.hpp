@@ -1,0 +1,79 @@
+// What is known of the program's datatypes: found out when a type is first used in a call, kept until MPI ends the
+// type.
+#pragma once
+
+#include <mpi.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "layout/packer.hpp"
+#include "tasuki/datatype.hpp"
+#include "tasuki/layout.hpp"
+
+namespace tasuki::mpi {
+
+/// How the bytes of a typed buffer are moved.
+enum class Route : std::uint8_t {
+  undecided,
+  original,  ///< by MPI, as the program says it
+  spelt,     ///< by MPI, in another spelling
+  packed,    ///< packed here, sent as what it then is
+};
+
+/// What was measured of one (type, count), or of one like it, in ns.
+struct Prices {
+  double mpi = 0;    ///< MPI packs it as the program spells it
+  double spelt = 0;  ///< MPI packs it in its favourite spelling; 0 if that was not tried
+  double own = 0;    ///< it is packed here
+};
+
+struct Type;
+
+/// `count` elements of a type. Kept as long as the type, and as long as a message needs it.
+struct Counted {
+  Counted(const Type& type, std::int64_t count);
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+  ~Counted();
+
+  std::int64_t count;
+  std::int64_t unit;  ///< as of the type
+  Layout layout;
+  Packer packer;
+  bool contiguous;     ///< one run of bytes, which MPI moves as well as anybody
+  std::uint64_t like;  ///< equal for those that have equal prices
+  std::atomic<Route> route{Route::undecided};
+  std::atomic<bool> own_pack{false};  ///< MPI_Pack and MPI_Unpack are faster here
+  Prices prices;                      ///< once it is decided
+  Spelt spelt;                        ///< if the route is `spelt`
+  std::int64_t bytes() const { return layout.size(); }
+  /// Unpacks the first `bytes` bytes only, as of a message that is shorter than its receive allows.
+  void unpack_first(const std::byte* packed, std::int64_t bytes, std::byte* base) const;
+};
+
+struct Type {
+  MPI_Datatype handle = MPI_DATATYPE_NULL;
+  Layout layout;
+  bool plain = true;      ///< any number of elements is one run of bytes from its first byte on, or nothing is known
+  std::string unknown;    ///< why nothing is known; empty else
+  std::int64_t unit = 0;  ///< bytes of which all its parts are multiples
+  int combiner = 0;       ///< how it was made last
+  struct List;            // its Counteds
+  std::shared_ptr<List> counted;
+};
+
+/// The type of a handle. Never null: handles that mean nothing have a plain type, so that MPI finds the fault itself.
+const Type& type_of(MPI_Datatype handle);
+/// Stays valid while the type lives.
+const std::shared_ptr<Counted>& counted(const Type& type, std::int64_t count);
+
+/// Called by MPI_Init and MPI_Finalize.
+void begin_types();
+void end_types();
+
+}  // namespace tasuki::mpi

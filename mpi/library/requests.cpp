@@ -1,0 +1,343 @@
+// Requests and the calls that complete them: see requests.hpp. As long as no packed message is open these calls cost
+// one comparison.
+#include "requests.hpp"
+
+#include <atomic>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "hook.hpp"
+#include "session.hpp"
+
+namespace tasuki::mpi {
+
+namespace {
+
+struct RequestHash {
+  std::size_t operator()(MPI_Request request) const {
+    const auto value = (std::uintptr_t)request;  // an integer or a pointer
+    return value ^ value >> 7;
+  }
+};
+
+std::atomic<int> open_messages{0};
+std::mutex mutex;
+// Never ended, as a program may complete requests while static objects end.
+auto& messages = *new std::unordered_map<MPI_Request, std::unique_ptr<Message>, RequestHash>;
+auto& freed = *new std::vector<MPI_Request>;  // by the program, before they were complete; `messages` has them
+
+bool none() {
+  return open_messages.load(std::memory_order_acquire) == 0;
+}
+
+Message* find(MPI_Request request) {
+  if (request == MPI_REQUEST_NULL) return nullptr;
+  const std::scoped_lock lock(mutex);
+  const auto found = messages.find(request);
+  return found == messages.end() ? nullptr : found->second.get();
+}
+
+void forget(MPI_Request request) {
+  std::unique_ptr<Message> last;
+  const std::scoped_lock lock(mutex);
+  const auto found = messages.find(request);
+  if (found == messages.end()) return;
+  last = std::move(found->second);
+  messages.erase(found);
+  open_messages.fetch_sub(1, std::memory_order_acq_rel);
+}
+
+void unpack(Message& message, const MPI_Status& status) {
+  if (!message.receives || message.unpacked) return;
+  unpack_received(*message.what, message.packed, message.buffer, status);
+  message.unpacked = true;
+}
+
+// MPI has completed the request that had this handle.
+void complete(MPI_Request request, const MPI_Status& status, bool failed) {
+  Message* message = find(request);
+  if (message == nullptr) return;
+  if (!failed && message->active) unpack(*message, status);
+  if (message->persistent)
+    message->active = false;
+  else
+    forget(request);
+}
+
+bool is_receive(const Message* message) {
+  return message != nullptr && message->receives;
+}
+
+void end_freed() {
+  std::vector<MPI_Request> left;
+  {
+    const std::scoped_lock lock(mutex);
+    if (freed.empty()) return;
+    left = std::exchange(freed, {});
+  }
+  std::vector<MPI_Request> open;
+  for (MPI_Request request : left) {
+    MPI_Request now = request;
+    MPI_Status status;
+    int done = 0;
+    const int error = PMPI_Test(&now, &done, &status);
+    if (error == MPI_SUCCESS && !done) {
+      open.push_back(request);
+      continue;
+    }
+    Message* message = find(request);
+    if (message != nullptr && error == MPI_SUCCESS && message->active) unpack(*message, status);
+    const bool persistent = message != nullptr && message->persistent;
+    forget(request);
+    if (persistent && now != MPI_REQUEST_NULL) PMPI_Request_free(&now);
+  }
+  const std::scoped_lock lock(mutex);
+  freed.insert(freed.end(), open.begin(), open.end());
+}
+
+// The statuses of an array of requests: the program's, or others if it wants none.
+class Statuses {
+ public:
+  Statuses(MPI_Status* given, int count) : given_(given) {
+    if (given == MPI_STATUSES_IGNORE) own_.resize(static_cast<std::size_t>(count > 0 ? count : 0));
+  }
+  MPI_Status* data() { return given_ == MPI_STATUSES_IGNORE ? own_.data() : given_; }
+
+ private:
+  MPI_Status* given_;
+  std::vector<MPI_Status> own_;
+};
+
+std::vector<MPI_Request> copied(const MPI_Request* requests, int count) {
+  return count > 0 && requests != nullptr ? std::vector<MPI_Request>(requests, requests + count)
+                                          : std::vector<MPI_Request>();
+}
+
+MPI_Status* or_own(MPI_Status* given, MPI_Status& own) {
+  return given == MPI_STATUS_IGNORE ? &own : given;
+}
+
+void complete_all(const std::vector<MPI_Request>& before, const MPI_Request* after, MPI_Status* statuses, int result) {
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    const bool in_status = result == MPI_ERR_IN_STATUS;
+    const bool open = (in_status && statuses[i].MPI_ERROR == MPI_ERR_PENDING) ||
+                      (result != MPI_SUCCESS && !in_status && after[i] != MPI_REQUEST_NULL);
+    if (open) continue;
+    complete(before[i], statuses[i], result != MPI_SUCCESS && !(in_status && statuses[i].MPI_ERROR == MPI_SUCCESS));
+  }
+}
+
+// Before MPI starts a persistent request.
+void start(MPI_Request request) {
+  Message* message = find(request);
+  if (message == nullptr) return;
+  if (!message->receives)
+    message->what->packer.pack(static_cast<const std::byte*>(message->buffer), message->packed.data());
+  message->active = true;
+  message->unpacked = false;
+}
+
+}  // namespace
+
+void unpack_received(const Counted& what, const Scratch& packed, void* buffer, const MPI_Status& status) {
+  int cancelled = 0;
+  MPI_Count bytes = 0;
+  PMPI_Test_cancelled(&status, &cancelled);
+  if (cancelled) return;
+  PMPI_Get_elements_x(&status, MPI_BYTE, &bytes);
+  auto* base = static_cast<std::byte*>(buffer);
+  if (bytes == what.bytes())
+    what.packer.unpack(packed.data(), base);
+  else if (bytes > 0 && bytes < what.bytes())
+    what.unpack_first(packed.data(), bytes, base);
+}
+
+void keep(MPI_Request request, Message message) {
+  if (!none()) end_freed();
+  if (request == MPI_REQUEST_NULL) return;
+  if (!message.persistent) {
+    MPI_Status status;
+    int done = 0;
+    if (PMPI_Request_get_status(request, &done, &status) == MPI_SUCCESS && done) {
+      unpack(message, status);
+      if (!message.receives) return;
+    }
+  }
+  const std::scoped_lock lock(mutex);
+  if (messages.insert_or_assign(request, std::make_unique<Message>(std::move(message))).second)
+    open_messages.fetch_add(1, std::memory_order_acq_rel);
+}
+
+void end_requests() {
+  end_freed();
+}
+
+}  // namespace tasuki::mpi
+
+using namespace tasuki::mpi;
+
+HOOK int tasuki_MPI_Wait(MPI_Request* request, MPI_Status* status) {
+  if (none() || request == nullptr) return PMPI_Wait(request, status);
+  const MPI_Request before = *request;
+  if (find(before) == nullptr) return PMPI_Wait(request, status);
+  MPI_Status own;
+  const int result = PMPI_Wait(request, or_own(status, own));
+  complete(before, *or_own(status, own), result != MPI_SUCCESS);
+  return result;
+}
+
+HOOK int tasuki_MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
+  if (none() || request == nullptr) return PMPI_Test(request, flag, status);
+  const MPI_Request before = *request;
+  if (find(before) == nullptr) return PMPI_Test(request, flag, status);
+  MPI_Status own;
+  const int result = PMPI_Test(request, flag, or_own(status, own));
+  if (result != MPI_SUCCESS ? *request == MPI_REQUEST_NULL : *flag != 0)
+    complete(before, *or_own(status, own), result != MPI_SUCCESS);
+  return result;
+}
+
+HOOK int tasuki_MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
+  if (none() || count <= 0) return PMPI_Waitall(count, requests, statuses);
+  const auto before = copied(requests, count);
+  Statuses all(statuses, count);
+  const int result = PMPI_Waitall(count, requests, all.data());
+  complete_all(before, requests, all.data(), result);
+  return result;
+}
+
+HOOK int tasuki_MPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
+  if (none() || count <= 0) return PMPI_Testall(count, requests, flag, statuses);
+  const auto before = copied(requests, count);
+  Statuses all(statuses, count);
+  const int result = PMPI_Testall(count, requests, flag, all.data());
+  if (result != MPI_SUCCESS || *flag != 0) complete_all(before, requests, all.data(), result);
+  return result;
+}
+
+HOOK int tasuki_MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
+  if (none() || count <= 0) return PMPI_Waitany(count, requests, index, status);
+  const auto before = copied(requests, count);
+  MPI_Status own;
+  const int result = PMPI_Waitany(count, requests, index, or_own(status, own));
+  if (*index >= 0 && *index < count)
+    complete(before[static_cast<std::size_t>(*index)], *or_own(status, own), result != MPI_SUCCESS);
+  return result;
+}
+
+HOOK int tasuki_MPI_Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
+  if (none() || count <= 0) return PMPI_Testany(count, requests, index, flag, status);
+  const auto before = copied(requests, count);
+  MPI_Status own;
+  const int result = PMPI_Testany(count, requests, index, flag, or_own(status, own));
+  if (*flag != 0 && *index >= 0 && *index < count)
+    complete(before[static_cast<std::size_t>(*index)], *or_own(status, own), result != MPI_SUCCESS);
+  return result;
+}
+
+namespace {
+
+template <class Call>
+int some(Call call, int count, MPI_Request* requests, int* number, int* indices, MPI_Status* statuses) {
+  if (none() || count <= 0) return call(count, requests, number, indices, statuses);
+  const auto before = copied(requests, count);
+  Statuses all(statuses, count);
+  const int result = call(count, requests, number, indices, all.data());
+  if (*number == MPI_UNDEFINED) return result;
+  for (int i = 0; i < *number; ++i) {
+    const MPI_Status& status = all.data()[i];
+    const bool failed = result != MPI_SUCCESS && !(result == MPI_ERR_IN_STATUS && status.MPI_ERROR == MPI_SUCCESS);
+    complete(before[static_cast<std::size_t>(indices[i])], status, failed);
+  }
+  return result;
+}
+
+}  // namespace
+
+HOOK int tasuki_MPI_Waitsome(int count, MPI_Request* requests, int* number, int* indices, MPI_Status* statuses) {
+  return some(PMPI_Waitsome, count, requests, number, indices, statuses);
+}
+
+HOOK int tasuki_MPI_Testsome(int count, MPI_Request* requests, int* number, int* indices, MPI_Status* statuses) {
+  return some(PMPI_Testsome, count, requests, number, indices, statuses);
+}
+
+// The program may read what it received once it has been told that the request is complete.
+HOOK int tasuki_MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
+  if (none()) return PMPI_Request_get_status(request, flag, status);
+  Message* message = find(request);
+  if (!is_receive(message)) return PMPI_Request_get_status(request, flag, status);
+  MPI_Status own;
+  const int result = PMPI_Request_get_status(request, flag, or_own(status, own));
+  if (result == MPI_SUCCESS && *flag != 0 && message->active) unpack(*message, *or_own(status, own));
+  return result;
+}
+
+#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+HOOK int tasuki_MPI_Request_get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status* statuses) {
+  if (none() || count <= 0) return PMPI_Request_get_status_all(count, requests, flag, statuses);
+  Statuses all(statuses, count);
+  const int result = PMPI_Request_get_status_all(count, requests, flag, all.data());
+  if (result != MPI_SUCCESS || *flag == 0) return result;
+  for (int i = 0; i < count; ++i) {
+    Message* message = find(requests[i]);
+    if (is_receive(message) && message->active) unpack(*message, all.data()[i]);
+  }
+  return result;
+}
+
+HOOK int tasuki_MPI_Request_get_status_any(int count, const MPI_Request* requests, int* index, int* flag,
+                                           MPI_Status* status) {
+  if (none() || count <= 0) return PMPI_Request_get_status_any(count, requests, index, flag, status);
+  MPI_Status own;
+  const int result = PMPI_Request_get_status_any(count, requests, index, flag, or_own(status, own));
+  if (result != MPI_SUCCESS || *flag == 0 || *index < 0 || *index >= count) return result;
+  Message* message = find(requests[*index]);
+  if (is_receive(message) && message->active) unpack(*message, *or_own(status, own));
+  return result;
+}
+
+HOOK int tasuki_MPI_Request_get_status_some(int count, const MPI_Request* requests, int* number, int* indices,
+                                            MPI_Status* statuses) {
+  if (none() || count <= 0) return PMPI_Request_get_status_some(count, requests, number, indices, statuses);
+  Statuses all(statuses, count);
+  const int result = PMPI_Request_get_status_some(count, requests, number, indices, all.data());
+  if (result != MPI_SUCCESS || *number == MPI_UNDEFINED) return result;
+  for (int i = 0; i < *number; ++i) {
+    Message* message = find(requests[indices[i]]);
+    if (is_receive(message) && message->active) unpack(*message, all.data()[i]);
+  }
+  return result;
+}
+#endif
+
+// MPI completes it some time. Until then the packed bytes must stay, so MPI's request is kept and tested now and then.
+HOOK int tasuki_MPI_Request_free(MPI_Request* request) {
+  if (none() || request == nullptr) return PMPI_Request_free(request);
+  Message* message = find(*request);
+  if (message == nullptr) return PMPI_Request_free(request);
+  if (message->persistent && !message->active) {
+    forget(*request);
+    return PMPI_Request_free(request);
+  }
+  {
+    const std::scoped_lock lock(mutex);
+    freed.push_back(*request);
+  }
+  *request = MPI_REQUEST_NULL;
+  end_freed();
+  return MPI_SUCCESS;
+}
+
+HOOK int tasuki_MPI_Start(MPI_Request* request) {
+  if (!none() && request != nullptr) start(*request);
+  return PMPI_Start(request);
+}
+
+HOOK int tasuki_MPI_Startall(int count, MPI_Request* requests) {
+  if (!none())
+    for (int i = 0; i < count; ++i) start(requests[i]);
+  return PMPI_Startall(count, requests);
+}

@@ -1,0 +1,174 @@
+// See route.hpp.
+#include "route.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <mutex>
+#include <unordered_map>
+
+#include "scratch.hpp"
+#include "session.hpp"
+
+namespace tasuki::mpi {
+
+namespace {
+
+struct Decision {
+  Prices prices;
+  Route route;
+};
+std::mutex mutex;
+auto& decided = *new std::unordered_map<std::uint64_t, Decision>;  // by Counted::like
+
+// Addresses below are no memory; MPI_BOTTOM with a type of absolute addresses is.
+constexpr std::uintptr_t kFirstAddress = 4096;
+
+const std::byte* base_of(const void* buffer) {
+  return static_cast<const std::byte*>(buffer);
+}
+
+bool in_memory(const Counted& counted, const void* buffer) {
+  const auto first =
+      reinterpret_cast<std::uintptr_t>(buffer) + static_cast<std::uintptr_t>(counted.layout.true_lower_bound());
+  return first >= kFirstAddress;
+}
+
+template <class Work>
+double fastest(const Work& work) {
+  // One warm run, then as many as fit into some time; what takes long is run once.
+  constexpr double kLong = 100e3, kEnough = 20e3;
+  double best = std::numeric_limits<double>::max(), all = 0;
+  for (int i = 0; i < 12 && (i < 2 || all < kEnough); ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    const double ns = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count();
+    best = std::min(best, ns);
+    all += ns;
+    if (ns > kLong && i > 0) break;
+    if (ns > 10 * kLong) break;
+  }
+  return best;
+}
+
+double mpi_packs(const void* buffer, std::int64_t count, MPI_Datatype type, std::byte* out, std::int64_t bytes) {
+  if (count > std::numeric_limits<int>::max()) return 0;
+  return fastest([&] {
+    int position = 0;
+    PMPI_Pack(buffer, static_cast<int>(count), type, out, static_cast<int>(bytes), &position, session().own);
+  });
+}
+
+constexpr std::int64_t kWorthSpelling = 1024;  // bytes
+
+Prices measure(Counted& counted, const void* buffer, MPI_Datatype type) {
+  Prices prices;
+  const std::int64_t bytes = counted.bytes();
+  const Scratch out(bytes + 64);
+  if (!out) return prices;
+  prices.own = fastest([&] { counted.packer.pack(base_of(buffer), out.data()); });
+  prices.mpi = mpi_packs(buffer, counted.count, type, out.data(), bytes + 64);
+  if (session().spelling && bytes >= kWorthSpelling && counted.layout.blocks().size() <= 1024) {
+    try {
+      Spelt spelt = to_mpi(counted.layout, Spelling::favourite, counted.unit);
+      prices.spelt = mpi_packs(buffer, spelt.count, spelt.type, out.data(), bytes + 64);
+      PMPI_Type_free(&spelt.type);
+    } catch (const std::exception&) {
+      prices.spelt = 0;  // a number that this MPI's calls cannot take
+    }
+  }
+  return prices;
+}
+
+constexpr double kWorthAnotherSpelling = 1.2;
+
+Route cheapest(const Prices& prices, std::int64_t bytes) {
+  Prices best = prices;
+  Route route = Route::original;
+  if (session().spelling && prices.spelt > 0 && prices.mpi > kWorthAnotherSpelling * prices.spelt) {
+    best.mpi = prices.spelt;
+    route = Route::spelt;
+  }
+  if (session().packing && prices.own > 0 && expected_packed(prices, bytes) < expected_by_mpi(best, bytes))
+    route = Route::packed;
+  return route;
+}
+
+void decide(Counted& counted, const void* buffer, MPI_Datatype type) {
+  Decision decision{};
+  bool known = false;
+  {
+    const std::scoped_lock lock(mutex);
+    const auto found = decided.find(counted.like);
+    known = found != decided.end();
+    if (known) decision = found->second;
+  }
+  if (session().always) {
+    decision.route = session().packing ? Route::packed : session().spelling ? Route::spelt : Route::original;
+  } else if (!known) {
+    decision.prices = measure(counted, buffer, type);
+    decision.route = cheapest(decision.prices, counted.bytes());
+    const std::scoped_lock lock(mutex);
+    decided.emplace(counted.like, decision);
+  }
+  if (decision.route == Route::spelt) {
+    try {
+      counted.spelt = to_mpi(counted.layout, Spelling::favourite, counted.unit);
+    } catch (const std::exception&) {
+      decision.route = Route::original;
+    }
+  }
+  counted.prices = decision.prices;
+  counted.own_pack = session().packing && (session().always || decision.prices.own < decision.prices.mpi);
+  counted.route.store(decision.route, std::memory_order_release);
+}
+
+std::mutex deciding;  // one layout at a time, so that each is measured and spelt once
+
+Route decided_route(Counted& counted, const void* buffer, MPI_Datatype type) {
+  const Route route = counted.route.load(std::memory_order_acquire);
+  if (route != Route::undecided) [[likely]]
+    return route;
+  if (!in_memory(counted, buffer)) return Route::original;  // MPI says what is wrong with it
+  if (counted.contiguous || counted.bytes() == 0 || counted.bytes() > kMostBytes) {
+    counted.route.store(Route::original, std::memory_order_release);
+    return Route::original;
+  }
+  const std::scoped_lock lock(deciding);
+  if (counted.route.load(std::memory_order_acquire) == Route::undecided) decide(counted, buffer, type);
+  return counted.route.load(std::memory_order_acquire);
+}
+
+}  // namespace
+
+Route route_of(Counted& counted, const void* buffer, MPI_Datatype type) {
+  const Route route = decided_route(counted, buffer, type);
+  return route != Route::original && !in_memory(counted, buffer) ? Route::original : route;
+}
+
+bool packs_faster(Counted& counted, const void* buffer, MPI_Datatype type) {
+  return route_of(counted, buffer, type) != Route::undecided && in_memory(counted, buffer) && counted.own_pack;
+}
+
+const char* why_not_packed(const Counted& counted) {
+  if (counted.contiguous) return "contiguous: MPI moves it as it is";
+  if (counted.bytes() > kMostBytes) return "larger than what is packed (1 GiB)";
+  if (!session().packing) return "packing is switched off";
+  return counted.route.load() == Route::spelt ? "MPI is faster in its favourite spelling" : "MPI is faster";
+}
+
+// Up to some size an MPI packs all, sends and unpacks; above, it does these at the same time.
+constexpr std::int64_t kOneAfterTheOther = 64 << 10;
+
+double expected_by_mpi(const Prices& prices, std::int64_t bytes) {
+  constexpr double kOverlapped = 1.4;  // of Open MPI and MPICH, measured: the time of a message to that of packing it
+  return (bytes <= kOneAfterTheOther ? 2 : kOverlapped) * prices.mpi;
+}
+
+double expected_packed(const Prices& prices, std::int64_t bytes) {
+  constexpr double kCalls = 120;  // ns: looking up, memory
+  return 2 * prices.own + 2 * session().copy_ns * static_cast<double>(bytes) + kCalls;
+}
+
+}  // namespace tasuki::mpi
