@@ -29,16 +29,17 @@ if(TASUKI_MPIFORT)
   endif()
 endif()
 
-# Modules that a script writes: fortran/SCRIPT.py and what all of them import.
-set(writers arrays interfaces collectives)
-set(written_modules tasuki_arrays tasuki_c tasuki_collectives)
-file(GLOB readers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/fortran/*.py ${PROJECT_SOURCE_DIR}/include/tasuki/c/*.h)
+# Modules that are written: from the schema of operations, and by scripts for what repeats itself.
+set(written_sources ${TASUKI_WRITTEN}/fortran/tasuki_making.f90 ${TASUKI_WRITTEN}/fortran/tasuki_option_structs.f90)
+tasuki_write(fortran ${written_sources})
+set(writers arrays interfaces)
+set(written_modules tasuki_arrays tasuki_c)
 foreach(writer module IN ZIP_LISTS writers written_modules)
   set(written ${CMAKE_BINARY_DIR}/fortran/${module}.f90)
   add_custom_command(
     OUTPUT ${written}
     COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/fortran/${writer}.py ${written}
-    DEPENDS ${readers})
+    DEPENDS ${TASUKI_SCHEMA})
   list(APPEND written_sources ${written})
 endforeach()
 set(modules ${CMAKE_BINARY_DIR}/fortran/modules)

@@ -8,7 +8,7 @@ if(TARGET tasuki_fortran)
   install(DIRECTORY ${modules}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tasuki/fortran COMPONENT tasuki)
 endif()
 install(TARGETS ${libraries} EXPORT tasukiTargets COMPONENT tasuki)
-install(DIRECTORY include/tasuki DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT tasuki)
+install(DIRECTORY include/tasuki ${TASUKI_WRITTEN}/c/include/tasuki DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT tasuki)
 install(DIRECTORY machines DESTINATION ${CMAKE_INSTALL_DATADIR}/tasuki COMPONENT tasuki)
 install(EXPORT tasukiTargets NAMESPACE tasuki:: DESTINATION ${package_folder} COMPONENT tasuki)
 configure_package_config_file(cmake/tasukiConfig.cmake.in ${CMAKE_BINARY_DIR}/tasukiConfig.cmake

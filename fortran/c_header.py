@@ -1,12 +1,15 @@
-"""Reads the functions of the C interface from include/tasuki/c/*.h, for the Fortran modules written from it."""
+"""Reads the functions of the C interface (bindings/), for the Fortran modules written from it."""
 
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-HEADERS = Path(__file__).resolve().parent.parent / "include" / "tasuki" / "c"
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "bindings"))
+
+import for_c  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Function:
 
 def read() -> tuple[dict[str, Function], set[str]]:
     """The functions by their names, and the types of handles."""
-    text = "".join(path.read_text() for path in sorted(HEADERS.glob("*.h")))
+    text = "".join(text for _, text in sorted(for_c.headers().items()))
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
     functions = {}
     for result, name, listed in re.findall(r"^(\w[\w ]*\**) tasuki_(\w+)\(([^()]*)\);", text, re.M):

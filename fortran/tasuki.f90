@@ -19,7 +19,7 @@ module tasuki
   use tasuki_operators, only: tasuki_operator, tasuki_combine, tasuki_operator_create, tasuki_sum, tasuki_product, &
       tasuki_min, tasuki_max, tasuki_band, tasuki_bor, tasuki_bxor, tasuki_land, tasuki_lor, tasuki_lxor, &
       tasuki_minloc, tasuki_maxloc
-  use tasuki_collectives
+  use tasuki_making
   use tasuki_neighbours, only: tasuki_neighbour_ranks
 #ifdef TASUKI_HAVE_MPI_F08
   use tasuki_mpi, only: tasuki_context_create

@@ -171,16 +171,35 @@ contains
 
   ! ---- for the other modules ------------------------------------------------------------------------------------------
 
-  ! What every subroutine does with the status of a C function.
-  subroutine finish(status, stat, errmsg)
+  ! What every subroutine does with the status of a C function. names: arguments that C calls otherwise than Fortran, such
+  ! as 'data=address,where=device'.
+  subroutine finish(status, stat, errmsg, names)
     integer(c_int), intent(in) :: status
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
+    character(*), intent(in), optional :: names
     character(:), allocatable :: text
     if (status /= tasuki_ok) call copy_text(c_last_error(), text)
     if (.not. allocated(text)) text = ''
+    if (present(names)) text = renamed(text, names)
     call finish_here(int(status), text, stat, errmsg)
   end subroutine
+
+  ! An error's text with Fortran's names of arguments, which stand in quotes.
+  function renamed(text, names)
+    character(*), intent(in) :: text, names
+    character(:), allocatable :: renamed, rest, pair
+    integer :: middle, at
+    renamed = text
+    rest = names//','
+    do while (len(rest) > 0)
+      pair = rest(:index(rest, ',') - 1)
+      rest = rest(index(rest, ',') + 1:)
+      middle = index(pair, '=')
+      at = index(renamed, ''''//pair(:middle - 1)//'''')
+      if (at > 0) renamed = renamed(:at)//pair(middle + 1:)//renamed(at + middle:)
+    end do
+  end function
 
   ! The same for what is found in Fortran; 0 is no failure.
   subroutine finish_here(status, text, stat, errmsg)

@@ -1,4 +1,4 @@
-! Whom ranks exchange blocks with in neighbour collectives, which tasuki_collectives makes: the ranks that they name, or
+! Whom ranks exchange blocks with in neighbour collectives, which tasuki_making makes: the ranks that they name, or
 ! those beside them in a grid.
 module tasuki_neighbours
   use, intrinsic :: iso_c_binding

@@ -1,4 +1,4 @@
-! Operations of the module tasuki: making halos and transfers, and starting, awaiting and looking at all that is made.
+! Operations of the module tasuki: making halos, and starting, awaiting and looking at all that is made.
 module tasuki_operations
   use, intrinsic :: iso_c_binding
   use, intrinsic :: iso_fortran_env, only: int64
@@ -14,7 +14,7 @@ module tasuki_operations
     type(c_ptr) :: handle = c_null_ptr
   end type
 
-  public :: tasuki_halo_create, tasuki_transfer_create, tasuki_free
+  public :: tasuki_halo_create, tasuki_free
   public :: tasuki_start, tasuki_test, tasuki_wait, tasuki_run
   public :: tasuki_explain, tasuki_plan_text, tasuki_plan_json, tasuki_verify
 
@@ -93,36 +93,6 @@ contains
     if (present(upper)) above = reshape(upper, [size(upper), 1])
     call halo_of_many(halo, [field], width, below, above, corners, reverse, alternating, path, engine, blocks, stat, &
         errmsg)
-  end subroutine
-
-  ! The bytes of from_layout at the address from on rank from_rank to those of to_layout at the address to on rank
-  ! to_rank (equal sizes, any shapes) at every start. What belongs to another rank may be left null. Collective over the
-  ! two ranks; on others it is local and starting it does nothing.
-  subroutine tasuki_transfer_create(transfer, context, from_rank, from, from_layout, to_rank, to, to_layout, path, &
-      engine, blocks, stat, errmsg)
-    type(tasuki_operation), intent(inout) :: transfer
-    type(tasuki_context), intent(in) :: context
-    integer, intent(in) :: from_rank, to_rank
-    type(c_ptr), intent(in) :: from, to
-    type(tasuki_layout), intent(in) :: from_layout, to_layout
-    character(*), intent(in), optional :: path, engine
-    integer, intent(in), optional :: blocks
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
-    type(c_transfer_options) :: options
-    type(c_side) :: source, destination
-    character(kind=c_char), allocatable, target :: path_letters(:), engine_letters(:)
-    options%size = c_sizeof(options)
-    options%path = c_text(path_letters, path)
-    options%engine = c_text(engine_letters, engine)
-    if (present(blocks)) options%blocks = int(blocks, c_int)
-    source%rank = int(from_rank, c_int)
-    source%base = from
-    source%layout = from_layout%handle
-    destination%rank = int(to_rank, c_int)
-    destination%base = to
-    destination%layout = to_layout%handle
-    call finish(c_transfer_create(context%handle, source, destination, options, transfer%handle), stat, errmsg)
   end subroutine
 
   ! Begins the next epoch: on the host, or as work of a CUDA stream (c_null_ptr: the default one). Local.

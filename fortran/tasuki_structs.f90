@@ -1,6 +1,8 @@
-! The structs of tasuki/tasuki.h, with the defaults of their initialisers. Users need not see it.
+! The structs of tasuki/tasuki.h, with the defaults of their initialisers; those of operations' options are written from
+! bindings/operations.py. Users need not see it.
 module tasuki_structs
   use, intrinsic :: iso_c_binding
+  use tasuki_option_structs
   implicit none
   public
 
@@ -51,39 +53,6 @@ module tasuki_structs
     integer(c_size_t) :: size = 0
     integer(c_int64_t) :: bytes = 0, lower_bound = 0, extent = 0, true_lower_bound = 0, true_upper_bound = 0, runs = 0
     integer(c_int32_t) :: pattern = 0, overlaps = 0
-  end type
-
-  type, bind(c) :: c_halo_options
-    integer(c_size_t) :: size = 0
-    type(c_ptr) :: path = c_null_ptr, engine = c_null_ptr
-    integer(c_int) :: blocks = 0, corners = 1, reverse = 0, alternating = 0
-  end type
-
-  type, bind(c) :: c_transfer_options
-    integer(c_size_t) :: size = 0
-    type(c_ptr) :: path = c_null_ptr, engine = c_null_ptr
-    integer(c_int) :: blocks = 0
-  end type
-
-  type, bind(c) :: c_broadcast_options
-    integer(c_size_t) :: size = 0
-    type(c_ptr) :: path = c_null_ptr, engine = c_null_ptr
-    integer(c_int) :: blocks = 0, trees = 0, arity = 0
-    integer(c_int64_t) :: chunk = 0
-    type(c_ptr) :: algorithm = c_null_ptr
-  end type
-
-  type, bind(c) :: c_collective_options
-    integer(c_size_t) :: size = 0
-    type(c_ptr) :: path = c_null_ptr, engine = c_null_ptr
-    integer(c_int) :: blocks = 0
-    type(c_ptr) :: algorithm = c_null_ptr
-    integer(c_int) :: trees = 0, arity = 0
-    integer(c_int64_t) :: chunk = 0
-    integer(c_int) :: ordered = 0, does_not_commute = 0
-    type(c_funptr) :: combine = c_null_funptr
-    type(c_ptr) :: combine_name = c_null_ptr, combine_data = c_null_ptr
-    integer(c_int) :: where = 0
   end type
 
   type, bind(c) :: c_neighbours

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds the documentation site: the pages of docs/ and the reference of C++, C and Python, in BUILD/docs/html.
+"""Builds the documentation site, BUILD/docs/html: the pages of docs/, the reference of C++, C, Fortran and Python.
 
     tools/docs.py BUILD      what `make docs` calls, after tools/setup.py --docs
 
@@ -16,9 +16,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import fortran_reference
 import python_reference
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "bindings"))
+
+import for_c  # noqa: E402
+
 DOCS = ROOT / "docs"
 INCLUDE = ROOT / "include" / "tasuki"
 DOXYFILE = """
@@ -76,6 +81,12 @@ def c_headers() -> list[str]:
     return ["tasuki.h", *re.findall(r'^#include "tasuki/(\S+)"', (INCLUDE / "tasuki.h").read_text(), re.M)]
 
 
+def header_text(name: str) -> str:
+    """Of a header by its name below tasuki/: its file's, or what bindings/ writes."""
+    file = INCLUDE / name
+    return file.read_text() if file.exists() else for_c.headers()[file.name]
+
+
 def run_doxygen(out: Path) -> str:
     """The folder of Doxygen's XML; empty if there is no Doxygen."""
     if not shutil.which("doxygen"):
@@ -84,7 +95,7 @@ def run_doxygen(out: Path) -> str:
     for name in [*headers_in_order(), *c_headers()]:
         copy = headers / name
         copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_text(with_doc_comments((INCLUDE / name).read_text(), copy.suffix == ".h"))
+        copy.write_text(with_doc_comments(header_text(name), copy.suffix == ".h"))
     settings = DOXYFILE.format(headers=headers, out=out)
     done = subprocess.run(["doxygen", "-"], input=settings, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -128,6 +139,11 @@ def write_cpp(source: Path, xml: str) -> None:
     (source / "reference-c.md").write_text(page("C reference", text))
 
 
+def write_fortran(source: Path) -> None:
+    text = "How to use it: [c-and-fortran.md](c-and-fortran.md). `use tasuki` gives all of it.\n"
+    (source / "reference-fortran.md").write_text(page("Fortran reference", text + fortran_reference.page()))
+
+
 def write_python(source: Path, package: Path) -> bool:
     """Whether there is a package to read."""
     there = (package / "_core.pyi").exists()
@@ -150,11 +166,12 @@ def lay_out(source: Path, xml: str, package: Path) -> bool:
     shutil.copytree(DOCS / "figures", source / "figures")
     shutil.copy(DOCS / "site" / "conf.py", source)
     write_cpp(source, xml)
+    write_fortran(source)
     there = write_python(source, package)
     names = [name.removesuffix(".md") for name in listed_pages((DOCS / "README.md").read_text())]
     with (source / "index.md").open("a") as index:
         index.write("\n" + toctree(["overview", *names], ":hidden:", ":caption: Pages") + "\n\n")
-        reference = ["reference-cpp", "reference-c", "reference-python"]
+        reference = ["reference-cpp", "reference-c", "reference-fortran", "reference-python"]
         index.write(toctree(reference, ":hidden:", ":caption: Reference") + "\n")
     return there
 

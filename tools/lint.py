@@ -174,7 +174,9 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="run clang-tidy on every file, changed or not")
     arguments = parser.parse_args()
     sources = sorted(str(p.relative_to(ROOT)) for d in CODE for p in (ROOT / d).rglob("*") if p.suffix in SUFFIXES)
-    python = [p for p in ("tools", "tests", "python", "examples", "directives", "fortran") if (ROOT / p).is_dir()]
+    python = [
+        p for p in ("tools", "tests", "python", "examples", "directives", "fortran", "bindings") if (ROOT / p).is_dir()
+    ]
     good = [
         check("clang-format", [BIN / "clang-format", "--dry-run", "--Werror", *sources]),
         check("ruff", [BIN / "ruff", "check", "--quiet", *python]),

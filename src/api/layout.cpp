@@ -1,7 +1,7 @@
 // The C interface of Layout.
 #include <fmt/format.h>
 
-#include "api/collective_arguments.hpp"
+#include "api/reading.hpp"
 
 using namespace tasuki;
 using namespace tasuki::api;

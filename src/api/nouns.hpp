@@ -82,12 +82,4 @@ std::vector<T> list_from(const T* entries, std::int64_t count, const char* argum
   return count > 0 ? std::vector<T>(entries, entries + count) : std::vector<T>();
 }
 
-/// Path, engine and blocks of any operation's options.
-template <class Options>
-void set_common(OperationOptions& to, const Options& from) {
-  if (from.path != nullptr) to.path = from.path;
-  if (from.engine != nullptr) to.engine = from.engine;
-  to.blocks = from.blocks;
-}
-
 }  // namespace tasuki::api

@@ -53,7 +53,7 @@ static void check_column(tasuki_context ranks, int rank, int size, int shared) {
   }
   CHECK_FAILS(TASUKI_FAILED, "rank", tasuki_transfer_create(ranks, &from, &nobody, NULL, &transfer));
   if (rank == 0 || rank == last) {
-    CHECK_FAILS(rank == 0 ? TASUKI_BAD_ARGUMENT : TASUKI_FAILED, "'from' is null",
+    CHECK_FAILS(rank == 0 ? TASUKI_BAD_ARGUMENT : TASUKI_FAILED, "'from.base' is null",
                 tasuki_transfer_create(ranks, &unset, &to, NULL, &transfer));
   }
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'to' is null", tasuki_transfer_create(ranks, &from, NULL, NULL, &transfer));

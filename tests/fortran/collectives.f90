@@ -207,7 +207,7 @@ contains
     if (stat == tasuki_ok) call tasuki_free(barrier)
     if (tasuki_size(ranks) == 1) return
     call tasuki_barrier_create(barrier, ranks, device=tasuki_rank(ranks) > 0, stat=stat, errmsg=errmsg)
-    call check_failure(stat, errmsg, tasuki_failed, '''where'' differs between ranks')
+    call check_failure(stat, errmsg, tasuki_failed, '''device'' differs between ranks')
   end subroutine
 
   subroutine test_blocks(ranks)

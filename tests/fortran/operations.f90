@@ -215,6 +215,8 @@ contains
     call check_failure(stat, errmsg, tasuki_failed, 'no algorithm ''smoke''')
     call tasuki_broadcast_create(broadcast, ranks, -1, c_loc(numbers), 8_int64, stat=stat, errmsg=errmsg)
     call check_failure(stat, errmsg, tasuki_failed, 'root')
+    call tasuki_broadcast_create(broadcast, ranks, root, c_null_ptr, 8_int64, stat=stat, errmsg=errmsg)
+    call check(stat /= tasuki_ok .and. index(errmsg, '''address'' is null') > 0, 'an argument''s name in Fortran')
   end subroutine
 
 end module

@@ -11,6 +11,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import doc_links  # noqa: E402
 import docs  # noqa: E402
+import fortran_reference  # noqa: E402
 import python_reference  # noqa: E402
 
 STUB = '''
@@ -98,7 +99,22 @@ class Site(unittest.TestCase):
         self.assertEqual(set(names), files - {"tasuki.hpp"})
         of_c = docs.c_headers()
         self.assertEqual(len(of_c), len(set(of_c)))
-        self.assertEqual(set(of_c), {str(file.relative_to(include)) for file in include.rglob("*.h")})
+        written = {f"c/{name}" for name in docs.for_c.headers()}
+        self.assertEqual(set(of_c), written | {"tasuki.h"})
+        self.assertTrue(all(docs.header_text(name).startswith("/* ") for name in of_c))
+
+    def test_every_procedure_of_fortran_is_in_the_reference(self):
+        page = fortran_reference.page()
+        for module, names in fortran_reference.public_names().items():
+            self.assertIn(f"## {module}\n", page)
+            for name in names:
+                self.assertTrue(f"### {name}\n" in page or f"`{name}`" in page, name)
+        wanted = (
+            "call tasuki_alltoall_create(alltoall, context, in, out, count, type, send_counts, receive_counts, path,"
+        )
+        self.assertIn(f"### tasuki_alltoall_create\n```fortran\n{wanted}", page)
+        self.assertIn("* `in`: This rank's vector. tasuki_in_place() on all ranks: the vector is in `out`.", page)
+        self.assertRegex(page, r"### tasuki_halo_create\n```fortran\ncall tasuki_halo_create\(halo, fields, width,")
 
     def test_a_stub_becomes_entries_of_the_domain(self):
         text = python_reference.reference(STUB, '__all__ = ["Halo", "Error", "verify", "__version__"]', [])

@@ -1,4 +1,4 @@
-"""What fortran/*.py read from the C headers and write."""
+"""What fortran/*.py and bindings/for_fortran.py read from the C headers and the schema, and write."""
 
 import re
 import sys
@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "fortran"))
 
 import c_header  # noqa: E402
-import collectives  # noqa: E402
+import for_fortran  # noqa: E402 - c_header knows where
 import fortran_text  # noqa: E402
 import interfaces  # noqa: E402
 from c_header import Parameter  # noqa: E402
@@ -18,7 +18,7 @@ from c_header import Parameter  # noqa: E402
 class Headers(unittest.TestCase):
     def test_every_function_is_read(self):
         functions, handles = c_header.read()
-        text = "".join(path.read_text() for path in c_header.HEADERS.glob("*.h"))
+        text = "".join(c_header.for_c.headers().values())
         declared = re.findall(r"^(?:tasuki_status|const char\*|void) tasuki_(\w+)\(", text, re.M)
         self.assertEqual(sorted(declared), sorted(functions))
         self.assertIn("tasuki_layout", handles)
@@ -37,16 +37,16 @@ class Headers(unittest.TestCase):
 
 class Modules(unittest.TestCase):
     def test_lines_are_no_longer_than_they_may_be(self):
-        for module in (interfaces.module(), collectives.module()):
+        for module in (interfaces.module(), *for_fortran.modules().values()):
             for line in module.splitlines():
                 self.assertLessEqual(len(line), fortran_text.COLUMNS)
 
-    def test_every_maker_of_collectives_is_written(self):
+    def test_every_maker_of_operations_is_written(self):
         functions, _ = c_header.read()
-        nouns = "broadcast|barrier|(neighbour_)?all.*|.*reduce.*|gather|scatter|.*scan"
+        nouns = "broadcast|barrier|(neighbour_)?all.*|.*reduce.*|gather|scatter|.*scan|transfer"
         makers = {name for name in functions if re.fullmatch(rf"({nouns})_create(_layouts?)?", name)}
-        self.assertEqual(len(makers), 25)
-        self.assertEqual({name for name in makers if f"call finish(c_{name}(" not in collectives.module()}, set())
+        self.assertEqual(len(makers), 26)
+        self.assertEqual({name for name in makers if f"call finish(c_{name}(" not in for_fortran.making()}, set())
 
 
 if __name__ == "__main__":

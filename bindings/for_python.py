@@ -1,0 +1,278 @@
+"""Writes the Python classes of operations from the schema: made.cpp binds them with signatures and docstrings, and
+_operations.py, a file of the package, has what the command line offers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import for_c
+import texts
+from operations import OPERATIONS
+from schema import Argument, Operation, Option
+
+COLUMNS = 120
+OPERATOR = "str | Operator | Callable[[Any, Any], Any]"
+COUNTS = "Sequence[SupportsIndex] | None"
+# Of each kind: the C++ parameter, the type in the signature, the default of the signature and of nanobind.
+KINDS = {
+    "buffer": ("nb::handle", "Any", None, None),
+    "side": ("nb::handle", "tuple[Any, ...]", None, None),
+    "fields": ("nb::handle", "Field | tuple[Field, Width] | Sequence[Field | tuple[Field, Width]]", None, None),
+    "neighbours": ("nb::handle", "Grid | tuple[Sequence[SupportsIndex], Sequence[SupportsIndex]]", None, None),
+    "root": ("int", "SupportsIndex", "0", "0"),
+    "operator": ("nb::handle", OPERATOR, "'sum'", '"sum"'),
+    "counts": ("nb::handle", COUNTS, "None", "nb::none()"),
+    "widths": ("nb::handle", "Width | None", "None", "nb::none()"),
+    "where": ("const std::string&", "Literal['host', 'device']", "'host'", '"host"'),
+}
+OPTIONS = {
+    "text": ("const std::string&", "str", "'auto'", '"auto"'),
+    "int": ("int", "SupportsIndex", "0", "0"),
+    "int64": ("std::int64_t", "SupportsIndex", "0", "0"),
+    "flag": ("Truth", "Truth", "False", "false"),
+    "cuts": ("const Cuts&", "Sequence[Sequence[SupportsIndex] | None] | None", "None", "nb::none()"),
+}
+# Those whose arguments have a reading of their own in C++; all others are collectives of two buffers.
+BY_HAND = ("broadcast", "transfer", "halo", "barrier")
+
+
+class Parameter:
+    """One of the constructor's."""
+
+    def __init__(self, name: str, kind: tuple, by_position: bool, none: bool = False, default: str = "") -> None:
+        self.name, self.by_position = name, by_position
+        self.cpp, self.type, signed, bound = kind
+        if default:
+            signed, bound = (default, default.lower()) if default != "None" else ("None", "nb::none()")
+        self.signature = f"{name}: {self.type}" + (f" = {signed}" if signed is not None else "")
+        self.binding = f'nb::arg("{name}")' + (f" = {bound}" if bound is not None else ".none()" if none else "")
+
+
+def options_of(entry: Operation) -> list[Option]:
+    """The keywords besides the arguments."""
+    orderly = entry.find("operator") and entry.ordered
+    return [
+        one for one in entry.options.of_language("python") if one.type != "where" and (one.name != "ordered" or orderly)
+    ]
+
+
+def parameters(entry: Operation) -> list[Parameter]:
+    """The constructor's, in order: by position, then by name."""
+    places, named = [], []
+    for one in entry.arguments:
+        if one.kind not in KINDS:
+            continue  # counts and types are those of the arrays
+        name, kind = one.in_language("python"), KINDS[one.kind]
+        if one.kind in ("buffer", "side", "fields", "neighbours"):
+            if one.direction == "inout":
+                kind = ("nb::handle", "object", None, None)
+            missing = one.at_root and one.direction == "out"  # other ranks may leave it out
+            looked_at = one.kind == "buffer" and one.direction != "inout"
+            places.append(Parameter(name, kind, True, none=looked_at, default="None" if missing else ""))
+        elif one.by_position:
+            places.append(Parameter(name, (*kind[:2], None, None), True))
+        else:
+            named.append((one.kind, Parameter(name, kind, False)))
+    order = ("widths", "root", "operator", "ordered", "counts", "where", "option")
+    for option in options_of(entry):
+        default = "True" if option.default == "1" else ""
+        one = Parameter(option.name, OPTIONS[option.type], False, default=default)
+        named.append(("ordered" if option.name == "ordered" else "option", one))
+    named.sort(key=lambda pair: order.index(pair[0]))
+    context = (
+        [] if entry.find("fields") else [Parameter("context", ("const ContextHandle&", "Context", None, None), True)]
+    )
+    return [*context, *places, *(one for _, one in named)]
+
+
+def signature(listed: list[Parameter]) -> str:
+    places = [one.signature for one in listed if one.by_position]
+    named = [one.signature for one in listed if not one.by_position]
+    return f"def __init__({', '.join(['self', *places, '*', *named])}) -> None"
+
+
+def binding(listed: list[Parameter]) -> list[str]:
+    places = [one.binding for one in listed if one.by_position]
+    return [*places, "nb::kw_only()", *(one.binding for one in listed if not one.by_position)]
+
+
+def documented(entry: Operation) -> str:
+    """The constructor's docstring."""
+    lines = texts.filled(
+        " ".join(part for part in ["Collective." if entry.collective else "", entry.says] if part), "", ""
+    )
+    notes = [entry.notes["python"]] if "python" in entry.notes else []
+    if entry.name not in BY_HAND:
+        each = "neighbour" if entry.among_neighbours else "rank"
+        lists = f"; for blocks (array, [Layout, ...]), one a {each}, without counts" if has_blocks(entry) else ""
+        kind = "Elements of both arrays are of one type." if entry.find("operator") else "Elements may be of any type."
+        notes.append(
+            f"{kind} Arrays may have any strides, which may differ between sides and ranks; elements count in C order. "
+            f"For an array, (array, Layout) says which of its bytes are meant{lists}. Arrays are on "
+            "the host, or all on GPUs."
+        )
+    for note in notes:
+        lines += ["", *texts.filled(note, "", "")]
+    lines.append("")
+    plain = entry.forms()[0]
+    for one in entry.arguments:
+        if one.kind in KINDS:
+            said = texts.sentence_of(entry, plain, one, "python")
+            lines += texts.filled(f"{one.in_language('python')}: {said}", "", "")
+    for option in options_of(entry):
+        lines += texts.filled(f"{option.name}: {option.says}", "", "")
+    return "\n".join(lines)
+
+
+def has_blocks(entry: Operation) -> bool:
+    return any(one.blocks == "each" for one in entry.arguments)
+
+
+def shape(entry: Operation) -> str:
+    """What the C++ that reads the arguments must know of the two buffers."""
+    source, target = entry.of_kind("buffer")
+    marked = next((one for one in (source, target) if one.in_place), None)
+    blocks = [f"Blocks::{'many' if one.blocks == 'each' else 'one'}" for one in (source, target)]
+    flags = [source.at_root, target.at_root, marked is target, marked is not None and marked.in_place == "root"]
+    flags.append(entry.find("operator") is not None)
+    return f'{{"{entry.cls}", {", ".join([*blocks, *(str(flag).lower() for flag in flags)])}}}'
+
+
+def asked_name(one: Argument) -> str:
+    """What stands for an argument once it has been read."""
+    names = {"root": one.in_language("python"), "counts": "*a.counts", "dtype": "a.type", "operator": "a.op"}
+    if one.kind == "counts":
+        return f"*a.{'receive_counts' if one.name == 'receive_counts' else 'counts'}"
+    if one.kind in ("buffer", "layout", "layouts"):
+        return f"a.{one.name}()"
+    return names.get(one.kind, f"a.{one.name}")
+
+
+def made(entry: Operation) -> list[str]:
+    """The statements that return what was made."""
+    names = {one.name: one.in_language("python") for one in entry.arguments}
+    if entry.name in BY_HAND:
+        passed = [names[one.name] for one in entry.arguments if one.kind in KINDS]
+        context = [] if entry.find("fields") else ["context"]
+        return [f"return made_{entry.name}({', '.join([*context, *passed, 'options'])});"]
+    lines = ["Given given;"]
+    for one in entry.arguments:
+        if one.kind in KINDS:
+            field = {"in": "source", "out": "target"}.get(one.name, one.name)
+            lines.append(f"given.{field} = {names[one.name]};")
+    plain, layouts = entry.forms()
+    results = [for_c.constructed(entry, plain, wanted, asked_name, "options") for wanted in (False, True)]
+    lists = [asked_name(one).removeprefix("*") for one in plain.arguments if one.kind == "counts"]
+    lines += [
+        f"const Shape shape{shape(entry)};",
+        "return made_collective(context, shape, given, [&](const Context& ranks, const Asked& a) -> AnyOperation {",
+        f"  if (a.with_layouts) return {for_c.constructed(entry, layouts, False, asked_name, 'options')};",
+        *([f"  if ({lists[0]}) return {results[1]};"] if lists else []),
+        f"  return {results[0]};",
+        "});",
+    ]
+    return lines
+
+
+def option_line(option: Option) -> str:
+    value = f"lists_of({option.name})" if option.type == "cuts" else option.name
+    return f"options.{option.name} = {value};"
+
+
+def bound(number: int, entry: Operation) -> str:
+    listed = parameters(entry)
+    names = "".join(f'{{"{core}", "{own}"}}, ' for core, own in sorted(entry.names("python").items()))
+    taken = ", ".join(f"{one.cpp} {one.name}" for one in listed)
+    lines = [f"{entry.options.cpp} options;", *(option_line(one) for one in options_of(entry)), *made(entry)]
+    body = "\n".join(f"               {line}" for line in lines)
+    arguments = ",\n           ".join(binding(listed))
+    return f"""\
+  nb::class_<Made<{number}>, PyOperation>(m, "{entry.cls}", R"({entry.about})")
+      .def("__init__",
+           [](Made<{number}>* self, {taken}) {{
+             construct(self, {{{names.removesuffix(", ")}}}, [&] {{
+{body}
+             }});
+           }},
+           {arguments},
+           nb::sig(R"({signature(listed)})"),
+           R"({documented(entry)})");
+"""
+
+
+def source() -> str:
+    return f"""\
+// The Python classes of operations. This file is {for_c.WRITTEN}.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "making.hpp"
+#include "module.hpp"
+
+namespace tasuki::python {{
+
+void bind_made(nb::module_& m) {{
+{"".join(bound(number, entry) for number, entry in enumerate(OPERATIONS))}}}
+
+}}  // namespace tasuki::python
+"""
+
+
+def side_where(entry: Operation, wanted: Callable[[Argument], bool]) -> str:
+    """The side, source or target, for which this holds; empty: neither."""
+    return next((one.in_language("python") for one in entry.of_kind("buffer") if wanted(one)), "")
+
+
+def options_of_command(entry: Operation) -> tuple[str, ...]:
+    """Those of `tasuki explain NAME` and `tasuki plan NAME`."""
+    given = {
+        "count": entry.find("count"),
+        "dtype": entry.find("dtype"),
+        "op": entry.find("operator"),
+        "root": entry.find("root"),
+        "ordered": entry.find("operator") and entry.ordered,
+        "in_place": side_where(entry, lambda one: bool(one.in_place)),
+        "memory": True,
+        "shared": entry.find("buffer"),
+    }
+    members = [one.name for one in entry.options.members]
+    algorithm = [name for name in ("algorithm", "trees", "arity", "chunk") if name in members]
+    return (*(name for name, there in given.items() if there), *algorithm)
+
+
+def command_line() -> str:
+    lines = []
+    for entry in OPERATIONS:
+        if entry.options.name != "collective":
+            continue  # of which the command line has commands of their own
+        sides = (
+            ", ".join(one.in_language("python") for one in entry.of_kind("buffer") if one.blocks == "each"),
+            side_where(entry, lambda one: one.at_root),
+            side_where(entry, lambda one: bool(one.in_place)),
+        )
+        known = ", ".join(repr(text) for text in (entry.cls, entry.about, *sides))
+        lines.append(f"    {entry.name!r}: Collective({known}, {options_of_command(entry)!r}),")
+    return f"""\
+\"\"\"What the command line knows of collectives. This file is {for_c.WRITTEN}.\"\"\"
+
+from typing import NamedTuple
+
+
+class Collective(NamedTuple):
+    cls: str  # its class
+    help: str
+    blocks: str  # the sides that hold a block for each rank
+    at_root: str  # the side that is looked at on the root only
+    in_place: str  # the side that tasuki.in_place may stand for
+    options: tuple[str, ...]
+
+
+COLLECTIVES = {{
+{chr(10).join(lines)}
+}}
+"""
+
+
+def files() -> dict[str, str]:
+    return {"made.cpp": source(), "_operations.py": command_line()}
