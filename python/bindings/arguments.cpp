@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "field.hpp"
@@ -68,6 +69,45 @@ std::string shown_at(nb::handle value, int depth) {
 }
 
 }  // namespace
+
+std::string in_python(std::string_view text, Names names) {
+  const auto known = [&](std::string_view name) {
+    const auto* const found =
+        std::find_if(names.begin(), names.end(), [&](const auto& pair) { return pair.first == name; });
+    return found == names.end() ? std::string_view() : found->second;
+  };
+  // What users have named stands in quotes as well: `there is no path 'in'`.
+  const auto is_argument = [&](std::size_t quote) {
+    constexpr std::string_view leads[] = {"argument ", "arguments ", "and ", "but ", "of ", "whose ", ": ", ", "};
+    const std::string_view before = text.substr(0, quote);
+    return before.empty() || std::any_of(std::begin(leads), std::end(leads),
+                                         [&](std::string_view lead) { return before.ends_with(lead); });
+  };
+  std::string result;
+  std::size_t at = 0;
+  for (std::size_t quote = text.find('\''); quote != std::string_view::npos; quote = text.find('\'', at)) {
+    const std::size_t end = text.find('\'', quote + 1);
+    if (end == std::string_view::npos) break;
+    const std::string_view quoted = text.substr(quote + 1, end - quote - 1);
+    const std::size_t part = std::min(quoted.find_first_of(".["), quoted.size());  // `from.base`, `in_layouts[2]`
+    std::string_view name = known(quoted);
+    std::string_view rest;
+    if (name.empty()) {
+      name = known(quoted.substr(0, part));
+      rest = quoted.substr(part);
+    }
+    if (name.empty() || !is_argument(quote)) {
+      result += text.substr(at, quote + 1 - at);
+      at = quote + 1;
+      continue;
+    }
+    result += text.substr(at, quote + 1 - at);
+    result += name;
+    result += rest;
+    at = end;
+  }
+  return result + std::string(text.substr(at));
+}
 
 std::string kind_of(nb::handle value) {
   return nb::cast<std::string>(nb::str(value.type().attr("__name__")));

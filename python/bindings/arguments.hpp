@@ -5,14 +5,33 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <initializer_list>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "tasuki/error.hpp"
 #include "tasuki/field.hpp"
 
 namespace tasuki::python {
 
 namespace nb = nanobind;
+
+/// Names of arguments in the core's errors, and what Python calls these.
+using Names = std::initializer_list<std::pair<std::string_view, std::string_view>>;
+/// A text of the core's with Python's names: `'in'` becomes `'source'`, `'from.base'` becomes `'source.base'`.
+std::string in_python(std::string_view text, Names names);
+
+/// Runs `make`. What the core throws names the arguments as Python does.
+template <class Make>
+auto with_names(Names names, Make&& make) {
+  try {
+    return make();
+  } catch (const Error& error) {
+    throw Error(in_python(error.what(), names));
+  }
+}
 
 /// An int for all sides, or one entry a dimension, each an int or a pair (below, above). Throws `Error`.
 Width width_from(nb::handle value, int ndims, const char* argument);

@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
+
+#include "grid.hpp"
 
 namespace tasuki::python {
 namespace {
@@ -61,6 +64,25 @@ void add_part(const Array& array, std::size_t d, std::int64_t begin, std::int64_
     parts.push_back(Layout::hvector(last - first, 1, stride, rest.layout()));
   }
   add_part(array, d + 1, 0, end % count, at + last * stride, displacements, parts);
+}
+
+/// A Grid, or a pair (to, from) of lists of ranks.
+Neighbours neighbours_from(nb::handle value) {
+  if (nb::isinstance<GridHandle>(value)) return Neighbours(inside<GridHandle>(value).grid());
+  const bool pair = nb::isinstance<nb::tuple>(value) && nb::len(value) == 2;
+  const auto ranks = [&](std::size_t i) {
+    std::vector<nb::object> entries;
+    std::vector<int> list;
+    const bool sequence = pair && nb::try_cast(nb::object(value[i]), entries);
+    for (const nb::object& entry : entries)
+      if (int rank = 0; as_integer(entry, rank)) list.push_back(rank);
+    if (!sequence || list.size() != entries.size())
+      throw Error(fmt::format("argument 'neighbours' is {}; it must be a Grid, or (ranks sent to, ranks heard from)",
+                              shown(value)));
+    return list;
+  };
+  std::vector<int> to = ranks(0);
+  return {std::move(to), ranks(1)};
 }
 
 Layout part_of(const Array& array, std::int64_t begin, std::int64_t end) {
@@ -122,6 +144,116 @@ DType combined_type(nb::handle dtype, ReduceOp op) {
       fmt::format("elements of type {} cannot be combined; give integers, floats, complex numbers or bools of this "
                   "processor's byte order, or pairs of a value and an index",
                   name_of(dtype)));
+}
+
+void Asked::combine(const Reading& reading, nb::handle by, const Context& context, const char* operation) {
+  reading.need_one_type();
+  op = operator_from(by, reading.dtype, context, operation);
+  if (!reading.dtype.is_none()) type = combined_type(reading.dtype, op.op());
+  for (const Side* side : {&source, &target})
+    if (op.op() == ReduceOp::own && side->here && side->array.where == Memory::device)
+      throw Error(
+          fmt::format("argument 'op' is '{}', a function that runs on the processor, but '{}' is on a GPU; give the "
+                      "name of an operator, or arrays on the host",
+                      op.name(), side->argument));
+}
+
+// What is only moved is moved as bytes, unless the core knows its type.
+void Asked::move(const Reading& reading) {
+  if (!reading.told.given) reading.need_one_type();
+  if (reading.dtype.is_none()) return;
+  type = number_type(reading.dtype);
+  if (type != DType::none) return;
+  type = DType::u8;
+  const std::int64_t bytes = element_bytes(reading.dtype);
+  count *= bytes;
+  for (Counts* list : {&counts, &receive_counts})
+    if (*list)
+      for (std::int64_t& each : **list) each *= bytes;
+}
+
+// The counts of two buffers, of which at least one holds a block for each rank.
+void Asked::read_blocks(Reading& reading, const Shape& shape, const Given& given) {
+  if (shape.source == Blocks::many && shape.target == Blocks::many) {
+    counts = reading.counts(given.send_counts, "send_counts");
+    receive_counts = reading.counts(given.receive_counts, "receive_counts");
+    if (counts.has_value() != receive_counts.has_value())
+      throw Error("arguments 'send_counts' and 'receive_counts' come together; give both or neither");
+    if (counts) {
+      Reading::need_count(source, std::accumulate(counts->begin(), counts->end(), std::int64_t{0}));
+      Reading::need_count(target, std::accumulate(receive_counts->begin(), receive_counts->end(), std::int64_t{0}));
+    } else {
+      count = reading.block(Side{}, target, {});
+      if (target.counted())
+        Reading::need_count(source, target.count());
+      else
+        reading.block(Side{}, source, {});
+    }
+    if (source.layouts || source.in_place) reading.counts_for(given.receive_counts, "receive_counts", target);
+    if (target.layouts) reading.counts_for(given.send_counts, "send_counts", source);
+    return;
+  }
+  counts = reading.counts(given.counts, "counts");
+  const bool of_target = shape.target == Blocks::many || target_is_source;
+  const Side& total = of_target ? target : source;
+  const Side& part = of_target ? source : target;
+  count = reading.block(part, total, counts);
+  reading.counts_for(given.counts, "counts", total);
+}
+
+void Asked::read_neighbours(Reading& reading, const Shape& shape, const Given& given) {
+  const auto equal = [](const Side& side, std::size_t blocks) {
+    const auto number = static_cast<std::int64_t>(blocks);
+    if (!side.counted()) return std::vector<std::int64_t>(blocks, 0);
+    if (number == 0 ? side.count() > 0 : side.count() % number != 0)
+      throw Error(fmt::format("argument '{}' has {} elements, which are no {} equal blocks; give counts", side.argument,
+                              side.count(), number));
+    return std::vector<std::int64_t>(blocks, number == 0 ? 0 : side.count() / number);
+  };
+  const auto given_or_equal = [&](nb::handle list, const char* argument, const Side& side, std::size_t blocks) {
+    if (list.is_none()) return equal(side, blocks);
+    auto found = reading.counts(list, argument, blocks);
+    Reading::need_count(side, std::accumulate(found->begin(), found->end(), std::int64_t{0}));
+    return *found;
+  };
+  if (shape.source == Blocks::many) reading.counts_for(given.send_counts, "send_counts", source);
+  reading.counts_for(given.receive_counts, "receive_counts", target);
+  count = source.count();
+  if (shape.source == Blocks::many) counts = given_or_equal(given.send_counts, "send_counts", source, sent);
+  receive_counts = given_or_equal(given.receive_counts, "receive_counts", target, received);
+}
+
+void Asked::read(Reading& reading, const Shape& shape, const Given& given, const Context& context) {
+  const bool among_neighbours = !given.neighbours.is_none();
+  if (among_neighbours) neighbours = neighbours_from(given.neighbours);
+  sent = among_neighbours ? neighbours.to.size() : static_cast<std::size_t>(context.size());
+  received = among_neighbours ? neighbours.from.size() : sent;
+  const bool here = !given.root || context.rank() == *given.root;
+  const bool source_here = here || !shape.source_at_root;
+  const bool target_here = here || !shape.target_at_root;
+  target_is_source = nb::isinstance<InPlace>(given.source) && !shape.target_in_place && shape.source == Blocks::many &&
+                     shape.target == Blocks::one;
+  if (source_here) source = reading.side(given.source, "source", false, shape.source, sent);
+  if (target_here)
+    target = reading.side(given.target, "target", true, target_is_source ? Blocks::many : shape.target, received);
+  Side& marked = shape.target_in_place ? target : source;
+  for (Side* side : {&source, &target}) {
+    if (side == &source ? !source_here : !target_here) continue;
+    side == &marked && !among_neighbours ? reading.need(*side) : reading.need_array(*side);
+  }
+  if (shape.in_place_at_root) reading.root_only(marked, *given.root);
+  if (among_neighbours) {
+    read_neighbours(reading, shape, given);
+  } else if (shape.source == Blocks::one && shape.target == Blocks::one) {
+    count = target.here ? target.count() : source.count();
+    if (target.counted()) Reading::need_count(source, count);
+  } else {
+    read_blocks(reading, shape, given);
+  }
+  element_counts = counts;
+  receive_elements = receive_counts ? receive_counts : counts;
+  reading.apart(source, target);
+  shape.combined ? combine(reading, given.op, context, shape.name) : move(reading);
 }
 
 }  // namespace tasuki::python

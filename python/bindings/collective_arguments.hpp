@@ -16,17 +16,12 @@
 #include "operator.hpp"
 #include "tasuki/collectives.hpp"
 #include "tasuki/error.hpp"
+#include "tasuki/neighbours.hpp"
 
 namespace tasuki::python {
 
 /// What `tasuki.in_place` is.
 struct InPlace {};
-
-/// One Python class for each.
-template <int>
-class PyCollective : public PyOperation {
-  using PyOperation::PyOperation;
-};
 
 /// One of a collective's two buffers as it was given.
 struct Side {
@@ -71,11 +66,8 @@ class Reading {
  public:
   Reading(const Context& context, OperationCore& core) : context_(context), core_(core) {}
 
-  /// An array, None, `in_place`, or a pair of an array and the layouts of its blocks: one a rank, or `blocks`.
-  Side side(nb::handle value, const char* argument, bool writable, Blocks kind) {
-    return side_of(value, argument, writable, kind, static_cast<std::size_t>(context_.size()));
-  }
-  Side side_of(nb::handle value, const char* argument, bool writable, Blocks kind, std::size_t blocks) {
+  /// An array, None, `in_place`, or a pair of an array and the layouts of its `blocks` blocks.
+  Side side(nb::handle value, const char* argument, bool writable, Blocks kind, std::size_t blocks) {
     Side side{argument};
     if (value.is_none()) return side;
     if (nb::isinstance<InPlace>(value)) {
@@ -196,68 +188,57 @@ class Reading {
   nb::object other_type_ = nb::none();
 };
 
-/// What a collective was asked for, ready for the core.
+/// What the schema says of a collective's two buffers.
+struct Shape {
+  const char* name;  ///< of the operation
+  Blocks source, target;
+  bool source_at_root, target_at_root;  ///< it is looked at on the root only
+  bool target_in_place;                 ///< tasuki.in_place stands for the target, not for the source
+  bool in_place_at_root;                ///< and on the root only
+  bool combined;                        ///< it is a reduction
+};
+
+/// The arguments of a collective as Python gives them; None: it has none of that kind.
+struct Given {
+  std::optional<int> root = {};
+  nb::handle source = Py_None, target = Py_None, op = Py_None, counts = Py_None, send_counts = Py_None,
+             receive_counts = Py_None, neighbours = Py_None;
+};
+
+/// What a collective was asked for, ready for the core, in the names of C++.
 struct Asked {
+  using Counts = std::optional<std::vector<std::int64_t>>;
+
+  Neighbours neighbours{{}, {}};
   Side source, target;
   DType type = DType::u8;
   Operator op = ReduceOp::sum;
   std::int64_t count = 0;
-  std::optional<std::vector<std::int64_t>> counts = {};
-  std::vector<std::int64_t> receive_counts = {};
-  bool combined = false;
+  Counts counts = {};  ///< of blocks that differ, or of what is sent
+  Counts receive_counts = {};
   bool with_layouts = false;  ///< on all ranks
-  // In elements, for the layouts of blocks: not in bytes, as those above may be.
-  std::optional<std::vector<std::int64_t>> element_counts = {};
-  std::optional<std::vector<std::int64_t>> receive_elements = {};
+
   const void* in() const { return source.in_place ? in_place : source.array.data; }
   void* out() const { return target.in_place ? in_place : target.array.data; }
+  Layout in_layout() const { return source.whole(); }
+  Layout out_layout() const { return target_is_source ? Layout() : target.whole(); }
+  std::vector<Layout> in_layouts() const { return (target_is_source ? target : source).blocks(sent, element_counts); }
+  std::vector<Layout> out_layouts() const { return target.blocks(received, receive_elements); }
 
-  /// What is combined has a type of the core's.
-  void combine(const Reading& reading, nb::handle by, const char* operation) {
-    combined = true;
-    reading.need_one_type();
-    op = operator_from(by, reading.dtype, reading.context_, operation);
-    if (!reading.dtype.is_none()) type = combined_type(reading.dtype, op.op());
-    for (const Side* side : {&source, &target})
-      if (op.op() == ReduceOp::own && side->here && side->array.where == Memory::device)
-        throw Error(
-            fmt::format("argument 'op' is '{}', a function that runs on the processor, but '{}' is on a GPU; give the "
-                        "name of an operator, or arrays on the host",
-                        op.name(), side->argument));
-  }
-  /// What is only moved is moved as bytes, unless the core knows its type.
-  void move(const Reading& reading) {
-    if (!reading.told.given) reading.need_one_type();
-    element_counts = counts;
-    receive_elements = receive_counts;
-    if (reading.dtype.is_none()) return;
-    type = number_type(reading.dtype);
-    if (type != DType::none) return;
-    type = DType::u8;
-    const std::int64_t bytes = element_bytes(reading.dtype);
-    count *= bytes;
-    if (counts)
-      for (std::int64_t& each : *counts) each *= bytes;
-    for (std::int64_t& each : receive_counts) each *= bytes;
-  }
+  /// Reads all on this rank. Throws `Error`.
+  void read(Reading& reading, const Shape& shape, const Given& given, const Context& context);
+
+ private:
+  void read_blocks(Reading& reading, const Shape& shape, const Given& given);
+  void read_neighbours(Reading& reading, const Shape& shape, const Given& given);
+  void combine(const Reading& reading, nb::handle by, const Context& context, const char* operation);
+  void move(const Reading& reading);
+
+  bool target_is_source = false;       // in place, where the target holds the blocks of the source
+  std::size_t sent = 0, received = 0;  // blocks
+  // In elements, for the layouts of blocks: not in bytes, as those above may be.
+  Counts element_counts = {};
+  Counts receive_elements = {};
 };
-
-/// Reads by `read(Reading&, Asked&)` on all ranks, makes the operation by `make(Context, Asked)`.
-template <class Py, class Read, class Make>
-void create(Py* self, const ContextHandle& context, const char* name, Read&& read, Make&& make) {
-  const std::shared_ptr<Owner>& owner = context.owner;
-  OperationCore core;
-  Asked asked;
-  Told told;
-  owner->agree(name, [&] {
-    Reading reading(owner->context(), core);
-    read(reading, asked);
-    told = reading.told;
-  });
-  asked.with_layouts = Told::of_all(owner->context(), name, told, asked.combined).layouts;
-  core.operation = make(owner->context(), asked);
-  if (core.operation.where() == Memory::device) core.fork.emplace();
-  new (self) Py(owner, std::move(core));
-}
 
 }  // namespace tasuki::python

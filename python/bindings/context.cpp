@@ -182,8 +182,10 @@ Dimension 0 is the slowest in memory, the last is contiguous. Immutable.)")
           "__init__",
           [](GridHandle* self, const ContextHandle& context, const std::vector<std::int64_t>& shape,
              const std::optional<std::vector<int>>& split, const std::variant<Truth, std::vector<Truth>>& periodic,
-             const std::optional<std::vector<std::optional<std::vector<std::int64_t>>>>& cuts,
-             Truth reorder) { new (self) GridHandle(make_grid(context, shape, split, periodic, cuts, reorder)); },
+             const std::optional<std::vector<std::optional<std::vector<std::int64_t>>>>& cuts, Truth reorder) {
+            new (self) GridHandle(with_names(
+                {{"extents", "shape"}}, [&] { return make_grid(context, shape, split, periodic, cuts, reorder); }));
+          },
           nb::arg("context"), nb::arg("shape"), nb::kw_only(), nb::arg("split") = nb::none(),
           nb::arg("periodic") = false, nb::arg("cuts") = nb::none(), nb::arg("reorder") = false,
           nb::sig("def __init__(self, context: Context, shape: Sequence[SupportsIndex], *, "

@@ -45,7 +45,7 @@ NB_MODULE(_core, m) {
   bind_operations(m);
   bind_operators(m);
   bind_collectives(m);
-  bind_neighbours(m);
+  bind_made(m);
   bind_offline(m);
   bind_predict(m);
   bind_tune(m);

@@ -12,12 +12,12 @@ void bind_field(nanobind::module_& m);
 void bind_graph(nanobind::module_& m);
 void bind_kernel(nanobind::module_& m);
 void bind_layout(nanobind::module_& m);
+void bind_made(nanobind::module_& m);
 void bind_offline(nanobind::module_& m);
 void bind_plan(nanobind::module_& m);
 void bind_operations(nanobind::module_& m);
 void bind_operators(nanobind::module_& m);
 void bind_collectives(nanobind::module_& m);
-void bind_neighbours(nanobind::module_& m);
 void bind_predict(nanobind::module_& m);
 void bind_tune(nanobind::module_& m);
 

@@ -105,7 +105,7 @@ Planned plan_transfer(const Machine& machine, nb::handle source, nb::handle targ
   transfer.memory = memory_from(memory);
   transfer.shared = shared;
   transfer.path = path;
-  return plan(machine, transfer);
+  return with_names({{"from", "source"}, {"to", "target"}}, [&] { return plan(machine, transfer); });
 }
 
 /// The type of a collective's elements. NumPy by itself has no bfloat16, which planning does not need.

@@ -1,24 +1,17 @@
-// Halo, Transfer and Broadcast: made from Python's arguments; start, test and wait go straight to the core, on GPUs
-// with the stream that the user's library is in.
+// Operations in Python: start, test and wait go straight to the core, on GPUs with the stream that the user's library
+// is in. Making them is in making.cpp and collectives.cpp.
 #include "operation.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <cstdint>
 
 #include "arguments.hpp"
 #include "kernel.hpp"
-#include "layout.hpp"
 #include "module.hpp"
-#include "tasuki/broadcast.hpp"
 #include "tasuki/error.hpp"
-#include "tasuki/halo.hpp"
-#include "tasuki/transfer.hpp"
 
 namespace tasuki::python {
 namespace {
@@ -30,172 +23,6 @@ struct Overlap {
   Stream used = nullptr;
   const PyOperation& target() const { return inside<PyOperation>(operation); }
 };
-
-/// A field, or a pair (field, width).
-HaloField halo_field(nb::handle entry, std::vector<nb::object>& keep) {
-  nb::object field = nb::borrow(entry);
-  nb::object width = nb::none();
-  if (nb::isinstance<nb::tuple>(entry) && nb::len(entry) == 2) {
-    field = entry[0];
-    width = entry[1];
-  }
-  if (!nb::isinstance<PyField>(field))
-    throw Error(
-        fmt::format("argument 'fields' has the entry {}; it must be a Field or a pair (Field, width)", shown(entry)));
-  keep.push_back(field);
-  const AnyField& core = inside<PyField>(field).core();
-  return width.is_none() ? HaloField(core) : HaloField(core, width_from(width, core.grid().ndims(), "width"));
-}
-
-void make_halo(PyHalo* self, nb::handle fields, nb::handle width, Truth corners, Truth reverse, Truth alternating,
-               const std::string& path, const std::string& engine, int blocks, const Cuts& cuts) {
-  std::vector<nb::object> entries;
-  if (nb::isinstance<PyField>(fields) || nb::isinstance<nb::tuple>(fields) || !nb::try_cast(fields, entries)) {
-    // One field, or one pair; a tuple of fields is a list all the same.
-    if (nb::isinstance<nb::tuple>(fields) && !(nb::len(fields) == 2 && !nb::isinstance<PyField>(fields[1]))) {
-      entries = nb::cast<std::vector<nb::object>>(fields);
-    } else {
-      entries = {nb::borrow(fields)};
-    }
-  }
-  if (entries.empty()) throw Error("Halo: argument 'fields' is empty; give at least one field");
-  OperationCore core;
-  // Which context to agree with is known from the first field only.
-  const bool entry_is_pair = nb::isinstance<nb::tuple>(entries[0]) && nb::len(entries[0]) > 0;
-  const nb::object first = entry_is_pair ? nb::object(entries[0][0]) : entries[0];
-  if (!nb::isinstance<PyField>(first))
-    throw Error(fmt::format(
-        "Halo: argument 'fields' is {}; it must be a Field, a pair (Field, width) or a list of these", shown(fields)));
-  const std::shared_ptr<Owner>& owner = inside<PyField>(first).shared_owner();
-  std::vector<HaloField> halos;
-  owner->agree("Halo", [&] {
-    for (const nb::object& entry : entries) {
-      const bool pair = nb::isinstance<nb::tuple>(entry);
-      halos.push_back(
-          halo_field(pair || width.is_none() ? nb::object(entry) : nb::make_tuple(entry, width), core.fields));
-    }
-  });
-  HaloOptions options;
-  options.corners = corners;
-  options.reverse = reverse;
-  options.alternating = alternating;
-  options.path = path;
-  options.engine = engine;
-  options.blocks = blocks;
-  options.cuts = lists_of(cuts);
-  core.operation = Halo(halos, options);
-  if (nb::inst_ptr<PyField>(core.fields[0])->on_gpu()) core.fork.emplace();
-  new (self) PyHalo(owner, std::move(core));
-}
-
-/// Type and shape, which must agree between ranks; nothing for bytes, which may become anything.
-std::string elements_of(const Array& array) {
-  if (array.element_bytes == 1) return {};
-  return fmt::format("{} of shape ({})", nb::cast<std::string>(nb::str(array.dtype)), fmt::join(array.shape, ", "));
-}
-
-/// One side of a transfer as it was given.
-struct Side {
-  const char* argument;
-  bool writable;
-  int rank = 0;
-  std::vector<nb::object> parts = {};
-};
-
-/// (rank, array), (rank, array, layout) or, on the other ranks, (rank, None). Throws `Error` on this rank alone:
-/// without the sides' ranks nobody knows who is to hear of it.
-Side parse_side(nb::handle value, const char* argument, bool writable, const Context& context) {
-  Side side{argument, writable};
-  if (!nb::try_cast(value, side.parts) || side.parts.size() < 2 || side.parts.size() > 3 ||
-      !as_integer(side.parts[0], side.rank))
-    throw Error(
-        fmt::format("Transfer: rank {}: argument '{}' is {}; it must be (rank, array) or (rank, array, layout), where "
-                    "ranks other than that one may give None for the array",
-                    context.rank(), argument, shown(value)));
-  if (side.rank < 0 || side.rank >= context.size())
-    throw Error(fmt::format("Transfer: rank {}: argument '{}' names rank {}, but the context has ranks 0 to {}",
-                            context.rank(), argument, side.rank, context.size() - 1));
-  return side;
-}
-
-TransferSide transfer_side(const Side& given, const Context& context, std::vector<Array>& keep) {
-  const int rank = context.rank();
-  const auto& [argument, writable, where, parts] = given;
-  TransferSide side;
-  side.rank = where;
-  if (side.rank != rank) return side;
-  if (parts[1].is_none())
-    throw Error(fmt::format("argument '{}' has no array on rank {}, which is that side", argument, rank));
-  const Array array = array_from(parts[1], fmt::format("{}[1]", argument), writable, true);
-  check_gpu(array, context, fmt::format("{}[1]", argument));
-  side.base = array.data;
-  const bool as_bytes = parts.size() == 3 && !parts[2].is_none();
-  side.layout = as_bytes ? layout_inside(parts[2], array, argument) : array.layout();
-  if (!as_bytes) side.elements = elements_of(array);
-  keep.push_back(array);
-  return side;
-}
-
-void make_transfer(PyTransfer* self, const ContextHandle& context, nb::handle source, nb::handle target,
-                   const std::string& path, const std::string& engine, int blocks) {
-  const std::shared_ptr<Owner>& owner = context.owner;
-  OperationCore core;
-  const Side from_here = parse_side(source, "source", false, owner->context());
-  const Side to_there = parse_side(target, "target", true, owner->context());
-  TransferSide from;
-  TransferSide to;
-  const int sides[] = {from_here.rank, to_there.rank};
-  owner->agree("Transfer", sides, [&] {
-    from = transfer_side(from_here, owner->context(), core.arrays);
-    to = transfer_side(to_there, owner->context(), core.arrays);
-  });
-  OperationOptions options;
-  options.path = path;
-  options.engine = engine;
-  options.blocks = blocks;
-  core.operation = Transfer(owner->context(), from, to, options);
-  if (core.operation.where() == Memory::device) core.fork.emplace();
-  core.idle = core.operation.plan().commands.empty();
-  new (self) PyTransfer(owner, std::move(core));
-}
-
-void make_broadcast(PyBroadcast* self, const ContextHandle& context, int root, nb::handle data, int trees, int arity,
-                    std::int64_t chunk, const std::string& path, const std::string& engine,
-                    const std::string& algorithm, int blocks) {
-  const std::shared_ptr<Owner>& owner = context.owner;
-  OperationCore core;
-  std::optional<Layout> layout;  // given beside the array, or of one that is not contiguous
-  owner->agree("Broadcast", [&](Named& agreement) {
-    const bool pair = nb::isinstance<nb::tuple>(data) && nb::len(data) == 2;
-    const nb::object given = pair ? nb::object(data[0]) : nb::borrow(data);
-    core.arrays.push_back(array_from(given, "array", owner->context().rank() != root, true));
-    const Array& seen = core.arrays[0];
-    check_gpu(seen, owner->context(), "array");
-    const std::string elements = pair ? "" : elements_of(seen);
-    agreement.same("array", elements.empty() ? "bytes" : elements);
-    if (pair)
-      layout = layout_inside(data[1], seen, "array");
-    else if (!seen.is_contiguous())
-      layout = seen.layout();
-  });
-  const Array& array = core.arrays[0];
-  bool with_layouts = false;
-  for (const char other : owner->context().allgather(layout ? 'l' : '-')) with_layouts = with_layouts || other == 'l';
-  BroadcastOptions options;
-  options.trees = trees;
-  options.arity = arity;
-  options.chunk = chunk;
-  options.path = path;
-  options.engine = engine;
-  options.algorithm = algorithm;
-  options.blocks = blocks;
-  if (with_layouts)
-    core.operation = Broadcast(owner->context(), root, array.data, layout ? *layout : array.layout(), options);
-  else
-    core.operation = Broadcast(owner->context(), root, array.data, array.high(), options);
-  if (core.operation.where() == Memory::device) core.fork.emplace();
-  new (self) PyBroadcast(owner, std::move(core));
-}
 
 }  // namespace
 
@@ -391,62 +218,6 @@ when it was made. What an epoch takes on all ranks together is for `predict`.)")
       .def(
           "__exit__", [](const Overlap& self, const nb::args&) { self.target().end_overlap(self.used); },
           nb::sig("def __exit__(self, *exception: object) -> None"));
-
-  nb::class_<PyHalo, PyOperation>(m, "Halo", R"(Fills the shadows of fields from the ranks that own the cells.
-
-Cells outside a grid that is not periodic are left alone. A field with two copies is exchanged in the copy that is
-current at `start`.)")
-      .def("__init__", make_halo, nb::arg("fields"), nb::kw_only(), nb::arg("width") = nb::none(),
-           nb::arg("corners") = true, nb::arg("reverse") = false, nb::arg("alternating") = false,
-           nb::arg("path") = "auto", nb::arg("engine") = "auto", nb::arg("blocks") = 0, nb::arg("cuts") = nb::none(),
-           nb::sig("def __init__(self, fields: Field | tuple[Field, Width] | Sequence[Field | tuple[Field, Width]], *, "
-                   "width: Width | None = None, corners: Truth = True, reverse: Truth = False, "
-                   "alternating: Truth = False, path: str = 'auto', engine: str = 'auto', blocks: SupportsIndex = 0, "
-                   "cuts: Sequence[Sequence[SupportsIndex] | None] | None = None) -> None"),
-           R"(Collective, with the same arguments on all ranks.
-
-fields: a field, a pair (field, width), or a list of these, on any grids of one context.
-width: cells of the shadow that take part, for fields given without one; None: the whole shadow.
-corners: also the cells outside the box in two or more dimensions.
-reverse: add every shadow cell into its owner instead (the adjoint: the gradient of the exchange).
-alternating: a promise that each field with two copies is swapped exactly once between two starts.
-path, engine: 'auto', or the name of the one to force.
-blocks: on GPUs, thread blocks of 256 that an exchange may take, 0: as many as it gains by. Few (32) leave more of the
-GPU to what computes meanwhile.
-cuts: by dimension, global indices where messages are cut besides at the ranks' boxes; for kernels whose blocks exchange
-without meeting (`device`).)");
-  nb::class_<PyTransfer, PyOperation>(m, "Transfer",
-                                      "Any strided array of one rank to any of another's, of equal bytes, in one pass.")
-      .def(
-          "__init__", make_transfer, nb::arg("context"), nb::arg("source"), nb::arg("target"), nb::kw_only(),
-          nb::arg("path") = "auto", nb::arg("engine") = "auto", nb::arg("blocks") = 0,
-          nb::sig("def __init__(self, context: Context, source: tuple[Any, ...], target: tuple[Any, ...], *, "
-                  "path: str = 'auto', engine: str = 'auto', blocks: SupportsIndex = 0) -> None"),
-          R"(Made by the two ranks, which may be the same; others need not make it. If they do, it is local, and running
-it does nothing.
-
-source, target: (rank, array), or (rank, array, layout) with a Layout in bytes relative to the array's first element.
-Other ranks give (rank, None). Without a layout the array's own shape and strides say which elements, in C order; both
-arrays then have the same type and shape, unless one of them has elements of one byte. The
-target must be writable. Arrays of `shared_array` and fields move without staging. Both arrays may be on GPUs, once all
-ranks have called `use_gpu`.
-blocks: as for `Halo`.
-Raises tasuki.Error on both ranks if the sizes differ, or an array is of no use; on this rank at once if a side names no
-rank of the context.)");
-  nb::class_<PyBroadcast, PyOperation>(m, "Broadcast", "One rank's array to all ranks, pipelined over trees.")
-      .def(
-          "__init__", make_broadcast, nb::arg("context"), nb::arg("root"), nb::arg("array"), nb::kw_only(),
-          nb::arg("trees") = 0, nb::arg("arity") = 0, nb::arg("chunk") = 0, nb::arg("path") = "auto",
-          nb::arg("engine") = "auto", nb::arg("algorithm") = "auto", nb::arg("blocks") = 0,
-          nb::sig("def __init__(self, context: Context, root: SupportsIndex, array: object, *, "
-                  "trees: SupportsIndex = 0, arity: SupportsIndex = 0, chunk: SupportsIndex = 0, "
-                  "path: str = 'auto', engine: str = 'auto', algorithm: str = 'auto', "
-                  "blocks: SupportsIndex = 0) -> None"),
-          R"(Collective. `array` has the same type and shape on all ranks and is writable except on `root`; its strides may be any
-and may differ. Arrays of bytes may differ in shape: `array.view('u1')` is the way around. Or it is a pair (array, Layout)
-on all ranks, which name equally many bytes. On the host or, on all ranks, on GPUs.
-
-algorithm: docs/collectives.md. trees, arity, chunk (bytes): 0: chosen by cost. blocks: as for `Halo`.)");
 }
 
 }  // namespace tasuki::python

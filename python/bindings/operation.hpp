@@ -54,14 +54,4 @@ class PyOperation : public Held<OperationCore> {
   Library library_ = Library::none;  ///< of the user's arrays
 };
 
-class PyHalo : public PyOperation {
-  using PyOperation::PyOperation;
-};
-class PyTransfer : public PyOperation {
-  using PyOperation::PyOperation;
-};
-class PyBroadcast : public PyOperation {
-  using PyOperation::PyOperation;
-};
-
 }  // namespace tasuki::python

@@ -41,8 +41,10 @@ def test_collectives_are_explained_with_their_candidates(tasuki):
     assert "which was asked for" in tasuki(
         "explain", "alltoall", "--machine", "torus-36", "--ranks", 5, "--algorithm", "pairwise", **NO_MPI
     )
-    data = tasuki("plan", "barrier", "--machine", "host-2core", "--count", 0, "--summary", "--json", **NO_MPI)
+    data = tasuki("plan", "barrier", "--machine", "host-2core", "--summary", "--json", **NO_MPI)
     assert data["operation"] == "barrier"
+    for kind, option in (("barrier", "--count"), ("allgather", "--op"), ("allreduce", "--root"), ("scan", "--ordered")):
+        tasuki("plan", kind, "--machine", "host-2core", "--summary", option, 0, status=2, **NO_MPI)  # it has none
     ordered = tasuki("plan", "allreduce", "--machine", "host-2core", "--ordered", "--passes", **NO_MPI)
     assert "allreduce" in ordered
 

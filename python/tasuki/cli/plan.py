@@ -166,6 +166,6 @@ def add_collective(kind: str, text: str, options: Callable) -> None:
 
 
 for collective, about in shapes.COLLECTIVES.items():
-    add_collective(collective, about, shapes.collective_options)
+    add_collective(collective, about.help, shapes.collective_options(collective))
 for collective, about in shapes.NEIGHBOURS.items():
     add_collective(collective, about, shapes.neighbour_options)

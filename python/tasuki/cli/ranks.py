@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tasuki._operations import COLLECTIVES
 from tasuki.cli.common import python_on_ranks, run_ranks
 from tasuki.cli.shapes import NEIGHBOURS, numpy_type
 
@@ -108,32 +109,25 @@ def collective(context, kind: str, options: dict, force: dict):
     """The collective that the options describe."""
     import tasuki
 
-    shape = force | {key: options[key] for key in ("algorithm", "trees", "arity", "chunk")}
-    if kind == "barrier":
-        return tasuki.Barrier(context, where=options["memory"], **shape)
-    rooted = {"reduce": "target", "gather": "target", "scatter": "source"}.get(kind)
-    at_root = context.rank == options["root"]
-    if rooted:
-        shape["root"] = options["root"]
-    if kind in ("allreduce", "reduce", "reduce_scatter"):
-        shape |= {"op": options["op"], "ordered": options["ordered"]}
-    elif kind in ("scan", "exscan"):
-        shape["op"] = options["op"]
-    blocks = {"source": ("scatter", "alltoall", "reduce_scatter"), "target": ("gather", "allgather", "alltoall")}
-    in_place = options["in_place"] and (at_root or not rooted)
-    replaced = "target" if kind == "scatter" else "source"  # by in_place
+    known = COLLECTIVES[kind]
+    make = getattr(tasuki, known.cls)
+    named = ("root", "op", "ordered", "algorithm", "trees", "arity", "chunk")
+    given = force | {key: options[key] for key in named if key in known.options}
+    if "count" not in known.options:
+        return make(context, where=options["memory"], **given)
+    at_root = context.rank == options.get("root", context.rank)
+    in_place = options.get("in_place") and at_root
     sides = {}
-    for side, of_all in blocks.items():
-        if rooted == side and not at_root:
+    for side in ("source", "target"):
+        if known.at_root == side and not at_root:
             sides[side] = None
-        elif in_place and side == replaced:
+        elif in_place and side == known.in_place:
             sides[side] = tasuki.in_place
-        else:
-            several = kind in of_all or (in_place and kind == "reduce_scatter")
+        else:  # in place, a target holds the source's blocks
+            several = side in known.blocks or (in_place and known.in_place in known.blocks)
             count = options["count"] * (context.size if several else 1)
             sides[side] = array_for(context, options, count, numpy_type(options["dtype"]))
-    operation = getattr(tasuki, kind.title().replace("_", ""))
-    return operation(context, sides["source"], sides["target"], **shape)
+    return make(context, sides["source"], sides["target"], **given)
 
 
 def neighbours(context, kind: str, options: dict, force: dict):

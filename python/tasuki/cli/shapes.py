@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tasuki._operations import COLLECTIVES
 from tasuki.cli import Failure
 from tasuki.cli.common import INT_MOST, LONG_MOST
 
@@ -153,54 +154,43 @@ transfer_options = together(
     dtype_option,
 )
 
-broadcast_options = together(
-    click.option("--bytes", type=click.IntRange(1, LONG_MOST), default=1 << 20, show_default=True),
-    click.option("--root", type=click.IntRange(0, INT_MOST), default=0, show_default=True),
-    click.option("--trees", type=click.IntRange(0, INT_MOST), default=0, help="0: chosen by cost."),
-    click.option("--arity", type=click.IntRange(0, INT_MOST), default=0, help="0: chosen by cost."),
-    click.option("--chunk", type=click.IntRange(0, LONG_MOST), default=0, help="Bytes; 0: chosen by cost."),
-    click.option("--algorithm", default="auto", show_default=True, help="Force one by name."),
-    memory_option,
-)
-
-COLLECTIVES = {
-    "allreduce": "All ranks' vectors, added up, to all ranks.",
-    "allgather": "All ranks' blocks to all ranks.",
-    "reduce": "All ranks' vectors, added up, to one rank.",
-    "reduce_scatter": "All ranks' vectors, added up; to each rank its block.",
-    "alltoall": "A block from every rank to every rank.",
-    "gather": "All ranks' blocks to one rank.",
-    "scatter": "A block of one rank's to every rank.",
-    "barrier": "Nobody goes on before all have come.",
-    "scan": "To each rank the sum over the ranks up to it.",
-    "exscan": "To each rank the sum over the ranks below it.",
-}
-
-collective_options = together(
-    click.option(
+COLLECTIVE_OPTIONS = {
+    "count": click.option(
         "--count", type=click.IntRange(0, LONG_MOST), default=1024, show_default=True, help="Elements, of a block too."
     ),
-    dtype_option,
-    click.option(
+    "dtype": dtype_option,
+    "op": click.option(
         "--op",
         default="sum",
         show_default=True,
         help="sum, product, min, max, band, bor, bxor, land, lor, lxor; minloc, maxloc of pairs.",
     ),
-    click.option("--root", type=click.IntRange(0, INT_MOST), default=0, show_default=True),
-    click.option("--ordered", is_flag=True, help="Reductions combine in the ranks' order."),
-    click.option("--in-place", is_flag=True),
-    memory_option,
-    click.option(
+    "root": click.option("--root", type=click.IntRange(0, INT_MOST), default=0, show_default=True),
+    "ordered": click.option("--ordered", is_flag=True, help="Reductions combine in the ranks' order."),
+    "in_place": click.option("--in-place", is_flag=True),
+    "memory": memory_option,
+    "shared": click.option(
         "--shared/--private",
         default=None,
         help="Memory that peers can map, or the user's own. Default: the user's own; on GPUs what peers can map, as "
         "cudaMalloc's.",
     ),
-    click.option("--algorithm", default="auto", show_default=True, help="Force one by name."),
-    click.option("--trees", type=click.IntRange(0, INT_MOST), default=0, help="0: chosen by cost."),
-    click.option("--arity", type=click.IntRange(0, INT_MOST), default=0, help="0: chosen by cost."),
-    click.option("--chunk", type=click.IntRange(0, LONG_MOST), default=0, help="Bytes; 0: chosen by cost."),
+    "algorithm": click.option("--algorithm", default="auto", show_default=True, help="Force one by name."),
+    "trees": click.option("--trees", type=click.IntRange(0, INT_MOST), default=0, help="0: chosen by cost."),
+    "arity": click.option("--arity", type=click.IntRange(0, INT_MOST), default=0, help="0: chosen by cost."),
+    "chunk": click.option("--chunk", type=click.IntRange(0, LONG_MOST), default=0, help="Bytes; 0: chosen by cost."),
+}
+
+
+def collective_options(kind: str) -> Callable:
+    """Those that a collective has."""
+    return together(*(COLLECTIVE_OPTIONS[name] for name in COLLECTIVES[kind].options))
+
+
+broadcast_options = together(
+    click.option("--bytes", type=click.IntRange(1, LONG_MOST), default=1 << 20, show_default=True),
+    click.option("--root", type=click.IntRange(0, INT_MOST), default=0, show_default=True),
+    *(COLLECTIVE_OPTIONS[name] for name in ("trees", "arity", "chunk", "algorithm", "memory")),
 )
 
 NEIGHBOURS = {
@@ -254,7 +244,7 @@ def checked(kind: str, options: dict) -> dict:
     if kind == "transfer" and options["columns"] > options["stride"]:
         raise Failure(f"--columns {options['columns']} is more than --stride {options['stride']}: rows would overlap")
     options = dict(options)
-    if (kind in COLLECTIVES or kind in NEIGHBOURS) and options["shared"] is None:
+    if (kind in COLLECTIVES or kind in NEIGHBOURS) and options.get("shared", False) is None:
         options["shared"] = options["memory"] == "device"
     if kind in NEIGHBOURS:
         check_entries(options, "split", "periodic")
@@ -300,10 +290,10 @@ def planned(kind: str, machine: tasuki.Machine, options: dict) -> tasuki.Planned
         ends = [(options[side], block) for side in ("source", "target")]
         return tasuki.plan_transfer(machine, *ends, shared=options["shared"], path=options["path"])
     if kind in COLLECTIVES:
-        keys = ("count", "op", "root", "ordered", "in_place", "algorithm", "trees", "arity", "chunk")
-        where = ("memory", "shared", "path")
-        dtype = options["dtype"] if options["dtype"] == "bfloat16" else numpy_type(options["dtype"])
-        return tasuki.plan_collective(machine, kind, dtype=dtype, **{key: options[key] for key in keys + where})
+        given = {key: options[key] for key in (*COLLECTIVES[kind].options, "path")}
+        if given.get("dtype", "bfloat16") != "bfloat16":
+            given["dtype"] = numpy_type(given["dtype"])
+        return tasuki.plan_collective(machine, kind, **given)
     if kind in NEIGHBOURS:
         keys = ("count", "split", "periodic", "memory", "shared", "path")
         dtype = options["dtype"] if options["dtype"] == "bfloat16" else numpy_type(options["dtype"])

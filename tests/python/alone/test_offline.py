@@ -160,7 +160,7 @@ MACHINE = tasuki.Machine.uniform(4, 2)
         (
             lambda: tasuki.plan_transfer(MACHINE, (0, tasuki.Layout.bytes(1)), (4, tasuki.Layout.bytes(1))),
             tasuki.Error,
-            "argument 'to' is 4",
+            "argument 'target' is 4",
         ),
         (lambda: tasuki.plan_broadcast(MACHINE, 4, 8), tasuki.Error, "argument 'root' is 4"),
         (lambda: tasuki.plan_broadcast(MACHINE, 0, 8, trees=17), tasuki.Error, "option 'trees' is 17"),

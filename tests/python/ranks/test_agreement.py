@@ -25,7 +25,9 @@ def ends(context, source, target):
 )
 def test_a_transfer_between_arrays_of_different_type_or_shape(context, source, target):
     if context.rank in (0, context.size - 1):
-        with pytest.raises(tasuki.Error, match=r"'from' has .* of shape .* on rank 0, but 'to' has .*; give arrays of"):
+        with pytest.raises(
+            tasuki.Error, match=r"'source' has .* of shape .* on rank 0, but 'target' has .*; give arrays of"
+        ):
             tasuki.Transfer(context, *ends(context, source, target))
     elif context.size > 2:
         tasuki.Transfer(context, *ends(context, source, target))
@@ -61,6 +63,27 @@ def test_a_broadcast_of_arrays_of_different_type_or_shape(context):
     data = np.arange(6.0).reshape(2, 3) if root else np.zeros(6)
     tasuki.Broadcast(context, 0, data.view("u1") if root else np.frombuffer(data, "u1").reshape(6, 8)).run()
     assert data.ravel().tolist() == list(range(6))
+
+
+def test_errors_name_arguments_as_python_does(context):
+    n, odd = context.size, context.rank == context.size - 1
+    a, b = np.zeros((4, 2)), np.zeros((4, 2))
+    number = tasuki.Layout.of("f8")
+    for make, expected in (
+        (lambda: tasuki.Grid(context, ()), "'shape'"),
+        (lambda: tasuki.Allreduce(context, a[:, 0], a[:, 0]), "'source' and 'target' overlap"),
+        (lambda: tasuki.Broadcast(context, 0, (a, number if odd and n > 1 else tasuki.Layout.bytes(4))), "'array'"),
+        (lambda: tasuki.Allreduce(context, a, b, path="in"), "'in'"),  # no name of an argument
+    ):
+        if expected == "'array'" and n == 1:
+            continue
+        with pytest.raises(tasuki.Error) as caught:
+            make()
+        assert expected in str(caught.value)
+        assert not any(f"'{name}'" in str(caught.value) for name in ("extents", "out", "data", "layout"))
+    if n > 1:
+        with pytest.raises(tasuki.Error, match="argument 'shape' differs between ranks"):
+            tasuki.Grid(context, (8 + odd, 8))
 
 
 @pytest.mark.parametrize("periodic", [(True,), (True, False, True), []])

@@ -368,5 +368,5 @@ def test_complaints(context):
             tasuki.Allgather(context, a[:4:2].astype("f4" if odd else "f8"), b[: 2 * n].astype("f4" if odd else "f8"))
         with pytest.raises(tasuki.Error, match="they must be equal"):
             tasuki.Allreduce(context, a[: 4 + 2 * odd : 2], b[: 2 + odd])
-        with pytest.raises(tasuki.Error, match=f"'out_layouts' for rank {n - 1} of rank|of rank {n - 1}"):
+        with pytest.raises(tasuki.Error, match=f"'target' for rank {n - 1} of rank|of rank {n - 1}"):
             tasuki.Allgather(context, (a, number if odd else four), (b, blocks))
