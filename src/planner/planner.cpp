@@ -144,7 +144,12 @@ void compose_links(Composer& composer) {
   std::vector<std::size_t> arriving;
   for (std::size_t i = 0; i < moves.size(); ++i)
     if (composer.incoming(i)) arriving.push_back(i);
-  std::stable_sort(arriving.begin(), arriving.end(), [&](auto a, auto b) { return moves[a].seq < moves[b].seq; });
+  // In the order of the additions below: of equal numbers by distance, and what stays on the rank last.
+  const auto turn = [&](std::size_t i) {
+    const int distance = (moves[i].dst_rank - moves[i].src_rank + builder.ranks()) % builder.ranks();
+    return std::tuple{moves[i].seq, distance == 0, distance};
+  };
+  std::ranges::stable_sort(arriving, {}, turn);
   for (const std::size_t i : arriving) {
     const Move& move = moves[i];
     builder.expect(composer.user_buffer(move.src_rank, move.src), composer.user_buffer(move.dst_rank, move.dst),
