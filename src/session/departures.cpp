@@ -96,11 +96,15 @@ void depart(Runtime* part) noexcept {
   } catch (const std::exception& error) {
     std::fprintf(stderr, "tasuki: letting go of a part of a context: %s\n", error.what());
   }
-  collect_departures();
+  collect_departures_with_gpus();
   if (!threads) end_session();
 }
 
 void collect_departures() noexcept {
+  end([me = std::this_thread::get_id()](const Departure& one) { return one.thread == me && !one.part->gpus; });
+}
+
+void collect_departures_with_gpus() noexcept {
   end([me = std::this_thread::get_id()](const Departure& one) { return one.thread == me; });
 }
 

@@ -12,8 +12,11 @@ class Runtime;
 /// threads.
 void depart(Runtime* part) noexcept;
 
-/// Destroys the parts that this thread and all other ranks have released.
+/// Destroys the parts that this thread and all other ranks have released, except those that use GPUs.
 void collect_departures() noexcept;
+/// The same for all of them. Only where the caller frees or allocates GPU memory anyway: CUDA frees memory when the
+/// kernels on the GPU have ended, and a kernel may wait for a rank that waits for the caller.
+void collect_departures_with_gpus() noexcept;
 /// The same for the parts of ranks that were threads of this process and have ended.
 void collect_departures_of_threads() noexcept;
 /// The number of parts over MPI that wait for other ranks.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "session/collective.hpp"
+#include "session/departures.hpp"
 #include "session/runtime.hpp"
 #include "tasuki/error.hpp"
 
@@ -139,6 +140,7 @@ void group_gpus(Runtime& runtime) {
 
 Gpus& gpu_memory(Runtime& runtime) {
   if (!runtime.gpus) {
+    collect_departures_with_gpus();
     Agreement agreement(runtime, "use_gpu");
     const std::string why = why_no_gpu();
     if (!why.empty()) agreement.complain("this rank cannot use a GPU: " + why);

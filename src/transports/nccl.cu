@@ -4,11 +4,18 @@
 // ranks must start operations over this path in the same order. The library is opened at its first use, so that
 // programs also run on machines without it.
 #include <cuda_runtime.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 #include "paths/path.hpp"
@@ -23,6 +30,61 @@ namespace tasuki {
 namespace {
 
 #ifdef TASUKI_NCCL
+
+// Communicators of NCCL that are being destroyed. `ncclCommDestroy` returns when all ranks of the host have called it.
+// But they release a context when they like, and what they do meanwhile may need this rank: so each call has a thread
+// of its own. Only the end of the process waits for these threads, for a while, because another rank may have died.
+class Endings {
+ public:
+  // Never destroyed: threads may outlast static objects.
+  static Endings& get() {
+    static auto* one = new Endings;
+    return *one;
+  }
+
+  void destroy(ncclComm_t comm) {
+    int device = 0;
+    cudaGetDevice(&device);
+    {
+      const std::lock_guard lock(mutex_);
+      ++running_;
+    }
+    try {
+      std::thread([this, comm, device] {
+        // What NCCL frees must not end a capture of another thread.
+        cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+        cudaThreadExchangeStreamCaptureMode(&mode);
+        cudaSetDevice(device);
+        Nccl::get().destroy(comm);
+        ended();
+      }).detach();
+    } catch (const std::system_error&) {  // no more threads: the communicator stays until the process ends
+      ended();
+    }
+  }
+
+ private:
+  static constexpr auto kMost = std::chrono::seconds(5);
+
+  Endings() {
+    std::atexit([] { get().await(); });
+  }
+  void ended() {
+    const std::lock_guard lock(mutex_);
+    --running_;
+    changed_.notify_all();
+  }
+  void await() {
+    if (getpid() != process_) return;  // the threads are the parent's
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kMost, [this] { return running_ == 0; });
+  }
+
+  const pid_t process_ = getpid();
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int running_ = 0;
+};
 
 class Communicator {
  public:
@@ -62,7 +124,11 @@ class Communicator {
 
   void drop(bool abort) {
     if (comm_ == nullptr) return;
-    abort ? Nccl::get().abort(comm_) : Nccl::get().destroy(comm_);
+    if (abort) {
+      Nccl::get().abort(comm_);
+    } else {
+      Endings::get().destroy(comm_);
+    }
     comm_ = nullptr;
   }
   ncclComm_t get() const {

@@ -1,11 +1,13 @@
 // Subsets on GPUs: each rank keeps the GPU that it has in its context, whichever of the two is asked for it first, and
 // exchanges in its subset alone.
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "common.hpp"
+#include "session/departures.hpp"
 
 using namespace tasuki;
 using namespace gpu_tests;
@@ -73,4 +75,36 @@ RANK_TEST("a subset that is asked for its GPUs first takes those that its contex
   check_ring(part, 7);
   CHECK(use_gpu(ctx) == gpu);
   check_ring(ctx, 8);
+}
+
+RANK_TEST("a subset over NCCL that this rank has released keeps no rank that has other things to do") {
+  int gpus = 0;
+  CUDA_OK(cudaGetDeviceCount(&gpus));
+  if (ctx.size() == 1 || ctx.comm() == MPI_COMM_NULL || gpus < ctx.size()) return;
+  use_gpu(ctx);
+  std::vector<int> all;
+  for (int rank = 0; rank < ctx.size(); ++rank) all.push_back(rank);
+  const bool last = ctx.rank() == ctx.size() - 1;
+  for (int turn = 0; turn < 3; ++turn) {
+    std::optional<Context> part(ctx.subset(all));
+    {
+      const Grid grid(*part, {64 * ctx.size()}, {.periodic = {true}});
+      const Field<double> u(grid, {.name = "u", .memory = Memory::device});
+      HaloOptions options;
+      options.path = "nccl";
+      Halo halo{HaloField(u), options};
+      const OwnStream stream;
+      halo.run(stream.get());
+      synchronize(*part, stream.get());
+    }
+    if (last) part.reset();  // the others have not, so that it is destroyed later
+    MPI_Barrier(ctx.comm());
+    part.reset();
+    // The others destroy it while the last rank waits for them in MPI. NCCL's own communicator is destroyed together.
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!last && departing() > 0 && std::chrono::steady_clock::now() < end) collect_departures_with_gpus();
+    if (!last) CHECK(departing() == 0);
+    MPI_Barrier(ctx.comm());
+    collect_departures_with_gpus();
+  }
 }
