@@ -43,6 +43,7 @@ struct HostEpochs {
 class Engine {
  public:
   virtual ~Engine() = default;
+  virtual void admit() {}  ///< Before `start`. Throws if there is no room for another epoch; nothing has changed then.
   virtual void start() = 0;  ///< Begins an epoch.
   virtual bool test() = 0;   ///< does what the caller's thread can do now; true if the epoch has ended
   /// Puts the work into `stream`, in its order. Only engines for GPU memory can; others throw.

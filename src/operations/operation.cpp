@@ -98,6 +98,7 @@ void Operation::State::start() {
   runtime_of(context_).refuse_if_failed(name_);
   count_kernels("start");
   check_alternation();
+  engine_->admit();
   ++epoch_;
   if (kernel_runs_) kernel_runs_->host_begins();
   if (check_) check_->start(epoch_, buffers_);

@@ -11,6 +11,7 @@
 
 #include "engines/engine.hpp"
 #include "engines/gpu/clock.cuh"
+#include "engines/gpu/host_streams.hpp"
 #include "engines/gpu/launch.cuh"
 #include "engines/gpu/program.hpp"
 #include "engines/gpu/rows.cuh"
@@ -26,7 +27,8 @@ constexpr int kFollowing = 4;  // blocks for each SM if they need not all be on 
 
 class StreamEngine final : public Engine {
  public:
-  StreamEngine(Executor& executor, Runtime& runtime) : executor_(executor), runtime_(runtime) {
+  StreamEngine(Executor& executor, Runtime& runtime)
+      : executor_(executor), runtime_(runtime), streams_(HostStreams::of(runtime.gpus->ordinal())) {
     // Blocks wait for other ranks, so all of them must be on the GPU at once. A block takes at most half of an SM, so
     // that each SM can have one. If messages travel in a stream and take SMs, half of the SMs are left to those who
     // carry them. If all commands only copy, blocks may follow each other.
@@ -62,11 +64,11 @@ class StreamEngine final : public Engine {
     for (cudaEvent_t* event : {&ended_, &begun_, &read_, &unpacked_}) {
       TASUKI_CUDA(cudaEventCreateWithFlags, event, cudaEventDisableTiming);
     }
-    int least = 0;
-    int greatest = 0;
-    TASUKI_CUDA(cudaDeviceGetStreamPriorityRange, &least, &greatest);
-    for (cudaStream_t* stream : {&own_, &beside_}) {
-      TASUKI_CUDA(cudaStreamCreateWithPriority, stream, cudaStreamNonBlocking, greatest);
+    if (!program_.messages.empty() || executor.recorder() != nullptr) {
+      int least = 0;
+      int greatest = 0;
+      TASUKI_CUDA(cudaDeviceGetStreamPriorityRange, &least, &greatest);
+      TASUKI_CUDA(cudaStreamCreateWithPriority, &beside_, cudaStreamNonBlocking, greatest);
     }
     watched_ = runtime.gpus->watch([this] { complain(); });
   }
@@ -79,7 +81,8 @@ class StreamEngine final : public Engine {
     } catch (const Error&) {  // the GPU has failed; another error says so
     }
     for (cudaEvent_t event : {ended_, begun_, read_, unpacked_}) cudaEventDestroy(event);
-    for (cudaStream_t stream : {own_, beside_}) cudaStreamDestroy(stream);
+    if (beside_ != nullptr) cudaStreamDestroy(beside_);
+    leave_stream();
   }
 
   void enqueue(Stream stream, StreamWork work) override {
@@ -123,8 +126,18 @@ class StreamEngine final : public Engine {
     if (channels && ends_epoch(work)) TASUKI_CUDA(cudaStreamWaitEvent, stream, unpacked_, 0);
   }
 
-  // Uses a stream of its own, which begins after the work of the default stream. Operations may be started in orders
-  // that differ between ranks, so none may have to wait for another one to end.
+  void admit() override {
+    if (own_ == nullptr) own_ = streams_.take();
+    if (own_ != nullptr) return;
+    const std::string most = std::to_string(streams_.size());
+    throw Error(who() + "start: " + most + " epochs that the host has started are active on this GPU, and CUDA runs " +
+                most +
+                " streams side by side; wait for one of them first, put the operations into a stream of yours, "
+                "or set CUDA_DEVICE_MAX_CONNECTIONS (at most 32) before the program starts");
+  }
+
+  // Uses a stream that no other active epoch has, and begins after the work of the default stream. Operations may be
+  // started in orders that differ between ranks, so none may have to wait for another one to end.
   void start() override {
     TASUKI_CUDA(cudaEventRecord, ended_, nullptr);
     TASUKI_CUDA(cudaStreamWaitEvent, own_, ended_, 0);
@@ -134,6 +147,7 @@ class StreamEngine final : public Engine {
 
   bool test() override {
     if (!has_ended(cudaEventQuery(ended_), "cudaEventQuery")) return false;
+    leave_stream();
     complain();
     return true;
   }
@@ -141,6 +155,7 @@ class StreamEngine final : public Engine {
   void stop() override {
     runtime_.gpus->abort();
     cudaDeviceSynchronize();
+    leave_stream();
   }
 
   bool captured() const override { return replayed_; }
@@ -181,6 +196,11 @@ class StreamEngine final : public Engine {
   std::string who() const {
     const Plan& plan = executor_.plan();
     return "rank " + std::to_string(plan.rank) + ": " + plan.operation + ": ";
+  }
+
+  void leave_stream() {
+    if (own_ != nullptr) streams_.give_back(own_);
+    own_ = nullptr;
   }
 
   // From now on the host does not know how often it has run.
@@ -411,6 +431,7 @@ class StreamEngine final : public Engine {
 
   Executor& executor_;
   Runtime& runtime_;
+  HostStreams& streams_;
   GpuProgram program_;
   std::shared_ptr<PlanFailure> failure_;
   std::shared_ptr<std::byte> told_words_;  // on the GPU: see `lower`
@@ -430,9 +451,9 @@ class StreamEngine final : public Engine {
   cudaEvent_t begun_ = nullptr;
   cudaEvent_t read_ = nullptr;
   cudaEvent_t unpacked_ = nullptr;
-  cudaStream_t own_ = nullptr;     // for epochs that the host starts
+  cudaStream_t own_ = nullptr;     // of the active epoch, if the host has started it
   Stream known_ = nullptr;         // the stream of the last call, which belongs to this rank's GPU
-  cudaStream_t beside_ = nullptr;  // for messages
+  cudaStream_t beside_ = nullptr;  // for messages, and for looking at the clock
   std::shared_ptr<void> watched_;
 };
 
