@@ -36,9 +36,10 @@ void select_gpu(int ordinal);
 /// when that is done. Local. Throws where there is no GPU.
 void copy_bytes(void* to, const void* from, std::int64_t bytes);
 
-/// Waits on the host until the work in `stream` is done. Throws if an exchange in it has failed, if a rank of this host
-/// has died (exchanges that wait for it are ended) or at the context's deadline. Local. Where no GPU is used it returns
-/// at once.
+/// Waits on the host until the work in `stream` is done, whichever contexts put it there. Throws if an operation of
+/// this process on the stream's GPU has failed, of any context, as long as that operation exists; if a rank of this
+/// context that is on this host has died (exchanges that wait for it are ended); or at the context's deadline. Local.
+/// Returns at once where this process has used no GPU.
 void synchronize(const Context& context, Stream stream);
 
 class GpuFork;

@@ -54,12 +54,15 @@ struct KernelGroup {
 
 /// A handle to a prepared communication; a second handle refers to the same one. The derived classes make it, with the
 /// same arguments on all ranks where they must agree; then every rank runs it as often as it likes. Any number of
-/// operations may be active at once, and ranks may start them in different orders. Operations that are put into one
-/// stream run in that stream's order, which must be the same on all ranks.
+/// operations may be active at once, and ranks may start them in different orders. On GPUs there are limits:
+/// operations that are put into one stream run in that stream's order, which must be the same on all ranks, and the
+/// host can start as many at once as CUDA runs streams side by side (docs/gpus.md).
 class Operation {
  public:
   /// Begins the next epoch: 1, 2, ... Local; never allocates. Throws if the operation is active, or was freed, or is an
-  /// alternating halo whose fields were not swapped exactly once, or if a kernel on threads has a handle of it.
+  /// alternating halo whose fields were not swapped exactly once, or if a kernel on threads has a handle of it. On GPU
+  /// memory also if another operation of this process has failed there and nobody has been told, or if too many epochs
+  /// that the host has started are active.
   void start();
   /// Does what can be done now, for all active operations of the context. True if the epoch started last has ended on
   /// this rank. Local; does not block. Throws as `wait` does, so that a loop of tests ends: if a rank that it depends
@@ -76,8 +79,9 @@ class Operation {
   ///
   /// Legal while the stream is being captured: each launch of the graph is a further epoch. Of fields with two copies
   /// the graph always uses the copy that was current at the capture, so capture an even number of iterations. An
-  /// exchange that fails (a peer has died, the deadline has passed) ends its kernels, and the next of these calls, or
-  /// `synchronize`, throws.
+  /// exchange that fails (a peer has died, the deadline has passed) ends its kernels, and work that follows in the
+  /// stream reads half a result. The next of these calls, or `synchronize`, throws; docs/gpus.md says who hears of
+  /// what.
   void start(Stream stream);
   void wait(Stream stream);
   void run(Stream stream);
@@ -106,8 +110,9 @@ class Operation {
   /// which meet: ` and why. Empty before the first handle. Local.
   std::string device_group() const;
 
-  /// Frees everything. Local. Throws if active. Waits for kernels that have a `device` handle of it to end. The
-  /// destructor of the last handle does the same without throwing.
+  /// Frees everything. Local. Throws if active. Waits for kernels that have a `device` handle of it to end, and on GPU
+  /// memory for all kernels; if an exchange has failed there and nobody has been told, it throws that once all is free.
+  /// The destructor of the last handle does the same without throwing: it writes on stderr.
   void free();
   bool active() const;
 

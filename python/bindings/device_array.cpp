@@ -102,8 +102,7 @@ nb::object refuse_numpy(const DeviceArray& array, const nb::args&, const nb::kwa
 
 void wait_for(const ContextHandle& context, nb::handle stream) {
   const Context& core = context.owner->context();
-  if (!uses_gpu(core)) return;
-  select_gpu(use_gpu(core));
+  if (uses_gpu(core)) select_gpu(use_gpu(core));
   synchronize(core, stream_or_current(stream, Library::none));
 }
 
@@ -218,8 +217,8 @@ does the same. Collective; raises tasuki.Error on all ranks if a rank has no GPU
         R"(Waits until the work in `stream` is done, with other Python threads running. Local.
 
 stream: as for `Operation.start`; None: the current one of CuPy or PyTorch if the process uses exactly one of them, else
-the legacy default stream. Raises tasuki.Error if an exchange in it has failed, if a rank has died, or at the context's
-deadline. Where no GPU is used it returns at once.)");
+the legacy default stream. Raises tasuki.Error if an exchange has failed, of any context of this process on that GPU, if
+a rank of this context has died, or at its deadline. Returns at once where this process has used no GPU.)");
   m.def(
       "_stream_address",
       [](nb::handle stream) { return reinterpret_cast<std::uintptr_t>(stream_or_current(stream, Library::none)); },

@@ -122,11 +122,12 @@ void bind_operations(nb::module_& m) {
   nb::class_<PyOperation>(m, "Operation",
                           R"(A prepared communication. Made collectively; every rank runs it as often as it likes.
 
-Any number may be active at once, started in any order that differs between ranks. While a wait goes on, other Python
-threads run, and Ctrl-C ends it: the operation is then still active and may be waited for again.
+On host memory any number may be active at once, and ranks may start and wait for them in different orders. While a wait
+goes on, other Python threads run, and Ctrl-C ends it: the operation is then still active and may be waited for again.
 
 On GPU memory an epoch is work of a stream, in its order; the host does not wait (`tasuki.synchronize` does), and graph
-captures of the stream take it in. `stream` is a stream of CuPy or PyTorch, an object with `__cuda_stream__`, or an
+captures of the stream take it in. Ranks start operations that share a stream in the same order; TASUKI_CHECK=1 finds
+those that do not. docs/gpus.md says what holds for several streams. `stream` is a stream of CuPy or PyTorch, an object with `__cuda_stream__`, or an
 address. None: the current stream of the library whose arrays the fields wrap; else that of CuPy or PyTorch, if the
 process uses exactly one of them; else the legacy default stream. On host memory it must be None.)")
       .def("start", &PyOperation::start, nb::arg("stream") = nb::none(),
@@ -143,7 +144,8 @@ On GPUs: what is sent may be changed by work that follows in the stream.)")
            R"(Returns when the epoch started last has ended on this rank; at once if none is active.
 
 Raises tasuki.Error if a rank that it depends on has died, or after the context's deadline.
-On GPUs: returns at once; what has arrived may be read by work that follows in the stream.)")
+On GPUs: returns at once; what has arrived may be read by work that follows in the stream. An exchange that fails there is
+raised by `tasuki.synchronize`, the next `start`, `run` or `wait`, and `free`; not by what other libraries wait with.)")
       .def("run", &PyOperation::run, nb::arg("stream") = nb::none(),
            nb::sig("def run(self, stream: Any = None) -> None"), "`start` and `wait`; on GPUs in one kernel.")
       .def(
@@ -180,7 +182,10 @@ host can start, naming its path and what to force.)")
       .def_prop_ro(
           "device_group", [](const PyOperation& op) { return op.operation().device_group(); },
           "How the group of the newest handle runs the operation: whether its blocks meet, and why. '' without one.")
-      .def("free", &PyOperation::free, "Gives everything back. Local. Raises if the operation is active.")
+      .def("free", &PyOperation::free,
+           "Gives everything back. Local. Raises if the operation is active; on GPUs also, when all is given back, if "
+           "an "
+           "exchange has failed and nobody has been told.")
       .def(
           "overlap",
           [](nb::handle op, nb::handle stream) {

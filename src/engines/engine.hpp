@@ -55,6 +55,9 @@ class Engine {
   virtual HostEpochs share_epochs(const KernelEpochs& kernels);
   /// Waits until the recorder has all times; for engines that do not record while they run.
   virtual void tell() {}
+  /// Waits for what was started, and throws if it has failed and nobody has been told. Before the engine is destroyed
+  /// by `free`.
+  virtual void finish() {}
   /// Stops driving after a failure; afterwards the executor is the caller's.
   virtual void stop() {}
   /// The operation is destroyed while an epoch is active. The engine is destroyed next.

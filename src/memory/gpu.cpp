@@ -74,9 +74,13 @@ Gpu* gpu() {
   return found().gpu;
 }
 
+Gpu* used_gpu() {
+  return maker() == nullptr || !driver_is_loaded() ? nullptr : gpu();
+}
+
 Memory memory_of(const void* p) {
-  if (maker() == nullptr || !driver_is_loaded()) return Memory::host;
-  return gpu() != nullptr ? gpu()->where(p) : Memory::host;
+  Gpu* const used = used_gpu();
+  return used != nullptr ? used->where(p) : Memory::host;
 }
 
 std::string why_no_gpu() {

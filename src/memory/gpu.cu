@@ -105,6 +105,8 @@ class Cuda final : public Gpu {
                 12000, cudaEnableDefault, &found);
     TASUKI_CUDA(cudaGetDriverEntryPointByVersion, "cuPointerGetAttribute", reinterpret_cast<void**>(&attribute_), 12000,
                 cudaEnableDefault, &found);
+    TASUKI_CUDA(cudaGetDriverEntryPointByVersion, "cuDevicePrimaryCtxGetState", reinterpret_cast<void**>(&state_),
+                12000, cudaEnableDefault, &found);
   }
 
   int count() const override { return count_; }
@@ -223,7 +225,10 @@ class Cuda final : public Gpu {
     reached_.insert(way);
   }
 
-  bool done(Stream stream) override { return has_ended(cudaStreamQuery(stream), "cudaStreamQuery"); }
+  bool done(Stream stream) override {
+    if (stream == nullptr && !in_use(current())) return true;
+    return has_ended(cudaStreamQuery(stream), "cudaStreamQuery");
+  }
   bool capturing(Stream stream) override {
     cudaStreamCaptureStatus status{};
     TASUKI_CUDA(cudaStreamIsCapturing, stream, &status);
@@ -240,9 +245,17 @@ class Cuda final : public Gpu {
   }
 
  private:
+  // Whether this process has used the device, so that there is something that its default stream may have.
+  bool in_use(int ordinal) const {
+    unsigned flags = 0;
+    int active = 0;
+    return state_(ordinal, &flags, &active) != CUDA_SUCCESS || active != 0;
+  }
+
   int count_;
   decltype(&cuMemGetAddressRange) address_range_ = nullptr;
   decltype(&cuPointerGetAttribute) attribute_ = nullptr;
+  decltype(&cuDevicePrimaryCtxGetState) state_ = nullptr;
   std::mutex reaching_;
   std::set<std::pair<int, int>> reached_;  // (device, other device) pairs that have been enabled
 };

@@ -70,7 +70,8 @@ class Gpu {
   /// Enables the current device to use `p`, which lies on another device of this process.
   virtual void reach(const void* p) = 0;
 
-  /// True if all work in the stream has ended. Throws `GpuFailure`.
+  /// True if all work in the stream has ended. Does not begin to use a GPU, which has no work then. Throws
+  /// `GpuFailure`.
   virtual bool done(Stream stream) = 0;
   virtual bool capturing(Stream stream) = 0;  ///< true if the stream is being captured into a graph
   /// Ordinal of the device to which the stream belongs: the current one for the default stream.
@@ -83,6 +84,9 @@ class Gpu {
 
 /// The interface to this process's GPUs; null if there is none, and then `why_no_gpu` says why.
 Gpu* gpu();
+
+/// The same if this process has used CUDA; else null, and CUDA is not initialised.
+Gpu* used_gpu();
 
 /// The kind of memory that `p` points to. Does not initialise CUDA: a process that has not used CUDA has no GPU memory.
 Memory memory_of(const void* p);

@@ -57,7 +57,8 @@ class GpuMemory {
   /// Registers a check, which throws if something has failed. `check()` calls it as long as the returned pointer
   /// exists.
   std::shared_ptr<void> watch(std::function<void()> check);
-  void check() const;  ///< calls all registered checks
+  void check() const;                                     ///< calls all registered checks
+  std::size_t watches() const { return checks_.size(); }  ///< how many there are
   /// Word in mapped host memory that waiting kernels read: they give up when it is not 0.
   std::uint32_t* abort_word() const { return abort_.get(); }
   /// Word in GPU memory in which these kernels note when one has read that word.

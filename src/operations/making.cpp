@@ -13,6 +13,7 @@
 #include "session/collective.hpp"
 #include "session/gpus.hpp"
 #include "session/mpi.hpp"
+#include "session/start_log.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/operation.hpp"
 #include "transports/transport.hpp"
@@ -203,6 +204,8 @@ Operation::State::State(const Context& context, Description description, const O
   if (peer_failed)
     throw Error(fmt::format("rank {}: {}: a peer could not make it, and did not say why", context.rank(), name_));
   idle_ = description.among && problem.moves.empty();
+  if (runtime.starts)
+    number_ = description.among ? runtime.starts->number_among(*description.among) : runtime.starts->number_of_all();
   first_copy_.resize(buffers_.size());
   runtime.reserve_active();
 }
@@ -220,6 +223,7 @@ Operation::State::State(const Context& context, Plan plan, std::vector<UserBuffe
   explanation_ = fmt::format("{} on rank {} of {}: a plan that was loaded, {} commands, {} bytes\n", name_,
                              context.rank(), context.size(), plan.commands.size(), plan.memory());
   all_do(runtime, name_, [&] { run_on(std::move(plan), engine, options); });
+  if (runtime.starts) number_ = runtime.starts->number_of_all();
   first_copy_.resize(buffers_.size());
   runtime.reserve_active();
 }

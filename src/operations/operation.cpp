@@ -9,6 +9,8 @@
 
 #include "operations/check.hpp"
 #include "operations/state.hpp"
+#include "session/gpus.hpp"
+#include "session/start_log.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -92,10 +94,17 @@ void Operation::State::check_alternation() {
   }
 }
 
+// On a GPU, also failures that nobody has been told of yet: what they left may be read by what starts now.
+void Operation::State::refuse_after_failure() const {
+  const Runtime& runtime = runtime_of(context_);
+  runtime.refuse_if_failed(name_);
+  if (where_ == Memory::device && runtime.gpus) runtime.gpus->check_untold();
+}
+
 void Operation::State::start() {
   check_alive("start");
   check_inactive("start");
-  runtime_of(context_).refuse_if_failed(name_);
+  refuse_after_failure();
   count_kernels("start");
   check_alternation();
   engine_->admit();
@@ -119,6 +128,14 @@ void Operation::State::failed(const std::exception& error) {
   ended();
 }
 
+// A graph may be launched in any order, so that nothing is known of operations that are part of one.
+void Operation::State::log_start(Stream stream) {
+  Runtime& runtime = runtime_of(context_);
+  if (!runtime.starts || number_ == 0 || engine_->captured()) return;
+  if (stream != nullptr && gpu()->capturing(stream)) return;
+  runtime.starts->begin(number_, name_, epoch_ + 1, stream);
+}
+
 void Operation::State::enqueue(Stream stream, StreamWork work) {
   const bool starts = starts_epoch(work);
   check_alive(starts ? "start" : "wait");
@@ -134,9 +151,10 @@ void Operation::State::enqueue(Stream stream, StreamWork work) {
     throw Error(fmt::format("rank {}: {}: wait(stream) without start(stream) before it", context_.rank(), name_));
   }
   if (starts) {
-    runtime_of(context_).refuse_if_failed(name_);
+    refuse_after_failure();
     count_kernels("start");
     check_alternation();
+    log_start(stream);
     ++epoch_;
   }
   const TracedCall traced(executor_->recorder(), starts ? Traced::start : Traced::wait, epoch_);
@@ -248,11 +266,18 @@ void Operation::State::free() {
   if (kernel_runs_) kernel_runs_->await();
   if (!runtime_of(context_).failed()) count_kernels("free");
   if (kernel_runs_) kernel_runs_->stop();
+  std::exception_ptr failure;
+  try {
+    engine_->finish();
+  } catch (...) {
+    failure = std::current_exception();
+  }
   engine_.reset();
   executor_.reset();
   kernel_runs_.reset();
   keep_.clear();
   runtime_of(context_).unreserve_active();
+  if (failure) std::rethrow_exception(failure);
 }
 
 void Operation::start() {

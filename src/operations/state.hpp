@@ -109,6 +109,8 @@ class Operation::State final : public Progressing {
   void check_alive(const char* call) const;
   void check_host(const char* call) const;
   void check_inactive(const char* call) const;
+  void refuse_after_failure() const;
+  void log_start(Stream stream);
   /// Throws if kernels cannot run epochs now. Settles which copies the first epoch uses.
   void admit_kernels(const char* call);
   /// Counts the epochs that kernels have run.
@@ -146,6 +148,7 @@ class Operation::State final : public Progressing {
   TestWatch watch_;
   std::shared_ptr<const Program::Combine> combine_;
   std::unique_ptr<OperationCheck> check_;  ///< null unless TASUKI_CHECK=1
+  std::uint64_t number_ = 0;               ///< in the log of starts: see `StartLog`
 };
 
 }  // namespace tasuki

@@ -4,20 +4,74 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <exception>
 #include <map>
+#include <mutex>
 #include <utility>
 
 #include "session/collective.hpp"
 #include "session/departures.hpp"
 #include "session/runtime.hpp"
+#include "session/start_log.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
+namespace {
+
+// Of all contexts of this process. Those of one GPU belong to one rank, and so to one thread at a time.
+struct Registry {
+  std::mutex mutex;
+  std::vector<Gpus*> all;
+};
+
+// Never destroyed: contexts may exist until the program ends.
+Registry& registry() {
+  static auto* one = new Registry;
+  return *one;
+}
+
+}  // namespace
 
 Gpus::Gpus(Runtime& runtime)
     : GpuMemory(runtime.memory(), runtime.chosen_gpu(), runtime.place(),
                 [&topology = runtime.topology()](int rank) { return topology.same_process(topology.rank, rank); }),
-      runtime_(runtime) {}
+      runtime_(runtime) {
+  const std::lock_guard lock(registry().mutex);
+  registry().all.push_back(this);
+}
+
+Gpus::~Gpus() {
+  const std::lock_guard lock(registry().mutex);
+  std::erase(registry().all, this);
+}
+
+std::vector<Gpus*> Gpus::on(int ordinal) {
+  const std::lock_guard lock(registry().mutex);
+  std::vector<Gpus*> all;
+  for (Gpus* one : registry().all)
+    if (one->ordinal() == ordinal) all.push_back(one);
+  return all;
+}
+
+bool Gpus::any() {
+  const std::lock_guard lock(registry().mutex);
+  return !registry().all.empty();
+}
+
+void Gpus::check_untold() const {
+  const std::lock_guard lock(registry().mutex);
+  for (const Gpus* one : registry().all)
+    if (one->ordinal() == ordinal() && !one->runtime_.failed()) one->check();  // who is told marks the context
+}
+
+void Gpus::end_waits_for_the_dead() {
+  if (watches() == 0 || runtime_.failed()) return;
+  const std::string why = runtime_.liveness().failure(runtime_.everyone());
+  if (why.empty()) return;
+  runtime_.fail(why);
+  abort();
+}
 
 std::shared_ptr<Gpus> Gpus::find_out(Runtime& runtime) {
   std::shared_ptr<Gpus> gpus;
@@ -179,22 +233,71 @@ void refuse_foreign(const Runtime& runtime, const std::string& who, Stream strea
                         who, ordinal, own, own));
 }
 
-void synchronize(const Context& context, Stream stream) {
-  Runtime& runtime = runtime_of(context);
-  if (!runtime.gpus) return;
-  GpuMemory& memory = *runtime.gpus;
-  refuse_captured(runtime, "synchronize", stream);
+bool Gpus::failed() const {
+  return runtime_.failed();
+}
+
+void Gpus::compare_starts() {
+  if (runtime_.starts && !runtime_.failed()) runtime_.starts->look();
+}
+
+namespace {
+
+// The contexts whose operations may be in the stream: those that use its GPU, and this one.
+std::vector<Gpus*> users_of(const Runtime& runtime, Stream stream) {
+  std::vector<Gpus*> users = Gpus::on(gpu()->device_of(stream));
+  Gpus* const own = runtime.gpus.get();
+  if (own != nullptr && std::ranges::find(users, own) == users.end()) users.push_back(own);
+  return users;
+}
+
+// Waits until the stream is done. Kernels of other contexts may wait in it for ranks that only those contexts have.
+void await_stream(Runtime& runtime, Stream stream, const std::vector<Gpus*>& users) {
+  using Clock = std::chrono::steady_clock;
+  constexpr auto kLook = std::chrono::milliseconds(300);  // also the time in which what a dead rank sent may arrive
+  constexpr unsigned kPollsPerClock = 64;
+  auto next = Clock::now() + kLook;
+  unsigned polls = 0;
+  const auto done = [&] {
+    if (gpu()->done(stream)) return true;
+    if (++polls % kPollsPerClock != 0 || Clock::now() < next) return false;
+    for (Gpus* one : users) {
+      one->compare_starts();
+      if (one != runtime.gpus.get()) one->end_waits_for_the_dead();
+    }
+    next = Clock::now() + kLook;
+    return false;
+  };
   try {
-    wait_until(
-        runtime, runtime.everyone(), [stream] { return gpu()->done(stream); },
-        [&] { return fmt::format("rank {}: synchronize: the work in the stream did not end", runtime.rank()); });
-    memory.check();  // throws if a kernel has given up, for then it has ended too
+    wait_until(runtime, runtime.everyone(), done,
+               [&] { return fmt::format("rank {}: synchronize: the work in the stream did not end", runtime.rank()); });
   } catch (const Interruption&) {
     throw;
   } catch (...) {
-    memory.abort();  // ends kernels that still wait
+    for (Gpus* one : users)
+      if (one == runtime.gpus.get() || one->failed()) one->abort();  // ends kernels that still wait
     throw;
   }
+}
+
+}  // namespace
+
+void synchronize(const Context& context, Stream stream) {
+  Runtime& runtime = runtime_of(context);
+  if (!Gpus::any() && used_gpu() == nullptr) return;
+  refuse_captured(runtime, "synchronize", stream);
+  const std::vector<Gpus*> users = users_of(runtime, stream);
+  await_stream(runtime, stream, users);
+  std::exception_ptr failure;
+  for (Gpus* one : users) {
+    try {
+      one->check();  // throws if a kernel has given up, for then it has ended too
+    } catch (...) {
+      one->abort();  // ends the context's kernels that still wait
+      if (!failure) failure = std::current_exception();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace tasuki

@@ -18,6 +18,21 @@ class Gpus : public GpuMemory {
 
   /// For `find_out`, which also tries out what works.
   explicit Gpus(Runtime& runtime);
+  ~Gpus() override;
+
+  /// Of all contexts of this process: those that use this GPU. Work of them all meets in its streams.
+  static std::vector<Gpus*> on(int ordinal);
+  /// Whether any context of this process uses a GPU.
+  static bool any();
+  /// Throws the first failure that nobody has been told yet, of an operation of any context on this GPU. Never
+  /// allocates unless it throws.
+  void check_untold() const;
+  /// If a rank of this context has died or given up, ends the kernels that may wait for it. Only where operations are
+  /// left. Their failure is found by their checks.
+  void end_waits_for_the_dead();
+  /// With TASUKI_CHECK=1: throws if ranks have started operations of this context in unlike orders in streams.
+  void compare_starts();
+  bool failed() const;  ///< whether the context has
 
   /// Of the rank's GPU: see `Gpu::name`.
   const std::string& name(int rank) const { return names_[static_cast<std::size_t>(rank)]; }

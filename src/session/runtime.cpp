@@ -33,11 +33,12 @@ struct Session {
   int runtimes = 0;
   bool ours = false;
   bool broken = false;
-  bool left_alone = false;  ///< a rank died while this one left a context, and the program was not told
+  /// A rank died while this one left a context, or an operation has failed, and the program was not told.
+  bool left_alone = false;
 };
 Session session;
 
-/// Ends the process with an error status if a rank died and the program was not told.
+/// Ends the process with an error status if something has failed and the program was not told.
 void end_with_an_error() {
   if (!session.left_alone) return;
   std::fflush(nullptr);
@@ -172,6 +173,7 @@ Runtime::~Runtime() {
   const bool threads = topology_.threads;
   transports.reset();
   gpus.reset();
+  starts.reset();
   liveness_.reset();
   memory_.reset();
   communicator_.reset();
@@ -287,6 +289,7 @@ void Runtime::progress_all() {
 void Runtime::leave_to_the_parent() {
   (void)new auto(std::move(transports));
   (void)new auto(std::move(gpus));
+  (void)new auto(std::move(starts));
   (void)liveness_.release();
   (void)memory_.release();
   (void)communicator_.release();
@@ -310,6 +313,13 @@ void Runtime::refuse(const std::string& doing) const {
       fmt::format("rank {}: {}: the context has failed before and cannot be used again ({}); end the program, or make "
                   "another context",
                   rank(), doing, failure_));
+}
+
+void Runtime::fail_untold(const std::string& failure) {
+  fail(failure);
+  std::fprintf(stderr, "tasuki: %s; nothing has asked for this failure before the operation was destroyed\n",
+               failure.c_str());
+  if (!topology_.threads) session.left_alone = true;  // threads share it, and leave it alone
 }
 
 void Runtime::fail(const std::string& why) {

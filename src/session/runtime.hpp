@@ -35,6 +35,7 @@ class Progressing {
 
 class Gpus;
 class KernelHome;
+class StartLog;
 class Transports;
 
 class Runtime {
@@ -66,6 +67,7 @@ class Runtime {
   double deadline = 30.0;
   std::shared_ptr<Gpus> gpus;           ///< made collectively by the first use of a GPU (session/gpus.hpp)
   std::shared_ptr<KernelHome> kernels;  ///< made by the first kernel that communicates by itself (kernels/home.hpp)
+  std::shared_ptr<StartLog> starts;     ///< with TASUKI_CHECK=1 (session/start_log.hpp)
   Machine machine;  ///< the planner's view of these ranks; prices are measured or read when first needed
   std::shared_ptr<Transports> transports;  ///< made with the context (transports/transport.hpp)
   std::string priced;                      ///< the usable paths for which prices were last completed
@@ -97,6 +99,9 @@ class Runtime {
   /// first reason counts.
   void fail(const std::string& why);
   bool failed() const { return failed_; }
+  /// A failure that nobody was told: it is written on stderr, and the process will end with an error status. For
+  /// destructors.
+  void fail_untold(const std::string& failure);
   /// `fail` for this context and its parts, when this rank cannot go on.
   void give_up(const std::string& why);
   /// Throws if this rank has failed: other ranks may still be in calls that it left, and a new call would be matched

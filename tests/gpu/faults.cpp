@@ -1,8 +1,12 @@
 // Operations on GPU memory that go wrong, or in another order than elsewhere: nothing hangs, nothing is lost, and what
 // failed is not taken for done.
 #include <chrono>
+#include <cstdlib>
+#include <memory>
 #include <optional>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "common.hpp"
@@ -153,4 +157,116 @@ RANK_TEST("GPU memory that was given up is used again, also where ranks have sha
   // Twice what there is.
   for (int i = 0; i < 16; ++i) Field<double>(grid, {.memory = Memory::device});
   CHECK(uneven != nullptr);
+}
+
+RANK_TEST("synchronize of a context that has used no GPU waits, and tells what failed in its subset") {
+  if (ctx.size() == 1 || ctx.comm() == MPI_COMM_NULL) return;
+  if (in_islands()) return;  // NCCL's kernels do not give up
+  const Context own(ctx.comm());
+  std::vector<int> all;
+  for (int rank = 0; rank < own.size(); ++rank) all.push_back(rank);
+  Context part = own.subset(all);
+  use_gpu(part);
+  REQUIRE(!uses_gpu(own));
+  const Layout whole = Layout::bytes(kBytes);
+  const int last = own.size() - 1;
+  const OwnStream stream;
+  DeviceBytes out(7);
+  const DeviceBytes in(0);
+  {
+    Transfer transfer(part, {last, out.get(), whole}, {0, in.get(), whole});
+    // Rank 0 waits for the last rank, which comes later: what it reads after `synchronize` is new.
+    for (int epoch = 1; epoch < 4; ++epoch) {
+      out.set(40 + epoch);
+      ctx.barrier();
+      if (ctx.rank() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      transfer.run(stream.get());
+      synchronize(own, stream.get());
+      if (ctx.rank() == 0) CHECK(in.value() == 40 + epoch);
+    }
+    ctx.barrier();
+    part.set_deadline(0.2);
+    if (ctx.rank() == 0) {
+      transfer.run(stream.get());
+      const std::string text = error_of([&] { synchronize(own, stream.get()); });
+      CHECK_MESSAGE(text.find("epoch 4 did not end: the GPU waited for") != std::string::npos, text);
+      CHECK(runtime_of(part).failed());
+      CHECK(!runtime_of(own).failed());
+    }
+    ctx.barrier();
+  }
+  CUDA_OK(cudaDeviceSynchronize());
+  ctx.barrier();
+}
+
+RANK_TEST("as many epochs as CUDA runs side by side may be started in any order, and no more") {
+  use_gpu(ctx);
+  const int last = ctx.size() - 1;
+  if (last == 0 || in_islands()) return;
+  const Layout whole = Layout::bytes(kBytes);
+  const char* const set = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  const auto most = static_cast<std::size_t>(set == nullptr ? 8 : std::atoi(set));
+  std::vector<std::unique_ptr<DeviceBytes>> out, in;
+  std::vector<Transfer> all;
+  for (std::size_t i = 0; i <= most; ++i) {
+    out.push_back(std::make_unique<DeviceBytes>(0));
+    in.push_back(std::make_unique<DeviceBytes>(0));
+    const int from = i % 2 == 0 ? 0 : last;
+    // Few blocks each, so that all are on the GPU at once.
+    OperationOptions options;
+    options.blocks = 8;
+    all.emplace_back(ctx, TransferSide{from, out[i]->get(), whole}, TransferSide{last - from, in[i]->get(), whole},
+                     options);
+  }
+  for (int epoch = 1; epoch < 20; ++epoch) {
+    for (std::size_t i = 0; i < most; ++i) out[i]->set(epoch + static_cast<int>(i));
+    for (std::size_t i = 0; i < most; ++i) all[ctx.rank() == 0 ? i : most - 1 - i].start();
+    if (ctx.rank() == 0 || ctx.rank() == last) {
+      const std::string text = error_of([&] { all[most].start(); });
+      CHECK_MESSAGE(
+          text.find("start: " + std::to_string(most) + " epochs that the host has started") != std::string::npos, text);
+    }
+    for (std::size_t i = 0; i < most; ++i) all[ctx.rank() == 0 ? most - 1 - i : i].wait();
+    for (std::size_t i = 0; i < most; ++i)
+      if (ctx.rank() == (i % 2 == 0 ? last : 0)) CHECK(in[i]->value() == epoch + static_cast<int>(i));
+  }
+  all[most].start();  // it was refused, and is as it was
+  all[most].wait();
+  ctx.barrier();
+}
+
+RANK_TEST("with TASUKI_CHECK unlike orders in a stream are told before the deadline, with both names") {
+  if (ctx.size() == 1 || ctx.comm() == MPI_COMM_NULL || in_islands()) return;
+  setenv("TASUKI_CHECK", "1", 1);
+  const Context own(ctx.comm());
+  unsetenv("TASUKI_CHECK");
+  use_gpu(own);
+  const int last = own.size() - 1;
+  const Layout whole = Layout::bytes(kBytes);
+  const OwnStream stream;
+  const DeviceBytes out(1);
+  const DeviceBytes in(0);
+  {
+    Transfer up(own, {0, out.get(), whole}, {last, in.get(), whole}, {.path = "peer:put"});
+    Transfer down(own, {last, out.get(), whole}, {0, in.get(), whole}, {.path = "peer:put"});
+    std::string text;
+    if (own.rank() == 0 || own.rank() == last) {
+      std::vector<Operation*> order{&up, &down};
+      if (own.rank() == last) std::swap(order[0], order[1]);
+      const auto begin = std::chrono::steady_clock::now();
+      text = error_of([&] {
+        for (Operation* operation : order) operation->run(stream.get());
+        synchronize(own, stream.get());
+      });
+      CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10));
+    }
+    const auto texts = ctx.allgather(text);
+    const auto both = [](const std::string& one) {
+      return one.find("in the same order on all ranks") != std::string::npos &&
+             one.find("transfer 0->") != std::string::npos;
+    };
+    CHECK_MESSAGE((both(texts.front()) || both(texts.back())), texts.front() + " | " + texts.back());
+  }
+  CUDA_OK(cudaDeviceSynchronize());
+  ctx.barrier();
 }

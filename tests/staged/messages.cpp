@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engines/gpu/program.hpp"
+#include "no_gpu.hpp"
 #include "paths/path.hpp"
 #include "session/gpus.hpp"
 #include "session/runtime.hpp"
@@ -22,42 +23,14 @@
 
 using namespace tasuki;
 
+NoGpu& no_gpu() {
+  static NoGpu gpu;
+  return gpu;
+}
+
 namespace {
 
-// Host memory that no other rank can map, and streams that do everything at once.
-class NoGpu final : public Gpu {
- public:
-  int count() const override { return 1; }
-  int current() const override { return 0; }
-  void select(int) override {}
-  std::string name(int) const override { return "none"; }
-  bool adds_to(int, const std::string&) const override { return false; }
-  int processors(int) const override { return 1; }
-  Memory where(const void*) const override { return Memory::host; }
-  std::byte* allocate(std::int64_t bytes) override {
-    return static_cast<std::byte*>(std::calloc(1, static_cast<std::size_t>(bytes)));
-  }
-  void release(std::byte* p) noexcept override { std::free(p); }
-  std::byte* allocate_mapped(std::int64_t bytes) override { return allocate(bytes); }
-  void release_mapped(std::byte* p) noexcept override { std::free(p); }
-  void copy(void* dst, const void* src, std::int64_t bytes) override {
-    std::memcpy(dst, src, static_cast<std::size_t>(bytes));
-  }
-  std::string share(const void*, GpuHandle&, std::int64_t&) override { return "there is no GPU"; }
-  std::byte* open(const GpuHandle&) override { return nullptr; }
-  void close(std::byte*) noexcept override {}
-  void reach(const void*) override {}
-  bool done(Stream) override { return true; }
-  bool capturing(Stream) override { return false; }
-  int device_of(Stream) override { return 0; }
-  std::shared_ptr<GpuFork> fork() override { return nullptr; }
-  std::shared_ptr<GpuGraph> capture(Stream, const std::function<void()>&) override { return nullptr; }
-};
-
-const GpuSupport support{[](std::string&) -> Gpu* {
-  static NoGpu gpu;
-  return &gpu;
-}};
+const GpuSupport support{[](std::string&) -> Gpu* { return &no_gpu(); }};
 
 // One operation's messages: from every rank to every other, `slices` of one link.
 class Messages {

@@ -74,8 +74,14 @@ class StreamEngine final : public Engine {
   }
 
   ~StreamEngine() override {
-    if (runtime_.failed()) runtime_.gpus->abort();  // the kernels may wait for ranks that are gone
-    cudaDeviceSynchronize();  // whatever stream the last kernels are in, they use what is freed now
+    const bool told = runtime_.failed();
+    if (told) runtime_.gpus->abort();  // the kernels may wait for ranks that are gone
+    cudaDeviceSynchronize();           // whatever stream the last kernels are in, they use what is freed now
+    try {
+      if (!told) complain();
+    } catch (const Error& error) {
+      runtime_.fail_untold(error.what());
+    }
     try {
       if (launch_.events != nullptr) pass_on();
     } catch (const Error&) {  // the GPU has failed; another error says so
@@ -149,7 +155,14 @@ class StreamEngine final : public Engine {
     if (!has_ended(cudaEventQuery(ended_), "cudaEventQuery")) return false;
     leave_stream();
     complain();
+    runtime_.gpus->check();  // it may have followed an operation in a stream, whose result is half
     return true;
+  }
+
+  void finish() override {
+    if (runtime_.failed()) return;
+    check_cuda(cudaDeviceSynchronize(), "waiting for exchanges that are still running");
+    complain();
   }
 
   void stop() override {
@@ -424,6 +437,10 @@ class StreamEngine final : public Engine {
                                        ? failure_->command
                                        : program_.more_ends[static_cast<std::size_t>(failure_->command - own)];
       text = describe_failure(executor_.plan(), runtime_, command, failure_->epoch, failure_->value, failure_->target);
+      if (runtime_.gpus->watches() > 1 && !runtime_.starts)
+        text +=
+            "; operations that share a stream must be started in the same order on all ranks (TASUKI_CHECK=1 tells "
+            "those that were not)";
     }
     runtime_.fail(text);
     throw Error(text);
