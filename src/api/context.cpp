@@ -1,6 +1,9 @@
 // The C interface of Context, and of ranks that are threads.
 #include <fmt/format.h>
 
+#include <cstddef>
+#include <limits>
+
 #include "api/nouns.hpp"
 #include "tasuki/threads.hpp"
 
@@ -112,6 +115,10 @@ tasuki_status tasuki_allgather(tasuki_context context, const void* mine, size_t 
     const Context& ranks = get(context, "context");
     agree("tasuki_allgather", ranks, [&] {
       if (bytes == 0) return;
+      const std::size_t most = std::numeric_limits<std::ptrdiff_t>::max() / static_cast<std::size_t>(ranks.size());
+      if (bytes > most)
+        throw Failure(TASUKI_BAD_ARGUMENT, fmt::format("argument 'bytes' is {}; {} ranks can have at most {} each",
+                                                       bytes, ranks.size(), most));
       given(mine, "mine");
       given(all, "all");
     });

@@ -136,7 +136,13 @@ tasuki_status tasuki_field_data(tasuki_field field, void** data) {
 tasuki_status tasuki_field_next(tasuki_field field, void** data) {
   return guarded("tasuki_field_next", [&] {
     const AnyField& one = get(field, "field");
-    *given(data, "data") = one.raw((one.current() + 1) % one.copies());
+    given(data, "data");
+    if (one.copies() == 1)
+      throw Failure(TASUKI_BAD_ARGUMENT,
+                    fmt::format("argument 'field' is '{}', which has one copy, and so no next one; "
+                                "make it with copies = 2",
+                                one.name()));
+    *data = one.raw(1 - one.current());
   });
 }
 

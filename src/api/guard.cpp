@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <functional>
 #include <new>
+#include <stdexcept>
 
 #include <fmt/format.h>
 
@@ -36,6 +37,8 @@ tasuki_status note_exception(const char* function) noexcept {
     return note(TASUKI_INTERRUPTED, function, interruption.what());
   } catch (const std::bad_alloc&) {
     return note(TASUKI_NO_MEMORY, function, "the process has no memory left");
+  } catch (const std::length_error&) {  // of a list or text of the standard library's
+    return note(TASUKI_NO_MEMORY, function, "an argument asks for more memory than a process can have");
   } catch (const std::exception& exception) {
     return note(TASUKI_INTERNAL, function, exception.what());
   } catch (...) {

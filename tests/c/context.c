@@ -26,6 +26,7 @@ void test_context(tasuki_context ranks) {
     for (int r = 0; r < size; ++r) CHECK(all[r][0] == r && all[r][1] == r * r && all[r][2] == turn);
     free(all);
   }
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'bytes' is 18446744073709551615", tasuki_allgather(ranks, &rank, SIZE_MAX, &size));
   CHECK_OK(tasuki_allgather(ranks, NULL, 0, NULL));
   int numbers[64] = {0};
   CHECK_FAILS(rank == 0 ? TASUKI_BAD_ARGUMENT : TASUKI_FAILED, "'mine' is null",

@@ -85,8 +85,14 @@ static void check_own_memory(tasuki_grid grid, int rank) {
   options.element_bytes = 12; /* say, three floats */
   options.memory_extents = cells;
   tasuki_field field = NULL;
-  CHECK_OK(tasuki_field_wrap(grid, TASUKI_BYTES, memory, 2, &options, &field));
   void* data = NULL;
+  options.copies = 1;
+  CHECK_OK(tasuki_field_wrap(grid, TASUKI_BYTES, memory, 1, &options, &field));
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "which has one copy", tasuki_field_next(field, &data));
+  CHECK(data == NULL);
+  CHECK_OK(tasuki_field_free(&field));
+  options.copies = 2;
+  CHECK_OK(tasuki_field_wrap(grid, TASUKI_BYTES, memory, 2, &options, &field));
   CHECK_OK(tasuki_field_next(field, &data));
   CHECK(data == memory[1]);
   CHECK_OK(tasuki_field_free(&field));
