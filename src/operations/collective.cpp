@@ -55,6 +55,7 @@ class Making {
     shape.algorithm =
         options.algorithm != "auto" ? options.algorithm : setting_for(runtime_.settings().algorithm, shape.kind);
     shape.path = options.path != "auto" ? options.path : runtime_.settings().path;
+    engine_ = engine_named(runtime_, options.engine);
     // `out` of a scatter is what its root may do without, `in` of all others.
     const void* marked = shape.kind == CollectiveKind::scatter ? call_.out : call_.in;
     marked_ = marked == in_place && shape.kind != CollectiveKind::broadcast;
@@ -70,6 +71,7 @@ class Making {
     d.combine = call_.combine;
     d.where = call_.shape.memory;
     const Machine& machine = machine_for(context_, call_.shape.path);
+    if (call_.shape.memory == Memory::host) leave_to_engine(runtime_, engine_);
     const CollectivePlan layout(machine, call_.shape);
     d.problem = layout.problem(me());
     for (std::size_t b = 0; b < d.problem.buffers.size(); ++b)
@@ -288,6 +290,7 @@ class Making {
   const Context& context_;
   Runtime& runtime_;
   CollectiveCall call_;
+  std::string engine_;
   bool marked_ = false;  // an argument of this rank is `in_place`
 };
 

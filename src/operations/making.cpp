@@ -131,7 +131,7 @@ BufferFact fact_of(Runtime& runtime, const UserBuffer& buffer) {
 
 std::string Operation::State::engine_for(const OperationOptions& options) const {
   if (where_ == Memory::device && options.engine == "auto") return "stream";
-  return resolve(options.engine, runtime_of(context_).settings().engine, "inline");
+  return engine_named(runtime_of(context_), options.engine);
 }
 
 void Operation::State::check_options(Agreement& agreement, const std::string& engine,
@@ -178,6 +178,7 @@ Operation::State::State(const Context& context, Description description, const O
     const Facts facts = exchange_facts(runtime, peers_, buffers_);
     const Machine& machine = runtime.machine;
     if (description.among) machine_between(runtime, peers_, facts, problem.wanted);
+    leave_to_engine(runtime, engine);
     std::vector<Decision> decisions;
     try {
       decisions = choose(machine, problem, facts);

@@ -55,6 +55,20 @@ const Machine& machine_for(const Context& context, const std::string& wanted) {
   return machine;
 }
 
+std::string engine_named(const Runtime& runtime, const std::string& option) {
+  if (option != "auto") return option;
+  return runtime.settings().engine != "auto" ? runtime.settings().engine : "inline";
+}
+
+void leave_to_engine(Runtime& runtime, const std::string& engine) {
+  if (!engine_is_threaded(engine) || runtime.topology().threads || runtime.thread_level() >= MPI_THREAD_MULTIPLE)
+    return;
+  runtime.machine.unusable["mpi"] =
+      "engine '" + engine +
+      "' with path 'mpi' needs MPI_THREAD_MULTIPLE, but MPI was started with less; use engine "
+      "'inline' or start MPI with MPI_Init_thread";
+}
+
 Machine machine_of(const Context& context) {
   return machine_for(context);
 }

@@ -43,6 +43,11 @@ BufferFact fact_of(Runtime& runtime, const UserBuffer& buffer);
 /// operation asks for. Collective: where prices are missing, paths are measured.
 const Machine& machine_for(const Context& context, const std::string& wanted = "auto");
 
+/// The engine that an option names: `auto` on host memory is TASUKI_ENGINE, else `inline`.
+std::string engine_named(const Runtime& runtime, const std::string& option);
+/// Leaves out the paths of the runtime's machine that this engine cannot drive here, after `machine_for`.
+void leave_to_engine(Runtime& runtime, const std::string& engine);
+
 /// Measures what the machine lacks prices for. Set at load time by the room that measures (calibrate/), which itself
 /// makes operations.
 struct CalibrationHook {
