@@ -19,6 +19,7 @@
 #include "session/mpi.hpp"
 #include "session/process.hpp"
 #include "session/trace.hpp"
+#include "session/variables.hpp"
 #include "session/wait_until.hpp"
 #include "tasuki/error.hpp"
 
@@ -106,6 +107,7 @@ Runtime::Runtime(std::unique_ptr<Communicator> communicator, bool owns_mpi)
       .same("TASUKI_CHECK", settings_.check ? 1 : 0)
       .same("TASUKI_PMPI", settings_.pmpi ? 1 : 0)
       .settle();
+  if (rank() == 0 && !topology_.threads) complain_about_variables_once();
   deadline = settings_.deadline;
   cut_islands(topology_, settings_.island);
   place_ = topology_.processes[static_cast<std::size_t>(rank())].local;

@@ -2,10 +2,12 @@
 #include "session/settings.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <string_view>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -21,11 +23,12 @@ std::string variable(const char* name) {
   return value == nullptr ? std::string{} : std::string{value};
 }
 
-/// The number that the whole text is; NaN if it is none.
+/// The number that the whole text is, whatever the locale; NaN if it is none.
 double number(const std::string& text) {
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  return end == text.c_str() + text.size() ? value : std::numeric_limits<double>::quiet_NaN();
+  double value = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = failed == std::errc() && end == text.data() + text.size();
+  return whole ? value : std::numeric_limits<double>::quiet_NaN();
 }
 
 double deadline_from_environment() {
