@@ -216,6 +216,7 @@ void SharedMemory::Impl::release(const std::byte* begin, std::uint64_t serial) {
   if (found == blocks.end() || found->second.serial != serial) return;  // retired; another block is there now
   released.push_back(found->second);
   blocks.erase(found);
+  collect();
 }
 
 /// Frees the released blocks that no rank has mapped any more.

@@ -250,6 +250,7 @@ bool Runtime::somebody_died() const {
 }
 
 void Runtime::barrier() {
+  (void)memory_->allocate(0);  // allocating takes back what others had mapped and have let go
   and_over_ranks(*this, {0}, "barrier");
 }
 

@@ -2,8 +2,11 @@
 #include "memory/spare_regions.hpp"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
+#include <cstdint>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "memory/memory_left.hpp"
@@ -68,4 +71,19 @@ TEST_CASE("what is left is looked at again by who wants much of it") {
   CHECK(little.bytes > now.bytes / 2);
   CHECK(little.text.find(" left ") != std::string::npos);
   CHECK(memory_left_for(now.bytes * 2).bytes < now.bytes * 2);
+}
+
+TEST_CASE("large blocks go back to the system when they are freed, not when the next one is allocated") {
+  SharedMemory memory(0, 1);
+  const auto held = [&] {
+    struct stat facts {};
+    REQUIRE(fstat(memory.identity().fd, &facts) == 0);
+    return static_cast<std::int64_t>(facts.st_blocks) * 512;
+  };
+  const std::int64_t before = held();
+  std::vector<std::shared_ptr<std::byte>> blocks;
+  for (int i = 0; i < 6; ++i) blocks.push_back(memory.allocate((20 << 20) + 4096 * i));
+  CHECK(held() >= before + (120 << 20));
+  blocks.clear();
+  CHECK(held() <= before + SpareRegions::kMost + (1 << 20));
 }
