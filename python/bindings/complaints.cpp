@@ -47,7 +47,9 @@ void put_into_words(PyObject* function, PyObject* const* arguments, std::size_t 
               .attr("sentence")(nb::borrow(function), given, named,
                                 nb::cpp_function([](nb::handle value) { return shown(value); }));
       if (!sentence.is_none()) {
-        PyErr_SetString(PyExc_TypeError, nb::cast<std::string>(sentence).c_str());
+        const nb::object own = nb::module_::import_("tasuki._core").attr("Error");
+        const nb::object text = sentence[0];
+        PyErr_SetObject(nb::cast<bool>(sentence[1]) ? own.ptr() : PyExc_TypeError, text.ptr());
         return;
       }
     }

@@ -170,7 +170,8 @@ nb::object interface_type(nb::handle interface) {
   const nb::object typestr = interface["typestr"];
   if (nb::cast<std::string>(nb::str(typestr)).find('V') != std::string::npos &&
       nb::cast<bool>(interface.attr("__contains__")("descr"))) {
-    nb::object described = numpy("dtype")(interface["descr"]);
+    // Not numpy.dtype, which makes a field of the padding of a struct.
+    nb::object described = nb::module_::import_("tasuki.arguments").attr("described_type")(interface["descr"]);
     if (described.attr("itemsize").equal(numpy("dtype")(typestr).attr("itemsize"))) return described;
   }
   return numpy("dtype")(typestr);

@@ -5,6 +5,8 @@
 #include <mpi.h>
 #include <nanobind/stl/string.h>
 
+#include <cstring>
+
 #include "owner.hpp"
 #include "tasuki/error.hpp"
 
@@ -27,9 +29,15 @@ NB_MODULE(_core, m) {
   nb::exception<tasuki::Error> error(m, "Error", PyExc_RuntimeError);
   error.attr("__module__") = "tasuki";
   error.doc() = "Every failure that Tasuki can describe; the text names rank, operation, argument and what to do.";
+  // nanobind takes texts for UTF-8, but one that quotes what was given may have cut it anywhere.
+  static PyObject* const kind = error.ptr();
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {
       std::rethrow_exception(thrown);
+    } catch (const tasuki::Error& failure) {
+      const auto bytes = static_cast<Py_ssize_t>(std::strlen(failure.what()));
+      const nb::object text = nb::steal(PyUnicode_DecodeUTF8(failure.what(), bytes, "backslashreplace"));
+      if (text.is_valid()) PyErr_SetObject(kind, text.ptr());
     } catch (const tasuki::Interruption& interruption) {
       // Python's own exception was set when the signal was seen.
       if (PyErr_Occurred() == nullptr) PyErr_SetString(PyExc_KeyboardInterrupt, interruption.what());

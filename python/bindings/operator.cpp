@@ -180,7 +180,9 @@ PyOperator operator_of(nb::handle function, nb::handle name, bool commutes) {
   } else if (!nb::isinstance<nb::str>(name)) {
     throw nb::type_error(fmt::format("argument 'name' is {}; it must be a str", shown(name)).c_str());
   } else {
-    op.name = nb::cast<std::string>(name);
+    if (!nb::try_cast(name, op.name))
+      throw Error(fmt::format(
+          "argument 'name' is {}, which cannot be written in UTF-8: it has halves of surrogate pairs", shown(name)));
     if (op.name.empty()) throw Error("argument 'name' is empty; say what plans and errors shall call the operator");
   }
   if (!op.ufunc) {

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
+import numpy as np
+
 
 def unknown_keyword(function: str, name: str, names: Iterable[str]) -> str:
     """For an argument that the function does not have."""
@@ -36,6 +38,7 @@ class Parameter:
 class Complaint:
     progress: int  # how much of the call made sense: of several forms the one with most is meant
     text: str
+    of_value: bool = False  # the types are right
 
 
 def parameters(signature: str) -> list[Parameter]:
@@ -52,6 +55,16 @@ def parameters(signature: str) -> list[Parameter]:
         for a, default in zip(function.args.kwonlyargs, function.args.kw_defaults)
     ]
     return found[1:] if found and found[0].name == "self" else found
+
+
+def described_type(description: Any) -> np.dtype[Any]:
+    """NumPy's type of a list of fields as `dtype.descr` has it, where entries without a name are padding."""
+    return np.dtype(np.lib.format.descr_to_dtype(description))
+
+
+def is_odd(value: object) -> bool:
+    """Whether it is a text that cannot be written in UTF-8: it has halves of surrogate pairs."""
+    return isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value)
 
 
 def is_whole(value: object) -> bool:
@@ -172,12 +185,18 @@ def complaint(
         if p.name in values and not fits(values[p.name], p.type):
             what = f"is {shown(values[p.name])}; it must be {words(p.type)}"
             return Complaint(4 + i, f"{call}(): argument '{p.name}' {what}")
+    for i, p in enumerate(form):
+        if p.name in values and is_odd(values[p.name]):
+            what = f"is {shown(values[p.name])}, which cannot be written in UTF-8: it has halves of surrogate pairs"
+            return Complaint(4 + i, f"{call}(): argument '{p.name}' {what}", of_value=True)
     return None
 
 
-def sentence(function: Any, arguments: Sequence[object], keywords: dict[str, object], shown: Any) -> str | None:
-    """For a function of the core that refused these arguments, self included; `shown` puts values into words. None if
-    nothing better can be said than what nanobind says."""
+def sentence(
+    function: Any, arguments: Sequence[object], keywords: dict[str, object], shown: Any
+) -> tuple[str, bool] | None:
+    """For a function of the core that refused these arguments, self included; `shown` puts values into words. Also
+    whether a value is wrong, not a type. None if nothing better can be said than what nanobind says."""
     call = function.__qualname__.removesuffix(".__init__")
     found = []
     for signature, *_ in function.__nb_signature__:
@@ -188,4 +207,7 @@ def sentence(function: Any, arguments: Sequence[object], keywords: dict[str, obj
         own = signature.partition("(")[2].lstrip().startswith("self")
         found.append(complaint(call, form, arguments[own:], keywords, shown))
     told = [one for one in found if one is not None]
-    return max(told, key=lambda one: one.progress).text if told else None
+    if not told:
+        return None
+    best = max(told, key=lambda one: one.progress)
+    return best.text, best.of_value

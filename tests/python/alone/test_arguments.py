@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import tasuki
@@ -75,3 +76,37 @@ def test_errors_of_other_kinds_stay():
         tasuki.Machine.from_file("no-such-machine")
     with pytest.raises(TypeError, match="no constructor"):
         tasuki.Operation()
+
+
+@pytest.mark.parametrize(
+    ("call", "argument"),
+    [
+        (lambda text: tasuki.Plan.from_json(text), "text"),
+        (lambda text: tasuki.Plan.from_text(text), "text"),
+        (lambda text: tasuki.Machine.from_json(text), "text"),
+        (lambda text: tasuki.Machine.from_json("{}", text), "file"),
+        (lambda text: tasuki.Operator(lambda into, other: None, name=text), "name"),
+        (lambda text: tasuki.FieldShape(text), "name"),
+    ],
+)
+@pytest.mark.parametrize("text", ["\ud800", "a\udfffb"])
+def test_text_that_utf8_cannot_have_is_an_error_of_tasuki(call, argument, text):
+    with pytest.raises(tasuki.Error, match=rf"argument '{argument}' is '.*ud.*', which cannot be written in UTF-8"):
+        call(text)
+
+
+def test_plans_that_are_odd_texts_are_errors_of_tasuki():
+    for text in "", "\0", "[" * 5000, '{"format": 1e400}', "\N{SNOWMAN}", '"\\ud800"':
+        for read in tasuki.Plan.from_json, tasuki.Plan.from_text:
+            with pytest.raises(tasuki.Error):
+                read(text)
+
+
+def test_padding_of_a_described_struct_is_no_field():
+    from tasuki.arguments import described_type
+
+    for fields in [("v", "f8"), ("i", "i4")], [("v", "i8"), ("i", "i4")], [("a", "u1"), ("b", "f4"), ("c", "u1")]:
+        dtype = np.dtype(fields, align=True)
+        assert any(name == "" for name, *_ in dtype.descr)
+        assert described_type(dtype.descr) == dtype
+        assert described_type(dtype.descr).itemsize == dtype.itemsize

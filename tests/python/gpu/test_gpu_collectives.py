@@ -46,3 +46,37 @@ def test_operators_of_the_users_own_are_for_host_memory(context, library):
     operation.run(0)
     tasuki.synchronize(context, 0)
     np.testing.assert_array_equal(library.to_numpy(b), np.ones(8) * context.size)
+
+
+class Described:
+    """Elements of a struct in memory of another array, as __cuda_array_interface__ describes them."""
+
+    def __init__(self, array, dtype, count):
+        self.array = array
+        data = array.__cuda_array_interface__["data"][0]
+        self.__cuda_array_interface__ = {
+            "shape": (count,),
+            "typestr": dtype.str,
+            "descr": dtype.descr,
+            "data": (data, False),
+            "strides": None,
+            "version": 3,
+        }
+
+
+@pytest.mark.parametrize("value", ["f8", "i8", "f4"])
+def test_padded_pairs_of_a_described_struct(context, library, value):
+    dtype = np.dtype([("v", value), ("i", "i4")], align=True)
+    mine = np.zeros(9, dtype)
+    mine["v"] = (np.arange(9) * 7 + context.rank * 3) % 5
+    mine["i"] = context.rank
+    source, target = (library.array(np.frombuffer(b, np.uint8)) for b in (mine.tobytes(), np.zeros(9, dtype).tobytes()))
+    if not hasattr(source, "__cuda_array_interface__"):
+        pytest.skip("this library does not describe its arrays so")
+    operation = tasuki.Allreduce(context, Described(source, dtype, 9), Described(target, dtype, 9), op="minloc")
+    operation.run(0)
+    tasuki.synchronize(context, 0)
+    got = np.frombuffer(np.asarray(library.to_numpy(target)).tobytes(), dtype)
+    ranks = np.array([(np.arange(9) * 7 + rank * 3) % 5 for rank in range(context.size)])
+    np.testing.assert_array_equal(got["v"], ranks.min(0))
+    np.testing.assert_array_equal(got["i"], ranks.argmin(0))
