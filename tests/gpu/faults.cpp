@@ -265,7 +265,8 @@ RANK_TEST("with TASUKI_CHECK unlike orders in a stream are told before the deadl
       return one.find("in the same order on all ranks") != std::string::npos &&
              one.find("transfer 0->") != std::string::npos;
     };
-    CHECK_MESSAGE((both(texts.front()) || both(texts.back())), texts.front() + " | " + texts.back());
+    const std::string together = texts.front() + " | " + texts.back();
+    CHECK_MESSAGE((both(texts.front()) || both(texts.back())), together);
   }
   CUDA_OK(cudaDeviceSynchronize());
   ctx.barrier();

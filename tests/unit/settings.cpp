@@ -2,9 +2,11 @@
 #include "session/settings.hpp"
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <clocale>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <regex>
 #include <string>
@@ -21,14 +23,27 @@ std::vector<std::string> complaints(const std::vector<std::string>& names) {
   return complaints_about_variables(names);
 }
 
+// One that the machine has, or one made for the test.
+bool set_locale_with_comma() {
+  for (const char* name : {"de_DE.UTF-8", "fr_FR.UTF-8", "nl_NL.UTF-8"})
+    if (std::setlocale(LC_ALL, name) != nullptr) return true;
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("tasuki-locale-" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  const std::string make = "localedef -i de_DE -f UTF-8 " + (folder / "de_DE.UTF-8").string() + " > /dev/null 2>&1";
+  const bool made = std::system(make.c_str()) == 0;
+  setenv("LOCPATH", folder.c_str(), 1);
+  const bool set = made && std::setlocale(LC_ALL, "de_DE.UTF-8") != nullptr;
+  unsetenv("LOCPATH");
+  std::filesystem::remove_all(folder);
+  return set;
+}
+
 }  // namespace
 
 TEST_CASE("numbers in variables have a decimal point, whatever the locale says") {
   const std::string before = std::setlocale(LC_ALL, nullptr);
-  bool comma = false;
-  for (const char* name : {"de_DE.UTF-8", "fr_FR.UTF-8", "nl_NL.UTF-8", "de_DE.utf8", "fr_FR.utf8", "de_DE"})
-    comma = comma || std::setlocale(LC_ALL, name) != nullptr;
-  if (!comma) MESSAGE("this machine has no locale with a decimal comma");
+  if (!set_locale_with_comma()) MESSAGE("this machine has no locale with a decimal comma, and cannot make one");
   setenv("TASUKI_DEADLINE", "8.5", 1);
   CHECK(settings_from_environment().deadline == 8.5);
   CHECK(creation_deadline() == 8.5);
