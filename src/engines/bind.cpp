@@ -2,6 +2,7 @@
 #include "engines/bind.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -23,8 +24,15 @@ namespace tasuki {
 namespace {
 
 constexpr std::int64_t kLine = 64;  // a counter fills a cache line, so that no two writers share one
-// A command that moves this much evicts its destination from the cache anyway.
+// A command that moves so many bytes evicts its destination from the cache anyway: source and destination of all ranks
+// of the host do not fit. Never less than this.
 constexpr std::int64_t kStreaming = std::int64_t{4} << 20;
+
+std::int64_t streaming_from(const Runtime& runtime) {
+  std::int64_t ranks = 0;
+  for (int rank = 0; rank < runtime.size(); ++rank) ranks += runtime.topology().same_host(runtime.rank(), rank) ? 1 : 0;
+  return std::max<std::int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE) / (2 * ranks), kStreaming);
+}
 
 // Bytes of all instances of a buffer.
 std::int64_t room(const Buffer& buffer) {
@@ -87,6 +95,7 @@ class Binding {
           nullptr, [&runtime = runtime_, peer, number](void*) { runtime.channels().give_back(peer, number); });
     }
     program_.channels.resize(plan_.commands.size());
+    const std::int64_t streaming = streaming_from(runtime_);
     std::map<std::string, std::vector<CarriedCommand>> carried;  // by transport
     for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
       const Command& c = plan_.commands[i];
@@ -96,7 +105,7 @@ class Binding {
         carried[path.transport].push_back(to_carry(static_cast<std::int32_t>(i)));
         continue;
       }
-      const CopyHint hint = c.bytes >= kStreaming ? CopyHint::streaming : CopyHint::cached;
+      const CopyHint hint = c.bytes >= streaming ? CopyHint::streaming : CopyHint::cached;
       for (std::int32_t k = c.first_copy; k < c.first_copy + c.copy_count; ++k) {
         const StridedCopy& copy = plan_.copies[static_cast<std::size_t>(k)];
         const bool own = c.verb == Verb::reduce && c.op == ReduceOp::own;

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
+#include <span>
 #include <utility>
 
 #include "layout/nest_loop.hpp"
@@ -60,6 +63,7 @@ Executor::Executor(Program program) : program_(std::move(program)), recorder_(Re
     lanes_.back().last = s.command + 1;
     steps_.push_back(s);
   }
+  time_puts();
   open_.resize(lanes_.size());
   ended_.assign(plan.commands.size(), 0);
   base_.resize(program_.where.size());
@@ -69,6 +73,41 @@ Executor::Executor(Program program) : program_(std::move(program)), recorder_(Re
     base_[b] = program_.where[b].base;
     if (program_.where[b].copies > 1) changing_.push_back(static_cast<std::int32_t>(b));
   }
+}
+
+// Puts of long blocks into another rank's memory.
+void Executor::time_puts() {
+  const Plan& plan = program_.plan;
+  const auto timed = [&](const Step& step) {
+    const Command& c = plan.commands[static_cast<std::size_t>(step.command)];
+    return c.verb == Verb::put && step.channel == nullptr && c.peer != plan.rank && c.bytes >= Stores::kLeast &&
+           std::all_of(step.copies, step.copies + step.copy_count, [](const StridedCopy& copy) {
+             return select_copy(copy, CopyHint::streaming) != select_copy(copy);
+           });
+  };
+  for (Step& step : steps_) {
+    // What is so large that it is stored past the caches anyway, is.
+    if (!timed(step) || step.functions[0] == select_copy(step.copies[0], CopyHint::streaming)) continue;
+    step.stores = &stores_[plan.commands[static_cast<std::size_t>(step.command)].peer];
+    for (std::int32_t k = 0; k < step.copy_count; ++k)
+      past_caches_.push_back(select_copy(step.copies[k], CopyHint::streaming));
+  }
+  std::size_t at = 0;
+  for (Step& step : steps_) {
+    if (step.stores == nullptr) continue;
+    step.past_caches = past_caches_.data() + at;
+    at += static_cast<std::size_t>(step.copy_count);
+  }
+}
+
+void Executor::put(const Step& step, const std::byte* src, std::byte* dst) const {
+  using Clock = std::chrono::steady_clock;
+  const bool past_caches = step.stores->past_caches();
+  const CopyFunction* const functions = past_caches ? step.past_caches : step.functions;
+  const Clock::time_point begin = Clock::now();
+  for (std::int32_t k = 0; k < step.copy_count; ++k) functions[k](step.copies[k], src, dst);
+  const std::chrono::nanoseconds took = Clock::now() - begin;
+  step.stores->took(past_caches, program_.plan.commands[static_cast<std::size_t>(step.command)].bytes, took.count());
 }
 
 void Executor::keep_times() {
@@ -178,6 +217,10 @@ bool Executor::run_step(Step& step, Lane& lane) {
       std::byte* dst = base_[static_cast<std::size_t>(step.dst)] + lane.round * step.dst_step;
       if (step.own) [[unlikely]] {
         combine(step, src, dst);
+        return true;
+      }
+      if (step.stores != nullptr) {
+        put(step, src, dst);
         return true;
       }
       for (std::int32_t k = 0; k < step.copy_count; ++k) step.functions[k](step.copies[k], src, dst);

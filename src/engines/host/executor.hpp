@@ -6,10 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "engines/host/stores.hpp"
 #include "session/trace.hpp"
 #include "tasuki/plan.hpp"
 #include "tasuki/strided_copy.hpp"
@@ -72,6 +74,8 @@ class Executor {
     std::int32_t dst = -1;
     const StridedCopy* copies = nullptr;
     const CopyFunction* functions = nullptr;
+    const CopyFunction* past_caches = nullptr;  ///< a put that is timed: the same, stored past the caches
+    Stores* stores = nullptr;                   ///< of such a put
     std::int32_t copy_count = 0;
     std::int32_t loop_first = -1;  ///< last command of a loop: the step where its next round begins
     std::int64_t rounds = 1;
@@ -101,9 +105,13 @@ class Executor {
   void combine(const Step& step, const std::byte* src, std::byte* dst) const;
   std::uint64_t target(const Step& step, std::int64_t round) const;
   int copy_of(std::size_t buffer) const;
+  void time_puts();
+  void put(const Step& step, const std::byte* src, std::byte* dst) const;
 
   Program program_;
   std::vector<Step> steps_;
+  std::vector<CopyFunction> past_caches_;
+  std::map<int, Stores> stores_;  ///< by peer
   std::vector<Lane> lanes_;
   std::vector<std::int32_t> open_;  ///< lanes that have not ended
   std::size_t open_count_ = 0;
