@@ -62,12 +62,15 @@ struct Constants {
   double noise_device = 0.03;  ///< the same in GPU memory
   // Eager protocol (src/protocols/eager.cpp).
   std::int64_t eager_small = 4 << 10;    ///< a link of at most this many bytes has the longer ring
-  std::int64_t eager_short_ring = 2;     ///< epochs that a ring holds
+  std::int64_t eager_short_ring = 2;     ///< epochs that a ring holds, at least
   std::int64_t eager_long_ring = 8;      ///< epochs that the ring of a small link holds
+  std::int64_t eager_most_epochs = 16;   ///< epochs that a ring in host memory holds, at most ...
+  std::int64_t eager_epochs = 1 << 20;   ///< ... and in that case the bytes of all of them together
   std::int64_t eager_slice = 4 << 10;    ///< least bytes of a slice in host memory: fewer are not worth a signal
-  std::int64_t eager_large = 4 << 20;    ///< a link in host memory of more bytes has a ring of slots
-  std::int64_t eager_slot = 512 << 10;   ///< bytes of a slot
-  std::int64_t eager_slots = 2;          ///< slots of such a ring
+  std::int64_t eager_large = 1 << 20;    ///< a link in host memory of more bytes, both ways, has a ring of slots
+  std::int64_t eager_slot = 512 << 10;   ///< bytes of a slot, both ways
+  std::int64_t eager_step = 128 << 10;   ///< bytes of a slot, one way; a link of more bytes has a ring of them
+  std::int64_t eager_ring = 2 << 20;     ///< bytes of all slots of a ring, about
   std::int64_t cache_line = 64;          ///< bytes
   std::int64_t many_lines = 1 << 20;     ///< bytes of cache lines that do not fit into a core's own caches
   std::int64_t slice_lines = 128 << 10;  ///< bytes of cache lines that stay in a core's own caches

@@ -32,10 +32,13 @@ void each_constant(Visit&& visit) {
   visit("eager_small", &Constants::eager_small);
   visit("eager_short_ring", &Constants::eager_short_ring);
   visit("eager_long_ring", &Constants::eager_long_ring);
+  visit("eager_most_epochs", &Constants::eager_most_epochs);
+  visit("eager_epochs", &Constants::eager_epochs);
   visit("eager_slice", &Constants::eager_slice);
   visit("eager_large", &Constants::eager_large);
   visit("eager_slot", &Constants::eager_slot);
-  visit("eager_slots", &Constants::eager_slots);
+  visit("eager_step", &Constants::eager_step);
+  visit("eager_ring", &Constants::eager_ring);
   visit("cache_line", &Constants::cache_line);
   visit("many_lines", &Constants::many_lines);
   visit("slice_lines", &Constants::slice_lines);

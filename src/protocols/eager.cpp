@@ -14,10 +14,19 @@ namespace {
 
 constexpr std::size_t kPartnerWithin = 64;  // moves that are looked at for one to take turns with
 
-// With a longer ring the sender of small messages can run further ahead, and looks at the counters less often.
-int ring_length(const Link& link) {
+// With a longer ring the sender of small messages can run further ahead, and looks at the counters less often. In host
+// memory a longer ring is also less in the caches of the core that writes it again: lines that the other core has read
+// meanwhile have to be taken from it.
+int ring_length(const Link& link, Home home) {
   const Constants& c = *link.constants;
-  return static_cast<int>(link.capacity <= c.eager_small ? c.eager_long_ring : c.eager_short_ring);
+  if (link.capacity <= c.eager_small) return static_cast<int>(c.eager_long_ring);
+  if (home != Home::shared) return static_cast<int>(c.eager_short_ring);
+  return static_cast<int>(std::clamp(c.eager_epochs / link.capacity, c.eager_short_ring,
+                                     std::max(c.eager_short_ring, c.eager_most_epochs)));
+}
+
+std::int64_t slots(const Link& link) {
+  return std::max<std::int64_t>(link.constants->eager_ring / link.slot, 1);
 }
 
 // Bytes of the cache lines of which only a part is moved.
@@ -119,23 +128,24 @@ std::int64_t EagerProtocol::slot_of(const Link& link) const {
   const auto needs_epochs = [&](const Move* move) {
     return move->shares_lines() || (move->chunk > 0 && move->bytes() / move->chunk > kMostSlices);
   };
-  if (home_ != Home::shared || link.capacity <= c.eager_large ||
+  const std::int64_t slot = link.mutual ? c.eager_slot : c.eager_step;
+  if (home_ != Home::shared || link.capacity <= (link.mutual ? c.eager_large : slot) ||
       std::any_of(link.moves.begin(), link.moves.end(), needs_epochs)) {
     return 0;
   }
-  const std::int64_t units = std::max(c.eager_slot, link.capacity / kMostSlices) / kCutUnit;
+  const std::int64_t units = std::max(slot, link.capacity / kMostSlices) / kCutUnit;
   return std::max<std::int64_t>(units, 1) * kCutUnit;
 }
 
 void EagerProtocol::open(Builder& builder, Link& link, int receiver) const {
   const int sender = receiver == link.peer ? builder.rank() : link.peer;
   link.slot = slot_of(link);
-  std::int64_t bytes = link.slot > 0 ? link.constants->eager_slots * link.slot : link.capacity;
+  std::int64_t bytes = link.slot > 0 ? slots(link) * link.slot : link.capacity;
   if (grain() > 1) {  // a ring of a chunk loop has no grain
     bytes = 0;
     for (const Move* move : link.moves) bytes += packed_bytes(move->copies, grain());
   }
-  const int epochs = link.slot > 0 ? 1 : ring_length(link);
+  const int epochs = link.slot > 0 ? 1 : ring_length(link, home_);
   link.scratch = builder.scratch(Purpose::ring, link.number, receiver, sender, bytes, epochs, home_);
 }
 
@@ -150,13 +160,13 @@ int EagerProtocol::credit(Builder& builder, const Link& link, int writer, int ow
 // Where the bytes of the next slice are in the ring, less where they are among what the link packs in the round.
 std::int64_t EagerProtocol::place(Link& link, const Slice& slice) const {
   if (link.slot == 0) return link.filled;
-  return link.slices++ % link.constants->eager_slots * link.slot - slice.begin;
+  return link.slices++ % slots(link) * link.slot - slice.begin;
 }
 
 // The first slices use slots that the last ones of the epoch before have used.
 void EagerProtocol::await_slot(Builder& builder, Link& link) const {
   const int counter = credit(builder, link, link.peer, builder.rank());
-  if (link.slices < link.constants->eager_slots) {
+  if (link.slices < slots(link)) {
     link.early.push_back(builder.wait_for_last(link.peer, counter));
   } else {
     builder.wait(link.peer, counter);
@@ -166,7 +176,7 @@ void EagerProtocol::await_slot(Builder& builder, Link& link) const {
 void EagerProtocol::open_send(Builder& builder, Link& link) const {
   open(builder, link, link.peer);
   if (!credit_by_epochs(link)) return;
-  const int lag = ring_length(link) - (credit_comes_late() ? 1 : 0);
+  const int lag = ring_length(link, home_) - (credit_comes_late() ? 1 : 0);
   builder.wait(link.peer, credit(builder, link, link.peer, builder.rank()), lag, true);
 }
 
@@ -186,7 +196,7 @@ void EagerProtocol::send(Builder& builder, Link& link) const {
 void EagerProtocol::close_send(Builder& builder, Link& link) const {
   const std::int64_t last = link.slices - 1;
   for (std::int64_t slot = 0; slot < std::ssize(link.early); ++slot) {
-    const std::int64_t user = last - (last - slot) % link.constants->eager_slots;  // the last slice in this slot
+    const std::int64_t user = last - (last - slot) % slots(link);  // the last slice in this slot
     builder.number(link.early[static_cast<std::size_t>(slot)], static_cast<int>(user));
   }
 }

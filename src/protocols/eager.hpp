@@ -12,9 +12,10 @@
 // more cache lines than a core's own caches hold. Then each slice has a part of every large move. What arrives goes
 // into lines from which the rank has just packed, and they are still in the cache when the slice is unpacked.
 //
-// Slots. A large link has a short ring, of a few slots, whatever its size: memory that is new takes long to get, and a
-// ring that stays in the caches is faster than one that does not. Its slices use the slots in turn, and the receiver
-// gives credit for each. So a sender that is ahead waits inside an epoch; it is as far ahead as the slots are many.
+// Slots. A large link has a ring of a few slots, whatever its size: memory that is new takes long to get, and a ring
+// that stays in the cache of the processor is faster than one that does not. Its slices use the slots in turn, and the
+// receiver gives credit for each. So a sender that is ahead waits inside an epoch; it is as far ahead as the slots are
+// many. One way the slots are smaller: the receiver begins to unpack when the first one is full.
 // Runs shorter than a cache line, and very many chunks, have a ring of whole epochs.
 //
 //   sender's lane:    { wait credit   put ...   signal filled } for each slice

@@ -16,8 +16,9 @@ namespace {
 Machine machine_of(int ranks, std::int64_t slot, std::int64_t slots) {
   Machine machine = Machine::uniform(ranks, ranks, 0);
   machine.constants.eager_slot = slot;
-  machine.constants.eager_slots = slots;
-  machine.constants.eager_large = slot * slots;
+  machine.constants.eager_step = slot;
+  machine.constants.eager_ring = slot * slots;
+  machine.constants.eager_large = slot;
   return machine;
 }
 
@@ -51,14 +52,14 @@ std::vector<std::int64_t> rings(const Plan& plan) {
 
 TEST_CASE("a large link has a ring of them, any other a ring of whole epochs") {
   const Machine machine = machine_of(2, 256, 4);
-  for (const std::int64_t bytes : {1000, 1024, 1100, 5000, 60000}) {
+  for (const std::int64_t bytes : {100, 256, 300, 1100, 5000, 60000}) {
     const auto plans = plan(machine, transfer_of(Layout::bytes(bytes), Layout::bytes(bytes))).plans();
     CAPTURE(bytes);
     CHECK(verify(plans).ok());
     CHECK(rings(plans[0]).empty());
     REQUIRE(rings(plans[1]).size() == 1);
-    if (bytes <= 1024) CHECK(rings(plans[1])[0] >= 2 * bytes);
-    if (bytes > 1024) CHECK(rings(plans[1])[0] == 1024);
+    if (bytes <= 256) CHECK(rings(plans[1])[0] >= 2 * bytes);
+    if (bytes > 256) CHECK(rings(plans[1])[0] == 1024);
   }
 }
 
@@ -71,7 +72,7 @@ TEST_CASE(
     if (below(random, 2) == 0) machine.constants.eager_large = 64;  // also where there are more slots than slices
     const std::int64_t bytes = 8 * (1 + below(random, 400));
     CAPTURE(slot);
-    CAPTURE(machine.constants.eager_slots);
+    CAPTURE(machine.constants.eager_ring);
     CAPTURE(bytes);
     const Layout whole = Layout::bytes(bytes);
     const Layout rows = Layout::vector(bytes / 8, 8, 24, Layout::bytes(1));
@@ -143,5 +144,22 @@ TEST_CASE("a wait for less credit than a slice needs is noticed") {
       CHECK_FALSE(verify(changed).ok());
     }
     CHECK(waits == 12);  // 1500 bytes, 128 at a time
+  }
+}
+
+TEST_CASE(
+    "in host memory a ring holds the more epochs the smaller they are, but no more than fit and no fewer than two") {
+  const Machine machine = Machine::uniform(2, 2, 0);
+  for (const auto& [bytes, epochs] : {std::pair<std::int64_t, std::int64_t>{4096, 8},
+                                      {8192, 16},
+                                      {65536, 16},
+                                      {100'000, 10},
+                                      {500'000, 2},
+                                      {1 << 20, 2}}) {
+    CAPTURE(bytes);
+    const auto plans = plan(machine, exchange_of(bytes)).plans();
+    CHECK(verify(plans).ok());
+    REQUIRE(rings(plans[0]).size() == 1);
+    CHECK(rings(plans[0])[0] == bytes * epochs);
   }
 }
