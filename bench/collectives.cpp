@@ -1,8 +1,10 @@
 // The collective group: every collective but broadcast, which has a group of its own, on numbers in shared memory; back
 // to back, with a barrier before each, and what a start alone costs. And what a computation beside broadcasts and
 // allreduces hides. The collective-own group: large ones on numbers in the program's own memory. The collective-large
-// group: the largest. The neighbour group: neighbour collectives along a ring of all ranks.
+// group: the largest. The price group: by what prices are judged, at sizes at which no path was measured, in shared and
+// in the program's own memory. The neighbour group: neighbour collectives along a ring of all ranks.
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <memory>
@@ -128,8 +130,12 @@ struct Form {
 std::shared_ptr<std::byte> allocated(const tasuki::Context& context, std::int64_t bytes, Place place) {
   if (place == Place::shared) return tasuki::shared_alloc(context, bytes);
   constexpr std::align_val_t kPage{4096};
-  return {static_cast<std::byte*>(::operator new(static_cast<std::size_t>(bytes), kPage)),
-          [](std::byte* p) { ::operator delete(p, kPage); }};
+  const std::shared_ptr<std::byte> memory(
+      static_cast<std::byte*>(::operator new(static_cast<std::size_t>(bytes), kPage)),
+      [](std::byte* p) { ::operator delete(p, kPage); });
+  // As NumPy does for its arrays. That it may be refused changes nothing.
+  if (bytes >= 4 << 20) static_cast<void>(madvise(memory.get(), static_cast<std::size_t>(bytes), MADV_HUGEPAGE));
+  return memory;
 }
 
 Case collective_case(int ranks, CollectiveKind kind, std::int64_t bytes, const Form& form) {
@@ -141,6 +147,7 @@ Case collective_case(int ranks, CollectiveKind kind, std::int64_t bytes, const F
   const bool quick = often ? bytes == 8 || bytes == 256 << 10 : timed == Timed::overlap && bytes == 1 << 20;
   std::string name = (form.ring ? "neighbour " : "") + std::string(to_string(kind));
   if (kind != CollectiveKind::barrier) name += " " + size_name(std::max(bytes, 8 * blocks));
+  if (form.group == "price") name += form.place == Place::shared ? " shared" : " own";
   if (timed == Timed::start) name = "start of " + name;
   if (timed == Timed::overlap) name = "overlap of " + name;
   if (timed == Timed::after_barrier) name += " after barrier";
@@ -154,7 +161,8 @@ Case collective_case(int ranks, CollectiveKind kind, std::int64_t bytes, const F
                                      reinterpret_cast<double*>(in.get()),
                                      reinterpret_cast<double*>(out.get()),
                                      timed == Timed::overlap,
-                                     form.ring};
+                                     form.ring,
+                                     form.place == Place::shared};
             Problem problem;
             problem.make = [one](const Peer& peer) { return peer.collective ? peer.collective(one) : nullptr; };
             // The memory lives as long as this function does.
@@ -166,7 +174,8 @@ Case collective_case(int ranks, CollectiveKind kind, std::int64_t bytes, const F
                 return overlap_of(context, runner, iterations, rounds);
               };
             }
-            if (often && !form.ring) problem.bound = bound_of_collective(context, kind, count, tasuki::DType::f64);
+            if (often && !form.ring && form.group != "price")
+              problem.bound = bound_of_collective(context, kind, count, tasuki::DType::f64);
             return problem;
           }};
 }
@@ -212,6 +221,14 @@ std::vector<Case> collective_cases(int ranks) {
                                     CollectiveKind::gather, CollectiveKind::scatter, CollectiveKind::scan})
     for (const std::int64_t bytes : {64LL << 20, 256LL << 20})
       cases.push_back(collective_case(ranks, kind, bytes, {.group = "collective-large"}));
+  for (const CollectiveKind kind : tasuki::all_collectives())
+    for (const Place place : {Place::shared, Place::own})
+      for (const std::int64_t bytes :
+           {64LL, 2LL << 10, 12LL << 10, 64LL << 10, 256LL << 10, 1LL << 20, 5LL << 20, 12LL << 20}) {
+        if (kind == CollectiveKind::barrier && (bytes > 64 || place == Place::own)) continue;
+        cases.push_back(
+            collective_case(ranks, kind, bytes, {.group = "price", .timed = Timed::after_barrier, .place = place}));
+      }
   for (const CollectiveKind kind : {CollectiveKind::allgather, CollectiveKind::alltoall})
     for (const Timed timed : {Timed::back_to_back, Timed::after_barrier})
       for (const std::int64_t bytes : {16LL, 4LL << 10, 256LL << 10, 4LL << 20, 16LL << 20})

@@ -31,6 +31,7 @@ struct Options {
   bool rounds_given = false;
   bool list = false;
   bool quick = false;
+  bool forced = false;
 };
 
 // Throws CLI::ParseError.
@@ -42,7 +43,7 @@ Options parse(CLI::App& app, int argc, char** argv) {
   for (const auto& peer : bench::peers()) names.push_back(peer.name);
   app.add_option("--group", options.groups, "only these groups")
       ->check(CLI::IsMember({"halo", "halo-in-use", "face", "transfer", "broadcast", "collective", "collective-own",
-                             "collective-large", "neighbour", "transpose", "overhead", "gpu-halo", "gpu-face",
+                             "collective-large", "price", "neighbour", "transpose", "overhead", "gpu-halo", "gpu-face",
                              "gpu-copy", "gpu-collectives", "gpu-collectives-alone", "gpu-overlap"}));
   app.add_option("--device", options.device, "where the data are; auto: as --group says, else on GPUs if all have one")
       ->check(CLI::IsMember({"auto", "cpu", "gpu"}))
@@ -56,6 +57,8 @@ Options parse(CLI::App& app, int argc, char** argv) {
                      ->capture_default_str();
   app.add_option("--json", options.json, "write the results to this file");
   app.add_option("--commit", options.commit, "what to call this build in the JSON (or TASUKI_COMMIT)");
+  app.add_flag("--forced", options.forced,
+               "on hosts also Tasuki forced to each path and algorithm, as peers of their own");
   app.add_flag("--list", options.list, "name the cases and the peers and end");
   app.add_flag("--quick", options.quick, "few cases, short rounds: to see that all works, not to quote");
   app.parse(argc, argv);
@@ -144,6 +147,8 @@ int run(const tasuki::Context& context, Options options) {
   const bool gpus = settle_device(context, options);
   const std::vector<bench::Case> cases = chosen_cases(gpus, context.size(), options);
   if (!gpus && !options.paths.empty()) throw tasuki::Error("--peer-path is for the cases on GPUs; add --device gpu");
+  if (gpus && options.forced) throw tasuki::Error("--forced is for the cases on hosts; --peer-path is for GPUs");
+  if (options.forced) bench::add_forced();
   const bench::Settings settings = settings_for(gpus, options);
   const bench::Facts facts = gpus ? prepare_gpus(context, options) : bench::Facts{};
   if (options.list) {

@@ -75,6 +75,7 @@ struct CollectiveCase {
   /// The allgather or all-to-all along the ring of all ranks: blocks go to the next and the last one, in this order,
   /// and come from the last and the next one.
   bool ring = false;
+  bool shared = true;  ///< `in` and `out` lie where other ranks can reach them
   int next() const { return (context.rank() + 1) % context.size(); }
   int last() const { return (context.rank() + context.size() - 1) % context.size(); }
 };
@@ -122,6 +123,10 @@ const std::vector<Peer>& peers();
 struct RegisterPeer {
   explicit RegisterPeer(Peer peer);
 };
+
+/// Peers `tasuki PATH` for halos and `tasuki PATH ALGORITHM` for collectives, on hosts: what the planner chooses among,
+/// forced. A peer has no answer to what its path or algorithm cannot carry. Call it before `peers`.
+void add_forced();
 
 /// The peer that the others are compared with.
 inline constexpr const char* kReference = "tasuki";

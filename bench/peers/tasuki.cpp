@@ -1,6 +1,12 @@
 // Tasuki itself.
 #include "tasuki/tasuki.hpp"
 
+#include <fmt/format.h>
+
+#include <set>
+
+#include "collectives/algorithm.hpp"
+#include "paths/path.hpp"
 #include "peer.hpp"
 #ifdef TASUKI_HAVE_CUDA
 #include "gpu/problem.hpp"
@@ -25,10 +31,16 @@ class OperationRunner : public Runner {
   Operation operation_;
 };
 
-RunnerPtr halo(const HaloCase& problem) {
+RunnerPtr halo_by(const HaloCase& problem, const std::string& path) {
   std::vector<tasuki::HaloField> fields;
   for (const auto& field : problem.fields) fields.emplace_back(field, problem.width);
-  return std::make_unique<OperationRunner<tasuki::Halo>>(tasuki::Halo(fields));
+  tasuki::HaloOptions options;
+  options.path = path;
+  return std::make_unique<OperationRunner<tasuki::Halo>>(tasuki::Halo(fields, options));
+}
+
+RunnerPtr halo(const HaloCase& problem) {
+  return halo_by(problem, "auto");
 }
 
 RunnerPtr transpose(const TransposeCase& t) {
@@ -126,6 +138,35 @@ RunnerPtr collective(const CollectiveCase& c) {
   return std::make_unique<OperationRunner<tasuki::Operation>>(operation_of(c, {}));
 }
 
+// Whether plans can be made for it, without making anything.
+bool carried(const CollectiveCase& c, const std::string& path, const std::string& algorithm) {
+  tasuki::CollectiveShape shape;
+  shape.kind = c.kind;
+  shape.type = c.kind == tasuki::CollectiveKind::broadcast ? tasuki::DType::u8 : tasuki::DType::f64;
+  shape.count = c.kind == tasuki::CollectiveKind::broadcast ? 8 * c.count : c.count;
+  shape.shared = c.shared;
+  shape.path = path;
+  shape.algorithm = algorithm;
+  try {
+    return !tasuki::plan(tasuki::machine_of(c.context), shape).plans().empty();
+  } catch (const tasuki::Error&) {
+    return false;
+  }
+}
+
+Peer forced_peer(const std::string& path, const std::string& algorithm) {
+  Peer peer;
+  peer.name = fmt::format("{} {} {}", kReference, path, algorithm);
+  peer.collective = [path, algorithm](const CollectiveCase& c) -> RunnerPtr {
+    if (!carried(c, path, algorithm)) return nullptr;
+    tasuki::CollectiveOptions options;
+    options.path = path;
+    options.algorithm = algorithm;
+    return std::make_unique<OperationRunner<tasuki::Operation>>(operation_of(c, options));
+  };
+  return peer;
+}
+
 // By the progress thread, where it is asked what that hides.
 RunnerPtr by_thread(const CollectiveCase& c) {
   if (!c.overlap) return nullptr;
@@ -156,4 +197,22 @@ const RegisterPeer kPeer({.name = "tasuki",
 const RegisterPeer kThread(thread_peer());
 
 }  // namespace
+
+void add_forced() {
+  std::vector<std::string> paths;
+  for (const tasuki::Path& path : tasuki::all_paths())
+    if (path.memory == tasuki::Memory::host && path.name != "self") paths.push_back(path.name);
+  std::set<std::string> algorithms;
+  for (const tasuki::CollectiveKind kind : tasuki::all_collectives())
+    for (const tasuki::Algorithm* one : tasuki::algorithms_of(kind)) algorithms.insert(one->name);
+  for (const std::string& path : paths) {
+    Peer peer;
+    peer.name = fmt::format("{} {}", kReference, path);
+    peer.halo = [path](const HaloCase& problem) { return halo_by(problem, path); };
+    RegisterPeer{peer};
+    for (const std::string& algorithm : algorithms) RegisterPeer{forced_peer(path, algorithm)};
+  }
+  for (const std::string& algorithm : algorithms) RegisterPeer{forced_peer("auto", algorithm)};
+}
+
 }  // namespace bench
