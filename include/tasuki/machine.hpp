@@ -15,12 +15,21 @@ namespace tasuki {
 enum class Memory : std::uint8_t { host, device };
 std::string_view to_string(Memory memory);
 
+/// What a path does with contiguous pieces of one size.
+struct SizedBandwidth {
+  std::int64_t bytes = 0;
+  double bandwidth = 0;  ///< the bytes over the seconds beyond the latency
+  friend bool operator==(const SizedBandwidth&, const SizedBandwidth&) = default;
+};
+
 /// What a path costs in one situation, in seconds and bytes per second.
 struct LinkCost {
   double latency = 1e-6;        ///< of a link with one word, from start to arrival
   double bandwidth = 5e9;       ///< of the first `PathCost::bulk_from` bytes of a piece
   double bulk_bandwidth = 5e9;  ///< of its bytes beyond these
   double per_run = 2e-9;        ///< added for every contiguous run of the more scattered side
+  /// By size, ascending; other sizes lie between these. If there are any, both bandwidths above only describe the path.
+  std::vector<SizedBandwidth> by_size = {};
   friend bool operator==(const LinkCost&, const LinkCost&) = default;
 };
 
@@ -28,6 +37,9 @@ struct LinkCost {
 struct PathCost {
   LinkCost one_way;            ///< the receiver sends nothing back
   LinkCost mutual;             ///< both ranks send to each other at the same time
+  /// The same where the source or the destination is a user's own memory, which other ranks do not map. Only if `own`.
+  LinkCost own_one_way, own_mutual;
+  bool own = false;            ///< false: such memory costs what shared memory does
   std::int64_t bulk_from = 0;  ///< bytes of a piece beyond this many move with `bulk_bandwidth`; 0: none do
   bool measured = false;       ///< false: the prices are the defaults
   friend bool operator==(const PathCost&, const PathCost&) = default;

@@ -179,8 +179,13 @@ nb::dict prices(const Machine& machine) {
   nb::dict all;
   for (const auto& [path, cost] : machine.costs) {
     nb::dict one;
-    for (const auto& [prefix, link] : {std::pair{"", &cost.one_way}, std::pair{"mutual_", &cost.mutual}}) {
+    for (const auto& [prefix, link] :
+         {std::pair{"", &cost.one_way}, std::pair{"mutual_", &cost.mutual}, std::pair{"own_", &cost.own_one_way},
+          std::pair{"own_mutual_", &cost.own_mutual}}) {
       const std::string p = prefix;
+      if (p.starts_with("own_") && !cost.own) continue;
+      for (const SizedBandwidth& sized : link->by_size)
+        one[nb::str((p + "bandwidth_of_" + std::to_string(sized.bytes)).c_str())] = sized.bandwidth;
       one[nb::str((p + "latency").c_str())] = link->latency;
       one[nb::str((p + "bandwidth").c_str())] = link->bandwidth;
       one[nb::str((p + "bulk_bandwidth").c_str())] = link->bulk_bandwidth;

@@ -1,8 +1,12 @@
 // Measuring the machine: every path runs the same few transfers, and their times give its constants.
 #include <fmt/format.h>
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstdlib>
 #include <initializer_list>
 #include <map>
 #include <optional>
@@ -25,7 +29,10 @@ namespace tasuki {
 
 namespace {
 
-constexpr int kPasses = 3;                 // over all paths
+constexpr int kPasses = 3;  // over all paths
+// Further sizes on hosts: what begins to be seen beside the latency, what just fits into caches, what no longer does.
+constexpr std::array<std::int64_t, 8> kSizes{512,       4 << 10, 32 << 10, 128 << 10,
+                                             512 << 10, 2 << 20, 16 << 20, 64 << 20};
 constexpr std::int64_t kLarge = 32 << 10;  // about the size of a face
 constexpr std::int64_t kLargeOnGpu = 1 << 20;
 constexpr std::int64_t kBulk = 512 << 10;  // enough to show a path's full speed, and what it does to caches
@@ -65,6 +72,20 @@ class Ways {
     Transfer there(context_, {a_, from_, layout}, {b_, at, layout}, options_);
     return time(layout, {&there});
   }
+  /// Seconds of one transfer from the same memory again and again, each after a word has come back; less that word's.
+  double again(const Layout& layout) const {
+    std::byte* at = a_ == b_ ? to_ : from_;
+    const Layout word = Layout::bytes(8);
+    Transfer there(context_, {a_, from_, layout}, {b_, at, layout}, options_);
+    if (a_ == b_) return time(layout, {&there});
+    Transfer back(context_, {b_, to_, word}, {a_, to_, word}, options_);
+    return time(layout, {&there, &back}) - there_and_back(word);
+  }
+  /// The same both ways at once.
+  double both_again(const Layout& layout) const {
+    Exchange there(context_, a_, b_, from_, to_, layout, options_);
+    return time(layout, {&there});
+  }
   /// Seconds in which both ranks get the other's bytes. These are then sent back in the same way.
   double both(const Layout& layout) const {
     Exchange there(context_, a_, b_, from_, to_, layout, options_);
@@ -94,7 +115,9 @@ class Ways {
         operation->wait();
       }
     };
-    for (int i = 0; i < 3; ++i) once();
+    for (int i = 0; i < (layout.size() >= 32 << 20 ? 1 : 3); ++i) once();
+    if (layout.size() >= 32 << 20) return least(2, 1, once, [] {});
+    if (layout.size() >= 1 << 20) return least(4, 1, once, [] {});
     return least(word ? 10 : 24, word ? 50 : 2, once, [] {});
   }
 
@@ -162,32 +185,40 @@ int partner_for(const Context& context, const Path& path) {
 // Seconds of each measured transfer, in one direction or in both at once.
 struct Seconds {
   double word = 0, large = 0, scattered = 0, bulk = 0;
+  std::array<double, kSizes.size()> sizes{};
   void keep_least(const Seconds& other) {
     word = std::min(word, other.word);
     large = std::min(large, other.large);
     scattered = std::min(scattered, other.scattered);
     bulk = std::min(bulk, other.bulk);
+    for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = std::min(sizes[i], other.sizes[i]);
   }
 };
 
 struct Times {
   Seconds one_way, both_ways;
+  Seconds own, own_both;  // in memory that ranks do not share
+  bool with_own = false;
   double after = 0;  // of words that follow each other in one direction
   void keep_least(const Times& other) {
     one_way.keep_least(other.one_way);
     both_ways.keep_least(other.both_ways);
+    own.keep_least(other.own);
+    own_both.keep_least(other.own_both);
     after = std::min(after, other.after);
   }
 };
 
-template <class Time>
-Seconds seconds_for(const Time& time, bool on_gpu) {
+// `again` times transfers from the same memory.
+template <class Time, class Again>
+Seconds seconds_for(const Time& time, const Again& again, bool on_gpu) {
   const Layout word = Layout::bytes(8);
   Seconds seconds;
   seconds.word = time(word);
   seconds.large = time(Layout::bytes(on_gpu ? kLargeOnGpu : kLarge));
   seconds.scattered = time(Layout::hvector(on_gpu ? kRunsOnGpu : kRuns, 1, on_gpu ? kStrideOnGpu : kStride, word));
   seconds.bulk = time(Layout::bytes(on_gpu ? kBulkOnGpu : kBulk));
+  for (std::size_t i = 0; i < kSizes.size() && !on_gpu; ++i) seconds.sizes[i] = again(Layout::bytes(kSizes[i]));
   return seconds;
 }
 
@@ -202,32 +233,90 @@ void set_constants(CostSection& section, const std::string& prefix, const Second
   section[prefix + "per_run"] = std::max((t.scattered - t.word - runs * 8 / bandwidth) / runs, 1e-11);
   section["bulk_from"] = large;
   section[prefix + "bulk_bandwidth"] = (bulk - large) / std::max(t.bulk - t.large, kLeast);
+  if (on_gpu) return;
+  const auto sized = [&](std::int64_t bytes, double seconds) {
+    section[sized_bandwidth(prefix, bytes)] = static_cast<double>(bytes) / std::max(seconds - t.word, kLeast);
+  };
+  for (std::size_t i = 0; i < kSizes.size(); ++i) sized(kSizes[i], t.sizes[i]);
 }
 
+// Memory in which a path is measured.
+struct Rooms {
+  std::byte *from, *to;          // where peers can map it
+  std::byte *own_from, *own_to;  // where they cannot
+};
+
 // Between rank 0 and `partner`, which call it both.
-Times measure_between(const Context& context, const Path& path, int partner, std::byte* from, std::byte* to) {
+Times measure_between(const Context& context, const Path& path, int partner, const Rooms& rooms) {
   const bool on_gpu = path.memory == Memory::device;
-  const Ways ways(context, path, 0, partner, from, to);
+  const Ways ways(context, path, 0, partner, rooms.from, rooms.to);
+  const auto there = [](const Ways& w) { return [&w](const Layout& layout) { return w.there_and_back(layout); }; };
+  const auto both = [](const Ways& w) { return [&w](const Layout& layout) { return w.both(layout); }; };
+  const auto again = [](const Ways& w) { return [&w](const Layout& layout) { return w.again(layout); }; };
+  const auto both_again = [](const Ways& w) { return [&w](const Layout& layout) { return w.both_again(layout); }; };
   Times t;
-  t.one_way = seconds_for([&](const Layout& layout) { return ways.there_and_back(layout); }, on_gpu);
+  t.one_way = seconds_for(there(ways), again(ways), on_gpu);
   t.after = ways.one_after_another(Layout::bytes(8));
-  if (partner != 0) t.both_ways = seconds_for([&](const Layout& layout) { return ways.both(layout); }, on_gpu);
+  if (partner != 0) t.both_ways = seconds_for(both(ways), both_again(ways), on_gpu);
+  if (on_gpu) return t;
+  const Ways own(context, path, 0, partner, rooms.own_from, rooms.own_to);
+  try {
+    t.own = seconds_for(there(own), again(own), on_gpu);
+    if (partner != 0) t.own_both = seconds_for(both(own), both_again(own), on_gpu);
+    t.with_own = true;
+  } catch (const PathUnusable&) {  // on both ranks: this path needs shared memory
+  }
   return t;
+}
+
+// A copy within rank 0's memory, by itself and while `beside`, another rank of the host, copies as well. Both call it.
+Times measure_alone(const Context& context, const Path& path, int beside, const Rooms& rooms) {
+  const bool on_gpu = path.memory == Memory::device;
+  const int me = context.rank();
+  Times t;
+  const auto time = [&](std::byte* from, std::byte* to, Seconds& alone, Seconds& together) {
+    const Ways ways(context, path, me, me, from, to);
+    const auto copy = [&](const Layout& layout) { return ways.again(layout); };
+    if (me == 0) alone = seconds_for(copy, copy, on_gpu);
+    if (me == 0) t.after = ways.one_after_another(Layout::bytes(8));
+    if (beside < 0) return;
+    const auto beside_it = [&](const Layout& layout) {
+      const std::array<int, 1> other{me == 0 ? beside : 0};
+      exchange(runtime_of(context), other, std::array<std::string, 1>{"now"});
+      return copy(layout);
+    };
+    together = seconds_for(beside_it, beside_it, on_gpu);
+  };
+  time(rooms.from, rooms.to, t.one_way, t.both_ways);
+  if (on_gpu) return t;
+  time(rooms.own_from, rooms.own_to, t.own, t.own_both);
+  t.with_own = true;
+  return t;
+}
+
+// For a path within a rank: another rank of rank 0's host. -1: there is none.
+int beside_for(const Context& context, const Path& path) {
+  const Machine& machine = runtime_of(context).machine;
+  for (int rank = 1; rank < context.size() && path.memory == Memory::host; ++rank)
+    if (machine.same_host(0, rank)) return rank;
+  return -1;
 }
 
 // Nothing if the path cannot be used here: its offers will say why. What fails otherwise is thrown by all ranks.
 // Collective.
-std::optional<Times> measure(const Context& context, const Path& path, std::byte* from, std::byte* to) {
+std::optional<Times> measure(const Context& context, const Path& path, const Rooms& rooms) {
   Runtime& runtime = runtime_of(context);
   const int partner = partner_for(context, path);
+  const int beside = partner == 0 ? beside_for(context, path) : -1;
   struct {
     bool usable = false;
     Times times;
   } found;
   Agreement outcome(runtime, fmt::format("measuring path {}", path.name));
-  if (runtime.rank() == 0 || runtime.rank() == partner) {
+  if (runtime.rank() == 0 || runtime.rank() == partner || runtime.rank() == beside) {
     try {
-      found.times = measure_between(context, path, partner, from, to);
+      found.times =
+          partner == 0 ? measure_alone(context, path, beside, rooms) : measure_between(context, path, partner, rooms);
       found.usable = true;
     } catch (const PathUnusable&) {  // on both ranks
       found.usable = false;
@@ -244,14 +333,17 @@ std::optional<Times> measure(const Context& context, const Path& path, std::byte
   return found.times;
 }
 
-CostSection constants(const Context& context, const Path& path, const Times& t) {
+CostSection constants(const Path& path, const Times& t) {
   const bool on_gpu = path.memory == Memory::device;
   CostSection section;
   set_constants(section, "", t.one_way, on_gpu);
-  if (partner_for(context, path) != 0) set_constants(section, "mutual_", t.both_ways, on_gpu);
+  if (t.both_ways.word > 0) set_constants(section, "mutual_", t.both_ways, on_gpu);
+  if (t.with_own) set_constants(section, "own_", t.own, on_gpu);
+  if (t.with_own && t.own_both.word > 0) set_constants(section, "own_mutual_", t.own_both, on_gpu);
   // Links occur in both situations, so the latency is the mean of the two.
   const double latency = (t.one_way.word + t.after) / 2;
   section["latency"] = std::max(latency, section["latency"] * 1e-3);
+  if (t.with_own) section["own_latency"] = section["latency"];
   return section;
 }
 
@@ -267,7 +359,18 @@ void read_profile(Runtime& runtime) {
 std::shared_ptr<std::byte> room_for(const Context& context, Memory memory) {
   Runtime& runtime = runtime_of(context);
   return memory == Memory::device ? runtime.gpus->allocate(std::max(kBulkOnGpu, kRunsOnGpu * kStrideOnGpu))
-                                  : shared_alloc(context, std::max(kBulk, kRuns * kStride));
+                                  : shared_alloc(context, kSizes.back());
+}
+
+// The same as programs have it: NumPy asks for large pages for arrays of this size, too.
+std::shared_ptr<std::byte> own_room() {
+  constexpr std::size_t kPage = std::size_t{2} << 20;
+  const auto bytes = static_cast<std::size_t>(kSizes.back());
+  std::shared_ptr<std::byte> room(static_cast<std::byte*>(std::aligned_alloc(kPage, bytes)), std::free);
+  if (!room) throw Error(fmt::format("there is no memory for {} bytes in which paths are measured", bytes));
+  madvise(room.get(), bytes, MADV_HUGEPAGE);
+  std::fill_n(room.get(), bytes, std::byte{3});
+  return room;
 }
 
 // Measures the paths for this kind of memory that have no price yet. Collective.
@@ -281,22 +384,29 @@ bool measure_missing(const Context& context, Memory memory, Profile& found) {
   if (missing.empty()) return false;
   std::shared_ptr<std::byte> from;
   std::shared_ptr<std::byte> to;
+  std::shared_ptr<std::byte> own_from;
+  std::shared_ptr<std::byte> own_to;
   // A rank that gets none must not leave another waiting for it.
   all_do(runtime_of(context), "measuring the machine", [&] {
-    const auto meets_us = [&](const Path* path) { return partner_for(context, *path) == context.rank(); };
+    const auto meets_us = [&](const Path* path) {
+      const int partner = partner_for(context, *path);
+      return partner == context.rank() || (partner == 0 && beside_for(context, *path) == context.rank());
+    };
     if (context.rank() != 0 && std::ranges::none_of(missing, meets_us)) return;
     from = room_for(context, memory);
     to = room_for(context, memory);
     if (memory == Memory::device) return;
-    std::fill_n(from.get(), kBulk, std::byte{1});
-    std::fill_n(to.get(), kBulk, std::byte{2});
+    std::fill_n(from.get(), kSizes.back(), std::byte{1});
+    std::fill_n(to.get(), kSizes.back(), std::byte{2});
+    own_from = own_room();
+    own_to = own_room();
   });
   // Several passes over all paths: a disturbance of some milliseconds is over when a path's turn comes again.
   std::map<const Path*, std::optional<Times>> times;
   for (int pass = 0; pass < kPasses; ++pass) {
     for (const Path* path : missing) {
       if (pass > 0 && !times[path]) continue;
-      const std::optional<Times> now = measure(context, *path, from.get(), to.get());
+      const std::optional<Times> now = measure(context, *path, {from.get(), to.get(), own_from.get(), own_to.get()});
       if (pass == 0 || !now) {
         times[path] = now;
       } else {
@@ -305,7 +415,7 @@ bool measure_missing(const Context& context, Memory memory, Profile& found) {
     }
   }
   for (const Path* path : missing)
-    if (times[path]) found.set(path->name, constants(context, *path, *times[path]));
+    if (times[path]) found.set(path->name, constants(*path, *times[path]));
   return true;
 }
 

@@ -79,7 +79,11 @@ std::int64_t least_bytes(const Machine& machine, const Collective& c, bool one_i
 // In the caches of processors any part of a message may move with the bandwidth of small ones. Between GPUs all bytes
 // share the link.
 double seconds_of(const PathCost& cost, const LinkCost& link, double bytes, bool on_gpu) {
-  if (!on_gpu) return link.latency + bytes / std::max(link.bandwidth, link.bulk_bandwidth);
+  if (!on_gpu) {
+    double most = std::max(link.bandwidth, link.bulk_bandwidth);
+    for (const SizedBandwidth& one : link.by_size) most = std::max(most, one.bandwidth);
+    return link.latency + bytes / most;
+  }
   const double small = cost.bulk_from > 0 ? std::min(bytes, static_cast<double>(cost.bulk_from)) : bytes;
   return link.latency + small / link.bandwidth + (bytes - small) / link.bulk_bandwidth;
 }

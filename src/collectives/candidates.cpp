@@ -35,31 +35,35 @@ constexpr std::ptrdiff_t kChunksLookedAt = 2;
 // What is predicted to be faster by less than this share is not worth being less simple: predictions miss by more.
 constexpr double kTie = 0.02;
 
-// One-way price of the cheapest path that joins rank 0 and another.
-Price price_between(const Machine& machine, Memory memory, int rank) {
+// One-way price of the cheapest path that joins rank 0 and another, for pieces of about so many bytes.
+Price price_between(const Machine& machine, Memory memory, int rank, double bytes) {
   Price price;
   double least = std::numeric_limits<double>::infinity();
   for (const Path& path : all_paths()) {
     // Messages are for GPUs that do not reach each other.
     if (memory == Memory::device && machine.reach(0, rank) && !path.transport.empty()) continue;
-    const LinkCost& cost = machine.cost(path.name).one_way;
+    const PathCost& costs = machine.cost(path.name);
+    const LinkCost& cost = costs.one_way;
     constexpr double kTypical = 4096;
-    const double seconds = cost.latency + kTypical / cost.bandwidth;
+    const double typical = cost.by_size.empty() ? kTypical : std::max(bytes, kTypical);
+    const double a_byte =
+        cost.by_size.empty() ? 1 / cost.bandwidth : seconds_of(costs, cost, typical, typical) / typical;
+    const double seconds = cost.latency + typical * a_byte;
     if (path.memory != memory || machine.unusable.contains(path.name) || seconds >= least ||
         !path.joins(machine, 0, rank))
       continue;
     least = seconds;
     price.latency = cost.latency;
-    price.second_per_byte = 1 / cost.bandwidth;
+    price.second_per_byte = a_byte;
   }
   return price;
 }
 
 // The dearest pair of ranks decides, and of messages inside islands the dearest within one.
-Price price_of(const Machine& machine, Memory memory) {
+Price price_of(const Machine& machine, Memory memory, double bytes) {
   Price price;
   for (int rank = 1; rank < machine.size(); ++rank) {
-    const Price one = price_between(machine, memory, rank);
+    const Price one = price_between(machine, memory, rank, bytes);
     price.latency = std::max(price.latency, one.latency);
     price.second_per_byte = std::max(price.second_per_byte, one.second_per_byte);
     if (!machine.same_island(0, rank)) continue;
@@ -236,7 +240,7 @@ std::vector<Candidate> candidates_of(const Machine& machine, const std::shared_p
   const CollectiveShape& shape = collective->shape();
   const Parameters wanted{shape.trees, shape.arity, shape.chunk};
   check_algorithm(shape);
-  const Price price = price_of(machine, shape.memory);
+  const Price price = price_of(machine, shape.memory, static_cast<double>(collective->whole()));
   const Corrections corrections(machine, *collective);
   std::vector<Candidate> all;
   // Parameters ask for an algorithm that has them. The second pass is for those that are not worth trying: it is needed

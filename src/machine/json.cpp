@@ -246,12 +246,16 @@ class Reader {
   void read_paths(Machine& machine) const {
     object(root_["paths"], "paths");
     std::set<std::string> known;
-    for (const char* key : {"latency", "bandwidth", "bulk_bandwidth", "per_run"})
-      known.insert({key, std::string("mutual_") + key});
+    for (const char* key : {"latency", "bandwidth", "bulk_bandwidth", "per_run", "bandwidth_of_<bytes>"})
+      for (const char* prefix : {"", "mutual_", "own_", "own_mutual_"}) known.insert(std::string(prefix) + key);
     known.insert({"bulk_from", "measured"});
     for (const auto& [path, values] : root_["paths"].items()) {
       const std::string place = "paths." + path;
-      only(values, place, known);
+      std::set<std::string> allowed = known;
+      if (values.is_object())
+        for (const auto& [key, value] : values.items())
+          if (is_sized_bandwidth(key)) allowed.insert(key);
+      only(values, place, allowed);
       CostSection section;
       bool measured = true;
       for (const auto& [key, value] : values.items()) {

@@ -1,11 +1,16 @@
-// Profile: see profile.hpp. The file is `{"machine": "...", "version": 8, "paths": {"mpi": {"latency": 1e-6, ...}}}`,
+// Profile: see profile.hpp. The file is `{"machine": "...", "version": 9, "paths": {"mpi": {"latency": 1e-6, ...}}}`,
 // and with corrections also `"collectives": {"version": 1, "corrections": [...]}`.
 #include "machine/profile.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
 
 #include "machine/corrections.hpp"
 #include "tasuki/error.hpp"
@@ -14,39 +19,81 @@ namespace tasuki {
 
 namespace {
 
-constexpr int kVersion = 8;
-constexpr int kModel = 1;  // of what predicts collectives: a change makes corrections void
+constexpr int kVersion = 9;
+constexpr int kModel = 2;  // of what predicts collectives: a change makes corrections void
+constexpr std::array kPrefixes{"", "mutual_", "own_", "own_mutual_"};
+constexpr std::string_view kSized = "bandwidth_of_";
+
+// Of `bandwidth_of_4096` after the prefix; nothing for other keys.
+std::optional<std::int64_t> bytes_of(std::string_view key, std::string_view prefix) {
+  if (!key.starts_with(prefix)) return {};
+  key.remove_prefix(prefix.size());
+  if (!key.starts_with(kSized)) return {};
+  key.remove_prefix(kSized.size());
+  std::int64_t bytes = 0;
+  const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), bytes);
+  if (error != std::errc() || end != key.data() + key.size() || bytes < 1) return {};
+  return bytes;
+}
+
+// What is missing is as in `usual`.
+LinkCost link_of(const CostSection& section, const std::string& prefix, const LinkCost& usual) {
+  LinkCost link = usual;
+  const auto read = [&](const char* key, double& value) {
+    const auto found = section.find(prefix + key);
+    if (found != section.end()) value = found->second;
+    return found != section.end();
+  };
+  read("latency", link.latency);
+  const bool other = read("bandwidth", link.bandwidth);
+  const bool usual_bulk = !prefix.empty() && section.contains("bulk_bandwidth");
+  if (!read("bulk_bandwidth", link.bulk_bandwidth) && other && !usual_bulk) link.bulk_bandwidth = link.bandwidth;
+  read("per_run", link.per_run);
+  std::vector<SizedBandwidth> by_size;
+  for (const auto& [key, value] : section)
+    if (const auto bytes = bytes_of(key, prefix)) by_size.push_back({*bytes, value});
+  std::sort(by_size.begin(), by_size.end(), [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
+  if (!by_size.empty()) link.by_size = std::move(by_size);
+  return link;
+}
 
 }  // namespace
 
+std::string sized_bandwidth(const std::string& prefix, std::int64_t bytes) {
+  return fmt::format("{}{}{}", prefix, kSized, bytes);
+}
+
+bool is_sized_bandwidth(const std::string& key) {
+  return std::any_of(kPrefixes.begin(), kPrefixes.end(),
+                     [&](const char* prefix) { return bytes_of(key, prefix).has_value(); });
+}
+
 PathCost cost_of(const CostSection& section) {
   PathCost cost;
-  const auto get = [&](const std::string& key, double fallback) {
-    const auto found = section.find(key);
-    return found == section.end() ? fallback : found->second;
-  };
-  LinkCost& one = cost.one_way;
-  one.latency = get("latency", one.latency);
-  one.bandwidth = get("bandwidth", one.bandwidth);
-  one.bulk_bandwidth = get("bulk_bandwidth", one.bandwidth);
-  one.per_run = get("per_run", one.per_run);
-  cost.mutual.latency = get("mutual_latency", one.latency);
-  cost.mutual.bandwidth = get("mutual_bandwidth", one.bandwidth);
-  cost.mutual.bulk_bandwidth = get("mutual_bulk_bandwidth", get("bulk_bandwidth", cost.mutual.bandwidth));
-  cost.mutual.per_run = get("mutual_per_run", one.per_run);
-  cost.bulk_from = static_cast<std::int64_t>(get("bulk_from", 0));
+  cost.one_way = link_of(section, "", LinkCost{});
+  cost.mutual = link_of(section, "mutual_", cost.one_way);
+  const auto from = section.lower_bound("own_");
+  cost.own = from != section.end() && from->first.starts_with("own_");
+  if (cost.own) {
+    cost.own_one_way = link_of(section, "own_", cost.one_way);
+    cost.own_mutual = link_of(section, "own_mutual_", cost.own_one_way);
+  }
+  if (const auto found = section.find("bulk_from"); found != section.end())
+    cost.bulk_from = static_cast<std::int64_t>(found->second);
   cost.measured = true;
   return cost;
 }
 
 CostSection section_of(const PathCost& cost) {
   CostSection section;
-  for (const auto& [prefix, link] : {std::pair{"", &cost.one_way}, std::pair{"mutual_", &cost.mutual}}) {
-    const std::string p = prefix;
-    section[p + "latency"] = link->latency;
-    section[p + "bandwidth"] = link->bandwidth;
-    section[p + "bulk_bandwidth"] = link->bulk_bandwidth;
-    section[p + "per_run"] = link->per_run;
+  const std::array<const LinkCost*, 4> links{&cost.one_way, &cost.mutual, &cost.own_one_way, &cost.own_mutual};
+  for (std::size_t i = 0; i < (cost.own ? links.size() : 2); ++i) {
+    const std::string p = kPrefixes[i];
+    section[p + "latency"] = links[i]->latency;
+    section[p + "bandwidth"] = links[i]->bandwidth;
+    section[p + "bulk_bandwidth"] = links[i]->bulk_bandwidth;
+    section[p + "per_run"] = links[i]->per_run;
+    for (const SizedBandwidth& one : links[i]->by_size) section[sized_bandwidth(p, one.bytes)] = one.bandwidth;
   }
   if (cost.bulk_from > 0) section["bulk_from"] = static_cast<double>(cost.bulk_from);
   return section;

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "tasuki/error.hpp"
 
@@ -18,7 +19,20 @@ std::vector<Path (*)()>& makers() {
 }
 
 const LinkCost& link_cost(const Question& q) {
+  if (q.own_memory && q.cost.own) return q.move.mutual ? q.cost.own_mutual : q.cost.own_one_way;
   return q.move.mutual ? q.cost.mutual : q.cost.one_way;
+}
+
+// Between two sizes that are known, the logarithm of the bandwidth changes with that of the size.
+double bandwidth_of(const std::vector<SizedBandwidth>& by_size, double bytes) {
+  const auto above = std::find_if(by_size.begin(), by_size.end(),
+                                  [&](const auto& one) { return static_cast<double>(one.bytes) >= bytes; });
+  if (above == by_size.begin()) return above->bandwidth;
+  if (above == by_size.end()) return by_size.back().bandwidth;
+  const SizedBandwidth& below = above[-1];
+  const double share = std::log(bytes / static_cast<double>(below.bytes)) /
+                       std::log(static_cast<double>(above->bytes) / static_cast<double>(below.bytes));
+  return below.bandwidth * std::pow(above->bandwidth / below.bandwidth, share);
 }
 
 double run_seconds(const Question& q) {
@@ -101,9 +115,15 @@ Offer priced(const Question& q) {
   const LinkCost& cost = link_cost(q);
   const auto bytes = static_cast<double>(q.move.bytes());
   const double whole = std::max(static_cast<double>(q.move.whole), bytes);
-  const double bulk_from = q.cost.bulk_from > 0 ? static_cast<double>(q.cost.bulk_from) : whole;
-  const double bulk = whole > 0 ? bytes * std::max(1 - bulk_from / whole, 0.0) : 0;
-  return Offer::yes(cost.latency, (bytes - bulk) / cost.bandwidth + bulk / cost.bulk_bandwidth + run_seconds(q));
+  return Offer::yes(cost.latency, seconds_of(q.cost, cost, bytes, whole) + run_seconds(q));
+}
+
+double seconds_of(const PathCost& cost, const LinkCost& link, double bytes, double whole) {
+  if (whole <= 0) return 0;
+  if (!link.by_size.empty()) return bytes / bandwidth_of(link.by_size, whole);
+  const double bulk_from = cost.bulk_from > 0 ? static_cast<double>(cost.bulk_from) : whole;
+  const double bulk = bytes * std::max(1 - bulk_from / whole, 0.0);
+  return (bytes - bulk) / link.bandwidth + bulk / link.bulk_bandwidth;
 }
 
 Offer priced_in_place(const Question& q) {

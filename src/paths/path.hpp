@@ -25,6 +25,7 @@ struct Question {
   const Move& move;
   const BufferFact& src;
   const BufferFact& dst;
+  bool own_memory = false;  ///< source or destination is a user's memory that other ranks do not map
 };
 
 /// The path's answer.
@@ -95,11 +96,14 @@ struct PathRegistration {
 };
 
 /// The price of a move by the path's constants: the latency of its link, plus bytes over bandwidth, plus the extra time
-/// of every run. The first `bulk_from` bytes of a piece are divided by `bandwidth`, the bytes beyond them by
-/// `bulk_bandwidth`. A part of a larger piece pays for both in the proportion of the whole piece: with `bulk_from` = 32
-/// KiB, a part of 32 KiB of a piece of 128 KiB pays for 8 KiB at `bandwidth` and 24 KiB at `bulk_bandwidth`. A mutual
-/// move has the mutual constants.
+/// of every run. If bandwidths are known by size, a piece has that of its size, between those that are known, and a
+/// part of a larger piece that of the larger one: caches hold all of it or do not. Otherwise the first `bulk_from`
+/// bytes of a piece are divided by `bandwidth`, the bytes beyond them by `bulk_bandwidth`. A part of a larger piece
+/// pays for both in the proportion of the whole piece: with `bulk_from` = 32 KiB, a part of 32 KiB of a piece of 128
+/// KiB pays for 8 KiB at `bandwidth` and 24 KiB at `bulk_bandwidth`. A mutual move has the mutual constants.
 Offer priced(const Question& question);
+/// Seconds of `bytes` contiguous bytes beyond the latency, part of a piece of `whole`.
+double seconds_of(const PathCost& cost, const LinkCost& link, double bytes, double whole);
 /// The same for a path that stores into, or loads from, memory on which another core works. If most runs are shorter
 /// than a cache line, every run costs twice: the line has to return to that core, which takes it the same time again.
 Offer priced_in_place(const Question& question);

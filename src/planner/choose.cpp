@@ -267,7 +267,8 @@ std::vector<Offer> offers_for(const Machine& machine, const Problem& problem, co
     if (src.memory != path.memory || dst.memory != path.memory) {
       if (reasons) offer.why_not = fmt::format("not for {} to {} memory", to_string(src.memory), to_string(dst.memory));
     } else {
-      offer = path.offer({machine, machine.cost(path.name), forces(problem.wanted, path), move, src, dst});
+      const bool own = path.memory == Memory::host && (!src.shared || !dst.shared);
+      offer = path.offer({machine, machine.cost(path.name), forces(problem.wanted, path), move, src, dst, own});
       if (const char* why_not = out_of_order(path, move); offer.usable && why_not != nullptr)
         offer = Offer::no(why_not);
       const auto why = machine.unusable.find(path.name);

@@ -160,7 +160,7 @@ class Pricing {
         work.seconds = hides ? 0 : (1 - machine_.constants.line_start) * brought(plan, c, path);
         return;
       }
-      work.seconds = within(plan, c, path.memory);
+      work.seconds = within(plan, c, path);
       if (!work.on_core) work.seconds *= share_of_pass(plan, i);
       if (!work.on_core && c.loop >= 0 && ends_pass(plan, i)) work.seconds += machine_.constants.gpu_round;
       if (!work.on_core && c.dep_count > 0) work.seconds += machine_.constants.gpu_round;
@@ -251,11 +251,20 @@ class Pricing {
     return move;
   }
 
-  // The time of a copy within the rank's memory.
-  double within(const Plan& plan, const Command& c, Memory memory) {
+  // The time of a copy within the rank's memory. What a core unpacks is part of all that has come that way. Where ranks
+  // exchange, their cores copy at the same time.
+  double within(const Plan& plan, const Command& c, const Path& path) {
+    const Memory memory = path.memory;
     const Path& self = path_named(memory == Memory::host ? "self" : "self:gpu");
     const PathCost& cost = machine_.cost(self.name);
-    const Move move = move_of(plan, c, plan.rank, plan.rank);
+    Move move = move_of(plan, c, plan.rank, plan.rank);
+    if (memory == Memory::host) {
+      const int other = c.peer < 0 ? plan.rank : c.peer;
+      for (const auto& [from, to] : {std::pair(other, plan.rank), std::pair(plan.rank, other)})
+        if (const auto whole = whole_.find({way(from, to), &path}); move.whole == 0 && whole != whole_.end())
+          move.whole = whole->second;
+      move.mutual = mutual_peers_.contains(plan.rank);
+    }
     if (!cost.measured) {
       guessed_.insert(self.name);
       if (memory == Memory::device) return static_cast<double>(move.bytes()) / machine_.constants.gpu_copy_bandwidth;
@@ -275,8 +284,14 @@ class Pricing {
     const double seconds = ask(path, machine_.cost(path.name), move, plan, c);
     const bool staged = c.verb == Verb::put && plan.buffers[static_cast<std::size_t>(c.dst)].purpose == Purpose::ring;
     const bool taken = staged && in_lines(plan, c.dst, c);
-    if (!staged || taken || !move.mutual) return seconds;
-    return std::max(seconds - within(plan, c, path.memory), seconds / 2);
+    if (!staged || taken) return seconds;
+    // One way on hosts the receiver unpacks a slice while the sender packs the next one; the last one it unpacks alone.
+    if (!move.mutual && path.memory == Memory::host) {
+      const double slice = static_cast<double>(c.bytes) / static_cast<double>(std::max<std::int64_t>(move.whole, 1));
+      return std::max(seconds - within(plan, c, path) * slice, seconds / 2);
+    }
+    if (!move.mutual) return seconds;
+    return std::max(seconds - within(plan, c, path), seconds / 2);
   }
 
   double ask(const Path& path, const PathCost& cost, const Move& move, const Plan& plan, const Command& c) const {
@@ -284,7 +299,11 @@ class Pricing {
     fact.memory = path.memory;
     fact.shared = true;
     fact.alignment = 16;
-    const Offer offer = path.offer({machine_, cost, true, move, fact, fact});
+    const auto own = [&](std::int32_t buffer) {
+      return buffer >= 0 && plan.buffers[static_cast<std::size_t>(buffer)].home == Home::own;
+    };
+    const bool own_memory = path.memory == Memory::host && (own(c.src) || own(c.dst));
+    const Offer offer = path.offer({machine_, cost, true, move, fact, fact, own_memory});
     if (!offer.usable)
       throw Error(fmt::format("rank {}: {}: path '{}' cannot carry a {} of {} bytes on machine {}: {}", plan.rank,
                               plan.operation, path.name, to_string(c.verb), move.bytes(), machine_.name,

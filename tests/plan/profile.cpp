@@ -46,14 +46,14 @@ TEST_CASE("a corrupt profile is named with the place and what to do") {
   CHECK(complaint("{\"version\": 1,").find("p.json: not JSON at byte") != std::string::npos);
   CHECK(complaint("{\"version\": 1e999}").find("1e999") != std::string::npos);
   CHECK(complaint(" ").find(advice) != std::string::npos);
-  CHECK(complaint("[]").find("no profile of version 8") != std::string::npos);
-  CHECK(complaint("{\"version\": 9, \"paths\": {}}").find("no profile of version 8") != std::string::npos);
-  CHECK(complaint("{\"version\": \"8\", \"paths\": {}}").find("no profile of version 8") != std::string::npos);
-  CHECK(complaint("{\"version\": 8}").find("\"paths\" is missing") != std::string::npos);
-  CHECK(complaint("{\"version\": 8, \"paths\": {\"mpi\": 3}}").find("\"mpi\" is no object") != std::string::npos);
-  CHECK(complaint("{\"version\": 8, \"paths\": {\"mpi\": {\"latency\": -1}}}").find("\"mpi\".\"latency\" is -1") !=
+  CHECK(complaint("[]").find("no profile of version 9") != std::string::npos);
+  CHECK(complaint("{\"version\": 10, \"paths\": {}}").find("no profile of version 9") != std::string::npos);
+  CHECK(complaint("{\"version\": \"9\", \"paths\": {}}").find("no profile of version 9") != std::string::npos);
+  CHECK(complaint("{\"version\": 9}").find("\"paths\" is missing") != std::string::npos);
+  CHECK(complaint("{\"version\": 9, \"paths\": {\"mpi\": 3}}").find("\"mpi\" is no object") != std::string::npos);
+  CHECK(complaint("{\"version\": 9, \"paths\": {\"mpi\": {\"latency\": -1}}}").find("\"mpi\".\"latency\" is -1") !=
         std::string::npos);
-  CHECK(complaint("{\"version\": 8, \"paths\": {\"mpi\": {\"latency\": \"fast\"}}}").find("not a positive number") !=
+  CHECK(complaint("{\"version\": 9, \"paths\": {\"mpi\": {\"latency\": \"fast\"}}}").find("not a positive number") !=
         std::string::npos);
 }
 
@@ -101,4 +101,43 @@ TEST_CASE("a piece costs what its link does: both ways where the peer sends too,
   CHECK(priced_on("mpi", moves[1]).seconds == doctest::Approx(face + 1e-6 + 5e-6 - 1e-9));
   CHECK(priced_on("nccl", moves[1]).latency == 3e-6);
   CHECK(priced_on("mpi", moves[2]).latency == 3e-6);
+}
+
+TEST_CASE("bandwidths by size take the place of the others, and a part of a piece has that of the whole") {
+  Profile profile;
+  profile.set("mpi", {{"latency", 1e-6},
+                      {"bandwidth", 9e9},
+                      {"bandwidth_of_1000", 1e9},
+                      {"bandwidth_of_100000", 4e9},
+                      {"mutual_bandwidth_of_1000", 5e8},
+                      {"own_latency", 2e-6},
+                      {"own_bandwidth_of_1000", 2e9}});
+  const Profile back = Profile::from_json(profile.to_json("a machine"), "p.json");
+  CHECK(back.sections() == profile.sections());
+  const PathCost cost = cost_of(back.sections().at("mpi"));
+  REQUIRE(cost.own);
+  CHECK(cost_of(section_of(cost)) == cost);
+  const auto seconds = [&](std::int64_t bytes, std::int64_t whole, bool mutual = false, bool own = false) {
+    Move move;
+    StridedCopy copy;
+    copy.block = bytes;
+    move.copies = {copy};
+    move.whole = whole;
+    move.mutual = mutual;
+    const BufferFact fact;
+    const Offer offer = priced({Machine{}, cost, false, move, fact, fact, own});
+    CHECK(offer.latency == (own ? 2e-6 : 1e-6));
+    return offer.seconds - 2e-9;  // less the one run
+  };
+  CHECK(seconds(1000, 0) == doctest::Approx(1e-6));
+  CHECK(seconds(10, 0) == doctest::Approx(1e-8));      // below all sizes: as the least
+  CHECK(seconds(200000, 0) == doctest::Approx(5e-5));  // above them: as the greatest
+  CHECK(seconds(10000, 0) == doctest::Approx(5e-6));   // in the middle, by logarithms: 2 GB/s
+  CHECK(seconds(1000, 100000) == doctest::Approx(2.5e-7));
+  CHECK(seconds(100000, 0, true) == doctest::Approx(2e-4));
+  CHECK(seconds(1000, 0, false, true) == doctest::Approx(5e-7));
+  CHECK(seconds(1000, 0, true, true) == doctest::Approx(5e-7));
+  CHECK(
+      complaint("{\"version\": 9, \"paths\": {\"mpi\": {\"bandwidth_of_4\": -1}}}").find("\"bandwidth_of_4\" is -1") !=
+      std::string::npos);
 }

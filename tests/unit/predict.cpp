@@ -258,7 +258,8 @@ TEST_CASE("flows across one link of a torus share it, and go the shorter way") {
 
 TEST_CASE("credit lets a sender run ahead, until the receiver is what everything waits for") {
   const std::int64_t bytes = 8000;
-  const double put = seconds_of(bytes) + kLatency;
+  // The price of the path contains what it takes to unpack as many bytes, half of it here.
+  const double put = seconds_of(bytes) / 2 + kLatency;
   for (const int lag : {1, 2, 8}) {
     // Unpacking is three times as long as sending: it sets the pace.
     const auto slow = credited(lag, bytes, 6 * bytes);
@@ -315,8 +316,10 @@ TEST_CASE("predicted time is never below bytes over bandwidth") {
       const Prediction p = predict(plans, machine);
       INFO(path, " ", bytes, "\n", p.text());
       // Parts may take paths of their own, one driven by each end.
-      CHECK(p.seconds >= seconds_of(bytes) * (std::string(path) == "auto" ? 0.5 : 1.0));
-      CHECK(p.back_to_back >= seconds_of(bytes) * (std::string(path) == "auto" ? 0.5 : 1.0));
+      CHECK(p.seconds >= seconds_of(bytes) * (std::string(path) == "auto" ? 0.5 : 0.999));
+      // By a ring one rank packs what is next while the other unpacks.
+      const bool both = std::string(path) == "auto" || std::string(path) == "shared:eager";
+      CHECK(p.back_to_back >= seconds_of(bytes) * (both ? 0.499 : 1.0));
     }
   }
 }
