@@ -41,7 +41,8 @@ enum class DType : std::uint8_t {
 /// How a reduction combines a source element with a destination element. The destination is the left operand:
 /// `dst = dst op src`. All operators but `own` are commutative in every bit, except for which of two NaNs is kept.
 ///
-/// * `sum`, `product`: integers wrap; `f16` and `bf16` are combined as `f32` and rounded once, to nearest even.
+/// * `sum`, `product`: integers wrap; `f16` and `bf16` are combined as `f32` and rounded, to nearest even, each time
+///   that two are combined.
 /// * `min`, `max`: a NaN wins over every number; of two NaNs the destination's is kept; -0 is less than +0.
 /// * `band`, `bor`, `bxor`: bit by bit. `land`, `lor`, `lxor`: every value other than 0 is true; the result is 0 or 1.
 /// * `minloc`, `maxloc`: the pair whose value is least, or greatest; a NaN wins over every number. Of pairs with equal
