@@ -35,6 +35,9 @@ constexpr std::int64_t kLargestSlabBlock = kSlab / 4;  // a larger block is a re
 constexpr std::int64_t kPaged = 64 << 10;              // from this size on blocks are aligned to pages
 constexpr std::int64_t kLine = 64;                     // alignment of smaller blocks, and the size of the smallest
 constexpr std::int64_t kLedgerStep = 64 << 10;         // the ledger grows by so many bytes
+// Released bytes from which on a release looks for what can be freed, and does not leave that to the next allocation.
+// Not each: a peer may be about to map what it was told of.
+constexpr std::int64_t kUnlooked = 16 << 20;
 constexpr std::int64_t kLargest = std::int64_t{1} << 50;
 constexpr std::int64_t kFile = std::int64_t{1} << 60;  // the largest offset at which a region may end
 constexpr const char* kLinkName = "/memfd:tasuki";  // the beginning of the link that /proc/<pid>/fd has for such a file
@@ -100,6 +103,7 @@ struct SharedMemory::Impl {
   SpareRegions spares;
   std::map<const std::byte*, Block> blocks;
   std::vector<Block> released;
+  std::int64_t unlooked = 0;  // bytes of blocks that were released since the last look at them
   std::vector<std::uint32_t> free_entries;
   std::uint32_t next_entry = 0;
   std::uint64_t next_serial = 0;
@@ -215,12 +219,14 @@ void SharedMemory::Impl::release(const std::byte* begin, std::uint64_t serial) {
   const auto found = blocks.find(begin);
   if (found == blocks.end() || found->second.serial != serial) return;  // retired; another block is there now
   released.push_back(found->second);
+  unlooked += found->second.bytes;
   blocks.erase(found);
-  collect();
+  if (unlooked > kUnlooked) collect();
 }
 
 /// Frees the released blocks that no rank has mapped any more.
 void SharedMemory::Impl::collect() {
+  unlooked = 0;
   std::erase_if(released, [this](const Block& block) {
     const bool closed = close_entry(*file, block.entry);
     if (closed) free_block(block);
