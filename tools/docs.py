@@ -43,16 +43,27 @@ EXCLUDE_SYMBOLS = *Access tasuki::element::Pair
 MULTILINE_CPP_IS_BRIEF = NO
 JAVADOC_AUTOBRIEF = YES
 MACRO_EXPANSION = YES
-PREDEFINED = TASUKI_DEVICE= TASUKI_APART= TASUKI_BOTH= TASUKI_UNROLL= TASUKI_NO_UNROLL=
+PREDEFINED = {macros}
 WARN_IF_UNDOCUMENTED = NO
 WARN_IF_DOC_ERROR = NO
 QUIET = YES
 """
 
 
-def listed_pages(readme: str) -> list[str]:
-    """The pages in the table of docs/README.md, in its order."""
-    return re.findall(r"^\| \[[\w-]+\.md\]\(([\w-]+\.md)\)", readme, re.M)
+# What breathe shows of a file and of the classes in it: no private or protected member.
+PUBLIC = (
+    "   :sections: briefdescription detaileddescription innernamespace innerclass public* define enum typedef func var"
+)
+
+
+def listed_pages(readme: str) -> dict[str, list[str]]:
+    """The pages in the tables of docs/README.md, in their order, by the heading above."""
+    groups = {}
+    for part in re.split(r"^## ", readme, flags=re.M)[1:]:
+        names = re.findall(r"^\| \[[\w-]+\.md\]\(([\w-]+\.md)\)", part, re.M)
+        if names:
+            groups[part.partition("\n")[0].strip()] = names
+    return groups
 
 
 def with_doc_comments(text: str, c: bool) -> str:
@@ -69,11 +80,23 @@ def with_doc_comments(text: str, c: bool) -> str:
 
 
 def headers_in_order() -> list[str]:
-    """The C++ headers by their names below tasuki/: those that tasuki.hpp includes, in its order, then the others."""
+    """The C++ headers that programs include, by their names below tasuki/: those that tasuki.hpp includes, in its
+    order, then the others at the top, and what kernel.cuh brings. What only headers include has no page."""
     included = re.findall(r'^#include "tasuki/(\S+)"', (INCLUDE / "tasuki.hpp").read_text(), re.M)
-    files = (file for file in INCLUDE.rglob("*") if file.suffix in (".hpp", ".cuh"))
-    every = sorted(file.relative_to(INCLUDE).as_posix() for file in files)
-    return included + [name for name in every if name not in included and name != "tasuki.hpp"]
+    files = (file for file in INCLUDE.iterdir() if file.suffix in (".hpp", ".cuh"))
+    others = sorted(file.name for file in files if file.name not in (*included, "tasuki.hpp"))
+    kernels = re.findall(r'^#include "tasuki/(\S+)"', (INCLUDE / "kernel.cuh").read_text(), re.M)
+    kernels = [
+        f"kernel/{name}" for name in ("team.cuh", "group.cuh", "shape.cuh") if (INCLUDE / "kernel" / name).exists()
+    ] + kernels
+    return included + others + list(dict.fromkeys(kernels))
+
+
+def attribute_macros() -> str:
+    """Macros that stand before declarations and mean nothing to a reader, as nothing."""
+    text = "".join(file.read_text() for file in sorted(INCLUDE.rglob("*.*")))
+    names = set(re.findall(r"^#define (TASUKI_[A-Z_]+)(?= +(?:inline|static|__\w+|_Pragma|\[\[)|$)", text, re.M))
+    return " ".join(f"{name}=" for name in sorted(names) if not name.endswith("_H"))
 
 
 def c_headers() -> list[str]:
@@ -96,7 +119,7 @@ def run_doxygen(out: Path) -> str:
         copy = headers / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(with_doc_comments(header_text(name), copy.suffix == ".h"))
-    settings = DOXYFILE.format(headers=headers, out=out)
+    settings = DOXYFILE.format(headers=headers, out=out, macros=attribute_macros())
     done = subprocess.run(["doxygen", "-"], input=settings, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"docs: doxygen failed: {(done.stderr or done.stdout).strip()}")
@@ -128,7 +151,7 @@ def write_cpp(source: Path, xml: str) -> None:
     plain = [Path(name).name for name in pages]
     for name, file in pages.items():
         known_as = Path(name).name if plain.count(Path(name).name) == 1 else name  # as Doxygen names files
-        (source / f"{file}.md").write_text(page(f"tasuki/{name}", rst(f".. doxygenfile:: {known_as}")))
+        (source / f"{file}.md").write_text(page(f"tasuki/{name}", rst(f".. doxygenfile:: {known_as}", PUBLIC)))
     intro = "`#include <tasuki/tasuki.hpp>` brings the first of these, up to `wait_hooks.hpp`.\n"
     listing = toctree(list(pages.values()))
     (source / "reference-cpp.md").write_text(page("C++ reference", intro + listing))
@@ -164,13 +187,16 @@ def lay_out(source: Path, xml: str, package: Path) -> bool:
     overview = (ROOT / "README.md").read_text().replace("](docs/README.md", "](index.md").replace("](docs/", "](")
     (source / "overview.md").write_text(overview)
     shutil.copytree(DOCS / "figures", source / "figures")
-    shutil.copy(DOCS / "site" / "conf.py", source)
+    shutil.copytree(DOCS / "site", source, dirs_exist_ok=True)
     write_cpp(source, xml)
     write_fortran(source)
     there = write_python(source, package)
-    names = [name.removesuffix(".md") for name in listed_pages((DOCS / "README.md").read_text())]
     with (source / "index.md").open("a") as index:
-        index.write("\n" + toctree(["overview", *names], ":hidden:", ":caption: Pages") + "\n\n")
+        for title, pages in listed_pages((DOCS / "README.md").read_text()).items():
+            names = [name.removesuffix(".md") for name in pages]
+            if title == "Start here":
+                names.insert(0, "overview")
+            index.write("\n" + toctree(names, ":hidden:", f":caption: {title}") + "\n\n")
         reference = ["reference-cpp", "reference-c", "reference-fortran", "reference-python"]
         index.write(toctree(reference, ":hidden:", ":caption: Reference") + "\n")
     return there

@@ -91,12 +91,17 @@ class Site(unittest.TestCase):
         said = "/** @file\n * Halo: one.\n * Two.\n */\n#pragma once\n/// Three.\nint f();\n"
         self.assertEqual(docs.with_doc_comments(text, c=False), said)
 
-    def test_every_header_has_a_page(self):
+    def test_every_header_that_programs_include_has_a_page(self):
         names = docs.headers_in_order()
         self.assertEqual(len(names), len(set(names)))
         include = ROOT / "include" / "tasuki"
-        files = {str(file.relative_to(include)) for file in include.rglob("*.*") if file.suffix != ".h"}
-        self.assertEqual(set(names), files - {"tasuki.hpp"})
+        self.assertEqual({name for name in names if not (include / name).is_file()}, set())
+        top = {file.name for file in include.iterdir() if file.suffix in (".hpp", ".cuh")}
+        self.assertEqual({name for name in names if "/" not in name}, top - {"tasuki.hpp"})
+        for needed in ("kernel/team.cuh", "kernel/messages.cuh", "kernel/plan.cuh"):
+            self.assertIn(needed, names)
+        for internal in ("kernel/places.cuh", "kernel/quick.cuh", "kernel/interpret.cuh"):
+            self.assertNotIn(internal, names)
         of_c = docs.c_headers()
         self.assertEqual(len(of_c), len(set(of_c)))
         written = {f"c/{name}" for name in docs.for_c.headers()}
@@ -115,6 +120,16 @@ class Site(unittest.TestCase):
         self.assertIn(f"### tasuki_alltoall_create\n```fortran\n{wanted}", page)
         self.assertIn("* `in`: This rank's vector. tasuki_in_place() on all ranks: the vector is in `out`.", page)
         self.assertRegex(page, r"### tasuki_halo_create\n```fortran\ncall tasuki_halo_create\(halo, fields, width,")
+
+    def test_macros_before_declarations_are_nothing_to_a_reader(self):
+        macros = docs.attribute_macros().split()
+        self.assertLessEqual({"TASUKI_DEVICE=", "TASUKI_RARE=", "TASUKI_UNROLL=", "TASUKI_WITHIN="}, set(macros))
+        self.assertFalse([name for name in macros if name.endswith("_H=")])
+
+    def test_pages_are_grouped_by_the_headings_above_them(self):
+        text = "# T\n| [z.md](z.md) | |\n## One\n| [a.md](a.md) | x |\n| [b.md](b.md) | y |\n"
+        text += "## None\n## Two\n| [c.md](c.md) | z |\n"
+        self.assertEqual(docs.listed_pages(text), {"One": ["a.md", "b.md"], "Two": ["c.md"]})
 
     def test_a_stub_becomes_entries_of_the_domain(self):
         text = python_reference.reference(STUB, '__all__ = ["Halo", "Error", "verify", "__version__"]', [])
