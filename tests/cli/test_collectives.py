@@ -103,7 +103,7 @@ def test_tuned_collectives_are_kept_and_told(tasuki, tmp_path):
         assert min(c["again_us"] for c in case["candidates"]) == case["candidates"][case["best"]]["again_us"]
     kept = json.loads(profile.read_text())
     corrections = kept["collectives"]["corrections"]
-    assert kept["collectives"]["version"] == 1 and "mpi" in kept["paths"]
+    assert kept["collectives"]["version"] == 2 and "mpi" in kept["paths"]
     assert {c["bytes"] for c in corrections} == {64, 4096} and all(c["factor"] > 0 for c in corrections)
     # Others are added, the same are replaced.
     tasuki(*quick[:2], "--kind", "barrier", "--rounds", 1, "--output", profile)

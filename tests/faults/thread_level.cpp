@@ -65,6 +65,7 @@ int main(int argc, char** argv) {
     } else {
       (void)machine_of(ctx);
       PathCost& messages = runtime_of(ctx).machine.costs["mpi"];
+      messages.own = false;  // a user's own memory costs what shared memory does
       for (LinkCost* cost : {&messages.one_way, &messages.mutual}) *cost = {1e-12, 1e15, 1e15, 1e-15};
       runtime_of(ctx).machine.corrections = {};
       exchange(ctx, "inline");

@@ -70,7 +70,7 @@ TEST_CASE("corrections are kept in machine files and in profiles, all of them") 
   CHECK(Profile::from_json(text, "p.json").sections() == profile.sections());
   // Those of another version of the model say nothing; the prices beside them hold.
   std::string other = text;
-  other.replace(other.find("\"version\": 1"), 12, "\"version\": 9");
+  other.replace(other.find("\"version\": 2"), 12, "\"version\": 9");
   CHECK(Profile::from_json(other, "p.json").corrections().empty());
   CHECK(Profile::from_json(other, "p.json").has("mpi"));
 }
