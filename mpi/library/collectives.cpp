@@ -25,7 +25,9 @@ class Absolute {
     typed_.reserve(how_many.size());
     for (std::size_t i = 0; i < how_many.size(); ++i) {
       const auto* at = reinterpret_cast<const void*>(reinterpret_cast<MPI_Aint>(buffer) + displacements[i]);
-      const Typed& one = typed_.emplace_back(name, caller, at, how_many[i], given[i], false);
+      Typed& one = typed_.emplace_back(name, caller, at, how_many[i], given[i], false);
+      one.choose();
+      one.note();
       changed_ = changed_ || one.changed();
       fits_ = fits_ && how_many[i] <= INT_MAX;
       counts.push_back(one.count());
@@ -113,8 +115,8 @@ class Joined {
       Part part{nullptr, static_cast<std::int64_t>(places[i]), all, 0};
       if (!type.plain && how_many[i] > 0) {
         part.what = counted(type, how_many[i]);
-        const Route route = route_of(*part.what, buffer_ + places[i], given[i]);
-        packs_ = packs_ || route == Route::packed;
+        possible_ = possible_ && in_host_memory(*part.what, buffer_ + places[i]);
+        packs_ = packs_ || (possible_ && route_of(*part.what, buffer_ + places[i], given[i]) == Route::packed);
         part.bytes = part.what->bytes();
       } else if (how_many[i] > 0) {
         int size = 0;

@@ -194,8 +194,19 @@ Counted::~Counted() {
   if (spelt.type != MPI_DATATYPE_NULL && session_runs()) PMPI_Type_free(&spelt.type);
 }
 
-void Counted::unpack_first(const std::byte* packed, std::int64_t bytes, std::byte* base) const {
-  Sequence(layout).part(0, bytes).unpack(packed, base);
+void Counted::unpack_part(const std::byte* packed, std::int64_t begin, std::int64_t bytes, std::byte* base) const {
+  Sequence(layout).part(begin, bytes).unpack(packed, base);
+}
+
+const std::vector<Packer>& Counted::segments() const {
+  std::call_once(cut_, [this] {
+    constexpr std::int64_t kLeast = 4 << 10, kMost = 32 << 10, kPieces = 8, kLine = 64;
+    const std::int64_t each = std::clamp(bytes() / kPieces / kLine * kLine, kLeast, kMost);
+    const Sequence sequence(layout);
+    for (std::int64_t begin = 0; begin < bytes(); begin += each)
+      segments_.emplace_back(sequence.part(begin, std::min(each, bytes() - begin)));
+  });
+  return segments_;
 }
 
 void begin_types() {

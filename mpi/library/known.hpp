@@ -9,7 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "layout/packer.hpp"
 #include "tasuki/datatype.hpp"
@@ -23,6 +25,7 @@ enum class Route : std::uint8_t {
   original,  ///< by MPI, as the program says it
   spelt,     ///< by MPI, in another spelling
   packed,    ///< packed here, sent as what it then is
+  ring,      ///< packed into memory that the receiver unpacks it from at the same time
 };
 
 /// What was measured of one (type, count), or of one like it, in ns.
@@ -52,8 +55,14 @@ struct Counted {
   Prices prices;                      ///< once it is decided
   Spelt spelt;                        ///< if the route is `spelt`
   std::int64_t bytes() const { return layout.size(); }
-  /// Unpacks the first `bytes` bytes only, as of a message that is shorter than its receive allows.
-  void unpack_first(const std::byte* packed, std::int64_t bytes, std::byte* base) const;
+  /// Unpacks `bytes` bytes from byte `begin` on, as of a message that is shorter than its receive allows.
+  void unpack_part(const std::byte* packed, std::int64_t begin, std::int64_t bytes, std::byte* base) const;
+  /// It in pieces, one after the other, which are packed and unpacked at the same time on two ranks.
+  const std::vector<Packer>& segments() const;
+
+ private:
+  mutable std::once_flag cut_;
+  mutable std::vector<Packer> segments_;
 };
 
 struct Type {

@@ -14,10 +14,57 @@ bool unseen() {
   return session().fortran_apart;
 }
 
+// A message is counted, and if its receive is posted, goes through the ring: MPI is given an empty message by `empty`.
+// True if that was done; `status` is then MPI's.
+template <class Empty>
+bool through_ring(const Typed& data, MPI_Comm comm, int to, int tag, int& status, const Empty& empty) {
+  if (to < 0 || !ring_runs()) return false;
+  Counting counting;
+  Comm* known = counting.alone() ? comm_of(comm) : nullptr;
+  if (known == nullptr) return false;
+  const std::int64_t number = next_sent(*known, to, tag);
+  if (!data.in_pieces() || data.what().bytes() < kLeastShared) return false;
+  const Passage passage = take(*known, to, tag, number, data.what().bytes());
+  if (!passage) return false;
+  status = empty();
+  counting.end();
+  fill(passage, data.what(), data.own_buffer());
+  data.note(Route::ring);
+  return true;
+}
+
+// A receive is counted, and if it is of a type in pieces, posted.
+Posting* posted(const Typed& data, MPI_Comm comm, int from, int tag) {
+  if (!ring_runs() || from == MPI_PROC_NULL) return nullptr;
+  const Counting counting;
+  Comm* known = counting.alone() ? comm_of(comm) : nullptr;
+  if (known == nullptr) return nullptr;
+  if (from == MPI_ANY_SOURCE || tag == MPI_ANY_TAG) {  // it may take the message of any receive to come
+    known->wild = true;
+    return nullptr;
+  }
+  const std::int64_t number = next_received(*known, from, tag);
+  if (!data.in_pieces() || data.what().bytes() < kLeastShared) return nullptr;
+  return post(*known, from, tag, number, data.what().bytes());
+}
+
+// A message that was matched by its status, which is counted as a receive.
+void count_matched(MPI_Comm comm, const MPI_Status& status) {
+  if (!ring_runs()) return;
+  const Counting counting;
+  Comm* known = counting.alone() ? comm_of(comm) : nullptr;
+  if (known != nullptr && status.MPI_SOURCE >= 0) next_received(*known, status.MPI_SOURCE, status.MPI_TAG);
+}
+
 template <class Original, class Small, class Count>
 int send(const char* name, const void* caller, Original original, Small small, const void* buffer, Count count,
          MPI_Datatype type, int to, int tag, MPI_Comm comm) {
-  const Typed data(name, caller, buffer, count, type, to < 0);
+  Typed data(name, caller, buffer, count, type, to < 0);
+  int status = MPI_SUCCESS;
+  if (through_ring(data, comm, to, tag, status, [&] { return small(nullptr, 0, MPI_PACKED, to, tag, comm); }))
+    return status;
+  data.choose();
+  data.note();
   if (!data.changed()) return original(buffer, count, type, to, tag, comm);
   if (data.packed()) data.pack();
   return small(data.buffer(), data.count(), data.type(), to, tag, comm);
@@ -25,34 +72,109 @@ int send(const char* name, const void* caller, Original original, Small small, c
 
 template <class Original, class Small, class Count>
 int isend(const char* name, const void* caller, Original original, Small small, const void* buffer, Count count,
-          MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request, bool persistent) {
+          MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
   Typed data(name, caller, buffer, count, type, to < 0 || unseen() || request == nullptr);
+  int status = MPI_SUCCESS;
+  if (through_ring(data, comm, to, tag, status, [&] { return small(nullptr, 0, MPI_PACKED, to, tag, comm, request); }))
+    return status;
+  data.choose();
+  data.note();
   if (!data.changed()) return original(buffer, count, type, to, tag, comm, request);
-  if (data.packed() && !persistent) data.pack();
+  if (data.packed()) data.pack();
   const int result = small(data.buffer(), data.count(), data.type(), to, tag, comm, request);
-  if (result == MPI_SUCCESS && data.packed()) keep(*request, data.message(false, persistent));
+  if (result == MPI_SUCCESS && data.packed()) keep(*request, data.message(false, false));
+  return result;
+}
+
+// Messages of persistent requests that are not kept are not counted, and so are no others with their rank and tag.
+template <class Leave>
+void leave_uncounted(MPI_Comm comm, const Leave& leave) {
+  if (!ring_runs()) return;
+  const Counting counting;
+  if (Comm* known = counting.alone() ? comm_of(comm) : nullptr) leave(*known);
+}
+
+// A persistent request is bound to one buffer, so what it sends is packed.
+template <class Original, class Small, class Count>
+int send_init(const char* name, const void* caller, Original original, Small small, const void* buffer, Count count,
+              MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
+  Typed data(name, caller, buffer, count, type, to < 0 || unseen() || request == nullptr);
+  data.choose();
+  const int result = data.changed() ? small(data.buffer(), data.count(), data.type(), to, tag, comm, request)
+                                    : original(buffer, count, type, to, tag, comm, request);
+  if (result != MPI_SUCCESS || to < 0) return result;
+  leave_uncounted(comm, [&](Comm& known) { leave_sent(known, to, tag); });
+  if (data.known()) keep(*request, data.message(false, true));
   return result;
 }
 
 template <class Original, class Small, class Count>
 int irecv(const char* name, const void* caller, Original original, Small small, void* buffer, Count count,
-          MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request* request, bool persistent) {
+          MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request* request) {
   Typed data(name, caller, buffer, count, type, from == MPI_PROC_NULL || unseen() || request == nullptr);
-  if (!data.changed()) return original(buffer, count, type, from, tag, comm, request);
-  const int result = small(data.buffer(), data.count(), data.type(), from, tag, comm, request);
-  if (result == MPI_SUCCESS && data.packed()) keep(*request, data.message(true, persistent));
+  data.choose(kPacksReceives);
+  const int result = data.changed() ? small(data.buffer(), data.count(), data.type(), from, tag, comm, request)
+                                    : original(buffer, count, type, from, tag, comm, request);
+  if (result != MPI_SUCCESS || request == nullptr) return result;
+  Posting* posting = posted(data, comm, from, tag);  // once MPI has it, so that nobody can probe its message
+  if (!data.known()) return result;
+  if (!data.packed() && posting == nullptr) {
+    data.note();
+    return result;
+  }
+  Message message = data.message(true, false);
+  message.posting = posting;
+  message.comm = comm;
+  keep(*request, std::move(message));
   return result;
+}
+
+template <class Original, class Small, class Count>
+int recv_init(const char* name, const void* caller, Original original, Small small, void* buffer, Count count,
+              MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request* request) {
+  Typed data(name, caller, buffer, count, type, from == MPI_PROC_NULL || unseen() || request == nullptr);
+  data.choose(kPacksReceives);
+  const int result = data.changed() ? small(data.buffer(), data.count(), data.type(), from, tag, comm, request)
+                                    : original(buffer, count, type, from, tag, comm, request);
+  if (result != MPI_SUCCESS || from == MPI_PROC_NULL) return result;
+  const bool any = from == MPI_ANY_SOURCE || tag == MPI_ANY_TAG;
+  if (any || !data.known())
+    leave_uncounted(comm, [&](Comm& known) {
+      if (any)
+        known.wild = true;
+      else
+        leave_received(known, from, tag);
+    });
+  if (!data.known()) return result;
+  Message message = data.message(true, true);
+  if (!any) {
+    message.comm = comm;
+    message.from = from;
+    message.tag = tag;
+  }
+  keep(*request, std::move(message));
+  return result;
+}
+
+// What a blocking call has received.
+void finish(Typed& data, Posting* posting, MPI_Status& status, int result) {
+  Message message = data.message(true, false);
+  message.posting = posting;
+  finish_receive(message, status, result != MPI_SUCCESS);
 }
 
 template <class Original, class Count>
 int recv(const char* name, const void* caller, Original original, void* buffer, Count count, MPI_Datatype type,
          int from, int tag, MPI_Comm comm, MPI_Status* status) {
-  const Typed data(name, caller, buffer, count, type, from == MPI_PROC_NULL);
-  if (!data.changed()) return original(buffer, count, type, from, tag, comm, status);
+  Typed data(name, caller, buffer, count, type, from == MPI_PROC_NULL);
+  data.choose(kPacksReceives);
+  Posting* posting = posted(data, comm, from, tag);
+  if (!data.known()) return original(buffer, count, type, from, tag, comm, status);
   MPI_Status own;
   MPI_Status* seen = status == MPI_STATUS_IGNORE ? &own : status;
-  const int result = PMPI_Recv(data.buffer(), data.count(), data.type(), from, tag, comm, seen);
-  if (result == MPI_SUCCESS && data.packed()) data.unpack(*seen);
+  const int result = data.changed() ? PMPI_Recv(data.buffer(), data.count(), data.type(), from, tag, comm, seen)
+                                    : original(buffer, count, type, from, tag, comm, seen);
+  finish(data, posting, *seen, result);
   return result;
 }
 
@@ -60,12 +182,16 @@ template <class Original, class Count>
 int mrecv(const char* name, const void* caller, Original original, void* buffer, Count count, MPI_Datatype type,
           MPI_Message* message, MPI_Status* status) {
   const bool nobody = message == nullptr || *message == MPI_MESSAGE_NO_PROC;
-  const Typed data(name, caller, buffer, count, type, nobody);
-  if (!data.changed()) return original(buffer, count, type, message, status);
+  Typed data(name, caller, buffer, count, type, nobody);
+  data.choose(kPacksReceives);
+  if (!data.changed()) {
+    data.note();
+    return original(buffer, count, type, message, status);
+  }
   MPI_Status own;
   MPI_Status* seen = status == MPI_STATUS_IGNORE ? &own : status;
   const int result = PMPI_Mrecv(data.buffer(), data.count(), data.type(), message, seen);
-  if (result == MPI_SUCCESS && data.packed()) data.unpack(*seen);
+  finish(data, nullptr, *seen, result);
   return result;
 }
 
@@ -74,6 +200,8 @@ int imrecv(const char* name, const void* caller, Original original, void* buffer
            MPI_Message* message, MPI_Request* request) {
   const bool nobody = message == nullptr || *message == MPI_MESSAGE_NO_PROC;
   Typed data(name, caller, buffer, count, type, nobody || unseen() || request == nullptr);
+  data.choose(kPacksReceives);
+  if (!data.packed()) data.note();
   if (!data.changed()) return original(buffer, count, type, message, request);
   const int result = PMPI_Imrecv(data.buffer(), data.count(), data.type(), message, request);
   if (result == MPI_SUCCESS && data.packed()) keep(*request, data.message(true, false));
@@ -84,33 +212,60 @@ template <class Original, class Count>
 int sendrecv(const char* name, const void* caller, Original original, const void* out, Count out_count,
              MPI_Datatype out_type, int to, int out_tag, void* in, Count in_count, MPI_Datatype in_type, int from,
              int in_tag, MPI_Comm comm, MPI_Status* status) {
-  const Typed sent(name, caller, out, out_count, out_type, to < 0);
-  const Typed received(name, caller, in, in_count, in_type, from == MPI_PROC_NULL);
-  const bool fits = out_count <= INT_MAX && in_count <= INT_MAX;
-  if (!fits || (!sent.changed() && !received.changed()))
-    return original(out, out_count, out_type, to, out_tag, in, in_count, in_type, from, in_tag, comm, status);
-  if (sent.packed()) sent.pack();
+  Typed sent(name, caller, out, out_count, out_type, to < 0);
+  Typed received(name, caller, in, in_count, in_type, from == MPI_PROC_NULL);
+  received.choose(kPacksReceives);
+  Posting* posting = posted(received, comm, from, in_tag);
   MPI_Status own;
   MPI_Status* seen = status == MPI_STATUS_IGNORE ? &own : status;
-  const int result = PMPI_Sendrecv(sent.buffer(), sent.count(), sent.type(), to, out_tag, received.buffer(),
-                                   received.count(), received.type(), from, in_tag, comm, seen);
-  if (result == MPI_SUCCESS && received.packed()) received.unpack(*seen);
-  return result;
+  const auto receive = [&](int result) {
+    if (received.known()) finish(received, posting, *seen, result);
+    return result;
+  };
+  int result = MPI_SUCCESS;
+  MPI_Request empty = MPI_REQUEST_NULL;
+  const bool fits = in_count <= INT_MAX;
+  if (fits && through_ring(sent, comm, to, out_tag, result,
+                           [&] { return PMPI_Isend(nullptr, 0, MPI_PACKED, to, out_tag, comm, &empty); })) {
+    if (result != MPI_SUCCESS) return receive(result);
+    result = PMPI_Recv(received.buffer(), received.count(), received.type(), from, in_tag, comm, seen);
+    receive(result);
+    const int last = PMPI_Wait(&empty, MPI_STATUS_IGNORE);
+    return result != MPI_SUCCESS ? result : last;
+  }
+  sent.choose();
+  sent.note();
+  if (!fits || out_count > INT_MAX || (!sent.changed() && !received.changed()))
+    return receive(original(out, out_count, out_type, to, out_tag, received.own_buffer(), in_count, in_type, from,
+                            in_tag, comm, received.known() ? seen : status));
+  if (sent.packed()) sent.pack();
+  return receive(PMPI_Sendrecv(sent.buffer(), sent.count(), sent.type(), to, out_tag, received.buffer(),
+                               received.count(), received.type(), from, in_tag, comm, seen));
 }
 
 template <class Original, class Count>
 int sendrecv_replace(const char* name, const void* caller, Original original, void* buffer, Count count,
                      MPI_Datatype type, int to, int out_tag, int from, int in_tag, MPI_Comm comm, MPI_Status* status) {
-  const Typed sent(name, caller, buffer, count, type, to < 0 || from == MPI_PROC_NULL);
-  if (!sent.packed()) return original(buffer, count, type, to, out_tag, from, in_tag, comm, status);
-  const Typed received(name, caller, buffer, count, type, false);
-  if (!received.packed()) return original(buffer, count, type, to, out_tag, from, in_tag, comm, status);
+  Typed sent(name, caller, buffer, count, type, to < 0 || from == MPI_PROC_NULL);
+  Typed received(name, caller, buffer, count, type, to < 0 || from == MPI_PROC_NULL);
+  sent.choose();
+  received.choose(kPacksReceives);
+  const Typed nothing(name, caller, nullptr, 0, MPI_BYTE, true);
+  int unused = 0;
+  through_ring(nothing, comm, to, out_tag, unused, [] { return MPI_SUCCESS; });  // it is counted
+  posted(nothing, comm, from, in_tag);
+  if (!sent.packed()) {
+    sent.note(Route::original);
+    received.note(Route::original);
+    return original(buffer, count, type, to, out_tag, from, in_tag, comm, status);
+  }
+  sent.note();
   sent.pack();
   MPI_Status own;
   MPI_Status* seen = status == MPI_STATUS_IGNORE ? &own : status;
   const int result = PMPI_Sendrecv(sent.buffer(), sent.count(), sent.type(), to, out_tag, received.buffer(),
                                    received.count(), received.type(), from, in_tag, comm, seen);
-  if (result == MPI_SUCCESS) received.unpack(*seen);
+  finish(received, nullptr, *seen, result);
   return result;
 }
 
@@ -132,34 +287,39 @@ BOTH(SEND, Ssend)
 BOTH(SEND, Rsend)
 BOTH(SEND, Bsend)
 
-#define ISEND(name, small, Count)                                                                                      \
-  HOOK int tasuki_MPI_##name(const void* buffer, Count count, MPI_Datatype type, int to, int tag, MPI_Comm comm,       \
-                             MPI_Request* request) {                                                                   \
-    return isend("MPI_" #name, CALLER, PMPI_##name, PMPI_##small, buffer, count, type, to, tag, comm, request, false); \
+#define ISEND(name, small, Count)                                                                                \
+  HOOK int tasuki_MPI_##name(const void* buffer, Count count, MPI_Datatype type, int to, int tag, MPI_Comm comm, \
+                             MPI_Request* request) {                                                             \
+    return isend("MPI_" #name, CALLER, PMPI_##name, PMPI_##small, buffer, count, type, to, tag, comm, request);  \
   }
 BOTH(ISEND, Isend)
 BOTH(ISEND, Issend)
 BOTH(ISEND, Irsend)
 BOTH(ISEND, Ibsend)
 
-#define SEND_INIT(name, small, Count)                                                                                 \
-  HOOK int tasuki_MPI_##name(const void* buffer, Count count, MPI_Datatype type, int to, int tag, MPI_Comm comm,      \
-                             MPI_Request* request) {                                                                  \
-    return isend("MPI_" #name, CALLER, PMPI_##name, PMPI_##small, buffer, count, type, to, tag, comm, request, true); \
+#define SEND_INIT(name, small, Count)                                                                               \
+  HOOK int tasuki_MPI_##name(const void* buffer, Count count, MPI_Datatype type, int to, int tag, MPI_Comm comm,    \
+                             MPI_Request* request) {                                                                \
+    return send_init("MPI_" #name, CALLER, PMPI_##name, PMPI_##small, buffer, count, type, to, tag, comm, request); \
   }
 BOTH(SEND_INIT, Send_init)
 BOTH(SEND_INIT, Ssend_init)
 BOTH(SEND_INIT, Rsend_init)
 BOTH(SEND_INIT, Bsend_init)
 
-#define IRECV(name, small, Count)                                                                                \
-  HOOK int tasuki_MPI_##name(void* buffer, Count count, MPI_Datatype type, int from, int tag, MPI_Comm comm,     \
-                             MPI_Request* request) {                                                             \
-    return irecv("MPI_" #name, CALLER, PMPI_##name, PMPI_##small, buffer, count, type, from, tag, comm, request, \
-                 #small[0] == 'R');                                                                              \
+#define IRECV(name, small, Count)                                                                                 \
+  HOOK int tasuki_MPI_##name(void* buffer, Count count, MPI_Datatype type, int from, int tag, MPI_Comm comm,      \
+                             MPI_Request* request) {                                                              \
+    return irecv("MPI_" #name, CALLER, PMPI_##name, PMPI_##small, buffer, count, type, from, tag, comm, request); \
   }
 BOTH(IRECV, Irecv)
-BOTH(IRECV, Recv_init)
+
+#define RECV_INIT(name, small, Count)                                                                                 \
+  HOOK int tasuki_MPI_##name(void* buffer, Count count, MPI_Datatype type, int from, int tag, MPI_Comm comm,          \
+                             MPI_Request* request) {                                                                  \
+    return recv_init("MPI_" #name, CALLER, PMPI_##name, PMPI_##small, buffer, count, type, from, tag, comm, request); \
+  }
+BOTH(RECV_INIT, Recv_init)
 
 #define RECV(name, small, Count)                                                                             \
   HOOK int tasuki_MPI_##name(void* buffer, Count count, MPI_Datatype type, int from, int tag, MPI_Comm comm, \
@@ -197,3 +357,49 @@ BOTH(SENDRECV, Sendrecv)
                             status);                                                                                  \
   }
 BOTH(SENDRECV_REPLACE, Sendrecv_replace)
+
+// Messages that are matched before they are received are counted when they are matched.
+HOOK int tasuki_MPI_Mprobe(int from, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
+  MPI_Status own;
+  MPI_Status* seen = status == MPI_STATUS_IGNORE ? &own : status;
+  const int result = PMPI_Mprobe(from, tag, comm, message, seen);
+  if (result == MPI_SUCCESS) count_matched(comm, *seen);
+  return result;
+}
+
+HOOK int tasuki_MPI_Improbe(int from, int tag, MPI_Comm comm, int* flag, MPI_Message* message, MPI_Status* status) {
+  MPI_Status own;
+  MPI_Status* seen = status == MPI_STATUS_IGNORE ? &own : status;
+  const int result = PMPI_Improbe(from, tag, comm, flag, message, seen);
+  if (result == MPI_SUCCESS && *flag != 0) count_matched(comm, *seen);
+  return result;
+}
+
+#if MPI_VERSION >= 4
+namespace {
+// Left to MPI: what it sends is counted, and what it receives can be, if that is posted by this call.
+void count_both(MPI_Comm comm, int to, int out_tag, int from, int in_tag) {
+  const Typed nothing("", nullptr, nullptr, 0, MPI_BYTE, true);
+  int unused = 0;
+  through_ring(nothing, comm, to, out_tag, unused, [] { return MPI_SUCCESS; });
+  posted(nothing, comm, from, in_tag);
+}
+}  // namespace
+
+#define ISENDRECV(name, small, Count)                                                                                \
+  HOOK int tasuki_MPI_##name(const void* out, Count out_count, MPI_Datatype out_type, int to, int out_tag, void* in, \
+                             Count in_count, MPI_Datatype in_type, int from, int in_tag, MPI_Comm comm,              \
+                             MPI_Request* request) {                                                                 \
+    count_both(comm, to, out_tag, from, in_tag);                                                                     \
+    return PMPI_##name(out, out_count, out_type, to, out_tag, in, in_count, in_type, from, in_tag, comm, request);   \
+  }
+BOTH(ISENDRECV, Isendrecv)
+
+#define ISENDRECV_REPLACE(name, small, Count)                                                                         \
+  HOOK int tasuki_MPI_##name(void* buffer, Count count, MPI_Datatype type, int to, int out_tag, int from, int in_tag, \
+                             MPI_Comm comm, MPI_Request* request) {                                                   \
+    count_both(comm, to, out_tag, from, in_tag);                                                                      \
+    return PMPI_##name(buffer, count, type, to, out_tag, from, in_tag, comm, request);                                \
+  }
+BOTH(ISENDRECV_REPLACE, Isendrecv_replace)
+#endif

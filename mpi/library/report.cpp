@@ -30,6 +30,7 @@ struct Line {
   bool contiguous = false;
   std::int64_t calls = 0, bytes = 0;
   double won_ns = 0;
+  Prices prices;
 };
 using Key = std::tuple<std::string, const void*, std::uint64_t, std::int64_t, Route>;
 std::mutex mutex;
@@ -42,6 +43,8 @@ const char* name_of(Route route) {
       return "packing";
     case Route::spelt:
       return "spelling";
+    case Route::ring:
+      return "ring";
     default:
       return "MPI";
   }
@@ -69,6 +72,7 @@ double won(const Counted& counted, Route route) {
   const Prices& prices = counted.prices;
   if (prices.mpi == 0) return 0;
   const double before = expected_by_mpi(prices, counted.bytes()) / 2;
+  if (route == Route::ring) return before - expected_in_ring(prices) / 2;
   if (route == Route::packed) return before - expected_packed(prices, counted.bytes()) / 2;
   if (route == Route::spelt) return before * (1 - prices.spelt / prices.mpi);
   return 0;
@@ -87,7 +91,7 @@ double percent(std::int64_t part, std::int64_t whole) {
 }
 
 void print(const std::vector<const Line*>& sorted) {
-  std::array<Sum, 4> by_route{};
+  std::array<Sum, 5> by_route{};
   Sum typed, contiguous;
   double won_ns = 0;
   for (const Line* line : sorted) {
@@ -101,7 +105,7 @@ void print(const std::vector<const Line*>& sorted) {
   }
   std::fprintf(stderr, "tasuki: MPI library, rank %d: %" PRId64 " calls of %" PRId64 " bytes in pieces",
                session().world_rank, typed.calls, typed.bytes);
-  for (const Route route : {Route::packed, Route::spelt, Route::original}) {
+  for (const Route route : {Route::ring, Route::packed, Route::spelt, Route::original}) {
     const Sum& sum = by_route[static_cast<std::size_t>(route)];
     std::fprintf(stderr, "; %s %.1f %% of the calls, %.1f %% of the bytes", name_of(route),
                  percent(sum.calls, typed.calls), percent(sum.bytes, typed.bytes));
@@ -142,10 +146,11 @@ void write(const std::vector<const Line*>& sorted) {
     std::fprintf(
         out,
         "%s  {\"call\": %s, \"place\": %s, \"type\": %s, \"layer\": \"%s\", \"contiguous\": %s, \"calls\": %" PRId64
-        ", \"bytes\": %" PRId64 ", \"won_ns\": %.0f, \"why\": %s}",
+        ", \"bytes\": %" PRId64
+        ", \"won_ns\": %.0f, \"why\": %s, \"mpi_ns\": %.0f, \"spelt_ns\": %.0f, \"own_ns\": %.0f}",
         comma, quoted(line->call).c_str(), quoted(line->place).c_str(), quoted(line->type).c_str(),
         name_of(line->route), line->contiguous ? "true" : "false", line->calls, line->bytes, line->won_ns,
-        quoted(line->why).c_str());
+        quoted(line->why).c_str(), line->prices.mpi, line->prices.spelt, line->prices.own);
     comma = ",\n";
   }
   std::fprintf(out, "\n]}\n");
@@ -183,7 +188,8 @@ void note_call(const char* call, const void* caller, const Counted& counted, Rou
     line.type = counted.layout.describe();
     line.route = route;
     line.contiguous = counted.contiguous;
-    if (route != Route::packed) line.why = why_not_packed(counted);
+    line.prices = counted.prices;
+    if (route != Route::packed && route != Route::ring) line.why = why_not_packed(counted);
   }
   ++line.calls;
   line.bytes += counted.bytes();

@@ -8,7 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "comms.hpp"
 #include "hook.hpp"
+#include "report.hpp"
+#include "ring.hpp"
 #include "session.hpp"
 
 namespace tasuki::mpi {
@@ -49,17 +52,11 @@ void forget(MPI_Request request) {
   open_messages.fetch_sub(1, std::memory_order_acq_rel);
 }
 
-void unpack(Message& message, const MPI_Status& status) {
-  if (!message.receives || message.unpacked) return;
-  unpack_received(*message.what, message.packed, message.buffer, status);
-  message.unpacked = true;
-}
-
 // MPI has completed the request that had this handle.
-void complete(MPI_Request request, const MPI_Status& status, bool failed) {
+void complete(MPI_Request request, MPI_Status& status, bool failed) {
   Message* message = find(request);
   if (message == nullptr) return;
-  if (!failed && message->active) unpack(*message, status);
+  if (message->receives && message->active) finish_receive(*message, status, failed);
   if (message->persistent)
     message->active = false;
   else
@@ -88,7 +85,7 @@ void end_freed() {
       continue;
     }
     Message* message = find(request);
-    if (message != nullptr && error == MPI_SUCCESS && message->active) unpack(*message, status);
+    if (is_receive(message) && message->active) finish_receive(*message, status, error != MPI_SUCCESS);
     const bool persistent = message != nullptr && message->persistent;
     forget(request);
     if (persistent && now != MPI_REQUEST_NULL) PMPI_Request_free(&now);
@@ -133,25 +130,53 @@ void complete_all(const std::vector<MPI_Request>& before, const MPI_Request* aft
 void start(MPI_Request request) {
   Message* message = find(request);
   if (message == nullptr) return;
-  if (!message->receives)
-    message->what->packer.pack(static_cast<const std::byte*>(message->buffer), message->packed.data());
+  if (!message->receives) {
+    if (message->packed)
+      message->what->packer.pack(static_cast<const std::byte*>(message->buffer), message->packed.data());
+    if (message->what != nullptr) note(message->call, message->caller, *message->what, message->route);
+  }
   message->active = true;
   message->unpacked = false;
+  message->drained = -1;
+  if (!message->receives || message->comm == MPI_COMM_NULL) return;
+  const Counting counting;
+  Comm* comm = counting.alone() ? comm_of(message->comm) : nullptr;
+  if (comm == nullptr) return;
+  const std::int64_t number = next_received(*comm, message->from, message->tag);
+  if (message->what != nullptr && message->what->bytes() >= kLeastShared)
+    message->posting = post(*comm, message->from, message->tag, number, message->what->bytes());
 }
 
 }  // namespace
 
-void unpack_received(const Counted& what, const Scratch& packed, void* buffer, const MPI_Status& status) {
+void finish_receive(Message& message, MPI_Status& status, bool failed) {
+  if (message.unpacked) {  // the status that MPI gives again
+    if (message.drained >= 0) PMPI_Status_set_elements_x(&status, MPI_BYTE, message.drained);
+    return;
+  }
+  message.unpacked = true;
+  if (message.what == nullptr) return;
+  if (Posting* posting = std::exchange(message.posting, nullptr); posting != nullptr && !withdraw(posting)) {
+    MPI_Count bytes = 0;
+    PMPI_Get_elements_x(&status, MPI_BYTE, &bytes);
+    if (!failed && bytes != 0) order_lost();
+    message.drained = drain(posting, *message.what, message.buffer);
+    PMPI_Status_set_elements_x(&status, MPI_BYTE, message.drained);
+    note(message.call, message.caller, *message.what, Route::ring);
+    return;
+  }
+  note(message.call, message.caller, *message.what, message.route);
+  if (failed || !message.packed) return;
   int cancelled = 0;
   MPI_Count bytes = 0;
   PMPI_Test_cancelled(&status, &cancelled);
   if (cancelled) return;
   PMPI_Get_elements_x(&status, MPI_BYTE, &bytes);
-  auto* base = static_cast<std::byte*>(buffer);
-  if (bytes == what.bytes())
-    what.packer.unpack(packed.data(), base);
-  else if (bytes > 0 && bytes < what.bytes())
-    what.unpack_first(packed.data(), bytes, base);
+  auto* base = static_cast<std::byte*>(message.buffer);
+  if (bytes == message.what->bytes())
+    message.what->packer.unpack(message.packed.data(), base);
+  else if (bytes > 0 && bytes < message.what->bytes())
+    message.what->unpack_part(message.packed.data(), 0, bytes, base);
 }
 
 void keep(MPI_Request request, Message message) {
@@ -161,8 +186,8 @@ void keep(MPI_Request request, Message message) {
     MPI_Status status;
     int done = 0;
     if (PMPI_Request_get_status(request, &done, &status) == MPI_SUCCESS && done) {
-      unpack(message, status);
       if (!message.receives) return;
+      finish_receive(message, status, false);
     }
   }
   const std::scoped_lock lock(mutex);
@@ -247,7 +272,7 @@ int some(Call call, int count, MPI_Request* requests, int* number, int* indices,
   const int result = call(count, requests, number, indices, all.data());
   if (*number == MPI_UNDEFINED) return result;
   for (int i = 0; i < *number; ++i) {
-    const MPI_Status& status = all.data()[i];
+    MPI_Status& status = all.data()[i];
     const bool failed = result != MPI_SUCCESS && !(result == MPI_ERR_IN_STATUS && status.MPI_ERROR == MPI_SUCCESS);
     complete(before[static_cast<std::size_t>(indices[i])], status, failed);
   }
@@ -271,7 +296,7 @@ HOOK int tasuki_MPI_Request_get_status(MPI_Request request, int* flag, MPI_Statu
   if (!is_receive(message)) return PMPI_Request_get_status(request, flag, status);
   MPI_Status own;
   const int result = PMPI_Request_get_status(request, flag, or_own(status, own));
-  if (result == MPI_SUCCESS && *flag != 0 && message->active) unpack(*message, *or_own(status, own));
+  if (result == MPI_SUCCESS && *flag != 0 && message->active) finish_receive(*message, *or_own(status, own), false);
   return result;
 }
 
@@ -283,7 +308,7 @@ HOOK int tasuki_MPI_Request_get_status_all(int count, const MPI_Request* request
   if (result != MPI_SUCCESS || *flag == 0) return result;
   for (int i = 0; i < count; ++i) {
     Message* message = find(requests[i]);
-    if (is_receive(message) && message->active) unpack(*message, all.data()[i]);
+    if (is_receive(message) && message->active) finish_receive(*message, all.data()[i], false);
   }
   return result;
 }
@@ -295,7 +320,7 @@ HOOK int tasuki_MPI_Request_get_status_any(int count, const MPI_Request* request
   const int result = PMPI_Request_get_status_any(count, requests, index, flag, or_own(status, own));
   if (result != MPI_SUCCESS || *flag == 0 || *index < 0 || *index >= count) return result;
   Message* message = find(requests[*index]);
-  if (is_receive(message) && message->active) unpack(*message, *or_own(status, own));
+  if (is_receive(message) && message->active) finish_receive(*message, *or_own(status, own), false);
   return result;
 }
 
@@ -307,7 +332,7 @@ HOOK int tasuki_MPI_Request_get_status_some(int count, const MPI_Request* reques
   if (result != MPI_SUCCESS || *number == MPI_UNDEFINED) return result;
   for (int i = 0; i < *number; ++i) {
     Message* message = find(requests[indices[i]]);
-    if (is_receive(message) && message->active) unpack(*message, all.data()[i]);
+    if (is_receive(message) && message->active) finish_receive(*message, all.data()[i], false);
   }
   return result;
 }
@@ -329,6 +354,18 @@ HOOK int tasuki_MPI_Request_free(MPI_Request* request) {
   *request = MPI_REQUEST_NULL;
   end_freed();
   return MPI_SUCCESS;
+}
+
+// A receive whose message is on its way through the ring is matched, and not cancelled.
+HOOK int tasuki_MPI_Cancel(MPI_Request* request) {
+  if (none() || request == nullptr) return PMPI_Cancel(request);
+  Message* message = find(*request);
+  if (message != nullptr && message->posting != nullptr) {
+    if (!withdraw(message->posting)) return MPI_SUCCESS;
+    message->posting = nullptr;
+  }
+  if (Comm* comm = message != nullptr && message->receives ? comm_of(message->comm) : nullptr) comm->wild = true;
+  return PMPI_Cancel(request);
 }
 
 HOOK int tasuki_MPI_Start(MPI_Request* request) {

@@ -8,26 +8,37 @@
 #include <memory>
 
 #include "known.hpp"
+#include "ring.hpp"
 #include "scratch.hpp"
 
 namespace tasuki::mpi {
 
 struct Message {
   std::shared_ptr<Counted> what;
-  Scratch packed;
+  Scratch packed;          ///< none if MPI was given the program's buffer
   void* buffer = nullptr;  ///< the program's
   bool receives = false;
   bool persistent = false;
-  bool active = true;     ///< of a persistent one: started, and not completed
-  bool unpacked = false;  ///< already, when the program asked for its status
+  bool active = true;          ///< of a persistent one: started, and not completed
+  bool unpacked = false;       ///< already, when the program asked for its status
+  Posting* posting = nullptr;  ///< of a receive that a sender may see
+  std::int64_t drained = -1;   ///< bytes that came through the ring
+  // Of a persistent receive: where it is posted at each start.
+  MPI_Comm comm = MPI_COMM_NULL;
+  int from = MPI_PROC_NULL, tag = 0;
+  // For the report.
+  const char* call = nullptr;
+  const void* caller = nullptr;
+  Route route = Route::original;
 };
 
 /// Keeps the message until the request is completed. If the request is complete already, it is finished at once: MPIs
 /// give the same request to several sends that are complete.
 void keep(MPI_Request request, Message message);
 
-/// What came into `packed`, to the receive's buffer. `status` is MPI's.
-void unpack_received(const Counted& what, const Scratch& packed, void* buffer, const MPI_Status& status);
+/// MPI has completed the receive: what came is unpacked to the program's buffer, from the ring if a sender has taken
+/// the posting, else from packed memory. `status` is MPI's, and is made to say how many bytes came.
+void finish_receive(Message& message, MPI_Status& status, bool failed);
 
 /// Ends requests that the program has freed, as far as they are complete.
 void end_requests();

@@ -1,7 +1,12 @@
 // See route.hpp.
 #include "route.hpp"
 
+#include <dlfcn.h>
+#include <link.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <limits>
@@ -18,6 +23,7 @@ namespace {
 struct Decision {
   Prices prices;
   Route route;
+  bool mpi_pack_faster;
 };
 std::mutex mutex;
 auto& decided = *new std::unordered_map<std::uint64_t, Decision>;  // by Counted::like
@@ -29,11 +35,49 @@ const std::byte* base_of(const void* buffer) {
   return static_cast<const std::byte*>(buffer);
 }
 
-bool in_memory(const Counted& counted, const void* buffer) {
+// CUDA's cuPointerGetAttribute, if the program has CUDA loaded.
+using PointerAttribute = int (*)(void* data, int attribute, std::uintptr_t pointer);
+PointerAttribute pointer_attribute() {
+  static const bool driver = access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
+  if (!driver) return nullptr;
+  static std::atomic<PointerAttribute> found{nullptr};
+  static std::atomic<unsigned long long> looked_at{0};
+  PointerAttribute function = found.load(std::memory_order_relaxed);
+  if (function != nullptr) return function;
+  // It may be loaded late, so it is looked for again whenever something has been loaded.
+  unsigned long long loaded = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* data) {
+        *static_cast<unsigned long long*>(data) = info->dlpi_adds;
+        return 1;
+      },
+      &loaded);
+  if (loaded == looked_at.load(std::memory_order_relaxed)) return nullptr;
+  looked_at.store(loaded, std::memory_order_relaxed);
+  void* cuda = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
+  if (cuda == nullptr) return nullptr;
+  function = reinterpret_cast<PointerAttribute>(dlsym(cuda, "cuPointerGetAttribute"));
+  found.store(function, std::memory_order_relaxed);
+  return function;
+}
+
+bool on_gpu(std::uintptr_t address) {
+  const PointerAttribute ask = pointer_attribute();
+  if (ask == nullptr) return false;
+  constexpr int kMemoryType = 2, kDevice = 2;  // CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_MEMORYTYPE_DEVICE
+  unsigned type = 0;
+  return ask(&type, kMemoryType, address) == 0 && type == kDevice;
+}
+
+}  // namespace
+
+bool in_host_memory(const Counted& counted, const void* buffer) {
   const auto first =
       reinterpret_cast<std::uintptr_t>(buffer) + static_cast<std::uintptr_t>(counted.layout.true_lower_bound());
-  return first >= kFirstAddress;
+  return first >= kFirstAddress && !on_gpu(first);
 }
+
+namespace {
 
 template <class Work>
 double fastest(const Work& work) {
@@ -62,17 +106,31 @@ double mpi_packs(const void* buffer, std::int64_t count, MPI_Datatype type, std:
 
 constexpr std::int64_t kWorthSpelling = 1024;  // bytes
 
-Prices measure(Counted& counted, const void* buffer, MPI_Datatype type) {
+// What MPI's messages take longer than its MPI_Pack of the whole, on each side. MPICH packs a part of an element run by
+// run, about 8 ns each; elements of one run, of which many follow each other, are not concerned.
+double partly_packed_ns([[maybe_unused]] const Layout& element, [[maybe_unused]] std::int64_t count) {
+#ifdef OPEN_MPI
+  return 0;
+#else
+  constexpr double kRun = 8;
+  return element.runs() > 1 ? kRun * static_cast<double>(element.runs() * count) : 0;
+#endif
+}
+
+Prices measure(const Counted& counted, const void* buffer, MPI_Datatype type, bool& mpi_pack_faster) {
   Prices prices;
   const std::int64_t bytes = counted.bytes();
   const Scratch out(bytes + 64);
   if (!out) return prices;
   prices.own = fastest([&] { counted.packer.pack(base_of(buffer), out.data()); });
-  prices.mpi = mpi_packs(buffer, counted.count, type, out.data(), bytes + 64);
+  const double whole = mpi_packs(buffer, counted.count, type, out.data(), bytes + 64);
+  mpi_pack_faster = whole < prices.own;
+  prices.mpi = whole + partly_packed_ns(type_of(type).layout, counted.count);
   if (session().spelling && bytes >= kWorthSpelling && counted.layout.blocks().size() <= 1024) {
     try {
       Spelt spelt = to_mpi(counted.layout, Spelling::favourite, counted.unit);
-      prices.spelt = mpi_packs(buffer, spelt.count, spelt.type, out.data(), bytes + 64);
+      prices.spelt = mpi_packs(buffer, spelt.count, spelt.type, out.data(), bytes + 64) +
+                     partly_packed_ns(from_mpi(spelt.type), spelt.count);
       PMPI_Type_free(&spelt.type);
     } catch (const std::exception&) {
       prices.spelt = 0;  // a number that this MPI's calls cannot take
@@ -107,7 +165,7 @@ void decide(Counted& counted, const void* buffer, MPI_Datatype type) {
   if (session().always) {
     decision.route = session().packing ? Route::packed : session().spelling ? Route::spelt : Route::original;
   } else if (!known) {
-    decision.prices = measure(counted, buffer, type);
+    decision.prices = measure(counted, buffer, type, decision.mpi_pack_faster);
     decision.route = cheapest(decision.prices, counted.bytes());
     const std::scoped_lock lock(mutex);
     decided.emplace(counted.like, decision);
@@ -120,7 +178,7 @@ void decide(Counted& counted, const void* buffer, MPI_Datatype type) {
     }
   }
   counted.prices = decision.prices;
-  counted.own_pack = session().packing && (session().always || decision.prices.own < decision.prices.mpi);
+  counted.own_pack = session().packing && (session().always || !decision.mpi_pack_faster);
   counted.route.store(decision.route, std::memory_order_release);
 }
 
@@ -130,7 +188,6 @@ Route decided_route(Counted& counted, const void* buffer, MPI_Datatype type) {
   const Route route = counted.route.load(std::memory_order_acquire);
   if (route != Route::undecided) [[likely]]
     return route;
-  if (!in_memory(counted, buffer)) return Route::original;  // MPI says what is wrong with it
   if (counted.contiguous || counted.bytes() == 0 || counted.bytes() > kMostBytes) {
     counted.route.store(Route::original, std::memory_order_release);
     return Route::original;
@@ -143,12 +200,11 @@ Route decided_route(Counted& counted, const void* buffer, MPI_Datatype type) {
 }  // namespace
 
 Route route_of(Counted& counted, const void* buffer, MPI_Datatype type) {
-  const Route route = decided_route(counted, buffer, type);
-  return route != Route::original && !in_memory(counted, buffer) ? Route::original : route;
+  return decided_route(counted, buffer, type);
 }
 
 bool packs_faster(Counted& counted, const void* buffer, MPI_Datatype type) {
-  return route_of(counted, buffer, type) != Route::undecided && in_memory(counted, buffer) && counted.own_pack;
+  return in_host_memory(counted, buffer) && route_of(counted, buffer, type) != Route::undecided && counted.own_pack;
 }
 
 const char* why_not_packed(const Counted& counted) {
@@ -169,6 +225,11 @@ double expected_by_mpi(const Prices& prices, std::int64_t bytes) {
 double expected_packed(const Prices& prices, std::int64_t bytes) {
   constexpr double kCalls = 120;  // ns: looking up, memory
   return 2 * prices.own + 2 * session().copy_ns * static_cast<double>(bytes) + kCalls;
+}
+
+double expected_in_ring(const Prices& prices) {
+  constexpr double kEmptyMessage = 800;  // ns
+  return kEmptyMessage + 1.2 * prices.own;
 }
 
 }  // namespace tasuki::mpi

@@ -12,10 +12,12 @@
 #include <string>
 #include <vector>
 
+#include "comms.hpp"
 #include "hook.hpp"
 #include "known.hpp"
 #include "report.hpp"
 #include "requests.hpp"
+#include "ring.hpp"
 
 namespace tasuki::mpi {
 
@@ -42,7 +44,7 @@ double cached_copy_ns() {
 void read_layers() {
   const char* named = std::getenv("TASUKI_MPI_LAYERS");
   if (named == nullptr) return;
-  one.spelling = one.packing = false;
+  one.spelling = one.packing = one.ring = false;
   const std::string all = named;
   for (std::size_t at = 0; at <= all.size();) {
     const std::size_t end = std::min(all.find(',', at), all.size());
@@ -51,11 +53,14 @@ void read_layers() {
       one.spelling = true;
     else if (layer == "packing")
       one.packing = true;
+    else if (layer == "ring")
+      one.ring = true;
     else if (layer != "none")
-      std::fprintf(stderr,
-                   "tasuki: MPI library: TASUKI_MPI_LAYERS names '%s'; give none, or spelling, packing or both with a "
-                   "comma between\n",
-                   layer.c_str());
+      std::fprintf(
+          stderr,
+          "tasuki: MPI library: TASUKI_MPI_LAYERS names '%s'; give none, or some of spelling, packing and ring "
+          "with commas between them\n",
+          layer.c_str());
     at = end + 1;
   }
 }
@@ -93,6 +98,8 @@ void begin_session() {
   one.copy_ns = cached_copy_ns();
   begin_types();
   begin_report();
+  begin_ring();
+  if (ring_runs()) begin_comms();
   phase.store(Phase::runs, std::memory_order_release);
 }
 
@@ -101,6 +108,8 @@ void end_session() {
   end_requests();
   end_report();
   phase.store(Phase::over, std::memory_order_release);
+  end_comms();
+  end_ring();
   end_types();
   PMPI_Comm_free(&one.own);
 }

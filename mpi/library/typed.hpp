@@ -5,6 +5,8 @@
 
 #include <climits>
 #include <cstdint>
+#include <memory>
+#include <utility>
 
 #include "known.hpp"
 #include "report.hpp"
@@ -15,11 +17,19 @@
 
 namespace tasuki::mpi {
 
+// Open MPI 5.0 writes past the end of a contiguous receive if the message is longer (and of more than 4 KiB), while its
+// derived types keep to their bytes. So there receives are not packed.
+#ifdef OPEN_MPI
+inline constexpr bool kPacksReceives = false;
+#else
+inline constexpr bool kPacksReceives = true;
+#endif
+
 class Typed {
  public:
   /// `passes`: MPI moves nothing or finds a fault, so the call is its own.
   Typed(const char* call, const void* caller, const void* buffer, std::int64_t count, MPI_Datatype type, bool passes)
-      : buffer_(const_cast<void*>(buffer)), count_(count), type_(type) {
+      : call_(call), caller_(caller), buffer_(const_cast<void*>(buffer)), count_(count), type_(type) {
     const Type& known = type_of(type);
     if (known.plain) [[likely]] {
       if (!known.unknown.empty()) [[unlikely]]
@@ -28,22 +38,32 @@ class Typed {
     }
     if (passes || count <= 0 || count > INT_MAX) return;
     what_ = &counted(known, count);
-    route_ = route_of(**what_, buffer, type);
+    if (!in_host_memory(**what_, buffer)) what_ = nullptr;  // MPI knows what to do, or what is wrong with it
+  }
+
+  bool known() const { return what_ != nullptr; }
+  /// Whether it is known and lies in pieces.
+  bool in_pieces() const { return what_ != nullptr && !what().contiguous; }
+  const Counted& what() const { return **what_; }
+
+  /// Chooses how MPI is given it. `may_pack`: as a contiguous message.
+  void choose(bool may_pack = true) {
+    if (what_ == nullptr) return;
+    route_ = route_of(**what_, buffer_, type_);
+    if (route_ == Route::packed && !may_pack) route_ = Route::original;
     if (route_ == Route::spelt) {
-      count_ = (*what_)->spelt.count;
-      type_ = (*what_)->spelt.type;
+      count_ = what().spelt.count;
+      type_ = what().spelt.type;
     } else if (route_ == Route::packed) {
-      packed_ = Scratch((*what_)->bytes());
+      packed_ = Scratch(what().bytes());
       if (packed_) {
-        count_ = (*what_)->bytes();
+        count_ = what().bytes();
         type_ = MPI_PACKED;
       } else {
         route_ = Route::original;
       }
     }
-    note(call, caller, **what_, route_);
   }
-
   bool packed() const { return route_ == Route::packed; }
   /// Whether MPI is given something else than the program says.
   bool changed() const { return route_ == Route::packed || route_ == Route::spelt; }
@@ -52,18 +72,33 @@ class Typed {
   void* buffer() const { return packed() ? packed_.data() : buffer_; }
   int count() const { return static_cast<int>(count_); }
   MPI_Datatype type() const { return type_; }
+  /// The program's.
+  void* own_buffer() const { return buffer_; }
 
+  void note(Route route) const {
+    if (what_ != nullptr) mpi::note(call_, caller_, what(), route);
+  }
+  void note() const { note(route_); }
   void pack() const { what().packer.pack(static_cast<const std::byte*>(buffer_), packed_.data()); }
-  void unpack(const MPI_Status& status) const { unpack_received(what(), packed_, buffer_, status); }
   void unpack_all() const { what().packer.unpack(packed_.data(), static_cast<std::byte*>(buffer_)); }
   /// What is kept until the request is complete.
   Message message(bool receives, bool persistent) {
-    return {*what_, std::move(packed_), buffer_, receives, persistent, !persistent, false};
+    Message kept;
+    if (what_ != nullptr) kept.what = *what_;
+    kept.packed = std::move(packed_);
+    kept.buffer = buffer_;
+    kept.receives = receives;
+    kept.persistent = persistent;
+    kept.active = !persistent;
+    kept.call = call_;
+    kept.caller = caller_;
+    kept.route = route_;
+    return kept;
   }
 
  private:
-  const Counted& what() const { return **what_; }
-
+  const char* call_;
+  const void* caller_;
   void* buffer_;
   std::int64_t count_;
   MPI_Datatype type_;

@@ -177,7 +177,9 @@ bool loaded_mpi_has(const char* name) {
 #define TYPES_6 TYPES_5, W f
 #define TYPES_7 TYPES_6, W g
 #define TYPES_9 TYPES_7, W h, W i
-#define TYPES_12 TYPES_9, W j, W k, W l
+#define TYPES_10 TYPES_9, W j
+#define TYPES_12 TYPES_10, W k, W l
+#define TYPES_13 TYPES_12, W m
 #define VALUES_0
 #define VALUES_1 a
 #define VALUES_2 VALUES_1, b
@@ -187,7 +189,9 @@ bool loaded_mpi_has(const char* name) {
 #define VALUES_6 VALUES_5, f
 #define VALUES_7 VALUES_6, g
 #define VALUES_9 VALUES_7, h, i
-#define VALUES_12 VALUES_9, j, k, l
+#define VALUES_10 VALUES_9, j
+#define VALUES_12 VALUES_10, k, l
+#define VALUES_13 VALUES_12, m
 
 extern "C" {
 

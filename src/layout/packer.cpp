@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <span>
+#include <utility>
 
 #include "layout/nest_loop.hpp"
 
@@ -95,13 +98,19 @@ void Packer::add_nest(const Block& nest) {
 
 void Packer::close_runs() {
   if (open_.empty()) return;
-  const std::int64_t bytes = open_.front().bytes;
   std::int64_t all = 0;
-  for (const Run& run : open_) all += run.bytes;
-  if (std::all_of(open_.begin(), open_.end(), [bytes](const Run& run) { return run.bytes == bytes; })) {
-    EqualRuns equal{bytes, {}};
-    equal.offsets.reserve(open_.size());
-    for (const Run& run : open_) equal.offsets.push_back(run.offset);
+  std::int64_t unit = 0;  // of which every run is a multiple
+  for (const Run& run : open_) {
+    all += run.bytes;
+    unit = std::gcd(unit, run.bytes);
+  }
+  // A loop over equal pieces costs a fraction of a call for each run, so runs are taken apart unless that makes many.
+  constexpr std::int64_t kMostPieces = 4;  // a run, on average
+  if (all / unit <= kMostPieces * std::ssize(open_)) {
+    EqualRuns equal{unit, {}};
+    equal.offsets.reserve(static_cast<std::size_t>(all / unit));
+    for (const Run& run : open_)
+      for (std::int64_t at = 0; at < run.bytes; at += unit) equal.offsets.push_back(run.offset + at);
     steps_.push_back({size_, std::move(equal)});
   } else {
     steps_.push_back({size_, open_});

@@ -4,8 +4,9 @@
     compare.py --launcher mpirun.py --mpiexec mpirun --library libtasuki_mpi.so -n 3 -- PROGRAM [ARGUMENT...]
 
 The program writes what each rank saw to FILE.<rank>; `FILE` among its arguments stands for that name. It runs with
-every typed message packed, with every one spelt anew, with the layers that prices choose, and with the library on the
-odd ranks only. Fails unless all files are the same, and unless the report says that the library did what it was told to.
+every typed message packed, with every one spelt anew, with all that goes through the ring in it, with the layers that
+prices choose, and with the library on the odd ranks only. Fails unless all files are the same, and unless the report
+says that the library did what it was told to.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ exec "$@"
 """
 
 MODES = {
-    "all packed": {"TASUKI_MPI_ALWAYS": "1"},
+    "all packed": {"TASUKI_MPI_ALWAYS": "1", "TASUKI_MPI_LAYERS": "packing"},
     "all spelt": {"TASUKI_MPI_ALWAYS": "1", "TASUKI_MPI_LAYERS": "spelling"},
+    "all layers": {"TASUKI_MPI_ALWAYS": "1"},
     "by prices": {},
     "on odd ranks": {"TASUKI_MPI_ALWAYS": "1"},
     "switched off": {"TASUKI_MPI_LAYERS": "none"},
@@ -51,15 +53,16 @@ def run(arguments: argparse.Namespace, file: Path, mode: str | None) -> None:
         sys.exit(f"compare: {mode or 'without the library'}: status {done.returncode}\n{done.stdout}{done.stderr}")
 
 
-def share(file: Path, ranks: int, layer: str) -> tuple[int, float, float]:
-    """Typed calls of all ranks, and the shares of calls and bytes that went by a layer."""
+def share(file: Path, ranks: int, layers: tuple[str, ...], receives: bool) -> tuple[int, float, float]:
+    """Typed calls of all ranks, and the shares of calls and bytes that went by some layers."""
     lines = []
     for rank in range(ranks):
         report = Path(f"{file}.report.{rank}")
         lines += [line for line in json.loads(report.read_text())["lines"] if not line["contiguous"]]
+    lines = [line for line in lines if receives or "recv" not in line["call"].lower()]
     calls = sum(line["calls"] for line in lines)
     size = sum(line["bytes"] for line in lines)
-    ours = [line for line in lines if line["layer"] == layer]
+    ours = [line for line in lines if line["layer"] in layers]
     return (
         calls,
         sum(line["calls"] for line in ours) / max(calls, 1),
@@ -74,6 +77,8 @@ def main() -> int:
     parser.add_argument("--library", required=True, help="libtasuki_mpi.so")
     parser.add_argument("-n", dest="ranks", type=int, required=True)
     parser.add_argument("--modes", default=",".join(MODES), help="which of the modes, with commas between them")
+    parser.add_argument("--sends", action="store_true", help="receives are not packed, and need not be")
+    parser.add_argument("--ring", type=float, default=0, help="least share of calls and bytes through the ring")
     parser.add_argument("program", nargs="+")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -91,14 +96,21 @@ def main() -> int:
                     pairs = zip(expected[rank].splitlines(), seen.splitlines(), strict=False)
                     different = next((f"{a!r}, then {b!r}" for a, b in pairs if a != b), "one ends earlier")
                     sys.exit(f"compare: {mode}: rank {rank} saw something else: {different}")
-            layer = {"all packed": "packing", "all spelt": "spelling"}.get(mode)
-            if layer:
-                calls, part, size = share(file, arguments.ranks, layer)
-                print(f"{mode}: {calls} typed calls, {part:.1%} of them and {size:.1%} of the bytes by {layer}")
-                if calls == 0 or part < 0.9 or size < 0.9:
-                    sys.exit(f"compare: {mode}: too little went by {layer}")
-            else:
-                print(f"{mode}: equal")
+            wanted = [
+                ("all packed", ("packing",), 0.9, not arguments.sends),
+                ("all spelt", ("spelling",), 0.9, True),
+                ("all layers", ("ring", "packing"), 0.9, not arguments.sends),
+                ("all layers", ("ring",), arguments.ring, True),
+            ]
+            for which, layers, least, receives in wanted:
+                if which != mode:
+                    continue
+                calls, part, size = share(file, arguments.ranks, layers, receives)
+                names = " and ".join(layers)
+                print(f"{mode}: {calls} typed calls, {part:.1%} of them and {size:.1%} of the bytes by {names}")
+                if calls == 0 or part < least or size < least:
+                    sys.exit(f"compare: {mode}: too little went by {names}")
+            print(f"{mode}: equal")
     return 0
 
 

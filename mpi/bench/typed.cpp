@@ -1,0 +1,220 @@
+// What typed messages take between two ranks, one way, in a program of MPI alone: run it without and with the library.
+//   mpirun -n 2 tasuki-bench-typed [SECONDS a case]
+// A line a case: name, bytes, and the median in µs of a typed message (both sides typed), of the same bytes packed by
+// hand on both sides, and of as many contiguous bytes.
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace {
+
+int rank;
+double seconds = 0.1;
+
+double median_us(const std::function<void()>& there, const std::function<void()>& back) {
+  std::vector<double> times;
+  const auto turn = [&] {
+    const double start = MPI_Wtime();
+    if (rank == 0) {
+      there();
+      back();
+    } else {
+      back();
+      there();
+    }
+    return (MPI_Wtime() - start) / 2 * 1e6;
+  };
+  for (int i = 0; i < 5; ++i) turn();
+  int rounds = 0;
+  double one = turn();
+  MPI_Bcast(&one, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+  rounds = std::clamp(static_cast<int>(seconds * 1e6 / (2 * std::max(one, 0.5))), 11, 20000);
+  for (int i = 0; i < rounds; ++i) times.push_back(turn());
+  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
+  return times[times.size() / 2];
+}
+
+struct Runs {  // what the type names, for packing by hand
+  std::vector<MPI_Aint> offsets;
+  std::vector<int> bytes;
+};
+
+// `runs` as someone would pack it by hand: a loop over the runs.
+void gather(const Runs& runs, const char* base, char* out) {
+  for (std::size_t i = 0; i < runs.offsets.size(); ++i) {
+    if (runs.bytes[i] == 8)
+      std::memcpy(out, base + runs.offsets[i], 8);
+    else
+      std::memcpy(out, base + runs.offsets[i], static_cast<std::size_t>(runs.bytes[i]));
+    out += runs.bytes[i];
+  }
+}
+void scatter(const Runs& runs, const char* in, char* base) {
+  for (std::size_t i = 0; i < runs.offsets.size(); ++i) {
+    if (runs.bytes[i] == 8)
+      std::memcpy(base + runs.offsets[i], in, 8);
+    else
+      std::memcpy(base + runs.offsets[i], in, static_cast<std::size_t>(runs.bytes[i]));
+    in += runs.bytes[i];
+  }
+}
+
+void run(const std::string& name, int count, MPI_Datatype type, const Runs& runs) {
+  MPI_Type_commit(&type);
+  int size = 0;
+  MPI_Type_size(type, &size);
+  const std::size_t bytes = static_cast<std::size_t>(size) * static_cast<std::size_t>(count);
+  MPI_Aint low = 0, extent = 0, true_low = 0, true_extent = 0;
+  MPI_Type_get_extent(type, &low, &extent);
+  MPI_Type_get_true_extent(type, &true_low, &true_extent);
+  const std::size_t span = static_cast<std::size_t>(true_low + true_extent + extent * (count - 1)) + 64;
+  std::vector<char> a(span, 1), b(span, 2), flat(bytes + 64, 3);
+  const int other = 1 - rank;
+  const auto typed_send = [&](void* buffer) { MPI_Send(buffer, count, type, other, 0, MPI_COMM_WORLD); };
+  const auto typed_recv = [&](void* buffer) {
+    MPI_Recv(buffer, count, type, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  };
+  const bool first = rank == 0;
+  const int n = static_cast<int>(bytes);
+  const double typed =
+      median_us([&] { first ? typed_send(a.data()) : typed_send(a.data()); }, [&] { typed_recv(b.data()); });
+  const double hand = median_us(
+      [&] {
+        gather(runs, a.data(), flat.data());
+        MPI_Send(flat.data(), n, MPI_BYTE, other, 0, MPI_COMM_WORLD);
+      },
+      [&] {
+        MPI_Recv(flat.data(), n, MPI_BYTE, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        scatter(runs, flat.data(), b.data());
+      });
+  const double plain =
+      median_us([&] { MPI_Send(flat.data(), n, MPI_BYTE, other, 0, MPI_COMM_WORLD); },
+                [&] { MPI_Recv(flat.data(), n, MPI_BYTE, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE); });
+  if (first) std::printf("%-28s %9zu %10.2f %10.2f %10.2f\n", name.c_str(), bytes, typed, hand, plain);
+  std::fflush(stdout);
+  MPI_Type_free(&type);
+}
+
+Runs strided(int count, int block, MPI_Aint stride) {
+  Runs runs;
+  for (int i = 0; i < count; ++i) {
+    runs.offsets.push_back(i * stride);
+    runs.bytes.push_back(block);
+  }
+  return runs;
+}
+
+void hvector(const std::string& name, int bytes, int block) {
+  MPI_Datatype type;
+  const int count = bytes / block;
+  const MPI_Datatype element = block % 8 == 0 ? MPI_DOUBLE : MPI_CHAR;
+  const int size = block % 8 == 0 ? 8 : 1;
+  MPI_Type_create_hvector(count, block / size, 2 * block, element, &type);
+  run(name + " hvector", 1, type, strided(count, block, 2 * block));
+}
+
+void resized(const std::string& name, int bytes, int block) {
+  MPI_Datatype inner, type;
+  MPI_Type_contiguous(block / 8, MPI_DOUBLE, &inner);
+  MPI_Type_create_resized(inner, 0, 2 * block, &type);
+  MPI_Type_free(&inner);
+  run(name + " resized", bytes / block, type, strided(bytes / block, block, 2 * block));
+}
+
+// A box of `part` in an array of `size` doubles, C's order.
+void box(const std::string& name, std::vector<int> size, std::vector<int> part, std::vector<int> start) {
+  MPI_Datatype type;
+  MPI_Type_create_subarray(static_cast<int>(size.size()), size.data(), part.data(), start.data(), MPI_ORDER_C,
+                           MPI_DOUBLE, &type);
+  Runs runs;
+  std::vector<int> at(size.size(), 0);
+  for (;;) {
+    MPI_Aint offset = 0;
+    for (std::size_t d = 0; d < size.size(); ++d)
+      offset = offset * size[d] + start[d] + (d + 1 < size.size() ? at[d] : 0);
+    runs.offsets.push_back(offset * 8);
+    runs.bytes.push_back(part.back() * 8);
+    std::size_t d = size.size() - 1;
+    while (d-- > 0) {
+      if (++at[d] < part[d]) break;
+      at[d] = 0;
+    }
+    if (d == static_cast<std::size_t>(-1)) break;
+  }
+  run(name, 1, type, runs);
+}
+
+// Particles: `count` of them at random, of which `bytes` each are sent from each of several arrays.
+void particles(const std::string& name, int count, const std::vector<int>& bytes) {
+  std::srand(7);
+  Runs runs;
+  std::vector<MPI_Datatype> types;
+  std::vector<MPI_Aint> begins;
+  std::vector<int> ones;
+  MPI_Aint begin = 0;
+  for (const int each : bytes) {
+    std::vector<int> places;
+    for (int i = 0, at = 0; i < count; ++i) {
+      at += 1 + std::rand() % 7;
+      places.push_back(at * each / 8);
+      runs.offsets.push_back(begin + static_cast<MPI_Aint>(at) * each);
+      runs.bytes.push_back(each);
+    }
+    MPI_Datatype type;
+    MPI_Type_create_indexed_block(count, each / 8, places.data(), MPI_DOUBLE, &type);
+    types.push_back(type);
+    begins.push_back(begin);
+    ones.push_back(1);
+    begin += static_cast<MPI_Aint>(count) * 8 * each;
+  }
+  MPI_Datatype all;
+  MPI_Type_create_struct(static_cast<int>(types.size()), ones.data(), begins.data(), types.data(), &all);
+  for (MPI_Datatype& type : types) MPI_Type_free(&type);
+  run(name, 1, all, runs);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  int ranks = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (ranks != 2) {
+    if (rank == 0) std::fprintf(stderr, "tasuki-bench-typed: run it on 2 ranks, not on %d\n", ranks);
+    MPI_Finalize();
+    return 2;
+  }
+  if (argc > 1) seconds = std::atof(argv[1]);
+  if (rank == 0) std::printf("%-28s %9s %10s %10s %10s\n", "case", "bytes", "typed µs", "by hand", "contiguous");
+  hvector("64 B / 8", 64, 8);
+  hvector("1 KiB / 8", 1 << 10, 8);
+  hvector("64 KiB / 8", 64 << 10, 8);
+  resized("64 KiB / 8", 64 << 10, 8);
+  hvector("64 KiB / 512", 64 << 10, 512);
+  hvector("1 MiB / 8", 1 << 20, 8);
+  resized("1 MiB / 8", 1 << 20, 8);
+  hvector("1 MiB / 512", 1 << 20, 512);
+  hvector("1 MiB / 4096", 1 << 20, 4096);
+  hvector("16 MiB / 8", 16 << 20, 8);
+  box("WRF x: 4-d box", {3, 40, 64, 70}, {3, 40, 64, 3}, {0, 0, 0, 4});
+  box("WRF y: 4-d box", {3, 40, 64, 70}, {3, 40, 3, 64}, {0, 0, 4, 3});
+  box("MILC su3 (t)", {16, 16, 16, 16 * 6}, {16, 16, 1, 16 * 6}, {0, 0, 7, 0});
+  box("NAS LU x", {64, 64, 64, 5}, {64, 64, 1, 5}, {0, 0, 1, 0});
+  box("NAS LU y", {64, 64, 64, 5}, {64, 1, 64, 5}, {0, 1, 0, 0});
+  box("NAS MG x", {66, 66, 66}, {64, 64, 1}, {1, 1, 1});
+  box("NAS MG y", {66, 66, 66}, {64, 1, 64}, {1, 1, 1});
+  box("NAS MG z", {66, 66, 66}, {1, 64, 64}, {1, 1, 1});
+  particles("LAMMPS full", 3000, {8, 24, 8, 8, 24});
+  particles("LAMMPS atomic", 3000, {24});
+  particles("SPECFEM", 6000, {8});
+  box("FFT transpose", {256, 256, 2}, {256, 128, 2}, {0, 64, 0});
+  MPI_Finalize();
+  return 0;
+}

@@ -1,0 +1,47 @@
+// One pass inside a host: a typed message goes through memory that both ranks map, packed by its sender while its
+// receiver unpacks it. It may do so only if the sender sees the receive that MPI will match it with
+// (docs/unchanged-mpi.md): receives are posted in the receiver's memory, with communicator, tag and number. What MPI
+// carries is then an empty message.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+
+#include "comms.hpp"
+#include "known.hpp"
+
+namespace tasuki::mpi {
+
+struct Posting;  // in shared memory
+
+/// Smaller messages are faster by MPI.
+inline constexpr std::int64_t kLeastShared = 2048;
+
+void begin_ring();
+void end_ring();
+bool ring_runs();
+
+/// A message of this process that goes through the ring, from `take` to `fill`.
+struct Passage {
+  Posting* posting = nullptr;
+  std::byte* bytes = nullptr;  ///< in the ring
+  explicit operator bool() const { return posting != nullptr; }
+};
+
+/// The receive that message `number` to the rank of `comm` will meet, if it is posted and has room. Within `Counting`.
+Passage take(Comm& comm, int to, int tag, std::int64_t number, std::int64_t bytes);
+/// Packs, and lets the receiver see how far it is. After MPI has taken the empty message.
+void fill(const Passage& passage, const Counted& what, const void* buffer);
+
+/// Posts a receive, the one with `number`. Null if nobody would look, or there is no room. Within `Counting`.
+Posting* post(Comm& comm, int from, int tag, std::int64_t number, std::int64_t bytes);
+/// Takes a posting back. False if a sender has taken it: its bytes come through the ring, or have come.
+bool withdraw(Posting* posting);
+/// Waits for the bytes of a taken posting and unpacks them; returns how many. The posting ends.
+std::int64_t drain(Posting* posting, const Counted& what, void* buffer);
+
+/// A message came that is not the one for which a posting was taken: ends the program.
+[[noreturn]] void order_lost();
+
+}  // namespace tasuki::mpi

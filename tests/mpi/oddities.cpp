@@ -1,0 +1,158 @@
+// What programs do wrong or seldom, in a program of MPI alone that writes down what it sees: types that are not
+// committed, freed types, handles that are used again, ten thousand live types, truncation, absolute addresses, no
+// process, to oneself, threads, a fork.
+//   mpi_oddities FILE [fork]
+#include <mpi.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+int rank, ranks;
+std::FILE* out;
+
+int class_of(int status) {
+  int kind = MPI_SUCCESS;
+  MPI_Error_class(status, &kind);
+  return kind;
+}
+
+std::uint64_t sum_of(const std::vector<int>& memory) {
+  std::uint64_t sum = 0;
+  for (const int one : memory) sum = sum * 31 + static_cast<unsigned>(one);
+  return sum;
+}
+
+void log(const char* what, int status, const std::vector<int>& memory) {
+  std::fprintf(out, "%s: class %d sum %016llx\n", what, class_of(status),
+               static_cast<unsigned long long>(sum_of(memory)));
+}
+
+std::vector<int> numbers(int count) {
+  std::vector<int> all(static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) all[static_cast<std::size_t>(i)] = 1000 * rank + i;
+  return all;
+}
+
+MPI_Datatype every(int stride, int count) {
+  MPI_Datatype type;
+  MPI_Type_vector(count, 1, stride, MPI_INT, &type);
+  MPI_Type_commit(&type);
+  return type;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int provided = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  if (argc < 2 || ranks != 2) return 2;
+  out = std::fopen((std::string(argv[1]) + "." + std::to_string(rank)).c_str(), "w");
+  if (out == nullptr) return 2;
+  const int other = 1 - rank;
+  MPI_Status status;
+
+  std::vector<int> from = numbers(8000), to(8000, -1);
+  MPI_Datatype loose;
+  MPI_Type_vector(10, 1, 2, MPI_INT, &loose);
+  log("not committed", MPI_Send(from.data(), 1, loose, other, 0, MPI_COMM_WORLD), to);
+  MPI_Type_commit(&loose);
+  log("committed",
+      MPI_Sendrecv(from.data(), 1, loose, other, 0, to.data(), 1, loose, other, 0, MPI_COMM_WORLD, &status), to);
+  MPI_Type_free(&loose);
+  log("null type", MPI_Send(from.data(), 1, MPI_DATATYPE_NULL, other, 0, MPI_COMM_WORLD), to);
+
+  // Handles come again, with other layouts.
+  for (int i = 0; i < 200; ++i) {
+    MPI_Datatype type = every(2 + i % 5, 100 + i);
+    const int result =
+        MPI_Sendrecv(from.data(), 1, type, other, 1, to.data(), 1, type, other, 1, MPI_COMM_WORLD, &status);
+    if (i % 20 == 0) log("handle again", result, to);
+    MPI_Type_free(&type);
+  }
+  std::vector<MPI_Datatype> many;
+  for (int i = 0; i < 12000; ++i) many.push_back(every(2 + i % 7, 3 + i % 50));
+  for (int i = 0; i < 12000; i += 7) {
+    int position = 0;
+    MPI_Pack(from.data(), 1, many[static_cast<std::size_t>(i)], to.data(), 4 * 8000, &position, MPI_COMM_WORLD);
+  }
+  log("12000 types", MPI_SUCCESS, to);
+  for (MPI_Datatype& type : many) MPI_Type_free(&type);
+
+  // Freed while messages use it; a shorter and a longer message than the receive.
+  MPI_Request requests[2];
+  MPI_Datatype type = every(3, 2000), shorter = every(2, 700), longer = every(2, 3000);
+  MPI_Irecv(to.data(), 1, type, other, 2, MPI_COMM_WORLD, &requests[0]);
+  MPI_Isend(from.data(), 1, shorter, other, 2, MPI_COMM_WORLD, &requests[1]);
+  MPI_Type_free(&type);
+  MPI_Type_free(&shorter);
+  type = every(5, 900);  // maybe by the handle of one that is in use
+  MPI_Status statuses[2];
+  const int waited = MPI_Waitall(2, requests, statuses);
+  int elements = 0;
+  MPI_Get_elements(&statuses[0], MPI_INT, &elements);
+  log("freed in use", waited, to);
+  std::fprintf(out, "elements %d\n", elements);
+  std::vector<int> room(8000, -1);
+  MPI_Irecv(room.data(), 1, type, other, 3, MPI_COMM_WORLD, &requests[0]);
+  MPI_Send(from.data(), 1, longer, other, 3, MPI_COMM_WORLD);
+  std::fprintf(out, "too long: class %d\n", class_of(MPI_Wait(&requests[0], &status)));
+
+  // Absolute addresses, nobody, oneself, nothing.
+  MPI_Aint address = 0;
+  MPI_Get_address(from.data(), &address);
+  MPI_Datatype absolute;
+  MPI_Type_create_hindexed_block(1, 1, &address, longer, &absolute);
+  MPI_Type_commit(&absolute);
+  log("absolute",
+      MPI_Sendrecv(MPI_BOTTOM, 1, absolute, other, 4, to.data(), 1, longer, other, 4, MPI_COMM_WORLD, &status), to);
+  log("nobody",
+      MPI_Sendrecv(from.data(), 1, longer, MPI_PROC_NULL, 5, to.data(), 1, longer, MPI_PROC_NULL, 5, MPI_COMM_WORLD,
+                   &status),
+      to);
+  log("oneself", MPI_Sendrecv(from.data(), 1, type, rank, 6, to.data(), 1, longer, rank, 6, MPI_COMM_WORLD, &status),
+      to);
+  log("nothing", MPI_Sendrecv(nullptr, 0, type, other, 7, nullptr, 0, longer, other, 7, MPI_COMM_WORLD, &status), to);
+
+  // Two threads, each with its own tag.
+  if (provided == MPI_THREAD_MULTIPLE) {
+    std::vector<std::vector<int>> of_threads(2, std::vector<int>(8000, -1));
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 2; ++t)
+      threads.emplace_back([&, t] {
+        auto& mine = of_threads[static_cast<std::size_t>(t)];
+        for (int i = 0; i < 50; ++i) {
+          MPI_Request request;
+          MPI_Irecv(mine.data(), 1, type, other, 10 + t, MPI_COMM_WORLD, &request);
+          MPI_Send(from.data() + i, 1, type, other, 10 + t, MPI_COMM_WORLD);
+          MPI_Wait(&request, MPI_STATUS_IGNORE);
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+    for (const auto& one : of_threads) log("thread", MPI_SUCCESS, one);
+  }
+  MPI_Type_free(&absolute);
+  MPI_Type_free(&longer);
+  MPI_Type_free(&type);
+  if (argc > 2 && std::strcmp(argv[2], "fork") == 0) {
+    const pid_t child = fork();
+    if (child == 0) _exit(7);
+    int how = 0;
+    waitpid(child, &how, 0);
+    std::fprintf(out, "child %d\n", WEXITSTATUS(how));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  std::fclose(out);
+  return MPI_Finalize() == MPI_SUCCESS ? 0 : 1;
+}
