@@ -22,6 +22,9 @@ namespace {
 #if MPI_VERSION >= 4
 #define TASUKI_LARGE_CONTENTS 1
 #endif
+#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+#define TASUKI_VALUE_INDEX 1
+#endif
 
 // What MPI_Type_get_contents says. Inner types that are not named are handles to free.
 struct Contents {
@@ -36,7 +39,7 @@ struct Contents {
   Contents& operator=(const Contents&) = delete;
   ~Contents() {
     for (MPI_Datatype& inner : types)
-      if (!leaf_type(inner)) MPI_Type_free(&inner);
+      if (!mpis_own(inner)) MPI_Type_free(&inner);
   }
 
   void read(MPI_Datatype type) {
@@ -68,7 +71,7 @@ struct Contents {
     return combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL ||
            combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER;
   }
-  static bool leaf_type(MPI_Datatype type) {
+  static bool mpis_own(MPI_Datatype type) {
     int how = 0;
 #ifdef TASUKI_LARGE_CONTENTS
     MPI_Count ints = 0, addrs = 0, large = 0, inner = 0;
@@ -76,6 +79,9 @@ struct Contents {
 #else
     int ints = 0, addrs = 0, inner = 0;
     if (MPI_Type_get_envelope(type, &ints, &addrs, &inner, &how) != MPI_SUCCESS) return true;
+#endif
+#ifdef TASUKI_VALUE_INDEX
+    if (how == MPI_COMBINER_VALUE_INDEX) return true;  // MPI's own as well
 #endif
     return is_leaf(how);
   }
@@ -215,7 +221,7 @@ Layout derived(const Contents& contents, std::int64_t& unit) {
     case MPI_COMBINER_RESIZED:
       numbers.bytes(2);
       return made(Combiner::resized);
-#ifdef MPI_COMBINER_VALUE_INDEX
+#ifdef TASUKI_VALUE_INDEX
     case MPI_COMBINER_VALUE_INDEX:
       return pair(elements.at(0).size(), elements.at(1).size());
 #endif

@@ -150,6 +150,14 @@ void regressions(Random& random) {
     check_and_free(type, 2, random, "a vector of a Fortran real");
   }
 
+#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+  MPI_Type_get_value_index(MPI_INT16_T, MPI_INT64_T, &other);
+  if (other != MPI_DATATYPE_NULL) {
+    MPI_Type_vector(3, 1, 2, other, &type);
+    check_and_free(type, 2, random, "a vector of a value and an index");
+  }
+#endif
+
   // Sizes over 2 GiB: nothing is moved.
   MPI_Type_vector(1 << 20, 1 << 10, 1 << 12, MPI_DOUBLE, &inner);
   const Layout large = from_mpi(inner);
