@@ -1,0 +1,1 @@
+"""XcalableMP and XcalableACC directives in C: reading, binding to statements, checks."""

@@ -1,0 +1,57 @@
+"""What is said about a source: the place, a caret under it, and what to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+class BadInput(Exception):
+    """A fault that ends the work on a file; the message is complete."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """Bytes [start, end) of a source file, as characters of its text."""
+
+    source: object = field(repr=False)
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Finding:
+    """An error or a warning at a place of the user's text."""
+
+    span: Span
+    message: str
+    remedy: str
+    severity: str = "error"
+
+    def __str__(self) -> str:
+        source, start = self.span.source, self.span.start
+        line, column = source.place(start)
+        text = source.line(line)
+        width = max(1, min(self.span.end - start, len(text) - column + 1))
+        under = "".join("\t" if c == "\t" else " " for c in text[: column - 1]) + "^" + "~" * (width - 1)
+        return (
+            f"{source.path}:{line}:{column}: {self.severity}: {self.message}\n"
+            f"    {text}\n    {under}\n    remedy: {self.remedy}"
+        )
+
+
+class Findings(list):
+    """All that was found, in the order of checks."""
+
+    def error(self, span: Span, message: str, remedy: str) -> None:
+        self._add(Finding(span, message, remedy))
+
+    def warning(self, span: Span, message: str, remedy: str) -> None:
+        self._add(Finding(span, message, remedy, "warning"))
+
+    def _add(self, finding: Finding) -> None:
+        if finding not in self:
+            self.append(finding)
+
+    @property
+    def errors(self) -> list[Finding]:
+        return [finding for finding in self if finding.severity == "error"]
