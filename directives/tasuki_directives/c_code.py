@@ -21,11 +21,26 @@ RUN_TIME_SIZE = re.compile(
 )
 
 
+def identity(cursor) -> tuple:
+    """What tells it from every other one; libclang's hash does not."""
+    return (cursor.kind.value, *cursor.data)
+
+
+def walk(cursor):
+    """The cursor and all below it, in the order of the text."""
+    waiting = [cursor]
+    while waiting:
+        found = waiting.pop()
+        yield found
+        waiting.extend(reversed(list(found.get_children())))
+
+
 @dataclass
 class Place:
     """Where a pragma stands. `inside` is the innermost statement or declaration around it; `statement` follows it in
     there."""
 
+    at: Span
     inside: cindex.Cursor
     function: cindex.Cursor | None
     statement: cindex.Cursor | None
@@ -49,6 +64,10 @@ class Code:
         unsaved = [(path, source.as_c) for path, source in unit.sources.items()]
         self.tu = cindex.Index.create().parse(unit.main.path, args=options, unsaved_files=unsaved)
         self.top = [c for c in self.tu.cursor.get_children() if c.location.file]
+        self.globals = {c.spelling: c for c in reversed(self.top) if c.kind is CursorKind.VAR_DECL}
+        self.own = [c for c in self.top if self.source_of(c.location)]
+        self.spans: dict = {}
+        self.locals: dict = {}
         for fault in self.tu.diagnostics:
             if fault.severity < cindex.Diagnostic.Error or RUN_TIME_SIZE.search(fault.spelling):
                 continue
@@ -67,18 +86,30 @@ class Code:
         return self.unit.sources.get(location.file.name) if location.file else None
 
     def span(self, cursor) -> Span | None:
-        source = self.source_of(cursor.extent.start)
+        key = identity(cursor)
+        if key not in self.spans:
+            self.spans[key] = self._span(cursor.extent)
+        return self.spans[key]
+
+    def _span(self, extent) -> Span | None:
+        source = self.source_of(extent.start)
         if source is None:
             return None
-        start, end = cursor.extent.start.offset, cursor.extent.end.offset
-        return Span(source, source.offset_of_byte(start), source.offset_of_byte(end))
+        return Span(source, source.offset_of_byte(extent.start.offset), source.offset_of_byte(extent.end.offset))
 
     def _covers(self, cursor, place: Span) -> bool:
         span = self.span(cursor)
-        return span is not None and span.source is place.source and span.start <= place.start and place.end <= span.end
+        return span is not None and span.holds(place)
+
+    def statement_span(self, statement) -> Span:
+        """With the semicolon, which libclang leaves out."""
+        span = self.span(statement)
+        rest = re.compile(r"(?:\s|/\*.*?\*/)*;", re.DOTALL).match(span.source.as_c, span.end)
+        ends_open = not span.source.as_c[span.start : span.end].endswith((";", "}"))
+        return Span(span.source, span.start, rest.end()) if rest and ends_open else span
 
     def place(self, pragma: Span) -> Place:
-        inside, children, function = self.tu.cursor, self.top, None
+        inside, children, function = self.tu.cursor, self.own, None
         while True:
             inner = next(
                 (
@@ -97,19 +128,38 @@ class Code:
         after = [(span.start, c) for c in children for span in [self.span(c)] if span]
         after = [(s, c) for s, c in after if s >= pragma.end and self.source_of(c.extent.start) is pragma.source]
         statement = min(after, key=lambda pair: pair[0])[1] if after else None
-        return Place(inside, function, statement)
+        return Place(pragma, inside, function, statement)
 
     # ---- variables
     def variable(self, name: str, place: Place):
         """What a name means at a place: a variable, a parameter, or a member of the struct around it."""
         if place.inside.kind in (CursorKind.STRUCT_DECL, CursorKind.UNION_DECL):
             return next((f for f in place.inside.get_children() if f.spelling == name), None)
-        kinds = (CursorKind.VAR_DECL, CursorKind.PARM_DECL)
         if place.function is not None:
-            found = [c for c in place.function.walk_preorder() if c.kind in kinds and c.spelling == name]
-            if found:
-                return found[0]
-        return next((c for c in self.top if c.kind is CursorKind.VAR_DECL and c.spelling == name), None)
+            seen = [
+                c
+                for c, start, scope in self._locals(place.function, name)
+                if scope.holds(place.at) and start < place.at.start
+            ]
+            if seen:
+                return seen[-1]
+        return self.globals.get(name)
+
+    def _locals(self, function, name: str) -> list:
+        """Parameters and variables of a function with this name: each with its start and scope, in their order."""
+        known = self.locals.get(identity(function))
+        if known is None:
+            known = self.locals[identity(function)] = {}
+            self._collect(function, self.span(function), known)
+        return known.get(name, [])
+
+    def _collect(self, cursor, scope: Span, known: dict) -> None:
+        for child in cursor.get_children():
+            if child.kind in (CursorKind.VAR_DECL, CursorKind.PARM_DECL):
+                known.setdefault(child.spelling, []).append((child, self.span(child).start, scope))
+            elif child.kind.is_statement():
+                opens = child.kind in (CursorKind.COMPOUND_STMT, CursorKind.FOR_STMT)
+                self._collect(child, self.span(child) if opens else scope, known)
 
     @staticmethod
     def dimensions(declaration) -> tuple[int, bool]:
@@ -121,10 +171,19 @@ class Code:
             count += 1
         return count, exact
 
+    @staticmethod
+    def extents(declaration) -> list[int | None]:
+        """Of its dimensions, where the compiler knows them."""
+        kind, found = declaration.type.get_canonical(), []
+        while kind.kind in ARRAYS or kind.kind is TypeKind.POINTER:
+            found.append(kind.element_count if kind.kind is TypeKind.CONSTANTARRAY else None)
+            kind = kind.get_pointee() if kind.kind is TypeKind.POINTER else kind.element_type
+        return found
+
     # ---- statements
     def loops(self, statement) -> list[tuple[str, cindex.Cursor]]:
         """All for statements in a statement, itself first, with the names of their indices."""
-        found = [c for c in statement.walk_preorder() if c.kind is CursorKind.FOR_STMT]
+        found = [c for c in walk(statement) if c.kind is CursorKind.FOR_STMT]
         return [(self.index_of(c), c) for c in found]
 
     def index_of(self, loop) -> str:
@@ -158,7 +217,7 @@ class Code:
 
     def array_uses(self, statement) -> list[ArrayUse]:
         found, seen = [], set()
-        for cursor in statement.walk_preorder():
+        for cursor in walk(statement):
             if cursor.kind is not CursorKind.ARRAY_SUBSCRIPT_EXPR:
                 continue
             span = self.span(cursor)

@@ -162,7 +162,24 @@ class Checker:
             have = dimensions(nodes.dimensions)
             message = f"nodes '{form.nodes}' have {have}, and {used} of the template's are distributed"
             self.findings.error(form.span, message, "distribute as many dimensions as the nodes have, the others by *")
+        else:
+            self._enough_blocks(form, template, nodes)
         template.distribute = form
+
+    def _enough_blocks(self, form: forms.Distribute, template: TemplateInfo, nodes: NodesInfo) -> None:
+        extents = iter(nodes.form.extents)
+        for distribution, known in zip(form.distributions, template.form.ranges):
+            if distribution.kind == "none":
+                continue
+            extent = next(extents)
+            if distribution.kind != "block" or None in (distribution.argument, known, extent):
+                continue
+            length, count = known.upper.minus(known.lower).number, extent.number
+            block = distribution.argument.number
+            if None not in (length, count, block) and block * count < length:
+                message = f"{count} blocks of {block} do not hold the {length} indices of template '{form.template}'"
+                remedy = f"take blocks of {-(-length // count)} or more, or leave the length out"
+                self.findings.error(distribution.span, message, remedy)
 
     def _fits_template(self, distributions: list, template: TemplateInfo, span: Span) -> None:
         if len(distributions) != template.dimensions:
@@ -209,6 +226,7 @@ class Checker:
             self.findings.error(form.span, message, remedy)
         along = self._alignment(form)
         if along is not None:
+            self._within_template(form, template, along, self.code.extents(declaration))
             self._declare("array", form.array, bound, ArrayInfo(form, template, along))
 
     def _alignment(self, form: forms.Align) -> list | None:
@@ -242,6 +260,26 @@ class Checker:
                 self.findings.error(form.span, message, f"use it in {form.template}(...), or write [*]")
                 return None
         return along
+
+    def _within_template(self, form: forms.Align, template: TemplateInfo, along: list, extents: list) -> None:
+        for at, (place, extent) in enumerate(zip(along, extents)):
+            if place is None or extent is None or form.source[at] == ":":
+                continue
+            known = template.form.ranges[place[0]]
+            if known is None:
+                continue
+            first, end = place[1], place[1].plus(extent)
+            below, above = known.lower.minus(first).number, end.minus(known.upper).number
+            if (below or 0) > 0 or (above or 0) > 0:
+                message = (
+                    f"dimension {at} of '{form.array}' is on {first} to {end.minus(1)} of template '{form.template}',"
+                    f" which has {known.lower} to {known.upper.minus(1)}"
+                )
+                remedy = (
+                    "declare the template with all of these indices (in round brackets t(n) counts from 1: t(0:n-1))"
+                )
+                self.findings.error(form.span, message, remedy)
+                return
 
     def _aligned(self, name: str, span: Span, bound: Bound, remedy: str) -> ArrayInfo | None:
         found = self.symbols.array(name, bound)
@@ -289,7 +327,7 @@ class Checker:
             self._reduced(reduction, bound)
         on = self._template_of(form.on, bound)
         if on is not None and bound.statement is not None:
-            check_loop(bound, form, on, self.code, self.symbols, self.findings)
+            check_loop(bound, form, on, self.program, self.symbols, self.findings)
 
     # ---- communication
     def _reflect(self, bound: Bound, form: forms.Reflect) -> None:

@@ -17,6 +17,9 @@ class Span:
     start: int
     end: int
 
+    def holds(self, other: Span) -> bool:
+        return self.source is other.source and self.start <= other.start and other.end <= self.end
+
 
 @dataclass(frozen=True)
 class Finding:

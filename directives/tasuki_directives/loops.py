@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from . import forms
-from .bind import Bound
-from .c_code import ArrayUse, Code
+from .bind import Bound, Program
+from .c_code import ArrayUse
 from .diagnostics import Findings
 from .forms import Expr
 from .symbols import ArrayInfo, NodesInfo, Symbols, TemplateInfo
 
 
 def check_loop(
-    bound: Bound, form: forms.Loop, on: NodesInfo | TemplateInfo, code: Code, symbols: Symbols, findings: Findings
+    bound: Bound,
+    form: forms.Loop,
+    on: NodesInfo | TemplateInfo,
+    program: Program,
+    symbols: Symbols,
+    findings: Findings,
 ) -> None:
+    code = program.code
     nest = [name for name, _ in code.loops(bound.statement) if name]
     if form.on.subscripts is None:
         findings.error(form.on.span, "this loop does not say which index runs where", "give the reference subscripts")
@@ -40,11 +46,33 @@ def check_loop(
             findings.error(sub.span, message, "write the loop so that index + offset is the template's index")
             return
     _widths(form, scheduled, findings)
-    if isinstance(on, TemplateInfo):
-        for use in code.array_uses(bound.statement):
-            array = symbols.array(use.name, bound)
-            if array is not None and len(use.indices) >= array.dimensions:
-                _check_use(use, array, on, form, scheduled, nest, findings)
+    if not isinstance(on, TemplateInfo):
+        return
+    own = code.span(bound.statement)
+    others = [b for b in program.directives if isinstance(b.form, forms.Loop) and b.statement and b is not bound]
+    inner = [s for s in (code.span(b.statement) for b in others) if own.holds(s) and s != own]
+    expansions = _expansions(form, len(scheduled))
+    for outer in others:
+        if outer.form.on.subscripts is None or not code.span(outer.statement).holds(own):
+            continue
+        if symbols.template(outer.form.on.name, outer) is on:
+            names = [name for name, _ in code.loops(outer.statement) if name]
+            nest = names + nest
+            _fill(scheduled, expansions, outer.form, schedule(outer.form, names))
+    for use in code.array_uses(bound.statement):
+        array = symbols.array(use.name, bound)
+        # What is in a loop directive inside of this one is checked there.
+        if array is None or len(use.indices) < array.dimensions or any(s.holds(use.span) for s in inner):
+            continue
+        _check_use(use, array, on, form, scheduled, expansions, nest, findings)
+
+
+def _fill(scheduled: list, expansions: list, outer: forms.Loop, schedule_of_outer: list) -> None:
+    """Where the loop leaves a dimension of the template open, a loop around it may run on that."""
+    widths = _expansions(outer, len(schedule_of_outer))
+    for at, (index, offset) in enumerate(schedule_of_outer[: len(scheduled)]):
+        if index and offset is not None and not scheduled[at][0]:
+            scheduled[at], expansions[at] = (index, offset), widths[at]
 
 
 def schedule(form: forms.Loop, nest: list[str]) -> list[tuple[str, Expr | None]]:
@@ -76,6 +104,7 @@ def _check_use(
     on: TemplateInfo,
     form: forms.Loop,
     scheduled: list,
+    expansions: list,
     nest: list[str],
     findings: Findings,
 ) -> None:
@@ -106,16 +135,16 @@ def _check_use(
             continue
         distance = index.minus(Expr.atom(runs)).plus(along[1]).minus(offset).number
         if distance is not None:
-            _within_shadow(use, array, at, distance, _expansion(form, along[0]), findings)
+            _within_shadow(use, array, at, distance, expansions[along[0]], findings)
 
 
-def _expansion(form: forms.Loop, dimension: int) -> tuple[int, int]:
-    widths = form.expand or form.margin
-    if widths is None or dimension >= len(widths):
-        return 0, 0
-    width = widths[dimension]
-    numbers = [w.number if w is not None else None for w in (width.lower, width.upper)]
-    return (max(numbers[0] or 0, 0), max(numbers[1] or 0, 0))
+def _expansions(form: forms.Loop, count: int) -> list[tuple[int, int]]:
+    """By how many layers the loop goes beyond what the node owns, where that is known."""
+    found = [(0, 0)] * count
+    for at, width in enumerate((form.expand or form.margin or [])[:count]):
+        numbers = [side.number if side is not None else None for side in (width.lower, width.upper)]
+        found[at] = (max(numbers[0] or 0, 0), max(numbers[1] or 0, 0))
+    return found
 
 
 def _within_shadow(

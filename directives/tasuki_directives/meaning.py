@@ -151,6 +151,7 @@ class Meaning(Expressions):
         return found if extents.square else found[::-1]
 
     def _template(self, meta, name, extents):
+        self.nodes_names.discard(str(name))  # of another function
         return forms.Template(self.place(meta), str(name), self.ranges(extents))
 
     def template(self, meta, items):

@@ -81,6 +81,7 @@ def parser() -> lark.Lark:
     )
 
 
+@functools.cache
 def expression(text: str) -> Expr | None:
     """What an expression of C means, if the grammar of directives has it."""
     tokens = " ".join(m[0] for m in TOKEN.finditer(text) if m.lastgroup != "comment")

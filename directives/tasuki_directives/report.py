@@ -18,7 +18,7 @@ def described(program: Program) -> list[dict]:
             "function": bound.place.function.spelling if bound.place.function is not None else None,
         }
         if bound.statement is not None:
-            span = program.code.span(bound.statement)
+            span = program.code.statement_span(bound.statement)
             lines = [span.source.place(at)[0] for at in (span.start, span.end)]
             entry["statement"] = {"lines": lines, "offsets": [span.start, span.end]}
         found.append(entry)

@@ -20,6 +20,7 @@ TOKEN = re.compile(
     re.DOTALL,
 )
 PRAGMA = re.compile(r"[ \t]*#[ \t]*pragma[ \t]+(?P<language>xmp|acc)\b", re.IGNORECASE)
+NULL = "((void*)0)"
 JOIN = re.compile(r"\\[ \t]*\r?\n")
 
 
@@ -97,7 +98,7 @@ class Source:
             match = PRAGMA.match(self.text, start)
             if not match or self._is_hidden(match.end() - 1):
                 continue
-            while JOIN.search(self.text, self.starts[line - 2], self._end(line - 1)) and line <= len(self.starts):
+            while line <= len(self.starts) and self._goes_on(line - 1):
                 line += 1
             end = self._end(line - 1)
             hash_at = self.text.index("#", start)
@@ -105,6 +106,11 @@ class Source:
             stop = tokens[-1].span.end if tokens else match.end()
             found.append(Pragma(match["language"].lower(), self.span(hash_at, stop), tokens, first, line - 1))
         return found
+
+    def _goes_on(self, line: int) -> bool:
+        """Whether the line ends in a backslash or inside of a comment."""
+        start, end = self.starts[line - 1], self._end(line)
+        return JOIN.search(self.text, start, end) is not None or self._is_hidden(end - 1)
 
     def _end(self, line: int) -> int:
         return self.starts[line] if line < len(self.starts) else len(self.text)
@@ -147,10 +153,14 @@ class Source:
                 open_brackets[-1][1][1] += 1
             elif text in ("]", ")", "}") and open_brackets:
                 first, (questions, colons) = open_brackets.pop()
-                if text != "]" or tokens[first][0] != "[":
-                    continue
                 before = tokens[first - 1] if first else None
-                if before is not None and before[0] == ":" and first > 1 and self._ends_operand(tokens[first - 2]):
+                if text == ")" and before is not None and before[0] == "xmp_desc_of":
+                    # Its argument may be a name that only directives know.
+                    self._blank(masked, before.start(), token.end())
+                    masked[before.start() : before.start() + len(NULL)] = NULL
+                elif text != "]" or tokens[first][0] != "[":
+                    continue
+                elif before is not None and before[0] == ":" and first > 1 and self._ends_operand(tokens[first - 2]):
                     self.sections.append(Section(self.span(before.start(), token.end()), True))
                     self._blank(masked, before.start(), token.end())
                     if open_brackets:
@@ -159,11 +169,6 @@ class Source:
                     self.sections.append(Section(self.span(tokens[first].start(), token.end()), False))
                     self._blank(masked, tokens[first].end(), token.start())
                     masked[tokens[first].end()] = "0"
-            elif text == "xmp_desc_of" and index + 3 < len(tokens) and tokens[index + 3][0] == ")":
-                # Its argument may be a name that only directives know.
-                start, end = token.start(), tokens[index + 3].end()
-                self._blank(masked, start, end)
-                masked[start : start + 10] = "((void*)0)"
         self.as_c = "".join(masked)
 
     @staticmethod

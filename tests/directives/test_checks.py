@@ -103,6 +103,19 @@ CASES = {
     "expand": (nest(ON + " expand(1)", "s = 0;"), "expand has 1 widths, and 't' 2 subscripts", "1"),
     "section of acc": (inside("acc enter data copyin(d[0:2][0:3])"), "'d' has 1 dimension, not 2", "d[0:2][0:3]"),
     "collapse": (nest("acc parallel loop collapse(3)", "s = 0;"), "collapse(3) on a nest of 2", "collapse(3)"),
+    "array beyond the template": (
+        at_file(
+            "xmp template short(N)\n#pragma xmp distribute short(cyclic) onto line\n"
+            "#pragma xmp align e[i] with short(i)"
+        ).replace("double d[N];", "double d[N], e[N];"),
+        "dimension 0 of 'e' is on 0 to 15 of template 'short', which has 1 to 16",
+        "align e[i] with short(i)",
+    ),
+    "blocks too short": (
+        at_file("xmp distribute bare(block(3)) onto line"),
+        "4 blocks of 3 do not hold the 16 indices of template 'bare'",
+        "block(3)",
+    ),
     # Shadows
     "shadow on cyclic": (at_file("xmp shadow d[1]"), "dimension 0 of 'd' is cyclic, and cannot have a shadow", "1"),
     "full shadow on cyclic": (
@@ -285,6 +298,18 @@ CASES = {
 }
 
 
+NESTED = """for (int i = 1; i < N - 1; i++) {{
+#pragma xmp loop (j) on t(j, *)
+  for (int j = 1; j < N - 1; j++) {}
+}}
+"""
+CASES["nested loop directives"] = (
+    inside("xmp loop (i) on t(*, i)", NESTED.format("b[i][j] = a[i][j + 1] + a[i + 3][j];")),
+    "the reference leaves the shadow: it needs 3 upper layers in dimension 0 of 'a', which has 1",
+    "i + 3",
+)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_faults(fault, name):
     text, message, under = CASES[name]
@@ -293,6 +318,7 @@ def test_faults(fault, name):
 
 
 FINE = {
+    "nested loop directives": inside("xmp loop (i) on t(*, i)", NESTED.format("b[i][j] = a[i - 1][j];")),
     "shadow": nest(ON, "b[i][j] = a[i - 1][j] + a[i + 1][j] + a[i][j + 1];"),
     "both orders of acc and xmp": nest(ON + "\n#pragma acc loop", "b[i][j] = 0;").replace(
         "void f(void) {", "void f(void) {\n#pragma acc parallel\n{"

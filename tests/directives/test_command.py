@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,10 +14,10 @@ PROGRAMS = Path(__file__).with_name("programs")
 COMMAND = [sys.executable, str(ROOT / "directives" / "tasuki-cc")]
 
 
-def tasuki_cc(*arguments, **environment):
+def tasuki_cc(*arguments, cwd=None, **environment):
     command = [*COMMAND, *map(str, arguments)]
     return subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=60, env={**os.environ, **environment}
+        command, capture_output=True, text=True, check=False, timeout=60, cwd=cwd, env={**os.environ, **environment}
     )
 
 
@@ -104,6 +105,16 @@ def test_directives_are_not_translated(tmp_path, where):
     result = tasuki_cc("-c", tmp_path / "a.c", "-o", tmp_path / "a.o")
     assert result.returncode == 2 and not (tmp_path / "a.o").exists()
     assert f"{where}:" in result.stderr and "directives are not translated yet" in result.stderr
+
+
+def test_the_page_shows_what_the_command_prints(tmp_path):
+    page = (ROOT / "docs" / "directives.md").read_text()
+    program = re.search(r"```c\n(.*?)```", page, re.DOTALL)[1]
+    (tmp_path / "heat.c").write_text(program)
+    result = tasuki_cc("--check", "--dump-ir", "heat.c", cwd=tmp_path)
+    assert result.stderr == re.search(r"```\n(heat\.c:.*?)```", page, re.DOTALL)[1]
+    shown = json.loads(re.search(r"```json\n(.*?)```", page, re.DOTALL)[1])
+    assert shown in json.loads(result.stdout)[0]["directives"]
 
 
 def test_wrong_calls(tmp_path):

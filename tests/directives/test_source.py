@@ -16,7 +16,7 @@ double a[100], b[100], s;
 
 
 def statement_of(bound, read):
-    span = read.program.code.span(bound.statement)
+    span = read.program.code.statement_span(bound.statement)
     return span.source.text[span.start : span.end]
 
 
@@ -24,6 +24,13 @@ def test_continued_lines(read):
     found = read("#pragma xmp \\\n  nodes \\\r\n p(2, \\\n   2)\n#pragma xmp template t(0:\\\n9)\n")
     assert [form.name for form in found.forms] == ["p", "t"]
     assert [(b.pragma.first_line, b.pragma.last_line) for b in found.directives] == [(1, 4), (5, 6)]
+
+
+def test_a_comment_that_ends_on_another_line(read):
+    found = read(
+        "#pragma xmp nodes p(2) /* two\nof them */\nint x;\n#pragma xmp nodes q(2) // q\nint y = 1 /* #pragma xmp */;\n"
+    )
+    assert [form.name for form in found.forms] == ["p", "q"] and not found.findings
 
 
 def test_the_caret_of_a_continued_line(read):
@@ -122,8 +129,8 @@ def test_bodies_without_braces(read):
 """
     found = read(text)
     assert not found.findings
-    assert statement_of(found.directives[-3], found).rstrip(";") == inner.rstrip(";")
-    assert statement_of(found.directives[-2], found).rstrip(";") == "s = 2"
+    assert statement_of(found.directives[-3], found) == inner
+    assert statement_of(found.directives[-2], found) == "s = 2;"
 
 
 def test_a_nest_starts_after_other_statements(read):
@@ -136,14 +143,14 @@ def test_a_nest_starts_after_other_statements(read):
 
 
 def test_what_is_not_c_is_replaced_by_the_same_length(tmp_path):
-    text = "x[0:4] = y[:][i ? 1 : 2]; z[0:n]:[img] = q ? r[1] : w[2]; int c[4]:[*]; k(xmp_desc_of(t)); v[b ? 0 : 1:2];"
+    text = "x[0:4] = y[:][i ? 1 : 2]; z[0:n]:[img] = q ? r[1] : w[2]; int c[4]:[*];"
     source = Source(tmp_path / "a.c", text)
-    assert len(source.as_c) == len(text)
-    assert source.as_c == (
-        "x[0  ] = y[0][i ? 1 : 2]; z[0  ]       = q ? r[1] : w[2]; int c[4]    ; k(((void*)0)    ); v[0          ];"
-    )
+    assert source.as_c == "x[0  ] = y[0][i ? 1 : 2]; z[0  ]       = q ? r[1] : w[2]; int c[4]    ;"
     assert [text[s.span.start : s.span.end] for s in source.sections if s.coindex] == [":[img]", ":[*]"]
-    assert len(source.sections) == 6
+    assert len(source.sections) == 5
+    assert Source("a.c", "v[b ? 0 : 1:2];").as_c == "v[0          ];"
+    text = "k(xmp_desc_of(t), xmp_desc_of(x->a[1]));"
+    assert Source("a.c", text).as_c == "k(((void*)0)    , ((void*)0)          );"
 
 
 def test_sections(read):
@@ -152,7 +159,10 @@ def test_sections(read):
         + "void f(void) {\n#pragma xmp gmove\n  a[0:50] = b[50:50];\n#pragma xmp array on t(:)\n  a[:] = b[:] + 1;\n}\n"
     )
     assert not found.findings
-    assert [statement_of(bound, found) for bound in found.directives[-2:]] == ["a[0:50] = b[50:50]", "a[:] = b[:] + 1"]
+    assert [statement_of(bound, found) for bound in found.directives[-2:]] == [
+        "a[0:50] = b[50:50];",
+        "a[:] = b[:] + 1;",
+    ]
 
 
 def test_text_that_is_not_ascii(read):
@@ -191,4 +201,21 @@ void g(double v[10]) {
 #pragma xmp align v[i] with u(i)
 }
 """
+    assert not [str(finding) for finding in read(text).findings]
+
+
+def test_the_innermost_declaration_counts(read):
+    text = (
+        HEAD
+        + """void f(double x[100]) {
+  { double x[4][4]; (void)x; }
+  double y[2][2];
+  { double y[100]; (void)y;
+#pragma xmp align x[i] with t(i)
+#pragma xmp align y[i] with t(i)
+  }
+  (void)y;
+}
+"""
+    )
     assert not [str(finding) for finding in read(text).findings]
