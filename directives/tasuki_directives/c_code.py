@@ -60,7 +60,7 @@ class Code:
     def __init__(self, unit: preprocess.Unit, findings: Findings):
         self.unit = unit
         flags = [flag for flag in unit.flags if not flag.startswith(("-W", "-fopenacc"))]
-        options = [*flags, "-w", "-ferror-limit=0", *preprocess.include_flags()]
+        options = ["-x", "c", *flags, "-w", "-ferror-limit=0", *preprocess.include_flags()]
         unsaved = [(path, source.as_c) for path, source in unit.sources.items()]
         self.tu = cindex.Index.create().parse(unit.main.path, args=options, unsaved_files=unsaved)
         self.top = [c for c in self.tu.cursor.get_children() if c.location.file]

@@ -50,7 +50,7 @@ class Checker:
             forms.Task: lambda bound, form: self._reference(form.on, bound),
             forms.Tasks: self._tasks,
             forms.Loop: self._loop,
-            forms.Array: lambda bound, form: self._template_of(form.on, bound),
+            forms.Array: self._array,
             forms.Reflect: self._reflect,
             forms.Gmove: self._gmove,
             forms.Barrier: self._on,
@@ -121,11 +121,25 @@ class Checker:
             message = f"'{name}' has {dimensions(found.dimensions)}, not {len(given)}"
             self.findings.error(reference.span, message, f"give {found.dimensions} subscripts")
             return None
+        for at, sub in enumerate(given or []):
+            if not self._inside(sub, *found.bounds(at)):
+                message = f"this subscript lies outside of '{name}'"
+                remedy = f"{found.told(at)}; in round brackets nodes count from 1, in square ones from 0"
+                self.findings.error(sub.span, message, remedy)
+                return None
         if distributed and isinstance(found, TemplateInfo) and found.distribute is None:
             message = f"template '{name}' is not distributed"
             self.findings.error(reference.span, message, f"write #pragma xmp distribute {name}(...) onto NODES before")
             return None
         return found
+
+    @staticmethod
+    def _inside(sub: forms.Sub, first: forms.Expr | None, end: forms.Expr | None) -> bool:
+        """False only if the subscript is known to lie outside of [first, end)."""
+        last = sub.lower.plus(1) if sub.kind == "index" else sub.upper if sub.step is None else None
+        below = first.minus(sub.lower).number if first and sub.lower else None
+        above = last.minus(end).number if last and end else None
+        return (below or 0) <= 0 and (above or 0) <= 0
 
     def _template_of(self, reference: forms.Reference, bound: Bound):
         return self._reference(reference, bound)
@@ -323,11 +337,34 @@ class Checker:
                 return
 
     def _loop(self, bound: Bound, form: forms.Loop) -> None:
+        reduced: list[str] = []
         for reduction in form.reductions:
             self._reduced(reduction, bound)
+            for name in set(reduction.variables) & set(reduced):
+                self.findings.error(reduction.span, f"'{name}' is reduced twice", "name it once")
+            reduced += reduction.variables
         on = self._template_of(form.on, bound)
         if on is not None and bound.statement is not None:
             check_loop(bound, form, on, self.program, self.symbols, self.findings)
+
+    def _array(self, bound: Bound, form: forms.Array) -> None:
+        on = self._template_of(form.on, bound)
+        if on is None or bound.statement is None:
+            return
+        statement = self.code.statement_span(bound.statement)
+        sections = [s.span for s in statement.source.sections if not s.coindex and statement.holds(s.span)]
+        if not sections:
+            line = statement.source.place(statement.start)[0]
+            message = f"'array' needs array sections, and line {line} has none"
+            self.findings.error(form.span, message, "write a[:] = ..., or a[0:n] = ... with first and length")
+        for use in self.code.array_uses(bound.statement):
+            array = self.symbols.array(use.name, bound)
+            if array is None or not any(use.span.holds(section) for section in sections):
+                continue
+            if not isinstance(on, TemplateInfo) or not on.same_mapping(array.template):
+                message = f"'{use.name}' is aligned with '{array.template.form.name}', and not with '{form.on.name}'"
+                remedy = f"write on {array.template.form.name}(...), or move the array by gmove"
+                self.findings.error(use.span, message, remedy)
 
     # ---- communication
     def _reflect(self, bound: Bound, form: forms.Reflect) -> None:
@@ -371,6 +408,9 @@ class Checker:
             )
 
     def _reduced(self, reduction: forms.Reduction, bound: Bound) -> None:
+        for at, name in enumerate(reduction.variables):
+            if name in reduction.variables[:at]:
+                self.findings.error(reduction.span, f"'{name}' is reduced twice", "name it once")
         for name in [*reduction.variables, *(n for places in reduction.locations for n in places)]:
             self._variable(name, reduction.span, bound)
 

@@ -20,7 +20,7 @@ FLAG is the compiler's: -I, -D, -U, -std, -include and so on. Directives are not
 library for them."""
 # Flags that the preprocessor sees too, with a word after them or not.
 WITH_WORD = {"-I", "-D", "-U", "-include", "-imacros", "-isystem", "-iquote", "-idirafter"}
-SEEN = re.compile(r"-(I|D|U|std=|isystem|iquote|idirafter|f|m|O|ansi$|pthread$|trigraphs$)")
+SEEN = re.compile(r"-(-std=|-sysroot=|I|D|U|std=|isystem|iquote|idirafter|f|m|O|ansi$|pthread$|trigraphs$)")
 OTHERS_WITH_WORD = {"-o", "-x", "-L", "-l", "-MF", "-MT", "-MQ", "-Xlinker", "-T", "-u", "-z"}
 
 
@@ -75,6 +75,11 @@ def plain_compiler(arguments: list[str]) -> int:
 
 def analyse(arguments: list[str], dump: bool) -> int:
     flags, files = split(arguments)
+    for word in arguments:
+        if word.startswith("--") and not word.startswith(("--std=", "--sysroot=")):
+            raise BadInput(f"tasuki-cc: error: unknown option {word}\n{USAGE}")
+        if not word.startswith("-") and word not in files and Path(word).is_file() and word not in flags:
+            raise BadInput(f"tasuki-cc: error: {word} is no file of C: its name must end in .c or .h")
     if not files:
         raise BadInput(f"tasuki-cc: error: no file of C is named\n{USAGE}")
     try:
@@ -99,7 +104,7 @@ def analyse(arguments: list[str], dump: bool) -> int:
             continue
         for finding in sorted(findings, key=lambda f: (f.span.source.path, f.span.start)):
             print(finding, file=sys.stderr)
-        failed = failed or bool(findings.errors)
+        failed = failed or bool(findings)
         listed.append({"file": path, "directives": described(program) if program else []})
     if dump:
         print(json.dumps(listed, indent=2))

@@ -23,12 +23,11 @@ class Span:
 
 @dataclass(frozen=True)
 class Finding:
-    """An error or a warning at a place of the user's text."""
+    """An error at a place of the user's text."""
 
     span: Span
     message: str
     remedy: str
-    severity: str = "error"
 
     def __str__(self) -> str:
         source, start = self.span.source, self.span.start
@@ -37,8 +36,7 @@ class Finding:
         width = max(1, min(self.span.end - start, len(text) - column + 1))
         under = "".join("\t" if c == "\t" else " " for c in text[: column - 1]) + "^" + "~" * (width - 1)
         return (
-            f"{source.path}:{line}:{column}: {self.severity}: {self.message}\n"
-            f"    {text}\n    {under}\n    remedy: {self.remedy}"
+            f"{source.path}:{line}:{column}: error: {self.message}\n    {text}\n    {under}\n    remedy: {self.remedy}"
         )
 
 
@@ -46,15 +44,6 @@ class Findings(list):
     """All that was found, in the order of checks."""
 
     def error(self, span: Span, message: str, remedy: str) -> None:
-        self._add(Finding(span, message, remedy))
-
-    def warning(self, span: Span, message: str, remedy: str) -> None:
-        self._add(Finding(span, message, remedy, "warning"))
-
-    def _add(self, finding: Finding) -> None:
+        finding = Finding(span, message, remedy)
         if finding not in self:
             self.append(finding)
-
-    @property
-    def errors(self) -> list[Finding]:
-        return [finding for finding in self if finding.severity == "error"]

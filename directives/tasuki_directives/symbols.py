@@ -16,6 +16,13 @@ class NodesInfo:
     def dimensions(self) -> int:
         return len(self.form.extents)
 
+    def bounds(self, dimension: int) -> tuple:
+        """The first index and the one after the last, where they are known."""
+        return forms.Expr.of(0), self.form.extents[dimension]
+
+    def told(self, dimension: int) -> str:
+        return f"dimension {dimension} has {self.form.extents[dimension]} nodes"
+
 
 @dataclass
 class TemplateInfo:
@@ -25,6 +32,15 @@ class TemplateInfo:
     @property
     def dimensions(self) -> int:
         return len(self.form.ranges)
+
+    def bounds(self, dimension: int) -> tuple:
+        """The first index and the one after the last, where they are known."""
+        known = self.form.ranges[dimension]
+        return (None, None) if known is None else (known.lower, known.upper)
+
+    def told(self, dimension: int) -> str:
+        first, end = self.bounds(dimension)
+        return f"dimension {dimension} has the indices {first} to {end.minus(1)}"
 
     def same_mapping(self, other: TemplateInfo) -> bool:
         """Whether equal indices of both are on one node."""

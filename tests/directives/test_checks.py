@@ -116,6 +116,16 @@ CASES = {
         "4 blocks of 3 do not hold the 16 indices of template 'bare'",
         "block(3)",
     ),
+    "node 0": (inside("xmp task on line(0)"), "this subscript lies outside of 'line'", "0"),
+    "node behind the last": (inside("xmp task on p[0][1:2]"), "this subscript lies outside of 'p'", "1:2"),
+    "node behind the last, round": (inside("xmp bcast (s) from p(3, 1)"), "this subscript lies outside of 'p'", "3"),
+    "template": (inside("xmp barrier on t(N, 0)"), "this subscript lies outside of 't'", "N"),
+    "reduced twice": (inside("xmp reduction(+: s, s)"), "'s' is reduced twice", "+: s, s"),
+    "reduced twice by a loop": (
+        nest(ON + " reduction(+: s) reduction(max: s)", "s = 0;"),
+        "'s' is reduced twice",
+        "max: s",
+    ),
     # Shadows
     "shadow on cyclic": (at_file("xmp shadow d[1]"), "dimension 0 of 'd' is cyclic, and cannot have a shadow", "1"),
     "full shadow on cyclic": (
@@ -282,6 +292,16 @@ CASES = {
         inside("xmp gmove", "a[0][0];"),
         "'gmove' needs an assignment, and line 17 is none",
         "gmove",
+    ),
+    "array without sections": (
+        inside("xmp array on c(:)", "d[0] = 1;"),
+        "'array' needs array sections, and line 17 has none",
+        "array on c(:)",
+    ),
+    "array on another template": (
+        inside("xmp array on c(:)", "b[0][:] = 2;"),
+        "'b' is aligned with 't', and not with 'c'",
+        "b[0][:]",
     ),
     "tasks with others": (inside("xmp tasks", "{ s = 1; }"), "'tasks' holds tasks only, and line 17 is none", "tasks"),
     "communication in a region": (

@@ -120,6 +120,9 @@ def test_the_page_shows_what_the_command_prints(tmp_path):
 def test_wrong_calls(tmp_path):
     assert tasuki_cc().returncode == 2
     assert "no file of C is named" in tasuki_cc("--check").stderr
+    (tmp_path / "a.cpp").touch()
+    assert "a.cpp is no file of C" in tasuki_cc("--check", tmp_path / "a.cpp").stderr
+    assert "unknown option --dump" in tasuki_cc("--check", "--dump", PROGRAMS / "laplace_xmp_round.c").stderr
     assert "nothing.c cannot be read" in tasuki_cc("--check", tmp_path / "nothing.c").stderr
     assert "nothing.c" in tasuki_cc("-c", tmp_path / "nothing.c").stderr
     assert "does not start" in tasuki_cc("x.c", CC="/no/compiler").stderr
