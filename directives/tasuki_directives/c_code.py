@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 
@@ -59,9 +60,10 @@ class ArrayUse:
 class Code:
     def __init__(self, unit: preprocess.Unit, findings: Findings):
         self.unit = unit
+        self.files: dict = {}
         flags = [flag for flag in unit.flags if not flag.startswith(("-W", "-fopenacc"))]
         options = ["-x", "c", *flags, "-w", "-ferror-limit=0", *preprocess.include_flags()]
-        unsaved = [(path, source.as_c) for path, source in unit.sources.items()]
+        unsaved = [(source.path, source.as_c) for source in unit.sources.values()]
         self.tu = cindex.Index.create().parse(unit.main.path, args=options, unsaved_files=unsaved)
         self.top = [c for c in self.tu.cursor.get_children() if c.location.file]
         self.globals = {c.spelling: c for c in reversed(self.top) if c.kind is CursorKind.VAR_DECL}
@@ -83,7 +85,12 @@ class Code:
             findings.error(Span(source, start, end), fault.spelling, "correct the C; a compiler takes no more of it")
 
     def source_of(self, location) -> Source | None:
-        return self.unit.sources.get(location.file.name) if location.file else None
+        if not location.file:
+            return None
+        name = location.file.name
+        if name not in self.files:
+            self.files[name] = self.unit.sources.get(os.path.realpath(name))
+        return self.files[name]
 
     def span(self, cursor) -> Span | None:
         key = identity(cursor)
@@ -156,10 +163,11 @@ class Code:
     def _collect(self, cursor, scope: Span, known: dict) -> None:
         for child in cursor.get_children():
             if child.kind in (CursorKind.VAR_DECL, CursorKind.PARM_DECL):
-                known.setdefault(child.spelling, []).append((child, self.span(child).start, scope))
+                span = self.span(child)  # None for what a header without directives declares here
+                known.setdefault(child.spelling, []).append((child, span.start if span else scope.start, scope))
             elif child.kind.is_statement():
                 opens = child.kind in (CursorKind.COMPOUND_STMT, CursorKind.FOR_STMT)
-                self._collect(child, self.span(child) if opens else scope, known)
+                self._collect(child, (opens and self.span(child)) or scope, known)
 
     @staticmethod
     def dimensions(declaration) -> tuple[int, bool]:

@@ -329,8 +329,8 @@ class Checker:
             return
         tasks = [b.statement for b in self.program.directives if isinstance(b.form, forms.Task)]
         for child in bound.statement.get_children():
-            if child not in tasks:
-                span = self.code.span(child)
+            span = self.code.span(child)
+            if child not in tasks and span is not None:
                 line = span.source.place(span.start)[0]
                 message = f"'tasks' holds tasks only, and line {line} is none"
                 self.findings.error(form.span, message, "write #pragma xmp task on ... before it, or move it out")

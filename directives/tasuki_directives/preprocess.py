@@ -30,7 +30,7 @@ class Unit:
     """A file of C with the headers that hold pragmas: all pragmas that count, in the order of the compiler."""
 
     main: Source
-    sources: dict
+    sources: dict  # by their real paths: the preprocessor and libclang may name a header differently
     pragmas: list
     flags: list
     macros: dict  # text of those without arguments
@@ -67,7 +67,7 @@ def read_unit(path: str, flags: list[str], findings: Findings) -> Unit:
     result = run(["-E", "-dD", *flags, "-x", "c", path])
     if result.returncode:
         raise BadInput(result.stderr.rstrip())
-    sources = {path: main}
+    sources = {os.path.realpath(path): main}
     active, lines = _active(result.stdout, path, sources, findings)
     if not active:
         return Unit(main, sources, [], flags, {})
@@ -100,9 +100,10 @@ def _active(output: str, main: str, sources: dict, findings: Findings) -> tuple[
             if not text.startswith(("#define __STDC", "#define __has", "#undef __STDC")):
                 lines.append(text)
         elif PRAGMA.match(text):
-            if path not in sources and Path(path).is_file():
-                sources[path] = Source(path)
-            source = sources.get(path)
+            key = os.path.realpath(path)
+            if key not in sources and Path(path).is_file():
+                sources[key] = Source(path)
+            source = sources.get(key)
             found = [p for p in source.pragmas if p.first_line <= line <= p.last_line] if source else []
             if found:
                 words = " ".join(token.text for token in found[0].tokens)

@@ -89,6 +89,29 @@ def test_headers(read, tmp_path):
     assert found.directives[0].pragma.span.source.path.endswith("mesh.h")
 
 
+def test_a_header_in_a_function(read, tmp_path):
+    (tmp_path / "locals.h").write_text("double local[100], n;\n{ double inner; (void)inner; }\nn = 0;\n")
+    found = read(
+        HEAD + 'void f(void) {\n#include "locals.h"\n#pragma xmp align local[i] with t(i)\n#pragma xmp bcast (n)\n'
+        '#pragma xmp tasks\n  {\n#include "locals.h"\n#pragma xmp bcast (missing)\n  }\n}\n'
+    )
+    assert found.messages == ["no variable 'missing' is declared here"]
+
+
+def test_a_header_by_another_name(read, tmp_path):
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "mesh.h").write_text(
+        "#pragma xmp nodes p(4)\nstatic inline void f(double *x) {\n#pragma xmp bcast (x[0:2])\n  x[0:2] = 1;\n}\n"
+        "static inline void g(double *x) {\n#pragma xmp bcast (x)\n  x[0:2] = 1;\n}\n"
+    )
+    (tmp_path / "link.h").symlink_to("mesh.h")
+    for name in ("deep/../mesh.h", "link.h", "./mesh.h"):
+        assert read(f'#include "{name}"\n').messages == ["':' may not stand here"], name
+    found = read("#include <../mesh.h>\n", f"-I{tmp_path}/deep")
+    assert found.messages == ["':' may not stand here"]
+    assert found.directives[-1].place.function.spelling == "g"
+
+
 def test_a_fault_in_a_header_is_told_there(read, tmp_path):
     (tmp_path / "mesh.h").write_text("int x;\n#pragma xmp nodes p(0)\n")
     assert str(read('#include "mesh.h"\n').findings[0]).startswith(
