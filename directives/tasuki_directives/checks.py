@@ -224,7 +224,8 @@ class Checker:
         if template is None or declaration is None:
             return
         have, exact = self.code.dimensions(declaration)
-        if have != len(form.source) and (exact or have < len(form.source) > 1 and have > 1 or have == 0):
+        bare_pointer = not exact and have == 1  # to memory whose extents C does not know
+        if have != len(form.source) and not bare_pointer:
             message = f"'{form.array}' has {dimensions(have)}, not {len(form.source)}"
             self.findings.error(
                 form.span, message, "give one bracket for each dimension, [*] for one that is not aligned"

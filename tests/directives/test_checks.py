@@ -91,6 +91,11 @@ CASES = {
         "'plain' has 2 dimensions, not 1",
         "align plain[i] with c(i)",
     ),
+    "align, pointer to rows": (
+        at_file("xmp align d[i] with c(i)").replace("double d[N];", "double (*d)[4];").rpartition("#pragma")[0],
+        "'d' has 2 dimensions, not 1",
+        "align d[i] with c(i)",
+    ),
     "align, template": (
         at_file("xmp align plain[i][j] with c(i, j)"),
         "template 'c' has 1 dimension, not 2",

@@ -13,47 +13,8 @@ from tasuki_directives.report import described
 from tasuki_directives.source import Source
 
 PROGRAMS = [path.read_text() for path in sorted(Path(__file__).with_name("programs").glob("*.c"))]
-WORDS = sorted(
-    {*DIRECTIVES, *(c for clauses in CLAUSES.values() for c in clauses), *["onto", "with", "block", "cyclic"]}
-)
-WORDS += [
-    "(",
-    "(",
-    ")",
-    ")",
-    "[",
-    "[",
-    "]",
-    "]",
-    ",",
-    ",",
-    ":",
-    ":",
-    "*",
-    "+",
-    "-",
-    "/",
-    "=",
-    ">",
-    "<",
-    "?",
-    "&",
-    ".",
-    "->",
-    "p",
-    "t",
-    "a",
-    "i",
-    "j",
-    "0",
-    "1",
-    "8",
-    "1.5",
-    "max",
-    "firstmin",
-    "periodic",
-    "sizeof",
-]
+WORDS = [*DIRECTIVES, *(c for clauses in CLAUSES.values() for c in clauses), "onto", "with", "block", "cyclic"]
+WORDS += [*"(())[[]],,::*+-/=><?&.ptaij018", "->", "1.5", "max", "firstmin", "periodic", "sizeof"]
 PRAGMAS = [line.split() for text in PROGRAMS for line in text.split("\n") if line.startswith("#pragma")]
 QUIET = {"deadline": None, "derandomize": True, "database": None}
 

@@ -204,6 +204,8 @@ def test_parameters_pointers_members_and_sizes_of_run_time(read):
 int n;
 double late[n];
 #pragma xmp align late[i] with t(i)
+double *flat, (*rows)[8];
+#pragma xmp align flat[i][*] with t(i)
 struct field {
   double *values;
 #pragma xmp align values[i] with t(i)
