@@ -35,8 +35,8 @@ struct LinkCost {
 
 /// What a path costs.
 struct PathCost {
-  LinkCost one_way;            ///< the receiver sends nothing back
-  LinkCost mutual;             ///< both ranks send to each other at the same time
+  LinkCost one_way;  ///< the receiver sends nothing back
+  LinkCost mutual;   ///< both ranks send to each other at the same time
   /// The same where the source or the destination is a user's own memory, which other ranks do not map. Only if `own`.
   LinkCost own_one_way, own_mutual;
   bool own = false;            ///< false: such memory costs what shared memory does

@@ -216,9 +216,9 @@ TEST_CASE("networks that cannot be are refused") {
 TEST_CASE("prices and constants that cannot be are refused") {
   refuses(file_with(R"("paths": [])"), "paths: is [], not an object");
   refuses(file_with(R"("paths": {"mpi": 3})"), "paths.mpi: is 3, not an object");
-  refuses(
-      file_with(R"("paths": {"mpi": {"latncy": 1e-6}})"),
-      "paths.mpi: has the unknown key \"latncy\"; known are bandwidth, bandwidth_of_<bytes>, bulk_bandwidth, bulk_from,");
+  refuses(file_with(R"("paths": {"mpi": {"latncy": 1e-6}})"),
+          "paths.mpi: has the unknown key \"latncy\"; known are bandwidth, bandwidth_of_<bytes>, bulk_bandwidth, "
+          "bulk_from,");
   refuses(file_with(R"("paths": {"mpi": {"bandwidth": -1e9}})"),
           "paths.mpi.bandwidth: is -1000000000.0, not a positive number");
   refuses(file_with(R"("paths": {"mpi": {"mutual_latency": 0}})"),

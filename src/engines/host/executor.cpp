@@ -80,7 +80,8 @@ void Executor::time_puts() {
   const Plan& plan = program_.plan;
   const auto timed = [&](const Step& step) {
     const Command& c = plan.commands[static_cast<std::size_t>(step.command)];
-    return c.verb == Verb::put && step.channel == nullptr && step.functions != nullptr && c.peer != plan.rank && c.bytes >= Stores::kLeast &&
+    return c.verb == Verb::put && step.channel == nullptr && step.functions != nullptr && c.peer != plan.rank &&
+           c.bytes >= Stores::kLeast &&
            std::all_of(step.copies, step.copies + step.copy_count, [](const StridedCopy& copy) {
              return select_copy(copy, CopyHint::streaming) != select_copy(copy);
            });
