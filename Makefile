@@ -122,6 +122,7 @@ lint: ## formatting and static checks; those of clang-tidy on what has changed, 
 	@# clang-tidy cannot read the compiler's precompiled headers, and must see what each source includes
 	@$(configure) --preset release -B build-lint -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DTASUKI_TESTS=OFF -DTASUKI_FORTRAN=OFF \
 	    -DTASUKI_PYTHON=OFF > /dev/null
+	@$(PYTHON) bindings/write.py c build-lint/written/c
 	@$(PYTHON) tools/lint.py build-lint $(TIDY)
 
 clean: ## remove what was built; .deps/ and .venv/ stay
