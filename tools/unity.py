@@ -2,17 +2,20 @@
 """Puts C++ sources into groups that can be compiled as one file each, for TasukiUnity.cmake.
 
 Two sources do not come into one group if a name that one keeps to itself (in an unnamed namespace, as a static function
-or as a macro) occurs anywhere in the other, but as a member. So no source has to be written with others' names in mind.
+or as a macro) occurs anywhere in the other, but as a member, or is the name of something in a header that only the
+other includes. So no source has to be written with others' names in mind.
 Arguments: how many sources a group has at most, then the sources. Prints one group a line, its sources separated by
 semicolons.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parent.parent
 MOST_LINES = 3000  # in a group: else one takes longer than all others
 NOT_CODE = re.compile(
     r"""R"([^\s()\\]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'|//[^\n]*|/\*.*?\*/|^\s*#\s*include[^\n]*""",
@@ -56,23 +59,62 @@ def own_names(code: str) -> set[str]:
     return {name for name in names - KEYWORDS if not name.isdigit()}
 
 
+def code_of(text: str) -> str:
+    return NOT_CODE.sub(lambda m: '""' if m[0][0] in "\"'R" else " ", text)
+
+
+@functools.cache
+def header_names(header: Path) -> set[str]:
+    """Of all that a header declares, and more: members and parameters are among them."""
+    return {a or b for a, b in DECLARED.findall(code_of(header.read_text()))}
+
+
+@functools.cache
+def included(file: Path) -> list[Path]:
+    """The project's files that a file includes."""
+    found = []
+    for name in re.findall(r'^\s*#\s*include\s+["<]([^">]+)[">]', file.read_text(), re.MULTILINE):
+        places = [folder / name for folder in (file.parent, ROOT / "src", ROOT / "include", ROOT / "tests")]
+        found += [place.resolve() for place in places if place.is_file()][:1]
+    return found
+
+
+def headers_of(source: Path) -> set[Path]:
+    """The project's headers that a source includes, and those that these include."""
+    found: set[Path] = set()
+    waiting = included(source)
+    while waiting:
+        header = waiting.pop()
+        if header not in found:
+            found.add(header)
+            waiting += included(header)
+    return found
+
+
+def fits(group: dict, one: dict, most: int) -> bool:
+    def clash(a: dict, b: dict) -> bool:
+        return bool(a["own"] & b["words"]) or any(a["own"] & header_names(h) for h in b["headers"] - a["headers"])
+
+    if group["count"] == most or group["lines"] + one["lines"] > MOST_LINES:
+        return False
+    return not any(clash(one, other) or clash(other, one) for other in group["members"])
+
+
 def grouped(sources: list[str], texts: dict[str, str], most: int) -> list[list[str]]:
     groups: list[dict] = []
     for source in sources:
-        code = NOT_CODE.sub(lambda m: '""' if m[0][0] in "\"'R" else " ", texts[source])
-        own, words, lines = own_names(code), set(NO_MEMBER.findall(code)), texts[source].count("\n")
-        for group in groups:
-            fits = len(group["sources"]) < most and group["lines"] + lines <= MOST_LINES
-            if fits and not own & group["words"] and not words & group["own"]:
-                break
-        else:
-            group = {"sources": [], "own": set(), "words": set(), "lines": 0}
+        code = code_of(texts[source])
+        headers = headers_of(Path(source)) if Path(source).is_file() else set()
+        one = {"source": source, "own": own_names(code), "words": set(NO_MEMBER.findall(code)), "headers": headers}
+        one["lines"] = texts[source].count("\n")
+        group = next((group for group in groups if fits(group, one, most)), None)
+        if group is None:
+            group = {"count": 0, "lines": 0, "members": []}
             groups.append(group)
-        group["sources"].append(source)
-        group["own"] |= own
-        group["words"] |= words
-        group["lines"] += lines
-    return [group["sources"] for group in groups]
+        group["members"].append(one)
+        group["count"] += 1
+        group["lines"] += one["lines"]
+    return [[one["source"] for one in group["members"]] for group in groups]
 
 
 def main() -> int:

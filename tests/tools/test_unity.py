@@ -1,6 +1,7 @@
 """Which sources may be compiled as one file (tools/unity.py)."""
 
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -41,6 +42,17 @@ class Groups(unittest.TestCase):
     def test_members_comments_texts_and_includes_are_no_names(self):
         for other in ("int f(V v) { return v.larger; }", "// larger", 'auto s = "larger";', '#include "larger.hpp"\n'):
             self.assertEqual(self.grouped(SHARED, other), [2], other)
+
+    def test_a_name_of_a_header_that_only_the_other_includes_keeps_it_apart(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            (folder / "block.hpp").write_text("namespace tasuki {\nstruct Block {\n  int size;\n};\n}\n")
+            (folder / "includes.cpp").write_text('#include "block.hpp"\nint f();\n')
+            (folder / "has.cpp").write_text("namespace { struct Block {}; }\n")
+            (folder / "has_both.cpp").write_text('#include "block.hpp"\nnamespace { struct Room {}; }\n')
+            paths = [str(folder / file) for file in ("includes.cpp", "has.cpp", "has_both.cpp")]
+            groups = unity.grouped(paths, {path: Path(path).read_text() for path in paths}, 8)
+            self.assertEqual([len(group) for group in groups], [2, 1])
 
     def test_groups_are_of_bounded_size(self):
         self.assertEqual(self.grouped(*["int f();\n"] * 5, most=2), [2, 2, 1])
