@@ -95,7 +95,12 @@ def fits(group: dict, one: dict, most: int) -> bool:
     def clash(a: dict, b: dict) -> bool:
         return bool(a["own"] & b["words"]) or any(a["own"] & header_names(h) for h in b["headers"] - a["headers"])
 
-    if group["count"] == most or group["lines"] + one["lines"] > MOST_LINES:
+    if (
+        one["alone"]
+        or group["members"][0]["alone"]
+        or group["count"] == most
+        or group["lines"] + one["lines"] > MOST_LINES
+    ):
         return False
     return not any(clash(one, other) or clash(other, one) for other in group["members"])
 
@@ -106,6 +111,7 @@ def grouped(sources: list[str], texts: dict[str, str], most: int) -> list[list[s
         code = code_of(texts[source])
         headers = headers_of(Path(source)) if Path(source).is_file() else set()
         one = {"source": source, "own": own_names(code), "words": set(NO_MEMBER.findall(code)), "headers": headers}
+        one["alone"] = "using namespace" in code  # which is for all that follow in the file
         one["lines"] = texts[source].count("\n")
         group = next((group for group in groups if fits(group, one, most)), None)
         if group is None:

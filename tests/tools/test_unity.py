@@ -54,6 +54,9 @@ class Groups(unittest.TestCase):
             groups = unity.grouped(paths, {path: Path(path).read_text() for path in paths}, 8)
             self.assertEqual([len(group) for group in groups], [2, 1])
 
+    def test_a_source_that_uses_a_namespace_is_by_itself(self):
+        self.assertEqual(self.grouped("int f();", "using namespace model;\n", "int g();"), [2, 1])
+
     def test_groups_are_of_bounded_size(self):
         self.assertEqual(self.grouped(*["int f();\n"] * 5, most=2), [2, 2, 1])
         self.assertEqual(self.grouped(*["int f();\n" * 2000] * 2), [1, 1])
