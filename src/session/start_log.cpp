@@ -82,7 +82,7 @@ StartLog::StartLog(Runtime& runtime)
 
 StartLog::~StartLog() = default;
 
-std::uint64_t StartLog::next_number(std::vector<int> ranks) {
+std::uint64_t StartLog::next_number(const std::vector<int>& ranks) {
   std::uint64_t number = ++made_[ranks];
   for (const int rank : ranks) number = mixed(number, static_cast<std::uint64_t>(rank) + 1);
   return mixed(number, ranks.size()) | 1;

@@ -36,7 +36,7 @@ class StartLog {
 
  private:
   struct Page;
-  std::uint64_t next_number(std::vector<int> ranks);
+  std::uint64_t next_number(const std::vector<int>& ranks);
   [[noreturn]] void complain(const StartOrders::Conflict& conflict);
 
   Runtime& runtime_;
