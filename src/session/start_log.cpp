@@ -93,7 +93,7 @@ std::uint64_t StartLog::number_among(std::span<const int> others) {
   std::vector<int> ranks(others.begin(), others.end());
   ranks.push_back(runtime_.rank());
   std::ranges::sort(ranks);
-  return next_number(std::move(ranks));
+  return next_number(ranks);
 }
 
 void StartLog::begin(std::uint64_t operation, const std::string& name, std::uint64_t epoch, Stream stream) {
