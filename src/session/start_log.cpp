@@ -9,7 +9,6 @@
 #include <new>
 #include <optional>
 #include <random>
-#include <utility>
 
 #include "session/collective.hpp"
 #include "session/runtime.hpp"
