@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "layout/encoding.hpp"
 #include "paths/path.hpp"
 #include "session/collective.hpp"
 #include "session/gpus.hpp"
@@ -98,7 +99,7 @@ class Communicator {
     together(runtime, [&] {
       if (me == 0) nccl.check(nccl.get_unique_id(&id), "ncclGetUniqueId");
     });
-    id = from_text<ncclUniqueId>(text_of_first(runtime, as_text(id)));
+    id = decoded<ncclUniqueId>(text_of_first(runtime, encoded(id)));
     std::shared_ptr<std::byte> bytes;
     together(runtime, [&] {
       bytes = {gpu()->allocate(2 * size), [](std::byte* p) { gpu()->release(p); }};
@@ -132,7 +133,8 @@ class Communicator {
     comm_ = nullptr;
   }
   ncclComm_t get() const {
-    if (comm_ == nullptr) throw Error("the NCCL communicator was aborted after a failure; end the program");
+    if (comm_ == nullptr)
+      throw Error(ErrorKind::system, "the NCCL communicator was aborted after a failure; end the program");
     return comm_;
   }
   int place_of(int rank) const {
@@ -232,7 +234,7 @@ class NcclTransport final : public Transport {
     }
     return channels;
 #else
-    throw Error("rank " + std::to_string(r.plan.rank) + ": path nccl: built without nccl.h");
+    throw Error(ErrorKind::not_possible, "rank " + std::to_string(r.plan.rank) + ": path nccl: built without nccl.h");
 #endif
   }
 
