@@ -12,8 +12,7 @@ module tasuki_base
 
   ! What stat may be, as in tasuki.h.
   integer, parameter, public :: tasuki_ok = 0, tasuki_bad_handle = 1, tasuki_bad_argument = 2, tasuki_failed = 3, &
-      tasuki_no_memory = 4, tasuki_internal = 5, tasuki_interrupted = 6, tasuki_disagreement = 7, &
-      tasuki_not_possible = 8, tasuki_rank_died = 9, tasuki_deadline = 10, tasuki_system = 11
+      tasuki_no_memory = 4, tasuki_internal = 5, tasuki_interrupted = 6
 
   ! The ranks that work together. Ranks count from 0, as MPI's do.
   type, public :: tasuki_context
@@ -68,7 +67,7 @@ contains
     call finish(c_context_subset(context%handle, size(ranks, kind=c_int), int(ranks, c_int), subset%handle), stat, errmsg)
   end subroutine
 
-  ! Lets go. Grids, fields and operations keep the context. Where Tasuki has started MPI, the last of all ends it.
+  ! Lets go. Grids, fields and operations keep the context; destroying the last of all waits for the other ranks.
   subroutine context_free(context, stat, errmsg)
     type(tasuki_context), intent(inout) :: context
     integer, intent(out), optional :: stat

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import atexit as _atexit
 import sys as _sys
-import threading as _threading
-from contextlib import suppress as _suppress
 
 from . import _core
 from ._core import (
@@ -16,14 +14,11 @@ from ._core import (
     Allgather,
     Allreduce,
     Alltoall,
-    ArgumentError,
     Barrier,
     BlockNeighbours,
     Broadcast,
     Context,
-    DeadlineError,
     DeviceArray,
-    DisagreementError,
     Error,
     Exscan,
     Field,
@@ -42,20 +37,17 @@ from ._core import (
     NeighbourAllgather,
     NeighbourAlltoall,
     NeighbourhoodReport,
-    NotPossibleError,
     Operation,
     Operator,
     Plan,
     Planned,
     Prediction,
-    RankDiedError,
     Reduce,
     ReduceScatter,
     Resident,
     Scan,
     Scatter,
     Stream,
-    SystemFailure,
     Transfer,
     VerifyReport,
     __version__,
@@ -81,14 +73,11 @@ __all__ = [
     "Allgather",
     "Allreduce",
     "Alltoall",
-    "ArgumentError",
     "Barrier",
     "BlockNeighbours",
     "Broadcast",
     "Context",
-    "DeadlineError",
     "DeviceArray",
-    "DisagreementError",
     "Error",
     "Exscan",
     "Field",
@@ -107,20 +96,17 @@ __all__ = [
     "NeighbourAllgather",
     "NeighbourAlltoall",
     "NeighbourhoodReport",
-    "NotPossibleError",
     "Operation",
     "Operator",
     "Plan",
     "Planned",
     "Prediction",
-    "RankDiedError",
     "Reduce",
     "ReduceScatter",
     "Resident",
     "Scan",
     "Scatter",
     "Stream",
-    "SystemFailure",
     "Transfer",
     "VerifyReport",
     "__version__",
@@ -167,21 +153,5 @@ def _tell_others(kind, value, trace):
             _core._fail_all(f"of an uncaught {kind.__name__}: {_text_of(value)}")
 
 
-def _tell_late():
-    """The same at the end of a program that has put a hook of its own in the place of ours."""
-    value = getattr(_sys, "last_value", None)
-    frames = getattr(value, "__traceback__", None)
-    if frames is None or hasattr(_sys, "ps1"):  # an interactive session goes on after an exception
-        return
-    # Tools keep exceptions there too from which a program has gone on. What ends one has come out of its main module.
-    code = frames.tb_frame.f_code
-    main = code.co_name == "<module>" and frames.tb_frame.f_globals.get("__name__") == "__main__"
-    if (main or "runpy" in code.co_filename) and _core._any_with_others():
-        _core._fail_all(f"of an uncaught {type(value).__name__}: {_text_of(value)}")
-
-
 _sys.excepthook = _tell_others
 _atexit.register(_core._close_all)
-_atexit.register(_tell_late)
-with _suppress(AttributeError, RuntimeError):  # before threads are waited for, where Python lets us
-    _threading._register_atexit(_tell_late)

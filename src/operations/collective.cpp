@@ -6,15 +6,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include "collectives/algorithm.hpp"
-#include "collectives/candidates.hpp"
-#include "collectives/measuring.hpp"
 #include "memory/gpu.hpp"
 #include "operations/collective_layouts.hpp"
 #include "operations/given_memory.hpp"
 #include "paths/path.hpp"
+#include "session/collective.hpp"
 #include "session/gpus.hpp"
 #include "tasuki/error.hpp"
 
@@ -46,11 +46,7 @@ bool overlap(const void* a, std::int64_t a_bytes, const void* b, std::int64_t b_
 class Making {
  public:
   Making(const Context& context, CollectiveCall call, const CollectiveOptions& options)
-      : context_(context),
-        runtime_(runtime_of(context)),
-        call_(std::move(call)),
-        d_(runtime_, call_.operation),
-        tune_(options.tune) {
+      : context_(context), runtime_(runtime_of(context)), call_(std::move(call)) {
     CollectiveShape& shape = call_.shape;
     shape.trees = options.trees;
     shape.arity = options.arity;
@@ -66,27 +62,21 @@ class Making {
     shape.in_place = marked_;
   }
 
-  Description describe() && {
+  Description describe() {
     agree();
     if (call_.has_matrix) gather_counts();
     if (call_.has_layouts) gather_layouts();
     settle_memory();
-    d_.combine = call_.combine;
-    d_.where = call_.shape.memory;
+    Description d{{}, {}, Agreement(runtime_, call_.operation)};
+    d.combine = call_.combine;
+    d.where = call_.shape.memory;
     const Machine& machine = machine_for(context_, call_.shape.path);
     if (call_.shape.memory == Memory::host) leave_to_engine(runtime_, engine_);
-    d_.attempt.locally("choosing an algorithm", [&] {
-      try {
-        const CollectivePlan layout(machine, call_.shape);
-        d_.problem = layout.problem(me());
-        d_.predicted = layout.predicted();
-        d_.buffers = memory_of_buffers(layout, d_.problem);
-        if (tune_ > 1) add_alternatives(machine, layout, d_);
-      } catch (const Error& error) {
-        d_.agreement.complain(error);
-      }
-    });
-    return std::move(d_);
+    const CollectivePlan layout(machine, call_.shape);
+    d.problem = layout.problem(me());
+    for (std::size_t b = 0; b < d.problem.buffers.size(); ++b)
+      d.buffers.push_back(memory_of_buffer(layout.collective(), d.problem.buffers[b], static_cast<int>(b)));
+    return d;
   }
 
  private:
@@ -112,12 +102,9 @@ class Making {
     agreement.same("ordered", shape.ordered ? "true" : "false");
     if (!rooted()) agreement.same("in_place", marked_ ? "true" : "false");
     agreement.same("algorithm", shape.algorithm).same("path", shape.path);
-    agreement.same("tune", tune_);
     agreement.same("trees", shape.trees).same("arity", shape.arity).same("chunk", shape.chunk);
     agreement.same("where", std::string(to_string(shape.memory)));  // of a barrier, which has no memory to tell
-    d_.attempt.locally("checking arguments", [&] { agreement.complain(complaint()); });
-    d_.attempt.complain_to(agreement, call_.operation);
-    agreement.check();
+    agreement.complain(complaint()).check();
   }
 
   // What is wrong on this rank by itself.
@@ -208,60 +195,50 @@ class Making {
 
   // Every rank tells what it sends to and gets from each.
   void gather_counts() {
-    const auto told = d_.attempt.gather(
-        call_.operation,
-        [&](Encoder& to) { to.text("counts").numbers(call_.send_counts).numbers(call_.receive_counts); },
-        fmt::format("{}: gathering counts", call_.operation));
+    std::vector<std::int64_t> rows = call_.send_counts;
+    rows.insert(rows.end(), call_.receive_counts.begin(), call_.receive_counts.end());
+    const std::string mine(reinterpret_cast<const char*>(rows.data()), rows.size() * sizeof(std::int64_t));
+    const auto told = gather_texts(runtime_, mine, fmt::format("{}: gathering counts", call_.operation));
     const std::size_t n = told.size();
+    std::vector<std::int64_t>& counts = call_.shape.counts;
+    counts.resize(n * n);
     std::vector<std::int64_t> received(n * n);
-    call_.shape.counts.assign(n * n, 0);
-    for (std::size_t r = 0; r < n; ++r) read_counts(told[r], r, received);
+    for (std::size_t r = 0; r < n; ++r) {
+      rows.assign(told[r].size() / sizeof(std::int64_t), 0);
+      std::memcpy(rows.data(), told[r].data(), rows.size() * sizeof(std::int64_t));
+      const bool are_counts = std::all_of(rows.begin(), rows.end(), [](std::int64_t count) { return count >= 0; });
+      if (rows.size() != 2 * n || !are_counts)  // only where the ranks' calls are not compared
+        throw Error(
+            fmt::format("{}: rank {} tells no counts; all ranks must make the same collective", call_.operation, r));
+      std::copy_n(rows.begin(), n, counts.begin() + static_cast<std::ptrdiff_t>(r * n));
+      std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(n), n,
+                  received.begin() + static_cast<std::ptrdiff_t>(r * n));
+    }
     Agreement agreement(runtime_, call_.operation);
     const auto i = static_cast<std::size_t>(me());
     for (std::size_t r = 0; r < n; ++r) {
-      if (call_.shape.counts[r * n + i] == received[i * n + r]) continue;
+      if (counts[r * n + i] == received[i * n + r]) continue;
       agreement.complain(
           fmt::format("argument 'receive_counts' is {} for rank {}, whose 'send_counts' has {} for this rank",
-                      received[i * n + r], r, call_.shape.counts[r * n + i]));
+                      received[i * n + r], r, counts[r * n + i]));
     }
-    check_memory(agreement);
-  }
-
-  // What rank `r` tells: how many elements it sends to each rank, and gets from each.
-  void read_counts(const std::string& told, std::size_t r, std::vector<std::int64_t>& received) {
-    const auto n = static_cast<std::size_t>(context_.size());
     try {
-      Decoder from(told);
-      if (from.text() != "counts") throw Malformed("no counts");
-      for (auto* const all : {&call_.shape.counts, &received}) {
-        const auto row = from.numbers();
-        if (row.size() != n || std::ranges::any_of(row, [](std::int64_t count) { return count < 0; }))
-          throw Malformed("no counts");
-        std::copy_n(row.begin(), n, all->begin() + static_cast<std::ptrdiff_t>(r * n));
-      }
-      from.end();
-    } catch (const Malformed&) {  // only where the ranks' calls are not compared
-      throw Error(
-          fmt::format("{}: rank {} tells no counts; all ranks must make the same collective", call_.operation, r));
+      agreement.complain(complaint_about_memory(Collective(runtime_.machine, call_.shape)));
+    } catch (const Error& error) {
+      agreement.complain(error.what());
     }
+    agreement.check();
   }
 
   // Every rank tells which bytes its blocks are.
   void gather_layouts() {
-    settle_layouts(runtime_, d_.attempt, call_);
+    settle_layouts(runtime_, call_);
     Agreement agreement(runtime_, call_.operation);
-    check_memory(agreement);
-  }
-
-  void check_memory(Agreement& agreement) {
-    d_.attempt.locally("checking memory", [&] {
-      try {
-        agreement.complain(complaint_about_memory(Collective(runtime_.machine, call_.shape)));
-      } catch (const Error& error) {
-        agreement.complain(error);
-      }
-    });
-    d_.attempt.complain_to(agreement, call_.operation);
+    try {
+      agreement.complain(complaint_about_memory(Collective(runtime_.machine, call_.shape)));
+    } catch (const Error& error) {
+      agreement.complain(error.what());
+    }
     agreement.check();
   }
 
@@ -269,56 +246,26 @@ class Making {
   // to know.
   void settle_memory() {
     CollectiveShape& shape = call_.shape;
+    const Collective collective(runtime_.machine, shape);
+    const auto arguments = given(collective);
     bool shared = true;
-    std::array<Given, 2> arguments;
-    d_.attempt.locally("looking for shared memory", [&] {
-      arguments = given(Collective(runtime_.machine, shape));
-      for (const Given& one : arguments)
-        if (one.has_address() && one.bytes > 0)
-          shared =
-              shared && (memory_of(one.at()) == Memory::device || runtime_.memory().find(one.at(), one.bytes).valid());
-    });
-    const Settled settled =
-        tasuki::settle_memory(runtime_, d_.attempt, call_.operation, arguments, shape.memory == Memory::device,
-                              {shared ? kYes : 0, rooted() && marked_ ? 0 : kYes});
+    for (const Given& one : arguments)
+      if (one.has_address() && one.bytes > 0)
+        shared =
+            shared && (memory_of(one.at()) == Memory::device || runtime_.memory().find(one.at(), one.bytes).valid());
+    const Settled settled = tasuki::settle_memory(runtime_, call_.operation, arguments, shape.memory == Memory::device,
+                                                  {shared ? kYes : 0, rooted() && marked_ ? 0 : kYes});
     shape.shared = settled.also[0] == kYes;
     if (rooted()) shape.in_place = settled.also[1] != kYes;
     shape.memory = settled.memory;
     if (shape.memory == Memory::host) return;
     const GpuMemory& gpus = gpu_memory(runtime_);
-    d_.attempt.locally("looking for memory that GPUs share", [&] {
-      for (const Given& one : arguments) {
-        std::string why;
-        shared = shared && (one.bytes == 0 || one.base == in_place || gpus.find(one.at(), why).valid != 0);
-      }
-    });
-    const std::string doing = fmt::format("{}: comparing what memory it is", call_.operation);
-    shape.shared = d_.attempt.combine(call_.operation, {shared ? kYes : 0}, doing)[0] == kYes;
-  }
-
-  std::vector<UserBuffer> memory_of_buffers(const CollectivePlan& layout, const Problem& problem) const {
-    std::vector<UserBuffer> buffers;
-    for (std::size_t b = 0; b < problem.buffers.size(); ++b)
-      buffers.push_back(memory_of_buffer(layout.collective(), problem.buffers[b], static_cast<int>(b)));
-    return buffers;
-  }
-
-  // What option `tune` tries: the choice, and what is predicted to be fastest beside it.
-  void add_alternatives(const Machine& machine, const CollectivePlan& chosen, Description& d) const {
-    const std::string& path = chosen.path() != "auto" ? chosen.path() : call_.shape.path;
-    d.alternatives.push_back({fmt::format("{}, as predicted", name_of(chosen.candidate())), path, d.problem, d.buffers,
-                              chosen.predicted().value_or(-1)});
-    const auto collective = std::make_shared<const Collective>(machine, call_.shape);
-    std::vector<Candidate> all = candidates_to_try(machine, collective);
-    const bool predicted = by_plans(all);
-    for (const Candidate& one : all) {
-      if (std::ssize(d.alternatives) > 2 * static_cast<std::ptrdiff_t>(tune_)) break;
-      const CollectivePlan layout(machine, call_.shape, one);
-      Problem problem = layout.problem(me());
-      std::vector<UserBuffer> buffers = memory_of_buffers(layout, problem);
-      d.alternatives.push_back(
-          {name_of(one), layout.path(), std::move(problem), std::move(buffers), one.model(predicted) * one.factor});
+    for (const Given& one : arguments) {
+      std::string why;
+      shared = shared && (one.bytes == 0 || one.base == in_place || gpus.find(one.at(), why).valid != 0);
     }
+    const std::string doing = fmt::format("{}: comparing what memory it is", call_.operation);
+    shape.shared = and_over_ranks(runtime_, {shared ? kYes : 0}, doing)[0] == kYes;
   }
 
   // The one buffer of a collective that has one.
@@ -344,8 +291,6 @@ class Making {
   Runtime& runtime_;
   CollectiveCall call_;
   std::string engine_;
-  Description d_;
-  int tune_ = 0;
   bool marked_ = false;  // an argument of this rank is `in_place`
 };
 

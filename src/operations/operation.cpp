@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
 #include "operations/check.hpp"
@@ -22,40 +21,20 @@ Operation::State::~State() {
     (void)executor_.release();
     return;
   }
-  runtime_of(context_).use();
   if (kernel_runs_) {
     kernel_runs_->await();
     kernel_runs_->stop();
   }
   if (active_ && check_ && !runtime_of(context_).failed()) check_->abandoned(name_, epoch_);
-  if (active_ && engine_) drop();
+  if (active_ && engine_) {
+    engine_->abandon();
+    if (!in_stream_) ended();
+  }
   if (executor_) runtime_of(context_).unreserve_active();
-}
-
-// The other ranks may wait for what this one has not done.
-void Operation::State::drop() {
-  Runtime& runtime = runtime_of(context_);
-  const bool left_by_an_exception = std::uncaught_exceptions() > 0;
-  bool complete = runtime.failed() || runtime.over();  // then they know
-  try {
-    if (!complete && !combine_ && !left_by_an_exception) complete = engine_->test();
-  } catch (const std::exception&) {
-    complete = false;
-  }
-  if (!complete) {
-    runtime.liveness().drop(
-        number_, left_by_an_exception
-                     ? fmt::format("rank {} left with an exception in epoch {} of {}", context_.rank(), epoch_, name_)
-                     : fmt::format("rank {} destroyed {} in epoch {}, for which it had not waited", context_.rank(),
-                                   name_, epoch_));
-  }
-  engine_->abandon();
-  if (!in_stream_) ended();
 }
 
 void Operation::State::check_alive(const char* call) const {
   runtime_of(context_).refuse_if_over(name_);
-  runtime_of(context_).use();
   if (!executor_) {
     throw Error(fmt::format("rank {}: {}: {} after free; make the operation again", context_.rank(), name_, call));
   }
@@ -135,14 +114,12 @@ void Operation::State::start() {
   const TracedCall traced(executor_->recorder(), Traced::start, epoch_);
   active_ = true;
   runtime_of(context_).add_active(this);
-  if (first_epochs_) first_epochs_->begins();
   try {
     engine_->start();
   } catch (const std::exception& error) {
     failed(error);
     throw;
   }
-  if (first_epochs_) first_epochs_->started();
 }
 
 void Operation::State::failed(const std::exception& error) {
@@ -154,9 +131,9 @@ void Operation::State::failed(const std::exception& error) {
 // A graph may be launched in any order, so that nothing is known of operations that are part of one.
 void Operation::State::log_start(Stream stream) {
   Runtime& runtime = runtime_of(context_);
-  if (!runtime.starts || start_number_ == 0 || engine_->captured()) return;
+  if (!runtime.starts || number_ == 0 || engine_->captured()) return;
   if (stream != nullptr && gpu()->capturing(stream)) return;
-  runtime.starts->begin(start_number_, name_, epoch_ + 1, stream);
+  runtime.starts->begin(number_, name_, epoch_ + 1, stream);
 }
 
 void Operation::State::enqueue(Stream stream, StreamWork work) {
@@ -222,12 +199,11 @@ bool Operation::State::test() {
   check_alive("test");
   check_host("test");
   if (!active_) return true;
-  if (first_epochs_) first_epochs_->not_alone();
   const TracedCall traced(executor_->recorder(), Traced::test, epoch_);
   Runtime& runtime = runtime_of(context_);
   try {
     if (!run_engine()) {
-      if (watch_.go_on(runtime, peers_, epoch_, number_)) return false;
+      if (watch_.go_on(runtime, peers_, epoch_)) return false;
       if (!engine_->test()) watch_.fail(runtime, stopped());
     }
   } catch (const GpuFailure& failure) {
@@ -267,14 +243,9 @@ void Operation::State::wait() {
   if (!active_) return;
   const TracedCall traced(executor_->recorder(), Traced::wait, epoch_);
   driving_ = true;
-  if (first_epochs_) {
-    first_epochs_->waits();
-    if (runtime_of(context_).active_operations() > 1) first_epochs_->not_alone();
-  }
   try {
-    Runtime& runtime = runtime_of(context_);
-    wait_for(
-        runtime, peers_, runtime.deadline, number_, [this] { return run_engine(); }, [this] { return stopped(); });
+    wait_until(
+        runtime_of(context_), peers_, [this] { return run_engine(); }, [this] { return stopped(); });
   } catch (const Interruption&) {
     driving_ = false;  // still active: the user may wait again
     throw;
@@ -285,7 +256,6 @@ void Operation::State::wait() {
     throw;
   }
   driving_ = false;
-  if (first_epochs_ && !first_epochs_->ended(runtime_of(context_))) first_epochs_.reset();
   completed();
 }
 
@@ -335,8 +305,7 @@ bool Operation::active() const {
   return state_->active();
 }
 std::string Operation::explain(bool measured) const {
-  const std::string text = state_->explanation();
-  return measured ? text + state_->measured() : text;
+  return measured ? state_->explanation() + state_->measured() : state_->explanation();
 }
 const Plan& Operation::plan() const {
   return state_->plan();

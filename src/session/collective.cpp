@@ -60,13 +60,13 @@ std::vector<std::string> exchange(Runtime& runtime, std::span<const int> peers, 
 }
 
 void all_do(Runtime& runtime, const std::string& operation, const std::function<void()>& local) {
-  Agreement agreement(runtime, operation);
+  std::string problem;
   try {
     local();
   } catch (const std::exception& error) {
-    agreement.complain(error);
+    problem = error.what();
   }
-  agreement.settle();
+  Agreement(runtime, operation).complain(problem).settle();
 }
 
 }  // namespace tasuki

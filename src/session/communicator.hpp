@@ -13,8 +13,6 @@
 
 namespace tasuki {
 
-struct Topology;
-
 /// A nonblocking call of a communicator. The caller polls it, and can stop when a rank has died or the deadline passes.
 class Pending {
  public:
@@ -57,9 +55,7 @@ class Communicator {
   /// team.
   virtual void abandon(const std::string& why) = 0;
   /// Why a context can no longer be made over this communicator, because a rank has failed; empty if it can.
-  virtual std::string broken() { return {}; }
-  /// The ranks' processes are known from now on.
-  virtual void met(const Topology&) {}
+  virtual std::string broken() const { return {}; }
 
   /// Duplicates of the user's communicator, for collectives and for the paths' messages; MPI_COMM_NULL without MPI.
   virtual MPI_Comm mpi() const { return MPI_COMM_NULL; }
@@ -90,5 +86,17 @@ std::vector<std::uint64_t> combine_now(Communicator& communicator, const std::ve
 std::vector<std::string> exchange_now(Communicator& communicator, std::span<const int> peers,
                                       std::span<const std::string> texts, const std::string& doing,
                                       const std::function<void()>& meanwhile = {});
+
+/// Converts plain data to a text of its bytes, and back.
+template <class T>
+std::string as_text(const T& value) {
+  return std::string(reinterpret_cast<const char*>(&value), sizeof value);
+}
+template <class T>
+T from_text(const std::string& text) {
+  T value{};
+  text.copy(reinterpret_cast<char*>(&value), sizeof value);
+  return value;
+}
 
 }  // namespace tasuki

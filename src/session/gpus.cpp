@@ -10,7 +10,6 @@
 #include <mutex>
 #include <utility>
 
-#include "layout/encoding.hpp"
 #include "session/collective.hpp"
 #include "session/departures.hpp"
 #include "session/runtime.hpp"
@@ -70,7 +69,7 @@ void Gpus::end_waits_for_the_dead() {
   if (watches() == 0 || runtime_.failed()) return;
   const std::string why = runtime_.liveness().failure(runtime_.everyone());
   if (why.empty()) return;
-  runtime_.fail(why, ErrorKind::rank_died);
+  runtime_.fail(why);
   abort();
 }
 
@@ -107,17 +106,16 @@ void Gpus::try_out() {
   // other, and cudaFree waits for all of them.
   if (topology.threads && !shared_gpu_.empty()) {
     throw Error(
-        ErrorKind::not_possible,
         fmt::format("rank {}: use_gpu: {}, and are threads of one process: a thread needs a GPU of its own (start "
                     "fewer, select another with cudaSetDevice before, or run a process a rank)",
                     me, shared_gpu_));
   }
-  const std::vector<std::string> blobs(others.size(), encoded(mine));
+  const std::vector<std::string> blobs(others.size(), as_text(mine));
   const auto samples = exchange(runtime_, others, blobs);
   std::vector<std::string> verdicts;
   for (std::size_t i = 0; i < others.size(); ++i) {
     const int rank = others[i];
-    const auto theirs = decoded<GpuAddress>(samples[i]);
+    const auto theirs = from_text<GpuAddress>(samples[i]);
     std::string problem;
     if (!topology.same_island(me, rank)) problem = "another island";
     if (problem.empty() && theirs.valid == 0) problem = "its GPU memory cannot be shared";
@@ -199,7 +197,7 @@ Gpus& gpu_memory(Runtime& runtime) {
     collect_departures_with_gpus();
     Agreement agreement(runtime, "use_gpu");
     const std::string why = why_no_gpu();
-    if (!why.empty()) agreement.complain("this rank cannot use a GPU: " + why, ErrorKind::not_possible);
+    if (!why.empty()) agreement.complain("this rank cannot use a GPU: " + why);
     agreement.settle();
     runtime.gpus = Gpus::find_out(runtime);
     group_gpus(runtime);

@@ -2,7 +2,6 @@
 #include "session/liveness.hpp"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -11,10 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "layout/encoding.hpp"
 #include "session/process.hpp"
-#include "session/wait_clock.hpp"
-#include "support/utf8.hpp"
 
 namespace tasuki {
 namespace {
@@ -26,44 +22,27 @@ struct alignas(64) Liveness::Page {
   std::atomic<std::uint32_t> given_up{0};
   std::uint32_t length = 0;
   char why[504] = {};
-  struct Drop {
-    std::atomic<std::uint64_t> operation{0};  // 0 while the text is written
-    std::uint32_t length = 0;
-    char why[244] = {};
-  };
-  std::array<Drop, 8> drops;  // a ring
 };
 
 Liveness::Liveness(const Topology& topology, SharedMemory& memory, Communicator& communicator)
     : topology_(topology), memory_(memory), page_(memory.allocate(sizeof(Page))), pages_(topology.size()) {
-  static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "pages are shared between processes");
+  static_assert(std::atomic<std::uint32_t>::is_always_lock_free, "pages are shared between processes");
   new (page_.get()) Page;
   const SharedAddress own = memory_.find(page_.get(), sizeof(Page));
   // This is a barrier too: no rank reads a page before it has been made.
-  const auto addresses = gather_now(communicator, encoded(own), "telling where each rank says that it has failed");
+  const auto addresses = gather_now(communicator, as_text(own), "telling where each rank says that it has failed");
   for (int rank = 0; rank < topology_.size(); ++rank) {
     if (!topology_.same_host(rank, topology_.rank)) continue;
-    const auto page = memory_.map(rank, decoded<SharedAddress>(addresses[rank]));
+    const auto page = memory_.map(rank, from_text<SharedAddress>(addresses[rank]));
     pages_[rank] = {page, reinterpret_cast<const Page*>(page.get())};
   }
 }
 
-std::string Liveness::failure(std::span<const int> ranks, std::uint64_t operation) const {
+std::string Liveness::failure(std::span<const int> ranks) const {
   for (const int rank : ranks) {
     const Page* page = pages_[rank].get();
     if (rank == topology_.rank || page == nullptr || page->given_up.load(std::memory_order_acquire) == 0) continue;
-    return fmt::format("rank {}{}{}", rank, kBecause,
-                       std::string_view(page->why, std::min<std::size_t>(page->length, sizeof page->why)));
-  }
-  for (const int rank : ranks) {
-    const Page* page = pages_[rank].get();
-    if (operation == 0 || rank == topology_.rank || page == nullptr) continue;
-    for (const Page::Drop& drop : page->drops) {
-      if (drop.operation.load(std::memory_order_acquire) != operation) continue;
-      std::string why(drop.why, std::min<std::size_t>(drop.length, sizeof drop.why));
-      std::atomic_thread_fence(std::memory_order_acquire);
-      if (drop.operation.load(std::memory_order_relaxed) == operation) return why;  // nothing was written meanwhile
-    }
+    return fmt::format("rank {}{}{}", rank, kBecause, std::string_view(page->why, page->length));
   }
   if (!topology_.visible) return {};
   for (const int rank : ranks) {
@@ -76,25 +55,15 @@ std::string Liveness::failure(std::span<const int> ranks, std::uint64_t operatio
 }
 
 std::string Liveness::failure_soon(std::span<const int> ranks) const {
-  constexpr double kPatience = 1;  // seconds
+  constexpr auto kPatience = std::chrono::seconds(1);
   constexpr auto kPause = std::chrono::milliseconds(5);
-  WaitClock clock;
+  const auto end = std::chrono::steady_clock::now() + kPatience;
   std::string why = failure(ranks);
-  while (why.empty() && clock.read() < kPatience) {
+  while (why.empty() && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(kPause);
     why = failure(ranks);
   }
   return why;
-}
-
-void Liveness::drop(std::uint64_t operation, const std::string& why) {
-  Page& page = *reinterpret_cast<Page*>(page_.get());
-  Page::Drop& drop = page.drops[drops_++ % page.drops.size()];
-  drop.operation.store(0, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  drop.length = static_cast<std::uint32_t>(std::min(why.size(), sizeof drop.why));
-  std::memcpy(drop.why, why.data(), drop.length);
-  drop.operation.store(operation, std::memory_order_release);
 }
 
 void Liveness::give_up(const std::string& why) {
@@ -103,8 +72,7 @@ void Liveness::give_up(const std::string& why) {
   // If ranks gave up because of each other, only the first cause helps the user.
   std::string_view root = why;
   if (const auto at = root.rfind(kBecause); at != root.npos) root.remove_prefix(at + kBecause.size());
-  root = whole_characters(root, sizeof page.why);
-  page.length = static_cast<std::uint32_t>(root.size());
+  page.length = static_cast<std::uint32_t>(std::min(root.size(), sizeof page.why));
   std::memcpy(page.why, root.data(), page.length);
   page.given_up.store(1, std::memory_order_release);
 }

@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <string>
 
 #include "memory/hand_over.hpp"
-#include "session/wait_clock.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -73,8 +73,7 @@ class Opening {
     std::vector<std::vector<bool>> all;
     for (const std::string& row : answers) {
       if (row.size() != neighbours_.size())
-        throw Error(ErrorKind::system,
-                    fmt::format("Context: rank {}: {}: the ranks of a host do not agree who they are",
+        throw Error(fmt::format("Context: rank {}: {}: the ranks of a host do not agree who they are",
                                 communicator_.rank(), kDoing));
       auto& bits = all.emplace_back();
       for (const char bit : row) bits.push_back(bit == '1');
@@ -87,11 +86,11 @@ class Opening {
   void hand_over(std::vector<bool> waits, const std::string& no_mailbox) {
     refusals_.assign(neighbours_.size(), "");
     const double seconds = communicator_.patience();
-    WaitClock clock;
+    const auto begin = std::chrono::steady_clock::now();
     const SharedIdentity own = memory_.identity();
     for (bool more = true; more; sched_yield()) {
       more = false;
-      const bool late = clock.read() > seconds;
+      const bool late = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > seconds;
       for (std::size_t i = 0; i < waits.size(); ++i) {
         if (!waits[i]) continue;
         std::string why = no_mailbox;

@@ -4,17 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <functional>
-#include <mutex>
+#include <limits>
 #include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "session/collective.hpp"
 #include "session/departures.hpp"
@@ -32,30 +29,15 @@ namespace {
 constexpr int kSpins = 300;
 constexpr int kSpinsCrowded = 10;
 
-/// Decides about MPI_Finalize. If Tasuki has started MPI, the last context finalises it, but only if none has failed.
-/// Never destroyed: contexts may exist until the program ends.
+/// Decides about MPI_Finalize. If Tasuki has started MPI, the last runtime finalises it, but only if none has failed.
 struct Session {
-  std::mutex mutex;
-  std::vector<Runtime*> contexts;  ///< over MPI, also those that are released and wait for other ranks
-  std::atomic<bool> ours{false};
-  std::atomic<bool> broken{false};
-  std::atomic<bool> left_alone{
-      false};  ///< nobody was told: a rank died after this one had released a context, or an operation failed
-
-  std::vector<Runtime*> all() {
-    const std::lock_guard lock(mutex);
-    return contexts;
-  }
-  void add(Runtime* context) {
-    const std::lock_guard lock(mutex);
-    contexts.push_back(context);
-  }
-  void remove(Runtime* context) {
-    const std::lock_guard lock(mutex);
-    std::erase(contexts, context);
-  }
+  int runtimes = 0;
+  bool ours = false;
+  bool broken = false;
+  /// A rank died while this one left a context, or an operation has failed, and the program was not told.
+  bool left_alone = false;
 };
-Session& session = *new Session;
+Session session;
 
 /// Ends the process with an error status if something has failed and the program was not told.
 void end_with_an_error() {
@@ -102,7 +84,7 @@ RuntimePart::RuntimePart(Make make) {
 
 Runtime::Runtime(std::unique_ptr<Communicator> communicator, bool owns_mpi)
     : communicator_(std::move(communicator)), exceptions_at_birth_(std::uncaught_exceptions()) {
-  if (!communicator_->threads() && owns_mpi) session.ours = true;
+  if (!communicator_->threads()) session.ours = session.ours || owns_mpi;
   meet();
   Agreement agreement(*this, "Context");
   try {
@@ -123,7 +105,6 @@ Runtime::Runtime(std::unique_ptr<Communicator> communicator, bool owns_mpi)
       .same("TASUKI_TRACE", settings_.trace)
       .same("TASUKI_AGREE", settings_.agree ? 1 : 0)
       .same("TASUKI_CHECK", settings_.check ? 1 : 0)
-      .same("TASUKI_CORRECT", settings_.correct ? 1 : 0)
       .same("TASUKI_PMPI", settings_.pmpi ? 1 : 0)
       .settle();
   if (rank() == 0 && !topology_.threads) complain_about_variables_once();
@@ -148,7 +129,6 @@ Runtime::Runtime(std::unique_ptr<Communicator> communicator, const Runtime& pare
   machine.costs = parent.machine.costs;
   machine.constants = parent.machine.constants;
   machine.corrections = parent.machine.corrections;
-  provenance = parent.provenance;
   complete();
 }
 
@@ -180,7 +160,7 @@ void Runtime::complete() {
   machine.threads = topology_.threads;
   for (const Process& process : topology_.processes) machine.ranks.push_back({process.host, process.island, -1});
   for (const auto make : parts()) make(*this);
-  if (!topology_.threads) session.add(this);
+  if (!topology_.threads) ++session.runtimes;
 }
 
 Runtime::~Runtime() {
@@ -188,8 +168,10 @@ Runtime::~Runtime() {
     leave_to_the_parent();
     return;
   }
-  progress_.reset();
-  if (!left_) communicator_->abandon(fmt::format("rank {} left without the others", rank()));
+  const bool peaceful = left_ || leave_together();
+  if (!peaceful) {
+    communicator_->abandon(fmt::format("rank {} left without the others", rank()));
+  }
   const bool threads = topology_.threads;
   transports.reset();
   gpus.reset();
@@ -197,46 +179,51 @@ Runtime::~Runtime() {
   liveness_.reset();
   memory_.reset();
   communicator_.reset();
-  if (threads) return;
-  if (!left_) session.broken = true;
-  session.remove(this);
-}
-
-void end_session() noexcept {
-  const auto in_use = [] { return static_cast<int>(session.all().size()) > departing(); };
-  if (in_use()) return;
-  save_trace();
-  if (!session.ours) return;  // whoever has started MPI finalises it
-  await_departures();
-  if (!in_use() && !session.broken && mpi_running()) MPI_Finalize();
-}
-
-void end_with_mpi() noexcept {
-  session.ours = false;  // MPI_Finalize has been called
-  std::vector<std::pair<Runtime*, std::unique_ptr<Pending>>> held;
-  try {
-    for (Runtime* context : session.all())
-      if (auto others = context->begin_leaving()) held.emplace_back(context, std::move(others));
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "tasuki: releasing a context: %s\n", error.what());
+  if (threads) {
+    collect_departures();
+    return;
   }
-  await_departures();
-  for (const auto& [context, others] : held) have_left(*context, *others);
+  session.broken = session.broken || !peaceful;
+  --session.runtimes;
+  end_session();
+}
+
+void end_session() {
+  // Only parts that other ranks still use are left. Each of them calls this function again when it is destroyed.
+  if (session.runtimes > 0 && session.runtimes == departing()) return await_departures();
+  if (session.runtimes > 0) return;
+  save_trace();
+  if (session.ours && !session.broken && mpi_running()) MPI_Finalize();
+}
+
+bool Runtime::can_leave_together() {
+  if (!communicator_->running()) return false;
+  if (std::uncaught_exceptions() > exceptions_at_birth_) fail(fmt::format("rank {} left with an exception", rank()));
+  return !failed_;
+}
+
+/// Waits until all ranks leave the context. True if they do, so that collective calls may follow.
+bool Runtime::leave_together() {
+  try {
+    if (!can_leave_together()) return false;
+    deadline = std::numeric_limits<double>::infinity();  // the other ranks may go on computing for any time
+    const auto others = communicator_->leave(unreceived_);
+    wait_until(
+        *this, everyone_, [&] { return others->ended(); },
+        [this] { return fmt::format("rank {}: leaving the context", rank()); });
+    left(*others);
+    return true;
+  } catch (const std::exception& error) {
+    fail(error.what());
+    std::fprintf(stderr, "tasuki: leaving a context without the other ranks: %s\n", error.what());
+    // A rank that gave up has reported it itself; a dead rank could not. Ranks that are threads leave `session` alone.
+    if (somebody_died()) session.left_alone = true;
+    return false;
+  }
 }
 
 std::unique_ptr<Pending> Runtime::begin_leaving() {
-  if (leaving_ || !communicator_->running()) return nullptr;
-  if (std::uncaught_exceptions() > exceptions_at_birth_) fail(fmt::format("rank {} left with an exception", rank()));
-  if (failed_) return nullptr;
-  leaving_ = true;
-  return communicator_->leave(unreceived_);
-}
-
-void Runtime::left_alone(const std::string& why) {
-  fail(why);
-  std::fprintf(stderr, "tasuki: leaving a context without the other ranks: %s\n", why.c_str());
-  // A rank that gave up has reported it itself; a dead rank could not. Ranks that are threads leave `session` alone.
-  if (somebody_died()) session.left_alone = true;
+  return can_leave_together() ? communicator_->leave(unreceived_) : nullptr;
 }
 
 void Runtime::left(const Pending& others) {
@@ -268,9 +255,7 @@ void Runtime::barrier() {
 }
 
 void Runtime::reserve_active() {
-  use();
-  active_.reserve(reserved_ + 1);
-  ++reserved_;
+  active_.reserve(++reserved_);
 }
 
 void Runtime::unreserve_active() {
@@ -288,22 +273,19 @@ void Runtime::remove_active(Progressing* op) {
   active_.pop_back();
 }
 
-std::uint64_t Runtime::number_of(const std::string& operation, std::span<const int> ranks) {
-  const bool all = static_cast<int>(ranks.size()) == size();
-  const std::string among = all ? operation : fmt::format("{} of {}", operation, fmt::join(ranks, ","));
-  return std::max<std::uint64_t>(1, std::hash<std::string>{}(fmt::format("{} {}", among, ++made_[among])));
-}
-
-void Runtime::progress_active() {
-  // Backwards: an operation that ends removes itself, and the last one, which has been served already, takes its place.
-  for (std::size_t i = active_.size(); i-- > 0;)
-    if (i < active_.size()) active_[i]->progress();
-}
-
-void Runtime::take_over() {
-  progress_.reset();
-  progress_ = std::make_unique<Progress::Member>(Progress::of_this_thread(), this);
-  user_.store(this_thread(), std::memory_order_relaxed);
+void Runtime::progress_all() {
+  if (progressing_) return;
+  progressing_ = true;
+  try {
+    // Backwards: an operation that ends removes itself, and the last one, which has been served already, takes its
+    // place.
+    for (std::size_t i = active_.size(); i-- > 0;)
+      if (i < active_.size()) active_[i]->progress();
+  } catch (...) {
+    progressing_ = false;
+    throw;
+  }
+  progressing_ = false;
 }
 
 /// In a forked child: leaks all members, so that nothing shared is freed and no other rank is told anything.
@@ -311,7 +293,6 @@ void Runtime::leave_to_the_parent() {
   (void)new auto(std::move(transports));
   (void)new auto(std::move(gpus));
   (void)new auto(std::move(starts));
-  (void)progress_.release();
   (void)liveness_.release();
   (void)memory_.release();
   (void)communicator_.release();
@@ -332,7 +313,6 @@ void Runtime::refuse(const std::string& doing) const {
   refuse_if_over(doing);
   if (!failed_) return;
   throw Error(
-      failure_kind_,
       fmt::format("rank {}: {}: the context has failed before and cannot be used again ({}); end the program, or make "
                   "another context",
                   rank(), doing, failure_));
@@ -345,12 +325,10 @@ void Runtime::fail_untold(const std::string& failure) {
   if (!topology_.threads) session.left_alone = true;  // threads share it, and leave it alone
 }
 
-void Runtime::fail(const std::string& why, ErrorKind kind) {
-  use();
+void Runtime::fail(const std::string& why) {
   if (failed_) return;
   failed_ = true;
   failure_ = why;
-  failure_kind_ = kind;
   liveness_->give_up(why);
   communicator_->abandon(why);
 }

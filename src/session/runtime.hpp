@@ -1,8 +1,7 @@
 // Runtime: the state behind a Context. It owns the communicator, topology, shared memory and settings, and keeps the
-// list of the context's active operations.
+// list of active operations.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <map>
@@ -12,22 +11,28 @@
 #include <utility>
 #include <vector>
 
-#include "machine/provenance.hpp"
 #include "memory/shared_memory.hpp"
 #include "session/channels.hpp"
 #include "session/communicator.hpp"
 #include "session/era.hpp"
 #include "session/liveness.hpp"
-#include "session/progress.hpp"
 #include "session/settings.hpp"
 #include "session/topology.hpp"
 #include "tasuki/context.hpp"
-#include "tasuki/error.hpp"
 #include "tasuki/machine.hpp"
 
 namespace tasuki {
 
-class Findings;
+/// An active operation, which makes progress while this rank waits for something else. Ranks may start operations and
+/// wait for them in different orders. So every wait drives all active operations, not only its own.
+class Progressing {
+ public:
+  virtual void progress() = 0;
+
+ protected:
+  ~Progressing() = default;
+};
+
 class Gpus;
 class KernelHome;
 class StartLog;
@@ -40,8 +45,9 @@ class Runtime {
   /// A part of `parent`, over `communicator`. `ranks` are the numbers of its ranks in the parent. It takes over the
   /// parent's settings, deadline, islands, GPU and prices, and may outlive it. Collective.
   Runtime(std::unique_ptr<Communicator> communicator, const Runtime& parent, std::span<const int> ranks);
-  /// Frees everything. Where not all ranks have released the context (`left`), shared resources are left to the
-  /// operating system. The last handle does not call it: see departures.hpp.
+  /// Waits until the other ranks come here too, as long as they are alive, and frees everything. After `fail`, while an
+  /// exception unwinds, or once MPI has been finalised, it does not wait, and leaves shared resources to the operating
+  /// system.
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
@@ -73,13 +79,12 @@ class Runtime {
   /// Collective. Throws, as a wait does, if a rank has died or the deadline passes.
   void barrier();
 
-  /// A number for an operation that `ranks` have made: the same on all of them, and hardly that of another one. Called
-  /// once for each, when all of them have made it.
-  std::uint64_t number_of(const std::string& operation, std::span<const int> ranks);
   /// The number of the next grid or field. Called after all ranks have agreed to make it.
   int next_object() { return ++objects_; }
   /// Numbers that keep the messages of different operations apart.
   Channels& channels() { return *channels_; }
+  /// See `Channels::take`.
+  std::int64_t next_channel(int peer) { return channels_->take(peer); }
 
   /// The list of active operations. An operation reserves its place when it is made, so that starting it does not
   /// allocate memory.
@@ -87,21 +92,12 @@ class Runtime {
   void unreserve_active();
   void add_active(Progressing* op);
   void remove_active(Progressing* op);
-  /// Calls `progress` of each active operation once. For `Progress`, which knows the contexts of a thread.
-  void progress_active();
-  /// Called before anything of the context is used that waits of its last thread may be driving. From now on the waits
-  /// of the calling thread drive the active operations.
-  void use() {
-    if (user_.load(std::memory_order_relaxed) != this_thread()) [[unlikely]]
-      take_over();
-  }
-  /// The thread that used this context last has ended.
-  void forget_user() { user_.store(0, std::memory_order_relaxed); }
-  std::size_t active_operations() const { return active_.size(); }
+  /// Calls `progress` of each active operation once. Does nothing if it is called from inside `progress`.
+  void progress_all();
 
   /// Called when this rank or another one has failed. Tells the others why. Later frees do not wait for them. Only the
   /// first reason counts.
-  void fail(const std::string& why, ErrorKind kind = ErrorKind::system);
+  void fail(const std::string& why);
   bool failed() const { return failed_; }
   /// A failure that nobody was told: it is written on stderr, and the process will end with an error status. For
   /// destructors.
@@ -131,12 +127,10 @@ class Runtime {
   int chosen_gpu() const { return chosen_gpu_; }
 
   /// Announces that this rank releases the context. The result ends when all ranks have done so. Then the caller passes
-  /// it to `left`, and the destructor frees what the ranks share. Null if this was announced before, and after `fail`,
-  /// while an exception unwinds, and once MPI has been finalised: then there is nothing to wait for.
+  /// it to `left`, after which the destructor does not wait. Null if a rank has failed, so that there is nothing to
+  /// wait for.
   std::unique_ptr<Pending> begin_leaving();
   void left(const Pending& others);
-  /// The other ranks cannot be waited for. Says so on stderr.
-  void left_alone(const std::string& why);
   /// Adds messages that this rank has sent over `messages()`, less those that it has received. Called when an operation
   /// is destroyed. Where the sum over all ranks is not zero at the end, because a rank never received what another one
   /// sent, MPI must not give the communicator's number to a new one: the message would arrive there.
@@ -145,10 +139,11 @@ class Runtime {
  private:
   void meet();
   void complete();
+  bool can_leave_together();
+  bool leave_together();
   bool somebody_died() const;  ///< whether a rank of this host has died
   void refuse(const std::string& doing) const;
   void refuse_era(const std::string& doing) const;
-  void take_over();
   void leave_to_the_parent();
 
   std::unique_ptr<Communicator> communicator_;
@@ -158,17 +153,15 @@ class Runtime {
   int objects_ = 0;
   int exceptions_at_birth_ = 0;
   std::size_t reserved_ = 0;
+  bool progressing_ = false;
   bool failed_ = false;
-  bool leaving_ = false;
   bool left_ = false;
   std::int64_t unreceived_ = 0;
   bool is_part_ = false;
   int place_ = 0;
   int chosen_gpu_ = -1;
   std::string failure_;  // the reason given to `fail`
-  ErrorKind failure_kind_ = ErrorKind::system;
   std::map<std::vector<int>, int> parts_made_;
-  std::map<std::string, int> made_;  // operations, by name and ranks
   std::vector<std::weak_ptr<Runtime>> parts_;
   Settings settings_;
   Topology topology_;
@@ -177,14 +170,6 @@ class Runtime {
   std::unique_ptr<Liveness> liveness_;
   std::unique_ptr<Channels> channels_;
   std::vector<Progressing*> active_;
-  std::atomic<std::uintptr_t> user_{0};         // the thread that used this context last
-  std::unique_ptr<Progress::Member> progress_;  // among its contexts; also if the constructor throws, it leaves them
-
- public:
-  std::vector<Provenance> provenance;  ///< how the prices came about
-  std::shared_ptr<Findings> findings;  ///< what operations have taken (operations/epoch_watch.hpp); null: nothing
-  bool has_findings = false;           ///< this rank has some that the others have not heard of
-  bool all_have_findings = false;      ///< so had all ranks when they last compared arguments
 };
 
 /// What a later folder of src/ adds to every context. `make` is called at the end of the context's making on all ranks
@@ -220,7 +205,7 @@ class Agreement {
   Agreement& same(const std::string& argument, std::int64_t value);
   /// Adds what is wrong on this rank (empty: nothing). If any rank has a complaint, `check` throws it on all ranks and
   /// names the rank. So no rank goes on alone. Called before `check`.
-  Agreement& complain(const std::string& text, ErrorKind kind = ErrorKind::argument);
+  Agreement& complain(const std::string& text);
   /// The same with an exception's text. If the exceptions of all ranks that complain are `PathUnusable`, `check` throws
   /// `PathUnusable`.
   Agreement& complain(const std::exception& error);
@@ -240,7 +225,6 @@ class Agreement {
   std::vector<int> peers_;
   std::vector<std::pair<std::string, std::string>> values_;
   std::string complaint_;
-  ErrorKind kind_ = ErrorKind::argument;
   bool unusable_ = false;  // the complaint is a `PathUnusable`
 };
 

@@ -10,7 +10,6 @@
 #include <optional>
 #include <random>
 
-#include "layout/encoding.hpp"
 #include "session/collective.hpp"
 #include "session/runtime.hpp"
 #include "tasuki/error.hpp"
@@ -71,11 +70,11 @@ StartLog::StartLog(Runtime& runtime)
     reinterpret_cast<Page*>(page_.get())->who = book(runtime.topology().threads).who;
     own = runtime.memory().find(page_.get(), sizeof(Page));
   });
-  const auto addresses = gather_texts(runtime, encoded(own), "telling where each rank says what it starts");
+  const auto addresses = gather_texts(runtime, as_text(own), "telling where each rank says what it starts");
   for (int rank = 0; rank < runtime.size(); ++rank) {
     if (rank == runtime.rank() || !runtime.topology().same_host(rank, runtime.rank())) continue;
     const auto at = static_cast<std::size_t>(rank);
-    const auto page = runtime.memory().map(rank, decoded<SharedAddress>(addresses[at]));
+    const auto page = runtime.memory().map(rank, from_text<SharedAddress>(addresses[at]));
     if (page) pages_[at] = {page, reinterpret_cast<Page*>(page.get())};
   }
 }
@@ -129,8 +128,8 @@ void StartLog::complain(const StartOrders::Conflict& conflict) {
       "rank {}: {} was started before {} in a stream here, but {} started {} before {} in one stream; start "
       "what shares a stream in the same order on all ranks",
       runtime_.rank(), first, second, other, second, first);
-  runtime_.fail(text, ErrorKind::disagreement);
-  throw Error(ErrorKind::disagreement, text);
+  runtime_.fail(text);
+  throw Error(text);
 }
 
 void StartLog::look() {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "layout/encoding.hpp"
 #include "session/team.hpp"
 #include "tasuki/error.hpp"
 
@@ -19,7 +18,6 @@ void Team::post(std::uint64_t call, const std::string& kind, int rank, const std
   }
   if (entry.kind != kind)
     throw Error(
-        ErrorKind::disagreement,
         fmt::format("the ranks do different things: rank {} {}, rank {} {}; all ranks of a context must make the same "
                     "collective calls in the same order",
                     entry.first, entry.kind, rank, kind));
@@ -101,9 +99,8 @@ class Combined final : public Collective {
   bool ended() override {
     if (!Collective::ended()) return false;
     for (const std::string& text : texts) {
-      const auto theirs = Decoder(text).records<std::uint64_t>();
-      if (theirs.size() != words.size()) throw Malformed("the ranks combine different numbers of words");
-      for (std::size_t w = 0; w < words.size(); ++w) words[w] &= theirs[w];
+      for (std::size_t w = 0; w < words.size(); ++w)
+        words[w] &= from_text<std::uint64_t>(text.substr(w * sizeof(std::uint64_t), sizeof(std::uint64_t)));
     }
     return true;
   }
@@ -144,7 +141,7 @@ class ThreadCommunicator final : public Communicator {
 
   std::unique_ptr<Pending> combine(const std::vector<std::uint64_t>& words) override {
     team_->post(++calls_, fmt::format("combines {} words", words.size()), rank_,
-                Encoder().records(std::span<const std::uint64_t>(words)).bytes());
+                std::string(reinterpret_cast<const char*>(words.data()), words.size() * sizeof(std::uint64_t)));
     return std::make_unique<Combined>(team_, calls_, words.size());
   }
 
@@ -161,7 +158,7 @@ class ThreadCommunicator final : public Communicator {
 
   bool running() const override { return true; }
   void abandon(const std::string& why) override { team_->fail(rank_, why); }
-  std::string broken() override { return team_->why(); }
+  std::string broken() const override { return team_->why(); }
 
  private:
   std::shared_ptr<Team> team_;

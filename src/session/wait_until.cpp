@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include <fmt/format.h>
 
@@ -21,29 +22,27 @@ constexpr unsigned kTurnsPerDrive = 4;  // yields between two calls that drive t
 
 WaitHooks hooks;
 
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 // Throws. `why` names a rank that has failed; empty: the deadline has passed.
 [[noreturn]] void give_up(Runtime& runtime, const std::string& why, const std::string& what) {
   if (!why.empty()) {
-    runtime.fail(why, ErrorKind::rank_died);
-    throw Error(ErrorKind::rank_died, fmt::format("{}: {}", what, why));
+    runtime.fail(why);
+    throw Error(fmt::format("{}: {}", what, why));
   }
   const std::string gave_up = fmt::format("the deadline of {:g} s has passed", runtime.deadline);
-  runtime.fail(fmt::format("on rank {} {}: {}", runtime.rank(), gave_up, what), ErrorKind::deadline);
-  throw Error(ErrorKind::deadline,
-              fmt::format("{}: {}; TASUKI_DEADLINE or Context::set_deadline allow more", what, gave_up));
+  runtime.fail(fmt::format("on rank {} {}: {}", runtime.rank(), gave_up, what));
+  throw Error(fmt::format("{}: {}; TASUKI_DEADLINE or Context::set_deadline allow more", what, gave_up));
 }
 
 }  // namespace
 
 void fail_by_gpu(Runtime& runtime, std::span<const int> needs, const std::string& what, const GpuFailure& failure) {
   const std::string dead = runtime.liveness().failure_soon(needs);
-  const ErrorKind kind = dead.empty() ? failure.kind() : ErrorKind::rank_died;
-  runtime.fail(dead.empty() ? failure.what() : dead, kind);
-  throw Error(kind, fmt::format("{}: {}{}{}", what, failure.what(), dead.empty() ? "" : "; ", dead));
-}
-
-ErrorKind kind_of_ended_wait(Runtime& runtime) {
-  return runtime.liveness().failure(runtime.everyone()).empty() ? ErrorKind::deadline : ErrorKind::rank_died;
+  runtime.fail(dead.empty() ? failure.what() : dead);
+  throw Error(fmt::format("{}: {}{}{}", what, failure.what(), dead.empty() ? "" : "; ", dead));
 }
 
 void set_wait_hooks(const WaitHooks& wanted) {
@@ -62,25 +61,21 @@ void Unlocked::look() const {
   if (hooks.look != nullptr) hooks.look(token_);
 }
 
-PatientWait::PatientWait(Runtime& runtime, std::span<const int> needs, double patience, std::uint64_t operation)
+PatientWait::PatientWait(Runtime& runtime, std::span<const int> needs, double patience)
     : runtime_(runtime),
       needs_(needs),
-      operation_(operation),
-      next_look_(kLookInterval),
-      end_(patience),
-      unlocked_(&runtime) {
-  runtime.use();
-}
+      next_look_(now() + kLookInterval),
+      end_(now() + patience),
+      unlocked_(&runtime) {}
 
 bool PatientWait::go_on() {
-  if (++turns_ % kTurnsPerDrive == 0) Progress::drive();
+  if (++turns_ % kTurnsPerDrive == 0) runtime_.progress_all();
   sched_yield();
-  const double time = clock_.read();
+  const double time = now();
   if (time >= next_look_ && why_.empty()) {
     unlocked_.look();
-    const double begin = WaitClock::now();
-    why_ = runtime_.liveness().failure(needs_, operation_);
-    next_look_ = time + std::max(kLookInterval, kLookShare * (WaitClock::now() - begin));
+    why_ = runtime_.liveness().failure(needs_);
+    next_look_ = time + std::max(kLookInterval, kLookShare * (now() - time));
     if (!why_.empty()) end_ = std::min(end_, time + kGrace);
   }
   return time < end_;
@@ -90,8 +85,8 @@ void PatientWait::fail(const std::string& what) {
   give_up(runtime_, why_, what);
 }
 
-bool TestWatch::go_on(Runtime& runtime, std::span<const int> needs, std::uint64_t epoch, std::uint64_t operation) {
-  const double time = WaitClock::now();
+bool TestWatch::go_on(Runtime& runtime, std::span<const int> needs, std::uint64_t epoch) {
+  const double time = now();
   if (epoch != epoch_) {
     epoch_ = epoch;
     waited_ = 0;
@@ -101,10 +96,10 @@ bool TestWatch::go_on(Runtime& runtime, std::span<const int> needs, std::uint64_
   }
   waited_ += std::min(time - last_, runtime.deadline / kFewestTests);
   last_ = time;
-  Progress::drive();
+  runtime.progress_all();
   if (time >= next_look_ && why_.empty()) {
-    why_ = runtime.liveness().failure(needs, operation);
-    next_look_ = time + std::max(kLookInterval, kLookShare * (WaitClock::now() - time));
+    why_ = runtime.liveness().failure(needs);
+    next_look_ = time + std::max(kLookInterval, kLookShare * (now() - time));
     end_ = time + kGrace;
   }
   return waited_ < runtime.deadline && (why_.empty() || time < end_);

@@ -30,11 +30,17 @@ class Message final : public HostChannel {
                         r.runtime.topology().called(c.peer));
     const std::int64_t step = sends_ ? c.src_step : c.dst_step;
     for (std::int64_t round = 0; round < carried.rounds; ++round) {
-      for (std::byte* base : carried.local) requests_.add(r, c, base + c.offset + round * step);
+      for (std::byte* base : carried.local) requests_.push_back(make_message(r, c, base + c.offset + round * step));
     }
   }
 
-  ~Message() override { runtime_.count_messages(unreceived_); }
+  ~Message() override {
+    runtime_.count_messages(unreceived_);
+    if (!mpi_running()) return;
+    for (auto& request : requests_) {
+      if (request != MPI_REQUEST_NULL) mpi::calls().Request_free(&request);
+    }
+  }
   Message(const Message&) = delete;
   Message& operator=(const Message&) = delete;
 
@@ -49,7 +55,7 @@ class Message final : public HostChannel {
     int done = 0;
     const int code = mpi::calls().Test(running_, &done, MPI_STATUS_IGNORE);
     if (code != MPI_SUCCESS || done != 0) running_ = nullptr;
-    if (code != MPI_SUCCESS) throw Error(ErrorKind::system, fmt::format("{} failed: {}", name_, mpi_error_text(code)));
+    if (code != MPI_SUCCESS) throw Error(fmt::format("{} failed: {}", name_, mpi_error_text(code)));
     if (done != 0 && !sends_) --unreceived_;
     return done != 0;
   }
@@ -72,7 +78,7 @@ class Message final : public HostChannel {
   int copies_;
   bool sends_;
   std::int64_t unreceived_ = 0;  // see Runtime::count_messages; a cancelled message may have been sent
-  Requests requests_;
+  std::vector<MPI_Request> requests_;
   MPI_Request* running_ = nullptr;  // none once it has ended: MPICH takes a cancel of such a request for an error
 };
 
@@ -80,10 +86,10 @@ class Mpi final : public Transport {
  public:
   std::vector<Channel> open(const ChannelRequest& r) override {
     if (r.threaded && r.runtime.thread_level() < MPI_THREAD_MULTIPLE) {
-      throw Error(ErrorKind::not_possible,
-                  fmt::format("rank {}: {}: engine 'thread' with path 'mpi' needs MPI_THREAD_MULTIPLE, but MPI was "
-                              "started with less; use engine 'inline' or start MPI with MPI_Init_thread",
-                              r.plan.rank, r.plan.operation));
+      throw Error(
+          fmt::format("rank {}: {}: engine 'thread' with path 'mpi' needs MPI_THREAD_MULTIPLE, but MPI was "
+                      "started with less; use engine 'inline' or start MPI with MPI_Init_thread",
+                      r.plan.rank, r.plan.operation));
     }
     std::vector<Channel> channels;
     for (const CarriedCommand& carried : r.commands)

@@ -18,7 +18,6 @@
 #include <thread>
 #include <vector>
 
-#include "layout/encoding.hpp"
 #include "paths/path.hpp"
 #include "session/collective.hpp"
 #include "session/gpus.hpp"
@@ -99,7 +98,7 @@ class Communicator {
     together(runtime, [&] {
       if (me == 0) nccl.check(nccl.get_unique_id(&id), "ncclGetUniqueId");
     });
-    id = decoded<ncclUniqueId>(text_of_first(runtime, encoded(id)));
+    id = from_text<ncclUniqueId>(text_of_first(runtime, as_text(id)));
     std::shared_ptr<std::byte> bytes;
     together(runtime, [&] {
       bytes = {gpu()->allocate(2 * size), [](std::byte* p) { gpu()->release(p); }};
@@ -133,8 +132,7 @@ class Communicator {
     comm_ = nullptr;
   }
   ncclComm_t get() const {
-    if (comm_ == nullptr)
-      throw Error(ErrorKind::system, "the NCCL communicator was aborted after a failure; end the program");
+    if (comm_ == nullptr) throw Error("the NCCL communicator was aborted after a failure; end the program");
     return comm_;
   }
   int place_of(int rank) const {
@@ -234,7 +232,7 @@ class NcclTransport final : public Transport {
     }
     return channels;
 #else
-    throw Error(ErrorKind::not_possible, "rank " + std::to_string(r.plan.rank) + ": path nccl: built without nccl.h");
+    throw Error("rank " + std::to_string(r.plan.rank) + ": path nccl: built without nccl.h");
 #endif
   }
 

@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "layout/encoding.hpp"
 #include "layout/nest_loop.hpp"
 #include "session/collective.hpp"
 #include "tasuki/error.hpp"
@@ -66,13 +65,10 @@ class Reader {
     const std::string why = runtime_.liveness().failure(peer);
     // A process that is ending loses its memory before /proc shows that it has ended.
     if (why.empty() && (error == ESRCH || error == EFAULT))
-      throw Error(ErrorKind::rank_died,
-                  fmt::format("rank {}: path shared:read: rank {} (pid {}) has died, or its memory is gone: {}",
+      throw Error(fmt::format("rank {}: path shared:read: rank {} (pid {}) has died, or its memory is gone: {}",
                               runtime_.rank(), peer_, pid_, std::strerror(error)));
-    if (!why.empty())
-      throw Error(ErrorKind::system, fmt::format("rank {}: path shared:read: {}", runtime_.rank(), why));
+    if (!why.empty()) throw Error(fmt::format("rank {}: path shared:read: {}", runtime_.rank(), why));
     throw Error(
-        ErrorKind::system,
         fmt::format("rank {}: path shared:read: reading the memory of rank {} (pid {}) failed: {}; force another path "
                     "with TASUKI_PATH=shared:eager or mpi, or allow process_vm_readv (ptrace scope)",
                     runtime_.rank(), peer_, pid_, std::strerror(error)));
@@ -126,12 +122,12 @@ std::string probe(Runtime& runtime) {
   const std::uint64_t word = 0x7461737569000000ULL + static_cast<std::uint64_t>(me);
   const Target mine{topology.processes[static_cast<std::size_t>(me)].pid, reinterpret_cast<std::uint64_t>(&word)};
   const std::string doing = "finding out whether ranks may read each other's memory";
-  const auto targets = gather_texts(runtime, encoded(mine), doing);
+  const auto targets = gather_texts(runtime, as_text(mine), doing);
   int error = 0;
   for (int other = (me + 1) % runtime.size(); other != me; other = (other + 1) % runtime.size()) {
     if (!topology.same_host(me, other)) continue;
     std::uint64_t seen = 0;
-    const auto target = decoded<Target>(targets[static_cast<std::size_t>(other)]);
+    const auto target = from_text<Target>(targets[static_cast<std::size_t>(other)]);
     iovec to{&seen, sizeof seen};
     iovec from{reinterpret_cast<void*>(target.address), sizeof seen};  // NOLINT: another process's address
     if (process_vm_readv(static_cast<pid_t>(target.pid), &to, 1, &from, 1, 0) != sizeof seen) error = errno;
@@ -140,8 +136,8 @@ std::string probe(Runtime& runtime) {
   }
   int worst = 0;
   // This is a barrier too: every `word` exists until all ranks have read.
-  for (const std::string& text : gather_texts(runtime, encoded(error), doing)) {
-    worst = std::max(worst, decoded<int>(text));
+  for (const std::string& text : gather_texts(runtime, as_text(error), doing)) {
+    worst = std::max(worst, from_text<int>(text));
   }
   return worst == 0 ? std::string() : fmt::format("process_vm_readv is refused here: {}", std::strerror(worst));
 }

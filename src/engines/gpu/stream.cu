@@ -18,7 +18,6 @@
 #include "engines/gpu/rows.hpp"
 #include "memory/query.cuh"
 #include "session/gpus.hpp"
-#include "session/wait_until.hpp"
 #include "tasuki/cuda.cuh"
 
 namespace tasuki {
@@ -443,9 +442,8 @@ class StreamEngine final : public Engine {
             "; operations that share a stream must be started in the same order on all ranks (TASUKI_CHECK=1 tells "
             "those that were not)";
     }
-    const ErrorKind kind = kind_of_ended_wait(runtime_);
-    runtime_.fail(text, kind);
-    throw Error(kind, text);
+    runtime_.fail(text);
+    throw Error(text);
   }
 
   Executor& executor_;
