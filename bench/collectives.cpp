@@ -130,9 +130,8 @@ struct Form {
 std::shared_ptr<std::byte> allocated(const tasuki::Context& context, std::int64_t bytes, Place place) {
   if (place == Place::shared) return tasuki::shared_alloc(context, bytes);
   constexpr std::align_val_t kPage{4096};
-  std::shared_ptr<std::byte> memory(
-      static_cast<std::byte*>(::operator new(static_cast<std::size_t>(bytes), kPage)),
-      [](std::byte* p) { ::operator delete(p, kPage); });
+  std::shared_ptr<std::byte> memory(static_cast<std::byte*>(::operator new(static_cast<std::size_t>(bytes), kPage)),
+                                    [](std::byte* p) { ::operator delete(p, kPage); });
   // As NumPy does for its arrays. That it may be refused changes nothing.
   if (bytes >= 4 << 20) static_cast<void>(madvise(memory.get(), static_cast<std::size_t>(bytes), MADV_HUGEPAGE));
   return memory;
