@@ -56,7 +56,7 @@ UserBuffer user_buffer(const char* name, Role role, const TransferSide& side, co
 // The complaint of a rank that is one of the sides; empty if there is none.
 std::string complaint_about(int me, const TransferSide& from, const TransferSide& to, const Layout& src,
                             const Layout& dst, bool on_gpu) {
-  const std::string unfit = tasuki::complaint_about(from.rank, src, to.rank, dst);
+  std::string unfit = tasuki::complaint_about(from.rank, src, to.rank, dst);
   if (src.size() != dst.size()) return unfit;
   for (const auto& [name, side] : {std::pair{"from", &from}, std::pair{"to", &to}}) {
     if (side->rank != me) continue;
