@@ -65,7 +65,7 @@ struct Buffer {
   std::int32_t ring = 1;
   std::int32_t per_epoch = 0;  ///< counters: how far the counter advances in one epoch
   std::int32_t copies = 1;     ///< 2 for a field with two copies that do not alternate: the current one is used
-  /// Its name for people: the name, or `arrived.0<1` (purpose, link, writer). Unique among a rank's buffers.
+  /// Its name for people: the name, or `arrived.0<1` (purpose, link, writer).
   std::string label() const;
   friend bool operator==(const Buffer&, const Buffer&) = default;
 };

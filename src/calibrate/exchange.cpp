@@ -35,24 +35,25 @@ Exchange::Exchange(const Context& context, int a, int b, std::byte* from, std::b
   const bool here = runtime.rank() == a || runtime.rank() == b;
   std::vector<int> peers;
   if (here && a != b) peers = {runtime.rank() == a ? b : a};
-  Description d{{}, {}, Agreement(runtime, "Exchange", peers)};
-  d.among = peers;
+  Description d(runtime, "Exchange", peers);
   d.problem.operation = fmt::format("exchange {}<->{}", a, b);
-  d.add(whole("from", Role::input, from, layout, here));
-  d.add(whole("to", Role::output, to, layout, here));
-  const std::array<std::pair<int, int>, 2> ways{std::pair{a, b}, std::pair{b, a}};
-  for (const auto& [src, dst] : ways) {
-    if (!here) break;
-    Move move;
-    move.src_rank = src;
-    move.dst_rank = dst;
-    move.src = 0;
-    move.dst = 1;
-    move.copies = zip(layout, layout);
-    move.label = "all";
-    d.problem.moves.push_back(std::move(move));
-  }
-  mark_mutual(d.problem.moves);
+  d.attempt.locally("describing an exchange", [&] {
+    d.add(whole("from", Role::input, from, layout, here));
+    d.add(whole("to", Role::output, to, layout, here));
+    const std::array<std::pair<int, int>, 2> ways{std::pair{a, b}, std::pair{b, a}};
+    for (const auto& [src, dst] : ways) {
+      if (!here) break;
+      Move move;
+      move.src_rank = src;
+      move.dst_rank = dst;
+      move.src = 0;
+      move.dst = 1;
+      move.copies = zip(layout, layout);
+      move.label = "all";
+      d.problem.moves.push_back(std::move(move));
+    }
+    mark_mutual(d.problem.moves);
+  });
   state_ = std::make_shared<State>(context, std::move(d), options);
 }
 

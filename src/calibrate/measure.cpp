@@ -14,6 +14,7 @@
 
 #include "calibrate/exchange.hpp"
 #include "calibrate/profile_file.hpp"
+#include "layout/encoding.hpp"
 #include "operations/state.hpp"
 #include "paths/path.hpp"
 #include "session/collective.hpp"
@@ -328,7 +329,7 @@ std::optional<Times> measure(const Context& context, const Path& path, const Roo
     }
   }
   outcome.settle();
-  found = from_text<decltype(found)>(text_of_root(runtime, as_text(found), "measuring the machine"));
+  found = decoded<decltype(found)>(text_of_root(runtime, encoded(found), "measuring the machine"));
   if (!found.usable) return {};
   return found.times;
 }

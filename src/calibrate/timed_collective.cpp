@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "layout/encoding.hpp"
 #include "memory/gpu_memory.hpp"
 #include "session/collective.hpp"
 #include "session/gpus.hpp"
@@ -99,8 +100,8 @@ Room::Room(const Context& context, Memory memory, std::int64_t bytes, bool is_sh
 
 double largest(const Context& context, double mine) {
   double most = mine;
-  for (const std::string& text : gather_texts(runtime_of(context), as_text(mine), "measuring collectives"))
-    most = std::max(most, from_text<double>(text));
+  for (const std::string& text : gather_texts(runtime_of(context), encoded(mine), "measuring collectives"))
+    most = std::max(most, decoded<double>(text));
   return most;
 }
 

@@ -9,13 +9,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <new>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "paths/path.hpp"
-#include "session/collective.hpp"
+#include "plan/label.hpp"
 #include "session/gpus.hpp"
+#include "support/fail_point.hpp"
 #include "tasuki/error.hpp"
 #include "transports/transport.hpp"
 
@@ -62,8 +63,8 @@ class Binding {
   }
 
   // Finds memory for this rank's buffers. Returns what to tell the peers.
-  std::string place_own() {
-    std::string told;
+  Encoder place_own() {
+    Encoder told;
     place_own_scratch(told);
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
       if (plan_.buffers[b].rank == me_ && is_user(plan_.buffers[b])) tell(told, plan_.buffers[b], user_address(b));
@@ -71,14 +72,25 @@ class Binding {
     return told;
   }
 
-  void place_remote(const std::vector<int>& peers, const std::vector<std::string>& answers) {
+  // Reads what the peers tell: the lowest number that each can give the operation, and its buffers.
+  void hear(const std::vector<int>& peers, const std::vector<std::string>& answers) {
     for (std::size_t p = 0; p < answers.size(); ++p) {
-      for (std::size_t at = 0; at < answers[p].size();) {
-        const std::size_t end = answers[p].find('\n', at);
-        std::memcpy(&told_[{peers[p], answers[p].substr(at, end - at)}], answers[p].data() + end + 1, sizeof(Told));
-        at = end + 1 + sizeof(Told);
+      Decoder from(answers[p]);
+      numbers_[peers[p]] = std::max(runtime_.channels().lowest(peers[p]), from.number());
+      while (!from.empty()) {
+        const auto purpose = static_cast<Purpose>(from.number());
+        const auto link = static_cast<std::int32_t>(from.number());
+        const auto writer = static_cast<std::int32_t>(from.number());
+        detail::BufferKey key{purpose, link, writer, from.text()};
+        const auto told = from.record<Told>();
+        if (told.copies < 0 || told.copies > std::ssize(told.address))
+          throw Error(fmt::format("rank {} tells {} copies of a buffer (a defect in Tasuki)", peers[p], told.copies));
+        told_[{peers[p], std::move(key)}] = told;
       }
     }
+  }
+
+  void place_remote(const std::vector<int>& peers) {
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
       // A plan may name, in an expectation, a buffer of a rank that it never touches.
       if (plan_.buffers[b].rank == me_ || !std::binary_search(peers.begin(), peers.end(), plan_.buffers[b].rank))
@@ -88,12 +100,7 @@ class Binding {
   }
 
   void open_channels(const std::vector<int>& peers, bool threaded) {
-    std::map<int, std::int64_t> numbers;
-    for (const int peer : peers) {
-      const std::int64_t number = numbers[peer] = runtime_.next_channel(peer);
-      program_.memory.emplace_back(
-          nullptr, [&runtime = runtime_, peer, number](void*) { runtime.channels().give_back(peer, number); });
-    }
+    for (const int peer : peers) take_number(peer, numbers_.at(peer));
     program_.channels.resize(plan_.commands.size());
     const std::int64_t streaming = streaming_from(runtime_);
     std::map<std::string, std::vector<CarriedCommand>> carried;  // by transport
@@ -115,7 +122,7 @@ class Binding {
       }
     }
     for (const auto& [name, commands] : carried) {
-      const auto number = [&](int peer) { return numbers.at(peer); };
+      const auto number = [&](int peer) { return numbers_.at(peer); };
       auto channels =
           runtime_.transports->find(name).open({runtime_, plan_, program_.where, commands, number, threaded});
       for (std::size_t i = 0; i < commands.size(); ++i)
@@ -124,8 +131,18 @@ class Binding {
   }
 
  private:
-  static void tell(std::string& told, const Buffer& buffer, const Told& entry) {
-    told += buffer.label() + '\n' + std::string(reinterpret_cast<const char*>(&entry), sizeof entry);
+  static void tell(Encoder& told, const Buffer& buffer, const Told& entry) {
+    const auto [purpose, link, writer, name] = detail::key_of(buffer);
+    told.number(static_cast<std::int64_t>(purpose)).number(link).number(writer).text(name).record(entry);
+  }
+
+  // The number is given back with the program.
+  void take_number(int peer, std::int64_t number) {
+    FailPoint::pass("taking a number with a peer");
+    program_.memory.reserve(program_.memory.size() + 1);
+    runtime_.channels().take(peer, number);
+    program_.memory.emplace_back(
+        nullptr, [&runtime = runtime_, peer, number](void*) { runtime.channels().give_back(peer, number); });
   }
 
   void place(std::size_t b, std::byte* at) {
@@ -135,7 +152,7 @@ class Binding {
   }
 
   // All counters and scratch of this rank of one kind (`Home`) are in one block of memory.
-  void place_own_scratch(std::string& told) {
+  void place_own_scratch(Encoder& told) {
     const auto& buffers = plan_.buffers;
     for (const Home home : {Home::own, Home::shared, Home::device, Home::stamped, Home::pinned}) {
       const auto mine = [&](const Buffer& b) { return b.rank == me_ && !is_user(b) && b.home == home; };
@@ -164,6 +181,7 @@ class Binding {
 
   // Zero-filled, but for memory that is shared. Local.
   std::shared_ptr<std::byte> allocate(Home home, std::int64_t bytes) {
+    FailPoint::pass("allocating scratch");
     if (home == Home::shared) return runtime_.memory().allocate(bytes, /*zeros=*/false);
     if (home == Home::device || home == Home::stamped) return runtime_.gpus->allocate(bytes);
     if (home == Home::pinned) return {gpu()->allocate_mapped(bytes), [](std::byte* p) { gpu()->release_mapped(p); }};
@@ -217,7 +235,7 @@ class Binding {
   }
 
   const Told& told_of(const Buffer& buffer) const {
-    const auto found = told_.find({buffer.rank, buffer.label()});
+    const auto found = told_.find({buffer.rank, detail::key_of(buffer)});
     if (found == told_.end())
       throw Error(
           fmt::format("rank {}: {}: rank {} has no buffer '{}' in its plan, but this rank's plan names it; the "
@@ -255,6 +273,7 @@ class Binding {
 
   // Keeps the mapping: the owner does not reuse a block while this rank has it mapped. Null if it cannot be mapped.
   std::byte* hold(const std::shared_ptr<std::byte>& mapped) {
+    FailPoint::pass("mapping memory of a peer");
     if (mapped) program_.memory.push_back(mapped);
     return mapped.get();
   }
@@ -278,7 +297,8 @@ class Binding {
   const Plan& plan_;
   const std::vector<UserBuffer>& users_;
   int me_;
-  std::map<std::pair<int, std::string>, Told> told_;
+  std::map<std::pair<int, detail::BufferKey>, Told> told_;
+  std::map<int, std::int64_t> numbers_;  // of the operation with each peer
 };
 
 }  // namespace
@@ -290,27 +310,27 @@ std::vector<int> peers_of(const Plan& plan) {
   return {peers.begin(), peers.end()};
 }
 
-Program bind(Runtime& runtime, Plan plan, const std::vector<UserBuffer>& buffers, bool threaded) {
+Program bind(Runtime& runtime, Attempt& attempt, Plan plan, const std::vector<int>& peers,
+             const std::vector<UserBuffer>& buffers, bool threaded) {
   Program program;
   program.plan = std::move(plan);
-  Binding binding(runtime, program, buffers);
-  const std::vector<int> peers = peers_of(program.plan);
-  // Peers wait for what this rank tells, even if it has only a complaint.
-  std::string told;
-  std::string complaint;
-  try {
-    told = binding.place_own();
-  } catch (const std::exception& error) {
-    complaint = error.what();
-    told.clear();
-  }
-  const auto answers = exchange(runtime, peers, std::vector<std::string>(peers.size(), told));
-  if (!complaint.empty()) throw Error(complaint);
-  // The answer of a peer with a plan is never empty: it has at least a counter or a user buffer.
-  if (std::any_of(answers.begin(), answers.end(), [](const auto& answer) { return answer.empty(); }))
-    throw PeerFailed();
-  binding.place_remote(peers, answers);
-  binding.open_channels(peers, threaded);
+  std::optional<Binding> binding;
+  Encoder told;
+  attempt.locally("placing the buffers of this rank", [&] {
+    for (const int peer : peers_of(program.plan))
+      if (!std::ranges::binary_search(peers, peer))
+        throw Error(fmt::format("rank {}: {}: the plan deals with rank {}, which takes no part (a defect in Tasuki)",
+                                program.plan.rank, program.plan.operation, peer));
+    binding.emplace(runtime, program, buffers);
+    told = binding->place_own();
+  });
+  const auto answers = attempt.exchange(
+      peers, [&](std::size_t p, Encoder& to) { to.number(runtime.channels().lowest(peers[p])).append(told); });
+  attempt.locally("placing the buffers of peers", [&] {
+    binding->hear(peers, answers);
+    binding->place_remote(peers);
+  });
+  attempt.locally("opening channels", [&] { binding->open_channels(peers, threaded); });
   return program;
 }
 

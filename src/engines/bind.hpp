@@ -2,11 +2,11 @@
 // addresses and gets theirs, picks copy functions and opens channels. Nothing is reordered: what runs is the plan.
 #pragma once
 
-#include <exception>
 #include <string>
 #include <vector>
 
 #include "engines/host/executor.hpp"
+#include "session/attempt.hpp"
 #include "session/runtime.hpp"
 
 namespace tasuki {
@@ -22,18 +22,13 @@ struct UserBuffer {
   Memory where = Memory::host;
 };
 
-/// Thrown on a rank whose peer could not do its part. The peer says why when the ranks agree on the outcome.
-class PeerFailed : public std::exception {
- public:
-  const char* what() const noexcept override { return "a peer could not make its part of the operation"; }
-};
-
 /// The ranks with which a plan's commands deal, ascending, without its own rank.
 std::vector<int> peers_of(const Plan& plan);
 
-/// Tells addresses to the plan's peers, which bind theirs at the same time, and gets theirs. Throws `Error` on this
-/// rank alone; the caller tells the others. Throws `PeerFailed` if a peer sent nothing. The plan's user buffers are
-/// found in `buffers` by name.
-Program bind(Runtime& runtime, Plan plan, const std::vector<UserBuffer>& buffers, bool threaded);
+/// Tells addresses to `peers` (ascending), which bind their plans at the same time, and gets theirs. The plan's peers
+/// are among them. What fails, here or on a peer, is the attempt's to settle; the program is whole only if nothing has.
+/// All that it has taken is given back with it. The plan's user buffers are found in `buffers` by name.
+Program bind(Runtime& runtime, Attempt& attempt, Plan plan, const std::vector<int>& peers,
+             const std::vector<UserBuffer>& buffers, bool threaded);
 
 }  // namespace tasuki

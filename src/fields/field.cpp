@@ -104,8 +104,8 @@ std::shared_ptr<FieldBase::Storage> make_storage(const Grid& grid, const FieldOp
     set_shape(*field, options.pad);
     if (memory != nullptr) check_memory(*memory, options.copies, field->bytes);
     field->where = memory != nullptr ? where_is(*memory, options.memory) : options.memory;
-  } catch (const Error& error) {
-    agreement.complain(error.what());
+  } catch (const std::exception& error) {
+    agreement.complain(error);
   }
   std::string extents;
   for (int d = 0; d < grid.ndims(); ++d) extents += fmt::format("{}{}", d == 0 ? "" : " x ", grid.extent(d));

@@ -1,6 +1,7 @@
 // Grid: the decomposition that all ranks have agreed on, and which rank has which box.
 #include "tasuki/grid.hpp"
 
+#include <exception>
 #include <utility>
 
 #include <fmt/format.h>
@@ -25,9 +26,11 @@ Grid::Grid(const Context& context, std::vector<std::int64_t> extents, GridOption
   auto shape = std::make_shared<Shape>();
   Agreement agreement(runtime, "Grid");
   try {
-    shape->cut = decompose(extents, options, context.size());
-  } catch (const Error& error) {
-    agreement.complain(error.what());
+    std::vector<int> island_of_rank;
+    for (const Process& process : runtime.topology().processes) island_of_rank.push_back(process.island);
+    static_cast<Placement&>(*shape) = placed(extents, options, island_of_rank);
+  } catch (const std::exception& error) {  // also of a rank that has no memory left: all ranks must throw
+    agreement.complain(error);
   }
   agreement.same("extents", fmt::format("{}", fmt::join(extents, " x ")))
       .same("split", fmt::format("{}", fmt::join(options.split, " x ")))
@@ -36,10 +39,6 @@ Grid::Grid(const Context& context, std::vector<std::int64_t> extents, GridOption
       .same("reorder", options.reorder ? "true" : "false")
       .check();
   shape->number = runtime.next_object();
-
-  std::vector<int> island_of_rank;
-  for (const Process& process : runtime.topology().processes) island_of_rank.push_back(process.island);
-  static_cast<Placement&>(*shape) = placed(std::move(shape->cut), options.reorder, island_of_rank);
   shape_ = std::move(shape);
 }
 

@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "engines/bind.hpp"
+#include "layout/encoding.hpp"
 #include "session/collective.hpp"
 #include "tasuki/error.hpp"
 
@@ -26,11 +26,10 @@ std::string why_not(Runtime& runtime, const std::string& mine) {
 // Collective over the plan's peers.
 std::string unanswered_by_peers(Runtime& runtime, const Plan& plan, const std::vector<LineOfBlock>& lines) {
   const std::vector<int> peers = peers_of(plan);
-  const std::string mine(reinterpret_cast<const char*>(lines.data()), lines.size() * sizeof(LineOfBlock));
+  const std::string mine = Encoder().records(std::span<const LineOfBlock>(lines)).bytes();
   const auto blobs = exchange(runtime, peers, std::vector<std::string>(peers.size(), mine));
   for (std::size_t p = 0; p < peers.size(); ++p) {
-    std::vector<LineOfBlock> theirs(blobs[p].size() / sizeof(LineOfBlock));
-    if (!theirs.empty()) std::memcpy(theirs.data(), blobs[p].data(), theirs.size() * sizeof(LineOfBlock));
+    const auto theirs = Decoder(blobs[p]).records<LineOfBlock>();
     std::string wrong = unanswered(lines, runtime.rank(), theirs, peers[p]);
     if (!wrong.empty()) return wrong;
   }

@@ -11,6 +11,7 @@
 #include "kernels/failure.hpp"
 #include "kernels/home.hpp"
 #include "kernels/host_messages.hpp"
+#include "layout/encoding.hpp"
 #include "memory/gpu.hpp"
 #include "session/collective.hpp"
 #include "session/gpus.hpp"
@@ -181,20 +182,20 @@ void KernelTeam::State::map_peers() {
   std::string address;
   all_do(runtime_, name_, [&] {
     if (!on_gpu_) {
-      address = as_text(runtime_.memory().find(own_.get(), 1));
+      address = encoded(runtime_.memory().find(own_.get(), 1));
       return;
     }
     std::string why;
     const GpuAddress found = runtime_.gpus->find(own_.get(), why);
     if (!why.empty()) throw Error("its memory cannot be shared: " + why);
-    address = as_text(found);
+    address = encoded(found);
   });
   const auto theirs = exchange(runtime_, others, std::vector<std::string>(others.size(), address));
   team_.base[runtime_.rank()] = reinterpret_cast<device::Byte*>(own_.get());
   all_do(runtime_, name_, [&] {
     for (std::size_t i = 0; i < others.size(); ++i) {
-      peers_.push_back(on_gpu_ ? runtime_.gpus->map(others[i], from_text<GpuAddress>(theirs[i]))
-                               : runtime_.memory().map(others[i], from_text<SharedAddress>(theirs[i])));
+      peers_.push_back(on_gpu_ ? runtime_.gpus->map(others[i], decoded<GpuAddress>(theirs[i]))
+                               : runtime_.memory().map(others[i], decoded<SharedAddress>(theirs[i])));
       if (peers_.back() == nullptr)
         throw Error(
             fmt::format("the memory of rank {} cannot be mapped: {}", others[i], runtime_.memory().why_not(others[i])));

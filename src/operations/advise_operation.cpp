@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <bitset>
-#include <cstring>
 #include <map>
 #include <vector>
 
+#include "layout/encoding.hpp"
+#include "operations/plans_of_all.hpp"
 #include "operations/state.hpp"
 #include "session/collective.hpp"
 
@@ -32,7 +33,7 @@ int cores_of_a_host(const Machine& machine, const std::vector<std::string>& told
   std::map<int, int> ranks;
   bool bound = false;
   for (std::size_t r = 0; r < told.size(); ++r) {
-    const Cores own(told[r]);
+    const Cores own = decoded<Cores>(told[r]);
     bound = bound || own.count() < 2;
     together[machine.ranks[r].host] |= own;
     ++ranks[machine.ranks[r].host];
@@ -48,14 +49,10 @@ int cores_of_a_host(const Machine& machine, const std::vector<std::string>& told
 Advice advise(const Operation& operation, double computation) {
   Runtime& runtime = runtime_of(operation.context());
   Agreement(runtime, "advise").same("computation", fmt::format("{}", computation)).check();
-  std::string own;
-  all_do(runtime, "advise", [&] { own = to_json(operation.plan()); });
-  std::vector<Plan> plans;
-  for (const auto& text : gather_texts(runtime, own, "advise: gathering the plans of all ranks"))
-    plans.push_back(plan_from_json(text));
+  const std::vector<Plan> plans = plans_of_all(runtime, "advise", [&] { return operation.plan(); });
   Machine machine = runtime.machine;
-  machine.cores = cores_of_a_host(
-      machine, gather_texts(runtime, own_cores().to_string(), "advise: gathering the cores of all ranks"));
+  machine.cores =
+      cores_of_a_host(machine, gather_texts(runtime, encoded(own_cores()), "advise: gathering the cores of all ranks"));
   return advise(plans, machine, computation);
 }
 

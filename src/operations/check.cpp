@@ -23,6 +23,18 @@ std::byte shown(const UserBuffer& buffer) {
   return static_cast<std::byte>(buffer.current != nullptr ? *buffer.current : 0);
 }
 
+// What makes the names of the records differ from those that the user gave. The same on all ranks.
+std::string free_suffix(const std::vector<UserRole>& buffers) {
+  const auto taken = [&](const std::string& suffix) {
+    return std::ranges::any_of(buffers, [&](const UserRole& buffer) {
+      return buffer.name == kCheckOut + suffix || buffer.name == kCheckIn + suffix;
+    });
+  };
+  std::string suffix;
+  while (taken(suffix)) suffix += '#';
+  return suffix;
+}
+
 bool has_pairs(const Description& description) {
   return !description.among && !description.problem.compose &&
          std::any_of(description.buffers.begin(), description.buffers.end(),
@@ -52,8 +64,9 @@ void OperationCheck::add_records(Runtime& runtime, Description& description) {
   for (const Move& move : problem.moves)
     if (move.src_rank != move.dst_rank) ways.emplace(move.src_rank, move.dst_rank);
   const int own = static_cast<int>(problem.buffers.size());
-  description.add({kCheckOut, Role::input, room, {out_}, nullptr, false, Memory::host});
-  description.add({kCheckIn, Role::output, room * runtime.size(), {in_}, nullptr, false, Memory::host});
+  const std::string suffix = free_suffix(problem.buffers);
+  description.add({kCheckOut + suffix, Role::input, room, {out_}, nullptr, false, Memory::host});
+  description.add({kCheckIn + suffix, Role::output, room * runtime.size(), {in_}, nullptr, false, Memory::host});
   for (const auto& [from, to] : ways) {
     Move move;
     move.seq = std::numeric_limits<std::int64_t>::max();

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <utility>
 
 #include "collectives/algorithm.hpp"
@@ -14,7 +13,6 @@
 #include "operations/collective_layouts.hpp"
 #include "operations/given_memory.hpp"
 #include "paths/path.hpp"
-#include "session/collective.hpp"
 #include "session/gpus.hpp"
 #include "tasuki/error.hpp"
 
@@ -46,7 +44,7 @@ bool overlap(const void* a, std::int64_t a_bytes, const void* b, std::int64_t b_
 class Making {
  public:
   Making(const Context& context, CollectiveCall call, const CollectiveOptions& options)
-      : context_(context), runtime_(runtime_of(context)), call_(std::move(call)) {
+      : context_(context), runtime_(runtime_of(context)), call_(std::move(call)), d_(runtime_, call_.operation) {
     CollectiveShape& shape = call_.shape;
     shape.trees = options.trees;
     shape.arity = options.arity;
@@ -62,21 +60,26 @@ class Making {
     shape.in_place = marked_;
   }
 
-  Description describe() {
+  Description describe() && {
     agree();
     if (call_.has_matrix) gather_counts();
     if (call_.has_layouts) gather_layouts();
     settle_memory();
-    Description d{{}, {}, Agreement(runtime_, call_.operation)};
-    d.combine = call_.combine;
-    d.where = call_.shape.memory;
+    d_.combine = call_.combine;
+    d_.where = call_.shape.memory;
     const Machine& machine = machine_for(context_, call_.shape.path);
     if (call_.shape.memory == Memory::host) leave_to_engine(runtime_, engine_);
-    const CollectivePlan layout(machine, call_.shape);
-    d.problem = layout.problem(me());
-    for (std::size_t b = 0; b < d.problem.buffers.size(); ++b)
-      d.buffers.push_back(memory_of_buffer(layout.collective(), d.problem.buffers[b], static_cast<int>(b)));
-    return d;
+    d_.attempt.locally("choosing an algorithm", [&] {
+      try {
+        const CollectivePlan layout(machine, call_.shape);
+        d_.problem = layout.problem(me());
+        for (std::size_t b = 0; b < d_.problem.buffers.size(); ++b)
+          d_.buffers.push_back(memory_of_buffer(layout.collective(), d_.problem.buffers[b], static_cast<int>(b)));
+      } catch (const Error& error) {
+        d_.agreement.complain(error);
+      }
+    });
+    return std::move(d_);
   }
 
  private:
@@ -104,7 +107,9 @@ class Making {
     agreement.same("algorithm", shape.algorithm).same("path", shape.path);
     agreement.same("trees", shape.trees).same("arity", shape.arity).same("chunk", shape.chunk);
     agreement.same("where", std::string(to_string(shape.memory)));  // of a barrier, which has no memory to tell
-    agreement.complain(complaint()).check();
+    d_.attempt.locally("checking arguments", [&] { agreement.complain(complaint()); });
+    d_.attempt.complain_to(agreement, call_.operation);
+    agreement.check();
   }
 
   // What is wrong on this rank by itself.
@@ -195,50 +200,60 @@ class Making {
 
   // Every rank tells what it sends to and gets from each.
   void gather_counts() {
-    std::vector<std::int64_t> rows = call_.send_counts;
-    rows.insert(rows.end(), call_.receive_counts.begin(), call_.receive_counts.end());
-    const std::string mine(reinterpret_cast<const char*>(rows.data()), rows.size() * sizeof(std::int64_t));
-    const auto told = gather_texts(runtime_, mine, fmt::format("{}: gathering counts", call_.operation));
+    const auto told = d_.attempt.gather(
+        call_.operation,
+        [&](Encoder& to) { to.text("counts").numbers(call_.send_counts).numbers(call_.receive_counts); },
+        fmt::format("{}: gathering counts", call_.operation));
     const std::size_t n = told.size();
-    std::vector<std::int64_t>& counts = call_.shape.counts;
-    counts.resize(n * n);
     std::vector<std::int64_t> received(n * n);
-    for (std::size_t r = 0; r < n; ++r) {
-      rows.assign(told[r].size() / sizeof(std::int64_t), 0);
-      std::memcpy(rows.data(), told[r].data(), rows.size() * sizeof(std::int64_t));
-      const bool are_counts = std::all_of(rows.begin(), rows.end(), [](std::int64_t count) { return count >= 0; });
-      if (rows.size() != 2 * n || !are_counts)  // only where the ranks' calls are not compared
-        throw Error(
-            fmt::format("{}: rank {} tells no counts; all ranks must make the same collective", call_.operation, r));
-      std::copy_n(rows.begin(), n, counts.begin() + static_cast<std::ptrdiff_t>(r * n));
-      std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(n), n,
-                  received.begin() + static_cast<std::ptrdiff_t>(r * n));
-    }
+    call_.shape.counts.assign(n * n, 0);
+    for (std::size_t r = 0; r < n; ++r) read_counts(told[r], r, received);
     Agreement agreement(runtime_, call_.operation);
     const auto i = static_cast<std::size_t>(me());
     for (std::size_t r = 0; r < n; ++r) {
-      if (counts[r * n + i] == received[i * n + r]) continue;
+      if (call_.shape.counts[r * n + i] == received[i * n + r]) continue;
       agreement.complain(
           fmt::format("argument 'receive_counts' is {} for rank {}, whose 'send_counts' has {} for this rank",
-                      received[i * n + r], r, counts[r * n + i]));
+                      received[i * n + r], r, call_.shape.counts[r * n + i]));
     }
+    check_memory(agreement);
+  }
+
+  // What rank `r` tells: how many elements it sends to each rank, and gets from each.
+  void read_counts(const std::string& told, std::size_t r, std::vector<std::int64_t>& received) {
+    const auto n = static_cast<std::size_t>(context_.size());
     try {
-      agreement.complain(complaint_about_memory(Collective(runtime_.machine, call_.shape)));
-    } catch (const Error& error) {
-      agreement.complain(error.what());
+      Decoder from(told);
+      if (from.text() != "counts") throw Malformed("no counts");
+      for (auto* const all : {&call_.shape.counts, &received}) {
+        const auto row = from.numbers();
+        if (row.size() != n || std::ranges::any_of(row, [](std::int64_t count) { return count < 0; }))
+          throw Malformed("no counts");
+        std::copy_n(row.begin(), n, all->begin() + static_cast<std::ptrdiff_t>(r * n));
+      }
+      from.end();
+    } catch (const Malformed&) {  // only where the ranks' calls are not compared
+      throw Error(
+          fmt::format("{}: rank {} tells no counts; all ranks must make the same collective", call_.operation, r));
     }
-    agreement.check();
   }
 
   // Every rank tells which bytes its blocks are.
   void gather_layouts() {
-    settle_layouts(runtime_, call_);
+    settle_layouts(runtime_, d_.attempt, call_);
     Agreement agreement(runtime_, call_.operation);
-    try {
-      agreement.complain(complaint_about_memory(Collective(runtime_.machine, call_.shape)));
-    } catch (const Error& error) {
-      agreement.complain(error.what());
-    }
+    check_memory(agreement);
+  }
+
+  void check_memory(Agreement& agreement) {
+    d_.attempt.locally("checking memory", [&] {
+      try {
+        agreement.complain(complaint_about_memory(Collective(runtime_.machine, call_.shape)));
+      } catch (const Error& error) {
+        agreement.complain(error);
+      }
+    });
+    d_.attempt.complain_to(agreement, call_.operation);
     agreement.check();
   }
 
@@ -246,26 +261,31 @@ class Making {
   // to know.
   void settle_memory() {
     CollectiveShape& shape = call_.shape;
-    const Collective collective(runtime_.machine, shape);
-    const auto arguments = given(collective);
     bool shared = true;
-    for (const Given& one : arguments)
-      if (one.has_address() && one.bytes > 0)
-        shared =
-            shared && (memory_of(one.at()) == Memory::device || runtime_.memory().find(one.at(), one.bytes).valid());
-    const Settled settled = tasuki::settle_memory(runtime_, call_.operation, arguments, shape.memory == Memory::device,
-                                                  {shared ? kYes : 0, rooted() && marked_ ? 0 : kYes});
+    std::array<Given, 2> arguments;
+    d_.attempt.locally("looking for shared memory", [&] {
+      arguments = given(Collective(runtime_.machine, shape));
+      for (const Given& one : arguments)
+        if (one.has_address() && one.bytes > 0)
+          shared =
+              shared && (memory_of(one.at()) == Memory::device || runtime_.memory().find(one.at(), one.bytes).valid());
+    });
+    const Settled settled =
+        tasuki::settle_memory(runtime_, d_.attempt, call_.operation, arguments, shape.memory == Memory::device,
+                              {shared ? kYes : 0, rooted() && marked_ ? 0 : kYes});
     shape.shared = settled.also[0] == kYes;
     if (rooted()) shape.in_place = settled.also[1] != kYes;
     shape.memory = settled.memory;
     if (shape.memory == Memory::host) return;
     const GpuMemory& gpus = gpu_memory(runtime_);
-    for (const Given& one : arguments) {
-      std::string why;
-      shared = shared && (one.bytes == 0 || one.base == in_place || gpus.find(one.at(), why).valid != 0);
-    }
+    d_.attempt.locally("looking for memory that GPUs share", [&] {
+      for (const Given& one : arguments) {
+        std::string why;
+        shared = shared && (one.bytes == 0 || one.base == in_place || gpus.find(one.at(), why).valid != 0);
+      }
+    });
     const std::string doing = fmt::format("{}: comparing what memory it is", call_.operation);
-    shape.shared = and_over_ranks(runtime_, {shared ? kYes : 0}, doing)[0] == kYes;
+    shape.shared = d_.attempt.combine(call_.operation, {shared ? kYes : 0}, doing)[0] == kYes;
   }
 
   // The one buffer of a collective that has one.
@@ -290,6 +310,7 @@ class Making {
   const Context& context_;
   Runtime& runtime_;
   CollectiveCall call_;
+  Description d_;
   std::string engine_;
   bool marked_ = false;  // an argument of this rank is `in_place`
 };

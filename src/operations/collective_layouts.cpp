@@ -4,14 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "collectives/collective.hpp"
 #include "layout/sequence.hpp"
-#include "session/collective.hpp"
+#include "session/attempt.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -96,36 +94,27 @@ Side side_of(const std::vector<Layout>& layouts, int blocks) {
   return side;
 }
 
-// As numbers, for the other ranks; and back. The first is one that no other collective tells.
-constexpr std::int64_t kMark = -3;
+// What the other ranks must know; and back. The opening is one that no other collective tells.
+constexpr const char* kOpening = "layouts";
 
-std::string told(const Ends& ends) {
-  Numbers numbers{kMark, ends.in_place ? 1 : 0};
-  for (const Side* side : {&ends.in, &ends.out}) {
-    numbers.push_back(std::ssize(side->bytes));
-    numbers.insert(numbers.end(), side->bytes.begin(), side->bytes.end());
-    append(side->whole, numbers);
-  }
-  return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(std::int64_t)};
+void tell(const Ends& ends, Encoder& to) {
+  to.text(kOpening).number(ends.in_place ? 1 : 0);
+  for (const Side* side : {&ends.in, &ends.out}) to.numbers(side->bytes).layout(side->whole);
 }
 
-std::optional<Ends> heard(const std::string& text, const CollectiveShape& shape, int rank, int ranks) {
-  Numbers numbers(text.size() / sizeof(std::int64_t));
-  std::memcpy(numbers.data(), text.data(), numbers.size() * sizeof(std::int64_t));
-  if (numbers.size() < 2 || numbers[0] != kMark) return {};
+// Throws `Malformed` if they are none.
+Ends heard(const std::string& message, const CollectiveShape& shape, int rank, int ranks) {
+  Decoder from(message);
+  if (from.text() != kOpening) throw Malformed("no layouts");
   Ends ends;
-  ends.in_place = numbers[1] == 1;
+  ends.in_place = from.number(0, 1) == 1;
   const Blocks blocks = blocks_of(shape, rank, ranks, ends.in_place);
-  std::span<const std::int64_t> left(numbers);
-  left = left.subspan(2);
   for (const auto& [side, count] : {std::pair{&ends.in, blocks.in}, std::pair{&ends.out, blocks.out}}) {
-    if (left.empty() || left[0] != count || std::ssize(left) <= count) return {};
-    side->bytes.assign(left.begin() + 1, left.begin() + 1 + count);
-    left = left.subspan(static_cast<std::size_t>(count) + 1);
-    auto whole = take_layout(left);
-    if (!whole) return {};
-    side->whole = *std::move(whole);
+    side->bytes = from.numbers();
+    if (std::ssize(side->bytes) != count) throw Malformed("layouts of another number of blocks");
+    side->whole = from.layout();
   }
+  from.end();
   return ends;
 }
 
@@ -270,18 +259,23 @@ std::string complaint_about_layouts(const CollectiveCall& call, int rank, int ra
   return {};
 }
 
-void settle_layouts(Runtime& runtime, CollectiveCall& call) {
+void settle_layouts(Runtime& runtime, Attempt& attempt, CollectiveCall& call) {
   const int ranks = runtime.size();
-  const Blocks blocks = blocks_of(call.shape, runtime.rank(), ranks, call.shape.in_place);
-  Ends mine{side_of(call.in_layouts, blocks.in), side_of(call.out_layouts, blocks.out), call.shape.in_place};
-  const auto texts = gather_texts(runtime, told(mine), fmt::format("{}: gathering layouts", call.operation));
+  const auto texts = attempt.gather(
+      call.operation,
+      [&](Encoder& to) {
+        const Blocks blocks = blocks_of(call.shape, runtime.rank(), ranks, call.shape.in_place);
+        tell({side_of(call.in_layouts, blocks.in), side_of(call.out_layouts, blocks.out), call.shape.in_place}, to);
+      },
+      fmt::format("{}: gathering layouts", call.operation));
   std::vector<Ends> all;
   for (int rank = 0; rank < ranks; ++rank) {
-    auto ends = heard(texts[static_cast<std::size_t>(rank)], call.shape, rank, ranks);
-    if (!ends)  // only where the ranks' calls are not compared
+    try {
+      all.push_back(heard(texts[static_cast<std::size_t>(rank)], call.shape, rank, ranks));
+    } catch (const Malformed&) {  // only where the ranks' calls are not compared
       throw Error(
           fmt::format("{}: rank {} tells no layouts; all ranks must make the same collective", call.operation, rank));
-    all.push_back(*std::move(ends));
+    }
   }
   Fitting(call, std::move(all)).fill(call.shape);
 }

@@ -12,7 +12,7 @@ namespace tasuki {
 std::string complaint_about_layouts(const CollectiveCall& call, int rank, int ranks);
 
 /// Fills counts and layouts of `call.shape`, whose `in_place` says whether this rank works in place. Collective.
-/// Layouts that do not fit throw the same `Error` on every rank.
-void settle_layouts(Runtime& runtime, CollectiveCall& call);
+/// Layouts that do not fit, and an attempt that has failed on a rank, throw the same `Error` on every rank.
+void settle_layouts(Runtime& runtime, Attempt& attempt, CollectiveCall& call);
 
 }  // namespace tasuki

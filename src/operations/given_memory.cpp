@@ -35,19 +35,21 @@ bool Given::has_address() const {
   return base != nullptr && base != in_place;
 }
 
-Settled settle_memory(Runtime& runtime, const std::string& operation, std::span<const Given> arguments, bool hint,
-                      std::vector<std::uint64_t> also) {
+Settled settle_memory(Runtime& runtime, Attempt& attempt, const std::string& operation,
+                      std::span<const Given> arguments, bool hint, std::vector<std::uint64_t> also) {
   bool any[2] = {};  // memory of the host, of a GPU
-  for (const Given& one : arguments) {
-    if (!one.has_address()) continue;
-    const bool device = memory_of(one.at()) == Memory::device;
-    // What is not looked at may be anything, but where nobody uses any memory it tells what is meant.
-    hint = hint || device;
-    if (one.bytes > 0) any[device ? 1 : 0] = true;
-  }
+  attempt.locally("looking at the memory of arguments", [&] {
+    for (const Given& one : arguments) {
+      if (!one.has_address()) continue;
+      const bool device = memory_of(one.at()) == Memory::device;
+      // What is not looked at may be anything, but where nobody uses any memory it tells what is meant.
+      hint = hint || device;
+      if (one.bytes > 0) any[device ? 1 : 0] = true;
+    }
+  });
   for (const bool what : {any[0], any[1], hint}) also.push_back(what ? 0 : kYes);
   Settled settled;
-  settled.also = and_over_ranks(runtime, also, fmt::format("{}: comparing what memory it is", operation));
+  settled.also = attempt.combine(operation, also, fmt::format("{}: comparing what memory it is", operation));
   const auto some = [&](std::size_t from_end) { return settled.also[settled.also.size() - from_end] != kYes; };
   const bool host = some(3);
   const bool device = some(2);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "session/attempt.hpp"
 #include "session/runtime.hpp"
 #include "tasuki/machine.hpp"
 
@@ -29,8 +30,9 @@ struct Settled {
 
 /// The kind of memory that all ranks' arguments are. Where nobody uses any, `hint` on some rank, or an argument of a
 /// GPU that is not looked at, means memory of GPUs. `also` are words to AND over the ranks in the same round.
-/// Collective. Throws `Error` on all ranks for memory of several kinds, naming who has which.
-Settled settle_memory(Runtime& runtime, const std::string& operation, std::span<const Given> arguments, bool hint,
-                      std::vector<std::uint64_t> also = {});
+/// Collective. Throws `Error` on all ranks for memory of several kinds, naming who has which, or if the attempt has
+/// failed on one.
+Settled settle_memory(Runtime& runtime, Attempt& attempt, const std::string& operation,
+                      std::span<const Given> arguments, bool hint, std::vector<std::uint64_t> also = {});
 
 }  // namespace tasuki

@@ -65,6 +65,7 @@ HaloMoves moves_of(const std::vector<HaloField>& fields, const HaloOptions& opti
 
 // The fields' memory, under the names that planning gave them.
 void add_memory(Description& d, const std::vector<HaloField>& fields, const HaloOptions& options) {
+  d.keep.reserve(d.keep.size() + fields.size());  // so that nothing fails between counting a user and keeping it
   for (std::size_t f = 0; f < fields.size(); ++f) {
     const FieldBase& field = fields[f].field;
     const auto& storage = FieldAccess::storage(field);
@@ -89,7 +90,7 @@ void add_memory(Description& d, const std::vector<HaloField>& fields, const Halo
 Description describe(const std::vector<HaloField>& fields, const HaloOptions& options) {
   if (fields.empty()) throw Error("Halo: argument 'fields' is empty; give at least one field");
   Runtime& runtime = runtime_of(fields[0].field.grid().context());
-  Description d{{}, {}, Agreement(runtime, "Halo")};
+  Description d(runtime, "Halo");
   std::vector<std::string> names;
   std::string complaint;
   for (const auto& entry : fields) {
@@ -98,7 +99,7 @@ Description describe(const std::vector<HaloField>& fields, const HaloOptions& op
     if (complaint.empty()) complaint = complaint_about(options.cuts, placement_of(entry.field.grid()));
   }
   if (complaint.empty()) complaint = complaint_about(fields);
-  d.agreement.same("fields", fmt::format("{}", fmt::join(names, ",")));
+  d.agreement.same("fields", fmt::format("{}", fmt::join(names, ","))).same("number of fields", std::ssize(names));
   d.agreement.same("corners", options.corners ? "true" : "false").same("reverse", options.reverse ? "true" : "false");
   d.agreement.same("alternating", options.alternating ? "true" : "false");
   d.agreement.same("cuts", fmt::format("{}", options.cuts));
@@ -114,12 +115,15 @@ Description describe(const std::vector<HaloField>& fields, const HaloOptions& op
   }
   d.agreement.complain(complaint);
   if (!complaint.empty()) return d;
-  try {
-    d.problem = moves_of(fields, options).problem(runtime.rank());
+  d.attempt.locally("listing the pieces of a halo", [&] {
+    try {
+      d.problem = moves_of(fields, options).problem(runtime.rank());
+    } catch (const Error& error) {
+      d.agreement.complain(error);
+      return;
+    }
     add_memory(d, fields, options);
-  } catch (const Error& error) {
-    d.agreement.complain(error.what());  // every rank must throw, not only this one
-  }
+  });
   return d;
 }
 

@@ -3,14 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "engines/bind.hpp"
 #include "operations/check.hpp"
 #include "operations/state.hpp"
-#include "session/collective.hpp"
+#include "session/attempt.hpp"
 #include "session/gpus.hpp"
 #include "session/mpi.hpp"
 #include "session/start_log.hpp"
@@ -33,62 +33,13 @@ Memory memory_of_all(const std::vector<UserBuffer>& buffers) {
   return device ? Memory::device : Memory::host;
 }
 
-// One blob for every peer, and theirs for this rank.
-template <class Record>
-std::string blob_of(const std::vector<Record>& records) {
-  return {reinterpret_cast<const char*>(records.data()), records.size() * sizeof(Record)};
-}
-template <class Record>
-std::vector<Record> records_of(const std::string& blob) {
-  std::vector<Record> records(blob.size() / sizeof(Record));
-  if (!records.empty()) std::memcpy(records.data(), blob.data(), records.size() * sizeof(Record));
-  return records;
-}
-
-// What the peers tell of their buffers.
-Facts exchange_facts(Runtime& runtime, const std::vector<int>& peers, const std::vector<UserBuffer>& buffers) {
-  std::vector<BufferFact> mine;
-  for (const UserBuffer& buffer : buffers) mine.push_back(fact_of(runtime, buffer));
-  const auto answers = exchange(runtime, peers, std::vector<std::string>(peers.size(), blob_of(mine)));
-  Facts facts;
-  for (std::size_t p = 0; p < peers.size(); ++p) facts.set(peers[p], records_of<BufferFact>(answers[p]));
-  facts.set(runtime.rank(), std::move(mine));
-  return facts;
-}
-
-// A rank that has decided nothing, because it has a complaint, sends one record without a path.
-constexpr std::int32_t kComplaint = -1;
-
-// What every rank has decided for its moves; throws `PeerFailed` if a peer could not.
-std::vector<Choice> exchange_choices(Runtime& runtime, const std::vector<int>& peers, const Problem& problem,
-                                     const std::vector<Decision>& mine, bool failed) {
-  std::vector<std::string> blobs;
-  for (const int peer : peers) {
-    std::vector<Decision> to_peer;
-    if (failed) to_peer.push_back({peer, kComplaint, 0, 0, 0});
-    for (const Decision& decision : mine)
-      if (decision.dst_rank == peer) to_peer.push_back(decision);
-    blobs.push_back(blob_of(to_peer));
-  }
-  std::map<int, std::vector<Decision>> decisions;
-  const auto answers = exchange(runtime, peers, blobs);
-  for (std::size_t p = 0; p < peers.size(); ++p) {
-    decisions[peers[p]] = records_of<Decision>(answers[p]);
-    for (const Decision& decision : decisions[peers[p]])
-      if (decision.path == kComplaint) throw PeerFailed();
-  }
-  decisions[problem.rank] = mine;
-  return settle(problem, [&](int rank) { return std::span<const Decision>(decisions[rank]); });
-}
-
 void print_pass(const std::string& pass, const Plan& plan) {
   fmt::print(stderr, "tasuki: rank {}: plan after pass '{}':\n{}", plan.rank, pass, to_text(plan));
 }
 
 // Two ranks that plan by themselves connect what only they need. What cannot be used is told anew for every operation.
+// Both call it, or neither, with facts that both know.
 void machine_between(Runtime& runtime, const std::vector<int>& peers, const Facts& facts, const std::string& wanted) {
-  runtime.machine.unusable = runtime.transports->unusable();
-  if (peers.size() != 1 || !runtime.gpus) return;
   const auto on_gpu = [&](int rank) {
     return facts.of(rank, 0).memory == Memory::device || facts.of(rank, 1).memory == Memory::device;
   };
@@ -152,7 +103,8 @@ Operation::State::State(const Context& context, Description description, const O
       name_(description.problem.operation),
       where_(description.where.value_or(memory_of_all(description.buffers))) {
   Runtime& runtime = runtime_of(context);
-  check_ = OperationCheck::of(runtime, description);
+  Attempt& attempt = description.attempt;
+  attempt.locally("adding the records of checks", [&] { check_ = OperationCheck::of(runtime, description); });
   buffers_ = std::move(description.buffers);
   cells_ = std::move(description.cells);
   keep_ = std::move(description.keep);
@@ -163,52 +115,74 @@ Operation::State::State(const Context& context, Description description, const O
   const std::string forced = resolve(options.path, runtime.settings().path, "auto");
   if (forced != "auto") problem.wanted = forced;
   const std::string engine = engine_for(options);
+  attempt.locally("listing peers", [&] { peers_ = peers_of(problem.moves, problem.rank); });
   Agreement& agreement = description.agreement;
-  agreement.same("path", problem.wanted);
-  agreement.complain(path_complaint(problem.wanted));
-  check_options(agreement, engine, options);
+  attempt.complain_to(agreement, name_);  // now: a rank that has failed so far may not know its peers
+  if (!attempt.failing()) {               // else a rank has a complaint, which comes before what differs
+    agreement.same("path", problem.wanted);
+    agreement.complain(path_complaint(problem.wanted));
+    check_options(agreement, engine, options);
+  }
   agreement.check();
   if (!description.among) machine_for(context, problem.wanted);
-  peers_ = peers_of(problem.moves, problem.rank);
-  Agreement outcome = description.among ? Agreement(runtime, name_, *description.among) : Agreement(runtime, name_);
-  // A rank that fails goes on talking to its peers until all can throw together.
-  bool told = false;
-  bool peer_failed = false;
-  try {
-    const Facts facts = exchange_facts(runtime, peers_, buffers_);
-    const Machine& machine = runtime.machine;
-    if (description.among) machine_between(runtime, peers_, facts, problem.wanted);
-    leave_to_engine(runtime, engine);
-    std::vector<Decision> decisions;
-    try {
-      decisions = choose(machine, problem, facts);
-    } catch (const std::exception& error) {
-      outcome.complain(error);
-    }
-    const auto choices = exchange_choices(runtime, peers_, problem, decisions, outcome.complains());
-    if (!outcome.complains()) {
-      Plan plan = emit(machine, problem, facts, choices, runtime.settings().passes ? print_pass : PassObserver());
-      explanation_ = tasuki::explain(machine, problem, facts, choices, plan);
-      told = true;
-      run_on(std::move(plan), engine, options);
-    }
-  } catch (const PeerFailed&) {
-    peer_failed = true;
-  } catch (const Interruption&) {
-    throw;
-  } catch (const std::exception& error) {  // also of a rank that has no memory left: its peers must not wait for it
-    if (runtime.failed()) throw;           // a wait has failed: nobody is there to agree with
-    outcome.complain(error);
-  }
-  if (!told) exchange(runtime, peers_, std::vector<std::string>(peers_.size()));  // what `bind` of the peers waits for
-  outcome.settle();
-  if (peer_failed)
-    throw Error(fmt::format("rank {}: {}: a peer could not make it, and did not say why", context.rank(), name_));
+  plan_and_run(attempt, description, engine, options);
+  settle(attempt, name_);
   idle_ = description.among && problem.moves.empty();
   if (runtime.starts)
     number_ = description.among ? runtime.starts->number_among(*description.among) : runtime.starts->number_of_all();
-  first_copy_.resize(buffers_.size());
-  runtime.reserve_active();
+}
+
+// From the moves to an engine. Ranks exchange what they know of their memory, what they choose, and addresses.
+void Operation::State::plan_and_run(Attempt& attempt, const Description& description, const std::string& engine,
+                                    const OperationOptions& options) {
+  Runtime& runtime = runtime_of(context_);
+  const Problem& problem = description.problem;
+  std::vector<BufferFact> mine;
+  attempt.locally("looking at this rank's memory", [&] {
+    for (const UserBuffer& buffer : buffers_) mine.push_back(fact_of(runtime, buffer));
+  });
+  auto told =
+      attempt.exchange(peers_, [&](std::size_t, Encoder& to) { to.records(std::span<const BufferFact>(mine)); });
+  Facts facts;
+  attempt.locally("reading what peers tell of their memory", [&] {
+    for (std::size_t p = 0; p < peers_.size(); ++p) {
+      auto theirs = Decoder(told[p]).records<BufferFact>();
+      if (theirs.size() != mine.size())
+        throw Error(fmt::format("rank {} has {} buffers, and this rank {} (a defect in Tasuki)", peers_[p],
+                                theirs.size(), mine.size()));
+      facts.set(peers_[p], std::move(theirs));
+    }
+    facts.set(runtime.rank(), std::move(mine));
+  });
+  if (description.among) {
+    runtime.machine.unusable = runtime.transports->unusable();
+    if (peers_.size() == 1 && runtime.gpus) {
+      (void)attempt.exchange(peers_, [](std::size_t, Encoder&) {});  // whether both go on
+      if (!attempt.failing()) machine_between(runtime, peers_, facts, problem.wanted);
+    }
+  }
+  const Machine& machine = runtime.machine;
+  std::vector<Decision> decisions;
+  attempt.locally("choosing paths", [&] {
+    leave_to_engine(runtime, engine);
+    decisions = choose(machine, problem, facts);
+  });
+  told = attempt.exchange(peers_, [&](std::size_t p, Encoder& to) {
+    std::vector<Decision> to_peer;
+    for (const Decision& decision : decisions)
+      if (decision.dst_rank == peers_[p]) to_peer.push_back(decision);
+    to.records(std::span<const Decision>(to_peer));
+  });
+  Plan plan;
+  attempt.locally("planning", [&] {
+    std::map<int, std::vector<Decision>> all;
+    for (std::size_t p = 0; p < peers_.size(); ++p) all[peers_[p]] = Decoder(told[p]).records<Decision>();
+    all[problem.rank] = std::move(decisions);
+    const auto choices = tasuki::settle(problem, [&](int rank) { return std::span<const Decision>(all[rank]); });
+    plan = emit(machine, problem, facts, choices, runtime.settings().passes ? print_pass : PassObserver());
+    explanation_ = tasuki::explain(machine, problem, facts, choices, plan);
+  });
+  run_on(attempt, std::move(plan), engine, options);
 }
 
 Operation::State::State(const Context& context, Plan plan, std::vector<UserBuffer> buffers,
@@ -223,19 +197,38 @@ Operation::State::State(const Context& context, Plan plan, std::vector<UserBuffe
   peers_ = tasuki::peers_of(plan);
   explanation_ = fmt::format("{} on rank {} of {}: a plan that was loaded, {} commands, {} bytes\n", name_,
                              context.rank(), context.size(), plan.commands.size(), plan.memory());
-  all_do(runtime, name_, [&] { run_on(std::move(plan), engine, options); });
+  Attempt attempt(runtime);
+  run_on(attempt, std::move(plan), engine, options);
+  settle(attempt, name_);
   if (runtime.starts) number_ = runtime.starts->number_of_all();
-  first_copy_.resize(buffers_.size());
-  runtime.reserve_active();
 }
 
-void Operation::State::run_on(Plan plan, const std::string& engine, const OperationOptions& options) {
-  Program program = tasuki::bind(runtime_of(context_), std::move(plan), buffers_, engine_is_threaded(engine));
-  program.blocks = options.blocks;
-  program.combine = combine_;
-  executor_ = std::make_unique<Executor>(std::move(program));
-  memory_ = executor_->memory();
-  engine_ = make_engine(engine, *executor_, runtime_of(context_));
+void Operation::State::run_on(Attempt& attempt, Plan plan, const std::string& engine, const OperationOptions& options) {
+  Runtime& runtime = runtime_of(context_);
+  Program program = tasuki::bind(runtime, attempt, std::move(plan), peers_, buffers_, engine_is_threaded(engine));
+  attempt.locally("making the executor", [&] {
+    program.blocks = options.blocks;
+    program.combine = combine_;
+    executor_ = std::make_unique<Executor>(std::move(program));
+    memory_ = executor_->memory();
+    first_copy_.resize(buffers_.size());
+  });
+  attempt.locally("making the engine", [&] { engine_ = make_engine(engine, *executor_, runtime); });
+}
+
+void Operation::State::settle(Attempt& attempt, const std::string& operation) {
+  Runtime& runtime = runtime_of(context_);
+  bool reserved = false;
+  attempt.locally("reserving a place among the active operations", [&] {
+    runtime.reserve_active();
+    reserved = true;
+  });
+  try {
+    attempt.settle(operation);
+  } catch (...) {
+    if (reserved) runtime.unreserve_active();
+    throw;
+  }
 }
 
 }  // namespace tasuki

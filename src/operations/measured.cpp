@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "operations/plans_of_all.hpp"
 #include "operations/state.hpp"
 #include "predict/compare.hpp"
-#include "session/collective.hpp"
 #include "session/mpi.hpp"
 #include "tasuki/error.hpp"
 
@@ -60,11 +60,7 @@ std::string Operation::State::measured() {
 
 Prediction predict(const Operation& operation) {
   Runtime& runtime = runtime_of(operation.context());
-  std::string own;
-  all_do(runtime, "predict", [&] { own = to_json(operation.plan()); });
-  std::vector<Plan> plans;
-  for (const auto& text : gather_texts(runtime, own, "predict: gathering the plans of all ranks"))
-    plans.push_back(plan_from_json(text));
+  const std::vector<Plan> plans = plans_of_all(runtime, "predict", [&] { return operation.plan(); });
   return predict(plans, runtime.machine);
 }
 

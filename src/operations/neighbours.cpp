@@ -4,9 +4,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstring>
-#include <optional>
-#include <span>
 #include <utility>
 
 #include "fields/placement_of.hpp"
@@ -14,7 +11,6 @@
 #include "operations/collective.hpp"
 #include "operations/given_memory.hpp"
 #include "operations/state.hpp"
-#include "session/collective.hpp"
 #include "session/gpus.hpp"
 #include "shapes/neighbours.hpp"
 #include "tasuki/error.hpp"
@@ -141,81 +137,79 @@ std::string complaint_about(const Call& call, int size) {
   return {};
 }
 
-// As numbers, for the other ranks; and back. The first is below 0, as no count is that another collective tells.
-constexpr std::int64_t kListed = -1;
-constexpr std::int64_t kOfGrid = -2;
+// What the other ranks must know; and back. The opening is one that no other collective tells.
+constexpr const char* kOpening = "neighbours";
 
-std::string told(const NeighbourBlocks& blocks) {
-  Counts numbers{blocks.of_grid ? kOfGrid : kListed};
-  for (const auto* ranks : {&blocks.to, &blocks.from}) {
-    numbers.push_back(std::ssize(*ranks));
-    numbers.insert(numbers.end(), ranks->begin(), ranks->end());
-  }
+void tell(const NeighbourBlocks& blocks, Encoder& to) {
+  to.text(kOpening).number(blocks.of_grid ? 1 : 0);
+  for (const auto* ranks : {&blocks.to, &blocks.from}) to.numbers(Counts(ranks->begin(), ranks->end()));
   for (const auto* layouts : {&blocks.sent, &blocks.received})
-    for (const Layout& layout : *layouts) append(layout, numbers);
-  return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(std::int64_t)};
+    for (const Layout& layout : *layouts) to.layout(layout);
 }
 
-// Empty if the text has another form: the other rank is in a different call, and calls are not compared.
-std::optional<NeighbourBlocks> heard(const std::string& text) {
-  Counts numbers(text.size() / sizeof(std::int64_t));
-  std::memcpy(numbers.data(), text.data(), numbers.size() * sizeof(std::int64_t));
-  if (numbers.empty() || (numbers[0] != kListed && numbers[0] != kOfGrid)) return {};
+// Throws `Malformed` if they are none.
+NeighbourBlocks heard(const std::string& message, int size) {
+  Decoder from(message);
+  if (from.text() != kOpening) throw Malformed("no neighbours");
   NeighbourBlocks blocks;
-  blocks.of_grid = numbers[0] == kOfGrid;
-  auto left = std::span<const std::int64_t>(numbers).subspan(1);
+  blocks.of_grid = from.number(0, 1) == 1;
   for (auto* ranks : {&blocks.to, &blocks.from}) {
-    if (left.empty() || left[0] < 0 || left[0] >= std::ssize(left)) return {};
-    const auto count = static_cast<std::size_t>(left[0]);
-    for (const std::int64_t rank : left.subspan(1, count)) ranks->push_back(static_cast<int>(rank));
-    left = left.subspan(1 + count);
-  }
-  for (const auto& [layouts, ranks] :
-       {std::pair{&blocks.sent, &blocks.to}, std::pair{&blocks.received, &blocks.from}}) {
-    while (layouts->size() < ranks->size()) {
-      auto layout = take_layout(left);
-      if (!layout) return {};
-      layouts->push_back(*std::move(layout));
+    for (const std::int64_t rank : from.numbers()) {
+      if (rank < (blocks.of_grid ? -1 : 0) || rank >= size) throw Malformed("a rank that does not exist");
+      ranks->push_back(static_cast<int>(rank));
     }
   }
+  for (const auto& [layouts, ranks] : {std::pair{&blocks.sent, &blocks.to}, std::pair{&blocks.received, &blocks.from}})
+    while (layouts->size() < ranks->size()) layouts->push_back(from.layout());
+  from.end();
   return blocks;
 }
 
 Description describe(const Context& context, const Call& call) {
   Runtime& runtime = runtime_of(context);
+  Description d(runtime, call.operation);
   Agreement agreement(runtime, call.operation);
   agreement.same("layouts", call.has_layouts ? "true" : "false");
   if (!call.has_layouts) agreement.same("type", shown(call.type));
-  agreement.same("neighbours", call.neighbours.of_grid ? "of a grid" : "listed")
-      .complain(complaint_about(call, runtime.size()))
-      .check();
-  const NeighbourBlocks mine = blocks_of(call);
-  const auto arguments = given(call, mine);
+  agreement.same("neighbours", call.neighbours.of_grid ? "of a grid" : "listed");
+  d.attempt.locally("checking arguments", [&] { agreement.complain(complaint_about(call, runtime.size())); });
+  d.attempt.complain_to(agreement, call.operation);
+  agreement.check();
+  NeighbourBlocks mine;
+  std::array<Given, 2> arguments;
+  d.attempt.locally("listing blocks", [&] {
+    mine = blocks_of(call);
+    arguments = given(call, mine);
+  });
+  const auto told = d.attempt.gather(
+      call.operation, [&](Encoder& to) { tell(mine, to); }, fmt::format("{}: gathering neighbours", call.operation));
   std::vector<NeighbourBlocks> all;
-  for (const std::string& text :
-       gather_texts(runtime, told(mine), fmt::format("{}: gathering neighbours", call.operation)))
-    if (auto blocks = heard(text)) {
-      all.push_back(*std::move(blocks));
-    } else {
+  for (const std::string& message : told) {
+    try {
+      all.push_back(heard(message, runtime.size()));
+    } catch (const Malformed&) {  // only where the ranks' calls are not compared
       throw Error(fmt::format("{}: rank {} tells no neighbours; all ranks must make the same collective",
                               call.operation, all.size()));
     }
+  }
   // All ranks find the same.
   if (const std::string wrong = misfit_of(all); !wrong.empty())
     throw Error(fmt::format("{}: {}", call.operation, wrong));
-  const Memory memory = settle_memory(runtime, call.operation, arguments, false).memory;
+  const Memory memory = settle_memory(runtime, d.attempt, call.operation, arguments, false).memory;
   if (memory == Memory::device) gpu_memory(runtime);  // says what to do where GPUs are not in use
-  Description d{neighbour_problem(call.plan_name, all, runtime.rank()), {}, Agreement(runtime, call.operation)};
   d.where = memory;
-  for (const Given& one : arguments) {
-    UserBuffer buffer;
-    buffer.name = one.name;
-    buffer.role = one.name == "in" ? Role::input : Role::output;
-    buffer.bytes = one.bytes;
-    buffer.where = memory;
-    if (one.bytes > 0) buffer.memory = {static_cast<std::byte*>(const_cast<void*>(one.at()))};
-    d.buffers.push_back(std::move(buffer));
-  }
+  d.attempt.locally("listing the moves between neighbours", [&] {
+    d.problem = neighbour_problem(call.plan_name, all, runtime.rank());
+    for (const Given& one : arguments) {
+      UserBuffer buffer;
+      buffer.name = one.name;
+      buffer.role = one.name == "in" ? Role::input : Role::output;
+      buffer.bytes = one.bytes;
+      buffer.where = memory;
+      if (one.bytes > 0) buffer.memory = {static_cast<std::byte*>(const_cast<void*>(one.at()))};
+      d.buffers.push_back(std::move(buffer));
+    }
+  });
   return d;
 }
 

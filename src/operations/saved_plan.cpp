@@ -10,9 +10,9 @@
 #include "memory/gpu.hpp"
 #include "operations/check.hpp"
 #include "operations/fits_field.hpp"
+#include "operations/plans_of_all.hpp"
 #include "operations/state.hpp"
 #include "paths/path.hpp"
-#include "session/collective.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -128,17 +128,17 @@ SavedPlan::SavedPlan(const Context& context, const Plan& plan, const std::vector
   std::vector<UserBuffer> buffers;
   Agreement agreement(runtime, "SavedPlan");
   agreement.same("operation", plan.operation);
-  std::string text;
-  try {
-    agreement.complain(complaint_about(runtime, machine, plan, memory, buffers));
-    text = to_json(plan);
-  } catch (const Error& error) {
-    agreement.complain(error.what());
-  }
+  Attempt attempt(runtime);
+  attempt.locally("checking arguments", [&] {
+    try {
+      agreement.complain(complaint_about(runtime, machine, plan, memory, buffers));
+    } catch (const Error& error) {
+      agreement.complain(error);
+    }
+  });
+  attempt.complain_to(agreement, "SavedPlan");
   agreement.check();
-  std::vector<Plan> plans;
-  for (const auto& other : gather_texts(runtime, text, "SavedPlan: gathering the plans of all ranks"))
-    plans.push_back(plan_from_json(other));
+  const std::vector<Plan> plans = plans_of_all(runtime, "SavedPlan", [&] { return plan; });
   const VerifyReport report = verify(plans);
   if (!report.ok())
     throw Error(fmt::format("SavedPlan: rank {}: the plans of the ranks do not fit together: {}", context.rank(),

@@ -11,19 +11,26 @@
 #include "engines/engine.hpp"
 #include "grid/field_cells.hpp"
 #include "planner/planner.hpp"
+#include "session/attempt.hpp"
 #include "tasuki/operation.hpp"
 
 namespace tasuki {
 
 /// What an operation must say about itself to be prepared.
 struct Description {
+  Description(Runtime& runtime, const std::string& operation) : agreement(runtime, operation), attempt(runtime) {}
+  /// Only this rank and `peers` (ascending) make it.
+  Description(Runtime& runtime, const std::string& operation, const std::vector<int>& peers)
+      : agreement(runtime, operation, peers), attempt(runtime, peers), among(peers) {}
+
   Problem problem;                  ///< what this rank wants; its buffers are those below, in their order
   std::vector<UserBuffer> buffers;  ///< their memory
   /// Arguments the ranks must agree on; a complaint of this rank may be in it already. Checked first.
   Agreement agreement;
+  /// What has failed on this rank so far; also while ranks exchange what is described.
+  Attempt attempt;
   std::vector<std::shared_ptr<void>> keep = {};  ///< user objects that live as long as the operation
-  /// The ranks beside this one that make the operation; nobody else takes part. None given: all ranks of the context
-  /// do.
+  /// The ranks beside this one that make the operation; nobody else takes part. None: all ranks of the context do.
   std::optional<std::vector<int>> among = {};
   /// The user's own operator, which the plan names.
   std::shared_ptr<const Program::Combine> combine = nullptr;
@@ -110,7 +117,10 @@ class Operation::State final : public Progressing {
  private:
   std::string engine_for(const OperationOptions& options) const;
   void check_options(Agreement& agreement, const std::string& engine, const OperationOptions& options) const;
-  void run_on(Plan plan, const std::string& engine, const OperationOptions& options);
+  void plan_and_run(Attempt& attempt, const Description& description, const std::string& engine,
+                    const OperationOptions& options);
+  void run_on(Attempt& attempt, Plan plan, const std::string& engine, const OperationOptions& options);
+  void settle(Attempt& attempt, const std::string& operation);
   void check_alive(const char* call) const;
   void check_host(const char* call) const;
   void check_inactive(const char* call) const;

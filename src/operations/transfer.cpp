@@ -3,10 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
-#include <cstring>
-#include <span>
-#include <string_view>
 #include <utility>
 
 #include "layout/sequence.hpp"
@@ -19,23 +15,8 @@ namespace tasuki {
 
 namespace {
 
-// What the two ranks send each other first begins with this: what does not comes from a rank that makes something else.
-constexpr std::string_view kOpening = "Transfer\n";
-
-std::string pack_layout(const Layout& layout) {
-  std::vector<std::int64_t> numbers;
-  append(layout, numbers);
-  return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(std::int64_t)};
-}
-
-Layout unpack_layout(const std::string& blob) {
-  std::vector<std::int64_t> numbers(blob.size() / sizeof(std::int64_t));
-  std::memcpy(numbers.data(), blob.data(), numbers.size() * sizeof(std::int64_t));
-  std::span<const std::int64_t> left(numbers);
-  auto layout = take_layout(left);
-  if (!layout) throw Error("Transfer: the other rank tells no layout; two ranks must make the same transfer");
-  return *std::move(layout);
-}
+// What the two ranks tell each other first begins with this; what does not comes from a rank that makes something else.
+constexpr const char* kOpening = "Transfer";
 
 std::string side_complaint(const char* name, const TransferSide& side, int ranks) {
   if (side.rank >= 0 && side.rank < ranks) return {};
@@ -81,8 +62,7 @@ Description describe(const Context& context, const TransferSide& from, const Tra
   std::string wrong = side_complaint("from", from, runtime.size());
   if (wrong.empty()) wrong = side_complaint("to", to, runtime.size());
   if (!wrong.empty()) throw Error(fmt::format("Transfer: rank {}: {}", me, wrong));
-  Description d{{}, {}, Agreement(runtime, "Transfer", peers)};
-  d.among = peers;
+  Description d(runtime, "Transfer", peers);
   d.problem.operation = transfer_name(from.rank, to.rank);
   d.agreement.same("from.rank", from.rank).same("to.rank", to.rank);
   Layout src = source ? from.layout : Layout();
@@ -90,38 +70,49 @@ Description describe(const Context& context, const TransferSide& from, const Tra
   std::string given = source ? from.elements : std::string();
   std::string wanted = target ? to.elements : std::string();
   if (source != target) {
-    const std::string layout = pack_layout(source ? src : dst);
-    const std::array<std::string, 1> said{std::string(kOpening) + as_text(static_cast<std::int64_t>(layout.size())) +
-                                          layout + (source ? given : wanted)};
-    std::string answer = exchange(runtime, peers, said)[0];
-    if (!answer.starts_with(kOpening))
+    bool same = true;
+    try {
+      const auto answers = d.attempt.exchange(peers, [&](std::size_t, Encoder& mine) {
+        mine.text(kOpening).layout(source ? src : dst).text(source ? given : wanted);
+      });
+      d.attempt.locally("reading the other rank's layout", [&] {
+        try {
+          Decoder theirs(answers[0]);
+          same = theirs.text() == kOpening;
+          (source ? dst : src) = theirs.layout();
+          (source ? wanted : given) = theirs.text();
+          theirs.end();
+        } catch (const Malformed&) {
+          same = false;
+        }
+      });
+    } catch (const Malformed&) {
+      same = false;
+    }
+    if (!same)
       throw Error(
           fmt::format("the ranks do different things: rank {} makes {}, rank {} something else; two ranks must make "
                       "what they share in the same order",
                       me, d.problem.operation, peers[0]));
-    answer.erase(0, kOpening.size());
-    const auto bytes = static_cast<std::size_t>(from_text<std::int64_t>(answer));
-    (source ? dst : src) = unpack_layout(answer.substr(sizeof(std::int64_t), bytes));
-    (source ? wanted : given) = answer.substr(sizeof(std::int64_t) + bytes);
   }
   if (!given.empty() && !wanted.empty() && given != wanted)
     d.agreement.complain(
         fmt::format("'from' has {} on rank {}, but 'to' has {} on rank {}; give arrays of the same type and shape, or "
                     "bytes or a layout if their bytes are what is meant",
                     given, from.rank, wanted, to.rank));
-  std::vector<UserBuffer> memory{user_buffer("from", Role::input, from, src, source),
-                                 user_buffer("to", Role::output, to, dst, target)};
-  try {
-    const std::string complaint =
-        source || target ? complaint_about(me, from, to, src, dst, runtime.gpus != nullptr) : std::string();
-    d.agreement.complain(complaint);
-    if (complaint.empty() && (source || target))
-      d.problem = transfer_problem(runtime.machine.constants, me, from.rank, to.rank, src, dst);
-  } catch (const std::exception& error) {
-    d.agreement.complain(error);  // both ranks must throw, not only this one
-  }
   d.problem.buffers = {{"from", Role::input}, {"to", Role::output}};
-  d.buffers = std::move(memory);
+  d.attempt.locally("listing the parts of a transfer", [&] {
+    d.buffers = {user_buffer("from", Role::input, from, src, source), user_buffer("to", Role::output, to, dst, target)};
+    if (!source && !target) return;
+    try {
+      const std::string complaint = complaint_about(me, from, to, src, dst, runtime.gpus != nullptr);
+      d.agreement.complain(complaint);
+      if (!complaint.empty()) return;
+      d.problem = transfer_problem(runtime.machine.constants, me, from.rank, to.rank, src, dst);
+    } catch (const Error& error) {
+      d.agreement.complain(error);
+    }
+  });
   return d;
 }
 

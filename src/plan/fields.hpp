@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <string>
 #include <string_view>
 #include <type_traits>
 
@@ -107,6 +108,9 @@ inline void parse(std::string_view name, DType& type) {
 inline void parse(std::string_view name, ReduceOp& op) {
   op = reduce_op_from_string(name);
 }
+
+/// JSON for people and tools that do not run the plan: bytes of names that are no UTF-8 are replaced.
+std::string to_shown_json(const Plan& plan);
 
 /// Throws `Error` if a written form could not hold the copy (`ndims` outside 0..kMaxDims).
 void check_writable(const Plan& plan);

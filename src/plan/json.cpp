@@ -39,11 +39,18 @@ Json object_of(const Record& record) {
   return object;
 }
 
+/// What becomes of bytes that are no UTF-8, which JSON cannot hold.
+using Invalid = Json::error_handler_t;
+
+std::string dumped(const Json& json, Invalid invalid) {
+  return json.dump(-1, ' ', false, invalid);
+}
+
 /// `, "key": [...]` with one element a line, so that plans can be compared line by line.
 template <class Elements, class Write>
-std::string array_lines(std::string_view key, const Elements& elements, Write write) {
+std::string array_lines(std::string_view key, const Elements& elements, Write write, Invalid invalid) {
   std::string out = fmt::format(",\n\"{}\": [", key);
-  for (std::size_t i = 0; i < elements.size(); ++i) out += (i ? ",\n " : "\n ") + write(elements[i]).dump();
+  for (std::size_t i = 0; i < elements.size(); ++i) out += (i ? ",\n " : "\n ") + dumped(write(elements[i]), invalid);
   return out + "]";
 }
 
@@ -151,28 +158,36 @@ Json parsed(std::string_view json) {
   }
 }
 
-}  // namespace
-
-std::string to_json(const Plan& plan) {
+std::string whole(const Plan& plan, Invalid invalid) {
   detail::check_writable(plan);
   const auto value = [](const auto& v) { return Json(v); };
   const Json header = object_of(plan);
   const auto object = [](const auto& record) { return object_of(record); };
   try {
     std::string out = fmt::format("{{\"format\": {}", detail::kPlanFormat);
-    for (const auto& [key, field] : header.items()) out += fmt::format(",\n\"{}\": {}", key, field.dump());
-    out += array_lines("paths", plan.paths, value);
-    out += array_lines("buffers", plan.buffers, object);
-    out += array_lines("copies", plan.copies, object);
-    out += array_lines("loops", plan.loops, object);
-    out += array_lines("commands", plan.commands, object);
-    out += fmt::format(",\n\"deps\": {}", Json(plan.deps).dump());
-    out += array_lines("expects", plan.expects, object);
+    for (const auto& [key, field] : header.items()) out += fmt::format(",\n\"{}\": {}", key, dumped(field, invalid));
+    out += array_lines("paths", plan.paths, value, invalid);
+    out += array_lines("buffers", plan.buffers, object, invalid);
+    out += array_lines("copies", plan.copies, object, invalid);
+    out += array_lines("loops", plan.loops, object, invalid);
+    out += array_lines("commands", plan.commands, object, invalid);
+    out += fmt::format(",\n\"deps\": {}", dumped(Json(plan.deps), invalid));
+    out += array_lines("expects", plan.expects, object, invalid);
     return out + "}\n";
   } catch (const Json::type_error& error) {
     throw Error(fmt::format("rank {}: plan '{}' cannot be written as JSON, a name is not UTF-8: {}", plan.rank,
                             plan.operation, error.what()));
   }
+}
+
+}  // namespace
+
+std::string to_json(const Plan& plan) {
+  return whole(plan, Invalid::strict);
+}
+
+std::string detail::to_shown_json(const Plan& plan) {
+  return whole(plan, Invalid::replace);
 }
 
 Plan plan_from_json(std::string_view json) {

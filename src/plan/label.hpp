@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 
 #include "tasuki/plan.hpp"
 
@@ -10,6 +11,14 @@ namespace tasuki::detail {
 
 /// `rank 2 #7 put -> 3`. Works for any index, and for commands that are not sound.
 std::string label(const Plan& plan, std::int64_t command);
+
+/// What identifies a buffer among its owner's, in the plans of all ranks. Its label does not: a user may call memory
+/// as the label of a link's buffer reads.
+using BufferKey = std::tuple<Purpose, std::int32_t, std::int32_t, std::string>;
+inline BufferKey key_of(const Buffer& buffer) {
+  if (buffer.purpose == Purpose::user) return {buffer.purpose, 0, 0, buffer.name};
+  return {buffer.purpose, buffer.link, buffer.writer, {}};
+}
 
 /// `'p' of rank 1`.
 std::string label(const Buffer& buffer);

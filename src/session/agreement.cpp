@@ -1,7 +1,6 @@
 // Agreement: the ranks compare a hash of their arguments by one AND. Only if it differs, or a rank has a complaint, do
 // they exchange the arguments themselves.
 #include <algorithm>
-#include <charconv>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -9,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "layout/encoding.hpp"
 #include "paths/path.hpp"
 #include "session/collective.hpp"
 #include "session/runtime.hpp"
@@ -17,41 +17,43 @@
 namespace tasuki {
 namespace {
 
-/// Appends an item to the text that a rank shows the others. The items are: complaint, its kind, the ranks that take
-/// part, operation, then names and values.
-void put(std::string& text, const std::string& item) {
-  text += fmt::format("{}:{}", item.size(), item);
-}
-
-constexpr const char* kUnusable = "path unusable";
+constexpr const char* kOpening = "agreement";
 
 struct Shown {
   std::string complaint;
-  bool unusable = false;
+  bool unusable = false;  // the complaint is of a path that cannot be used
   std::string members;
   std::vector<std::string> said;  // operation, then names and values
 };
 
-/// Parses such a text. Empty if the text has another form: the other rank is in a different call.
-std::optional<Shown> take_apart(const std::string& text) {
-  std::vector<std::string> items;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t colon = text.find(':', at);
-    std::size_t size = 0;
-    if (colon == std::string::npos) return {};
-    const auto [end, error] = std::from_chars(text.data() + at, text.data() + colon, size);
-    if (error != std::errc{} || end != text.data() + colon || size > text.size() - colon - 1) return {};
-    items.push_back(text.substr(colon + 1, size));
-    at = colon + 1 + size;
+/// Reads what a rank shows: complaint, its kind, the ranks that take part, operation, then names and values. Empty if
+/// it has another form: the other rank is in a different call.
+std::optional<Shown> read(const std::string& message) {
+  try {
+    Decoder from(message);
+    if (from.text() != kOpening) return {};
+    Shown shown;
+    shown.complaint = from.text();
+    shown.unusable = from.number(0, 1) == 1;
+    shown.members = from.text();
+    shown.said.push_back(from.text());
+    while (!from.empty()) shown.said.push_back(from.text());
+    return shown;
+  } catch (const Malformed&) {
+    return {};
   }
-  if (items.size() < 4) return {};
-  return Shown{items[0], items[1] == kUnusable, items[2], {items.begin() + 3, items.end()}};
 }
 
 std::uint64_t hash_of(const std::string& text) {  // FNV-1a
   std::uint64_t hash = 0xcbf29ce484222325U;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
   return hash;
+}
+
+/// An error's text ends at its first NUL for most who read it, so those in names are written out.
+std::string readable(std::string text) {
+  for (std::size_t at = text.find('\0'); at != std::string::npos; at = text.find('\0', at)) text.replace(at, 1, "\\0");
+  return text;
 }
 
 std::string different_things(int rank, const std::string& mine, int other, const std::string& theirs) {
@@ -110,16 +112,16 @@ Agreement& Agreement::complain(const std::exception& error) {
 
 void Agreement::check() {
   if (runtime_.settings().agree) return settle();
-  if (!complaint_.empty()) throw Error(fmt::format("{}: rank {}: {}", operation_, runtime_.rank(), complaint_));
+  if (complaint_.empty()) return;
+  const std::string text = readable(fmt::format("{}: rank {}: {}", operation_, runtime_.rank(), complaint_));
+  if (unusable_) throw PathUnusable(text);
+  throw Error(text);
 }
 
 void Agreement::settle() {
-  std::string said;
-  put(said, operation_);
-  for (const auto& [name, value] : values_) {
-    put(said, name);
-    put(said, value);
-  }
+  Encoder said;
+  said.text(operation_);
+  for (const auto& [name, value] : values_) said.text(name).text(value);
   std::vector<int> ranks;
   if (everyone_) {
     ranks.assign(runtime_.everyone().begin(), runtime_.everyone().end());
@@ -127,16 +129,18 @@ void Agreement::settle() {
     ranks = peers_;
     ranks.insert(std::ranges::lower_bound(ranks, runtime_.rank()), runtime_.rank());
   }
-  std::string shown;
-  put(shown, complaint_);
-  put(shown, unusable_ ? kUnusable : "");
-  put(shown, everyone_ ? "all" : fmt::format("{}", fmt::join(ranks, ", ")));
-  shown += said;
+  const std::string shown = Encoder()
+                                .text(kOpening)
+                                .text(complaint_)
+                                .number(unusable_ ? 1 : 0)
+                                .text(everyone_ ? "all" : fmt::format("{}", fmt::join(ranks, ", ")))
+                                .append(said)
+                                .bytes();
   if (!everyone_) {
     if (peers_.empty() && complaint_.empty()) return;
     return compare(ranks, show_to_peers(ranks, shown));
   }
-  const std::uint64_t hash = hash_of(said);
+  const std::uint64_t hash = hash_of(said.bytes());
   const std::uint64_t content = complaint_.empty() ? ~std::uint64_t{0} : 0;
   const std::string doing = fmt::format("{}: comparing arguments with the other ranks", operation_);
   // A bit that differs between ranks is 0 in the AND of `hash` and in that of `~hash`. So every rank sees a difference.
@@ -178,12 +182,12 @@ std::vector<std::string> Agreement::show_to_peers(const std::vector<int>& ranks,
 // Throws if the other rank names different ranks or makes a different operation. Such ranks would wait for some that do
 // not take part, so the rank that notices it ends the others' waits.
 void Agreement::check_members(const std::string& shown, int other, const std::string& text) const {
-  const auto mine = take_apart(shown);
-  const auto theirs = take_apart(text);
+  const auto mine = read(shown);
+  const auto theirs = read(text);
   // If the text has another form the ranks are in different calls, which `compare` reports.
   if (!theirs || theirs->members == mine->members) return;
   if (mine->said[0] != theirs->said[0])
-    throw Error(different_things(runtime_.rank(), mine->said[0], other, theirs->said[0]));
+    throw Error(readable(different_things(runtime_.rank(), mine->said[0], other, theirs->said[0])));
   throw Error(fmt::format("{}: the ranks that take part differ: rank {} names {}, rank {} names {}", operation_,
                           runtime_.rank(), mine->members, other, theirs->members));
 }
@@ -192,21 +196,21 @@ void Agreement::check_members(const std::string& shown, int other, const std::st
 void Agreement::compare(const std::vector<int>& ranks, const std::vector<std::string>& shown) const {
   std::vector<Shown> all;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    auto one = take_apart(shown[i]);
-    if (!one) throw Error(different_things(runtime_.rank(), operation_, ranks[i], "something else"));
+    auto one = read(shown[i]);
+    if (!one) throw Error(readable(different_things(runtime_.rank(), operation_, ranks[i], "something else")));
     all.push_back(std::move(*one));
   }
   // Other complaints go before those of a path that cannot be used.
   for (const bool unusable : {false, true}) {
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (all[i].complaint.empty() || all[i].unusable != unusable) continue;
-      const std::string text = fmt::format("{}: rank {}: {}", all[i].said[0], ranks[i], all[i].complaint);
+      const std::string text = readable(fmt::format("{}: rank {}: {}", all[i].said[0], ranks[i], all[i].complaint));
       if (unusable) throw PathUnusable(text);
       throw Error(text);
     }
   }
   for (std::size_t i = 1; i < all.size(); ++i)
-    if (all[0].said != all[i].said) throw Error(difference(ranks[0], all[0], ranks[i], all[i]));
+    if (all[0].said != all[i].said) throw Error(readable(difference(ranks[0], all[0], ranks[i], all[i])));
 }
 
 }  // namespace tasuki

@@ -7,15 +7,23 @@
 
 namespace tasuki {
 
-std::int64_t Channels::take(int peer) {
+std::int64_t Channels::lowest(int peer) const {
+  const auto pair = pairs_.find(peer);
+  return pair == pairs_.end() ? 0 : pair->second.next;
+}
+
+void Channels::take(int peer, std::int64_t channel) {
   Pair& pair = pairs_[peer];
-  const auto [held, fresh] = pair.held.try_emplace(pair.next % places_, pair.next);
+  if (channel < pair.next)
+    throw Error(fmt::format("rank {}: number {} with rank {} has been taken before (a defect in Tasuki)", rank_,
+                            channel, peer));
+  const auto [held, fresh] = pair.held.try_emplace(channel % places_, channel);
   if (!fresh)
     throw Error(
         fmt::format("rank {}: the message tags with rank {} are used up: {} operations fit, and the one before number "
                     "{} that has its place, number {}, has not been freed; free operations that are not needed",
-                    rank_, peer, places_, pair.next, held->second));
-  return pair.next++;
+                    rank_, peer, places_, channel, held->second));
+  pair.next = channel + 1;
 }
 
 void Channels::give_back(int peer, std::int64_t channel) {

@@ -87,16 +87,4 @@ std::vector<std::string> exchange_now(Communicator& communicator, std::span<cons
                                       std::span<const std::string> texts, const std::string& doing,
                                       const std::function<void()>& meanwhile = {});
 
-/// Converts plain data to a text of its bytes, and back.
-template <class T>
-std::string as_text(const T& value) {
-  return std::string(reinterpret_cast<const char*>(&value), sizeof value);
-}
-template <class T>
-T from_text(const std::string& text) {
-  T value{};
-  text.copy(reinterpret_cast<char*>(&value), sizeof value);
-  return value;
-}
-
 }  // namespace tasuki

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <utility>
 
+#include "layout/encoding.hpp"
 #include "session/collective.hpp"
 #include "session/departures.hpp"
 #include "session/runtime.hpp"
@@ -110,12 +111,12 @@ void Gpus::try_out() {
                     "fewer, select another with cudaSetDevice before, or run a process a rank)",
                     me, shared_gpu_));
   }
-  const std::vector<std::string> blobs(others.size(), as_text(mine));
+  const std::vector<std::string> blobs(others.size(), encoded(mine));
   const auto samples = exchange(runtime_, others, blobs);
   std::vector<std::string> verdicts;
   for (std::size_t i = 0; i < others.size(); ++i) {
     const int rank = others[i];
-    const auto theirs = from_text<GpuAddress>(samples[i]);
+    const auto theirs = decoded<GpuAddress>(samples[i]);
     std::string problem;
     if (!topology.same_island(me, rank)) problem = "another island";
     if (problem.empty() && theirs.valid == 0) problem = "its GPU memory cannot be shared";

@@ -10,7 +10,9 @@
 
 #include <fmt/format.h>
 
+#include "layout/encoding.hpp"
 #include "session/process.hpp"
+#include "support/utf8.hpp"
 
 namespace tasuki {
 namespace {
@@ -30,10 +32,10 @@ Liveness::Liveness(const Topology& topology, SharedMemory& memory, Communicator&
   new (page_.get()) Page;
   const SharedAddress own = memory_.find(page_.get(), sizeof(Page));
   // This is a barrier too: no rank reads a page before it has been made.
-  const auto addresses = gather_now(communicator, as_text(own), "telling where each rank says that it has failed");
+  const auto addresses = gather_now(communicator, encoded(own), "telling where each rank says that it has failed");
   for (int rank = 0; rank < topology_.size(); ++rank) {
     if (!topology_.same_host(rank, topology_.rank)) continue;
-    const auto page = memory_.map(rank, from_text<SharedAddress>(addresses[rank]));
+    const auto page = memory_.map(rank, decoded<SharedAddress>(addresses[rank]));
     pages_[rank] = {page, reinterpret_cast<const Page*>(page.get())};
   }
 }
@@ -42,7 +44,8 @@ std::string Liveness::failure(std::span<const int> ranks) const {
   for (const int rank : ranks) {
     const Page* page = pages_[rank].get();
     if (rank == topology_.rank || page == nullptr || page->given_up.load(std::memory_order_acquire) == 0) continue;
-    return fmt::format("rank {}{}{}", rank, kBecause, std::string_view(page->why, page->length));
+    return fmt::format("rank {}{}{}", rank, kBecause,
+                       std::string_view(page->why, std::min<std::size_t>(page->length, sizeof page->why)));
   }
   if (!topology_.visible) return {};
   for (const int rank : ranks) {
@@ -72,7 +75,8 @@ void Liveness::give_up(const std::string& why) {
   // If ranks gave up because of each other, only the first cause helps the user.
   std::string_view root = why;
   if (const auto at = root.rfind(kBecause); at != root.npos) root.remove_prefix(at + kBecause.size());
-  page.length = static_cast<std::uint32_t>(std::min(root.size(), sizeof page.why));
+  root = whole_characters(root, sizeof page.why);
+  page.length = static_cast<std::uint32_t>(root.size());
   std::memcpy(page.why, root.data(), page.length);
   page.given_up.store(1, std::memory_order_release);
 }

@@ -255,7 +255,8 @@ void Runtime::barrier() {
 }
 
 void Runtime::reserve_active() {
-  active_.reserve(++reserved_);
+  active_.reserve(reserved_ + 1);
+  ++reserved_;
 }
 
 void Runtime::unreserve_active() {

@@ -83,8 +83,6 @@ class Runtime {
   int next_object() { return ++objects_; }
   /// Numbers that keep the messages of different operations apart.
   Channels& channels() { return *channels_; }
-  /// See `Channels::take`.
-  std::int64_t next_channel(int peer) { return channels_->take(peer); }
 
   /// The list of active operations. An operation reserves its place when it is made, so that starting it does not
   /// allocate memory.

@@ -10,6 +10,7 @@
 #include <optional>
 #include <random>
 
+#include "layout/encoding.hpp"
 #include "session/collective.hpp"
 #include "session/runtime.hpp"
 #include "tasuki/error.hpp"
@@ -70,11 +71,11 @@ StartLog::StartLog(Runtime& runtime)
     reinterpret_cast<Page*>(page_.get())->who = book(runtime.topology().threads).who;
     own = runtime.memory().find(page_.get(), sizeof(Page));
   });
-  const auto addresses = gather_texts(runtime, as_text(own), "telling where each rank says what it starts");
+  const auto addresses = gather_texts(runtime, encoded(own), "telling where each rank says what it starts");
   for (int rank = 0; rank < runtime.size(); ++rank) {
     if (rank == runtime.rank() || !runtime.topology().same_host(rank, runtime.rank())) continue;
     const auto at = static_cast<std::size_t>(rank);
-    const auto page = runtime.memory().map(rank, from_text<SharedAddress>(addresses[at]));
+    const auto page = runtime.memory().map(rank, decoded<SharedAddress>(addresses[at]));
     if (page) pages_[at] = {page, reinterpret_cast<Page*>(page.get())};
   }
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "layout/encoding.hpp"
 #include "session/team.hpp"
 #include "tasuki/error.hpp"
 
@@ -99,8 +100,9 @@ class Combined final : public Collective {
   bool ended() override {
     if (!Collective::ended()) return false;
     for (const std::string& text : texts) {
-      for (std::size_t w = 0; w < words.size(); ++w)
-        words[w] &= from_text<std::uint64_t>(text.substr(w * sizeof(std::uint64_t), sizeof(std::uint64_t)));
+      const auto theirs = Decoder(text).records<std::uint64_t>();
+      if (theirs.size() != words.size()) throw Malformed("the ranks combine different numbers of words");
+      for (std::size_t w = 0; w < words.size(); ++w) words[w] &= theirs[w];
     }
     return true;
   }
@@ -141,7 +143,7 @@ class ThreadCommunicator final : public Communicator {
 
   std::unique_ptr<Pending> combine(const std::vector<std::uint64_t>& words) override {
     team_->post(++calls_, fmt::format("combines {} words", words.size()), rank_,
-                std::string(reinterpret_cast<const char*>(words.data()), words.size() * sizeof(std::uint64_t)));
+                Encoder().records(std::span<const std::uint64_t>(words)).bytes());
     return std::make_unique<Combined>(team_, calls_, words.size());
   }
 

@@ -5,13 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
+#include <array>
 #include <map>
 #include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "layout/encoding.hpp"
 #include "session/process.hpp"
 #include "session/reach.hpp"
 #include "support/text_file.hpp"
@@ -20,27 +21,50 @@
 namespace tasuki {
 namespace {
 
-/// The data that every rank sends to all others.
-struct Record {
+/// What every rank tells all others.
+struct Known {
   std::int64_t pid = 0;
   std::uint64_t born = 0;
   SharedIdentity memory;
-  char boot[48] = {};  // boot id of the kernel, which tells hosts of the same name apart
-  char name[256] = {};
+  std::string boot;  // boot id of the kernel, which tells hosts of the same name apart
+  std::string name;
+  std::string problem;
 };
 
-void put(char* field, std::size_t size, const std::string& text) {
-  text.copy(field, size - 1);  // the field was all zeros, so the text ends with one
+Known own(const SharedMemory* memory, const std::string& problem) {
+  Known known;
+  known.pid = getpid();
+  known.born = own_start_time();
+  if (memory != nullptr) known.memory = memory->identity();
+  known.boot = read_text("/proc/sys/kernel/random/boot_id").value_or("unknown");
+  std::array<char, 256> name{};
+  known.name = gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+  known.problem = problem;
+  return known;
 }
 
-Record own_record(const SharedMemory* memory) {
-  Record own;
-  own.pid = getpid();
-  own.born = own_start_time();
-  if (memory != nullptr) own.memory = memory->identity();
-  put(own.boot, sizeof own.boot, read_text("/proc/sys/kernel/random/boot_id").value_or("unknown"));
-  if (gethostname(own.name, sizeof own.name - 1) != 0) put(own.name, sizeof own.name, "unknown");
-  return own;
+std::string told(const Known& known) {
+  return Encoder()
+      .number(known.pid)
+      .record(known.born)
+      .record(known.memory)
+      .text(known.boot)
+      .text(known.name)
+      .text(known.problem)
+      .bytes();
+}
+
+Known heard(const std::string& message) {
+  Decoder from(message);
+  Known known;
+  known.pid = from.number();
+  known.born = from.record<std::uint64_t>();
+  known.memory = from.record<SharedIdentity>();
+  known.boot = from.text();
+  known.name = from.text();
+  known.problem = from.text();
+  from.end();
+  return known;
 }
 
 }  // namespace
@@ -50,24 +74,24 @@ Topology discover(Communicator& communicator, SharedMemory* memory, const std::s
   topology.rank = communicator.rank();
   topology.threads = communicator.threads();
   const char* doing = "finding out who is there";
-  const auto texts = gather_now(communicator, as_text(own_record(memory)) + problem, doing);
-  for (std::size_t rank = 0; rank < texts.size(); ++rank)
-    if (texts[rank].size() > sizeof(Record))
-      throw Error(fmt::format("Context: rank {}: {}", rank, texts[rank].substr(sizeof(Record))));
+  std::vector<Known> all;
+  for (const std::string& message : gather_now(communicator, told(own(memory, problem)), doing))
+    all.push_back(heard(message));
+  for (std::size_t rank = 0; rank < all.size(); ++rank)
+    if (!all[rank].problem.empty()) throw Error(fmt::format("Context: rank {}: {}", rank, all[rank].problem));
 
   std::map<std::pair<std::string, std::string>, int> hosts;  // (boot id, name) -> number, in the order of first ranks
   std::vector<int> members;                                  // number of ranks of each host so far
   std::vector<int> neighbours;
   std::vector<SharedIdentity> identities;
-  for (const std::string& text : texts) {
-    const auto record = from_text<Record>(text);
+  for (const Known& one : all) {
     Process process;
-    process.host = hosts.try_emplace({record.boot, record.name}, static_cast<int>(hosts.size())).first->second;
+    process.host = hosts.try_emplace({one.boot, one.name}, static_cast<int>(hosts.size())).first->second;
     members.resize(hosts.size(), 0);
     process.local = members[static_cast<std::size_t>(process.host)]++;
-    process.pid = record.pid;
-    process.born = record.born;
-    process.name = record.name;
+    process.pid = one.pid;
+    process.born = one.born;
+    process.name = one.name;
     topology.processes.push_back(std::move(process));
   }
   topology.hosts = static_cast<int>(hosts.size());
@@ -78,13 +102,14 @@ Topology discover(Communicator& communicator, SharedMemory* memory, const std::s
     const Process& process = topology.processes[static_cast<std::size_t>(rank)];
     topology.visible = topology.visible && process.born != 0 && life_of(process.pid, process.born) == Life::running;
     neighbours.push_back(rank);
-    identities.push_back(from_text<Record>(texts[static_cast<std::size_t>(rank)]).memory);
+    identities.push_back(all[static_cast<std::size_t>(rank)].memory);
   }
 
   const auto groups = open_neighbours(communicator, *memory, neighbours, identities);
-  const auto own = std::ranges::find(neighbours, topology.rank) - neighbours.begin();
-  const auto told = gather_now(communicator, as_text(groups[static_cast<std::size_t>(own)]), doing);
-  for (std::size_t rank = 0; rank < told.size(); ++rank) topology.processes[rank].group = from_text<int>(told[rank]);
+  const auto place = std::ranges::find(neighbours, topology.rank) - neighbours.begin();
+  const auto numbers = gather_now(communicator, encoded(groups[static_cast<std::size_t>(place)]), doing);
+  for (std::size_t rank = 0; rank < numbers.size(); ++rank)
+    topology.processes[rank].group = decoded<int>(numbers[rank]);
   cut_islands(topology, 0);
   return topology;
 }

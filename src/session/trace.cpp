@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "plan/fields.hpp"
 #include "session/era.hpp"
 #include "session/mpi.hpp"
 #include "support/text_file.hpp"
@@ -120,9 +121,10 @@ class Trace {
                                  {"kinds", {"start", "test", "wait", "command"}},
                                  {"fields", {"kind", "operation", "command", "epoch", "round", "begin_ns", "end_ns"}}};
     std::string out = "{";
-    for (const auto& [key, value] : head.items()) out += fmt::format("\"{}\": {},\n", key, value.dump());
+    for (const auto& [key, value] : head.items())
+      out += fmt::format("\"{}\": {},\n", key, value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     out += "\"plans\": [";
-    for (std::size_t i = 0; i < plans_.size(); ++i) out += (i > 0 ? ",\n" : "\n") + to_json(plans_[i]);
+    for (std::size_t i = 0; i < plans_.size(); ++i) out += (i > 0 ? ",\n" : "\n") + detail::to_shown_json(plans_[i]);
     out += "],\n\"events\": [";
     for (std::uint64_t i = count - kept; i < count; ++i) {
       const Event& e = events_[i % kEvents];

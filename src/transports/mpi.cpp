@@ -30,17 +30,11 @@ class Message final : public HostChannel {
                         r.runtime.topology().called(c.peer));
     const std::int64_t step = sends_ ? c.src_step : c.dst_step;
     for (std::int64_t round = 0; round < carried.rounds; ++round) {
-      for (std::byte* base : carried.local) requests_.push_back(make_message(r, c, base + c.offset + round * step));
+      for (std::byte* base : carried.local) requests_.add(r, c, base + c.offset + round * step);
     }
   }
 
-  ~Message() override {
-    runtime_.count_messages(unreceived_);
-    if (!mpi_running()) return;
-    for (auto& request : requests_) {
-      if (request != MPI_REQUEST_NULL) mpi::calls().Request_free(&request);
-    }
-  }
+  ~Message() override { runtime_.count_messages(unreceived_); }
   Message(const Message&) = delete;
   Message& operator=(const Message&) = delete;
 
@@ -78,7 +72,7 @@ class Message final : public HostChannel {
   int copies_;
   bool sends_;
   std::int64_t unreceived_ = 0;  // see Runtime::count_messages; a cancelled message may have been sent
-  std::vector<MPI_Request> requests_;
+  Requests requests_;
   MPI_Request* running_ = nullptr;  // none once it has ended: MPICH takes a cancel of such a request for an error
 };
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 #include "transports/transport.hpp"
 
@@ -13,6 +14,22 @@ namespace tasuki {
 
 /// The largest message that MPI accepts, in bytes.
 constexpr std::int64_t kMostOfMpi = std::numeric_limits<int>::max();
+
+/// Persistent requests, which are freed with it, also where making a later one fails.
+class Requests {
+ public:
+  Requests() = default;
+  ~Requests();
+  Requests(const Requests&) = delete;
+  Requests& operator=(const Requests&) = delete;
+  /// See `make_message`.
+  void add(const ChannelRequest& request, const Command& command, std::byte* at);
+  MPI_Request& operator[](std::size_t i) { return all_[i]; }
+  std::size_t size() const { return all_.size(); }
+
+ private:
+  std::vector<MPI_Request> all_;
+};
 
 /// Makes an inactive request that sends or receives the command's bytes, at most kMostOfMpi, at `at`. It uses the
 /// runtime's communicator for messages. All messages of a link have the same tag, so both ranks must start them in the

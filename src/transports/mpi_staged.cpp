@@ -18,6 +18,7 @@
 #include "session/gpus.hpp"
 #include "session/mpi.hpp"
 #include "session/worker.hpp"
+#include "support/fail_point.hpp"
 #include "transports/mpi_message.hpp"
 #include "transports/transport.hpp"
 
@@ -36,6 +37,7 @@ class Batch final : public Worker::Task {
     const auto bytes = static_cast<std::int64_t>(2 * sizeof(std::uint64_t) * most_);
     words_ = {gpu()->allocate_mapped(bytes), [](std::byte* p) { gpu()->release_mapped(p); }};
     for (const CarriedCommand& carried : r.commands) add(r, carried);
+    FailPoint::pass("registering messages with the progress thread");
     Worker::instance().add(this);
   }
 
@@ -44,10 +46,8 @@ class Batch final : public Worker::Task {
     for (const Message& m : messages_)
       runtime_.count_messages(m.sends ? static_cast<std::int64_t>(m.started()) : -static_cast<std::int64_t>(m.epochs));
     if (!mpi_running()) return;
-    for (std::size_t i = 0; i < requests_.size(); ++i) {
+    for (std::size_t i = 0; i < messages_.size(); ++i)
       if (messages_[i].active) mpi::calls().Cancel(&requests_[i]);  // only after a failure
-      mpi::calls().Request_free(&requests_[i]);
-    }
   }
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
@@ -97,7 +97,7 @@ class Batch final : public Worker::Task {
 
   void add(const ChannelRequest& r, const CarriedCommand& carried) {
     const Command& c = r.command(carried);
-    requests_.push_back(make_message(r, c, carried.local[0] + c.offset));
+    requests_.add(r, c, carried.local[0] + c.offset);
     Message m{carried.command, c.peer, c.tag, c.verb == Verb::send, false, -1, 0};
     for (std::size_t i = 0; i < messages_.size(); ++i) {
       const Message& other = messages_[i];
@@ -153,7 +153,7 @@ class Batch final : public Worker::Task {
   std::string operation_;
   std::size_t most_ = 0;              // messages
   std::shared_ptr<std::byte> words_;  // two a message, in host memory: one that the GPU reads, one that it writes
-  std::vector<MPI_Request> requests_;
+  Requests requests_;
   std::vector<Message> messages_;
   std::size_t failed_ = 0;  // the message that failed; written, with its text, before `broken_`
   std::string failure_;

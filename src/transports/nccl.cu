@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "layout/encoding.hpp"
 #include "paths/path.hpp"
 #include "session/collective.hpp"
 #include "session/gpus.hpp"
@@ -98,7 +99,7 @@ class Communicator {
     together(runtime, [&] {
       if (me == 0) nccl.check(nccl.get_unique_id(&id), "ncclGetUniqueId");
     });
-    id = from_text<ncclUniqueId>(text_of_first(runtime, as_text(id)));
+    id = decoded<ncclUniqueId>(text_of_first(runtime, encoded(id)));
     std::shared_ptr<std::byte> bytes;
     together(runtime, [&] {
       bytes = {gpu()->allocate(2 * size), [](std::byte* p) { gpu()->release(p); }};

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "layout/encoding.hpp"
 #include "layout/nest_loop.hpp"
 #include "session/collective.hpp"
 #include "tasuki/error.hpp"
@@ -122,12 +123,12 @@ std::string probe(Runtime& runtime) {
   const std::uint64_t word = 0x7461737569000000ULL + static_cast<std::uint64_t>(me);
   const Target mine{topology.processes[static_cast<std::size_t>(me)].pid, reinterpret_cast<std::uint64_t>(&word)};
   const std::string doing = "finding out whether ranks may read each other's memory";
-  const auto targets = gather_texts(runtime, as_text(mine), doing);
+  const auto targets = gather_texts(runtime, encoded(mine), doing);
   int error = 0;
   for (int other = (me + 1) % runtime.size(); other != me; other = (other + 1) % runtime.size()) {
     if (!topology.same_host(me, other)) continue;
     std::uint64_t seen = 0;
-    const auto target = from_text<Target>(targets[static_cast<std::size_t>(other)]);
+    const auto target = decoded<Target>(targets[static_cast<std::size_t>(other)]);
     iovec to{&seen, sizeof seen};
     iovec from{reinterpret_cast<void*>(target.address), sizeof seen};  // NOLINT: another process's address
     if (process_vm_readv(static_cast<pid_t>(target.pid), &to, 1, &from, 1, 0) != sizeof seen) error = errno;
@@ -136,8 +137,8 @@ std::string probe(Runtime& runtime) {
   }
   int worst = 0;
   // This is a barrier too: every `word` exists until all ranks have read.
-  for (const std::string& text : gather_texts(runtime, as_text(error), doing)) {
-    worst = std::max(worst, from_text<int>(text));
+  for (const std::string& text : gather_texts(runtime, encoded(error), doing)) {
+    worst = std::max(worst, decoded<int>(text));
   }
   return worst == 0 ? std::string() : fmt::format("process_vm_readv is refused here: {}", std::strerror(worst));
 }

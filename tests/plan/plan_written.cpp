@@ -4,6 +4,7 @@
 #include <functional>
 #include <random>
 
+#include "plan/fields.hpp"
 #include "plan_samples.hpp"
 #include "tasuki/error.hpp"
 
@@ -217,6 +218,7 @@ TEST_CASE("what a written form cannot hold is refused when writing") {
   plan.operation = "\xff";
   CHECK(plan_from_text(to_text(plan)) == plan);
   CHECK_THROWS_WITH_AS(to_json(plan), doctest::Contains("UTF-8"), Error);
+  CHECK(plan_from_json(detail::to_shown_json(plan)).operation == "\xef\xbf\xbd");  // for people: U+FFFD
 }
 
 TEST_CASE("mutated text never crashes reader or verifier") {

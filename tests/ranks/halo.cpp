@@ -12,6 +12,7 @@
 
 #include "error_of.hpp"
 #include "host_paths.hpp"
+#include "layout/encoding.hpp"
 #include "random_split.hpp"
 #include "rank_test.hpp"
 #include "session/collective.hpp"
@@ -278,8 +279,8 @@ RANK_TEST(
           if (sides == 0) result.push_back(cell);
         });
         std::array<double, 3> sums{};
-        for (const auto& text : gather_texts(runtime_of(ctx), as_text(std::array{before, added, after}), "adding")) {
-          const auto theirs = from_text<std::array<double, 3>>(text);
+        for (const auto& text : gather_texts(runtime_of(ctx), encoded(std::array{before, added, after}), "adding")) {
+          const auto theirs = decoded<std::array<double, 3>>(text);
           for (std::size_t k = 0; k < sums.size(); ++k) sums[k] += theirs[k];
         }
         CHECK(sums[2] == doctest::Approx(sums[0] + sums[1]));

@@ -32,6 +32,13 @@ namespace {
 
 const GpuSupport support{[](std::string&) -> Gpu* { return &no_gpu(); }};
 
+// Both ranks of a pair number what they share alike.
+std::int64_t take(Runtime& runtime, int peer) {
+  const std::int64_t number = runtime.channels().lowest(peer);
+  runtime.channels().take(peer, number);
+  return number;
+}
+
 // One operation's messages: from every rank to every other, `slices` of one link.
 class Messages {
  public:
@@ -58,7 +65,7 @@ class Messages {
     for (std::int32_t i = 0; i < std::ssize(plan_.commands); ++i) carried.push_back({i, 1, {memory_.data()}, {}});
     Runtime& runtime = runtime_of(context);
     std::vector<std::int64_t> numbers;
-    for (int peer = 0; peer < ranks_; ++peer) numbers.push_back(peer == me_ ? -1 : runtime.next_channel(peer));
+    for (int peer = 0; peer < ranks_; ++peer) numbers.push_back(peer == me_ ? -1 : take(runtime, peer));
     const std::vector<Located> nowhere;  // commands name no buffers here
     channels_ = runtime.transports->find(path_named("mpi:staged").transport)
                     .open({runtime, plan_, nowhere, carried,

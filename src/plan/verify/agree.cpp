@@ -10,9 +10,9 @@
 namespace tasuki::detail {
 namespace {
 
-const Buffer* find(const Plan& plan, const std::string& name) {
+const Buffer* find(const Plan& plan, const BufferKey& key) {
   const auto it = std::ranges::find_if(
-      plan.buffers, [&](const Buffer& buffer) { return buffer.rank == plan.rank && buffer.label() == name; });
+      plan.buffers, [&](const Buffer& buffer) { return buffer.rank == plan.rank && key_of(buffer) == key; });
   return it == plan.buffers.end() ? nullptr : &*it;
 }
 
@@ -37,7 +37,7 @@ void compare_buffers(std::span<const Plan> plans, std::vector<std::string>& foun
     const std::vector<bool> used = touched(plan);
     for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
       Buffer buffer = plan.buffers[b];
-      const Buffer* own = find(plans[buffer.rank], buffer.label());
+      const Buffer* own = find(plans[buffer.rank], key_of(buffer));
       if (own != nullptr && !used[b]) buffer.home = own->home;
       if (own == nullptr) {
         found.push_back(fmt::format("rank {} names {}, but rank {}'s plan has no such buffer", plan.rank, label(buffer),
@@ -67,8 +67,8 @@ class Pairs {
         const Pairing::End end{plan.rank, i};
         if (c.verb == Verb::send) messages_[{plan.rank, c.peer, c.tag}].out.push_back(end);
         if (c.verb == Verb::recv) messages_[{c.peer, plan.rank, c.tag}].in.push_back(end);
-        if (c.verb == Verb::signal) signals_[{c.peer, plan.buffers[c.dst].label()}].out.push_back(end);
-        if (c.verb == Verb::wait) signals_[{plan.rank, plan.buffers[c.src].label()}].in.push_back(end);
+        if (c.verb == Verb::signal) signals_[{c.peer, key_of(plan.buffers[c.dst])}].out.push_back(end);
+        if (c.verb == Verb::wait) signals_[{plan.rank, key_of(plan.buffers[c.src])}].in.push_back(end);
       }
     }
   }
@@ -144,7 +144,7 @@ class Pairs {
 
   std::span<const Plan> plans_;
   std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, Pairing> messages_;
-  std::map<std::pair<std::int32_t, std::string>, Pairing> signals_;
+  std::map<std::pair<std::int32_t, BufferKey>, Pairing> signals_;
   std::vector<std::string> found_;
 };
 

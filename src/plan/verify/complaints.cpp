@@ -90,26 +90,12 @@ class Checker {
     }
   }
 
-  /// Equal for buffers with the same label, unless a user's is called as a link's.
-  using Identity = std::tuple<std::int32_t, Purpose, std::int32_t, std::int32_t, std::string_view>;
-  static Identity identity(const Buffer& b) {
-    if (b.purpose == Purpose::user) return {b.rank, b.purpose, 0, 0, b.name};
-    return {b.rank, b.purpose, b.link, b.writer, {}};
-  }
-  /// Whether a user's buffer has the label of a link's.
-  bool named_as_link(const Buffer& b) const {
-    if (b.purpose != Purpose::user || b.name.find('<') == std::string::npos) return false;
-    return std::any_of(plan_.buffers.begin(), plan_.buffers.end(), [&](const Buffer& other) {
-      return other.purpose != Purpose::user && other.rank == b.rank && other.label() == b.name;
-    });
-  }
-
   void buffers() {
-    std::set<Identity> known;
+    std::set<std::pair<std::int32_t, detail::BufferKey>> known;
     for (const Buffer& b : plan_.buffers) {
       const auto who = [&] { return fmt::format("rank {}: buffer {}", plan_.rank, label(b)); };
       if (b.purpose == Purpose::user && b.name.empty()) say("{} has no name", who());
-      if (!known.insert(identity(b)).second || named_as_link(b)) say("{} is listed twice", who());
+      if (!known.emplace(b.rank, detail::key_of(b)).second) say("{} is listed twice", who());
       if (b.rank < 0 || b.rank >= plan_.ranks) say("{} belongs to a rank outside 0..{}", who(), plan_.ranks - 1);
       if (b.role > Role::signal) say("{} has the unknown role {}", who(), static_cast<int>(b.role));
       if (b.ring < 1) say("{} has {} copies (ring); at least 1 is meant", who(), b.ring);

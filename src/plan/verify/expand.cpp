@@ -119,12 +119,12 @@ class Expander {
   }
 
   void number_areas() {
-    std::map<std::pair<std::int32_t, std::string>, std::int32_t> known;
+    std::map<std::pair<std::int32_t, BufferKey>, std::int32_t> known;
     for (const Plan& plan : world_.plans) {
       auto& area_of = world_.area_of.emplace_back();
       for (const Buffer& buffer : plan.buffers) {
         const auto next = static_cast<std::int32_t>(world_.areas.size());
-        const auto [it, fresh] = known.try_emplace({buffer.rank, buffer.label()}, next);
+        const auto [it, fresh] = known.try_emplace({buffer.rank, key_of(buffer)}, next);
         if (fresh) world_.areas.emplace_back().buffer = buffer;
         area_of.push_back(it->second);
       }

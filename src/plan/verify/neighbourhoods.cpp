@@ -115,7 +115,8 @@ class Forwarding {
                           : lane == peers.end() ? owner
                                                 : lane->second};
       if (side == Side::writes && access.with == owner) continue;
-      const auto found = side == Side::reads ? writes_.find(buffer.label()) : writes_.try_emplace(buffer.label()).first;
+      const detail::BufferKey key = detail::key_of(buffer);
+      const auto found = side == Side::reads ? writes_.find(key) : writes_.try_emplace(key).first;
       if (found == writes_.end()) continue;
       for_each_run(plan, c, side, [&](std::int64_t begin, std::int64_t end) {
         const Run run{begin, end, access};
@@ -177,7 +178,7 @@ class Forwarding {
   }
 
   std::span<const Plan> plans_;
-  std::map<std::string, Writes> writes_;  // by the label of the buffer
+  std::map<detail::BufferKey, Writes> writes_;
   std::int64_t runs_ = 0;
 };
 
