@@ -3,9 +3,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
+
+#include <fmt/format.h>
 
 #include "session/era.hpp"
 #include "session/wait_until.hpp"
+#include "tasuki/error.hpp"
 
 namespace tasuki {
 namespace {
@@ -46,13 +50,24 @@ std::unique_lock<std::mutex> Worker::locked() {
 
 void Worker::add(Task* task) {
   const auto lock = locked();
+  if (!thread_.joinable()) begin();  // first: a task that is in the list has a thread to serve it
   tasks_.push_back(task);
   if (task->asked_silently()) {
     ++silent_;
     calls_.fetch_add(1);  // wakes the thread if it sleeps: from now on it may sleep for moments only
     calls_.notify_one();
   }
-  if (!thread_.joinable()) thread_ = std::thread([this] { loop(); });
+}
+
+void Worker::begin() {
+  try {
+    thread_ = std::thread([this] { loop(); });
+  } catch (const std::system_error& error) {
+    throw Error(
+        fmt::format("the progress thread of this process cannot be started: {}; let the process have more threads "
+                    "(ulimit -u, or the limit of its container), or make the operation with engine 'inline'",
+                    error.what()));
+  }
 }
 
 void Worker::remove(Task* task) {

@@ -30,7 +30,7 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  void add(Task* task);
+  void add(Task* task);     ///< Throws `Error` if the thread cannot be started.
   void remove(Task* task);  ///< After it returns the worker does not use the task any more.
   /// True once the thread has ended because the process is exiting; tasks are no longer served.
   bool ended() const { return ended_.load(std::memory_order_acquire); }
@@ -52,6 +52,7 @@ class Worker {
  private:
   Worker() = default;
   ~Worker() = default;
+  void begin();
   void end();
   /// The thread holds the lock while it serves: whoever waits for it meanwhile gives up an interpreter's.
   std::unique_lock<std::mutex> locked();
