@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import atexit as _atexit
 import sys as _sys
+import threading as _threading
+from contextlib import suppress as _suppress
 
 from . import _core
 from ._core import (
@@ -153,5 +155,21 @@ def _tell_others(kind, value, trace):
             _core._fail_all(f"of an uncaught {kind.__name__}: {_text_of(value)}")
 
 
+def _tell_late():
+    """The same at the end of a program that has put a hook of its own in the place of ours."""
+    value = getattr(_sys, "last_value", None)
+    frames = getattr(value, "__traceback__", None)
+    if frames is None or hasattr(_sys, "ps1"):  # an interactive session goes on after an exception
+        return
+    # Tools keep exceptions there too from which a program has gone on. What ends one has come out of its main module.
+    code = frames.tb_frame.f_code
+    main = code.co_name == "<module>" and frames.tb_frame.f_globals.get("__name__") == "__main__"
+    if (main or "runpy" in code.co_filename) and _core._any_with_others():
+        _core._fail_all(f"of an uncaught {type(value).__name__}: {_text_of(value)}")
+
+
 _sys.excepthook = _tell_others
 _atexit.register(_core._close_all)
+_atexit.register(_tell_late)
+with _suppress(AttributeError, RuntimeError):  # before threads are waited for, where Python lets us
+    _threading._register_atexit(_tell_late)
