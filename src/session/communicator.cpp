@@ -1,12 +1,12 @@
-// Waits for the other ranks while a context is being made. Liveness does not exist yet, so there is only a deadline.
+// Waits for the other ranks while a context is being made. Liveness does not exist yet: there is a deadline, and what
+// the communicator knows of the ranks.
 #include "session/communicator.hpp"
 
 #include <fmt/format.h>
 #include <sched.h>
 
-#include <chrono>
-
 #include "session/settings.hpp"
+#include "session/wait_clock.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -18,15 +18,18 @@ namespace {
 void finish(Communicator& communicator, Pending& pending, const std::string& doing,
             const std::function<void()>& meanwhile = {}) {
   const double seconds = communicator.patience();
-  const auto begin = std::chrono::steady_clock::now();
+  WaitClock clock;
   while (!pending.ended()) {
     const std::string why = communicator.broken();
-    if (!why.empty()) throw Error(fmt::format("Context: rank {}: {}", communicator.rank(), why));
-    const bool late = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > seconds;
-    if (late && pending.ended()) return;  // tested once more: this process may have been stopped for long
+    if (!why.empty()) {
+      communicator.abandon(why);  // freeing it would be one more collective call
+      throw Error(fmt::format("Context: rank {}: {}: {}", communicator.rank(), doing, why));
+    }
+    const bool late = clock.read() > seconds;
+    if (late && pending.ended()) return;
     if (late) {
       const std::string what = fmt::format("{}: the other ranks have not all come within {:g} s", doing, seconds);
-      communicator.abandon(what);  // freeing it would be one more collective call
+      communicator.abandon(what);
       throw Error(fmt::format("Context: rank {}: {}; all ranks must make the context, and TASUKI_DEADLINE allows more",
                               communicator.rank(), what));
     }

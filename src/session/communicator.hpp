@@ -13,6 +13,8 @@
 
 namespace tasuki {
 
+struct Topology;
+
 /// A nonblocking call of a communicator. The caller polls it, and can stop when a rank has died or the deadline passes.
 class Pending {
  public:
@@ -55,7 +57,9 @@ class Communicator {
   /// team.
   virtual void abandon(const std::string& why) = 0;
   /// Why a context can no longer be made over this communicator, because a rank has failed; empty if it can.
-  virtual std::string broken() const { return {}; }
+  virtual std::string broken() { return {}; }
+  /// The ranks' processes are known from now on.
+  virtual void met(const Topology&) {}
 
   /// Duplicates of the user's communicator, for collectives and for the paths' messages; MPI_COMM_NULL without MPI.
   virtual MPI_Comm mpi() const { return MPI_COMM_NULL; }

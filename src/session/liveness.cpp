@@ -12,6 +12,7 @@
 
 #include "layout/encoding.hpp"
 #include "session/process.hpp"
+#include "session/wait_clock.hpp"
 #include "support/utf8.hpp"
 
 namespace tasuki {
@@ -58,11 +59,11 @@ std::string Liveness::failure(std::span<const int> ranks) const {
 }
 
 std::string Liveness::failure_soon(std::span<const int> ranks) const {
-  constexpr auto kPatience = std::chrono::seconds(1);
+  constexpr double kPatience = 1;  // seconds
   constexpr auto kPause = std::chrono::milliseconds(5);
-  const auto end = std::chrono::steady_clock::now() + kPatience;
+  WaitClock clock;
   std::string why = failure(ranks);
-  while (why.empty() && std::chrono::steady_clock::now() < end) {
+  while (why.empty() && clock.read() < kPatience) {
     std::this_thread::sleep_for(kPause);
     why = failure(ranks);
   }

@@ -5,10 +5,17 @@
 #include <sched.h>
 
 #include <chrono>
+#include <functional>
+#include <future>
 #include <memory>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 #include "session/era.hpp"
+#include "session/roster.hpp"
 #include "session/settings.hpp"
+#include "session/wait_clock.hpp"
 
 namespace tasuki {
 namespace mpi {
@@ -28,6 +35,57 @@ const Calls& calls() {
   return chosen;
 }
 
+namespace {
+
+/// For waits while a context is made. Throws if a rank has died, or after `seconds`.
+class Watch {
+ public:
+  Watch(MPI_Comm comm, Roster roster, double seconds, std::string doing)
+      : comm_(comm), roster_(std::move(roster)), seconds_(seconds), doing_(std::move(doing)) {}
+
+  bool late() { return clock_.read() > seconds_; }
+  std::string dead() { return roster_.dead(); }
+  [[noreturn]] void fail(const std::string& dead) const {
+    int rank = 0;
+    Comm_rank(comm_, &rank);
+    if (!dead.empty()) throw Error(fmt::format("Context: rank {}: {}: {}", rank, doing_, dead));
+    throw Error(
+        fmt::format("Context: rank {}: {}: the other ranks have not all come within {:g} s; all ranks of the "
+                    "communicator must make the context, and TASUKI_DEADLINE allows more",
+                    rank, doing_, seconds_));
+  }
+
+ private:
+  MPI_Comm comm_;
+  Roster roster_;
+  double seconds_;
+  std::string doing_;
+  WaitClock clock_;
+};
+
+/// Makes a call that blocks in a thread of its own, if MPI and the system allow one, else here. `watch` may give the
+/// call up; the thread then stays in it.
+int call_aside(const std::function<int()>& call, Watch& watch) {
+  constexpr std::chrono::milliseconds kLookInterval{2};
+  int level = MPI_THREAD_SINGLE;
+  Query_thread(&level);
+  if (level < MPI_THREAD_MULTIPLE) return call();
+  const auto code = std::make_shared<std::promise<int>>();
+  std::future<int> ended = code->get_future();
+  try {
+    std::thread([call, code] { code->set_value(call()); }).detach();
+  } catch (const std::system_error&) {
+    return call();
+  }
+  while (ended.wait_for(kLookInterval) != std::future_status::ready) {
+    const std::string dead = watch.dead();
+    if (!dead.empty() || watch.late()) watch.fail(dead);
+  }
+  return ended.get();
+}
+
+}  // namespace
+
 MPI_Comm duplicate(MPI_Comm comm, double seconds, const std::string& doing) {
   struct Copy {
     MPI_Comm comm = MPI_COMM_NULL;
@@ -35,36 +93,36 @@ MPI_Comm duplicate(MPI_Comm comm, double seconds, const std::string& doing) {
   };
   // After a timeout MPI may still write into it, so then it is never freed.
   auto copy = std::make_unique<Copy>();
+  Watch watch(comm, Roster(comm), seconds, doing);
   Comm_idup(comm, &copy->comm, &copy->request);
-  const auto begin = std::chrono::steady_clock::now();
   for (int done = 0; done == 0; sched_yield()) {
-    // The clock is read before the test. A process that was stopped for long between the two does not time out wrongly.
-    const double waited = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    const bool late = watch.late();  // before the test, so that what has come until now counts
     Test(&copy->request, &done, MPI_STATUS_IGNORE);
-    if (done != 0 || waited <= seconds) continue;
-    (void)copy.release();
-    int rank = 0;
-    Comm_rank(comm, &rank);
-    throw Error(
-        fmt::format("Context: rank {}: {}: the other ranks have not all come within {:g} s; all ranks of the "
-                    "communicator must make the context, and TASUKI_DEADLINE allows more",
-                    rank, doing, seconds));
+    if (done != 0) break;
+    const std::string dead = watch.dead();
+    if (!dead.empty() || late) {
+      (void)copy.release();
+      watch.fail(dead);
+    }
   }
   Comm_set_errhandler(copy->comm, MPI_ERRORS_RETURN);
   return copy->comm;
 }
 
-MPI_Comm part(MPI_Comm comm, std::span<const int> ranks, int tag) {
+MPI_Comm part(MPI_Comm comm, std::span<const int> ranks, int tag, double seconds) {
   MPI_Group all = MPI_GROUP_NULL;
   MPI_Group some = MPI_GROUP_NULL;
-  MPI_Comm made = MPI_COMM_NULL;
+  const auto made = std::make_shared<MPI_Comm>(MPI_COMM_NULL);  // a call that was given up may still write it
   Comm_group(comm, &all);
   Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &some);
-  Comm_create_group(comm, some, tag, &made);
-  Group_free(&some);
   Group_free(&all);
-  Comm_set_errhandler(made, MPI_ERRORS_RETURN);
-  return made;
+  Watch watch(comm, Roster(comm, ranks), seconds, "making the communicator of a subset");
+  check_mpi(
+      call_aside([comm, some, tag, made] { return calls().Comm_create_group(comm, some, tag, made.get()); }, watch),
+      "MPI_Comm_create_group");
+  Group_free(&some);
+  Comm_set_errhandler(*made, MPI_ERRORS_RETURN);
+  return *made;
 }
 
 }  // namespace mpi

@@ -34,6 +34,7 @@
   X(Get_library_version)    \
   X(Group_free)             \
   X(Group_incl)             \
+  X(Group_translate_ranks)  \
   X(Iallgather)             \
   X(Iallgatherv)            \
   X(Iallreduce)             \
@@ -80,14 +81,15 @@ const Calls& calls_by(bool profiled);
 TASUKI_MPI_CALLS(TASUKI_MPI_CALL)
 #undef TASUKI_MPI_CALL
 
-/// Duplicates `comm`; the duplicate returns errors to the caller. Collective. If the other ranks have not called it
-/// within `seconds`, throws an `Error` that contains `doing`.
+/// Duplicates `comm`; the duplicate returns errors to the caller. Collective. Throws an `Error` that contains `doing`
+/// if a rank is known to have died (`Roster`), or if the other ranks have not called it within `seconds`.
 MPI_Comm duplicate(MPI_Comm comm, double seconds, const std::string& doing);
 
 /// Makes a communicator of these ranks of `comm`, numbered in this order; it returns errors to the caller. Only these
-/// ranks call it. `tag` must differ from those of concurrent calls by the same ranks. MPI blocks here without a
-/// deadline, so the ranks must have agreed before that all of them call it.
-MPI_Comm part(MPI_Comm comm, std::span<const int> ranks, int tag);
+/// ranks call it. `tag` must differ from those of concurrent calls by the same ranks. The ranks must have agreed before
+/// that all of them call it. MPI blocks in this call. With MPI_THREAD_MULTIPLE a thread of its own makes it, so that an
+/// `Error` is thrown if a rank dies meanwhile, or after `seconds`; with less, MPI may block for ever then.
+MPI_Comm part(MPI_Comm comm, std::span<const int> ranks, int tag, double seconds);
 
 }  // namespace mpi
 }  // namespace tasuki

@@ -6,6 +6,7 @@
 
 #include "session/communicator.hpp"
 #include "session/mpi.hpp"
+#include "session/roster.hpp"
 
 namespace tasuki {
 namespace {
@@ -173,11 +174,13 @@ class MpiCommunicator final : public Communicator {
   }
 
   std::unique_ptr<Communicator> part(std::span<const int> ranks, int number, double seconds) override {
-    return std::make_unique<MpiCommunicator>(mpi::part(comm_, ranks, part_tag(ranks, number)), seconds);
+    return std::make_unique<MpiCommunicator>(mpi::part(comm_, ranks, part_tag(ranks, number), seconds), seconds);
   }
 
   bool running() const override { return mpi_running(); }
   void abandon(const std::string&) override { abandoned_ = true; }
+  std::string broken() override { return roster_->dead(); }
+  void met(const Topology& topology) override { Roster::learn(comm_, topology); }
   MPI_Comm mpi() const override { return comm_; }
   MPI_Comm messages() const override { return messages_; }
   void keep_messages() override { keeps_messages_ = true; }
@@ -202,10 +205,12 @@ class MpiCommunicator final : public Communicator {
     messages_ = mpi::duplicate(comm_, patience(), "making the communicator for messages");
     mpi::Comm_rank(comm_, &rank_);
     mpi::Comm_size(comm_, &size_);
+    roster_ = std::make_unique<Roster>(comm_);
   }
 
   MPI_Comm comm_ = MPI_COMM_NULL;
   MPI_Comm messages_ = MPI_COMM_NULL;
+  std::unique_ptr<Roster> roster_;
   bool abandoned_ = false;
   bool keeps_messages_ = false;
 };

@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <string>
 
 #include "memory/hand_over.hpp"
+#include "session/wait_clock.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -86,11 +86,11 @@ class Opening {
   void hand_over(std::vector<bool> waits, const std::string& no_mailbox) {
     refusals_.assign(neighbours_.size(), "");
     const double seconds = communicator_.patience();
-    const auto begin = std::chrono::steady_clock::now();
+    WaitClock clock;
     const SharedIdentity own = memory_.identity();
     for (bool more = true; more; sched_yield()) {
       more = false;
-      const bool late = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > seconds;
+      const bool late = clock.read() > seconds;
       for (std::size_t i = 0; i < waits.size(); ++i) {
         if (!waits[i]) continue;
         std::string why = no_mailbox;

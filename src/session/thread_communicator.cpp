@@ -160,7 +160,7 @@ class ThreadCommunicator final : public Communicator {
 
   bool running() const override { return true; }
   void abandon(const std::string& why) override { team_->fail(rank_, why); }
-  std::string broken() const override { return team_->why(); }
+  std::string broken() override { return team_->why(); }
 
  private:
   std::shared_ptr<Team> team_;

@@ -4,7 +4,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include <fmt/format.h>
 
@@ -21,10 +20,6 @@ constexpr double kFewestTests = 10;     // unsuccessful tests before the deadlin
 constexpr unsigned kTurnsPerDrive = 4;  // yields between two calls that drive the other operations
 
 WaitHooks hooks;
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // Throws. `why` names a rank that has failed; empty: the deadline has passed.
 [[noreturn]] void give_up(Runtime& runtime, const std::string& why, const std::string& what) {
@@ -64,18 +59,19 @@ void Unlocked::look() const {
 PatientWait::PatientWait(Runtime& runtime, std::span<const int> needs, double patience)
     : runtime_(runtime),
       needs_(needs),
-      next_look_(now() + kLookInterval),
-      end_(now() + patience),
+      next_look_(kLookInterval),
+      end_(patience),
       unlocked_(&runtime) {}
 
 bool PatientWait::go_on() {
   if (++turns_ % kTurnsPerDrive == 0) runtime_.progress_all();
   sched_yield();
-  const double time = now();
+  const double time = clock_.read();
   if (time >= next_look_ && why_.empty()) {
     unlocked_.look();
+    const double begin = WaitClock::now();
     why_ = runtime_.liveness().failure(needs_);
-    next_look_ = time + std::max(kLookInterval, kLookShare * (now() - time));
+    next_look_ = time + std::max(kLookInterval, kLookShare * (WaitClock::now() - begin));
     if (!why_.empty()) end_ = std::min(end_, time + kGrace);
   }
   return time < end_;
@@ -86,7 +82,7 @@ void PatientWait::fail(const std::string& what) {
 }
 
 bool TestWatch::go_on(Runtime& runtime, std::span<const int> needs, std::uint64_t epoch) {
-  const double time = now();
+  const double time = WaitClock::now();
   if (epoch != epoch_) {
     epoch_ = epoch;
     waited_ = 0;
@@ -99,7 +95,7 @@ bool TestWatch::go_on(Runtime& runtime, std::span<const int> needs, std::uint64_
   runtime.progress_all();
   if (time >= next_look_ && why_.empty()) {
     why_ = runtime.liveness().failure(needs);
-    next_look_ = time + std::max(kLookInterval, kLookShare * (now() - time));
+    next_look_ = time + std::max(kLookInterval, kLookShare * (WaitClock::now() - time));
     end_ = time + kGrace;
   }
   return waited_ < runtime.deadline && (why_.empty() || time < end_);

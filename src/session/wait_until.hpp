@@ -9,6 +9,7 @@
 
 #include "memory/gpu.hpp"
 #include "session/runtime.hpp"
+#include "session/wait_clock.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -52,7 +53,8 @@ class PatientWait {
  private:
   Runtime& runtime_;
   std::span<const int> needs_;
-  double next_look_;
+  WaitClock clock_;
+  double next_look_;  // by `clock_`
   double end_;
   unsigned turns_ = 0;
   std::string why_;
@@ -92,7 +94,7 @@ void wait_for(Runtime& runtime, std::span<const int> needs, double patience, Pol
     }
     PatientWait wait(runtime, needs, patience);
     for (bool more = true;; more = wait.go_on()) {
-      if (poll()) return;  // polled once more after the deadline: this process may have been stopped for long
+      if (poll()) return;  // once more after the deadline
       if (!more) wait.fail(what());
     }
   } catch (const Interruption&) {

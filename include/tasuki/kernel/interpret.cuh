@@ -115,6 +115,9 @@ class Patience {
     if (failed(l_)) return false;
     const std::uint64_t time = detail::now_ns();
     if (begin_ == 0) begin_ = time;
+#if !defined(__CUDACC__)
+    detail::skip_pause(begin_, last_, time);
+#endif
     const bool told = detail::told_to_stop(l_.stop, time);
     // A block that waits for one which waits for another rank leaves it the time to say so first.
     const std::uint64_t more = why_ == Why::meeting ? l_.patience / 16 : 0;
@@ -131,6 +134,7 @@ class Patience {
 #else
   static constexpr unsigned kSpins = 50;
   static constexpr unsigned kPollsPerLook = 8;  // each may take a time slice of another thread
+  std::uint64_t last_ = 0;
 #endif
   const PlanRun& l_;
   const std::int32_t& command_;  // a reference needs no register of its own

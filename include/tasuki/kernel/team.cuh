@@ -179,6 +179,9 @@ class Patience {
       return false;
     }
     if (begin_ == 0) begin_ = time;
+#if !defined(__CUDACC__)
+    skip_pause(begin_, last_, time);
+#endif
     if (time - begin_ < team_.patience) return true;
     why_ = Reason::deadline;
     return false;
@@ -193,6 +196,7 @@ class Patience {
 #else
   static constexpr int kSpins = 50;
   static constexpr int kPollsPerLook = 64;
+  Word last_ = 0;
   unsigned polls_ = 0;
 #endif
 };

@@ -282,6 +282,14 @@ TASUKI_DEVICE Word now_ns() {
   const auto time = std::chrono::steady_clock::now().time_since_epoch();
   return static_cast<Word>(std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
 }
+/// Time for which the process did not run, because it was suspended, does not count towards a deadline: of the time
+/// since the last look only so much. `begin` is when the wait began.
+template <class Time>
+void skip_pause(Time& begin, Time& last, Time now) {
+  constexpr Time kMost = 100'000'000;
+  if (last != 0 && now > last + kMost) begin += now - last - kMost;
+  last = now;
+}
 
 #endif
 
