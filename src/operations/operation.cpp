@@ -21,6 +21,7 @@ Operation::State::~State() {
     (void)executor_.release();
     return;
   }
+  runtime_of(context_).use();
   if (kernel_runs_) {
     kernel_runs_->await();
     kernel_runs_->stop();
@@ -35,6 +36,7 @@ Operation::State::~State() {
 
 void Operation::State::check_alive(const char* call) const {
   runtime_of(context_).refuse_if_over(name_);
+  runtime_of(context_).use();
   if (!executor_) {
     throw Error(fmt::format("rank {}: {}: {} after free; make the operation again", context_.rank(), name_, call));
   }

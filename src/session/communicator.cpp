@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <sched.h>
 
+#include "session/progress.hpp"
 #include "session/settings.hpp"
 #include "session/wait_clock.hpp"
 #include "tasuki/error.hpp"
@@ -34,6 +35,7 @@ void finish(Communicator& communicator, Pending& pending, const std::string& doi
                               communicator.rank(), what));
     }
     if (meanwhile) meanwhile();
+    Progress::drive();
     sched_yield();
   }
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "session/era.hpp"
+#include "session/progress.hpp"
 #include "session/roster.hpp"
 #include "session/settings.hpp"
 #include "session/wait_clock.hpp"
@@ -104,6 +105,7 @@ MPI_Comm duplicate(MPI_Comm comm, double seconds, const std::string& doing) {
       (void)copy.release();
       watch.fail(dead);
     }
+    Progress::drive();  // other ranks may come only after what is active
   }
   Comm_set_errhandler(copy->comm, MPI_ERRORS_RETURN);
   return copy->comm;

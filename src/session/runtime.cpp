@@ -169,6 +169,7 @@ Runtime::~Runtime() {
     return;
   }
   const bool peaceful = left_ || leave_together();
+  among_.leave();
   if (!peaceful) {
     communicator_->abandon(fmt::format("rank {} left without the others", rank()));
   }
@@ -255,6 +256,7 @@ void Runtime::barrier() {
 }
 
 void Runtime::reserve_active() {
+  use();
   active_.reserve(reserved_ + 1);
   ++reserved_;
 }
@@ -274,23 +276,20 @@ void Runtime::remove_active(Progressing* op) {
   active_.pop_back();
 }
 
-void Runtime::progress_all() {
-  if (progressing_) return;
-  progressing_ = true;
-  try {
-    // Backwards: an operation that ends removes itself, and the last one, which has been served already, takes its
-    // place.
-    for (std::size_t i = active_.size(); i-- > 0;)
-      if (i < active_.size()) active_[i]->progress();
-  } catch (...) {
-    progressing_ = false;
-    throw;
-  }
-  progressing_ = false;
+void Runtime::progress_active() {
+  // Backwards: an operation that ends removes itself, and the last one, which has been served already, takes its place.
+  for (std::size_t i = active_.size(); i-- > 0;)
+    if (i < active_.size()) active_[i]->progress();
+}
+
+void Runtime::take_over() {
+  among_.take();
+  user_.store(this_thread(), std::memory_order_relaxed);
 }
 
 /// In a forked child: leaks all members, so that nothing shared is freed and no other rank is told anything.
 void Runtime::leave_to_the_parent() {
+  among_.forget();
   (void)new auto(std::move(transports));
   (void)new auto(std::move(gpus));
   (void)new auto(std::move(starts));
@@ -327,6 +326,7 @@ void Runtime::fail_untold(const std::string& failure) {
 }
 
 void Runtime::fail(const std::string& why) {
+  use();
   if (failed_) return;
   failed_ = true;
   failure_ = why;

@@ -1,7 +1,8 @@
 // Runtime: the state behind a Context. It owns the communicator, topology, shared memory and settings, and keeps the
-// list of active operations.
+// list of the context's active operations.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <map>
@@ -16,22 +17,13 @@
 #include "session/communicator.hpp"
 #include "session/era.hpp"
 #include "session/liveness.hpp"
+#include "session/progress.hpp"
 #include "session/settings.hpp"
 #include "session/topology.hpp"
 #include "tasuki/context.hpp"
 #include "tasuki/machine.hpp"
 
 namespace tasuki {
-
-/// An active operation, which makes progress while this rank waits for something else. Ranks may start operations and
-/// wait for them in different orders. So every wait drives all active operations, not only its own.
-class Progressing {
- public:
-  virtual void progress() = 0;
-
- protected:
-  ~Progressing() = default;
-};
 
 class Gpus;
 class KernelHome;
@@ -90,8 +82,16 @@ class Runtime {
   void unreserve_active();
   void add_active(Progressing* op);
   void remove_active(Progressing* op);
-  /// Calls `progress` of each active operation once. Does nothing if it is called from inside `progress`.
-  void progress_all();
+  /// Calls `progress` of each active operation once. For `Progress`, which knows the contexts of a thread.
+  void progress_active();
+  /// Called before anything of the context is used that waits of its last thread may be driving. From now on the waits
+  /// of the calling thread drive the active operations.
+  void use() {
+    if (user_.load(std::memory_order_relaxed) != this_thread()) [[unlikely]]
+      take_over();
+  }
+  /// The thread that used this context last has ended.
+  void forget_user() { user_.store(0, std::memory_order_relaxed); }
 
   /// Called when this rank or another one has failed. Tells the others why. Later frees do not wait for them. Only the
   /// first reason counts.
@@ -142,6 +142,7 @@ class Runtime {
   bool somebody_died() const;  ///< whether a rank of this host has died
   void refuse(const std::string& doing) const;
   void refuse_era(const std::string& doing) const;
+  void take_over();
   void leave_to_the_parent();
 
   std::unique_ptr<Communicator> communicator_;
@@ -151,7 +152,6 @@ class Runtime {
   int objects_ = 0;
   int exceptions_at_birth_ = 0;
   std::size_t reserved_ = 0;
-  bool progressing_ = false;
   bool failed_ = false;
   bool left_ = false;
   std::int64_t unreceived_ = 0;
@@ -168,6 +168,8 @@ class Runtime {
   std::unique_ptr<Liveness> liveness_;
   std::unique_ptr<Channels> channels_;
   std::vector<Progressing*> active_;
+  std::atomic<std::uintptr_t> user_{0};  // the thread that used this context last
+  Progress::Place among_{this};          // among that thread's contexts; the last member, so the first to go
 };
 
 /// What a later folder of src/ adds to every context. `make` is called at the end of the context's making on all ranks

@@ -61,10 +61,12 @@ PatientWait::PatientWait(Runtime& runtime, std::span<const int> needs, double pa
       needs_(needs),
       next_look_(kLookInterval),
       end_(patience),
-      unlocked_(&runtime) {}
+      unlocked_(&runtime) {
+  runtime.use();
+}
 
 bool PatientWait::go_on() {
-  if (++turns_ % kTurnsPerDrive == 0) runtime_.progress_all();
+  if (++turns_ % kTurnsPerDrive == 0) Progress::drive();
   sched_yield();
   const double time = clock_.read();
   if (time >= next_look_ && why_.empty()) {
@@ -92,7 +94,7 @@ bool TestWatch::go_on(Runtime& runtime, std::span<const int> needs, std::uint64_
   }
   waited_ += std::min(time - last_, runtime.deadline / kFewestTests);
   last_ = time;
-  runtime.progress_all();
+  Progress::drive();
   if (time >= next_look_ && why_.empty()) {
     why_ = runtime.liveness().failure(needs);
     next_look_ = time + std::max(kLookInterval, kLookShare * (WaitClock::now() - time));

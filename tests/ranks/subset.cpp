@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "error_of.hpp"
@@ -140,6 +141,32 @@ RANK_TEST("subsets overlap, are used in turn, and are let go of in any order") {
   for (int turn = 0; turn < 3; ++turn) {
     const Context all = ctx.subset(from_to(0, ctx.size()));
     all.barrier();
+  }
+}
+
+RANK_TEST("operations of a context and of its subsets are waited for in other orders on every rank") {
+  Context whole = ctx.subset(from_to(0, ctx.size()));
+  Context turned = ctx.subset(from_to(0, ctx.size()));
+  constexpr std::int64_t kCount = 1001;
+  std::vector<std::int64_t> mine(kCount);
+  std::vector<std::int64_t> sums[3];
+  CollectiveOptions options;
+  options.algorithm = ctx.size() > 1 ? "ring" : "auto";
+  std::vector<Allreduce> all;
+  int of = 0;
+  for (const Context* where : {&ctx, &std::as_const(whole), &std::as_const(turned)}) {
+    sums[of].resize(kCount);
+    all.emplace_back(*where, mine.data(), sums[of++].data(), kCount, DType::i64, ReduceOp::sum, options);
+    CHECK(verify(all.back()).ok());
+  }
+  for (int epoch = 0; epoch < 6; ++epoch) {
+    for (std::int64_t i = 0; i < kCount; ++i) mine[static_cast<std::size_t>(i)] = ctx.rank() * 7 + epoch * 1000 + i;
+    for (int k = 0; k < 3; ++k) all[static_cast<std::size_t>((k + ctx.rank()) % 3)].start();
+    for (int k = 3; k-- > 0;) all[static_cast<std::size_t>((k + 2 * ctx.rank() + epoch) % 3)].wait();
+    const std::int64_t ranks = ctx.size();
+    for (const auto& sum : sums)
+      for (std::int64_t i = 0; i < kCount; ++i)
+        REQUIRE(sum[static_cast<std::size_t>(i)] == ranks * (ranks - 1) / 2 * 7 + ranks * (epoch * 1000 + i));
   }
 }
 

@@ -1,6 +1,7 @@
 // Engine `inline`: the calling thread does everything, inside start, test and wait.
 //
-//   start:  begin, progress        test, wait:  progress (wait also drives the other active operations)
+//   start:  begin, progress        test, wait:  progress (they also drive other active operations:
+//   session/progress.hpp)
 #include "engines/engine.hpp"
 
 namespace tasuki {

@@ -1,0 +1,152 @@
+// Several contexts in a process: a wait drives the operations of all of them.
+#include <doctest/doctest.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "host_paths.hpp"
+#include "tasuki/tasuki.hpp"
+
+using namespace tasuki;
+
+namespace {
+
+constexpr double kDeadline = 8;
+constexpr std::int64_t kLength = 3001;
+
+std::vector<int> everyone(const Context& ctx) {
+  std::vector<int> all(static_cast<std::size_t>(ctx.size()));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+// An allreduce in several steps over the ranks of a context, with other data at each epoch.
+class Sum {
+ public:
+  Sum(const Context& ctx, int salt, const std::string& path, const std::string& engine = "inline")
+      : ctx_(ctx), salt_(salt), mine_(kLength), all_(kLength), sum_(make(path, engine)) {
+    const VerifyReport report = verify(sum_);
+    INFO(report.text());
+    CHECK(report.ok());
+  }
+  void start(int epoch) {
+    epoch_ = epoch;
+    for (std::int64_t i = 0; i < kLength; ++i) mine_[static_cast<std::size_t>(i)] = value(ctx_.rank(), i);
+    sum_.start();
+  }
+  void wait() {
+    sum_.wait();
+    int wrong = 0;
+    for (std::int64_t i = 0; i < kLength; ++i) {
+      std::int64_t expected = 0;
+      for (int rank = 0; rank < ctx_.size(); ++rank) expected += value(rank, i);
+      wrong += all_[static_cast<std::size_t>(i)] == expected ? 0 : 1;
+    }
+    CHECK(wrong == 0);
+  }
+
+ private:
+  Allreduce make(const std::string& path, const std::string& engine) {
+    CollectiveOptions options;
+    options.path = path;
+    options.engine = engine;
+    options.algorithm = ctx_.size() > 1 ? "ring" : "auto";
+    return Allreduce(ctx_, mine_.data(), all_.data(), kLength, DType::i64, ReduceOp::sum, options);
+  }
+  std::int64_t value(int rank, std::int64_t i) const { return salt_ * 1000003 + rank * 7919 + epoch_ * 101 + i; }
+
+  Context ctx_;
+  int salt_;
+  int epoch_ = 0;
+  std::vector<std::int64_t> mine_;
+  std::vector<std::int64_t> all_;
+  Allreduce sum_;
+};
+
+}  // namespace
+
+TEST_CASE("operations of several contexts are waited for in other orders on every rank") {
+  Context ctx(MPI_COMM_WORLD);
+  ctx.set_deadline(kDeadline);
+  Context duplicate(MPI_COMM_WORLD);
+  duplicate.set_deadline(kDeadline);
+  const Context part = ctx.subset(everyone(ctx));
+  for (const std::string& path : host_paths(ctx)) {
+    if (path != "auto" && path != "shared:eager" && path != "mpi") continue;  // cannot add in the user's own memory
+    CAPTURE(path);
+    std::array<Sum, 3> sums{Sum(ctx, 1, path), Sum(duplicate, 2, path), Sum(part, 3, path)};
+    for (int epoch = 0; epoch < 8; ++epoch) {
+      std::array<std::size_t, 3> order{0, 1, 2};
+      std::ranges::shuffle(order, std::mt19937(static_cast<unsigned>(epoch * 64 + ctx.rank())));
+      for (const std::size_t i : order) sums[i].start(epoch);
+      std::ranges::shuffle(order, std::mt19937(static_cast<unsigned>(epoch * 64 + ctx.rank() + 7)));
+      for (const std::size_t i : order) sums[i].wait();
+    }
+  }
+}
+
+TEST_CASE("three pairs of three ranks wait around a triangle") {
+  Context ctx(MPI_COMM_WORLD);
+  if (ctx.size() < 3) return;
+  ctx.set_deadline(kDeadline);
+  const int me = ctx.rank();
+  if (me >= 3) return;
+  std::map<int, Context> pairs;  // by the rank that is left out
+  for (int out = 0; out < 3; ++out)
+    if (out != me)
+      pairs.emplace(out, ctx.subset({(out + 1) % 3 < (out + 2) % 3 ? (out + 1) % 3 : (out + 2) % 3,
+                                     (out + 1) % 3 < (out + 2) % 3 ? (out + 2) % 3 : (out + 1) % 3}));
+  std::map<int, Sum> sums;
+  for (const auto& [out, pair] : pairs) sums.try_emplace(out, pair, out + 1, "auto");
+  for (int epoch = 0; epoch < 8; ++epoch) {
+    const std::array<int, 2> order{(me + 1) % 3, (me + 2) % 3};
+    for (const int out : order) sums.at(out).start(epoch);
+    for (const int out : order) sums.at(out).wait();
+  }
+}
+
+TEST_CASE("what is made in one context drives the active operations of another") {
+  Context ctx(MPI_COMM_WORLD);
+  ctx.set_deadline(kDeadline);
+  Context other(MPI_COMM_WORLD);
+  other.set_deadline(kDeadline);
+  Sum sum(ctx, 1, "auto");
+  for (int epoch = 0; epoch < 4; ++epoch) {
+    sum.start(epoch);
+    if (ctx.rank() % 2 == 1) sum.wait();
+    const Context part = epoch % 2 == 0 ? other.subset(everyone(other)) : Context(MPI_COMM_WORLD);
+    Sum made(part, 5, "auto");
+    if (ctx.rank() % 2 == 0) sum.wait();
+    made.start(epoch);
+    made.wait();
+  }
+}
+
+TEST_CASE("threads hand contexts to each other while they wait, and drive each operation one at a time") {
+  Context first(MPI_COMM_WORLD);
+  Context second(MPI_COMM_WORLD);
+  if (runtime_of(first).thread_level() < MPI_THREAD_MULTIPLE) return;
+  for (Context* ctx : {&first, &second}) ctx->set_deadline(kDeadline);
+  Sum a(first, 1, "auto");
+  Sum b(second, 2, "auto");
+  for (int epoch = 0; epoch < 20; ++epoch) {
+    // This thread starts both, hands one over, and waits for the other one, which drives what is still its own.
+    a.start(epoch);
+    b.start(epoch);
+    Sum& mine = epoch % 2 == 0 ? a : b;
+    Sum& theirs = epoch % 2 == 0 ? b : a;
+    std::thread taker([&] { theirs.wait(); });
+    mine.wait();
+    taker.join();
+  }
+}
