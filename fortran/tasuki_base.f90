@@ -67,7 +67,7 @@ contains
     call finish(c_context_subset(context%handle, size(ranks, kind=c_int), int(ranks, c_int), subset%handle), stat, errmsg)
   end subroutine
 
-  ! Lets go. Grids, fields and operations keep the context; destroying the last of all waits for the other ranks.
+  ! Lets go. Grids, fields and operations keep the context. Where Tasuki has started MPI, the last of all ends it.
   subroutine context_free(context, stat, errmsg)
     type(tasuki_context), intent(inout) :: context
     integer, intent(out), optional :: stat

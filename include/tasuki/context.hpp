@@ -29,15 +29,18 @@ concept Plain = std::is_trivially_copyable_v<T> && !std::is_array_v<T> && !std::
 /// Making a context is collective over the communicator. It throws `Error` if the other ranks do not come within
 /// `TASUKI_DEADLINE` seconds. Making grids, fields and operations is collective over the context, in the same order on
 /// every rank (a `Transfer` involves its two ranks only). Starting, testing, waiting for and destroying them is local.
-/// The end of the last handle, grid, field and operation of a context waits for the other ranks, without a deadline.
-/// One thread at a time may use the objects of one context.
+/// So is the end of the last handle, grid, field and operation of a context: ranks may end theirs in any order. What
+/// the ranks share stays until all of them have, and is freed when this rank makes or ends a context after that, or MPI
+/// ends. One thread at a time may use the objects of one context. A wait drives the active operations of all contexts
+/// that its thread was the last to use, so ranks may wait for operations of several contexts in any order.
 ///
 /// Settings are read from the environment when the context is made (docs/environment.md): `TASUKI_ISLAND`,
 /// `TASUKI_PATH`, `TASUKI_ENGINE`, `TASUKI_DEADLINE`, `TASUKI_PROFILE`, `TASUKI_TRACE`, `TASUKI_AGREE`,
 /// `TASUKI_CHECK`, `TASUKI_PMPI` and `TASUKI_PASSES`. All but the last must be the same on all ranks.
 class Context {
  public:
-  /// Over `MPI_COMM_WORLD`. Starts MPI (`MPI_THREAD_MULTIPLE`) if nobody has, and then ends it with the last handle.
+  /// Over `MPI_COMM_WORLD`. Starts MPI (`MPI_THREAD_MULTIPLE`) if nobody has, and then ends it with the last handle of
+  /// the process's last context, which waits for the other ranks to do the same, as long as they live.
   Context(int& argc, char**& argv);
   /// Over a duplicate of `comm`, which the caller may free afterwards. MPI must have been started.
   explicit Context(MPI_Comm comm);
@@ -91,8 +94,7 @@ class Context {
   ///
   /// Collective over the ranks named, who pass the same list; the others need not call it, and may sleep. Two ranks
   /// make what they share in the same order. Subsets may overlap, have one rank or all, and have subsets. A subset
-  /// lives by itself, also when this context is gone. Ranks may let go of subsets in any order and wait for nobody
-  /// there; what a rank still has of them at the end waits with its last context.
+  /// lives by itself, also when this context is gone.
   ///
   /// Throws `Error` on this rank at once if the list is empty, names a rank twice, one that does not exist, or not this
   /// one. Throws on all who are named if the lists differ; if they name different ranks, or one does not come before

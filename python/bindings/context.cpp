@@ -167,10 +167,11 @@ this context cannot be used again.)")
           "Ranks, hosts and islands, a line each. Local.")
       .def(
           "close", [](const ContextHandle& c) { c.owner->close(); },
-          R"(Frees all operations and fields of the context, and the context. Collective.
+          R"(Frees all operations and fields of the context, and the context. Local: it waits for no other rank, and ranks may
+close their contexts in any order. What the ranks share stays until all have closed the context. If Tasuki has started
+MPI, closing the last context of the program ends it, and waits for the other ranks to do the same.
 
-Raises on all ranks, and does nothing, while an operation is active or an array still looks at a field. A second call
-does nothing.)")
+Raises, and does nothing, while an operation is active or an array still looks at a field. A second call does nothing.)")
       .def("__repr__", [](const ContextHandle& c) { return c.owner->text(); });
 }
 

@@ -36,6 +36,7 @@ void take_lock(void* token) {
 }
 
 void* begin_wait(const void* context) {
+  if (Py_IsInitialized() == 0) return nullptr;  // MPI_Finalize is called after the interpreter has ended
   if (PyGILState_Check() == 0) return nullptr;  // a thread of C++, or one that gave the lock up itself
   if (Owner* owner = Owner::of(context)) owner->begin_wait();
   return PyEval_SaveThread();
@@ -165,10 +166,10 @@ void Owner::bury() noexcept {
 
 void Owner::close() {
   if (closed()) return;
-  agree("Context.close", [this] {
-    for (const auto& [number, member] : members_)
-      if (const std::string why = member->in_use(); !why.empty()) throw Error(why);
-  });
+  const int rank = context().rank();
+  for (const auto& [number, member] : members_)
+    if (const std::string why = member->in_use(); !why.empty())
+      throw Error(fmt::format("Context.close: rank {}: {}", rank, why));
   const auto self = std::find_if(owners().begin(), owners().end(), [this](const auto& o) { return o.get() == this; });
   const std::shared_ptr<Owner> keep = *self;
   owners().erase(self);

@@ -92,7 +92,7 @@ class Owner {
   void agree(const std::string& operation, std::span<const int> ranks, const std::function<void()>& check) const;
   /// The same for a `check` that names values which must be equal on all ranks.
   void agree(const std::string& operation, const std::function<void(Named&)>& check) const;
-  /// Collective. Throws on all ranks, and does nothing, if something is in use on one. A second call does nothing.
+  /// Throws, and does nothing, if something is in use. A second call does nothing.
   void close();
   bool closed() const { return context_ == nullptr; }
   std::string text() const;  ///< Of a Context's `repr`, in any state.

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include <fmt/format.h>
 
 #include "session/collective.hpp"
+#include "session/departures.hpp"
 #include "session/era.hpp"
 #include "session/mpi.hpp"
 #include "session/runtime.hpp"
@@ -55,14 +57,21 @@ MPI_Comm checked(MPI_Comm comm) {
   return comm;
 }
 
+std::shared_ptr<Runtime> made_over(MPI_Comm comm, bool ours) {
+  collect_departures();
+  std::shared_ptr<Runtime> made = owned(std::make_unique<Runtime>(communicator_over(comm), ours));
+  collect_departures();  // all ranks have come here, so all have released what they released before
+  return made;
+}
+
 }  // namespace
 
 Context::Context(int& argc, char**& argv) {
   const bool ours = start_mpi(argc, argv);
-  runtime_ = std::make_shared<Runtime>(communicator_over(MPI_COMM_WORLD), ours);
+  runtime_ = made_over(MPI_COMM_WORLD, ours);
 }
 
-Context::Context(MPI_Comm comm) : runtime_(std::make_shared<Runtime>(communicator_over(checked(comm)), false)) {}
+Context::Context(MPI_Comm comm) : runtime_(made_over(checked(comm), false)) {}
 
 int Context::rank() const {
   return runtime_->rank();

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <exception>
 #include <iterator>
-#include <limits>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -14,16 +13,20 @@
 
 #include <fmt/format.h>
 
+#include "session/era.hpp"
 #include "session/runtime.hpp"
+#include "session/wait_until.hpp"
 
 namespace tasuki {
 namespace {
 
 struct Departure {
-  std::unique_ptr<Runtime> part;
-  std::unique_ptr<Pending> others;  // ends when all other ranks have released the part
+  std::unique_ptr<Runtime> context;
+  std::unique_ptr<Pending> others;  // ends when all other ranks have released the context
   std::thread::id thread;
-  bool threads() const { return part->topology().threads; }
+  bool threads() const { return context->topology().threads; }
+  /// Whether this thread may destroy it: of ranks that are threads, only that rank's.
+  bool is_of(std::thread::id caller) const { return !threads() || thread == caller; }
 };
 
 struct List {
@@ -52,60 +55,77 @@ std::list<Departure> take(const Due& is_due) {
   return taken;
 }
 
-/// Destroys the parts for which `is_due` is true and which all ranks have released.
+/// Destroys the contexts for which `is_due` is true and which need not be waited for.
 template <class Due>
-void end(const Due& is_due) {
+void end(const Due& is_due) noexcept {
   const auto over = [&](const Departure& one) {
     try {
-      return is_due(one) && one.part->communicator().running() && one.others->ended();
+      return is_due(one) && one.context->communicator().running() &&
+             (one.others->ended() || !one.context->liveness().failure(one.context->everyone()).empty());
     } catch (const std::exception&) {
-      return false;  // `have_left` will get the same exception and report it
+      return true;  // `have_left` gets the same exception and reports it
     }
   };
-  for (Departure& one : take(over)) one.part->left(*one.others);
+  for (Departure& one : take(over))
+    if (have_left(*one.context, *one.others)) one.context->left(*one.others);
 }
 
-/// Waits until all ranks have released the part: like every wait, but without a deadline.
-bool have_left(Departure& departure) {
-  Runtime& part = *departure.part;
-  part.deadline = std::numeric_limits<double>::infinity();
-  try {
-    wait_until(
-        part, part.everyone(), [&] { return departure.others->ended(); },
-        [&] { return fmt::format("rank {}: waiting for the other ranks to let go", part.rank()); });
-    return true;
-  } catch (const std::exception& error) {
-    part.fail(error.what());
-    std::fprintf(stderr, "tasuki: leaving a part of a context without the other ranks: %s\n", error.what());
-    return false;
+template <class Due>
+void await(const Due& is_due) noexcept {
+  for (;;) {
+    bool taken = false;
+    std::list<Departure> next = take([&](const Departure& one) { return is_due(one) && !std::exchange(taken, true); });
+    if (next.empty()) return;
+    Departure& one = next.front();
+    if (one.context->communicator().running() && have_left(*one.context, *one.others)) one.context->left(*one.others);
   }
 }
 
-}  // namespace
-
-void depart(Runtime* part) noexcept {
-  const bool threads = part->topology().threads;
+/// The last handle has gone.
+void depart(Runtime* released) noexcept {
+  std::unique_ptr<Runtime> context(released);
+  if (context->inherited()) return;  // nothing may be shared with the parent
+  const bool threads = context->topology().threads;
   try {
-    Departure departure{std::unique_ptr<Runtime>(part), nullptr, std::this_thread::get_id()};
-    departure.others = part->begin_leaving();
-    if (departure.others == nullptr) return;  // the part is destroyed at the end of this function
-    {
+    if (auto others = context->begin_leaving()) {
+      Departure departure{std::move(context), std::move(others), std::this_thread::get_id()};
       const std::lock_guard lock(list().mutex);
       list().all.push_back(std::move(departure));
     }
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "tasuki: letting go of a part of a context: %s\n", error.what());
+    std::fprintf(stderr, "tasuki: releasing a context: %s\n", error.what());
   }
+  context.reset();  // if a rank has failed there is nobody to wait for
   collect_departures_with_gpus();
   if (!threads) end_session();
 }
 
+}  // namespace
+
+std::shared_ptr<Runtime> owned(std::unique_ptr<Runtime> context) {
+  return {context.release(), depart};
+}
+
+bool have_left(Runtime& context, Pending& others) noexcept {
+  try {
+    wait_without_deadline(
+        context, context.everyone(), [&] { return others.ended(); },
+        [&] { return fmt::format("rank {}: waiting for the other ranks to release the context", context.rank()); });
+    return true;
+  } catch (const std::exception& error) {
+    context.left_alone(error.what());
+    return false;
+  }
+}
+
 void collect_departures() noexcept {
-  end([me = std::this_thread::get_id()](const Departure& one) { return one.thread == me && !one.part->gpus; });
+  if (Era::forked()) return;
+  end([me = std::this_thread::get_id()](const Departure& one) { return one.is_of(me) && !one.context->gpus; });
 }
 
 void collect_departures_with_gpus() noexcept {
-  end([me = std::this_thread::get_id()](const Departure& one) { return one.thread == me; });
+  if (Era::forked()) return;
+  end([me = std::this_thread::get_id()](const Departure& one) { return one.is_of(me); });
 }
 
 void collect_departures_of_threads() noexcept {
@@ -118,12 +138,11 @@ int departing() {
 }
 
 void await_departures() noexcept {
-  for (std::list<Departure> next; departing() > 0; next.clear()) {
-    bool taken = false;
-    next = take([&](const Departure& one) { return !one.threads() && !std::exchange(taken, true); });
-    for (Departure& one : next)
-      if (one.part->communicator().running() && have_left(one)) one.part->left(*one.others);
-  }
+  await([](const Departure& one) { return !one.threads(); });
+}
+
+void await_departures_of_this_thread() noexcept {
+  await([me = std::this_thread::get_id()](const Departure& one) { return one.threads() && one.thread == me; });
 }
 
 }  // namespace tasuki

@@ -1,30 +1,40 @@
-// Departures: parts of contexts (subsets) that this rank has released while other ranks may still use them. Ranks
-// release parts in any order, so a release does not wait. What a part shares stays until all its ranks have released
-// it.
+// Departures: the deferred release of contexts. Ranks release the contexts that they share in any order, and no release
+// waits for another rank. What a context shares (communicators, memory that others have mapped) stays until all its
+// ranks have released it.
 #pragma once
+
+#include <memory>
 
 namespace tasuki {
 
+class Pending;
 class Runtime;
 
-/// Releases a part. It is destroyed at once if all its ranks have released it, and otherwise in a later call of one of
-/// the functions below. Waits for the other ranks if nothing else of Tasuki is left in this process, except among
-/// threads.
-void depart(Runtime* part) noexcept;
+/// A context's state, which its last handle releases.
+std::shared_ptr<Runtime> owned(std::unique_ptr<Runtime> context);
 
-/// Destroys the parts that this thread and all other ranks have released, except those that use GPUs.
+/// Destroys the contexts that this thread (of those over MPI, any thread) and all other ranks have released, and those
+/// of which a rank has died or given up, except those that use GPUs. Called where contexts are made.
 void collect_departures() noexcept;
 /// The same for all of them. Only where the caller frees or allocates GPU memory anyway: CUDA frees memory when the
 /// kernels on the GPU have ended, and a kernel may wait for a rank that waits for the caller.
 void collect_departures_with_gpus() noexcept;
-/// The same for the parts of ranks that were threads of this process and have ended.
+/// The same for the contexts of ranks that were threads of this process and have ended.
 void collect_departures_of_threads() noexcept;
-/// The number of parts over MPI that wait for other ranks.
+/// The number of contexts over MPI that this process has released and that wait for other ranks.
 int departing();
-/// Waits for their other ranks, and destroys them.
+/// Waits until the other ranks have released what this process has, and destroys it: contexts over MPI, or those of
+/// this thread, which is a rank. Returns also when a rank has died or given up; a line on stderr says so.
 void await_departures() noexcept;
+void await_departures_of_this_thread() noexcept;
+/// Waits for the other ranks of a context. False if one has died or given up; a line on stderr says so.
+bool have_left(Runtime& context, Pending& others) noexcept;
 
-/// If no context is left: writes the trace, and finalises MPI if Tasuki has started it.
-void end_session();
+/// Called when a context has been released. If no other is in use: writes the trace, and finalises MPI if Tasuki has
+/// started it, for which the other ranks are waited for.
+void end_session() noexcept;
+/// Called when MPI_Finalize begins. Contexts that are still held are announced as released too, so that ranks need not
+/// release theirs alike.
+void end_with_mpi() noexcept;
 
 }  // namespace tasuki

@@ -4,6 +4,7 @@
 #include <mpi.h>
 #include <pthread.h>
 
+#include "session/departures.hpp"
 #include "session/mpi.hpp"
 #include "session/worker.hpp"
 
@@ -18,6 +19,7 @@ void Era::count_fork() {
 /// before MPI does.
 struct EndOfMpi {
   static int begins(MPI_Comm, int, void*, void*) {
+    if (!Era::forked()) end_with_mpi();
     Era::number.fetch_or(1, std::memory_order_relaxed);
     if (!Era::forked()) Worker::instance().last_round();  // in a forked child the thread is the parent's
     return MPI_SUCCESS;

@@ -4,10 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <limits>
+#include <mutex>
 #include <numeric>
 #include <utility>
 
@@ -20,7 +21,6 @@
 #include "session/process.hpp"
 #include "session/trace.hpp"
 #include "session/variables.hpp"
-#include "session/wait_until.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -29,15 +29,30 @@ namespace {
 constexpr int kSpins = 300;
 constexpr int kSpinsCrowded = 10;
 
-/// Decides about MPI_Finalize. If Tasuki has started MPI, the last runtime finalises it, but only if none has failed.
+/// Decides about MPI_Finalize. If Tasuki has started MPI, the last context finalises it, but only if none has failed.
+/// Never destroyed: contexts may exist until the program ends.
 struct Session {
-  int runtimes = 0;
-  bool ours = false;
-  bool broken = false;
-  /// A rank died while this one left a context, or an operation has failed, and the program was not told.
-  bool left_alone = false;
+  std::mutex mutex;
+  std::vector<Runtime*> contexts;  ///< over MPI, also those that are released and wait for other ranks
+  std::atomic<bool> ours{false};
+  std::atomic<bool> broken{false};
+  /// A rank died after this one had released a context, or an operation has failed, and the program was not told.
+  std::atomic<bool> left_alone{false};
+
+  std::vector<Runtime*> all() {
+    const std::lock_guard lock(mutex);
+    return contexts;
+  }
+  void add(Runtime* context) {
+    const std::lock_guard lock(mutex);
+    contexts.push_back(context);
+  }
+  void remove(Runtime* context) {
+    const std::lock_guard lock(mutex);
+    std::erase(contexts, context);
+  }
 };
-Session session;
+Session& session = *new Session;
 
 /// Ends the process with an error status if something has failed and the program was not told.
 void end_with_an_error() {
@@ -84,7 +99,7 @@ RuntimePart::RuntimePart(Make make) {
 
 Runtime::Runtime(std::unique_ptr<Communicator> communicator, bool owns_mpi)
     : communicator_(std::move(communicator)), exceptions_at_birth_(std::uncaught_exceptions()) {
-  if (!communicator_->threads()) session.ours = session.ours || owns_mpi;
+  if (!communicator_->threads() && owns_mpi) session.ours = true;
   meet();
   Agreement agreement(*this, "Context");
   try {
@@ -160,7 +175,7 @@ void Runtime::complete() {
   machine.threads = topology_.threads;
   for (const Process& process : topology_.processes) machine.ranks.push_back({process.host, process.island, -1});
   for (const auto make : parts()) make(*this);
-  if (!topology_.threads) ++session.runtimes;
+  if (!topology_.threads) session.add(this);
 }
 
 Runtime::~Runtime() {
@@ -168,11 +183,8 @@ Runtime::~Runtime() {
     leave_to_the_parent();
     return;
   }
-  const bool peaceful = left_ || leave_together();
   among_.leave();
-  if (!peaceful) {
-    communicator_->abandon(fmt::format("rank {} left without the others", rank()));
-  }
+  if (!left_) communicator_->abandon(fmt::format("rank {} left without the others", rank()));
   const bool threads = topology_.threads;
   transports.reset();
   gpus.reset();
@@ -180,51 +192,46 @@ Runtime::~Runtime() {
   liveness_.reset();
   memory_.reset();
   communicator_.reset();
-  if (threads) {
-    collect_departures();
-    return;
-  }
-  session.broken = session.broken || !peaceful;
-  --session.runtimes;
-  end_session();
+  if (threads) return;
+  if (!left_) session.broken = true;
+  session.remove(this);
 }
 
-void end_session() {
-  // Only parts that other ranks still use are left. Each of them calls this function again when it is destroyed.
-  if (session.runtimes > 0 && session.runtimes == departing()) return await_departures();
-  if (session.runtimes > 0) return;
+void end_session() noexcept {
+  const auto in_use = [] { return static_cast<int>(session.all().size()) > departing(); };
+  if (in_use()) return;
   save_trace();
-  if (session.ours && !session.broken && mpi_running()) MPI_Finalize();
+  if (!session.ours) return;  // whoever has started MPI finalises it
+  await_departures();
+  if (!in_use() && !session.broken && mpi_running()) MPI_Finalize();
 }
 
-bool Runtime::can_leave_together() {
-  if (!communicator_->running()) return false;
-  if (std::uncaught_exceptions() > exceptions_at_birth_) fail(fmt::format("rank {} left with an exception", rank()));
-  return !failed_;
-}
-
-/// Waits until all ranks leave the context. True if they do, so that collective calls may follow.
-bool Runtime::leave_together() {
+void end_with_mpi() noexcept {
+  session.ours = false;  // MPI_Finalize has been called
+  std::vector<std::pair<Runtime*, std::unique_ptr<Pending>>> held;
   try {
-    if (!can_leave_together()) return false;
-    deadline = std::numeric_limits<double>::infinity();  // the other ranks may go on computing for any time
-    const auto others = communicator_->leave(unreceived_);
-    wait_until(
-        *this, everyone_, [&] { return others->ended(); },
-        [this] { return fmt::format("rank {}: leaving the context", rank()); });
-    left(*others);
-    return true;
+    for (Runtime* context : session.all())
+      if (auto others = context->begin_leaving()) held.emplace_back(context, std::move(others));
   } catch (const std::exception& error) {
-    fail(error.what());
-    std::fprintf(stderr, "tasuki: leaving a context without the other ranks: %s\n", error.what());
-    // A rank that gave up has reported it itself; a dead rank could not. Ranks that are threads leave `session` alone.
-    if (somebody_died()) session.left_alone = true;
-    return false;
+    std::fprintf(stderr, "tasuki: releasing a context: %s\n", error.what());
   }
+  await_departures();
+  for (const auto& [context, others] : held) have_left(*context, *others);
 }
 
 std::unique_ptr<Pending> Runtime::begin_leaving() {
-  return can_leave_together() ? communicator_->leave(unreceived_) : nullptr;
+  if (leaving_ || !communicator_->running()) return nullptr;
+  if (std::uncaught_exceptions() > exceptions_at_birth_) fail(fmt::format("rank {} left with an exception", rank()));
+  if (failed_) return nullptr;
+  leaving_ = true;
+  return communicator_->leave(unreceived_);
+}
+
+void Runtime::left_alone(const std::string& why) {
+  fail(why);
+  std::fprintf(stderr, "tasuki: leaving a context without the other ranks: %s\n", why.c_str());
+  // A rank that gave up has reported it itself; a dead rank could not. Ranks that are threads leave `session` alone.
+  if (somebody_died()) session.left_alone = true;
 }
 
 void Runtime::left(const Pending& others) {

@@ -37,9 +37,8 @@ class Runtime {
   /// A part of `parent`, over `communicator`. `ranks` are the numbers of its ranks in the parent. It takes over the
   /// parent's settings, deadline, islands, GPU and prices, and may outlive it. Collective.
   Runtime(std::unique_ptr<Communicator> communicator, const Runtime& parent, std::span<const int> ranks);
-  /// Waits until the other ranks come here too, as long as they are alive, and frees everything. After `fail`, while an
-  /// exception unwinds, or once MPI has been finalised, it does not wait, and leaves shared resources to the operating
-  /// system.
+  /// Frees everything. Where not all ranks have released the context (`left`), shared resources are left to the
+  /// operating system. The last handle does not call it: see departures.hpp.
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
@@ -125,10 +124,12 @@ class Runtime {
   int chosen_gpu() const { return chosen_gpu_; }
 
   /// Announces that this rank releases the context. The result ends when all ranks have done so. Then the caller passes
-  /// it to `left`, after which the destructor does not wait. Null if a rank has failed, so that there is nothing to
-  /// wait for.
+  /// it to `left`, and the destructor frees what the ranks share. Null if this was announced before, and after `fail`,
+  /// while an exception unwinds, and once MPI has been finalised: then there is nothing to wait for.
   std::unique_ptr<Pending> begin_leaving();
   void left(const Pending& others);
+  /// The other ranks cannot be waited for. Says so on stderr.
+  void left_alone(const std::string& why);
   /// Adds messages that this rank has sent over `messages()`, less those that it has received. Called when an operation
   /// is destroyed. Where the sum over all ranks is not zero at the end, because a rank never received what another one
   /// sent, MPI must not give the communicator's number to a new one: the message would arrive there.
@@ -137,8 +138,6 @@ class Runtime {
  private:
   void meet();
   void complete();
-  bool can_leave_together();
-  bool leave_together();
   bool somebody_died() const;  ///< whether a rank of this host has died
   void refuse(const std::string& doing) const;
   void refuse_era(const std::string& doing) const;
@@ -153,6 +152,7 @@ class Runtime {
   int exceptions_at_birth_ = 0;
   std::size_t reserved_ = 0;
   bool failed_ = false;
+  bool leaving_ = false;
   bool left_ = false;
   std::int64_t unreceived_ = 0;
   bool is_part_ = false;

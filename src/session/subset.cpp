@@ -54,7 +54,7 @@ Context Context::subset(std::span<const int> ranks) const {
       .settle();
   const int number = made++;
   auto communicator = parent.communicator().part(list, number, parent.deadline);
-  const std::shared_ptr<Runtime> part(new Runtime(std::move(communicator), parent, list), depart);
+  const std::shared_ptr<Runtime> part = owned(std::make_unique<Runtime>(std::move(communicator), parent, list));
   parent.adopt(part);
   return ContextAccess::make(part);
 }

@@ -42,7 +42,7 @@ void run_threads(int ranks, const std::function<void(const Context&)>& body) {
   std::vector<std::exception_ptr> thrown(static_cast<std::size_t>(ranks));
   const auto run = [&](int rank) {
     try {
-      const Context context = ContextAccess::make(std::make_shared<Runtime>(communicator_of(team, rank), false));
+      const Context context = ContextAccess::make(owned(std::make_unique<Runtime>(communicator_of(team, rank), false)));
       try {
         body(context);
       } catch (...) {
@@ -54,6 +54,7 @@ void run_threads(int ranks, const std::function<void(const Context&)>& body) {
       thrown[static_cast<std::size_t>(rank)] = std::current_exception();
       team->fail(rank, text_of(std::current_exception()));
     }
+    await_departures_of_this_thread();
   };
   std::vector<std::thread> threads;
   threads.reserve(thrown.size());

@@ -1,4 +1,4 @@
-// Several contexts in a process: a wait drives the operations of all of them.
+// Several contexts in a process: a wait drives the operations of all of them, and no release waits for another rank.
 #include <doctest/doctest.h>
 #include <mpi.h>
 
@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <random>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "host_paths.hpp"
+#include "session/departures.hpp"
 #include "tasuki/tasuki.hpp"
 
 using namespace tasuki;
@@ -149,4 +151,54 @@ TEST_CASE("threads hand contexts to each other while they wait, and drive each o
     mine.wait();
     taker.join();
   }
+}
+
+TEST_CASE("a context's release waits for nobody") {
+  const int before = departing();
+  int me = 0;
+  int ranks = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &me);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (ranks < 2) return;
+  auto ctx = std::make_unique<Context>(MPI_COMM_WORLD);
+  {
+    Sum sum(*ctx, 1, "auto");
+    sum.start(1);
+    sum.wait();
+  }
+  // Rank 0 releases its context, and only then sends what the others wait for before they release theirs.
+  int word = 17;
+  if (me == 0) ctx.reset();
+  MPI_Bcast(&word, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  if (me == 0) CHECK(departing() >= 1);
+  ctx.reset();
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (int made = 0; made < 3; ++made) Context(MPI_COMM_WORLD).barrier();  // what all have released is collected here
+  CHECK(departing() <= before + 2);
+}
+
+TEST_CASE("contexts of the same ranks are released in other orders on every rank") {
+  Context ctx(MPI_COMM_WORLD);
+  ctx.set_deadline(kDeadline);
+  for (int turn = 0; turn < 3; ++turn) {
+    std::vector<Context> contexts;
+    for (int i = 0; i < 4; ++i) contexts.push_back(i % 2 == 0 ? ctx.subset(everyone(ctx)) : Context(MPI_COMM_WORLD));
+    std::ranges::shuffle(contexts, std::mt19937(static_cast<unsigned>(64 * turn + ctx.rank())));
+    while (!contexts.empty()) contexts.pop_back();
+    Sum sum(ctx, turn, "auto");
+    sum.start(turn);
+    sum.wait();
+  }
+}
+
+TEST_CASE("MPI frees a communicator without waiting for its other ranks, which deferred release relies on") {
+  int me = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &me);
+  MPI_Comm one = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &one);
+  if (me == 0) MPI_Comm_free(&one);
+  int word = me == 0 ? 23 : 0;
+  MPI_Bcast(&word, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  CHECK(word == 23);
+  if (me != 0) MPI_Comm_free(&one);
 }

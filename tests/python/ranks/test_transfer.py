@@ -227,8 +227,9 @@ def test_contexts(context):
     field = tasuki.Field(tasuki.Grid(other, (8, 8)), name="u")
     halo = tasuki.Halo(field)
     seen = field.array if context.rank == 0 else None
-    with pytest.raises(tasuki.Error, match="rank 0: the memory of field 'u' is still looked at by an array"):
-        other.close()
+    if context.rank == 0:  # on this rank alone: closing is local
+        with pytest.raises(tasuki.Error, match="rank 0: the memory of field 'u' is still looked at by an array"):
+            other.close()
     del seen
     other.close()
     for use in halo.start, other.describe, lambda: field.array, lambda: tasuki.Grid(other, (3, 3)):
