@@ -128,8 +128,7 @@ Operation::State::State(const Context& context, Description description, const O
   plan_and_run(attempt, description, engine, options);
   settle(attempt, name_);
   idle_ = description.among && problem.moves.empty();
-  if (runtime.starts)
-    number_ = description.among ? runtime.starts->number_among(*description.among) : runtime.starts->number_of_all();
+  number_ = runtime.number_of(description.among);
 }
 
 // From the moves to an engine. Ranks exchange what they know of their memory, what they choose, and addresses.
@@ -200,7 +199,7 @@ Operation::State::State(const Context& context, Plan plan, std::vector<UserBuffe
   Attempt attempt(runtime);
   run_on(attempt, std::move(plan), engine, options);
   settle(attempt, name_);
-  if (runtime.starts) number_ = runtime.starts->number_of_all();
+  number_ = runtime.number_of({});
 }
 
 void Operation::State::run_on(Attempt& attempt, Plan plan, const std::string& engine, const OperationOptions& options) {

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "operations/check.hpp"
@@ -27,11 +28,29 @@ Operation::State::~State() {
     kernel_runs_->stop();
   }
   if (active_ && check_ && !runtime_of(context_).failed()) check_->abandoned(name_, epoch_);
-  if (active_ && engine_) {
-    engine_->abandon();
-    if (!in_stream_) ended();
-  }
+  if (active_ && engine_) drop();
   if (executor_) runtime_of(context_).unreserve_active();
+}
+
+// The other ranks may wait for what this one has not done.
+void Operation::State::drop() {
+  Runtime& runtime = runtime_of(context_);
+  const bool left_by_an_exception = std::uncaught_exceptions() > 0;
+  bool complete = runtime.failed() || runtime.over();  // then they know
+  try {
+    if (!complete && !combine_ && !left_by_an_exception) complete = engine_->test();
+  } catch (const std::exception&) {
+    complete = false;
+  }
+  if (!complete) {
+    runtime.liveness().drop(
+        number_, left_by_an_exception
+                     ? fmt::format("rank {} left with an exception in epoch {} of {}", context_.rank(), epoch_, name_)
+                     : fmt::format("rank {} destroyed {} in epoch {}, for which it had not waited", context_.rank(),
+                                   name_, epoch_));
+  }
+  engine_->abandon();
+  if (!in_stream_) ended();
 }
 
 void Operation::State::check_alive(const char* call) const {
@@ -205,7 +224,7 @@ bool Operation::State::test() {
   Runtime& runtime = runtime_of(context_);
   try {
     if (!run_engine()) {
-      if (watch_.go_on(runtime, peers_, epoch_)) return false;
+      if (watch_.go_on(runtime, peers_, epoch_, number_)) return false;
       if (!engine_->test()) watch_.fail(runtime, stopped());
     }
   } catch (const GpuFailure& failure) {
@@ -246,8 +265,9 @@ void Operation::State::wait() {
   const TracedCall traced(executor_->recorder(), Traced::wait, epoch_);
   driving_ = true;
   try {
-    wait_until(
-        runtime_of(context_), peers_, [this] { return run_engine(); }, [this] { return stopped(); });
+    Runtime& runtime = runtime_of(context_);
+    wait_for(
+        runtime, peers_, runtime.deadline, number_, [this] { return run_engine(); }, [this] { return stopped(); });
   } catch (const Interruption&) {
     driving_ = false;  // still active: the user may wait again
     throw;

@@ -133,6 +133,7 @@ class Operation::State final : public Progressing {
   void settle_first();
   void check_alternation();
   void ended();
+  void drop();                               ///< Of an epoch in which the operation is destroyed.
   void failed(const std::exception& error);  ///< The epoch has ended by it; the other ranks are told.
   bool run_engine();                         ///< Its `test`, which also throws what `progress` met.
   /// As `ended`, after an epoch that has done all of its work.
@@ -163,7 +164,7 @@ class Operation::State final : public Progressing {
   TestWatch watch_;
   std::shared_ptr<const Program::Combine> combine_;
   std::unique_ptr<OperationCheck> check_;  ///< null unless TASUKI_CHECK=1
-  std::uint64_t number_ = 0;               ///< in the log of starts: see `StartLog`
+  std::uint64_t number_ = 0;               ///< `Runtime::number_of`
 };
 
 }  // namespace tasuki

@@ -2,6 +2,7 @@
 #include "session/liveness.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -25,11 +26,17 @@ struct alignas(64) Liveness::Page {
   std::atomic<std::uint32_t> given_up{0};
   std::uint32_t length = 0;
   char why[504] = {};
+  struct Drop {
+    std::atomic<std::uint64_t> operation{0};  // 0 while the text is written
+    std::uint32_t length = 0;
+    char why[244] = {};
+  };
+  std::array<Drop, 8> drops;  // a ring
 };
 
 Liveness::Liveness(const Topology& topology, SharedMemory& memory, Communicator& communicator)
     : topology_(topology), memory_(memory), page_(memory.allocate(sizeof(Page))), pages_(topology.size()) {
-  static_assert(std::atomic<std::uint32_t>::is_always_lock_free, "pages are shared between processes");
+  static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "pages are shared between processes");
   new (page_.get()) Page;
   const SharedAddress own = memory_.find(page_.get(), sizeof(Page));
   // This is a barrier too: no rank reads a page before it has been made.
@@ -41,12 +48,22 @@ Liveness::Liveness(const Topology& topology, SharedMemory& memory, Communicator&
   }
 }
 
-std::string Liveness::failure(std::span<const int> ranks) const {
+std::string Liveness::failure(std::span<const int> ranks, std::uint64_t operation) const {
   for (const int rank : ranks) {
     const Page* page = pages_[rank].get();
     if (rank == topology_.rank || page == nullptr || page->given_up.load(std::memory_order_acquire) == 0) continue;
     return fmt::format("rank {}{}{}", rank, kBecause,
                        std::string_view(page->why, std::min<std::size_t>(page->length, sizeof page->why)));
+  }
+  for (const int rank : ranks) {
+    const Page* page = pages_[rank].get();
+    if (operation == 0 || rank == topology_.rank || page == nullptr) continue;
+    for (const Page::Drop& drop : page->drops) {
+      if (drop.operation.load(std::memory_order_acquire) != operation) continue;
+      std::string why(drop.why, std::min<std::size_t>(drop.length, sizeof drop.why));
+      std::atomic_thread_fence(std::memory_order_acquire);
+      if (drop.operation.load(std::memory_order_relaxed) == operation) return why;  // nothing was written meanwhile
+    }
   }
   if (!topology_.visible) return {};
   for (const int rank : ranks) {
@@ -68,6 +85,16 @@ std::string Liveness::failure_soon(std::span<const int> ranks) const {
     why = failure(ranks);
   }
   return why;
+}
+
+void Liveness::drop(std::uint64_t operation, const std::string& why) {
+  Page& page = *reinterpret_cast<Page*>(page_.get());
+  Page::Drop& drop = page.drops[drops_++ % page.drops.size()];
+  drop.operation.store(0, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  drop.length = static_cast<std::uint32_t>(std::min(why.size(), sizeof drop.why));
+  std::memcpy(drop.why, why.data(), drop.length);
+  drop.operation.store(operation, std::memory_order_release);
 }
 
 void Liveness::give_up(const std::string& why) {

@@ -21,8 +21,9 @@ class Liveness {
 
   /// Empty if none of `ranks` is known to have died or given up; this rank itself never counts. Else a sentence, such
   /// as `rank 3 (pid 4711 on host a) has died` or `rank 2 gave up because rank 3 (pid ...) has died`. A call takes a
-  /// few microseconds, so a wait calls it every few milliseconds only.
-  std::string failure(std::span<const int> ranks) const;
+  /// few microseconds, so a wait calls it every few milliseconds only. A rank that has dropped `operation` (0: none)
+  /// counts too.
+  std::string failure(std::span<const int> ranks, std::uint64_t operation = 0) const;
 
   /// The same for what may have followed from a death that is not known yet: waits up to a second for it.
   std::string failure_soon(std::span<const int> ranks) const;
@@ -31,11 +32,17 @@ class Liveness {
   /// reason are kept. If ranks gave up because of each other, only the first cause is kept. Local.
   void give_up(const std::string& why);
 
+  /// Writes into this rank's page that it has destroyed this operation in the middle of an epoch, and will not go on
+  /// with it. `operation` is a number on which its ranks agree (`Runtime::number_of`). The last few drops are kept.
+  /// Local.
+  void drop(std::uint64_t operation, const std::string& why);
+
  private:
   struct Page;
   const Topology& topology_;
   SharedMemory& memory_;
   std::shared_ptr<std::byte> page_;
+  std::size_t drops_ = 0;
   std::vector<std::shared_ptr<const Page>> pages_;  ///< by rank; null if this rank cannot map that one's memory
 };
 

@@ -17,6 +17,7 @@
 #include "session/collective.hpp"
 #include "session/departures.hpp"
 #include "session/gpus.hpp"
+#include "session/mixed.hpp"
 #include "session/mpi.hpp"
 #include "session/process.hpp"
 #include "session/trace.hpp"
@@ -281,6 +282,19 @@ void Runtime::remove_active(Progressing* op) {
   if (found == active_.end()) return;
   *found = active_.back();
   active_.pop_back();
+}
+
+std::uint64_t Runtime::number_of(const std::optional<std::vector<int>>& others) {
+  if (others && others->empty()) return 0;
+  std::vector<int> ranks;
+  if (others) {
+    ranks = *others;
+    ranks.push_back(rank());
+    std::ranges::sort(ranks);
+  }
+  std::uint64_t number = ++made_[ranks];
+  for (const int one : ranks) number = mixed(number, static_cast<std::uint64_t>(one) + 1);
+  return mixed(number, ranks.size()) | 1;
 }
 
 void Runtime::progress_active() {

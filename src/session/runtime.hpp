@@ -7,6 +7,7 @@
 #include <exception>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -70,6 +71,10 @@ class Runtime {
   /// Collective. Throws, as a wait does, if a rank has died or the deadline passes.
   void barrier();
 
+  /// A number for an operation that these other ranks have made with this one; none given: all ranks of the context.
+  /// The same on all of them, because ranks make what they share in the same order, and hardly that of another
+  /// operation. 0: no other rank makes it. Called once for each, when all of them have made it.
+  std::uint64_t number_of(const std::optional<std::vector<int>>& others);
   /// The number of the next grid or field. Called after all ranks have agreed to make it.
   int next_object() { return ++objects_; }
   /// Numbers that keep the messages of different operations apart.
@@ -160,6 +165,7 @@ class Runtime {
   int chosen_gpu_ = -1;
   std::string failure_;  // the reason given to `fail`
   std::map<std::vector<int>, int> parts_made_;
+  std::map<std::vector<int>, std::uint64_t> made_;  // operations, by ranks; none: all
   std::vector<std::weak_ptr<Runtime>> parts_;
   Settings settings_;
   Topology topology_;

@@ -12,6 +12,7 @@
 
 #include "layout/encoding.hpp"
 #include "session/collective.hpp"
+#include "session/mixed.hpp"
 #include "session/runtime.hpp"
 #include "tasuki/error.hpp"
 
@@ -19,14 +20,6 @@ namespace tasuki {
 namespace {
 
 constexpr std::uint64_t kEntries = 256;
-
-// A number from several, so that equal ones come from equal ones for all that a test can see.
-std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
-  std::uint64_t x = a * 0x9e37'79b9'7f4a'7c15 + b;
-  x = (x ^ (x >> 30)) * 0xbf58'476d'1ce4'e5b9;
-  x = (x ^ (x >> 27)) * 0x94d0'49bb'1331'11eb;
-  return x ^ (x >> 31);
-}
 
 // What a rank has started, in all of its contexts: operations of several may meet in one stream. A process has one, and
 // so has each thread that is a rank.
@@ -81,20 +74,6 @@ StartLog::StartLog(Runtime& runtime)
 }
 
 StartLog::~StartLog() = default;
-
-std::uint64_t StartLog::next_number(const std::vector<int>& ranks) {
-  std::uint64_t number = ++made_[ranks];
-  for (const int rank : ranks) number = mixed(number, static_cast<std::uint64_t>(rank) + 1);
-  return mixed(number, ranks.size()) | 1;
-}
-
-std::uint64_t StartLog::number_among(std::span<const int> others) {
-  if (others.empty()) return 0;
-  std::vector<int> ranks(others.begin(), others.end());
-  ranks.push_back(runtime_.rank());
-  std::ranges::sort(ranks);
-  return next_number(ranks);
-}
 
 void StartLog::begin(std::uint64_t operation, const std::string& name, std::uint64_t epoch, Stream stream) {
   Book& all = book(runtime_.topology().threads);

@@ -3,9 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -23,20 +21,14 @@ class StartLog {
   StartLog(const StartLog&) = delete;
   StartLog& operator=(const StartLog&) = delete;
 
-  /// The number of an operation that these other ranks make with this one: none given: all ranks of the context. The
-  /// same on all of them, because ranks make what they share in the same order. 0: no other rank makes it.
-  std::uint64_t number_of_all() { return next_number({}); }
-  std::uint64_t number_among(std::span<const int> others);
-
-  /// This rank is about to start an epoch in the stream. Throws `Error` if another rank has started it in another order
-  /// relative to another operation that both have started in one stream.
+  /// This rank is about to start an epoch in the stream of an operation (`Runtime::number_of`). Throws `Error` if
+  /// another rank has started it in another order relative to another operation that both have started in one stream.
   void begin(std::uint64_t operation, const std::string& name, std::uint64_t epoch, Stream stream);
   /// Looks at what the other ranks have started since. Throws as `begin` does.
   void look();
 
  private:
   struct Page;
-  std::uint64_t next_number(const std::vector<int>& ranks);
   [[noreturn]] void complain(const StartOrders::Conflict& conflict);
 
   Runtime& runtime_;
@@ -44,7 +36,6 @@ class StartLog {
   std::shared_ptr<std::byte> page_;
   std::vector<std::shared_ptr<Page>> pages_;  // by rank; null where there is none to read
   std::vector<std::uint64_t> seen_;           // by rank
-  std::map<std::vector<int>, std::uint64_t> made_;
 };
 
 }  // namespace tasuki

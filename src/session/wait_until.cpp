@@ -56,9 +56,10 @@ void Unlocked::look() const {
   if (hooks.look != nullptr) hooks.look(token_);
 }
 
-PatientWait::PatientWait(Runtime& runtime, std::span<const int> needs, double patience)
+PatientWait::PatientWait(Runtime& runtime, std::span<const int> needs, double patience, std::uint64_t operation)
     : runtime_(runtime),
       needs_(needs),
+      operation_(operation),
       next_look_(kLookInterval),
       end_(patience),
       unlocked_(&runtime) {
@@ -72,7 +73,7 @@ bool PatientWait::go_on() {
   if (time >= next_look_ && why_.empty()) {
     unlocked_.look();
     const double begin = WaitClock::now();
-    why_ = runtime_.liveness().failure(needs_);
+    why_ = runtime_.liveness().failure(needs_, operation_);
     next_look_ = time + std::max(kLookInterval, kLookShare * (WaitClock::now() - begin));
     if (!why_.empty()) end_ = std::min(end_, time + kGrace);
   }
@@ -83,7 +84,7 @@ void PatientWait::fail(const std::string& what) {
   give_up(runtime_, why_, what);
 }
 
-bool TestWatch::go_on(Runtime& runtime, std::span<const int> needs, std::uint64_t epoch) {
+bool TestWatch::go_on(Runtime& runtime, std::span<const int> needs, std::uint64_t epoch, std::uint64_t operation) {
   const double time = WaitClock::now();
   if (epoch != epoch_) {
     epoch_ = epoch;
@@ -96,7 +97,7 @@ bool TestWatch::go_on(Runtime& runtime, std::span<const int> needs, std::uint64_
   last_ = time;
   Progress::drive();
   if (time >= next_look_ && why_.empty()) {
-    why_ = runtime.liveness().failure(needs);
+    why_ = runtime.liveness().failure(needs, operation);
     next_look_ = time + std::max(kLookInterval, kLookShare * (WaitClock::now() - time));
     end_ = time + kGrace;
   }

@@ -40,8 +40,8 @@ class Unlocked {
 /// The slow part of a wait: what it does between polls after it has spun for a while.
 class PatientWait {
  public:
-  /// For at most `patience` seconds.
-  PatientWait(Runtime& runtime, std::span<const int> needs, double patience);
+  /// For at most `patience` seconds. `operation`: see `Liveness::failure`.
+  PatientWait(Runtime& runtime, std::span<const int> needs, double patience, std::uint64_t operation);
 
   /// Yields the core. Now and then drives the active operations, and checks the clock and the ranks in `needs`. False
   /// when the patience is over. Also false a while after a rank was found to have failed: data that it sent before may
@@ -53,6 +53,7 @@ class PatientWait {
  private:
   Runtime& runtime_;
   std::span<const int> needs_;
+  std::uint64_t operation_;
   WaitClock clock_;
   double next_look_;  // by `clock_`
   double end_;
@@ -67,7 +68,7 @@ class TestWatch {
  public:
   /// Called after a test of this epoch that found it incomplete. Drives the active operations, checks the clock, and
   /// now and then the ranks in `needs`. False once a wait would have given up: then test once more, and call `fail`.
-  bool go_on(Runtime& runtime, std::span<const int> needs, std::uint64_t epoch);
+  bool go_on(Runtime& runtime, std::span<const int> needs, std::uint64_t epoch, std::uint64_t operation);
   /// Marks this rank as having given up and throws.
   [[noreturn]] void fail(Runtime& runtime, const std::string& what) const;
 
@@ -85,14 +86,16 @@ class TestWatch {
 [[noreturn]] void fail_by_gpu(Runtime& runtime, std::span<const int> needs, const std::string& what,
                               const GpuFailure& failure);
 
+/// The loop. `operation`: what `needs` are needed for, or 0 (`Liveness::failure`).
 template <class Poll, class What>
-void wait_for(Runtime& runtime, std::span<const int> needs, double patience, Poll&& poll, What&& what) {
+void wait_for(Runtime& runtime, std::span<const int> needs, double patience, std::uint64_t operation, Poll&& poll,
+              What&& what) {
   try {
     for (int spin = runtime.spins(); spin > 0; --spin) {
       if (poll()) return;
       cpu_pause();
     }
-    PatientWait wait(runtime, needs, patience);
+    PatientWait wait(runtime, needs, patience, operation);
     for (bool more = true;; more = wait.go_on()) {
       if (poll()) return;  // once more after the deadline
       if (!more) wait.fail(what());
@@ -109,12 +112,12 @@ void wait_for(Runtime& runtime, std::span<const int> needs, double patience, Pol
 
 template <class Poll, class What>
 void wait_until(Runtime& runtime, std::span<const int> needs, Poll&& poll, What&& what) {
-  wait_for(runtime, needs, runtime.deadline, poll, what);
+  wait_for(runtime, needs, runtime.deadline, 0, poll, what);
 }
 
 template <class Poll, class What>
 void wait_without_deadline(Runtime& runtime, std::span<const int> needs, Poll&& poll, What&& what) {
-  wait_for(runtime, needs, std::numeric_limits<double>::infinity(), poll, what);
+  wait_for(runtime, needs, std::numeric_limits<double>::infinity(), 0, poll, what);
 }
 
 }  // namespace tasuki

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -15,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "error_of.hpp"
 #include "host_paths.hpp"
 #include "session/departures.hpp"
 #include "tasuki/tasuki.hpp"
@@ -201,4 +203,42 @@ TEST_CASE("MPI frees a communicator without waiting for its other ranks, which d
   MPI_Bcast(&word, 1, MPI_INT, 0, MPI_COMM_WORLD);
   CHECK(word == 23);
   if (me != 0) MPI_Comm_free(&one);
+}
+
+TEST_CASE("who destroys an operation in an epoch says so to those who wait for it, and to nobody else") {
+  Context ctx(MPI_COMM_WORLD);
+  if (ctx.size() < 2) return;
+  ctx.set_deadline(60);
+  const auto begin = std::chrono::steady_clock::now();
+  Context other(MPI_COMM_WORLD);
+  std::vector<double> mine(kLength);
+  std::vector<double> all(kLength);
+  const auto make = [&](const Context& where) {
+    CollectiveOptions options;
+    options.algorithm = "ring";
+    return std::make_unique<Allreduce>(where, mine.data(), all.data(), kLength, DType::f64, ReduceOp::sum, options);
+  };
+  const auto kept = make(ctx);
+  auto dropped = make(ctx);
+  const bool drops = ctx.rank() == ctx.size() - 1;
+  if (drops) {
+    dropped->start();
+    dropped.reset();
+  }
+  // It goes on with what is alike in everything but its number, and with other contexts.
+  const auto elsewhere = make(other);
+  for (const auto& sum : {kept.get(), elsewhere.get()}) {
+    sum->start();
+    sum->wait();
+  }
+  if (!drops) {
+    dropped->start();
+    const std::string text = error_of([&] { dropped->wait(); });
+    CAPTURE(text);
+    const std::string who = "rank " + std::to_string(ctx.size() - 1) + " destroyed allreduce in epoch 1";
+    CHECK((text.find(who) != text.npos || text.find(" gave up because ") != text.npos));
+  }
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(30));
+  elsewhere->start();
+  elsewhere->wait();
 }
