@@ -150,7 +150,8 @@ int run(const tasuki::Context& context, Options options) {
   if (gpus && options.forced) throw tasuki::Error("--forced is for the cases on hosts; --peer-path is for GPUs");
   if (options.forced) bench::add_forced();
   const bench::Settings settings = settings_for(gpus, options);
-  const bench::Facts facts = gpus ? prepare_gpus(context, options) : bench::Facts{};
+  bench::Facts facts = gpus ? prepare_gpus(context, options) : bench::Facts{};
+  facts.emplace_back("prices", tasuki::machine_of(context).source);
   if (options.list) {
     if (!context.is_root()) return 0;
     for (const auto& one : cases) fmt::print("{}: {}\n", one.group, one.name);

@@ -31,6 +31,16 @@ CUTS = Option(
 )
 ORDERED = Option("ordered", "flag", "Reductions combine in rank order, whatever the algorithm.")
 WHERE = Option("where", "where", "Of a barrier, which has no memory to tell.", "TASUKI_HOST")
+TUNE = Option(
+    "tune",
+    "int",
+    "So many candidates, the best by their prices, are tried while the operation is made, on memory of their own, and "
+    "the fastest is kept; 0: prices decide.",
+)
+CORRECT = Option(
+    "correct", "flag", "What the first epochs take may correct prices for what is made later (docs/paths.md).", "1"
+)
+UNUSED = Option("unused", "int", "What was padding.", languages=("c",))
 OWN = (  # an operator of the user's own, which other languages have a class for
     Option("does_not_commute", "flag", "The operator below: makes the reduction `ordered`.", languages=("c",)),
     Option("combine", "combine", "The function, for TASUKI_OWN.", languages=("c",)),
@@ -38,27 +48,35 @@ OWN = (  # an operator of the user's own, which other languages have a class for
     Option("combine_data", "address", "Is handed to `combine`.", languages=("c",)),
 )
 
-TRANSFER = Options("transfer", "OperationOptions", (PATH, ENGINE, BLOCKS))
+TRANSFER = Options(
+    "transfer",
+    "OperationOptions",
+    (PATH, ENGINE, BLOCKS, UNUSED, TUNE, CORRECT),
+    later="tune",
+    fortran=("path", "engine", "blocks", "tune", "correct"),
+    python=("path", "engine", "blocks", "tune", "correct"),
+)
 HALO = Options(
     "halo",
     "HaloOptions",
-    (PATH, ENGINE, BLOCKS, CORNERS, REVERSE, ALTERNATING, CUTS),
-    python=("corners", "reverse", "alternating", "path", "engine", "blocks", "cuts"),
+    (PATH, ENGINE, BLOCKS, CORNERS, REVERSE, ALTERNATING, TUNE, CORRECT, CUTS),
+    later="tune",
+    python=("corners", "reverse", "alternating", "path", "engine", "blocks", "cuts", "tune", "correct"),
 )
 BROADCAST = Options(
     "broadcast",
     "BroadcastOptions",
-    (PATH, ENGINE, BLOCKS, TREES, ARITY, CHUNK, ALGORITHM),
+    (PATH, ENGINE, BLOCKS, TREES, ARITY, CHUNK, ALGORITHM, TUNE, CORRECT),
     later="algorithm",
-    python=("trees", "arity", "chunk", "path", "engine", "algorithm", "blocks"),
+    python=("trees", "arity", "chunk", "path", "engine", "algorithm", "blocks", "tune", "correct"),
 )
 COLLECTIVE = Options(
     "collective",
     "CollectiveOptions",
-    (PATH, ENGINE, BLOCKS, ALGORITHM, TREES, ARITY, CHUNK, ORDERED, *OWN, WHERE),
+    (PATH, ENGINE, BLOCKS, ALGORITHM, TREES, ARITY, CHUNK, ORDERED, *OWN, WHERE, UNUSED, TUNE, CORRECT),
     later="where",
-    fortran=("path", "engine", "algorithm", "trees", "arity", "chunk", "where", "blocks", "ordered"),
-    python=("ordered", "where", "algorithm", "trees", "arity", "chunk", "path", "engine", "blocks"),
+    fortran=("path", "engine", "algorithm", "trees", "arity", "chunk", "where", "blocks", "ordered", "tune", "correct"),
+    python=("ordered", "where", "algorithm", "trees", "arity", "chunk", "path", "engine", "blocks", "tune", "correct"),
 )
 
 # ---- arguments that several have -------------------------------------------------------------------------------------

@@ -3,7 +3,8 @@
 ! docs/c-and-fortran.md tells how to use it.
 module tasuki
   use tasuki_base, only: tasuki_ok, tasuki_bad_handle, tasuki_bad_argument, tasuki_failed, tasuki_no_memory, &
-      tasuki_internal, tasuki_interrupted, tasuki_context, tasuki_init, tasuki_context_create, &
+      tasuki_internal, tasuki_interrupted, tasuki_disagreement, tasuki_not_possible, tasuki_rank_died, tasuki_deadline, &
+      tasuki_system, tasuki_context, tasuki_init, tasuki_context_create, &
       tasuki_context_subset, tasuki_free, tasuki_rank, tasuki_size, tasuki_barrier, tasuki_set_deadline, tasuki_get_deadline, &
       tasuki_describe, tasuki_use_gpu, tasuki_why_no_gpu, tasuki_synchronize
   use tasuki_fields, only: tasuki_grid, tasuki_field, tasuki_box, tasuki_int32, tasuki_int64, tasuki_real32, &

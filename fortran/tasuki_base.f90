@@ -12,7 +12,8 @@ module tasuki_base
 
   ! What stat may be, as in tasuki.h.
   integer, parameter, public :: tasuki_ok = 0, tasuki_bad_handle = 1, tasuki_bad_argument = 2, tasuki_failed = 3, &
-      tasuki_no_memory = 4, tasuki_internal = 5, tasuki_interrupted = 6
+      tasuki_no_memory = 4, tasuki_internal = 5, tasuki_interrupted = 6, tasuki_disagreement = 7, &
+      tasuki_not_possible = 8, tasuki_rank_died = 9, tasuki_deadline = 10, tasuki_system = 11
 
   ! The ranks that work together. Ranks count from 0, as MPI's do.
   type, public :: tasuki_context

@@ -1,5 +1,5 @@
-"""What prices are worth, of a file that `tasuki-bench --forced` has written: predicted beside measured, by path and
-size; the choice beside the best of all that it chose among.
+"""Tables of prices: what paths and algorithms were predicted to take beside what they took, by path and size; and
+the choice beside the best of all that it chose among.
 
 `<!-- prices:FILE/paths -->` and `<!-- prices:FILE/choice -->` ... `<!-- /prices -->` are filled from
 bench/results/FILE.json. Run by itself, with the name of such a file, it prints both.

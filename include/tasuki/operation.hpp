@@ -25,6 +25,15 @@ struct OperationOptions {
   /// GPU memory: number of thread blocks (of 256 threads) that an exchange may take, at most one an SM; 0: as many as
   /// make it faster. Fewer blocks leave more SMs to a kernel that runs beside the exchange. Local: ranks may differ.
   int blocks = 0;
+  /// Tries so many candidates while the operation is made, those that are predicted to be the best, and keeps the one
+  /// that was fastest: paths, and of a collective its algorithms. 0 or 1: predictions decide. They run for some
+  /// milliseconds each, on memory of their own that is as large as the user's and of the same kind; the user's stays as
+  /// it is. `explain` tells what was tried and what it took. The same on all ranks.
+  int tune = 0;
+  /// The first epochs are timed on hosts, where it costs nothing that lasts. If they all take more than twice what was
+  /// predicted, on all ranks, the price of the path is corrected for what is made later in this context, and rank 0
+  /// says so (docs/paths.md). TASUKI_CORRECT=0 turns this off for all operations.
+  bool correct = true;
 };
 
 namespace device {
@@ -131,6 +140,7 @@ class Operation {
 
  protected:
   class State;
+  class Trial;
   class Kernels;
   Operation() = default;
   std::shared_ptr<State> state_;

@@ -29,7 +29,7 @@ auto with_names(Names names, Make&& make) {
   try {
     return make();
   } catch (const Error& error) {
-    throw Error(in_python(error.what(), names));
+    throw Error(error.kind(), in_python(error.what(), names));
   }
 }
 

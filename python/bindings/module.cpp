@@ -5,7 +5,11 @@
 #include <mpi.h>
 #include <nanobind/stl/string.h>
 
+#include <array>
+#include <cstddef>
 #include <cstring>
+#include <string>
+#include <utility>
 
 #include "owner.hpp"
 #include "tasuki/error.hpp"
@@ -22,6 +26,28 @@ std::string mpi_library() {
   return info.dli_fname;
 }
 
+/// Subclasses of tasuki.Error, one a kind, in the order of `tasuki::ErrorKind`.
+std::array<nb::handle, 6> exceptions_of_kinds(nb::module_& m, nb::handle error) {
+  constexpr std::array<std::pair<const char*, const char*>, 6> named = {{
+      {"ArgumentError", "An argument, a setting or the state of an object does not allow the call."},
+      {"DisagreementError", "The ranks pass different arguments, or make different objects."},
+      {"NotPossibleError", "It cannot be done on this machine or by this build, such as a path between these ranks."},
+      {"RankDiedError", "A rank that this one depends on has died or given up. The context has failed."},
+      {"DeadlineError", "A wait has lasted longer than the context's deadline. The context has failed."},
+      {"SystemFailure", "MPI, CUDA, NCCL or the operating system reported a failure."},
+  }};
+  std::array<nb::handle, 6> all;
+  for (std::size_t kind = 0; kind < named.size(); ++kind) {
+    const auto& [name, doc] = named[kind];
+    const std::string full = std::string("tasuki.") + name;
+    const nb::object made = nb::steal(PyErr_NewExceptionWithDoc(full.c_str(), doc, error.ptr(), nullptr));
+    if (!made.is_valid()) nb::raise_python_error();
+    m.attr(name) = made;  // and keeps it
+    all[kind] = made;
+  }
+  return all;
+}
+
 }  // namespace
 
 NB_MODULE(_core, m) {
@@ -29,15 +55,15 @@ NB_MODULE(_core, m) {
   nb::exception<tasuki::Error> error(m, "Error", PyExc_RuntimeError);
   error.attr("__module__") = "tasuki";
   error.doc() = "Every failure that Tasuki can describe; the text names rank, operation, argument and what to do.";
-  // nanobind takes texts for UTF-8, but one that quotes what was given may have cut it anywhere.
-  static PyObject* const kind = error.ptr();
+  static std::array<nb::handle, 6> kinds = exceptions_of_kinds(m, error);
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {
       std::rethrow_exception(thrown);
     } catch (const tasuki::Error& failure) {
+      // nanobind takes texts for UTF-8, but one that quotes what was given may have cut it anywhere.
       const auto bytes = static_cast<Py_ssize_t>(std::strlen(failure.what()));
       const nb::object text = nb::steal(PyUnicode_DecodeUTF8(failure.what(), bytes, "backslashreplace"));
-      if (text.is_valid()) PyErr_SetObject(kind, text.ptr());
+      if (text.is_valid()) PyErr_SetObject(kinds[static_cast<std::size_t>(failure.kind())].ptr(), text.ptr());
     } catch (const tasuki::Interruption& interruption) {
       // Python's own exception was set when the signal was seen.
       if (PyErr_Occurred() == nullptr) PyErr_SetString(PyExc_KeyboardInterrupt, interruption.what());

@@ -126,7 +126,8 @@ tasuki_status tasuki_allgather(tasuki_context context, const void* mine, size_t 
     const std::vector<std::string> texts = ranks.allgather(std::string(from, bytes));
     for (std::size_t rank = 0; rank < texts.size(); ++rank)
       if (texts[rank].size() != texts[0].size())
-        throw Error(fmt::format("argument 'bytes' differs between ranks: rank 0 has {}, rank {} has {}",
+        throw Error(ErrorKind::disagreement,
+                    fmt::format("argument 'bytes' differs between ranks: rank 0 has {}, rank {} has {}",
                                 texts[0].size(), rank, texts[rank].size()));
     for (std::size_t rank = 0; rank < texts.size() && bytes > 0; ++rank)
       std::memcpy(static_cast<char*>(all) + rank * bytes, texts[rank].data(), bytes);
@@ -147,8 +148,9 @@ tasuki_status tasuki_run_threads(int ranks, tasuki_thread_body body, void* data)
       const std::string why = status == TASUKI_OK ? "" : tasuki_last_error();
       if (find_slot(value_of(named), Kind::context) != nullptr) tasuki_context_free(&handle);
       if (status != TASUKI_OK)
-        throw Error(fmt::format("the body returned {} ({}) on rank {}{}{}", status, tasuki_status_name(status),
-                                context.rank(), why.empty() ? "" : ": ", why));
+        throw Failure(TASUKI_FAILED,
+                      fmt::format("the body returned {} ({}) on rank {}{}{}", status, tasuki_status_name(status),
+                                  context.rank(), why.empty() ? "" : ": ", why));
     });
   });
 }

@@ -52,7 +52,7 @@ tasuki_status tasuki_graph_create(void* stream, tasuki_enqueue enqueue, void* da
     const auto captured = [&] {
       const int status = enqueue(data);
       if (status == TASUKI_OK) return;
-      const bool known = status > TASUKI_OK && status <= TASUKI_INTERRUPTED;
+      const bool known = status > TASUKI_OK && status <= TASUKI_SYSTEM;
       throw Failure(
           known ? static_cast<tasuki_status>(status) : TASUKI_FAILED,
           fmt::format("'enqueue' returned {} ({}): {}", status, tasuki_status_name(status), tasuki_last_error()));

@@ -14,6 +14,24 @@ namespace {
 thread_local std::string last_error;
 thread_local const char* shown_error = "";
 
+tasuki_status status_of(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::argument:
+      return TASUKI_BAD_ARGUMENT;
+    case ErrorKind::disagreement:
+      return TASUKI_DISAGREEMENT;
+    case ErrorKind::not_possible:
+      return TASUKI_NOT_POSSIBLE;
+    case ErrorKind::rank_died:
+      return TASUKI_RANK_DIED;
+    case ErrorKind::deadline:
+      return TASUKI_DEADLINE;
+    case ErrorKind::system:
+      return TASUKI_SYSTEM;
+  }
+  return TASUKI_INTERNAL;
+}
+
 tasuki_status note(tasuki_status status, const char* function, const char* text) noexcept {
   try {
     last_error = fmt::format("{}: {}", function, text);
@@ -32,7 +50,7 @@ tasuki_status note_exception(const char* function) noexcept {
   } catch (const Failure& failure) {
     return note(failure.status, function, failure.what());
   } catch (const Error& error) {
-    return note(TASUKI_FAILED, function, error.what());
+    return note(status_of(error.kind()), function, error.what());
   } catch (const Interruption& interruption) {
     return note(TASUKI_INTERRUPTED, function, interruption.what());
   } catch (const std::bad_alloc&) {
@@ -128,8 +146,10 @@ const char* tasuki_last_error(void) {
 }
 
 const char* tasuki_status_name(int status) {
-  constexpr const char* names[] = {"TASUKI_OK",        "TASUKI_BAD_HANDLE", "TASUKI_BAD_ARGUMENT", "TASUKI_FAILED",
-                                   "TASUKI_NO_MEMORY", "TASUKI_INTERNAL",   "TASUKI_INTERRUPTED"};
+  constexpr const char* names[] = {"TASUKI_OK",          "TASUKI_BAD_HANDLE",   "TASUKI_BAD_ARGUMENT",
+                                   "TASUKI_FAILED",      "TASUKI_NO_MEMORY",    "TASUKI_INTERNAL",
+                                   "TASUKI_INTERRUPTED", "TASUKI_DISAGREEMENT", "TASUKI_NOT_POSSIBLE",
+                                   "TASUKI_RANK_DIED",   "TASUKI_DEADLINE",     "TASUKI_SYSTEM"};
   return status >= 0 && status < static_cast<int>(std::size(names)) ? names[status] : "unknown status";
 }
 

@@ -1,171 +1,44 @@
 // Measuring the machine: every path runs the same few transfers, and their times give its constants.
+//
+// All paths take turns, until each time was least in two turns, or the time for it is over. Plain copies between the
+// same ranks take part: by them it is told what cannot be true. What is decided after a turn, all ranks decide alike,
+// from what rank 0 has told.
 #include <fmt/format.h>
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <array>
-#include <chrono>
-#include <cstdlib>
-#include <initializer_list>
+#include <ctime>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 
-#include "calibrate/exchange.hpp"
+#include "calibrate/curves.hpp"
+#include "calibrate/disturbance.hpp"
+#include "calibrate/fit.hpp"
+#include "calibrate/plain_copies.hpp"
+#include "calibrate/plausible.hpp"
 #include "calibrate/profile_file.hpp"
 #include "layout/encoding.hpp"
 #include "operations/state.hpp"
-#include "paths/path.hpp"
 #include "session/collective.hpp"
 #include "session/gpus.hpp"
-#include "session/runtime.hpp"
 #include "session/trace.hpp"
 #include "tasuki/error.hpp"
-#include "tasuki/graph.hpp"
 #include "tasuki/memory.hpp"
-#include "tasuki/transfer.hpp"
 
 namespace tasuki {
 
 namespace {
 
-constexpr int kPasses = 3;  // over all paths
-// Further sizes on hosts: what begins to be seen beside the latency, what fits into caches, what hardly does. Larger
-// ones would take seconds.
-constexpr std::array<std::int64_t, 6> kSizes{512, 4 << 10, 32 << 10, 128 << 10, 512 << 10, 2 << 20};
-constexpr std::int64_t kLarge = 32 << 10;  // about the size of a face
-constexpr std::int64_t kLargeOnGpu = 1 << 20;
-constexpr std::int64_t kBulk = 512 << 10;  // enough to show a path's full speed, and what it does to caches
-constexpr std::int64_t kBulkOnGpu = 64 << 20;
-constexpr std::int64_t kRuns = 2048;
-constexpr std::int64_t kRunsOnGpu = 64 << 10;
-// Bytes between the runs of 8 bytes. Rows of 64 numbers and their shadows, as programs have them. 512 would put all
-// runs into an eighth of a core's cache, which costs four times as much.
-constexpr std::int64_t kStride = 528;
-constexpr std::int64_t kStrideOnGpu = 512;
-constexpr int kReplayed = 8;  // transfers, or pairs of them, in a graph
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// One path between two ranks while it is measured.
-class Ways {
- public:
-  Ways(const Context& context, const Path& path, int a, int b, std::byte* from, std::byte* to)
-      : context_(context), on_gpu_(path.memory == Memory::device), a_(a), b_(b), from_(from), to_(to) {
-    options_.path = a == b ? "auto" : path.name;  // what stays on a rank cannot be forced
-    if (!on_gpu_) options_.engine = "inline";
-  }
-
-  /// Seconds of one transfer. What has arrived is sent back from the memory that it arrived in, so that the bytes
-  /// really change caches, as they do in programs. A rank alone copies between two blocks of memory.
-  double there_and_back(const Layout& layout) const {
-    std::byte* at = a_ == b_ ? to_ : from_;
-    Transfer there(context_, {a_, from_, layout}, {b_, at, layout}, options_);
-    Transfer back(context_, {b_, at, layout}, {a_, from_, layout}, options_);
-    return time(layout, {&there, &back}) / 2;
-  }
-  /// Seconds of one transfer, of transfers in one direction that follow each other.
-  double one_after_another(const Layout& layout) const {
-    std::byte* at = a_ == b_ ? to_ : from_;
-    Transfer there(context_, {a_, from_, layout}, {b_, at, layout}, options_);
-    return time(layout, {&there});
-  }
-  /// Seconds of one transfer from the same memory again and again, each after a word has come back; less that word's.
-  double again(const Layout& layout) const {
-    std::byte* at = a_ == b_ ? to_ : from_;
-    const Layout word = Layout::bytes(8);
-    Transfer there(context_, {a_, from_, layout}, {b_, at, layout}, options_);
-    if (a_ == b_) return time(layout, {&there});
-    Transfer back(context_, {b_, to_, word}, {a_, to_, word}, options_);
-    return time(layout, {&there, &back}) - there_and_back(word);
-  }
-  /// The same both ways at once.
-  double both_again(const Layout& layout) const {
-    Exchange there(context_, a_, b_, from_, to_, layout, options_);
-    return time(layout, {&there});
-  }
-  /// Seconds in which both ranks get the other's bytes. These are then sent back in the same way.
-  double both(const Layout& layout) const {
-    Exchange there(context_, a_, b_, from_, to_, layout, options_);
-    Exchange back(context_, a_, b_, to_, from_, layout, options_);
-    return time(layout, {&there, &back}) / 2;
-  }
-
- private:
-  // Both ranks must do equally many rounds, so their number is fixed. The fastest batch was disturbed least. On hosts
-  // there are many short batches, so that some of them fall between disturbances; on GPUs a batch is long compared with
-  // the time in which the host notices its end.
-  double time(const Layout& layout, std::initializer_list<Operation*> operations) const {
-    try {
-      return time_until_it_fails(layout, operations);
-    } catch (const std::exception& error) {
-      runtime_of(context_).fail(error.what());  // the other end would wait
-      throw;
-    }
-  }
-
-  double time_until_it_fails(const Layout& layout, std::initializer_list<Operation*> operations) const {
-    const bool word = layout.size() < 1024;
-    if (on_gpu_) return time_on_gpu(word ? 20 : layout.size() <= kLargeOnGpu ? 4 : 1, operations);
-    const auto once = [&] {
-      for (Operation* operation : operations) {
-        operation->start();
-        operation->wait();
-      }
-    };
-    for (int i = 0; i < (layout.size() >= 32 << 20 ? 1 : 3); ++i) once();
-    if (layout.size() >= 32 << 20) return least(2, 1, once, [] {});
-    if (layout.size() >= 1 << 20) return least(4, 1, once, [] {});
-    return least(word ? 10 : 24, word ? 50 : 2, once, [] {});
-  }
-
-  // Replayed as a graph, as a solver's iterations are. Launched one by one, short transfers would take as long as the
-  // launches.
-  double time_on_gpu(int launches, std::initializer_list<Operation*> operations) const {
-    Fork fork;
-    const Stream stream = fork.branch(nullptr);
-    const auto several = [&] {
-      for (int i = 0; i < kReplayed; ++i) {
-        for (Operation* operation : operations) operation->run(stream);
-      }
-    };
-    const auto finish = [&] { synchronize(context_, stream); };
-    several();  // CUDA does some things lazily at first use, and these may not be captured
-    finish();
-    std::optional<Graph> graph;
-    try {
-      graph.emplace(stream, several);
-    } catch (const Error&) {  // what CUDA cannot capture is launched one by one in programs too
-    }
-    return least(
-               4, launches, [&] { graph ? graph->launch(stream) : several(); }, finish) /
-           kReplayed;
-  }
-
-  // Seconds of one of `rounds`, in the fastest batch.
-  template <class Once, class Finish>
-  static double least(int batches, int rounds, const Once& once, const Finish& finish) {
-    double best = 1e9;
-    for (int batch = 0; batch < batches; ++batch) {
-      const double begin = now();
-      for (int i = 0; i < rounds; ++i) once();
-      finish();
-      best = std::min(best, (now() - begin) / rounds);
-    }
-    return best;
-  }
-
-  const Context& context_;
-  bool on_gpu_;
-  int a_;
-  int b_;
-  std::byte* from_;
-  std::byte* to_;
-  OperationOptions options_;
-};
+constexpr std::size_t kLeastTurns = 3;
+constexpr std::size_t kMostTurns = 40;
+constexpr double kMostSeconds = 0.9;  // after which no further turn begins ...
+constexpr double kMostBusy = 2;       // ... and where other processes use cores that the ranks need
+constexpr int kCurvePasses = 3;       // over all paths
+constexpr double kSettled = 0.05;     // a path's times are known when their two best turns differ by no more
+constexpr double kDoubtful = 0.25;    // plain copies whose two best turns differ by more tell nothing of others
+constexpr double kSlower = 1.25;      // a turn in which plain copies took so much longer is another machine's
+constexpr const char* kDoing = "measuring the machine";
 
 // The rank with which rank 0 measures the path: the farthest rank that the path joins with rank 0 (another host is
 // farther than another island, that is farther than the same island). -1 if there is none.
@@ -183,170 +56,271 @@ int partner_for(const Context& context, const Path& path) {
   return best;
 }
 
-// Seconds of each measured transfer, in one direction or in both at once.
-struct Seconds {
-  double word = 0, large = 0, scattered = 0, bulk = 0;
-  std::array<double, kSizes.size()> sizes{};
-  void keep_least(const Seconds& other) {
-    word = std::min(word, other.word);
-    large = std::min(large, other.large);
-    scattered = std::min(scattered, other.scattered);
-    bulk = std::min(bulk, other.bulk);
-    for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = std::min(sizes[i], other.sizes[i]);
-  }
-};
-
-struct Times {
-  Seconds one_way, both_ways;
-  Seconds own, own_both;  // in memory that ranks do not share
-  bool with_own = false;
-  double after = 0;  // of words that follow each other in one direction
-  void keep_least(const Times& other) {
-    one_way.keep_least(other.one_way);
-    both_ways.keep_least(other.both_ways);
-    own.keep_least(other.own);
-    own_both.keep_least(other.own_both);
-    after = std::min(after, other.after);
-  }
-};
-
-// `again` times transfers from the same memory.
-template <class Time, class Again>
-Seconds seconds_for(const Time& time, const Again& again, bool on_gpu) {
-  const Layout word = Layout::bytes(8);
-  Seconds seconds;
-  seconds.word = time(word);
-  seconds.large = time(Layout::bytes(on_gpu ? kLargeOnGpu : kLarge));
-  seconds.scattered = time(Layout::hvector(on_gpu ? kRunsOnGpu : kRuns, 1, on_gpu ? kStrideOnGpu : kStride, word));
-  seconds.bulk = time(Layout::bytes(on_gpu ? kBulkOnGpu : kBulk));
-  for (std::size_t i = 0; i < kSizes.size() && !on_gpu; ++i) seconds.sizes[i] = again(Layout::bytes(kSizes[i]));
-  return seconds;
+std::string date_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday,
+                     utc.tm_hour, utc.tm_min, utc.tm_sec);
 }
 
-void set_constants(CostSection& section, const std::string& prefix, const Seconds& t, bool on_gpu) {
-  constexpr double kLeast = 1e-9;
-  const auto large = static_cast<double>(on_gpu ? kLargeOnGpu : kLarge);
-  const auto bulk = static_cast<double>(on_gpu ? kBulkOnGpu : kBulk);
-  const auto runs = static_cast<double>(on_gpu ? kRunsOnGpu : kRuns);
-  const double bandwidth = large / std::max(t.large - t.word, kLeast);
-  section[prefix + "latency"] = std::max(t.word, kLeast);
-  section[prefix + "bandwidth"] = bandwidth;
-  section[prefix + "per_run"] = std::max((t.scattered - t.word - runs * 8 / bandwidth) / runs, 1e-11);
-  section["bulk_from"] = large;
-  section[prefix + "bulk_bandwidth"] = (bulk - large) / std::max(t.bulk - t.large, kLeast);
-  if (on_gpu) return;
-  const auto sized = [&](std::int64_t bytes, double seconds) {
-    section[sized_bandwidth(prefix, bytes)] = static_cast<double>(bytes) / std::max(seconds - t.word, kLeast);
+// The paths for one kind of memory that have no price yet, while they are measured. All functions are collective.
+class Measuring {
+ public:
+  Measuring(const Context& context, Memory memory);
+  /// None: all have prices.
+  bool any() const { return !paths_.empty(); }
+  void run();
+  void tell(Profile& found) const;  ///< the constants
+  Provenance provenance() const;
+  std::string notice() const;  ///< What users should know; empty: nothing.
+
+ private:
+  struct Measured {
+    const Path* path;
+    int partner;
+    std::vector<Times> turns = {};
+    bool usable = true;  // if not, its offers will say why
+    std::string wrong = {};
+    Times instead = {};              // if it is wrong
+    std::vector<Times> beside = {};  // plain copies of the same turns
+    bool slowed = false;             // the machine was faster in other turns than in all of these
+    bool settled() const { return !usable || (spread_of(turns) <= kSettled && wrong.empty() && !slowed); }
   };
-  for (std::size_t i = 0; i < kSizes.size(); ++i) sized(kSizes[i], t.sizes[i]);
-}
+  struct Plain {
+    std::unique_ptr<PlainCopies> copies = nullptr;  // on the two ranks
+    bool usable = true;
+    std::vector<Times> turns = {};
+  };
 
-// Memory in which a path is measured.
-struct Rooms {
-  std::byte *from, *to;          // where peers can map it
-  std::byte *own_from, *own_to;  // where they cannot
+  Runtime& runtime() const { return runtime_of(context_); }
+  bool on_gpu() const { return memory_ == Memory::device; }
+  std::int64_t bytes() const {
+    return on_gpu() ? std::max(kBulkOnGpu, kRunsOnGpu * kStrideOnGpu) : std::max(kBulk, kRuns * kStride);
+  }
+  std::shared_ptr<std::byte> room() const {
+    return on_gpu() ? runtime().gpus->allocate(bytes()) : shared_alloc(context_, bytes());
+  }
+  bool plain_with(int partner) const { return !on_gpu() && runtime().machine.same_island(0, partner); }
+  template <class Measure>
+  std::optional<Times> told_by_root(const std::string& what, int partner, const Measure& measure) const;
+  Times measure_between(const Path& path, int partner) const;
+  void turn(bool all);
+  void judge();
+  void measure_curves_of_hosts();
+
+  const Context& context_;
+  Memory memory_;
+  std::vector<Measured> paths_;
+  std::map<int, Plain> plain_;            // by partner
+  std::map<const Path*, Curves> curves_;  // on hosts, of the usable ones
+  std::shared_ptr<std::byte> from_, to_;
+  UsageWatch usage_;
+  Disturbance disturbance_;
+  double load_ = load_of_last_minute();
+  double seconds_ = 0;
 };
 
-// Between rank 0 and `partner`, which call it both.
-Times measure_between(const Context& context, const Path& path, int partner, const Rooms& rooms) {
-  const bool on_gpu = path.memory == Memory::device;
-  const Ways ways(context, path, 0, partner, rooms.from, rooms.to);
-  const auto there = [](const Ways& w) { return [&w](const Layout& layout) { return w.there_and_back(layout); }; };
-  const auto both = [](const Ways& w) { return [&w](const Layout& layout) { return w.both(layout); }; };
-  const auto again = [](const Ways& w) { return [&w](const Layout& layout) { return w.again(layout); }; };
-  const auto both_again = [](const Ways& w) { return [&w](const Layout& layout) { return w.both_again(layout); }; };
-  Times t;
-  t.one_way = seconds_for(there(ways), again(ways), on_gpu);
-  t.after = ways.one_after_another(Layout::bytes(8));
-  if (partner != 0) t.both_ways = seconds_for(both(ways), both_again(ways), on_gpu);
-  if (on_gpu) return t;
-  const Ways own(context, path, 0, partner, rooms.own_from, rooms.own_to);
-  try {
-    t.own = seconds_for(there(own), again(own), on_gpu);
-    if (partner != 0) t.own_both = seconds_for(both(own), both_again(own), on_gpu);
-    t.with_own = true;
-  } catch (const PathUnusable&) {  // on both ranks: this path needs shared memory
+Measuring::Measuring(const Context& context, Memory memory) : context_(context), memory_(memory) {
+  for (const Path& path : all_paths()) {
+    const int partner = partner_for(context, path);
+    if (path.memory != memory || runtime().machine.cost(path.name).measured || partner < 0) continue;
+    paths_.push_back({&path, partner});
+    if (plain_with(partner)) plain_.try_emplace(partner);
   }
-  return t;
 }
 
-// A copy within rank 0's memory, by itself and while `beside`, another rank of the host, copies as well. Both call it.
-Times measure_alone(const Context& context, const Path& path, int beside, const Rooms& rooms) {
-  const bool on_gpu = path.memory == Memory::device;
-  const int me = context.rank();
-  Times t;
-  const auto time = [&](std::byte* from, std::byte* to, Seconds& alone, Seconds& together) {
-    const Ways ways(context, path, me, me, from, to);
-    const auto copy = [&](const Layout& layout) { return ways.again(layout); };
-    if (me == 0) alone = seconds_for(copy, copy, on_gpu);
-    if (me == 0) t.after = ways.one_after_another(Layout::bytes(8));
-    if (beside < 0) return;
-    const auto beside_it = [&](const Layout& layout) {
-      const std::array<int, 1> other{me == 0 ? beside : 0};
-      exchange(runtime_of(context), other, std::array<std::string, 1>{"now"});
-      return copy(layout);
-    };
-    together = seconds_for(beside_it, beside_it, on_gpu);
-  };
-  time(rooms.from, rooms.to, t.one_way, t.both_ways);
-  if (on_gpu) return t;
-  time(rooms.own_from, rooms.own_to, t.own, t.own_both);
-  t.with_own = true;
-  return t;
-}
-
-// For a path within a rank: another rank of rank 0's host. -1: there is none.
-int beside_for(const Context& context, const Path& path) {
-  const Machine& machine = runtime_of(context).machine;
-  for (int rank = 1; rank < context.size() && path.memory == Memory::host; ++rank)
-    if (machine.same_host(0, rank)) return rank;
-  return -1;
-}
-
-// Nothing if the path cannot be used here: its offers will say why. What fails otherwise is thrown by all ranks.
-// Collective.
-std::optional<Times> measure(const Context& context, const Path& path, const Rooms& rooms) {
-  Runtime& runtime = runtime_of(context);
-  const int partner = partner_for(context, path);
-  const int beside = partner == 0 ? beside_for(context, path) : -1;
+// The times that rank 0 has found together with its partner. Nothing if that path cannot be used. What fails otherwise
+// is thrown by all ranks.
+template <class Measure>
+std::optional<Times> Measuring::told_by_root(const std::string& what, int partner, const Measure& measure) const {
   struct {
     bool usable = false;
     Times times;
   } found;
-  Agreement outcome(runtime, fmt::format("measuring path {}", path.name));
-  if (runtime.rank() == 0 || runtime.rank() == partner || runtime.rank() == beside) {
+  Agreement outcome(runtime(), fmt::format("measuring {}", what));
+  if (context_.rank() == 0 || context_.rank() == partner) {
     try {
-      found.times =
-          partner == 0 ? measure_alone(context, path, beside, rooms) : measure_between(context, path, partner, rooms);
-      found.usable = true;
+      if (const std::optional<Times> times = measure()) found = {true, *times};
     } catch (const PathUnusable&) {  // on both ranks
       found.usable = false;
     } catch (const Interruption&) {
       throw;
     } catch (const std::exception& error) {
-      if (runtime.failed()) throw;  // the other ranks know
+      if (runtime().failed()) throw;  // the other ranks know
       outcome.complain(error.what());
     }
   }
   outcome.settle();
-  found = decoded<decltype(found)>(text_of_root(runtime, encoded(found), "measuring the machine"));
+  found = decoded<decltype(found)>(text_of_root(runtime(), encoded(found), kDoing));
   if (!found.usable) return {};
   return found.times;
 }
 
-CostSection constants(const Path& path, const Times& t) {
-  const bool on_gpu = path.memory == Memory::device;
-  CostSection section;
-  set_constants(section, "", t.one_way, on_gpu);
-  if (t.both_ways.word > 0) set_constants(section, "mutual_", t.both_ways, on_gpu);
-  if (t.with_own) set_constants(section, "own_", t.own, on_gpu);
-  if (t.with_own && t.own_both.word > 0) set_constants(section, "own_mutual_", t.own_both, on_gpu);
-  // Links occur in both situations, so the latency is the mean of the two.
-  const double latency = (t.one_way.word + t.after) / 2;
-  section["latency"] = std::max(latency, section["latency"] * 1e-3);
-  if (t.with_own) section["own_latency"] = section["latency"];
-  return section;
+// Between rank 0 and `partner`, which call it both.
+Times Measuring::measure_between(const Path& path, int partner) const {
+  const Ways ways(context_, path, 0, partner, from_.get(), to_.get());
+  Times t;
+  t.one_way = seconds_for([&](const Layout& layout) { return ways.there_and_back(layout); }, on_gpu());
+  t.after = ways.one_after_another(Layout::bytes(8));
+  if (partner != 0) t.both_ways = seconds_for([&](const Layout& layout) { return ways.both(layout); }, on_gpu());
+  return t;
 }
+
+void Measuring::turn(bool all) {
+  for (auto& [partner, plain] : plain_) {
+    if (!plain.usable) continue;
+    const int other = context_.rank() == 0 ? partner : 0;
+    const auto times = told_by_root("plain copies", partner, [&]() -> std::optional<Times> {
+      if (!plain.copies)
+        plain.copies = PlainCopies::between(runtime(), other, context_.rank() == 0, from_.get(), to_.get(), bytes());
+      if (!plain.copies) return {};
+      return plain.copies->measure();
+    });
+    plain.usable = times.has_value();
+    if (times) plain.turns.push_back(*times);
+  }
+  for (Measured& one : paths_) {
+    if (!one.usable || (!all && one.settled())) continue;
+    const auto times = told_by_root(fmt::format("path {}", one.path->name), one.partner,
+                                    [&] { return std::optional(measure_between(*one.path, one.partner)); });
+    one.usable = times.has_value();
+    if (!times) continue;
+    one.turns.push_back(*times);
+    const auto plain = plain_.find(one.partner);
+    if (plain != plain_.end() && plain->second.usable) one.beside.push_back(plain->second.turns.back());
+  }
+}
+
+// Which times cannot be true, after what was measured so far.
+void Measuring::judge() {
+  const auto mpi = std::ranges::find_if(paths_, [](const Measured& one) { return one.path->name == "mpi"; });
+  for (Measured& one : paths_) {
+    one.wrong.clear();
+    one.slowed = false;
+    const auto plain = plain_.find(one.partner);
+    if (!one.usable || plain == plain_.end() || plain->second.turns.empty()) continue;
+    // Cores of a virtual machine change places: for seconds their caches may be four times farther from each other.
+    const Seconds best = least_of(plain->second.turns).one_way;
+    const Seconds beside = least_of(one.beside).one_way;
+    one.slowed = beside.word > kSlower * best.word || beside.large > kSlower * best.large;
+    std::optional<Times> messages;
+    if (mpi != paths_.end() && mpi->usable && mpi->partner == one.partner) messages = least_of(mpi->turns);
+    // Plain copies that are not known themselves prove nothing.
+    const Times copies = least_of(plain->second.turns);
+    const bool known = spread_of(plain->second.turns) <= kDoubtful;
+    const Times* const by_mpi = messages ? &*messages : nullptr;
+    one.wrong = implausible(*one.path, least_of(one.turns), known ? copies : Times{}, by_mpi);
+    if (!one.wrong.empty()) one.instead = derived(*one.path, least_of(one.turns), copies, by_mpi);
+  }
+}
+
+void Measuring::run() {
+  // A rank that gets none must not leave another waiting for it.
+  all_do(runtime(), kDoing, [&] {
+    const auto meets_us = [&](const Measured& one) { return one.partner == context_.rank(); };
+    if (context_.rank() != 0 && std::ranges::none_of(paths_, meets_us)) return;
+    from_ = room();
+    to_ = room();
+    if (on_gpu()) return;
+    std::fill_n(from_.get(), kBulk, std::byte{1});
+    std::fill_n(to_.get(), kBulk, std::byte{2});
+  });
+  for (std::size_t turns = 1; turns <= kMostTurns; ++turns) {
+    turn(turns <= kLeastTurns);
+    judge();
+    disturbance_ = disturbance(runtime(), usage_.so_far());
+    seconds_ = disturbance_.seconds;
+    const bool late = seconds_ > (provenance().busy() ? kMostBusy : kMostSeconds);
+    if (turns < kLeastTurns && !late) continue;
+    if (std::ranges::all_of(paths_, [](const Measured& one) { return one.settled(); })) break;
+    if (late && turns > 1) break;
+  }
+  if (!on_gpu()) measure_curves_of_hosts();
+}
+
+// What the paths do with pieces of every size, in few turns: large ones take long.
+void Measuring::measure_curves_of_hosts() {
+  // The other rank of a path's curves: its partner, or for copies within a rank one that copies beside. -1: none.
+  const auto other_of = [&](const Measured& one) {
+    const Machine& machine = runtime().machine;
+    for (int rank = 1; one.partner == 0 && rank < context_.size(); ++rank)
+      if (machine.same_host(0, rank)) return rank;
+    return one.partner > 0 ? one.partner : -1;
+  };
+  const auto takes_part = [&](const Measured& one) {
+    return one.usable && (context_.rank() == 0 || context_.rank() == other_of(one));
+  };
+  const CurveRoom room = CurveRoom::on(context_, std::ranges::any_of(paths_, takes_part));
+  for (int pass = 0; pass < kCurvePasses; ++pass) {
+    for (const Measured& one : paths_) {
+      if (!one.usable) continue;
+      Agreement outcome(runtime(), fmt::format("measuring path {}", one.path->name));
+      Curves found;
+      if (takes_part(one)) {
+        try {
+          found = measure_curves(context_, *one.path, other_of(one), room);
+        } catch (const Interruption&) {
+          throw;
+        } catch (const std::exception& error) {
+          if (runtime().failed()) throw;  // the other ranks know
+          outcome.complain(error.what());
+        }
+      }
+      outcome.settle();
+      found = decoded<Curves>(text_of_root(runtime(), encoded(found), kDoing));
+      const auto [known, first] = curves_.try_emplace(one.path, found);
+      if (!first) known->second.keep_least(found);
+    }
+  }
+}
+
+void Measuring::tell(Profile& found) const {
+  for (const Measured& one : paths_) {
+    if (!one.usable) continue;
+    const Times times = one.wrong.empty() ? least_of(one.turns) : one.instead;
+    CostSection section = constants_of(times, on_gpu(), one.partner == 0);
+    // What was derived from plain copies is not mixed with what was measured and cannot be.
+    if (const auto curves = curves_.find(one.path); curves != curves_.end() && one.wrong.empty())
+      curves->second.tell(section);
+    found.set(one.path->name, section);
+  }
+}
+
+// But for what only rank 0 knows.
+Provenance Measuring::provenance() const {
+  Provenance p;
+  p.host = runtime().topology().processes[0].name;
+  p.version = TASUKI_VERSION;
+  p.ranks = disturbance_.ranks;
+  p.cores = static_cast<int>(std::thread::hardware_concurrency());
+  p.seconds = seconds_;
+  p.load = load_;
+  p.others = disturbance_.others;
+  p.switches = disturbance_.switches;
+  for (const Measured& one : paths_) {
+    if (!one.usable) continue;
+    p.spread[one.path->name] = spread_of(one.turns);
+    if (!one.wrong.empty()) p.derived[one.path->name] = one.wrong;
+  }
+  return p;
+}
+
+std::string Measuring::notice() const {
+  std::string wrong;
+  for (const Measured& one : paths_)
+    if (one.usable && !one.wrong.empty())
+      wrong += fmt::format("{}{}: {}", wrong.empty() ? "" : "; ", one.path->name, one.wrong);
+  if (wrong.empty()) return {};
+  return fmt::format(
+      "tasuki: what was measured cannot be ({}), so these paths have prices derived from plain copies; "
+      "`tasuki tune` measures again\n",
+      wrong);
+}
+
+// A profile of Tasuki's own that is uncertain is measured again, by a few programs; it may be that the machine was
+// busy.
+constexpr int kMostAttempts = 3;
 
 // Reads the profile that an earlier run has left, if there is one. A part has its parent's prices. Collective.
 void read_profile(Runtime& runtime) {
@@ -354,86 +328,53 @@ void read_profile(Runtime& runtime) {
   const Profile kept = load_profile(runtime);
   for (const auto& [path, section] : kept.sections()) runtime.machine.costs[path] = cost_of(section);
   runtime.machine.corrections = kept.corrections();
-}
-
-// Memory for measuring.
-std::shared_ptr<std::byte> room_for(const Context& context, Memory memory) {
-  Runtime& runtime = runtime_of(context);
-  return memory == Memory::device ? runtime.gpus->allocate(std::max(kBulkOnGpu, kRunsOnGpu * kStrideOnGpu))
-                                  : shared_alloc(context, kSizes.back());
-}
-
-// The same as programs have it: NumPy asks for large pages for arrays of this size, too.
-std::shared_ptr<std::byte> own_room() {
-  constexpr std::size_t kPage = std::size_t{2} << 20;
-  const auto bytes = static_cast<std::size_t>(kSizes.back());
-  std::shared_ptr<std::byte> room(static_cast<std::byte*>(std::aligned_alloc(kPage, bytes)), std::free);
-  if (!room) throw Error(fmt::format("there is no memory for {} bytes in which paths are measured", bytes));
-  madvise(room.get(), bytes, MADV_HUGEPAGE);
-  std::fill_n(room.get(), bytes, std::byte{3});
-  return room;
-}
-
-// Measures the paths for this kind of memory that have no price yet. Collective.
-bool measure_missing(const Context& context, Memory memory, Profile& found) {
-  Machine& machine = runtime_of(context).machine;
-  std::vector<const Path*> missing;
-  for (const Path& path : all_paths()) {
-    if (path.memory == memory && !machine.cost(path.name).measured && partner_for(context, path) >= 0)
-      missing.push_back(&path);
+  runtime.provenance = kept.provenance();
+  runtime.machine.source = described(runtime.provenance);
+  if (!runtime.settings().profile.empty()) return;
+  for (const Provenance& one : runtime.provenance) {
+    if (!one.uncertain() || one.attempts >= kMostAttempts) continue;
+    for (const auto& [path, spread] : one.spread) runtime.machine.costs.erase(path);
   }
-  if (missing.empty()) return false;
-  std::shared_ptr<std::byte> from;
-  std::shared_ptr<std::byte> to;
-  std::shared_ptr<std::byte> own_from;
-  std::shared_ptr<std::byte> own_to;
-  // A rank that gets none must not leave another waiting for it.
-  all_do(runtime_of(context), "measuring the machine", [&] {
-    const auto meets_us = [&](const Path* path) {
-      const int partner = partner_for(context, *path);
-      return partner == context.rank() || (partner == 0 && beside_for(context, *path) == context.rank());
-    };
-    if (context.rank() != 0 && std::ranges::none_of(missing, meets_us)) return;
-    from = room_for(context, memory);
-    to = room_for(context, memory);
-    if (memory == Memory::device) return;
-    std::fill_n(from.get(), kSizes.back(), std::byte{1});
-    std::fill_n(to.get(), kSizes.back(), std::byte{2});
-    own_from = own_room();
-    own_to = own_room();
-  });
-  // Several passes over all paths: a disturbance of some milliseconds is over when a path's turn comes again.
-  std::map<const Path*, std::optional<Times>> times;
-  for (int pass = 0; pass < kPasses; ++pass) {
-    for (const Path* path : missing) {
-      if (pass > 0 && !times[path]) continue;
-      const std::optional<Times> now = measure(context, *path, {from.get(), to.get(), own_from.get(), own_to.get()});
-      if (pass == 0 || !now) {
-        times[path] = now;
-      } else {
-        times[path]->keep_least(*now);
-      }
-    }
-  }
-  for (const Path* path : missing)
-    if (times[path]) found.set(path->name, constants(*path, *times[path]));
-  return true;
+}
+
+// What was measured of the same paths before, and is now measured again.
+int attempts_before(const Runtime& runtime, const Provenance& now) {
+  int most = 0;
+  for (const Provenance& one : runtime.provenance)
+    if (std::ranges::any_of(one.spread, [&](const auto& entry) { return now.spread.contains(entry.first); }))
+      most = std::max(most, one.attempts);
+  return most;
 }
 
 void calibrate(const Context& context) {
   Runtime& runtime = runtime_of(context);
   const TracePause pause;
   Profile found;
-  bool any = false;
+  std::vector<Provenance> newer;
   for (const Memory memory : {Memory::host, Memory::device}) {
-    if (!measure_missing(context, memory, found)) continue;
-    any = true;
+    Measuring measuring(context, memory);
+    if (!measuring.any()) continue;
+    measuring.run();
+    measuring.tell(found);
+    Provenance provenance = measuring.provenance();
+    provenance.date = date_now();
+    provenance.attempts = attempts_before(runtime, provenance) + 1;
+    newer.push_back(std::move(provenance));
+    if (context.rank() == 0) fmt::print(stderr, "{}", measuring.notice());
     // They hold for the prices that were there.
     std::erase_if(runtime.machine.corrections, [&](const Correction& one) { return one.memory == memory; });
   }
-  if (!any) return;
+  if (newer.empty()) return;
   // All new prices take effect together. Until then every measuring transfer is planned with the same ones.
   for (const auto& [path, section] : found.sections()) runtime.machine.costs[path] = cost_of(section);
+  // Date and load are rank 0's.
+  const auto text = text_of_root(runtime, json_of(newer).dump(), kDoing);
+  const auto fail = [](const std::string& place, const std::string& what) {
+    throw Error(fmt::format("{}: rank 0 tells that {} {} (a defect in Tasuki)", kDoing, place, what));
+  };
+  for (Provenance& one : provenance_of(nlohmann::json::parse(text), "provenance", fail))
+    add_provenance(runtime.provenance, std::move(one));
+  runtime.machine.source = described(runtime.provenance);
   keep_profile(runtime);
 }
 

@@ -5,8 +5,10 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <thread>
 
@@ -44,6 +46,31 @@ void save_profile(const Runtime& runtime, const Profile& profile) {
                why);
 }
 
+// Empty if there is no file that can be used. A damaged one counts as missing: it is only what this program can measure
+// again.
+std::string own_text(const std::string& file) {
+  std::string why = irregular(file);
+  std::string text;
+  if (why.empty()) {
+    const auto read = read_text(file);
+    if (!read && errno == ENOENT) return {};
+    if (!read) why = std::strerror(errno);
+    if (read) text = *read;
+  } else {
+    why = "it is " + why;
+  }
+  if (why.empty()) {
+    try {
+      (void)Profile::parsed(text);
+      return text;
+    } catch (const Error& error) {
+      why = text.empty() ? "it is empty" : error.what();
+    }
+  }
+  fmt::print(stderr, "tasuki: the machine profile {} cannot be used: {}; the machine is measured again\n", file, why);
+  return {};
+}
+
 }  // namespace
 
 std::string profile_file(const Runtime& runtime) {
@@ -59,7 +86,7 @@ std::string profile_file(const Runtime& runtime) {
     return {};
   }
   const std::string& host = runtime.topology().processes[0].name;
-  return (folder / "tasuki" / fmt::format("profile-{}-{}.json", host, mpi_name())).string();
+  return (folder / "tasuki" / fmt::format("profile-{}-{}-{}.json", Profile::version(), host, mpi_name())).string();
 }
 
 Profile load_profile(Runtime& runtime) {
@@ -67,6 +94,10 @@ Profile load_profile(Runtime& runtime) {
   std::string text;
   all_do(runtime, "Context", [&] {
     if (runtime.rank() != 0 || file.empty()) return;
+    if (runtime.settings().profile.empty()) {
+      text = own_text(file);
+      return;
+    }
     if (const std::string what = irregular(file); !what.empty())
       throw Error(fmt::format(
           "the machine profile {} is {}; TASUKI_PROFILE must name a file, or one that does not exist yet", file, what));
@@ -85,6 +116,7 @@ bool keep_profile(Runtime& runtime) {
   Profile profile;
   for (const auto& [path, cost] : runtime.machine.costs) profile.set(path, section_of(cost));
   profile.set_corrections(runtime.machine.corrections);
+  profile.set_provenance(runtime.provenance);
   save_profile(runtime, profile);
   return true;
 }

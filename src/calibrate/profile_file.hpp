@@ -8,10 +8,12 @@
 
 namespace tasuki {
 
-/// The profile's file for this runtime: TASUKI_PROFILE, or profile-<host>-<mpi>.json in $XDG_CACHE_HOME/tasuki or
-/// ~/.cache/tasuki. Empty if there is no such folder and none can be made.
+/// The profile's file for this runtime: TASUKI_PROFILE, or profile-<version>-<host>-<mpi>.json in
+/// $XDG_CACHE_HOME/tasuki or ~/.cache/tasuki, so that versions of Tasuki with other files do not share one. Empty if
+/// there is no such folder and none can be made.
 std::string profile_file(const Runtime& runtime);
-/// Reads on rank 0 and tells all ranks. Collective; every rank throws if the file is corrupt. Empty profile if no file.
+/// Reads on rank 0 and tells all ranks. Collective. Empty profile if no file. If the file is corrupt, every rank throws
+/// where the user named it; one of Tasuki's own counts as none, and rank 0 says so in a line on stderr.
 Profile load_profile(Runtime& runtime);
 /// Rank 0 writes the prices and corrections of the runtime's machine (atomically, by renaming). Says so once on stderr
 /// if it cannot; that is no error. Returns false, and writes nothing, where they are not worth keeping: with more ranks

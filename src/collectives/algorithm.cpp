@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 
 #include "collectives/candidates.hpp"
@@ -40,10 +41,16 @@ struct Answer {
   Parameters parameters;
   std::string path;
   std::string remark;
+  std::optional<double> predicted;
 };
 constexpr std::size_t kAnswers = 8;
 thread_local std::vector<Answer> answers;
 thread_local std::size_t next_answer = 0;
+
+std::optional<double> predicted_of(const Candidate& one) {
+  if (one.predicted < 0 || std::isinf(one.predicted)) return {};
+  return one.predicted * one.factor;
+}
 
 const Answer& answer(const Machine& machine, const std::shared_ptr<const Collective>& collective) {
   const CollectiveShape& shape = collective->shape();
@@ -51,7 +58,9 @@ const Answer& answer(const Machine& machine, const std::shared_ptr<const Collect
     if (known.shape == shape && known.machine == machine) return known;
   const std::vector<Candidate> all = candidates_of(machine, collective);
   const Candidate& best = best_of(all);
-  Answer found{machine, shape, best.algorithm, best.parameters, best.path, remark_of(machine, collective, all, best)};
+  Answer found{machine,           shape,     best.algorithm,
+               best.parameters,   best.path, remark_of(machine, collective, all, best),
+               predicted_of(best)};
   if (answers.size() < kAnswers) return answers.emplace_back(std::move(found));
   return answers[next_answer++ % kAnswers] = std::move(found);
 }
@@ -118,7 +127,24 @@ CollectivePlan::CollectivePlan(const Machine& machine, const CollectiveShape& sh
   parameters_ = found.parameters;
   path_ = found.path;
   remark_ = found.remark;
+  predicted_ = found.predicted;
   buffers_ = problem(0).buffers;
+}
+
+CollectivePlan::CollectivePlan(const Machine& machine, const CollectiveShape& shape, const Candidate& chosen)
+    : collective_(std::make_shared<const Collective>(machine, shape)),
+      algorithm_(chosen.algorithm),
+      parameters_(chosen.parameters),
+      path_(chosen.path != "auto" ? chosen.path : shape.path),
+      remark_(fmt::format("algorithm: {}, by option 'tune'\n", name_of(chosen))),
+      predicted_(predicted_of(chosen)) {
+  buffers_ = problem(0).buffers;
+}
+
+Candidate CollectivePlan::candidate() const {
+  Candidate candidate{algorithm_, parameters_};
+  candidate.path = path_;
+  return candidate;
 }
 
 std::vector<Problem> CollectivePlan::problems(int first, int last) const {

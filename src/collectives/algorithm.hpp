@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -96,6 +97,8 @@ struct AlgorithmRegistration {
   explicit AlgorithmRegistration(Algorithm (*make)());
 };
 
+struct Candidate;
+
 /// A collective as it was laid out: asked for every rank.
 class CollectivePlan {
  public:
@@ -103,12 +106,17 @@ class CollectivePlan {
   /// their closed forms. A function of its arguments: every rank comes to the same. `wanted` is an algorithm's name or
   /// `auto`. Throws `Error` for a name that is none.
   CollectivePlan(const Machine& machine, const CollectiveShape& shape);
+  /// The same with what was chosen otherwise.
+  CollectivePlan(const Machine& machine, const CollectiveShape& shape, const Candidate& chosen);
 
   const Collective& collective() const { return *collective_; }
   const Algorithm& algorithm() const { return *algorithm_; }
   const Parameters& parameters() const { return parameters_; }
   /// Paths by name, where a machine's measurements prefer them to those that the planner chooses; else `auto`.
   const std::string& path() const { return path_; }
+  /// Seconds that it was predicted to take, with its correction; nothing where no plans were predicted.
+  const std::optional<double>& predicted() const { return predicted_; }
+  Candidate candidate() const;
   /// Bytes that all ranks together send to ranks of other islands.
   std::int64_t across() const;
   Problem problem(int rank) const { return std::move(problems(rank, rank + 1).front()); }
@@ -124,6 +132,7 @@ class CollectivePlan {
   Parameters parameters_;
   std::string path_;
   std::string remark_;
+  std::optional<double> predicted_;
 };
 
 /// Rounds until a number that doubles in each, beginning with 1, has reached `ranks`.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "collectives/corrections.hpp"
 #include "paths/path.hpp"
 #include "predict/predict.hpp"
 #include "tasuki/error.hpp"
@@ -80,6 +81,22 @@ std::vector<Candidate> worth_measuring(const Machine& machine, const std::shared
   }
   if (chosen.size() == 1 && !by_plans(all)) chosen.front().predicted = -1;
   return chosen;
+}
+
+std::vector<Candidate> candidates_to_try(const Machine& machine, const std::shared_ptr<const Collective>& collective) {
+  const CollectiveShape& shape = collective->shape();
+  std::vector<Candidate> all =
+      shape.path == "auto" ? worth_measuring(machine, collective) : candidates_of(machine, collective);
+  const bool predicted = by_plans(all);
+  std::erase_if(all, [&](const Candidate& c) { return c.model(predicted) < 0 || std::isinf(c.model(predicted)); });
+  if (shape.path == "auto") {
+    const Corrections corrections(machine, *collective);
+    for (Candidate& c : all) c.factor = corrections.of(*c.algorithm, c.parameters, c.path).factor;
+  }
+  std::stable_sort(all.begin(), all.end(), [&](const Candidate& a, const Candidate& b) {
+    return a.model(predicted) * a.factor < b.model(predicted) * b.factor;
+  });
+  return all;
 }
 
 }  // namespace tasuki

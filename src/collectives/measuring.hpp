@@ -13,4 +13,7 @@ namespace tasuki {
 /// at: `predicted`, or else `closed`, is the model's.
 std::vector<Candidate> worth_measuring(const Machine& machine, const std::shared_ptr<const Collective>& collective);
 
+/// For option `tune`: those of them that the shape allows, the best by their corrected predictions first.
+std::vector<Candidate> candidates_to_try(const Machine& machine, const std::shared_ptr<const Collective>& collective);
+
 }  // namespace tasuki

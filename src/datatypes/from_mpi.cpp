@@ -93,7 +93,8 @@ struct Contents {
     types.resize(static_cast<std::size_t>(inner), MPI_DATATYPE_NULL);
   }
   static void check(int status, const char* call) {
-    if (status != MPI_SUCCESS) throw Error(fmt::format("from_mpi: {} says error {} of the type", call, status));
+    if (status != MPI_SUCCESS)
+      throw Error(ErrorKind::system, fmt::format("from_mpi: {} says error {} of the type", call, status));
   }
 };
 

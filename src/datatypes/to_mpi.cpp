@@ -37,7 +37,8 @@ class Made {
 
 int as_int(std::int64_t number, const char* what) {
   if (number < INT_MIN || number > INT_MAX)
-    throw Error(fmt::format("to_mpi: {} is {}, which MPI's calls with 32-bit counts cannot take", what, number));
+    throw Error(ErrorKind::not_possible,
+                fmt::format("to_mpi: {} is {}, which MPI's calls with 32-bit counts cannot take", what, number));
   return static_cast<int>(number);
 }
 
@@ -45,7 +46,7 @@ template <class Call, class... Arguments>
 Made make(const char* name, Call call, Arguments... arguments) {
   MPI_Datatype type = MPI_DATATYPE_NULL;
   const int status = call(arguments..., &type);
-  if (status != MPI_SUCCESS) throw Error(fmt::format("to_mpi: {} says error {}", name, status));
+  if (status != MPI_SUCCESS) throw Error(ErrorKind::system, fmt::format("to_mpi: {} says error {}", name, status));
   return Made(type);
 }
 
@@ -168,7 +169,8 @@ Spelt to_mpi(const Layout& layout, Spelling spelling, std::int64_t unit) {
   }
   MPI_Datatype committed = type.get();
   const int status = MPI_Type_commit(&committed);
-  if (status != MPI_SUCCESS) throw Error(fmt::format("to_mpi: MPI_Type_commit says error {}", status));
+  if (status != MPI_SUCCESS)
+    throw Error(ErrorKind::system, fmt::format("to_mpi: MPI_Type_commit says error {}", status));
   spelt.type = type.release();
   return spelt;
 }

@@ -186,7 +186,7 @@ class Binding {
     if (home == Home::device || home == Home::stamped) return runtime_.gpus->allocate(bytes);
     if (home == Home::pinned) return {gpu()->allocate_mapped(bytes), [](std::byte* p) { gpu()->release_mapped(p); }};
     auto* const memory = static_cast<std::byte*>(std::aligned_alloc(kLine, static_cast<std::size_t>(bytes)));
-    if (memory == nullptr) throw Error(fmt::format("no memory for {} bytes of scratch", bytes));
+    if (memory == nullptr) throw Error(ErrorKind::system, fmt::format("no memory for {} bytes of scratch", bytes));
     std::memset(memory, 0, static_cast<std::size_t>(bytes));
     return {memory, [](std::byte* p) { std::free(p); }};
   }

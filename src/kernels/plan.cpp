@@ -19,6 +19,7 @@
 #include "operations/state.hpp"
 #include "session/collective.hpp"
 #include "session/gpus.hpp"
+#include "session/wait_until.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/kernel.hpp"
 
@@ -136,11 +137,13 @@ class Operation::Kernels final : public KernelRuns {
       const std::string& path = plan_.paths[static_cast<std::size_t>(c.path)];
       if (!can_be_carried(i))
         throw Error(
+            ErrorKind::not_possible,
             fmt::format("{}: device: what goes to or comes from rank {} travels by path '{}', which a kernel cannot "
                         "start; {}, or let the host start this operation",
                         who(), c.peer, path, advice(c.peer)));
       if (c.loop >= 0)
         throw Error(
+            ErrorKind::not_possible,
             fmt::format("{}: device: what goes to or comes from rank {} travels by path '{}' in chunks, which a kernel "
                         "cannot start; choose another algorithm, or let the host start this operation",
                         who(), c.peer, path));
@@ -148,6 +151,7 @@ class Operation::Kernels final : public KernelRuns {
     }
     if (messages && runtime_.thread_level() < MPI_THREAD_MULTIPLE)
       throw Error(
+          ErrorKind::not_possible,
           fmt::format("{}: device: a kernel's messages are sent by a thread of Tasuki's, which needs "
                       "MPI_THREAD_MULTIPLE, but MPI was started with less; use MPI_Init_thread, or let the host start "
                       "this operation",
@@ -234,7 +238,7 @@ class Operation::Kernels final : public KernelRuns {
     } catch (const Error& error) {
       const std::string text = error.what();
       const std::string prefix = who() + ": device: ";
-      throw Error(text.starts_with(prefix) ? text.substr(prefix.size()) : text);
+      throw Error(error.kind(), text.starts_with(prefix) ? text.substr(prefix.size()) : text);
     }
   }
 
@@ -284,8 +288,9 @@ class Operation::Kernels final : public KernelRuns {
         if (text.empty() && channel.thread != nullptr) text = channel.thread->failure();
       if ((set & device::kOtherVersion) != 0) text = describe_other_version(who(), set);
       if (text.empty()) text = describe(*lowered, failure);
-      runtime_.fail(text);
-      throw Error(text);
+      const ErrorKind kind = kind_of_ended_wait(runtime_);
+      runtime_.fail(text, kind);
+      throw Error(kind, text);
     }
   }
 

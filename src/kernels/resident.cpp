@@ -175,7 +175,7 @@ class Resident::State {
         home_.check();
       } catch (const Error& failure) {
         if (std::string(failure.what()) != error.what())
-          throw Error(fmt::format("{}; {}", error.what(), failure.what()));
+          throw Error(failure.kind(), fmt::format("{}; {}", error.what(), failure.what()));
       }
       throw;
     }
@@ -319,11 +319,13 @@ void check_room(const Context& context, const ResidentOptions& options, const Ke
   consider(facts.threads, warps * kWarp, fmt::format("threads ({} a block)", options.threads));
   consider(facts.registers, warps * warp_registers, fmt::format("registers ({} a thread)", facts.thread_registers));
   consider(facts.shared, shared, fmt::format("shared memory ({} bytes a block)", shared));
-  throw Error(fmt::format(
-      "rank {}: launch_resident: {} blocks of {} threads do not fit on GPU {} ({}) at once; {} would, {} on "
-      "each of {} multiprocessors: what runs out is {}",
-      context.rank(), options.blocks, options.threads, facts.gpu, facts.gpu_name, fit, each, facts.multiprocessors,
-      limit));
+  throw Error(
+      ErrorKind::not_possible,
+      fmt::format(
+          "rank {}: launch_resident: {} blocks of {} threads do not fit on GPU {} ({}) at once; {} would, {} on "
+          "each of {} multiprocessors: what runs out is {}",
+          context.rank(), options.blocks, options.threads, facts.gpu, facts.gpu_name, fit, each, facts.multiprocessors,
+          limit));
 }
 
 void check_gpu_launch(const Context& context, const ResidentOptions& options) {
@@ -361,6 +363,7 @@ Resident run_on_threads(const Context& context, const ResidentOptions& options,
   const std::string call = fmt::format("rank {}: launch_resident", runtime.rank());
   if (runtime.gpus)
     throw Error(
+        ErrorKind::not_possible,
         fmt::format("{}: the context uses GPUs, but this kernel was not compiled for one; compile it with nvcc", call));
   if (options.blocks < 1 || options.blocks > kMostCpuThreads)
     throw Error(

@@ -15,6 +15,7 @@
 #include "memory/gpu.hpp"
 #include "session/collective.hpp"
 #include "session/gpus.hpp"
+#include "session/wait_until.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -187,7 +188,7 @@ void KernelTeam::State::map_peers() {
     }
     std::string why;
     const GpuAddress found = runtime_.gpus->find(own_.get(), why);
-    if (!why.empty()) throw Error("its memory cannot be shared: " + why);
+    if (!why.empty()) throw Error(ErrorKind::not_possible, "its memory cannot be shared: " + why);
     address = encoded(found);
   });
   const auto theirs = exchange(runtime_, others, std::vector<std::string>(others.size(), address));
@@ -197,8 +198,8 @@ void KernelTeam::State::map_peers() {
       peers_.push_back(on_gpu_ ? runtime_.gpus->map(others[i], decoded<GpuAddress>(theirs[i]))
                                : runtime_.memory().map(others[i], decoded<SharedAddress>(theirs[i])));
       if (peers_.back() == nullptr)
-        throw Error(
-            fmt::format("the memory of rank {} cannot be mapped: {}", others[i], runtime_.memory().why_not(others[i])));
+        throw Error(ErrorKind::not_possible, fmt::format("the memory of rank {} cannot be mapped: {}", others[i],
+                                                         runtime_.memory().why_not(others[i])));
       team_.base[others[i]] = reinterpret_cast<device::Byte*>(peers_.back().get());
     }
   });
@@ -221,8 +222,9 @@ void KernelTeam::State::check() const {
   if ((set & device::kOtherVersion) != 0)
     text = describe_other_version(fmt::format("rank {}: {}", runtime_.rank(), name_), set);
   if (text.empty()) text = describe(*failure_, team, name_);
-  runtime_.fail(text);
-  throw Error(text);
+  const ErrorKind kind = kind_of_ended_wait(runtime_);
+  runtime_.fail(text, kind);
+  throw Error(kind, text);
 }
 
 KernelTeam::KernelTeam(const Context& context, const KernelTeamOptions& options)

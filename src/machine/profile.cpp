@@ -1,5 +1,6 @@
 // Profile: see profile.hpp. The file is `{"machine": "...", "version": 9, "paths": {"mpi": {"latency": 1e-6, ...}}}`,
-// and with corrections also `"collectives": {"version": 1, "corrections": [...]}`.
+// with corrections also `"collectives": {"version": 2, "corrections": [...]}`, and `"measured": [{"date": ...}]`, which
+// tells how the prices came about.
 #include "machine/profile.hpp"
 
 #include <fmt/format.h>
@@ -101,16 +102,27 @@ CostSection section_of(const PathCost& cost) {
 
 std::string Profile::to_json(const std::string& machine) const {
   nlohmann::json json{{"machine", machine}, {"version", kVersion}, {"paths", sections_}};
+  if (!provenance_.empty()) json["measured"] = json_of(provenance_);
   if (!corrections_.empty()) json["collectives"] = {{"version", kModel}, {"corrections", json_of(corrections_)}};
   return json.dump(2) + "\n";
 }
 
+int Profile::version() {
+  return kVersion;
+}
+
 Profile Profile::from_json(const std::string& text, const std::string& file) {
-  const auto fail = [&](const std::string& what) {
-    return Error(fmt::format(
+  try {
+    return parsed(text);
+  } catch (const Error& error) {
+    throw Error(fmt::format(
         "machine profile {}: {}; delete the file to have it measured again, or set TASUKI_PROFILE to another", file,
-        what));
-  };
+        error.what()));
+  }
+}
+
+Profile Profile::parsed(const std::string& text) {
+  const auto fail = [](const std::string& what) { return Error(what); };
   nlohmann::json json;
   try {
     json = nlohmann::json::parse(text);
@@ -134,15 +146,15 @@ Profile Profile::from_json(const std::string& text, const std::string& file) {
       profile.sections_[section][key] = value.get<double>();
     }
   }
+  const auto fail_at = [&](const auto& place, const auto& what) { throw fail(fmt::format("{}: {}", place, what)); };
+  if (json.contains("measured")) profile.provenance_ = provenance_of(json["measured"], "measured", fail_at);
   if (!json.contains("collectives")) return profile;
   const nlohmann::json& told = json["collectives"];
   if (!told.is_object() || !told.contains("version") || !told["version"].is_number_integer() ||
       !told.contains("corrections"))
     throw fail("\"collectives\" is no object with \"version\" and \"corrections\"");
   if (told["version"] == kModel)
-    profile.corrections_ =
-        corrections_of(told["corrections"], "collectives.corrections",
-                       [&](const auto& place, const auto& what) { throw fail(fmt::format("{}: {}", place, what)); });
+    profile.corrections_ = corrections_of(told["corrections"], "collectives.corrections", fail_at);
   return profile;
 }
 

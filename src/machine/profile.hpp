@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "machine/provenance.hpp"
 #include "tasuki/machine.hpp"
 
 namespace tasuki {
@@ -35,15 +36,23 @@ class Profile {
   const std::vector<Correction>& corrections() const { return corrections_; }
   void set_corrections(std::vector<Correction> corrections) { corrections_ = std::move(corrections); }
 
+  /// How the prices came about; none in a file that people wrote.
+  const std::vector<Provenance>& provenance() const { return provenance_; }
+  void set_provenance(std::vector<Provenance> provenance) { provenance_ = std::move(provenance); }
+
+  static int version();  ///< of the file's form
   std::string to_json(const std::string& machine) const;
   /// Empty if an earlier version of Tasuki wrote it: then all is measured again. Without corrections if another version
-  /// of the model of collectives wrote these. Throws `Error` naming `file` and what
-  /// is wrong with it: not JSON, wrong shape, numbers that are not positive and finite.
+  /// of the model of collectives wrote these. Throws `Error` that says what is wrong: not JSON, wrong shape, numbers
+  /// that are not positive and finite.
+  static Profile parsed(const std::string& text);
+  /// The same of a file that the user named: the error names it, and says what to do.
   static Profile from_json(const std::string& text, const std::string& file);
 
  private:
   std::map<std::string, CostSection> sections_;
   std::vector<Correction> corrections_;
+  std::vector<Provenance> provenance_;
 };
 
 }  // namespace tasuki

@@ -10,7 +10,8 @@ namespace {
 
 Gpu& gpu_for(const char* call) {
   Gpu* const one = gpu();
-  if (one == nullptr) throw Error(fmt::format("{}: this process cannot use a GPU: {}", call, why_no_gpu()));
+  if (one == nullptr)
+    throw Error(ErrorKind::not_possible, fmt::format("{}: this process cannot use a GPU: {}", call, why_no_gpu()));
   return *one;
 }
 

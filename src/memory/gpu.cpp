@@ -88,7 +88,7 @@ std::string why_no_gpu() {
 }
 
 Fork::Fork() {
-  if (gpu() == nullptr) throw Error("Fork: this process cannot use a GPU: " + why_no_gpu());
+  if (gpu() == nullptr) throw Error(ErrorKind::not_possible, "Fork: this process cannot use a GPU: " + why_no_gpu());
   parts_ = gpu()->fork();
 }
 
@@ -101,7 +101,7 @@ void Fork::join(Stream into) {
 }
 
 Graph::Graph(Stream stream, const std::function<void()>& enqueue) {
-  if (gpu() == nullptr) throw Error("Graph: this process cannot use a GPU: " + why_no_gpu());
+  if (gpu() == nullptr) throw Error(ErrorKind::not_possible, "Graph: this process cannot use a GPU: " + why_no_gpu());
   constexpr std::uintptr_t kLegacy = 1;  // the value of cudaStreamLegacy
   if (reinterpret_cast<std::uintptr_t>(stream) <= kLegacy) {
     throw Error("Graph: argument 'stream' is the default stream, which CUDA cannot capture; make a stream of your own");

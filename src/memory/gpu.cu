@@ -87,10 +87,12 @@ class CudaGraph final : public GpuGraph {
     Captured captured(graph);
     if (code == cudaSuccess) return captured;
     cudaGetLastError();
-    throw Error(std::string("Graph: what was enqueued could not be captured: ") + cudaGetErrorString(code) + " (" +
-                cudaGetErrorName(code) +
-                "); calls that wait, allocate device memory or load kernels must be made before, and every branch must "
-                "join the stream again");
+    throw Error(
+        ErrorKind::system,
+        std::string("Graph: what was enqueued could not be captured: ") + cudaGetErrorString(code) + " (" +
+            cudaGetErrorName(code) +
+            "); calls that wait, allocate device memory or load kernels must be made before, and every branch must "
+            "join the stream again");
   }
 
   Ready ready_;
@@ -158,8 +160,9 @@ class Cuda final : public Gpu {
       std::size_t free = 0;
       std::size_t total = 0;
       cudaMemGetInfo(&free, &total);
-      throw Error("cudaMalloc of " + std::to_string(bytes) + " bytes on GPU " + std::to_string(current()) +
-                  " failed: " + std::to_string(free) + " of " + std::to_string(total) + " bytes are free");
+      throw Error(ErrorKind::system, "cudaMalloc of " + std::to_string(bytes) + " bytes on GPU " +
+                                         std::to_string(current()) + " failed: " + std::to_string(free) + " of " +
+                                         std::to_string(total) + " bytes are free");
     }
     TASUKI_CUDA(cudaMemset, p, 0, static_cast<std::size_t>(bytes));
     TASUKI_CUDA(cudaStreamSynchronize, nullptr);

@@ -18,7 +18,7 @@ namespace tasuki {
 /// memory of a rank goes when it dies, and a kernel that still uses it fails by that.
 class GpuFailure : public Error {
  public:
-  using Error::Error;
+  explicit GpuFailure(const std::string& text) : Error(ErrorKind::system, text) {}
 };
 
 /// Interprocess handle of a GPU allocation: another process of the same machine opens the allocation with it.

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "collectives/algorithm.hpp"
+#include "collectives/candidates.hpp"
+#include "collectives/measuring.hpp"
 #include "memory/gpu.hpp"
 #include "operations/collective_layouts.hpp"
 #include "operations/given_memory.hpp"
@@ -44,7 +46,11 @@ bool overlap(const void* a, std::int64_t a_bytes, const void* b, std::int64_t b_
 class Making {
  public:
   Making(const Context& context, CollectiveCall call, const CollectiveOptions& options)
-      : context_(context), runtime_(runtime_of(context)), call_(std::move(call)), d_(runtime_, call_.operation) {
+      : context_(context),
+        runtime_(runtime_of(context)),
+        call_(std::move(call)),
+        d_(runtime_, call_.operation),
+        tune_(options.tune) {
     CollectiveShape& shape = call_.shape;
     shape.trees = options.trees;
     shape.arity = options.arity;
@@ -73,8 +79,9 @@ class Making {
       try {
         const CollectivePlan layout(machine, call_.shape);
         d_.problem = layout.problem(me());
-        for (std::size_t b = 0; b < d_.problem.buffers.size(); ++b)
-          d_.buffers.push_back(memory_of_buffer(layout.collective(), d_.problem.buffers[b], static_cast<int>(b)));
+        d_.predicted = layout.predicted();
+        d_.buffers = memory_of_buffers(layout, d_.problem);
+        if (tune_ > 1) add_alternatives(machine, layout, d_);
       } catch (const Error& error) {
         d_.agreement.complain(error);
       }
@@ -105,6 +112,7 @@ class Making {
     agreement.same("ordered", shape.ordered ? "true" : "false");
     if (!rooted()) agreement.same("in_place", marked_ ? "true" : "false");
     agreement.same("algorithm", shape.algorithm).same("path", shape.path);
+    agreement.same("tune", tune_);
     agreement.same("trees", shape.trees).same("arity", shape.arity).same("chunk", shape.chunk);
     agreement.same("where", std::string(to_string(shape.memory)));  // of a barrier, which has no memory to tell
     d_.attempt.locally("checking arguments", [&] { agreement.complain(complaint()); });
@@ -288,6 +296,31 @@ class Making {
     shape.shared = d_.attempt.combine(call_.operation, {shared ? kYes : 0}, doing)[0] == kYes;
   }
 
+  std::vector<UserBuffer> memory_of_buffers(const CollectivePlan& layout, const Problem& problem) const {
+    std::vector<UserBuffer> buffers;
+    for (std::size_t b = 0; b < problem.buffers.size(); ++b)
+      buffers.push_back(memory_of_buffer(layout.collective(), problem.buffers[b], static_cast<int>(b)));
+    return buffers;
+  }
+
+  // What option `tune` tries: the choice, and what is predicted to be fastest beside it.
+  void add_alternatives(const Machine& machine, const CollectivePlan& chosen, Description& d) const {
+    const std::string& path = chosen.path() != "auto" ? chosen.path() : call_.shape.path;
+    d.alternatives.push_back({fmt::format("{}, as predicted", name_of(chosen.candidate())), path, d.problem, d.buffers,
+                              chosen.predicted().value_or(-1)});
+    const auto collective = std::make_shared<const Collective>(machine, call_.shape);
+    std::vector<Candidate> all = candidates_to_try(machine, collective);
+    const bool predicted = by_plans(all);
+    for (const Candidate& one : all) {
+      if (std::ssize(d.alternatives) > 2 * static_cast<std::ptrdiff_t>(tune_)) break;
+      const CollectivePlan layout(machine, call_.shape, one);
+      Problem problem = layout.problem(me());
+      std::vector<UserBuffer> buffers = memory_of_buffers(layout, problem);
+      d.alternatives.push_back(
+          {name_of(one), layout.path(), std::move(problem), std::move(buffers), one.model(predicted) * one.factor});
+    }
+  }
+
   // The one buffer of a collective that has one.
   void* data() const { return call_.shape.kind == CollectiveKind::broadcast ? const_cast<void*>(call_.in) : call_.out; }
 
@@ -312,6 +345,8 @@ class Making {
   CollectiveCall call_;
   Description d_;
   std::string engine_;
+  Description d_;
+  int tune_ = 0;
   bool marked_ = false;  // an argument of this rank is `in_place`
 };
 

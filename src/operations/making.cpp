@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <span>
+#include <thread>
 #include <utility>
 
 #include "engines/bind.hpp"
@@ -35,6 +36,14 @@ Memory memory_of_all(const std::vector<UserBuffer>& buffers) {
 
 void print_pass(const std::string& pass, const Plan& plan) {
   fmt::print(stderr, "tasuki: rank {}: plan after pass '{}':\n{}", plan.rank, pass, to_text(plan));
+}
+
+// Candidates are tried only when all ranks have said that they want it.
+void check_tune(Agreement& agreement, const OperationOptions& options) {
+  if (options.tune < 0) agreement.complain(fmt::format("argument 'tune' is {}; it must be 0 or more", options.tune));
+  agreement.same("tune", options.tune);
+  agreement.complain(path_complaint(options.path));
+  agreement.check();
 }
 
 // Two ranks that plan by themselves connect what only they need. What cannot be used is told anew for every operation.
@@ -98,12 +107,18 @@ void Operation::State::check_options(Agreement& agreement, const std::string& en
   }
 }
 
-Operation::State::State(const Context& context, Description description, const OperationOptions& options)
+Operation::State::State(const Context& context, Description description, const OperationOptions& wanted)
     : context_(context),
       name_(description.problem.operation),
       where_(description.where.value_or(memory_of_all(description.buffers))) {
   Runtime& runtime = runtime_of(context);
   Attempt& attempt = description.attempt;
+  OperationOptions options = wanted;
+  if (options.tune != 0) {
+    attempt.complain_to(description.agreement, name_);
+    check_tune(description.agreement, options);
+    if (options.tune > 1) choose_by_trial(description, options);
+  }
   attempt.locally("adding the records of checks", [&] { check_ = OperationCheck::of(runtime, description); });
   buffers_ = std::move(description.buffers);
   cells_ = std::move(description.cells);
@@ -118,22 +133,30 @@ Operation::State::State(const Context& context, Description description, const O
   attempt.locally("listing peers", [&] { peers_ = peers_of(problem.moves, problem.rank); });
   Agreement& agreement = description.agreement;
   attempt.complain_to(agreement, name_);  // now: a rank that has failed so far may not know its peers
-  if (!attempt.failing()) {               // else a rank has a complaint, which comes before what differs
-    agreement.same("path", problem.wanted);
+  if (!attempt.failing()) {  // else a rank has a complaint, which comes before what differs
+    agreement.same("path", problem.wanted).same("tune", options.tune);
     agreement.complain(path_complaint(problem.wanted));
     check_options(agreement, engine, options);
   }
   agreement.check();
-  if (!description.among) machine_for(context, problem.wanted);
-  plan_and_run(attempt, description, engine, options);
+  int number = 0;
+  if (!description.among) {
+    machine_for(context, problem.wanted);
+    if (!runtime.findings) runtime.findings = std::make_shared<Findings>();
+    number = runtime.findings->next();
+  }
+  const Expected expected = plan_and_run(attempt, description, engine, options);
   settle(attempt, name_);
   idle_ = description.among && problem.moves.empty();
   number_ = runtime.number_of(description.among);
+  expected_ = expected.seconds;
+  if (options.correct && runtime.settings().correct && number > 0 && engine == "inline")
+    watch_epochs(expected, description.predicted, number);
 }
 
 // From the moves to an engine. Ranks exchange what they know of their memory, what they choose, and addresses.
-void Operation::State::plan_and_run(Attempt& attempt, const Description& description, const std::string& engine,
-                                    const OperationOptions& options) {
+Expected Operation::State::plan_and_run(Attempt& attempt, const Description& description, const std::string& engine,
+                                        const OperationOptions& options) {
   Runtime& runtime = runtime_of(context_);
   const Problem& problem = description.problem;
   std::vector<BufferFact> mine;
@@ -173,6 +196,7 @@ void Operation::State::plan_and_run(Attempt& attempt, const Description& descrip
     to.records(std::span<const Decision>(to_peer));
   });
   Plan plan;
+  Expected expected;
   attempt.locally("planning", [&] {
     std::map<int, std::vector<Decision>> all;
     for (std::size_t p = 0; p < peers_.size(); ++p) all[peers_[p]] = Decoder(told[p]).records<Decision>();
@@ -180,8 +204,27 @@ void Operation::State::plan_and_run(Attempt& attempt, const Description& descrip
     const auto choices = tasuki::settle(problem, [&](int rank) { return std::span<const Decision>(all[rank]); });
     plan = emit(machine, problem, facts, choices, runtime.settings().passes ? print_pass : PassObserver());
     explanation_ = tasuki::explain(machine, problem, facts, choices, plan);
+    expected = expected_of(problem, facts, choices);
   });
   run_on(attempt, std::move(plan), engine, options);
+  return expected;
+}
+
+// Where ranks share cores, times tell of the scheduler.
+void Operation::State::watch_epochs(const Expected& expected, std::optional<double> predicted, int number) {
+  Runtime& runtime = runtime_of(context_);
+  const auto& processes = runtime.topology().processes;
+  const auto here = std::ranges::count_if(processes, [&](const Process& one) {
+    return one.host == processes[static_cast<std::size_t>(runtime.rank())].host;
+  });
+  if (check_ || !predicted || here > static_cast<std::ptrdiff_t>(std::thread::hardware_concurrency())) return;
+  Finding finding{name_, *predicted >= 0 ? *predicted : expected.seconds, 0, {}, expected.move, expected.price};
+  if (expected.path != nullptr) finding.path = expected.path->name;
+  if (expected.seconds == 0) {
+    runtime.findings->add(runtime, number, std::move(finding));  // what the others find is not for this rank to doubt
+  } else if (finding.expected > 0) {
+    first_epochs_ = std::make_unique<EpochWatch>(number, std::move(finding));
+  }
 }
 
 Operation::State::State(const Context& context, Plan plan, std::vector<UserBuffer> buffers,

@@ -135,12 +135,14 @@ void Operation::State::start() {
   const TracedCall traced(executor_->recorder(), Traced::start, epoch_);
   active_ = true;
   runtime_of(context_).add_active(this);
+  if (first_epochs_) first_epochs_->begins();
   try {
     engine_->start();
   } catch (const std::exception& error) {
     failed(error);
     throw;
   }
+  if (first_epochs_) first_epochs_->started();
 }
 
 void Operation::State::failed(const std::exception& error) {
@@ -220,6 +222,7 @@ bool Operation::State::test() {
   check_alive("test");
   check_host("test");
   if (!active_) return true;
+  if (first_epochs_) first_epochs_->not_alone();
   const TracedCall traced(executor_->recorder(), Traced::test, epoch_);
   Runtime& runtime = runtime_of(context_);
   try {
@@ -264,6 +267,10 @@ void Operation::State::wait() {
   if (!active_) return;
   const TracedCall traced(executor_->recorder(), Traced::wait, epoch_);
   driving_ = true;
+  if (first_epochs_) {
+    first_epochs_->waits();
+    if (runtime_of(context_).active_operations() > 1) first_epochs_->not_alone();
+  }
   try {
     Runtime& runtime = runtime_of(context_);
     wait_for(
@@ -278,6 +285,7 @@ void Operation::State::wait() {
     throw;
   }
   driving_ = false;
+  if (first_epochs_ && !first_epochs_->ended(runtime_of(context_))) first_epochs_.reset();
   completed();
 }
 
@@ -327,7 +335,8 @@ bool Operation::active() const {
   return state_->active();
 }
 std::string Operation::explain(bool measured) const {
-  return measured ? state_->explanation() + state_->measured() : state_->explanation();
+  const std::string text = state_->explanation();
+  return measured ? text + state_->measured() : text;
 }
 const Plan& Operation::plan() const {
   return state_->plan();

@@ -1,5 +1,10 @@
 // The machine as planning sees it: GPUs, transports, prices.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
 
 #include "operations/state.hpp"
 #include "paths/path.hpp"
@@ -32,6 +37,7 @@ CalibrationHook::CalibrationHook(Calibrate calibrate) {
 const Machine& machine_for(const Context& context, const std::string& wanted) {
   Runtime& runtime = runtime_of(context);
   Machine& machine = runtime.machine;
+  if (runtime.all_have_findings && !runtime.pricing) runtime.findings->settle(runtime);
   const auto look = [&] {
     if (runtime.gpus) runtime.transports->prepare(runtime, wanted);
     machine.unusable = runtime.transports->unusable();

@@ -10,11 +10,22 @@
 #include "engines/bind.hpp"
 #include "engines/engine.hpp"
 #include "grid/field_cells.hpp"
+#include "operations/epoch_watch.hpp"
+#include "planner/expected.hpp"
 #include "planner/planner.hpp"
 #include "session/attempt.hpp"
 #include "tasuki/operation.hpp"
 
 namespace tasuki {
+
+/// One way among several to do what an operation does.
+struct Alternative {
+  std::string name;  ///< for people
+  std::string path;  ///< that it is made with
+  Problem problem;
+  std::vector<UserBuffer> buffers;
+  double predicted = -1;  ///< seconds; less than 0: by the prices of its moves
+};
 
 /// What an operation must say about itself to be prepared.
 struct Description {
@@ -38,6 +49,11 @@ struct Description {
   std::vector<FieldCells> cells = {};
   /// The kind of memory, where that of the buffers does not tell: a rank may have none. None given: the buffers' kind.
   std::optional<Memory> where = {};
+  /// What an epoch was predicted to take when the operation was chosen; less than 0: by the prices of its moves. None
+  /// given: it was not predicted.
+  std::optional<double> predicted = -1;
+  /// What option `tune` is to try, the predicted choice first. None: paths.
+  std::vector<Alternative> alternatives = {};
 
   /// Adds a buffer and the role that planning knows it by.
   void add(UserBuffer buffer);
@@ -54,7 +70,6 @@ const Machine& machine_for(const Context& context, const std::string& wanted = "
 std::string engine_named(const Runtime& runtime, const std::string& option);
 /// Leaves out the paths of the runtime's machine that this engine cannot drive here, after `machine_for`.
 void leave_to_engine(Runtime& runtime, const std::string& engine);
-
 /// Measures what the machine lacks prices for. Set at load time by the room that measures (calibrate/), which itself
 /// makes operations.
 struct CalibrationHook {
@@ -98,7 +113,8 @@ class Operation::State final : public Progressing {
 
   bool active() const { return active_; }
   const std::string& explanation() const { return explanation_; }
-  std::string measured();  ///< in measured.cpp, as `Operation::explain(true)`
+  double expected() const { return expected_; }  ///< seconds of an epoch, by the prices of this rank's moves
+  std::string measured();                        ///< in measured.cpp, as `Operation::explain(true)`
   const Plan& plan() const;
   std::int64_t memory() const { return memory_; }
   Memory where() const { return where_; }
@@ -117,10 +133,15 @@ class Operation::State final : public Progressing {
  private:
   std::string engine_for(const OperationOptions& options) const;
   void check_options(Agreement& agreement, const std::string& engine, const OperationOptions& options) const;
-  void plan_and_run(Attempt& attempt, const Description& description, const std::string& engine,
-                    const OperationOptions& options);
+  /// What the epochs are expected to take.
+  Expected plan_and_run(Attempt& attempt, const Description& description, const std::string& engine,
+                        const OperationOptions& options);
   void run_on(Attempt& attempt, Plan plan, const std::string& engine, const OperationOptions& options);
   void settle(Attempt& attempt, const std::string& operation);
+  /// Replaces the description, and the path of the options, by those of the fastest alternative (tune_operation.cpp).
+  void choose_by_trial(Description& description, OperationOptions& options);
+  /// Has the first epochs timed, where that tells something (epoch_watch.hpp).
+  void watch_epochs(const Expected& expected, std::optional<double> predicted, int number);
   void check_alive(const char* call) const;
   void check_host(const char* call) const;
   void check_inactive(const char* call) const;
@@ -154,6 +175,7 @@ class Operation::State final : public Progressing {
   std::shared_ptr<KernelRuns> kernel_runs_;  ///< null until the first handle; goes after the engine
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Engine> engine_;
+  std::uint64_t number_ = 0;  ///< `Runtime::number_of`
   std::uint64_t epoch_ = 0;
   bool active_ = false;
   bool idle_ = false;       ///< others make the operation; this rank has no part in it, in streams either
@@ -164,7 +186,8 @@ class Operation::State final : public Progressing {
   TestWatch watch_;
   std::shared_ptr<const Program::Combine> combine_;
   std::unique_ptr<OperationCheck> check_;  ///< null unless TASUKI_CHECK=1
-  std::uint64_t number_ = 0;               ///< `Runtime::number_of`
+  double expected_ = 0;
+  std::unique_ptr<EpochWatch> first_epochs_;  ///< null when they are over, and where they are not timed
 };
 
 }  // namespace tasuki

@@ -42,7 +42,7 @@ struct Offer {
 /// machine. Ranks that agree on an outcome throw it on all of them.
 class PathUnusable : public Error {
  public:
-  using Error::Error;
+  explicit PathUnusable(const std::string& text) : Error(ErrorKind::not_possible, text) {}
 };
 
 struct Path {

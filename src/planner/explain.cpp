@@ -102,6 +102,8 @@ std::string explain(const Machine& machine, const Problem& problem, const Facts&
     text += fmt::format("the network moves {} messages; sending them keeps core busy for {:.2f} us\n", messages,
                         kept * 1e6);
   if (guessed) text += "* not measured on this machine: priced with 1 us and 5 GB/s\n";
+  // How old they are, and how certain.
+  if (!machine.source.empty()) text += fmt::format("prices: {}\n", machine.source);
   return text + problem.remark;
 }
 

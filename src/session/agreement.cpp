@@ -19,9 +19,17 @@ namespace {
 
 constexpr const char* kOpening = "agreement";
 
+ErrorKind kind_from(const std::string& text) {
+  for (const ErrorKind kind :
+       {ErrorKind::disagreement, ErrorKind::not_possible, ErrorKind::rank_died, ErrorKind::deadline, ErrorKind::system})
+    if (text == to_string(kind)) return kind;
+  return ErrorKind::argument;
+}
+
 struct Shown {
   std::string complaint;
   bool unusable = false;  // the complaint is of a path that cannot be used
+  ErrorKind kind = ErrorKind::argument;
   std::string members;
   std::vector<std::string> said;  // operation, then names and values
 };
@@ -35,6 +43,7 @@ std::optional<Shown> read(const std::string& message) {
     Shown shown;
     shown.complaint = from.text();
     shown.unusable = from.number(0, 1) == 1;
+    shown.kind = kind_from(from.text());
     shown.members = from.text();
     shown.said.push_back(from.text());
     while (!from.empty()) shown.said.push_back(from.text());
@@ -96,16 +105,18 @@ Agreement& Agreement::same(const std::string& argument, std::int64_t value) {
   return same(argument, std::to_string(value));
 }
 
-Agreement& Agreement::complain(const std::string& text) {
+Agreement& Agreement::complain(const std::string& text, ErrorKind kind) {
   if (!complaint_.empty()) return *this;
   complaint_ = text;
+  kind_ = kind;
   unusable_ = false;
   return *this;
 }
 
 Agreement& Agreement::complain(const std::exception& error) {
   const bool first = complaint_.empty();
-  complain(std::string(error.what()));
+  const auto* const known = dynamic_cast<const Error*>(&error);
+  complain(std::string(error.what()), known == nullptr ? ErrorKind::system : known->kind());
   if (first) unusable_ = dynamic_cast<const PathUnusable*>(&error) != nullptr;
   return *this;
 }
@@ -115,7 +126,7 @@ void Agreement::check() {
   if (complaint_.empty()) return;
   const std::string text = readable(fmt::format("{}: rank {}: {}", operation_, runtime_.rank(), complaint_));
   if (unusable_) throw PathUnusable(text);
-  throw Error(text);
+  throw Error(kind_, text);
 }
 
 void Agreement::settle() {
@@ -133,6 +144,7 @@ void Agreement::settle() {
                                 .text(kOpening)
                                 .text(complaint_)
                                 .number(unusable_ ? 1 : 0)
+                                .text(std::string(to_string(kind_)))
                                 .text(everyone_ ? "all" : fmt::format("{}", fmt::join(ranks, ", ")))
                                 .append(said)
                                 .bytes();
@@ -144,7 +156,9 @@ void Agreement::settle() {
   const std::uint64_t content = complaint_.empty() ? ~std::uint64_t{0} : 0;
   const std::string doing = fmt::format("{}: comparing arguments with the other ranks", operation_);
   // A bit that differs between ranks is 0 in the AND of `hash` and in that of `~hash`. So every rank sees a difference.
-  const auto common = and_over_ranks(runtime_, {hash, ~hash, content}, doing);
+  const std::uint64_t findings = runtime_.has_findings ? ~std::uint64_t{0} : 0;
+  const auto common = and_over_ranks(runtime_, {hash, ~hash, content, findings}, doing);
+  runtime_.all_have_findings = common[3] != 0;
   if (common[0] == hash && common[1] == ~hash && common[2] != 0) return;
   compare(ranks, gather_texts(runtime_, shown, doing));
 }
@@ -187,8 +201,10 @@ void Agreement::check_members(const std::string& shown, int other, const std::st
   // If the text has another form the ranks are in different calls, which `compare` reports.
   if (!theirs || theirs->members == mine->members) return;
   if (mine->said[0] != theirs->said[0])
-    throw Error(readable(different_things(runtime_.rank(), mine->said[0], other, theirs->said[0])));
-  throw Error(fmt::format("{}: the ranks that take part differ: rank {} names {}, rank {} names {}", operation_,
+    throw Error(ErrorKind::disagreement,
+                readable(different_things(runtime_.rank(), mine->said[0], other, theirs->said[0])));
+  throw Error(ErrorKind::disagreement,
+              fmt::format("{}: the ranks that take part differ: rank {} names {}, rank {} names {}", operation_,
                           runtime_.rank(), mine->members, other, theirs->members));
 }
 
@@ -197,7 +213,9 @@ void Agreement::compare(const std::vector<int>& ranks, const std::vector<std::st
   std::vector<Shown> all;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     auto one = read(shown[i]);
-    if (!one) throw Error(readable(different_things(runtime_.rank(), operation_, ranks[i], "something else")));
+    if (!one)
+      throw Error(ErrorKind::disagreement,
+                  readable(different_things(runtime_.rank(), operation_, ranks[i], "something else")));
     all.push_back(std::move(*one));
   }
   // Other complaints go before those of a path that cannot be used.
@@ -206,11 +224,12 @@ void Agreement::compare(const std::vector<int>& ranks, const std::vector<std::st
       if (all[i].complaint.empty() || all[i].unusable != unusable) continue;
       const std::string text = readable(fmt::format("{}: rank {}: {}", all[i].said[0], ranks[i], all[i].complaint));
       if (unusable) throw PathUnusable(text);
-      throw Error(text);
+      throw Error(all[i].kind, text);
     }
   }
   for (std::size_t i = 1; i < all.size(); ++i)
-    if (all[0].said != all[i].said) throw Error(readable(difference(ranks[0], all[0], ranks[i], all[i])));
+    if (all[0].said != all[i].said)
+      throw Error(ErrorKind::disagreement, readable(difference(ranks[0], all[0], ranks[i], all[i])));
 }
 
 }  // namespace tasuki

@@ -60,13 +60,13 @@ std::vector<std::string> exchange(Runtime& runtime, std::span<const int> peers, 
 }
 
 void all_do(Runtime& runtime, const std::string& operation, const std::function<void()>& local) {
-  std::string problem;
+  Agreement agreement(runtime, operation);
   try {
     local();
   } catch (const std::exception& error) {
-    problem = error.what();
+    agreement.complain(error);
   }
-  Agreement(runtime, operation).complain(problem).settle();
+  agreement.settle();
 }
 
 }  // namespace tasuki

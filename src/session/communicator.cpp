@@ -24,14 +24,15 @@ void finish(Communicator& communicator, Pending& pending, const std::string& doi
     const std::string why = communicator.broken();
     if (!why.empty()) {
       communicator.abandon(why);  // freeing it would be one more collective call
-      throw Error(fmt::format("Context: rank {}: {}: {}", communicator.rank(), doing, why));
+      throw Error(ErrorKind::rank_died, fmt::format("Context: rank {}: {}: {}", communicator.rank(), doing, why));
     }
     const bool late = clock.read() > seconds;
     if (late && pending.ended()) return;
     if (late) {
       const std::string what = fmt::format("{}: the other ranks have not all come within {:g} s", doing, seconds);
       communicator.abandon(what);
-      throw Error(fmt::format("Context: rank {}: {}; all ranks must make the context, and TASUKI_DEADLINE allows more",
+      throw Error(ErrorKind::deadline,
+                  fmt::format("Context: rank {}: {}; all ranks must make the context, and TASUKI_DEADLINE allows more",
                               communicator.rank(), what));
     }
     if (meanwhile) meanwhile();

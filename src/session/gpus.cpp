@@ -70,7 +70,7 @@ void Gpus::end_waits_for_the_dead() {
   if (watches() == 0 || runtime_.failed()) return;
   const std::string why = runtime_.liveness().failure(runtime_.everyone());
   if (why.empty()) return;
-  runtime_.fail(why);
+  runtime_.fail(why, ErrorKind::rank_died);
   abort();
 }
 
@@ -107,6 +107,7 @@ void Gpus::try_out() {
   // other, and cudaFree waits for all of them.
   if (topology.threads && !shared_gpu_.empty()) {
     throw Error(
+        ErrorKind::not_possible,
         fmt::format("rank {}: use_gpu: {}, and are threads of one process: a thread needs a GPU of its own (start "
                     "fewer, select another with cudaSetDevice before, or run a process a rank)",
                     me, shared_gpu_));
@@ -198,7 +199,7 @@ Gpus& gpu_memory(Runtime& runtime) {
     collect_departures_with_gpus();
     Agreement agreement(runtime, "use_gpu");
     const std::string why = why_no_gpu();
-    if (!why.empty()) agreement.complain("this rank cannot use a GPU: " + why);
+    if (!why.empty()) agreement.complain("this rank cannot use a GPU: " + why, ErrorKind::not_possible);
     agreement.settle();
     runtime.gpus = Gpus::find_out(runtime);
     group_gpus(runtime);

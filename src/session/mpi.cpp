@@ -49,8 +49,9 @@ class Watch {
   [[noreturn]] void fail(const std::string& dead) const {
     int rank = 0;
     Comm_rank(comm_, &rank);
-    if (!dead.empty()) throw Error(fmt::format("Context: rank {}: {}: {}", rank, doing_, dead));
+    if (!dead.empty()) throw Error(ErrorKind::rank_died, fmt::format("Context: rank {}: {}: {}", rank, doing_, dead));
     throw Error(
+        ErrorKind::deadline,
         fmt::format("Context: rank {}: {}: the other ranks have not all come within {:g} s; all ranks of the "
                     "communicator must make the context, and TASUKI_DEADLINE allows more",
                     rank, doing_, seconds_));
@@ -140,7 +141,7 @@ void check_mpi(int code, const char* call) {
   if (code == MPI_SUCCESS) return;
   int rank = 0;
   mpi::calls().Comm_rank(MPI_COMM_WORLD, &rank);
-  throw Error(fmt::format("rank {}: {} failed: {}", rank, call, mpi_error_text(code)));
+  throw Error(ErrorKind::system, fmt::format("rank {}: {} failed: {}", rank, call, mpi_error_text(code)));
 }
 
 bool mpi_running() {

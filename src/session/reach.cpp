@@ -73,7 +73,8 @@ class Opening {
     std::vector<std::vector<bool>> all;
     for (const std::string& row : answers) {
       if (row.size() != neighbours_.size())
-        throw Error(fmt::format("Context: rank {}: {}: the ranks of a host do not agree who they are",
+        throw Error(ErrorKind::system,
+                    fmt::format("Context: rank {}: {}: the ranks of a host do not agree who they are",
                                 communicator_.rank(), kDoing));
       auto& bits = all.emplace_back();
       for (const char bit : row) bits.push_back(bit == '1');

@@ -121,6 +121,7 @@ Runtime::Runtime(std::unique_ptr<Communicator> communicator, bool owns_mpi)
       .same("TASUKI_TRACE", settings_.trace)
       .same("TASUKI_AGREE", settings_.agree ? 1 : 0)
       .same("TASUKI_CHECK", settings_.check ? 1 : 0)
+      .same("TASUKI_CORRECT", settings_.correct ? 1 : 0)
       .same("TASUKI_PMPI", settings_.pmpi ? 1 : 0)
       .settle();
   if (rank() == 0 && !topology_.threads) complain_about_variables_once();
@@ -145,6 +146,7 @@ Runtime::Runtime(std::unique_ptr<Communicator> communicator, const Runtime& pare
   machine.costs = parent.machine.costs;
   machine.constants = parent.machine.constants;
   machine.corrections = parent.machine.corrections;
+  provenance = parent.provenance;
   complete();
 }
 
@@ -334,6 +336,7 @@ void Runtime::refuse(const std::string& doing) const {
   refuse_if_over(doing);
   if (!failed_) return;
   throw Error(
+      failure_kind_,
       fmt::format("rank {}: {}: the context has failed before and cannot be used again ({}); end the program, or make "
                   "another context",
                   rank(), doing, failure_));
@@ -346,11 +349,12 @@ void Runtime::fail_untold(const std::string& failure) {
   if (!topology_.threads) session.left_alone = true;  // threads share it, and leave it alone
 }
 
-void Runtime::fail(const std::string& why) {
+void Runtime::fail(const std::string& why, ErrorKind kind) {
   use();
   if (failed_) return;
   failed_ = true;
   failure_ = why;
+  failure_kind_ = kind;
   liveness_->give_up(why);
   communicator_->abandon(why);
 }

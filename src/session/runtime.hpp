@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "machine/provenance.hpp"
 #include "memory/shared_memory.hpp"
 #include "session/channels.hpp"
 #include "session/communicator.hpp"
@@ -22,10 +23,12 @@
 #include "session/settings.hpp"
 #include "session/topology.hpp"
 #include "tasuki/context.hpp"
+#include "tasuki/error.hpp"
 #include "tasuki/machine.hpp"
 
 namespace tasuki {
 
+class Findings;
 class Gpus;
 class KernelHome;
 class StartLog;
@@ -60,6 +63,10 @@ class Runtime {
   std::shared_ptr<Gpus> gpus;           ///< made collectively by the first use of a GPU (session/gpus.hpp)
   std::shared_ptr<KernelHome> kernels;  ///< made by the first kernel that communicates by itself (kernels/home.hpp)
   std::shared_ptr<StartLog> starts;     ///< with TASUKI_CHECK=1 (session/start_log.hpp)
+  std::vector<Provenance> provenance;   ///< how the prices came about
+  std::shared_ptr<Findings> findings;   ///< what operations have taken (operations/epoch_watch.hpp); null: nothing
+  bool has_findings = false;            ///< this rank has some that the others have not heard of
+  bool all_have_findings = false;       ///< so had all ranks when they last compared arguments
   Machine machine;  ///< the planner's view of these ranks; prices are measured or read when first needed
   std::shared_ptr<Transports> transports;  ///< made with the context (transports/transport.hpp)
   std::string priced;                      ///< the usable paths for which prices were last completed
@@ -96,10 +103,11 @@ class Runtime {
   }
   /// The thread that used this context last has ended.
   void forget_user() { user_.store(0, std::memory_order_relaxed); }
+  std::size_t active_operations() const { return active_.size(); }
 
   /// Called when this rank or another one has failed. Tells the others why. Later frees do not wait for them. Only the
   /// first reason counts.
-  void fail(const std::string& why);
+  void fail(const std::string& why, ErrorKind kind = ErrorKind::system);
   bool failed() const { return failed_; }
   /// A failure that nobody was told: it is written on stderr, and the process will end with an error status. For
   /// destructors.
@@ -164,6 +172,7 @@ class Runtime {
   int place_ = 0;
   int chosen_gpu_ = -1;
   std::string failure_;  // the reason given to `fail`
+  ErrorKind failure_kind_ = ErrorKind::system;
   std::map<std::vector<int>, int> parts_made_;
   std::map<std::vector<int>, std::uint64_t> made_;  // operations, by ranks; none: all
   std::vector<std::weak_ptr<Runtime>> parts_;
@@ -211,7 +220,7 @@ class Agreement {
   Agreement& same(const std::string& argument, std::int64_t value);
   /// Adds what is wrong on this rank (empty: nothing). If any rank has a complaint, `check` throws it on all ranks and
   /// names the rank. So no rank goes on alone. Called before `check`.
-  Agreement& complain(const std::string& text);
+  Agreement& complain(const std::string& text, ErrorKind kind = ErrorKind::argument);
   /// The same with an exception's text. If the exceptions of all ranks that complain are `PathUnusable`, `check` throws
   /// `PathUnusable`.
   Agreement& complain(const std::exception& error);
@@ -231,6 +240,7 @@ class Agreement {
   std::vector<int> peers_;
   std::vector<std::pair<std::string, std::string>> values_;
   std::string complaint_;
+  ErrorKind kind_ = ErrorKind::argument;
   bool unusable_ = false;  // the complaint is a `PathUnusable`
 };
 

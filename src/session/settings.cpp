@@ -89,6 +89,7 @@ Settings settings_from_environment() {
   settings.trace = variable("TASUKI_TRACE");
   settings.agree = flag("TASUKI_AGREE", settings.agree);
   settings.check = flag("TASUKI_CHECK", settings.check);
+  settings.correct = flag("TASUKI_CORRECT", settings.correct);
   settings.pmpi = flag("TASUKI_PMPI", settings.pmpi);
   return settings;
 }

@@ -18,6 +18,7 @@ struct Settings {
   bool agree = true;            ///< TASUKI_AGREE: arguments are compared over the ranks
   bool check = false;           ///< TASUKI_CHECK: operations look for mistakes of their callers
   bool pmpi = true;             ///< TASUKI_PMPI: MPI is called by its PMPI_ names
+  bool correct = true;          ///< TASUKI_CORRECT: first epochs correct prices (operations/epoch_watch.hpp)
 };
 Settings settings_from_environment();  ///< Throws `Error` naming variable and value.
 

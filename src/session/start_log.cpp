@@ -83,10 +83,10 @@ void StartLog::begin(std::uint64_t operation, const std::string& name, std::uint
     Page& page = *reinterpret_cast<Page*>(page_.get());
     const std::uint64_t at = page.written.load(std::memory_order_relaxed);
     Page::Entry& entry = page.entries[at % kEntries];
-    entry.operation.store(start.operation, std::memory_order_relaxed);
-    entry.epoch.store(start.epoch, std::memory_order_relaxed);
-    entry.stream.store(start.stream, std::memory_order_relaxed);
-    entry.number.store(start.number, std::memory_order_relaxed);
+    entry.operation.store(start.operation, std::memory_order_release);
+    entry.epoch.store(start.epoch, std::memory_order_release);
+    entry.stream.store(start.stream, std::memory_order_release);
+    entry.number.store(start.number, std::memory_order_release);
     page.written.store(at + 1, std::memory_order_release);
     StartOrders::Start here = start;
     here.operation = mixed(place_, operation);
@@ -108,8 +108,8 @@ void StartLog::complain(const StartOrders::Conflict& conflict) {
       "rank {}: {} was started before {} in a stream here, but {} started {} before {} in one stream; start "
       "what shares a stream in the same order on all ranks",
       runtime_.rank(), first, second, other, second, first);
-  runtime_.fail(text);
-  throw Error(text);
+  runtime_.fail(text, ErrorKind::disagreement);
+  throw Error(ErrorKind::disagreement, text);
 }
 
 void StartLog::look() {
@@ -123,9 +123,8 @@ void StartLog::look() {
     for (std::uint64_t at = std::max(seen_[rank], written > kEntries ? written - kEntries : 0); at < written; ++at) {
       const Page::Entry& entry = page.entries[at % kEntries];
       StartOrders::Start start{
-          entry.operation.load(std::memory_order_relaxed), entry.epoch.load(std::memory_order_relaxed),
-          entry.stream.load(std::memory_order_relaxed), entry.number.load(std::memory_order_relaxed)};
-      std::atomic_thread_fence(std::memory_order_acquire);
+          entry.operation.load(std::memory_order_acquire), entry.epoch.load(std::memory_order_acquire),
+          entry.stream.load(std::memory_order_acquire), entry.number.load(std::memory_order_acquire)};
       if (page.written.load(std::memory_order_relaxed) >= at + kEntries) continue;  // it is being written again
       start.operation = mixed(place_, start.operation);
       seen_[rank] = at + 1;

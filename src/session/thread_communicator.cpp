@@ -19,6 +19,7 @@ void Team::post(std::uint64_t call, const std::string& kind, int rank, const std
   }
   if (entry.kind != kind)
     throw Error(
+        ErrorKind::disagreement,
         fmt::format("the ranks do different things: rank {} {}, rank {} {}; all ranks of a context must make the same "
                     "collective calls in the same order",
                     entry.first, entry.kind, rank, kind));

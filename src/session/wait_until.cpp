@@ -24,20 +24,26 @@ WaitHooks hooks;
 // Throws. `why` names a rank that has failed; empty: the deadline has passed.
 [[noreturn]] void give_up(Runtime& runtime, const std::string& why, const std::string& what) {
   if (!why.empty()) {
-    runtime.fail(why);
-    throw Error(fmt::format("{}: {}", what, why));
+    runtime.fail(why, ErrorKind::rank_died);
+    throw Error(ErrorKind::rank_died, fmt::format("{}: {}", what, why));
   }
   const std::string gave_up = fmt::format("the deadline of {:g} s has passed", runtime.deadline);
-  runtime.fail(fmt::format("on rank {} {}: {}", runtime.rank(), gave_up, what));
-  throw Error(fmt::format("{}: {}; TASUKI_DEADLINE or Context::set_deadline allow more", what, gave_up));
+  runtime.fail(fmt::format("on rank {} {}: {}", runtime.rank(), gave_up, what), ErrorKind::deadline);
+  throw Error(ErrorKind::deadline,
+              fmt::format("{}: {}; TASUKI_DEADLINE or Context::set_deadline allow more", what, gave_up));
 }
 
 }  // namespace
 
 void fail_by_gpu(Runtime& runtime, std::span<const int> needs, const std::string& what, const GpuFailure& failure) {
   const std::string dead = runtime.liveness().failure_soon(needs);
-  runtime.fail(dead.empty() ? failure.what() : dead);
-  throw Error(fmt::format("{}: {}{}{}", what, failure.what(), dead.empty() ? "" : "; ", dead));
+  const ErrorKind kind = dead.empty() ? failure.kind() : ErrorKind::rank_died;
+  runtime.fail(dead.empty() ? failure.what() : dead, kind);
+  throw Error(kind, fmt::format("{}: {}{}{}", what, failure.what(), dead.empty() ? "" : "; ", dead));
+}
+
+ErrorKind kind_of_ended_wait(Runtime& runtime) {
+  return runtime.liveness().failure(runtime.everyone()).empty() ? ErrorKind::deadline : ErrorKind::rank_died;
 }
 
 void set_wait_hooks(const WaitHooks& wanted) {

@@ -85,6 +85,8 @@ class TestWatch {
 /// follow from.
 [[noreturn]] void fail_by_gpu(Runtime& runtime, std::span<const int> needs, const std::string& what,
                               const GpuFailure& failure);
+/// Why a kernel has left a wait: a rank has died or given up, or the deadline has passed.
+ErrorKind kind_of_ended_wait(Runtime& runtime);
 
 /// The loop. `operation`: what `needs` are needed for, or 0 (`Liveness::failure`).
 template <class Poll, class What>

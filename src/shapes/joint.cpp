@@ -22,7 +22,8 @@ void check_gpus(const Machine& machine, Memory memory) {
   if (memory != Memory::device) return;
   for (int rank = 0; rank < machine.size(); ++rank)
     if (machine.ranks[static_cast<std::size_t>(rank)].gpus < 0)
-      throw Error(fmt::format("machine {}: device memory was asked for, but rank {} has no GPU", machine.name, rank));
+      throw Error(ErrorKind::not_possible,
+                  fmt::format("machine {}: device memory was asked for, but rank {} has no GPU", machine.name, rank));
 }
 
 void check_rank(const Machine& machine, const char* argument, int rank) {

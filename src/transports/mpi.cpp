@@ -49,7 +49,7 @@ class Message final : public HostChannel {
     int done = 0;
     const int code = mpi::calls().Test(running_, &done, MPI_STATUS_IGNORE);
     if (code != MPI_SUCCESS || done != 0) running_ = nullptr;
-    if (code != MPI_SUCCESS) throw Error(fmt::format("{} failed: {}", name_, mpi_error_text(code)));
+    if (code != MPI_SUCCESS) throw Error(ErrorKind::system, fmt::format("{} failed: {}", name_, mpi_error_text(code)));
     if (done != 0 && !sends_) --unreceived_;
     return done != 0;
   }
@@ -80,10 +80,10 @@ class Mpi final : public Transport {
  public:
   std::vector<Channel> open(const ChannelRequest& r) override {
     if (r.threaded && r.runtime.thread_level() < MPI_THREAD_MULTIPLE) {
-      throw Error(
-          fmt::format("rank {}: {}: engine 'thread' with path 'mpi' needs MPI_THREAD_MULTIPLE, but MPI was "
-                      "started with less; use engine 'inline' or start MPI with MPI_Init_thread",
-                      r.plan.rank, r.plan.operation));
+      throw Error(ErrorKind::not_possible,
+                  fmt::format("rank {}: {}: engine 'thread' with path 'mpi' needs MPI_THREAD_MULTIPLE, but MPI was "
+                              "started with less; use engine 'inline' or start MPI with MPI_Init_thread",
+                              r.plan.rank, r.plan.operation));
     }
     std::vector<Channel> channels;
     for (const CarriedCommand& carried : r.commands)

@@ -133,7 +133,8 @@ class Communicator {
     comm_ = nullptr;
   }
   ncclComm_t get() const {
-    if (comm_ == nullptr) throw Error("the NCCL communicator was aborted after a failure; end the program");
+    if (comm_ == nullptr)
+      throw Error(ErrorKind::system, "the NCCL communicator was aborted after a failure; end the program");
     return comm_;
   }
   int place_of(int rank) const {
@@ -233,7 +234,7 @@ class NcclTransport final : public Transport {
     }
     return channels;
 #else
-    throw Error("rank " + std::to_string(r.plan.rank) + ": path nccl: built without nccl.h");
+    throw Error(ErrorKind::not_possible, "rank " + std::to_string(r.plan.rank) + ": path nccl: built without nccl.h");
 #endif
   }
 

@@ -37,8 +37,8 @@ struct Nccl {
     if (code == ncclSuccess) return;
     int device = -1;
     cudaGetDevice(&device);
-    throw Error(std::string(call) + " on GPU " + std::to_string(device) + " failed: " + error(code) +
-                "; NCCL_DEBUG=WARN says more");
+    throw Error(ErrorKind::system, std::string(call) + " on GPU " + std::to_string(device) + " failed: " + error(code) +
+                                       "; NCCL_DEBUG=WARN says more");
   }
 
  private:

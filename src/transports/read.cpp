@@ -66,10 +66,13 @@ class Reader {
     const std::string why = runtime_.liveness().failure(peer);
     // A process that is ending loses its memory before /proc shows that it has ended.
     if (why.empty() && (error == ESRCH || error == EFAULT))
-      throw Error(fmt::format("rank {}: path shared:read: rank {} (pid {}) has died, or its memory is gone: {}",
+      throw Error(ErrorKind::rank_died,
+                  fmt::format("rank {}: path shared:read: rank {} (pid {}) has died, or its memory is gone: {}",
                               runtime_.rank(), peer_, pid_, std::strerror(error)));
-    if (!why.empty()) throw Error(fmt::format("rank {}: path shared:read: {}", runtime_.rank(), why));
+    if (!why.empty())
+      throw Error(ErrorKind::system, fmt::format("rank {}: path shared:read: {}", runtime_.rank(), why));
     throw Error(
+        ErrorKind::system,
         fmt::format("rank {}: path shared:read: reading the memory of rank {} (pid {}) failed: {}; force another path "
                     "with TASUKI_PATH=shared:eager or mpi, or allow process_vm_readv (ptrace scope)",
                     runtime_.rank(), peer_, pid_, std::strerror(error)));

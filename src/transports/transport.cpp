@@ -33,7 +33,8 @@ Transports::Transports(Runtime& runtime) {
 Transport& Transports::find(const std::string& name) const {
   const auto found = transports_.find(name);
   if (found == transports_.end())
-    throw Error(fmt::format("this build of Tasuki has no transport '{}': it was built without CUDA", name));
+    throw Error(ErrorKind::not_possible,
+                fmt::format("this build of Tasuki has no transport '{}': it was built without CUDA", name));
   return *found->second;
 }
 

@@ -302,8 +302,8 @@ static void check_complaints(const struct ranks* r) {
   const tasuki_layout stale = freed;
   CHECK_OK(tasuki_layout_free(&freed));
   const int first = r->rank == 0;
-  const int bad_handle = first ? TASUKI_BAD_HANDLE : TASUKI_FAILED; /* on the others: what rank 0 has found */
-  const int bad_argument = first ? TASUKI_BAD_ARGUMENT : TASUKI_FAILED;
+  const int bad_handle = first ? TASUKI_BAD_HANDLE : TASUKI_BAD_ARGUMENT; /* on the others: what rank 0 has found */
+  const int bad_argument = TASUKI_BAD_ARGUMENT;
 
   CHECK_FAILS(
       bad_handle, "'in_layout' is null",
@@ -325,17 +325,17 @@ static void check_complaints(const struct ranks* r) {
               tasuki_scatter_create_layouts(c, 0, in, NULL, out, r->one, NULL, &made));
   CHECK_FAILS(bad_handle, "'out_layout' is null",
               tasuki_reduce_create_layouts(c, 0, in, r->one, out, NULL, TASUKI_F64, TASUKI_SUM, NULL, &made));
-  CHECK_FAILS(TASUKI_FAILED, "'root' is 99",
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'root' is 99",
               tasuki_gather_create_layouts(c, 99, in, r->one, out, r->many, NULL, &made));
   CHECK_FAILS(bad_argument, "'data' is null",
               tasuki_broadcast_create_layout(c, 0, first ? NULL : out, r->one, NULL, &made));
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'type' is TASUKI_BYTES",
               tasuki_reduce_scatter_create_layouts(c, in, r->many, out, r->one, TASUKI_BYTES, TASUKI_SUM, NULL, &made));
-  CHECK_FAILS(TASUKI_FAILED, "no whole number of elements of f64",
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "no whole number of elements of f64",
               tasuki_allreduce_create_layouts(c, in, half, out, half, TASUKI_F64, TASUKI_SUM, NULL, &made));
-  CHECK_FAILS(TASUKI_FAILED, "names 24 bytes, but",
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "names 24 bytes, but",
               tasuki_scan_create_layouts(c, in, r->flat, out, half, TASUKI_I32, TASUKI_SUM, NULL, &made));
-  CHECK_FAILS(TASUKI_FAILED, "overlap in memory",
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "overlap in memory",
               tasuki_allreduce_create_layouts(c, out, r->flat, out, r->one, TASUKI_F64, TASUKI_SUM, NULL, &made));
   CHECK_FAILS(bad_argument, "'alltoall' is null",
               tasuki_alltoall_create_layouts(c, in, r->many, out, r->flats, NULL, first ? NULL : &made));
@@ -352,13 +352,14 @@ static void check_complaints(const struct ranks* r) {
   CHECK_FAILS(
       bad_handle, "'out_layouts[0]' is freed",
       tasuki_neighbour_alltoall_create_layouts(c, &nobody, in, &r->one, out, first ? &stale : &r->flat, NULL, &made));
-  CHECK_FAILS(TASUKI_FAILED, "bytes",
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "bytes",
               tasuki_neighbour_alltoall_create_layouts(c, &nobody, in, &r->one, out, &half, NULL, &made));
   if (r->size > 1) {
-    CHECK_FAILS(TASUKI_FAILED, "names a byte twice", tasuki_broadcast_create_layout(c, 0, out, twice, NULL, &made));
-    CHECK_FAILS(TASUKI_FAILED, "'out_layouts' for rank 1 of rank 0",
+    CHECK_FAILS(TASUKI_BAD_ARGUMENT, "names a byte twice",
+                tasuki_broadcast_create_layout(c, 0, out, twice, NULL, &made));
+    CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'out_layouts' for rank 1 of rank 0",
                 tasuki_allgather_create_layouts(c, in, r->rank == 1 ? half : r->flat, out, r->flats, NULL, &made));
-    CHECK_FAILS(TASUKI_FAILED, "all ranks of a context must make the same",
+    CHECK_FAILS(TASUKI_DISAGREEMENT, "all ranks of a context must make the same",
                 first ? tasuki_allgather_create(c, in, out, COUNT, NULL, TASUKI_F64, NULL, &made)
                       : tasuki_allgather_create_layouts(c, in, r->flat, out, r->flats, NULL, &made));
   }

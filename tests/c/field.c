@@ -13,8 +13,8 @@ static void check_copies(tasuki_field field) {
   CHECK_OK(tasuki_field_data(field, &shown));
   CHECK_OK(tasuki_field_get_info(field, &info));
   CHECK(shown == second && info.current == 1);
-  CHECK_FAILS(TASUKI_FAILED, "'copy' is 2", tasuki_field_copy_data(field, 2, &first));
-  CHECK_FAILS(TASUKI_FAILED, "'copy' is -1", tasuki_field_copy_data(field, -1, &first));
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'copy' is 2", tasuki_field_copy_data(field, 2, &first));
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'copy' is -1", tasuki_field_copy_data(field, -1, &first));
 
   unsigned char* bytes = malloc((size_t)info.bytes);
   unsigned char* back = malloc((size_t)info.bytes);
@@ -69,7 +69,7 @@ static void check_shape(tasuki_grid grid) {
   for (int b = 0; b < count; ++b) cells += cells_of(&boxes[b]);
   CHECK(cells == rows * columns);
   const tasuki_width minus = tasuki_width_of(-1);
-  CHECK_FAILS(TASUKI_FAILED, "0 or more", tasuki_field_interior(field, &minus, &interior));
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "0 or more", tasuki_field_interior(field, &minus, &interior));
   CHECK_OK(tasuki_field_free(&field));
   CHECK(field == NULL);
 }
@@ -97,7 +97,7 @@ static void check_own_memory(tasuki_grid grid, int rank) {
   CHECK(data == memory[1]);
   CHECK_OK(tasuki_field_free(&field));
 
-  CHECK_FAILS(TASUKI_FAILED, "2 copies need one each",
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "2 copies need one each",
               tasuki_field_wrap(grid, TASUKI_BYTES, memory, 1, &options, &field));
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'count' is 3", tasuki_field_wrap(grid, TASUKI_BYTES, memory, 3, &options, &field));
   ++cells[1];
@@ -105,12 +105,12 @@ static void check_own_memory(tasuki_grid grid, int rank) {
               tasuki_field_wrap(grid, TASUKI_BYTES, memory, 2, &options, &field));
   --cells[1];
   options.element_bytes = 0;
-  CHECK_FAILS(TASUKI_FAILED, "at least 1", tasuki_field_wrap(grid, TASUKI_BYTES, memory, 2, &options, &field));
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "at least 1", tasuki_field_wrap(grid, TASUKI_BYTES, memory, 2, &options, &field));
   options.element_bytes = 4;
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "have 8", tasuki_field_wrap(grid, TASUKI_F64, memory, 2, &options, &field));
   void* none[] = {NULL, NULL};
   options.element_bytes = 0;
-  CHECK_FAILS(TASUKI_FAILED, "is null",
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "is null",
               tasuki_field_wrap(grid, TASUKI_F64, rank == 0 ? none : memory, 2, &options, &field));
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'memory' is null", tasuki_field_wrap(grid, TASUKI_F64, NULL, 2, &options, &field));
   CHECK(field == NULL);
@@ -127,13 +127,14 @@ static void check_refusals(tasuki_grid grid, int rank, int size) {
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "memory is 2", tasuki_field_create(grid, TASUKI_F64, &options, &field));
   options.memory = TASUKI_HOST;
   options.copies = 3;
-  CHECK_FAILS(TASUKI_FAILED, "'copies' is 3", tasuki_field_create(grid, TASUKI_F64, &options, &field));
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'copies' is 3", tasuki_field_create(grid, TASUKI_F64, &options, &field));
   options.copies = 1;
   if (size > 1) {
     options.pad = rank;
-    CHECK_FAILS(TASUKI_FAILED, "'pad' differs between ranks", tasuki_field_create(grid, TASUKI_F64, &options, &field));
+    CHECK_FAILS(TASUKI_DISAGREEMENT, "'pad' differs between ranks",
+                tasuki_field_create(grid, TASUKI_F64, &options, &field));
     /* A complaint of one rank is everybody's. */
-    CHECK_FAILS(rank == 1 ? TASUKI_BAD_ARGUMENT : TASUKI_FAILED, "'field' is null",
+    CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'field' is null",
                 tasuki_field_create(grid, TASUKI_F64, NULL, rank == 1 ? NULL : &field));
   }
   CHECK(field == NULL);
@@ -152,7 +153,7 @@ void test_field(tasuki_context ranks) {
   check_refusals(grid, rank, size);
   tasuki_field field = NULL;
   CHECK_OK(tasuki_field_create(grid, TASUKI_U16, NULL, &field));
-  CHECK_FAILS(TASUKI_FAILED, "two copies", tasuki_field_swap(field));
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "two copies", tasuki_field_swap(field));
   CHECK_OK(tasuki_grid_free(&grid)); /* the field keeps it */
   tasuki_field_info info = {.size = sizeof info};
   CHECK_OK(tasuki_field_get_info(field, &info));

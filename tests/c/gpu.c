@@ -54,7 +54,7 @@ static void check_streams(tasuki_context ranks, tasuki_grid grid) {
       CHECK_OK(tasuki_stream_run(work.halo, NULL));
     } else if (turn % 3 == 1) {
       CHECK_OK(tasuki_stream_start(work.halo, NULL));
-      CHECK_FAILS(TASUKI_FAILED, "wait", tasuki_stream_start(work.halo, NULL));
+      CHECK_FAILS(TASUKI_BAD_ARGUMENT, "wait", tasuki_stream_start(work.halo, NULL));
       CHECK_OK(tasuki_stream_wait(work.halo, NULL));
     } else {
       CHECK_OK(tasuki_fork_branch(fork, NULL, &work.stream));
@@ -73,7 +73,7 @@ static void check_streams(tasuki_context ranks, tasuki_grid grid) {
     CHECK(others(field, (float)turn) == 0);
   }
   tasuki_graph none = NULL;
-  CHECK_FAILS(TASUKI_FAILED, "default stream", tasuki_graph_create(NULL, enqueue, &work, &none));
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "default stream", tasuki_graph_create(NULL, enqueue, &work, &none));
   work.status = TASUKI_BAD_HANDLE;
   CHECK_FAILS(TASUKI_BAD_HANDLE, "'enqueue' returned 1", tasuki_graph_create(work.stream, enqueue, &work, &none));
   CHECK(none == NULL);
@@ -92,17 +92,17 @@ static void check_without(tasuki_context ranks, tasuki_grid grid) {
   tasuki_field_options device = TASUKI_FIELD_OPTIONS_INIT;
   struct work work = {NULL, NULL, TASUKI_OK};
   device.memory = TASUKI_DEVICE;
-  CHECK_FAILS(TASUKI_FAILED, "GPU", tasuki_use_gpu(ranks, &ordinal));
-  CHECK_FAILS(TASUKI_FAILED, "GPU", tasuki_field_create(grid, TASUKI_F32, &device, &field));
-  CHECK_FAILS(TASUKI_FAILED, "GPU", tasuki_fork_create(&fork));
-  CHECK_FAILS(TASUKI_FAILED, "GPU", tasuki_graph_create(&work, enqueue, &work, &graph));
+  CHECK_FAILS(TASUKI_NOT_POSSIBLE, "GPU", tasuki_use_gpu(ranks, &ordinal));
+  CHECK_FAILS(TASUKI_NOT_POSSIBLE, "GPU", tasuki_field_create(grid, TASUKI_F32, &device, &field));
+  CHECK_FAILS(TASUKI_NOT_POSSIBLE, "GPU", tasuki_fork_create(&fork));
+  CHECK_FAILS(TASUKI_NOT_POSSIBLE, "GPU", tasuki_graph_create(&work, enqueue, &work, &graph));
   CHECK(field == NULL && fork == NULL && graph == NULL && ordinal == -1);
   CHECK_OK(tasuki_synchronize(ranks, NULL));
   CHECK_OK(tasuki_field_create(grid, TASUKI_F32, NULL, &field));
   CHECK_OK(tasuki_halo_create(1, &field, NULL, NULL, &work.halo));
-  CHECK_FAILS(TASUKI_FAILED, "streams are for", tasuki_stream_run(work.halo, NULL));
-  CHECK_FAILS(TASUKI_FAILED, "streams are for", tasuki_stream_start(work.halo, NULL));
-  CHECK_FAILS(TASUKI_FAILED, "streams are for", tasuki_stream_wait(work.halo, NULL));
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "streams are for", tasuki_stream_run(work.halo, NULL));
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "streams are for", tasuki_stream_start(work.halo, NULL));
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "streams are for", tasuki_stream_wait(work.halo, NULL));
   CHECK_OK(tasuki_operation_free(&work.halo));
   CHECK_OK(tasuki_field_free(&field));
 }

@@ -35,9 +35,9 @@ static void check_split(tasuki_context ranks, int rank, int size) {
   int nobody = 0;
   int64_t cut = 0;
   const int nowhere[] = {1, 0, 0};
-  CHECK_FAILS(TASUKI_FAILED, "rank", tasuki_grid_owned(grid, size, &box));
-  CHECK_FAILS(TASUKI_FAILED, "coord", tasuki_grid_rank_at(grid, nowhere, &nobody));
-  CHECK_FAILS(TASUKI_FAILED, "dimension", tasuki_grid_cut(grid, 3, 0, &cut));
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "rank", tasuki_grid_owned(grid, size, &box));
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "coord", tasuki_grid_rank_at(grid, nowhere, &nobody));
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "dimension", tasuki_grid_cut(grid, 3, 0, &cut));
   CHECK_OK(tasuki_grid_free(&grid));
   CHECK(grid == NULL);
 }
@@ -77,6 +77,7 @@ void test_grid(tasuki_context ranks) {
   const int64_t extents[] = {rank == 1 ? 12 : 13, 7, 5};
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'ndims' is 8", tasuki_grid_create(ranks, 8, extents, NULL, &grid));
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'extents' is null", tasuki_grid_create(ranks, 3, NULL, NULL, &grid));
-  if (size > 1) CHECK_FAILS(TASUKI_FAILED, "differs between ranks", tasuki_grid_create(ranks, 3, extents, NULL, &grid));
+  if (size > 1)
+    CHECK_FAILS(TASUKI_DISAGREEMENT, "differs between ranks", tasuki_grid_create(ranks, 3, extents, NULL, &grid));
   CHECK(grid == NULL);
 }

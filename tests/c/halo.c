@@ -71,8 +71,8 @@ static void check_options(tasuki_field* fields, int corners, int alternating, in
   CHECK_OK(tasuki_halo_create(2, fields, NULL, &options, &halo));
   check_operation(halo);
   exchange(halo, fields, corners, alternating);
-  if (alternating) CHECK_FAILS(TASUKI_FAILED, "swap exactly once", tasuki_start(halo));
-  CHECK_FAILS(TASUKI_FAILED, "free that first", tasuki_field_free(&fields[0]));
+  if (alternating) CHECK_FAILS(TASUKI_BAD_ARGUMENT, "swap exactly once", tasuki_start(halo));
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "free that first", tasuki_field_free(&fields[0]));
   CHECK(fields[0] != NULL);
   char* text = NULL;
   CHECK_OK(tasuki_explain(halo, &text));
@@ -99,8 +99,8 @@ static void check_plans(tasuki_operation halo) {
   CHECK(ok && report != NULL);
   CHECK_OK(tasuki_verify_plans(2, as_text, 0, &ok, NULL)); /* two ranks with the plan of one */
   CHECK(!ok);
-  CHECK_FAILS(TASUKI_FAILED, "line 1", tasuki_verify_plans(1, others, 0, &ok, NULL));
-  CHECK_FAILS(TASUKI_FAILED, "", tasuki_verify_plans(1, others + 1, 0, &ok, NULL));
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "line 1", tasuki_verify_plans(1, others, 0, &ok, NULL));
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "", tasuki_verify_plans(1, others + 1, 0, &ok, NULL));
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'plans' is null", tasuki_verify_plans(1, others + 2, 0, &ok, NULL));
   tasuki_text_free(plan);
   tasuki_text_free(json);
@@ -127,8 +127,8 @@ static void check_widths(tasuki_field* fields, int size) {
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'width' is null", tasuki_overlap(halo, fields[0], NULL, visit, NULL));
   CHECK_FAILS(TASUKI_BAD_HANDLE, "'field' is null", tasuki_overlap(halo, NULL, &widths[0], visit, NULL));
   CHECK_OK(tasuki_start(halo));
-  CHECK_FAILS(TASUKI_FAILED, "wait for it first", tasuki_start(halo));
-  CHECK_FAILS(TASUKI_FAILED, "wait for it first", tasuki_operation_free(&halo));
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "wait for it first", tasuki_start(halo));
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "wait for it first", tasuki_operation_free(&halo));
   CHECK(halo != NULL);
   CHECK_OK(tasuki_wait(halo));
   if (size == 1) check_plans(halo);
@@ -140,16 +140,17 @@ static void check_refusals(const tasuki_field* fields, int rank, int size) {
   tasuki_operation halo = NULL;
   tasuki_halo_options options = TASUKI_HALO_OPTIONS_INIT;
   options.path = "pigeon";
-  CHECK_FAILS(TASUKI_FAILED, "pigeon", tasuki_halo_create(1, fields, NULL, &options, &halo));
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "pigeon", tasuki_halo_create(1, fields, NULL, &options, &halo));
   options.path = NULL;
   options.engine = "steam";
-  CHECK_FAILS(TASUKI_FAILED, "steam", tasuki_halo_create(1, fields, NULL, &options, &halo));
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "steam", tasuki_halo_create(1, fields, NULL, &options, &halo));
   options.engine = NULL;
   if (size > 1) {
     options.corners = rank != 0;
-    CHECK_FAILS(TASUKI_FAILED, "'corners' differs between ranks", tasuki_halo_create(1, fields, NULL, &options, &halo));
+    CHECK_FAILS(TASUKI_DISAGREEMENT, "'corners' differs between ranks",
+                tasuki_halo_create(1, fields, NULL, &options, &halo));
     const tasuki_field some[] = {fields[0], rank == 1 ? NULL : fields[1]};
-    CHECK_FAILS(rank == 1 ? TASUKI_BAD_HANDLE : TASUKI_FAILED, "'fields[1]' is null",
+    CHECK_FAILS(rank == 1 ? TASUKI_BAD_HANDLE : TASUKI_BAD_ARGUMENT, "'fields[1]' is null",
                 tasuki_halo_create(2, some, NULL, NULL, &halo));
   }
   CHECK(halo == NULL);

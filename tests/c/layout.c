@@ -28,13 +28,13 @@ static void check_packing(tasuki_layout column) {
 static void check_refusals(tasuki_layout element) {
   tasuki_layout none = NULL;
   const tasuki_layout broken[] = {element, NULL, element};
-  CHECK_FAILS(TASUKI_FAILED, "-1", tasuki_layout_bytes(-1, &none));
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "-1", tasuki_layout_bytes(-1, &none));
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'count' is -2", tasuki_layout_indexed(-2, ones, fives, element, &none));
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'displacements' is null", tasuki_layout_indexed(3, ones, NULL, element, &none));
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'elements' is null", tasuki_layout_structure(3, ones, fives, NULL, &none));
   CHECK_FAILS(TASUKI_BAD_HANDLE, "'elements' is null", tasuki_layout_structure(3, ones, fives, broken, &none));
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'ndims' is 0", tasuki_layout_subarray(0, sizes, subsizes, starts, element, &none));
-  CHECK_FAILS(TASUKI_FAILED, "", tasuki_layout_subarray(2, sizes, subsizes, outside, element, &none));
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "", tasuki_layout_subarray(2, sizes, subsizes, outside, element, &none));
   CHECK(none == NULL);
 }
 

@@ -85,15 +85,15 @@ int main(int argc, char** argv) {
     CHECK_OK(tasuki_run_threads(ranks, run_all, NULL));
     CHECK_OK(tasuki_run_threads(1, frees_its_context, &freed));
     CHECK(freed);
-    CHECK_FAILS(TASUKI_FAILED, "'seconds' is -1", tasuki_run_threads(ranks, first_fails, NULL));
-    CHECK_FAILS(TASUKI_FAILED, "'ranks' is 0", tasuki_run_threads(0, run_all, NULL));
+    CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'seconds' is -1", tasuki_run_threads(ranks, first_fails, NULL));
+    CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'ranks' is 0", tasuki_run_threads(0, run_all, NULL));
     CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'body' is null", tasuki_run_threads(1, NULL, NULL));
   } else {
     tasuki_context world = NULL;
     CHECK(tasuki_last_error()[0] == '\0');
     CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'context' is null", tasuki_init(&argc, &argv, NULL));
     CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'argv' is null", tasuki_init(&argc, NULL, &world));
-    CHECK_FAILS(TASUKI_FAILED, "not running", tasuki_context_create_f(0, &world));
+    CHECK_FAILS(TASUKI_BAD_ARGUMENT, "not running", tasuki_context_create_f(0, &world));
     CHECK(from_cplusplus());
     CHECK_OK(tasuki_init(NULL, NULL, &world));
     run_all(world, NULL);

@@ -82,11 +82,11 @@ void test_subset(tasuki_context ranks) {
   check_pair(ranks, rank, size);
   check_subset(ranks, rank, size);
   const int twice[] = {rank, rank};
-  CHECK_FAILS(TASUKI_FAILED, "is empty", tasuki_context_subset(ranks, 0, NULL, &part));
-  CHECK_FAILS(TASUKI_FAILED, "twice", tasuki_context_subset(ranks, 2, twice, &part));
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "is empty", tasuki_context_subset(ranks, 0, NULL, &part));
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "twice", tasuki_context_subset(ranks, 2, twice, &part));
   if (size > 1) {
     const int other = (rank + 1) % size;
-    CHECK_FAILS(TASUKI_FAILED, "does not name this rank", tasuki_context_subset(ranks, 1, &other, &part));
+    CHECK_FAILS(TASUKI_BAD_ARGUMENT, "does not name this rank", tasuki_context_subset(ranks, 1, &other, &part));
   }
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'count' is -1", tasuki_context_subset(ranks, -1, twice, &part));
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'ranks' is null", tasuki_context_subset(ranks, 1, NULL, &part));

@@ -37,7 +37,7 @@ static void check_column(tasuki_context ranks, int rank, int size, int shared) {
   const tasuki_side shorter = {0, matrix, number}, nobody = {size, NULL, NULL}, unset = {0, NULL, column};
   tasuki_operation transfer = NULL;
   if (size == 1) {
-    CHECK_FAILS(TASUKI_FAILED, "overlap", tasuki_transfer_create(ranks, &from, &to, NULL, &transfer));
+    CHECK_FAILS(TASUKI_BAD_ARGUMENT, "overlap", tasuki_transfer_create(ranks, &from, &to, NULL, &transfer));
   } else {
     tasuki_transfer_options options = TASUKI_TRANSFER_OPTIONS_INIT;
     options.path = shared ? "shared" : "mpi,shared";
@@ -45,15 +45,15 @@ static void check_column(tasuki_context ranks, int rank, int size, int shared) {
     check_moves(transfer, matrix, rank, last);
     CHECK_OK(tasuki_operation_free(&transfer));
     if (rank == 0 || rank == last) {  // nobody else hears of what the two sides do not agree on
-      CHECK_FAILS(TASUKI_FAILED, "56", tasuki_transfer_create(ranks, &shorter, &to, NULL, &transfer));
+      CHECK_FAILS(TASUKI_BAD_ARGUMENT, "56", tasuki_transfer_create(ranks, &shorter, &to, NULL, &transfer));
     } else {
       CHECK_OK(tasuki_transfer_create(ranks, &shorter, &to, NULL, &transfer));
       CHECK_OK(tasuki_operation_free(&transfer));
     }
   }
-  CHECK_FAILS(TASUKI_FAILED, "rank", tasuki_transfer_create(ranks, &from, &nobody, NULL, &transfer));
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "rank", tasuki_transfer_create(ranks, &from, &nobody, NULL, &transfer));
   if (rank == 0 || rank == last) {
-    CHECK_FAILS(rank == 0 ? TASUKI_BAD_ARGUMENT : TASUKI_FAILED, "'from.base' is null",
+    CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'from.base' is null",
                 tasuki_transfer_create(ranks, &unset, &to, NULL, &transfer));
   }
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'to' is null", tasuki_transfer_create(ranks, &from, NULL, NULL, &transfer));
@@ -87,9 +87,9 @@ static void check_broadcast(tasuki_context ranks, int rank, int size, int chosen
     CHECK(wrong == 0);
   }
   CHECK_OK(tasuki_operation_free(&broadcast));
-  CHECK_FAILS(TASUKI_FAILED, "'root'", tasuki_broadcast_create(ranks, size, bytes, BYTES, NULL, &broadcast));
-  CHECK_FAILS(TASUKI_FAILED, "'bytes'", tasuki_broadcast_create(ranks, 0, bytes, -1, NULL, &broadcast));
-  CHECK_FAILS(rank == root ? TASUKI_BAD_ARGUMENT : TASUKI_FAILED, "'data' is null",
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'root'", tasuki_broadcast_create(ranks, size, bytes, BYTES, NULL, &broadcast));
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'bytes'", tasuki_broadcast_create(ranks, 0, bytes, -1, NULL, &broadcast));
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'data' is null",
               tasuki_broadcast_create(ranks, 0, rank == root ? NULL : bytes, BYTES, NULL, &broadcast));
   CHECK(broadcast == NULL);
 }
@@ -104,7 +104,7 @@ void test_transfer(tasuki_context ranks) {
   check_broadcast(ranks, rank, size, 0);
   check_broadcast(ranks, rank, size, 1);
   tasuki_memory memory = NULL;
-  CHECK_FAILS(TASUKI_FAILED, "'bytes' is -1", tasuki_shared_alloc(ranks, -1, &memory));
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'bytes' is -1", tasuki_shared_alloc(ranks, -1, &memory));
   CHECK_OK(tasuki_shared_alloc(ranks, rank == 0 ? 0 : 8, &memory));
   CHECK_OK(tasuki_memory_free(&memory));
   CHECK(memory == NULL);

@@ -103,7 +103,8 @@ int main(int argc, char** argv) {
     }
   } catch (const tasuki::Error& error) {
     const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
-    fmt::print("survivor {} after {:.2f} s: {}\n", ctx.rank(), waited.count(), error.what());
+    fmt::print("survivor {} after {:.2f} s: {} [{}]\n", ctx.rank(), waited.count(), error.what(),
+               to_string(error.kind()));
     std::fflush(stdout);
     _exit(0);
   }

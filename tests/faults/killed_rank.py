@@ -64,6 +64,8 @@ def kill(launcher: str, program: str, victim: int, way: tuple[str, str, str, str
     complaints = [f"rank {rank} said nothing" for rank in range(RANKS) if rank != victim and rank not in told]
     for rank, seconds, text in found:
         complaints += survivors.complaints(f"rank {rank}", victim, float(seconds), text)
+        if not text.endswith("[rank died]"):
+            complaints.append(f"rank {rank} has another kind of error: {text}")
     complaints += [f"left behind: {name}" for name in sorted(left_behind() - before)]
     print(f"path {path}, engine {engine}, {how}, rank {victim} killed: {'FAILED' if complaints else 'ok'}")
     for rank, text in sorted(told.items()):

@@ -233,10 +233,10 @@ contains
     call check_failure(stat, errmsg, tasuki_bad_handle, '''out_layout'' is null')
     call tasuki_allreduce_create(operation, ranks, c_loc(a), half, c_loc(b), half, tasuki_real64, tasuki_sum, stat=stat, &
         errmsg=errmsg)
-    call check_failure(stat, errmsg, tasuki_failed, 'no whole number of elements of f64')
+    call check_failure(stat, errmsg, tasuki_bad_argument, 'no whole number of elements of f64')
     call tasuki_exscan_create(operation, ranks, c_loc(a), number, c_loc(b), half, tasuki_real32, tasuki_sum, stat=stat, &
         errmsg=errmsg)
-    call check_failure(stat, errmsg, tasuki_failed, 'they must be equal')
+    call check_failure(stat, errmsg, tasuki_bad_argument, 'they must be equal')
     call tasuki_blocks_of(blocks, number, [1_int64], [0_int64], stat=stat, errmsg=errmsg)
     call check_failure(stat, errmsg, tasuki_bad_argument, 'different lengths')
     me%to = [tasuki_rank(ranks)]

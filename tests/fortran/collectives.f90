@@ -191,7 +191,7 @@ contains
     call tasuki_operator_create(none, merge('this', 'that', tasuki_rank(ranks) == 0), compose)
     call tasuki_allreduce_create(sums, ranks, c_loc(mine), c_loc(total), 1_int64, tasuki_int32_int32, none, stat=stat, &
         errmsg=errmsg)
-    call check_failure(stat, errmsg, tasuki_failed, 'rank 0 has own ''this''')
+    call check_failure(stat, errmsg, tasuki_disagreement, 'rank 0 has own ''this''')
   end subroutine
 
   subroutine test_barriers(ranks)
@@ -203,11 +203,11 @@ contains
     errmsg = ''
     call tasuki_why_no_gpu(no_gpu)
     call tasuki_barrier_create(barrier, ranks, device=.true., stat=stat, errmsg=errmsg)
-    if (len(no_gpu) > 0) call check_failure(stat, errmsg, tasuki_failed, 'GPU')
+    if (len(no_gpu) > 0) call check_failure(stat, errmsg, tasuki_not_possible, 'GPU')
     if (stat == tasuki_ok) call tasuki_free(barrier)
     if (tasuki_size(ranks) == 1) return
     call tasuki_barrier_create(barrier, ranks, device=tasuki_rank(ranks) > 0, stat=stat, errmsg=errmsg)
-    call check_failure(stat, errmsg, tasuki_failed, '''device'' differs between ranks')
+    call check_failure(stat, errmsg, tasuki_disagreement, '''device'' differs between ranks')
   end subroutine
 
   subroutine test_blocks(ranks)
@@ -289,17 +289,17 @@ contains
     call check_failure(stat, errmsg, tasuki_bad_argument, 'counts needs an entry for each rank')
     call tasuki_allreduce_create(operation, ranks, c_loc(a), c_loc(b), 1_int64, tasuki_real64, tasuki_bor, stat=stat, &
         errmsg=errmsg)
-    call check_failure(stat, errmsg, tasuki_failed, '''op'' is bor')
+    call check_failure(stat, errmsg, tasuki_bad_argument, '''op'' is bor')
     call tasuki_allreduce_create(operation, ranks, c_loc(a), c_loc(b), 1_int64, tasuki_bytes, tasuki_sum, stat=stat, &
         errmsg=errmsg)
     call check_failure(stat, errmsg, tasuki_bad_argument, 'TASUKI_BYTES')
     call tasuki_barrier_create(operation, ranks, algorithm='smoke', stat=stat, errmsg=errmsg)
-    call check_failure(stat, errmsg, tasuki_failed, 'no algorithm ''smoke''')
+    call check_failure(stat, errmsg, tasuki_bad_argument, 'no algorithm ''smoke''')
     call tasuki_barrier_create(operation, ranks, blocks=-1, stat=stat, errmsg=errmsg)
-    call check_failure(stat, errmsg, tasuki_failed, '''blocks'' is -1')
+    call check_failure(stat, errmsg, tasuki_bad_argument, '''blocks'' is -1')
     call tasuki_allreduce_create(operation, ranks, c_loc(a), c_loc(b), 1_int64, tasuki_real64, tasuki_sum, blocks=-1, &
         stat=stat, errmsg=errmsg)
-    call check_failure(stat, errmsg, tasuki_failed, '''blocks'' is -1')
+    call check_failure(stat, errmsg, tasuki_bad_argument, '''blocks'' is -1')
   end subroutine
 
 end module

@@ -100,9 +100,9 @@ contains
         call check(wrong_cells(fields(2), epoch + 10, 1, corners) == 0, 'the halo of a padded field')
       end do
       call tasuki_start(halo, stat=stat, errmsg=errmsg)
-      call check_failure(stat, errmsg, tasuki_failed, 'swap exactly once')
+      call check_failure(stat, errmsg, tasuki_bad_argument, 'swap exactly once')
       call tasuki_free(fields(1), stat, errmsg)
-      call check_failure(stat, errmsg, tasuki_failed, 'free that first')
+      call check_failure(stat, errmsg, tasuki_bad_argument, 'free that first')
       call tasuki_free(halo)
     end do
 
@@ -114,7 +114,7 @@ contains
       call check(wrong_cells(fields(1), epoch, 2, .true.) == 0, 'a halo of all of the shadow')
     end do
     call tasuki_run(halo, c_null_ptr, stat, errmsg)
-    call check_failure(stat, errmsg, tasuki_failed, 'streams are for')
+    call check_failure(stat, errmsg, tasuki_bad_argument, 'streams are for')
     call tasuki_free(halo)
 
     call tasuki_get_boundary(fields(1), edges, width=1)
@@ -128,14 +128,14 @@ contains
     call check(cells == product(box%upper(:2) - box%lower(:2) + 1), 'boundary and interior are all owned cells')
 
     call tasuki_halo_create(other, fields(1), path='pigeon', stat=stat, errmsg=errmsg)
-    call check_failure(stat, errmsg, tasuki_failed, 'pigeon')
+    call check_failure(stat, errmsg, tasuki_bad_argument, 'pigeon')
     call tasuki_halo_create(other, fields(1), lower=[1], stat=stat, errmsg=errmsg)
     call check_failure(stat, errmsg, tasuki_bad_argument, 'an entry for each dimension')
     call tasuki_free(halo, stat, errmsg)
     call check_failure(stat, errmsg, tasuki_bad_handle, 'null')
     if (tasuki_size(ranks) > 1) then
       call tasuki_halo_create(other, fields, corners=tasuki_rank(ranks) == 0, stat=stat, errmsg=errmsg)
-      call check_failure(stat, errmsg, tasuki_failed, '''corners'' differs between ranks')
+      call check_failure(stat, errmsg, tasuki_disagreement, '''corners'' differs between ranks')
     end if
     call tasuki_free(fields(1))
     call tasuki_free(fields(2))
@@ -210,11 +210,15 @@ contains
     call tasuki_explain(broadcast, text)
     call check(index(text, 'algorithm: binomial, which was asked for') > 0, 'the algorithm of a broadcast')
     call tasuki_free(broadcast)
+    call tasuki_broadcast_create(broadcast, ranks, root, c_loc(numbers), 8_int64, tune=2, correct=.false.)
+    call tasuki_explain(broadcast, text)
+    if (tasuki_size(ranks) == 2) call check(index(text, 'tried for option') > 0, 'a tuned broadcast')
+    call tasuki_free(broadcast)
     call tasuki_broadcast_create(broadcast, ranks, root, c_loc(numbers), 8_int64, algorithm='smoke', stat=stat, &
         errmsg=errmsg)
-    call check_failure(stat, errmsg, tasuki_failed, 'no algorithm ''smoke''')
+    call check_failure(stat, errmsg, tasuki_bad_argument, 'no algorithm ''smoke''')
     call tasuki_broadcast_create(broadcast, ranks, -1, c_loc(numbers), 8_int64, stat=stat, errmsg=errmsg)
-    call check_failure(stat, errmsg, tasuki_failed, 'root')
+    call check_failure(stat, errmsg, tasuki_bad_argument, 'root')
     call tasuki_broadcast_create(broadcast, ranks, root, c_null_ptr, 8_int64, stat=stat, errmsg=errmsg)
     call check(stat /= tasuki_ok .and. index(errmsg, '''address'' is null') > 0, 'an argument''s name in Fortran')
   end subroutine

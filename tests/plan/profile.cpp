@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "paths/path.hpp"
+#include "paths/corrected.hpp"
 #include "planner/planner.hpp"
 #include "tasuki/error.hpp"
 
@@ -55,6 +55,59 @@ TEST_CASE("a corrupt profile is named with the place and what to do") {
         std::string::npos);
   CHECK(complaint("{\"version\": 9, \"paths\": {\"mpi\": {\"latency\": \"fast\"}}}").find("not a positive number") !=
         std::string::npos);
+}
+
+TEST_CASE("a profile tells how its prices came about, and newer measurements replace older ones") {
+  Provenance first;
+  first.date = "2026-11-24T17:24:05Z";
+  first.host = "node\n7";
+  first.ranks = 2;
+  first.cores = 2;
+  first.load = 0.3;
+  first.others = 0.02;
+  first.spread = {{"mpi", 0.031}, {"shared:put", 0.02}};
+  CHECK_FALSE(first.busy());
+  CHECK_FALSE(first.uncertain());
+  Profile profile;
+  profile.set("mpi", {{"latency", 1.5e-6}, {"bandwidth", 3e9}});
+  profile.set_provenance({first});
+  CHECK(Profile::from_json(profile.to_json("a machine"), "p.json").provenance() == std::vector{first});
+  CHECK(described({first}) == "measured 2026-11-24 17:24 UTC on node\n7, within 4 %");
+  Provenance second = first;
+  second.date = "2026-11-25T08:00:00Z";
+  second.others = 0.98;
+  second.spread = {{"mpi", 0.6}};
+  second.derived = {{"mpi", "8 bytes took 9 us"}};
+  CHECK(second.busy());
+  CHECK(second.uncertain());
+  std::vector<Provenance> all{first};
+  add_provenance(all, second);
+  REQUIRE(all.size() == 2);
+  CHECK(all[0].spread == std::map<std::string, double>{{"shared:put", 0.02}});
+  const std::string text = described(all);
+  CHECK(text.find("uncertain (mpi 60 %)") != std::string::npos);
+  CHECK(text.find("other processes used 1.0 of 2 cores") != std::string::npos);
+  CHECK(text.find("8 bytes took 9 us") != std::string::npos);
+  for (const char* bad : {"3", "[3]", "[{\"date\": 3}]", "[{\"spread\": {\"mpi\": -1}}]", "[{\"ranks\": -1}]"})
+    CHECK(complaint(std::string("{\"version\": 9, \"paths\": {}, \"measured\": ") + bad + "}").find("measured") !=
+          std::string::npos);
+}
+
+TEST_CASE("a corrected price is what was found, and the constant that decides it changes alone") {
+  Machine machine = Machine::uniform(2, 2, 0);
+  const Path& path = path_named("shared:eager");
+  const PathCost cost =
+      cost_of({{"latency", 1e-6}, {"bandwidth", 1e10}, {"bulk_bandwidth", 3e10}, {"bulk_from", 32768}});
+  const PricedMove large{0, 1, 1 << 20, 1, 1 << 20, true};
+  const PricedMove word{0, 1, 8, 1, 8, true};
+  const double before = price_of(machine, path, cost, large);
+  const PathCost slower = corrected(machine, path, cost, large, 6 * before);
+  CHECK(price_of(machine, path, slower, large) == doctest::Approx(6 * before));
+  CHECK(price_of(machine, path, slower, word) == doctest::Approx(price_of(machine, path, cost, word)));
+  const PathCost late = corrected(machine, path, cost, word, 1e-5);
+  CHECK(price_of(machine, path, late, word) == doctest::Approx(1e-5));
+  CHECK(corrected(machine, path, cost, large, before / 2) == cost);  // never cheaper
+  CHECK(price_of(machine, path, cost, {0, 0, 8, 1, 8, false}) == 0);
 }
 
 TEST_CASE("a profile of an earlier version is none, and measured again") {

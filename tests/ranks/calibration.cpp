@@ -7,7 +7,10 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
+#include <vector>
 
 #include "error_of.hpp"
 #include "tasuki/tasuki.hpp"
@@ -68,4 +71,45 @@ TEST_CASE("a rank that gets no memory to measure in is named on all ranks, and t
   }
   setenv("TASUKI_PROFILE", before.c_str(), 1);
   if (world == 0) std::filesystem::remove(file);
+}
+
+TEST_CASE("a profile says when, where and beside what it was measured, and how certain it is") {
+  int ranks = 0, rank = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (ranks != 2) return;
+  const char* set = std::getenv("TASUKI_PROFILE");
+  const std::string before = set == nullptr ? "" : set;
+  char name[] = "/tmp/tasuki-told-XXXXXX";
+  if (rank == 0) REQUIRE(mkdtemp(name) != nullptr);
+  MPI_Bcast(name, sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD);
+  const std::filesystem::path file = std::filesystem::path(name) / "profile.json";
+  setenv("TASUKI_PROFILE", file.c_str(), 1);
+  {
+    const Context ctx(MPI_COMM_WORLD);
+    const Machine machine = machine_of(ctx);
+    INFO(machine.source);
+    CHECK(machine.source.find("measured 20") == 0);
+    CHECK(machine.source.find(" UTC on ") != std::string::npos);
+    CHECK(machine.source.find("within ") != std::string::npos);
+    for (const std::string& other : ctx.allgather(machine.to_json())) CHECK(other == machine.to_json());
+    std::vector<double> in(4), out(8);
+    const Allgather allgather(ctx, in.data(), out.data(), 4, DType::f64);
+    const std::string text = allgather.explain();
+    CHECK(text.find("prices: " + machine.source + ", today") != std::string::npos);
+  }
+  {
+    const Context ctx(MPI_COMM_WORLD);  // which reads it
+    CHECK(machine_of(ctx).source.find("measured 20") == 0);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0) {
+    std::ifstream in(file);
+    const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+    for (const char* key : {"\"date\"", "\"host\"", "\"tasuki\"", "\"load\"", "\"others\"", "\"switches\"",
+                            "\"seconds\"", "\"spread\"", "\"shared:put\""})
+      CHECK(text.find(key) != std::string::npos);
+    std::filesystem::remove_all(name);
+  }
+  before.empty() ? unsetenv("TASUKI_PROFILE") : setenv("TASUKI_PROFILE", before.c_str(), 1);
 }

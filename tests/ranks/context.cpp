@@ -142,6 +142,7 @@ TEST_CASE("a wait that nobody ends fails at its deadline, and the ranks that nee
                        ": test: waiting for rank 0: rank 0 gave up because on rank 0 the deadline of 0.05 s has "
                        "passed: rank 0: test: waiting for rank 0");
   CHECK(runtime_of(ctx).failed());
+  CHECK(kind_of([&] { ctx.barrier(); }) == (ctx.is_root() ? "deadline" : "rank died"));  // that of the first failure
   const auto again = std::chrono::steady_clock::now();
   CHECK(error_of([&] { ctx.barrier(); }).find("barrier: the context has failed before and cannot be used again") !=
         std::string::npos);

@@ -57,6 +57,34 @@ TEST_CASE("a complaint of one rank is thrown by all, before any difference") {
         }) == "Field 'T': rank " + std::to_string(last) + ": argument 'pad' is -1");
 }
 
+TEST_CASE("a failure that one rank finds has its kind on all") {
+  Context ctx(MPI_COMM_WORLD);
+  const bool odd = ctx.rank() == ctx.size() - 1;
+  for (const ErrorKind kind : {ErrorKind::argument, ErrorKind::disagreement, ErrorKind::not_possible,
+                               ErrorKind::rank_died, ErrorKind::deadline, ErrorKind::system}) {
+    CHECK(kind_of([&] {
+            Agreement agreement(runtime_of(ctx), "Halo");
+            if (odd) agreement.complain(Error(kind, "it cannot be"));
+            agreement.check();
+          }) == to_string(kind));
+  }
+  if (ctx.size() > 1) {
+    CHECK(kind_of([&] { Agreement(runtime_of(ctx), "Halo").same("corners", odd ? 1 : 0).check(); }) == "disagreement");
+    CHECK(kind_of([&] { Agreement(runtime_of(ctx), odd ? "Grid" : "Halo").check(); }) == "disagreement");
+    CHECK(kind_of([&] { Grid(ctx, {odd ? 8 : 9}); }) == "disagreement");
+  }
+  const Grid grid(ctx, {8 * ctx.size()});
+  const Field<double> u(grid, {.name = "u"});
+  const auto halo = [&](const char* path) {
+    HaloOptions options;
+    options.path = path;
+    return kind_of([&] { Halo(HaloField(u), options); });
+  };
+  CHECK(halo("pigeon") == "argument");
+  if (ctx.size() > 1) CHECK(halo("peer") == "not possible");
+  CHECK(kind_of([&] { Grid(ctx, {0}); }) == "argument");
+}
+
 TEST_CASE("settings are read from the environment") {
   setenv("TASUKI_ISLAND", "2", 1);
   setenv("TASUKI_DEADLINE", "7.5", 1);

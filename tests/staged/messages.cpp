@@ -30,6 +30,13 @@ NoGpu& no_gpu() {
 
 namespace {
 
+// Both ranks of a pair number what they share alike.
+std::int64_t take(Runtime& runtime, int peer) {
+  const std::int64_t number = runtime.channels().lowest(peer);
+  runtime.channels().take(peer, number);
+  return number;
+}
+
 const GpuSupport support{[](std::string&) -> Gpu* { return &no_gpu(); }};
 
 // Both ranks of a pair number what they share alike.

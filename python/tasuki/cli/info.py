@@ -15,7 +15,9 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from tasuki.cli import Failure
+from tasuki import checked, provenance
+from tasuki.checked import FileError, read_json
+from tasuki.cli import Failure, tune
 from tasuki.cli.common import common, emit, ranks_option, table
 from tasuki.cli.ranks import on_ranks
 from tasuki.launch import LaunchError, bin_folders, core_library, launcher_for
@@ -147,6 +149,30 @@ def path_row(path: str, tried: dict[str, str | None], why_no_gpu: str) -> dict:
     return usable(f"path {path}", False, f"for {other} memory, which is not there", matters=False)
 
 
+def profile_row() -> dict:
+    """How old and how certain the prices are that programs on this host find."""
+    named = os.environ.get("TASUKI_PROFILE")
+    folder = tune.profile_file("any").parent
+    files = [Path(named)] if named else sorted(folder.glob(f"profile-*-{os.uname().nodename}-*.json"), key=changed)
+    if not files or not files[-1].exists():
+        where = named or folder
+        return usable("machine profile", False, f"none in {where} yet: the first program measures", matters=False)
+    try:
+        profile = read_json(files[-1])
+        checked.need(profile, checked.OBJECT, files[-1], "the profile")
+        provenance.sound(profile, files[-1])
+    except FileError as error:
+        return usable("machine profile", False, str(error), matters=named is not None)
+    return usable("machine profile", True, f"{provenance.told(profile)} ({files[-1]})")
+
+
+def changed(file: Path) -> float:
+    try:
+        return file.stat().st_mtime
+    except OSError:  # gone meanwhile
+        return 0
+
+
 def programs() -> list[dict]:
     names = ["himeno", "laplace", "tasuki-bench"]
     found = {n: next((str(f / n) for f in bin_folders() if (f / n).exists()), None) for n in names}
@@ -162,7 +188,7 @@ def command(ranks: int, as_json: bool) -> None:
     import tasuki
     from tasuki import _core
 
-    rows = machine() + programs()
+    rows = machine() + programs() + [profile_row()]
     topology, launcher = "", "the launcher"
     try:
         launcher = launcher_for(core_library())

@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from tasuki import checked, tables, timeline
+from tasuki import checked, provenance, tables, timeline
 from tasuki.report import drawing
 from tasuki.results import Results
 
@@ -76,6 +76,7 @@ def sound_profile(data: dict, file: Path) -> dict:
             constants, dict.fromkeys(("latency", "bandwidth", "per_run"), checked.NUMBER), file, f"paths.{path}"
         )
         checked.need(constants.get("mutual_latency", 0), checked.NUMBER, file, f"paths.{path}.mutual_latency")
+    provenance.sound(data, file)
     return data
 
 
@@ -122,6 +123,7 @@ def machine_section(material: Material) -> str:
         ]
         columns = ["path", ">latency", ">both ways", ">GB/s", ">a run"]
         parts.append(titled(f"machine profile {name}", columns, rows))
+        parts.append(f"<p>{escape(provenance.told(profile))}</p>")
     return "".join(parts)
 
 

@@ -56,7 +56,8 @@ std::int64_t gpu_clock_offset(Stream stream) {
     offset = begin + took / 2 - static_cast<std::int64_t>(told.load());
   }
   TASUKI_CUDA(cudaStreamSynchronize, stream);
-  if (fastest == std::numeric_limits<std::int64_t>::max()) throw Error("the GPU did not tell its time within a second");
+  if (fastest == std::numeric_limits<std::int64_t>::max())
+    throw Error(ErrorKind::system, "the GPU did not tell its time within a second");
   return offset;
 }
 

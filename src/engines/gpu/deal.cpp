@@ -48,14 +48,15 @@ void give(std::vector<TaskDraft>& tasks, bool staging, std::int64_t room, std::v
 
 void check(const Plan& plan, const std::vector<TaskDraft>& tasks) {
   if (tasks.size() > kGpuTasks) {
-    throw Error(fmt::format("rank {}: {}: {} lanes move data; one operation on GPU memory takes at most {}", plan.rank,
+    throw Error(ErrorKind::not_possible,
+                fmt::format("rank {}: {}: {} lanes move data; one operation on GPU memory takes at most {}", plan.rank,
                             plan.operation, tasks.size(), kGpuTasks - 1));
   }
   if (tasks[0].ends.size() > kGpuThreads) {
-    throw Error(
-        fmt::format("rank {}: {}: {} threads would tell other ranks or wait for them; one operation on GPU "
-                    "memory takes at most {}",
-                    plan.rank, plan.operation, tasks[0].ends.size(), kGpuThreads));
+    throw Error(ErrorKind::not_possible,
+                fmt::format("rank {}: {}: {} threads would tell other ranks or wait for them; one operation on GPU "
+                            "memory takes at most {}",
+                            plan.rank, plan.operation, tasks[0].ends.size(), kGpuThreads));
   }
 }
 

@@ -99,6 +99,7 @@ class Lowering {
       steps += std::min(rounds, kGpuSteps + 1);
       if (steps <= kGpuSteps) continue;
       throw Error(
+          ErrorKind::not_possible,
           fmt::format("rank {}: {}: more than {} commands with chunk loops unrolled, which engine 'stream' does "
                       "not take; use larger chunks",
                       plan_.rank, plan_.operation, kGpuSteps));
@@ -119,10 +120,10 @@ class Lowering {
       spared[i] = lanes_.tells_first(i) || (c.verb == Verb::signal && lanes_.stamped(c.dst)) ||
                   (c.verb == Verb::wait && lanes_.stamped(c.src));
       if (c.loop >= 0 && in_.channels[i].carried()) {
-        throw Error(
-            fmt::format("rank {}: {}: command #{} is a message in a chunk loop, which engine 'stream' does not "
-                        "run; use a path by which the GPUs reach each other, or host memory",
-                        plan_.rank, plan_.operation, i));
+        throw Error(ErrorKind::not_possible,
+                    fmt::format("rank {}: {}: command #{} is a message in a chunk loop, which engine 'stream' does not "
+                                "run; use a path by which the GPUs reach each other, or host memory",
+                                plan_.rank, plan_.operation, i));
       }
       if (!moves_data(c.verb)) continue;
       if (c.verb == Verb::reduce) {
@@ -179,9 +180,10 @@ class Lowering {
   void check_reduction(std::size_t command) const {
     const Command& c = plan_.commands[command];
     if (!lanes_.stamped(c.dst)) return;
-    throw Error(fmt::format(
-        "rank {}: {}: command #{} reduces {} of {} into stamped lines, which engine 'stream' cannot; use another path",
-        plan_.rank, plan_.operation, command, to_string(c.op), to_string(c.dtype)));
+    throw Error(ErrorKind::not_possible,
+                fmt::format("rank {}: {}: command #{} reduces {} of {} into stamped lines, which engine 'stream' "
+                            "cannot; use another path",
+                            plan_.rank, plan_.operation, command, to_string(c.op), to_string(c.dtype)));
   }
 
   // Whether a move may be done 16 bytes at a time, in every round of its loop.
@@ -300,7 +302,8 @@ class Lowering {
     place.pair = static_cast<std::int16_t>(known - out_.pairs.begin());
     if (known == out_.pairs.end()) out_.pairs.push_back(where.current);
     if (out_.pairs.size() > kGpuPairs) {
-      throw Error(fmt::format("rank {}: {}: {} fields with two copies; one operation on GPU memory takes at most {}",
+      throw Error(ErrorKind::not_possible,
+                  fmt::format("rank {}: {}: {} fields with two copies; one operation on GPU memory takes at most {}",
                               plan_.rank, plan_.operation, out_.pairs.size(), kGpuPairs));
     }
     return place;

@@ -18,6 +18,7 @@
 #include "engines/gpu/rows.hpp"
 #include "memory/query.cuh"
 #include "session/gpus.hpp"
+#include "session/wait_until.hpp"
 #include "tasuki/cuda.cuh"
 
 namespace tasuki {
@@ -442,8 +443,9 @@ class StreamEngine final : public Engine {
             "; operations that share a stream must be started in the same order on all ranks (TASUKI_CHECK=1 tells "
             "those that were not)";
     }
-    runtime_.fail(text);
-    throw Error(text);
+    const ErrorKind kind = kind_of_ended_wait(runtime_);
+    runtime_.fail(text, kind);
+    throw Error(kind, text);
   }
 
   Executor& executor_;

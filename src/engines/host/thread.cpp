@@ -33,7 +33,7 @@ struct Job final : Worker::Task {
         state.store(State::done, std::memory_order_release);
         return true;
       }
-      if (runtime.over()) throw Error("its ranks cannot be reached any more");
+      if (runtime.over()) throw Error(ErrorKind::rank_died, "its ranks cannot be reached any more");
       if (!executor.progress()) return true;
     } catch (...) {
       failure = std::current_exception();

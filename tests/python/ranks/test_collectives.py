@@ -323,3 +323,25 @@ def test_complaints(context):
     ):
         with pytest.raises(TypeError):
             call()
+
+
+def test_candidates_are_tried_on_memory_of_their_own(context):
+    n = context.size
+    if n > 2:
+        return
+    for count in (3, 5000):
+        source = np.arange(count, dtype="f8") + 10 * context.rank
+        target = np.full(n * count, -1.0)
+        operation = tasuki.Allgather(context, source, target, tune=3)
+        assert (target == -1).all() and (source == np.arange(count) + 10 * context.rank).all()
+        if n > 1:
+            assert "tried for option 'tune'" in operation.explain()
+        for turn in range(3):
+            source[:] = np.arange(count) + 10 * context.rank + turn
+            operation.run()
+            for rank in range(n):
+                assert (target[rank * count : (rank + 1) * count] == np.arange(count) + 10 * rank + turn).all()
+            context.barrier()
+    with pytest.raises(tasuki.Error, match="argument 'tune' is -2"):
+        tasuki.Barrier(context, tune=-2)
+    assert "prices: " in tasuki.Barrier(context, correct=False).explain()
