@@ -26,10 +26,11 @@ struct alignas(64) Liveness::Page {
   std::atomic<std::uint32_t> given_up{0};
   std::uint32_t length = 0;
   char why[504] = {};
+  // Stores release and loads acquire, so that who reads a letter of a later text sees that `operation` has changed.
   struct Drop {
     std::atomic<std::uint64_t> operation{0};  // 0 while the text is written
-    std::uint32_t length = 0;
-    char why[244] = {};
+    std::atomic<std::uint32_t> length{0};
+    std::array<std::atomic<char>, 244> why{};
   };
   std::array<Drop, 8> drops;  // a ring
 };
@@ -60,8 +61,8 @@ std::string Liveness::failure(std::span<const int> ranks, std::uint64_t operatio
     if (operation == 0 || rank == topology_.rank || page == nullptr) continue;
     for (const Page::Drop& drop : page->drops) {
       if (drop.operation.load(std::memory_order_acquire) != operation) continue;
-      std::string why(drop.why, std::min<std::size_t>(drop.length, sizeof drop.why));
-      std::atomic_thread_fence(std::memory_order_acquire);
+      std::string why(std::min<std::size_t>(drop.length.load(std::memory_order_acquire), drop.why.size()), ' ');
+      for (std::size_t i = 0; i < why.size(); ++i) why[i] = drop.why[i].load(std::memory_order_acquire);
       if (drop.operation.load(std::memory_order_relaxed) == operation) return why;  // nothing was written meanwhile
     }
   }
@@ -91,9 +92,9 @@ void Liveness::drop(std::uint64_t operation, const std::string& why) {
   Page& page = *reinterpret_cast<Page*>(page_.get());
   Page::Drop& drop = page.drops[drops_++ % page.drops.size()];
   drop.operation.store(0, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  drop.length = static_cast<std::uint32_t>(std::min(why.size(), sizeof drop.why));
-  std::memcpy(drop.why, why.data(), drop.length);
+  const std::size_t length = std::min(why.size(), drop.why.size());
+  drop.length.store(static_cast<std::uint32_t>(length), std::memory_order_release);
+  for (std::size_t i = 0; i < length; ++i) drop.why[i].store(why[i], std::memory_order_release);
   drop.operation.store(operation, std::memory_order_release);
 }
 
