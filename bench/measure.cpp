@@ -113,7 +113,7 @@ double use_microseconds(const tasuki::Context& context, const Problem& problem, 
 
 // What the times of a case contain that has a barrier before each start.
 double barrier_microseconds(const tasuki::Context& context) {
-  constexpr int repetitions = 2000;
+  constexpr int repetitions = 500;
   MPI_Barrier(context.comm());
   const double begin = MPI_Wtime();
   for (int n = 0; n < repetitions; ++n) MPI_Barrier(context.comm());
@@ -164,7 +164,10 @@ CaseResult measure(const tasuki::Context& context, const Case& one, const std::v
     calibrate(context, problem, contender, settings.round_seconds);
     contenders.push_back(std::move(contender));
   }
+  const bool barriers = problem.barrier_between && !problem.time_start_only;
+  std::vector<double> barrier;
   for (int round = 0; round < settings.rounds; ++round) {
+    if (barriers) barrier.push_back(barrier_microseconds(context));
     // Every round begins with another peer: none always follows the same one.
     for (std::size_t turn = 0; turn < contenders.size(); ++turn) {
       Contender& contender = contenders[(turn + round) % contenders.size()];
@@ -179,7 +182,7 @@ CaseResult measure(const tasuki::Context& context, const Case& one, const std::v
       for (double& sample : contender.samples) sample -= result.use;
     }
   }
-  if (problem.barrier_between && !problem.time_start_only) result.barrier = barrier_microseconds(context);
+  if (barriers) result.barrier = percentile(barrier, 0.5);
   for (const Contender& contender : contenders) {
     Times times{
         contender.peer->name,       0,  0, 0, contender.init, contender.iterations * contender.runner->exchanges(),

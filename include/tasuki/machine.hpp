@@ -70,7 +70,7 @@ struct Constants {
   // Choosing a path (src/planner/choose.cpp).
   double of_sum = 0.05;        ///< share of the sum of all costs that counts beside the slowest resource
   double second_link = 0.2;    ///< a further link to a peer costs this share of its latency where latencies overlap
-  double noise_host = 0.2;     ///< relative error of prices in host memory: a smaller gain does not change a path
+  double noise_host = 0.1;     ///< relative error of prices in host memory: a smaller gain does not change a path
   double noise_device = 0.03;  ///< the same in GPU memory
   // Eager protocol (src/protocols/eager.cpp).
   std::int64_t eager_small = 4 << 10;    ///< a link of at most this many bytes has the longer ring

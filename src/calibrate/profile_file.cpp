@@ -108,11 +108,15 @@ Profile load_profile(Runtime& runtime) {
   return text.empty() ? Profile() : Profile::from_json(text, file);
 }
 
-bool keep_profile(Runtime& runtime) {
+bool crowded(const Runtime& runtime) {
   const auto& processes = runtime.topology().processes;
   const auto local = std::count_if(processes.begin(), processes.end(),
                                    [&](const Process& process) { return process.host == processes[0].host; });
-  if (local > static_cast<std::ptrdiff_t>(std::thread::hardware_concurrency()) || runtime.is_part()) return false;
+  return local > static_cast<std::ptrdiff_t>(std::thread::hardware_concurrency());
+}
+
+bool keep_profile(Runtime& runtime) {
+  if (crowded(runtime) || runtime.is_part()) return false;
   Profile profile;
   for (const auto& [path, cost] : runtime.machine.costs) profile.set(path, section_of(cost));
   profile.set_corrections(runtime.machine.corrections);

@@ -8,6 +8,9 @@
 
 namespace tasuki {
 
+/// Whether the ranks on rank 0's host outnumber the hardware threads of the calling rank's.
+bool crowded(const Runtime& runtime);
+
 /// The profile's file for this runtime: TASUKI_PROFILE, or profile-<version>-<host>-<mpi>.json in
 /// $XDG_CACHE_HOME/tasuki or ~/.cache/tasuki, so that versions of Tasuki with other files do not share one. Empty if
 /// there is no such folder and none can be made.

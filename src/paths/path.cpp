@@ -115,7 +115,8 @@ Offer priced(const Question& q) {
   const LinkCost& cost = link_cost(q);
   const auto bytes = static_cast<double>(q.move.bytes());
   const double whole = std::max(static_cast<double>(q.move.whole), bytes);
-  return Offer::yes(cost.latency, seconds_of(q.cost, cost, bytes, whole) + run_seconds(q));
+  const double moved = cost.by_size.empty() ? whole : std::max(static_cast<double>(q.moved), whole);
+  return Offer::yes(cost.latency, seconds_of(q.cost, cost, bytes, moved) + run_seconds(q));
 }
 
 double seconds_of(const PathCost& cost, const LinkCost& link, double bytes, double whole) {

@@ -26,6 +26,8 @@ struct Question {
   const BufferFact& src;
   const BufferFact& dst;
   bool own_memory = false;  ///< source or destination is a user's memory that other ranks do not map
+  /// On hosts: bytes that a rank of the move moves in an epoch. Caches hold all of them or do not.
+  std::int64_t moved = 0;
 };
 
 /// The path's answer.
@@ -97,7 +99,7 @@ struct PathRegistration {
 
 /// The price of a move by the path's constants: the latency of its link, plus bytes over bandwidth, plus the extra time
 /// of every run. If bandwidths are known by size, a piece has that of its size, between those that are known, and a
-/// part of a larger piece that of the larger one: caches hold all of it or do not. Otherwise the first `bulk_from`
+/// part of what a rank moves in an epoch that of all of it. Otherwise the first `bulk_from`
 /// bytes of a piece are divided by `bandwidth`, the bytes beyond them by `bulk_bandwidth`. A part of a larger piece
 /// pays for both in the proportion of the whole piece: with `bulk_from` = 32 KiB, a part of 32 KiB of a piece of 128
 /// KiB pays for 8 KiB at `bandwidth` and 24 KiB at `bulk_bandwidth`. A mutual move has the mutual constants.

@@ -256,8 +256,18 @@ const char* out_of_order(const Path& path, const Move& move) {
 
 }  // namespace
 
+std::int64_t moved(const Problem& problem) {
+  std::int64_t leaves = 0;
+  std::int64_t arrives = 0;
+  for (const Move& move : problem.moves) {
+    if (move.src_rank == problem.rank) leaves += move.bytes();
+    if (move.dst_rank == problem.rank) arrives += move.bytes();
+  }
+  return std::max(leaves, arrives);
+}
+
 std::vector<Offer> offers_for(const Machine& machine, const Problem& problem, const Facts& facts, const Move& move,
-                              bool reasons) {
+                              std::int64_t bytes_moved, bool reasons) {
   std::vector<Offer> offers;
   offers.reserve(all_paths().size());
   const BufferFact& src = facts.of(move.src_rank, move.src);
@@ -268,7 +278,8 @@ std::vector<Offer> offers_for(const Machine& machine, const Problem& problem, co
       if (reasons) offer.why_not = fmt::format("not for {} to {} memory", to_string(src.memory), to_string(dst.memory));
     } else {
       const bool own = path.memory == Memory::host && (!src.shared || !dst.shared);
-      offer = path.offer({machine, machine.cost(path.name), forces(problem.wanted, path), move, src, dst, own});
+      offer = path.offer(
+          {machine, machine.cost(path.name), forces(problem.wanted, path), move, src, dst, own, bytes_moved});
       if (const char* why_not = out_of_order(path, move); offer.usable && why_not != nullptr)
         offer = Offer::no(why_not);
       const auto why = machine.unusable.find(path.name);
@@ -287,12 +298,13 @@ std::vector<Offer> offers_for(const Machine& machine, const Problem& problem, co
 std::vector<Decision> choose(const Machine& machine, const Problem& problem, const Facts& facts) {
   std::vector<std::size_t> leaving;
   std::vector<std::vector<Offer>> offers;
+  const std::int64_t bytes_moved = moved(problem);
   for (std::size_t i = 0; i < problem.moves.size(); ++i) {
     const Move& move = problem.moves[i];
     if (move.src_rank != problem.rank) continue;
-    offers.push_back(offers_for(machine, problem, facts, move, false));
+    offers.push_back(offers_for(machine, problem, facts, move, bytes_moved, false));
     if (std::none_of(offers.back().begin(), offers.back().end(), [](const Offer& offer) { return offer.usable; }))
-      throw PathUnusable(no_path(problem, move, offers_for(machine, problem, facts, move)));
+      throw PathUnusable(no_path(problem, move, offers_for(machine, problem, facts, move, bytes_moved)));
     leaving.push_back(i);
   }
   const auto chosen = Assignment(machine, problem, facts, leaving, offers).solve();

@@ -23,9 +23,9 @@ Pattern pattern_of(const Move& move) {
 
 // The prices of the other paths for that kind of memory, or why they cannot be taken.
 std::string others(const Machine& machine, const Problem& problem, const Facts& facts, const Move& move,
-                   const Choice& choice) {
+                   const Choice& choice, std::int64_t bytes_moved) {
   std::string text;
-  const auto offers = offers_for(machine, problem, facts, move);
+  const auto offers = offers_for(machine, problem, facts, move, bytes_moved);
   for (std::size_t p = 0; p < offers.size(); ++p) {
     const Path& path = all_paths()[p];
     const Offer& offer = offers[p];
@@ -64,14 +64,15 @@ std::string explain(const Machine& machine, const Problem& problem, const Facts&
   std::set<std::pair<int, const Path*>> links;               // a link's latency is paid once
   std::map<std::pair<int, std::string>, double> by_network;  // latencies of messages that a network moves
   bool guessed = false;
+  const std::int64_t bytes_moved = moved(problem);
   for (std::size_t i = 0; i < problem.moves.size(); ++i) {
     const Move& move = problem.moves[i];
     const Choice& choice = choices[i];
     const double seconds = choice.latency + choice.seconds;
     const bool measured = machine.cost(choice.path->name).measured;
     guessed = guessed || !measured;
-    const std::string rest =
-        move.src_rank == me ? others(machine, problem, facts, move, choice) : std::string("decided by the sender");
+    const std::string rest = move.src_rank == me ? others(machine, problem, facts, move, choice, bytes_moved)
+                                                 : std::string("decided by the sender");
     guessed = guessed || rest.find('*') != std::string::npos;
     text += fmt::format("{:<26} {:>5} {:>5} {:>12} {:<12} {:<14} {:>9.2f}{}  {}\n", move.label, move.src_rank,
                         move.dst_rank, move.bytes(), to_string(pattern_of(move)), choice.path->name, seconds * 1e6,

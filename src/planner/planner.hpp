@@ -81,10 +81,13 @@ std::vector<int> peers_of(const std::vector<Move>& moves, int rank);
 /// for they list the same moves.
 void mark_mutual(std::vector<Move>& moves);
 
+/// Bytes that reach the rank in an epoch, or leave it, whichever are more; what stays on it counts as both.
+std::int64_t moved(const Problem& problem);
+
 /// Every path's offer for a move, in the order of `all_paths()`. Without `reasons` paths for another kind of memory do
-/// not say why they are not usable.
+/// not say why they are not usable. `bytes_moved`: what `moved` says of the problem.
 std::vector<Offer> offers_for(const Machine& machine, const Problem& problem, const Facts& facts, const Move& move,
-                              bool reasons = true);
+                              std::int64_t bytes_moved, bool reasons = true);
 
 /// Decides for the moves that leave the rank. Minimises the time of the slowest resource plus a small share of the sum
 /// of all. Throws `PathUnusable` if a move has no usable path, saying what each path answered.

@@ -102,6 +102,10 @@ class Pricing {
     Work work;
     if (!moves_bytes(c.verb)) return work;
     const auto owner = [&](std::int32_t buffer) { return plan.buffers[static_cast<std::size_t>(buffer)].rank; };
+    // What is packed counts where it is unpacked.
+    const bool last = c.dst < 0 || plan.buffers[static_cast<std::size_t>(c.dst)].role != Role::scratch;
+    if (c.verb == Verb::copy || c.verb == Verb::reduce || (c.verb != Verb::send && last))
+      moved_[c.verb == Verb::put ? owner(c.dst) : plan.rank] += c.bytes * chunks(plan, c);
     work.from = c.verb == Verb::copy || c.verb == Verb::reduce ? owner(c.src) : plan.rank;
     work.to = c.verb == Verb::put ? owner(c.dst) : c.verb == Verb::send ? c.peer : plan.rank;
     work.bytes = c.bytes;
@@ -160,7 +164,7 @@ class Pricing {
         work.seconds = hides ? 0 : (1 - machine_.constants.line_start) * brought(plan, c, path);
         return;
       }
-      work.seconds = within(plan, c, path);
+      work.seconds = within(plan, c, path, plan.rank);
       if (!work.on_core) work.seconds *= share_of_pass(plan, i);
       if (!work.on_core && c.loop >= 0 && ends_pass(plan, i)) work.seconds += machine_.constants.gpu_round;
       if (!work.on_core && c.dep_count > 0) work.seconds += machine_.constants.gpu_round;
@@ -225,7 +229,7 @@ class Pricing {
     Move move = move_of(plan, c, c.peer, plan.rank);
     move.add = DType::none;
     move.whole = whole_.contains({way(c.peer, plan.rank), &path}) ? whole_.at({way(c.peer, plan.rank), &path}) : 0;
-    return ask(path, machine_.cost(path.name), move, plan, c);
+    return ask(path, machine_.cost(path.name), move, plan, c, plan.rank);
   }
 
   double latency(int from, int to, const Path& path) const {
@@ -251,25 +255,19 @@ class Pricing {
     return move;
   }
 
-  // The time of a copy within the rank's memory. What a core unpacks is part of all that has come that way. Where ranks
-  // exchange, their cores copy at the same time.
-  double within(const Plan& plan, const Command& c, const Path& path) {
+  // The time of a copy within the rank's memory. Where ranks exchange, their cores copy at the same time.
+  // `at`: the rank whose bytes of the epoch count.
+  double within(const Plan& plan, const Command& c, const Path& path, std::int32_t at) {
     const Memory memory = path.memory;
     const Path& self = path_named(memory == Memory::host ? "self" : "self:gpu");
     const PathCost& cost = machine_.cost(self.name);
     Move move = move_of(plan, c, plan.rank, plan.rank);
-    if (memory == Memory::host) {
-      const int other = c.peer < 0 ? plan.rank : c.peer;
-      for (const auto& [from, to] : {std::pair(other, plan.rank), std::pair(plan.rank, other)})
-        if (const auto whole = whole_.find({way(from, to), &path}); move.whole == 0 && whole != whole_.end())
-          move.whole = whole->second;
-      move.mutual = mutual_peers_.contains(plan.rank);
-    }
+    if (memory == Memory::host) move.mutual = mutual_peers_.contains(plan.rank);
     if (!cost.measured) {
       guessed_.insert(self.name);
       if (memory == Memory::device) return static_cast<double>(move.bytes()) / machine_.constants.gpu_copy_bandwidth;
     }
-    return ask(self, cost, move, plan, c);
+    return ask(self, cost, move, plan, c, at);
   }
 
   double between(const Plan& plan, std::size_t i, const Path& path, const Work& work) {
@@ -281,20 +279,21 @@ class Pricing {
                       label(plan, static_cast<std::int64_t>(i)), path.name, work.from, work.to, machine_.name));
     Move move = move_of(plan, c, work.from, work.to);
     move.whole = whole_.at({way(work.from, work.to), &path});
-    const double seconds = ask(path, machine_.cost(path.name), move, plan, c);
+    const double seconds = ask(path, machine_.cost(path.name), move, plan, c, work.to);
     const bool staged = c.verb == Verb::put && plan.buffers[static_cast<std::size_t>(c.dst)].purpose == Purpose::ring;
     const bool taken = staged && in_lines(plan, c.dst, c);
     if (!staged || taken) return seconds;
     // One way on hosts the receiver unpacks a slice while the sender packs the next one; the last one it unpacks alone.
     if (!move.mutual && path.memory == Memory::host) {
       const double slice = static_cast<double>(c.bytes) / static_cast<double>(std::max<std::int64_t>(move.whole, 1));
-      return std::max(seconds - within(plan, c, path) * slice, seconds / 2);
+      return std::max(seconds - within(plan, c, path, work.to) * slice, seconds / 2);
     }
     if (!move.mutual) return seconds;
-    return std::max(seconds - within(plan, c, path), seconds / 2);
+    return std::max(seconds - within(plan, c, path, plan.rank), seconds / 2);
   }
 
-  double ask(const Path& path, const PathCost& cost, const Move& move, const Plan& plan, const Command& c) const {
+  double ask(const Path& path, const PathCost& cost, const Move& move, const Plan& plan, const Command& c,
+             std::int32_t at) const {
     BufferFact fact;
     fact.memory = path.memory;
     fact.shared = true;
@@ -303,7 +302,9 @@ class Pricing {
       return buffer >= 0 && plan.buffers[static_cast<std::size_t>(buffer)].home == Home::own;
     };
     const bool own_memory = path.memory == Memory::host && (own(c.src) || own(c.dst));
-    const Offer offer = path.offer({machine_, cost, true, move, fact, fact, own_memory});
+    const auto moved = moved_.find(at);
+    const std::int64_t bytes = path.memory == Memory::host && moved != moved_.end() ? moved->second : 0;
+    const Offer offer = path.offer({machine_, cost, true, move, fact, fact, own_memory, bytes});
     if (!offer.usable)
       throw Error(fmt::format("rank {}: {}: path '{}' cannot carry a {} of {} bytes on machine {}: {}", plan.rank,
                               plan.operation, path.name, to_string(c.verb), move.bytes(), machine_.name,
@@ -319,11 +320,12 @@ class Pricing {
   std::span<const Plan> plans_;
   const Machine& machine_;
   Prices prices_;
-  std::vector<const Path*> paths_;                       // of the plan that is looked at
-  std::vector<int> puts_;                                // of it by each of these paths
-  std::unordered_set<std::uint64_t, Mixed> ways_;        // ranks between which bytes cross
-  std::unordered_map<std::int32_t, int> mutual_peers_;   // of a rank: how many it sends to that send to it
-  std::unordered_map<Link, std::int64_t, Mixed> whole_;  // bytes of an epoch
+  std::vector<const Path*> paths_;                        // of the plan that is looked at
+  std::vector<int> puts_;                                 // of it by each of these paths
+  std::unordered_set<std::uint64_t, Mixed> ways_;         // ranks between which bytes cross
+  std::unordered_map<std::int32_t, std::int64_t> moved_;  // bytes that a rank gets, or moves within, in an epoch
+  std::unordered_map<std::int32_t, int> mutual_peers_;    // of a rank: how many it sends to that send to it
+  std::unordered_map<Link, std::int64_t, Mixed> whole_;   // bytes of an epoch
   std::set<std::string> guessed_;
   std::unordered_map<std::tuple<std::int32_t, Purpose, std::int32_t, std::int32_t, std::string>, std::int32_t, Mixed>
       counters_;

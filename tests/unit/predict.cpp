@@ -324,6 +324,23 @@ TEST_CASE("predicted time is never below bytes over bandwidth") {
   }
 }
 
+TEST_CASE("all that a rank moves in an epoch decides which bandwidth a piece has") {
+  Machine machine = machine_of(2, 2);
+  for (const char* path : {"self", "shared:pull"})
+    machine.costs[path].one_way.by_size = machine.costs[path].mutual.by_size = {{50'000, 8e9}, {100'000, 1e9}};
+  CollectiveShape shape;
+  shape.kind = CollectiveKind::allgather;
+  shape.algorithm = "direct";
+  shape.path = "shared:pull";
+  shape.shared = true;
+  shape.count = 50'000;  // a rank moves its own block and the other's
+  const auto plans = plan(machine, shape).plans();
+  REQUIRE(verify(plans).ok());
+  CHECK(predict(plans, machine).seconds == doctest::Approx(1e-4 + kLatency).epsilon(0.01));
+  shape.count = 25'000;
+  CHECK(predict(plan(machine, shape).plans(), machine).seconds == doctest::Approx(50e3 / 8e9 + kLatency).epsilon(0.01));
+}
+
 TEST_CASE("a broadcast on a torus of 36 nodes") {
   Machine machine = machine_of(36);
   machine.outside = {Network::Kind::torus, {6, 6}, 2, kBandwidth, 1e-7};
