@@ -13,7 +13,7 @@ namespace tasuki {
 
 class Stores {
  public:
-  static constexpr std::int64_t kLeast = 8 << 10;  ///< bytes of a put that is worth the time of two looks at a clock
+  static constexpr std::int64_t kLeast = 4 << 10;  ///< bytes of a put that is worth the time of two looks at a clock
 
   /// How the next put is to be stored.
   bool past_caches() const { return left_ > 0 ? past_ : !past_; }
