@@ -22,17 +22,20 @@ namespace tasuki {
 namespace {
 
 constexpr std::int64_t kMost = kCurveSizes.back();
+constexpr std::int64_t kMostOfSmall = kCurveSizes[kFirstLargest - 1];
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// As programs have it: NumPy asks for large pages for arrays of this size, too.
-std::shared_ptr<std::byte> own_memory() {
+// As programs have it: NumPy and the C library ask for large pages for arrays of 4 MiB and more.
+std::shared_ptr<std::byte> own_memory(std::int64_t bytes) {
   constexpr std::size_t kPage = std::size_t{2} << 20;
-  std::shared_ptr<std::byte> memory(static_cast<std::byte*>(std::aligned_alloc(kPage, kMost)), std::free);
-  if (!memory) throw Error(fmt::format("there is no memory for {} bytes in which paths are measured", kMost));
-  static_cast<void>(madvise(memory.get(), kMost, MADV_HUGEPAGE));  // without them it is slower, and no less right
+  const auto size = static_cast<std::size_t>(bytes);
+  std::shared_ptr<std::byte> memory(static_cast<std::byte*>(std::aligned_alloc(kPage, size)), std::free);
+  if (!memory) throw Error(fmt::format("there is no memory for {} bytes in which paths are measured", bytes));
+  // Where the system refuses it is slower, and no less right.
+  static_cast<void>(madvise(memory.get(), size, bytes > 4 << 20 ? MADV_HUGEPAGE : MADV_NOHUGEPAGE));
   return memory;
 }
 
@@ -64,7 +67,7 @@ class Mover {
   // Both ranks must do equally many rounds, so their number is fixed. The fastest batch was disturbed least.
   double time(std::int64_t bytes, std::initializer_list<Operation*> operations) const {
     const bool large = bytes >= 1 << 20;
-    const int batches = bytes >= 32 << 20 ? 1 : large ? 3 : 6;
+    const int batches = bytes > kMostOfSmall ? 2 : large ? 3 : 6;
     const int rounds = large ? 1 : bytes < 1 << 10 ? 20 : 4;
     const auto once = [&] {
       for (Operation* operation : operations) {
@@ -95,25 +98,31 @@ class Mover {
   OperationOptions options_;
 };
 
+// Which sizes are measured.
+struct Sizes {
+  std::size_t first, end;  // in kCurveSizes
+  bool word;               // 8 bytes, too
+};
+constexpr Sizes kSmall{0, kFirstLargest, true};
+constexpr Sizes kLargest{kFirstLargest, kCurveSizes.size(), false};
+
 template <class Time>
-Curves::Times times_for(const Time& time) {
-  Curves::Times times{};
-  times[0] = time(8);
-  for (std::size_t i = 0; i < kCurveSizes.size(); ++i) times[i + 1] = time(kCurveSizes[i]);
-  return times;
+void fill(Curves::Times& times, const Sizes& sizes, const Time& time) {
+  if (sizes.word) times[0] = time(8);
+  for (std::size_t i = sizes.first; i < sizes.end; ++i) times[i + 1] = time(kCurveSizes[i]);
 }
 
-void measure_between(const Mover& mover, Curves::Times& one_way, Curves::Times& both) {
-  one_way = times_for([&](std::int64_t bytes) { return mover.one_way(bytes); });
-  both = times_for([&](std::int64_t bytes) { return mover.both_ways(bytes); });
+void measure_between(const Mover& mover, const Sizes& sizes, Curves::Times& one_way, Curves::Times& both) {
+  fill(one_way, sizes, [&](std::int64_t bytes) { return mover.one_way(bytes); });
+  fill(both, sizes, [&](std::int64_t bytes) { return mover.both_ways(bytes); });
 }
 
 // A copy within the rank, by itself on rank 0, and at the same time as on the other rank.
-void measure_within(const Context& context, const Mover& mover, int other, Curves::Times& alone,
+void measure_within(const Context& context, const Mover& mover, const Sizes& sizes, int other, Curves::Times& alone,
                     Curves::Times& together) {
-  if (context.rank() == 0) alone = times_for([&](std::int64_t bytes) { return mover.one_way(bytes); });
+  if (context.rank() == 0) fill(alone, sizes, [&](std::int64_t bytes) { return mover.one_way(bytes); });
   if (other < 0) return;
-  together = times_for([&](std::int64_t bytes) {
+  fill(together, sizes, [&](std::int64_t bytes) {
     exchange(runtime_of(context), std::array{other}, std::array{std::string("now")});
     return mover.one_way(bytes);
   });
@@ -121,49 +130,62 @@ void measure_within(const Context& context, const Mover& mover, int other, Curve
 
 }  // namespace
 
-CurveRoom CurveRoom::on(const Context& context, bool takes_part) {
+CurveRoom CurveRoom::on(const Context& context, bool takes_part, bool largest) {
   CurveRoom room;
+  room.largest = largest;
   all_do(runtime_of(context), "measuring the machine", [&] {
     if (!takes_part) return;
-    room = {shared_alloc(context, kMost), shared_alloc(context, kMost), own_memory(), own_memory()};
-    for (const auto* memory : {&room.from, &room.to, &room.own_from, &room.own_to})
-      std::fill_n(memory->get(), kMost, std::byte{1});
+    const auto make = [&](std::shared_ptr<std::byte>& memory, bool shared, std::int64_t bytes) {
+      memory = shared ? shared_alloc(context, bytes) : own_memory(bytes);
+      std::fill_n(memory.get(), bytes, std::byte{1});
+    };
+    for (auto* memory : {&room.from, &room.to}) make(*memory, true, largest ? kMost : kMostOfSmall);
+    for (auto* memory : {&room.own_from, &room.own_to}) make(*memory, false, kMostOfSmall);
+    if (!largest) return;
+    for (auto* memory : {&room.largest_from, &room.largest_to}) make(*memory, false, kMost);
   });
   return room;
 }
 
 void Curves::keep_least(const Curves& other) {
   for (const auto times : {&Curves::one_way, &Curves::both, &Curves::own, &Curves::own_both})
-    for (std::size_t i = 0; i < (this->*times).size(); ++i)
-      (this->*times)[i] = std::min((this->*times)[i], (other.*times)[i]);
+    for (std::size_t i = 0; i < (this->*times).size(); ++i) {
+      double& mine = (this->*times)[i];
+      const double theirs = (other.*times)[i];
+      if (theirs > 0) mine = mine > 0 ? std::min(mine, theirs) : theirs;
+    }
 }
 
 void Curves::tell(CostSection& section) const {
   constexpr double kLeast = 1e-9;
   for (const auto& [prefix, times] :
        {std::pair{"", &one_way}, {"mutual_", &both}, {"own_", &own}, {"own_mutual_", &own_both}}) {
-    if (times->front() <= 0) continue;
     for (std::size_t i = 0; i < kCurveSizes.size(); ++i)
-      section[sized_bandwidth(prefix, kCurveSizes[i])] =
-          static_cast<double>(kCurveSizes[i]) / std::max((*times)[i + 1] - times->front(), kLeast);
+      if (times->front() > 0 && (*times)[i + 1] > 0)
+        section[sized_bandwidth(prefix, kCurveSizes[i])] =
+            static_cast<double>(kCurveSizes[i]) / std::max((*times)[i + 1] - times->front(), kLeast);
   }
 }
 
-Curves measure_curves(const Context& context, const Path& path, int partner, const CurveRoom& room) {
+Curves measure_curves(const Context& context, const Path& path, int partner, const CurveRoom& room, bool largest) {
   const int me = context.rank();
   const bool within = path.joins(runtime_of(context).machine, 0, 0);
   const int other = me == 0 ? partner : 0;
-  const Mover shared(context, path, within ? me : 0, within ? me : partner, room.from.get(), room.to.get());
-  const Mover own(context, path, within ? me : 0, within ? me : partner, room.own_from.get(), room.own_to.get());
   Curves curves;
-  if (within) {
-    measure_within(context, shared, other, curves.one_way, curves.both);
-    measure_within(context, own, other, curves.own, curves.own_both);
-    return curves;
-  }
-  measure_between(shared, curves.one_way, curves.both);
+  const auto measure = [&](const auto& from, const auto& to, const Sizes& sizes, Curves::Times& one,
+                           Curves::Times& two) {
+    const Mover mover(context, path, within ? me : 0, within ? me : partner, from.get(), to.get());
+    if (within) {
+      measure_within(context, mover, sizes, other, one, two);
+    } else {
+      measure_between(mover, sizes, one, two);
+    }
+  };
+  measure(room.from, room.to, kSmall, curves.one_way, curves.both);
+  if (largest) measure(room.from, room.to, kLargest, curves.one_way, curves.both);
   try {
-    measure_between(own, curves.own, curves.own_both);
+    measure(room.own_from, room.own_to, kSmall, curves.own, curves.own_both);
+    if (largest) measure(room.largest_from, room.largest_to, kLargest, curves.own, curves.own_both);
   } catch (const PathUnusable&) {  // on both ranks: it needs memory that they share
   }
   return curves;

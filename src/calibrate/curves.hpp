@@ -14,28 +14,33 @@
 namespace tasuki {
 
 /// Bytes: what begins to be seen beside the latency, what fits into the caches of a core, of the processor, of neither.
-constexpr std::array<std::int64_t, 8> kCurveSizes{512,       4 << 10, 32 << 10, 128 << 10,
-                                                  512 << 10, 2 << 20, 16 << 20, 64 << 20};
+constexpr std::array<std::int64_t, 9> kCurveSizes{512,     4 << 10, 32 << 10, 128 << 10, 512 << 10,
+                                                  2 << 20, 8 << 20, 16 << 20, 64 << 20};
+/// The sizes from here on take long. They are measured once, and not where ranks share cores, as nothing is kept there:
+/// every program would measure them anew, for seconds.
+constexpr std::size_t kFirstLargest = 6;
 
 /// Memory between which pieces are moved, of a rank that takes part: in memory that ranks share, and of its own.
 struct CurveRoom {
-  std::shared_ptr<std::byte> from, to, own_from, own_to;
-  /// Collective, as `shared_alloc`; ranks that take no part get none.
-  static CurveRoom on(const Context& context, bool takes_part);
+  bool largest = false;
+  std::shared_ptr<std::byte> from, to, own_from, own_to, largest_from, largest_to;
+  /// Collective, as `shared_alloc`; ranks that take no part get none. `largest`: also for the largest sizes.
+  static CurveRoom on(const Context& context, bool takes_part, bool largest);
 };
 
 struct Curves {
   /// Seconds of 8 bytes, then of each size; 0: not measured.
   using Times = std::array<double, kCurveSizes.size() + 1>;
   Times one_way{}, both{}, own{}, own_both{};
-  /// The least of each time.
+  /// The least of each time that was measured.
   void keep_least(const Curves& other);
   /// Adds `bandwidth_of_...` for all that was measured.
   void tell(CostSection& section) const;
 };
 
 /// Between rank 0 and `partner`, which both call it; of a path within a rank, `partner` is another rank of the host
-/// that copies at the same time, or -1. Throws `PathUnusable` on both if the path carries neither kind of memory.
-Curves measure_curves(const Context& context, const Path& path, int partner, const CurveRoom& room);
+/// that copies at the same time, or -1. `largest`: the largest sizes, too. Throws `PathUnusable` on both if the path
+/// carries neither kind of memory.
+Curves measure_curves(const Context& context, const Path& path, int partner, const CurveRoom& room, bool largest);
 
 }  // namespace tasuki

@@ -251,7 +251,7 @@ void Measuring::measure_curves_of_hosts() {
   const auto takes_part = [&](const Measured& one) {
     return one.usable && (context_.rank() == 0 || context_.rank() == other_of(one));
   };
-  const CurveRoom room = CurveRoom::on(context_, std::ranges::any_of(paths_, takes_part));
+  const CurveRoom room = CurveRoom::on(context_, std::ranges::any_of(paths_, takes_part), !crowded(runtime()));
   for (int pass = 0; pass < kCurvePasses; ++pass) {
     for (const Measured& one : paths_) {
       if (!one.usable) continue;
@@ -259,7 +259,7 @@ void Measuring::measure_curves_of_hosts() {
       Curves found;
       if (takes_part(one)) {
         try {
-          found = measure_curves(context_, *one.path, other_of(one), room);
+          found = measure_curves(context_, *one.path, other_of(one), room, room.largest && pass == 0);
         } catch (const Interruption&) {
           throw;
         } catch (const std::exception& error) {

@@ -133,7 +133,7 @@ Operation::State::State(const Context& context, Description description, const O
   attempt.locally("listing peers", [&] { peers_ = peers_of(problem.moves, problem.rank); });
   Agreement& agreement = description.agreement;
   attempt.complain_to(agreement, name_);  // now: a rank that has failed so far may not know its peers
-  if (!attempt.failing()) {  // else a rank has a complaint, which comes before what differs
+  if (!attempt.failing()) {               // else a rank has a complaint, which comes before what differs
     agreement.same("path", problem.wanted).same("tune", options.tune);
     agreement.complain(path_complaint(problem.wanted));
     check_options(agreement, engine, options);

@@ -34,7 +34,7 @@ double price_of(const Machine& machine, const Path& path, const PathCost& cost, 
   src.bytes = 2 * m.bytes;
   BufferFact dst = src;
   dst.shared = m.dst_shared;
-  const Offer offer = path.offer({machine, cost, false, move, src, dst});
+  const Offer offer = path.offer({machine, cost, false, move, src, dst, !m.src_shared || !m.dst_shared, m.moved});
   return offer.usable ? offer.latency + offer.seconds : 0;
 }
 

@@ -17,6 +17,7 @@ struct PricedMove {
   bool mutual = false;
   bool src_shared = true;  ///< where other ranks can map it
   bool dst_shared = true;
+  std::int64_t moved = 0;  ///< `Question::moved`
 };
 
 /// What the path's prices say the move costs; 0 if it cannot carry it.

@@ -44,7 +44,8 @@ Expected expected_of(const Problem& problem, const Facts& facts, const std::vect
                      move.whole,
                      move.mutual,
                      facts.of(move.src_rank, move.src).shared,
-                     facts.of(move.dst_rank, move.dst).shared};
+                     facts.of(move.dst_rank, move.dst).shared,
+                     moved(problem)};
   }
   return expected;
 }

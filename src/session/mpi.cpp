@@ -50,11 +50,10 @@ class Watch {
     int rank = 0;
     Comm_rank(comm_, &rank);
     if (!dead.empty()) throw Error(ErrorKind::rank_died, fmt::format("Context: rank {}: {}: {}", rank, doing_, dead));
-    throw Error(
-        ErrorKind::deadline,
-        fmt::format("Context: rank {}: {}: the other ranks have not all come within {:g} s; all ranks of the "
-                    "communicator must make the context, and TASUKI_DEADLINE allows more",
-                    rank, doing_, seconds_));
+    throw Error(ErrorKind::deadline,
+                fmt::format("Context: rank {}: {}: the other ranks have not all come within {:g} s; all ranks of the "
+                            "communicator must make the context, and TASUKI_DEADLINE allows more",
+                            rank, doing_, seconds_));
   }
 
  private:
