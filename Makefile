@@ -14,6 +14,8 @@ GPUS ?= $(shell nvidia-smi --list-gpus 2> /dev/null | grep -c '^GPU')
 bin := .deps/bin
 mpirun = $(PYTHON) tools/mpirun.py
 ctest = $(bin)/ctest --output-on-failure --no-tests=error
+# Silent where each launch ran as many cases as before, so that CTest's summary is what is read last.
+cases = $(PYTHON) tools/cases.py $(CASES)
 compile = $(bin)/cmake --build
 configure = $(bin)/cmake -DTASUKI_MPI=$(or $(TASUKI_MPI),auto) $(CMAKE_FLAGS)
 # `make test` builds nothing for GPUs into the programs where no GPU is and the build folder is new.
@@ -56,10 +58,12 @@ test: ## all tests
 ifneq ($(GPUS),0)
 	@$(MAKE) build
 	@$(ctest) --parallel 2 --test-dir $(BUILD)
+	@$(cases) $(BUILD) release
 else
 	@$(compile) $(BUILD)
 	@echo "test: nvidia-smi lists no GPU here: tests that only run on GPUs (label gpu) are left out"
 	@$(ctest) --parallel 2 --test-dir $(BUILD) --label-exclude '^gpu$$'
+	@$(cases) $(BUILD) release
 endif
 
 build-mpich-tests: # what depends on no MPI is built in build/
@@ -67,24 +71,27 @@ build-mpich-tests: # what depends on no MPI is built in build/
 	@$(compile) build --target tasuki_plan
 	@$(PYTHON) tools/setup.py --mpi mpich
 	@$(bin)/cmake --preset release -B build-mpich -DTASUKI_MPI=mpich -DTASUKI_PLAN_FROM=$(CURDIR)/build -DTASUKI_CUDA=OFF \
-	    -DTASUKI_FORTRAN=OFF -DTASUKI_PYTHON=OFF $(CMAKE_FLAGS) > /dev/null
+	    -DTASUKI_FORTRAN=OFF -DTASUKI_PYTHON=OFF -DTASUKI_UNITY=ON $(CMAKE_FLAGS) > /dev/null
 	@$(compile) build-mpich --target rank_tests staged_tests failing_tests failing_thread_tests tasuki_mpi mpi_datatypes mpi_messages mpi_posted
 
 test-mpich: build-mpich-tests ## the tests of what touches MPI, on 1 to 4 ranks with MPICH
 	@$(ctest) --parallel 2 --test-dir build-mpich --tests-regex '^(ranks_[1-4]|staged_.*|harness_.*|mpi_(datatypes|messages|posted).*)$$'
+	@$(cases) build-mpich mpich
 
 # Open MPI's start crashes under the thread sanitizer.
-asan = $(configure) --preset asan -DTASUKI_FORTRAN=OFF -DTASUKI_PYTHON=OFF
-tsan = $(PYTHON) tools/setup.py --mpi mpich && $(configure) --preset tsan -DTASUKI_MPI=mpich -DTASUKI_FORTRAN=OFF \
+asan = $(configure) --preset asan -DTASUKI_UNITY=ON -DTASUKI_FORTRAN=OFF -DTASUKI_PYTHON=OFF
+tsan = $(PYTHON) tools/setup.py --mpi mpich && $(configure) --preset tsan -DTASUKI_UNITY=ON -DTASUKI_MPI=mpich -DTASUKI_FORTRAN=OFF \
     -DTASUKI_PYTHON=OFF
 
 sanitize-kernels: setup ## kernels that communicate, as threads, under the address, undefined-behaviour and thread sanitizers
 	@$(asan)
 	@$(compile) build-asan --target kernel_tests kernel_thread_tests
 	@$(ctest) --parallel 2 --test-dir build-asan --tests-regex '^kernel_([1-4]|8|patient_3|threads_.*)$$'
+	@$(cases) build-asan asan
 	@$(tsan)
 	@$(compile) build-tsan --target kernel_tests kernel_thread_tests
 	@$(ctest) --parallel 2 --test-dir build-tsan --tests-regex '^kernel_(threads_.*|by_host_2)$$'
+	@$(cases) build-tsan tsan
 
 sanitize: sanitize-kernels ## these, and unit tests, rank tests and apps
 	@$(compile) build-asan --target plan_tests unit_tests rank_tests thread_tests staged_tests failing_tests failing_thread_tests himeno laplace

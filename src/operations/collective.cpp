@@ -345,7 +345,6 @@ class Making {
   CollectiveCall call_;
   Description d_;
   std::string engine_;
-  Description d_;
   int tune_ = 0;
   bool marked_ = false;  // an argument of this rank is `in_place`
 };

@@ -39,13 +39,6 @@ std::int64_t take(Runtime& runtime, int peer) {
 
 const GpuSupport support{[](std::string&) -> Gpu* { return &no_gpu(); }};
 
-// Both ranks of a pair number what they share alike.
-std::int64_t take(Runtime& runtime, int peer) {
-  const std::int64_t number = runtime.channels().lowest(peer);
-  runtime.channels().take(peer, number);
-  return number;
-}
-
 // One operation's messages: from every rank to every other, `slices` of one link.
 class Messages {
  public:
