@@ -184,4 +184,4 @@ _sys.excepthook = _tell_others
 _atexit.register(_core._close_all)
 _atexit.register(_tell_late)
 with _suppress(AttributeError, RuntimeError):  # before threads are waited for, where Python lets us
-    _threading._register_atexit(_tell_late)
+    _threading._register_atexit(_tell_late)  # type: ignore[attr-defined]

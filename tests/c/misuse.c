@@ -238,7 +238,7 @@ static void check_sizes(struct handles h) {
   CHECK_OK(tasuki_broadcast_create(h.context, 0, &number, sizeof number, &older, &operation));
   CHECK_OK(tasuki_operation_free(&operation));
   older.size = sizeof older;
-  CHECK_FAILS(TASUKI_FAILED, "argument 'tune' is -1",
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "argument 'tune' is -1",
               tasuki_broadcast_create(h.context, 0, &number, sizeof number, &older, &operation));
   const tasuki_side nowhere = {-1, NULL, NULL};
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'to.rank' is -1",

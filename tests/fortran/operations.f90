@@ -22,6 +22,15 @@ contains
     value = modulo(i - 1, nx) + 1 + 100 * j + 10000 * epoch
   end function
 
+  ! All cells of the current copy, before a halo may write into its shadow.
+  subroutine clear(field)
+    type(tasuki_field), intent(in) :: field
+    real(real64), pointer :: a(:, :)
+    call tasuki_view(field, a)
+    a = -1
+  end subroutine
+
+  ! The cells that this rank owns. With `alternating`, neighbours may have written the shadow already.
   subroutine fill(field, epoch)
     type(tasuki_field), intent(in) :: field
     integer, intent(in) :: epoch
@@ -30,7 +39,6 @@ contains
     integer :: i, j
     call tasuki_view(field, a)
     call tasuki_get_box(field, box)
-    a = -1
     do j = 1, int(box%upper(2) - box%lower(2)) + 1
       do i = 1, int(box%upper(1) - box%lower(1)) + 1
         a(i, j) = value(int(box%lower(1)) + i - 1, int(box%lower(2)) + j - 1, epoch)
@@ -80,6 +88,12 @@ contains
     call tasuki_field_create(fields(2), grid, tasuki_real64, name='q', shadow=1, copies=2, pad=3)
     do e = 0, 1
       corners = e == 1
+      do epoch = 1, 2  ! both copies
+        call clear(fields(1))
+        call clear(fields(2))
+        call tasuki_swap(fields(1))
+        call tasuki_swap(fields(2))
+      end do
       call tasuki_halo_create(halo, fields, width=1, corners=corners, alternating=.true., engine='inline')
       call check_operation(halo)
       do epoch = 1, epochs

@@ -97,6 +97,7 @@ void one_slip(const tasuki::Context& shared) {
   CAPTURE(expected.text);
   tasuki::HaloOptions options;
   options.alternating = current == Slip::swapped;
+  if (kWhere == tasuki::Memory::host) options.path = "shared:put,shared:eager";  // what a kernel can start there
   Ring ring(ctx, options, current == Slip::swapped ? 2 : 1);
   const Buffer<Word> yes(1);
   ctx.barrier();
