@@ -18,7 +18,8 @@ namespace tasuki {
 namespace {
 
 constexpr double kLookInterval = 2e-3;  // seconds
-constexpr double kLookShare = 20;       // looks take at most 1/20 of the time
+constexpr double kLookShare = 20;       // looks take at most 1/20 of the time ...
+constexpr double kMostBetween = 0.1;    // ... but one that lost its core must not put off the next
 
 struct Known {
   std::mutex mutex;
@@ -70,7 +71,7 @@ std::string Roster::dead() {
       return fmt::format("rank {} (pid {} on host {}) has died", rank->second, process.pid, process.name);
   }
   const double end = WaitClock::now();
-  next_look_ = end + std::max(kLookInterval, kLookShare * (end - begin));
+  next_look_ = end + std::clamp(kLookShare * (end - begin), kLookInterval, kMostBetween);
   return {};
 }
 

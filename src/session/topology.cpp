@@ -28,6 +28,7 @@ struct Known {
   SharedIdentity memory;
   std::string boot;  // boot id of the kernel, which tells hosts of the same name apart
   std::string name;
+  std::string pids;  // the name space of process numbers; empty: not known
   std::string problem;
 };
 
@@ -39,6 +40,9 @@ Known own(const SharedMemory* memory, const std::string& problem) {
   known.boot = read_text("/proc/sys/kernel/random/boot_id").value_or("unknown");
   std::array<char, 256> name{};
   known.name = gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+  std::array<char, 64> pids{};
+  if (const auto length = readlink("/proc/self/ns/pid", pids.data(), pids.size()); length > 0)
+    known.pids.assign(pids.data(), static_cast<std::size_t>(length));
   known.problem = problem;
   return known;
 }
@@ -50,6 +54,7 @@ std::string told(const Known& known) {
       .record(known.memory)
       .text(known.boot)
       .text(known.name)
+      .text(known.pids)
       .text(known.problem)
       .bytes();
 }
@@ -62,6 +67,7 @@ Known heard(const std::string& message) {
   known.memory = from.record<SharedIdentity>();
   known.boot = from.text();
   known.name = from.text();
+  known.pids = from.text();
   known.problem = from.text();
   from.end();
   return known;
@@ -100,7 +106,12 @@ Topology discover(Communicator& communicator, SharedMemory* memory, const std::s
   for (int rank = 0; rank < topology.size(); ++rank) {
     if (!topology.same_host(rank, topology.rank)) continue;
     const Process& process = topology.processes[static_cast<std::size_t>(rank)];
-    topology.visible = topology.visible && process.born != 0 && life_of(process.pid, process.born) == Life::running;
+    // A process of the same name space is not missing there, but has died since it told its number.
+    const bool same_space =
+        !all[static_cast<std::size_t>(rank)].pids.empty() &&
+        all[static_cast<std::size_t>(rank)].pids == all[static_cast<std::size_t>(topology.rank)].pids;
+    topology.visible =
+        topology.visible && process.born != 0 && (same_space || life_of(process.pid, process.born) == Life::running);
     neighbours.push_back(rank);
     identities.push_back(all[static_cast<std::size_t>(rank)].memory);
   }
