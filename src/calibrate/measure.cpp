@@ -168,7 +168,9 @@ Times Measuring::measure_between(const Path& path, int partner) const {
 }
 
 void Measuring::turn(bool all) {
-  for (auto& [partner, plain] : plain_) {
+  for (auto& entry : plain_) {
+    const int partner = entry.first;
+    Plain& plain = entry.second;
     if (!plain.usable) continue;
     const int other = context_.rank() == 0 ? partner : 0;
     const auto times = told_by_root("plain copies", partner, [&]() -> std::optional<Times> {

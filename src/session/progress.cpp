@@ -12,13 +12,13 @@ thread_local constinit std::shared_ptr<Progress>* late = nullptr;  // for what i
 thread_local constinit bool keeper_gone = false;
 }  // namespace
 
-thread_local constinit Progress* Progress::mine_ = nullptr;
+thread_local constinit Progress* Progress::threads_own = nullptr;
 
 /// Keeps a thread's `Progress` until the thread ends. Static objects are destroyed later; they get one that stays.
 struct Progress::Keeper {
   std::shared_ptr<Progress> kept = std::make_shared<Progress>();
   ~Keeper() {
-    mine_ = nullptr;
+    threads_own = nullptr;
     keeper_gone = true;
     const auto lock = kept->locked();
     for (Runtime* context : kept->contexts_) context->forget_user();  // a later thread may get this one's number
@@ -28,16 +28,16 @@ struct Progress::Keeper {
 std::shared_ptr<Progress> Progress::of_this_thread() {
   if (keeper_gone) {
     if (late == nullptr) late = new std::shared_ptr<Progress>(std::make_shared<Progress>());
-    mine_ = late->get();
+    threads_own = late->get();
     return *late;
   }
   static thread_local Keeper keeper;
-  mine_ = keeper.kept.get();
+  threads_own = keeper.kept.get();
   return keeper.kept;
 }
 
 void Progress::drive() {
-  Progress* const mine = mine_;
+  Progress* const mine = threads_own;
   if (mine == nullptr || mine->driving_) return;
   // Never waits: who has the lock may be waiting for an interpreter's lock, which this thread may hold.
   const std::unique_lock lock(mine->mutex_, std::try_to_lock);

@@ -65,7 +65,7 @@ class Progress {
 
  private:
   struct Keeper;
-  static thread_local constinit Progress* mine_;
+  static thread_local constinit Progress* threads_own;
 
   /// The calling thread's. Made by the first call.
   static std::shared_ptr<Progress> of_this_thread();

@@ -7,14 +7,14 @@
 
 namespace tasuki {
 
-thread_local int FailPoint::left_ = -1;
+thread_local int FailPoint::left = -1;
 
 bool FailPoint::disarm() {
-  return std::exchange(left_, -1) < 0;
+  return std::exchange(left, -1) < 0;
 }
 
 void FailPoint::hit(const char* step) {
-  if (left_-- > 0) return;
+  if (left-- > 0) return;
   throw Failure(fmt::format("{} was made to fail", step));
 }
 

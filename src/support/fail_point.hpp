@@ -15,18 +15,18 @@ class FailPoint {
 
   /// Throws `Failure` if a test has asked this thread for it.
   static void pass(const char* step) {
-    if (left_ >= 0) [[unlikely]]
+    if (left >= 0) [[unlikely]]
       hit(step);
   }
 
   /// Lets the fail point that this thread passes after `steps` others throw, once.
-  static void arm(int steps) { left_ = steps; }
+  static void arm(int steps) { left = steps; }
   /// No fail point throws from now on. Returns whether one has thrown since `arm`.
   static bool disarm();
 
  private:
   static void hit(const char* step);
-  static thread_local int left_;  // below 0: nothing is asked for
+  static thread_local int left;  // below 0: nothing is asked for
 };
 
 }  // namespace tasuki
