@@ -21,8 +21,12 @@ inline int between(Random& random, int low, int high) {
   return low + below(random, high - low + 1);
 }
 
+/// For trees that are to have one signature: they are of MPI_INT alone.
+inline bool of_ints_alone = false;
+
 // Without MPI_LONG_DOUBLE: MPICH moves the ten bytes of each that hold the number, and leaves the padding.
 inline MPI_Datatype named_type(Random& random) {
+  if (of_ints_alone) return MPI_INT;
   const std::array<MPI_Datatype, 14> types{MPI_CHAR,     MPI_SHORT,      MPI_INT,       MPI_FLOAT,
                                            MPI_DOUBLE,   MPI_INT64_T,    MPI_BYTE,      MPI_C_DOUBLE_COMPLEX,
                                            MPI_UINT16_T, MPI_DOUBLE_INT, MPI_SHORT_INT, MPI_FLOAT_INT,
