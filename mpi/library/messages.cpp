@@ -94,7 +94,8 @@ void leave_uncounted(MPI_Comm comm, const Leave& leave) {
   if (Comm* known = counting.alone() ? comm_of(comm) : nullptr) leave(*known);
 }
 
-// A persistent request is bound to one buffer, so what it sends is packed.
+// MPI's request is bound to what MPI is given here: the program's buffer or a packed one. When it is started and its
+// receive is posted, it stays inactive, and the message goes through the ring.
 template <class Original, class Small, class Count>
 int send_init(const char* name, const void* caller, Original original, Small small, const void* buffer, Count count,
               MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
@@ -103,8 +104,15 @@ int send_init(const char* name, const void* caller, Original original, Small sma
   const int result = data.changed() ? small(data.buffer(), data.count(), data.type(), to, tag, comm, request)
                                     : original(buffer, count, type, to, tag, comm, request);
   if (result != MPI_SUCCESS || to < 0) return result;
-  leave_uncounted(comm, [&](Comm& known) { leave_sent(known, to, tag); });
-  if (data.known()) keep(*request, data.message(false, true));
+  if (!data.known()) {
+    leave_uncounted(comm, [&](Comm& known) { leave_sent(known, to, tag); });
+    return result;
+  }
+  Message message = data.message(false, true);
+  message.comm = comm;
+  message.peer = to;
+  message.tag = tag;
+  keep(*request, std::move(message));
   return result;
 }
 
@@ -149,7 +157,7 @@ int recv_init(const char* name, const void* caller, Original original, Small sma
   Message message = data.message(true, true);
   if (!any) {
     message.comm = comm;
-    message.from = from;
+    message.peer = from;
     message.tag = tag;
   }
   keep(*request, std::move(message));

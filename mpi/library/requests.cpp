@@ -58,7 +58,7 @@ void complete(MPI_Request request, MPI_Status& status, bool failed) {
   if (message == nullptr) return;
   if (message->receives && message->active) finish_receive(*message, status, failed);
   if (message->persistent)
-    message->active = false;
+    message->active = message->aside = false;
   else
     forget(request);
 }
@@ -126,25 +126,92 @@ void complete_all(const std::vector<MPI_Request>& before, const MPI_Request* aft
   }
 }
 
-// Before MPI starts a persistent request.
-void start(MPI_Request request) {
-  Message* message = find(request);
-  if (message == nullptr) return;
-  if (!message->receives) {
-    if (message->packed)
-      message->what->packer.pack(static_cast<const std::byte*>(message->buffer), message->packed.data());
-    if (message->what != nullptr) note(message->call, message->caller, *message->what, message->route);
-  }
-  message->active = true;
-  message->unpacked = false;
-  message->drained = -1;
-  if (!message->receives || message->comm == MPI_COMM_NULL) return;
+// A persistent receive is started, and posted once MPI has it.
+int start_receive(Message& message, MPI_Request& request) {
+  message.active = true;
+  message.unpacked = false;
+  message.drained = -1;
+  const int result = PMPI_Start(&request);
+  if (result != MPI_SUCCESS || message.comm == MPI_COMM_NULL) return result;
   const Counting counting;
-  Comm* comm = counting.alone() ? comm_of(message->comm) : nullptr;
-  if (comm == nullptr) return;
-  const std::int64_t number = next_received(*comm, message->from, message->tag);
-  if (message->what != nullptr && message->what->bytes() >= kLeastShared)
-    message->posting = post(*comm, message->from, message->tag, number, message->what->bytes());
+  Comm* comm = counting.alone() ? comm_of(message.comm) : nullptr;
+  if (comm == nullptr) return result;
+  const std::int64_t number = next_received(*comm, message.peer, message.tag);
+  if (!message.what->contiguous && message.what->bytes() >= kLeastShared)
+    message.posting = post(*comm, message.peer, message.tag, number, message.what->bytes());
+  return result;
+}
+
+// A persistent send is started. If its receive is posted MPI carries an empty message, and the caller fills `passage`.
+int start_send(Message& message, MPI_Request& request, Passage& passage) {
+  message.active = true;
+  const Counted& what = *message.what;
+  {
+    const Counting counting;
+    if (Comm* comm = counting.alone() ? comm_of(message.comm) : nullptr) {
+      const std::int64_t number = next_sent(*comm, message.peer, message.tag);
+      if (!what.contiguous && what.bytes() >= kLeastShared)
+        passage = take(*comm, message.peer, message.tag, number, what.bytes());
+    }
+    if (passage) {
+      // The receive has begun, so that the send is complete once it is packed, by whichever call it was made.
+      message.aside = true;
+      MPI_Request empty = MPI_REQUEST_NULL;
+      const int result = PMPI_Isend(nullptr, 0, MPI_PACKED, message.peer, message.tag, message.comm, &empty);
+      return result == MPI_SUCCESS ? PMPI_Request_free(&empty) : result;
+    }
+  }
+  if (message.packed) what.packer.pack(static_cast<const std::byte*>(message.buffer), message.packed.data());
+  note(message.call, message.caller, what, message.route);
+  return PMPI_Start(&request);
+}
+
+void fill_started(const Message& message, const Passage& passage) {
+  if (!passage) return;
+  fill(passage, *message.what, message.buffer);
+  note(message.call, message.caller, *message.what, Route::ring);
+}
+
+int start(MPI_Request& request) {
+  Message* message = find(request);
+  if (message == nullptr) return PMPI_Start(&request);
+  if (message->receives) return start_receive(*message, request);
+  Passage passage;
+  const int result = start_send(*message, request, passage);
+  fill_started(*message, passage);
+  return result;
+}
+
+// Requests that are started together, all of them known here: receives are posted before anything is packed, and MPI
+// has all empty messages before they are filled.
+int start_together(const std::vector<Message*>& all, MPI_Request* requests) {
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i]->receives)
+      if (const int result = start_receive(*all[i], requests[i]); result != MPI_SUCCESS) return result;
+  std::vector<Passage> passages(all.size());
+  int result = MPI_SUCCESS;
+  for (std::size_t i = 0; i < all.size() && result == MPI_SUCCESS; ++i)
+    if (!all[i]->receives) result = start_send(*all[i], requests[i], passages[i]);
+  for (std::size_t i = 0; i < all.size(); ++i) fill_started(*all[i], passages[i]);
+  return result;
+}
+
+// MPI does not see sends that went through the ring: the first of them; -1 if there is none.
+int first_aside(int count, const MPI_Request* requests) {
+  for (int i = 0; i < count; ++i)
+    if (const Message* message = find(requests[i]); message != nullptr && message->aside) return i;
+  return -1;
+}
+
+// The status of a send.
+void set_empty(MPI_Status& status) {
+  MPI_Request none = MPI_REQUEST_NULL;
+  PMPI_Wait(&none, &status);
+}
+
+void complete_aside(MPI_Request request, MPI_Status& status) {
+  set_empty(status);
+  complete(request, status, false);
 }
 
 }  // namespace
@@ -246,6 +313,11 @@ HOOK int tasuki_MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_St
   if (none() || count <= 0) return PMPI_Waitany(count, requests, index, status);
   const auto before = copied(requests, count);
   MPI_Status own;
+  if (const int first = first_aside(count, requests); first >= 0) {
+    *index = first;
+    complete_aside(requests[first], *or_own(status, own));
+    return MPI_SUCCESS;
+  }
   const int result = PMPI_Waitany(count, requests, index, or_own(status, own));
   if (*index >= 0 && *index < count)
     complete(before[static_cast<std::size_t>(*index)], *or_own(status, own), result != MPI_SUCCESS);
@@ -256,6 +328,12 @@ HOOK int tasuki_MPI_Testany(int count, MPI_Request* requests, int* index, int* f
   if (none() || count <= 0) return PMPI_Testany(count, requests, index, flag, status);
   const auto before = copied(requests, count);
   MPI_Status own;
+  if (const int first = first_aside(count, requests); first >= 0) {
+    *index = first;
+    *flag = 1;
+    complete_aside(requests[first], *or_own(status, own));
+    return MPI_SUCCESS;
+  }
   const int result = PMPI_Testany(count, requests, index, flag, or_own(status, own));
   if (*flag != 0 && *index >= 0 && *index < count)
     complete(before[static_cast<std::size_t>(*index)], *or_own(status, own), result != MPI_SUCCESS);
@@ -269,6 +347,16 @@ int some(Call call, int count, MPI_Request* requests, int* number, int* indices,
   if (none() || count <= 0) return call(count, requests, number, indices, statuses);
   const auto before = copied(requests, count);
   Statuses all(statuses, count);
+  if (first_aside(count, requests) >= 0) {
+    *number = 0;
+    for (int i = 0; i < count; ++i) {
+      const Message* message = find(requests[i]);
+      if (message == nullptr || !message->aside) continue;
+      complete_aside(requests[i], all.data()[*number]);
+      indices[(*number)++] = i;
+    }
+    return MPI_SUCCESS;
+  }
   const int result = call(count, requests, number, indices, all.data());
   if (*number == MPI_UNDEFINED) return result;
   for (int i = 0; i < *number; ++i) {
@@ -317,6 +405,12 @@ HOOK int tasuki_MPI_Request_get_status_any(int count, const MPI_Request* request
                                            MPI_Status* status) {
   if (none() || count <= 0) return PMPI_Request_get_status_any(count, requests, index, flag, status);
   MPI_Status own;
+  if (const int first = first_aside(count, requests); first >= 0) {
+    *index = first;
+    *flag = 1;
+    set_empty(*or_own(status, own));
+    return MPI_SUCCESS;
+  }
   const int result = PMPI_Request_get_status_any(count, requests, index, flag, or_own(status, own));
   if (result != MPI_SUCCESS || *flag == 0 || *index < 0 || *index >= count) return result;
   Message* message = find(requests[*index]);
@@ -328,6 +422,16 @@ HOOK int tasuki_MPI_Request_get_status_some(int count, const MPI_Request* reques
                                             MPI_Status* statuses) {
   if (none() || count <= 0) return PMPI_Request_get_status_some(count, requests, number, indices, statuses);
   Statuses all(statuses, count);
+  if (first_aside(count, requests) >= 0) {
+    *number = 0;
+    for (int i = 0; i < count; ++i) {
+      const Message* message = find(requests[i]);
+      if (message == nullptr || !message->aside) continue;
+      set_empty(all.data()[*number]);
+      indices[(*number)++] = i;
+    }
+    return MPI_SUCCESS;
+  }
   const int result = PMPI_Request_get_status_some(count, requests, number, indices, all.data());
   if (result != MPI_SUCCESS || *number == MPI_UNDEFINED) return result;
   for (int i = 0; i < *number; ++i) {
@@ -360,6 +464,7 @@ HOOK int tasuki_MPI_Request_free(MPI_Request* request) {
 HOOK int tasuki_MPI_Cancel(MPI_Request* request) {
   if (none() || request == nullptr) return PMPI_Cancel(request);
   Message* message = find(*request);
+  if (message != nullptr && message->aside) return MPI_SUCCESS;
   if (message != nullptr && message->posting != nullptr) {
     if (!withdraw(message->posting)) return MPI_SUCCESS;
     message->posting = nullptr;
@@ -369,12 +474,20 @@ HOOK int tasuki_MPI_Cancel(MPI_Request* request) {
 }
 
 HOOK int tasuki_MPI_Start(MPI_Request* request) {
-  if (!none() && request != nullptr) start(*request);
-  return PMPI_Start(request);
+  return none() || request == nullptr ? PMPI_Start(request) : start(*request);
 }
 
 HOOK int tasuki_MPI_Startall(int count, MPI_Request* requests) {
-  if (!none())
-    for (int i = 0; i < count; ++i) start(requests[i]);
-  return PMPI_Startall(count, requests);
+  if (none() || count <= 0 || requests == nullptr) return PMPI_Startall(count, requests);
+  std::vector<Message*> all(static_cast<std::size_t>(count));
+  int known = 0;
+  for (int i = 0; i < count; ++i) {
+    all[static_cast<std::size_t>(i)] = find(requests[i]);
+    known += all[static_cast<std::size_t>(i)] != nullptr;
+  }
+  if (known == 0) return PMPI_Startall(count, requests);
+  if (known == count) return start_together(all, requests);
+  for (int i = 0; i < count; ++i)  // in their order, as MPIs do
+    if (const int result = start(requests[i]); result != MPI_SUCCESS) return result;
+  return MPI_SUCCESS;
 }

@@ -23,9 +23,10 @@ struct Message {
   bool unpacked = false;       ///< already, when the program asked for its status
   Posting* posting = nullptr;  ///< of a receive that a sender may see
   std::int64_t drained = -1;   ///< bytes that came through the ring
-  // Of a persistent receive: where it is posted at each start.
+  bool aside = false;          ///< of a persistent send: it went through the ring, and MPI's request is not started
+  // Of a persistent message that is counted at each start: which one it is.
   MPI_Comm comm = MPI_COMM_NULL;
-  int from = MPI_PROC_NULL, tag = 0;
+  int peer = MPI_PROC_NULL, tag = 0;
   // For the report.
   const char* call = nullptr;
   const void* caller = nullptr;
