@@ -21,6 +21,7 @@ COMMANDS = {
     "himeno": "Run the Himeno benchmark on ranks.",
     "laplace": "Run the Laplace example on ranks.",
     "run": "Run a Python script or a program on ranks.",
+    "mpi": "Unchanged MPI programs: what the library did in a run, and what becomes of a datatype.",
     "info": "Show ranks, hosts, GPUs, MPI and NCCL: what is usable, what is not and why.",
     "tune": "Measure the machine profile that the planner's choices rest on.",
     "explain": "Show the plan of a halo, a transfer or a broadcast: pieces, paths, costs.",
