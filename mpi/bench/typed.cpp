@@ -1,7 +1,7 @@
 // What typed messages take between two ranks, one way, in a program of MPI alone: run it without and with the library.
 //   mpirun -n 2 tasuki-bench-typed [SECONDS a case]
 // A line a case: name, bytes, and the median in µs of a typed message (both sides typed), of the same bytes packed by
-// hand on both sides, and of as many contiguous bytes.
+// hand on both sides, and of as many contiguous bytes. tools/typed_tables.py makes a table of several runs.
 #include <mpi.h>
 
 #include <algorithm>
@@ -179,6 +179,81 @@ void particles(const std::string& name, int count, const std::vector<int>& bytes
   run(name, 1, all, runs);
 }
 
+// The halo of a block of n³ doubles, one deep, with all 26 neighbours: two ranks, periodic, so that 18 of them are the
+// other rank and 8 this one. Persistent requests; by hand each face is packed by itself, and sent as bytes.
+void exchange(const std::string& name, int n) {
+  const int width = n + 2, other = 1 - rank;
+  std::vector<double> field(static_cast<std::size_t>(width) * width * width, rank);
+  std::vector<MPI_Request> typed, hand;
+  std::vector<MPI_Datatype> types;
+  std::vector<Runs> out_runs, in_runs;
+  std::vector<std::vector<char>> buffers;
+  buffers.reserve(2 * 27);
+  std::size_t bytes = 0;
+  for (int receives = 1; receives >= 0; --receives) {
+    for (int direction = 0; direction < 27; ++direction) {
+      const int step[3] = {direction / 9 - 1, direction / 3 % 3 - 1, direction % 3 - 1};
+      if (direction == 13) continue;
+      const int sizes[3] = {width, width, width};
+      int parts[3], starts[3];
+      for (int d = 0; d < 3; ++d) {
+        parts[d] = step[d] == 0 ? n : 1;
+        const int inside = step[d] < 0 ? 1 : n, outside = step[d] < 0 ? 0 : n + 1;
+        starts[d] = step[d] == 0 ? 1 : receives ? outside : inside;
+      }
+      MPI_Datatype type;
+      MPI_Type_create_subarray(3, sizes, parts, starts, MPI_ORDER_C, MPI_DOUBLE, &type);
+      MPI_Type_commit(&type);
+      types.push_back(type);
+      Runs runs;
+      for (int x = starts[0]; x < starts[0] + parts[0]; ++x)
+        for (int y = starts[1]; y < starts[1] + parts[1]; ++y) {
+          runs.offsets.push_back(((static_cast<MPI_Aint>(x) * width + y) * width + starts[2]) * 8);
+          runs.bytes.push_back(parts[2] * 8);
+        }
+      const int size = parts[0] * parts[1] * parts[2] * 8, whom = step[0] == 0 ? rank : other;
+      const int tag = receives ? 26 - direction : direction;
+      buffers.emplace_back(static_cast<std::size_t>(size));
+      MPI_Request request;
+      if (receives) {
+        MPI_Recv_init(field.data(), 1, type, whom, tag, MPI_COMM_WORLD, &request);
+        typed.push_back(request);
+        MPI_Recv_init(buffers.back().data(), size, MPI_BYTE, whom, 100 + tag, MPI_COMM_WORLD, &request);
+        in_runs.push_back(runs);
+      } else {
+        MPI_Send_init(field.data(), 1, type, whom, tag, MPI_COMM_WORLD, &request);
+        typed.push_back(request);
+        MPI_Send_init(buffers.back().data(), size, MPI_BYTE, whom, 100 + tag, MPI_COMM_WORLD, &request);
+        out_runs.push_back(runs);
+        bytes += static_cast<std::size_t>(size);
+      }
+      hand.push_back(request);
+    }
+  }
+  const auto go = [](std::vector<MPI_Request>& requests) {
+    MPI_Startall(static_cast<int>(requests.size()), requests.data());
+    MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+  };
+  const auto nothing = [] {};
+  auto* base = reinterpret_cast<char*>(field.data());
+  // Both ranks do it at the same time, so that a turn is one exchange.
+  const double by_type = 2 * median_us([&] { go(typed); }, nothing);
+  const double by_hand = 2 * median_us(
+                                 [&] {
+                                   for (std::size_t i = 0; i < 26; ++i)
+                                     gather(out_runs[i], base, buffers[26 + i].data());
+                                   go(hand);
+                                   for (std::size_t i = 0; i < 26; ++i) scatter(in_runs[i], buffers[i].data(), base);
+                                 },
+                                 nothing);
+  const double bytes_alone = 2 * median_us([&] { go(hand); }, nothing);
+  if (rank == 0) std::printf("%-28s %9zu %10.2f %10.2f %10.2f\n", name.c_str(), bytes, by_type, by_hand, bytes_alone);
+  std::fflush(stdout);
+  for (std::vector<MPI_Request>* all : {&typed, &hand})
+    for (MPI_Request& request : *all) MPI_Request_free(&request);
+  for (MPI_Datatype& type : types) MPI_Type_free(&type);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -215,6 +290,8 @@ int main(int argc, char** argv) {
   particles("LAMMPS atomic", 3000, {24});
   particles("SPECFEM", 6000, {8});
   box("FFT transpose", {256, 256, 2}, {256, 128, 2}, {0, 64, 0});
+  exchange("26 neighbours of 64³", 64);
+  exchange("26 neighbours of 20³", 20);
   MPI_Finalize();
   return 0;
 }

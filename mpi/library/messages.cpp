@@ -94,6 +94,17 @@ void leave_uncounted(MPI_Comm comm, const Leave& leave) {
   if (Comm* known = counting.alone() ? comm_of(comm) : nullptr) leave(*known);
 }
 
+// Whether a persistent message may gain by this library, so that it is worth looking after at each start.
+bool worth_keeping(const Typed& data, MPI_Comm comm, int peer) {
+  if (!data.known()) return false;
+  if (data.packed() || reporting) return true;
+  if (!ring_runs() || !data.in_pieces() || data.what().bytes() < kLeastShared || peer < 0) return false;
+  const Counting counting;
+  const Comm* known = counting.alone() ? comm_of(comm) : nullptr;
+  return known != nullptr && static_cast<std::size_t>(peer) < known->world.size() &&
+         known->world[static_cast<std::size_t>(peer)] != session().world_rank;
+}
+
 // MPI's request is bound to what MPI is given here: the program's buffer or a packed one. When it is started and its
 // receive is posted, it stays inactive, and the message goes through the ring.
 template <class Original, class Small, class Count>
@@ -104,7 +115,7 @@ int send_init(const char* name, const void* caller, Original original, Small sma
   const int result = data.changed() ? small(data.buffer(), data.count(), data.type(), to, tag, comm, request)
                                     : original(buffer, count, type, to, tag, comm, request);
   if (result != MPI_SUCCESS || to < 0) return result;
-  if (!data.known()) {
+  if (!worth_keeping(data, comm, to)) {
     leave_uncounted(comm, [&](Comm& known) { leave_sent(known, to, tag); });
     return result;
   }
@@ -146,14 +157,15 @@ int recv_init(const char* name, const void* caller, Original original, Small sma
                                     : original(buffer, count, type, from, tag, comm, request);
   if (result != MPI_SUCCESS || from == MPI_PROC_NULL) return result;
   const bool any = from == MPI_ANY_SOURCE || tag == MPI_ANY_TAG;
-  if (any || !data.known())
+  const bool kept = worth_keeping(data, comm, from);
+  if (any || !kept)
     leave_uncounted(comm, [&](Comm& known) {
       if (any)
         known.wild = true;
       else
         leave_received(known, from, tag);
     });
-  if (!data.known()) return result;
+  if (!kept) return result;
   Message message = data.message(true, true);
   if (!any) {
     message.comm = comm;

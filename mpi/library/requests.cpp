@@ -42,6 +42,19 @@ Message* find(MPI_Request request) {
   return found == messages.end() ? nullptr : found->second.get();
 }
 
+// Of many requests at once; empty if there is nothing of any.
+std::vector<Message*> find_all(int count, const MPI_Request* requests) {
+  std::vector<Message*> found;
+  const std::scoped_lock lock(mutex);
+  for (int i = 0; i < count; ++i) {
+    const auto one = messages.find(requests[i]);
+    if (one == messages.end()) continue;
+    if (found.empty()) found.resize(static_cast<std::size_t>(count));
+    found[static_cast<std::size_t>(i)] = one->second.get();
+  }
+  return found;
+}
+
 void forget(MPI_Request request) {
   std::unique_ptr<Message> last;
   const std::scoped_lock lock(mutex);
@@ -53,14 +66,17 @@ void forget(MPI_Request request) {
 }
 
 // MPI has completed the request that had this handle.
-void complete(MPI_Request request, MPI_Status& status, bool failed) {
-  Message* message = find(request);
+void complete(MPI_Request request, Message* message, MPI_Status& status, bool failed) {
   if (message == nullptr) return;
   if (message->receives && message->active) finish_receive(*message, status, failed);
   if (message->persistent)
     message->active = message->aside = false;
   else
     forget(request);
+}
+
+void complete(MPI_Request request, MPI_Status& status, bool failed) {
+  complete(request, find(request), status, failed);
 }
 
 bool is_receive(const Message* message) {
@@ -116,13 +132,16 @@ MPI_Status* or_own(MPI_Status* given, MPI_Status& own) {
   return given == MPI_STATUS_IGNORE ? &own : given;
 }
 
-void complete_all(const std::vector<MPI_Request>& before, const MPI_Request* after, MPI_Status* statuses, int result) {
+void complete_all(const std::vector<MPI_Request>& before, const std::vector<Message*>& known, const MPI_Request* after,
+                  MPI_Status* statuses, int result) {
   for (std::size_t i = 0; i < before.size(); ++i) {
+    if (known[i] == nullptr) continue;
     const bool in_status = result == MPI_ERR_IN_STATUS;
     const bool open = (in_status && statuses[i].MPI_ERROR == MPI_ERR_PENDING) ||
                       (result != MPI_SUCCESS && !in_status && after[i] != MPI_REQUEST_NULL);
     if (open) continue;
-    complete(before[i], statuses[i], result != MPI_SUCCESS && !(in_status && statuses[i].MPI_ERROR == MPI_SUCCESS));
+    complete(before[i], known[i], statuses[i],
+             result != MPI_SUCCESS && !(in_status && statuses[i].MPI_ERROR == MPI_SUCCESS));
   }
 }
 
@@ -182,24 +201,37 @@ int start(MPI_Request& request) {
   return result;
 }
 
-// Requests that are started together, all of them known here: receives are posted before anything is packed, and MPI
-// has all empty messages before they are filled.
+// Requests that are started together, in their order, in which MPIs start them too: MPI has all of them, and receives
+// are posted, before anything is packed into the ring.
 int start_together(const std::vector<Message*>& all, MPI_Request* requests) {
-  for (std::size_t i = 0; i < all.size(); ++i)
-    if (all[i]->receives)
-      if (const int result = start_receive(*all[i], requests[i]); result != MPI_SUCCESS) return result;
-  std::vector<Passage> passages(all.size());
+  std::vector<std::pair<Message*, Passage>> passages;
   int result = MPI_SUCCESS;
-  for (std::size_t i = 0; i < all.size() && result == MPI_SUCCESS; ++i)
-    if (!all[i]->receives) result = start_send(*all[i], requests[i], passages[i]);
-  for (std::size_t i = 0; i < all.size(); ++i) fill_started(*all[i], passages[i]);
+  for (std::size_t i = 0; i < all.size() && result == MPI_SUCCESS;) {
+    std::size_t end = i;
+    while (end < all.size() && all[end] == nullptr) ++end;
+    if (end > i) {
+      result = PMPI_Startall(static_cast<int>(end - i), requests + i);
+      i = end;
+      continue;
+    }
+    Message& message = *all[i];
+    if (message.receives) {
+      result = start_receive(message, requests[i]);
+    } else {
+      Passage passage;
+      result = start_send(message, requests[i], passage);
+      if (passage) passages.emplace_back(&message, passage);
+    }
+    ++i;
+  }
+  for (const auto& [message, passage] : passages) fill_started(*message, passage);
   return result;
 }
 
 // MPI does not see sends that went through the ring: the first of them; -1 if there is none.
-int first_aside(int count, const MPI_Request* requests) {
-  for (int i = 0; i < count; ++i)
-    if (const Message* message = find(requests[i]); message != nullptr && message->aside) return i;
+int first_aside(const std::vector<Message*>& known) {
+  for (std::size_t i = 0; i < known.size(); ++i)
+    if (known[i] != nullptr && known[i]->aside) return static_cast<int>(i);
   return -1;
 }
 
@@ -292,28 +324,34 @@ HOOK int tasuki_MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
 }
 
 HOOK int tasuki_MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
-  if (none() || count <= 0) return PMPI_Waitall(count, requests, statuses);
+  if (none() || count <= 0 || requests == nullptr) return PMPI_Waitall(count, requests, statuses);
+  const auto known = find_all(count, requests);
+  if (known.empty()) return PMPI_Waitall(count, requests, statuses);
   const auto before = copied(requests, count);
   Statuses all(statuses, count);
   const int result = PMPI_Waitall(count, requests, all.data());
-  complete_all(before, requests, all.data(), result);
+  complete_all(before, known, requests, all.data(), result);
   return result;
 }
 
 HOOK int tasuki_MPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
-  if (none() || count <= 0) return PMPI_Testall(count, requests, flag, statuses);
+  if (none() || count <= 0 || requests == nullptr) return PMPI_Testall(count, requests, flag, statuses);
+  const auto known = find_all(count, requests);
+  if (known.empty()) return PMPI_Testall(count, requests, flag, statuses);
   const auto before = copied(requests, count);
   Statuses all(statuses, count);
   const int result = PMPI_Testall(count, requests, flag, all.data());
-  if (result != MPI_SUCCESS || *flag != 0) complete_all(before, requests, all.data(), result);
+  if (result != MPI_SUCCESS || *flag != 0) complete_all(before, known, requests, all.data(), result);
   return result;
 }
 
 HOOK int tasuki_MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
-  if (none() || count <= 0) return PMPI_Waitany(count, requests, index, status);
+  if (none() || count <= 0 || requests == nullptr) return PMPI_Waitany(count, requests, index, status);
+  const auto known = find_all(count, requests);
+  if (known.empty()) return PMPI_Waitany(count, requests, index, status);
   const auto before = copied(requests, count);
   MPI_Status own;
-  if (const int first = first_aside(count, requests); first >= 0) {
+  if (const int first = first_aside(known); first >= 0) {
     *index = first;
     complete_aside(requests[first], *or_own(status, own));
     return MPI_SUCCESS;
@@ -325,10 +363,12 @@ HOOK int tasuki_MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_St
 }
 
 HOOK int tasuki_MPI_Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
-  if (none() || count <= 0) return PMPI_Testany(count, requests, index, flag, status);
+  if (none() || count <= 0 || requests == nullptr) return PMPI_Testany(count, requests, index, flag, status);
+  const auto known = find_all(count, requests);
+  if (known.empty()) return PMPI_Testany(count, requests, index, flag, status);
   const auto before = copied(requests, count);
   MPI_Status own;
-  if (const int first = first_aside(count, requests); first >= 0) {
+  if (const int first = first_aside(known); first >= 0) {
     *index = first;
     *flag = 1;
     complete_aside(requests[first], *or_own(status, own));
@@ -344,13 +384,15 @@ namespace {
 
 template <class Call>
 int some(Call call, int count, MPI_Request* requests, int* number, int* indices, MPI_Status* statuses) {
-  if (none() || count <= 0) return call(count, requests, number, indices, statuses);
+  if (none() || count <= 0 || requests == nullptr) return call(count, requests, number, indices, statuses);
+  const auto known = find_all(count, requests);
+  if (known.empty()) return call(count, requests, number, indices, statuses);
   const auto before = copied(requests, count);
   Statuses all(statuses, count);
-  if (first_aside(count, requests) >= 0) {
+  if (first_aside(known) >= 0) {
     *number = 0;
     for (int i = 0; i < count; ++i) {
-      const Message* message = find(requests[i]);
+      const Message* message = known[static_cast<std::size_t>(i)];
       if (message == nullptr || !message->aside) continue;
       complete_aside(requests[i], all.data()[*number]);
       indices[(*number)++] = i;
@@ -404,8 +446,9 @@ HOOK int tasuki_MPI_Request_get_status_all(int count, const MPI_Request* request
 HOOK int tasuki_MPI_Request_get_status_any(int count, const MPI_Request* requests, int* index, int* flag,
                                            MPI_Status* status) {
   if (none() || count <= 0) return PMPI_Request_get_status_any(count, requests, index, flag, status);
+  const auto known = find_all(count, requests);
   MPI_Status own;
-  if (const int first = first_aside(count, requests); first >= 0) {
+  if (const int first = first_aside(known); first >= 0) {
     *index = first;
     *flag = 1;
     set_empty(*or_own(status, own));
@@ -421,11 +464,12 @@ HOOK int tasuki_MPI_Request_get_status_any(int count, const MPI_Request* request
 HOOK int tasuki_MPI_Request_get_status_some(int count, const MPI_Request* requests, int* number, int* indices,
                                             MPI_Status* statuses) {
   if (none() || count <= 0) return PMPI_Request_get_status_some(count, requests, number, indices, statuses);
+  const auto known = find_all(count, requests);
   Statuses all(statuses, count);
-  if (first_aside(count, requests) >= 0) {
+  if (first_aside(known) >= 0) {
     *number = 0;
     for (int i = 0; i < count; ++i) {
-      const Message* message = find(requests[i]);
+      const Message* message = known[static_cast<std::size_t>(i)];
       if (message == nullptr || !message->aside) continue;
       set_empty(all.data()[*number]);
       indices[(*number)++] = i;
@@ -479,15 +523,6 @@ HOOK int tasuki_MPI_Start(MPI_Request* request) {
 
 HOOK int tasuki_MPI_Startall(int count, MPI_Request* requests) {
   if (none() || count <= 0 || requests == nullptr) return PMPI_Startall(count, requests);
-  std::vector<Message*> all(static_cast<std::size_t>(count));
-  int known = 0;
-  for (int i = 0; i < count; ++i) {
-    all[static_cast<std::size_t>(i)] = find(requests[i]);
-    known += all[static_cast<std::size_t>(i)] != nullptr;
-  }
-  if (known == 0) return PMPI_Startall(count, requests);
-  if (known == count) return start_together(all, requests);
-  for (int i = 0; i < count; ++i)  // in their order, as MPIs do
-    if (const int result = start(requests[i]); result != MPI_SUCCESS) return result;
-  return MPI_SUCCESS;
+  const auto known = find_all(count, requests);
+  return known.empty() ? PMPI_Startall(count, requests) : start_together(known, requests);
 }

@@ -31,6 +31,7 @@ MODES = {
     "all layers": {"TASUKI_MPI_ALWAYS": "1"},
     "by prices": {},
     "on odd ranks": {"TASUKI_MPI_ALWAYS": "1"},
+    "unreported": {"TASUKI_MPI_ALWAYS": "1", "TASUKI_MPI_REPORT": "0"},  # what gains nothing is not looked after
     "switched off": {"TASUKI_MPI_LAYERS": "none"},
 }
 
@@ -44,7 +45,7 @@ def run(arguments: argparse.Namespace, file: Path, mode: str | None) -> None:
     elif mode:
         program = ["/usr/bin/env", f"LD_PRELOAD={arguments.library}", *program]
     if mode:
-        environment |= MODES[mode] | {"TASUKI_MPI_REPORT": f"{file}.report"}
+        environment |= {"TASUKI_MPI_REPORT": f"{file}.report"} | MODES[mode]
     command = [sys.executable, arguments.launcher, "--mpiexec", arguments.mpiexec, "--timeout", "60"]
     done = subprocess.run(
         [*command, "-n", str(arguments.ranks), *program], env=environment, capture_output=True, text=True, check=False

@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 import collective_tables  # noqa: E402
 import collectives_bench  # noqa: E402
 import hosts_tables  # noqa: E402
+import typed_tables  # noqa: E402
 from tables import number, with_predictions  # noqa: E402
 
 
@@ -136,6 +137,21 @@ class Hosts(Folder):
         self.assertIn(
             "| allreduce 8 B | 4.00 (4.00–4.00) | 5.00 (5.00–5.00) direct | **×1.25** | ring | 64 | 64 | 32 |", text
         )
+
+
+class Typed(Folder):
+    def test_the_fastest_of_the_runs_stands_beside_the_library(self):
+        def ran(typed: float, resized: float) -> dict:
+            text = f"case bytes\n1 KiB / 8 hvector 1024 {typed} 3.0 1.0\n1 KiB / 8 resized 1024 {resized} 3.5 1.0\n"
+            return typed_tables.lines_of(text)
+
+        cases = typed_tables.together([ran(9.0, 6.0), ran(8.0, 7.0)], [ran(2.0, 3.0), ran(4.0, 2.0)])
+        results = {"mpi": "An MPI", "runs": 2, "messages": cases}
+        (self.results / "typed-x.json").write_text(json.dumps(results))
+        text = self.filled("typed:typed-x", typed_tables.refreshed)
+        self.assertIn("| 1 KiB / 8 hvector | 1024 | 8.00 | 6.00 | 3.00 | 1.00 | **2.00** | 4.00 | 1.50 |", text)
+        self.assertIn("MPI / library is 3.00 at least, 3.50 in the median", text)
+        self.assertEqual(self.filled("typed:none", typed_tables.refreshed).count("|"), 0)
 
 
 if __name__ == "__main__":
