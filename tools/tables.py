@@ -9,8 +9,8 @@ likewise. <!-- predicted:FILE --> sets what bench/results/FILE.json was predicte
 <!-- predicted:FILE/collectives --> says the least of it for a file of many collectives, and
 <!-- overview --> is a few cases of all (overview.py), of which docs/figures/overview.svg is the plot. Collectives on
 hosts (collective_tables.py), runs across hosts (hosts_tables.py), kernels that communicate (kernel_tables.py) and
-overlap (overlap_tables.py) have tables of their own, collectives plots, and what prices are worth (price_tables.py)
-has, too.
+overlap (overlap_tables.py) have tables of their own, collectives plots, and what prices are worth (price_tables.py) and
+typed messages (typed_tables.py) have, too.
 With --check nothing is written, and stale tables are an error.
 """
 
@@ -31,6 +31,7 @@ import overlap_tables
 import overview
 import price_tables
 import torch_collectives
+import typed_tables
 
 ROOT = Path(__file__).resolve().parent.parent
 MARKED = re.compile(r"(<!-- table:(?P<name>[^\s>]+) -->\n).*?(<!-- /table -->)", re.S)
@@ -280,7 +281,7 @@ def main() -> int:
         after = with_runs(refreshed(before, tables, str(path.relative_to(ROOT))), results)
         after = overview.refreshed(with_predictions(after, results), results, number)
         after = hosts_tables.refreshed(collective_tables.refreshed(after, results, number), results, number)
-        after = price_tables.refreshed(after, results)
+        after = typed_tables.refreshed(price_tables.refreshed(after, results), results, number)
         after = overlap_tables.refreshed(kernel_tables.refreshed(after, results), results, number)
         stale += settle(path, before, after)
     for name, plot in {"overview.svg": overview.plot(results), **collective_tables.plots(results)}.items():
