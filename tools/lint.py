@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BIN = ROOT / ".deps" / "bin"
 RECORD = ROOT / "tools" / "lint-record.txt"
-CODE = ["include", "src", "apps", "bench", "tests", "python"]
+CODE = ["include", "src", "apps", "bench", "tests", "python", "directives"]
 SUFFIXES = {".hpp", ".cpp", ".cu", ".cuh", ".h", ".c"}
 # Tests are left out: they are a third of the time, and the compiler's warnings cover them.
 TIDY = tuple(str(ROOT / folder) + os.sep for folder in ("src", "apps", "bench"))
