@@ -61,7 +61,7 @@ def plain_compiler(arguments: list[str]) -> int:
     found = first_directive(arguments)
     if found:
         print(
-            f"{found[0]}:{found[1]}: error: directives are not translated yet: there is no run-time library for them\n"
+            f"{found[0]}:{found[1]}: error: directives are not translated yet\n"
             "    remedy: `tasuki-cc --check` checks them; to compile the program as serial C, call the compiler itself",
             file=sys.stderr,
         )

@@ -1,0 +1,59 @@
+/* XcalableACC's directives as functions of C (C11): those of xmp.h with the clause `acc`, on memory of this node's GPU.
+ *
+ * An array may have memory on the host and on the GPU. These functions take the GPU's, those of xmp.h the host's; none
+ * copies from one to the other. Variables of reductions and broadcasts are pointers to memory of the GPU too.
+ *
+ * A queue is what OpenACC's `async(n)` names. `xacc_set_queue` tells which stream it is (`acc_get_cuda_stream(n)`).
+ * With a queue, communication becomes work of its stream, after what is there already, and the call returns at once.
+ * XACC_SYNC: it runs after the work that the default stream already has, and the call returns when it has ended.
+ *
+ * Where there is no GPU, or no CUDA in the build, they fail on every node with XMP_NOT_POSSIBLE and say why.
+ */
+#ifndef TASUKI_XACC_H
+#define TASUKI_XACC_H
+
+#include "xmp.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
+enum { XACC_SYNC = -1 };
+
+/* `stream` is a cudaStream_t; null is the default stream. Local. */
+int xacc_set_queue(int queue, void* stream);
+
+/* Memory on the GPU for the local elements, as xmp_allocate and xmp_bind. xacc_allocate is collective over the array's
+ * nodes. */
+int xacc_allocate(xmp_desc_t array, void** memory);
+int xacc_bind(xmp_desc_t array, void* memory);
+/* `update device`, `update self`: all local elements, shadow included. Local. */
+int xacc_update_device(xmp_desc_t array);
+int xacc_update_self(xmp_desc_t array);
+
+int xacc_reflect(int count, const xmp_desc_t arrays[], const xmp_reflect_options* options, int queue);
+int xacc_reflect_async(int count, const xmp_desc_t arrays[], const xmp_reflect_options* options, int id);
+int xacc_reflect_init(int count, const xmp_desc_t arrays[], const xmp_reflect_options* options);
+int xacc_reflect_do(int count, const xmp_desc_t arrays[], int queue);
+int xacc_reflect_do_async(int count, const xmp_desc_t arrays[], int id);
+int xacc_reduce_shadow(int count, const xmp_desc_t arrays[], const xmp_reflect_options* options, int queue);
+const char* xacc_reflect_explain(xmp_desc_t array);
+
+int xacc_gmove(xmp_desc_t to, const xmp_range to_section[], xmp_desc_t from, const xmp_range from_section[], int queue);
+int xacc_transpose(xmp_desc_t to, xmp_desc_t from, int queue);
+int xacc_reduction(int op, int count, const xmp_variable variables[], xmp_desc_t on);
+int xacc_bcast(int count, const xmp_variable variables[], int from, xmp_desc_t on);
+/* Also waits until the GPU has ended what is in the default stream and in all queues. */
+int xacc_barrier(xmp_desc_t on);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#ifdef __cplusplus
+}
+#endif
+
+#endif

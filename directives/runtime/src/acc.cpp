@@ -1,0 +1,185 @@
+// xacc.h: the same communication on memory of GPUs.
+#include "xacc.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "collectives.hpp"
+#include "gmove.hpp"
+#include "guard.hpp"
+#include "objects.hpp"
+#include "reflect.hpp"
+#include "tasuki/device.hpp"
+#include "tasuki/error.hpp"
+#include "tasuki/field.hpp"
+#include "tasuki/grid.hpp"
+#include "world.hpp"
+
+namespace tasuki::xmp {
+
+namespace {
+
+void require_gpu() {
+  world();
+  if (const std::string why = why_no_gpu(); !why.empty())
+    throw Error(ErrorKind::not_possible, fmt::format("rank {}: no GPU can be used: {}", world().rank(), why));
+}
+
+template <class Body>
+int on_gpu(const char* call, Body&& body) {
+  return guarded(call, [&] {
+    require_gpu();
+    body();
+  });
+}
+
+// With a queue it becomes work of the queue's stream.
+void go(Work* work, int queue) {
+  if (work == nullptr) return;
+  if (queue == XACC_SYNC)
+    work->run();
+  else
+    work->run(world().queue(queue));
+}
+
+// A field of bytes of which every node has as many as its part of the array takes.
+void allocate(Array& array) {
+  if (array.number < 0) return;
+  const NodeShape& nodes = array.shape.nodes();
+  std::vector<std::int64_t> cuts{0};
+  for (int n = 0; n < nodes.size(); ++n) cuts.push_back(cuts.back() + array.shape.bytes(nodes.coordinates(n)));
+  if (cuts.back() == 0) return;
+  const Grid grid(world().context(nodes.ranks), {cuts.back()}, {.split = {nodes.size()}, .cuts = {cuts}});
+  auto field = std::make_shared<Field<std::uint8_t>>(
+      grid, FieldOptions{.name = array.name, .shadow = 0, .memory = Memory::device});
+  void* const at = field->data();
+  array.bind(Memory::device, at, std::move(field));
+}
+
+void update(Array& array, bool to_device) {
+  if (array.bytes() == 0) return;
+  void* const host = memory_of_array(array, Memory::host);
+  void* const device = memory_of_array(array, Memory::device);
+  copy_bytes(to_device ? device : host, to_device ? host : device, array.bytes());
+}
+
+std::shared_ptr<Work> assignment_on_gpu(xmp_desc_t to, const xmp_range to_section[], xmp_desc_t from,
+                                        const xmp_range from_section[]) {
+  Array& left = array_of(to, "to");
+  Array& right = array_of(from, "from");
+  return assignment("gmove acc", left, section_from(left, to_section), right, section_from(right, from_section),
+                    Memory::device);
+}
+
+}  // namespace
+
+}  // namespace tasuki::xmp
+
+using namespace tasuki::xmp;  // NOLINT(google-build-using-namespace)
+using tasuki::Memory;
+
+extern "C" {
+
+int xacc_set_queue(int queue, void* stream) {
+  return on_gpu("xacc_set_queue", [&] {
+    if (queue < 0) refuse("argument 'queue' is {}; it must be 0 or more", queue);
+    world().set_queue(queue, static_cast<tasuki::Stream>(stream));
+  });
+}
+
+int xacc_allocate(xmp_desc_t array, void** memory) {
+  return on_gpu("xacc_allocate", [&] {
+    Array& one = array_of(array, "array");
+    allocate(one);
+    if (memory != nullptr) *memory = one.place(Memory::device).memory;
+  });
+}
+
+int xacc_bind(xmp_desc_t array, void* memory) {
+  return on_gpu("xacc_bind", [&] {
+    Array& one = array_of(array, "array");
+    if (one.bytes() > 0) given(memory, "memory");
+    one.bind(Memory::device, memory, nullptr);
+  });
+}
+
+int xacc_update_device(xmp_desc_t array) {
+  return on_gpu("xacc_update_device", [&] { update(array_of(array, "array"), true); });
+}
+
+int xacc_update_self(xmp_desc_t array) {
+  return on_gpu("xacc_update_self", [&] { update(array_of(array, "array"), false); });
+}
+
+int xacc_reflect(int count, const xmp_desc_t arrays[], const xmp_reflect_options* options, int queue) {
+  return on_gpu("xacc_reflect",
+                [&] { go(prepare("reflect acc", reflect_call(count, arrays, options), Memory::device).get(), queue); });
+}
+
+int xacc_reflect_async(int count, const xmp_desc_t arrays[], const xmp_reflect_options* options, int id) {
+  return on_gpu("xacc_reflect_async", [&] {
+    const auto work = prepare("reflect acc", reflect_call(count, arrays, options), Memory::device);
+    if (work) world().start(id, work);
+  });
+}
+
+int xacc_reflect_init(int count, const xmp_desc_t arrays[], const xmp_reflect_options* options) {
+  return on_gpu("xacc_reflect_init",
+                [&] { initialise("reflect_init acc", reflect_call(count, arrays, options), Memory::device); });
+}
+
+int xacc_reflect_do(int count, const xmp_desc_t arrays[], int queue) {
+  // Whoever has a plan has a GPU.
+  return guarded("xacc_reflect_do", [&] { go(initialised("reflect_do acc", count, arrays, Memory::device), queue); });
+}
+
+int xacc_reflect_do_async(int count, const xmp_desc_t arrays[], int id) {
+  return guarded("xacc_reflect_do_async", [&] {
+    const auto work = shared_initialised("reflect_do acc", count, arrays, Memory::device);
+    if (work) world().start(id, work);
+  });
+}
+
+int xacc_reduce_shadow(int count, const xmp_desc_t arrays[], const xmp_reflect_options* options, int queue) {
+  return on_gpu("xacc_reduce_shadow", [&] {
+    go(prepare("reduce_shadow acc", reflect_call(count, arrays, options, true), Memory::device).get(), queue);
+  });
+}
+
+const char* xacc_reflect_explain(xmp_desc_t array) {
+  const char* text = nullptr;
+  guarded("xacc_reflect_explain", [&] { text = explain_reflect("reflect_init acc", array, Memory::device); });
+  return text;
+}
+
+int xacc_gmove(xmp_desc_t to, const xmp_range to_section[], xmp_desc_t from, const xmp_range from_section[],
+               int queue) {
+  return on_gpu("xacc_gmove", [&] { go(assignment_on_gpu(to, to_section, from, from_section).get(), queue); });
+}
+
+int xacc_transpose(xmp_desc_t to, xmp_desc_t from, int queue) {
+  return on_gpu("xacc_transpose", [&] {
+    go(transposition("transpose acc", array_of(to, "to"), array_of(from, "from"), Memory::device).get(), queue);
+  });
+}
+
+int xacc_reduction(int op, int count, const xmp_variable variables[], xmp_desc_t on) {
+  return on_gpu("xacc_reduction", [&] { reduce(op, count, variables, on, Memory::device, {}); });
+}
+
+int xacc_bcast(int count, const xmp_variable variables[], int from, xmp_desc_t on) {
+  return on_gpu("xacc_bcast", [&] { broadcast(count, variables, from, on, Memory::device, {}); });
+}
+
+int xacc_barrier(xmp_desc_t on) {
+  return on_gpu("xacc_barrier", [&] {
+    const tasuki::Context& context = world().context();
+    tasuki::synchronize(context, nullptr);
+    for (const auto& [queue, stream] : world().queues()) tasuki::synchronize(context, stream);
+    barrier(on);
+  });
+}
+}

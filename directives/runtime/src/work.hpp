@@ -1,0 +1,54 @@
+// Communication that is prepared once and run as often as it is called.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "tasuki/operation.hpp"
+
+namespace tasuki::xmp {
+
+/// Operations that run together. What is moved may lie in between: it is packed before and unpacked after.
+struct Work {
+  std::vector<Operation> operations;
+  std::function<void()> before;
+  std::function<void()> after;
+  std::vector<std::int64_t> arrays;         ///< serial numbers of the arrays that take part
+  std::vector<std::shared_ptr<void>> keep;  ///< memory in between
+  bool active = false;
+  bool verified = false;
+  bool stale = false;  ///< memory of an array has been replaced since
+
+  void start() {
+    if (before) before();
+    for (Operation& one : operations) one.start();
+    active = true;
+  }
+  void wait() {
+    for (Operation& one : operations) one.wait();
+    ended();
+  }
+  bool test() {
+    bool all = true;
+    for (Operation& one : operations) all = one.test() && all;
+    if (all) ended();
+    return all;
+  }
+  void run() {
+    start();
+    wait();
+  }
+  void run(Stream stream) {
+    for (Operation& one : operations) one.run(stream);
+  }
+
+ private:
+  void ended() {
+    if (active && after) after();
+    active = false;
+  }
+};
+
+}  // namespace tasuki::xmp

@@ -1,0 +1,190 @@
+/* Assignments between sections of arrays of any distributions, and the intrinsics that stand on them. */
+#include "check.h"
+
+typedef struct {
+  const sample* s;
+  const xmp_range* section;
+  const sample* from;
+  const xmp_range* from_section;
+  int round, from_round, wrong;
+} moved;
+
+static void check_moved(const int64_t* index, int64_t* element, void* arg) {
+  moved* how = (moved*)arg;
+  int64_t source[3];
+  int inside = 1;
+  for (int d = 0; d < how->s->ndims; ++d) {
+    const xmp_range* to = &how->section[d];
+    inside = inside && index[d] >= to->first && index[d] < to->end && (index[d] - to->first) % to->step == 0;
+  }
+  /* Both sides of these tests have equally many dimensions, all of which correspond. */
+  for (int d = 0; d < how->s->ndims && inside; ++d)
+    source[d] = how->from_section[d].first +
+                (index[d] - how->section[d].first) / how->section[d].step * how->from_section[d].step;
+  const int64_t expected =
+      inside ? value_of(source, how->from->ndims, how->from_round) : value_of(index, how->s->ndims, how->round);
+  how->wrong += *element != expected;
+}
+
+static void gmove(const sample* to, const xmp_range* to_section, const sample* from, const xmp_range* from_section,
+                  int acc) {
+  if (!acc) {
+    OK(xmp_gmove(to->array, to_section, from->array, from_section));
+    return;
+  }
+  OK(xacc_update_device(to->array));
+  OK(xacc_update_device(from->array));
+  OK(xacc_gmove(to->array, to_section, from->array, from_section, XACC_SYNC));
+  OK(xacc_update_self(to->array));
+}
+
+static void random_moves(chance* from, int acc) {
+  const int ndims = draw(from, 1, 3);
+  int64_t left_extents[3], right_extents[3];
+  xmp_range left[3], right[3];
+  for (int d = 0; d < ndims; ++d) {
+    const int count = draw(from, 0, 12) == 0 ? 0 : draw(from, 1, 6);
+    for (int side = 0; side < 2; ++side) {
+      const int step = draw(from, 1, 3), first = draw(from, 0, 2);
+      const int end = count == 0 ? first : first + (count - 1) * step + 1;
+      (side ? right : left)[d] = (xmp_range){first, end, step};
+      (side ? right_extents : left_extents)[d] = end + draw(from, 0, 3) + (end == 0);
+    }
+  }
+  sample to = make_sample(from, ndims, left_extents, 1, 1);
+  sample source = make_sample(from, ndims, right_extents, 1, 1);
+  if (acc) {
+    OK(xacc_allocate(to.array, NULL));
+    OK(xacc_allocate(source.array, NULL));
+  }
+  for (int round = 0; round < 2; ++round) {
+    moved how = {&to, left, &source, right, round, round + 5, 0};
+    fill(&to, round);
+    fill(&source, round + 5);
+    gmove(&to, left, &source, right, acc);
+    each_owned(to.array, check_moved, &how);
+    CHECK(how.wrong == 0);
+  }
+  if (!acc) {
+    moved how = {&to, left, &source, right, 3, 4, 0};
+    OK(xmp_allocate(source.array, NULL)); /* elsewhere */
+    fill(&to, 3);
+    fill(&source, 4);
+    OK(xmp_gmove_async(to.array, left, source.array, right, 2));
+    OK(xmp_wait_async(1, (int[]){2}));
+    each_owned(to.array, check_moved, &how);
+    CHECK(how.wrong == 0);
+  }
+  VERIFY();
+  free_sample(&to);
+  free_sample(&source);
+}
+
+/* a[0:n-1] = a[1:n] and back: the right side is read first. */
+static void moves_in_place(chance* from) {
+  const int64_t extents[1] = {draw(from, 2, 30)};
+  const xmp_range low = {0, extents[0] - 1, 1}, high = {1, extents[0], 1};
+  sample s = make_sample(from, 1, extents, 1, 0);
+  for (int round = 0; round < 2; ++round) {
+    moved down = {&s, &low, &s, &high, round, round, 0};
+    fill(&s, round);
+    OK(xmp_gmove(s.array, &low, s.array, &high));
+    each_owned(s.array, check_moved, &down);
+    moved up = {&s, &high, &s, &low, round, round, 0};
+    fill(&s, round);
+    OK(xmp_gmove(s.array, &high, s.array, &low));
+    each_owned(s.array, check_moved, &up);
+    CHECK(down.wrong == 0 && up.wrong == 0);
+  }
+  VERIFY();
+  free_sample(&s);
+}
+
+/* A variable that every node has: `x[:] = a[2][:]`, and `a[:][1] = x[:]`. */
+static void moves_of_variables(chance* from) {
+  const int64_t extents[2] = {6, 7};
+  int64_t x[7];
+  xmp_desc_t variable;
+  sample s = make_sample(from, 2, extents, 1, 1);
+  const xmp_array_spec spec = {.name = "x", .type = XMP_I64, .ndims = 1, .extents = (int64_t[]){7}};
+  OK(xmp_array(&variable, &spec, NULL));
+  OK(xmp_bind(variable, x));
+  fill(&s, 1);
+  OK(xmp_gmove(variable, NULL, s.array, (xmp_range[]){{2, 3, 1}, {0, 7, 1}}));
+  for (int64_t j = 0; j < 7; ++j) CHECK(x[j] == value_of((int64_t[]){2, j}, 2, 1));
+  for (int64_t j = 0; j < 7; ++j) x[j] = j;
+  OK(xmp_gmove(s.array, (xmp_range[]){{0, 6, 1}, {1, 2, 1}}, variable, (xmp_range[]){{0, 6, 1}}));
+  OK(xmp_gmove(variable, (xmp_range[]){{1, 7, 1}}, s.array, (xmp_range[]){{0, 6, 1}, {1, 2, 1}}));
+  for (int64_t j = 0; j < 6; ++j) CHECK(x[j + 1] == j);
+  FAILS(XMP_BAD_ARGUMENT, "the left section has 7 elements, the right one 6",
+        xmp_gmove(variable, NULL, s.array, (xmp_range[]){{0, 6, 1}, {1, 2, 1}}));
+  FAILS(XMP_BAD_ARGUMENT, "dimension 0 of the right side",
+        xmp_gmove(variable, NULL, s.array, (xmp_range[]){{0, 7, 1}, {1, 2, 1}}));
+  VERIFY();
+  OK(xmp_free(&variable));
+  free_sample(&s);
+}
+
+void test_moves(int acc) {
+  chance from = {21};
+  for (int n = 0; n < (acc ? 6 : 14); ++n) random_moves(&from, acc);
+  if (acc) return;
+  for (int n = 0; n < 3; ++n) moves_in_place(&from);
+  for (int n = 0; n < 3; ++n) moves_of_variables(&from);
+}
+
+/* ---- transpose and matmul ---- */
+
+static void check_transposed(const int64_t* index, int64_t* element, void* arg) {
+  *(int*)arg += *element != value_of((int64_t[]){index[1], index[0]}, 2, 4);
+}
+
+static void set_small(const int64_t* index, int64_t* element, void* arg) {
+  *element = index[0] * 3 - index[1] * 7 + *(int*)arg;
+}
+
+typedef struct {
+  int64_t inner;
+  int wrong;
+} product;
+
+static void check_product(const int64_t* index, int64_t* element, void* arg) {
+  product* of = (product*)arg;
+  int64_t sum = 0;
+  for (int64_t k = 0; k < of->inner; ++k) sum += (index[0] * 3 - k * 7 + 1) * (k * 3 - index[1] * 7 + 2);
+  of->wrong += *element != sum;
+}
+
+void test_intrinsics(void) {
+  chance from = {22};
+  for (int n = 0; n < 4; ++n) {
+    const int64_t extents[2] = {draw(&from, 1, 11), draw(&from, 1, 11)};
+    const int64_t turned[2] = {extents[1], extents[0]};
+    int wrong = 0;
+    sample a = make_sample(&from, 2, extents, 1, 1);
+    sample b = make_sample(&from, 2, turned, 1, 1);
+    fill(&a, 4);
+    fill(&b, 5);
+    OK(xmp_transpose(b.array, a.array, 0));
+    each_owned(b.array, check_transposed, &wrong);
+    CHECK(wrong == 0);
+
+    product of = {n == 3 ? 300 : draw(&from, 1, 9), 0};
+    const int64_t left[2] = {extents[0], of.inner}, right[2] = {of.inner, extents[1]};
+    sample l = make_sample(&from, 2, left, 1, 1);
+    sample r = make_sample(&from, 2, right, 1, 1);
+    each_owned(l.array, set_small, &(int){1});
+    each_owned(r.array, set_small, &(int){2});
+    OK(xmp_matmul(a.array, l.array, r.array));
+    each_owned(a.array, check_product, &of);
+    CHECK(of.wrong == 0);
+    if (extents[0] != extents[1]) FAILS(XMP_BAD_ARGUMENT, "the transposed of", xmp_transpose(a.array, a.array, 0));
+    if (extents[0] != of.inner)
+      FAILS(XMP_BAD_ARGUMENT, "whose product it is not", xmp_matmul(r.array, l.array, a.array));
+    VERIFY();
+    free_sample(&a);
+    free_sample(&b);
+    free_sample(&l);
+    free_sample(&r);
+  }
+}

@@ -1,0 +1,293 @@
+/* Shadows: reflect of random arrays, in all its forms, against what a serial program would have there. */
+#include "check.h"
+
+typedef struct {
+  xmp_width width[3];
+  int periodic[3];
+  int orthogonal;
+} fill_rule;
+
+/* Of an element of the memory: what it must hold after a reflect, given that it held `before`. */
+static int64_t expected(const sample* s, const xmp_view* view, const fill_rule* rule, const int64_t* at, int round,
+                        int64_t before) {
+  int outside = 0, reached = 1;
+  int64_t index[3];
+  for (int d = 0; d < s->ndims; ++d) {
+    if (view->own[d] == 0) return before; /* a node without elements has no shadow */
+    int64_t global = at[d] + view->base[d];
+    const int64_t end = view->first[d] + view->own[d];
+    if (global < view->first[d]) {
+      ++outside;
+      reached = reached && global >= view->first[d] - rule->width[d].below;
+    } else if (global >= end) {
+      ++outside;
+      reached = reached && global < end + rule->width[d].above;
+    }
+    if (global < 0 || global >= s->extents[d]) reached = reached && rule->periodic[d];
+    global %= s->extents[d];
+    index[d] = global < 0 ? global + s->extents[d] : global;
+  }
+  if (!reached || (outside > 1 && rule->orthogonal)) return before;
+  return value_of(index, s->ndims, round);
+}
+
+static void check_shadow(const sample* s, const fill_rule* rule, int round) {
+  xmp_view view;
+  int wrong = 0;
+  OK(xmp_get_view(s->array, &view));
+  if (view.bytes == 0) return;
+  int64_t at[3] = {0};
+  for (int64_t i = 0; i < view.bytes / 8; ++i) {
+    wrong += ((int64_t*)view.data)[i] != expected(s, &view, rule, at, round, -1);
+    for (int d = s->ndims - 1; d >= 0 && ++at[d] == view.extents[d]; --d) at[d] = 0;
+  }
+  CHECK(wrong == 0);
+}
+
+static fill_rule random_rule(chance* from, const sample* s) {
+  fill_rule rule;
+  memset(&rule, 0, sizeof rule);
+  rule.orthogonal = draw(from, 0, 1);
+  for (int d = 0; d < s->ndims; ++d) {
+    rule.width[d] = (xmp_width){draw(from, 0, (int)s->shadow[d].below), draw(from, 0, (int)s->shadow[d].above)};
+    rule.periodic[d] = draw(from, 0, 2) == 0;
+  }
+  return rule;
+}
+
+static fill_rule whole_shadow(const sample* s) {
+  fill_rule rule;
+  memset(&rule, 0, sizeof rule);
+  for (int d = 0; d < s->ndims; ++d) rule.width[d] = s->shadow[d];
+  return rule;
+}
+
+/* The host's memory through the GPU and back. */
+static void reflect(const sample* s, const xmp_reflect_options* options, int acc) {
+  if (!acc) {
+    OK(xmp_reflect(1, &s->array, options));
+    return;
+  }
+  OK(xacc_update_device(s->array));
+  OK(xacc_reflect(1, &s->array, options, XACC_SYNC));
+  OK(xacc_update_self(s->array));
+}
+
+static void reflect_do(const sample* s, int acc) {
+  if (!acc) {
+    OK(xmp_reflect_do(1, &s->array));
+    return;
+  }
+  OK(xacc_update_device(s->array));
+  OK(xacc_reflect_do(1, &s->array, 1));
+  OK(xacc_barrier(NULL));
+  OK(xacc_update_self(s->array));
+}
+
+static void random_shadows(chance* from, int acc) {
+  const int ndims = draw(from, 1, 3);
+  int64_t extents[3];
+  for (int d = 0; d < ndims; ++d) extents[d] = draw(from, 1, ndims == 1 ? 40 : 12);
+  sample s = make_sample(from, ndims, extents, 0, 1);
+  if (acc) OK(xacc_allocate(s.array, NULL));
+  const fill_rule whole = whole_shadow(&s);
+  fill(&s, 0);
+  reflect(&s, NULL, acc);
+  check_shadow(&s, &whole, 0);
+  for (int n = 0; n < 2; ++n) {
+    const fill_rule rule = random_rule(from, &s);
+    const xmp_reflect_options options = {.width = rule.width, .periodic = rule.periodic, .orthogonal = rule.orthogonal};
+    fill(&s, 1);
+    reflect(&s, &options, acc);
+    check_shadow(&s, &rule, 1);
+    fill(&s, 2); /* the same plan, other data */
+    reflect(&s, &options, acc);
+    check_shadow(&s, &rule, 2);
+    if (acc) {
+      OK(xacc_reflect_init(1, &s.array, &options));
+    } else {
+      OK(xmp_reflect_init(1, &s.array, &options));
+    }
+    for (int round = 3; round < 6; ++round) {
+      fill(&s, round);
+      reflect_do(&s, acc);
+      check_shadow(&s, &rule, round);
+    }
+    if (acc) continue;
+    fill(&s, 6);
+    OK(xmp_reflect_async(1, &s.array, &options, 7));
+    OK(xmp_wait_async(1, (int[]){7}));
+    check_shadow(&s, &rule, 6);
+    fill(&s, 7);
+    OK(xmp_reflect_do_async(1, &s.array, 8));
+    while (!xmp_test_async(8)) continue;
+    check_shadow(&s, &rule, 7);
+    /* Memory that is bound anew: the older plan is of no use. */
+    void* const mine = malloc((size_t)xmp_local_bytes(s.array) + 8);
+    OK(xmp_bind(s.array, mine));
+    fill(&s, 8);
+    OK(xmp_reflect_do(1, &s.array));
+    check_shadow(&s, &rule, 8);
+    fill(&s, 9);
+    OK(xmp_reflect(1, &s.array, NULL));
+    check_shadow(&s, &whole, 9);
+    OK(xmp_allocate(s.array, NULL));
+    free(mine);
+    fill(&s, 10);
+    OK(xmp_reflect_do(1, &s.array));
+    check_shadow(&s, &rule, 10);
+  }
+  VERIFY();
+  free_sample(&s);
+}
+
+/* Several arrays in one call, of which some lie over other nodes. */
+static void shadows_together(chance* from) {
+  sample s[3];
+  xmp_desc_t arrays[3];
+  fill_rule rule[3];
+  for (int n = 0; n < 3; ++n) {
+    const int64_t extents[2] = {draw(from, 1, 12), draw(from, 1, 12)};
+    s[n] = make_sample(from, 2, extents, 0, 1);
+    arrays[n] = s[n].array;
+    rule[n] = whole_shadow(&s[n]);
+  }
+  OK(xmp_reflect_init(3, arrays, NULL));
+  for (int round = 0; round < 3; ++round) {
+    for (int n = 0; n < 3; ++n) fill(&s[n], round + n);
+    if (round == 2) { /* one of them elsewhere */
+      OK(xmp_allocate(arrays[1], NULL));
+      fill(&s[1], round + 1);
+    }
+    OK(xmp_reflect_do(3, arrays));
+    for (int n = 0; n < 3; ++n) check_shadow(&s[n], &rule[n], round + n);
+  }
+  FAILS(XMP_BAD_ARGUMENT, "initialised together with 2 others", xmp_reflect_do(1, arrays));
+  VERIFY();
+  for (int n = 0; n < 3; ++n) free_sample(&s[n]);
+}
+
+/* Faces of half a mebibyte. */
+static void large_faces(void) {
+  const int64_t extents[2] = {ranks() + 1, 70000};
+  sample s;
+  memset(&s, 0, sizeof s);
+  s.ndims = 2;
+  OK(xmp_nodes(&s.nodes, 1, (int64_t[]){0}));
+  OK(xmp_template(&s.t, 1, (xmp_range[]){{0, extents[0], 1}}));
+  OK(xmp_distribute(s.t, (xmp_distribution[]){{XMP_BLOCK, 0, NULL}}, s.nodes));
+  const xmp_array_spec spec = {
+      .name = "large", .type = XMP_I64, .ndims = 2, .extents = extents, .axis = (int[]){0, XMP_COLLAPSED}};
+  OK(xmp_array(&s.array, &spec, s.t));
+  for (int d = 0; d < 2; ++d) s.extents[d] = extents[d];
+  s.shadow[0] = (xmp_width){1, 1};
+  OK(xmp_shadow(s.array, s.shadow));
+  OK(xmp_allocate(s.array, NULL));
+  fill_rule rule = whole_shadow(&s);
+  rule.periodic[0] = 1;
+  for (int round = 0; round < 2; ++round) {
+    fill(&s, round);
+    OK(xmp_reflect(1, &s.array, &(xmp_reflect_options){.periodic = rule.periodic}));
+    check_shadow(&s, &rule, round);
+  }
+  VERIFY();
+  free_sample(&s);
+}
+
+void test_shadows(int acc) {
+  chance from = {11};
+  if (acc) OK(xacc_set_queue(1, NULL));
+  for (int n = 0; n < (acc ? 6 : 12); ++n) random_shadows(&from, acc);
+  if (acc) return;
+  for (int n = 0; n < 3; ++n) shadows_together(&from);
+  large_faces();
+}
+
+/* ---- full shadows, where the extent is no multiple of the nodes ---- */
+
+void test_full_shadows(void) {
+  for (int n = 0; n < 2; ++n) {
+    const int64_t extents[2] = {7 + n, 5};
+    sample s;
+    memset(&s, 0, sizeof s);
+    OK(xmp_nodes(&s.nodes, 1, (int64_t[]){0}));
+    OK(xmp_template(&s.t, 1, (xmp_range[]){{0, 9, 1}}));
+    OK(xmp_distribute(s.t, (xmp_distribution[]){{XMP_BLOCK, 0, NULL}}, s.nodes));
+    const xmp_array_spec spec = {.name = "full",
+                                 .type = XMP_I64,
+                                 .ndims = 2,
+                                 .extents = extents,
+                                 .axis = (int[]){0, XMP_COLLAPSED},
+                                 .offset = (int64_t[]){1, 0}};
+    OK(xmp_array(&s.array, &spec, s.t));
+    OK(xmp_shadow(s.array, (xmp_width[]){XMP_FULL_SHADOW, {0, 0}}));
+    OK(xmp_allocate(s.array, NULL));
+    s.ndims = 2;
+    for (int round = 0; round < 3; ++round) {
+      xmp_view view;
+      int wrong = 0;
+      fill(&s, round);
+      OK(xmp_reflect(1, &s.array, NULL));
+      OK(xmp_get_view(s.array, &view));
+      CHECK(view.extents[0] == extents[0]);
+      for (int64_t i = 0; i < extents[0] && view.own[0] > 0; ++i)
+        for (int64_t j = 0; j < extents[1]; ++j)
+          wrong += ((int64_t*)view.data)[i * 5 + j] != value_of((int64_t[]){i, j}, 2, round);
+      CHECK(wrong == 0);
+    }
+    FAILS(XMP_BAD_ARGUMENT, "full shadow", xmp_reduce_shadow(1, &s.array, NULL));
+    VERIFY();
+    free_sample(&s);
+  }
+}
+
+/* ---- shadows that are added ---- */
+
+static void add_one(const int64_t* index, int64_t* element, void* arg) {
+  (void)index;
+  (void)element;
+  ++*(int64_t*)arg;
+}
+
+/* Every element of the memory is 1: an owner gets as many as there are shadows of the element, and one. All together
+ * are as many as the elements of all memories whose place is within the array. */
+void test_reduce_shadow(void) {
+  chance from = {12};
+  for (int n = 0; n < 4; ++n) {
+    const int64_t extents[1] = {draw(&from, 1, 30)};
+    const int below = draw(&from, 0, 2), above = draw(&from, 0, 2);
+    sample s;
+    memset(&s, 0, sizeof s);
+    s.ndims = 1;
+    OK(xmp_nodes(&s.nodes, 1, (int64_t[]){0}));
+    OK(xmp_template(&s.t, 1, (xmp_range[]){{0, extents[0], 1}}));
+    OK(xmp_distribute(s.t, (xmp_distribution[]){{XMP_BLOCK, 0, NULL}}, s.nodes));
+    const xmp_array_spec spec = {.name = "sum", .type = XMP_I64, .ndims = 1, .extents = extents};
+    OK(xmp_array(&s.array, &spec, s.t));
+    OK(xmp_shadow(s.array, (xmp_width[]){{below, above}}));
+    OK(xmp_allocate(s.array, NULL));
+    for (int round = 1; round < 3; ++round) {
+      xmp_view view;
+      int64_t own = 0, inside = 0, sum = 0, all[3];
+      OK(xmp_get_view(s.array, &view));
+      int64_t* const data = (int64_t*)view.data;
+      for (int64_t i = 0; i < view.extents[0]; ++i) {
+        data[i] = round;
+        const int64_t global = i + view.base[0];
+        inside += view.own[0] > 0 && global >= 0 && global < extents[0];
+      }
+      each_owned(s.array, add_one, &own);
+      CHECK(own == view.own[0]);
+      OK(xmp_reduce_shadow(1, &s.array, NULL));
+      for (int64_t i = view.first[0]; i < view.first[0] + view.own[0]; ++i) sum += data[i - view.base[0]];
+      all[0] = own;
+      all[1] = inside;
+      all[2] = sum;
+      OK(xmp_reduction(XMP_SUM, 1, &(xmp_variable){all, 3, XMP_I64}, NULL));
+      CHECK(all[0] == extents[0]);
+      CHECK(all[2] == all[1] * round);
+    }
+    VERIFY();
+    free_sample(&s);
+  }
+}

@@ -1,0 +1,96 @@
+/* Tasks: subsets of nodes communicate by themselves, in any order and number, without the others. */
+#include "check.h"
+
+/* The nodes of a task and all that happens on them: reflects, reductions, moves, tasks within. */
+static void work_in(xmp_desc_t half, int first, int count, int rounds) {
+  const int64_t extents[1] = {count * 3 + 1};
+  xmp_desc_t t, array;
+  OK(xmp_template(&t, 1, (xmp_range[]){{0, extents[0], 1}}));
+  OK(xmp_distribute(t, (xmp_distribution[]){{XMP_BLOCK, 0, NULL}}, half));
+  const xmp_array_spec spec = {.name = "part", .type = XMP_I64, .ndims = 1, .extents = extents};
+  OK(xmp_array(&array, &spec, t));
+  OK(xmp_shadow(array, (xmp_width[]){{1, 1}}));
+  OK(xmp_allocate(array, NULL));
+  CHECK(xmp_num_nodes() == count);
+  CHECK(xmpc_node_num() == me() - first);
+  for (int round = 0; round < rounds; ++round) {
+    xmp_view view;
+    OK(xmp_get_view(array, &view));
+    int64_t* const data = (int64_t*)view.data;
+    for (int64_t i = 0; i < view.own[0]; ++i) data[i + 1] = (view.first[0] + i) * 10 + round;
+    OK(xmp_reflect(1, &array, &(xmp_reflect_options){.periodic = (int[]){1}}));
+    if (view.own[0] > 0) {
+      CHECK(data[0] == (view.first[0] + extents[0] - 1) % extents[0] * 10 + round);
+      CHECK(data[view.own[0] + 1] == (view.first[0] + view.own[0]) % extents[0] * 10 + round);
+    }
+    int64_t sum = me();
+    OK(xmp_reduction(XMP_SUM, 1, &(xmp_variable){&sum, 1, XMP_I64}, NULL));
+    CHECK(sum == (int64_t)count * first + (int64_t)count * (count - 1) / 2);
+    OK(xmp_barrier(NULL));
+  }
+  /* A task within: the first node of these. */
+  int mine = 0;
+  OK(xmp_task_begin(half, (xmp_range[]){{0, 1, 1}}, &mine));
+  CHECK(mine == (me() == first));
+  if (mine) {
+    int64_t alone = 4;
+    CHECK(xmp_num_nodes() == 1);
+    OK(xmp_reduction(XMP_SUM, 1, &(xmp_variable){&alone, 1, XMP_I64}, NULL));
+    CHECK(alone == 4);
+    OK(xmp_task_end());
+  }
+  OK(xmp_free(&array));
+  OK(xmp_free(&t));
+}
+
+void test_tasks(void) {
+  const int n = ranks(), low = (n + 1) / 2;
+  xmp_desc_t all, halves[2];
+  int mine = 0;
+  OK(xmp_nodes(&all, 1, (int64_t[]){0}));
+  OK(xmp_nodes_of(&halves[0], 1, (int64_t[]){0}, all, (xmp_range[]){{0, low, 1}}));
+  if (n > 1) OK(xmp_nodes_of(&halves[1], 1, (int64_t[]){n - low}, all, (xmp_range[]){{low, n, 1}}));
+  for (int h = 0; h < (n > 1 ? 2 : 1); ++h) {
+    /* The halves do different numbers of things: no barrier of all stands between. */
+    OK(xmp_task_begin(halves[h], NULL, &mine));
+    CHECK(mine == ((me() >= low) == h));
+    if (mine) {
+      work_in(halves[h], h ? low : 0, h ? n - low : low, 2 + h);
+      OK(xmp_task_end());
+    }
+  }
+  /* What a set does that a node is not in concerns it not. */
+  int64_t value = 1;
+  OK(xmp_reduction(XMP_SUM, 1, &(xmp_variable){&value, 1, XMP_I64}, halves[0]));
+  CHECK(value == (me() < low ? low : 1));
+  OK(xmp_barrier(halves[0]));
+
+  /* The owners of a section of a template; every other node of the set. */
+  xmp_desc_t t, odd;
+  OK(xmp_template(&t, 1, (xmp_range[]){{0, 2 * n, 1}}));
+  OK(xmp_distribute(t, (xmp_distribution[]){{XMP_BLOCK, 2, NULL}}, all));
+  OK(xmp_task_begin(t, (xmp_range[]){{2 * n - 1, 2 * n, 1}}, &mine));
+  CHECK(mine == (me() == n - 1));
+  if (mine) OK(xmp_task_end());
+  OK(xmp_nodes_of(&odd, 1, (int64_t[]){0}, all, (xmp_range[]){{0, n, 2}}));
+  OK(xmp_task_begin(odd, NULL, &mine));
+  CHECK(mine == (me() % 2 == 0));
+  if (mine) {
+    xmp_desc_t here;
+    int size = 0;
+    OK(xmp_nodes_of(&here, 1, (int64_t[]){0}, NULL, NULL)); /* = * */
+    OK(xmp_nodes_size(here, 1, &size));
+    CHECK(size == (n + 1) / 2);
+    if (n > 1) FAILS(XMP_BAD_ARGUMENT, "not one of the nodes that execute it", xmp_task_begin(all, NULL, &mine));
+    OK(xmp_free(&here));
+    OK(xmp_task_end());
+  }
+  FAILS(XMP_BAD_ARGUMENT, "no task to end", xmp_task_end());
+  FAILS(XMP_BAD_ARGUMENT, "no node executes the task", xmp_task_begin(t, (xmp_range[]){{0, 0, 1}}, &mine));
+  VERIFY();
+  OK(xmp_free(&odd));
+  OK(xmp_free(&t));
+  OK(xmp_free(&halves[0]));
+  if (n > 1) OK(xmp_free(&halves[1]));
+  OK(xmp_free(&all));
+}
