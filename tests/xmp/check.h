@@ -47,6 +47,9 @@ void fill(const sample* s, int round);
 /* Calls `visit` for every element that this node owns, with its place in memory. */
 void each_owned(xmp_desc_t array, void (*visit)(const int64_t* index, int64_t* element, void* arg), void* arg);
 
+/* How many random cases: fewer where there are many ranks, which take turns on the processor. */
+int cases(int most);
+
 int ranks(void);
 int me(void);
 

@@ -127,10 +127,10 @@ static void moves_of_variables(chance* from) {
 
 void test_moves(int acc) {
   chance from = {21};
-  for (int n = 0; n < (acc ? 6 : 14); ++n) random_moves(&from, acc);
+  for (int n = 0; n < cases(acc ? 6 : 14); ++n) random_moves(&from, acc);
   if (acc) return;
-  for (int n = 0; n < 3; ++n) moves_in_place(&from);
-  for (int n = 0; n < 3; ++n) moves_of_variables(&from);
+  for (int n = 0; n < cases(3); ++n) moves_in_place(&from);
+  for (int n = 0; n < cases(3); ++n) moves_of_variables(&from);
 }
 
 /* ---- transpose and matmul ---- */

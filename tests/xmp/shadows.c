@@ -197,9 +197,9 @@ static void large_faces(void) {
 void test_shadows(int acc) {
   chance from = {11};
   if (acc) OK(xacc_set_queue(1, NULL));
-  for (int n = 0; n < (acc ? 6 : 12); ++n) random_shadows(&from, acc);
+  for (int n = 0; n < cases(acc ? 6 : 12); ++n) random_shadows(&from, acc);
   if (acc) return;
-  for (int n = 0; n < 3; ++n) shadows_together(&from);
+  for (int n = 0; n < cases(3); ++n) shadows_together(&from);
   large_faces();
 }
 
@@ -253,7 +253,7 @@ static void add_one(const int64_t* index, int64_t* element, void* arg) {
  * are as many as the elements of all memories whose place is within the array. */
 void test_reduce_shadow(void) {
   chance from = {12};
-  for (int n = 0; n < 4; ++n) {
+  for (int n = 0; n < cases(4); ++n) {
     const int64_t extents[1] = {draw(&from, 1, 30)};
     const int below = draw(&from, 0, 2), above = draw(&from, 0, 2);
     sample s;

@@ -43,6 +43,39 @@ static void work_in(xmp_desc_t half, int first, int count, int rounds) {
   OK(xmp_free(&t));
 }
 
+/* All nodes declare arrays of which each lies on some nodes only, and move one to the other. */
+static void arrays_of_others(xmp_desc_t low, xmp_desc_t high) {
+  const int64_t extents[1] = {23};
+  xmp_desc_t t[2], array[2];
+  for (int h = 0; h < 2; ++h) {
+    OK(xmp_template(&t[h], 1, (xmp_range[]){{0, 23, 1}}));
+    OK(xmp_distribute(t[h], (xmp_distribution[]){{h ? XMP_CYCLIC : XMP_BLOCK, 0, NULL}}, h ? high : low));
+    const xmp_array_spec spec = {.name = h ? "high" : "low", .type = XMP_I64, .ndims = 1, .extents = extents};
+    OK(xmp_array(&array[h], &spec, t[h]));
+    if (!h) OK(xmp_shadow(array[0], (xmp_width[]){{1, 1}}));
+    OK(xmp_allocate(array[h], NULL));
+  }
+  for (int round = 0; round < 2; ++round) {
+    xmp_view view;
+    OK(xmp_get_view(array[0], &view));
+    int64_t* data = (int64_t*)view.data;
+    for (int64_t i = 0; i < view.own[0]; ++i) data[i + 1] = (view.first[0] + i) * 3 + round;
+    OK(xmp_reflect(1, &array[0], NULL)); /* nothing to do on nodes of the other half */
+    if (view.own[0] > 0 && view.first[0] > 0) CHECK(data[0] == (view.first[0] - 1) * 3 + round);
+    OK(xmp_gmove(array[1], (xmp_range[]){{0, 22, 2}}, array[0], (xmp_range[]){{1, 12, 1}}));
+    OK(xmp_get_view(array[1], &view));
+    data = (int64_t*)view.data;
+    for (int64_t k = 0; k < view.own[0]; ++k) {
+      const int64_t i = xmp_global_index(array[1], 0, k);
+      if (i < 22 && i % 2 == 0) CHECK(data[k] == (1 + i / 2) * 3 + round);
+    }
+  }
+  for (int h = 0; h < 2; ++h) {
+    OK(xmp_free(&array[h]));
+    OK(xmp_free(&t[h]));
+  }
+}
+
 void test_tasks(void) {
   const int n = ranks(), low = (n + 1) / 2;
   xmp_desc_t all, halves[2];
@@ -64,6 +97,8 @@ void test_tasks(void) {
   OK(xmp_reduction(XMP_SUM, 1, &(xmp_variable){&value, 1, XMP_I64}, halves[0]));
   CHECK(value == (me() < low ? low : 1));
   OK(xmp_barrier(halves[0]));
+
+  if (n > 1) arrays_of_others(halves[0], halves[1]);
 
   /* The owners of a section of a template; every other node of the set. */
   xmp_desc_t t, odd;
