@@ -25,7 +25,7 @@ with_gpu_programs = ! grep -qs '^TASUKI_GPU_PROGRAMS:BOOL=OFF' $(BUILD)/CMakeCac
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build himeno laplace test build-mpich-tests test-mpich sanitize sanitize-kernels bench gpu bench-gpu docs lint clean
+.PHONY: help setup configure build install uninstall himeno laplace test test-packages build-mpich-tests test-mpich sanitize sanitize-kernels bench gpu bench-gpu docs lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|'
@@ -42,6 +42,18 @@ build: configure ## library, apps, benchmarks and tests
 	@$(with_gpu_programs)
 	@$(compile) $(BUILD)
 	@$(compile) $(BUILD) --target gpu_programs
+
+# Where `make install` puts Tasuki, and `make uninstall` takes it from.
+PREFIX ?= $(HOME)/tasuki
+
+install: configure ## library, headers and CMake package into PREFIX (~/tasuki), which may be moved
+	@$(compile) $(BUILD) --target installed
+	@$(bin)/cmake --install $(BUILD) --prefix $(abspath $(PREFIX)) --component tasuki > /dev/null
+	@echo "install: Tasuki is in $(abspath $(PREFIX)); make uninstall PREFIX=$(PREFIX) takes it away"
+
+uninstall: ## take out of PREFIX what `make install` has put there
+	@test -f $(PREFIX)/share/tasuki/uninstall.cmake || { echo "uninstall: no Tasuki in $(PREFIX); PREFIX=... says where it is"; exit 1; }
+	@$(if $(wildcard $(bin)/cmake),$(bin)/cmake,cmake) -P $(PREFIX)/share/tasuki/uninstall.cmake
 
 himeno: configure ## the Himeno benchmark on 4 ranks, verified
 	@$(compile) $(BUILD) --target himeno
@@ -65,6 +77,11 @@ else
 	@$(ctest) --parallel 2 --test-dir $(BUILD) --label-exclude '^gpu$$'
 	@$(cases) $(BUILD) release
 endif
+
+test-packages: ## what users build Tasuki from: add_subdirectory, FetchContent, a wheel with the programs (minutes)
+	@$(PYTHON) tools/setup.py --python
+	@$(configure) --preset release -B $(BUILD) > /dev/null
+	@.venv/bin/python tests/package/from_source.py $(abspath $(bin))/cmake $(abspath $(BUILD))
 
 build-mpich-tests: # what depends on no MPI is built in build/
 	@$(MAKE) configure TASUKI_MPI=

@@ -4,7 +4,7 @@ if(NOT TASUKI_FORTRAN MATCHES "^(ON|OFF|AUTO)$")
   message(FATAL_ERROR "TASUKI_FORTRAN is '${TASUKI_FORTRAN}'; it must be ON, OFF or AUTO")
 endif()
 set(TASUKI_MPI_F08 OFF)
-if(TASUKI_FORTRAN STREQUAL "OFF" OR SKBUILD)
+if(TASUKI_FORTRAN STREQUAL "OFF")
   return()
 endif()
 include(CheckLanguage)
@@ -24,6 +24,9 @@ find_program(TASUKI_MPIFORT NAMES mpifort mpif90 PATHS ${mpi_folder} NO_DEFAULT_
 if(TASUKI_MPIFORT)
   set(MPI_Fortran_COMPILER ${TASUKI_MPIFORT} CACHE FILEPATH "MPI compiler wrapper")
   find_package(MPI 3.0 COMPONENTS Fortran)
+  if(TARGET MPI::MPI_Fortran)
+    tasuki_without_rpath(MPI::MPI_Fortran)
+  endif()
   if(MPI_Fortran_HAVE_F08_MODULE)
     set(TASUKI_MPI_F08 ON)
   endif()
@@ -35,14 +38,14 @@ tasuki_write(fortran ${written_sources})
 set(writers arrays interfaces)
 set(written_modules tasuki_arrays tasuki_c)
 foreach(writer module IN ZIP_LISTS writers written_modules)
-  set(written ${CMAKE_BINARY_DIR}/fortran/${module}.f90)
+  set(written ${PROJECT_BINARY_DIR}/fortran/${module}.f90)
   add_custom_command(
     OUTPUT ${written}
     COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/fortran/${writer}.py ${written}
     DEPENDS ${TASUKI_SCHEMA})
   list(APPEND written_sources ${written})
 endforeach()
-set(modules ${CMAKE_BINARY_DIR}/fortran/modules)
+set(modules ${PROJECT_BINARY_DIR}/fortran/modules)
 set(fortran_sources tasuki_structs.f90 tasuki_base.f90 tasuki_operators.f90 tasuki_fields.f90 tasuki_layouts.f90
                     tasuki_operations.f90 tasuki_neighbours.f90 tasuki_lists.f90 tasuki.f90)
 if(TASUKI_MPI_F08)
@@ -52,8 +55,8 @@ list(TRANSFORM fortran_sources PREPEND ${PROJECT_SOURCE_DIR}/fortran/)
 add_library(tasuki_fortran SHARED ${fortran_sources} ${written_sources})
 add_library(tasuki::tasuki_fortran ALIAS tasuki_fortran)
 set_target_properties(
-  tasuki_fortran PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} Fortran_PREPROCESS ON
-                            Fortran_MODULE_DIRECTORY ${modules} INSTALL_RPATH "$ORIGIN") # the library itself is beside it
+  tasuki_fortran PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${TASUKI_SOVERSION} Fortran_PREPROCESS ON
+                            Fortran_MODULE_DIRECTORY ${modules})
 target_include_directories(tasuki_fortran PUBLIC $<BUILD_INTERFACE:${modules}>
                                                  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/tasuki/fortran>)
 target_link_libraries(tasuki_fortran PUBLIC tasuki PRIVATE tasuki_flags)

@@ -27,4 +27,11 @@ module tasuki
 #endif
   implicit none
   public
+
+  interface
+    ! 10000 * major + 100 * minor + patch of the library that is loaded.
+    integer(c_int) function tasuki_version() bind(c, name='tasuki_version')
+      use, intrinsic :: iso_c_binding, only: c_int
+    end function
+  end interface
 end module

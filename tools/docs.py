@@ -81,7 +81,7 @@ def with_doc_comments(text: str, c: bool) -> str:
 def headers_in_order() -> list[str]:
     """The C++ headers that programs include, by their names below tasuki/: those that tasuki.hpp includes, in its
     order, then the others at the top, and what kernel.cuh brings. What only headers include has no page."""
-    included = re.findall(r'^#include "tasuki/(\S+)"', (INCLUDE / "tasuki.hpp").read_text(), re.M)
+    included = re.findall(r'^#include "tasuki/(\S+pp)"', (INCLUDE / "tasuki.hpp").read_text(), re.M)
     files = (file for file in INCLUDE.iterdir() if file.suffix in (".hpp", ".cuh"))
     others = sorted(file.name for file in files if file.name not in (*included, "tasuki.hpp"))
     kernels = re.findall(r'^#include "tasuki/(\S+)"', (INCLUDE / "kernel.cuh").read_text(), re.M)

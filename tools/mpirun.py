@@ -3,7 +3,8 @@
 
     tools/mpirun.py -n 4 build/bin/himeno --size S
 
-The launcher is --mpiexec, or what CMake found for the build folder that the program lies in.
+The launcher is --mpiexec; else what CMake found for the build folder that the program lies in; else that of the MPI
+that the program is linked with; else TASUKI_MPIEXEC, what `make setup` chose, or mpirun on PATH.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def main() -> int:
         parser.error(f"-n is {arguments.ranks}; it must be at least 1")
 
     try:
-        mpiexec = arguments.mpiexec or launcher_of(arguments.program[0])
+        mpiexec = arguments.mpiexec or launcher_of(arguments.program[0], Path(__file__).resolve().parents[1])
         process = launcher.start(mpiexec, arguments.ranks, arguments.program, arguments.recover)
     except LaunchError as error:
         sys.exit(f"mpirun.py: {error}")

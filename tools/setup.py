@@ -278,6 +278,7 @@ def main() -> int:
     parser.add_argument("--lint", action="store_true", help="the linters too")
     parser.add_argument("--python", action="store_true", help="what the Python package and its tests need too")
     parser.add_argument("--docs", action="store_true", help="what builds the documentation site too")
+    parser.add_argument("--headers", action="store_true", help="the header-only libraries alone")
     arguments = parser.parse_args()
     if arguments.mpi not in choices:
         parser.error(f"TASUKI_MPI is '{arguments.mpi}'; it must be one of {', '.join(choices)}")
@@ -300,11 +301,14 @@ def main() -> int:
         fcntl.flock(lock, fcntl.LOCK_EX)
         try:
             done = json.loads(stamp.read_text())
-            if done["key"] == key and all(Path(f).exists() for f in done["files"]):
+            if done["key"] == key and all(Path(f).exists() for f in done["files"]) and not arguments.headers:
                 return 0
         except (OSError, ValueError, KeyError):
             pass
         try:
+            if arguments.headers:
+                headers()
+                return 0
             files = set_up(arguments.mpi, arguments.lint, arguments.python, arguments.docs)
         except SetupError as error:
             print(f"setup: error: {error}", file=sys.stderr)

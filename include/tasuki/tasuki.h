@@ -41,5 +41,6 @@
 #include "tasuki/c/status.h"
 #include "tasuki/c/transfer.h"
 #include "tasuki/c/types.h"
+#include "tasuki/version.h"
 
 #endif

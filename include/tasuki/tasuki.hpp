@@ -25,4 +25,5 @@
 #include "tasuki/threads.hpp"
 #include "tasuki/transfer.hpp"
 #include "tasuki/tune.hpp"
+#include "tasuki/version.h"
 #include "tasuki/wait_hooks.hpp"

@@ -13,6 +13,7 @@
 
 #include "owner.hpp"
 #include "tasuki/error.hpp"
+#include "tasuki/version.h"
 
 namespace nb = nanobind;
 using namespace tasuki::python;
@@ -85,7 +86,7 @@ NB_MODULE(_core, m) {
   bind_tune(m);
   bind_graph(m);
   bind_kernel(m);
-  m.attr("__version__") = TASUKI_VERSION;
+  m.attr("__version__") = TASUKI_VERSION_TEXT;
   m.def("mpi_library", mpi_library, "The file that MPI was loaded from; empty if that cannot be told.");
   m.def("_close_all", [] { Owner::close_all(); });
   m.def("_any_with_others", [] { return Owner::any_with_others(); });

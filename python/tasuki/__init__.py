@@ -10,7 +10,10 @@ import sys as _sys
 import threading as _threading
 from contextlib import suppress as _suppress
 
-from . import _core
+from .missing_mpi import explained as _explained
+
+with _explained():
+    from . import _core
 from ._core import (
     Advice,
     Allgather,

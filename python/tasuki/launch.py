@@ -51,28 +51,50 @@ def launch(launcher: str, ranks: int, program: list[str], recover: bool = False)
     return [launcher, *flags, "-n", str(ranks), *program], environment
 
 
-def launcher_of(program: str) -> str:
-    """The launcher recorded in the CMakeCache.txt of the build folder around the program."""
-    for folder in Path(program).resolve().parents:
+def launcher_of(program: str, checkout: Path | None = None) -> str:
+    """The launcher for a program: recorded in the CMakeCache.txt of the build folder around it; else of the MPI library
+    that it is linked with; else, for what is no program of MPI's by itself (an interpreter), TASUKI_MPIEXEC, that of
+    the set-up `checkout`, or that on PATH."""
+    path = Path(shutil.which(program) or program)
+    for folder in path.resolve().parents:
         cache = folder / "CMakeCache.txt"
         if cache.exists():
             found = re.search(r"^MPIEXEC_EXECUTABLE:\w+=(.+)$", cache.read_text(), re.M)
             if found:
                 return found.group(1)
-    raise LaunchError(f"{program} is in no CMake build folder that has an MPI; name the launcher with --mpiexec")
+    if mpi_linked_with(path):
+        return launcher_beside(path)
+    choice = checkout / ".deps" / "mpi" if checkout else None
+    chosen = choice.read_text().splitlines()[1] if choice and choice.exists() else None
+    launcher = os.environ.get("TASUKI_MPIEXEC") or chosen or shutil.which("mpirun") or shutil.which("mpiexec")
+    if launcher and shutil.which(launcher):
+        return launcher
+    raise LaunchError(
+        f"{program} is in no CMake build folder that has an MPI, is not linked with one, and "
+        f"{f'{launcher} cannot be executed' if launcher else 'no mpirun is on PATH'}; name the launcher with --mpiexec"
+    )
+
+
+def mpi_linked_with(binary: Path) -> str:
+    """The MPI library that the loader finds for `binary`; empty if it needs none or finds none."""
+    try:
+        libraries = subprocess.run(["ldd", str(binary)], capture_output=True, text=True, check=False).stdout
+    except OSError:  # a machine without ldd
+        return ""
+    found = re.search(r"libmpi\S*\.so\S* => (/\S+)", libraries)
+    return found.group(1) if found else ""
 
 
 def launcher_beside(binary: Path) -> str:
     """The launcher of the MPI library that `binary` is linked with."""
-    libraries = subprocess.run(["ldd", str(binary)], capture_output=True, text=True, check=False).stdout
-    found = re.search(r"libmpi\S*\.so\S* => (\S+)", libraries)
-    if not found:
+    library = mpi_linked_with(binary)
+    if not library:
         raise LaunchError(f"{binary} finds no MPI library (`ldd {binary}`); install the MPI that it was built with")
-    for folder in Path(found.group(1)).resolve().parents:
+    for folder in Path(library).resolve().parents:
         for name in ("mpirun", "mpiexec"):
             if os.access(folder / "bin" / name, os.X_OK):
                 return str(folder / "bin" / name)
-    raise LaunchError(f"there is no mpirun with the MPI library {found.group(1)}; name one in TASUKI_MPIEXEC")
+    raise LaunchError(f"there is no mpirun with the MPI library {library}; name one in TASUKI_MPIEXEC")
 
 
 def launcher_for(binary: Path) -> str:

