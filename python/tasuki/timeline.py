@@ -10,12 +10,24 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby, islice
 from pathlib import Path
 from statistics import median
 
-from tasuki.checked import COUNT, LIST, POSITIVE_COUNT, TEXT, FileError, is_whole, need_all, read_json, shown
+from tasuki.checked import (
+    COUNT,
+    LIST,
+    NUMBER,
+    POSITIVE_COUNT,
+    TEXT,
+    FileError,
+    is_whole,
+    need,
+    need_all,
+    read_json,
+    shown,
+)
 
 FORMAT = 1
 FIELDS = ["kind", "operation", "command", "epoch", "round", "begin_ns", "end_ns"]
@@ -46,6 +58,7 @@ class RankTrace:
     left_out: int  # operations that were not recorded, being too many
     plans: list[dict]
     events: list[Event]
+    predicted: list[float] = field(default_factory=list)  # µs of an epoch of each; 0: not predicted
 
     def calls(self) -> list[Event]:
         """The program's own calls, in order of time. They do not overlap."""
@@ -113,7 +126,10 @@ def load_rank(file: Path) -> RankTrace:
         raise FileError(f"{file}: its rank is {data['rank']}; was it renamed?")
     plans = [sound_plan(plan, file, f"plans[{i}]") for i, plan in enumerate(data["plans"])]
     events = [sound_event(event, plans, file, f"events[{i}]") for i, event in enumerate(data["events"])]
-    return RankTrace(*(data[key] for key in HEAD), plans, events)
+    predicted = need(data.get("predicted_us", []), LIST, file, "predicted_us")
+    for i, number in enumerate(predicted):
+        need(number, NUMBER, file, f"predicted_us[{i}]")
+    return RankTrace(*(data[key] for key in HEAD), plans, events, predicted)
 
 
 def ranks_in(folder: Path) -> list[int]:

@@ -104,7 +104,7 @@ def test_no_word_of_a_file_becomes_part_of_the_report(tasuki, traced, tmp_path):
     assert tasuki("report", folder, "--json")["left_out"]
     page = Page((folder / "report.html").read_text())
     assert page.handlers == [] and page.tags.count("script") == 2
-    rows = json.loads(page.scripts[0])
+    rows = json.loads(page.scripts[0])["rows"]
     assert rows and all("<" not in script for script in page.scripts[:1])
     assert any("onerror" in span[3] or "shared" in span[3] for row in rows for span in row["spans"])
     assert page.scripts[1].strip().startswith("// The report's tabs")

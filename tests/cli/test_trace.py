@@ -222,7 +222,7 @@ onload = async () => {
   document.title = "PRESSED " + seen.join(" ");
 };
 </script></body>"""
-SEEN = "PRESSED tab-machine tab-topology tab-plan tab-timeline ink tab-benchmarks"
+SEEN = "PRESSED tab-time tab-machine tab-topology tab-plan tab-timeline ink tab-benchmarks"
 
 
 def browse(page, *options, width=1200):

@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from tasuki import checked, provenance, tables, timeline
+from tasuki import checked, provenance, tables, timeline, where_time_went
 from tasuki.report import drawing
 from tasuki.results import Results
 
@@ -127,10 +127,66 @@ def machine_section(material: Material) -> str:
     return "".join(parts)
 
 
-def topology_section(material: Material) -> str:
+def time_section(material: Material) -> str:
     if not material.traces:
         return ""
+    rows = where_time_went.rows_of(material.traces)
+    ranks = [timeline.rank_summary(trace) for trace in material.traces]
+    run = max((rank["seconds"] for rank in ranks), default=0)
+    exposed = sum(rank["exposed"] for rank in ranks) / max(1, len(ranks))
+    if not run:
+        return '<p class="remark">Nothing was recorded.</p>'
+    parts = [
+        f"<p>The run took {escape(tables.duration(run))} between the first and the last call. Ranks spent "
+        f"{escape(tables.duration(exposed))} of it ({exposed / run:.0%}) inside start, test and wait, in the mean; the "
+        "rest they computed.</p>"
+    ]
+    widest = max((row.share for row in rows), default=0) or 1
+    bars = "".join(
+        f"<tr><th>{escape(row.operation)}</th><td><i style=width:{100 * row.share / widest:.1f}%></i></td>"
+        f'<td class="number">{row.share:.1%}</td></tr>'
+        for row in rows[:MOST_OPERATIONS]
+    )
+    parts.append(f'<div class="table"><table class="bars"><tbody>{bars}</tbody></table></div>')
+
+    def whom(row: where_time_went.Row) -> str | None:
+        told = [f"rank {a} for rank {b}, {tables.duration(s / max(1, row.epochs))}" for a, b, s in row.for_whom[:2]]
+        return "; ".join(told) or None
+
+    times = [">epochs", ">held up", ">hidden", ">an epoch", ">predicted"]
+    columns = ["operation", *times, "over", "longest waits, an epoch", "to try"]
+    parts.append(
+        titled(
+            "by operation",
+            columns,
+            [
+                [
+                    row.operation,
+                    row.epochs,
+                    tables.duration(row.exposed),
+                    tables.duration(row.hidden),
+                    tables.duration(row.epoch_us / 1e6),
+                    tables.duration(row.predicted_us / 1e6) if row.predicted_us else None,
+                    ", ".join(row.paths) or None,
+                    whom(row),
+                    row.advice or None,
+                ]
+                for row in rows
+            ],
+        )
+    )
+    parts.append(
+        '<p class="remark">Held up: inside the calls of an operation, on the mean rank. Hidden: under way while the '
+        "program did something else. An epoch: from start to the last command on a rank, in the median; its waits for "
+        "ranks that came later are in it, and not in what was predicted.</p>"
+    )
+    return "".join(parts)
+
+
+def topology_section(material: Material) -> str:
     moved = drawing.links(material.traces)
+    if not moved:
+        return ""
     rows = [[f"{a} – {b}", path, count] for (a, b, path), count in sorted(moved.items())]
     return (
         key(drawing.path_colours(material.traces))
@@ -222,6 +278,7 @@ def benchmark_section(material: Material) -> str:
 
 
 SECTIONS = {
+    "time": (time_section, "tasuki trace -o DIR ..."),
     "machine": (machine_section, "tasuki info --json > DIR/info.json"),
     "topology": (topology_section, "tasuki trace -o DIR ..."),
     "plan": (plan_section, "tasuki trace -o DIR ..."),
@@ -240,13 +297,18 @@ def build(folder: Path) -> tuple[str, list[str], dict[str, str]]:
     draw_figures(material)
     tabs, sections = "", ""
     for name, (make, how) in SECTIONS.items():
-        content = make(material) or f'<p class="remark">Nothing here. It is filled by: {escape(how)}</p>'
+        content = make(material)
+        if not content and name == "topology":
+            continue  # no rank sends to another, or nothing was recorded, which other pages say
+        content = content or f'<p class="remark">Nothing here. It is filled by: {escape(how)}</p>'
         # No id is a tab's name: a browser that is given `#plan` scrolls to an element of that id, below the sticky bar.
+        label = "where time went" if name == "time" else name
         tabs += (
-            f'<button role="tab" data-name="{name}" aria-controls="tab-{name}" aria-selected="false">{name}</button>'
+            f'<button role="tab" data-name="{name}" aria-controls="tab-{name}" aria-selected="false">{label}</button>'
         )
         sections += f'<section id="tab-{name}" role="tabpanel" hidden>{content}</section>\n'
-    rows = json.dumps(timeline_rows(material.traces), separators=(",", ":"))
+    view = where_time_went.steady(material.traces)
+    rows = json.dumps({"rows": timeline_rows(material.traces), "view": view}, separators=(",", ":"))
     rows = rows.replace("<", "\\u003c")  # in a script neither `</script>` nor `<!--` may stand
     own = files("tasuki.report")
     page = Template((own / "page.html").read_text(encoding="utf-8")).substitute(

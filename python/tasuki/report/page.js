@@ -19,13 +19,15 @@ for (const tab of tabs) tab.addEventListener("click", () => { location.hash = ta
 addEventListener("hashchange", () => show(location.hash.slice(1)));
 
 // rows: {label, rank, spans: [[begin µs, end µs, colour, text], ...]}, sorted by time
-const rows = JSON.parse(document.getElementById("timeline-data").textContent);
+// view: the part to show at first, [begin µs, end µs], or null
+const { rows, view } = JSON.parse(document.getElementById("timeline-data").textContent);
 const canvas = document.querySelector("canvas");
 const TOP = 24, NARROW = 640, LEAST = 0.05;  // pixels; pixels of width; µs that the canvas shows at least
 let least = Infinity, most = -Infinity;
 for (const row of rows) for (const [begin, end] of row.spans) [least, most] = [Math.min(least, begin), Math.max(most, end)];
 if (most - least < LEAST) most = least + LEAST;
 let from = Math.max(least, most - (most - least) / 10), to = most;
+if (view && view[1] > view[0]) [from, to] = [Math.max(least, view[0]), Math.min(most, Math.max(view[1], view[0] + LEAST))];
 
 // On narrow screens a row's label stands above its bars, not beside them.
 function sizes() {
