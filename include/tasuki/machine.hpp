@@ -164,8 +164,9 @@ class Machine {
   /// `ranks` ranks on hosts of `per_host`, in islands of `per_island`: 0 is a host; a multiple of `per_host` makes an
   /// island of several hosts. With `gpus`, each island's GPUs reach each other.
   static Machine uniform(int ranks, int per_host, int per_island, bool gpus = false);
-  /// The same machine with exactly `ranks` ranks: its first ones, or with more hosts like the ones that it has. Throws
-  /// `Error` if more are wanted and its hosts are not all alike, or form a torus.
+  /// The same machine with exactly `ranks` ranks: its first ones, or with more hosts like the ones that it has. A torus
+  /// of hosts grows in its first dimension, by whole planes; where islands are tori, by whole islands. Throws `Error`
+  /// if more are wanted and its hosts are not all alike, or would not fill their torus.
   Machine resized(int ranks) const;
 
   /// JSON, for machine files (docs/machines.md). `from_json(to_json(m)) == m`. Reading throws `Error` that names

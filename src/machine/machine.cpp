@@ -2,9 +2,11 @@
 #include "tasuki/machine.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "layout/counted.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -45,6 +47,26 @@ Machine Machine::uniform(int ranks, int per_host, int per_island, bool gpus) {
   return machine;
 }
 
+namespace {
+
+// A torus of hosts grows in its slowest dimension, by whole planes.
+void grow(const Machine& machine, std::vector<int>& torus, int wanted, std::ptrdiff_t per_host) {
+  const std::int64_t size = machine.size();
+  std::int64_t plane = 1;
+  for (std::size_t d = 1; d < torus.size(); ++d) plane *= torus[d];
+  const std::int64_t ranks_of_plane = plane * per_host;
+  if (ranks_of_plane * torus[0] != size || wanted % ranks_of_plane != 0)
+    throw Error(
+        fmt::format("machine {} has {}, and {} were asked for; its hosts form a torus of {}, {}", machine.name,
+                    counted(size, "rank"), wanted, fmt::join(torus, " x "),
+                    ranks_of_plane * torus[0] != size
+                        ? fmt::format("which they do not fill: give at most {}", size)
+                        : fmt::format("which grows in its first dimension: give a multiple of {}", ranks_of_plane)));
+  torus[0] = static_cast<int>(wanted / ranks_of_plane);
+}
+
+}  // namespace
+
 Machine Machine::resized(int wanted) const {
   if (wanted < 1) throw Error(fmt::format("machine {}: {} ranks were asked for; give 1 or more", name, wanted));
   Machine machine = *this;
@@ -61,11 +83,16 @@ Machine Machine::resized(int wanted) const {
   const bool divides = !ranks.empty() && (per_island <= per_host || per_island % per_host == 0);
   const Machine pattern = uniform(wanted, static_cast<int>(per_host), divides ? static_cast<int>(per_island) : 0, gpus);
   const bool alike = divides && std::equal(ranks.begin(), ranks.end(), pattern.ranks.begin());
-  if (!alike || (size() % per_host) != 0 || outside.kind == Network::Kind::torus || inside.kind == Network::Kind::torus)
+  if (!alike || (size() % per_host) != 0)
     throw Error(
-        fmt::format("machine {} has {} ranks, and {} were asked for; give at most {}, or a machine file whose "
-                    "hosts are all alike and not on a torus",
-                    name, size(), wanted, size()));
+        fmt::format("machine {} has {}, and {} were asked for; give at most {}, or a machine file whose hosts "
+                    "are all alike",
+                    name, counted(size(), "rank"), wanted, size()));
+  if (inside.kind == Network::Kind::torus && wanted % per_island != 0)
+    throw Error(
+        fmt::format("machine {} has {}, and {} were asked for; each island is a torus, so give a multiple of {}", name,
+                    counted(size(), "rank"), wanted, per_island));
+  if (outside.kind == Network::Kind::torus) grow(*this, machine.outside.extents, wanted, per_host);
   machine.ranks = pattern.ranks;
   return machine;
 }

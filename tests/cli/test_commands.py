@@ -12,14 +12,28 @@ import pytest
 
 import tasuki as package
 
-COMMANDS = ["himeno", "laplace", "run", "info", "tune", "explain", "plan", "verify", "bench", "plot", "trace", "report"]
+COMMANDS = [
+    "himeno",
+    "laplace",
+    "run",
+    "info",
+    "tune",
+    "explain",
+    "plan",
+    "predict",
+    "verify",
+    "bench",
+    "plot",
+    "trace",
+]
+COMMANDS.append("report")
 
 
 def test_help_lists_every_command_and_each_has_json(tasuki):
     text = tasuki("--help")
     assert all(f"\n  {name} " in text for name in COMMANDS)
     for name in COMMANDS:
-        options = tasuki(name, *["halo"] * (name in ("explain", "plan")), "--help")
+        options = tasuki(name, *["halo"] * (name in ("explain", "plan", "predict")), "--help")
         assert "--json" in options and "--debug" in options, name
 
 

@@ -35,6 +35,39 @@ def test_explain_takes_a_file_and_other_numbers_of_ranks(tasuki, tmp_path):
     assert tasuki("explain", "broadcast", "--machine", "torus-36", "--bytes", 4096, **NO_MPI)
 
 
+def test_predictions_of_several_machines_and_numbers_of_ranks(tasuki):
+    numbers = ["-n", 36, "-n", 48, "--json"]
+    data = tasuki("predict", "halo", "--machine", "torus-36", *numbers, "--extents", "192x192x192", **NO_MPI)
+    rows = data["predictions"]
+    assert [(row["machine"], row["ranks"]) for row in rows] == [("torus-36", 36), ("torus-36", 48)]
+    assert all(row["operation"].startswith("halo ") for row in rows)
+    assert all(0 < row["us"] < 1e5 and row["back_to_back_us"] > 0 for row in rows)
+    text = tasuki(
+        "predict",
+        "allreduce",
+        "--machine",
+        "cpu-cluster",
+        "--machine",
+        "tca-64",
+        "-n",
+        16,
+        "-n",
+        32,
+        "--count",
+        1000,
+        **NO_MPI,
+    )
+    assert "times the fastest" in text and "prices of machine cpu-cluster: typical of 2025: not measured" in text
+    assert "cpu-cluster, 16 ranks" in tasuki(
+        "predict", "broadcast", "--machine", "cpu-cluster", "-n", 16, "--bytes", 4096, "--why", **NO_MPI
+    )
+    assert "--machine is missing" in tasuki("predict", "barrier", status=1, **NO_MPI)
+    wrong = tasuki("predict", "barrier", "--machine", "torus-36", "-n", 40, status=1, **NO_MPI)
+    assert "torus of 3 x 2 x 6, which grows in its first dimension: give a multiple of 12" in wrong
+    assert "give a multiple of 16" in tasuki("predict", "barrier", "--machine", "tca-64", "-n", 72, status=1, **NO_MPI)
+    assert tasuki("predict", "barrier", "--machine", "tca-64", "-n", 80, "--json", **NO_MPI)["predictions"][0]["us"] > 0
+
+
 def test_collectives_are_explained_with_their_candidates(tasuki):
     text = tasuki("explain", "allreduce", "--machine", "torus-36", "--ranks", 12, "--count", 100, **NO_MPI)
     assert "algorithm: " in text and "<- chosen" in text and "us predicted" in text

@@ -274,9 +274,22 @@ TEST_CASE("a machine is resized to its first ranks, or by more hosts like those 
     }
   }
   CHECK_THROWS_WITH_AS((void)machine.resized(0), doctest::Contains("0 ranks were asked for; give 1 or more"), Error);
+  // On a torus of 3 x 1 hosts.
   CHECK_THROWS_WITH_AS((void)machine.resized(13),
-                       doctest::Contains("has 12 ranks, and 13 were asked for; give at most 12"),
-                       Error);  // on a torus
+                       doctest::Contains("has 12 ranks, and 13 were asked for; its hosts form a torus of 3 x 1, which "
+                                         "grows in its first dimension: give a multiple of 4"),
+                       Error);
+  CHECK(machine.resized(20).outside.extents == std::vector<int>{5, 1});
+  CHECK(machine.resized(20).ranks == Machine::uniform(20, 4, 2, true).ranks);
+  CHECK(Machine::from_json(machine.resized(20).to_json()) == machine.resized(20));
+  Machine loose = machine;
+  loose.outside.extents = {4, 1};
+  CHECK_THROWS_WITH_AS((void)loose.resized(16), doctest::Contains("which they do not fill: give at most 12"), Error);
+  Machine tori = Machine::uniform(16, 1, 8);
+  tori.inside = {Network::Kind::torus, {2, 4}, 1, 4e9, 2e-6};
+  CHECK(tori.resized(40).ranks == Machine::uniform(40, 1, 8).ranks);
+  CHECK_THROWS_WITH_AS((void)tori.resized(20), doctest::Contains("each island is a torus, so give a multiple of 8"),
+                       Error);
   Machine uneven = Machine::uniform(5, 2, 0);
   CHECK_THROWS_WITH_AS((void)uneven.resized(6), doctest::Contains("give at most 5"), Error);
   Machine mixed = Machine::uniform(4, 2, 0);

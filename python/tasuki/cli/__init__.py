@@ -26,6 +26,7 @@ COMMANDS = {
     "tune": "Measure the machine profile that the planner's choices rest on.",
     "explain": "Show the plan of a halo, a transfer or a broadcast: pieces, paths, costs.",
     "plan": "Make the plans of all ranks of a machine that need not be there.",
+    "predict": "Predict how long an operation takes on machines that need not be there.",
     "verify": "Check plan files, or the plans of a trace.",
     "bench": "Time Tasuki and its peers on the same cases.",
     "plot": "Draw figures from benchmark results.",
