@@ -180,6 +180,13 @@ def complaint(
     values |= named
     for p in form:
         if p.needed and p.name not in values:
+            # One that was left out, so that what follows stands in its place: that is what is said.
+            before = next((q for q in form if q.name in values and not fits(values[q.name], q.type)), None)
+            if before is not None and form.index(before) < form.index(p) and fits(values[before.name], p.type):
+                what = (
+                    f"is {shown(values[before.name])}; it must be {words(before.type)}, and '{p.name}' comes after it"
+                )
+                return Complaint(3, f"{call}(): argument '{before.name}' {what}")
             return Complaint(3, f"{call}(): argument '{p.name}' is missing; it must be {words(p.type)}")
     for i, p in enumerate(form):
         if p.name in values and not fits(values[p.name], p.type):

@@ -19,6 +19,10 @@ MACHINE = tasuki.Machine.from_file("host-2core")
         ),
         (lambda: tasuki.Halo(1, Corners=False), "Halo() has no argument 'Corners'; did you mean 'corners'?"),
         (lambda: tasuki.Halo(1, nothing_like_it=1), "Halo() has no argument 'nothing_like_it'; it has fields, width, "),
+        (
+            lambda: tasuki.Grid((20, 30)),  # type: ignore[call-arg, arg-type]
+            "Grid(): argument 'context' is (20, 30); it must be a tasuki.Context, and 'shape' comes after it",
+        ),
         (lambda: tasuki.Halo(), "Halo(): argument 'fields' is missing; it must be a tasuki.Field or "),
         (lambda: tasuki.Halo([], corners="yes"), "Halo(): argument 'corners' is 'yes'; it must be True or False"),
         (lambda: tasuki.Halo([], path=7), "Halo(): argument 'path' is 7; it must be a text"),
