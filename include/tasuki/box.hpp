@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "tasuki/layout.hpp"
@@ -34,9 +35,17 @@ struct GridOptions {
   /// Explicit cuts: for a dimension d with cuts[d] not empty, split[d] + 1 ascending indices from 0 to the extent; an
   /// index may repeat, which leaves ranks empty. If split[d] is 0, the number of cuts gives it.
   std::vector<std::vector<std::int64_t>> cuts = {};
-  /// If true, Tasuki chooses which rank has which box, so that the most expensive faces stay inside islands. Otherwise
-  /// rank order is row-major, the last dimension fastest, as `MPI_Cart_create` has it.
+  /// If true, Tasuki chooses which rank has which box, as mapping `hops` does. Otherwise `mapping` says.
   bool reorder = false;
+  /// Which rank has which box.
+  ///   `row`, or empty   in rank order, the last dimension fastest, as `MPI_Cart_create` has it
+  ///   `column`          in rank order, the first dimension fastest
+  ///   `blocks`          each island has a block of boxes, so that few bytes go from island to island
+  ///   `hops`            of these and others the one whose busiest link carries the fewest bytes, then the one with the
+  ///                     fewest bytes times hops; links are those of the machine's networks
+  ///   `given`           as `given` says
+  std::string mapping = {};
+  std::vector<int> given = {};  ///< for each box, row-major, its rank: every rank once
 };
 
 /// A width for every side: `lo[d]` cells below and `hi[d]` cells above in dimension d.

@@ -2,13 +2,17 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "tasuki/error.hpp"
@@ -48,6 +52,15 @@ inline std::vector<std::vector<std::int64_t>> lists_of(const Cuts& cuts) {
   if (cuts)
     for (const auto& list : *cuts) lists.push_back(list.value_or(std::vector<std::int64_t>{}));
   return lists;
+}
+
+/// Which rank has which box: a mapping's name, or the rank of each box; None: as without it.
+using Mapping = std::optional<std::variant<std::string, std::vector<int>>>;
+inline void map_boxes(GridOptions& options, const Mapping& mapping) {
+  if (!mapping) return;
+  const auto* const given = std::get_if<1>(&*mapping);
+  options.mapping = given != nullptr ? "given" : std::get<0>(*mapping);
+  if (given != nullptr) options.given = *given;
 }
 
 /// `repr(value)` for error messages: cut where it is long, with type and shape instead of what an array holds.

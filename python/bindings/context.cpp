@@ -102,7 +102,8 @@ ContextHandle make_context(nb::handle comm) {
 GridHandle make_grid(const ContextHandle& context, const std::vector<std::int64_t>& shape,
                      const std::optional<std::vector<int>>& split,
                      const std::variant<Truth, std::vector<Truth>>& periodic,
-                     const std::optional<std::vector<std::optional<std::vector<std::int64_t>>>>& cuts, Truth reorder) {
+                     const std::optional<std::vector<std::optional<std::vector<std::int64_t>>>>& cuts, Truth reorder,
+                     const Mapping& mapping) {
   GridOptions options;
   if (split) options.split = *split;
   if (const Truth* all = std::get_if<Truth>(&periodic)) {
@@ -114,6 +115,7 @@ GridHandle make_grid(const ContextHandle& context, const std::vector<std::int64_
   if (cuts)
     for (const auto& list : *cuts) options.cuts.push_back(list.value_or(std::vector<std::int64_t>{}));
   options.reorder = reorder;
+  map_boxes(options, mapping);
   const std::shared_ptr<Owner>& owner = context.owner;
   const Grid grid(owner->context(), shape, options);
   std::string text = fmt::format(".Grid {} split {}", shown(per_dimension(grid, [&](int d) { return grid.extent(d); })),
@@ -183,23 +185,30 @@ Dimension 0 is the slowest in memory, the last is contiguous. Immutable.)")
           "__init__",
           [](GridHandle* self, const ContextHandle& context, const std::vector<std::int64_t>& shape,
              const std::optional<std::vector<int>>& split, const std::variant<Truth, std::vector<Truth>>& periodic,
-             const std::optional<std::vector<std::optional<std::vector<std::int64_t>>>>& cuts, Truth reorder) {
-            new (self) GridHandle(with_names(
-                {{"extents", "shape"}}, [&] { return make_grid(context, shape, split, periodic, cuts, reorder); }));
+             const std::optional<std::vector<std::optional<std::vector<std::int64_t>>>>& cuts, Truth reorder,
+             const Mapping& mapping) {
+            new (self) GridHandle(with_names({{"extents", "shape"}, {"given", "mapping"}}, [&] {
+              return make_grid(context, shape, split, periodic, cuts, reorder, mapping);
+            }));
           },
           nb::arg("context"), nb::arg("shape"), nb::kw_only(), nb::arg("split") = nb::none(),
           nb::arg("periodic") = false, nb::arg("cuts") = nb::none(), nb::arg("reorder") = false,
+          nb::arg("mapping") = nb::none(),
           nb::sig("def __init__(self, context: Context, shape: Sequence[SupportsIndex], *, "
                   "split: Sequence[SupportsIndex] | None = None, "
                   "periodic: Truth | Sequence[Truth] | NDArray[bool_] = False, "
-                  "cuts: Sequence[Sequence[SupportsIndex] | None] | None = None, reorder: Truth = False) -> None"),
+                  "cuts: Sequence[Sequence[SupportsIndex] | None] | None = None, reorder: Truth = False, "
+                  "mapping: str | Sequence[SupportsIndex] | None = None) -> None"),
           R"(Collective, with the same arguments on all ranks.
 
 shape: global cells in each dimension.
 split: ranks in each dimension, their product the context's size; 0: chosen; 1: not split. None: all chosen.
 periodic: for all dimensions, or one a dimension.
 cuts: explicit boundaries: for a dimension, split + 1 ascending indices from 0 to the extent, or None.
-reorder: place boxes on ranks so that large faces stay inside islands.
+reorder: as mapping 'hops'.
+mapping: which rank has which box: 'row' (rank order, the last dimension fastest), 'column' (the first fastest),
+'blocks' (each island has a block of boxes), 'hops' (the busiest link of the machine's networks carries the fewest
+bytes), or a list with the rank of each box. None: 'row'.
 Raises tasuki.Error on all ranks if an argument is bad on one or differs between them.)")
       .def_prop_ro("context", [](const GridHandle& g) { return ContextHandle{g.held->shared_owner()}; })
       .def_prop_ro("ndim", [](const GridHandle& g) { return g.grid().ndims(); })

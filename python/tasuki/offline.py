@@ -51,6 +51,7 @@ def plan_halo(
     periodic: Truth | Sequence[Truth] = False,
     cuts: Sequence[Sequence[SupportsIndex] | None] | None = None,
     reorder: Truth = False,
+    mapping: str | Sequence[SupportsIndex] | None = None,
     shadow: Width | None = None,
     width: Width | None = None,
     copies: SupportsIndex = 1,
@@ -64,7 +65,8 @@ def plan_halo(
 ) -> Planned:
     """The plans of a halo exchange on all ranks of `machine`. Local.
 
-    extents: global cells in each dimension; `split`, `periodic`, `cuts`, `reorder`: as for `Grid`.
+    extents: global cells in each dimension; `split`, `periodic`, `cuts`, `reorder`, `mapping`: as for
+    `Grid`.
     fields: a name, a `FieldShape`, or a list of these. Names have the `dtype`, `shadow`, `width`, `copies`, `pad`,
     `memory` and `shared` given here, which are those of `FieldShape`.
     corners, reverse, alternating, path: as for `Halo`.
@@ -78,7 +80,7 @@ def plan_halo(
         for entry in entries
     ]
     return _core._plan_halo(
-        machine, list(extents), shapes, split, periodic, cuts, reorder, corners, reverse, alternating, path
+        machine, list(extents), shapes, split, periodic, cuts, reorder, mapping, corners, reverse, alternating, path
     )
 
 

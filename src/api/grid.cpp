@@ -1,6 +1,8 @@
 // The C interface of Grid.
 #include <fmt/format.h>
 
+#include <cstddef>
+
 #include "api/nouns.hpp"
 
 using namespace tasuki;
@@ -8,10 +10,10 @@ using namespace tasuki::api;
 
 namespace {
 
-constexpr std::size_t kFirstOptions = sizeof(tasuki_grid_options);
+constexpr std::size_t kFirstOptions = offsetof(tasuki_grid_options, mapping);
 constexpr std::size_t kFirstInfo = sizeof(tasuki_grid_info);
 
-GridOptions options_from(const tasuki_grid_options* options, int ndims) {
+GridOptions options_from(const tasuki_grid_options* options, int ndims, int ranks) {
   const tasuki_grid_options from = read_options(options, TASUKI_GRID_OPTIONS_INIT, kFirstOptions);
   GridOptions to;
   if (from.split != nullptr) to.split.assign(from.split, from.split + ndims);
@@ -28,6 +30,8 @@ GridOptions options_from(const tasuki_grid_options* options, int ndims) {
     }
   }
   to.reorder = from.reorder != 0;
+  if (from.mapping != nullptr) to.mapping = from.mapping;
+  if (from.given != nullptr) to.given.assign(from.given, from.given + ranks);
   return to;
 }
 
@@ -48,7 +52,7 @@ tasuki_status tasuki_grid_create(tasuki_context context, int ndims, const int64_
     agree("tasuki_grid_create", ranks, [&] {
       given(grid, "grid");
       cells = list_from(extents, check_dimensions(ndims), "extents");
-      chosen = options_from(options, ndims);
+      chosen = options_from(options, ndims, ranks.size());
     });
     *grid = keep<tasuki_grid>(std::make_unique<Grid>(ranks, std::move(cells), std::move(chosen)));
   });

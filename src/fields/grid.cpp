@@ -26,9 +26,7 @@ Grid::Grid(const Context& context, std::vector<std::int64_t> extents, GridOption
   auto shape = std::make_shared<Shape>();
   Agreement agreement(runtime, "Grid");
   try {
-    std::vector<int> island_of_rank;
-    for (const Process& process : runtime.topology().processes) island_of_rank.push_back(process.island);
-    static_cast<Placement&>(*shape) = placed(extents, options, island_of_rank);
+    static_cast<Placement&>(*shape) = placed(extents, options, runtime.machine);
   } catch (const std::exception& error) {  // also of a rank that has no memory left: all ranks must throw
     agreement.complain(error);
   }
@@ -37,6 +35,8 @@ Grid::Grid(const Context& context, std::vector<std::int64_t> extents, GridOption
       .same("periodic", fmt::format("{}", options.periodic))
       .same("cuts", fmt::format("{}", options.cuts))
       .same("reorder", options.reorder ? "true" : "false")
+      .same("mapping", options.mapping)
+      .same("given", fmt::format("{}", fmt::join(options.given, ",")))
       .check();
   shape->number = runtime.next_object();
   shape_ = std::move(shape);

@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "grid/decompose.hpp"
-#include "grid/placement.hpp"
 
 namespace tasuki {
 namespace {
@@ -117,23 +116,6 @@ std::vector<int> place(const Decomposition& cut, std::span<const int> island_of_
     }
   }
   return best;
-}
-
-Placement placed(Decomposition cut, bool reorder, std::span<const int> island_of_rank) {
-  Placement placement;
-  placement.cut = std::move(cut);
-  // With one island for all, row-major is best.
-  const std::vector<int> one(island_of_rank.size(), 0);
-  placement.rank_of_box = place(placement.cut, reorder ? island_of_rank : std::span<const int>(one));
-  placement.box_of_rank.resize(island_of_rank.size());
-  for (int box = 0; box < placement.cut.boxes(); ++box)
-    placement.box_of_rank[static_cast<std::size_t>(placement.rank_of_box[static_cast<std::size_t>(box)])] = box;
-  return placement;
-}
-
-Placement placed(std::span<const std::int64_t> extents, const GridOptions& options,
-                 std::span<const int> island_of_rank) {
-  return placed(decompose(extents, options, static_cast<int>(island_of_rank.size())), options.reorder, island_of_rank);
 }
 
 }  // namespace tasuki

@@ -1,10 +1,12 @@
 // Placement: a cut grid and who got which box; what planning needs to know of a grid.
 #pragma once
 
+#include <compare>
 #include <span>
 #include <vector>
 
 #include "grid/decompose.hpp"
+#include "tasuki/machine.hpp"
 
 namespace tasuki {
 
@@ -21,12 +23,17 @@ struct Placement {
   }
 };
 
-/// Cuts the grid for as many ranks as there are islands given, and places the boxes. Throws `Error`, without a prefix,
-/// for anything that cannot be.
-Placement placed(std::span<const std::int64_t> extents, const GridOptions& options,
-                 std::span<const int> island_of_rank);
+/// Cuts the grid for the ranks of the machine, and places the boxes as the options say. Throws `Error`, without a
+/// prefix, for anything that cannot be.
+Placement placed(std::span<const std::int64_t> extents, const GridOptions& options, const Machine& machine);
 
-/// The placement of a cut.
-Placement placed(Decomposition cut, bool reorder, std::span<const int> island_of_rank);
+/// What a placement asks of the links of a machine's networks in one exchange of faces one cell wide. Between islands
+/// whose network is not described, every two of them are taken to be a hop apart.
+struct LinkLoad {
+  Wide busiest = 0;  ///< cells on the link that has the most: of a torus a link, else a port
+  Wide hops = 0;     ///< cells times hops, all faces together
+  friend auto operator<=>(const LinkLoad&, const LinkLoad&) = default;
+};
+LinkLoad link_load(const Decomposition& cut, std::span<const int> rank_of_box, const Machine& machine);
 
 }  // namespace tasuki

@@ -166,7 +166,7 @@ class JointHalo final : public EachRank {
 
 std::shared_ptr<const JointShape> joint(const Machine& machine, const HaloShape& halo) {
   if (halo.fields.empty()) throw Error("Halo: argument 'fields' is empty; give at least one field");
-  Placement placement = placed(halo.extents, halo.grid, islands_of(machine));
+  Placement placement = placed(halo.extents, halo.grid, machine);
   std::vector<HaloBuffer> fields;
   for (const FieldShape& field : halo.fields) {
     fields.push_back(buffer_of(field, placement.ndims(), halo.reverse));

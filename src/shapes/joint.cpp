@@ -32,10 +32,4 @@ void check_rank(const Machine& machine, const char* argument, int rank) {
         fmt::format("argument '{}' is {}, but the machine has ranks 0 to {}", argument, rank, machine.size() - 1));
 }
 
-std::vector<int> islands_of(const Machine& machine) {
-  std::vector<int> islands;
-  for (const auto& rank : machine.ranks) islands.push_back(rank.island);
-  return islands;
-}
-
 }  // namespace tasuki

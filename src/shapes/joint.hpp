@@ -50,7 +50,4 @@ void check_gpus(const Machine& machine, Memory memory);
 /// Off line: throws `Error` if the argument names a rank that the machine does not have.
 void check_rank(const Machine& machine, const char* argument, int rank);
 
-/// The island of each rank.
-std::vector<int> islands_of(const Machine& machine);
-
 }  // namespace tasuki

@@ -170,8 +170,7 @@ NeighbourShape NeighbourShape::on_grid(const Machine& machine, const std::vector
   options.split = split;
   options.periodic = periodic;
   // A cell for every rank, whatever the split is.
-  const Placement placement =
-      placed(std::vector<std::int64_t>(split.size(), machine.size()), options, islands_of(machine));
+  const Placement placement = placed(std::vector<std::int64_t>(split.size(), machine.size()), options, machine);
   std::vector<std::pair<std::vector<int>, std::vector<int>>> neighbours;
   for (int rank = 0; rank < machine.size(); ++rank) {
     const std::vector<int> both = beside(placement, rank);
