@@ -10,7 +10,12 @@ from schema import Argument, Operation, Option, Options, unique
 
 # ---- options ---------------------------------------------------------------------------------------------------------
 
-PATH = Option("path", "text", "A path, a family, or several with commas between them; 'auto': chosen by cost.")
+PATH = Option(
+    "path",
+    "text",
+    "A path, a family, or several with commas between them; of a halo also by direction: 'i=mpi,j=peer' "
+    "(docs/paths.md); 'auto': chosen by cost.",
+)
 ENGINE = Option("engine", "text", "'inline', 'thread' or, on GPUs, 'stream'; 'auto': as TASUKI_ENGINE says.")
 BLOCKS = Option("blocks", "int", "Thread blocks that an exchange on a GPU may take; 0: as many as make it faster.")
 TREES = Option("trees", "int", "Parts of the message, each with a tree of its own; 0: chosen by cost.")

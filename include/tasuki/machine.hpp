@@ -22,6 +22,14 @@ struct SizedBandwidth {
   friend bool operator==(const SizedBandwidth&, const SizedBandwidth&) = default;
 };
 
+/// A piece of more than so many bytes goes by another protocol, which moves all of its bytes.
+struct ProtocolSwitch {
+  std::int64_t bytes = 0;
+  double latency = 0;  ///< of the protocol, instead of the link's
+  double bandwidth = 0;
+  friend bool operator==(const ProtocolSwitch&, const ProtocolSwitch&) = default;
+};
+
 /// What a path costs in one situation, in seconds and bytes per second.
 struct LinkCost {
   double latency = 1e-6;        ///< of a link with one word, from start to arrival
@@ -30,6 +38,8 @@ struct LinkCost {
   double per_run = 2e-9;        ///< added for every contiguous run of the more scattered side
   /// By size, ascending; other sizes lie between these. If there are any, both bandwidths above only describe the path.
   std::vector<SizedBandwidth> by_size = {};
+  /// By size, ascending. A piece of more bytes than the first of them does not use the bandwidths above.
+  std::vector<ProtocolSwitch> switches = {};
   friend bool operator==(const LinkCost&, const LinkCost&) = default;
 };
 
@@ -41,7 +51,11 @@ struct PathCost {
   LinkCost own_one_way, own_mutual;
   bool own = false;            ///< false: such memory costs what shared memory does
   std::int64_t bulk_from = 0;  ///< bytes of a piece beyond this many move with `bulk_bandwidth`; 0: none do
-  bool measured = false;       ///< false: the prices are the defaults
+  /// Descriptors of one piece that start with the latency above; 0: any number. A descriptor names one strided row of
+  /// blocks.
+  std::int64_t descriptors = 0;
+  double more_descriptors = 0;  ///< seconds that more of them take longer to start
+  bool measured = false;        ///< false: the prices are the defaults
   friend bool operator==(const PathCost&, const PathCost&) = default;
 };
 
@@ -68,10 +82,11 @@ struct Correction {
 /// have the same. Seconds, bytes or plain counts.
 struct Constants {
   // Choosing a path (src/planner/choose.cpp).
-  double of_sum = 0.05;        ///< share of the sum of all costs that counts beside the slowest resource
-  double second_link = 0.2;    ///< a further link to a peer costs this share of its latency where latencies overlap
-  double noise_host = 0.1;     ///< relative error of prices in host memory: a smaller gain does not change a path
-  double noise_device = 0.03;  ///< the same in GPU memory
+  double of_sum = 0.05;          ///< share of the sum of all costs that counts beside the slowest resource
+  double second_link = 0.2;      ///< a further link to a peer costs this share of its latency where latencies overlap
+  double noise_host = 0.1;       ///< relative error of prices in host memory: a smaller gain does not change a path
+  double noise_device = 0.03;    ///< the same in GPU memory
+  double further_network = 0.1;  ///< a second network is used beside the best one if that saves this share of the time
   // Eager protocol (src/protocols/eager.cpp).
   std::int64_t eager_small = 4 << 10;    ///< a link of at most this many bytes has the longer ring
   std::int64_t eager_short_ring = 2;     ///< epochs that a ring holds, at least
@@ -129,6 +144,7 @@ struct Network {
   int rails = 1;             ///< links a host can drive at once in one direction
   double bandwidth = 0;      ///< of a link, bytes per second, one way; 0: not known
   double latency = 0;        ///< of a hop, seconds
+  double collision = 1;      ///< share of the bandwidth that is left where a host receives from two others at once
   friend bool operator==(const Network&, const Network&) = default;
 };
 
@@ -150,7 +166,10 @@ class Machine {
   Network outside;                              ///< between islands
   std::map<std::string, PathCost> costs;        ///< by path; a path without an entry has the default prices
   std::map<std::string, std::string> unusable;  ///< by path: why it cannot be used here
-  std::string gpu_reason;                       ///< why GPUs of different numbers do not reach each other
+  /// By path: the network that it uses between ranks of one island, `inside` or `outside`. Paths that use the same one
+  /// share what it carries. A path without an entry uses what src/paths says of it; between islands all use `outside`.
+  std::map<std::string, std::string> uses;
+  std::string gpu_reason;  ///< why GPUs of different numbers do not reach each other
   Constants constants;
   std::vector<Correction> corrections;  ///< of collectives; none: the model by itself
 

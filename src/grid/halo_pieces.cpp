@@ -56,6 +56,21 @@ std::vector<Segment> segments_of(const Decomposition& cut, int d, std::int64_t l
   return result;
 }
 
+// Pieces of one direction, which is the same as the opposite one, form pairs along the first dimension that they cross.
+// Every second pair has its turn; in a ring of an odd number of ranks the pair that closes it has one of its own.
+std::int64_t round_of(const Decomposition& cut, const std::string& direction, const std::array<int, kMaxDims>& owner,
+                      const std::array<int, kMaxDims>& receiver) {
+  const std::size_t first = direction.find_first_not_of('0');
+  if (first == std::string::npos) return 0;
+  const bool below = direction[first] == '-';  // the owner is
+  std::int64_t pattern = 0;
+  for (const char side : direction) pattern = 3 * pattern + (side == '0' ? 0 : (side == '-') == below ? 1 : 2);
+  const int low = below ? owner[first] : receiver[first];
+  const int high = below ? receiver[first] : owner[first];
+  const int turn = high <= low && cut.split[first] % 2 == 1 ? 2 : low % 2;
+  return 3 * pattern + turn;
+}
+
 }  // namespace
 
 HaloGeometry::HaloGeometry(const Placement& placement, const Width& width, const Width& shadow, bool corners,
@@ -93,6 +108,7 @@ Piece HaloGeometry::piece(const std::vector<const Segment*>& chosen) const {
     piece.seq = piece.seq * dims_[d].radix + s.ordinal;
     piece.direction += s.side < 0 ? '-' : s.side > 0 ? '+' : '0';
   }
+  piece.round = round_of(placement_.cut, piece.direction, owner, receiver);
   piece.owner = placement_.rank_at(owner);
   piece.receiver = placement_.rank_at(receiver);
   return piece;

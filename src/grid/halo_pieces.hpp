@@ -28,7 +28,8 @@ struct Piece {
   Index owner_at{};
   Index receiver_at{};
   Index count{};
-  std::string direction;  ///< `-0+`, as the receiver sees it
+  std::string direction;   ///< `-0+`, as the receiver sees it
+  std::int64_t round = 0;  ///< of `Move::round`: pairs of neighbours exchange in the same round
 };
 
 /// Where pieces are cut besides: global indices by dimension, ascending. Missing dimensions have none.
@@ -44,6 +45,8 @@ class HaloGeometry {
 
   /// The pieces in which `rank` is owner or receiver: first those that it receives, in a fixed order.
   std::vector<Piece> pieces(int rank) const;
+
+  int ndims() const { return static_cast<int>(dims_.size()); }
 
   /// All segments of dimension d, by receiver, in a fixed order.
   const std::vector<Segment>& segments(int d) const { return dims_[static_cast<std::size_t>(d)].all; }

@@ -29,6 +29,7 @@ void each_constant(Visit&& visit) {
   visit("second_link", &Constants::second_link);
   visit("noise_host", &Constants::noise_host);
   visit("noise_device", &Constants::noise_device);
+  visit("further_network", &Constants::further_network);
   visit("eager_small", &Constants::eager_small);
   visit("eager_short_ring", &Constants::eager_short_ring);
   visit("eager_long_ring", &Constants::eager_long_ring);
@@ -76,8 +77,8 @@ class Reader {
 
   Machine read() {
     only(root_, "",
-         {"tasuki_machine", "name", "source", "threads", "cores", "ranks", "inside", "outside", "paths", "unusable",
-          "gpu_reason", "constants", "collectives"});
+         {"tasuki_machine", "name", "source", "threads", "cores", "ranks", "inside", "outside", "uses", "paths",
+          "unusable", "gpu_reason", "constants", "collectives"});
     if (!root_.contains("tasuki_machine")) fail("", "is no machine file: \"tasuki_machine\" is missing");
     const auto format = whole(root_["tasuki_machine"], "tasuki_machine", 0, 1 << 30);
     if (format != kMachineFormat)
@@ -94,6 +95,7 @@ class Reader {
     if (root_.contains("inside")) machine.inside = network(root_["inside"], "inside");
     if (root_.contains("outside")) machine.outside = network(root_["outside"], "outside");
     check_torus(machine);
+    if (root_.contains("uses")) read_uses(machine);
     if (root_.contains("paths")) read_paths(machine);
     if (root_.contains("unusable")) {
       object(root_["unusable"], "unusable");
@@ -196,7 +198,7 @@ class Reader {
   }
 
   Network network(const Json& json, const std::string& place) const {
-    only(json, place, {"kind", "extents", "rails", "bandwidth", "latency"});
+    only(json, place, {"kind", "extents", "rails", "bandwidth", "latency", "collision"});
     Network network;
     if (!json.contains("kind")) fail(place + ".kind", "is missing");
     const std::string kind = text(json["kind"], place + ".kind");
@@ -216,7 +218,26 @@ class Reader {
     if (json.contains("rails")) network.rails = static_cast<int>(whole(json["rails"], place + ".rails", 1, 1024));
     if (json.contains("bandwidth")) network.bandwidth = positive(json["bandwidth"], place + ".bandwidth");
     if (json.contains("latency")) network.latency = positive(json["latency"], place + ".latency");
+    if (json.contains("collision")) {
+      network.collision = positive(json["collision"], place + ".collision");
+      if (network.collision > 1)
+        fail(place + ".collision", fmt::format("is {}, not a share of at most 1", json["collision"].dump()));
+    }
     return network;
+  }
+
+  void read_uses(Machine& machine) const {
+    object(root_["uses"], "uses");
+    for (const auto& [path, value] : root_["uses"].items()) {
+      const std::string place = "uses." + path;
+      const std::string network = text(value, place);
+      if (network != "inside" && network != "outside")
+        fail(place, fmt::format("is \"{}\"; it is \"inside\" or \"outside\", a network of the machine", network));
+      if (!root_.contains(network))
+        fail(place,
+             fmt::format("is \"{0}\", but the file has no network \"{0}\"; describe it, or leave this out", network));
+      machine.uses[path] = network;
+    }
   }
 
   void check_torus(const Machine& machine) const {
@@ -246,15 +267,16 @@ class Reader {
   void read_paths(Machine& machine) const {
     object(root_["paths"], "paths");
     std::set<std::string> known;
-    for (const char* key : {"latency", "bandwidth", "bulk_bandwidth", "per_run", "bandwidth_of_<bytes>"})
+    for (const char* key : {"latency", "bandwidth", "bulk_bandwidth", "per_run", "bandwidth_of_<bytes>",
+                            "latency_above_<bytes>", "bandwidth_above_<bytes>"})
       for (const char* prefix : {"", "mutual_", "own_", "own_mutual_"}) known.insert(std::string(prefix) + key);
-    known.insert({"bulk_from", "measured"});
+    known.insert({"bulk_from", "descriptors", "more_descriptors", "measured"});
     for (const auto& [path, values] : root_["paths"].items()) {
       const std::string place = "paths." + path;
       std::set<std::string> allowed = known;
       if (values.is_object())
         for (const auto& [key, value] : values.items())
-          if (is_sized_bandwidth(key)) allowed.insert(key);
+          if (is_sized(key)) allowed.insert(key);
       only(values, place, allowed);
       CostSection section;
       bool measured = true;
@@ -296,6 +318,7 @@ Json json_of(const Network& network) {
   if (network.kind == Network::Kind::torus) json["extents"] = network.extents;
   if (network.bandwidth > 0) json["bandwidth"] = network.bandwidth;
   if (network.latency > 0) json["latency"] = network.latency;
+  if (network.collision < 1) json["collision"] = network.collision;
   return json;
 }
 
@@ -315,6 +338,7 @@ std::string Machine::to_json() const {
   for (const Rank& rank : ranks) json["ranks"].push_back({rank.host, rank.island, rank.gpus});
   if (inside.kind != Network::Kind::none) json["inside"] = json_of(inside);
   if (outside.kind != Network::Kind::none) json["outside"] = json_of(outside);
+  if (!uses.empty()) json["uses"] = uses;
   for (const auto& [path, cost] : costs) {
     json["paths"][path] = section_of(cost);
     if (!cost.measured) json["paths"][path]["measured"] = false;

@@ -24,13 +24,15 @@ constexpr int kVersion = 9;
 constexpr int kModel = 2;  // of what predicts collectives: a change makes corrections void
 constexpr std::array kPrefixes{"", "mutual_", "own_", "own_mutual_"};
 constexpr std::string_view kSized = "bandwidth_of_";
+constexpr std::string_view kLatencyAbove = "latency_above_";
+constexpr std::string_view kBandwidthAbove = "bandwidth_above_";
 
-// Of `bandwidth_of_4096` after the prefix; nothing for other keys.
-std::optional<std::int64_t> bytes_of(std::string_view key, std::string_view prefix) {
+// Of `bandwidth_of_4096`, which begins with `name` after the prefix; nothing for other keys.
+std::optional<std::int64_t> bytes_of(std::string_view key, std::string_view prefix, std::string_view name) {
   if (!key.starts_with(prefix)) return {};
   key.remove_prefix(prefix.size());
-  if (!key.starts_with(kSized)) return {};
-  key.remove_prefix(kSized.size());
+  if (!key.starts_with(name)) return {};
+  key.remove_prefix(name.size());
   std::int64_t bytes = 0;
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), bytes);
   if (error != std::errc() || end != key.data() + key.size() || bytes < 1) return {};
@@ -52,9 +54,20 @@ LinkCost link_of(const CostSection& section, const std::string& prefix, const Li
   read("per_run", link.per_run);
   std::vector<SizedBandwidth> by_size;
   for (const auto& [key, value] : section)
-    if (const auto bytes = bytes_of(key, prefix)) by_size.push_back({*bytes, value});
+    if (const auto bytes = bytes_of(key, prefix, kSized)) by_size.push_back({*bytes, value});
   std::sort(by_size.begin(), by_size.end(), [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
   if (!by_size.empty()) link.by_size = std::move(by_size);
+  std::map<std::int64_t, ProtocolSwitch> switches;
+  for (const auto& [key, value] : section) {
+    const auto bytes = bytes_of(key, prefix, kLatencyAbove);
+    const auto other_bytes = bytes ? bytes : bytes_of(key, prefix, kBandwidthAbove);
+    if (!other_bytes) continue;
+    auto& one =
+        switches.try_emplace(*other_bytes, ProtocolSwitch{*other_bytes, link.latency, link.bandwidth}).first->second;
+    (bytes ? one.latency : one.bandwidth) = value;
+  }
+  if (!switches.empty()) link.switches.clear();
+  for (const auto& [bytes, one] : switches) link.switches.push_back(one);
   return link;
 }
 
@@ -64,9 +77,11 @@ std::string sized_bandwidth(const std::string& prefix, std::int64_t bytes) {
   return fmt::format("{}{}{}", prefix, kSized, bytes);
 }
 
-bool is_sized_bandwidth(const std::string& key) {
-  return std::any_of(kPrefixes.begin(), kPrefixes.end(),
-                     [&](const char* prefix) { return bytes_of(key, prefix).has_value(); });
+bool is_sized(const std::string& key) {
+  return std::any_of(kPrefixes.begin(), kPrefixes.end(), [&](const char* prefix) {
+    return bytes_of(key, prefix, kSized) || bytes_of(key, prefix, kLatencyAbove) ||
+           bytes_of(key, prefix, kBandwidthAbove);
+  });
 }
 
 PathCost cost_of(const CostSection& section) {
@@ -81,6 +96,10 @@ PathCost cost_of(const CostSection& section) {
   }
   if (const auto found = section.find("bulk_from"); found != section.end())
     cost.bulk_from = static_cast<std::int64_t>(found->second);
+  if (const auto found = section.find("descriptors"); found != section.end())
+    cost.descriptors = static_cast<std::int64_t>(found->second);
+  if (const auto found = section.find("more_descriptors"); found != section.end())
+    cost.more_descriptors = found->second;
   cost.measured = true;
   return cost;
 }
@@ -95,8 +114,14 @@ CostSection section_of(const PathCost& cost) {
     section[p + "bulk_bandwidth"] = links[i]->bulk_bandwidth;
     section[p + "per_run"] = links[i]->per_run;
     for (const SizedBandwidth& one : links[i]->by_size) section[sized_bandwidth(p, one.bytes)] = one.bandwidth;
+    for (const ProtocolSwitch& one : links[i]->switches) {
+      section[fmt::format("{}{}{}", p, kLatencyAbove, one.bytes)] = one.latency;
+      section[fmt::format("{}{}{}", p, kBandwidthAbove, one.bytes)] = one.bandwidth;
+    }
   }
   if (cost.bulk_from > 0) section["bulk_from"] = static_cast<double>(cost.bulk_from);
+  if (cost.descriptors > 0) section["descriptors"] = static_cast<double>(cost.descriptors);
+  if (cost.more_descriptors > 0) section["more_descriptors"] = cost.more_descriptors;
   return section;
 }
 

@@ -89,9 +89,18 @@ struct Planned::Impl {
 
 namespace {
 
+int directions_of(const HaloShape& halo) {
+  return static_cast<int>(std::min<std::size_t>(halo.extents.size(), kMaxDims));
+}
+template <class Shape>
+int directions_of(const Shape&) {
+  return 0;
+}
+
 template <class Shape>
 Planned planned(const Machine& machine, const Shape& shape) {
-  if (const std::string complaint = path_complaint(shape.path); !complaint.empty()) throw Error(complaint);
+  if (const std::string complaint = path_complaint(shape.path, directions_of(shape)); !complaint.empty())
+    throw Error(complaint);
   auto impl = std::make_shared<Planned::Impl>();
   impl->machine = machine;
   impl->joint = joint(machine, shape);

@@ -58,7 +58,7 @@ class Making {
     shape.ordered = shape.ordered || options.ordered;
     shape.algorithm =
         options.algorithm != "auto" ? options.algorithm : setting_for(runtime_.settings().algorithm, shape.kind);
-    shape.path = options.path != "auto" ? options.path : runtime_.settings().path;
+    shape.path = options.path != "auto" ? options.path : without_directions(runtime_.settings().path);
     engine_ = engine_named(runtime_, options.engine);
     // `out` of a scatter is what its root may do without, `in` of all others.
     const void* marked = shape.kind == CollectiveKind::scatter ? call_.out : call_.in;
@@ -123,8 +123,8 @@ class Making {
   // What is wrong on this rank by itself.
   std::string complaint() const {
     const CollectiveShape& shape = call_.shape;
-    for (std::string wrong :
-         {path_complaint(shape.path), enumerator_complaint("type", shape.type), enumerator_complaint("op", shape.op)})
+    for (std::string wrong : {path_complaint(shape.path, 0), enumerator_complaint("type", shape.type),
+                              enumerator_complaint("op", shape.op)})
       if (!wrong.empty()) return wrong;
     if (shape.root < 0 || shape.root >= context_.size())
       return fmt::format("argument 'root' is {}, but the context has ranks 0 to {}", shape.root, context_.size() - 1);

@@ -39,10 +39,10 @@ void print_pass(const std::string& pass, const Plan& plan) {
 }
 
 // Candidates are tried only when all ranks have said that they want it.
-void check_tune(Agreement& agreement, const OperationOptions& options) {
+void check_tune(Agreement& agreement, const OperationOptions& options, int directions) {
   if (options.tune < 0) agreement.complain(fmt::format("argument 'tune' is {}; it must be 0 or more", options.tune));
   agreement.same("tune", options.tune);
-  agreement.complain(path_complaint(options.path));
+  agreement.complain(path_complaint(options.path, directions));
   agreement.check();
 }
 
@@ -57,6 +57,13 @@ void machine_between(Runtime& runtime, const std::vector<int>& peers, const Fact
 }
 
 }  // namespace
+
+// What TASUKI_PATH says of directions is for halos.
+std::string wanted_by(const Problem& problem, const OperationOptions& options, const Runtime& runtime) {
+  if (options.path != "auto") return options.path;
+  const std::string& all = runtime.settings().path;
+  return problem.directions > 0 ? all : without_directions(all);
+}
 
 void Description::add(UserBuffer buffer) {
   problem.buffers.push_back({buffer.name, buffer.role});
@@ -116,7 +123,7 @@ Operation::State::State(const Context& context, Description description, const O
   OperationOptions options = wanted;
   if (options.tune != 0) {
     attempt.complain_to(description.agreement, name_);
-    check_tune(description.agreement, options);
+    check_tune(description.agreement, options, description.problem.directions);
     if (options.tune > 1) choose_by_trial(description, options);
   }
   attempt.locally("adding the records of checks", [&] { check_ = OperationCheck::of(runtime, description); });
@@ -127,7 +134,7 @@ Operation::State::State(const Context& context, Description description, const O
   Problem& problem = description.problem;
   problem.rank = runtime.rank();
   // A collective's choice among candidates may have named paths; what is asked for comes before it.
-  const std::string forced = resolve(options.path, runtime.settings().path, "auto");
+  const std::string forced = wanted_by(problem, options, runtime);
   if (forced != "auto") problem.wanted = forced;
   const std::string engine = engine_for(options);
   attempt.locally("listing peers", [&] { peers_ = peers_of(problem.moves, problem.rank); });
@@ -135,7 +142,7 @@ Operation::State::State(const Context& context, Description description, const O
   attempt.complain_to(agreement, name_);  // now: a rank that has failed so far may not know its peers
   if (!attempt.failing()) {               // else a rank has a complaint, which comes before what differs
     agreement.same("path", problem.wanted).same("tune", options.tune);
-    agreement.complain(path_complaint(problem.wanted));
+    agreement.complain(path_complaint(problem.wanted, problem.directions));
     check_options(agreement, engine, options);
   }
   agreement.check();

@@ -61,6 +61,8 @@ struct Description {
 
 /// What planning must know of this rank's memory.
 BufferFact fact_of(Runtime& runtime, const UserBuffer& buffer);
+/// The paths that the option names, or else the user's settings.
+std::string wanted_by(const Problem& problem, const OperationOptions& options, const Runtime& runtime);
 
 /// The machine as planning shall see it: GPUs, transports and prices are filled in. `wanted` is the path that the
 /// operation asks for. Collective: where prices are missing, paths are measured.

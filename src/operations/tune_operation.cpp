@@ -216,7 +216,7 @@ void Operation::State::choose_by_trial(Description& description, OperationOption
   std::vector<Alternative> all = std::move(description.alternatives);
   if (all.empty()) {
     Problem problem = description.problem;
-    const std::string forced = options.path != "auto" ? options.path : runtime.settings().path;
+    const std::string forced = wanted_by(problem, options, runtime);
     if (forced != "auto") problem.wanted = forced;
     if (!description.among) machine_for(context_, problem.wanted);
     all = by_path(runtime.machine, problem, description.buffers, where_);

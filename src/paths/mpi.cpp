@@ -17,6 +17,7 @@ const PathRegistration registration{[] {
   path.protocol = std::make_shared<MessageProtocol>(Home::own, MessageProtocol::Cut::limit);
   path.joins = [](const Machine& machine, int a, int b) { return a != b && !machine.threads; };
   path.offer = offer;
+  path.outside = true;
   path.preference = 3;
   path.transport = "mpi";
   path.carried = {Verb::send, Verb::recv};

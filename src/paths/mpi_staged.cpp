@@ -1,6 +1,5 @@
 // Path `mpi:staged`: packed messages by MPI through pinned host memory, into which one GPU packs and from which the
-// other one unpacks. For GPUs that cannot reach each other, or for all if forced. MPI never sees a pointer to GPU
-// memory.
+// other one unpacks. MPI never sees a pointer to GPU memory.
 #include "paths/path.hpp"
 #include "protocols/message.hpp"
 
@@ -8,9 +7,9 @@ namespace tasuki {
 namespace {
 
 Offer offer(const Question& q) {
-  if (const std::string why = not_between_islands(q, "mpi"); !why.empty()) return Offer::no(why);
+  if (q.move.src_rank == q.move.dst_rank) return Offer::no("same rank");
   if (q.machine.threads) return Offer::no("the ranks are threads of one process");
-  return priced(q);
+  return priced_packed(q);
 }
 
 const PathRegistration registration{[] {
@@ -23,7 +22,8 @@ const PathRegistration registration{[] {
            machine.ranks[static_cast<std::size_t>(b)].gpus >= 0;
   };
   path.offer = offer;
-  path.resource = "MPI through the host";
+  path.resource = Resource::network;
+  path.outside = true;
   path.latencies_overlap = true;
   path.preference = 3;
   path.transport = "mpi staged";

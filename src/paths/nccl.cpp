@@ -1,4 +1,4 @@
-// Path `nccl`: packed messages in stream order, for GPUs that cannot reach each other, or for all if forced.
+// Path `nccl`: packed messages in stream order. Between GPUs that reach each other they take the same links as stores.
 #include "paths/path.hpp"
 #include "protocols/message.hpp"
 
@@ -6,8 +6,8 @@ namespace tasuki {
 namespace {
 
 Offer offer(const Question& q) {
-  if (const std::string why = not_between_islands(q, "nccl"); !why.empty()) return Offer::no(why);
-  return priced(q);
+  if (q.move.src_rank == q.move.dst_rank) return Offer::no("same rank");
+  return priced_packed(q);
 }
 
 const PathRegistration registration{[] {
@@ -20,7 +20,7 @@ const PathRegistration registration{[] {
            machine.ranks[static_cast<std::size_t>(b)].gpus >= 0;
   };
   path.offer = offer;
-  path.resource = "NCCL";
+  path.resource = Resource::links;
   path.latencies_overlap = true;
   path.preference = 3;
   path.transport = "nccl";

@@ -2,7 +2,6 @@
 #include "paths/path.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -35,23 +34,16 @@ double bandwidth_of(const std::vector<SizedBandwidth>& by_size, double bytes) {
   return below.bandwidth * std::pow(above->bandwidth / below.bandwidth, share);
 }
 
+// The protocol by which a piece of so many bytes goes; null: the path's first one.
+const ProtocolSwitch* switched(const LinkCost& link, double bytes) {
+  const ProtocolSwitch* found = nullptr;
+  for (const ProtocolSwitch& one : link.switches)
+    if (bytes > static_cast<double>(one.bytes)) found = &one;
+  return found;
+}
+
 double run_seconds(const Question& q) {
   return static_cast<double>(q.move.runs()) * link_cost(q).per_run;
-}
-
-std::string family_of(const std::string& name) {
-  return name.substr(0, name.find(':'));
-}
-
-// The names in a list that is separated by commas.
-std::vector<std::string> listed(const std::string& names) {
-  std::vector<std::string> all;
-  for (std::size_t at = 0; at <= names.size();) {
-    const std::size_t end = std::min(names.find(',', at), names.size());
-    all.push_back(names.substr(at, end - at));
-    at = end + 1;
-  }
-  return all;
 }
 
 }  // namespace
@@ -62,6 +54,36 @@ PathRegistration::PathRegistration(Path (*make)()) {
 
 bool Path::carries(Verb verb) const {
   return std::find(carried.begin(), carried.end(), verb) != carried.end();
+}
+
+std::string_view to_string(Resource resource) {
+  switch (resource) {
+    case Resource::core:
+      return "core";
+    case Resource::peer_core:
+      return "peer core";
+    case Resource::gpu:
+      return "GPU";
+    case Resource::links:
+      return "links of the GPU";
+    case Resource::network:
+      break;
+  }
+  return "network outside";
+}
+
+bool by_outside(const Machine& machine, const Path& path, int a, int b) {
+  const bool on_gpu = path.memory == Memory::device;
+  if (!(on_gpu ? machine.reach(a, b) : machine.same_island(a, b))) return true;
+  if (const auto found = machine.uses.find(path.name); found != machine.uses.end()) return found->second == "outside";
+  if (!path.outside || on_gpu) return path.outside;
+  // Within a host messages of host memory need no network, and an island may have one network only.
+  return !machine.same_host(a, b) && machine.outside.kind != Network::Kind::none;
+}
+
+Resource resource_of(const Machine& machine, const Path& path, int a, int b) {
+  if (path.memory == Memory::host || a == b) return path.resource;
+  return by_outside(machine, path, a, b) ? Resource::network : Resource::links;
 }
 
 const std::vector<Path>& all_paths() {
@@ -82,49 +104,48 @@ const Path& path_named(const std::string& name) {
   throw Error(fmt::format("a plan names path '{}', which this build of Tasuki does not have", name));
 }
 
-bool allows(const std::string& wanted, const Path& path) {
-  if (wanted == "auto") return true;
-  const std::string family = family_of(path.name);
-  for (const std::string& one : listed(wanted)) {
-    if (one == "auto" || one == path.name || one == family) return true;
-  }
-  return false;
-}
-
-bool forces(const std::string& wanted, const Path& path) {
-  return wanted != "auto" && listed(wanted).size() == 1 && allows(wanted, path);
-}
-
-std::string path_complaint(const std::string& wanted) {
-  std::vector<std::string> names{"auto"};
-  for (const Path& path : all_paths()) {
-    const std::string family = family_of(path.name);
-    if (family == "self") continue;  // cannot be chosen
-    if (std::find(names.begin(), names.end(), family) == names.end()) names.push_back(family);
-    if (family != path.name) names.push_back(path.name);
-  }
-  for (const std::string& one : listed(wanted)) {
-    if (std::find(names.begin(), names.end(), one) != names.end()) continue;
-    return fmt::format("there is no path '{}'; give one of {}, or several with commas between them", one,
-                       fmt::join(names, ", "));
-  }
-  return {};
-}
-
 Offer priced(const Question& q) {
   const LinkCost& cost = link_cost(q);
   const auto bytes = static_cast<double>(q.move.bytes());
   const double whole = std::max(static_cast<double>(q.move.whole), bytes);
   const double moved = cost.by_size.empty() ? whole : std::max(static_cast<double>(q.moved), whole);
-  return Offer::yes(cost.latency, seconds_of(q.cost, cost, bytes, moved) + run_seconds(q));
+  Offer offer = Offer::yes(latency_of(cost, std::max(q.move.whole, q.move.bytes())),
+                           seconds_of(q.cost, cost, bytes, moved) + run_seconds(q));
+  if (q.cost.descriptors > 0 && q.move.descriptors() > q.cost.descriptors) offer.seconds += q.cost.more_descriptors;
+  return offer;
+}
+
+double latency_of(const LinkCost& link, std::int64_t bytes) {
+  const ProtocolSwitch* other = switched(link, static_cast<double>(bytes));
+  return other != nullptr ? other->latency : link.latency;
 }
 
 double seconds_of(const PathCost& cost, const LinkCost& link, double bytes, double whole) {
   if (whole <= 0) return 0;
+  if (const ProtocolSwitch* other = switched(link, whole)) return bytes / other->bandwidth;
   if (!link.by_size.empty()) return bytes / bandwidth_of(link.by_size, whole);
   const double bulk_from = cost.bulk_from > 0 ? static_cast<double>(cost.bulk_from) : whole;
   const double bulk = bytes * std::max(1 - bulk_from / whole, 0.0);
   return (bytes - bulk) / link.bandwidth + bulk / link.bulk_bandwidth;
+}
+
+double packing_seconds(const Machine& machine, std::int64_t bytes, std::int64_t runs) {
+  const PathCost& own = machine.cost("self:gpu");
+  const auto all = static_cast<double>(bytes);
+  if (!own.measured) return all / machine.constants.gpu_copy_bandwidth;
+  return own.one_way.latency + seconds_of(own, own.one_way, all, all) + static_cast<double>(runs) * own.one_way.per_run;
+}
+
+Offer priced_packed(const Question& q) {
+  Offer offer = priced(q);
+  const auto scattered = [&](const auto& pattern) {
+    return q.move.copies.size() > 1 ||
+           (q.move.copies.size() == 1 && pattern(q.move.copies.front()) > Pattern::contiguous);
+  };
+  const int sides = int{scattered([](const StridedCopy& copy) { return copy.src_pattern(); })} +
+                    int{scattered([](const StridedCopy& copy) { return copy.dst_pattern(); })};
+  offer.seconds += sides * packing_seconds(q.machine, q.move.bytes(), q.move.runs());
+  return offer;
 }
 
 Offer priced_in_place(const Question& q) {
@@ -150,13 +171,6 @@ std::string not_between_gpus(const Question& q) {
   if (q.move.src_rank == q.move.dst_rank) return "same rank";
   if (q.machine.reach(q.move.src_rank, q.move.dst_rank)) return {};
   return q.machine.gpu_reason.empty() ? "the GPUs do not reach each other" : q.machine.gpu_reason;
-}
-
-std::string not_between_islands(const Question& q, const std::string& path) {
-  if (q.move.src_rank == q.move.dst_rank) return "same rank";
-  if (!q.forced && q.machine.reach(q.move.src_rank, q.move.dst_rank))
-    return fmt::format("the GPUs reach each other (path '{}' takes it all the same)", path);
-  return {};
 }
 
 }  // namespace tasuki

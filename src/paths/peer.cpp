@@ -9,7 +9,7 @@ Path peer_path(std::string name, std::shared_ptr<const Protocol> protocol) {
   path.memory = Memory::device;
   path.protocol = std::move(protocol);
   path.joins = joins_gpus;
-  path.resource = "links of the GPU";
+  path.resource = Resource::links;
   path.both_ends = true;
   path.latencies_overlap = true;
   return path;

@@ -22,7 +22,7 @@ Path self(Memory memory) {
                                           return a == b && machine.ranks[static_cast<std::size_t>(a)].gpus >= 0;
                                         };
   path.offer = offer;
-  path.resource = memory == Memory::host ? "core" : "GPU";
+  path.resource = memory == Memory::host ? Resource::core : Resource::gpu;
   path.preference = 0;
   return path;
 }

@@ -18,7 +18,7 @@ const PathRegistration registration{[] {
   path.protocol = std::make_shared<PullProtocol>(Home::shared);
   path.joins = joins_in_island;
   path.offer = offer;
-  path.resource = "peer core";
+  path.resource = Resource::peer_core;
   path.preference = 1;
   path.transport = "process_vm_readv";
   path.carried = {Verb::copy};

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <ranges>
 #include <utility>
 
 #include "planner/planner.hpp"
@@ -41,6 +42,7 @@ class Cost {
   }
   // First: the time of the slowest resource, plus a small share of the time of all resources together. The share keeps
   // a further resource from being used if the slowest one ends hardly sooner for it. Second: the sum of all.
+  Femto busy(Resource resource) const { return busy_[static_cast<std::size_t>(resource)]; }
   std::pair<double, Femto> value() const {
     const Femto slowest = *std::max_element(busy_.begin(), busy_.end());
     return {static_cast<double>(slowest) + of_sum_ * static_cast<double>(sum_), sum_};
@@ -53,17 +55,19 @@ class Cost {
   Femto sum_ = 0;
 };
 
+using Offers = std::vector<std::vector<Offer>>;  // [move][path]
+
 // Index of the path chosen for every outgoing move.
 class Assignment {
  public:
   Assignment(const Machine& machine, const Problem& problem, const Facts& facts, std::vector<std::size_t> moves,
-             const std::vector<std::vector<Offer>>& offers)
+             const Offers& offers)
       : constants_(machine.constants),
         problem_(problem),
         facts_(facts),
         moves_(std::move(moves)),
         offers_(offers),
-        cost_(constants_.of_sum, all_paths().size()) {
+        cost_(constants_.of_sum, kResources) {
     std::int64_t leaves = 0;
     std::int64_t arrives = 0;
     for (const auto& move : problem.moves) {
@@ -72,20 +76,29 @@ class Assignment {
     }
     // In a halo the peers send as much as they receive, so their cores have no time to spare. Their cores help only
     // where much less comes back than leaves.
-    resources_ = numbered(2 * arrives < leaves);
+    const bool helped = 2 * arrives < leaves;
+    for (const std::size_t m : moves_) {
+      auto& by_path = resources_.emplace_back();
+      for (const Path& path : all_paths()) {
+        const Resource one = resource_of(machine, path, problem.rank, problem.moves[m].dst_rank);
+        by_path.push_back(static_cast<std::size_t>(one == Resource::peer_core && !helped ? Resource::core : one));
+      }
+    }
   }
 
   // Starts with the best path of each move by itself. Then changes the path of single moves, and of all moves to one
   // peer, as long as that lowers the cost.
   std::vector<std::size_t> solve() {
-    chosen_.resize(moves_.size());
+    std::vector<std::size_t> start;
+    for (std::size_t i = 0; i < moves_.size(); ++i) start.push_back(best_alone(i));
+    return solve_from(start);
+  }
+  // The same from another start.
+  std::vector<std::size_t> solve_from(const std::vector<std::size_t>& start) {
+    assign(start);
     std::map<int, std::vector<std::size_t>> by_peer;
-    for (std::size_t i = 0; i < moves_.size(); ++i) {
-      by_peer[peer(i)].push_back(i);
-      take(i, best_alone(i));
-    }
-    best_ = cost_.value();
-    const std::size_t paths = resources_.size();
+    for (std::size_t i = 0; i < moves_.size(); ++i) by_peer[peer(i)].push_back(i);
+    const std::size_t paths = all_paths().size();
     bool better = true;
     for (int round = 0; better && round < 8; ++round) {
       better = false;
@@ -99,6 +112,15 @@ class Assignment {
     return chosen_;
   }
 
+  void assign(const std::vector<std::size_t>& paths) {
+    chosen_.resize(moves_.size());
+    for (std::size_t i = 0; i < moves_.size(); ++i) take(i, paths[i]);
+    best_ = cost_.value();
+  }
+  std::pair<double, Femto> value() const { return cost_.value(); }
+  Resource resource(std::size_t i) const { return static_cast<Resource>(resources_[i][chosen_[i]]); }
+  double busy(Resource resource) const { return static_cast<double>(cost_.busy(resource)) / kPerSecond; }
+
  private:
   // The moves to one peer on one path: how many, and the latency of their link, which they share.
   struct LinkUse {
@@ -106,21 +128,6 @@ class Assignment {
     Femto latency = 0;
   };
   using Links = std::map<std::size_t, LinkUse>;
-
-  // The number of each path's resource. Paths are known when the program starts, so names are compared once.
-  static const std::vector<std::size_t>& numbered(bool helped) {
-    const auto number = [](bool with_peer) {
-      std::map<std::string, std::size_t> numbers;
-      std::vector<std::size_t> all;
-      for (const Path& path : all_paths()) {
-        const std::string& name = path.resource == "peer core" && !with_peer ? std::string("core") : path.resource;
-        all.push_back(numbers.try_emplace(name, numbers.size()).first->second);
-      }
-      return all;
-    };
-    static const std::vector<std::size_t> alone = number(false), with_help = number(true);
-    return helped ? with_help : alone;
-  }
 
   const Offer& offer(std::size_t move, std::size_t path) const { return offers_[move][path]; }
   int peer(std::size_t move) const { return problem_.moves[moves_[move]].dst_rank; }
@@ -136,14 +143,14 @@ class Assignment {
 
   // Adds what the links to a peer cost besides their moves. A link costs its latency. Where latencies pass at the same
   // time, the first link costs nothing more and every further one a share of its latency.
-  void count_links(const Links& links, int times) {
+  void count_links(const Links& links, const std::vector<std::size_t>& resources, int times) {
     bool served = false;
     for (const auto& [path, use] : links) {
       if (!overlaps(path)) {
-        cost_.add(resources_[path], times * use.latency);
+        cost_.add(resources[path], times * use.latency);
       } else if (std::exchange(served, true)) {
         const auto part = static_cast<Femto>(static_cast<double>(use.latency) * constants_.second_link);
-        cost_.add(resources_[path], times * part);
+        cost_.add(resources[path], times * part);
       }
     }
   }
@@ -151,14 +158,15 @@ class Assignment {
   void count(std::size_t i, int times) {
     const std::size_t path = chosen_[i];
     const Femto latency = femto(offer(i, path).latency);
-    cost_.add(resources_[path], times * femto(offer(i, path).seconds));
-    if (overlaps(path)) cost_.overlap(resources_[path], latency, times);
+    const std::vector<std::size_t>& resources = resources_[i];
+    cost_.add(resources[path], times * femto(offer(i, path).seconds));
+    if (overlaps(path)) cost_.overlap(resources[path], latency, times);
     Links& links = links_[peer(i)];
-    count_links(links, -1);
+    count_links(links, resources, -1);
     LinkUse& use = links[path];
     use.latency = latency;
     if ((use.moves += times) == 0) links.erase(path);
-    count_links(links, +1);
+    count_links(links, resources, +1);
   }
   void take(std::size_t i, std::size_t path) {
     chosen_[i] = path;
@@ -185,7 +193,7 @@ class Assignment {
       if (!offer(i, path).usable) return false;
       changes = changes || chosen_[i] != path;
       // A change to another resource makes pieces travel at the same time, which is more than measuring error.
-      if (!joins && resources_[chosen_[i]] == resources_[path]) least += offer(i, chosen_[i]).seconds * noise(i);
+      if (!joins && resources_[i][chosen_[i]] == resources_[i][path]) least += offer(i, chosen_[i]).seconds * noise(i);
     }
     if (!changes) return false;
     std::vector<std::size_t> before;
@@ -206,7 +214,7 @@ class Assignment {
   // The cheapest path for the move, or the one of lowest `preference` among those that cost about the same.
   std::size_t best_alone(std::size_t move) const {
     const auto seconds = [&](std::size_t p) { return offer(move, p).latency + offer(move, p).seconds; };
-    const std::size_t paths = resources_.size();
+    const std::size_t paths = all_paths().size();
     double least = std::numeric_limits<double>::infinity();
     for (std::size_t p = 0; p < paths; ++p) {
       if (offer(move, p).usable) least = std::min(least, seconds(p));
@@ -223,10 +231,10 @@ class Assignment {
   const Problem& problem_;
   const Facts& facts_;
   std::vector<std::size_t> moves_;
-  const std::vector<std::vector<Offer>>& offers_;  // [move][path]
-  std::vector<std::size_t> resources_;             // per path
-  std::vector<std::size_t> chosen_;                // per move
-  std::map<int, Links> links_;                     // per peer
+  const Offers& offers_;
+  std::vector<std::vector<std::size_t>> resources_;  // [move][path]
+  std::vector<std::size_t> chosen_;                  // per move
+  std::map<int, Links> links_;                       // per peer
   Cost cost_;
   std::pair<double, Femto> best_;
 };
@@ -234,7 +242,8 @@ class Assignment {
 std::string no_path(const Problem& problem, const Move& move, const std::vector<Offer>& offers) {
   std::string text =
       fmt::format("no path can carry '{}' from rank {} to rank {}", move.label, move.src_rank, move.dst_rank);
-  if (problem.wanted != "auto") text += fmt::format(" when path '{}' is forced", problem.wanted);
+  if (const std::string wanted = wanted_in(problem.wanted, move.direction); wanted != "auto")
+    text += fmt::format(" when path '{}' is forced", wanted);
   text += " (";
   const char* separator = "";
   for (std::size_t p = 0; p < offers.size(); ++p) {
@@ -243,6 +252,106 @@ std::string no_path(const Problem& problem, const Move& move, const std::vector<
     separator = "; ";
   }
   return text + ")";
+}
+
+// The offers on one network only, for the moves that have some on it. `network_of(i)` says which one.
+template <class NetworkOf>
+Offers only(const Machine& machine, const Problem& problem, const std::vector<std::size_t>& moves, Offers offers,
+            const NetworkOf& network_of) {
+  const auto on = [&](std::size_t i, std::size_t p, Resource resource) {
+    const int peer = problem.moves[moves[i]].dst_rank;
+    return offers[i][p].usable && resource_of(machine, all_paths()[p], problem.rank, peer) == resource;
+  };
+  for (std::size_t i = 0; i < moves.size(); ++i) {
+    const Resource network = network_of(i);
+    const Resource other = network == Resource::links ? Resource::network : Resource::links;
+    bool any = false;
+    for (std::size_t p = 0; p < offers[i].size(); ++p) any = any || on(i, p, network);
+    for (std::size_t p = 0; any && p < offers[i].size(); ++p)
+      if (on(i, p, other)) offers[i][p] = Offer::no("another network");
+  }
+  return offers;
+}
+
+// Whether both networks offer to carry one of the moves.
+bool both_networks(const Machine& machine, const Problem& problem, const std::vector<std::size_t>& moves,
+                   const Offers& offers) {
+  for (std::size_t i = 0; i < moves.size(); ++i) {
+    bool links = false, network = false;
+    for (std::size_t p = 0; p < offers[i].size(); ++p) {
+      if (!offers[i][p].usable) continue;
+      const Resource one = resource_of(machine, all_paths()[p], problem.rank, problem.moves[moves[i]].dst_rank);
+      links = links || one == Resource::links;
+      network = network || one == Resource::network;
+    }
+    if (links && network) return true;
+  }
+  return false;
+}
+
+// Where ranks are joined by two networks, each is tried by itself. Both are used at once if that saves a share of the
+// time that is more than what prices do not tell. Moves that wait for each other do not travel at once, so they stay on
+// one network.
+std::vector<std::size_t> best_paths(const Machine& machine, const Problem& problem, const Facts& facts,
+                                    const std::vector<std::size_t>& moves, const Offers& offers) {
+  if (!both_networks(machine, problem, moves, offers))
+    return Assignment(machine, problem, facts, moves, offers).solve();
+  std::vector<std::size_t> best;
+  std::pair<double, Femto> least;
+  const auto keep_least = [&](const std::vector<std::size_t>& paths, double share) {
+    Assignment assignment(machine, problem, facts, moves, offers);
+    assignment.assign(paths);
+    const auto value = assignment.value();
+    if (!best.empty() && value.first >= least.first * share) return;
+    least = value;
+    best = paths;
+  };
+  std::vector<std::vector<std::size_t>> starts;
+  for (const Resource network : {Resource::links, Resource::network}) {
+    const Offers own = only(machine, problem, moves, offers, [&](std::size_t) { return network; });
+    starts.push_back(Assignment(machine, problem, facts, moves, own).solve());
+    keep_least(starts.back(), 1);
+  }
+  if (problem.compose) return best;
+  const auto alone = least;
+  const auto keep_better = [&](const std::vector<std::size_t>& paths) {
+    keep_least(paths, least == alone ? 1 - machine.constants.further_network : 1);
+  };
+  // Where the network loses by collisions, rounds hold for all pieces of a direction together.
+  if (machine.inside.collision < 1) {
+    for (const std::uint32_t outside : std::views::iota(1U, 1U << (problem.directions + 1))) {
+      const Offers own = only(machine, problem, moves, offers, [&](std::size_t i) {
+        const auto bit = static_cast<std::uint32_t>(problem.moves[moves[i]].direction + 1);
+        return (outside >> bit & 1U) != 0 ? Resource::network : Resource::links;
+      });
+      keep_better(Assignment(machine, problem, facts, moves, own).solve());
+    }
+    return best;
+  }
+  starts.push_back(Assignment(machine, problem, facts, moves, offers).solve());
+  for (const auto& start : starts) keep_better(Assignment(machine, problem, facts, moves, offers).solve_from(start));
+  return best;
+}
+
+// Prices that are not known are guesses. Nothing is chosen for a guess where prices of other paths are known, nor is a
+// second network used for one, unless the user names the path.
+void drop_guesses(const Machine& machine, const Problem& problem, const Move& move, std::vector<Offer>& offers) {
+  if (move.src_rank == move.dst_rank) return;
+  const auto known = [&](std::size_t p) { return machine.cost(all_paths()[p].name).measured; };
+  const auto on_links = [&](std::size_t p) {
+    return resource_of(machine, all_paths()[p], move.src_rank, move.dst_rank) == Resource::links;
+  };
+  bool any_known = false;
+  bool any_on_links = false;
+  for (std::size_t p = 0; p < offers.size(); ++p) {
+    any_known = any_known || (offers[p].usable && known(p));
+    any_on_links = any_on_links || (offers[p].usable && on_links(p));
+  }
+  for (std::size_t p = 0; p < offers.size(); ++p) {
+    const bool worse = any_known ? !known(p) : any_on_links && !on_links(p);
+    if (offers[p].usable && worse && !names(problem.wanted, all_paths()[p]))
+      offers[p] = Offer::no("its price is not known");
+  }
 }
 
 // Messages of GPU memory lie between two kernels, or are asked for, once an epoch each. Those in the order of a stream
@@ -270,6 +379,7 @@ std::vector<Offer> offers_for(const Machine& machine, const Problem& problem, co
                               std::int64_t bytes_moved, bool reasons) {
   std::vector<Offer> offers;
   offers.reserve(all_paths().size());
+  const std::string wanted = wanted_in(problem.wanted, move.direction);
   const BufferFact& src = facts.of(move.src_rank, move.src);
   const BufferFact& dst = facts.of(move.dst_rank, move.dst);
   for (const Path& path : all_paths()) {
@@ -278,15 +388,14 @@ std::vector<Offer> offers_for(const Machine& machine, const Problem& problem, co
       if (reasons) offer.why_not = fmt::format("not for {} to {} memory", to_string(src.memory), to_string(dst.memory));
     } else {
       const bool own = path.memory == Memory::host && (!src.shared || !dst.shared);
-      offer = path.offer(
-          {machine, machine.cost(path.name), forces(problem.wanted, path), move, src, dst, own, bytes_moved});
+      offer = path.offer({machine, machine.cost(path.name), forces(wanted, path), move, src, dst, own, bytes_moved});
       if (const char* why_not = out_of_order(path, move); offer.usable && why_not != nullptr)
         offer = Offer::no(why_not);
       const auto why = machine.unusable.find(path.name);
       if (offer.usable && why != machine.unusable.end()) offer = Offer::no(why->second);
     }
     // A piece that stays on its rank cannot be forced to another path.
-    if (move.src_rank != move.dst_rank && offer.usable && !allows(problem.wanted, path)) {
+    if (move.src_rank != move.dst_rank && offer.usable && !allows(wanted, path)) {
       offer.usable = false;
       offer.why_not = "another path is forced";
     }
@@ -297,17 +406,18 @@ std::vector<Offer> offers_for(const Machine& machine, const Problem& problem, co
 
 std::vector<Decision> choose(const Machine& machine, const Problem& problem, const Facts& facts) {
   std::vector<std::size_t> leaving;
-  std::vector<std::vector<Offer>> offers;
+  Offers offers;
   const std::int64_t bytes_moved = moved(problem);
   for (std::size_t i = 0; i < problem.moves.size(); ++i) {
     const Move& move = problem.moves[i];
     if (move.src_rank != problem.rank) continue;
     offers.push_back(offers_for(machine, problem, facts, move, bytes_moved, false));
+    drop_guesses(machine, problem, move, offers.back());
     if (std::none_of(offers.back().begin(), offers.back().end(), [](const Offer& offer) { return offer.usable; }))
       throw PathUnusable(no_path(problem, move, offers_for(machine, problem, facts, move, bytes_moved)));
     leaving.push_back(i);
   }
-  const auto chosen = Assignment(machine, problem, facts, leaving, offers).solve();
+  const auto chosen = best_paths(machine, problem, facts, leaving, offers);
   std::vector<Decision> decisions;
   for (std::size_t i = 0; i < leaving.size(); ++i) {
     const Move& move = problem.moves[leaving[i]];
@@ -315,6 +425,41 @@ std::vector<Decision> choose(const Machine& machine, const Problem& problem, con
     decisions.push_back({move.dst_rank, static_cast<std::int32_t>(chosen[i]), move.seq, offer.latency, offer.seconds});
   }
   return decisions;
+}
+
+std::vector<NetworkShare> balance(const Machine& machine, const Problem& problem, const Facts& facts,
+                                  const std::vector<Choice>& choices) {
+  std::vector<std::size_t> leaving, paths;
+  Offers offers;
+  const std::int64_t bytes_moved = moved(problem);
+  for (std::size_t i = 0; i < problem.moves.size(); ++i) {
+    const Move& move = problem.moves[i];
+    if (move.src_rank != problem.rank || move.dst_rank == problem.rank) continue;
+    offers.push_back(offers_for(machine, problem, facts, move, bytes_moved, false));
+    drop_guesses(machine, problem, move, offers.back());
+    const auto path = static_cast<std::size_t>(choices[i].path - all_paths().data());
+    offers.back()[path] = Offer::yes(choices[i].latency, choices[i].seconds);
+    paths.push_back(path);
+    leaving.push_back(i);
+  }
+  if (leaving.empty() || !both_networks(machine, problem, leaving, offers)) return {};
+  Assignment assignment(machine, problem, facts, leaving, offers);
+  assignment.assign(paths);
+  std::vector<NetworkShare> shares;
+  for (const Resource network : {Resource::links, Resource::network}) {
+    NetworkShare& share = shares.emplace_back();
+    share.network = network;
+    for (std::size_t i = 0; i < leaving.size(); ++i)
+      if (assignment.resource(i) == network) share.bytes += problem.moves[leaving[i]].bytes();
+    share.seconds = assignment.busy(network);
+    const Offers own = only(machine, problem, leaving, offers, [&](std::size_t) { return network; });
+    Assignment alone(machine, problem, facts, leaving, own);
+    (void)alone.solve();
+    share.alone = alone.busy(network);
+    for (std::size_t i = 0; i < leaving.size(); ++i)
+      if (alone.resource(i) != network) share.carries_all = false;
+  }
+  return shares;
 }
 
 std::vector<Choice> settle(const Problem& problem, const std::function<std::span<const Decision>(int)>& decisions_of) {

@@ -19,7 +19,7 @@ Expected expected_of(const Problem& problem, const Facts& facts, const std::vect
     const bool leaves = move.src_rank == problem.rank;
     exchanges = exchanges || move.src_rank != move.dst_rank;
     // The receiver's core moves the bytes of some paths.
-    const bool by_sender = choice.path->resource != "peer core";
+    const bool by_sender = choice.path->resource != Resource::peer_core;
     double& core = leaves == by_sender || move.src_rank == move.dst_rank ? own : others;
     double seconds = choice.seconds;
     if (links.try_emplace({move.src_rank, move.dst_rank, choice.path}, choice.latency).second)

@@ -45,7 +45,7 @@ std::string others(const Machine& machine, const Problem& problem, const Facts& 
 // busy for a share of their latency only, as in predictions (docs/planning.md).
 bool network_moves(const Machine& machine, const Path& path, int a, int b) {
   if (path.memory != Memory::host || !path.carries(Verb::send)) return false;
-  const bool inside = machine.same_island(a, b);
+  const bool inside = !by_outside(machine, path, a, b);
   if (a == b || (!inside && machine.same_host(a, b))) return false;
   const Network& network = inside ? machine.inside : machine.outside;
   return network.kind != Network::Kind::none && network.bandwidth > 0;
@@ -60,7 +60,7 @@ std::string explain(const Machine& machine, const Problem& problem, const Facts&
                                  me, machine.size(), problem.moves.size(), plan.commands.size(), plan.memory());
   text += fmt::format("{:<26} {:>5} {:>5} {:>12} {:<12} {:<14} {:>9}   {}\n", "piece", "from", "to", "bytes", "pattern",
                       "path", "us", "others, us or why not");
-  std::map<std::string, double> busy;
+  std::map<Resource, double> busy;
   std::set<std::pair<int, const Path*>> links;               // a link's latency is paid once
   std::map<std::pair<int, std::string>, double> by_network;  // latencies of messages that a network moves
   bool guessed = false;
@@ -82,13 +82,18 @@ std::string explain(const Machine& machine, const Problem& problem, const Facts&
       by_network[{move.dst_rank, choice.path->name}] = choice.latency;
       continue;
     }
-    busy[choice.path->resource] += choice.seconds;
-    if (links.emplace(move.dst_rank, choice.path).second) busy[choice.path->resource] += choice.latency;
+    const Resource resource = resource_of(machine, *choice.path, me, move.dst_rank);
+    busy[resource] += choice.seconds;
+    if (links.emplace(move.dst_rank, choice.path).second) busy[resource] += choice.latency;
   }
   for (const auto& [resource, seconds] : busy) {
-    text +=
-        fmt::format("sending keeps {} busy for {:.2f} us (a link's latency counted once)\n", resource, seconds * 1e6);
+    text += fmt::format("sending keeps {} busy for {:.2f} us (a link's latency counted once)\n", to_string(resource),
+                        seconds * 1e6);
   }
+  for (const NetworkShare& share : balance(machine, problem, facts, choices))
+    text += fmt::format("balance: {}: {} bytes, ends after {:.2f} us; {} it would take {:.2f} us\n",
+                        to_string(share.network), share.bytes, share.seconds * 1e6,
+                        share.carries_all ? "alone" : "for all that it can carry", share.alone * 1e6);
   std::int64_t messages = 0;
   double kept = 0;
   for (const Command& c : plan.commands) {

@@ -62,6 +62,35 @@ void mark_mutual(std::vector<Move>& moves) {
     move.mutual = std::binary_search(ways.begin(), ways.end(), std::pair{move.dst_rank, move.src_rank});
 }
 
+namespace {
+
+// The first put from command `begin` on waits for the last one of the round before.
+void put_in_turn(Builder& builder, std::ptrdiff_t begin, int& last_put) {
+  const auto is_put = [&](std::ptrdiff_t i) {
+    return builder.plan().commands[static_cast<std::size_t>(i)].verb == Verb::put;
+  };
+  std::ptrdiff_t first = begin;
+  const std::ptrdiff_t end = std::ssize(builder.plan().commands);
+  while (first < end && !is_put(first)) ++first;
+  if (first == end) return;
+  if (last_put >= 0) builder.depend(static_cast<int>(first), last_put);
+  for (std::ptrdiff_t i = first; i < end; ++i)
+    if (is_put(i)) last_put = static_cast<int>(i);
+}
+
+}  // namespace
+
+std::map<int, std::int64_t> Composer::rounds() const {
+  std::map<int, std::int64_t> rounds;
+  if (machine_.inside.collision >= 1 && machine_.outside.collision >= 1) return rounds;
+  for (const Move& move : problem_.moves) {
+    if (move.src_rank != problem_.rank || move.dst_rank == problem_.rank) continue;
+    const auto [entry, first] = rounds.try_emplace(move.dst_rank, move.round);
+    if (!first) entry->second = std::min(entry->second, move.round);
+  }
+  return rounds;
+}
+
 int Composer::user_buffer(int rank, int buffer) {
   const UserRole& user = problem_.buffers[static_cast<std::size_t>(buffer)];
   Buffer b;
@@ -105,19 +134,24 @@ void compose_links(Composer& composer) {
   // Links sorted by (kind, distance, path). Lanes that receive come first, because they begin with signals for which
   // peers wait; lanes that send follow; what stays on the rank comes last, because nobody else waits for it. Every rank
   // begins with the rank after itself, so that not all ranks send to the same one first.
+  // Where the network loses by collisions, sends go by rounds.
   enum Kind { kReceives, kSends, kStays };
-  std::map<std::tuple<Kind, int, std::string>, std::vector<std::size_t>> links;
+  std::map<std::tuple<Kind, std::int64_t, int, std::string>, std::vector<std::size_t>> links;
+  const std::map<int, std::int64_t> rounds = composer.rounds();
   for (std::size_t i = 0; i < moves.size(); ++i) {
     const Move& move = moves[i];
     const int distance = (move.dst_rank - move.src_rank + builder.ranks()) % builder.ranks();
     const Kind kind = distance == 0 ? kStays : composer.incoming(i) ? kReceives : kSends;
-    if (composer.incoming(i) || composer.outgoing(i)) links[{kind, distance, composer.path(i).name}].push_back(i);
+    const auto round = kind == kSends ? rounds.find(move.dst_rank) : rounds.end();
+    if (composer.incoming(i) || composer.outgoing(i))
+      links[{kind, round == rounds.end() ? 0 : round->second, distance, composer.path(i).name}].push_back(i);
   }
   std::vector<std::tuple<std::int64_t, int, int>> additions;  // seq, first and last command
   std::pair<Kind, int> before{kStays, -1};
-  int number = 0;  // of the link among those between the same two ranks
+  int last_put = -1;  // of the rounds so far
+  int number = 0;     // of the link among those between the same two ranks
   for (auto& [key, members] : links) {
-    const std::pair ends{std::get<0>(key), std::get<1>(key)};
+    const std::pair ends{std::get<0>(key), std::get<2>(key)};
     number = ends == before ? number + 1 : 0;
     before = ends;
     std::sort(members.begin(), members.end(), [&](auto a, auto b) { return moves[a].seq < moves[b].seq; });
@@ -127,9 +161,11 @@ void compose_links(Composer& composer) {
     builder.begin_lane();
     builder.set_path(path.name);
     if (std::get<0>(key) == kSends) {
+      const auto begin = std::ssize(builder.plan().commands);
       protocol.open_send(builder, link);
       protocol.send(builder, link);
       protocol.close_send(builder, link);
+      if (!rounds.empty()) put_in_turn(builder, begin, last_put);
       continue;
     }
     protocol.open_recv(builder, link);

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -37,7 +38,8 @@ struct Problem {
   std::vector<UserRole> buffers;
   std::vector<Move> moves;                 ///< those that leave or reach this rank, after `mark_mutual`
   std::function<void(Composer&)> compose;  ///< empty: `compose_links`
-  std::string wanted = "auto";             ///< forced path or paths
+  std::string wanted = "auto";             ///< forced path or paths; of a halo also by direction (paths/path.hpp)
+  int directions = 0;                      ///< of a halo, which `wanted` may name
   /// Bytes of a buffer of a rank that is no peer, for expectations. Empty: as many as this rank's own buffer has.
   std::function<std::int64_t(int rank, int buffer)> bytes_of;
   std::string remark;  ///< ends the table of `explain`: how the operation came to be laid out so
@@ -93,6 +95,18 @@ std::vector<Offer> offers_for(const Machine& machine, const Problem& problem, co
 /// of all. Throws `PathUnusable` if a move has no usable path, saying what each path answered.
 std::vector<Decision> choose(const Machine& machine, const Problem& problem, const Facts& facts);
 
+/// What one of two networks does, of those that both could carry some of a rank's moves.
+struct NetworkShare {
+  Resource network = Resource::links;
+  std::int64_t bytes = 0;   ///< that leave the rank through it
+  double seconds = 0;       ///< until it has carried them
+  double alone = 0;         ///< what it would take for all that it can carry
+  bool carries_all = true;  ///< that is all that leaves the rank
+};
+/// Empty if there are no such moves.
+std::vector<NetworkShare> balance(const Machine& machine, const Problem& problem, const Facts& facts,
+                                  const std::vector<Choice>& choices);
+
 /// The choice for each move of the problem, from this rank's decisions and those of its peers. `decisions_of(rank)`
 /// returns a rank's decisions. Throws `Error` if a sender has decided nothing for a move.
 std::vector<Choice> settle(const Problem& problem, const std::function<std::span<const Decision>(int)>& decisions_of);
@@ -119,6 +133,8 @@ class Composer {
   const Path& path(std::size_t move) const { return *choices_[move].path; }
   bool outgoing(std::size_t move) const { return problem_.moves[move].src_rank == builder_.rank(); }
   bool incoming(std::size_t move) const { return problem_.moves[move].dst_rank == builder_.rank(); }
+  /// By peer: the round in which this rank sends to it. Empty where the machine's network does not lose by collisions.
+  std::map<int, std::int64_t> rounds() const;
   /// The plan's buffer for a user's buffer of a rank.
   int user_buffer(int rank, int buffer);
 

@@ -164,6 +164,7 @@ class Pricing {
         work.seconds = hides ? 0 : (1 - machine_.constants.line_start) * brought(plan, c, path);
         return;
       }
+      if (!work.on_core && path.carries(Verb::send) && c.verb == Verb::copy) return price_packing(plan, c, work);
       work.seconds = within(plan, c, path, plan.rank);
       if (!work.on_core) work.seconds *= share_of_pass(plan, i);
       if (!work.on_core && c.loop >= 0 && ends_pass(plan, i)) work.seconds += machine_.constants.gpu_round;
@@ -171,6 +172,7 @@ class Pricing {
       if (!work.on_core) work.resource = hardware("GPU");
       return;
     }
+    work.outside = by_outside(machine_, path, work.from, work.to);
     work.seconds = between(plan, i, path, work);
     if (work.on_core) return;
     if (c.verb == Verb::put && !path.carries(Verb::put)) {
@@ -183,8 +185,22 @@ class Pricing {
     // A fetch takes only the links into this rank: one pass fetches from all others at the same time, so that none of
     // their links is what takes longest.
     const bool fetches = work.to == plan.rank;
-    work.resource = hardware(path.both_ends ? path.resource + (fetches ? ", in" : ", out") : path.resource);
-    if (path.both_ends && !fetches) work.into = hardware(path.resource + ", in");
+    const Resource resource = resource_of(machine_, path, work.from, work.to);
+    const std::string name(to_string(resource));
+    work.resource = hardware(resource == Resource::links ? name + (fetches ? ", in" : ", out") : name);
+    if (path.both_ends && !fetches) work.into = hardware(name + ", in");
+    if (resource == Resource::links) work.collision = machine_.inside.collision;
+  }
+
+  // Of a message the price of its path has all but what scattered pieces take more.
+  void price_packing(const Plan& plan, const Command& c, Work& work) {
+    const Move move = move_of(plan, c, plan.rank, plan.rank);
+    const bool scattered = std::any_of(move.copies.begin(), move.copies.end(), [](const StridedCopy& copy) {
+      return std::max(copy.src_pattern(), copy.dst_pattern()) > Pattern::contiguous;
+    });
+    if (!machine_.cost("self:gpu").measured) guessed_.insert("self:gpu");
+    work.seconds = scattered ? packing_seconds(machine_, move.bytes(), move.runs()) : 0;
+    work.resource = hardware(std::string(to_string(Resource::gpu)));
   }
 
   // The seconds that a put by SMs takes more because it sends a sum, or because its rank exchanges with several others.
@@ -235,7 +251,8 @@ class Pricing {
   double latency(int from, int to, const Path& path) const {
     if (from == to) return 0;
     const PathCost& cost = machine_.cost(path.name);
-    return mutual(from, to) ? cost.mutual.latency : cost.one_way.latency;
+    const auto whole = whole_.find({way(from, to), &path});
+    return latency_of(mutual(from, to) ? cost.mutual : cost.one_way, whole == whole_.end() ? 0 : whole->second);
   }
 
   Move move_of(const Plan& plan, const Command& c, int from, int to) const {

@@ -25,6 +25,8 @@ namespace tasuki::detail {
 struct Work {
   std::int32_t from = -1;  ///< ranks between which bytes cross; -1: the bytes stay on the rank
   std::int32_t to = -1;
+  bool outside = false;  ///< they cross by the network `outside`
+  double collision = 1;  ///< `Network::collision`; below 1 the hardware moves what lanes ask of it one after the other
   /// number of the counter (signal, wait) or channel (send, recv) by which it meets other commands
   std::int32_t meets = -1;
   std::int32_t per_epoch = 0;  ///< signal, wait: how far that counter advances in one

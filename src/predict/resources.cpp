@@ -4,32 +4,28 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
+#include <utility>
 
 namespace tasuki::detail {
 
-Resources::Resources(const Machine& machine) : machine_(machine) {
-  std::set<int> hosts;
-  std::map<int, std::set<int>> hosts_of, ranks_of;  // islands
-  for (int r = 0; r < machine.size(); ++r) {
-    const auto& rank = machine.ranks[static_cast<std::size_t>(r)];
-    hosts.insert(rank.host);
-    hosts_of[rank.island].insert(rank.host);
-    ranks_of[rank.island].insert(r);
+namespace {
+
+std::string name_of(const NetworkLink& link) {
+  const std::string where = link.island < 0 ? " outside" : fmt::format(" in island {}", link.island);
+  switch (link.kind) {
+    case NetworkLink::Kind::port_out:
+      return fmt::format("port out of {}{}", link.from, where);
+    case NetworkLink::Kind::link:
+      return fmt::format("link {} -> {}{}", link.from, link.to, where);
+    case NetworkLink::Kind::port_into:
+      break;
   }
-  const auto place = [](const std::set<int>& all, int one) {
-    return static_cast<int>(std::distance(all.begin(), all.find(one)));
-  };
-  std::map<int, int> host_places;
-  for (const int host : hosts) host_places.emplace(host, static_cast<int>(host_places.size()));
-  for (int r = 0; r < machine.size(); ++r) {
-    const auto& rank = machine.ranks[static_cast<std::size_t>(r)];
-    host_.push_back(host_places.at(rank.host));
-    // In an island of several hosts the network joins the hosts; within one host it joins the ranks.
-    const auto& members = hosts_of[rank.island];
-    point_.push_back(members.size() > 1 ? place(members, rank.host) : place(ranks_of[rank.island], r));
-  }
+  return fmt::format("port into {}{}", link.to, where);
 }
+
+}  // namespace
+
+Resources::Resources(const Machine& machine) : machine_(machine), network_(machine) {}
 
 int Resources::add(std::string name, int servers, double bandwidth) {
   all_.push_back({std::move(name), bandwidth, 0, {}});
@@ -41,6 +37,11 @@ int Resources::named(const std::string& name, int servers, double bandwidth) {
   const auto found = names_.find(name);
   if (found != names_.end()) return found->second;
   return names_[name] = add(name, servers, bandwidth);
+}
+
+double Resources::free_at(int resource) const {
+  const auto& servers = all_[static_cast<std::size_t>(resource)].servers;
+  return std::min_element(servers.begin(), servers.end())->first;
 }
 
 Resources::Served Resources::serve(int resource, double at, double seconds, std::int32_t who) {
@@ -56,10 +57,10 @@ Resources::Served Resources::serve(int resource, double at, double seconds, std:
   return served;
 }
 
-Resources::Served Resources::carry(int from, int to, double at, std::int64_t bytes, std::int32_t who) {
+Resources::Served Resources::carry(int from, int to, bool outside, double at, std::int64_t bytes, std::int32_t who) {
   Served whole{at, at, -1};
   double head = at;
-  for (const int link : way(from, to).links) {
+  for (const int link : way(from, to, outside).links) {
     const double seconds = static_cast<double>(bytes) / all_[static_cast<std::size_t>(link)].bandwidth;
     const Served served = serve(link, head, seconds, who);
     if (served.after >= 0) whole.after = served.after;
@@ -70,55 +71,22 @@ Resources::Served Resources::carry(int from, int to, double at, std::int64_t byt
   return whole;
 }
 
-const Resources::Way& Resources::way(int from, int to) {
-  static const Way none;
-  const bool inside = machine_.same_island(from, to);
-  if (!inside && machine_.same_host(from, to)) return none;
-  if (const Network& network = inside ? machine_.inside : machine_.outside;
-      network.kind == Network::Kind::none || network.bandwidth <= 0)
-    return none;
-  const auto found = ways_.find({from, to});
-  return found != ways_.end() ? found->second : ways_.emplace(std::pair(from, to), find(from, to)).first->second;
-}
-
-Resources::Way Resources::find(int from, int to) {
-  Way way;
-  const auto a = static_cast<std::size_t>(from);
-  const auto b = static_cast<std::size_t>(to);
-  if (machine_.same_island(from, to)) {
-    route(machine_.inside, fmt::format(" in island {}", machine_.ranks[a].island), point_[a], point_[b], way);
-  } else if (!machine_.same_host(from, to)) {
-    route(machine_.outside, " outside", host_[a], host_[b], way);
+const Resources::Route& Resources::way(int from, int to, bool outside) {
+  static const Route none;
+  outside = outside || !machine_.same_island(from, to);
+  const Network& network = outside ? machine_.outside : machine_.inside;
+  if (network.bandwidth <= 0) return none;
+  const std::tuple key{from, to, outside};
+  const auto found = ways_.find(key);
+  if (found != ways_.end()) return found->second;
+  Route route;
+  const Way way = network_.between(from, to, outside);
+  for (const NetworkLink& link : way.links) {
+    const bool port = link.kind != NetworkLink::Kind::link;
+    route.links.push_back(named(name_of(link), port ? network.rails : 1, network.bandwidth));
   }
-  return way;
-}
-
-// The resources on the way: a port out, the links, a port in. On a torus the way goes dimension by dimension, the
-// shorter way round, and upwards if both ways are equally long.
-void Resources::route(const Network& network, const std::string& where, int from, int to, Way& way) {
-  if (network.kind == Network::Kind::none || network.bandwidth <= 0 || from == to) return;
-  way.links.push_back(named(fmt::format("port out of {}{}", from, where), network.rails, network.bandwidth));
-  if (network.kind == Network::Kind::torus) {
-    int stride = 1;
-    for (const int extent : network.extents) stride *= extent;
-    int at = from;
-    int hops = 0;
-    for (const int extent : network.extents) {
-      stride /= extent;
-      const int target = to / stride % extent;
-      const int up = (target - at / stride % extent + extent) % extent;
-      const int step = 2 * up <= extent ? 1 : extent - 1;
-      while (at / stride % extent != target) {
-        const int place = at / stride % extent;
-        const int next = at + ((place + step) % extent - place) * stride;
-        way.links.push_back(named(fmt::format("link {} -> {}{}", at, next, where), 1, network.bandwidth));
-        at = next;
-        ++hops;
-      }
-    }
-    way.latency = std::max(hops - 1, 0) * network.latency;
-  }
-  way.links.push_back(named(fmt::format("port into {}{}", to, where), network.rails, network.bandwidth));
+  route.latency = std::max(way.hops - 1, 0) * network.latency;
+  return ways_.emplace(key, std::move(route)).first->second;
 }
 
 void Resources::forget_busy() {

@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "machine/ways.hpp"
 #include "tasuki/machine.hpp"
 
 namespace tasuki::detail {
@@ -25,15 +27,16 @@ class Resources {
     double end = 0;
     std::int32_t after = -1;
   };
+  double free_at(int resource) const;
   Served serve(int resource, double at, double seconds, std::int32_t who);
 
-  /// Sends bytes from rank to rank. Every link on the way serves them; a link begins when the first bytes have passed
-  /// the one before. `end` is when the last bytes have left the last link; it is the beginning if the machine has no
-  /// network between the two ranks.
-  Served carry(int from, int to, double at, std::int64_t bytes, std::int32_t who);
-  bool has_way(int from, int to) { return !way(from, to).links.empty(); }
+  /// Sends bytes from rank to rank, through the network `outside` or the one `inside`. Every link on the way serves
+  /// them; a link begins when the first bytes have passed the one before. `end` is when the last bytes have left the
+  /// last link; it is the beginning if the machine has no network between the two ranks.
+  Served carry(int from, int to, bool outside, double at, std::int64_t bytes, std::int32_t who);
+  bool has_way(int from, int to, bool outside) { return !way(from, to, outside).links.empty(); }
   /// The latency of all hops after the first.
-  double latency(int from, int to) { return way(from, to).latency; }
+  double latency(int from, int to, bool outside) { return way(from, to, outside).latency; }
 
   void forget_busy();  ///< begins the sums of busy time anew
   std::vector<std::pair<std::string, double>> busy() const;
@@ -45,21 +48,18 @@ class Resources {
     double busy = 0;
     std::vector<std::pair<double, std::int32_t>> servers;  // of each: when it is free again, and after which command
   };
-  struct Way {
+  struct Route {
     std::vector<int> links;
     double latency = 0;
   };
-  const Way& way(int from, int to);
-  Way find(int from, int to);
+  const Route& way(int from, int to, bool outside);
   int named(const std::string& name, int servers, double bandwidth);
-  void route(const Network& network, const std::string& where, int from, int to, Way& way);
 
   const Machine& machine_;
+  Ways network_;
   std::vector<Resource> all_;
   std::map<std::string, int> names_;
-  std::map<std::pair<int, int>, Way> ways_;
-  std::vector<int> host_;   // per rank: number of its host among all
-  std::vector<int> point_;  // per rank: its position in the network of its island
+  std::map<std::tuple<int, int, bool>, Route> ways_;  // from, to, outside
 };
 
 }  // namespace tasuki::detail

@@ -305,6 +305,14 @@ Walk::Went Walk::step(std::int32_t r, Lane& lane, double now) {
     wait_for_core(r, lane);
     return Went::nowhere;
   }
+  if (work.collision < 1) {
+    const double free = resources_.free_at(rank(r).hardware[at(work.resource)]);
+    if (free > now) {
+      wait_until(r, lane, free);
+      wake(r, free);
+      return Went::nowhere;
+    }
+  }
   c.verb == Verb::signal ? signal(r, lane, now) : this->work(r, lane, now);
   return Went::on;
 }
@@ -402,11 +410,11 @@ void Walk::work(std::int32_t r, Lane& lane, double now) {
   const std::int32_t id = lane.at;
   const Work& work = prices_.work[at(id)];
   const bool sends = command(r, id).verb == Verb::send;
-  const bool by_network = work.from >= 0 && resources_.has_way(work.from, work.to);
+  const bool by_network = work.from >= 0 && resources_.has_way(work.from, work.to, work.outside);
   Ended ended;
   double travels = 0;  // from then until the bytes have arrived
   const auto carry = [&](double from, double least) {
-    const auto served = resources_.carry(work.from, work.to, from, work.bytes, id);
+    const auto served = resources_.carry(work.from, work.to, work.outside, from, work.bytes, id);
     if (served.end > least && served.after >= 0) ended.after = served.after;
     return std::max(served.end, least);
   };
@@ -427,20 +435,32 @@ void Walk::work(std::int32_t r, Lane& lane, double now) {
     ended = {served.end, served.after >= 0 ? served.after : lane.after};
     if (work.into >= 0) {
       // Asked for at the same time: what several lanes move they move at once, whatever their order is here.
-      const auto in = resources_.serve(rank(work.to).hardware[at(work.into)], lane.ready, work.seconds, id);
+      auto in = arrive(work, work.collision < 1 ? served.begin : lane.ready, id);
+      if (work.collision < 1 && in.end > served.end)
+        resources_.serve(rank(r).hardware[at(work.resource)], served.end, in.end - served.end, id);
       if (in.end > ended.at) ended = {in.end, in.after >= 0 ? in.after : ended.after};
     }
-    if (by_network) ended.at = carry(served.begin, served.end);
+    if (by_network) ended.at = carry(served.begin, ended.at);
     ended.at -= work.tail;
     travels = work.latency;
   }
   advance(r, lane, ended);
   if (!sends) return;
-  const double arrival = ended.at + travels + (by_network ? resources_.latency(work.from, work.to) : 0);
+  const double arrival = ended.at + travels + (by_network ? resources_.latency(work.from, work.to, work.outside) : 0);
   Channel& channel = channels_[at(work.meets)];
   channel.arrivals.emplace_back(arrival, id);
   reopen(channel.receiver, channel.waiting);
   wake(channel.receiver, arrival);
+}
+
+// The bytes enter the receiver's hardware. While bytes of another rank enter it, too, both lose bandwidth.
+Resources::Served Walk::arrive(const Work& work, double asked, std::int32_t id) {
+  const int into = rank(work.to).hardware[at(work.into)];
+  auto in = resources_.serve(into, asked, work.seconds, id);
+  if (work.collision >= 1 || in.begin <= asked) return in;
+  const double together = 2 * std::min(in.begin - asked, work.seconds);
+  in.end = resources_.serve(into, in.end, together * (1 / work.collision - 1), id).end;
+  return in;
 }
 
 // Has the rank looked at again at `time`. Several requests for one time need one look.

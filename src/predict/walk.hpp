@@ -130,6 +130,7 @@ class Walk {
     return static_cast<std::int32_t>(&lane - lanes_.data()) - ranks_[static_cast<std::size_t>(r)].lane_begin;
   }
   void signal(std::int32_t r, Lane& lane, double now);
+  Resources::Served arrive(const Work& work, double asked, std::int32_t id);
   void work(std::int32_t r, Lane& lane, double now);
   Ended on_core(std::int32_t r, const Lane& lane, double now, double seconds);
   std::int64_t counter_value(std::int32_t r, const Lane& lane) const;

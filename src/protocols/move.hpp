@@ -38,9 +38,14 @@ struct Move {
   bool relayed = false;    ///< its bytes, or its place at the destination, depend on what arrives earlier in the epoch
   std::int64_t chunk = 0;  ///< bytes of a round of the chunk loop in which it travels; 0: it travels in none
   bool summed = false;     ///< its destination combines it with other values, which lie in its own memory or arrive
-  std::string label;       ///< for people: `p face +0`
+  int direction = -1;      ///< of a halo: the first dimension in which its ranks are neighbours; -1: it has none
+  /// Where the machine's network loses by collisions, a rank sends in the order of rounds. In each round it receives
+  /// from one rank at most, if all of them take as long.
+  std::int64_t round = 0;
+  std::string label;  ///< for people: `p face +0`
   std::int64_t bytes() const;
-  std::int64_t runs() const;  ///< contiguous runs on the more scattered side
+  std::int64_t runs() const;         ///< contiguous runs on the more scattered side
+  std::int64_t descriptors() const;  ///< strided rows of blocks, which one descriptor each names
   /// Whether most runs are shorter than a cache line.
   bool shares_lines() const { return bytes() < 64 * runs(); }
 };

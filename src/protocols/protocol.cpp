@@ -45,6 +45,16 @@ std::int64_t Move::runs() const {
   return sum;
 }
 
+std::int64_t Move::descriptors() const {
+  std::int64_t sum = 0;
+  for (const StridedCopy& copy : copies) {
+    std::int64_t rows = 1;
+    for (int d = 0; d + 1 < copy.ndims; ++d) rows *= copy.dims[static_cast<std::size_t>(d)].count;
+    sum += rows;
+  }
+  return sum;
+}
+
 void Link::delivers(std::size_t move, int command) {
   if (commands.empty()) {
     commands.assign(moves.size(), -1);

@@ -90,6 +90,7 @@ Problem HaloMoves::problem(int rank) const {
   Problem problem;
   problem.operation = name();
   problem.rank = rank;
+  for (const HaloGeometry& one : geometry_) problem.directions = std::max(problem.directions, one.ndims());
   for (std::size_t f = 0; f < fields_.size(); ++f) {
     const HaloBuffer& field = fields_[f];
     const Placement& placement = *placements_[f];
@@ -100,6 +101,8 @@ Problem HaloMoves::problem(int rank) const {
       move.seq = index * kPiecesPerField + piece.seq;
       move.src = move.dst = index;
       move.label = fmt::format("{} {}", names_[f], piece.direction);
+      move.round = piece.round;
+      move.direction = static_cast<int>(piece.direction.find_first_not_of('0'));
       const Layout own = box_layout(memory_extents(placement, field, piece.owner), field, piece.owner_at, piece.count);
       const Layout shadow =
           box_layout(memory_extents(placement, field, piece.receiver), field, piece.receiver_at, piece.count);

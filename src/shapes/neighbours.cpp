@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -198,9 +200,29 @@ void check_blocks(const NeighbourBlocks& blocks, int rank, int ranks) {
   }
 }
 
+// Colours the pairs that exchange so that those of one rank differ: each takes the first colour that is left. At most
+// twice as many are needed as a rank has partners.
+std::map<std::pair<int, int>, int> rounds_of(const std::vector<NeighbourBlocks>& all) {
+  std::set<std::pair<int, int>> pairs;
+  for (int rank = 0; rank < std::ssize(all); ++rank)
+    for (const int to : all[at(rank)].to)
+      if (to >= 0 && to != rank) pairs.insert(std::minmax(rank, to));
+  std::vector<std::set<int>> taken(all.size());
+  std::map<std::pair<int, int>, int> rounds;
+  for (const auto& [a, b] : pairs) {
+    int round = 0;
+    while (taken[at(a)].contains(round) || taken[at(b)].contains(round)) ++round;
+    taken[at(a)].insert(round);
+    taken[at(b)].insert(round);
+    rounds[{a, b}] = round;
+  }
+  return rounds;
+}
+
 class JointNeighbours final : public EachRank {
  public:
-  explicit JointNeighbours(NeighbourShape shape) : shape_(std::move(shape)) {}
+  JointNeighbours(NeighbourShape shape, std::map<std::pair<int, int>, int> rounds)
+      : shape_(std::move(shape)), rounds_(std::move(rounds)) {}
 
   std::vector<BufferFact> facts(int rank) const override {
     const NeighbourBlocks& blocks = shape_.blocks[at(rank)];
@@ -216,10 +238,16 @@ class JointNeighbours final : public EachRank {
 
  private:
   Problem problem_of(int rank) const override {
-    return neighbour_problem(neighbour_name(shape_.allgather), shape_.blocks, rank);
+    Problem problem = neighbour_problem(neighbour_name(shape_.allgather), shape_.blocks, rank);
+    for (Move& move : problem.moves) {
+      const auto found = rounds_.find(std::minmax(move.src_rank, move.dst_rank));
+      if (found != rounds_.end()) move.round = found->second;
+    }
+    return problem;
   }
 
   NeighbourShape shape_;
+  std::map<std::pair<int, int>, int> rounds_;  // of pairs, the lower rank first
 };
 
 }  // namespace
@@ -231,7 +259,9 @@ std::shared_ptr<const JointShape> joint(const Machine& machine, const NeighbourS
                             machine.size()));
   for (int rank = 0; rank < machine.size(); ++rank) check_blocks(neighbours.blocks[at(rank)], rank, machine.size());
   if (const std::string wrong = misfit_of(neighbours.blocks); !wrong.empty()) throw Error(wrong);
-  return std::make_shared<const JointNeighbours>(neighbours);
+  const bool loses = machine.inside.collision < 1 || machine.outside.collision < 1;
+  return std::make_shared<const JointNeighbours>(
+      neighbours, loses ? rounds_of(neighbours.blocks) : std::map<std::pair<int, int>, int>());
 }
 
 }  // namespace tasuki

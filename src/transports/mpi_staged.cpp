@@ -180,14 +180,17 @@ class MpiStaged final : public Transport {
     const bool enough = runtime.thread_level() >= MPI_THREAD_MULTIPLE;
     threads_ = and_over_ranks(runtime, {enough ? std::uint64_t{1} : 0}, "looking for MPI's threads")[0] != 0;
   }
-  // The path is offered, and so measured, only if some GPUs cannot access each other or the user asks for it.
+  // Measuring the path takes time that all programs would pay. So it is offered only if some GPUs need it or the user
+  // names it.
   void prepare(Runtime& runtime, const std::string& wanted) override {
-    if (!runtime.gpus || (runtime.gpus->complete() && !forces(wanted, path_named("mpi:staged")))) return;
+    if (!runtime.gpus || (runtime.gpus->complete() && !names(wanted, path_named("mpi:staged")))) return;
     wanted_ = true;
   }
-  bool prepare_pair(Runtime&, int, const std::string&) override { return threads_; }
+  bool prepare_pair(Runtime& runtime, int peer, const std::string& wanted) override {
+    return threads_ && (names(wanted, path_named("mpi:staged")) || !runtime.gpus->reach(runtime.rank(), peer));
+  }
   std::string why_not() const override {
-    if (!wanted_) return "all GPUs reach each other (path 'mpi' goes through the host all the same)";
+    if (!wanted_) return "not measured: no GPU needs it (option 'path' with 'mpi' in its list has it measured)";
     return threads_ ? ""
                     : "the progress thread needs MPI_THREAD_MULTIPLE, but MPI was started with less; use "
                       "MPI_Init_thread";

@@ -205,18 +205,16 @@ class Message final : public StreamChannel {
 
 class NcclTransport final : public Transport {
  public:
-  // Connecting takes a second and GPU memory. So it is done only if some GPUs cannot access each other or the user asks
-  // for the path.
+  // Connecting takes a second and GPU memory. So it is done only if some GPUs need it or the user names the path.
   void prepare(Runtime& runtime, const std::string& wanted) override {
-    const bool forced = forces(wanted, path_named("nccl"));
-    if (!runtime.gpus || connected() || !allows(wanted, path_named("nccl"))) return;
-    if (runtime.gpus->complete() && !forced) return;
+    if (!runtime.gpus || connected()) return;
+    if (!names(wanted, path_named("nccl")) && (runtime.gpus->complete() || !allows_somewhere(wanted))) return;
     connect(runtime, {runtime.everyone().begin(), runtime.everyone().end()}, all_);
   }
   bool prepare_pair(Runtime& runtime, int peer, const std::string& wanted) override {
     if (connected() || pairs_.contains(peer)) return true;
-    const bool forced = forces(wanted, path_named("nccl"));
-    if (!allows(wanted, path_named("nccl")) || (runtime.gpus->reach(runtime.rank(), peer) && !forced)) return false;
+    if (!names(wanted, path_named("nccl")) && (runtime.gpus->reach(runtime.rank(), peer) || !allows_somewhere(wanted)))
+      return false;
     Connected pair;
     connect(runtime, {std::min(peer, runtime.rank()), std::max(peer, runtime.rank())}, pair);
     if (pair) pairs_[peer] = pair;
@@ -244,6 +242,13 @@ class NcclTransport final : public Transport {
 #else
   using Connected = std::shared_ptr<void>;
 #endif
+  // Whether a direction of a halo may take any path.
+  static bool allows_somewhere(const std::string& wanted) {
+    const Path& nccl = path_named("nccl");
+    for (int direction = -1; direction < kMaxDims; ++direction)
+      if (allows(wanted_in(wanted, direction), nccl)) return true;
+    return false;
+  }
   bool connected() const {
     return all_ != nullptr;
   }
@@ -275,7 +280,8 @@ class NcclTransport final : public Transport {
 #endif
   }
 
-  static constexpr const char* kNotConnected = "not connected: all GPUs reach each other (path 'nccl' connects it)";
+  static constexpr const char* kNotConnected =
+      "not connected: no GPU needs it (option 'path' with 'nccl' in its list connects it)";
   Connected all_;
   std::map<int, Connected> pairs_;  // by peer: for transfers that were made before all ranks were connected
   std::string why_not_ = kNotConnected;

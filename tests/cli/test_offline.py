@@ -66,6 +66,50 @@ def test_predictions_of_several_machines_and_numbers_of_ranks(tasuki):
     assert "torus of 3 x 2 x 6, which grows in its first dimension: give a multiple of 12" in wrong
     assert "give a multiple of 16" in tasuki("predict", "barrier", "--machine", "tca-64", "-n", 72, status=1, **NO_MPI)
     assert tasuki("predict", "barrier", "--machine", "tca-64", "-n", 80, "--json", **NO_MPI)["predictions"][0]["us"] > 0
+HYBRID = ["halo", "--machine", "tca-64", "-n", 8, "--extents", "128x128x256", "--split", "2x4x1", "--dtype", "f32"]
+HYBRID += ["--periodic", "none", "--memory", "device", "--no-corners", "--shadow", "1x1x0"]
+
+
+def test_each_direction_of_a_halo_takes_its_path(tasuki):
+    data = tasuki("explain", *HYBRID, "--path", "i=mpi,j=peer:put", "--rank", 1, "--json", **NO_MPI)
+    pieces = data["ranks"][0]["pieces"]
+    by_side = {piece["piece"].split()[1].replace("+", "-"): piece["path"] for piece in pieces}
+    assert by_side == {"-00": "mpi:staged", "0-0": "peer:put"}
+    text = tasuki("explain", *HYBRID, "--path", "i=mpi,j=peer", "--rank", 1, **NO_MPI)
+    assert "balance: " not in text  # each piece has one network
+    text = tasuki("explain", *HYBRID, "--rank", 1, **NO_MPI)
+    assert re.search(r"^balance: links of the GPU: \d+ bytes, ends after .* us; alone it would take .* us$", text, re.M)
+    assert re.search(r"^balance: network outside: \d+ bytes, ", text, re.M)
+    wrong = tasuki("explain", *HYBRID, "--path", "l=mpi", status=1, **NO_MPI)
+    assert "there is no direction 'l'; this halo has i, j, k" in wrong
+    wrong = tasuki("explain", *HYBRID, "--path", "j=shared", status=1, **NO_MPI)
+    assert "no path can carry" in wrong and "when path 'shared' is forced" in wrong
+
+
+def test_boxes_are_mapped_to_ranks(tasuki, tmp_path):
+    ring = {"tasuki_machine": 1, "ranks": {"count": 8, "per_host": 1, "per_island": 8, "gpus": True}}
+    ring["inside"] = {"kind": "torus", "extents": [8], "bandwidth": 4e9, "latency": 1e-6}
+    ring["paths"] = {"peer:put": {"latency": 2e-6, "bandwidth": 2.8e9, "per_run": 1e-8}}
+    file = tmp_path / "ring.json"
+    file.write_text(json.dumps(ring))
+    halo = ["explain", "halo", "--machine", file, *HYBRID[5:], "--path", "peer:put", "--json"]
+
+    def seconds(*options):
+        return tasuki(*halo, *options, **NO_MPI)["ranks"][0]["predicted"]["us"]
+
+    row, hops = seconds("--mapping", "row"), seconds("--reorder")
+    assert hops < 0.8 * row and seconds("--mapping", "hops") == hops and seconds() == row
+    assert seconds("--mapping", "0,1,2,3,7,6,5,4") < row
+    for given, why in (
+        ("0,1,2,3", "option 'given' has 4 entries, but the grid has 8 boxes"),
+        ("0,1,2,3,4,5,6,6", "names rank 6 for box 6 and for box 7; every rank has one box"),
+        ("rows", "option 'mapping' is 'rows'; it is row, column, blocks, hops or given"),
+    ):
+        assert why in tasuki("explain", *halo[1:-1], "--mapping", given, status=1, **NO_MPI)
+    ring["uses"] = {"mpi:staged": "outside"}
+    file.write_text(json.dumps(ring))
+    wrong = tasuki(*halo[:-1], status=1, **NO_MPI)
+    assert 'uses.mpi:staged: is "outside", but the file has no network "outside"' in wrong
 
 
 def test_collectives_are_explained_with_their_candidates(tasuki):

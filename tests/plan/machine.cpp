@@ -21,6 +21,8 @@ Machine full() {
   machine.cores = 48;
   machine.inside = {Network::Kind::switched, {}, 4, 4.5e11, 2e-7};
   machine.outside = {Network::Kind::torus, {3, 1}, 2, 2.5e10, 0};
+  machine.inside.collision = 0.5;
+  machine.uses = {{"mpi", "outside"}, {"nccl", "inside"}};
   PathCost cost;
   cost.measured = true;
   machine.costs["shared:put"] = cost;
@@ -31,6 +33,11 @@ Machine full() {
   cost.one_way.per_run = 0;
   cost.measured = false;
   machine.costs["shared:read"] = cost;
+  cost.one_way.switches = {{8192, 2.8e-5, 2.9e9}, {262144, 3.5e-5, 3.4e9}};
+  cost.mutual.switches = {{1 << 20, 1e-5, 1e9}};
+  cost.descriptors = 1024;
+  cost.more_descriptors = 3e-7;
+  machine.costs["mpi:staged"] = cost;
   machine.unusable["nccl"] = "not built";
   machine.unusable["peer:put"] = "no GPU reaches another";
   machine.gpu_reason = "another process has them";
@@ -126,6 +133,18 @@ TEST_CASE("prices in a file are as a profile has them: what is left out follows 
   CHECK(machine.cost("nccl") == PathCost{});
 }
 
+TEST_CASE("protocols that change with the size are read from keys with sizes, both ways as one way if not said") {
+  const Machine machine = Machine::from_json(file_with(
+      R"("paths": {"mpi": {"latency": 6e-6, "bandwidth": 3e8, "latency_above_8192": 2e-5, "bandwidth_above_8192": 2e9,
+                           "bandwidth_above_65536": 3e9, "mutual_latency_above_100": 1e-5}})"));
+  const PathCost& cost = machine.cost("mpi");
+  CHECK(cost.one_way.switches == std::vector<ProtocolSwitch>{{8192, 2e-5, 2e9}, {65536, 6e-6, 3e9}});
+  CHECK(cost.mutual.switches == std::vector<ProtocolSwitch>{{100, 1e-5, 3e8}});
+  CHECK(cost_of(section_of(cost)) == cost);
+  refuses(file_with(R"("paths": {"mpi": {"latency_above_0": 1e-6}})"), "paths.mpi: has the unknown key");
+  refuses(file_with(R"("paths": {"mpi": {"latency_above_x": 1e-6}})"), "paths.mpi: has the unknown key");
+}
+
 TEST_CASE("what is no machine file at all is refused") {
   refuses("", "not JSON at byte 1");
   refuses("{\"tasuki_machine\": 1,", "not JSON at byte 22");
@@ -185,7 +204,8 @@ TEST_CASE("networks that cannot be are refused") {
   refuses(file_with(R"("outside": {"kind": 1})"), "outside.kind: is 1, not a text");
   refuses(file_with(R"("outside": {"kind": "mesh"})"), "outside.kind: is \"mesh\"; it is \"switch\" or \"torus\"");
   refuses(file_with(R"("outside": {"kind": "switch", "speed": 1})"),
-          "outside: has the unknown key \"speed\"; known are bandwidth, extents, kind, latency, rails");
+          "outside: has the unknown key \"speed\"; known are bandwidth, collision, extents, kind, latency, "
+          "rails");
   refuses(file_with(R"("outside": {"kind": "switch", "extents": [2]})"), "outside.extents: belongs to a torus only");
   refuses(file_with(R"("outside": {"kind": "torus"})"),
           "outside.extents: is missing: a torus needs hosts in each dimension");
@@ -213,12 +233,25 @@ TEST_CASE("networks that cannot be are refused") {
         "no error");
 }
 
+TEST_CASE("networks that paths use and the machine does not have are refused") {
+  refuses(file_with(R"("uses": ["mpi"])"), "uses: is [\"mpi\"], not an object");
+  refuses(file_with(R"("uses": {"mpi": 1})"), "uses.mpi: is 1, not a text");
+  refuses(file_with(R"("uses": {"mpi": "ib0"})"),
+          "uses.mpi: is \"ib0\"; it is \"inside\" or \"outside\", a network of the machine");
+  refuses(file_with(R"("uses": {"mpi": "outside"})"),
+          "uses.mpi: is \"outside\", but the file has no network \"outside\"; describe it, or leave this out");
+  refuses(file_with(R"("inside": {"kind": "switch", "collision": 1.5})"),
+          "inside.collision: is 1.5, not a share of at most 1");
+  refuses(file_with(R"("inside": {"kind": "switch", "collision": 0})"),
+          "inside.collision: is 0, not a positive number");
+}
+
 TEST_CASE("prices and constants that cannot be are refused") {
   refuses(file_with(R"("paths": [])"), "paths: is [], not an object");
   refuses(file_with(R"("paths": {"mpi": 3})"), "paths.mpi: is 3, not an object");
   refuses(file_with(R"("paths": {"mpi": {"latncy": 1e-6}})"),
-          "paths.mpi: has the unknown key \"latncy\"; known are bandwidth, bandwidth_of_<bytes>, bulk_bandwidth, "
-          "bulk_from,");
+          "paths.mpi: has the unknown key \"latncy\"; known are bandwidth, bandwidth_above_<bytes>, "
+          "bandwidth_of_<bytes>, bulk_bandwidth, bulk_from,");
   refuses(file_with(R"("paths": {"mpi": {"bandwidth": -1e9}})"),
           "paths.mpi.bandwidth: is -1000000000.0, not a positive number");
   refuses(file_with(R"("paths": {"mpi": {"mutual_latency": 0}})"),

@@ -57,7 +57,7 @@ def show(console: Console, data: dict, rank: int) -> None:
         columns = ["piece", ">from", ">to", ">bytes", "pattern", "path", ">predicted µs", "others: µs, or why not"]
         console.print(table(lines[0], columns, rows))
         for line in lines:
-            if line.startswith(("sending keeps", "the network moves", "* not measured")):
+            if line.startswith(("sending keeps", "balance: ", "the network moves", "* not measured")):
                 console.print(line)
         chosen = re.search(r"^algorithm: .*?(?=^predicted: |\Z)", answer["text"], re.M | re.S)
         if chosen:

@@ -163,7 +163,8 @@ def explain(context, options: dict) -> dict:
     force = {"path": options["path"], "engine": options["engine"]}
     kind = options["kind"]
     if kind == "halo":
-        grid = tasuki.Grid(context, options["extents"], split=options["split"], periodic=options["periodic"])
+        keys = ("split", "periodic", "reorder", "mapping")
+        grid = tasuki.Grid(context, options["extents"], **{key: options[key] for key in keys})
         fields = [
             tasuki.Field(
                 grid, numpy_type(options["dtype"]), name=name, **{k: options[k] for k in ("shadow", "copies", "memory")}

@@ -49,6 +49,12 @@ def numbers(least: int, most: int) -> Callable:
     return parse
 
 
+def mapping(ctx: click.Context, option: click.Option, text: str | None) -> str | list[int] | None:
+    if text is None or not re.fullmatch(r"\d{1,9}(,\d{1,9})*", text, re.ASCII):
+        return text
+    return [int(rank) for rank in text.split(",")]
+
+
 def field_names(ctx: click.Context, option: click.Option, text: str) -> list[str]:
     if re.fullmatch(r"\d{1,4}", text, re.ASCII) and int(text) >= 1:
         return [f"f{i}" for i in range(int(text))]
@@ -117,7 +123,9 @@ halo_options = together(
     ),
     click.option("--split", callback=numbers(0, INT_MOST), help="Ranks a dimension; 0: chosen. Default: all chosen."),
     click.option(
-        "--shadow", type=click.IntRange(0, INT_MOST), help="Cells on every side. Default: as --width, or else 1."
+        "--shadow",
+        callback=numbers(0, INT_MOST),
+        help="Cells on every side, or of each dimension: 1x1x0. Default: as --width, or else 1.",
     ),
     click.option("--width", type=click.IntRange(0, INT_MOST), help="Of the shadow, what takes part. Default: all."),
     click.option(
@@ -136,6 +144,12 @@ halo_options = together(
     ),
     click.option("--no-periodic", is_flag=True, help="As --periodic none."),
     click.option("--reverse", is_flag=True, help="Add shadows into their owners."),
+    click.option("--reorder", is_flag=True, help="Which rank has which box is chosen, as by --mapping hops."),
+    click.option(
+        "--mapping",
+        callback=mapping,
+        help="Which rank has which box: row, column, blocks (of islands), hops, or the rank of each box: 0,2,1,3.",
+    ),
     memory_option,
     dtype_option,
 )
@@ -226,7 +240,12 @@ neighbour_options = together(
     ),
 )
 
-path_option = click.option("--path", default="auto", show_default=True, help="Force a path for what leaves a rank.")
+path_option = click.option(
+    "--path",
+    default="auto",
+    show_default=True,
+    help="Paths for what leaves a rank, with commas; of a halo also by direction: i=mpi,j=peer.",
+)
 
 
 def check_entries(options: dict, whole: str, *names: str) -> None:
@@ -253,10 +272,14 @@ def checked(kind: str, options: dict) -> dict:
     if options.pop("no_periodic"):
         options["periodic"] = False
     check_entries(options, "extents", "split", "periodic")
-    if options["shadow"] is None:
-        options["shadow"] = 1 if options["width"] is None else options["width"]
-    if options["width"] is not None and options["width"] > options["shadow"]:
-        raise click.UsageError(f"--width {options['width']} is more than --shadow {options['shadow']}")
+    shadow = options["shadow"] or [1 if options["width"] is None else options["width"]]
+    if options["width"] is not None and options["width"] > min(shadow):
+        raise click.UsageError(f"--width {options['width']} is more than --shadow {'x'.join(map(str, shadow))}")
+    if len(shadow) == 1:
+        options["shadow"] = shadow[0]
+    else:
+        options["shadow"] = shadow
+        check_entries(options, "extents", "shadow")
     return options
 
 
@@ -275,7 +298,10 @@ def planned(kind: str, machine: tasuki.Machine, options: dict) -> tasuki.Planned
     import tasuki
 
     if kind == "halo":
-        keys = ("split", "periodic", "shadow", "width", "copies", "memory", "corners", "reverse", "path")
+        keys = (
+            *("split", "periodic", "reorder", "mapping", "shadow", "width", "copies", "memory"),
+            *("corners", "reverse", "path"),
+        )
         return tasuki.plan_halo(
             machine,
             options["extents"],
