@@ -23,11 +23,6 @@ namespace tasuki {
 
 namespace {
 
-std::string resolve(const std::string& option, const std::string& setting, const char* otherwise) {
-  if (option != "auto") return option;
-  return setting != "auto" ? setting : otherwise;
-}
-
 Memory memory_of_all(const std::vector<UserBuffer>& buffers) {
   const bool device =
       std::any_of(buffers.begin(), buffers.end(), [](const auto& buffer) { return buffer.where == Memory::device; });
