@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "collectives/collective.hpp"
+#include "layout/counted.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -28,7 +29,8 @@ void Collective::place_layouts() {
     const char* const name = is_in ? "in_layouts" : "out_layouts";
     if (layouts.empty()) continue;
     if (std::ssize(layouts) != ranks())
-      throw Error(fmt::format("argument '{}' has {} layouts for {} ranks", name, layouts.size(), ranks()));
+      throw Error(fmt::format("argument '{}' has {} for {}", name, counted(std::ssize(layouts), "layout"),
+                              counted(ranks(), "rank")));
     for (int rank = 0; rank < ranks(); ++rank) {
       const Layout& layout = layouts[static_cast<std::size_t>(rank)];
       const std::int64_t bytes = bytes_of(rank, buffer);

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "layout/counted.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -40,8 +41,8 @@ void check_extents(std::span<const std::int64_t> extents) {
 
 void check_cuts(int d, const std::vector<std::int64_t>& cuts, std::int64_t extent, int split) {
   if (cuts.size() != static_cast<std::size_t>(split) + 1)
-    throw Error(
-        fmt::format("cuts[{}] has {} entries; {} ranks in that dimension need {}", d, cuts.size(), split, split + 1));
+    throw Error(fmt::format("cuts[{}] has {} entr{}; {} in that dimension need{} {}", d, cuts.size(),
+                            cuts.size() == 1 ? "y" : "ies", counted(split, "rank"), split == 1 ? "s" : "", split + 1));
   if (cuts.front() != 0 || cuts.back() != extent)
     throw Error(fmt::format("cuts[{}] goes from {} to {}; it must go from 0 to the extent, {}", d, cuts.front(),
                             cuts.back(), extent));
@@ -74,13 +75,13 @@ std::vector<int> wanted_split(const GridOptions& options, std::size_t ndims, int
     if (parts > 0) product = std::min<Wide>(product * parts, std::numeric_limits<std::int64_t>::max());
   const auto given = static_cast<std::int64_t>(product);
   if (!open && given != ranks)
-    throw Error(
-        fmt::format("split {} makes {} boxes, but the context has {} ranks; the product must be equal, or a "
-                    "0 leaves a dimension to Tasuki",
-                    times(split), given, ranks));
+    throw Error(fmt::format(
+        "split {} makes {}, but the context has {}; the product must be equal, or a 0 leaves a dimension to "
+        "Tasuki",
+        times(split), given == 1 ? "1 box" : fmt::format("{} boxes", given), counted(ranks, "rank")));
   if (open && ranks % given != 0)
-    throw Error(fmt::format("split {} cannot be completed: {} does not divide the context's {} ranks", times(split),
-                            given, ranks));
+    throw Error(fmt::format("split {} cannot be completed: {} does not divide the context's {}", times(split), given,
+                            counted(ranks, "rank")));
   return split;
 }
 

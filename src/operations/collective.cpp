@@ -11,6 +11,7 @@
 #include "collectives/algorithm.hpp"
 #include "collectives/candidates.hpp"
 #include "collectives/measuring.hpp"
+#include "layout/counted.hpp"
 #include "memory/gpu.hpp"
 #include "operations/collective_layouts.hpp"
 #include "operations/given_memory.hpp"
@@ -129,7 +130,8 @@ class Making {
     if (shape.root < 0 || shape.root >= context_.size())
       return fmt::format("argument 'root' is {}, but the context has ranks 0 to {}", shape.root, context_.size() - 1);
     if (call_.has_counts && std::ssize(shape.counts) != context_.size())
-      return fmt::format("argument 'counts' has {} entries for {} ranks", shape.counts.size(), context_.size());
+      return fmt::format("argument 'counts' has {} entries for {}", shape.counts.size(),
+                         counted(context_.size(), "rank"));
     if (shape.count < 0)
       return fmt::format("argument '{}' is {}; it must not be negative", call_.count_name, shape.count);
     if (marked_ && rooted() && me() != shape.root)
@@ -139,7 +141,8 @@ class Making {
       if (!call_.has_matrix) break;
       const char* name = counts == &call_.send_counts ? "send_counts" : "receive_counts";
       if (std::ssize(*counts) != context_.size())
-        return fmt::format("argument '{}' has {} entries for {} ranks", name, counts->size(), context_.size());
+        return fmt::format("argument '{}' has {} entries for {}", name, counts->size(),
+                           counted(context_.size(), "rank"));
       for (std::size_t r = 0; r < counts->size(); ++r)
         if ((*counts)[r] < 0)
           return fmt::format("argument '{}' is {} for rank {}; it must not be negative", name, (*counts)[r], r);

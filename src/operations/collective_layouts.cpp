@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collectives/collective.hpp"
+#include "layout/counted.hpp"
 #include "layout/sequence.hpp"
 #include "session/attempt.hpp"
 #include "tasuki/error.hpp"
@@ -250,7 +251,8 @@ std::string complaint_about_layouts(const CollectiveCall& call, int rank, int ra
     if (count == 0) continue;
     const std::string argument = argument_of(call, is_in);
     if (std::ssize(layouts) != count)
-      return fmt::format("argument '{}' has {} layouts for {} ranks", argument, layouts.size(), ranks);
+      return fmt::format("argument '{}' has {} for {}", argument, counted(std::ssize(layouts), "layout"),
+                         counted(ranks, "rank"));
     for (const Layout& layout : layouts)
       if (layout.size() % element != 0)
         return fmt::format("argument '{}' ({}) names {} bytes, which is no whole number of elements of {}", argument,

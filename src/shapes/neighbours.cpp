@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "layout/counted.hpp"
 #include "layout/sequence.hpp"
 #include "tasuki/error.hpp"
 
@@ -255,8 +256,8 @@ class JointNeighbours final : public EachRank {
 std::shared_ptr<const JointShape> joint(const Machine& machine, const NeighbourShape& neighbours) {
   check_gpus(machine, neighbours.memory);
   if (std::ssize(neighbours.blocks) != machine.size())
-    throw Error(fmt::format("argument 'blocks' is of {} ranks, but the machine has {}", neighbours.blocks.size(),
-                            machine.size()));
+    throw Error(fmt::format("argument 'blocks' is of {}, but the machine has {}",
+                            counted(std::ssize(neighbours.blocks), "rank"), machine.size()));
   for (int rank = 0; rank < machine.size(); ++rank) check_blocks(neighbours.blocks[at(rank)], rank, machine.size());
   if (const std::string wrong = misfit_of(neighbours.blocks); !wrong.empty()) throw Error(wrong);
   const bool loses = machine.inside.collision < 1 || machine.outside.collision < 1;

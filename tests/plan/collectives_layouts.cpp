@@ -103,7 +103,7 @@ TEST_CASE("layouts that cannot be are named, with the rank whose they are") {
   shape.in_layouts[1] = Layout::of<double>(3);
   CHECK(error_of_plan(shape) == "argument 'in_layouts': that of rank 1 (24 B) names 24 bytes; it must name 32");
   shape.in_layouts = {good};
-  CHECK(error_of_plan(shape) == "argument 'in_layouts' has 1 layouts for 3 ranks");
+  CHECK(error_of_plan(shape) == "argument 'in_layouts' has 1 layout for 3 ranks");
   shape.in_layouts = all;
   shape.out_layouts[2] = Layout::hvector(4, 1, 4, Layout::of<double>());
   CHECK(error_of_plan(shape).find("that of rank 2") != std::string::npos);

@@ -91,6 +91,13 @@ TEST_CASE("what cannot be cut is refused with the numbers") {
   CHECK(refusal({8, 8}, {.split = {2, 3}}, 4) ==
         "split 2 x 3 makes 6 boxes, but the context has 4 ranks; the product must be equal, or a 0 leaves a dimension "
         "to Tasuki");
+  CHECK(
+      refusal({8, 8}, {.split = {2, 1}}, 1) ==
+      "split 2 x 1 makes 2 boxes, but the context has 1 rank; the product must be equal, or a 0 leaves a dimension to "
+      "Tasuki");
+  CHECK(refusal({8, 8}, {.split = {1, 1}}, 3) ==
+        "split 1 x 1 makes 1 box, but the context has 3 ranks; the product must be equal, or a 0 leaves a dimension to "
+        "Tasuki");
   CHECK(refusal({8, 8}, {.split = {3, 0}}, 4) ==
         "split 3 x 0 cannot be completed: 3 does not divide the context's 4 ranks");
   CHECK(refusal({8, 8}, {.split = {4}}, 4) == "argument 'split' has 1 entries (4); the grid has 2 dimensions");
@@ -111,5 +118,5 @@ TEST_CASE("bad cuts are refused with the entry that is wrong") {
   CHECK(refusal({8}, cuts({0, 9, 8}), 2) == "cuts[0] is not ascending: 8 comes after 9");
   CHECK(refusal({8}, {.split = {2}, .cuts = {{}, {0, 8}}}, 2) ==
         "argument 'cuts' has 2 entries; the grid has 1 dimensions");
-  CHECK(refusal({8}, {.cuts = {{0}}}, 2) == "cuts[0] has 1 entries; 2 ranks in that dimension need 3");
+  CHECK(refusal({8}, {.cuts = {{0}}}, 2) == "cuts[0] has 1 entry; 2 ranks in that dimension need 3");
 }

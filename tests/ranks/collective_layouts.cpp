@@ -207,7 +207,7 @@ RANK_TEST("layouts that do not fit are named on every rank") {
   const auto blocks = blocks_of(number, n);
   CHECK(says(error_of([&] { Alltoall x(ctx, in.data(), blocks_of(number, n + 1), out.data(), blocks); }),
              "Alltoall: rank 0: argument 'in_layouts' has " + std::to_string(n + 1) + " layouts for " +
-                 std::to_string(n) + " ranks"));
+                 std::to_string(n) + (n == 1 ? " rank" : " ranks")));
   CHECK(says(error_of([&] { Allreduce x(ctx, in.data(), Layout::bytes(12), out.data(), four, DType::f64); }),
              "argument 'in_layout' (12 B) names 12 bytes, which is no whole number of elements of f64"));
   CHECK(says(error_of([&] { Allreduce x(ctx, in.data(), four, in.data() + 2, four, DType::f64); }),

@@ -104,8 +104,8 @@ TEST_CASE("a bad argument on one rank is an error on all") {
   CHECK(error_of([&] { Grid(ctx, {8, odd ? 0 : 8}); }) == who + "extents[1] is 0; it must be at least 1");
   CHECK(error_of([&] { Grid(ctx, {8}, {.split = {odd ? ctx.size() + 1 : ctx.size()}}); }) ==
         who + "split " + std::to_string(ctx.size() + 1) + " makes " + std::to_string(ctx.size() + 1) +
-            " boxes, but the context has " + std::to_string(ctx.size()) +
-            " ranks; the product must be equal, or a 0 leaves a dimension to Tasuki");
+            " boxes, but the context has " + std::to_string(ctx.size()) + (ctx.size() == 1 ? " rank" : " ranks") +
+            "; the product must be equal, or a 0 leaves a dimension to Tasuki");
   CHECK(error_of([&] { Grid(ctx, std::vector<std::int64_t>(8, 1)); }) ==
         "Grid: rank 0: argument 'extents' has 8 dimensions; 1 to 7 are possible");
   check_cover(Grid(ctx, {8, 8}));
