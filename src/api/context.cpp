@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <limits>
 
+#include "api/at_exit.hpp"
 #include "api/nouns.hpp"
 #include "tasuki/threads.hpp"
 
@@ -46,8 +47,10 @@ tasuki_status tasuki_init(int* argc, char*** argv, tasuki_context* context) {
     int none = 0;
     char* end = nullptr;
     char** empty = &end;
+    const bool ran = mpi_runs();
     *context = keep<tasuki_context>(argc == nullptr ? std::make_unique<Context>(none, empty)
                                                     : std::make_unique<Context>(*argc, *argv));
+    if (!ran && mpi_runs()) watch_end();
   });
 }
 

@@ -4,8 +4,13 @@
 #include <array>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "layout/counted.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki::api {
@@ -86,6 +91,26 @@ void remove_handle(Slot& slot) {
   slot.handle.store(0, std::memory_order_release);
   slot.object = nullptr;
   if (slot.generation != ~std::uint32_t{0}) all.vacant.push_back(index);  // a number is never given out twice
+}
+
+std::string living_handles() {
+  Table& all = table();
+  const std::lock_guard lock(all.mutex);
+  std::array<int, 1U << kKindBits> count{};
+  for (std::uint32_t i = 0; i < all.used; ++i) {
+    const std::uint64_t handle = slot_at(i)->handle.load(std::memory_order_relaxed);
+    if (handle != 0) ++count[handle & ((1U << kKindBits) - 1)];
+  }
+  std::vector<std::string> texts;
+  for (const auto& [kind, noun] : {std::pair(Kind::context, "context"), std::pair(Kind::grid, "grid"),
+                                   std::pair(Kind::field, "field"), std::pair(Kind::memory, "piece of memory"),
+                                   std::pair(Kind::operation, "operation"), std::pair(Kind::graph, "graph")}) {
+    const int number = count[static_cast<std::size_t>(kind)];
+    if (number == 0) continue;
+    texts.push_back(kind == Kind::memory && number > 1 ? fmt::format("{} pieces of memory", number)
+                                                       : counted(number, noun));
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
 }
 
 const char* what_is(std::uint64_t handle) {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 
 namespace tasuki::api {
 
@@ -25,5 +26,8 @@ std::uint64_t add_handle(Kind kind, void* object);
 void remove_handle(Slot& slot);
 /// What a handle that was not found may be: `null`, `freed, or never a handle`, `a grid`.
 const char* what_is(std::uint64_t handle);
+/// What has a handle now, such as `1 context, 2 fields`; empty: nothing, or only layouts and memory, which keep no
+/// context.
+std::string living_handles();
 
 }  // namespace tasuki::api
