@@ -26,6 +26,11 @@ struct FieldOptions {
   /// `device` is memory of this rank's GPU (`use_gpu`), which only kernels read and write; see `upload`. For memory of
   /// the user's it follows from the pointers. Only an empty rank, which has no pointers, must give it.
   Memory memory = Memory::host;
+  /// For memory of the user's in any order: bytes from a local cell to the next one in each dimension, which may be
+  /// negative; the pointers are to local cell (0, 0, ...). So arrays in Fortran's order, components of structures, and
+  /// parts of larger arrays are fields in place; bytes between the cells are left alone. No two cells may share bytes.
+  /// All ranks give strides, which may differ, or none does. Empty: C order, with rows padded by `pad`.
+  std::vector<std::int64_t> strides = {};
 };
 
 struct FieldAccess;
@@ -41,17 +46,20 @@ class FieldBase {
   const Width& shadow() const;
   Memory memory() const;
   int copies() const;
-  int current() const;             ///< The copy that `data()` returns, 0 or 1; `swap` changes it.
-  Box owned() const;               ///< This rank's cells, global indices.
-  Box local_owned() const;         ///< The same in local indices: starts at the shadow's width.
-  Index extents() const;           ///< Local cells in memory, shadow included, padding excluded.
-  Index strides() const;           ///< In elements, for local indices.
-  std::int64_t bytes() const;      ///< Of one copy in memory.
-  std::byte* raw(int copy) const;  ///< Start of copy 0 or 1; throws after `free`.
+  int current() const;      ///< The copy that `data()` returns, 0 or 1; `swap` changes it.
+  Box owned() const;        ///< This rank's cells, global indices.
+  Box local_owned() const;  ///< The same in local indices: starts at the shadow's width.
+  Index extents() const;    ///< Local cells in memory, shadow included, padding excluded.
+  /// In elements, for local indices. Throws if option `strides` has bytes that are no whole number of elements.
+  Index strides() const;
+  Index byte_strides() const;  ///< The same in bytes, which may be negative.
+  /// Of one copy in memory: from the first byte of the lowest cell to the last byte of the highest, and padding.
+  std::int64_t bytes() const;
+  std::byte* raw(int copy) const;  ///< Local cell (0, 0, ...) of copy 0 or 1; throws after `free`.
 
   /// Transfers all `bytes()` of the current copy, shadow and padding included, from or to host memory. Meant for fields
-  /// on the device, works for all. Runs after the work that the default stream already has, and returns when done.
-  /// Local.
+  /// on the device, works for all in C order: throws for others, between whose cells may lie what is not the field's.
+  /// Runs after the work that the default stream already has, and returns when done. Local.
   void upload(const void* host) const;
   void download(void* host) const;
 
@@ -70,7 +78,8 @@ class FieldBase {
 
  protected:
   friend struct FieldAccess;
-  void need_host(const char* call) const;  ///< throws if the memory is on a device
+  void need_host(const char* call) const;     ///< throws if the memory is on a device
+  void need_c_order(const char* call) const;  ///< throws if the memory is in another order
   FieldBase(const Grid& grid, const FieldOptions& options, std::int64_t element_bytes, DType dtype);
   FieldBase(const Grid& grid, const FieldOptions& options, std::int64_t element_bytes, DType dtype,
             const std::vector<void*>& memory);
@@ -105,7 +114,8 @@ constexpr DType dtype_of() {
 
 /// An array of trivially copyable `T` over a grid. A handle: a second handle refers to the same memory. (`copies` of a
 /// field are its instances in memory.) Local indices run from 0 and include the shadow; element (i, j, k) is at
-/// data()[i * strides()[0] + j * strides()[1] + k].
+/// data()[i * strides()[0] + j * strides()[1] + k * strides()[2]], where the last stride is 1 unless option `strides`
+/// was given.
 template <class T>
 class Field : public FieldBase {
   static_assert(std::is_trivially_copyable_v<T>, "a field's elements are moved as bytes");
@@ -114,8 +124,8 @@ class Field : public FieldBase {
   /// Memory from Tasuki, zero-filled, shared with the ranks of the same host. Collective.
   explicit Field(const Grid& grid, const FieldOptions& options = {})
       : FieldBase(grid, options, sizeof(T), dtype_of<T>()) {}
-  /// The user's memory: one pointer a copy, each to `bytes()` bytes laid out as above, alive as long as the field and
-  /// its operations. Collective.
+  /// The user's memory: one pointer a copy, each to local cell (0, 0, ...), alive as long as the field and its
+  /// operations; in C order, or as option `strides` says. Collective.
   Field(const Grid& grid, std::initializer_list<T*> memory, const FieldOptions& options = {})
       : FieldBase(grid, options, sizeof(T), dtype_of<T>(), std::vector<void*>(memory.begin(), memory.end())) {}
   /// The same with a `std::vector<T*>`; a template only so that braced options are never taken for a vector.
@@ -134,12 +144,12 @@ class Field : public FieldBase {
     const Box own = owned();
     if (own.empty()) return;
     need_host("for_each");
-    const Index stride = strides();
+    const Index stride = byte_strides();
     Index at = own.lo;
     for (;;) {
       std::int64_t offset = 0;
       for (int d = 0; d < own.ndims; ++d) offset += (at[d] - own.lo[d] + shadow().lo[d]) * stride[d];
-      f(at, data()[offset]);
+      f(at, *reinterpret_cast<T*>(raw(current()) + offset));
       int d = own.ndims - 1;
       for (; d >= 0 && ++at[d] == own.hi[d]; --d) at[d] = own.lo[d];
       if (d < 0) return;

@@ -27,40 +27,23 @@ std::vector<nb::object> as_list(nb::handle memory) {
   return {nb::borrow(memory)};
 }
 
-constexpr std::int64_t kAnyPadding = -1;  // that of an array without elements, whose strides mean nothing
-
-// The padding at the end of each row that the array's strides tell of. Throws if the array is not laid out like a
-// field.
-std::int64_t checked_padding(const Array& array, const Box& own, const Width& shadow, const std::string& argument) {
+// Throws if the array does not have the shape of the field on this rank.
+void check_shape(const Array& array, const Box& own, const Width& shadow, const std::string& argument) {
   std::vector<std::int64_t> expected;
   for (std::size_t d = 0; d < static_cast<std::size_t>(own.ndims); ++d)
     expected.push_back(own.extent(static_cast<int>(d)) + shadow.lo[d] + shadow.hi[d]);
   if (array.shape != expected)
     throw Error(fmt::format("argument '{}' has shape ({}); on this rank the box with its shadow has shape ({})",
                             argument, fmt::join(array.shape, ", "), fmt::join(expected, ", ")));
-  if (std::find(expected.begin(), expected.end(), 0) != expected.end()) return kAnyPadding;
-  if (expected.size() < 2) {
-    if (array.is_contiguous()) return 0;
-    throw Error(fmt::format("argument '{}' has a stride of {} bytes; neighbouring elements must be {} bytes apart",
-                            argument, array.strides[0], array.element_bytes));
+}
+
+// Whether cells of the two lie alike: strides of dimensions without a second cell mean nothing.
+bool alike(const Array& a, const Array& b) {
+  for (std::size_t d = 0; d < a.shape.size(); ++d) {
+    if (a.shape[d] == 0) return true;
+    if (a.shape[d] > 1 && a.strides[d] != b.strides[d]) return false;
   }
-  const std::size_t last = expected.size() - 1;
-  if (array.is_contiguous()) {
-    // No row follows a single one, but its stride tells of the padding that other ranks have.
-    const std::int64_t rest = array.strides[last - 1] - expected[last] * array.element_bytes;
-    const bool single = std::all_of(expected.begin(), expected.end() - 1, [](std::int64_t n) { return n <= 1; });
-    return single && rest > 0 && rest % array.element_bytes == 0 ? rest / array.element_bytes : 0;
-  }
-  const std::int64_t row = array.strides[last - 1] / array.element_bytes;
-  std::vector<std::int64_t> strides(expected.size(), array.element_bytes);
-  std::int64_t stride = row * array.element_bytes;
-  for (std::size_t d = last; d-- > 0; stride *= expected[d]) strides[d] = stride;
-  if (row < expected[last] || array.strides != strides)
-    throw Error(
-        fmt::format("argument '{}' of shape ({}) has strides of ({}) bytes; a field is in C order, where only the "
-                    "rows of the last dimension may be padded: use numpy.ascontiguousarray",
-                    argument, fmt::join(expected, ", "), fmt::join(array.strides, ", ")));
-  return row - expected[last];
+  return true;
 }
 
 struct FieldArguments {
@@ -99,31 +82,24 @@ void read_arguments(FieldArguments& all, const Grid& grid, nb::handle dtype, nb:
   for (std::size_t i = 0; i < list.size(); ++i) {
     const std::string argument = name_of(i, list.size());
     Array array = array_from(list[i], argument, true, true);
-    const std::int64_t padding = checked_padding(array, grid.owned(), all.options.shadow, argument);
+    check_shape(array, grid.owned(), all.options.shadow, argument);
     if (i == 0) {
-      all.options.pad = padding;
+      all.options.strides = array.strides;
       all.options.memory = array.where;
       all.dtype = dtype.is_none() ? array.dtype : dtype_from(dtype, "dtype");
     }
     if (!array.dtype.equal(all.dtype))
       throw Error(fmt::format("argument '{}' has elements of type {}, but {} is {}", argument, shown(array.dtype),
                               dtype.is_none() ? "that of memory[0]" : "argument 'dtype'", shown(all.dtype)));
-    if (padding != all.options.pad)
-      throw Error(fmt::format("memory[0] has rows padded by {} elements, but {} by {}; they must be alike",
-                              all.options.pad, argument, padding));
+    if (i > 0 && !alike(all.sources[0], array))
+      throw Error(fmt::format("memory[0] has strides of ({}) bytes, but {} of ({}); they must be alike",
+                              fmt::join(all.sources[0].strides, ", "), argument, fmt::join(array.strides, ", ")));
     if (array.where != all.options.memory)
       throw Error(fmt::format("memory[0] is on the {}, but {} on the {}; they must be alike",
                               to_string(all.options.memory), argument, to_string(array.where)));
     check_gpu(array, grid.context(), argument);
     all.sources.push_back(std::move(array));
   }
-}
-
-// Of ranks that have elements; what differs between these, the core finds. Collective.
-std::int64_t common_padding(const Context& context, std::int64_t mine) {
-  const std::vector<std::int64_t> all = context.allgather(mine);
-  if (mine != kAnyPadding) return mine;
-  return std::max<std::int64_t>(0, *std::max_element(all.begin(), all.end()));
 }
 
 void make_field(PyField* self, const GridHandle& grid, nb::handle dtype, nb::handle shadow, std::optional<int> copies,
@@ -137,7 +113,6 @@ void make_field(PyField* self, const GridHandle& grid, nb::handle dtype, nb::han
     agreement.same("dtype", nb::cast<std::string>(nb::str(all.dtype)));
   });
   all.options.name = name;
-  if (all.wraps) all.options.pad = common_padding(owner->context(), all.options.pad);
   const std::int64_t bytes = element_bytes(all.dtype);
   const DType number = number_type(all.dtype);
   if (!all.wraps) {
@@ -212,8 +187,9 @@ dtype: anything that numpy.dtype takes, without Python objects; None: float64, o
 shadow: cells allocated around the owned box: an int, or one entry a dimension, an int or a pair (below, above).
 copies: 1, or 2: a pair of buffers that `swap` exchanges.
 pad: extra elements at the end of each row of the last dimension.
-memory: an array of this rank's box with its shadow, in C order (rows may be padded), or a list with one a copy; it is
-used in place, on the host or on this rank's GPU. 'host' or None: memory of Tasuki, zero-filled, that the ranks of the
+memory: an array of this rank's box with its shadow, or a list with one a copy; it is used in place, on the host or on
+this rank's GPU. Its strides may be any with which no two elements share bytes: Fortran's order, padded rows, a part of
+a larger array, a component of structures, `.real`, reversed. What lies between its elements stays as it is. 'host' or None: memory of Tasuki, zero-filled, that the ranks of the
 same host can reach. 'device': such memory on this rank's GPU (see `use_gpu`).
 Raises tasuki.Error on all ranks if an array on one has the wrong dtype, shape, strides or device or is read-only, or if
 arguments differ between ranks.)")
@@ -277,7 +253,8 @@ width: as `shadow`, which is the default. Boxes that would be empty are left out
           nb::sig("def memory(self) -> Literal['host', 'device']"), "Where its bytes are.")
       .def_prop_ro("name", [](const PyField& f) { return f.core().name(); })
       .def_prop_ro(
-          "nbytes", [](const PyField& f) { return f.core().bytes(); }, "Bytes of one copy, padding included.")
+          "nbytes", [](const PyField& f) { return f.core().bytes(); },
+          "Bytes of one copy from its lowest element to its highest, padding included.")
       .def_prop_ro("copies", [](const PyField& f) { return f.core().copies(); })
       .def_prop_ro(
           "current", [](const PyField& f) { return f.core().current(); },

@@ -51,7 +51,8 @@ class PyField : public Held<AnyField> {
   void drop_views() const;
   nb::tuple shape() const;
   nb::tuple strides() const;  ///< In bytes.
-  std::int64_t span() const;  ///< Bytes from the first element to the end of the last.
+  std::int64_t low() const;   ///< The lowest element's first byte, relative to that at index 0; 0 or less.
+  std::int64_t span() const;  ///< Bytes from the lowest element to the end of the highest.
   nb::object image(nb::handle stream);
 
   nb::object dtype_;

@@ -404,8 +404,8 @@ std::string MemoryBlock::in_use() const {
       name_);
 }
 
-nb::object numpy_array(nb::handle block, nb::handle dtype, nb::handle shape, nb::handle strides) {
-  return numpy("ndarray")(shape, dtype, block, 0, strides);
+nb::object numpy_array(nb::handle block, nb::handle dtype, nb::handle shape, nb::handle strides, std::int64_t offset) {
+  return numpy("ndarray")(shape, dtype, block, offset, strides);
 }
 
 void bind_memory(nb::module_& m) {

@@ -79,7 +79,8 @@ class MemoryBlock : public Member {
   int references_;
 };
 
-/// A NumPy array over a block, from its start. Strides in bytes.
-nb::object numpy_array(nb::handle block, nb::handle dtype, nb::handle shape, nb::handle strides);
+/// A NumPy array over a block, whose first element is `offset` bytes from the block's start. Strides in bytes.
+nb::object numpy_array(nb::handle block, nb::handle dtype, nb::handle shape, nb::handle strides,
+                       std::int64_t offset = 0);
 
 }  // namespace tasuki::python

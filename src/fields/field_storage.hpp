@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "grid/memory_order.hpp"
 #include "tasuki/field.hpp"
 
 namespace tasuki {
@@ -24,15 +25,21 @@ struct FieldBase::Storage {
   Width shadow;
   std::int64_t pad = 0;  // cells at the end of each row of the last dimension
   Index extents{};       // local cells, shadow included
-  Index strides{};       // in elements
+  Index byte_strides{};
+  std::int64_t origin = 0;  // bytes from the lowest cell's first byte to local cell (0, 0, ...)
   std::int64_t bytes = 0;
+  /// By rank, for memory that is not in C order with the same padding on all ranks; null if it is.
+  std::shared_ptr<const std::vector<MemoryOrder>> orders;
 
   std::vector<std::shared_ptr<std::byte>> blocks;  // owner of each copy's memory; empty if the user owns it
-  std::vector<std::byte*> memory;                  // address of each copy; may be null if bytes is 0
+  std::vector<std::byte*> memory;                  // lowest byte of each copy; may be null if bytes is 0
   int current = 0;                                 // the copy that `data()` shows
   int users = 0;  // operations that use the field; each adds 1 when it is made and takes 1 off when it is freed
   bool freed = false;
 };
+
+/// All local cells of this rank, relative to the lowest one's first byte.
+Layout all_cells(const FieldBase& field);
 
 /// Gives the library access to the private storage of a public field.
 struct FieldAccess {

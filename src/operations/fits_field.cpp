@@ -73,12 +73,22 @@ std::string shown(const Index& at, int ndims) {
 }  // namespace
 
 std::string field_misfit(const Plan& plan, const std::vector<PlanMemory>& memory) {
-  if (!plan.operation.starts_with("halo ") && !plan.operation.starts_with("reverse halo ")) return {};
+  const std::string_view whole = plan.operation;
+  // The user's name comes first, which may hold anything.
+  const auto is = [&](std::string_view kind) {
+    return whole.starts_with(kind) || whole.find(": " + std::string(kind)) != whole.npos;
+  };
+  if (!is("halo ") && !is("reverse halo ")) return {};
   for (const Expect& e : plan.expects) {
     const Buffer& from = plan.buffers[static_cast<std::size_t>(e.src)];
     const Buffer& to = plan.buffers[static_cast<std::size_t>(e.dst)];
     const FieldBase* const field = field_of(memory, to.name);
     if (field == nullptr) continue;
+    if (FieldAccess::storage(*field)->orders)
+      return fmt::format(
+          "field '{}' is not in C order; plans are loaded for fields in C order only, so make the halo "
+          "without a plan",
+          to.name);
     if (from.name != to.name)
       return fmt::format("the plan fills field '{}' from '{}'; a halo keeps fields apart", to.name, from.name);
     const bool adds = e.dtype != DType::none;

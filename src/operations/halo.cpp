@@ -19,8 +19,16 @@ namespace {
 
 HaloBuffer buffer_of(const HaloField& entry) {
   const FieldBase& field = entry.field;
-  return {field.name(), field.element_bytes(), field.dtype(),
-          entry.width,  field.shadow(),        FieldAccess::storage(field)->pad};
+  const FieldBase::Storage& storage = *FieldAccess::storage(field);
+  return {field.name(), field.element_bytes(), field.dtype(), entry.width, field.shadow(), storage.pad, storage.orders};
+}
+
+// Whether the cells of two fields share bytes, where the address ranges of their memory do.
+bool overlap_in_cells(const FieldBase& a, const std::byte* at_a, const FieldBase& b, const std::byte* at_b) {
+  const Layout layouts[] = {all_cells(a), all_cells(b)};
+  const std::int64_t counts[] = {1, 1};
+  const std::int64_t places[] = {0, at_b - at_a};
+  return Layout::structure(counts, places, layouts).overlaps();
 }
 
 std::string complaint_about(const HaloField& entry, const HaloOptions& options) {
@@ -40,7 +48,8 @@ std::string complaint_about(const std::vector<HaloField>& fields) {
       const auto& b = *FieldAccess::storage(fields[j].field);
       for (const std::byte* p : a.memory) {
         for (const std::byte* q : b.memory) {
-          if (p < q + b.bytes && q < p + a.bytes && a.bytes > 0 && b.bytes > 0) {
+          if (p < q + b.bytes && q < p + a.bytes && a.bytes > 0 && b.bytes > 0 &&
+              ((!a.orders && !b.orders) || overlap_in_cells(fields[i].field, p, fields[j].field, q))) {
             return fmt::format(
                 "fields {} and {} overlap in memory (or are the same field twice): their shadows would be "
                 "written twice",
@@ -80,11 +89,13 @@ void add_memory(Description& d, const std::vector<HaloField>& fields, const Halo
     }
     d.buffers.push_back(std::move(buffer));
     const int rank = field.grid().context().rank();
-    d.cells.push_back({field.element_bytes(), memory_extents(placement_of(field.grid()), buffer_of(fields[f]), rank),
-                       field.owned(), field.shadow(), fields[f].width});
+    if (!storage->orders)
+      d.cells.push_back({field.element_bytes(), memory_extents(placement_of(field.grid()), buffer_of(fields[f]), rank),
+                         field.owned(), field.shadow(), fields[f].width});
     ++storage->users;
     d.keep.emplace_back(static_cast<void*>(storage.get()), [storage](void*) { --storage->users; });
   }
+  if (d.cells.size() != fields.size()) d.cells.clear();  // which are of all fields or of none
 }
 
 Description describe(const std::vector<HaloField>& fields, const HaloOptions& options) {

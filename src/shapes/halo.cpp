@@ -18,8 +18,11 @@ namespace {
 // More than a field has on any rank: its pieces stay together, so that paths can treat them together.
 constexpr std::int64_t kPiecesPerField = std::int64_t{1} << 48;
 
-Layout box_layout(const std::vector<std::int64_t>& extents, const HaloBuffer& field, const Index& at,
-                  const Index& count) {
+Layout cells_of(const Placement& placement, const HaloBuffer& field, int rank, const Index& at, const Index& count) {
+  if (field.orders)
+    return box_layout((*field.orders)[static_cast<std::size_t>(rank)], field.element_bytes, placement.ndims(), at,
+                      count);
+  const std::vector<std::int64_t> extents = memory_extents(placement, field, rank);
   return Layout::subarray(extents, std::span(count.data(), extents.size()), std::span(at.data(), extents.size()),
                           Layout::bytes(field.element_bytes));
 }
@@ -103,9 +106,8 @@ Problem HaloMoves::problem(int rank) const {
       move.label = fmt::format("{} {}", names_[f], piece.direction);
       move.round = piece.round;
       move.direction = static_cast<int>(piece.direction.find_first_not_of('0'));
-      const Layout own = box_layout(memory_extents(placement, field, piece.owner), field, piece.owner_at, piece.count);
-      const Layout shadow =
-          box_layout(memory_extents(placement, field, piece.receiver), field, piece.receiver_at, piece.count);
+      const Layout own = cells_of(placement, field, piece.owner, piece.owner_at, piece.count);
+      const Layout shadow = cells_of(placement, field, piece.receiver, piece.receiver_at, piece.count);
       move.src_rank = reverse_ ? piece.receiver : piece.owner;
       move.dst_rank = reverse_ ? piece.owner : piece.receiver;
       move.copies = reverse_ ? zip(shadow, own) : zip(own, shadow);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "grid/halo_pieces.hpp"
+#include "grid/memory_order.hpp"
 #include "shapes/joint.hpp"
 #include "tasuki/planning.hpp"
 
@@ -19,9 +20,11 @@ struct HaloBuffer {
   Width width;           ///< how much of the shadow takes part
   Width shadow;          ///< cells allocated around the owned box
   std::int64_t pad = 0;  ///< cells at the end of each row of the last dimension
+  /// By rank; null: C order, with rows padded by `pad`.
+  std::shared_ptr<const std::vector<MemoryOrder>> orders = nullptr;
 };
 
-/// Extents in memory of the field's part on `rank`, shadow and padding included.
+/// Extents in memory of the field's part on `rank`, shadow and padding included. Of a field in C order.
 std::vector<std::int64_t> memory_extents(const Placement& placement, const HaloBuffer& field, int rank);
 
 /// What is wrong with cuts for a grid; empty: nothing.

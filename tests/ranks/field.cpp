@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <mpi.h>
 
+#include <cstring>
 #include <limits>
 #include <random>
 #include <string>
@@ -233,4 +234,91 @@ TEST_CASE("widths are made from lists of equal length") {
         }) == "Width: argument 'below' has 2 entries and 'above' 1; both need the same number, at most 7");
   const std::vector<std::int64_t> eight(8, 1);
   CHECK(error_of([&] { Width(eight, eight); }).find("at most 7") != std::string::npos);
+}
+
+namespace {
+
+// The halo of a field whose local cell (i, j) is at data + i * rows + j * columns bytes.
+void check_halo_of(Context& ctx, const Grid& grid, std::byte* first, std::int64_t rows, std::int64_t columns) {
+  Field<float> u(grid, {reinterpret_cast<float*>(first)}, {.name = "u", .strides = {rows, columns}});
+  CHECK(u.byte_strides()[0] == rows);
+  CHECK(u.raw(0) == first);
+  Halo halo(HaloField(u), {});
+  CHECK(verify(halo).ok());
+  for (int step = 0; step < 3; ++step) {
+    const auto value = [&](std::int64_t i, std::int64_t j) {
+      const std::int64_t rows_in_all = grid.extent(0);
+      const std::int64_t columns_in_all = grid.extent(1);
+      i = (i + rows_in_all) % rows_in_all;
+      j = (j + columns_in_all) % columns_in_all;
+      return static_cast<float>(step * 1000 + i * columns_in_all + j);
+    };
+    u.for_each([&](const Index& at, float& cell) { cell = value(at[0], at[1]); });
+    halo.start();
+    halo.wait();
+    const Box own = grid.owned();
+    for (std::int64_t i = 0; i < u.extents()[0]; ++i)
+      for (std::int64_t j = 0; j < u.extents()[1]; ++j) {
+        float cell = 0;
+        std::memcpy(&cell, first + i * rows + j * columns, sizeof cell);
+        CHECK(cell == value(own.lo[0] + i - 1, own.lo[1] + j - 1));
+      }
+  }
+  CHECK(ctx.size() == u.grid().context().size());
+}
+
+}  // namespace
+
+TEST_CASE("fields lie in the user's memory in any order that strides say") {
+  Context ctx(MPI_COMM_WORLD);
+  const Grid grid(ctx, {3 * ctx.size() + 1, 5}, {.split = {ctx.size(), 1}, .periodic = {true, true}});
+  const std::int64_t rows = grid.owned().extent(0) + 2;
+  const std::int64_t columns = grid.owned().extent(1) + 2;
+  std::vector<std::byte> memory(static_cast<std::size_t>(4 * rows * columns * 8 + 64));
+  std::byte* const first = memory.data();
+  SUBCASE("C") {
+    check_halo_of(ctx, grid, first, columns * 4, 4);
+  }
+  SUBCASE("Fortran") {
+    check_halo_of(ctx, grid, first, 4, rows * 4);
+  }
+  SUBCASE("every other, backwards") {
+    check_halo_of(ctx, grid, first + (rows - 1) * columns * 8 + (columns - 1) * 8, -columns * 8, -8);
+  }
+  SUBCASE("no whole number of elements apart") {
+    check_halo_of(ctx, grid, first, columns * 6, 6);
+  }
+  SUBCASE("an order of each rank's own") {
+    const bool odd = ctx.rank() % 2 == 1;
+    check_halo_of(ctx, grid, first, odd ? 4 : columns * 4, odd ? rows * 4 : 4);
+  }
+}
+
+TEST_CASE("strides that cannot be are refused on every rank") {
+  Context ctx(MPI_COMM_WORLD);
+  const Grid grid(ctx, {4 * ctx.size(), 5}, {.split = {ctx.size(), 1}});
+  std::vector<float> memory(1000);
+  const int last = ctx.size() - 1;
+  const auto with = [&](std::vector<std::int64_t> strides, std::int64_t pad = 0) {
+    return error_of(
+        [&] { Field<float>(grid, {memory.data()}, {.name = "u", .pad = pad, .strides = std::move(strides)}); });
+  };
+  const std::string who = "Field 'u': rank " + std::to_string(last) + ": ";
+  const bool odd = ctx.rank() == last;
+  CHECK(with(odd ? std::vector<std::int64_t>{4, 4} : std::vector<std::int64_t>{28, 4}) ==
+        who + "argument 'strides' is (4, 4): cells of an array of (6, 7) elements of 4 bytes would share bytes");
+  CHECK(with(odd ? std::vector<std::int64_t>{4} : std::vector<std::int64_t>{28, 4}) ==
+        who + "argument 'strides' is (4); a grid of 2 dimensions needs 2");
+  CHECK(with({28, 4}, 3) ==
+        "Field 'u': rank 0: argument 'pad' is 3, but 'strides' were given, which say it: leave 'pad' out");
+  CHECK(error_of([&] {
+          Field<float>(grid, {.name = "u", .strides = {28, 4}});
+        }).find("is for memory of the user's") != std::string::npos);
+  const Field<float> u(grid, {memory.data()}, {.name = "u", .strides = {42, 6}});
+  CHECK(error_of([&] { (void)u.strides(); }).find("42 bytes apart in dimension 0, no whole number") !=
+        std::string::npos);
+  CHECK(error_of([&] { u.upload(memory.data()); }).find("the field is not in C order") != std::string::npos);
+  const Field<float> plain(grid, {memory.data()}, {.name = "v", .strides = {36, 4}});
+  CHECK(plain.strides() == Index{9, 1});
+  CHECK(plain.bytes() == 6 * 36);
 }

@@ -232,8 +232,10 @@ class Learnt:
 
 BAD = {
     "shape": (lambda s: np.zeros((s[0] + 1, s[1])), r"has shape .* with its shadow has shape"),
-    "order": (lambda s: np.zeros(s, order="F"), r"strides .* C order"),
-    "stride": (lambda s: np.zeros((s[0], 2 * s[1]))[:, ::2], r"strides .*ascontiguousarray"),
+    "overlap": (
+        lambda s: np.lib.stride_tricks.as_strided(np.zeros(s[0] + s[1]), s, (8, 8)),
+        r"'strides' is \(8, 8\): cells of an array of .* elements of 8 bytes would share bytes",
+    ),
     "read-only": (lambda s: np.broadcast_to(0.0, s), r"read-only"),
     "gradient": (lambda s: Learnt(np.zeros(s)), r"is a Learnt that needs a gradient"),
     "device": (lambda s: OnROCm(np.zeros(s)), r"is a OnROCm on DLPack device 10:0; .* CUDA GPUs"),

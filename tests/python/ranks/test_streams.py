@@ -147,8 +147,6 @@ def box_with_shadow(grid):
 BAD = {
     "shape": (lambda s: OnGpu(np.zeros((s[0] + 1, s[1]))), "has shape .* with its shadow has shape"),
     "shape by DLPack": (lambda s: OnGpuByDLPack(np.zeros((s[0] + 1, s[1]))), "has shape"),
-    "order": (lambda s: OnGpu(np.zeros(s, order="F")), "C order"),
-    "stride": (lambda s: OnGpu(np.zeros((s[0], 2 * s[1]))[:, ::2]), "strides"),
     "dtype": (lambda s: OnGpu(np.zeros(s, "float32")), "float32.*'dtype' is dtype.'float64'"),
     "read-only": (lambda s: OnGpu(np.broadcast_to(0.0, s)), "read-only"),
     "mask": (lambda s: OnGpu(np.zeros(s), mask=np.zeros(s)), "masked"),
