@@ -17,6 +17,7 @@ PAGES_OF_LAYOUTS = {"collectives": "collective_layouts"}  # where forms with lay
 
 TYPES = {
     "text": "const char*",
+    "name": "const char*",
     "int": "int",
     "int64": "int64_t",
     "flag": "int",
@@ -92,12 +93,15 @@ def struct(options: Options) -> str:
         said = texts.filled(text, lead, " " * width + "  * ", texts.COLUMNS - 3)
         lines += [*said[:-1], said[-1] + " */"]
     defaults = ", ".join(one.default or default_of(one) for one in options.of_language("c"))
-    macro = f"#define {name.upper()}_INIT \\\n  {{ sizeof({name}), {defaults} }}"
+    values = f"  {{ sizeof({name}), {defaults} }}"
+    if len(values) > texts.COLUMNS:
+        values = f"  {{ sizeof({name}), \\\n    {defaults} }}"
+    macro = f"#define {name.upper()}_INIT \\\n{values}"
     return "\n".join([*lines, f"}} {name};", macro])
 
 
 def default_of(option: Option) -> str:
-    return "NULL" if option.type in ("text", "combine", "address") else "0"
+    return "NULL" if option.type in ("text", "name", "combine", "address") else "0"
 
 
 def on_page(page: str) -> list[tuple[Operation, Form]]:
@@ -314,7 +318,7 @@ def reader(options: Options) -> str:
     for one in options.of_language("c"):
         if one.languages == ("c",) or one.type == "where":
             continue
-        if one.type == "text":
+        if one.type in ("text", "name"):
             lines.append(f"  if (from.{one.name} != nullptr) to.{one.name} = from.{one.name};")
         else:
             lines.append(f"  to.{one.name} = from.{one.name}{' != 0' if one.type == 'flag' else ''};")

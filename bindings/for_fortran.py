@@ -21,6 +21,7 @@ BY_HAND = ("halo",)  # whose arguments are Fortran's own: tasuki_operations.f90
 
 OPTION_TYPES = {
     "text": "character(*)",
+    "name": "character(*)",
     "int": "integer",
     "int64": "integer(int64)",
     "flag": "logical",
@@ -28,6 +29,7 @@ OPTION_TYPES = {
 }
 STRUCT_TYPES = {
     "text": ("type(c_ptr)", "c_null_ptr"),
+    "name": ("type(c_ptr)", "c_null_ptr"),
     "address": ("type(c_ptr)", "c_null_ptr"),
     "combine": ("type(c_funptr)", "c_null_funptr"),
     "int": ("integer(c_int)", "0"),
@@ -128,7 +130,7 @@ class Procedure:
         self.arguments[name] = f"{OPTION_TYPES[option.type]}, intent(in), optional :: {name}"
         if option.name == "ordered":
             return  # set_reduction takes it
-        if option.type == "text":
+        if option.type in ("text", "name"):
             self.statements.append(f"options%{name} = c_text(kept%{name}, {name})")
         elif option.type in ("flag", "where"):
             self.statements.append(

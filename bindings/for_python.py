@@ -27,6 +27,7 @@ KINDS = {
 }
 OPTIONS = {
     "text": ("const std::string&", "str", "'auto'", '"auto"'),
+    "name": ("const std::string&", "str", "''", '""'),
     "int": ("int", "SupportsIndex", "0", "0"),
     "int64": ("std::int64_t", "SupportsIndex", "0", "0"),
     "flag": ("Truth", "Truth", "False", "false"),

@@ -45,6 +45,7 @@ TUNE = Option(
 CORRECT = Option(
     "correct", "flag", "What the first epochs take may correct prices for what is made later (docs/paths.md).", "1"
 )
+NAME = Option("name", "name", "What plans, errors, traces and the report call it; the same on all ranks.")
 UNUSED = Option("unused", "int", "What was padding.", languages=("c",))
 OWN = (  # an operator of the user's own, which other languages have a class for
     Option("does_not_commute", "flag", "The operator below: makes the reduction `ordered`.", languages=("c",)),
@@ -56,32 +57,58 @@ OWN = (  # an operator of the user's own, which other languages have a class for
 TRANSFER = Options(
     "transfer",
     "OperationOptions",
-    (PATH, ENGINE, BLOCKS, UNUSED, TUNE, CORRECT),
+    (PATH, ENGINE, BLOCKS, UNUSED, TUNE, CORRECT, NAME),
     later="tune",
-    fortran=("path", "engine", "blocks", "tune", "correct"),
-    python=("path", "engine", "blocks", "tune", "correct"),
+    fortran=("path", "engine", "blocks", "tune", "correct", "name"),
+    python=("path", "engine", "blocks", "tune", "correct", "name"),
 )
 HALO = Options(
     "halo",
     "HaloOptions",
-    (PATH, ENGINE, BLOCKS, CORNERS, REVERSE, ALTERNATING, TUNE, CORRECT, CUTS),
+    (PATH, ENGINE, BLOCKS, CORNERS, REVERSE, ALTERNATING, TUNE, CORRECT, NAME, CUTS),
     later="tune",
-    python=("corners", "reverse", "alternating", "path", "engine", "blocks", "cuts", "tune", "correct"),
+    python=("corners", "reverse", "alternating", "path", "engine", "blocks", "cuts", "tune", "correct", "name"),
 )
 BROADCAST = Options(
     "broadcast",
     "BroadcastOptions",
-    (PATH, ENGINE, BLOCKS, TREES, ARITY, CHUNK, ALGORITHM, TUNE, CORRECT),
+    (PATH, ENGINE, BLOCKS, TREES, ARITY, CHUNK, ALGORITHM, TUNE, CORRECT, NAME),
     later="algorithm",
-    python=("trees", "arity", "chunk", "path", "engine", "algorithm", "blocks", "tune", "correct"),
+    python=("trees", "arity", "chunk", "path", "engine", "algorithm", "blocks", "tune", "correct", "name"),
 )
 COLLECTIVE = Options(
     "collective",
     "CollectiveOptions",
-    (PATH, ENGINE, BLOCKS, ALGORITHM, TREES, ARITY, CHUNK, ORDERED, *OWN, WHERE, UNUSED, TUNE, CORRECT),
+    (PATH, ENGINE, BLOCKS, ALGORITHM, TREES, ARITY, CHUNK, ORDERED, *OWN, WHERE, UNUSED, TUNE, CORRECT, NAME),
     later="where",
-    fortran=("path", "engine", "algorithm", "trees", "arity", "chunk", "where", "blocks", "ordered", "tune", "correct"),
-    python=("ordered", "where", "algorithm", "trees", "arity", "chunk", "path", "engine", "blocks", "tune", "correct"),
+    fortran=(
+        "path",
+        "engine",
+        "algorithm",
+        "trees",
+        "arity",
+        "chunk",
+        "where",
+        "blocks",
+        "ordered",
+        "tune",
+        "correct",
+        "name",
+    ),
+    python=(
+        "ordered",
+        "where",
+        "algorithm",
+        "trees",
+        "arity",
+        "chunk",
+        "path",
+        "engine",
+        "blocks",
+        "tune",
+        "correct",
+        "name",
+    ),
 )
 
 # ---- arguments that several have -------------------------------------------------------------------------------------

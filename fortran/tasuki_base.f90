@@ -22,7 +22,7 @@ module tasuki_base
 
   ! What options of collectives point to.
   type :: kept_texts
-    character(kind=c_char), allocatable :: path(:), engine(:), algorithm(:), name(:)
+    character(kind=c_char), allocatable :: path(:), engine(:), algorithm(:), name(:), combine(:)
   end type
 
   public :: tasuki_init, tasuki_context_create, tasuki_context_subset, tasuki_free, tasuki_rank, tasuki_size, tasuki_barrier

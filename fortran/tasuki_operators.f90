@@ -75,7 +75,7 @@ contains
     number = op%number
     if (number /= own) return
     options%combine = op%combine
-    options%combine_name = c_text(kept%name, op%name)
+    options%combine_name = c_text(kept%combine, op%name)
     options%combine_data = op%data
     options%does_not_commute = merge(0_c_int, 1_c_int, op%commutes)
   end function

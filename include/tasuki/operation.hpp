@@ -34,6 +34,9 @@ struct OperationOptions {
   /// predicted, on all ranks, the price of the path is corrected for what is made later in this context, and rank 0
   /// says so (docs/paths.md). TASUKI_CORRECT=0 turns this off for all operations.
   bool correct = true;
+  /// What plans, errors, traces and the report call the operation, before what it is: `pressure: halo p`. Empty: only
+  /// what it is. The same on all ranks.
+  std::string name = {};
 };
 
 namespace device {

@@ -3,10 +3,13 @@
 #include "operation.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
+#include <string>
 
 #include "arguments.hpp"
 #include "kernel.hpp"
@@ -28,7 +31,10 @@ struct Overlap {
 
 PyOperation::PyOperation(std::shared_ptr<Owner> owner, OperationCore core)
     : Held<OperationCore>(std::move(owner), std::move(core)) {
-  text_ = fmt::format(" operation '{}'", operation().plan().operation);
+  const Plan& plan = operation().plan();
+  std::set<std::string> paths;
+  for (const Command& command : plan.commands) paths.insert(plan.paths[static_cast<std::size_t>(command.path)]);
+  text_ = fmt::format(" operation '{}'{}{}", plan.operation, paths.empty() ? "" : " by ", fmt::join(paths, ", "));
   for (const Array& array : this->core().arrays) watched_.emplace_back(array, "an array of this operation");
   for (const nb::object& object : this->core().fields) {
     const auto* field = nb::inst_ptr<PyField>(object);

@@ -15,6 +15,7 @@
 #include "session/gpus.hpp"
 #include "session/mpi.hpp"
 #include "session/start_log.hpp"
+#include "session/trace.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/operation.hpp"
 #include "transports/transport.hpp"
@@ -22,6 +23,12 @@
 namespace tasuki {
 
 namespace {
+
+/// What an operation is called: the user's name for it, and what it is. A plan that was kept has the name already.
+std::string named(const std::string& name, const std::string& operation) {
+  if (name.empty() || operation.starts_with(name + ": ")) return operation;
+  return fmt::format("{}: {}", name, operation);
+}
 
 Memory memory_of_all(const std::vector<UserBuffer>& buffers) {
   const bool device =
@@ -116,6 +123,8 @@ Operation::State::State(const Context& context, Description description, const O
   Runtime& runtime = runtime_of(context);
   Attempt& attempt = description.attempt;
   OperationOptions options = wanted;
+  description.agreement.named(options.name);
+  description.problem.operation = name_ = named(options.name, name_);
   if (options.tune != 0) {
     attempt.complain_to(description.agreement, name_);
     check_tune(description.agreement, options, description.problem.directions);
@@ -152,6 +161,8 @@ Operation::State::State(const Context& context, Description description, const O
   idle_ = description.among && problem.moves.empty();
   number_ = runtime.number_of(description.among);
   expected_ = expected.seconds;
+  if (const Recorder* recorder = executor_->recorder())
+    recorder->expect(description.predicted.value_or(-1) >= 0 ? *description.predicted : expected_);
   if (options.correct && runtime.settings().correct && number > 0 && engine == "inline")
     watch_epochs(expected, description.predicted, number);
 }
@@ -231,11 +242,16 @@ void Operation::State::watch_epochs(const Expected& expected, std::optional<doub
 
 Operation::State::State(const Context& context, Plan plan, std::vector<UserBuffer> buffers,
                         const OperationOptions& options)
-    : context_(context), name_(plan.operation), buffers_(std::move(buffers)), where_(memory_of_all(buffers_)) {
+    : context_(context),
+      name_(named(options.name, plan.operation)),
+      buffers_(std::move(buffers)),
+      where_(memory_of_all(buffers_)) {
   Runtime& runtime = runtime_of(context);
+  plan.operation = name_;
   if (runtime.settings().check) check_ = std::make_unique<OperationCheck>(runtime.rank());
   const std::string engine = engine_for(options);
   Agreement agreement(runtime, name_);
+  agreement.same("name", options.name);
   check_options(agreement, engine, options);
   agreement.check();
   peers_ = tasuki::peers_of(plan);

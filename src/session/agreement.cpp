@@ -105,6 +105,12 @@ Agreement& Agreement::same(const std::string& argument, std::int64_t value) {
   return same(argument, std::to_string(value));
 }
 
+Agreement& Agreement::named(const std::string& name) {
+  if (name.empty()) return *this;
+  operation_ = fmt::format("{} '{}'", operation_, name);
+  return *this;
+}
+
 Agreement& Agreement::complain(const std::string& text, ErrorKind kind) {
   if (!complaint_.empty()) return *this;
   complaint_ = text;

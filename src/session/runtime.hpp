@@ -218,6 +218,8 @@ class Agreement {
   Agreement(Runtime& runtime, std::string operation, std::vector<int> peers);
   Agreement& same(const std::string& argument, const std::string& value);
   Agreement& same(const std::string& argument, std::int64_t value);
+  /// The name that the user has given to what is made, which messages have too. The same on all ranks.
+  Agreement& named(const std::string& name);
   /// Adds what is wrong on this rank (empty: nothing). If any rank has a complaint, `check` throws it on all ranks and
   /// names the rank. So no rank goes on alone. Called before `check`.
   Agreement& complain(const std::string& text, ErrorKind kind = ErrorKind::argument);

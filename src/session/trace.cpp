@@ -2,6 +2,7 @@
 #include "session/trace.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -73,8 +74,11 @@ class Trace {
       return -1;
     }
     plans_.push_back(plan);
+    expected_.push_back(0);
     return static_cast<std::int32_t>(plans_.size()) - 1;
   }
+
+  void expect(std::int32_t operation, double seconds) { expected_[static_cast<std::size_t>(operation)] = seconds; }
 
   void record(const Event& event) {
     if (event.what == Traced::test && extend_test(event)) return;
@@ -125,13 +129,18 @@ class Trace {
       out += fmt::format("\"{}\": {},\n", key, value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     out += "\"plans\": [";
     for (std::size_t i = 0; i < plans_.size(); ++i) out += (i > 0 ? ",\n" : "\n") + detail::to_shown_json(plans_[i]);
-    out += "],\n\"events\": [";
+    out += fmt::format("],\n\"predicted_us\": [{:.4g}],\n\"events\": [", fmt::join(in_us(expected_), ","));
     for (std::uint64_t i = count - kept; i < count; ++i) {
       const Event& e = events_[i % kEvents];
       out += fmt::format("{}[{},{},{},{},{},{},{}]", i > count - kept ? ",\n" : "\n", static_cast<int>(e.what),
                          e.operation, e.command, e.epoch, e.round, e.begin + offset_, e.end + offset_);
     }
     return out + "]}\n";
+  }
+
+  static std::vector<double> in_us(std::vector<double> seconds) {
+    for (double& each : seconds) each *= 1e6;
+    return seconds;
   }
 
   static constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
@@ -142,6 +151,7 @@ class Trace {
   int ranks_ = 1;
   std::int64_t offset_ = 0;
   std::vector<Plan> plans_;
+  std::vector<double> expected_;  // seconds of an epoch of each; 0: not predicted
   std::int64_t left_out_ = 0;
   std::vector<Event> events_;
   std::atomic<std::uint64_t> count_{0};
@@ -150,6 +160,10 @@ class Trace {
 };
 
 }  // namespace
+
+void Recorder::expect(double seconds) const {
+  if (operation_ >= 0) Trace::instance().expect(operation_, seconds);
+}
 
 std::unique_ptr<Recorder> Recorder::open(const Plan& plan) {
   Trace& trace = Trace::instance();

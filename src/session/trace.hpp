@@ -43,6 +43,8 @@ class Recorder {
   static std::int64_t now();  ///< this process's monotonic clock, ns
   /// Records an event that began at `begin` and ends now. `command` and `round` (of its loop) are for commands only.
   void record(Traced what, std::uint64_t epoch, std::int64_t begin, std::int32_t command = -1, std::int64_t round = 0);
+  /// What an epoch of the operation was predicted to take, which the file has beside its plan.
+  void expect(double seconds) const;
   /// Records a command whose times were taken elsewhere, such as on the GPU, in ns of this process's clock.
   void record_command(std::uint64_t epoch, std::int64_t begin, std::int64_t end, std::int32_t command);
 
