@@ -66,6 +66,8 @@ def test_predictions_of_several_machines_and_numbers_of_ranks(tasuki):
     assert "torus of 3 x 2 x 6, which grows in its first dimension: give a multiple of 12" in wrong
     assert "give a multiple of 16" in tasuki("predict", "barrier", "--machine", "tca-64", "-n", 72, status=1, **NO_MPI)
     assert tasuki("predict", "barrier", "--machine", "tca-64", "-n", 80, "--json", **NO_MPI)["predictions"][0]["us"] > 0
+
+
 HYBRID = ["halo", "--machine", "tca-64", "-n", 8, "--extents", "128x128x256", "--split", "2x4x1", "--dtype", "f32"]
 HYBRID += ["--periodic", "none", "--memory", "device", "--no-corners", "--shadow", "1x1x0"]
 
