@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
 
 #include "layout/counted.hpp"
 #include "layout/sequence.hpp"
+#include "shapes/blocks.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -21,62 +23,44 @@ std::size_t at(int index) {
   return static_cast<std::size_t>(index);
 }
 
-int size_of(const std::vector<int>& list) {
-  return static_cast<int>(list.size());
+// The rank's blocks as the moves know them. Offsets are counted from the first byte that the rank's blocks name.
+PeerBlocks peer_blocks(const NeighbourBlocks& blocks) {
+  PeerBlocks all;
+  all.of_grid = blocks.of_grid;
+  const auto listed = [](const std::vector<int>& ranks, const std::vector<Layout>& layouts) {
+    const std::int64_t begin = range_of(layouts, ranks).begin;
+    std::vector<PeerBlock> list;
+    for (std::size_t i = 0; i < ranks.size(); ++i)
+      list.push_back({ranks[i], static_cast<std::int64_t>(i), {moved(layouts[i], -begin)}});
+    return list;
+  };
+  all.sent = listed(blocks.to, blocks.sent);
+  all.received = listed(blocks.from, blocks.received);
+  return all;
 }
 
-// How often `rank` stands in the list before entry `end`.
-int times(const std::vector<int>& list, int rank, int end) {
-  int count = 0;
-  for (int i = 0; i < end; ++i) count += list[at(i)] == rank ? 1 : 0;
-  return count;
-}
-
-int entry(const std::vector<int>& list, int rank, int time) {
-  for (int i = 0; i < size_of(list); ++i)
-    if (list[at(i)] == rank && time-- == 0) return i;
-  return -1;
+std::string shown(const BlockMisfit& misfit) {
+  const auto [a, b] = std::pair{misfit.from, misfit.to};
+  if (misfit.part < 0)
+    return fmt::format(
+        "rank {} names rank {} in 'to' {} times, but rank {} names rank {} in 'from' {} times; they must be equal", a,
+        b, misfit.sent, b, a, misfit.received);
+  return fmt::format(
+      "rank {} sends {} bytes to rank {} (its block {}), which receives {} from it (its block {}); they must be equal",
+      a, misfit.sent, b, misfit.sent_number, misfit.received, misfit.received_number);
 }
 
 }  // namespace
 
-int partner_of(const std::vector<NeighbourBlocks>& all, int rank, int i, int other) {
-  const NeighbourBlocks& mine = all[at(rank)];
-  const NeighbourBlocks& theirs = all[at(other)];
-  if (mine.of_grid) return (i ^ 1) < size_of(theirs.from) && theirs.from[at(i ^ 1)] == rank ? i ^ 1 : -1;
-  return entry(theirs.from, rank, times(mine.to, other, i));
-}
-
 std::string misfit_of(const std::vector<NeighbourBlocks>& all) {
+  std::vector<PeerBlocks> blocks;
+  for (const NeighbourBlocks& one : all) blocks.push_back(peer_blocks(one));
   const auto ranks = static_cast<int>(all.size());
   for (int a = 0; a < ranks; ++a) {
-    const NeighbourBlocks& mine = all[at(a)];
-    for (int i = 0; i < size_of(mine.to); ++i) {
-      const int b = mine.to[at(i)];
-      if (b < 0) continue;
-      const int partner = partner_of(all, a, i, b);
-      if (partner < 0)
-        return fmt::format(
-            "rank {} names rank {} in 'to' {} times, but rank {} names rank {} in 'from' {} times; they must be equal",
-            a, b, times(mine.to, b, size_of(mine.to)), b, a, times(all[at(b)].from, a, size_of(all[at(b)].from)));
-      const std::int64_t sent = mine.sent[at(i)].size();
-      const std::int64_t received = all[at(b)].received[at(partner)].size();
-      if (received != sent)
-        return fmt::format(
-            "rank {} sends {} bytes to rank {} (its block {}), which receives {} from it (its block {}); they must be "
-            "equal",
-            a, sent, b, i, received, partner);
-    }
-    for (int i = 0; i < size_of(mine.from); ++i) {
-      const int b = mine.from[at(i)];
-      if (b < 0) continue;
-      const int named = times(mine.from, b, size_of(mine.from));
-      const int sent = times(all[at(b)].to, a, size_of(all[at(b)].to));
-      if (named != sent)
-        return fmt::format(
-            "rank {} names rank {} in 'from' {} times, but rank {} names rank {} in 'to' {} times; they must be equal",
-            a, b, named, b, a, sent);
-    }
+    for (const int b : std::set(all[at(a)].to.begin(), all[at(a)].to.end()))
+      if (const auto wrong = b < 0 ? std::nullopt : misfit(blocks[at(a)], a, blocks[at(b)], b)) return shown(*wrong);
+    for (const int b : std::set(all[at(a)].from.begin(), all[at(a)].from.end()))
+      if (const auto wrong = b < 0 ? std::nullopt : misfit(blocks[at(b)], b, blocks[at(a)], a)) return shown(*wrong);
   }
   return {};
 }
@@ -93,31 +77,14 @@ Problem neighbour_problem(const std::string& operation, const std::vector<Neighb
   problem.operation = operation;
   problem.rank = rank;
   problem.buffers = {{"in", Role::input}, {"out", Role::output}};
-  // Others than these send nothing to the rank.
-  std::set<int> senders(all[at(rank)].from.begin(), all[at(rank)].from.end());
-  senders.insert(rank);
-  senders.erase(-1);
-  for (const int from : senders) {
-    const NeighbourBlocks& theirs = all[at(from)];
-    for (int i = 0; i < size_of(theirs.to); ++i) {
-      const int to = theirs.to[at(i)];
-      if (to < 0 || (from != rank && to != rank) || theirs.sent[at(i)].size() == 0) continue;
-      const int block = partner_of(all, from, i, to);
-      Move move;
-      move.seq = i;
-      move.src_rank = from;
-      move.dst_rank = to;
-      move.src = 0;
-      move.dst = 1;
-      const NeighbourBlocks& its = all[at(to)];
-      const Layout src = moved(theirs.sent[at(i)], -range_of(theirs.sent, theirs.to).begin);
-      const Layout dst = moved(its.received[at(block)], -range_of(its.received, its.from).begin);
-      for (const StridedCopy& copy : zip(src, dst)) move.copies.push_back(reordered(copy));
-      move.label = fmt::format("block {} to {}", i, block);
-      problem.moves.push_back(std::move(move));
-    }
-  }
-  mark_mutual(problem.moves);
+  std::map<int, PeerBlocks> known;
+  BlockMoves moves;
+  moves.parts = {{0, 1, "block"}};
+  problem.moves = moves.of(rank, [&](int of) -> const PeerBlocks& {
+    const auto [entry, added] = known.try_emplace(of);
+    if (added) entry->second = peer_blocks(all[at(of)]);
+    return entry->second;
+  });
   return problem;
 }
 

@@ -23,9 +23,6 @@ std::vector<Layout> contiguous(const std::vector<std::int64_t>& bytes, bool same
 /// The bytes from the first that the blocks name to the last: offsets from the base. Those of nobody are left out.
 ByteRange range_of(const std::vector<Layout>& blocks, const std::vector<int>& ranks);
 
-/// The block of `other` that block `i` of `rank` goes to; -1: there is none.
-int partner_of(const std::vector<NeighbourBlocks>& all, int rank, int i, int other);
-
 /// Why the ranks' blocks do not fit together; empty if they do.
 std::string misfit_of(const std::vector<NeighbourBlocks>& all);
 
