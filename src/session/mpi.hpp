@@ -38,9 +38,13 @@
   X(Iallgather)             \
   X(Iallgatherv)            \
   X(Iallreduce)             \
+  X(Ibarrier)               \
+  X(Improbe)                \
+  X(Imrecv)                 \
   X(Initialized)            \
   X(Irecv)                  \
   X(Isend)                  \
+  X(Issend)                 \
   X(Query_thread)           \
   X(Recv)                   \
   X(Recv_init)              \
