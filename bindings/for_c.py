@@ -21,6 +21,7 @@ TYPES = {
     "int": "int",
     "int64": "int64_t",
     "flag": "int",
+    "operator": "int",
     "where": "int",
     "combine": "tasuki_combine",
     "address": "void*",
@@ -37,6 +38,11 @@ DECLARED = {
     "side": "const tasuki_side* {}",
     "widths": "const tasuki_width* {}",
 }
+# Lists of structs: the argument that counts them, its type, and the struct.
+LISTS = {
+    "cells": ("field_count", "int", "tasuki_exchange_field"),
+    "entries": ("entry_count", "int64_t", "tasuki_exchange_entry"),
+}
 
 
 def function(entry: Operation, form: Form) -> str:
@@ -51,6 +57,9 @@ def parameters(entry: Operation, form: Form) -> list[tuple[str, str]]:
             found.append((one.name, f"{'const ' if one.direction == 'in' else ''}void* {one.name}"))
         elif one.kind == "fields":
             found += [("count", "int count"), (one.name, f"const tasuki_field* {one.name}")]
+        elif one.kind in LISTS:
+            count, counted, element = LISTS[one.kind]
+            found += [(count, f"{counted} {count}"), (one.name, f"const {element}* {one.name}")]
         elif one.kind != "where":  # which is among the options
             found.append((one.name, DECLARED[one.kind].format(one.name)))
     found.append(("options", f"const tasuki_{entry.options.name}_options* options"))
@@ -75,6 +84,8 @@ def comment(entry: Operation, form: Form) -> str:
     for one in form.arguments:
         if one.kind == "fields":
             pairs.append(("count", "How many fields."))
+        if one.kind in LISTS:
+            pairs.append((LISTS[one.kind][0], f"How many {one.name}."))
         name = "options.where" if one.kind == "where" else one.name
         pairs.append((name, texts.sentence_of(entry, form, one, "c")))
     lines = texts.filled(texts.making(entry, form), "/* ", " * ", texts.COLUMNS - 1)
@@ -175,6 +186,8 @@ READ = {  # what is kept of an argument: its type, with a value that it has unti
     "neighbours": "Neighbours read_{0}{{{{}}, {{}}}};",
     "side": "TransferSide read_{0};",
     "fields": "std::vector<HaloField> read_{0};",
+    "cells": "std::vector<ExchangeField> read_{0};",
+    "entries": "std::vector<ExchangeEntry> read_{0};",
     "where": "Memory read_{0} = Memory::host;",
 }
 
@@ -237,6 +250,9 @@ def reading(entry: Operation, form: Form, one: Argument) -> list[str]:
         return [f'read_{name} = neighbours_from(*given({name}, "{name}"));']
     if one.kind == "side":
         return [f'read_{name} = side_from(*{name}, ranks.rank(), "{name}");']
+    if one.kind in LISTS:
+        fields = ", field_count" if one.kind == "entries" else ""  # an entry may have a layout for each
+        return [f"read_{name} = exchange_{one.kind}_from({LISTS[one.kind][0]}, {name}{fields});"]
     if one.kind == "fields":
         return [f"read_{name} = fields_from(count, {name}, {form.find('widths').name});"]
     return []
@@ -320,6 +336,8 @@ def reader(options: Options) -> str:
             continue
         if one.type in ("text", "name"):
             lines.append(f"  if (from.{one.name} != nullptr) to.{one.name} = from.{one.name};")
+        elif one.type == "operator":
+            lines.append(f'  to.{one.name} = reduce_op_from(from.{one.name}, "{one.name}");')
         else:
             lines.append(f"  to.{one.name} = from.{one.name}{' != 0' if one.type == 'flag' else ''};")
     return "\n".join([*lines, "  return to;", "}", ""])

@@ -17,7 +17,7 @@ sys.path.insert(0, str(FORTRAN))
 
 import fortran_text  # noqa: E402
 
-BY_HAND = ("halo",)  # whose arguments are Fortran's own: tasuki_operations.f90
+BY_HAND = ("halo", "exchange")  # whose arguments are Fortran's own: tasuki_operations.f90
 
 OPTION_TYPES = {
     "text": "character(*)",
@@ -35,6 +35,7 @@ STRUCT_TYPES = {
     "int": ("integer(c_int)", "0"),
     "flag": ("integer(c_int)", "0"),
     "where": ("integer(c_int)", "0"),
+    "operator": ("integer(c_int)", "0"),
     "int64": ("integer(c_int64_t)", "0"),
 }
 ADDRESS = "type(c_ptr), intent(in)"

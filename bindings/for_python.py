@@ -18,6 +18,8 @@ KINDS = {
     "buffer": ("nb::handle", "Any", None, None),
     "side": ("nb::handle", "tuple[Any, ...]", None, None),
     "fields": ("nb::handle", "Field | tuple[Field, Width] | Sequence[Field | tuple[Field, Width]]", None, None),
+    "cells": ("nb::handle", "Any", None, None),
+    "entries": ("nb::handle", "Sequence[tuple[SupportsIndex, Any, Any]]", None, None),
     "neighbours": ("nb::handle", "Grid | tuple[Sequence[SupportsIndex], Sequence[SupportsIndex]]", None, None),
     "root": ("int", "SupportsIndex", "0", "0"),
     "operator": ("nb::handle", OPERATOR, "'sum'", '"sum"'),
@@ -31,10 +33,11 @@ OPTIONS = {
     "int": ("int", "SupportsIndex", "0", "0"),
     "int64": ("std::int64_t", "SupportsIndex", "0", "0"),
     "flag": ("Truth", "Truth", "False", "false"),
+    "operator": ("const std::string&", "str", "'sum'", '"sum"'),
     "cuts": ("const Cuts&", "Sequence[Sequence[SupportsIndex] | None] | None", "None", "nb::none()"),
 }
 # Those whose arguments have a reading of their own in C++; all others are collectives of two buffers.
-BY_HAND = ("broadcast", "transfer", "halo", "barrier")
+BY_HAND = ("broadcast", "transfer", "halo", "exchange", "barrier")
 
 
 class Parameter:
@@ -64,7 +67,7 @@ def parameters(entry: Operation) -> list[Parameter]:
         if one.kind not in KINDS:
             continue  # counts and types are those of the arrays
         name, kind = one.in_language("python"), KINDS[one.kind]
-        if one.kind in ("buffer", "side", "fields", "neighbours"):
+        if one.kind in ("buffer", "side", "fields", "cells", "entries", "neighbours"):
             if one.direction == "inout":
                 kind = ("nb::handle", "object", None, None)
             missing = one.at_root and one.direction == "out"  # other ranks may leave it out
@@ -154,6 +157,7 @@ def made(entry: Operation) -> list[str]:
     names = {one.name: one.in_language("python") for one in entry.arguments}
     if entry.name in BY_HAND:
         passed = [names[one.name] for one in entry.arguments if one.kind in KINDS]
+        passed += [one.name for one in options_of(entry) if one.type == "operator"]  # which all ranks must hear of
         context = [] if entry.find("fields") else ["context"]
         return [f"return made_{entry.name}({', '.join([*context, *passed, 'options'])});"]
     lines = ["Given given;"]
@@ -180,11 +184,15 @@ def option_line(option: Option) -> str:
     return f"options.{option.name} = {value};"
 
 
+def option_lines(entry: Operation) -> list[str]:
+    return [option_line(one) for one in options_of(entry) if one.type != "operator"]
+
+
 def bound(number: int, entry: Operation) -> str:
     listed = parameters(entry)
     names = "".join(f'{{"{core}", "{own}"}}, ' for core, own in sorted(entry.names("python").items()))
     taken = ", ".join(f"{one.cpp} {one.name}" for one in listed)
-    lines = [f"{entry.options.cpp} options;", *(option_line(one) for one in options_of(entry)), *made(entry)]
+    lines = [f"{entry.options.cpp} options;", *option_lines(entry), *made(entry)]
     body = "\n".join(f"               {line}" for line in lines)
     arguments = ",\n           ".join(binding(listed))
     return f"""\

@@ -69,6 +69,20 @@ HALO = Options(
     later="tune",
     python=("corners", "reverse", "alternating", "path", "engine", "blocks", "cuts", "tune", "correct", "name"),
 )
+EXCHANGE = Options(
+    "exchange",
+    "ExchangeOptions",
+    (
+        PATH,
+        ENGINE,
+        BLOCKS,
+        Option("reverse", "flag", "Combine every ghost into the cell's owner instead: the adjoint, as in assembly."),
+        Option("op", "operator", "How `reverse` combines.", "TASUKI_SUM"),
+        TUNE,
+        CORRECT,
+    ),
+    python=("reverse", "op", "path", "engine", "blocks", "tune", "correct"),
+)
 BROADCAST = Options(
     "broadcast",
     "BroadcastOptions",
@@ -352,5 +366,26 @@ OPERATIONS = unique(
         options=HALO,
         says="Cells outside a grid that is not periodic are left alone. A field with two copies is exchanged in the "
         "copy that is current at the start.",
+    ),
+    Operation(
+        "exchange",
+        "Fills the ghost cells of fields on any mesh or graph from the ranks that own the cells.",
+        Argument("fields", "cells", "{cells_of}; equal in number, in types and in the numbers of a cell on all ranks."),
+        Argument(
+            "entries",
+            "entries",
+            "What this rank exchanges: a rank, the cells that it gets (owned here), and the cells that come from it "
+            "(ghosts). A list may be empty, a rank may come several times, and may be this one. What rank a sends to b "
+            "in its first entry that sends b something is what b receives in its first entry that receives from a.",
+        ),
+        options=EXCHANGE,
+        says="Ghosts are received once and sent nowhere. Owners combine in the order of their entries, so equal runs "
+        "give equal bits.",
+        notes={
+            "python": "A field is an array of which the first dimension counts cells, or a pair (array, dimension); or "
+            "all fields are a dictionary of these by name. An entry is (rank, send, receive): integers, arrays of "
+            "them, None, or lists of Layouts, one a field. Arrays may have any strides. They are on the host, or all "
+            "on GPUs."
+        },
     ),
 )

@@ -56,6 +56,8 @@ KINDS = {
     "neighbours": "the ranks to exchange blocks with",
     "side": "a rank, an address and a layout",
     "fields": "fields of one context",
+    "cells": "fields of cells that have only numbers, in memory of this rank",
+    "entries": "what this rank exchanges with each other one",
     "widths": "how much of each field's shadow takes part",
     "where": "host or device, for what has no memory to tell",
 }
@@ -87,7 +89,7 @@ class Option:
     """A member of a C struct of options, a keyword in Python, an optional argument in Fortran."""
 
     name: str
-    type: str  # text, int, int64, flag, combine, address, where, cuts
+    type: str  # text, int, int64, flag, operator, combine, address, where, cuts
     says: str
     default: str = ""  # as C writes it; empty: null or 0
     languages: tuple[str, ...] = LANGUAGES

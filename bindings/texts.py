@@ -19,6 +19,7 @@ WORDS = {
         "device": "TASUKI_DEVICE",
         "type_of": "a tasuki_type",
         "fields_of": "`count` fields",
+        "cells_of": "The fields",
         "operators": "a tasuki_op",
     },
     "fortran": {
@@ -27,6 +28,7 @@ WORDS = {
         "equal": "left out: `count` each",
         "device": ".true.",
         "fields_of": "One field, or a list",
+        "cells_of": "The fields",
         "type_of": "tasuki_real64 or another; tasuki_bytes: what is only moved",
         "operators": "tasuki_sum or another, or what tasuki_operator_create makes",
     },
@@ -36,6 +38,7 @@ WORDS = {
         "equal": "None: all are equal",
         "device": "'device'",
         "fields_of": "A field, a pair (field, width), or a list of these",
+        "cells_of": "A field, a list of fields, or a dictionary",
         "operators": f"{OPERATORS}; on the host also an Operator, or a function or ufunc that becomes one",
     },
 }

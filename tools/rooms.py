@@ -40,6 +40,7 @@ ORDER = {room: place for place, room in enumerate(PURE + LIVE)}
 # Public headers that pure code may include: those of the nouns that are data.
 PURE_HEADERS = {
     "box",
+    "cells",
     "dtype",
     "error",
     "layout",

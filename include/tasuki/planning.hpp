@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tasuki/box.hpp"
+#include "tasuki/cells.hpp"
 #include "tasuki/dtype.hpp"
 #include "tasuki/layout.hpp"
 #include "tasuki/machine.hpp"
@@ -132,6 +133,17 @@ struct NeighbourShape {
                               std::int64_t bytes, bool allgather = false);
 };
 
+/// An exchange of cells on any mesh or graph. As `Exchange`.
+struct ExchangeShape {
+  std::vector<Cells> fields;  ///< alike on all ranks; a `count` of -1: it is not known, so that no cell is outside
+  std::vector<std::vector<ExchangeEntry>> entries;  ///< of each rank
+  bool reverse = false;
+  ReduceOp op = ReduceOp::sum;
+  Memory memory = Memory::host;
+  bool shared = false;  ///< the fields lie in memory that peers can map
+  std::string path = "auto";
+};
+
 /// What a rank sends to another one: a piece, or what a step of an algorithm moves.
 struct Message {
   std::string label;  ///< as in `explain`
@@ -172,6 +184,7 @@ Planned plan(const Machine& machine, const HaloShape& halo);
 Planned plan(const Machine& machine, const TransferShape& transfer);
 Planned plan(const Machine& machine, const CollectiveShape& collective);
 Planned plan(const Machine& machine, const NeighbourShape& neighbours);
+Planned plan(const Machine& machine, const ExchangeShape& exchange);
 
 /// Planning, predicting and verifying for many ranks takes seconds. All call `look` now and then, on the calling
 /// thread; it may throw `Interruption`, which ends them. An interpreter checks for signals there. For the whole

@@ -30,6 +30,7 @@
 #include "tasuki/c/collective_layouts.h"
 #include "tasuki/c/collectives.h"
 #include "tasuki/c/context.h"
+#include "tasuki/c/exchange.h"
 #include "tasuki/c/field.h"
 #include "tasuki/c/gpu.h"
 #include "tasuki/c/grid.h"

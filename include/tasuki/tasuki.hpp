@@ -2,12 +2,14 @@
 #pragma once
 
 #include "tasuki/broadcast.hpp"
+#include "tasuki/cells.hpp"
 #include "tasuki/collectives.hpp"
 #include "tasuki/context.hpp"
 #include "tasuki/datatype.hpp"
 #include "tasuki/device.hpp"
 #include "tasuki/dtype.hpp"
 #include "tasuki/error.hpp"
+#include "tasuki/exchange.hpp"
 #include "tasuki/field.hpp"
 #include "tasuki/graph.hpp"
 #include "tasuki/grid.hpp"

@@ -8,6 +8,7 @@
 
 #include "collective_arguments.hpp"
 #include "tasuki/broadcast.hpp"
+#include "tasuki/exchange.hpp"
 #include "tasuki/halo.hpp"
 #include "tasuki/transfer.hpp"
 
@@ -34,6 +35,8 @@ NewOperation made_broadcast(const ContextHandle& context, int root, nb::handle a
 NewOperation made_transfer(const ContextHandle& context, nb::handle source, nb::handle target,
                            const OperationOptions& options);
 NewOperation made_halo(nb::handle fields, nb::handle width, const HaloOptions& options);
+NewOperation made_exchange(const ContextHandle& context, nb::handle fields, nb::handle entries, const std::string& op,
+                           ExchangeOptions options);
 
 template <class Py, class Make>
 void construct(Py* self, Names names, Make&& make) {

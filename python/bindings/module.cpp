@@ -81,6 +81,7 @@ NB_MODULE(_core, m) {
   bind_operators(m);
   bind_collectives(m);
   bind_made(m);
+  bind_exchange(m);
   bind_offline(m);
   bind_predict(m);
   bind_tune(m);

@@ -8,6 +8,7 @@ namespace tasuki::python {
 void bind_context_and_grid(nanobind::module_& m);
 void bind_memory(nanobind::module_& m);
 void bind_device(nanobind::module_& m);
+void bind_exchange(nanobind::module_& m);
 void bind_field(nanobind::module_& m);
 void bind_graph(nanobind::module_& m);
 void bind_kernel(nanobind::module_& m);

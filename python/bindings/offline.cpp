@@ -7,6 +7,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
@@ -15,6 +16,7 @@
 
 #include "arguments.hpp"
 #include "collective_arguments.hpp"
+#include "exchange.hpp"
 #include "memory.hpp"
 #include "module.hpp"
 #include "owner.hpp"
@@ -159,6 +161,29 @@ Planned plan_neighbours(const Machine& machine, const std::string& kind, std::in
     if (all == nullptr) wraps.assign(std::get<1>(periodic).begin(), std::get<1>(periodic).end());
     shape = NeighbourShape::on_grid(machine, split, wraps, bytes, allgather);
   }
+  shape.memory = memory_from(memory);
+  shape.shared = shared;
+  shape.path = path;
+  return plan(machine, shape);
+}
+
+// A field: name, type, numbers of a cell, whether its levels come first, cells of each rank or -1.
+using PlannedCells = std::tuple<std::string, nb::object, std::int64_t, bool, std::int64_t>;
+
+Planned plan_exchange(const Machine& machine, const std::vector<PlannedCells>& fields,
+                      const std::vector<nb::object>& entries, Truth reverse, const std::string& op,
+                      const std::string& memory, Truth shared, const std::string& path) {
+  ExchangeShape shape;
+  for (const auto& [name, dtype, numbers, levels_first, cells] : fields) {
+    const DType type = planned_type(dtype, ReduceOp::max);
+    if (levels_first && cells < 0)
+      throw Error(fmt::format("field {}: where levels come first, 'cells' says how far they are apart; give it", name));
+    shape.fields.push_back(levels_first ? Cells::levels_first(type, cells, numbers, name)
+                                        : Cells::of(type, cells, numbers, name));
+  }
+  for (const nb::object& one : entries) shape.entries.push_back(entries_from(one, {}));
+  shape.reverse = reverse;
+  shape.op = reduce_op_from_string(op);
   shape.memory = memory_from(memory);
   shape.shared = shared;
   shape.path = path;
@@ -331,6 +356,10 @@ shared: memory that peers can map, such as Tasuki's own; False: the user's own.)
         nb::sig("def _plan_collective(machine: Machine, kind: str, root: Any, count: Any, counts: Any, dtype: Any, "
                 "op: str, ordered: Any, in_place: Any, algorithm: str, trees: Any, arity: Any, chunk: Any, "
                 "memory: str, shared: Any, path: str) -> Planned"));
+  m.def("_plan_exchange", plan_exchange, nb::arg("machine"), nb::arg("fields"), nb::arg("entries"), nb::arg("reverse"),
+        nb::arg("op"), nb::arg("memory"), nb::arg("shared"), nb::arg("path"),
+        nb::sig("def _plan_exchange(machine: Machine, fields: Any, entries: Any, reverse: Any, op: str, memory: str, "
+                "shared: Any, path: str) -> Planned"));
   m.def("_plan_neighbours", plan_neighbours, nb::arg("machine"), nb::arg("kind"), nb::arg("count"), nb::arg("dtype"),
         nb::arg("split"), nb::arg("periodic"), nb::arg("neighbours").none(), nb::arg("memory"), nb::arg("shared"),
         nb::arg("path"),

@@ -28,6 +28,7 @@ from ._core import (
     DeviceArray,
     DisagreementError,
     Error,
+    Exchange,
     Exscan,
     Field,
     FieldShape,
@@ -64,6 +65,7 @@ from ._core import (
     __version__,
     advise,
     blocks_of,
+    find_entries,
     in_place,
     machine_of,
     mpi_library,
@@ -76,8 +78,10 @@ from ._core import (
     verify_plans,
     why_no_gpu,
 )
+from .graphs import of_matrix as _of_matrix
+from .graphs import of_numbers as _of_numbers
 from .kernels import get_include, launch_resident
-from .offline import plan_broadcast, plan_collective, plan_halo, plan_neighbours, plan_transfer
+from .offline import plan_broadcast, plan_collective, plan_exchange, plan_halo, plan_neighbours, plan_transfer
 
 __all__ = [
     "Advice",
@@ -93,6 +97,7 @@ __all__ = [
     "DeviceArray",
     "DisagreementError",
     "Error",
+    "Exchange",
     "Exscan",
     "Field",
     "FieldShape",
@@ -129,6 +134,7 @@ __all__ = [
     "__version__",
     "advise",
     "blocks_of",
+    "find_entries",
     "get_include",
     "in_place",
     "launch_resident",
@@ -136,6 +142,7 @@ __all__ = [
     "mpi_library",
     "plan_broadcast",
     "plan_collective",
+    "plan_exchange",
     "plan_halo",
     "plan_neighbours",
     "plan_transfer",
@@ -148,6 +155,9 @@ __all__ = [
     "verify_plans",
     "why_no_gpu",
 ]
+
+Exchange.of_numbers = staticmethod(_of_numbers)
+Exchange.of_matrix = staticmethod(_of_matrix)
 
 _earlier_hook = _sys.excepthook
 

@@ -178,6 +178,35 @@ def plan_collective(
 
 
 @names_checked
+def plan_exchange(
+    machine: Machine,
+    entries: Sequence[Sequence[tuple[SupportsIndex, Any, Any]]],
+    fields: str | Sequence[str] = "field",
+    dtype: DTypeLike = "float64",
+    *,
+    numbers: SupportsIndex = 1,
+    levels_first: Truth = False,
+    cells: SupportsIndex = -1,
+    reverse: Truth = False,
+    op: str = "sum",
+    memory: Literal["host", "device"] = "host",
+    shared: Truth = False,
+    path: str = "auto",
+) -> Planned:
+    """The plans of an exchange of cells on all ranks of `machine`. Local.
+
+    entries: for each rank its list of (rank, cells that it gets, cells that come from it), as for `Exchange`.
+    fields: a name, or several. Each has `numbers` numbers of `dtype` a cell, one after the other; levels_first: they
+    lie `cells` numbers apart. cells: of each rank; -1: not known, so that no cell is outside.
+    reverse, op: combine ghosts into their owners. memory: 'device': of GPUs. shared: the fields lie in memory that
+    peers can map. path: as for `Exchange`. Raises tasuki.Error for what cannot be.
+    """
+    names = [fields] if isinstance(fields, str) else list(fields)
+    shapes = [(name, dtype, index(numbers), bool(levels_first), index(cells)) for name in names]
+    return _core._plan_exchange(machine, shapes, list(entries), reverse, op, memory, shared, path)
+
+
+@names_checked
 def plan_neighbours(
     machine: Machine,
     kind: str,

@@ -40,6 +40,13 @@ Operator operator_from(int op, const tasuki_collective_options& options) {
           options.does_not_commute == 0};
 }
 
+ReduceOp reduce_op_from(int op, const char* option) {
+  if (op < TASUKI_SUM || op >= TASUKI_OWN)
+    throw Failure(TASUKI_BAD_ARGUMENT, fmt::format("option '{}' is {}; it must be a tasuki_op, {} to {}", option, op,
+                                                   static_cast<int>(TASUKI_SUM), static_cast<int>(TASUKI_MAXLOC)));
+  return static_cast<ReduceOp>(op);
+}
+
 Memory where_from(int where) {
   if (where != TASUKI_HOST && where != TASUKI_DEVICE)
     throw Failure(TASUKI_BAD_ARGUMENT,
@@ -90,6 +97,47 @@ std::vector<HaloField> fields_from(int count, const tasuki_field* fields, const 
   for (int i = 0; i < count; ++i) {
     const AnyField& field = get(fields[i], fmt::format("fields[{}]", i).c_str());
     widths == nullptr ? list.emplace_back(field) : list.emplace_back(field, width_from(widths[i]));
+  }
+  return list;
+}
+
+std::vector<ExchangeField> exchange_cells_from(int count, const tasuki_exchange_field* fields) {
+  if (count > 0) given(fields, "fields");
+  std::vector<ExchangeField> list;
+  for (int f = 0; f < count; ++f) {
+    const tasuki_exchange_field& from = fields[f];
+    if (from.cells < 0 || from.numbers < 1)
+      throw Failure(TASUKI_BAD_ARGUMENT,
+                    fmt::format("argument 'fields[{}]' has {} cells of {} numbers; give 0 or more of 1 or more", f,
+                                from.cells, from.numbers));
+    const DType type = collective_type_from(from.type, false);
+    const std::string name = from.name == nullptr ? "field" : from.name;
+    Cells cells = from.levels_first != 0 ? Cells::levels_first(type, from.cells, from.numbers, name)
+                                         : Cells::of(type, from.cells, from.numbers, name);
+    if (from.type == TASUKI_BYTES) cells.dtype = DType::none;
+    list.emplace_back(from.base, std::move(cells));
+  }
+  return list;
+}
+
+std::vector<ExchangeEntry> exchange_entries_from(std::int64_t count, const tasuki_exchange_entry* entries, int fields) {
+  if (count < 0) throw Failure(TASUKI_BAD_ARGUMENT, fmt::format("argument 'entry_count' is {}", count));
+  if (count > 0) given(entries, "entries");
+  std::vector<ExchangeEntry> list;
+  for (std::int64_t e = 0; e < count; ++e) {
+    const tasuki_exchange_entry& from = entries[e];
+    ExchangeEntry& to = list.emplace_back();
+    to.peer = from.peer;
+    const auto read = [&](const char* name, std::int64_t cells, const std::int64_t* listed,
+                          const tasuki_layout* layouts, std::vector<std::int64_t>& numbers,
+                          std::vector<Layout>& bytes) {
+      const std::string argument = fmt::format("entries[{}].{}", e, name);
+      if (cells < 0) throw Failure(TASUKI_BAD_ARGUMENT, fmt::format("argument '{}_count' is {}", argument, cells));
+      if (cells > 0) numbers.assign(given(listed, argument.c_str()), listed + cells);
+      if (layouts != nullptr) bytes = layouts_from(layouts, fields, (argument + "_layouts").c_str(), true);
+    };
+    read("send", from.send_count, from.send, from.send_layouts, to.send, to.send_layouts);
+    read("receive", from.receive_count, from.receive, from.receive_layouts, to.receive, to.receive_layouts);
   }
   return list;
 }

@@ -7,6 +7,7 @@
 
 #include "api/nouns.hpp"
 #include "tasuki/broadcast.hpp"
+#include "tasuki/exchange.hpp"
 #include "tasuki/neighbours.hpp"
 #include "tasuki/transfer.hpp"
 
@@ -16,6 +17,8 @@ namespace tasuki::api {
 DType collective_type_from(int type, bool combined);
 /// A tasuki_op, or the function in the options.
 Operator operator_from(int op, const tasuki_collective_options& options);
+/// A tasuki_op that is none of the user's.
+ReduceOp reduce_op_from(int op, const char* option);
 /// Of a barrier.
 Memory where_from(int where);
 
@@ -30,6 +33,9 @@ void both_or_neither(const void* a, const char* name_a, const void* b, const cha
 /// The first of the fields that is one: the others' complaints can reach all ranks by its context.
 const AnyField& some_field(int count, const tasuki_field* fields);
 std::vector<HaloField> fields_from(int count, const tasuki_field* fields, const tasuki_width* widths);
+
+std::vector<ExchangeField> exchange_cells_from(int count, const tasuki_exchange_field* fields);
+std::vector<ExchangeEntry> exchange_entries_from(std::int64_t count, const tasuki_exchange_entry* entries, int fields);
 
 /// Throws on this rank alone: without the sides' ranks nobody knows who is to hear of what else is wrong.
 void check_side(const tasuki_side& side, const Context& ranks, const char* argument);

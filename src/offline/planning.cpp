@@ -9,6 +9,7 @@
 #include "planner/planner.hpp"
 #include "predict/predict.hpp"
 #include "shapes/collective.hpp"
+#include "shapes/exchange.hpp"
 #include "shapes/halo.hpp"
 #include "shapes/neighbours.hpp"
 #include "shapes/transfer.hpp"
@@ -195,6 +196,10 @@ Planned plan(const Machine& machine, const CollectiveShape& collective) {
 
 Planned plan(const Machine& machine, const NeighbourShape& neighbours) {
   return planned(machine, neighbours);
+}
+
+Planned plan(const Machine& machine, const ExchangeShape& exchange) {
+  return planned(machine, exchange);
 }
 
 }  // namespace tasuki

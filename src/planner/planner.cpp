@@ -189,7 +189,7 @@ void compose_links(Composer& composer) {
   for (const std::size_t i : arriving) {
     const Move& move = moves[i];
     builder.expect(composer.user_buffer(move.src_rank, move.src), composer.user_buffer(move.dst_rank, move.dst),
-                   move.copies, move.add, ReduceOp::sum, move.add != DType::none);
+                   move.copies, move.add, move.op, move.add != DType::none);
   }
   // Floating-point sums depend on their order. So all additions form one fixed chain, whatever their paths are.
   std::sort(additions.begin(), additions.end());

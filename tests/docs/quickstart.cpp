@@ -1,5 +1,5 @@
-// The pieces of docs/quickstart.md, docs/planning.md and docs/concepts.md, line for line as tools/doc_blocks.py checks,
-// each run and its result tested. The quickstart's first block is a program of its own.
+// The pieces of docs/quickstart.md, docs/planning.md, docs/concepts.md and docs/exchange.md, line for line as
+// tools/doc_blocks.py checks, each run and its result tested. The quickstart's first block is a program of its own.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -239,6 +239,28 @@ RANK_TEST("the quickstart and the concepts: errors and the verifier") {
   }
 
   CHECK(solved == 1);
+}
+
+RANK_TEST("an exchange of cells with the ranks before and after") {
+  const tasuki::Context& context = ctx;
+
+  std::vector<double> u(6 * 3);
+  const int after = (context.rank() + 1) % context.size();
+  const int before = (context.rank() + context.size() - 1) % context.size();
+  tasuki::Exchange exchange(context, {tasuki::ExchangeField(u.data(), 6, 3)}, {{after, {3, 1}}, {before, {}, {4, 5}}});
+  exchange.start();
+  exchange.wait();
+
+  check_plan(exchange);
+  for (int turn = 0; turn < 3; ++turn) {
+    for (std::size_t i = 0; i < u.size(); ++i) u[i] = 100 * context.rank() + static_cast<int>(i) + 1000 * turn;
+    exchange.start();
+    exchange.wait();
+    for (std::size_t level = 0; level < 3; ++level) {
+      CHECK(u[4 * 3 + level] == 100 * before + 9 + static_cast<int>(level) + 1000 * turn);
+      CHECK(u[5 * 3 + level] == 100 * before + 3 + static_cast<int>(level) + 1000 * turn);
+    }
+  }
 }
 
 TEST_CASE("planning: a broadcast on a torus") {

@@ -57,7 +57,7 @@ def show(console: Console, data: dict, rank: int) -> None:
         columns = ["piece", ">from", ">to", ">bytes", "pattern", "path", ">predicted µs", "others: µs, or why not"]
         console.print(table(lines[0], columns, rows))
         for line in lines:
-            if line.startswith(("sending keeps", "balance: ", "the network moves", "* not measured")):
+            if line.startswith(("sending keeps", "balance: ", "the network moves", "* not measured", "hint:")):
                 console.print(line)
         chosen = re.search(r"^algorithm: .*?(?=^predicted: |\Z)", answer["text"], re.M | re.S)
         if chosen:
@@ -277,6 +277,16 @@ def broadcast(
 ) -> None:
     """One rank's bytes to all ranks."""
     finish("broadcast", options, machine, ranks, rank, plans, as_json)
+
+
+@command.command("exchange")
+@shapes.exchange_options
+@shared_options
+def exchange(
+    machine: str | None, ranks: int | None, rank: int, plans: Path | None, as_json: bool, **options: object
+) -> None:
+    """The ghost cells of a square mesh, cut by wavy lines: neighbours across edges."""
+    finish("exchange", options, machine, ranks, rank, plans, as_json)
 
 
 def add_collective(kind: str, text: str, options: Callable) -> None:

@@ -156,6 +156,15 @@ def broadcast(machine: str, ranks: int | None, rank: int, out: Path | None, pass
     finish("broadcast", options, machine, ranks, rank, out, passes, summary, as_json)
 
 
+@command.command("exchange")
+@shapes.exchange_options
+@shared_options
+def exchange(machine: str, ranks: int | None, rank: int, out: Path | None, passes: bool, summary: bool, as_json: bool,
+             **options: object) -> None:  # fmt: skip
+    """The ghost cells of a square mesh, cut by wavy lines: neighbours across edges."""
+    finish("exchange", options, machine, ranks, rank, out, passes, summary, as_json)
+
+
 def add_collective(kind: str, text: str, options: Callable) -> None:
     @command.command(kind, help=text)
     @options

@@ -146,6 +146,29 @@ def neighbours(context, kind: str, options: dict, force: dict):
     return tasuki.NeighbourAlltoall(context, grid, array_for(context, options, several, dtype), target, **force)
 
 
+def exchange(context, options: dict, force: dict):
+    """The exchange of a mesh that the options describe."""
+    import numpy
+
+    import tasuki
+    from tasuki.meshes import wavy_mesh
+
+    parts = wavy_mesh(options["mesh"], context.size, scrambled=options["order"] == "scrambled")
+    mine, dtype = parts[context.rank], numpy_type(options["dtype"])
+    fields = {}
+    for name in options["fields"]:
+        shape = (mine.cells, options["levels"])
+        if options["memory"] == "device":
+            most = max(part.cells for part in parts)
+            grid = tasuki.Grid(context, [most * context.size, options["levels"]], split=[context.size, 1])
+            fields[name] = tasuki.Field(grid, dtype, memory="device").array[: mine.cells]
+        elif options["shared"]:
+            fields[name] = tasuki.shared_array(context, shape, dtype)
+        else:
+            fields[name] = numpy.zeros(shape, dtype)
+    return tasuki.Exchange(context, fields, mine.entries, reverse=options["reverse"], **force)
+
+
 def predicted(prediction: tasuki.Prediction) -> dict:
     return {
         "us": prediction.seconds * 1e6,
@@ -183,6 +206,8 @@ def explain(context, options: dict) -> dict:
         array = array_for(context, options | {"shared": True}, options["bytes"], "uint8")
         shape = {key: options[key] for key in ("algorithm", "trees", "arity", "chunk")}
         operation = tasuki.Broadcast(context, options["root"], array, **shape, **force)
+    elif kind == "exchange":
+        operation = exchange(context, options, force)
     elif kind in NEIGHBOURS:
         operation = neighbours(context, kind, options, force)
     else:

@@ -240,6 +240,27 @@ neighbour_options = together(
     ),
 )
 
+exchange_options = together(
+    click.option(
+        "--mesh", type=click.IntRange(1, 4096), default=64, show_default=True, help="Cells on a side of a square mesh."
+    ),
+    click.option(
+        "--order",
+        type=click.Choice(["scrambled", "rows"]),
+        default="scrambled",
+        show_default=True,
+        help="How a rank's cells are numbered.",
+    ),
+    click.option("--levels", type=click.IntRange(1, INT_MOST), default=1, show_default=True, help="Numbers of a cell."),
+    click.option(
+        "--fields", default="1", callback=field_names, show_default=True, help="How many, or their names: p,q."
+    ),
+    click.option("--reverse", is_flag=True, help="Add ghosts into their owners."),
+    dtype_option,
+    memory_option,
+    COLLECTIVE_OPTIONS["shared"],
+)
+
 path_option = click.option(
     "--path",
     default="auto",
@@ -263,7 +284,7 @@ def checked(kind: str, options: dict) -> dict:
     if kind == "transfer" and options["columns"] > options["stride"]:
         raise Failure(f"--columns {options['columns']} is more than --stride {options['stride']}: rows would overlap")
     options = dict(options)
-    if (kind in COLLECTIVES or kind in NEIGHBOURS) and options.get("shared", False) is None:
+    if (kind in COLLECTIVES or kind in NEIGHBOURS or kind == "exchange") and options.get("shared", False) is None:
         options["shared"] = options["memory"] == "device"
     if kind in NEIGHBOURS:
         check_entries(options, "split", "periodic")
@@ -320,6 +341,19 @@ def planned(kind: str, machine: tasuki.Machine, options: dict) -> tasuki.Planned
         if given.get("dtype", "bfloat16") != "bfloat16":
             given["dtype"] = numpy_type(given["dtype"])
         return tasuki.plan_collective(machine, kind, **given)
+    if kind == "exchange":
+        from tasuki.meshes import wavy_mesh
+
+        parts = wavy_mesh(options["mesh"], machine.size, scrambled=options["order"] == "scrambled")
+        dtype = options["dtype"] if options["dtype"] == "bfloat16" else numpy_type(options["dtype"])
+        return tasuki.plan_exchange(
+            machine,
+            [part.entries for part in parts],
+            options["fields"],
+            dtype,
+            numbers=options["levels"],
+            **{key: options[key] for key in ("reverse", "memory", "shared", "path")},
+        )
     if kind in NEIGHBOURS:
         keys = ("count", "split", "periodic", "memory", "shared", "path")
         dtype = options["dtype"] if options["dtype"] == "bfloat16" else numpy_type(options["dtype"])

@@ -91,7 +91,7 @@ def test_the_price_of_python(run):
 
 PAGES = [
     "README.md",
-    *(f"docs/{p}.md" for p in ("python", "existing-code", "after-a-crash", "coming-from", "staggered")),
+    *(f"docs/{p}.md" for p in ("python", "exchange", "existing-code", "after-a-crash", "coming-from", "staggered")),
 ]
 
 
@@ -111,12 +111,16 @@ def test_the_documentation(run, page, ranks):
     [
         ("heat.py", 4, "heat after 100 steps on 4 ranks with numpy: equal to the serial run"),
         ("himeno.py", 3, "equal to the serial run"),
+        ("unstructured_heat.py", 3, "equal to the serial run"),
+        ("matvec.py", 3, "equal to the serial product"),
         ("torch_convolution.py", 4, "output and gradients equal those of the whole image"),
     ],
 )
 def test_example(run, name, ranks, says):
     if "torch" in name and importlib.util.find_spec("torch") is None:
         pytest.skip(f"{name}: PyTorch is not installed")
+    if name == "matvec.py":
+        pytest.importorskip("scipy")
     status, text = run(ranks, (EXAMPLES / name).read_text(encoding="utf-8"), timeout=90)
     assert status == 0 and says in text, text
 

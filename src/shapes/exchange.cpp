@@ -1,0 +1,320 @@
+// Exchange: see exchange.hpp.
+#include "shapes/exchange.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "layout/sequence.hpp"
+#include "tasuki/error.hpp"
+
+namespace tasuki {
+
+namespace {
+
+using Entries = std::vector<ExchangeEntry>;
+
+std::size_t at(int index) {
+  return static_cast<std::size_t>(index);
+}
+
+// The bytes of cells: runs of cells that follow each other become one block.
+Layout layout_of(const Cells& field, std::span<const std::int64_t> cells) {
+  std::vector<std::int64_t> lengths, begins;
+  for (const std::int64_t cell : cells) {
+    if (!begins.empty() && begins.back() + lengths.back() == cell) {
+      ++lengths.back();
+    } else {
+      begins.push_back(cell);
+      lengths.push_back(1);
+    }
+  }
+  return Layout::indexed(lengths, begins, field.cell);
+}
+
+bool whole_numbers(const Layout& layout, DType dtype) {
+  if (dtype == DType::none) return true;
+  return std::ranges::all_of(layout.blocks(), [&](const Block& block) { return block.bytes % size_of(dtype) == 0; });
+}
+
+std::string complaint_about(const Cells& field, bool reverse, ReduceOp op) {
+  if (field.count < -1)
+    return fmt::format("field {}: the number of cells is {}; it must not be negative", field.name, field.count);
+  if (field.cell.size() < 1) return fmt::format("field {}: a cell has no bytes", field.name);
+  if (!whole_numbers(field.cell, field.dtype))
+    return fmt::format("field {}: a cell ({}) is no whole number of elements of {}", field.name, field.cell.describe(),
+                       to_string(field.dtype));
+  if (Layout::contiguous(std::max<std::int64_t>(field.count, 1), field.cell).overlaps())
+    return fmt::format("field {}: its {} cells ({}, {} bytes apart) share bytes", field.name, field.count,
+                       field.cell.describe(), field.cell.extent());
+  if (!reverse) return {};
+  if (field.dtype == DType::none)
+    return fmt::format("reverse needs numbers to combine, but the cells of field {} ({} bytes each) are not",
+                       field.name, field.cell.size());
+  if (op == ReduceOp::own || !defined(op, field.dtype))
+    return fmt::format("argument 'op' is '{}', which reverse cannot do with elements of {} (field {})", to_string(op),
+                       to_string(field.dtype), field.name);
+  return {};
+}
+
+// A cell in a list, and the entry that has the list.
+struct Listed {
+  std::int64_t cell = 0;
+  std::size_t entry = 0;
+};
+
+std::vector<Listed> listed(const Entries& entries, std::vector<std::int64_t> ExchangeEntry::*list) {
+  std::vector<Listed> all;
+  for (std::size_t e = 0; e < entries.size(); ++e)
+    for (const std::int64_t cell : entries[e].*list) all.push_back({cell, e});
+  std::ranges::stable_sort(all, {}, &Listed::cell);
+  return all;
+}
+
+std::string complaint_about_cells(const std::vector<Cells>& fields, const Entries& entries, bool reverse) {
+  const Cells& least = *std::ranges::min_element(fields, {}, &Cells::count);
+  for (std::size_t e = 0; e < entries.size(); ++e) {
+    for (const auto& [name, list] : {std::pair{"send", &entries[e].send}, std::pair{"receive", &entries[e].receive}})
+      for (std::size_t i = 0; i < list->size(); ++i)
+        if ((*list)[i] < 0 || (least.count >= 0 && (*list)[i] >= least.count))
+          return fmt::format("entry {}: '{}' names cell {} (place {}), but field {} has {} cells, from 0", e, name,
+                             (*list)[i], i, least.name,
+                             least.count < 0 ? "any number of" : std::to_string(least.count));
+  }
+  const std::vector<Listed> received = listed(entries, &ExchangeEntry::receive);
+  for (std::size_t i = 1; i < received.size(); ++i)
+    if (received[i - 1].cell == received[i].cell)
+      return fmt::format("cell {} is received twice: in entry {} and in entry {}", received[i].cell,
+                         received[i - 1].entry, received[i].entry);
+  const std::vector<Listed> sent = listed(entries, &ExchangeEntry::send);
+  auto ghost = received.begin();
+  for (std::size_t i = 0; i < sent.size(); ++i) {
+    while (ghost != received.end() && ghost->cell < sent[i].cell) ++ghost;
+    if (ghost != received.end() && ghost->cell == sent[i].cell)
+      return fmt::format("cell {} is received (entry {}), but also sent (entry {}); a rank sends what it owns",
+                         sent[i].cell, ghost->entry, sent[i].entry);
+    if (reverse && i > 0 && sent[i - 1].cell == sent[i].cell && sent[i - 1].entry == sent[i].entry)
+      return fmt::format(
+          "entry {}: 'send' names cell {} twice, which reverse would combine twice in one message; name it in another "
+          "entry for the same rank",
+          sent[i].entry, sent[i].cell);
+  }
+  return {};
+}
+
+std::string complaint_about_layouts(const std::vector<Cells>& fields, const Entries& entries, bool reverse) {
+  bool any = false;
+  for (std::size_t e = 0; e < entries.size(); ++e) {
+    const ExchangeEntry& entry = entries[e];
+    for (const auto& [name, cells, layouts] : {std::tuple{"send", &entry.send, &entry.send_layouts},
+                                               std::tuple{"receive", &entry.receive, &entry.receive_layouts}}) {
+      if (layouts->empty()) continue;
+      any = true;
+      if (!cells->empty()) return fmt::format("entry {}: '{}' has cells and layouts; give one of them", e, name);
+      if (layouts->size() != fields.size())
+        return fmt::format("entry {}: '{}' has {} layouts for {} fields", e, name, layouts->size(), fields.size());
+      for (std::size_t f = 0; f < fields.size() && reverse; ++f)
+        if (!whole_numbers((*layouts)[f], fields[f].dtype) || (*layouts)[f].overlaps())
+          return fmt::format("entry {}: '{}' of field {} ({}) names a byte twice, or parts of elements of {}", e, name,
+                             fields[f].name, (*layouts)[f].describe(), to_string(fields[f].dtype));
+    }
+  }
+  if (!any) return {};
+  const ExchangeBlocks all = exchange_blocks(fields, entries, false);
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    const auto bytes = [&](const std::vector<PeerBlock>& blocks) {
+      std::vector<Layout> parts;
+      for (const PeerBlock& block : blocks) parts.push_back(block.parts[f]);
+      return joined(parts);
+    };
+    const Layout received = bytes(all.blocks.received);
+    if (received.overlaps()) return fmt::format("bytes of field {} are received twice", fields[f].name);
+    if (meet(bytes(all.blocks.sent), received, 0))
+      return fmt::format("bytes of field {} are sent and received; a rank sends what it owns", fields[f].name);
+  }
+  return {};
+}
+
+std::vector<std::string> unique_names(const std::vector<Cells>& fields) {
+  std::vector<std::string> names;
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    std::string name = fields[f].name;
+    for (std::size_t n = f; std::ranges::count(names, name) > 0; ++n) name = fmt::format("{}#{}", fields[f].name, n);
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
+// What the ghosts would gain by being numbered in the order of the entries.
+std::string hint_for(const std::vector<Cells>& fields, const Entries& entries) {
+  std::string hint;
+  for (const Cells& field : fields) {
+    std::int64_t runs = 0, least = 0;
+    for (const ExchangeEntry& entry : entries) {
+      if (entry.receive.empty()) continue;
+      runs += layout_of(field, entry.receive).runs();
+      least += Layout::contiguous(std::ssize(entry.receive), field.cell).runs();
+    }
+    if (runs > least)
+      hint += fmt::format(
+          "hint: what is received of field {} lies in {} runs; with the ghosts numbered in the order in which they are "
+          "received it would be {}\n",
+          field.name, runs, least);
+  }
+  return hint;
+}
+
+}  // namespace
+
+std::string exchange_name(const std::vector<Cells>& fields, bool reverse) {
+  return fmt::format("{} {}", reverse ? "reverse exchange" : "exchange", fmt::join(unique_names(fields), ","));
+}
+
+std::string complaint_about(const std::vector<Cells>& fields, const Entries& entries, bool reverse, ReduceOp op,
+                            int ranks) {
+  if (fields.empty()) return "argument 'fields' is empty; give at least one field";
+  for (const Cells& field : fields)
+    if (std::string wrong = complaint_about(field, reverse, op); !wrong.empty()) return wrong;
+  for (std::size_t e = 0; e < entries.size(); ++e)
+    if (entries[e].peer < 0 || entries[e].peer >= ranks)
+      return fmt::format("entry {} is for rank {}, but there are ranks 0 to {}", e, entries[e].peer, ranks - 1);
+  std::string wrong = complaint_about_cells(fields, entries, reverse);
+  return !wrong.empty() ? wrong : complaint_about_layouts(fields, entries, reverse);
+}
+
+ExchangeBlocks exchange_blocks(const std::vector<Cells>& fields, const Entries& entries, bool reverse) {
+  ExchangeBlocks made;
+  made.ranges.resize(fields.size());
+  const auto add = [&](std::size_t e, const std::vector<std::int64_t>& cells, const std::vector<Layout>& layouts,
+                       std::vector<PeerBlock>& blocks) {
+    PeerBlock block{entries[e].peer, static_cast<std::int64_t>(e), layouts};
+    if (layouts.empty())
+      for (const Cells& field : fields) block.parts.push_back(layout_of(field, cells));
+    if (std::ranges::all_of(block.parts, [](const Layout& part) { return part.size() == 0; })) return;
+    for (std::size_t f = 0; f < fields.size(); ++f) {
+      made.ranges[f].begin = std::min(made.ranges[f].begin, block.parts[f].true_lower_bound());
+      made.ranges[f].end = std::max(made.ranges[f].end, block.parts[f].true_upper_bound());
+    }
+    blocks.push_back(std::move(block));
+  };
+  PeerBlocks& all = made.blocks;
+  for (std::size_t e = 0; e < entries.size(); ++e) {
+    add(e, entries[e].send, entries[e].send_layouts, reverse ? all.received : all.sent);
+    add(e, entries[e].receive, entries[e].receive_layouts, reverse ? all.sent : all.received);
+  }
+  for (auto* blocks : {&all.sent, &all.received})
+    for (PeerBlock& block : *blocks)
+      for (std::size_t f = 0; f < fields.size(); ++f) block.parts[f] = moved(block.parts[f], -made.ranges[f].begin);
+  made.hint = hint_for(fields, entries);
+  return made;
+}
+
+std::string shown(const BlockMisfit& misfit, const std::vector<Cells>& fields, bool reverse) {
+  int owner = misfit.from;
+  int other = misfit.to;
+  std::int64_t sent = misfit.sent, received = misfit.received;
+  std::int64_t sent_number = misfit.sent_number, received_number = misfit.received_number;
+  if (reverse) {  // the lists are those of the way forward
+    std::swap(owner, other);
+    std::swap(sent, received);
+    std::swap(sent_number, received_number);
+  }
+  if (misfit.part < 0)
+    return fmt::format(
+        "rank {} sends to rank {} in {} of its entries, but rank {} receives from rank {} in {} of its own; they must "
+        "be equal",
+        owner, other, sent, other, owner, received);
+  const Cells& field = fields[at(misfit.part)];
+  const std::int64_t cell = field.cell.size();
+  const bool in_cells = sent % cell == 0 && received % cell == 0;
+  return fmt::format(
+      "rank {} sends {} {} of field {} to rank {} (its entry {}), which receives {} from it (its entry {}); they must "
+      "be equal",
+      owner, in_cells ? sent / cell : sent, in_cells ? "cells" : "bytes", field.name, other, sent_number,
+      in_cells ? received / cell : received, received_number);
+}
+
+Problem exchange_problem(const std::vector<Cells>& fields, bool reverse, ReduceOp op, int rank, const std::string& hint,
+                         const std::function<const PeerBlocks&(int rank)>& blocks_of) {
+  Problem problem;
+  problem.operation = exchange_name(fields, reverse);
+  problem.rank = rank;
+  const std::vector<std::string> names = unique_names(fields);
+  BlockMoves moves;
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    problem.buffers.push_back({names[f], Role::inout});
+    const int buffer = static_cast<int>(f);
+    moves.parts.push_back({buffer, buffer, names[f]});
+    if (!reverse) continue;
+    moves.parts.back().add = fields[f].dtype;
+    moves.parts.back().op = op;
+  }
+  problem.moves = moves.of(rank, blocks_of);
+  problem.remark = hint;
+  return problem;
+}
+
+namespace {
+
+class JointExchange final : public EachRank {
+ public:
+  JointExchange(ExchangeShape shape, std::vector<ExchangeBlocks> ranks)
+      : shape_(std::move(shape)), ranks_(std::move(ranks)) {
+    shape_.entries.clear();  // which the blocks hold
+  }
+
+  std::vector<BufferFact> facts(int rank) const override {
+    std::vector<BufferFact> facts;
+    for (const ByteRange& range : ranks_[at(rank)].ranges) {
+      facts.push_back(allocated(range.end - range.begin, shape_.memory, shape_.shared));
+      if (facts.back().bytes > 0) continue;
+      facts.back().copies = 0;  // as of an operation on ranks, which has no address of it
+      facts.back().shared = false;
+    }
+    return facts;
+  }
+
+ private:
+  Problem problem_of(int rank) const override {
+    return exchange_problem(shape_.fields, shape_.reverse, shape_.op, rank, ranks_[at(rank)].hint,
+                            [&](int of) -> const PeerBlocks& { return ranks_[at(of)].blocks; });
+  }
+
+  ExchangeShape shape_;
+  std::vector<ExchangeBlocks> ranks_;
+};
+
+}  // namespace
+
+std::shared_ptr<const JointShape> joint(const Machine& machine, const ExchangeShape& exchange) {
+  check_gpus(machine, exchange.memory);
+  if (std::ssize(exchange.entries) != machine.size())
+    throw Error(fmt::format("Exchange: argument 'entries' is of {} ranks, but the machine has {}",
+                            exchange.entries.size(), machine.size()));
+  std::vector<ExchangeBlocks> ranks;
+  for (int rank = 0; rank < machine.size(); ++rank) {
+    const Entries& entries = exchange.entries[at(rank)];
+    const std::string wrong = complaint_about(exchange.fields, entries, exchange.reverse, exchange.op, machine.size());
+    if (!wrong.empty()) throw Error(fmt::format("Exchange: rank {}: {}", rank, wrong));
+    ranks.push_back(exchange_blocks(exchange.fields, entries, exchange.reverse));
+  }
+  const auto check = [&](int from, int to) {
+    if (const auto wrong = misfit(ranks[at(from)].blocks, from, ranks[at(to)].blocks, to))
+      throw Error("Exchange: " + shown(*wrong, exchange.fields, exchange.reverse));
+  };
+  for (int rank = 0; rank < machine.size(); ++rank) {
+    const PeerBlocks& blocks = ranks[at(rank)].blocks;
+    std::set<int> to, from;
+    for (const PeerBlock& block : blocks.sent) to.insert(block.rank);
+    for (const PeerBlock& block : blocks.received) from.insert(block.rank);
+    for (const int other : to) check(rank, other);
+    for (const int other : from) check(other, rank);
+  }
+  return std::make_shared<const JointExchange>(exchange, std::move(ranks));
+}
+
+}  // namespace tasuki
