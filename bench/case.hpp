@@ -44,6 +44,7 @@ std::vector<Case> transfer_cases(int ranks);
 std::vector<Case> broadcast_cases(int ranks);
 std::vector<Case> collective_cases(int ranks);
 std::vector<Case> transpose_cases(int ranks);
+std::vector<Case> mesh_cases(int ranks);
 std::vector<Case> overhead_cases(int ranks);
 
 /// The same text on all ranks: that of the lowest rank which has one. Collective.

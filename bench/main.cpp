@@ -43,8 +43,8 @@ Options parse(CLI::App& app, int argc, char** argv) {
   for (const auto& peer : bench::peers()) names.push_back(peer.name);
   app.add_option("--group", options.groups, "only these groups")
       ->check(CLI::IsMember({"halo", "halo-in-use", "face", "transfer", "broadcast", "collective", "collective-own",
-                             "collective-large", "price", "neighbour", "transpose", "overhead", "gpu-halo", "gpu-face",
-                             "gpu-copy", "gpu-collectives", "gpu-collectives-alone", "gpu-overlap"}));
+                             "collective-large", "price", "neighbour", "transpose", "mesh", "overhead", "gpu-halo",
+                             "gpu-face", "gpu-copy", "gpu-collectives", "gpu-collectives-alone", "gpu-overlap"}));
   app.add_option("--device", options.device, "where the data are; auto: as --group says, else on GPUs if all have one")
       ->check(CLI::IsMember({"auto", "cpu", "gpu"}))
       ->capture_default_str();
@@ -105,9 +105,9 @@ std::vector<bench::Case> cases_on([[maybe_unused]] bool gpus, int ranks) {
   if (gpus) return bench::gpu_cases(ranks);
 #endif
   std::vector<bench::Case> all;
-  for (const auto& group :
-       {bench::halo_cases(ranks), bench::transfer_cases(ranks), bench::broadcast_cases(ranks),
-        bench::transpose_cases(ranks), bench::collective_cases(ranks), bench::overhead_cases(ranks)}) {
+  for (const auto& group : {bench::halo_cases(ranks), bench::transfer_cases(ranks), bench::broadcast_cases(ranks),
+                            bench::transpose_cases(ranks), bench::mesh_cases(ranks), bench::collective_cases(ranks),
+                            bench::overhead_cases(ranks)}) {
     all.insert(all.end(), group.begin(), group.end());
   }
   return all;

@@ -97,6 +97,19 @@ struct TransposeCase {
   }
 };
 
+/// Ghost cells of an unstructured mesh, filled from the ranks that own them: `levels` doubles a cell, cell by cell.
+struct MeshCase {
+  struct Entry {
+    int peer = 0;
+    std::vector<std::int64_t> send = {}, receive = {};  ///< cells
+  };
+  tasuki::Context context;
+  std::int64_t cells = 0;  ///< of this rank, ghosts too
+  std::int64_t levels = 1;
+  std::vector<Entry> entries;
+  double* field = nullptr;
+};
+
 struct GpuCase;            // gpu/problem.hpp
 struct GpuCollectiveCase;  // gpu/collectives.hpp
 struct GpuCollectiveRun;
@@ -113,6 +126,7 @@ struct Peer {
   std::function<RunnerPtr(const CollectiveCase&)> collective = {};
   std::function<GpuCollectiveRun(const GpuCollectiveCase&)> gpu_collective = {};
   std::function<RunnerPtr(const TransposeCase&)> transpose = {};
+  std::function<RunnerPtr(const MeshCase&)> mesh = {};
   bool silent = false;  ///< a bound: moves the bytes, but ranks do not tell each other when they may and when they have
 };
 

@@ -60,6 +60,13 @@ RunnerPtr transpose(const TransposeCase& t) {
   return std::make_unique<OperationRunner<tasuki::Alltoall>>(tasuki::Alltoall(t.context, t.in, in, t.out, out));
 }
 
+RunnerPtr mesh(const MeshCase& one) {
+  std::vector<tasuki::ExchangeEntry> entries;
+  for (const auto& entry : one.entries) entries.push_back({entry.peer, entry.send, entry.receive});
+  const tasuki::ExchangeField field(one.field, one.cells, one.levels);
+  return std::make_unique<OperationRunner<tasuki::Exchange>>(tasuki::Exchange(one.context, {field}, entries));
+}
+
 // Rank 0 starts both ways at once, as the other peers post their receive beforehand.
 class ThereAndBack : public Runner {
  public:
@@ -193,7 +200,8 @@ const RegisterPeer kPeer({.name = "tasuki",
                           .gpu = tasuki_on_gpus,
 #endif
                           .collective = collective,
-                          .transpose = transpose});
+                          .transpose = transpose,
+                          .mesh = mesh});
 const RegisterPeer kThread(thread_peer());
 
 }  // namespace
