@@ -10,7 +10,7 @@
 #include <initializer_list>
 #include <string>
 
-#include "calibrate/exchange.hpp"
+#include "calibrate/both_ways.hpp"
 #include "session/collective.hpp"
 #include "session/runtime.hpp"
 #include "tasuki/error.hpp"
@@ -59,7 +59,7 @@ class Mover {
   }
 
   double both_ways(std::int64_t bytes) const {
-    Exchange there(context_, a_, b_, from_, to_, Layout::bytes(bytes), options_);
+    BothWays there(context_, a_, b_, from_, to_, Layout::bytes(bytes), options_);
     return time(bytes, {&there});
   }
 

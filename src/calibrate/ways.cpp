@@ -5,7 +5,7 @@
 #include <chrono>
 #include <optional>
 
-#include "calibrate/exchange.hpp"
+#include "calibrate/both_ways.hpp"
 #include "session/runtime.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/graph.hpp"
@@ -57,8 +57,8 @@ double Ways::one_after_another(const Layout& layout) const {
 }
 
 double Ways::both(const Layout& layout) const {
-  Exchange there(context_, a_, b_, from_, to_, layout, options_);
-  Exchange back(context_, a_, b_, to_, from_, layout, options_);
+  BothWays there(context_, a_, b_, from_, to_, layout, options_);
+  BothWays back(context_, a_, b_, to_, from_, layout, options_);
   return time(layout, {&there, &back}) / 2;
 }
 

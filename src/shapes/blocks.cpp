@@ -69,8 +69,8 @@ std::vector<Move> BlockMoves::of(int rank, const std::function<const PeerBlocks&
         if (sent.parts[p].size() == 0) continue;
         const Part& part = parts[p];
         Move move;
-        // What is combined is combined in the order of the receiver's blocks. Of other ranks only those blocks are known
-        // that concern this one, so their places tell nothing.
+        // What is combined is combined in the order of the receiver's blocks. Of other ranks only those blocks are
+        // known that concern this one, so their places tell nothing.
         const std::int64_t number = part.add == DType::none ? sent.number : received.number;
         move.seq = number * std::ssize(parts) + static_cast<std::int64_t>(p);
         move.src_rank = from;

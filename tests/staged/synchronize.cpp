@@ -71,9 +71,9 @@ void leave_prices(const Context& ctx) {
 }
 
 // A halo in what passes for device memory, made by all ranks.
-class Exchange {
+class Pair {
  public:
-  Exchange(const Context& ctx, const char* name)
+  Pair(const Context& ctx, const char* name)
       : field_(Grid(ctx, {4 * ctx.size()}, {.periodic = {true}}), {.name = name, .memory = Memory::device}),
         halo_(HaloField(field_), options()) {}
   Halo& operator*() { return halo_; }
@@ -108,7 +108,7 @@ TEST_CASE("synchronize of a context that has used no GPU waits for the stream, a
   CHECK(polls == 1000);
   no_gpu().busy = nullptr;
   {
-    Exchange one(part, "u");
+    Pair one(part, "u");
     synchronize(ctx, some_stream());
     fails = true;
     one->run(some_stream());
@@ -126,8 +126,8 @@ TEST_CASE("what failed in another context is told by the next start, once, which
   const Context part = ctx.subset(all_of(ctx));
   leave_prices(ctx);
   leave_prices(part);
-  Exchange good(ctx, "u");
-  Exchange bad(part, "v");
+  Pair good(ctx, "u");
+  Pair bad(part, "v");
   fails = true;
   bad->run(some_stream());
   fails = false;
@@ -140,7 +140,7 @@ TEST_CASE("what failed in another context is told by the next start, once, which
 TEST_CASE("free tells a failure that nobody has been told, and frees") {
   const Context ctx(MPI_COMM_WORLD);
   leave_prices(ctx);
-  Exchange bad(ctx, "u");
+  Pair bad(ctx, "u");
   fails = true;
   bad->run(some_stream());
   fails = false;
@@ -158,8 +158,8 @@ TEST_CASE("TASUKI_CHECK names two operations that ranks start in unlike orders i
   leave_prices(ctx);
   leave_prices(part);
   if (ctx.size() == 1) return;
-  Exchange up(ctx, "u");
-  Exchange down(part, "v");
+  Pair up(ctx, "u");
+  Pair down(part, "v");
   const auto runs = [&](Operation& one, Operation& other, Stream first, Stream second) {
     const std::string text = error_of([&] { one.run(first); });
     return text + ", " + error_of([&] { other.run(second); });

@@ -1,5 +1,5 @@
-// Exchange: see exchange.hpp.
-#include "calibrate/exchange.hpp"
+// BothWays: see both_ways.hpp.
+#include "calibrate/both_ways.hpp"
 
 #include <fmt/format.h>
 
@@ -28,14 +28,14 @@ UserBuffer whole(const char* name, Role role, std::byte* memory, const Layout& l
 
 }  // namespace
 
-Exchange::Exchange(const Context& context, int a, int b, std::byte* from, std::byte* to, const Layout& layout,
+BothWays::BothWays(const Context& context, int a, int b, std::byte* from, std::byte* to, const Layout& layout,
                    const OperationOptions& options)
     : Operation() {
   Runtime& runtime = runtime_of(context);
   const bool here = runtime.rank() == a || runtime.rank() == b;
   std::vector<int> peers;
   if (here && a != b) peers = {runtime.rank() == a ? b : a};
-  Description d(runtime, "Exchange", peers);
+  Description d(runtime, "BothWays", peers);
   d.problem.operation = fmt::format("exchange {}<->{}", a, b);
   d.attempt.locally("describing an exchange", [&] {
     d.add(whole("from", Role::input, from, layout, here));

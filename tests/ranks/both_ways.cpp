@@ -1,5 +1,5 @@
 // Exchanges, by which paths are measured: both ranks get the other's bytes and no others, on every path.
-#include "calibrate/exchange.hpp"
+#include "calibrate/both_ways.hpp"
 
 #include <doctest/doctest.h>
 
@@ -22,7 +22,7 @@ RANK_TEST("two ranks send each other a layout at once, with new data every time,
                             Layout::vector(kCells / 4, 1, 4, Layout::of<double>())};
   for (const auto& path : host_paths(ctx)) {
     for (const Layout& layout : layouts) {
-      Exchange exchange(ctx, 0, last, shared.get(), reinterpret_cast<std::byte*>(to), layout, {.path = path});
+      BothWays exchange(ctx, 0, last, shared.get(), reinterpret_cast<std::byte*>(to), layout, {.path = path});
       CHECK(verify(exchange).ok());
       const int other = ctx.rank() == 0 ? last : 0;
       for (int epoch = 0; epoch < 3; ++epoch) {
