@@ -25,8 +25,9 @@ struct Part {
 // All ranks come to the same parts, of which each keeps its own.
 Part part_of(std::int64_t side, int ranks, int me) {
   const auto owner = [&](std::int64_t cell) {
-    const double wave = static_cast<double>(side) / 8 *
-                        std::sin(31.4159265 * static_cast<double>(cell / side) / static_cast<double>(side));
+    const std::int64_t row = cell / side;
+    const double wave =
+        static_cast<double>(side) / 8 * std::sin(31.4159265 * static_cast<double>(row) / static_cast<double>(side));
     const double at = (static_cast<double>(cell % side) + wave) * ranks / static_cast<double>(side);
     return std::clamp(static_cast<int>(std::floor(at)), 0, ranks - 1);
   };

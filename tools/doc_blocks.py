@@ -3,7 +3,7 @@
 
 A block in C, C++ or Fortran that is a whole program is written out, to be built and run; every other block in a
 language of LANGUAGES must stand, line for line (but for its indentation), in one of the files that are given, which are
-tested.
+tested; or one of them is a test in Python that takes the page's blocks of this language and runs them.
 A block in C++ whose first line is a comment with a file's name (`// src/engines/patient.cpp`) is that file, to be built
 as a part of a test.
 
@@ -72,10 +72,17 @@ def bare(text: str) -> str:
     return "\n".join(line.strip() for line in textwrap.dedent(text).strip().splitlines()) + "\n"
 
 
+def taken(page: Path, file: Path) -> set[str]:
+    """The languages whose blocks a test in Python takes from the page, to run them."""
+    text = file.read_text() if file.suffix == ".py" else ""
+    return {one for one in LANGUAGES if page.name in text and f"```{one}\\n" in text}
+
+
 def untested(page: Path, files: list[Path]):
-    known = [bare(file.read_text()) for file in files]
+    known = [bare(file.read_text()) for file in files if file.suffix != ".py"]
+    run = {language for file in files for language in taken(page, file)}
     for language, line, text in blocks(page):
-        if language not in LANGUAGES:
+        if language not in LANGUAGES or language in run:
             continue
         if not is_program(language, text) and not any(bare(text) in one for one in known):
             yield f"{page}:{line}: this {language} block is in none of the tested files"

@@ -156,8 +156,8 @@ __all__ = [
     "why_no_gpu",
 ]
 
-Exchange.of_numbers = staticmethod(_of_numbers)
-Exchange.of_matrix = staticmethod(_of_matrix)
+Exchange.of_numbers = staticmethod(_of_numbers)  # type: ignore[method-assign]
+Exchange.of_matrix = staticmethod(_of_matrix)  # type: ignore[method-assign]
 
 _earlier_hook = _sys.excepthook
 

@@ -98,18 +98,33 @@ int directions_of(const Shape&) {
   return 0;
 }
 
+// As programs find it: on one host whose GPUs all reach each other, what only other GPUs need is not set up.
+Machine as_set_up(Machine machine, const std::string& wanted) {
+  const Machine::Rank& first = machine.ranks.front();
+  const auto reached = [&](const Machine::Rank& one) {
+    return one.gpus >= 0 && one.host == first.host && one.island == first.island;
+  };
+  if (!std::ranges::all_of(machine.ranks, reached)) return machine;
+  for (const Path& path : all_paths())
+    if (path.when_needed && !names(wanted, path))
+      machine.unusable.try_emplace(path.name,
+                                   "not set up: all GPUs reach each other (a list that names it sets it up)");
+  return machine;
+}
+
 template <class Shape>
-Planned planned(const Machine& machine, const Shape& shape) {
+Planned planned(const Machine& given, const Shape& shape) {
   if (const std::string complaint = path_complaint(shape.path, directions_of(shape)); !complaint.empty())
     throw Error(complaint);
+  const Machine machine = as_set_up(given, shape.path);
   auto impl = std::make_shared<Planned::Impl>();
   impl->machine = machine;
   impl->joint = joint(machine, shape);
   impl->path = shape.path;
-  impl->by_path = [machine, shape](const std::string& path) {
+  impl->by_path = [given, shape](const std::string& path) {
     Shape other = shape;
     other.path = path;
-    return planned(machine, other);
+    return planned(given, other);
   };
   for (int rank = 0; rank < machine.size(); ++rank)
     impl->known.push_back(std::make_shared<const std::vector<BufferFact>>(impl->joint->facts(rank)));

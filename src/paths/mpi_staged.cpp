@@ -28,6 +28,7 @@ const PathRegistration registration{[] {
   path.preference = 3;
   path.transport = "mpi staged";
   path.carried = {Verb::send, Verb::recv};
+  path.when_needed = true;
   path.in_background = true;
   return path;
 }};

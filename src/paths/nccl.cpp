@@ -25,6 +25,7 @@ const PathRegistration registration{[] {
   path.preference = 3;
   path.transport = "nccl";
   path.carried = {Verb::send, Verb::recv};
+  path.when_needed = true;
   return path;
 }};
 

@@ -93,6 +93,8 @@ struct Path {
   std::vector<Verb> carried;  ///< verbs that loads and stores of this rank cannot do
   /// While the transport carries a message, the lane goes on with commands that touch other bytes
   /// (plan/passes/message_order.cpp).
+  /// Set up, and so offered, only where some GPUs do not reach each other, or where a list names it.
+  bool when_needed = false;
   bool in_background = false;
 
   bool carries(Verb verb) const;

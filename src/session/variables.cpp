@@ -48,6 +48,10 @@ constexpr std::string_view kNames[] = {
     "TASUKI_SANITIZE",
     "TASUKI_TESTS",
     "TASUKI_WERROR",
+    "TASUKI_APPS",
+    "TASUKI_DIRECTIVES",
+    "TASUKI_INSTALL",
+    "TASUKI_MPI_LIBRARY",
     "TASUKI_THIRD_PARTY_INCLUDE",
     "TASUKI_DOXYGEN_XML",
 };

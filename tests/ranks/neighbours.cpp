@@ -212,8 +212,8 @@ RANK_TEST("graphs that do not fit are refused on every rank") {
   const Neighbours pair(last ? std::vector<int>{0} : std::vector<int>{},
                         ctx.is_root() ? std::vector<int>{n - 1, n - 1} : std::vector<int>{});
   CHECK(says(error_of([&] { NeighbourAllgather x(ctx, pair, in.data(), out.data(), 1, DType::f64); }),
-             "rank 0 names rank " + std::to_string(n - 1) + " in 'from' 2 times, but rank " + std::to_string(n - 1) +
-                 " names rank 0 in 'to' 1 times"));
+             "rank " + std::to_string(n - 1) + " names rank 0 in 'to' 1 times, but rank 0 names rank " +
+                 std::to_string(n - 1) + " in 'from' 2 times"));
   const Neighbours ring({(ctx.rank() + 1) % n}, {(ctx.rank() + n - 1) % n});
   CHECK(says(error_of([&] {
                NeighbourAlltoall x(ctx, ring, in.data(), out.data(), Counts{last ? 2 : 1}, Counts{1}, DType::f64);

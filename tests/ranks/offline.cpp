@@ -266,5 +266,5 @@ TEST_CASE("neighbour collectives that cannot be are refused off line") {
   shape.blocks[1].from = {2};
   CHECK_THROWS_WITH_AS(plan(machine, shape), doctest::Contains("'from' names rank 2 (entry 0)"), Error);
   shape.blocks.resize(1);
-  CHECK_THROWS_WITH_AS(plan(machine, shape), "argument 'blocks' is of 1 ranks, but the machine has 2", Error);
+  CHECK_THROWS_WITH_AS(plan(machine, shape), "argument 'blocks' is of 1 rank, but the machine has 2", Error);
 }

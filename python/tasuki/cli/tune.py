@@ -173,7 +173,14 @@ def spread_of(measured: list[dict[str, float]]) -> float:
 
 
 def by_path(profiles: list[dict]) -> dict[str, list[dict[str, float]]]:
-    return {path: [p["paths"][path] for p in profiles if path in p["paths"]] for path in profiles[0]["paths"]}
+    """Of each path the constants of the rounds; not of those in which they were derived from plain copies, which lack the
+    bandwidths by size."""
+    found = {}
+    for path in profiles[0]["paths"]:
+        rounds = [p["paths"][path] for p in profiles if path in p["paths"]]
+        most = max(map(len, rounds))
+        found[path] = [one for one in rounds if len(one) == most]
+    return found
 
 
 def measure_all(ranks: int, rounds: int, folder: Path) -> tuple[list[dict], str]:

@@ -74,15 +74,15 @@ class Graph:
 
     def messages(self):
         """(owner, its cells, taker, its cells) of every message, in the order of the owners' entries."""
-        received = {}
+        received: dict = {}
         for rank, entries in enumerate(self.entries):
             for other, _, cells in entries:
                 if cells is not None and len(cells):
                     received.setdefault((other, rank), []).append(cells)
         for rank, entries in enumerate(self.entries):
-            for other, cells, _ in entries:
-                if len(cells):
-                    yield rank, cells, other, received[rank, other].pop(0)
+            for other, sent, _ in entries:
+                if len(sent):
+                    yield rank, sent, other, received[rank, other].pop(0)
 
 
 def numbers(rank, turn, cells, levels, dtype):
