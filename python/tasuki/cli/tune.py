@@ -173,8 +173,8 @@ def spread_of(measured: list[dict[str, float]]) -> float:
 
 
 def by_path(profiles: list[dict]) -> dict[str, list[dict[str, float]]]:
-    """Of each path the constants of the rounds; not of those in which they were derived from plain copies, which lack the
-    bandwidths by size."""
+    """Of each path the constants of the rounds. Those of rounds in which they were derived from plain copies are left
+    out: they lack the bandwidths by size."""
     found = {}
     for path in profiles[0]["paths"]:
         rounds = [p["paths"][path] for p in profiles if path in p["paths"]]
