@@ -3,7 +3,7 @@
 
 Two sources do not come into one group if a name that one keeps to itself (in an unnamed namespace, as a static function
 or as a macro) occurs anywhere in the other, but as a member, or is the name of something in a header that only the
-other includes. So no source has to be written with others' names in mind.
+other includes. Those of the interface in C are each alone. So no source has to be written with others' names in mind.
 Arguments: how many sources a group has at most, then the sources. Prints one group a line, its sources separated by
 semicolons.
 """
@@ -111,7 +111,8 @@ def grouped(sources: list[str], texts: dict[str, str], most: int) -> list[list[s
         code = code_of(texts[source])
         headers = headers_of(Path(source)) if Path(source).is_file() else set()
         one = {"source": source, "own": own_names(code), "words": set(NO_MEMBER.findall(code)), "headers": headers}
-        one["alone"] = "using namespace" in code  # which is for all that follow in the file
+        # Both are for all that follows in the file: `using namespace`, and the macros of the header of C.
+        one["alone"] = "using namespace" in code or Path(source).parent.name == "api"
         one["lines"] = texts[source].count("\n")
         group = next((group for group in groups if fits(group, one, most)), None)
         if group is None:

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-LIMIT = 50  # seconds a command may take
+LIMIT = 120  # seconds a command may take
 
 
 def pytest_configure(config):
