@@ -241,7 +241,7 @@ void improve(Loads& loads, int boxes, std::int64_t& left) {
 }
 
 std::vector<int> by_hops(const Decomposition& cut, const Machine& machine) {
-  const std::vector<int> blocks = place(cut, islands_of(machine));
+  std::vector<int> blocks = place(cut, islands_of(machine));
   if (!has_links(machine)) return blocks;
   const int boxes = cut.boxes();
   const std::vector<Face> faces = faces_of(cut);
@@ -250,7 +250,7 @@ std::vector<int> by_hops(const Decomposition& cut, const Machine& machine) {
   LinkLoad least = Loads(links, faces, best).load();
   const auto keep_less = [&](const Loads& loads) {
     const LinkLoad load = loads.load();
-    if (load >= least) return;
+    if (!(load < least)) return;
     least = load;
     best = loads.ranks();
   };

@@ -1,8 +1,8 @@
 // Placement: a cut grid and who got which box; what planning needs to know of a grid.
 #pragma once
 
-#include <compare>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "grid/decompose.hpp"
@@ -32,7 +32,9 @@ Placement placed(std::span<const std::int64_t> extents, const GridOptions& optio
 struct LinkLoad {
   Wide busiest = 0;  ///< cells on the link that has the most: of a torus a link, else a port
   Wide hops = 0;     ///< cells times hops, all faces together
-  friend auto operator<=>(const LinkLoad&, const LinkLoad&) = default;
+  friend bool operator<(const LinkLoad& a, const LinkLoad& b) {
+    return std::tie(a.busiest, a.hops) < std::tie(b.busiest, b.hops);
+  }
 };
 LinkLoad link_load(const Decomposition& cut, std::span<const int> rank_of_box, const Machine& machine);
 

@@ -2,8 +2,8 @@
 // count bytes on them.
 #pragma once
 
-#include <compare>
 #include <cstdint>
+#include <tuple>
 #include <vector>
 
 #include "tasuki/machine.hpp"
@@ -18,7 +18,9 @@ struct NetworkLink {
   int island = -1;  ///< -1: between islands
   int from = -1;    ///< not of `port_into`
   int to = -1;      ///< not of `port_out`
-  friend auto operator<=>(const NetworkLink&, const NetworkLink&) = default;
+  friend bool operator<(const NetworkLink& a, const NetworkLink& b) {
+    return std::tie(a.kind, a.island, a.from, a.to) < std::tie(b.kind, b.island, b.from, b.to);
+  }
 };
 
 struct Way {

@@ -103,7 +103,7 @@ TEST_CASE("by hops it is a permutation, the same every time, and never worse tha
     for (const char* other : {"row", "column", "blocks"}) {
       const Placement placement = mapped(machine, extents, split, other, periodic);
       CHECK(is_permutation(placement.rank_of_box));
-      if (trial % 3 != 2) CHECK(load(hops, machine) <= load(placement, machine));
+      if (trial % 3 != 2) CHECK(!(load(placement, machine) < load(hops, machine)));
     }
   }
 }
