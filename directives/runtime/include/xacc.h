@@ -3,7 +3,7 @@
  * An array may have memory on the host and on the GPU. These functions take the GPU's, those of xmp.h the host's; none
  * copies from one to the other. Variables of reductions and broadcasts are pointers to memory of the GPU too.
  *
- * A queue is what OpenACC's `async(n)` names. `xacc_set_queue` tells which stream it is (`acc_get_cuda_stream(n)`).
+ * A queue is what OpenACC's `async(n)` names. `xacc_set_queue` gives it a stream (`acc_get_cuda_stream(n)`).
  * With a queue, communication becomes work of its stream, after what is there already, and the call returns at once.
  * XACC_SYNC: it runs after the work that the default stream already has, and the call returns when it has ended.
  *

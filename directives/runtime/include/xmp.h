@@ -280,7 +280,7 @@ int xmp_wait_async(int count, const int ids[]);
 /* 1: everything with this id has ended; 0: not yet, or an error. */
 int xmp_test_async(int id);
 
-/* `post (node, tag)`: tells a node of the set, which `wait`s for it. Returns at once. */
+/* `post (node, tag)`: signals a node of the set, which `wait`s for it. Returns at once. */
 int xmp_post(xmp_desc_t nodes, int number, int tag);
 enum { XMP_ANY = -1 };
 /* `wait (node, tag)`, and with XMP_ANY for the number, the tag or both: of anybody, with any tag. */

@@ -65,7 +65,7 @@ std::vector<int> ranks_of(const std::vector<Packet>& blocks) {
   return ranks;
 }
 
-// What is sent is packed apart before anything arrives: the right side is read first.
+// What is sent is packed into memory of its own before anything arrives: the right side is read first.
 void pack_first(Work& work, std::vector<Layout>& sent, const void*& in) {
   std::int64_t bytes = 0;
   for (const Layout& layout : sent) bytes += layout.size();

@@ -128,7 +128,7 @@ void matmul(Array& c, Array& a, Array& b) {
   const Multiply by = multiply_of(c);
   const std::int64_t inner = a.shape.dim(1).extent;
   const std::int64_t width = std::min(inner, kPanel);
-  // The result may be one of the factors: it is summed apart.
+  // The result may be one of the factors, so it is summed in memory of its own.
   Panel panel_a(c, a, 0, width);
   Panel panel_b(c, b, 1, width);
   Extents n{};

@@ -1,5 +1,5 @@
-// `post` and `wait`: a node is told something by name, at once and without being asked. Tasuki's operations are
-// prepared by both sides, so this is a message of MPI.
+// `post` and `wait`: a node signals another one, which has not announced that it will wait. Both sides prepare Tasuki's
+// operations, so this is a message of MPI.
 #include "post.hpp"
 
 #include <mpi.h>
