@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <ranges>
 #include <utility>
 
 #include "planner/planner.hpp"
@@ -319,7 +318,8 @@ std::vector<std::size_t> best_paths(const Machine& machine, const Problem& probl
   };
   // Where the network loses by collisions, rounds hold for all pieces of a direction together.
   if (machine.inside.collision < 1) {
-    for (const std::uint32_t outside : std::views::iota(1U, 1U << (problem.directions + 1))) {
+    const std::uint32_t sets = 1U << (problem.directions + 1);
+    for (std::uint32_t outside = 1; outside < sets; ++outside) {
       const Offers own = only(machine, problem, moves, offers, [&](std::size_t i) {
         const auto bit = static_cast<std::uint32_t>(problem.moves[moves[i]].direction + 1);
         return (outside >> bit & 1U) != 0 ? Resource::network : Resource::links;
