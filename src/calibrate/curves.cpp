@@ -24,6 +24,8 @@ namespace {
 constexpr std::int64_t kMost = kCurveSizes.back();
 constexpr std::int64_t kMostOfSmall = kCurveSizes[kFirstLargest - 1];
 
+constexpr std::array kAllTimes{&Curves::one_way, &Curves::both, &Curves::own, &Curves::own_both};
+
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -147,13 +149,26 @@ CurveRoom CurveRoom::on(const Context& context, bool takes_part, bool largest) {
   return room;
 }
 
-void Curves::keep_least(const Curves& other) {
-  for (const auto times : {&Curves::one_way, &Curves::both, &Curves::own, &Curves::own_both})
-    for (std::size_t i = 0; i < (this->*times).size(); ++i) {
-      double& mine = (this->*times)[i];
-      const double theirs = (other.*times)[i];
-      if (theirs > 0) mine = mine > 0 ? std::min(mine, theirs) : theirs;
+void CurvePasses::add(const Curves& pass) {
+  for (const auto times : kAllTimes) {
+    for (std::size_t i = 0; i < (pass.*times).size(); ++i) {
+      double time = (pass.*times)[i];
+      if (time <= 0) continue;
+      for (double* known : {&(least_.*times)[i], &(next_.*times)[i]})
+        if (*known <= 0 || time < *known) std::swap(time, *known);
     }
+  }
+}
+
+bool CurvePasses::settled() const {
+  constexpr double kSettled = 0.15;
+  for (const auto times : kAllTimes) {
+    for (std::size_t i = 0; i <= kFirstLargest; ++i)
+      if ((least_.*times)[i] > 0 &&
+          !((next_.*times)[i] > 0 && (next_.*times)[i] <= (1 + kSettled) * (least_.*times)[i]))
+        return false;
+  }
+  return true;
 }
 
 void Curves::tell(CostSection& section) const {

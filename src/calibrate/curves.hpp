@@ -32,10 +32,20 @@ struct Curves {
   /// Seconds of 8 bytes, then of each size; 0: not measured.
   using Times = std::array<double, kCurveSizes.size() + 1>;
   Times one_way{}, both{}, own{}, own_both{};
-  /// The least of each time that was measured.
-  void keep_least(const Curves& other);
   /// Adds `bandwidth_of_...` for all that was measured.
   void tell(CostSection& section) const;
+};
+
+/// The two least of each time that several passes have measured.
+class CurvePasses {
+ public:
+  void add(const Curves& pass);
+  const Curves& least() const { return least_; }
+  /// Whether the two least of each time differ little. The largest sizes are measured in one pass.
+  bool settled() const;
+
+ private:
+  Curves least_, next_;
 };
 
 /// Between rank 0 and `partner`, which both call it; of a path within a rank, `partner` is another rank of the host

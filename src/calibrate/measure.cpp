@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -35,10 +36,13 @@ constexpr std::size_t kLeastTurns = 3;
 constexpr std::size_t kMostTurns = 40;
 constexpr double kMostSeconds = 0.9;  // after which no further turn begins ...
 constexpr double kMostBusy = 2;       // ... and where other processes use cores that the ranks need
-constexpr int kCurvePasses = 3;       // over all paths
-constexpr double kSettled = 0.05;     // a path's times are known when their two best turns differ by no more
-constexpr double kDoubtful = 0.25;    // plain copies whose two best turns differ by more tell nothing of others
-constexpr double kSlower = 1.25;      // a turn in which plain copies took so much longer is another machine's
+constexpr int kLeastPasses = 3;       // over the curves of all paths
+constexpr int kMostPasses = 40;
+constexpr double kMostCurves = 2;  // seconds after which no further pass begins ...
+constexpr double kMostBusyCurves = 4;
+constexpr double kSettled = 0.05;   // a path's times are known when their two best turns differ by no more
+constexpr double kDoubtful = 0.25;  // plain copies whose two best turns differ by more tell nothing of others
+constexpr double kSlower = 1.25;    // a turn in which plain copies took so much longer is another machine's
 constexpr const char* kDoing = "measuring the machine";
 
 // The rank with which rank 0 measures the path: the farthest rank that the path joins with rank 0 (another host is
@@ -108,13 +112,14 @@ class Measuring {
   Times measure_between(const Path& path, int partner) const;
   void turn(bool all);
   void judge();
+  void look_around();
   void measure_curves_of_hosts();
 
   const Context& context_;
   Memory memory_;
   std::vector<Measured> paths_;
-  std::map<int, Plain> plain_;            // by partner
-  std::map<const Path*, Curves> curves_;  // on hosts, of the usable ones
+  std::map<int, Plain> plain_;                 // by partner
+  std::map<const Path*, CurvePasses> curves_;  // on hosts, of the usable ones
   std::shared_ptr<std::byte> from_, to_;
   UsageWatch usage_;
   Disturbance disturbance_;
@@ -125,7 +130,8 @@ class Measuring {
 Measuring::Measuring(const Context& context, Memory memory) : context_(context), memory_(memory) {
   for (const Path& path : all_paths()) {
     const int partner = partner_for(context, path);
-    if (path.memory != memory || runtime().machine.cost(path.name).measured || partner < 0) continue;
+    const bool known = runtime().machine.cost(path.name).measured && !runtime().doubtful.contains(path.name);
+    if (path.memory != memory || known || partner < 0) continue;
     paths_.push_back({&path, partner});
     if (plain_with(partner)) plain_.try_emplace(partner);
   }
@@ -232,8 +238,7 @@ void Measuring::run() {
   for (std::size_t turns = 1; turns <= kMostTurns; ++turns) {
     turn(turns <= kLeastTurns);
     judge();
-    disturbance_ = disturbance(runtime(), usage_.so_far());
-    seconds_ = disturbance_.seconds;
+    look_around();
     const bool late = seconds_ > (provenance().busy() ? kMostBusy : kMostSeconds);
     if (turns < kLeastTurns && !late) continue;
     if (std::ranges::all_of(paths_, [](const Measured& one) { return one.settled(); })) break;
@@ -242,7 +247,13 @@ void Measuring::run() {
   if (!on_gpu()) measure_curves_of_hosts();
 }
 
-// What the paths do with pieces of every size, in few turns: large ones take long.
+// What others do beside the measuring, up to now.
+void Measuring::look_around() {
+  disturbance_ = disturbance(runtime(), usage_.so_far());
+  seconds_ = disturbance_.seconds;
+}
+
+// What the paths do with pieces of every size, pass by pass: other processes may have a core for the whole of one.
 void Measuring::measure_curves_of_hosts() {
   // The other rank of a path's curves: its partner, or for copies within a rank one that copies beside. -1: none.
   const auto other_of = [&](const Measured& one) {
@@ -254,10 +265,13 @@ void Measuring::measure_curves_of_hosts() {
   const auto takes_part = [&](const Measured& one) {
     return one.usable && (context_.rank() == 0 || context_.rank() == other_of(one));
   };
-  const CurveRoom room = CurveRoom::on(context_, std::ranges::any_of(paths_, takes_part), !crowded(runtime()));
-  for (int pass = 0; pass < kCurvePasses; ++pass) {
+  // Where others use the cores, the largest sizes never have them for long enough.
+  const bool largest = !crowded(runtime()) && !provenance().busy();
+  const CurveRoom room = CurveRoom::on(context_, std::ranges::any_of(paths_, takes_part), largest);
+  const double begin = seconds_;
+  for (int pass = 0; pass < kMostPasses; ++pass) {
     for (const Measured& one : paths_) {
-      if (!one.usable) continue;
+      if (!one.usable || (pass >= kLeastPasses && curves_[one.path].settled())) continue;
       Agreement outcome(runtime(), fmt::format("measuring path {}", one.path->name));
       Curves found;
       if (takes_part(one)) {
@@ -272,9 +286,12 @@ void Measuring::measure_curves_of_hosts() {
       }
       outcome.settle();
       found = decoded<Curves>(text_of_root(runtime(), encoded(found), kDoing));
-      const auto [known, first] = curves_.try_emplace(one.path, found);
-      if (!first) known->second.keep_least(found);
+      curves_[one.path].add(found);
     }
+    look_around();
+    const bool late = seconds_ - begin > (provenance().busy() ? kMostBusyCurves : kMostCurves);
+    const auto settled = [&](const Measured& one) { return !one.usable || curves_[one.path].settled(); };
+    if (late || (pass + 1 >= kLeastPasses && std::ranges::all_of(paths_, settled))) break;
   }
 }
 
@@ -285,7 +302,7 @@ void Measuring::tell(Profile& found) const {
     CostSection section = constants_of(times, on_gpu(), one.partner == 0);
     // What was derived from plain copies is not mixed with what was measured and cannot be.
     if (const auto curves = curves_.find(one.path); curves != curves_.end() && one.wrong.empty())
-      curves->second.tell(section);
+      curves->second.least().tell(section);
     found.set(one.path->name, section);
   }
 }
@@ -321,9 +338,29 @@ std::string Measuring::notice() const {
       wrong);
 }
 
-// A profile of Tasuki's own that is uncertain is measured again, by a few programs; it may be that the machine was
-// busy.
-constexpr int kMostAttempts = 3;
+// Cores that other processes use at this moment; below 0: not known. Collective.
+double others_now(Runtime& runtime) {
+  constexpr auto kLook = std::chrono::milliseconds(60);
+  const UsageWatch watch;
+  std::this_thread::sleep_for(kLook);
+  return disturbance(runtime, watch.so_far()).others;
+}
+
+// Prices of Tasuki's own profile that are uncertain are measured again where the machine does less besides than it did
+// then. A process looks once whether it does, so as not to make each of its contexts wait. Collective.
+void doubt_prices(Runtime& runtime) {
+  static bool looked = false;
+  const auto may_improve = [&](double others) {
+    return std::ranges::any_of(runtime.provenance, [&](const Provenance& one) { return one.may_improve(others); });
+  };
+  if (!may_improve(0) || crowded(runtime)) return;
+  if (text_of_root(runtime, looked ? "looked" : "", "reading the machine profile") == "looked") return;
+  looked = true;
+  const double others = others_now(runtime);
+  for (const Provenance& one : runtime.provenance)
+    if (one.may_improve(others))
+      for (const auto& [path, spread] : one.spread) runtime.doubtful.insert(path);
+}
 
 // Reads the profile that an earlier run has left, if there is one. A part has its parent's prices. Collective.
 void read_profile(Runtime& runtime) {
@@ -333,20 +370,7 @@ void read_profile(Runtime& runtime) {
   runtime.machine.corrections = kept.corrections();
   runtime.provenance = kept.provenance();
   runtime.machine.source = described(runtime.provenance);
-  if (!runtime.settings().profile.empty()) return;
-  for (const Provenance& one : runtime.provenance) {
-    if (!one.uncertain() || one.attempts >= kMostAttempts) continue;
-    for (const auto& [path, spread] : one.spread) runtime.machine.costs.erase(path);
-  }
-}
-
-// What was measured of the same paths before, and is now measured again.
-int attempts_before(const Runtime& runtime, const Provenance& now) {
-  int most = 0;
-  for (const Provenance& one : runtime.provenance)
-    if (std::ranges::any_of(one.spread, [&](const auto& entry) { return now.spread.contains(entry.first); }))
-      most = std::max(most, one.attempts);
-  return most;
+  if (runtime.settings().profile.empty()) doubt_prices(runtime);
 }
 
 void calibrate(const Context& context) {
@@ -354,6 +378,7 @@ void calibrate(const Context& context) {
   const TracePause pause;
   Profile found;
   std::vector<Provenance> newer;
+  std::vector<Memory> replaced;
   for (const Memory memory : {Memory::host, Memory::device}) {
     Measuring measuring(context, memory);
     if (!measuring.any()) continue;
@@ -361,13 +386,19 @@ void calibrate(const Context& context) {
     measuring.tell(found);
     Provenance provenance = measuring.provenance();
     provenance.date = date_now();
-    provenance.attempts = attempts_before(runtime, provenance) + 1;
+    // All ranks come to the same.
+    for (const std::string& path : keep_surer(runtime.provenance, provenance)) found.remove(path);
+    if (context.rank() == 0 && !provenance.derived.empty()) fmt::print(stderr, "{}", measuring.notice());
+    if (provenance.spread.empty()) continue;
     newer.push_back(std::move(provenance));
-    if (context.rank() == 0) fmt::print(stderr, "{}", measuring.notice());
-    // They hold for the prices that were there.
-    std::erase_if(runtime.machine.corrections, [&](const Correction& one) { return one.memory == memory; });
+    replaced.push_back(memory);
   }
-  if (newer.empty()) return;
+  const bool again = !runtime.doubtful.empty();
+  runtime.doubtful.clear();
+  if (newer.empty() && !again) return;
+  // They hold for the prices that were there.
+  std::erase_if(runtime.machine.corrections,
+                [&](const Correction& one) { return std::ranges::find(replaced, one.memory) != replaced.end(); });
   // All new prices take effect together. Until then every measuring transfer is planned with the same ones.
   for (const auto& [path, section] : found.sections()) runtime.machine.costs[path] = cost_of(section);
   // Date and load are rank 0's.

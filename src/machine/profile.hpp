@@ -33,6 +33,7 @@ class Profile {
  public:
   bool has(const std::string& path) const { return sections_.contains(path); }
   void set(const std::string& path, CostSection values) { sections_[path] = std::move(values); }
+  void remove(const std::string& path) { sections_.erase(path); }
   const std::map<std::string, CostSection>& sections() const { return sections_; }
   /// They hold for the prices beside them.
   const std::vector<Correction>& corrections() const { return corrections_; }

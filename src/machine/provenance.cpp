@@ -16,6 +16,7 @@ using Json = nlohmann::json;
 
 constexpr double kUncertain = 0.25;  // prices that differ by more from turn to turn may decide wrongly
 constexpr double kIdle = 0.25;       // cores that some process or other uses on a machine that does nothing
+constexpr int kMostAttempts = 3;     // a machine may be as uncertain as its prices
 
 template <class Visit>
 void each_text(Visit&& visit) {
@@ -73,6 +74,39 @@ double Provenance::widest() const {
 
 bool Provenance::uncertain() const {
   return busy() || widest() > kUncertain || !derived.empty();
+}
+
+bool Provenance::may_improve(double others_now) const {
+  if (!uncertain() || attempts >= kMostAttempts) return false;
+  return others_now <= (busy() ? others / 2 : kIdle);
+}
+
+bool Provenance::surer(const Provenance& other, const std::string& path) const {
+  if (busy() != other.busy()) return !busy();
+  if (busy() && std::abs(others - other.others) > kIdle) return others < other.others;
+  if (derived.contains(path) != other.derived.contains(path)) return !derived.contains(path);
+  return spread.at(path) < other.spread.at(path);
+}
+
+std::vector<std::string> keep_surer(std::vector<Provenance>& known, Provenance& newer) {
+  std::vector<Provenance*> before;
+  for (Provenance& one : known) {
+    const auto has = [&](const auto& entry) { return one.spread.contains(entry.first); };
+    if (!std::any_of(newer.spread.begin(), newer.spread.end(), has)) continue;
+    before.push_back(&one);
+    newer.attempts = std::max(newer.attempts, one.attempts + 1);
+  }
+  std::vector<std::string> kept;
+  for (Provenance* one : before) {
+    for (const auto& [path, spread] : one->spread)
+      if (newer.spread.contains(path) && one->surer(newer, path)) kept.push_back(path);
+    one->attempts = newer.attempts;
+  }
+  for (const std::string& path : kept) {
+    newer.spread.erase(path);
+    newer.derived.erase(path);
+  }
+  return kept;
 }
 
 void add_provenance(std::vector<Provenance>& all, Provenance newer) {

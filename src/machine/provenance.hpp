@@ -27,9 +27,17 @@ struct Provenance {
 
   bool busy() const;       ///< other processes used cores that the ranks needed
   double widest() const;   ///< the largest spread
-  bool uncertain() const;  ///< worth measuring again
+  bool uncertain() const;  ///< the prices may be wrong
+  /// Whether measuring again, where other processes use `others_now` cores (below 0: not known), may make it surer.
+  bool may_improve(double others_now) const;
+  /// Whether the price of `path`, which both have measured, is better known than from `other`.
+  bool surer(const Provenance& other, const std::string& path) const;
   friend bool operator==(const Provenance&, const Provenance&) = default;
 };
+
+/// Of the paths that `newer` has measured again: those whose prices are surer as they are in `known`. They leave
+/// `newer`.
+std::vector<std::string> keep_surer(std::vector<Provenance>& known, Provenance& newer);
 
 /// Removes what newer measurements have replaced, and adds `newer`.
 void add_provenance(std::vector<Provenance>& all, Provenance newer);

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -64,6 +65,7 @@ class Runtime {
   std::shared_ptr<KernelHome> kernels;  ///< made by the first kernel that communicates by itself (kernels/home.hpp)
   std::shared_ptr<StartLog> starts;     ///< with TASUKI_CHECK=1 (session/start_log.hpp)
   std::vector<Provenance> provenance;   ///< how the prices came about
+  std::set<std::string> doubtful;       ///< paths that are measured again, though they have prices
   std::shared_ptr<Findings> findings;   ///< what operations have taken (operations/epoch_watch.hpp); null: nothing
   bool has_findings = false;            ///< this rank has some that the others have not heard of
   bool all_have_findings = false;       ///< so had all ranks when they last compared arguments

@@ -80,6 +80,27 @@ TEST_CASE("a profile tells how its prices came about, and newer measurements rep
   second.derived = {{"mpi", "8 bytes took 9 us"}};
   CHECK(second.busy());
   CHECK(second.uncertain());
+  // Measured again only where the machine does less besides than it did then; the surer price stays.
+  CHECK_FALSE(first.may_improve(0));
+  CHECK(second.may_improve(0.1));
+  CHECK_FALSE(second.may_improve(0.8));
+  CHECK(first.surer(second, "mpi"));
+  CHECK_FALSE(second.surer(first, "mpi"));
+  Provenance wide = first;
+  wide.spread["mpi"] = 0.4;
+  CHECK(wide.may_improve(0.2));
+  CHECK_FALSE(wide.may_improve(0.5));
+  CHECK(first.surer(wide, "mpi"));
+  CHECK(wide.surer(second, "mpi"));  // which had no machine to itself
+  std::vector<Provenance> known{wide};
+  Provenance again = first;
+  again.spread = {{"mpi", 0.1}, {"shared:put", 0.9}, {"self", 0.9}};
+  CHECK(keep_surer(known, again) == std::vector<std::string>{"shared:put"});
+  CHECK(again.spread == std::map<std::string, double>{{"mpi", 0.1}, {"self", 0.9}});
+  CHECK(again.attempts == 2);
+  CHECK(known[0].attempts == 2);
+  wide.attempts = 3;
+  CHECK_FALSE(wide.may_improve(0));
   std::vector<Provenance> all{first};
   add_provenance(all, second);
   REQUIRE(all.size() == 2);
