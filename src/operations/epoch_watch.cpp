@@ -14,9 +14,8 @@ namespace tasuki {
 
 namespace {
 
-constexpr int kFirst = 2;               // epochs in which pages and caches come to be used
 constexpr int kCounted = 8;             // then so many that end in a wait count ...
-constexpr int kMostSeen = 64;           // ... of these
+constexpr int kMostSeen = 96;           // ... of these
 constexpr double kFar = 2;              // predictions are wrong by more
 constexpr double kLittle = 2e-6;        // what calls take, too, is no matter of prices
 constexpr int kMostFruitless = 4;       // exchanges in which the ranks had found different things
@@ -109,7 +108,8 @@ std::int64_t EpochWatch::now() {
 bool EpochWatch::ended(Runtime& runtime) {
   spent_ += now() - begin_;
   const bool counts = std::exchange(counts_, true);
-  if (++seen_ <= kFirst) return true;
+  // Pages are new in the first epochs: a ring has memory for many of them, each with pages of its own.
+  if (++seen_ <= runtime.machine.constants.eager_most_epochs) return true;
   if (counts) least_ = counted_++ == 0 ? spent_ : std::min(least_, spent_);
   if (counted_ < kCounted) return seen_ < kMostSeen;
   finding_.least = static_cast<double>(least_) * 1e-9;

@@ -98,7 +98,7 @@ TEST_CASE("epochs that take much longer than predicted correct a price for what 
     const Priced priced("1e-8", "1e15", corrects);
     const Context ctx(MPI_COMM_WORLD);
     const Machine before = machine_of(ctx);
-    const std::string text = exchange(ctx, 20, {}, [](int) {});
+    const std::string text = exchange(ctx, 32, {}, [](int) {});
     CHECK(text.find("shared:eager") != std::string::npos);
     CHECK(text.find("corrected") == std::string::npos);  // nothing changes what is made
     const std::string after = exchange(ctx, 2, {}, [](int) {});
@@ -109,7 +109,7 @@ TEST_CASE("epochs that take much longer than predicted correct a price for what 
     CHECK(machine.cost("mpi") == before.cost("mpi"));
     if (!corrects) continue;
     // Once is enough: the next operation is predicted well enough not to correct it again.
-    (void)exchange(ctx, 20, {}, [](int) {});
+    (void)exchange(ctx, 32, {}, [](int) {});
     (void)exchange(ctx, 2, {}, [](int) {});
     const std::string source = machine_of(ctx).source;
     INFO(source);
@@ -124,15 +124,15 @@ TEST_CASE("who waits late, starts late or tests is not taken for a slow path") {
   const Machine before = machine_of(ctx);
   const auto pause = [] { std::this_thread::sleep_for(std::chrono::milliseconds(4)); };
   for (const int late : {0, 1, 2}) {  // one of them, or both
-    (void)exchange(ctx, 14, {}, [&](int) {
+    (void)exchange(ctx, 28, {}, [&](int) {
       if (late == 2 || ctx.rank() == late) pause();
     });
-    (void)exchange(ctx, 14, {}, [&](int epoch) {
+    (void)exchange(ctx, 28, {}, [&](int epoch) {
       if (epoch % 2 == ctx.rank()) pause();
     });
   }
   OperationOptions apart;
   apart.correct = false;
-  (void)exchange(ctx, 20, apart, [](int) {});
+  (void)exchange(ctx, 32, apart, [](int) {});
   CHECK(machine_of(ctx).costs == before.costs);
 }
