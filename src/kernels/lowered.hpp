@@ -46,7 +46,7 @@ class Lowered {
   device::Word ended() const;
   void host_begins() const;  ///< Counts an epoch of the host.
 
-  std::shared_ptr<void> registered;         ///< with KernelHome
+  std::shared_ptr<void> registered;         ///< with KernelRegistry
   std::shared_ptr<std::atomic<int>> users;  ///< kernels on threads that have the handle
 
  private:

@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/home.hpp"
 #include "kernels/host_messages.hpp"
+#include "kernels/registry.hpp"
 #include "kernels/team.hpp"
 #include "memory/gpu.hpp"
 #include "session/collective.hpp"
@@ -150,8 +150,8 @@ struct ByHost {
   ByHost(Runtime& runtime, bool on_gpu, const MessagesOptions& options)
       : messages(runtime, on_gpu, std::bit_ceil(static_cast<device::Word>(options.by_host)),
                  static_cast<device::Word>((options.largest + 15) / 16 * 16),
-                 [&home = KernelHome::of(runtime), on_gpu] { home.tell_to_give_up(on_gpu); }),
-        served(KernelHome::of(runtime).serve()) {}
+                 [&registry = KernelRegistry::of(runtime), on_gpu] { registry.tell_to_give_up(on_gpu); }),
+        served(KernelRegistry::of(runtime).serve()) {}
   HostMessages messages;
   std::shared_ptr<void> served;
 };

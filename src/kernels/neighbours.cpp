@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/home.hpp"
+#include "kernels/registry.hpp"
 #include "memory/gpu.hpp"
 #include "session/gpus.hpp"
 #include "session/runtime.hpp"
@@ -83,10 +83,10 @@ BlockNeighbours::BlockNeighbours(const Context& context, const Lists& of) {
     std::memset(memory_.get(), 0, words);
     std::memcpy(memory_.get() + words, lists.data(), lists.size() * sizeof(int));
   }
-  KernelHome::Facts facts;
+  KernelRegistry::Facts facts;
   facts.blocks = static_cast<int>(of.size());
   const KernelUsers users = facts.users;
-  const auto [number, registered] = KernelHome::of(runtime).add(Passed::neighbours, std::move(facts));
+  const auto [number, registered] = KernelRegistry::of(runtime).add(Passed::neighbours, std::move(facts));
   known_ = {registered.get(), [users, kept = registered](void*) { await_users(users); }};
   neighbours_ = {device::kKernelVersion, number, reinterpret_cast<Word*>(memory_.get()),
                  reinterpret_cast<const int*>(memory_.get() + words), static_cast<int>(of.size())};

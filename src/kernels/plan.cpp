@@ -13,9 +13,9 @@
 #include "kernels/carrier.hpp"
 #include "kernels/failure.hpp"
 #include "kernels/group_cells.hpp"
-#include "kernels/home.hpp"
 #include "kernels/jobs.hpp"
 #include "kernels/lowered.hpp"
+#include "kernels/registry.hpp"
 #include "operations/state.hpp"
 #include "session/collective.hpp"
 #include "session/gpus.hpp"
@@ -41,10 +41,10 @@ class Operation::Kernels final : public KernelRuns {
   explicit Kernels(Operation::State& operation)
       : operation_(operation),
         runtime_(runtime_of(operation.context())),
-        home_(KernelHome::of(runtime_)),
+        registry_(KernelRegistry::of(runtime_)),
         plan_(operation.plan()),
         on_gpu_(runtime_.gpus != nullptr) {
-    watched_ = home_.watch(on_gpu_, [this] { check(); });
+    watched_ = registry_.watch(on_gpu_, [this] { check(); });
   }
   ~Kernels() override {
     if (runtime_.inherited()) (void)carrier_.release();  // the thread is the parent's
@@ -63,7 +63,7 @@ class Operation::Kernels final : public KernelRuns {
           "{}: device: it combines elements; call device_reducing, whose handle has the code for it", who()));
     Lowered& lowered = *all_.back();
     device::Handle handle = lowered.handle();
-    handle.run.stop = home_.stop(on_gpu_);
+    handle.run.stop = registry_.stop(on_gpu_);
     handle.run.patience =
         static_cast<std::uint64_t>(std::min(runtime_.deadline, kMostPatience) * kShareOfDeadline * 1e9);
     handle.run.selection = 0;
@@ -175,7 +175,7 @@ class Operation::Kernels final : public KernelRuns {
     const Program& program = operation_.executor().program();
     if (messages && !on_gpu_ && !carrier_)
       carrier_ = std::make_unique<Carrier>(
-          program, [this] { home_.tell_to_give_up(false); }, [this] { return runtime_.over(); });
+          program, [this] { registry_.tell_to_give_up(false); }, [this] { return runtime_.over(); });
     GpuProgram lowered = lower(program, group.blocks, on_gpu_ && runtime_.gpus->atomics(), warps_of(threads),
                                carrier_ ? carrier_->channels() : ThreadChannels());
     for (const int part : kPartsLowered) {
@@ -186,7 +186,7 @@ class Operation::Kernels final : public KernelRuns {
                         "Tasuki)",
                         who()));
     }
-    if (messages && !served_) served_ = home_.serve();
+    if (messages && !served_) served_ = registry_.serve();
     return lowered;
   }
   int warps_of(int threads) const { return on_gpu_ ? threads / static_cast<int>(device::lowered::kLanes) : threads; }
@@ -213,9 +213,9 @@ class Operation::Kernels final : public KernelRuns {
                                            std::move(dealt.apart), std::move(dealt.how));
     if (fresh->turns() > 1) check_turns(lowered, blocks);
     device::Handle& handle = fresh->handle();
-    KernelHome::Facts facts{operation_.name(), blocks, threads, [this] { return operation_.active(); }};
+    KernelRegistry::Facts facts{operation_.name(), blocks, threads, [this] { return operation_.active(); }};
     fresh->users = facts.users;
-    std::tie(handle.heading.number, fresh->registered) = home_.add(Passed::handle, std::move(facts));
+    std::tie(handle.heading.number, fresh->registered) = registry_.add(Passed::handle, std::move(facts));
     if (on_gpu_ && operation_.where() == Memory::device) {
       const HostEpochs host = operation_.engine().share_epochs(fresh->epochs());
       handle.before = host.before;
@@ -364,7 +364,7 @@ class Operation::Kernels final : public KernelRuns {
 
   Operation::State& operation_;
   Runtime& runtime_;
-  KernelHome& home_;
+  KernelRegistry& registry_;
   const Plan& plan_;
   const bool on_gpu_;
   bool reduces_ = false;

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/home.hpp"
+#include "kernels/registry.hpp"
 #include "memory/gpu.hpp"
 #include "session/gpus.hpp"
 #include "session/worker.hpp"
@@ -32,9 +32,9 @@ using device::detail::CpuThread;
 /// The threads of one launch.
 class Threads {
  public:
-  Threads(KernelHome& home, int rank, int blocks, int threads, std::vector<KernelUsers> used,
+  Threads(KernelRegistry& registry, int rank, int blocks, int threads, std::vector<KernelUsers> used,
           std::function<void(const CpuThread&)> kernel)
-      : home_(home),
+      : registry_(registry),
         rank_(rank),
         kernel_(std::move(kernel)),
         blocks_(static_cast<std::size_t>(blocks)),
@@ -70,7 +70,7 @@ class Threads {
   /// Throws if a call of the kernel has failed, but not because a thread has thrown, which ends the others' waits.
   void check() {
     const std::lock_guard lock(stopping_);
-    if (!stopped()) home_.check();
+    if (!stopped()) registry_.check();
   }
   /// Throws what a thread has thrown. After `join`.
   void rethrow() const {
@@ -115,10 +115,10 @@ class Threads {
     const std::lock_guard lock(stopping_);
     if (stopped_.exchange(true)) return;
     thrown_ = std::move(thrown);
-    home_.abort();
+    registry_.abort();
   }
 
-  KernelHome& home_;
+  KernelRegistry& registry_;
   const int rank_;
   const std::function<void(const CpuThread&)> kernel_;
   std::vector<CpuBlock> blocks_;
@@ -135,13 +135,13 @@ class Threads {
 
 class Resident::State {
  public:
-  explicit State(const Context& context) : context_(context), home_(KernelHome::of(runtime_of(context))) {
+  explicit State(const Context& context) : context_(context), registry_(KernelRegistry::of(runtime_of(context))) {
     // Not for kernels on threads, whose processor it would take.
-    if (home_.serves() && runtime_of(context).gpus != nullptr) awake_.emplace();
+    if (registry_.serves() && runtime_of(context).gpus != nullptr) awake_.emplace();
   }
 
   void run(int blocks, int threads, std::vector<KernelUsers> used, std::function<void(const CpuThread&)> kernel) {
-    threads_.emplace(home_, context_.rank(), blocks, threads, std::move(used), std::move(kernel));
+    threads_.emplace(registry_, context_.rank(), blocks, threads, std::move(used), std::move(kernel));
   }
   void follow(Stream stream) {
     on_gpu_ = true;
@@ -157,7 +157,7 @@ class Resident::State {
           runtime, runtime.everyone(),
           [this] {
             if (ended()) return true;
-            threads_ ? threads_->check() : home_.check();
+            threads_ ? threads_->check() : registry_.check();
             return false;
           },
           [&] { return fmt::format("rank {}: Resident::wait: the kernel did not end", runtime.rank()); });
@@ -167,12 +167,12 @@ class Resident::State {
     } catch (const Error& error) {
       // What a thread has thrown comes first: other ranks may have given up because of it.
       const bool thrown = threads_ && threads_->stopped();
-      home_.abort();
+      registry_.abort();
       finish();
       if (thrown) rethrow();
       // Which of its waits that was, the kernel has said, unless it waits for nobody.
       try {
-        home_.check();
+        registry_.check();
       } catch (const Error& failure) {
         if (std::string(failure.what()) != error.what())
           throw Error(failure.kind(), fmt::format("{}; {}", error.what(), failure.what()));
@@ -182,7 +182,7 @@ class Resident::State {
     if (threads_) rethrow();
     ended_ = true;
     awake_.reset();
-    home_.check();
+    registry_.check();
   }
 
   void finish() noexcept {
@@ -209,7 +209,7 @@ class Resident::State {
   bool ended() const { return ended_ || (on_gpu_ ? gpu()->done(stream_) : threads_->ended()); }
 
   const Context context_;
-  KernelHome& home_;
+  KernelRegistry& registry_;
   std::optional<Worker::Awake> awake_;  // the process's thread, if the kernel may ask it
   std::optional<Threads> threads_;
   bool on_gpu_ = false;
@@ -236,7 +236,7 @@ std::vector<std::uint32_t> numbers_in(const void* argument, std::size_t bytes) {
   for (std::size_t at = 0; at + sizeof(device::Heading) <= bytes; at += alignof(device::Heading)) {
     std::uint32_t version_and_number[2];
     std::memcpy(version_and_number, begin + at, sizeof version_and_number);
-    if (version_and_number[0] == device::kKernelVersion && KernelHome::is_number(version_and_number[1]))
+    if (version_and_number[0] == device::kKernelVersion && KernelRegistry::is_number(version_and_number[1]))
       numbers.push_back(version_and_number[1]);
   }
   return numbers;
@@ -245,7 +245,7 @@ std::vector<std::uint32_t> numbers_in(const void* argument, std::size_t bytes) {
 namespace {
 
 std::string not_valid(std::uint32_t number) {
-  switch (KernelHome::kind_of(number)) {
+  switch (KernelRegistry::kind_of(number)) {
     case Passed::handle:
       return "an argument is a handle that is not valid: its operation was freed or belongs to another context, or has "
              "a newer handle for another group; call device again";
@@ -262,8 +262,8 @@ std::string not_valid(std::uint32_t number) {
          "context; call device of some of this context";
 }
 
-std::string name_of(std::uint32_t number, const KernelHome::Facts& facts) {
-  return KernelHome::kind_of(number) == Passed::handle ? "the handle of " + facts.of : "the same BlockNeighbours";
+std::string name_of(std::uint32_t number, const KernelRegistry::Facts& facts) {
+  return KernelRegistry::kind_of(number) == Passed::handle ? "the handle of " + facts.of : "the same BlockNeighbours";
 }
 
 }  // namespace
@@ -271,9 +271,9 @@ std::string name_of(std::uint32_t number, const KernelHome::Facts& facts) {
 void check_number(const Context& context, const char* call, std::uint32_t number, int blocks, int threads) {
   Runtime& runtime = runtime_of(context);
   const std::string who = fmt::format("rank {}: {}: ", runtime.rank(), call);
-  const KernelHome::Facts* const facts = KernelHome::of(runtime).find(number);
+  const KernelRegistry::Facts* const facts = KernelRegistry::of(runtime).find(number);
   if (facts == nullptr) throw Error(who + not_valid(number));
-  const Passed kind = KernelHome::kind_of(number);
+  const Passed kind = KernelRegistry::kind_of(number);
   if (kind == Passed::handle && facts->active())
     throw Error(fmt::format("{}{} is active, and a kernel that has its handle could not start it; wait for it first",
                             who, facts->of));
@@ -346,7 +346,7 @@ void check_gpu_launch(const Context& context, const ResidentOptions& options) {
         fmt::format("rank {}: launch_resident: the stream is being captured into a graph, which kernels that "
                     "communicate by themselves cannot be part of; launch it outside",
                     runtime.rank()));
-  KernelHome::of(runtime).check();
+  KernelRegistry::of(runtime).check();
 }
 
 Resident watch_gpu_launch(const Context& context, Stream stream) {
@@ -374,13 +374,13 @@ Resident run_on_threads(const Context& context, const ResidentOptions& options,
   if (options.blocks * options.cpu_threads > kMostCpuThreads)
     throw Error(fmt::format("{}: {} blocks of {} threads are {} threads; {} would fit", call, options.blocks,
                             options.cpu_threads, options.blocks * options.cpu_threads, kMostCpuThreads));
-  KernelHome& home = KernelHome::of(runtime);
-  home.check();
+  KernelRegistry& registry = KernelRegistry::of(runtime);
+  registry.check();
   std::vector<KernelUsers> used;
   for (const std::uint32_t number : numbers) {
-    const KernelHome::Facts& facts = *home.find(number);  // which `check_number` has found
+    const KernelRegistry::Facts& facts = *registry.find(number);  // which `check_number` has found
     if (std::find(used.begin(), used.end(), facts.users) != used.end()) continue;
-    const Passed kind = KernelHome::kind_of(number);
+    const Passed kind = KernelRegistry::kind_of(number);
     const bool by_one = kind == Passed::handle || kind == Passed::neighbours;
     if (by_one && facts.users->load(std::memory_order_acquire) > 0)
       throw Error(fmt::format("{}: a kernel that has {} still runs; wait for it first", call, name_of(number, facts)));

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "kernels/failure.hpp"
-#include "kernels/home.hpp"
 #include "kernels/host_messages.hpp"
+#include "kernels/registry.hpp"
 #include "layout/encoding.hpp"
 #include "memory/gpu.hpp"
 #include "session/collective.hpp"
@@ -91,14 +91,14 @@ KernelTeam::State::State(const Context& context, const std::string& name, const 
   map_peers();
   team_.failed = reinterpret_cast<device::Word*>(own_.get() + failed_at);
   team_.failure = failure_.get();
-  KernelHome::Facts facts;
+  KernelRegistry::Facts facts;
   users_ = facts.users;
   std::uint32_t number = 0;
   std::tie(number, known_) =
-      KernelHome::of(runtime_).add(name == "Messages" ? Passed::messages : Passed::team, std::move(facts));
+      KernelRegistry::of(runtime_).add(name == "Messages" ? Passed::messages : Passed::team, std::move(facts));
   team_.heading = {device::kKernelVersion, number, &failure_->set};
-  team_.stop = KernelHome::of(runtime_).stop(on_gpu_);
-  watched_ = KernelHome::of(runtime_).watch(on_gpu_, [this] { check(); });
+  team_.stop = KernelRegistry::of(runtime_).stop(on_gpu_);
+  watched_ = KernelRegistry::of(runtime_).watch(on_gpu_, [this] { check(); });
 }
 
 // What kernels on a GPU use CUDA gives back only after they have ended.

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/home.hpp"
+#include "kernels/registry.hpp"
 #include "session/runtime.hpp"
 #include "tasuki/kernel.hpp"
 

@@ -31,7 +31,7 @@ namespace tasuki {
 
 class Findings;
 class Gpus;
-class KernelHome;
+class KernelRegistry;
 class StartLog;
 class Transports;
 
@@ -61,14 +61,15 @@ class Runtime {
   int thread_level() const { return thread_level_; }           ///< MPI_THREAD_...; -1 without MPI
   std::span<const int> everyone() const { return everyone_; }  ///< all ranks
   double deadline = 30.0;
-  std::shared_ptr<Gpus> gpus;           ///< made collectively by the first use of a GPU (session/gpus.hpp)
-  std::shared_ptr<KernelHome> kernels;  ///< made by the first kernel that communicates by itself (kernels/home.hpp)
-  std::shared_ptr<StartLog> starts;     ///< with TASUKI_CHECK=1 (session/start_log.hpp)
-  std::vector<Provenance> provenance;   ///< how the prices came about
-  std::set<std::string> doubtful;       ///< paths that are measured again, though they have prices
-  std::shared_ptr<Findings> findings;   ///< what operations have taken (operations/epoch_watch.hpp); null: nothing
-  bool has_findings = false;            ///< this rank has some that the others have not heard of
-  bool all_have_findings = false;       ///< so had all ranks when they last compared arguments
+  std::shared_ptr<Gpus> gpus;  ///< made collectively by the first use of a GPU (session/gpus.hpp)
+  std::shared_ptr<KernelRegistry>
+      kernels;                         ///< made by the first kernel that communicates by itself (kernels/registry.hpp)
+  std::shared_ptr<StartLog> starts;    ///< with TASUKI_CHECK=1 (session/start_log.hpp)
+  std::vector<Provenance> provenance;  ///< how the prices came about
+  std::set<std::string> doubtful;      ///< paths that are measured again, though they have prices
+  std::shared_ptr<Findings> findings;  ///< what operations have taken (operations/epoch_watch.hpp); null: nothing
+  bool has_findings = false;           ///< this rank has some that the others have not heard of
+  bool all_have_findings = false;      ///< so had all ranks when they last compared arguments
   Machine machine;  ///< the planner's view of these ranks; prices are measured or read when first needed
   std::shared_ptr<Transports> transports;  ///< made with the context (transports/transport.hpp)
   std::string priced;                      ///< the usable paths for which prices were last completed

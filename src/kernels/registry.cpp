@@ -1,5 +1,5 @@
-// KernelHome: see home.hpp.
-#include "kernels/home.hpp"
+// KernelRegistry: see registry.hpp.
+#include "kernels/registry.hpp"
 
 #include <sched.h>
 
@@ -10,37 +10,37 @@
 
 namespace tasuki {
 
-KernelHome& KernelHome::of(Runtime& runtime) {
-  if (!runtime.kernels) runtime.kernels = std::make_shared<KernelHome>(runtime);
+KernelRegistry& KernelRegistry::of(Runtime& runtime) {
+  if (!runtime.kernels) runtime.kernels = std::make_shared<KernelRegistry>(runtime);
   return *runtime.kernels;
 }
 
-device::Stop KernelHome::stop(bool on_gpu) {
+device::Stop KernelRegistry::stop(bool on_gpu) {
   if (!on_gpu) return {&abort_, &looked_};
   return {runtime_.gpus->abort_word(), runtime_.gpus->looked_word()};
 }
 
-void KernelHome::abort() {
+void KernelRegistry::abort() {
   std::atomic_ref<std::uint32_t>(abort_).store(1);
   if (runtime_.gpus) runtime_.gpus->abort();
 }
 
-void KernelHome::tell_to_give_up(bool on_gpu) {
+void KernelRegistry::tell_to_give_up(bool on_gpu) {
   std::atomic_ref<std::uint32_t>(on_gpu ? *runtime_.gpus->abort_word() : abort_).store(1);
 }
 
-std::shared_ptr<void> KernelHome::watch(bool on_gpu, std::function<void()> check) {
+std::shared_ptr<void> KernelRegistry::watch(bool on_gpu, std::function<void()> check) {
   if (on_gpu) return runtime_.gpus->watch(std::move(check));  // so that `synchronize` asks it, too
   const auto at = checks_->insert(checks_->end(), std::move(check));
   return {&*at, [checks = checks_, at](void*) { checks->erase(at); }};
 }
 
-void KernelHome::check() const {
+void KernelRegistry::check() const {
   for (const auto& check : *checks_) check();
   if (runtime_.gpus) runtime_.gpus->check();
 }
 
-std::shared_ptr<void> KernelHome::serve() {
+std::shared_ptr<void> KernelRegistry::serve() {
   return served_;
 }
 
@@ -56,22 +56,22 @@ void await_users(const KernelUsers& users) {
   while (users->load(std::memory_order_acquire) > 0) sched_yield();
 }
 
-std::pair<std::uint32_t, std::shared_ptr<void>> KernelHome::add(Passed kind, Facts facts) {
+std::pair<std::uint32_t, std::shared_ptr<void>> KernelRegistry::add(Passed kind, Facts facts) {
   const std::uint32_t number = next_number.fetch_add(kKinds) + static_cast<std::uint32_t>(kind);
   auto& kept = (*passed_)[number] = std::move(facts);
   return {number, {&kept, [passed = passed_, number](void*) { passed->erase(number); }}};
 }
 
-const KernelHome::Facts* KernelHome::find(std::uint32_t number) const {
+const KernelRegistry::Facts* KernelRegistry::find(std::uint32_t number) const {
   const auto found = passed_->find(number);
   return found == passed_->end() ? nullptr : &found->second;
 }
 
-bool KernelHome::is_number(std::uint32_t number) {
+bool KernelRegistry::is_number(std::uint32_t number) {
   return number >= kFirstNumber && number < next_number.load();
 }
 
-Passed KernelHome::kind_of(std::uint32_t number) {
+Passed KernelRegistry::kind_of(std::uint32_t number) {
   return static_cast<Passed>(number % kKinds);
 }
 

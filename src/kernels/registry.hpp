@@ -1,4 +1,4 @@
-// KernelHome: what all kernels of a context that communicate by themselves share on the host.
+// KernelRegistry: what all kernels of a context that communicate by themselves share on the host.
 #pragma once
 
 #include <atomic>
@@ -24,10 +24,10 @@ enum class Passed : std::uint32_t { handle, team, messages, neighbours };
 
 /// Knows what has failed in kernels, and how to end their waits: for those on a GPU as `GpuMemory` does, for those on
 /// threads by a word of its own.
-class KernelHome {
+class KernelRegistry {
  public:
   /// The context's, made when first asked for.
-  static KernelHome& of(Runtime& runtime);
+  static KernelRegistry& of(Runtime& runtime);
 
   /// What kernels look at while they wait.
   device::Stop stop(bool on_gpu);
@@ -59,7 +59,7 @@ class KernelHome {
   static bool is_number(std::uint32_t number);  ///< Some context has given it, if perhaps no longer.
   static Passed kind_of(std::uint32_t number);
 
-  explicit KernelHome(Runtime& runtime) : runtime_(runtime) {}
+  explicit KernelRegistry(Runtime& runtime) : runtime_(runtime) {}
 
  private:
   Runtime& runtime_;
