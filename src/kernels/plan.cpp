@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "engines/gpu/program.hpp"
-#include "kernels/carrier.hpp"
 #include "kernels/failure.hpp"
 #include "kernels/group_cells.hpp"
+#include "kernels/host_proxy.hpp"
 #include "kernels/jobs.hpp"
 #include "kernels/lowered.hpp"
 #include "kernels/registry.hpp"
@@ -47,7 +47,7 @@ class Operation::Kernels final : public KernelRuns {
     watched_ = registry_.watch(on_gpu_, [this] { check(); });
   }
   ~Kernels() override {
-    if (runtime_.inherited()) (void)carrier_.release();  // the thread is the parent's
+    if (runtime_.inherited()) (void)proxy_.release();  // the thread is the parent's
     // Memory of a GPU is the parent's, and so is what would give it back.
     for (auto& lowered : all_)
       if (runtime_.inherited() && on_gpu_) (void)lowered.release();
@@ -96,7 +96,7 @@ class Operation::Kernels final : public KernelRuns {
     for (const auto& lowered : all_) await_users(lowered->users);
   }
 
-  void stop() override { carrier_.reset(); }
+  void stop() override { proxy_.reset(); }
 
   void host_begins() override {
     if (!on_gpu_ && !all_.empty()) all_.back()->host_begins();
@@ -173,11 +173,11 @@ class Operation::Kernels final : public KernelRuns {
     check_group(group.blocks, threads);
     const bool messages = check_paths();
     const Program& program = operation_.executor().program();
-    if (messages && !on_gpu_ && !carrier_)
-      carrier_ = std::make_unique<Carrier>(
+    if (messages && !on_gpu_ && !proxy_)
+      proxy_ = std::make_unique<HostProxy>(
           program, [this] { registry_.tell_to_give_up(false); }, [this] { return runtime_.over(); });
     GpuProgram lowered = lower(program, group.blocks, on_gpu_ && runtime_.gpus->atomics(), warps_of(threads),
-                               carrier_ ? carrier_->channels() : ThreadChannels());
+                               proxy_ ? proxy_->channels() : ThreadChannels());
     for (const int part : kPartsLowered) {
       const bool in_turns = lowered.blocks[part] > group.blocks && lowered.rounds[part].size() == 1;
       if (in_turns && static_cast<std::size_t>(lowered.blocks[part]) != lowered.tasks[part].size())
@@ -283,7 +283,7 @@ class Operation::Kernels final : public KernelRuns {
       const std::uint32_t set =
           std::atomic_ref<std::uint32_t>(const_cast<std::uint32_t&>(failure.set)).load(std::memory_order_acquire);
       if (set == 0) continue;
-      std::string text = carrier_ ? carrier_->failure() : std::string();
+      std::string text = proxy_ ? proxy_->failure() : std::string();
       for (const auto& channel : operation_.executor().program().channels)
         if (text.empty() && channel.thread != nullptr) text = channel.thread->failure();
       if ((set & device::kOtherVersion) != 0) text = describe_other_version(who(), set);
@@ -370,7 +370,7 @@ class Operation::Kernels final : public KernelRuns {
   bool reduces_ = false;
   std::uint64_t counted_ = 0;                  // on a processor: epochs of the newest that the operation knows of
   std::vector<std::unique_ptr<Lowered>> all_;  // the newest is valid; older ones may be in use
-  std::unique_ptr<Carrier> carrier_;           // on a processor: of the plan's messages, if there are any
+  std::unique_ptr<HostProxy> proxy_;           // on a processor: of the plan's messages, if there are any
   std::shared_ptr<void> served_;               // likewise, also on a GPU
   std::shared_ptr<void> watched_;
 };

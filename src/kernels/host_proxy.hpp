@@ -1,4 +1,4 @@
-// Carrier: lets kernels on threads of the host start the messages of a plan. The process's progress thread drives the
+// HostProxy: lets kernels on threads of the host start the messages of a plan. The process's progress thread drives the
 // channels that otherwise the host's engine drives; kernels ask for a message, and see that it has ended, in words of
 // their own, as GPUs do (transports/channel.hpp).
 #pragma once
@@ -15,14 +15,14 @@
 
 namespace tasuki {
 
-class Carrier final : public Worker::Task {
+class HostProxy final : public Worker::Task {
  public:
   /// For all sends and receives of `program` that have a channel which the host drives; they are in no loop. `abort`
   /// ends the kernels' waits; it may be called by another thread. `over` says that nobody can be reached any more.
-  Carrier(const Program& program, std::function<void()> abort, std::function<bool()> over);
-  ~Carrier() override;
-  Carrier(const Carrier&) = delete;
-  Carrier& operator=(const Carrier&) = delete;
+  HostProxy(const Program& program, std::function<void()> abort, std::function<bool()> over);
+  ~HostProxy() override;
+  HostProxy(const HostProxy&) = delete;
+  HostProxy& operator=(const HostProxy&) = delete;
 
   ThreadChannels channels() const;  ///< by command
   std::string failure() const;      ///< what went wrong, if something did

@@ -1,5 +1,5 @@
-// Carrier: see carrier.hpp.
-#include "kernels/carrier.hpp"
+// HostProxy: see host_proxy.hpp.
+#include "kernels/host_proxy.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 namespace tasuki {
 
-Carrier::Message::Message(const Program& program, std::size_t at)
+HostProxy::Message::Message(const Program& program, std::size_t at)
     : command(at),
       peer(program.plan.commands[at].peer),
       tag(program.plan.commands[at].tag),
@@ -17,30 +17,30 @@ Carrier::Message::Message(const Program& program, std::size_t at)
 
 // The kernel asks in the order of the lane, but a word may have been looked at before it did so and the next one
 // afterwards.
-bool Carrier::Message::wanted() const {
+bool HostProxy::Message::wanted() const {
   const std::uint64_t epoch = std::atomic_ref(asked_->value).load(std::memory_order_acquire) / kSignal;
   return !active && epoch > begun && (behind == nullptr || behind->begun >= epoch);
 }
 
-void Carrier::Message::begin() {
+void HostProxy::Message::begin() {
   const std::uint64_t word = std::atomic_ref(asked_->value).load(std::memory_order_relaxed);
   begun = word / kSignal;
   active = true;
   channel_.start(0, static_cast<int>(word % kSignal));
 }
 
-void Carrier::Message::look() {
+void HostProxy::Message::look() {
   if (!channel_.test()) return;
   active = false;
   std::atomic_ref(ended_->value).store(begun * kWholeSignal, std::memory_order_release);
 }
 
-void Carrier::Message::cancel() {
+void HostProxy::Message::cancel() {
   if (active) channel_.cancel();
   active = false;
 }
 
-Carrier::Carrier(const Program& program, std::function<void()> abort, std::function<bool()> over)
+HostProxy::HostProxy(const Program& program, std::function<void()> abort, std::function<bool()> over)
     : program_(program), abort_(std::move(abort)), over_(std::move(over)) {
   const auto& commands = program.plan.commands;
   for (std::size_t i = 0; i < commands.size(); ++i) {
@@ -54,22 +54,22 @@ Carrier::Carrier(const Program& program, std::function<void()> abort, std::funct
   Worker::instance().add(this);
 }
 
-Carrier::~Carrier() {
+HostProxy::~HostProxy() {
   Worker::instance().remove(this);
   for (const auto& message : messages_) message->cancel();  // only after a failure
 }
 
-ThreadChannels Carrier::channels() const {
+ThreadChannels HostProxy::channels() const {
   ThreadChannels all(program_.plan.commands.size(), nullptr);
   for (const auto& message : messages_) all[message->command] = message.get();
   return all;
 }
 
-std::string Carrier::failure() const {
+std::string HostProxy::failure() const {
   return failed_.load(std::memory_order_acquire) ? failure_ : std::string();
 }
 
-bool Carrier::serve() {
+bool HostProxy::serve() {
   if (failed_.load(std::memory_order_relaxed) || over_()) return false;
   bool busy = false;
   // Receives first, so that nothing arrives unexpected that need not. A send or receive that ends makes no other one
@@ -91,7 +91,7 @@ bool Carrier::serve() {
   return busy;
 }
 
-void Carrier::fail(const Message& message, const std::string& why) {
+void HostProxy::fail(const Message& message, const std::string& why) {
   failure_ = fmt::format("rank {}: {}: epoch {} did not end: #{} {} with rank {}: {}", program_.plan.rank,
                          program_.plan.operation, message.begun, message.command, message.sends ? "send" : "recv",
                          message.peer, why);
