@@ -164,7 +164,7 @@ std::string what(const Failure& f, const device::Team& team) {
     case Reason::deadline:
       return fmt::format(
           "{}: nine tenths of the deadline, {:.3g} s, have passed; TASUKI_DEADLINE or Context::set_deadline allow more",
-          awaited(f), static_cast<double>(team.patience) * 1e-9);
+          awaited(f), static_cast<double>(team.deadline) * 1e-9);
     case Reason::aborted:
       return fmt::format("{}: the host has ended its kernels' waits", awaited(f));
     case Reason::peer:

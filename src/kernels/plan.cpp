@@ -29,7 +29,7 @@ namespace {
 using device::Word;
 
 constexpr double kShareOfDeadline = 0.9;  // that a kernel waits
-constexpr double kMostPatience = 1e6;     // s
+constexpr double kLongestDeadline = 1e6;  // s
 constexpr int kMostBlocks = 1 << 14;
 constexpr int kMostGpuThreads = 1024;
 
@@ -64,8 +64,8 @@ class Operation::Kernels final : public KernelRuns {
     Lowered& lowered = *all_.back();
     device::Handle handle = lowered.handle();
     handle.run.stop = registry_.stop(on_gpu_);
-    handle.run.patience =
-        static_cast<std::uint64_t>(std::min(runtime_.deadline, kMostPatience) * kShareOfDeadline * 1e9);
+    handle.run.deadline =
+        static_cast<std::uint64_t>(std::min(runtime_.deadline, kLongestDeadline) * kShareOfDeadline * 1e9);
     handle.run.selection = 0;
     for (std::size_t p = 0; p < lowered.pairs().size(); ++p) {
       if (*lowered.pairs()[p] != 0) handle.run.selection |= std::uint64_t{1} << p;
@@ -339,7 +339,7 @@ class Operation::Kernels final : public KernelRuns {
     return dead.empty() ? dead : "; " + dead;
   }
 
-  double seconds() const { return std::min(runtime_.deadline, kMostPatience); }
+  double seconds() const { return std::min(runtime_.deadline, kLongestDeadline); }
 
   // What a wait was for: `#3 wait arrived.0<1 with rank 1 (at 4, needs 5)`.
   std::string awaited(const Lowered& lowered, const PlanFailure& f) const {

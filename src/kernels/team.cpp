@@ -25,7 +25,7 @@ constexpr std::int64_t kMostWindow = std::int64_t{1} << 40;
 constexpr int kMostSlots = 1 << 16;
 constexpr std::int64_t kMostPacket = 1 << 20;  // bytes
 constexpr double kShareOfDeadline = 0.9;       // that a kernel waits
-constexpr double kMostPatience = 1e6;          // s
+constexpr double kLongestDeadline = 1e6;       // s
 
 std::string complaint_about(const KernelTeamOptions& options) {
   if (options.window < 0 || options.window > kMostWindow)
@@ -209,7 +209,7 @@ device::Team KernelTeam::State::device(std::uint32_t version) const {
   refuse_other_version(fmt::format("rank {}: {}", runtime_.rank(), name_), version);
   check();
   device::Team team = team_;
-  team.patience = static_cast<device::Word>(std::min(runtime_.deadline, kMostPatience) * kShareOfDeadline * 1e9);
+  team.deadline = static_cast<device::Word>(std::min(runtime_.deadline, kLongestDeadline) * kShareOfDeadline * 1e9);
   return team;
 }
 
@@ -217,7 +217,7 @@ void KernelTeam::State::check() const {
   const unsigned set = std::atomic_ref<unsigned>(failure_->set).load(std::memory_order_acquire);
   if (set == 0) return;
   device::Team team = team_;
-  team.patience = static_cast<device::Word>(std::min(runtime_.deadline, kMostPatience) * kShareOfDeadline * 1e9);
+  team.deadline = static_cast<device::Word>(std::min(runtime_.deadline, kLongestDeadline) * kShareOfDeadline * 1e9);
   std::string text = why_ ? why_() : std::string();
   if ((set & device::kOtherVersion) != 0)
     text = describe_other_version(fmt::format("rank {}: {}", runtime_.rank(), name_), set);

@@ -62,16 +62,16 @@ TASUKI_DEVICE bool ask_two(const device::Team& team, const device::Proxy& proxy,
   device::detail::HostRequest requests[2] = {{first, 0, 3 * first, 1}, {second, 0, 5 * second, 2}};
   Word numbers[2];
   for (int i = 0; i < 2; ++i) {
-    device::detail::Patience patience(team);
+    device::detail::Deadline deadline(team);
     while (!device::detail::take_place(proxy, requests[i].place))
-      if (!patience.more()) return false;
+      if (!deadline.more()) return false;
     if (!device::detail::ask(team, proxy, requests[i], numbers[i], 0, 0)) return false;
   }
   for (int i = 1; i >= 0; --i) {
-    device::detail::Patience patience(team);
+    device::detail::Deadline deadline(team);
     Word answer = 0;
     while (!device::detail::is_answered(proxy, requests[i].place, numbers[i], answer))
-      if (!patience.more()) return false;
+      if (!deadline.more()) return false;
     device::detail::give_back_place(proxy, requests[i].place);
     count(errors, answer == 31 * requests[i].what + 7 * requests[i].a + requests[i].b ? 0 : 1);
   }

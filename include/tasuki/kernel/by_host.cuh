@@ -155,10 +155,10 @@ TASUKI_DEVICE bool finish_by_host(const Messages& m, const Group& group, Request
 /// By one thread, for `echo`: false if what is looked for does not come in time.
 template <class Looking>
 TASUKI_DEVICE bool look_until(const Team& team, Looking&& look) {
-  Patience patience(team);
+  Deadline deadline(team);
   while (!look()) {
-    if (patience.more()) continue;
-    if (patience.why() != Reason::none) fail(team, Call::ask, patience.why(), team.rank, 0);
+    if (deadline.more()) continue;
+    if (deadline.why() != Reason::none) fail(team, Call::ask, deadline.why(), team.rank, 0);
     return false;
   }
   return true;

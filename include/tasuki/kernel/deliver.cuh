@@ -18,11 +18,11 @@ TASUKI_DEVICE void store_lines(const Group& group, Line* lines, const View& from
 /// A line of a message whose first has come, for the others may come later: once looked at, until it is there.
 TASUKI_DEVICE bool await_line(const Messages& m, const Line* at, Word number, Line& line) {
   if (line.number == number + 1) return true;
-  Patience patience(m.team);
+  Deadline deadline(m.team);
   do {
     line = load_line(at);
     if (line.number == number + 1) return true;
-  } while (patience.more());
+  } while (deadline.more());
   return false;
 }
 
@@ -129,7 +129,7 @@ constexpr int kTurns = 32;  // looks until others' messages are looked for
 /// each a single time. `Look` has `look()` and `complain(reason)`.
 template <class Group, class Look>
 TASUKI_RARE Word drive(const Messages& m, const Group group, Look look, bool once) {
-  Patience patience(m.team);
+  Deadline deadline(m.team);
   int turns = 0;
   for (;;) {
     Word next = kNotYet;
@@ -142,8 +142,8 @@ TASUKI_RARE Word drive(const Messages& m, const Group group, Look look, bool onc
         Word number = 0;
         if ((once || ++turns % kTurns == 0) && claim_any(m, peer, number)) next = next_of(kOthers, number, peer);
         if (once || next != kNotYet) break;
-        if (patience.more()) continue;
-        if (patience.why() != Reason::none) look.complain(patience.why());
+        if (deadline.more()) continue;
+        if (deadline.why() != Reason::none) look.complain(deadline.why());
         next = kGaveUp;
         break;
       }

@@ -52,13 +52,13 @@ TASUKI_DEVICE bool await_number(const Team& team, const Line* at, Word number, L
                                 int slot) {
   for (int looks = kQuickLooks; looks > 0 && line.number < number; --looks) line = load_line(at);
   if (line.number == number) return true;
-  Patience patience(team);
+  Deadline deadline(team);
   for (;;) {
     line = load_line(at);
     if (line.number == number) return true;
     if (line.number > number) return fail(team, call, Reason::overrun, from, slot, number, line.number);
-    if (patience.more()) continue;
-    if (patience.why() != Reason::none) fail(team, call, patience.why(), from, slot, number, line.number);
+    if (deadline.more()) continue;
+    if (deadline.why() != Reason::none) fail(team, call, deadline.why(), from, slot, number, line.number);
     return false;
   }
 }

@@ -98,9 +98,9 @@ inline void record(const PlanRun&, const GpuStep&, std::uint64_t, std::uint64_t)
 #endif
 
 /// How long a thread goes on polling for `command`, or for its end.
-class Patience {
+class Deadline {
  public:
-  TASUKI_DEVICE Patience(const PlanRun& l, const std::int32_t& command, std::uint64_t epoch, Why why = Why::waited)
+  TASUKI_DEVICE Deadline(const PlanRun& l, const std::int32_t& command, std::uint64_t epoch, Why why = Why::waited)
       : l_(l), command_(command), epoch_(epoch), why_(why) {}
 
   /// Called after a poll that found `value` instead of `target`. False when the thread must give up: the deadline has
@@ -120,8 +120,8 @@ class Patience {
 #endif
     const bool told = detail::told_to_stop(l_.stop, time);
     // A block that waits for one which waits for another rank leaves it the time to say so first.
-    const std::uint64_t more = why_ == Why::meeting ? l_.patience / 16 : 0;
-    if (!told && time - begin_ < l_.patience + more) return true;
+    const std::uint64_t more = why_ == Why::meeting ? l_.deadline / 16 : 0;
+    if (!told && time - begin_ < l_.deadline + more) return true;
     give_up(l_, told ? Why::told : why_, command, epoch_, value, target);
     return false;
   }
@@ -154,11 +154,11 @@ struct Steadily {
   static constexpr bool kLeaves = false;
   TASUKI_DEVICE Came await(const PlanRun& l, const std::uint64_t* counter, std::uint64_t target,
                            const std::int32_t& command, std::uint64_t epoch) {
-    Patience patience(l, command, epoch);
+    Deadline deadline(l, command, epoch);
     for (;;) {
       const std::uint64_t value = load_acquire(counter);
       if (value >= target) return Came::yes;
-      if (!patience.more(value, target)) return Came::never;
+      if (!deadline.more(value, target)) return Came::never;
     }
   }
 };
@@ -239,12 +239,12 @@ struct Task {
 };
 
 #if defined(TASUKI_LANES_ARE_THREADS)
-template <class Patient>
+template <class More>
 TASUKI_DEVICE bool move_lines(const GpuStep& step, const GpuLines& tile, std::uint32_t rows, std::uint32_t stamp,
-                              const Patient& patient) {
+                              const More& more) {
   const bool few = rows == 1;
   if (step.stamped == kStampedSource) {
-    return few ? take_lines<1>(tile, stamp, patient) : take_lines<kTileRows>(tile, stamp, patient);
+    return few ? take_lines<1>(tile, stamp, more) : take_lines<kTileRows>(tile, stamp, more);
   }
   if (few) {
     fill_lines<1>(tile, stamp);
@@ -340,15 +340,15 @@ TASUKI_APART bool reduce_by(const PlanRun& l, const std::byte* at, const Step* s
     const GpuCopy& its_copy = k == 0 ? *copy : copies[its.first_copy];
     return Operand{its_copy, dims + its_copy.first_dim, base_of(l, its.src, epoch), its.stamped == kStampedSource};
   };
-  Patience patience(l, step->command, epoch);
-  const auto patient = [&] { return patience.more((epoch - 1) * kShares, epoch * kShares); };
+  Deadline deadline(l, step->command, epoch);
+  const auto more = [&] { return deadline.more((epoch - 1) * kShares, epoch * kShares); };
   const Combination c{step->dtype, step->op, step->begins != 0, step->joined - step->sends, step->sends};
   const auto onward = [&](int k) {
     const Step& put = step[c.more + 1 + k];
     return base_of(l, put.dst, epoch) + copies[put.first_copy].dst_offset;
   };
   return combine_tile(c, Add{c.type, c.op}, step->by_lines != 0, first, rows, base_of(l, step->dst, epoch), operand,
-                      onward, static_cast<std::uint32_t>(epoch), patient);
+                      onward, static_cast<std::uint32_t>(epoch), more);
 }
 
 // What is called with an adder: not lambdas with `auto`, which NVRTC before 13.2 takes for functions of the host.
@@ -420,13 +420,13 @@ TASUKI_DEVICE bool move(const PlanRun& l, const Task& task, const Dealt& dealt, 
     const std::byte* src = base_of(l, step.src, epoch);
     std::byte* dst = base_of(l, step.dst, epoch);
 #if defined(TASUKI_LANES_ARE_THREADS)
-    Patience patience(l, step.command, epoch);
-    const auto patient = [&] { return patience.more((epoch - 1) * kShares, epoch * kShares); };
+    Deadline deadline(l, step.command, epoch);
+    const auto more = [&] { return deadline.more((epoch - 1) * kShares, epoch * kShares); };
     if (step.stamped != 0) {
       const auto stamp = static_cast<std::uint32_t>(epoch);
       const std::uint32_t lines = (copy.units + kLineWords - 1) / kLineWords;
       const GpuLines t{copy, dims, first, least(rows, lines - first), src, dst};
-      if (!move_lines(step, t, rows, stamp, patient)) return false;
+      if (!move_lines(step, t, rows, stamp, more)) return false;
       continue;
     }
 #endif

@@ -97,9 +97,9 @@ TASUKI_DEVICE bool do_lines(const PlanRun& l, const Job& job, const std::byte* s
     rows == 1 ? fill_lines<1>(lines, stamp) : fill_lines<kTileRows>(lines, stamp);
     return true;
   }
-  Patience patience(l, job.command, epoch);
-  const auto patient = [&] { return patience.more((epoch - 1) * kShares, epoch * kShares); };
-  return rows == 1 ? take_lines<1>(lines, stamp, patient) : take_lines<kTileRows>(lines, stamp, patient);
+  Deadline deadline(l, job.command, epoch);
+  const auto more = [&] { return deadline.more((epoch - 1) * kShares, epoch * kShares); };
+  return rows == 1 ? take_lines<1>(lines, stamp, more) : take_lines<kTileRows>(lines, stamp, more);
 }
 #endif
 

@@ -146,13 +146,13 @@ struct Pieces {
     for (int j = 0; j < Most; ++j) any = any || (j < t.lines && t.has(j) && !came(piece[j], stamp));
     return any;
   }
-  // After `look`: waits until all have arrived. `patient()` is called when one has not and says whether to go on.
+  // After `look`: waits until all have arrived. `more()` is called when one has not and says whether to go on.
   // Returns false, to all threads of the warp, if not all pieces have arrived.
-  template <class Patient>
-  TASUKI_DEVICE bool wait(const Patient& patient) {
+  template <class More>
+  TASUKI_DEVICE bool wait(const More& more) {
     bool given_up = false;
     while (!given_up && missing()) {
-      given_up = !patient();
+      given_up = !more();
       look();
     }
     return __any_sync(~0u, given_up) == 0;
@@ -160,13 +160,13 @@ struct Pieces {
 };
 
 // Takes words out of lines as they arrive; returns as `Pieces::wait`.
-template <int Most, class Lines, class Patient>
-TASUKI_DEVICE bool take_lines(const Lines& t, std::uint32_t stamp, const Patient& patient) {
+template <int Most, class Lines, class More>
+TASUKI_DEVICE bool take_lines(const Lines& t, std::uint32_t stamp, const More& more) {
   using Places = TilePlaces<std::uint32_t, kLineParts, kTarget>;
   Pieces<Most, Lines> pieces{t, stamp, {}};
   pieces.look();
   const Places first(t.line(0));  // computed while the pieces arrive
-  if (!pieces.wait(patient)) return false;
+  if (!pieces.wait(more)) return false;
   store_words(first, pieces.piece[0]);
   TASUKI_UNROLL
   for (int j = 1; j < Most; ++j) {

@@ -130,7 +130,7 @@ class LaneMove {
     const std::byte* const from = base_of(selection, now.move_.src, epoch) + lane() * 16;
     std::byte* const dst = base_of(selection, now.move_.dst, epoch);
     uint4 piece[kMoveRows] = {};
-    Patience patience(l, now.move_.command, epoch);
+    Deadline deadline(l, now.move_.command, epoch);
     for (;;) {
       TASUKI_UNROLL
       for (int j = 0; j < kMoveRows; ++j)  // all at once: one after the other, each would cost a latency of its own
@@ -139,7 +139,7 @@ class LaneMove {
       TASUKI_UNROLL
       for (int j = 0; j < kMoveRows; ++j) missing = missing || (now.at_[j].at[0] != kNowhere && !came(piece[j], stamp));
       if (__any_sync(~0u, missing) == 0) break;
-      const bool given_up = !patience.more((epoch - 1) * kShares, epoch * kShares);
+      const bool given_up = !deadline.more((epoch - 1) * kShares, epoch * kShares);
       good = __any_sync(~0u, given_up) == 0;
       if (!good) return false;
     }

@@ -49,11 +49,11 @@ TASUKI_DEVICE bool all_have_come(const PlanRun& l, const Word* word, Word all, s
   const BlockGroup block = this_block();
   if (block.thread() == 0 && good) {
     const std::int32_t none = -1;
-    Patience patience(l, none, epoch, Why::meeting);
+    Deadline deadline(l, none, epoch, Why::meeting);
     for (;;) {
       const Word count = detail::load_acquire_gpu(word);
       if (count >= all) break;
-      good = patience.more(count, all);
+      good = deadline.more(count, all);
       if (!good) break;
     }
   }

@@ -177,7 +177,7 @@ struct PlanRun {
   unsigned long long* recorded;  // likewise: how many events
   std::uint64_t elsewhere;       // epochs that were run by others, with ends of their own
   std::uint64_t selection;       // bit p: number of the current copy of field p of those with two copies
-  std::uint64_t patience;        // ns
+  std::uint64_t deadline;        // ns
 };
 
 }  // namespace tasuki::device::lowered

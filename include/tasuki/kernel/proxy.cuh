@@ -108,11 +108,11 @@ TASUKI_DEVICE bool is_answered(const Proxy& proxy, Word place, Word number, Word
 /// By one thread: asks, once there is a slot. False if there is none in time.
 TASUKI_DEVICE bool ask(const Team& team, const Proxy& proxy, const HostRequest& request, Word& number, int peer,
                        int tag) {
-  Patience patience(team);
+  Deadline deadline(team);
   while (!claim_slot(proxy, number)) {
-    if (patience.more()) continue;
-    if (patience.why() != Reason::none)
-      fail(team, Call::ask, patience.why(), peer, tag, Word{1} << proxy.log_slots, number);
+    if (deadline.more()) continue;
+    if (deadline.why() != Reason::none)
+      fail(team, Call::ask, deadline.why(), peer, tag, Word{1} << proxy.log_slots, number);
     return false;
   }
   fill_slot(proxy, number, request);

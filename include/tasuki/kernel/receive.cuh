@@ -223,7 +223,7 @@ TASUKI_RARE bool finish_later(const Messages& m, const Group group, Request& req
     keep(receive.state, kClosed);
     if (oldest == request.number) keep(box.oldest, oldest + 1);  // `post` goes on from there
   };
-  Patience patience(m.team);
+  Deadline deadline(m.team);
   for (;;) {
     group.sync();
     const bool alive = working(m.team);
@@ -245,7 +245,7 @@ TASUKI_RARE bool finish_later(const Messages& m, const Group group, Request& req
       head = load_line(channel.lines(message)).number;
       came = is_message(m, head, message);
       if (came) break;
-      good = patience.more();
+      good = deadline.more();
     }
     if (group.all(came && good && alive)) {
       if (!matched && thread == 0) locked(channel, [&](Books& books) { books = match(channel, books); });

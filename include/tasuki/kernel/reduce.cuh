@@ -379,9 +379,9 @@ TASUKI_DEVICE void load_words(const GpuLines& t, std::uint32_t (&word)[Most][kLi
 
 /// A tile of operands in lines; `t` has the first one, `onward(k)` is where the result goes on. Returns false, to all
 /// threads of the warp, if what is to come in stamped lines has not all arrived.
-template <int Most, class Add, class Operands, class Onward, class Patient>
+template <int Most, class Add, class Operands, class Onward, class More>
 TASUKI_WITHIN bool combine_lines(const Combination& c, const Add& add, const GpuLines& t, const Operands& operand,
-                                 const Onward& onward, std::uint32_t stamp, const Patient& patient) {
+                                 const Onward& onward, std::uint32_t stamp, const More& more) {
   const auto lines_of = [&](int k) {
     const Operand one = operand(k);
     return GpuLines{one.copy, one.dims, t.first, t.lines, one.src, t.dst};
@@ -415,7 +415,7 @@ TASUKI_WITHIN bool combine_lines(const Combination& c, const Add& add, const Gpu
     } else {
       Pieces<Most> pieces{from, stamp, {}};
       pieces.look();
-      if (!pieces.wait(patient)) return false;
+      if (!pieces.wait(more)) return false;
       TASUKI_UNROLL
       for (int j = 0; j < Most; ++j) {
         if (j < t.lines) words_of(pieces.piece[j], word[j]);
@@ -457,11 +457,11 @@ TASUKI_WITHIN bool combine_lines(const Combination& c, const Add& add, const Gpu
 
 /// A tile of `rows` rows from row `first` on, by a whole warp, with the adder of the combination's type and operator.
 /// False, to all its lanes, if something has not arrived.
-template <class Add, class Operands, class Onward, class Patient>
+template <class Add, class Operands, class Onward, class More>
 TASUKI_WITHIN bool combine_tile(const Combination& c, const Add& add, [[maybe_unused]] bool by_lines,
                                 std::uint32_t first, std::uint32_t rows, std::byte* dst, const Operands& operand,
                                 [[maybe_unused]] const Onward& onward, [[maybe_unused]] std::uint32_t stamp,
-                                [[maybe_unused]] const Patient& patient) {
+                                [[maybe_unused]] const More& more) {
   const Operand one = operand(0);
   const auto units = [&](std::uint32_t lane) {
     const GpuTile t{one.copy,
@@ -476,8 +476,8 @@ TASUKI_WITHIN bool combine_tile(const Combination& c, const Add& add, [[maybe_un
   if (by_lines) {
     const std::uint32_t lines = (one.copy.units + kLineWords - 1) / kLineWords;
     const GpuLines t{one.copy, one.dims, first, least(rows, lines - first), one.src, dst};
-    return rows == 1 ? combine_lines<1>(c, add, t, operand, onward, stamp, patient)
-                     : combine_lines<kTileRows>(c, add, t, operand, onward, stamp, patient);
+    return rows == 1 ? combine_lines<1>(c, add, t, operand, onward, stamp, more)
+                     : combine_lines<kTileRows>(c, add, t, operand, onward, stamp, more);
   }
   units(lane());
 #else

@@ -114,7 +114,7 @@ TASUKI_APART bool run_in_turns(const PlanRun& l, const Share* shares, int turns,
   for (int n = 0; n < turns; ++n) at[n] = dealt[n] = 0;
   bool lanes_ended = light == nullptr;
   const std::int32_t none = -1;
-  Patience patience(l, none, epoch);
+  Deadline deadline(l, none, epoch);
   InTurns waits{};
   for (bool left = true; left;) {
     left = false;
@@ -135,7 +135,7 @@ TASUKI_APART bool run_in_turns(const PlanRun& l, const Share* shares, int turns,
       if (task_went == Went::wrong) went = Went::wrong;
     }
     bool good = went != Went::wrong;
-    if (good && waits.in_vain) good = patience.more_for(waits.command, waits.value, waits.target);
+    if (good && waits.in_vain) good = deadline.more_for(waits.command, waits.value, waits.target);
     if (!crew.all(good)) return false;
     if (!crew.all(lanes_ended)) left = true;
   }

@@ -157,11 +157,11 @@ class Steps {
   TASUKI_DEVICE bool has_ended(const lowered::PlanRun& run, int neighbour, Word steps) const {
     const Word* const word = neighbours_.ended + neighbour;
     const std::int32_t who = lowered::kNoStep - neighbour;
-    lowered::Patience patience(run, who, steps, lowered::Why::meeting);
+    lowered::Deadline deadline(run, who, steps, lowered::Why::meeting);
     for (;;) {
       const Word ended = detail::load_acquire_gpu(word);
       if (ended >= steps) return true;
-      if (!patience.more(ended, steps)) return false;
+      if (!deadline.more(ended, steps)) return false;
     }
   }
 

@@ -92,7 +92,7 @@ struct Team {
   Word packets_at;
   Word exchanges_at;
   Word exchanged_at;
-  Word patience;  // ns
+  Word deadline;  // ns
   Word* failed;
   Stop stop;
   Failure* failure;
@@ -148,9 +148,9 @@ TASUKI_RARE bool fail(const Team& team, Call call, Reason reason, int peer, int 
 
 /// How long one thread goes on looking for what it waits for. Other things are looked at by the clock, not at every
 /// poll.
-class Patience {
+class Deadline {
  public:
-  TASUKI_DEVICE explicit Patience(const Team& team) : team_(team) {}
+  TASUKI_DEVICE explicit Deadline(const Team& team) : team_(team) {}
 
   /// After a look in vain: false if nobody can be waited for any longer.
   TASUKI_DEVICE bool more() {
@@ -182,7 +182,7 @@ class Patience {
 #if !defined(__CUDACC__)
     skip_pause(begin_, last_, time);
 #endif
-    if (time - begin_ < team_.patience) return true;
+    if (time - begin_ < team_.deadline) return true;
     why_ = Reason::deadline;
     return false;
   }
@@ -209,12 +209,12 @@ TASUKI_DEVICE bool await(const Team& team, const Word* word, Word least, Call ca
   Word value = load_acquire(word);
   for (int looks = kQuickLooks; looks > 0 && value < least; --looks) value = load_acquire(word);
   if (value >= least) return good;
-  Patience patience(team);
+  Deadline deadline(team);
   for (;;) {
     value = load_acquire(word);
     if (value >= least) return good;
-    if (patience.more()) continue;
-    if (patience.why() != Reason::none) fail(team, call, patience.why(), peer, index, least, value);
+    if (deadline.more()) continue;
+    if (deadline.why() != Reason::none) fail(team, call, deadline.why(), peer, index, least, value);
     return false;
   }
 }
@@ -394,15 +394,15 @@ TASUKI_DEVICE bool wait_word(const Team& team, const Group& group, int from, int
   bool good = detail::working(team);  // on its way while the word is looked at
   Line line = detail::load_line(at);  // by every thread, so that none has to tell the others
   for (int looks = detail::kQuickLooks; looks > 0 && line.number < number; --looks) line = detail::load_line(at);
-  detail::Patience patience(team);
+  detail::Deadline deadline(team);
   while (good && line.number < number) {
-    if (patience.more()) {
+    if (deadline.more()) {
       line = detail::load_line(at);
       continue;
     }
     good = false;
-    if (patience.why() != Reason::none)
-      detail::fail(team, Call::wait_word, patience.why(), from, slot, number, line.number);
+    if (deadline.why() != Reason::none)
+      detail::fail(team, Call::wait_word, deadline.why(), from, slot, number, line.number);
   }
   word = line.data;
   if (group.all(good && line.number == number)) return true;

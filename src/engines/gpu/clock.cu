@@ -20,11 +20,11 @@ struct Talk {
   std::uint64_t answers[kAnswers];
 };
 
-__global__ void answer(Talk* talk, std::uint64_t patience) {
+__global__ void answer(Talk* talk, std::uint64_t deadline) {
   const std::uint64_t begin = now_ns();
   auto* asked = static_cast<volatile std::uint64_t*>(&talk->asked);
   for (int i = 0; i < kAnswers; ++i) {
-    while (*asked <= i && now_ns() - begin < patience) {
+    while (*asked <= i && now_ns() - begin < deadline) {
     }
     *static_cast<volatile std::uint64_t*>(&talk->answers[i]) = now_ns();
     __threadfence_system();
@@ -34,11 +34,11 @@ __global__ void answer(Talk* talk, std::uint64_t patience) {
 }  // namespace
 
 std::int64_t gpu_clock_offset(Stream stream) {
-  constexpr std::uint64_t kPatience = 1'000'000'000;
+  constexpr std::uint64_t kDeadline = 1'000'000'000;
   const std::shared_ptr<std::byte> memory(gpu()->allocate_mapped(sizeof(Talk)),
                                           [](std::byte* p) { gpu()->release_mapped(p); });
   auto* talk = reinterpret_cast<Talk*>(memory.get());
-  answer<<<1, 1, 0, stream>>>(talk, kPatience);
+  answer<<<1, 1, 0, stream>>>(talk, kDeadline);
   check_cuda(cudaGetLastError(), "launching a look at the GPU's clock");
   const std::atomic_ref<std::uint64_t> asked(talk->asked);
   std::int64_t offset = 0;
@@ -47,7 +47,7 @@ std::int64_t gpu_clock_offset(Stream stream) {
     const std::atomic_ref<std::uint64_t> told(talk->answers[i]);
     const std::int64_t begin = Recorder::now();
     asked.store(static_cast<std::uint64_t>(i) + 1);
-    while (told.load() == 0 && Recorder::now() - begin < static_cast<std::int64_t>(kPatience)) {
+    while (told.load() == 0 && Recorder::now() - begin < static_cast<std::int64_t>(kDeadline)) {
     }
     if (told.load() == 0) break;
     const std::int64_t took = Recorder::now() - begin;

@@ -45,7 +45,7 @@ constexpr int kLinesOfMany = std::is_same_v<Add, AnyAdder> ? 1 : 2;  // of one w
 // one after the other each would cost a latency of its own. False, to all lanes, if one has not come.
 template <int Lines>
 __device__ bool await_pieces(uint4 (&piece)[Lines], const std::byte* from, const RowLine (&line)[Lines],
-                             std::uint32_t stamp, Patience& patience, std::uint64_t epoch) {
+                             std::uint32_t stamp, Deadline& deadline, std::uint64_t epoch) {
   const auto missing = [&](int j) { return line[j].has() && !came(piece[j], stamp); };
   const auto any = [&] {
     bool one = false;
@@ -55,7 +55,7 @@ __device__ bool await_pieces(uint4 (&piece)[Lines], const std::byte* from, const
   };
   bool given_up = false;
   while (!given_up && any()) {
-    given_up = !patience.more((epoch - 1) * kShares, epoch * kShares);
+    given_up = !deadline.more((epoch - 1) * kShares, epoch * kShares);
 #pragma unroll
     for (int j = 0; j < Lines; ++j) {
       if (missing(j)) piece[j] = load_piece(from + line[j].piece);
@@ -146,7 +146,7 @@ __device__ bool combine_loaded(const RowLaunch& l, const Row& row, const RowLine
     if (row.begins == 0) load_words(dst, line[j].at, here[j]);
   }
   const Add add{l.type, l.op};
-  Patience patience(l, row.command, epoch);
+  Deadline deadline(l, row.command, epoch);
 #pragma unroll
   for (int k = 0; k < Operands; ++k) {
     if (k >= row.operands) break;
@@ -156,7 +156,7 @@ __device__ bool combine_loaded(const RowLaunch& l, const Row& row, const RowLine
     uint4 piece[Lines];
 #pragma unroll
     for (int j = 0; j < Lines; ++j) piece[j] = make_uint4(word[j][0], word[j][1], word[j][2], word[j][3]);
-    if (stamped && !await_pieces(piece, base_of(l.selection, operands[k].place, epoch), line, stamp, patience, epoch))
+    if (stamped && !await_pieces(piece, base_of(l.selection, operands[k].place, epoch), line, stamp, deadline, epoch))
       return false;
 #pragma unroll
     for (int j = 0; j < Lines; ++j) {
@@ -205,8 +205,8 @@ template <bool kOn, int Lines>
 __device__ bool take_pieces(const RowLaunch& l, const Row& row, const RowLine (&line)[Lines], uint4 (&piece)[Lines],
                             const std::byte* src, std::byte* dst, std::uint64_t epoch) {
   const auto stamp = static_cast<std::uint32_t>(epoch);
-  Patience patience(l, row.command, epoch);
-  if (!await_pieces(piece, src, line, stamp, patience, epoch)) return false;
+  Deadline deadline(l, row.command, epoch);
+  if (!await_pieces(piece, src, line, stamp, deadline, epoch)) return false;
   if constexpr (kOn) {
 #pragma unroll 1
     for (int k = 0; k < row.sends; ++k) {  // every rank stamps with the same number

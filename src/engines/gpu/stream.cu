@@ -111,7 +111,7 @@ class StreamEngine final : public Engine {
       ++epoch_;
     }
     if (!replayed_) launch_.epoch = epoch_;
-    launch_.patience = static_cast<std::uint64_t>(std::min(runtime_.deadline, 1e6) * 1e9);
+    launch_.deadline = static_cast<std::uint64_t>(std::min(runtime_.deadline, 1e6) * 1e9);
     const bool channels = !program_.messages.empty();
     // A copy engine's work in the default stream waits for the default stream of the destination's GPU, if this process
     // drives that one as well. The permission to copy is given there, so both would wait for each other.
