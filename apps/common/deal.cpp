@@ -178,7 +178,7 @@ Deal deal(const Tiling& tiling, int blocks, bool exchanges, Dealt dealt) {
 }
 
 bool few_pieces(const std::vector<std::vector<std::int64_t>>& cuts, const std::vector<int>& split) {
-  constexpr double kMost = 1024;  // each fills a line or more, and blocks that do not meet have some 2,000 lines
+  constexpr double kMost = 1024;  // each fills a line or more, and barrier-free groups have some 2,000 lines
   for (std::size_t face = 0; face < cuts.size(); ++face) {
     if (split[face] == 1) continue;  // nothing is sent
     double pieces = 1;

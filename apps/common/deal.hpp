@@ -40,7 +40,8 @@ enum class Dealt {
   /// Sides to many blocks, so that they are computed at once. The rest in turns: blocks that work at the same time are
   /// close to each other in memory, so that what several of them read comes from a cache that they share.
   in_turns,
-  /// Sides to few blocks, so that few have to meet when the halo starts and ends. The rest in runs with equal work:
+  /// Sides to few blocks, so that few have to wait for each other when the halo starts and ends. The rest in runs with
+  /// equal work:
   /// what
   /// a block reads twice comes from a cache of its own.
   in_runs,

@@ -3,13 +3,13 @@
 //
 // The cells are cut into tiles, and a block has the same tiles in every step (deal.hpp). It waits for its neighbours
 // alone, whose cells it reads. The halo is run by the blocks that have the sides; where nothing is to be exchanged, by
-// none. So the whole grid never meets, unless all blocks have sides.
+// none. So the whole grid has no barrier, unless all blocks have sides.
 //
 // The halo fits in with that: the cells that it sends and the cells that read its shadow are the group's alone. Where
-// it can, each block of the group sends its own cells and takes what they read of the shadow, and meets nobody
+// it can, each block of the group sends its own cells and takes what they read of the shadow, and has no barrier
 // (KernelGroup::cells): neighbours have read the shadow when it comes to be written, for they have ended the step
-// before. Else the group meets when the halo starts and when it ends. A block has ended a step when its cells are
-// there: its neighbours need not wait for its halo.
+// before. Else the group has barriers when the halo starts and when it ends. A block has ended a step when its cells
+// are there: its neighbours need not wait for its halo.
 #pragma once
 
 #include <algorithm>
@@ -40,8 +40,8 @@ TASUKI_DEVICE void each_tile(const Share& share, bool sides, const F& f) {
   for (std::uint32_t tile = sides ? share.side : share.rest; tile < end; tile += step) f(tile);
 }
 
-/// Of a block: no halo, one of a group that meets, or one of a group that does not, at once or beside other tiles.
-enum class Exchange : std::uint8_t { none, met, apart, apart_beside };
+/// Of a block: no halo, one of a group with barriers, or one of a barrier-free group, at once or beside other tiles.
+enum class Exchange : std::uint8_t { none, barriers, apart, apart_beside };
 
 /// What a block keeps of its halo in registers, if it does.
 template <bool kKeeps>
@@ -101,7 +101,7 @@ TASUKI_DEVICE bool run_steps(const tasuki::device::Handle& halo, const tasuki::d
                              const ResidentSteps<T>& steps, const Begin& begin, const Sweep& sweep) {
   if constexpr (kExchanges) {
     if (tasuki::device::blocks(0, steps.group).has_this_block()) {
-      if (!tasuki::device::apart(halo)) return run_steps_of<Exchange::met>(halo, neighbours, steps, begin, sweep);
+      if (!tasuki::device::apart(halo)) return run_steps_of<Exchange::barriers>(halo, neighbours, steps, begin, sweep);
       return steps.beside == 0 ? run_steps_of<Exchange::apart>(halo, neighbours, steps, begin, sweep)
                                : run_steps_of<Exchange::apart_beside>(halo, neighbours, steps, begin, sweep);
     }

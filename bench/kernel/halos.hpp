@@ -31,7 +31,8 @@ TASUKI_KERNEL void AT_MOST(kMostThreads) epochs(TASUKI_PARAMETER device::Handle 
   if (block.thread() == 0) run.times[block.block()] = device::detail::now_ns() - begin;
 }
 
-// The same in blocks that do not meet: each tells its neighbours that it has been there, as a step of computing does.
+// The same in a barrier-free group: each block tells its neighbours that it has been there, as a step of computing
+// does.
 TASUKI_KERNEL void AT_MOST(kMostThreads)
     epochs_apart(TASUKI_PARAMETER device::Handle halo, TASUKI_PARAMETER device::Neighbours neighbours, Run run,
                  Word before) {
@@ -164,7 +165,7 @@ void halos_apart(const tasuki::Context& context, Bench& bench, const tasuki::Gri
     const tasuki::BlockNeighbours neighbours(context, cut.neighbours);
     const tasuki::KernelGroup group{.blocks = blocks, .threads = threads, .cells = cut.cells};
     (void)halo.device(group);  // collective
-    if (halo.device_group().find("do not meet") == std::string::npos) {
+    if (halo.device_group().find("barrier-free") == std::string::npos) {
       if (context.is_root()) std::printf("%s: %s\n", name.c_str(), halo.device_group().c_str());
       continue;
     }

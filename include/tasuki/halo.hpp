@@ -31,7 +31,7 @@ struct HaloOptions : OperationOptions {
   bool alternating = false;
   /// Where what travels is cut, besides at the ranks' boxes: global indices by dimension, ascending; dimensions that
   /// are missing have none. Each piece is packed apart, which costs a few bytes a piece. For kernels whose blocks
-  /// exchange without meeting (KernelGroup::cells): cut where the cells of two blocks meet, on all ranks.
+  /// exchange barrier-free (KernelGroup::cells): cut where the cells of two blocks meet, on all ranks.
   std::vector<std::vector<std::int64_t>> cuts = {};
 };
 

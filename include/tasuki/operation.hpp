@@ -52,7 +52,7 @@ struct KernelGroup {
   int threads = 256;    ///< of a block on a GPU: a multiple of 32, at most 1024
   int cpu_threads = 1;  ///< of a block on a processor, at most 32
   /// Of a halo, by block: boxes of this rank's cells (global indices) that the block computes; all must be disjoint.
-  /// With them the blocks of the group do not meet. Each sends its own cells when its own threads have written them. It
+  /// With them the group is barrier-free. Each sends its own cells when its own threads have written them. It
   /// takes the cells of the shadow that lie within the halo's width of its own: after `wait` it may read these. What
   /// another block has copied within the rank may be read once that block has ended the step.
   ///
@@ -60,7 +60,8 @@ struct KernelGroup {
   /// does, if cells of theirs lie within twice the halo's width. Cells that are sent and belong to no block must not
   /// change while the kernel runs.
   ///
-  /// Where blocks cannot do without meeting, they meet as always, on all ranks: `Operation::device_group` says why.
+  /// Where the group cannot do without barriers, it has them as always, on all ranks: `Operation::device_group` says
+  /// why.
   std::vector<std::vector<Box>> cells = {};
 };
 
@@ -118,8 +119,8 @@ class Operation {
   /// library's is another.
   device::Handle device(const KernelGroup& group = {}, std::uint32_t version = device::kKernelVersion);
   device::ReducingHandle device_reducing(const KernelGroup& group = {}, std::uint32_t version = device::kKernelVersion);
-  /// How the group of the newest handle runs the operation: `8 blocks of 256 threads, which do not meet`, or `...,
-  /// which meet: ` and why. Empty before the first handle. Local.
+  /// How the group of the newest handle runs the operation: `8 blocks of 256 threads, barrier-free`, or `..., with
+  /// group barriers: ` and why. Empty before the first handle. Local.
   std::string device_group() const;
 
   /// Frees everything. Local. Throws if active. Waits for kernels that have a `device` handle of it to end, and on GPU

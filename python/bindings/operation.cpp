@@ -170,7 +170,7 @@ Local. A call with `cells` that makes a new handle is collective over the contex
 
 blocks: of the group. threads: of a block on a GPU; cpu_threads: of a block that is threads of the host.
 cells: of a halo, for each block boxes of this rank's cells (slices of global indices) that it computes. Then the blocks
-do not meet where they can do without: `device_group` says whether, and docs/kernels.md what the kernel must do.
+do without group barriers where they can: `device_group` says whether, and docs/kernels.md what the kernel must do.
 Fields with two copies are used as they are shown now, and as the kernel swaps its pointers; call `swap` as often
 afterwards. An operation has handles for one group at a time.
 Raises tasuki.Error if the operation is active, combines elements (see `device_reducing`), or has a piece that only the
@@ -187,7 +187,8 @@ host can start, naming its path and what to force.)")
           "reductions.")
       .def_prop_ro(
           "device_group", [](const PyOperation& op) { return op.operation().device_group(); },
-          "How the group of the newest handle runs the operation: whether its blocks meet, and why. '' without one.")
+          "How the group of the newest handle runs the operation: whether it has group barriers, and why. '' without "
+          "one.")
       .def("free", &PyOperation::free,
            "Gives everything back. Local. Raises if the operation is active; on GPUs also, when all is given back, if "
            "an "

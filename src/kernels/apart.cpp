@@ -53,7 +53,7 @@ class Dealer {
         most_rows_(most_rows),
         joins_(joins) {}
 
-  // False if the blocks must meet: then `why()` says why.
+  // False if the group needs barriers: then `why()` says why.
   bool deal(const PlanMoves& moves, DealtBundles& dealt) {
     std::vector<std::vector<Bundle>> by_warp(static_cast<std::size_t>(cells_.blocks()) * warps_);
     std::vector<std::size_t> next(static_cast<std::size_t>(cells_.blocks()));

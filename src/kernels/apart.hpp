@@ -1,4 +1,4 @@
-// Blocks that do not meet (KernelGroup::cells): a halo's moves dealt out to the blocks whose cells they move.
+// Barrier-free groups (KernelGroup::cells): a halo's moves dealt out to the blocks whose cells they move.
 //
 // A block sends the lines whose words are its own cells, which its threads have written. It takes every line that has
 // cells of the shadow within the halo's width of its own cells, and stores those: other blocks may take the same line.
@@ -8,7 +8,7 @@
 // within the rank are cut here where the cells of a block begin and end.
 //
 // Whether a ring's slot may be written again. An eager ring of two epochs has no credit between ranks that both send:
-// what has come from the peer says that it has taken what was sent before. Between blocks that do not meet this holds
+// what has come from the peer says that it has taken what was sent before. In a barrier-free group this holds
 // block by block. Let block b send a line that the peer's block d takes. In epoch e it writes the slot of epoch e - 2,
 // which d must have taken. If d sends a line to b, too, then b has taken that of epoch e - 1, before which d has ended
 // epoch e - 2. So each block that takes a line must send one to the block which that line comes from: `unanswered`
@@ -83,14 +83,14 @@ struct LineOfBlock {
   std::int32_t taken = 0;
 };
 
-/// What a group does whose blocks do not meet.
+/// What a barrier-free group does.
 struct DealtApart {
   std::array<DealtBundles, kPartsOfHandle> parts;
   std::vector<LineOfBlock> lines;
 };
 
 /// Deals out a plan's moves (`moves_of`) to blocks of so many warps, the last of which stays free if there are others.
-/// Or why the blocks must meet.
+/// Or why the group needs barriers.
 std::variant<DealtApart, std::string> deal_apart(const Plan& plan, const std::array<PlanMoves, kPartsOfHandle>& moves,
                                                  const BlockCells& cells, int warps, std::int64_t most_rows,
                                                  Joins joins);

@@ -39,9 +39,9 @@ std::string unanswered_by_peers(Runtime& runtime, const Plan& plan, const std::v
 }  // namespace
 
 std::string described(const KernelGroup& group, int threads, const std::string& why) {
-  if (group.blocks == 1) return fmt::format("1 block of {} threads, which meets nobody", threads);
-  return fmt::format("{} blocks of {} threads, which {}{}", group.blocks, threads,
-                     why.empty() ? "do not meet" : "meet: ", why);
+  if (group.blocks == 1) return fmt::format("1 block of {} threads, without barriers", threads);
+  return fmt::format("{} blocks of {} threads, {}{}", group.blocks, threads,
+                     why.empty() ? "barrier-free" : "with group barriers: ", why);
 }
 
 void check_cells(const KernelGroup& group, const BlockCells& cells, const std::string& who) {

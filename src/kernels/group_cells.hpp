@@ -1,5 +1,5 @@
 // Groups whose cells the host names (KernelGroup::cells): checks them, and finds out with the other ranks whether the
-// group's blocks can do without meeting.
+// group's blocks can do without barriers.
 #pragma once
 
 #include <optional>
@@ -12,11 +12,11 @@ namespace tasuki {
 
 /// How a group runs an operation.
 struct GroupDeal {
-  std::optional<ListedParts> apart;  ///< what each block does, if they do not meet
+  std::optional<ListedParts> apart;  ///< what each block does, if the group is barrier-free
   std::string how;                   ///< for Operation::device_group
 };
 
-/// For Operation::device_group. `why`: why the blocks meet; empty: they do not.
+/// For Operation::device_group. `why`: why the group has barriers; empty: it is barrier-free.
 std::string described(const KernelGroup& group, int threads, const std::string& why);
 
 /// Throws if the cells cannot be. Local. `who`: names rank and operation.

@@ -125,7 +125,7 @@ bool add(const Bundle& bundle, std::size_t rows, const BlockCells* cells, int bl
   return true;
 }
 
-// `cells`: of blocks that do not meet.
+// `cells`: of a barrier-free group.
 std::optional<DealtMoves> list(const DealtBundles& dealt, int warps, const BlockCells* cells = nullptr) {
   DealtMoves made;
   made.turns = dealt.turns;

@@ -132,10 +132,13 @@ Lowered::Lowered(const GpuProgram& program, std::size_t commands, const KernelGr
       failure_(allocate_failure(on_gpu)) {
   const int blocks = group.blocks;
   const int warps = on_gpu ? threads / static_cast<int>(device::lowered::kLanes) : threads;
-  const bool meet = !apart;
-  const auto listed = meet ? listed_of(program, blocks, warps) : std::move(apart);
+  const bool barriers = !apart;
+  const auto listed = barriers ? listed_of(program, blocks, warps) : std::move(apart);
   const auto jobs = listed ? std::nullopt : jobs_of(program, blocks, warps);
-  handle_.only_moves = !meet ? OnlyMoves::apart : listed ? OnlyMoves::listed : jobs ? OnlyMoves::jobs : OnlyMoves::no;
+  handle_.only_moves = !barriers ? OnlyMoves::apart
+                       : listed  ? OnlyMoves::listed
+                       : jobs    ? OnlyMoves::jobs
+                                 : OnlyMoves::no;
   PartInMemory parts[kPartsOfHandle];
   for (int part = 0; part < kPartsOfHandle; ++part) {
     if (listed) {

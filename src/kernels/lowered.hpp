@@ -21,7 +21,7 @@ namespace tasuki {
 class Lowered {
  public:
   /// `commands` of the plan; `threads` of a block. On a GPU, or on a processor, where a thread is a warp. `apart`: the
-  /// blocks do not meet. `how`: for device_group.
+  /// group is barrier-free. `how`: for device_group.
   Lowered(const GpuProgram& program, std::size_t commands, const KernelGroup& group, int threads, bool on_gpu,
           std::optional<ListedParts> apart, std::string how);
 

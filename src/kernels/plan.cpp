@@ -312,14 +312,14 @@ class Operation::Kernels final : public KernelRuns {
             "that it shows the copy of another epoch: swap exactly once between two starts, and say so by "
             "argument 'swaps'",
             in, f.epoch, f.value);
-      case Why::meets:
+      case Why::has_barriers:
         return fmt::format(
-            "{}: an ApartRun of a handle for {}; make one only where device::apart says that the blocks do not meet",
+            "{}: an ApartRun of a handle for {}; make one only where device::apart says that the group is barrier-free",
             in, lowered.how());
       case Why::asked:
         return fmt::format("{}: failed: the host has ended its kernels' waits{}", in, because());
       case Why::waited:
-      case Why::meeting:
+      case Why::group_barrier:
       case Why::told:
         break;
     }

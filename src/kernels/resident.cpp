@@ -110,7 +110,7 @@ class Threads {
       for (const KernelUsers& users : used_) users->fetch_sub(1, std::memory_order_release);
     running_.fetch_sub(1, std::memory_order_release);
   }
-  // The other threads leave the next meeting of their group, and waits for other ranks.
+  // The other threads leave the next barrier of their group, and waits for other ranks.
   void stop(std::exception_ptr thrown) {
     const std::lock_guard lock(stopping_);
     if (stopped_.exchange(true)) return;

@@ -48,7 +48,8 @@ Walked walk(std::span<const Plan> plans, const Machine& machine, const Prices& p
   if (in_part) {
     Walked more = Walk(plans, machine, prices, rounds, epochs, beside).run();
     const Walked less = Walk(plans, machine, prices, rounds / 2, epochs, beside).run();
-    // If the loops of plans that meet differ in their numbers of rounds, they cannot be walked in part.
+    // If the loops of plans that exchange messages or signals differ in their numbers of rounds, they cannot be walked
+    // in part.
     if (more.stuck.empty() && less.stuck.empty()) {
       extrapolate(more, less, static_cast<double>(longest - rounds) / static_cast<double>(rounds - (rounds >> 1)));
       return more;

@@ -138,7 +138,7 @@ class Pricing {
       case Verb::signal:
       case Verb::wait: {
         const Buffer& b = plan.buffers[static_cast<std::size_t>(c.verb == Verb::signal ? c.dst : c.src)];
-        work.meets = number(counters_, std::tuple(b.rank, b.purpose, b.link, b.writer, b.name));
+        work.matched_by = number(counters_, std::tuple(b.rank, b.purpose, b.link, b.writer, b.name));
         work.per_epoch = b.per_epoch;
         if (c.verb == Verb::signal && !only_permits(b.purpose)) {
           work.latency = latency(plan.rank, b.rank, path);
@@ -148,10 +148,10 @@ class Pricing {
       }
       case Verb::send:
         work.latency = latency(plan.rank, c.peer, path);
-        work.meets = number(channels_, std::tuple(plan.rank, c.peer, c.tag));
+        work.matched_by = number(channels_, std::tuple(plan.rank, c.peer, c.tag));
         break;
       case Verb::recv:
-        work.meets = number(channels_, std::tuple(c.peer, plan.rank, c.tag));
+        work.matched_by = number(channels_, std::tuple(c.peer, plan.rank, c.tag));
         break;
       default:
         break;
@@ -180,7 +180,7 @@ class Pricing {
       if (c.loop >= 0) work.seconds += machine_.constants.gpu_chunk;
     }
     if (c.verb == Verb::put && in_lines(plan, c.dst, c)) work.tail = (1 - machine_.constants.line_start) * work.seconds;
-    // Its blocks wait until those of another lane have met.
+    // Its blocks wait for those of another lane.
     if (c.dep_count > 0) work.seconds += machine_.constants.gpu_round;
     // A fetch takes only the links into this rank: one pass fetches from all others at the same time, so that none of
     // their links is what takes longest.

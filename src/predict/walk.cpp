@@ -87,8 +87,8 @@ void Walk::set_up() {
       if (i == 0 || c.lane != commands[at(i - 1)].lane) lanes_.push_back({.begin = first + i});
       lanes_.back().end = first + i + 1;
       const Work& work = prices_.work[at(first + i)];
-      if (c.verb == Verb::signal) counters_[at(work.meets)].owner = plan(r).buffers[at(c.dst)].rank;
-      if (c.verb == Verb::send) channels_[at(work.meets)].receiver = c.peer;
+      if (c.verb == Verb::signal) counters_[at(work.matched_by)].owner = plan(r).buffers[at(c.dst)].rank;
+      if (c.verb == Verb::send) channels_[at(work.matched_by)].receiver = c.peer;
       if (c.loop < 0) continue;
       const std::int64_t count = plan(r).loops[at(c.loop)].count;
       const double part = static_cast<double>(most_rounds_) / static_cast<double>(longest_);
@@ -331,7 +331,7 @@ bool Walk::wait(std::int32_t r, Lane& lane, double now) {
   double end = lane.ready;
   std::int32_t after = lane.after;
   if (value > 0) {
-    Counter& counter = counters_[at(prices_.work[at(lane.at)].meets)];
+    Counter& counter = counters_[at(prices_.work[at(lane.at)].matched_by)];
     const auto& history = counter.history;
     const auto found =
         std::lower_bound(history.begin(), history.end(), value,
@@ -351,7 +351,7 @@ bool Walk::wait(std::int32_t r, Lane& lane, double now) {
 }
 
 bool Walk::receive(std::int32_t r, Lane& lane, double now) {
-  Channel& channel = channels_[at(prices_.work[at(lane.at)].meets)];
+  Channel& channel = channels_[at(prices_.work[at(lane.at)].matched_by)];
   if (lane.ticket < 0) lane.ticket = channel.tickets++;
   if (lane.ticket >= std::ssize(channel.arrivals)) {
     wait_for(r, lane, channel.waiting);
@@ -379,7 +379,7 @@ void Walk::signal(std::int32_t r, Lane& lane, double now) {
   }
   if (!work.on_core) told.at += work.seconds;
   advance(r, lane, told);
-  Counter& counter = counters_[at(work.meets)];
+  Counter& counter = counters_[at(work.matched_by)];
   // Values appear one after the other: a later value is never seen before an earlier one.
   if (!counter.history.empty()) seen = std::max(seen, std::get<1>(counter.history.back()));
   if (counter.history.empty()) counter.history.reserve(at(epochs_) + 1);  // most often one an epoch
@@ -447,7 +447,7 @@ void Walk::work(std::int32_t r, Lane& lane, double now) {
   advance(r, lane, ended);
   if (!sends) return;
   const double arrival = ended.at + travels + (by_network ? resources_.latency(work.from, work.to, work.outside) : 0);
-  Channel& channel = channels_[at(work.meets)];
+  Channel& channel = channels_[at(work.matched_by)];
   channel.arrivals.emplace_back(arrival, id);
   reopen(channel.receiver, channel.waiting);
   wake(channel.receiver, arrival);

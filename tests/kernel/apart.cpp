@@ -1,5 +1,5 @@
-// Blocks that exchange a halo without meeting (KernelGroup::cells): stencils on random grids, cut into random blocks,
-// are bit for bit what one rank computes alone, whether the blocks can do without meeting or not.
+// Blocks that exchange a halo barrier-free (KernelGroup::cells): stencils on random grids, cut into random blocks,
+// are bit for bit what one rank computes alone, whether the group can do without barriers or not.
 #include <algorithm>
 #include <array>
 #include <random>
@@ -324,7 +324,7 @@ std::string compare(const tasuki::Context& ctx, const Case& one, const tasuki::R
 
 }  // namespace
 
-RANK_TEST("apart: stencils in random blocks, with and without meetings") {
+RANK_TEST("apart: stencils in random blocks, with and without group barriers") {
   prepare(ctx);
   int apart = 0;
   for (unsigned seed = 1; seed <= 14; ++seed) {
@@ -349,8 +349,8 @@ RANK_TEST("apart: stencils in random blocks, with and without meetings") {
     CAPTURE(seed);
     const std::string found = compare(ctx, one, all[seed % all.size()], seed);
     CAPTURE(found);
-    CHECK(contains(found, "meet"));
-    if (contains(found, "do not meet")) ++apart;
+    CHECK(contains(found, "barrier"));
+    if (contains(found, "barrier-free")) ++apart;
   }
 #if defined(__CUDACC__)
   CHECK(apart > 5);
@@ -359,7 +359,7 @@ RANK_TEST("apart: stencils in random blocks, with and without meetings") {
 #endif
 }
 
-RANK_TEST("apart: groups whose blocks must meet say why, and cells that cannot be are errors") {
+RANK_TEST("apart: groups that need barriers say why, and cells that cannot be are errors") {
   prepare(ctx);
   const std::int64_t rows = 8;
   const tasuki::Grid grid(ctx, {rows * ctx.size(), 6}, {.split = {ctx.size(), 1}});
@@ -371,14 +371,14 @@ RANK_TEST("apart: groups whose blocks must meet say why, and cells that cannot b
   tasuki::KernelGroup group;
   group.blocks = 2;
   (void)halo.device(group);
-  CHECK(contains(halo.device_group(), "which meet: the group has no cells"));
+  CHECK(contains(halo.device_group(), "with group barriers: the group has no cells"));
   const tasuki::Box owned = field.owned();
   tasuki::Box left = owned;
   tasuki::Box right = owned;
   left.hi[1] = right.lo[1] = 3;
   group.cells = {{left}, {right}};
   (void)halo.device(group);
-  if (ctx.size() > 1) CHECK(contains(halo.device_group(), "which meet: on rank 0, "));
+  if (ctx.size() > 1) CHECK(contains(halo.device_group(), "with group barriers: on rank 0, "));
 #if defined(__CUDACC__)
   if (ctx.size() > 1) CHECK(contains(halo.device_group(), "blocks 0 and 1 are sent in one line: cut the halo"));
 #endif

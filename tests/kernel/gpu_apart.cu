@@ -1,2 +1,2 @@
-// The tests of blocks that do not meet, on GPUs.
+// The tests of barrier-free groups, on GPUs.
 #include "apart.cpp"

@@ -12,7 +12,7 @@ namespace device = tasuki::device;
 
 namespace {
 
-// Computes for a while between two meetings of all ranks.
+// Computes for a while between two barriers of all ranks.
 TASUKI_KERNEL void long_kernel(device::Team team, Word milliseconds, Word* ended) {
   const auto group = device::this_block();
   constexpr Word kParts = 8;
@@ -174,13 +174,13 @@ TASUKI_KERNEL void runs_given(Given given, Word* ended) {
 struct GivenTeam {
   device::Team team;
 };
-TASUKI_KERNEL void meets_given(GivenTeam given) {
+TASUKI_KERNEL void passes_given(GivenTeam given) {
   device::barrier(given.team, device::this_block());
 }
-TASUKI_KERNEL void meets(device::Team team) {
+TASUKI_KERNEL void passes(device::Team team) {
   device::barrier(team, device::this_block());
 }
-TASUKI_KERNEL void meets_of(device::Messages m) {
+TASUKI_KERNEL void passes_of(device::Messages m) {
   device::barrier(m.team, device::this_block());
 }
 TASUKI_KERNEL void takes_neighbours(device::Neighbours) {}
@@ -227,22 +227,22 @@ RANK_TEST("handles, teams, messages and neighbours are checked by launches, in s
   {
     std::optional<tasuki::KernelTeam> team(std::in_place, ctx);
     const device::Team given = team->device();
-    tasuki::launch_resident(ctx, {}, meets_given, GivenTeam{given}).wait();
-    tasuki::launch_resident(ctx, {}, meets, given).wait();
-    refused(error_of([&] { tasuki::launch_resident(other, {}, meets, given).wait(); }), "is a Team that is not valid");
+    tasuki::launch_resident(ctx, {}, passes_given, GivenTeam{given}).wait();
+    tasuki::launch_resident(ctx, {}, passes, given).wait();
+    refused(error_of([&] { tasuki::launch_resident(other, {}, passes, given).wait(); }), "is a Team that is not valid");
     ctx.barrier();
     team.reset();
-    refused(error_of([&] { tasuki::launch_resident(ctx, {}, meets, given).wait(); }), "its KernelTeam was destroyed");
-    refused(error_of([&] { tasuki::launch_resident(ctx, {}, meets_given, GivenTeam{given}).wait(); }), "a Team");
+    refused(error_of([&] { tasuki::launch_resident(ctx, {}, passes, given).wait(); }), "its KernelTeam was destroyed");
+    refused(error_of([&] { tasuki::launch_resident(ctx, {}, passes_given, GivenTeam{given}).wait(); }), "a Team");
   }
   {
     std::optional<tasuki::Messages> messages(std::in_place, ctx);
     const device::Messages given = messages->device();
-    tasuki::launch_resident(ctx, {}, meets_of, given).wait();
-    refused(error_of([&] { tasuki::launch_resident(other, {}, meets_of, given).wait(); }), "is Messages that are not");
+    tasuki::launch_resident(ctx, {}, passes_of, given).wait();
+    refused(error_of([&] { tasuki::launch_resident(other, {}, passes_of, given).wait(); }), "is Messages that are not");
     ctx.barrier();
     messages.reset();
-    refused(error_of([&] { tasuki::launch_resident(ctx, {}, meets_of, given).wait(); }), "is Messages that are not");
+    refused(error_of([&] { tasuki::launch_resident(ctx, {}, passes_of, given).wait(); }), "is Messages that are not");
   }
   {
     std::optional<tasuki::BlockNeighbours> neighbours(std::in_place, ctx, std::vector<std::vector<int>>{{}});

@@ -322,7 +322,7 @@ RANK_TEST("launches that cannot be say why") {
 
 #if !defined(__CUDACC__)
 namespace {
-// The last rank throws in one thread; the others wait for it, those of its block at a meeting.
+// The last rank throws in one thread; the others wait for it, those of its block at a barrier.
 void throwing(device::Team team) {
   const auto group = device::this_block();
   if (team.rank == team.ranks - 1 && group.block() == 0 && group.thread() == group.threads() - 1)

@@ -81,7 +81,7 @@ Expected expected_of(Slip slip, int rank, int ranks) {
     case Slip::swapped:
       return {"an alternating halo is started for epoch 3 after 1 swaps"};
     case Slip::kept:
-      return {"threads, which meet: the group has no cells; make one only where device::apart says"};
+      return {"threads, with group barriers: the group has no cells; make one only where device::apart says"};
     case Slip::last:
       break;
   }

@@ -141,7 +141,7 @@ RANK_TEST("kernels on threads tell each other words") {
   CHECK(errors[1] == 1);
 }
 
-RANK_TEST("kernels on threads meet in ten thousand barriers, in several launches") {
+RANK_TEST("kernels on threads pass ten thousand barriers, in several launches") {
   prepare(ctx);
   tasuki::KernelTeamOptions options;
   options.window = static_cast<std::int64_t>(sizeof(Word)) * ctx.size();
@@ -157,7 +157,7 @@ RANK_TEST("kernels on threads meet in ten thousand barriers, in several launches
   CHECK(errors[1] == 7);
 }
 
-RANK_TEST("all blocks of kernels on threads meet, whatever their number") {
+RANK_TEST("all blocks of kernels on threads pass a barrier, whatever their number") {
   prepare(ctx);
   tasuki::KernelTeamOptions options;
   options.window = static_cast<std::int64_t>(sizeof(Word)) * 8 * ctx.size();

@@ -244,7 +244,7 @@ TEST_CASE(
     builder.reduce(0, a, b, std::array{rows(8, to)}, 0, 0, DType::f32);
     Bound work(builder.finish());
     const GpuProgram lowered = lower(work.program, blocks, true);
-    CHECK(lowered.meets == (to == 4));
+    CHECK(lowered.cooperative == (to == 4));
     CHECK(lowered.blocks[kBoth] == blocks);
     return lane_of(lowered);
   };
@@ -261,7 +261,7 @@ TEST_CASE(
   CHECK(steps[1].deps == 0);
 }
 
-TEST_CASE("one block's threads meet instead of waiting for each other's end") {
+TEST_CASE("one block's threads pass a barrier instead of waiting for each other's end") {
   Builder builder("test", 0, 1);
   builder.set_path("self");
   const int a = builder.buffer("a", 0, Role::input, kBytes);
@@ -321,7 +321,7 @@ TEST_CASE("strided faces of one field that lie between each other do not wait") 
   }
   Bound work(builder.finish());
   const GpuProgram lowered = lower(work.program, 8, true);
-  CHECK(!lowered.meets);
+  CHECK(!lowered.cooperative);
   CHECK(lane_of(lowered)[1].deps == 0);
 }
 

@@ -255,7 +255,7 @@ TEST_CASE("warps: reductions of all types and operators, out of packed memory an
       CAPTURE(to_string(dtype));
       CAPTURE(to_string(combine));
       const std::int64_t size = size_of(dtype);
-      const std::int64_t shift = op % 2;  // every other operator meets elements that lie anywhere
+      const std::int64_t shift = op % 2;  // every other operator finds elements that lie anywhere
       StridedCopy each;
       each.block = size;
       each.ndims = 1;

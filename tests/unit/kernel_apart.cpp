@@ -1,5 +1,5 @@
-// Blocks that do not meet (kernels/apart.hpp), of two ranks, carried out on the host: whatever the order of the blocks,
-// each has what its cells read, and only blocks that answer each other go without meeting.
+// Barrier-free groups (kernels/apart.hpp), of two ranks, carried out on the host: whatever the order of the blocks,
+// each has what its cells read, and only blocks that answer each other go without barriers.
 #include "kernels/apart.hpp"
 
 #include <doctest/doctest.h>
@@ -144,7 +144,7 @@ void carry_out(const DealtMoves& dealt, int block, MoveKind kind) {
 
 }  // namespace
 
-TEST_CASE("blocks that do not meet have what their cells read, in any order of the blocks") {
+TEST_CASE("blocks of a barrier-free group have what their cells read, in any order of the blocks") {
   std::mt19937 random(11);
   for (const std::int64_t columns : {1, 3, 7, 22, 44}) {
     CAPTURE(columns);
@@ -213,7 +213,8 @@ void for_each_copy(const DealtMoves& dealt, const F& f) {
   }
 }
 
-TEST_CASE("each block that does not meet copies its own cells within the rank, and none in a unit with another's") {
+TEST_CASE(
+    "each block of a barrier-free group copies its own cells within the rank, and none in a unit with another's") {
   std::set<std::int64_t> units;
   for (const std::int64_t element : {4, 6, 12, 24}) {
     for (const std::int64_t shadow : {1, 2}) {
@@ -294,7 +295,7 @@ TEST_CASE("cells that no block computes are copied by those that read the copy, 
   }
 }
 
-TEST_CASE("blocks must meet if a line has cells of two of them, or if nobody answers") {
+TEST_CASE("a group needs barriers if a line has cells of two of them, or if nobody answers") {
   TwoRanks whole({});
   const Box owned = whole.fields[0][0].owned;
   const auto halves = columns_of(owned, 22, 0);

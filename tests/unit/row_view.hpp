@@ -62,7 +62,7 @@ class RowView {
     if (row.kind == RowKind::none || row.kind == RowKind::tell || row.kind == RowKind::await)
       return run_line(row, nullptr, epoch);
     if (row.kind == RowKind::answer && !fill_all(row, epoch)) return false;
-    if (!all_have_come(row, epoch)) return false;
+    if (!wait_for_all(row, epoch)) return false;
     for (const auto& [line, places] : lines_of(row))
       if (!run_line(line, places.data(), epoch)) return false;
     return true;
@@ -85,7 +85,7 @@ class RowView {
   }
 
   // Whether the row can be done as a whole: a line that has been combined must not be once more.
-  bool all_have_come(const Row& row, std::uint64_t epoch) const {
+  bool wait_for_all(const Row& row, std::uint64_t epoch) const {
     if (row.kind == RowKind::fill || row.kind == RowKind::take || row.kind == RowKind::copy) return true;
     for (const auto& [line, places] : lines_of(row))
       if (!operands_have_come(line, places.data(), epoch)) return false;

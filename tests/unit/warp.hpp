@@ -27,7 +27,7 @@ namespace warp {
 
 /// What the threads of one warp share.
 struct Warp {
-  std::barrier<> meeting{32};
+  std::barrier<> barrier{32};
   std::array<std::uint32_t, 32> said{};
 };
 
@@ -40,9 +40,9 @@ struct Index {
 /// What each thread of the warp says, in a thread's turn of it.
 inline std::array<std::uint32_t, 32> exchange(std::uint32_t lane, std::uint32_t value) {
   mine->said[lane] = value;
-  mine->meeting.arrive_and_wait();
+  mine->barrier.arrive_and_wait();
   const auto all = mine->said;
-  mine->meeting.arrive_and_wait();
+  mine->barrier.arrive_and_wait();
   return all;
 }
 

@@ -1,4 +1,4 @@
-// What a block does in each epoch of a halo whose blocks do not meet, looked up once in a kernel. Part of
+// What a block does in each epoch of a barrier-free halo, looked up once in a kernel. Part of
 // tasuki/kernel.cuh.
 //
 // `Steps::next_with_run` of a handle looks up in every step which epoch it is and what the thread's warp moves first.
@@ -12,9 +12,9 @@
 namespace tasuki::device {
 
 /// What the calling thread does in each epoch of a halo. For `Steps::next_with`, in a kernel whose handle says that its
-/// blocks do not meet (`apart`). Made once in a kernel, by all threads of the group's blocks. As long as the kernel
-/// runs, the group begins epochs of the handle by this alone. If the handle's blocks meet, or the group is not the
-/// handle's, `run` returns false, and the host's next call of the operation throws.
+/// group is barrier-free (`apart`). Made once in a kernel, by all threads of the group's blocks. As long as the kernel
+/// runs, the group begins epochs of the handle by this alone. If the handle's group has barriers, or the group is not
+/// the handle's, `run` returns false, and the host's next call of the operation throws.
 template <bool kReduces = false>
 class ApartRun {
  public:
@@ -23,7 +23,7 @@ class ApartRun {
       : handle_(handle), block_(lowered::block_in(handle, handle.run, lowered::members_of(group))) {
     if (block_ < 0) return;
     if (!apart(handle)) {
-      lowered::give_up(handle.run, lowered::Why::meets, -1, 0, 0, 0);
+      lowered::give_up(handle.run, lowered::Why::has_barriers, -1, 0, 0, 0);
       block_ = -1;
       return;
     }

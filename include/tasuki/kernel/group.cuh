@@ -85,7 +85,7 @@ class BlockGroup {
  private:
   // A block's barrier counts warps, not threads. Code of nvcc 13.0 has been seen to let thread 0 reach it after the
   // other threads of its warp. The warp then counts twice, and the next barrier of another kind is an illegal
-  // instruction. So the threads of each warp meet first.
+  // instruction. So the threads of each warp wait for each other first.
   TASUKI_DEVICE static void gather_warp() { __syncwarp(); }
 };
 
@@ -101,14 +101,14 @@ struct Strayed : std::logic_error {
   using std::logic_error::logic_error;
 };
 
-/// The calls that bring a thread to a meeting.
-enum class MeetingFor { nothing, sync, all, broadcast };
-inline const char* name_of(MeetingFor call) {
-  return call == MeetingFor::sync ? "sync" : call == MeetingFor::all ? "all" : "broadcast";
+/// The calls in which the threads of a group wait for each other.
+enum class GroupCall { nothing, sync, all, broadcast };
+inline const char* name_of(GroupCall call) {
+  return call == GroupCall::sync ? "sync" : call == GroupCall::all ? "all" : "broadcast";
 }
 
-/// Those threads of a block that cannot go on by themselves: they wait at a meeting, or have left the kernel. When
-/// these are all, no meeting of theirs will take place. A thread that computes for long is none of them.
+/// Counts the threads of a block that cannot proceed by themselves: they wait at a barrier, or have left the kernel.
+/// When all are counted, none of their barriers will ever end. A thread that computes for long is not counted.
 class Stuck {
  public:
   void more() { count_.fetch_add(1, std::memory_order_acq_rel); }
@@ -119,21 +119,21 @@ class Stuck {
   std::atomic<int> count_ = 0;
 };
 
-/// Where the threads of a group meet; what they carry there goes to all.
-class Meeting {
+/// A barrier of the threads of a group, which also combines what they bring.
+class ThreadBarrier {
  public:
-  struct Met {
+  struct Result {
     bool all = true;
     Word word = 0;
   };
   /// By every thread of the group: thread 0's word, and whether all have said yes. Throws if another has come by
   /// another call, for on a GPU the two would be different kinds of barriers; and if others do not come, because all
   /// `block_threads` threads of the block are stuck.
-  Met meet(MeetingFor call, int threads, int thread, bool yes, Word word, const std::atomic<bool>& stopped,
-           Stuck& stuck, int block_threads) {
+  Result arrive_and_wait(GroupCall call, int threads, int thread, bool yes, Word word, const std::atomic<bool>& stopped,
+                         Stuck& stuck, int block_threads) {
     const unsigned turn = turn_.load(std::memory_order_relaxed);  // it cannot change before this thread has come
     const bool first = thread == 0;
-    MeetingFor others = MeetingFor::nothing;
+    GroupCall others = GroupCall::nothing;
     if (!call_.compare_exchange_strong(others, call, std::memory_order_relaxed) && others != call)
       throw Strayed("the threads of a group make different calls: thread " + std::to_string(thread) + " of " +
                     std::to_string(threads) + " is at `" + name_of(call) + "`, another at `" + name_of(others) +
@@ -143,7 +143,7 @@ class Meeting {
     if (come_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads) {
       result_ = {!no_.load(std::memory_order_relaxed), word_};
       no_.store(false, std::memory_order_relaxed);
-      call_.store(MeetingFor::nothing, std::memory_order_relaxed);
+      call_.store(GroupCall::nothing, std::memory_order_relaxed);
       come_.store(0, std::memory_order_relaxed);
       stuck.less(threads - 1);  // before they can count themselves again
       turn_.store(turn + 1, std::memory_order_release);
@@ -167,10 +167,10 @@ class Meeting {
   static constexpr int kSpins = 50;
   std::atomic<int> come_ = 0;
   std::atomic<unsigned> turn_ = 0;
-  std::atomic<MeetingFor> call_ = MeetingFor::nothing;
+  std::atomic<GroupCall> call_ = GroupCall::nothing;
   std::atomic<bool> no_ = false;
   Word word_ = 0;
-  Met result_;
+  Result result_;
 };
 
 constexpr int kWarp = 2;          // threads of a warp on a processor
@@ -179,8 +179,8 @@ constexpr int kMostThreads = 32;  // of a block
 /// What the threads of a block share.
 struct CpuBlock {
   Stuck stuck;
-  Meeting block;
-  Meeting warps[kMostThreads / kWarp];
+  ThreadBarrier block;
+  ThreadBarrier warps[kMostThreads / kWarp];
 };
 
 /// Who a thread of the host is in the kernel that it runs.
@@ -205,16 +205,16 @@ class WarpGroup {
   }
   int warp() const { return detail::cpu_thread.thread / detail::kWarp; }
   int warps() const { return (detail::cpu_thread.threads + detail::kWarp - 1) / detail::kWarp; }
-  void sync() const { meet(detail::MeetingFor::sync, true, 0); }
-  bool all(bool mine) const { return meet(detail::MeetingFor::all, mine, 0).all; }
-  Word broadcast(Word mine) const { return meet(detail::MeetingFor::broadcast, true, mine).word; }
+  void sync() const { arrive_and_wait(detail::GroupCall::sync, true, 0); }
+  bool all(bool mine) const { return arrive_and_wait(detail::GroupCall::all, mine, 0).all; }
+  Word broadcast(Word mine) const { return arrive_and_wait(detail::GroupCall::broadcast, true, mine).word; }
 
  private:
-  detail::Meeting::Met meet(detail::MeetingFor call, bool yes, Word word) const {
+  detail::ThreadBarrier::Result arrive_and_wait(detail::GroupCall call, bool yes, Word word) const {
     const auto& me = detail::cpu_thread;
     if (threads() == 1) return {yes, word};
-    return me.shared->warps[warp()].meet(call, threads(), thread(), yes, word, *me.stopped, me.shared->stuck,
-                                         me.threads);
+    return me.shared->warps[warp()].arrive_and_wait(call, threads(), thread(), yes, word, *me.stopped, me.shared->stuck,
+                                                    me.threads);
   }
 };
 
@@ -224,15 +224,16 @@ class BlockGroup {
   int threads() const { return detail::cpu_thread.threads; }
   int block() const { return detail::cpu_thread.block; }
   int blocks() const { return detail::cpu_thread.blocks; }
-  void sync() const { meet(detail::MeetingFor::sync, true, 0); }
-  bool all(bool mine) const { return meet(detail::MeetingFor::all, mine, 0).all; }
-  Word broadcast(Word mine) const { return meet(detail::MeetingFor::broadcast, true, mine).word; }
+  void sync() const { arrive_and_wait(detail::GroupCall::sync, true, 0); }
+  bool all(bool mine) const { return arrive_and_wait(detail::GroupCall::all, mine, 0).all; }
+  Word broadcast(Word mine) const { return arrive_and_wait(detail::GroupCall::broadcast, true, mine).word; }
 
  private:
-  detail::Meeting::Met meet(detail::MeetingFor call, bool yes, Word word) const {
+  detail::ThreadBarrier::Result arrive_and_wait(detail::GroupCall call, bool yes, Word word) const {
     const auto& me = detail::cpu_thread;
     if (me.threads == 1) return {yes, word};
-    return me.shared->block.meet(call, me.threads, me.thread, yes, word, *me.stopped, me.shared->stuck, me.threads);
+    return me.shared->block.arrive_and_wait(call, me.threads, me.thread, yes, word, *me.stopped, me.shared->stuck,
+                                            me.threads);
   }
 };
 

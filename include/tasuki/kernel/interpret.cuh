@@ -3,8 +3,8 @@
 // kernel in the midst of others' work (plan.cuh).
 //
 // A crew is what blocks run a task: which of its threads the caller is (`thread()`, `warp()`, of `warps()`), how the
-// block's threads meet (`all(yes)`: whether all say yes), whether earlier kernels have ended when it begins
-// (`kFresh`), and whether its last warp may be a teller (`kTeller`; then the other warps meet by `movers(yes)`).
+// block has a barrier (`all(yes)`: whether all say yes), whether earlier kernels have ended when it begins
+// (`kFresh`), and whether its last warp may be a teller (`kTeller`; then the other warps have a barrier `movers(yes)`).
 #pragma once
 
 #include "tasuki/kernel/copy.cuh"
@@ -120,7 +120,7 @@ class Deadline {
 #endif
     const bool told = detail::told_to_stop(l_.stop, time);
     // A block that waits for one which waits for another rank leaves it the time to say so first.
-    const std::uint64_t more = why_ == Why::meeting ? l_.deadline / 16 : 0;
+    const std::uint64_t more = why_ == Why::group_barrier ? l_.deadline / 16 : 0;
     if (!told && time - begin_ < l_.deadline + more) return true;
     give_up(l_, told ? Why::told : why_, command, epoch_, value, target);
     return false;
@@ -459,7 +459,8 @@ TASUKI_DEVICE Came what_it_needs(const PlanRun& l, const Task& task, const GpuSt
   return waits.await(l, step.counter, target_of(step, epoch), step.command, epoch);
 }
 
-// Adds this block's share to a signal or an end. All stores of its threads come before, for they have met at a barrier.
+// Adds this block's share to a signal or an end. All stores of its threads come before, because a barrier of the block
+// has.
 TASUKI_DEVICE void give(std::uint64_t* counter, std::uint64_t value, std::uint32_t block, std::uint32_t blocks) {
   if (blocks == 1) {
     store_release(counter, value);
@@ -470,7 +471,7 @@ TASUKI_DEVICE void give(std::uint64_t* counter, std::uint64_t value, std::uint32
 
 /// Runs a lane that moves data, with all threads of `blocks` blocks, from `place` on. Threads of a block may differ in
 /// what they find at the end, but not in whether the block leaves before. A teller (GpuTaskHeader::teller) comes only
-/// to where the whole block meets.
+/// to a barrier of the whole block.
 template <bool kReduces, bool kTraced, class Crew, class Waits>
 TASUKI_DEVICE Went run_lane(const PlanRun& l, const Task& task, std::uint32_t block, std::uint32_t blocks,
                             std::uint64_t epoch, const Crew& crew, Waits& waits, LanePlace& place) {

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "tasuki/kernel/copy.cuh"
-#include "tasuki/kernel/meeting.cuh"
+#include "tasuki/kernel/group_barrier.cuh"
 #include "tasuki/kernel/program.cuh"
 #include "tasuki/kernel/standard.hpp"
 

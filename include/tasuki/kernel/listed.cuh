@@ -3,7 +3,7 @@
 //
 // A plan that only moves data is cut into rows, some of which are a move, and the moves are dealt out to the warps when
 // the handle is made. Where the list would be long, the places are computed instead (jobs.cuh). A warp loads its first
-// move and its places while the blocks of its group meet.
+// move and its places while its group is in a barrier.
 #pragma once
 
 #include "tasuki/kernel/interpret.cuh"
@@ -165,7 +165,7 @@ class LaneMove {
   RowPlaces at_[kMoveRows];  // nowhere beyond its rows
 };
 
-/// What a warp does of a part. Made before the blocks of its group meet, so that the first move is on its way
+/// What a warp does of a part. Made before the group's barrier, so that the first move is on its way
 /// meanwhile; or once for many epochs.
 class ListedTurns {
  public:

@@ -4,29 +4,33 @@
 // A group of blocks runs an epoch together: all threads of all its blocks call start and wait, or run, with equal
 // arguments. The group is the one for which the handle was made: so many blocks of so many threads.
 //
-// The blocks meet twice in an epoch. When a block comes to the beginning, what its threads have written may be sent; it
-// waits there for the others only if it has something to do. At the end those come that have done something (in `wait`
-// all, for the user may have computed since `start`), and all wait. Where nothing is to be done, `run` is one meeting.
-// A word for each block counts what it has passed: thus it knows the epoch without the others.
+// An epoch has two group barriers, one at its beginning and one at its end.
+//   * Beginning: every block arrives, which says that what its threads have written may be sent. Only a block that has
+//     something to do waits for the others.
+//   * End: the blocks arrive that have done something (in `wait` all blocks, for the user may have computed since
+//     `start`), and all blocks wait.
+// If no block has anything to do, `run` is one group barrier. A word for each block counts the barriers that it has
+// passed, so that a block knows the epoch's number without asking the others.
 //
-// Neither meeting can go unless somebody says which blocks write and read which cells:
+// Neither barrier can be left out, unless the host knows which blocks write and read which cells:
 //   * Before the first, another block may not have written yet what this one sends, or may still read the cells that
-//     this one overwrites with what arrives. Lines with numbers (lines.cuh) order both between ranks, but not between
-//     the user's own loads and stores, which have no numbers.
+//     this one overwrites with what arrives. Stamped lines (lines.cuh) order both between ranks, but they do not order
+//     the user's own loads and stores.
 //   * Before the last, another block may not have stored yet what has arrived, which this one's threads read next, or
 //     may still read what it sends, which they overwrite next.
-// A group of one block needs neither. Of a halo the host can say whose cells are where (KernelGroup::cells). Then each
-// block sends its own cells and takes the shadow that its own cells read, and the blocks do not meet. They order what
-// they do to each other's cells by waiting for their neighbours (steps.cuh), which a stencil does in any case.
+// A group of one block needs neither. For a halo the user can say which block computes which cells
+// (KernelGroup::cells). Then each block sends its own cells and receives the shadow cells that its own cells read, and
+// the group is barrier-free. A block orders its accesses to other blocks' cells by waiting for its neighbours
+// (steps.cuh), which a stencil does in any case.
 //
 // Every call returns false once something has failed on this rank: a wait that came to its deadline, an abort by the
 // host, a group that does not fit. The first failure is kept, and the host throws it.
 #pragma once
 
 #include "tasuki/kernel/group.cuh"
+#include "tasuki/kernel/group_barrier.cuh"
 #include "tasuki/kernel/jobs.cuh"
 #include "tasuki/kernel/listed.cuh"
-#include "tasuki/kernel/meeting.cuh"
 #include "tasuki/kernel/shares.cuh"
 
 namespace tasuki::device {
@@ -60,7 +64,7 @@ enum Part : int { kStartPart, kWaitPart, kRunPart, kPartsOfHandle };
 enum class OnlyMoves : int {
   no,
   listed,  ///< few
-  apart,   ///< likewise, and each block moves what its own threads have written and read: blocks do not meet
+  apart,   ///< likewise, and each block moves what its own threads write and read, without group barriers
   jobs,
 };
 
@@ -178,7 +182,8 @@ TASUKI_DEVICE bool enter(const BasicHandle<kReduces>& h, const PlanRun& l, Word 
     give_up(l, Why::turn, -1, e.number, swaps, 0);
     return false;
   }
-  if (block.thread() == 0) set_own(mine, phases - phase + passed);  // the threads meet before they look again
+  if (block.thread() == 0)
+    set_own(mine, phases - phase + passed);  // a barrier of the block comes before they look again
   return true;
 }
 
@@ -191,19 +196,19 @@ TASUKI_DEVICE bool leave(const BasicHandle<kReduces>& h, const PlanRun& l, const
     return block.all(good);
   }
   if (h.blocks == 1) {
-    if (block.thread() == 0) come(h.ended, e.come, 1, 1);
+    if (block.thread() == 0) arrive(h.ended, e.come, 1, 1);
     return block.all(good);
   }
   if (shares > 0) {
     good = block.all(good);
-    if (block.thread() == 0 && good) come(h.ended, e.come, static_cast<Word>(shares), h.blocks);
+    if (block.thread() == 0 && good) arrive(h.ended, e.come, static_cast<Word>(shares), h.blocks);
   }
-  return all_have_come(l, h.ended, e.come, e.number, good);
+  return wait_for_all(l, h.ended, e.come, e.number, good);
 }
 
-/// What this block does of a part, if it is listed and if it is not. `prepare()` comes before the block's threads meet,
-/// `run` after it. `begin()` returns when the block may begin, and says whether nothing is wrong. `idle()`: of a block
-/// that has nothing to do. `kInRounds`: a run may be start, then wait.
+/// What this block does of a part, if it is listed and if it is not. `prepare()` is called before a barrier of the
+/// block, `run` after it. `begin()` returns when the block may begin, and says whether nothing is wrong. `idle()`: of a
+/// block that has nothing to do. `kInRounds`: a run may be start, then wait.
 struct ListedWork {
   static constexpr bool kInRounds = false;
 
@@ -221,8 +226,8 @@ struct ListedWork {
   TASUKI_DEVICE bool idle() const { return true; }
 };
 
-/// Likewise, in blocks that do not meet, and something beside it: `beside()`, by the last warp, which has no moves if
-/// the block has others. When it is called, what the block copies within the rank is there.
+/// Likewise in a barrier-free group, and `beside()` by the last warp, which has no moves if the block has other warps.
+/// When it is called, what the block copies within the rank is there.
 template <class Beside>
 struct ApartWork : ListedWork {
   const Beside& beside;
@@ -270,15 +275,15 @@ struct UnlistedWork {
   }
 };
 
-/// What this block does of a part. `meets`: what all blocks have written before they began is there first. Threads may
-/// differ in what they find.
+/// What this block does of a part. `barrier`: first waits until all blocks have begun, so that what they have written
+/// before is there. Threads may differ in what they find.
 template <class Work, class Prepared, bool kReduces>
 TASUKI_DEVICE bool work(const Work& how, const Prepared& prepared, const BasicHandle<kReduces>& h, const PlanRun& l,
-                        const Epoch& e, Part part, bool meets) {
+                        const Epoch& e, Part part, bool barrier) {
   if (e.block >= h.working[part]) return how.idle() && e.good;
   return how.run(prepared, h, l, e, part, [&] {
     if (h.blocks == 1 || h.only_moves == OnlyMoves::apart) return e.good;
-    return meets ? all_have_come(l, h.begun, e.come, e.number, e.good) : this_block().all(e.good);
+    return barrier ? wait_for_all(l, h.begun, e.come, e.number, e.good) : this_block().all(e.good);
   });
 }
 
@@ -293,16 +298,16 @@ TASUKI_WITHIN bool call_here(const Work& how, const BasicHandle<kReduces>& h, co
   if (!enter(h, l, swaps, part, look_up(h, e.block), e)) return false;
   const int working = h.working[part];
   if (part == kRunPart && working == 0 && h.blocks > 1 && h.only_moves != OnlyMoves::apart) {  // the beginning is all
-    if (e.block == 0 && this_block().thread() == 0) come(h.ended, e.come, h.blocks, h.blocks);
-    return all_have_come(l, h.begun, e.come, e.number, e.good);
+    if (e.block == 0 && this_block().thread() == 0) arrive(h.ended, e.come, h.blocks, h.blocks);
+    return wait_for_all(l, h.begun, e.come, e.number, e.good);
   }
-  const bool has_met = part != kStartPart && e.block < h.working[kStartPart];  // at the start
+  const bool has_waited = part != kStartPart && e.block < h.working[kStartPart];  // at the start
   bool good = true;
   if (Work::kInRounds && part == kRunPart && h.in_rounds != 0) {
     good = this_block().all(work(how, prepared, h, l, e, kStartPart, true));
-    good = good && work(how, prepared, h, l, e, kWaitPart, !has_met);
+    good = good && work(how, prepared, h, l, e, kWaitPart, !has_waited);
   } else {
-    good = work(how, prepared, h, l, e, part, part != kWaitPart || !has_met);
+    good = work(how, prepared, h, l, e, part, part != kWaitPart || !has_waited);
   }
   if (part == kStartPart) return this_block().all(good);
   const int idle = h.blocks - working;  // in a run they come with the first one
@@ -312,7 +317,7 @@ TASUKI_WITHIN bool call_here(const Work& how, const BasicHandle<kReduces>& h, co
 
 /// One code for all such calls of a kernel: inlined into each it would take registers from what the user computes. It
 /// has no kernel parameters, only their address, and so takes what it needs of the handle before it begins: a load
-/// would be slow each time, for every meeting of blocks empties the nearest cache.
+/// would be slow each time, for every group barrier empties the L1 cache.
 template <Part kPart, bool kReduces>
 TASUKI_APART bool call_apart(const BasicHandle<kReduces>& handle, Members members, Word swaps) {
   const BasicHandle<kReduces> h = handle;
@@ -331,7 +336,7 @@ TASUKI_DEVICE bool call(const BasicHandle<kReduces>& h, const Group& group, Word
   return call_apart<kPart>(h, members_of(group), swaps);
 }
 
-/// The same of blocks that do not meet, and `beside()` by the block's last warp when what the block's threads have
+/// The same in a barrier-free group, and `beside()` by the block's last warp when what the block's threads have
 /// written before is there.
 template <Part kPart, bool kReduces, class Group, class Beside>
 TASUKI_DEVICE bool call_apart_beside(const BasicHandle<kReduces>& h, const Group& group, Word swaps,
@@ -364,7 +369,7 @@ TASUKI_DEVICE bool run(const BasicHandle<kReduces>& handle, const Group& group, 
   return lowered::call<lowered::kRunPart>(handle, group, swaps);
 }
 
-/// True if the blocks of the handle's group do not meet (KernelGroup::cells).
+/// True if the handle's group is barrier-free (KernelGroup::cells): its blocks do not wait for all others in an epoch.
 template <bool kReduces>
 TASUKI_DEVICE bool apart(const BasicHandle<kReduces>& handle) {
   return detail::same_version(handle.heading) && handle.only_moves == lowered::OnlyMoves::apart;

@@ -105,7 +105,8 @@ struct GpuStep {
 };
 
 constexpr std::int8_t kAwaited = 1;  ///< commands of other lanes, or other blocks, depend on the step
-/// only later steps of the same lane depend on it, and one block runs the lane: its threads meet at a barrier
+/// only later steps of the same lane depend on it, and one block runs the lane: its threads wait for each other at a
+/// barrier
 constexpr std::int8_t kMet = 2;
 
 constexpr std::uint32_t kLineWords = kStampedData / 4;  ///< in a stamped line
@@ -144,15 +145,15 @@ constexpr std::uint64_t kGpuEvents = 1 << 15;  ///< that an operation keeps; old
 
 /// Why a run of a plan has ended for good.
 enum class Why : std::int32_t {
-  waited,   ///< a wait came to its deadline
-  meeting,  ///< likewise, while blocks of the group waited for each other
-  told,     ///< the host has ended all waits
-  group,    ///< another group than the handle was made for; `value` blocks, `target` threads each
-  active,   ///< a start while an epoch was active
-  idle,     ///< a wait without a start
-  turn,     ///< an alternating halo shows the wrong copy, after `value` swaps
-  meets,    ///< an ApartRun of a handle whose blocks meet
-  asked,    ///< `failed` has found that the host has ended all waits
+  waited,         ///< a wait came to its deadline
+  group_barrier,  ///< likewise, while blocks of the group waited for each other
+  told,           ///< the host has ended all waits
+  group,          ///< another group than the handle was made for; `value` blocks, `target` threads each
+  active,         ///< a start while an epoch was active
+  idle,           ///< a wait without a start
+  turn,           ///< an alternating halo shows the wrong copy, after `value` swaps
+  has_barriers,   ///< an ApartRun of a handle whose group has barriers
+  asked,          ///< `failed` has found that the host has ended all waits
 };
 
 /// Where a run that gives up leaves the reason; in host memory.

@@ -61,7 +61,7 @@ inline void free_place(Word* p) {
 /// By one thread: a place for an answer, which is the caller's until `give_back`. False if all are taken.
 TASUKI_DEVICE bool take_place(const Proxy& proxy, Word& place) {
   const Word last = (Word{1} << proxy.log_places) - 1;
-  const auto first = static_cast<Word>(this_block().block());  // so that blocks do not meet at one place
+  const auto first = static_cast<Word>(this_block().block());  // so that blocks do not contend for one place
   place = first & last;
   if (exchange_place(proxy.taken + place) == 0) return true;
   for (Word n = 1; n <= last; ++n) {

@@ -173,7 +173,7 @@ TASUKI_DEVICE void load_aligned(const std::byte* from, Unit16& to) {
 #endif
 }
 
-// Loads if `wanted`, and leaves `to` as it is if not, without a branch: where branches meet, a loaded value is waited
+// Loads if `wanted`, and leaves `to` as it is if not, without a branch: where branches join, a loaded value is waited
 // for, so that the loads of a tile would follow each other.
 TASUKI_WITHIN void load_if(bool wanted, const std::byte* from, Unit16& to) {
 #ifdef __CUDA_ARCH__

@@ -14,7 +14,7 @@
 //     block has ended step n.
 // So neighbours are never more than one step apart.
 //
-// With a halo that some blocks run without meeting (KernelGroup::cells), blocks that read the same cells of the shadow
+// With a halo that some blocks run barrier-free (KernelGroup::cells), blocks that read the same cells of the shadow
 // are neighbours, too. Each of them stores what has arrived there. In step n they store the same values. What a slow
 // one stores, it has stored before it ends its next step, and before that a quick one does not begin step n + 2, in
 // which the same copy is stored again. What is copied within the rank is stored by the block whose cells it are, before
@@ -78,7 +78,7 @@ class Steps {
   }
 
   /// The same in a block that runs a halo with the other blocks of `group`, and with an epoch of it: `end`, then `run`
-  /// of the handle, then `wait`. Where the group's blocks do not meet (KernelGroup::cells) all three go on at once: a
+  /// of the handle, then `wait`. Where the group is barrier-free (KernelGroup::cells) all three proceed at once: a
   /// step takes as long as the longest of them.
   ///
   /// `kApart`: only for handles of which `apart` is true. The kernel's loop then has no code for others, and so needs
@@ -123,7 +123,7 @@ class Steps {
     return looker() >= 0;
   }
 
-  // By all that look, when the block's threads have met. The rest of the warp stands still meanwhile: neighbours are
+  // By all that look, after a barrier of the block. The rest of the warp stands still meanwhile: neighbours are
   // looked at when the block's stores are there, and their words are left alone before.
   TASUKI_DEVICE void tell(Word steps) const {
     if (looker() == 0 && first_ != end_) detail::store_release_gpu(neighbours_.ended + this_block().block(), steps);
@@ -157,7 +157,7 @@ class Steps {
   TASUKI_DEVICE bool has_ended(const lowered::PlanRun& run, int neighbour, Word steps) const {
     const Word* const word = neighbours_.ended + neighbour;
     const std::int32_t who = lowered::kNoStep - neighbour;
-    lowered::Deadline deadline(run, who, steps, lowered::Why::meeting);
+    lowered::Deadline deadline(run, who, steps, lowered::Why::group_barrier);
     for (;;) {
       const Word ended = detail::load_acquire_gpu(word);
       if (ended >= steps) return true;

@@ -412,7 +412,8 @@ TASUKI_DEVICE bool wait_word(const Team& team, const Group& group, int from, int
 }
 
 /// Returns when every rank has called it as often as this one: by one group of each rank at a time for each barrier
-/// `which`. What a group's threads, and those it has met, put or wrote before, may be read by all after.
+/// `which`. What a group's threads put or wrote before, or
+/// threads that they had waited for, all may read after.
 template <class Group>
 TASUKI_DEVICE bool barrier(const Team& team, const Group& group, int which = 0) {
   if (!detail::check_slot(team, Call::barrier, team.rank, which, team.barriers)) return false;
@@ -421,19 +422,19 @@ TASUKI_DEVICE bool barrier(const Team& team, const Group& group, int which = 0) 
   detail::Round& round = detail::round_of(team, which);
   // The addresses for this thread's first rank. Computed behind the fence they would delay the arrival.
   const int first = group.thread();
-  const bool meets = first < team.ranks && first != team.rank;
-  Word* theirs = detail::arrival_at(team, meets ? first : team.rank, team.rank, which);
-  Word* own = detail::arrival_at(team, team.rank, meets ? first : team.rank, which);
+  const bool pairs = first < team.ranks && first != team.rank;
+  Word* theirs = detail::arrival_at(team, pairs ? first : team.rank, team.rank, which);
+  Word* own = detail::arrival_at(team, team.rank, pairs ? first : team.rank, which);
   detail::compute_now(theirs);
   detail::compute_now(own);
   group.sync();
   const Word next = round.passed + 1;
   if (first < team.ranks) {
     detail::fence();  // one for all that the group has written, on its way while `passed` is
-    if (meets) detail::store_arrival(theirs, next);
+    if (pairs) detail::store_arrival(theirs, next);
     for (int rank = first + group.threads(); rank < team.ranks; rank += group.threads())
       if (rank != team.rank) detail::store_arrival(detail::arrival_at(team, rank, team.rank, which), next);
-    if (meets) came = detail::await(team, own, next, Call::barrier, first, which);
+    if (pairs) came = detail::await(team, own, next, Call::barrier, first, which);
     for (int rank = first + group.threads(); rank < team.ranks; rank += group.threads())
       if (rank != team.rank)
         came = came &&

@@ -39,7 +39,7 @@ class Lowering {
     check_size();
     for (Lane& lane : lanes_.all) order(lane);
     in_stages_ = own && lanes_.messages.empty() && has_stages();
-    out_.meets = out_.meets || in_stages_;
+    out_.cooperative = out_.cooperative || in_stages_;
   }
 
   GpuProgram run() {
@@ -162,7 +162,7 @@ class Lowering {
     lane.tells = own_ && widest >= kWorthTelling && moves > 1 && signals > 1;
     lane.most = !shares && !told ? 1 : lane.in_turn ? widest : std::numeric_limits<std::int64_t>::max();
     const bool waits = std::any_of(lane.steps.begin(), lane.steps.end(), [](const auto& s) { return s.after >= 0; });
-    out_.meets = out_.meets || (waits && lane.most > 1);
+    out_.cooperative = out_.cooperative || (waits && lane.most > 1);
   }
 
   // Blocks that one step is worth.

@@ -85,8 +85,8 @@ struct GpuProgram {
   std::vector<const int*> pairs;         ///< pointers to the number of the current copy, of each field with two copies
   /// The command of each end beyond those of the plan's commands. The last round of a loop has the command's own end.
   std::vector<std::int32_t> more_ends;
-  bool reduces = false;  ///< it has reductions
-  bool meets = false;    ///< blocks of a lane wait for each other, so all must be on the GPU at once
+  bool reduces = false;      ///< it has reductions
+  bool cooperative = false;  ///< blocks of a lane wait for each other, so all must be on the GPU at once
 };
 
 /// Channels of threads for commands of a program that have another kind of channel, by command; null: none.

@@ -1,4 +1,4 @@
-// The kernel that runs an epoch in rows (rows.hpp). A warp has one row and meets no other. Only for stream.cu.
+// The kernel that runs an epoch in rows (rows.hpp). A warp has one row and waits for no other warp. Only for stream.cu.
 //
 // The code is short on purpose: a launch finds little of it in the instruction caches. So there is a kernel for each
 // common adder, and one without.

@@ -52,7 +52,7 @@ class StreamEngine final : public Engine {
                    static_cast<int>(kGpuWarps), {}, reinterpret_cast<std::uint64_t*>(told_words_.get()), true);
     };
     program_ = lowered(most);
-    if (program_.meets && most > processors) program_ = lowered(processors);
+    if (program_.cooperative && most > processors) program_ = lowered(processors);
     for (const int parts : {kPartStart, kPartWait, kBoth}) {
       if (program_.messages.empty() && executor.recorder() == nullptr)
         in_rows_[parts] =

@@ -302,7 +302,7 @@ void TaskDraft::cut(std::int64_t blocks_of_it) {
   const auto blocks = static_cast<std::uint32_t>(blocks_of_it);
   for (GpuStep& step : steps) {
     const bool others = (step.awaited & kAwaited) != 0;
-    if (blocks == 1) step.deps -= step.follows;  // its threads have met at a barrier
+    if (blocks == 1) step.deps -= step.follows;  // a barrier of the block orders its threads
     if (step.awaited != 0) step.awaited = others || blocks > 1 ? kAwaited : kMet;
   }
   std::uint32_t next = 0;                 // the next block to get one tile more

@@ -238,7 +238,7 @@ def test_windows(context, kernels):
         context.barrier()
 
 
-def test_cells_of_blocks_that_do_not_meet(context):
+def test_cells_of_barrier_free_blocks(context):
     """What the core makes of the boxes and cuts that Python gives."""
     grid = tasuki.Grid(context, (4 * context.size, 6), split=(context.size, 1), periodic=True)
     field = tasuki.Field(grid, "f4", copies=2)
@@ -250,9 +250,9 @@ def test_cells_of_blocks_that_do_not_meet(context):
     handle = halo.device(blocks=2, cells=[[left], [right]])
     assert handle.kind == "Handle"
     assert halo.device_group.startswith("2 blocks of 1 threads, which ")
-    assert ("do not meet" in halo.device_group) == (context.size == 1)  # between hosts there are no stamped lines
+    assert ("barrier-free" in halo.device_group) == (context.size == 1)  # between hosts there are no stamped lines
     halo.device(blocks=2)
-    assert halo.device_group == "2 blocks of 1 threads, which meet: the group has no cells"
+    assert halo.device_group == "2 blocks of 1 threads, with group barriers: the group has no cells"
     mistakes: list[tuple[Any, str]] = [
         (3, r"argument 'cells' is 3; it must be a list for each block"),
         ([3], r"argument 'cells'\[0\] is 3"),

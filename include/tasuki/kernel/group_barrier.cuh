@@ -1,8 +1,9 @@
-// Where the blocks of a group meet. Part of tasuki/kernel.cuh.
+// Group barrier: the blocks of a group wait for each other. Part of tasuki/kernel.cuh.
 //
-// A word counts blocks that have come. Coming and waiting are two steps, so that a block which has nothing to do goes
-// on. On a GPU a block comes with one release, by a thread, when all its threads have met: what they have written is
-// there for those that see the count. That takes a microsecond from the first block to the last.
+// A word counts the blocks that have arrived. Arriving and waiting are two calls, so that a block which has nothing to
+// do need not wait. On a GPU one thread arrives for its block, by a release after a barrier of the block: whoever
+// acquires the count sees what all threads of the block have written. From the first block's arrival to the last
+// block's return it takes about a microsecond.
 #pragma once
 
 #include "tasuki/kernel/interpret.cuh"
@@ -33,9 +34,9 @@ inline void set_own(Word* p, Word value) {
 }
 #endif
 
-/// By one thread, when the block's threads have met: the block comes, for so many, and `all` is what the word then
-/// counts if it is the group's only one.
-TASUKI_DEVICE void come(Word* word, Word all, Word shares, int blocks) {
+/// By one thread, after a barrier of the block: adds `shares` to the blocks that have arrived. If the group has one
+/// block, the word becomes `all`.
+TASUKI_DEVICE void arrive(Word* word, Word all, Word shares, int blocks) {
   if (blocks == 1) {
     set_own(word, all);
   } else {
@@ -45,11 +46,11 @@ TASUKI_DEVICE void come(Word* word, Word all, Word shares, int blocks) {
 
 /// By all threads of a block: waits until the word counts so many. `good`: false on a thread that has found something
 /// wrong before.
-TASUKI_DEVICE bool all_have_come(const PlanRun& l, const Word* word, Word all, std::uint64_t epoch, bool good) {
+TASUKI_DEVICE bool wait_for_all(const PlanRun& l, const Word* word, Word all, std::uint64_t epoch, bool good) {
   const BlockGroup block = this_block();
   if (block.thread() == 0 && good) {
     const std::int32_t none = -1;
-    Deadline deadline(l, none, epoch, Why::meeting);
+    Deadline deadline(l, none, epoch, Why::group_barrier);
     for (;;) {
       const Word count = detail::load_acquire_gpu(word);
       if (count >= all) break;
