@@ -76,11 +76,11 @@ TABLES: dict[str, list] = {
     ]
     + [
         (
-            "one face of 16 KiB, blocks that do not meet: 4; 8; 16; 32",
+            "one face of 16 KiB, barrier-free: 4; 8; 16; 32",
             [("halo: one face, apart", 16384, blocks) for blocks in (4, 8, 16, 32)],
         ),
         (
-            "64³ floats, periodic, with corners, blocks that do not meet: 64; 64 of 512 threads; 128 of 512",
+            "64³ floats, periodic, with corners, barrier-free: 64; 64 of 512 threads; 128 of 512",
             [("halo: 64^3 periodic with corners, apart", 16384, blocks) for blocks in (64, "64 x 512", "128 x 512")],
         ),
     ]

@@ -60,7 +60,7 @@ struct Deal {
 /// `exchanges`: there is a halo to run. Every cell reads those at most one cell away in each dimension.
 Deal deal(const Tiling& tiling, int blocks, bool exchanges, Dealt dealt);
 
-/// Whether cuts leave so few pieces of each face of a rank that packing them apart can pay. `split`: ranks by
+/// Whether cuts leave so few pieces of each face of a rank that packing them separately can pay. `split`: ranks by
 /// dimension.
 bool few_pieces(const std::vector<std::vector<std::int64_t>>& cuts, const std::vector<int>& split);
 

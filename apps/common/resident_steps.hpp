@@ -41,7 +41,7 @@ TASUKI_DEVICE void each_tile(const Share& share, bool sides, const F& f) {
 }
 
 /// Of a block: no halo, one of a group with barriers, or one of a barrier-free group, at once or beside other tiles.
-enum class Exchange : std::uint8_t { none, barriers, apart, apart_beside };
+enum class Exchange : std::uint8_t { none, barriers, barrier_free, barrier_free_beside };
 
 /// What a block keeps of its halo in registers, if it does.
 template <bool kKeeps>
@@ -50,18 +50,18 @@ struct OwnRun {
   TASUKI_DEVICE OwnRun(const tasuki::device::Handle&, const Group&) {}
 };
 template <>
-struct OwnRun<true> : tasuki::device::ApartRun<> {
-  using tasuki::device::ApartRun<>::ApartRun;
+struct OwnRun<true> : tasuki::device::BarrierFreeRun<> {
+  using tasuki::device::BarrierFreeRun<>::BarrierFreeRun;
 };
 
 template <Exchange kExchange, class T, class Begin, class Sweep>
 TASUKI_DEVICE bool run_steps_of(const tasuki::device::Handle& halo, const tasuki::device::Neighbours& neighbours,
                                 const ResidentSteps<T>& steps, const Begin& begin, const Sweep& sweep) {
   namespace device = tasuki::device;
-  constexpr bool kApart = kExchange == Exchange::apart_beside;
+  constexpr bool kBarrierFree = kExchange == Exchange::barrier_free_beside;
   const device::Steps mine(neighbours);
   const auto group = device::blocks(0, steps.group);
-  OwnRun<kExchange == Exchange::apart> exchange(halo, group);
+  OwnRun<kExchange == Exchange::barrier_free> exchange(halo, group);
   const Share share = steps.shares[device::this_block().block()];
   if (!mine.wait(halo, steps.before)) return false;
   for (int n = 0; n < steps.count; ++n) {
@@ -77,14 +77,14 @@ TASUKI_DEVICE bool run_steps_of(const tasuki::device::Handle& halo, const tasuki
     if constexpr (kExchange == Exchange::none) {
       each_tile(share, false, one);
       good = mine.next(halo, done);
-    } else if constexpr (kExchange == Exchange::apart) {
+    } else if constexpr (kExchange == Exchange::barrier_free) {
       good = mine.next_with(exchange, done, swaps);
-    } else if (!kApart && steps.beside == 0) {
+    } else if (!kBarrierFree && steps.beside == 0) {
       good = mine.next_with_run(halo, group, done, swaps);
     } else {
-      if (!device::start<kApart>(halo, group, swaps)) return false;
+      if (!device::start<kBarrierFree>(halo, group, swaps)) return false;
       each_tile(share, false, one);
-      good = mine.next_with_wait<kApart>(halo, group, done, swaps);
+      good = mine.next_with_wait<kBarrierFree>(halo, group, done, swaps);
     }
     if (!good) return false;
   }
@@ -101,9 +101,10 @@ TASUKI_DEVICE bool run_steps(const tasuki::device::Handle& halo, const tasuki::d
                              const ResidentSteps<T>& steps, const Begin& begin, const Sweep& sweep) {
   if constexpr (kExchanges) {
     if (tasuki::device::blocks(0, steps.group).has_this_block()) {
-      if (!tasuki::device::apart(halo)) return run_steps_of<Exchange::barriers>(halo, neighbours, steps, begin, sweep);
-      return steps.beside == 0 ? run_steps_of<Exchange::apart>(halo, neighbours, steps, begin, sweep)
-                               : run_steps_of<Exchange::apart_beside>(halo, neighbours, steps, begin, sweep);
+      if (!tasuki::device::barrier_free(halo))
+        return run_steps_of<Exchange::barriers>(halo, neighbours, steps, begin, sweep);
+      return steps.beside == 0 ? run_steps_of<Exchange::barrier_free>(halo, neighbours, steps, begin, sweep)
+                               : run_steps_of<Exchange::barrier_free_beside>(halo, neighbours, steps, begin, sweep);
     }
   }
   return run_steps_of<Exchange::none>(halo, neighbours, steps, begin, sweep);

@@ -34,12 +34,12 @@ TASUKI_KERNEL void AT_MOST(kMostThreads) epochs(TASUKI_PARAMETER device::Handle 
 // The same in a barrier-free group: each block tells its neighbours that it has been there, as a step of computing
 // does.
 TASUKI_KERNEL void AT_MOST(kMostThreads)
-    epochs_apart(TASUKI_PARAMETER device::Handle halo, TASUKI_PARAMETER device::Neighbours neighbours, Run run,
-                 Word before) {
-  if (!device::apart(halo)) return;
+    epochs_barrier_free(TASUKI_PARAMETER device::Handle halo, TASUKI_PARAMETER device::Neighbours neighbours, Run run,
+                        Word before) {
+  if (!device::barrier_free(halo)) return;
   const auto block = device::this_block();
   const device::Steps mine(neighbours);
-  device::ApartRun exchange(halo, device::this_grid());
+  device::BarrierFreeRun exchange(halo, device::this_grid());
   Word begin = 0;
   for (Word i = 0; i < run.iterations + kWarmUp; ++i) {
     if (i == kWarmUp) begin = device::detail::now_ns();
@@ -141,8 +141,8 @@ Folded fold(const tasuki::Grid& grid, int slabs, int folds) {
 }
 
 #if defined(__CUDACC__)
-void halos_apart(const tasuki::Context& context, Bench& bench, const tasuki::Grid& grid, const HaloCase& one,
-                 const std::string& name, Word bytes) {
+void halos_barrier_free(const tasuki::Context& context, Bench& bench, const tasuki::Grid& grid, const HaloCase& one,
+                        const std::string& name, Word bytes) {
   if (!bench.wants(name)) return;
   const bool edges = one.shadow.lo[1] > 0;  // of the rank alone
   struct Way {
@@ -171,7 +171,8 @@ void halos_apart(const tasuki::Context& context, Bench& bench, const tasuki::Gri
     }
     Word before = 0;
     bench.measure(name, bytes, blocks, group.threads, 1, [&](const tasuki::ResidentOptions& launch, const Run& run) {
-      tasuki::launch_resident(context, launch, epochs_apart, halo.device(group), neighbours.device(), run, before)
+      tasuki::launch_resident(context, launch, epochs_barrier_free, halo.device(group), neighbours.device(), run,
+                              before)
           .wait();
       before += run.iterations + kWarmUp;
       if ((run.iterations + kWarmUp) % 2 != 0) field.swap();
@@ -199,7 +200,7 @@ void halos(const tasuki::Context& context, Bench& bench) {
     const Word bytes = static_cast<Word>(one.cells[1] * one.cells[2]) * sizeof(float);
 #if defined(__CUDACC__)
     if (ranks > 1 && bytes < kLong && one.split == slabs)
-      halos_apart(context, bench, grid, one, std::string("halo: ") + one.name + ", apart", bytes);
+      halos_barrier_free(context, bench, grid, one, std::string("halo: ") + one.name + ", apart", bytes);
 #endif
     for (const std::string& path : kPaths) {
       if (context.size() == 1 && path != "auto") continue;

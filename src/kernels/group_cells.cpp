@@ -55,12 +55,12 @@ void check_cells(const KernelGroup& group, const BlockCells& cells, const std::s
 
 GroupDeal deal_group(Runtime& runtime, const Plan& plan, const KernelGroup& group, int threads, const BlockCells& cells,
                      int warps, const GpuProgram& lowered) {
-  auto mine = listed_apart(plan, lowered, cells, warps);
-  auto* const found = std::get_if<ListedApart>(&mine);
+  auto mine = listed_by_cells(plan, lowered, cells, warps);
+  auto* const found = std::get_if<ListedByCells>(&mine);
   std::string why = why_not(runtime, found != nullptr ? std::string() : std::get<std::string>(mine));
   if (why.empty()) why = why_not(runtime, unanswered_by_peers(runtime, plan, found->lines));
   GroupDeal dealt{{}, described(group, threads, why)};
-  if (why.empty()) dealt.apart = std::move(found->parts);
+  if (why.empty()) dealt.barrier_free = std::move(found->parts);
   return dealt;
 }
 

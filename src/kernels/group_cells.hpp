@@ -12,8 +12,8 @@ namespace tasuki {
 
 /// How a group runs an operation.
 struct GroupDeal {
-  std::optional<ListedParts> apart;  ///< what each block does, if the group is barrier-free
-  std::string how;                   ///< for Operation::device_group
+  std::optional<ListedParts> barrier_free;  ///< what each block does, if the group is barrier-free
+  std::string how;                          ///< for Operation::device_group
 };
 
 /// For Operation::device_group. `why`: why the group has barriers; empty: it is barrier-free.

@@ -53,7 +53,7 @@ class HostProxy final : public Worker::Task {
     bool sends;
     bool active = false;
     std::uint64_t begun = 0;          // the last epoch in which it began
-    const Message* behind = nullptr;  // the message before it with this tag, which MPI tells apart by order alone
+    const Message* behind = nullptr;  // the message before it with this tag, which MPI distinguishes by order alone
 
    private:
     HostChannel& channel_;

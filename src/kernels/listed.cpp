@@ -39,11 +39,11 @@ std::int64_t between(const std::byte* from, const std::byte* to) {
 // Whether two places are as far from each other in every epoch, and so many whole units.
 bool lie_alike(const GpuPlace& one, const GpuPlace& other, std::int64_t unit) {
   constexpr std::int64_t kMost = 1 << 28;
-  const std::int64_t apart = between(one.base, other.base);
+  const std::int64_t distance = between(one.base, other.base);
   return one.copies == other.copies &&
          (one.copies == 1 ||
           (one.stride == other.stride && one.pair == other.pair && one.takes_turns == other.takes_turns)) &&
-         apart % unit == 0 && apart >= -kMost && apart <= kMost;
+         distance % unit == 0 && distance >= -kMost && distance <= kMost;
 }
 
 // A move has one place for all its rows.
@@ -172,21 +172,21 @@ std::optional<ListedParts> listed_of(const GpuProgram& program, int blocks, int 
   return all;
 }
 
-std::variant<ListedApart, std::string> listed_apart(const Plan& plan, const GpuProgram& program,
-                                                    const BlockCells& cells, int warps) {
+std::variant<ListedByCells, std::string> listed_by_cells(const Plan& plan, const GpuProgram& program,
+                                                         const BlockCells& cells, int warps) {
   const auto moves = moves_of(program, listed_units(Listed::both));
   if (!moves)
     return "the plan waits, signals or combines: only what moves data in stamped lines or within the rank can";
   std::size_t rows = 0;
   for (const auto& kind : (*moves)[kRunPart]) rows += rows_of(kind).size();
   if (rows * sizeof(LanePlaces) > kMostBytes) return too_long();
-  auto dealt = deal_apart(plan, *moves, cells, warps, kMoveRows, joins);
+  auto dealt = deal_by_cells(plan, *moves, cells, warps, kMoveRows, joins);
   if (auto* const why = std::get_if<std::string>(&dealt)) return std::move(*why);
-  auto& apart = std::get<DealtApart>(dealt);
-  ListedApart all;
-  all.lines = std::move(apart.lines);
+  auto& by_cells = std::get<DealtByCells>(dealt);
+  ListedByCells all;
+  all.lines = std::move(by_cells.lines);
   for (std::size_t part = 0; part < all.parts.size(); ++part) {
-    auto listed = list(apart.parts[part], warps, &cells);
+    auto listed = list(by_cells.parts[part], warps, &cells);
     if (!listed) return too_long();
     all.parts[part] = std::move(*listed);
   }

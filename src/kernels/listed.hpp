@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engines/gpu/program.hpp"
-#include "kernels/apart.hpp"
+#include "kernels/barrier_free.hpp"
 #include "tasuki/kernel/plan.cuh"
 
 namespace tasuki {
@@ -29,11 +29,11 @@ using ListedParts = std::array<DealtMoves, kPartsOfHandle>;
 std::optional<ListedParts> listed_of(const GpuProgram& program, int blocks, int warps);
 
 /// The same for a barrier-free group, and the lines that its blocks send and take. Or why it needs barriers.
-struct ListedApart {
+struct ListedByCells {
   ListedParts parts;
   std::vector<LineOfBlock> lines;
 };
-std::variant<ListedApart, std::string> listed_apart(const Plan& plan, const GpuProgram& program,
-                                                    const BlockCells& cells, int warps);
+std::variant<ListedByCells, std::string> listed_by_cells(const Plan& plan, const GpuProgram& program,
+                                                         const BlockCells& cells, int warps);
 
 }  // namespace tasuki

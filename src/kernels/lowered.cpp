@@ -123,7 +123,7 @@ std::vector<std::byte> bytes_of(const std::vector<T>& all) {
 }  // namespace
 
 Lowered::Lowered(const GpuProgram& program, std::size_t commands, const KernelGroup& group, int threads, bool on_gpu,
-                 std::optional<ListedParts> apart, std::string how)
+                 std::optional<ListedParts> barrier_free, std::string how)
     : blocks_(group.blocks),
       threads_(threads),
       cells_(group.cells),
@@ -132,10 +132,10 @@ Lowered::Lowered(const GpuProgram& program, std::size_t commands, const KernelGr
       failure_(allocate_failure(on_gpu)) {
   const int blocks = group.blocks;
   const int warps = on_gpu ? threads / static_cast<int>(device::lowered::kLanes) : threads;
-  const bool barriers = !apart;
-  const auto listed = barriers ? listed_of(program, blocks, warps) : std::move(apart);
+  const bool barriers = !barrier_free;
+  const auto listed = barriers ? listed_of(program, blocks, warps) : std::move(barrier_free);
   const auto jobs = listed ? std::nullopt : jobs_of(program, blocks, warps);
-  handle_.only_moves = !barriers ? OnlyMoves::apart
+  handle_.only_moves = !barriers ? OnlyMoves::barrier_free
                        : listed  ? OnlyMoves::listed
                        : jobs    ? OnlyMoves::jobs
                                  : OnlyMoves::no;

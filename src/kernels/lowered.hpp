@@ -20,10 +20,10 @@ namespace tasuki {
 /// A group's program in memory, and its handle without what changes from call to call.
 class Lowered {
  public:
-  /// `commands` of the plan; `threads` of a block. On a GPU, or on a processor, where a thread is a warp. `apart`: the
-  /// group is barrier-free. `how`: for device_group.
+  /// `commands` of the plan; `threads` of a block. On a GPU, or on a processor, where a thread is a warp.
+  /// `barrier_free`: the group is barrier-free. `how`: for device_group.
   Lowered(const GpuProgram& program, std::size_t commands, const KernelGroup& group, int threads, bool on_gpu,
-          std::optional<ListedParts> apart, std::string how);
+          std::optional<ListedParts> barrier_free, std::string how);
 
   bool is_for(const KernelGroup& group, int threads) const {
     return group.blocks == blocks_ && threads == threads_ && group.cells == cells_;

@@ -141,8 +141,8 @@ std::vector<device::ShapeBlock> blocks_of(const Layout& layout) {
 
 Others others_of(const Context& context, const MessagesOptions& options) {
   const std::string& forced = runtime_of(context).settings().path;
-  const bool apart = options.path == "mpi" || (options.path == "auto" && forced.starts_with("mpi"));
-  return apart ? Others::apart : Others::some;
+  const bool by_mpi = options.path == "mpi" || (options.path == "auto" && forced.starts_with("mpi"));
+  return by_mpi ? Others::unreachable : Others::some;
 }
 
 /// What carries messages through the host, and keeps the process's thread awake while kernels run.
@@ -186,8 +186,9 @@ Messages::Messages(const Context& context, const MessagesOptions& options)
           others_of(context, options))) {
   KernelTeam::State& team = *team_.state_;
   lay_out();
-  // Some rank has others that are apart, and then all have a part in the communicator.
-  if (and_over_ranks(team.runtime(), {team.apart() == 0 ? ~std::uint64_t{0} : 0}, "Messages")[0] != 0) return;
+  // Some rank has others that are unreachable, and then all have a part in the communicator.
+  if (and_over_ranks(team.runtime(), {team.unreachable_count() == 0 ? ~std::uint64_t{0} : 0}, "Messages")[0] != 0)
+    return;
   std::shared_ptr<ByHost> by_host;
   all_do(team.runtime(), "Messages",
          [&] { by_host = std::make_shared<ByHost>(team.runtime(), team.on_gpu(), options); });

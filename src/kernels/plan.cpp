@@ -210,7 +210,7 @@ class Operation::Kernels final : public KernelRuns {
     }
     const GpuProgram& lowered = *program;
     auto fresh = std::make_unique<Lowered>(lowered, plan_.commands.size(), group, threads, on_gpu_,
-                                           std::move(dealt.apart), std::move(dealt.how));
+                                           std::move(dealt.barrier_free), std::move(dealt.how));
     if (fresh->turns() > 1) check_turns(lowered, blocks);
     device::Handle& handle = fresh->handle();
     KernelRegistry::Facts facts{operation_.name(), blocks, threads, [this] { return operation_.active(); }};
@@ -314,7 +314,8 @@ class Operation::Kernels final : public KernelRuns {
             in, f.epoch, f.value);
       case Why::has_barriers:
         return fmt::format(
-            "{}: an ApartRun of a handle for {}; make one only where device::apart says that the group is barrier-free",
+            "{}: a BarrierFreeRun of a handle for {}; make one only where device::barrier_free says that the group is "
+            "barrier-free",
             in, lowered.how());
       case Why::asked:
         return fmt::format("{}: failed: the host has ended its kernels' waits{}", in, because());

@@ -61,7 +61,7 @@ KernelTeam::State::State(const Context& context, const std::string& name, const 
   const std::vector<std::string> why_not = unreachable();
   if (!agreement.complains()) agreement.complain(complaint_of(why_not, others));
   agreement.settle();  // what ranks reach differs between them, whatever TASUKI_AGREE says
-  set_apart(why_not, others);
+  set_unreachable(why_not, others);
 
   const auto ranks = static_cast<std::uint64_t>(runtime_.size());
   team_.rank = runtime_.rank();
@@ -132,7 +132,7 @@ std::string KernelTeam::State::complaint_of(const std::vector<std::string>& why_
     return fmt::format("the context has {} ranks; kernels store into the memory of at most {}", runtime_.size(),
                        device::kMostRanks);
   const std::string no_host = others == Others::reached ? std::string() : HostMessages::why_not(runtime_);
-  if (others == Others::apart && runtime_.size() > 1 && !no_host.empty())
+  if (others == Others::unreachable && runtime_.size() > 1 && !no_host.empty())
     return fmt::format("path 'mpi' is asked for, but {}", no_host);
   for (std::size_t rank = 0; rank < why_not.size(); ++rank) {
     if (why_not[rank].empty() || (others != Others::reached && no_host.empty())) continue;
@@ -144,9 +144,9 @@ std::string KernelTeam::State::complaint_of(const std::vector<std::string>& why_
   return {};
 }
 
-// Two ranks are apart if one of them says so.
-void KernelTeam::State::set_apart(const std::vector<std::string>& why_not, Others others) {
-  is_apart_.assign(why_not.size(), false);
+// Two ranks are unreachable for each other if one of them says so.
+void KernelTeam::State::set_unreachable(const std::vector<std::string>& why_not, Others others) {
+  is_unreachable_.assign(why_not.size(), false);
   if (others == Others::reached) return;
   const auto ranks = static_cast<std::size_t>(runtime_.size());
   const auto me = static_cast<std::size_t>(runtime_.rank());
@@ -161,8 +161,8 @@ void KernelTeam::State::set_apart(const std::vector<std::string>& why_not, Other
   reached = and_over_ranks(runtime_, reached, name_);
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     const std::size_t bit = me * ranks + rank;
-    is_apart_[rank] = rank != me && (reached[bit / kBits] >> bit % kBits & 1) == 0;
-    if (is_apart_[rank]) ++team_.apart;
+    is_unreachable_[rank] = rank != me && (reached[bit / kBits] >> bit % kBits & 1) == 0;
+    if (is_unreachable_[rank]) ++team_.unreachable;
   }
 }
 
@@ -179,7 +179,7 @@ void KernelTeam::State::allocate(std::int64_t bytes) {
 void KernelTeam::State::map_peers() {
   std::vector<int> others;
   for (const int rank : runtime_.everyone())
-    if (rank != runtime_.rank() && !is_apart_[static_cast<std::size_t>(rank)]) others.push_back(rank);
+    if (rank != runtime_.rank() && !is_unreachable_[static_cast<std::size_t>(rank)]) others.push_back(rank);
   std::string address;
   all_do(runtime_, name_, [&] {
     if (!on_gpu_) {

@@ -32,9 +32,9 @@ class Places {
 
 /// Which of the others' memory a team must reach.
 enum class Others : std::uint8_t {
-  reached,  ///< all
-  some,     ///< none, if the host can carry messages to those that are not reached: they are apart
-  apart,    ///< likewise, and all are apart, even if they could be reached
+  reached,      ///< all
+  some,         ///< none, if the host can carry messages to those that are unreachable
+  unreachable,  ///< likewise, and all count as unreachable, even if they could be reached
 };
 
 class KernelTeam::State {
@@ -52,7 +52,7 @@ class KernelTeam::State {
   std::byte* window() const { return own_.get() + team_.window_at; }
   Memory memory() const { return on_gpu_ ? Memory::device : Memory::host; }
   void check() const;
-  int apart() const { return team_.apart; }
+  int unreachable_count() const { return team_.unreachable; }
   bool on_gpu() const { return on_gpu_; }
   Runtime& runtime() const { return runtime_; }
   /// Is asked first when a kernel has failed: text that says why, or empty.
@@ -61,7 +61,7 @@ class KernelTeam::State {
  private:
   std::vector<std::string> unreachable() const;
   std::string complaint_of(const std::vector<std::string>& why_not, Others others) const;
-  void set_apart(const std::vector<std::string>& why_not, Others others);
+  void set_unreachable(const std::vector<std::string>& why_not, Others others);
   void allocate(std::int64_t bytes);
   void map_peers();
 
@@ -71,7 +71,7 @@ class KernelTeam::State {
   const bool on_gpu_;
   device::Team team_{};
   std::uint64_t extra_at_ = 0;
-  std::vector<bool> is_apart_;  // by rank
+  std::vector<bool> is_unreachable_;  // by rank
   std::function<std::string()> why_;
   std::shared_ptr<std::byte> own_;
   std::vector<std::shared_ptr<std::byte>> peers_;

@@ -69,24 +69,24 @@ TEST_CASE(
     std::vector<int> all;
     for (int rank = 0; rank < ctx.size(); ++rank) all.push_back(rank);
     for (const int kind : {0, 1, 2}) {
-      tasuki::Context apart = ctx.subset(all);
-      prepare(apart);
-      const tasuki::KernelTeam team(apart);
-      const tasuki::Messages messages(apart);
-      Ring ring(apart);
+      tasuki::Context other = ctx.subset(all);
+      prepare(other);
+      const tasuki::KernelTeam team(other);
+      const tasuki::Messages messages(other);
+      Ring ring(other);
       const Buffer<Word> seen(1);
-      apart.barrier();
-      apart.set_deadline(0.7);
-      auto running = kind == 0 ? tasuki::launch_resident(apart, {}, looks_at_team, team.device(), seen.get())
+      other.barrier();
+      other.set_deadline(0.7);
+      auto running = kind == 0 ? tasuki::launch_resident(other, {}, looks_at_team, team.device(), seen.get())
                      : kind == 1
-                         ? tasuki::launch_resident(apart, {}, looks_at_messages, messages.device(), seen.get())
-                         : tasuki::launch_resident(apart, {}, looks_at_handle,
+                         ? tasuki::launch_resident(other, {}, looks_at_messages, messages.device(), seen.get())
+                         : tasuki::launch_resident(other, {}, looks_at_handle,
                                                    ring.halo.device({.blocks = 1, .threads = 256, .cpu_threads = 1}),
                                                    team.device(), seen.get());
       const std::string error = error_of([&] { running.wait(); });
       INFO(error);
-      const int last = apart.size() - 1;
-      if (apart.rank() == last) {
+      const int last = other.size() - 1;
+      if (other.rank() == last) {
         CHECK(contains(error, "wait_signal: signal 0 of rank"));
         continue;
       }

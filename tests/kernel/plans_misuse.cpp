@@ -48,7 +48,7 @@ TASUKI_KERNEL void slips(device::Handle h, Slip slip, int rank, Word* yes) {
       good = device::run(h, all, 0) && device::run(h, all, 1) && device::run(h, all, 1);
       break;
     case Slip::kept: {
-      device::ApartRun<> kept(h, all);
+      device::BarrierFreeRun<> kept(h, all);
       good = kept.run(0, [] { return true; });
       break;
     }
@@ -81,7 +81,7 @@ Expected expected_of(Slip slip, int rank, int ranks) {
     case Slip::swapped:
       return {"an alternating halo is started for epoch 3 after 1 swaps"};
     case Slip::kept:
-      return {"threads, with group barriers: the group has no cells; make one only where device::apart says"};
+      return {"threads, with group barriers: the group has no cells; make one only where device::barrier_free says"};
     case Slip::last:
       break;
   }

@@ -31,7 +31,7 @@ TASUKI_DEVICE Word ends_of(int peer, int tag) {
 }
 
 /// Whether the rank is one whose messages go through the host.
-TASUKI_DEVICE bool is_apart(const Messages& m, int peer) {
+TASUKI_DEVICE bool is_unreachable(const Messages& m, int peer) {
   return is_rank(m.team, peer) && m.team.base[peer] == nullptr;
 }
 

@@ -290,8 +290,8 @@ struct Dealt {
 // All tiles of a flat reduction that are dealt to this warp, as `move` counts them. What does not change from tile to
 // tile is looked up once.
 template <class Add, class Step>
-TASUKI_APART void reduce_flat_by(const PlanRun& l, const std::byte* at, const Step* step, const Dealt& dealt,
-                                 std::uint32_t warp, std::uint32_t turn, std::uint64_t epoch) {
+TASUKI_NOINLINE void reduce_flat_by(const PlanRun& l, const std::byte* at, const Step* step, const Dealt& dealt,
+                                    std::uint32_t warp, std::uint32_t turn, std::uint64_t epoch) {
   const Task task{at};
   const GpuCopy* copies = task.list<GpuCopy>(task.header().copies);
   const GpuCopy& copy = copies[step->first_copy];
@@ -330,8 +330,8 @@ TASUKI_APART void reduce_flat_by(const PlanRun& l, const std::byte* at, const St
 // registers, and it keeps no memory of its own but for rare operators. A template, so that who does not reduce need not
 // compile it.
 template <class Add, class Step>
-TASUKI_APART bool reduce_by(const PlanRun& l, const std::byte* at, const Step* step, const GpuCopy* copy,
-                            std::uint32_t first, std::uint32_t rows, std::uint64_t epoch) {
+TASUKI_NOINLINE bool reduce_by(const PlanRun& l, const std::byte* at, const Step* step, const GpuCopy* copy,
+                               std::uint32_t first, std::uint32_t rows, std::uint64_t epoch) {
   const Task task{at};
   const GpuCopy* copies = task.list<GpuCopy>(task.header().copies);
   const GpuDim* dims = task.list<GpuDim>(task.header().dims);

@@ -159,8 +159,8 @@ class ComingJob {
 
 /// A block's jobs of a part. Warps may differ in what they find; `good` is what they have found before.
 template <class Crew>
-TASUKI_APART bool run_jobs(const PlanRun& l, std::uint64_t selection, const Crew& crew, Jobs jobs, int block,
-                           std::uint64_t epoch, bool good) {
+TASUKI_NOINLINE bool run_jobs(const PlanRun& l, std::uint64_t selection, const Crew& crew, Jobs jobs, int block,
+                              std::uint64_t epoch, bool good) {
   const auto warp = static_cast<std::int64_t>(block) * crew.warps() + crew.warp();
   const Job* const mine = jobs.first + warp * jobs.turns;
   ComingJob next(mine);

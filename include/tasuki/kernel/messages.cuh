@@ -17,7 +17,7 @@ namespace detail {
 
 /// `wait`, or with `once` `test`, of what goes through the host; of a large message that was sent.
 template <class Group>
-TASUKI_RARE bool finish_apart(const Messages& m, const Group group, Request& request, bool once, bool& done) {
+TASUKI_RARE bool finish_through_host(const Messages& m, const Group group, Request& request, bool once, bool& done) {
   return finish_by_host(m, group, request, once, done);
 }
 template <class Group>
@@ -48,7 +48,7 @@ TASUKI_DEVICE bool finish(const Messages& m, const Group& group, Request& reques
     if (quick == kEnded) return ended(request, tag_of(head), bytes);
     if (quick == kGaveUp) return false;
   }
-  const auto rest = request.kind >= kHostSend  ? &finish_apart<Group>
+  const auto rest = request.kind >= kHostSend  ? &finish_through_host<Group>
                     : request.kind != kReceive ? &finish_large<Group>
                     : m.concurrent == 0        ? &finish_later<Group>
                                                : &finish_shared<Group>;
@@ -62,8 +62,8 @@ TASUKI_DEVICE bool finish(const Messages& m, const Group& group, Request& reques
 
 /// `isend` to, `irecv` from a rank whose messages go through the host.
 template <class Group>
-TASUKI_RARE bool begin_apart(const Messages& m, const Group group, bool sends, int peer, View view, int tag,
-                             Request& request) {
+TASUKI_RARE bool begin_through_host(const Messages& m, const Group group, bool sends, int peer, View view, int tag,
+                                    Request& request) {
   return sends ? send_by_host(m, group, peer, view, tag, request) : receive_by_host(m, group, peer, view, tag, request);
 }
 /// `isend` and `irecv` of all else that is not quick.
@@ -86,7 +86,8 @@ TASUKI_DEVICE bool begin(const Messages& m, const Group& group, bool sends, int 
   if (m.concurrent == 0 &&
       (sends ? send_quick(m, group, peer, view, tag, request) : post_quick(m, group, peer, view, tag, request)))
     return true;
-  const auto rest = m.team.apart != 0 && is_apart(m, peer) ? &begin_apart<Group> : &begin_rest<Group>;
+  const auto rest =
+      m.team.unreachable != 0 && is_unreachable(m, peer) ? &begin_through_host<Group> : &begin_rest<Group>;
   Request later;
   const bool good = by_address(rest)(m, group, sends, peer, view, tag, later);
   request = later;

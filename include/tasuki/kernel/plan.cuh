@@ -63,8 +63,8 @@ enum Part : int { kStartPart, kWaitPart, kRunPart, kPartsOfHandle };
 /// Whether a plan only moves data, and in what the handle says which.
 enum class OnlyMoves : int {
   no,
-  listed,  ///< few
-  apart,   ///< likewise, and each block moves what its own threads write and read, without group barriers
+  listed,        ///< few
+  barrier_free,  ///< likewise, and each block moves what its own threads write and read, without group barriers
   jobs,
 };
 
@@ -158,9 +158,9 @@ TASUKI_DEVICE bool enter(const BasicHandle<kReduces>& h, const PlanRun& l, Word 
   Word* const mine = h.phases + e.block;
   block.sync();  // what the block's threads have written is there
   const bool comes = block.thread() == 0 && phase == 0;
-  const bool apart = h.only_moves == OnlyMoves::apart;
+  const bool barrier_free = h.only_moves == OnlyMoves::barrier_free;
   if (comes && h.blocks > 1) {
-    if (apart) {
+    if (barrier_free) {
       detail::change_gpu(h.begun, 1);  // nobody waits for it
     } else {
       detail::change_release_gpu(h.begun, 1);
@@ -191,7 +191,7 @@ TASUKI_DEVICE bool enter(const BasicHandle<kReduces>& h, const PlanRun& l, Word 
 template <bool kReduces>
 TASUKI_DEVICE bool leave(const BasicHandle<kReduces>& h, const PlanRun& l, const Epoch& e, bool good, int shares) {
   const BlockGroup block = this_block();
-  if (h.only_moves == OnlyMoves::apart && h.blocks > 1) {
+  if (h.only_moves == OnlyMoves::barrier_free && h.blocks > 1) {
     if (block.thread() == 0) detail::change_gpu(h.ended, 1);
     return block.all(good);
   }
@@ -229,9 +229,9 @@ struct ListedWork {
 /// Likewise in a barrier-free group, and `beside()` by the last warp, which has no moves if the block has other warps.
 /// When it is called, what the block copies within the rank is there.
 template <class Beside>
-struct ApartWork : ListedWork {
+struct BarrierFreeWork : ListedWork {
   const Beside& beside;
-  TASUKI_DEVICE explicit ApartWork(const Beside& that) : beside(that) {}
+  TASUKI_DEVICE explicit BarrierFreeWork(const Beside& that) : beside(that) {}
 
   template <bool kReduces, class Begin>
   TASUKI_DEVICE bool run(const ListedTurns& turns, const BasicHandle<kReduces>& h, const PlanRun& l, const Epoch& e,
@@ -282,7 +282,7 @@ TASUKI_DEVICE bool work(const Work& how, const Prepared& prepared, const BasicHa
                         const Epoch& e, Part part, bool barrier) {
   if (e.block >= h.working[part]) return how.idle() && e.good;
   return how.run(prepared, h, l, e, part, [&] {
-    if (h.blocks == 1 || h.only_moves == OnlyMoves::apart) return e.good;
+    if (h.blocks == 1 || h.only_moves == OnlyMoves::barrier_free) return e.good;
     return barrier ? wait_for_all(l, h.begun, e.come, e.number, e.good) : this_block().all(e.good);
   });
 }
@@ -297,7 +297,8 @@ TASUKI_WITHIN bool call_here(const Work& how, const BasicHandle<kReduces>& h, co
   const auto prepared = how.prepare(h, e.block, part);
   if (!enter(h, l, swaps, part, look_up(h, e.block), e)) return false;
   const int working = h.working[part];
-  if (part == kRunPart && working == 0 && h.blocks > 1 && h.only_moves != OnlyMoves::apart) {  // the beginning is all
+  if (part == kRunPart && working == 0 && h.blocks > 1 &&
+      h.only_moves != OnlyMoves::barrier_free) {  // the beginning is all
     if (e.block == 0 && this_block().thread() == 0) arrive(h.ended, e.come, h.blocks, h.blocks);
     return wait_for_all(l, h.begun, e.come, e.number, e.good);
   }
@@ -319,7 +320,7 @@ TASUKI_WITHIN bool call_here(const Work& how, const BasicHandle<kReduces>& h, co
 /// has no kernel parameters, only their address, and so takes what it needs of the handle before it begins: a load
 /// would be slow each time, for every group barrier empties the L1 cache.
 template <Part kPart, bool kReduces>
-TASUKI_APART bool call_apart(const BasicHandle<kReduces>& handle, Members members, Word swaps) {
+TASUKI_NOINLINE bool call_unlisted(const BasicHandle<kReduces>& handle, Members members, Word swaps) {
   const BasicHandle<kReduces> h = handle;
   return call_here(UnlistedWork(), h, handle.run, members, swaps, kPart);
 }
@@ -332,27 +333,27 @@ TASUKI_DEVICE bool call_listed(const BasicHandle<kReduces>& h, const Group& grou
 
 template <Part kPart, bool kReduces, class Group>
 TASUKI_DEVICE bool call(const BasicHandle<kReduces>& h, const Group& group, Word swaps) {
-  if (h.only_moves == OnlyMoves::listed || h.only_moves == OnlyMoves::apart) return call_listed<kPart>(h, group, swaps);
-  return call_apart<kPart>(h, members_of(group), swaps);
+  if (h.only_moves == OnlyMoves::listed || h.only_moves == OnlyMoves::barrier_free)
+    return call_listed<kPart>(h, group, swaps);
+  return call_unlisted<kPart>(h, members_of(group), swaps);
 }
 
 /// The same in a barrier-free group, and `beside()` by the block's last warp when what the block's threads have
 /// written before is there.
 template <Part kPart, bool kReduces, class Group, class Beside>
-TASUKI_DEVICE bool call_apart_beside(const BasicHandle<kReduces>& h, const Group& group, Word swaps,
-                                     const Beside& beside) {
-  return call_here(ApartWork<Beside>(beside), h, h.run, members_of(group), swaps, kPart);
+TASUKI_DEVICE bool call_beside(const BasicHandle<kReduces>& h, const Group& group, Word swaps, const Beside& beside) {
+  return call_here(BarrierFreeWork<Beside>(beside), h, h.run, members_of(group), swaps, kPart);
 }
 
 }  // namespace lowered
 
 /// Begins the next epoch, as Operation::start does on the host: permits the peers to write, and sends what leaves this
 /// rank, with what the group's threads have written before. It must not change before `wait`. `swaps`: how often the
-/// kernel has swapped the operation's fields with two copies since the handle was made. `kApart`: only for handles of
-/// which `apart` is true; there is no code for others then.
-template <bool kApart = false, bool kReduces = false, class Group>
+/// kernel has swapped the operation's fields with two copies since the handle was made. `kBarrierFree`: only for
+/// handles of which `barrier_free` is true; there is no code for others then.
+template <bool kBarrierFree = false, bool kReduces = false, class Group>
 TASUKI_DEVICE bool start(const BasicHandle<kReduces>& handle, const Group& group, Word swaps = 0) {
-  if constexpr (kApart) return lowered::call_listed<lowered::kStartPart>(handle, group, swaps);
+  if constexpr (kBarrierFree) return lowered::call_listed<lowered::kStartPart>(handle, group, swaps);
   return lowered::call<lowered::kStartPart>(handle, group, swaps);
 }
 
@@ -371,8 +372,14 @@ TASUKI_DEVICE bool run(const BasicHandle<kReduces>& handle, const Group& group, 
 
 /// True if the handle's group is barrier-free (KernelGroup::cells): its blocks do not wait for all others in an epoch.
 template <bool kReduces>
-TASUKI_DEVICE bool apart(const BasicHandle<kReduces>& handle) {
-  return detail::same_version(handle.heading) && handle.only_moves == lowered::OnlyMoves::apart;
+TASUKI_DEVICE bool barrier_free(const BasicHandle<kReduces>& handle) {
+  return detail::same_version(handle.heading) && handle.only_moves == lowered::OnlyMoves::barrier_free;
+}
+
+/// The old name, for one minor version.
+template <bool kReduces>
+[[deprecated("it is called barrier_free")]] TASUKI_DEVICE bool apart(const BasicHandle<kReduces>& handle) {
+  return barrier_free(handle);
 }
 
 /// True if something has failed on this rank, or the host has ended its kernels' waits: as `failed` of a Team.

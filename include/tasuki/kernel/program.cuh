@@ -152,7 +152,7 @@ enum class Why : std::int32_t {
   active,         ///< a start while an epoch was active
   idle,           ///< a wait without a start
   turn,           ///< an alternating halo shows the wrong copy, after `value` swaps
-  has_barriers,   ///< an ApartRun of a handle whose group has barriers
+  has_barriers,   ///< a BarrierFreeRun of a handle whose group has barriers
   asked,          ///< `failed` has found that the host has ended all waits
 };
 

@@ -65,7 +65,7 @@ struct NoteSize {
 /// here[j] op there[j], for each of the elements of the first `count` units: of any type and operator. What is called
 /// most often has an `Adder` of its own.
 template <class Unit>
-TASUKI_APART void combine_any(DType type, ReduceOp op, int count, Unit* here, const Unit* there) {
+TASUKI_NOINLINE void combine_any(DType type, ReduceOp op, int count, Unit* here, const Unit* there) {
   element::with_element(type, CombineByOperator<Unit>{op, count, here, there});
 }
 

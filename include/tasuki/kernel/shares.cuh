@@ -95,8 +95,8 @@ class LightLanes {
 
 /// One code for all calls of a kernel: inlined into each it would take registers from what the user computes.
 template <bool kReduces>
-TASUKI_APART Went run_share(const PlanRun& l, const Share& share, std::uint64_t epoch, InTurns& waits,
-                            LanePlace& place) {
+TASUKI_NOINLINE Went run_share(const PlanRun& l, const Share& share, std::uint64_t epoch, InTurns& waits,
+                               LanePlace& place) {
   return run_lane<kReduces, false>(l, Task{l.bytes + share.offset}, share.block, share.blocks, epoch,
                                    Crew{this_block()}, waits, place);
 }
@@ -104,7 +104,7 @@ TASUKI_APART Went run_share(const PlanRun& l, const Share& share, std::uint64_t 
 /// A block's tasks in turns: as far as each can go, again and again. So it does not matter in which order what they
 /// wait for comes.
 template <bool kReduces>
-TASUKI_APART bool run_in_turns(const PlanRun& l, const Share* shares, int turns, std::uint64_t epoch) {
+TASUKI_NOINLINE bool run_in_turns(const PlanRun& l, const Share* shares, int turns, std::uint64_t epoch) {
   const Crew crew{this_block()};
   const Share* const light = shares[0].light != 0 ? &shares[0] : nullptr;
   if (light != nullptr) tell_all();
@@ -144,7 +144,7 @@ TASUKI_APART bool run_in_turns(const PlanRun& l, const Share* shares, int turns,
 
 /// A block's share of a task that is all it does. Threads may differ in what they find.
 template <bool kReduces>
-TASUKI_APART bool run_alone(const PlanRun& l, const Share& share, std::uint64_t epoch) {
+TASUKI_NOINLINE bool run_alone(const PlanRun& l, const Share& share, std::uint64_t epoch) {
   const BlockGroup block = this_block();
   InTurns waits{true};
   if (share.light == 0) {

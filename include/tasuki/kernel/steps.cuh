@@ -12,7 +12,7 @@
 //     have ended step n - 1.
 //   * What it reads stays until it has: a neighbour writes copy n - 1 again in step n + 1, and begins that once this
 //     block has ended step n.
-// So neighbours are never more than one step apart.
+// So neighbours are never more than one step from each other.
 //
 // With a halo that some blocks run barrier-free (KernelGroup::cells), blocks that read the same cells of the shadow
 // are neighbours, too. Each of them stores what has arrived there. In step n they store the same values. What a slow
@@ -22,7 +22,7 @@
 // order: send, copy, say that the step has ended; then take what arrives while the last warp looks at the neighbours.
 #pragma once
 
-#include "tasuki/kernel/apart_run.cuh"
+#include "tasuki/kernel/barrier_free_run.cuh"
 
 namespace tasuki::device {
 
@@ -81,26 +81,26 @@ class Steps {
   /// of the handle, then `wait`. Where the group is barrier-free (KernelGroup::cells) all three proceed at once: a
   /// step takes as long as the longest of them.
   ///
-  /// `kApart`: only for handles of which `apart` is true. The kernel's loop then has no code for others, and so needs
-  /// fewer registers: let it have two loops, and choose between them.
-  template <bool kApart = false, bool kReduces = false, class Group>
+  /// `kBarrierFree`: only for handles of which `barrier_free` is true. The kernel's loop then has no code for others,
+  /// and so needs fewer registers: let it have two loops, and choose between them.
+  template <bool kBarrierFree = false, bool kReduces = false, class Group>
   TASUKI_DEVICE bool next_with_run(const BasicHandle<kReduces>& handle, const Group& group, Word steps,
                                    Word swaps = 0) const {
-    return next_with<lowered::kRunPart, kApart>(handle, group, steps, swaps);
+    return next_with<lowered::kRunPart, kBarrierFree>(handle, group, steps, swaps);
   }
-  /// The same with what an ApartRun keeps of the handle, which the blocks then need not look up in every step.
+  /// The same with what a BarrierFreeRun keeps of the handle, which the blocks then need not look up in every step.
   template <bool kReduces>
-  TASUKI_DEVICE bool next_with(ApartRun<kReduces>& exchange, Word steps, Word swaps = 0) const {
+  TASUKI_DEVICE bool next_with(BarrierFreeRun<kReduces>& exchange, Word steps, Word swaps = 0) const {
     return exchange.run(swaps, [&] {
       tell(steps);
       return look(exchange.handle().run, steps);
     });
   }
   /// The same after `start` of the handle: with `wait` of it.
-  template <bool kApart = false, bool kReduces = false, class Group>
+  template <bool kBarrierFree = false, bool kReduces = false, class Group>
   TASUKI_DEVICE bool next_with_wait(const BasicHandle<kReduces>& handle, const Group& group, Word steps,
                                     Word swaps = 0) const {
-    return next_with<lowered::kWaitPart, kApart>(handle, group, steps, swaps);
+    return next_with<lowered::kWaitPart, kBarrierFree>(handle, group, steps, swaps);
   }
 
  private:
@@ -140,15 +140,15 @@ class Steps {
     return good;
   }
 
-  template <lowered::Part kPart, bool kApart, bool kReduces, class Group>
+  template <lowered::Part kPart, bool kBarrierFree, bool kReduces, class Group>
   TASUKI_DEVICE bool next_with(const BasicHandle<kReduces>& handle, const Group& group, Word steps, Word swaps) const {
-    if constexpr (!kApart) {
-      if (!apart(handle)) {
+    if constexpr (!kBarrierFree) {
+      if (!barrier_free(handle)) {
         end(steps);
         return lowered::call<kPart>(handle, group, swaps) && wait(handle, steps);
       }
     }
-    return lowered::call_apart_beside<kPart>(handle, group, swaps, [&] {
+    return lowered::call_beside<kPart>(handle, group, swaps, [&] {
       tell(steps);
       return look(handle.run, steps);
     });

@@ -82,7 +82,7 @@ struct Team {
   int exchanges;
   Word packet_lines;    // of a slot
   Word exchange_words;  // of a rank for each other, at most
-  int apart;            // ranks whose memory this one does not reach
+  int unreachable;      // their memory is not mapped here
   Word window_bytes;
   Word window_at;  // in every rank's memory, as all that follows
   Word signals_at;
@@ -276,16 +276,16 @@ TASUKI_DEVICE void pull(const Group& group, Byte* to, const Byte* from, Word byt
 /// Of a team of another version there are no ranks, and `fail` says why. That is one subtraction, where a comparison
 /// more took a tenth of a word's way.
 TASUKI_DEVICE bool is_rank(const Team& team, int peer) {
-  constexpr unsigned kApart = 1 << 16;  // more than ranks of any team
-  static_assert(kMostRanks < kApart);
+  constexpr unsigned kBeyond = 1 << 16;  // more than ranks of any team
+  static_assert(kMostRanks < kBeyond);
   const unsigned difference = team.heading.version - kKernelVersion;
-  return static_cast<unsigned>(peer) + difference * kApart < static_cast<unsigned>(team.ranks);
+  return static_cast<unsigned>(peer) + difference * kBeyond < static_cast<unsigned>(team.ranks);
 }
 
 /// Whether the arguments of a call can be; by every thread, which all find the same.
 TASUKI_DEVICE bool check_slot(const Team& team, Call call, int peer, int slot, int slots) {
   if (!is_rank(team, peer)) return fail(team, call, Reason::peer, peer, slot);
-  if (team.apart != 0 && (team.base[peer] == nullptr || call == Call::barrier || call == Call::grid_barrier))
+  if (team.unreachable != 0 && (team.base[peer] == nullptr || call == Call::barrier || call == Call::grid_barrier))
     return fail(team, call, Reason::unreached, peer, slot);
   if (slot < 0 || slot >= slots) return fail(team, call, Reason::slot, peer, slot, static_cast<Word>(slots));
   return true;

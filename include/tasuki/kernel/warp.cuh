@@ -8,14 +8,14 @@
 #if defined(__CUDACC__)
 #define TASUKI_UNROLL _Pragma("unroll")
 #define TASUKI_NO_UNROLL _Pragma("unroll 1")
-#define TASUKI_APART __device__ __noinline__
+#define TASUKI_NOINLINE __device__ __noinline__
 #define TASUKI_WITHIN __device__ __forceinline__
 /// A warp's lanes are threads, which can take stamped lines.
 #define TASUKI_LANES_ARE_THREADS 1
 #else
 #define TASUKI_UNROLL
 #define TASUKI_NO_UNROLL
-#define TASUKI_APART inline
+#define TASUKI_NOINLINE inline
 #define TASUKI_WITHIN inline
 #endif
 

@@ -152,7 +152,8 @@ class Lowering {
     });
     // Several large moves, each with a signal: of a ring, which sends on what has come.
     const bool several = !shares && moves > 1 && widest >= kWorthTelling;
-    if (!shares && widest > 1 && (loops || reduces || several)) tell_apart(plan_, lane.steps, spared, out_.more_ends);
+    if (!shares && widest > 1 && (loops || reduces || several))
+      single_out_signals(plan_, lane.steps, spared, out_.more_ends);
     const bool told = std::any_of(lane.steps.begin(), lane.steps.end(), [](const auto& step) { return step.told; });
     lane.in_turn = loops || several || (reduces && moves > 1);
     const auto signals = std::count_if(lane.steps.begin(), lane.steps.end(), [&](const LaneStep& step) {

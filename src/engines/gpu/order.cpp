@@ -181,8 +181,8 @@ void order_moves(const Plan& plan, std::vector<LaneStep>& steps, std::vector<std
   }
 }
 
-void tell_apart(const Plan& plan, std::vector<LaneStep>& steps, const std::vector<bool>& spared,
-                std::vector<std::int32_t>& more_ends) {
+void single_out_signals(const Plan& plan, std::vector<LaneStep>& steps, const std::vector<bool>& spared,
+                        std::vector<std::int32_t>& more_ends) {
   LaneStep* before = nullptr;  // the last step that counts
   for (LaneStep& step : steps) {
     const auto command = static_cast<std::size_t>(step.command);

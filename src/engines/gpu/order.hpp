@@ -36,7 +36,7 @@ void order_moves(const Plan& plan, std::vector<LaneStep>& steps, std::vector<std
 
 /// Makes a single thread give the lane's signals. Commands in `spared` are left out: signals that need no telling or
 /// come first, and commands that are not signals but need not be waited for.
-void tell_apart(const Plan& plan, std::vector<LaneStep>& steps, const std::vector<bool>& spared,
-                std::vector<std::int32_t>& more_ends);
+void single_out_signals(const Plan& plan, std::vector<LaneStep>& steps, const std::vector<bool>& spared,
+                        std::vector<std::int32_t>& more_ends);
 
 }  // namespace tasuki

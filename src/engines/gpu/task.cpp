@@ -250,10 +250,10 @@ void TaskDraft::fill_warp() {
   while (ends.size() % 32 != 0) ends.push_back(static_cast<std::int32_t>(steps.size()));
 }
 
-TaskDraft spread(const TaskDraft& lanes, const TaskDraft& apart) {
+TaskDraft spread(const TaskDraft& lanes, const TaskDraft& separate) {
   constexpr std::size_t kWarp = 32;
-  const std::size_t of_apart = std::min<std::size_t>(apart.ends.size(), kGpuWarps / 2);
-  const std::size_t of_lanes = kGpuWarps - of_apart;
+  const std::size_t of_separate = std::min<std::size_t>(separate.ends.size(), kGpuWarps / 2);
+  const std::size_t of_lanes = kGpuWarps - of_separate;
   std::vector<TaskDraft> threads(kGpuThreads);
   std::size_t used = 0;
   const auto place = [&](const TaskDraft& task, std::size_t first_warp, std::size_t warps) {
@@ -264,12 +264,12 @@ TaskDraft spread(const TaskDraft& lanes, const TaskDraft& apart) {
     }
   };
   TaskDraft all = lanes;
-  if (lanes.ends.size() > of_lanes * kWarp || apart.ends.size() > of_apart * kWarp) {
-    all.add_lanes(apart);
+  if (lanes.ends.size() > of_lanes * kWarp || separate.ends.size() > of_separate * kWarp) {
+    all.add_lanes(separate);
     return all;
   }
   place(lanes, 0, of_lanes);
-  if (of_apart > 0) place(apart, of_lanes, of_apart);
+  if (of_separate > 0) place(separate, of_lanes, of_separate);
   all.ends.clear();
   all.steps.clear();
   all.deps.clear();

@@ -67,8 +67,8 @@ struct TaskDraft {
 };
 
 /// The lanes of two tasks of single threads as one task, in which as few as possible share a warp: while one of them
-/// waits, the others of its warp stand still. Those of `apart`, whose words lie in host memory so that every look takes
-/// long, share none with the others.
-TaskDraft spread(const TaskDraft& lanes, const TaskDraft& apart);
+/// waits, the others of its warp stand still. Those of `separate`, whose words lie in host memory so that every look
+/// takes long, share none with the others.
+TaskDraft spread(const TaskDraft& lanes, const TaskDraft& separate);
 
 }  // namespace tasuki

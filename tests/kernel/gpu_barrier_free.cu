@@ -1,2 +1,2 @@
 // The tests of barrier-free groups, on GPUs.
-#include "apart.cpp"
+#include "barrier_free.cpp"

@@ -84,16 +84,17 @@ struct LineOfBlock {
 };
 
 /// What a barrier-free group does.
-struct DealtApart {
+struct DealtByCells {
   std::array<DealtBundles, kPartsOfHandle> parts;
   std::vector<LineOfBlock> lines;
 };
 
 /// Deals out a plan's moves (`moves_of`) to blocks of so many warps, the last of which stays free if there are others.
 /// Or why the group needs barriers.
-std::variant<DealtApart, std::string> deal_apart(const Plan& plan, const std::array<PlanMoves, kPartsOfHandle>& moves,
-                                                 const BlockCells& cells, int warps, std::int64_t most_rows,
-                                                 Joins joins);
+std::variant<DealtByCells, std::string> deal_by_cells(const Plan& plan,
+                                                      const std::array<PlanMoves, kPartsOfHandle>& moves,
+                                                      const BlockCells& cells, int warps, std::int64_t most_rows,
+                                                      Joins joins);
 
 /// `mine`: of this rank. `theirs`: those of a peer that send to this rank or take from it. What is not answered, as
 /// above; empty: nothing.

@@ -96,28 +96,29 @@ TASUKI_DEVICE bool steps(const device::Handle& halo, const device::Neighbours& n
   return true;
 }
 
-template <bool kApart>
+template <bool kBarrierFree>
 TASUKI_DEVICE bool next_in(int mode, const device::Handle& halo, const device::Steps& mine, Word done, Word swaps) {
   const auto grid = device::this_grid();
-  if (mode == kFused || mode == kKept) return mine.template next_with_run<kApart>(halo, grid, done, swaps);
+  if (mode == kFused || mode == kKept) return mine.template next_with_run<kBarrierFree>(halo, grid, done, swaps);
   if (mode == kFusedInParts)
-    return device::start<kApart>(halo, grid, swaps) && mine.template next_with_wait<kApart>(halo, grid, done, swaps);
+    return device::start<kBarrierFree>(halo, grid, swaps) &&
+           mine.template next_with_wait<kBarrierFree>(halo, grid, done, swaps);
   return device::run(halo, grid, swaps) && mine.next(halo, done);
 }
 
 TASUKI_KERNEL void stencil(device::Handle halo, device::Neighbours neighbours, Cells c, int mode, int shown,
                            Word before, int count, Word seed, Word* ended) {
   const auto all = [&](const auto& next) { return steps(halo, neighbours, c, shown, before, count, seed, next); };
-  const auto next_by = [&](auto apart) {
+  const auto next_by = [&](auto barrier_free) {
     return [&](const device::Steps& mine, Word done, Word swaps) {
-      return next_in<decltype(apart)::value>(mode, halo, mine, done, swaps);
+      return next_in<decltype(barrier_free)::value>(mode, halo, mine, done, swaps);
     };
   };
   bool good = false;
-  if (device::apart(halo) && mode == kKept) {
-    device::ApartRun<> kept(halo, device::this_grid());
+  if (device::barrier_free(halo) && mode == kKept) {
+    device::BarrierFreeRun<> kept(halo, device::this_grid());
     good = all([&](const device::Steps& mine, Word done, Word swaps) { return mine.next_with(kept, done, swaps); });
-  } else if (device::apart(halo) && mode % 2 == 0) {
+  } else if (device::barrier_free(halo) && mode % 2 == 0) {
     good = all(next_by(std::true_type()));
   } else {
     good = all(next_by(std::false_type()));
@@ -324,9 +325,9 @@ std::string compare(const tasuki::Context& ctx, const Case& one, const tasuki::R
 
 }  // namespace
 
-RANK_TEST("apart: stencils in random blocks, with and without group barriers") {
+RANK_TEST("barrier-free: stencils in random blocks, with and without group barriers") {
   prepare(ctx);
-  int apart = 0;
+  int barrier_free = 0;
   for (unsigned seed = 1; seed <= 14; ++seed) {
     std::mt19937 chance(seed);  // the same on all ranks
     const auto below = [&](int n) { return static_cast<int>(chance() % static_cast<unsigned>(n)); };
@@ -350,16 +351,16 @@ RANK_TEST("apart: stencils in random blocks, with and without group barriers") {
     const std::string found = compare(ctx, one, all[seed % all.size()], seed);
     CAPTURE(found);
     CHECK(contains(found, "barrier"));
-    if (contains(found, "barrier-free")) ++apart;
+    if (contains(found, "barrier-free")) ++barrier_free;
   }
 #if defined(__CUDACC__)
-  CHECK(apart > 5);
+  CHECK(barrier_free > 5);
 #else
-  CHECK((apart > 0) == (ctx.size() == 1));  // in the memory of hosts there are no stamped lines
+  CHECK((barrier_free > 0) == (ctx.size() == 1));  // in the memory of hosts there are no stamped lines
 #endif
 }
 
-RANK_TEST("apart: groups that need barriers say why, and cells that cannot be are errors") {
+RANK_TEST("barrier-free: groups that need barriers say why, and cells that cannot be are errors") {
   prepare(ctx);
   const std::int64_t rows = 8;
   const tasuki::Grid grid(ctx, {rows * ctx.size(), 6}, {.split = {ctx.size(), 1}});

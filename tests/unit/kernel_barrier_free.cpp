@@ -1,6 +1,6 @@
-// Barrier-free groups (kernels/apart.hpp), of two ranks, carried out on the host: whatever the order of the blocks,
-// each has what its cells read, and only blocks that answer each other go without barriers.
-#include "kernels/apart.hpp"
+// Barrier-free groups (kernels/barrier_free.hpp), of two ranks, carried out on the host: whatever the order of the
+// blocks, each has what its cells read, and only blocks that answer each other go without barriers.
+#include "kernels/barrier_free.hpp"
 
 #include <doctest/doctest.h>
 
@@ -107,13 +107,13 @@ std::vector<std::vector<Box>> columns_of(const Box& owned, std::int64_t columns,
   return cells;
 }
 
-ListedApart apart_of(TwoRanks& two, int rank, const std::vector<std::vector<Box>>& cells) {
+ListedByCells listed_of(TwoRanks& two, int rank, const std::vector<std::vector<Box>>& cells) {
   const auto at = static_cast<std::size_t>(rank);
   const BlockCells owners(two.fields[at], two.buffers[at], cells);
   CHECK(owners.complaint().empty());
-  auto made = listed_apart(two.programs[at].plan, two.lowered[at], owners, kWarps);
-  REQUIRE(std::holds_alternative<ListedApart>(made));
-  return std::get<ListedApart>(std::move(made));
+  auto made = listed_by_cells(two.programs[at].plan, two.lowered[at], owners, kWarps);
+  REQUIRE(std::holds_alternative<ListedByCells>(made));
+  return std::get<ListedByCells>(std::move(made));
 }
 
 // A block's moves of a kind.
@@ -151,14 +151,14 @@ TEST_CASE("blocks of a barrier-free group have what their cells read, in any ord
     std::vector<std::int64_t> cuts;
     for (std::int64_t at = columns; at < kColumns - 2; at += columns) cuts.push_back(at);
     TwoRanks two({{}, cuts});
-    std::vector<ListedApart> apart;
+    std::vector<ListedByCells> listed;
     std::vector<std::vector<std::vector<Box>>> cells;
     for (int rank = 0; rank < 2; ++rank) {
       cells.push_back(columns_of(two.fields[static_cast<std::size_t>(rank)][0].owned, columns, 0));
-      apart.push_back(apart_of(two, rank, cells.back()));
+      listed.push_back(listed_of(two, rank, cells.back()));
     }
-    CHECK(unanswered(apart[0].lines, 0, apart[1].lines, 1).empty());
-    CHECK(unanswered(apart[1].lines, 1, apart[0].lines, 0).empty());
+    CHECK(unanswered(listed[0].lines, 0, listed[1].lines, 1).empty());
+    CHECK(unanswered(listed[1].lines, 1, listed[0].lines, 0).empty());
     for (int rank = 0; rank < 2; ++rank)
       for (std::int64_t i = -1; i <= kRows - 2; ++i)
         for (std::int64_t j = -1; j <= kColumns - 2; ++j)
@@ -168,11 +168,11 @@ TEST_CASE("blocks of a barrier-free group have what their cells read, in any ord
     for (const MoveKind kind : {MoveKind::fill, MoveKind::copy, MoveKind::take}) {
       std::vector<std::pair<int, int>> order;
       for (int rank = 0; rank < 2; ++rank)
-        for (int b = 0; b < apart[static_cast<std::size_t>(rank)].parts[kRunPart].blocks; ++b)
+        for (int b = 0; b < listed[static_cast<std::size_t>(rank)].parts[kRunPart].blocks; ++b)
           order.emplace_back(rank, b);
       std::shuffle(order.begin(), order.end(), random);
       for (const auto& [rank, block] : order)
-        carry_out(apart[static_cast<std::size_t>(rank)].parts[kRunPart], block, kind);
+        carry_out(listed[static_cast<std::size_t>(rank)].parts[kRunPart], block, kind);
     }
     int wrong = 0;
     for (std::int64_t j = -1; j <= kColumns - 2; ++j) {
@@ -189,7 +189,7 @@ TEST_CASE("blocks of a barrier-free group have what their cells read, in any ord
     CHECK(wrong == 0);
     // A line is sent by one block, and taken by those whose cells it comes beside.
     std::map<std::int64_t, std::set<int>> sent;
-    for (const LineOfBlock& line : apart[0].lines)
+    for (const LineOfBlock& line : listed[0].lines)
       if (line.taken == 0) sent[line.at].insert(line.block);
     for (const auto& [at, blocks] : sent) CHECK(blocks.size() == 1);
   }
@@ -228,16 +228,16 @@ TEST_CASE(
         TwoRanks two({}, false, shadow, element);
         const auto cells = columns_of(two.fields[0][0].owned, columns, 0);
         const BlockCells owners(two.fields[0], two.buffers[0], cells);
-        const auto made = listed_apart(two.programs[0].plan, two.lowered[0], owners, kWarps);
+        const auto made = listed_by_cells(two.programs[0].plan, two.lowered[0], owners, kWarps);
         // A unit is the largest power of two that divides the bytes of the shadow. With a shadow of two cells it has
         // bytes of two.
-        CHECK(std::holds_alternative<ListedApart>(made) == (columns % shadow == 0 || columns >= across));
+        CHECK(std::holds_alternative<ListedByCells>(made) == (columns % shadow == 0 || columns >= across));
         if (const auto* const why = std::get_if<std::string>(&made)) {
           CHECK(why->find("are copied within the rank in one unit of ") != std::string::npos);
           continue;
         }
         std::int64_t copied = 0;
-        for_each_copy(std::get<ListedApart>(made).parts[kRunPart],
+        for_each_copy(std::get<ListedByCells>(made).parts[kRunPart],
                       [&](int block, const std::byte* src, const std::byte*, std::int64_t unit) {
                         units.insert(unit);
                         copied += unit;
@@ -268,13 +268,13 @@ TEST_CASE("cells that no block computes are copied by those that read the copy, 
       right.lo[1] = first + gap;
       const std::vector<std::vector<Box>> cells{{left}, {right}};
       const BlockCells owners(two.fields[0], two.buffers[0], cells);
-      const auto made = listed_apart(two.programs[0].plan, two.lowered[0], owners, kWarps);
+      const auto made = listed_by_cells(two.programs[0].plan, two.lowered[0], owners, kWarps);
       if (std::holds_alternative<std::string>(made)) {
         CHECK(std::get<std::string>(made).find("cells of") != std::string::npos);
         continue;
       }
       std::map<const std::byte*, std::set<int>> copied;  // by byte of the destination
-      for_each_copy(std::get<ListedApart>(made).parts[kRunPart],
+      for_each_copy(std::get<ListedByCells>(made).parts[kRunPart],
                     [&](int block, const std::byte* src, const std::byte* dst, std::int64_t unit) {
                       for (std::int64_t byte = 0; byte < unit; ++byte) {
                         copied[dst + byte].insert(block);
@@ -300,13 +300,13 @@ TEST_CASE("a group needs barriers if a line has cells of two of them, or if nobo
   const Box owned = whole.fields[0][0].owned;
   const auto halves = columns_of(owned, 22, 0);
   const BlockCells owners(whole.fields[0], whole.buffers[0], halves);
-  const auto made = listed_apart(whole.programs[0].plan, whole.lowered[0], owners, kWarps);
+  const auto made = listed_by_cells(whole.programs[0].plan, whole.lowered[0], owners, kWarps);
   REQUIRE(std::holds_alternative<std::string>(made));
   CHECK(std::get<std::string>(made).find("cells of blocks 0 and 1 are sent in one line: cut the halo") !=
         std::string::npos);
 
   whole.buffers[0][0].alternating = false;
-  const auto one_copy = listed_apart(whole.programs[0].plan, whole.lowered[0], owners, kWarps);
+  const auto one_copy = listed_by_cells(whole.programs[0].plan, whole.lowered[0], owners, kWarps);
   REQUIRE(std::holds_alternative<std::string>(one_copy));
   CHECK(std::get<std::string>(one_copy).find("a field has one copy") == 0);
 
@@ -314,8 +314,8 @@ TEST_CASE("a group needs barriers if a line has cells of two of them, or if nobo
   std::vector<std::int64_t> cuts(43);
   std::iota(cuts.begin(), cuts.end(), 1);
   TwoRanks two({{}, cuts});
-  const ListedApart first = apart_of(two, 0, columns_of(two.fields[0][0].owned, 4, 0));
-  const ListedApart same = apart_of(two, 1, columns_of(two.fields[1][0].owned, 4, 0));
+  const ListedByCells first = listed_of(two, 0, columns_of(two.fields[0][0].owned, 4, 0));
+  const ListedByCells same = listed_of(two, 1, columns_of(two.fields[1][0].owned, 4, 0));
   CHECK(unanswered(first.lines, 0, same.lines, 1).empty());
   // One block of the other side does all the sending: the rest takes without an answer.
   auto lines = same.lines;

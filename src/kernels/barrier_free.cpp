@@ -1,5 +1,5 @@
-// See apart.hpp.
-#include "kernels/apart.hpp"
+// See barrier_free.hpp.
+#include "kernels/barrier_free.hpp"
 
 #include <fmt/format.h>
 
@@ -354,12 +354,13 @@ bool BlockCells::take_turns() const {
   return std::all_of(buffers_.begin(), buffers_.end(), [](const UserBuffer& buffer) { return buffer.alternating; });
 }
 
-std::variant<DealtApart, std::string> deal_apart(const Plan& plan, const std::array<PlanMoves, kPartsOfHandle>& moves,
-                                                 const BlockCells& cells, int warps, std::int64_t most_rows,
-                                                 Joins joins) {
+std::variant<DealtByCells, std::string> deal_by_cells(const Plan& plan,
+                                                      const std::array<PlanMoves, kPartsOfHandle>& moves,
+                                                      const BlockCells& cells, int warps, std::int64_t most_rows,
+                                                      Joins joins) {
   if (!cells.take_turns())
     return "a field has one copy, or the halo is not alternating: a slow block would overwrite what a quick one reads";
-  DealtApart all;
+  DealtByCells all;
   for (std::size_t part = 0; part < all.parts.size(); ++part) {
     Dealer dealer(plan, cells, warps, most_rows, joins);
     if (!dealer.deal(moves[part], all.parts[part])) return dealer.why();

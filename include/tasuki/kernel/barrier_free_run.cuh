@@ -3,8 +3,8 @@
 //
 // `Steps::next_with_run` of a handle looks up in every step which epoch it is and what the thread's warp moves first.
 // Both come from the L2 cache, for waiting for the neighbours has emptied the L1 cache. In a block of 512 threads of an
-// H200 that takes 1400 cycles, read with the SM's clock. None of it changes while a kernel runs. An ApartRun keeps it
-// in some 30 registers of each thread; 400 cycles are left.
+// H200 that takes 1400 cycles, read with the SM's clock. None of it changes while a kernel runs. An BarrierFreeRun
+// keeps it in some 30 registers of each thread; 400 cycles are left.
 #pragma once
 
 #include "tasuki/kernel/plan.cuh"
@@ -12,17 +12,17 @@
 namespace tasuki::device {
 
 /// What the calling thread does in each epoch of a halo. For `Steps::next_with`, in a kernel whose handle says that its
-/// group is barrier-free (`apart`). Made once in a kernel, by all threads of the group's blocks. As long as the kernel
-/// runs, the group begins epochs of the handle by this alone. If the handle's group has barriers, or the group is not
-/// the handle's, `run` returns false, and the host's next call of the operation throws.
+/// group is barrier-free (`barrier_free`). Made once in a kernel, by all threads of the group's blocks. As long as the
+/// kernel runs, the group begins epochs of the handle by this alone. If the handle's group has barriers, or the group
+/// is not the handle's, `run` returns false, and the host's next call of the operation throws.
 template <bool kReduces = false>
-class ApartRun {
+class BarrierFreeRun {
  public:
   template <class Group>
-  TASUKI_DEVICE ApartRun(const BasicHandle<kReduces>& handle, const Group& group)
+  TASUKI_DEVICE BarrierFreeRun(const BasicHandle<kReduces>& handle, const Group& group)
       : handle_(handle), block_(lowered::block_in(handle, handle.run, lowered::members_of(group))) {
     if (block_ < 0) return;
-    if (!apart(handle)) {
+    if (!barrier_free(handle)) {
       lowered::give_up(handle.run, lowered::Why::has_barriers, -1, 0, 0, 0);
       block_ = -1;
       return;
@@ -30,8 +30,8 @@ class ApartRun {
     found_ = lowered::look_up(handle, block_);
     turns_ = lowered::ListedWork().prepare(handle, block_, lowered::kRunPart);
   }
-  ApartRun(const ApartRun&) = delete;
-  ApartRun& operator=(const ApartRun&) = delete;
+  BarrierFreeRun(const BarrierFreeRun&) = delete;
+  BarrierFreeRun& operator=(const BarrierFreeRun&) = delete;
 
   TASUKI_DEVICE const BasicHandle<kReduces>& handle() const { return handle_; }
 
@@ -45,8 +45,8 @@ class ApartRun {
     e.block = block_;
     if (!lowered::enter(handle_, handle_.run, swaps, lowered::kRunPart, found_, e)) return false;
     found_.phases += 2;
-    const bool good =
-        lowered::work(lowered::ApartWork<Beside>(beside), turns_, handle_, handle_.run, e, lowered::kRunPart, true);
+    const bool good = lowered::work(lowered::BarrierFreeWork<Beside>(beside), turns_, handle_, handle_.run, e,
+                                    lowered::kRunPart, true);
     return lowered::leave(handle_, handle_.run, e, good, 0);
   }
 
@@ -56,5 +56,9 @@ class ApartRun {
   lowered::Found found_{};
   lowered::ListedTurns turns_;
 };
+
+/// The old name, for one minor version.
+template <bool kReduces = false>
+using ApartRun [[deprecated("it is called BarrierFreeRun")]] = BarrierFreeRun<kReduces>;
 
 }  // namespace tasuki::device
