@@ -131,7 +131,7 @@ class Session:
 
     def bench(self, commit: str) -> dict:
         file = self.out / f"gpu-{self.ranks}.json"
-        paths = "peer:put,peer:stamped,peer:copy"
+        paths = "peer:put,peer:ll,peer:copy"
         groups = ["--group", "gpu-halo", "--group", "gpu-face", "--group", "gpu-copy"]
         options = [*groups, "--json", file, "--commit", commit, "--peer-path", paths]
         self.step("bench", self.on_ranks(self.ranks, "tasuki-bench", *options))

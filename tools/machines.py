@@ -5,7 +5,7 @@ Latency is the time of 8 bytes, bandwidth that of 512 KiB beyond them (at most f
 kernel may hide all of it), bulk_bandwidth that of 256 MiB beyond 512 KiB,
 and per_run what the strided face of 512^3 takes longer than the contiguous one; mutual ones are of both ways at once
 (of a ring, on 4 GPUs). The results have no `peer:eager`: it is assumed to have the latency of `peer:put`, which signals
-as it does, and the rest of `peer:stamped`, which packs as it does. Nor have they `peer:pull`: it is assumed to be
+as it does, and the rest of `peer:ll`, which packs as it does. Nor have they `peer:pull`: it is assumed to be
 `peer:put` whose loads have to come back. Where all GPUs load from each other, the requests take a ninth of the links
 (reduce-scatters of 16 and 256 MiB, both ways: 320 GB/s where stores reach 361). They have no `mpi:staged` and no host
 memory, which stay without prices.
@@ -25,14 +25,16 @@ MOST = 4  # times the bulk's bandwidth: launching a kernel may hide what 512 KiB
 THERE = 0.8e-6  # seconds from one GPU to another
 LOADED = 320 / 361  # what loads in both directions reach of what stores do
 BOTH_WAYS = ("mutual_bandwidth", "mutual_bulk_bandwidth")
-PATHS = {"peer:put": "tasuki peer:put", "peer:stamped": "tasuki peer:stamped", "peer:copy": "tasuki peer:copy",
+PATHS = {"peer:put": "tasuki peer:put", "peer:ll": "tasuki peer:ll", "peer:copy": "tasuki peer:copy",
          "nccl": "nccl"}  # fmt: skip
 
 
 def seconds(results: dict, group: str, case: str, peer: str) -> float | None:
+    names = (peer, peer.replace("peer:ll", "peer:stamped"))  # what results of before version 0.1 call it
     for entry in results["cases"]:
-        if entry["group"] == group and entry["case"] == case and peer in entry["peers"]:
-            return entry["peers"][peer]["median_us"] * 1e-6
+        for name in names:
+            if entry["group"] == group and entry["case"] == case and name in entry["peers"]:
+                return entry["peers"][name]["median_us"] * 1e-6
     return None
 
 
@@ -70,7 +72,7 @@ def machine(name: str) -> dict:
     ranks = results["machine"]["ranks"]
     both = "both ways" if ranks == 2 else "in a ring"
     paths = {path: price(results, peer, both) for path, peer in PATHS.items()}
-    paths["peer:eager"] = paths["peer:stamped"] | {key: paths["peer:put"][key] for key in ("latency", "mutual_latency")}
+    paths["peer:eager"] = paths["peer:ll"] | {key: paths["peer:put"][key] for key in ("latency", "mutual_latency")}
     there = {key: rounded(paths["peer:put"][key] + THERE) for key in ("latency", "mutual_latency")}
     loads = {key: rounded(value * LOADED) for key, value in paths["peer:put"].items() if key in BOTH_WAYS}
     paths["peer:pull"] = paths["peer:put"] | there | loads

@@ -93,7 +93,7 @@ struct HaloCase {
 };
 
 #if defined(__CUDACC__)
-const std::vector<std::string> kPaths = {"auto", "peer:stamped", "peer:eager", "peer:put"};
+const std::vector<std::string> kPaths = {"auto", "peer:ll", "peer:eager", "peer:put"};
 const std::vector<tasuki::KernelGroup> kGroups = {
     {.blocks = 1, .threads = 256},  {.blocks = 1, .threads = 512},  {.blocks = 2, .threads = 256},
     {.blocks = 2, .threads = 512},  {.blocks = 4, .threads = 256},  {.blocks = 4, .threads = 512},

@@ -116,7 +116,7 @@ struct Constants {
   double gpu_round = 3e-6;                ///< the same where they wait for another lane, or move within one
   double gpu_chunk = 8e-7;                ///< seconds by which a chunk keeps the links of a GPU longer than its bytes
   double gpu_hop = 6e-6;     ///< seconds that a chunk takes longer from one GPU to the next, which delay no other chunk
-  double line_start = 0.03;  ///< share of stamped lines that have come when a GPU that hands them on begins with it
+  double line_start = 0.03;  ///< share of LL lines that have come when a GPU that forwards them begins to
   double line_hop = 1.3e-6;  ///< seconds that such a line takes from one GPU to the next
   double line_sum = 0.25;    ///< what adding up lines costs where GPUs also fill some: of a copy by the whole GPU
   double gpu_sum_on = 0.3;   ///< share by which a put takes longer whose sum is stored where it is made, too

@@ -22,11 +22,11 @@ std::string_view to_string(Role role);
 
 /// Where a buffer's memory is, and who reaches it.
 enum class Home : std::uint8_t {
-  own,      ///< private host memory of its rank
-  shared,   ///< host memory that the ranks of the island map
-  device,   ///< GPU memory; what a link keeps there is mapped by the ranks that the GPU reaches
-  stamped,  ///< GPU memory in which every 16 bytes carry the number of the epoch that wrote them (`kStampedLine`)
-  pinned,   ///< host memory of its rank that its GPU reaches too
+  own,     ///< private host memory of its rank
+  shared,  ///< host memory that the ranks of the island map
+  device,  ///< GPU memory; what a link keeps there is mapped by the ranks that the GPU reaches
+  ll,      ///< GPU memory in which every 16 bytes carry the number of the epoch that wrote them (`kLLLineBytes`)
+  pinned,  ///< host memory of its rank that its GPU reaches too
 };
 
 /// What a link keeps a buffer for. Protocol `put` has ready and arrived, `pull` available and done, `eager` filled,

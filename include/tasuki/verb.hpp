@@ -1,4 +1,4 @@
-// What the commands of plans do, and how stamped memory is laid out: what both the host and kernels that run plans
+// What the commands of plans do, and how LL memory is laid out: what both the host and kernels that run plans
 // know.
 #pragma once
 
@@ -17,9 +17,9 @@ enum class Verb : std::uint8_t {
   reduce,  ///< as `copy`, but combines elements of `dtype` with the destination's: dst = dst op src
 };
 
-/// Stamped memory consists of lines of 32 words of 16 bytes. A GPU stores and loads a word at once: 15 bytes of data
+/// LL memory consists of lines of 32 words of 16 bytes. A GPU stores and loads a word at once: 15 bytes of data
 /// and one byte with the epoch's number. Every strided copy begins a new line. Plans count the bytes of data only.
-inline constexpr std::int64_t kStampedLine = 512;
-inline constexpr std::int64_t kStampedData = 480;
+inline constexpr std::int64_t kLLLineBytes = 512;
+inline constexpr std::int64_t kLLLineData = 480;
 
 }  // namespace tasuki

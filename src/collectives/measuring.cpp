@@ -20,9 +20,8 @@ constexpr double kFar = 6;               // what is predicted to take so many ti
 
 // Paths by name that candidates are tried with: each by itself, and each with one that can add up, or cross islands.
 std::vector<std::string> other_paths(const Machine& machine, Memory memory) {
-  const std::vector<std::string> seconds = memory == Memory::host
-                                               ? std::vector<std::string>{"shared:eager", "mpi"}
-                                               : std::vector<std::string>{"peer:eager", "peer:stamped"};
+  const std::vector<std::string> seconds = memory == Memory::host ? std::vector<std::string>{"shared:eager", "mpi"}
+                                                                  : std::vector<std::string>{"peer:eager", "peer:ll"};
   std::vector<std::string> names;
   for (const Path& path : all_paths()) {
     if (path.memory != memory || path.name.starts_with("self") || machine.unusable.contains(path.name)) continue;

@@ -31,7 +31,7 @@ std::vector<std::int64_t> chunks_for(const Collective& c, std::int64_t part) {
   std::vector<std::int64_t> chunks;
   for (const std::int64_t chunk : {256 * kKiB, 1024 * kKiB, 2048 * kKiB, 4096 * kKiB, 8192 * kKiB})
     if (part / chunk <= 128) chunks.push_back(chunk);
-  chunks.push_back(part);  // in stamped lines, which go on as they come
+  chunks.push_back(part);  // in LL lines, which go on as they come
   return chunks;
 }
 
@@ -131,7 +131,7 @@ std::vector<Parameters> tree_settings(const Collective& c, const Parameters& wan
 
 std::vector<std::string> tree_paths(const Collective& c, const Parameters& p) {
   const bool cut = p.chunk > 0 && p.chunk < largest_part(c.whole(), p.trees);
-  return c.on_gpu() && !cut && p.trees == 1 ? std::vector<std::string>{"peer:stamped"} : std::vector<std::string>{};
+  return c.on_gpu() && !cut && p.trees == 1 ? std::vector<std::string>{"peer:ll"} : std::vector<std::string>{};
 }
 
 double tree_seconds(const Collective& c, const Parameters& p, const Price& price) {

@@ -33,7 +33,7 @@ std::vector<std::int64_t> tree_chunks(const Collective& collective, std::int64_t
 /// What is left open by `wanted`, filled in with all that is worth trying; chunks no longer than a part.
 std::vector<Parameters> tree_settings(const Collective& collective, const Parameters& wanted);
 
-/// `Algorithm::paths` of trees. Between GPUs a vector that is not cut pays in stamped lines, along one tree: nobody
+/// `Algorithm::paths` of trees. Between GPUs a vector that is not cut pays in LL lines, along one tree: nobody
 /// waits until stores are visible, and who hands lines on, or adds to them, sends each one when it has come. Whoever
 /// looks at each message by itself does not see that.
 std::vector<std::string> tree_paths(const Collective& collective, const Parameters& parameters);

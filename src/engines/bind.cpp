@@ -37,8 +37,8 @@ std::int64_t streaming_from(const Runtime& runtime) {
 
 // Bytes of all instances of a buffer.
 std::int64_t room(const Buffer& buffer) {
-  const std::int64_t lines = (buffer.bytes + kStampedData - 1) / kStampedData;
-  const std::int64_t bytes = buffer.home == Home::stamped ? lines * kStampedLine : buffer.bytes;
+  const std::int64_t lines = (buffer.bytes + kLLLineData - 1) / kLLLineData;
+  const std::int64_t bytes = buffer.home == Home::ll ? lines * kLLLineBytes : buffer.bytes;
   return (bytes + kLine - 1) / kLine * kLine * buffer.ring;
 }
 
@@ -147,14 +147,14 @@ class Binding {
 
   void place(std::size_t b, std::byte* at) {
     const Buffer& buffer = plan_.buffers[b];
-    program_.where[b] = {at,     room(buffer) / buffer.ring, buffer.ring, buffer.ring > 1, buffer.home == Home::stamped,
+    program_.where[b] = {at,     room(buffer) / buffer.ring, buffer.ring, buffer.ring > 1, buffer.home == Home::ll,
                          nullptr};
   }
 
   // All counters and scratch of this rank of one kind (`Home`) are in one block of memory.
   void place_own_scratch(Encoder& told) {
     const auto& buffers = plan_.buffers;
-    for (const Home home : {Home::own, Home::shared, Home::device, Home::stamped, Home::pinned}) {
+    for (const Home home : {Home::own, Home::shared, Home::device, Home::ll, Home::pinned}) {
       const auto mine = [&](const Buffer& b) { return b.rank == me_ && !is_user(b) && b.home == home; };
       std::int64_t total = 0;
       for (const Buffer& buffer : buffers) total += mine(buffer) ? room(buffer) : 0;
@@ -172,7 +172,7 @@ class Binding {
         entry.address[0] = reinterpret_cast<std::uint64_t>(at);
         if (home == Home::shared) entry.shared[0] = runtime_.memory().find(at, room(buffers[b]));
         std::string why;
-        if (home == Home::device || home == Home::stamped) entry.gpu[0] = runtime_.gpus->find(at, why);
+        if (home == Home::device || home == Home::ll) entry.gpu[0] = runtime_.gpus->find(at, why);
         at += room(buffers[b]);
         if (home != Home::own && home != Home::pinned) tell(told, buffers[b], entry);
       }
@@ -183,7 +183,7 @@ class Binding {
   std::shared_ptr<std::byte> allocate(Home home, std::int64_t bytes) {
     FailPoint::pass("allocating scratch");
     if (home == Home::shared) return runtime_.memory().allocate(bytes, /*zeros=*/false);
-    if (home == Home::device || home == Home::stamped) return runtime_.gpus->allocate(bytes);
+    if (home == Home::device || home == Home::ll) return runtime_.gpus->allocate(bytes);
     if (home == Home::pinned) return {gpu()->allocate_mapped(bytes), [](std::byte* p) { gpu()->release_mapped(p); }};
     auto* const memory = static_cast<std::byte*>(std::aligned_alloc(kLine, static_cast<std::size_t>(bytes)));
     if (memory == nullptr) throw Error(ErrorKind::system, fmt::format("no memory for {} bytes of scratch", bytes));

@@ -36,7 +36,7 @@ struct RowBytes {
   std::int64_t end;
   bool of_source;
 
-  std::int64_t unit_bytes() const { return job.stamped != 0 ? sizeof(std::uint32_t) : std::int64_t{1} << job.log_unit; }
+  std::int64_t unit_bytes() const { return job.ll_side != 0 ? sizeof(std::uint32_t) : std::int64_t{1} << job.log_unit; }
   const std::byte* unit(std::int64_t number) const {
     const UnitPlace place = place_of(job.dims, static_cast<std::size_t>(job.ndims), number);
     return of_source ? job.src.base + place.src * unit_bytes() : job.dst.base + place.dst * unit_bytes();
@@ -92,7 +92,7 @@ class Dealer {
         for (std::int64_t row = 0; row < move.rows; ++row)
           for (const int block : known_.at({&move, row * move.job.row_units}))
             lines.push_back({c.peer, plan_.buffers[static_cast<std::size_t>(ring)].link,
-                             move.in_ring + row * kStampedLine, block, kind == kTaken ? 1 : 0});
+                             move.in_ring + row * kLLLineBytes, block, kind == kTaken ? 1 : 0});
       }
     }
     return lines;
@@ -201,7 +201,7 @@ class Dealer {
       if (!its || *its == owner) return true;
       if (owner >= 0) {
         const std::string who = fmt::format("cells of blocks {} and {} are ", owner, *its);
-        why_ = row.move->job.stamped != 0
+        why_ = row.move->job.ll_side != 0
                    ? who + "sent in one line: cut the halo between them (option 'cuts')"
                    : who + fmt::format(
                                "copied within the rank in one unit of {} bytes: let blocks begin and end at "

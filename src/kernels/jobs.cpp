@@ -42,9 +42,9 @@ bool add_moves(const GpuProgram& program, const GpuTask& task, std::int64_t copi
       job.src.base += copy.src_offset;
       job.dst.base += copy.dst_offset;
       job.units = copy.units;
-      job.row_units = step.stamped == 0 && copied != 0 ? static_cast<std::uint16_t>(copied) : copy.row_units;
+      job.row_units = step.ll_side == 0 && copied != 0 ? static_cast<std::uint16_t>(copied) : copy.row_units;
       job.log_unit = copy.log_unit;
-      job.stamped = step.stamped;
+      job.ll_side = step.ll_side;
       job.command = step.command;
       job.ndims = copy.dims;
       for (int d = 0; d < copy.dims; ++d) {
@@ -52,7 +52,7 @@ bool add_moves(const GpuProgram& program, const GpuTask& task, std::int64_t copi
         job.dims[d] = {dim.count, dim.magic, dim.shift, dim.src_stride, dim.dst_stride};
       }
       move.rows = (std::int64_t{job.units} + job.row_units - 1) / job.row_units;
-      const JobKind kind = step.stamped == kStampedTarget ? kSent : step.stamped == kStampedSource ? kTaken : kLocal;
+      const JobKind kind = step.ll_side == kLLTarget ? kSent : step.ll_side == kLLSource ? kTaken : kLocal;
       move.in_ring = kind == kSent ? copy.dst_offset : copy.src_offset;
       moves[kind].push_back(move);
     }

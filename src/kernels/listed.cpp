@@ -18,9 +18,7 @@ namespace {
 constexpr std::size_t kMostBytes = 1 << 20;
 
 MoveKind kind_of(const Job& job) {
-  return job.stamped == kStampedTarget   ? MoveKind::fill
-         : job.stamped == kStampedSource ? MoveKind::take
-                                         : MoveKind::copy;
+  return job.ll_side == kLLTarget ? MoveKind::fill : job.ll_side == kLLSource ? MoveKind::take : MoveKind::copy;
 }
 
 Listed listed_by(MoveKind kind) {
@@ -28,7 +26,7 @@ Listed listed_by(MoveKind kind) {
 }
 
 std::int64_t unit_of(const Job& job) {
-  return job.stamped != 0 ? sizeof(std::uint32_t) : std::int64_t{1} << job.log_unit;
+  return job.ll_side != 0 ? sizeof(std::uint32_t) : std::int64_t{1} << job.log_unit;
 }
 
 // They may be of different buffers.
@@ -50,7 +48,7 @@ bool lie_alike(const GpuPlace& one, const GpuPlace& other, std::int64_t unit) {
 bool joins(const Bundle& bundle, const PlanRow& row) {
   const Job& one = bundle.front().move->job;
   const Job& other = row.move->job;
-  return one.stamped == other.stamped && one.log_unit == other.log_unit &&
+  return one.ll_side == other.ll_side && one.log_unit == other.log_unit &&
          lie_alike(one.src, other.src, unit_of(one)) && lie_alike(one.dst, other.dst, unit_of(one));
 }
 
@@ -97,8 +95,8 @@ bool add(const Bundle& bundle, std::size_t rows, const BlockCells* cells, int bl
     move.command = first.command;
     move.log_unit = first.log_unit;
     move.rows = static_cast<std::int8_t>(bundle.size());
-    if (first.stamped != 0)
-      (move.kind == MoveKind::fill ? move.dst : move.src).base += bundle.front().row * kStampedLine;
+    if (first.ll_side != 0)
+      (move.kind == MoveKind::fill ? move.dst : move.src).base += bundle.front().row * kLLLineBytes;
   }
   const Listed what = listed_by(move.kind);
   for (std::size_t n = 0; n < rows; ++n) {
@@ -114,7 +112,7 @@ bool add(const Bundle& bundle, std::size_t rows, const BlockCells* cells, int bl
         return false;
       if (move.kind != MoveKind::copy) {
         const bool fills = move.kind == MoveKind::fill;
-        const std::byte* const line = (fills ? job.dst : job.src).base + row.row * kStampedLine;
+        const std::byte* const line = (fills ? job.dst : job.src).base + row.row * kLLLineBytes;
         move.lines[n] = static_cast<std::int32_t>(between((fills ? move.dst : move.src).base, line));
       }
       if (cells != nullptr && move.kind == MoveKind::take) keep_own(all, move.dst.base, *cells, block);
@@ -175,8 +173,7 @@ std::optional<ListedParts> listed_of(const GpuProgram& program, int blocks, int 
 std::variant<ListedByCells, std::string> listed_by_cells(const Plan& plan, const GpuProgram& program,
                                                          const BlockCells& cells, int warps) {
   const auto moves = moves_of(program, listed_units(Listed::both));
-  if (!moves)
-    return "the plan waits, signals or combines: only what moves data in stamped lines or within the rank can";
+  if (!moves) return "the plan waits, signals or combines: only what moves data in LL lines or within the rank can";
   std::size_t rows = 0;
   for (const auto& kind : (*moves)[kRunPart]) rows += rows_of(kind).size();
   if (rows * sizeof(LanePlaces) > kMostBytes) return too_long();

@@ -51,7 +51,7 @@ GpuTaskHeader header_of(const GpuProgram& program, const GpuTask& task) {
   return header;
 }
 
-// Whether a task takes stamped lines, for which a block waits until they have come.
+// Whether a task takes LL lines, for which a block waits until they have come.
 bool takes_lines(const GpuProgram& program, const GpuTask& task) {
   const GpuTaskHeader header = header_of(program, task);
   const std::byte* const at = program.bytes.data() + task.offset;
@@ -60,7 +60,7 @@ bool takes_lines(const GpuProgram& program, const GpuTask& task) {
   for (std::int32_t s = 0; s < steps; ++s) {
     GpuStep step;
     std::memcpy(&step, at + header.steps + static_cast<std::size_t>(s) * sizeof step, sizeof step);
-    if (step.stamped == kStampedSource) return true;
+    if (step.ll_side == kLLSource) return true;
   }
   return false;
 }

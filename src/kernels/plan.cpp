@@ -164,7 +164,7 @@ class Operation::Kernels final : public KernelRuns {
     if (!topology.same_host(peer, runtime_.rank()) || !topology.same_island(peer, runtime_.rank()))
       return fmt::format("rank {} is {}: force path 'mpi'", peer,
                          topology.same_host(peer, runtime_.rank()) ? "in another island" : "on another host");
-    if (on_gpu_) return "force path 'peer:put,peer:eager,peer:stamped' or 'mpi'";
+    if (on_gpu_) return "force path 'peer:put,peer:eager,peer:ll' or 'mpi'";
     return "force path 'shared:put,shared:eager,shared:pull' or 'mpi'";
   }
 
@@ -245,13 +245,13 @@ class Operation::Kernels final : public KernelRuns {
   // A block waits for lines until they have come. If what brings them depends on what the same block does later, it
   // would wait for ever.
   void check_turns(const GpuProgram& lowered, int blocks) const {
-    const bool lines = std::any_of(plan_.buffers.begin(), plan_.buffers.end(),
-                                   [](const Buffer& b) { return b.home == Home::stamped; });
+    const bool lines =
+        std::any_of(plan_.buffers.begin(), plan_.buffers.end(), [](const Buffer& b) { return b.home == Home::ll; });
     if (!lines || plan_.deps.empty()) return;
     std::size_t most = 0;
     for (const int part : kPartsLowered) most = std::max(most, lowered.tasks[part].size());
     throw Error(
-        fmt::format("{}: device: a group of {} blocks; what it does by path 'peer:stamped' needs {}: give argument "
+        fmt::format("{}: device: a group of {} blocks; what it does by path 'peer:ll' needs {}: give argument "
                     "'blocks' as many, or force path 'peer:put,peer:eager'",
                     who(), blocks, most));
   }

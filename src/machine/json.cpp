@@ -10,6 +10,7 @@
 #include <set>
 
 #include "machine/corrections.hpp"
+#include "machine/path_names.hpp"
 #include "machine/profile.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/machine.hpp"
@@ -99,7 +100,8 @@ class Reader {
     if (root_.contains("paths")) read_paths(machine);
     if (root_.contains("unusable")) {
       object(root_["unusable"], "unusable");
-      for (const auto& [path, why] : root_["unusable"].items()) machine.unusable[path] = text(why, "unusable." + path);
+      for (const auto& [path, why] : root_["unusable"].items())
+        machine.unusable[current_path_name(path)] = text(why, "unusable." + path);
     }
     if (root_.contains("constants")) read_constants(machine.constants);
     if (root_.contains("collectives"))
@@ -236,7 +238,7 @@ class Reader {
       if (!root_.contains(network))
         fail(place,
              fmt::format("is \"{0}\", but the file has no network \"{0}\"; describe it, or leave this out", network));
-      machine.uses[path] = network;
+      machine.uses[current_path_name(path)] = network;
     }
   }
 
@@ -288,8 +290,9 @@ class Reader {
           section[key] = key.ends_with("per_run") ? not_negative(value, where) : positive(value, where);
         }
       }
-      machine.costs[path] = cost_of(section);
-      machine.costs[path].measured = measured;
+      PathCost& cost = machine.costs[current_path_name(path)];
+      cost = cost_of(section);
+      cost.measured = measured;
     }
   }
 

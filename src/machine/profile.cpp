@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "machine/corrections.hpp"
+#include "machine/path_names.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -168,7 +169,7 @@ Profile Profile::parsed(const std::string& text) {
       if (!value.is_number() || !std::isfinite(value.get<double>()) || value.get<double>() <= 0) {
         throw fail(fmt::format("\"{}\".\"{}\" is {}, not a positive number", section, key, value.dump()));
       }
-      profile.sections_[section][key] = value.get<double>();
+      profile.sections_[current_path_name(section)][key] = value.get<double>();
     }
   }
   const auto fail_at = [&](const auto& place, const auto& what) { throw fail(fmt::format("{}: {}", place, what)); };

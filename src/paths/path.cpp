@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "machine/path_names.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -98,8 +99,9 @@ const std::vector<Path>& all_paths() {
 }
 
 const Path& path_named(const std::string& name) {
+  const std::string current = current_path_name(name);
   for (const Path& path : all_paths()) {
-    if (path.name == name) return path;
+    if (path.name == current) return path;
   }
   throw Error(fmt::format("a plan names path '{}', which this build of Tasuki does not have", name));
 }

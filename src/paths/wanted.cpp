@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "machine/path_names.hpp"
 #include "paths/path.hpp"
 #include "tasuki/layout.hpp"
 
@@ -27,7 +28,7 @@ std::vector<std::string> listed(const std::string& names) {
   std::vector<std::string> all;
   for (std::size_t at = 0; at <= names.size();) {
     const std::size_t end = std::min(names.find(',', at), names.size());
-    all.push_back(names.substr(at, end - at));
+    all.push_back(current_path_name(names.substr(at, end - at)));
     at = end + 1;
   }
   return all;
@@ -44,7 +45,7 @@ std::vector<List> lists_of(const std::string& wanted) {
   for (const std::string& one : listed(wanted)) {
     const std::size_t equals = one.find('=');
     if (equals != std::string::npos) lists.push_back({one.substr(0, equals), {}});
-    lists.back().names.push_back(equals == std::string::npos ? one : one.substr(equals + 1));
+    lists.back().names.push_back(equals == std::string::npos ? one : current_path_name(one.substr(equals + 1)));
   }
   if (lists.front().names.empty()) lists.front().names.emplace_back("auto");
   return lists;

@@ -134,11 +134,9 @@ bool Builder::append(Verb verb, int peer, int src, int dst, std::span<const Stri
   }
   const auto count = static_cast<std::size_t>(last.copy_count);
   const auto first = static_cast<std::size_t>(last.first_copy);
-  const auto stamped = [this](int buffer) {
-    return plan_.buffers[static_cast<std::size_t>(buffer)].home == Home::stamped;
-  };
-  // in stamped memory every strided copy begins a line and fills it in its own order
-  const bool may_join = !stamped(src) && !stamped(dst);
+  const auto ll = [this](int buffer) { return plan_.buffers[static_cast<std::size_t>(buffer)].home == Home::ll; };
+  // in LL memory every strided copy begins a line and fills it in its own order
+  const bool may_join = !ll(src) && !ll(dst);
   if (!last_is_own_) {
     last.first_copy = static_cast<std::int32_t>(all.size());
     for (std::size_t k = 0; k < count; ++k) all.push_back(StridedCopy{all[first + k]});

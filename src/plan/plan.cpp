@@ -16,7 +16,7 @@ namespace {
 constexpr std::array<std::string_view, 7> kVerbs = {"copy", "put", "send", "recv", "signal", "wait", "reduce"};
 constexpr std::array<std::string_view, 5> kRoles = {"input", "output", "inout", "scratch", "signal"};
 
-constexpr std::array<std::string_view, 5> kHomes = {"own", "shared", "device", "stamped", "pinned"};
+constexpr std::array<std::string_view, 5> kHomes = {"own", "shared", "device", "ll", "pinned"};
 constexpr std::array<std::string_view, 10> kPurposes = {"user",   "ready",  "arrived", "available", "done",
                                                         "filled", "credit", "ring",    "outgoing",  "incoming"};
 
@@ -82,6 +82,7 @@ void parse(std::string_view name, Role& role) {
 }
 
 void parse(std::string_view name, Home& home) {
+  if (name == "stamped") name = "ll";  // what it was called until version 0.1
   parse_name(name, home, kHomes, "home");
 }
 void parse(std::string_view name, Purpose& purpose) {

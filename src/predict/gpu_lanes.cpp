@@ -48,10 +48,10 @@ bool ends_pass(const Plan& plan, std::size_t i) {
 double share_of_pass(const Plan& plan, std::size_t i) {
   const auto elsewhere = [&](std::size_t command) {
     const Buffer& from = plan.buffers[static_cast<std::size_t>(plan.commands[command].src)];
-    return from.rank != plan.rank || from.home == Home::stamped;
+    return from.rank != plan.rank || from.home == Home::ll;
   };
   // Strided lines are unpacked by a pass of their own.
-  if (plan.buffers[static_cast<std::size_t>(plan.commands[i].src)].home == Home::stamped) return 1;
+  if (plan.buffers[static_cast<std::size_t>(plan.commands[i].src)].home == Home::ll) return 1;
   std::size_t next = 0;
   std::size_t first = i;
   bool hidden = elsewhere(i);
@@ -71,7 +71,7 @@ double share_of_pass(const Plan& plan, std::size_t i) {
 
 bool in_lines(const Plan& plan, std::int32_t buffer, const Command& c) {
   const auto first = plan.copies.begin() + c.first_copy;
-  return plan.buffers[static_cast<std::size_t>(buffer)].home == Home::stamped &&
+  return plan.buffers[static_cast<std::size_t>(buffer)].home == Home::ll &&
          std::all_of(first, first + c.copy_count, [](const StridedCopy& copy) { return copy.ndims == 0; });
 }
 

@@ -20,17 +20,17 @@ bool ends_pass(const Plan& plan, std::size_t command);
 /// than all the others.
 double share_of_pass(const Plan& plan, std::size_t command);
 
-/// Whether all that the command moves is contiguous, and `buffer` is memory of stamped lines.
+/// Whether all that the command moves is contiguous, and `buffer` is memory of LL lines.
 bool in_lines(const Plan& plan, std::int32_t buffer, const Command& command);
-/// Whether more stamped lines are taken in the same pass after the command's. All come at the same time.
+/// Whether more LL lines are taken in the same pass after the command's. All come at the same time.
 bool more_lines(const Plan& plan, std::size_t command);
 /// Whether a put sends what the lane has added up right before it.
 bool sends_sum(const Plan& plan, std::size_t command);
-/// Whether a put sends stamped lines on as the lane takes or adds them up.
+/// Whether a put sends LL lines on as the lane takes or adds them up.
 bool sends_lines_on(const Plan& plan, std::size_t command);
-/// Whether the lane puts the same bytes into stamped lines of another rank after this put.
+/// Whether the lane puts the same bytes into LL lines of another rank after this put.
 bool puts_again(const Plan& plan, std::size_t command);
-/// Whether the lane sends on in stamped lines, as it arrives, what the command copies out of such lines, or adds up.
+/// Whether the lane sends on in LL lines, as it arrives, what the command copies out of such lines, or adds up.
 bool hands_on(const Plan& plan, std::size_t command);
 
 }  // namespace tasuki::detail

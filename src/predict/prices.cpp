@@ -222,8 +222,8 @@ class Pricing {
   void price_telling(const Plan& plan, std::size_t i, const Path& path, Work& work) {
     const Constants& constants = machine_.constants;
     const Command& c = plan.commands[i];
-    if (plan.buffers[static_cast<std::size_t>(c.dst)].home == Home::stamped) {
-      // Stamped lines need no telling. The signal stands for those that have not come when the first are handed on.
+    if (plan.buffers[static_cast<std::size_t>(c.dst)].home == Home::ll) {
+      // LL lines need no telling. The signal stands for those that have not come when the first are handed on.
       // What goes on to several ranks is put to all of them at once.
       if (i == 0 || plan.commands[i - 1].verb != Verb::put || plan.commands[i - 1].lane != c.lane) return;
       work.seconds = puts_again(plan, i - 1) ? 0 : (&work)[-1].tail;
@@ -240,7 +240,7 @@ class Pricing {
     if (c.loop >= 0) work.latency += constants.gpu_hop;
   }
 
-  // The price of the put that brought what the command takes out of stamped lines.
+  // The price of the put that brought what the command takes out of LL lines.
   double brought(const Plan& plan, const Command& c, const Path& path) const {
     Move move = move_of(plan, c, c.peer, plan.rank);
     move.add = DType::none;

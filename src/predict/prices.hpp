@@ -20,7 +20,7 @@ namespace tasuki::detail {
 /// cost a copy within the rank. Where both ranks send, a path of two passes was measured with both passes, one after
 /// the other on each core. There the put has the price less that of unpacking, because the command that unpacks has its
 /// own price. One way on hosts that is so of the last slice only, because the others are unpacked meanwhile. Contiguous
-/// stamped lines are taken as they arrive: to unpack them costs nothing more, and who hands them
+/// LL lines are taken as they arrive: to unpack them costs nothing more, and who hands them
 /// on begins before the last one is there. So the signal of such a put is seen when the first lines are there.
 struct Work {
   std::int32_t from = -1;  ///< ranks between which bytes cross; -1: the bytes stay on the rank

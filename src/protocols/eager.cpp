@@ -154,7 +154,7 @@ int EagerProtocol::filled(Builder& builder, const Link& link, int writer, int ow
 }
 
 int EagerProtocol::credit(Builder& builder, const Link& link, int writer, int owner) const {
-  return builder.counter(Purpose::credit, link.number, owner, writer, home_ == Home::stamped ? Home::device : home_);
+  return builder.counter(Purpose::credit, link.number, owner, writer, home_ == Home::ll ? Home::device : home_);
 }
 
 // Where the bytes of the next slice are in the ring, less where they are among what the link packs in the round.

@@ -29,8 +29,9 @@
 // kernel that begins need not wait. If both ranks send there is no credit: what arrived from the peer in the last epoch
 // says that the peer has unpacked all earlier epochs, and a ring holds at least two.
 //
-// Stamped. In a ring of kind `Home::stamped` every 16 bytes show by their stamp whether they have arrived. The counter
-// `filled` is in the plan, for the verifier, but has no memory: a wait for it ends when the stamps have arrived.
+// LL. In a ring of kind `Home::ll` every 16 bytes show by their flag, a byte of the epoch's number, whether they have
+// arrived. The counter `filled` is in the plan, for the verifier, but has no memory: a wait for it ends when the flags
+// have arrived.
 #pragma once
 
 #include "protocols/protocol.hpp"
@@ -51,7 +52,7 @@ class EagerProtocol final : public Protocol {
   void recv(Builder& builder, Link& link) const override;
   void close_recv(Builder& builder, Link& link) const override;
   /// Strided copies begin at multiples of this in the ring.
-  std::int64_t grain() const override { return home_ == Home::stamped ? kStampedData : 1; }
+  std::int64_t grain() const override { return home_ == Home::ll ? kLLLineData : 1; }
 
  private:
   std::vector<Slice> handed_over(const Link& link, std::int64_t rounds) const;
@@ -64,7 +65,7 @@ class EagerProtocol final : public Protocol {
   void grant(Builder& builder, const Link& link) const;
   /// Whether the receiver gives credit once an epoch.
   bool credit_by_epochs(const Link& link) const { return !link.mutual && link.slot == 0; }
-  bool credit_comes_late() const { return home_ == Home::device || home_ == Home::stamped; }
+  bool credit_comes_late() const { return home_ == Home::device || home_ == Home::ll; }
 
   Home home_;
   bool in_slices_;

@@ -11,8 +11,8 @@ struct Located {
   std::byte* base = nullptr;
   std::ptrdiff_t stride = 0;
   int copies = 1;
-  bool takes_turns = false;  ///< epoch e uses copy (first + e - 1) % copies
-  bool stamped = false;      ///< the buffer has stamped lines (Home::stamped), each with kStampedData bytes of the plan
+  bool takes_turns = false;      ///< epoch e uses copy (first + e - 1) % copies
+  bool ll = false;               ///< the buffer has LL lines (Home::ll), each with kLLLineData bytes of the plan
   const int* current = nullptr;  ///< the copy that `data()` shows: with turns read at first start, else at every start
   std::byte* copy(int i) const { return base + i * stride; }
 };

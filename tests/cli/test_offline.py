@@ -132,7 +132,7 @@ def test_collectives_on_gpus_are_planned_for_paths_between_gpus(tasuki, tmp_path
     on_gpus = ["--machine", "h200-2", "--memory", "device"]
     for kind in ("allreduce", "barrier"):
         text = tasuki("explain", kind, *on_gpus, "--plans", tmp_path, **NO_MPI)
-        assert "peer:stamped" in text and "shared:put" not in text and "cannot be shared" not in text
+        assert "peer:ll" in text and "shared:put" not in text and "cannot be shared" not in text
         assert tasuki("verify", tmp_path, "--json")["operations"][0]["ok"]
     assert "peer:" in tasuki("explain", "broadcast", "--bytes", 4096, *on_gpus, **NO_MPI)
 

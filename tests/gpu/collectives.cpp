@@ -97,7 +97,7 @@ std::vector<std::string> paths_for(const Context& ctx) {
   for (const std::string& path : gpu_paths(ctx)) {
     if (path == "auto") continue;
     // Puts cannot add, lines hold words only.
-    const bool one_pass = path == "peer:put" || path == "peer:copy" || path == "peer:stamped";
+    const bool one_pass = path == "peer:put" || path == "peer:copy" || path == "peer:ll";
     paths.push_back(path == "peer:copy" ? "peer:copy,peer:put,peer:eager" : one_pass ? path + ",peer:eager" : path);
     if (one_pass) paths.push_back("peer:pull,peer:eager," + path);
   }

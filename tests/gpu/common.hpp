@@ -84,7 +84,7 @@ inline std::vector<std::string> gpu_paths(const tasuki::Context& context) {
   if (context.size() == 1) return paths;
   // Across islands only messages travel; `auto` then is the hybrid.
   if (!in_islands()) {
-    paths.insert(paths.end(), {"peer:put", "peer:eager", "peer:stamped", "peer:copy"});
+    paths.insert(paths.end(), {"peer:put", "peer:eager", "peer:ll", "peer:copy"});
   }
   int gpus = 0;
   CUDA_OK(cudaGetDeviceCount(&gpus));

@@ -356,7 +356,7 @@ RANK_TEST("barrier-free: stencils in random blocks, with and without group barri
 #if defined(__CUDACC__)
   CHECK(barrier_free > 5);
 #else
-  CHECK((barrier_free > 0) == (ctx.size() == 1));  // in the memory of hosts there are no stamped lines
+  CHECK((barrier_free > 0) == (ctx.size() == 1));  // in the memory of hosts there are no LL lines
 #endif
 }
 

@@ -145,7 +145,7 @@ struct Case {
 };
 
 #if defined(__CUDACC__)
-const std::vector<std::string> kPaths = {"auto", "peer:put", "peer:eager", "peer:stamped", "mpi"};
+const std::vector<std::string> kPaths = {"auto", "peer:put", "peer:eager", "peer:ll", "mpi"};
 // What is passed on or added up waits for lines in an order that groups of few blocks cannot keep: device() says so.
 const std::string kAcross = "peer:put,peer:eager,mpi";
 constexpr unsigned kMostCells[] = {0, 20000, 300, 50, 12};
@@ -187,7 +187,7 @@ Case random_case(int ranks, std::mt19937& random, bool islands = false) {
 #if defined(__CUDACC__)
   if (c.reverse && c.path != "peer:eager" && c.path != "mpi") c.path = "peer:put,peer:eager";
   if (c.reverse && islands) c.path = kAcross;
-  if (c.path == "peer:stamped") std::fill(c.sizes.begin(), c.sizes.end(), 4);  // it carries words
+  if (c.path == "peer:ll") std::fill(c.sizes.begin(), c.sizes.end(), 4);  // it carries words
 #endif
   return c;
 }

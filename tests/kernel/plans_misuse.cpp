@@ -178,7 +178,7 @@ RANK_TEST("plans: handles that cannot be, and launches with others, are errors o
   tasuki::HaloOptions reverse;
   reverse.reverse = true;
 #if defined(__CUDACC__)
-  reverse.path = "peer:put,peer:eager";  // stamped lines that are added up need as many blocks as there are tasks
+  reverse.path = "peer:put,peer:eager";  // LL lines that are added up need as many blocks as there are tasks
 #endif
   Ring adding(ctx, reverse);
   CHECK(contains(error_of([&] { (void)adding.halo.device(); }), "it combines elements; call device_reducing"));

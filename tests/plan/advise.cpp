@@ -36,8 +36,7 @@ Machine host_of(int ranks, int cores) {
 
 Machine gpus(int ranks) {
   Machine machine = Machine::uniform(ranks, ranks, 0, true);
-  for (const char* path : {"peer:put", "peer:pull", "peer:eager", "peer:stamped"})
-    machine.costs[path] = cost(6e-6, 3.6e11);
+  for (const char* path : {"peer:put", "peer:pull", "peer:eager", "peer:ll"}) machine.costs[path] = cost(6e-6, 3.6e11);
   machine.costs["peer:copy"] = cost(1.5e-5, 3.9e11);
   machine.costs["self:gpu"] = cost(2e-6, 2e12);
   machine.unusable["nccl"] = "not in this test";

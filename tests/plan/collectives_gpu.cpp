@@ -98,12 +98,12 @@ TEST_CASE("GPUs: small collectives are sound on every path that can carry them, 
   Random random(32);
   const std::vector<std::string> paths{"auto",
                                        "peer:put,peer:eager",
-                                       "peer:put,peer:stamped",
+                                       "peer:put,peer:ll",
                                        "peer:copy,peer:eager",
                                        "peer:eager",
-                                       "peer:stamped,peer:eager",
+                                       "peer:ll,peer:eager",
                                        "peer:pull,peer:eager",
-                                       "peer:pull,peer:copy,peer:stamped,peer:eager",
+                                       "peer:pull,peer:copy,peer:ll,peer:eager",
                                        "mpi",
                                        "nccl"};
   int carried = 0;

@@ -73,6 +73,23 @@ TEST_CASE("a list of a direction holds for it, and the list before all of them f
   CHECK_FALSE(forces("nccl,peer", path_named("nccl")));
 }
 
+TEST_CASE("the old name of a path is understood in options, plans and machine files") {
+  const Path& ll = path_named("peer:stamped");
+  CHECK(ll.name == "peer:ll");
+  CHECK(allows("mpi,peer:stamped", ll));
+  CHECK(forces(wanted_in("i=peer:stamped", 0), ll));
+  CHECK(names("i=mpi,j=peer:stamped", ll));
+  CHECK_FALSE(allows("peer:stamped", path_named("peer:put")));
+  CHECK(path_complaint("peer:stamped", 0).empty());
+  CHECK(path_complaint("mpi,i=peer:stamped", 1).empty());
+  const Machine machine =
+      Machine::from_json(R"({"tasuki_machine": 1, "ranks": {"count": 2}, "paths": {"peer:stamped": {"latency": 3e-6}},)"
+                         R"( "unusable": {"peer:stamped": "why"}})",
+                         "old.json");
+  CHECK(machine.costs.at("peer:ll").one_way.latency == 3e-6);
+  CHECK(machine.unusable.at("peer:ll") == "why");
+}
+
 TEST_CASE("each direction takes its path, and pieces that cross several take that of the first") {
   for (const char* text : {"i=mpi,j=peer", "peer,i=mpi", "j=peer:eager,i=mpi"}) {
     const Planned planned = plan(eight(), halo_with(text));

@@ -44,7 +44,7 @@ Plan odd_plan() {
   plan.rank = 3;
   plan.ranks = 9;
   plan.paths = {"shared", "", "a path # with a sharp"};
-  plan.buffers = {{"襷 \t", 7, Role::signal, Home::stamped, Purpose::credit, -4, 8, -5, 3, 9, 2},
+  plan.buffers = {{"襷 \t", 7, Role::signal, Home::ll, Purpose::credit, -4, 8, -5, 3, 9, 2},
                   {"", -1, Role::output, Home::pinned, Purpose::incoming, INT32_MAX, -7, INT64_MAX, -2, 0, -3}};
   StridedCopy copy;
   copy.src_offset = INT64_MIN;
@@ -168,7 +168,9 @@ TEST_CASE("corrupt text is refused with its line") {
   refuses(read, with(text, "buffer 0", "bufer 0"), "line 3", "unknown kind of line 'bufer'");
   refuses(read, with(text, "inout", "both"), "line 3", "field 'role': 'both' is no role; it is one of input, output");
   refuses(read, with(text, "role inout", "role inout home away"), "line 3",
-          "field 'home': 'away' is no home; it is one of own, shared, device, stamped, pinned");
+          "field 'home': 'away' is no home; it is one of own, shared, device, ll, pinned");
+  CHECK(plan_from_text(with(text, "role inout", "role inout home stamped")).buffers[0].home ==
+        Home::ll);  // the old name
   refuses(read, with(text, "role inout", "role inout purpose none"), "line 3",
           "field 'purpose': 'none' is no purpose; it is one of user, ready");
   refuses(read, with(text, "bytes 192", "bytes 19x"), "line 3", "field 'bytes': '19x' is no integer");

@@ -65,15 +65,15 @@ TEST_CASE("collectives lowered for GPUs give what their plans promise, in one ke
   Random random(41);
   const std::vector<std::string> paths{"auto",
                                        "peer:put,peer:eager",
-                                       "peer:put,peer:stamped",
+                                       "peer:put,peer:ll",
                                        "peer:copy,peer:eager",
                                        "peer:eager",
-                                       "peer:stamped,peer:eager",
+                                       "peer:ll,peer:eager",
                                        "peer:copy,peer:put,peer:eager",
                                        "nccl",
                                        "peer:pull,peer:eager",
                                        "peer:pull,peer:copy,peer:eager",
-                                       "peer:pull,peer:stamped,peer:eager"};
+                                       "peer:pull,peer:ll,peer:eager"};
   int ran = 0;
   for (const CollectiveKind kind : all_collectives()) {
     for (const Algorithm* algorithm : algorithms_of(kind)) {
@@ -169,7 +169,7 @@ TEST_CASE("sums that go on in chunks are stored in two places at once, and are w
   CHECK(sent_on > before);
 }
 
-TEST_CASE("what comes in stamped lines goes on by the warp that takes it or adds to it") {
+TEST_CASE("what comes in LL lines goes on by the warp that takes it or adds to it") {
   struct One {
     CollectiveKind kind;
     const char* algorithm;
@@ -195,7 +195,7 @@ TEST_CASE("what comes in stamped lines goes on by the warp that takes it or adds
         shape.trees = one.arity > 0 ? 1 : 0;
         shape.arity = one.arity;
         shape.chunk = one.arity > 0 ? 16 * count : 0;
-        shape.path = "peer:stamped";
+        shape.path = "peer:ll";
         INFO(described(shape, 4));
         const Machine machine = Machine::uniform(4, 4, 0, true);
         World world;
@@ -225,7 +225,7 @@ TEST_CASE("warps that fill lines take as many where several ranks exchange them"
   shape.type = DType::u32;
   shape.count = 12'007;
   shape.algorithm = "direct";
-  shape.path = "peer:stamped";
+  shape.path = "peer:ll";
   const auto kinds = [&](int ranks) {
     World world;
     const Rank rank(world, plan(Machine::uniform(ranks, ranks, 0, true), shape).plan(0), 8, false, true);
@@ -240,7 +240,7 @@ TEST_CASE("warps that fill lines take as many where several ranks exchange them"
   for (const int ranks : {2, 3, 4}) run(Machine::uniform(ranks, ranks, 0, true), shape, 8, false, true, random);
 }
 
-TEST_CASE("small epochs by stamped lines run in rows, those that do more do not") {
+TEST_CASE("small epochs by LL lines run in rows, those that do more do not") {
   const auto of_rank = [](int rank, CollectiveKind kind, std::int64_t count, const std::string& path, DType type) {
     CollectiveShape shape;
     shape.kind = kind;
@@ -261,20 +261,20 @@ TEST_CASE("small epochs by stamped lines run in rows, those that do more do not"
   };
   using Count = std::map<RowKind, int>;
   // 250 words are three lines of 120, 120 and 10.
-  const auto allreduce = of_rank(0, CollectiveKind::allreduce, 250, "peer:stamped", DType::f32);
+  const auto allreduce = of_rank(0, CollectiveKind::allreduce, 250, "peer:ll", DType::f32);
   CHECK(kinds(allreduce) == Count{{RowKind::fill, 3}, {RowKind::combine, 3}});
   CHECK(allreduce->reduces);
   CHECK(allreduce->type == DType::f32);
   CHECK(allreduce->rows.size() % kGpuWarps == 0);
   CHECK(allreduce->places.size() == allreduce->rows.size() * kLanes);
   // One way: the receiver tells the sender that it may go on, who waits for that before it fills lines.
-  const auto sender = of_rank(1, CollectiveKind::reduce, 250, "peer:stamped", DType::f64);
+  const auto sender = of_rank(1, CollectiveKind::reduce, 250, "peer:ll", DType::f64);
   CHECK(kinds(sender) == Count{{RowKind::fill, 5}});
   CHECK(sender->rows.front().signal.counter != nullptr);
-  CHECK(kinds(of_rank(0, CollectiveKind::reduce, 250, "peer:stamped", DType::f64)) ==
+  CHECK(kinds(of_rank(0, CollectiveKind::reduce, 250, "peer:ll", DType::f64)) ==
         Count{{RowKind::combine, 5}, {RowKind::tell, 1}});
   // More lines than there are warps: each kind has its share of them, and every line is in one row.
-  const auto large = of_rank(0, CollectiveKind::allreduce, 132 * 8 * 120 + 7, "peer:stamped", DType::f32);
+  const auto large = of_rank(0, CollectiveKind::allreduce, 132 * 8 * 120 + 7, "peer:ll", DType::f32);
   CHECK(large.value().places.empty());
   CHECK(large->rows.size() == 132 * kGpuWarps);
   std::map<RowKind, std::map<std::uint32_t, int>> lines;
@@ -291,7 +291,7 @@ TEST_CASE("small epochs by stamped lines run in rows, those that do more do not"
   CHECK(!of_rank(0, CollectiveKind::allreduce, 250, "peer:put,peer:eager", DType::f32));  // signals after puts
 }
 
-TEST_CASE("what an allreduce between two GPUs adds up is one step, and its stamped lines need no signal") {
+TEST_CASE("what an allreduce between two GPUs adds up is one step, and its LL lines need no signal") {
   Random random(42);
   for (const bool in_place : {false, true}) {
     CollectiveShape shape;
@@ -301,7 +301,7 @@ TEST_CASE("what an allreduce between two GPUs adds up is one step, and its stamp
     shape.count = 64;
     shape.in_place = in_place;
     shape.algorithm = "exchange";
-    shape.path = "peer:stamped";
+    shape.path = "peer:ll";
     World world;
     for (const Plan& plan : tasuki::plan(Machine::uniform(2, 2, 0, true), shape).plans()) {
       const Rank rank(world, plan, 132, false);

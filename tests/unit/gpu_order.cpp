@@ -39,8 +39,7 @@ struct Bound {
     for (std::size_t i = 0; i < program.plan.buffers.size(); ++i) {
       memory.emplace_back(static_cast<std::size_t>(program.plan.buffers[i].bytes) + 16);
       for (std::byte& b : memory.back()) b = random != nullptr ? static_cast<std::byte>((*random)()) : std::byte{};
-      program.where.push_back(
-          {memory.back().data(), 0, 1, false, program.plan.buffers[i].home == Home::stamped, nullptr});
+      program.where.push_back({memory.back().data(), 0, 1, false, program.plan.buffers[i].home == Home::ll, nullptr});
     }
   }
 };
@@ -444,11 +443,11 @@ TEST_CASE("what the kernel cannot do is refused") {
   refused(
       [](Builder& b) {
         const int a = b.buffer("a", 0, Role::input, 480);
-        const int out = b.buffer("out", 0, Role::scratch, 480, 1, Home::stamped);
+        const int out = b.buffer("out", 0, Role::scratch, 480, 1, Home::ll);
         b.begin_lane();
         b.reduce(1, a, out, std::array{piece(0, 0, 480)}, 0, 0, DType::f32);
       },
-      "command #0 reduces sum of f32 into stamped lines");
+      "command #0 reduces sum of f32 into LL lines");
   refused(
       [](Builder& b) {
         const int a = b.buffer("a", 0, Role::input, 8 * kGpuSteps + 8);

@@ -17,18 +17,18 @@ using namespace gpu_view;
 
 namespace {
 
-// A lane that takes 35 stamped lines and, before or after, tells a credit.
+// A lane that takes 35 LL lines and, before or after, tells a credit.
 Program receiver_of_lines(std::byte* memory, bool tells_first) {
   Builder builder("test", 0, 2);
-  builder.set_path("peer:stamped");
+  builder.set_path("peer:ll");
   const int a = builder.buffer("a", 0, Role::inout, 16 << 10);
-  const int in = builder.buffer("in", 0, Role::scratch, 16 << 10, 2, Home::stamped);
+  const int in = builder.buffer("in", 0, Role::scratch, 16 << 10, 2, Home::ll);
   const int credit = builder.counter("credit<0", 1, Home::device);
   StridedCopy copy;
   copy.block = 16 << 10;
   builder.begin_lane();
   if (tells_first) builder.signal(1, credit);
-  builder.wait(1, builder.counter("filled<1", 0, Home::stamped));
+  builder.wait(1, builder.counter("filled<1", 0, Home::ll));
   builder.copy(1, in, a, std::array{copy}, 0, 0);
   if (!tells_first) builder.signal(1, credit);
   return bound(builder.finish(), memory);
@@ -122,7 +122,7 @@ TEST_CASE("a plan's parts: a put sends in the start, its receiver waits in the w
   CHECK(lowered.messages.empty());
 }
 
-TEST_CASE("a stamped ring: what goes in comes out, in lines and parts of lines, and nothing is signalled") {
+TEST_CASE("a LL ring: what goes in comes out, in lines and parts of lines, and nothing is signalled") {
   std::mt19937 random(12);
   for (int round = 0; round < 100; ++round) {
     // A block and a scattered box go through the ring, each from the beginning of a line on.
@@ -135,7 +135,7 @@ TEST_CASE("a stamped ring: what goes in comes out, in lines and parts of lines, 
     second.block = block;
     second.ndims = 1;
     second.dims[0] = {rows, block + 4 * static_cast<std::int64_t>(random() % 3), block};
-    second.dst_offset = (first.block + kStampedData - 1) / kStampedData * kStampedData;
+    second.dst_offset = (first.block + kLLLineData - 1) / kLLLineData * kLLLineData;
     constexpr std::size_t kBytes = 6000;
     std::vector<std::byte> from(kBytes);
     for (auto& byte : from) byte = static_cast<std::byte>(random());
@@ -143,17 +143,17 @@ TEST_CASE("a stamped ring: what goes in comes out, in lines and parts of lines, 
     std::vector<std::byte> to(kBytes);
 
     Builder builder("test", 0, 2);
-    builder.set_path("peer:stamped");
+    builder.set_path("peer:ll");
     const std::int64_t bytes = second.dst_offset + rows * block;
     const int a = builder.buffer("a", 0, Role::input, kBytes);
     const int b = builder.buffer("b", 0, Role::output, kBytes);
-    const int out = builder.buffer("out", 1, Role::scratch, bytes, 2, Home::stamped);
-    const int in = builder.buffer("in", 0, Role::scratch, bytes, 2, Home::stamped);
+    const int out = builder.buffer("out", 1, Role::scratch, bytes, 2, Home::ll);
+    const int in = builder.buffer("in", 0, Role::scratch, bytes, 2, Home::ll);
     builder.begin_lane();
     builder.put(1, a, out, std::array{first, second}, 0, 0);
-    builder.signal(1, builder.counter("filled<0", 1, Home::stamped));
+    builder.signal(1, builder.counter("filled<0", 1, Home::ll));
     builder.begin_lane();
-    builder.wait(1, builder.counter("filled<1", 0, Home::stamped));
+    builder.wait(1, builder.counter("filled<1", 0, Home::ll));
     std::array back{first, second};
     for (auto& copy : back) std::swap(copy.src_offset, copy.dst_offset);
     std::swap(back[1].dims[0].src_stride, back[1].dims[0].dst_stride);
@@ -168,7 +168,7 @@ TEST_CASE("a stamped ring: what goes in comes out, in lines and parts of lines, 
       const View view(lowered, tasks[t]);
       REQUIRE(view.lanes().front().size() == 1);  // no signal, no wait
       const auto step = view.get<GpuStep>(view.header.steps, 0);
-      CHECK(step.stamped == (t == 1 ? kStampedTarget : kStampedSource));
+      CHECK(step.ll_side == (t == 1 ? kLLTarget : kLLSource));
       follow(view, step);
     }
     std::vector<std::byte> expected(kBytes);
@@ -283,14 +283,14 @@ TEST_CASE("moves that follow each other are dealt out together, each between its
 TEST_CASE("of few blocks each goes to the task that would else be the last to end") {
   std::vector<std::byte> memory(std::size_t{1} << 20);
   Builder builder("test", 0, 2);
-  builder.set_path("peer:stamped");
+  builder.set_path("peer:ll");
   const int a = builder.buffer("a", 0, Role::inout, 1 << 20);
-  const int out = builder.buffer("out", 1, Role::scratch, 1 << 18, 1, Home::stamped);
+  const int out = builder.buffer("out", 1, Role::scratch, 1 << 18, 1, Home::ll);
   StridedCopy copy;
   copy.block = 90 << 10;  // 192 lines
   builder.begin_lane();
   builder.put(1, a, out, std::array{copy}, 0, 0);
-  builder.signal(1, builder.counter("filled<0", 1, Home::stamped));
+  builder.signal(1, builder.counter("filled<0", 1, Home::ll));
   builder.begin_lane();
   copy.block = 30 << 10;  // 60 rows
   copy.dst_offset = 1 << 19;
@@ -368,10 +368,10 @@ TEST_CASE("scattered numbers in lines are sent by all blocks, then taken by all;
   std::vector<std::byte> memory(64);  // only addresses are taken of it
   for (const bool scattered : {true, false}) {
     Builder builder("test", 0, 2);
-    builder.set_path("peer:stamped");
+    builder.set_path("peer:ll");
     const int a = builder.buffer("a", 0, Role::inout, 64 * kNumbers);
-    const int out = builder.buffer("out", 1, Role::scratch, 4 * kNumbers, 2, Home::stamped);
-    const int in = builder.buffer("in", 0, Role::scratch, 4 * kNumbers, 2, Home::stamped);
+    const int out = builder.buffer("out", 1, Role::scratch, 4 * kNumbers, 2, Home::ll);
+    const int in = builder.buffer("in", 0, Role::scratch, 4 * kNumbers, 2, Home::ll);
     StridedCopy pack;
     pack.block = 4 * kNumbers;
     StridedCopy unpack = pack;
@@ -384,7 +384,7 @@ TEST_CASE("scattered numbers in lines are sent by all blocks, then taken by all;
     builder.begin_lane();
     builder.put(1, a, out, std::array{pack}, 0, 0);
     builder.begin_lane();
-    builder.wait(1, builder.counter("filled<1", 0, Home::stamped));
+    builder.wait(1, builder.counter("filled<1", 0, Home::ll));
     builder.copy(1, in, a, std::array{unpack}, 0, 0);
     const Program program = bound(builder.finish(), memory.data());
     CHECK(lower(program, 8, true).rounds[kBoth].size() == (scattered ? 2 : 1));

@@ -42,13 +42,13 @@ struct World {
   std::map<std::array<int, 3>, std::deque<Bytes>> messages;  // from, to, tag
 
   Located where(const Buffer& b) {
-    const std::int64_t lines = (b.bytes + kStampedData - 1) / kStampedData;
-    const std::int64_t room = ((b.home == Home::stamped ? lines * kStampedLine : b.bytes) + 63) / 64 * 64;
+    const std::int64_t lines = (b.bytes + kLLLineData - 1) / kLLLineData;
+    const std::int64_t room = ((b.home == Home::ll ? lines * kLLLineBytes : b.bytes) + 63) / 64 * 64;
     auto& found = memory[{b.rank, b.label()}];
     if (!found) found = std::make_shared<Bytes>(static_cast<std::size_t>(room * b.ring + 64));
     std::byte* base = found->data();
     base += (64 - reinterpret_cast<std::uintptr_t>(base) % 64) % 64;
-    return {base, room, b.ring, b.ring > 1, b.home == Home::stamped, nullptr};
+    return {base, room, b.ring, b.ring > 1, b.home == Home::ll, nullptr};
   }
 };
 
@@ -233,9 +233,9 @@ class Rank {
     if (s.verb == Verb::wait && *s.counter < target_of(s)) return false;
     sent_on += s.sends;
     if (s.tiles > 0) {
-      if (!stamps(view, lane, false)) return false;
+      if (!flags(view, lane, false)) return false;
       follow(view, s, epoch_);
-      stamps(view, lane, true);
+      flags(view, lane, true);
     }
     if (s.verb == Verb::signal) *s.counter = target_of(s);
     if (s.awaited != 0) ends_[static_cast<std::size_t>(s.end)] = epoch_;
@@ -243,22 +243,22 @@ class Rank {
     return true;
   }
 
-  // Sets the stamps of what a step and those with it fill, or says whether those are there that they take.
-  bool stamps(const View& view, const Cursor& lane, bool set) const {
+  // Sets the flags of what a step and those with it fill, or says whether those are there that they take.
+  bool flags(const View& view, const Cursor& lane, bool set) const {
     const GpuStep& head = lane.steps[lane.at];
-    const auto stamp = static_cast<std::byte>(epoch_ & 0xff);
+    const auto flag = static_cast<std::byte>(epoch_ & 0xff);
     for (std::int32_t k = 0; k <= head.followers + head.joined; ++k) {
       const GpuStep& s = lane.steps[lane.at + static_cast<std::size_t>(k)];
-      if (s.stamped != (set ? kStampedTarget : kStampedSource)) continue;
+      if (s.ll_side != (set ? kLLTarget : kLLSource)) continue;
       for (std::int32_t c = s.first_copy; c < s.first_copy + s.copies; ++c) {
         const auto copy = view.get<GpuCopy>(view.header.copies, c);
         std::byte* const lines = base_of(set ? s.dst : s.src, epoch_) + (set ? copy.dst_offset : copy.src_offset);
         for (std::uint32_t unit = 0; unit < copy.units; ++unit) {
           if (unit % kLineWords >= 32) continue;
           std::byte& there =
-              lines[static_cast<std::size_t>(unit / kLineWords) * kStampedLine + unit % kLineWords * 16 + 15];
-          if (set) there = stamp;
-          if (there != stamp) return false;
+              lines[static_cast<std::size_t>(unit / kLineWords) * kLLLineBytes + unit % kLineWords * 16 + 15];
+          if (set) there = flag;
+          if (there != flag) return false;
         }
       }
     }

@@ -40,7 +40,7 @@ inline Program bound(Plan plan, const std::function<std::byte*(const Buffer&)>& 
   for (const Buffer& buffer : program.plan.buffers) {
     const bool counts = buffer.role == Role::signal;
     program.where.push_back({counts ? reinterpret_cast<std::byte*>(&counters[next++ % 16]) : at(buffer), 0, 1, false,
-                             buffer.home == Home::stamped, nullptr});
+                             buffer.home == Home::ll, nullptr});
   }
   return program;
 }
@@ -80,7 +80,7 @@ struct View {
   }
 };
 
-/// Where byte `byte` of word `word` is in stamped lines: words below 96 of a line whole in the thread's 16 bytes, those
+/// Where byte `byte` of word `word` is in LL lines: words below 96 of a line whole in the thread's 16 bytes, those
 /// after them in the last three of them.
 inline std::size_t in_lines(std::size_t word, std::size_t byte) {
   const std::size_t line = word / kLineWords * 512;
@@ -92,7 +92,7 @@ inline std::size_t in_lines(std::size_t word, std::size_t byte) {
 
 inline void move_word(const GpuStep& step, const std::byte* src, std::byte* dst, std::size_t word) {
   for (std::size_t i = 0; i < 4; ++i) {
-    if (step.stamped == kStampedTarget) {
+    if (step.ll_side == kLLTarget) {
       dst[in_lines(word, i)] = src[i];
     } else {
       dst[i] = src[in_lines(word, i)];
@@ -147,7 +147,7 @@ inline void combine(const View& view, std::int32_t s, const GpuCopy& copy, std::
       const auto its = k == 0 ? copy : view.get<GpuCopy>(view.header.copies, operand.first_copy);
       for (std::uint32_t i = 0; i < each; ++i) {
         const std::byte* src = base_of(operand.src, epoch);
-        if (operand.stamped == kStampedSource) {
+        if (operand.ll_side == kLLSource) {
           for (std::size_t b = 0; b < 4; ++b) piece(there, i)[b] = src[its.src_offset + in_lines(first + i, b)];
         } else {
           std::memcpy(piece(there, i), src + offsets_of(view, its, first + i, scale).first,
@@ -165,7 +165,7 @@ inline void combine(const View& view, std::int32_t s, const GpuCopy& copy, std::
       const auto its = view.get<GpuCopy>(view.header.copies, put.first_copy);
       for (std::uint32_t i = 0; i < each; ++i) {
         std::byte* const also = base_of(put.dst, epoch);
-        if (put.stamped == kStampedTarget) {
+        if (put.ll_side == kLLTarget) {
           for (std::size_t b = 0; b < 4; ++b) also[its.dst_offset + in_lines(first + i, b)] = piece(here, i)[b];
         } else {
           std::memcpy(also + offsets_of(view, its, first + i, scale).second, piece(here, i),
@@ -199,7 +199,7 @@ inline std::int64_t follow(const View& view, const GpuStep& deal, std::uint32_t 
       const auto [src, dst] = offsets_of(view, copy, unit, std::int64_t{1} << copy.log_unit);
       const std::byte* const at = base_of(step.src, epoch) + src;
       std::byte* const to_place = base_of(step.dst, epoch) + dst;
-      if (step.stamped != 0) {
+      if (step.ll_side != 0) {
         REQUIRE(copy.log_unit == 2);
         move_word(step, at, to_place, unit);
       } else {

@@ -1,4 +1,4 @@
-// The code that a GPU's warps run, run on a processor: tiles of strided copies, stamped lines, additions.
+// The code that a GPU's warps run, run on a processor: tiles of strided copies, LL lines, additions.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -40,7 +40,7 @@ StridedCopy turned(StridedCopy copy) {
 
 // Packed on the side of the destination, from the beginning of the given line on.
 StridedCopy packed(StridedCopy copy, std::int64_t line) {
-  copy.dst_offset = line * kStampedData;
+  copy.dst_offset = line * kLLLineData;
   std::int64_t stride = copy.block;
   for (int d = copy.ndims - 1; d >= 0; --d) {
     copy.dims[d].dst_stride = stride;
@@ -75,25 +75,25 @@ struct Work {
   }
 };
 
-Located at(std::vector<std::byte>& bytes, bool stamped = false) {
-  return {bytes.data(), 0, 1, false, stamped, nullptr};
+Located at(std::vector<std::byte>& bytes, bool ll = false) {
+  return {bytes.data(), 0, 1, false, ll, nullptr};
 }
 
 const auto forever = [] { return true; };
 
 template <int Most>
-void fill(const Work& work, std::uint32_t stamp) {
+void fill(const Work& work, std::uint32_t flag) {
   for (std::uint32_t first = 0; first < work.lines(); first += Most) {
-    warp::run([&] { fill_lines<Most>(work.tile(first, Most), stamp); });
+    warp::run([&] { fill_lines<Most>(work.tile(first, Most), flag); });
   }
 }
 
 template <int Most, class More>
-bool take(const Work& work, std::uint32_t stamp, const More& more) {
+bool take(const Work& work, std::uint32_t flag, const More& more) {
   std::atomic<int> came{0};
   std::uint32_t tiles = 0;
   for (std::uint32_t first = 0; first < work.lines(); first += Most, ++tiles) {
-    warp::run([&] { came += take_lines<Most>(work.tile(first, Most), stamp, more) ? 1 : 0; });
+    warp::run([&] { came += take_lines<Most>(work.tile(first, Most), flag, more) ? 1 : 0; });
   }
   CHECK((came == 0 || came == static_cast<int>(32 * tiles)));  // all threads of a warp say the same
   return came > 0;
@@ -101,20 +101,20 @@ bool take(const Work& work, std::uint32_t stamp, const More& more) {
 
 }  // namespace
 
-TEST_CASE("warps: what goes into stamped lines comes out of them, whatever the epoch, and nothing else is touched") {
+TEST_CASE("warps: what goes into LL lines comes out of them, whatever the epoch, and nothing else is touched") {
   std::mt19937 random(21);
   for (int round = 0; round < 40; ++round) {
     const StridedCopy copy = packed(random_copy(random), static_cast<std::int64_t>(random() % 3));
     auto from = random_bytes(random, kField);
     auto to = random_bytes(random, kField);
-    std::vector<std::byte> ring(static_cast<std::size_t>(copy.bytes() / kStampedData + 4) * kStampedLine);
-    const auto stamp = static_cast<std::uint32_t>(random());
+    std::vector<std::byte> ring(static_cast<std::size_t>(copy.bytes() / kLLLineData + 4) * kLLLineBytes);
+    const auto flag = static_cast<std::uint32_t>(random());
     const Work put(copy, at(from), at(ring, true));
     const Work get(turned(copy), at(ring, true), at(to));
     if (round % 2 == 0) {
-      fill<1>(put, stamp);
+      fill<1>(put, flag);
     } else {
-      fill<kTileRows>(put, stamp);
+      fill<kTileRows>(put, flag);
     }
     auto expected = to;
     for (std::uint32_t n = 0; n < put.copy().units; ++n) {
@@ -134,9 +134,9 @@ TEST_CASE("warps: what goes into stamped lines comes out of them, whatever the e
       }
     }
     if (round % 3 == 0) {
-      CHECK(take<1>(get, stamp, forever));
+      CHECK(take<1>(get, flag, forever));
     } else {
-      CHECK(take<kTileRows>(get, stamp, forever));
+      CHECK(take<kTileRows>(get, flag, forever));
     }
     CHECK((to == expected));
   }
@@ -148,7 +148,7 @@ TEST_CASE("warps: lines are taken as they come, and what never comes is given up
   copy.block = 4 * 700;  // six lines, the last one with 100 words
   auto from = random_bytes(random, 2800);
   std::vector<std::byte> to(2800);
-  std::vector<std::byte> ring(6 * kStampedLine);
+  std::vector<std::byte> ring(6 * kLLLineBytes);
   for (std::uint32_t epoch = 254; epoch < 260; ++epoch) {
     for (auto& byte : from) byte = static_cast<std::byte>(random());
     const Work put(copy, at(from), at(ring, true));
@@ -190,30 +190,30 @@ TEST_CASE("warps: tiles of units of all sizes") {
 
 namespace {
 
-// The warps of a step that combines what lies at `from`, packed or in stamped lines, with what is at `to`.
+// The warps of a step that combines what lies at `from`, packed or in LL lines, with what is at `to`.
 struct Combining {
   TaskDraft task;
   std::vector<const std::byte*> from;
-  std::vector<bool> stamped;
+  std::vector<bool> ll;
   std::byte* to = nullptr;
-  std::vector<std::vector<std::byte>> rings = {};  // stamped lines in which the result goes on
+  std::vector<std::vector<std::byte>> rings = {};  // LL lines in which the result goes on
 
   void add(const StridedCopy& copy, const Located& src, const Located& dst, std::int64_t form) {
     task.add_copy(copy, src, dst, form);
     from.push_back(src.base);
-    stamped.push_back(src.stamped);
+    ll.push_back(src.ll);
     to = dst.base;
   }
 
   template <class More>
-  bool run(DType type, ReduceOp op, bool begins, bool by_lines, std::uint32_t rows, std::uint32_t stamp,
+  bool run(DType type, ReduceOp op, bool begins, bool by_lines, std::uint32_t rows, std::uint32_t flag,
            const More& more) {
     const Combination c{type, op, begins, static_cast<int>(from.size()) - 1, static_cast<int>(rings.size())};
     const auto onward = [&](int k) { return rings[static_cast<std::size_t>(k)].data(); };
     const auto operand = [&](int k) {
       const auto i = static_cast<std::size_t>(k);
       const GpuCopy& copy = task.copies[i];
-      return Operand{copy, task.dims.data() + copy.first_dim, from[i], stamped[i]};
+      return Operand{copy, task.dims.data() + copy.first_dim, from[i], ll[i]};
     };
     const std::uint32_t all = (task.copies[0].units + task.copies[0].row_units - 1) / task.copies[0].row_units;
     std::atomic<std::uint32_t> came{0};
@@ -221,7 +221,7 @@ struct Combining {
     for (std::uint32_t first = 0; first < all; first += rows, ++tiles) {
       warp::run([&] {
         const auto tile = [&](auto add) {
-          return combine_tile(c, add, by_lines, first, rows, to, operand, onward, stamp, more);
+          return combine_tile(c, add, by_lines, first, rows, to, operand, onward, flag, more);
         };
         came += with_adder(type, op, tile) ? 1 : 0;
       });
@@ -302,13 +302,13 @@ TEST_CASE("warps: several operands, out of lines, packed memory or both, into wh
       std::vector<std::vector<std::byte>> rings;
       Combining warps;
       for (std::size_t k = 1; k <= 1 + static_cast<std::size_t>(round) % 4; ++k) {
-        const bool stamped = lines && (k == 1 || random() % 2 == 0);
+        const bool ll = lines && (k == 1 || random() % 2 == 0);
         const bool copies = begins && k == 1;
         const auto f = copies ? select_copy(copy) : select_reduce(copy, dtype, combine);
         f(copy, place(k).base, expected.data());
         const std::int64_t form = lines ? kByLines : wide ? kByWide : size_of(dtype);
-        if (stamped) {
-          rings.emplace_back(static_cast<std::size_t>(copy.block / kStampedData + 2) * kStampedLine);
+        if (ll) {
+          rings.emplace_back(static_cast<std::size_t>(copy.block / kLLLineData + 2) * kLLLineBytes);
           ::fill<kTileRows>(Work(copy, place(k), at(rings.back(), true)), 9);
           const Located ring{rings.back().data(), 0, 1, false, true, nullptr};
           warps.add(copy, ring, place(0), form);
@@ -316,7 +316,7 @@ TEST_CASE("warps: several operands, out of lines, packed memory or both, into wh
           warps.add(copy, place(k), place(0), form);
         }
       }
-      const auto ring_bytes = static_cast<std::size_t>(copy.block / kStampedData + 2) * kStampedLine;
+      const auto ring_bytes = static_cast<std::size_t>(copy.block / kLLLineData + 2) * kLLLineBytes;
       if (lines) warps.rings.assign(random() % 3, std::vector<std::byte>(ring_bytes));
       CHECK(warps.run(dtype, combine, begins, lines, round % 2 == 0 ? 1 : kTileRows, 9, forever));
       CHECK(std::equal(expected.begin(), expected.end(), memory.begin()));
@@ -350,7 +350,7 @@ TEST_CASE("warps: several operands, out of lines, packed memory or both, into wh
 }
 
 TEST_CASE("warps: a reduction out of lines that never come is given up") {
-  std::vector<std::byte> ring(2 * kStampedLine);
+  std::vector<std::byte> ring(2 * kLLLineBytes);
   std::vector<double> to(60, 1.5);
   const auto before = to;
   StridedCopy whole;

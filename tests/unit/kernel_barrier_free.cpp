@@ -52,7 +52,7 @@ class TwoRanks {
                            .width = shadow,
                            .memory = Memory::device});
     halo.cuts = cuts;
-    halo.path = "peer:stamped";
+    halo.path = "peer:ll";
     const Planned planned = plan(shipped_machine("h200-2"), halo);
     CHECK(verify(planned.plans()).ok());
     for (const Plan& plan : planned.plans()) {
@@ -87,8 +87,8 @@ class TwoRanks {
  private:
   std::byte* memory_of(const Buffer& buffer) {
     auto& found = memory_[{buffer.rank, buffer.label()}];
-    const std::int64_t lines = (buffer.bytes + kStampedData - 1) / kStampedData;
-    const std::int64_t bytes = buffer.home == Home::stamped ? lines * kStampedLine : buffer.bytes;
+    const std::int64_t lines = (buffer.bytes + kLLLineData - 1) / kLLLineData;
+    const std::int64_t bytes = buffer.home == Home::ll ? lines * kLLLineBytes : buffer.bytes;
     if (!found) found = std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(bytes * buffer.ring + 64));
     return found->data();
   }

@@ -74,7 +74,7 @@ class Carried {
 TEST_CASE("listed moves of any group move exactly the bytes of random plans") {
   std::mt19937 random(21);
   for (int round = 0; round < 100; ++round) {
-    // A block and a scattered box go through a stamped ring, another box is copied.
+    // A block and a scattered box go through a LL ring, another box is copied.
     StridedCopy whole;
     whole.block = 4 * static_cast<std::int64_t>(1 + random() % 900);
     StridedCopy box;
@@ -83,7 +83,7 @@ TEST_CASE("listed moves of any group move exactly the bytes of random plans") {
     box.ndims = 1;
     box.dims[0] = {static_cast<std::int64_t>(1 + random() % 70),
                    box.block + 4 * static_cast<std::int64_t>(random() % 3), box.block};
-    box.dst_offset = (whole.block + kStampedData - 1) / kStampedData * kStampedData;
+    box.dst_offset = (whole.block + kLLLineData - 1) / kLLLineData * kLLLineData;
     StridedCopy local;
     local.block = std::array<std::int64_t, 5>{1, 2, 4, 16, 24}[random() % 5];
     local.ndims = 1;
@@ -96,20 +96,20 @@ TEST_CASE("listed moves of any group move exactly the bytes of random plans") {
     std::vector<std::byte> beside(kBytes);
 
     Builder builder("test", 0, 2);
-    builder.set_path("peer:stamped");
+    builder.set_path("peer:ll");
     const std::int64_t bytes = box.dst_offset + box.dims[0].count * box.block;
     const int a = builder.buffer("a", 0, Role::input, kBytes);
     const int b = builder.buffer("b", 0, Role::output, kBytes);
     const int c = builder.buffer("c", 0, Role::output, kBytes);
-    const int out = builder.buffer("out", 1, Role::scratch, bytes, 2, Home::stamped);
-    const int in = builder.buffer("in", 0, Role::scratch, bytes, 2, Home::stamped);
+    const int out = builder.buffer("out", 1, Role::scratch, bytes, 2, Home::ll);
+    const int in = builder.buffer("in", 0, Role::scratch, bytes, 2, Home::ll);
     builder.begin_lane();
     builder.put(1, a, out, std::array{whole, box}, 0, 0);
-    builder.signal(1, builder.counter("filled<0", 1, Home::stamped));
+    builder.signal(1, builder.counter("filled<0", 1, Home::ll));
     builder.begin_lane();
     builder.copy(0, a, c, std::array{local}, 0, 0);
     builder.begin_lane();
-    builder.wait(1, builder.counter("filled<1", 0, Home::stamped));
+    builder.wait(1, builder.counter("filled<1", 0, Home::ll));
     std::array back{whole, box};
     for (auto& copy : back) std::swap(copy.src_offset, copy.dst_offset);
     std::swap(back[1].dims[0].src_stride, back[1].dims[0].dst_stride);

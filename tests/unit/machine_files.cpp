@@ -64,10 +64,10 @@ TEST_CASE("on two H200s reductions of 16 MiB are added up as they arrive, and la
   shape.type = DType::f32;
   shape.count = 4 << 20;
   for (const Plan& plan : plan(machine, shape).plans()) {
-    std::int64_t taken = 0;  // bytes that this rank takes out of stamped lines
+    std::int64_t taken = 0;  // bytes that this rank takes out of LL lines
     for (const Command& c : plan.commands)
       if ((c.verb == Verb::copy || c.verb == Verb::reduce) &&
-          plan.buffers[static_cast<std::size_t>(c.src)].home == Home::stamped)
+          plan.buffers[static_cast<std::size_t>(c.src)].home == Home::ll)
         taken += c.bytes;
     CHECK(taken == 16 << 20);
   }

@@ -20,7 +20,7 @@ TEST_CASE("collectives of four GPUs are predicted near to what they take") {
     int chunk_kib;
     double us;
   };
-  // Messages to the root share the links into its GPU. Each round of a loop costs the blocks some microseconds. Stamped
+  // Messages to the root share the links into its GPU. Each round of a loop costs the blocks some microseconds. LL
   // lines are handed on before the last one has come.
   for (const Measured& one : std::vector<Measured>{{CollectiveKind::broadcast, 256, "trees", 3, 2048, 817},
                                                    {CollectiveKind::broadcast, 256, "trees", 3, 4096, 824},

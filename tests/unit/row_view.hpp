@@ -30,7 +30,7 @@ void each_word(const RowPlaces* places, const F& f) {
   }
 }
 
-/// What a warp does of a row by its places, without stamps.
+/// What a warp does of a row by its places, without flags.
 inline void fill_line(const RowPlaces* places, const std::byte* from, std::byte* line) {
   each_word(places, [&](std::size_t word, std::int64_t at) {
     for (std::size_t b = 0; b < 4; ++b) line[in_lines(word, b)] = from[at + static_cast<int>(b)];
@@ -128,7 +128,7 @@ class RowView {
   }
 
   static std::byte* line_of(const GpuPlace& place, const Row& row, std::uint64_t epoch) {
-    return base_of(place, epoch) + static_cast<std::int64_t>(row.line) * kStampedLine;
+    return base_of(place, epoch) + static_cast<std::int64_t>(row.line) * kLLLineBytes;
   }
 
   static bool has_come(const std::byte* line, const RowPlaces* places, std::uint64_t epoch) {
@@ -176,7 +176,7 @@ class RowView {
     const RowOperand* const operands = program_.operands.data() + row.first_operand;
     if (row.sends > 0 && !may_fill(row, epoch)) return false;
     for (int k = 0; k < row.operands; ++k) {
-      if (operands[k].stamped != 0 && !has_come(line_of(operands[k].place, row, epoch), places, epoch)) return false;
+      if (operands[k].ll != 0 && !has_come(line_of(operands[k].place, row, epoch), places, epoch)) return false;
     }
     return true;
   }
@@ -184,20 +184,20 @@ class RowView {
   bool combine(const Row& row, const RowPlaces* places, std::uint64_t epoch) const {
     const RowOperand* const operands = program_.operands.data() + row.first_operand;
     if (!operands_have_come(row, places, epoch)) return false;
-    const auto words = [&](const GpuPlace& place, bool stamped) {
+    const auto words = [&](const GpuPlace& place, bool ll) {
       Words all;
       each_word(places, [&](std::size_t word, std::int64_t at) {
         std::uint32_t value = 0;
-        const std::byte* const from = stamped ? line_of(place, row, epoch) : base_of(place, epoch) + at;
+        const std::byte* const from = ll ? line_of(place, row, epoch) : base_of(place, epoch) + at;
         for (std::size_t b = 0; b < 4; ++b)
-          value |= static_cast<std::uint32_t>(from[stamped ? in_lines(word, b) : b]) << 8 * b;
+          value |= static_cast<std::uint32_t>(from[ll ? in_lines(word, b) : b]) << 8 * b;
         all.push_back(value);
       });
       return all;
     };
     Words here = words(row.dst, false);
     for (int k = 0; k < row.operands; ++k) {
-      const Words there = words(operands[k].place, operands[k].stamped != 0);
+      const Words there = words(operands[k].place, operands[k].ll != 0);
       if (k == 0 && row.begins != 0) {
         here = there;
         continue;

@@ -240,16 +240,16 @@ struct Task {
 
 #if defined(TASUKI_LANES_ARE_THREADS)
 template <class More>
-TASUKI_DEVICE bool move_lines(const GpuStep& step, const GpuLines& tile, std::uint32_t rows, std::uint32_t stamp,
+TASUKI_DEVICE bool move_lines(const GpuStep& step, const GpuLines& tile, std::uint32_t rows, std::uint32_t flag,
                               const More& more) {
   const bool few = rows == 1;
-  if (step.stamped == kStampedSource) {
-    return few ? take_lines<1>(tile, stamp, more) : take_lines<kTileRows>(tile, stamp, more);
+  if (step.ll_side == kLLSource) {
+    return few ? take_lines<1>(tile, flag, more) : take_lines<kTileRows>(tile, flag, more);
   }
   if (few) {
-    fill_lines<1>(tile, stamp);
+    fill_lines<1>(tile, flag);
   } else {
-    fill_lines<kTileRows>(tile, stamp);
+    fill_lines<kTileRows>(tile, flag);
   }
   return true;
 }
@@ -338,7 +338,7 @@ TASUKI_NOINLINE bool reduce_by(const PlanRun& l, const std::byte* at, const Step
   const auto operand = [&](int k) {
     const Step& its = step[k];
     const GpuCopy& its_copy = k == 0 ? *copy : copies[its.first_copy];
-    return Operand{its_copy, dims + its_copy.first_dim, base_of(l, its.src, epoch), its.stamped == kStampedSource};
+    return Operand{its_copy, dims + its_copy.first_dim, base_of(l, its.src, epoch), its.ll_side == kLLSource};
   };
   Deadline deadline(l, step->command, epoch);
   const auto more = [&] { return deadline.more((epoch - 1) * kShares, epoch * kShares); };
@@ -422,11 +422,11 @@ TASUKI_DEVICE bool move(const PlanRun& l, const Task& task, const Dealt& dealt, 
 #if defined(TASUKI_LANES_ARE_THREADS)
     Deadline deadline(l, step.command, epoch);
     const auto more = [&] { return deadline.more((epoch - 1) * kShares, epoch * kShares); };
-    if (step.stamped != 0) {
-      const auto stamp = static_cast<std::uint32_t>(epoch);
+    if (step.ll_side != 0) {
+      const auto flag = static_cast<std::uint32_t>(epoch);
       const std::uint32_t lines = (copy.units + kLineWords - 1) / kLineWords;
       const GpuLines t{copy, dims, first, least(rows, lines - first), src, dst};
-      if (!move_lines(step, t, rows, stamp, more)) return false;
+      if (!move_lines(step, t, rows, flag, more)) return false;
       continue;
     }
 #endif

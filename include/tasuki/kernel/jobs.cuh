@@ -1,7 +1,7 @@
 // Jobs: what a warp moves in a call of a user's kernel, with all numbers in 128 bytes. Part of tasuki/kernel.cuh.
 //
 // A task (program.cuh) is read through its header, its steps, its strided copies and their dimensions: loads that wait
-// for each other, each as long as a fifth of what the wire takes. Where a plan only moves data, into and out of stamped
+// for each other, each as long as a fifth of what the wire takes. Where a plan only moves data, into and out of LL
 // lines or within the GPU, nothing of that need be looked up in every epoch. So the moves are cut into tiles and dealt
 // out to the warps when the handle is made.
 #pragma once
@@ -33,7 +33,7 @@ struct alignas(16) Job {
   std::uint16_t row_units = 32;
   std::uint8_t rows = 0;  ///< 0: the warp has no more jobs
   std::int8_t log_unit = 0;
-  std::int8_t stamped = 0;  ///< as GpuStep has it
+  std::int8_t ll_side = 0;  ///< as GpuStep has it
   std::int8_t ndims = 1;
   std::int8_t spare[2] = {};
   std::int32_t command = 0;
@@ -83,23 +83,23 @@ struct JobLines {
   TASUKI_DEVICE std::byte* to() const { return dst; }
   TASUKI_DEVICE bool has(int j) const { return (copy.first + j) * kLineWords + lane() < copy.units; }
   TASUKI_DEVICE std::int64_t piece(int j) const {
-    return static_cast<std::int64_t>(copy.first + j) * kStampedLine + lane() * 16;
+    return static_cast<std::int64_t>(copy.first + j) * kLLLineBytes + lane() * 16;
   }
 };
 
 template <int kDims>
 TASUKI_DEVICE bool do_lines(const PlanRun& l, const Job& job, const std::byte* src, std::byte* dst,
                             std::uint64_t epoch) {
-  const auto stamp = static_cast<std::uint32_t>(epoch);
+  const auto flag = static_cast<std::uint32_t>(epoch);
   const std::uint32_t rows = job.rows;
   const JobLines<kDims> lines{job, rows, src, dst};
-  if (job.stamped == kStampedTarget) {
-    rows == 1 ? fill_lines<1>(lines, stamp) : fill_lines<kTileRows>(lines, stamp);
+  if (job.ll_side == kLLTarget) {
+    rows == 1 ? fill_lines<1>(lines, flag) : fill_lines<kTileRows>(lines, flag);
     return true;
   }
   Deadline deadline(l, job.command, epoch);
   const auto more = [&] { return deadline.more((epoch - 1) * kShares, epoch * kShares); };
-  return rows == 1 ? take_lines<1>(lines, stamp, more) : take_lines<kTileRows>(lines, stamp, more);
+  return rows == 1 ? take_lines<1>(lines, flag, more) : take_lines<kTileRows>(lines, flag, more);
 }
 #endif
 
@@ -111,7 +111,7 @@ TASUKI_DEVICE bool do_job([[maybe_unused]] const PlanRun& l, std::uint64_t selec
   std::byte* const dst = base_of(selection, job.dst, epoch);
 #if defined(TASUKI_LANES_ARE_THREADS)
   // Each dimension more is a division for each word.
-  if (job.stamped != 0) {
+  if (job.ll_side != 0) {
     if (job.ndims == 1) return do_lines<1>(l, job, src, dst, epoch);
     return job.ndims == 2 ? do_lines<2>(l, job, src, dst, epoch) : do_lines<kJobDims>(l, job, src, dst, epoch);
   }

@@ -1,8 +1,8 @@
-// Stamped lines (kStampedLine): how a warp fills them with the words of a strided copy, and takes the words out as they
+// LL lines (kLLLineBytes): how a warp fills them with the words of a strided copy, and takes the words out as they
 // arrive.
 //
 // A line is 32 pieces of 16 bytes, one for each thread of a warp. A thread stores or loads a piece at once. The last
-// byte of a piece is the stamp, the lowest byte of the epoch's number. One byte is enough to tell this epoch's piece
+// byte of a piece is the flag, the lowest byte of the epoch's number. One byte is enough to tell this epoch's piece
 // from what was there before: every epoch writes the same pieces, and a ring holds fewer than 256 epochs.
 //
 // Thread i has words i, 32 + i and 64 + i of the line in its piece, so that neighbouring threads load neighbouring
@@ -42,17 +42,17 @@ void store_piece(std::byte* to, const uint4& piece);
 uint4 load_piece(const std::byte* from);
 #endif
 
-TASUKI_DEVICE bool came(const uint4& piece, std::uint32_t stamp) {
-  return piece.w >> 24 == (stamp & 0xff);
+TASUKI_DEVICE bool came(const uint4& piece, std::uint32_t flag) {
+  return piece.w >> 24 == (flag & 0xff);
 }
 
 // By a whole warp: this thread's piece of a line, made from the words that the threads have loaded.
-TASUKI_DEVICE uint4 piece_of(const std::uint32_t (&word)[kLineParts], std::uint32_t stamp) {
+TASUKI_DEVICE uint4 piece_of(const std::uint32_t (&word)[kLineParts], std::uint32_t flag) {
   const std::uint32_t at = 3 * lane();
   const std::uint32_t low = __shfl_sync(~0u, word[3], static_cast<int>(at / 4));
   const std::uint32_t high = __shfl_sync(~0u, word[3], static_cast<int>(at / 4 + 1));
   const std::uint32_t last = __funnelshift_r(low, high, at % 4 * 8) & 0xffffff;
-  return make_uint4(word[0], word[1], word[2], last | stamp << 24);
+  return make_uint4(word[0], word[1], word[2], last | flag << 24);
 }
 
 // The word that begins with byte `rest` of the last three bytes of one piece and continues in the next piece's.
@@ -91,12 +91,12 @@ struct GpuLines {
   TASUKI_DEVICE bool has(int j) const { return (first + j) * kLineWords + lane() < copy.units; }
   // Offset of this thread's piece of line j.
   TASUKI_DEVICE std::int64_t piece(int j) const {
-    return static_cast<std::int64_t>(first + j) * kStampedLine + lane() * 16;
+    return static_cast<std::int64_t>(first + j) * kLLLineBytes + lane() * 16;
   }
 };
 
 template <int Most, class Lines>
-TASUKI_DEVICE void fill_lines(const Lines& t, std::uint32_t stamp) {
+TASUKI_DEVICE void fill_lines(const Lines& t, std::uint32_t flag) {
   std::uint32_t word[Most][kLineParts] = {};
   TASUKI_UNROLL
   for (int j = 0; j < Most; ++j) {  // all loads are issued before the first store
@@ -110,7 +110,7 @@ TASUKI_DEVICE void fill_lines(const Lines& t, std::uint32_t stamp) {
   TASUKI_UNROLL
   for (int j = 0; j < Most; ++j) {
     if (j >= t.lines) break;
-    const uint4 piece = piece_of(word[j], stamp);
+    const uint4 piece = piece_of(word[j], flag);
     if (t.has(j)) store_piece(t.to() + t.piece(j), piece);
   }
 }
@@ -129,7 +129,7 @@ TASUKI_DEVICE void store_words(const Places& at, const uint4& piece) {
 template <int Most, class Lines = GpuLines>
 struct Pieces {
   const Lines& t;
-  std::uint32_t stamp;
+  std::uint32_t flag;
   uint4 piece[Most];
 
   // Loads all at once: one after the other, each would cost a latency of its own.
@@ -143,7 +143,7 @@ struct Pieces {
   TASUKI_DEVICE bool missing() const {
     bool any = false;
     TASUKI_UNROLL
-    for (int j = 0; j < Most; ++j) any = any || (j < t.lines && t.has(j) && !came(piece[j], stamp));
+    for (int j = 0; j < Most; ++j) any = any || (j < t.lines && t.has(j) && !came(piece[j], flag));
     return any;
   }
   // After `look`: waits until all have arrived. `more()` is called when one has not and says whether to go on.
@@ -161,9 +161,9 @@ struct Pieces {
 
 // Takes words out of lines as they arrive; returns as `Pieces::wait`.
 template <int Most, class Lines, class More>
-TASUKI_DEVICE bool take_lines(const Lines& t, std::uint32_t stamp, const More& more) {
+TASUKI_DEVICE bool take_lines(const Lines& t, std::uint32_t flag, const More& more) {
   using Places = TilePlaces<std::uint32_t, kLineParts, kTarget>;
-  Pieces<Most, Lines> pieces{t, stamp, {}};
+  Pieces<Most, Lines> pieces{t, flag, {}};
   pieces.look();
   const Places first(t.line(0));  // computed while the pieces arrive
   if (!pieces.wait(more)) return false;

@@ -20,13 +20,13 @@ constexpr int kMoveRows = 2;  ///< of a move, at most
 
 enum class MoveKind : std::uint8_t {
   none,  ///< the warp has no more moves
-  fill,  ///< stamped lines, with words of the source
-  take,  ///< stamped lines, into the destination
+  fill,  ///< LL lines, with words of the source
+  take,  ///< LL lines, into the destination
   copy,  ///< units, from source to destination
 };
 
 /// Some rows of strided copies between the same buffers, or between such as lie alike. All places are from the base on,
-/// which on a stamped side is the first row's line.
+/// which on a LL side is the first row's line.
 struct alignas(16) ListedMove {
   GpuPlace src;
   GpuPlace dst;
@@ -35,7 +35,7 @@ struct alignas(16) ListedMove {
   std::int8_t log_unit = 0;
   std::int8_t rows = 0;
   std::int8_t next_rows = 0;           ///< of the warp's next move; 0: there is none
-  std::int32_t lines[kMoveRows] = {};  ///< of a stamped side: where the rows' lines lie
+  std::int32_t lines[kMoveRows] = {};  ///< of a LL side: where the rows' lines lie
 };
 static_assert(sizeof(ListedMove) == 64);
 
@@ -126,7 +126,7 @@ class LaneMove {
                           std::uint64_t epoch, bool& good) {
     const LaneMove now = *this;
     const bool more = load_next(moves, turn);
-    const auto stamp = static_cast<std::uint32_t>(epoch);
+    const auto flag = static_cast<std::uint32_t>(epoch);
     const std::byte* const from = base_of(selection, now.move_.src, epoch) + lane() * 16;
     std::byte* const dst = base_of(selection, now.move_.dst, epoch);
     uint4 piece[kMoveRows] = {};
@@ -137,7 +137,7 @@ class LaneMove {
         if (now.at_[j].at[0] != kNowhere) piece[j] = load_piece(from + now.move_.lines[j]);
       bool missing = false;
       TASUKI_UNROLL
-      for (int j = 0; j < kMoveRows; ++j) missing = missing || (now.at_[j].at[0] != kNowhere && !came(piece[j], stamp));
+      for (int j = 0; j < kMoveRows; ++j) missing = missing || (now.at_[j].at[0] != kNowhere && !came(piece[j], flag));
       if (__any_sync(~0u, missing) == 0) break;
       const bool given_up = !deadline.more((epoch - 1) * kShares, epoch * kShares);
       good = __any_sync(~0u, given_up) == 0;

@@ -14,7 +14,7 @@
 //
 // Neither barrier can be left out, unless the host knows which blocks write and read which cells:
 //   * Before the first, another block may not have written yet what this one sends, or may still read the cells that
-//     this one overwrites with what arrives. Stamped lines (lines.cuh) order both between ranks, but they do not order
+//     this one overwrites with what arrives. LL lines (lines.cuh) order both between ranks, but they do not order
 //     the user's own loads and stores.
 //   * Before the last, another block may not have stored yet what has arrived, which this one's threads read next, or
 //     may still read what it sends, which they overwrite next.

@@ -35,7 +35,7 @@ struct GpuDim {
 
 /// A strided copy of `units` units of 2^log_unit bytes (reductions: of one element, or as the step and `wide` say). It
 /// is cut into rows, in which each thread of a warp has a unit or a few, and tiles of some rows. Its dimensions,
-/// innermost first, are among the task's; strides are in units (reductions: in bytes). On a stamped side the units
+/// innermost first, are among the task's; strides are in units (reductions: in bytes). On a LL side the units
 /// follow each other in the lines from its offset on, the strides are zero, and a row is a line.
 struct GpuCopy {
   std::int64_t src_offset = 0;
@@ -91,14 +91,14 @@ struct GpuStep {
   std::int8_t alone = 0;  ///< a signal that says only that earlier kernels have ended
   /// A signal that asks a thread of the host for a message, which lies in the buffer `src`: see `ask`.
   std::int8_t asks = 0;
-  std::int8_t stamped = 0;  ///< the side, if any, that is stamped lines
+  std::int8_t ll_side = 0;  ///< the side, if any, that is LL lines
   /// A reduction of several operands: so many steps after this one have the others, in the order in which they are
   /// combined. They have the same destination and are not dealt out.
   std::int8_t joined = 0;
   std::int8_t sends = 0;     ///< the last ones of these, so many, are puts of the result, which is stored there, too
   std::int8_t begins = 0;    ///< a reduction: its destination does not count, its first source takes that place
   std::int8_t flat = 0;      ///< a reduction in units of 16 bytes that follow each other on all sides
-  std::int8_t by_lines = 0;  ///< a reduction in words, whose rows are as long as stamped lines
+  std::int8_t by_lines = 0;  ///< a reduction in words, whose rows are as long as LL lines
   Verb verb{};
   DType dtype = DType::none;
   ReduceOp op = ReduceOp::sum;
@@ -109,9 +109,9 @@ constexpr std::int8_t kAwaited = 1;  ///< commands of other lanes, or other bloc
 /// barrier
 constexpr std::int8_t kMet = 2;
 
-constexpr std::uint32_t kLineWords = kStampedData / 4;  ///< in a stamped line
-constexpr std::int8_t kStampedSource = 1;
-constexpr std::int8_t kStampedTarget = 2;
+constexpr std::uint32_t kLineWords = kLLLineData / 4;  ///< in a LL line
+constexpr std::int8_t kLLSource = 1;
+constexpr std::int8_t kLLTarget = 2;
 
 /// The beginning of a task's bytes. At these offsets follow the ends of its lanes (step numbers; one lane after the
 /// other), its steps, strided copies, dimensions and dependencies.

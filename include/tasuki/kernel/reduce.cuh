@@ -1,5 +1,5 @@
 // How a warp combines the operands of a step (program.cuh), tile by tile, into their destination: from packed memory,
-// or from stamped lines as they arrive. Type and operator are looked at once a tile: the common ones have code of their
+// or from LL lines as they arrive. Type and operator are looked at once a tile: the common ones have code of their
 // own, in which all operands of a tile are loaded before any is combined.
 #pragma once
 
@@ -151,7 +151,7 @@ struct Operand {
   const GpuCopy& copy;
   const GpuDim* dims;
   const std::byte* src;
-  bool stamped;
+  bool ll;
 };
 
 /// What a step combines: `begins`: `dst = first op second ...`, else `dst = dst op first op second ...`.
@@ -160,7 +160,7 @@ struct Combination {
   ReduceOp op;
   bool begins;
   int more;   ///< operands after the first
-  int sends;  ///< stamped lines, so many, in which the result goes on
+  int sends;  ///< LL lines, so many, in which the result goes on
 };
 
 template <class T>
@@ -378,10 +378,10 @@ TASUKI_DEVICE void load_words(const GpuLines& t, std::uint32_t (&word)[Most][kLi
 }
 
 /// A tile of operands in lines; `t` has the first one, `onward(k)` is where the result goes on. Returns false, to all
-/// threads of the warp, if what is to come in stamped lines has not all arrived.
+/// threads of the warp, if what is to come in LL lines has not all arrived.
 template <int Most, class Add, class Operands, class Onward, class More>
 TASUKI_WITHIN bool combine_lines(const Combination& c, const Add& add, const GpuLines& t, const Operands& operand,
-                                 const Onward& onward, std::uint32_t stamp, const More& more) {
+                                 const Onward& onward, std::uint32_t flag, const More& more) {
   const auto lines_of = [&](int k) {
     const Operand one = operand(k);
     return GpuLines{one.copy, one.dims, t.first, t.lines, one.src, t.dst};
@@ -390,7 +390,7 @@ TASUKI_WITHIN bool combine_lines(const Combination& c, const Add& add, const Gpu
   std::uint32_t here[Most][kLineParts] = {};
   std::uint32_t early[Most][kLineParts] = {};
   int ahead = 0;
-  while (ahead <= c.more && operand(ahead).stamped) ++ahead;
+  while (ahead <= c.more && operand(ahead).ll) ++ahead;
   if (ahead <= c.more) load_words<Most>(lines_of(ahead), early);
   if (!c.begins) {
     TASUKI_UNROLL
@@ -410,10 +410,10 @@ TASUKI_WITHIN bool combine_lines(const Combination& c, const Add& add, const Gpu
         TASUKI_UNROLL
         for (int p = 0; p < kLineParts; ++p) word[j][p] = early[j][p];
       }
-    } else if (!operand(k).stamped) {
+    } else if (!operand(k).ll) {
       load_words<Most>(from, word);
     } else {
-      Pieces<Most> pieces{from, stamp, {}};
+      Pieces<Most> pieces{from, flag, {}};
       pieces.look();
       if (!pieces.wait(more)) return false;
       TASUKI_UNROLL
@@ -437,7 +437,7 @@ TASUKI_WITHIN bool combine_lines(const Combination& c, const Add& add, const Gpu
     TASUKI_UNROLL
     for (int j = 0; j < Most; ++j) {
       if (j >= t.lines) break;
-      const uint4 piece = piece_of(here[j], stamp);
+      const uint4 piece = piece_of(here[j], flag);
       if (t.has(j)) store_piece(to + t.piece(j), piece);
     }
   }
@@ -460,7 +460,7 @@ TASUKI_WITHIN bool combine_lines(const Combination& c, const Add& add, const Gpu
 template <class Add, class Operands, class Onward, class More>
 TASUKI_WITHIN bool combine_tile(const Combination& c, const Add& add, [[maybe_unused]] bool by_lines,
                                 std::uint32_t first, std::uint32_t rows, std::byte* dst, const Operands& operand,
-                                [[maybe_unused]] const Onward& onward, [[maybe_unused]] std::uint32_t stamp,
+                                [[maybe_unused]] const Onward& onward, [[maybe_unused]] std::uint32_t flag,
                                 [[maybe_unused]] const More& more) {
   const Operand one = operand(0);
   const auto units = [&](std::uint32_t lane) {
@@ -476,8 +476,8 @@ TASUKI_WITHIN bool combine_tile(const Combination& c, const Add& add, [[maybe_un
   if (by_lines) {
     const std::uint32_t lines = (one.copy.units + kLineWords - 1) / kLineWords;
     const GpuLines t{one.copy, one.dims, first, least(rows, lines - first), one.src, dst};
-    return rows == 1 ? combine_lines<1>(c, add, t, operand, onward, stamp, more)
-                     : combine_lines<kTileRows>(c, add, t, operand, onward, stamp, more);
+    return rows == 1 ? combine_lines<1>(c, add, t, operand, onward, flag, more)
+                     : combine_lines<kTileRows>(c, add, t, operand, onward, flag, more);
   }
   units(lane());
 #else

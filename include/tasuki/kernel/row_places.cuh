@@ -10,7 +10,7 @@
 
 namespace tasuki::device::lowered {
 
-/// Where a lane's units of a row lie, in units from the beginning. Of a stamped line: its words, of the source if the
+/// Where a lane's units of a row lie, in units from the beginning. Of a LL line: its words, of the source if the
 /// line is filled, else of the destination. Of a copy: a source and its destination, and another two.
 struct alignas(16) RowPlaces {
   std::int32_t at[4];

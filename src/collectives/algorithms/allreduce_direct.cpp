@@ -43,7 +43,7 @@ void list(const Collective& c, const Parameters&, Steps& steps) {
   }
 }
 
-// The planner looks at each message by itself, and may take stamped lines for both stages. Between more than two GPUs
+// The planner looks at each message by itself, and may take LL lines for both stages. Between more than two GPUs
 // one pass that loads from all peers, and stores to all of them, are faster for large vectors.
 std::vector<std::string> paths(const Collective& c, const Parameters&) {
   return c.on_gpu() && c.ranks() > 2 ? std::vector<std::string>{"peer:pull,peer:put"} : std::vector<std::string>{};

@@ -5,7 +5,7 @@
 //   block 0: ((0 1) 2) 3   block 1: ((1 0) 2) 3   block 2: ((2 0) 1) 3   block 3: ((3 0) 1) 2
 //
 // The messages are those of `direct`, but each block goes its way by itself: nobody waits until all blocks are added
-// up. It is for paths that hand on what arrives bit by bit, which are the stamped lines of GPUs: there it takes
+// up. It is for paths that hand on what arrives bit by bit, which are the LL lines of GPUs: there it takes
 // 2 (n - 1) / n V on every link, and two latencies.
 #include "collectives/algorithm.hpp"
 
@@ -37,7 +37,7 @@ void list(const Collective& c, const Parameters&, Steps& steps) {
 
 // In anything else each block would be added up before it goes back.
 std::vector<std::string> paths(const Collective& c, const Parameters&) {
-  return c.on_gpu() ? std::vector<std::string>{"peer:stamped"} : std::vector<std::string>{};
+  return c.on_gpu() ? std::vector<std::string>{"peer:ll"} : std::vector<std::string>{};
 }
 
 // Between two GPUs `exchange` takes a latency less and as long for the bytes; in place it would first copy them.

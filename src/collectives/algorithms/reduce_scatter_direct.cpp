@@ -34,7 +34,7 @@ void list(const Collective& c, const Parameters&, Steps& steps) {
   for (int r = 0; r < n && c.both(); ++r) steps.copy(r, {sum, 0}, r, {c.out(), 0}, c.block(r));
 }
 
-// The planner looks at each message by itself, and takes stamped lines. Between more than two GPUs one pass that loads
+// The planner looks at each message by itself, and takes LL lines. Between more than two GPUs one pass that loads
 // from all peers is faster for large blocks: 256 MiB took four H200s 710 us by lines and 660 so.
 std::vector<std::string> paths(const Collective& c, const Parameters&) {
   return c.on_gpu() && c.ranks() > 2 ? std::vector<std::string>{"peer:pull"} : std::vector<std::string>{};

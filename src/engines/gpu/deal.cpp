@@ -16,7 +16,7 @@ constexpr std::int64_t kMostSpread = 4;
 // Start and wait become two rounds if each is worth more than this many times the blocks because of scattered numbers.
 constexpr std::int64_t kMostScattered = 2;
 
-// Factor by which tasks with stamped lines may have more blocks than they are worth, if blocks are left over: an SM
+// Factor by which tasks with LL lines may have more blocks than they are worth, if blocks are left over: an SM
 // with little work is done sooner. Other tasks get no more blocks, because every block has to add a share to their
 // signals.
 std::int64_t spread_of(const std::vector<TaskDraft>& tasks, std::int64_t left) {

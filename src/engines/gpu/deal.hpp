@@ -15,12 +15,12 @@ struct Worth {
   /// of lanes that wait for signals, that signal, or that copy within the GPU; but not of those that combine one part
   /// while the next one travels, which would have to wait until all has been sent
   std::int64_t waiting = 0;
-  std::int64_t scattered = 0;  ///< of lanes that move scattered units into or out of stamped lines
+  std::int64_t scattered = 0;  ///< of lanes that move scattered units into or out of LL lines
 };
 Worth worth_of(const std::vector<TaskDraft>& tasks);
 
 /// Whether start and wait become two rounds of `most` blocks. They do if each would keep more than half of the blocks
-/// from the other. Stamped lines are normally received while others are sent, because they are unpacked as they arrive.
+/// from the other. LL lines are normally received while others are sent, because they are unpacked as they arrive.
 /// But with many scattered numbers the SMs are the bottleneck, not the links, and two rounds are faster.
 bool both_want_most(const Worth& start, const Worth& wait, int most);
 

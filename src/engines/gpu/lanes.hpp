@@ -30,7 +30,7 @@ struct Lane {
   std::int64_t most = 0;  ///< blocks that may share it
   bool in_turn = false;   ///< it has loops or reductions, so blocks share single steps of it rather than all of it
   bool tells = false;     ///< a warp of each block tells how far the block has come, and does nothing else
-  bool wide = true;       ///< its reductions outside of stamped lines are of 16 bytes at a time
+  bool wide = true;       ///< its reductions outside of LL lines are of 16 bytes at a time
 };
 
 class Lanes {
@@ -55,7 +55,7 @@ class Lanes {
   const ThreadChannel* thread_of(std::size_t command) const;
   bool asked(std::size_t command) const { return thread_of(command) != nullptr; }
   bool in_stream(std::size_t command) const { return in_.channels[command].stream != nullptr; }
-  bool stamped(std::int32_t buffer) const { return in_.where[static_cast<std::size_t>(buffer)].stamped; }
+  bool is_ll(std::int32_t buffer) const { return in_.where[static_cast<std::size_t>(buffer)].ll; }
   /// Whether a command signals before anything but signals in its lane. Then it says only that earlier work of the
   /// stream has ended and is visible. A thread that does nothing else can do it.
   bool tells_first(std::size_t command) const;

@@ -117,8 +117,8 @@ class Lowering {
       const Command& c = plan_.commands[i];
       loops = loops || c.loop >= 0;
       reduces = reduces || c.verb == Verb::reduce;
-      spared[i] = lanes_.tells_first(i) || (c.verb == Verb::signal && lanes_.stamped(c.dst)) ||
-                  (c.verb == Verb::wait && lanes_.stamped(c.src));
+      spared[i] = lanes_.tells_first(i) || (c.verb == Verb::signal && lanes_.is_ll(c.dst)) ||
+                  (c.verb == Verb::wait && lanes_.is_ll(c.src));
       if (c.loop >= 0 && in_.channels[i].carried()) {
         throw Error(ErrorKind::not_possible,
                     fmt::format("rank {}: {}: command #{} is a message in a chunk loop, which engine 'stream' does not "
@@ -180,16 +180,16 @@ class Lowering {
 
   void check_reduction(std::size_t command) const {
     const Command& c = plan_.commands[command];
-    if (!lanes_.stamped(c.dst)) return;
+    if (!lanes_.is_ll(c.dst)) return;
     throw Error(ErrorKind::not_possible,
-                fmt::format("rank {}: {}: command #{} reduces {} of {} into stamped lines, which engine 'stream' "
+                fmt::format("rank {}: {}: command #{} reduces {} of {} into LL lines, which engine 'stream' "
                             "cannot; use another path",
                             plan_.rank, plan_.operation, command, to_string(c.op), to_string(c.dtype)));
   }
 
   // Whether a move may be done 16 bytes at a time, in every round of its loop.
   bool can_be_wide(const Command& c) const {
-    if (lanes_.stamped(c.src)) return true;  // it is done in words, whatever the others are
+    if (lanes_.is_ll(c.src)) return true;  // it is done in words, whatever the others are
     if (c.src_step % kWide != 0 || c.dst_step % kWide != 0) return false;
     if (c.dtype != DType::none && kWide % size_of(c.dtype) != 0) return false;
     const auto first = plan_.copies.begin() + c.first_copy;
@@ -202,7 +202,7 @@ class Lowering {
   // How a move of the lane is cut, as `TaskDraft::add_copy` wants it.
   std::int64_t form_of(const Lane& lane, const Command& c) const {
     if (c.verb != Verb::reduce) return 0;
-    if (lanes_.stamped(c.src)) return kByLines;
+    if (lanes_.is_ll(c.src)) return kByLines;
     return lane.wide ? kByWide : size_of(c.dtype);
   }
   // The same for a step and those that are one with it.
@@ -210,7 +210,7 @@ class Lowering {
     std::int64_t form = form_of(lane, plan_.commands[static_cast<std::size_t>(step.command)]);
     for (const LaneStep* other = &step; other <= &step + step.more && step.more > 0; ++other) {
       const Command& c = plan_.commands[static_cast<std::size_t>(other->command)];
-      if (lanes_.stamped(c.src)) return kByLines;
+      if (lanes_.is_ll(c.src)) return kByLines;
       if (c.verb == Verb::reduce) form = form_of(lane, c);
     }
     return form;
@@ -290,7 +290,7 @@ class Lowering {
     place.stride = where.stride;
     place.copies = static_cast<std::uint32_t>(where.copies);
     const Home home = plan_.buffers[static_cast<std::size_t>(buffer)].home;
-    if (!std::has_single_bit(place.copies) && (home == Home::device || home == Home::stamped)) {
+    if (!std::has_single_bit(place.copies) && (home == Home::device || home == Home::ll)) {
       throw Error(fmt::format("rank {}: {}: a ring of {} copies; on GPUs a power of two is needed (a defect in Tasuki)",
                               plan_.rank, plan_.operation, where.copies));
     }
@@ -363,7 +363,7 @@ class Lowering {
     s.awaited = static_cast<std::int8_t>(step.awaited | (lanes_.awaited[told_as] && step.last ? kAwaited : 0));
     if (c.verb == Verb::signal || c.verb == Verb::wait) {
       const auto buffer = static_cast<std::size_t>(c.verb == Verb::signal ? c.dst : c.src);
-      if (in_.where[buffer].stamped) return;  // the stamps replace the counter
+      if (in_.where[buffer].ll) return;  // the flags replace the counter
       s.counter = reinterpret_cast<std::uint64_t*>(in_.where[buffer].base);
       s.per_epoch = static_cast<std::uint64_t>(plan_.buffers[buffer].per_epoch);
       s.index = static_cast<std::uint64_t>(c.index + step.round);
@@ -395,8 +395,8 @@ class Lowering {
   void add_move(TaskDraft& task, GpuStep& s, const Command& c, std::int64_t round, std::int64_t form) {
     s.src = place(c.src);
     s.dst = place(c.dst);
-    if (lanes_.stamped(c.src)) s.stamped = kStampedSource;
-    if (lanes_.stamped(c.dst)) s.stamped = kStampedTarget;
+    if (lanes_.is_ll(c.src)) s.ll_side = kLLSource;
+    if (lanes_.is_ll(c.dst)) s.ll_side = kLLTarget;
     s.by_lines = form == kByLines ? 1 : 0;
     s.first_copy = static_cast<std::int32_t>(task.copies.size());
     add_copies(task, c, round, form);
@@ -442,7 +442,7 @@ class Lowering {
   bool may_share(const Lane& lane) const {
     for (std::size_t i = lane.first; i < lane.last; ++i) {
       const Command& c = plan_.commands[i];
-      if (c.verb != Verb::signal || lanes_.stamped(c.dst) || lanes_.tells_first(i)) continue;
+      if (c.verb != Verb::signal || lanes_.is_ll(c.dst) || lanes_.tells_first(i)) continue;
       if (!atomics_ || plan_.buffers[static_cast<std::size_t>(c.dst)].per_epoch > 1) return false;
     }
     return true;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kMostOperands = 16;                   // of a step
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 30;  // larger moves are cut into several
-constexpr std::int64_t kWord = 4;                           // stamped lines hold words
+constexpr std::int64_t kWord = 4;                           // LL lines hold words
 
 class Joining {
  public:
@@ -36,7 +36,7 @@ class Joining {
   bool is_block(const LaneStep& step) const {
     const Command& c = command(step);
     if ((c.verb != Verb::copy && c.verb != Verb::reduce) || c.copy_count != 1 || copy(c).ndims != 0) return false;
-    return c.bytes <= kMostBytes && c.src != c.dst && !where(c.dst).stamped;
+    return c.bytes <= kMostBytes && c.src != c.dst && !where(c.dst).ll;
   }
 
   // Whether a reduction has the destination of the move before it, and the operator of others between the two.
@@ -48,7 +48,7 @@ class Joining {
     return reduction == nullptr || (command(*reduction).dtype == b.dtype && command(*reduction).op == b.op);
   }
 
-  // Where one operand lies in stamped lines all are taken in words.
+  // Where one operand lies in LL lines all are taken in words.
   bool in_words(const LaneStep& head, const std::vector<LaneStep>& others) const {
     const auto whole = [&](const LaneStep& step) {
       const Command& c = command(step);
@@ -57,10 +57,10 @@ class Joining {
                (at.copies == 1 || std::abs(at.stride) % kWord == 0);
       };
       return c.bytes % kWord == 0 && fits(where(c.dst), copy(c).dst_offset + step.round * c.dst_step) &&
-             (where(c.src).stamped || fits(where(c.src), copy(c).src_offset + step.round * c.src_step));
+             (where(c.src).ll || fits(where(c.src), copy(c).src_offset + step.round * c.src_step));
     };
-    const auto stamped = [&](const LaneStep& step) { return where(command(step).src).stamped; };
-    if (!stamped(head) && std::none_of(others.begin(), others.end(), stamped)) return true;
+    const auto ll = [&](const LaneStep& step) { return where(command(step).src).ll; };
+    if (!ll(head) && std::none_of(others.begin(), others.end(), ll)) return true;
     return whole(head) && std::all_of(others.begin(), others.end(), whole);
   }
 
@@ -140,13 +140,13 @@ class JoiningPuts {
     return std::all_of(steps.begin() + static_cast<std::ptrdiff_t>(i),
                        steps.begin() + static_cast<std::ptrdiff_t>(last) + 1, [&](const LaneStep& step) {
                          const Command& c = command(step);
-                         return is_block(copy(c), c) && c.bytes <= kMostBytes && !lanes_.stamped(c.dst);
+                         return is_block(copy(c), c) && c.bytes <= kMostBytes && !lanes_.is_ll(c.dst);
                        });
   }
   bool takes_lines(const std::vector<LaneStep>& steps, std::size_t i) const {
     return std::any_of(steps.begin() + static_cast<std::ptrdiff_t>(i),
                        steps.begin() + static_cast<std::ptrdiff_t>(i) + steps[i].more + 1,
-                       [&](const LaneStep& step) { return lanes_.stamped(command(step).src); });
+                       [&](const LaneStep& step) { return lanes_.is_ll(command(step).src); });
   }
 
   // Whether the command is a wait for a peer's leave to write, which the peer gives whatever this rank does meanwhile.
@@ -157,9 +157,9 @@ class JoiningPuts {
     return purpose == Purpose::ready || purpose == Purpose::credit;
   }
 
-  // A signal of stamped lines, which the stamps replace.
+  // A signal of LL lines, which the flags replace.
   bool is_needless(const LaneStep& step) const {
-    return command(step).verb == Verb::signal && lanes_.stamped(command(step).dst);
+    return command(step).verb == Verb::signal && lanes_.is_ll(command(step).dst);
   }
 
   bool sends(const LaneStep& step, const LaneStep& sum, bool lines) const {
@@ -167,13 +167,13 @@ class JoiningPuts {
     const Command& made = command(sum);
     const auto index = static_cast<std::size_t>(step.command);
     if (put.verb != Verb::put || !is_block(copy(put), put) || put.bytes > kMostBytes) return false;
-    if (lanes_.stamped(put.dst) != lines || (!lines && !wide_(put))) return false;
+    if (lanes_.is_ll(put.dst) != lines || (!lines && !wide_(put))) return false;
     if (lanes_.in_stream(index) || lanes_.asked(index) || !lanes_.deps[index].empty()) return false;
     return put.src == made.dst && put.bytes == made.bytes &&
            copy(put).src_offset + step.round * put.src_step == copy(made).dst_offset + sum.round * made.dst_step;
   }
 
-  // Makes the next put one with step i and returns true, if it sends what the step makes. `lines`: into stamped lines.
+  // Makes the next put one with step i and returns true, if it sends what the step makes. `lines`: into LL lines.
   // What lies between the two then comes before the step, whose number is told.
   bool join(std::vector<LaneStep>& steps, std::size_t& i, bool lines) const {
     const std::size_t last = i + static_cast<std::size_t>(steps[i].more);

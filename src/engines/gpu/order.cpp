@@ -87,10 +87,8 @@ bool same_elements(const Plan& plan, const LaneStep& a, const LaneStep& b) {
   const Command& x = plan.commands[static_cast<std::size_t>(a.command)];
   const Command& y = plan.commands[static_cast<std::size_t>(b.command)];
   if (x.verb != Verb::reduce || y.verb != Verb::reduce || x.dtype != y.dtype || x.dst != y.dst) return false;
-  const auto stamped = [&](const Command& c) {
-    return plan.buffers[static_cast<std::size_t>(c.src)].home == Home::stamped;
-  };
-  if (stamped(x) != stamped(y)) return false;  // they are cut differently
+  const auto ll = [&](const Command& c) { return plan.buffers[static_cast<std::size_t>(c.src)].home == Home::ll; };
+  if (ll(x) != ll(y)) return false;  // they are cut differently
   const Side one = sides_of(plan, a).written;
   const Side two = sides_of(plan, b).written;
   // larger ones are cut into several

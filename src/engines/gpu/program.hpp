@@ -7,7 +7,7 @@
 //
 // An epoch has two parts, which one kernel may run together: start sends, wait receives. If each of them is worth more
 // than half of the blocks, they become two rounds of the same blocks: otherwise half of the GPU would only wait to
-// receive while the other half sends. The same holds for many scattered numbers that travel in stamped lines. It does
+// receive while the other half sends. The same holds for many scattered numbers that travel in LL lines. It does
 // not where a lane combines one part of a vector while the next one travels.
 //
 // Stages of a plan (`Command::stage`) are rounds, too. The block of single threads serves all of them from the
@@ -94,7 +94,7 @@ using ThreadChannels = std::vector<const ThreadChannel*>;
 
 /// Lowers a bound program. `most_blocks` is how many thread blocks may move data at once, of so many warps each; if
 /// there are more tasks than blocks, each task gets one. Without `atomics`, several blocks cannot add to a signal of
-/// another GPU. Throws `Error` for what the kernel cannot run: messages in chunk loops, reductions into stamped lines,
+/// another GPU. Throws `Error` for what the kernel cannot run: messages in chunk loops, reductions into LL lines,
 /// and more than kGpuSteps steps, kGpuPairs fields with two copies, kGpuTasks tasks or kGpuThreads lanes that move
 /// nothing. Messages with a channel among `carried` are asked for as those are whose own channel is a thread's. `told`:
 /// words in GPU memory, one for each command of the plan, for what is told between puts of a stream; without them all

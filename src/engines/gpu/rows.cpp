@@ -155,7 +155,7 @@ class Cutting {
         continue;
       }
       if (step.verb != Verb::copy && step.verb != Verb::put) return false;
-      if (!permissions.empty() && step.stamped != kStampedTarget) return false;
+      if (!permissions.empty() && step.ll_side != kLLTarget) return false;
       for (std::int32_t c = step.first_copy; c < step.first_copy + step.copies; ++c) {
         if (!add_move(step, task.copy(c), task.dims(task.copy(c)), permissions)) return false;
       }
@@ -176,9 +176,7 @@ class Cutting {
   bool add_move(const GpuStep& step, const GpuCopy& copy, const std::vector<GpuDim>& dims,
                 const std::vector<RowSignal>& permissions) {
     Row row;
-    row.kind = step.stamped == kStampedTarget   ? RowKind::fill
-               : step.stamped == kStampedSource ? RowKind::take
-                                                : RowKind::copy;
+    row.kind = step.ll_side == kLLTarget ? RowKind::fill : step.ll_side == kLLSource ? RowKind::take : RowKind::copy;
     row.log_unit = copy.log_unit;
     row.command = step.command;
     row.src = moved(step.src, copy.src_offset);
@@ -191,8 +189,8 @@ class Cutting {
   // Whether what comes back after a put, from another rank, is as long, and nothing but that may wait for the put: if
   // it overwrites what was sent.
   bool is_answered(const TaskView& task, const GpuStep& put, const GpuStep& take) const {
-    if (put.verb != Verb::put || put.stamped != kStampedTarget || put.copies != 1) return false;
-    if (take.verb != Verb::copy || take.stamped != kStampedSource || take.copies != 1) return false;
+    if (put.verb != Verb::put || put.ll_side != kLLTarget || put.copies != 1) return false;
+    if (take.verb != Verb::copy || take.ll_side != kLLSource || take.copies != 1) return false;
     if (take.awaited != 0 || take.keeps_turn != 0 || take.deps > 1) return false;
     const GpuCopy sent = task.copy(put.first_copy);
     const GpuCopy taken = task.copy(take.first_copy);
@@ -230,7 +228,7 @@ class Cutting {
     return a.base == b.base && a.stride == b.stride && a.copies == b.copies && a.pair == b.pair &&
            a.takes_turns == b.takes_turns;
   }
-  // Units that follow each other in the user's memory. On the other side are stamped lines.
+  // Units that follow each other in the user's memory. On the other side are LL lines.
   static bool contiguous(const std::vector<GpuDim>& dims) {
     return dims.size() == 1 && (dims[0].count == 1 || std::max(dims[0].src_stride, dims[0].dst_stride) == 1);
   }
@@ -249,9 +247,9 @@ class Cutting {
   bool add_combination(const TaskView& task, std::int32_t s, const std::vector<RowSignal>& permissions) {
     const GpuStep head = task.step(s);
     const int operands = head.joined + 1 - head.sends;
-    const bool stamped_only = operands == 1 && head.begins != 0;  // it only goes on
+    const bool ll_only = operands == 1 && head.begins != 0;  // it only goes on
     if (head.by_lines == 0 || operands > kRowOperands || head.copies != 1) return false;
-    if (!stamped_only) {
+    if (!ll_only) {
       if (made_.reduces && (made_.type != head.dtype || made_.op != head.op)) return false;
       made_.reduces = true;
       made_.type = head.dtype;
@@ -259,7 +257,7 @@ class Cutting {
     }
     const GpuCopy copy = task.copy(head.first_copy);
     Row row;
-    row.kind = stamped_only ? RowKind::take : RowKind::combine;
+    row.kind = ll_only ? RowKind::take : RowKind::combine;
     row.command = head.command;
     row.begins = head.begins;
     row.operands = static_cast<std::int8_t>(operands);
@@ -277,10 +275,10 @@ class Cutting {
         made_.operands.push_back({moved(its.dst, its_copy.dst_offset), its.command, 0});
         continue;
       }
-      const bool stamped = its.stamped == kStampedSource;
-      if (!stamped && !same_places(task.dims(its_copy))) return false;
-      waits = waits || stamped;
-      made_.operands.push_back({moved(its.src, its_copy.src_offset), its.command, stamped ? 1 : 0});
+      const bool ll = its.ll_side == kLLSource;
+      if (!ll && !same_places(task.dims(its_copy))) return false;
+      waits = waits || ll;
+      made_.operands.push_back({moved(its.src, its_copy.src_offset), its.command, ll ? 1 : 0});
     }
     return add_rows(waits ? kLast : kLocal, row, copy.units, task.dims(copy));
   }

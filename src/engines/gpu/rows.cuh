@@ -45,8 +45,8 @@ constexpr int kLinesOfMany = std::is_same_v<Add, AnyAdder> ? 1 : 2;  // of one w
 // one after the other each would cost a latency of its own. False, to all lanes, if one has not come.
 template <int Lines>
 __device__ bool await_pieces(uint4 (&piece)[Lines], const std::byte* from, const RowLine (&line)[Lines],
-                             std::uint32_t stamp, Deadline& deadline, std::uint64_t epoch) {
-  const auto missing = [&](int j) { return line[j].has() && !came(piece[j], stamp); };
+                             std::uint32_t flag, Deadline& deadline, std::uint64_t epoch) {
+  const auto missing = [&](int j) { return line[j].has() && !came(piece[j], flag); };
   const auto any = [&] {
     bool one = false;
 #pragma unroll
@@ -118,10 +118,10 @@ __device__ void load_operands(const RowLaunch& l, const Row& row, const RowLine 
   for (int k = 0; k < Operands; ++k) {
     if (k >= row.operands) break;
     const std::byte* const from = base_of(l.selection, operands[k].place, epoch);
-    const bool stamped = operands[k].stamped != 0;
+    const bool ll = operands[k].ll != 0;
 #pragma unroll
     for (int j = 0; j < Lines; ++j) {
-      if (stamped) {
+      if (ll) {
         const uint4 piece = load_piece(from + line[j].piece);
         to.word[k][j][0] = piece.x;
         to.word[k][j][1] = piece.y;
@@ -138,7 +138,7 @@ __device__ void load_operands(const RowLaunch& l, const Row& row, const RowLine 
 template <class Add, bool kOn, int Operands, int Lines>
 __device__ bool combine_loaded(const RowLaunch& l, const Row& row, const RowLine (&line)[Lines], std::byte* dst,
                                std::uint64_t epoch, const Loaded<Operands, Lines>& loaded) {
-  const auto stamp = static_cast<std::uint32_t>(epoch);
+  const auto flag = static_cast<std::uint32_t>(epoch);
   const RowOperand* operands = l.operands + row.first_operand;
   std::uint32_t here[Lines][kLineParts] = {};
 #pragma unroll
@@ -151,16 +151,16 @@ __device__ bool combine_loaded(const RowLaunch& l, const Row& row, const RowLine
   for (int k = 0; k < Operands; ++k) {
     if (k >= row.operands) break;
     const auto& word = loaded.word[k];
-    const bool stamped = operands[k].stamped != 0;
+    const bool ll = operands[k].ll != 0;
     std::uint32_t there[Lines][kLineParts];
     uint4 piece[Lines];
 #pragma unroll
     for (int j = 0; j < Lines; ++j) piece[j] = make_uint4(word[j][0], word[j][1], word[j][2], word[j][3]);
-    if (stamped && !await_pieces(piece, base_of(l.selection, operands[k].place, epoch), line, stamp, deadline, epoch))
+    if (ll && !await_pieces(piece, base_of(l.selection, operands[k].place, epoch), line, flag, deadline, epoch))
       return false;
 #pragma unroll
     for (int j = 0; j < Lines; ++j) {
-      if (stamped) {
+      if (ll) {
         words_of(piece[j], there[j]);
       } else {
 #pragma unroll
@@ -204,12 +204,12 @@ __device__ bool may_fill(const RowLaunch& l, const Row& row, std::uint64_t epoch
 template <bool kOn, int Lines>
 __device__ bool take_pieces(const RowLaunch& l, const Row& row, const RowLine (&line)[Lines], uint4 (&piece)[Lines],
                             const std::byte* src, std::byte* dst, std::uint64_t epoch) {
-  const auto stamp = static_cast<std::uint32_t>(epoch);
+  const auto flag = static_cast<std::uint32_t>(epoch);
   Deadline deadline(l, row.command, epoch);
-  if (!await_pieces(piece, src, line, stamp, deadline, epoch)) return false;
+  if (!await_pieces(piece, src, line, flag, deadline, epoch)) return false;
   if constexpr (kOn) {
 #pragma unroll 1
-    for (int k = 0; k < row.sends; ++k) {  // every rank stamps with the same number
+    for (int k = 0; k < row.sends; ++k) {  // the flag is the same on every rank
       std::byte* const to = onward(l, row, k, epoch);
 #pragma unroll
       for (int j = 0; j < Lines; ++j) {
@@ -239,7 +239,7 @@ __device__ bool take_lines(const RowLaunch& l, const Row& row, const RowLine (&l
 template <class Add, bool kOn>
 __device__ void move_line(const RowLaunch& l, const Row& row, const RowPlaces& at, std::uint64_t epoch) {
   std::byte* const dst = base_of(l.selection, row.dst, epoch);
-  const RowLine line[1] = {{at, static_cast<std::int64_t>(row.line) * kStampedLine + lane() * 16}};
+  const RowLine line[1] = {{at, static_cast<std::int64_t>(row.line) * kLLLineBytes + lane() * 16}};
   if (kOn && row.sends != 0 && !may_fill<kOn>(l, row, epoch)) return;
   if (row.kind == RowKind::combine) {
     if constexpr (!std::is_same_v<Add, NoAdder>) {
@@ -275,7 +275,7 @@ __device__ void find_lines(const Row& row, std::uint32_t first, RowLine (&line)[
     const std::uint32_t number = row.line + (first + j) * row.step;
     const bool is = first + j < row.lines;  // if not, its pieces are those of the first, which nobody waits for
     line[j].at = contiguous_places(row.kind, number, is ? row.units : 0, lane());
-    line[j].piece = static_cast<std::int64_t>(is ? number : row.line) * kStampedLine + lane() * 16;
+    line[j].piece = static_cast<std::int64_t>(is ? number : row.line) * kLLLineBytes + lane() * 16;
   }
 }
 

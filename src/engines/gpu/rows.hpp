@@ -2,8 +2,8 @@
 //
 // The kernel of whole plans (launch.cuh) finds its way through a task in every launch: header, steps, strided copies,
 // dimensions. That is some thousand instructions before the first load, most of them fetched for the first time, and
-// takes longer than the wire. Where an epoch only moves few bytes by stamped lines and within the GPU, each warp gets
-// one row instead: a stamped line that it fills, takes or combines with what is there, or some units that it copies.
+// takes longer than the wire. Where an epoch only moves few bytes by LL lines and within the GPU, each warp gets
+// one row instead: a LL line that it fills, takes or combines with what is there, or some units that it copies.
 // Where its words lie is in a table. A plan that does more is left to the other kernel.
 //
 // Where an epoch has more lines than there are warps, and they are contiguous in the user's memory, a row is several
@@ -32,11 +32,11 @@ constexpr int kFewOperands = 2;  ///< with so many, more lines are combined at o
 
 enum class RowKind : std::uint8_t {
   none,
-  fill,     ///< a stamped line, with words of the source
-  take,     ///< a stamped line, into the destination
+  fill,     ///< a LL line, with words of the source
+  take,     ///< a LL line, into the destination
   copy,     ///< units, from source to destination
   combine,  ///< operands, into the destination
-  answer,   ///< a stamped line, with words of the source, and then another one, which is taken: what is sent back
+  answer,   ///< a LL line, with words of the source, and then another one, which is taken: what is sent back
   tell,     ///< signals, by one lane
   await,    ///< waits for a signal, by one lane
 };
@@ -53,13 +53,13 @@ struct RowSignal {
   std::int8_t alone = 0;
 };
 
-/// A source of a row that is combined: a stamped line, or memory with its words in the places of the destination's. Or
-/// stamped lines in which a row goes on; or those of an answer, after which comes the memory into which it is taken;
+/// A source of a row that is combined: a LL line, or memory with its words in the places of the destination's. Or
+/// LL lines in which a row goes on; or those of an answer, after which comes the memory into which it is taken;
 /// or, after the operands of an exchange, the lines that it fills.
 struct alignas(16) RowOperand {
   GpuPlace place;
   std::int32_t command = 0;
-  std::int32_t stamped = 0;
+  std::int32_t ll = 0;
 };
 
 struct alignas(16) Row {
@@ -67,7 +67,7 @@ struct alignas(16) Row {
   std::int8_t log_unit = 0;  ///< of a copy
   std::int8_t operands = 0;
   std::int8_t begins = 0;   ///< a combination: its destination does not count
-  std::int8_t sends = 0;    ///< what is taken or combined: so many stamped lines in which it goes on
+  std::int8_t sends = 0;    ///< what is taken or combined: so many LL lines in which it goes on
   std::int8_t more = 0;     ///< a row that fills: for so many signals it waits besides `signal`
   std::uint32_t line = 0;   ///< the first, among those of its strided copy
   std::uint32_t lines = 1;  ///< of an epoch without a table: how many there are,

@@ -21,7 +21,7 @@ constexpr std::int64_t kAccessesPerRow = 32;  // of so many for each of its warp
 constexpr double kTileTime = 450;
 constexpr double kAccessTime = 1;
 constexpr double kCombining = 2;   // times that of a copy: it loads another operand
-constexpr std::int64_t kWord = 4;  // bytes of a unit in stamped memory
+constexpr std::int64_t kWord = 4;  // bytes of a unit in LL memory
 constexpr std::int64_t kRun = 32;  // bytes that a GPU loads together
 constexpr std::int64_t kMostUnits = std::int64_t{1} << 30;
 constexpr std::uint32_t kMostTiles = std::uint32_t{1} << 30;  // dealt out together
@@ -49,16 +49,16 @@ std::int64_t quotient_up(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
-// The offset of a strided copy's first line in stamped memory. `offset` and `stride` are those of the packed side.
+// The offset of a strided copy's first line in LL memory. `offset` and `stride` are those of the packed side.
 std::int64_t line_of(const StridedCopy& copy, std::int64_t offset, std::int64_t StridedCopy::Dim::*stride) {
   std::int64_t packed = copy.block;
-  bool in_order = offset % kStampedData == 0;
+  bool in_order = offset % kLLLineData == 0;
   for (int d = copy.ndims - 1; d >= 0; --d) {
     in_order = in_order && (copy.dims[d].*stride == packed || copy.dims[d].count == 1);
     packed *= copy.dims[d].count;
   }
-  if (!in_order) throw Error("a copy is not packed into stamped lines in order (a defect in Tasuki)");
-  return offset / kStampedData * kStampedLine;
+  if (!in_order) throw Error("a copy is not packed into LL lines in order (a defect in Tasuki)");
+  return offset / kLLLineData * kLLLineBytes;
 }
 
 // How many steps are dealt out together with this one, itself counted.
@@ -75,7 +75,7 @@ bool only_moves(const GpuStep& step) {
 // that first.
 bool goes_with(const GpuStep& before, const GpuStep& step) {
   return only_moves(before) && only_moves(step) && step.deps == 0 &&
-         (step.stamped != kStampedSource || before.stamped == kStampedSource);
+         (step.ll_side != kLLSource || before.ll_side == kLLSource);
 }
 
 // Two strided copies of half the size.
@@ -160,14 +160,14 @@ double TaskDraft::time(std::int64_t blocks_of_it) const {
 }
 
 void TaskDraft::add_copy(const StridedCopy& copy, const Located& src, const Located& dst, std::int64_t form) {
-  const bool stamped = src.stamped || dst.stamped;
-  const bool by_lines = form == kByLines || (stamped && form == 0);
+  const bool ll = src.ll || dst.ll;
+  const bool by_lines = form == kByLines || (ll && form == 0);
   const std::int64_t unit = form > 0 ? form : by_lines ? kWord : form == kByWide ? kWide : unit_of(copy, src, dst);
   const std::int64_t scale = form > 0 ? 1 : unit;  // elements may be unaligned
   const std::int64_t units_of_it = copy.bytes() / unit;
   // too large for the kernel's 32-bit numbers
   if (units_of_it > kMostUnits || true_extent(copy) / scale > kMostExtent) {
-    if (stamped) throw Error("a copy is too large for stamped lines (a defect in Tasuki)");
+    if (ll) throw Error("a copy is too large for LL lines (a defect in Tasuki)");
     const auto [first, second] = halves(copy);
     add_copy(first, src, dst, form);
     add_copy(second, src, dst, form);
@@ -175,8 +175,8 @@ void TaskDraft::add_copy(const StridedCopy& copy, const Located& src, const Loca
   }
   if (units_of_it == 0) return;
   GpuCopy out;
-  out.src_offset = src.stamped ? line_of(copy, copy.src_offset, &StridedCopy::Dim::src_stride) : copy.src_offset;
-  out.dst_offset = dst.stamped ? line_of(copy, copy.dst_offset, &StridedCopy::Dim::dst_stride) : copy.dst_offset;
+  out.src_offset = src.ll ? line_of(copy, copy.src_offset, &StridedCopy::Dim::src_stride) : copy.src_offset;
+  out.dst_offset = dst.ll ? line_of(copy, copy.dst_offset, &StridedCopy::Dim::dst_stride) : copy.dst_offset;
   out.units = static_cast<std::uint32_t>(units_of_it);
   out.log_unit = static_cast<std::int8_t>(std::bit_width(static_cast<std::uint64_t>(unit)) - 1);
   out.wide = form == kByWide ? 1 : 0;
@@ -188,7 +188,7 @@ void TaskDraft::add_copy(const StridedCopy& copy, const Located& src, const Loca
   }
   out.first_dim = static_cast<std::int32_t>(dims.size());
   const auto add_dim = [&](std::int64_t count, std::int64_t src_stride, std::int64_t dst_stride) {
-    dims.push_back(dim_of(count, src.stamped ? 0 : src_stride, dst.stamped ? 0 : dst_stride, scale));
+    dims.push_back(dim_of(count, src.ll ? 0 : src_stride, dst.ll ? 0 : dst_stride, scale));
   };
   if (copy.block > unit) add_dim(copy.block / unit, unit, unit);
   for (int d = copy.ndims - 1; d >= 0; --d) {

@@ -13,8 +13,8 @@ namespace tasuki {
 
 /// Bytes from the first to the last that the strided copy touches, on the side where that is more (MPI's term).
 std::int64_t true_extent(const StridedCopy& copy);
-/// Whether the kernel can count the words of a strided copy into and out of stamped lines. Copies that are not stamped
-/// are cut instead.
+/// Whether the kernel can count the words of a strided copy into and out of LL lines. Copies that are not to or from LL
+/// lines are cut instead.
 bool fits_lines(const StridedCopy& copy, bool adds);
 
 /// The widest units, at most 16 bytes, of which all offsets, strides, blocks and addresses are multiples.
@@ -32,7 +32,7 @@ struct TaskDraft {
   std::vector<std::int32_t> deps;
   std::int64_t rows = 0;
   std::int64_t accesses = 0;                                     ///< of memory, by threads
-  std::int64_t lines = 0;                                        ///< stamped lines that it fills or takes
+  std::int64_t lines = 0;                                        ///< LL lines that it fills or takes
   std::int64_t most = std::numeric_limits<std::int64_t>::max();  ///< blocks that may share it
   /// its steps wait for each other: tiles are cut by the largest step, not by all steps together
   bool in_turn = false;

@@ -1,4 +1,4 @@
-// Path `peer:stamped`: as `peer:eager`, but every 15 bytes travel with a byte that has the epoch's number. So no signal
+// Path `peer:ll`: as `peer:eager`, but every 15 bytes travel with a byte that has the epoch's number. So no signal
 // has to wait until stores are visible. It costs a second pass, as `peer:eager` does: so it suits small messages, and
 // contiguous ones of some MiB, whose lines are taken, or added up, as they arrive.
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace tasuki {
 namespace {
 
-constexpr std::int64_t kWord = 4;                           // bytes; stamped lines are filled by words of this size
+constexpr std::int64_t kWord = 4;                           // bytes; LL lines are filled by words of this size
 constexpr std::int64_t kMostWords = std::int64_t{1} << 30;  // words of a strided copy that the kernel can count
 constexpr std::int64_t kMostExtent = 0x7fffffff;            // in words
 
@@ -25,7 +25,7 @@ bool in_words(const Question& q) {
          });
 }
 
-// Whether the kernel can count the words of the strided copy into and out of stamped lines.
+// Whether the kernel can count the words of the strided copy into and out of LL lines.
 bool fits_lines(const StridedCopy& copy) {
   const ByteRange from = read_range(copy);
   const ByteRange to = written_range(copy);
@@ -35,9 +35,8 @@ bool fits_lines(const StridedCopy& copy) {
 
 Offer offer(const Question& q) {
   if (q.move.chunk > 0) return Offer::no("carries no chunks of a loop, which end within lines");
-  if (!in_words(q)) return Offer::no("stamped lines hold words of 4 bytes");
-  if (!std::all_of(q.move.copies.begin(), q.move.copies.end(), fits_lines))
-    return Offer::no("too large for stamped lines");
+  if (!in_words(q)) return Offer::no("LL lines hold words of 4 bytes");
+  if (!std::all_of(q.move.copies.begin(), q.move.copies.end(), fits_lines)) return Offer::no("too large for LL lines");
   // Contiguous lines are taken as they arrive, by warps of their own (engines/gpu/rows.hpp): what was measured is all.
   const auto contiguous = [](const StridedCopy& copy) { return copy.ndims == 0; };
   if (!std::all_of(q.move.copies.begin(), q.move.copies.end(), contiguous)) return peer_two_passes(q);
@@ -51,7 +50,7 @@ Offer offer(const Question& q) {
 }
 
 const PathRegistration registration{[] {
-  Path path = peer_path("peer:stamped", std::make_shared<EagerProtocol>(Home::stamped, false));
+  Path path = peer_path("peer:ll", std::make_shared<EagerProtocol>(Home::ll, false));
   path.offer = offer;
   path.preference = 1;  // of equals the put wins, which needs no ring
   return path;
