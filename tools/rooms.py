@@ -49,7 +49,7 @@ PURE_HEADERS = {
     "planning",
     "predict",
     "strided_copy",
-    "kernel/reduce_ops",
+    "kernel/impl/reduce_ops",
 }
 # What says that a file knows MPI, CUDA, threads, a clock or the environment.
 IMPURE = re.compile(

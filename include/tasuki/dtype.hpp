@@ -5,7 +5,7 @@
 #include <string_view>
 #endif
 
-#include "tasuki/kernel/standard.hpp"
+#include "tasuki/kernel/impl/standard.hpp"
 
 namespace tasuki {
 

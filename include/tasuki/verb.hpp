@@ -2,7 +2,7 @@
 // know.
 #pragma once
 
-#include "tasuki/kernel/standard.hpp"
+#include "tasuki/kernel/impl/standard.hpp"
 
 namespace tasuki {
 

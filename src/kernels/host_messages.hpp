@@ -1,6 +1,6 @@
 // HostMessages: carries messages of kernels to ranks whose memory they do not reach: the process's progress thread
 // takes requests out of a ring, makes the calls of MPI, which matches messages by sender, tag and order, and answers
-// when they have ended (tasuki/kernel/by_host.cuh).
+// when they have ended (tasuki/kernel/impl/by_host.cuh).
 #pragma once
 
 #include <mpi.h>

@@ -1,4 +1,4 @@
-// Jobs of a lowered plan that only moves data (tasuki/kernel/jobs.cuh): made and dealt out to a group's warps.
+// Jobs of a lowered plan that only moves data (tasuki/kernel/impl/jobs.cuh): made and dealt out to a group's warps.
 #pragma once
 
 #include <array>

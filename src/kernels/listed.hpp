@@ -1,4 +1,4 @@
-// Listed moves of a lowered plan that only moves data (tasuki/kernel/listed.cuh): made and dealt out to a group's
+// Listed moves of a lowered plan that only moves data (tasuki/kernel/impl/listed.cuh): made and dealt out to a group's
 // warps.
 #pragma once
 

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "session/runtime.hpp"
-#include "tasuki/kernel/stop.cuh"
+#include "tasuki/kernel/impl/stop.cuh"
 
 namespace tasuki {
 

@@ -1,4 +1,5 @@
-// HostRing: the host's side of the ring by which kernels ask the process's progress thread (tasuki/kernel/proxy.cuh).
+// HostRing: the host's side of the ring by which kernels ask the process's progress thread
+// (tasuki/kernel/impl/proxy.cuh).
 #pragma once
 
 #include <cstddef>

@@ -8,7 +8,7 @@
 
 #include "layout/nest_loop.hpp"
 #include "tasuki/error.hpp"
-#include "tasuki/kernel/reduce_ops.hpp"
+#include "tasuki/kernel/impl/reduce_ops.hpp"
 #include "tasuki/strided_copy.hpp"
 
 namespace tasuki {

@@ -14,7 +14,7 @@
 #include "common.hpp"
 #include "ranks/collective_cases.hpp"
 #include "ranks/error_of.hpp"
-#include "tasuki/kernel/reduce_ops.hpp"
+#include "tasuki/kernel/impl/reduce_ops.hpp"
 #include "tasuki/planning.hpp"
 
 using namespace tasuki;

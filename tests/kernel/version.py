@@ -48,7 +48,7 @@ def body(text: str, kind: str, name: str) -> str:
 
 
 def main() -> int:
-    texts = {path.name: path.read_text() for path in INCLUDE.iterdir()}
+    texts = {path.name: path.read_text() for path in INCLUDE.rglob("*.*")}
     version = re.search(r"kKernelVersion = (\d+);", texts["version.hpp"])
     if version is None:
         sys.exit("version.hpp has no kKernelVersion")

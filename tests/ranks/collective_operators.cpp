@@ -14,7 +14,7 @@
 #include "collective_cases.hpp"
 #include "host_paths.hpp"
 #include "rank_test.hpp"
-#include "tasuki/kernel/reduce_ops.hpp"
+#include "tasuki/kernel/impl/reduce_ops.hpp"
 #include "tasuki/tasuki.hpp"
 
 using namespace tasuki;

@@ -8,7 +8,7 @@
 
 #include "collectives/algorithm.hpp"
 #include "rank_test.hpp"
-#include "tasuki/kernel/reduce_ops.hpp"
+#include "tasuki/kernel/impl/reduce_ops.hpp"
 #include "tasuki/tasuki.hpp"
 
 using namespace tasuki;

@@ -100,7 +100,7 @@ class Site(unittest.TestCase):
         self.assertEqual({name for name in names if "/" not in name}, top - {"tasuki.hpp"})
         for needed in ("kernel/team.cuh", "kernel/messages.cuh", "kernel/plan.cuh"):
             self.assertIn(needed, names)
-        for internal in ("kernel/places.cuh", "kernel/quick.cuh", "kernel/interpret.cuh"):
+        for internal in ("kernel/impl/places.cuh", "kernel/impl/quick.cuh", "kernel/impl/interpret.cuh"):
             self.assertNotIn(internal, names)
         of_c = docs.c_headers()
         self.assertEqual(len(of_c), len(set(of_c)))

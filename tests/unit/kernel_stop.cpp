@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "tasuki/kernel/stop.cuh"
+#include "tasuki/kernel/impl/stop.cuh"
 
 namespace device = tasuki::device;
 using device::detail::kStopNs;

@@ -1,5 +1,5 @@
-// Warps on a processor: what the GPU's code (tasuki/kernel/lines.cuh) needs to be compiled for one, and 32 threads that
-// run it. A function of a warp that not all of its threads call never returns.
+// Warps on a processor: what the GPU's code (tasuki/kernel/impl/lines.cuh) needs to be compiled for one, and 32 threads
+// that run it. A function of a warp that not all of its threads call never returns.
 #pragma once
 
 #include <algorithm>
@@ -85,9 +85,9 @@ inline std::uint32_t lane() {
 }
 }  // namespace tasuki::device::lowered
 
-#include "tasuki/kernel/copy.cuh"
-#include "tasuki/kernel/lines.cuh"
-#include "tasuki/kernel/reduce.cuh"
+#include "tasuki/kernel/impl/copy.cuh"
+#include "tasuki/kernel/impl/lines.cuh"
+#include "tasuki/kernel/impl/reduce.cuh"
 
 namespace tasuki::device::lowered {
 

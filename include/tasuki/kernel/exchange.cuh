@@ -5,8 +5,8 @@
 // are in the next, and so have read the lines of this one.
 #pragma once
 
+#include "tasuki/kernel/impl/word_lines.cuh"
 #include "tasuki/kernel/shape.cuh"
-#include "tasuki/kernel/word_lines.cuh"
 
 namespace tasuki::device {
 

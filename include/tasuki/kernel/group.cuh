@@ -6,7 +6,7 @@
 // them the same result.
 #pragma once
 
-#include "tasuki/kernel/words.cuh"
+#include "tasuki/kernel/impl/words.cuh"
 
 #if !defined(__CUDACC__)
 #include <stdexcept>

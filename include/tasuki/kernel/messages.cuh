@@ -3,8 +3,8 @@
 // travel: deliver.cuh, send.cuh, receive.cuh, quick.cuh.
 #pragma once
 
-#include "tasuki/kernel/by_host.cuh"
-#include "tasuki/kernel/quick.cuh"
+#include "tasuki/kernel/impl/by_host.cuh"
+#include "tasuki/kernel/impl/quick.cuh"
 
 namespace tasuki::device {
 

@@ -28,10 +28,10 @@
 #pragma once
 
 #include "tasuki/kernel/group.cuh"
-#include "tasuki/kernel/group_barrier.cuh"
-#include "tasuki/kernel/jobs.cuh"
-#include "tasuki/kernel/listed.cuh"
-#include "tasuki/kernel/shares.cuh"
+#include "tasuki/kernel/impl/group_barrier.cuh"
+#include "tasuki/kernel/impl/jobs.cuh"
+#include "tasuki/kernel/impl/listed.cuh"
+#include "tasuki/kernel/impl/shares.cuh"
 
 namespace tasuki::device {
 

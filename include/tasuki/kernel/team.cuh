@@ -6,7 +6,7 @@
 #pragma once
 
 #include "tasuki/kernel/group.cuh"
-#include "tasuki/kernel/stop.cuh"
+#include "tasuki/kernel/impl/stop.cuh"
 
 namespace tasuki::device {
 

@@ -7,7 +7,7 @@
 // changes while the number does not.
 #pragma once
 
-#include "tasuki/kernel/standard.hpp"
+#include "tasuki/kernel/impl/standard.hpp"
 
 namespace tasuki::device {
 

@@ -8,7 +8,7 @@
 #include "engines/gpu/program.hpp"
 #include "tasuki/cuda.cuh"
 #include "tasuki/kernel/group.cuh"
-#include "tasuki/kernel/interpret.cuh"
+#include "tasuki/kernel/impl/interpret.cuh"
 
 namespace tasuki {
 namespace {

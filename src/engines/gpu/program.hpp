@@ -30,7 +30,7 @@
 #include "engines/host/executor.hpp"
 #include "plan/builder.hpp"
 #include "session/runtime.hpp"
-#include "tasuki/kernel/program.cuh"
+#include "tasuki/kernel/impl/program.cuh"
 
 namespace tasuki {
 

@@ -1,4 +1,4 @@
-// Making lists of row places (tasuki/kernel/row_places.cuh).
+// Making lists of row places (tasuki/kernel/impl/row_places.cuh).
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "engines/gpu/program.hpp"
-#include "tasuki/kernel/row_places.cuh"
+#include "tasuki/kernel/impl/row_places.cuh"
 
 namespace tasuki {
 

@@ -9,9 +9,9 @@
 #include "engines/gpu/launch.cuh"
 #include "engines/gpu/rows.hpp"
 #include "tasuki/cuda.cuh"
-#include "tasuki/kernel/interpret.cuh"
-#include "tasuki/kernel/lines.cuh"
-#include "tasuki/kernel/reduce.cuh"
+#include "tasuki/kernel/impl/interpret.cuh"
+#include "tasuki/kernel/impl/lines.cuh"
+#include "tasuki/kernel/impl/reduce.cuh"
 
 namespace tasuki {
 namespace {

@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "engines/gpu/program.hpp"
-#include "tasuki/kernel/row_places.cuh"
-#include "tasuki/kernel/warp.cuh"
+#include "tasuki/kernel/impl/row_places.cuh"
+#include "tasuki/kernel/impl/warp.cuh"
 
 namespace tasuki {
 

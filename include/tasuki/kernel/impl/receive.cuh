@@ -2,8 +2,8 @@
 // messages.cuh has the calls.
 #pragma once
 
-#include "tasuki/kernel/deliver.cuh"
-#include "tasuki/kernel/send.cuh"
+#include "tasuki/kernel/impl/deliver.cuh"
+#include "tasuki/kernel/impl/send.cuh"
 
 namespace tasuki::device::detail {
 

@@ -1,8 +1,8 @@
 // How a group stores a message's lines, takes a message into a receive, and waits. Part of tasuki/kernel.cuh.
 #pragma once
 
-#include "tasuki/kernel/matching.cuh"
-#include "tasuki/kernel/word_lines.cuh"
+#include "tasuki/kernel/impl/matching.cuh"
+#include "tasuki/kernel/impl/word_lines.cuh"
 
 namespace tasuki::device::detail {
 

@@ -24,7 +24,7 @@
 // Box::seen, is not Box::oldest.
 #pragma once
 
-#include "tasuki/kernel/channel.cuh"
+#include "tasuki/kernel/impl/channel.cuh"
 
 namespace tasuki::device::detail {
 

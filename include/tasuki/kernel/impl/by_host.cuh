@@ -7,7 +7,7 @@
 // A request's message lies in host memory at its answer's place.
 #pragma once
 
-#include "tasuki/kernel/deliver.cuh"
+#include "tasuki/kernel/impl/deliver.cuh"
 
 namespace tasuki::device {
 namespace detail {

@@ -13,7 +13,7 @@
 // the next, which begins with a `sync`.
 #pragma once
 
-#include "tasuki/kernel/proxy.cuh"
+#include "tasuki/kernel/impl/proxy.cuh"
 #include "tasuki/kernel/shape.cuh"
 
 namespace tasuki::device {

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "tasuki/dtype.hpp"
-#include "tasuki/kernel/standard.hpp"
-#include "tasuki/kernel/stop.cuh"
-#include "tasuki/kernel/words.cuh"
+#include "tasuki/kernel/impl/standard.hpp"
+#include "tasuki/kernel/impl/stop.cuh"
+#include "tasuki/kernel/impl/words.cuh"
 #include "tasuki/verb.hpp"
 
 namespace tasuki::device::lowered {

@@ -7,14 +7,14 @@
 // (`kFresh`), and whether its last warp may be a teller (`kTeller`; then the other warps have a barrier `movers(yes)`).
 #pragma once
 
-#include "tasuki/kernel/copy.cuh"
 #include "tasuki/kernel/group.cuh"
-#include "tasuki/kernel/program.cuh"
-#include "tasuki/kernel/reduce.cuh"
-#include "tasuki/kernel/standard.hpp"
-#include "tasuki/kernel/warp.cuh"
+#include "tasuki/kernel/impl/copy.cuh"
+#include "tasuki/kernel/impl/program.cuh"
+#include "tasuki/kernel/impl/reduce.cuh"
+#include "tasuki/kernel/impl/standard.hpp"
+#include "tasuki/kernel/impl/warp.cuh"
 #if defined(TASUKI_LANES_ARE_THREADS)
-#include "tasuki/kernel/lines.cuh"
+#include "tasuki/kernel/impl/lines.cuh"
 #endif
 
 namespace tasuki::device::lowered {

@@ -4,7 +4,7 @@
 // On a GPU all accesses are of system scope unless a name says `gpu`. On a processor they are atomics.
 #pragma once
 
-#include "tasuki/kernel/standard.hpp"
+#include "tasuki/kernel/impl/standard.hpp"
 #include "tasuki/kernel/version.hpp"
 
 #if defined(__CUDACC__)

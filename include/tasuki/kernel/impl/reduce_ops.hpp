@@ -13,7 +13,7 @@
 #endif
 
 #include "tasuki/dtype.hpp"
-#include "tasuki/kernel/standard.hpp"
+#include "tasuki/kernel/impl/standard.hpp"
 
 #ifdef __CUDACC__
 #define TASUKI_BOTH __host__ __device__ __forceinline__

@@ -6,7 +6,7 @@
 // has come. So one thread of the GPU loads the word, and no other does for some time.
 #pragma once
 
-#include "tasuki/kernel/words.cuh"
+#include "tasuki/kernel/impl/words.cuh"
 
 namespace tasuki::device {
 

@@ -1,7 +1,7 @@
 // How messages are given to receives, in their order. Part of tasuki/kernel.cuh; channel.cuh says what is matched.
 #pragma once
 
-#include "tasuki/kernel/counts.cuh"
+#include "tasuki/kernel/impl/counts.cuh"
 
 namespace tasuki::device {
 

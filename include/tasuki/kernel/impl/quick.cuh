@@ -9,8 +9,8 @@
 // receive before `oldest` (counts.cuh says why).
 #pragma once
 
-#include "tasuki/kernel/receive.cuh"
-#include "tasuki/kernel/send.cuh"
+#include "tasuki/kernel/impl/receive.cuh"
+#include "tasuki/kernel/impl/send.cuh"
 
 namespace tasuki::device::detail {
 

@@ -3,13 +3,13 @@
 // own, in which all operands of a tile are loaded before any is combined.
 #pragma once
 
-#include "tasuki/kernel/places.cuh"
-#include "tasuki/kernel/program.cuh"
-#include "tasuki/kernel/reduce_ops.hpp"
-#include "tasuki/kernel/standard.hpp"
-#include "tasuki/kernel/warp.cuh"
+#include "tasuki/kernel/impl/places.cuh"
+#include "tasuki/kernel/impl/program.cuh"
+#include "tasuki/kernel/impl/reduce_ops.hpp"
+#include "tasuki/kernel/impl/standard.hpp"
+#include "tasuki/kernel/impl/warp.cuh"
 #if defined(TASUKI_LANES_ARE_THREADS)
-#include "tasuki/kernel/lines.cuh"
+#include "tasuki/kernel/impl/lines.cuh"
 #endif
 
 namespace tasuki::device::lowered {

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "tasuki/kernel/group.cuh"
-#include "tasuki/kernel/interpret.cuh"
-#include "tasuki/kernel/standard.hpp"
+#include "tasuki/kernel/impl/interpret.cuh"
+#include "tasuki/kernel/impl/standard.hpp"
 
 namespace tasuki::device::lowered {
 

@@ -6,10 +6,10 @@
 // out to the warps when the handle is made.
 #pragma once
 
-#include "tasuki/kernel/copy.cuh"
-#include "tasuki/kernel/group_barrier.cuh"
-#include "tasuki/kernel/program.cuh"
-#include "tasuki/kernel/standard.hpp"
+#include "tasuki/kernel/impl/copy.cuh"
+#include "tasuki/kernel/impl/group_barrier.cuh"
+#include "tasuki/kernel/impl/program.cuh"
+#include "tasuki/kernel/impl/standard.hpp"
 
 namespace tasuki::device::lowered {
 

@@ -6,8 +6,8 @@
 // block's return it takes about a microsecond.
 #pragma once
 
-#include "tasuki/kernel/interpret.cuh"
-#include "tasuki/kernel/standard.hpp"
+#include "tasuki/kernel/impl/interpret.cuh"
+#include "tasuki/kernel/impl/standard.hpp"
 
 namespace tasuki::device::lowered {
 

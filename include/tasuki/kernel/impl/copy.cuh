@@ -1,9 +1,9 @@
 // How a warp moves a tile of a strided copy (program.cuh).
 #pragma once
 
-#include "tasuki/kernel/places.cuh"
-#include "tasuki/kernel/program.cuh"
-#include "tasuki/kernel/standard.hpp"
+#include "tasuki/kernel/impl/places.cuh"
+#include "tasuki/kernel/impl/program.cuh"
+#include "tasuki/kernel/impl/standard.hpp"
 
 namespace tasuki::device::lowered {
 

@@ -6,12 +6,12 @@
 // move and its places while its group is in a barrier.
 #pragma once
 
-#include "tasuki/kernel/interpret.cuh"
-#include "tasuki/kernel/program.cuh"
-#include "tasuki/kernel/row_places.cuh"
-#include "tasuki/kernel/standard.hpp"
+#include "tasuki/kernel/impl/interpret.cuh"
+#include "tasuki/kernel/impl/program.cuh"
+#include "tasuki/kernel/impl/row_places.cuh"
+#include "tasuki/kernel/impl/standard.hpp"
 #if defined(TASUKI_LANES_ARE_THREADS)
-#include "tasuki/kernel/lines.cuh"
+#include "tasuki/kernel/impl/lines.cuh"
 #endif
 
 namespace tasuki::device::lowered {

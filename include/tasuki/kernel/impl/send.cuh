@@ -2,7 +2,7 @@
 // has the calls.
 #pragma once
 
-#include "tasuki/kernel/deliver.cuh"
+#include "tasuki/kernel/impl/deliver.cuh"
 
 namespace tasuki::device::detail {
 

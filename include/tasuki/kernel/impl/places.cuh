@@ -1,9 +1,9 @@
 // The addresses of a thread's units in a tile of a strided copy (program.cuh, jobs.cuh).
 #pragma once
 
-#include "tasuki/kernel/program.cuh"
-#include "tasuki/kernel/standard.hpp"
-#include "tasuki/kernel/warp.cuh"
+#include "tasuki/kernel/impl/program.cuh"
+#include "tasuki/kernel/impl/standard.hpp"
+#include "tasuki/kernel/impl/warp.cuh"
 
 namespace tasuki::device::lowered {
 

@@ -2,8 +2,8 @@
 // whole warp and takes the lanes one after the other. Part of tasuki/kernel.cuh.
 #pragma once
 
-#include "tasuki/kernel/standard.hpp"
-#include "tasuki/kernel/words.cuh"
+#include "tasuki/kernel/impl/standard.hpp"
+#include "tasuki/kernel/impl/words.cuh"
 
 #if defined(__CUDACC__)
 #define TASUKI_UNROLL _Pragma("unroll")

@@ -4,9 +4,9 @@
 // it executes each instruction once, and fetching them takes longer than the bytes do.
 #pragma once
 
-#include "tasuki/kernel/program.cuh"
-#include "tasuki/kernel/standard.hpp"
-#include "tasuki/kernel/warp.cuh"
+#include "tasuki/kernel/impl/program.cuh"
+#include "tasuki/kernel/impl/standard.hpp"
+#include "tasuki/kernel/impl/warp.cuh"
 
 namespace tasuki::device::lowered {
 

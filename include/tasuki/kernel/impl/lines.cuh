@@ -9,9 +9,9 @@
 // words, and bytes 3 * i to 3 * i + 2 of the last 24 words.
 #pragma once
 
-#include "tasuki/kernel/places.cuh"
-#include "tasuki/kernel/program.cuh"
-#include "tasuki/kernel/standard.hpp"
+#include "tasuki/kernel/impl/places.cuh"
+#include "tasuki/kernel/impl/program.cuh"
+#include "tasuki/kernel/impl/standard.hpp"
 
 namespace tasuki::device::lowered {
 
