@@ -16,7 +16,7 @@ STRUCTURES = {
     "version.hpp": ("Heading",),
     "words.cuh": ("Line",),
     "stop.cuh": ("Stop",),
-    "team.cuh": ("Failure", "Team", "Round"),
+    "team_memory.cuh": ("Failure", "Team", "Round"),
     "proxy.cuh": ("Proxy", "HostRequest"),
     "shape.cuh": ("ShapeBlock", "Shape"),
     "channel.cuh": ("ByHost", "Messages", "OpenReceive", "Box"),
@@ -27,15 +27,15 @@ STRUCTURES = {
     "row_places.cuh": ("RowPlaces",),
     "listed.cuh": ("ListedMove", "ListedMoves"),
     "shares.cuh": ("Share",),
-    "plan.cuh": ("BasicHandle",),
+    "epochs.cuh": ("BasicHandle",),
     "steps.cuh": ("Neighbours",),
 }
 # Numbers by which their members are read.
 ENUMS = {
-    "team.cuh": ("Call", "Reason"),
+    "team_memory.cuh": ("Call", "Reason"),
     "program.cuh": ("Why",),
     "listed.cuh": ("MoveKind",),
-    "plan.cuh": ("OnlyMoves",),
+    "epochs.cuh": ("OnlyMoves",),
 }
 
 

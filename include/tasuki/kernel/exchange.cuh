@@ -1,16 +1,18 @@
-// Packets, an all-to-all of a few words and an allreduce of a few values: data that travels in lines with their number
-// (words.cuh), so that nobody waits for a fence. Part of tasuki/kernel.cuh.
+// Packets, an all-to-all of a few words and an allreduce of a few values. Part of tasuki/kernel.cuh. The data travel in
+// LL lines of one word and its number, so that no call waits for a fence.
 //
-// Both halves of an exchange's lines take turns: a rank that is in the next but one has heard from all others that they
-// are in the next, and so have read the lines of this one.
+// Who calls, errors and deadline: as team.cuh says. Order: what the group has written before a call is in what it
+// sends, and all threads of the group may read what it receives. Otherwise these calls are in no order with anything
+// else.
 #pragma once
 
-#include "tasuki/kernel/impl/word_lines.cuh"
-#include "tasuki/kernel/shape.cuh"
+#include "tasuki/kernel/impl/exchange_lines.cuh"
+#include "tasuki/kernel/team.cuh"
 
 namespace tasuki::device {
 
-/// What `allreduce` combines by; anything that takes two values and gives one will do.
+/// Operators of `allreduce`. Any function of two values that returns one will do; it is called as op(lower rank's,
+/// higher rank's).
 struct Sum {
   template <class T>
   TASUKI_DEVICE T operator()(T a, T b) const {
@@ -30,111 +32,12 @@ struct Greatest {
   }
 };
 
-namespace detail {
-
-TASUKI_DEVICE Line* packet_at(const Team& team, int at, int from, int slot) {
-  return reinterpret_cast<Line*>(team.base[at] + team.packets_at) +
-         (static_cast<Word>(from) * team.packets + slot) * team.packet_lines;
-}
-/// The words of rank `from` in the exchange of that number.
-TASUKI_DEVICE Line* exchange_at(const Team& team, int at, int from, int which, Word number) {
-  const Word half = static_cast<Word>(which) * 2 + number % 2;
-  return reinterpret_cast<Line*>(team.base[at] + team.exchanges_at) +
-         (half * team.ranks + static_cast<Word>(from)) * team.exchange_words;
-}
-/// How many exchanges have been. Only the group that makes them looks there.
-TASUKI_DEVICE Word& exchanged(const Team& team, int which) {
-  return *reinterpret_cast<Word*>(team.base[team.rank] + team.exchanged_at + static_cast<Word>(which) * kCacheLine);
-}
-
-/// A line that has been looked at, until it has that number. False if it does not come, or if a later one has.
-TASUKI_DEVICE bool await_number(const Team& team, const Line* at, Word number, Line& line, Call call, int from,
-                                int slot) {
-  for (int looks = kQuickLooks; looks > 0 && line.number < number; --looks) line = load_line(at);
-  if (line.number == number) return true;
-  Deadline deadline(team);
-  for (;;) {
-    line = load_line(at);
-    if (line.number == number) return true;
-    if (line.number > number) return fail(team, call, Reason::overrun, from, slot, number, line.number);
-    if (deadline.more()) continue;
-    if (deadline.why() != Reason::none) fail(team, call, deadline.why(), from, slot, number, line.number);
-    return false;
-  }
-}
-
-template <class T>
-TASUKI_DEVICE Word word_of(const T& value) {
-  static_assert(sizeof(T) <= sizeof(Word), "values of up to 8 bytes");
-  Word word = 0;
-#if defined(__CUDACC__)
-  memcpy(&word, &value, sizeof(T));
-#else
-  std::memcpy(&word, &value, sizeof(T));
-#endif
-  return word;
-}
-template <class T>
-TASUKI_DEVICE T value_of(Word word) {
-  T value;
-#if defined(__CUDACC__)
-  memcpy(&value, &word, sizeof(T));
-#else
-  std::memcpy(&value, &word, sizeof(T));
-#endif
-  return value;
-}
-
-constexpr int kRanksAtOnce = 8;  // whose lines are on their way
-
-/// By one thread: combines the ranks' words at place `i` of an exchange, in the order of ranks. False if one does not
-/// come.
-template <class T, class Op>
-TASUKI_DEVICE bool combine(const Team& team, int which, Word number, Word i, const T& mine, const Op& op, T& result) {
-  T all = mine;
-  for (int first = 0; first < team.ranks; first += kRanksAtOnce) {
-    Line line[kRanksAtOnce];
-    TASUKI_UNROLLED
-    for (int j = 0; j < kRanksAtOnce; ++j)
-      if (first + j < team.ranks && first + j != team.rank)
-        line[j] = load_line(exchange_at(team, team.rank, first + j, which, number) + i);
-    TASUKI_UNROLLED
-    for (int j = 0; j < kRanksAtOnce; ++j) {
-      const int rank = first + j;
-      if (rank >= team.ranks) break;
-      T value = mine;
-      if (rank != team.rank) {
-        if (!await_number(team, exchange_at(team, team.rank, rank, which, number) + i, number, line[j], Call::allreduce,
-                          rank, which))
-          return false;
-        value = value_of<T>(line[j].data);
-      }
-      all = rank == 0 ? value : op(all, value);
-    }
-  }
-  result = all;
-  return true;
-}
-
-TASUKI_DEVICE bool check_exchange(const Team& team, Call call, int which, Word words) {
-  if (!check_slot(team, call, team.rank, which, team.exchanges)) return false;
-  if (words > team.exchange_words)
-    return fail(team, call, Reason::too_large, team.rank, which, team.exchange_words, words);
-  return true;
-}
-
-/// Whether memory is so many whole words.
-TASUKI_DEVICE bool whole_words(const void* at, Word bytes) {
-  return (reinterpret_cast<Word>(at) | bytes) % 8 == 0;
-}
-
-}  // namespace detail
-
-/// `bytes` bytes from `from` as packet `slot` that rank `to` has for this rank, each 8 with the packet's number:
-/// quicker than `put_with_signal` up to some 64 KiB, and in no order with anything else. What the group's threads have
-/// written before is in it, and `from` may be changed at once. Numbers of a slot only grow, from 1 on; the next may be
-/// put only once the other has said that it has taken the last. Several blocks have a slot each. Quickest if `from` and
-/// `bytes` are multiples of 8.
+/// Stores `bytes` bytes from `from` as packet `number` of slot `slot` that rank `to` has for this rank: quicker than
+/// `put_with_signal` up to some 64 KiB. Up to KernelTeamOptions::packet bytes. `from` may change as soon as the call
+/// returns. Numbers of a slot only grow, from 1 on. The next packet of a slot may be put only after the receiver has
+/// signalled, by a call of its own, that it has received the last one. One group at a time uses a slot. Quickest if
+/// `from` and `bytes` are multiples of 8. Does not wait.
+/// Errors: no such rank or slot, an unreachable rank, too many bytes.
 template <class Group>
 TASUKI_DEVICE bool put_packet(const Team& team, const Group& group, int to, int slot, Word number, const void* from,
                               Word bytes) {
@@ -158,8 +61,9 @@ TASUKI_DEVICE bool put_packet(const Team& team, const Group& group, int to, int 
   return group.all(detail::working(team));  // looked at while the packet travels
 }
 
-/// Waits until packet `slot` of rank `from` has come with that number, and copies its `bytes` bytes, as many as were
-/// put, to `to`, where all threads of the group may read them. It fails if a later number has come.
+/// Waits for packet `number` in slot `slot` of rank `from`, and copies its `bytes` bytes to `to`, where all threads of
+/// the group may read them. `bytes` must be what the sender gave. Errors: those of `put_packet`, the deadline, and a
+/// later packet that has overwritten this one.
 template <class Group>
 TASUKI_DEVICE bool wait_packet(const Team& team, const Group& group, int from, int slot, Word number, void* to,
                                Word bytes) {
@@ -190,10 +94,11 @@ TASUKI_DEVICE bool wait_packet(const Team& team, const Group& group, int from, i
   return group.all(good && alive);
 }
 
-/// Gives `words` words to every rank and gets as many from each: those for rank r, and from it, begin at r * words.
-/// `theirs` may be `mine`. By one group of each rank at a time for each exchange `which`; the same number of words on
-/// all ranks, up to KernelTeamOptions::exchange_words. `mine` is what the group's threads have written before, and all
-/// of them may read `theirs`. In no order with anything else.
+/// Sends `words` words to every rank and receives as many from each. Those for rank r begin at `mine + r * words`,
+/// those from it at `theirs + r * words`; `theirs` may be `mine`. `words` is the same on all ranks, up to
+/// KernelTeamOptions::exchange_words.
+/// Who calls: one group of each rank at a time for each exchange `which`.
+/// Errors: no such exchange, too many words, the deadline.
 template <class Group>
 TASUKI_DEVICE bool all_to_all(const Team& team, const Group& group, const Word* mine, Word* theirs, int words,
                               int which = 0) {
@@ -224,8 +129,8 @@ TASUKI_DEVICE bool all_to_all(const Team& team, const Group& group, const Word* 
 }
 
 /// Combines a value of up to 8 bytes of every rank, in the order of ranks, so that all get the same bits. Every thread
-/// of the group brings the same value and gets the result. By one group of each rank at a time for each exchange
-/// `which`, which it shares with `all_to_all`. In no order with anything else.
+/// of the group gives the same value and gets the result.
+/// Who calls, and errors: as of `all_to_all`, with which it shares the exchanges `which`.
 template <class Group, class T, class Op>
 TASUKI_DEVICE bool allreduce(const Team& team, const Group& group, const T& value, const Op& op, T& result,
                              int which = 0) {
@@ -243,7 +148,7 @@ TASUKI_DEVICE bool allreduce(const Team& team, const Group& group, const T& valu
 }
 
 /// The same for `count` values that lie one after the other, up to KernelTeamOptions::exchange_words. `to` may be
-/// `from`. `from` is what the group's threads have written before, and all of them may read `to`.
+/// `from`.
 template <class Group, class T, class Op>
 TASUKI_DEVICE bool allreduce(const Team& team, const Group& group, const T* from, T* to, int count, const Op& op,
                              int which = 0) {

@@ -166,27 +166,4 @@ TASUKI_DEVICE bool look_until(const Team& team, Looking&& look) {
 
 }  // namespace detail
 
-/// A request to the process's progress thread, which answers at once with the same word: what any message through the
-/// host takes beside MPI. Only with messages some of which go through the host.
-template <class Group>
-TASUKI_DEVICE bool echo(const Messages& m, const Group& group, Word word, Word& back) {
-  if (!detail::same_version(m.team.heading)) return false;
-  const Proxy& proxy = m.by_host.proxy;
-  if (proxy.slots == nullptr) return detail::fail(m.team, Call::ask, Reason::no_host, m.team.rank, 0);
-  Word answer = 0;
-  bool good = true;
-  if (group.thread() == 0) {
-    Word place = 0;
-    Word number = 0;
-    good = detail::look_until(m.team, [&] { return detail::take_place(proxy, place); });
-    const detail::HostRequest request{detail::kEcho, place, word, 0};
-    good = good && detail::ask(m.team, proxy, request, number, m.team.rank, 0);
-    good = good && detail::look_until(m.team, [&] { return detail::is_answered(proxy, place, number, answer); });
-    if (good) detail::give_back_place(proxy, place);
-  }
-  if (!group.all(good)) return false;
-  back = group.broadcast(answer);
-  return true;
-}
-
 }  // namespace tasuki::device

@@ -14,9 +14,11 @@
 #pragma once
 
 #include "tasuki/kernel/impl/proxy.cuh"
-#include "tasuki/kernel/shape.cuh"
+#include "tasuki/kernel/impl/views.cuh"
 
 namespace tasuki::device {
+
+constexpr int kAnyTag = -1;  ///< of a receive: it takes messages of any tag
 
 namespace detail {
 struct Box;

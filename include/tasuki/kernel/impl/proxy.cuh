@@ -9,7 +9,7 @@
 // Places are given back in any order, so that a slow request delays no other.
 #pragma once
 
-#include "tasuki/kernel/team.cuh"
+#include "tasuki/kernel/impl/team_memory.cuh"
 
 namespace tasuki::device {
 
