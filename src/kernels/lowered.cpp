@@ -80,7 +80,7 @@ Rows rows_of(const GpuProgram& program, int part, int blocks) {
                        static_cast<std::size_t>(turn)];
   };
   if (in_turns) {
-    // Single threads first, for others wait for what they tell. Those that take lines last: what the peers wait for is
+    // Single threads first, for others wait for their signals. Those that unpack lines last: what the peers wait for is
     // on its way then.
     std::vector<int> order;
     for (int t = bare; t < count; ++t) order.push_back(t);

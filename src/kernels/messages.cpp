@@ -96,7 +96,7 @@ std::vector<device::detail::Box> boxes_of(const device::Messages& m, const Messa
     box.lines = reinterpret_cast<const device::Line*>(in(me, peer, where.lines));
     box.receives = reinterpret_cast<device::detail::OpenReceive*>(in(me, peer, where.receives));
     box.states = reinterpret_cast<unsigned*>(in(me, peer, where.states));
-    box.tells = reinterpret_cast<device::Word*>(in(peer, me, where.taken));
+    box.acks = reinterpret_cast<device::Word*>(in(peer, me, where.taken));
     box.clear = std::uint64_t{1} << m.log_places;
     box.there = reinterpret_cast<device::Line*>(in(peer, me, where.lines));
     box.taken = reinterpret_cast<const device::Word*>(in(me, peer, where.taken));
@@ -150,7 +150,7 @@ struct ByHost {
   ByHost(Runtime& runtime, bool on_gpu, const MessagesOptions& options)
       : messages(runtime, on_gpu, std::bit_ceil(static_cast<device::Word>(options.by_host)),
                  static_cast<device::Word>((options.largest + 15) / 16 * 16),
-                 [&registry = KernelRegistry::of(runtime), on_gpu] { registry.tell_to_give_up(on_gpu); }),
+                 [&registry = KernelRegistry::of(runtime), on_gpu] { registry.request_stop(on_gpu); }),
         served(KernelRegistry::of(runtime).serve()) {}
   HostMessages messages;
   std::shared_ptr<void> served;

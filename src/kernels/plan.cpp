@@ -1,4 +1,4 @@
-// Operation::device: an operation's plan lowered for a group of blocks, and what kernels and the host tell each other
+// Operation::device: an operation's plan lowered for a group of blocks, and what kernels and the host signal each other
 // about its epochs.
 #include <fmt/format.h>
 #include <mpi.h>
@@ -175,7 +175,7 @@ class Operation::Kernels final : public KernelRuns {
     const Program& program = operation_.executor().program();
     if (messages && !on_gpu_ && !proxy_)
       proxy_ = std::make_unique<HostProxy>(
-          program, [this] { registry_.tell_to_give_up(false); }, [this] { return runtime_.over(); });
+          program, [this] { registry_.request_stop(false); }, [this] { return runtime_.over(); });
     GpuProgram lowered = lower(program, group.blocks, on_gpu_ && runtime_.gpus->atomics(), warps_of(threads),
                                proxy_ ? proxy_->channels() : ThreadChannels());
     for (const int part : kPartsLowered) {
@@ -321,11 +321,11 @@ class Operation::Kernels final : public KernelRuns {
         return fmt::format("{}: failed: the host has ended its kernels' waits{}", in, because());
       case Why::waited:
       case Why::group_barrier:
-      case Why::told:
+      case Why::aborted:
         break;
     }
     const std::string why =
-        f.why == Why::told
+        f.why == Why::aborted
             ? "the host has ended its kernels' waits"
             : fmt::format(
                   "nine tenths of the deadline, {:.3g} s, have passed; TASUKI_DEADLINE or Context::set_deadline "

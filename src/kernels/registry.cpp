@@ -25,7 +25,7 @@ void KernelRegistry::abort() {
   if (runtime_.gpus) runtime_.gpus->abort();
 }
 
-void KernelRegistry::tell_to_give_up(bool on_gpu) {
+void KernelRegistry::request_stop(bool on_gpu) {
   std::atomic_ref<std::uint32_t>(on_gpu ? *runtime_.gpus->abort_word() : abort_).store(1);
 }
 

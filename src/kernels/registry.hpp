@@ -34,7 +34,7 @@ class KernelRegistry {
   /// Ends all kernels' waits on this rank, for good.
   void abort();
   /// Only of those that look at `stop(on_gpu)`. Any thread may call it.
-  void tell_to_give_up(bool on_gpu);
+  void request_stop(bool on_gpu);
   /// `check` throws if what it watches over has failed; it is asked as long as the pointer lives.
   std::shared_ptr<void> watch(bool on_gpu, std::function<void()> check);
   void check() const;

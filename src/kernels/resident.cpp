@@ -196,7 +196,7 @@ class Resident::State {
   }
 
  private:
-  // What a thread has thrown, if one has; the other ranks are told.
+  // What a thread has thrown, if one has; the other ranks get to know.
   void rethrow() {
     try {
       threads_->rethrow();

@@ -90,10 +90,9 @@ std::vector<Advice::Way> host_ways(std::span<const Plan> plans, const Machine& m
   } else {
     ways.push_back(
         {"thread", std::max(ways.front().seconds, computation + alone) + 2 * hand_over, 0,
-         fmt::format(
-             "no core to spare for it ({}): the thread takes the computation's, {} us to change there and back",
-             machine.cores > 0 ? fmt::format("a host has {}", machine.cores) : "the machine does not tell of any",
-             us(2 * hand_over))});
+         fmt::format("no core to spare for it ({}): the thread takes the computation's, {} us to change there and back",
+                     machine.cores > 0 ? fmt::format("a host has {}", machine.cores) : "the machine names none",
+                     us(2 * hand_over))});
   }
   return ways;
 }

@@ -1,5 +1,5 @@
 // How GPUs run the lanes of a plan, as far as prices depend on it: what is one pass over memory
-// (engines/gpu/operands.hpp), what is handed on as it arrives, and where the blocks of a lane tell and go on.
+// (engines/gpu/operands.hpp), what is forwarded as it arrives, and where the blocks of a lane signal and proceed.
 #pragma once
 
 #include <cstddef>

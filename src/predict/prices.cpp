@@ -218,24 +218,24 @@ class Pricing {
     return more;
   }
 
-  // What telling costs GPUs.
+  // What a signal costs GPUs.
   void price_telling(const Plan& plan, std::size_t i, const Path& path, Work& work) {
     const Constants& constants = machine_.constants;
     const Command& c = plan.commands[i];
     if (plan.buffers[static_cast<std::size_t>(c.dst)].home == Home::ll) {
-      // LL lines need no telling. The signal stands for those that have not come when the first are handed on.
+      // LL lines need no signal. This one stands for the lines that have not come when the first are forwarded.
       // What goes on to several ranks is put to all of them at once.
       if (i == 0 || plan.commands[i - 1].verb != Verb::put || plan.commands[i - 1].lane != c.lane) return;
       work.seconds = puts_again(plan, i - 1) ? 0 : (&work)[-1].tail;
       if (sends_lines_on(plan, i - 1)) work.latency = std::min(work.latency, constants.line_hop);
       return;
     }
-    // Of one put the blocks tell when a copy engine has ended, of several the engine itself.
+    // After one put of a copy engine the blocks signal, after each of several the engine itself.
     if (path.carries(Verb::put) && puts_[static_cast<std::size_t>(c.path)] > 1) {
       work.seconds = constants.copy_engine_tell;
       return;
     }
-    // Blocks that share a lane tell together that they have come as far. A warp does that while the others go on.
+    // Blocks that share a lane signal together how far they have come. One warp does that while the others proceed.
     work.seconds = constants.gpu_tell;
     if (c.loop >= 0) work.latency += constants.gpu_hop;
   }

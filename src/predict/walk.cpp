@@ -371,14 +371,14 @@ void Walk::signal(std::int32_t r, Lane& lane, double now) {
   const std::int32_t id = lane.at;
   const Work& work = prices_.work[at(id)];
   const std::int64_t value = counter_value(r, lane);
-  Ended told{lane.ready, lane.after};
+  Ended signalled{lane.ready, lane.after};
   double seen = lane.ready + work.latency;
   if (work.on_core && work.latency_keeps && work.latency > 0) {
-    told = on_core(r, lane, now, work.latency);
-    seen = told.at;
+    signalled = on_core(r, lane, now, work.latency);
+    seen = signalled.at;
   }
-  if (!work.on_core) told.at += work.seconds;
-  advance(r, lane, told);
+  if (!work.on_core) signalled.at += work.seconds;
+  advance(r, lane, signalled);
   Counter& counter = counters_[at(work.matched_by)];
   // Values appear one after the other: a later value is never seen before an earlier one.
   if (!counter.history.empty()) seen = std::max(seen, std::get<1>(counter.history.back()));

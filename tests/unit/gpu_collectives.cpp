@@ -203,7 +203,7 @@ TEST_CASE("what comes in LL lines goes on by the warp that takes it or adds to i
         REQUIRE(rank.rows());
         bool found[2] = {};
         for (const Row& row : rank.rows()->rows) {
-          if (row.kind == RowKind::none || row.kind == RowKind::tell) continue;
+          if (row.kind == RowKind::none || row.kind == RowKind::signal) continue;
           CHECK((row.kind == one.kinds[0] || row.kind == one.kinds[1]));
           for (int k = 0; k < 2; ++k) found[k] = found[k] || row.kind == one.kinds[k];
           if (row.kind == one.kinds[0]) CHECK(row.sends == one.sends);
@@ -272,7 +272,7 @@ TEST_CASE("small epochs by LL lines run in rows, those that do more do not") {
   CHECK(kinds(sender) == Count{{RowKind::fill, 5}});
   CHECK(sender->rows.front().signal.counter != nullptr);
   CHECK(kinds(of_rank(0, CollectiveKind::reduce, 250, "peer:ll", DType::f64)) ==
-        Count{{RowKind::combine, 5}, {RowKind::tell, 1}});
+        Count{{RowKind::combine, 5}, {RowKind::signal, 1}});
   // More lines than there are warps: each kind has its share of them, and every line is in one row.
   const auto large = of_rank(0, CollectiveKind::allreduce, 132 * 8 * 120 + 7, "peer:ll", DType::f32);
   CHECK(large.value().places.empty());

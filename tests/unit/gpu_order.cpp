@@ -66,7 +66,7 @@ class Blocks {
       : view_(view),
         steps_(view.lanes().front()),
         blocks_(blocks),
-        movers_(kGpuWarps - (view.header.teller != 0 ? 1 : 0)),
+        movers_(kGpuWarps - (view.header.signaller != 0 ? 1 : 0)),
         random_(random),
         warps_(blocks * kGpuWarps) {
     for (std::uint32_t w = 0; w < warps_.size(); ++w) warps_[w].turn = w % kGpuWarps;
@@ -403,7 +403,7 @@ TEST_CASE(
     const auto& tasks = lowered.tasks[kBoth];
     REQUIRE(tasks.size() == 2);
     const View view(lowered, tasks[1]);
-    CHECK(view.header.teller == 1);
+    CHECK(view.header.signaller == 1);
     int sends = 0;
     for (const GpuStep& step : lane_of(lowered)) {
       sends += step.sends;

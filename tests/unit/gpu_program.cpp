@@ -18,7 +18,7 @@ using namespace gpu_view;
 namespace {
 
 // A lane that takes 35 LL lines and, before or after, tells a credit.
-Program receiver_of_lines(std::byte* memory, bool tells_first) {
+Program receiver_of_lines(std::byte* memory, bool signals_first) {
   Builder builder("test", 0, 2);
   builder.set_path("peer:ll");
   const int a = builder.buffer("a", 0, Role::inout, 16 << 10);
@@ -27,10 +27,10 @@ Program receiver_of_lines(std::byte* memory, bool tells_first) {
   StridedCopy copy;
   copy.block = 16 << 10;
   builder.begin_lane();
-  if (tells_first) builder.signal(1, credit);
+  if (signals_first) builder.signal(1, credit);
   builder.wait(1, builder.counter("filled<1", 0, Home::ll));
   builder.copy(1, in, a, std::array{copy}, 0, 0);
-  if (!tells_first) builder.signal(1, credit);
+  if (!signals_first) builder.signal(1, credit);
   return bound(builder.finish(), memory);
 }
 
@@ -274,8 +274,8 @@ TEST_CASE("moves that follow each other are dealt out together, each between its
       if (steps[s].tiles > 0) follow(view, steps[s]);
       for (std::int32_t k = 1; k <= steps[s].followers; ++k) CHECK(steps[s + static_cast<std::size_t>(k)].tiles == 0);
     }
-    const bool apart = told > 0 && told < kMoves;
-    CHECK(followers == (apart ? std::vector{told - 1, kMoves - told - 1} : std::vector{kMoves - 1}));
+    const bool in_two = told > 0 && told < kMoves;
+    CHECK(followers == (in_two ? std::vector{told - 1, kMoves - told - 1} : std::vector{kMoves - 1}));
     for (std::size_t n = 0; n < kMoves; ++n) CHECK(memory[2 * n + 1] == expected[n]);
   }
 }

@@ -281,10 +281,11 @@ class Rank {
           const StridedCopy& copy = plan.copies[static_cast<std::size_t>(k)];
           select_copy(copy)(copy, at(c.src, 0), at(c.dst, 0));
         }
-        for (const GpuTell& tell : gpu_.tells) {
-          if (tell.message != index) continue;
-          *tell.counter = *tell.word;
-          if (tell.end >= 0) ends_[static_cast<std::size_t>(tell.end)] = ends_[static_cast<std::size_t>(tell.prepared)];
+        for (const StreamSignal& signal : gpu_.stream_signals) {
+          if (signal.message != index) continue;
+          *signal.counter = *signal.word;
+          if (signal.end >= 0)
+            ends_[static_cast<std::size_t>(signal.end)] = ends_[static_cast<std::size_t>(signal.prepared)];
           ++told;
         }
       }

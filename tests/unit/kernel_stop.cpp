@@ -9,19 +9,19 @@
 
 namespace device = tasuki::device;
 using device::detail::kStopNs;
-using device::detail::told_to_stop;
+using device::detail::stop_requested;
 
 TEST_CASE("kernel stop: the host's word is looked at if nobody has for some time") {
   unsigned told = 0;
   device::Word looked = 0;
   const device::Stop stop{&told, &looked};
   const device::Word first = 5 * kStopNs;
-  CHECK_FALSE(told_to_stop(stop, first));
+  CHECK_FALSE(stop_requested(stop, first));
   CHECK(looked == first);
   told = 1;
-  CHECK_FALSE(told_to_stop(stop, first + kStopNs - 1));
+  CHECK_FALSE(stop_requested(stop, first + kStopNs - 1));
   CHECK(looked == first);
-  CHECK(told_to_stop(stop, first + kStopNs));
+  CHECK(stop_requested(stop, first + kStopNs));
   CHECK(looked == first + kStopNs);
 }
 
@@ -36,7 +36,7 @@ TEST_CASE("kernel stop: of threads that come at the same time one looks") {
   for (int t = 0; t < kThreads; ++t)
     threads.emplace_back([&] {
       for (device::Word n = 1; n <= kTimes; ++n)
-        if (told_to_stop(stop, n * kStopNs)) ++looks[n];
+        if (stop_requested(stop, n * kStopNs)) ++looks[n];
     });
   for (std::thread& thread : threads) thread.join();
   CHECK(looked == kTimes * kStopNs);

@@ -59,7 +59,7 @@ class RowView {
   bool run(std::size_t number, std::uint64_t epoch) const {
     const Row& row = program_.rows[number];
     if (!program_.places.empty()) return run_line(row, program_.places.data() + number * kLanes, epoch);
-    if (row.kind == RowKind::none || row.kind == RowKind::tell || row.kind == RowKind::await)
+    if (row.kind == RowKind::none || row.kind == RowKind::signal || row.kind == RowKind::await)
       return run_line(row, nullptr, epoch);
     if (row.kind == RowKind::answer && !fill_all(row, epoch)) return false;
     if (!wait_for_all(row, epoch)) return false;
@@ -103,7 +103,7 @@ class RowView {
     switch (row.kind) {
       case RowKind::none:
         return true;
-      case RowKind::tell:
+      case RowKind::signal:
         *row.signal.counter = target_of(row.signal, epoch);
         return true;
       case RowKind::await:

@@ -80,7 +80,7 @@ template <bool kReduces>
 template <bool kReduces>
 TASUKI_DEVICE bool failed(const BasicHandle<kReduces>& handle) {
   if (!detail::same_version(handle.heading) || lowered::failed(handle.run)) return true;
-  if (!detail::told_to_stop(handle.run.stop, detail::now_ns())) return false;
+  if (!detail::stop_requested(handle.run.stop, detail::now_ns())) return false;
   lowered::give_up(handle.run, lowered::Why::asked, -1, 0, 0, 0);  // so that the other threads know it
   return true;
 }

@@ -45,7 +45,7 @@ struct Neighbours {
 class Steps {
  public:
   TASUKI_DEVICE explicit Steps(const Neighbours& neighbours) : neighbours_(neighbours) {
-    if (neighbours.version != kKernelVersion) return;  // which the handle's calls will tell
+    if (neighbours.version != kKernelVersion) return;  // the handle's calls will report it
     const int* const lists = neighbours.lists;
     first_ = lists[this_block().block()];
     end_ = lists[this_block().block() + 1];
@@ -67,7 +67,7 @@ class Steps {
   TASUKI_DEVICE void end(Word steps) const {
     if (first_ == end_) return;  // nobody waits
     this_block().sync();
-    if (looks()) tell(steps);
+    if (looks()) signal_end(steps);
   }
 
   /// `end`, then `wait`: from a step to the next.
@@ -92,7 +92,7 @@ class Steps {
   template <bool kReduces>
   TASUKI_DEVICE bool next_with(BarrierFreeRun<kReduces>& exchange, Word steps, Word swaps = 0) const {
     return exchange.run(swaps, [&] {
-      tell(steps);
+      signal_end(steps);
       return look(exchange.handle().run, steps);
     });
   }
@@ -125,7 +125,7 @@ class Steps {
 
   // By all that look, after a barrier of the block. The rest of the warp stands still meanwhile: neighbours are
   // looked at when the block's stores are there, and their words are left alone before.
-  TASUKI_DEVICE void tell(Word steps) const {
+  TASUKI_DEVICE void signal_end(Word steps) const {
     if (looker() == 0 && first_ != end_) detail::store_release_gpu(neighbours_.ended + this_block().block(), steps);
   }
 
@@ -149,7 +149,7 @@ class Steps {
       }
     }
     return lowered::call_beside<kPart>(handle, group, swaps, [&] {
-      tell(steps);
+      signal_end(steps);
       return look(handle.run, steps);
     });
   }

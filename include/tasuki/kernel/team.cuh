@@ -26,7 +26,7 @@ namespace tasuki::device {
 /// 10 us. It does not wait, so it has no deadline: the loop ends when what it waits for comes, or a rank fails.
 TASUKI_DEVICE bool failed(const Team& team) {
   if (!detail::same_version(team.heading) || !detail::working(team)) return true;
-  if (!detail::told_to_stop(team.stop, detail::now_ns())) return false;
+  if (!detail::stop_requested(team.stop, detail::now_ns())) return false;
   detail::fail(team, Call::failed, Reason::aborted, team.rank, 0);  // so that the other threads know it
   return true;
 }
@@ -101,7 +101,7 @@ TASUKI_DEVICE bool wait_word(const Team& team, const Group& group, int from, int
   if (!detail::check_word(team, Call::wait_word, from, slot)) return false;
   const Line* const at = detail::word_at(team, team.rank, from, slot);
   bool good = detail::working(team);  // on its way while the word is looked at
-  Line line = detail::load_line(at);  // by every thread, so that none has to tell the others
+  Line line = detail::load_line(at);  // by every thread, so that none has to broadcast it
   for (int looks = detail::kQuickLooks; looks > 0 && line.number < number; --looks) line = detail::load_line(at);
   detail::Deadline deadline(team);
   while (good && line.number < number) {

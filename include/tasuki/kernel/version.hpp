@@ -2,8 +2,8 @@
 // Neighbours are or point to. A user's kernel is compiled against these headers, the library at another time, and
 // neither would notice a member that has moved. Part of tasuki/kernel.cuh.
 //
-// A program tells the library its number where it asks for one of them (`device()`), and a kernel compares its own with
-// that of whoever made what it was given, at the begin of a call. tests/kernel/version.py notices a structure that
+// A program passes its number to the library where it asks for one of them (`device()`), and a kernel compares its own
+// with that of whoever made what it was given, at the begin of a call. tests/kernel/version.py notices a structure that
 // changes while the number does not.
 #pragma once
 

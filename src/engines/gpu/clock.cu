@@ -44,20 +44,20 @@ std::int64_t gpu_clock_offset(Stream stream) {
   std::int64_t offset = 0;
   std::int64_t fastest = std::numeric_limits<std::int64_t>::max();
   for (int i = 0; i < kAnswers; ++i) {
-    const std::atomic_ref<std::uint64_t> told(talk->answers[i]);
+    const std::atomic_ref<std::uint64_t> answer(talk->answers[i]);
     const std::int64_t begin = Recorder::now();
     asked.store(static_cast<std::uint64_t>(i) + 1);
-    while (told.load() == 0 && Recorder::now() - begin < static_cast<std::int64_t>(kDeadline)) {
+    while (answer.load() == 0 && Recorder::now() - begin < static_cast<std::int64_t>(kDeadline)) {
     }
-    if (told.load() == 0) break;
+    if (answer.load() == 0) break;
     const std::int64_t took = Recorder::now() - begin;
     if (took >= fastest) continue;
     fastest = took;
-    offset = begin + took / 2 - static_cast<std::int64_t>(told.load());
+    offset = begin + took / 2 - static_cast<std::int64_t>(answer.load());
   }
   TASUKI_CUDA(cudaStreamSynchronize, stream);
   if (fastest == std::numeric_limits<std::int64_t>::max())
-    throw Error(ErrorKind::system, "the GPU did not tell its time within a second");
+    throw Error(ErrorKind::system, "the GPU did not answer with its time within a second");
   return offset;
 }
 

@@ -54,7 +54,7 @@ void check(const Plan& plan, const std::vector<TaskDraft>& tasks) {
   }
   if (tasks[0].ends.size() > kGpuThreads) {
     throw Error(ErrorKind::not_possible,
-                fmt::format("rank {}: {}: {} threads would tell other ranks or wait for them; one operation on GPU "
+                fmt::format("rank {}: {}: {} threads would signal other ranks or wait for them; one operation on GPU "
                             "memory takes at most {}",
                             plan.rank, plan.operation, tasks[0].ends.size(), kGpuThreads));
   }

@@ -19,10 +19,10 @@ bool touch_the_same(const Command& a, const Command& b) {
 
 }  // namespace
 
-Lanes::Lanes(const Program& program, const ThreadChannels& carried, bool tells)
+Lanes::Lanes(const Program& program, const ThreadChannels& carried, bool signals_puts)
     : awaited(program.plan.commands.size(), false),
       deps(program.plan.commands.size()),
-      told_after(program.plan.commands.size(), -1),
+      signal_after(program.plan.commands.size(), -1),
       in_(program),
       plan_(program.plan),
       carried_(carried),
@@ -31,7 +31,7 @@ Lanes::Lanes(const Program& program, const ThreadChannels& carried, bool tells)
   find_deps();
   in_line =
       !messages.empty() && std::none_of(all.begin(), all.end(), [&](const Lane& lane) { return stands_alone(lane); });
-  if (tells) find_tells();
+  if (signals_puts) find_stream_signals();
   find_late();
 }
 
@@ -56,7 +56,7 @@ void Lanes::find_deps() {
   for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
     const Command& c = plan_.commands[i];
     for (auto d = c.first_dep; d < c.first_dep + c.dep_count; ++d) {
-      deps[i].push_back(told_end(plan_.deps[static_cast<std::size_t>(d)]));
+      deps[i].push_back(end_of_stream(plan_.deps[static_cast<std::size_t>(d)]));
     }
     relays = relays || (c.dep_count > 0 && c.verb != Verb::reduce);
   }
@@ -78,7 +78,7 @@ const ThreadChannel* Lanes::thread_of(std::size_t command) const {
   return carried_.empty() ? in_.channels[command].thread.get() : carried_[command];
 }
 
-bool Lanes::tells_first(std::size_t command) const {
+bool Lanes::signals_first(std::size_t command) const {
   const Command& c = plan_.commands[command];
   if (c.verb != Verb::signal || c.dep_count > 0) return false;
   std::size_t i = command;
@@ -188,20 +188,20 @@ int Lanes::part_of(const Lane& lane, std::size_t command) const {
   const bool depends = std::any_of(begin, end, [](const Command& c) { return c.dep_count > 0; });
   if ((!waits || (puts && !relays)) && !depends) {
     if (command >= arrives_from(lane)) return kPartWait;
-    // Waits at its end are for what the peers tell in their waits.
+    // Waits at its end are for what the peers signal in their waits.
     const auto rest = std::find_if(plan_.commands.begin() + static_cast<std::ptrdiff_t>(command), end,
                                    [](const Command& c) { return c.verb != Verb::wait; });
     return rest == end ? kPartWait : kPartStart;
   }
-  const auto told =
+  const auto signal =
       std::find_if(begin, end, [](const Command& c) { return c.verb != Verb::signal || c.dep_count > 0; });
-  return static_cast<std::size_t>(told - plan_.commands.begin()) > command ? kPartStart : kPartWait;
+  return static_cast<std::size_t>(signal - plan_.commands.begin()) > command ? kPartStart : kPartWait;
 }
 
 // The part of a command in a lane with messages of a stream, which all come between two kernels. Between two messages
 // a lane waits or packs for the next one, or it signals or unpacks after the last one.
 int Lanes::part_beside(const Lane& lane, std::size_t command) const {
-  if (told_after[command] >= 0) return 0;
+  if (signal_after[command] >= 0) return 0;
   std::size_t before = command;
   while (before > lane.first && !in_stream(before)) --before;
   if (!in_stream(before)) return kPartPack;
@@ -212,8 +212,9 @@ int Lanes::part_beside(const Lane& lane, std::size_t command) const {
   return after ? kPartUnpack : kPartPack;
 }
 
-// Of several puts of a stream each is told of when it has ended: what the peer does with it takes time, too.
-void Lanes::find_tells() {
+// Of several puts of a stream each is signalled when it has ended, so that the peer works on one while the next is on
+// its way.
+void Lanes::find_stream_signals() {
   const auto& commands = plan_.commands;
   const auto puts = std::count_if(messages.begin(), messages.end(), [&](std::int32_t m) {
     return commands[static_cast<std::size_t>(m)].verb == Verb::put;
@@ -224,7 +225,7 @@ void Lanes::find_tells() {
     if (commands[message].verb != Verb::put) continue;
     for (std::size_t i = message + 1; i < commands.size() && commands[i].lane == commands[message].lane; ++i) {
       if (commands[i].verb != Verb::signal || !deps[i].empty()) break;
-      told_after[i] = m;
+      signal_after[i] = m;
     }
   }
 }
@@ -241,7 +242,7 @@ void Lanes::wait_before(std::size_t message) {
 }
 
 // A dependency on a put of a stream is one on what follows it in its lane, which runs when it has ended.
-std::int32_t Lanes::told_end(std::int32_t dep) const {
+std::int32_t Lanes::end_of_stream(std::int32_t dep) const {
   const auto& commands = plan_.commands;
   auto i = static_cast<std::size_t>(dep);
   while (in_stream(i) && i + 1 < commands.size() && commands[i + 1].lane == commands[i].lane) ++i;

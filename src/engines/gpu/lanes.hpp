@@ -27,17 +27,17 @@ struct Lane {
   bool by_need() const { return asks || (stages && !streams); }  ///< each command belongs to the part that it needs
   // From here on by lower.cpp, which orders the steps:
   std::vector<LaneStep> steps;
-  std::int64_t most = 0;  ///< blocks that may share it
-  bool in_turn = false;   ///< it has loops or reductions, so blocks share single steps of it rather than all of it
-  bool tells = false;     ///< a warp of each block tells how far the block has come, and does nothing else
-  bool wide = true;       ///< its reductions outside of LL lines are of 16 bytes at a time
+  std::int64_t most = 0;   ///< blocks that may share it
+  bool in_turn = false;    ///< it has loops or reductions, so blocks share single steps of it rather than all of it
+  bool signaller = false;  ///< a warp of each block signals how far the block has come, and does nothing else
+  bool wide = true;        ///< its reductions outside of LL lines are of 16 bytes at a time
 };
 
 class Lanes {
  public:
-  /// `carried`: as `lower` has it. Both must live as long as this. `tells`: of each of several puts is told when it
-  /// ends.
-  Lanes(const Program& program, const ThreadChannels& carried, bool tells);
+  /// `carried`: as `lower` has it. Both must live as long as this. `signals_puts`: each of several puts is signalled
+  /// when it ends.
+  Lanes(const Program& program, const ThreadChannels& carried, bool signals_puts);
 
   std::vector<Lane> all;
   std::vector<std::int32_t> messages;  ///< commands that channels carry in a stream
@@ -47,7 +47,8 @@ class Lanes {
   std::vector<bool> awaited;           ///< by command: another one depends on it
   /// By command: what it waits for within the process. Of a message in a stream that is left to the command before it.
   std::vector<std::vector<std::int32_t>> deps;
-  std::vector<std::int32_t> told_after;  ///< by command: the put of a stream when whose end this signal is given; or -1
+  std::vector<std::int32_t>
+      signal_after;  ///< by command: the put of a stream when whose end this signal is given; or -1
 
   /// The part of an epoch to which a command belongs; 0 if no kernel runs it.
   int part_of(const Lane& lane, std::size_t command) const;
@@ -58,7 +59,7 @@ class Lanes {
   bool is_ll(std::int32_t buffer) const { return in_.where[static_cast<std::size_t>(buffer)].ll; }
   /// Whether a command signals before anything but signals in its lane. Then it says only that earlier work of the
   /// stream has ended and is visible. A thread that does nothing else can do it.
-  bool tells_first(std::size_t command) const;
+  bool signals_first(std::size_t command) const;
 
  private:
   void find_lanes();
@@ -70,9 +71,9 @@ class Lanes {
   void find_late();
   bool find_late(const Lane& lane);
   int part_beside(const Lane& lane, std::size_t command) const;
-  void find_tells();
+  void find_stream_signals();
   void wait_before(std::size_t message);
-  std::int32_t told_end(std::int32_t dep) const;
+  std::int32_t end_of_stream(std::int32_t dep) const;
 
   const Program& in_;
   const Plan& plan_;

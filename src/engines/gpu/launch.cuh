@@ -46,7 +46,7 @@ struct Launch : Counting {
 // All threads of a block that has kGpuThreads.
 struct LaunchCrew {
   static constexpr bool kFresh = true;
-  static constexpr bool kTeller = true;
+  static constexpr bool kSignaller = true;
   __device__ static std::uint32_t thread() { return threadIdx.x; }
   __device__ static std::uint32_t warp() { return threadIdx.x / 32; }
   __device__ static constexpr std::uint32_t warps() { return kGpuWarps; }
@@ -91,7 +91,7 @@ __device__ void run_round(const Launch& l, const GpuRound& round, std::byte* fet
   const auto me = static_cast<std::int32_t>(blockIdx.x);
   Steadily waits;
   if (me >= round.blocks || (me == 0 && !round.single)) return;
-  const bool dead = failed(l);  // then nothing is touched any more, and the host is told
+  const bool dead = failed(l);  // then nothing is touched any more, and the host gets to know
   int t = round.first_task;
   for (int high = round.last_task; high - t > 1;) {
     const int middle = (t + high) / 2;

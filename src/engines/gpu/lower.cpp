@@ -19,23 +19,23 @@ namespace tasuki {
 
 namespace {
 
-// Several blocks share a large move although a thread has to tell for them: if it is worth this many blocks.
-constexpr std::int64_t kWorthTelling = 8;
+// Several blocks share a large move although a single thread has to signal for them: if it is worth this many blocks.
+constexpr std::int64_t kWorthSignaller = 8;
 // Blocks of a staging task at most: enough to keep the way to the host busy.
 constexpr std::int64_t kStagingBlocks = 16;
 
 class Lowering {
  public:
   Lowering(const Program& program, int most_blocks, bool atomics, int warps, const ThreadChannels& carried,
-           std::uint64_t* told, bool own)
+           std::uint64_t* signal_words, bool own)
       : in_(program),
         plan_(program.plan),
         most_(most_blocks),
         atomics_(atomics),
         warps_(warps),
-        told_(told),
+        signal_words_(signal_words),
         own_(own),
-        lanes_(program, carried, told != nullptr) {
+        lanes_(program, carried, signal_words != nullptr) {
     check_size();
     for (Lane& lane : lanes_.all) order(lane);
     in_stages_ = own && lanes_.messages.empty() && has_stages();
@@ -117,7 +117,7 @@ class Lowering {
       const Command& c = plan_.commands[i];
       loops = loops || c.loop >= 0;
       reduces = reduces || c.verb == Verb::reduce;
-      spared[i] = lanes_.tells_first(i) || (c.verb == Verb::signal && lanes_.is_ll(c.dst)) ||
+      spared[i] = lanes_.signals_first(i) || (c.verb == Verb::signal && lanes_.is_ll(c.dst)) ||
                   (c.verb == Verb::wait && lanes_.is_ll(c.src));
       if (c.loop >= 0 && in_.channels[i].carried()) {
         throw Error(ErrorKind::not_possible,
@@ -140,7 +140,7 @@ class Lowering {
     if (!lane.by_need() && !lane.streams)
       join_puts(
           in_, lanes_, [this](const Command& c) { return can_be_wide(c); },
-          lane.wide && reduces && widest >= kWorthTelling, own_, lane.steps);
+          lane.wide && reduces && widest >= kWorthSignaller, own_, lane.steps);
     for (const LaneStep& step : lane.steps) reduces = reduces || step.sends > 0;
     order_moves(plan_, lane.steps, out_.more_ends);
     out_.reduces = out_.reduces || reduces;
@@ -151,17 +151,17 @@ class Lowering {
       return !step.joined && moves_data(plan_.commands[static_cast<std::size_t>(step.command)].verb);
     });
     // Several large moves, each with a signal: of a ring, which sends on what has come.
-    const bool several = !shares && moves > 1 && widest >= kWorthTelling;
+    const bool several = !shares && moves > 1 && widest >= kWorthSignaller;
     if (!shares && widest > 1 && (loops || reduces || several))
       single_out_signals(plan_, lane.steps, spared, out_.more_ends);
-    const bool told = std::any_of(lane.steps.begin(), lane.steps.end(), [](const auto& step) { return step.told; });
+    const bool single = std::any_of(lane.steps.begin(), lane.steps.end(), [](const auto& step) { return step.single; });
     lane.in_turn = loops || several || (reduces && moves > 1);
     const auto signals = std::count_if(lane.steps.begin(), lane.steps.end(), [&](const LaneStep& step) {
       return plan_.commands[static_cast<std::size_t>(step.command)].verb == Verb::signal &&
              !spared[static_cast<std::size_t>(step.command)];
     });
-    lane.tells = own_ && widest >= kWorthTelling && moves > 1 && signals > 1;
-    lane.most = !shares && !told ? 1 : lane.in_turn ? widest : std::numeric_limits<std::int64_t>::max();
+    lane.signaller = own_ && widest >= kWorthSignaller && moves > 1 && signals > 1;
+    lane.most = !shares && !single ? 1 : lane.in_turn ? widest : std::numeric_limits<std::int64_t>::max();
     const bool waits = std::any_of(lane.steps.begin(), lane.steps.end(), [](const auto& s) { return s.after >= 0; });
     out_.cooperative = out_.cooperative || (waits && lane.most > 1);
   }
@@ -220,7 +220,7 @@ class Lowering {
   // them.
   void lower_lane(const Lane& lane, int parts, std::vector<TaskDraft>& tasks, TaskDraft& light, TaskDraft& answers) {
     TaskDraft task = draft();
-    TaskDraft tells;
+    TaskDraft signals;
     TaskDraft asks;
     TaskDraft waits;
     const auto now = [&](std::size_t i) { return (lanes_.part_of(lane, i) & parts) != 0; };
@@ -240,16 +240,16 @@ class Lowering {
       }
       if (now(i) && lanes_.asked(i)) add_ask(asks, step.command);
       if (now(i) && !lanes_.asked(i) && !step.joined)
-        add_step(lane, moves && (step.told || lanes_.tells_first(i)) ? tells : task, step);
+        add_step(lane, moves && (step.single || lanes_.signals_first(i)) ? signals : task, step);
       if (lanes_.asked(i) && (kPartWait & parts) != 0) add_answer(waits, step.command);
-      if (lanes_.told_after[i] >= 0 && (kPartPack & parts) != 0) add_tell(lane, tells, step, parts);
+      if (lanes_.signal_after[i] >= 0 && (kPartPack & parts) != 0) add_stream_signal(lane, signals, step, parts);
     }
     if (!task.copies.empty()) {
       task.most = std::min(task.most, lane.most);
       task.stage = lane.stage;
       task.in_turn = lane.in_turn;
-      task.teller = lane.tells;
-      task.warps -= lane.tells ? 1 : 0;
+      task.signaller = lane.signaller;
+      task.warps -= lane.signaller ? 1 : 0;
       task.staging = lane.by_need();
       if (task.staging) task.most = std::min(task.most, kStagingBlocks);
       task.ends.push_back(static_cast<std::int32_t>(task.steps.size()));
@@ -257,28 +257,29 @@ class Lowering {
     } else {
       light.add_lane(task);
     }
-    light.add_lane(tells);
+    light.add_lane(signals);
     light.add_lane(rest);
     light.add_lane(asks);
     answers.add_lane(waits);
   }
 
   // Sets the word that the copy engine copies into the signal's counter when the put before it has ended.
-  void add_tell(const Lane& lane, TaskDraft& tells, const LaneStep& step, int parts) {
-    add_step(lane, tells, step);
-    GpuStep& s = tells.steps.back();
-    GpuTell tell{lanes_.told_after[static_cast<std::size_t>(step.command)], s.counter, told_ + step.command};
+  void add_stream_signal(const Lane& lane, TaskDraft& signals, const LaneStep& step, int parts) {
+    add_step(lane, signals, step);
+    GpuStep& s = signals.steps.back();
+    StreamSignal signal{lanes_.signal_after[static_cast<std::size_t>(step.command)], s.counter,
+                        signal_words_ + step.command};
     if (s.awaited != 0) {
-      tell.end = s.end;
+      signal.end = s.end;
       auto& prepared = prepared_[step.command];
       if (prepared == 0) {
         prepared = static_cast<std::int32_t>(plan_.commands.size() + out_.more_ends.size());
         out_.more_ends.push_back(step.command);
       }
-      s.end = tell.prepared = prepared;
+      s.end = signal.prepared = prepared;
     }
-    if (parts == kPartPack) out_.tells.push_back(tell);
-    s.counter = told_ + step.command;
+    if (parts == kPartPack) out_.stream_signals.push_back(signal);
+    s.counter = signal_words_ + step.command;
     s.alone = 1;
     s.untold = 1;
   }
@@ -359,8 +360,8 @@ class Lowering {
     s.op = c.op;
     s.command = step.command;
     s.end = step.end;
-    const auto told_as = static_cast<std::size_t>(step.more > 0 ? step.told_as : step.command);
-    s.awaited = static_cast<std::int8_t>(step.awaited | (lanes_.awaited[told_as] && step.last ? kAwaited : 0));
+    const auto counts_as = static_cast<std::size_t>(step.more > 0 ? step.counts_as : step.command);
+    s.awaited = static_cast<std::int8_t>(step.awaited | (lanes_.awaited[counts_as] && step.last ? kAwaited : 0));
     if (c.verb == Verb::signal || c.verb == Verb::wait) {
       const auto buffer = static_cast<std::size_t>(c.verb == Verb::signal ? c.dst : c.src);
       if (in_.where[buffer].ll) return;  // the flags replace the counter
@@ -369,15 +370,15 @@ class Lowering {
       s.index = static_cast<std::uint64_t>(c.index + step.round);
       s.lag = static_cast<std::uint32_t>(c.lag);
       s.credit = c.credit ? 1 : 0;
-      // Who is told that data are available loads them.
-      s.alone = lanes_.tells_first(index) && plan_.buffers[buffer].purpose != Purpose::available ? 1 : 0;
+      // The rank that gets this signal loads the data.
+      s.alone = lanes_.signals_first(index) && plan_.buffers[buffer].purpose != Purpose::available ? 1 : 0;
     }
     add_deps(task, s);
     for (const LaneStep* other = &step + 1; other <= &step + step.more; ++other) add_deps(task, s, other->command);
     if (step.after >= 0 && std::find(task.deps.begin(), task.deps.end(), step.after) == task.deps.end()) {
       task.deps.push_back(step.after);
       ++s.deps;
-      s.follows = step.told ? 0 : 1;
+      s.follows = step.single ? 0 : 1;
     }
     if (moves_data(c.verb)) {
       const std::int64_t form = form_of(lane, step);
@@ -442,7 +443,7 @@ class Lowering {
   bool may_share(const Lane& lane) const {
     for (std::size_t i = lane.first; i < lane.last; ++i) {
       const Command& c = plan_.commands[i];
-      if (c.verb != Verb::signal || lanes_.is_ll(c.dst) || lanes_.tells_first(i)) continue;
+      if (c.verb != Verb::signal || lanes_.is_ll(c.dst) || lanes_.signals_first(i)) continue;
       if (!atomics_ || plan_.buffers[static_cast<std::size_t>(c.dst)].per_epoch > 1) return false;
     }
     return true;
@@ -453,10 +454,10 @@ class Lowering {
   int most_;
   bool atomics_;
   int warps_;  // of a block
-  std::uint64_t* told_;
+  std::uint64_t* signal_words_;
   bool own_;
   bool in_stages_ = false;
-  std::map<std::int32_t, std::int32_t> prepared_;  // by command: GpuTell::prepared
+  std::map<std::int32_t, std::int32_t> prepared_;  // by command: StreamSignal::prepared
   Lanes lanes_;
   GpuProgram out_;
 };
@@ -464,8 +465,8 @@ class Lowering {
 }  // namespace
 
 GpuProgram lower(const Program& program, int most_blocks, bool atomics, int warps, const ThreadChannels& carried,
-                 std::uint64_t* told, bool own) {
-  return Lowering(program, most_blocks, atomics, warps, carried, told, own).run();
+                 std::uint64_t* signal_words, bool own) {
+  return Lowering(program, most_blocks, atomics, warps, carried, signal_words, own).run();
 }
 
 std::string describe_failure(const Plan& plan, const Runtime& runtime, std::int32_t command, std::uint64_t epoch,

@@ -96,7 +96,7 @@ class Joining {
     all.back().more = static_cast<std::int32_t>(others.size());
     all.back().end = others.back().end;
     all.back().last = others.back().last;
-    all.back().told_as = others.back().command;
+    all.back().counts_as = others.back().command;
     for (LaneStep& other : others) {
       other.joined = true;
       all.push_back(other);
@@ -174,7 +174,7 @@ class JoiningPuts {
   }
 
   // Makes the next put one with step i and returns true, if it sends what the step makes. `lines`: into LL lines.
-  // What lies between the two then comes before the step, whose number is told.
+  // What lies between the two then comes before the step, whose number is signalled.
   bool join(std::vector<LaneStep>& steps, std::size_t& i, bool lines) const {
     const std::size_t last = i + static_cast<std::size_t>(steps[i].more);
     const LaneStep& made = steps[last - static_cast<std::size_t>(steps[i].sends)];
@@ -189,7 +189,7 @@ class JoiningPuts {
     ++head.sends;
     head.end = put.end;
     head.last = put.last;
-    head.told_as = put.command;
+    head.counts_as = put.command;
     steps[k].joined = true;
     const auto first = steps.begin() + static_cast<std::ptrdiff_t>(i);
     std::rotate(first, steps.begin() + static_cast<std::ptrdiff_t>(last) + 1,

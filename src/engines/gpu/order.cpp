@@ -186,8 +186,8 @@ void single_out_signals(const Plan& plan, std::vector<LaneStep>& steps, const st
     const auto command = static_cast<std::size_t>(step.command);
     if (spared[command] || step.joined) continue;
     if (plan.commands[command].verb == Verb::signal) {
-      step.told = true;
-      if (before != nullptr && !before->told) {
+      step.single = true;
+      if (before != nullptr && !before->single) {
         need_end(plan, *before, kAwaited, more_ends);
         step.after = before->end;
       }

@@ -18,7 +18,7 @@
 // that the same thread has the same element in both.
 //
 // Messages that a thread of the process carries (`ThreadChannel::ended`) take two threads of the single block for each
-// lane. One thread asks for each message when its bytes have been packed. The other waits for messages, and tells the
+// lane. One thread asks for each message when its bytes have been packed. The other waits for messages, and signals the
 // blocks that unpack. Meanwhile the lane's blocks pack the next message, or unpack the last one.
 #pragma once
 
@@ -64,8 +64,8 @@ constexpr std::size_t kGpuRounds = 4;
 /// What is signalled when a put of a stream has ended, before the next one begins. A kernel between two puts would keep
 /// the copy engine waiting for some ten microseconds. So the engine itself copies the signal's new value, from a word
 /// that the kernel before the puts has set. Steps of this rank that wait for the put, because they write where it
-/// reads, are told in the same way.
-struct GpuTell {
+/// reads, are signalled in the same way.
+struct StreamSignal {
   std::int32_t message = 0;  ///< the put's command
   std::uint64_t* counter = nullptr;
   const std::uint64_t* word = nullptr;
@@ -74,15 +74,15 @@ struct GpuTell {
 };
 
 struct GpuProgram {
-  std::vector<std::byte> bytes;          ///< of all tasks
-  std::vector<GpuTask> tasks[kParts];    ///< by parts
-  int blocks[kParts] = {};               ///< by parts
-  std::vector<GpuRound> rounds[kParts];  ///< by parts: at most kGpuRounds
-  bool direct = false;                   ///< there is something to do besides messages
-  std::vector<std::int32_t> messages;    ///< commands that channels carry in a stream
-  std::vector<GpuTell> tells;            ///< if there are several puts among them
-  bool in_line = false;                  ///< kBefore, messages and kAfter can be one sequence in a stream
-  std::vector<const int*> pairs;         ///< pointers to the number of the current copy, of each field with two copies
+  std::vector<std::byte> bytes;              ///< of all tasks
+  std::vector<GpuTask> tasks[kParts];        ///< by parts
+  int blocks[kParts] = {};                   ///< by parts
+  std::vector<GpuRound> rounds[kParts];      ///< by parts: at most kGpuRounds
+  bool direct = false;                       ///< there is something to do besides messages
+  std::vector<std::int32_t> messages;        ///< commands that channels carry in a stream
+  std::vector<StreamSignal> stream_signals;  ///< if there are several puts among them
+  bool in_line = false;                      ///< kBefore, messages and kAfter can be one sequence in a stream
+  std::vector<const int*> pairs;  ///< pointers to the number of the current copy, of each field with two copies
   /// The command of each end beyond those of the plan's commands. The last round of a loop has the command's own end.
   std::vector<std::int32_t> more_ends;
   bool reduces = false;      ///< it has reductions
@@ -96,13 +96,13 @@ using ThreadChannels = std::vector<const ThreadChannel*>;
 /// there are more tasks than blocks, each task gets one. Without `atomics`, several blocks cannot add to a signal of
 /// another GPU. Throws `Error` for what the kernel cannot run: messages in chunk loops, reductions into LL lines,
 /// and more than kGpuSteps steps, kGpuPairs fields with two copies, kGpuTasks tasks or kGpuThreads lanes that move
-/// nothing. Messages with a channel among `carried` are asked for as those are whose own channel is a thread's. `told`:
-/// words in GPU memory, one for each command of the plan, for what is told between puts of a stream; without them all
-/// is told after the last one. `own`: for the kernel of engine `stream`, in which a block has one
-/// task: where lanes tell often, a warp of each block does nothing else; threads that wait have warps of their own; and
-/// stages are rounds.
+/// nothing. Messages with a channel among `carried` are asked for as those are whose own channel is a thread's.
+/// `signal_words`: words in GPU memory, one for each command of the plan, for what is signalled between puts of a
+/// stream; without them all is signalled after the last one. `own`: for the kernel of engine `stream`, in which a block
+/// has one task: where lanes signal often, a warp of each block does nothing else; threads that wait have warps of
+/// their own; and stages are rounds.
 GpuProgram lower(const Program& program, int most_blocks, bool atomics, int warps = static_cast<int>(kGpuWarps),
-                 const ThreadChannels& carried = {}, std::uint64_t* told = nullptr, bool own = false);
+                 const ThreadChannels& carried = {}, std::uint64_t* signal_words = nullptr, bool own = false);
 
 /// The error text when a kernel has given up waiting at `command`, whose counter was at `value`.
 std::string describe_failure(const Plan& plan, const Runtime& runtime, std::int32_t command, std::uint64_t epoch,

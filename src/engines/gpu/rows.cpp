@@ -120,7 +120,7 @@ class Cutting {
         if ((!signals && step.verb != Verb::wait) || step.verb != task.step(first).verb) return false;
         if (step.deps != 0 || step.awaited != 0 || step.asks != 0) return false;
         One one;
-        one.row.kind = signals ? RowKind::tell : RowKind::await;
+        one.row.kind = signals ? RowKind::signal : RowKind::await;
         one.row.signal = signal_of(step);
         if (!add(signals ? kFirst : kLast, one)) return false;
       }

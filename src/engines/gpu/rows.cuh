@@ -443,7 +443,7 @@ __global__ void __launch_bounds__(kGpuThreads, kTable || !kOn ? 2 : 1) run_rows(
   const Row row = l.rows[number];
   RowPlaces at{};
   if constexpr (kTable) at = l.places[number * kLanes + lane()];
-  const bool dead = failed(l);  // then nothing is touched any more, and the host is told
+  const bool dead = failed(l);  // then nothing is touched any more, and the host gets to know
   // As in launch.cuh: what comes before was written when the operation was made, or by its own earlier kernels.
   wait_for_stream();
   if (!device::this_block().all(!dead)) return;
@@ -451,7 +451,7 @@ __global__ void __launch_bounds__(kGpuThreads, kTable || !kOn ? 2 : 1) run_rows(
   switch (row.kind) {
     case RowKind::none:
       return;
-    case RowKind::tell: {
+    case RowKind::signal: {
       if (lane() != 0) return;
       const std::uint64_t target = target_of(row.signal, epoch);
       row.signal.alone != 0 ? store_relaxed(row.signal.counter, target) : store_release(row.signal.counter, target);

@@ -37,7 +37,7 @@ enum class RowKind : std::uint8_t {
   copy,     ///< units, from source to destination
   combine,  ///< operands, into the destination
   answer,   ///< a LL line, with words of the source, and then another one, which is taken: what is sent back
-  tell,     ///< signals, by one lane
+  signal,   ///< signals, by one lane
   await,    ///< waits for a signal, by one lane
 };
 

@@ -45,11 +45,11 @@ class StreamEngine final : public Engine {
     const int wanted = executor.program().blocks;
     if (std::any_of(channels.begin(), channels.end(), [](const Channel& c) { return c.stream != nullptr; })) {
       const auto bytes = static_cast<std::int64_t>(commands.size() * sizeof(std::uint64_t));
-      told_words_ = {gpu()->allocate(bytes), [](std::byte* m) { gpu()->release(m); }};
+      signal_words_ = {gpu()->allocate(bytes), [](std::byte* m) { gpu()->release(m); }};
     }
     const auto lowered = [&](int blocks) {
       return lower(executor.program(), wanted > 0 ? std::min(wanted, blocks) : blocks, runtime.gpus->atomics(),
-                   static_cast<int>(kGpuWarps), {}, reinterpret_cast<std::uint64_t*>(told_words_.get()), true);
+                   static_cast<int>(kGpuWarps), {}, reinterpret_cast<std::uint64_t*>(signal_words_.get()), true);
     };
     program_ = lowered(most);
     if (program_.cooperative && most > processors) program_ = lowered(processors);
@@ -75,11 +75,11 @@ class StreamEngine final : public Engine {
   }
 
   ~StreamEngine() override {
-    const bool told = runtime_.failed();
-    if (told) runtime_.gpus->abort();  // the kernels may wait for ranks that are gone
-    cudaDeviceSynchronize();           // whatever stream the last kernels are in, they use what is freed now
+    const bool failed = runtime_.failed();
+    if (failed) runtime_.gpus->abort();  // the kernels may wait for ranks that are gone
+    cudaDeviceSynchronize();             // whatever stream the last kernels are in, they use what is freed now
     try {
-      if (!told) complain();
+      if (!failed) complain();
     } catch (const Error& error) {
       runtime_.fail_untold(error.what());
     }
@@ -330,12 +330,12 @@ class StreamEngine final : public Engine {
   }
 
   // Signals that a put has ended, before the next one begins.
-  void tell_of(std::int32_t command, Stream stream) {
-    for (const GpuTell& tell : program_.tells) {
-      if (tell.message != command) continue;
-      TASUKI_CUDA(cudaMemcpyAsync, tell.counter, tell.word, sizeof *tell.word, cudaMemcpyDefault, stream);
-      if (tell.end < 0) continue;
-      TASUKI_CUDA(cudaMemcpyAsync, launch_.ends + tell.end, launch_.ends + tell.prepared, sizeof *launch_.ends,
+  void signal_after_put(std::int32_t command, Stream stream) {
+    for (const StreamSignal& signal : program_.stream_signals) {
+      if (signal.message != command) continue;
+      TASUKI_CUDA(cudaMemcpyAsync, signal.counter, signal.word, sizeof *signal.word, cudaMemcpyDefault, stream);
+      if (signal.end < 0) continue;
+      TASUKI_CUDA(cudaMemcpyAsync, launch_.ends + signal.end, launch_.ends + signal.prepared, sizeof *launch_.ends,
                   cudaMemcpyDefault, stream);
     }
   }
@@ -353,7 +353,7 @@ class StreamEngine final : public Engine {
           first->begin_group();
         }
         channel.enqueue(stream);
-        tell_of(command, stream);
+        signal_after_put(command, stream);
       }
       if (first != nullptr) first->end_group();
     }
@@ -409,16 +409,16 @@ class StreamEngine final : public Engine {
     State state{};
     gpu()->copy(&state, state_, sizeof state);
     const std::uint64_t kept = std::min<std::uint64_t>(state.recorded, kGpuEvents);
-    if (state.recorded == told_) return;
+    if (state.recorded == reported_) return;
     std::vector<GpuEvent> events(kept);
     gpu()->copy(events.data(), launch_.events, static_cast<std::int64_t>(kept * sizeof(GpuEvent)));
     const std::int64_t offset = gpu_clock_offset(beside_);
-    for (std::uint64_t i = std::max<std::uint64_t>(told_, state.recorded - kept); i < state.recorded; ++i) {
+    for (std::uint64_t i = std::max<std::uint64_t>(reported_, state.recorded - kept); i < state.recorded; ++i) {
       const GpuEvent& e = events[i % kGpuEvents];
       executor_.recorder()->record_command(e.epoch, static_cast<std::int64_t>(e.begin) + offset,
                                            static_cast<std::int64_t>(e.end) + offset, e.command);
     }
-    told_ = state.recorded;
+    reported_ = state.recorded;
   }
 
   // Throws if a kernel has given up.
@@ -440,7 +440,7 @@ class StreamEngine final : public Engine {
       text = describe_failure(executor_.plan(), runtime_, command, failure_->epoch, failure_->value, failure_->target);
       if (runtime_.gpus->watches() > 1 && !runtime_.starts)
         text +=
-            "; operations that share a stream must be started in the same order on all ranks (TASUKI_CHECK=1 tells "
+            "; operations that share a stream must be started in the same order on all ranks (TASUKI_CHECK=1 says "
             "those that were not)";
     }
     const ErrorKind kind = kind_of_ended_wait(runtime_);
@@ -453,7 +453,7 @@ class StreamEngine final : public Engine {
   HostStreams& streams_;
   GpuProgram program_;
   std::shared_ptr<PlanFailure> failure_;
-  std::shared_ptr<std::byte> told_words_;  // on the GPU: see `lower`
+  std::shared_ptr<std::byte> signal_words_;  // on the GPU: see `lower`
   std::shared_ptr<std::byte> memory_;
   std::optional<RowProgram> in_rows_[kBoth + 1];  // by parts: those that are small enough
   std::vector<std::shared_ptr<std::byte>> tables_;
@@ -463,7 +463,7 @@ class StreamEngine final : public Engine {
   unsigned long long* counts_ = nullptr;  // on the GPU: by parts, then by block
   int most_blocks_ = 0;                   // of any parts
   std::uint64_t epoch_ = 0;               // as far as the host knows
-  std::uint64_t told_ = 0;                // events that the recorder has
+  std::uint64_t reported_ = 0;            // events that the recorder has
   bool replayed_ = false;  // launches count themselves: part of a graph, or kernels of the user run epochs, too
   bool captured_ = false;  // part of a graph
   cudaEvent_t ended_ = nullptr;

@@ -349,7 +349,7 @@ void TaskDraft::write(std::vector<std::byte>& to) const {
   header.copies = put(copies);
   header.dims = put(dims);
   header.deps = put(deps);
-  header.teller = teller ? 1 : 0;
+  header.signaller = signaller ? 1 : 0;
   std::memcpy(to.data() + begin, &header, sizeof header);
 }
 

@@ -38,7 +38,7 @@ struct TaskDraft {
   bool in_turn = false;
   int stage = 0;
   std::int64_t warps = kGpuWarps;  ///< of a block
-  bool teller = false;             ///< the last warp of a block tells instead; it is not counted in `warps`
+  bool signaller = false;          ///< the last warp of a block signals instead; it is not counted in `warps`
   bool staging = false;            ///< it packs or unpacks messages that a thread carries meanwhile
 
   std::int64_t blocks() const;                   ///< thread blocks that it is worth

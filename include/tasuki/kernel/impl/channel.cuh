@@ -100,7 +100,7 @@ struct alignas(128) Box {
   const Line* lines;      // where the other's messages arrive
   OpenReceive* receives;  // by the receive's number
   unsigned* states;       // by place
-  Word* tells;            // at the other, by place: one more than the number of the last message that was taken
+  Word* acks;             // at the other, by place: one more than the number of the last message that was received
 
   // Address of the place of the next message. 0 if its place may not be free yet, if several groups make calls, or if
   // messages to the other go through the host.
@@ -108,7 +108,7 @@ struct alignas(128) Box {
   Word sent;          // messages
   Word clear;         // messages before this one find their places free
   Line* there;        // where they arrive
-  const Word* taken;  // what the other tells
+  const Word* taken;  // by place: the other's acknowledgements
 };
 
 /// The counts of a box.
@@ -144,10 +144,10 @@ struct Channel {
   TASUKI_DEVICE unsigned& state(Word number) const { return states[place(number)]; }
   TASUKI_DEVICE Line* there(Word number) const { return box.there + (place(number) << m.log_lines); }
   /// One more than the number of the last message in this one's place that the other has taken.
-  TASUKI_DEVICE Word told(Word number) const { return load_leave(box.taken + place(number)); }
-  TASUKI_DEVICE bool is_taken(Word number) const { return told(number) > number; }
+  TASUKI_DEVICE Word acked(Word number) const { return load_leave(box.taken + place(number)); }
+  TASUKI_DEVICE bool is_taken(Word number) const { return acked(number) > number; }
   /// By one thread, when what is in the message's place has been read: the sender may store into it.
-  TASUKI_DEVICE void tell(Word number) const { store_leave(box.tells + place(number), number + 1); }
+  TASUKI_DEVICE void acknowledge(Word number) const { store_leave(box.acks + place(number), number + 1); }
 };
 
 /// Where a message from outside the window lies until the other has taken it.

@@ -3,12 +3,12 @@
 //
 // As long as messages come in the order in which their receives were posted, a call needs two counts only: how many
 // receives have ended, and how many are open. They lie in one word together with the lock's bit, so that one atomic
-// operation locks and tells the counts, and one for which nobody waits changes them and unlocks. Such a call is quick:
-// no fence orders what it does. It is right nevertheless:
+// operation locks and returns the counts, and one for which nobody waits changes them and unlocks. Such a call is
+// quick: no fence orders what it does. It is right nevertheless:
 //   * Message n is receive n's. A group takes it that finds, under the lock, its receive to be the oldest, having found
 //     the message's first line in its place; all lines have the message's number (words.cuh), and go by themselves.
 //   * A receive is opened by lines of its own, which have its number. Who has to know another group's receive waits for
-//     these lines. They were stored before the count that tells of the receive, and so are on their way.
+//     these lines. They were stored before the count that includes the receive, and so are on their way.
 //   * The lines of receive n are stored again for receive n + `receives`, which is opened only when the counts say that
 //     n has ended. Those who have read them for another group did so under the lock, before they changed the counts;
 //     a GPU begins no such change before the loads and the branches that it hangs on have ended (words.cuh).
@@ -73,8 +73,8 @@ TASUKI_DEVICE bool claim_oldest(Box& box, Word number) {
   return claimed;
 }
 
-/// Under the lock, before the counts tell of receive `number`.
-TASUKI_DEVICE void tell_opened(OpenReceive& receive, Word number, const View& to, int tag) {
+/// Under the lock, before the counts include receive `number`.
+TASUKI_DEVICE void publish_opened(OpenReceive& receive, Word number, const View& to, int tag) {
   const Word key = static_cast<Word>(static_cast<unsigned>(tag)) << 32 | static_cast<unsigned>(number + 1);
   store_line(receive.opened + 0, Line{reinterpret_cast<Word>(to.at), key});
   store_line(receive.opened + 1, Line{to.bytes, key});

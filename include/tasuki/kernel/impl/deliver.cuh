@@ -50,7 +50,7 @@ TASUKI_RARE Word take_together(const Messages& m, const Group group, const Line*
 /// Why a group that finds something missing has given up; by its first thread.
 TASUKI_RARE bool give_up(const Messages& m, int peer, int tag) {
   if (!working(m.team)) return false;
-  say_what_came(m, load_relaxed(m.team.stop.told) != 0 ? Reason::aborted : Reason::deadline, peer, tag);
+  say_what_came(m, load_relaxed(m.team.stop.requested) != 0 ? Reason::aborted : Reason::deadline, peer, tag);
   return false;
 }
 
@@ -62,7 +62,7 @@ struct Got {
 };
 
 /// By the group, begun by a `sync`: takes message `number`, of which at least the first line has come, into a receive.
-/// At the end all threads have taken their part, and the sender is told.
+/// At the end all threads have taken their part, and the sender has the acknowledgement.
 template <class Group>
 TASUKI_RARE Got take(const Messages& m, const Group group, int peer, Word number, View to) {
   const Channel channel(m, peer);
@@ -89,7 +89,7 @@ TASUKI_RARE Got take(const Messages& m, const Group group, int peer, Word number
   } else if (got.good) {
     got.good = group.all(take_lines(m, group, lines, number, to, got.bytes));
   }
-  if (group.thread() == 0) got.good ? channel.tell(number) : void(give_up(m, peer, got.tag));
+  if (group.thread() == 0) got.good ? channel.acknowledge(number) : void(give_up(m, peer, got.tag));
   if (got.good) return got;
   group.sync();  // it has failed, whichever thread asks
   return got;
@@ -111,7 +111,7 @@ TASUKI_RARE bool take_for_another(const Messages& m, const Group group, int peer
   return true;
 }
 
-// What a group does next while it waits: one word, so that its first thread tells the others at once.
+// What a group does next while it waits: one word, which its first thread broadcasts.
 constexpr Word kGaveUp = 0;
 constexpr Word kEnded = 1;  // what it has waited for is there
 constexpr Word kNotYet = 2;
@@ -166,13 +166,13 @@ TASUKI_RARE bool finds_room(const Channel channel, Word number) {
   const Word step = half < kAtOnce ? half : kAtOnce;
   bool free = true;
   for (Word n = begin + half; n > begin && n > 2 * half && free; n -= step) {
-    Word told[kAtOnce];
+    Word acked[kAtOnce];
     TASUKI_UNROLLED
     for (Word i = 0; i < kAtOnce; ++i)
-      if (i < step) told[i] = channel.told(n - 1 - i);
+      if (i < step) acked[i] = channel.acked(n - 1 - i);
     TASUKI_UNROLLED
     for (Word i = 0; i < kAtOnce; ++i)
-      if (i < step) free = free && told[i] + 2 * half >= n - i;
+      if (i < step) free = free && acked[i] + 2 * half >= n - i;
   }
   if (free) store_leave(&channel.box.clear, begin + half);
   return free;
@@ -256,7 +256,7 @@ struct LookForMessage {
     const Word bytes = size_of(line.number);
     if (bytes > 8 || bytes > to.bytes || to.blocks != nullptr) return next_of(kMine, message);
     if (bytes > 0) store_bytes(to.at, line.data, bytes);
-    channel.tell(message);
+    channel.acknowledge(message);
     return static_cast<Word>(static_cast<unsigned>(tag_of(line.number))) << 32 | bytes << 8 | kDone;
   }
   /// Something has come. What is for this receive is this group's to take from here on, and nobody looks at the receive

@@ -4,7 +4,8 @@
 //
 // A crew is what blocks run a task: which of its threads the caller is (`thread()`, `warp()`, of `warps()`), how the
 // block has a barrier (`all(yes)`: whether all say yes), whether earlier kernels have ended when it begins
-// (`kFresh`), and whether its last warp may be a teller (`kTeller`; then the other warps have a barrier `movers(yes)`).
+// (`kFresh`), and whether its last warp may only signal (`kSignaller`; then the other warps have a barrier
+// `movers(yes)`).
 #pragma once
 
 #include "tasuki/kernel/group.cuh"
@@ -104,7 +105,7 @@ class Deadline {
       : l_(l), command_(command), epoch_(epoch), why_(why) {}
 
   /// Called after a poll that found `value` instead of `target`. False when the thread must give up: the deadline has
-  /// passed, the host has told it, or another thread has given up.
+  /// passed, the host has ended all waits, or another thread has given up.
   TASUKI_DEVICE bool more(std::uint64_t value, std::uint64_t target) { return more_for(command_, value, target); }
   /// The same for the command that is waited for now.
   TASUKI_DEVICE bool more_for(std::int32_t command, std::uint64_t value, std::uint64_t target) {
@@ -118,11 +119,11 @@ class Deadline {
 #if !defined(__CUDACC__)
     detail::skip_pause(begin_, last_, time);
 #endif
-    const bool told = detail::told_to_stop(l_.stop, time);
+    const bool aborted = detail::stop_requested(l_.stop, time);
     // A block that waits for one which waits for another rank leaves it the time to say so first.
     const std::uint64_t more = why_ == Why::group_barrier ? l_.deadline / 16 : 0;
-    if (!told && time - begin_ < l_.deadline + more) return true;
-    give_up(l_, told ? Why::told : why_, command, epoch_, value, target);
+    if (!aborted && time - begin_ < l_.deadline + more) return true;
+    give_up(l_, aborted ? Why::aborted : why_, command, epoch_, value, target);
     return false;
   }
 
@@ -470,19 +471,19 @@ TASUKI_DEVICE void give(std::uint64_t* counter, std::uint64_t value, std::uint32
 }
 
 /// Runs a lane that moves data, with all threads of `blocks` blocks, from `place` on. Threads of a block may differ in
-/// what they find at the end, but not in whether the block leaves before. A teller (GpuTaskHeader::teller) comes only
-/// to a barrier of the whole block.
+/// what they find at the end, but not in whether the block leaves before. A signaller (GpuTaskHeader::signaller) comes
+/// only to a barrier of the whole block.
 template <bool kReduces, bool kTraced, class Crew, class Waits>
 TASUKI_DEVICE Went run_lane(const PlanRun& l, const Task& task, std::uint32_t block, std::uint32_t blocks,
                             std::uint64_t epoch, const Crew& crew, Waits& waits, LanePlace& place) {
   const auto& header = task.header();
   const auto* steps = task.list<GpuStep>(header.steps);
   const std::int32_t count = *task.list<std::int32_t>(header.ends);
-  bool teller = false;
-  if constexpr (Crew::kTeller) teller = header.teller != 0;
-  const std::uint32_t warps = teller ? crew.warps() - 1 : crew.warps();
+  bool signaller = false;
+  if constexpr (Crew::kSignaller) signaller = header.signaller != 0;
+  const std::uint32_t warps = signaller ? crew.warps() - 1 : crew.warps();
   const bool moves = crew.warp() < warps;
-  const std::uint32_t giver = teller ? warps * kLanes : 0;  // the thread that tells
+  const std::uint32_t giver = signaller ? warps * kLanes : 0;  // the thread that signals
   // of this warp: of the rest of a step it gets this tile
   std::uint32_t turn = crew.warp() >= place.dealt ? crew.warp() - place.dealt : crew.warp() + warps - place.dealt;
   bool came = true;  // everything that this thread has waited for
@@ -494,8 +495,8 @@ TASUKI_DEVICE Went run_lane(const PlanRun& l, const Task& task, std::uint32_t bl
       Came found = Came::yes;
       if (crew.thread() == 0 && came) found = what_it_needs(l, task, step, epoch, crew, waits);
       came = came && found == Came::yes;
-      if (teller) {
-        if constexpr (Crew::kTeller) came = moves ? crew.movers(came) : came;
+      if (signaller) {
+        if constexpr (Crew::kSignaller) came = moves ? crew.movers(came) : came;
       } else if (!crew.all(came)) {
         if constexpr (Waits::kLeaves) {
           place.step = s;

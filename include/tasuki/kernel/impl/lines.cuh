@@ -2,8 +2,8 @@
 // arrive.
 //
 // A line is 32 pieces of 16 bytes, one for each thread of a warp. A thread stores or loads a piece at once. The last
-// byte of a piece is the flag, the lowest byte of the epoch's number. One byte is enough to tell this epoch's piece
-// from what was there before: every epoch writes the same pieces, and a ring holds fewer than 256 epochs.
+// byte of a piece is the flag, the lowest byte of the epoch's number. One byte is enough to distinguish this epoch's
+// piece from what was there before: every epoch writes the same pieces, and a ring holds fewer than 256 epochs.
 //
 // Thread i has words i, 32 + i and 64 + i of the line in its piece, so that neighbouring threads load neighbouring
 // words, and bytes 3 * i to 3 * i + 2 of the last 24 words.

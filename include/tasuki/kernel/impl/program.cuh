@@ -56,7 +56,7 @@ struct GpuPlace {
   std::byte* base = nullptr;
   std::int64_t stride = 0;
   std::uint32_t copies = 1;      ///< a power of two: dividing by others takes the kernel tenths of a microsecond
-  std::int16_t pair = -1;        ///< a field with two copies: the bit of the launch's selection that tells the copy
+  std::int16_t pair = -1;        ///< a field with two copies: the bit of the launch's selection that selects the copy
   std::int16_t takes_turns = 0;  ///< epoch e uses copy (e - 1) % copies
 };
 
@@ -122,9 +122,9 @@ struct GpuTaskHeader {
   std::int32_t copies = 0;
   std::int32_t dims = 0;
   std::int32_t deps = 0;
-  /// The last warp of each block moves nothing: it tells, for the others, how far the block has come. Telling waits
-  /// until all that the block has stored is visible, and meanwhile the others go on.
-  std::int32_t teller = 0;
+  /// The last warp of each block moves nothing: it signals how far the block has come. A signal waits until all that
+  /// the block has stored is visible; meanwhile the other warps proceed.
+  std::int32_t signaller = 0;
 };
 
 struct GpuTask {
@@ -147,7 +147,7 @@ constexpr std::uint64_t kGpuEvents = 1 << 15;  ///< that an operation keeps; old
 enum class Why : std::int32_t {
   waited,         ///< a wait came to its deadline
   group_barrier,  ///< likewise, while blocks of the group waited for each other
-  told,           ///< the host has ended all waits
+  aborted,        ///< the host has ended all waits
   group,          ///< another group than the handle was made for; `value` blocks, `target` threads each
   active,         ///< a start while an epoch was active
   idle,           ///< a wait without a start

@@ -94,10 +94,10 @@ TASUKI_DEVICE bool post_quick(const Messages& m, const Group& group, int from, c
 /// `wait`, or with `once` `test`, for a large message that was sent. False if it has not been taken for some time.
 template <class Group>
 TASUKI_DEVICE bool taken_quick(const Messages& m, const Group& group, const Request& request, bool once) {
-  const Word* const told = m.boxes[request.peer].taken + place_of(m, request.number);
+  const Word* const ack = m.boxes[request.peer].taken + place_of(m, request.number);
   const bool alive = working(m.team);
   bool taken = false;
-  for (int looks = once ? 1 : kTurns; looks > 0 && !taken; --looks) taken = load_leave(told) > request.number;
+  for (int looks = once ? 1 : kTurns; looks > 0 && !taken; --looks) taken = load_leave(ack) > request.number;
   return group.all(taken && alive);
 }
 
@@ -115,7 +115,7 @@ TASUKI_DEVICE bool take_quick(const Messages& m, const Group& group, Request& re
   const bool alive = working(m.team);
   const Word number = request.number;  // of the receive and the message
   const unsigned place = place_of(m, number);
-  Word* const tells = box.tells + place;
+  Word* const acks = box.acks + place;
   const Line* const lines = box.lines + (place << m.log_lines);
   if (oldest != number || seen != number) return false;
   // What most messages are: as long as their receive, with its tag. Then nothing of it has to be worked out.
@@ -152,7 +152,7 @@ TASUKI_DEVICE bool take_quick(const Messages& m, const Group& group, Request& re
     if (!got.good) return false;
     bytes = got.bytes;
   } else if (thread == 0) {
-    store_leave(tells, number + 1);
+    store_leave(acks, number + 1);
   }
   if (thread == 0) {
     keep(box.seen, number + 1);

@@ -70,7 +70,7 @@ TASUKI_DEVICE bool post_next(const Messages& m, Box& box, OpenReceive* receives,
     good = (counts & kTangled) == 0 && open_of(counts) < m.receives;
     if (!good) return counts;
     number = oldest_of(counts) + open_of(counts);
-    tell_opened(receive_of(m, receives, number), number, to, tag);
+    publish_opened(receive_of(m, receives, number), number, to, tag);
     return counts + kOneOpen;
   });
   return good;
@@ -134,7 +134,7 @@ TASUKI_DEVICE Word take_oldest(const Messages& m, const Group& group, const Requ
   Box& box = m.boxes[request.peer];
   const Word number = request.number;  // of the receive and the message
   const Line* const lines = box.lines + (place_of(m, number) << m.log_lines);
-  Word* const tells = box.tells + place_of(m, number);
+  Word* const acks = box.acks + place_of(m, number);
   const auto thread = static_cast<Word>(group.thread());
   const Word most = request.to.bytes < m.eager ? request.to.bytes : m.eager;
   group.sync();
@@ -159,7 +159,7 @@ TASUKI_DEVICE Word take_oldest(const Messages& m, const Group& group, const Requ
   if (thread == 0 && good) {
     good = claim_oldest(box, number);
     if (good && bytes > 0 && bytes != kLargeSize) store_bytes(request.to.at, own.data, bytes);
-    if (good && bytes <= 8) store_leave(tells, number + 1);
+    if (good && bytes <= 8) store_leave(acks, number + 1);
   }
   if (thread != 0 && good && 8 * thread < bytes) own = load_line(lines + thread);
   if (!group.all(good)) {  // the first has not taken it, or another has not seen it
@@ -182,7 +182,7 @@ TASUKI_DEVICE Word take_oldest(const Messages& m, const Group& group, const Requ
   if (bytes > 8 * static_cast<Word>(group.threads()))
     came = take_more_lines(m, group, lines, number, request.to.at, bytes) && came;
   came = group.all(came);
-  if (thread == 0) came ? store_leave(tells, number + 1) : void(by_address(&give_up)(m, request.peer, tag_of(head)));
+  if (thread == 0) came ? store_leave(acks, number + 1) : void(by_address(&give_up)(m, request.peer, tag_of(head)));
   if (came) return kEnded;
   group.sync();  // it has failed, whichever thread asks
   return kGaveUp;

@@ -103,7 +103,7 @@ TASUKI_DEVICE Word send_shared(const Messages& m, const Group& group, int to, co
   Word number = 0;
   Word clear = 0;
   bool room = true;
-  const auto tell = [&] {  // what the first thread knows
+  const auto share = [&] {  // what the first thread knows
     const Word both = group.broadcast(number << 1 | (room ? 1 : 0));
     number = both >> 1;
     room = (both & 1) != 0;
@@ -116,7 +116,7 @@ TASUKI_DEVICE Word send_shared(const Messages& m, const Group& group, int to, co
   const bool small = from.bytes <= m.eager;
   const bool large = !small && in_window(m.team, from);
   const bool several = from.bytes > 8 || !few;  // lines, by several threads
-  if (several) tell();
+  if (several) share();
   Line* const lines = there + (place_of(m, number) << m.log_lines);
   if (room && few) {
     store_short(m, group, lines, own, from.bytes, tag, number);
@@ -130,7 +130,7 @@ TASUKI_DEVICE Word send_shared(const Messages& m, const Group& group, int to, co
   const bool good = working(m.team);
   if (group.thread() == 0 && number + 1 == clear) by_address (&finds_room)(Channel(m, to), number + 1);  // for the next
   if (group.all(good && room && (small || large))) return sent(large ? kLarge : kSmall, several ? number : 0);
-  if (!several) tell();
+  if (!several) share();
   return group.all(good) ? by_address(&send_rest<Group>)(m, group, to, from, tag, number, room) : kNotSent;
 }
 

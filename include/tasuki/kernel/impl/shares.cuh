@@ -19,9 +19,9 @@ struct Share {
 /// The caller's place in the group.
 template <class Block>
 struct GroupCrew {
-  static constexpr bool kTeller = false;
+  static constexpr bool kSignaller = false;
 #if defined(__CUDACC__)
-  static constexpr bool kFresh = true;  // `tell_all` has told what was before
+  static constexpr bool kFresh = true;  // `release_all` has released what was before
 #else
   static constexpr bool kFresh = false;
 #endif
@@ -62,7 +62,7 @@ constexpr int kLightLanes = 256;
 /// By all threads that run lanes which move nothing: what comes before the call is seen by whoever sees what they
 /// signal then. On a GPU a fence of all threads together takes as long as that of one, and releases one by one take
 /// their sum.
-TASUKI_DEVICE void tell_all() {
+TASUKI_DEVICE void release_all() {
   detail::fence();
 }
 
@@ -107,7 +107,7 @@ template <bool kReduces>
 TASUKI_NOINLINE bool run_in_turns(const PlanRun& l, const Share* shares, int turns, std::uint64_t epoch) {
   const Crew crew{this_block()};
   const Share* const light = shares[0].light != 0 ? &shares[0] : nullptr;
-  if (light != nullptr) tell_all();
+  if (light != nullptr) release_all();
   LightLanes lanes(Task{l.bytes + shares[0].offset}, crew);
   std::int16_t at[kGpuTasks];  // of each task the step; -1: it has ended. Few bytes, for every thread has its own
   std::uint8_t dealt[kGpuTasks];
@@ -151,7 +151,7 @@ TASUKI_NOINLINE bool run_alone(const PlanRun& l, const Share& share, std::uint64
     LanePlace place;
     return run_share<kReduces>(l, share, epoch, waits, place) == Went::to_its_end;
   }
-  tell_all();
+  release_all();
   const Task task{l.bytes + share.offset};
   const std::int32_t lane = block.thread();
   if (lane >= task.header().lanes) return true;

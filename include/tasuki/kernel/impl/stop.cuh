@@ -12,8 +12,8 @@ namespace tasuki::device {
 
 /// What waiting kernels of a rank look at. Its members are Tasuki's own.
 struct Stop {
-  const unsigned* told;  // by the host, in its memory: not 0 when all waits are to end
-  Word* looked;          // in the GPU's memory: when a thread has last looked at it, by `now_ns`
+  const unsigned* requested;  // in host memory: the host stores 1 to end all waits
+  Word* looked;               // in the GPU's memory: when a thread has last looked at it, by `now_ns`
 };
 
 namespace detail {
@@ -21,13 +21,13 @@ namespace detail {
 constexpr Word kStopNs = 10'000;  // from one look to the next
 
 /// Whether this thread has found, at time `now` in ns, that the host ends all waits. False also where it has not
-/// looked, because another thread has within `kStopNs`. A caller that gets true tells the other threads, by the word
-/// that says that something has failed.
-TASUKI_DEVICE bool told_to_stop(const Stop& stop, Word now) {
+/// looked, because another thread has within `kStopNs`. A caller that gets true must set the word that says that
+/// something has failed, for the other threads.
+TASUKI_DEVICE bool stop_requested(const Stop& stop, Word now) {
   const Word looked = load_relaxed_gpu(stop.looked);
   if (now < looked + kStopNs) return false;
   if (!replace_gpu(stop.looked, looked, now)) return false;  // another thread looks
-  return load_relaxed(stop.told) != 0;
+  return load_relaxed(stop.requested) != 0;
 }
 
 }  // namespace detail

@@ -170,7 +170,7 @@ class Deadline {
   TASUKI_DEVICE bool look() {
     if (!working(team_)) return false;
     const Word time = now_ns();
-    if (told_to_stop(team_.stop, time)) {
+    if (stop_requested(team_.stop, time)) {
       why_ = Reason::aborted;
       return false;
     }

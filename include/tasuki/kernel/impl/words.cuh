@@ -309,8 +309,8 @@ TASUKI_DEVICE F* by_address(F* function) {
 #endif
 }
 
-/// Whether what a call is given is of this kernel's version; if not, the host is told, and nothing else of it is looked
-/// at. No function of its own: a call here would take registers from all that is around it.
+/// Whether what a call is given is of this kernel's version; if not, the host gets to know, and nothing else of it is
+/// looked at. No function of its own: a call here would take registers from all that is around it.
 TASUKI_DEVICE bool same_version(const Heading& heading) {
   if (heading.version == kKernelVersion) return true;
   store_release(heading.failure, kOtherVersion | kKernelVersion);
