@@ -58,7 +58,7 @@ class Dealer {
     std::vector<std::vector<Bundle>> by_warp(static_cast<std::size_t>(cells_.blocks()) * warps_);
     std::vector<std::size_t> next(static_cast<std::size_t>(cells_.blocks()));
     int blocks = 0;
-    for (const int kind : {kSent, kLocal, kTaken}) {
+    for (const int kind : {kSent, kLocal, kUnpacked}) {
       std::vector<std::vector<PlanRow>> rows(static_cast<std::size_t>(cells_.blocks()));
       for (const PlanRow& whole : rows_of(moves[static_cast<std::size_t>(kind)])) {
         std::vector<PlanRow> parts{whole};
@@ -85,14 +85,14 @@ class Dealer {
   const std::string& why() const { return why_; }
   std::vector<LineOfBlock> lines_of(const PlanMoves& moves) const {
     std::vector<LineOfBlock> lines;
-    for (const int kind : {kSent, kTaken}) {
+    for (const int kind : {kSent, kUnpacked}) {
       for (const PlanMove& move : moves[static_cast<std::size_t>(kind)]) {
         const Command& c = plan_.commands[static_cast<std::size_t>(move.job.command)];
         const std::int32_t ring = kind == kSent ? c.dst : c.src;
         for (std::int64_t row = 0; row < move.rows; ++row)
           for (const int block : known_.at({&move, row * move.job.row_units}))
             lines.push_back({c.peer, plan_.buffers[static_cast<std::size_t>(ring)].link,
-                             move.in_ring + row * kLLLineBytes, block, kind == kTaken ? 1 : 0});
+                             move.in_ring + row * kLLLineBytes, block, kind == kUnpacked ? 1 : 0});
       }
     }
     return lines;
@@ -104,7 +104,7 @@ class Dealer {
     const auto [at, is_new] = known_.try_emplace({row.move, row.begin});
     if (!is_new) return &at->second;
     auto& blocks = at->second;
-    if (kind != kTaken) {
+    if (kind != kUnpacked) {
       const auto owner = owner_of(row);
       if (!owner) return nullptr;
       if (*owner >= 0) blocks.push_back(*owner);
@@ -372,10 +372,10 @@ std::variant<DealtByCells, std::string> deal_by_cells(const Plan& plan,
 std::string unanswered(const std::vector<LineOfBlock>& mine, int rank, const std::vector<LineOfBlock>& theirs,
                        int peer) {
   using Place = std::pair<std::int32_t, std::int64_t>;
-  const auto find = [](const std::vector<LineOfBlock>& lines, int with, int taken) {
+  const auto find = [](const std::vector<LineOfBlock>& lines, int with, int unpacked) {
     std::map<Place, std::vector<int>> blocks;
     for (const LineOfBlock& line : lines)
-      if (line.peer == with && line.taken == taken) blocks[{line.link, line.at}].push_back(line.block);
+      if (line.peer == with && line.unpacked == unpacked) blocks[{line.link, line.at}].push_back(line.block);
     return blocks;
   };
   const auto none = std::vector<int>();

@@ -1,18 +1,18 @@
 // Barrier-free groups (KernelGroup::cells): a halo's moves dealt out to the blocks whose cells they move.
 //
-// A block sends the lines whose words are its own cells, which its threads have written. It takes every line that has
-// cells of the shadow within the halo's width of its own cells, and stores those: other blocks may take the same line.
-// What is copied within the rank, the block copies whose cells it are, for all that read the copy: they are its
+// A block sends the lines whose words are its own cells, which its threads have written. It unpacks every line that has
+// cells of the shadow within the halo's width of its own cells, and stores those: other blocks may unpack the same
+// line. What is copied within the rank, the block copies whose cells it are, for all that read the copy: they are its
 // neighbours, and wait until it has ended the step. Cells that no block computes each block copies that reads the copy.
 // So a line must not have cells of two blocks of the sender: HaloOptions::cuts sees to that. Rows that are copied
 // within the rank are cut here where the cells of a block begin and end.
 //
 // Whether a ring's slot may be written again. An eager ring of two epochs has no credit between ranks that both send:
-// what has come from the peer says that it has taken what was sent before. In a barrier-free group this holds
-// block by block. Let block b send a line that the peer's block d takes. In epoch e it writes the slot of epoch e - 2,
-// which d must have taken. If d sends a line to b, too, then b has taken that of epoch e - 1, before which d has ended
-// epoch e - 2. So each block that takes a line must send one to the block which that line comes from: `unanswered`
-// looks for one that does not.
+// what has come from the peer says that it has unpacked what was sent before. In a barrier-free group this holds
+// block by block. Let block b send a line that the peer's block d unpacks. In epoch e it writes the slot of epoch e -
+// 2, which d must have unpacked. If d sends a line to b, too, then b has unpacked that of epoch e - 1, before which d
+// has ended epoch e - 2. So each block that unpacks a line must send one to the block which that line comes from:
+// `unanswered` looks for one that does not.
 #pragma once
 
 #include <array>
@@ -74,13 +74,13 @@ class BlockCells {
   mutable int last_block_ = 0;
 };
 
-/// A line that a block sends to a peer or takes from it, found by its link and its place in the ring.
+/// A line that a block sends to a peer or unpacks from it, found by its link and its place in the ring.
 struct LineOfBlock {
   std::int32_t peer = 0;
   std::int32_t link = 0;
   std::int64_t at = 0;
   std::int32_t block = 0;
-  std::int32_t taken = 0;
+  std::int32_t unpacked = 0;
 };
 
 /// What a barrier-free group does.

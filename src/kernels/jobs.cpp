@@ -52,7 +52,7 @@ bool add_moves(const GpuProgram& program, const GpuTask& task, std::int64_t copi
         job.dims[d] = {dim.count, dim.magic, dim.shift, dim.src_stride, dim.dst_stride};
       }
       move.rows = (std::int64_t{job.units} + job.row_units - 1) / job.row_units;
-      const JobKind kind = step.ll_side == kLLTarget ? kSent : step.ll_side == kLLSource ? kTaken : kLocal;
+      const JobKind kind = step.ll_side == kLLTarget ? kSent : step.ll_side == kLLSource ? kUnpacked : kLocal;
       move.in_ring = kind == kSent ? copy.dst_offset : copy.src_offset;
       moves[kind].push_back(move);
     }

@@ -16,7 +16,7 @@ constexpr int kPartsLowered[kPartsOfHandle] = {kPartStart, kPartWait, kBoth};
 
 /// In the order in which a warp does them. What the peers wait for leaves first, and what comes from them is waited for
 /// last.
-enum JobKind : int { kSent, kLocal, kTaken, kJobKinds };
+enum JobKind : int { kSent, kLocal, kUnpacked, kJobKinds };
 
 /// A strided copy of a step: a job but for its rows.
 struct PlanMove {

@@ -18,11 +18,11 @@ namespace {
 constexpr std::size_t kMostBytes = 1 << 20;
 
 MoveKind kind_of(const Job& job) {
-  return job.ll_side == kLLTarget ? MoveKind::fill : job.ll_side == kLLSource ? MoveKind::take : MoveKind::copy;
+  return job.ll_side == kLLTarget ? MoveKind::fill : job.ll_side == kLLSource ? MoveKind::unpack : MoveKind::copy;
 }
 
 Listed listed_by(MoveKind kind) {
-  return kind == MoveKind::fill ? Listed::source : kind == MoveKind::take ? Listed::destination : Listed::both;
+  return kind == MoveKind::fill ? Listed::source : kind == MoveKind::unpack ? Listed::destination : Listed::both;
 }
 
 std::int64_t unit_of(const Job& job) {
@@ -115,7 +115,7 @@ bool add(const Bundle& bundle, std::size_t rows, const BlockCells* cells, int bl
         const std::byte* const line = (fills ? job.dst : job.src).base + row.row * kLLLineBytes;
         move.lines[n] = static_cast<std::int32_t>(between((fills ? move.dst : move.src).base, line));
       }
-      if (cells != nullptr && move.kind == MoveKind::take) keep_own(all, move.dst.base, *cells, block);
+      if (cells != nullptr && move.kind == MoveKind::unpack) keep_own(all, move.dst.base, *cells, block);
     }
     made.places.insert(made.places.end(), all.begin(), all.end());
   }

@@ -28,7 +28,7 @@ struct DealtMoves {
 using ListedParts = std::array<DealtMoves, kPartsOfHandle>;
 std::optional<ListedParts> listed_of(const GpuProgram& program, int blocks, int warps);
 
-/// The same for a barrier-free group, and the lines that its blocks send and take. Or why it needs barriers.
+/// The same for a barrier-free group, and the lines that its blocks send and unpack. Or why it needs barriers.
 struct ListedByCells {
   ListedParts parts;
   std::vector<LineOfBlock> lines;

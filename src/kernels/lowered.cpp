@@ -51,7 +51,7 @@ GpuTaskHeader header_of(const GpuProgram& program, const GpuTask& task) {
   return header;
 }
 
-// Whether a task takes LL lines, for which a block waits until they have come.
+// Whether a task unpacks LL lines, for which a block waits until they have come.
 bool takes_lines(const GpuProgram& program, const GpuTask& task) {
   const GpuTaskHeader header = header_of(program, task);
   const std::byte* const at = program.bytes.data() + task.offset;

@@ -163,7 +163,7 @@ class Resident::State {
           [&] { return fmt::format("rank {}: Resident::wait: the kernel did not end", runtime.rank()); });
       if (threads_) threads_->join();
     } catch (const Interruption&) {
-      throw;  // it goes on running
+      throw;  // the kernel keeps running
     } catch (const Error& error) {
       // What a thread has thrown comes first: other ranks may have given up because of it.
       const bool thrown = threads_ && threads_->stopped();

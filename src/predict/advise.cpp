@@ -126,9 +126,9 @@ std::vector<Advice::Way> gpu_ways(std::span<const Plan> plans, const Machine& ma
                        [](const std::string& name) { return !path_named(name).transport.empty(); });
   });
   if (!messages)
-    ways.push_back({"kernel",
-                    std::max(own.seconds - launch, computation + own.sms * std::max(own.kernels - launch, 0.0)), 0,
-                    "the computing kernel starts it by itself, and its other blocks go on: as beside, less a launch"});
+    ways.push_back(
+        {"kernel", std::max(own.seconds - launch, computation + own.sms * std::max(own.kernels - launch, 0.0)), 0,
+         "the computing kernel starts it by itself, and its other blocks proceed: as beside, less a launch"});
   return ways;
 }
 

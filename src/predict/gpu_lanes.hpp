@@ -22,11 +22,11 @@ double share_of_pass(const Plan& plan, std::size_t command);
 
 /// Whether all that the command moves is contiguous, and `buffer` is memory of LL lines.
 bool in_lines(const Plan& plan, std::int32_t buffer, const Command& command);
-/// Whether more LL lines are taken in the same pass after the command's. All come at the same time.
+/// Whether more LL lines are unpacked in the same pass after the command's. All come at the same time.
 bool more_lines(const Plan& plan, std::size_t command);
 /// Whether a put sends what the lane has added up right before it.
 bool sends_sum(const Plan& plan, std::size_t command);
-/// Whether a put sends LL lines on as the lane takes or adds them up.
+/// Whether a put forwards LL lines as the lane unpacks or adds them up.
 bool sends_lines_on(const Plan& plan, std::size_t command);
 /// Whether the lane puts the same bytes into LL lines of another rank after this put.
 bool puts_again(const Plan& plan, std::size_t command);

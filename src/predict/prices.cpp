@@ -224,7 +224,7 @@ class Pricing {
     const Command& c = plan.commands[i];
     if (plan.buffers[static_cast<std::size_t>(c.dst)].home == Home::ll) {
       // LL lines need no signal. This one stands for the lines that have not come when the first are forwarded.
-      // What goes on to several ranks is put to all of them at once.
+      // What is forwarded to several ranks is put to all of them at once.
       if (i == 0 || plan.commands[i - 1].verb != Verb::put || plan.commands[i - 1].lane != c.lane) return;
       work.seconds = puts_again(plan, i - 1) ? 0 : (&work)[-1].tail;
       if (sends_lines_on(plan, i - 1)) work.latency = std::min(work.latency, constants.line_hop);
@@ -240,7 +240,7 @@ class Pricing {
     if (c.loop >= 0) work.latency += constants.gpu_hop;
   }
 
-  // The price of the put that brought what the command takes out of LL lines.
+  // The price of the put that brought what the command unpacks from LL lines.
   double brought(const Plan& plan, const Command& c, const Path& path) const {
     Move move = move_of(plan, c, c.peer, plan.rank);
     move.add = DType::none;

@@ -20,20 +20,20 @@ namespace tasuki::detail {
 /// cost a copy within the rank. Where both ranks send, a path of two passes was measured with both passes, one after
 /// the other on each core. There the put has the price less that of unpacking, because the command that unpacks has its
 /// own price. One way on hosts that is so of the last slice only, because the others are unpacked meanwhile. Contiguous
-/// LL lines are taken as they arrive: to unpack them costs nothing more, and who hands them
-/// on begins before the last one is there. So the signal of such a put is seen when the first lines are there.
+/// LL lines are unpacked as they arrive, so unpacking costs nothing more. A rank that forwards them begins before the
+/// last one has come, so the signal of such a put counts as seen when the first lines have come.
 struct Work {
   std::int32_t from = -1;  ///< ranks between which bytes cross; -1: the bytes stay on the rank
   std::int32_t to = -1;
   bool outside = false;  ///< they cross by the network `outside`
   double collision = 1;  ///< `Network::collision`; below 1 the hardware moves what lanes ask of it one after the other
-  /// number of the counter (signal, wait) or channel (send, recv) by which it matched_by other commands
+  /// number of the counter (signal, wait) or channel (send, recv) by which commands of two ranks are matched
   std::int32_t matched_by = -1;
   std::int32_t per_epoch = 0;  ///< signal, wait: how far that counter advances in one
   std::int64_t bytes = 0;      ///< that cross, in one round
   double seconds = 0;          ///< to move them
   double latency = 0;
-  double tail = 0;             ///< of the seconds: those that nobody waits for who hands on what has come so far
+  double tail = 0;             ///< of the seconds: those for which a rank that forwards does not wait
   bool on_core = false;        ///< a core of the rank does the work, one command after the other
   bool latency_keeps = false;  ///< that core is busy during the latency, too
   /// if no core does the work, the hardware of the rank that does: index into `Prices::hardware`

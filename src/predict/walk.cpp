@@ -199,7 +199,7 @@ void Walk::compute(std::int32_t r, double from) {
   wake(r, rank.core_free);
 }
 
-// Signals at the beginnings of lanes go first, so that peers can go on. True while the core is busy with them.
+// Signals at the beginnings of lanes go first, so that peers can proceed. True while the core is busy with them.
 bool Walk::announce(std::int32_t r, double now) {
   Rank& rank = this->rank(r);
   if (rank.core_free > now) return true;

@@ -1,5 +1,5 @@
 // Walk: the plans of all ranks run in virtual time, command by command, as the host's executor and the GPU's kernel run
-// them. A rank's core runs a lane until it has to wait, then looks for the next that can go on.
+// them. A rank's core runs a lane until it has to wait, then looks for the next that can proceed.
 #pragma once
 
 #include <cstddef>
@@ -69,8 +69,8 @@ class Walk {
   struct Rank {
     std::int32_t lane_begin = 0, lane_end = 0;
     std::int32_t cursor = 0;  // lane at which the core looks first
-    // Where its lanes are: those that may be able to go on, those that could if the core were free, and those that can
-    // from a later time on. The others wait for a command, a counter or a channel, which know them, or are done.
+    // Where its lanes are: those that may be able to proceed, those that could if the core were free, and those that
+    // can from a later time on. The others wait for a command, a counter or a channel, which know them, or are done.
     LaneSet open, for_core;
     std::priority_queue<std::pair<double, std::int32_t>, std::vector<std::pair<double, std::int32_t>>, std::greater<>>
         later;

@@ -178,8 +178,8 @@ TEST_CASE("what comes in LL lines goes on by the warp that takes it or adds to i
     RowKind kinds[2];  // of its rows that move data
     int sends;         // of those of the first kind
   };
-  for (const One& one : {One{CollectiveKind::broadcast, "trees", 1, 1, {RowKind::take, RowKind::take}, 1},
-                         One{CollectiveKind::broadcast, "trees", 2, 1, {RowKind::take, RowKind::take}, 1},
+  for (const One& one : {One{CollectiveKind::broadcast, "trees", 1, 1, {RowKind::unpack, RowKind::unpack}, 1},
+                         One{CollectiveKind::broadcast, "trees", 2, 1, {RowKind::unpack, RowKind::unpack}, 1},
                          One{CollectiveKind::reduce, "trees", 1, 2, {RowKind::combine, RowKind::combine}, 1},
                          One{CollectiveKind::allreduce, "relay", 0, 3, {RowKind::combine, RowKind::answer}, 3}}) {
     for (const std::int64_t count : {64, 1003, 9'001}) {  // with places in a table, and without
@@ -234,7 +234,7 @@ TEST_CASE("warps that fill lines take as many where several ranks exchange them"
     return found;
   };
   CHECK(kinds(3).contains(RowKind::answer));
-  CHECK(!kinds(3).contains(RowKind::take));
+  CHECK(!kinds(3).contains(RowKind::unpack));
   CHECK(!kinds(2).contains(RowKind::answer));
   Random random(43);
   for (const int ranks : {2, 3, 4}) run(Machine::uniform(ranks, ranks, 0, true), shape, 8, false, true, random);

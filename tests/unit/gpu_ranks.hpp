@@ -94,7 +94,7 @@ class Rank {
     if (done()) return false;
     bool moved = false;
     const std::size_t first = random() % 2;
-    for (std::size_t s = 0; s < 2 && !moved; ++s) moved = go_on(streams_[(first + s) % 2], random);
+    for (std::size_t s = 0; s < 2 && !moved; ++s) moved = proceed(streams_[(first + s) % 2], random);
     if (streams_[0].empty() && streams_[1].empty()) {
       check();
       ++epoch_;
@@ -175,7 +175,7 @@ class Rank {
     kernel(streams_[1], kPartUnpack);
   }
 
-  bool go_on(Queue& queue, Random& random) {
+  bool proceed(Queue& queue, Random& random) {
     if (queue.empty()) return false;
     Work& work = queue.front();
     if (!work.rows.empty()) {

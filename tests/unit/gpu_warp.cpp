@@ -93,7 +93,7 @@ bool take(const Work& work, std::uint32_t flag, const More& more) {
   std::atomic<int> came{0};
   std::uint32_t tiles = 0;
   for (std::uint32_t first = 0; first < work.lines(); first += Most, ++tiles) {
-    warp::run([&] { came += take_lines<Most>(work.tile(first, Most), flag, more) ? 1 : 0; });
+    warp::run([&] { came += unpack_lines<Most>(work.tile(first, Most), flag, more) ? 1 : 0; });
   }
   CHECK((came == 0 || came == static_cast<int>(32 * tiles)));  // all threads of a warp say the same
   return came > 0;
@@ -209,7 +209,7 @@ struct Combining {
   bool run(DType type, ReduceOp op, bool begins, bool by_lines, std::uint32_t rows, std::uint32_t flag,
            const More& more) {
     const Combination c{type, op, begins, static_cast<int>(from.size()) - 1, static_cast<int>(rings.size())};
-    const auto onward = [&](int k) { return rings[static_cast<std::size_t>(k)].data(); };
+    const auto forward_to = [&](int k) { return rings[static_cast<std::size_t>(k)].data(); };
     const auto operand = [&](int k) {
       const auto i = static_cast<std::size_t>(k);
       const GpuCopy& copy = task.copies[i];
@@ -221,7 +221,7 @@ struct Combining {
     for (std::uint32_t first = 0; first < all; first += rows, ++tiles) {
       warp::run([&] {
         const auto tile = [&](auto add) {
-          return combine_tile(c, add, by_lines, first, rows, to, operand, onward, flag, more);
+          return combine_tile(c, add, by_lines, first, rows, to, operand, forward_to, flag, more);
         };
         came += with_adder(type, op, tile) ? 1 : 0;
       });

@@ -133,7 +133,7 @@ void carry_out(const DealtMoves& dealt, int block, MoveKind kind) {
       std::byte* const dst = base_of(move.dst, kEpoch);
       if (kind == MoveKind::fill) fill_line(at.data(), src, dst + move.lines[row]);
       if (kind == MoveKind::copy) copy_row(at.data(), move.log_unit, src, dst);
-      if (kind != MoveKind::take) continue;
+      if (kind != MoveKind::unpack) continue;
       for (RowPlaces& lane : at)
         for (std::int32_t& place : lane.at)
           if (place == kOthers) place = kNowhere;
@@ -165,7 +165,7 @@ TEST_CASE("blocks of a barrier-free group have what their cells read, in any ord
           two.cell(rank, i, j) = i >= 0 && i < kRows - 2 && j >= 0 && j < kColumns - 2
                                      ? static_cast<std::int32_t>(rank * 10000 + i * 100 + j)
                                      : -1;
-    for (const MoveKind kind : {MoveKind::fill, MoveKind::copy, MoveKind::take}) {
+    for (const MoveKind kind : {MoveKind::fill, MoveKind::copy, MoveKind::unpack}) {
       std::vector<std::pair<int, int>> order;
       for (int rank = 0; rank < 2; ++rank)
         for (int b = 0; b < listed[static_cast<std::size_t>(rank)].parts[kRunPart].blocks; ++b)
@@ -190,7 +190,7 @@ TEST_CASE("blocks of a barrier-free group have what their cells read, in any ord
     // A line is sent by one block, and taken by those whose cells it comes beside.
     std::map<std::int64_t, std::set<int>> sent;
     for (const LineOfBlock& line : listed[0].lines)
-      if (line.taken == 0) sent[line.at].insert(line.block);
+      if (line.unpacked == 0) sent[line.at].insert(line.block);
     for (const auto& [at, blocks] : sent) CHECK(blocks.size() == 1);
   }
 }
@@ -320,6 +320,6 @@ TEST_CASE("a group needs barriers if a line has cells of two of them, or if nobo
   // One block of the other side does all the sending: the rest takes without an answer.
   auto lines = same.lines;
   for (LineOfBlock& line : lines)
-    if (line.taken == 0) line.block = 0;
+    if (line.unpacked == 0) line.block = 0;
   CHECK(unanswered(first.lines, 0, lines, 1).find("which sends nothing back") != std::string::npos);
 }

@@ -29,7 +29,7 @@ class Carried {
   void all() const {
     REQUIRE(dealt_.rows <= kMoveRows);
     REQUIRE(dealt_.moves.size() % static_cast<std::size_t>(dealt_.turns) == 0);
-    for (const MoveKind kind : {MoveKind::fill, MoveKind::copy, MoveKind::take})
+    for (const MoveKind kind : {MoveKind::fill, MoveKind::copy, MoveKind::unpack})
       for (std::size_t n = 0; n < dealt_.moves.size(); ++n)
         if (dealt_.moves[n].kind == kind) carry_out(n);
     // A warp does what others wait for first, and waits last.
@@ -41,7 +41,7 @@ class Carried {
 
  private:
   static int order_of(MoveKind kind) {
-    return kind == MoveKind::fill ? 0 : kind == MoveKind::copy ? 1 : kind == MoveKind::take ? 2 : 3;
+    return kind == MoveKind::fill ? 0 : kind == MoveKind::copy ? 1 : kind == MoveKind::unpack ? 2 : 3;
   }
 
   void carry_out(std::size_t n) const {
@@ -58,7 +58,7 @@ class Carried {
         for (std::size_t lane = 0; lane < kLanes; ++lane) CHECK(at[lane].at[0] == kNowhere);
       } else if (move.kind == MoveKind::fill) {
         fill_line(at, src, dst + line);
-      } else if (move.kind == MoveKind::take) {
+      } else if (move.kind == MoveKind::unpack) {
         take_line(at, src + line, dst);
       } else {
         copy_row(at, move.log_unit, src, dst);

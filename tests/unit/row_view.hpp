@@ -86,7 +86,7 @@ class RowView {
 
   // Whether the row can be done as a whole: a line that has been combined must not be once more.
   bool wait_for_all(const Row& row, std::uint64_t epoch) const {
-    if (row.kind == RowKind::fill || row.kind == RowKind::take || row.kind == RowKind::copy) return true;
+    if (row.kind == RowKind::fill || row.kind == RowKind::unpack || row.kind == RowKind::copy) return true;
     for (const auto& [line, places] : lines_of(row))
       if (!operands_have_come(line, places.data(), epoch)) return false;
     return true;
@@ -110,7 +110,7 @@ class RowView {
         return *row.signal.counter >= target_of(row.signal, epoch);
       case RowKind::fill:
         return fill(row, places, epoch);
-      case RowKind::take:
+      case RowKind::unpack:
         return take(row, places, epoch);
       case RowKind::copy:
         copy_row(places, row.log_unit, base_of(row.src, epoch), base_of(row.dst, epoch));

@@ -79,13 +79,13 @@ TASUKI_DEVICE bool wait_packet(const Team& team, const Group& group, int from, i
   };
   bool good = false;
   if (detail::whole_words(to, bytes)) {
-    good = detail::take_lines(group, lines, 0u, words, [&](unsigned i, Line& line) {
+    good = detail::unpack_lines(group, lines, 0u, words, [&](unsigned i, Line& line) {
       if (!await(i, line)) return false;
       static_cast<Word*>(to)[i] = line.data;
       return true;
     });
   } else {
-    good = detail::take_lines(group, lines, 0u, words, [&](unsigned i, Line& line) {
+    good = detail::unpack_lines(group, lines, 0u, words, [&](unsigned i, Line& line) {
       if (!await(i, line)) return false;
       detail::store_bytes(data + Word{8} * i, line.data, bytes - Word{8} * i);
       return true;

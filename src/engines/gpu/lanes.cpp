@@ -58,7 +58,7 @@ void Lanes::find_deps() {
     for (auto d = c.first_dep; d < c.first_dep + c.dep_count; ++d) {
       deps[i].push_back(end_of_stream(plan_.deps[static_cast<std::size_t>(d)]));
     }
-    relays = relays || (c.dep_count > 0 && c.verb != Verb::reduce);
+    forwards = forwards || (c.dep_count > 0 && c.verb != Verb::reduce);
   }
   for (const Lane& lane : all)
     for (std::size_t i = arrives_from(lane); i < lane.last; ++i)
@@ -108,7 +108,7 @@ bool Lanes::stands_alone(const Lane& lane) const {
   return false;
 }
 
-// A lane is in order, but a thread of the process carries its messages while the lane goes on. So a command that
+// A lane is in order, but a thread of the process carries its messages while the lane proceeds. So a command that
 // follows a message waits for the message, and a message waits for the commands that it follows. Messages need not
 // wait for each other, because they are asked for in their order, unless they touch the same bytes. (If a lane moves
 // data for its messages, the pass `message order` has already given the messages a lane of their own.)
@@ -186,7 +186,7 @@ int Lanes::part_of(const Lane& lane, std::size_t command) const {
   const bool waits = std::any_of(begin, end, [](const Command& c) { return c.verb == Verb::wait; });
   const bool puts = std::any_of(begin, end, [](const Command& c) { return c.verb == Verb::put; });
   const bool depends = std::any_of(begin, end, [](const Command& c) { return c.dep_count > 0; });
-  if ((!waits || (puts && !relays)) && !depends) {
+  if ((!waits || (puts && !forwards)) && !depends) {
     if (command >= arrives_from(lane)) return kPartWait;
     // Waits at its end are for what the peers signal in their waits.
     const auto rest = std::find_if(plan_.commands.begin() + static_cast<std::ptrdiff_t>(command), end,

@@ -42,7 +42,7 @@ class Lanes {
   std::vector<Lane> all;
   std::vector<std::int32_t> messages;  ///< commands that channels carry in a stream
   bool in_line = false;                ///< GpuProgram::in_line
-  bool relays = false;                 ///< commands other than reductions depend on others: what arrives is sent on
+  bool forwards = false;               ///< commands other than reductions depend on others: what arrives is forwarded
   bool sends_on = false;               ///< a lane puts after it has waited for something that arrives
   std::vector<bool> awaited;           ///< by command: another one depends on it
   /// By command: what it waits for within the process. Of a message in a stream that is left to the command before it.

@@ -61,7 +61,7 @@ class Lowering {
       }
       if (parts == kBoth) out_.direct = !tasks.empty() || !light.steps.empty();
       // What is sent in the start must not wait for what another rank sends in its wait.
-      if (parts == kBoth && !lanes_.relays && !lanes_.sends_on &&
+      if (parts == kBoth && !lanes_.forwards && !lanes_.sends_on &&
           both_want_most(worth[kPartStart], worth[kPartWait], most_) &&
           out_.tasks[kPartStart].size() + out_.tasks[kPartWait].size() <= kGpuTasks) {
         in_rounds(out_);

@@ -18,9 +18,9 @@ void join_operands(const Program& program, const std::vector<bool>& awaited, std
 
 /// Makes a put one with the step before it if it sends what that step makes: the result is stored in both places at
 /// once. Otherwise all blocks would wait for each other between the two, and load the result again. Waits for leave to
-/// put come before both. `plain`: sums of plain memory that go on to plain memory. For lanes whose reductions are
-/// `wide`, of 16 bytes at a time; `wide` says of a put whether it can be so, too. `lines`: what arrives in LL
-/// lines and goes on in LL lines, to one rank or several: a warp sends a line on as soon as it has come.
+/// put come before both. `plain`: sums of plain memory that are forwarded to plain memory. For lanes whose reductions
+/// are `wide`, of 16 bytes at a time; `wide` says of a put whether it can be so, too. `lines`: what arrives in LL lines
+/// and is forwarded in LL lines, to one rank or several: a warp forwards a line as soon as it has come.
 void join_puts(const Program& program, const Lanes& lanes, const std::function<bool(const Command&)>& wide, bool plain,
                bool lines, std::vector<LaneStep>& steps);
 

@@ -95,7 +95,7 @@ class Cutting {
     LanePlaces places = no_places();
   };
   RowProgram finished() {
-    made_.hands_on = std::any_of(made_.rows.begin(), made_.rows.end(), [](const Row& row) {
+    made_.forwards = std::any_of(made_.rows.begin(), made_.rows.end(), [](const Row& row) {
       return row.sends > 0 || row.more > 0 || row.kind == RowKind::answer;
     });
     return std::move(made_);
@@ -176,13 +176,13 @@ class Cutting {
   bool add_move(const GpuStep& step, const GpuCopy& copy, const std::vector<GpuDim>& dims,
                 const std::vector<RowSignal>& permissions) {
     Row row;
-    row.kind = step.ll_side == kLLTarget ? RowKind::fill : step.ll_side == kLLSource ? RowKind::take : RowKind::copy;
+    row.kind = step.ll_side == kLLTarget ? RowKind::fill : step.ll_side == kLLSource ? RowKind::unpack : RowKind::copy;
     row.log_unit = copy.log_unit;
     row.command = step.command;
     row.src = moved(step.src, copy.src_offset);
     row.dst = moved(step.dst, copy.dst_offset);
     permit(row, permissions);
-    const Group group = row.kind == RowKind::fill ? kFirst : row.kind == RowKind::take ? kLast : kLocal;
+    const Group group = row.kind == RowKind::fill ? kFirst : row.kind == RowKind::unpack ? kLast : kLocal;
     return add_rows(group, row, copy.units, dims);
   }
 
@@ -200,7 +200,7 @@ class Cutting {
            same(moved(put.src, sent.src_offset), moved(take.dst, taken.dst_offset));
   }
 
-  // A warp that has sent a line takes the same one.
+  // A warp that has sent a line unpacks the same one.
   bool add_answer(const TaskView& task, std::int32_t s, const std::vector<RowSignal>& permissions) {
     const GpuStep put = task.step(s);
     const GpuStep take = task.step(s + 1);
@@ -214,7 +214,7 @@ class Cutting {
     return add_rows(kFirst, row, sent.units, task.dims(sent));
   }
 
-  // Lets a row that fills lines take others, from lines at `from`, into memory at `to`.
+  // Lets a row that fills lines unpack others, from lines at `from`, into memory at `to`.
   void answer_with(Row& row, const GpuPlace& from, const GpuPlace& to, std::int32_t command) {
     row.kind = RowKind::answer;
     row.command = command;
@@ -247,7 +247,7 @@ class Cutting {
   bool add_combination(const TaskView& task, std::int32_t s, const std::vector<RowSignal>& permissions) {
     const GpuStep head = task.step(s);
     const int operands = head.joined + 1 - head.sends;
-    const bool ll_only = operands == 1 && head.begins != 0;  // it only goes on
+    const bool ll_only = operands == 1 && head.begins != 0;  // it is only forwarded
     if (head.by_lines == 0 || operands > kRowOperands || head.copies != 1) return false;
     if (!ll_only) {
       if (made_.reduces && (made_.type != head.dtype || made_.op != head.op)) return false;
@@ -257,7 +257,7 @@ class Cutting {
     }
     const GpuCopy copy = task.copy(head.first_copy);
     Row row;
-    row.kind = ll_only ? RowKind::take : RowKind::combine;
+    row.kind = ll_only ? RowKind::unpack : RowKind::combine;
     row.command = head.command;
     row.begins = head.begins;
     row.operands = static_cast<std::int8_t>(operands);
@@ -307,7 +307,7 @@ class Cutting {
 
   bool add_vector(Group group, Row row, std::uint32_t units, std::int64_t lines, const std::vector<GpuDim>& dims) {
     const bool fills = row.kind == RowKind::fill || row.kind == RowKind::answer;
-    const bool takes = row.kind == RowKind::take || row.kind == RowKind::combine;
+    const bool takes = row.kind == RowKind::unpack || row.kind == RowKind::combine;
     const bool in_order =
         dims.size() == 1 && (units == 1 || ((takes || dims[0].src_stride == 1) && (fills || dims[0].dst_stride == 1)));
     row.units = units;
@@ -345,13 +345,13 @@ class Cutting {
     std::size_t lines = 0;
     for (Vector& v : vectors_) {
       if (v.row.kind == RowKind::fill) fills.push_back(&v);
-      if (v.row.kind == RowKind::take && v.row.sends == 0) takes.push_back(&v);
+      if (v.row.kind == RowKind::unpack && v.row.sends == 0) takes.push_back(&v);
       lines += v.lines;
     }
     if (fills.size() < 2 || fills.size() != takes.size() || lines < kLinesToPair * most_rows_) return;
     for (Vector* fill : fills) {
       const auto take = std::find_if(takes.begin(), takes.end(), [&](const Vector* v) {
-        return v->row.kind == RowKind::take && v->row.units == fill->row.units;
+        return v->row.kind == RowKind::unpack && v->row.units == fill->row.units;
       });
       if (take == takes.end()) continue;
       const Row& taken = (*take)->row;
@@ -385,7 +385,7 @@ class Cutting {
   }
   // A warp that fills waits for the wire alone, which few SMs keep busy. One that combines waits for what it loads.
   // Between two H200s a reduce-scatter of 16 MiB took 32 us with equal shares and takes 29.6 with these, an allreduce
-  // took 60 us and takes 56. Among four an allreduce by `relay`, which also sends on what it combines, took 104 us with
+  // took 60 us and takes 56. Among four an allreduce by `relay`, which also forwards what it combines, took 104 us with
   // twice the warps of an equal share, 97 with three times, and takes 89 with four times.
   static std::uint64_t work_of(const Row& row) {
     if (row.kind == RowKind::combine) return row.sends > 0 ? 4 : 3;

@@ -90,7 +90,7 @@ __device__ void store_pieces(const RowLine (&line)[Lines], const std::uint32_t (
   }
 }
 
-// Where the answer to a row comes, and the memory into which it is taken.
+// Where the answer to a row comes, and the memory into which it is unpacked.
 __device__ const std::byte* answer(const RowLaunch& l, const Row& row, std::uint64_t epoch) {
   return base_of(l.selection, l.operands[row.first_operand].place, epoch);
 }
@@ -98,8 +98,8 @@ __device__ std::byte* taken(const RowLaunch& l, const Row& row, std::uint64_t ep
   return base_of(l.selection, l.operands[row.first_operand + 1].place, epoch);
 }
 
-// Where a row goes on: the k-th place.
-__device__ std::byte* onward(const RowLaunch& l, const Row& row, int k, std::uint64_t epoch) {
+// Where a row is forwarded to: the k-th place.
+__device__ std::byte* forward_to(const RowLaunch& l, const Row& row, int k, std::uint64_t epoch) {
   return base_of(l.selection, l.operands[row.first_operand + row.operands + k].place, epoch);
 }
 
@@ -179,7 +179,7 @@ __device__ bool combine_loaded(const RowLaunch& l, const Row& row, const RowLine
   }
   if constexpr (kOn) {
 #pragma unroll 1
-    for (int k = 0; k < row.sends; ++k) store_pieces(line, here, onward(l, row, k, epoch), epoch);
+    for (int k = 0; k < row.sends; ++k) store_pieces(line, here, forward_to(l, row, k, epoch), epoch);
   }
 #pragma unroll
   for (int j = 0; j < Lines; ++j) store_words(dst, line[j].at, here[j]);
@@ -202,15 +202,15 @@ __device__ bool may_fill(const RowLaunch& l, const Row& row, std::uint64_t epoch
 
 // Takes lines of which the pieces have been loaded once.
 template <bool kOn, int Lines>
-__device__ bool take_pieces(const RowLaunch& l, const Row& row, const RowLine (&line)[Lines], uint4 (&piece)[Lines],
-                            const std::byte* src, std::byte* dst, std::uint64_t epoch) {
+__device__ bool unpack_pieces(const RowLaunch& l, const Row& row, const RowLine (&line)[Lines], uint4 (&piece)[Lines],
+                              const std::byte* src, std::byte* dst, std::uint64_t epoch) {
   const auto flag = static_cast<std::uint32_t>(epoch);
   Deadline deadline(l, row.command, epoch);
   if (!await_pieces(piece, src, line, flag, deadline, epoch)) return false;
   if constexpr (kOn) {
 #pragma unroll 1
     for (int k = 0; k < row.sends; ++k) {  // the flag is the same on every rank
-      std::byte* const to = onward(l, row, k, epoch);
+      std::byte* const to = forward_to(l, row, k, epoch);
 #pragma unroll
       for (int j = 0; j < Lines; ++j) {
         if (line[j].has()) store_piece(to + line[j].piece, piece[j]);
@@ -227,12 +227,12 @@ __device__ bool take_pieces(const RowLaunch& l, const Row& row, const RowLine (&
 }
 
 template <bool kOn, int Lines>
-__device__ bool take_lines(const RowLaunch& l, const Row& row, const RowLine (&line)[Lines], const std::byte* src,
-                           std::byte* dst, std::uint64_t epoch) {
+__device__ bool unpack_lines(const RowLaunch& l, const Row& row, const RowLine (&line)[Lines], const std::byte* src,
+                             std::byte* dst, std::uint64_t epoch) {
   uint4 piece[Lines];
 #pragma unroll
   for (int j = 0; j < Lines; ++j) piece[j] = load_piece(src + line[j].piece);
-  return take_pieces<kOn>(l, row, line, piece, src, dst, epoch);
+  return unpack_pieces<kOn>(l, row, line, piece, src, dst, epoch);
 }
 
 // A row of one line whose places are in the table.
@@ -257,10 +257,10 @@ __device__ void move_line(const RowLaunch& l, const Row& row, const RowPlaces& a
     store_pieces(line, word, dst, epoch);
     if constexpr (kOn) {
       if (row.kind == RowKind::answer)
-        take_lines<kOn>(l, row, line, answer(l, row, epoch), taken(l, row, epoch), epoch);
+        unpack_lines<kOn>(l, row, line, answer(l, row, epoch), taken(l, row, epoch), epoch);
     }
-  } else if (row.kind == RowKind::take) {
-    take_lines<kOn>(l, row, line, src, dst, epoch);
+  } else if (row.kind == RowKind::unpack) {
+    unpack_lines<kOn>(l, row, line, src, dst, epoch);
   } else {
     const RowPlaces one[1] = {at};
     copy_rows(row.log_unit, src, dst, one, 1);
@@ -279,7 +279,7 @@ __device__ void find_lines(const Row& row, std::uint32_t first, RowLine (&line)[
   }
 }
 
-// The row's lines, some at once. `move` says whether to go on.
+// The row's lines, some at once. `move` says whether to continue.
 template <int Lines, class Move>
 __device__ void each_lines(const Row& row, const Move& move) {
 #pragma unroll 1
@@ -318,8 +318,8 @@ __device__ void fill_in_turn(const RowLaunch& l, const Row& row, const std::byte
 }
 
 // All lines of a row that combines. What is sent on keeps an SM waiting for the wire, so there the next lines are
-// loaded before these are stored. That takes 200 registers of a thread. Where nothing is sent on it gains a hundredth,
-// and the registers are left to kernels beside this one.
+// loaded before these are stored. That takes 200 registers of a thread. Where nothing is forwarded it gains a
+// hundredth, and the registers are left to kernels beside this one.
 template <class Add, bool kOn, int Operands, int Lines>
 __device__ void combine_in_turn(const RowLaunch& l, const Row& row, std::byte* dst, std::uint64_t epoch) {
   Loaded<Operands, Lines> loaded;
@@ -345,11 +345,11 @@ __device__ void combine_in_turn(const RowLaunch& l, const Row& row, std::byte* d
   }
 }
 
-// Fills lines as `fill_in_turn` does, and takes between them those of the answer that have come: line by line, so that
-// none is overwritten before it is sent. Only when all are filled it waits for the others: so no two ranks wait for
-// each other.
-__device__ void fill_and_take(const RowLaunch& l, const Row& row, const std::byte* src, std::byte* dst,
-                              std::uint64_t epoch) {
+// Fills lines as `fill_in_turn` does, and unpacks between them those of the answer that have come: line by line, so
+// that none is overwritten before it is sent. Only when all are filled it waits for the others: so no two ranks wait
+// for each other.
+__device__ void fill_and_unpack(const RowLaunch& l, const Row& row, const std::byte* src, std::byte* dst,
+                                std::uint64_t epoch) {
   const std::byte* const from = answer(l, row, epoch);
   std::byte* const to = taken(l, row, epoch);
   RowLine line[kLinesAtOnce];
@@ -369,20 +369,20 @@ __device__ void fill_and_take(const RowLaunch& l, const Row& row, const std::byt
   find_lines(row, 0, line);
   load_lines(line, src, word);
   if (!may_fill<true>(l, row, epoch)) return;
-  std::uint32_t next_taken = 0;
+  std::uint32_t next_unpacked = 0;
 #pragma unroll 1
   for (std::uint32_t i = 0; i < row.lines; i += kLinesAtOnce) {
-    find_lines(row, next_taken, line);
+    find_lines(row, next_unpacked, line);
     look();
     std::uint32_t next[kLinesAtOnce][kLineParts];
     find_lines(row, i + kLinesAtOnce < row.lines ? i + kLinesAtOnce : i, line);
     load_lines(line, src, next);
     find_lines(row, i, line);
     store_pieces(line, word, dst, epoch);
-    find_lines(row, next_taken, line);
+    find_lines(row, next_unpacked, line);
     if (have_come()) {
-      if (!take_pieces<true>(l, row, line, piece, from, to, epoch)) return;
-      next_taken += kLinesAtOnce;
+      if (!unpack_pieces<true>(l, row, line, piece, from, to, epoch)) return;
+      next_unpacked += kLinesAtOnce;
     }
 #pragma unroll
     for (int j = 0; j < kLinesAtOnce; ++j) {
@@ -391,9 +391,9 @@ __device__ void fill_and_take(const RowLaunch& l, const Row& row, const std::byt
     }
   }
 #pragma unroll 1
-  for (; next_taken < row.lines; next_taken += kLinesAtOnce) {
-    find_lines(row, next_taken, line);
-    if (!take_lines<true>(l, row, line, from, to, epoch)) return;
+  for (; next_unpacked < row.lines; next_unpacked += kLinesAtOnce) {
+    find_lines(row, next_unpacked, line);
+    if (!unpack_lines<true>(l, row, line, from, to, epoch)) return;
   }
 }
 
@@ -425,13 +425,13 @@ __device__ void move_lines(const RowLaunch& l, const Row& row, std::uint64_t epo
   }
   if (row.kind == RowKind::fill) return fill_in_turn<kOn>(l, row, src, dst, epoch);
   if constexpr (kOn) {
-    if (row.kind == RowKind::answer) return fill_and_take(l, row, src, dst, epoch);
+    if (row.kind == RowKind::answer) return fill_and_unpack(l, row, src, dst, epoch);
   }
   each_lines<kLinesAtOnce>(
-      row, [&](const RowLine(&line)[kLinesAtOnce]) { return take_lines<kOn>(l, row, line, src, dst, epoch); });
+      row, [&](const RowLine(&line)[kLinesAtOnce]) { return unpack_lines<kOn>(l, row, line, src, dst, epoch); });
 }
 
-// `kOn`: rows that hand on, take answers or wait for several signals. Others have a kernel without all that.
+// `kOn`: rows that forward, unpack answers or wait for several signals. Others have a kernel without all that.
 template <class Add, bool kTable, bool kOn>
 __global__ void __launch_bounds__(kGpuThreads, kTable || !kOn ? 2 : 1) run_rows(const __grid_constant__ RowLaunch l) {
   __shared__ std::uint64_t shared_epoch;
@@ -471,7 +471,7 @@ __global__ void __launch_bounds__(kGpuThreads, kTable || !kOn ? 2 : 1) run_rows(
 
 template <class Add>
 auto row_kernel_of(const RowProgram& program) -> void (*)(RowLaunch) {
-  if (program.hands_on) return program.places.empty() ? run_rows<Add, false, true> : run_rows<Add, true, true>;
+  if (program.forwards) return program.places.empty() ? run_rows<Add, false, true> : run_rows<Add, true, true>;
   return program.places.empty() ? run_rows<Add, false, false> : run_rows<Add, true, false>;
 }
 

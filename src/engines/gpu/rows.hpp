@@ -3,18 +3,19 @@
 // The kernel of whole plans (launch.cuh) finds its way through a task in every launch: header, steps, strided copies,
 // dimensions. That is some thousand instructions before the first load, most of them fetched for the first time, and
 // takes longer than the wire. Where an epoch only moves few bytes by LL lines and within the GPU, each warp gets
-// one row instead: a LL line that it fills, takes or combines with what is there, or some units that it copies.
+// one row instead: an LL line that it fills, unpacks or combines with what is there, or some units that it copies.
 // Where its words lie is in a table. A plan that does more is left to the other kernel.
 //
 // Where an epoch has more lines than there are warps, and they are contiguous in the user's memory, a row is several
 // lines, one after the other, and their places are computed. The lines of a vector are dealt to its rows in turn, so
-// that they are taken in the order in which the sender fills them.
+// that they are unpacked in the order in which the sender fills them.
 //
-// A row may fill lines and take as many others (`answer`): those that come back from where the first go, or just as
-// many. It takes between filling what has come. So its warp keeps the wire busy, and does not only wait.
+// A row may fill lines and unpack as many others (`answer`): those that come back from where the first go, or just as
+// many. Between the lines that it fills it unpacks those that have come. So its warp keeps the wire busy, and does not
+// only wait.
 //
-// A line that is taken or combined, and goes on to other ranks, is sent on by the same warp as soon as it has come. So
-// a chain of ranks takes hardly longer than one message.
+// A line that is unpacked or combined, and forwarded to other ranks, is forwarded by the same warp as soon as it has
+// come. So a chain of ranks takes hardly longer than one message.
 #pragma once
 
 #include <cstdint>
@@ -32,11 +33,11 @@ constexpr int kFewOperands = 2;  ///< with so many, more lines are combined at o
 
 enum class RowKind : std::uint8_t {
   none,
-  fill,     ///< a LL line, with words of the source
-  take,     ///< a LL line, into the destination
+  fill,     ///< an LL line, with words of the source
+  unpack,   ///< an LL line, into the destination
   copy,     ///< units, from source to destination
   combine,  ///< operands, into the destination
-  answer,   ///< a LL line, with words of the source, and then another one, which is taken: what is sent back
+  answer,   ///< an LL line, with words of the source, and then another one, which is unpacked: what is sent back
   signal,   ///< signals, by one lane
   await,    ///< waits for a signal, by one lane
 };
@@ -53,8 +54,8 @@ struct RowSignal {
   std::int8_t alone = 0;
 };
 
-/// A source of a row that is combined: a LL line, or memory with its words in the places of the destination's. Or
-/// LL lines in which a row goes on; or those of an answer, after which comes the memory into which it is taken;
+/// A source of a row that is combined: an LL line, or memory with its words in the places of the destination's. Or
+/// LL lines to which a row is forwarded; or those of an answer, after which comes the memory into which it is unpacked;
 /// or, after the operands of an exchange, the lines that it fills.
 struct alignas(16) RowOperand {
   GpuPlace place;
@@ -67,14 +68,14 @@ struct alignas(16) Row {
   std::int8_t log_unit = 0;  ///< of a copy
   std::int8_t operands = 0;
   std::int8_t begins = 0;   ///< a combination: its destination does not count
-  std::int8_t sends = 0;    ///< what is taken or combined: so many LL lines in which it goes on
+  std::int8_t sends = 0;    ///< what is unpacked or combined: so many LL lines to which it is forwarded
   std::int8_t more = 0;     ///< a row that fills: for so many signals it waits besides `signal`
   std::uint32_t line = 0;   ///< the first, among those of its strided copy
   std::uint32_t lines = 1;  ///< of an epoch without a table: how many there are,
   std::uint32_t step = 1;   ///< how far the next one is,
   std::uint32_t units = 0;  ///< and the units of the strided copy
   std::int32_t command = 0;
-  std::int32_t first_operand = 0;  ///< after the operands come the places of the lines in which it goes on
+  std::int32_t first_operand = 0;  ///< after the operands come the places of the lines to which it is forwarded
   std::int32_t first_signal = 0;   ///< the first of these, in RowProgram::signals
   GpuPlace src;
   GpuPlace dst;
@@ -102,7 +103,7 @@ struct RowProgram {
   std::vector<RowOperand> operands;
   std::vector<RowSignal> signals;
   bool reduces = false;
-  bool hands_on = false;     ///< some rows send on, take answers or wait for several signals
+  bool forwards = false;     ///< some rows forward, unpack answers or wait for several signals
   DType type = DType::none;  ///< of all combinations
   ReduceOp op = ReduceOp::sum;
 

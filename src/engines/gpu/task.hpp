@@ -32,7 +32,7 @@ struct TaskDraft {
   std::vector<std::int32_t> deps;
   std::int64_t rows = 0;
   std::int64_t accesses = 0;                                     ///< of memory, by threads
-  std::int64_t lines = 0;                                        ///< LL lines that it fills or takes
+  std::int64_t lines = 0;                                        ///< LL lines that it fills or unpacks
   std::int64_t most = std::numeric_limits<std::int64_t>::max();  ///< blocks that may share it
   /// its steps wait for each other: tiles are cut by the largest step, not by all steps together
   bool in_turn = false;

@@ -28,9 +28,9 @@ TASUKI_DEVICE bool await_line(const Messages& m, const Line* at, Word number, Li
 
 /// By the group: the words of a small message into its receive, from word `first` on. False if a line does not come.
 template <class Group>
-TASUKI_DEVICE bool take_lines(const Messages& m, const Group& group, const Line* lines, Word number, const View& to,
-                              Word bytes, Word first = 0) {
-  return take_lines(group, lines, first, (bytes + 7) / 8, [&](Word at, Line& line) {
+TASUKI_DEVICE bool unpack_lines(const Messages& m, const Group& group, const Line* lines, Word number, const View& to,
+                                Word bytes, Word first = 0) {
+  return unpack_lines(group, lines, first, (bytes + 7) / 8, [&](Word at, Line& line) {
     if (at > 0 && !await_line(m, lines + at, number, line)) return false;
     store_word(to, at, line.data, bytes);
     return true;
@@ -42,9 +42,9 @@ constexpr Word kNotTaken = ~Word{0};
 /// By the group: the bytes of a small message that goes where bytes lie together, when this thread has taken its part
 /// of them. kNotTaken if they are more than `most`, or a line does not come.
 template <class Group>
-TASUKI_RARE Word take_together(const Messages& m, const Group group, const Line* lines, Word number, Byte* to,
-                               Word most, Word bytes) {
-  return bytes <= most && take_lines(m, group, lines, number, View{to, bytes, nullptr}, bytes) ? bytes : kNotTaken;
+TASUKI_RARE Word unpack_together(const Messages& m, const Group group, const Line* lines, Word number, Byte* to,
+                                 Word most, Word bytes) {
+  return bytes <= most && unpack_lines(m, group, lines, number, View{to, bytes, nullptr}, bytes) ? bytes : kNotTaken;
 }
 
 /// Why a group that finds something missing has given up; by its first thread.
@@ -87,7 +87,7 @@ TASUKI_RARE Got take(const Messages& m, const Group group, int peer, Word number
     scatter(group, to, m.team.base[peer] + where.data, got.bytes);
     group.sync();
   } else if (got.good) {
-    got.good = group.all(take_lines(m, group, lines, number, to, got.bytes));
+    got.good = group.all(unpack_lines(m, group, lines, number, to, got.bytes));
   }
   if (group.thread() == 0) got.good ? channel.acknowledge(number) : void(give_up(m, peer, got.tag));
   if (got.good) return got;

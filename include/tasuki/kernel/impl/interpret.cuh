@@ -98,7 +98,7 @@ TASUKI_DEVICE void record(const PlanRun& l, const GpuStep& step, std::uint64_t e
 inline void record(const PlanRun&, const GpuStep&, std::uint64_t, std::uint64_t) {}
 #endif
 
-/// How long a thread goes on polling for `command`, or for its end.
+/// How long a thread polls for `command`, or for its end.
 class Deadline {
  public:
   TASUKI_DEVICE Deadline(const PlanRun& l, const std::int32_t& command, std::uint64_t epoch, Why why = Why::waited)
@@ -164,8 +164,8 @@ struct Steadily {
   }
 };
 
-/// Looks once, so that a block which runs several tasks goes on with another of them; or as long as it takes if it runs
-/// only one.
+/// Looks once, so that a block which runs several tasks proceeds with another of them; or as long as it takes if it
+/// runs only one.
 struct InTurns {
   static constexpr bool kLeaves = true;
   bool steady;
@@ -189,7 +189,7 @@ struct InTurns {
 /// Where a block is in a task.
 struct LanePlace {
   std::int32_t step = 0;
-  std::uint32_t dealt = 0;  // tiles of rests, modulo the warps: the next step goes on with the next warp
+  std::uint32_t dealt = 0;  // tiles of rests, modulo the warps: the next step continues with the next warp
 };
 
 /// `step`: a GpuStep, or what has its numbers of signals.
@@ -245,7 +245,7 @@ TASUKI_DEVICE bool move_lines(const GpuStep& step, const GpuLines& tile, std::ui
                               const More& more) {
   const bool few = rows == 1;
   if (step.ll_side == kLLSource) {
-    return few ? take_lines<1>(tile, flag, more) : take_lines<kTileRows>(tile, flag, more);
+    return few ? unpack_lines<1>(tile, flag, more) : unpack_lines<kTileRows>(tile, flag, more);
   }
   if (few) {
     fill_lines<1>(tile, flag);
@@ -344,12 +344,12 @@ TASUKI_NOINLINE bool reduce_by(const PlanRun& l, const std::byte* at, const Step
   Deadline deadline(l, step->command, epoch);
   const auto more = [&] { return deadline.more((epoch - 1) * kShares, epoch * kShares); };
   const Combination c{step->dtype, step->op, step->begins != 0, step->joined - step->sends, step->sends};
-  const auto onward = [&](int k) {
+  const auto forward_to = [&](int k) {
     const Step& put = step[c.more + 1 + k];
     return base_of(l, put.dst, epoch) + copies[put.first_copy].dst_offset;
   };
   return combine_tile(c, Add{c.type, c.op}, step->by_lines != 0, first, rows, base_of(l, step->dst, epoch), operand,
-                      onward, static_cast<std::uint32_t>(epoch), more);
+                      forward_to, static_cast<std::uint32_t>(epoch), more);
 }
 
 // What is called with an adder: not lambdas with `auto`, which NVRTC before 13.2 takes for functions of the host.

@@ -99,7 +99,7 @@ TASUKI_DEVICE bool do_lines(const PlanRun& l, const Job& job, const std::byte* s
   }
   Deadline deadline(l, job.command, epoch);
   const auto more = [&] { return deadline.more((epoch - 1) * kShares, epoch * kShares); };
-  return rows == 1 ? take_lines<1>(lines, flag, more) : take_lines<kTileRows>(lines, flag, more);
+  return rows == 1 ? unpack_lines<1>(lines, flag, more) : unpack_lines<kTileRows>(lines, flag, more);
 }
 #endif
 

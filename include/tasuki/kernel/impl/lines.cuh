@@ -1,4 +1,4 @@
-// LL lines (kLLLineBytes): how a warp fills them with the words of a strided copy, and takes the words out as they
+// LL lines (kLLLineBytes): how a warp fills them with the words of a strided copy, and unpacks them as they
 // arrive.
 //
 // A line is 32 pieces of 16 bytes, one for each thread of a warp. A thread stores or loads a piece at once. The last
@@ -146,7 +146,7 @@ struct Pieces {
     for (int j = 0; j < Most; ++j) any = any || (j < t.lines && t.has(j) && !came(piece[j], flag));
     return any;
   }
-  // After `look`: waits until all have arrived. `more()` is called when one has not and says whether to go on.
+  // After `look`: waits until all have arrived. `more()` is called when one has not and says whether to keep waiting.
   // Returns false, to all threads of the warp, if not all pieces have arrived.
   template <class More>
   TASUKI_DEVICE bool wait(const More& more) {
@@ -161,7 +161,7 @@ struct Pieces {
 
 // Takes words out of lines as they arrive; returns as `Pieces::wait`.
 template <int Most, class Lines, class More>
-TASUKI_DEVICE bool take_lines(const Lines& t, std::uint32_t flag, const More& more) {
+TASUKI_DEVICE bool unpack_lines(const Lines& t, std::uint32_t flag, const More& more) {
   using Places = TilePlaces<std::uint32_t, kLineParts, kTarget>;
   Pieces<Most, Lines> pieces{t, flag, {}};
   pieces.look();

@@ -19,10 +19,10 @@ namespace tasuki::device::lowered {
 constexpr int kMoveRows = 2;  ///< of a move, at most
 
 enum class MoveKind : std::uint8_t {
-  none,  ///< the warp has no more moves
-  fill,  ///< LL lines, with words of the source
-  take,  ///< LL lines, into the destination
-  copy,  ///< units, from source to destination
+  none,    ///< the warp has no more moves
+  fill,    ///< LL lines, with words of the source
+  unpack,  ///< LL lines, into the destination
+  copy,    ///< units, from source to destination
 };
 
 /// Some rows of strided copies between the same buffers, or between such as lie alike. All places are from the base on,

@@ -109,7 +109,7 @@ constexpr std::int8_t kAwaited = 1;  ///< commands of other lanes, or other bloc
 /// barrier
 constexpr std::int8_t kMet = 2;
 
-constexpr std::uint32_t kLineWords = kLLLineData / 4;  ///< in a LL line
+constexpr std::uint32_t kLineWords = kLLLineData / 4;  ///< in an LL line
 constexpr std::int8_t kLLSource = 1;
 constexpr std::int8_t kLLTarget = 2;
 

@@ -143,7 +143,7 @@ TASUKI_DEVICE bool take_quick(const Messages& m, const Group& group, Request& re
     } else if (size == kLargeSize) {
       bytes = size;
     } else {
-      bytes = take_together(m, group, lines, number, request.to.at, bytes, size);
+      bytes = unpack_together(m, group, lines, number, request.to.at, bytes, size);
     }
   }
   if (!group.all(bytes != kNotTaken && alive)) return false;

@@ -118,9 +118,9 @@ TASUKI_DEVICE bool ended(Request& request, int tag, Word bytes) {
 
 /// By the group: the lines of a small message beyond one for each thread.
 template <class Group>
-TASUKI_RARE bool take_more_lines(const Messages& m, const Group group, const Line* lines, Word number, Byte* to,
-                                 Word bytes) {
-  return take_lines(m, group, lines, number, View{to, bytes, nullptr}, bytes, static_cast<Word>(group.threads()));
+TASUKI_RARE bool unpack_more_lines(const Messages& m, const Group group, const Line* lines, Word number, Byte* to,
+                                   Word bytes) {
+  return unpack_lines(m, group, lines, number, View{to, bytes, nullptr}, bytes, static_cast<Word>(group.threads()));
 }
 
 /// `wait` and `test` for a receive where several groups may be at it, quick: the receive is the oldest, and the next
@@ -180,7 +180,7 @@ TASUKI_DEVICE Word take_oldest(const Messages& m, const Group& group, const Requ
     if (came) store_bytes(request.to.at + 8 * thread, own.data, bytes - 8 * thread);
   }
   if (bytes > 8 * static_cast<Word>(group.threads()))
-    came = take_more_lines(m, group, lines, number, request.to.at, bytes) && came;
+    came = unpack_more_lines(m, group, lines, number, request.to.at, bytes) && came;
   came = group.all(came);
   if (thread == 0) came ? store_leave(acks, number + 1) : void(by_address(&give_up)(m, request.peer, tag_of(head)));
   if (came) return kEnded;
@@ -221,7 +221,7 @@ TASUKI_RARE bool finish_later(const Messages& m, const Group group, Request& req
   const auto thread = static_cast<Word>(group.thread());
   const auto close_alone = [&](Word oldest) {
     keep(receive.state, kClosed);
-    if (oldest == request.number) keep(box.oldest, oldest + 1);  // `post` goes on from there
+    if (oldest == request.number) keep(box.oldest, oldest + 1);  // `post` continues from there
   };
   Deadline deadline(m.team);
   for (;;) {

@@ -160,7 +160,7 @@ struct Combination {
   ReduceOp op;
   bool begins;
   int more;   ///< operands after the first
-  int sends;  ///< LL lines, so many, in which the result goes on
+  int sends;  ///< so many LL lines forward the result
 };
 
 template <class T>
@@ -377,11 +377,11 @@ TASUKI_DEVICE void load_words(const GpuLines& t, std::uint32_t (&word)[Most][kLi
   }
 }
 
-/// A tile of operands in lines; `t` has the first one, `onward(k)` is where the result goes on. Returns false, to all
-/// threads of the warp, if what is to come in LL lines has not all arrived.
-template <int Most, class Add, class Operands, class Onward, class More>
+/// A tile of operands in lines; `t` has the first one, `forward_to(k)` is where the result is forwarded. Returns false,
+/// to all threads of the warp, if what is to come in LL lines has not all arrived.
+template <int Most, class Add, class Operands, class ForwardTo, class More>
 TASUKI_WITHIN bool combine_lines(const Combination& c, const Add& add, const GpuLines& t, const Operands& operand,
-                                 const Onward& onward, std::uint32_t flag, const More& more) {
+                                 const ForwardTo& forward_to, std::uint32_t flag, const More& more) {
   const auto lines_of = [&](int k) {
     const Operand one = operand(k);
     return GpuLines{one.copy, one.dims, t.first, t.lines, one.src, t.dst};
@@ -433,7 +433,7 @@ TASUKI_WITHIN bool combine_lines(const Combination& c, const Add& add, const Gpu
   }
   TASUKI_NO_UNROLL
   for (int k = 0; k < c.sends; ++k) {
-    std::byte* const to = onward(k);
+    std::byte* const to = forward_to(k);
     TASUKI_UNROLL
     for (int j = 0; j < Most; ++j) {
       if (j >= t.lines) break;
@@ -457,10 +457,10 @@ TASUKI_WITHIN bool combine_lines(const Combination& c, const Add& add, const Gpu
 
 /// A tile of `rows` rows from row `first` on, by a whole warp, with the adder of the combination's type and operator.
 /// False, to all its lanes, if something has not arrived.
-template <class Add, class Operands, class Onward, class More>
+template <class Add, class Operands, class ForwardTo, class More>
 TASUKI_WITHIN bool combine_tile(const Combination& c, const Add& add, [[maybe_unused]] bool by_lines,
                                 std::uint32_t first, std::uint32_t rows, std::byte* dst, const Operands& operand,
-                                [[maybe_unused]] const Onward& onward, [[maybe_unused]] std::uint32_t flag,
+                                [[maybe_unused]] const ForwardTo& forward_to, [[maybe_unused]] std::uint32_t flag,
                                 [[maybe_unused]] const More& more) {
   const Operand one = operand(0);
   const auto units = [&](std::uint32_t lane) {
@@ -476,8 +476,8 @@ TASUKI_WITHIN bool combine_tile(const Combination& c, const Add& add, [[maybe_un
   if (by_lines) {
     const std::uint32_t lines = (one.copy.units + kLineWords - 1) / kLineWords;
     const GpuLines t{one.copy, one.dims, first, least(rows, lines - first), one.src, dst};
-    return rows == 1 ? combine_lines<1>(c, add, t, operand, onward, flag, more)
-                     : combine_lines<kTileRows>(c, add, t, operand, onward, flag, more);
+    return rows == 1 ? combine_lines<1>(c, add, t, operand, forward_to, flag, more)
+                     : combine_lines<kTileRows>(c, add, t, operand, forward_to, flag, more);
   }
   units(lane());
 #else

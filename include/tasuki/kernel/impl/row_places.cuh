@@ -10,13 +10,13 @@
 
 namespace tasuki::device::lowered {
 
-/// Where a lane's units of a row lie, in units from the beginning. Of a LL line: its words, of the source if the
+/// Where a lane's units of a row lie, in units from the beginning. Of an LL line: its words, of the source if the
 /// line is filled, else of the destination. Of a copy: a source and its destination, and another two.
 struct alignas(16) RowPlaces {
   std::int32_t at[4];
 };
 constexpr std::int32_t kNowhere = -2147483647 - 1;  ///< the lane has fewer
-constexpr std::int32_t kOthers = kNowhere + 1;      ///< of a line that is taken: the word is there, but for others
+constexpr std::int32_t kOthers = kNowhere + 1;      ///< of a line that is unpacked: the word is there, but for others
 constexpr std::uint32_t kCopiedUnits = 2;           ///< that a lane copies in a row
 
 TASUKI_DEVICE void load_words(const std::byte* from, const RowPlaces& at, std::uint32_t (&word)[4]) {

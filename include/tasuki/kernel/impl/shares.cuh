@@ -74,7 +74,7 @@ class LightLanes {
     for (int lane = first(crew); lane < lanes(); lane += step(crew)) at_[n++] = first_step(task, lane);
   }
   /// True if all of this thread's lanes have ended; `went` is wrong if one never will.
-  TASUKI_DEVICE bool go_on(const PlanRun& l, std::uint64_t epoch, const Crew& crew, InTurns& waits, Went& went) {
+  TASUKI_DEVICE bool proceed(const PlanRun& l, std::uint64_t epoch, const Crew& crew, InTurns& waits, Went& went) {
     bool ended = true;
     int n = 0;
     for (int lane = first(crew); lane < lanes(); lane += step(crew), ++n) {
@@ -120,7 +120,7 @@ TASUKI_NOINLINE bool run_in_turns(const PlanRun& l, const Share* shares, int tur
     left = false;
     Went went = Went::to_its_end;
     waits.in_vain = false;
-    if (!lanes_ended) lanes_ended = lanes.go_on(l, epoch, crew, waits, went);
+    if (!lanes_ended) lanes_ended = lanes.proceed(l, epoch, crew, waits, went);
     for (int n = light != nullptr ? 1 : 0; n < turns && shares[n].blocks != 0; ++n) {
       if (at[n] < 0) continue;
       LanePlace place{at[n], dealt[n]};

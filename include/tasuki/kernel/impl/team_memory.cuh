@@ -142,7 +142,7 @@ TASUKI_RARE bool fail(const Team& team, Call call, Reason reason, int peer, int 
   return false;
 }
 
-/// How long one thread goes on looking for what it waits for. Other things are looked at by the clock, not at every
+/// How long one thread polls for what it waits for. Other things are looked at by the clock, not at every
 /// poll.
 class Deadline {
  public:

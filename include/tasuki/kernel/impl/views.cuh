@@ -24,7 +24,7 @@ TASUKI_DEVICE View shaped(const void* at, const Shape& shape) {
 
 // In these two no thread takes a way of its own. Threads that differ call them, and the code that nvcc 13.0 makes of a
 // loop here uses a convergence barrier of the processor at which the caller's other threads may be waiting: these then
-// go on too early, and the next barrier of the block counts their warp twice (see BlockGroup).
+// proceed too early, and the next barrier of the block counts their warp twice (see BlockGroup).
 
 /// 8 bytes that lie together, or as many as are left. The halves are put together as numbers of 32 bits: with a number
 /// of 64 bits, nvcc 13.0 reads a register that it has set to zero before it is zero (code of compute capability 9.0: a

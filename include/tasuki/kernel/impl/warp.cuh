@@ -10,7 +10,7 @@
 #define TASUKI_NO_UNROLL _Pragma("unroll 1")
 #define TASUKI_NOINLINE __device__ __noinline__
 #define TASUKI_WITHIN __device__ __forceinline__
-/// A warp's lanes are threads, which can take LL lines.
+/// A warp's lanes are threads, which can unpack LL lines.
 #define TASUKI_LANES_ARE_THREADS 1
 #else
 #define TASUKI_UNROLL

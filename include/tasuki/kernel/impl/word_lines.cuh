@@ -1,4 +1,4 @@
-// How a group stores and takes lines of one word and its number each (Line in words.cuh): of packets and of small
+// How a group stores and unpacks LL lines of one word and its number each (Line in words.cuh): of packets and of small
 // messages. Part of tasuki/kernel.cuh.
 #pragma once
 
@@ -31,7 +31,7 @@ TASUKI_DEVICE void put_lines(const Group& group, Line* lines, Index words, const
 /// waits for the line, which it gets again if need be, and says whether it has come. False on a thread for which one
 /// has not.
 template <class Index, class Group, class Take>
-TASUKI_DEVICE bool take_lines(const Group& group, const Line* lines, Index first, Index words, const Take& take) {
+TASUKI_DEVICE bool unpack_lines(const Group& group, const Line* lines, Index first, Index words, const Take& take) {
   const auto threads = static_cast<Index>(group.threads());
   TASUKI_ROLLED
   for (Index n = first + static_cast<Index>(group.thread()); n < words; n += kLinesAtOnce * threads) {
