@@ -20,23 +20,14 @@
 
 namespace tasuki::device::lowered {
 
+using detail::add_release;
+using detail::load_acquire;
+using detail::store_relaxed;
+using detail::store_release;
+
 #if defined(__CUDACC__)
 
-TASUKI_DEVICE std::uint64_t load_acquire(const std::uint64_t* p) {
-  std::uint64_t value;
-  asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
-  return value;
-}
-TASUKI_DEVICE void store_release(std::uint64_t* p, std::uint64_t value) {
-  asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
-}
-// For stores with nothing to release: a release takes more than a microsecond even then.
-TASUKI_DEVICE void store_relaxed(std::uint64_t* p, std::uint64_t value) {
-  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
-}
-TASUKI_DEVICE void add_release(std::uint64_t* p, std::uint64_t value) {
-  asm volatile("red.release.sys.global.add.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
-}
+// Not `load_relaxed`, whose assembly keeps the compiler from moving other loads across it.
 TASUKI_DEVICE std::uint32_t look(const std::uint32_t* p) {
   return *static_cast<const volatile std::uint32_t*>(p);
 }
@@ -46,20 +37,8 @@ TASUKI_DEVICE bool take_first(std::uint32_t* p) {
 
 #else
 
-inline std::uint64_t load_acquire(const std::uint64_t* p) {
-  return std::atomic_ref<std::uint64_t>(*const_cast<std::uint64_t*>(p)).load(std::memory_order_acquire);
-}
-inline void store_release(std::uint64_t* p, std::uint64_t value) {
-  std::atomic_ref<std::uint64_t>(*p).store(value, std::memory_order_release);
-}
-inline void store_relaxed(std::uint64_t* p, std::uint64_t value) {
-  std::atomic_ref<std::uint64_t>(*p).store(value, std::memory_order_relaxed);
-}
-inline void add_release(std::uint64_t* p, std::uint64_t value) {
-  std::atomic_ref<std::uint64_t>(*p).fetch_add(value, std::memory_order_release);
-}
 inline std::uint32_t look(const std::uint32_t* p) {
-  return std::atomic_ref<std::uint32_t>(*const_cast<std::uint32_t*>(p)).load(std::memory_order_relaxed);
+  return detail::load_relaxed(p);
 }
 inline bool take_first(std::uint32_t* p) {
   return std::atomic_ref<std::uint32_t>(*p).exchange(1, std::memory_order_relaxed) == 0;
@@ -81,12 +60,8 @@ TASUKI_DEVICE void give_up(const PlanRun& l, Why why, std::int32_t command, std:
   l.failure->target = target;
   l.failure->why = why;
   l.failure->block = this_block().block();
-#if defined(__CUDACC__)
-  __threadfence_system();
-  *static_cast<volatile std::uint32_t*>(&l.failure->set) = 1;
-#else
-  std::atomic_ref<std::uint32_t>(l.failure->set).store(1, std::memory_order_release);
-#endif
+  detail::fence();
+  store_release(&l.failure->set, 1);
 }
 
 #if defined(__CUDACC__)

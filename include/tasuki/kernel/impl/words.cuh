@@ -44,23 +44,34 @@ struct alignas(16) Line {
 
 namespace detail {
 
+// `T` is Word or std::uint64_t, which is another type of 64 bits.
+
 #if defined(__CUDACC__)
 
-TASUKI_DEVICE Word load_acquire(const Word* p) {
-  Word value;
+template <class T>
+requires(sizeof(T) == sizeof(Word)) TASUKI_DEVICE T load_acquire(const T* p) {
+  T value;
   asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
   return value;
 }
-TASUKI_DEVICE Word load_relaxed(const Word* p) {
-  Word value;
+template <class T>
+requires(sizeof(T) == sizeof(Word)) TASUKI_DEVICE T load_relaxed(const T* p) {
+  T value;
   asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
   return value;
 }
-TASUKI_DEVICE void store_release(Word* p, Word value) {
+template <class T>
+requires(sizeof(T) == sizeof(Word)) TASUKI_DEVICE void store_release(T* p, Word value) {
   asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
 }
-TASUKI_DEVICE void store_relaxed(Word* p, Word value) {
+// For stores with nothing to release: a release takes more than a microsecond even then.
+template <class T>
+requires(sizeof(T) == sizeof(Word)) TASUKI_DEVICE void store_relaxed(T* p, Word value) {
   asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
+}
+template <class T>
+requires(sizeof(T) == sizeof(Word)) TASUKI_DEVICE void add_release(T* p, Word value) {
+  asm volatile("red.release.sys.global.add.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
 }
 TASUKI_DEVICE unsigned load_relaxed(const unsigned* p) {
   unsigned value;
@@ -201,21 +212,29 @@ inline void pause_at_random() {
 inline void pause_at_random() {}
 #endif
 
-TASUKI_DEVICE Word load_acquire(const Word* p) {
+template <class T>
+requires(sizeof(T) == sizeof(Word)) inline T load_acquire(const T* p) {
   pause_at_random();
-  return std::atomic_ref<Word>(*const_cast<Word*>(p)).load(std::memory_order_acquire);
+  return std::atomic_ref<T>(*const_cast<T*>(p)).load(std::memory_order_acquire);
 }
-TASUKI_DEVICE Word load_relaxed(const Word* p) {
+template <class T>
+requires(sizeof(T) == sizeof(Word)) inline T load_relaxed(const T* p) {
   pause_at_random();
-  return std::atomic_ref<Word>(*const_cast<Word*>(p)).load(std::memory_order_relaxed);
+  return std::atomic_ref<T>(*const_cast<T*>(p)).load(std::memory_order_relaxed);
 }
-TASUKI_DEVICE void store_release(Word* p, Word value) {
+template <class T>
+requires(sizeof(T) == sizeof(Word)) inline void store_release(T* p, Word value) {
   pause_at_random();
-  std::atomic_ref<Word>(*p).store(value, std::memory_order_release);
+  std::atomic_ref<T>(*p).store(value, std::memory_order_release);
 }
-TASUKI_DEVICE void store_relaxed(Word* p, Word value) {
+template <class T>
+requires(sizeof(T) == sizeof(Word)) inline void store_relaxed(T* p, Word value) {
   pause_at_random();
-  std::atomic_ref<Word>(*p).store(value, std::memory_order_relaxed);
+  std::atomic_ref<T>(*p).store(value, std::memory_order_relaxed);
+}
+template <class T>
+requires(sizeof(T) == sizeof(Word)) inline void add_release(T* p, Word value) {
+  std::atomic_ref<T>(*p).fetch_add(value, std::memory_order_release);
 }
 TASUKI_DEVICE unsigned load_relaxed(const unsigned* p) {
   return std::atomic_ref<unsigned>(*const_cast<unsigned*>(p)).load(std::memory_order_relaxed);
