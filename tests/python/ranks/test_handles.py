@@ -249,7 +249,7 @@ def test_cells_of_barrier_free_blocks(context):
     left, right = (rows, np.s_[0:3]), (rows, slice(np.int64(3), 6, 1))
     handle = halo.device(blocks=2, cells=[[left], [right]])
     assert handle.kind == "Handle"
-    assert halo.device_group.startswith("2 blocks of 1 threads, which ")
+    assert halo.device_group.startswith("2 blocks of 1 threads, ")
     assert ("barrier-free" in halo.device_group) == (context.size == 1)  # between hosts there are no LL lines
     halo.device(blocks=2)
     assert halo.device_group == "2 blocks of 1 threads, with group barriers: the group has no cells"
