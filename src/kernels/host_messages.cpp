@@ -60,9 +60,9 @@ HostMessages::~HostMessages() {
 // Messages that no kernel has waited for, or that a failure has left. MPI may still read or write the staging memory of
 // those that do not end now, so it is never given back.
 void HostMessages::finish() {
-  for (Message& message : messages_) mpi::calls().Cancel(&message.request);
+  for (KernelMessage& message : messages_) mpi::calls().Cancel(&message.request);
   const auto end = std::chrono::steady_clock::now() + kFarewell;
-  for (Message& message : messages_) {
+  for (KernelMessage& message : messages_) {
     int ended = 0;
     while (ended == 0 && mpi::calls().Test(&message.request, &ended, MPI_STATUS_IGNORE) == MPI_SUCCESS) {
       if (ended != 0 || std::chrono::steady_clock::now() > end) break;
@@ -111,7 +111,7 @@ bool HostMessages::serve() {
 
 bool HostMessages::begin(const HostRing::Asked& asked) {
   messages_.push_back({asked});
-  Message& message = messages_.back();
+  KernelMessage& message = messages_.back();
   // A receive takes whatever a sender can send, so that one that is too long is found out here.
   const int tag = message.tag() == device::kAnyTag ? MPI_ANY_TAG : message.tag();
   const int code = message.sends() ? mpi::calls().Isend(staging_of(message), static_cast<int>(message.bytes()),
@@ -121,7 +121,7 @@ bool HostMessages::begin(const HostRing::Asked& asked) {
   return code == MPI_SUCCESS || fail(message, message.sends() ? "MPI_Isend" : "MPI_Irecv", code);
 }
 
-bool HostMessages::look(Message& message, bool& ended) {
+bool HostMessages::look(KernelMessage& message, bool& ended) {
   int done = 0;
   MPI_Status status;
   const int code = mpi::calls().Test(&message.request, &done, &status);
@@ -141,7 +141,7 @@ bool HostMessages::look(Message& message, bool& ended) {
 }
 
 // Ends the kernels that wait; the next call of the host asks why.
-bool HostMessages::fail(const Message& message, const char* call, int code) {
+bool HostMessages::fail(const KernelMessage& message, const char* call, int code) {
   failure_ = fmt::format("rank {}: Messages: the message {} rank {} of a kernel: {} failed: {}", runtime_.rank(),
                          message.sends() ? "to" : "from", message.peer(), call, mpi_error_text(code));
   failed_.store(true, std::memory_order_release);

@@ -42,7 +42,7 @@ class HostMessages final : public Worker::Task {
   static std::string why_not(const Runtime& runtime);
 
  private:
-  struct Message {
+  struct KernelMessage {
     HostRing::Asked asked;
     MPI_Request request = MPI_REQUEST_NULL;
     int peer() const { return static_cast<int>(asked.request.a >> 32); }
@@ -51,10 +51,12 @@ class HostMessages final : public Worker::Task {
     device::Word bytes() const { return asked.request.b; }
   };
   bool begin(const HostRing::Asked& asked);
-  bool look(Message& message, bool& ended);
+  bool look(KernelMessage& message, bool& ended);
   void finish();
-  bool fail(const Message& message, const char* call, int code);
-  std::byte* staging_of(const Message& message) const { return staging_.get() + message.asked.request.place * room_; }
+  bool fail(const KernelMessage& message, const char* call, int code);
+  std::byte* staging_of(const KernelMessage& message) const {
+    return staging_.get() + message.asked.request.place * room_;
+  }
 
   Runtime& runtime_;
   const std::function<void()> abort_;
@@ -63,8 +65,8 @@ class HostMessages final : public Worker::Task {
   std::shared_ptr<std::byte> staging_;
   MPI_Comm comm_ = MPI_COMM_NULL;
   int largest_tag_ = 0;
-  std::vector<Message> messages_;  // under way
-  std::string failure_;            // written before `failed_`
+  std::vector<KernelMessage> messages_;  // under way
+  std::string failure_;                  // written before `failed_`
   std::atomic<bool> failed_{false};
 };
 

@@ -8,7 +8,7 @@
 
 namespace tasuki {
 
-HostProxy::Message::Message(const Program& program, std::size_t at)
+HostProxy::PlanMessage::PlanMessage(const Program& program, std::size_t at)
     : command(at),
       peer(program.plan.commands[at].peer),
       tag(program.plan.commands[at].tag),
@@ -17,25 +17,25 @@ HostProxy::Message::Message(const Program& program, std::size_t at)
 
 // The kernel asks in the order of the lane, but a word may have been looked at before it did so and the next one
 // afterwards.
-bool HostProxy::Message::wanted() const {
+bool HostProxy::PlanMessage::wanted() const {
   const std::uint64_t epoch = std::atomic_ref(asked_->value).load(std::memory_order_acquire) / kSignal;
   return !active && epoch > begun && (behind == nullptr || behind->begun >= epoch);
 }
 
-void HostProxy::Message::begin() {
+void HostProxy::PlanMessage::begin() {
   const std::uint64_t word = std::atomic_ref(asked_->value).load(std::memory_order_relaxed);
   begun = word / kSignal;
   active = true;
   channel_.start(0, static_cast<int>(word % kSignal));
 }
 
-void HostProxy::Message::look() {
+void HostProxy::PlanMessage::look() {
   if (!channel_.test()) return;
   active = false;
   std::atomic_ref(ended_->value).store(begun * kWholeSignal, std::memory_order_release);
 }
 
-void HostProxy::Message::cancel() {
+void HostProxy::PlanMessage::cancel() {
   if (active) channel_.cancel();
   active = false;
 }
@@ -45,7 +45,7 @@ HostProxy::HostProxy(const Program& program, std::function<void()> abort, std::f
   const auto& commands = program.plan.commands;
   for (std::size_t i = 0; i < commands.size(); ++i) {
     if (program.channels[i].host == nullptr) continue;
-    auto message = std::make_unique<Message>(program, i);
+    auto message = std::make_unique<PlanMessage>(program, i);
     for (const auto& other : messages_)
       if (other->peer == message->peer && other->tag == message->tag && other->sends == message->sends)
         message->behind = other.get();
@@ -91,7 +91,7 @@ bool HostProxy::serve() {
   return busy;
 }
 
-void HostProxy::fail(const Message& message, const std::string& why) {
+void HostProxy::fail(const PlanMessage& message, const std::string& why) {
   failure_ = fmt::format("rank {}: {}: epoch {} did not end: #{} {} with rank {}: {}", program_.plan.rank,
                          program_.plan.operation, message.begun, message.command, message.sends ? "send" : "recv",
                          message.peer, why);

@@ -35,9 +35,9 @@ class HostProxy final : public Worker::Task {
   struct alignas(64) Word {
     std::uint64_t value = 0;
   };
-  class Message final : public ThreadChannel {
+  class PlanMessage final : public ThreadChannel {
    public:
-    Message(const Program& program, std::size_t command);
+    PlanMessage(const Program& program, std::size_t command);
     std::uint64_t* asked() const override { return &asked_->value; }
     const std::uint64_t* ended() const override { return &ended_->value; }
     std::string failure() const override { return {}; }
@@ -52,20 +52,20 @@ class HostProxy final : public Worker::Task {
     int tag;
     bool sends;
     bool active = false;
-    std::uint64_t begun = 0;          // the last epoch in which it began
-    const Message* behind = nullptr;  // the message before it with this tag, which MPI distinguishes by order alone
+    std::uint64_t begun = 0;              // the last epoch in which it began
+    const PlanMessage* behind = nullptr;  // the message before it with this tag, which MPI distinguishes by order alone
 
    private:
     HostChannel& channel_;
     std::unique_ptr<Word> asked_ = std::make_unique<Word>();
     std::unique_ptr<Word> ended_ = std::make_unique<Word>();
   };
-  void fail(const Message& message, const std::string& why);
+  void fail(const PlanMessage& message, const std::string& why);
 
   const Program& program_;
   std::function<void()> abort_;
   std::function<bool()> over_;
-  std::vector<std::unique_ptr<Message>> messages_;
+  std::vector<std::unique_ptr<PlanMessage>> messages_;
   std::string failure_;  // written before `failed_`
   std::atomic<bool> failed_{false};
 };

@@ -19,7 +19,7 @@ bool touch_the_same(const Command& a, const Command& b) {
 
 }  // namespace
 
-Lanes::Lanes(const Program& program, const ThreadChannels& carried, bool signals_puts)
+GpuLanes::GpuLanes(const Program& program, const ThreadChannels& carried, bool signals_puts)
     : awaited(program.plan.commands.size(), false),
       deps(program.plan.commands.size()),
       signal_after(program.plan.commands.size(), -1),
@@ -29,13 +29,13 @@ Lanes::Lanes(const Program& program, const ThreadChannels& carried, bool signals
       late_(program.plan.commands.size(), false) {
   find_lanes();
   find_deps();
-  in_line =
-      !messages.empty() && std::none_of(all.begin(), all.end(), [&](const Lane& lane) { return stands_alone(lane); });
+  in_line = !messages.empty() &&
+            std::none_of(all.begin(), all.end(), [&](const GpuLane& lane) { return stands_alone(lane); });
   if (signals_puts) find_stream_signals();
   find_late();
 }
 
-void Lanes::find_lanes() {
+void GpuLanes::find_lanes() {
   for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
     const bool fresh = i == 0 || plan_.commands[i].lane != plan_.commands[i - 1].lane;
     if (fresh) {
@@ -43,7 +43,7 @@ void Lanes::find_lanes() {
       all.back().first = i;
       all.back().stage = plan_.commands[i].stage;
     }
-    Lane& lane = all.back();
+    GpuLane& lane = all.back();
     lane.last = i + 1;
     lane.asks = lane.asks || asked(i);
     lane.stages = lane.stages || stages(plan_.commands[i]);
@@ -52,7 +52,7 @@ void Lanes::find_lanes() {
   }
 }
 
-void Lanes::find_deps() {
+void GpuLanes::find_deps() {
   for (std::size_t i = 0; i < plan_.commands.size(); ++i) {
     const Command& c = plan_.commands[i];
     for (auto d = c.first_dep; d < c.first_dep + c.dep_count; ++d) {
@@ -60,13 +60,13 @@ void Lanes::find_deps() {
     }
     forwards = forwards || (c.dep_count > 0 && c.verb != Verb::reduce);
   }
-  for (const Lane& lane : all)
+  for (const GpuLane& lane : all)
     for (std::size_t i = arrives_from(lane); i < lane.last; ++i)
       sends_on = sends_on || plan_.commands[i].verb == Verb::put;
   for (const std::int32_t message : messages) {
     if (!deps[static_cast<std::size_t>(message)].empty()) wait_before(static_cast<std::size_t>(message));
   }
-  for (const Lane& lane : all) {
+  for (const GpuLane& lane : all) {
     if (lane.asks) keep_order(lane);
   }
   for (const auto& waits_for : deps) {
@@ -74,11 +74,11 @@ void Lanes::find_deps() {
   }
 }
 
-const ThreadChannel* Lanes::thread_of(std::size_t command) const {
+const ThreadChannel* GpuLanes::thread_of(std::size_t command) const {
   return carried_.empty() ? in_.channels[command].thread.get() : carried_[command];
 }
 
-bool Lanes::signals_first(std::size_t command) const {
+bool GpuLanes::signals_first(std::size_t command) const {
   const Command& c = plan_.commands[command];
   if (c.verb != Verb::signal || c.dep_count > 0) return false;
   std::size_t i = command;
@@ -88,7 +88,7 @@ bool Lanes::signals_first(std::size_t command) const {
 
 // Whether a command moves bytes into host memory that messages leave from, or out of host memory that messages
 // arrived in.
-bool Lanes::stages(const Command& c) const {
+bool GpuLanes::stages(const Command& c) const {
   const auto pinned = [&](std::int32_t b) {
     return b >= 0 && plan_.buffers[static_cast<std::size_t>(b)].home == Home::pinned;
   };
@@ -98,7 +98,7 @@ bool Lanes::stages(const Command& c) const {
 // Whether the lane's message cannot lie between two kernels that serve all lanes. That is so if the message depends
 // on something that arrives. It is also so for a put by the copy engine: it takes long to begin, and should do so
 // while the first kernel serves other lanes.
-bool Lanes::stands_alone(const Lane& lane) const {
+bool GpuLanes::stands_alone(const GpuLane& lane) const {
   bool depends = false;
   for (std::size_t i = lane.first; i < lane.last; ++i) {
     depends = depends || plan_.commands[i].dep_count > 0;
@@ -112,7 +112,7 @@ bool Lanes::stands_alone(const Lane& lane) const {
 // follows a message waits for the message, and a message waits for the commands that it follows. Messages need not
 // wait for each other, because they are asked for in their order, unless they touch the same bytes. (If a lane moves
 // data for its messages, the pass `message order` has already given the messages a lane of their own.)
-void Lanes::keep_order(const Lane& lane) {
+void GpuLanes::keep_order(const GpuLane& lane) {
   for (std::size_t i = lane.first; i < lane.last; ++i) {
     bool after_own = false;  // commands that the lane carries out itself end in order, so the last one is enough
     for (std::size_t before = i; before-- > lane.first;) {
@@ -128,8 +128,8 @@ void Lanes::keep_order(const Lane& lane) {
 // that are asked for, or with their staging, a command is late if it cannot begin before something has arrived: a
 // wait, what follows it in its lane, and what depends on a message or on another late command. A message is late only
 // if it depends on something late. Dependencies may lead from any lane to any other.
-void Lanes::find_late() {
-  for (const Lane& lane : all) {
+void GpuLanes::find_late() {
+  for (const GpuLane& lane : all) {
     if (lane.asks && lane.streams) {
       throw Error(fmt::format("rank {}: {}: lane {} has messages of two kinds (a defect in Tasuki)", plan_.rank,
                               plan_.operation, plan_.commands[lane.first].lane));
@@ -138,14 +138,14 @@ void Lanes::find_late() {
   }
   for (bool more = true; more;) {
     more = false;
-    for (const Lane& lane : all) {
+    for (const GpuLane& lane : all) {
       if (lane.by_need()) more = find_late(lane) || more;
     }
   }
 }
 
 // True if it has found another late command in the lane.
-bool Lanes::find_late(const Lane& lane) {
+bool GpuLanes::find_late(const GpuLane& lane) {
   bool found = false;
   bool after = false;  // an earlier command of the lane, other than a message, is late
   for (std::size_t i = lane.first; i < lane.last; ++i) {
@@ -162,7 +162,7 @@ bool Lanes::find_late(const Lane& lane) {
 
 // The first command of a lane that belongs to what arrives: the first wait for that, and what the rank itself adds to
 // it before. The lane's end if nothing arrives.
-std::size_t Lanes::arrives_from(const Lane& lane) const {
+std::size_t GpuLanes::arrives_from(const GpuLane& lane) const {
   std::size_t sent = lane.first;  // past the last put or signal
   for (std::size_t i = lane.first; i < lane.last; ++i) {
     const Command& c = plan_.commands[i];
@@ -177,7 +177,7 @@ std::size_t Lanes::arrives_from(const Lane& lane) const {
 // A lane that waits, and unpacks what it waited for, belongs to the wait. The signals with which it begins belong to
 // the start, and what it puts before anything has to arrive. Where commands depend on those of other lanes, permissions
 // may come late, so that all waits belong to the wait.
-int Lanes::part_of(const Lane& lane, std::size_t command) const {
+int GpuLanes::part_of(const GpuLane& lane, std::size_t command) const {
   if (in_stream(command)) return 0;
   if (lane.by_need()) return late_[command] ? kPartWait : kPartStart;
   if (lane.streams) return part_beside(lane, command);
@@ -200,7 +200,7 @@ int Lanes::part_of(const Lane& lane, std::size_t command) const {
 
 // The part of a command in a lane with messages of a stream, which all come between two kernels. Between two messages
 // a lane waits or packs for the next one, or it signals or unpacks after the last one.
-int Lanes::part_beside(const Lane& lane, std::size_t command) const {
+int GpuLanes::part_beside(const GpuLane& lane, std::size_t command) const {
   if (signal_after[command] >= 0) return 0;
   std::size_t before = command;
   while (before > lane.first && !in_stream(before)) --before;
@@ -214,7 +214,7 @@ int Lanes::part_beside(const Lane& lane, std::size_t command) const {
 
 // Of several puts of a stream each is signalled when it has ended, so that the peer works on one while the next is on
 // its way.
-void Lanes::find_stream_signals() {
+void GpuLanes::find_stream_signals() {
   const auto& commands = plan_.commands;
   const auto puts = std::count_if(messages.begin(), messages.end(), [&](std::int32_t m) {
     return commands[static_cast<std::size_t>(m)].verb == Verb::put;
@@ -231,7 +231,7 @@ void Lanes::find_stream_signals() {
 }
 
 // A message of a stream waits for nothing by itself: the command before it in its lane waits for what it depends on.
-void Lanes::wait_before(std::size_t message) {
+void GpuLanes::wait_before(std::size_t message) {
   std::size_t i = message;
   while (i > 0 && in_stream(i) && plan_.commands[i - 1].lane == plan_.commands[message].lane) --i;
   if (in_stream(i))
@@ -242,7 +242,7 @@ void Lanes::wait_before(std::size_t message) {
 }
 
 // A dependency on a put of a stream is one on what follows it in its lane, which runs when it has ended.
-std::int32_t Lanes::end_of_stream(std::int32_t dep) const {
+std::int32_t GpuLanes::end_of_stream(std::int32_t dep) const {
   const auto& commands = plan_.commands;
   auto i = static_cast<std::size_t>(dep);
   while (in_stream(i) && i + 1 < commands.size() && commands[i + 1].lane == commands[i].lane) ++i;

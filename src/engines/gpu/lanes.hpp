@@ -17,7 +17,7 @@ constexpr bool moves_data(Verb verb) {
   return verb == Verb::copy || verb == Verb::put || verb == Verb::reduce;
 }
 
-struct Lane {
+struct GpuLane {
   std::size_t first = 0;
   std::size_t last = 0;  ///< past the last command
   int stage = 0;
@@ -33,13 +33,13 @@ struct Lane {
   bool wide = true;        ///< its reductions outside of LL lines are of 16 bytes at a time
 };
 
-class Lanes {
+class GpuLanes {
  public:
   /// `carried`: as `lower` has it. Both must live as long as this. `signals_puts`: each of several puts is signalled
   /// when it ends.
-  Lanes(const Program& program, const ThreadChannels& carried, bool signals_puts);
+  GpuLanes(const Program& program, const ThreadChannels& carried, bool signals_puts);
 
-  std::vector<Lane> all;
+  std::vector<GpuLane> all;
   std::vector<std::int32_t> messages;  ///< commands that channels carry in a stream
   bool in_line = false;                ///< GpuProgram::in_line
   bool forwards = false;               ///< commands other than reductions depend on others: what arrives is forwarded
@@ -51,7 +51,7 @@ class Lanes {
       signal_after;  ///< by command: the put of a stream when whose end this signal is given; or -1
 
   /// The part of an epoch to which a command belongs; 0 if no kernel runs it.
-  int part_of(const Lane& lane, std::size_t command) const;
+  int part_of(const GpuLane& lane, std::size_t command) const;
   /// The channel of a message that a thread of the process carries, or null.
   const ThreadChannel* thread_of(std::size_t command) const;
   bool asked(std::size_t command) const { return thread_of(command) != nullptr; }
@@ -63,14 +63,14 @@ class Lanes {
 
  private:
   void find_lanes();
-  std::size_t arrives_from(const Lane& lane) const;
+  std::size_t arrives_from(const GpuLane& lane) const;
   void find_deps();
   bool stages(const Command& c) const;
-  bool stands_alone(const Lane& lane) const;
-  void keep_order(const Lane& lane);
+  bool stands_alone(const GpuLane& lane) const;
+  void keep_order(const GpuLane& lane);
   void find_late();
-  bool find_late(const Lane& lane);
-  int part_beside(const Lane& lane, std::size_t command) const;
+  bool find_late(const GpuLane& lane);
+  int part_beside(const GpuLane& lane, std::size_t command) const;
   void find_stream_signals();
   void wait_before(std::size_t message);
   std::int32_t end_of_stream(std::int32_t dep) const;

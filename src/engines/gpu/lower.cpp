@@ -37,7 +37,7 @@ class Lowering {
         own_(own),
         lanes_(program, carried, signal_words != nullptr) {
     check_size();
-    for (Lane& lane : lanes_.all) order(lane);
+    for (GpuLane& lane : lanes_.all) order(lane);
     in_stages_ = own && lanes_.messages.empty() && has_stages();
     out_.cooperative = out_.cooperative || in_stages_;
   }
@@ -52,7 +52,7 @@ class Lowering {
       TaskDraft light;
       TaskDraft answers;
       std::vector<TaskDraft> tasks;
-      for (const Lane& lane : lanes_.all) lower_lane(lane, parts, tasks, light, answers);
+      for (const GpuLane& lane : lanes_.all) lower_lane(lane, parts, tasks, light, answers);
       if (own_) {
         light = spread(light, answers);
       } else {
@@ -107,7 +107,7 @@ class Lowering {
   }
 
   // The lane's steps one by one: which of them wait for which, and how many blocks may run them.
-  void order(Lane& lane) {
+  void order(GpuLane& lane) {
     lane.steps = unrolled(plan_, lane.first, lane.last);
     if (!lane.by_need() && !lane.streams) join_operands(in_, lanes_.awaited, lane.steps);
     bool loops = false;
@@ -167,7 +167,7 @@ class Lowering {
   }
 
   // Blocks that one step is worth.
-  std::int64_t widest_of(const Lane& lane) const {
+  std::int64_t widest_of(const GpuLane& lane) const {
     std::int64_t widest = 1;
     for (std::size_t i = lane.first; i < lane.last; ++i) {
       if (!moves_data(plan_.commands[i].verb)) continue;
@@ -200,13 +200,13 @@ class Lowering {
   }
 
   // How a move of the lane is cut, as `TaskDraft::add_copy` wants it.
-  std::int64_t form_of(const Lane& lane, const Command& c) const {
+  std::int64_t form_of(const GpuLane& lane, const Command& c) const {
     if (c.verb != Verb::reduce) return 0;
     if (lanes_.is_ll(c.src)) return kByLines;
     return lane.wide ? kByWide : size_of(c.dtype);
   }
   // The same for a step and those that are one with it.
-  std::int64_t form_of(const Lane& lane, const LaneStep& step) const {
+  std::int64_t form_of(const GpuLane& lane, const LaneStep& step) const {
     std::int64_t form = form_of(lane, plan_.commands[static_cast<std::size_t>(step.command)]);
     for (const LaneStep* other = &step; other <= &step + step.more && step.more > 0; ++other) {
       const Command& c = plan_.commands[static_cast<std::size_t>(other->command)];
@@ -218,7 +218,7 @@ class Lowering {
 
   // The lane's steps of these parts: a task or a thread for its moves, and threads that ask for messages and wait for
   // them.
-  void lower_lane(const Lane& lane, int parts, std::vector<TaskDraft>& tasks, TaskDraft& light, TaskDraft& answers) {
+  void lower_lane(const GpuLane& lane, int parts, std::vector<TaskDraft>& tasks, TaskDraft& light, TaskDraft& answers) {
     TaskDraft task = draft();
     TaskDraft signals;
     TaskDraft asks;
@@ -264,7 +264,7 @@ class Lowering {
   }
 
   // Sets the word that the copy engine copies into the signal's counter when the put before it has ended.
-  void add_stream_signal(const Lane& lane, TaskDraft& signals, const LaneStep& step, int parts) {
+  void add_stream_signal(const GpuLane& lane, TaskDraft& signals, const LaneStep& step, int parts) {
     add_step(lane, signals, step);
     GpuStep& s = signals.steps.back();
     StreamSignal signal{lanes_.signal_after[static_cast<std::size_t>(step.command)], s.counter,
@@ -351,7 +351,7 @@ class Lowering {
     lane.steps.push_back(s);
   }
 
-  void add_step(const Lane& lane, TaskDraft& task, const LaneStep& step) {
+  void add_step(const GpuLane& lane, TaskDraft& task, const LaneStep& step) {
     const auto index = static_cast<std::size_t>(step.command);
     const Command& c = plan_.commands[index];
     GpuStep s;
@@ -440,7 +440,7 @@ class Lowering {
   }
 
   // Whether several blocks may run the lane and add their shares to its signals.
-  bool may_share(const Lane& lane) const {
+  bool may_share(const GpuLane& lane) const {
     for (std::size_t i = lane.first; i < lane.last; ++i) {
       const Command& c = plan_.commands[i];
       if (c.verb != Verb::signal || lanes_.is_ll(c.dst) || lanes_.signals_first(i)) continue;
@@ -458,7 +458,7 @@ class Lowering {
   bool own_;
   bool in_stages_ = false;
   std::map<std::int32_t, std::int32_t> prepared_;  // by command: StreamSignal::prepared
-  Lanes lanes_;
+  GpuLanes lanes_;
   GpuProgram out_;
 };
 

@@ -110,7 +110,7 @@ class Joining {
 
 class JoiningPuts {
  public:
-  JoiningPuts(const Program& program, const Lanes& lanes, const std::function<bool(const Command&)>& wide)
+  JoiningPuts(const Program& program, const GpuLanes& lanes, const std::function<bool(const Command&)>& wide)
       : plan_(program.plan), lanes_(lanes), wide_(wide) {}
 
   // `plain`, `lines`: which kinds of puts are joined.
@@ -199,7 +199,7 @@ class JoiningPuts {
   }
 
   const Plan& plan_;
-  const Lanes& lanes_;
+  const GpuLanes& lanes_;
   const std::function<bool(const Command&)>& wide_;
 };
 
@@ -209,8 +209,8 @@ void join_operands(const Program& program, const std::vector<bool>& awaited, std
   steps = Joining(program, awaited).run(steps);
 }
 
-void join_puts(const Program& program, const Lanes& lanes, const std::function<bool(const Command&)>& wide, bool plain,
-               bool lines, std::vector<LaneStep>& steps) {
+void join_puts(const Program& program, const GpuLanes& lanes, const std::function<bool(const Command&)>& wide,
+               bool plain, bool lines, std::vector<LaneStep>& steps) {
   JoiningPuts(program, lanes, wide).run(steps, plain, lines);
 }
 

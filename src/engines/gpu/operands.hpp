@@ -21,7 +21,7 @@ void join_operands(const Program& program, const std::vector<bool>& awaited, std
 /// put come before both. `plain`: sums of plain memory that are forwarded to plain memory. For lanes whose reductions
 /// are `wide`, of 16 bytes at a time; `wide` says of a put whether it can be so, too. `lines`: what arrives in LL lines
 /// and is forwarded in LL lines, to one rank or several: a warp forwards a line as soon as it has come.
-void join_puts(const Program& program, const Lanes& lanes, const std::function<bool(const Command&)>& wide, bool plain,
-               bool lines, std::vector<LaneStep>& steps);
+void join_puts(const Program& program, const GpuLanes& lanes, const std::function<bool(const Command&)>& wide,
+               bool plain, bool lines, std::vector<LaneStep>& steps);
 
 }  // namespace tasuki
