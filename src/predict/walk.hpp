@@ -42,7 +42,7 @@ class Walk {
   Walked run();
 
  private:
-  struct Lane {
+  struct LaneWalk {
     std::int32_t begin = 0, end = 0;  // commands of all ranks
     std::int32_t at = 0;
     std::int64_t round = 0;
@@ -95,7 +95,7 @@ class Walk {
     std::int32_t waiting = -1;                                            // the first of the lanes that do
     std::vector<std::tuple<std::int64_t, double, std::int32_t>> history;  // value, when it is seen, who set it
   };
-  struct Channel {
+  struct Mailbox {
     std::int32_t receiver = 0;
     std::int32_t waiting = -1;  // the first of the lanes that do
     std::int64_t tickets = 0;
@@ -107,9 +107,10 @@ class Walk {
   };
   enum class Went : std::uint8_t { on, nowhere };
 
+  static std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
   const Plan& plan(std::int32_t rank) const { return plans_[static_cast<std::size_t>(rank)]; }
   Rank& rank(std::int32_t r) { return ranks_[static_cast<std::size_t>(r)]; }
-  Lane& lane(std::int32_t l) { return lanes_[static_cast<std::size_t>(l)]; }
+  LaneWalk& lane(std::int32_t l) { return lanes_[static_cast<std::size_t>(l)]; }
   const Command& command(std::int32_t r, std::int32_t id) const;
 
   void set_up();
@@ -119,22 +120,22 @@ class Walk {
   bool sweep(std::int32_t r, double now);
   void end_epoch(std::int32_t r, double at);
   void compute(std::int32_t r, double from);
-  Went step(std::int32_t r, Lane& lane, double now);
-  bool wait(std::int32_t r, Lane& lane, double now);
-  bool receive(std::int32_t r, Lane& lane, double now);
-  void wait_until(std::int32_t r, const Lane& lane, double when);
-  void wait_for(std::int32_t r, Lane& lane, std::int32_t& waiting);
-  void wait_for_core(std::int32_t r, const Lane& lane);
+  Went step(std::int32_t r, LaneWalk& lane, double now);
+  bool wait(std::int32_t r, LaneWalk& lane, double now);
+  bool receive(std::int32_t r, LaneWalk& lane, double now);
+  void wait_until(std::int32_t r, const LaneWalk& lane, double when);
+  void wait_for(std::int32_t r, LaneWalk& lane, std::int32_t& waiting);
+  void wait_for_core(std::int32_t r, const LaneWalk& lane);
   void reopen(std::int32_t r, std::int32_t& waiting);
-  std::int32_t within(std::int32_t r, const Lane& lane) const {
+  std::int32_t within(std::int32_t r, const LaneWalk& lane) const {
     return static_cast<std::int32_t>(&lane - lanes_.data()) - ranks_[static_cast<std::size_t>(r)].lane_begin;
   }
-  void signal(std::int32_t r, Lane& lane, double now);
+  void signal(std::int32_t r, LaneWalk& lane, double now);
   Resources::Served arrive(const Work& work, double asked, std::int32_t id);
-  void work(std::int32_t r, Lane& lane, double now);
-  Ended on_core(std::int32_t r, const Lane& lane, double now, double seconds);
-  std::int64_t counter_value(std::int32_t r, const Lane& lane) const;
-  void advance(std::int32_t r, Lane& lane, const Ended& ended);
+  void work(std::int32_t r, LaneWalk& lane, double now);
+  Ended on_core(std::int32_t r, const LaneWalk& lane, double now, double seconds);
+  std::int64_t counter_value(std::int32_t r, const LaneWalk& lane) const;
+  void advance(std::int32_t r, LaneWalk& lane, const Ended& ended);
   void wake(std::int32_t r, double when);
 
   std::span<const Plan> plans_;
@@ -145,10 +146,10 @@ class Walk {
   std::int64_t longest_ = 1;
   std::int32_t epochs_ = 0;  // before the last
   Resources resources_;
-  std::vector<Lane> lanes_;
+  std::vector<LaneWalk> lanes_;
   std::vector<Rank> ranks_;
   std::vector<Counter> counters_;
-  std::vector<Channel> channels_;
+  std::vector<Mailbox> mailboxes_;
   std::vector<std::pair<std::int32_t, double>> ended_;  // per command: epoch and time
   std::vector<std::int64_t> rounds_;                    // per command
   std::vector<std::int32_t> waiting_;                   // per command: the first lane that waits for its end
