@@ -22,7 +22,7 @@ enum JobKind : int { kSent, kLocal, kUnpacked, kJobKinds };
 struct PlanMove {
   Job job;
   std::int64_t rows = 0;
-  std::int64_t in_ring = 0;  ///< of a LL side: where in its ring the first line lies
+  std::int64_t in_ring = 0;  ///< of an LL side: where in its ring the first line lies
 };
 using PlanMoves = std::array<std::vector<PlanMove>, kJobKinds>;
 

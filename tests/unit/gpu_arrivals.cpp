@@ -34,7 +34,7 @@ std::string text_of(const GpuProgram& program, int part) {
         for (const auto dep : view.deps(step)) text += '<' + std::to_string(dep);
         text += step.awaited != 0 ? "! " : " ";
         CHECK((step.counter != nullptr) == (step.per_epoch == 1));
-        CHECK((step.untold != 0) == (step.verb == Verb::signal));
+        CHECK((step.untraced != 0) == (step.verb == Verb::signal));
       }
       text += ", ";
     }

@@ -270,7 +270,7 @@ TEST_CASE("one block's threads pass a barrier instead of waiting for each other'
   builder.reduce(0, a, b, std::array{piece(0, 0, 64)}, 0, 0, DType::f32);
   Bound work(builder.finish());
   const auto steps = lane_of(lower(work.program, 8, true));
-  CHECK(steps[0].awaited == kMet);
+  CHECK(steps[0].awaited == kInBlock);
   CHECK(steps[1].deps == 0);
 }
 

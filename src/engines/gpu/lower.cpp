@@ -281,7 +281,7 @@ class Lowering {
     if (parts == kPartPack) out_.stream_signals.push_back(signal);
     s.counter = signal_words_ + step.command;
     s.alone = 1;
-    s.untold = 1;
+    s.untraced = 1;
   }
 
   GpuPlace place(std::int32_t buffer) {
@@ -331,7 +331,7 @@ class Lowering {
     s.asks = 1;
     s.counter = lanes_.thread_of(static_cast<std::size_t>(index))->asked();
     s.per_epoch = 1;
-    s.untold = 1;
+    s.untraced = 1;
     const Command& c = plan_.commands[static_cast<std::size_t>(index)];
     s.src = place(c.verb == Verb::send ? c.src : c.dst);
     add_deps(lane, s);

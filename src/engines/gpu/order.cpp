@@ -166,7 +166,7 @@ void order_moves(const Plan& plan, std::vector<LaneStep>& steps, std::vector<std
     for (std::size_t m = moves.size(); m-- > open;) {
       const bool chained = alike && m >= chain;
       if (must_follow(plan, steps, moves[m], i, chained)) {
-        need_end(plan, steps[moves[m]], kMet, more_ends);
+        need_end(plan, steps[moves[m]], kInBlock, more_ends);
         steps[i].after = steps[moves[m]].end;
         open = m + 1;
         break;

@@ -14,13 +14,13 @@ namespace tasuki {
 struct LaneStep {
   std::int32_t command = 0;
   std::int64_t round = 0;
-  std::int32_t end = 0;         ///< index in the list of ends
-  std::int8_t awaited = 0;      ///< bits: kAwaited if a thread waits for its end, kMet if later steps of the lane do
-  std::int32_t after = -1;      ///< the end of an earlier step of the lane for which it waits; -1: none
-  bool last = true;             ///< of the rounds of its loop
-  bool alike = false;           ///< it reduces the elements that the move before it reduces, and may be dealt out alike
-  bool single = false;          ///< a signal, given by a single thread when all blocks have ended what comes before it
-  std::int32_t more = 0;        ///< steps right after it that are one with it (operands.hpp)
+  std::int32_t end = 0;     ///< index in the list of ends
+  std::int8_t awaited = 0;  ///< bits: kAwaited if a thread waits for its end, kInBlock if later steps of the lane do
+  std::int32_t after = -1;  ///< the end of an earlier step of the lane for which it waits; -1: none
+  bool last = true;         ///< of the rounds of its loop
+  bool alike = false;       ///< it reduces the elements that the move before it reduces, and may be dealt out alike
+  bool single = false;      ///< a signal, given by a single thread when all blocks have ended what comes before it
+  std::int32_t more = 0;    ///< steps right after it that are one with it (operands.hpp)
   std::int32_t counts_as = -1;  ///< if there are: the command as whose end its end counts
   bool joined = false;          ///< it is one with the first step before it that is not
   std::int32_t sends = 0;       ///< the last ones of these, so many, are puts of what the others make

@@ -303,7 +303,7 @@ void TaskDraft::cut(std::int64_t blocks_of_it) {
   for (GpuStep& step : steps) {
     const bool others = (step.awaited & kAwaited) != 0;
     if (blocks == 1) step.deps -= step.follows;  // a barrier of the block orders its threads
-    if (step.awaited != 0) step.awaited = others || blocks > 1 ? kAwaited : kMet;
+    if (step.awaited != 0) step.awaited = others || blocks > 1 ? kAwaited : kInBlock;
   }
   std::uint32_t next = 0;                 // the next block to get one tile more
   std::optional<std::uint32_t> the_same;  // the value of `next` for the move before, if this one is dealt out alike

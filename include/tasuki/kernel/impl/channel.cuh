@@ -1,16 +1,19 @@
 // A rank's channels with the others, and how messages are matched. Part of tasuki/kernel.cuh.
 //
-// Between two ranks a sender numbers its messages. Message n has place n % places of a ring in the receiver's memory; a
-// small one lies in it as a whole, in lines (words.cuh), of which the first holds tag and size beside the first bytes.
-// Of a large one the lines say where its bytes are in the sender's memory, from where the receiver takes them straight
-// into the posted receive: so no sender has to look after a message again. The receiver looks at messages in their
-// order and gives each to the earliest open receive that takes its tag; what nobody takes stays in its place until a
-// receive is posted that does. When it has taken one it says so at the sender, in a word for each place. The sender
-// looks at these words before it fills a half of the ring again.
+// A sender numbers its messages to each rank. Message n uses place n % places of a ring in the receiver's memory.
+//   * A small message lies in its place as a whole, in LL lines (words.cuh). The first line holds the tag and the size
+//     beside the first bytes.
+//   * Of a large message the lines say where its bytes are in the sender's memory. The receiver copies them from there
+//     into the posted receive, so the sender need not do anything more.
 //
-// The book-keeping is one thread's: under a lock where several groups make calls at the same time (counts.cuh), else
-// after the last `sync` of a call, so that all threads of the group find it as it was in the call and as it will be in
-// the next, which begins with a `sync`.
+// The receiver looks at messages in their order, and gives each to the earliest open receive that takes its tag. A
+// message that no receive takes stays in its place until one is posted that does. When a message has been received, the
+// receiver acknowledges it at the sender, in a word for each place. The sender looks at these words before it fills a
+// half of the ring again.
+//
+// One thread does the book-keeping. Where several groups make calls at the same time it holds a lock (counts.cuh).
+// Where one group does, it changes the books after the last `sync` of a call, so that no thread of the group reads them
+// while they change: the next call begins with a `sync`.
 #pragma once
 
 #include "tasuki/kernel/impl/proxy.cuh"
@@ -88,8 +91,8 @@ struct alignas(64) OpenReceive {
   Line opened[3];
 };
 
-/// What a rank knows of its messages from and to one other, in its own memory: counts, and addresses, which do not
-/// change, so that a call finds all that it needs in one or two lines of the nearest cache.
+/// What a rank knows of its messages from and to another one, in its own memory: counts, and addresses that do not
+/// change. A call finds all that it needs in one or two cache lines.
 struct alignas(128) Box {
   Word oldest;            // all receives before it are closed
   Word seen;              // messages that were given to receives, or found to have none yet
@@ -127,8 +130,8 @@ TASUKI_DEVICE OpenReceive& receive_of(const Messages& m, OpenReceive* receives, 
   return receives[static_cast<unsigned>(number) & (static_cast<unsigned>(m.receives) - 1)];
 }
 
-/// One rank's messages from and to one other. What it is asked for often is loaded once, for an acquire empties the
-/// nearest cache.
+/// One rank's messages from and to another one. Addresses that are often needed are loaded once, because an acquire
+/// empties the L1 cache.
 struct Channel {
   const Messages& m;
   Box& box;
@@ -155,7 +158,7 @@ TASUKI_DEVICE Byte* staging_of(const Messages& m, int with, Word number) {
   return m.staging + ((static_cast<Word>(with) << m.log_places) + place_of(m, number)) * m.largest;
 }
 
-/// A word of the book-keeping, where one group at a time makes calls: it may come from the multiprocessor's own cache.
+/// A word of the book-keeping, where one group at a time makes calls: it may come from the L1 cache.
 TASUKI_DEVICE Word kept(const Word& word) {
 #if defined(__CUDACC__)
   return load_near(&word);

@@ -1,12 +1,12 @@
-// What the groups of a rank that make calls at the same time know together of a channel, and how they lock it. Part of
-// tasuki/kernel.cuh.
+// The state of a channel that several groups of a rank share, and its lock. Part of tasuki/kernel.cuh.
 //
-// As long as messages come in the order in which their receives were posted, a call needs two counts only: how many
-// receives have ended, and how many are open. They lie in one word together with the lock's bit, so that one atomic
-// operation locks and returns the counts, and one for which nobody waits changes them and unlocks. Such a call is
-// quick: no fence orders what it does. It is right nevertheless:
-//   * Message n is receive n's. A group takes it that finds, under the lock, its receive to be the oldest, having found
-//     the message's first line in its place; all lines have the message's number (words.cuh), and go by themselves.
+// As long as messages come in the order in which their receives were posted, a call needs only two counts: how many
+// receives have ended, and how many are open. Both lie in one word together with the lock's bit. One atomic operation
+// takes the lock and returns the counts; another one, whose result nobody awaits, changes them and unlocks. Such a call
+// has no fence, and is right nevertheless:
+//   * Message n belongs to receive n. A group gets it if it has found the message's first line in its place and then,
+//     under the lock, that its receive is the oldest. Each line carries the message's number (words.cuh), so it is
+//     recognised by itself.
 //   * A receive is opened by lines of its own, which have its number. Who has to know another group's receive waits for
 //     these lines. They were stored before the count that includes the receive, and so are on their way.
 //   * The lines of receive n are stored again for receive n + `receives`, which is opened only when the counts say that

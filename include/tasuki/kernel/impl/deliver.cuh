@@ -1,4 +1,4 @@
-// How a group stores a message's lines, takes a message into a receive, and waits. Part of tasuki/kernel.cuh.
+// How a group stores a message's lines, unpacks a message into a receive, and waits. Part of tasuki/kernel.cuh.
 #pragma once
 
 #include "tasuki/kernel/impl/matching.cuh"
@@ -61,8 +61,8 @@ struct Got {
   Word bytes;
 };
 
-/// By the group, begun by a `sync`: takes message `number`, of which at least the first line has come, into a receive.
-/// At the end all threads have taken their part, and the sender has the acknowledgement.
+/// By the group, begun by a `sync`: unpacks message `number`, of which at least the first line has come, into a
+/// receive. At the end all threads have done their part, and the message is acknowledged.
 template <class Group>
 TASUKI_RARE Got take(const Messages& m, const Group group, int peer, Word number, View to) {
   const Channel channel(m, peer);
@@ -124,9 +124,9 @@ TASUKI_DEVICE Word next_of(Word what, Word number = 0, int peer = 0) {
 
 constexpr int kTurns = 32;  // looks until others' messages are looked for
 
-/// By the group, begun by a `sync`: what a look of its first thread finds when it finds something, as a word of the
-/// kind above. Meanwhile it takes what comes for others, who may wait for what this rank does later. `once`: looks for
-/// each a single time. `Look` has `look()` and `complain(reason)`.
+/// By the group, begun by a `sync`: its first thread calls `look.look()` until that finds something, and returns it, a
+/// word as above. Meanwhile the group receives what comes for other receives of the rank, because another rank may wait
+/// for that. `once`: looks a single time. `look.complain(reason)` says what did not come.
 template <class Group, class Look>
 TASUKI_RARE Word drive(const Messages& m, const Group group, Look look, bool once) {
   Deadline deadline(m.team);

@@ -2,10 +2,10 @@
 // tasuki/kernel.cuh. The GPU's engine runs plans by it in kernels of its own (src/engines/gpu/launch.cuh), and a user's
 // kernel in the midst of others' work (plan.cuh).
 //
-// A crew is what blocks run a task: which of its threads the caller is (`thread()`, `warp()`, of `warps()`), how the
-// block has a barrier (`all(yes)`: whether all say yes), whether earlier kernels have ended when it begins
-// (`kFresh`), and whether its last warp may only signal (`kSignaller`; then the other warps have a barrier
-// `movers(yes)`).
+// A crew describes the block that runs a task: which of its threads the caller is (`thread()`, `warp()`, of `warps()`),
+// the block's barrier (`all(yes)`: whether all threads say yes), whether earlier kernels have ended when it begins
+// (`kFresh`), and whether its last warp may only signal (`kSignaller`; then the other warps have a barrier of their
+// own, `movers(yes)`).
 #pragma once
 
 #include "tasuki/kernel/group.cuh"
@@ -50,7 +50,7 @@ TASUKI_DEVICE bool failed(const PlanRun& l) {
   return look(l.failed) != 0;
 }
 
-/// Keeps the reason if it is the first, which stays where the host looks for it.
+/// Keeps the reason for the host, if it is the first of this run.
 TASUKI_DEVICE void give_up(const PlanRun& l, Why why, std::int32_t command, std::uint64_t epoch, std::uint64_t value,
                            std::uint64_t target) {
   if (!take_first(l.failed)) return;
@@ -139,8 +139,8 @@ struct Steadily {
   }
 };
 
-/// Looks once, so that a block which runs several tasks proceeds with another of them; or as long as it takes if it
-/// runs only one.
+/// Looks at a counter once, so that a block with several tasks can turn to another one. With `steady`, for a block with
+/// one task, it waits as long as it takes.
 struct InTurns {
   static constexpr bool kLeaves = true;
   bool steady;
@@ -243,8 +243,8 @@ TASUKI_DEVICE std::int32_t copy_of(const GpuCopy* copies, std::int32_t count, st
   }
 }
 
-// The tiles of a step and its followers that are dealt to one block. They are neighbours, so that an SM touches few
-// pages of memory at a time.
+// The tiles of a step and its followers that one block gets. They are neighbours, so that an SM touches few pages of
+// memory at a time.
 struct Dealt {
   const GpuStep& step;
   std::uint32_t block;
@@ -302,9 +302,9 @@ TASUKI_NOINLINE void reduce_flat_by(const PlanRun& l, const std::byte* at, const
   }
 }
 
-// Not inlined: the code for all elements and operators would take registers from the copies. What it is given fits into
-// registers, and it keeps no memory of its own but for rare operators. A template, so that who does not reduce need not
-// compile it.
+// Not inlined: the code for all types and operators would take registers from the copies. Its arguments fit into
+// registers, and only rare operators keep anything in local memory. A template, so that a kernel without reductions
+// does not compile it.
 template <class Add, class Step>
 TASUKI_NOINLINE bool reduce_by(const PlanRun& l, const std::byte* at, const Step* step, const GpuCopy* copy,
                                std::uint32_t first, std::uint32_t rows, std::uint64_t epoch) {
@@ -362,8 +362,8 @@ TASUKI_WITHIN bool reduce(const PlanRun& l, const Task& task, const Step& step, 
   return with_adder(step.dtype, step.op, ReduceBy<Step>{l, task.at, &step, &copy, first, rows, epoch});
 }
 
-// Moves the tiles dealt to this warp, and of the rest the tile number `turn`. A kernel without reductions does not even
-// contain the call, which alone would cost registers. False if something that was to be moved has not arrived.
+// Moves the tiles of this warp, and of the rest the tile number `turn`. A kernel without reductions does not contain
+// the call of `reduce`, which alone would cost registers. False if something that was to be moved has not arrived.
 template <bool kReduces>
 TASUKI_DEVICE bool move(const PlanRun& l, const Task& task, const Dealt& dealt, std::uint64_t epoch, std::uint32_t warp,
                         std::uint32_t turn) {
@@ -446,8 +446,8 @@ TASUKI_DEVICE void give(std::uint64_t* counter, std::uint64_t value, std::uint32
 }
 
 /// Runs a lane that moves data, with all threads of `blocks` blocks, from `place` on. Threads of a block may differ in
-/// what they find at the end, but not in whether the block leaves before. A signaller (GpuTaskHeader::signaller) comes
-/// only to a barrier of the whole block.
+/// the result, but not in whether the block leaves the lane early. A warp that only signals (GpuTaskHeader::signaller)
+/// takes part in barriers of the whole block only.
 template <bool kReduces, bool kTraced, class Crew, class Waits>
 TASUKI_DEVICE Went run_lane(const PlanRun& l, const Task& task, std::uint32_t block, std::uint32_t blocks,
                             std::uint64_t epoch, const Crew& crew, Waits& waits, LanePlace& place) {
@@ -495,7 +495,7 @@ TASUKI_DEVICE Went run_lane(const PlanRun& l, const Task& task, std::uint32_t bl
       const bool gives = crew.thread() == giver;
       if (gives && step.verb == Verb::signal) give(step.counter, target_of(step, epoch), block, blocks);
       if (gives && step.awaited == kAwaited) give(&l.ends[step.end], end, block, blocks);
-      if (gives && step.awaited == kMet) store_relaxed(&l.ends[step.end], end);
+      if (gives && step.awaited == kInBlock) store_relaxed(&l.ends[step.end], end);
     }
     const std::int32_t last = s + step.followers + step.joined;
     for (std::int32_t k = s; watched && came && k <= last; ++k) record(l, steps[k], epoch, begin);
@@ -504,8 +504,8 @@ TASUKI_DEVICE Went run_lane(const PlanRun& l, const Task& task, std::uint32_t bl
   return came ? Went::to_its_end : Went::wrong;
 }
 
-/// Asks the thread of the host that carries a message for it, in a word of its own: the epoch, in units of kShares, and
-/// which copy of its buffer the epoch uses. The message's memory is ready: packed, or free.
+/// Asks the host's thread for a message, in the message's own word: the epoch, in units of kShares, plus which copy of
+/// the buffer the epoch uses. The message's memory is ready: packed, or free.
 TASUKI_DEVICE void ask(const PlanRun& l, const GpuStep& step, std::uint64_t epoch) {
   std::uint64_t copy = 0;
   if (step.src.copies > 1)
@@ -536,7 +536,7 @@ TASUKI_DEVICE Went run_light_lane(const PlanRun& l, const Task& task, std::int32
       }
     }
     if (step.awaited != 0) store_release(&l.ends[step.end], (epoch - crew.elsewhere(l)) * kShares);
-    if (kTraced && step.untold == 0) record(l, step, epoch, begin);
+    if (kTraced && step.untraced == 0) record(l, step, epoch, begin);
   }
   return Went::to_its_end;
 }

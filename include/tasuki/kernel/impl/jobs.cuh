@@ -1,9 +1,9 @@
 // Jobs: what a warp moves in a call of a user's kernel, with all numbers in 128 bytes. Part of tasuki/kernel.cuh.
 //
-// A task (program.cuh) is read through its header, its steps, its strided copies and their dimensions: loads that wait
-// for each other, each as long as a fifth of what the wire takes. Where a plan only moves data, into and out of LL
-// lines or within the GPU, nothing of that need be looked up in every epoch. So the moves are cut into tiles and dealt
-// out to the warps when the handle is made.
+// A task (program.cuh) is read through its header, its steps, its strided copies and their dimensions. These loads
+// depend on each other, and each takes a fifth of the wire's time. Where a plan only moves data, into and out of LL
+// lines or within the GPU, they are not needed in every epoch: the moves are cut into tiles and dealt out to the warps
+// when the handle is made.
 #pragma once
 
 #include "tasuki/kernel/impl/copy.cuh"
@@ -41,7 +41,7 @@ struct alignas(16) Job {
 };
 static_assert(sizeof(Job) == 128);
 
-/// The jobs of a part: of each warp one after the other, so many at most.
+/// The jobs of a part: those of each warp one after the other, `turns` at most.
 struct Jobs {
   const Job* first;
   int turns;
@@ -103,8 +103,8 @@ TASUKI_DEVICE bool do_lines(const PlanRun& l, const Job& job, const std::byte* s
 }
 #endif
 
-/// By a whole warp. False, to all its lanes, if something that was to come has not arrived. `l` is not looked at but
-/// while it waits.
+/// By a whole warp. False, to all its lanes, if something that was to come has not arrived. `l` is read only while the
+/// warp waits.
 TASUKI_DEVICE bool do_job([[maybe_unused]] const PlanRun& l, std::uint64_t selection, const Job& job,
                           std::uint64_t epoch) {
   const std::byte* const src = base_of(selection, job.src, epoch);
@@ -125,7 +125,8 @@ TASUKI_DEVICE bool do_job([[maybe_unused]] const PlanRun& l, std::uint64_t selec
   return true;
 }
 
-/// A job on its way: each lane has a word of it, for a whole one would take 32 registers of every thread.
+/// A job that is being loaded: each lane holds a word of it, because a whole job would take 32 registers of every
+/// thread.
 class ComingJob {
  public:
   /// By a whole warp.
@@ -157,7 +158,7 @@ class ComingJob {
 #endif
 };
 
-/// A block's jobs of a part. Warps may differ in what they find; `good` is what they have found before.
+/// A block's jobs of a part. Warps may differ in the result; `good` is what the warp has found before.
 template <class Crew>
 TASUKI_NOINLINE bool run_jobs(const PlanRun& l, std::uint64_t selection, const Crew& crew, Jobs jobs, int block,
                               std::uint64_t epoch, bool good) {

@@ -1,7 +1,7 @@
-// Listed moves: what a warp moves in a call of a user's kernel, where that is little: its words' places are in a list
-// (row_places.cuh). Part of tasuki/kernel.cuh.
+// Listed moves: what a warp moves in a call of a user's kernel where an epoch moves few bytes. A list says where each
+// word lies (row_places.cuh). Part of tasuki/kernel.cuh.
 //
-// A plan that only moves data is cut into rows, some of which are a move, and the moves are dealt out to the warps when
+// A plan that only moves data is cut into rows; one or two rows are a move. The moves are dealt out to the warps when
 // the handle is made. Where the list would be long, the places are computed instead (jobs.cuh). A warp loads its first
 // move and its places while its group is in a barrier.
 #pragma once
@@ -25,8 +25,8 @@ enum class MoveKind : std::uint8_t {
   copy,    ///< units, from source to destination
 };
 
-/// Some rows of strided copies between the same buffers, or between such as lie alike. All places are from the base on,
-/// which on a LL side is the first row's line.
+/// Some rows of strided copies between the same buffers, or between buffers that lie alike. Places count from the base,
+/// which on an LL side is the first row's line.
 struct alignas(16) ListedMove {
   GpuPlace src;
   GpuPlace dst;
@@ -35,11 +35,11 @@ struct alignas(16) ListedMove {
   std::int8_t log_unit = 0;
   std::int8_t rows = 0;
   std::int8_t next_rows = 0;           ///< of the warp's next move; 0: there is none
-  std::int32_t lines[kMoveRows] = {};  ///< of a LL side: where the rows' lines lie
+  std::int32_t lines[kMoveRows] = {};  ///< of an LL side: where the rows' lines lie
 };
 static_assert(sizeof(ListedMove) == 64);
 
-/// The moves of a part: of each warp one after the other, so many at most.
+/// The moves of a part: those of each warp one after the other, `turns` at most.
 struct ListedMoves {
   const ListedMove* first;
   const RowPlaces* places;  ///< of each move, of each of so many rows, by lane
@@ -88,8 +88,8 @@ class LaneMove {
   }
   TASUKI_DEVICE MoveKind kind() const { return move_.kind; }
 
-  /// These carry the move out, and become the warp's next one, which is on its way while the data are. False if there
-  /// is none.
+  /// These three carry the move out and then hold the warp's next move, which they load while the data travel. False if
+  /// there is no next one.
   TASUKI_DEVICE bool fill(const WarpMoves& moves, int& turn, std::uint64_t selection, std::uint64_t epoch) {
     const std::byte* const src = base_of(selection, move_.src, epoch);
     std::byte* const dst = base_of(selection, move_.dst, epoch) + lane() * 16;
@@ -122,8 +122,8 @@ class LaneMove {
   }
 
   /// `good`: false, to all lanes, if a piece has not come.
-  TASUKI_DEVICE bool take(const WarpMoves& moves, int& turn, const PlanRun& l, std::uint64_t selection,
-                          std::uint64_t epoch, bool& good) {
+  TASUKI_DEVICE bool unpack(const WarpMoves& moves, int& turn, const PlanRun& l, std::uint64_t selection,
+                            std::uint64_t epoch, bool& good) {
     const LaneMove now = *this;
     const bool more = load_next(moves, turn);
     const auto flag = static_cast<std::uint32_t>(epoch);
@@ -174,11 +174,11 @@ class ListedTurns {
     first_.load(moves_, 0, moves_.rows());
   }
 
-  /// When it may begin. `takes`: false if the warp has found something wrong, so that it need not wait for what comes.
-  /// `before_takes()`: called once, when all that the warp sends and copies has been stored.
+  /// Called when the moves may begin. `unpacks`: false if the warp has found something wrong, so that it does not wait
+  /// for what arrives. `before_unpacks()`: called once, when all that the warp sends and copies has been stored.
   template <class Before>
-  TASUKI_WITHIN bool run(const PlanRun& l, std::uint64_t selection, std::uint64_t epoch, bool takes,
-                         const Before& before_takes) const {
+  TASUKI_WITHIN bool run(const PlanRun& l, std::uint64_t selection, std::uint64_t epoch, bool unpacks,
+                         const Before& before_unpacks) const {
     LaneMove move = first_;
     int turn = 0;
     bool more = move.kind() != MoveKind::none;
@@ -186,10 +186,10 @@ class ListedTurns {
     while (more && move.kind() == MoveKind::fill) more = move.fill(moves_, turn, selection, epoch);
     TASUKI_NO_UNROLL
     while (more && move.kind() == MoveKind::copy) more = move.copy(moves_, turn, selection, epoch);
-    before_takes();
-    bool good = takes;
+    before_unpacks();
+    bool good = unpacks;
     TASUKI_NO_UNROLL
-    while (more && good) more = move.take(moves_, turn, l, selection, epoch, good);
+    while (more && good) more = move.unpack(moves_, turn, l, selection, epoch, good);
     return good;
   }
 
@@ -206,7 +206,8 @@ class ListedTurns {
   ListedTurns(const ListedMoves& moves, std::int64_t warp) : moves_(moves, warp) {}
 
   template <class Before>
-  bool run(const PlanRun&, std::uint64_t selection, std::uint64_t epoch, bool takes, const Before& before_takes) const {
+  bool run(const PlanRun&, std::uint64_t selection, std::uint64_t epoch, bool unpacks,
+           const Before& before_unpacks) const {
     for (int turn = 0;; ++turn) {
       const ListedMove& move = moves_.move(turn);
       if (move.kind == MoveKind::none) break;
@@ -220,8 +221,8 @@ class ListedTurns {
       });
       if (move.next_rows == 0) break;
     }
-    before_takes();
-    return takes;
+    before_unpacks();
+    return unpacks;
   }
 
  private:

@@ -1,5 +1,5 @@
-// A lowered plan as it lies in memory for those that run it: tasks of steps, strided copies and dimensions. Part of
-// tasuki/kernel.cuh; src/engines/gpu/program.hpp says how plans are lowered.
+// A lowered plan in memory: tasks, which consist of steps, strided copies and dimensions. Part of tasuki/kernel.cuh;
+// src/engines/gpu/program.hpp says how plans are lowered.
 #pragma once
 
 #include "tasuki/dtype.hpp"
@@ -13,9 +13,9 @@ namespace tasuki::device::lowered {
 constexpr int kGpuTasks = 128;  ///< tasks in one launch
 constexpr int kTileRows = 4;    ///< most rows of a tile
 constexpr int kRowWords = 4;    ///< words of a row that one thread moves, if the row's words are contiguous
-/// What a complete end adds to its counter, and a complete signal to one in GPU memory: one block's share is 1, the
-/// first block's is the rest. Counters in host memory, which the host's engines use too, have one writer and count
-/// signals.
+/// By how much the counter of an end grows when all blocks of its task have reached the end; a signal's counter in GPU
+/// memory likewise. Each block adds 1, and the first block the rest. Counters in host memory, which the host's engines
+/// use too, have one writer and count signals.
 constexpr std::uint64_t kShares = 1 << 16;
 #if defined(__CUDACC__)
 constexpr std::uint64_t kWholeSignal = kShares;
@@ -35,7 +35,7 @@ struct GpuDim {
 
 /// A strided copy of `units` units of 2^log_unit bytes (reductions: of one element, or as the step and `wide` say). It
 /// is cut into rows, in which each thread of a warp has a unit or a few, and tiles of some rows. Its dimensions,
-/// innermost first, are among the task's; strides are in units (reductions: in bytes). On a LL side the units
+/// innermost first, are among the task's; strides are in units (reductions: in bytes). On an LL side the units
 /// follow each other in the lines from its offset on, the strides are zero, and a row is a line.
 struct GpuCopy {
   std::int64_t src_offset = 0;
@@ -50,8 +50,8 @@ struct GpuCopy {
   std::int8_t wide = 0;   ///< a reduction of 16 bytes at a time; its strides are in these
 };
 
-/// Where a buffer is: base + copy * stride. The copy is the one whose turn the epoch is, or the one of two that is
-/// current at the launch.
+/// Where a buffer is: base + copy * stride. Which copy: that of the epoch, or, of a field with two copies, the one that
+/// is current at the launch.
 struct GpuPlace {
   std::byte* base = nullptr;
   std::int64_t stride = 0;
@@ -60,8 +60,9 @@ struct GpuPlace {
   std::int16_t takes_turns = 0;  ///< epoch e uses copy (e - 1) % copies
 };
 
-/// Moves that follow each other without a wait or a signal are dealt out together; the first of them has the numbers.
-/// If each were dealt out by itself, every warp would need a tenth of a microsecond for each step.
+/// A step of a lane. Moves that follow each other without a wait or a signal are dealt out to the blocks together: the
+/// first of them holds the numbers, the others are its followers. If each move were dealt out by itself, every warp
+/// would need a tenth of a microsecond for each step.
 struct GpuStep {
   GpuPlace src;  ///< of moves
   GpuPlace dst;
@@ -71,7 +72,7 @@ struct GpuStep {
   std::uint32_t lag = 0;
   std::int32_t followers = 0;  ///< moves after this one that are dealt out with it; their own `tiles` are 0
   std::uint32_t tiles = 0;     ///< of this move and its followers together, as all numbers up to `first_block`
-  /// in each round every block takes one tile for each of its warps; a block's tiles are neighbours
+  /// in each round every block gets one tile for each of its warps; a block's tiles are neighbours
   std::uint32_t rounds = 0;
   std::uint32_t share = 0;        ///< tiles that each block gets of those left after the rounds; neighbours, too
   std::uint32_t more = 0;         ///< this many blocks get one tile more,
@@ -83,20 +84,20 @@ struct GpuStep {
   std::int32_t deps = 0;
   std::int32_t command = 0;
   std::int32_t end = 0;        ///< index in the list of ends, where dependencies look for it
-  std::int8_t awaited = 0;     ///< kAwaited or kMet; while a task is put together, the bits of both
+  std::int8_t awaited = 0;     ///< kAwaited or kInBlock; while a task is put together, the bits of both
   std::int8_t follows = 0;     ///< the last dependency is an earlier step of this lane
   std::int8_t keeps_turn = 0;  ///< the next move is dealt out like this one
-  std::int8_t untold = 0;      ///< not recorded in traces, because the command has another step, which is
+  std::int8_t untraced = 0;    ///< not recorded in traces, because another step of the command is
   std::int8_t credit = 0;
   std::int8_t alone = 0;  ///< a signal that says only that earlier kernels have ended
   /// A signal that asks a thread of the host for a message, which lies in the buffer `src`: see `ask`.
   std::int8_t asks = 0;
   std::int8_t ll_side = 0;  ///< the side, if any, that is LL lines
-  /// A reduction of several operands: so many steps after this one have the others, in the order in which they are
-  /// combined. They have the same destination and are not dealt out.
+  /// A reduction of several operands: this many steps after it hold the other operands, in the order in which they are
+  /// combined. These steps have the same destination and are not dealt out.
   std::int8_t joined = 0;
-  std::int8_t sends = 0;     ///< the last ones of these, so many, are puts of the result, which is stored there, too
-  std::int8_t begins = 0;    ///< a reduction: its destination does not count, its first source takes that place
+  std::int8_t sends = 0;     ///< this many of these, the last ones, are puts: the result is stored there, too
+  std::int8_t begins = 0;    ///< a reduction: its first source stands for the old value of the destination
   std::int8_t flat = 0;      ///< a reduction in units of 16 bytes that follow each other on all sides
   std::int8_t by_lines = 0;  ///< a reduction in words, whose rows are as long as LL lines
   Verb verb{};
@@ -105,16 +106,15 @@ struct GpuStep {
 };
 
 constexpr std::int8_t kAwaited = 1;  ///< commands of other lanes, or other blocks, depend on the step
-/// only later steps of the same lane depend on it, and one block runs the lane: its threads wait for each other at a
-/// barrier
-constexpr std::int8_t kMet = 2;
+/// only later steps of the same lane depend on it, and one block runs the lane: a barrier of the block is enough
+constexpr std::int8_t kInBlock = 2;
 
 constexpr std::uint32_t kLineWords = kLLLineData / 4;  ///< in an LL line
 constexpr std::int8_t kLLSource = 1;
 constexpr std::int8_t kLLTarget = 2;
 
-/// The beginning of a task's bytes. At these offsets follow the ends of its lanes (step numbers; one lane after the
-/// other), its steps, strided copies, dimensions and dependencies.
+/// The beginning of a task's bytes. The members are offsets of what follows: the ends of its lanes (step numbers, one
+/// lane after the other), its steps, strided copies, dimensions and dependencies; only `lanes` is a number.
 struct GpuTaskHeader {
   std::int32_t lanes = 0;
   std::int32_t ends = 0;
@@ -133,7 +133,7 @@ struct GpuTask {
   std::int32_t first_block = 0;
 };
 
-/// What a traced kernel records of a command: when the task's first block began and ended it, by the GPU's clock.
+/// A record of a traced kernel: when the first block of the task began and ended a command, by the GPU's clock.
 struct GpuEvent {
   std::uint64_t epoch = 0;
   std::uint64_t begin = 0;  ///< ns
@@ -156,7 +156,7 @@ enum class Why : std::int32_t {
   asked,          ///< `failed` has found that the host has ended all waits
 };
 
-/// Where a run that gives up leaves the reason; in host memory.
+/// The first failure of a handle's runs, in host memory.
 struct PlanFailure {
   std::uint32_t set;     // or see kOtherVersion
   std::int32_t command;  // that waited
@@ -167,7 +167,7 @@ struct PlanFailure {
   std::int32_t block;
 };
 
-/// What all who run a plan need to know.
+/// What a kernel that runs a plan is given.
 struct PlanRun {
   const std::byte* bytes;
   std::uint64_t* ends;  // of steps, by GpuStep::end: dependencies wait for these
@@ -176,7 +176,7 @@ struct PlanRun {
   Stop stop;
   GpuEvent* events;              // if traced
   unsigned long long* recorded;  // likewise: how many events
-  std::uint64_t elsewhere;       // epochs that were run by others, with ends of their own
+  std::uint64_t elsewhere;       // epochs that the host or other kernels ran: they have ends of their own
   std::uint64_t selection;       // bit p: number of the current copy of field p of those with two copies
   std::uint64_t deadline;        // ns
 };

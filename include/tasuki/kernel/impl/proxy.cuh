@@ -1,12 +1,14 @@
 // The ring to the host: how kernels ask the process's progress thread for something, and are answered. Part of
 // tasuki/kernel.cuh. The thread's side is src/kernels/ring.hpp.
 //
-// A request is a slot of a ring in host memory (pinned, for a GPU). One thread stores it, 16 bytes at a time, each with
-// the request's number: so nothing has to be cleared, and a request needs no fence of its own. Before it claims a slot
-// it looks whether one is free, so that a full ring is waited for by the clock, and nobody holds a slot that nobody
-// fills. There are two answers: the thread counts what it has taken out of the ring, at once, and stores an answer when
-// all is done, however long that takes. An answer's place belongs to a request until the kernel has seen the answer.
-// Places are given back in any order, so that a slow request delays no other.
+// A request lies in a slot of a ring in host memory (pinned, for a GPU). One thread of the kernel stores it, 16 bytes
+// at a time, each with the request's number. So slots need not be cleared, and a request needs no fence. The thread
+// claims a slot only after it has seen a free one: while it waits for a full ring it holds nothing, and can give up at
+// the deadline.
+//
+// The host's thread counts the requests that it has copied out of the ring, which frees their slots at once. When a
+// request is done, however long that takes, it stores the answer in a place that belongs to the request until the
+// kernel has seen the answer. Places are given back in any order, so that a slow request delays no other.
 #pragma once
 
 #include "tasuki/kernel/impl/team_memory.cuh"

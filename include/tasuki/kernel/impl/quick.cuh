@@ -1,9 +1,9 @@
 // The quick ways of isend, irecv and wait: one group of a rank makes calls, messages lie together and come
 // in the order of their receives. Part of tasuki/kernel.cuh; messages.cuh has the calls.
 //
-// They are in the user's kernel as a whole; each gives way to one function for all else. What a call needs is loaded at
-// its begin, all at once. What is only needed by a later call is worked out at the end, while the message travels, and
-// so is whether something has failed, which takes a load from the L2 cache.
+// They are inlined into the user's kernel. Where a call cannot take the quick way, it calls one function for all other
+// cases. A call loads all that it needs at its beginning, at once. At its end, while the message travels, it prepares
+// what a later call needs and looks whether something has failed, which takes a load from the L2 cache.
 //
 // As long as Box::seen is Box::oldest, message n is receive n's, for each message that was looked at has gone to a
 // receive before `oldest` (counts.cuh says why).

@@ -386,7 +386,7 @@ TASUKI_WITHIN bool combine_lines(const Combination& c, const Add& add, const Gpu
     const Operand one = operand(k);
     return GpuLines{one.copy, one.dims, t.first, t.lines, one.src, t.dst};
   };
-  // The first operand that has not to arrive, and the destination, are loaded while the others arrive.
+  // The first operand that need not arrive, and the destination, are loaded while the others arrive.
   std::uint32_t here[Most][kLineParts] = {};
   std::uint32_t early[Most][kLineParts] = {};
   int ahead = 0;

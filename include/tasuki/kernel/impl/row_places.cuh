@@ -1,7 +1,7 @@
-// Row places: where the units lie that a warp's lanes move, in a list instead of by strides. Part of tasuki/kernel.cuh.
+// Row places: a list of where the units lie that a warp's lanes move, in place of strides. Part of tasuki/kernel.cuh.
 //
-// Finding a unit by strides takes a division for each dimension, a dozen instructions. Where an epoch moves few bytes,
-// it executes each instruction once, and fetching them takes longer than the bytes do.
+// To find a unit by strides takes a division for each dimension, a dozen instructions. An epoch that moves few bytes
+// executes each of these instructions once, and fetching them takes longer than moving the bytes.
 #pragma once
 
 #include "tasuki/kernel/impl/program.cuh"

@@ -1,5 +1,5 @@
-// Shares: what a block of a user's kernel does of a lowered plan's tasks (program.cuh), one task alone or several in
-// turns. Part of tasuki/kernel.cuh.
+// Shares: which parts of a lowered plan's tasks (program.cuh) a block of a user's kernel runs, one task alone or
+// several in turns. Part of tasuki/kernel.cuh.
 #pragma once
 
 #include "tasuki/kernel/group.cuh"
@@ -59,9 +59,9 @@ constexpr int kLightLanes = 8;  // of a thread, if a block has 32: see kGpuThrea
 constexpr int kLightLanes = 256;
 #endif
 
-/// By all threads that run lanes which move nothing: what comes before the call is seen by whoever sees what they
-/// signal then. On a GPU a fence of all threads together takes as long as that of one, and releases one by one take
-/// their sum.
+/// By all threads that run lanes which move nothing. Whoever sees a later signal of theirs sees what came before this
+/// call. On a GPU one fence by all threads at once takes as long as a fence by one thread, while releases one after the
+/// other take the sum.
 TASUKI_DEVICE void release_all() {
   detail::fence();
 }

@@ -1,9 +1,9 @@
 // Stop: how the host ends what its kernels wait for. Part of tasuki/kernel.cuh.
 //
 // The host's word lies in host memory, because a CUDA call may wait for the very kernels that are to end. A GPU loads
-// it over PCIe. When every waiting warp of a launch loaded it, kernels that wait for each other took a millisecond a
-// step, as if these loads came one after the other, 3 us each. Meanwhile a thread does not see that what it waits for
-// has come. So one thread of the GPU loads the word, and no other does for some time.
+// it over PCIe. When every waiting warp of a launch did so, kernels that wait for each other took a millisecond a step,
+// as if the loads came one after the other, 3 us each; while a thread waits for its load it does not see that its data
+// have come. So one thread of the GPU loads the word, and then no thread does for `kStopNs`.
 #pragma once
 
 #include "tasuki/kernel/impl/words.cuh"

@@ -269,8 +269,8 @@ TASUKI_DEVICE void pull(const Group& group, Byte* to, const Byte* from, Word byt
 #endif
 }
 
-/// Of a team of another version there are no ranks, and `fail` says why. That is one subtraction, where a comparison
-/// more took a tenth of a word's way.
+/// A team of another version has no ranks, so that every call fails, and `fail` says why. That costs one subtraction;
+/// one more comparison took a tenth of a word's time.
 TASUKI_DEVICE bool is_rank(const Team& team, int peer) {
   constexpr unsigned kBeyond = 1 << 16;  // more than ranks of any team
   static_assert(kMostRanks < kBeyond);

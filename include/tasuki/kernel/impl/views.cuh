@@ -22,8 +22,8 @@ TASUKI_DEVICE View shaped(const void* at, const Shape& shape) {
   return {static_cast<Byte*>(const_cast<void*>(at)), shape.bytes, shape.blocks};
 }
 
-// In these two no thread takes a way of its own. Threads that differ call them, and the code that nvcc 13.0 makes of a
-// loop here uses a convergence barrier of the processor at which the caller's other threads may be waiting: these then
+// These two have no branch in which threads differ. Threads that have diverged call them. Of a loop here nvcc 13.0
+// makes code with a convergence barrier of the processor at which the caller's other threads may be waiting; these then
 // proceed too early, and the next barrier of the block counts their warp twice (see BlockGroup).
 
 /// 8 bytes that lie together, or as many as are left. The halves are put together as numbers of 32 bits: with a number

@@ -138,17 +138,17 @@ TASUKI_DEVICE Word load_acquire_gpu(const Word* p) {
 TASUKI_DEVICE void store_release_gpu(Word* p, Word value) {
   asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
 }
-// Leave to write over what was read: the reader stores it after its loads have come, the writer stores once it has seen
-// it. A GPU begins no store before the loads and the branches that it hangs on have ended, so that nobody has to wait
-// for a fence.
+// Credit: permission to overwrite what has been read. The reader stores it after its loads have come, and the writer
+// stores its data once it has seen it. A GPU begins no store before the loads and branches that it depends on have
+// ended, so neither needs a fence.
 TASUKI_DEVICE void store_leave(Word* p, Word value) {
   store_relaxed(p, value);
 }
 TASUKI_DEVICE Word load_leave(const Word* p) {
   return load_relaxed(p);
 }
-// For what no other multiprocessor changes meanwhile: it may come from the nearest cache. In assembly, because of a
-// value that it knows to be the same in all threads the compiler makes a uniform one and waits for it at once, so that
+// For words that no other multiprocessor changes meanwhile: they may come from the L1 cache. In assembly, because the
+// compiler puts a value that it knows to be equal in all threads into a uniform register and waits for it at once:
 // loads would wait for each other.
 TASUKI_DEVICE Word load_near(const Word* p) {
   Word value;
@@ -312,11 +312,11 @@ void skip_pause(Time& begin, Time& last, Time now) {
 
 #endif
 
-/// A function (TASUKI_RARE) to be called by an address that nvcc does not know. A function whose callers nvcc knows
-/// gets registers that none of them uses. So a kernel shares its 255 registers with all functions below the call, and
-/// keeps its own values in memory, also where the call is not made. A function that is called by an address saves the
-/// registers that it uses; that takes a block of 256 threads about a microsecond. So this is for calls that are seldom
-/// made beside code that is to be quick.
+/// Returns `function` (TASUKI_RARE) as an address that nvcc does not know. A function whose callers nvcc knows gets
+/// registers that none of them uses: a kernel shares its 255 registers with all functions below the call, and keeps its
+/// own values in memory, even where the call is not made. A function that is called by an unknown address saves the
+/// registers that it uses, which takes a block of 256 threads about a microsecond. So this is for rare calls beside
+/// quick code.
 template <class F>
 TASUKI_DEVICE F* by_address(F* function) {
 #if defined(__CUDACC__)
@@ -328,8 +328,8 @@ TASUKI_DEVICE F* by_address(F* function) {
 #endif
 }
 
-/// Whether what a call is given is of this kernel's version; if not, the host gets to know, and nothing else of it is
-/// looked at. No function of its own: a call here would take registers from all that is around it.
+/// Whether the structure that a call is given is of this kernel's version. If not, the host gets to know, and nothing
+/// else of the structure is read. Inlined: a call here would take registers from the code around it.
 TASUKI_DEVICE bool same_version(const Heading& heading) {
   if (heading.version == kKernelVersion) return true;
   store_release(heading.failure, kOtherVersion | kKernelVersion);
