@@ -29,7 +29,7 @@ std::string text_of(const Box& box) {
   return text;
 }
 
-// Of a row of a job, where its words or units lie on one side.
+// Where the words or units of a job's row lie on one side.
 struct RowBytes {
   const Job& job;
   std::int64_t first;  // unit
@@ -111,22 +111,22 @@ class Dealer {
     }
     if (kind == kSent) {
       if (!blocks.empty()) return &blocks;
-      // Nobody changes these cells. One sends them whose own lie beside them, as on the other side one takes them.
+      // No block changes these cells. A block with cells beside them sends them, as such a block unpacks them there.
       const auto near = readers_of(bytes_of(row, true));
       if (!near) return nullptr;
       blocks.push_back(near->empty() ? 0 : *near->begin());
       return &blocks;
     }
     if (kind == kLocal && !blocks.empty()) return readers_know(blocks.front(), row) ? &blocks : nullptr;
-    // What comes from a peer, and copies of cells that nobody changes, each block stores for itself.
+    // Each block stores for itself what comes from a peer, and copies of cells that no block changes.
     const auto readers = readers_of(bytes_of(row, false));
     if (!readers) return nullptr;
     blocks.assign(readers->begin(), readers->end());
     return &blocks;
   }
 
-  // A unit may have cells of the block that copies it and cells that no block computes. Those who read copies of the
-  // latter wait for that block only if they also read copies of its cells, or are that block.
+  // A unit may have cells of the block that copies it, and cells that no block computes. A block that reads copies of
+  // the latter waits for the copying block only if it also reads copies of that block's cells, or is that block.
   bool readers_know(int owner, const PlanRow& row) {
     std::vector<bool> owned;
     std::vector<BlockCells::Cell> its;
@@ -158,7 +158,7 @@ class Dealer {
     return {row.move->job, row.begin, row.end, of_source};
   }
 
-  // Calls f(cell, unit) for all cells of the row's units: of a unit there may be several.
+  // Calls f(cell, unit) for each cell in each unit of the row.
   template <class F>
   bool each_cell(const RowBytes& row, const F& f) {
     for (std::int64_t unit = row.first; unit < row.end; ++unit) {
@@ -193,7 +193,7 @@ class Dealer {
     return true;
   }
 
-  // Of the row's source; below 0: nobody.
+  // The block that owns the row's source; below 0: none.
   std::optional<int> owner_of(const PlanRow& row) {
     int owner = -1;
     const bool good = each_cell(bytes_of(row, true), [&](const BlockCells::Cell& cell, std::int64_t) {

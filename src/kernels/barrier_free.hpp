@@ -2,10 +2,10 @@
 //
 // A block sends the lines whose words are its own cells, which its threads have written. It unpacks every line that has
 // cells of the shadow within the halo's width of its own cells, and stores those: other blocks may unpack the same
-// line. What is copied within the rank, the block copies whose cells it are, for all that read the copy: they are its
-// neighbours, and wait until it has ended the step. Cells that no block computes each block copies that reads the copy.
-// So a line must not have cells of two blocks of the sender: HaloOptions::cuts sees to that. Rows that are copied
-// within the rank are cut here where the cells of a block begin and end.
+// line. Within the rank, a block copies its own cells for all blocks that read the copy: they are its neighbours, and
+// wait until it has ended the step. Cells that no block computes are copied by each block that reads the copy. So a
+// line must not have cells of two blocks of the sender: HaloOptions::cuts sees to that. Rows that are copied within the
+// rank are cut here where the cells of a block begin and end.
 //
 // Whether a ring's slot may be written again. An eager ring of two epochs has no credit between ranks that both send:
 // what has come from the peer says that it has unpacked what was sent before. In a barrier-free group this holds
@@ -50,7 +50,8 @@ class BlockCells {
   std::optional<int> owner(const Cell& cell) const;
   /// Whether it lies within the halo's width of cells of the block.
   bool reads(int block, const Cell& cell) const;
-  /// Calls f(cell) for each cell of some bytes, without one for a byte that no field has, until it says no. False then.
+  /// Calls f(cell) for each cell of some bytes, without one for a byte that no field has, until f returns false.
+  /// Returns false then.
   template <class F>
   bool each_in(const std::byte* at, std::int64_t bytes, const F& f) const {
     for (std::int64_t byte = 0; byte < bytes;) {
@@ -89,15 +90,15 @@ struct DealtByCells {
   std::vector<LineOfBlock> lines;
 };
 
-/// Deals out a plan's moves (`moves_of`) to blocks of so many warps, the last of which stays free if there are others.
-/// Or why the group needs barriers.
+/// Deals out a plan's moves (`moves_of`) to blocks of so many warps. Of several warps the last stays free. Returns why,
+/// if the group needs barriers.
 std::variant<DealtByCells, std::string> deal_by_cells(const Plan& plan,
                                                       const std::array<PlanMoves, kPartsOfHandle>& moves,
                                                       const BlockCells& cells, int warps, std::int64_t most_rows,
                                                       Joins joins);
 
-/// `mine`: of this rank. `theirs`: those of a peer that send to this rank or take from it. What is not answered, as
-/// above; empty: nothing.
+/// Says which line is not answered, as above; empty: none. `mine`: lines of this rank's blocks. `theirs`: those of a
+/// peer's blocks that send to this rank or unpack from it.
 std::string unanswered(const std::vector<LineOfBlock>& mine, int rank, const std::vector<LineOfBlock>& theirs,
                        int peer);
 

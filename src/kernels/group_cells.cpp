@@ -16,7 +16,7 @@
 namespace tasuki {
 namespace {
 
-// Why the first rank cannot that cannot; empty: all can. Collective.
+// The reason of the first rank that cannot; empty: all can. Collective.
 std::string why_not(Runtime& runtime, const std::string& mine) {
   const auto all = gather_texts(runtime, mine, "device");
   const auto first = std::find_if(all.begin(), all.end(), [](const std::string& text) { return !text.empty(); });

@@ -1,5 +1,5 @@
-// Groups whose cells the host names (KernelGroup::cells): checks them, and finds out with the other ranks whether the
-// group's blocks can do without barriers.
+// Groups whose cells are known (KernelGroup::cells): checks the cells, and finds out with the other ranks whether the
+// group can be barrier-free.
 #pragma once
 
 #include <optional>

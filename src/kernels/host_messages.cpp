@@ -94,7 +94,7 @@ bool HostMessages::serve() {
       return false;
     }
   }
-  // One that does not come to its end, because its peer is slow, keeps a place in the list and nobody from anything.
+  // A message whose peer is slow keeps its place in the list, and delays no other message.
   for (std::size_t i = 0; i < messages_.size();) {
     bool ended = false;
     if (!look(messages_[i], ended)) return false;

@@ -15,8 +15,8 @@ HostProxy::PlanMessage::PlanMessage(const Program& program, std::size_t at)
       sends(program.plan.commands[at].verb == Verb::send),
       channel_(*program.channels[at].host) {}
 
-// The kernel asks in the order of the lane, but a word may have been looked at before it did so and the next one
-// afterwards.
+// The kernel asks for messages in the order of the lane. But this thread may look at one message's word before the
+// kernel asks for it, and at the next one's word after the kernel has asked for both.
 bool HostProxy::PlanMessage::wanted() const {
   const std::uint64_t epoch = std::atomic_ref(asked_->value).load(std::memory_order_acquire) / kSignal;
   return !active && epoch > begun && (behind == nullptr || behind->begun >= epoch);
@@ -72,8 +72,8 @@ std::string HostProxy::failure() const {
 bool HostProxy::serve() {
   if (failed_.load(std::memory_order_relaxed) || over_()) return false;
   bool busy = false;
-  // Receives first, so that nothing arrives unexpected that need not. A send or receive that ends makes no other one
-  // begin, so that one round is enough for all.
+  // Receives first, so that fewer messages arrive before their receive is posted. The end of a message makes no other
+  // one begin, so one round is enough.
   for (const bool sends : {false, true}) {
     for (const auto& message : messages_) {
       if (message->sends != sends) continue;

@@ -1,6 +1,6 @@
 // HostProxy: lets kernels on threads of the host start the messages of a plan. The process's progress thread drives the
-// channels that otherwise the host's engine drives; kernels ask for a message, and see that it has ended, in words of
-// their own, as GPUs do (transports/channel.hpp).
+// channels, as otherwise the host's engine does. A kernel asks for a message in one word and sees its end in another,
+// as kernels on GPUs do (transports/channel.hpp).
 #pragma once
 
 #include <atomic>

@@ -66,7 +66,7 @@ std::int64_t count_of(const std::vector<PlanMove>& moves) {
   return rows;
 }
 
-// Of jobs: the next row of the same strided copy.
+// Whether the row comes right after the bundle's last one, in the same strided copy.
 bool follows(const Bundle& bundle, const PlanRow& row) {
   return row.move == bundle.back().move && row.row == bundle.back().row + 1;
 }

@@ -14,7 +14,7 @@
 namespace tasuki {
 namespace {
 
-// Of a part. Reading the list costs as much as reading the data: where there is much of it, computing is cheaper.
+// Of a part's list. Reading it costs as much as reading the data: a long list is dearer than computing the places.
 constexpr std::size_t kMostBytes = 1 << 20;
 
 MoveKind kind_of(const Job& job) {
@@ -29,12 +29,12 @@ std::int64_t unit_of(const Job& job) {
   return job.ll_side != 0 ? sizeof(std::uint32_t) : std::int64_t{1} << job.log_unit;
 }
 
-// They may be of different buffers.
+// The distance in bytes; the two may lie in different buffers.
 std::int64_t between(const std::byte* from, const std::byte* to) {
   return reinterpret_cast<std::intptr_t>(to) - reinterpret_cast<std::intptr_t>(from);
 }
 
-// Whether two places are as far from each other in every epoch, and so many whole units.
+// Whether the distance of two places is the same in every epoch, and a whole number of units.
 bool lie_alike(const GpuPlace& one, const GpuPlace& other, std::int64_t unit) {
   constexpr std::int64_t kMost = 1 << 28;
   const std::int64_t distance = between(one.base, other.base);

@@ -38,7 +38,8 @@ std::shared_ptr<PlanFailure> allocate_failure(bool on_gpu) {
           [](PlanFailure* p) { gpu()->release_mapped(reinterpret_cast<std::byte*>(p)); }};
 }
 
-// What each block of the group does of a part, one row a block; a row that is shorter than others ends with nothing.
+// The shares of each block of the group in a part, one row a block. A row that is shorter than others ends with an
+// empty share.
 struct Rows {
   std::vector<Share> shares;
   int turns = 1;
@@ -80,8 +81,8 @@ Rows rows_of(const GpuProgram& program, int part, int blocks) {
                        static_cast<std::size_t>(turn)];
   };
   if (in_turns) {
-    // Single threads first, for others wait for their signals. Those that unpack lines last: what the peers wait for is
-    // on its way then.
+    // Single threads first, because others wait for their signals. Tasks that unpack lines last: then what the peers
+    // wait for is on its way.
     std::vector<int> order;
     for (int t = bare; t < count; ++t) order.push_back(t);
     std::stable_sort(order.begin() + 1 - bare, order.end(), [&](int a, int b) {

@@ -57,8 +57,8 @@ device::Messages numbers_of(const MessagesOptions& options) {
   return m;
 }
 
-/// Where things lie in every rank's memory, from the team's extra memory on: first the boxes, then for each other rank
-/// what is said of one other (`at`), then staging.
+/// What lies in every rank's memory, from the team's extra memory on: the boxes, then for each other rank the arrays of
+/// one channel (`at`), then staging.
 struct MessagesMemory {
   MessagesMemory(const device::Messages& m, int ranks) : size(static_cast<std::uint64_t>(ranks)) {
     const std::uint64_t places = std::uint64_t{1} << m.log_places;

@@ -126,8 +126,7 @@ class Operation::Kernels final : public KernelRuns {
            (!on_gpu_ && channel.host != nullptr && (verb == Verb::send || verb == Verb::recv));
   }
 
-  // What only the host can do, a kernel cannot start. True if there are messages for which it asks the process's
-  // thread.
+  // Throws for what only the host can start. True if there are messages for which a kernel asks the process's thread.
   bool check_paths() {
     const auto& channels = operation_.executor().program().channels;
     bool messages = false;
@@ -259,7 +258,7 @@ class Operation::Kernels final : public KernelRuns {
   // Of an alternating halo the epoch's number says which copies must be shown.
   void set_turn(device::Handle& handle) const {
     handle.alternating = 0;
-    if (plan_.commands.empty()) return;  // what does nothing, the host does not count either
+    if (plan_.commands.empty()) return;  // the host does not count epochs that do nothing
     std::optional<int> turn;
     const auto& buffers = operation_.buffers();
     for (std::size_t i = 0; i < buffers.size(); ++i) {

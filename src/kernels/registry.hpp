@@ -22,8 +22,8 @@ void await_users(const KernelUsers& users);  ///< Returns when there are none.
 /// What can be passed to kernels and has a number.
 enum class Passed : std::uint32_t { handle, team, messages, neighbours };
 
-/// Knows what has failed in kernels, and how to end their waits: for those on a GPU as `GpuMemory` does, for those on
-/// threads by a word of its own.
+/// Registers what is passed to kernels, knows what has failed in them, and ends their waits: of kernels on a GPU as
+/// `GpuMemory` does, of kernels on threads by a word of its own.
 class KernelRegistry {
  public:
   /// The context's, made when first asked for.
@@ -35,7 +35,7 @@ class KernelRegistry {
   void abort();
   /// Only of those that look at `stop(on_gpu)`. Any thread may call it.
   void request_stop(bool on_gpu);
-  /// `check` throws if what it watches over has failed; it is asked as long as the pointer lives.
+  /// `check` throws if what it watches has failed; it is called as long as the pointer lives.
   std::shared_ptr<void> watch(bool on_gpu, std::function<void()> check);
   void check() const;
 

@@ -103,8 +103,8 @@ class Threads {
     who.shared->stuck.more();
     leave();
   }
-  // Whoever sees that the kernel has ended may launch another with the same handle, so that handles are let go of
-  // first.
+  // Handles are released before the kernel's end is visible, because whoever sees the end may launch another kernel
+  // with the same handle.
   void leave() {
     if (at_work_.fetch_sub(1) == 1)
       for (const KernelUsers& users : used_) users->fetch_sub(1, std::memory_order_release);
@@ -170,7 +170,7 @@ class Resident::State {
       registry_.abort();
       finish();
       if (thrown) rethrow();
-      // Which of its waits that was, the kernel has said, unless it waits for nobody.
+      // The kernel has said which of its waits failed, unless it waits for nothing.
       try {
         registry_.check();
       } catch (const Error& failure) {

@@ -1,5 +1,5 @@
-// Prices: what each command of the plans of all ranks costs, and which command of another rank it matched_by. This is
-// the first half of a prediction; the second half, the walk (walk.hpp), only adds up.
+// Prices: what each command of the plans of all ranks costs, and with which command of another rank it is matched. This
+// is the first half of a prediction; the second half, the walk (walk.hpp), only adds up.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct Work {
   std::int32_t from = -1;  ///< ranks between which bytes cross; -1: the bytes stay on the rank
   std::int32_t to = -1;
   bool outside = false;  ///< they cross by the network `outside`
-  double collision = 1;  ///< `Network::collision`; below 1 the hardware moves what lanes ask of it one after the other
+  double collision = 1;  ///< `Network::collision`; below 1 the hardware serves one lane after the other
   /// number of the counter (signal, wait) or channel (send, recv) by which commands of two ranks are matched
   std::int32_t matched_by = -1;
   std::int32_t per_epoch = 0;  ///< signal, wait: how far that counter advances in one

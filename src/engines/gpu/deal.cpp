@@ -70,7 +70,7 @@ void deal(std::vector<TaskDraft>& tasks, int parts, int most, GpuProgram& out) {
   }
   std::int64_t room[2] = {sum[0], sum[1]};
   if (sum[0] + sum[1] > most) {
-    // What others need at least is theirs: all together have more than `most` only if each has one.
+    // Each other task keeps at least one block, so all together have more than `most` only if each has one.
     const std::int64_t left = std::max(count[1], most - count[0]);
     room[1] = std::max(count[1], std::min({sum[1], left, sum[0] > 0 ? (most + 1) / 2 : std::int64_t{most}}));
     room[0] = std::min(sum[0], most - room[1]);

@@ -48,7 +48,7 @@ class GpuLanes {
   /// By command: what it waits for within the process. Of a message in a stream that is left to the command before it.
   std::vector<std::vector<std::int32_t>> deps;
   std::vector<std::int32_t>
-      signal_after;  ///< by command: the put of a stream when whose end this signal is given; or -1
+      signal_after;  ///< by command: the put of a stream at whose end this signal is given; -1: none
 
   /// The part of an epoch to which a command belongs; 0 if no kernel runs it.
   int part_of(const GpuLane& lane, std::size_t command) const;

@@ -149,7 +149,7 @@ class JoiningPuts {
                        [&](const LaneStep& step) { return lanes_.is_ll(command(step).src); });
   }
 
-  // Whether the command is a wait for a peer's leave to write, which the peer gives whatever this rank does meanwhile.
+  // Whether the command is a wait for credit, which the peer gives whatever this rank does meanwhile.
   bool waits_for_leave(const LaneStep& step) const {
     const Command& c = command(step);
     if (c.verb != Verb::wait || !lanes_.deps[static_cast<std::size_t>(step.command)].empty()) return false;

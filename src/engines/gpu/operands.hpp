@@ -17,7 +17,7 @@ namespace tasuki {
 void join_operands(const Program& program, const std::vector<bool>& awaited, std::vector<LaneStep>& steps);
 
 /// Makes a put one with the step before it if it sends what that step makes: the result is stored in both places at
-/// once. Otherwise all blocks would wait for each other between the two, and load the result again. Waits for leave to
+/// once. Otherwise all blocks would wait for each other between the two, and load the result again. Waits for credit to
 /// put come before both. `plain`: sums of plain memory that are forwarded to plain memory. For lanes whose reductions
 /// are `wide`, of 16 bytes at a time; `wide` says of a put whether it can be so, too. `lines`: what arrives in LL lines
 /// and is forwarded in LL lines, to one rank or several: a warp forwards a line as soon as it has come.

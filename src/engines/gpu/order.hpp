@@ -21,7 +21,7 @@ struct LaneStep {
   bool alike = false;       ///< it reduces the elements that the move before it reduces, and may be dealt out alike
   bool single = false;      ///< a signal, given by a single thread when all blocks have ended what comes before it
   std::int32_t more = 0;    ///< steps right after it that are one with it (operands.hpp)
-  std::int32_t counts_as = -1;  ///< if there are: the command as whose end its end counts
+  std::int32_t counts_as = -1;  ///< if there are: its end counts as the end of this command
   bool joined = false;          ///< it is one with the first step before it that is not
   std::int32_t sends = 0;       ///< the last ones of these, so many, are puts of what the others make
 };

@@ -16,7 +16,7 @@ namespace tasuki {
 
 namespace {
 
-constexpr std::int64_t kAccessesPerRow = 32;  // of so many for each of its warps a block is worth
+constexpr std::int64_t kAccessesPerRow = 32;  // a task is worth a block for so many accesses for each of its warps
 // Measured on H200s, in ns: the loads and stores of a tile, and the share of each further access on the same SM.
 constexpr double kTileTime = 450;
 constexpr double kAccessTime = 1;
