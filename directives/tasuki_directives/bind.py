@@ -9,7 +9,7 @@ from clang.cindex import Cursor, CursorKind
 from . import forms, openacc
 from .c_code import Code, Place
 from .diagnostics import Findings
-from .preprocess import read_unit
+from .preprocess import Unit, read_unit
 from .reader import Reader
 from .source import Pragma
 
@@ -62,8 +62,10 @@ def wanted_by(form: forms.Directive) -> str:
 def read_program(path: str, flags: list[str], findings: Findings) -> Program | None:
     """None if the file has no directives that count."""
     unit = read_unit(path, flags, findings)
-    if not unit.pragmas:
-        return None
+    return bound_program(unit, findings) if unit.pragmas else None
+
+
+def bound_program(unit: Unit, findings: Findings) -> Program:
     reader = Reader(findings)
     read = [(pragma, reader.read(pragma)) for pragma in unit.pragmas]
     code = Code(unit, findings)

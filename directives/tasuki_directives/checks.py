@@ -24,10 +24,12 @@ COMMUNICATION = (
 )
 
 
-def check_program(program: Program, findings: Findings) -> None:
+def check_program(program: Program, findings: Findings) -> Symbols:
+    """What the directives declare. What is wrong with them is among the findings then."""
     checker = Checker(program, findings)
     for bound in program.directives:
         checker.check(bound)
+    return checker.symbols
 
 
 def dimensions(count: int) -> str:

@@ -1,4 +1,4 @@
-"""tasuki-cc: checks directives, prints their typed form; without directives it is the plain compiler."""
+"""tasuki-cc: translates directives, and checks them; without directives it is the plain compiler."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ from pathlib import Path
 
 from . import preprocess
 from .diagnostics import BadInput, Findings
-from .source import Source
+from .options import Options
+from .translate import Written, compile_and_link, translate_all, write
 
-USAGE = """usage: tasuki-cc --check [FLAG...] FILE...    read, bind and check the directives of C files
-       tasuki-cc --dump-ir [FLAG...] FILE...  the same, and print their typed form as JSON
-       tasuki-cc ARGUMENT...                  the compiler ($CC or cc), if no file has directives
+USAGE = """usage: tasuki-cc [OPTION...] ARGUMENT...          the compiler ($CC or cc), and the translator of directives
+       tasuki-cc --emit DIR [OPTION...] ARGUMENT...   write the translated files there, and compile nothing
+       tasuki-cc --check [FLAG...] FILE...            read, bind and check the directives of C files
+       tasuki-cc --dump-ir [FLAG...] FILE...          the same, and print their typed form as JSON
 
-FLAG is the compiler's: -I, -D, -U, -std, -include and so on. Directives are not yet translated: there is no run-time
-library for them."""
+OPTION: --explain says of every reflect whether it is overlapped with the loop after it, and why not; --no-overlap
+forbids that; --openmp makes OpenMP's loops of OpenACC's.
+ARGUMENT and FLAG are the compiler's. The translated program is linked with the run-time library tasuki_xmp."""
+NEEDED = "tasuki-cc: error: {}: the Python packages libclang and lark are needed, at the versions of requirements.txt"
 # Flags that the preprocessor sees too, with a word after them or not.
 WITH_WORD = {"-I", "-D", "-U", "-include", "-imacros", "-isystem", "-iquote", "-idirafter"}
 SEEN = re.compile(r"-(-std=|-sysroot=|I|D|U|std=|isystem|iquote|idirafter|f|m|O|ansi$|pthread$|trigraphs$)")
@@ -39,33 +43,47 @@ def split(arguments: list[str]) -> tuple[list[str], list[str]]:
     return flags, files
 
 
-def first_directive(arguments: list[str]) -> tuple[str, int] | None:
-    """Where the first directive stands that counts, of the files or of their headers."""
-    flags, files = split(arguments)
-    for path in files:
-        if not Path(path).is_file():
-            continue  # the compiler says so
-        try:
-            unit = preprocess.read_unit(path, flags, Findings())
-        except BadInput:
-            if Source(path).pragmas:
-                raise
-            continue  # nor does the compiler take it, and it says so
-        if unit.pragmas:
-            span = unit.pragmas[0].span
-            return span.source.path, span.source.place(span.start)[0]
-    return None
+def build(arguments: list[str]) -> int:
+    """Translates, and calls the compiler."""
+    options, folder, rest = Options(), None, []
+    words = iter(arguments)
+    for word in words:
+        if word == "--emit":
+            folder = next(words, None)
+            if folder is None:
+                raise BadInput(f"tasuki-cc: error: --emit needs a folder\n{USAGE}")
+        elif word == "--no-overlap":
+            options.overlap = False
+        elif word == "--openmp":
+            options.openmp = True
+            rest.append("-fopenmp")
+        elif word == "--explain":
+            options.explain = True
+        else:
+            rest.append(word)
+    flags, files = split(rest)
+    files = [path for path in files if path.endswith(".c") and Path(path).is_file()]
+    written = translated(files, flags, options)
+    if options.explain:
+        for line in (line for one in written for line in one.explained()):
+            print(line, file=sys.stderr)
+    if folder is not None:
+        if not written:
+            raise BadInput("tasuki-cc: error: no file has directives, so that there is nothing to translate")
+        for path in write(written, Path(folder)).values():
+            print(path)
+        return 0
+    return compile_and_link(rest, written) if written else plain_compiler(rest)
+
+
+def translated(files: list[str], flags: list[str], options: Options) -> list[Written]:
+    try:
+        return translate_all(files, flags, options)
+    except ImportError as error:
+        raise BadInput(NEEDED.format(error)) from error
 
 
 def plain_compiler(arguments: list[str]) -> int:
-    found = first_directive(arguments)
-    if found:
-        print(
-            f"{found[0]}:{found[1]}: error: directives are not translated yet\n"
-            "    remedy: `tasuki-cc --check` checks them; to compile the program as serial C, call the compiler itself",
-            file=sys.stderr,
-        )
-        return 2
     command = [*preprocess.compiler(), *arguments]
     try:
         os.execvp(command[0], command)
@@ -87,10 +105,7 @@ def analyse(arguments: list[str], dump: bool) -> int:
         from .checks import check_program
         from .report import described
     except ImportError as error:
-        raise BadInput(
-            f"tasuki-cc: error: {error}: the Python packages libclang and lark are needed, at the versions of"
-            " requirements.txt"
-        ) from error
+        raise BadInput(NEEDED.format(error)) from error
     failed, listed = False, []
     for path in files:
         findings = Findings()
@@ -118,7 +133,7 @@ def main(arguments: list[str]) -> int:
             return 0 if arguments else 2
         modes = [a for a in arguments if a in ("--check", "--dump-ir")]
         if not modes:
-            return plain_compiler(arguments)
+            return build(arguments)
         return analyse([a for a in arguments if a not in modes], "--dump-ir" in modes)
     except BadInput as error:
         print(error, file=sys.stderr)

@@ -96,17 +96,6 @@ def test_the_compilers_own_errors(tmp_path):
     assert result.returncode == 1 and "a.c:1:" in result.stderr and "nowhere.h" in result.stderr
 
 
-@pytest.mark.parametrize("where", ["a.c", "b.h"])
-def test_directives_are_not_translated(tmp_path, where):
-    (tmp_path / "a.c").write_text('#include "b.h"\nint x;\n')
-    (tmp_path / "b.h").write_text("\n")
-    with (tmp_path / where).open("a") as file:
-        file.write("#pragma xmp nodes p(2)\n")
-    result = tasuki_cc("-c", tmp_path / "a.c", "-o", tmp_path / "a.o")
-    assert result.returncode == 2 and not (tmp_path / "a.o").exists()
-    assert f"{where}:" in result.stderr and "directives are not translated yet" in result.stderr
-
-
 def test_the_page_shows_what_the_command_prints(tmp_path):
     page = (ROOT / "docs" / "directives.md").read_text()
     program = re.search(r"```c\n(.*?)```", page, re.DOTALL)[1]
@@ -126,3 +115,13 @@ def test_wrong_calls(tmp_path):
     assert "nothing.c cannot be read" in tasuki_cc("--check", tmp_path / "nothing.c").stderr
     assert "nothing.c" in tasuki_cc("-c", tmp_path / "nothing.c").stderr
     assert "does not start" in tasuki_cc("x.c", CC="/no/compiler").stderr
+
+
+def test_the_page_shows_what_is_generated(tmp_path):
+    page = (ROOT / "docs" / "directives.md").read_text()
+    blocks = re.findall(r"```c\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "smooth.c").write_text(blocks[1])
+    result = tasuki_cc("--explain", "--emit", "out", "smooth.c", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == re.search(r"```\n(smooth\.c:.*?)```", page, re.DOTALL)[1]
+    assert (tmp_path / "out" / "smooth.c").read_text() == blocks[2]

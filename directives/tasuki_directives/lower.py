@@ -1,0 +1,236 @@
+"""From checked directives to C that calls the run-time library: what every part of that needs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from clang.cindex import CursorKind, StorageClass
+
+from . import forms, lower_acc, lower_arrays, lower_calls, lower_gmove, lower_loops, overlap
+from .bind import Bound, Program
+from .c_code import walk
+from .diagnostics import Findings, Span
+from .edits import Edit, Edits
+from .lower_names import NotTranslated, array_name, nodes_name, pointer_text, range_of, template_name, wrapped
+from .options import Options
+from .symbols import ArrayInfo, Symbols, TemplateInfo
+
+INCLUDE = '#include "xmp_translated.h"\n'
+
+
+@dataclass
+class Use:
+    """A reference to a variable in a function."""
+
+    cursor: object
+    declaration: object
+    span: Span
+    function: object
+
+
+class Lowering:
+    def __init__(self, program: Program, symbols: Symbols, findings: Findings, options: Options):
+        self.program, self.code, self.symbols = program, program.code, symbols
+        self.findings, self.options = findings, options
+        self.edits: dict = {}
+        self.lines: dict = {}  # of each pragma
+        self.begin: list[str] = []  # what the file declares, before main
+        self.overlaps: dict = {}  # by id of the form of a reflect and of its loop
+        self.changed: dict = {}  # what statements change
+        self.explained: list = []  # directives, each with a sentence
+        self.late: list = []  # what comes directly before statements: source, place and text
+        self.functions = [c for c in self.code.own if c.kind is CursorKind.FUNCTION_DECL and c.is_definition()]
+        self.uses = [use for function in self.functions for use in self._uses(function)]
+        self.methods = {
+            forms.Nodes: lower_arrays.nodes,
+            forms.Template: lower_arrays.template,
+            forms.Distribute: lower_arrays.distribute,
+            forms.Align: lower_arrays.align,
+            forms.Shadow: lower_arrays.shadow,
+            forms.TemplateFix: lower_arrays.template_fix,
+            forms.Task: lower_calls.task,
+            forms.Tasks: lower_calls.nothing,
+            forms.Loop: lower_loops.loop,
+            forms.Reflect: lower_calls.reflect,
+            forms.Gmove: lower_gmove.gmove,
+            forms.Barrier: lower_calls.barrier,
+            forms.ReductionOf: lower_calls.reduction,
+            forms.Bcast: lower_calls.bcast,
+            forms.WaitAsync: lower_calls.wait_async,
+            forms.Post: lower_calls.post,
+            forms.Wait: lower_calls.wait,
+            forms.Acc: lower_acc.acc,
+        }
+
+    def run(self) -> None:
+        lower_arrays.rewrite_indices(self)
+        lower_gmove.rewrite_descriptors(self)
+        overlap.find_overlaps(self)
+        for bound in self.program.directives:
+            self.lines.setdefault(id(bound.pragma), [])
+            method = self.methods.get(type(bound.form))
+            try:
+                if method is None:
+                    raise NotTranslated(bound.form.span, f"'{bound.name}' is not translated yet", "do without it")
+                method(self, bound, bound.form)
+            except NotTranslated as fault:
+                self.findings.error(fault.span, fault.message, fault.remedy)
+        if self.findings:
+            return
+        for source, at, text in self.late:
+            self.of(source).open(at, text)
+        lower_arrays.remove_declarations(self)
+        self._replace_pragmas()
+        self._open_functions()
+        self._include()
+        self._end_file()
+
+    # ---- text
+    def of(self, source) -> Edits:
+        return self.edits.setdefault(id(source), Edits(source))
+
+    def say(self, bound: Bound, *lines: str) -> None:
+        """What takes the place of the pragma."""
+        self.lines[id(bound.pragma)] += lines
+
+    def after(self, bound: Bound, text: str) -> None:
+        """What comes after the statement of the directive."""
+        span = self.code.statement_span(bound.statement)
+        self.of(span.source).close(span.end, text)
+
+    def _replace_pragmas(self) -> None:
+        for pragma in {id(b.pragma): b.pragma for b in self.program.directives}.values():
+            source = pragma.span.source
+            start, end = source.starts[pragma.first_line - 1], source.starts[pragma.last_line - 1]
+            indent = self.indent(pragma)
+            text = "\n".join(indent + line for line in self.lines[id(pragma)])
+            self.of(source).replace(start, end + len(source.line(pragma.last_line)), text)
+
+    @staticmethod
+    def indent(pragma) -> str:
+        """That of the next line that is no pragma."""
+        source = pragma.span.source
+        lines = range(pragma.first_line, len(source.starts) + 1)
+        texts = (source.line(n) for n in lines)
+        text = next((t for t in texts if t.strip() and not t.lstrip().startswith("#")), "")
+        return re.match(r"[ \t]*", text)[0]
+
+    # ---- names
+    def handle(self, reference: forms.Reference, bound: Bound):
+        """The variable of the nodes or the template that a reference names, and what is known of them."""
+        nodes = self.symbols.nodes(reference.name, bound)
+        if nodes is not None:
+            return nodes_name(reference.name), nodes
+        return template_name(reference.name), self.symbols.template(reference.name, bound)
+
+    def section(self, reference: forms.Reference, bound: Bound) -> str:
+        """Its ranges, or NULL for all of it."""
+        if reference.subscripts is None:
+            return "NULL"
+        name, info = self.handle(reference, bound)
+        if isinstance(info, TemplateInfo):
+            for sub in reference.subscripts:
+                if sub.kind == "star":
+                    sub.kind = "range"  # all of that dimension
+        return f"xmp_section({name}, {wrapped('xmp_range', [range_of(s) for s in reference.subscripts])})"
+
+    def array(self, name: str, bound: Bound, span: Span) -> tuple[str, ArrayInfo]:
+        found = self.symbols.array(name, bound)
+        if found is None or not re.fullmatch(r"\w+", name):
+            raise NotTranslated(span, f"members of structs, as '{name}', are not translated yet", "use a variable")
+        return array_name(name), found
+
+    def is_file_scope(self, bound: Bound) -> bool:
+        if bound.place.inside.kind in (CursorKind.STRUCT_DECL, CursorKind.UNION_DECL):
+            raise NotTranslated(bound.form.span, "aligned members of structs are not translated yet", "use a variable")
+        return bound.place.function is None
+
+    # ---- functions
+    def _uses(self, function) -> list[Use]:
+        found = []
+        for cursor in walk(function):
+            if cursor.kind is CursorKind.DECL_REF_EXPR:
+                declaration = cursor.referenced
+                if declaration is not None and declaration.kind in (CursorKind.VAR_DECL, CursorKind.PARM_DECL):
+                    found.append(Use(cursor, declaration, self.code.span(cursor), function))
+        return found
+
+    def file_arrays(self) -> dict:
+        """Arrays of the file by name: those that are not pointers."""
+        return {
+            name: info
+            for (scope, kind, name), info in self.symbols.known.items()
+            if scope == "" and kind == "array" and not lower_arrays.is_pointer(self, self.code.globals[name])
+        }
+
+    def _open_functions(self) -> None:
+        """main starts the library; every function has pointers to the arrays of the file that it uses."""
+        arrays = self.file_arrays()
+        for function in self.functions:
+            body = list(function.get_children())[-1]
+            span = self.code.span(body)
+            lines = []
+            if function.spelling == "main":
+                names = [a.spelling for a in function.get_arguments()]
+                lines.append(f"xmp_start({names[0]}, {names[1]});" if len(names) > 1 else "xmp_start(0, NULL);")
+            used = {
+                u.declaration.spelling
+                for u in self.uses
+                if u.function == function and u.declaration.semantic_parent.kind is CursorKind.TRANSLATION_UNIT
+            }
+            for name in [n for n in arrays if n in used]:
+                lines.append(self.pointer(name, arrays[name], self.code.globals[name]))
+            if lines:
+                self.of(span.source).open(span.start + 1, "".join(f"\n  {line}" for line in lines) + "\n")
+
+    def pointer(self, name: str, info: ArrayInfo, declaration) -> str:
+        handle, element = array_name(name), lower_arrays.element_text(declaration, info)
+        return f"{pointer_text(element, name, info.dimensions, f'{handle}.extents')} = {handle}.origin; (void){name};"
+
+    # ---- files
+    def _include(self) -> None:
+        """Before the first thing that is generated."""
+        sources = {id(b.pragma.span.source): b.pragma.span.source for b in self.program.directives}
+        for function in self.functions:
+            span = self.code.span(function)
+            if id(span.source) in self.edits:
+                sources.setdefault(id(span.source), span.source)
+        for source in sources.values():
+            places = [self.code.span(f) for f in self.functions]
+            starts = [
+                s.start
+                for s in places
+                if s.source is source and any(c.start >= s.start for c in self.of(source).changes)
+            ]
+            starts += [b.pragma.span.start for b in self.program.directives if b.pragma.span.source is source]
+            inside = [s.start for s in places if s.source is source and s.start <= min(starts) < s.end]
+            line = source.place(min(inside + starts))[0]
+            edits = self.of(source)
+            edits.changes.insert(0, Edit(source.starts[line - 1], source.starts[line - 1], INCLUDE))
+
+    def _end_file(self) -> None:
+        main = self.code.unit.main
+        text = "".join(f"{line}\n" for line in self._definitions())
+        if self.begin:
+            body = "".join(f"  {line}\n" for line in self.begin)
+            text += f"static void tsk_declare(void) {{\n{body}}}\n"
+            text += "static void __attribute__((constructor)) tsk_register(void) { xmp_at_start(tsk_declare); }\n"
+        if text:
+            self.of(main).open(len(main.text), "\n" + text)
+
+    def _definitions(self) -> list[str]:
+        """Handles of arrays that other files see too."""
+        found = []
+        for name in self.file_arrays():
+            if lower_arrays.is_defined_here(self, name) and self.code.globals[name].storage_class is not (
+                StorageClass.STATIC
+            ):
+                found.append(f"xmp_placed {array_name(name)};")
+        return found
+
+
+def lower_program(program: Program, symbols: Symbols, findings: Findings, options: Options) -> Lowering:
+    lowering = Lowering(program, symbols, findings, options)
+    lowering.run()
+    return lowering
