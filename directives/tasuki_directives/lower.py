@@ -64,6 +64,7 @@ class Lowering:
         }
 
     def run(self) -> None:
+        lower_arrays.check_whole_references(self)
         lower_arrays.rewrite_indices(self)
         lower_gmove.rewrite_descriptors(self)
         overlap.find_overlaps(self)

@@ -7,7 +7,7 @@ import re
 from clang.cindex import CursorKind, StorageClass, TypeKind
 
 from . import forms
-from .c_code import identity
+from .c_code import identity, walk
 from .diagnostics import Span
 from .forms import Expr
 from .lower_names import (
@@ -299,6 +299,32 @@ def _declared_together(low, one) -> list:
     span = low.code.span(one)
     same = [c for c in parent if c.kind is CursorKind.VAR_DECL and low.code.span(c).start == span.start]
     return [c for c in same if low.code.span(c).source is span.source] or [one]
+
+
+# ---- references without indices
+def check_whole_references(low) -> None:
+    """sizeof, and functions of the system, would take the pointer for the whole array."""
+    for function in low.functions:
+        scope = Scope(function)
+        calls = None
+        for use in low.uses:
+            name = use.declaration.spelling
+            if use.function != function or use.span is None or low.symbols.array(name, scope) is None:
+                continue
+            source = use.span.source
+            if source.as_c[use.span.start : use.span.end] != name or is_pointer(low, use.declaration):
+                continue
+            if source.as_c[use.span.end :].lstrip().startswith("["):
+                continue
+            if calls is None:
+                calls = [c for c in walk(function) if c.kind is CursorKind.CALL_EXPR and low.code.span(c)]
+            around = [c for c in calls if low.code.span(c).holds(use.span)]
+            called = around[-1].referenced if around else None
+            by_system = called is not None and (called.location.is_in_system_header or not called.location.file)
+            if by_system or re.search(r"\bsizeof[\s(]*$", source.as_c[: use.span.start]):
+                what = f"'{called.spelling}'" if by_system else "sizeof"
+                message = f"'{name}' is distributed: a node has a part of it, and {what} would take it for the whole"
+                low.findings.error(use.span, message, "go over its elements in a loop")
 
 
 # ---- cyclic dimensions

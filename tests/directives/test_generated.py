@@ -77,6 +77,8 @@ CANNOT = {
         "double c[100] = {1};\n#pragma xmp align c[i] with t(i)\n",
         "'c' is distributed, and cannot be initialised here",
     ),
+    "sizeof": ("return (int)sizeof(b);", "'b' is distributed: a node has a part of it, and sizeof would take it"),
+    "a call": ('printf("%p", (void*)b);', "a node has a part of it, and 'printf' would take it"),
     "array": ("#pragma xmp array on t(:)\n  a[:] = 1;", "'array' is not translated yet"),
 }
 
@@ -84,7 +86,7 @@ CANNOT = {
 @pytest.mark.parametrize("what", CANNOT)
 def test_what_cannot_be_translated_is_an_error(what, tmp_path):
     text, message = CANNOT[what]
-    run, _ = emit(tmp_path, SETUP + "int main(void) {\n" + text + "\n  return 0;\n}\n")
+    run, _ = emit(tmp_path, "#include <stdio.h>\n" + SETUP + "int main(void) {\n" + text + "\n  return 0;\n}\n")
     assert run.returncode == 2
     assert message in run.stderr
     assert re.search(r"a\.c:\d+:\d+: error: .*\n.*\n +\^.*\n +remedy: ", run.stderr)
