@@ -12,8 +12,8 @@ from .c_code import walk
 from .diagnostics import Span
 from .forms import Expr
 from .loops import schedule
-from .lower_calls import combined_variables, pointers_used
-from .lower_names import NotTranslated, operator, widths_of, words, wrapped
+from .lower_calls import combined_variables, pointers_used, value_type
+from .lower_names import NotTranslated, element_of, operator, widths_of, words, wrapped
 from .symbols import NodesInfo, TemplateInfo
 
 ONE_RANGE = ("none", "block", "gblock")  # distributions where a node's indices are adjacent
@@ -339,4 +339,13 @@ def _reductions(low, bound, form, on, axes, dims: int, opening: list, closing: l
         before, after = combined_variables(low, bound, reduction, "tsk_over", operator(reduction.operator))
         opening += before
         closing += after
+        for name, places in zip(reduction.variables, reduction.locations):
+            kind = value_type(low, bound, name, reduction.span)
+            inner = low.code.variable(re.match(r"\w+", name)[0], bound.place).semantic_parent
+            of_function = inner.kind is CursorKind.FUNCTION_DECL
+            if of_function and re.fullmatch(r"\w+", name) and not places and element_of(kind) == kind:
+                # A copy whose address nobody has, so that it may stay in a register.
+                opening.append(f"{kind.spelling}* const tsk_at_{name} = &{name};")
+                opening.append(f"{{ {kind.spelling} {name} = *tsk_at_{name};")
+                closing.insert(0, f"*tsk_at_{name} = {name}; }}")
     closing.append("xmp_free(&tsk_over);")
