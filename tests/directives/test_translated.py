@@ -75,3 +75,72 @@ def test_several_files_share_arrays(tmp_path):
 
 
 LINK = [f"-L{BUILD}/lib", f"-Wl,-rpath,{BUILD}/lib"] if BUILD else []
+
+
+def size(**numbers):
+    return [f"-D{name}={value}" for name, value in numbers.items()]
+
+
+@pytest.mark.parametrize("brackets", ["round", "square"])
+def test_laplace_is_the_program_laplace_bit_by_bit(brackets, tmp_path):
+    serial = subprocess.run(
+        [f"{BUILD}/bin/xmp_serial_apps", "laplace", "29", "31", "20"], capture_output=True, text=True
+    )
+    for columns, all_ranks in ((1, (1, 3, 5)), (2, (2,))):
+        made = example("laplace", brackets, tmp_path, size(ROWS=29, COLUMNS=31, STEPS=20, NODE_COLUMNS=columns))
+        assert "the rim of 1:1, 1:1" in made.stderr
+        for ranks in all_ranks:
+            assert output(tmp_path / "example", ranks).split()[-1] == serial.stdout.split()[-1], ranks
+
+
+@pytest.mark.parametrize("brackets", ["round", "square"])
+def test_himeno_is_the_program_himeno_bit_by_bit(brackets, tmp_path):
+    sizes = ("32", "32", "64")
+    serial = subprocess.run([f"{BUILD}/bin/xmp_serial_apps", "himeno", *sizes, "3"], capture_output=True, text=True)
+    for nodes, all_ranks in (((1, 1), (1, 3)), ((2, 1), (2,))):
+        numbers = size(I=32, J=32, K=64, STEPS=3, NODES_J=nodes[0], NODES_K=nodes[1])
+        made = example("himeno", brackets, tmp_path, numbers)
+        assert "the rim of 1:1, 1:1, 1:1" in made.stderr
+        for ranks in all_ranks:
+            _, gosa, _, checksum = output(tmp_path / "example", ranks).split()
+            assert checksum == serial.stdout.split()[-1], ranks
+            assert float(gosa) == pytest.approx(6.229796e-03, rel=5e-4)
+
+
+def example(name, brackets, folder, numbers):
+    source = ROOT / "directives" / "examples" / f"{name}_{brackets}.c"
+    include = f"-I{ROOT / 'directives' / 'runtime' / 'examples'}"
+    made = tasuki_cc("--explain", *FLAGS, *WARNINGS, include, *numbers, source, "-o", folder / "example", "-lm")
+    assert made.returncode == 0, made.stderr
+    return made
+
+
+@pytest.mark.parametrize("name, flag", [("laplace_xacc_round", "--openmp"), ("himeno_xacc_square", "--no-overlap")])
+def test_openacc_runs_on_hosts(name, flag, tmp_path):
+    source = Path(__file__).with_name("programs") / f"{name}.c"
+    made = tasuki_cc(flag, *FLAGS, *WARNINGS, source, "-o", tmp_path / "translated", "-lm")
+    assert (made.returncode, made.stderr) == (0, "")
+    subprocess.run(["cc", "-w", *FLAGS, str(source), "-o", str(tmp_path / "plain"), "-lm"], check=True)
+    plain = subprocess.run([str(tmp_path / "plain")], capture_output=True, text=True, check=True).stdout
+    # Sums have another order.
+    found = output(tmp_path / "translated", 2).split()
+    assert float(found[-1]) == pytest.approx(float(plain.split()[-1]), rel=1e-3 if "himeno" in name else 1e-12)
+
+
+def test_the_driver_of_an_external_suite(tmp_path):
+    """One program that passes, one that fails, and one that is not understood."""
+    body = "#pragma xmp nodes p[*]\nint xmp_num_nodes(void);\nint main(void) {\n%s\n}\n"
+    (tmp_path / "good.c").write_text(body % "#pragma xmp barrier\n  return xmp_num_nodes() != 2;")
+    (tmp_path / "bad.c").write_text(body % "#pragma xmp barrier\n  return 3;")
+    (tmp_path / "odd.c").write_text(body % "#pragma xmp tasklet\n  return 0;")
+    (tmp_path / "no_program.c").write_text("#pragma xmp nodes p[*]\n")
+    (tmp_path / "Makefile").write_text("run:\n\tmpirun -np 2 ./good\n\tmpirun -n 1 ./bad\n")
+    command = [sys.executable, str(Path(__file__).with_name("run_suite.py"))]
+    run = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, "XMP_SUITE": tmp_path}
+    )
+    assert run.returncode == 1
+    assert "passed: good.c\n" in run.stdout
+    assert "failed: bad.c: status 3" in run.stdout
+    assert "not understood: odd.c: unknown directive ..." in run.stdout
+    assert "1 of 3 passed" in run.stdout
