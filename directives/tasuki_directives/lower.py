@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from clang.cindex import CursorKind, StorageClass
 
-from . import forms, lower_acc, lower_arrays, lower_calls, lower_gmove, lower_loops, overlap
+from . import forms, lower_acc, lower_arrays, lower_calls, lower_gmove, lower_loops, lower_sections, overlap
 from .bind import Bound, Program
 from .c_code import walk
 from .diagnostics import Findings, Span
@@ -52,6 +52,7 @@ class Lowering:
             forms.Task: lower_calls.task,
             forms.Tasks: lower_calls.nothing,
             forms.Loop: lower_loops.loop,
+            forms.Array: lower_sections.array,
             forms.Reflect: lower_calls.reflect,
             forms.Gmove: lower_gmove.gmove,
             forms.Barrier: lower_calls.barrier,

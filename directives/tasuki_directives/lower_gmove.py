@@ -107,15 +107,20 @@ def _brackets(text: str) -> list[str]:
     return found
 
 
-def _range(text: str) -> str:
-    """`base:length:step`, parts of which may lack, or an index."""
+def parts_of_section(text: str) -> list[str]:
+    """The texts of `base:length:step`; one text is an index."""
     parts, depth, start = [], 0, 0
     for token in TOKEN.finditer(text):
         depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(token[0], 0)
         if token[0] == ":" and depth == 0:
             parts.append(text[start : token.start()].strip())
             start = token.end()
-    parts.append(text[start:].strip())
+    return [*parts, text[start:].strip()]
+
+
+def _range(text: str) -> str:
+    """`base:length:step`, parts of which may lack, or an index."""
+    parts = parts_of_section(text)
     if len(parts) == 1:
         return f"{{{parts[0]}, ({parts[0]}) + 1, 1}}"
     base, length = parts[0] or "0", parts[1]

@@ -79,7 +79,12 @@ CANNOT = {
     ),
     "sizeof": ("return (int)sizeof(b);", "'b' is distributed: a node has a part of it, and sizeof would take it"),
     "a call": ('printf("%p", (void*)b);', "a node has a part of it, and 'printf' would take it"),
-    "array": ("#pragma xmp array on t(:)\n  a[:] = 1;", "'array' is not translated yet"),
+    "array beyond": (
+        "#pragma xmp array on t(:)\n  a[0:9] = b[1:9];",
+        "the section leaves the shadow of 'b' in dimension 0, by 1",
+    ),
+    "array far": ("#pragma xmp array on t(:)\n  a[0:9] = b[0:9:2];", "dimension 0 of 'b' is not known to lie where"),
+    "array on both sides": ("#pragma xmp array on t(:)\n  a[0:9] = a[1:9];", "'a' stands on both sides"),
 }
 
 

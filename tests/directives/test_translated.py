@@ -31,7 +31,7 @@ def output(program, ranks):
     return run.stdout
 
 
-@pytest.mark.parametrize("name", ["arrays_round", "work_square", "widths"])
+@pytest.mark.parametrize("name", ["arrays_round", "work_square", "widths", "sections"])
 def test_programs_print_what_plain_c_prints(name, tmp_path):
     source = PROGRAMS / f"{name}.c"
     made = tasuki_cc(*FLAGS, *WARNINGS, source, "-o", tmp_path / "translated", "-lm")
