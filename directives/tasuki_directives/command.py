@@ -11,7 +11,7 @@ from pathlib import Path
 from . import preprocess
 from .diagnostics import BadInput, Findings
 from .options import Options
-from .translate import Written, compile_and_link, translate_all, write
+from .translate import DEFINED, Written, compile_and_link, translate_all, write
 
 USAGE = """usage: tasuki-cc [OPTION...] ARGUMENT...          the compiler ($CC or cc), and the translator of directives
        tasuki-cc --emit DIR [OPTION...] ARGUMENT...   write the translated files there, and compile nothing
@@ -93,6 +93,7 @@ def plain_compiler(arguments: list[str]) -> int:
 
 def analyse(arguments: list[str], dump: bool) -> int:
     flags, files = split(arguments)
+    flags.append(DEFINED)
     for word in arguments:
         if word.startswith("--") and not word.startswith(("--std=", "--sysroot=")):
             raise BadInput(f"tasuki-cc: error: unknown option {word}\n{USAGE}")
