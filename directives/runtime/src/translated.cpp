@@ -28,7 +28,7 @@ std::vector<void (*)()>& declarations() {
   return all;
 }
 
-void end(int status, void* /*unused*/) {
+void end_program(int status, void* /*unused*/) {
   if (!started()) return;
   int over = 0;
   MPI_Finalized(&over);
@@ -150,7 +150,7 @@ void xmp_at_start(void (*declare)(void)) {
 void xmp_start(int argc, char** argv) {
   if (started()) return;  // main calls itself
   xmp_init(argc, argv);
-  on_exit(end, nullptr);
+  on_exit(end_program, nullptr);
   for (const auto declare : declarations()) declare();
 }
 
