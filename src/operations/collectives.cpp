@@ -13,9 +13,16 @@ namespace {
 
 char place_of_marker = 0;
 
-CollectiveCall call_of(const char* operation, CollectiveKind kind, const void* in, void* out, DType type,
-                       std::int64_t count, const Operator& op = ReduceOp::sum) {
-  CollectiveCall call;
+// The call, and the memory that it is given.
+struct CollectiveArguments : CollectiveCall {
+  const void* in = nullptr;
+  void* out = nullptr;
+  std::shared_ptr<const Operator::Combine> combine;
+};
+
+CollectiveArguments call_of(const char* operation, CollectiveKind kind, const void* in, void* out, DType type,
+                            std::int64_t count, const Operator& op = ReduceOp::sum) {
+  CollectiveArguments call;
   call.operation = operation;
   call.shape.kind = kind;
   call.shape.type = type;
@@ -29,18 +36,19 @@ CollectiveCall call_of(const char* operation, CollectiveKind kind, const void* i
   return call;
 }
 
-CollectiveCall with_root(CollectiveCall call, int root) {
+CollectiveArguments with_root(CollectiveArguments call, int root) {
   call.shape.root = root;
   return call;
 }
 
-CollectiveCall with_counts(CollectiveCall call, const std::vector<std::int64_t>& counts) {
+CollectiveArguments with_counts(CollectiveArguments call, const std::vector<std::int64_t>& counts) {
   call.shape.counts = counts;
   call.has_counts = true;
   return call;
 }
 
-CollectiveCall with_layouts(CollectiveCall call, std::vector<Layout> in_layouts, std::vector<Layout> out_layouts) {
+CollectiveArguments with_layouts(CollectiveArguments call, std::vector<Layout> in_layouts,
+                                 std::vector<Layout> out_layouts) {
   call.in_layouts = std::move(in_layouts);
   call.out_layouts = std::move(out_layouts);
   call.has_layouts = true;
@@ -49,9 +57,9 @@ CollectiveCall with_layouts(CollectiveCall call, std::vector<Layout> in_layouts,
 
 /// What every constructor ends with. `state`: the operation's, whose type only operations may name.
 template <class State>
-void make(std::shared_ptr<State>& state, const Context& context, CollectiveCall call,
+void make(std::shared_ptr<State>& state, const Context& context, const CollectiveArguments& call,
           const CollectiveOptions& options) {
-  state = std::make_shared<State>(context, describe(context, std::move(call), options), options);
+  state = std::make_shared<State>(context, describe(context, call, call.in, call.out, call.combine, options), options);
 }
 
 }  // namespace
@@ -66,19 +74,19 @@ Operator::Operator(std::string name, Combine combine, bool commutes) : name_(std
 
 Broadcast::Broadcast(const Context& context, int root, void* data, std::int64_t bytes,
                      const BroadcastOptions& options) {
-  CollectiveCall call =
+  CollectiveArguments call =
       with_root(call_of("Broadcast", CollectiveKind::broadcast, data, nullptr, DType::u8, bytes), root);
   call.in_name = "data";
   call.count_name = "bytes";
-  make(state_, context, std::move(call), options);
+  make(state_, context, call, options);
 }
 
 Broadcast::Broadcast(const Context& context, int root, void* data, const Layout& layout,
                      const BroadcastOptions& options) {
-  CollectiveCall call = with_layouts(
+  CollectiveArguments call = with_layouts(
       with_root(call_of("Broadcast", CollectiveKind::broadcast, data, nullptr, DType::u8, 0), root), {layout}, {});
   call.in_name = "data";
-  make(state_, context, std::move(call), options);
+  make(state_, context, call, options);
 }
 
 Allreduce::Allreduce(const Context& context, const void* in, void* out, std::int64_t count, DType type,
@@ -189,11 +197,11 @@ Alltoall::Alltoall(const Context& context, const void* in, void* out, std::int64
 
 Alltoall::Alltoall(const Context& context, const void* in, void* out, const std::vector<std::int64_t>& send_counts,
                    const std::vector<std::int64_t>& receive_counts, DType type, const CollectiveOptions& options) {
-  CollectiveCall call = call_of("Alltoall", CollectiveKind::alltoall, in, out, type, 0);
+  CollectiveArguments call = call_of("Alltoall", CollectiveKind::alltoall, in, out, type, 0);
   call.send_counts = send_counts;
   call.receive_counts = receive_counts;
   call.has_matrix = true;
-  make(state_, context, std::move(call), options);
+  make(state_, context, call, options);
 }
 
 Alltoall::Alltoall(const Context& context, const void* in, const std::vector<Layout>& in_layouts, void* out,
@@ -229,9 +237,9 @@ Exscan::Exscan(const Context& context, const void* in, const Layout& in_layout, 
 Barrier::Barrier(const Context& context, const CollectiveOptions& options) : Barrier(context, Memory::host, options) {}
 
 Barrier::Barrier(const Context& context, Memory where, const CollectiveOptions& options) {
-  CollectiveCall call = call_of("Barrier", CollectiveKind::barrier, nullptr, nullptr, DType::u8, 0);
+  CollectiveArguments call = call_of("Barrier", CollectiveKind::barrier, nullptr, nullptr, DType::u8, 0);
   call.shape.memory = where;
-  make(state_, context, std::move(call), options);
+  make(state_, context, call, options);
 }
 
 }  // namespace tasuki

@@ -5,11 +5,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <span>
 #include <utility>
 
 #include "layout/sequence.hpp"
+#include "shapes/enumerators.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -106,6 +108,53 @@ std::string complaint_about_cells(const std::vector<Cells>& fields, const Entrie
   return {};
 }
 
+// What the ghosts would gain by being numbered in the order of the entries.
+std::string hint_for(const std::vector<Cells>& fields, const Entries& entries) {
+  std::string hint;
+  for (const Cells& field : fields) {
+    std::int64_t runs = 0, least = 0;
+    for (const ExchangeEntry& entry : entries) {
+      if (entry.receive.empty()) continue;
+      runs += layout_of(field, entry.receive).runs();
+      least += Layout::contiguous(std::ssize(entry.receive), field.cell).runs();
+    }
+    if (runs > least)
+      hint += fmt::format(
+          "hint: what is received of field {} lies in {} runs; with the ghosts numbered in the order in which they are "
+          "received it would be {}\n",
+          field.name, runs, least);
+  }
+  return hint;
+}
+
+// Of entries about which there is no complaint.
+ExchangeBlocks exchange_blocks(const std::vector<Cells>& fields, const Entries& entries, bool reverse) {
+  ExchangeBlocks made;
+  made.ranges.resize(fields.size());
+  const auto add = [&](std::size_t e, const std::vector<std::int64_t>& cells, const std::vector<Layout>& layouts,
+                       std::vector<PeerBlock>& blocks) {
+    PeerBlock block{entries[e].peer, static_cast<std::int64_t>(e), layouts};
+    if (layouts.empty())
+      for (const Cells& field : fields) block.parts.push_back(layout_of(field, cells));
+    if (std::ranges::all_of(block.parts, [](const Layout& part) { return part.size() == 0; })) return;
+    for (std::size_t f = 0; f < fields.size(); ++f) {
+      made.ranges[f].begin = std::min(made.ranges[f].begin, block.parts[f].true_lower_bound());
+      made.ranges[f].end = std::max(made.ranges[f].end, block.parts[f].true_upper_bound());
+    }
+    blocks.push_back(std::move(block));
+  };
+  PeerBlocks& all = made.blocks;
+  for (std::size_t e = 0; e < entries.size(); ++e) {
+    add(e, entries[e].send, entries[e].send_layouts, reverse ? all.received : all.sent);
+    add(e, entries[e].receive, entries[e].receive_layouts, reverse ? all.sent : all.received);
+  }
+  for (auto* blocks : {&all.sent, &all.received})
+    for (PeerBlock& block : *blocks)
+      for (std::size_t f = 0; f < fields.size(); ++f) block.parts[f] = moved(block.parts[f], -made.ranges[f].begin);
+  made.hint = hint_for(fields, entries);
+  return made;
+}
+
 std::string complaint_about_layouts(const std::vector<Cells>& fields, const Entries& entries, bool reverse) {
   bool any = false;
   for (std::size_t e = 0; e < entries.size(); ++e) {
@@ -149,31 +198,12 @@ std::vector<std::string> unique_names(const std::vector<Cells>& fields) {
   return names;
 }
 
-// What the ghosts would gain by being numbered in the order of the entries.
-std::string hint_for(const std::vector<Cells>& fields, const Entries& entries) {
-  std::string hint;
-  for (const Cells& field : fields) {
-    std::int64_t runs = 0, least = 0;
-    for (const ExchangeEntry& entry : entries) {
-      if (entry.receive.empty()) continue;
-      runs += layout_of(field, entry.receive).runs();
-      least += Layout::contiguous(std::ssize(entry.receive), field.cell).runs();
-    }
-    if (runs > least)
-      hint += fmt::format(
-          "hint: what is received of field {} lies in {} runs; with the ghosts numbered in the order in which they are "
-          "received it would be {}\n",
-          field.name, runs, least);
-  }
-  return hint;
-}
-
-}  // namespace
-
+// What plans call the operation: `exchange u,v`.
 std::string exchange_name(const std::vector<Cells>& fields, bool reverse) {
   return fmt::format("{} {}", reverse ? "reverse exchange" : "exchange", fmt::join(unique_names(fields), ","));
 }
 
+// What is wrong with the fields and entries of a rank by themselves; empty: nothing.
 std::string complaint_about(const std::vector<Cells>& fields, const Entries& entries, bool reverse, ReduceOp op,
                             int ranks) {
   if (fields.empty()) return "argument 'fields' is empty; give at least one field";
@@ -186,33 +216,7 @@ std::string complaint_about(const std::vector<Cells>& fields, const Entries& ent
   return !wrong.empty() ? wrong : complaint_about_layouts(fields, entries, reverse);
 }
 
-ExchangeBlocks exchange_blocks(const std::vector<Cells>& fields, const Entries& entries, bool reverse) {
-  ExchangeBlocks made;
-  made.ranges.resize(fields.size());
-  const auto add = [&](std::size_t e, const std::vector<std::int64_t>& cells, const std::vector<Layout>& layouts,
-                       std::vector<PeerBlock>& blocks) {
-    PeerBlock block{entries[e].peer, static_cast<std::int64_t>(e), layouts};
-    if (layouts.empty())
-      for (const Cells& field : fields) block.parts.push_back(layout_of(field, cells));
-    if (std::ranges::all_of(block.parts, [](const Layout& part) { return part.size() == 0; })) return;
-    for (std::size_t f = 0; f < fields.size(); ++f) {
-      made.ranges[f].begin = std::min(made.ranges[f].begin, block.parts[f].true_lower_bound());
-      made.ranges[f].end = std::max(made.ranges[f].end, block.parts[f].true_upper_bound());
-    }
-    blocks.push_back(std::move(block));
-  };
-  PeerBlocks& all = made.blocks;
-  for (std::size_t e = 0; e < entries.size(); ++e) {
-    add(e, entries[e].send, entries[e].send_layouts, reverse ? all.received : all.sent);
-    add(e, entries[e].receive, entries[e].receive_layouts, reverse ? all.sent : all.received);
-  }
-  for (auto* blocks : {&all.sent, &all.received})
-    for (PeerBlock& block : *blocks)
-      for (std::size_t f = 0; f < fields.size(); ++f) block.parts[f] = moved(block.parts[f], -made.ranges[f].begin);
-  made.hint = hint_for(fields, entries);
-  return made;
-}
-
+// Says how the entries of two ranks do not fit together.
 std::string shown(const BlockMisfit& misfit, const std::vector<Cells>& fields, bool reverse) {
   int owner = misfit.from;
   int other = misfit.to;
@@ -238,6 +242,7 @@ std::string shown(const BlockMisfit& misfit, const std::vector<Cells>& fields, b
       in_cells ? received / cell : received, received_number);
 }
 
+// The problem of a rank; the blocks of the ranks that it names fit to its own.
 Problem exchange_problem(const std::vector<Cells>& fields, bool reverse, ReduceOp op, int rank, const std::string& hint,
                          const std::function<const PeerBlocks&(int rank)>& blocks_of) {
   Problem problem;
@@ -258,6 +263,111 @@ Problem exchange_problem(const std::vector<Cells>& fields, bool reverse, ReduceO
   return problem;
 }
 
+}  // namespace
+
+std::string ExchangeOfRank::name() const {
+  return exchange_name(fields_, reverse_);
+}
+
+Agreed ExchangeOfRank::agreed() const {
+  Agreed all{{"number of fields", std::to_string(fields_.size())}};
+  for (std::size_t f = 0; f < fields_.size(); ++f) {
+    const Cells& field = fields_[f];
+    all.emplace_back(fmt::format("name of field {}", f), field.name);
+    all.emplace_back(fmt::format("bytes of a cell of field {}", field.name), std::to_string(field.cell.size()));
+    if (reverse_) all.emplace_back(fmt::format("type of field {}", field.name), tasuki::shown(field.dtype));
+  }
+  all.emplace_back("reverse", reverse_ ? "true" : "false");
+  all.emplace_back("op", tasuki::shown(op_));
+  return all;
+}
+
+std::string ExchangeOfRank::complaint(const Machine& machine) const {
+  if (std::string wrong = enumerator_complaint("op", op_); !wrong.empty()) return wrong;
+  for (const Cells& field : fields_) {
+    if (std::string wrong = enumerator_complaint("dtype", field.dtype); !wrong.empty()) return wrong;
+    if (field.count < 0)
+      return fmt::format("field {}: the number of cells is {}; it must not be negative", field.name, field.count);
+  }
+  return complaint_about(fields_, entries_, reverse_, op_, machine.size());
+}
+
+void ExchangeOfRank::list() {
+  own_ = exchange_blocks(fields_, entries_, reverse_);
+  for (const auto* list : {&own_.blocks.sent, &own_.blocks.received})
+    for (const PeerBlock& block : *list) blocks_[block.rank];  // who tells nothing lists nothing
+  blocks_[rank_] = std::move(own_.blocks);
+}
+
+std::vector<MemoryUse> ExchangeOfRank::memory() const {
+  std::vector<MemoryUse> uses;
+  for (std::size_t f = 0; f < fields_.size(); ++f)
+    uses.push_back({fields_[f].name, fmt::format("field {}: the memory", fields_[f].name), own_.ranges[f],
+                    ", which exchanges do not know"});
+  return uses;
+}
+
+Layout ExchangeOfRank::bytes_of(std::size_t buffer, bool written) const {
+  const PeerBlocks& own = blocks_.at(rank_);
+  std::vector<Layout> parts;
+  for (const PeerBlock& block : written ? own.received : own.sent) parts.push_back(block.parts[buffer]);
+  return joined(parts);
+}
+
+std::string ExchangeOfRank::overlapping(std::size_t a, std::size_t b) const {
+  return fmt::format("fields {} and {} overlap in memory (or are the same field twice)", fields_[a].name,
+                     fields_[b].name);
+}
+
+std::vector<int> ExchangeOfRank::named() const {
+  std::vector<int> ranks;
+  for (const auto& [rank, blocks] : blocks_)
+    if (rank != rank_) ranks.push_back(rank);
+  return ranks;
+}
+
+void ExchangeOfRank::tell(int hearer, Encoder& to) const {
+  const PeerBlocks& own = blocks_.at(rank_);
+  for (const auto* list : {&own.sent, &own.received}) {
+    Encoder some;
+    std::int64_t count = 0;
+    for (const PeerBlock& block : *list) {
+      if (block.rank != hearer) continue;
+      ++count;
+      some.number(block.number);
+      for (const Layout& part : block.parts) some.layout(part);
+    }
+    to.number(count).append(some);
+  }
+}
+
+void ExchangeOfRank::hear(int rank, Decoder& from) {
+  PeerBlocks blocks;
+  for (auto* list : {&blocks.sent, &blocks.received}) {
+    const std::int64_t count = from.number();
+    for (std::int64_t i = 0; i < count; ++i) {
+      PeerBlock& block = list->emplace_back();
+      block.rank = rank_;
+      block.number = from.number();
+      while (block.parts.size() < fields_.size()) block.parts.push_back(from.layout());
+    }
+  }
+  blocks_[rank] = std::move(blocks);
+}
+
+std::string ExchangeOfRank::misfit() const {
+  const PeerBlocks& own = blocks_.at(rank_);
+  for (const auto& [rank, theirs] : blocks_)
+    for (const auto& wrong : {tasuki::misfit(own, rank_, theirs, rank), tasuki::misfit(theirs, rank, own, rank_)})
+      if (wrong) return shown(*wrong, fields_, reverse_);
+  return {};
+}
+
+Problem ExchangeOfRank::problem(const Machine&) const {
+  return exchange_problem(fields_, reverse_, op_, rank_, own_.hint,
+                          [&](int rank) -> const PeerBlocks& { return blocks_.at(rank); });
+}
+
 namespace {
 
 class JointExchange final : public EachRank {
@@ -268,14 +378,7 @@ class JointExchange final : public EachRank {
   }
 
   std::vector<BufferFact> facts(int rank) const override {
-    std::vector<BufferFact> facts;
-    for (const ByteRange& range : ranks_[at(rank)].ranges) {
-      facts.push_back(allocated(range.end - range.begin, shape_.memory, shape_.shared));
-      if (facts.back().bytes > 0) continue;
-      facts.back().copies = 0;  // as of an operation on ranks, which has no address of it
-      facts.back().shared = false;
-    }
-    return facts;
+    return facts_of(ranks_[at(rank)].ranges, shape_.memory, shape_.shared);
   }
 
  private:

@@ -18,6 +18,17 @@ BufferFact allocated(std::int64_t bytes, Memory memory, bool shared) {
   return fact;
 }
 
+std::vector<BufferFact> facts_of(std::span<const ByteRange> ranges, Memory memory, bool shared) {
+  std::vector<BufferFact> facts;
+  for (const ByteRange& range : ranges) {
+    facts.push_back(allocated(range.end - range.begin, memory, shared));
+    if (facts.back().bytes > 0) continue;
+    facts.back().copies = 0;
+    facts.back().shared = false;
+  }
+  return facts;
+}
+
 void check_gpus(const Machine& machine, Memory memory) {
   if (memory != Memory::device) return;
   for (int rank = 0; rank < machine.size(); ++rank)

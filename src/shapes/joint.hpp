@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "layout/cut.hpp"
 #include "planner/planner.hpp"
 #include "tasuki/machine.hpp"
 
@@ -44,6 +46,9 @@ class EachRank : public JointShape {
 
 /// Off line: the facts about `bytes` bytes of memory that CUDA or Tasuki has allocated, and so aligned.
 BufferFact allocated(std::int64_t bytes, Memory memory, bool shared);
+/// The same for buffers of which these bytes are used. Of one that is not used there is no address, as of operations on
+/// ranks.
+std::vector<BufferFact> facts_of(std::span<const ByteRange> ranges, Memory memory, bool shared);
 
 /// Off line: throws `Error` if memory of GPUs is wanted of ranks that have none.
 void check_gpus(const Machine& machine, Memory memory);

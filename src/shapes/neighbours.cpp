@@ -13,14 +13,25 @@
 #include "layout/counted.hpp"
 #include "layout/sequence.hpp"
 #include "shapes/blocks.hpp"
+#include "shapes/enumerators.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
 
 namespace {
 
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
+
 std::size_t at(int index) {
   return static_cast<std::size_t>(index);
+}
+
+// The bytes from the first that the blocks name to the last: offsets from the base. Those of nobody are left out.
+ByteRange range_of(const std::vector<Layout>& blocks, const std::vector<int>& ranks) {
+  ByteRange range;
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    if (ranks[i] >= 0) range.include({blocks[i].true_lower_bound(), blocks[i].true_upper_bound()});
+  return range;
 }
 
 // The rank's blocks as the moves know them. Offsets are counted from the first byte that the rank's blocks name.
@@ -50,8 +61,7 @@ std::string shown(const BlockMisfit& misfit) {
       a, misfit.sent, b, misfit.sent_number, misfit.received, misfit.received_number);
 }
 
-}  // namespace
-
+// Why the ranks' blocks do not fit together; empty if they do.
 std::string misfit_of(const std::vector<NeighbourBlocks>& all) {
   std::vector<PeerBlocks> blocks;
   for (const NeighbourBlocks& one : all) blocks.push_back(peer_blocks(one));
@@ -65,16 +75,11 @@ std::string misfit_of(const std::vector<NeighbourBlocks>& all) {
   return {};
 }
 
-ByteRange range_of(const std::vector<Layout>& blocks, const std::vector<int>& ranks) {
-  ByteRange range;
-  for (std::size_t i = 0; i < blocks.size(); ++i)
-    if (ranks[i] >= 0) range.include({blocks[i].true_lower_bound(), blocks[i].true_upper_bound()});
-  return range;
-}
-
-Problem neighbour_problem(const std::string& operation, const std::vector<NeighbourBlocks>& all, int rank) {
+// The problem of a rank; `all` fit together. Its buffers begin where the range of the rank's blocks does. Throws
+// `Error` if a block that is received names a byte twice.
+Problem neighbour_problem(bool allgather, const std::vector<NeighbourBlocks>& all, int rank) {
   Problem problem;
-  problem.operation = operation;
+  problem.operation = neighbour_name(allgather);
   problem.rank = rank;
   problem.buffers = {{"in", Role::input}, {"out", Role::output}};
   std::map<int, PeerBlocks> known;
@@ -87,6 +92,61 @@ Problem neighbour_problem(const std::string& operation, const std::vector<Neighb
   });
   return problem;
 }
+
+// In a grid -1 is nobody.
+std::string ranks_complaint(const char* name, const std::vector<int>& ranks, int least, int size) {
+  for (std::size_t i = 0; i < ranks.size(); ++i)
+    if (ranks[i] < least || ranks[i] >= size)
+      return fmt::format("argument '{}' names rank {} (entry {}), but the context has ranks 0 to {}", name, ranks[i], i,
+                         size - 1);
+  return {};
+}
+
+std::string counts_complaint(const char* name, const std::vector<std::int64_t>& counts, std::size_t neighbours,
+                             std::int64_t element) {
+  if (counts.size() != neighbours)
+    return fmt::format("argument '{}' has {} entries for {} neighbours", name, counts.size(), neighbours);
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] < 0)
+      return fmt::format("argument '{}' is {} for neighbour {}; it must not be negative", name, counts[i], i);
+    if (counts[i] > kMostBytes / element || (bytes += counts[i] * element) > kMostBytes)
+      return fmt::format("argument '{}' is {} for neighbour {}; more than can be moved", name, counts[i], i);
+  }
+  return {};
+}
+
+std::string layouts_complaint(const char* name, const std::vector<Layout>& layouts, std::size_t neighbours) {
+  if (layouts.size() != neighbours)
+    return fmt::format("argument '{}' has {} layouts for {} neighbours", name, layouts.size(), neighbours);
+  return {};
+}
+
+std::vector<std::int64_t> in_bytes(std::vector<std::int64_t> counts, std::int64_t element) {
+  for (std::int64_t& count : counts) count *= element;
+  return counts;
+}
+
+// The bytes of all blocks but those of nobody.
+Layout all_of(const std::vector<Layout>& blocks, const std::vector<int>& ranks) {
+  std::vector<Layout> some;
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    if (ranks[i] >= 0) some.push_back(blocks[i]);
+  return joined(some);
+}
+
+NeighbourBlocks blocks_of(const NeighbourCall& call) {
+  NeighbourBlocks blocks;
+  blocks.to = call.to;
+  blocks.from = call.from;
+  blocks.of_grid = call.of_grid;
+  const std::int64_t element = call.has_layouts ? 1 : size_of(call.type);
+  blocks.sent = call.has_layouts ? call.in_layouts : contiguous(in_bytes(call.sent, element), call.allgather);
+  blocks.received = call.has_layouts ? call.out_layouts : contiguous(in_bytes(call.received, element), false);
+  return blocks;
+}
+
+}  // namespace
 
 std::vector<int> beside(const Placement& placement, int rank) {
   std::vector<int> ranks;
@@ -115,8 +175,84 @@ std::vector<Layout> contiguous(const std::vector<std::int64_t>& bytes, bool same
   return blocks;
 }
 
-const char* neighbour_name(bool allgather) {
+std::string neighbour_name(bool allgather) {
   return allgather ? "neighbour_allgather" : "neighbour_alltoall";
+}
+
+Agreed NeighboursOfRank::agreed() const {
+  Agreed all{{"layouts", call_.has_layouts ? "true" : "false"}};
+  if (!call_.has_layouts) all.emplace_back("type", tasuki::shown(call_.type));
+  all.emplace_back("neighbours", call_.of_grid ? "of a grid" : "listed");
+  return all;
+}
+
+std::string NeighboursOfRank::complaint(const Machine& machine) const {
+  const int least = call_.of_grid ? -1 : 0;
+  for (std::string wrong : {ranks_complaint("to", call_.to, least, machine.size()),
+                            ranks_complaint("from", call_.from, least, machine.size())})
+    if (!wrong.empty()) return wrong;
+  if (call_.has_layouts) {
+    std::string wrong = layouts_complaint("in_layouts", call_.in_layouts, call_.to.size());
+    return !wrong.empty() ? wrong : layouts_complaint("out_layouts", call_.out_layouts, call_.from.size());
+  }
+  if (std::string wrong = enumerator_complaint("type", call_.type); !wrong.empty()) return wrong;
+  if (call_.type == DType::none) return "argument 'type' is none; give the type of the elements";
+  const std::int64_t element = size_of(call_.type);
+  std::string wrong = counts_complaint(call_.sent_name, call_.sent, call_.to.size(), element);
+  return !wrong.empty() ? wrong : counts_complaint(call_.received_name, call_.received, call_.from.size(), element);
+}
+
+void NeighboursOfRank::list() {
+  own_ = blocks_of(call_);
+}
+
+std::vector<MemoryUse> NeighboursOfRank::memory() const {
+  const std::string only = ", which neighbour collectives do not know; give two buffers";
+  return {{"in", "argument 'in'", range_of(own_.sent, own_.to), only},
+          {"out", "argument 'out'", range_of(own_.received, own_.from), only}};
+}
+
+Layout NeighboursOfRank::bytes_of(std::size_t buffer, bool written) const {
+  if (written != (buffer == 1)) return {};
+  const auto& [blocks, ranks] = written ? std::tie(own_.received, own_.from) : std::tie(own_.sent, own_.to);
+  return moved(all_of(blocks, ranks), -range_of(blocks, ranks).begin);
+}
+
+std::string NeighboursOfRank::overlap_in(std::size_t buffer) const {
+  if (!call_.has_layouts || !bytes_of(buffer, true).overlaps()) return {};
+  return "argument 'out_layouts' names a byte twice, which memory that is written must not";
+}
+
+std::string NeighboursOfRank::overlapping(std::size_t, std::size_t) const {
+  return "arguments 'in' and 'out' overlap in memory";
+}
+
+void NeighboursOfRank::tell(int, Encoder& to) const {
+  to.number(own_.of_grid ? 1 : 0);
+  for (const auto* ranks : {&own_.to, &own_.from}) to.numbers(std::vector<std::int64_t>(ranks->begin(), ranks->end()));
+  for (const auto* layouts : {&own_.sent, &own_.received})
+    for (const Layout& layout : *layouts) to.layout(layout);
+}
+
+void NeighboursOfRank::hear(int, Decoder& from) {
+  NeighbourBlocks& blocks = all_.emplace_back();
+  blocks.of_grid = from.number(0, 1) == 1;
+  for (auto* ranks : {&blocks.to, &blocks.from}) {
+    for (const std::int64_t rank : from.numbers()) {
+      if (rank < (blocks.of_grid ? -1 : 0) || rank >= ranks_) throw Malformed("a rank that does not exist");
+      ranks->push_back(static_cast<int>(rank));
+    }
+  }
+  for (const auto& [layouts, ranks] : {std::pair{&blocks.sent, &blocks.to}, std::pair{&blocks.received, &blocks.from}})
+    while (layouts->size() < ranks->size()) layouts->push_back(from.layout());
+}
+
+std::string NeighboursOfRank::misfit() const {
+  return misfit_of(all_);
+}
+
+Problem NeighboursOfRank::problem(const Machine&) const {
+  return neighbour_problem(call_.allgather, all_, rank_);
 }
 
 NeighbourShape NeighbourShape::among(const std::vector<std::pair<std::vector<int>, std::vector<int>>>& neighbours,
@@ -194,19 +330,13 @@ class JointNeighbours final : public EachRank {
 
   std::vector<BufferFact> facts(int rank) const override {
     const NeighbourBlocks& blocks = shape_.blocks[at(rank)];
-    std::vector<BufferFact> facts;
-    for (const ByteRange range : {range_of(blocks.sent, blocks.to), range_of(blocks.received, blocks.from)}) {
-      facts.push_back(allocated(range.end - range.begin, shape_.memory, shape_.shared));
-      if (facts.back().bytes > 0) continue;
-      facts.back().copies = 0;  // as of an operation on ranks, which has no address of it
-      facts.back().shared = false;
-    }
-    return facts;
+    const ByteRange ranges[] = {range_of(blocks.sent, blocks.to), range_of(blocks.received, blocks.from)};
+    return facts_of(ranges, shape_.memory, shape_.shared);
   }
 
  private:
   Problem problem_of(int rank) const override {
-    Problem problem = neighbour_problem(neighbour_name(shape_.allgather), shape_.blocks, rank);
+    Problem problem = neighbour_problem(shape_.allgather, shape_.blocks, rank);
     for (Move& move : problem.moves) {
       const auto found = rounds_.find(std::minmax(move.src_rank, move.dst_rank));
       if (found != rounds_.end()) move.round = found->second;

@@ -1,5 +1,5 @@
 // Layouts of collectives: see collective_layouts.hpp.
-#include "operations/collective_layouts.hpp"
+#include "shapes/collective_layouts.hpp"
 
 #include <fmt/format.h>
 
@@ -7,10 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "collectives/collective.hpp"
 #include "layout/counted.hpp"
 #include "layout/sequence.hpp"
-#include "session/attempt.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -18,17 +16,8 @@ namespace tasuki {
 namespace {
 
 using Numbers = std::vector<std::int64_t>;
-
-// One rank's side: the bytes of its blocks, and where all of them lie.
-struct Side {
-  Numbers bytes;
-  Layout whole;
-  std::int64_t block(int b) const { return bytes[static_cast<std::size_t>(b)]; }
-};
-struct Ends {
-  Side in, out;
-  bool in_place = false;
-};
+using Side = CollectiveSide;
+using Ends = CollectiveSides;
 
 // How many blocks `in` and `out` of a rank have; 0: the side is not looked at.
 struct Blocks {
@@ -95,30 +84,6 @@ Side side_of(const std::vector<Layout>& layouts, int blocks) {
   return side;
 }
 
-// What the other ranks must know; and back. The opening is one that no other collective tells.
-constexpr const char* kOpening = "layouts";
-
-void tell(const Ends& ends, Encoder& to) {
-  to.text(kOpening).number(ends.in_place ? 1 : 0);
-  for (const Side* side : {&ends.in, &ends.out}) to.numbers(side->bytes).layout(side->whole);
-}
-
-// Throws `Malformed` if they are none.
-Ends heard(const std::string& message, const CollectiveShape& shape, int rank, int ranks) {
-  Decoder from(message);
-  if (from.text() != kOpening) throw Malformed("no layouts");
-  Ends ends;
-  ends.in_place = from.number(0, 1) == 1;
-  const Blocks blocks = blocks_of(shape, rank, ranks, ends.in_place);
-  for (const auto& [side, count] : {std::pair{&ends.in, blocks.in}, std::pair{&ends.out, blocks.out}}) {
-    side->bytes = from.numbers();
-    if (std::ssize(side->bytes) != count) throw Malformed("layouts of another number of blocks");
-    side->whole = from.layout();
-  }
-  from.end();
-  return ends;
-}
-
 // Of what is only moved, the numbers that the pieces of all layouts consist of: algorithms cut between them, so that
 // what they move stays aligned.
 DType unit_of(const std::vector<Ends>& all) {
@@ -134,12 +99,12 @@ DType unit_of(const std::vector<Ends>& all) {
                       : DType::u8;
 }
 
-// Collects what the ranks have told, and compares it. What is found here all ranks find.
+// Compares what the ranks have told, and collects it.
 class Fitting {
  public:
-  Fitting(const CollectiveCall& call, std::vector<Ends> ends) : call_(call), ends_(std::move(ends)) {}
+  Fitting(const CollectiveCall& call, const std::vector<Ends>& ends) : call_(call), ends_(ends) {}
 
-  void fill(CollectiveShape& shape) {
+  void fill(CollectiveShape& shape) const {
     if (!reduces(shape.kind)) shape.type = unit_of(ends_);
     const std::int64_t element = size_of(shape.type);
     Numbers bytes = counted();
@@ -152,37 +117,13 @@ class Fitting {
     if (rooted(shape.kind)) shape.in_place = of(shape.root).in_place;
     // The one buffer of a reduce-scatter in place has the blocks of `in`.
     const bool turned = shape.kind == CollectiveKind::reduce_scatter && shape.in_place;
-    for (Ends& its : ends_) {
+    for (const Ends& its : ends_) {
       shape.in_layouts.push_back(turned ? Layout() : its.in.whole);
       shape.out_layouts.push_back(turned ? its.in.whole : its.out.whole);
     }
   }
 
- private:
-  int ranks() const { return static_cast<int>(ends_.size()); }
-  const Ends& of(int rank) const { return ends_[static_cast<std::size_t>(rank)]; }
-
-  struct Block {
-    int rank = 0;
-    bool is_in = true;
-    int number = 0;
-  };
-  std::int64_t bytes(const Block& block) const {
-    const Ends& its = of(block.rank);
-    return (block.is_in ? its.in : its.out).block(block.number);
-  }
-  std::string named(const Block& block) const {
-    const std::string argument = argument_of(call_, block.is_in);
-    return fmt::format("'{}'{} of rank {}", argument,
-                       argument.ends_with('s') ? fmt::format(" for rank {}", block.number) : "", block.rank);
-  }
-  void equal(const Block& a, const Block& b) const {
-    if (bytes(a) == bytes(b)) return;
-    throw Error(fmt::format("{}: argument {} names {} bytes, but {} names {}; they must be equal", call_.operation,
-                            named(a), bytes(a), named(b), bytes(b)));
-  }
-
-  // Bytes of the whole, or of each block, as the counts of the shape are.
+  // Bytes of the whole, or of each block, as the counts of the shape are. Throws `Error` if sides do not fit.
   Numbers counted() const {
     const CollectiveKind kind = call_.shape.kind;
     const int root = call_.shape.root;
@@ -224,6 +165,30 @@ class Fitting {
     }
   }
 
+ private:
+  int ranks() const { return static_cast<int>(ends_.size()); }
+  const Ends& of(int rank) const { return ends_[static_cast<std::size_t>(rank)]; }
+
+  struct Block {
+    int rank = 0;
+    bool is_in = true;
+    int number = 0;
+  };
+  std::int64_t bytes(const Block& block) const {
+    const Ends& its = of(block.rank);
+    return (block.is_in ? its.in : its.out).block(block.number);
+  }
+  std::string named(const Block& block) const {
+    const std::string argument = argument_of(call_, block.is_in);
+    return fmt::format("'{}'{} of rank {}", argument,
+                       argument.ends_with('s') ? fmt::format(" for rank {}", block.number) : "", block.rank);
+  }
+  void equal(const Block& a, const Block& b) const {
+    if (bytes(a) == bytes(b)) return;
+    throw Error(fmt::format("argument {} names {} bytes, but {} names {}; they must be equal", named(a), bytes(a),
+                            named(b), bytes(b)));
+  }
+
   // Where every rank has the same vector.
   std::int64_t bytes_of_vector(CollectiveKind kind, int root) const {
     const auto given = [&](int r) { return of(r).in_place ? Block{r, false, 0} : Block{r, true, 0}; };
@@ -236,7 +201,7 @@ class Fitting {
   }
 
   const CollectiveCall& call_;
-  std::vector<Ends> ends_;
+  const std::vector<Ends>& ends_;
 };
 
 }  // namespace
@@ -261,25 +226,36 @@ std::string complaint_about_layouts(const CollectiveCall& call, int rank, int ra
   return {};
 }
 
-void settle_layouts(Runtime& runtime, Attempt& attempt, CollectiveCall& call) {
-  const int ranks = runtime.size();
-  const auto texts = attempt.gather(
-      call.operation,
-      [&](Encoder& to) {
-        const Blocks blocks = blocks_of(call.shape, runtime.rank(), ranks, call.shape.in_place);
-        tell({side_of(call.in_layouts, blocks.in), side_of(call.out_layouts, blocks.out), call.shape.in_place}, to);
-      },
-      fmt::format("{}: gathering layouts", call.operation));
-  std::vector<Ends> all;
-  for (int rank = 0; rank < ranks; ++rank) {
-    try {
-      all.push_back(heard(texts[static_cast<std::size_t>(rank)], call.shape, rank, ranks));
-    } catch (const Malformed&) {  // only where the ranks' calls are not compared
-      throw Error(
-          fmt::format("{}: rank {} tells no layouts; all ranks must make the same collective", call.operation, rank));
-    }
+void tell_layouts(const CollectiveCall& call, int rank, int ranks, Encoder& to) {
+  const Blocks blocks = blocks_of(call.shape, rank, ranks, call.marked);
+  to.number(call.marked ? 1 : 0);
+  for (const Side& side : {side_of(call.in_layouts, blocks.in), side_of(call.out_layouts, blocks.out)})
+    to.numbers(side.bytes).layout(side.whole);
+}
+
+CollectiveSides hear_layouts(const CollectiveShape& shape, int rank, int ranks, Decoder& from) {
+  Ends ends;
+  ends.in_place = from.number(0, 1) == 1;
+  const Blocks blocks = blocks_of(shape, rank, ranks, ends.in_place);
+  for (const auto& [side, count] : {std::pair{&ends.in, blocks.in}, std::pair{&ends.out, blocks.out}}) {
+    side->bytes = from.numbers();
+    if (std::ssize(side->bytes) != count) throw Malformed("layouts of another number of blocks");
+    side->whole = from.layout();
   }
-  Fitting(call, std::move(all)).fill(call.shape);
+  return ends;
+}
+
+std::string misfit_of(const CollectiveCall& call, const std::vector<CollectiveSides>& all) {
+  try {
+    (void)Fitting(call, all).counted();
+    return {};
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+void fill(CollectiveCall& call, const std::vector<CollectiveSides>& all) {
+  Fitting(call, all).fill(call.shape);
 }
 
 }  // namespace tasuki
