@@ -283,4 +283,23 @@ Description description_of(const Context& context, RankShape& shape, const Addre
   return peers ? described_among(runtime, shape, memory, *peers) : described(context, shape, memory);
 }
 
+Description description_with(const Context& context, RankShape& shape, std::vector<UserBuffer> buffers) {
+  Runtime& runtime = runtime_of(context);
+  Description d(runtime, shape.operation());
+  for (const auto& [name, value] : shape.agreed()) d.agreement.same(name, value);
+  d.agreement.complain(shape.complaint(runtime.machine));
+  if (d.agreement.complains()) return d;
+  d.attempt.locally("listing what is moved", [&] {
+    try {
+      d.problem = shape.problem(runtime.machine);
+    } catch (const Error& error) {
+      d.agreement.complain(error);
+      return;
+    }
+    for (std::size_t b = 0; b < buffers.size(); ++b) buffers[b].name = d.problem.buffers[b].name;
+    d.buffers = std::move(buffers);
+  });
+  return d;
+}
+
 }  // namespace tasuki

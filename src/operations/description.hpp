@@ -15,4 +15,8 @@ namespace tasuki {
 /// what only ranks that hear of each other can find is kept for the description's next comparison.
 Description description_of(const Context& context, RankShape& shape, const std::vector<const void*>& memory);
 
+/// The same where all ranks know the kind of memory, and hear nothing: the problem's buffers, in their order. Local:
+/// arguments are compared, and the complaint is thrown, when the options are.
+Description description_with(const Context& context, RankShape& shape, std::vector<UserBuffer> buffers);
+
 }  // namespace tasuki

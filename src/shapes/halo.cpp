@@ -41,6 +41,9 @@ std::vector<std::int64_t> memory_extents(const Placement& placement, const HaloB
   return extents;
 }
 
+namespace {
+
+// What is wrong with cuts for a grid; empty: nothing.
 std::string complaint_about(const Cuts& cuts, const Placement& placement) {
   const std::vector<std::int64_t>& extents = placement.cut.extents;
   if (cuts.size() > extents.size())
@@ -55,6 +58,7 @@ std::string complaint_about(const Cuts& cuts, const Placement& placement) {
   return {};
 }
 
+// What is wrong with a field's part in a halo of `dims` dimensions; empty: nothing.
 std::string complaint_about(const HaloBuffer& field, int dims, bool reverse) {
   for (int d = 0; d < dims; ++d) {
     const auto i = static_cast<std::size_t>(d);
@@ -71,6 +75,15 @@ std::string complaint_about(const HaloBuffer& field, int dims, bool reverse) {
   return {};
 }
 
+template <class Fields, class NameOf>
+std::string halo_name(const Fields& fields, bool reverse, NameOf&& name_of) {
+  std::vector<std::string> names;
+  for (const auto& field : fields) names.push_back(name_of(field));
+  return fmt::format("{} {}", reverse ? "reverse halo" : "halo", fmt::join(names, ","));
+}
+
+}  // namespace
+
 HaloMoves::HaloMoves(std::vector<const Placement*> placements, std::vector<HaloBuffer> fields, bool corners,
                      bool reverse, const Cuts& cuts)
     : placements_(std::move(placements)), fields_(std::move(fields)), reverse_(reverse) {
@@ -83,15 +96,9 @@ HaloMoves::HaloMoves(std::vector<const Placement*> placements, std::vector<HaloB
   }
 }
 
-std::string HaloMoves::name() const {
-  std::vector<std::string> names;
-  for (const HaloBuffer& field : fields_) names.push_back(field.name);
-  return fmt::format("{} {}", reverse_ ? "reverse halo" : "halo", fmt::join(names, ","));
-}
-
 Problem HaloMoves::problem(int rank) const {
   Problem problem;
-  problem.operation = name();
+  problem.operation = halo_name(fields_, reverse_, [](const HaloBuffer& field) { return field.name; });
   problem.rank = rank;
   for (const HaloGeometry& one : geometry_) problem.directions = std::max(problem.directions, one.ndims());
   for (std::size_t f = 0; f < fields_.size(); ++f) {
@@ -118,6 +125,80 @@ Problem HaloMoves::problem(int rank) const {
   }
   mark_mutual(problem.moves);
   return problem;
+}
+
+std::string HaloOfRank::name() const {
+  return halo_name(fields_, reverse_, [](const FieldOfRank& field) { return field.shape.name; });
+}
+
+Agreed HaloOfRank::agreed() const {
+  const auto truth = [](bool is) { return is ? "true" : "false"; };
+  std::vector<std::string> names;
+  for (const FieldOfRank& field : fields_) names.push_back(field.shape.name);
+  Agreed all{{"fields", fmt::format("{}", fmt::join(names, ","))},
+             {"number of fields", std::to_string(names.size())},
+             {"corners", truth(corners_)},
+             {"reverse", truth(reverse_)},
+             {"alternating", truth(alternating_)},
+             {"cuts", fmt::format("{}", cuts_)}};
+  for (const FieldOfRank& field : fields_) {
+    const HaloBuffer& shape = field.shape;
+    const int dims = field.placement->ndims();
+    all.emplace_back("width of field " + shape.name,
+                     fmt::format("{}/{}", fmt::join(shape.width.lo.begin(), shape.width.lo.begin() + dims, ","),
+                                 fmt::join(shape.width.hi.begin(), shape.width.hi.begin() + dims, ",")));
+    all.emplace_back("field " + shape.name, fmt::format("the context's object {}", field.number));
+    all.emplace_back("element size of field " + shape.name, std::to_string(shape.element_bytes));
+    all.emplace_back("current copy of field " + shape.name, std::to_string(field.current));
+  }
+  return all;
+}
+
+std::string HaloOfRank::complaint(const Machine& /*machine*/) const {
+  for (const FieldOfRank& field : fields_) {
+    if (field.freed) return fmt::format("field {} has been freed", field.shape.name);
+    std::string wrong = complaint_about(field.shape, field.placement->ndims(), reverse_);
+    if (wrong.empty()) wrong = complaint_about(cuts_, *field.placement);
+    if (!wrong.empty()) return wrong;
+  }
+  return complaint_about_memory();
+}
+
+std::string HaloOfRank::complaint_about_memory() const {
+  const auto overlap = [](const FieldOfRank& a, const std::byte* at_a, const FieldOfRank& b, const std::byte* at_b) {
+    if (at_a >= at_b + b.bytes || at_b >= at_a + a.bytes || a.bytes == 0 || b.bytes == 0) return false;
+    if (!a.shape.orders && !b.shape.orders) return true;
+    const Layout layouts[] = {a.cells, b.cells};
+    const std::int64_t counts[] = {1, 1};
+    const std::int64_t places[] = {0, at_b - at_a};
+    return Layout::structure(counts, places, layouts).overlaps();
+  };
+  for (std::size_t i = 0; i < fields_.size(); ++i) {
+    const FieldOfRank& a = fields_[i];
+    if (a.foreign)
+      return fmt::format("field {} belongs to another context than field {}", a.shape.name, fields_[0].shape.name);
+    for (std::size_t j = 0; j < i; ++j) {
+      const FieldOfRank& b = fields_[j];
+      for (const std::byte* p : a.copies)
+        for (const std::byte* q : b.copies)
+          if (overlap(a, p, b, q))
+            return fmt::format(
+                "fields {} and {} overlap in memory (or are the same field twice): their shadows would be written "
+                "twice",
+                a.shape.name, b.shape.name);
+    }
+  }
+  return {};
+}
+
+Problem HaloOfRank::problem(const Machine& /*machine*/) const {
+  std::vector<const Placement*> placements;
+  std::vector<HaloBuffer> buffers;
+  for (const FieldOfRank& field : fields_) {
+    placements.push_back(field.placement);
+    buffers.push_back(field.shape);
+  }
+  return HaloMoves(std::move(placements), std::move(buffers), corners_, reverse_, cuts_).problem(rank_);
 }
 
 namespace {

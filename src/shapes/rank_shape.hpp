@@ -71,14 +71,14 @@ class RankShape {
   virtual std::string complaint(const Machine& machine) const = 0;
   /// Lists what `memory`, `named` and `tell` answer from. There is no complaint.
   virtual void list() {}
-  /// The user's buffers: the first ones of the problem, in their order.
-  virtual std::vector<MemoryUse> memory() const = 0;
+  /// The user's buffers: the first ones of the problem, in their order. Not asked for where their memory is known.
+  virtual std::vector<MemoryUse> memory() const { return {}; }
   /// The bytes of a buffer that are written, or read; relative to the first byte of its range.
-  virtual Layout bytes_of(std::size_t buffer, bool written) const = 0;
+  virtual Layout bytes_of(std::size_t /*buffer*/, bool /*written*/) const { return {}; }
   /// What is wrong with a buffer of which bytes are written twice; empty: none are.
   virtual std::string overlap_in(std::size_t /*buffer*/) const { return {}; }
   /// The error for bytes of buffer `a` that are written while buffer `b` is read or written.
-  virtual std::string overlapping(std::size_t a, std::size_t b) const = 0;
+  virtual std::string overlapping(std::size_t /*a*/, std::size_t /*b*/) const { return {}; }
 
   virtual Hearers hearers() const { return Hearers::nobody; }
   /// Whether `memory` depends on what is heard: then `list` is called after it.
