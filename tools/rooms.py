@@ -41,6 +41,7 @@ ORDER = {room: place for place, room in enumerate(PURE + LIVE)}
 PURE_HEADERS = {
     "box",
     "cells",
+    "distribution",
     "dtype",
     "error",
     "layout",

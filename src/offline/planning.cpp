@@ -12,6 +12,7 @@
 #include "shapes/exchange.hpp"
 #include "shapes/halo.hpp"
 #include "shapes/neighbours.hpp"
+#include "shapes/redistribute.hpp"
 #include "shapes/transfer.hpp"
 #include "tasuki/error.hpp"
 
@@ -215,6 +216,10 @@ Planned plan(const Machine& machine, const NeighbourShape& neighbours) {
 
 Planned plan(const Machine& machine, const ExchangeShape& exchange) {
   return planned(machine, exchange);
+}
+
+Planned plan(const Machine& machine, const RedistributeShape& redistribute) {
+  return planned(machine, redistribute);
 }
 
 }  // namespace tasuki

@@ -1,0 +1,31 @@
+// Redistribute: what moving arrays from one distribution to another asks of the planner.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "planner/planner.hpp"
+#include "shapes/joint.hpp"
+#include "shapes/redistribute_sides.hpp"
+
+namespace tasuki {
+
+/// An array as a rank has it: where its cells lie before and after.
+struct RedistributeCells {
+  LocalCells source, target;
+};
+
+/// What plans call the operation: `redistribute u,v`.
+std::string redistribute_name(const std::vector<std::string>& arrays);
+
+/// The problem of a rank. Its buffers are the source and the target of each array in turn; they begin where the range
+/// of the rank's cells does. `cells_of` is asked for the rank's own cells and for those of ranks that it deals with.
+Problem redistribute_problem(const RedistributeSides& sides, const std::vector<std::string>& arrays, int rank,
+                             const std::function<std::vector<RedistributeCells>(int rank)>& cells_of);
+
+/// The redistribution among all ranks of a machine. Throws `Error` for a shape that cannot be.
+std::shared_ptr<const JointShape> joint(const Machine& machine, const RedistributeShape& redistribute);
+
+}  // namespace tasuki
