@@ -37,12 +37,17 @@ DECLARED = {
     "neighbours": "const tasuki_neighbours* {}",
     "side": "const tasuki_side* {}",
     "widths": "const tasuki_width* {}",
+    "distributed": "const tasuki_distributed* {}",
+    "axes": "const int* {}",
 }
 # Lists of structs: the argument that counts them, its type, and the struct.
 LISTS = {
     "cells": ("field_count", "int", "tasuki_exchange_field"),
     "entries": ("entry_count", "int64_t", "tasuki_exchange_entry"),
+    "arrays": ("array_count", "int", "tasuki_redistribute_array"),
 }
+# What else is known where such a list is read: the length of lists in it.
+BESIDE = {"entries": "field_count", "arrays": "static_cast<int>(read_from.array.extents.size())"}
 
 
 def function(entry: Operation, form: Form) -> str:
@@ -188,6 +193,9 @@ READ = {  # what is kept of an argument: its type, with a value that it has unti
     "fields": "std::vector<HaloField> read_{0};",
     "cells": "std::vector<ExchangeField> read_{0};",
     "entries": "std::vector<ExchangeEntry> read_{0};",
+    "distributed": "ArraySide read_{0};",
+    "arrays": "std::vector<RedistributeArray> read_{0};",
+    "axes": "std::vector<int> read_{0};",
     "where": "Memory read_{0} = Memory::host;",
 }
 
@@ -251,8 +259,14 @@ def reading(entry: Operation, form: Form, one: Argument) -> list[str]:
     if one.kind == "side":
         return [f'read_{name} = side_from(*{name}, ranks.rank(), "{name}");']
     if one.kind in LISTS:
-        fields = ", field_count" if one.kind == "entries" else ""  # an entry may have a layout for each
-        return [f"read_{name} = exchange_{one.kind}_from({LISTS[one.kind][0]}, {name}{fields});"]
+        beside = f", {BESIDE[one.kind]}" if one.kind in BESIDE else ""
+        return [f"read_{name} = {entry.name}_{one.kind}_from({LISTS[one.kind][0]}, {name}{beside});"]
+    if one.kind == "distributed":
+        return [f'read_{name} = array_side_from(*given({name}, "{name}"), "{name}");']
+    if one.kind == "axes":
+        return [
+            f'if ({name} != nullptr) read_{name} = list_from({name}, std::ssize(read_from.array.extents), "{name}");'
+        ]
     if one.kind == "fields":
         return [f"read_{name} = fields_from(count, {name}, {form.find('widths').name});"]
     return []

@@ -17,7 +17,7 @@ sys.path.insert(0, str(FORTRAN))
 
 import fortran_text  # noqa: E402
 
-BY_HAND = ("halo", "exchange")  # whose arguments are Fortran's own: tasuki_operations.f90
+BY_HAND = ("halo", "exchange", "redistribute")  # whose arguments are Fortran's own: tasuki_operations.f90
 
 OPTION_TYPES = {
     "text": "character(*)",

@@ -19,6 +19,8 @@ KINDS = {
     "side": ("nb::handle", "tuple[Any, ...]", None, None),
     "fields": ("nb::handle", "Field | tuple[Field, Width] | Sequence[Field | tuple[Field, Width]]", None, None),
     "cells": ("nb::handle", "Any", None, None),
+    "distributed": ("nb::handle", "tuple[Any, ...]", None, None),
+    "axes": ("nb::handle", "Sequence[SupportsIndex] | None", "None", "nb::none()"),
     "entries": ("nb::handle", "Sequence[tuple[SupportsIndex, Any, Any]]", None, None),
     "neighbours": ("nb::handle", "Grid | tuple[Sequence[SupportsIndex], Sequence[SupportsIndex]]", None, None),
     "root": ("int", "SupportsIndex", "0", "0"),
@@ -37,7 +39,7 @@ OPTIONS = {
     "cuts": ("const Cuts&", "Sequence[Sequence[SupportsIndex] | None] | None", "None", "nb::none()"),
 }
 # Those whose arguments have a reading of their own in C++; all others are collectives of two buffers.
-BY_HAND = ("broadcast", "transfer", "halo", "exchange", "barrier")
+BY_HAND = ("broadcast", "transfer", "halo", "exchange", "redistribute", "barrier")
 
 
 class Parameter:
@@ -67,7 +69,7 @@ def parameters(entry: Operation) -> list[Parameter]:
         if one.kind not in KINDS:
             continue  # counts and types are those of the arrays
         name, kind = one.in_language("python"), KINDS[one.kind]
-        if one.kind in ("buffer", "side", "fields", "cells", "entries", "neighbours"):
+        if one.kind in ("buffer", "side", "fields", "cells", "entries", "distributed", "neighbours"):
             if one.direction == "inout":
                 kind = ("nb::handle", "object", None, None)
             missing = one.at_root and one.direction == "out"  # other ranks may leave it out
@@ -77,7 +79,7 @@ def parameters(entry: Operation) -> list[Parameter]:
             places.append(Parameter(name, (*kind[:2], None, None), True))
         else:
             named.append((one.kind, Parameter(name, kind, False)))
-    order = ("widths", "root", "operator", "ordered", "counts", "where", "option")
+    order = ("widths", "axes", "root", "operator", "ordered", "counts", "where", "option")
     for option in options_of(entry):
         default = "True" if option.default == "1" else ""
         one = Parameter(option.name, OPTIONS[option.type], False, default=default)

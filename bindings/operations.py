@@ -388,4 +388,35 @@ OPERATIONS = unique(
             "on GPUs."
         },
     ),
+    Operation(
+        "redistribute",
+        "Moves arrays from one distribution over ranks to another one.",
+        Argument(
+            "from", "distributed", "How the arrays lie on ranks before, the same on all ranks.", {"python": "source"}
+        ),
+        Argument(
+            "to",
+            "distributed",
+            "How they lie on ranks afterwards: the same extents, once axes are permuted.",
+            {"python": "target"},
+        ),
+        Argument("arrays", "arrays", "The memory of this rank; names and bytes of a cell are the same on all ranks."),
+        Argument(
+            "axes",
+            "axes",
+            "Dimension d of `{to}` is dimension axes[d] of `{from}`, as in numpy.transpose; {null}: d.",
+        ),
+        options=TRANSFER,
+        page="redistribute",
+        says="Each cell of the source, or of a section of it, goes to its place in the target. Distributions may be "
+        "over different ranks; other ranks make the operation too. Of a replicated source each rank takes cells from "
+        "its own memory if it has them; a replicated target gets all replicas.",
+        notes={
+            "python": "A side is (array, ArrayDistribution), or (array, ArrayDistribution, section) with a slice for "
+            "each dimension, as `numpy.s_` makes. Several arrays are a list, or a dictionary by name. An array has the "
+            "shape that `ArrayDistribution.local_shape` says, and may have further dimensions, which are the same on "
+            "all ranks: numbers of a cell. It may have any strides, and is None on a rank that has no part. Arrays are "
+            "on the host, or all on GPUs."
+        },
+    ),
 )

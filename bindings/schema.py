@@ -58,6 +58,9 @@ KINDS = {
     "fields": "fields of one context",
     "cells": "fields of cells that have only numbers, in memory of this rank",
     "entries": "what this rank exchanges with each other one",
+    "distributed": "an array over ranks, or a section of one",
+    "arrays": "arrays that move, in memory of this rank",
+    "axes": "the dimensions of the source in the order of those of the target",
     "widths": "how much of each field's shadow takes part",
     "where": "host or device, for what has no memory to tell",
 }

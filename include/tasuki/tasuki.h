@@ -39,6 +39,7 @@
 #include "tasuki/c/memory.h"
 #include "tasuki/c/neighbours.h"
 #include "tasuki/c/operation.h"
+#include "tasuki/c/redistribute.h"
 #include "tasuki/c/status.h"
 #include "tasuki/c/transfer.h"
 #include "tasuki/c/types.h"

@@ -37,6 +37,8 @@ NewOperation made_transfer(const ContextHandle& context, nb::handle source, nb::
 NewOperation made_halo(nb::handle fields, nb::handle width, const HaloOptions& options);
 NewOperation made_exchange(const ContextHandle& context, nb::handle fields, nb::handle entries, const std::string& op,
                            ExchangeOptions options);
+NewOperation made_redistribute(const ContextHandle& context, nb::handle source, nb::handle target, nb::handle axes,
+                               const OperationOptions& options);
 
 template <class Py, class Make>
 void construct(Py* self, Names names, Make&& make) {

@@ -82,6 +82,7 @@ NB_MODULE(_core, m) {
   bind_collectives(m);
   bind_made(m);
   bind_exchange(m);
+  bind_redistribute(m);
   bind_offline(m);
   bind_predict(m);
   bind_tune(m);

@@ -20,6 +20,7 @@ void bind_operations(nanobind::module_& m);
 void bind_operators(nanobind::module_& m);
 void bind_collectives(nanobind::module_& m);
 void bind_predict(nanobind::module_& m);
+void bind_redistribute(nanobind::module_& m);
 void bind_tune(nanobind::module_& m);
 
 /// After all others: calls that do not fit a function raise a TypeError that names the argument.

@@ -20,6 +20,7 @@ from ._core import (
     Allreduce,
     Alltoall,
     ArgumentError,
+    ArrayDistribution,
     Barrier,
     BlockNeighbours,
     Broadcast,
@@ -53,6 +54,7 @@ from ._core import (
     Planned,
     Prediction,
     RankDiedError,
+    Redistribute,
     Reduce,
     ReduceScatter,
     Resident,
@@ -81,7 +83,15 @@ from ._core import (
 from .graphs import of_matrix as _of_matrix
 from .graphs import of_numbers as _of_numbers
 from .kernels import get_include, launch_resident
-from .offline import plan_broadcast, plan_collective, plan_exchange, plan_halo, plan_neighbours, plan_transfer
+from .offline import (
+    plan_broadcast,
+    plan_collective,
+    plan_exchange,
+    plan_halo,
+    plan_neighbours,
+    plan_redistribute,
+    plan_transfer,
+)
 
 __all__ = [
     "Advice",
@@ -89,6 +99,7 @@ __all__ = [
     "Allreduce",
     "Alltoall",
     "ArgumentError",
+    "ArrayDistribution",
     "Barrier",
     "BlockNeighbours",
     "Broadcast",
@@ -122,6 +133,7 @@ __all__ = [
     "Planned",
     "Prediction",
     "RankDiedError",
+    "Redistribute",
     "Reduce",
     "ReduceScatter",
     "Resident",
@@ -145,6 +157,7 @@ __all__ = [
     "plan_exchange",
     "plan_halo",
     "plan_neighbours",
+    "plan_redistribute",
     "plan_transfer",
     "predict",
     "shared_array",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike
 
-    from ._core import Truth, Width
+    from ._core import ArrayDistribution, Truth, Width
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -204,6 +204,33 @@ def plan_exchange(
     names = [fields] if isinstance(fields, str) else list(fields)
     shapes = [(name, dtype, index(numbers), bool(levels_first), index(cells)) for name in names]
     return _core._plan_exchange(machine, shapes, list(entries), reverse, op, memory, shared, path)
+
+
+@names_checked
+def plan_redistribute(
+    machine: Machine,
+    source: ArrayDistribution,
+    target: ArrayDistribution,
+    arrays: str | Sequence[str] = "array",
+    dtype: DTypeLike = "float64",
+    *,
+    axes: Sequence[SupportsIndex] | None = None,
+    memory: Literal["host", "device"] = "host",
+    shared: Truth = False,
+    path: str = "auto",
+) -> Planned:
+    """The plans of a redistribution on all ranks of `machine`. Local.
+
+    arrays: a name, or several; elements are of `dtype`, local arrays in C order. axes: dimension d of `target` is
+    dimension axes[d] of `source`. memory: 'device': of GPUs. shared: the arrays lie in memory that peers can map. path:
+    as for `Redistribute`. Raises tasuki.Error for what cannot be.
+    """
+    names = [arrays] if isinstance(arrays, str) else list(arrays)
+    order = [index(axis) for axis in axes or ()]
+    dims = len(source.shape)
+    order = [axis + dims if -dims <= axis < 0 else axis for axis in order]
+    named = [(name, dtype) for name in names]
+    return _core._plan_redistribute(machine, source, target, order, named, memory, shared, path)
 
 
 @names_checked

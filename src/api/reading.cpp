@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace tasuki::api {
@@ -138,6 +139,55 @@ std::vector<ExchangeEntry> exchange_entries_from(std::int64_t count, const tasuk
     };
     read("send", from.send_count, from.send, from.send_layouts, to.send, to.send_layouts);
     read("receive", from.receive_count, from.receive, from.receive_layouts, to.receive, to.receive_layouts);
+  }
+  return list;
+}
+
+ArraySide array_side_from(const tasuki_distributed& from, const char* argument) {
+  const auto member = [&](const char* name) { return fmt::format("{}.{}", argument, name); };
+  if (from.ndims < 1 || from.ndims > kMaxDims)
+    throw Failure(TASUKI_BAD_ARGUMENT,
+                  fmt::format("argument '{}' is {}; 1 to {} are possible", member("ndims"), from.ndims, kMaxDims));
+  ArraySide to;
+  to.array.extents = list_from(from.extents, from.ndims, member("extents").c_str());
+  given(from.split, member("split").c_str());
+  for (int d = 0; d < from.ndims; ++d) {
+    const int kind = from.kinds == nullptr ? TASUKI_BLOCK : from.kinds[d];
+    DimDistribution& dim = to.array.dims.emplace_back(DimDistribution::block(from.split[d]));
+    if (kind < TASUKI_BLOCK || kind > TASUKI_REPLICATED)
+      throw Failure(TASUKI_BAD_ARGUMENT, fmt::format("argument '{}' has {} for dimension {}, which is no "
+                                                     "tasuki_distribution",
+                                                     member("kinds"), kind, d));
+    if (kind == TASUKI_CYCLIC)
+      dim = DimDistribution::cyclic(from.split[d], from.widths == nullptr ? 1 : from.widths[d]);
+    if (kind == TASUKI_REPLICATED) dim = DimDistribution::replicated(from.split[d]);
+    if (kind == TASUKI_CUTS) {
+      const std::int64_t* const cuts = given(from.cuts, member("cuts").c_str())[d];
+      dim = DimDistribution::between(list_from(cuts, std::int64_t{from.split[d]} + 1, member("cuts").c_str()));
+    }
+  }
+  if (from.ranks != nullptr) to.array.ranks.assign(from.ranks, from.ranks + std::max(from.rank_count, 0));
+  if (from.counts == nullptr) return to;
+  for (int d = 0; d < from.ndims; ++d)
+    to.sections.push_back(
+        {from.starts == nullptr ? 0 : from.starts[d], from.counts[d], from.steps == nullptr ? 1 : from.steps[d]});
+  return to;
+}
+
+std::vector<RedistributeArray> redistribute_arrays_from(int count, const tasuki_redistribute_array* arrays, int ndims) {
+  if (count > 0) given(arrays, "arrays");
+  std::vector<RedistributeArray> list;
+  for (int a = 0; a < count; ++a) {
+    const tasuki_redistribute_array& from = arrays[a];
+    if (from.cell_bytes < 1)
+      throw Failure(TASUKI_BAD_ARGUMENT,
+                    fmt::format("argument 'arrays[{}].cell_bytes' is {}; it must be above 0", a, from.cell_bytes));
+    MovedArray moved;
+    if (from.name != nullptr) moved.name = from.name;
+    for (MovedArray::Local* side : {&moved.source, &moved.target}) side->cell = Layout::bytes(from.cell_bytes);
+    if (from.source_strides != nullptr) moved.source.strides.assign(from.source_strides, from.source_strides + ndims);
+    if (from.target_strides != nullptr) moved.target.strides.assign(from.target_strides, from.target_strides + ndims);
+    list.emplace_back(std::move(moved), from.source, from.target);
   }
   return list;
 }

@@ -9,6 +9,7 @@
 #include "tasuki/broadcast.hpp"
 #include "tasuki/exchange.hpp"
 #include "tasuki/neighbours.hpp"
+#include "tasuki/redistribute.hpp"
 #include "tasuki/transfer.hpp"
 
 namespace tasuki::api {
@@ -36,6 +37,11 @@ std::vector<HaloField> fields_from(int count, const tasuki_field* fields, const 
 
 std::vector<ExchangeField> exchange_cells_from(int count, const tasuki_exchange_field* fields);
 std::vector<ExchangeEntry> exchange_entries_from(std::int64_t count, const tasuki_exchange_entry* entries, int fields);
+
+/// An array over ranks, and what is meant of it.
+ArraySide array_side_from(const tasuki_distributed& from, const char* argument);
+/// Of so many dimensions.
+std::vector<RedistributeArray> redistribute_arrays_from(int count, const tasuki_redistribute_array* arrays, int ndims);
 
 /// Throws on this rank alone: without the sides' ranks nobody knows who is to hear of what else is wrong.
 void check_side(const tasuki_side& side, const Context& ranks, const char* argument);

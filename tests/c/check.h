@@ -32,6 +32,7 @@ void test_layout(tasuki_context ranks);
 void test_halo(tasuki_context ranks);
 void test_transfer(tasuki_context ranks);
 void test_exchange(tasuki_context ranks);
+void test_redistribute(tasuki_context ranks);
 void test_collectives(tasuki_context ranks);
 void test_collective_layouts(tasuki_context ranks);
 void test_misuse(tasuki_context ranks);

@@ -56,6 +56,7 @@ static int run_all(tasuki_context ranks, void* unused) {
   test_halo(ranks);
   test_transfer(ranks);
   test_exchange(ranks);
+  test_redistribute(ranks);
   test_collectives(ranks);
   test_collective_layouts(ranks);
   test_misuse(ranks);

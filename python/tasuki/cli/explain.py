@@ -289,6 +289,16 @@ def exchange(
     finish("exchange", options, machine, ranks, rank, plans, as_json)
 
 
+@command.command("redistribute")
+@shapes.redistribute_options
+@shared_options
+def redistribute(
+    machine: str | None, ranks: int | None, rank: int, plans: Path | None, as_json: bool, **options: object
+) -> None:
+    """Arrays from one distribution over ranks to another one."""
+    finish("redistribute", options, machine, ranks, rank, plans, as_json)
+
+
 def add_collective(kind: str, text: str, options: Callable) -> None:
     @command.command(kind, help=text)
     @options

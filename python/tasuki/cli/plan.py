@@ -165,6 +165,15 @@ def exchange(machine: str, ranks: int | None, rank: int, out: Path | None, passe
     finish("exchange", options, machine, ranks, rank, out, passes, summary, as_json)
 
 
+@command.command("redistribute")
+@shapes.redistribute_options
+@shared_options
+def redistribute(machine: str, ranks: int | None, rank: int, out: Path | None, passes: bool, summary: bool,
+                 as_json: bool, **options: object) -> None:  # fmt: skip
+    """Arrays from one distribution over ranks to another one."""
+    finish("redistribute", options, machine, ranks, rank, out, passes, summary, as_json)
+
+
 def add_collective(kind: str, text: str, options: Callable) -> None:
     @command.command(kind, help=text)
     @options

@@ -169,6 +169,29 @@ def exchange(context, options: dict, force: dict):
     return tasuki.Exchange(context, fields, mine.entries, reverse=options["reverse"], **force)
 
 
+def redistribute(context, options: dict, force: dict):
+    """The redistribution that the options describe."""
+    import numpy
+
+    import tasuki
+    from tasuki.cli.shapes import sides_of
+
+    dtype = numpy_type(options["dtype"])
+
+    def local(distribution):
+        shape = distribution.local_shape(context.rank)
+        if options["memory"] == "device":
+            most = [max(distribution.local_shape(rank)[d] for rank in range(context.size)) for d in range(len(shape))]
+            most[0] *= context.size
+            grid = tasuki.Grid(context, most, split=[context.size] + [1] * (len(shape) - 1))
+            field = tasuki.Field(grid, dtype, shadow=0, memory="device")
+            return field.array[tuple(slice(extent) for extent in shape)]
+        return tasuki.shared_array(context, shape, dtype) if options["shared"] else numpy.zeros(shape, dtype)
+
+    sides = [({name: local(side) for name in options["fields"]}, side) for side in sides_of(options)]
+    return tasuki.Redistribute(context, *sides, axes=options["axes"], **force)
+
+
 def predicted(prediction: tasuki.Prediction) -> dict:
     return {
         "us": prediction.seconds * 1e6,
@@ -208,6 +231,8 @@ def explain(context, options: dict) -> dict:
         operation = tasuki.Broadcast(context, options["root"], array, **shape, **force)
     elif kind == "exchange":
         operation = exchange(context, options, force)
+    elif kind == "redistribute":
+        operation = redistribute(context, options, force)
     elif kind in NEIGHBOURS:
         operation = neighbours(context, kind, options, force)
     else:

@@ -261,6 +261,53 @@ exchange_options = together(
     COLLECTIVE_OPTIONS["shared"],
 )
 
+
+def split_of(ctx: click.Context, option: click.Option, text: str) -> list:
+    """The entries of `ArrayDistribution`: `4`, `c4`, `c4:2`, `r2`, with x between them."""
+    entries = []
+    for entry in text.split("x"):
+        found = re.fullmatch(r"(?:([1-9]\d{0,6})|c([1-9]\d{0,6})(?::([1-9]\d{0,12}))?|r([1-9]\d{0,6}))", entry)
+        if not found:
+            raise click.BadParameter(f"'{entry}' is none of 4 (blocks), c4 or c4:2 (cyclic, of 2), r4 (replicated)")
+        block, cyclic, width, replicated = found.groups()
+        if block:
+            entries.append(int(block))
+        elif cyclic:
+            entries.append(("cyclic", int(cyclic), int(width or 1)))
+        else:
+            entries.append(("replicated", int(replicated)))
+    return entries
+
+
+redistribute_options = together(
+    click.option(
+        "--extents", default="64x64x64", callback=numbers(1, LONG_MOST), show_default=True, help="Of the global array."
+    ),
+    click.option(
+        "--source",
+        required=True,
+        callback=split_of,
+        help="Ranks in each dimension of the process grid before: 4x1x1; c4:2 for blocks of 2 in turn, r2: replicated.",
+    ),
+    click.option("--target", required=True, callback=split_of, help="The same afterwards: 1x4x1."),
+    click.option(
+        "--axes",
+        callback=numbers(0, 6),
+        help="The source's dimensions in the order of the target's: 1x0x2. Default: as they are.",
+    ),
+    click.option(
+        "--arrays",
+        "fields",
+        default="array",
+        callback=field_names,
+        show_default=True,
+        help="How many, or their names: p,q.",
+    ),
+    dtype_option,
+    memory_option,
+    COLLECTIVE_OPTIONS["shared"],
+)
+
 path_option = click.option(
     "--path",
     default="auto",
@@ -284,10 +331,14 @@ def checked(kind: str, options: dict) -> dict:
     if kind == "transfer" and options["columns"] > options["stride"]:
         raise Failure(f"--columns {options['columns']} is more than --stride {options['stride']}: rows would overlap")
     options = dict(options)
-    if (kind in COLLECTIVES or kind in NEIGHBOURS or kind == "exchange") and options.get("shared", False) is None:
+    if (kind in COLLECTIVES or kind in NEIGHBOURS or kind in ("exchange", "redistribute")) and options.get(
+        "shared", False
+    ) is None:
         options["shared"] = options["memory"] == "device"
     if kind in NEIGHBOURS:
         check_entries(options, "split", "periodic")
+    if kind == "redistribute":
+        check_entries(options, "extents", "source", "target", "axes")
     if kind != "halo":
         return options
     if options.pop("no_periodic"):
@@ -302,6 +353,17 @@ def checked(kind: str, options: dict) -> dict:
         options["shadow"] = shadow
         check_entries(options, "extents", "shadow")
     return options
+
+
+def sides_of(options: dict) -> tuple[tasuki.ArrayDistribution, tasuki.ArrayDistribution]:
+    """Both sides of a redistribution. Raises tasuki.Error."""
+    import tasuki
+
+    extents = options["extents"]
+    axes = options["axes"] or range(len(extents))
+    permuted = [extents[axis] for axis in axes if axis < len(extents)]  # plans complain of axes that are none
+    source = tasuki.ArrayDistribution(extents, options["source"])
+    return source, tasuki.ArrayDistribution(permuted, options["target"])
 
 
 def machine_of(name: str, ranks: int | None) -> tasuki.Machine:
@@ -353,6 +415,14 @@ def planned(kind: str, machine: tasuki.Machine, options: dict) -> tasuki.Planned
             dtype,
             numbers=options["levels"],
             **{key: options[key] for key in ("reverse", "memory", "shared", "path")},
+        )
+    if kind == "redistribute":
+        return tasuki.plan_redistribute(
+            machine,
+            *sides_of(options),
+            options["fields"],
+            numpy_type(options["dtype"]),
+            **{key: options[key] for key in ("axes", "memory", "shared", "path")},
         )
     if kind in NEIGHBOURS:
         keys = ("count", "split", "periodic", "memory", "shared", "path")

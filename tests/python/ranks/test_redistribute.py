@@ -1,0 +1,169 @@
+"""Redistributions between random distributions, permuted, in sections, against NumPy; and what is said of mistakes."""
+
+from __future__ import annotations
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from collective_checks import checked
+from hypothesis import given, settings
+
+import tasuki
+
+TURNS = 3
+TYPES = ["float64", "float32", "int16", "complex128", "S3"]
+
+
+def random_split(rng, extent, ranks):
+    kind = rng.integers(0, 4)
+    if kind == 0:
+        return ("cyclic", ranks, int(rng.integers(1, 4)))
+    if kind == 1:
+        return ("replicated", ranks)
+    if kind == 2:
+        return [0, *np.sort(rng.integers(0, extent + 1, ranks - 1)).tolist(), extent]
+    return ranks
+
+
+def random_distribution(rng, shape, ranks):
+    split, left = [], ranks
+    for extent in shape:
+        parts = int(rng.integers(1, left + 1))
+        left //= parts
+        split.append(random_split(rng, extent, parts))
+    places = int(np.prod([entry if isinstance(entry, int) else len(entry) - 1 if isinstance(entry, list) else entry[1]
+                          for entry in split]))  # fmt: skip
+    return tasuki.ArrayDistribution(shape, split, rng.permutation(ranks)[:places].tolist())
+
+
+def random_section(rng, extent, count):
+    step = int(rng.integers(1, max(extent // count, 1) + 1))
+    while (count - 1) * step >= extent:
+        step -= 1
+    start = int(rng.integers(0, extent - (count - 1) * step))
+    last = start + (count - 1) * step
+    if rng.integers(0, 2):
+        return slice(start, last + 1, step)
+    return slice(last, start - 1 if start else None, -step)
+
+
+def local_array(rng, distribution, rank, inner, dtype):
+    """A local array of random strides, full of what nobody may touch."""
+    shape = (*distribution.local_shape(rank), *inner)
+    order = rng.permutation(len(shape))
+    base = np.zeros([shape[d] + rng.integers(0, 2) for d in order], dtype)
+    return base[tuple(slice(shape[d]) for d in order)].transpose(np.argsort(order)), base
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(st.integers(0, 2**20))
+def test_random_arrays_move_as_numpy_moves_them(context, seed):
+    rng = np.random.default_rng(seed)
+    dims = int(rng.integers(1, 5))
+    axes = rng.permutation(dims).tolist()
+    counts = rng.integers(1, 8 if dims > 2 else 20, dims)
+    to_shape = [int(count + rng.integers(0, 5)) for count in counts]
+    from_shape = [0] * dims
+    for d, axis in enumerate(axes):
+        from_shape[axis] = int(counts[d] + rng.integers(0, 5))
+    source = random_distribution(rng, from_shape, context.size)
+    target = random_distribution(rng, to_shape, context.size)
+    taken = tuple(random_section(rng, to_shape[d], int(counts[d])) for d in range(dims))
+    sections = [slice(None)] * dims
+    for d, axis in enumerate(axes):
+        sections[axis] = random_section(rng, from_shape[axis], int(counts[d]))
+    part = tuple(sections)
+    dtype = TYPES[rng.integers(0, len(TYPES))]
+    inner = (2,) if rng.integers(0, 3) == 0 else ()
+    own = np.random.default_rng([seed, context.rank])
+    before, _ = local_array(own, source, context.rank, inner, dtype)
+    after, around = local_array(own, target, context.rank, inner, dtype)
+    operation = checked(tasuki.Redistribute(context, (before, source, part), (after, target, taken), axes=axes))
+    for turn in range(TURNS):
+        cells = np.arange(np.prod([*from_shape, *inner])).reshape([*from_shape, *inner])
+        whole = ((cells * 7 + 13 * turn) % 97).astype(dtype)
+        result = np.full([*to_shape, *inner], 3, dtype)
+        result[taken] = whole[part].transpose(*axes, *range(dims, dims + len(inner)))
+        before[...] = whole[np.ix_(*source.indices(context.rank))]
+        around[...] = np.array(3).astype(dtype)
+        operation.run()
+        np.testing.assert_array_equal(after, result[np.ix_(*target.indices(context.rank))])
+        after[...] = np.array(3).astype(dtype)
+        assert (around == np.array(3).astype(dtype)).all()  # nothing else was touched
+
+
+def test_from_all_ranks_to_all_but_one(context):
+    """As from 4 ranks to 3, where the last one keeps nothing; and back."""
+    few = max(context.size - 1, 1)
+    slabs = tasuki.ArrayDistribution((9, 8, 7), (context.size, 1, 1))
+    pencils = tasuki.ArrayDistribution((9, 8, 7), (1, few, 1))
+    whole = np.arange(9 * 8 * 7).reshape(9, 8, 7)
+    a = whole[np.ix_(*slabs.indices(context.rank))]
+    b = None if context.rank >= few else np.zeros(pencils.local_shape(context.rank), int)
+    c = np.zeros_like(a)
+    checked(tasuki.Redistribute(context, (a, slabs), (b, pencils))).run()
+    if context.rank < few:
+        np.testing.assert_array_equal(b, whole[np.ix_(*pencils.indices(context.rank))])
+    checked(tasuki.Redistribute(context, (b, pencils), (c, slabs))).run()
+    np.testing.assert_array_equal(c, a)
+
+
+def test_several_arrays_gathered_to_one_rank(context):
+    spread = tasuki.ArrayDistribution((10, 6), (("cyclic", context.size), None))
+    one = tasuki.ArrayDistribution((10, 6), (1, 1), ranks=[context.size - 1])
+    root = context.rank == context.size - 1
+    whole = {"u": np.arange(60.0).reshape(10, 6), "v": -np.arange(60, dtype="int8").reshape(10, 6)}
+    local = {name: array[np.ix_(*spread.indices(context.rank))] for name, array in whole.items()}
+    gathered = {name: np.zeros((10, 6), array.dtype) if root else None for name, array in whole.items()}
+    gather = checked(tasuki.Redistribute(context, (local, spread), (gathered, one)))
+    assert "redistribute u,v" in gather.explain()
+    for _ in range(TURNS):
+        gather.run()
+        for name in whole:
+            if root:
+                np.testing.assert_array_equal(gathered[name], whole[name])
+            whole[name] += 1
+            local[name] += 1
+
+
+def test_what_is_wrong_is_named(context):
+    n = context.size
+    slabs = tasuki.ArrayDistribution((2 * n, 3), (n, 1))
+    dealt = tasuki.ArrayDistribution((2 * n, 3), (("cyclic", n), None))
+    a, b = np.zeros((2, 3)), np.zeros((2, 3))
+
+    def refused(text, *sides, **options):
+        with pytest.raises(tasuki.Error, match=text):
+            tasuki.Redistribute(context, *sides, **options)
+
+    other = tasuki.ArrayDistribution((2 * n + 1, 3), (1, 1), ranks=[0])
+    c = np.zeros(other.local_shape(context.rank))
+    refused("array of argument 'source' is .* but that of 'target' is .*must be equal", (a, slabs), (c, other))
+    refused(r"argument 'axes' is \(0, 0\); it must name each of the dimensions 0 to 1 once", (a, slabs), (b, dealt),
+            axes=(0, 0))  # fmt: skip
+    refused("argument 'axes' is", (a, slabs), (b, dealt), axes="ab")
+    absent = tasuki.ArrayDistribution((2 * n, 3), (1, 1), ranks=[n])
+    refused(f"argument 'target': rank {n} is named, but there are ranks 0 to {n - 1}", (a, slabs),
+            (np.zeros((0, 0)), absent))  # fmt: skip
+    refused("the section of argument 'source' is", (a, slabs, np.s_[::2, :]), (b, dealt))
+    refused("a slice for each of the 2 dimensions", (a, slabs, np.s_[::2]), (b, dealt))
+    refused("it must have a slice for each dimension", (a, slabs, (0, 1)), (b, dealt))
+    refused(r"argument 'target' has shape \(1, 3\), but the local array of rank", (a, slabs), (b[:1], dealt))
+    refused("cells of the target share bytes, which would be written twice", (a, slabs),
+            (np.lib.stride_tricks.as_strided(b, (2, 3), (8, 8)), dealt))  # fmt: skip
+    refused("cells of the source are float64 of shape .* but those of the target float32", (a, slabs),
+            (b.astype("float32"), dealt))  # fmt: skip
+    refused("overlap in memory", (a, slabs), (a, dealt))
+    refused("'target' has 2", (a, slabs), ([b, b.copy()], dealt))
+    refused("must be .array, ArrayDistribution", a, (b, dealt))
+    refused("has no array on rank", (None, slabs), (b, dealt))
+    with pytest.raises(tasuki.Error, match="named twice"):
+        tasuki.ArrayDistribution((2, 3), (2, 1), ranks=[0, 0])
+    with pytest.raises(tasuki.Error, match="argument 'split' has the entry 'x' for dimension 1"):
+        tasuki.ArrayDistribution((2, 3), (2, "x"))
+    if n > 1:
+        mixed = (
+            (a, slabs) if context.rank else (a, tasuki.ArrayDistribution((2 * n, 3), ([*range(0, 2 * n, 2), 2 * n], 1)))
+        )
+        refused("'source'", mixed, (b, dealt))
+    tasuki.Redistribute(context, (a, slabs), (b, dealt)).run()
