@@ -1,5 +1,6 @@
-// The pieces of docs/quickstart.md, docs/planning.md, docs/concepts.md and docs/exchange.md, line for line as
-// tools/doc_blocks.py checks, each run and its result tested. The quickstart's first block is a program of its own.
+// The pieces of docs/quickstart.md, docs/planning.md, docs/concepts.md, docs/exchange.md and docs/redistribute.md, line
+// for line as tools/doc_blocks.py checks, each run and its result tested. The quickstart's first block is a program of
+// its own.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -283,4 +284,31 @@ TEST_CASE("planning: a broadcast on a torus") {
   CHECK(planned.predict().seconds < 4e6 / 4e9);        // trees that share no link take more than one of them
   CHECK_FALSE(none.str().empty());
   CHECK(verify(planned.plans()).ok());
+}
+
+RANK_TEST("an array from slabs to permuted blocks that are dealt out") {
+  const tasuki::Context& context = ctx;
+
+  using Dim = tasuki::DimDistribution;
+  const int n = context.size();
+  const tasuki::ArraySide slabs{{{12, 10}, {Dim::block(n), Dim::whole()}}};
+  const tasuki::ArraySide dealt{{{10, 12}, {Dim::cyclic(n, 2), Dim::whole()}}};
+  const auto a_shape = slabs.array.local(context.rank());
+  const auto b_shape = dealt.array.local(context.rank());
+  std::vector<double> a(a_shape[0] * a_shape[1]), b(b_shape[0] * b_shape[1]);
+  tasuki::Redistribute transpose(context, slabs, dealt, {{a, b}}, {1, 0});
+  transpose.start();
+  transpose.wait();
+
+  check_plan(transpose);
+  const auto rows = slabs.array.indices(context.rank(), 0);
+  const auto columns = dealt.array.indices(context.rank(), 0);
+  for (int turn = 1; turn < 4; ++turn) {
+    for (std::size_t i = 0; i < a.size(); ++i)
+      a[i] = static_cast<double>(turn * 1000 + rows[i / 10] * 10 + static_cast<std::int64_t>(i % 10));
+    transpose.start();
+    transpose.wait();
+    for (std::size_t i = 0; i < b.size(); ++i)
+      CHECK(b[i] == static_cast<double>(turn * 1000 + static_cast<std::int64_t>(i % 12) * 10 + columns[i / 12]));
+  }
 }

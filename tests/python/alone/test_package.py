@@ -91,7 +91,10 @@ def test_the_price_of_python(run):
 
 PAGES = [
     "README.md",
-    *(f"docs/{p}.md" for p in ("python", "exchange", "existing-code", "after-a-crash", "coming-from", "staggered")),
+    *(
+        f"docs/{p}.md"
+        for p in ("python", "exchange", "redistribute", "existing-code", "after-a-crash", "coming-from", "staggered")
+    ),
 ]
 
 
@@ -113,6 +116,7 @@ def test_the_documentation(run, page, ranks):
         ("himeno.py", 3, "equal to the serial run"),
         ("unstructured_heat.py", 3, "equal to the serial run"),
         ("matvec.py", 3, "equal to the serial product"),
+        *(("fft_pencils.py", ranks, "equal to numpy.fft.fftn, and back again") for ranks in (1, 3, 4)),
         ("torch_convolution.py", 4, "output and gradients equal those of the whole image"),
     ],
 )
