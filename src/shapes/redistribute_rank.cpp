@@ -45,11 +45,21 @@ std::string shown(const ArraySide& side) {
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> RedistributeOfRank::agreed() const {
-  std::vector<std::pair<std::string, std::string>> agreed{{"from", shown(from_)},
-                                                          {"to", shown(to_)},
-                                                          {"axes", fmt::format("{}", fmt::join(axes_, ", "))},
-                                                          {"number of arrays", std::to_string(arrays_.size())}};
+std::vector<std::string> RedistributeOfRank::names() const {
+  std::vector<std::string> names;
+  for (const MovedArray& array : arrays_) names.push_back(array.name);
+  return names;
+}
+
+std::string RedistributeOfRank::name() const {
+  return redistribute_name(names());
+}
+
+Agreed RedistributeOfRank::agreed() const {
+  Agreed agreed{{"from", shown(from_)},
+                {"to", shown(to_)},
+                {"axes", fmt::format("{}", fmt::join(axes_, ", "))},
+                {"number of arrays", std::to_string(arrays_.size())}};
   for (std::size_t a = 0; a < arrays_.size(); ++a) {
     agreed.emplace_back(fmt::format("name of array {}", a), arrays_[a].name);
     agreed.emplace_back(fmt::format("bytes of a cell of array {}", arrays_[a].name),
@@ -58,8 +68,8 @@ std::vector<std::pair<std::string, std::string>> RedistributeOfRank::agreed() co
   return agreed;
 }
 
-std::string RedistributeOfRank::complaint(int ranks) const {
-  if (std::string wrong = complaint_about(from_, to_, axes_, ranks); !wrong.empty()) return wrong;
+std::string RedistributeOfRank::complaint(const Machine& machine) const {
+  if (std::string wrong = complaint_about(from_, to_, axes_, machine.size()); !wrong.empty()) return wrong;
   if (arrays_.empty()) return "argument 'arrays' is empty; give at least one";
   for (const MovedArray& array : arrays_) {
     std::string wrong;
@@ -89,20 +99,37 @@ std::string RedistributeOfRank::buffer_name(std::size_t buffer) const {
   return fmt::format("the {} of array {}", buffer % 2 == 0 ? "source" : "target", arrays_[buffer / 2].name);
 }
 
-ByteRange RedistributeOfRank::range(std::size_t buffer) const {
-  const RedistributeCells& own = cells_.at(rank_)[buffer / 2];
-  if (buffer % 2 == 0) return sent_.empty() ? ByteRange{} : own.source.range();
-  return received_.empty() ? ByteRange{} : own.target.range();
+std::vector<MemoryUse> RedistributeOfRank::memory() const {
+  std::vector<MemoryUse> all;
+  const auto add = [&](const LocalCells& cells, bool used) {
+    const std::string called = buffer_name(all.size());
+    all.push_back({called, called, used ? cells.range() : ByteRange{},
+                   ", which redistributions do not know; give two addresses"});
+  };
+  for (const RedistributeCells& one : cells_.at(rank_)) {
+    add(one.source, !sent_.empty());
+    add(one.target, !received_.empty());
+  }
+  return all;
 }
 
-Layout RedistributeOfRank::bytes_of(std::size_t buffer) const {
+Layout RedistributeOfRank::bytes_of(std::size_t buffer, bool written) const {
   const RedistributeCells& own = cells_.at(rank_)[buffer / 2];
+  const bool target = buffer % 2 == 1;
   std::vector<Layout> parts;
-  if (buffer % 2 == 0)
-    for (const CommonCells& cells : sent_) parts.push_back(sides_->source_bytes(cells, own.source));
-  else
+  if (target && written)
     for (const CommonCells& cells : received_) parts.push_back(sides_->target_bytes(cells, own.target));
+  if (!target && !written)
+    for (const CommonCells& cells : sent_) parts.push_back(sides_->source_bytes(cells, own.source));
   return joined(parts);
+}
+
+std::string RedistributeOfRank::overlapping(std::size_t a, std::size_t b) const {
+  return fmt::format(
+      "{} and {} overlap in memory: this rank would receive into bytes that it sends or receives in the same "
+      "operation; "
+      "give memory that does not overlap",
+      buffer_name(a), buffer_name(b));
 }
 
 std::vector<int> RedistributeOfRank::named() const {
@@ -113,7 +140,7 @@ std::vector<int> RedistributeOfRank::named() const {
   return {others.begin(), others.end()};
 }
 
-void RedistributeOfRank::tell(Encoder& to) const {
+void RedistributeOfRank::tell(int /*hearer*/, Encoder& to) const {
   for (const RedistributeCells& array : cells_.at(rank_))
     for (const LocalCells* side : {&array.source, &array.target}) to.layout(side->cell).numbers(side->strides);
 }
@@ -133,10 +160,15 @@ void RedistributeOfRank::hear(int rank, Decoder& from) {
   }
 }
 
-Problem RedistributeOfRank::problem() const {
-  std::vector<std::string> names;
-  for (const MovedArray& array : arrays_) names.push_back(array.name);
-  return redistribute_problem(*sides_, names, rank_, [&](int rank) { return cells_.at(rank); });
+std::string RedistributeOfRank::misfit() const {
+  for (const int rank : named())
+    if (!cells_.contains(rank))
+      return fmt::format("rank {} makes something else; all ranks must make the same operation", rank);
+  return {};
+}
+
+Problem RedistributeOfRank::problem(const Machine& /*machine*/) const {
+  return redistribute_problem(*sides_, names(), rank_, [&](int rank) { return cells_.at(rank); });
 }
 
 }  // namespace tasuki

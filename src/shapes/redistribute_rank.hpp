@@ -8,37 +8,36 @@
 #include <utility>
 #include <vector>
 
-#include "layout/encoding.hpp"
+#include "shapes/rank_shape.hpp"
 #include "shapes/redistribute.hpp"
 
 namespace tasuki {
 
 /// A redistribution as one rank asks for it. Its buffers are the source and the target of each array in turn.
-class RedistributeOfRank {
+class RedistributeOfRank final : public RankShape {
  public:
   RedistributeOfRank(int rank, ArraySide from, ArraySide to, std::vector<int> axes, std::vector<MovedArray> arrays)
       : rank_(rank), from_(std::move(from)), to_(std::move(to)), axes_(std::move(axes)), arrays_(std::move(arrays)) {}
-  /// Arguments that ranks must have alike, by name.
-  std::vector<std::pair<std::string, std::string>> agreed() const;
-  /// What is wrong on this rank by itself; empty: nothing. May throw `Error` in its place.
-  std::string complaint(int ranks) const;
-  /// Finds what the functions below answer from. There is no complaint.
-  void list();
-  std::string buffer_name(std::size_t buffer) const;  ///< In errors.
-  /// The bytes of a buffer that this rank may use, relative to the address that is given; none: it is not looked at.
-  ByteRange range(std::size_t buffer) const;
-  /// Of a source those that are read, of a target those that are written; relative to the first byte of its range.
-  Layout bytes_of(std::size_t buffer) const;
-  /// The ranks that it deals with, ascending, without itself.
-  std::vector<int> named() const;
-  /// What these must know, and what each of them says. Throws `Malformed` for what no rank with the same arguments
-  /// says.
-  void tell(Encoder& to) const;
-  void hear(int rank, Decoder& from);
-  /// Once all have been heard.
-  Problem problem() const;
+  std::string operation() const override { return "Redistribute"; }
+  std::string name() const override;
+  Agreed agreed() const override;
+  std::string complaint(const Machine& machine) const override;
+  void list() override;
+  std::vector<MemoryUse> memory() const override;
+  Layout bytes_of(std::size_t buffer, bool written) const override;
+  std::string overlapping(std::size_t a, std::size_t b) const override;
+  Hearers hearers() const override { return Hearers::named; }
+  std::string subject() const override { return "redistribute"; }
+  std::vector<int> named() const override;
+  void tell(int hearer, Encoder& to) const override;
+  void hear(int rank, Decoder& from) override;
+  std::string misfit() const override;
+  Problem problem(const Machine& machine) const override;
 
  private:
+  std::vector<std::string> names() const;
+  std::string buffer_name(std::size_t buffer) const;  ///< in errors
+
   int rank_;
   ArraySide from_, to_;
   std::vector<int> axes_;
