@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "known.hpp"
 #include "ring.hpp"
@@ -36,6 +37,23 @@ struct Message {
 /// Keeps the message until the request is completed. If the request is complete already, it is finished at once: MPIs
 /// give the same request to several sends that are complete.
 void keep(MPI_Request request, Message message);
+
+/// Whether no message is open, so that nothing need be looked up.
+bool no_messages();
+/// Null if there is none of that request.
+Message* find_message(MPI_Request request);
+/// Of many requests at once; empty if there is none of any.
+std::vector<Message*> find_messages(int count, const MPI_Request* requests);
+inline bool is_receive(const Message* message) {
+  return message != nullptr && message->receives;
+}
+/// MPI has completed the request that had this handle. `message` may be null.
+void complete(MPI_Request request, Message* message, MPI_Status& status, bool failed);
+void complete(MPI_Request request, MPI_Status& status, bool failed);
+/// The message is over: nothing is kept for the request any more.
+void forget(MPI_Request request);
+/// The program has freed the request of an open message; it is ended once MPI has completed it.
+void free_later(MPI_Request request);
 
 /// MPI has completed the receive: what came is unpacked to the program's buffer, from the ring if a sender has taken
 /// the posting, else from packed memory. `status` is MPI's, and is made to say how many bytes came.

@@ -1,0 +1,249 @@
+// The calls that complete requests, or say that they are complete. As long as no packed message is open they cost one
+// comparison.
+#include <vector>
+
+#include "hook.hpp"
+#include "requests.hpp"
+
+namespace {
+
+using namespace tasuki::mpi;
+
+// The statuses of an array of requests: the program's, or others if it wants none.
+class Statuses {
+ public:
+  Statuses(MPI_Status* given, int count) : given_(given) {
+    if (given == MPI_STATUSES_IGNORE) own_.resize(static_cast<std::size_t>(count > 0 ? count : 0));
+  }
+  MPI_Status* data() { return given_ == MPI_STATUSES_IGNORE ? own_.data() : given_; }
+
+ private:
+  MPI_Status* given_;
+  std::vector<MPI_Status> own_;
+};
+
+std::vector<MPI_Request> copied(const MPI_Request* requests, int count) {
+  return count > 0 && requests != nullptr ? std::vector<MPI_Request>(requests, requests + count)
+                                          : std::vector<MPI_Request>();
+}
+
+MPI_Status* or_own(MPI_Status* given, MPI_Status& own) {
+  return given == MPI_STATUS_IGNORE ? &own : given;
+}
+
+void complete_all(const std::vector<MPI_Request>& before, const std::vector<Message*>& known, const MPI_Request* after,
+                  MPI_Status* statuses, int result) {
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    if (known[i] == nullptr) continue;
+    const bool in_status = result == MPI_ERR_IN_STATUS;
+    const bool open = (in_status && statuses[i].MPI_ERROR == MPI_ERR_PENDING) ||
+                      (result != MPI_SUCCESS && !in_status && after[i] != MPI_REQUEST_NULL);
+    if (open) continue;
+    complete(before[i], known[i], statuses[i],
+             result != MPI_SUCCESS && !(in_status && statuses[i].MPI_ERROR == MPI_SUCCESS));
+  }
+}
+
+// MPI does not see sends that went through the ring: the first of them; -1 if there is none.
+int first_aside(const std::vector<Message*>& known) {
+  for (std::size_t i = 0; i < known.size(); ++i)
+    if (known[i] != nullptr && known[i]->aside) return static_cast<int>(i);
+  return -1;
+}
+
+// The status of a send.
+void set_empty(MPI_Status& status) {
+  MPI_Request none = MPI_REQUEST_NULL;
+  PMPI_Wait(&none, &status);
+}
+
+void complete_aside(MPI_Request request, MPI_Status& status) {
+  set_empty(status);
+  complete(request, status, false);
+}
+
+}  // namespace
+
+HOOK int tasuki_MPI_Wait(MPI_Request* request, MPI_Status* status) {
+  if (no_messages() || request == nullptr) return PMPI_Wait(request, status);
+  const MPI_Request before = *request;
+  if (find_message(before) == nullptr) return PMPI_Wait(request, status);
+  MPI_Status own;
+  const int result = PMPI_Wait(request, or_own(status, own));
+  complete(before, *or_own(status, own), result != MPI_SUCCESS);
+  return result;
+}
+
+HOOK int tasuki_MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
+  if (no_messages() || request == nullptr) return PMPI_Test(request, flag, status);
+  const MPI_Request before = *request;
+  if (find_message(before) == nullptr) return PMPI_Test(request, flag, status);
+  MPI_Status own;
+  const int result = PMPI_Test(request, flag, or_own(status, own));
+  if (result != MPI_SUCCESS ? *request == MPI_REQUEST_NULL : *flag != 0)
+    complete(before, *or_own(status, own), result != MPI_SUCCESS);
+  return result;
+}
+
+HOOK int tasuki_MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
+  if (no_messages() || count <= 0 || requests == nullptr) return PMPI_Waitall(count, requests, statuses);
+  const auto known = find_messages(count, requests);
+  if (known.empty()) return PMPI_Waitall(count, requests, statuses);
+  const auto before = copied(requests, count);
+  Statuses all(statuses, count);
+  const int result = PMPI_Waitall(count, requests, all.data());
+  complete_all(before, known, requests, all.data(), result);
+  return result;
+}
+
+HOOK int tasuki_MPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
+  if (no_messages() || count <= 0 || requests == nullptr) return PMPI_Testall(count, requests, flag, statuses);
+  const auto known = find_messages(count, requests);
+  if (known.empty()) return PMPI_Testall(count, requests, flag, statuses);
+  const auto before = copied(requests, count);
+  Statuses all(statuses, count);
+  const int result = PMPI_Testall(count, requests, flag, all.data());
+  if (result != MPI_SUCCESS || *flag != 0) complete_all(before, known, requests, all.data(), result);
+  return result;
+}
+
+HOOK int tasuki_MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
+  if (no_messages() || count <= 0 || requests == nullptr) return PMPI_Waitany(count, requests, index, status);
+  const auto known = find_messages(count, requests);
+  if (known.empty()) return PMPI_Waitany(count, requests, index, status);
+  const auto before = copied(requests, count);
+  MPI_Status own;
+  if (const int first = first_aside(known); first >= 0) {
+    *index = first;
+    complete_aside(requests[first], *or_own(status, own));
+    return MPI_SUCCESS;
+  }
+  const int result = PMPI_Waitany(count, requests, index, or_own(status, own));
+  if (*index >= 0 && *index < count)
+    complete(before[static_cast<std::size_t>(*index)], *or_own(status, own), result != MPI_SUCCESS);
+  return result;
+}
+
+HOOK int tasuki_MPI_Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
+  if (no_messages() || count <= 0 || requests == nullptr) return PMPI_Testany(count, requests, index, flag, status);
+  const auto known = find_messages(count, requests);
+  if (known.empty()) return PMPI_Testany(count, requests, index, flag, status);
+  const auto before = copied(requests, count);
+  MPI_Status own;
+  if (const int first = first_aside(known); first >= 0) {
+    *index = first;
+    *flag = 1;
+    complete_aside(requests[first], *or_own(status, own));
+    return MPI_SUCCESS;
+  }
+  const int result = PMPI_Testany(count, requests, index, flag, or_own(status, own));
+  if (*flag != 0 && *index >= 0 && *index < count)
+    complete(before[static_cast<std::size_t>(*index)], *or_own(status, own), result != MPI_SUCCESS);
+  return result;
+}
+
+namespace {
+
+template <class Call>
+int some(Call call, int count, MPI_Request* requests, int* number, int* indices, MPI_Status* statuses) {
+  if (no_messages() || count <= 0 || requests == nullptr) return call(count, requests, number, indices, statuses);
+  const auto known = find_messages(count, requests);
+  if (known.empty()) return call(count, requests, number, indices, statuses);
+  const auto before = copied(requests, count);
+  Statuses all(statuses, count);
+  if (first_aside(known) >= 0) {
+    *number = 0;
+    for (int i = 0; i < count; ++i) {
+      const Message* message = known[static_cast<std::size_t>(i)];
+      if (message == nullptr || !message->aside) continue;
+      complete_aside(requests[i], all.data()[*number]);
+      indices[(*number)++] = i;
+    }
+    return MPI_SUCCESS;
+  }
+  const int result = call(count, requests, number, indices, all.data());
+  if (*number == MPI_UNDEFINED) return result;
+  for (int i = 0; i < *number; ++i) {
+    MPI_Status& status = all.data()[i];
+    const bool failed = result != MPI_SUCCESS && !(result == MPI_ERR_IN_STATUS && status.MPI_ERROR == MPI_SUCCESS);
+    complete(before[static_cast<std::size_t>(indices[i])], status, failed);
+  }
+  return result;
+}
+
+}  // namespace
+
+HOOK int tasuki_MPI_Waitsome(int count, MPI_Request* requests, int* number, int* indices, MPI_Status* statuses) {
+  return some(PMPI_Waitsome, count, requests, number, indices, statuses);
+}
+
+HOOK int tasuki_MPI_Testsome(int count, MPI_Request* requests, int* number, int* indices, MPI_Status* statuses) {
+  return some(PMPI_Testsome, count, requests, number, indices, statuses);
+}
+
+// The program may read what it received once it has been told that the request is complete.
+HOOK int tasuki_MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
+  if (no_messages()) return PMPI_Request_get_status(request, flag, status);
+  Message* message = find_message(request);
+  if (!is_receive(message)) return PMPI_Request_get_status(request, flag, status);
+  MPI_Status own;
+  const int result = PMPI_Request_get_status(request, flag, or_own(status, own));
+  if (result == MPI_SUCCESS && *flag != 0 && message->active) finish_receive(*message, *or_own(status, own), false);
+  return result;
+}
+
+#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+HOOK int tasuki_MPI_Request_get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status* statuses) {
+  if (no_messages() || count <= 0) return PMPI_Request_get_status_all(count, requests, flag, statuses);
+  Statuses all(statuses, count);
+  const int result = PMPI_Request_get_status_all(count, requests, flag, all.data());
+  if (result != MPI_SUCCESS || *flag == 0) return result;
+  for (int i = 0; i < count; ++i) {
+    Message* message = find_message(requests[i]);
+    if (is_receive(message) && message->active) finish_receive(*message, all.data()[i], false);
+  }
+  return result;
+}
+
+HOOK int tasuki_MPI_Request_get_status_any(int count, const MPI_Request* requests, int* index, int* flag,
+                                           MPI_Status* status) {
+  if (no_messages() || count <= 0) return PMPI_Request_get_status_any(count, requests, index, flag, status);
+  const auto known = find_messages(count, requests);
+  MPI_Status own;
+  if (const int first = first_aside(known); first >= 0) {
+    *index = first;
+    *flag = 1;
+    set_empty(*or_own(status, own));
+    return MPI_SUCCESS;
+  }
+  const int result = PMPI_Request_get_status_any(count, requests, index, flag, or_own(status, own));
+  if (result != MPI_SUCCESS || *flag == 0 || *index < 0 || *index >= count) return result;
+  Message* message = find_message(requests[*index]);
+  if (is_receive(message) && message->active) finish_receive(*message, *or_own(status, own), false);
+  return result;
+}
+
+HOOK int tasuki_MPI_Request_get_status_some(int count, const MPI_Request* requests, int* number, int* indices,
+                                            MPI_Status* statuses) {
+  if (no_messages() || count <= 0) return PMPI_Request_get_status_some(count, requests, number, indices, statuses);
+  const auto known = find_messages(count, requests);
+  Statuses all(statuses, count);
+  if (first_aside(known) >= 0) {
+    *number = 0;
+    for (int i = 0; i < count; ++i) {
+      const Message* message = known[static_cast<std::size_t>(i)];
+      if (message == nullptr || !message->aside) continue;
+      set_empty(all.data()[*number]);
+      indices[(*number)++] = i;
+    }
+    return MPI_SUCCESS;
+  }
+  const int result = PMPI_Request_get_status_some(count, requests, number, indices, all.data());
+  if (result != MPI_SUCCESS || *number == MPI_UNDEFINED) return result;
+  for (int i = 0; i < *number; ++i) {
+    Message* message = find_message(requests[indices[i]]);
+    if (is_receive(message) && message->active) finish_receive(*message, all.data()[i], false);
+  }
+  return result;
+}
+#endif
