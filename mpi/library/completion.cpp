@@ -193,6 +193,11 @@ HOOK int tasuki_MPI_Request_get_status(MPI_Request request, int* flag, MPI_Statu
 }
 
 #if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+// An MPI 4.0 has no such names, and nobody calls them there.
+#pragma weak PMPI_Request_get_status_all
+#pragma weak PMPI_Request_get_status_any
+#pragma weak PMPI_Request_get_status_some
+
 HOOK int tasuki_MPI_Request_get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status* statuses) {
   if (no_messages() || count <= 0) return PMPI_Request_get_status_all(count, requests, flag, statuses);
   Statuses all(statuses, count);

@@ -9,11 +9,6 @@ namespace {
 
 using namespace tasuki::mpi;
 
-// Non-blocking calls are MPI's if requests may be completed where it is not seen.
-bool unseen() {
-  return session().fortran_apart;
-}
-
 // A message is counted, and if its receive is posted, goes through the ring: MPI is given an empty message by `empty`.
 // True if that was done; `status` is then MPI's.
 template <class Empty>
@@ -73,7 +68,7 @@ int send(const char* name, const void* caller, Original original, Small small, c
 template <class Original, class Small, class Count>
 int isend(const char* name, const void* caller, Original original, Small small, const void* buffer, Count count,
           MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
-  Typed data(name, caller, buffer, count, type, to < 0 || unseen() || request == nullptr);
+  Typed data(name, caller, buffer, count, type, to < 0 || request == nullptr);
   int status = MPI_SUCCESS;
   if (through_ring(data, comm, to, tag, status, [&] { return small(nullptr, 0, MPI_PACKED, to, tag, comm, request); }))
     return status;
@@ -110,7 +105,7 @@ bool worth_keeping(const Typed& data, MPI_Comm comm, int peer) {
 template <class Original, class Small, class Count>
 int send_init(const char* name, const void* caller, Original original, Small small, const void* buffer, Count count,
               MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
-  Typed data(name, caller, buffer, count, type, to < 0 || unseen() || request == nullptr);
+  Typed data(name, caller, buffer, count, type, to < 0 || request == nullptr);
   data.choose();
   const int result = data.changed() ? small(data.buffer(), data.count(), data.type(), to, tag, comm, request)
                                     : original(buffer, count, type, to, tag, comm, request);
@@ -130,7 +125,7 @@ int send_init(const char* name, const void* caller, Original original, Small sma
 template <class Original, class Small, class Count>
 int irecv(const char* name, const void* caller, Original original, Small small, void* buffer, Count count,
           MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request* request) {
-  Typed data(name, caller, buffer, count, type, from == MPI_PROC_NULL || unseen() || request == nullptr);
+  Typed data(name, caller, buffer, count, type, from == MPI_PROC_NULL || request == nullptr);
   data.choose(kPacksReceives);
   const int result = data.changed() ? small(data.buffer(), data.count(), data.type(), from, tag, comm, request)
                                     : original(buffer, count, type, from, tag, comm, request);
@@ -151,7 +146,7 @@ int irecv(const char* name, const void* caller, Original original, Small small, 
 template <class Original, class Small, class Count>
 int recv_init(const char* name, const void* caller, Original original, Small small, void* buffer, Count count,
               MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request* request) {
-  Typed data(name, caller, buffer, count, type, from == MPI_PROC_NULL || unseen() || request == nullptr);
+  Typed data(name, caller, buffer, count, type, from == MPI_PROC_NULL || request == nullptr);
   data.choose(kPacksReceives);
   const int result = data.changed() ? small(data.buffer(), data.count(), data.type(), from, tag, comm, request)
                                     : original(buffer, count, type, from, tag, comm, request);
@@ -219,7 +214,7 @@ template <class Original, class Count>
 int imrecv(const char* name, const void* caller, Original original, void* buffer, Count count, MPI_Datatype type,
            MPI_Message* message, MPI_Request* request) {
   const bool nobody = message == nullptr || *message == MPI_MESSAGE_NO_PROC;
-  Typed data(name, caller, buffer, count, type, nobody || unseen() || request == nullptr);
+  Typed data(name, caller, buffer, count, type, nobody || request == nullptr);
   data.choose(kPacksReceives);
   if (!data.packed()) data.note();
   if (!data.changed()) return original(buffer, count, type, message, request);

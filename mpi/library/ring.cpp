@@ -261,7 +261,7 @@ bool ring_runs() {
 }
 
 void begin_ring() {
-  if (!session().ring || session().fortran_apart) return;
+  if (!session().ring) return;
   PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   job = job_name();

@@ -1,8 +1,6 @@
 // See session.hpp. The calls of MPI's beginning and end are taken over here.
 #include "session.hpp"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -90,11 +88,6 @@ void begin_session() {
   read_layers();
   const char* always = std::getenv("TASUKI_MPI_ALWAYS");
   one.always = always != nullptr && std::strcmp(always, "0") != 0;
-#ifdef OPEN_MPI  // whose Fortran calls PMPI
-  void* fortran = dlopen("libmpi_mpifh.so.40", RTLD_NOLOAD | RTLD_LAZY);
-  one.fortran_apart = fortran != nullptr;
-  if (fortran != nullptr) dlclose(fortran);
-#endif
   one.copy_ns = cached_copy_ns();
   begin_types();
   begin_report();

@@ -14,9 +14,8 @@ struct Session {
   bool spelling = true;  ///< TASUKI_MPI_LAYERS
   bool packing = true;
   bool ring = true;
-  bool always = false;         ///< TASUKI_MPI_ALWAYS: no prices are asked
-  bool fortran_apart = false;  ///< Fortran calls are not seen, so that they may complete requests unseen
-  double copy_ns = 0.1;        ///< what a byte costs that is copied in the cache
+  bool always = false;   ///< TASUKI_MPI_ALWAYS: no prices are asked
+  double copy_ns = 0.1;  ///< what a byte costs that is copied in the cache
 };
 
 /// Most counts of one type of which something is kept.

@@ -2,6 +2,9 @@
 // of them which MPI the program has, loads the library that was built for it, and leads each call there. Where there is
 // none, or where something stands against it, calls go to the MPI as if this file were not loaded.
 //
+// Open MPI's Fortran calls PMPI_Send for mpi_send, and MPICH's calls PMPI_Startall for that of mpi_f08. So PMPI's names
+// are exported too: calls that come from an MPI's Fortran libraries are led like the program's, all others to the MPI.
+//
 // It knows no MPI's header: arguments are passed on as the machine words that they are.
 #include <dlfcn.h>
 #include <elf.h>
@@ -31,7 +34,20 @@ constexpr std::array<const char*, kCalls> kNames{
 #undef ENTRY
 };
 
-void* targets[kCalls];  // null: nobody has called yet
+constexpr std::array<const char*, kCalls> kProfilingNames{
+#define ENTRY(name, arguments) "PMPI_" #name,
+    TASUKI_MPI_CALLS(ENTRY) TASUKI_MPI_LARGE_CALLS(ENTRY)
+#undef ENTRY
+};
+
+void* targets[kCalls];    // null: nobody has called yet
+void* originals[kCalls];  // PMPI's, in the MPI itself; null if it has none
+
+// Where the code of the MPI's Fortran lies.
+struct Range {
+  std::uintptr_t begin, end;
+};
+std::array<Range, 4> fortran{};
 
 struct Kind {
   const char* soname;
@@ -78,7 +94,26 @@ void* library_for(const Kind& kind, void* mpi) {
   return library;
 }
 
+int find_fortran(dl_phdr_info* object, std::size_t, void* count) {
+  const char* slash = std::strrchr(object->dlpi_name, '/');
+  const char* file = slash != nullptr ? slash + 1 : object->dlpi_name;
+  bool is_fortran = false;
+  for (const char* name : {"libmpi_mpifh", "libmpi_usempi", "libmpifort", "libmpichfort"})
+    is_fortran = is_fortran || std::strncmp(file, name, std::strlen(name)) == 0;
+  if (!is_fortran) return 0;
+  std::size_t& found = *static_cast<std::size_t*>(count);
+  for (int i = 0; i < object->dlpi_phnum && found < fortran.size(); ++i) {
+    const auto& part = object->dlpi_phdr[i];
+    if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
+    const std::uintptr_t begin = object->dlpi_addr + part.p_vaddr;
+    fortran[found++] = {begin, begin + part.p_memsz};
+  }
+  return 0;
+}
+
 void find_targets() {
+  std::size_t parts = 0;
+  dl_iterate_phdr(find_fortran, &parts);
   for (const Kind& kind : kKinds) {
     void* mpi = dlopen(kind.soname, RTLD_NOLOAD | RTLD_LAZY);
     if (mpi == nullptr) continue;
@@ -87,25 +122,39 @@ void find_targets() {
       void* target = library != nullptr ? dlsym(library, (std::string("tasuki_") + kNames[i]).c_str()) : nullptr;
       if (target == nullptr) target = dlsym(RTLD_NEXT, kNames[i]);
       if (target == nullptr) target = dlsym(mpi, kNames[i]);
+      __atomic_store_n(&originals[i], dlsym(mpi, kProfilingNames[i]), __ATOMIC_RELEASE);
       __atomic_store_n(&targets[i], target, __ATOMIC_RELEASE);
     }
     return;
   }
 }
 
-void* find(unsigned call) {
+void* find(unsigned call, void* const* of, const char* name) {
   static std::once_flag once;
   std::call_once(once, find_targets);
-  if (targets[call] == nullptr) {
-    say(std::string(kNames[call]) + " was called, but no MPI that has it is loaded");
+  if (of[call] == nullptr) {
+    say(std::string(name) + " was called, but no MPI that has it is loaded");
     std::abort();
   }
-  return targets[call];
+  return of[call];
 }
 
 inline void* target(unsigned call) {
   void* found = __atomic_load_n(&targets[call], __ATOMIC_ACQUIRE);
-  return __builtin_expect(found != nullptr, 1) ? found : find(call);
+  return __builtin_expect(found != nullptr, 1) ? found : find(call, targets, kNames[call]);
+}
+
+// Of a call by PMPI's name. The libraries that calls are led to call it as well, and never by a jump
+// (mpi/CMakeLists.txt).
+inline void* target_below(unsigned call, const void* caller) {
+  void* found = __atomic_load_n(&originals[call], __ATOMIC_ACQUIRE);
+  if (__builtin_expect(found == nullptr, 0)) found = find(call, originals, kProfilingNames[call]);
+  const auto at = reinterpret_cast<std::uintptr_t>(caller);
+  for (const Range& range : fortran) {
+    if (range.end == 0) break;
+    if (at >= range.begin && at < range.end) return target(call);
+  }
+  return found;
 }
 
 // Whether an MPI is loaded that has `name`. This runs while the program's symbols are bound, when nothing may be
@@ -200,6 +249,13 @@ extern "C" {
     return reinterpret_cast<int (*)(TYPES_##arguments)>(target(k##name))(VALUES_##arguments); \
   }
 TASUKI_MPI_CALLS(LEAD)
+
+#define LEAD_BELOW(name, arguments)                                                 \
+  [[gnu::visibility("default")]] int PMPI_##name(TYPES_##arguments) {               \
+    void* const found = target_below(k##name, __builtin_return_address(0));         \
+    return reinterpret_cast<int (*)(TYPES_##arguments)>(found)(VALUES_##arguments); \
+  }
+TASUKI_MPI_CALLS(LEAD_BELOW)
 
 // A program asks by a weak symbol whether its MPI has these. What it gets must be null if not.
 #define LEAD_IF_THERE(name, arguments)                                                        \
