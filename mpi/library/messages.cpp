@@ -14,12 +14,13 @@ using namespace tasuki::mpi;
 template <class Empty>
 bool through_ring(const Typed& data, MPI_Comm comm, int to, int tag, int& status, const Empty& empty) {
   if (to < 0 || !ring_runs()) return false;
+  const bool pays = data.ring_pays();
   Counting counting;
   Comm* known = counting.alone() ? comm_of(comm) : nullptr;
   if (known == nullptr) return false;
   const std::int64_t number = next_sent(*known, to, tag);
-  if (!data.in_pieces() || data.what().bytes() < kLeastShared) return false;
-  const Passage passage = take(*known, to, tag, number, data.what().bytes());
+  if (!pays) return false;
+  const Passage passage = PostingWait(data.what()).take(*known, to, tag, number, data.what().bytes());
   if (!passage) return false;
   status = empty();
   counting.end();
@@ -31,6 +32,7 @@ bool through_ring(const Typed& data, MPI_Comm comm, int to, int tag, int& status
 // A receive is counted, and if it is of a type in pieces, posted.
 Posting* posted(const Typed& data, MPI_Comm comm, int from, int tag) {
   if (!ring_runs() || from == MPI_PROC_NULL) return nullptr;
+  const bool pays = data.ring_pays();
   const Counting counting;
   Comm* known = counting.alone() ? comm_of(comm) : nullptr;
   if (known == nullptr) return nullptr;
@@ -39,7 +41,7 @@ Posting* posted(const Typed& data, MPI_Comm comm, int from, int tag) {
     return nullptr;
   }
   const std::int64_t number = next_received(*known, from, tag);
-  if (!data.in_pieces() || data.what().bytes() < kLeastShared) return nullptr;
+  if (!pays) return nullptr;
   return post(*known, from, tag, number, data.what().bytes());
 }
 
@@ -93,11 +95,10 @@ void leave_uncounted(MPI_Comm comm, const Leave& leave) {
 bool worth_keeping(const Typed& data, MPI_Comm comm, int peer) {
   if (!data.known()) return false;
   if (data.packed() || reporting) return true;
-  if (!ring_runs() || !data.in_pieces() || data.what().bytes() < kLeastShared || peer < 0) return false;
+  if (!ring_runs() || peer < 0 || !data.ring_pays()) return false;
   const Counting counting;
   const Comm* known = counting.alone() ? comm_of(comm) : nullptr;
-  return known != nullptr && static_cast<std::size_t>(peer) < known->world.size() &&
-         known->world[static_cast<std::size_t>(peer)] != session().world_rank;
+  return known != nullptr && static_cast<std::size_t>(peer) < known->world.size();
 }
 
 // MPI's request is bound to what MPI is given here: the program's buffer or a packed one. When it is started and its
@@ -240,8 +241,9 @@ int sendrecv(const char* name, const void* caller, Original original, const void
   int result = MPI_SUCCESS;
   MPI_Request empty = MPI_REQUEST_NULL;
   const bool fits = in_count <= INT_MAX;
-  if (fits && through_ring(sent, comm, to, out_tag, result,
-                           [&] { return PMPI_Isend(nullptr, 0, MPI_PACKED, to, out_tag, comm, &empty); })) {
+  const Typed nothing(name, caller, nullptr, 0, MPI_BYTE, true);  // which is counted too
+  if (through_ring(fits ? sent : nothing, comm, to, out_tag, result,
+                   [&] { return PMPI_Isend(nullptr, 0, MPI_PACKED, to, out_tag, comm, &empty); })) {
     if (result != MPI_SUCCESS) return receive(result);
     result = PMPI_Recv(received.buffer(), received.count(), received.type(), from, in_tag, comm, seen);
     receive(result);

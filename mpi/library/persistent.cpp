@@ -1,5 +1,7 @@
 // Persistent requests, one by one and started together.
-#include <utility>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "comms.hpp"
@@ -12,93 +14,125 @@ namespace {
 
 using namespace tasuki::mpi;
 
+// The communicator, if its messages are counted. Within `Counting`.
+Comm* counted_comm(const Counting& counting, const Message& message) {
+  return counting.alone() && message.comm != MPI_COMM_NULL ? comm_of(message.comm) : nullptr;
+}
+
 // A persistent receive is started, and posted once MPI has it.
-int start_receive(Message& message, MPI_Request& request) {
+int start_receive(const Counting& counting, Message& message, MPI_Request& request) {
   message.active = true;
   message.unpacked = false;
   message.drained = -1;
   const int result = PMPI_Start(&request);
-  if (result != MPI_SUCCESS || message.comm == MPI_COMM_NULL) return result;
-  const Counting counting;
-  Comm* comm = counting.alone() ? comm_of(message.comm) : nullptr;
+  Comm* comm = result == MPI_SUCCESS ? counted_comm(counting, message) : nullptr;
   if (comm == nullptr) return result;
   const std::int64_t number = next_received(*comm, message.peer, message.tag);
-  if (!message.what->contiguous && message.what->bytes() >= kLeastShared)
-    message.posting = post(*comm, message.peer, message.tag, number, message.what->bytes());
+  if (message.ring_pays) message.posting = post(*comm, message.peer, message.tag, number, message.what->bytes());
   return result;
 }
 
-// A persistent send is started. If its receive is posted MPI carries an empty message, and the caller fills `passage`.
-int start_send(Message& message, MPI_Request& request, Passage& passage) {
-  message.active = true;
-  const Counted& what = *message.what;
-  {
-    const Counting counting;
-    if (Comm* comm = counting.alone() ? comm_of(message.comm) : nullptr) {
-      const std::int64_t number = next_sent(*comm, message.peer, message.tag);
-      if (!what.contiguous && what.bytes() >= kLeastShared)
-        passage = take(*comm, message.peer, message.tag, number, what.bytes());
-    }
-    if (passage) {
-      // The receive has begun, so that the send is complete once it is packed, by whichever call it was made.
-      message.aside = true;
-      MPI_Request empty = MPI_REQUEST_NULL;
-      const int result = PMPI_Isend(nullptr, 0, MPI_PACKED, message.peer, message.tag, message.comm, &empty);
-      return result == MPI_SUCCESS ? PMPI_Request_free(&empty) : result;
-    }
-  }
-  if (message.packed) what.packer.pack(static_cast<const std::byte*>(message.buffer), message.packed.data());
-  note(message.call, message.caller, what, message.route);
+// A send of a group, which has its number already.
+struct Sent {
+  Message* message;
+  MPI_Request* request;
+  const Comm* comm;  // null: its messages are not counted
+  std::int64_t number;
+  Passage passage;
+};
+
+int start_by_mpi(Message& message, MPI_Request& request) {
+  if (message.packed) message.what->packer.pack(static_cast<const std::byte*>(message.buffer), message.packed.data());
+  note(message.call, message.caller, *message.what, message.route);
   return PMPI_Start(&request);
 }
 
-void fill_started(const Message& message, const Passage& passage) {
-  if (!passage) return;
-  fill(passage, *message.what, message.buffer);
-  note(message.call, message.caller, *message.what, Route::ring);
+// If its receive is posted MPI carries an empty message, and the ring is to be filled.
+int start_sent(Sent& sent, std::optional<PostingWait>& wait) {
+  Message& message = *sent.message;
+  if (message.ring_pays && sent.comm != nullptr)
+    sent.passage = wait->take(*sent.comm, message.peer, message.tag, sent.number, message.what->bytes());
+  if (!sent.passage) return start_by_mpi(message, *sent.request);
+  // The receive has begun, so that the send is complete once it is packed, by whichever call it was made.
+  message.aside = true;
+  MPI_Request empty = MPI_REQUEST_NULL;
+  const int result = PMPI_Isend(nullptr, 0, MPI_PACKED, message.peer, message.tag, message.comm, &empty);
+  return result == MPI_SUCCESS ? PMPI_Request_free(&empty) : result;
 }
 
-int start(MPI_Request& request) {
-  Message* message = find_message(request);
-  if (message == nullptr) return PMPI_Start(&request);
-  if (message->receives) return start_receive(*message, request);
-  Passage passage;
-  const int result = start_send(*message, request, passage);
-  fill_started(*message, passage);
-  return result;
-}
+// Sends of one group, in their order.
+class Group {
+ public:
+  Counting& counting() { return counting_; }
+  void add(const Sent& sent) { sends_.push_back(sent); }
+  /// MPI is given those that have been added since the last time.
+  int start() {
+    for (std::size_t i = started_; i < sends_.size(); ++i) {
+      const Message& message = *sends_[i].message;
+      if (!message.ring_pays) continue;
+      if (wait_)
+        wait_->also(*message.what);
+      else
+        wait_.emplace(*message.what);
+    }
+    int result = MPI_SUCCESS;
+    while (started_ < sends_.size() && result == MPI_SUCCESS) result = start_sent(sends_[started_++], wait_);
+    return result;
+  }
+  /// Packs those that go through the ring.
+  void fill() {
+    counting_.end();
+    for (const Sent& sent : sends_) {
+      if (!sent.passage) continue;
+      tasuki::mpi::fill(sent.passage, *sent.message->what, sent.message->buffer);
+      note(sent.message->call, sent.message->caller, *sent.message->what, Route::ring);
+    }
+  }
 
-// Requests that are started together, in their order, in which MPIs start them too: MPI has all of them, and receives
-// are posted, before anything is packed into the ring.
+ private:
+  Counting counting_;
+  std::vector<Sent> sends_;
+  std::size_t started_ = 0;
+  std::optional<PostingWait> wait_;
+};
+
+// Requests that are started together are one exchange. MPI has all of them, and receives are posted, before anything is
+// packed into the ring. Before a send looks for its receive all receives that stand between it and the next request
+// that is MPI's alone are posted: ranks that start at the same time find each other's. What MPI is given keeps its
+// order, sends among sends and receives among receives: messages of several tags may meet receives of any tag.
 int start_together(const std::vector<Message*>& all, MPI_Request* requests) {
-  std::vector<std::pair<Message*, Passage>> passages;
+  Group group;
   int result = MPI_SUCCESS;
   for (std::size_t i = 0; i < all.size() && result == MPI_SUCCESS;) {
     std::size_t end = i;
     while (end < all.size() && all[end] == nullptr) ++end;
     if (end > i) {
-      result = PMPI_Startall(static_cast<int>(end - i), requests + i);
+      result = group.start();
+      if (result == MPI_SUCCESS) result = PMPI_Startall(static_cast<int>(end - i), requests + i);
       i = end;
       continue;
     }
     Message& message = *all[i];
     if (message.receives) {
-      result = start_receive(message, requests[i]);
+      result = start_receive(group.counting(), message, requests[i]);
     } else {
-      Passage passage;
-      result = start_send(message, requests[i], passage);
-      if (passage) passages.emplace_back(&message, passage);
+      message.active = true;
+      Comm* comm = counted_comm(group.counting(), message);
+      group.add({&message, &requests[i], comm, comm != nullptr ? next_sent(*comm, message.peer, message.tag) : -1, {}});
     }
     ++i;
   }
-  for (const auto& [message, passage] : passages) fill_started(*message, passage);
+  if (result == MPI_SUCCESS) result = group.start();
+  group.fill();
   return result;
 }
 
 }  // namespace
 
 HOOK int tasuki_MPI_Start(MPI_Request* request) {
-  return no_messages() || request == nullptr ? PMPI_Start(request) : start(*request);
+  if (no_messages() || request == nullptr) return PMPI_Start(request);
+  Message* message = find_message(*request);
+  return message == nullptr ? PMPI_Start(request) : start_together({message}, request);
 }
 
 HOOK int tasuki_MPI_Startall(int count, MPI_Request* requests) {

@@ -72,7 +72,7 @@ double won(const Counted& counted, Route route) {
   const Prices& prices = counted.prices;
   if (prices.mpi == 0) return 0;
   const double before = expected_by_mpi(prices, counted.bytes()) / 2;
-  if (route == Route::ring) return before - expected_in_ring(prices) / 2;
+  if (route == Route::ring) return before - expected_in_ring(prices, counted.bytes()) / 2;
   if (route == Route::packed) return before - expected_packed(prices, counted.bytes()) / 2;
   if (route == Route::spelt) return before * (1 - prices.spelt / prices.mpi);
   return 0;

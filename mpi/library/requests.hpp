@@ -24,6 +24,7 @@ struct Message {
   bool unpacked = false;       ///< already, when the program asked for its status
   Posting* posting = nullptr;  ///< of a receive that a sender may see
   std::int64_t drained = -1;   ///< bytes that came through the ring
+  bool ring_pays = false;      ///< of a persistent one: it goes through the ring where that is possible
   bool aside = false;          ///< of a persistent send: it went through the ring, and MPI's request is not started
   // Of a persistent message that is counted at each start: which one it is.
   MPI_Comm comm = MPI_COMM_NULL;

@@ -28,7 +28,10 @@
 #include <string>
 #include <vector>
 
+#include "fill_prices.hpp"
+#include "scratch.hpp"
 #include "session.hpp"
+#include "tasuki/strided_copy.hpp"
 
 namespace tasuki::mpi {
 
@@ -93,6 +96,7 @@ struct Peer {  // to which this rank sends
   std::deque<Piece> given;  // pieces of the ring that are not drained
   std::int64_t next = 0;    // where the next piece begins
   std::uint32_t next_entry = 0;
+  FillPrices prices;
 };
 
 std::byte* own = nullptr;  // this rank's file
@@ -180,6 +184,13 @@ void* map(int file, std::int64_t at, std::int64_t bytes) {
 }
 
 bool reach(Peer& peer, int other) {
+  if (other == rank) {
+    peer.box = &box_from(rank);
+    peer.ring = ring_from(rank);
+    peer.box->process.store(getpid(), std::memory_order_relaxed);
+    peer.box->attached.store(1, std::memory_order_release);
+    return true;
+  }
   peer.process = process_of(other);
   if (peer.process <= 0) return false;
   const int file = open_file_of(peer.process);
@@ -205,11 +216,25 @@ Peer* reached(int other) {
   if (peer.state == Peer::apart) return nullptr;
   if (reach(peer, other)) {
     peer.state = Peer::reached;
-    ++peers_reached;
+    if (other != rank) ++peers_reached;
     return &peer;
   }
   if (++peer.tries == kTries) peer.state = Peer::apart;
   return nullptr;
+}
+
+// How often a rank looks before it gives its processor away. With more ranks than processors it is likely to wait for
+// one that has none.
+long spins() {
+  constexpr long kUsual = 4000;
+  static const long many = ranks <= sysconf(_SC_NPROCESSORS_ONLN) ? kUsual : 0;
+  return many;
+}
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
 }
 
 // How far a ring is used before it begins anew, though all of it is free. Lines that the receiver has read lately are
@@ -235,7 +260,8 @@ std::int64_t give(Peer& peer, std::int64_t bytes, std::uint32_t& entry) {
   std::int64_t begin = peer.next;
   const std::int64_t first = peer.given.empty() ? kRing + 1 : peer.given.front().begin;
   if (peer.given.empty() || begin > first) {
-    if (begin + size > turn_of_ring() && size < first) begin = 0;
+    const bool own_lines = peer.box == &box_from(rank);
+    if (begin + size > (own_lines ? 0 : turn_of_ring()) && size < first) begin = 0;
     if (begin + size > kRing) return -1;
   } else if (begin + size >= first) {
     return -1;
@@ -288,54 +314,102 @@ void end_ring() {
   if (own_socket >= 0) close(own_socket);
   if (own != nullptr) munmap(own, static_cast<std::size_t>(offset_of(ranks)));
   if (own_file >= 0) close(own_file);
-  for (Peer& peer : peers)
-    if (peer.box != nullptr) munmap(peer.box, kOfSender);
+  for (std::size_t i = 0; i < peers.size(); ++i)
+    if (peers[i].box != nullptr && i != static_cast<std::size_t>(rank)) munmap(peers[i].box, kOfSender);
   peers.clear();
   own_socket = own_file = -1;
   own = nullptr;
 }
 
-Passage take(Comm& comm, int to, int tag, std::int64_t number, std::int64_t bytes) {
+PostingWait::PostingWait(const Counted& what)
+    : what_(what), limit_ns_(what.ring_gain.load(std::memory_order_relaxed)), waits_(spins() > 0) {
+  if (const int skip = what.skip_.load(std::memory_order_relaxed); skip > 0) {
+    what.skip_.store(skip - 1, std::memory_order_relaxed);
+    waits_ = false;
+  }
+}
+
+PostingWait::~PostingWait() {
+  if (begun_ns_ == 0) return;
+  constexpr int kMostSkipped = 255;
+  const int skip = in_vain_ ? std::min(2 * what_.backoff_.load(std::memory_order_relaxed) + 1, kMostSkipped) : 0;
+  what_.backoff_.store(skip, std::memory_order_relaxed);
+  what_.skip_.store(skip, std::memory_order_relaxed);
+}
+
+bool PostingWait::over() {
+  constexpr std::int64_t kMost = 20'000;
+  const std::int64_t now = std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+  if (begun_ns_ == 0) begun_ns_ = now;
+  if (now - begun_ns_ < std::min(limit_ns_, kMost)) return false;
+  in_vain_ = true;
+  return true;
+}
+
+Passage PostingWait::take(const Comm& comm, int to, int tag, std::int64_t number, std::int64_t bytes) {
   if (number < 0 || static_cast<std::size_t>(to) >= comm.world.size()) return {};
   const int other = comm.world[static_cast<std::size_t>(to)];
-  if (other < 0 || other == rank) return {};
+  if (other < 0) return {};
   Peer* peer = reached(other);
   if (peer == nullptr) return {};
   const std::uint64_t key = key_of(comm, tag);
-  for (std::size_t i = 0; i < kProbes; ++i) {
-    Posting& posting = peer->box->postings[(place_of(key, number) + i) % kPostings];
-    std::uint32_t seen = posting.state.load(std::memory_order_acquire);
-    if (seen % kStates != kPosted || posting.key != key || posting.number != number) continue;
-    if (posting.room < bytes) return {};  // MPI says that it is too long
-    std::uint32_t entry = 0;
-    const std::int64_t at = give(*peer, bytes, entry);
-    if (at < 0) return {};
-    // The receiver looks at these once its receive is completed, after MPI's empty message.
-    posting.bytes = bytes;
-    posting.at = static_cast<std::uint64_t>(at);
-    posting.entry = entry;
-    posting.filled.store(0, std::memory_order_relaxed);
-    if (posting.state.compare_exchange_strong(seen, seen - kPosted + kTaken, std::memory_order_acq_rel))
-      return {&posting, peer->ring + at};
-    peer->box->drained[entry].store(1, std::memory_order_relaxed);  // it was withdrawn
-    return {};
+  for (;;) {
+    for (std::size_t i = 0; i < kProbes; ++i) {
+      Posting& posting = peer->box->postings[(place_of(key, number) + i) % kPostings];
+      std::uint32_t seen = posting.state.load(std::memory_order_acquire);
+      if (seen % kStates != kPosted || posting.key != key || posting.number != number) continue;
+      if (posting.room < bytes) return {};  // MPI says that it is too long
+      std::uint32_t entry = 0;
+      const std::int64_t at = give(*peer, bytes, entry);
+      if (at < 0) return {};
+      // The receiver looks at these once its receive is completed, after MPI's empty message.
+      posting.bytes = bytes;
+      posting.at = static_cast<std::uint64_t>(at);
+      posting.entry = entry;
+      posting.filled.store(0, std::memory_order_relaxed);
+      if (posting.state.compare_exchange_strong(seen, seen - kPosted + kTaken, std::memory_order_acq_rel))
+        return {&posting, peer->ring + at, &peer->prices};
+      peer->box->drained[entry].store(1, std::memory_order_relaxed);  // it was withdrawn
+      return {};
+    }
+    // Nobody else is waited for: what this rank has not posted it does not post meanwhile.
+    if (!waits_ || in_vain_ || other == rank || over()) return {};
+    relax();
   }
-  return {};
 }
 
 void fill(const Passage& passage, const Counted& what, const void* buffer) {
-  std::int64_t done = 0;
-  for (const Packer& segment : what.segments()) {
-    segment.pack(static_cast<const std::byte*>(buffer), passage.bytes + done);
-    done += segment.size();
-    passage.posting->filled.store(done, std::memory_order_release);
+  const auto* base = static_cast<const std::byte*>(buffer);
+  const auto fill_all = [&](const auto& pack) {
+    std::int64_t done = 0;
+    for (const Packer& segment : what.segments()) {
+      pack(segment, passage.bytes + done);
+      done += segment.size();
+      passage.posting->filled.store(done, std::memory_order_release);
+    }
+  };
+  const auto usually = [&](const Packer& segment, std::byte* to) { segment.pack(base, to); };
+  if (what.bytes() < FillPrices::kLeast) return fill_all(usually);
+  const bool streams = passage.prices->streams();
+  const auto begin = std::chrono::steady_clock::now();
+  if (const Scratch packed = streams ? Scratch(what.segments().front().size()) : Scratch(); packed) {
+    fill_all([&](const Packer& segment, std::byte* to) {
+      segment.pack(base, packed.data());
+      StridedCopy copy;
+      copy.block = segment.size();
+      select_copy(copy, CopyHint::streaming)(copy, packed.data(), to);
+    });
+  } else {
+    fill_all(usually);
   }
+  const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
+  passage.prices->took(streams, took.count() / static_cast<double>(what.bytes()));
 }
 
 Posting* post(Comm& comm, int from, int tag, std::int64_t number, std::int64_t bytes) {
   if (number < 0 || comm.wild || static_cast<std::size_t>(from) >= comm.world.size()) return nullptr;
   const int other = comm.world[static_cast<std::size_t>(from)];
-  if (other < 0 || other == rank) return nullptr;
+  if (other < 0) return nullptr;
   Box& box = box_from(other);
   if (box.attached.load(std::memory_order_relaxed) == 0) return nullptr;
   const std::uint64_t key = key_of(comm, tag);
@@ -367,11 +441,11 @@ std::int64_t drain(Posting* posting, const Counted& what, void* buffer) {
   const auto wait_for = [&](std::int64_t enough) {
     std::chrono::steady_clock::time_point gone{};
     for (long turn = 1; posting->filled.load(std::memory_order_acquire) < enough; ++turn) {
-      constexpr long kSpins = 4000, kSeldom = 1 << 18;
-#if defined(__x86_64__)
-      if (turn < kSpins) __builtin_ia32_pause();
-#endif
-      if (turn >= kSpins) sched_yield();
+      constexpr long kSeldom = 1 << 18;
+      if (turn < spins())
+        relax();
+      else
+        sched_yield();
       if (turn % kSeldom != 0) continue;
       if (kill(box_from(sender).process.load(std::memory_order_relaxed), 0) == 0 || errno != ESRCH) {
         gone = {};

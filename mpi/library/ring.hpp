@@ -13,7 +13,8 @@
 
 namespace tasuki::mpi {
 
-struct Posting;  // in shared memory
+struct Posting;     // in shared memory
+struct FillPrices;  // of one receiver
 
 /// Smaller messages are faster by MPI.
 inline constexpr std::int64_t kLeastShared = 2048;
@@ -26,11 +27,33 @@ bool ring_runs();
 struct Passage {
   Posting* posting = nullptr;
   std::byte* bytes = nullptr;  ///< in the ring
+  FillPrices* prices = nullptr;
   explicit operator bool() const { return posting != nullptr; }
 };
 
-/// The receive that message `number` to the rank of `comm` will meet, if it is posted and has room. Within `Counting`.
-Passage take(Comm& comm, int to, int tag, std::int64_t number, std::int64_t bytes);
+/// Looks for the receives of one message, or of several that are sent together. One that is not posted yet may be so in
+/// a moment: it is waited for, for no longer than the ring gains. If that is in vain, ever more messages of the kind
+/// are sent without a wait before it is tried again.
+class PostingWait {
+ public:
+  /// For messages of that kind.
+  explicit PostingWait(const Counted& what);
+  PostingWait(const PostingWait&) = delete;
+  PostingWait& operator=(const PostingWait&) = delete;
+  ~PostingWait();
+  /// Another message that will be looked for makes the wait as much longer as the ring gains for it.
+  void also(const Counted& what) { limit_ns_ += what.ring_gain.load(std::memory_order_relaxed); }
+  /// The receive that message `number` to the rank of `comm` will meet, if it is posted and has room. Within
+  /// `Counting`.
+  Passage take(const Comm& comm, int to, int tag, std::int64_t number, std::int64_t bytes);
+
+ private:
+  bool over();
+  const Counted& what_;
+  std::int64_t limit_ns_ = 0;
+  std::int64_t begun_ns_ = 0;  // 0: it has not been waited
+  bool waits_ = false, in_vain_ = false;
+};
 /// Packs, and lets the receiver see how far it is. After MPI has taken the empty message.
 void fill(const Passage& passage, const Counted& what, const void* buffer);
 

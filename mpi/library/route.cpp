@@ -13,6 +13,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "ring.hpp"
 #include "scratch.hpp"
 #include "session.hpp"
 
@@ -153,6 +154,21 @@ Route cheapest(const Prices& prices, std::int64_t bytes) {
   return route;
 }
 
+std::int32_t ring_gain(const Decision& decision, std::int64_t bytes) {
+  const Prices& prices = decision.prices;
+  if (prices.own <= 0 || prices.mpi <= 0) return 1;  // not known
+  Prices by_mpi = prices;
+  if (decision.route == Route::spelt) by_mpi.mpi = prices.spelt;
+  const double otherwise =
+      decision.route == Route::packed ? expected_packed(prices, bytes) : expected_by_mpi(by_mpi, bytes);
+  // The ring carries the bytes while they are packed, MPI's message before or after that, if they fit into the caches.
+  constexpr double kCarried = 0.1;  // ns a byte
+  constexpr std::int64_t kInCaches = 1 << 20;
+  const double carried = kCarried * static_cast<double>(std::min(bytes, kInCaches));
+  constexpr double kMost = 1e9;
+  return static_cast<std::int32_t>(std::clamp(otherwise + carried - expected_in_ring(prices, bytes), -kMost, kMost));
+}
+
 void decide(Counted& counted, const void* buffer, MPI_Datatype type) {
   Decision decision{};
   bool known = false;
@@ -178,6 +194,7 @@ void decide(Counted& counted, const void* buffer, MPI_Datatype type) {
     }
   }
   counted.prices = decision.prices;
+  counted.ring_gain.store(session().always ? 1 : ring_gain(decision, counted.bytes()), std::memory_order_relaxed);
   counted.own_pack = session().packing && (session().always || !decision.mpi_pack_faster);
   counted.route.store(decision.route, std::memory_order_release);
 }
@@ -201,6 +218,12 @@ Route decided_route(Counted& counted, const void* buffer, MPI_Datatype type) {
 
 Route route_of(Counted& counted, const void* buffer, MPI_Datatype type) {
   return decided_route(counted, buffer, type);
+}
+
+bool ring_pays(Counted& counted, const void* buffer, MPI_Datatype type) {
+  if (counted.contiguous || counted.bytes() < kLeastShared) return false;
+  decided_route(counted, buffer, type);
+  return counted.ring_gain.load(std::memory_order_relaxed) > 0;
 }
 
 bool packs_faster(Counted& counted, const void* buffer, MPI_Datatype type) {
@@ -227,9 +250,11 @@ double expected_packed(const Prices& prices, std::int64_t bytes) {
   return 2 * prices.own + 2 * session().copy_ns * static_cast<double>(bytes) + kCalls;
 }
 
-double expected_in_ring(const Prices& prices) {
-  constexpr double kEmptyMessage = 800;  // ns
-  return kEmptyMessage + 1.2 * prices.own;
+double expected_in_ring(const Prices& prices, std::int64_t bytes) {
+  constexpr double kEmptyMessage = 400;        // ns, more than what MPI's message takes beside packing
+  constexpr std::int64_t kInCaches = 8 << 20;  // larger ones wait for the memory, on both sides
+  const double sides = bytes < kInCaches ? 1.2 : 1.6;
+  return kEmptyMessage + sides * prices.own;
 }
 
 }  // namespace tasuki::mpi

@@ -45,6 +45,8 @@ class Typed {
   /// Whether it is known and lies in pieces.
   bool in_pieces() const { return what_ != nullptr && !what().contiguous; }
   const Counted& what() const { return **what_; }
+  /// Whether it goes through the ring where that is possible.
+  bool ring_pays() const { return what_ != nullptr && mpi::ring_pays(**what_, buffer_, type_); }
 
   /// Chooses how MPI is given it. `may_pack`: as a contiguous message.
   void choose(bool may_pack = true) {
@@ -89,6 +91,7 @@ class Typed {
     kept.buffer = buffer_;
     kept.receives = receives;
     kept.persistent = persistent;
+    kept.ring_pays = persistent && ring_pays();
     kept.active = !persistent;
     kept.call = call_;
     kept.caller = caller_;
