@@ -34,6 +34,12 @@ CUTS = Option(
     "exchange without a group barrier (`device`).",
     languages=("python",),
 )
+EDGES = Option(
+    "edges",
+    "name",
+    "What fills shadows outside the grid, by field and dimension: 'u: i=-cell, j=face; p: i=face/none' "
+    "(docs/staggered.md).",
+)
 ORDERED = Option("ordered", "flag", "Reductions combine in rank order, whatever the algorithm.")
 WHERE = Option("where", "where", "Of a barrier, which has no memory to tell.", "TASUKI_HOST")
 TUNE = Option(
@@ -65,9 +71,21 @@ TRANSFER = Options(
 HALO = Options(
     "halo",
     "HaloOptions",
-    (PATH, ENGINE, BLOCKS, CORNERS, REVERSE, ALTERNATING, TUNE, CORRECT, NAME, CUTS),
+    (PATH, ENGINE, BLOCKS, CORNERS, REVERSE, ALTERNATING, TUNE, CORRECT, NAME, EDGES, CUTS),
     later="tune",
-    python=("corners", "reverse", "alternating", "path", "engine", "blocks", "cuts", "tune", "correct", "name"),
+    python=(
+        "corners",
+        "reverse",
+        "alternating",
+        "edges",
+        "path",
+        "engine",
+        "blocks",
+        "cuts",
+        "tune",
+        "correct",
+        "name",
+    ),
 )
 EXCHANGE = Options(
     "exchange",
@@ -364,7 +382,8 @@ OPERATIONS = unique(
             {"python": "width", "fortran": "width"},
         ),
         options=HALO,
-        says="Cells outside a grid that is not periodic are left alone. A field with two copies is exchanged in the "
+        says="Cells outside a grid that is not periodic are left alone, except at `edges` that are "
+        "mirrored. A field with two copies is exchanged in the "
         "copy that is current at the start.",
     ),
     Operation(

@@ -32,21 +32,23 @@ contains
   ! in two or more dimensions. reverse: add every shadow cell into the cell's owner. alternating: fields with two copies
   ! are swapped exactly once between two starts. path, engine: 'auto', or what is to be taken. blocks: what an exchange
   ! on a GPU may take. tune: so many candidates are tried while it is made, and the fastest is kept. correct (true): what
-  ! the first epochs take may correct prices for what is made later. name: what plans, errors and traces call it. Collective.
+  ! the first epochs take may correct prices for what is made later. name: what plans, errors and traces call it.
+  ! edges: what fills shadows outside the grid (docs/staggered.md); i is the slowest dimension in memory, the last one
+  ! here. Collective.
   subroutine halo_of_many(halo, fields, width, lower, upper, corners, reverse, alternating, path, engine, blocks, tune, &
-      correct, name, stat, errmsg)
+      correct, name, edges, stat, errmsg)
     type(tasuki_operation), intent(inout) :: halo
     type(tasuki_field), intent(in) :: fields(:)
     integer, intent(in), optional :: width, lower(:, :), upper(:, :), blocks, tune
     logical, intent(in), optional :: corners, reverse, alternating, correct
-    character(*), intent(in), optional :: path, engine, name
+    character(*), intent(in), optional :: path, engine, name, edges
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_halo_options) :: options
     type(c_field_info) :: info
     type(c_width), target :: widths(size(fields))
     type(c_ptr) :: given
-    character(kind=c_char), allocatable, target :: path_letters(:), engine_letters(:), name_letters(:)
+    character(kind=c_char), allocatable, target :: path_letters(:), engine_letters(:), name_letters(:), edge_letters(:)
     logical :: fit
     integer :: f
     given = c_null_ptr
@@ -79,24 +81,25 @@ contains
     if (present(tune)) options%tune = int(tune, c_int)
     options%correct = flag(correct, 1)
     options%name = c_text(name_letters, name)
+    options%edges = c_text(edge_letters, edges)
     call finish(c_halo_create(int(size(fields), c_int), fields%handle, given, options, halo%handle), stat, errmsg)
   end subroutine
 
   ! The same for one field, whose lower and upper have an entry a dimension.
   subroutine halo_of_one(halo, field, width, lower, upper, corners, reverse, alternating, path, engine, blocks, tune, &
-      correct, name, stat, errmsg)
+      correct, name, edges, stat, errmsg)
     type(tasuki_operation), intent(inout) :: halo
     type(tasuki_field), intent(in) :: field
     integer, intent(in), optional :: width, lower(:), upper(:), blocks, tune
     logical, intent(in), optional :: corners, reverse, alternating, correct
-    character(*), intent(in), optional :: path, engine, name
+    character(*), intent(in), optional :: path, engine, name, edges
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     integer, allocatable :: below(:, :), above(:, :) ! not allocated: not present
     if (present(lower)) below = reshape(lower, [size(lower), 1])
     if (present(upper)) above = reshape(upper, [size(upper), 1])
     call halo_of_many(halo, [field], width, below, above, corners, reverse, alternating, path, engine, blocks, tune, &
-        correct, name, stat, errmsg)
+        correct, name, edges, stat, errmsg)
   end subroutine
 
   ! Begins the next epoch: on the host, or as work of a CUDA stream (c_null_ptr: the default one). Local.

@@ -50,7 +50,24 @@ enum class DType : std::uint8_t {
 ///   NaN equals a NaN.
 /// * `own`: a function of the user's (`Operator` in collectives.hpp), which may depend on the order; in host memory
 /// only.
-enum class ReduceOp : std::uint8_t { sum, product, min, max, band, bor, bxor, land, lor, lxor, minloc, maxloc, own };
+/// * `negate`: the source with its sign changed; the destination is not read. Of the edges of halos, and of no
+/// reduction.
+enum class ReduceOp : std::uint8_t {
+  sum,
+  product,
+  min,
+  max,
+  band,
+  bor,
+  bxor,
+  land,
+  lor,
+  lxor,
+  minloc,
+  maxloc,
+  own,
+  negate
+};
 
 #if !defined(__CUDACC_RTC__)  // what follows is for the host
 
@@ -63,8 +80,17 @@ std::int64_t size_of(DType type);  ///< Bytes of one element, padding included; 
 
 /// Whether `op` has a meaning for elements of `type`: `sum` and `product` for integers, floats and complex numbers,
 /// `min` and `max` for integers and floats, bitwise and logical operators for integers, `minloc` and `maxloc` for
-/// pairs, `own` for all. False for `none` and for values that are no enumerators.
+/// pairs, `own` for all. False for `none`, for values that are no enumerators, and for `negate`, which combines
+/// nothing.
 bool defined(ReduceOp op, DType type);
+
+/// Whether elements can change their sign: signed integers, floats and complex numbers.
+bool has_sign(DType type);
+
+/// Whether what moves as elements of `type` by `op` is combined with the destination, and does not replace it.
+inline bool accumulates(DType type, ReduceOp op) {
+  return type != DType::none && op != ReduceOp::negate;
+}
 
 #endif
 

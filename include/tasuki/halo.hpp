@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <utility>
 #include <vector>
 
 #include "tasuki/field.hpp"
@@ -33,6 +32,16 @@ struct HaloOptions : OperationOptions {
   /// are missing have none. Each piece is packed apart, which costs a few bytes a piece. For kernels whose blocks
   /// exchange barrier-free (KernelGroup::cells): cut where the cells of two blocks meet, on all ranks.
   std::vector<std::vector<std::int64_t>> cuts = {};
+  /// What fills shadows outside the grid, by field and dimension: `u: i=-cell, j=face; p: i=face/none`. Fields are
+  /// named as they were made, with `;` between them; a list that names none is that of the others. Dimensions are `i`
+  /// (0, the slowest in memory) to `o`; two words with `/` between them are the lower and the upper side. `face`:
+  /// mirrored about the outer face of the outermost cell (shadow cell -1 gets cell 0). `cell`: about the middle of that
+  /// cell (shadow cell -1 gets cell 1), for values that lie on the wall. `-face`, `-cell`: the same with the sign
+  /// changed; twice changed, in a corner of two such edges, is not changed. `none`, and what is left out: left alone.
+  /// Elements that change their sign are signed integers, floats or complex numbers. Of a dimension that is not
+  /// periodic, with at least as many cells as are mirrored. In `reverse` mirrored shadows are added into the cells that
+  /// they are images of, and no sign can change. The same text on all ranks.
+  std::string edges = {};
 };
 
 /// What `overlap` does if its width is narrower than what the halo sends or adds to.
@@ -53,8 +62,13 @@ class Halo : public Operation {
  private:
   friend void overlap(Halo& halo, const FieldBase& field, const Width& width,
                       const std::function<void(const Box&)>& compute, Narrow narrow);
-  Width reach(const FieldBase& field) const;
-  std::vector<std::pair<int, Width>> widths_;  // of the context's objects that are its fields
+  struct Reach {
+    int number = -1;  // of the context's object that is the field
+    Width width;
+    Width mirrored;  // the owned cells from each side on that an edge mirrors; 0: it mirrors none
+  };
+  Reach reach(const FieldBase& field) const;
+  std::vector<Reach> reaches_;
 };
 
 /// Helper for overlap: calls `compute` for every boundary box of `field` (cells within `width` of a side), starts the
@@ -62,7 +76,8 @@ class Halo : public Operation {
 /// disjoint, and together all owned cells. `compute` must not call operations of the same context. For a field with two
 /// copies call it after `swap`: `compute` then writes the current copy. In every dimension in which there are
 /// neighbours `width.lo` must reach the `hi` of the halo's width for this field (for a field that is not in the halo:
-/// of its widest), and `width.hi` its `lo`; `Error` on every rank if not, unless that is `meant`.
+/// of its widest), and `width.hi` its `lo`, and each must reach the cells that an edge mirrors; `Error` on every rank
+/// if not, unless that is `meant`.
 void overlap(Halo& halo, const FieldBase& field, const Width& width, const std::function<void(const Box&)>& compute,
              Narrow narrow = Narrow::refused);
 

@@ -89,7 +89,7 @@ struct Loop {
 struct Command {
   Verb verb = Verb::copy;
   DType dtype = DType::none;    ///< reduce
-  ReduceOp op = ReduceOp::sum;  ///< reduce: must be `defined` for `dtype`
+  ReduceOp op = ReduceOp::sum;  ///< reduce: must be `defined` for `dtype`, or `negate`
   bool credit = false;          ///< wait: permission was granted in advance, so the first `lag` epochs need no signal
   std::int16_t path = 0;        ///< index into `Plan::paths`: the path that emitted the command and carries it
   /// The same for all commands of a lane. On no rank does a command wait for what one of a later stage does. So who has
@@ -115,7 +115,8 @@ struct Command {
 };
 
 /// Post-condition: in every epoch, the bytes that the strided copies name in `src` (as they were when its owner
-/// started) end up in `dst`, which this rank owns, copied or (`dtype` != none) combined by `op`. Every byte of `dst`
+/// started) end up in `dst`, which this rank owns, copied or (`dtype` != none) combined by `op`, or with the sign of
+/// their elements changed (`op` negate). Every byte of `dst`
 /// that is named is written exactly once. Exception: several contributions to one byte may be reduced; each is combined
 /// exactly once, all with one type and operator. They are combined with the bytes that a copy of another expectation
 /// brings there, or, if there is none, with what the user of `dst` had there before the start.

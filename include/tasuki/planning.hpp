@@ -42,6 +42,7 @@ struct HaloShape {
   bool reverse = false;
   bool alternating = false;
   std::vector<std::vector<std::int64_t>> cuts = {};
+  std::string edges = {};
   std::string path = "auto";
 };
 

@@ -67,7 +67,8 @@ void make_field_shape(PyFieldShape* self, const std::string& name, nb::handle dt
 Planned plan_halo(const Machine& machine, const std::vector<std::int64_t>& extents,
                   const std::vector<nb::object>& fields, const std::optional<std::vector<int>>& split,
                   const std::variant<Truth, std::vector<Truth>>& periodic, const Cuts& cuts, Truth reorder,
-                  const Mapping& mapping, Truth corners, Truth reverse, Truth alternating, const std::string& path) {
+                  const Mapping& mapping, Truth corners, Truth reverse, Truth alternating, const std::string& edges,
+                  const std::string& path) {
   HaloShape halo;
   halo.extents = extents;
   if (split) halo.grid.split = *split;
@@ -88,6 +89,7 @@ Planned plan_halo(const Machine& machine, const std::vector<std::int64_t>& exten
   halo.corners = corners;
   halo.reverse = reverse;
   halo.alternating = alternating;
+  halo.edges = edges;
   halo.path = path;
   return plan(machine, halo);
 }
@@ -356,9 +358,10 @@ shared: memory that peers can map, such as Tasuki's own; False: the user's own.)
            [](const Planned& planned) { return fmt::format("<tasuki.Planned for {} ranks>", planned.ranks()); });
   m.def("_plan_halo", plan_halo, nb::arg("machine"), nb::arg("extents"), nb::arg("fields"), nb::arg("split").none(),
         nb::arg("periodic"), nb::arg("cuts").none(), nb::arg("reorder"), nb::arg("mapping").none(), nb::arg("corners"),
-        nb::arg("reverse"), nb::arg("alternating"), nb::arg("path"),
+        nb::arg("reverse"), nb::arg("alternating"), nb::arg("edges"), nb::arg("path"),
         nb::sig("def _plan_halo(machine: Machine, extents: Any, fields: Any, split: Any, periodic: Any, cuts: Any, "
-                "reorder: Any, mapping: Any, corners: Any, reverse: Any, alternating: Any, path: str) -> Planned"));
+                "reorder: Any, mapping: Any, corners: Any, reverse: Any, alternating: Any, edges: str, path: str) -> "
+                "Planned"));
   m.def("_plan_transfer", plan_transfer, nb::arg("machine"), nb::arg("source"), nb::arg("target"), nb::arg("memory"),
         nb::arg("shared"), nb::arg("path"),
         nb::sig("def _plan_transfer(machine: Machine, source: Any, target: Any, memory: str, shared: Any, path: str) "

@@ -61,6 +61,7 @@ def plan_halo(
     corners: Truth = True,
     reverse: Truth = False,
     alternating: Truth = False,
+    edges: str = "",
     path: str = "auto",
 ) -> Planned:
     """The plans of a halo exchange on all ranks of `machine`. Local.
@@ -69,7 +70,7 @@ def plan_halo(
     `Grid`.
     fields: a name, a `FieldShape`, or a list of these. Names have the `dtype`, `shadow`, `width`, `copies`, `pad`,
     `memory` and `shared` given here, which are those of `FieldShape`.
-    corners, reverse, alternating, path: as for `Halo`.
+    corners, reverse, alternating, edges, path: as for `Halo`.
     Raises tasuki.Error where the live classes would.
     """
     entries = [fields] if isinstance(fields, (str, FieldShape)) else list(fields)
@@ -80,7 +81,8 @@ def plan_halo(
         for entry in entries
     ]
     return _core._plan_halo(
-        machine, list(extents), shapes, split, periodic, cuts, reorder, mapping, corners, reverse, alternating, path
+        *(machine, list(extents), shapes, split, periodic, cuts, reorder, mapping, corners, reverse, alternating),
+        *(edges, path),
     )
 
 

@@ -18,9 +18,16 @@ std::int64_t until_cut(const std::vector<std::int64_t>& cuts, std::int64_t globa
   return next == cuts.end() ? count : std::min(count, *next - global);
 }
 
+// The same of cells that go down from a global index.
+std::int64_t down_to_cut(const std::vector<std::int64_t>& cuts, std::int64_t global, std::int64_t count) {
+  const auto next = std::upper_bound(cuts.begin(), cuts.end(), global);
+  return next == cuts.begin() ? count : std::min(count, global - *(next - 1) + 1);
+}
+
 // The segments of a dimension for every coordinate.
 std::vector<Segment> segments_of(const Decomposition& cut, int d, std::int64_t lo, std::int64_t hi,
-                                 std::int64_t shadow_lo, const std::vector<std::int64_t>& more_cuts) {
+                                 std::int64_t shadow_lo, const std::vector<std::int64_t>& more_cuts, const Edge& below,
+                                 const Edge& above) {
   std::vector<Segment> result;
   const auto dim = static_cast<std::size_t>(d);
   const std::vector<std::int64_t>& cuts = cut.cuts[dim];
@@ -30,6 +37,18 @@ std::vector<Segment> segments_of(const Decomposition& cut, int d, std::int64_t l
     const std::int64_t end = cuts[static_cast<std::size_t>(coord) + 1];
     if (begin == end) continue;  // a rank without cells has no shadow
     int ordinal = 0;
+    // Outside the grid. The global indices of a cell and of its image have the sum `mirror`.
+    const auto outside = [&](std::int64_t from, std::int64_t to, int side, const Edge& edge, std::int64_t mirror) {
+      for (std::int64_t at = from; at < to && edge.mirror != Edge::Mirror::none;) {
+        const std::int64_t global = mirror - at;
+        const int owner = owner_of(cuts, global);
+        const std::int64_t first = cuts[static_cast<std::size_t>(owner)];
+        const std::int64_t count = down_to_cut(more_cuts, global, std::min(to - at, global - first + 1));
+        result.push_back({coord, owner, side, ordinal++, at - begin + shadow_lo, global - first + shadow_lo, count,
+                          true, edge.negates});
+        at += count;
+      }
+    };
     const auto shadow = [&](std::int64_t from, std::int64_t to, int side) {
       if (!cut.periodic[dim]) {
         from = std::clamp<std::int64_t>(from, 0, extent);
@@ -45,6 +64,7 @@ std::vector<Segment> segments_of(const Decomposition& cut, int d, std::int64_t l
         at += count;
       }
     };
+    outside(begin - lo, std::min<std::int64_t>(begin, 0), -1, below, below.mirror == Edge::Mirror::face ? -1 : 0);
     shadow(begin - lo, begin, -1);
     for (std::int64_t at = begin; at < end;) {
       const std::int64_t count = until_cut(more_cuts, at, end - at);
@@ -52,6 +72,8 @@ std::vector<Segment> segments_of(const Decomposition& cut, int d, std::int64_t l
       at += count;
     }
     shadow(end, end + hi, +1);
+    outside(std::max(end, extent), end + hi, +1, above,
+            above.mirror == Edge::Mirror::face ? 2 * extent - 1 : 2 * extent - 2);
   }
   return result;
 }
@@ -74,14 +96,14 @@ std::int64_t round_of(const Decomposition& cut, const std::string& direction, co
 }  // namespace
 
 HaloGeometry::HaloGeometry(const Placement& placement, const Width& width, const Width& shadow, bool corners,
-                           const Cuts& cuts)
+                           const Cuts& cuts, const Edges& edges)
     : placement_(placement), corners_(corners) {
   const Decomposition& cut = placement.cut;
   for (int d = 0; d < cut.ndims(); ++d) {
     const auto i = static_cast<std::size_t>(d);
     Dimension dim;
     dim.all = segments_of(cut, d, width.lo[i], width.hi[i], shadow.lo[i],
-                          i < cuts.size() ? cuts[i] : std::vector<std::int64_t>());
+                          i < cuts.size() ? cuts[i] : std::vector<std::int64_t>(), edges.lo[i], edges.hi[i]);
     dim.received.resize(static_cast<std::size_t>(cut.split[i]));
     dim.owned.resize(static_cast<std::size_t>(cut.split[i]));
     for (std::size_t s = 0; s < dim.all.size(); ++s) {
@@ -105,6 +127,8 @@ Piece HaloGeometry::piece(const std::vector<const Segment*>& chosen) const {
     piece.owner_at[d] = s.owner_at;
     piece.receiver_at[d] = s.receiver_at;
     piece.count[d] = s.count;
+    piece.mirrored[d] = s.mirrored;
+    piece.negated = piece.negated != s.negated;
     piece.seq = piece.seq * dims_[d].radix + s.ordinal;
     piece.direction += s.side < 0 ? '-' : s.side > 0 ? '+' : '0';
   }

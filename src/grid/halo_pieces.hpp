@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "grid/edges.hpp"
 #include "grid/placement.hpp"
 
 namespace tasuki {
@@ -18,6 +19,8 @@ struct Segment {
   std::int64_t receiver_at = 0;  ///< local index of the first cell at the receiver
   std::int64_t owner_at = 0;     ///< and at the owner
   std::int64_t count = 0;
+  bool mirrored = false;  ///< the owner's cells go down from `owner_at`
+  bool negated = false;
 };
 
 /// A box of cells that `owner` owns and `receiver` has in its shadow; extents in cells, local starts on both sides.
@@ -28,20 +31,24 @@ struct Piece {
   Index owner_at{};
   Index receiver_at{};
   Index count{};
-  std::string direction;   ///< `-0+`, as the receiver sees it
-  std::int64_t round = 0;  ///< of `Move::round`: pairs of neighbours exchange in the same round
+  std::array<bool, kMaxDims> mirrored{};  ///< the owner's cells go down from `owner_at` in these dimensions
+  bool negated = false;                   ///< values change their sign
+  std::string direction;                  ///< `-0+`, as the receiver sees it
+  std::int64_t round = 0;                 ///< of `Move::round`: pairs of neighbours exchange in the same round
 };
 
 /// Where pieces are cut besides: global indices by dimension, ascending. Missing dimensions have none.
 using Cuts = std::vector<std::vector<std::int64_t>>;
 
 /// The geometry of a halo on a grid: made once, asked for every rank. Because shadows are intersected with whatever box
-/// owns the cell, uneven splits, empty ranks, wrapped edges and widths beyond the next rank need no special case.
+/// owns the cell, uneven splits, empty ranks, wrapped or mirrored edges and widths beyond the next rank need no special
+/// case.
 class HaloGeometry {
  public:
-  /// `shadow` is what a field allocates, `width` how much of it takes part. The placement must outlive this.
-  HaloGeometry(const Placement& placement, const Width& width, const Width& shadow, bool corners,
-               const Cuts& cuts = {});
+  /// `shadow` is what a field allocates, `width` how much of it takes part. The placement must outlive this. Mirrored
+  /// edges: of dimensions that are not periodic and have the cells that a mirror shows.
+  HaloGeometry(const Placement& placement, const Width& width, const Width& shadow, bool corners, const Cuts& cuts = {},
+               const Edges& edges = {});
 
   /// The pieces in which `rank` is owner or receiver: first those that it receives, in a fixed order.
   std::vector<Piece> pieces(int rank) const;

@@ -41,7 +41,7 @@ constexpr OpEntry kOps[] = {
     {ReduceOp::max, "max"},   {ReduceOp::band, "band"},       {ReduceOp::bor, "bor"},
     {ReduceOp::bxor, "bxor"}, {ReduceOp::land, "land"},       {ReduceOp::lor, "lor"},
     {ReduceOp::lxor, "lxor"}, {ReduceOp::minloc, "minloc"},   {ReduceOp::maxloc, "maxloc"},
-    {ReduceOp::own, "own"},
+    {ReduceOp::own, "own"},   {ReduceOp::negate, "negate"},
 };
 
 template <class Entry, std::size_t N>
@@ -118,8 +118,17 @@ bool defined(ReduceOp op, DType type) {
       return kind == Kind::pair;
     case ReduceOp::own:
       return kind != Kind::none;
+    case ReduceOp::negate:
+      return false;
   }
   return false;
+}
+
+bool has_sign(DType type) {
+  const TypeEntry* e = find(kTypes, type);
+  if (e == nullptr) return false;
+  const bool is_unsigned = type >= DType::u8 && type <= DType::u64;
+  return (e->kind == Kind::integer && !is_unsigned) || e->kind == Kind::real || e->kind == Kind::complex;
 }
 
 }  // namespace tasuki

@@ -84,7 +84,7 @@ CopyFunction select_reduce(const StridedCopy& copy, DType type, ReduceOp op) {
   const std::int64_t element = size_of(type);
   if (op == ReduceOp::own)
     throw Error("select_reduce: the operator is the user's own, a function that whoever runs the plan must know");
-  if (!defined(op, type)) {
+  if (op == ReduceOp::negate ? !has_sign(type) : !defined(op, type)) {
     throw Error(
         fmt::format("select_reduce: the operator {} is not defined for elements of type {}; see `defined` in "
                     "tasuki/dtype.hpp for what goes together",

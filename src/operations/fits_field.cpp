@@ -52,6 +52,19 @@ class Part {
     return cell;
   }
 
+  /// Whether a shadow cell shows the owned one: it is the same cell, or outside the grid its image in a mirror.
+  bool shows(const Index& shadow, const Index& owned) const {
+    for (int d = 0; d < grid_.ndims(); ++d) {
+      const auto i = static_cast<std::size_t>(d);
+      if (shadow[i] == owned[i]) continue;
+      const std::int64_t face = shadow[i] < 0 ? -1 : 2 * grid_.extent(d) - 1;
+      const std::int64_t mirror = shadow[i] + owned[i];  // about the face, or about the cell inside it
+      const bool outside = shadow[i] < 0 || shadow[i] >= grid_.extent(d);
+      if (!outside || (mirror != face && mirror != face + (shadow[i] < 0 ? 1 : -1))) return false;
+    }
+    return true;
+  }
+
  private:
   const Grid& grid_;
   Box own_;
@@ -91,9 +104,9 @@ std::string field_misfit(const Plan& plan, const std::vector<PlanMemory>& memory
           to.name);
     if (from.name != to.name)
       return fmt::format("the plan fills field '{}' from '{}'; a halo keeps fields apart", to.name, from.name);
-    const bool adds = e.dtype != DType::none;
-    if (adds && e.dtype != field->dtype())
-      return fmt::format("the plan adds {} to field '{}', whose elements are {}", to_string(e.dtype), to.name,
+    const bool adds = accumulates(e.dtype, e.op);
+    if (e.dtype != DType::none && e.dtype != field->dtype())
+      return fmt::format("the plan combines {} in field '{}', whose elements are {}", to_string(e.dtype), to.name,
                          to_string(field->dtype()));
     const Part source(*field, from.rank);
     const Part target(*field, to.rank);
@@ -103,7 +116,8 @@ std::string field_misfit(const Plan& plan, const std::vector<PlanMemory>& memory
       const Part::Cell a = source.at(src);
       const Part::Cell b = target.at(dst);
       // A halo brings an owned cell into a shadow of it; the reverse adds the shadow to the cell.
-      const bool fits = a.there && b.there && a.owned != adds && b.owned == adds && a.global == b.global;
+      const bool fits = a.there && b.there && a.owned != adds && b.owned == adds &&
+                        target.shows(adds ? a.global : b.global, adds ? b.global : a.global);
       if (fits || !wrong.empty()) return;
       const auto name = [&](const Part::Cell& cell, int rank) {
         if (!cell.there) return fmt::format("what is no cell on rank {}", rank);

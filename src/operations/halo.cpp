@@ -33,6 +33,12 @@ FieldOfRank field_of_rank(const HaloField& entry, const FieldBase& first, bool n
   return own;
 }
 
+std::vector<Edges> edges_of(const std::vector<HaloField>& fields, const HaloOptions& options) {
+  std::vector<std::string> names;
+  for (const HaloField& entry : fields) names.push_back(entry.field.name());
+  return edges_from(options.edges, names);
+}
+
 UserBuffer buffer_of(const FieldBase& field, bool alternating) {
   const FieldBase::Storage& storage = *FieldAccess::storage(field);
   UserBuffer buffer;
@@ -80,7 +86,8 @@ Description describe(const std::vector<HaloField>& fields, const HaloOptions& op
   }
   const Context& context = first.grid().context();
   std::vector<FieldCells> cells = cells_of(own, fields, context.rank());
-  HaloOfRank shape(context.rank(), std::move(own), options.corners, options.reverse, options.alternating, options.cuts);
+  HaloOfRank shape(context.rank(), std::move(own), options.corners, options.reverse, options.alternating, options.cuts,
+                   options.edges);
   Description d = description_with(context, shape, std::move(buffers));
   if (d.agreement.complains()) return d;
   d.attempt.locally("keeping the fields of a halo", [&] {
@@ -94,18 +101,33 @@ Description describe(const std::vector<HaloField>& fields, const HaloOptions& op
 
 Halo::Halo(const std::vector<HaloField>& fields, const HaloOptions& options) {
   Description description = describe(fields, options);
-  for (const auto& [field, width] : fields) widths_.emplace_back(FieldAccess::storage(field)->number, width);
   state_ = std::make_shared<State>(fields[0].field.grid().context(), std::move(description), options);
+  const std::vector<Edges> edges = edges_of(fields, options);
+  for (const auto& [field, width] : fields) {
+    Reach& reach = reaches_.emplace_back(Reach{FieldAccess::storage(field)->number, width, Width(0)});
+    const Edges& mine = edges[reaches_.size() - 1];
+    const auto mirrored = [](const Edge& edge, std::int64_t cells) {
+      return edge.mirror == Edge::Mirror::none || cells == 0 ? 0 : cells + (edge.mirror == Edge::Mirror::cell ? 1 : 0);
+    };
+    for (std::size_t d = 0; d < kMaxDims; ++d) {
+      reach.mirrored.lo[d] = mirrored(mine.lo[d], width.lo[d]);
+      reach.mirrored.hi[d] = mirrored(mine.hi[d], width.hi[d]);
+    }
+  }
 }
 
-Width Halo::reach(const FieldBase& field) const {
-  Width widest;
-  for (const auto& [number, width] : widths_) {
-    if (number == FieldAccess::storage(field)->number) return width;
+Halo::Reach Halo::reach(const FieldBase& field) const {
+  Reach widest{-1, Width(0), Width(0)};
+  const auto widen = [](Width& all, const Width& one) {
     for (std::size_t d = 0; d < kMaxDims; ++d) {
-      widest.lo[d] = std::max(widest.lo[d], width.lo[d]);
-      widest.hi[d] = std::max(widest.hi[d], width.hi[d]);
+      all.lo[d] = std::max(all.lo[d], one.lo[d]);
+      all.hi[d] = std::max(all.hi[d], one.hi[d]);
     }
+  };
+  for (const Reach& one : reaches_) {
+    if (one.number == FieldAccess::storage(field)->number) return one;
+    widen(widest.width, one.width);
+    widen(widest.mirrored, one.mirrored);
   }
   return widest;
 }
@@ -113,17 +135,19 @@ Width Halo::reach(const FieldBase& field) const {
 void overlap(Halo& halo, const FieldBase& field, const Width& width, const std::function<void(const Box&)>& compute,
              Narrow narrow) {
   const Grid& grid = field.grid();
-  const Width reach = halo.reach(field);
+  const Halo::Reach reach = halo.reach(field);
   for (int d = 0; d < grid.ndims() && narrow == Narrow::refused; ++d) {
     const auto i = static_cast<std::size_t>(d);
-    if (grid.split(d) == 1 && !grid.periodic(d)) continue;
+    const bool alone = grid.split(d) == 1 && !grid.periodic(d);
     // What is sent downwards fills the upper shadow of the neighbour below.
-    if (width.lo[i] >= reach.hi[i] && width.hi[i] >= reach.lo[i]) continue;
+    const std::int64_t below = std::max(alone ? 0 : reach.width.hi[i], reach.mirrored.lo[i]);
+    const std::int64_t above = std::max(alone ? 0 : reach.width.lo[i], reach.mirrored.hi[i]);
+    if (width.lo[i] >= below && width.hi[i] >= above) continue;
     throw Error(fmt::format(
         "overlap: rank {}: argument 'width' is {}/{} (below/above) in dimension {}, but the halo sends {}/{} "
         "cells there, which would not all be computed before it starts; give a width of at least {}/{}, or "
         "say Narrow::meant",
-        grid.context().rank(), width.lo[i], width.hi[i], d, reach.hi[i], reach.lo[i], reach.hi[i], reach.lo[i]));
+        grid.context().rank(), width.lo[i], width.hi[i], d, below, above, below, above));
   }
   for (const Box& box : field.boundary(width)) compute(box);
   halo.start();

@@ -172,7 +172,7 @@ void compose_links(Composer& composer) {
     protocol.recv(builder, link);
     protocol.close_recv(builder, link);
     for (std::size_t i = 0; i < members.size(); ++i) {
-      if (moves[members[i]].add == DType::none) continue;
+      if (!accumulates(moves[members[i]].add, moves[members[i]].op)) continue;
       const int first = link.first_commands.empty() ? link.commands[i] : link.first_commands[i];
       additions.emplace_back(moves[members[i]].seq, first, link.commands[i]);
     }
@@ -189,7 +189,7 @@ void compose_links(Composer& composer) {
   for (const std::size_t i : arriving) {
     const Move& move = moves[i];
     builder.expect(composer.user_buffer(move.src_rank, move.src), composer.user_buffer(move.dst_rank, move.dst),
-                   move.copies, move.add, move.op, move.add != DType::none);
+                   move.copies, move.add, move.op, accumulates(move.add, move.op));
   }
   // Floating-point sums depend on their order. So all additions form one fixed chain, whatever their paths are.
   std::sort(additions.begin(), additions.end());

@@ -31,7 +31,7 @@ struct Move {
   int src = 0;  ///< user buffer of the source rank
   int dst = 0;  ///< user buffer of the destination rank
   std::vector<StridedCopy> copies;
-  DType add = DType::none;  ///< not `none`: combine with the destination by `op`, do not overwrite
+  DType add = DType::none;  ///< not `none`: combine with the destination by `op`, do not overwrite; or change signs
   ReduceOp op = ReduceOp::sum;
   bool mutual = false;     ///< moves go the other way between these two ranks as well; `mark_mutual` sets it
   std::int64_t whole = 0;  ///< if this is a part of a larger piece: bytes of that piece

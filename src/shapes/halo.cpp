@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "grid/placement.hpp"
@@ -18,6 +19,26 @@ namespace {
 // More than a field has on any rank: its pieces stay together, so that paths can treat them together.
 constexpr std::int64_t kPiecesPerField = std::int64_t{1} << 48;
 
+// The order in memory of a field that is in C order.
+MemoryOrder c_order(const Placement& placement, const HaloBuffer& field, int rank) {
+  const std::vector<std::int64_t> extents = memory_extents(placement, field, rank);
+  MemoryOrder order;
+  std::int64_t stride = field.element_bytes;
+  for (std::size_t d = extents.size(); d-- > 0; stride *= extents[d]) order.strides[d] = stride;
+  return order;
+}
+
+// As `cells_of`, but from `at` down in the dimensions that are mirrored.
+Layout mirrored_cells_of(const Placement& placement, const HaloBuffer& field, int rank, const Piece& piece) {
+  MemoryOrder order = field.orders ? (*field.orders)[static_cast<std::size_t>(rank)] : c_order(placement, field, rank);
+  for (std::size_t d = 0; d < kMaxDims; ++d) {
+    if (!piece.mirrored[d]) continue;
+    order.origin += 2 * piece.owner_at[d] * order.strides[d];
+    order.strides[d] = -order.strides[d];
+  }
+  return box_layout(order, field.element_bytes, placement.ndims(), piece.owner_at, piece.count);
+}
+
 Layout cells_of(const Placement& placement, const HaloBuffer& field, int rank, const Index& at, const Index& count) {
   if (field.orders)
     return box_layout((*field.orders)[static_cast<std::size_t>(rank)], field.element_bytes, placement.ndims(), at,
@@ -25,6 +46,31 @@ Layout cells_of(const Placement& placement, const HaloBuffer& field, int rank, c
   const std::vector<std::int64_t> extents = memory_extents(placement, field, rank);
   return Layout::subarray(extents, std::span(count.data(), extents.size()), std::span(at.data(), extents.size()),
                           Layout::bytes(field.element_bytes));
+}
+
+// What is wrong with the edges of dimension d; empty: nothing.
+std::string complaint_about_edges(const HaloBuffer& field, const Placement& placement, int d) {
+  const auto i = static_cast<std::size_t>(d);
+  for (const auto& [edge, width, side] : {std::tuple{field.edges.lo[i], field.width.lo[i], "below"},
+                                          std::tuple{field.edges.hi[i], field.width.hi[i], "above"}}) {
+    if (edge.mirror == Edge::Mirror::none) continue;
+    if (d >= placement.ndims())
+      return fmt::format("option 'edges' mirrors dimension {} of field {}, whose grid has {}", d, field.name,
+                         placement.ndims());
+    if (placement.cut.periodic[i])
+      return fmt::format(
+          "option 'edges' mirrors field {} in dimension {}, which is periodic and so has no edge; make the grid with "
+          "periodic = false there, or leave the dimension out",
+          field.name, d);
+    const std::int64_t most = placement.cut.extents[i] - (edge.mirror == Edge::Mirror::cell ? 1 : 0);
+    if (width > most)
+      return fmt::format(
+          "option 'edges' mirrors {} cells of field {} {} dimension {}, but the grid has {} that the mirror shows; "
+          "give a "
+          "smaller width",
+          width, field.name, side, d, most);
+  }
+  return {};
 }
 
 }  // namespace
@@ -58,9 +104,9 @@ std::string complaint_about(const Cuts& cuts, const Placement& placement) {
   return {};
 }
 
-// What is wrong with a field's part in a halo of `dims` dimensions; empty: nothing.
-std::string complaint_about(const HaloBuffer& field, int dims, bool reverse) {
-  for (int d = 0; d < dims; ++d) {
+// What is wrong with a field's part in a halo; empty: nothing.
+std::string complaint_about(const HaloBuffer& field, const Placement& placement, bool reverse) {
+  for (int d = 0; d < placement.ndims(); ++d) {
     const auto i = static_cast<std::size_t>(d);
     const auto& [width, shadow] = std::pair{field.width, field.shadow};
     if (width.lo[i] < 0 || width.hi[i] < 0 || width.lo[i] > shadow.lo[i] || width.hi[i] > shadow.hi[i])
@@ -72,6 +118,21 @@ std::string complaint_about(const HaloBuffer& field, int dims, bool reverse) {
   if (reverse && field.dtype == DType::none)
     return fmt::format("reverse needs numbers to add, but the elements of field {} ({} bytes each) are not", field.name,
                        field.element_bytes);
+  bool negates = false;
+  for (int d = 0; d < kMaxDims; ++d) {
+    if (std::string wrong = complaint_about_edges(field, placement, d); !wrong.empty()) return wrong;
+    const auto i = static_cast<std::size_t>(d);
+    negates = negates || field.edges.lo[i].negates || field.edges.hi[i].negates;
+  }
+  if (negates && !has_sign(field.dtype))
+    return fmt::format(
+        "option 'edges' changes the sign of field {}, whose elements ({} bytes each) are no numbers that have one",
+        field.name, field.element_bytes);
+  if (negates && reverse)
+    return fmt::format(
+        "option 'edges' changes the sign of field {}, which reverse cannot do: it adds; give face or "
+        "cell, and subtract such shadows yourself",
+        field.name);
   return {};
 }
 
@@ -92,7 +153,7 @@ HaloMoves::HaloMoves(std::vector<const Placement*> placements, std::vector<HaloB
     std::string name = fields_[f].name;
     for (std::size_t n = f; !taken.insert(name).second; ++n) name = fmt::format("{}#{}", fields_[f].name, n);
     names_.push_back(std::move(name));
-    geometry_.emplace_back(*placements_[f], fields_[f].width, fields_[f].shadow, corners, cuts);
+    geometry_.emplace_back(*placements_[f], fields_[f].width, fields_[f].shadow, corners, cuts, fields_[f].edges);
   }
 }
 
@@ -113,13 +174,16 @@ Problem HaloMoves::problem(int rank) const {
       move.label = fmt::format("{} {}", names_[f], piece.direction);
       move.round = piece.round;
       move.direction = static_cast<int>(piece.direction.find_first_not_of('0'));
-      const Layout own = cells_of(placement, field, piece.owner, piece.owner_at, piece.count);
+      const bool mirrored = std::ranges::count(piece.mirrored, true) > 0;
+      const Layout own = mirrored ? mirrored_cells_of(placement, field, piece.owner, piece)
+                                  : cells_of(placement, field, piece.owner, piece.owner_at, piece.count);
       const Layout shadow = cells_of(placement, field, piece.receiver, piece.receiver_at, piece.count);
       move.src_rank = reverse_ ? piece.receiver : piece.owner;
       move.dst_rank = reverse_ ? piece.owner : piece.receiver;
       move.copies = reverse_ ? zip(shadow, own) : zip(own, shadow);
       for (auto& copy : move.copies) copy = reordered(copy);
-      if (reverse_) move.add = field.dtype;
+      if (reverse_ || piece.negated) move.add = field.dtype;
+      if (piece.negated) move.op = ReduceOp::negate;
       problem.moves.push_back(std::move(move));
     }
   }
@@ -133,14 +197,13 @@ std::string HaloOfRank::name() const {
 
 Agreed HaloOfRank::agreed() const {
   const auto truth = [](bool is) { return is ? "true" : "false"; };
-  std::vector<std::string> names;
-  for (const FieldOfRank& field : fields_) names.push_back(field.shape.name);
-  Agreed all{{"fields", fmt::format("{}", fmt::join(names, ","))},
-             {"number of fields", std::to_string(names.size())},
+  Agreed all{{"fields", fmt::format("{}", fmt::join(names(), ","))},
+             {"number of fields", std::to_string(fields_.size())},
              {"corners", truth(corners_)},
              {"reverse", truth(reverse_)},
              {"alternating", truth(alternating_)},
-             {"cuts", fmt::format("{}", cuts_)}};
+             {"cuts", fmt::format("{}", cuts_)},
+             {"edges", edges_}};
   for (const FieldOfRank& field : fields_) {
     const HaloBuffer& shape = field.shape;
     const int dims = field.placement->ndims();
@@ -154,10 +217,25 @@ Agreed HaloOfRank::agreed() const {
   return all;
 }
 
+std::vector<std::string> HaloOfRank::names() const {
+  std::vector<std::string> all;
+  for (const FieldOfRank& field : fields_) all.push_back(field.shape.name);
+  return all;
+}
+
 std::string HaloOfRank::complaint(const Machine& /*machine*/) const {
-  for (const FieldOfRank& field : fields_) {
+  std::vector<Edges> edges;
+  try {
+    edges = edges_from(edges_, names());
+  } catch (const Error& error) {
+    return error.what();
+  }
+  for (std::size_t f = 0; f < fields_.size(); ++f) {
+    const FieldOfRank& field = fields_[f];
     if (field.freed) return fmt::format("field {} has been freed", field.shape.name);
-    std::string wrong = complaint_about(field.shape, field.placement->ndims(), reverse_);
+    HaloBuffer shape = field.shape;
+    shape.edges = edges[f];
+    std::string wrong = complaint_about(shape, *field.placement, reverse_);
     if (wrong.empty()) wrong = complaint_about(cuts_, *field.placement);
     if (!wrong.empty()) return wrong;
   }
@@ -198,12 +276,14 @@ Problem HaloOfRank::problem(const Machine& /*machine*/) const {
     placements.push_back(field.placement);
     buffers.push_back(field.shape);
   }
+  const std::vector<Edges> edges = edges_from(edges_, names());
+  for (std::size_t f = 0; f < edges.size(); ++f) buffers[f].edges = edges[f];
   return HaloMoves(std::move(placements), std::move(buffers), corners_, reverse_, cuts_).problem(rank_);
 }
 
 namespace {
 
-HaloBuffer buffer_of(const FieldShape& field, int dims, bool reverse) {
+HaloBuffer buffer_of(const FieldShape& field, const Edges& edges, const Placement& placement, bool reverse) {
   if (field.name.empty()) throw Error("a field has no name; plans name the field");
   if (field.element_bytes < 1)
     throw Error(
@@ -213,7 +293,8 @@ HaloBuffer buffer_of(const FieldShape& field, int dims, bool reverse) {
   if (field.pad < 0)
     throw Error(fmt::format("field {}: argument 'pad' is {}; it must be 0 or more", field.name, field.pad));
   HaloBuffer buffer{field.name, field.element_bytes, field.dtype, field.width, field.shadow, field.pad};
-  if (const std::string wrong = complaint_about(buffer, dims, reverse); !wrong.empty()) throw Error(wrong);
+  buffer.edges = edges;
+  if (const std::string wrong = complaint_about(buffer, placement, reverse); !wrong.empty()) throw Error(wrong);
   return buffer;
 }
 
@@ -253,9 +334,12 @@ class JointHalo final : public EachRank {
 std::shared_ptr<const JointShape> joint(const Machine& machine, const HaloShape& halo) {
   if (halo.fields.empty()) throw Error("Halo: argument 'fields' is empty; give at least one field");
   Placement placement = placed(halo.extents, halo.grid, machine);
+  std::vector<std::string> names;
+  for (const FieldShape& field : halo.fields) names.push_back(field.name);
+  const std::vector<Edges> edges = edges_from(halo.edges, names);
   std::vector<HaloBuffer> fields;
   for (const FieldShape& field : halo.fields) {
-    fields.push_back(buffer_of(field, placement.ndims(), halo.reverse));
+    fields.push_back(buffer_of(field, edges[fields.size()], placement, halo.reverse));
     check_gpus(machine, field.memory);
   }
   if (const std::string wrong = complaint_about(halo.cuts, placement); !wrong.empty()) throw Error("Halo: " + wrong);

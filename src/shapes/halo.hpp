@@ -28,6 +28,7 @@ struct HaloBuffer {
   std::int64_t pad = 0;  ///< cells at the end of each row of the last dimension
   /// By rank; null: C order, with rows padded by `pad`.
   std::shared_ptr<const std::vector<MemoryOrder>> orders = nullptr;
+  Edges edges = {};
 };
 
 /// Extents in memory of the field's part on `rank`, shadow and padding included. Of a field in C order.
@@ -66,13 +67,16 @@ struct FieldOfRank {
 
 class HaloOfRank final : public RankShape {
  public:
-  HaloOfRank(int rank, std::vector<FieldOfRank> fields, bool corners, bool reverse, bool alternating, Cuts cuts)
+  /// `edges` is the text of option `edges`.
+  HaloOfRank(int rank, std::vector<FieldOfRank> fields, bool corners, bool reverse, bool alternating, Cuts cuts,
+             std::string edges)
       : rank_(rank),
         fields_(std::move(fields)),
         corners_(corners),
         reverse_(reverse),
         alternating_(alternating),
-        cuts_(std::move(cuts)) {}
+        cuts_(std::move(cuts)),
+        edges_(std::move(edges)) {}
   std::string operation() const override { return "Halo"; }
   std::string name() const override;
   Agreed agreed() const override;
@@ -81,11 +85,13 @@ class HaloOfRank final : public RankShape {
 
  private:
   std::string complaint_about_memory() const;
+  std::vector<std::string> names() const;
 
   int rank_;
   std::vector<FieldOfRank> fields_;
   bool corners_, reverse_, alternating_;
   Cuts cuts_;
+  std::string edges_;
 };
 
 /// The halo of all ranks of a machine. Throws `Error` for a shape that cannot be.

@@ -204,6 +204,41 @@ static void check_reverse(tasuki_grid grid) {
   CHECK_OK(tasuki_field_free(&field));
 }
 
+/* Walls below and above dimension 0 change the sign; the upper one stands in the middle of the last cells. */
+static void check_edges(tasuki_grid grid, int64_t rows) {
+  tasuki_field field = NULL;
+  CHECK_OK(tasuki_field_create(grid, TASUKI_I32, NULL, &field));
+  tasuki_halo_options options = TASUKI_HALO_OPTIONS_INIT;
+  tasuki_operation halo = NULL;
+  options.edges = "i=wall";
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "there is no edge 'wall'", tasuki_halo_create(1, &field, NULL, &options, &halo));
+  options.edges = "i=-face/-cell";
+  CHECK_OK(tasuki_halo_create(1, &field, NULL, &options, &halo));
+  check_operation(halo);
+  tasuki_field_info f = {.size = sizeof f};
+  void* data;
+  CHECK_OK(tasuki_field_get_info(field, &f));
+  CHECK_OK(tasuki_field_data(field, &data));
+  int32_t* cells = data;
+  for (int epoch = 1; epoch <= EPOCHS; ++epoch) {
+    for (int64_t k = 0; k < f.bytes / 4; ++k) cells[k] = 0;
+    for (int64_t i = f.local_owned.lo[0]; i < f.local_owned.hi[0]; ++i)
+      for (int64_t j = f.local_owned.lo[1]; j < f.local_owned.hi[1]; ++j)
+        cells[i * f.strides[0] + j] = (int32_t)(1000 * epoch + 7 * i + j);
+    CHECK_OK(tasuki_start(halo));
+    CHECK_OK(tasuki_wait(halo));
+    for (int64_t j = 0; j < f.extents[1]; ++j) { /* corners too, which come from neighbours */
+      const int64_t last = f.local_owned.hi[0] - 1;
+      if (f.owned.lo[0] == 0) CHECK(cells[j] == -cells[f.strides[0] + j] && cells[j] < 0);
+      if (f.owned.hi[0] == rows)
+        CHECK(cells[(last + 1) * f.strides[0] + j] == -cells[(last - 1) * f.strides[0] + j] &&
+              cells[(last + 1) * f.strides[0] + j] < 0);
+    }
+  }
+  CHECK_OK(tasuki_operation_free(&halo));
+  CHECK_OK(tasuki_field_free(&field));
+}
+
 void test_halo(tasuki_context ranks) {
   int rank = 0;
   int size = 0;
@@ -232,5 +267,10 @@ void test_halo(tasuki_context ranks) {
   grid_options.split = split;
   CHECK_OK(tasuki_grid_create(ranks, 2, even, &grid_options, &grid));
   check_reverse(grid);
+  CHECK_OK(tasuki_grid_free(&grid));
+  const int walls[] = {0, 1};
+  grid_options.periodic = walls;
+  CHECK_OK(tasuki_grid_create(ranks, 2, even, &grid_options, &grid));
+  check_edges(grid, even[0]);
   CHECK_OK(tasuki_grid_free(&grid));
 }

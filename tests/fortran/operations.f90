@@ -71,6 +71,34 @@ contains
     end do
   end function
 
+  ! Mirrors at both ends of the second dimension, which is the slowest in memory; the first one is periodic.
+  subroutine test_edges(field)
+    type(tasuki_field), intent(in) :: field
+    type(tasuki_operation) :: halo
+    type(tasuki_box) :: box
+    real(real64), pointer :: a(:, :)
+    integer :: epoch, n, stat
+    character(300) :: errmsg
+    errmsg = ''
+    call tasuki_halo_create(halo, field, edges='j=face', stat=stat, errmsg=errmsg)
+    call check_failure(stat, errmsg, tasuki_bad_argument, 'which is periodic')
+    call tasuki_halo_create(halo, field, width=1, edges='p: i=-face/cell')
+    call check_operation(halo)
+    call tasuki_view(field, a)
+    call tasuki_get_box(field, box)
+    n = int(box%upper(2) - box%lower(2)) + 1
+    do epoch = 1, epochs
+      call clear(field)
+      call fill(field, epoch)
+      call run(halo)
+      if (n > 0 .and. box%lower(2) == 1) call check(all(a(0:ubound(a, 1) - 1, 0) == -a(0:ubound(a, 1) - 1, 1)), &
+          'a wall that changes signs')
+      if (n > 0 .and. box%upper(2) == ny) call check(all(a(0:ubound(a, 1) - 1, n + 1) == a(0:ubound(a, 1) - 1, n - 1)), &
+          'a mirror in the middle of a cell')
+    end do
+    call tasuki_free(halo)
+  end subroutine
+
   subroutine test_halo(ranks)
     type(tasuki_context), intent(in) :: ranks
     type(tasuki_grid) :: grid
@@ -130,6 +158,7 @@ contains
     call tasuki_run(halo, c_null_ptr, stat, errmsg)
     call check_failure(stat, errmsg, tasuki_bad_argument, 'streams are for')
     call tasuki_free(halo)
+    call test_edges(fields(1))
 
     call tasuki_get_boundary(fields(1), edges, width=1)
     call tasuki_get_interior(fields(1), inner, width=1)

@@ -2,8 +2,10 @@
 // and what is not defined is refused.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <complex>
 #include <cstring>
 #include <functional>
 #include <limits>
@@ -405,6 +407,35 @@ TEST_CASE("reduce: locations of equal values are the lower ones, NaN wins, and p
   CHECK(at(ReduceOp::maxloc, {2, 7, 11}, {1, 9, 22}).index == 7);
 }
 
+TEST_CASE("negate: of all numbers that have a sign, whatever the destination was, and of no others") {
+  const auto negated = [](DType type, auto number, auto destination) {
+    StridedCopy copy;
+    copy.block = 3 * size_of(type);
+    decltype(number) from[3] = {number, number, number};
+    decltype(number) to[3] = {destination, destination, destination};
+    tasuki::select_reduce(copy, type, ReduceOp::negate)(copy, reinterpret_cast<const std::byte*>(from),
+                                                        reinterpret_cast<std::byte*>(to));
+    return to[2];
+  };
+  CHECK(negated(DType::i8, std::int8_t{-128}, std::int8_t{3}) == -128);
+  CHECK(negated(DType::i16, std::int16_t{7}, std::int16_t{3}) == -7);
+  CHECK(negated(DType::i32, 5, 3) == -5);
+  CHECK(negated(DType::i64, std::int64_t{1} << 40, std::int64_t{3}) == -(std::int64_t{1} << 40));
+  CHECK(negated(DType::f32, 1.5F, 3.0F) == -1.5F);
+  CHECK(std::signbit(negated(DType::f64, 0.0, std::nan(""))));
+  CHECK(negated(DType::f16, std::uint16_t{0x3c00}, std::uint16_t{0x7e00}) == 0xbc00);
+  CHECK(negated(DType::bf16, std::uint16_t{0xbf80}, std::uint16_t{1}) == 0x3f80);
+  CHECK(negated(DType::c64, std::complex<float>(1, -2), std::complex<float>()) == std::complex<float>(-1, 2));
+  CHECK(negated(DType::c128, std::complex<double>(1, -2), std::complex<double>()) == std::complex<double>(-1, 2));
+  for (const DType type : kTypes) {
+    CHECK_FALSE(defined(ReduceOp::negate, type));
+    if (has_sign(type)) continue;
+    CHECK_THROWS_AS(tasuki::select_reduce({}, type, ReduceOp::negate), Error);
+  }
+  CHECK_FALSE(tasuki::has_sign(DType::none));
+  CHECK(std::ranges::count_if(kTypes, [](DType type) { return tasuki::has_sign(type); }) == 10);
+}
+
 TEST_CASE("types and operators: names and sizes go both ways, unknown names are refused with the known ones") {
   for (const DType type : kTypes) CHECK(tasuki::dtype_from_string(to_string(type)) == type);
   for (const ReduceOp op : kOps) CHECK(tasuki::reduce_op_from_string(to_string(op)) == op);
@@ -421,6 +452,6 @@ TEST_CASE("types and operators: names and sizes go both ways, unknown names are 
       Error);
   CHECK_THROWS_WITH_AS(tasuki::reduce_op_from_string("avg"),
                        "reduce_op_from_string: 'avg' is no operator of reductions; known are sum product min max band "
-                       "bor bxor land lor lxor minloc maxloc own",
+                       "bor bxor land lor lxor minloc maxloc own negate",
                        Error);
 }

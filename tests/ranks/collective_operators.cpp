@@ -37,7 +37,7 @@ bool is_complex(DType type) {
 bool is_pair(DType type) {
   return type >= DType::f32_i32;
 }
-bool has_sign(DType type) {
+bool holds_negatives(DType type) {
   return type != DType::u8 && type != DType::u16 && type != DType::u32 && type != DType::u64;
 }
 
@@ -236,7 +236,7 @@ class Reduction {
     }
     if (is_complex(type_)) return {x, 3 - x};
     if (op_ >= ReduceOp::land && op_ <= ReduceOp::lxor) return {x % 3, 0};
-    return {has_sign(type_) ? x - 4 : x, 0};
+    return {holds_negatives(type_) ? x - 4 : x, 0};
   }
 
   void make(const Context& ctx, const CollectiveOptions& options) {

@@ -217,7 +217,7 @@ def explain(context, options: dict) -> dict:
             )
             for name in options["fields"]
         ]
-        halo = {key: options[key] for key in ("width", "corners", "reverse")}
+        halo = {key: options[key] for key in ("width", "corners", "reverse", "edges")}
         operation = tasuki.Halo(fields, alternating=options["copies"] == 2, **halo, **force)
     elif kind == "transfer":
         rows, columns, stride = options["rows"], options["columns"], options["stride"]

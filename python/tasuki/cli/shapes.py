@@ -144,6 +144,9 @@ halo_options = together(
     ),
     click.option("--no-periodic", is_flag=True, help="As --periodic none."),
     click.option("--reverse", is_flag=True, help="Add shadows into their owners."),
+    click.option(
+        "--edges", default="", help="What fills shadows outside the grid: i=-face,j=face/none, as in the library."
+    ),
     click.option("--reorder", is_flag=True, help="Which rank has which box is chosen, as by --mapping hops."),
     click.option(
         "--mapping",
@@ -383,7 +386,7 @@ def planned(kind: str, machine: tasuki.Machine, options: dict) -> tasuki.Planned
     if kind == "halo":
         keys = (
             *("split", "periodic", "reorder", "mapping", "shadow", "width", "copies", "memory"),
-            *("corners", "reverse", "path"),
+            *("corners", "reverse", "edges", "path"),
         )
         return tasuki.plan_halo(
             machine,

@@ -51,7 +51,7 @@ std::string name(DType type) {
   return type <= DType::i64_i64 ? std::string(to_string(type)) : fmt::format("{}", static_cast<int>(type));
 }
 std::string name(ReduceOp op) {
-  return op <= ReduceOp::own ? std::string(to_string(op)) : fmt::format("{}", static_cast<int>(op));
+  return op <= ReduceOp::negate ? std::string(to_string(op)) : fmt::format("{}", static_cast<int>(op));
 }
 
 // What a complaint is about is a function that returns its name: putting names together would take longer than all
@@ -311,7 +311,8 @@ class Checker {
       say("{} reduces but names no number type (dtype)", who());
       return;
     }
-    if (!defined(op, type)) say("{} names the operator {}, which is not defined for {}", who(), name(op), name(type));
+    if (op == ReduceOp::negate ? !has_sign(type) : !defined(op, type))
+      say("{} names the operator {}, which is not defined for {}", who(), name(op), name(type));
     if (!in_range(first, count, plan_.copies)) return;  // already complained about
     for (std::int32_t i = first; i < first + count; ++i) {
       if (plan_.copies[i].block % size_of(type) != 0) {

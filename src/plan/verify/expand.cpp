@@ -266,7 +266,8 @@ class Expander {
     for (const bool additions : {false, true}) {
       for (std::size_t r = 0; r < world_.plans.size(); ++r) {
         for (std::size_t i = 0; i < world_.expects[r].size(); ++i) {
-          if ((world_.plans[r].expects[i].dtype != DType::none) != additions) continue;
+          const Expect& expect = world_.plans[r].expects[i];
+          if (tasuki::accumulates(expect.dtype, expect.op) != additions) continue;
           const Moves& moves = world_.expects[r][i];
           for (const Run& run : moves.runs) {
             for (std::int64_t k = 0; k < run.count; ++k) {

@@ -78,10 +78,18 @@ void Memory::promise(std::int32_t rank, std::int32_t epoch, std::int32_t expect,
   const Expect& e = world_.plans[rank].expects[expect];
   for (std::int64_t k = 0; k < run.count; ++k) {
     const Kind kind = Kind{e.op, e.dtype, 0}.after(k, world_.unit);
+    const bool replaces = !tasuki::accumulates(e.dtype, e.op);
     std::uint64_t& to = expected_[moves.dst][run.dst + k];
     Promise& more = promised_[moves.dst][run.dst + k];
+    if (replaces && to != 0) {
+      findings_.add(
+          {Flaw::promised_twice, rank, expect, moves.dst}, place(moves.dst, run.dst + k, epoch),
+          [&]() -> Findings::Sentence {
+            return {fmt::format("rank {} expect {} promises ", rank, expect), " that another expectation promises too"};
+          });
+    }
     if (!(to & kSum)) {
-      const std::uint64_t first = to == 0 ? token(moves.dst, run.dst + k, epoch) : to;
+      const std::uint64_t first = to != 0 || replaces ? to : token(moves.dst, run.dst + k, epoch);
       more = {then(0, first), 1, kind, false};
       to = kSum | share(first);
     } else if (more.kind != kind) {
@@ -150,7 +158,8 @@ void Memory::compare(std::uint32_t now, std::int32_t expect) {
       if (actual == want) continue;
       const bool reduction = (want & kSum) != 0;
       const bool kept = reduction && keeps(actual, want, promised_[moves.dst][cell], shown);
-      if (kept && epoch == 1) tell_order(moves.dst, cell, shown.order);
+      if (kept && epoch == 1 && promised_[moves.dst][cell].kind.op != ReduceOp::negate)
+        tell_order(moves.dst, cell, shown.order);
       wanted = actual;  // reported once, though several expectations may name the byte
       if (kept) continue;
       const std::uint32_t writer = writer_[base + cell];
@@ -181,7 +190,8 @@ std::vector<std::uint64_t> Memory::contributions(std::int32_t rank, std::int32_t
                                                  std::int64_t cell) const {
   std::vector<std::uint64_t> all;
   for (const bool reductions : {false, true}) {
-    if (reductions && all.empty()) all.push_back(token(area, cell, epoch));
+    if (reductions && all.empty())
+      all.push_back(promised_[area][cell].kind.op == ReduceOp::negate ? 0 : token(area, cell, epoch));
     for (std::size_t i = 0; i < world_.expects[rank].size(); ++i) {
       const Moves& moves = world_.expects[rank][i];
       if (moves.dst != area || (world_.plans[rank].expects[i].dtype != DType::none) != reductions) continue;

@@ -19,6 +19,7 @@ constexpr std::int64_t kMostShown = 64;                     // most contribution
 
 void Sums::combine(Kind kind, std::uint32_t event, std::span<std::uint64_t> to, std::span<const std::uint64_t> from) {
   const std::int64_t count = std::ssize(to);
+  if (!tasuki::accumulates(kind.dtype, kind.op)) std::ranges::fill(to, 0);
   for (std::int64_t begin = 0; begin < count;) {
     const std::uint64_t left = to[begin], right = from[begin];
     std::int64_t n = 1;

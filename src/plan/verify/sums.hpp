@@ -3,7 +3,8 @@
 //
 // A token has 64 bits. 0 is nothing. A value that a user wrote is its cell and its epoch. A partial result is a number
 // with the top bit set. Tokens of neighbouring cells mostly follow each other, so one `Sum` stands for a whole run of
-// partial results: its k-th result combines the k-th token after `left` with the k-th token after `right`.
+// partial results: its k-th result combines the k-th token after `left` with the k-th token after `right`. What
+// `negate` makes is a partial result of nothing and the source.
 #pragma once
 
 #include <cstdint>

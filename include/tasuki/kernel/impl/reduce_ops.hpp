@@ -229,7 +229,23 @@ struct Located {
   }
 };
 
-/// Whether the operator is defined for the element, as `defined` says.
+/// The second element with its sign changed, whatever the first one is.
+struct Negate {
+  template <class T>
+  TASUKI_BOTH T operator()(T, T b) const {
+    if constexpr (std::integral<T>) {
+      return static_cast<T>(Wrapping<T>{0} - static_cast<Wrapping<T>>(b));
+    } else if constexpr (kIsHalf<T>) {
+      return {static_cast<std::uint16_t>(b.bits ^ 0x8000u)};
+    } else if constexpr (kIsComplex<T>) {
+      return {-b.re, -b.im};
+    } else {
+      return -b;
+    }
+  }
+};
+
+/// Whether the operator is defined for the element, as `defined` and, of `Negate`, `has_sign` say.
 template <class Op, class T>
 inline constexpr bool kApplies = std::integral<T>;
 template <class T>
@@ -240,6 +256,11 @@ template <bool kLess, class T>
 inline constexpr bool kApplies<Extreme<kLess>, T> = std::integral<T> || kIsReal<T>;
 template <bool kLess, class T>
 inline constexpr bool kApplies<Located<kLess>, T> = kIsPair<T>;
+
+template <class T>
+inline constexpr bool kApplies<Negate, T> = !kIsPair<T>;
+template <std::integral T>
+inline constexpr bool kApplies<Negate, T> = static_cast<T>(-1) < static_cast<T>(0);
 
 template <class F>
 TASUKI_BOTH void with_operator(ReduceOp op, const F& f) {
@@ -270,6 +291,8 @@ TASUKI_BOTH void with_operator(ReduceOp op, const F& f) {
       return f(Located<false>{});
     case ReduceOp::own:  // a function of the user's, which nothing here knows
       return;
+    case ReduceOp::negate:
+      return f(Negate{});
   }
 }
 
