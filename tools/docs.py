@@ -3,8 +3,9 @@
 
     tools/docs.py BUILD      what `make docs` calls, after tools/setup.py --docs
 
-Doxygen reads the headers; the Python package's stub is read from BUILD/python. If either is not there, the rest is
-built, and the output and the site's own page say what is missing. A warning of Sphinx is an error.
+Doxygen reads the headers; the Python package's stub is read from BUILD/python, and the programs of examples/gallery
+run with it to draw the gallery's pictures. If either is not there, the rest is built, and the output and the site's own
+page say what is missing. A warning of Sphinx is an error.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import fortran_reference
@@ -25,6 +27,7 @@ sys.path.insert(0, str(ROOT / "bindings"))
 import for_c  # noqa: E402
 
 DOCS = ROOT / "docs"
+GALLERY = ROOT / "examples" / "gallery"
 INCLUDE = ROOT / "include" / "tasuki"
 DOXYFILE = """
 PROJECT_NAME = Tasuki
@@ -177,6 +180,36 @@ def write_python(source: Path, package: Path) -> bool:
     return there
 
 
+def with_pictures(text: str, draw: Callable[[str, int], bool]) -> str:
+    """The gallery, with a picture where it names a program and its ranks. `draw`: makes NAME.png; whether it could."""
+
+    def picture(mark: re.Match) -> str:
+        name = mark[1]
+        if draw(name, int(mark[2])):
+            return f"\n![what {name}.py draws](gallery/{name}.png)"
+        return "\nThis site was built without the Python package, so there is no picture."
+
+    return re.sub(r"^<!-- picture: ([\w-]+) (\d+) -->$", picture, text, flags=re.M)
+
+
+def write_gallery(source: Path, package: Path) -> None:
+    """The page's pictures and programs, beside it."""
+    shutil.copytree(GALLERY, source / "gallery", ignore=shutil.ignore_patterns("__pycache__"))
+
+    def draw(name: str, ranks: int) -> bool:
+        if not (package / "_core.pyi").exists():
+            return False
+        file = source / "gallery" / f"{name}.png"
+        launch = [sys.executable, ROOT / "tools" / "mpirun.py", "--timeout", "600", "-n", str(ranks)]
+        environment = os.environ | {"PYTHONPATH": str(package.parent)}
+        program = [sys.executable, GALLERY / f"{name}.py", "--picture", file]
+        subprocess.run([*launch, *program], env=environment, check=True)
+        return True
+
+    page = source / "gallery.md"
+    page.write_text(with_pictures(page.read_text().replace("](../examples/gallery/", "](gallery/"), draw))
+
+
 def lay_out(source: Path, xml: str, package: Path) -> bool:
     """Writes what Sphinx reads. Whether the Python reference is in it."""
     source.mkdir(parents=True)
@@ -187,6 +220,7 @@ def lay_out(source: Path, xml: str, package: Path) -> bool:
     (source / "overview.md").write_text(overview)
     shutil.copytree(DOCS / "figures", source / "figures")
     shutil.copytree(DOCS / "site", source, dirs_exist_ok=True)
+    write_gallery(source, package)
     write_cpp(source, xml)
     write_fortran(source)
     there = write_python(source, package)

@@ -46,6 +46,20 @@ def verify(plans: list[str]) -> bool:
 '''
 
 
+class Gallery(unittest.TestCase):
+    def test_a_mark_becomes_the_picture_of_a_program_that_has_run(self):
+        asked = []
+        text = docs.with_pictures("a\n<!-- picture: waves 4 -->\nb\n", lambda *words: not asked.append(words))
+        self.assertEqual(asked, [("waves", 4)])
+        self.assertEqual(text, "a\n\n![what waves.py draws](gallery/waves.png)\nb\n")
+        self.assertIn("there is no picture", docs.with_pictures("<!-- picture: x 2 -->", lambda *_: False))
+
+    def test_every_program_of_the_gallery_is_on_its_page(self):
+        page = (ROOT / "docs" / "gallery.md").read_text()
+        for program in (ROOT / "examples" / "gallery").glob("*.py"):
+            self.assertIn(f"](../examples/gallery/{program.name})", page)
+
+
 class Links(unittest.TestCase):
     def test_every_link_of_the_documentation_leads_somewhere(self):
         for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:

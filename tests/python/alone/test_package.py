@@ -129,6 +129,24 @@ def test_example(run, name, ranks, says):
     assert status == 0 and says in text, text
 
 
+@pytest.mark.parametrize(("name", "ranks"), [("waves", 3), ("patterns", 2), ("mesh", 3)])
+def test_gallery(run, tmp_path, name, ranks):
+    """The programs check themselves, and draw where there is matplotlib."""
+    drawn = tmp_path / f"{name}.png"
+    words = [f"{name}.py", "--steps", "60"]
+    if importlib.util.find_spec("matplotlib") is not None:
+        words += ["--picture", str(drawn)]
+    program = f"""
+        import runpy, sys
+        sys.path.insert(0, {str(EXAMPLES / "gallery")!r})
+        sys.argv = {words!r}
+        runpy.run_path({str(EXAMPLES / "gallery" / f"{name}.py")!r}, run_name="__main__")
+        """
+    status, text = run(ranks, program, timeout=90)
+    assert status == 0 and "equal to the serial run" in text and "NOT" not in text, text
+    assert len(words) == 3 or drawn.read_bytes().startswith(b"\x89PNG")
+
+
 def gpus():
     """How many this process sees."""
     if tasuki.why_no_gpu():
