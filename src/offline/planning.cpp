@@ -41,15 +41,17 @@ struct Planned::Impl {
     for (const int peer : peers_of(wanted.moves, wanted.rank)) set(peer);
     return all;
   }
-  std::vector<Choice> choices(const Problem& wanted) const {
-    return settle(wanted, [&](int rank) {
+  // What a rank has decided for the ranks of a problem.
+  DecisionsOf decided(int wanted) const {
+    return [this, wanted](int rank) {
       const std::span<const Decision> all(decisions[static_cast<std::size_t>(rank)]);
-      if (rank == wanted.rank) return all;
-      const auto first = std::ranges::lower_bound(all, wanted.rank, {}, &Decision::dst_rank);
-      const auto last = std::ranges::upper_bound(all, wanted.rank, {}, &Decision::dst_rank);
+      if (rank == wanted) return all;
+      const auto first = std::ranges::lower_bound(all, wanted, {}, &Decision::dst_rank);
+      const auto last = std::ranges::upper_bound(all, wanted, {}, &Decision::dst_rank);
       return std::span<const Decision>(first, last);
-    });
+    };
   }
+  std::vector<Choice> choices(const Problem& wanted) const { return settle(wanted, decided(wanted.rank)); }
   // Of ranks `first` to `last` - 1.
   std::vector<Problem> problems(int first, int last) const {
     std::vector<Problem> problems = joint->problems(first, last);
@@ -57,15 +59,25 @@ struct Planned::Impl {
       if (path != "auto") problem.wanted = path;  // else what the choice of an algorithm has named
     return problems;
   }
-  Problem problem(int rank) const { return std::move(problems(rank, rank + 1).front()); }
-  // Calls `see` with every rank's problem, in their order.
+  // As ranks have decided.
+  Problem cut(Problem asked) const {
+    std::optional<Problem> parts = in_parts(asked, decided(asked.rank));
+    return parts ? std::move(*parts) : std::move(asked);
+  }
+  Problem problem(int rank) const { return cut(std::move(problems(rank, rank + 1).front())); }
+  // Calls `see` with every rank's problem, in their order, as ranks ask it.
+  template <class See>
+  void each_asked(See&& see) const {
+    for (int first = 0; first < machine.size(); first += kTogether)
+      for (Problem& problem : problems(first, std::min(first + kTogether, machine.size()))) {
+        detail::look();
+        see(std::move(problem));
+      }
+  }
+  // The same, as ranks have decided.
   template <class See>
   void each_problem(See&& see) const {
-    for (int first = 0; first < machine.size(); first += kTogether)
-      for (const Problem& problem : problems(first, std::min(first + kTogether, machine.size()))) {
-        detail::look();
-        see(problem);
-      }
+    each_asked([&](Problem&& problem) { see(cut(std::move(problem))); });
   }
   // The plans of all ranks, without expectations but for those of `whole`: what is predicted of many ranks' plans need
   // not hold what is only for the verifier.
@@ -129,7 +141,7 @@ Planned planned(const Machine& given, const Shape& shape) {
   };
   for (int rank = 0; rank < machine.size(); ++rank)
     impl->known.push_back(std::make_shared<const std::vector<BufferFact>>(impl->joint->facts(rank)));
-  impl->each_problem([&](const Problem& problem) {
+  impl->each_asked([&](const Problem& problem) {
     auto& decisions = impl->decisions.emplace_back(choose(machine, problem, impl->facts_around(problem)));
     std::ranges::stable_sort(decisions, {}, &Decision::dst_rank);
   });

@@ -214,10 +214,13 @@ Expected Operation::State::plan_and_run(Attempt& attempt, const Description& des
     std::map<int, std::vector<Decision>> all;
     for (std::size_t p = 0; p < peers_.size(); ++p) all[peers_[p]] = Decoder(told[p]).records<Decision>();
     all[problem.rank] = std::move(decisions);
-    const auto choices = tasuki::settle(problem, [&](int rank) { return std::span<const Decision>(all[rank]); });
-    plan = emit(machine, problem, facts, choices, runtime.settings().passes ? print_pass : PassObserver());
-    explanation_ = tasuki::explain(machine, problem, facts, choices, plan);
-    expected = expected_of(problem, facts, choices);
+    const auto of_rank = [&](int rank) { return std::span<const Decision>(all[rank]); };
+    const std::optional<Problem> cut = in_parts(problem, of_rank);
+    const Problem& decided = cut ? *cut : problem;
+    const auto choices = tasuki::settle(decided, of_rank);
+    plan = emit(machine, decided, facts, choices, runtime.settings().passes ? print_pass : PassObserver());
+    explanation_ = tasuki::explain(machine, decided, facts, choices, plan);
+    expected = expected_of(decided, facts, choices);
   });
   run_on(attempt, std::move(plan), engine, options);
   return expected;

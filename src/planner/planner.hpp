@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -40,8 +41,13 @@ struct Problem {
   std::function<void(Composer&)> compose;  ///< empty: `compose_links`
   std::string wanted = "auto";             ///< forced path or paths; of a halo also by direction (paths/path.hpp)
   int directions = 0;                      ///< of a halo, which `wanted` may name
+  /// Of a halo, where `decided_by_directions`: what the rank asks that sends most of all ranks of the grid. All ranks
+  /// decide by it which directions take which network. Null: by what they send themselves.
+  std::shared_ptr<const Problem> busiest;
   /// Bytes of a buffer of a rank that is no peer, for expectations. Empty: as many as this rank's own buffer has.
   std::function<std::int64_t(int rank, int buffer)> bytes_of;
+  /// If moves were cut in parts: what they were before.
+  std::shared_ptr<const std::vector<Move>> uncut;
   std::string remark;  ///< ends the table of `explain`: how the operation came to be laid out so
 };
 
@@ -72,6 +78,8 @@ struct Decision {
   std::int32_t dst_rank = 0;
   std::int32_t path = 0;
   std::int64_t seq = 0;
+  std::int32_t part = 0;   ///< as of `Move`
+  std::int32_t share = 0;  ///< of a part: as `in_parts` cuts the move
   double latency = 0;
   double seconds = 0;
 };
@@ -91,6 +99,10 @@ std::int64_t moved(const Problem& problem);
 std::vector<Offer> offers_for(const Machine& machine, const Problem& problem, const Facts& facts, const Move& move,
                               std::int64_t bytes_moved, bool reasons = true);
 
+/// Whether a halo on the machine has all pieces of a direction on one network: where a network loses by collisions,
+/// rounds keep ranks apart only if all ranks send alike.
+bool decided_by_directions(const Machine& machine);
+
 /// Decides for the moves that leave the rank. Minimises the time of the slowest resource plus a small share of the sum
 /// of all. Throws `PathUnusable` if a move has no usable path, saying what each path answered.
 std::vector<Decision> choose(const Machine& machine, const Problem& problem, const Facts& facts);
@@ -107,9 +119,13 @@ struct NetworkShare {
 std::vector<NetworkShare> balance(const Machine& machine, const Problem& problem, const Facts& facts,
                                   const std::vector<Choice>& choices);
 
-/// The choice for each move of the problem, from this rank's decisions and those of its peers. `decisions_of(rank)`
-/// returns a rank's decisions. Throws `Error` if a sender has decided nothing for a move.
-std::vector<Choice> settle(const Problem& problem, const std::function<std::span<const Decision>(int)>& decisions_of);
+/// The decisions of a rank.
+using DecisionsOf = std::function<std::span<const Decision>(int rank)>;
+/// The problem with moves cut in parts, as this rank and its peers have decided. Empty: none is cut.
+std::optional<Problem> in_parts(const Problem& problem, const DecisionsOf& decisions_of);
+/// The choice for each move of the problem, after `in_parts`, from this rank's decisions and those of its peers. Throws
+/// `Error` if a sender has decided nothing for a move.
+std::vector<Choice> settle(const Problem& problem, const DecisionsOf& decisions_of);
 
 /// The plan, after the passes (plan/passes/pass.hpp). `observer` sees the plan as it was emitted and after every pass.
 Plan emit(const Machine& machine, const Problem& problem, const Facts& facts, const std::vector<Choice>& choices,

@@ -42,6 +42,8 @@ struct Move {
   /// Where the machine's network loses by collisions, a rank sends in the order of rounds. In each round it receives
   /// from one rank at most, if all of them take as long.
   std::int64_t round = 0;
+  /// 1 and 2: the first and the second part of a piece that two networks carry together. 0: all of it.
+  int part = 0;
   std::string label;  ///< for people: `p face +0`
   std::int64_t bytes() const;
   std::int64_t runs() const;         ///< contiguous runs on the more scattered side

@@ -145,8 +145,8 @@ std::string halo_name(const Fields& fields, bool reverse, NameOf&& name_of) {
 
 }  // namespace
 
-HaloMoves::HaloMoves(std::vector<const Placement*> placements, std::vector<HaloBuffer> fields, bool corners,
-                     bool reverse, const Cuts& cuts)
+HaloMoves::HaloMoves(const Machine& machine, std::vector<const Placement*> placements, std::vector<HaloBuffer> fields,
+                     bool corners, bool reverse, const Cuts& cuts)
     : placements_(std::move(placements)), fields_(std::move(fields)), reverse_(reverse) {
   std::set<std::string> taken;
   for (std::size_t f = 0; f < fields_.size(); ++f) {
@@ -155,12 +155,37 @@ HaloMoves::HaloMoves(std::vector<const Placement*> placements, std::vector<HaloB
     names_.push_back(std::move(name));
     geometry_.emplace_back(*placements_[f], fields_[f].width, fields_[f].shadow, corners, cuts, fields_[f].edges);
   }
+  if (decided_by_directions(machine)) busiest_ = std::make_shared<const Problem>(problem(busiest(machine)));
+}
+
+// The rank that sends most within its island, of equals the one that sends most at all.
+int HaloMoves::busiest(const Machine& machine) const {
+  std::pair<Wide, Wide> most{-1, -1};
+  int found = 0;
+  for (int rank = 0; rank < machine.size(); ++rank) {
+    std::pair<Wide, Wide> sent{0, 0};
+    for (std::size_t f = 0; f < fields_.size(); ++f) {
+      for (const Piece& piece : geometry_[f].pieces(rank)) {
+        const int to = reverse_ ? piece.owner : piece.receiver;
+        if (to == rank || (reverse_ ? piece.receiver : piece.owner) != rank) continue;
+        Wide bytes = fields_[f].element_bytes;
+        for (int d = 0; d < geometry_[f].ndims(); ++d) bytes *= piece.count[static_cast<std::size_t>(d)];
+        sent.second += bytes;
+        if (machine.same_island(rank, to)) sent.first += bytes;
+      }
+    }
+    if (sent <= most) continue;
+    most = sent;
+    found = rank;
+  }
+  return found;
 }
 
 Problem HaloMoves::problem(int rank) const {
   Problem problem;
   problem.operation = halo_name(fields_, reverse_, [](const HaloBuffer& field) { return field.name; });
   problem.rank = rank;
+  problem.busiest = busiest_;
   for (const HaloGeometry& one : geometry_) problem.directions = std::max(problem.directions, one.ndims());
   for (std::size_t f = 0; f < fields_.size(); ++f) {
     const HaloBuffer& field = fields_[f];
@@ -269,7 +294,7 @@ std::string HaloOfRank::complaint_about_memory() const {
   return {};
 }
 
-Problem HaloOfRank::problem(const Machine& /*machine*/) const {
+Problem HaloOfRank::problem(const Machine& machine) const {
   std::vector<const Placement*> placements;
   std::vector<HaloBuffer> buffers;
   for (const FieldOfRank& field : fields_) {
@@ -278,7 +303,7 @@ Problem HaloOfRank::problem(const Machine& /*machine*/) const {
   }
   const std::vector<Edges> edges = edges_from(edges_, names());
   for (std::size_t f = 0; f < edges.size(); ++f) buffers[f].edges = edges[f];
-  return HaloMoves(std::move(placements), std::move(buffers), corners_, reverse_, cuts_).problem(rank_);
+  return HaloMoves(machine, std::move(placements), std::move(buffers), corners_, reverse_, cuts_).problem(rank_);
 }
 
 namespace {
@@ -300,12 +325,12 @@ HaloBuffer buffer_of(const FieldShape& field, const Edges& edges, const Placemen
 
 class JointHalo final : public EachRank {
  public:
-  JointHalo(Placement placement, std::vector<HaloBuffer> fields, HaloShape shape)
+  JointHalo(const Machine& machine, Placement placement, std::vector<HaloBuffer> fields, HaloShape shape)
       : placement_(std::move(placement)),
         fields_(std::move(fields)),
         shape_(std::move(shape)),
-        moves_(std::vector<const Placement*>(fields_.size(), &placement_), fields_, shape_.corners, shape_.reverse,
-               shape_.cuts) {}
+        moves_(machine, std::vector<const Placement*>(fields_.size(), &placement_), fields_, shape_.corners,
+               shape_.reverse, shape_.cuts) {}
 
   std::vector<BufferFact> facts(int rank) const override {
     std::vector<BufferFact> facts;
@@ -343,7 +368,7 @@ std::shared_ptr<const JointShape> joint(const Machine& machine, const HaloShape&
     check_gpus(machine, field.memory);
   }
   if (const std::string wrong = complaint_about(halo.cuts, placement); !wrong.empty()) throw Error("Halo: " + wrong);
-  return std::make_shared<const JointHalo>(std::move(placement), std::move(fields), halo);
+  return std::make_shared<const JointHalo>(machine, std::move(placement), std::move(fields), halo);
 }
 
 }  // namespace tasuki

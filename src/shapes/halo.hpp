@@ -38,18 +38,21 @@ std::vector<std::int64_t> memory_extents(const Placement& placement, const HaloB
 class HaloMoves {
  public:
   /// The placements must outlive this; one a field. The cuts fit the grids.
-  HaloMoves(std::vector<const Placement*> placements, std::vector<HaloBuffer> fields, bool corners, bool reverse,
-            const Cuts& cuts = {});
+  HaloMoves(const Machine& machine, std::vector<const Placement*> placements, std::vector<HaloBuffer> fields,
+            bool corners, bool reverse, const Cuts& cuts = {});
 
   /// What `rank` wants. Buffers are in the order of the fields, under names that are made unique.
   Problem problem(int rank) const;
 
  private:
+  int busiest(const Machine& machine) const;
+
   std::vector<const Placement*> placements_;
   std::vector<HaloBuffer> fields_;
   std::vector<std::string> names_;
   std::vector<HaloGeometry> geometry_;
   bool reverse_;
+  std::shared_ptr<const Problem> busiest_;  // of `Problem`
 };
 
 /// A field of a halo on one rank.

@@ -2,6 +2,7 @@
 // prices were fitted to, and the order of its applications' exchanges, which they were not.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <fstream>
 #include <map>
@@ -16,11 +17,21 @@ using namespace tasuki;
 
 namespace {
 
-Machine tca() {
-  std::ifstream file(TASUKI_MACHINES "/tca-64.json");
+std::string text_of(const char* name) {
+  std::ifstream file(name);
   std::stringstream text;
   text << file.rdbuf();
-  return Machine::from_json(text.str(), "tca-64");
+  return text.str();
+}
+
+Machine tca() {
+  return Machine::from_json(text_of(TASUKI_MACHINES "/tca-64.json"), "tca-64");
+}
+
+// Whether the page has the row of a table. The message is the row that it should have.
+void check_shown(const std::string& row) {
+  static const std::string page = text_of(TASUKI_MACHINES "/../docs/machines.md");
+  CHECK_MESSAGE(page.find("\n" + row + "\n") != std::string::npos, "docs/machines.md should have: ", row);
 }
 
 // So many nodes, which lie in two rows: the paper places ranks so that all neighbours are one hop apart.
@@ -59,8 +70,8 @@ Times times(const std::vector<std::int64_t>& extents, const std::vector<int>& sp
     return plan(machine, halo(extents, split, path)).predict().seconds * 1e6;
   };
   const Times all{us("mpi"), us("peer"), us("i=mpi,j=peer"), us("auto")};
-  MESSAGE(fmt::format("{} split {}x{}: MPI {:.1f}, direct {:.1f}, hybrid {:.1f}, chosen {:.1f} us", extents[0],
-                      split[0], split[1], all.mpi, all.direct, all.hybrid, all.chosen));
+  check_shown(fmt::format("| {} | {} | {:.1f} | {:.1f} | {:.1f} | {:.1f} |", fmt::join(extents, " × "),
+                          fmt::join(split, " × "), all.mpi, all.direct, all.hybrid, all.chosen));
   return all;
 }
 
@@ -80,24 +91,22 @@ double face_us(int d, int n, const std::string& path) {
   return plan(tca().resized(2), shape).predict().seconds * 1e6;
 }
 
-// The first size at which MPI is faster.
-int crossing(int d) {
-  for (int n = 256; n < 1024; n += 16)
-    if (face_us(d, n, "mpi") < face_us(d, n, "peer")) return n;
-  return 1024;
-}
-
-void within(int found, double from, double to) {
+// The first size at which MPI is faster; in the paper it lies between the two.
+void check_crossing(int d, const char* pattern, int from, int to) {
+  int found = 256;
+  while (found < 1024 && face_us(d, found, "mpi") >= face_us(d, found, "peer")) found += 16;
   CHECK(found >= from * 0.85);
   CHECK(found <= to * 1.15);
+  const std::string paper = from == to ? fmt::format("{}", to) : fmt::format("{} to {}", from, to);
+  check_shown(fmt::format("| {} | {} | {} |", pattern, paper, found));
 }
 
 }  // namespace
 
 TEST_CASE("stores and MPI cross where the paper's point-to-point curves do") {
-  within(crossing(0), 320, 384);  // contiguous
-  within(crossing(1), 576, 640);  // block stride
-  within(crossing(2), 512, 512);  // stride
+  check_crossing(0, "contiguous", 320, 384);
+  check_crossing(1, "block stride", 576, 640);
+  check_crossing(2, "stride", 512, 512);
   CHECK(face_us(0, 64, "peer") < face_us(0, 64, "mpi") / 3);
   // Block stride is about as fast as contiguous on the direct network, and packed for MPI.
   CHECK(face_us(1, 256, "peer") < face_us(0, 256, "peer") * 1.1);
@@ -105,29 +114,36 @@ TEST_CASE("stores and MPI cross where the paper's point-to-point curves do") {
 }
 
 TEST_CASE("the exchanges of the paper's applications come in the paper's order") {
-  const Times s28 = himeno(64, {2, 8, 1});
+  std::vector<Times> all;
+  const auto one = [&](const Times& times) { return all.emplace_back(times); };
+  const Times s28 = one(himeno(64, {2, 8, 1}));
   CHECK(s28.direct < s28.hybrid);
   CHECK(s28.hybrid < s28.mpi);
-  const Times m28 = himeno(128, {2, 8, 1});
+  const Times m28 = one(himeno(128, {2, 8, 1}));
   CHECK(m28.hybrid < m28.mpi);
-  const Times m24 = himeno(128, {2, 4, 1});
+  const Times m24 = one(himeno(128, {2, 4, 1}));
   CHECK(m24.hybrid < m24.mpi);
   CHECK(m24.hybrid < m24.direct);
-  const Times s42 = himeno(64, {4, 2, 1});
-  CHECK(s42.direct < s42.hybrid);
-  const Times m42 = himeno(128, {4, 2, 1});
-  CHECK(m42.direct < m42.hybrid);
-  const Times l28 = himeno(256, {2, 8, 1});
-  const Times l24 = himeno(256, {2, 4, 1});
-  for (const Times& large : {l28, l24}) CHECK(large.hybrid < large.direct);
-  const Times laplace_small = times({8192, 8192}, {2, 8});
-  const Times laplace_large = times({16384, 16384}, {2, 8});
-  for (const Times& laplace : {laplace_small, laplace_large}) CHECK(laplace.hybrid < laplace.mpi);
+  for (const int n : {64, 128}) {
+    const Times small = one(himeno(n, {4, 2, 1}));
+    CHECK(small.direct < small.hybrid);
+  }
+  one(himeno(64, {2, 4, 1}));
+  one(himeno(256, {4, 2, 1}));
+  for (const std::vector<int>& split : {std::vector{2, 8, 1}, std::vector{2, 4, 1}}) {
+    const Times large = one(himeno(256, split));
+    CHECK(large.hybrid < large.direct);
+  }
+  for (const std::int64_t n : {8192, 16384}) {
+    const Times laplace = one(times({n, n}, {2, 8}));
+    CHECK(laplace.hybrid < laplace.mpi);
+  }
   // What is chosen is never slower than any of the three.
-  for (const Times& one : {s28, m28, m24, s42, m42, l28, l24, laplace_small, laplace_large}) {
-    CHECK(one.chosen <= one.mpi);
-    CHECK(one.chosen <= one.direct);
-    CHECK(one.chosen <= one.hybrid);
+  REQUIRE(all.size() == 11);
+  for (const Times& exchange : all) {
+    CHECK(exchange.chosen <= exchange.mpi);
+    CHECK(exchange.chosen <= exchange.direct);
+    CHECK(exchange.chosen <= exchange.hybrid);
   }
 }
 
@@ -160,4 +176,66 @@ TEST_CASE("plans over both networks are sound, and the table shows what each car
   const std::string text = planned.explain(1);
   CHECK(text.find("balance: links of the GPU: 131072 bytes, ends after 5") != std::string::npos);
   CHECK(text.find("balance: network outside: 32768 bytes, ends after 3") != std::string::npos);
+}
+
+TEST_CASE("both networks carry large pieces together, where that saves time") {
+  // How many parts go by each path.
+  const auto parts = [](const Planned& planned) {
+    std::map<std::string, int> found;
+    for (const Message& message : planned.messages())
+      if (const auto at = message.label.find(" part "); at != std::string::npos)
+        ++found[message.label.substr(at + 1) + " " + message.path];
+    return found;
+  };
+  const HaloShape large = halo({256, 256, 512}, {2, 4, 1}, "auto");
+  const Planned planned = plan(rows(8), large);
+  CHECK(verify(planned.plans()).ok());
+  std::map<std::string, int> found = parts(planned);
+  CHECK(found.size() == 2);
+  CHECK(found["part 1 mpi:staged"] > 0);
+  CHECK(found["part 1 mpi:staged"] == found["part 2 peer:put"]);
+  CHECK(planned.explain(1).find("part 1 ") != std::string::npos);
+  // Whole pieces would take either network longer than both take together.
+  CHECK(planned.predict().seconds <
+        0.9 * plan(rows(8), halo({256, 256, 512}, {2, 4, 1}, "i=mpi,j=peer")).predict().seconds);
+  CHECK(parts(plan(rows(8), halo({64, 64, 128}, {2, 4, 1}, "auto"))).empty());
+  CHECK(parts(plan(rows(8), halo({256, 256, 512}, {2, 4, 1}, "i=mpi,j=peer"))).empty());
+  CHECK(parts(plan(rows(8), halo({256, 256, 512}, {2, 4, 1}, "peer"))).empty());
+  // Odd sizes, edges and corners, several fields, sums at the receiver, and ranks that decide by themselves.
+  int cut = 0;
+  for (const double collision : {0.5, 1.0}) {
+    for (const bool reverse : {false, true}) {
+      HaloShape shape = halo({255, 257, 509}, {2, 4, 1}, "auto");
+      shape.corners = true;
+      shape.reverse = reverse;
+      shape.fields.push_back(shape.fields.front());
+      shape.fields.back().name = "other";
+      Machine machine = rows(8);
+      machine.inside.collision = collision;
+      const Planned odd = plan(machine, shape);
+      CHECK(verify(odd.plans()).ok());
+      for (const auto& [part, times] : parts(odd)) cut += times;
+    }
+  }
+  CHECK(cut > 0);
+}
+
+TEST_CASE("by hops a ring and a torus carry the same halo sooner than in rank order") {
+  for (const std::vector<int>& nodes : {std::vector{8}, std::vector{2, 4}}) {
+    Machine machine = tca().resized(8);
+    machine.inside.extents = nodes;
+    HaloShape shape = halo({128, 128, 256}, {2, 4, 1}, "peer");
+    const auto us = [&](const char* mapping) {
+      shape.grid.mapping = mapping;
+      const Planned planned = plan(machine, shape);
+      CHECK(verify(planned.plans()).ok());
+      return planned.predict().seconds * 1e6;
+    };
+    const double row = us("row");
+    const double hops = us("hops");
+    CHECK(hops <= row);
+    if (nodes.size() == 1) CHECK(hops < 0.9 * row);
+    check_shown(fmt::format("| {} {} | {:.1f} | {:.1f} |", nodes.size() == 1 ? "ring of" : "torus of",
+                            fmt::join(nodes, " × "), row, hops));
+  }
 }
