@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <span>
+#include <utility>
 
 #include "collectives/bound.hpp"
 #include "collectives/corrections.hpp"
@@ -35,24 +36,22 @@ constexpr std::ptrdiff_t kChunksLookedAt = 2;
 // What is predicted to be faster by less than this share is not worth being less simple: predictions miss by more.
 constexpr double kTie = 0.02;
 
-// One-way price of the cheapest path that joins rank 0 and another, for pieces of about so many bytes.
+// One-way price of the cheapest path that joins rank 0 and another, for pieces of about so many bytes. As for moves, a
+// price that is not known counts only where none is known.
 Price price_between(const Machine& machine, Memory memory, int rank, double bytes) {
   Price price;
-  double least = std::numeric_limits<double>::infinity();
+  std::pair least{true, std::numeric_limits<double>::infinity()};
   for (const Path& path : all_paths()) {
-    // Messages are for GPUs that do not reach each other.
-    if (memory == Memory::device && machine.reach(0, rank) && !path.transport.empty()) continue;
+    if (path.memory != memory || machine.unusable.contains(path.name) || !path.joins(machine, 0, rank)) continue;
     const PathCost& costs = machine.cost(path.name);
     const LinkCost& cost = costs.one_way;
     constexpr double kTypical = 4096;
     const double typical = cost.by_size.empty() ? kTypical : std::max(bytes, kTypical);
     const double a_byte =
         cost.by_size.empty() ? 1 / cost.bandwidth : seconds_of(costs, cost, typical, typical) / typical;
-    const double seconds = cost.latency + typical * a_byte;
-    if (path.memory != memory || machine.unusable.contains(path.name) || seconds >= least ||
-        !path.joins(machine, 0, rank))
-      continue;
-    least = seconds;
+    const std::pair found{!costs.measured, cost.latency + typical * a_byte};
+    if (found >= least) continue;
+    least = found;
     price.latency = cost.latency;
     price.second_per_byte = a_byte;
   }
