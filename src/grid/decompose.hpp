@@ -39,6 +39,15 @@ std::vector<std::int64_t> even_cuts(std::int64_t extent, int parts);
 std::vector<int> choose_split(std::span<const std::int64_t> extents, std::span<const int> split,
                               const std::vector<bool>& periodic, int ranks);
 
+/// Two boxes that send each other the cells of a face, one cell deep.
+struct Face {
+  int box = 0;
+  int neighbour = 0;  ///< above it in one dimension; of a periodic one also round the end
+  Wide cells = 0;
+};
+/// All faces between boxes that have cells.
+std::vector<Face> faces_of(const Decomposition& cut);
+
 /// Cells on faces whose two sides are on different islands; `rank_of_box` empty means box i is rank i's.
 Wide crossing_cells(const Decomposition& cut, std::span<const int> rank_of_box, std::span<const int> island_of_rank);
 

@@ -23,34 +23,6 @@ constexpr int kExact = 8;                       // boxes of which all placements
 constexpr std::int64_t kMostTried = 4'000'000;  // exchanges of two boxes, from all beginnings together
 constexpr std::array kMappings{"row", "column", "blocks", "hops", "given"};
 
-// Two boxes that send each other a face.
-struct Face {
-  int a = 0;
-  int b = 0;
-  Wide cells = 0;
-};
-
-std::vector<Face> faces_of(const Decomposition& cut) {
-  std::vector<Face> faces;
-  for (int number = 0; number < cut.boxes(); ++number) {
-    const Box box = cut.box(number);
-    const auto at = cut.coords(number);
-    for (int d = 0; d < cut.ndims(); ++d) {
-      auto next = at;
-      const bool last = ++next[d] == cut.split[d];
-      if (last && !(cut.periodic[d] && cut.split[d] > 1)) continue;
-      if (last) next[d] = 0;
-      const int neighbour = cut.box_at(next);
-      if (box.empty() || cut.box(neighbour).empty()) continue;
-      Wide cells = 1;
-      for (int e = 0; e < cut.ndims(); ++e)
-        if (e != d) cells *= box.extent(e);
-      faces.push_back({number, neighbour, cells});
-    }
-  }
-  return faces;
-}
-
 // The links between every two ranks, as numbers.
 class Links {
  public:
@@ -106,8 +78,8 @@ class Loads {
   Loads(Links& links, const std::vector<Face>& faces, std::vector<int> rank_of_box)
       : links_(links), faces_(faces), ranks_(std::move(rank_of_box)), touching_(ranks_.size()) {
     for (std::size_t f = 0; f < faces.size(); ++f) {
-      touching_[at(faces[f].a)].push_back(f);
-      if (faces[f].b != faces[f].a) touching_[at(faces[f].b)].push_back(f);
+      touching_[at(faces[f].box)].push_back(f);
+      if (faces[f].neighbour != faces[f].box) touching_[at(faces[f].neighbour)].push_back(f);
       count(faces[f], +1);
     }
   }
@@ -128,11 +100,11 @@ class Loads {
   void count_both(int a, int b, int times) {
     for (const std::size_t f : touching_[at(a)]) count(faces_[f], times);
     for (const std::size_t f : touching_[at(b)])
-      if (faces_[f].a != a && faces_[f].b != a) count(faces_[f], times);
+      if (faces_[f].box != a && faces_[f].neighbour != a) count(faces_[f], times);
   }
   void count(const Face& face, int times) {
-    const int a = ranks_[at(face.a)];
-    const int b = ranks_[at(face.b)];
+    const int a = ranks_[at(face.box)];
+    const int b = ranks_[at(face.neighbour)];
     if (a == b) return;
     for (const auto& [from, to] : {std::pair{a, b}, std::pair{b, a}}) {
       const Links::Used& used = links_.between(from, to);

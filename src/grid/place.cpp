@@ -8,12 +8,13 @@
 namespace tasuki {
 namespace {
 
-/// Cells of a face of `box` across dimension d.
-Wide face_cells(const Box& box, int d) {
-  Wide cells = 1;
-  for (int e = 0; e < box.ndims; ++e)
-    if (e != d) cells *= box.extent(e);
-  return cells;
+Wide crossing_cells(std::span<const Face> faces, std::span<const int> rank_of_box,
+                    std::span<const int> island_of_rank) {
+  const auto island = [&](int box) { return island_of_rank[rank_of_box.empty() ? box : rank_of_box[box]]; };
+  Wide crossing = 0;
+  for (const Face& face : faces)
+    if (island(face.box) != island(face.neighbour)) crossing += face.cells;
+  return crossing;
 }
 
 /// Dimensions from the lightest faces to the heaviest (those of the thinnest boxes), as loops are nested.
@@ -73,8 +74,8 @@ std::vector<std::vector<int>> tilings(const std::vector<int>& split, int largest
 
 }  // namespace
 
-Wide crossing_cells(const Decomposition& cut, std::span<const int> rank_of_box, std::span<const int> island_of_rank) {
-  Wide crossing = 0;
+std::vector<Face> faces_of(const Decomposition& cut) {
+  std::vector<Face> faces;
   for (int number = 0; number < cut.boxes(); ++number) {
     const Box box = cut.box(number);
     const auto at = cut.coords(number);
@@ -85,11 +86,17 @@ Wide crossing_cells(const Decomposition& cut, std::span<const int> rank_of_box, 
       if (last) next[d] = 0;
       const int neighbour = cut.box_at(next);
       if (box.empty() || cut.box(neighbour).empty()) continue;
-      const auto island = [&](int b) { return island_of_rank[rank_of_box.empty() ? b : rank_of_box[b]]; };
-      if (island(number) != island(neighbour)) crossing += face_cells(box, d);
+      Wide cells = 1;
+      for (int e = 0; e < box.ndims; ++e)
+        if (e != d) cells *= box.extent(e);
+      faces.push_back({number, neighbour, cells});
     }
   }
-  return crossing;
+  return faces;
+}
+
+Wide crossing_cells(const Decomposition& cut, std::span<const int> rank_of_box, std::span<const int> island_of_rank) {
+  return crossing_cells(faces_of(cut), rank_of_box, island_of_rank);
 }
 
 std::vector<int> place(const Decomposition& cut, std::span<const int> island_of_rank) {
@@ -102,14 +109,15 @@ std::vector<int> place(const Decomposition& cut, std::span<const int> island_of_
   int largest = 0;
   for (const int island : island_of_rank) largest = std::max(largest, ++island_sizes[island]);
 
-  Wide least = crossing_cells(cut, best, island_of_rank);
+  const std::vector<Face> faces = faces_of(cut);
+  Wide least = crossing_cells(faces, best, island_of_rank);
   const std::vector<int> dims = by_face(cut);
   std::vector<int> trial(boxes);
   for (const auto& block : tilings(cut.split, largest)) {
     if (least == 0) break;
     const std::vector<int> order = in_blocks(cut, block, dims);
     for (int i = 0; i < boxes; ++i) trial[order[i]] = ranks[i];
-    const Wide crossing = crossing_cells(cut, trial, island_of_rank);
+    const Wide crossing = crossing_cells(faces, trial, island_of_rank);
     if (crossing < least) {
       least = crossing;
       best = trial;
