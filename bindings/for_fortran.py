@@ -17,7 +17,7 @@ sys.path.insert(0, str(FORTRAN))
 
 import fortran_text  # noqa: E402
 
-BY_HAND = ("halo", "exchange", "redistribute")  # whose arguments are Fortran's own: tasuki_operations.f90
+BY_HAND = ("halo", "redistribute")  # whose arguments are Fortran's own, or which it has not yet
 
 OPTION_TYPES = {
     "text": "character(*)",
@@ -26,6 +26,7 @@ OPTION_TYPES = {
     "int64": "integer(int64)",
     "flag": "logical",
     "where": "logical",
+    "operator": "type(tasuki_operator)",
 }
 STRUCT_TYPES = {
     "text": ("type(c_ptr)", "c_null_ptr"),
@@ -119,6 +120,15 @@ class Procedure:
             self.locals.append("integer(c_int) :: number")
         elif one.kind == "layout":
             self.arguments[name], self.passed[one.name] = f"{LAYOUT} :: {name}", f"{name}%handle"
+        elif one.kind in for_c.LISTS:
+            count, counted, _ = for_c.LISTS[one.kind]
+            kind = one.kind.replace("entries", "entry")
+            # A target, for compilers to see that what its elements point to may change.
+            self.arguments[name] = f"type(tasuki_{kind}), intent(in), target :: {name}(:)"
+            self.locals.append(f"type(kept_{one.kind}), target :: its_{name}")
+            self.statements.append(f"call set_{one.kind}(its_{name}, {name})")
+            self.passed[count] = f"size({name}, kind=c_{counted})"
+            self.passed[one.name] = f"its_{name}%structs"
         elif one.kind in ("layouts", "counts"):
             self.add_list(one, LAYOUT if one.kind == "layouts" else COUNTS)
         else:
@@ -135,10 +145,10 @@ class Procedure:
             self.statements.append(f"options%{name} = c_text(kept%{name}, {name})")
         elif option.type in ("flag", "where"):
             self.statements.append(
-                f"options%{option.name} = flag({name}, {option.default if option.type == 'flag' else 0})"
+                f"options%{option.name} = flag({name}, {option.default or 0 if option.type == 'flag' else 0})"
             )
         else:
-            value = f"int({name}, c_int)" if option.type == "int" else name
+            value = {"int": f"int({name}, c_int)", "operator": f"number_of({name})"}.get(option.type, name)
             self.statements.append(f"if (present({name})) options%{name} = {value}")
 
 

@@ -32,8 +32,11 @@ NUMBERS = {
     "size_t": "integer(c_size_t)",
     "double": "real(c_double)",
 }
-STRUCTS = ("box", "width", "side", "neighbours", *(f"{noun}_info" for noun in ("grid", "field", "layout")))
-OPTIONS = tuple(f"{noun}_options" for noun in ("grid", "field", "halo", "transfer", "broadcast", "collective"))
+LISTED = ("exchange_field", "exchange_entry")  # of which functions take lists
+STRUCTS = ("box", "width", "side", "neighbours", *LISTED, *(f"{noun}_info" for noun in ("grid", "field", "layout")))
+OPTIONS = tuple(
+    f"{noun}_options" for noun in ("grid", "field", "halo", "transfer", "broadcast", "collective", "exchange")
+)
 TYPES = {f"tasuki_{name}": f"type(c_{name})" for name in STRUCTS + OPTIONS}
 
 # Pointers that C may be given null: Fortran passes an address.
@@ -55,7 +58,8 @@ def declaration(function: Function, parameter: Parameter, handles: set[str]) -> 
     if not kind.endswith("*") and not parameter.array or not pointee:
         return ""
     if kind.startswith("const ") or kind.endswith("const*"):
-        shape = "" if target in TYPES else "(*)"
+        one = target in TYPES and target.removeprefix("tasuki_") not in LISTED
+        shape = "" if one else "(*)"
         return f"{pointee}, intent(in) :: {name}{shape}"
     return f"{pointee} :: {name}" + ("(*)" if name in WRITTEN else "")
 

@@ -22,6 +22,7 @@ module tasuki
       tasuki_minloc, tasuki_maxloc
   use tasuki_making
   use tasuki_neighbours, only: tasuki_neighbour_ranks
+  use tasuki_meshes, only: tasuki_cells, tasuki_entry
 #ifdef TASUKI_HAVE_MPI_F08
   use tasuki_mpi, only: tasuki_context_create
 #endif

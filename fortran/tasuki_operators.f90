@@ -36,7 +36,7 @@ module tasuki_operators
     end subroutine
   end interface
   public :: tasuki_combine, tasuki_operator_create
-  public :: set_reduction ! for the other modules of this library
+  public :: set_reduction, number_of ! for the other modules of this library
 
 contains
 
@@ -64,6 +64,12 @@ contains
     if (present(data)) op%data = data
     call finish_here(tasuki_ok, '', stat, errmsg)
   end subroutine
+
+  ! The operator's number for C.
+  integer(c_int) function number_of(op)
+    type(tasuki_operator), intent(in) :: op
+    number_of = op%number
+  end function
 
   ! What options for C say of a reduction; returns the operator's number for C.
   integer(c_int) function set_reduction(options, kept, op, ordered) result(number)

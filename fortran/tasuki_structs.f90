@@ -62,6 +62,21 @@ module tasuki_structs
     type(c_ptr) :: from = c_null_ptr, grid = c_null_ptr
   end type
 
+  type, bind(c) :: c_exchange_field
+    type(c_ptr) :: base = c_null_ptr
+    integer(c_int64_t) :: cells = 0, numbers = 1
+    integer(c_int) :: type = 0, levels_first = 0
+    type(c_ptr) :: name = c_null_ptr
+  end type
+
+  type, bind(c) :: c_exchange_entry
+    integer(c_int) :: peer = 0
+    integer(c_int64_t) :: send_count = 0
+    type(c_ptr) :: send = c_null_ptr
+    integer(c_int64_t) :: receive_count = 0
+    type(c_ptr) :: receive = c_null_ptr, send_layouts = c_null_ptr, receive_layouts = c_null_ptr
+  end type
+
   type, bind(c) :: c_side
     integer(c_int) :: rank = 0
     type(c_ptr) :: base = c_null_ptr, layout = c_null_ptr

@@ -9,6 +9,7 @@ program fortran_tests
   use checks
   use field_tests
   use operation_tests
+  use exchange_tests
   use collective_tests
   use collective_layout_tests
   implicit none
@@ -58,6 +59,7 @@ program fortran_tests
   call check_failure(stat, errmsg, tasuki_bad_argument, 'twice')
   call test_fields(ranks)
   call test_operations(ranks)
+  call test_exchanges(ranks)
   call test_collectives(ranks)
   call test_collective_layouts(ranks)
   call tasuki_free(ranks)

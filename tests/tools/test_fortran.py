@@ -33,7 +33,7 @@ class Headers(unittest.TestCase):
         functions, handles = c_header.read()
         without = {name for name, function in functions.items() if not interfaces.interface(function, handles)}
         self.assertEqual(
-            without, {"context_create", "comm", "run_threads", "overlap", "graph_create", "exchange_create"}
+            without, {"context_create", "comm", "run_threads", "overlap", "graph_create", "redistribute_create"}
         )
 
 
