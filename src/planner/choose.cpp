@@ -127,7 +127,7 @@ bool both_networks(const Machine& machine, const Problem& problem, const Leaving
 // By direction (of moves without one, -1, first): how many of `kShares` shares of each piece go by the network outside.
 using Shares = std::vector<int>;
 std::size_t direction_of(const Move& move) {
-  return static_cast<std::size_t>(move.direction + 1);
+  return static_cast<std::size_t>(std::int64_t{move.direction} + 1);
 }
 
 // What leaves a rank, some of it in parts, and the paths that cost least.
@@ -393,7 +393,6 @@ std::vector<NetworkShare> balance(const Machine& machine, const Problem& problem
   Problem whole = problem;
   if (problem.uncut) {
     whole.moves = *problem.uncut;
-    all = leaving(machine, whole, facts);
     std::erase_if(whole.moves, [&](const Move& move) { return move.dst_rank == problem.rank; });
     all = leaving(machine, whole, facts);
   }
