@@ -57,17 +57,23 @@ module tasuki_fields
 contains
 
   ! A grid of so many cells in each dimension (1 to 7) over all ranks of the context. split: ranks in each dimension, 0
-  ! to be chosen. periodic: for each dimension. reorder: place boxes so that large faces stay inside islands. Collective;
-  ! the same arguments on all ranks.
-  subroutine grid_create_64(grid, context, extents, split, periodic, reorder, stat, errmsg)
+  ! to be chosen. periodic: for each dimension. reorder: as mapping 'hops'. mapping: which rank has which box: 'column'
+  ! (rank order, the first dimension fastest; the default), 'row' (the last one fastest), 'blocks' (each island has a
+  ! block of boxes), 'hops' (the busiest link of the machine's networks carries the fewest bytes) or 'given'. given: of
+  ! mapping 'given' the rank of each box, the first dimension fastest. Collective; the same arguments on all ranks.
+  subroutine grid_create_64(grid, context, extents, split, periodic, reorder, mapping, given, stat, errmsg)
     type(tasuki_grid), intent(inout) :: grid
     type(tasuki_context), intent(in) :: context
     integer(int64), intent(in) :: extents(:)
     integer, intent(in), optional :: split(:)
     logical, intent(in), optional :: periodic(:), reorder
+    character(*), intent(in), optional :: mapping
+    integer, intent(in), optional :: given(:)
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     integer(c_int), target :: ranks(max_dims), wraps(max_dims)
+    integer(c_int), allocatable, target :: of_boxes(:)
+    character(kind=c_char), allocatable, target :: letters(:)
     integer(c_int64_t) :: cells(max_dims)
     type(c_grid_options) :: options
     integer :: n
@@ -93,18 +99,38 @@ contains
       options%periodic = c_loc(wraps)
     end if
     options%reorder = flag(reorder, 0)
+    if (present(mapping)) then
+      select case (mapping) ! C counts dimensions from the other end
+      case ('row')
+        options%mapping = c_text(letters, 'column')
+      case ('column')
+        options%mapping = c_text(letters, 'row')
+      case default
+        options%mapping = c_text(letters, mapping)
+      end select
+    end if
+    if (present(given)) then
+      if (size(given) /= tasuki_size(context)) then
+        call finish_here(tasuki_bad_argument, 'tasuki_grid_create: given needs an entry for each rank', stat, errmsg)
+        return
+      end if
+      of_boxes = int(given, c_int)
+      options%given = c_loc(of_boxes)
+    end if
     call finish(c_grid_create(context%handle, int(n, c_int), cells, options, grid%handle), stat, errmsg)
   end subroutine
 
-  subroutine grid_create_32(grid, context, extents, split, periodic, reorder, stat, errmsg)
+  subroutine grid_create_32(grid, context, extents, split, periodic, reorder, mapping, given, stat, errmsg)
     type(tasuki_grid), intent(inout) :: grid
     type(tasuki_context), intent(in) :: context
     integer(int32), intent(in) :: extents(:)
     integer, intent(in), optional :: split(:)
     logical, intent(in), optional :: periodic(:), reorder
+    character(*), intent(in), optional :: mapping
+    integer, intent(in), optional :: given(:)
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call grid_create_64(grid, context, int(extents, int64), split, periodic, reorder, stat, errmsg)
+    call grid_create_64(grid, context, int(extents, int64), split, periodic, reorder, mapping, given, stat, errmsg)
   end subroutine
 
   subroutine grid_free(grid, stat, errmsg)

@@ -21,6 +21,7 @@ module tasuki_structs
     integer(c_size_t) :: size = 0
     type(c_ptr) :: split = c_null_ptr, periodic = c_null_ptr, cuts = c_null_ptr, cut_counts = c_null_ptr
     integer(c_int) :: reorder = 0
+    type(c_ptr) :: mapping = c_null_ptr, given = c_null_ptr
   end type
 
   type, bind(c) :: c_grid_info

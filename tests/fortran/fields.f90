@@ -46,12 +46,43 @@ contains
     call tasuki_free(grid)
     call tasuki_free(grid, stat, errmsg)
     call check_failure(stat, errmsg, tasuki_bad_handle, 'null')
+    call test_mapping(ranks)
     call tasuki_grid_create(grid, ranks, [7, 13], split=[1], stat=stat, errmsg=errmsg)
     call check_failure(stat, errmsg, tasuki_bad_argument, 'split needs an entry')
     call tasuki_grid_create(grid, ranks, [7_int64, -1_int64], stat=stat, errmsg=errmsg)
     call check_failure(stat, errmsg, tasuki_bad_argument, 'extent')
     call tasuki_grid_create(grid, ranks, [integer ::], stat=stat, errmsg=errmsg)
     call check_failure(stat, errmsg, tasuki_bad_argument, '''ndims'' is 0')
+  end subroutine
+
+  subroutine test_mapping(ranks)
+    type(tasuki_context), intent(in) :: ranks
+    type(tasuki_grid) :: grid
+    integer, allocatable :: coords(:)
+    integer :: n, i, stat
+    character(200) :: errmsg
+    errmsg = ''
+    n = tasuki_size(ranks)
+    call tasuki_grid_create(grid, ranks, [7, 13], split=[1, n], mapping='given', given=[(n - i, i=1, n)])
+    call tasuki_get_coords(grid, 0, coords)
+    call check(all(coords == [0, n - 1]), 'the mapping that was given')
+    call tasuki_free(grid)
+    if (mod(n, 2) == 0 .and. n > 2) then
+      call tasuki_grid_create(grid, ranks, [8, 13], split=[2, n/2], mapping='row')
+      call tasuki_get_coords(grid, 1, coords)
+      call check(all(coords == [0, 1]), 'row: the last dimension fastest')
+      call tasuki_free(grid)
+      call tasuki_grid_create(grid, ranks, [8, 13], split=[2, n/2], mapping='column')
+      call tasuki_get_coords(grid, 1, coords)
+      call check(all(coords == [1, 0]), 'column: the first dimension fastest')
+      call tasuki_free(grid)
+    end if
+    call tasuki_grid_create(grid, ranks, [7, 13], mapping='given', given=[(n, i=1, n)], stat=stat, errmsg=errmsg)
+    call check_failure(stat, errmsg, tasuki_bad_argument, 'names rank')
+    call tasuki_grid_create(grid, ranks, [7, 13], mapping='given', given=[(i, i=0, n)], stat=stat, errmsg=errmsg)
+    call check_failure(stat, errmsg, tasuki_bad_argument, 'given needs an entry for each rank')
+    call tasuki_grid_create(grid, ranks, [7, 13], mapping='spiral', stat=stat, errmsg=errmsg)
+    call check_failure(stat, errmsg, tasuki_bad_argument, '''spiral''')
   end subroutine
 
   ! Every type, ranks 1 to 4, with padding and shadows that differ.

@@ -108,6 +108,21 @@ TEST_CASE("a bad argument on one rank is an error on all") {
             "; the product must be equal, or a 0 leaves a dimension to Tasuki");
   CHECK(error_of([&] { Grid(ctx, std::vector<std::int64_t>(8, 1)); }) ==
         "Grid: rank 0: argument 'extents' has 8 dimensions; 1 to 7 are possible");
+  std::vector<int> given;
+  for (int rank = ctx.size(); rank-- > 0;) given.push_back(rank);
+  const Grid backwards(ctx, {8, 8}, {.mapping = "given", .given = given});
+  check_cover(backwards);
+  CHECK(backwards.coords(last) == Grid(ctx, {8, 8}).coords(0));
+  if (ctx.size() > 1) {
+    if (odd) given[1] = given[0];
+    CHECK(error_of([&] {
+            Grid(ctx, {8, 8}, {.mapping = "given", .given = given});
+          }) == who + "option 'given' names rank " + std::to_string(last) +
+                    " for box 0 and for box 1; every rank has " + "one box");
+  }
+  CHECK(error_of([&] {
+          Grid(ctx, {8, 8}, {.mapping = odd ? "spiral" : "row"});
+        }) == who + "option 'mapping' is 'spiral'; it is row, column, blocks, hops or given");
   check_cover(Grid(ctx, {8, 8}));
 }
 
