@@ -31,7 +31,7 @@ TASUKI_KERNEL void AT_MOST(kMostThreads) epochs(TASUKI_PARAMETER device::Handle 
   if (block.thread() == 0) run.times[block.block()] = device::detail::now_ns() - begin;
 }
 
-// The same in a barrier-free group: each block tells its neighbours that it has been there, as a step of computing
+// The same in a barrier-free group: each block signals its neighbours that it has been there, as a step of computing
 // does.
 TASUKI_KERNEL void AT_MOST(kMostThreads)
     epochs_barrier_free(TASUKI_PARAMETER device::Handle halo, TASUKI_PARAMETER device::Neighbours neighbours, Run run,

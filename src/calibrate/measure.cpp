@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <ctime>
 #include <map>
@@ -266,7 +267,8 @@ void Measuring::measure_curves_of_hosts() {
     return one.usable && (context_.rank() == 0 || context_.rank() == other_of(one));
   };
   // Where others use the cores, the largest sizes never have them for long enough.
-  const bool largest = !crowded(runtime()) && !provenance().busy();
+  const std::string root = text_of_root(runtime(), crowded(runtime()) ? "crowded" : "", kDoing);
+  const bool largest = root.empty() && !provenance().busy();
   const CurveRoom room = CurveRoom::on(context_, std::ranges::any_of(paths_, takes_part), largest);
   const double begin = seconds_;
   for (int pass = 0; pass < kMostPasses; ++pass) {
@@ -349,12 +351,14 @@ double others_now(Runtime& runtime) {
 // Prices of Tasuki's own profile that are uncertain are measured again where the machine does less besides than it did
 // then. A process looks once whether it does, so as not to make each of its contexts wait. Collective.
 void doubt_prices(Runtime& runtime) {
-  static bool looked = false;
+  static std::atomic<bool> looked = false;  // of ranks that are threads, too
   const auto may_improve = [&](double others) {
     return std::ranges::any_of(runtime.provenance, [&](const Provenance& one) { return one.may_improve(others); });
   };
-  if (!may_improve(0) || crowded(runtime)) return;
-  if (text_of_root(runtime, looked ? "looked" : "", "reading the machine profile") == "looked") return;
+  if (!may_improve(0)) return;
+  // Rank 0 decides: other ranks' hosts may have other cores, and their processes may have looked in other contexts.
+  const char* const mine = looked || crowded(runtime) ? "stay" : "look";
+  if (text_of_root(runtime, mine, "reading the machine profile") != "look") return;
   looked = true;
   const double others = others_now(runtime);
   for (const Provenance& one : runtime.provenance)

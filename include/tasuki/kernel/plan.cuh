@@ -71,7 +71,7 @@ TASUKI_DEVICE bool barrier_free(const BasicHandle<kReduces>& handle) {
 
 /// The old name, for one minor version.
 template <bool kReduces>
-[[deprecated("it is called barrier_free")]] TASUKI_DEVICE bool apart(const BasicHandle<kReduces>& handle) {
+[[deprecated("use device::barrier_free")]] TASUKI_DEVICE bool apart(const BasicHandle<kReduces>& handle) {
   return barrier_free(handle);
 }
 
