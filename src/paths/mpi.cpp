@@ -18,6 +18,7 @@ const PathRegistration registration{[] {
   path.joins = [](const Machine& machine, int a, int b) { return a != b && !machine.threads; };
   path.offer = offer;
   path.outside = true;
+  path.both_cores = true;
   path.preference = 3;
   path.transport = "mpi";
   path.carried = {Verb::send, Verb::recv};

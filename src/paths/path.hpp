@@ -81,6 +81,8 @@ struct Path {
   bool outside = false;
   /// True: the resource is links that carry as much in each direction: what leaves one rank enters the other.
   bool both_ends = false;
+  /// True: the sender's core packs and the receiver's unpacks, so both are busy.
+  bool both_cores = false;
   /// True: latencies of links to different peers pass at the same time. False: the resource is busy during each of
   /// them.
   bool latencies_overlap = false;

@@ -16,6 +16,7 @@ const PathRegistration registration{[] {
   path.protocol = std::make_shared<EagerProtocol>(Home::shared, true);
   path.joins = joins_in_island;
   path.offer = offer;
+  path.both_cores = true;
   return path;
 }};
 

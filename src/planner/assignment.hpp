@@ -31,6 +31,8 @@ class Cost {
     busy_[resource] += seconds;
     sum_ += seconds;
   }
+  /// Besides a resource that `add` counts: the same seconds of it keep this one busy.
+  void keep(std::size_t resource, Femto seconds) { busy_[resource] += seconds; }
   /// Counts a latency that passes at the same time as others of the resource: once more (`times` is +1) or once less
   /// (-1).
   void overlap(std::size_t resource, Femto latency, int times) {
@@ -75,12 +77,12 @@ class Assignment {
     }
     // In a halo the peers send as much as they receive, so their cores have no time to spare. Their cores help only
     // where much less comes back than leaves.
-    const bool helped = 2 * arrives < leaves;
+    helped_ = 2 * arrives < leaves;
     for (const std::size_t m : moves_) {
       auto& by_path = resources_.emplace_back();
       for (const Path& path : all_paths()) {
         const Resource one = resource_of(machine, path, problem.rank, problem.moves[m].dst_rank);
-        by_path.push_back(static_cast<std::size_t>(one == Resource::peer_core && !helped ? Resource::core : one));
+        by_path.push_back(static_cast<std::size_t>(one == Resource::peer_core && !helped_ ? Resource::core : one));
       }
     }
   }
@@ -158,7 +160,11 @@ class Assignment {
     const std::size_t path = chosen_[i];
     const Femto latency = femto(offer(i, path).latency);
     const std::vector<std::size_t>& resources = resources_[i];
-    cost_.add(resources[path], times * femto(offer(i, path).seconds));
+    const Femto seconds = times * femto(offer(i, path).seconds);
+    cost_.add(resources[path], seconds);
+    // Else the unpacking would seem to leave the peers time to fetch other pieces meanwhile.
+    if (helped_ && all_paths()[path].both_cores && resources[path] == static_cast<std::size_t>(Resource::core))
+      cost_.keep(static_cast<std::size_t>(Resource::peer_core), seconds);
     if (overlaps(path)) cost_.overlap(resources[path], latency, times);
     Links& links = links_[peer(i)];
     count_links(links, resources, -1);
@@ -231,6 +237,7 @@ class Assignment {
   const Facts& facts_;
   std::vector<std::size_t> moves_;
   const Offers& offers_;
+  bool helped_ = false;
   std::vector<std::vector<std::size_t>> resources_;  // [move][path]
   std::vector<std::size_t> chosen_;                  // per move
   std::map<int, Links> links_;                       // per peer
