@@ -23,6 +23,8 @@ struct Problem {
   /// causes.
   std::function<void()> before;
   std::function<void()> after;
+  /// What a program computes before each exchange. Then ranks are brought together, and only the exchange is timed.
+  std::function<void()> compute;
   bool time_start_only = false;
   /// The runner beside a computation, too, with so many iterations a sample and so many samples; empty: not asked.
   std::function<Overlap(Runner&, int iterations, int rounds)> overlap;

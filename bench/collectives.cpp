@@ -2,7 +2,8 @@
 // to back, with a barrier before each, and what a start alone costs. And what a computation beside broadcasts and
 // allreduces hides. The collective-own group: large ones on numbers in the program's own memory. The collective-large
 // group: the largest. The price group: by what prices are judged, at sizes at which no path was measured, in shared and
-// in the program's own memory. The neighbour group: neighbour collectives along a ring of all ranks.
+// in the program's own memory, between computations that write what is sent and read what has come. The neighbour
+// group: neighbour collectives along a ring of all ranks.
 #include <fmt/format.h>
 #include <sys/mman.h>
 
@@ -137,6 +138,22 @@ std::shared_ptr<std::byte> allocated(const tasuki::Context& context, std::int64_
   return memory;
 }
 
+// Writes to every line that is sent next, and reads every line that has come.
+std::function<void()> computation(const CollectiveCase& c, std::int64_t numbers) {
+  return [c, numbers, round = 0]() mutable {
+    constexpr std::int64_t kLine = 8;  // numbers
+    const bool in_place = c.kind == CollectiveKind::broadcast;
+    ++round;
+    if (!in_place || c.context.is_root())
+      for (std::int64_t i = 0; i < numbers; i += kLine) c.in[i] = round;
+    const double* got = result_of(c);
+    double sum = 0;
+    for (std::int64_t i = 0; i < numbers; i += kLine) sum += got[i];
+    volatile double used = sum;
+    static_cast<void>(used);
+  };
+}
+
 Case collective_case(int ranks, CollectiveKind kind, std::int64_t bytes, const Form& form) {
   const Timed timed = form.timed;
   // Where there are blocks, all of them together are as large as that.
@@ -173,6 +190,7 @@ Case collective_case(int ranks, CollectiveKind kind, std::int64_t bytes, const F
                 return overlap_of(context, runner, iterations, rounds);
               };
             }
+            if (form.group == "price") problem.compute = computation(one, room / 8);
             if (often && !form.ring && form.group != "price")
               problem.bound = bound_of_collective(context, kind, count, tasuki::DType::f64);
             return problem;

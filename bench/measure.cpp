@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 
@@ -37,26 +38,51 @@ void sleepy_barrier(const tasuki::Context& context) {
   }
 }
 
+bool on_one_host(const tasuki::Context& context) {
+  MPI_Comm here = MPI_COMM_NULL;
+  MPI_Comm_split_type(context.comm(), MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
+  int ranks = 0;
+  MPI_Comm_size(here, &ranks);
+  MPI_Comm_free(&here);
+  return ranks == context.size();
+}
+
+// Ranks of one host go on at the same time by its clock: a barrier lets them go one after the other.
+void start_together(const tasuki::Context& context, bool one_host) {
+  using Clock = std::chrono::steady_clock;
+  const auto now = [] { return static_cast<long long>(Clock::now().time_since_epoch().count()); };
+  constexpr long long kAhead = 1000;  // ns
+  MPI_Barrier(context.comm());
+  if (!one_host) return;
+  long long begin = now() + kAhead;
+  MPI_Allreduce(MPI_IN_PLACE, &begin, 1, MPI_LONG_LONG, MPI_MAX, context.comm());
+  while (now() < begin) continue;
+}
+
 // Seconds of this rank for so many iterations.
 double run(const tasuki::Context& context, const Problem& problem, Runner& runner, int iterations) {
-  double started = 0;
+  const bool whole = !problem.time_start_only && !problem.compute;
+  const bool one_host = problem.compute && on_one_host(context);
+  double counted = 0;
   MPI_Barrier(context.comm());
   const double begin = MPI_Wtime();
   for (int n = 0; n < iterations; ++n) {
-    if (problem.barrier_between) MPI_Barrier(context.comm());
-    if (problem.before) problem.before();
-    if (problem.time_start_only) {
-      const double since = MPI_Wtime();
-      runner.start();
-      started += MPI_Wtime() - since;
-    } else {
-      runner.start();
+    if (problem.compute) {
+      problem.compute();
+      start_together(context, one_host);
+    } else if (problem.barrier_between) {
+      MPI_Barrier(context.comm());
     }
+    if (problem.before) problem.before();
+    const double since = whole ? 0 : MPI_Wtime();
+    runner.start();
+    if (problem.time_start_only) counted += MPI_Wtime() - since;
     runner.wait();
+    if (problem.compute) counted += MPI_Wtime() - since;
     if (problem.after) problem.after();
   }
   runner.finish();
-  return problem.time_start_only ? started : MPI_Wtime() - begin;
+  return whole ? MPI_Wtime() - begin : counted;
 }
 
 double slowest(const tasuki::Context& context, const Problem& problem, const Contender& contender) {
@@ -164,7 +190,7 @@ CaseResult measure(const tasuki::Context& context, const Case& one, const std::v
     calibrate(context, problem, contender, settings.round_seconds);
     contenders.push_back(std::move(contender));
   }
-  const bool barriers = problem.barrier_between && !problem.time_start_only;
+  const bool barriers = problem.barrier_between && !problem.time_start_only && !problem.compute;
   std::vector<double> barrier;
   for (int round = 0; round < settings.rounds; ++round) {
     if (barriers) barrier.push_back(barrier_microseconds(context));

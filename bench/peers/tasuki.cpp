@@ -168,6 +168,7 @@ Peer forced_peer(const std::string& path, const std::string& algorithm) {
     if (!carried(c, path, algorithm)) return nullptr;
     tasuki::CollectiveOptions options;
     options.path = path;
+    options.correct = false;  // what it takes says nothing of what would be chosen
     options.algorithm = algorithm;
     return std::make_unique<OperationRunner<tasuki::Operation>>(operation_of(c, options));
   };

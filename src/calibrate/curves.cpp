@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <initializer_list>
+#include <optional>
 #include <string>
 
 #include "calibrate/both_ways.hpp"
@@ -48,42 +49,61 @@ class Mover {
       : context_(context), a_(a), b_(b), from_(from), to_(to) {
     options_.path = a == b ? "auto" : path.name;  // what stays on a rank cannot be forced
     options_.engine = "inline";
+    options_.correct = false;
+    if (a != b) meeting_.emplace(context, a, b, from, to, Layout::bytes(8), options_);
   }
 
   /// One way, each after a word has come back.
-  double one_way(std::int64_t bytes) const {
+  double one_way(std::int64_t bytes) {
     const Layout piece = Layout::bytes(bytes);
     Transfer there(context_, {a_, from_, piece}, {b_, to_, piece}, options_);
-    if (a_ == b_) return time(bytes, {&there});
+    if (a_ == b_) return time(bytes, true, true, {&there});
     const Layout word = Layout::bytes(8);
     Transfer back(context_, {b_, from_, word}, {a_, to_, word}, options_);
-    return time(bytes, {&there, &back});
+    return time(bytes, context_.rank() == a_, context_.rank() == b_, {&there, &back});
   }
 
-  double both_ways(std::int64_t bytes) const {
+  double both_ways(std::int64_t bytes) {
     BothWays there(context_, a_, b_, from_, to_, Layout::bytes(bytes), options_);
-    return time(bytes, {&there});
+    return time(bytes, true, true, {&there});
   }
 
  private:
-  // Both ranks must do equally many rounds, so their number is fixed. The fastest batch was disturbed least.
-  double time(std::int64_t bytes, std::initializer_list<Operation*> operations) const {
+  static void run(Operation& operation) {
+    operation.start();
+    operation.wait();
+  }
+
+  // Writes to every line that is sent next, and reads every line that has come.
+  void compute(std::int64_t bytes, bool sends, bool receives) {
+    constexpr std::int64_t kLine = 64;
+    ++written_;
+    for (std::int64_t i = 0; sends && i < bytes; i += kLine) from_[i] = static_cast<std::byte>(written_);
+    unsigned sum = 0;
+    for (std::int64_t i = 0; receives && i < bytes; i += kLine) sum += std::to_integer<unsigned>(to_[i]);
+    read_ = sum;
+  }
+
+  // Seconds of one round. Both ranks must do equally many, so their number is fixed. The fastest batch was disturbed
+  // least.
+  double time(std::int64_t bytes, bool sends, bool receives, std::initializer_list<Operation*> operations) {
     const bool large = bytes >= 1 << 20;
     const int batches = bytes > kMostOfSmall ? 2 : large ? 3 : 6;
     const int rounds = large ? 1 : bytes < 1 << 10 ? 20 : 4;
     const auto once = [&] {
-      for (Operation* operation : operations) {
-        operation->start();
-        operation->wait();
-      }
+      compute(bytes, sends, receives);
+      if (meeting_) run(*meeting_);
+      const double begin = now();
+      for (Operation* operation : operations) run(*operation);
+      return now() - begin;
     };
     try {
       for (int i = 0; i < (large ? 1 : 3); ++i) once();
       double best = 1e9;
       for (int batch = 0; batch < batches; ++batch) {
-        const double begin = now();
-        for (int i = 0; i < rounds; ++i) once();
-        best = std::min(best, (now() - begin) / rounds);
+        double sum = 0;
+        for (int i = 0; i < rounds; ++i) sum += once();
+        best = std::min(best, sum / rounds);
       }
       return best;
     } catch (const std::exception& error) {
@@ -98,6 +118,9 @@ class Mover {
   std::byte* from_;
   std::byte* to_;
   OperationOptions options_;
+  std::optional<BothWays> meeting_;  // ranks begin together
+  unsigned written_ = 0;
+  volatile unsigned read_ = 0;  // so that the reads stay
 };
 
 // Which sizes are measured.
@@ -114,13 +137,13 @@ void fill(Curves::Times& times, const Sizes& sizes, const Time& time) {
   for (std::size_t i = sizes.first; i < sizes.end; ++i) times[i + 1] = time(kCurveSizes[i]);
 }
 
-void measure_between(const Mover& mover, const Sizes& sizes, Curves::Times& one_way, Curves::Times& both) {
+void measure_between(Mover& mover, const Sizes& sizes, Curves::Times& one_way, Curves::Times& both) {
   fill(one_way, sizes, [&](std::int64_t bytes) { return mover.one_way(bytes); });
   fill(both, sizes, [&](std::int64_t bytes) { return mover.both_ways(bytes); });
 }
 
 // A copy within the rank, by itself on rank 0, and at the same time as on the other rank.
-void measure_within(const Context& context, const Mover& mover, const Sizes& sizes, int other, Curves::Times& alone,
+void measure_within(const Context& context, Mover& mover, const Sizes& sizes, int other, Curves::Times& alone,
                     Curves::Times& together) {
   if (context.rank() == 0) fill(alone, sizes, [&](std::int64_t bytes) { return mover.one_way(bytes); });
   if (other < 0) return;
@@ -189,7 +212,7 @@ Curves measure_curves(const Context& context, const Path& path, int partner, con
   Curves curves;
   const auto measure = [&](const auto& from, const auto& to, const Sizes& sizes, Curves::Times& one,
                            Curves::Times& two) {
-    const Mover mover(context, path, within ? me : 0, within ? me : partner, from.get(), to.get());
+    Mover mover(context, path, within ? me : 0, within ? me : partner, from.get(), to.get());
     if (within) {
       measure_within(context, mover, sizes, other, one, two);
     } else {

@@ -1,5 +1,6 @@
-// Curves: what a path does with contiguous pieces of every size on hosts. The same bytes are moved again and again, as
-// benchmarks and programs with data that rarely change do: caches keep what they can.
+// Curves: what a path does with contiguous pieces of every size on hosts. As in programs that compute between
+// exchanges, the sender has just written what is moved, and the receiver has read what came before: another core has to
+// fetch those lines from its caches, which takes several times as long where the two share none.
 #pragma once
 
 #include <array>
