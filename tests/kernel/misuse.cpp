@@ -298,9 +298,12 @@ RANK_TEST("launches that cannot be say why") {
   options.shared_bytes = 1 << 30;
   CHECK(contains(launch(options), call + "argument 'shared_bytes' is 1073741824"));
   options = {};
+  ctx.barrier();  // the environment is that of all ranks that are threads of a process
   setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
   CHECK(contains(launch(options), call + "CUDA_LAUNCH_BLOCKING=1 would make the host wait"));
+  ctx.barrier();
   unsetenv("CUDA_LAUNCH_BLOCKING");
+  ctx.barrier();
   TASUKI_CUDA(cudaStreamCreateWithFlags, &options.stream, cudaStreamNonBlocking);
   CHECK(launch(options) == "no error");
   CHECK(contains(error_of([&] {
