@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "layout/cut.hpp"
+#include "tasuki/strided_copy.hpp"
 
 namespace tasuki {
 
@@ -14,6 +15,24 @@ namespace {
 
 // Smaller pieces take a network about as long as it takes to start.
 constexpr std::int64_t kLeastCut = 65536;
+
+// The dimension along which the copy is cut: the outermost that has enough steps. `ndims`: its blocks are cut.
+int cut_dimension(const StridedCopy& copy) {
+  int d = 0;
+  while (d < copy.ndims && copy.dims[static_cast<std::size_t>(d)].count < kShares) ++d;
+  return d;
+}
+
+// Steps `begin` to `end` of that dimension, or so many units of all blocks.
+StridedCopy between(const StridedCopy& copy, int dimension, std::int64_t begin, std::int64_t end) {
+  if (dimension == copy.ndims) return reordered(bytes_of(copy, begin * kCutUnit, std::min(end * kCutUnit, copy.block)));
+  StridedCopy part = copy;
+  auto& dim = part.dims[static_cast<std::size_t>(dimension)];
+  part.src_offset += begin * dim.src_stride;
+  part.dst_offset += begin * dim.dst_stride;
+  dim.count = end - begin;
+  return reordered(part);
+}
 
 // The move's first `share` shares, and the others. Both ranks of a move cut it alike.
 std::pair<Move, Move> cut(const Move& move, int share) {
@@ -25,15 +44,12 @@ std::pair<Move, Move> cut(const Move& move, int share) {
   parts.first.copies.clear();
   parts.second.copies.clear();
   for (const StridedCopy& copy : move.copies) {
-    const bool steps = copy.ndims > 0;
-    const std::int64_t count = steps ? copy.dims[0].count : (copy.block + kCutUnit - 1) / kCutUnit;
+    const int d = cut_dimension(copy);
+    const std::int64_t count =
+        d < copy.ndims ? copy.dims[static_cast<std::size_t>(d)].count : (copy.block + kCutUnit - 1) / kCutUnit;
     const std::int64_t at = count * share / kShares;
-    const auto between = [&](std::int64_t begin, std::int64_t end) {
-      return steps ? without_single_step(steps_of(copy, begin, end))
-                   : bytes_of(copy, begin * kCutUnit, std::min(end * kCutUnit, copy.block));
-    };
-    parts.first.copies.push_back(between(0, at));
-    parts.second.copies.push_back(between(at, count));
+    parts.first.copies.push_back(between(copy, d, 0, at));
+    parts.second.copies.push_back(between(copy, d, at, count));
   }
   return parts;
 }
@@ -43,7 +59,7 @@ std::pair<Move, Move> cut(const Move& move, int share) {
 bool may_be_cut(const Move& move) {
   if (move.src_rank == move.dst_rank || move.bytes() < kLeastCut || move.copies.size() != 1) return false;
   const StridedCopy& copy = move.copies.front();
-  return !move.relayed && move.chunk == 0 && (copy.ndims == 0 || copy.dims[0].count >= kShares);
+  return !move.relayed && move.chunk == 0 && (cut_dimension(copy) < copy.ndims || copy.block >= kShares * kCutUnit);
 }
 
 std::optional<Problem> in_parts(const Problem& problem, std::span<const int> shares) {

@@ -1,4 +1,4 @@
-// Parts: pieces that two networks carry together, cut along their outermost dimension.
+// Parts: pieces that two networks carry together, cut along their outermost dimension that has enough steps.
 #pragma once
 
 #include <optional>

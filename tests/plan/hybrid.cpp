@@ -201,6 +201,12 @@ TEST_CASE("both networks carry large pieces together, where that saves time") {
   CHECK(parts(plan(rows(8), halo({64, 64, 128}, {2, 4, 1}, "auto"))).empty());
   CHECK(parts(plan(rows(8), halo({256, 256, 512}, {2, 4, 1}, "i=mpi,j=peer"))).empty());
   CHECK(parts(plan(rows(8), halo({256, 256, 512}, {2, 4, 1}, "peer"))).empty());
+  // A face of two planes is cut along its rows.
+  HaloShape wide = large;
+  wide.fields[0].shadow = wide.fields[0].width = 2;
+  const Planned of_two = plan(rows(8), wide);
+  CHECK(verify(of_two.plans()).ok());
+  CHECK(parts(of_two).size() == 2);
   // Odd sizes, edges and corners, several fields, sums at the receiver, and ranks that decide by themselves.
   int cut = 0;
   for (const double collision : {0.5, 1.0}) {
