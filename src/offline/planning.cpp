@@ -2,6 +2,7 @@
 #include "tasuki/planning.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -125,10 +126,27 @@ Machine as_set_up(Machine machine, const std::string& wanted) {
   return machine;
 }
 
+// Prices and networks of a path that there is not, such as a family, would be those of none.
+void check_paths(const Machine& machine) {
+  const auto check = [&](const char* place, const auto& by_path) {
+    for (const auto& entry : by_path) {
+      if (std::ranges::find(all_paths(), entry.first, &Path::name) != all_paths().end()) continue;
+      std::vector<std::string> known;
+      for (const Path& path : all_paths()) known.push_back(path.name);
+      throw Error(fmt::format("machine {}: {}.{}: there is no path '{}'; paths are {}", machine.name, place,
+                              entry.first, entry.first, fmt::join(known, ", ")));
+    }
+  };
+  check("paths", machine.costs);
+  check("uses", machine.uses);
+  check("unusable", machine.unusable);
+}
+
 template <class Shape>
 Planned planned(const Machine& given, const Shape& shape) {
   if (const std::string complaint = path_complaint(shape.path, directions_of(shape)); !complaint.empty())
     throw Error(complaint);
+  check_paths(given);
   const Machine machine = as_set_up(given, shape.path);
   auto impl = std::make_shared<Planned::Impl>();
   impl->machine = machine;

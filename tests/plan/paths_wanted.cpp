@@ -127,6 +127,32 @@ TEST_CASE("directions that there are not, and lists that cannot be, are refused"
                        "option 'path' is 'i=mpi', but only a halo has directions; give names of paths alone", Error);
 }
 
+TEST_CASE("a machine that names paths which there are not is refused, a family too") {
+  const auto refused = [](const std::string& more) {
+    try {
+      const Machine machine = Machine::from_json(
+          R"({"tasuki_machine": 1, "name": "m", "ranks": {"count": 2}, "inside": {"kind": "switch"}, )" + more + "}",
+          "m");
+      HaloShape halo;
+      halo.extents = {16};
+      halo.fields = {FieldShape()};
+      plan(machine, halo);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  const std::string begin = "machine m: ";
+  CHECK(
+      refused(R"("uses": {"mpi": "inside"}, "paths": {"mpi": {"latency": 1e-6}}, "unusable": {"nccl": "not here"})") ==
+      "no error");
+  CHECK(refused(R"("uses": {"peer": "inside"})")
+            .starts_with(begin + "uses.peer: there is no path 'peer'; paths are mpi, "));
+  CHECK(
+      refused(R"("paths": {"shared:putt": {"latency": 1e-6}})").starts_with(begin + "paths.shared:putt: there is no"));
+  CHECK(refused(R"("unusable": {"mpii": "not here"})").starts_with(begin + "unusable.mpii: there is no path 'mpii'"));
+}
+
 TEST_CASE("a path that can carry a piece is offered between GPUs that reach each other") {
   const std::string text = plan(eight(), halo_with("auto")).explain(0);
   CHECK(text.find("reach each other") == std::string::npos);
