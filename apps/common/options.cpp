@@ -44,6 +44,22 @@ std::vector<int> parse_split(const std::string& text, int ndims) {
   return split;
 }
 
+// The ranks of `0,2,1,3`; empty: the text is something else, such as a name.
+std::vector<int> ranks_between_commas(const std::string& text) {
+  std::vector<int> ranks;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (;;) {
+    int rank = 0;
+    const auto [rest, error] = std::from_chars(at, end, rank);
+    if (error != std::errc()) return {};
+    ranks.push_back(rank);
+    if (rest == end) return ranks;
+    if (*rest != ',') return {};
+    at = rest + 1;
+  }
+}
+
 // What --size takes, in words.
 std::string sizes(const AppInfo& info) {
   std::string names;
@@ -88,6 +104,8 @@ tasuki::GridOptions Options::grid() const {
   tasuki::GridOptions options;
   options.split = split;
   options.reorder = reorder;
+  options.given = ranks_between_commas(mapping);
+  options.mapping = options.given.empty() ? mapping : "given";
   return options;
 }
 
@@ -136,6 +154,9 @@ CommandLine parse_options(int argc, char** argv, const AppInfo& info) {
   app.add_option("--threads", options.threads, "ranks are this many threads of one process, not processes")
       ->check(CLI::Range(1, 1024));
   app.add_flag("--reorder", options.reorder, "let Tasuki place the boxes on the ranks");
+  app.add_option("--mapping", options.mapping,
+                 "which rank has which box: row, column, blocks (of islands), hops, or the rank of each box: 0,2,1,3 "
+                 "(default: row)");
   auto* verify = app.add_flag("--verify", options.verify, "compare every bit of the result with a serial run");
   app.add_flag("!--no-communication", options.communicate,
                "leave the halo's exchange out: the time that communication cannot beat, and a wrong result")

@@ -25,6 +25,7 @@ struct Options {
   std::string size;                   ///< as given
   std::vector<std::int64_t> extents;  ///< global cells a dimension
   std::vector<int> split;             ///< empty: Tasuki chooses
+  std::string mapping;                ///< as `tasuki::GridOptions` names them, or ranks: 0,2,1,3; empty: row
   std::string path = "auto";
   std::string engine = "auto";
   std::string device = "auto";  ///< auto, cpu, gpu

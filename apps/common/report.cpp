@@ -140,6 +140,7 @@ int report(const tasuki::Grid& grid, const std::string& app, const Options& opti
                            {"group", halo.device_group()},
                            {"overlap", options.overlap},
                            {"reorder", options.reorder},
+                           {"mapping", options.mapping},
                            {"mpi", mpi_version()}};
     if (options.engine == "kernel") json.erase("communication_share");  // nobody measures it within the kernel
     if (result.verified) json["verified"] = *result.verified;
