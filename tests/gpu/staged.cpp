@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "common.hpp"
+#include "session/runtime.hpp"
+#include "tasuki/planning.hpp"
 
 using namespace tasuki;
 using namespace gpu_tests;
@@ -24,6 +27,50 @@ bool sends_messages(const Context& ctx) {
   return ctx.comm() != MPI_COMM_NULL && ctx.size() > 1;
 }
 
+const std::string kBothNetworks = "peer:put,peer:eager,mpi";
+
+// While one exists, stores and messages cost the same, so both networks carry half of what is large each.
+class EqualPrices {
+ public:
+  explicit EqualPrices(const Context& ctx)
+      : runtime_(runtime_of(ctx)), costs_(runtime_.machine.costs), pricing_(runtime_.pricing) {
+    runtime_.pricing = true;  // nothing is measured
+    for (const char* name : {"peer:put", "peer:eager", "mpi:staged"}) {
+      PathCost cost;
+      cost.one_way.latency = 1e-5;
+      cost.one_way.bandwidth = cost.one_way.bulk_bandwidth = 1e9;
+      cost.mutual = cost.one_way;
+      cost.measured = true;
+      runtime_.machine.costs[name] = cost;
+    }
+  }
+  ~EqualPrices() {
+    runtime_.machine.costs = costs_;
+    runtime_.pricing = pricing_;
+  }
+  EqualPrices(const EqualPrices&) = delete;
+  EqualPrices& operator=(const EqualPrices&) = delete;
+
+ private:
+  Runtime& runtime_;
+  std::map<std::string, PathCost> costs_;
+  bool pricing_;
+};
+
+void check_cut_as_off_line(const Context& ctx, const Halo& halo, const GridOptions& grid, bool reverse) {
+  HaloShape shape;
+  shape.extents = {8 * ctx.size() + 1, 701, 333};
+  shape.grid = grid;
+  shape.reverse = reverse;
+  shape.path = kBothNetworks;
+  shape.fields = {{.name = "u", .shadow = 2, .width = 2, .memory = Memory::device},
+                  {.name = "v", .element_bytes = 4, .dtype = DType::f32, .memory = Memory::device}};
+  const Planned planned = plan(machine_of(ctx), shape);
+  CHECK(to_json(planned.plan(ctx.rank())) == to_json(halo.plan()));
+  CHECK(halo.explain().find(" part 1 ") != std::string::npos);
+  CHECK(halo.explain().find(" part 2 ") != std::string::npos);
+}
+
 // What halos of large faces leave after some iterations, each with new data.
 std::vector<double> after_halos(const Context& ctx, const std::string& path, const std::string& mode, bool reverse) {
   GridOptions torus;
@@ -36,12 +83,13 @@ std::vector<double> after_halos(const Context& ctx, const std::string& path, con
   options.path = path;
   options.reverse = reverse;
   Halo halo({HaloField(u), HaloField(v)}, options);
-  if (path == "mpi") {
-    CHECK(messages(halo.plan()) > 8);
+  if (path != "auto") {
+    CHECK(messages(halo.plan()) > (path == "mpi" ? 8 : 0));
     const VerifyReport report = verify(halo);
     INFO(report.text());
     CHECK(report.ok());
   }
+  if (path == kBothNetworks) check_cut_as_off_line(ctx, halo, torus, reverse);
   Driver drive(ctx, mode);
   std::vector<double> result;
   for (int iteration = 0; iteration < 4; ++iteration) {
@@ -75,6 +123,23 @@ RANK_TEST("large faces in slices through the host: the halo of the other paths, 
       CAPTURE(mode);
       CAPTURE(reverse);
       const auto got = after_halos(ctx, "mpi", mode, reverse);
+      REQUIRE(got.size() == expected.size());
+      CHECK(std::equal(got.begin(), got.end(), expected.begin()));
+    }
+  }
+}
+
+RANK_TEST(
+    "large faces that stores and messages carry together: the halo of the other paths, bit for bit, cut as off line") {
+  if (!sends_messages(ctx) || in_islands()) return;
+  use_gpu(ctx);
+  for (const bool reverse : {false, true}) {
+    CAPTURE(reverse);
+    const auto expected = after_halos(ctx, "auto", "host", reverse);
+    const EqualPrices equal(ctx);
+    for (const auto& mode : Driver::modes()) {
+      CAPTURE(mode);
+      const auto got = after_halos(ctx, kBothNetworks, mode, reverse);
       REQUIRE(got.size() == expected.size());
       CHECK(std::equal(got.begin(), got.end(), expected.begin()));
     }
