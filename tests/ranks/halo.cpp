@@ -370,6 +370,27 @@ RANK_TEST("wrong arguments of a halo are named on every rank") {
   }
 }
 
+RANK_TEST(
+    "a list of paths that allows nothing between two ranks is an error on every rank, also on those without pieces") {
+  if (ctx.size() == 1) return;
+  const Grid grid(ctx, {2, 5}, {.split = {ctx.size(), 1}});  // the first two ranks have a row each
+  std::vector<double> memory(1000);
+  const Field<double> mine(grid, std::vector<double*>{memory.data()}, {.name = "mine", .shadow = 1});
+  HaloOptions options;
+  options.path = "i=shared:put,shared:pull";
+  const std::string text = error_of([&] { Halo halo(HaloField(mine), options); });
+  CAPTURE(text);
+  CHECK(text.find("no path can carry 'mine ") != std::string::npos);
+  CHECK(text.find(" when path 'shared:put,shared:pull' is forced (") != std::string::npos);
+  options.path = "i=auto,k=shared";
+  CHECK(error_of([&] { Halo halo(HaloField(mine), options); }).find("there is no direction 'k'; this halo has i, j") !=
+        std::string::npos);
+  options.path = "i=auto,j=shared:put";
+  Halo halo(HaloField(mine), options);  // nothing goes along j
+  halo.start();
+  halo.wait();
+}
+
 RANK_TEST("fields of the same name are told apart, and one without a name is refused") {
   const Grid grid(ctx, {12, 10}, {.periodic = {true, true}});
   std::vector<Field<double>> fields;
