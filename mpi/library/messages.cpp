@@ -271,12 +271,12 @@ int sendrecv_replace(const char* name, const void* caller, Original original, vo
   int unused = 0;
   through_ring(nothing, comm, to, out_tag, unused, [] { return MPI_SUCCESS; });  // it is counted
   posted(nothing, comm, from, in_tag);
-  if (!sent.packed()) {
-    sent.note(Route::original);
-    received.note(Route::original);
-    return original(buffer, count, type, to, out_tag, from, in_tag, comm, status);
-  }
   sent.note();
+  if (!sent.packed()) {
+    received.note();
+    if (!sent.changed()) return original(buffer, count, type, to, out_tag, from, in_tag, comm, status);
+    return PMPI_Sendrecv_replace(buffer, sent.count(), sent.type(), to, out_tag, from, in_tag, comm, status);
+  }
   sent.pack();
   MPI_Status own;
   MPI_Status* seen = status == MPI_STATUS_IGNORE ? &own : status;
