@@ -1,15 +1,23 @@
-"""Runs the command line as users do, with a cache folder of its own.
+"""Runs the command line, with a cache folder of its own. `started` starts it as users do. The others run it some two
+hundred times, each time in a copy of this process, which has everything imported already.
 
 Tests marked `measures` time things on two ranks. What runs beside them makes them many times slower, so CTest runs them
 by themselves, and all others with a profile that is given (tests/CMakeLists.txt).
 """
 
+import contextlib
+import importlib
 import json
 import os
+import signal
 import subprocess
 import sys
+import tempfile
+import threading
 
 import pytest
+
+from tasuki import cli
 
 LIMIT = 120  # seconds a command may take
 
@@ -36,17 +44,65 @@ def started(cache):
 
 
 @pytest.fixture(scope="session")
-def finished(started):
+def imported():
+    """All that commands import: once, and not in every copy."""
+    for command in cli.COMMANDS:
+        importlib.import_module(f"tasuki.cli.{command}")
+    with contextlib.suppress(ImportError):  # it wants Matplotlib
+        importlib.import_module("tasuki.plot")
+
+
+def run_copy(arguments, environment, out, err):
+    """In a copy of this process: `python -m tasuki`, to the end of the process."""
+    status = 70
+    try:
+        os.environ.update(environment)
+        sys.argv = ["tasuki", *arguments]
+        for file, descriptor in ((out, 1), (err, 2)):
+            os.dup2(file.fileno(), descriptor)
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
+        status = cli.main(arguments)
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else end.code is not None
+    finally:
+        for file in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError):
+                file.flush()
+        os._exit(status)
+
+
+@pytest.fixture(scope="session")
+def finished(started, cache, imported):
     """Runs `tasuki` to its end: the status, and all that it printed."""
 
     def run(*arguments, **environment):
-        with started(*arguments, **environment) as process:
-            try:
+        if "PYTHONPATH" in environment:  # Python itself reads it
+            with started(*arguments, **environment) as process:
                 printed = process.communicate(timeout=LIMIT)
-            except subprocess.TimeoutExpired:
-                process.terminate()
-                raise
-        return subprocess.CompletedProcess(process.args, process.returncode, *printed)
+            return subprocess.CompletedProcess(process.args, process.returncode, *printed)
+        words = list(map(str, arguments))
+        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+            copy = os.fork()
+            if copy == 0:
+                run_copy(words, {"XDG_CACHE_HOME": str(cache), **environment}, out, err)
+            ended = threading.Event()
+
+            def stop():
+                if not ended.is_set():
+                    os.kill(copy, signal.SIGTERM)
+
+            limit = threading.Timer(LIMIT, stop)
+            limit.start()
+            _, status = os.waitpid(copy, 0)
+            ended.set()
+            limit.cancel()
+            limit.join()
+            printed = []
+            for file in (out, err):
+                file.seek(0)
+                printed.append(file.read())
+        return subprocess.CompletedProcess(words, os.waitstatus_to_exitcode(status), *printed)
 
     return run
 

@@ -107,13 +107,12 @@ def test_tuned_collectives_are_kept_and_told(tasuki, tmp_path):
     assert {c["bytes"] for c in corrections} == {64, 4096} and all(c["factor"] > 0 for c in corrections)
     # Others are added, the same are replaced.
     tasuki(*quick[:2], "--kind", "barrier", "--rounds", 1, "--output", profile)
-    tasuki(*quick, "--output", profile)
+    text = tasuki(*quick, "--output", profile)
+    assert "picked / best" in text and "the pick is within 10 % of the best in " in text
     again = json.loads(profile.read_text())["collectives"]["corrections"]
     assert {c["collective"] for c in again} == {"allreduce", "barrier"}
     names = [json.dumps({key: c[key] for key in c if key != "factor"}) for c in again]
     assert len(names) == len(set(names))
-    text = tasuki(*quick, "--output", profile)
-    assert "picked / best" in text and "the pick is within 10 % of the best in " in text
 
 
 def test_wrong_tuning_is_one_clear_line(tasuki):

@@ -91,8 +91,11 @@ def test_without_arguments_there_is_help(finished, arguments):
     assert re.search(r"\nCommands:\n  (himeno|allgather) ", done.stderr)  # line by line
 
 
-def test_the_version_is_that_of_the_package(tasuki):
-    assert tasuki("--version").split() == ["tasuki,", "version", package.__version__]
+def test_the_version_is_that_of_the_package(started):
+    """And `python -m tasuki` is the command line."""
+    with started("--version") as process:
+        assert process.stdout.read().split() == ["tasuki,", "version", package.__version__]
+    assert process.returncode == 0
 
 
 def test_debug_shows_where(tasuki):
