@@ -92,7 +92,7 @@ build-mpich-tests: # what depends on no MPI is built in build/
 	@$(compile) build-mpich --target rank_tests staged_tests failing_tests failing_thread_tests tasuki_mpi mpi_datatypes mpi_messages mpi_posted mpi_matching mpi_trees
 
 test-mpich: build-mpich-tests ## the tests of what touches MPI, on 1 to 4 ranks with MPICH
-	@$(ctest) --parallel 2 --test-dir build-mpich --tests-regex '^(ranks_[1-4]|staged_.*|harness_.*|mpi_(datatypes|messages|posted|matching|trees).*)$$'
+	@$(ctest) --parallel 2 --test-dir build-mpich --tests-regex '^(ranks_([1-4]|patient_3)|staged_.*|harness_.*|mpi_(datatypes|messages|posted|matching|trees).*)$$'
 	@$(cases) build-mpich mpich
 
 # Open MPI's start crashes under the thread sanitizer.
@@ -112,7 +112,7 @@ sanitize-kernels: setup ## kernels that communicate, as threads, under the addre
 
 sanitize: sanitize-kernels ## these, and unit tests, rank tests and apps
 	@$(compile) build-asan --target plan_tests unit_tests rank_tests thread_tests staged_tests failing_tests failing_thread_tests himeno laplace
-	@$(ctest) --test-dir build-asan --tests-regex '^(plan|unit|(thread_)?ranks_[1-4]|ranks_collectives_islands_[34]|staged_.*|harness_.*|app_.*)$$'
+	@$(ctest) --test-dir build-asan --tests-regex '^(plan|unit|(thread_)?ranks_[1-4]|ranks_patient_3|ranks_collectives_islands_[34]|staged_.*|harness_.*|app_.*)$$'
 	@$(compile) build-tsan --target plan_tests unit_tests rank_tests thread_tests staged_tests failing_thread_tests himeno laplace
 	@$(ctest) --test-dir build-tsan --tests-regex '^(plan|unit|threads_.*|thread_ranks_.*|staged_2|harness_threads|app_.*_threads_.*)$$'
 
