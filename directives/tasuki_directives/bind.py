@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 
 from clang.cindex import Cursor, CursorKind
 
 from . import forms, openacc
 from .c_code import Code, Place
-from .diagnostics import Findings
+from .diagnostics import Findings, Index
 from .preprocess import Unit, read_unit
 from .reader import Reader
 from .source import Pragma
@@ -51,6 +52,16 @@ class Bound:
 class Program:
     code: Code
     directives: list
+
+    @functools.cached_property
+    def pragmas(self) -> Index:
+        """All directives by where their pragmas stand. Asked for when all have been read."""
+        return Index(self.directives, lambda bound: bound.pragma.span)
+
+    @functools.cached_property
+    def statements(self) -> list:
+        """Directives that have a statement, each with its span."""
+        return [(bound, self.code.span(bound.statement)) for bound in self.directives if bound.statement is not None]
 
 
 def wanted_by(form: forms.Directive) -> str:
@@ -126,9 +137,8 @@ def _nothing_between(program: Program, findings: Findings) -> None:
     for bound in program.directives:
         if bound.statement is None:
             continue
-        start = program.code.span(bound.statement).start
-        for other in program.directives:
-            same_file = other.pragma.span.source is bound.pragma.span.source
-            if same_file and not other.wanted and bound.pragma.span.end <= other.pragma.span.start < start:
+        start, own = program.code.span(bound.statement).start, bound.pragma.span
+        for other in program.pragmas.within(own.source, own.end, start):
+            if not other.wanted:
                 message = f"'{other.name}' may not stand between '{bound.name}' and its statement"
                 findings.error(other.form.span, message, f"move it before '{bound.name}'")

@@ -70,6 +70,7 @@ class Code:
         self.own = [c for c in self.top if self.source_of(c.location)]
         self.spans: dict = {}
         self.locals: dict = {}
+        self.walks: dict = {}
         for fault in self.tu.diagnostics:
             if fault.severity < cindex.Diagnostic.Error or RUN_TIME_SIZE.search(fault.spelling):
                 continue
@@ -84,10 +85,18 @@ class Code:
             end = word.end() if word else start + 1
             findings.error(Span(source, start, end), fault.spelling, "correct the C; a compiler takes no more of it")
 
+    def walk(self, cursor) -> list:
+        """The cursor and all below it, in the order of the text."""
+        key = identity(cursor)
+        if key not in self.walks:
+            self.walks[key] = list(walk(cursor))
+        return self.walks[key]
+
     def source_of(self, location) -> Source | None:
-        if not location.file:
+        file = location.file
+        if not file:
             return None
-        name = location.file.name
+        name = file.name
         if name not in self.files:
             self.files[name] = self.unit.sources.get(os.path.realpath(name))
         return self.files[name]
@@ -99,10 +108,11 @@ class Code:
         return self.spans[key]
 
     def _span(self, extent) -> Span | None:
-        source = self.source_of(extent.start)
+        start = extent.start  # libclang computes it each time
+        source = self.source_of(start)
         if source is None:
             return None
-        return Span(source, source.offset_of_byte(extent.start.offset), source.offset_of_byte(extent.end.offset))
+        return Span(source, source.offset_of_byte(start.offset), source.offset_of_byte(extent.end.offset))
 
     def _covers(self, cursor, place: Span) -> bool:
         span = self.span(cursor)
@@ -191,7 +201,7 @@ class Code:
     # ---- statements
     def loops(self, statement) -> list[tuple[str, cindex.Cursor]]:
         """All for statements in a statement, itself first, with the names of their indices."""
-        found = [c for c in walk(statement) if c.kind is CursorKind.FOR_STMT]
+        found = [c for c in self.walk(statement) if c.kind is CursorKind.FOR_STMT]
         return [(self.index_of(c), c) for c in found]
 
     def index_of(self, loop) -> str:
@@ -225,7 +235,7 @@ class Code:
 
     def array_uses(self, statement) -> list[ArrayUse]:
         found, seen = [], set()
-        for cursor in walk(statement):
+        for cursor in self.walk(statement):
             if cursor.kind is not CursorKind.ARRAY_SUBSCRIPT_EXPR:
                 continue
             span = self.span(cursor)

@@ -73,15 +73,10 @@ class Checker:
 
     def _outside_of_compute_regions(self, bound: Bound) -> None:
         place = bound.pragma.span
-        for other in self.program.directives:
+        for other, region in self.program.statements:
             form = other.form
-            if (
-                not isinstance(form, forms.Acc)
-                or form.construct not in openacc.COMPUTE_CONSTRUCTS
-                or not other.statement
-            ):
+            if not isinstance(form, forms.Acc) or form.construct not in openacc.COMPUTE_CONSTRUCTS:
                 continue
-            region = self.code.span(other.statement)
             if region.source is place.source and region.start <= place.start < region.end:
                 line = region.source.place(other.pragma.span.start)[0]
                 message = f"'{bound.name}' communicates, and may not stand in the compute region of line {line}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from dataclasses import dataclass, field
 
 
@@ -19,6 +20,32 @@ class Span:
 
     def holds(self, other: Span) -> bool:
         return self.source is other.source and self.start <= other.start and other.end <= self.end
+
+
+class Index:
+    """Things by where they stand in the sources."""
+
+    def __init__(self, items: list, span_of):
+        self.by_source: dict = {}
+        for span, item in ((span_of(item), item) for item in items):
+            if span is not None:
+                self.by_source.setdefault(id(span.source), []).append((span.start, item, span))
+        for found in self.by_source.values():
+            found.sort(key=lambda entry: entry[0])  # those of one place keep their order
+
+    def within(self, source, start: int, end: int) -> list:
+        """Those that begin in [start, end), in the order of the text."""
+        found = self.by_source.get(id(source), [])
+        first = bisect.bisect_left(found, start, key=lambda entry: entry[0])
+        last = bisect.bisect_left(found, end, key=lambda entry: entry[0])
+        return [item for _, item, _ in found[first:last]]
+
+    def held(self, span: Span) -> list:
+        """Those that lie within a piece of text."""
+        found = self.by_source.get(id(span.source), [])
+        first = bisect.bisect_left(found, span.start, key=lambda entry: entry[0])
+        last = bisect.bisect_left(found, span.end, key=lambda entry: entry[0])
+        return [item for _, item, own in found[first:last] if own.end <= span.end]
 
 
 @dataclass(frozen=True)

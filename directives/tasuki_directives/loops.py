@@ -49,11 +49,11 @@ def check_loop(
     if not isinstance(on, TemplateInfo):
         return
     own = code.span(bound.statement)
-    others = [b for b in program.directives if isinstance(b.form, forms.Loop) and b.statement and b is not bound]
-    inner = [s for s in (code.span(b.statement) for b in others) if own.holds(s) and s != own]
+    others = [(b, s) for b, s in program.statements if isinstance(b.form, forms.Loop) and b is not bound]
+    inner = [s for _, s in others if own.holds(s) and s != own]
     expansions = _expansions(form, len(scheduled))
-    for outer in others:
-        if outer.form.on.subscripts is None or not code.span(outer.statement).holds(own):
+    for outer, span in others:
+        if outer.form.on.subscripts is None or not span.holds(own):
             continue
         if symbols.template(outer.form.on.name, outer) is on:
             names = [name for name, _ in code.loops(outer.statement) if name]

@@ -9,8 +9,7 @@ from clang.cindex import CursorKind, StorageClass
 
 from . import forms, lower_acc, lower_arrays, lower_calls, lower_gmove, lower_loops, lower_sections, overlap
 from .bind import Bound, Program
-from .c_code import walk
-from .diagnostics import Findings, Span
+from .diagnostics import Findings, Index, Span
 from .edits import Edit, Edits
 from .lower_names import NotTranslated, array_name, nodes_name, pointer_text, range_of, template_name, wrapped
 from .options import Options
@@ -25,8 +24,8 @@ class Use:
 
     cursor: object
     declaration: object
+    name: str
     span: Span
-    function: object
 
 
 class Lowering:
@@ -41,7 +40,9 @@ class Lowering:
         self.explained: list = []  # directives, each with a sentence
         self.late: list = []  # what comes directly before statements: source, place and text
         self.functions = [c for c in self.code.own if c.kind is CursorKind.FUNCTION_DECL and c.is_definition()]
-        self.uses = [use for function in self.functions for use in self._uses(function)]
+        self.uses_of = {id(function): self._uses(function) for function in self.functions}
+        self.uses = [use for found in self.uses_of.values() for use in found]
+        self.used = Index(self.uses, lambda use: use.span)
         self.methods = {
             forms.Nodes: lower_arrays.nodes,
             forms.Template: lower_arrays.template,
@@ -151,11 +152,11 @@ class Lowering:
     # ---- functions
     def _uses(self, function) -> list[Use]:
         found = []
-        for cursor in walk(function):
+        for cursor in self.code.walk(function):
             if cursor.kind is CursorKind.DECL_REF_EXPR:
                 declaration = cursor.referenced
                 if declaration is not None and declaration.kind in (CursorKind.VAR_DECL, CursorKind.PARM_DECL):
-                    found.append(Use(cursor, declaration, self.code.span(cursor), function))
+                    found.append(Use(cursor, declaration, declaration.spelling, self.code.span(cursor)))
         return found
 
     def file_arrays(self) -> dict:
@@ -177,9 +178,9 @@ class Lowering:
                 names = [a.spelling for a in function.get_arguments()]
                 lines.append(f"xmp_start({names[0]}, {names[1]});" if len(names) > 1 else "xmp_start(0, NULL);")
             used = {
-                u.declaration.spelling
-                for u in self.uses
-                if u.function == function and u.declaration.semantic_parent.kind is CursorKind.TRANSLATION_UNIT
+                u.name
+                for u in self.uses_of[id(function)]
+                if u.declaration.semantic_parent.kind is CursorKind.TRANSLATION_UNIT
             }
             for name in [n for n in arrays if n in used]:
                 lines.append(self.pointer(name, arrays[name], self.code.globals[name]))

@@ -7,7 +7,7 @@ import re
 from clang.cindex import CursorKind, StorageClass, TypeKind
 
 from . import forms
-from .c_code import identity, walk
+from .c_code import identity
 from .diagnostics import Span
 from .forms import Expr
 from .lower_names import (
@@ -307,9 +307,9 @@ def check_whole_references(low) -> None:
     for function in low.functions:
         scope = Scope(function)
         calls = None
-        for use in low.uses:
-            name = use.declaration.spelling
-            if use.function != function or use.span is None or low.symbols.array(name, scope) is None:
+        for use in low.uses_of[id(function)]:
+            name = use.name
+            if use.span is None or low.symbols.array(name, scope) is None:
                 continue
             source = use.span.source
             if source.as_c[use.span.start : use.span.end] != name or is_pointer(low, use.declaration):
@@ -317,7 +317,7 @@ def check_whole_references(low) -> None:
             if source.as_c[use.span.end :].lstrip().startswith("["):
                 continue
             if calls is None:
-                calls = [c for c in walk(function) if c.kind is CursorKind.CALL_EXPR and low.code.span(c)]
+                calls = [c for c in low.code.walk(function) if c.kind is CursorKind.CALL_EXPR and low.code.span(c)]
             around = [c for c in calls if low.code.span(c).holds(use.span)]
             called = around[-1].referenced if around else None
             by_system = called is not None and (called.location.is_in_system_header or not called.location.file)
@@ -334,11 +334,10 @@ def rewrite_indices(low) -> None:
         span = low.code.span(function)
         scope = Scope(function)
         cyclic = {}
-        for use in low.uses:
-            if use.function == function:
-                info = low.symbols.array(use.declaration.spelling, scope)
-                if info is not None and any(info.distribution(d) == "cyclic" for d in range(info.dimensions)):
-                    cyclic[use.declaration.spelling] = info
+        for name in {use.name for use in low.uses_of[id(function)]}:
+            info = low.symbols.array(name, scope)
+            if info is not None and any(info.distribution(d) == "cyclic" for d in range(info.dimensions)):
+                cyclic[name] = info
         if not cyclic:
             continue
         rewritten = 0
@@ -352,9 +351,9 @@ def rewrite_indices(low) -> None:
                     at, edits = use.spans[d], low.of(use.span.source)
                     edits.open(at.start, f"xmp_local_index({array_name(use.name)}.desc, {d}, ")
                     edits.open(at.end, ")")
-        whole = [u for u in low.uses if u.function == function and u.declaration.spelling in cyclic]
+        whole = [u for u in low.uses_of[id(function)] if u.name in cyclic]
         for use in whole[rewritten:] if len(whole) > rewritten else []:
-            message = f"'{use.declaration.spelling}' has a cyclic dimension, and not all of its references have indices"
+            message = f"'{use.name}' has a cyclic dimension, and not all of its references have indices"
             low.findings.error(use.span, message, "write each reference out, with an index for each dimension")
             break
 

@@ -38,9 +38,9 @@ def pointers_used(low, bound) -> list[str]:
     """Arrays that xmp_malloc has made, under their names, for the statement of a directive."""
     span = low.code.span(bound.statement)
     found = []
-    for use in low.uses:
-        name = use.declaration.spelling
-        if use.span is None or not span.holds(use.span) or name in [n for n, _ in found]:
+    for use in low.used.held(span):
+        name = use.name
+        if name in [n for n, _ in found]:
             continue
         info = low.symbols.array(name, bound)
         if info is None or not lower_arrays.is_pointer(low, use.declaration):
@@ -56,12 +56,8 @@ def pointers_used(low, bound) -> list[str]:
 
 def _inside_another(low, bound, span) -> bool:
     return any(
-        other is not bound
-        and isinstance(other.form, (forms.Loop, forms.Task))
-        and other.statement is not None
-        and low.code.span(other.statement).holds(span)
-        and low.code.span(other.statement) != span
-        for other in low.program.directives
+        other is not bound and isinstance(other.form, (forms.Loop, forms.Task)) and own.holds(span) and own != span
+        for other, own in low.program.statements
     )
 
 

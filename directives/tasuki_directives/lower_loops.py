@@ -86,11 +86,11 @@ def _axis(low, bound, form, info, dim: int, index: str, offset: Expr, nest: list
 def _outer_runs(low, bound, form, dim: int, sub) -> bool:
     """Whether a loop directive around this one runs on the same index of this dimension."""
     own = low.code.span(bound.statement)
-    for other in low.program.directives:
+    for other, span in low.program.statements:
         outer = other.form
         if other is bound or not isinstance(outer, forms.Loop) or outer.on.name != form.on.name:
             continue
-        if other.statement is not None and low.code.span(other.statement).holds(own):
+        if span.holds(own):
             theirs = outer.on.subscripts[dim]
             if theirs.kind == "index" and theirs.lower == sub.lower:
                 return True
@@ -190,7 +190,7 @@ def changed_in(low, statement) -> tuple[set, bool]:
     known = low.changed.get(id(statement))
     if known is None:
         changed, calls = set(), False
-        for cursor in walk(statement):
+        for cursor in low.code.walk(statement):
             kind = cursor.kind
             if kind is CursorKind.VAR_DECL:
                 changed.add(cursor.spelling)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from clang.cindex import CursorKind
 
 from . import forms
-from .c_code import identity, walk
+from .c_code import identity
 from .forms import Expr
 from .loops import schedule
 from .symbols import TemplateInfo
@@ -50,14 +50,7 @@ def _loop_after(low, bound):
     span = low.code.span(statement)
     line = span.source.place(span.start)[0]
     loop = None
-    for other in low.program.directives:
-        at = other.pragma.span
-        if (
-            other is bound
-            or at.source is not bound.pragma.span.source
-            or not bound.pragma.span.end <= at.start < span.start
-        ):
-            continue
+    for other in low.program.pragmas.within(span.source, bound.pragma.span.end, span.start):
         if isinstance(other.form, forms.Loop) and identity(other.statement) == identity(statement):
             loop = other
         elif not isinstance(other.form, (forms.Reflect, forms.Acc)):
@@ -81,10 +74,7 @@ def _split(low, bound, loop) -> None:
         if not index and sub.kind == "index":
             raise Refused(f"{where} runs at one index of the template")
     span = low.code.span(loop.statement)
-    if any(
-        b is not loop and isinstance(b.form, forms.Directive) and span.holds(b.pragma.span)
-        for b in low.program.directives
-    ):
+    if any(b is not loop and isinstance(b.form, forms.Directive) for b in low.program.pragmas.held(span)):
         raise Refused(f"there are directives in {where}")
     _no_calls(low, loop, where)
     from .lower_loops import changed_in, known_before
@@ -108,7 +98,7 @@ def _split(low, bound, loop) -> None:
 
 
 def _no_calls(low, loop, where: str) -> None:
-    for cursor in walk(loop.statement):
+    for cursor in low.code.walk(loop.statement):
         if cursor.kind is CursorKind.CALL_EXPR and cursor.spelling:
             called = cursor.referenced
             if called is None or not called.location.is_in_system_header:
@@ -120,7 +110,7 @@ def _layers(low, bound, loop, name: str, scheduled: list, layers: list, where: s
     _, array = low.array(name, bound, bound.form.span)
     span = low.code.span(loop.statement)
     uses = [u for u in low.code.array_uses(loop.statement) if u.name == name]
-    references = [u for u in low.uses if u.declaration.spelling == name and u.span is not None and span.holds(u.span)]
+    references = [u for u in low.used.held(span) if u.name == name]
     if len(uses) != len(references):
         raise Refused(f"{where} has references to '{name}' without an index for each dimension")
     found = list(layers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 from pathlib import Path
 
@@ -65,6 +66,17 @@ SYMBOLS = {"LPAR": "(", "RPAR": ")", "LSQB": "[", "RSQB": "]", "COMMA": ",", "CO
 SYMBOLS |= {"SLASH": "/", "NAME": "a name", "NUMBER": "a number", "$END": "the end of the directive"}
 
 
+def _cache() -> str | bool:
+    """Where the tables of the grammar are kept, which take longer to make than to read: lark makes them anew if the
+    grammar or its own version differs. False if there is no such place."""
+    try:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tasuki"
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # the second: there is no home
+        return False
+    return str(folder / "directives.lark") if os.access(folder, os.W_OK) else False
+
+
 @functools.cache
 def parser() -> lark.Lark:
     text = GRAMMAR.read_text()
@@ -73,6 +85,7 @@ def parser() -> lark.Lark:
     keywords = "\n".join(f"{word}.2: /{word.lower().lstrip('_')}\\b/i" for word in sorted(words))
     return lark.Lark(
         f"{text}\n{keywords}\n",
+        cache=_cache(),
         parser="lalr",
         lexer="contextual",
         start=["xmp", "acc", "expr"],

@@ -77,12 +77,17 @@ class ArrayInfo:
 class Symbols:
     def __init__(self) -> None:
         self.known: dict = {}
+        self.scopes: dict = {}
 
-    @staticmethod
-    def scope(bound: Bound) -> str:
+    def scope(self, bound: Bound) -> str:
         """Of a function, or of the file (members of structs are the file's)."""
         function = bound.place.function
-        return function.get_usr() if function is not None else ""
+        if function is None:
+            return ""
+        known = self.scopes.get(id(function))
+        if known is None:  # the function stays, so that its number is nobody else's
+            known = self.scopes[id(function)] = (function.get_usr(), function)
+        return known[0]
 
     def add(self, kind: str, name: str, bound: Bound, value) -> bool:
         key = (self.scope(bound), kind, name)
