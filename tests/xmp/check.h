@@ -56,9 +56,9 @@ int me(void);
 /* A file each. */
 void test_shadows(int acc);
 void test_full_shadows(void);
-void test_reduce_shadow(void);
+void test_reduce_shadow(int acc);
 void test_moves(int acc);
-void test_intrinsics(void);
+void test_intrinsics(int acc);
 void test_collectives(int acc);
 void test_tasks(void);
 void test_inquiries(void);

@@ -128,6 +128,18 @@ static void on_gpus(void) {
     OK(xacc_update_self(array));
     CHECK(*mine == round);
     OK(xacc_barrier(NULL));
+    *mine = me() + round;
+    OK(xacc_update_device(array));
+    OK(xacc_reduction_async(XMP_MAX, 1, &(xmp_variable){at, 1, XMP_I64}, NULL, 3));
+    OK(xmp_wait_async(1, (int[]){3}));
+    OK(xacc_update_self(array));
+    CHECK(*mine == ranks() - 1 + round);
+    *mine = me() == 0 ? round + 7 : -1;
+    OK(xacc_update_device(array));
+    OK(xacc_bcast_async(1, &(xmp_variable){at, 1, XMP_I64}, 0, NULL, 4));
+    OK(xmp_wait_async(1, (int[]){4}));
+    OK(xacc_update_self(array));
+    CHECK(*mine == round + 7);
   }
   VERIFY();
   OK(xmp_free(&array));

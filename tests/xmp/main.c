@@ -199,16 +199,18 @@ int main(int argc, char** argv) {
       return xmp_finalize();
     }
     test_shadows(1);
+    test_reduce_shadow(1);
     test_moves(1);
+    test_intrinsics(1);
     test_collectives(1);
   } else {
     test_loops();
     test_inquiries();
     test_shadows(0);
     test_full_shadows();
-    test_reduce_shadow();
+    test_reduce_shadow(0);
     test_moves(0);
-    test_intrinsics();
+    test_intrinsics(0);
     test_collectives(0);
     test_tasks();
     test_misuse();

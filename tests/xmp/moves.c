@@ -65,16 +65,22 @@ static void random_moves(chance* from, int acc) {
     each_owned(to.array, check_moved, &how);
     CHECK(how.wrong == 0);
   }
-  if (!acc) {
-    moved how = {&to, left, &source, right, 3, 4, 0};
-    OK(xmp_allocate(source.array, NULL)); /* elsewhere */
-    fill(&to, 3);
-    fill(&source, 4);
+  moved how = {&to, left, &source, right, 3, 4, 0};
+  OK(xmp_allocate(source.array, NULL)); /* elsewhere */
+  if (acc) OK(xacc_allocate(source.array, NULL));
+  fill(&to, 3);
+  fill(&source, 4);
+  if (acc) {
+    OK(xacc_update_device(to.array));
+    OK(xacc_update_device(source.array));
+    OK(xacc_gmove_async(to.array, left, source.array, right, 2));
+  } else {
     OK(xmp_gmove_async(to.array, left, source.array, right, 2));
-    OK(xmp_wait_async(1, (int[]){2}));
-    each_owned(to.array, check_moved, &how);
-    CHECK(how.wrong == 0);
   }
+  OK(xmp_wait_async(1, (int[]){2}));
+  if (acc) OK(xacc_update_self(to.array));
+  each_owned(to.array, check_moved, &how);
+  CHECK(how.wrong == 0);
   VERIFY();
   free_sample(&to);
   free_sample(&source);
@@ -155,7 +161,7 @@ static void check_product(const int64_t* index, int64_t* element, void* arg) {
   of->wrong += *element != sum;
 }
 
-void test_intrinsics(void) {
+void test_intrinsics(int acc) {
   chance from = {22};
   for (int n = 0; n < 4; ++n) {
     const int64_t extents[2] = {draw(&from, 1, 11), draw(&from, 1, 11)};
@@ -165,9 +171,24 @@ void test_intrinsics(void) {
     sample b = make_sample(&from, 2, turned, 1, 1);
     fill(&a, 4);
     fill(&b, 5);
-    OK(xmp_transpose(b.array, a.array, 0));
+    if (acc) {
+      OK(xacc_allocate(a.array, NULL));
+      OK(xacc_allocate(b.array, NULL));
+      OK(xacc_update_device(a.array));
+      OK(xacc_update_device(b.array));
+      OK(xacc_transpose(b.array, a.array, XACC_SYNC));
+      OK(xacc_update_self(b.array));
+    } else {
+      OK(xmp_transpose(b.array, a.array, 0));
+    }
     each_owned(b.array, check_transposed, &wrong);
     CHECK(wrong == 0);
+    if (acc) {
+      VERIFY();
+      free_sample(&a);
+      free_sample(&b);
+      continue;
+    }
 
     product of = {n == 3 ? 300 : draw(&from, 1, 9), 0};
     const int64_t left[2] = {extents[0], of.inner}, right[2] = {of.inner, extents[1]};

@@ -1,6 +1,10 @@
 /* Shadows: reflect of random arrays, in all its forms, against what a serial program would have there. */
 #include "check.h"
 
+#ifdef TESTS_CUDA
+#include <cuda_runtime_api.h>
+#endif
+
 typedef struct {
   xmp_width width[3];
   int periodic[3];
@@ -84,6 +88,28 @@ static void reflect_do(const sample* s, int acc) {
   OK(xacc_update_self(s->array));
 }
 
+static void reflect_async(const sample* s, const xmp_reflect_options* options, int acc) {
+  if (acc) {
+    OK(xacc_update_device(s->array));
+    OK(xacc_reflect_async(1, &s->array, options, 7));
+  } else {
+    OK(xmp_reflect_async(1, &s->array, options, 7));
+  }
+  OK(xmp_wait_async(1, (int[]){7}));
+  if (acc) OK(xacc_update_self(s->array));
+}
+
+static void reflect_do_async(const sample* s, int acc) {
+  if (acc) {
+    OK(xacc_update_device(s->array));
+    OK(xacc_reflect_do_async(1, &s->array, 8));
+  } else {
+    OK(xmp_reflect_do_async(1, &s->array, 8));
+  }
+  while (!xmp_test_async(8)) continue;
+  if (acc) OK(xacc_update_self(s->array));
+}
+
 static void random_shadows(chance* from, int acc) {
   const int ndims = draw(from, 1, 3);
   int64_t extents[3];
@@ -113,15 +139,20 @@ static void random_shadows(chance* from, int acc) {
       reflect_do(&s, acc);
       check_shadow(&s, &rule, round);
     }
-    if (acc) continue;
     fill(&s, 6);
-    OK(xmp_reflect_async(1, &s.array, &options, 7));
-    OK(xmp_wait_async(1, (int[]){7}));
+    reflect_async(&s, &options, acc);
     check_shadow(&s, &rule, 6);
     fill(&s, 7);
-    OK(xmp_reflect_do_async(1, &s.array, 8));
-    while (!xmp_test_async(8)) continue;
+    reflect_do_async(&s, acc);
     check_shadow(&s, &rule, 7);
+    if (acc) { /* other memory on the GPU: the older plan is of no use */
+      CHECK(xacc_reflect_explain(s.array) != NULL);
+      OK(xacc_allocate(s.array, NULL));
+      fill(&s, 8);
+      reflect_do(&s, acc);
+      check_shadow(&s, &rule, 8);
+      continue;
+    }
     /* Memory that is bound anew: the older plan is of no use. */
     void* const mine = malloc((size_t)xmp_local_bytes(s.array) + 8);
     OK(xmp_bind(s.array, mine));
@@ -194,9 +225,20 @@ static void large_faces(void) {
   free_sample(&s);
 }
 
+/* A stream of its own, or the default one in builds without CUDA. */
+static void* new_stream(void) {
+#ifdef TESTS_CUDA
+  cudaStream_t stream = NULL;
+  CHECK(cudaStreamCreate(&stream) == cudaSuccess);
+  return stream;
+#else
+  return NULL;
+#endif
+}
+
 void test_shadows(int acc) {
   chance from = {11};
-  if (acc) OK(xacc_set_queue(1, NULL));
+  if (acc) OK(xacc_set_queue(1, new_stream()));
   for (int n = 0; n < cases(acc ? 6 : 12); ++n) random_shadows(&from, acc);
   if (acc) return;
   for (int n = 0; n < cases(3); ++n) shadows_together(&from);
@@ -251,7 +293,7 @@ static void add_one(const int64_t* index, int64_t* element, void* arg) {
 
 /* Every element of the memory is 1: an owner gets as many as there are shadows of the element, and one. All together
  * are as many as the elements of all memories whose place is within the array. */
-void test_reduce_shadow(void) {
+void test_reduce_shadow(int acc) {
   chance from = {12};
   for (int n = 0; n < cases(4); ++n) {
     const int64_t extents[1] = {draw(&from, 1, 30)};
@@ -266,6 +308,7 @@ void test_reduce_shadow(void) {
     OK(xmp_array(&s.array, &spec, s.t));
     OK(xmp_shadow(s.array, (xmp_width[]){{below, above}}));
     OK(xmp_allocate(s.array, NULL));
+    if (acc) OK(xacc_allocate(s.array, NULL));
     for (int round = 1; round < 3; ++round) {
       xmp_view view;
       int64_t own = 0, inside = 0, sum = 0, all[3];
@@ -278,7 +321,13 @@ void test_reduce_shadow(void) {
       }
       each_owned(s.array, add_one, &own);
       CHECK(own == view.own[0]);
-      OK(xmp_reduce_shadow(1, &s.array, NULL));
+      if (acc) {
+        OK(xacc_update_device(s.array));
+        OK(xacc_reduce_shadow(1, &s.array, NULL, XACC_SYNC));
+        OK(xacc_update_self(s.array));
+      } else {
+        OK(xmp_reduce_shadow(1, &s.array, NULL));
+      }
       for (int64_t i = view.first[0]; i < view.first[0] + view.own[0]; ++i) sum += data[i - view.base[0]];
       all[0] = own;
       all[1] = inside;

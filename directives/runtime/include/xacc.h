@@ -43,9 +43,13 @@ int xacc_reduce_shadow(int count, const xmp_desc_t arrays[], const xmp_reflect_o
 const char* xacc_reflect_explain(xmp_desc_t array);
 
 int xacc_gmove(xmp_desc_t to, const xmp_range to_section[], xmp_desc_t from, const xmp_range from_section[], int queue);
+int xacc_gmove_async(xmp_desc_t to, const xmp_range to_section[], xmp_desc_t from, const xmp_range from_section[],
+                     int id);
 int xacc_transpose(xmp_desc_t to, xmp_desc_t from, int queue);
 int xacc_reduction(int op, int count, const xmp_variable variables[], xmp_desc_t on);
+int xacc_reduction_async(int op, int count, const xmp_variable variables[], xmp_desc_t on, int id);
 int xacc_bcast(int count, const xmp_variable variables[], int from, xmp_desc_t on);
+int xacc_bcast_async(int count, const xmp_variable variables[], int from, xmp_desc_t on, int id);
 /* Also waits until the GPU has ended what is in the default stream and in all queues. */
 int xacc_barrier(xmp_desc_t on);
 

@@ -160,6 +160,11 @@ int xacc_gmove(xmp_desc_t to, const xmp_range to_section[], xmp_desc_t from, con
   return on_gpu("xacc_gmove", [&] { go(assignment_on_gpu(to, to_section, from, from_section).get(), queue); });
 }
 
+int xacc_gmove_async(xmp_desc_t to, const xmp_range to_section[], xmp_desc_t from, const xmp_range from_section[],
+                     int id) {
+  return on_gpu("xacc_gmove_async", [&] { world().start(id, assignment_on_gpu(to, to_section, from, from_section)); });
+}
+
 int xacc_transpose(xmp_desc_t to, xmp_desc_t from, int queue) {
   return on_gpu("xacc_transpose", [&] {
     go(transposition("transpose acc", array_of(to, "to"), array_of(from, "from"), Memory::device).get(), queue);
@@ -170,8 +175,16 @@ int xacc_reduction(int op, int count, const xmp_variable variables[], xmp_desc_t
   return on_gpu("xacc_reduction", [&] { reduce(op, count, variables, on, Memory::device, {}); });
 }
 
+int xacc_reduction_async(int op, int count, const xmp_variable variables[], xmp_desc_t on, int id) {
+  return on_gpu("xacc_reduction_async", [&] { reduce(op, count, variables, on, Memory::device, id); });
+}
+
 int xacc_bcast(int count, const xmp_variable variables[], int from, xmp_desc_t on) {
   return on_gpu("xacc_bcast", [&] { broadcast(count, variables, from, on, Memory::device, {}); });
+}
+
+int xacc_bcast_async(int count, const xmp_variable variables[], int from, xmp_desc_t on, int id) {
+  return on_gpu("xacc_bcast_async", [&] { broadcast(count, variables, from, on, Memory::device, id); });
 }
 
 int xacc_barrier(xmp_desc_t on) {
