@@ -80,8 +80,38 @@ void test_misuse(void) {
   FAILS(XMP_BAD_ARGUMENT, "the range is 30 to 50", xmp_task_begin(t, (xmp_range[]){{30, 51, 1}}, &mine));
   done();
 
+  /* A template that is used before it is fixed. */
+  xmp_loop loop;
+  const xmp_array_spec early = {.name = "early", .type = XMP_F64, .ndims = 1, .extents = (int64_t[]){4}};
+  OK(xmp_template(&t, 1, NULL));
+  FAILS(XMP_BAD_ARGUMENT, "not distributed", xmp_array(&other, &early, t));
+  OK(xmp_distribute(t, (xmp_distribution[]){{XMP_GBLOCK, 0, NULL}}, p));
+  FAILS(XMP_BAD_ARGUMENT, "not fixed; call xmp_template_fix", xmp_array(&other, &early, t));
+  FAILS(XMP_BAD_ARGUMENT, "not fixed", xmp_loop_begin(&loop, t, 0, (xmp_range){0, 4, 1}));
+  FAILS(XMP_BAD_ARGUMENT, "not fixed", xmp_task_begin(t, NULL, &mine));
+  FAILS(XMP_BAD_ARGUMENT, "map of dimension 0 is still open",
+        xmp_template_fix(t, (xmp_range[]){{0, 4, 1}}, (xmp_distribution[]){{XMP_GBLOCK, 0, NULL}}));
+  OK(xmp_free(&t));
+
+  /* Sections that do not fit, on one rank only: all are told. */
+  make(XMP_BLOCK, 0, 0);
+  OK(xmp_allocate(array, NULL));
+  const xmp_range all = {0, 40, 1}, less = {0, 39, 1}, beyond = {0, 41, 1};
+  FAILS(XMP_BAD_ARGUMENT, "the left section has 40 elements, the right one 39", xmp_gmove(array, &all, array, &less));
+  FAILS(XMP_BAD_ARGUMENT, "of the left side", xmp_gmove(array, &beyond, array, &beyond));
+  FAILS(XMP_BAD_ARGUMENT, "the right one 39", xmp_gmove(array, &all, array, odd ? &less : &all));
+  if (ranks() > 1)
+    FAILS(XMP_DISAGREEMENT, "right section", xmp_gmove(array, &less, array, odd ? &less : &(xmp_range){1, 40, 1}));
+  done();
+
   int32_t value = 1;
   double real = 1;
+  /* Each rank another number of elements, or another root. */
+  if (ranks() > 1) {
+    int32_t many[2] = {1, 2};
+    FAILS(XMP_DISAGREEMENT, "count", xmp_reduction(XMP_SUM, 1, &(xmp_variable){many, 1 + odd, XMP_I32}, NULL));
+    FAILS(XMP_DISAGREEMENT, "root", xmp_bcast(1, &(xmp_variable){many, 1, XMP_I32}, odd, NULL));
+  }
   FAILS(XMP_BAD_ARGUMENT, "'op' is 99", xmp_reduction(99, 1, &(xmp_variable){&value, 1, XMP_I32}, NULL));
   FAILS(XMP_BAD_ARGUMENT, "has no meaning", xmp_reduction(XMP_BAND, 1, &(xmp_variable){&real, 1, XMP_F64}, NULL));
   FAILS(XMP_BAD_ARGUMENT, "is null", xmp_reduction(XMP_SUM, 1, &(xmp_variable){NULL, 1, XMP_F64}, NULL));

@@ -53,6 +53,12 @@ void add_section(std::vector<std::int64_t>& key, Array& array, const std::vector
   for (const Range& range : section) key.insert(key.end(), {range.first, range.end, range.step});
 }
 
+std::string text_of(const std::vector<Range>& section) {
+  std::string text;
+  for (const auto& [first, end, step] : section) text += fmt::format("[{}, {}) by {} ", first, end, step);
+  return text.substr(0, text.size() - 1);
+}
+
 std::vector<Layout> layouts_of(const std::vector<Packet>& blocks) {
   std::vector<Layout> layouts;
   for (const Packet& block : blocks) layouts.push_back(block.layout);
@@ -116,7 +122,7 @@ std::shared_ptr<Work> assignment(const char* name, Array& to, const std::vector<
   }
   const Context& context = world().context(ranks);
   // Whether memory is in common may depend on the rank, but what is done about it concerns this rank alone.
-  agree(context, doing, complaint);
+  agree(context, doing, complaint, {{"left section", text_of(to_section)}, {"right section", text_of(from_section)}});
   auto work = std::make_shared<Work>();
   work->arrays = {to.serial, from.serial};
   std::vector<Layout> sent = layouts_of(moves.sent);
