@@ -315,7 +315,7 @@ Provenance Measuring::provenance() const {
   p.host = runtime().topology().processes[0].name;
   p.version = TASUKI_VERSION_TEXT;
   p.ranks = disturbance_.ranks;
-  p.cores = static_cast<int>(std::thread::hardware_concurrency());
+  p.cores = runtime().topology().processes[0].cores;
   p.seconds = seconds_;
   p.load = load_;
   p.others = disturbance_.others;

@@ -4,13 +4,11 @@
 #include <fmt/format.h>
 #include <mpi.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <thread>
 
 #include "session/collective.hpp"
 #include "session/mpi.hpp"
@@ -109,10 +107,7 @@ Profile load_profile(Runtime& runtime) {
 }
 
 bool crowded(const Runtime& runtime) {
-  const auto& processes = runtime.topology().processes;
-  const auto local = std::count_if(processes.begin(), processes.end(),
-                                   [&](const Process& process) { return process.host == processes[0].host; });
-  return local > static_cast<std::ptrdiff_t>(std::thread::hardware_concurrency());
+  return runtime.topology().crowded(0);
 }
 
 bool keep_profile(Runtime& runtime) {

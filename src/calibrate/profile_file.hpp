@@ -8,7 +8,7 @@
 
 namespace tasuki {
 
-/// Whether the ranks on rank 0's host outnumber the hardware threads of the calling rank's.
+/// Whether the ranks on rank 0's host outnumber the hardware threads on which they may run.
 bool crowded(const Runtime& runtime);
 
 /// The profile's file for this runtime: TASUKI_PROFILE, or profile-<version>-<host>-<mpi>.json in

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 #include <span>
-#include <thread>
 #include <utility>
 
 #include "engines/bind.hpp"
@@ -229,11 +228,7 @@ Expected Operation::State::plan_and_run(Attempt& attempt, const Description& des
 // Where ranks share cores, times tell of the scheduler.
 void Operation::State::watch_epochs(const Expected& expected, std::optional<double> predicted, int number) {
   Runtime& runtime = runtime_of(context_);
-  const auto& processes = runtime.topology().processes;
-  const auto here = std::ranges::count_if(processes, [&](const Process& one) {
-    return one.host == processes[static_cast<std::size_t>(runtime.rank())].host;
-  });
-  if (check_ || !predicted || here > static_cast<std::ptrdiff_t>(std::thread::hardware_concurrency())) return;
+  if (check_ || !predicted || runtime.topology().crowded(runtime.rank())) return;
   Finding finding{name_, *predicted >= 0 ? *predicted : expected.seconds, 0, {}, expected.move, expected.price};
   if (expected.path != nullptr) finding.path = expected.path->name;
   if (expected.seconds == 0) {

@@ -164,10 +164,7 @@ void Runtime::meet() {
   topology_ = discover(*communicator_, memory_.get(), problem);
   everyone_.resize(topology_.size());
   std::iota(everyone_.begin(), everyone_.end(), 0);
-  const auto neighbours = std::count_if(everyone_.begin(), everyone_.end(),
-                                        [this](int other) { return topology_.same_host(other, rank()); });
-  spins_ = neighbours > sysconf(_SC_NPROCESSORS_ONLN) ? kSpinsCrowded : kSpins;
-
+  spins_ = topology_.crowded(rank()) ? kSpinsCrowded : kSpins;
   liveness_ = std::make_unique<Liveness>(topology_, *memory_, *communicator_);
   channels_ = std::make_unique<Channels>(rank(), largest_tag(messages()));
 }

@@ -2,10 +2,12 @@
 // be watched.
 #include "session/topology.hpp"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <bitset>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -21,6 +23,8 @@
 namespace tasuki {
 namespace {
 
+using Cores = std::bitset<CPU_SETSIZE>;
+
 /// What every rank tells all others.
 struct Known {
   std::int64_t pid = 0;
@@ -29,8 +33,19 @@ struct Known {
   std::string boot;  // boot id of the kernel, which tells hosts of the same name apart
   std::string name;
   std::string pids;  // the name space of process numbers; empty: not known
+  Cores cores;       // hardware threads on which it may run
   std::string problem;
 };
+
+// A launcher, a container or a user may have left the process less than the whole machine.
+Cores own_cores() {
+  Cores cores;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return cores.set();  // on machines with more than these
+  for (std::size_t core = 0; core < cores.size(); ++core) cores[core] = CPU_ISSET(core, &set);
+  return cores;
+}
 
 Known own(const SharedMemory* memory, const std::string& problem) {
   Known known;
@@ -43,6 +58,7 @@ Known own(const SharedMemory* memory, const std::string& problem) {
   std::array<char, 64> pids{};
   if (const auto length = readlink("/proc/self/ns/pid", pids.data(), pids.size()); length > 0)
     known.pids.assign(pids.data(), static_cast<std::size_t>(length));
+  known.cores = own_cores();
   known.problem = problem;
   return known;
 }
@@ -55,6 +71,7 @@ std::string told(const Known& known) {
       .text(known.boot)
       .text(known.name)
       .text(known.pids)
+      .record(known.cores)
       .text(known.problem)
       .bytes();
 }
@@ -68,6 +85,7 @@ Known heard(const std::string& message) {
   known.boot = from.text();
   known.name = from.text();
   known.pids = from.text();
+  known.cores = from.record<Cores>();
   known.problem = from.text();
   from.end();
   return known;
@@ -88,6 +106,7 @@ Topology discover(Communicator& communicator, SharedMemory* memory, const std::s
 
   std::map<std::pair<std::string, std::string>, int> hosts;  // (boot id, name) -> number, in the order of first ranks
   std::vector<int> members;                                  // number of ranks of each host so far
+  std::vector<Cores> cores;                                  // of each host: those of all its ranks
   std::vector<int> neighbours;
   std::vector<SharedIdentity> identities;
   for (const Known& one : all) {
@@ -95,12 +114,17 @@ Topology discover(Communicator& communicator, SharedMemory* memory, const std::s
     process.host = hosts.try_emplace({one.boot, one.name}, static_cast<int>(hosts.size())).first->second;
     members.resize(hosts.size(), 0);
     process.local = members[static_cast<std::size_t>(process.host)]++;
+    cores.resize(hosts.size());
+    cores[static_cast<std::size_t>(process.host)] |= one.cores;
+    process.own_cores = static_cast<int>(one.cores.count());
     process.pid = one.pid;
     process.born = one.born;
     process.name = one.name;
     topology.processes.push_back(std::move(process));
   }
   topology.hosts = static_cast<int>(hosts.size());
+  for (Process& process : topology.processes)
+    process.cores = static_cast<int>(cores[static_cast<std::size_t>(process.host)].count());
 
   topology.visible = true;  // set to false below if a process of this host is not in /proc, as between containers
   for (int rank = 0; rank < topology.size(); ++rank) {
@@ -124,6 +148,11 @@ Topology discover(Communicator& communicator, SharedMemory* memory, const std::s
     topology.processes[rank].group = decoded<int>(numbers[rank]);
   cut_islands(topology, 0);
   return topology;
+}
+
+bool Topology::crowded(int other) const {
+  const Process& one = processes[static_cast<std::size_t>(other)];
+  return std::ranges::count(processes, one.host, &Process::host) > one.cores;
 }
 
 std::string Topology::called(int other) const {

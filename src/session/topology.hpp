@@ -18,6 +18,8 @@ struct Process {
   int group = 0;   ///< first rank of its group: ranks of its host that can all map each other's memory
   std::int64_t pid = 0;
   std::uint64_t born = 0;  ///< start time from /proc, which tells the process from a later one with its pid; 0: unknown
+  int own_cores = 0;       ///< hardware threads on which it may run; a launcher may have left it few of the machine's
+  int cores = 0;           ///< of all ranks of its host together
   std::string name;        ///< host name
 };
 
@@ -33,6 +35,8 @@ struct Topology {
   bool same_host(int a, int b) const { return processes[a].host == processes[b].host; }
   bool same_island(int a, int b) const { return processes[a].island == processes[b].island; }
   bool same_process(int a, int b) const { return a == b || threads; }
+  /// Whether the ranks of its host outnumber the hardware threads on which they may run.
+  bool crowded(int other) const;
   std::string called(int other) const;  ///< `rank 3`, or `rank 3 on host b` if that is another host
 };
 

@@ -3,7 +3,9 @@
 
 #include <doctest/doctest.h>
 #include <mpi.h>
+#include <sched.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -12,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "error_of.hpp"
 #include "session/runtime.hpp"
@@ -68,6 +71,36 @@ TEST_CASE("contexts work on parts of the ranks, side by side, and outlive the co
   part.barrier();
   all.barrier();
   CHECK(&runtime_of(copy) == &runtime_of(part));
+}
+
+TEST_CASE("ranks that may not use all of the machine count the cores that they may use") {
+  cpu_set_t whole;
+  REQUIRE(sched_getaffinity(0, sizeof whole, &whole) == 0);
+  const auto check_cores = [](const Context& ctx, int cores, int own) {
+    const Topology& topology = runtime_of(ctx).topology();
+    for (int rank = 0; rank < ctx.size(); ++rank) {
+      CHECK(topology.processes[static_cast<std::size_t>(rank)].cores == cores);
+      CHECK(topology.processes[static_cast<std::size_t>(rank)].own_cores == own);
+      CHECK(topology.crowded(rank) == (ctx.size() > cores));
+    }
+  };
+  const Context all(MPI_COMM_WORLD);
+  const int cores = CPU_COUNT(&whole);
+  check_cores(all, cores, cores);
+  // All ranks on one core, or each on the next one.
+  for (const bool together : {true, false}) {
+    std::vector<int> numbers;
+    for (int core = 0; core < CPU_SETSIZE; ++core)
+      if (CPU_ISSET(core, &whole)) numbers.push_back(core);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(numbers[static_cast<std::size_t>(together ? 0 : all.rank() % cores)], &one);
+    REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
+    const Context bound(MPI_COMM_WORLD);
+    check_cores(bound, together ? 1 : std::min(cores, bound.size()), 1);
+    REQUIRE(sched_setaffinity(0, sizeof whole, &whole) == 0);
+    if (together && all.size() > 1 && all.size() <= cores) CHECK(runtime_of(bound).spins() < runtime_of(all).spins());
+  }
 }
 
 TEST_CASE("making and ending contexts over and over leaves nothing behind") {
